@@ -50,6 +50,8 @@ DELIBERATE = {
             "verify_secure_credentials",
         ), "the oldest jaxlib has none of it"),
     },
+    "ds": {"size": _SENTINEL},
+    "experimental.random.StatefulPRNG": _PRIVATE,
     "linearize": {"in_nzs": _EXPERIMENT},
     "vjp": {"in_nzs": _EXPERIMENT, "saveable_args": _EXPERIMENT},
     "vmap": {"sum_match": _EXPERIMENT},

@@ -23,6 +23,7 @@ UNTYPED = {
     "random.key": {"impl": _IMPLEMENTATION},
     "random.PRNGKey": {"impl": _IMPLEMENTATION},
     "random.key_dtype": {"impl_spec": _IMPLEMENTATION},
+    "experimental.random.stateful_rng": {"impl": _IMPLEMENTATION},
     "random.wrap_key_data": {"impl": _IMPLEMENTATION},
     "lax.conv_dimension_numbers": {"dimension_numbers": _DIMENSIONS},
     "lax.scaled_dot": {"dimension_numbers": _DIMENSIONS},

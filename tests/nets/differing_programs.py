@@ -210,6 +210,9 @@ INDICES: list[Row] = [
     ("an int index", lambda j, n: n.arange(3)[5], 2, "IndexError"),
     ("an int index", lambda j, n: n.arange(3)[n.array([5])], [2], "IndexCheckError"),
     ("an int index", lambda j, n: j.jit(lambda x, i: x[i])(n.arange(3), 5), 2, 2),
+    ("`x[ds(1, 3, 2)]`", lambda j, n: n.arange(9)[j.ds(1, 3, 2)], [1, 3], [1, 3, 5]),
+    ("`x.at[ds(i, 3)].set(v)`", lambda j, n: j.jit(
+        lambda i: n.arange(4).at[j.ds(i, 3)].set(0))(-3), [0, 1, 2, 3], [0, 0, 0, 0]),
     ("a list as index", lambda j, n: n.arange(3)[[0, 2]], "TypeError", [0, 2]),
     ("`x.at[0].set(1.5)`", lambda j, n: n.arange(3).at[0].set(1.5), [1, 1, 2], "TypeError"),
     ("a mask as positions", lambda j, n: n.take(n.arange(3), n.array([True, False])), [1, 0],

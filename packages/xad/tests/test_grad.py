@@ -24,7 +24,7 @@ from packages.xad.tests.programs import (
     to_integer,
     total,
 )
-from xad import grad, jvp, linearize, value_and_grad, vjp
+from xad import fwd_and_bwd, grad, jvp, linearize, value_and_grad, vjp
 from xprim import (
     Primitive,
     as_array,
@@ -395,3 +395,20 @@ def test_a_value_under_differentiation_keeps_its_derivative_in_compile_time_eval
             return sin(x)
 
     assert float(grad(f)(1.0)) == float(grad(sin)(1.0))
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+def test_the_two_passes_of_fwd_and_bwd_give_what_vjp_gives(jitted):
+    def function(x, y, scale):
+        return mul(mul(scale, x), sin(y)), x
+
+    fwd, bwd = fwd_and_bwd(function, argnums=(1, 0), has_aux=True, jitted=jitted)
+    for x in (2.0, 3.0):
+        result, residuals, aux = fwd(x, 0.5, scale=4.0)
+        y_bar, x_bar = bwd(residuals, 1.0)
+        assert np.allclose([result, aux], [4 * x * np.sin(0.5), x])
+        assert np.allclose([x_bar, y_bar], [4 * np.sin(0.5), 4 * x * np.cos(0.5)])
+    fwd, bwd = fwd_and_bwd(mul, argnums=-1, jitted=jitted)
+    assert float(bwd(fwd(2.0, 3.0)[1], 5.0)) == 10.0
+    with pytest.raises(ValueError, match="fwd_and_bwd"):
+        fwd()

@@ -44,6 +44,7 @@ with namespace(globals(), at_once=True):
         linear_call_p as linear_call_p,
     )
     from xad._vjp import (
+        fwd_and_bwd as fwd_and_bwd,
         linear_transpose as linear_transpose,
         linearize as linearize,
         vjp as vjp,

@@ -1,4 +1,4 @@
-"""Reverse and linear modes as functions: `vjp`, `linearize`, `linear_transpose`."""
+"""Reverse and linear modes as functions: `vjp`, `fwd_and_bwd`, `linearize`, `linear_transpose`."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import Any
 
 import xtree
 from xad._linearize import linearize_flat
-from xad.arguments import check_reduce_axes, flat_arguments
+from xad.arguments import ArgNums, check_reduce_axes, flat_arguments, normalized_argnums
 from xad.linear_functions import IntegerPullBack, PullBack, PushForward, Signature
 from xad.tangents import is_differentiable
 from xprim import dtypes, stage, typeof
 from xprim.callables import check_function
 from xprim.errors import message
+from xprim.optional_transforms import find
 from xprim.tracebacks import boundary
 from xprim.typing import AxisName
 
@@ -45,6 +46,57 @@ def vjp(
     """
     check_reduce_axes(reduce_axes, "vjp")
     return _with_derivative("vjp", PullBack, fun, primals, has_aux)
+
+
+@boundary
+def fwd_and_bwd(
+    fun: Callable[..., Any], argnums: ArgNums, has_aux: bool = False, jitted: bool = True
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return the forward and the backward pass of a function as two functions.
+
+    What `vjp` does at a point, made once: for steps whose two halves are compiled apart, each one
+    time.
+
+    Args:
+      fun: a function of pytrees of arrays.
+      argnums: which positional arguments to differentiate with respect to.
+      has_aux: whether `fun` returns a pair `(result, auxiliary)`.
+      jitted: whether both are compiled; without `xjit` they never are.
+
+    Returns:
+      `fwd` and `bwd`. `fwd` takes the arguments of `fun` and returns `(result, residuals)`, or
+      `(result, residuals, auxiliary)` with `has_aux`. `bwd(residuals, cotangent)` returns the
+      cotangent of the argument `argnums`, a tuple of such when `argnums` is a sequence.
+
+    Raises:
+      ValueError: when `fwd` is called with fewer arguments than `argnums` names.
+
+    Example:
+      >>> from xad import fwd_and_bwd
+      >>> fwd, bwd = fwd_and_bwd(lambda x, y: x * y, argnums=(0, 1))
+      >>> y, residuals = fwd(3.0, 5.0)
+      >>> [float(x_bar) for x_bar in bwd(residuals, 2.0)]
+      [10.0, 6.0]
+    """
+    check_function(fun, "fwd_and_bwd")
+
+    def fwd(*args: Any, **kwargs: Any) -> Any:
+        _, numbers = normalized_argnums(argnums, len(args), "fwd_and_bwd")
+
+        def of_selected(*selected: Any) -> Any:
+            full = list(args)
+            for i, value in zip(numbers, selected, strict=True):
+                full[i] = value
+            return fun(*full, **kwargs)
+
+        return vjp(of_selected, *[args[i] for i in numbers], has_aux=has_aux)
+
+    def bwd(residuals: Any, cotangent: Any) -> Any:
+        cotangents = residuals(cotangent)
+        return cotangents[0] if hasattr(argnums, "__index__") else cotangents
+
+    jit = find("jit") if jitted else None
+    return (fwd, bwd) if jit is None else (jit(fwd), jit(bwd))
 
 
 @boundary

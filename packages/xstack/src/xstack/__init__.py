@@ -6,9 +6,9 @@
     xstack.grad(f), xstack.vmap(f), xstack.jit(f), xstack.random, ...
 
 Derivatives: grad, value_and_grad, jacobian, jacrev, jacfwd, hessian, jvp,
-vjp, linearize, linear_transpose; rules of one's own by custom_jvp,
-custom_vjp, custom_gradient, closure_convert; less memory by checkpoint,
-remat, checkpoint_policies; float0.
+vjp, fwd_and_bwd, linearize, linear_transpose; rules of one's own by
+custom_jvp, custom_vjp, custom_gradient, closure_convert; less memory by
+checkpoint, remat, checkpoint_policies; float0.
 
 Compiling: jit, make_jaxpr, eval_shape, typeof, ShapeDtypeStruct,
 named_scope, named_call, ensure_compile_time_eval, clear_caches,
@@ -18,8 +18,9 @@ Batching and many devices: vmap, pmap, shard_map, make_mesh, set_mesh,
 reshard, P, NamedSharding, Shard; modules sharding, distributed.
 
 Arrays: modules numpy, lax, random, nn, scipy, image, ops, dlpack, dtypes;
-trees of them: modules tree, tree_util, flatten_util; Array; arrays that
-change: Ref, new_ref, empty_ref, free_ref, freeze, module ref.
+trees of them: modules tree, tree_util, flatten_util; Array; ds, a slice
+with a traced start; arrays that change: Ref, new_ref, empty_ref, free_ref,
+freeze, module ref.
 
 Devices: devices, local_devices, device_count, local_device_count,
 default_backend, Device, device_put, device_get, block_until_ready,
@@ -93,6 +94,7 @@ with namespace(globals(), after="xstack.numpy"):  # which gives arrays and trace
         custom_jvp as custom_jvp,
         custom_vjp as custom_vjp,
         float0 as float0,
+        fwd_and_bwd as fwd_and_bwd,
         grad as grad,
         hessian as hessian,
         jacfwd as jacfwd,
@@ -130,6 +132,9 @@ with namespace(globals(), after="xstack.numpy"):  # which gives arrays and trace
     from xjit.callbacks import (
         effects_barrier as effects_barrier,
         pure_callback as pure_callback,
+    )
+    from xnp.numpy.dynamic_slices import (
+        ds as ds,
     )
     from xnp.refs import (
         Ref as Ref,

@@ -14,6 +14,7 @@ import numpy as np
 
 from xnp.lax import repeated_places
 from xnp.numpy.creation import counting
+from xnp.numpy.dynamic_slices import DynamicSlice
 from xnp.numpy.indexing import read
 from xnp.numpy.promoting import array_of, reshaped
 from xprim import Array, dtypes
@@ -33,7 +34,7 @@ def may_repeat(x: Any, index: Any, mode: Any, wraps: bool) -> bool:
 
 def _is_positions(part: Any) -> bool:
     """Return whether a part of an index is an array of integers."""
-    if isinstance(part, slice | int | np.integer | type(None) | type(Ellipsis)):
+    if isinstance(part, slice | DynamicSlice | int | np.integer | type(None) | type(Ellipsis)):
         return False
     if isinstance(part, Array):
         return not dtypes.is_bool(part.aval.dtype)

@@ -155,6 +155,16 @@ def _list_of_positions(part: Any) -> Any:
     return found
 
 
+def dimensions_of(parts: Sequence[Any], ndim: int) -> list[int]:
+    """Return the first dimension that each part of an index takes of an operand of a rank."""
+    counts = [_count(_plain(part)) for part in parts]
+    dims, axis = [], 0
+    for part, count in zip(parts, counts, strict=True):
+        dims.append(axis)
+        axis += ndim - sum(counts) if part is Ellipsis else count
+    return dims
+
+
 def _count(part: Any) -> int:
     """Return how many dimensions of the operand a part takes."""
     if part is None or part is Ellipsis:
@@ -289,6 +299,11 @@ def index_vectors(arrays: Sequence[Any], shape: tuple[int, ...]) -> Any:
     if len(columns) == 1:
         return columns[0]
     return bind("concatenate", *columns, dimension=len(shape))
+
+
+def array_at(entry: Any) -> Any:
+    """Return the index array of a dimension; a static int is one of rank 0."""
+    return entry.array if type(entry) is Positions else scalar_array(entry.value, dtypes.int32)
 
 
 def with_new_axes(x: Any, entries: Sequence[Entry]) -> Any:

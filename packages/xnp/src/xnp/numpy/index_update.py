@@ -16,11 +16,13 @@ from typing import Any
 import numpy as np
 
 from xnp.numpy.creation import ones_like, zeros_like
+from xnp.numpy.dynamic_slices import has_slices, written_in_window
 from xnp.numpy.index_apply import MODE_OF_READING, applied_in_turn, may_repeat
 from xnp.numpy.index_entries import (
     Position,
     Positions,
     Span,
+    array_at,
     check_strategy,
     entries_of,
     from_front,
@@ -51,6 +53,8 @@ from xprim.kernels import numpy_operand
 from xprim.tracebacks import boundary
 
 __all__ = ()
+
+_DROP = GatherScatterMode.FILL_OR_DROP
 
 # How an update is made: indices are sorted, unique; the mode; whether negative positions wrap.
 Options = tuple[bool, bool, Any, bool]
@@ -301,6 +305,10 @@ def written(x: Any, index: Any, values: Any, primitive: str, options: Options) -
     if mask is not None and primitive == "scatter" and not values.aval.ndim:
         return bind("select_n", mask, x, values)
     _, _, mode, wraps = options
+    if has_slices(index):
+        moved = mode is not None and GatherScatterMode.from_any(mode) is not _DROP
+        return written_in_window(x, index, wraps, moved, lambda window, rest: written(
+            window, rest, values, primitive, options))  # fmt: skip
     entries = entries_of(index, x.aval.shape, checks=mode is None, wraps=wraps, checks_arrays=True)
     return _scattered(x, entries, values, primitive, options)
 
@@ -409,7 +417,7 @@ class _Layout:
         self.has_arrays = any(type(e) is Positions for e in entries)
         # static ints join the index arrays, if there are any; alone they only drop their dimension
         joined = [d for d in dims if type(entries[d]) in (Position, Positions)]
-        arrays = {d: _array_of(entries[d]) for d in joined}
+        arrays = {d: array_at(entries[d]) for d in joined}
         common = common_shape("index", [a.aval for a in arrays.values()]) if arrays else ()
         spans = {d: entries[d] for d in dims if type(entries[d]) is Span}
         stepped = [d for d, span in spans.items() if span.step != 1]
@@ -449,9 +457,3 @@ class _Layout:
             common[k[1]] if type(k) is tuple else sizes[k] for k in numpy_order
         ])  # fmt: skip
         self.to_updates = tuple([numpy_order.index(k) for k in ours])
-
-
-def _array_of(entry: Any) -> Any:
-    if type(entry) is Positions:
-        return entry.array
-    return scalar_array(entry.value, dtypes.int32)

@@ -20,6 +20,7 @@ import numpy as np
 
 from xnp.numpy.creation import counting
 from xnp.numpy.dispatch import host_aval
+from xnp.numpy.dynamic_slices import has_slices, read_in_window
 from xnp.numpy.index_elements import elements_at
 from xnp.numpy.index_entries import (
     Entry,
@@ -27,6 +28,7 @@ from xnp.numpy.index_entries import (
     Position,
     Positions,
     Span,
+    array_at,
     counted_positions,
     entries_of,
     from_front,
@@ -60,6 +62,7 @@ __dir__ = __all__.copy
 
 _BASIC = frozenset([int, slice, NoneType, EllipsisType, bool])
 _BOUNDS = frozenset([int, NoneType])
+_FILL = GatherScatterMode.FILL_OR_DROP
 _PROMISE = GatherScatterMode.PROMISE_IN_BOUNDS
 
 
@@ -148,6 +151,12 @@ def read(
         parts = _plain_parts(index)
         if parts is not None:
             return _applied(x, _operations_of_parts(x.aval.shape, parts))
+    if has_slices(index):
+        fills = mode is not None and GatherScatterMode.from_any(mode) is _FILL
+        return read_in_window(x, index, wraps, _fill_scalar(fill_value), fills, functools.partial(
+            read, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices, mode=mode,
+            fill_value=fill_value, wraps=wraps, checks=checks,
+        ))  # fmt: skip
     free = mode is None
     entries = entries_of(index, x.aval.shape, checks=free, wraps=wraps, checks_arrays=checks)
     arrays = [e.array for e in entries if type(e) is Positions]
@@ -317,11 +326,7 @@ def _gathered(
 
 def _index_arrays(entries: list[Entry]) -> dict[int, Any]:
     """Return the index arrays of the dimensions that have one; static ints are such of rank 0."""
-    return {d: _array_of(e) for d, e in enumerate(entries) if type(e) in (Position, Positions)}
-
-
-def _array_of(entry: Any) -> Any:
-    return entry.array if type(entry) is Positions else scalar_array(entry.value, dtypes.int32)
+    return {d: array_at(e) for d, e in enumerate(entries) if type(e) in (Position, Positions)}
 
 
 def _fill_scalar(value: Any) -> Any:

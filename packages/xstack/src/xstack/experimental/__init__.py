@@ -14,6 +14,7 @@ with namespace(globals()):
         multihost_utils as multihost_utils,
         ode as ode,
         pjit as pjit,
+        random as random,
         serialize_executable as serialize_executable,
         shard_map as shard_map,
         sparse as sparse,
