@@ -12,13 +12,17 @@ from typing import Any
 
 from xprim.array import ConcreteArray
 from xprim.descriptions import described
-from xprim.errors import ConcretizationTypeError
+from xprim.errors import ConcretizationTypeError, TracerIntegerConversionError
 from xprim.sizes import size_of
 from xprim.trace import Tracer
 
 __all__ = ["static_int", "static_shape"]
 
 __dir__ = __all__.copy
+
+
+class TracedIntegerError(ConcretizationTypeError, TracerIntegerConversionError):
+    """An axis or a size is traced; caught as what `int` of it raises, too, as of JAX."""
 
 
 def static_int(value: Any, operation: str, what: str = "a dimension") -> int:
@@ -34,7 +38,7 @@ def static_int(value: Any, operation: str, what: str = "a dimension") -> int:
       3
     """
     if isinstance(value, Tracer) and value.concrete() is None:
-        raise ConcretizationTypeError(
+        raise TracedIntegerError(
             value, operation, f"{what} is a traced value, but it must be known while tracing."
         )
     try:
