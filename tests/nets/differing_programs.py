@@ -213,6 +213,11 @@ INDICES: list[Row] = [
     ("`x[ds(1, 3, 2)]`", lambda j, n: n.arange(9)[j.ds(1, 3, 2)], [1, 3], [1, 3, 5]),
     ("`x.at[ds(i, 3)].set(v)`", lambda j, n: j.jit(
         lambda i: n.arange(4).at[j.ds(i, 3)].set(0))(-3), [0, 1, 2, 3], [0, 0, 0, 0]),
+    ("`einsum_path(...)[0]`", lambda j, n: n.einsum_path("i,i", n.ones(2), n.ones(2))[0],
+     [(0, 1)], ["einsum_path", (0, 1)]),
+    ("`einsum_path(...)[0]`", lambda j, n: type(n.ogrid[:2, :3]).__name__, "list", "tuple"),
+    ("`scipy.signal.convolve`", lambda j, n: j.scipy.signal.convolve(
+        n.arange(2), n.arange(3)).dtype.name, "float32", "int32"),
     ("a list as index", lambda j, n: n.arange(3)[[0, 2]], "TypeError", [0, 2]),
     ("`x.at[0].set(1.5)`", lambda j, n: n.arange(3).at[0].set(1.5), [1, 1, 2], "TypeError"),
     ("a mask as positions", lambda j, n: n.take(n.arange(3), n.array([True, False])), [1, 0],

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from xnp import linalg
+from xnp import lax, linalg
 from xprim import config
 
 RNG = np.random.default_rng(11)
@@ -182,3 +182,9 @@ def test_matrix_rank_takes_a_bound_for_each_matrix():
 def test_matrix_rank_refuses_bounds_that_do_not_fit_the_matrices():
     with pytest.raises(ValueError, match="one bound, or one for each matrix"):
         linalg.matrix_rank(np.eye(3, dtype=np.float32), rtol=(1, 0))
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (2, 0, 0)])
+def test_eigenvectors_of_matrices_of_no_rows_are_of_none(shape):
+    found = lax.linalg.eig(np.zeros(shape, np.float32))
+    assert [x.shape for x in found] == [shape[:-1], shape, shape]

@@ -7,7 +7,7 @@ import pytest
 
 from xprim import ShapeDtypeStruct, from_numpy, make_jaxpr
 from xprim.descriptions import LazyNames, argument_names, brief, described, place_of
-from xprim.errors import ConcretizationTypeError
+from xprim.errors import ConcretizationTypeError, TracerIntegerConversionError
 from xprim.static_sizes import static_int, static_shape
 
 
@@ -86,6 +86,9 @@ def test_sizes_are_integers_known_while_tracing():
     ):
         with pytest.raises(TypeError, match=text):
             static_shape(wrong, "zeros")
+    for error in (ConcretizationTypeError, TracerIntegerConversionError):
+        with pytest.raises(error, match="zeros: a dimension is a traced value"):
+            make_jaxpr(lambda n: static_shape((2, n), "zeros"))(3)
 
 
 def test_a_traced_size_is_refused_with_the_place_it_comes_from():

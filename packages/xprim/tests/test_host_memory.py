@@ -123,3 +123,14 @@ def test_an_array_stands_for_its_dtype_where_limits_are_asked():
     assert xprim.dtypes.finfo(np.ones(2, np.float16)).bits == 16
     assert xprim.dtypes.iinfo(from_numpy(np.ones(2, np.int8))).max == 127
     assert xprim.dtypes.finfo(np.float32).bits == 32
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, "int32", "complex128"])
+def test_arrays_that_were_pickled_are_as_others(dtype):
+    """NumPy calls the dtype of such an array none of its own."""
+    given = pickle.loads(pickle.dumps(np.ones((2, 3), dtypes.dtype(dtype))))
+    x = from_numpy(given, canonical=False)
+    assert np.array_equal(np.asarray(x), given)
+    assert np.asarray(x).dtype == given.dtype
+    if dtypes.is_numpys(given.dtype) and sys.version_info >= (3, 12):
+        assert memoryview(x).shape == (2, 3)

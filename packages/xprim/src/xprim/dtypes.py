@@ -36,7 +36,8 @@ __all__ = [
     "SMALL_FLOATS", "SMALL_INTEGERS", "SIGNED", "UNSIGNED", "FLOATING", "COMPLEX", "ALL",
     "DEFAULT_BY_PYTHON_TYPE", "DTypeLike", "is_supported", "stored", "is_bool", "is_integer",
     "is_signed_integer", "is_unsigned_integer", "is_floating", "is_complex", "is_inexact",
-    "is_extended", "as_dtype", "canonicalize_dtype", "requested_dtype", "python_scalar_dtype",
+    "is_numpys", "is_extended", "as_dtype", "canonicalize_dtype", "requested_dtype",
+    "python_scalar_dtype",
     "dtype", "scalar_type_of", "python_type_of", "to_inexact_dtype", "to_floating_dtype",
     "to_complex_dtype", "issubdtype", "finfo", "iinfo", "itemsize_bits", "short_name",
 ]  # fmt: skip
@@ -221,6 +222,14 @@ def is_complex(dtype: Any) -> bool:
 def is_inexact(dtype: Any) -> bool:
     """Whether the dtype object is a real floating or a complex type: one that has derivatives."""
     return dtype in _INEXACT_SET
+
+
+def is_numpys(dtype: Any) -> bool:
+    """Whether the dtype object is one of numbers that NumPy itself has.
+
+    `isbuiltin` is 2 for those of ml_dtypes, but 0 for a dtype of NumPy's that was pickled.
+    """
+    return dtype.kind in "biufc" and dtype.isbuiltin != 2
 
 
 def is_extended(dtype: Any) -> bool:

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from xprim import dtypes
 from xprim.errors import ArgumentError, message
 from xprim.memory import allocated
 
@@ -49,7 +50,7 @@ def sealed(host: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         base = base.base
     if type(base) is memoryview and base.readonly:
         return host
-    if host.dtype.isbuiltin == 1:
+    if dtypes.is_numpys(host.dtype):
         return np.asarray(memory_of(host))
     raw = host.view(f"u{host.dtype.itemsize}")  # the buffer protocol has no bfloat16 and the like
     return np.asarray(memory_of(raw)).view(host.dtype)
@@ -65,7 +66,7 @@ def lent(host: np.ndarray[Any, Any], flags: int) -> memoryview:
     base: Any = host.base
     if type(base) is memoryview and base.c_contiguous and base.format == host.dtype.char:
         return base  # what `sealed` looks through: the same elements, ready
-    if host.dtype.isbuiltin != 1:
+    if not dtypes.is_numpys(host.dtype):
         raise BufferError(message(
             "memoryview", f"Python's buffer protocol has no {host.dtype.name} elements.",
             hint="np.asarray(x) shows them, x.view('uint8') has their bytes",

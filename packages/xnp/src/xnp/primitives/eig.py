@@ -66,7 +66,7 @@ def _numpy(a: Any, *, compute_left_eigenvectors: bool, compute_right_eigenvector
     left, right = np.full(a.shape, complex(np.nan, np.nan), dtype), None
     right = left.copy()
     for i in np.ndindex(a.shape[:-2]):
-        if not np.isfinite(a[i]).all():
+        if not (a.shape[-1] and np.isfinite(a[i]).all()):
             continue  # stays NaN
         try:
             if not (compute_left_eigenvectors or compute_right_eigenvectors):

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xnp.primitives.index_modes import GatherDimensionNumbers, upper_bounds
+from xprim import dtypes
 
 __all__ = ()
 
@@ -170,7 +171,7 @@ def window_slices(plan: GatherPlan, starts: list[int]) -> tuple[slice, ...]:
 def strided(x: Ndarray, shape: Sequence[int], strides: Sequence[int]) -> Ndarray:
     """Return a read-only view of an array with another shape and other strides (in bytes)."""
     dtype = x.dtype
-    if dtype.isbuiltin != 1:  # as_strided names dtypes by kind and size, which are NumPy's own then
+    if not dtypes.is_numpys(dtype):  # as_strided names dtypes by kind and size, as NumPy's are
         x = x.view(f"u{dtype.itemsize}")
     view = np.lib.stride_tricks.as_strided(x, shape, strides, writeable=False)
     return view.view(dtype)

@@ -54,7 +54,7 @@ def comparable(x: Any) -> list[Any]:
     dtype = x.dtype
     if dtypes.is_complex(dtype):
         return [x.real, x.imag]
-    if dtype.kind in "biuf" and dtype.isbuiltin == 1:
+    if dtypes.is_numpys(dtype):
         return [x]
     return [x.astype(np.float32 if dtypes.is_floating(dtype) else np.int8)]
 
