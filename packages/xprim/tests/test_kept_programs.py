@@ -8,11 +8,11 @@ import weakref
 from typing import Any
 
 import numpy as np
+import pytest
 
 import xtree
 from packages.xprim.tests.operations import plus_p
-from xprim import as_array, close_over, eval_closed, make_jaxpr
-from xprim.argument_keys import program_key
+from xprim import as_array, close_over, eval_closed, kept_programs, make_jaxpr
 from xprim.kept_programs import KeptPrograms, Staged
 
 TREE = xtree.structure((0.0,))
@@ -27,7 +27,7 @@ def _staged(fun: Any, x: Any, staged: list[Any]) -> Staged:
 def _called(programs: KeptPrograms, fun: Any, x: Any, staged: list[Any]) -> Any:
     avals = [as_array(x).aval]
     stage = functools.partial(_staged, fun, x, staged)
-    found = programs.get_or_stage(fun, lambda: program_key(fun, TREE, avals), stage)
+    found = programs.program_of(fun, TREE, avals, stage)
     return eval_closed(found.closed, *found.captured, as_array(x))[0]
 
 
@@ -61,7 +61,7 @@ def test_a_function_that_counts_as_itself_is_staged_when_what_it_sees_changes() 
     def fun(x: Any) -> Any:
         return plus_p.bind(x, as_array(table[0]))[0]
 
-    for number, count in ((1.0, 1), (1.0, 1), (2.0, 2), (1.0, 2)):
+    for number, count in ((1.0, 1), (1.0, 1), (2.0, 2), (2.0, 2), (1.0, 3)):
         table[0] = number
         assert float(_called(programs, fun, 2.0, staged)) == 2.0 + number
         assert len(staged) == count
@@ -78,8 +78,31 @@ def test_a_function_that_counts_its_traces_is_staged_once_and_shares_with_no_equ
         return fun
 
     one, other = counting(), counting()
-    got = [float(_called(programs, fun, 2.0, staged)) for fun in (one, one, other, one, other)]
-    assert got == [3.0, 3.0, 4.0, 3.0, 4.0]
+    got = [float(_called(programs, fun, 2.0, staged)) for fun in (one, one, other, other)]
+    assert got == [3.0, 3.0, 4.0, 4.0]
+
+
+def test_a_function_that_counts_its_traces_is_staged_once_for_each_type() -> None:
+    programs, staged, counts = KeptPrograms(limit=8), list[Any](), [0]
+
+    def fun(x: Any) -> Any:
+        counts[0] += 1
+        return x
+
+    for x in (2.0, 2, np.ones(3), 2.0, 2, np.ones(3)):
+        _called(programs, fun, x, staged)
+    assert len(staged) == counts[0] == 3
+
+
+def test_a_function_that_captured_traced_values_is_not_looked_at(monkeypatch: Any) -> None:
+    programs, staged, table = KeptPrograms(limit=8), list[Any](), [1.0]
+    monkeypatch.setattr(kept_programs, "seen_by", lambda *args: pytest.fail("it was"))
+
+    def outer(y: Any) -> Any:
+        return _called(programs, lambda x: plus_p.bind(x, y)[0] if table else x, 2.0, staged)
+
+    make_jaxpr(outer)(1.0)
+    assert len(staged) == 1
 
 
 def test_the_program_of_a_function_that_counts_as_itself_dies_with_it() -> None:
@@ -93,14 +116,14 @@ def test_the_program_of_a_function_that_counts_as_itself_dies_with_it() -> None:
     assert len(staged) == 3
     staged.clear()
     gc.collect()
-    assert not programs._kept_by_key
+    assert not programs._own_by_function
 
 
 def test_a_program_without_a_key_is_staged_for_each_call() -> None:
     programs, staged = KeptPrograms(limit=8), list[Any]()
     stage = functools.partial(_staged, lambda x: x, 2.0, staged)
     for _ in range(2):
-        programs.get_or_stage(_staged, lambda: None, stage)
+        programs.get_or_stage(None, stage)
     assert len(staged) == 2
 
 

@@ -42,7 +42,6 @@ from xprim import (
     trace_to_closed,
     unrepeatable_effects,
 )
-from xprim.argument_keys import program_key
 from xprim.callables import check_function
 from xprim.calls import call_rules, nonzero, taken, with_zeros
 from xprim.contracts import Builder
@@ -171,7 +170,7 @@ def _program_for(
 
     statics = [(i, args[i]) for i in fixed]
     avals = [x.aval for x in operands]
-    return _programs.get_or_stage(fun, lambda: program_key(fun, in_tree, avals, statics), traced)
+    return _programs.program_of(fun, in_tree, avals, traced, statics)
 
 
 def _check_policy(policy: Any) -> None:

@@ -36,7 +36,6 @@ from xprim import (
     stage,
     undefined,
 )
-from xprim.argument_keys import program_key
 from xprim.callables import check_function
 from xprim.calls import call_in_place, rules_of_program
 from xprim.contracts import BatchAxis
@@ -123,7 +122,7 @@ def _program_for(
         return Staged(*close_over(closed.jaxpr, closed.consts), out_tree)
 
     avals, given = [x.aval for x in operands], sorted(kwargs.items())
-    return _programs.get_or_stage(fun, lambda: program_key(fun, in_tree, avals, given), traced)
+    return _programs.program_of(fun, in_tree, avals, traced, given)
 
 
 def _attributes(name: str, kwargs: dict[str, Any]) -> str:

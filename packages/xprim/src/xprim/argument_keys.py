@@ -3,7 +3,8 @@
 A program is found by the structure of the arguments and the static values. The classes of pytree
 nodes and static objects have methods, which may see a global that has changed since; functions may
 be static, or the metadata of a node. `arguments_key` has what of that must be equal as well;
-`program_key` has all that a program depends on, for those who keep programs of functions.
+`program_key` has all that a program depends on, for those who keep programs of functions, and
+`seen_by` what a function that counts as itself alone sees.
 
 Neighbours: `function_keys` walks through them; `static_keys` has the static values themselves.
 """
@@ -14,7 +15,7 @@ import functools
 import types
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import xtree
 from xprim import config
@@ -28,7 +29,7 @@ from xtree.bounded import remember
 from xtree.exactness import has_equality_of_identity
 from xtree.interning import is_hashable
 
-__all__ = ["ProgramKey", "arguments_key", "program_key"]
+__all__ = ["arguments_key", "call_key", "program_key", "seen_by", "value_key"]
 
 __dir__ = __all__.copy
 
@@ -55,28 +56,10 @@ def arguments_key(tree: Any, statics: tuple[Any, ...] = ()) -> Hashable:
     return object() if is_by_identity(key) else key
 
 
-class ProgramKey(NamedTuple):
-    """All that the program of a function depends on; it keeps none of it alive."""
-
-    fun: Hashable
-    """The function's key: by value, or its identity."""
-    seen: Hashable
-    """What a function that counts as itself alone sees as it is now; else None."""
-    tree: Any
-    avals: tuple[Any, ...]
-    fixed: tuple[Any, ...]
-    context: Any
-
-    @property
-    def of_itself(self) -> bool:
-        """Whether it is the key of the very function, and of no equal one."""
-        return is_by_identity(self.fun)
-
-
 def program_key(
     fun: Callable[..., Any], tree: Any, avals: Sequence[Any],
     statics: Sequence[tuple[Any, Any]] = (),
-) -> ProgramKey | None:  # fmt: skip
+) -> Hashable:  # fmt: skip
     """Return a key of all that the program of a function depends on.
 
     Args:
@@ -86,19 +69,49 @@ def program_key(
       statics: the places of the static values, and the values.
 
     Returns:
-      None where that cannot be told: a static value has no hash, or axis names are in scope.
+      None where that cannot be told: something that the function reaches may change, or `call_key`
+      knows no key. The first part of the key has the identities of what the program depends on, and
+      keeps none of it alive.
     """
-    values = [value for _, value in statics]
-    if state.axis_sizes or not all(is_hashable(value) for value in values):
+    call = call_key(tree, avals, statics)
+    key = None if call is None else value_key(fun, tree, statics)
+    return None if key is None or call is None else (key, *call)
+
+
+def call_key(
+    tree: Any, avals: Sequence[Any], statics: Sequence[tuple[Any, Any]] = ()
+) -> tuple[Hashable, ...] | None:
+    """Return a key of what a program depends on beside the function, as `program_key` takes it.
+
+    Returns:
+      None where a static value has no hash, or axis names are in scope.
+    """
+    if state.axis_sizes or not all(is_hashable(value) for _, value in statics):
         return None
-    parts = _parts(tree, values)
-    key, seen = function_key(fun, parts), None
-    if is_by_identity(key):
-        seen = captured_state((fun, *parts))
-        if seen is None:
-            return None
     fixed = tuple([(place, _key_of_static(value)) for place, value in statics])
-    return ProgramKey(key, seen, tree, tuple(avals), fixed, config.trace_context())
+    return (tree, tuple(avals), fixed, config.trace_context())
+
+
+def value_key(
+    fun: Callable[..., Any], tree: Any, statics: Sequence[tuple[Any, Any]] = ()
+) -> Hashable:
+    """Return a function's key, with what a call reaches; None where something may change."""
+    key = function_key(fun, _parts(tree, [value for _, value in statics]))
+    return None if is_by_identity(key) else key
+
+
+def seen_by(
+    fun: Callable[..., Any], tree: Any, statics: Sequence[tuple[Any, Any]] = ()
+) -> Hashable:
+    """Return what a call reaches as it is now: `value_key`, or else what can be seen of it.
+
+    Returns:
+      None where that is too much to look at.
+    """
+    key = value_key(fun, tree, statics)
+    if key is not None:
+        return key
+    return captured_state((fun, *_parts(tree, [value for _, value in statics])))
 
 
 def _key_of_static(value: Any) -> Hashable:

@@ -2,7 +2,13 @@
 
 A program is kept under the key of all that it depends on, `argument_keys.program_key`, and without
 the arrays that its function captured. Those become operands, to which the table refers weakly: they
-die with the last function that holds XX
+die with the last function that holds them. Traced values belong to one call, and so do the programs
+that captured such.
+
+A function that reaches what may change has no such key. Its programs are its own, and stay as long
+as it sees the same. It may change that itself while it is traced, as one does that counts its
+traces: what it saw last is what counts.
+
 Neighbours: `staging` makes the programs; `checkpoint` and control flow keep theirs here.
 """
 
@@ -10,15 +16,15 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import xtree
-from xprim.argument_keys import ProgramKey
+from xprim.argument_keys import call_key, seen_by, value_key
 from xprim.avals import ShapedArray
 from xprim.cells import Cell, CellUse
-from xprim.function_keys import Identity, identities, identity_key
+from xprim.function_keys import identities, identity_key
 from xprim.jaxpr import ClosedJaxpr, holds_arrays
 from xtree.bounded import remember
 
@@ -68,38 +74,55 @@ class KeptPrograms:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._kept_by_key: dict[ProgramKey, _Kept] = {}
+        self._kept_by_key: dict[Hashable, _Kept] = {}
+        self._own_by_function: dict[Hashable, _Own] = {}
 
-    def get_or_stage(
-        self, fun: Callable[..., Any], key_of: Callable[[], ProgramKey | None],
-        stage: Callable[[], Staged],
+    def program_of(
+        self, fun: Callable[..., Any], tree: Any, avals: Sequence[Any], stage: Callable[[], Staged],
+        statics: Sequence[tuple[Any, Any]] = (),
     ) -> Staged:  # fmt: skip
         """Return the program of a function, staged now unless it is kept.
 
         Args:
           fun: the function.
-          key_of: returns the key of its program as things are; None where there is none.
+          tree: the structure of its traced arguments.
+          avals: their abstract values.
           stage: traces it.
+          statics: the places of the static values, and the values.
         """
-        key = key_of()
-        if key is None:
+        call = call_key(tree, avals, statics)
+        if call is None:
             return stage()
-        of_itself = key._replace(fun=identity_key(fun), seen=_CHANGES_ITSELF)
-        found = self._kept(key) or self._kept(of_itself)
+        itself = identity_key(fun)
+        own = self._own_by_function.get(itself)
+        key = value_key(fun, tree, statics) if own is None else None
+        if own is not None:
+            kept = own.find(call, seen_by(fun, tree, statics))
+        else:
+            kept = None if key is None else self._kept_by_key.get((key, *call))
+        found = None if kept is None else kept.staged()
         if found is not None:
             return found
         found = stage()
         if found.captured or found.cells:
             return found
-        return self._keep(key if key_of() == key else of_itself, found, identities(key.fun))
+        if key is not None and value_key(fun, tree, statics) == key:
+            return self._keep((key, *call), found)
+        return self._keep_own(itself, call, found, seen_by(fun, tree, statics))
 
-    def _kept(self, key: ProgramKey) -> Staged | None:
-        kept = self._kept_by_key.get(key)
-        return None if kept is None else kept.staged()
+    def get_or_stage(self, key: Hashable, stage: Callable[[], Staged]) -> Staged:
+        """Return the program of a key, staged now unless it is kept; None is no key."""
+        kept = None if key is None else self._kept_by_key.get(key)
+        found = None if kept is None else kept.staged()
+        if found is None:
+            found = stage()
+            if key is not None and not (found.captured or found.cells):
+                found = self._keep(key, found)
+        return found
 
-    def _keep(self, key: ProgramKey, found: Staged, reached: Iterable[Identity]) -> Staged:
+    def _keep(self, key: Any, found: Staged) -> Staged:
         """Keep a program, but not the arrays that its function captured; return how it is kept."""
-        known = [identity.value for identity in reached]
+        known = [identity.value for identity in identities(key[0])]
         if any(isinstance(value, Cell) for value in known):  # what it holds changes
             return found
         if known:  # what is captured, or has what is
@@ -107,13 +130,37 @@ class KeptPrograms:
             if holds_arrays(found.closed):  # in a program inside it
                 return found
         remember(self._kept_by_key, key, _Kept(found), self._limit)
-        if key.of_itself:
-            for identity in identities(key.fun):
-                identity.when_dead(functools.partial(self._kept_by_key.pop, key, None))
+        return found
+
+    def _keep_own(self, itself: Hashable, call: Hashable, found: Staged, seen: Hashable) -> Staged:
+        """Keep a program of a function that is found by itself alone, as long as it lives."""
+        found = found.with_arrays_captured()
+        if seen is None or holds_arrays(found.closed):
+            return found
+        own = self._own_by_function.get(itself)
+        if own is None:
+            own = remember(self._own_by_function, itself, _Own(), self._limit)
+            for part in identities(itself):
+                part.when_dead(functools.partial(self._own_by_function.pop, itself, None))
+        own.seen = seen
+        remember(own.kept_by_call, call, _Kept(found), self._limit)
         return found
 
 
-_CHANGES_ITSELF = "what it sees changes while it is traced"
+class _Own:
+    """The programs of one function, and what it saw when the last of them was traced."""
+
+    __slots__ = ("kept_by_call", "seen")
+
+    def __init__(self) -> None:
+        self.kept_by_call: dict[Hashable, _Kept] = {}
+        self.seen: Hashable = None
+
+    def find(self, call: Hashable, seen: Hashable) -> _Kept | None:
+        """Return the program of a call; all go when the function sees something else."""
+        if seen != self.seen:
+            self.kept_by_call.clear()
+        return self.kept_by_call.get(call)
 
 
 class _Kept:

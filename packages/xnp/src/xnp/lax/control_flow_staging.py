@@ -28,7 +28,6 @@ from xprim import (
     promotion,
     trace_to_jaxpr,
 )
-from xprim.argument_keys import program_key
 from xprim.callables import name_of
 from xprim.cells import CellUse
 from xprim.descriptions import LazyNames, argument_names, described, place_of
@@ -69,10 +68,9 @@ def staged(
         raise TypeError(message(operation, f"{what} must be a function.", got=described(fun)))
     known = fun if users is None else users
     around = () if users is None or users is fun else ((what, fun.__qualname__),)
-    found = _programs.get_or_stage(
-        known, lambda: program_key(known, in_tree, avals, around),
-        lambda: _traced(fun, in_tree, avals, operation, what),
-    )  # fmt: skip
+    found = _programs.program_of(
+        known, in_tree, avals, lambda: _traced(fun, in_tree, avals, operation, what), around
+    )
     if found.cells and not writes_cells:
         raise found.cells[0].cell.write_refused(f"{what} of {operation}")
     return found
