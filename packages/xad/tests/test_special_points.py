@@ -288,3 +288,19 @@ def test_slopes_of_hypot_at_subnormal_numbers_do_not_overflow() -> None:
     x, y = np.float32([-1.4e-45, 3e-39]), np.float32([0.0, 4e-39])
     for jacobian in (jacfwd, jacrev):
         np.testing.assert_allclose(np.diag(jacobian(xnp.hypot)(x, y)), [-1, 0.6], rtol=1e-5)
+
+
+@pytest.mark.parametrize("ends", [(1.0, 2.0), (np.nan, 2.0), (1.0, np.inf), (np.inf, np.inf)])
+def test_the_ends_of_a_trapezoid_have_half_a_slope_whatever_they_are(ends):
+    y = np.float32([ends[0], 1, 3, ends[1]])
+    for jacobian in (jacfwd, jacrev):
+        np.testing.assert_array_equal(jacobian(xnp.trapezoid)(y), [0.5, 1, 1, 0.5])
+    np.testing.assert_array_equal(xnp.trapezoid(y), np.trapezoid(y))
+
+
+@pytest.mark.parametrize("zero", [0.0, -0.0])
+def test_the_polynomial_zero_has_no_roots_to_move(zero):
+    coefficients = np.full(4, zero, np.float32)
+    for jacobian in (jacfwd, jacrev):
+        found = jacobian(lambda p: xnp.roots(p, strip_zeros=False).real)(coefficients)
+        np.testing.assert_array_equal(found, np.zeros((3, 4)))

@@ -13,7 +13,7 @@ from xnp.docstrings import complete
 from xnp.docstrings.array_making import POLYNOMIALS
 from xnp.numpy.calculus import convolve
 from xnp.numpy.contraction import outer
-from xnp.numpy.creation import asarray, ones
+from xnp.numpy.creation import asarray, ones, zeros_like
 from xnp.numpy.indexing import read
 from xnp.numpy.joining import concatenate
 from xnp.numpy.promoting import (
@@ -310,7 +310,9 @@ def _roots_at_most(p: Any) -> Array:
     """Return the roots of a polynomial of any degree up to its size, NaN behind them."""
     # z zeros that are moved from the front to the end add z roots that are 0, which go last
     lacking = argmax(concatenate([p != 0, ones(1, bool)]))
-    found = _roots_of_all(roll(p, -lacking))
+    # all zero: no roots to move, and slopes of roots of unity, which are numbers, are left out
+    p = where((p != 0).any(), roll(p, -lacking), zeros_like(p).at[0].set(1).at[-1].set(-1))
+    found = _roots_of_all(p)
     found = found[argsort((found == 0) & (lacking > 0), stable=True)]
     places = arange(found.shape[0])
     result: Array = where(places < found.shape[0] - lacking, found, complex(math.nan, math.nan))
