@@ -158,9 +158,12 @@ LABELS_BY_HAND = {
     "xjit/jaxlib_gateway/clients.py": "the sentence begins with the variable that is wrong",
     "xjit/lowering.py": "a line for an error that is there",
     "xjit/retraces.py": "a line for the first warnings of several",
+    "xnp/numpy/index_helper.py": "a line for Python's own text about an attribute",
     "xnp/numpy/index_tricks.py": "a line for an error that writes the rest itself",
     "xprim/check_sites.py": "a line for the text of a user",
     "xprim/testing.py": "what an assertion says",
+    "xprim/unknown_attributes.py": "a line for Python's own text about an attribute",
+    "xprim/unknown_keywords.py": "a line for Python's own text about a keyword",
     "xrandom/shuffling.py": "the sentence begins with the argument that is wrong",
     "xtree/namespaces.py": "a line for the error of a missing name",
 }

@@ -68,7 +68,7 @@ def test_importing_starts_no_thread_no_client_and_writes_no_file(module, tmp_pat
 
 # The family has about 650 modules in all; a namespace that needs most of them at once has lost its
 # laziness. NumPy and ml_dtypes alone load about 130 modules of their own.
-MOST_MODULES = {"xstack": 5, "xtree": 25, "xprim": 60, "xstack.numpy": 220, "xad": 240}
+MOST_MODULES = {"xstack": 5, "xtree": 25, "xprim": 60, "xstack.numpy": 220, "xad": 243}
 
 
 @pytest.mark.parametrize("module", MOST_MODULES)
@@ -95,7 +95,8 @@ def test_families_of_functions_are_imported_when_one_of_them_is_used():
 def test_every_name_that_a_module_of_the_numpy_functions_lists_is_shown():
     homes = [importlib.import_module(f"xnp.numpy.{m.name}")
              for m in pkgutil.iter_modules(xnp.numpy.__path__)]  # fmt: skip
-    listed = {name: home for home in homes for name in home.__all__}
+    elsewhere = {"DynamicSlice", "ds"}  # `xstack.ds`, as of JAX
+    listed = {name: home for home in homes for name in home.__all__ if name not in elsewhere}
     assert len(listed) > 400
     missing = {name for name in listed if name not in xnp.numpy.__all__ or name not in dir(xnp)}
     assert not missing

@@ -28,27 +28,26 @@ UNSAFE: Final = "unsafe_rbg"
 class KeyDType(dtypes.ExtendedDType):
     """The dtype of keys of a generator, a subtype of `dtypes.prng_key`; one object for each."""
 
-    __slots__ = ("element_shape", "impl", "name")
+    __slots__ = ("_home", "element_shape", "impl", "name")
     type = dtypes.prng_key
     base = dtypes.uint32
     elements = "random keys"
     hint = "key_data(key) gives the words of a key, which are numbers"
 
-    def __init__(self, impl: str, name: str, words: int) -> None:
-        self.impl, self.name, self.element_shape = impl, name, (words,)
+    def __init__(self, impl: str, name: str, words: int, home: str) -> None:
+        self.impl, self.name, self.element_shape, self._home = impl, name, (words,), home
 
-    def __reduce__(self) -> Any:
-        return key_dtype_of, (self.impl,)
+    def __reduce__(self) -> str:
+        return self._home  # the name in this module, which exported programs have, too
 
 
-KEY_DTYPE: Final[Any] = KeyDType(THREEFRY, "key<fry>", 2)
+KEY_DTYPE: Final[Any] = KeyDType(THREEFRY, "key<fry>", 2, "KEY_DTYPE")
+WIDE_KEY_DTYPE: Final[Any] = KeyDType("rbg", "key<rbg>", WIDE_KEY, "WIDE_KEY_DTYPE")
+UNSAFE_KEY_DTYPE: Final[Any] = KeyDType(UNSAFE, "key<urbg>", WIDE_KEY, "UNSAFE_KEY_DTYPE")
 
 _DTYPES: Final[dict[str, Any]] = {
-    dtype.impl: dtype
-    for dtype in (
-        KEY_DTYPE, KeyDType("rbg", "key<rbg>", WIDE_KEY), KeyDType(UNSAFE, "key<urbg>", WIDE_KEY),
-    )
-}  # fmt: skip
+    dtype.impl: dtype for dtype in (KEY_DTYPE, WIDE_KEY_DTYPE, UNSAFE_KEY_DTYPE)
+}
 
 
 def key_dtype_of(impl: str) -> Any:
