@@ -9,7 +9,7 @@ import pytest
 
 import xnp.lax as lax
 from xnp.lax import GatherDimensionNumbers, ScatterDimensionNumbers
-from xprim import config
+from xprim import as_array, config, eval_closed, make_jaxpr
 
 
 def random_case(rng: Any) -> tuple[Any, ...]:
@@ -131,3 +131,20 @@ def test_an_unknown_mode_is_refused_by_name() -> None:
     numbers = GatherDimensionNumbers((), (0,), (0,))
     with pytest.raises(ValueError, match="there is no mode 'wrap'"):
         lax.gather(np.zeros(3, np.float32), np.zeros((2, 1), np.int32), numbers, (1,), mode="wrap")
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_gather_without_a_mode_moves_windows_inside_as_jax_does(traced: bool) -> None:
+    """JAX takes no mode for a promise; NaN would be another answer."""
+    jax_lax = pytest.importorskip("jax.lax")
+    x, starts = np.arange(10, dtype=np.float32), np.array([[0], [8], [-1], [100]], np.int32)
+    theirs = jax_lax.gather(x, starts, jax_lax.GatherDimensionNumbers((1,), (), (0,)), (3,))
+    numbers = GatherDimensionNumbers((1,), (), (0,))
+    with config.index_checks("allow"):
+        ours = lax.gather(x, starts, numbers, (3,))
+        if traced:
+            closed = make_jaxpr(lambda x, i: lax.gather(x, i, numbers, (3,)))(x, starts)
+            (ours,) = eval_closed(closed, as_array(x), as_array(starts))
+        filled = lax.gather(x, starts, numbers, (3,), fill_value=-1)
+    assert np.array_equal(ours, theirs)
+    assert np.asarray(filled)[1].tolist() == [-1, -1, -1]

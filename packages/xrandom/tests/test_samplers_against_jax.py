@@ -9,6 +9,7 @@ import pytest
 
 import xrandom
 from packages.xrandom.tests.oracle import assert_close, assert_equal, jax, layout
+from xprim import config
 
 LAYOUTS = pytest.mark.parametrize("partitionable", [True, False], ids=["partitionable", "original"])
 FLOATS = ["float16", "bfloat16", "float32", "float64"]
@@ -185,6 +186,14 @@ def test_categorical_is_that_of_jax(partitionable: bool) -> None:
             assert_equal(*_both("categorical", logits, axis, (5, *batch)))
             assert_equal(*_both("categorical", logits, axis, (2, *batch), replace=False))
         assert_equal(*_both("categorical", logits[0, 0], shape=(7,)))
+
+
+def test_categories_are_of_the_default_integer_dtype() -> None:
+    logits = np.zeros((3, 4), np.float32)
+    with config.enable_x64(True):
+        one = xrandom.categorical(xrandom.key(0), logits)
+        other = xrandom.categorical(xrandom.key(0), logits, shape=(2, 3), replace=False)
+    assert [one.dtype.name, other.dtype.name] == ["int64", "int32"]
 
 
 _COV = np.array([[2.0, 0.5], [0.5, 1.0]], np.float32)

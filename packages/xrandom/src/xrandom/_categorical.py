@@ -99,7 +99,7 @@ def categorical(
       out_sharding: where the result is placed: None, or a sharding of one device.
 
     Returns:
-      int32 indices along `axis`.
+      Indices along `axis`, of the default integer dtype, int32 without replacement.
 
     Raises:
       ValueError: the shape does not end as it must, or there are fewer categories than samples
@@ -131,7 +131,7 @@ def categorical(
         own.insert(axis, scores.shape[axis])
         noise = raw_gumbel(words, (*lead, *own), scores.dtype, exact_mode)
         full = lax.broadcast_in_dim(scores, noise.shape, tuple(range(len(lead), noise.ndim)))
-        sample = lax.argmax(lax.add(noise, full), len(lead) + axis, dtypes.int32)
+        sample = lax.argmax(lax.add(noise, full), len(lead) + axis, dtypes.python_scalar_dtype(int))
         return placed(sample, out_sharding, "categorical")
     sample = _without_replacement(words, scores, axis, lead, sizes, exact_mode)
     return placed(sample, out_sharding, "categorical")

@@ -67,9 +67,9 @@ def gather(
       slice_sizes: the size of a window in each operand dimension.
       unique_indices: a promise that no element is read twice, which makes the gradient faster.
       indices_are_sorted: a promise that index vectors ascend.
-      mode: for windows that do not fit: 'clip' moves them inside, 'fill' (the default) reads
-        `fill_value` for all of the window, 'promise_in_bounds' says there are none. Without a mode
-        and a fill value, `config.index_checks("raise")` makes an error of it.
+      mode: for windows that do not fit: 'clip' moves them inside, 'fill' reads `fill_value` for all
+        of the window, 'promise_in_bounds' says there are none, and so does None, unless there is a
+        fill value: then `config.index_checks("raise")` makes an error of one that is known.
       fill_value: a scalar; None for NaN, the least signed, greatest unsigned integer, or True.
 
     Returns:
@@ -84,9 +84,10 @@ def gather(
     """
     x = as_array(operand, what="gather")
     indices = as_array(start_indices, what="gather: start_indices")
-    chosen = GatherScatterMode.from_any(mode)
     if mode is None and fill_value is None:
+        mode = GatherScatterMode.PROMISE_IN_BOUNDS
         _check_windows(gather_p, x, indices, dimension_numbers, slice_sizes=slice_sizes)
+    chosen = GatherScatterMode.from_any(mode)
     if chosen is not GatherScatterMode.FILL_OR_DROP:
         fill_value = None
     elif fill_value is not None:
