@@ -6,8 +6,9 @@ import pytest
 import xstack
 import xstack.numpy as xnp
 from tests.errors.refusals import Refusals
+from xprim.static_sizes import TracedIntegerError
 from xstack import jit, random
-from xstack.errors import ConcretizationTypeError, KeyReuseError
+from xstack.errors import KeyReuseError
 
 refused = Refusals()
 
@@ -82,7 +83,7 @@ def a_key_used_twice():
 
 
 @refused(
-    ConcretizationTypeError,
+    TracedIntegerError,
     """
     normal: a dimension is a traced value, but it must be known while tracing.
       got       a traced i32[]

@@ -6,6 +6,7 @@ import pytest
 import xstack.numpy as xnp
 from tests.errors.refusals import Refusals
 from xnp.numpy.index_entries import TracedSliceError
+from xprim.static_sizes import TracedIntegerError
 from xstack import grad, jit, lax, vmap
 from xstack.errors import (
     ConcretizationTypeError,
@@ -246,7 +247,7 @@ def zeros_of_a_traced_shape():
 
 
 @refused(
-    ConcretizationTypeError,
+    TracedIntegerError,
     """
     zeros: a dimension is a traced value, but it must be known while tracing.
       got       a traced i32[]
@@ -288,7 +289,7 @@ def arange_up_to_a_traced_bound():
 
 
 @refused(
-    ConcretizationTypeError,
+    TracedIntegerError,
     """
     sum: the axis is a traced value, but it must be known while tracing.
       got       a traced i32[]
