@@ -24,7 +24,7 @@ import xstack
 from benchmarks import namespaces
 from benchmarks.workloads import models
 from xpar.communication import Collective, explain_communication
-from xstack.sharding import NamedSharding, PartitionSpec as P
+from xstack.sharding import AxisType, NamedSharding, PartitionSpec as P
 
 LAYERS, WIDTH, HIDDEN, HEADS, LENGTH = 2, 1024, 4096, 16, 512
 OWN_BATCH = 1  # sequences of a replica
@@ -78,7 +78,7 @@ def specs(layout: str) -> dict[str, P]:
 def step_for(layout: str, count: int) -> tuple[Any, Any, Any]:
     """Return a compiled step, and the descriptions of its arguments."""
     replicas = count // TENSOR
-    mesh = xstack.make_mesh((replicas, TENSOR), ("data", "model"),
+    mesh = xstack.make_mesh((replicas, TENSOR), ("data", "model"), AxisType.Auto,
                             devices=xstack.devices("cpu")[:count])  # fmt: skip
     batch_axes = "data" if layout == "tensor" else ("data", "model")
     places = {name: NamedSharding(mesh, spec) for name, spec in specs(layout).items()}

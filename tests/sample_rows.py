@@ -127,6 +127,10 @@ COLLECTIVES: dict[str, list[Sample]] = {
 
 _ONE = NamedSharding(Mesh(devices("cpu")[:1], "x"), PartitionSpec())
 SHARDINGS: dict[str, list[Sample]] = {
+    "device_put": [
+        Sample([x], {"sharding": _ONE, "source": None})
+        for x in (np.float32(1), _floats(2, 3), np.arange(3), _floats(0))
+    ],
     "sharding_constraint": [
         Sample([x], {"sharding": _ONE})
         for x in (np.float32(1), _floats(2, 3), np.arange(3), _floats(0))

@@ -2,7 +2,8 @@
 
 What the tests of JAX's `jit`, `pjit` and arrays show of it: the mesh that is set, the words in
 which results lie, sizes that do not divide, new arrays, described arguments. Run as a program with
-the name of a library it prints the lines of these and of `programs_over_devices` as JSON.
+the name of a library it prints the lines of these, of `programs_over_devices` and of
+`programs_of_axes` as JSON.
 """
 
 import importlib
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.composition import programs_of_axes  # noqa: F401 - adds programs
 from tests.composition.programs_over_devices import (
     PROGRAMS,
     Program,

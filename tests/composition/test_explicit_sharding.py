@@ -306,7 +306,7 @@ def test_explicit_axes_of_an_automatic_mesh():
         seen.append((str(get_abstract_mesh().axis_types), type_of(y), type_of(z)))
         return z
 
-    with set_mesh(make_mesh((2, 4), ("x", "y"))):
+    with set_mesh(make_mesh((2, 4), ("x", "y"), AxisType.Auto)):
         inner = explicit_axes(body, in_sharding=P("x", "y"))
         result = jit(lambda x: inner(lax.sin(x)) + 1)(HOST)
         slope = grad(lambda x: inner(x).sum())(HOST)
@@ -373,7 +373,7 @@ def test_arrays_leave_and_enter_explicit_meshes():
     x = spread("x")
     (one,) = devices("cpu")[:1]
     assert type_of(device_put(x, one)) == "[8,8]"
-    automatic = NamedSharding(make_mesh((2, 4), ("x", "y")), P("x"))
+    automatic = NamedSharding(make_mesh((2, 4), ("x", "y"), AxisType.Auto), P("x"))
     assert type_of(device_put(x, automatic)) == "[8,8]"
     assert type_of(device_put(device_put(x, automatic), P("x"))) == "[8@x,8]"
     assert type_of(with_sharding_constraint(x, P(None, "y"))) == "[8,8@y]"

@@ -19,13 +19,14 @@ from xstack import (
     pmap,
     set_mesh,
     shard_map,
+    smap,
 )
 from xstack.sharding import AbstractMesh, AxisType, Mesh, reshard, use_abstract_mesh
 
 refused = Refusals()
 
-MESH = make_mesh((4, 2), ("x", "y"), devices=devices("cpu")[:8])
-HALF = make_mesh((4,), ("x",), devices=devices("cpu")[:4])
+MESH = make_mesh((4, 2), ("x", "y"), AxisType.Auto, devices=devices("cpu")[:8])
+HALF = make_mesh((4,), ("x",), AxisType.Auto, devices=devices("cpu")[:4])
 ROWS, COLUMNS = NamedSharding(MESH, P("x")), NamedSharding(MESH, P(None, "x"))
 ARRAY = np.ones((8, 3), np.float32)
 
@@ -418,6 +419,29 @@ def a_permutation_that_names_a_member_twice():
 )
 def padding_for_a_spec_longer_than_the_rank():
     xpar.pad_for_sharding(ARRAY, NamedSharding(MESH, P(None, "x", "y")))
+
+
+@refused(
+    TypeError,
+    """
+    smap: it is along one axis.
+      got       axis_name=('x', 'y')
+      hint      shard_map takes several, in axis_names
+    """,
+)
+def a_map_along_two_axes():
+    smap(lambda a: a, in_axes=0, out_axes=0, axis_name=("x", "y"))
+
+
+@refused(
+    ValueError,
+    """
+    smap: dimensions are counted from the first, as in partition specs.
+      got       out_axes with -1
+    """,
+)
+def a_map_whose_dimension_is_counted_from_the_end():
+    smap(lambda a: a, in_axes=0, out_axes=-1, axis_name="x")
 
 
 @pytest.mark.parametrize("case", refused, ids=str)

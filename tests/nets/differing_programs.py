@@ -159,8 +159,8 @@ def types_of_members(j: Any, n: Any) -> list[str]:
     return found
 
 
-def explicit(j: Any) -> Any:
-    return j.make_mesh((2,), ("a",), axis_types=(j.sharding.AxisType.Explicit,))
+def explicit(j: Any, sizes: Any = (2,), names: Any = ("a",)) -> Any:
+    return j.make_mesh(sizes, names, axis_types=(j.sharding.AxisType.Explicit,) * len(names))
 
 
 def asked_otherwise(j: Any, n: Any) -> list[float]:
@@ -183,6 +183,42 @@ def constrained(j: Any, n: Any) -> str:
         x = j.device_put(n.arange(4.0), j.NamedSharding(mesh, spec()))
         turn = j.jit(lambda x: j.lax.with_sharding_constraint(x, spec("a")))
         return str(turn(x).sharding.spec)
+
+
+def along_another_axis(member: Callable[[Any, Any], Any]) -> Program:
+    """Return what members along one axis give, of values that another, explicit axis cuts."""
+
+    def run(j: Any, n: Any) -> Any:
+        spec = j.sharding.PartitionSpec
+        with j.set_mesh(explicit(j, (1, 2), ("a", "b"))):
+            x = j.device_put(n.arange(4.0).reshape(1, 4), spec(None, "b"))
+            axes = {"a", "b"} if member is closed_over else {"a"}
+            mapped = j.shard_map(
+                lambda y: member(j, x + y), in_specs=spec("a"), out_specs=spec("a"),
+                axis_names=axes,
+            )  # fmt: skip
+            return mapped(j.device_put(n.zeros((1, 1)), spec("a")))
+
+    return run
+
+
+def closed_over(j: Any, x: Any) -> Any:
+    return x + 1
+
+
+def scattered_sum(j: Any, x: Any) -> Any:
+    return j.lax.psum_scatter(x, "a", tiled=True)
+
+
+def cut_otherwise(j: Any, n: Any) -> Any:
+    spec = j.sharding.PartitionSpec("a")
+    with j.set_mesh(explicit(j)):
+        return j.shard_map(lambda x: x, in_specs=spec, out_specs=spec)(n.arange(2.0))
+
+
+def slope_to_another_mesh(j: Any, n: Any) -> Any:
+    there = j.NamedSharding(explicit(j), j.sharding.PartitionSpec("a"))
+    return j.grad(lambda x: (j.device_put(x, there) ** 2).sum())(n.arange(4.0))
 
 
 def effects_of_a_reference(j: Any, n: Any) -> int:
@@ -305,8 +341,6 @@ ARGUMENTS: list[Row] = [
     ("NumPy subclasses", lambda j, n: n.sin(np.ma.array([1.0])), "ValueError", "ArgumentError"),
     ("NumPy subclasses", lambda j, n: np.matrix([[1, 2], [3, 4]]) * n.array([[1, 2], [3, 4]]),
      [[1, 4], [9, 16]], [[1, 4], [9, 16]]),
-    ("`make_mesh` without", lambda j, n: j.make_mesh((2,), ("a",)).axis_types[0].name,
-     "Explicit", "Auto"),
     ('`P("x", unreduced', lambda j, n: sorted(j.P("x", unreduced={"y"}).unreduced), ["y"],
      "ValueError"),
     ("`typeof(x).manual_axis_type`", types_of_members, ["i"], "AttributeError"),
@@ -315,6 +349,12 @@ ARGUMENTS: list[Row] = [
      "TracerBoolConversionError"),
     ('`repr(P("x"))`', lambda j, n: repr(j.P("x")), "P('x',)", "PartitionSpec('x')"),
     ("`with_sharding_constraint`", constrained, "AssertionError", "PartitionSpec('a')"),
+    ("arrays cut along explicit axes", along_another_axis(closed_over), "NotImplementedError",
+     [[1.0, 2.0, 3.0, 4.0]]),
+    ("`psum_scatter` of values cut", along_another_axis(scattered_sum), "ValueError",
+     [[0.0, 1.0, 2.0, 3.0]]),
+    ("`shard_map(f, in_specs=s)(x)`", cut_otherwise, "ValueError", [0.0, 1.0]),
+    ("derivatives of `device_put`", slope_to_another_mesh, "ValueError", [0.0, 2.0, 4.0, 6.0]),
     ("transposing a mapped `cond`", transposed_cond, "NotImplementedError", [2.0, 3.0]),
     ("`keys.sum()`", lambda j, n: keys(j).sum(), "NotImplementedError", "TypeError"),
     ("`keys.sum()`", lambda j, n: keys(j).astype(int), "NotImplementedError", "TypeError"),

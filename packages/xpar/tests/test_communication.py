@@ -7,6 +7,7 @@ import xnp
 from xjit import device_put, jit
 from xnp import lax
 from xpar import (
+    AxisType,
     NamedSharding,
     P,
     assert_no_collectives,
@@ -21,7 +22,7 @@ from xpar import (
 
 @pytest.fixture
 def mesh():
-    return make_mesh((2, 4), ("x", "y"))
+    return make_mesh((2, 4), ("x", "y"), AxisType.Auto)
 
 
 def lying(mesh, shape, *parts):

@@ -16,6 +16,7 @@ from typing import Any
 from xjit import jaxlib_gateway as gateway
 from xjit._devices import devices
 from xjit.checks import run_checked
+from xjit.device_put_primitive import device_put_p
 from xjit.mappings import room
 from xjit.named_shardings import sharding_named_by
 from xjit.placement import OneDevice, buffers_at, default_placement
@@ -23,7 +24,7 @@ from xjit.places_of_calls import common_placement
 from xjit.program import DeviceKernel, program_of
 from xjit.results import wrapped
 from xjit.shardings import device_named_by
-from xjit.transfer import put, spread
+from xjit.transfer import placed, put, spread
 from xprim import (
     Array,
     ClosedJaxpr,
@@ -130,6 +131,8 @@ class EagerBackend:
         avals_out: tuple[ShapedArray, ...],
     ) -> tuple[ConcreteArray, ...]:
         """Compile and run one primitive."""
+        if primitive is device_put_p:  # no program: its devices may be others than the operand's
+            return (placed(operands[0], params["sharding"]),)
         return compile_and_run(primitive, operands, params)
 
     def compiled_operation(

@@ -13,7 +13,15 @@ from typing import Any
 import xtree
 from xjit.ffi_attributes import layout_of, layouts_text, spread_layout
 from xjit.layouts import Layout
-from xprim import LINEAR, STRUCTURAL, Array, Primitive, as_array, not_mapped
+from xprim import (
+    LINEAR,
+    STRUCTURAL,
+    Array,
+    Primitive,
+    as_array,
+    dimension_names,
+    not_mapped,
+)
 from xprim.contracts import BatchAxis, Builder
 from xprim.descriptions import described
 from xprim.errors import message
@@ -99,6 +107,7 @@ layout_constraint_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=lambda cts, x, *, order: layout_constraint_p.bind(cts[0], order=order),
     batch=_batch,
+    dimensions=dimension_names.alike,
     physical=STRUCTURAL,
 )
 

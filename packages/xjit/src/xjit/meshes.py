@@ -13,6 +13,7 @@ import collections
 import enum
 import functools
 import math
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
@@ -26,7 +27,7 @@ from xprim.errors import message
 
 __all__ = [
     "AbstractDevice", "AbstractMesh", "AxisType", "Mesh", "abstract_mesh_now",
-    "current_abstract_mesh", "current_mesh", "mesh_now",
+    "current_abstract_mesh", "current_mesh", "mesh_now", "meshes_shaped",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -187,6 +188,7 @@ class Mesh(_Grid):
         if self._flat or grid.shape:  # no axes and no devices: the mesh of no program
             _check_devices(self._flat)
             gateway.note_devices(self._flat)
+        _alive[id(self)] = self
 
     @property
     def devices_in_order(self) -> tuple[Any, ...]:
@@ -396,6 +398,19 @@ class AbstractMesh(_Grid):
 
     def __repr__(self) -> str:
         return self._describe("AbstractMesh", self.abstract_device)
+
+
+_alive: weakref.WeakValueDictionary[int, Mesh] = weakref.WeakValueDictionary()
+
+
+def meshes_shaped(shape: tuple[tuple[Any, int], ...]) -> list[Mesh]:
+    """Return the meshes that somebody holds with these axes, one for each order of devices.
+
+    Args:
+      shape: names and sizes, as in `shape_tuple`.
+    """
+    found = [mesh for mesh in list(_alive.values()) if mesh.shape_tuple == shape]
+    return list({mesh.devices_in_order: mesh for mesh in found}.values())
 
 
 def _abstract_mesh(sizes: Any, names: Any, types: Any, device: Any) -> AbstractMesh:

@@ -11,14 +11,14 @@ from typing import Any, NoReturn
 from xjit import jaxlib_gateway as gateway
 from xjit.deleted import DeletedBuffer, raise_deleted
 from xjit.mesh_placement import over_mesh
-from xjit.meshes import Mesh, current_mesh
-from xjit.named_shardings import NamedSharding
+from xjit.meshes import Mesh, current_mesh, meshes_shaped
+from xjit.named_shardings import NamedSharding, NoMeshError
 from xjit.placement import Placement, committed_to, default_placement
 from xjit.shardings import Sharding, SingleDeviceSharding
 from xprim import ClosedJaxpr, ConcreteArray
 from xprim.errors import message
 
-__all__ = ["common_placement", "mesh_within", "placement_for"]
+__all__ = ["common_placement", "mesh_within", "placement_for", "with_devices"]
 
 __dir__ = __all__.copy
 
@@ -99,13 +99,33 @@ def spread_placement(
 
 
 def _chosen_mesh(named: Sequence[Any]) -> Mesh | None:
-    """Return the devices for meshes of which some have none: those of one of that shape, or set."""
+    """Return the devices for meshes of which some have none.
+
+    They are those of one of that shape, or of the mesh that is set; where nothing else is known,
+    as of a cotangent, of the one mesh of that shape that anybody holds.
+    """
     known = [m for m in named if isinstance(m, Mesh)]
     shapes = [m.shape_tuple for m in named if not isinstance(m, Mesh)]
     if shapes and current_mesh.value is not None:
         known.append(current_mesh.value)
     same = [m for m in known if m.shape_tuple in shapes]
+    if shapes and not known:
+        same = meshes_shaped(shapes[0])
+        if len(same) != 1:
+            raise NoMeshError(message(
+                "mesh", "values are to lie on a mesh without devices.", got=repr(shapes[0]),
+                hint="call it inside `with set_mesh(mesh):`",
+            ))  # fmt: skip
     return next(iter(same or known), None)
+
+
+def with_devices(sharding: Sharding) -> Sharding:
+    """Return a sharding over devices, for one over an abstract mesh; others are what they are."""
+    if not isinstance(sharding, NamedSharding) or not _is_abstract(sharding):
+        return sharding
+    mesh = _chosen_mesh([sharding.mesh])
+    return NamedSharding(sharding.mesh if mesh is None else mesh.shaped_as(sharding.mesh),
+                         sharding.spec)  # fmt: skip
 
 
 def _over(sharding: Sharding | None, mesh: Mesh | None) -> Sharding | None:

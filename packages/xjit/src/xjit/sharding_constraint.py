@@ -38,7 +38,10 @@ from xprim.sharded_types import spread_as
 from xprim.tracebacks import boundaries
 from xprim.typing import PyTree
 
-__all__ = ["constrained", "sharding_constraint_p", "with_sharding_constraint"]
+__all__ = [
+    "check_sharding", "constrained", "constraint_text", "of_examples", "sharding_constraint_p",
+    "with_sharding_constraint",
+]  # fmt: skip
 
 __dir__ = __all__.copy
 
@@ -97,13 +100,18 @@ def constrained(x: Array, place: Any, operation: str = "with_sharding_constraint
             operation, "this is no sharding.", got=repr(place),
             expected="a NamedSharding, or a PartitionSpec where a mesh is set",
         ))  # fmt: skip
+    check_sharding(x, sharding, operation)
+    return sharding_constraint_p.bind(x, sharding=sharding)[0]  # type: ignore[no-any-return]
+
+
+def check_sharding(x: Array, sharding: Sharding, operation: str) -> None:
+    """Raise where a value cannot lie so."""
     _check_no_member(sharding, operation)
     is_traced = isinstance(x, Tracer) or state.trace is not EAGER
     if is_traced and not isinstance(sharding, TiledSharding):
         sharding.check_rank(x.shape, operation)  # the compiler fills up what does not divide
     else:
         sharding.check_shape(x.shape, operation)
-    return sharding_constraint_p.bind(x, sharding=sharding)[0]  # type: ignore[no-any-return]
 
 
 def _check_no_member(sharding: Sharding, operation: str) -> None:
@@ -133,8 +141,9 @@ def _numpy(x: Any, *, sharding: Sharding) -> Any:
     return (x,)
 
 
-def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *,
-               sharding: Sharding) -> Any:  # fmt: skip
+def constraint_text(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *,
+                    sharding: Sharding) -> Any:  # fmt: skip
+    """Write that a value lies so, and return its name: the `stablehlo` rule."""
     module = b.module  # type: ignore[attr-defined]
     if not module.devices and sharding.num_devices == 1:
         return operands  # the program is of one device, and may become part of one of several
@@ -153,15 +162,19 @@ def _transpose(cts: Any, x: Any, *, sharding: Sharding) -> Any:
 def _batch(axis: BatchAxis, operands: Any, dims: Any, *, sharding: Sharding) -> Any:
     (x,), (dim,) = operands, dims
     if dim is not not_mapped and isinstance(sharding, NamedSharding):
-        is_open = not sharding.mesh.are_all_axes_explicit
-        examples = axis.mesh_axes or (UNCONSTRAINED if is_open else None)
-        _check_examples(axis, sharding)
-        parts = [*sharding.spec, *[None] * (dim - len(sharding.spec))]
-        spec = PartitionSpec(*parts[:dim], examples, *parts[dim:])
-        sharding = NamedSharding(sharding.mesh, spec)
+        sharding = of_examples(axis, dim, sharding)
     elif dim is not not_mapped:
         x, dim = axis.move(x, dim, x.aval.ndim - 1), x.aval.ndim - 1
     return sharding_constraint_p.bind(x, sharding=sharding), (dim,)
+
+
+def of_examples(axis: BatchAxis, dim: int, sharding: NamedSharding) -> NamedSharding:
+    """Return how a batch lies along dimension `dim`, each of whose examples lies so."""
+    is_open = not sharding.mesh.are_all_axes_explicit
+    examples = axis.mesh_axes or (UNCONSTRAINED if is_open else None)
+    _check_examples(axis, sharding)
+    parts = [*sharding.spec, *[None] * (dim - len(sharding.spec))]
+    return NamedSharding(sharding.mesh, PartitionSpec(*parts[:dim], examples, *parts[dim:]))
 
 
 def _check_examples(axis: BatchAxis, sharding: NamedSharding) -> None:
@@ -183,7 +196,7 @@ sharding_constraint_p: Primitive = Primitive(
     "sharding_constraint",
     shape=_shape,
     numpy=_numpy,
-    stablehlo=_stablehlo,
+    stablehlo=constraint_text,
     jvp=LINEAR,
     transpose=_transpose,
     batch=_batch,

@@ -18,7 +18,7 @@ import numpy as np
 
 from xjit.callback_primitive import DEBUG
 from xjit.jaxlib_gateway import ShardingProbe
-from xprim import Array, ConcreteArray, Primitive, undefined
+from xprim import Array, ConcreteArray, Primitive, dimension_names, undefined
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
 
@@ -142,5 +142,6 @@ inspect_sharding_p = Primitive(
     jvp=_jvp,
     transpose=undefined("how a value lies is no linear function of it"),
     batch=_batch,
+    dimensions=dimension_names.alike,
     effects=_effects,
 )

@@ -42,6 +42,7 @@ from xjit.program import DeviceKernel, Program
 from xjit.shardings import Sharding
 from xprim import ClosedJaxpr, ShapedArray, ShapeDtypeStruct, Tracer, config
 from xprim.errors import message
+from xprim.sharded_types import whole
 from xprim.tracebacks import shorten
 from xprim.typing import PyTree
 
@@ -408,7 +409,7 @@ class Compiled(_Stage):
                     got=f"{arguments.names()[i]}: a tracer of {x.aval.str_long()}",
                     hint=f"transform jit({traced.fun_name}) itself",
                 ))  # fmt: skip
-            if x.aval is not aval and x.aval.strong() is not aval.strong():
+            if x.aval is not aval and whole(x.aval.strong()) is not whole(aval.strong()):
                 raise TypeError(message(
                     f"{traced.fun_name}", "it was compiled for other arguments.",
                     got=f"{arguments.names()[i]}: {x.aval.str_long()}", expected=aval.str_long(),

@@ -16,6 +16,7 @@ import xtree
 from xjit import jaxlib_gateway as gateway
 from xjit.cache_memory import Bounded
 from xjit.deleted import DeletedBuffer, give_up, raise_deleted
+from xjit.device_put_primitive import UNKNOWN, device_put_p
 from xjit.layouts import shardings_in
 from xjit.mesh_placement import read
 from xjit.named_shardings import sharding_named_by
@@ -24,11 +25,13 @@ from xjit.placement import (
     buffers_at,
     committed_to,
     default_placement,
+    moved,
 )
+from xjit.places_of_calls import with_devices
 from xjit.program import Program
 from xjit.sharded_arrays import sharding_of, with_sharding
-from xjit.sharding_constraint import constrained
-from xjit.shardings import Sharding, device_named_by
+from xjit.sharding_constraint import check_sharding
+from xjit.shardings import Sharding, SingleDeviceSharding, device_named_by
 from xjit.transfer_guards import Explicit
 from xjit.typed_shardings import typed_as
 from xprim import (
@@ -92,14 +95,14 @@ def device_put(
     for leaf, place in zip(leaves, _places(src, x, len(leaves)), strict=True):
         _check_source(leaf, place)
     with Explicit():
-        moved = [
+        results = [
             _put_leaf(leaf, place, may_alias) for leaf, place in zip(leaves, places, strict=True)
         ]
     if donate:
-        for old, new in zip(leaves, moved, strict=True):
+        for old, new in zip(leaves, results, strict=True):
             if type(old) is ConcreteArray and old is not new:
                 give_up(old, DeletedBuffer("was donated to device_put"))
-    return tree.unflatten(moved)
+    return tree.unflatten(results)
 
 
 def _places(tree: Any, x: Any, count: int) -> list[Any]:
@@ -155,7 +158,8 @@ def _put_leaf(leaf: Any, place: Any, may_alias: bool | None) -> Array:
 def spread(x: Array, sharding: Sharding, may_alias: bool | None) -> Array:
     """Put an array over devices as a sharding says; of a traced one, say that it lies so."""
     if isinstance(x, Tracer):
-        return constrained(x, sharding, "device_put")
+        check_sharding(x, sharding, "device_put")
+        return _said(x, sharding)
     assert isinstance(x, ConcreteArray)
     sharding.check_shape(x.shape, "device_put")
     lies = x.buffer is not None and type(x.buffer) is not DeletedBuffer
@@ -166,9 +170,28 @@ def spread(x: Array, sharding: Sharding, may_alias: bool | None) -> Array:
         and x.aval is typed_as(x.aval, sharding)
     ):
         return x
-    moved = _exchanged(x, sharding) if _by_exchange(x, sharding) else with_sharding(x, sharding)
-    moved.aval = typed_as(moved.aval, sharding)
-    return moved if may_alias is not False else _copied(moved)
+    found = _exchanged(x, sharding) if _by_exchange(x, sharding) else with_sharding(x, sharding)
+    found.aval = typed_as(found.aval, sharding)
+    return found if may_alias is not False else _copied(found)
+
+
+def _said(x: Tracer, sharding: Sharding) -> Array:
+    """Return a traced value that is to be at a place."""
+    value = x.concrete()
+    source: Any = UNKNOWN if x.aval.spread is None else x.aval.spread
+    if isinstance(value, ConcreteArray) and type(value.buffer) is not DeletedBuffer:
+        is_loose = value.buffer is None or not gateway.placement_of(value.buffer).committed
+        source = None if is_loose else sharding_of(value)
+    return device_put_p.bind(x, sharding=sharding, source=source)[0]  # type: ignore[no-any-return]
+
+
+def placed(x: ConcreteArray, sharding: Sharding | None) -> Array:
+    """Return an array where `device_put` shall have it; None is where nobody put it."""
+    if sharding is None:
+        return moved([x], default_placement())[0]
+    if isinstance(sharding, SingleDeviceSharding):
+        return put(x, sharding.devices_in_order[0])
+    return spread(x, with_devices(sharding), None)
 
 
 def _by_exchange(x: ConcreteArray, sharding: Sharding) -> bool:
@@ -198,9 +221,9 @@ _exchanges: Bounded[Program] = Bounded(256)
 
 
 def put(x: Array, device: Any, may_alias: bool | None = None) -> Array:
-    """Put an array on a device, or on the default one; a traced value stays what it is."""
+    """Put an array on a device, or on the default one; of a traced one, say that it is there."""
     if isinstance(x, Tracer):
-        return x
+        return x if device is None else _said(x, SingleDeviceSharding(device))
     assert isinstance(x, ConcreteArray)
     if device is None:
         if x.buffer is None:

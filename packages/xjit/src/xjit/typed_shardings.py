@@ -14,7 +14,12 @@ from typing import Any
 
 from xjit.auto_axes import called_with
 from xjit.axis_modes import call_in_mode
-from xjit.meshes import AbstractMesh, AxisType, abstract_mesh_now
+from xjit.meshes import (
+    AbstractMesh,
+    AxisType,
+    abstract_mesh_now,
+    current_abstract_mesh,
+)
 from xjit.named_shardings import NamedSharding, in_types, resolved
 from xjit.partition_specs import PartitionSpec
 from xjit.sharding_constraint import sharding_constraint_p
@@ -47,6 +52,13 @@ class _Meshes:
         if kept is not None:
             kept.check_shape(shape, "ShapedArray")
         return kept
+
+    def captured(self, spread: NamedSharding, shape: tuple[int, ...]) -> NamedSharding | None:
+        """Return what a type keeps of a sharding where the axes are of other types."""
+        mesh = current_abstract_mesh.value
+        if mesh is None or mesh == spread.mesh or mesh.shape_tuple != spread.mesh.shape_tuple:
+            return spread
+        return in_types(spread.update(mesh=mesh), len(shape))
 
     def results(
         self, primitive: Any, avals: Sequence[ShapedArray], params: dict[str, Any],

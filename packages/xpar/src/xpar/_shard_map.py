@@ -10,6 +10,7 @@ from typing import Any, ParamSpec, TypeVar
 import xtree
 from xjit.calls import Arguments, Calls, FlatFunction, Signature, Traced
 from xjit.meshes import (
+    AbstractMesh,
     AxisType,
     Mesh,
     abstract_mesh_now,
@@ -220,8 +221,8 @@ class _Member(FlatFunction):
         self.mesh = calls.mesh()
         self.manual = _manual_axes(calls, self.mesh)
         self.lays = _argument_lays(calls, self.mesh, self.manual, arguments, avals)
-        sizes = dict(self.mesh.shape)
-        pieces = [lay.piece(a, sizes) for a, lay in zip(avals, self.lays, strict=True)]
+        inside = _mesh_inside(self.mesh, self.manual)
+        pieces = [lay.piece(a, inside) for a, lay in zip(avals, self.lays, strict=True)]
         super().__init__(calls.fun, arguments, pieces)
 
     def scope(self) -> AbstractContextManager[Any]:
@@ -248,15 +249,20 @@ class _Member(FlatFunction):
 @contextmanager
 def _inside(mesh: Mesh, manual: Sequence[Any]) -> Iterator[None]:
     """Bind the axes that a member has a place along, which are of type Manual there."""
+    with (
+        extended_axes({name: mesh.shape[name] for name in manual}),
+        current_abstract_mesh(_mesh_inside(mesh, manual)),
+    ):
+        yield
+
+
+def _mesh_inside(mesh: Mesh, manual: Sequence[Any]) -> AbstractMesh:
+    """Return the mesh as a member sees it."""
     types = dict.fromkeys(manual, AxisType.Manual)
     outside = abstract_mesh_now()
     if outside is not None and outside.axis_names == mesh.axis_names:
         types |= dict.fromkeys(outside.manual_axes, AxisType.Manual)
-    with (
-        extended_axes({name: mesh.shape[name] for name in manual}),
-        current_abstract_mesh(mesh.abstract_mesh.update_axis_types(types)),
-    ):
-        yield
+    return mesh.abstract_mesh.update_axis_types(types)
 
 
 def _is_spec(value: Any) -> bool:

@@ -43,6 +43,7 @@ from xprim import (
     ZERO,
     Primitive,
     ShapedArray,
+    dimension_names,
     dtypes,
     not_mapped,
     scalar_array,
@@ -109,6 +110,7 @@ all_gather_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_gather_transpose,
     batch=collective_batch(lambda: all_gather_p, _gather_on_axis, ("all_gather_dimension",)),
+    dimensions=dimension_names.whole_along("all_gather_dimension"),
     shard=gathers_members("axis_name"),
     physical=STRUCTURAL,
     axis_param="axis_name",
@@ -162,6 +164,12 @@ def _exchange_transpose(cts: Any, x: Any, *, split_axis: int, concat_axis: int,
     return all_to_all_p.bind(cts[0], split_axis=concat_axis, concat_axis=split_axis, **params)
 
 
+def _exchange_dimensions(avals: Any, out: Any, params: dict[str, Any]) -> Any:
+    """What is cut in pieces or joined of them must be whole."""
+    along = {"dims": (params["split_axis"], params["concat_axis"])}
+    return dimension_names.whole_along("dims")(avals, out, along)
+
+
 all_to_all_p: Primitive = Primitive(
     "all_to_all",
     shape=_exchange_shape,
@@ -170,6 +178,7 @@ all_to_all_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_exchange_transpose,
     batch=collective_batch(lambda: all_to_all_p, _exchange_on_axis, ("split_axis", "concat_axis")),
+    dimensions=_exchange_dimensions,
     shard=scatters_members,
     physical=STRUCTURAL,
     axis_param="axis_name",
@@ -211,6 +220,7 @@ ppermute_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_permute_transpose,
     batch=collective_batch(lambda: ppermute_p, _permute_on_axis, ordered=True),
+    dimensions=dimension_names.alike,
     shard=scatters_members,
     physical=STRUCTURAL,
     axis_param="axis_name",
@@ -264,6 +274,7 @@ pbroadcast_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_broadcast_transpose,
     batch=collective_batch(lambda: pbroadcast_p, _broadcast_on_axis),
+    dimensions=dimension_names.alike,
     shard=gathers_members("axis_name"),
     physical=STRUCTURAL,
     axis_param="axis_name",

@@ -38,7 +38,8 @@ def make_mesh(
     Args:
       axis_sizes: the number of devices along each axis.
       axis_names: the names of the axes.
-      axis_types: for each axis, or for all; `AxisType.Auto` by default.
+      axis_types: for each axis, or for all. `AxisType.Explicit` by default: types say how values
+        lie, as in `float32[8@x,4]`; with `AxisType.Auto` the compiler chooses.
       devices: which ones; by default the first of the default backend, as many as are needed.
 
     Raises:
@@ -46,7 +47,7 @@ def make_mesh(
 
     Example:
       >>> make_mesh((1,), ("x",))
-      Mesh('x': 1, axis_types=(Auto,))
+      Mesh('x': 1, axis_types=(Explicit,))
     """
     try:
         shape = tuple([operator.index(size) for size in axis_sizes])
@@ -66,7 +67,7 @@ def make_mesh(
             "devices" if devices is None else f"devices[:{count}]" if count < len(known) else "",
         ))  # fmt: skip
     grid = np.array(known[:count], dtype=object).reshape(shape)
-    return Mesh(grid, axis_names, axis_types)
+    return Mesh(grid, axis_names, AxisType.Explicit if axis_types is None else axis_types)
 
 
 class set_mesh:  # noqa: N801 - used as a function

@@ -26,6 +26,7 @@ from xprim import (
     LINEAR,
     Primitive,
     ShapedArray,
+    dimension_names,
     dtypes,
     not_mapped,
     primitive_maker,
@@ -79,6 +80,7 @@ psum_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_sum_transpose,
     batch=collective_batch(lambda: psum_p, _sum_on_axis),
+    dimensions=dimension_names.alike,
     shard=gathers_members("axes"),
     axis_param="axes",
 )
@@ -116,6 +118,7 @@ def _chooser(name: str, op: str, reduce: str) -> Primitive:
         jvp=jvp_rule,
         transpose=undefined("it is not linear"),
         batch=collective_batch(lambda: primitive, on_axis),
+        dimensions=dimension_names.alike,
         shard=gathers_members("axes"),
         axis_param="axes",
     )
@@ -176,6 +179,7 @@ reduce_scatter_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_scatter_transpose,
     batch=collective_batch(lambda: reduce_scatter_p, _scatter_on_axis, ("scatter_dimension",)),
+    dimensions=dimension_names.whole_along("scatter_dimension"),
     shard=scatters_members,
     axis_param="axis_name",
 )

@@ -45,6 +45,8 @@ from xprim import (
 from xprim.calls import call_rules
 from xprim.contracts import Builder, ChecksHandle, TransposeHandle
 from xprim.errors import message
+from xprim.sharded_types import spread_as, whole
+from xprim.varying_axes import Axes, varying_results
 
 __all__ = ()
 
@@ -73,14 +75,29 @@ class Lay(NamedTuple):
 
     def typed(self, local: ShapedArray, mesh: Any) -> ShapedArray:
         """Return the abstract value of the whole with the explicit axes that cut it."""
-        return typed_as(self.whole(local, dict(mesh.shape)), self.sharding(mesh))
+        sharding = self.sharding(mesh)
+        if local.spread is not None:  # along axes that are not manual
+            parts = list(local.spread.spec)
+            if self.dim is not None:
+                parts.insert(self.dim, None)
+            outer = [*sharding.spec, *[None] * (len(parts) - len(sharding.spec))]
+            sharding = sharding.update(spec=PartitionSpec(
+                *[axes_of(a) + axes_of(b) for a, b in zip(outer, parts, strict=True)]
+            ))  # fmt: skip
+        return typed_as(self.whole(local, dict(mesh.shape)), sharding)
 
-    def piece(self, whole: ShapedArray, sizes: dict[Any, int]) -> ShapedArray:
-        """Return the abstract value of a piece, where none are stacked."""
-        shape = list(whole.shape)
+    def piece(self, whole: ShapedArray, mesh: Any) -> ShapedArray:
+        """Return the abstract value of a piece, where none are stacked.
+
+        Args:
+          whole: the abstract value of the whole.
+          mesh: as it is inside: along axes of type Explicit the piece is still cut.
+        """
+        shape, sizes = list(whole.shape), mesh.shape
         for i, part in enumerate(self.spec):
             shape[i] //= math.prod([sizes[name] for name in axes_of(part)])
-        return shaped_array(tuple(shape), whole.dtype, whole.weak_type)
+        local = shaped_array(tuple(shape), whole.dtype, whole.weak_type)
+        return local if whole.spread is None else typed_as(local, whole.spread.update(mesh=mesh))
 
     def sharding(self, mesh: Any) -> NamedSharding:
         """Return how the whole lies on a mesh."""
@@ -205,6 +222,11 @@ def _transpose(handle: TransposeHandle, cts: Any, *operands: Any, **params: Any)
     ]
 
 
+def _shard(*operands: Axes, jaxpr: ClosedJaxpr, manual: Any, **_params: Any) -> list[Axes]:
+    """Inside of another `shard_map`: along its own axes all of a result is one value."""
+    return [axes.difference(manual) for axes in varying_results(jaxpr, operands)]
+
+
 def checked_member(handle: ChecksHandle, jaxpr: ClosedJaxpr) -> ClosedJaxpr:
     """Return the program of a member with checks, which begins with none that failed."""
 
@@ -225,7 +247,8 @@ def _checked(
     stacked = Lay(PartitionSpec(), 0, params["active"])
     lays = (*[stacked] * len(before), *params["out_lays"])
     results = shard_map_p.bind(*operands, jaxpr=checked, **params | {"out_lays": lays})
-    return handle.first(before, results[: len(before)]), results[len(before) :]
+    states = [spread_as(x, whole(x.aval)) for x in results[: len(before)]]
+    return handle.first(before, states), results[len(before) :]
 
 
 shard_map_p: Primitive = Primitive(
@@ -237,6 +260,7 @@ shard_map_p: Primitive = Primitive(
         "numpy": _numpy,
         "stablehlo": _stablehlo,
         "transpose": _transpose,
+        "shard": _shard,
         "checked": _checked,
     },
 )

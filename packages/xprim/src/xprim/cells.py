@@ -23,6 +23,7 @@ from xprim.contracts import BatchAxis
 from xprim.errors import message
 from xprim.primitive import Primitive
 from xprim.rules import Zero, not_mapped, undefined
+from xprim.sharded_types import spread_as
 from xprim.thread_state import state
 from xprim.trace import Trace, Tracer
 
@@ -115,6 +116,8 @@ class Cell:
           value: the next one.
           is_shared: whether anybody else may hold it.
         """
+        if value.aval.spread is not self.aval.spread:
+            value = spread_as(value, self.aval)
         trace: Trace | None = state.trace
         while trace is not None and self._owner is not _owner(trace):
             if trace.cells is not None:

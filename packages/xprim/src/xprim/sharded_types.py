@@ -22,8 +22,8 @@ from xprim.avals import ShapedArray, shaped_array
 
 __all__ = [
     "Meshes", "ShardingTypeError", "axes_of_dimensions", "batched", "batched_sharding",
-    "install_meshes", "left_open", "spread_as", "spread_call", "spread_results", "whole",
-    "with_dimension", "without_dimension",
+    "captured", "install_meshes", "left_open", "spread_as", "spread_call", "spread_results",
+    "whole", "with_dimension", "without_dimension",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -51,6 +51,9 @@ class Meshes(Protocol):
     def in_types(self, sharding: Any, shape: tuple[int, ...]) -> Any:
         """Return what a type keeps of a sharding: its explicit axes, None where there are none."""
 
+    def captured(self, spread: Any, shape: tuple[int, ...]) -> Any:
+        """Return what a type keeps of a sharding in a part of a program with other axes."""
+
     def results(
         self, primitive: Any, avals: Sequence[ShapedArray], params: dict[str, Any],
         out: Sequence[ShapedArray],
@@ -75,6 +78,17 @@ class Meshes(Protocol):
 def install_meshes(meshes: Meshes) -> None:
     """Say what knows meshes; called once, by the package that has them."""
     _avals._of_meshes[0] = meshes
+
+
+def captured(aval: ShapedArray) -> ShapedArray:
+    """Return the type that a value from outside has in the part of a program that is traced.
+
+    There other axes of the mesh may be explicit: `shard_map`, `auto_axes`.
+    """
+    if aval.spread is None:
+        return aval
+    spread = _avals._of_meshes[0].captured(aval.spread, aval.shape)
+    return shaped_array(aval.shape, aval.dtype, aval.weak_type, spread)
 
 
 def spread_results(

@@ -20,6 +20,7 @@ from xprim.descriptions import LazyNames
 from xprim.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var, check_jaxpr
 from xprim.leaks import check_no_leaks
 from xprim.primitive import Primitive
+from xprim.sharded_types import captured
 from xprim.source import capture, describe
 from xprim.thread_state import state
 from xprim.trace import Trace, Tracer, foreign_operand, raise_leaked
@@ -128,7 +129,7 @@ class JaxprTrace(Trace):
             raise foreign_operand("bind", value)
         elif value._trace.closed:
             raise_leaked(value)
-        var = Var(value.aval)
+        var = Var(captured(value.aval))
         self.constvars.append(var)
         self.consts.append(value)
         return var

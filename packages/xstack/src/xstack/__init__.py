@@ -14,8 +14,9 @@ Compiling: jit, make_jaxpr, eval_shape, typeof, ShapeDtypeStruct,
 named_scope, named_call, ensure_compile_time_eval, clear_caches,
 check_captured_values; modules export, stages, ffi.
 
-Batching and many devices: vmap, pmap, shard_map, make_mesh, set_mesh,
-reshard, P, NamedSharding, Shard; modules sharding, distributed.
+Batching and many devices: vmap, pmap, shard_map, smap, make_mesh, set_mesh,
+get_mesh, get_abstract_mesh, use_abstract_mesh, reshard, P, NamedSharding,
+Shard; modules sharding, distributed.
 
 Arrays: modules numpy, lax, random, nn, scipy, image, ops, dlpack, dtypes;
 trees of them: modules tree, tree_util, flatten_util; Array; ds, a slice
@@ -147,6 +148,8 @@ with namespace(globals(), after="xstack.numpy"):  # which gives arrays and trace
         NamedSharding as NamedSharding,
         P as P,
         Shard as Shard,
+        get_abstract_mesh as get_abstract_mesh,
+        get_mesh as get_mesh,
         make_array_from_callback as make_array_from_callback,
         make_array_from_process_local_data as make_array_from_process_local_data,
         make_array_from_single_device_arrays as make_array_from_single_device_arrays,
@@ -155,6 +158,8 @@ with namespace(globals(), after="xstack.numpy"):  # which gives arrays and trace
         reshard as reshard,
         set_mesh as set_mesh,
         shard_map as shard_map,
+        smap as smap,
+        use_abstract_mesh as use_abstract_mesh,
     )
     from xprim import (
         Array as Array,

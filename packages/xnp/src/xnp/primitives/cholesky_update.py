@@ -28,6 +28,7 @@ from xnp.primitives.operations import add, mul
 from xnp.primitives.triangular_solve import solved
 from xprim import Primitive, ShapedArray, Zero, dtypes, undefined
 from xprim.contracts import Builder
+from xprim.dimension_names import Names
 from xprim.errors import message
 
 __all__ = ()
@@ -118,6 +119,12 @@ def _jvp(primals: Any, tangents: Any) -> Any:
     return outs, (matmul(mt(lower_half(inner)), new),)
 
 
+def _dimensions(avals: Any, out: Any, params: dict[str, Any]) -> Names:
+    """Factors may be cut, each of them is whole."""
+    batch = tuple(range(avals[1].ndim - 1))
+    return Names([(*batch, None, None), (*batch, None)], [(*batch, None, None)])
+
+
 cholesky_update_p: Primitive = Primitive(
     "cholesky_update",
     shape=_shape,
@@ -126,4 +133,5 @@ cholesky_update_p: Primitive = Primitive(
     jvp=_jvp,
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: cholesky_update_p),
+    dimensions=_dimensions,
 )

@@ -13,7 +13,15 @@ import numpy as np
 
 from xnp.primitives.choice_text import chosen, compared
 from xnp.primitives.lapack_text import counted
-from xprim import ZERO, Primitive, ShapedArray, dtypes, shaped_array, undefined
+from xprim import (
+    ZERO,
+    Primitive,
+    ShapedArray,
+    dimension_names,
+    dtypes,
+    shaped_array,
+    undefined,
+)
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
 
@@ -137,4 +145,5 @@ lu_pivots_to_permutation_p: Primitive = Primitive(
     jvp=ZERO,
     transpose=undefined("integers have no cotangents"),
     batch=_batch,
+    dimensions=dimension_names.of_last(1),
 )

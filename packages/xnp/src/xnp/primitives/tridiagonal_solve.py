@@ -18,6 +18,7 @@ from xnp.primitives.matrices import LETTER, as_columns, matrix_batch
 from xnp.primitives.operations import add, concatenated, filled, mul, neg, sliced
 from xprim import Linear, Primitive, ShapedArray, Zero, dtypes
 from xprim.contracts import Builder
+from xprim.dimension_names import Names
 from xprim.errors import message
 
 __all__ = ()
@@ -163,6 +164,13 @@ def _transpose(cts: Any, dl: Any, d: Any, du: Any, b: Any, **params: Any) -> Any
     return Zero(dl.aval), Zero(d.aval), Zero(du.aval), found
 
 
+def _dimensions(avals: Any, out: Any, params: dict[str, Any]) -> Names:
+    """Systems may be cut; their equations and right hand sides are whole."""
+    batch = tuple(range(avals[1].ndim - 1))
+    return Names([(*batch, *[None] * (a.ndim - len(batch))) for a in avals],
+                 [(*batch, None, None) for _ in out])  # fmt: skip
+
+
 tridiagonal_solve_p: Primitive = Primitive(
     "tridiagonal_solve",
     shape=_shape,
@@ -171,4 +179,5 @@ tridiagonal_solve_p: Primitive = Primitive(
     jvp=_jvp,
     transpose=_transpose,
     batch=matrix_batch(lambda: tridiagonal_solve_p),
+    dimensions=_dimensions,
 )

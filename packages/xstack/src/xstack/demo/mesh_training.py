@@ -40,7 +40,7 @@ def train_over_mesh(data: Dataset, settings: Settings, report: Progress, ctrl_c:
     """Train with the batch cut along one axis of a mesh and the hidden layer along the other."""
     run = Run()
     assert settings.mesh is not None
-    mesh = xstack.make_mesh(settings.mesh, ("data", "model"))
+    mesh = xstack.make_mesh(settings.mesh, ("data", "model"), xstack.sharding.AxisType.Auto)
 
     def lying(*axes: str | None) -> Any:
         return xstack.NamedSharding(mesh, xstack.P(*axes))
