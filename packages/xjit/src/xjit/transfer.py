@@ -185,13 +185,16 @@ def _said(x: Tracer, sharding: Sharding) -> Array:
     return device_put_p.bind(x, sharding=sharding, source=source)[0]  # type: ignore[no-any-return]
 
 
-def placed(x: ConcreteArray, sharding: Sharding | None) -> Array:
+def placed(x: ConcreteArray, sharding: Sharding | None) -> ConcreteArray:
     """Return an array where `device_put` shall have it; None is where nobody put it."""
     if sharding is None:
         return moved([x], default_placement())[0]
     if isinstance(sharding, SingleDeviceSharding):
-        return put(x, sharding.devices_in_order[0])
-    return spread(x, with_devices(sharding), None)
+        found = put(x, sharding.devices_in_order[0])
+    else:
+        found = spread(x, with_devices(sharding), None)
+    assert isinstance(found, ConcreteArray)
+    return found
 
 
 def _by_exchange(x: ConcreteArray, sharding: Sharding) -> bool:
