@@ -404,13 +404,8 @@ _alive: weakref.WeakValueDictionary[int, Mesh] = weakref.WeakValueDictionary()
 
 
 def meshes_shaped(shape: tuple[tuple[Any, int], ...]) -> list[Mesh]:
-    """Return the meshes that somebody holds with these axes, one for each order of devices.
-
-    Args:
-      shape: names and sizes, as in `shape_tuple`.
-    """
-    found = [mesh for mesh in list(_alive.values()) if mesh.shape_tuple == shape]
-    return list({mesh.devices_in_order: mesh for mesh in found}.values())
+    """Return the meshes that somebody holds with these axes, one for each order of devices."""
+    return [*{m.devices_in_order: m for m in [*_alive.values()] if m.shape_tuple == shape}.values()]
 
 
 def _abstract_mesh(sizes: Any, names: Any, types: Any, device: Any) -> AbstractMesh:
@@ -431,9 +426,8 @@ def _checked_names(
             got=f"axis_names={names!r} for the shape {shape}",
         ))  # fmt: skip
     if len(set(names)) != len(names) or None in names:
-        raise ValueError(message(
-            operation, "each axis must have a name of its own.", got=f"axis_names={names!r}"
-        ))  # fmt: skip
+        raise ValueError(message(operation, "each axis must have a name of its own.",
+                                 got=f"axis_names={names!r}"))  # fmt: skip
     return names
 
 
