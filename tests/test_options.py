@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import xnp
+import xstack
 from xad import grad
 from xjit import jit
 from xprim import config
@@ -83,3 +84,44 @@ def test_options_of_a_scope_also_decorate():
     with pytest.raises(FloatingPointError, match="div: an infinity was computed"):
         reciprocal(xnp.zeros(2))
     assert np.isinf(np.asarray(1.0 / xnp.zeros(2))).all()
+
+
+def test_nothing_is_traced_where_that_is_forbidden():
+    f = jit(lambda x: x + 1)
+    assert f(1.0) == 2.0
+    with xstack.no_tracing():
+        assert f(3.0) == 4.0
+        with pytest.raises(RuntimeError, match=r"would be traced where config.no_tracing is set"):
+            f(1)
+    assert f(1) == 2
+
+
+def test_nothing_is_computed_where_that_is_forbidden():
+    x = xnp.ones(3)
+    f = jit(lambda x: x * 2)
+    calls = [
+        lambda: f(x), lambda: x + 1, lambda: xnp.sin(x), lambda: x @ x, lambda: grad(xnp.sum)(x),
+        lambda: f.lower(x).compile()(x), lambda: jit(lambda x: x * 3)(x),
+        lambda: xstack.vmap(lambda x: x * x)(x), lambda: xstack.random.normal(KEY),
+    ]  # fmt: skip
+    for _ in range(2):  # whether or not the operation is known by its types
+        for call in calls:
+            call()
+        with xstack.no_execution():
+            for call in calls:
+                with pytest.raises(RuntimeError, match=r"config.no_execution is set"):
+                    call()
+            f.lower(x).compile()
+            assert "mul" in str(xstack.make_jaxpr(f)(x))
+
+
+KEY = xstack.random.PRNGKey(0)
+
+
+def test_bare_keys_become_typed_ones_where_that_is_asked_for():
+    with xstack.enable_custom_prng():
+        typed = [xstack.random.PRNGKey(0), xstack.random.fold_in(KEY, 1),
+                 *xstack.random.split(KEY), jit(xstack.random.split)(KEY)]  # fmt: skip
+    assert {str(key.dtype) for key in typed} == {"key<fry>"}
+    assert xstack.random.PRNGKey(0).dtype == np.uint32
+    assert jit(xstack.random.split)(KEY).dtype == np.uint32

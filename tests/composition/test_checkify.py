@@ -84,11 +84,11 @@ PROGRAMS = {
     "grad of scan": (xstack.grad(summed), (XS,), "x is -3.0, not positive"),
     "checkpoint": (xstack.grad(xstack.checkpoint(lambda x: xnp.sin(positive(x) ** 2))), (-2.0,),
                    "x is -2.0, not positive"),
-    "vmap": (xstack.vmap(positive), (XS,), "at mapped index 2: x is -3.0, not positive"),
+    "vmap": (xstack.vmap(positive), (XS,), "x is -3.0, not positive (at mapped index 2)"),
     "vmap of vmap": (BELOW, (np.float32([1, 2, 3]), np.float32([4, 2.5])),
-                     "at mapped index 1, 2: 3.0 is not below 2.5"),
+                     "3.0 is not below 2.5 (at mapped index 1, 2)"),
     "vmap of scan": (xstack.vmap(summed), (XS.reshape(2, 2),),
-                     "at mapped index 1: x is -3.0, not positive"),
+                     "x is -3.0, not positive (at mapped index 1)"),
     "custom_jvp": (own_slope, (-1.0,), "x is -1.0, not positive"),
     "grad of custom_jvp": (xstack.grad(own_slope), (-1.0,), "x is -1.0, not positive"),
     "custom_vjp": (own_pullback, (-1.0,), "x is -1.0, not positive"),
@@ -276,3 +276,37 @@ def test_a_primitive_of_ones_own_says_what_is_checked():
         ]:  # fmt: skip
             error, _ = checked(XS, np.int32([place]), divisor)
             assert first_line(error) == text
+
+
+@pytest.mark.parametrize("read", [
+    lambda x: x[5], lambda x: x[xnp.asarray(5)], lambda x: x[xnp.asarray([5])],
+    lambda x: x.at[5].set(2.0), lambda x: xstack.jit(lambda x: x[5])(x), lambda x: x[:, None][5, 0],
+])  # fmt: skip
+def test_a_position_that_is_known_to_be_out_of_bounds_is_a_failure_beside_the_result(read):
+    x = xnp.ones(2)
+    error, out = c.checkify(read, errors=c.index_checks)(x)
+    assert "index 5 is out of bounds for axis 0 with size 2" in error.get()
+    none, same = c.checkify(read, errors=c.float_checks)(x)
+    assert none.get() is None
+    np.testing.assert_array_equal(same, out)
+    with pytest.raises(IndexError):
+        read(x)
+
+
+def test_an_error_of_each_turn_of_a_loop_is_raised_without_its_number():
+    def checked(carry, x):
+        error, y = c.checkify(positive)(x)
+        return carry, (y, error)
+
+    def f(xs):
+        _, (ys, errors) = lax.scan(checked, None, xs)
+        c.check_error(errors)
+        return ys
+
+    error, _ = c.checkify(f)(XS)
+    assert error.get().startswith("x is -3.0, not positive (at mapped index 2)")
+
+
+def test_sorting_makes_no_nan():
+    x = xnp.asarray(np.float32([1, np.nan]))
+    assert c.checkify(lambda x: xnp.sort(x), errors=c.nan_checks)(x)[0].get() is None

@@ -13,6 +13,7 @@ import xstack
 import xstack.numpy as xnp
 from tests.composition import exported_functions
 from xstack import export
+from xstack.sharding import Mesh, NamedSharding, PartitionSpec as Spec
 
 X = np.float32([0.5, 1.0, 2.0])
 
@@ -117,3 +118,31 @@ def test_the_facts_are_those_of_the_oracle():
     ours, theirs = ours.vjp(), theirs.vjp()
     kinds = [[a.dtype.name for a in avals] for avals in (ours.in_avals, ours.out_avals)]
     assert kinds == [[a.dtype.name for a in avals] for avals in (theirs.in_avals, theirs.out_avals)]
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_derivatives_over_devices_lie_as_their_values(order):
+    cpus = np.array(xstack.devices("cpu")[:2], dtype=object)
+    mesh, other = Mesh(cpus, "x"), Mesh(cpus[::-1], "other")
+    rows, columns = NamedSharding(mesh, Spec("x", None)), NamedSharding(mesh, Spec(None, "x"))
+    a = np.arange(8, dtype=np.float32).reshape(4, 2)
+
+    def weighted(x, n):
+        return xnp.sin(x) @ xnp.asarray(a.T), n
+
+    f = xstack.jit(weighted, in_shardings=(rows, None), out_shardings=(columns, None))
+    again = export.deserialize(export.export(f)(a, np.int32(1)).serialize(vjp_order=order))
+    derivative = again.vjp()
+    assert derivative.nr_devices == 2
+    assert derivative.in_shardings_jax(mesh)[::2] == (rows, columns)
+    assert derivative.out_shardings_jax(mesh)[0] == rows
+
+    def total(call):
+        return lambda x: call(x, np.int32(1))[0].sum()
+
+    def of_order(call):
+        slope = xstack.grad(total(call))
+        return slope if order == 1 else xstack.grad(lambda x: (slope(x) ** 2).sum())
+
+    x = xstack.device_put(a, NamedSharding(other, Spec("other")))
+    np.testing.assert_allclose(of_order(again.call)(x), of_order(weighted)(a), rtol=1e-5, atol=1e-4)

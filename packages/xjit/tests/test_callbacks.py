@@ -1,5 +1,6 @@
 """Python called from compiled programs: values, types, order, errors, threads."""
 
+import logging
 import threading
 
 import numpy as np
@@ -384,3 +385,28 @@ def test_a_pure_callback_is_waited_for_in_long_loops_without_jit():
 
     total, _ = lax.scan(step, xnp.float32(0), xnp.ones(2000))
     assert float(total) == 2000.0
+
+
+@pytest.mark.parametrize("how", [lambda f: f, jit], ids=["eager", "jit"])
+def test_logs_are_records_of_the_line_that_asks_for_them(how, caplog):
+    def f(x):
+        debug.log("x = {x} and {}", "text", x=x, ordered=True)
+        debug.log(ordered=True)("twice {:.1f}", 2 * x)
+        return x
+
+    with caplog.at_level(logging.INFO, logger="xjit"):
+        how(f)(np.float32(1.5))
+    assert [r.getMessage() for r in caplog.records] == ["x = 1.5 and text", "twice 3.0"]
+    lines = [r.lineno - f.__code__.co_firstlineno for r in caplog.records]
+    assert lines == [1, 2] and caplog.records[0].filename == "test_callbacks.py"
+    caplog.clear()
+    with caplog.at_level(logging.WARNING, logger="xjit"):
+        how(f)(np.float32(1.5))
+    assert not caplog.records
+
+
+def test_what_cannot_be_logged_is_refused():
+    with pytest.raises(TypeError, match=r"debug.log: the format must be a string"):
+        debug.log(3)
+    with pytest.raises(ValueError, match="does not fit"):
+        debug.log("{}")

@@ -9,7 +9,7 @@ import pytest
 
 import xnp
 import xtree
-from packages.xjit.tests.exported_programs import FOLDER, PROGRAMS, expected, stored
+from packages.xjit.tests.exported_programs import FOLDER, PROGRAMS, called, expected, stored
 from packages.xjit.tests.new_process import run_in_new_process
 from xjit import debug, jit
 from xjit.export import (
@@ -41,13 +41,13 @@ def check_results(name, results):
 @pytest.mark.parametrize("file", sorted(FOLDER.glob("*.bin")), ids=lambda f: f.stem)
 def test_programs_that_earlier_versions_stored_are_read_and_run(file):
     name = file.stem.rpartition("_")[0]
-    check_results(name, deserialize(file.read_bytes()).call(*PROGRAMS[name][1]))
+    check_results(name, called(name, deserialize(file.read_bytes())))
 
 
 def test_every_program_of_the_stored_ones_is_exported_and_runs_in_another_process():
     blobs = {name: stored(name) for name in PROGRAMS}
     for name, blob in blobs.items():
-        check_results(name, deserialize(blob).call(*PROGRAMS[name][1]))
+        check_results(name, called(name, deserialize(blob)))
     program = f"""
     import numpy as np
     from xjit.export import deserialize

@@ -78,6 +78,7 @@ def key_of(digest: bytes, facts: Mapping[str, str]) -> str:
 
 
 _fingerprint = functools.cache(gateway.device_fingerprint)
+forget_devices = _fingerprint.cache_clear
 
 
 def _processors() -> int:

@@ -11,6 +11,7 @@ Neighbours: `callbacks` calls functions whose results or effects matter.
 
 from __future__ import annotations
 
+import logging
 import re
 import string
 import sys
@@ -34,11 +35,14 @@ from xprim import Array, ConcreteArray, shaped_array
 from xprim.callables import check_function
 from xprim.descriptions import described
 from xprim.errors import message
+from xprim.source import capture, describe_full
 from xprim.tracebacks import boundary
 
-__all__ = ["DebugEffect", "OrderedDebugEffect", "breakpoint", "callback", "print"]
+__all__ = ["DebugEffect", "OrderedDebugEffect", "breakpoint", "callback", "log", "print"]
 
 __dir__ = __all__.copy
+
+logger = logging.getLogger("xjit")
 
 
 @boundary
@@ -115,6 +119,55 @@ def print(
 
 
 @boundary
+def log(
+    fmt: str | None = None, *args: Any, ordered: bool = False, partitioned: bool = False,
+    skip_format_check: bool = False, **kwargs: Any,
+) -> Any:  # fmt: skip
+    """Log a text with the values that its arguments have when the program runs.
+
+    It is `debug.print` with a record of level INFO, of the logger `xjit`, in the place of a line on
+    standard output; the record is of the file and line of this call.
+
+    Args:
+      fmt: a format for `str.format`, as for `debug.print`. Without it, the result is a function
+        that takes it with its arguments.
+      *args: what `{}` and `{0}` stand for.
+      ordered: whether records appear in the order of the program.
+      partitioned: only False: whole arrays are shown.
+      skip_format_check: whether the format is tried only when the program runs.
+      **kwargs: what `{name}` stands for.
+
+    Raises:
+      TypeError: `fmt` is no string.
+      ValueError: `fmt` does not fit the arguments, or leaves one out; found while tracing.
+
+    Example:
+      >>> import logging
+      >>> from xjit import jit
+      >>> logging.getLogger("xjit").setLevel(logging.INFO)
+      >>> shown = logging.Handler()
+      >>> shown.emit = lambda record: print(record.levelname, record.getMessage())
+      >>> logging.getLogger("xjit").addHandler(shown)
+      >>> _ = jit(lambda x: log("x = {}", x))(1.5)
+      INFO x = 1.5
+      >>> logging.getLogger("xjit").removeHandler(shown)
+    """
+    _check_partitioned("debug.log", partitioned)
+    file, line, name = describe_full(capture())
+
+    def write(text: str) -> None:
+        if logger.isEnabledFor(logging.INFO):
+            logger.handle(logger.makeRecord(
+                logger.name, logging.INFO, file or "(unknown file)", line, text, (), None, name
+            ))  # fmt: skip
+
+    def note(fmt: str, *args: Any, **kwargs: Any) -> None:
+        _print(fmt, args, kwargs, ordered, skip_format_check, "debug.log", write)
+
+    return note if fmt is None else note(fmt, *args, **kwargs)
+
+
+@boundary
 def breakpoint(
     *, backend: Any = None, filter_frames: bool = True, num_frames: int | None = None,
     ordered: bool = False, token: Any = None, **kwargs: Any,
@@ -188,20 +241,25 @@ _FRAMES_OF_BREAKPOINT = 3  # `places`, `breakpoint` and its boundary
 
 
 def _print(
-    fmt: str, args: tuple[Any, ...], kwargs: dict[str, Any], ordered: bool, unchecked: bool
-) -> None:
+    fmt: str, args: tuple[Any, ...], kwargs: dict[str, Any], ordered: bool, unchecked: bool,
+    operation: str = "debug.print", write: Callable[[str], Any] | None = None,
+) -> None:  # fmt: skip
     if not isinstance(fmt, str):
         raise TypeError(message(
-            "debug.print", "the format must be a string.", got=described(fmt),
-            hint='debug.print("x = {}", x)',
+            operation, "the format must be a string.", got=described(fmt),
+            hint=f'{operation}("x = {{}}", x)',
         ))  # fmt: skip
     if not unchecked:
         _check_format(fmt, args, kwargs)
 
     def show(*values: Any, **named: Any) -> None:
-        sys.stdout.write(fmt.format(*values, **named) + "\n")  # a line of one thread, whole
+        text = fmt.format(*values, **named)
+        if write is None:
+            sys.stdout.write(text + "\n")  # a line of one thread, whole
+        else:
+            write(text)
 
-    _show("debug.print", show, args, kwargs, ordered)
+    _show(operation, show, args, kwargs, ordered)
 
 
 def _check_partitioned(operation: str, partitioned: bool) -> None:

@@ -39,6 +39,7 @@ from xprim import (
 )
 from xprim.jaxpr import held_programs, program_of_equation
 from xprim.kernels import Kernel, KernelTable, forget_kernels
+from xprim.seldom_options import no_execution
 from xprim.static_keys import params_key
 
 __all__ = ()
@@ -52,7 +53,7 @@ _WORTH_COMPILING = 1 << 19  # nanoseconds that it saves
 _SUPPOSED, _SUPPOSED_NARROW = 0.25, 4.0
 
 _values = config.values
-_nans, _infs = config.debug_nans, config.debug_infs
+_nans, _infs, _none = config.debug_nans, config.debug_infs, no_execution
 # From operands to the buffers of the results; None where an operand is not placed yet, or is gone.
 _Start = Callable[[Sequence[ConcreteArray]], list[Any] | None]
 
@@ -151,8 +152,10 @@ class EagerBackend:
         begin, (out_aval,) = kernel.run, kernel.avals_out
 
         def start(arrays: Sequence[ConcreteArray]) -> ConcreteArray | None:
-            if gateway.several_devices[0] or (
-                (_nans.used or _infs.used) and (_values.debug_nans or _values.debug_infs)
+            if (
+                gateway.several_devices[0]
+                or ((_nans.used or _infs.used) and (_values.debug_nans or _values.debug_infs))
+                or (_none.used and _none.value)
             ):
                 return None
             outs = begin(arrays)

@@ -16,13 +16,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from xjit.meshes import Mesh
-from xjit.named_shardings import NamedSharding
 from xjit.operation_metadata import add_metadata, xla_metadata
-from xjit.partition_specs import PartitionSpec
 from xjit.sharding_inspection import Inspection
 from xjit.shardings import Sharding
-from xjit.shardy_text import sharding_text
+from xjit.shardy_text import everywhere_text, sharding_text
 from xjit.stablehlo_text import Builder, Module, mark_optimised, optimised
 from xprim import (
     ClosedJaxpr,
@@ -115,7 +112,7 @@ def lower(
     platform: str = "cpu",
     axis_sizes: Mapping[Any, int] | None = None,
     devices: Sequence[Any] = (),
-    in_shardings: Sequence[Sharding] = (),
+    in_shardings: Sequence[Sharding | None] = (),
     out_shardings: Sequence[Sharding | None] = (),
 ) -> LoweredProgram:
     """Write the program of a closed jaxpr as StableHLO.
@@ -129,7 +126,7 @@ def lower(
       axis_sizes: the named axes that run over replicas of the program, which are numbered row by
         row over them.
       devices: those that the program is split over, in the order in which it counts them.
-      in_shardings: for each argument how it lies.
+      in_shardings: for each argument how it lies; of None nothing is said.
       out_shardings: for each result how it shall lie, None leaves that to XLA.
 
     Raises:
@@ -234,8 +231,7 @@ def _everywhere(module: Module, aval: ShapedArray) -> str:
     """Return what the text says of a captured array: each device has the whole."""
     if not module.devices:
         return ""
-    mesh = Mesh(module.devices, "device")
-    return _sharding_attribute(module, NamedSharding(mesh, PartitionSpec()), aval)
+    return f"sdy.sharding = #sdy.sharding{everywhere_text(module, aval.ndim)}"
 
 
 def _results_in_place(closed: ClosedJaxpr, donated: Sequence[bool]) -> list[int | None]:

@@ -17,10 +17,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from xprim import config, state
+from xprim.callables import check_function
 from xprim.descriptions import described
 from xprim.errors import message
 
-__all__ = ["set_xla_metadata"]
+__all__ = ["scheduling_group", "set_xla_metadata", "xla_metadata_call"]
 
 __dir__ = __all__.copy
 
@@ -81,17 +82,55 @@ def set_xla_metadata(x: Callable[..., Any] | None = None, **kwargs: Any) -> Any:
     """
     items = tuple([(key, _text(value)) for key, value in kwargs.items()])
     if x is None:
-        return _inside(items)
+        return metadata(items)
     if not callable(x):
         raise TypeError(message(
             "set_xla_metadata", "it takes a function, or keys alone.", got=described(x),
             hint="with set_xla_metadata(key=...): around what computes the value",
         ))  # fmt: skip
-    return functools.wraps(x)(_inside(items)(x))
+    return functools.wraps(x)(metadata(items)(x))
+
+
+def xla_metadata_call(f: Callable[..., Any] | None = None, /, **meta: Any) -> Any:
+    """Give the operations of a function metadata; without a function, return what takes one.
+
+    Args:
+      f: the function.
+      **meta: a value for each key, as for `set_xla_metadata`.
+
+    Example:
+      >>> from xjit import jit
+      >>> f = xla_metadata_call(lambda x: x * x, tag="block")
+      >>> 'tag = "block"' in jit(f).lower(2.0).as_text()
+      True
+    """
+    scope = functools.partial(_function_inside, tuple([(k, _text(v)) for k, v in meta.items()]))
+    return scope if f is None else scope(f)
+
+
+def scheduling_group(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator whose functions' operations XLA schedules as one group.
+
+    Args:
+      name: of the group.
+
+    Example:
+      >>> from xjit import jit
+      >>> f = scheduling_group("exchange")(lambda x: x * x)
+      >>> 'scheduling_group = "exchange"' in jit(f).lower(2.0).as_text()
+      True
+    """
+    return functools.partial(_function_inside, (("scheduling_group", name),))
+
+
+def _function_inside(items: Items, f: Any) -> Callable[..., Any]:
+    check_function(f, "xla_metadata_call", "a function, or keys alone")
+    return functools.wraps(f)(metadata(items)(f))
 
 
 @contextlib.contextmanager
-def _inside(items: Items) -> Iterator[None]:
+def metadata(items: Items) -> Iterator[None]:
+    """Return the scope in which operations have these items."""
     previous = state.name_stack
     state.name_stack = (*previous, MetadataScope.of(items))
     try:

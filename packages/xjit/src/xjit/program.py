@@ -43,6 +43,8 @@ from xprim import (
     state,
 )
 from xprim.errors import message
+from xprim.finite import execution_refused
+from xprim.seldom_options import no_execution
 
 __all__ = ["DeviceKernel", "Program", "program_of"]
 
@@ -93,6 +95,8 @@ class DeviceKernel:
         """Start the program and return its results, which may still be in the making."""
         if state.trace is EAGER_ON_HOST:
             return self._on_host(arrays)
+        if no_execution.used and no_execution.value:
+            raise execution_refused(self.name)
         kept = self.kept
         if self.donated:
             self._check_passed_once(arrays)

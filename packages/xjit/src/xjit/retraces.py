@@ -17,6 +17,7 @@ from typing import Any
 from xprim import config
 from xprim.descriptions import place_of
 from xprim.errors import XStackRuntimeError, message
+from xprim.seldom_options import no_tracing
 
 __all__ = ["RetraceError", "check_retrace", "no_retrace", "retraces"]
 
@@ -88,8 +89,12 @@ def check_retrace(
       reason: says what differs from the last one.
 
     Raises:
-      RetraceError: there are as many as there may be.
+      RetraceError: there are as many as there may be, or config.no_tracing is set.
     """
+    if no_tracing.value:
+        raise RetraceError(message(
+            api, f"{name} would be traced where config.no_tracing is set.", where=place_of(fun),
+        ))  # fmt: skip
     if not traces:
         return
     mode = retraces.value

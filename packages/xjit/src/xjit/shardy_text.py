@@ -15,7 +15,7 @@ from xjit.named_shardings import NamedSharding
 from xjit.partition_specs import UNCONSTRAINED, axes_of
 from xjit.shardings import Sharding
 
-__all__ = ["axis_texts", "everywhere_text", "mesh_symbol", "once_text", "sharding_text"]
+__all__ = ["axis_texts", "declared", "everywhere_text", "mesh_symbol", "once_text", "sharding_text"]
 
 __dir__ = __all__.copy
 
@@ -45,10 +45,14 @@ def mesh_symbol(module: Any, mesh: Any) -> str:
 
 def _declared(module: Any, axes: list[str], order: list[int]) -> str:
     ids = "" if order == sorted(order) else f", device_ids={order}"
-    text = f"<[{', '.join(axes)}]{ids}>"
+    return declared(module, f"<[{', '.join(axes)}]{ids}>")
+
+
+def declared(module: Any, text: str, name: str = "mesh") -> str:
+    """Return the symbol of a mesh of this text, which is declared when it is first asked for."""
     found = module.meshes.get(text)
     if found is None:
-        found = module.meshes[text] = f"mesh_{len(module.meshes)}" if module.meshes else "mesh"
+        found = module.meshes[text] = module.symbol(name)
     return str(found)
 
 
@@ -93,7 +97,7 @@ def once_text(module: Any, count: int, device: Any = None) -> str:
     if len(module.devices) < 2 or module.members is not None:
         return ""
     index = 0 if device is None else module.devices.index(device)
-    symbol = module.meshes.setdefault(f"<[], device_ids=[{index}]>", f"maximal_mesh_{index}")
+    symbol = declared(module, f"<[], device_ids=[{index}]>", f"maximal_mesh_{index}")
     per_value = ", ".join([f"<@{symbol}, []>"] * max(count, 1))
     return f", sdy.sharding = #sdy.sharding_per_value<[{per_value}]>"
 

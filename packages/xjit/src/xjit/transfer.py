@@ -18,6 +18,7 @@ from xjit.cache_memory import Bounded
 from xjit.deleted import DeletedBuffer, give_up, raise_deleted
 from xjit.device_put_primitive import UNKNOWN, device_put_p
 from xjit.layouts import shardings_in
+from xjit.memories import Space
 from xjit.mesh_placement import read
 from xjit.named_shardings import sharding_named_by
 from xjit.partition_specs import PartitionSpec
@@ -64,9 +65,9 @@ def device_put(
     Args:
       x: a tree of arrays, NumPy arrays and numbers (64-bit values become 32-bit ones unless
         `enable_x64` is set).
-      device: a device, the name of a platform, a sharding, or a partition spec over the mesh that
-        is set, for all leaves or as a tree prefix of them; None leaves arrays where they are and
-        puts the rest on the default device.
+      device: a device, the name of a platform, a sharding, a partition spec over the mesh that is
+        set, for all leaves or as a tree prefix of them; None, and a `Space` of memory, leave arrays
+        where they are and put the rest on the default device.
       src: where the arrays are now, as for `device`; an array that is elsewhere is an error. None
         takes them wherever they are.
       donate: whether the arrays of `x` may be used up; they cannot be used afterwards.
@@ -130,7 +131,8 @@ def _check_source(leaf: Any, place: Any) -> None:
 
 
 def _is_place(value: Any) -> bool:
-    return isinstance(value, gateway.Device | str | PartitionSpec) or hasattr(value, "tiles")
+    places = gateway.Device | str | PartitionSpec | Space
+    return isinstance(value, places) or hasattr(value, "tiles")
 
 
 def _put_leaf(leaf: Any, place: Any, may_alias: bool | None) -> Array:
@@ -138,6 +140,9 @@ def _put_leaf(leaf: Any, place: Any, may_alias: bool | None) -> Array:
 
     Each element of a NumPy array that is spread is copied once, into the memory of its piece.
     """
+    if isinstance(place, Space):
+        _check_space(place)
+        place = None
     sharding = sharding_named_by(place, "device_put")
     if sharding is None:
         x = as_array(leaf, what="device_put")
@@ -153,6 +158,16 @@ def _put_leaf(leaf: Any, place: Any, may_alias: bool | None) -> Array:
         host, gateway.spread_over(sharding), may_alias=not np.may_share_memory(host, leaf)
     )
     return ConcreteArray(None, typed_as(x.aval, sharding), buffer)
+
+
+def _check_space(space: Space) -> None:
+    """Raise for a kind of memory that arrays are not in, wherever they are."""
+    platform = gateway.default_backend()
+    if space is Space.Host and platform != "cpu":
+        raise ValueError(message(
+            "device_put", f"arrays of a {platform} are in its own memory.", got=repr(space),
+            hint="device_get(x) copies to the host; device_put(x, 'cpu') makes an array of the CPU",
+        ))  # fmt: skip
 
 
 def spread(x: Array, sharding: Sharding, may_alias: bool | None) -> Array:

@@ -49,14 +49,26 @@ class CheckSite:
     where: str = ""
     is_debug: bool = False
 
-    def message(self, values: Sequence[Any], index: tuple[int, ...] | None = None) -> str:
-        """Return what it says of values; `index` is the example of a batch that failed."""
+    def message(
+        self, values: Sequence[Any], index: tuple[int, ...] | None = None,
+        outer: tuple[int, ...] | None = None,
+    ) -> str:  # fmt: skip
+        """Return what it says of values.
+
+        Args:
+          values: the arrays that its text shows.
+          index: the example of a batch that failed.
+          outer: that of a batch of calls.
+        """
         args, kwargs = self.tree.unflatten([_scalar(x) for x in values])
         text = self.text.format(*args, **kwargs)
+        if index:
+            first, newline, rest = text.partition("\n")
+            text = f"{first} (at mapped index {', '.join(map(str, index))}){newline}{rest}"
         if self.kind == "user":
             text += " (`check` failed)"
-        if index is not None:
-            text = f"at mapped index {', '.join(map(str, index))}: {text}"
+        if outer:
+            text = f"at mapped index {', '.join(map(str, outer))}: {text}"
         return text + (f"\n  where     {self.where}" if self.where else "")
 
     def error(self, values: Sequence[Any], index: tuple[int, ...] | None = None) -> CheckError:

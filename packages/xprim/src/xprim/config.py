@@ -472,7 +472,7 @@ debug_nans = _flag("debug_nans", "Whether a result that holds a NaN is an error.
 debug_infs = _flag("debug_infs", "Whether an infinity made of finite operands is an error.")
 index_checks = _choice(
     "index_checks", ("known", "raise", "allow"),
-    "Which positions in arrays are an error when out of bounds, where no mode is given.",
+    "Which positions are an error when out of bounds, where no mode is given: 'allow' none.",
 )  # fmt: skip
 debug_key_reuse = _flag("debug_key_reuse", "Whether using a random key twice is an error.")
 check_tracer_leaks = _flag(

@@ -39,6 +39,10 @@ class _OfTheProcess(Option[Any]):
         """Say that devices are in use, and what holds from now on."""
         self.user, self.in_force = user, in_force
 
+    def reopen(self) -> None:
+        """Say that no device is in use any more."""
+        self.user = self.in_force = None
+
     def __call__(self, new_val: object = None) -> Any:
         """Refuse: there is no scope in which the devices are others."""
         problem = "devices are those of the whole process."

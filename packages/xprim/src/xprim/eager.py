@@ -19,6 +19,7 @@ from xprim.backend import HOST, Backend
 from xprim.finite import check_finite
 from xprim.memory import refused
 from xprim.primitive import NotNumbersError
+from xprim.seldom_options import no_execution
 from xprim.thread_state import ThreadState, state
 from xprim.trace import Trace, Tracer, foreign_operand, raise_leaked
 
@@ -31,7 +32,7 @@ __all__ = ["EAGER", "EAGER_ON_HOST", "install_backend"]
 __dir__ = __all__.copy
 
 
-_nans, _infs = config.debug_nans, config.debug_infs
+_nans, _infs, _none = config.debug_nans, config.debug_infs, no_execution
 
 
 class EagerTrace(Trace):
@@ -70,7 +71,7 @@ class EagerTrace(Trace):
             results = state.__dict__["run_quietly"](primitive.rules["numpy"], *hosts, **params)
         except (MemoryError, ValueError) as error:
             raise refused(primitive.name, error, avals_out) from None
-        if _nans.used or _infs.used:
+        if _nans.used or _infs.used or _none.used:
             check_finite(primitive.name, operands, results)
         if len(avals_out) != 1:
             return tuple(map(_wrapped, results, avals_out))
@@ -94,7 +95,7 @@ class EagerTrace(Trace):
     ) -> tuple[Any, ...]:  # fmt: skip
         _require_concrete(primitive, operands)
         outs = self.backend.evaluate(primitive, operands, params, avals_out)
-        if _nans.used or _infs.used:
+        if _nans.used or _infs.used or _none.used:
             check_finite(primitive.name, operands, outs)
         return outs
 
@@ -108,7 +109,7 @@ class EagerTrace(Trace):
             outs: tuple[Any, ...] = primitive.rule("numpy")(*operands, **params)
         finally:
             state.trace = previous
-        if _nans.used or _infs.used:
+        if _nans.used or _infs.used or _none.used:
             check_finite(primitive.name, operands, outs)
         return outs
 

@@ -13,11 +13,12 @@ import numpy as np
 
 from xprim import config, dtypes
 from xprim.array import ConcreteArray
-from xprim.errors import message
+from xprim.errors import XStackRuntimeError, message
+from xprim.seldom_options import no_execution
 from xprim.source import capture, describe
 from xprim.thread_state import state
 
-__all__ = ["fault_in"]
+__all__ = ["execution_refused", "fault_in"]
 
 __dir__ = __all__.copy
 
@@ -49,7 +50,10 @@ def check_finite(name: str, operands: Sequence[Any], results: Sequence[Any]) -> 
 
     Raises:
       FloatingPointError: naming the operation, its operands and the user's line.
+      XStackRuntimeError: nothing is to be computed.
     """
+    if no_execution.value:
+        raise execution_refused(name)
     if not (_values.debug_nans or _values.debug_infs):
         return
     for x in results:
@@ -60,6 +64,14 @@ def check_finite(name: str, operands: Sequence[Any], results: Sequence[Any]) -> 
                 name, f"{fault} was computed.", got=f"{name}({shapes})",
                 where=describe(state.source or capture()),
             ))  # fmt: skip
+
+
+def execution_refused(name: str) -> XStackRuntimeError:
+    """Return the error of a computation where `no_execution` is set."""
+    return XStackRuntimeError(message(
+        name, "something is computed where config.no_execution is set.",
+        where=describe(state.source or capture()),
+    ))  # fmt: skip
 
 
 def _stored(x: Any) -> np.ndarray[Any, Any]:

@@ -27,6 +27,7 @@ from xprim.jaxpr import ClosedJaxpr, Equation, Jaxpr, Literal, Var
 from xprim.jaxpr_passes import dead_code_removed
 from xprim.kernels import Refusal
 from xprim.rules import NumpyCall, Operand
+from xprim.seldom_options import no_execution
 
 __all__ = ["numpy_function", "same_elements"]
 
@@ -77,8 +78,9 @@ def numpy_function(program: ClosedJaxpr, *, single: bool = False) -> Callable[..
 
 
 def _check_worth_writing(program: ClosedJaxpr, jaxpr: Jaxpr) -> None:
-    if config.values.debug_nans or config.values.debug_infs:
-        raise Refusal("debug_nans and debug_infs look at each operation's result")
+    values = config.values
+    if values.debug_nans or values.debug_infs or no_execution.value:
+        raise Refusal("debug_nans, debug_infs and no_execution look at each operation")
     if program.effects:
         raise Refusal("it has effects")
     if len(jaxpr.eqns) > MAX_EQUATIONS:

@@ -29,6 +29,7 @@ from xprim import Array, ConcreteArray, as_array, config, dtypes, shaped_array
 from xprim.descriptions import described
 from xprim.errors import KeyReuseError, message
 from xprim.extended import as_physical, unwrap, wrap, wrap_p, wrapped
+from xprim.seldom_options import enable_custom_prng
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike
 from xrandom.arguments import checked_shape
@@ -70,7 +71,10 @@ def keys_like(key: Any, words: Any) -> Array:
     """Return the keys of some words, in the form of another key."""
     if type(key) is ConcreteArray or isinstance(key, Array):
         dtype: Any = key.aval.dtype
-        return _keys(words, dtype) if type(dtype) is KeyDType else words
+        if type(dtype) is KeyDType:
+            return _keys(words, dtype)
+    if enable_custom_prng.used and enable_custom_prng.value:
+        return _keys(words, asked_dtype("key", None))
     return words  # type: ignore[no-any-return]
 
 
@@ -169,14 +173,17 @@ def PRNGKey(seed: ArrayLike, *, impl: Any = None) -> Array:
 
     Returns:
       An array of shape (2,) of uint32, the upper and the lower word of the seed; of the other
-      generators of shape (4,), these words twice.
+      generators of shape (4,), these words twice. With `config.enable_custom_prng` what `key`
+      returns.
 
     Example:
       >>> from xrandom import PRNGKey
       >>> PRNGKey(0).tolist()
       [0, 0]
     """
-    return _seeded(seed, "PRNGKey", asked_dtype("PRNGKey", impl))
+    dtype = asked_dtype("PRNGKey", impl)
+    words = _seeded(seed, "PRNGKey", dtype)
+    return _keys(words, dtype) if enable_custom_prng.value else words
 
 
 def _seeded(seed: Any, operation: str, dtype: Any) -> Array:

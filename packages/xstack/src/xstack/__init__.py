@@ -27,7 +27,8 @@ Devices: devices, local_devices, device_count, local_device_count,
 default_backend, Device, device_put, device_get, block_until_ready,
 copy_to_host_async, live_arrays, process_count, process_index,
 process_indices, make_array_from_callback,
-make_array_from_process_local_data, make_array_from_single_device_arrays.
+make_array_from_process_local_data, make_array_from_single_device_arrays;
+module memory.
 
 Looking and testing: module debug, pure_callback, effects_barrier,
 print_environment_info; modules profiler, monitoring, testing, test_util,
@@ -37,9 +38,9 @@ Configuration: config; as scopes, too: enable_x64, default_device,
 default_matmul_precision, default_prng_impl, numpy_dtype_promotion,
 numpy_rank_promotion, disable_jit, log_compiles, explain_cache_misses,
 debug_nans, debug_infs, debug_key_reuse, check_tracer_leaks, checking_leaks,
-enable_checks, threefry_partitionable, transfer_guard,
-transfer_guard_host_to_device, transfer_guard_device_to_host,
-transfer_guard_device_to_device.
+enable_checks, enable_custom_prng, no_tracing, no_execution,
+threefry_partitionable, transfer_guard, transfer_guard_host_to_device,
+transfer_guard_device_to_host, transfer_guard_device_to_device.
 
 For libraries: modules core, extend, interpreters, api_util,
 custom_batching, custom_derivatives, ad_checkpoint, as_jax,
@@ -85,6 +86,11 @@ with namespace(globals()):
     from xprim.scopes import (
         checking_leaks as checking_leaks,
         disable_jit as disable_jit,
+    )
+    from xprim.seldom_options import (
+        enable_custom_prng as enable_custom_prng,
+        no_execution as no_execution,
+        no_tracing as no_tracing,
     )
 
 with namespace(globals(), after="xstack.numpy"):  # which gives arrays and tracers their operators
@@ -195,6 +201,7 @@ with namespace(globals(), hint=hint_for, overview=True):
         image as image,
         interpreters as interpreters,
         lax as lax,
+        memory as memory,
         monitoring as monitoring,
         nn as nn,
         numpy as numpy,

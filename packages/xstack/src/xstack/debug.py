@@ -10,6 +10,7 @@ with namespace(globals(), at_once=True, hint=hint_for):
         OrderedDebugEffect as OrderedDebugEffect,
         breakpoint as breakpoint,
         callback as callback,
+        log as log,
         print as print,
     )
     from xjit.explanations import explain as explain

@@ -6,12 +6,13 @@ Neighbours: `rewriting` makes the program with checks, `failures` has what it re
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ParamSpec, TypeVar
 
 from xjit.checkify.categories import ErrorCategory, all_checks, user_checks
 from xjit.checkify.failures import Error, no_failure
 from xjit.checkify.rewriting import Asked, width_needed
-from xprim import close_over, trace_to_jaxpr
+from xprim import close_over, config, trace_to_jaxpr
 from xprim.callables import check_function, name_of
 from xprim.errors import message
 from xprim.leaves import flat_arrays
@@ -71,7 +72,8 @@ def checkify(
             out_tree[:] = [structure]
             return outs
 
-        jaxpr, consts = trace_to_jaxpr(flat, [x.aval for x in arrays], name=name_of(f))
+        with _known_positions_as_asked():
+            jaxpr, consts = trace_to_jaxpr(flat, [x.aval for x in arrays], name=name_of(f))
         closed, captured = close_over(jaxpr, consts)
         asked = Asked(kinds, width_needed(closed.jaxpr, kinds))
         none = no_failure(asked.width)
@@ -79,6 +81,11 @@ def checkify(
         return Error(*state), out_tree[0].unflatten(outs)
 
     return checked
+
+
+def _known_positions_as_asked() -> AbstractContextManager[None]:
+    """Return a context in which a position that is known to be out of bounds fails like others."""
+    return config.index_checks("allow") if config.index_checks.value == "known" else nullcontext()
 
 
 boundaries(globals())

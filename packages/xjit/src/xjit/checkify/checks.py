@@ -130,10 +130,14 @@ class _RaiseAgain(CheckSite):
 
     __slots__ = ()
 
-    def message(self, values: Any, index: tuple[int, ...] | None = None) -> str:
-        """Return what the failed check said."""
-        text = Error(*map(np.asarray, values)).get() or ""
-        return text if index is None else f"at mapped index {index}: {text}"
+    def message(
+        self, values: Any, index: tuple[int, ...] | None = None,
+        outer: tuple[int, ...] | None = None,
+    ) -> str:  # fmt: skip
+        """Return what the failed checks said."""
+        found = Error(*map(np.asarray, values)).texts(is_inner=True)
+        where = ", ".join(map(str, (*(outer or ()), *(index or ()))))
+        return "\n".join([f"{text} (at mapped index {where})" if where else text for text in found])
 
 
 def _boolean(pred: Any, operation: str) -> Array:

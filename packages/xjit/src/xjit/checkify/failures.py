@@ -152,7 +152,7 @@ class Error:
 
     def get(self) -> str | None:
         """Return what the failed checks say, a line for each example of a batch; None for none."""
-        found = self._failures()
+        found = self.texts()
         return "\n".join(found) if found else None
 
     def get_exception(self) -> CheckError | None:
@@ -170,10 +170,15 @@ class Error:
         if error is not None:
             raise error
 
-    def _failures(self) -> list[str]:
+    def texts(self, *, is_inner: bool = False) -> list[str]:
+        """Return what each failed check says.
+
+        Args:
+          is_inner: whether a batch of these errors is one of examples, not of calls.
+        """
         code, payload = self._host(self._code), self._host(self._payload)
         return [
-            _text(code[index], payload[index], tuple(index)) for index in
+            _text(code[index], payload[index], tuple(index), is_inner) for index in
             map(tuple, np.argwhere(code))
         ]  # fmt: skip
 
@@ -197,7 +202,7 @@ xtree.register_pytree_node(
 )
 
 
-def _text(code: Any, payload: np.ndarray[Any, Any], outer: tuple[int, ...]) -> str:
+def _text(code: Any, payload: np.ndarray[Any, Any], outer: tuple[int, ...], is_inner: bool) -> str:
     site = _sites[int(code) - 1]
     values, start, data = [], 0, payload.tobytes()
     for aval in site.avals:
@@ -205,10 +210,13 @@ def _text(code: Any, payload: np.ndarray[Any, Any], outer: tuple[int, ...]) -> s
         value = np.frombuffer(data[start : start + size], _stored(aval.dtype)).reshape(aval.shape)
         values.append(value.astype(aval.dtype) if value.dtype != aval.dtype else value)
         start += size
-    if not site.batch_ndim:
-        return site.check.message(values, outer or None)
-    index, *values = values
-    return site.check.message(values, (*outer, *map(int, index)))
+    index: tuple[int, ...] = ()
+    if site.batch_ndim:
+        numbers, *values = values
+        index = tuple(map(int, numbers))
+    if is_inner:
+        return site.check.message(values, (*outer, *index))
+    return site.check.message(values, index, outer)
 
 
 def _none() -> Error:

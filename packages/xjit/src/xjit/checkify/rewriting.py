@@ -178,7 +178,8 @@ def _plain(
         zero = lax.eq(divisor, lax.full(divisor.aval.shape, 0, divisor.aval.dtype))
         state = state.failing(_any(zero), site_of(eqn, "div", "division by zero"))
     results = eqn.primitive.bind(*operands, **eqn.params)
-    moves_elements = rules.get("physical") is STRUCTURAL  # a NaN of its results is no new one
+    # A NaN of its results is no new one.
+    moves_elements = rules.get("physical") is STRUCTURAL or eqn.primitive.name == "sort"
     if asked.kinds & _OF_RESULTS and not moves_elements:
         for x in results:
             if dtypes.is_inexact(x.aval.dtype):

@@ -1,7 +1,7 @@
 """`export`: from a compiled function and the types of its arguments to an `Exported`.
 
 The program is traced as `jit` does it, and written once for each platform; what would not mean the
-same elsewhere is refused: Python functions, ordered effects, several devices.
+same elsewhere is refused: Python functions, ordered effects, copies on several devices.
 
 Neighbours: `exported` is the result, `modules` its programs, `safety` what is checked.
 """
@@ -18,8 +18,10 @@ from xjit._jit import jit
 from xjit.export.exported import Exported
 from xjit.export.modules import StoredModule, module_text, stored_module
 from xjit.export.safety import DisabledSafetyCheck, check_custom_calls
+from xjit.export.several_devices import Devices, devices_of
 from xjit.export.symbolic_programs import check_same_programs, scope_of, with_scope
 from xjit.lowering import lower
+from xjit.retraces import retraces
 from xjit.stages import TracedFunction, Wrapped
 from xprim import (
     ClosedJaxpr,
@@ -33,6 +35,7 @@ from xprim import (
 )
 from xprim.descriptions import described
 from xprim.errors import message
+from xprim.sharded_types import whole
 from xprim.source import is_hidden
 from xprim.symbolic_dimensions import written_for_programs
 from xprim.tracebacks import boundaries, boundary
@@ -63,6 +66,9 @@ def export(
 ) -> Callable[..., Exported]:
     """Export a compiled function, so that it can be stored and called by other processes.
 
+    A program with shardings runs on as many devices as their mesh has, which may be others, and
+    may be none of this process: an `AbstractMesh` is enough.
+
     Args:
       fun_jit: what `jit` returned, or a function of this family, such as `xnp.sin`.
       platforms: those that it will run on, some of `cpu`, `cuda`, `rocm`, `tpu`, whether they are
@@ -76,8 +82,8 @@ def export(
 
     Raises:
       ValueError: `fun_jit` is not what `jit` returned; there is no such platform; the program calls
-        Python or has effects in order; it runs on several devices; or it calls a routine that
-        later runtimes may not have.
+        Python or has effects in order; it runs as copies on several devices; or it calls a routine
+        that later runtimes may not have.
 
     Example:
       >>> import numpy as np
@@ -102,7 +108,8 @@ def export(
 
     @boundary
     def do_export(*args: Any, **kwargs: Any) -> Exported:
-        return _exported(fun_jit, args, kwargs, names or (default_export_platform(),), checks)
+        with retraces("allow"):  # a program for each export is what was asked for
+            return _exported(fun_jit, args, kwargs, names or (default_export_platform(),), checks)
 
     return do_export
 
@@ -132,21 +139,22 @@ def _exported(
     traced = fun_jit.trace(*args, **kwargs)
     name, closed = traced.fun_name, traced.jaxpr
     scope = scope_of(name, closed.in_avals)
-    _check_one_device(traced)
+    where = devices_of(traced)
     _check_effects(name, closed)
-    texts, kept = _texts(name, closed, platforms)
+    texts, kept = _texts(name, closed, platforms, where)
     if scope is not None:
         other = fun_jit.trace(*with_scope(args, scope_again := scope.again()),
                               **with_scope(kwargs, scope_again))  # fmt: skip
         check_same_programs(name, closed, other.jaxpr,
-                            texts == _texts(name, other.jaxpr, platforms)[0])  # fmt: skip
+                            texts == _texts(name, other.jaxpr, platforms, where)[0])  # fmt: skip
     module_by_text: dict[str, StoredModule] = {}
     for text in dict.fromkeys(texts.values()):
         check_custom_calls(name, text, checks)
         module_by_text[text] = stored_module(text, scope is not None)
     return Exported(
-        fun_name=name, in_tree=traced.in_tree, in_avals=closed.in_avals,
-        out_tree=traced.out_tree, out_avals=closed.out_avals, platforms=platforms,
+        fun_name=name, in_tree=traced.in_tree, in_avals=tuple(map(whole, closed.in_avals)),
+        out_tree=traced.out_tree, out_avals=tuple(map(whole, closed.out_avals)),
+        platforms=platforms, spread=where.spread(),
         unordered_effects=tuple(sorted(closed.effects, key=str)), disabled_safety_checks=checks,
         module_kept_var_idx=kept, modules={p: module_by_text[t] for p, t in texts.items()},
         make_vjp=functools.partial(_exported_vjp, fun_jit, args, kwargs, traced, platforms, checks),
@@ -155,15 +163,19 @@ def _exported(
 
 
 def _texts(
-    name: str, closed: ClosedJaxpr, platforms: Sequence[str]
+    name: str, closed: ClosedJaxpr, platforms: Sequence[str], where: Devices
 ) -> tuple[dict[str, str], tuple[int, ...]]:
     """Return the program for each platform, and which arguments all of them take."""
     with written_for_programs():
-        lowered = {p: lower(closed, name=name, platform=_KIND.get(p, p)) for p in platforms}
+        lower_for = functools.partial(
+            lower, closed, name=name, devices=where.devices, in_shardings=where.arguments,
+            out_shardings=where.results,
+        )  # fmt: skip
+        lowered = {p: lower_for(platform=_KIND.get(p, p)) for p in platforms}
         for program in lowered.values():
             _check_no_python(name, program.python_functions)
         if len({program.kept for program in lowered.values()}) > 1:
-            lowered = {p: lower(closed, name=name, platform=each.platform, keep_unused=True)
+            lowered = {p: lower_for(platform=each.platform, keep_unused=True)
                        for p, each in lowered.items()}  # fmt: skip
         kept = next(iter(lowered.values())).kept
         avals = [closed.in_avals[i] for i in kept]
@@ -171,16 +183,6 @@ def _texts(
 
 
 _KIND = {"cuda": "gpu", "rocm": "gpu"}
-
-
-def _check_one_device(traced: TracedFunction) -> None:
-    placement = traced._program.placement_ahead(traced._shardings)
-    if len(placement.devices) > 1:
-        raise ValueError(message(
-            "export", f"{traced.fun_name} runs on several devices.",
-            got=", ".join(map(str, placement.devices)), expected="a program of one device",
-            hint="export the function without shardings; its callers spread its arguments",
-        ))  # fmt: skip
 
 
 def _check_effects(name: str, closed: ClosedJaxpr) -> None:
@@ -235,7 +237,21 @@ def _exported_vjp(
         for a in closed.out_avals
     ]
     primals = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in closed.in_avals]
-    return _exported(jit(backward), [*primals, *cotangents], {}, platforms, checks)
+    shardings = _shardings_of_derivative(devices_of(traced), [*closed.in_avals, *closed.out_avals])
+    with retraces("allow"):
+        return _exported(jit(backward, **shardings), [*primals, *cotangents], {}, platforms, checks)
+
+
+def _shardings_of_derivative(where: Devices, avals: Sequence[Any]) -> dict[str, Any]:
+    """Return how the operands and results of a derivative lie: cotangents as their values."""
+    if not where.devices:
+        return {}
+    count = len(where.arguments)
+    places = [*where.arguments, *where.results]
+    cotangents = [s if dtypes.is_inexact(a.dtype) else None
+                  for s, a in zip(places, avals, strict=True)]  # fmt: skip
+    return {"in_shardings": (*places[:count], *cotangents[count:]),
+            "out_shardings": tuple(cotangents[:count])}  # fmt: skip
 
 
 boundaries(globals())

@@ -1,5 +1,8 @@
 """How a stored program is called: `main` takes the kept arguments, in their order.
 
+    1    on one device
+    2    on several, where arguments and results lie as the program says
+
 The number rises when that changes. Programs say theirs, and a reader knows which it can call.
 
 Neighbours: `exported` calls, `reading` looks at the number.
@@ -15,5 +18,7 @@ __all__ = [
 
 __dir__ = __all__.copy
 
-minimum_supported_calling_convention_version: Final = 1
-maximum_supported_calling_convention_version: Final = 1
+of_one_device: Final = 1
+of_several_devices: Final = 2
+minimum_supported_calling_convention_version: Final = of_one_device
+maximum_supported_calling_convention_version: Final = of_several_devices

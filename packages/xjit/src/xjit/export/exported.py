@@ -13,11 +13,14 @@ from typing import Any, Final
 
 import xtree
 from xjit._jit import jit
-from xjit.export.calling_conventions import maximum_supported_calling_convention_version
+from xjit.export.calling_conventions import of_one_device, of_several_devices
 from xjit.export.exported_calls import call_flat
 from xjit.export.files import serialized
 from xjit.export.modules import StoredModule
 from xjit.export.safety import DisabledSafetyCheck, is_platform_free
+from xjit.export.several_devices import Spread
+from xjit.meshes import AbstractMesh, Mesh
+from xjit.shardings import Sharding
 from xprim import ShapedArray, as_array
 from xprim.errors import message
 from xprim.tracebacks import boundary
@@ -40,11 +43,10 @@ class Exported:
       platforms: those that it was written for: `cpu`, `cuda`, `rocm`, `tpu`.
       unordered_effects: what it does beside computing its results.
       disabled_safety_checks: the checks that somebody did without.
-      calling_convention_version: how `main` is called.
       module_kept_var_idx: the numbers of the leaves of the arguments that `main` takes.
       symbolic_facts: what sizes it was made for: expressions that are not negative, each with the
         constraint or the line that it comes from.
-      nr_devices: how many devices it runs on: 1.
+      spread: how its arguments and results lie, None for a program of one device.
     """
 
     fun_name: str
@@ -59,10 +61,18 @@ class Exported:
     modules: Mapping[str, StoredModule] = field(repr=False)
     make_vjp: Callable[[], Exported] | None = field(default=None, repr=False)
     symbolic_facts: Mapping[str, str] = field(default_factory=dict, repr=False)
-    calling_convention_version: int = maximum_supported_calling_convention_version
-
-    nr_devices = 1
+    spread: Spread | None = None
     ordered_effects: tuple[Any, ...] = ()
+
+    @property
+    def nr_devices(self) -> int:
+        """How many devices it runs on."""
+        return 1 if self.spread is None else self.spread.nr_devices
+
+    @property
+    def calling_convention_version(self) -> int:
+        """How `main` is called, which readers look at."""
+        return of_one_device if self.spread is None else of_several_devices
 
     @property
     def uses_global_constants(self) -> bool:
@@ -99,23 +109,58 @@ class Exported:
             ))  # fmt: skip
         return self.modules[found]
 
-    def in_shardings_jax(self, mesh: Any = None) -> tuple[None, ...]:
-        """Return for each leaf of the arguments how it lies: None, on one device."""
-        return (None,) * len(self.in_avals)
+    def in_shardings_jax(
+        self, mesh: Mesh | AbstractMesh | None = None
+    ) -> tuple[Sharding | None, ...]:
+        """Return for each leaf of the arguments how it lies: None on one device.
 
-    def out_shardings_jax(self, mesh: Any = None) -> tuple[None, ...]:
-        """Return for each leaf of the result how it lies: None, on one device."""
-        return (None,) * len(self.out_avals)
+        Args:
+          mesh: of as many devices, in the order in which the program shall count them; by default
+            one without devices, of the axes that it was exported for.
+
+        Raises:
+          ValueError: the mesh has another number of devices.
+        """
+        return self._over(mesh, self.spread and self.spread.arguments, self.in_avals)
+
+    def out_shardings_jax(
+        self, mesh: Mesh | AbstractMesh | None = None
+    ) -> tuple[Sharding | None, ...]:
+        """Return for each leaf of the result how it lies; as `in_shardings_jax`."""
+        return self._over(mesh, self.spread and self.spread.results, self.out_avals)
+
+    def _over(self, mesh: Any, stored: Any, avals: Any) -> tuple[Sharding | None, ...]:
+        if mesh is not None and mesh.size != self.nr_devices:
+            raise ValueError(message(
+                "export", f"{self.fun_name} was exported for another number of devices.",
+                got=repr(mesh), expected=f"a mesh of {self.nr_devices} devices",
+            ))  # fmt: skip
+        return tuple(
+            [
+                s and s.over(mesh, a.ndim)
+                for s, a in zip(stored or (None,) * len(avals), avals, strict=True)
+            ]
+        )
 
     @property
-    def in_shardings_hlo(self) -> tuple[None, ...]:
-        """For each leaf of the arguments how it lies, as XLA writes it: None, on one device."""
-        return (None,) * len(self.in_avals)
+    def in_shardings_hlo(self) -> tuple[Any, ...]:
+        """For each leaf of the arguments how it lies, as XLA writes it: None on one device."""
+        return tuple(
+            [
+                s and s._to_xla_hlo_sharding(a.ndim)
+                for s, a in zip(self.in_shardings_jax(), self.in_avals, strict=True)
+            ]
+        )
 
     @property
-    def out_shardings_hlo(self) -> tuple[None, ...]:
-        """For each leaf of the result how it lies, as XLA writes it: None, on one device."""
-        return (None,) * len(self.out_avals)
+    def out_shardings_hlo(self) -> tuple[Any, ...]:
+        """For each leaf of the result how it lies, as XLA writes it: None on one device."""
+        return tuple(
+            [
+                s and s._to_xla_hlo_sharding(a.ndim)
+                for s, a in zip(self.out_shardings_jax(), self.out_avals, strict=True)
+            ]
+        )
 
     def has_vjp(self) -> bool:
         """Return whether its derivative is known."""

@@ -15,6 +15,7 @@ from typing import Any
 import xtree
 from xjit.export.symbolic_shapes import check_facts, sizes_in, solved
 from xjit.program import program_of
+from xjit.shardy_text import sharding_text
 from xjit.stablehlo_text import Builder
 from xnp import lax
 from xprim import (
@@ -121,11 +122,39 @@ def _numpy(*operands: Any, exported: Any) -> Any:
 
 
 def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, exported: Any) -> Any:
-    kept = exported.module_kept_var_idx
-    return exported.module_for(b.platform).write_call(
+    kept, spread = exported.module_kept_var_idx, exported.spread
+    if spread is not None:
+        _check_devices(b.module, exported)
+        operands = _lying_as(b, operands, avals_in, spread.arguments)
+    results = exported.module_for(b.platform).write_call(
         b, [operands[i] for i in kept], [avals_in[i] for i in kept], avals_out,
         _values_of_variables(exported, avals_in),
     )  # fmt: skip
+    return results if spread is None else _lying_as(b, results, avals_out, spread.results)
+
+
+def _check_devices(module: Any, exported: Any) -> None:
+    """Raise where a program of several devices is called on another number of them."""
+    count = 1 if module.members is not None else max(len(module.devices), 1)
+    if count != exported.nr_devices:
+        raise ValueError(message(
+            "call", f"{exported.fun_name} was exported for {exported.nr_devices} devices and is "
+            f"called on {count}.",
+            hint="put its arguments on a mesh of so many: device_put(args, s) with s of\n"
+            "exported.in_shardings_jax(mesh)",
+        ))  # fmt: skip
+
+
+def _lying_as(b: Builder, names: Any, avals: Any, places: Any) -> list[Any]:
+    """Have values lie as a stored program says."""
+    found = []
+    for name, aval, place in zip(names, avals, places, strict=True):
+        if place is not None:
+            text = sharding_text(b.module, place.on(b.module.devices), aval.ndim)
+            (name,) = b.op("sdy.sharding_constraint", [name], [aval], [aval],
+                           f"sharding = #sdy.sharding{text}")  # fmt: skip
+        found.append(name)
+    return found
 
 
 def _effects(*, exported: Any) -> frozenset[Any]:

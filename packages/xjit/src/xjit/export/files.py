@@ -23,6 +23,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from xjit.export.several_devices import spread_form
 from xjit.export.tree_forms import tree_form
 from xprim import ShapedArray, dtypes, shaped_array
 from xprim.errors import message
@@ -76,6 +77,7 @@ def _facts(exported: Any, vjp_order: int, programs: list[bytes]) -> dict[str, An
         "effects": [[e.name, e.exact] for e in exported.unordered_effects],
         "disabled_checks": [str(c) for c in exported.disabled_safety_checks],
         "calling_convention": exported.calling_convention_version,
+        "devices": spread_form(exported.spread),
         "vjp": _facts(exported.vjp(), vjp_order - 1, programs) if vjp_order else None,
     }
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from xjit import jaxlib_gateway as gateway
 from xjit.lowering import LoweredProgram
+from xjit.shardy_text import declared
 from xjit.stablehlo_constants import dense
 from xjit.stablehlo_text import Builder, Module, type_text
 from xprim import ShapedArray
@@ -29,6 +30,13 @@ __all__ = ["StoredModule", "module_text", "stored_module"]
 __dir__ = __all__.copy
 
 _SYMBOL = re.compile(r"func\.func (?:public |private )?@([\w$.-]+)")
+_MESH = re.compile(r"^ *sdy\.mesh @([\w$.-]+) = (.*)$", re.MULTILINE)
+_MAIN_LINE = re.compile(r"func\.func public @main\(.*")
+_MAIN = re.compile(r"func\.func public @main\((.*)\) -> \((.*)\) \{$", re.MULTILINE)
+# What is said of an argument or a result: where it lies, whether its memory may be taken.
+_SAID = re.compile(
+    r" \{(?:(?:, )?(?:[\w.]+ = true|sdy\.sharding = #sdy\.sharding<@[\w$.-]+, \[[^]]*\]>))+\}"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +79,8 @@ class StoredModule:
         key = (self, *sorted(values.items()))
         if key not in imported:
             text = substituted_text(self.text, values) if self.is_symbolic else self.text
-            functions, imported[key] = renamed_functions(builder.module, functions_of(text))
+            functions = with_meshes_of(builder.module, functions_of(text))
+            functions, imported[key] = renamed_functions(builder.module, functions)
             builder.module.functions.append(functions)
         types_in = ", ".join(map(type_text, avals_in))
         types_out = ", ".join(map(type_text, avals_out))
@@ -99,8 +108,19 @@ def renamed_functions(module: Module, functions: str) -> tuple[str, str]:
     found = _SYMBOL.findall(functions)
     names = {name: module.symbol(name) for name in found}
     symbols = re.compile(rf"@({'|'.join(map(re.escape, found))})(?![\w$.-])")
-    renamed = symbols.sub(lambda match: f"@{names[match[1]]}", functions)
+    unsaid = _MAIN_LINE.sub(lambda match: _SAID.sub("", match[0]), functions)
+    renamed = symbols.sub(lambda match: f"@{names[match[1]]}", unsaid)
     return renamed.replace("func.func public", "func.func private"), names["main"]
+
+
+def with_meshes_of(module: Module, functions: str) -> str:
+    """Return functions that name the meshes of a module, which gets those that it has not."""
+    symbols = {name: declared(module, text) for name, text in _MESH.findall(functions)}
+    if not symbols:
+        return functions
+    without = _MESH.sub("", functions)
+    names = "|".join(map(re.escape, symbols))
+    return re.sub(rf"<@({names})(?=, )", lambda match: f"<@{symbols[match[1]]}", without)
 
 
 def module_text(lowered: LoweredProgram, in_avals: Any, out_avals: Any) -> str:
@@ -121,13 +141,14 @@ def module_text(lowered: LoweredProgram, in_avals: Any, out_avals: Any) -> str:
     types_in, types_out = _types([*constants, *arguments]), _types(results)
     left, returned = (f"{names[2]} = ", f" {names[2]} : {types_out}") if results else ("", "")
     operands = ", ".join(filter(None, names[:2]))
-    head = ", ".join([f"%arg{i}: {type_text(a)}" for i, a in enumerate(arguments)])
+    given, taken = _MAIN.search(lowered.body).groups()  # type: ignore[union-attr]
+    head = given[given.index("%arg0: ") :] if arguments else ""
     lines = [
         *[f"%c{i} = stablehlo.constant {_dense(x)}" for i, x in enumerate(lowered.constants)],
         f"{left}func.call @{symbol}({operands}) : ({types_in}) -> ({types_out})",
         f"return{returned}",
     ]
-    main = "\n".join([f"func.func public @main({head}) -> ({types_out}) {{", *lines, "}"])
+    main = "\n".join([f"func.func public @main({head}) -> ({taken}) {{", *lines, "}"])
     return f"module @{lowered.name} {{\n{functions}\n{main}\n}}\n"
 
 

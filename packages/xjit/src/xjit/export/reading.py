@@ -17,6 +17,7 @@ from xjit.export.exported import Exported
 from xjit.export.files import DIGEST_FROM, HEAD, MARK, VERSION, aval_of_form
 from xjit.export.modules import StoredModule
 from xjit.export.safety import DisabledSafetyCheck
+from xjit.export.several_devices import spread_of_form
 from xjit.export.tree_forms import tree_of_form
 from xprim import Effect
 from xprim.errors import message
@@ -104,5 +105,5 @@ def _exported(facts: dict[str, Any], programs: memoryview) -> Exported:
         modules=dict(zip(platforms, [modules[tuple(p)] for p in facts["programs"]], strict=True)),
         make_vjp=None if derivative is None else lambda: _exported(derivative, programs),
         symbolic_facts=dict(known),
-        calling_convention_version=convention,
+        spread=spread_of_form(facts.get("devices")),
     )

@@ -162,6 +162,29 @@ def configure_clients(
         )  # fmt: skip
 
 
+def forget_clients() -> None:
+    """Have the next request for a device make clients anew, as options say by then.
+
+    Raises:
+        RuntimeError: other processes share the devices of this one.
+    """
+    with _lock:
+        if _processes:
+            raise RuntimeError(message(
+                "clear_backends", "other processes share the devices of this one.",
+                hint="distributed.shutdown() comes first",
+            ))  # fmt: skip
+        for known in (_client_by_platform, _default_device_by_platform, _failure_by_platform,
+                      _cpu_settings):  # fmt: skip
+            known.clear()
+        platforms.cache_clear()
+        for option in _OPTIONS:
+            option.reopen()
+
+
+_OPTIONS = (device_options.platforms, device_options.platform_name, device_options.num_cpu_devices)
+
+
 def has_clients() -> bool:
     """Return whether devices are in use."""
     return bool(_client_by_platform)

@@ -5,7 +5,7 @@ read, and `text_of_portable`, its way back.
 Idea: the portable form is written as of a version of StableHLO that is twelve weeks old, so that a
 jaxlib of that age reads it, too, and later ones do for years
 (https://github.com/openxla/stablehlo/blob/main/docs/compatibility.md). The runtime compiles it as
-it is.
+it is. What Shardy says of several devices stands in it unchanged.
 Neighbours: `executables` compiles programs, and shows them as XLA has optimised them.
 """
 
@@ -54,7 +54,7 @@ def portable(text: str) -> bytes:
     from .mlir_modules import twelve_weeks_old  # MLIR costs 30 ms
 
     try:
-        return bytes(_jax.mlir.serialize_portable_artifact(text, twelve_weeks_old()))
+        return bytes(_jax.mlir.serialize_portable_artifact(text, twelve_weeks_old(), True))
     except (RuntimeFailure, ValueError) as error:
         fail("export", "the program has no portable form", error)
 

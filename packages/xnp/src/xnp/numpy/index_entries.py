@@ -144,6 +144,8 @@ def _plain(part: Any) -> Any:
 
 
 def _list_of_positions(part: Any) -> Any:
+    if _holds_traced(part):
+        return _joined(part)
     found = np.asarray([int(p) if isinstance(p, ConcreteArray) and not p.ndim else p for p in part])
     if found.size == 0:
         found = found.astype(np.int32)
@@ -163,6 +165,22 @@ def dimensions_of(parts: Sequence[Any], ndim: int) -> list[int]:
         dims.append(axis)
         axis += ndim - sum(counts) if part is Ellipsis else count
     return dims
+
+
+def _holds_traced(part: Any) -> bool:
+    if isinstance(part, list | tuple):
+        return any(map(_holds_traced, part))
+    return isinstance(part, Tracer)
+
+
+def _joined(part: Any) -> Any:
+    """Return nested sequences of positions, of which some are traced, as one array."""
+    if not isinstance(part, list | tuple):
+        return as_array(part, what="index")
+    arrays = [_joined(p) for p in part]
+    dtype = index_dtype(arrays)
+    rows = [reshaped(cast(x, dtype), (1, *x.aval.shape)) for x in arrays]
+    return bind("concatenate", *rows, dimension=0)
 
 
 def _count(part: Any) -> int:

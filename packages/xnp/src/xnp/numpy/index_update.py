@@ -309,7 +309,8 @@ def written(x: Any, index: Any, values: Any, primitive: str, options: Options) -
         moved = mode is not None and GatherScatterMode.from_any(mode) is not _DROP
         return written_in_window(x, index, wraps, moved, lambda window, rest: written(
             window, rest, values, primitive, options))  # fmt: skip
-    entries = entries_of(index, x.aval.shape, checks=mode is None, wraps=wraps, checks_arrays=True)
+    free = mode is None and config.values.index_checks != "allow"
+    entries = entries_of(index, x.aval.shape, checks=free, wraps=wraps, checks_arrays=True)
     return _scattered(x, entries, values, primitive, options)
 
 

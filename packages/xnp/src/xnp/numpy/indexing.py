@@ -49,7 +49,7 @@ from xnp.numpy.promoting import (
 )
 from xnp.primitives.index_checks import check_if_asked
 from xnp.primitives.index_modes import GatherDimensionNumbers, GatherScatterMode
-from xprim import Array, ConcreteArray, dtypes, scalar_array, shaped_array, state
+from xprim import Array, ConcreteArray, config, dtypes, scalar_array, shaped_array, state
 from xprim.eager import EAGER
 from xprim.errors import message
 from xprim.kernels import numpy_operand
@@ -147,7 +147,8 @@ def read(
         mode = "fill"
     if mode is None and not wraps:
         mode = "clip"
-    if mode is None:
+    free = mode is None and config.values.index_checks != "allow"
+    if free:
         parts = _plain_parts(index)
         if parts is not None:
             return _applied(x, _operations_of_parts(x.aval.shape, parts))
@@ -157,7 +158,6 @@ def read(
             read, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices, mode=mode,
             fill_value=fill_value, wraps=wraps, checks=checks,
         ))  # fmt: skip
-    free = mode is None
     entries = entries_of(index, x.aval.shape, checks=free, wraps=wraps, checks_arrays=checks)
     arrays = [e.array for e in entries if type(e) is Positions]
     if not arrays:

@@ -7,6 +7,7 @@ with namespace(globals()):
     from xstack.experimental import (
         checkify as checkify,
         compilation_cache as compilation_cache,
+        compute_on as compute_on,
         hijax as hijax,
         jet as jet,
         layout as layout,
@@ -15,8 +16,10 @@ with namespace(globals()):
         ode as ode,
         pjit as pjit,
         random as random,
+        scheduling_groups as scheduling_groups,
         serialize_executable as serialize_executable,
         shard_map as shard_map,
         sparse as sparse,
+        topologies as topologies,
         xla_metadata as xla_metadata,
     )

@@ -3,4 +3,7 @@
 from xtree.namespaces import namespace
 
 with namespace(globals()):
-    from xjit.operation_metadata import set_xla_metadata as set_xla_metadata
+    from xjit.operation_metadata import (
+        set_xla_metadata as set_xla_metadata,
+        xla_metadata_call as xla_metadata_call,
+    )

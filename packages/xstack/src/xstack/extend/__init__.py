@@ -4,7 +4,9 @@ from xtree.namespaces import namespace
 
 with namespace(globals()):
     from xstack.extend import (
+        backend as backend,
         core as core,
         linear_util as linear_util,
+        random as random,
         source_info_util as source_info_util,
     )
