@@ -7,7 +7,7 @@
 
 Derivatives: grad, value_and_grad, jacobian, jacrev, jacfwd, hessian, jvp,
 vjp, fwd_and_bwd, linearize, linear_transpose; rules of one's own by
-custom_jvp, custom_vjp, custom_gradient, closure_convert; less memory by
+custom_jvp, custom_vjp, custom_gradient, closure_convert; less storage by
 checkpoint, remat, checkpoint_policies; float0.
 
 Compiling: jit, make_jaxpr, eval_shape, typeof, ShapeDtypeStruct,
