@@ -17,7 +17,7 @@ TOGETHER = """
     assert {d.process_index for d in xjit.local_devices()} == {me}
     assert xjit.local_devices(3) == xjit.devices()[6:]
 
-    mesh = xpar.make_mesh((4, 2), ("p", "d"))
+    mesh = xpar.make_mesh((4, 2), ("p", "d"), (xpar.AxisType.Auto,) * 2)
     assert mesh.is_multi_process and mesh.local_devices == xjit.local_devices()
     whole = np.arange(64.0, dtype=np.float32).reshape(16, 4)
     rows, tiles = NamedSharding(mesh, P("p")), NamedSharding(mesh, P("p", "d"))

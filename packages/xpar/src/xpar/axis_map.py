@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import xtree
@@ -24,7 +24,7 @@ __dir__ = __all__.copy
 
 def smap(
     f: Callable[..., Any] | None = None, /, *, in_axes: PyTree = INFER, out_axes: PyTree,
-    axis_name: Any,
+    axis_name: Hashable,
 ) -> Callable[..., Any]:  # fmt: skip
     """Return a function that runs `f` on each device along one axis of the mesh that is set.
 
