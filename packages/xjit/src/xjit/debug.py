@@ -145,12 +145,13 @@ def log(
       >>> import logging
       >>> from xjit import jit
       >>> logging.getLogger("xjit").setLevel(logging.INFO)
-      >>> shown = logging.Handler()
-      >>> shown.emit = lambda record: print(record.levelname, record.getMessage())
-      >>> logging.getLogger("xjit").addHandler(shown)
+      >>> seen, handler = [], logging.Handler()
+      >>> handler.emit = lambda record: seen.append((record.levelname, record.getMessage()))
+      >>> logging.getLogger("xjit").addHandler(handler)
       >>> _ = jit(lambda x: log("x = {}", x))(1.5)
-      INFO x = 1.5
-      >>> logging.getLogger("xjit").removeHandler(shown)
+      >>> logging.getLogger("xjit").removeHandler(handler)
+      >>> seen
+      [('INFO', 'x = 1.5')]
     """
     _check_partitioned("debug.log", partitioned)
     file, line, name = describe_full(capture())
