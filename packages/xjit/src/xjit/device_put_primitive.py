@@ -15,7 +15,12 @@ from typing import Any
 
 from xjit.named_shardings import NamedSharding
 from xjit.partition_specs import PartitionSpec
-from xjit.sharding_constraint import constraint_text, of_examples, sharding_constraint_p
+from xjit.sharding_constraint import (
+    asked_for_always,
+    constraint_text,
+    of_examples,
+    sharding_constraint_p,
+)
 from xjit.shardings import Sharding, TiledSharding
 from xprim import (
     LINEAR,
@@ -34,8 +39,6 @@ __dir__ = __all__.copy
 
 UNKNOWN = "unknown"
 """The `source` of a value of which nothing is known but its type."""
-
-_ALWAYS = 1e18  # nanoseconds: NumPy has no devices, so eager evaluation asks for it always
 
 
 def _shape(
@@ -83,10 +86,6 @@ def _batch(
     return device_put_p.bind(x, sharding=sharding, source=source), (dim,)
 
 
-def _cost(avals_in: Any, avals_out: Any, **_params: Any) -> float:
-    return _ALWAYS
-
-
 device_put_p: Primitive = Primitive(
     "device_put",
     shape=_shape,
@@ -96,6 +95,6 @@ device_put_p: Primitive = Primitive(
     transpose=_transpose,
     batch=_batch,
     physical=STRUCTURAL,
-    cost=_cost,
+    cost=asked_for_always,
     dimensions=dimension_names.AS_SAID,
 )

@@ -39,8 +39,8 @@ from xprim.tracebacks import boundaries
 from xprim.typing import PyTree
 
 __all__ = [
-    "check_sharding", "constrained", "constraint_text", "of_examples", "sharding_constraint_p",
-    "with_sharding_constraint",
+    "asked_for_always", "check_sharding", "constrained", "constraint_text", "of_examples",
+    "sharding_constraint_p", "with_sharding_constraint",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -188,7 +188,8 @@ def _check_examples(axis: BatchAxis, sharding: NamedSharding) -> None:
             ))  # fmt: skip
 
 
-def _cost(avals_in: Any, avals_out: Any, **_params: Any) -> float:
+def asked_for_always(avals_in: Any, avals_out: Any, **_params: Any) -> float:
+    """Cost so much by NumPy, which has no devices, that eager evaluation asks the back end."""
     return _ALWAYS
 
 
@@ -201,7 +202,7 @@ sharding_constraint_p: Primitive = Primitive(
     transpose=_transpose,
     batch=_batch,
     physical=STRUCTURAL,
-    cost=_cost,
+    cost=asked_for_always,
     dimensions=dimension_names.AS_SAID,
 )
 

@@ -106,9 +106,10 @@ class KeptPrograms:
         found = stage()
         if found.captured or found.cells:
             return found
-        if key is not None and value_key(fun, tree, statics) == key:
+        seen = seen_by(fun, tree, statics)
+        if key is not None and seen == key:
             return self._keep((key, *call), found)
-        return self._keep_own(itself, call, found, seen_by(fun, tree, statics))
+        return self._keep_own(itself, call, found, seen)
 
     def get_or_stage(self, key: Hashable, stage: Callable[[], Staged]) -> Staged:
         """Return the program of a key, staged now unless it is kept; None is no key."""

@@ -200,7 +200,7 @@ class COO(JAXSparse):
 
     def transpose(self, axes: Sequence[int] | None = None) -> COO:
         """Return the transpose of the matrix; `axes` may be None or (1, 0)."""
-        _check_transposed(axes, 2)
+        _check_transposed(axes)
         return COO((self.data, self.col, self.row), shape=self.shape[::-1])
 
 
@@ -315,7 +315,7 @@ class BCSR(Compressed):
         data = xn.broadcast_to(arr.data, (*batch, arr.nse, *arr.dense_shape))
         indices = xn.broadcast_to(arr.indices, (*batch, arr.nse, 2))
         parts = data, indices[..., 1], beginnings_of(indices[..., 0], rows)
-        made: BCSR = _compressed(BCSR, parts, arr.sparse_shape, True, arr.unique_indices)
+        made: BCSR = _compressed(BCSR, (arr.sparse_shape, True, arr.unique_indices), parts)
         return made
 
     @classmethod
@@ -386,7 +386,7 @@ class CSR(Compressed):
 
     def transpose(self, axes: Sequence[int] | None = None) -> Any:
         """Return the transpose, of the same parts, as `CSC`; `axes` may be None or (1, 0)."""
-        _check_transposed(axes, 2)
+        _check_transposed(axes)
         return CSC((self.data, self.indices, self.indptr), shape=self.sparse_shape[::-1])
 
 
@@ -416,7 +416,7 @@ class CSC(CSR):
 
     def transpose(self, axes: Sequence[int] | None = None) -> CSR:
         """Return the transpose, of the same parts, as `CSR`; `axes` may be None or (1, 0)."""
-        _check_transposed(axes, 2)
+        _check_transposed(axes)
         return CSR((self.data, self.indices, self.indptr), shape=self.sparse_shape[::-1])
 
 
@@ -432,16 +432,16 @@ def _check_matrix(name: str, arr: BCOO) -> None:
         raise ValueError(f"{name}: there must be two dimensions, both sparse, got {arr!r}.")
 
 
-def _check_transposed(axes: Any, ndim: int) -> None:
-    if axes is not None and [a % ndim for a in axes] != list(range(ndim))[::-1]:
+def _check_transposed(axes: Any) -> None:
+    if axes is not None and [a % 2 for a in axes] != [1, 0]:
         raise ValueError(f"transpose: axes of this format are exchanged alone, got {axes}.")
 
 
-def _compressed(cls: Any, parts: Any, shape: Any, is_sorted: bool, is_unique: bool) -> Any:
+def _compressed(cls: Any, kept: Any, parts: Any) -> Any:
     """Return an object of a class of rows, its parts unchecked: they may be anything in a tree."""
     out = object.__new__(cls)
     out.data, out.indices, out.indptr = parts
-    out.sparse_shape, out.indices_sorted, out.unique_indices = shape, is_sorted, is_unique
+    out.sparse_shape, out.indices_sorted, out.unique_indices = kept
     return out
 
 
@@ -462,9 +462,5 @@ def _flat_rows(mat: Compressed) -> tuple[Any, Any]:
     return (mat.data, mat.indices, mat.indptr), kept
 
 
-def _whole_rows(cls: Any, kept: Any, parts: Any) -> Any:
-    return _compressed(cls, parts, *kept)
-
-
 for _cls in (BCSR, CSR, CSC):
-    xtree.register_pytree_node(_cls, _flat_rows, functools.partial(_whole_rows, _cls))
+    xtree.register_pytree_node(_cls, _flat_rows, functools.partial(_compressed, _cls))
