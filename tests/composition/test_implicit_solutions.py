@@ -233,3 +233,34 @@ def test_a_root_traced_without_derivatives_installed_has_no_silent_slope(monkeyp
     assert float(eval_closed(closed, four)[0]) == 2.0
     with pytest.raises(MissingRuleError, match="custom_root: this program was traced when nothing"):
         xstack.grad(lambda a: eval_closed(closed, a)[0])(four)
+
+
+def solved_weakly(b):
+    """Solve 2 x = b in numbers of Python."""
+    return lax.custom_linear_solve(lambda x: 2.0 * x, b, lambda _, y: y / 2.0, symmetric=True)
+
+
+def root_of(a):
+    """Return the square root of `a`, from a guess that is a number of Python."""
+    return lax.custom_root(
+        lambda x: x * x - a, 1.5, lambda f, x: x - f(x) / (x + x), lambda g, y: y / g(1.0)
+    )
+
+
+@pytest.mark.parametrize("fun", [solved_weakly, root_of])
+def test_a_solution_in_numbers_of_python_is_weakly_typed(fun):
+    half = xnp.bfloat16(0.5)
+    for way in (fun, xstack.jit(fun), lambda b: xstack.value_and_grad(fun)(b)[0]):
+        assert way(2.0).weak_type, way
+        assert (way(2.0) * half).dtype == xnp.bfloat16, way
+    assert not fun(xnp.float32(2.0)).weak_type or fun is root_of  # its guess decides
+    assert xstack.grad(fun)(2.0).weak_type
+    np.testing.assert_array_equal(xstack.vmap(fun)(xnp.array([2.0, 2.0])), [fun(2.0)] * 2)
+    assert xstack.jvp(fun, (2.0,), (1.0,))[1].weak_type
+
+
+def test_a_solver_may_make_the_solution_strongly_typed():
+    strong = lax.custom_linear_solve(
+        lambda x: 2 * x, 3.0, lambda _, b: b / xnp.float32(2), symmetric=True
+    )
+    assert not strong.weak_type

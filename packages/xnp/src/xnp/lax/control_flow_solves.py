@@ -80,7 +80,7 @@ def custom_linear_solve(
     leaves, tree = flat_arrays(b, "custom_linear_solve", "b")
     system = _System(tree, [x.aval for x in leaves], "custom_linear_solve")
     forward = system.staged(matvec, "matvec")
-    solver = system.staged(_applied_to(solve, matvec), "solve", has_aux)
+    solver = system.solver(_applied_to(solve, matvec), "solve", has_aux)
     backward, solver_back = forward, solver
     if not symmetric or transpose_solve is not None:
         vecmat = matvec if symmetric else system.transposed(matvec)
@@ -104,7 +104,7 @@ def _staged_transpose(
     solver = _applied_to(transpose_solve, vecmat)
     return (
         system.staged(vecmat, "the transpose of matvec"),
-        system.staged(solver, "transpose_solve", has_aux),
+        system.solver(solver, "transpose_solve", has_aux),
     )
 
 
@@ -122,17 +122,27 @@ def _applied_to(fun: Callable[..., Any], first: Callable[..., Any]) -> Callable[
 
 
 class _System:
-    """The unknowns of a system of equations: their structure and types, which results must have."""
+    """The unknowns of a system of equations: their structure and types, which results must have.
 
-    __slots__ = ("avals", "in_tree", "operation", "tree")
+    A solver meets `given`, which may be weakly typed, as its solution then is; all others `avals`.
+    """
 
-    def __init__(self, tree: Any, avals: Any, operation: str) -> None:
-        self.tree, self.avals, self.operation = tree, [a.strong() for a in avals], operation
+    __slots__ = ("avals", "given", "in_tree", "operation", "tree")
+
+    def __init__(self, tree: Any, given: Any, operation: str) -> None:
+        self.tree, self.given, self.operation = tree, given, operation
+        self.avals = [a.strong() for a in given]
         self.in_tree = xtree.treedef_tuple((tree,))
 
-    def staged(self, fun: Callable[..., Any], what: str, has_aux: bool = False) -> Staged:
+    def staged(self, fun: Callable[..., Any], what: str) -> Staged:
         """Return the program of a function from trees like the unknowns to such, and check it."""
         found = staged(fun, self.in_tree, self.avals, operation=self.operation, what=what)
+        self.check(found, what, False, fun)
+        return found
+
+    def solver(self, fun: Callable[..., Any], what: str, has_aux: bool) -> Staged:
+        """Return the program of a solver, `fun` of a right-hand side or guess, and check it."""
+        found = staged(fun, self.in_tree, self.given, operation=self.operation, what=what)
         self.check(found, what, has_aux, fun)
         return found
 
@@ -225,7 +235,7 @@ def custom_root(
     _check_inexact(leaves)
     system = _System(tree, [x.aval for x in leaves], "custom_root")
     residual = system.staged(f, "f")
-    solver = system.staged(_applied_to(solve, f), "solve", has_aux)
+    solver = system.solver(_applied_to(solve, f), "solve", has_aux)
     root = _Root(residual, solver, _staged_tangent_solve(system, f, tangent_solve))
     outs = custom_jvp_call_p.bind(*root.captured, *leaves, call=root.call, jvp=root.jvp)
     return xtree.unflatten(solver.out_tree, outs)
