@@ -127,6 +127,57 @@ def test_the_error_names_the_largest_arrays_that_exist():
     assert "10000000,10000000]" not in hint and f"float32[{small.size}]" not in hint
 
 
+LINES = """
+    import xnp, xjit, numpy as np
+
+    @xjit.jit
+    def step(x):
+        y = x + 1
+        return y * 2, y[:3]
+
+    @xjit.jit
+    def outer(x):
+        return {"a": step(x)[0]}
+
+    held = [step(xnp.zeros((1 << 20, 3), "float32"))[0] for _ in range(3)]
+    called = outer(xnp.zeros((1 << 20, 2), "float32"))
+    eager = xnp.ones((1 << 21, 4)) + 1
+    x = xnp.ones((10**7, 1))
+    try:
+        xjit.jit(lambda x: x @ x.T)(x).block_until_ready()
+    except MemoryError as error:
+        print(error)
+"""
+
+
+def test_the_error_names_the_lines_of_programs_that_made_the_arrays():
+    text = run_in_new_process(LINES)
+    assert re.search(r"3 of float32\[1048576,3\], [^;]*, made at .*:7 in step;", text)
+    assert re.search(r"float32\[1048576,2\], [^;]*, made at .*:11 in outer\n", text)
+    assert re.search(r"float32\[2097152,4\], [\d,]* bytes \(32 MiB\);", text)  # made eagerly
+    assert text.endswith("(python -X tracemalloc=32 also shows the other lines)")
+
+
+def test_where_python_notes_lines_the_error_names_those_of_every_array():
+    text = run_in_new_process(LINES, PYTHONTRACEMALLOC="32")
+    hint = text.partition("hint")[2]
+    assert hint.count("bytes (") == hint.count(", made at ") >= 4
+    assert re.search(r"float32\[2097152,4\], [^;]*, made at [^;]*:15[;\n]", hint)
+    assert re.search(r"float32\[10000000,1\], [^;]*, made at [^;]*:16[;\n]", hint)
+    assert "tracemalloc" not in hint
+
+
+def test_what_numpy_could_not_hold_names_the_largest_arrays_too(monkeypatch):
+    def full(*args, **kwargs):
+        raise MemoryError
+
+    large = xnp.ones((1 << 20, 7))
+    monkeypatch.setitem(xnp.lax.sin_p.rules, "numpy", full)
+    with pytest.raises(OutOfMemoryError, match=r"float32\[1048576,7\], 29,360,128 bytes"):
+        xnp.sin(xnp.ones(3))
+    del large
+
+
 def test_the_error_names_the_operation_and_the_bytes():
     x = xnp.ones((10**7, 1))
     with pytest.raises(OutOfMemoryError) as caught:

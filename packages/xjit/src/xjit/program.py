@@ -37,6 +37,7 @@ from xprim import (
     EAGER_ON_HOST,
     ClosedJaxpr,
     ConcreteArray,
+    ShapedArray,
     config,
     eval_closed,
     from_stored,
@@ -44,7 +45,10 @@ from xprim import (
 )
 from xprim.errors import message
 from xprim.finite import execution_refused
+from xprim.largest_arrays import SMALL
+from xprim.memory import bytes_of
 from xprim.seldom_options import no_execution
+from xprim.source import describe
 
 __all__ = ["DeviceKernel", "Program", "program_of"]
 
@@ -79,8 +83,9 @@ class DeviceKernel:
         self.avals_out = placement.avals(program.closed.out_avals)
         self.executable = executable_for(lowered, placement, program.options)
         self.handlers = self.executable.handlers_at(
-            placement.shardings(self.avals_out, self.executable), program.name
-        )
+            placement.shardings(self.avals_out, self.executable), program.name,
+            () if self._closed is None else _lines_of_results(self._closed, self.avals_out),
+        )  # fmt: skip
         self.start: Callable[..., Any] = placement.starter(self.executable, lowered)
         self._calls_python = bool(lowered.callbacks)
         if self._calls_python and not lowered.out_avals:
@@ -182,6 +187,19 @@ class DeviceKernel:
                     self.name, f"an array is donated and passed twice: as {one} and {two}.",
                     hint="pass a copy, or leave it out of donate_argnums",
                 ))  # fmt: skip
+
+
+def _lines_of_results(closed: ClosedJaxpr, avals: Sequence[ShapedArray]) -> Sequence[str]:
+    """Return the user's lines that make the large results, "" for the others; () for none."""
+    if all(bytes_of(aval) < SMALL for aval in avals):
+        return ()
+    source_by_result: dict[Any, Any] = {
+        var: eqn.source for eqn in closed.eqns for var in eqn.outputs
+    }
+    return [
+        "" if bytes_of(aval) < SMALL else describe(source_by_result.get(atom))
+        for atom, aval in zip(closed.jaxpr.outvars, avals, strict=True)
+    ]
 
 
 class Program:

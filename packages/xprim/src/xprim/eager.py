@@ -17,6 +17,7 @@ from xprim import config, extended
 from xprim.array import ConcreteArray
 from xprim.backend import HOST, Backend
 from xprim.finite import check_finite
+from xprim.largest_arrays import largest_arrays
 from xprim.memory import refused
 from xprim.primitive import NotNumbersError
 from xprim.seldom_options import no_execution
@@ -70,7 +71,7 @@ class EagerTrace(Trace):
         try:
             results = state.__dict__["run_quietly"](primitive.rules["numpy"], *hosts, **params)
         except (MemoryError, ValueError) as error:
-            raise refused(primitive.name, error, avals_out) from None
+            raise refused(primitive.name, error, avals_out, largest_arrays) from None
         if _nans.used or _infs.used or _none.used:
             check_finite(primitive.name, operands, results)
         if len(avals_out) != 1:

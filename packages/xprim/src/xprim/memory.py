@@ -38,13 +38,17 @@ def out_of_memory(
     )
 
 
-def refused(operation: str, error: Exception, results: Sequence[ShapedArray] = ()) -> Exception:
+def refused(
+    operation: str, error: Exception, results: Sequence[ShapedArray] = (),
+    others: Callable[[], str] = str,
+) -> Exception:  # fmt: skip
     """Return the error for an operation that NumPy refused: `error` itself if memory was enough.
 
     Args:
       operation: what was to be done.
       error: what NumPy raised: a `MemoryError`, or a `ValueError` for what cannot be counted.
       results: the types of the operation's results.
+      others: returns a sentence about the arrays that fill the memory.
     """
     got = ", ".join([aval.str_long() for aval in results])
     if isinstance(error, MemoryError):
@@ -52,7 +56,7 @@ def refused(operation: str, error: Exception, results: Sequence[ShapedArray] = (
         with contextlib.suppress(AttributeError):
             asked: Any = error
             nbytes = math.prod(asked.shape) * asked.dtype.itemsize
-        return out_of_memory(operation, nbytes, got)
+        return out_of_memory(operation, nbytes, got, others())
     largest = max([bytes_of(aval) for aval in results], default=0)
     return out_of_memory(operation, largest, got) if largest > MOST_BYTES else error
 

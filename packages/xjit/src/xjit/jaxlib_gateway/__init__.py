@@ -8,13 +8,12 @@ Neighbours: `xjit.devices` shows devices to users; compilation and dispatch buil
 """
 
 from .runtime import Device, RuntimeFailure, XlaError, fail, version  # isort: skip
+from .array_types import ArrayType, array_type
 from .buffer_pools import BufferPool, PassingSharding, PooledBuffer, buffer_pool
 from .buffers import (
-    ArrayType,
     Buffer,
     BufferType,
     StackedShards,
-    array_type,
     assemble,
     away_from_host,
     block_until_ready,

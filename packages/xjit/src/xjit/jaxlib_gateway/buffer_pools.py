@@ -20,7 +20,8 @@ import numpy as np
 
 from xjit import transfer_guards as guards
 
-from .buffers import SUB_BYTE_DTYPES, Buffer, array_type, unsafe_pointer
+from .array_types import SUB_BYTE_DTYPES, array_type
+from .buffers import Buffer, unsafe_pointer
 from .pieces_on_host import aligned_memory
 from .runtime import RuntimeFailure, _jax, xla_client
 

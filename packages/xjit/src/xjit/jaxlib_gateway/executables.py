@@ -21,7 +21,8 @@ import numpy as np
 
 from xprim.errors import message
 
-from .buffers import ArrayType, Buffer, array_type, assemble, placement, shards
+from .array_types import ArrayType, array_type
+from .buffers import Buffer, assemble, placement, shards
 from .clients import client
 from .forks import startable
 from .runtime import RuntimeFailure, _jax, fail, xla_client
@@ -75,9 +76,21 @@ class Executable:
         """
         return self.handlers_at([where] * len(self.outputs), name)
 
-    def handlers_at(self, places: Sequence[Any], name: str = "") -> list[Any]:
-        """Return what makes buffers of the outputs, each with a sharding object of its own."""
-        kinds = [array_type(kind.shape, kind.dtype, name) for kind in self.outputs]
+    def handlers_at(
+        self, places: Sequence[Any], name: str = "", lines: Sequence[str] = ()
+    ) -> list[Any]:
+        """Return what makes buffers of the outputs, each with a sharding object of its own.
+
+        Args:
+            places: those objects.
+            name: as for `handlers`.
+            lines: of the user's program that make the outputs; none at all where they are unknown.
+        """
+        lines = lines or [""] * len(self.outputs)
+        kinds = [
+            array_type(kind.shape, kind.dtype, name, line)
+            for kind, line in zip(self.outputs, lines, strict=True)
+        ]
         return [
             _jax.array_result_handler(kind, where, True, **_HANDLER_OPTIONS)
             for kind, where in zip(kinds, places, strict=True)

@@ -18,8 +18,9 @@ import numpy as np
 
 from xjit import transfer_guards as guards
 
+from .array_types import array_type
 from .buffer_pools import PooledBuffer, pooled_buffers
-from .buffers import _ALIAS, _COPY, Buffer, ManyDevices, array_type, assemble, placement, put
+from .buffers import _ALIAS, _COPY, Buffer, ManyDevices, assemble, placement, put
 from .runtime import RuntimeFailure, _jax, fail, xla_client
 
 __all__ = ()

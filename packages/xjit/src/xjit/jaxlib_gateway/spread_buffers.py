@@ -19,12 +19,11 @@ import numpy as np
 from xjit import transfer_guards as guards
 from xprim.errors import message
 
+from .array_types import ArrayType, array_type
 from .buffers import (
     _ALIAS,
-    ArrayType,
     Buffer,
     ManyDevices,
-    array_type,
     device_of,
     note_devices,
     placement,
@@ -141,7 +140,7 @@ def pieces_by_device(buffer: Buffer, first_copies: bool = False) -> dict[Any, Bu
     devices = [device for device in where.devices if device.process_index == here]
     arrays = zip(devices, buffer._arrays if len(where.devices) > 1 else [buffer], strict=True)
     kind = buffer.aval
-    piece = array_type(where.shard_shape(kind.shape), kind.dtype, kind.made_by)
+    piece = array_type(where.shard_shape(kind.shape), kind.dtype, kind.made_by, kind.made_at)
     wanted = _first_copies(where, kind.ndim) if first_copies else where.devices
     return {
         device: array._rewrap_with_aval_and_sharding(piece, placement((device,)))
