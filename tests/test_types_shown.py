@@ -1,7 +1,8 @@
-"""What `help` and editors show of arguments: each has a type that says what it takes.
+"""What `help` and editors show: each argument and each result has a type that says what it is.
 
 `Any` says nothing. It stays where a function hands on whatever its caller gives (`*args` and
-`**kwargs` of a function that is called, fields of a message), and where this table says why.
+`**kwargs` of a function that is called, fields of a message), and where these tables say why.
+What checkers know of results that depend on an option is held by `tests/typing/results.py`.
 """
 
 import inspect
@@ -37,6 +38,22 @@ UNTYPED = {
     "testing.pytest_pyfunc_call": {"pyfuncitem": _OTHERS},
     **{f"ops.segment_{name}": {"mode": "a name, or a member of an enumeration, or None"}
        for name in ("max", "min", "prod", "sum")},
+}  # fmt: skip
+
+_ONE_OR_A_FUNCTION = "None, or without an argument the function that takes it"
+_ITS_OWN = "of the type that the option has"
+
+# path -> why it shows no type of its result
+UNTYPED_RESULTS = {
+    "Array.item": "a Python number of the kind of the dtype",
+    **{f"config.{name}": _ITS_OWN
+       for name in ("num_cpu_devices", "platform_name", "platforms", "read")},
+    **{f"debug.{name}": _ONE_OR_A_FUNCTION for name in ("callback", "log", "print")},
+    "debug.breakpoint": "the tree that it is given as `token`",
+    "experimental.sparse.bcoo_dot_general": "dense, or sparse where both operands are",
+    "experimental.sparse.bcsr_dot_general": "dense, or sparse where both operands are",
+    "numpy.load": "what the file holds",
+    "tree.static": "the default of a field of any type, as `dataclasses.field` has it",
 }  # fmt: skip
 
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -81,6 +98,11 @@ def _untyped():
 def test_every_argument_of_a_public_function_shows_its_type():
     expected = {path: sorted(reasons) for path, reasons in UNTYPED.items()}
     assert {path: sorted(names) for path, names in _untyped().items()} == expected
+
+
+def test_every_public_function_shows_the_type_of_its_result():
+    shown = {path for path, found in _signatures() if _shows_any(found.return_annotation)}
+    assert shown == {*UNTYPED_RESULTS}
 
 
 def test_operators_and_methods_of_arrays_show_arrays():

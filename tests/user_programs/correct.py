@@ -111,6 +111,29 @@ def updated(state: tuple[Array, Array]) -> tuple[Array, Array]:
 count, value = lax.while_loop(lambda state: state[0] < 3, updated, (xnp.zeros(()), x))
 assert_type(value, Array)
 
+# Results that depend on an option.
+grid = xnp.linspace(0, 1, 5) * 2
+grid, distance = xnp.linspace(0, 1, 5, retstep=True)
+assert_type(distance * grid, Array)
+found, counts = xnp.unique(x, return_counts=True)
+assert_type(xnp.unique(x).sum() + counts.max(), Array)
+left, sizes_of_axes, right = xnp.linalg.svd(x, full_matrices=False)
+assert_type(left * sizes_of_axes @ right, Array)
+assert_type(xnp.linalg.svd(x, compute_uv=False).max(), Array)
+assert_type(xnp.linalg.svd(x).S, Array)
+orthogonal, upper = xnp.linalg.qr(x)
+assert_type(xnp.linalg.qr(x, mode="r").T @ xnp.linalg.lstsq(x, x)[0], Array)
+assert_type(xnp.average(x, weights=x) + nn.logsumexp(x), Array)
+slopes = xnp.gradient(x[0]) + 1
+rows_and_columns = xnp.gradient(x)[0] + 1
+value_there, pull_back = xstack.vjp(loss, x, zeros)
+weights_bar, _ = pull_back(value_there)
+value_there, slope = xstack.jvp(lambda v: loss(v, zeros), (x,), (x,))
+both = slope + value_there
+value_there, push_forward = xstack.linearize(lambda v: loss(v, zeros), x)
+limits = float(xnp.finfo(x.dtype).eps), xnp.iinfo("int8").max + 1
+widest = np.zeros(3, xnp.result_type(x, 1.0)), xnp.promote_types("int8", "float16").itemsize
+
 # Trees.
 params = {"weights": x, "biases": [zeros, zeros]}
 params = tree.map(lambda p: 0.9 * p, params)

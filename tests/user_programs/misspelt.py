@@ -44,3 +44,13 @@ xstack.value_and_grad(loss)(x, bias="a")  # refused
 xstack.checkpoint(loss)(x, scale=2.0)  # refused
 xstack.jit(loss)(x, scale=2.0)  # refused
 xstack.vmap(loss)(x, scale=2.0)  # refused
+
+# Results of another kind.
+xnp.linspace(0, 1).summ()  # refused
+xnp.unique(x, return_counts=True).sum()  # refused
+xnp.average(x, returned=True) + 1  # refused
+_ = xnp.linalg.svd(x).s  # refused
+u, v, w, z = xnp.linalg.svd(x)  # refused
+_ = xnp.linalg.svd(x, compute_uv=False).S  # refused
+xstack.vjp(loss, x)[0].summ()  # refused
+xstack.jvp(loss, (x,), (x,))[2]  # refused

@@ -13,7 +13,7 @@ are kept in the memo of the program they came from.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, TypeVar, overload
 
 import xtree
 from xad.arguments import flat_arguments
@@ -51,6 +51,9 @@ from xprim.kernels import KernelTable, numpy_operand
 from xprim.numpy_kernels import numpy_function
 from xprim.source import capture
 from xprim.tracebacks import boundary
+
+T = TypeVar("T")
+Aux = TypeVar("Aux")
 
 # by primitive, abstract values of primals and tangents, and params
 _kernels = KernelTable("jvp", uses=USES_BEFORE_KERNEL)
@@ -210,10 +213,24 @@ class EagerJVPTrace(JVPTrace):
         ])  # fmt: skip
 
 
+@overload
+def jvp(
+    fun: Callable[..., T], primals: Sequence[Any], tangents: Sequence[Any],
+    has_aux: Literal[False] = ...,
+) -> tuple[T, T]: ...  # fmt: skip
+@overload
+def jvp(
+    fun: Callable[..., tuple[T, Aux]], primals: Sequence[Any], tangents: Sequence[Any],
+    has_aux: Literal[True] = ...,
+) -> tuple[T, T, Aux]: ...  # fmt: skip
+@overload
+def jvp(
+    fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = ...
+) -> tuple[Any, ...]: ...
 @boundary
 def jvp(
     fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
-) -> Any:
+) -> tuple[Any, ...]:
     """Evaluate a function together with its derivative in one direction.
 
     For a function with Jacobian `J` at `primals` this gives `f(x)` and `J v`.

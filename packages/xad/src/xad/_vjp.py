@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, TypeVar, overload
 
 import xtree
 from xad._linearize import linearize_flat
@@ -17,11 +17,28 @@ from xprim.optional_transforms import find
 from xprim.tracebacks import boundary
 from xprim.typing import AxisName
 
+T = TypeVar("T")
+Aux = TypeVar("Aux")
 
+
+@overload
+def vjp(
+    fun: Callable[..., T], *primals: Any, has_aux: Literal[False] = ...,
+    reduce_axes: Sequence[Any] = ...,
+) -> tuple[T, Callable[..., tuple[Any, ...]]]: ...  # fmt: skip
+@overload
+def vjp(
+    fun: Callable[..., tuple[T, Aux]], *primals: Any, has_aux: Literal[True],
+    reduce_axes: Sequence[Any] = ...,
+) -> tuple[T, Callable[..., tuple[Any, ...]], Aux]: ...  # fmt: skip
+@overload
+def vjp(
+    fun: Callable[..., Any], *primals: Any, has_aux: bool, reduce_axes: Sequence[Any] = ...
+) -> tuple[Any, ...]: ...
 @boundary
 def vjp(
     fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Sequence[Any] = ()
-) -> Any:
+) -> tuple[Any, ...]:
     """Evaluate a function and return its result with the function that pulls cotangents back.
 
     For a function with Jacobian `J` at `primals` the returned function maps a cotangent `v` of the
@@ -99,8 +116,18 @@ def fwd_and_bwd(
     return (fwd, bwd) if jit is None else (jit(fwd), jit(bwd))
 
 
+@overload
+def linearize(
+    fun: Callable[..., T], *primals: Any, has_aux: Literal[False] = ...
+) -> tuple[T, Callable[..., T]]: ...
+@overload
+def linearize(
+    fun: Callable[..., tuple[T, Aux]], *primals: Any, has_aux: Literal[True]
+) -> tuple[T, Callable[..., T], Aux]: ...
+@overload
+def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool) -> tuple[Any, ...]: ...
 @boundary
-def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """Evaluate a function and return its result with its derivative as a linear function.
 
     Args:
@@ -124,7 +151,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
 def _with_derivative(
     operation: str, kind: Callable[[Any, Signature], Any], fun: Callable[..., Any],
     primals: tuple[Any, ...], has_aux: bool,
-) -> Any:  # fmt: skip
+) -> tuple[Any, ...]:  # fmt: skip
     """Evaluate a function; return its result with its derivative, a function of a kind."""
     flat, leaves, in_tree = flat_arguments(fun, primals, operation=operation, has_aux=has_aux)
     in_avals = [x.aval for x in leaves]
@@ -138,7 +165,7 @@ def _with_derivative(
 @boundary
 def linear_transpose(
     fun: Callable[..., Any], *primals: Any, reduce_axes: Sequence[AxisName] = ()
-) -> Any:
+) -> Callable[..., tuple[Any, ...]]:
     """Return the transpose of a function that is linear in all of its arguments.
 
     For `f(x) = A x` the result maps `y` to `A^T y`. The function is staged, not evaluated; only

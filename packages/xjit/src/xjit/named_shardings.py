@@ -31,7 +31,7 @@ __dir__ = __all__.copy
 class NoMeshError(ValueError, RuntimeError):
     """A partition spec is given where no mesh is set.
 
-    The mesh says which devices a spec is about:
+    The mesh says which devices a spec is about::
 
         jit(f, in_shardings=P("x"))(x)                  # which devices?
         with set_mesh(mesh):

@@ -7,7 +7,7 @@ Scores and their softmax are taken in float32 at least. Neighbours: `nn` shows i
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal, overload
 
 import xnp.numpy as xn
 from xnp.numpy.promoting import array_of, inexact
@@ -26,13 +26,37 @@ _HIDDEN = (
 )  # nearly the least float32: no infinity, whose softmax is NaN
 
 
+@overload
+def dot_product_attention(
+    query: ArrayLike, key: ArrayLike, value: ArrayLike, bias: ArrayLike | None = ...,
+    mask: ArrayLike | None = ..., *, scale: float | None = ..., is_causal: bool = ...,
+    query_seq_lengths: ArrayLike | None = ..., key_value_seq_lengths: ArrayLike | None = ...,
+    local_window_size: int | tuple[int, int] | None = ..., implementation: str | None = ...,
+    return_residual: Literal[False] = ...,
+) -> Array: ...  # fmt: skip
+@overload
+def dot_product_attention(
+    query: ArrayLike, key: ArrayLike, value: ArrayLike, bias: ArrayLike | None = ...,
+    mask: ArrayLike | None = ..., *, scale: float | None = ..., is_causal: bool = ...,
+    query_seq_lengths: ArrayLike | None = ..., key_value_seq_lengths: ArrayLike | None = ...,
+    local_window_size: int | tuple[int, int] | None = ..., implementation: str | None = ...,
+    return_residual: Literal[True],
+) -> tuple[Array, Array]: ...  # fmt: skip
+@overload
+def dot_product_attention(
+    query: ArrayLike, key: ArrayLike, value: ArrayLike, bias: ArrayLike | None = ...,
+    mask: ArrayLike | None = ..., *, scale: float | None = ..., is_causal: bool = ...,
+    query_seq_lengths: ArrayLike | None = ..., key_value_seq_lengths: ArrayLike | None = ...,
+    local_window_size: int | tuple[int, int] | None = ..., implementation: str | None = ...,
+    return_residual: bool,
+) -> Array | tuple[Array, Array]: ...  # fmt: skip
 def dot_product_attention(
     query: ArrayLike, key: ArrayLike, value: ArrayLike, bias: ArrayLike | None = None,
     mask: ArrayLike | None = None, *, scale: float | None = None, is_causal: bool = False,
     query_seq_lengths: ArrayLike | None = None, key_value_seq_lengths: ArrayLike | None = None,
     local_window_size: int | tuple[int, int] | None = None, implementation: str | None = None,
     return_residual: bool = False,
-) -> Any:  # fmt: skip
+) -> Array | tuple[Array, Array]:  # fmt: skip
     """Return the averages of values, weighted by softmax(scale query . key + bias).
 
     Args:
@@ -79,8 +103,8 @@ def dot_product_attention(
     counts = [query_seq_lengths, key_value_seq_lengths]
     for seen in (mask, *_seen(q.shape[1], k.shape[1], is_causal, local_window_size, *counts)):
         scores = scores if seen is None else xn.where(seen, scores, _HIDDEN)
-    result = xn.einsum("bnts,bsnh->btnh", softmax(scores).astype(k.dtype), v)
-    result = _without_padding(result, query_seq_lengths).reshape(shape)
+    met = xn.einsum("bnts,bsnh->btnh", softmax(scores).astype(k.dtype), v)
+    result: Array = _without_padding(met, query_seq_lengths).reshape(shape)
     if not return_residual:
         return result
     residual = xn.moveaxis(logsumexp(scores, axis=-1), 1, 2)

@@ -7,7 +7,7 @@ the result does not depend on it. Neighbours: `nn` shows these, `attention` uses
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 import xnp.numpy as xn
 from xnp.docstrings import complete
@@ -107,10 +107,25 @@ def _logsumexp(a: Any, axis: Any, keepdims: bool) -> Array:
     return high.added_to_log(total)
 
 
+@overload
+def logsumexp(
+    a: ArrayLike, axis: Axis = ..., b: ArrayLike | None = ..., keepdims: bool = ...,
+    return_sign: Literal[False] = ..., where: ArrayLike | None = ...,
+) -> Array: ...  # fmt: skip
+@overload
+def logsumexp(
+    a: ArrayLike, axis: Axis = ..., b: ArrayLike | None = ..., keepdims: bool = ...,
+    return_sign: Literal[True] = ..., where: ArrayLike | None = ...,
+) -> tuple[Array, Array]: ...  # fmt: skip
+@overload
+def logsumexp(
+    a: ArrayLike, axis: Axis = ..., b: ArrayLike | None = ..., keepdims: bool = ...,
+    return_sign: bool = ..., where: ArrayLike | None = ...,
+) -> Array | tuple[Array, Array]: ...  # fmt: skip
 def logsumexp(
     a: ArrayLike, axis: Axis = None, b: ArrayLike | None = None, keepdims: bool = False,
     return_sign: bool = False, where: ArrayLike | None = None,
-) -> Any:  # fmt: skip
+) -> Array | tuple[Array, Array]:  # fmt: skip
     """Return log(sum(b e^a)) over axes, without overflow.
 
     Args:

@@ -242,7 +242,7 @@ def as_dtype(dtype: Any) -> Any:
     return dtype if isinstance(dtype, ExtendedDType) else np.dtype(dtype)
 
 
-def canonicalize_dtype(dtype: DTypeLike) -> Any:
+def canonicalize_dtype(dtype: DTypeLike) -> DType:
     """Return the dtype that values get when nobody chose: 32 bits for 64 unless `enable_x64`.
 
     Extended dtypes and `float0` stay as they are; another byte order becomes the machine's.
@@ -262,7 +262,7 @@ def canonicalize_dtype(dtype: DTypeLike) -> Any:
         known = table.get(dtype)
         if known is not None:
             return known
-    exact = _understood(dtype, "canonicalize_dtype")
+    exact: DType = _understood(dtype, "canonicalize_dtype")
     return table.get(exact, exact)
 
 
@@ -405,7 +405,7 @@ def issubdtype(a: DTypeLike, b: DTypeLike) -> bool:
     return issubclass(below, above)
 
 
-def finfo(dtype: DTypeLike) -> Any:
+def finfo(dtype: DTypeLike) -> np.finfo[Any]:
     """Return the limits (`eps`, `max`, `tiny`, `bits`, ...) of a floating or complex dtype.
 
     Those of a complex dtype are the limits of its real and imaginary parts. An array stands for its
@@ -426,16 +426,17 @@ def finfo(dtype: DTypeLike) -> Any:
 
 
 @functools.lru_cache(maxsize=256)
-def _float_limits(dtype: DTypeLike) -> Any:
+def _float_limits(dtype: DTypeLike) -> np.finfo[Any]:
     exact = _understood(dtype, "finfo")
     if exact not in _INEXACT_SET:
         problem = f"{exact.name} is not a floating dtype."
         raise ValueError(message("finfo", problem, hint="iinfo describes integers"))
     real = _REAL_OF_COMPLEX.get(exact, exact)
-    return ml_dtypes.finfo(real)  # type: ignore[no-untyped-call]
+    limits: np.finfo[Any] = ml_dtypes.finfo(real)  # type: ignore[no-untyped-call]
+    return limits
 
 
-def iinfo(int_type: DTypeLike) -> Any:
+def iinfo(int_type: DTypeLike) -> ml_dtypes.iinfo:
     """Return the limits (`min`, `max`, `bits`) of an integer dtype, or of that of an array.
 
     Args:
@@ -453,7 +454,7 @@ def iinfo(int_type: DTypeLike) -> Any:
 
 
 @functools.lru_cache(maxsize=256)
-def _integer_limits(dtype: DTypeLike) -> Any:
+def _integer_limits(dtype: DTypeLike) -> ml_dtypes.iinfo:
     exact = _understood(dtype, "iinfo")
     if exact not in _INTEGER_SET:
         hint = "finfo describes floating dtypes" if exact in _INEXACT_SET else ""

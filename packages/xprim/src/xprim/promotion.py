@@ -61,7 +61,7 @@ def promote(*operands: tuple[Any, bool]) -> tuple[Any, bool]:
     return _promote(options.numpy_dtype_promotion, options.enable_x64, operands)
 
 
-def promote_types(a: DTypeLike, b: DTypeLike) -> Any:
+def promote_types(a: DTypeLike, b: DTypeLike) -> DType:
     """Return the dtype that two dtypes have in common; `int`, `float` and `complex` count as weak.
 
     Where the result is the type of a Python scalar (`int` with `float`, `int32` with `float`), it
@@ -90,10 +90,10 @@ def promote_types(a: DTypeLike, b: DTypeLike) -> Any:
 
 
 @overload
-def result_type(*operands: Any, return_weak_type_flag: Literal[False] = False) -> Any: ...
+def result_type(*operands: Any, return_weak_type_flag: Literal[False] = False) -> DType: ...
 @overload
-def result_type(*operands: Any, return_weak_type_flag: Literal[True]) -> tuple[Any, bool]: ...
-def result_type(*operands: Any, return_weak_type_flag: bool = False) -> Any:
+def result_type(*operands: Any, return_weak_type_flag: Literal[True]) -> tuple[DType, bool]: ...
+def result_type(*operands: Any, return_weak_type_flag: bool = False) -> DType | tuple[DType, bool]:
     """Return the dtype in which an operation on these operands takes place.
 
     Args:

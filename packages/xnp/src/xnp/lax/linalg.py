@@ -251,10 +251,14 @@ def qr(
     x: ArrayLike, *, pivoting: Literal[True], full_matrices: bool = ...,
     use_magma: bool | None = ...,
 ) -> tuple[Array, Array, Array]: ...  # fmt: skip
+@overload
+def qr(
+    x: ArrayLike, *, pivoting: bool, full_matrices: bool = ..., use_magma: bool | None = ...
+) -> tuple[Array, Array] | tuple[Array, Array, Array]: ...
 def qr(
     x: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True,
     use_magma: bool | None = None,
-) -> Any:  # fmt: skip
+) -> tuple[Array, Array] | tuple[Array, Array, Array]:  # fmt: skip
     """Return (q, r) with x = q r, orthonormal columns of q, and upper triangular r.
 
     Args:
@@ -296,10 +300,15 @@ def svd(
     x: ArrayLike, *, full_matrices: bool = ..., compute_uv: Literal[False],
     subset_by_index: tuple[int, int] | None = ..., algorithm: SvdAlgorithm | None = ...,
 ) -> Array: ...  # fmt: skip
+@overload
+def svd(
+    x: ArrayLike, *, full_matrices: bool = ..., compute_uv: bool,
+    subset_by_index: tuple[int, int] | None = ..., algorithm: SvdAlgorithm | None = ...,
+) -> Array | tuple[Array, Array, Array]: ...  # fmt: skip
 def svd(
     x: ArrayLike, *, full_matrices: bool = True, compute_uv: bool = True,
     subset_by_index: tuple[int, int] | None = None, algorithm: SvdAlgorithm | None = None,
-) -> Any:  # fmt: skip
+) -> Array | tuple[Array, Array, Array]:  # fmt: skip
     """Return (u, s, vh) with x = u diag(s) vh, or s alone.
 
     Args:
@@ -331,10 +340,8 @@ def svd(
         last = x.ndim - 1
         dims = (last - 1, last, last - 1)  # of the values in s, u and vh
         results = [sliced(y, d, start, stop) for y, d in zip(results, dims, strict=False)]
-    if not compute_uv:
-        return results[0]
-    s, u, vh = results
-    return u, s, vh
+    s: Array = results[0]
+    return (results[1], s, results[2]) if compute_uv else s
 
 
 def _symmetric(name: str, x: Any) -> Any:

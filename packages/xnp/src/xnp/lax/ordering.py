@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 from xnp.docstrings import complete
 from xnp.docstrings.shape_operations import ORDERING
@@ -37,12 +37,20 @@ __all__ = [
 __dir__ = __all__.copy
 
 
+@overload
+def sort(
+    operand: ArrayLike, dimension: int = ..., is_stable: bool = ..., num_keys: int = ...
+) -> Array: ...
+@overload
+def sort(
+    operand: Sequence[ArrayLike], dimension: int = ..., is_stable: bool = ..., num_keys: int = ...
+) -> tuple[Array, ...]: ...
 def sort(
     operand: ArrayLike | Sequence[ArrayLike],
     dimension: int = -1,
     is_stable: bool = True,
     num_keys: int = 1,
-) -> Any:
+) -> Array | tuple[Array, ...]:
     """Sort along a dimension in ascending order.
 
     Args:
@@ -87,7 +95,8 @@ def sort_key_val(
       >>> np.asarray(v).tolist()
       [20.0, 10.0]
     """
-    return sort((keys, values), dimension, is_stable, 1)  # type: ignore[no-any-return]
+    in_order, moved = sort((keys, values), dimension, is_stable, 1)
+    return in_order, moved
 
 
 def top_k(

@@ -89,7 +89,7 @@ def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
     return result
 
 
-def dtype(x: ArrayLike) -> Any:
+def dtype(x: ArrayLike) -> np.dtype[Any]:
     """Return the dtype that an array or a number has here: int32 of a Python int.
 
     Args:
@@ -103,7 +103,8 @@ def dtype(x: ArrayLike) -> Any:
       >>> lax.dtype(3)
       dtype('int32')
     """
-    return dtypes.dtype(x)
+    found: np.dtype[Any] = dtypes.dtype(x)
+    return found
 
 
 def empty(shape: Sequence[int], dtype: DTypeLike, *, out_sharding: ShardingLike = None) -> Array:

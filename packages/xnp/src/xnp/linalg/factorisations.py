@@ -5,7 +5,7 @@ Neighbours: `xnp.lax.linalg` computes; `operands` promotes.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 from xnp import lax
 from xnp.docstrings import complete
@@ -75,7 +75,13 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
     return adjoint(result) if upper else result
 
 
-def qr(a: ArrayLike, mode: str = "reduced") -> Any:
+@overload
+def qr(a: ArrayLike, mode: Literal["reduced", "complete", "raw"] = ...) -> QRResult: ...
+@overload
+def qr(a: ArrayLike, mode: Literal["r"] = ...) -> Array: ...
+@overload
+def qr(a: ArrayLike, mode: str = ...) -> QRResult | Array: ...
+def qr(a: ArrayLike, mode: str = "reduced") -> QRResult | Array:
     """Return (Q, R) with a = Q R.
 
     Args:
@@ -130,10 +136,25 @@ def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = T
     return eigh(a, UPLO, symmetrize_input).eigenvalues
 
 
+@overload
+def svd(
+    a: ArrayLike, full_matrices: bool = ..., compute_uv: Literal[True] = ..., hermitian: bool = ...,
+    subset_by_index: tuple[int, int] | None = ...,
+) -> SVDResult: ...  # fmt: skip
+@overload
+def svd(
+    a: ArrayLike, full_matrices: bool = ..., compute_uv: Literal[False] = ...,
+    hermitian: bool = ..., subset_by_index: tuple[int, int] | None = ...,
+) -> Array: ...  # fmt: skip
+@overload
+def svd(
+    a: ArrayLike, full_matrices: bool = ..., compute_uv: bool = ..., hermitian: bool = ...,
+    subset_by_index: tuple[int, int] | None = ...,
+) -> Array | SVDResult: ...  # fmt: skip
 def svd(
     a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False,
     subset_by_index: tuple[int, int] | None = None,
-) -> Any:  # fmt: skip
+) -> Array | SVDResult:  # fmt: skip
     """Return (U, S, Vh) with a = U diag(S) Vh, or S alone.
 
     Args:
@@ -153,7 +174,7 @@ def svd(
     ))  # fmt: skip
 
 
-def _hermitian_svd(x: Any, compute_uv: bool) -> Any:
+def _hermitian_svd(x: Any, compute_uv: bool) -> Array | SVDResult:
     # a = V diag(w) V^H, so s = |w| and U = V, Vh = sign(w) V^H, in the order of descending |w|
     v, w = lax.linalg.eigh(x)
     last = w.ndim - 1

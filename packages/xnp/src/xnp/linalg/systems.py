@@ -122,7 +122,7 @@ def pinv(
 
 def lstsq(
     a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid: bool = False
-) -> Any:
+) -> tuple[Array, Array, Array, Array]:
     """Return the least-squares solution of a x = b, of least norm where it is not unique.
 
     Args:

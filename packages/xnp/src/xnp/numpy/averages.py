@@ -8,7 +8,7 @@ Neighbours: `reductions` for sums, `nan_reductions` for averages that skip NaN.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal, overload
 
 from xnp.docstrings import complete
 from xnp.docstrings.statistics import AVERAGES
@@ -211,10 +211,25 @@ def std(
                            True)  # fmt: skip
 
 
+@overload
+def average(
+    a: ArrayLike, axis: Axis = ..., weights: ArrayLike | None = ..., returned: Literal[False] = ...,
+    keepdims: bool = ...,
+) -> Array: ...  # fmt: skip
+@overload
+def average(
+    a: ArrayLike, axis: Axis = ..., weights: ArrayLike | None = ..., returned: Literal[True] = ...,
+    keepdims: bool = ...,
+) -> tuple[Array, Array]: ...  # fmt: skip
+@overload
+def average(
+    a: ArrayLike, axis: Axis = ..., weights: ArrayLike | None = ..., returned: bool = ...,
+    keepdims: bool = ...,
+) -> Array | tuple[Array, Array]: ...  # fmt: skip
 def average(
     a: ArrayLike, axis: Axis = None, weights: ArrayLike | None = None, returned: bool = False,
     keepdims: bool = False,
-) -> Any:  # fmt: skip
+) -> Array | tuple[Array, Array]:  # fmt: skip
     """Return the weighted mean over axes.
 
     Args:

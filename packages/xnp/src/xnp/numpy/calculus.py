@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, overload
 
 from xnp import lax
 from xnp.docstrings import complete
@@ -130,7 +131,19 @@ def ediff1d(
     return concatenate(parts)
 
 
-def gradient(f: ArrayLike, *varargs: Any, axis: Axis = None, edge_order: int | None = None) -> Any:
+@overload
+def gradient(f: ArrayLike, *varargs: Any, axis: int, edge_order: int | None = ...) -> Array: ...
+@overload
+def gradient(
+    f: ArrayLike, *varargs: Any, axis: Sequence[int], edge_order: int | None = ...
+) -> list[Array]: ...
+@overload
+def gradient(
+    f: ArrayLike, *varargs: Any, axis: None = ..., edge_order: int | None = ...
+) -> Any: ...
+def gradient(
+    f: ArrayLike, *varargs: Any, axis: Axis = None, edge_order: int | None = None
+) -> Array | list[Array]:
     """Return slopes by central differences inside, one-sided ones at the ends.
 
     Args:

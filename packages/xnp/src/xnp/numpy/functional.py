@@ -10,7 +10,7 @@ import functools
 import math
 import re
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import xtree
 from xnp.numpy.creation import asarray, counting, shape_of, zeros
@@ -27,6 +27,8 @@ from xprim.typing import ArrayLike, DTypeLike, ShapeLike
 __all__ = ["apply_along_axis", "apply_over_axes", "fromfunction", "vectorize"]
 
 __dir__ = __all__.copy
+
+T = TypeVar("T")
 
 
 def apply_along_axis(
@@ -98,8 +100,8 @@ def apply_over_axes(
 
 
 def fromfunction(
-    function: Callable[..., Any], shape: ShapeLike, *, dtype: DTypeLike = float, **kwargs: Any
-) -> Any:
+    function: Callable[..., T], shape: ShapeLike, *, dtype: DTypeLike = float, **kwargs: Any
+) -> T:
     """Return `function(i, j, ...)` at every index of a shape.
 
     The function is mapped: it is given the index of one element, numbers of shape (), and what it
@@ -128,7 +130,8 @@ def fromfunction(
         reshaped(counting((n,), 0, dtype), (n, *[1] * (len(sizes) - d - 1)))
         for d, n in enumerate(sizes)
     ]
-    return _mapped(functools.partial(function, **kwargs), lines, [0] * len(lines))
+    result: T = _mapped(functools.partial(function, **kwargs), lines, [0] * len(lines))
+    return result
 
 
 _DIMS = r"\((?:\s*\w+\s*(?:,\s*\w+\s*)*)?\)"

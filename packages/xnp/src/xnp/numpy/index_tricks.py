@@ -145,7 +145,7 @@ def _matrix_shape(operation: str, arr: Any) -> tuple[int, int]:
 
 def mask_indices(
     n: int, mask_func: Callable[..., Any], k: DimSize = 0, *, size: int | None = None
-) -> Any:
+) -> tuple[Array, Array]:
     """Return the positions that a function such as `triu` leaves in a matrix of ones.
 
     Args:
@@ -162,7 +162,8 @@ def mask_indices(
       >>> xnp.mask_indices(2, xnp.triu)
       (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
     """
-    return nonzero(mask_func(array(np.ones((n, n), np.int32)), k), size=size)
+    rows, columns = nonzero(mask_func(array(np.ones((n, n), np.int32)), k), size=size)
+    return rows, columns
 
 
 def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Array, ...]:

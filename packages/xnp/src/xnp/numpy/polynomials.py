@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -319,10 +319,30 @@ def _roots_at_most(p: Any) -> Array:
     return result
 
 
+@overload
+def polyfit(
+    x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = ..., full: Literal[False] = ...,
+    w: ArrayLike | None = ..., cov: Literal[False] = ...,
+) -> Array: ...  # fmt: skip
+@overload
+def polyfit(
+    x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = ..., full: Literal[False] = ...,
+    w: ArrayLike | None = ..., cov: Literal[True, 'unscaled'] = ...,
+) -> tuple[Array, Array]: ...  # fmt: skip
+@overload
+def polyfit(
+    x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = ..., full: Literal[True] = ...,
+    w: ArrayLike | None = ..., cov: bool | str = ...,
+) -> tuple[Array, ...]: ...  # fmt: skip
+@overload
+def polyfit(
+    x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = ..., full: bool = ...,
+    w: ArrayLike | None = ..., cov: bool | str = ...,
+) -> Array | tuple[Array, ...]: ...  # fmt: skip
 def polyfit(
     x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, full: bool = False,
     w: ArrayLike | None = None, cov: bool | str = False,
-) -> Any:  # fmt: skip
+) -> Array | tuple[Array, ...]:  # fmt: skip
     """Return the polynomial of a degree that fits points best in the sense of least squares.
 
     Args:
@@ -369,7 +389,7 @@ def polyfit(
         residuals = ((lhs @ coefficients - rhs) ** 2).sum(0).reshape(-1)
         return coefficients, residuals, rank, s, asarray(rcond)
     if not cov:
-        return coefficients
+        return array_of(coefficients, "polyfit")
     base = (vt.T * inverse[None] ** 2) @ vt / outer(scale, scale)
     base = base.reshape(order, order, *[1] * (rhs.ndim - 1))  # the last counts polynomials
     variance = ((lhs @ coefficients - rhs) ** 2).sum(0) / (x.size - order)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, SupportsFloat
+from typing import Any, Literal, SupportsFloat, overload
 
 import numpy as np
 
@@ -158,10 +158,27 @@ def _range(start: Any, stop: Any = None, step: Any = None) -> tuple[int, Any, An
     return int(count), start, step
 
 
+@overload
+def linspace(
+    start: ArrayLike, stop: ArrayLike, num: int = ..., endpoint: bool = ...,
+    retstep: Literal[False] = ..., dtype: DTypeLike = ..., axis: int = ..., *,
+    device: DeviceLike = ...,
+) -> Array: ...  # fmt: skip
+@overload
+def linspace(
+    start: ArrayLike, stop: ArrayLike, num: int = ..., endpoint: bool = ...,
+    retstep: Literal[True] = ..., dtype: DTypeLike = ..., axis: int = ..., *,
+    device: DeviceLike = ...,
+) -> tuple[Array, Array]: ...  # fmt: skip
+@overload
+def linspace(
+    start: ArrayLike, stop: ArrayLike, num: int = ..., endpoint: bool = ..., retstep: bool = ...,
+    dtype: DTypeLike = ..., axis: int = ..., *, device: DeviceLike = ...,
+) -> Array | tuple[Array, Array]: ...  # fmt: skip
 def linspace(
     start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, retstep: bool = False,
     dtype: DTypeLike = None, axis: int = 0, *, device: DeviceLike = None,
-) -> Any:  # fmt: skip
+) -> Array | tuple[Array, Array]:  # fmt: skip
     """Return `num` numbers in equal distances from `start` to `stop`.
 
     Args:
@@ -419,7 +436,21 @@ def _line(shape: tuple[int, ...], d: int) -> tuple[int, ...]:
     return tuple([n if i == d else 1 for i, n in enumerate(shape)])
 
 
-def indices(dimensions: Sequence[DimSize], dtype: DTypeLike = None, sparse: bool = False) -> Any:
+@overload
+def indices(
+    dimensions: Sequence[DimSize], dtype: DTypeLike = ..., sparse: Literal[False] = ...
+) -> Array: ...
+@overload
+def indices(
+    dimensions: Sequence[DimSize], dtype: DTypeLike = ..., sparse: Literal[True] = ...
+) -> tuple[Array, ...]: ...
+@overload
+def indices(
+    dimensions: Sequence[DimSize], dtype: DTypeLike = ..., sparse: bool = ...
+) -> Array | tuple[Array, ...]: ...
+def indices(
+    dimensions: Sequence[DimSize], dtype: DTypeLike = None, sparse: bool = False
+) -> Array | tuple[Array, ...]:
     """Return the indices of all elements of a shape: an array for each dimension, stacked.
 
     Args:

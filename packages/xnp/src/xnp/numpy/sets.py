@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 from xnp.docstrings import complete
 from xnp.docstrings.array_making import SETS
@@ -80,11 +80,65 @@ def _flat(x: Any, operation: str) -> Array:
     return reshaped(x, (x.aval.size,))
 
 
+@overload
+def unique(
+    ar: ArrayLike, return_index: Literal[False] = ..., return_inverse: Literal[False] = ...,
+    return_counts: Literal[False] = ..., axis: int | None = ..., *, equal_nan: bool = ...,
+    size: int | None = ..., fill_value: ArrayLike | None = ..., sorted: bool = ...,
+) -> Array: ...  # fmt: skip
+@overload
+def unique(
+    ar: ArrayLike, return_index: Literal[True] = ..., return_inverse: Literal[False] = ...,
+    return_counts: Literal[False] = ..., axis: int | None = ..., *, equal_nan: bool = ...,
+    size: int | None = ..., fill_value: ArrayLike | None = ..., sorted: bool = ...,
+) -> tuple[Array, Array]: ...  # fmt: skip
+@overload
+def unique(
+    ar: ArrayLike, return_index: Literal[False] = ..., return_inverse: Literal[True] = ...,
+    return_counts: Literal[False] = ..., axis: int | None = ..., *, equal_nan: bool = ...,
+    size: int | None = ..., fill_value: ArrayLike | None = ..., sorted: bool = ...,
+) -> tuple[Array, Array]: ...  # fmt: skip
+@overload
+def unique(
+    ar: ArrayLike, return_index: Literal[False] = ..., return_inverse: Literal[False] = ...,
+    return_counts: Literal[True] = ..., axis: int | None = ..., *, equal_nan: bool = ...,
+    size: int | None = ..., fill_value: ArrayLike | None = ..., sorted: bool = ...,
+) -> tuple[Array, Array]: ...  # fmt: skip
+@overload
+def unique(
+    ar: ArrayLike, return_index: Literal[True] = ..., return_inverse: Literal[True] = ...,
+    return_counts: Literal[False] = ..., axis: int | None = ..., *, equal_nan: bool = ...,
+    size: int | None = ..., fill_value: ArrayLike | None = ..., sorted: bool = ...,
+) -> tuple[Array, Array, Array]: ...  # fmt: skip
+@overload
+def unique(
+    ar: ArrayLike, return_index: Literal[True] = ..., return_inverse: Literal[False] = ...,
+    return_counts: Literal[True] = ..., axis: int | None = ..., *, equal_nan: bool = ...,
+    size: int | None = ..., fill_value: ArrayLike | None = ..., sorted: bool = ...,
+) -> tuple[Array, Array, Array]: ...  # fmt: skip
+@overload
+def unique(
+    ar: ArrayLike, return_index: Literal[False] = ..., return_inverse: Literal[True] = ...,
+    return_counts: Literal[True] = ..., axis: int | None = ..., *, equal_nan: bool = ...,
+    size: int | None = ..., fill_value: ArrayLike | None = ..., sorted: bool = ...,
+) -> tuple[Array, Array, Array]: ...  # fmt: skip
+@overload
+def unique(
+    ar: ArrayLike, return_index: Literal[True] = ..., return_inverse: Literal[True] = ...,
+    return_counts: Literal[True] = ..., axis: int | None = ..., *, equal_nan: bool = ...,
+    size: int | None = ..., fill_value: ArrayLike | None = ..., sorted: bool = ...,
+) -> tuple[Array, Array, Array, Array]: ...  # fmt: skip
+@overload
+def unique(
+    ar: ArrayLike, return_index: bool = ..., return_inverse: bool = ..., return_counts: bool = ...,
+    axis: int | None = ..., *, equal_nan: bool = ..., size: int | None = ...,
+    fill_value: ArrayLike | None = ..., sorted: bool = ...,
+) -> Array | tuple[Array, ...]: ...  # fmt: skip
 def unique(
     ar: ArrayLike, return_index: bool = False, return_inverse: bool = False,
     return_counts: bool = False, axis: int | None = None, *, equal_nan: bool = True,
     size: int | None = None, fill_value: ArrayLike | None = None, sorted: bool = True,  # noqa: A002
-) -> Any:  # fmt: skip
+) -> Array | tuple[Array, ...]:  # fmt: skip
     """Return the distinct elements in order.
 
     Args:
@@ -322,7 +376,7 @@ def union1d(
       Array([1, 2, 3], dtype=int32)
     """
     joined = concatenate([_flat(ar1, "union1d"), _flat(ar2, "union1d")])
-    return unique(joined, size=size, fill_value=fill_value)  # type: ignore[no-any-return]
+    return unique(joined, size=size, fill_value=fill_value)
 
 
 def _filtered(values: Array, keep: Any, size: int | None, fill_value: Any) -> Array:
@@ -360,10 +414,25 @@ def setdiff1d(
     return _filtered(first, isin(first, ar2, invert=True), size, fill_value)
 
 
+@overload
+def intersect1d(
+    ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = ..., return_indices: Literal[False] = ...,
+    *, size: int | None = ..., fill_value: ArrayLike | None = ...,
+) -> Array: ...  # fmt: skip
+@overload
+def intersect1d(
+    ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = ..., return_indices: Literal[True] = ...,
+    *, size: int | None = ..., fill_value: ArrayLike | None = ...,
+) -> tuple[Array, Array, Array]: ...  # fmt: skip
+@overload
+def intersect1d(
+    ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = ..., return_indices: bool = ..., *,
+    size: int | None = ..., fill_value: ArrayLike | None = ...,
+) -> Array | tuple[Array, Array, Array]: ...  # fmt: skip
 def intersect1d(
     ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, return_indices: bool = False, *,
     size: int | None = None, fill_value: ArrayLike | None = None,
-) -> Any:  # fmt: skip
+) -> Array | tuple[Array, Array, Array]:  # fmt: skip
     """Return the distinct elements that both arrays have, and if asked where they occur first.
 
     With `size`, missing elements are `fill_value`, by default the least element, and their places

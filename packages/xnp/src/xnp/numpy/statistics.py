@@ -304,7 +304,7 @@ def histogram_bin_edges(
     same = bind("eq", low, high)
     low, high = (selected(same, bind("sub", low, half), low),
                  selected(same, bind("add", high, half), high))  # fmt: skip
-    return linspace(low, high, int(bins) + 1)  # type: ignore[no-any-return]
+    return linspace(low, high, int(bins) + 1)
 
 
 def _bin_numbers(a: Any, edges: Any) -> Any:

@@ -244,8 +244,8 @@ def _extreme(dtype: np.dtype[Any], sign: int) -> Any:
     infinity = np.asarray(sign * np.inf).astype(dtype)
     if np.isinf(infinity.astype(np.float32)):
         return infinity[()]
-    info = dtypes.finfo(dtype)  # a dtype without infinity
-    return info.max if sign > 0 else info.min
+    limits = dtypes.finfo(dtype)  # a dtype without infinity
+    return limits.max if sign > 0 else limits.min
 
 
 def all_ones(dtype: np.dtype[Any]) -> Any:

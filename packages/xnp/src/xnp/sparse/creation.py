@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -18,17 +18,27 @@ from xprim.typing import DTypeLike
 
 __all__ = ()
 
-_FORMATS: dict[str, Callable[[BCOO], Any]] = {
+_FORMATS: dict[str, Callable[[BCOO], BCOO | BCSR | COO | CSR | CSC]] = {
     "bcoo": lambda x: x, "bcsr": BCSR.from_bcoo, "csr": CSR.from_bcoo, "csc": CSC.from_bcoo,
     "coo": COO.from_bcoo,
 }  # fmt: skip
 
 
+@overload
+def empty(
+    shape: Sequence[int], dtype: DTypeLike = ..., index_dtype: DTypeLike = ...,
+    sparse_format: Literal['bcoo'] = ..., *, n_batch: int = ..., n_dense: int = ..., nse: int = ...,
+) -> BCOO: ...  # fmt: skip
+@overload
+def empty(
+    shape: Sequence[int], dtype: DTypeLike = ..., index_dtype: DTypeLike = ...,
+    sparse_format: str = ..., *, n_batch: int = ..., n_dense: int = ..., nse: int = ...,
+) -> BCOO | BCSR | COO | CSR | CSC: ...  # fmt: skip
 @boundary
 def empty(
     shape: Sequence[int], dtype: DTypeLike = None, index_dtype: DTypeLike = "int32",
     sparse_format: str = "bcoo", *, n_batch: int = 0, n_dense: int = 0, nse: int = 0,
-) -> Any:  # fmt: skip
+) -> BCOO | BCSR | COO | CSR | CSC:  # fmt: skip
     """Return a sparse array of zeros.
 
     Args:
@@ -50,12 +60,22 @@ def empty(
     return kind(made(BCOO, data, indices, sparse, True, True))
 
 
+@overload
+def eye(
+    N: int, M: int | None = ..., k: int = ..., dtype: DTypeLike = ..., index_dtype: DTypeLike = ...,
+    sparse_format: Literal['bcoo'] = ..., *, n_batch: int = ..., n_dense: int = ...,
+) -> BCOO: ...  # fmt: skip
+@overload
+def eye(
+    N: int, M: int | None = ..., k: int = ..., dtype: DTypeLike = ..., index_dtype: DTypeLike = ...,
+    sparse_format: str = ..., *, n_batch: int = ..., n_dense: int = ...,
+) -> BCOO | BCSR | COO | CSR | CSC: ...  # fmt: skip
 @boundary
 def eye(
     N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = None,
     index_dtype: DTypeLike = "int32",
     sparse_format: str = "bcoo", *, n_batch: int = 0, n_dense: int = 0,
-) -> Any:  # fmt: skip
+) -> BCOO | BCSR | COO | CSR | CSC:  # fmt: skip
     """Return the sparse matrix with ones in a diagonal.
 
     Args:
@@ -87,7 +107,7 @@ def eye(
     return kind(made(BCOO, data, places, (N, columns), True, True))
 
 
-def _format(operation: str, name: Any) -> Callable[[BCOO], Any]:
+def _format(operation: str, name: Any) -> Callable[[BCOO], BCOO | BCSR | COO | CSR | CSC]:
     """Return what makes of a `BCOO` an array of a format."""
     if name not in _FORMATS:
         raise ValueError(

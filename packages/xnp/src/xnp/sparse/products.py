@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike
 
 __all__ = ()
+
+C = TypeVar("C", bound=Coordinates)
 
 SparseOrDense = Any  # a sparse array of coordinates, or what array functions take
 
@@ -58,7 +60,7 @@ def bcoo_multiply_dense(sp_mat: Coordinates, v: ArrayLike) -> Array:
 
 
 @boundary
-def bcoo_multiply_sparse(lhs: Coordinates, rhs: Coordinates) -> Any:
+def bcoo_multiply_sparse(lhs: C, rhs: Coordinates) -> C:
     """Return the elementwise product of two sparse arrays of one shape.
 
     Its values are those of `lhs`, each times the sum of what `rhs` has at the same index: all pairs

@@ -15,8 +15,9 @@ Neighbours: `step_sizes` has the schedules, `stax` the layers.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, ParamSpec, TypeAlias
 
 import xnp
 import xtree
@@ -42,6 +43,9 @@ __all__ = [
 ]  # fmt: skip
 
 __dir__ = __all__.copy
+
+P = ParamSpec("P")
+_Triple: TypeAlias = tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]
 
 
 class Optimizer(NamedTuple):
@@ -79,7 +83,7 @@ xtree.register_pytree_node(
 )
 
 
-def optimizer(opt_maker: Callable[..., Any]) -> Callable[..., Optimizer]:
+def optimizer(opt_maker: Callable[P, _Triple]) -> Callable[P, Optimizer]:
     """Make an optimizer of pytrees of parameters of one that is written for an array.
 
     Args:
@@ -101,7 +105,7 @@ def optimizer(opt_maker: Callable[..., Any]) -> Callable[..., Optimizer]:
     """
 
     @functools.wraps(opt_maker)
-    def tree_opt_maker(*args: Any, **kwargs: Any) -> Any:
+    def tree_opt_maker(*args: P.args, **kwargs: P.kwargs) -> Optimizer:
         init, update, get_params = opt_maker(*args, **kwargs)
 
         def init_fn(x0_tree: Any) -> OptimizerState:
@@ -122,6 +126,8 @@ def optimizer(opt_maker: Callable[..., Any]) -> Callable[..., Optimizer]:
 
         return Optimizer(init_fn, update_fn, params_fn)
 
+    made = inspect.signature(opt_maker).replace(return_annotation="Optimizer")
+    tree_opt_maker.__signature__ = made  # type: ignore[attr-defined]
     return tree_opt_maker
 
 
@@ -155,7 +161,7 @@ def _with_zeros(count: int) -> Callable[[Any], tuple[Any, ...]]:
 
 
 @optimizer
-def sgd(step_size: StepSize) -> Any:
+def sgd(step_size: StepSize) -> _Triple:
     """Return gradient descent: x - step_size * g.
 
     Args:
@@ -171,7 +177,7 @@ def sgd(step_size: StepSize) -> Any:
 
 
 @optimizer
-def momentum(step_size: StepSize, mass: float) -> Any:
+def momentum(step_size: StepSize, mass: float) -> _Triple:
     """Return gradient descent with momentum: v = mass * v + g, x - step_size * v.
 
     Args:
@@ -182,7 +188,7 @@ def momentum(step_size: StepSize, mass: float) -> Any:
 
 
 @optimizer
-def nesterov(step_size: StepSize, mass: float) -> Any:
+def nesterov(step_size: StepSize, mass: float) -> _Triple:
     """Return Nesterov's accelerated descent: v = mass * v + g, x - step_size * (mass * v + g).
 
     Args:
@@ -192,7 +198,7 @@ def nesterov(step_size: StepSize, mass: float) -> Any:
     return _with_velocity(step_size, mass, lambda velocity, g: mass * velocity + g)
 
 
-def _with_velocity(step_size: Any, mass: float, direction: Callable[[Any, Any], Any]) -> Any:
+def _with_velocity(step_size: Any, mass: float, direction: Callable[[Any, Any], Any]) -> _Triple:
     """Return the parts of an optimizer that steps where its velocity and the gradient say."""
     size = make_schedule(step_size)
 
@@ -205,7 +211,7 @@ def _with_velocity(step_size: Any, mass: float, direction: Callable[[Any, Any], 
 
 
 @optimizer
-def adagrad(step_size: StepSize, momentum: float = 0.9) -> Any:
+def adagrad(step_size: StepSize, momentum: float = 0.9) -> _Triple:
     """Return Adagrad (Duchi, Hazan, Singer 2011): steps over the root of the sum of squares.
 
     Args:
@@ -229,7 +235,7 @@ def _inverse_root(squares: Any) -> Any:
 
 
 @optimizer
-def rmsprop(step_size: StepSize, gamma: float = 0.9, eps: float = 1e-8) -> Any:
+def rmsprop(step_size: StepSize, gamma: float = 0.9, eps: float = 1e-8) -> _Triple:
     """Return RMSProp (Hinton 2012): steps over the root of a running mean of squares.
 
     Args:
@@ -250,7 +256,7 @@ def rmsprop(step_size: StepSize, gamma: float = 0.9, eps: float = 1e-8) -> Any:
 @optimizer
 def rmsprop_momentum(
     step_size: StepSize, gamma: float = 0.9, eps: float = 1e-8, momentum: float = 0.9
-) -> Any:
+) -> _Triple:
     """Return RMSProp with momentum.
 
     Args:
@@ -271,7 +277,7 @@ def rmsprop_momentum(
 
 
 @optimizer
-def adam(step_size: StepSize, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Any:
+def adam(step_size: StepSize, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> _Triple:
     """Return Adam (Kingma, Ba 2014), algorithm 1: running moments, without the bias of their start.
 
     Args:
@@ -298,7 +304,7 @@ def adam(step_size: StepSize, b1: float = 0.9, b2: float = 0.999, eps: float = 1
 
 
 @optimizer
-def adamax(step_size: StepSize, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Any:
+def adamax(step_size: StepSize, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> _Triple:
     """Return Adamax (Kingma, Ba 2014), algorithm 2: Adam with the running maximum.
 
     Args:
@@ -324,7 +330,7 @@ def _bias(decay: float, i: Any, dtype: Any) -> Any:
 
 
 @optimizer
-def sm3(step_size: StepSize, momentum: float = 0.9) -> Any:
+def sm3(step_size: StepSize, momentum: float = 0.9) -> _Triple:
     """Return SM3 (Anil et al. 2019): Adagrad with a vector for each axis in place of an array.
 
     Args:

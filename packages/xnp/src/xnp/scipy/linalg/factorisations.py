@@ -5,7 +5,7 @@ Neighbours: `xnp.lax.linalg` has them as primitives, `systems` those that are ke
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, overload
 
 import xnp.numpy as xn
 from xnp import lax, linalg
@@ -40,9 +40,21 @@ def cholesky(
     return cholesky_factor("cholesky", a, lower)
 
 
+@overload
+def lu(
+    a: ArrayLike, permute_l: Literal[False] = ..., overwrite_a: bool = ..., check_finite: bool = ...
+) -> tuple[Array, Array, Array]: ...
+@overload
+def lu(
+    a: ArrayLike, permute_l: Literal[True] = ..., overwrite_a: bool = ..., check_finite: bool = ...
+) -> tuple[Array, Array]: ...
+@overload
+def lu(
+    a: ArrayLike, permute_l: bool = ..., overwrite_a: bool = ..., check_finite: bool = ...
+) -> tuple[Array, Array, Array] | tuple[Array, Array]: ...
 def lu(
     a: ArrayLike, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True
-) -> tuple[Array, Array] | tuple[Array, Array, Array]:
+) -> tuple[Array, Array, Array] | tuple[Array, Array]:
     """Return (p, l, u) with a = p l u, or (p l, u).
 
     Args:
@@ -70,10 +82,37 @@ def lu(
     return places.astype(x.real.dtype), lower, upper
 
 
+@overload
+def qr(
+    a: ArrayLike, overwrite_a: bool = ..., lwork: int | None = ...,
+    mode: Literal['full', 'economic'] = ..., pivoting: Literal[False] = ...,
+    check_finite: bool = ...,
+) -> tuple[Array, Array]: ...  # fmt: skip
+@overload
+def qr(
+    a: ArrayLike, overwrite_a: bool = ..., lwork: int | None = ...,
+    mode: Literal['full', 'economic'] = ..., pivoting: Literal[True] = ...,
+    check_finite: bool = ...,
+) -> tuple[Array, Array, Array]: ...  # fmt: skip
+@overload
+def qr(
+    a: ArrayLike, overwrite_a: bool = ..., lwork: int | None = ..., mode: Literal['r'] = ...,
+    pivoting: Literal[False] = ..., check_finite: bool = ...,
+) -> tuple[Array]: ...  # fmt: skip
+@overload
+def qr(
+    a: ArrayLike, overwrite_a: bool = ..., lwork: int | None = ..., mode: Literal['r'] = ...,
+    pivoting: Literal[True] = ..., check_finite: bool = ...,
+) -> tuple[Array, Array]: ...  # fmt: skip
+@overload
+def qr(
+    a: ArrayLike, overwrite_a: bool = ..., lwork: int | None = ..., mode: str = ...,
+    pivoting: bool = ..., check_finite: bool = ...,
+) -> tuple[Array, ...]: ...  # fmt: skip
 def qr(
     a: ArrayLike, overwrite_a: bool = False, lwork: int | None = None, mode: str = "full",
     pivoting: bool = False, check_finite: bool = True,
-) -> Any:  # fmt: skip
+) -> tuple[Array, ...]:  # fmt: skip
     """Return (q, r) with a = q r, orthonormal columns of q and upper triangular r.
 
     Args:
@@ -100,6 +139,21 @@ def _factors(x: Any, full: bool, pivoting: bool) -> tuple[Any, ...]:
     return lax.linalg.qr(x, full_matrices=full)
 
 
+@overload
+def qr_multiply(
+    a: ArrayLike, c: ArrayLike, mode: str = ..., pivoting: Literal[False] = ...,
+    conjugate: bool = ..., overwrite_a: bool = ..., overwrite_c: bool = ...,
+) -> tuple[Array, Array]: ...  # fmt: skip
+@overload
+def qr_multiply(
+    a: ArrayLike, c: ArrayLike, mode: str = ..., pivoting: Literal[True] = ...,
+    conjugate: bool = ..., overwrite_a: bool = ..., overwrite_c: bool = ...,
+) -> tuple[Array, Array, Array]: ...  # fmt: skip
+@overload
+def qr_multiply(
+    a: ArrayLike, c: ArrayLike, mode: str = ..., pivoting: bool = ..., conjugate: bool = ...,
+    overwrite_a: bool = ..., overwrite_c: bool = ...,
+) -> tuple[Array, Array] | tuple[Array, Array, Array]: ...  # fmt: skip
 def qr_multiply(
     a: ArrayLike,
     c: ArrayLike,
@@ -108,7 +162,7 @@ def qr_multiply(
     conjugate: bool = False,
     overwrite_a: bool = False,
     overwrite_c: bool = False,
-) -> Any:
+) -> tuple[Array, Array] | tuple[Array, Array, Array]:
     """Return (q c, r) or (c q, r), and the order of columns, of the factorisation a = q r.
 
     Args:
@@ -141,10 +195,25 @@ def qr_multiply(
     return (product, *rest)
 
 
+@overload
+def svd(
+    a: ArrayLike, full_matrices: bool = ..., compute_uv: Literal[True] = ...,
+    overwrite_a: bool = ..., check_finite: bool = ..., lapack_driver: str = ...,
+) -> tuple[Array, Array, Array]: ...  # fmt: skip
+@overload
+def svd(
+    a: ArrayLike, full_matrices: bool = ..., compute_uv: Literal[False] = ...,
+    overwrite_a: bool = ..., check_finite: bool = ..., lapack_driver: str = ...,
+) -> Array: ...  # fmt: skip
+@overload
+def svd(
+    a: ArrayLike, full_matrices: bool = ..., compute_uv: bool = ..., overwrite_a: bool = ...,
+    check_finite: bool = ..., lapack_driver: str = ...,
+) -> Array | tuple[Array, Array, Array]: ...  # fmt: skip
 def svd(
     a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, overwrite_a: bool = False,
     check_finite: bool = True, lapack_driver: str = "gesdd",
-) -> Any:  # fmt: skip
+) -> Array | tuple[Array, Array, Array]:  # fmt: skip
     """Return (u, s, vh) with a = u diag(s) vh, or s alone.
 
     Args:
@@ -160,17 +229,34 @@ def svd(
         raise ValueError(message(
             "svd", "there is no such driver.", got=f"{lapack_driver!r}", expected="'gesdd'",
         ))  # fmt: skip
-    return lax.linalg.svd(  # type: ignore[call-overload]
-        matrix("svd", a), full_matrices=full_matrices, compute_uv=compute_uv
-    )
+    x = matrix("svd", a)
+    return lax.linalg.svd(x, full_matrices=full_matrices, compute_uv=compute_uv)
 
 
+@overload
+def eigh(
+    a: ArrayLike, b: ArrayLike | None = ..., lower: bool = ..., eigvals_only: Literal[False] = ...,
+    overwrite_a: bool = ..., overwrite_b: bool = ..., turbo: bool = ..., eigvals: None = ...,
+    type: int = ..., check_finite: bool = ...,
+) -> tuple[Array, Array]: ...  # fmt: skip
+@overload
+def eigh(
+    a: ArrayLike, b: ArrayLike | None = ..., lower: bool = ..., eigvals_only: Literal[True] = ...,
+    overwrite_a: bool = ..., overwrite_b: bool = ..., turbo: bool = ..., eigvals: None = ...,
+    type: int = ..., check_finite: bool = ...,
+) -> Array: ...  # fmt: skip
+@overload
+def eigh(
+    a: ArrayLike, b: ArrayLike | None = ..., lower: bool = ..., eigvals_only: bool = ...,
+    overwrite_a: bool = ..., overwrite_b: bool = ..., turbo: bool = ..., eigvals: None = ...,
+    type: int = ..., check_finite: bool = ...,
+) -> tuple[Array, Array] | Array: ...  # fmt: skip
 def eigh(
     a: ArrayLike, b: ArrayLike | None = None, lower: bool = True, eigvals_only: bool = False,
     overwrite_a: bool = False, overwrite_b: bool = False, turbo: bool = True, eigvals: None = None,
     type: int = 1,  # noqa: A002 - SciPy's name
     check_finite: bool = True,
-) -> Any:  # fmt: skip
+) -> tuple[Array, Array] | Array:  # fmt: skip
     """Return the eigenvalues and vectors (w, v) of Hermitian matrices, a v = b v diag(w).
 
     Args:
@@ -230,11 +316,29 @@ def _reduced(x: Any, factor: Array) -> Any:
     )
 
 
+@overload
+def eigh_tridiagonal(
+    d: ArrayLike, e: ArrayLike, *, eigvals_only: Literal[False] = ..., select: str = ...,
+    select_range: tuple[float, float] | None = ..., tol: float | None = ...,
+    key: Array | None = ...,
+) -> tuple[Array, Array]: ...  # fmt: skip
+@overload
+def eigh_tridiagonal(
+    d: ArrayLike, e: ArrayLike, *, eigvals_only: Literal[True], select: str = ...,
+    select_range: tuple[float, float] | None = ..., tol: float | None = ...,
+    key: Array | None = ...,
+) -> Array: ...  # fmt: skip
+@overload
+def eigh_tridiagonal(
+    d: ArrayLike, e: ArrayLike, *, eigvals_only: bool, select: str = ...,
+    select_range: tuple[float, float] | None = ..., tol: float | None = ...,
+    key: Array | None = ...,
+) -> tuple[Array, Array] | Array: ...  # fmt: skip
 def eigh_tridiagonal(
     d: ArrayLike, e: ArrayLike, *, eigvals_only: bool = False, select: str = "a",
     select_range: tuple[float, float] | None = None, tol: float | None = None,
     key: Array | None = None,
-) -> Any:  # fmt: skip
+) -> tuple[Array, Array] | Array:  # fmt: skip
     """Return the eigenvalues, and vectors, of a symmetric tridiagonal matrix.
 
     Args:

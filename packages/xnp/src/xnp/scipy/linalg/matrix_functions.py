@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, overload
 
 import xnp.numpy as xn
 from xnp import lax, linalg
@@ -94,9 +94,21 @@ def _pade(x: Any, degree: int, upper_triangular: bool) -> Any:
     return linalg.solve(even - odd, even + odd)
 
 
+@overload
+def expm_frechet(
+    A: ArrayLike, E: ArrayLike, *, method: str | None = ..., compute_expm: Literal[True] = ...
+) -> tuple[Array, Array]: ...
+@overload
+def expm_frechet(
+    A: ArrayLike, E: ArrayLike, *, method: str | None = ..., compute_expm: Literal[False]
+) -> Array: ...
+@overload
+def expm_frechet(
+    A: ArrayLike, E: ArrayLike, *, method: str | None = ..., compute_expm: bool
+) -> Array | tuple[Array, Array]: ...
 def expm_frechet(
     A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool = True
-) -> Any:
+) -> Array | tuple[Array, Array]:
     """Return the exponential of A and its derivative in the direction E.
 
     Both stand in the exponential of the matrix [[A, E], [0, A]].
@@ -191,7 +203,19 @@ def _root(x: Any) -> Any:
     return z @ s @ xn.conj(z).mT
 
 
-def funm(A: ArrayLike, func: Callable[[Array], Array], disp: bool = True) -> Any:
+@overload
+def funm(A: ArrayLike, func: Callable[[Array], Array], disp: Literal[True] = ...) -> Array: ...
+@overload
+def funm(
+    A: ArrayLike, func: Callable[[Array], Array], disp: Literal[False] = ...
+) -> tuple[Array, Array]: ...
+@overload
+def funm(
+    A: ArrayLike, func: Callable[[Array], Array], disp: bool = ...
+) -> tuple[Array, Array] | Array: ...
+def funm(
+    A: ArrayLike, func: Callable[[Array], Array], disp: bool = True
+) -> tuple[Array, Array] | Array:
     """Return a function of matrices, by its values at their eigenvalues.
 
     Args:

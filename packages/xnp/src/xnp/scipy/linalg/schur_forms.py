@@ -5,7 +5,7 @@ Neighbours: `xnp.lax.linalg` has them as primitives, `matrix_functions` and `syl
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, overload
 
 import xnp.numpy as xn
 from xnp import lax
@@ -111,9 +111,21 @@ def _split_block(step: Any, state: Any) -> Any:
     return t, lax.dynamic_update_slice_in_dim(z, vectors @ back, k, -1)
 
 
+@overload
+def hessenberg(
+    a: ArrayLike, *, calc_q: Literal[False] = ..., overwrite_a: bool = ..., check_finite: bool = ...
+) -> Array: ...
+@overload
+def hessenberg(
+    a: ArrayLike, *, calc_q: Literal[True], overwrite_a: bool = ..., check_finite: bool = ...
+) -> tuple[Array, Array]: ...
+@overload
+def hessenberg(
+    a: ArrayLike, *, calc_q: bool, overwrite_a: bool = ..., check_finite: bool = ...
+) -> Array | tuple[Array, Array]: ...
 def hessenberg(
     a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
-) -> Any:
+) -> Array | tuple[Array, Array]:
     """Return h, zero below its first subdiagonal, or (h, q), with a = q h q^H and unitary q.
 
     Args:
