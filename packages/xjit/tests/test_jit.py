@@ -424,7 +424,7 @@ def test_compilations_are_logged_when_asked_for(caplog):
     ("second", "text"),
     [
         (lambda f: f(ones(3), 1), r"x: float32\[2\] became float32\[3\]"),
-        (lambda f: f(ones(2), 2), r"static values: 1=1 became 1=2"),
+        (lambda f: f(ones(2), 2), r"static values: n=1 became n=2"),
         (lambda f: f([ones(2)], 1), r"the structure of the arguments"),
         (lambda f: config.numpy_rank_promotion("raise")(f)(ones(2), 1), r"options"),
     ],

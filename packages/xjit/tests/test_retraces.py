@@ -37,6 +37,41 @@ def test_from_the_third_trace_on_each_is_told_with_what_differs(told):
     assert "state['x']: float32[3] became float32[4]" in told()[1]
 
 
+STATE = {f"layer{k}": {"w": 1.0, "b": 1.0} for k in range(300)}
+STRUCTURES = [
+    ([{"a": 1.0}], [{"a": 1.0, "b": 1.0}],
+     "number 0: a dict with the keys ['a'] became a dict with the additional keys ['b']"),
+    ([STATE], [STATE | {"layer7": {"w": 1.0, "b": (1.0,)}}],
+     "number 0['layer7']['b']: an array, * became a tuple of length 1"),
+    ([STATE | {"layer7": {"w": 1.0, "b": [1.0, 2.0]}}], [STATE],
+     "number 0['layer7']['b']: a list of length 2 became an array, *"),
+    ([1.0], [1.0, 1.0], "a tuple of length 1 became a tuple of length 2"),
+    ([{"a": None}], [{"a": 1.0}], "number 0['a']: None became an array, *"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("first", "second", "expected"), STRUCTURES)
+def test_of_structures_that_differ_the_first_difference_alone_is_told(
+    told, first, second, expected
+):
+    xjit.clear_caches()  # equal functions share their traces
+    f = jit(lambda *args: 1.0)
+    for args in ([], first, second):
+        f(*args)
+    text = told()[-1].partition("): ")[2].partition("\n")[0]
+    assert text == f"the structure of the arguments: {expected}"
+
+
+def test_of_many_leaves_and_long_static_values_a_few_words_are_told(told):
+    f = jit(lambda state, n: 1.0, static_argnums=1)
+    for n, static in ((1, 0), (2, ("", 0.5)), (3, ("x" * 5000, 0.25))):
+        f({f"w{i}": np.ones(n, np.float32) for i in range(300)}, static)
+    (text,) = told()
+    assert "state['w0']: float32[2] became float32[3]; state['w1']" in text
+    assert "; and 297 leaves more; static values: n=('', 0.5) became n=('xxx" in text
+    assert len(text) < 700
+
+
 def test_the_option_allows_them_without_a_word(told):
     f = jit(lambda x: x - 1)
     with retraces("allow"):

@@ -28,6 +28,7 @@ from xprim.kernels import (
     REFUSED,
     Kernel,
     KernelTable,
+    ProgramKernels,
     Refusal,
     forget_kernels,
     forget_with_kernels,
@@ -113,6 +114,26 @@ def test_an_unhashable_param_has_no_kernel():
     assert table.use((plus_p, ("axes", [1])), kernel) is None
 
 
+def test_a_program_keeps_its_kernel_and_makes_it_when_enough_equations_ran():
+    kernels = ProgramKernels("steps of a test", worth=10)
+    made = []
+
+    def make(closed):
+        made.append((closed, state.trace))
+        return kernel()
+
+    first, second = [
+        make_jaxpr(lambda x: plus(scale(x, 2.0), x))(np.ones(3, np.float32)) for _ in range(2)
+    ]
+    assert kernels.use(first, 4, make) is None  # two equations
+    found = kernels.use(first, 1, make)
+    assert found.run is np.negative and kernels.use(first, 0, make) is found
+    assert kernels.use(second, 1, make) is None
+    assert made == [(first, EAGER)]
+    with config.enable_x64(True):
+        assert kernels.use(first, 1, make) is None
+
+
 # --- refusals -------------------------------------------------------------------------------------
 
 
@@ -132,6 +153,23 @@ def test_a_refusal_is_kept_and_shown_to_who_asks(caplog):
     assert [r.getMessage() for r in caplog.records] == [
         "of a test: no kernel for test_scale f32[3] ('by', 2): there is no reason"
     ]
+
+
+def test_a_program_keeps_the_refusal_of_its_kernel_which_is_logged(caplog):
+    kernels = ProgramKernels("steps of a test", worth=1)
+    closed = make_jaxpr(lambda x: plus(x, x))(np.ones(3, np.float32))
+
+    def broken(closed):
+        raise ZeroDivisionError("of a rule")
+
+    with config.enable_checks(True), pytest.raises(ZeroDivisionError, match="of a rule"):
+        kernels.use(closed, 1, broken)
+    with caplog.at_level("WARNING", "xprim.kernels"):
+        assert kernels.use(closed, 1, broken) is None
+        assert kernels.use(closed, 1, lambda closed: kernel()) is None  # it is not tried again
+    (text,) = [r.getMessage() for r in caplog.records]
+    assert text.startswith("steps of a test: no kernel for ")
+    assert "ZeroDivisionError: of a rule" in text
 
 
 def test_the_environment_variable_shows_refusals():

@@ -26,8 +26,6 @@ from xprim.static_keys import static_key
 
 __all__ = ()
 
-Names = Callable[[], Sequence[str]]
-
 
 class Signature:
     """Which arguments of a function are static and which are donated.
@@ -331,51 +329,17 @@ class Arguments:
 
     def names(self) -> list[str]:
         """Return what the function calls each leaf: `params['w']`."""
-        fixed = {where for where, _ in self.fixed}
-        positions = [i for i in range(self.num_args) if i not in fixed]
         filler = self.tree.unflatten([0] * self.tree.num_leaves)
-        names = []
         paths: list[tuple[Any, Any]] = xtree.leaves_with_path(filler)
-        for path, _ in paths:
-            if path[0].idx == 0:
-                base = self.signature.argument_name(positions[path[1].idx])
-            else:
-                base = str(path[1].key)
-            names.append(base + xtree.keystr(path[2:]))
-        return names
+        return [self.name_of(path) for path, _ in paths]
 
-
-def explain_miss(before: tuple[Any, ...] | None, after: tuple[Any, ...], names: Names) -> str:
-    """Say in what two keys of a function's cache differ.
-
-    Args:
-      before: (structure, statics, avals, context) of the last call that was traced, or None.
-      after: the same of this call.
-      names: of the leaves of this call.
-    """
-    if before is None:
-        return "it was not called before"
-    reasons = []
-    if before[0] != after[0]:
-        reasons.append(f"the structure of the arguments: {before[0]} became {after[0]}")
-    elif before[2] != after[2]:
-        for name, old, new in zip(names(), before[2], after[2], strict=True):
-            if old is not new:
-                # an array here, a Python number there
-                hint = f": pass an array each time, xnp.{new.dtype.name}({name})"
-                hint = hint if old.strong() is new.strong() else ""
-                reasons.append(f"{name}: {old.str_long()} became {new.str_long()}{hint}")
-    if before[1] != after[1]:
-        reasons.append(f"static values: {_shown(before[1])} became {_shown(after[1])}")
-    if before[3] is not after[3]:
-        reasons.append("options of the configuration")
-    return "; ".join(reasons) or "the function sees other values"
-
-
-def _shown(statics: Any) -> str:
-    shown = [f"{where}={key[1]!r}" if type(key) is tuple else f"{key.__name__}s: {where}"
-             for where, key in statics]  # fmt: skip
-    return ", ".join(shown) or "none"
+    def name_of(self, path: Sequence[Any]) -> str:
+        """Return what the function calls what lies at a path in its arguments."""
+        if path[0].idx == 1:
+            return str(path[1].key) + xtree.keystr(path[2:])
+        fixed = {where for where, _ in self.fixed}
+        position = [i for i in range(self.num_args) if i not in fixed][path[1].idx]
+        return self.signature.argument_name(position) + xtree.keystr(path[2:])
 
 
 def _integers(value: Any, option: str) -> tuple[int, ...]:

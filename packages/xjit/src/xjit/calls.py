@@ -19,7 +19,7 @@ import numpy as np
 
 from xjit.arguments import Arguments, Signature
 from xjit.cells_of_calls import CellsOfProgram, one_at_a_time, refused_write
-from xjit.checks import are_wanted, checked_results, with_checks
+from xjit.checks import checked_results, with_checks
 from xjit.deleted import DeletedBuffer
 from xjit.dispatch import Dispatcher
 from xjit.function_caches import FlatFunction, Traced, Traces, check_captured_values
@@ -41,6 +41,7 @@ from xprim import (
     trace_to_jaxpr,
 )
 from xprim.cells import CellUse
+from xprim.finite import results_are_checked
 from xprim.function_keys import describe_function
 from xprim.tracebacks import boundary, shorten
 
@@ -171,7 +172,7 @@ class Calls(abc.ABC):
     ) -> list[ConcreteArray]:
         """Run the program of a trace, and let the next such call take the short way."""
         program = self.program(traced, arguments)
-        is_checked = are_wanted()
+        is_checked = results_are_checked()
         if is_checked:
             program = with_checks(program)
         kernel = program.kernel_for(arrays)

@@ -18,11 +18,10 @@ from xjit.placement import Placement
 from xjit.program import Program, program_of
 from xprim import ClosedJaxpr, ConcreteArray, config
 from xprim.errors import message
-from xprim.finite import fault_in
+from xprim.finite import fault_in, results_are_checked
 
 __all__ = ()
 
-_nans, _infs = config.debug_nans, config.debug_infs
 _values = config.values
 
 
@@ -31,14 +30,9 @@ def run_checked(
 ) -> tuple[ConcreteArray, ...]:
     """Run a compiled program; its results are looked at where an option asks for that."""
     program = program_of(closed, name, placement)
-    if not ((_nans.used or _infs.used) and are_wanted()):
+    if not results_are_checked():
         return tuple(program.call(operands))
     return tuple(checked_results(name, with_checks(program).call(operands)))
-
-
-def are_wanted() -> bool:
-    """Return whether an option asks for the checks."""
-    return _values.debug_nans or _values.debug_infs
 
 
 def with_checks(program: Program) -> Program:

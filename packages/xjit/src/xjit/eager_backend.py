@@ -37,6 +37,7 @@ from xprim import (
     shaped_array,
     state,
 )
+from xprim.finite import results_are_checked
 from xprim.jaxpr import held_programs, program_of_equation
 from xprim.kernels import Kernel, KernelTable, forget_kernels
 from xprim.seldom_options import no_execution
@@ -52,8 +53,6 @@ _WORTH_COMPILING = 1 << 19  # nanoseconds that it saves
 # and fewer are converted one by one.
 _SUPPOSED, _SUPPOSED_NARROW = 0.25, 4.0
 
-_values = config.values
-_nans, _infs, _none = config.debug_nans, config.debug_infs, no_execution
 # From operands to the buffers of the results; None where an operand is not placed yet, or is gone.
 _Start = Callable[[Sequence[ConcreteArray]], list[Any] | None]
 
@@ -154,8 +153,8 @@ class EagerBackend:
         def start(arrays: Sequence[ConcreteArray]) -> ConcreteArray | None:
             if (
                 gateway.several_devices[0]
-                or ((_nans.used or _infs.used) and (_values.debug_nans or _values.debug_infs))
-                or (_none.used and _none.value)
+                or results_are_checked()
+                or (no_execution.used and no_execution.value)
             ):
                 return None
             outs = begin(arrays)

@@ -19,10 +19,11 @@ from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from xjit.arguments import Arguments, explain_miss
+from xjit.arguments import Arguments
 from xjit.cache_memory import Bounded
 from xjit.cells_of_calls import CellsOfProgram
 from xjit.mappings import room
+from xjit.misses import explain_miss
 from xjit.monitoring import TRACED, record_event_duration_secs
 from xjit.program import Program
 from xjit.retraces import check_retrace
@@ -290,7 +291,7 @@ class Traces:
             self._explain(cache, key, arguments, change)
         check_retrace(
             self._api, self._name, self._fun, len(cache.traced), self._made, self._limit,
-            lambda: change or explain_miss(cache.last_key, key, arguments.names),
+            lambda: change or explain_miss(cache.last_key, key, arguments),
         )  # fmt: skip
         return None, (cache, key, reached, time.perf_counter())
 
@@ -344,7 +345,7 @@ class Traces:
 
     def _explain(self, cache: FunctionCache, key: Any, arguments: Arguments, change: str) -> None:
         """Log why a call is traced, and why another function does not find what is traced."""
-        reason = change or explain_miss(cache.last_key, key, arguments.names)
+        reason = change or explain_miss(cache.last_key, key, arguments)
         own = why_not_shared(self._fun)
         if own:
             reason += f". Only this function finds the program: {own}"

@@ -28,7 +28,7 @@ import xtree
 from xjit import jaxlib_gateway as gateway
 from xjit.arguments import Arguments
 from xjit.cells_of_calls import CellsOfProgram, one_at_a_time
-from xjit.checks import are_wanted, checked_results, look_at_results, with_checks
+from xjit.checks import checked_results, look_at_results, with_checks
 from xjit.deleted import DeletedBuffer
 from xjit.dispatch import Dispatcher
 from xjit.jaxlib_gateway import default_device
@@ -42,6 +42,7 @@ from xjit.program import DeviceKernel, Program
 from xjit.shardings import Sharding
 from xprim import ClosedJaxpr, ShapedArray, ShapeDtypeStruct, Tracer, config
 from xprim.errors import message
+from xprim.finite import results_are_checked
 from xprim.sharded_types import whole
 from xprim.tracebacks import shorten
 from xprim.typing import PyTree
@@ -338,7 +339,7 @@ class Compiled(_Stage):
         if traced._cells is not None:
             return self._call_with_cells(traced._cells, leaves, arrays)
         kernel = self._kernel_for(arrays)
-        is_checked = are_wanted()
+        is_checked = results_are_checked()
         if is_checked:
             results = self._checked_results(kernel, leaves, arrays)
         else:
@@ -360,7 +361,7 @@ class Compiled(_Stage):
         with one_at_a_time:
             operands = used.given(arrays)
             kernel = self._kernel_for(operands)
-            if are_wanted():
+            if results_are_checked():
                 results = self._checked_results(kernel, operands, operands)
             else:
                 results = kernel.call(kernel.owned(operands, operands))

@@ -56,6 +56,7 @@ def arguments_key(tree: Any, statics: tuple[Any, ...] = ()) -> Hashable:
     return object() if is_by_identity(key) else key
 
 
+# Releases 0.2.0 of xnp and xad call it, whose range of xprim has this one; no package here does.
 def program_key(
     fun: Callable[..., Any], tree: Any, avals: Sequence[Any],
     statics: Sequence[tuple[Any, Any]] = (),

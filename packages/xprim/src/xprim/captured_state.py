@@ -23,6 +23,7 @@ from xprim.code_reach import Chain, reach_of
 from xprim.held_contents import NotConstantError
 from xprim.identities import Identity
 from xprim.key_walk import Walk
+from xtree.errors import shown
 
 __all__ = ["captured_state", "difference"]
 
@@ -166,8 +167,7 @@ def _is_value(part: Any) -> bool:
 def _shown(part: Any) -> str:
     if _is_value(part):
         kind, value = part
-        return value if kind is float and value == "nan" else repr(
-            float.fromhex(value) if kind is float else value)  # fmt: skip
+        return repr(float.fromhex(value)) if kind is float else shown(value)
     if type(part) is Identity:
         value = part.value
         return "one that is gone" if value is None else f"one {type(value).__name__}"

@@ -18,12 +18,17 @@ from xprim.seldom_options import no_execution
 from xprim.source import capture, describe
 from xprim.thread_state import state
 
-__all__ = ["execution_refused", "fault_in"]
+__all__ = ["execution_refused", "fault_in", "results_are_checked"]
 
 __dir__ = __all__.copy
 
-_values = config.values
+_values, _nans, _infs = config.values, config.debug_nans, config.debug_infs
 _INFINITY = "an infinity"
+
+
+def results_are_checked() -> bool:
+    """Return whether an option asks for the result of each operation to be looked at."""
+    return (_nans.used or _infs.used) and bool(_values.debug_nans or _values.debug_infs)
 
 
 def fault_in(x: np.ndarray[Any, Any]) -> str:
@@ -54,7 +59,7 @@ def check_finite(name: str, operands: Sequence[Any], results: Sequence[Any]) -> 
     """
     if no_execution.value:
         raise execution_refused(name)
-    if not (_values.debug_nans or _values.debug_infs):
+    if not results_are_checked():
         return
     for x in results:
         fault = fault_in(_stored(x))

@@ -1,6 +1,6 @@
 """Programs of functions, kept for the next call with an equal function and equal types.
 
-A program is kept under the key of all that it depends on, `argument_keys.program_key`, and without
+A program is kept under the key of all that it depends on, `argument_keys.value_key`, and without
 the arrays that its function captured. Those become operands, to which the table refers weakly: they
 die with the last function that holds them. Traced values belong to one call, and so do the programs
 that captured such.
@@ -111,6 +111,7 @@ class KeptPrograms:
             return self._keep((key, *call), found)
         return self._keep_own(itself, call, found, seen)
 
+    # No package here calls it: releases 0.2.0 of xnp and xad do, whose range of xprim has this one.
     def get_or_stage(self, key: Hashable, stage: Callable[[], Staged]) -> Staged:
         """Return the program of a key, staged now unless it is kept; None is no key."""
         kept = None if key is None else self._kept_by_key.get(key)

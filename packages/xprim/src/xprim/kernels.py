@@ -7,8 +7,9 @@ compiler's on a device. Whoever evaluates something again and again owns a `Kern
     (what is computed, abstract values, static values) + options of this thread -> kernel
 
 The table says from which use on a kernel is worth making, how many are kept, and when all are
-forgotten: when an option or the compiler back end changes for the process. Where there is to be no
-kernel, what makes it raises `Refusal` with the reason, and the operation goes by its rules.
+forgotten: when an option or the compiler back end changes for the process. `ProgramKernels` are the
+same for what runs many times in one call: a program keeps its kernel itself. Where there is to be
+no kernel, what makes it raises `Refusal` with the reason, and the operation goes by its rules.
 
 Reasons go to the logger `xprim.kernels`; `XSTACK_LOG=kernels` or `config.update("log", "kernels")`
 shows them. A rule that fails unexpectedly while a kernel is made is always shown; under
@@ -44,6 +45,7 @@ __all__ = [
     "REFUSED",
     "Kernel",
     "KernelTable",
+    "ProgramKernels",
     "Refusal",
     "forget_kernels",
     "forget_with_kernels",
@@ -154,20 +156,7 @@ class KernelTable(dict[Any, Any]):
           *args: of `make`.
         """
         found = self.find(key)
-        return self.keep(key, self._made(key, make, args)) if found is None else found
-
-    def _made(self, key: Sequence[Any], make: Callable[..., Any], args: Any) -> Any:
-        previous, state.trace = state.trace, EAGER
-        try:
-            return make(*args)
-        except Exception as error:
-            expected = isinstance(error, Refusal | XStackError)
-            if _values.enable_checks and not expected:
-                raise
-            self._refuse(key, error, make, shown=not expected)
-            return REFUSED
-        finally:
-            state.trace = previous
+        return self.keep(key, _made(self.name, key, make, args)) if found is None else found
 
     def use(self, key: Sequence[Any], make: Callable[..., Any], *args: Any) -> Any:
         """Count a use, and return the kernel when it was used often enough to be worth making.
@@ -187,14 +176,14 @@ class KernelTable(dict[Any, Any]):
         if found is REFUSED:
             return None
         if type(found) is _Checked:
-            return found.compared(self._made(key, make, args))
+            return found.compared(_made(self.name, key, make, args))
         if found is None or type(found) is int:
             checked = _checks.used and _values.enable_checks
             count = found or 0
             if count < self.uses and not checked:
                 self.keep(key, count + 1)
                 return None
-            found = self.keep(key, self._made(key, make, args))
+            found = self.keep(key, _made(self.name, key, make, args))
             if found is REFUSED:
                 return None
             if checked:
@@ -203,15 +192,60 @@ class KernelTable(dict[Any, Any]):
                 found.programs = ()
         return found
 
-    def _refuse(
-        self, key: Sequence[Any], error: Exception, make: Callable[..., Any], *, shown: bool
-    ) -> None:
+
+class ProgramKernels:
+    """Kernels of programs, each kept by its program: a loop's step runs many times in one call.
+
+    A program dies with the function that it came from, and its kernel with it, so there is nothing
+    to bound. The options of the thread and the back end are part of the key.
+
+    Args:
+      name: what is computed, for the log.
+      worth: how many equations go by the rules before a kernel is made.
+    """
+
+    def __init__(self, name: str, *, worth: int) -> None:
+        self.name = name
+        self.worth = worth
+
+    def use(
+        self, closed: ClosedJaxpr, times: float, make: Callable[[ClosedJaxpr], Kernel]
+    ) -> Kernel | None:
+        """Count uses of a program, and return its kernel when that is worth making.
+
+        Args:
+          closed: the program.
+          times: how often it is to run.
+          make: as for `KernelTable.make`, of the program.
+        """
+        key = (self.name, config.trace_context(), EAGER.backend)
+        found: Any = closed.memo.get(key, 0)
+        if not isinstance(found, Kernel):  # the number of equations that went by the rules
+            found += times * len(closed.jaxpr.eqns)
+            if found >= self.worth:
+                found = _made(self.name, (closed.jaxpr.name,), make, (closed,))
+            closed.memo[key] = found
+        return found if isinstance(found, Kernel) and found is not REFUSED else None
+
+
+def _made(table: str, key: Sequence[Any], make: Callable[..., Any], args: Any) -> Any:
+    """Return a kernel made under evaluation, or `REFUSED` with the reason in the log."""
+    previous, state.trace = state.trace, EAGER
+    try:
+        return make(*args)
+    except Exception as error:
+        expected = isinstance(error, Refusal | XStackError)
+        if _values.enable_checks and not expected:
+            raise
         what = [a.str_short() if type(a) is ShapedArray else getattr(a, "__name__", str(a))
                 for a in key if a is not None and (a or type(a) is not tuple)]  # fmt: skip
         reason = str(error).partition("\n")[0]
         if not isinstance(error, Refusal):
             reason = f"{failing_line(error, make)}: {type(error).__name__}: {reason}"
-        log_refusal(self.name, " ".join(what), reason, shown=shown)
+        log_refusal(table, " ".join(what), reason, shown=not expected)
+        return REFUSED
+    finally:
+        state.trace = previous
 
 
 def log_refusal(table: str, what: str, reason: str, *, shown: bool = False) -> None:

@@ -23,6 +23,7 @@ from xprim.array import ConcreteArray
 from xprim.avals import ShapedArray
 from xprim.eager import EAGER
 from xprim.errors import ImpureRuleError, message
+from xprim.finite import results_are_checked
 from xprim.jaxpr import ClosedJaxpr, Equation, Jaxpr, Literal, Var
 from xprim.jaxpr_passes import dead_code_removed
 from xprim.kernels import Refusal
@@ -78,8 +79,7 @@ def numpy_function(program: ClosedJaxpr, *, single: bool = False) -> Callable[..
 
 
 def _check_worth_writing(program: ClosedJaxpr, jaxpr: Jaxpr) -> None:
-    values = config.values
-    if values.debug_nans or values.debug_infs or no_execution.value:
+    if results_are_checked() or no_execution.value:
         raise Refusal("debug_nans, debug_infs and no_execution look at each operation")
     if program.effects:
         raise Refusal("it has effects")

@@ -127,6 +127,7 @@ with namespace(globals(), at_once=True):
     from xnp.numpy.ranges import *  # noqa: F403
     from xnp.numpy.rearranging import *  # noqa: F403
     from xnp.numpy.reductions import *  # noqa: F403
+    from xnp.numpy.replacement import *  # noqa: F403
     from xnp.numpy.rounding import *  # noqa: F403
     from xnp.numpy.running_totals import *  # noqa: F403
     from xnp.numpy.scalar_types import *  # noqa: F403

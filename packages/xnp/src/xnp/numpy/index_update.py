@@ -49,6 +49,7 @@ from xprim import (
 )
 from xprim.eager import EAGER
 from xprim.errors import message
+from xprim.finite import results_are_checked
 from xprim.kernels import numpy_operand
 from xprim.tracebacks import boundary
 
@@ -253,7 +254,7 @@ def _updated_on_host(x: Any, index: Any, values: Any, ufunc: Any) -> Array | Non
     """Update a copy of a host array by NumPy, or return None when that cannot be."""
     if type(x) is not ConcreteArray or state.__dict__["trace"] is not EAGER:
         return None
-    if config.values.debug_nans or config.values.debug_infs:
+    if results_are_checked():
         return None
     host, aval, plain = numpy_operand(x), x.aval, host_index(index)
     if host is None or is_not_plain(plain):

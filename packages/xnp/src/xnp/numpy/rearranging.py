@@ -44,7 +44,7 @@ from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, Axis, DimSize, DTypeLike, ShapeLike, ShardingLike
 
 __all__ = [
-    "diag", "diagflat", "diagonal", "fill_diagonal", "flip", "fliplr", "flipud", "repeat", "resize",
+    "diag", "diagflat", "diagonal", "flip", "fliplr", "flipud", "repeat", "resize",
     "roll", "rot90", "tile", "trace",
 ]  # fmt: skip
 
@@ -429,49 +429,6 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
     """Return the matrix that has the flattened elements as diagonal `k`."""
     v = array_of(v, "diagflat")
     return diag(reshaped(v, (v.aval.size,)), k)
-
-
-def fill_diagonal(
-    a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True
-) -> Array:
-    """Return `a` with its main diagonal replaced; `inplace=False` must say that `a` stays as it is.
-
-    Args:
-      a: an array of two dimensions or more, all equal if more than two.
-      val: the values, over and over again.
-      wrap: whether the diagonal goes on after the last column of a tall matrix.
-      inplace: must be False, for arrays do not change.
-
-    Returns:
-      A new array of the shape and dtype of `a`. NumPy writes into `a` and returns None.
-
-    Example:
-      >>> import xnp
-      >>> xnp.fill_diagonal(xnp.zeros((2, 2)), 7, inplace=False)
-      Array([[7., 0.],
-             [0., 7.]], dtype=float32)
-    """
-    if inplace:
-        raise ValueError(
-            "fill_diagonal: arrays do not change; pass inplace=False and use the result."
-        )
-    a = array_of(a, "fill_diagonal")
-    if a.aval.ndim < 2 or (a.aval.ndim > 2 and len(set(a.aval.shape)) > 1):
-        raise ValueError(
-            f"fill_diagonal: takes matrices, or arrays of equal sizes, got {a.aval.str_long()}."
-        )
-    values = array_of(val, "fill_diagonal")
-    rows, columns = a.aval.shape[:2]
-    if wrap and a.aval.ndim == 2:  # a row is left out after each square
-        places = [
-            p.astype(np.int32) for p in divmod(np.arange(0, a.aval.size, columns + 1), columns)
-        ]
-    else:
-        places = [np.arange(min(rows, columns), dtype=np.int32)] * a.aval.ndim
-    if values.aval.ndim:
-        values = resize(reshaped(values, (values.aval.size,)), len(places[0]))
-    result: Array = a.at[tuple(places)].set(values)
-    return result
 
 
 # --- bits -----------------------------------------------------------------------------------------

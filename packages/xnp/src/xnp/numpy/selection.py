@@ -1,7 +1,8 @@
 """Choosing elements by conditions: where, select, clip, nonzero, piecewise, compress, ...
 
 `nonzero` and its kin have results whose size depends on values; under tracing they need `size=`.
-Neighbours: `logic` makes conditions, `indexing` reads positions.
+Neighbours: `logic` makes conditions, `indexing` reads positions,
+`replacement` writes at them.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from xprim.typing import ArrayLike, Arrays
 
 __all__ = [
     "argwhere", "choose", "clip", "compress", "extract", "flatnonzero", "nonzero", "piecewise",
-    "place", "put", "put_along_axis", "select", "where",
+    "select", "where",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -486,118 +487,6 @@ def choose(
         raise ValueError(f"choose: mode must be 'raise', 'wrap' or 'clip', got {mode!r}.")
     which, *arrays = broadcast_arrays(which, *promoted("choose", *choices))
     return bind("select_n", cast(which, dtypes.int32), *arrays)
-
-
-def put(
-    a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, inplace: bool = True
-) -> Array:
-    """Return `a` with elements at flat positions replaced; `inplace` must be False.
-
-    Args:
-      a: an array.
-      ind: integers, positions in the flattened array.
-      v: the values, over and over again.
-      mode: for positions out of bounds: "clip", "wrap", or None, which passes over them.
-      inplace: must be False, for arrays do not change.
-
-    Returns:
-      A new array of the shape and dtype of `a`. NumPy writes into `a` and returns None.
-
-    Example:
-      >>> import xnp
-      >>> xnp.put(xnp.array([1, 2, 3]), xnp.array([0, 2]), xnp.array([8, 9]), inplace=False)
-      Array([8, 2, 9], dtype=int32)
-    """
-    if inplace:
-        raise ValueError("put: arrays do not change; pass inplace=False and use the result.")
-    a = array_of(a, "put")
-    positions = reshaped_flat(ind)
-    values = reshaped_flat(v)
-    if not positions.aval.size or not values.aval.size:
-        return a
-    count = positions.aval.size
-    places = np.arange(count, dtype=np.int32) % values.aval.size
-    flat = reshaped_flat(a)
-    if mode == "clip":
-        positions = clip(positions, 0, a.aval.size - 1)
-    elif mode == "wrap":
-        positions = positions % a.aval.size
-    elif mode is not None:
-        raise ValueError(f"put: mode must be None, 'clip' or 'wrap', got {mode!r}.")
-    return reshaped(flat.at[positions].set(read(values, places)), a.aval.shape)
-
-
-def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
-    """Return `arr` with the elements under a mask replaced by values in turn.
-
-    Args:
-      arr: an array.
-      mask: booleans of as many elements.
-      vals: the values, over and over again; they are flattened.
-      inplace: must be False, for arrays do not change.
-
-    Returns:
-      A new array of the shape and dtype of `arr`. NumPy writes into `arr` and returns None.
-
-    Example:
-      >>> import xnp
-      >>> x = xnp.array([1, 2, 3])
-      >>> xnp.place(x, x != 2, xnp.array([8, 9]), inplace=False)
-      Array([8, 2, 9], dtype=int32)
-    """
-    if inplace:
-        raise ValueError("place: arrays do not change; pass inplace=False and use the result.")
-    arr, values = array_of(arr, "place"), reshaped_flat(vals)
-    chosen_mask = reshaped_flat(truth_of(mask, "place"))
-    if chosen_mask.aval.size != arr.aval.size:
-        raise ValueError("place: the mask must have as many elements as the array.")
-    if not values.aval.size:
-        raise ValueError("place: needs a value at least.")
-    order = bind("cumsum", cast(chosen_mask, dtypes.int32), axis=0, reverse=False)
-    turn = (order - 1) % values.aval.size
-    new = cast(read(values, turn), arr.aval.dtype)
-    return reshaped(chosen(chosen_mask, new, reshaped_flat(arr)), arr.aval.shape)
-
-
-def put_along_axis(
-    arr: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: int | None, inplace: bool = True,
-    *, mode: str | None = None,
-) -> Array:  # fmt: skip
-    """Return `arr` with elements at positions along each line of an axis replaced.
-
-    Args:
-      arr: an array.
-      indices: integers, of the rank of `arr`; broadcast against it but for the axis.
-      values: what to put there; broadcasts to the shape of `indices`.
-      axis: the axis; None for positions in the flattened array.
-      inplace: must be False, for arrays do not change.
-      mode: for positions out of bounds, as of `x.at[...].set`.
-
-    Returns:
-      A new array of the shape and dtype of `arr`. NumPy writes into `arr` and returns None.
-
-    Example:
-      >>> import xnp
-      >>> xnp.put_along_axis(xnp.array([[1, 2, 3]]), xnp.array([[1]]), 9, axis=1, inplace=False)
-      Array([[1, 9, 3]], dtype=int32)
-    """
-    if inplace:
-        raise ValueError(
-            "put_along_axis: arrays do not change; pass inplace=False and use the result."
-        )
-    arr, positions = array_of(arr, "put_along_axis"), array_of(indices, "put_along_axis")
-    if axis is None:
-        flat = put_along_axis(reshaped_flat(arr), reshaped_flat(positions), values, 0, False)
-        return reshaped(flat, arr.aval.shape)
-    axis = axis_of(axis, arr.aval.ndim, "put_along_axis")
-    sizes = [1 if d == axis else n for d, n in enumerate(arr.aval.shape)]
-    full = np.broadcast_shapes(positions.aval.shape, tuple(sizes))
-    positions = spread(positions, full)
-    index = tuple([
-        positions if d == axis else counting(full, d, dtypes.int32) for d in range(len(full))
-    ])  # fmt: skip
-    new = spread(array_of(values, "put_along_axis"), full)
-    return arr.at[index].set(new, mode=mode)
 
 
 boundaries(globals())

@@ -19,12 +19,12 @@ from xprim import (
     ClosedJaxpr,
     ConcreteArray,
     Equation,
-    config,
     dtypes,
     scalar_array,
     trace_to_closed,
 )
 from xprim.errors import XStackError
+from xprim.finite import results_are_checked
 from xprim.kernels import Kernel
 
 __all__ = ()
@@ -32,7 +32,6 @@ __all__ = ()
 _SMALL = 1 << 13  # elements: no compiler takes work on fewer
 _WORTH_COMPILING = 1 << 19  # nanoseconds; a pass takes an eighth of one for each element
 _TAKEN = frozenset([ConcreteArray, bool, int, float, complex])
-_values = config.values
 
 
 class ProgramKernel(Kernel):
@@ -69,7 +68,7 @@ def program_kernel(
         return None
     if dtype is None and not scalars_keep_their_values(operands):
         return None
-    if not EAGER.backend.compiles or _values.debug_nans or _values.debug_infs:
+    if not EAGER.backend.compiles or results_are_checked():
         return None
     arrays = _arrays_that_fit(operands, dtype)
     sizes = [v for v in statics if type(v) is int]  # of results, maybe

@@ -30,12 +30,12 @@ from xprim import (
     Equation,
     Primitive,
     Undefined,
-    config,
     dtypes,
     state,
 )
+from xprim.finite import results_are_checked
 from xprim.jaxpr import held_programs, program_of_equation
-from xprim.kernels import REFUSED, Kernel, Refusal, log_refusal
+from xprim.kernels import Kernel, ProgramKernels, Refusal
 from xprim.numpy_kernels import numpy_function
 from xprim.static_keys import params_key
 
@@ -60,12 +60,12 @@ def steps_before_compiling(programs: Sequence[ClosedJaxpr], operands: Sequence[A
     Returns:
       A number; infinity where the loop must not be compiled, and -1 where it must be.
     """
-    backend, options = EAGER.backend, config.values
+    backend = EAGER.backend
     if not backend.compiles or state.trace is EAGER_ON_HOST:
         return math.inf
     if not all(map(_has_compiled_form, programs)):
         return math.inf
-    if options.debug_nans or options.debug_infs:  # each operation is looked at
+    if results_are_checked():
         return math.inf
     if not all(map(backend.on_host, operands)):
         return -1
@@ -123,29 +123,18 @@ def numpy_step(
       None where the steps go by the rules: where there were few so far, where the program can have
       no such kernel, and where an operand is not on the host.
     """
-    key = ("numpy step", config.trace_context(), EAGER.backend)
-    found = closed.memo.get(key, 0.0)
-    if not isinstance(found, Kernel):  # the number of equations that went by the rules
-        found += steps * len(closed.jaxpr.eqns)
-        if found >= _EQUATIONS_WORTH_A_KERNEL:
-            found = _kernel_of(closed)
-        closed.memo[key] = found
-    run: Callable[..., Any] | None = found.run if isinstance(found, Kernel) else None
-    return run if steps and run and all(map(EAGER.backend.on_host, operands)) else None
+    kernel = _steps.use(closed, steps, _kernel_of)
+    return kernel.run if kernel and steps and all(map(EAGER.backend.on_host, operands)) else None
 
 
 # It takes as long to write a kernel as to evaluate so many equations by their rules.
-_EQUATIONS_WORTH_A_KERNEL = 128
+_steps = ProgramKernels("steps of loops", worth=128)
 
 
 def _kernel_of(closed: ClosedJaxpr) -> Kernel:
-    try:
-        if any(dtypes.is_extended(a.dtype) for a in (*closed.in_avals, *closed.out_avals)):
-            raise Refusal("it is about an extended dtype")
-        return Kernel(numpy_function(closed), closed.out_avals)
-    except Refusal as reason:
-        log_refusal("steps of loops", closed.jaxpr.name, str(reason))
-        return REFUSED
+    if any(dtypes.is_extended(a.dtype) for a in (*closed.in_avals, *closed.out_avals)):
+        raise Refusal("it is about an extended dtype")
+    return Kernel(numpy_function(closed), closed.out_avals)
 
 
 def run_compiled(

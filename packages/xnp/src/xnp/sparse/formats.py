@@ -144,7 +144,22 @@ def as_bcoo(x: Any) -> Any:
     return x.to_bcoo() if isinstance(x, JAXSparse) else x
 
 
-class COO(JAXSparse):
+class Matrix(JAXSparse):
+    """A matrix without dimensions of a batch or dense ones."""
+
+    @classmethod
+    @abc.abstractmethod
+    def from_bcoo(cls, arr: BCOO) -> Any:
+        """Return a `BCOO` of two sparse dimensions alone in this format."""
+
+    @classmethod
+    def fromdense(cls, mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32) -> Self:
+        """Return the elements of a matrix that are not zero; see `bcoo_fromdense`."""
+        found: Self = cls.from_bcoo(bcoo_fromdense(mat, nse=nse, index_dtype=index_dtype))
+        return found
+
+
+class COO(Matrix):
     """A sparse matrix as values, their rows and their columns.
 
     Args:
@@ -174,11 +189,6 @@ class COO(JAXSparse):
                 got=f"shapes {self.data.shape}, {self.row.shape} and {self.col.shape}",
             ))  # fmt: skip
         self.rows_sorted, self.cols_sorted = rows_sorted, cols_sorted
-
-    @classmethod
-    def fromdense(cls, mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32) -> COO:
-        """Return the elements of a matrix that are not zero; see `bcoo_fromdense`."""
-        return cls.from_bcoo(bcoo_fromdense(mat, nse=nse, index_dtype=index_dtype))
 
     @classmethod
     def from_bcoo(cls, arr: BCOO) -> COO:
@@ -352,7 +362,7 @@ class BCSR(Compressed):
         return self.from_bcoo(self.to_bcoo().transpose(axes))
 
 
-class CSR(Compressed):
+class CSR(Matrix, Compressed):
     """A sparse matrix row by row.
 
     Args:
@@ -371,11 +381,6 @@ class CSR(Compressed):
     def __init__(self, args: tuple[Any, Any, Any], *, shape: Sequence[int]) -> None:
         self.data, self.indices, self.indptr = map(xn.asarray, args)
         self.sparse_shape = _matrix_shape(type(self).__name__, shape)
-
-    @classmethod
-    def fromdense(cls, mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32) -> Any:
-        """Return the elements of a matrix that are not zero; see `bcoo_fromdense`."""
-        return cls.from_bcoo(bcoo_fromdense(mat, nse=nse, index_dtype=index_dtype))
 
     @classmethod
     def from_bcoo(cls, arr: BCOO) -> Any:
