@@ -1,5 +1,7 @@
 """The messages about traced values where Python, NumPy or a shape needs the value itself."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ import xstack.numpy as xnp
 from tests.errors.refusals import Refusals
 from xnp.numpy.index_entries import TracedSliceError
 from xprim.static_sizes import TracedIntegerError
-from xstack import grad, jit, lax, vmap
+from xstack import grad, jit, jvp, lax, vmap
 from xstack.errors import (
     ConcretizationTypeError,
     NonConcreteBooleanIndexError,
@@ -223,12 +225,45 @@ def a_traced_value_given_to_numpy():
     """
     numpy.asarray: a traced value cannot become a NumPy array: it is not known while tracing.
       got       a traced f32[3]
+      where     the argument x of <lambda> at test_traced_values.py:LINE
       hint      call the xnp function of the same name instead of NumPy's;
                 to index a NumPy array with a traced value, write xnp.asarray(table)[i]
     """,
 )
 def a_value_under_grad_given_to_numpy():
     grad(lambda x: np.asarray(x).sum())(xnp.ones(3))
+
+
+@refused(
+    ConcretizationTypeError,
+    """
+    float: a number has no derivative, and one is taken by this value.
+      got       a traced f32[], the argument params['w'] of loss at test_traced_values.py:LINE
+      where     test_traced_values.py:LINE in loss
+      hint      compute with arrays and the functions of xnp, not with numbers and those of math;
+                a number that is to be a constant: float(lax.stop_gradient(x))
+    """,
+    TypeError,
+)
+def a_value_under_grad_given_to_math():
+    def loss(params, y):
+        return y * math.sin(params["w"])
+
+    grad(loss)({"b": 1.0, "w": 2.0}, 3.0)
+
+
+@refused(
+    ConcretizationTypeError,
+    """
+    complex: a number has no derivative, and one is taken by this value.
+      got       a traced c64[]
+      where     test_traced_values.py:LINE in <lambda>
+      hint      compute with arrays and the functions of xnp, not with numbers and those of math;
+                a number that is to be a constant: float(lax.stop_gradient(x))
+    """,
+)
+def complex_of_a_value_under_jvp():
+    jvp(lambda x: complex(x * x), (1j,), (1j,))
 
 
 @refused(
@@ -410,6 +445,6 @@ def test_adding_in_place_makes_a_new_array():
 
 def test_a_value_under_grad_alone_answers_to_python():
     def f(x):
-        return x * x if x > 0 and float(x) < 10 and f"{x:.1f}" == "3.0" else x
+        return x * x if x > 0 and int(x) < 10 and f"{x:.1f}" == "3.0" else x
 
     assert float(grad(f)(3.0)) == 6.0

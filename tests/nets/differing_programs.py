@@ -333,6 +333,10 @@ ARGUMENTS: list[Row] = [
      "TypeError"),
     ("NumPy's own functions", lambda j, n: isinstance(np.sin(n.ones(2)), np.ndarray), True, False),
     ("NumPy's own functions", lambda j, n: j.grad(np.sin)(0.0), "TracerArrayConversionError", 1.0),
+    ("the text of a value", lambda j, n: j.grad(
+        lambda x: (x * x, f"{x:.2f}"), has_aux=True)(3.0), "TypeError", (6.0, "3.00")),
+    ("the text of a value", lambda j, n: j.grad(lambda x: float(x) * x)(3.0),
+     "ConcretizationTypeError", "ConcretizationTypeError"),
     ("an object with `__array__`", lambda j, n: n.add(Lends(), 1), "TypeError", [1.0, 3.0]),
     ("an object with `__array__`", lambda j, n: n.ones(2) + Lends(), "TypeError", "TypeError"),
     ("`add(x, y, where=mask)`", lambda j, n: n.add(n.ones(1), 1.0, where=n.array([True])),

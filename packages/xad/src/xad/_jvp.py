@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeVar, overload
 
 import xtree
-from xad.arguments import flat_arguments
+from xad.arguments import FlatFunction, flat_arguments
 from xad.derivative_kernels import USES_BEFORE_KERNEL, JVPKernel
 from xad.tangents import (
     Tangent,
@@ -75,7 +75,9 @@ class JVPTracer(Tracer):
 
     __slots__ = ("primal", "tangent")
 
-    def __init__(self, trace: Trace, primal: Any, tangent: Any) -> None:
+    _trace: JVPTrace
+
+    def __init__(self, trace: JVPTrace, primal: Any, tangent: Any) -> None:
         self._trace = trace
         self.primal = primal
         self.tangent = tangent
@@ -86,9 +88,15 @@ class JVPTracer(Tracer):
         primal = self.primal
         return primal if type(primal) is ConcreteArray else primal.concrete()
 
+    def varies(self) -> bool:
+        """Return whether the derivative by this value, or by its primal, is still being taken."""
+        primal = self.primal
+        return not self._trace.closed or (isinstance(primal, Tracer) and primal.varies())
+
     def origin(self) -> str:
-        """Say where the primal value comes from."""
-        return getattr(self.primal, "origin", str)()
+        """Say where the primal value comes from, or which argument this is."""
+        known = getattr(self.primal, "origin", str)()
+        return known or self._trace.argument_of(self.primal)
 
     def __repr__(self) -> str:
         kind = self._trace.name.capitalize()
@@ -98,9 +106,15 @@ class JVPTracer(Tracer):
 class JVPTrace(Trace):
     """Applies jvp rules; values without a tangent go to the parent trace."""
 
-    __slots__ = ()
+    __slots__ = ("_call",)
 
     name = "jvp"
+    _call: tuple[Any, Sequence[Any]]
+
+    def argument_of(self, primal: Any) -> str:
+        """Say which argument of the function that is differentiated a value is, if it is one."""
+        fun, primals = self._call
+        return fun.argument_of(primals, primal) if isinstance(fun, FlatFunction) else ""
 
     def process(
         self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
@@ -284,6 +298,7 @@ def jvp_flat(
     if trace_class is None:
         trace_class = EagerJVPTrace if parent is EAGER else JVPTrace
     trace = trace_class(parent)
+    trace._call = fun, primals
     args = [p if type(t) is Zero else JVPTracer(trace, p, t)
             for p, t in zip(primals, tangents, strict=True)]  # fmt: skip
     state.trace = trace

@@ -15,7 +15,7 @@ from typing import Any
 import xtree
 from xprim import Array, dtypes, state
 from xprim.callables import check_function
-from xprim.descriptions import described, place_of
+from xprim.descriptions import argument_names, described, place_of
 from xprim.errors import ArgumentError, message
 from xprim.leaves import as_arrays, flat_arrays, path_of
 
@@ -54,6 +54,16 @@ class FlatFunction:
             self.aux = xtree.map(state.trace.primal_of, aux)  # type: ignore[attr-defined]
         results, self.out_tree = flat_arrays(result, self._operation)
         return results
+
+    def argument_of(self, leaves: Sequence[Any], leaf: Any) -> str:
+        """Return `the argument x of loss at train.py:41` for one of the leaves, else nothing."""
+        args, kwargs = self._rebuild(leaves)
+        names = argument_names(self._fun, args, kwargs)
+        values = xtree.leaves([*args, *[kwargs[key] for key in sorted(kwargs)]])
+        for name, value in zip(names, values, strict=True):
+            if value is leaf:
+                return f"the argument {name} of {place_of(self._fun)}"
+        return ""
 
     def _pair(self, result: Any) -> tuple[Any, Any]:
         if isinstance(result, tuple | list) and len(result) == 2:

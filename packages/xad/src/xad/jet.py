@@ -216,6 +216,11 @@ class JetTracer(Tracer):
         first: Any = self.term(0)
         return first.concrete() if isinstance(first, Tracer) else first
 
+    def varies(self) -> bool:
+        """Return whether the series of this value, or of its value at t = 0, is being made."""
+        first: Any = self.term(0)
+        return not self._trace.closed or (isinstance(first, Tracer) and first.varies())
+
 
 class JetTrace(Trace):
     """Makes series; values without one go to the parent trace.

@@ -142,6 +142,16 @@ class ConcretizationTypeError(_TracerError, XStackTypeError):
         @partial(jit, static_argnums=1)
         def first(x, n):
             return x[:n]
+
+    Of a value by which a derivative is taken the number may be known, and what is computed from it
+    would be a constant. Wrong::
+
+        grad(lambda x: math.sin(x))(1.0)
+
+    Right: the function of arrays; and for a number that shall count as a constant::
+
+        grad(lambda x: xnp.sin(x))(1.0)
+        grad(lambda x: x * float(lax.stop_gradient(x)))(1.0)
     """
 
     operation = "concretize"
@@ -472,6 +482,24 @@ def number_wanted(tracer: Any, conversion: str) -> ConcretizationTypeError:
         "stay with arrays: xnp functions for those of math, x.astype(int) for int(x);\n"
         "if it shapes the program, make that argument static: jit(f, static_argnums=...)",
     )
+
+
+def derivative_lost(tracer: Any, conversion: str, place: str) -> ConcretizationTypeError:
+    """Return the error for a value by which a derivative is taken that shall become a number.
+
+    Args:
+      tracer: the value.
+      conversion: `float`, `complex`, `tolist` or `tobytes`.
+      place: where the number is asked for.
+    """
+    origin = _origin_of(tracer)
+    return ConcretizationTypeError(message(
+        conversion, "a number has no derivative, and one is taken by this value.",
+        got=f"{_described(tracer)}, {origin}" if origin else _described(tracer),
+        where=place,
+        hint="compute with arrays and the functions of xnp, not with numbers and those of math;\n"
+        "a number that is to be a constant: float(lax.stop_gradient(x))",
+    ))  # fmt: skip
 
 
 JAXTypeError = XStackTypeError

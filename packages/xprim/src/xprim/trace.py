@@ -33,6 +33,7 @@ from xprim.errors import (
     TracerBoolConversionError,
     TracerIntegerConversionError,
     UnexpectedTracerError,
+    derivative_lost,
     message,
     number_wanted,
 )
@@ -108,6 +109,10 @@ class Tracer(Array):
         """Return the concrete array that this tracer carries along, or None."""
         return None
 
+    def varies(self) -> bool:
+        """Return whether a derivative is taken by this value, which a number would lose."""
+        return False
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}<{self.aval.str_short(weak=True)}>"
 
@@ -125,10 +130,10 @@ class Tracer(Array):
         return int(self._value_or(ConcretizationTypeError, "int"))
 
     def __float__(self) -> float:
-        return float(self._value_or(ConcretizationTypeError, "float"))
+        return self._converted("float", float)
 
     def __complex__(self) -> complex:
-        return complex(self._value_or(ConcretizationTypeError, "complex"))
+        return self._converted("complex", complex)
 
     def __index__(self) -> int:
         index: int = self._value_or(TracerIntegerConversionError).__index__()
@@ -159,12 +164,12 @@ class Tracer(Array):
 
     def tolist(self) -> Any:
         """Return the elements as nested lists, where they are known while tracing."""
-        return self._value_or(ConcretizationTypeError, "tolist").tolist()
+        return self._converted("tolist", lambda value: value.tolist())
 
     def tobytes(self, order: str = "C") -> bytes:
         """Return the elements as bytes, where they are known while tracing."""
-        value: bytes = self._value_or(ConcretizationTypeError, "tobytes").tobytes(order)
-        return value
+        elements: bytes = self._converted("tobytes", lambda value: value.tobytes(order))
+        return elements
 
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__") or not hasattr(ConcreteArray, name):
@@ -175,6 +180,13 @@ class Tracer(Array):
             hint="ask the array that goes into the transformed function, or the result",
         )  # fmt: skip
         raise AttributeError(text, name=name, obj=self)
+
+    def _converted(self, conversion: str, convert: Callable[[Any], R]) -> R:
+        """Convert the concrete value, or raise where a derivative would be lost."""
+        number = convert(self._value_or(ConcretizationTypeError, conversion))
+        if self.varies():
+            raise derivative_lost(self, conversion, describe(capture()))
+        return number
 
     def _value_or(self, error: type[Exception], number: str = "") -> Any:
         """Return the concrete value, or raise; `number` names the conversion to Python numbers."""

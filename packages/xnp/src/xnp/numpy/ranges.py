@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, SupportsFloat, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from xnp.docstrings import complete
 from xnp.docstrings.array_making import RANGES
 from xnp.numpy.creation import array, counting, shape_of
 from xnp.numpy.dispatch import dispatched, host_aval
+from xnp.numpy.elementary import i0
 from xnp.numpy.indexing import read
 from xnp.numpy.promoting import (
     array_of,
@@ -544,22 +545,30 @@ def hanning(M: int) -> Array:
     return _window(np.hanning, M)  # type: ignore[no-any-return]
 
 
-def kaiser(M: int, beta: SupportsFloat) -> Array:
-    """Return the Kaiser window of `M` points with a concrete shape parameter.
+def kaiser(M: int, beta: ArrayLike) -> Array:
+    """Return the Kaiser window of `M` points.
 
     Args:
       M: the number of points, a Python int; there are none for 0 and below.
-      beta: the shape parameter, a concrete number: 0 for a rectangle, greater for narrower windows.
+      beta: the shape parameter, a number: 0 for a rectangle, greater for narrower windows.
 
     Returns:
       A vector of the default floating dtype.
+
+    Differentiable in: beta.
 
     Example:
       >>> import xnp
       >>> xnp.kaiser(3, 2.0).round(3)
       Array([0.439, 1.   , 0.439], dtype=float32)
     """
-    return _window(np.kaiser, M, float(beta))  # type: ignore[no-any-return]
+    if not isinstance(beta, Tracer):
+        return _window(np.kaiser, M, float(beta))  # type: ignore[no-any-return, arg-type]
+    half = (size_of(M) - 1) / 2
+    distance = (np.arange(size_of(M)) - half) / (half or 1.0)
+    width = array(np.sqrt(np.maximum(1 - distance * distance, 0.0)))
+    b = spread(cast(beta, width.aval.dtype), width.aval.shape)
+    return bind("div", i0(bind("mul", b, width)), i0(b))
 
 
 complete(globals(), RANGES)
