@@ -65,7 +65,7 @@ def test_shapes_that_differ_are_refused():
         (lax.select_n, [True, 1.0, 2.0, 3.0], "a boolean chooses among two cases, got 3"),
         (lax.select_n, [np.array([True]), x32(1, 2), x32(1, 2)], "which must be a scalar or have"),
         (lax.clamp, [x32(0, 0), F32(1), 2.0], "min must be a scalar or have the shape of x"),
-        (lax.clamp, [0j, 1j, 2j], "clamp: does not take operands of dtype complex64"),
+        (lax.clamp, [0j, np.ones(2, "complex64"), np.ones(1, "complex64")], "max must be a scalar or"),
         (lax.bitcast_convert_type, [1j, "int32"], "are cast to their own kind only"),
         (lax.convert_element_type, [1.0, object], "convert_element_type"),
     ],
@@ -135,3 +135,11 @@ def test_optimization_barrier_and_stop_gradient_keep_pytrees():
 def test_an_unknown_param_is_refused():
     with pytest.raises(TypeError):
         get_primitive("exp").bind(x32(1), precision=3)
+
+
+def test_complex_numbers_are_limited_in_the_order_of_their_real_then_imaginary_parts():
+    x = np.array([1 + 2j, 1 - 1j, 2 + 1j, 2 - 1j, 0, 3], "complex64")
+    one, two = np.complex64(1), np.complex64(2)
+    expected = np.minimum(np.maximum(x, one), two)
+    for low, high in ((one, two), (np.full_like(x, one), two)):
+        np.testing.assert_array_equal(lax.clamp(low, x, high), expected)

@@ -33,7 +33,15 @@ def ragged(lax, lhs, rhs, sizes, contracted, batch, ragged_dims, groups):
 
 NO_BATCH = ((), ())
 IMAGE = np.arange(9).reshape(1, 1, 3, 3) % 3 == 0
+COMPLEX = np.array([1 + 2j, 1 + 1j, 2 - 5j, 9j, 2 + 1j, -1], np.complex64)
+UPDATES = np.array([1 + 5j, 0, 3 - 2j], np.complex64)
 PROGRAMS = {
+    "the greatest complex number so far": lambda lax: lax.cummax(COMPLEX),
+    "the least, from the end": lambda lax: lax.cummin(COMPLEX, reverse=True),
+    "complex updates that are greater": lambda lax: lax.scatter_max(
+        COMPLEX, np.array([[0], [2], [0]]), UPDATES, one_of(lax, ())),
+    "complex updates that are less": lambda lax: lax.scatter_min(
+        COMPLEX, np.array([[0], [2], [9]]), UPDATES, one_of(lax, ())),
     "integers wrap around": lambda lax: lax.convert_element_type(2**32 + 3, "int32"),
     "negative ones, too": lambda lax: lax.convert_element_type(-1, "uint8"),
     "booleans are convolved": lambda lax: lax.conv(IMAGE, IMAGE[..., :2, :2], (1, 1), "SAME"),

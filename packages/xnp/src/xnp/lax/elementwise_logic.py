@@ -9,6 +9,7 @@ from xnp.docstrings import complete
 from xnp.docstrings.operations import LOGIC
 from xnp.lax.elementwise_arithmetic import apply
 from xnp.lax.operands import pair, several
+from xnp.primitives.arithmetic import max_p, min_p
 from xnp.primitives.bitwise import (
     and_p,
     clz_p,
@@ -21,7 +22,7 @@ from xnp.primitives.bitwise import (
     shift_right_logical_p,
     xor_p,
 )
-from xnp.primitives.clamp import clamp_p
+from xnp.primitives.clamp import agreeing, clamp_p
 from xnp.primitives.comparison import (
     eq_p,
     eq_to_p,
@@ -34,7 +35,8 @@ from xnp.primitives.comparison import (
     ne_p,
 )
 from xnp.primitives.select_n import select_n_p
-from xprim import Array, as_array
+from xnp.primitives.table import repeated
+from xprim import Array, as_array, dtypes
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
@@ -140,12 +142,23 @@ def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
 
 
 def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:  # noqa: A002 - JAX's names
-    """Return x limited to [min, max]; NaN stays. Real numbers; the bounds may be scalars.
+    """Return x limited to [min, max]; NaN stays. The bounds may be scalars.
 
-    The derivative is 0 where x equals a bound.
+    The derivative is 0 where x equals a bound. Complex numbers are ordered by real, then imaginary
+    part: the result is `min(max(low, x), high)`.
     """
     low, x, high = several(min, x, max)
+    if dtypes.is_complex(x.aval.dtype):
+        agreeing(low.aval, x.aval, high.aval)
+        return _clamped_complex(low, x, high)
     return clamp_p.bind(low, x, high)[0]  # type: ignore[no-any-return]
+
+
+def _clamped_complex(low: Array, x: Array, high: Array) -> Array:
+    low, high = [
+        repeated(bound, x.aval.shape) if not bound.aval.ndim else bound for bound in (low, high)
+    ]
+    return min_p.bind(max_p.bind(low, x)[0], high)[0]  # type: ignore[no-any-return]
 
 
 __all__ = [

@@ -31,19 +31,25 @@ __all__ = ()
 
 
 def _shape(low: ShapedArray, x: ShapedArray, high: ShapedArray) -> tuple[ShapedArray, ...]:
-    dtype = common_dtype("clamp", (low, x, high))
+    dtype = agreeing(low, x, high)
     if dtype not in REAL and dtype != dtypes.bool_:
         raise TypeError(message(
             "clamp", f"does not take operands of dtype {dtype.name}.",
             expected="a real number dtype",
         ))  # fmt: skip
+    return (shaped_array(x.shape, dtype, all(a.weak_type for a in (low, x, high))),)
+
+
+def agreeing(low: ShapedArray, x: ShapedArray, high: ShapedArray) -> np.dtype[Any]:
+    """Return the dtype that all have; the bounds must be scalars or of the shape of x."""
+    dtype = common_dtype("clamp", (low, x, high))
     for name, bound in (("min", low), ("max", high)):
         if bound.shape not in ((), x.shape):
             raise TypeError(message(
                 "clamp", f"{name} must be a scalar or have the shape of x.",
                 got=f"{name}: {bound.str_long()}, x: {x.str_long()}",
             ))  # fmt: skip
-    return (shaped_array(x.shape, dtype, all(a.weak_type for a in (low, x, high))),)
+    return dtype
 
 
 def _numpy(low: Any, x: Any, high: Any) -> Any:

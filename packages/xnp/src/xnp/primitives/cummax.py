@@ -12,18 +12,18 @@ from xnp.primitives.cumulative import (
     cumulative_shape,
     cumulative_stablehlo,
 )
-from xnp.primitives.reductions import least
-from xnp.primitives.table import BOOL, REAL
+from xnp.primitives.reductions import least, reducer
+from xnp.primitives.table import ANY
 from xprim import Primitive, dimension_names, undefined
 
 __all__ = ()
 
 cummax_p: Primitive = Primitive(
     "cummax",
-    shape=cumulative_shape("cummax", REAL | BOOL),
+    shape=cumulative_shape("cummax", ANY),
     numpy=cumulative_numpy(np.maximum),
     stablehlo=cumulative_stablehlo(
-        lambda b, scalar: b.reducer("stablehlo.maximum", scalar.dtype), least
+        lambda b, scalar: reducer(b, "stablehlo.maximum", scalar.dtype), least
     ),
     jvp=extremal_jvp(lambda: cummax_p),
     transpose=undefined("it is not linear"),

@@ -12,18 +12,18 @@ from xnp.primitives.cumulative import (
     cumulative_shape,
     cumulative_stablehlo,
 )
-from xnp.primitives.reductions import greatest
-from xnp.primitives.table import BOOL, REAL
+from xnp.primitives.reductions import greatest, reducer
+from xnp.primitives.table import ANY
 from xprim import Primitive, dimension_names, undefined
 
 __all__ = ()
 
 cummin_p: Primitive = Primitive(
     "cummin",
-    shape=cumulative_shape("cummin", REAL | BOOL),
+    shape=cumulative_shape("cummin", ANY),
     numpy=cumulative_numpy(np.minimum),
     stablehlo=cumulative_stablehlo(
-        lambda b, scalar: b.reducer("stablehlo.minimum", scalar.dtype), greatest
+        lambda b, scalar: reducer(b, "stablehlo.minimum", scalar.dtype), greatest
     ),
     jvp=extremal_jvp(lambda: cummin_p),
     transpose=undefined("it is not linear"),

@@ -97,13 +97,18 @@ def reduction_stablehlo(
         avals = [shaped_array(aval.shape, dtype), scalar]
         wide = shaped_array(out.shape, dtype)
         inside = f": {', '.join(map(str, axes))}" if axes else ""
-        region = (_complex_chooser(b, op, scalar) if dtypes.is_complex(dtype) and op in _CHOOSERS
-                  else b.reducer(op, dtype))  # fmt: skip
         (result,) = b.op("stablehlo.reduce", [x, b.scalar(init(dtype), dtype)], avals, [wide],
-                         f"dimensions = array<i64{inside}>", region)  # fmt: skip
+                         f"dimensions = array<i64{inside}>", reducer(b, op, dtype))  # fmt: skip
         return [b.convert(result, wide, out.dtype)]
 
     return stablehlo_rule
+
+
+def reducer(b: Builder, op: str, dtype: np.dtype[Any]) -> str:
+    """Return the region that combines two scalars by one operation, complex extrema among them."""
+    if dtypes.is_complex(dtype) and op in _CHOOSERS:
+        return _complex_chooser(b, op, shaped_array((), dtype))
+    return b.reducer(op, dtype)
 
 
 _CHOOSERS = {"stablehlo.maximum": "GT", "stablehlo.minimum": "LT"}

@@ -35,6 +35,7 @@ from xnp.primitives.index_modes import (
     upper_bounds,
 )
 from xnp.primitives.operations import bind, filled
+from xnp.primitives.reductions import reducer
 from xnp.primitives.table import Kinds, common_dtype
 from xprim import Primitive, ShapedArray, dtypes, not_mapped, shaped_array
 from xprim.contracts import BatchAxis, Builder
@@ -253,7 +254,7 @@ def scatter_stablehlo(op: str | None) -> Callable[..., Any]:
             ]
         scalar = shaped_array((), operand.dtype)
         region = b.region([scalar, scalar], lambda _, xs: [xs[1]], [scalar]) if op is None else (
-            b.reducer(op, operand.dtype))  # fmt: skip
+            reducer(b, op, operand.dtype))  # fmt: skip
         return b.op(
             "stablehlo.scatter", [x, where, values],
             [operand, indices, updates], avals_out,

@@ -16,14 +16,14 @@ from xnp.primitives.scatter_family import (
     scatter_stablehlo,
     scatter_windows,
 )
-from xnp.primitives.table import BOOL, REAL
+from xnp.primitives.table import ANY
 from xprim import Primitive, undefined
 
 __all__ = ()
 
 scatter_max_p: Primitive = Primitive(
     "scatter_max",
-    shape=scatter_shape("scatter_max", REAL | BOOL),
+    shape=scatter_shape("scatter_max", ANY),
     numpy=scatter_numpy(np.maximum),
     stablehlo=scatter_stablehlo("stablehlo.maximum"),
     jvp=extremal_jvp(lambda: scatter_max_p),

@@ -16,14 +16,14 @@ from xnp.primitives.scatter_family import (
     scatter_stablehlo,
     scatter_windows,
 )
-from xnp.primitives.table import BOOL, REAL
+from xnp.primitives.table import ANY
 from xprim import Primitive, undefined
 
 __all__ = ()
 
 scatter_min_p: Primitive = Primitive(
     "scatter_min",
-    shape=scatter_shape("scatter_min", REAL | BOOL),
+    shape=scatter_shape("scatter_min", ANY),
     numpy=scatter_numpy(np.minimum),
     stablehlo=scatter_stablehlo("stablehlo.minimum"),
     jvp=extremal_jvp(lambda: scatter_min_p),

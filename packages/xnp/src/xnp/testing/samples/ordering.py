@@ -103,8 +103,8 @@ TABLE: dict[str, list[Sample]] = {
     ],
     "cumsum": [*_cumulative(), *_exact((*FLOATS, *INTEGERS, *COMPLEX)), _nan()],
     "cumprod": [*_cumulative(), *_exact((*FLOATS, *INTEGERS, *COMPLEX))],
-    "cummax": [*_cumulative(), *_exact(_REAL), _nan()],
-    "cummin": [*_cumulative(), *_exact(_REAL), _nan()],
+    "cummax": [*_cumulative(), *_exact((*_REAL, *COMPLEX)), _nan()],
+    "cummin": [*_cumulative(), *_exact((*_REAL, *COMPLEX)), _nan()],
     "cumlogsumexp": [
         *_cumulative(TRANSCENDENTAL), _nan(TRANSCENDENTAL),
         _run((6,), 0, dtype=np.float32, tolerance=SINGLE),

@@ -69,6 +69,6 @@ TABLE: dict[str, list[Sample]] = {
     "scatter": [*_common(), *_dtypes(EVERY)],
     "scatter_add": [*_common(), *_dtypes((*_REAL, *COMPLEX))],
     "scatter_mul": [*_common(), *_dtypes((*_REAL, *COMPLEX))],
-    "scatter_min": [*_common(), *_dtypes(_REAL)],
-    "scatter_max": [*_common(), *_dtypes(_REAL)],
+    "scatter_min": [*_common(), *_dtypes((*_REAL, *COMPLEX))],
+    "scatter_max": [*_common(), *_dtypes((*_REAL, *COMPLEX))],
 }
