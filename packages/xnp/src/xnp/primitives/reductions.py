@@ -115,7 +115,7 @@ _CHOOSERS = {"stablehlo.maximum": "GT", "stablehlo.minimum": "LT"}
 
 
 def _complex_chooser(b: Builder, op: str, scalar: ShapedArray) -> str:
-    """Choose by real parts, then imaginary parts, as NumPy orders complex numbers; NaN wins."""
+    """Choose by real parts, then imaginary parts, as NumPy does; the first NaN wins."""
     part = shaped_array((), np.zeros((), scalar.dtype).real.dtype)
     truth = shaped_array((), dtypes.bool_)
 
@@ -134,12 +134,12 @@ def _complex_chooser(b: Builder, op: str, scalar: ShapedArray) -> str:
              compared(_CHOOSERS[op], re, part)],
             [truth] * 3, [truth],
         )[0]  # fmt: skip
-        nan = compared("NE", [names[0], names[0]], scalar)
-        first = inner.same_type_op("stablehlo.or", [better, nan], truth)
-        other = compared("NE", [names[1], names[1]], scalar)
-        chosen = inner.op("stablehlo.select", [first, *names], [truth, scalar, scalar], [scalar])
-        second = [other, names[1], chosen[0]]
-        return inner.op("stablehlo.select", second, [truth, scalar, scalar], [scalar])
+        result = names[1]
+        nan_x, nan_y = [compared("NE", [name, name], scalar) for name in names]
+        for mask, name in ((better, names[0]), (nan_y, names[1]), (nan_x, names[0])):
+            values = [mask, name, result]
+            result = inner.op("stablehlo.select", values, [truth, scalar, scalar], [scalar])[0]
+        return [result]
 
     return b.region([scalar, scalar], body, [scalar])
 
