@@ -12,8 +12,9 @@ from tests.public_names import kept, resolve
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "explain" / "coming_from_jax.md"
 # Modules of JAX's own workings, and those whose own imports cannot be told from what they offer.
 ASIDE = re.compile(
-    r"extend|core|config|Array|testing|_utils|monitoring|jet|ode|example_libraries|experimental\.\w*$"
-    r"|compilation_cache|serialize_executable|layout|sparse\.linalg$|experimental\.random"
+    r"extend|core|config|Array|testing|_utils|monitoring|jet|ode|example_libraries"
+    r"|experimental\.\w*$|compilation_cache|serialize_executable|layout|experimental\.random"
+    r"|sparse\.linalg$"
 )
 HOLDERS = ["", *(h.partition(".")[2] for h in kept() if "." in h and not ASIDE.search(h))]
 HOLDERS += ["scipy.sparse.linalg", "experimental.sparse", "experimental.checkify"]

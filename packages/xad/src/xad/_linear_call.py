@@ -2,13 +2,16 @@
 
 The primitive holds two programs: the function, and its transpose. Evaluated and staged it is the
 function; in reverse mode the cotangent goes through the transpose, which becomes the function when
-it is transposed in turn.
+it is transposed in turn. A transpose that calls the same function in turn has no end of programs:
+a few are staged, the next one when it is asked for.
 """
 
 from __future__ import annotations
 
+import functools
+import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import xtree
 from xad._jvp import JVPHandle
@@ -65,22 +68,90 @@ def linear_call(
     operands = xtree.unflatten(linear_tree, [x.aval for x in linear])
     call, out_tree = stage(fun, (shapes, operands), {}, operation="linear_call")
     cts = xtree.unflatten(out_tree, list(call.out_avals))
-    transpose, ct_tree = stage(fun_transpose, (shapes, cts), {}, operation="linear_call")
-    _check_transpose(transpose, ct_tree, linear, linear_tree)
     call, captured = close_over(call.jaxpr, call.consts)
-    transpose, captured_by_transpose = close_over(transpose.jaxpr, transpose.consts)
+    ahead = [x.aval for x in captured]
+    made = functools.partial(
+        _staged_transpose,
+        fun_transpose,
+        (shapes, cts),
+        [x.aval for x in linear],
+        linear_tree,
+        ahead,
+    )
+    transpose, captured_by_transpose = _first_or_later(fun_transpose, made)
     outs = linear_call_p.bind(
         *captured, *captured_by_transpose, *residuals, *linear,
-        call=_skipping(call, len(captured), captured_by_transpose, before=False),
-        transpose=_skipping(transpose, len(captured_by_transpose), captured, before=True),
+        call=_skipping(call, len(captured), [x.aval for x in captured_by_transpose], before=False),
+        transpose=transpose,
         num_residuals=len(captured) + len(captured_by_transpose) + len(residuals),
     )  # fmt: skip
     return xtree.unflatten(out_tree, outs)
 
 
+_DEPTH: Final = 4  # transposes inside each other that are staged: some end by themselves
+
+
+class _Depths(threading.local):
+    """How many transposes of a function's code this thread is staging."""
+
+    def __init__(self) -> None:
+        self.by_code: dict[Any, int] = {}
+
+
+_depths: Final = _Depths()
+
+
+class _Later:
+    """A transpose that is staged when it is asked for, as one among many inside each other is."""
+
+    __slots__ = ("_made", "_program")
+
+    def __init__(self, made: Callable[[], tuple[ClosedJaxpr, list[Any]]]) -> None:
+        self._made = made
+        self._program: ClosedJaxpr | None = None
+
+    def program(self) -> ClosedJaxpr:
+        """Return the program; it must use no traced values but its arguments."""
+        if self._program is None:
+            self._program, captured = self._made()
+            if captured:
+                raise TypeError(message(
+                    "linear_call", "a transpose that calls its own function uses traced values of "
+                    "around it.", hint="pass them as residual arguments",
+                ))  # fmt: skip
+        return self._program
+
+
+def _first_or_later(fun: Any, made: Any) -> tuple[ClosedJaxpr | _Later, list[Any]]:
+    """Return the transpose and what it captures, now, or later inside too many of the same code."""
+    code = getattr(fun, "__code__", fun)
+    depth = _depths.by_code.get(code, 0)
+    if depth >= _DEPTH:
+        return _Later(made), []
+    _depths.by_code[code] = depth + 1
+    try:
+        return made()  # type: ignore[no-any-return]
+    finally:
+        _depths.by_code[code] = depth
+
+
+def _program(transpose: ClosedJaxpr | _Later) -> ClosedJaxpr:
+    return transpose.program() if isinstance(transpose, _Later) else transpose
+
+
+def _staged_transpose(
+    fun: Any, args: Any, linear: Sequence[Any], linear_tree: Any, ahead: Sequence[Any]
+) -> tuple[ClosedJaxpr, list[Any]]:
+    """Return the program of a transpose and what it captures; `ahead` are arguments it skips."""
+    transpose, tree = stage(fun, args, {}, operation="linear_call")
+    _check_transpose(transpose, tree, linear, linear_tree)
+    transpose, captured = close_over(transpose.jaxpr, transpose.consts)
+    return _skipping(transpose, len(captured), ahead, before=True), captured
+
+
 def _check_transpose(transpose: Any, tree: Any, linear: Sequence[Any], linear_tree: Any) -> None:
     got = [a.strong() for a in transpose.out_avals]
-    expected = [x.aval.strong() for x in linear]
+    expected = [a.strong() for a in linear]
     if tree != linear_tree or got != expected:
         raise TypeError(message(
             "linear_call", "the transpose must return what the function takes as linear argument.",
@@ -93,7 +164,7 @@ def _skipping(closed: ClosedJaxpr, own: int, others: Sequence[Any], before: bool
     """Return the program with unused arguments for what only the other program captured."""
     if not others:
         return closed
-    unused = [Var(x.aval) for x in others]
+    unused = [Var(a) for a in others]
     invars = list(closed.jaxpr.invars)
     at = 0 if before else own
     invars[at:at] = unused
@@ -101,7 +172,7 @@ def _skipping(closed: ClosedJaxpr, own: int, others: Sequence[Any], before: bool
 
 
 def _jvp(handle: JVPHandle, primals: Any, tangents: Any, *, call: ClosedJaxpr,
-         transpose: ClosedJaxpr, num_residuals: int) -> Any:  # fmt: skip
+         transpose: ClosedJaxpr | _Later, num_residuals: int) -> Any:  # fmt: skip
     """Push tangents of linear arguments through the call; differentiate it by the residuals."""
     params = {"call": call, "transpose": transpose, "num_residuals": num_residuals}
     outs = linear_call_p.bind(*primals, **params)
@@ -121,11 +192,11 @@ def _jvp(handle: JVPHandle, primals: Any, tangents: Any, *, call: ClosedJaxpr,
 
 
 def _transpose(handle: TransposeHandle, cts: Any, *operands: Any, call: ClosedJaxpr,
-               transpose: ClosedJaxpr, num_residuals: int) -> Any:  # fmt: skip
+               transpose: ClosedJaxpr | _Later, num_residuals: int) -> Any:  # fmt: skip
     residuals, linear = operands[:num_residuals], operands[num_residuals:]
     results = linear_call_p.bind(
         *residuals, *[handle.instantiate(ct) for ct in cts],
-        call=transpose, transpose=call, num_residuals=num_residuals,
+        call=_program(transpose), transpose=call, num_residuals=num_residuals,
     )  # fmt: skip
     return [
         *[Zero(x.aval) for x in residuals],
@@ -133,16 +204,21 @@ def _transpose(handle: TransposeHandle, cts: Any, *operands: Any, call: ClosedJa
     ]
 
 
-def _batch(axis: BatchAxis, operands: Any, dims: Any, *, call: ClosedJaxpr, transpose: ClosedJaxpr,
-           num_residuals: int) -> Any:  # fmt: skip
+def _batch(axis: BatchAxis, operands: Any, dims: Any, *, call: ClosedJaxpr,
+           transpose: ClosedJaxpr | _Later, num_residuals: int) -> Any:  # fmt: skip
     mapped = [d is not not_mapped for d in dims[:num_residuals]]
     fronts = [axis.to_front(x, d) if d is not not_mapped or i >= num_residuals else x
               for i, (x, d) in enumerate(zip(operands, dims, strict=True))]  # fmt: skip
     num_linear = len(operands) - num_residuals
+    cts = [*mapped, *[True] * len(call.out_avals)]
+
+    def batched() -> tuple[ClosedJaxpr, list[Any]]:
+        return axis.batch_jaxpr(_program(transpose), cts, True)[0], []
+
     outs = linear_call_p.bind(
         *fronts,
         call=axis.batch_jaxpr(call, [*mapped, *[True] * num_linear], True)[0],
-        transpose=axis.batch_jaxpr(transpose, [*mapped, *[True] * len(call.out_avals)], True)[0],
+        transpose=_Later(batched) if isinstance(transpose, _Later) else batched()[0],
         num_residuals=num_residuals,
     )
     return outs, (0,) * len(outs)
