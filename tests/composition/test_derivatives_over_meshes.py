@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import xnp
+import xtree
 from xad import checkpoint, custom_vjp, grad, hessian, jvp, linearize, value_and_grad, vjp
 from xbatch import vmap
 from xjit import device_put, devices, jit
@@ -162,6 +163,33 @@ def test_gradients_lie_as_their_arguments_under_jit_with_shardings():
                                rtol=2e-5, atol=1e-6)  # fmt: skip
     y, pullback = vjp(jit(loss, in_shardings=(w_on, x_on)), W, device_put(X, x_on))
     np.testing.assert_allclose(pullback(xnp.ones_like(y))[0], g, rtol=2e-5, atol=1e-6)
+
+
+def test_derivatives_of_examples_that_an_axis_of_the_mesh_cuts():
+    f = shard_map(
+        lambda v, w: psum(lax.sin(v) * w, "x"), mesh=MESH, in_specs=(P("x"), P()), out_specs=P()
+    )
+    mapped = vmap(f, in_axes=(0, None), spmd_axis_name="y")
+    x, w = X.T.copy(), np.float32(3)
+    assert mapped(x, w).sharding.spec == P("y")
+
+    def whole(x, w):
+        return (xnp.sin(x) * w).reshape(4, 4, 2).sum(1)
+
+    for g, plain in (
+        (grad(lambda x, w: (mapped(x, w) ** 2).sum(), (0, 1)),
+         grad(lambda x, w: (whole(x, w) ** 2).sum(), (0, 1))),
+        (vmap(grad(lambda v, w: f(v, w).sum()), in_axes=(0, None), spmd_axis_name="y"),
+         grad(lambda x, w: whole(x, w).sum())),
+        (vmap(grad(lambda w, v: f(v, w).sum()), in_axes=(None, 0), spmd_axis_name="y"), None),
+    ):  # fmt: skip
+        args = (w, x) if plain is None else (x, w)
+        got = g(*args)
+        wanted = xnp.sin(x).sum(1) if plain is None else plain(*args)
+        for one, other in zip(*map(xtree.leaves, (got, wanted)), strict=True):
+            np.testing.assert_allclose(one, other, rtol=2e-5, atol=1e-6)  # sums in another order
+        for one, other in zip(*map(xtree.leaves, (jit(g)(*args), got)), strict=True):
+            np.testing.assert_allclose(one, other, rtol=2e-5, atol=1e-6)
 
 
 def test_transformed_programs_tell_how_the_values_lie_that_they_compute():

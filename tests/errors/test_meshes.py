@@ -20,6 +20,7 @@ from xstack import (
     set_mesh,
     shard_map,
     smap,
+    vmap,
 )
 from xstack.sharding import AbstractMesh, AxisType, Mesh, reshard, use_abstract_mesh
 
@@ -442,6 +443,61 @@ def a_map_along_two_axes():
 )
 def a_map_whose_dimension_is_counted_from_the_end():
     smap(lambda a: a, in_axes=0, out_axes=-1, axis_name="x")
+
+
+@refused(
+    ValueError,
+    """
+    shard_map(<lambda>): the mesh that is set has other axes.
+      got       mesh=AbstractMesh('a': 8, axis_types=(Explicit,))
+                set: Mesh('x': 4, axis_types=(Auto,))
+      hint      make the abstract mesh of it, mesh.abstract_mesh, or set another mesh
+    """,
+)
+def a_map_over_another_mesh_than_the_one_that_is_set():
+    far = AbstractMesh((8,), ("a",))
+    with set_mesh(HALF):
+        shard_map(lambda a: a, mesh=far, in_specs=P("a"), out_specs=P("a"))(ARRAY)
+
+
+@refused(
+    NoMeshError,
+    """
+    compile: the program is over a mesh without devices.
+      got       AbstractMesh('far': 64, axis_types=(Explicit,))
+      hint      lower and compile it inside `with set_mesh(mesh):`; export stores it as it is
+    """,
+)
+def a_program_for_devices_that_are_not_here():
+    far = AbstractMesh((64,), ("far",))
+    f = jit(shard_map(lambda a: a, mesh=far, in_specs=P("far"), out_specs=P("far")))
+    f.trace(np.ones(64, np.float32)).lower(lowering_platforms=("cpu",)).compile()
+
+
+@refused(
+    ValueError,
+    """
+    vmap of shard_map(<lambda>): spmd_axis_name 'x' is used by the function already.
+      expected  axes of the mesh that its specs and collectives do not name
+      hint      leave spmd_axis_name out
+    """,
+)
+def examples_cut_along_an_axis_that_is_used():
+    f = shard_map(lambda a: a, mesh=MESH, in_specs=P("x"), out_specs=P("x"))
+    vmap(f, spmd_axis_name="x")(ARRAY.T)
+
+
+@refused(
+    ValueError,
+    """
+    vmap of shard_map(<lambda>): 3 examples do not divide evenly along spmd_axis_name ('y',).
+      expected  a multiple of 2
+      hint      pad the batch, or leave spmd_axis_name out
+    """,
+)
+def examples_that_do_not_divide():
+    f = shard_map(lambda a: a, mesh=MESH, in_specs=P("x"), out_specs=P("x"))
+    vmap(f, spmd_axis_name="y")(ARRAY.T)
 
 
 @pytest.mark.parametrize("case", refused, ids=str)

@@ -6,7 +6,7 @@ import pytest
 import xnp
 from xjit import device_put, devices, jit
 from xjit.export import deserialize, export, symbolic_args_specs
-from xjit.meshes import AbstractMesh, Mesh, current_mesh
+from xjit.meshes import AbstractMesh, AxisType, Mesh, current_mesh
 from xjit.named_shardings import NamedSharding
 from xjit.partition_specs import P
 from xjit.sharding_constraint import with_sharding_constraint
@@ -46,7 +46,9 @@ def test_it_says_how_many_devices_and_how_values_lie():
         assert each.nr_devices == 2 and each.calling_convention_version == 2
         assert each.in_shardings_jax(MESH) == (on(MESH, "x", None), on(MESH))
         assert each.out_shardings_jax(MESH) == (on(MESH, None, "x"), None)
-        assert each.in_shardings_jax()[0] == on(AbstractMesh((2,), ("x",)), "x", None)
+        assert each.in_shardings_jax()[0] == on(
+            AbstractMesh((2,), ("x",), AxisType.Auto), "x", None
+        )
         assert "devices=[2,1]" in str(each.in_shardings_hlo[0])
         assert each.out_shardings_hlo[1] is None
         assert each.in_shardings_jax(REVERSED)[0].is_equivalent_to(on(REVERSED, "other"), 2)
@@ -86,7 +88,7 @@ def test_another_number_of_devices_is_refused(mesh):
 
 
 def test_a_mesh_of_an_exporter_needs_no_devices():
-    mesh = AbstractMesh((64, 2), ("p", "q"))
+    mesh = AbstractMesh((64, 2), ("p", "q"), AxisType.Auto)
     f = jit(
         lambda x: x @ x.T + SHIFT.sum(),
         in_shardings=on(mesh, "p"),
@@ -97,7 +99,7 @@ def test_a_mesh_of_an_exporter_needs_no_devices():
     )
     assert big.nr_devices == 128 and big.platforms == ("tpu", "cuda")
     assert big.out_shardings_jax(mesh) == (on(mesh, "q", "p"),)
-    mesh = AbstractMesh((4, 2), ("p", "q"))
+    mesh = AbstractMesh((4, 2), ("p", "q"), AxisType.Auto)
     f = jit(lambda x: x @ x.T, in_shardings=on(mesh, "p"), out_shardings=on(mesh, "q", "p"))
     small = deserialize(export(f)(A).serialize())
     y = small.call(device_put(A, small.in_shardings_jax(GRID)[0]))

@@ -39,7 +39,7 @@ def test_meshes_are_equal_by_devices_names_and_types():
     assert one != Mesh(CPUS.reshape(4, 2), ("x", "z"))
     assert one != Mesh(CPUS[::-1].reshape(4, 2), ("x", "y"))
     assert one != Mesh(CPUS.reshape(2, 4), ("x", "y")) and one != "x"
-    assert one.abstract_mesh == AbstractMesh((4, 2), ("x", "y"))
+    assert one.abstract_mesh == AbstractMesh((4, 2), ("x", "y"), AxisType.Auto)
     assert pickle.loads(pickle.dumps(one.abstract_mesh)) == one.abstract_mesh
 
 

@@ -5,6 +5,8 @@ import pytest
 
 from xbatch import vmap
 from xjit import device_put, devices, jit
+from xjit.callbacks import io_callback
+from xjit.debug import callback
 from xnp import lax
 from xpar import (
     Mesh,
@@ -29,7 +31,7 @@ from xpar import (
     set_mesh,
     shard_map,
 )
-from xprim import config
+from xprim import ShapeDtypeStruct, config, make_jaxpr
 
 N = 8
 CPUS = np.array(devices("cpu")[:N], dtype=object)
@@ -149,6 +151,63 @@ def test_vmap_of_shard_map_batches_every_member():
     w = np.float32(3)
     got = vmap(f, in_axes=(0, None))(xs, w)
     np.testing.assert_allclose(got, np.stack([np.asarray(f(x, w)) for x in xs]), rtol=1e-6)
+
+
+def test_the_examples_of_vmap_are_cut_along_the_axis_that_is_named():
+    f = shard_map(
+        lambda v, w: (psum(v * w, "x"), w), mesh=TURNED, in_specs=(P("x"), P()),
+        out_specs=(P(), P()),
+    )  # fmt: skip
+    x, w = HOST.T.copy(), np.float32(3)
+    mapped = vmap(f, in_axes=(0, None), out_axes=(0, None), spmd_axis_name="y")
+    for g in (mapped, jit(mapped)):
+        sums, same = g(x, w)
+        np.testing.assert_allclose(sums, 3 * x.reshape(4, 4, 2).sum(1), rtol=1e-6)
+        assert sums.sharding.spec == P("y") and same.shape == ()
+    closed = make_jaxpr(mapped)(x, w)
+    assert closed.jaxpr.eqns[0].params["jaxpr"].in_avals[0].shape == (2, 2)
+
+
+def test_examples_of_examples_are_cut_along_several_axes():
+    mesh = Mesh(CPUS.reshape(2, 2, 2), ("a", "b", "c"))
+    f = shard_map(lambda v: psum(v, "a"), mesh=mesh, in_specs=P("a"), out_specs=P())
+    x = HOST.reshape(4, 8)
+    both = vmap(f, spmd_axis_name=("b", "c"))(x)
+    assert both.sharding.spec == P(("b", "c"))
+    nested = vmap(vmap(f, spmd_axis_name="b"), spmd_axis_name="c")(x.reshape(2, 2, 8))
+    assert nested.sharding.spec == P("c", "b")
+    np.testing.assert_array_equal(nested.reshape(4, 4), both)
+
+
+@pytest.mark.parametrize(
+    ("f", "spec", "name", "text"),
+    [
+        (lambda v: v, P(("x", "y")), "y", "is used by the function already"),
+        (lambda v: psum(v, "y"), P("x"), "y", "is used by the function already"),
+        (lambda v: v, P("x"), "z", "the mesh has no axis 'z'"),
+        (lambda v: v, P("x"), ("y",), "3 examples do not divide evenly"),
+    ],
+    ids=["spec", "collective", "unknown", "uneven"],
+)
+def test_an_axis_that_cannot_cut_the_examples_says_so(f, spec, name, text):
+    g = shard_map(f, mesh=MESH, in_specs=spec, out_specs=spec)
+    with pytest.raises(ValueError, match=text):
+        vmap(g, spmd_axis_name=name)(np.ones((3, 8), np.float32))
+
+
+def test_prints_beside_axes_of_the_compiler_come_once_from_each_member():
+    seen = []
+
+    def f(v):
+        callback(lambda a: seen.append(np.asarray(a).tolist()), v)
+        return v + io_callback(lambda a: -np.asarray(a), ShapeDtypeStruct(v.shape, v.dtype), v)
+
+    x = np.arange(1, 5, dtype=np.float32)
+    for mesh, name, size in ((MESH, "x", 4), (TURNED, "y", 2)):
+        seen.clear()
+        g = shard_map(f, mesh=mesh, in_specs=P(name), out_specs=P(name), axis_names={name})
+        np.testing.assert_array_equal(jit(g)(x), np.zeros(4))
+        assert sorted(seen) == x.reshape(size, -1).tolist()
 
 
 def test_vmap_inside_binds_names_of_its_own():

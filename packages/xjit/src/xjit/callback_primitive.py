@@ -20,6 +20,7 @@ import numpy as np
 
 from xjit.callback_runs import CompiledCallback
 from xjit.jaxlib_gateway import CALLBACK_TARGET
+from xjit.manual_text import by_one_member
 from xjit.shardy_text import everywhere_text, once_text
 from xjit.stablehlo_text import Builder
 from xprim import (
@@ -131,14 +132,21 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, host
     functions.append(CompiledCallback(host, tuple(avals_out), ordered))
     layouts = [f"[{', '.join(map(_layout, avals))}]" for avals in (avals_in, avals_out)]
     side_effect = "false" if effect is None else "true"
-    results = b.op(
-        "stablehlo.custom_call", operands, avals_in, avals_out,
+    attributes = (
         f'call_target_name = "{CALLBACK_TARGET.get(b.platform, CALLBACK_TARGET["gpu"])}", '
         f"api_version = 4 : i32, has_side_effect = {side_effect}, "
         f"backend_config = {{index = {len(functions) - 1} : ui64}}, "
         f"operand_layouts = {layouts[0]}, result_layouts = {layouts[1]}"
-        + once_text(b.module, len(avals_out), device),
+        + once_text(b.module, len(avals_out), device)
     )  # fmt: skip
+
+    def write(b: Any, operands: Any) -> Any:
+        return b.op("stablehlo.custom_call", operands, avals_in, avals_out, attributes)
+
+    if effect is None:
+        results = write(b, operands)
+    else:
+        results = by_one_member(b, operands, avals_in, avals_out, write)
     if ordered:
         b.order, *results = results
         avals_out = avals_out[1:]

@@ -15,6 +15,7 @@ from typing import Any
 from xjit.callback_primitive import VMAP_METHODS
 from xjit.eager_backend import compile_and_run
 from xjit.ffi_attributes import layouts_text, spread_layout
+from xjit.manual_text import by_one_member
 from xjit.shardy_text import once_text
 from xjit.stablehlo_text import Builder
 from xnp import lax
@@ -84,10 +85,13 @@ def custom_call_text(
         ]
         parts.append(f"output_operand_aliases = [{', '.join(texts)}]")
     once = once_text(b.module, len(avals_out)) if has_side_effect else ""
-    written: list[str] = b.op(
-        "stablehlo.custom_call", operands, avals_in, avals_out, ", ".join(parts) + once
-    )
-    return written
+
+    def write(b: Any, operands: Any) -> Any:
+        return b.op("stablehlo.custom_call", operands, avals_in, avals_out, ", ".join(parts) + once)
+
+    if has_side_effect:
+        return by_one_member(b, operands, avals_in, avals_out, write)
+    return list(write(b, operands))
 
 
 def _jvp(_primals: Any, _tangents: Any, *, target: str, **_: Any) -> Any:

@@ -9,7 +9,7 @@ Neighbours: `shardy_text` writes how operands and results lie; `xpar.shard_map` 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from xjit.shardy_text import axis_texts, sharding_text
 from xjit.stablehlo_text import Builder, Members, type_text
 from xprim import ClosedJaxpr, ShapedArray, dtypes, shaped_array
 
-__all__ = ["Port", "manual_computation", "own_number"]
+__all__ = ["Port", "by_one_member", "manual_computation", "own_number"]
 
 __dir__ = __all__.copy
 
@@ -130,6 +130,80 @@ def _inside(module: Any, mesh: Any, manual: Sequence[Any]) -> Iterator[None]:
         yield
     finally:
         module.members, module.axis_sizes = outer, sizes
+
+
+def by_one_member(
+    builder: Any, operands: Sequence[str], avals_in: Sequence[ShapedArray],
+    avals_out: Sequence[ShapedArray], write: Callable[[Any, Sequence[str]], Sequence[str]],
+) -> list[str]:  # fmt: skip
+    """Write what has effects, and return the names of its results.
+
+    Where only some axes are manual, XLA splits the pieces over the others, and refuses operations
+    with effects: "side-effect ops cannot be replicated". There the first device along these others
+    does it, for whole pieces, and what it finds is taken from the stack of what all have.
+
+    Args:
+      builder: the `Builder` of the code.
+      operands: names of the operands.
+      avals_in: their abstract values.
+      avals_out: those of the results.
+      write: writes the operation, into the builder and for the operands that it is given.
+    """
+    members: Members | None = builder.members
+    if members is None or set(members.manual) == set(members.mesh.axis_names):
+        return list(write(builder, operands))
+    mesh, inner = members.mesh, Builder(builder.module)
+    rest = [name for name in mesh.axis_names if name not in members.manual]
+    whole = NamedSharding(mesh, PartitionSpec())
+    stacked = NamedSharding(mesh, PartitionSpec(tuple(rest)))
+    count = members.numbers.size // len(_firsts(members, rest))
+    pieces = [shaped_array((1, *a.shape), a.dtype) for a in avals_out]
+    stacks = [shaped_array((count, *a.shape), a.dtype) for a in avals_out]
+    ports = ([Port(whole, a, a, a) for a in avals_in],
+             [Port(stacked, s, p, p) for s, p in zip(stacks, pieces, strict=True)])  # fmt: skip
+    blocks = [builder.fresh() for _ in avals_in]
+    found = _if_first(inner, members, rest, avals_out, lambda b: write(b, blocks))
+    results = [_reshaped(inner, x, a, p) for x, a, p in zip(found, avals_out, pieces, strict=True)]
+    stacked_results = _written(builder, inner, operands, blocks, results, ports, mesh, rest)
+    return [
+        _reshaped(builder, _first_of(builder, x, s, p), p, a)
+        for x, s, p, a in zip(stacked_results, stacks, pieces, avals_out, strict=True)
+    ]
+
+
+def _first_of(b: Any, x: str, stack: ShapedArray, piece: ShapedArray) -> str:
+    parts = [f"array<i64: {', '.join(map(str, numbers))}>"
+             for numbers in ([0] * stack.ndim, piece.shape, [1] * stack.ndim)]  # fmt: skip
+    attributes = f"start_indices = {parts[0]}, limit_indices = {parts[1]}, strides = {parts[2]}"
+    return str(b.op("stablehlo.slice", [x], [stack], [piece], attributes)[0])
+
+
+def _firsts(members: Members, rest: Sequence[Any]) -> np.ndarray[Any, Any]:
+    """Return the numbers of the devices that are first along some axes."""
+    index = tuple([0 if name in rest else slice(None) for name in members.mesh.axis_names])
+    return np.reshape(members.numbers[index], -1)
+
+
+def _if_first(
+    b: Any, members: Members, rest: Sequence[Any], avals: Sequence[ShapedArray],
+    write: Callable[[Any], Sequence[str]],
+) -> list[str]:  # fmt: skip
+    """Write what only the first device along some axes does; the others have zeros."""
+    table, one, scalar = [
+        shaped_array(shape, dtypes.int32) for shape in ((members.numbers.size,), (1,), ())
+    ]
+    unsigned = shaped_array((), dtypes.uint32)
+    is_first = np.zeros(members.numbers.size, np.int32)
+    is_first[_firsts(members, rest)] = 1
+    (number,) = b.op("stablehlo.partition_id", [], [], [unsigned])
+    (mine,) = b.op("stablehlo.dynamic_slice", [b.constant(is_first, table), number],
+                   [table, unsigned], [one], "slice_sizes = array<i64: 1>")  # fmt: skip
+    (index,) = b.op("stablehlo.reshape", [mine], [one], [scalar])
+    nothing = b.region([], lambda inner, _: [inner.constant(0, a) for a in avals], avals)
+    something = b.region([], lambda inner, _: write(inner), avals)
+    found: list[str] = b.op("stablehlo.case", [index], [scalar], avals,
+                            regions=b.regions(nothing, something))  # fmt: skip
+    return found
 
 
 def own_number(builder: Any) -> str:

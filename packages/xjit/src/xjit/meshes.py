@@ -176,7 +176,7 @@ class Mesh(_Grid):
     ) -> None:  # fmt: skip
         grid = np.array(devices, dtype=object)
         if grid.ndim == 0:
-            grid = grid.reshape((1,) * _count(axis_names))
+            grid = grid.reshape((1,) * (1 if isinstance(axis_names, str) else len(axis_names)))
         grid.flags.writeable = False
         self.devices = grid
         self._flat = tuple([] if grid.shape == () and grid.item() is None else grid.flat)
@@ -333,7 +333,7 @@ class AbstractMesh(_Grid):
     Args:
       axis_sizes: the sizes of the axes.
       axis_names: their names.
-      axis_types: for each axis, or for all; `AxisType.Auto` by default.
+      axis_types: for each axis, or for all; `AxisType.Explicit` by default, as for `make_mesh`.
       abstract_device: the kind of its devices, None for any.
 
     Example:
@@ -350,8 +350,8 @@ class AbstractMesh(_Grid):
     ) -> None:  # fmt: skip
         self.abstract_device = abstract_device
         self._sizes = tuple([int(size) for size in axis_sizes])
-        self.axis_names = _checked_names("AbstractMesh", axis_names, self._sizes)
-        self.axis_types = _checked_types("AbstractMesh", axis_types, len(self.axis_names))
+        self.axis_names = names = _checked_names("AbstractMesh", axis_names, self._sizes)
+        self.axis_types = _checked_types("AbstractMesh", axis_types, len(names), AxisType.Explicit)
         self._hash = hash((self.shape_tuple, self.axis_types, abstract_device))
 
     def with_types(self, axis_types: Sequence[AxisType]) -> AbstractMesh:
@@ -412,10 +412,6 @@ def _abstract_mesh(sizes: Any, names: Any, types: Any, device: Any) -> AbstractM
     return AbstractMesh(sizes, names, types, abstract_device=device)
 
 
-def _count(axis_names: str | Sequence[Any]) -> int:
-    return 1 if isinstance(axis_names, str) else len(axis_names)
-
-
 def _checked_names(
     operation: str, axis_names: str | Sequence[Any], shape: tuple[int, ...]
 ) -> tuple[Any, ...]:
@@ -431,9 +427,11 @@ def _checked_names(
     return names
 
 
-def _checked_types(operation: str, axis_types: Any, count: int) -> tuple[AxisType, ...]:
+def _checked_types(
+    operation: str, axis_types: Any, count: int, default: AxisType = AxisType.Auto
+) -> tuple[AxisType, ...]:
     if axis_types is None or isinstance(axis_types, AxisType):
-        axis_types = (axis_types or AxisType.Auto,) * count
+        axis_types = (axis_types or default,) * count
     types = tuple(axis_types)
     if len(types) != count or not all(isinstance(t, AxisType) for t in types):
         raise ValueError(message(

@@ -11,14 +11,18 @@ from typing import Any, NoReturn
 from xjit import jaxlib_gateway as gateway
 from xjit.deleted import DeletedBuffer, raise_deleted
 from xjit.mesh_placement import over_mesh
-from xjit.meshes import Mesh, current_mesh, meshes_shaped
+from xjit.meshes import AbstractMesh, Mesh, current_mesh, meshes_shaped
 from xjit.named_shardings import NamedSharding, NoMeshError
+from xjit.partition_specs import PartitionSpec
 from xjit.placement import Placement, committed_to, default_placement
 from xjit.shardings import Sharding, SingleDeviceSharding
 from xprim import ClosedJaxpr, ConcreteArray
 from xprim.errors import message
 
-__all__ = ["common_placement", "mesh_within", "placement_for", "with_devices"]
+__all__ = [
+    "abstract_mesh_within", "common_placement", "mesh_named_by", "mesh_within", "of_arrays",
+    "placement_for", "with_devices",
+]  # fmt: skip
 
 __dir__ = __all__.copy
 
@@ -66,6 +70,8 @@ def placement_for(
       ValueError: the arguments, shardings and meshes are over different devices.
     """
     asked = list(in_shardings) or [None] * len(arrays)
+    if mesh is None and any(s is not None and _is_abstract(s) for s in asked):
+        mesh = _mesh_that_fits(asked, of_arrays(arrays))
     given = [a or _committed(x) for a, x in zip(asked, arrays, strict=True)]
     return spread_placement(given, out_shardings, mesh, lambda i: _raise_conflict(
         operation, arrays, names, i))  # fmt: skip
@@ -119,6 +125,29 @@ def _chosen_mesh(named: Sequence[Any]) -> Mesh | None:
     return next(iter(same or known), None)
 
 
+def _mesh_that_fits(asked: Asked, known: Asked) -> Mesh | None:
+    """Return the mesh of an argument that gives devices to one that is asked for without them."""
+    shapes = [s.mesh.shape_tuple for s in asked if isinstance(s, NamedSharding)]
+    meshes = [s.mesh for s in known if isinstance(s, NamedSharding)]
+    return next((m for m in meshes if isinstance(m, Mesh) and m.shape_tuple in shapes), None)
+
+
+def mesh_named_by(closed: ClosedJaxpr, shardings: Callable[[], Asked]) -> Mesh | None:
+    """Return the mesh on which a program runs by what its equations name, None for none.
+
+    Args:
+      closed: the program.
+      shardings: returns those of the arguments, one of which gives devices to an abstract mesh.
+    """
+    mesh = mesh_within(closed)
+    if mesh is None:
+        abstract = abstract_mesh_within(closed)
+        if abstract is not None and abstract.size > 1:
+            wanted = [NamedSharding(abstract, PartitionSpec())]
+            mesh = _mesh_that_fits(wanted, shardings()) or _chosen_mesh([abstract])
+    return mesh
+
+
 def with_devices(sharding: Sharding) -> Sharding:
     """Return a sharding over devices, for one over an abstract mesh; others are what they are."""
     if not isinstance(sharding, NamedSharding) or not _is_abstract(sharding):
@@ -154,6 +183,11 @@ def _where(x: ConcreteArray) -> Any:
     return gateway.placement_of(buffer)
 
 
+def of_arrays(arrays: Sequence[ConcreteArray]) -> list[Sharding | None]:
+    """Return how arrays lie that were put where they are, None for others."""
+    return [_committed(x) for x in arrays]
+
+
 def _is_spread(x: ConcreteArray) -> bool:
     return type(_where(x)) is gateway.SpreadOver
 
@@ -175,6 +209,19 @@ def mesh_within(closed: ClosedJaxpr) -> Mesh | None:
         closed.memo["mesh"] = next(_meshes_in(closed), None)
     found: Mesh | None = closed.memo["mesh"]
     return found
+
+
+def abstract_mesh_within(closed: ClosedJaxpr) -> AbstractMesh | None:
+    """Return a mesh without devices over which an equation of a program runs; None for none."""
+    if "abstract mesh" not in closed.memo:
+        params = [p for eqn in closed.jaxpr.eqns for v in eqn.params.values()
+                  for p in (v if type(v) is tuple else (v,))]  # fmt: skip
+        inner = [abstract_mesh_within(p) for p in params if type(p) is ClosedJaxpr]
+        own = [eqn.params.get("mesh") for eqn in closed.jaxpr.eqns]
+        found = [m for m in (*own, *inner) if isinstance(m, AbstractMesh)]
+        closed.memo["abstract mesh"] = next(iter(found), None)
+    mesh: AbstractMesh | None = closed.memo["abstract mesh"]
+    return mesh
 
 
 def _meshes_in(closed: ClosedJaxpr) -> Any:

@@ -26,7 +26,8 @@ from xjit.placement import OneDevice, Placement, default_placement
 from xjit.places_of_calls import (
     are_concrete,
     common_placement,
-    mesh_within,
+    mesh_named_by,
+    of_arrays,
     placement_for,
     spread_placement,
 )
@@ -335,7 +336,7 @@ class Program:
             return self.kernel(placement)
         if self._settled is not None:
             return self._settled
-        mesh = mesh_within(self.closed)
+        mesh = mesh_named_by(self.closed, lambda: of_arrays(arrays))
         outs = self.out_shardings or shardings_of_results(self.closed)
         if mesh is None and not any(self.in_shardings) and not any(outs):
             found_by_arguments = common_placement(arrays, self.name, self.arg_names)
@@ -354,7 +355,7 @@ class Program:
         """Return where a call will run whose arguments lie so, None for those that follow."""
         if self.placement is not None:
             return self.placement
-        mesh = mesh_within(self.closed)
+        mesh = mesh_named_by(self.closed, lambda: shardings)
         asked = self.in_shardings or [None] * len(shardings)
         given = [a or s for a, s in zip(asked, shardings, strict=True)]
         outs = self.out_shardings or shardings_of_results(self.closed)

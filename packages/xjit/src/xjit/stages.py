@@ -31,7 +31,6 @@ from xjit.cells_of_calls import CellsOfProgram, one_at_a_time
 from xjit.checks import checked_results, look_at_results, with_checks
 from xjit.deleted import DeletedBuffer
 from xjit.dispatch import Dispatcher
-from xjit.jaxlib_gateway import default_device
 from xjit.layouts import format_of
 from xjit.lowering import LoweredProgram, source_locations
 from xjit.notebooks import stage_html
@@ -40,6 +39,7 @@ from xjit.placement import OneDevice, Placement, moved
 from xjit.places_of_calls import common_placement
 from xjit.program import DeviceKernel, Program
 from xjit.shardings import Sharding
+from xjit.unplaced import place_ahead
 from xprim import ClosedJaxpr, ShapedArray, ShapeDtypeStruct, Tracer, config
 from xprim.errors import message
 from xprim.finite import results_are_checked
@@ -184,16 +184,18 @@ class TracedFunction:
 
         Args:
           lowering_platforms: the one platform it is written for; by default the one it will run on.
+            A program over a mesh without devices, of which no argument says more, needs it.
+
+        Raises:
+          NoMeshError: it is over a mesh without devices, and no platform is named.
         """
         if lowering_platforms is not None and len(lowering_platforms) != 1:
             raise ValueError(message(
                 "lower", "a program is written for one platform at a time.",
                 got=f"lowering_platforms={lowering_platforms!r}",
             ))  # fmt: skip
-        placement = self._program.placement_ahead(self._shardings)
-        platform = placement.platform
-        if lowering_platforms is not None:
-            platform = str(default_device(lowering_platforms[0]).platform)
+        asked = lowering_platforms[0] if lowering_platforms else None
+        placement, platform = place_ahead(self._program, self._shardings, asked)
         return Lowered(self, self._program.lowered(placement, platform), placement)
 
 
@@ -252,7 +254,7 @@ class Lowered(_Stage):
 
     def cost_analysis(self) -> dict[str, float]:
         """Return XLA's estimates for the program as it is, by name, such as `flops`."""
-        return gateway.estimated_cost(self._lowered.text, self._placement.platform)
+        return gateway.estimated_cost(self._lowered.text, self._lowered.platform)
 
     def compile(self, compiler_options: dict[str, Any] | None = None) -> Compiled:
         """Compile the program, with settings of XLA by name."""

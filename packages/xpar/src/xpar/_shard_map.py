@@ -31,6 +31,7 @@ from xprim.transformed import transformed
 from xprim.typing import AxisName, PyTree
 
 P = ParamSpec("P")
+AnyMesh = Mesh | AbstractMesh
 R = TypeVar("R")
 
 __all__ = ["pcast", "pvary", "shard_map"]
@@ -51,8 +52,9 @@ INFER = _Infer()
 
 
 def shard_map(
-    f: Callable[..., Any] | None = None, *, mesh: Mesh | None = None, in_specs: PyTree = INFER,
-    out_specs: PyTree, axis_names: Iterable[Any] = frozenset(), check_vma: bool = True,
+    f: Callable[..., Any] | None = None, *, mesh: Mesh | AbstractMesh | None = None,
+    in_specs: PyTree = INFER, out_specs: PyTree, axis_names: Iterable[Any] = frozenset(),
+    check_vma: bool = True,
 ) -> Callable[..., Any]:  # fmt: skip
     """Return a function that runs `f` on each device of a mesh, on its pieces of the arguments.
 
@@ -61,7 +63,8 @@ def shard_map(
 
     Args:
       f: a function of pytrees of arrays, which it gets as pieces; without it, a decorator.
-      mesh: the devices; by default the mesh that is set (`set_mesh`).
+      mesh: the devices; by default the mesh that is set (`set_mesh`). An `AbstractMesh` will do:
+        its devices are those of the mesh that is set, or on which the arguments lie.
       in_specs: how the arguments are cut: a partition spec for all, or a tree prefix of the tuple
         of arguments. An axis that a spec does not name has the same piece for all its members.
         By default they are found in the types of the arguments: as these lie along the explicit
@@ -78,7 +81,7 @@ def shard_map(
     Raises:
       ValueError: a spec names an axis that is not among `axis_names`, has more entries than a
         value has dimensions, or does not divide one evenly; a result varies over an axis that its
-        spec does not name.
+        spec does not name; the mesh has no devices, and is not of the shape of the one that is set.
       TypeError: it is called with keyword arguments.
 
     Differentiable. The cotangent of what all members get is the sum of theirs.
@@ -178,17 +181,24 @@ class _ShardMapCalls(Calls):
             ("static_argnums", "static_argnames", "donate_argnums", "donate_argnames"))  # fmt: skip
         super().__init__(fun, Signature(fun, plain, "shard_map"), own)
 
-    def mesh(self) -> Mesh:
-        """Return the mesh of a call."""
-        found = self.options["mesh"]
-        if found is None:
-            found = current_mesh.value
-        if not isinstance(found, Mesh):
+    def mesh(self) -> Mesh | AbstractMesh:
+        """Return the mesh of a call, with devices where they are known."""
+        asked, known = self.options["mesh"], current_mesh.value
+        found = known or current_abstract_mesh.value if asked is None else asked
+        if not isinstance(found, Mesh | AbstractMesh):
             raise ValueError(message(
                 f"shard_map({self.name})", "there is no mesh of devices.", got=repr(found),
                 hint="give mesh=, or call it inside `with set_mesh(mesh):`",
             ))  # fmt: skip
-        return found
+        if isinstance(found, Mesh) or known is None:
+            return found
+        if found.shape_tuple != known.shape_tuple:
+            raise ValueError(message(
+                f"shard_map({self.name})", "the mesh that is set has other axes.",
+                got=f"mesh={found!r}\nset: {known!r}",
+                hint="make the abstract mesh of it, mesh.abstract_mesh, or set another mesh",
+            ))  # fmt: skip
+        return known
 
     def flat_function(self, arguments: Arguments, avals: Sequence[ShapedArray]) -> FlatFunction:
         """Return what is traced: a function of the pieces of the arguments."""
@@ -247,7 +257,7 @@ class _Member(FlatFunction):
 
 
 @contextmanager
-def _inside(mesh: Mesh, manual: Sequence[Any]) -> Iterator[None]:
+def _inside(mesh: AnyMesh, manual: Sequence[Any]) -> Iterator[None]:
     """Bind the axes that a member has a place along, which are of type Manual there."""
     with (
         extended_axes({name: mesh.shape[name] for name in manual}),
@@ -256,7 +266,7 @@ def _inside(mesh: Mesh, manual: Sequence[Any]) -> Iterator[None]:
         yield
 
 
-def _mesh_inside(mesh: Mesh, manual: Sequence[Any]) -> AbstractMesh:
+def _mesh_inside(mesh: AnyMesh, manual: Sequence[Any]) -> AbstractMesh:
     """Return the mesh as a member sees it."""
     types = dict.fromkeys(manual, AxisType.Manual)
     outside = abstract_mesh_now()
@@ -290,7 +300,7 @@ def _key(specs: Any) -> Any:
     return (tree, *leaves)
 
 
-def _manual_axes(calls: _ShardMapCalls, mesh: Mesh) -> tuple[Any, ...]:
+def _manual_axes(calls: _ShardMapCalls, mesh: AnyMesh) -> tuple[Any, ...]:
     asked = calls.options["axis_names"]
     outside = abstract_mesh_now()
     taken = () if outside is None else outside.manual_axes  # by a shard_map around this one
@@ -307,7 +317,7 @@ def _manual_axes(calls: _ShardMapCalls, mesh: Mesh) -> tuple[Any, ...]:
 
 
 def _argument_lays(
-    calls: _ShardMapCalls, mesh: Mesh, manual: Sequence[Any], arguments: Arguments,
+    calls: _ShardMapCalls, mesh: AnyMesh, manual: Sequence[Any], arguments: Arguments,
     avals: Sequence[ShapedArray],
 ) -> list[Lay]:  # fmt: skip
     args_tree, kwargs_tree = arguments.tree.children()
@@ -331,7 +341,7 @@ def _argument_lays(
 
 
 def _specs_in_types(
-    name: str, mesh: Mesh, manual: Sequence[Any], avals: Sequence[ShapedArray]
+    name: str, mesh: AnyMesh, manual: Sequence[Any], avals: Sequence[ShapedArray]
 ) -> list[PartitionSpec]:
     unknown = [axis for axis in manual if axis not in mesh.explicit_axes]
     if unknown:
@@ -345,7 +355,7 @@ def _specs_in_types(
 
 
 def _result_lays(
-    calls: _ShardMapCalls, mesh: Mesh, manual: Sequence[Any], out_tree: Any, closed: ClosedJaxpr
+    calls: _ShardMapCalls, mesh: AnyMesh, manual: Sequence[Any], out_tree: Any, closed: ClosedJaxpr
 ) -> tuple[Lay, ...]:
     avals = closed.out_avals[: out_tree.num_leaves]  # those of cells follow
     names = [f"out_specs of result {i}" for i in range(len(avals))]
@@ -355,7 +365,7 @@ def _result_lays(
 
 
 def _lays(
-    calls: _ShardMapCalls, mesh: Mesh, manual: Sequence[Any], specs: Any, template: Any,
+    calls: _ShardMapCalls, mesh: AnyMesh, manual: Sequence[Any], specs: Any, template: Any,
     names: Sequence[str], avals: Sequence[ShapedArray], are_pieces: bool = False,
 ) -> list[Lay]:  # fmt: skip
     """Return how values lie, after a look at their shapes."""

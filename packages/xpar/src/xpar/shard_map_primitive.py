@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from xjit.manual_text import Port, manual_computation
-from xjit.named_shardings import NamedSharding
+from xjit.named_shardings import NamedSharding, check_axis_names
 from xjit.partition_specs import PartitionSpec, axes_of
 from xjit.program import Program
 from xjit.typed_shardings import typed_as
@@ -42,8 +42,8 @@ from xprim import (
     state,
     trace_to_jaxpr,
 )
-from xprim.calls import call_rules
-from xprim.contracts import Builder, ChecksHandle, TransposeHandle
+from xprim.calls import call_rules, front_dims, fronts
+from xprim.contracts import BatchAxis, Builder, ChecksHandle, TransposeHandle
 from xprim.errors import message
 from xprim.sharded_types import spread_as, whole
 from xprim.varying_axes import Axes, varying_results
@@ -116,10 +116,10 @@ class Lay(NamedTuple):
         whole = self.whole(local, dict(mesh.shape)).strong()
         return Port(self.sharding(mesh), whole, block, local.strong())
 
-    def batched(self) -> Lay:
-        """Return how a value lies that gets a batch dimension in front."""
+    def batched(self, along: tuple[Any, ...] = ()) -> Lay:
+        """Return how a value lies that gets a batch dimension in front, cut along these axes."""
         dim = None if self.dim is None else self.dim + 1
-        return Lay(PartitionSpec(None, *self.spec), dim, self.axes)
+        return Lay(PartitionSpec(along or None, *self.spec), dim, self.axes)
 
     def shared(self, active: Sequence[Any]) -> tuple[Any, ...]:
         """Return the axes whose members all have the same piece."""
@@ -208,6 +208,78 @@ def _scope(params: dict[str, Any]) -> Any:
 _RULES = call_rules("shard_map", derived=_derived, scope=_scope)
 
 
+def _batch(axis: BatchAxis, operands: Any, dims: Any, *, jaxpr: ClosedJaxpr, **params: Any) -> Any:
+    """Give each device whole batches of pieces; where axes of the mesh cut them, a part of each."""
+    along = _axes_of_examples(axis, jaxpr, params)
+    if not along:
+        return _RULES["batch"](axis, operands, dims, jaxpr=jaxpr, **params)
+    values, mapped = fronts(axis, operands, dims)
+    count = math.prod([params["mesh"].shape[name] for name in along])
+    _check_count(axis, count, params)
+    own: Any = type(axis)  # an axis of the members, each of which has its share of the examples
+    with _scope(params):
+        batched, mapped_out = own(axis.size // count).batch_jaxpr(jaxpr, mapped, False)
+    changed = {
+        kind: tuple([lay.batched(along) if m else lay for lay, m in zip(lays, mask, strict=True)])
+        for kind, lays, mask in (("in_lays", params["in_lays"], mapped),
+                                 ("out_lays", params["out_lays"], mapped_out))
+    }  # fmt: skip
+    active = [n for n in params["manual"] if n in along or n in params["active"]]
+    results = shard_map_p.bind(
+        *values, jaxpr=batched,
+        **params | changed | {"active": tuple(active), "name": f"batched_{params['name']}"},
+    )  # fmt: skip
+    return results, front_dims(mapped_out)
+
+
+def _axes_of_examples(axis: BatchAxis, jaxpr: ClosedJaxpr, params: Any) -> tuple[Any, ...]:
+    """Return the manual axes that cut the examples; none where members ask for all of these."""
+    asked = axis.mesh_axes
+    if axis.spread is None:
+        check_axis_names(f"vmap of shard_map({params['name']}): spmd_axis_name", params["mesh"],
+                         PartitionSpec(asked))  # fmt: skip
+    if not asked or not set(asked) <= set(params["manual"]) or _is_named(jaxpr, axis.name):
+        return ()
+    lays = (*params["in_lays"], *params["out_lays"])
+    used = set(params["active"]).union(*[lay.spec.names() for lay in lays], _axes_in(jaxpr))
+    taken = [name for name in asked if name in used]
+    if not taken:
+        return asked
+    if axis.spread is None:  # somebody asked for it by name
+        raise ValueError(message(
+            f"vmap of shard_map({params['name']})",
+            f"spmd_axis_name {taken[0]!r} is used by the function already.",
+            expected="axes of the mesh that its specs and collectives do not name",
+            hint="leave spmd_axis_name out",
+        ))  # fmt: skip
+    return ()
+
+
+def _check_count(axis: BatchAxis, count: int, params: Any) -> None:
+    if axis.size % count:
+        raise ValueError(message(
+            f"vmap of shard_map({params['name']})",
+            f"{axis.size} examples do not divide evenly along spmd_axis_name {axis.mesh_axes!r}.",
+            expected=f"a multiple of {count}", hint="pad the batch, or leave spmd_axis_name out",
+        ))  # fmt: skip
+
+
+def _is_named(jaxpr: ClosedJaxpr, name: Any) -> bool:
+    return name is not None and name in _axes_in(jaxpr)
+
+
+def _axes_in(jaxpr: ClosedJaxpr) -> frozenset[Any]:
+    """Return the names of axes that collectives of a program name."""
+    found: set[Any] = set()
+    for eqn in jaxpr.jaxpr.eqns:
+        if eqn.primitive.axis_param:
+            found.update(eqn.params[eqn.primitive.axis_param])
+        for value in eqn.params.values():
+            items = value if isinstance(value, tuple) else (value,)
+            found = found.union(*[_axes_in(x) for x in items if type(x) is ClosedJaxpr])
+    return frozenset(found)
+
+
 def _transpose(handle: TransposeHandle, cts: Any, *operands: Any, **params: Any) -> Any:
     active, sizes = params["active"], dict(params["mesh"].shape)
     shares = []
@@ -260,6 +332,7 @@ shard_map_p: Primitive = Primitive(
         "numpy": _numpy,
         "stablehlo": _stablehlo,
         "transpose": _transpose,
+        "batch": _batch,
         "shard": _shard,
         "checked": _checked,
     },

@@ -18,7 +18,7 @@ import numpy as np
 
 from xjit import jaxlib_gateway as gateway
 from xjit.mesh_placement import OverMesh
-from xjit.meshes import AbstractMesh, Mesh
+from xjit.meshes import AbstractMesh, AxisType, Mesh
 from xjit.named_shardings import NamedSharding, named_as
 from xjit.partition_specs import PartitionSpec, axes_of
 from xjit.placement import Placement
@@ -54,7 +54,8 @@ class StoredSharding:
     @property
     def abstract(self) -> NamedSharding:
         """The sharding over a mesh without devices."""
-        mesh = AbstractMesh([size for _, size in self.axes], [name for name, _ in self.axes])
+        names, sizes = [name for name, _ in self.axes], [size for _, size in self.axes]
+        mesh = AbstractMesh(sizes, names, AxisType.Auto)
         return NamedSharding(mesh, self.spec)
 
     def tiles(self, ndim: int) -> gateway.Tiles:

@@ -1,0 +1,111 @@
+"""The placement of programs that are only written: over meshes whose devices nobody has.
+
+Devices are numbers there, as in stored programs, so the text is that for any devices of the mesh.
+
+Neighbours: `stages` asks for it, where a program names its platform; `export` stores such programs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from xjit import jaxlib_gateway as gateway
+from xjit.lowering import LoweredProgram
+from xjit.meshes import AbstractMesh, Mesh
+from xjit.named_shardings import NamedSharding, NoMeshError
+from xjit.partition_specs import PartitionSpec
+from xjit.placement import Bring, Placement
+from xjit.places_of_calls import abstract_mesh_within
+from xjit.program import Program
+from xjit.shardings import Sharding
+from xprim import ConcreteArray, ShapedArray
+from xprim.errors import message
+
+__all__ = ["Unplaced", "place_ahead"]
+
+__dir__ = __all__.copy
+
+
+class Unplaced(Placement):
+    """A program over a mesh without devices.
+
+    Args:
+      mesh: the mesh.
+      in_shardings: for each argument, how it lies; None has it whole on each device.
+      out_shardings: for each result, how it shall lie; None leaves that to XLA.
+    """
+
+    __slots__ = ("_mesh",)
+    is_split = True
+
+    def __init__(
+        self, mesh: Mesh | AbstractMesh, in_shardings: Sequence[Sharding | None],
+        out_shardings: Sequence[Sharding | None],
+    ) -> None:  # fmt: skip
+        super().__init__(tuple(range(mesh.size)), num_partitions=mesh.size)
+        self._mesh = mesh
+        everywhere = NamedSharding(mesh, PartitionSpec())
+        self.in_shardings = tuple([s or everywhere for s in in_shardings])
+        self.out_shardings = tuple(out_shardings)
+
+    def _refuse(self) -> NoReturn:
+        raise NoMeshError(message(
+            "compile", "the program is over a mesh without devices.", got=repr(self._mesh),
+            hint="lower and compile it inside `with set_mesh(mesh):`; export stores it as it is",
+        ))  # fmt: skip
+
+    @property
+    def platform(self) -> str:
+        """Raise: nothing is known of the devices."""
+        self._refuse()
+
+    def bring(self, lowered: LoweredProgram) -> Bring:
+        """Raise: there are no devices."""
+        self._refuse()
+
+    def constants(self, constants: Sequence[ConcreteArray]) -> list[Any]:
+        """Raise: there are no devices."""
+        self._refuse()
+
+    def shardings(self, avals: Sequence[ShapedArray], executable: gateway.Executable) -> list[Any]:
+        """Raise: there are no devices."""
+        self._refuse()
+
+
+def place_ahead(
+    program: Program, shardings: Sequence[Sharding | None], platform: str | None
+) -> tuple[Placement, str]:
+    """Return the placement of a program that is lowered, and the platform it is written for.
+
+    Args:
+      program: the program.
+      shardings: for each argument, how its description says that it lies, or None.
+      platform: the one that was asked for; without it, that on which the program will run.
+
+    Raises:
+      NoMeshError: it is over a mesh without devices, and no platform was asked for.
+    """
+    placement: Placement
+    try:
+        placement = program.placement_ahead(shardings)
+    except NoMeshError:
+        mesh, given = _mesh_of(program, shardings)
+        if platform is None or mesh is None:
+            raise
+        placement = Unplaced(mesh, given, program.out_shardings)
+        return placement, _KIND.get(platform, platform)
+    if platform is None:
+        return placement, placement.platform
+    return placement, str(gateway.default_device(platform).platform)
+
+
+_KIND = {"cuda": "gpu", "rocm": "gpu"}
+
+
+def _mesh_of(program: Program, shardings: Sequence[Sharding | None]) -> Any:
+    """Return the mesh that a program names, None for none, and how its arguments lie."""
+    asked = program.in_shardings or [None] * len(shardings)
+    given = [a or s for a, s in zip(asked, shardings, strict=True)]
+    named = [s.mesh for s in (*given, *program.out_shardings) if isinstance(s, NamedSharding)]
+    return abstract_mesh_within(program.closed) or next(iter(named), None), given

@@ -1,0 +1,94 @@
+"""`shard_map` over an `AbstractMesh`: the devices are those of the mesh that is set, or of data."""
+
+import gc
+
+import numpy as np
+import pytest
+
+from xjit import device_put, devices, jit
+from xjit.meshes import AbstractMesh, AxisType
+from xjit.named_shardings import NoMeshError
+from xpar import Mesh, NamedSharding, P, make_mesh, psum, set_mesh, shard_map, use_abstract_mesh
+from xprim import ShapeDtypeStruct, make_jaxpr
+
+CPUS = np.array(devices("cpu")[:8], dtype=object)
+MESH = Mesh(CPUS.reshape(4, 2), ("x", "y"))
+BACKWARDS = Mesh(CPUS[::-1].reshape(4, 2), ("x", "y"))
+SHAPE = MESH.abstract_mesh
+HOST = np.arange(16, dtype=np.float32).reshape(8, 2)
+SUMS = HOST.reshape(4, 2, 2).sum(0)
+
+
+def summed(**options):
+    return shard_map(lambda v: psum(v, "x"), mesh=SHAPE, in_specs=P("x"), out_specs=P(), **options)
+
+
+def test_it_is_traced_with_no_devices_at_all():
+    far = AbstractMesh((64,), ("far",))
+    f = shard_map(lambda v: psum(v, "far"), mesh=far, in_specs=P("far"), out_specs=P())
+    assert jit(f).eval_shape(ShapeDtypeStruct((128, 2), np.float32)).shape == (2, 2)
+    assert "AbstractMesh" in str(make_jaxpr(f)(np.ones((128, 2), np.float32)))
+    with use_abstract_mesh(far):
+        g = shard_map(lambda v: psum(v, "far"), in_specs=P("far"), out_specs=P())
+        assert jit(g).eval_shape(ShapeDtypeStruct((128, 2), np.float32)).shape == (2, 2)
+
+
+@pytest.mark.parametrize("options", [{}, {"axis_names": {"x"}}], ids=["manual", "partly manual"])
+@pytest.mark.parametrize("mesh", [MESH, BACKWARDS], ids=["in order", "backwards"])
+@pytest.mark.parametrize("wrap", [lambda f: f, jit], ids=["as it is", "jit"])
+def test_it_runs_where_its_arguments_lie(wrap, mesh, options):
+    got = wrap(summed(**options))(device_put(HOST, NamedSharding(mesh, P("x"))))
+    np.testing.assert_array_equal(got, SUMS)
+    assert got.sharding.mesh.devices_in_order == mesh.devices_in_order
+
+
+@pytest.mark.parametrize("options", [{}, {"axis_names": {"x"}}], ids=["manual", "partly manual"])
+@pytest.mark.parametrize("wrap", [lambda f: f, jit], ids=["as it is", "jit"])
+def test_it_runs_on_the_mesh_that_is_set(wrap, options):
+    with set_mesh(BACKWARDS):
+        got = wrap(summed(**options))(HOST)
+    np.testing.assert_array_equal(got, SUMS)
+    assert got.sharding.mesh.devices_in_order == BACKWARDS.devices_in_order
+
+
+def test_each_call_has_the_devices_of_its_own_arguments():
+    f = jit(summed())
+    for mesh in (MESH, BACKWARDS, MESH):
+        got = f(device_put(HOST, NamedSharding(mesh, P("x"))))
+        assert got.sharding.mesh.devices_in_order == mesh.devices_in_order
+
+
+def test_a_mesh_of_other_axes_is_refused():
+    with set_mesh(make_mesh((8,), ("x",))), pytest.raises(ValueError, match="has other axes"):
+        summed()(HOST)
+
+
+@pytest.mark.parametrize("options", [{}, {"axis_names": {"far"}}], ids=["manual", "partly manual"])
+def test_it_is_lowered_for_a_platform_that_is_named(options):
+    gc.collect()
+    far = AbstractMesh((64, 2), ("far", "near"), AxisType.Auto)
+    f = jit(
+        shard_map(lambda v: psum(v, "far"), mesh=far, in_specs=P("far"), out_specs=P(), **options)
+    )
+    traced = f.trace(ShapeDtypeStruct((128, 2), np.float32))
+    lowered = traced.lower(lowering_platforms=("tpu",))
+    text = lowered.as_text()
+    assert '<["far"=64, "near"=2]>' in text and "sdy.manual_computation" in text
+    with pytest.raises(NoMeshError, match="without devices"):
+        lowered.compile()
+    with pytest.raises(NoMeshError, match="without devices"):
+        traced.lower()
+    with pytest.raises(NoMeshError, match="without devices"):
+        f(np.ones((128, 2), np.float32))
+
+
+def test_shardings_over_it_are_lowered_for_a_platform_that_is_named():
+    far = AbstractMesh((64, 2), ("far", "near"), AxisType.Auto)
+    f = jit(lambda x: x @ x.T, in_shardings=NamedSharding(far, P("far")))
+    traced = f.trace(ShapeDtypeStruct((128, 2), np.float32))
+    text = traced.lower(lowering_platforms=("cuda",)).as_text()
+    assert '[{"far"}, {}]' in text
+
+
+def test_its_axes_are_explicit_if_nothing_is_said_as_those_of_make_mesh():
+    assert AbstractMesh((2,), ("x",)).axis_types == (AxisType.Explicit,)
