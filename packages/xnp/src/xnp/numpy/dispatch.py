@@ -27,21 +27,23 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from xnp.numpy.promoting import apart
-from xnp.numpy.whole_programs import ProgramKernel, program_kernel, scalars_keep_their_values
+from xnp.numpy.whole_programs import (
+    ProgramKernel,
+    operation_kernel,
+    program_kernel,
+    scalars_keep_their_values,
+)
 from xnp.primitives.memory_order import for_memory_order
 from xnp.primitives.table import NATIVE
 from xprim import (
     EAGER,
     ConcreteArray,
-    Equation,
-    Var,
     dtypes,
     promotion,
     scalar_array,
     shaped_array,
     state,
     trace_to_closed,
-    trace_to_jaxpr,
 )
 from xprim.errors import message
 from xprim.kernels import Kernel, KernelTable, Refusal, numpy_operand
@@ -211,10 +213,24 @@ def _first_call(
     def make() -> Kernel:
         if not scalars_keep_their_values(operands):
             raise Refusal("a Python number may have more digits than its default dtype")
-        return _host_kernel(lambda *arrays: function(*arrays, *statics), operands)
+        kernel = _host_kernel(lambda *arrays: function(*arrays, *statics), operands)
+        _check_types(function, kernel, results)
+        return kernel
 
     table.make(key, make)
     return results
+
+
+def _check_types(function: Callable[..., Any], kernel: Kernel, results: Any) -> None:
+    """Check that the next calls give results of the types of the first one."""
+    some = results if isinstance(results, tuple | list) else (results,)
+    avals = tuple([x.aval for x in some])
+    made = kernel.avals_out if type(kernel.avals_out) is tuple else (kernel.avals_out,)
+    if avals != made:
+        raise TypeError(message(
+            function.__name__, "the types of the results depend on the values of Python numbers.",
+            got=f"{avals} of these values, {made} of any of their types",
+        ))  # fmt: skip
 
 
 def _host_kernel(function: Callable[..., Any], operands: tuple[Any, ...]) -> Kernel:
@@ -261,43 +277,13 @@ def _on_device(
         if whole is not None:
             return table.keep(key, Kernel(whole.start, whole.avals_out)).run(operands)
         result = function(*args)
-        table.make(key, _device_kernel, function, operands, args[count:], result)
+        table.make(key, operation_kernel, function, operands, args[count:], result)
         return result
     result = None if kernel.run is None else kernel.run(operands)
     return function(*args) if result is None else result
 
 
 _ON_DEVICE = "on device"
-
-
-def _device_kernel(
-    function: Callable[..., Any], operands: tuple[Any, ...], statics: Any, result: Any
-) -> Kernel:
-    """Return what starts the program of a call that gave `result`."""
-    if {type(x) for x in (*operands, result)} != {ConcreteArray}:
-        raise Refusal("not one array from arrays")
-    eqn, order = _single_equation(lambda *arrays: (function(*arrays, *statics),), operands)
-    start = EAGER.backend.compiled_operation(
-        eqn.primitive, [operands[i] for i in order], eqn.params
-    )
-    if start is None:
-        raise Refusal(f"the compiler has no program of {eqn.primitive} that starts at once")
-    if order != list(range(len(operands))):
-        return Kernel(lambda arrays: start([arrays[i] for i in order]), result.aval)
-    return Kernel(start, result.aval)
-
-
-def _single_equation(
-    function: Callable[..., Any], operands: tuple[Any, ...]
-) -> tuple[Equation, list[int]]:
-    """Return the one equation that a function amounts to, and which operands it takes."""
-    jaxpr, consts = trace_to_jaxpr(function, [x.aval for x in operands])
-    if len(jaxpr.eqns) != 1 or consts:
-        raise Refusal(f"it amounts to {len(jaxpr.eqns)} operations")
-    (eqn,) = jaxpr.eqns
-    if not all(type(x) is Var for x in eqn.inputs) or [*eqn.outputs] != [*jaxpr.outvars]:
-        raise Refusal("its operation takes or gives other values, too")
-    return eqn, [jaxpr.invars.index(x) for x in eqn.inputs]
 
 
 # --- operators ------------------------------------------------------------------------------------

@@ -161,8 +161,7 @@ def _replaced(x: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
     replacements = [(bind("ne", x, x), nan), (bind("eq", x, scalar_like(x, math.inf)), posinf),
                     (bind("eq", x, scalar_like(x, -math.inf)), neginf)]  # fmt: skip
     for mask, value in replacements:
-        new = scalar_like(x, value) if isinstance(value, int | float) else spread(
-            cast(array_of(value, "nan_to_num"), dtype), shape)  # fmt: skip
+        new = spread(cast(array_of(value, "nan_to_num"), dtype), shape)
         x = selected(mask, new, x)
     return x
 

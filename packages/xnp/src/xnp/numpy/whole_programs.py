@@ -5,6 +5,8 @@ takes one of them for its size, it is given all of them. So what decides are the
 primitives, and a function of equal operands always goes the same way. A function whose primitives
 all leave as many elements as they take is compiled for its passes alone, where they are many.
 
+On a device a function that amounts to one operation has that operation's program alone.
+
 Neighbours: `dispatch` keeps the programs, beside the functions of ndarrays for smaller operands.
 """
 
@@ -19,13 +21,15 @@ from xprim import (
     ClosedJaxpr,
     ConcreteArray,
     Equation,
+    Var,
     dtypes,
     scalar_array,
     trace_to_closed,
+    trace_to_jaxpr,
 )
 from xprim.errors import XStackError
 from xprim.finite import results_are_checked
-from xprim.kernels import Kernel
+from xprim.kernels import Kernel, Refusal
 
 __all__ = ()
 
@@ -152,3 +156,36 @@ def _compiler_takes(eqn: Equation) -> bool:
     stand_ins = tuple([ConcreteArray(None, x.aval) for x in eqn.inputs])
     avals_out = tuple([v.aval for v in eqn.outputs])
     return EAGER.backend.takes(eqn.primitive, stand_ins, eqn.params, avals_out)
+
+
+# --- one operation on a device ------------------------------------------------------------------
+
+
+def operation_kernel(
+    function: Callable[..., Any], operands: Sequence[Any], statics: Sequence[Any], result: Any
+) -> Kernel:
+    """Return what starts the program of a call that gave `result`."""
+    if {type(x) for x in (*operands, result)} != {ConcreteArray}:
+        raise Refusal("not one array from arrays")
+    eqn, order = _single_equation(lambda *arrays: (function(*arrays, *statics),), operands)
+    start = EAGER.backend.compiled_operation(
+        eqn.primitive, [operands[i] for i in order], eqn.params
+    )
+    if start is None:
+        raise Refusal(f"the compiler has no program of {eqn.primitive} that starts at once")
+    if order != list(range(len(operands))):
+        return Kernel(lambda arrays: start([arrays[i] for i in order]), result.aval)
+    return Kernel(start, result.aval)
+
+
+def _single_equation(
+    function: Callable[..., Any], operands: Sequence[Any]
+) -> tuple[Equation, list[int]]:
+    """Return the one equation that a function amounts to, and which operands it takes."""
+    jaxpr, consts = trace_to_jaxpr(function, [x.aval for x in operands])
+    if len(jaxpr.eqns) != 1 or consts:
+        raise Refusal(f"it amounts to {len(jaxpr.eqns)} operations")
+    (eqn,) = jaxpr.eqns
+    if not all(type(x) is Var for x in eqn.inputs) or [*eqn.outputs] != [*jaxpr.outvars]:
+        raise Refusal("its operation takes or gives other values, too")
+    return eqn, [jaxpr.invars.index(x) for x in eqn.inputs]

@@ -199,8 +199,9 @@ def _continuous_value(row: _Row, kind: str) -> Formula:
 
     def value(x: Any, *rest: Any) -> Array:
         is_moved = row.located and not _are_defaults(*rest[-2:])
-        rest = rest if is_moved or not row.located else rest[:-2]
-        x, *parameters = inexact(f"{row.name}.{kind}", x, *rest)
+        x, *parameters = inexact(f"{row.name}.{kind}", x, *rest)  # their types count, moved or not
+        if row.located and not is_moved:
+            parameters = parameters[:-2]
         located: list[Any] = [*parameters, *([] if is_moved else [0, 1])]
         shapes, (loc, scale) = located[:-2], located[-2:]
         y = (x - loc) / scale if is_moved else x
