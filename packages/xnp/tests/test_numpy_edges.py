@@ -7,7 +7,7 @@ import pytest
 
 import xnp
 import xnp.scipy.linalg
-from xprim import config, make_jaxpr
+from xprim import config, eval_closed, make_jaxpr
 from xprim.errors import ConcretizationTypeError
 
 X = np.float32([[4, 1, 3], [2, 6, 5]])
@@ -52,6 +52,17 @@ def test_what_is_refused_is_refused_as_an_error_of_these_kinds(call, kinds, text
 def test_functions_that_look_at_values_say_so_while_tracing(call):
     with pytest.raises(ConcretizationTypeError):
         make_jaxpr(call)(np.array([0, 1]))
+
+
+def test_a_traced_vector_is_a_shape_of_unravel_index():
+    def traced(shape):
+        return make_jaxpr(lambda sizes: xnp.unravel_index(4, sizes))(shape)
+
+    program = traced(np.array([2, 3]))
+    assert [int(x) for x in eval_closed(program, np.array([2, 3]))] == [1, 1]
+    for shape in (np.zeros((1, 2), int), np.ones(2), np.array(True), [np.array([2])]):
+        with pytest.raises(TypeError, match="must be integers"):
+            traced(shape)
 
 
 def test_the_shape_of_unravel_index_may_be_traced():

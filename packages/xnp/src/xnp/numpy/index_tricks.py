@@ -171,7 +171,8 @@ def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Array, ...]:
 
     Args:
       indices: integers; negative ones count from the end, those out of bounds are moved inside.
-      shape: an int or a sequence of ints, which may be traced.
+      shape: an int or a sequence of ints, a vector of them too, which
+        may be traced.
 
     Returns:
       A tuple of arrays of the dtype of `indices`, one for each dimension. Nothing is raised for
@@ -185,9 +186,7 @@ def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Array, ...]:
     rest = asarray(indices)
     if not dtypes.is_integer(rest.dtype):
         raise TypeError(f"unravel_index: takes integers, got {rest.aval.str_long()}.")
-    given = list(shape) if isinstance(shape, list | tuple) else [shape]
-    is_traced = any(isinstance(n, Array) and not isinstance(n, ConcreteArray) for n in given)
-    sizes = given if is_traced else shape_of(shape, "unravel_index")
+    sizes = _sizes_maybe_traced(shape)
     places = []
     for n in reversed(sizes):
         rest, place = divmod(rest, n)
@@ -198,6 +197,23 @@ def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Array, ...]:
         where(above, asarray(n - 1, rest.dtype), where(below, asarray(0, rest.dtype), place))
         for place, n in reversed(places)
     ])  # fmt: skip
+
+
+def _sizes_maybe_traced(shape: Any) -> Sequence[Any]:
+    """Return the sizes of a shape, an int, a sequence or a vector; any of it may be traced."""
+    given = list(shape) if isinstance(shape, list | tuple) else [shape]
+    if not any(isinstance(n, Array) and not isinstance(n, ConcreteArray) for n in given):
+        return shape_of(shape, "unravel_index")
+    if isinstance(shape, Array) and shape.ndim == 1:
+        given = list(shape)
+    for n in given:
+        aval = array_of(n, "unravel_index").aval
+        if aval.shape or not dtypes.is_integer(aval.dtype):
+            raise TypeError(message(
+                "unravel_index", "the shape must be integers.", got=aval.str_long(),
+                expected="an int, a sequence of ints, or a vector of them",
+            ))  # fmt: skip
+    return given
 
 
 def ravel_multi_index(
