@@ -84,6 +84,33 @@ ROWS: dict[str, tuple[Any, ...]] = {
     "gradient": (lambda x: xnp.gradient(x, edge_order=2), BOTH_ZEROS),
     "gradient of columns": (lambda x: xnp.gradient(x, axis=1), FLOATS.reshape(-1, 12)),
     "convolve": (xnp.convolve, BOTH_ZEROS, BOTH_ZEROS[:5]),
+    "mantissas": (lambda x: xnp.frexp(x)[0], FLOATS),
+    "exponents": (lambda x: xnp.frexp(x)[1], FLOATS),
+    "exponents of zeros": (lambda x: xnp.frexp(x)[1], BOTH_ZEROS),
+    "exponents of weak": (lambda x: xnp.frexp(x)[1], _weak(FLOATS)),
+    "powers of two": (xnp.ldexp, FLOATS, WHOLE.astype(np.int32)),
+    "powers of two, out of range": (xnp.ldexp, FLOATS, (WHOLE * 20).astype(np.int32)),
+    "powers of two of a row": (xnp.ldexp, FLOATS.reshape(-1, 12), SHIFTS[:12]),
+    "pad by reflection": (
+        lambda x: xnp.pad(x, ((2, 0), (1, 30)), "reflect"), FLOATS.reshape(-1, 12)),
+    "pad by symmetry": (lambda x: xnp.pad(x, 3, "symmetric"), _weak(FLOATS)),
+    "pad by the other end": (lambda x: xnp.pad(x, (3, 5), "wrap"), FLOATS.reshape(-1, 4, 12)),
+    "pad by the edge": (lambda x: xnp.pad(x, (3, 5), "edge"), FLOATS.astype(dtypes.bfloat16)),
+    "pad by odd reflection": (
+        lambda x: xnp.pad(x, (3, 5), "reflect", reflect_type="odd"), BOTH_ZEROS),
+    "nanmin of whole columns": (
+        lambda x: xnp.nanmin(x, 1), BOTH_ZEROS.reshape(-1, 12)),
+    "nanmax of columns": (lambda x: xnp.nanmax(x, 0, keepdims=True), FLOATS.reshape(-1, 12)),
+    "nanvar": (lambda x: xnp.nanvar(x, 1), BOTH_ZEROS.reshape(-1, 12)),
+    "nanstd of columns": (lambda x: xnp.nanstd(x, 0), FLOATS.reshape(-1, 12)),
+    "sort": (xnp.sort, FLOATS), "sort zeros": (xnp.sort, BOTH_ZEROS),
+    "sort rows": (lambda x: xnp.sort(x, 0), WHOLE.reshape(-1, 12).astype(np.int8)),
+    "sort numbers": (xnp.sort, np.abs(BOTH_ZEROS)), "sort halves": (
+        xnp.sort, BOTH_ZEROS.astype(np.float16)),
+    "delete": (lambda x: xnp.delete(x, -3), FLOATS),
+    "delete a column": (lambda x: xnp.delete(x, 11, axis=1), FLOATS.reshape(-1, 12)),
+    "insert": (lambda x: xnp.insert(x, -1, 2.5), FLOATS),
+    "insert columns": (lambda x: xnp.insert(x, 12, 7, axis=1), FLOATS.reshape(-1, 12)),
     "nan_to_num": (lambda x: xnp.nan_to_num(x, nan=-0.0, posinf=5), FLOATS),
 }  # fmt: skip
 
@@ -110,7 +137,13 @@ REFERENCES: dict[str, Any] = {
     "pad": lambda x: np.pad(x, ((2, 0), (1, 3)), constant_values=7.5),
     "nansum": np.nansum, "diagonal": lambda x: np.diagonal(x, 2),
     "gradient": lambda x: np.gradient(x, edge_order=2),
-    "convolve": np.convolve,
+    "convolve": np.convolve, "delete": lambda x: np.delete(x, -3),
+    "delete a column": lambda x: np.delete(x, 11, axis=1),
+    "insert": lambda x: np.insert(x, -1, 2.5), "sort": np.sort,
+    "insert columns": lambda x: np.insert(x, 12, 7, axis=1),
+    "mantissas": lambda x: np.frexp(x)[0], "nanmax": lambda x: np.nanmax(x, 0),
+    "pad by reflection": lambda x: np.pad(x, ((2, 0), (1, 30)), "reflect"),
+    "pad by the other end": lambda x: np.pad(x, (3, 5), "wrap"),
     "histogram": lambda x: np.histogram(x[np.isfinite(x)], 7, (-2, 2))[0],
 }  # fmt: skip
 

@@ -1,7 +1,7 @@
-"""Operations on the bits of integers: and, or, xor, not, shifts, counts; gcd and lcm.
+"""Operations on the bits of integers: and, or, xor, not, shifts, counts; powers of two.
 
 Booleans are integers of one bit for `bitwise_and`, `bitwise_or`, `bitwise_xor` and `invert`.
-Neighbours: `ufuncs` has the makers.
+Neighbours: `ufuncs` has the makers; `elementary` has `ldexp` and `frexp`, made of what is here.
 """
 
 from __future__ import annotations
@@ -9,11 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from xnp.docstrings import complete
 from xnp.docstrings.array_functions import BITS
-from xnp.numpy.promoting import bind, broadcast, cast, converted, promoted
+from xnp.numpy.promoting import (
+    bind,
+    broadcast,
+    cast,
+    converted,
+    promoted,
+    scalar_like,
+    selected,
+)
 from xnp.numpy.ufuncs import binary_function, unary_function
-from xprim import dtypes
+from xprim import Array, ConcreteArray, dtypes, shaped_array
 
 __all__ = [
     "bitwise_and", "bitwise_count", "bitwise_invert", "bitwise_left_shift", "bitwise_not",
@@ -87,5 +97,57 @@ bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
 bitwise_count = unary_function(
     "bitwise_count", _bitwise_count, "Return the number of bits set in |x|, as uint8."
 )
+
+
+# --- powers of two in floats: for `ldexp` and `frexp` ---------------------------------------------
+
+
+OF_C = frozenset([dtypes.float32, dtypes.float64])  # of which NumPy has C's functions
+EXPONENT_BITS = {
+    dtypes.bfloat16: dtypes.int16, dtypes.float32: dtypes.int32, dtypes.float64: dtypes.int64
+}  # fmt: skip
+
+
+def scaled_by_power(x: Any, n: Any) -> Array:
+    """Multiply by at most three powers of two that are normal numbers, so exactly.
+
+    Steps down stop short of the subnormal numbers by the digits of the mantissa: a product that one
+    step has rounded is rounded to zero by the next. Source: scalbn of the musl C library.
+    """
+    info, whole = dtypes.finfo(x.aval.dtype), EXPONENT_BITS[x.aval.dtype]
+    high, low = info.maxexp - 1, info.minexp
+    bounds = dtypes.iinfo(n.aval.dtype)
+    least, most = max(4 * low, int(bounds.min)), min(4 * high, int(bounds.max))
+    n = bind("clamp", scalar_like(n, least), n, scalar_like(n, most))
+    n = cast(n, whole)
+    for _ in range(2):
+        up = bind("gt", n, scalar_like(n, high))
+        down = bind("lt", n, scalar_like(n, low))
+        step = selected(down, scalar_like(n, low + info.nmant + 1), scalar_like(n, 0))
+        step = selected(up, scalar_like(n, high), step)
+        x, n = bind("mul", x, _power_of_two(step, x.aval.dtype)), bind("sub", n, step)
+    n = bind("clamp", scalar_like(n, low), n, scalar_like(n, high))
+    result: Array = bind("mul", x, _power_of_two(n, x.aval.dtype))
+    return result
+
+
+def _power_of_two(n: Any, dtype: Any) -> Any:
+    """Return 2^n by its bits, for n in the range of normal exponents."""
+    info = dtypes.finfo(dtype)
+    field = bind("add", n, scalar_like(n, info.maxexp - 1))
+    bits = bind("shift_left", field, scalar_like(n, info.nmant))
+    return bind("bitcast_convert_type", bits, new_dtype=dtype)
+
+
+def split_now(x: Any, host: Any) -> tuple[Array, Array]:
+    """Return what `frexp` does of elements that are there."""
+    mantissa, exponent = [np.asarray(part) for part in np.frexp(host)]
+    exponent = exponent.astype(np.int32, copy=False)
+    finite = np.isfinite(host)
+    if not finite.all():  # C leaves open what the exponent of the others is
+        exponent = np.where(finite, exponent, np.int32(0))
+    aval = shaped_array(host.shape, dtypes.int32)
+    return ConcreteArray(mantissa, x.aval), ConcreteArray(exponent, aval)
+
 
 complete(globals(), BITS)

@@ -10,8 +10,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from xnp.docstrings import complete
 from xnp.docstrings.array_functions import ELEMENTARY
+from xnp.numpy.bits import EXPONENT_BITS, OF_C, scaled_by_power, split_now
 from xnp.numpy.dispatch import dispatched
 from xnp.numpy.promoting import (
     array_of,
@@ -20,6 +23,7 @@ from xnp.numpy.promoting import (
     broadcast_all,
     cast,
     converted,
+    elements_now,
     filled,
     inexact,
     scalar_like,
@@ -27,7 +31,7 @@ from xnp.numpy.promoting import (
     spread,
 )
 from xnp.numpy.ufuncs import Unary, binary_function, unary_function
-from xprim import Array, dtypes
+from xprim import Array, ConcreteArray, dtypes, shaped_array, state
 from xprim.errors import message
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
@@ -298,46 +302,14 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     dtype = x1.aval.dtype
     if dtypes.is_complex(dtype):
         raise ValueError("ldexp: complex numbers have no exponent.")
+    hosts = elements_now(x1, x2)
+    if hosts is not None and dtype in OF_C and x2.aval.dtype == dtypes.int32:
+        scaled = np.asarray(state.run_quietly(np.ldexp, *hosts), dtype)
+        return ConcreteArray(scaled, shaped_array(scaled.shape, dtype, x1.aval.weak_type))
     x1, x2 = broadcast_all("ldexp", x1, x2)
-    if dtype not in _EXPONENT_BITS:  # exact in float32, and rounded where it is converted back
-        return cast(_scaled_by_power(cast(x1, dtypes.float32), x2), dtype)
-    return _scaled_by_power(x1, x2)
-
-
-_EXPONENT_BITS = {
-    dtypes.bfloat16: dtypes.int16, dtypes.float32: dtypes.int32, dtypes.float64: dtypes.int64
-}  # fmt: skip
-
-
-def _scaled_by_power(x: Any, n: Any) -> Array:
-    """Multiply by at most three powers of two that are normal numbers, so exactly.
-
-    Steps down stop short of the subnormal numbers by the digits of the mantissa: a product that one
-    step has rounded is rounded to zero by the next. Source: scalbn of the musl C library.
-    """
-    info, whole = dtypes.finfo(x.aval.dtype), _EXPONENT_BITS[x.aval.dtype]
-    high, low = info.maxexp - 1, info.minexp
-    bounds = dtypes.iinfo(n.aval.dtype)
-    least, most = max(4 * low, int(bounds.min)), min(4 * high, int(bounds.max))
-    n = bind("clamp", scalar_like(n, least), n, scalar_like(n, most))
-    n = cast(n, whole)
-    for _ in range(2):
-        up = bind("gt", n, scalar_like(n, high))
-        down = bind("lt", n, scalar_like(n, low))
-        step = selected(down, scalar_like(n, low + info.nmant + 1), scalar_like(n, 0))
-        step = selected(up, scalar_like(n, high), step)
-        x, n = bind("mul", x, _power_of_two(step, x.aval.dtype)), bind("sub", n, step)
-    n = bind("clamp", scalar_like(n, low), n, scalar_like(n, high))
-    result: Array = bind("mul", x, _power_of_two(n, x.aval.dtype))
-    return result
-
-
-def _power_of_two(n: Any, dtype: Any) -> Any:
-    """Return 2^n by its bits, for n in the range of normal exponents."""
-    info = dtypes.finfo(dtype)
-    field = bind("add", n, scalar_like(n, info.maxexp - 1))
-    bits = bind("shift_left", field, scalar_like(n, info.nmant))
-    return bind("bitcast_convert_type", bits, new_dtype=dtype)
+    if dtype not in EXPONENT_BITS:  # exact in float32, and rounded where it is converted back
+        return cast(scaled_by_power(cast(x1, dtypes.float32), x2), dtype)
+    return scaled_by_power(x1, x2)
 
 
 def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
@@ -346,6 +318,9 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     dtype = x.aval.dtype
     if dtypes.is_complex(dtype):
         raise TypeError("frexp: complex numbers have no exponent.")
+    hosts = elements_now(x)
+    if hosts is not None and dtype in OF_C:
+        return split_now(x, *hosts)
     info = dtypes.finfo(dtype)
     # denormals are scaled up first
     scale = 2.0 ** (info.nmant + 2)

@@ -7,6 +7,7 @@ Neighbours: `indexing` reads, `sets` for what is found by value.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from xnp.numpy.promoting import (
     array_of,
     axis_of,
     beside,
+    bind,
     cast,
     filled,
     reshaped,
@@ -96,6 +98,9 @@ def delete(
         arr, axis = reshaped(arr, (arr.aval.size,)), 0
     axis = axis_of(axis, arr.aval.ndim, "delete")
     size = arr.aval.shape[axis]
+    if type(obj) is int and -size <= obj < size:
+        place = obj % size
+        return _joined(arr, axis, (slice(0, place), slice(place + 1, size)))
     if _is_traced(obj) and dtypes.is_integer(obj.aval.dtype) and (
         obj.aval.ndim == 0 or assume_unique_indices
     ):  # fmt: skip
@@ -106,6 +111,16 @@ def delete(
         except IndexError as error:
             raise _outside("delete", obj, axis, size) from error
     return read(arr, (*[slice(None)] * axis, kept))
+
+
+def _joined(arr: Array, axis: int, parts: Sequence[slice | Array]) -> Array:
+    """Join slices of an array along an axis, and arrays between them."""
+    lead = [slice(None)] * axis
+    found = [read(arr, (*lead, p)) if isinstance(p, slice) else p for p in parts]
+    kept = [p for p in found if p.aval.shape[axis]]
+    if len(kept) < 2:
+        return kept[0] if kept else found[0]
+    return bind("concatenate", *kept, dimension=axis)
 
 
 def _traced_rest(places: Array, size: int) -> Any:
@@ -147,9 +162,12 @@ def insert(
     count = _number_of_new(places, values, arr.aval, axis)
     if not count:
         return arr
+    values = spread(cast(values, arr.aval.dtype), _with_size(arr.aval.shape, axis, count))
+    if type(obj) is int and -size <= obj <= size:
+        place = obj if obj >= 0 else obj + size
+        return _joined(arr, axis, (slice(0, place), values, slice(place, size)))
     source = _traced_source(places, size, count) if _is_traced(places) else _source_of_insert(
         places, axis, size, count)  # fmt: skip
-    values = spread(cast(values, arr.aval.dtype), _with_size(arr.aval.shape, axis, count))
     lead = [slice(None)] * axis
     fresh = read(values, (*lead, (-1 - source).clip(0)))
     if not size:

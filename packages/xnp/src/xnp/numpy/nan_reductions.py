@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from xnp.docstrings import complete
 from xnp.docstrings.array_reductions import NAN_REDUCTIONS
 from xnp.numpy import averages, reductions as r, running_totals
@@ -92,6 +94,10 @@ def _extremum(operation: str, function: Callable[..., Any], neutral: float) -> C
     def reduce(a: Any, axis: Any, out: Any, keepdims: bool, initial: Any, where: Any) -> Any:
         no_out(operation, out)
         a = array_of(a, operation)
+        if a.aval.size >= _LARGE and elements_now(a) is not None:
+            result = function(a, axis, None, keepdims, initial, where)
+            if not np.isnan(np.asarray(result)).any():  # a NaN comes through: there is none
+                return result
         result = function(_without_nan(a, operation, neutral), axis, None, keepdims, initial, where)
         if not dtypes.is_inexact(a.aval.dtype) or initial is not None:
             return result
@@ -119,6 +125,12 @@ def nanmin(
 ) -> Array:  # fmt: skip
     """Return the least element over axes that is not NaN; NaN where all are."""
     return _nanmin(a, axis, out, keepdims, initial, where)  # type: ignore[no-any-return]
+
+
+def _is_known_full(a: Any) -> bool:
+    """Whether many elements can be looked at, and none is NaN."""
+    hosts = elements_now(a) if a.aval.size >= _LARGE else None
+    return hosts is not None and not np.isnan(hosts[0]).any()
 
 
 def _counts(a: Any, axis: Any, keepdims: bool, where: Any, dtype: Any) -> Any:
@@ -163,7 +175,7 @@ def _nanvar(a: Any, axis: Any, out: Any, ddof: Any, keepdims: bool, where: Any, 
         wide(array_of(mean, "nanvar")))  # fmt: skip
     a, center = promoted("nanvar", a, center)
     # where NaN is left out the distance is 0, and so are its derivatives
-    numbers = selected(_mask(a), spread(center, a.aval.shape), a)
+    numbers = a if _is_known_full(a) else selected(_mask(a), spread(center, a.aval.shape), a)
     squares = averages.squared_distance(numbers, center)
     total = r.sum(squares, axis, None, None, keepdims, None, where)
     count = _counts(a, axis, keepdims, where, total.dtype)

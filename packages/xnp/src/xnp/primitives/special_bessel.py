@@ -146,11 +146,11 @@ def _i1_slope(x: Any) -> Any:
 bessel_i0_p = unary(
     "bessel_i0", FLOATING, numpy=in_float64(_unscaled64(_i0e64)),
     stablehlo=_unscaled_stablehlo("bessel_i0e", lambda x: filled(x.aval.shape, 1, x.aval.dtype)),
-    jvp=lambda x_dot, y, x: mul(x_dot, bind("bessel_i1", x)),
+    jvp=lambda x_dot, y, x: mul(x_dot, bind("bessel_i1", x)), cost=costs.special,
 )  # fmt: skip
 
 bessel_i1_p = unary(
     "bessel_i1", FLOATING, numpy=in_float64(_unscaled64(_i1e64)),
     stablehlo=_unscaled_stablehlo("bessel_i1e", lambda x: bind("sign", x)),
-    jvp=lambda x_dot, y, x: mul(x_dot, _i1_slope(x)),
+    jvp=lambda x_dot, y, x: mul(x_dot, _i1_slope(x)), cost=costs.special,
 )  # fmt: skip
