@@ -232,6 +232,28 @@ def a_configuration_option_that_does_not_exist():
 
 
 @refused(
+    AttributeError,
+    """
+    config: there is no option 'enable_x46'.
+      hint      did you mean enable_x64?
+    """,
+)
+def an_option_that_does_not_exist_as_an_attribute():
+    _ = xstack.config.enable_x46
+
+
+@refused(
+    AttributeError,
+    """
+    config: there is no option 'enable_x46'.
+      hint      did you mean enable_x64?
+    """,
+)
+def an_option_that_does_not_exist_assigned():
+    xstack.config.enable_x46 = True
+
+
+@refused(
     TypeError,
     """
     config.enable_x64: the option does not take this value.

@@ -159,6 +159,7 @@ def arange_up_to_a_string():
     """
     zeros: 'float31' is not a dtype.
       expected  a boolean, integer, floating or complex dtype
+      hint      did you mean 'float32'?
     """,
 )
 def a_dtype_that_does_not_exist():

@@ -335,6 +335,53 @@ def a_shape_that_is_no_integer():
     xnp.zeros(3.0)
 
 
+@refused(
+    TypeError,
+    """
+    view: 3 is not a dtype.
+      expected  a boolean, integer, floating or complex dtype
+      hint      view(dtype) looks at the same bytes; reshape(3) gives another shape
+    """,
+)
+def a_shape_that_is_given_to_view():
+    X3.view(3)
+
+
+@refused(
+    TypeError,
+    """
+    array: 'flaot32' is not a dtype.
+      expected  a boolean, integer, floating or complex dtype
+      hint      did you mean 'float32'?
+    """,
+)
+def a_misspelt_dtype():
+    xnp.array([1.0], "flaot32")
+
+
+@refused(
+    ValueError,
+    """
+    arange: the bounds must be numbers, not arrays of them.
+      got       an array float32[3]
+      hint      one number of an array is x[0] or x.item()
+    """,
+)
+def a_range_to_an_array():
+    xnp.arange(X3)
+
+
+@refused(
+    ValueError,
+    """
+    histogram_bin_edges: there must be at least one bin.
+      got       bins=-1
+    """,
+)
+def a_histogram_of_fewer_than_no_bins():
+    xnp.histogram(X3, bins=-1)
+
+
 @pytest.mark.parametrize("case", refused, ids=str)
 def test_the_message_about_shapes_is_complete(case):
     case.check()

@@ -419,6 +419,24 @@ def an_element_deleted():
     del x[0]
 
 
+@refused(
+    ConcretizationTypeError,
+    """
+    hash: a traced value is unhashable: dictionaries and sets need the value.
+      got       a traced i32[]
+      where     the argument i of chosen at test_traced_values.py:LINE
+      hint      look up in arrays, not in dictionaries or sets: xnp.array(a_list)[i], lax.switch;
+                if it shapes the program, make that argument static: jit(f, static_argnums=...)
+    """,
+    TypeError,
+)
+def a_traced_key_of_a_dictionary():
+    def chosen(i):
+        return {0: 1.0, 1: 2.0}[i]
+
+    jit(chosen)(1)
+
+
 @pytest.mark.parametrize("case", refused, ids=str)
 def test_the_message_about_a_traced_value_is_complete(case):
     case.check()

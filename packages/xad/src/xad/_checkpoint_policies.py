@@ -14,6 +14,7 @@ from typing import Any, Final
 import xtree
 from xprim import ELEMENTWISE, LINEAR, Primitive, as_array
 from xprim.errors import message
+from xprim.tracebacks import boundary
 from xprim.typing import PyTree
 
 
@@ -58,6 +59,7 @@ def is_saved(verdict: Verdict) -> bool:
     return isinstance(verdict, Offloadable) or bool(verdict)
 
 
+@boundary
 def checkpoint_name(x: PyTree, name: str) -> PyTree:
     """Give a value a name that policies such as `save_only_these_names` can refer to.
 
@@ -73,6 +75,7 @@ def checkpoint_name(x: PyTree, name: str) -> PyTree:
     return xtree.map(lambda leaf: name_p.bind(as_array(leaf), name=name)[0], x)
 
 
+@boundary
 def checkpoint_name_fwd(x: PyTree, name: str) -> PyTree:
     """Give a value a name, as `checkpoint_name` does (JAX's name for use in `fwd` rules)."""
     return checkpoint_name(x, name)

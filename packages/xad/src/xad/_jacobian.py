@@ -41,6 +41,7 @@ from xprim.tracebacks import boundary
 from xprim.transformed import transformed, transforming
 
 
+@boundary
 def jacfwd(
     fun: Callable[..., Any],
     argnums: ArgNums = 0,
@@ -72,6 +73,7 @@ def jacfwd(
     )
 
 
+@boundary
 def jacrev(
     fun: Callable[..., Any],
     argnums: ArgNums = 0,
@@ -91,6 +93,7 @@ def jacrev(
 jacobian = jacrev
 
 
+@boundary
 def hessian(
     fun: Callable[..., Any],
     argnums: ArgNums = 0,

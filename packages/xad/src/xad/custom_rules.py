@@ -278,6 +278,7 @@ def custom_vjp_primal_tree_values(tree: PyTree) -> PyTree:
     return xtree.map(lambda x: x.value if isinstance(x, CustomVJPPrimal) else x, tree)
 
 
+@boundary
 def zero_from_primal(val: PyTree, symbolic_zeros: bool = False) -> PyTree:
     """Return the zero tangents of a tree of primal values, arrays or each a `SymbolicZero`."""
 

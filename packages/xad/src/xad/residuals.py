@@ -10,10 +10,12 @@ from xad._checkpoint_policies import name_p
 from xad._linearize import LINEARIZE_HANDLE
 from xad.tangents import is_differentiable
 from xprim import ClosedJaxpr, Jaxpr, Literal, ShapedArray, source, stage
+from xprim.tracebacks import boundary
 
 __all__ = ()
 
 
+@boundary
 def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
     """Print the values that differentiating `f` keeps for the backward pass, and their origins.
 

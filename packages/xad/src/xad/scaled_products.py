@@ -27,6 +27,7 @@ from xad.custom_rules import custom_vjp
 from xnp import lax, nn
 from xprim import Array, as_array, dtypes
 from xprim.errors import message
+from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike
 
 __all__ = ["BlockScaleConfig", "get_scaled_dot_general_config", "scaled_dot_general"]
@@ -61,6 +62,7 @@ _FORMATS: Final = {
 }
 
 
+@boundary
 def get_scaled_dot_general_config(
     mode: Literal["nvfp4", "mxfp8", "mxfp4"], global_scale: Array | None = None
 ) -> BlockScaleConfig:

@@ -119,6 +119,7 @@ class custom_vmap(Transforms):  # noqa: N801 - a decorator
         return rule
 
 
+@boundary
 def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
     """Return a function whose `vmap` is a loop: one example after the other, by `lax.map`.
 

@@ -24,6 +24,7 @@ from xjit import jaxlib_gateway as gateway
 from xjit.notebooks import mesh_html
 from xprim import config
 from xprim.errors import message
+from xprim.tracebacks import boundary
 
 __all__ = [
     "AbstractDevice", "AbstractMesh", "AxisType", "Mesh", "abstract_mesh_now",
@@ -170,6 +171,7 @@ class Mesh(_Grid):
 
     __slots__ = ("__weakref__", "_flat", "_scope", "devices")
 
+    @boundary
     def __init__(
         self, devices: Any, axis_names: str | Sequence[Any],
         axis_types: AxisType | Sequence[AxisType] | None = None,
@@ -343,6 +345,7 @@ class AbstractMesh(_Grid):
 
     __slots__ = ("abstract_device",)
 
+    @boundary
     def __init__(
         self, axis_sizes: Sequence[int], axis_names: str | Sequence[Any],
         axis_types: AxisType | Sequence[AxisType] | None = None, *,
@@ -462,24 +465,20 @@ def _check_devices(devices: tuple[Any, ...]) -> None:
 
 current_mesh: config.Option[Mesh | None] = config.define(
     config.Option(
-        "current_mesh",
-        None,
+        "current_mesh", None,
         "The mesh that partition specs refer to where no mesh is named (set_mesh, `with mesh:`).",
-        validate=lambda value: value is None or isinstance(value, Mesh),
-        in_cache_key=True,
+        validate=lambda value: value is None or isinstance(value, Mesh), in_cache_key=True,
     )
-)
+)  # fmt: skip
 
 current_abstract_mesh: config.Option[AbstractMesh | None] = config.define(
     config.Option(
-        "current_abstract_mesh",
-        None,
+        "current_abstract_mesh", None,
         "The mesh without devices that a part of a program is traced for (use_abstract_mesh, "
         "auto_axes, explicit_axes).",
-        validate=lambda value: value is None or isinstance(value, AbstractMesh),
-        in_cache_key=True,
+        validate=lambda value: value is None or isinstance(value, AbstractMesh), in_cache_key=True,
     )
-)
+)  # fmt: skip
 
 
 def abstract_mesh_now() -> AbstractMesh | None:

@@ -19,6 +19,7 @@ from xjit.notebooks import sharding_html
 from xjit.partition_specs import UNCONSTRAINED, PartitionSpec, axes_of
 from xjit.shardings import Sharding, TiledSharding, check_memory_kind
 from xprim.errors import message
+from xprim.tracebacks import boundary
 
 __all__ = [
     "NamedSharding", "NoMeshError", "check_axis_names", "in_types", "resolved",
@@ -61,6 +62,7 @@ class NamedSharding(Sharding):
 
     __slots__ = ("_hash", "mesh", "spec")
 
+    @boundary
     def __init__(
         self, mesh: Mesh | AbstractMesh, spec: PartitionSpec, *, memory_kind: str | None = None
     ) -> None:

@@ -11,12 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 from xjit.stages import Compiled, Lowered
 from xprim.descriptions import described
 from xprim.errors import message
+from xprim.tracebacks import boundary
 
 __all__ = ["compile_all"]
 
 __dir__ = __all__.copy
 
 
+@boundary
 def compile_all(lowered: Sequence[Lowered], max_workers: int | None = None) -> list[Compiled]:
     """Compile programs in threads: XLA works without Python's lock.
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from xprim.errors import message
+from xprim.tracebacks import boundary
 
 __all__ = ["UNCONSTRAINED", "P", "PartitionSpec", "axes_of"]
 
@@ -53,6 +54,7 @@ class PartitionSpec:
     __slots__ = ("_partitions",)
     UNCONSTRAINED = UNCONSTRAINED
 
+    @boundary
     def __init__(
         self, *partitions: Any, unreduced: Iterable[Any] = frozenset(),
         reduced: Iterable[Any] = frozenset(),

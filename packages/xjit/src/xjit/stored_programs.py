@@ -31,6 +31,7 @@ from xjit.stages import Compiled, TracedFunction
 from xprim import ClosedJaxpr, Jaxpr, Var
 from xprim.descriptions import described
 from xprim.errors import message
+from xprim.tracebacks import boundary
 from xprim.typing import PyTree
 
 __all__ = ["deserialize_and_load", "serialize"]
@@ -41,6 +42,7 @@ _MARK: Final = b"xstack compiled 1\n"
 _DEVICE: type[Any] = Device
 
 
+@boundary
 def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
     """Return a compiled program as bytes, and the structures of its arguments and its result.
 

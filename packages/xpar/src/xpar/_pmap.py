@@ -17,6 +17,7 @@ from xpar.pmap_primitive import pmap_p, program_over_devices
 from xprim import ClosedJaxpr, ShapedArray, extended_axes
 from xprim.callables import check_function
 from xprim.errors import message
+from xprim.tracebacks import boundary
 from xprim.transformed import transformed
 from xprim.typing import AxisName, PyTree
 
@@ -54,6 +55,7 @@ def pmap(
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 
 
+@boundary
 def pmap(
     fun: Callable[..., Any] | None = None,
     axis_name: AxisName = None,

@@ -474,6 +474,7 @@ def axis_index(axis_name: AxisName) -> Array:
     return as_array(0) if index is None else index
 
 
+@boundary
 def axis_size(axis_name: AxisName) -> int:
     """Return the number of members of a named axis, or of several together, as a Python int.
 

@@ -16,6 +16,7 @@ from xjit.shardings import Sharding
 from xpar.sharding_cells import cells_of, drawn
 from xprim import as_array
 from xprim.errors import message
+from xprim.tracebacks import boundary
 from xprim.typing import PyTree, ShardingLike
 
 __all__ = ["ShardingPicture", "sharding_picture"]
@@ -82,6 +83,7 @@ class ShardingPicture:
     __repr__ = __str__
 
 
+@boundary
 def sharding_picture(x: PyTree, sharding: ShardingLike = None) -> ShardingPicture:
     """Return a picture of which device has which piece of an array.
 

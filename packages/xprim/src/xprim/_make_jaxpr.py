@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from xprim.typing import ArrayLike, PyTree
 
 
+@boundary
 def typeof(x: ArrayLike) -> ShapedArray:
     """Return the abstract value of an array, tracer, scalar or `ShapeDtypeStruct`.
 
@@ -201,6 +202,7 @@ def static_positions(static_argnums: Sequence[int], count: int, operation: str) 
     return tuple([i % count for i in static_argnums])
 
 
+@boundary
 def closure_convert(
     fun: Callable[..., Any], *example_args: Any
 ) -> tuple[Callable[..., Any], list[Any]]:

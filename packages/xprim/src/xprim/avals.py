@@ -25,6 +25,7 @@ import numpy as np
 from xprim import dtypes
 from xprim.errors import message
 from xprim.sizes import size_of
+from xtree.boundaries import boundary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -245,6 +246,7 @@ class ShapeDtypeStruct:
 
     __slots__ = ("dtype", "shape", "sharding", "weak_type")
 
+    @boundary
     def __init__(
         self,
         shape: Sequence[DimSize],

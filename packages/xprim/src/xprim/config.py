@@ -24,6 +24,7 @@ from typing import Any, Final, Generic, ParamSpec, TypeVar
 
 from xprim.errors import message
 from xprim.thread_state import STALE, state
+from xtree.boundaries import boundary
 from xtree.locks import forkable_lock
 
 __all__ = [
@@ -65,7 +66,7 @@ def update(name: str, val: object) -> None:
         'raise'
         >>> update("numpy_rank_promotion", "allow")
     """
-    _option_named(name, "config.update").set(val)
+    option_named(name, "config.update").set(val)
 
 
 def read(name: str) -> Any:
@@ -75,7 +76,7 @@ def read(name: str) -> Any:
         >>> read("enable_x64")
         False
     """
-    return _option_named(name, "config.read").value
+    return option_named(name, "config.read").value
 
 
 def options() -> Mapping[str, Option[Any]]:
@@ -207,6 +208,7 @@ class Option(Generic[T]):
         """The name of the environment variable that sets the starting value."""
         return f"XSTACK_{self.name.upper()}"
 
+    @boundary
     def __call__(self, new_val: T | _NotGiven = NOT_GIVEN) -> Override:
         """Return a context manager and decorator under which the option is `new_val`."""
         if new_val is NOT_GIVEN:
@@ -396,7 +398,8 @@ def _interned(context: tuple[object, ...]) -> TraceContext:
     return TraceContext(context)
 
 
-def _option_named(name: str, operation: str) -> Option[Any]:
+def option_named(name: str, operation: str) -> Option[Any]:
+    """Return an option; an AttributeError suggests the nearest name where there is none."""
     option = _option_by_name.get(name.removeprefix("jax_")) if isinstance(name, str) else None
     if option is None:
         spelling = importlib.import_module("xtree.misspellings")
@@ -427,15 +430,13 @@ enable_x64 = _flag(
     "enable_x64", "Whether Python scalars and NumPy input without an explicit dtype keep 64 bits."
 )
 numpy_dtype_promotion = _choice(
-    "numpy_dtype_promotion",
-    ("standard", "strict"),
+    "numpy_dtype_promotion", ("standard", "strict"),
     "'strict' promotes nothing but Python scalars; operands of different dtypes are an error.",
-)
+)  # fmt: skip
 numpy_rank_promotion = _choice(
-    "numpy_rank_promotion",
-    ("allow", "warn", "raise"),
+    "numpy_rank_promotion", ("allow", "warn", "raise"),
     "What happens when operands of different rank are broadcast against each other.",
-)
+)  # fmt: skip
 # Names and meaning: the option jax_default_matmul_precision of JAX; from ANY_F8 on, the dot
 # algorithms of the StableHLO specification.
 _PRECISIONS: Final[tuple[str | None, ...]] = (

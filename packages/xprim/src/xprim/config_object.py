@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 from xprim import config as _options
 from xprim.errors import message
-from xtree.boundaries import boundary
+from xtree.boundaries import boundary, leave
 
 __all__ = ["config"]
 
@@ -50,17 +50,19 @@ class Config:
         known = _options.options()
         if name in known:
             return known[name]
-        if name.startswith(_PREFIX):
-            return _options.read(name)
-        raise AttributeError(
-            message("config", f"there is no option {name!r}.", expected=", ".join(known)),
-            name=name,
-            obj=self,
-        )
+        if name.startswith("__"):  # asked by a protocol, which does not read the text
+            raise AttributeError(name)
+        try:
+            option = _options.option_named(name, "config")
+        except AttributeError as error:
+            leave(error)
+            raise
+        return option.value if name.startswith(_PREFIX) else option
 
     @boundary
     def __setattr__(self, name: str, value: object) -> NoReturn:
         plain = name.removeprefix(_PREFIX)
+        _options.option_named(plain, "config")
         raise AttributeError(
             message(
                 "config",

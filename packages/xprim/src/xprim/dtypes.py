@@ -15,6 +15,7 @@ Neighbours: `promotion` joins dtypes, `config` holds `enable_x64`, `avals` pairs
 from __future__ import annotations
 
 import functools
+import importlib
 import math
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -23,6 +24,7 @@ import numpy as np
 
 from xprim import config
 from xprim.errors import message
+from xtree.boundaries import boundary, leave
 
 if TYPE_CHECKING:
     from xprim.typing import ArrayLike
@@ -239,7 +241,12 @@ def is_extended(dtype: Any) -> bool:
 
 def as_dtype(dtype: Any) -> Any:
     """Return a NumPy dtype, from whatever NumPy takes for one, or an extended dtype as it is."""
-    return dtype if isinstance(dtype, ExtendedDType) else np.dtype(dtype)
+    if isinstance(dtype, ExtendedDType):
+        return dtype
+    try:
+        return np.dtype(dtype)
+    except TypeError:
+        raise _no_dtype(dtype, "dtype") from None
 
 
 def canonicalize_dtype(dtype: DTypeLike) -> DType:
@@ -262,7 +269,11 @@ def canonicalize_dtype(dtype: DTypeLike) -> DType:
         known = table.get(dtype)
         if known is not None:
             return known
-    exact: DType = _understood(dtype, "canonicalize_dtype")
+    try:
+        exact: DType = _understood(dtype, "canonicalize_dtype")
+    except TypeError as error:
+        leave(error)
+        raise
     return table.get(exact, exact)
 
 
@@ -335,6 +346,7 @@ def dtype(x: Any) -> Any:
     raise TypeError(message("dtype", problem, expected="an array, a scalar, or what names a dtype"))
 
 
+@boundary
 def scalar_type_of(x: ArrayLike) -> type:
     """Return which of `bool`, `int`, `float`, `complex` the elements of a value or dtype are.
 
@@ -386,6 +398,7 @@ def to_complex_dtype(dtype: DTypeLike) -> DType:
     return complex128 if to_inexact_dtype(dtype) in (float64, complex128) else complex64
 
 
+@boundary
 def issubdtype(a: DTypeLike, b: DTypeLike) -> bool:
     """Whether the first dtype or scalar type is, or is below, the second in NumPy's hierarchy.
 
@@ -405,6 +418,7 @@ def issubdtype(a: DTypeLike, b: DTypeLike) -> bool:
     return issubclass(below, above)
 
 
+@boundary
 def finfo(dtype: DTypeLike) -> np.finfo[Any]:
     """Return the limits (`eps`, `max`, `tiny`, `bits`, ...) of a floating or complex dtype.
 
@@ -436,6 +450,7 @@ def _float_limits(dtype: DTypeLike) -> np.finfo[Any]:
     return limits
 
 
+@boundary
 def iinfo(int_type: DTypeLike) -> ml_dtypes.iinfo:
     """Return the limits (`min`, `max`, `bits`) of an integer dtype, or of that of an array.
 
@@ -468,6 +483,7 @@ def _own_dtype(x: Any) -> Any:
     return x if found is None or isinstance(x, type) else found
 
 
+@boundary
 def itemsize_bits(dtype: DTypeLike) -> int:
     """Return the bits of one element: 4 for int4 (which NumPy keeps in 8), 8 for bool.
 
@@ -510,10 +526,27 @@ def _understood(dtype: DTypeLike, operation: str) -> Any:
             return _SUPPORTED[native]
         if exact == float0:
             return float0
-    problem = f"{dtype!r} is not a dtype." if exact is None else f"values cannot have {exact!r}."
+    problem = "" if exact is None else f"values cannot have {exact!r}."
+    raise _no_dtype(dtype, operation, problem)
+
+
+def _no_dtype(dtype: Any, operation: str, problem: str = "") -> TypeError:
     expected = "a boolean, integer, floating or complex dtype"
-    hint = "a shape of several dimensions is one tuple: (2, 3)" if type(dtype) is int else ""
-    raise TypeError(message(operation, problem, expected=expected, hint=hint))
+    problem = problem or f"{dtype!r} is not a dtype."
+    return TypeError(message(operation, problem, expected=expected, hint=_meant(dtype, operation)))
+
+
+def _meant(dtype: Any, operation: str) -> str:
+    """Return what was likely meant by what is no dtype: a name, a shape, or nothing."""
+    if isinstance(dtype, str):
+        names = importlib.import_module("xtree.misspellings")
+        near = names.nearest(dtype, [d.name for d in ALL])
+        return f"did you mean {near!r}?" if near else ""
+    if operation == "view" and isinstance(dtype, int | tuple):
+        return f"view(dtype) looks at the same bytes; reshape({dtype!r}) gives another shape"
+    if type(dtype) is int and operation != "astype":
+        return "a shape of several dimensions is one tuple: (2, 3)"
+    return ""
 
 
 def _scalar_type(x: Any) -> type:

@@ -24,6 +24,7 @@ from xprim.errors import JaxprTypeError, message
 from xprim.primitive import Primitive
 from xprim.source import Source
 from xprim.thread_state import state
+from xtree.boundaries import boundary
 from xtree.notebooks import preformatted
 
 __all__ = [
@@ -309,6 +310,7 @@ def eval_closed(closed: ClosedJaxpr, *args: Any) -> list[Any]:
     return eval_jaxpr(closed.jaxpr, closed.consts, *args)
 
 
+@boundary
 def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr) -> Callable[..., list[Any]]:
     """Return a closed jaxpr as a function of its arguments, which gives the list of its results.
 

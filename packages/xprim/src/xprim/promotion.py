@@ -33,6 +33,7 @@ from typing import Any, Final, Literal, overload
 from xprim import config, dtypes
 from xprim.dtypes import DType, DTypeLike
 from xprim.errors import TypePromotionError, message
+from xtree.boundaries import boundary, leave
 
 __all__ = ["promote", "promote_types", "result_type", "is_weakly_typed", "check_scalar_fits"]
 
@@ -61,6 +62,7 @@ def promote(*operands: tuple[Any, bool]) -> tuple[Any, bool]:
     return _promote(options.numpy_dtype_promotion, options.enable_x64, operands)
 
 
+@boundary
 def promote_types(a: DTypeLike, b: DTypeLike) -> DType:
     """Return the dtype that two dtypes have in common; `int`, `float` and `complex` count as weak.
 
@@ -112,9 +114,13 @@ def result_type(*operands: Any, return_weak_type_flag: bool = False) -> DType | 
         >>> result_type("int8", 3), result_type("int8", 3.0), result_type(3, 3.0)
         (dtype('int8'), dtype('float32'), dtype('float32'))
     """
-    if not operands:
-        raise ValueError(message("result_type", "needs at least one operand."))
-    dtype, weak = promote(*map(_dtype_and_weakness, operands))
+    try:
+        if not operands:
+            raise ValueError(message("result_type", "needs at least one operand."))
+        dtype, weak = promote(*map(_dtype_and_weakness, operands))
+    except Exception as error:
+        leave(error)
+        raise
     if weak:
         kind = dtypes.python_type_of(dtype)
         dtype = dtypes.python_scalar_dtype(kind) if kind is not None else dtype

@@ -6,12 +6,14 @@ Neighbour: `config` has the options themselves, each of which is such a context,
 from __future__ import annotations
 
 from xprim import config
+from xtree.boundaries import boundary
 
 __all__ = ["checking_leaks", "disable_jit"]
 
 __dir__ = __all__.copy
 
 
+@boundary
 def disable_jit(disable: bool = True) -> config.Override:
     """Return a context, or decorator, in which `jit` calls its function as it is.
 

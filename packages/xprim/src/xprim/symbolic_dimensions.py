@@ -25,6 +25,7 @@ from xprim import polynomials as poly, source
 from xprim.errors import InconclusiveDimensionOperation, message
 from xprim.primitive import get_primitive
 from xprim.sizes import SymbolicSize
+from xtree.boundaries import boundary
 
 __all__ = [
     "SymbolicDimension", "SymbolicScope", "dimension_text", "is_symbolic", "substituted_text",
@@ -55,6 +56,7 @@ class SymbolicScope:
       True
     """
 
+    @boundary
     def __init__(self, constraints_str: Sequence[str] = ()) -> None:
         self.constraints = tuple(constraints_str)
         self.assumptions: dict[str, str] = {}

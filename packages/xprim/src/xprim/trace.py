@@ -126,6 +126,13 @@ class Tracer(Array):
             ))  # fmt: skip
         return bool(self._value_or(TracerBoolConversionError))
 
+    def __hash__(self) -> int:  # type: ignore[override]
+        raise ConcretizationTypeError(
+            self, "hash", "a traced value is unhashable: dictionaries and sets need the value.",
+            "look up in arrays, not in dictionaries or sets: xnp.array(a_list)[i], lax.switch;\n"
+            "if it shapes the program, make that argument static: jit(f, static_argnums=...)",
+        )  # fmt: skip
+
     def __int__(self) -> int:
         return int(self._value_or(ConcretizationTypeError, "int"))
 

@@ -12,9 +12,13 @@ Neighbour: `source` knows which files are the library's.
 
 from __future__ import annotations
 
+import functools
+import os
 import sys
 from types import TracebackType
 from typing import Any
+
+import numpy as np
 
 from xprim import config
 from xprim.integer_arguments import name_argument
@@ -60,15 +64,35 @@ when_leaving(shorten)
 
 
 def _without_hidden(traceback: TracebackType | None) -> TracebackType | None:
-    kept = []
+    kept: list[TracebackType] = []
+    users = 0  # how many of `kept` lie outside of what the library has called for itself
+    from_library = False
     while traceback is not None:
-        if not is_hidden(traceback.tb_frame.f_code.co_filename):
+        file = traceback.tb_frame.f_code.co_filename
+        if is_hidden(file):
+            from_library = True
+        else:
+            from_library = from_library and _is_helper(file)
             kept.append(traceback)
+            users = users if from_library else len(kept)
         traceback = traceback.tb_next
     following = None
+    del kept[users:]
     for tb in reversed(kept):
         following = TracebackType(following, tb.tb_frame, tb.tb_lasti, tb.tb_lineno)
     return following
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_helper(file: str) -> bool:
+    """Whether a file is of NumPy, or a module of Python that functions of ours call for checks."""
+    return file.startswith(_NUMPY) or file in _HELPERS
+
+
+_PYTHON = os.path.dirname(os.__file__)
+_HELPERS = frozenset(os.path.join(_PYTHON, f"{name}.py")
+                     for name in ("contextlib", "enum", "inspect", "typing"))  # fmt: skip
+_NUMPY = os.path.join(os.path.dirname(np.__file__), "")
 
 
 def _mark(traceback: TracebackType | None) -> None:

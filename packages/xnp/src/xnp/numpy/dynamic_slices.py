@@ -19,6 +19,7 @@ from xnp.primitives.gather import fill_of
 from xprim import Array, dtypes, scalar_array
 from xprim.errors import ShapeError, message
 from xprim.static_sizes import static_int
+from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike
 
 __all__ = ["DynamicSlice", "ds"]
@@ -67,6 +68,7 @@ def _unflattened(metadata: tuple[Any, ...], children: Sequence[Any]) -> DynamicS
 xtree.register_pytree_node(DynamicSlice, _flattened, _unflattened)
 
 
+@boundary
 def ds(
     start: ArrayLike | None, size: int | None = None, stride: int | None = None
 ) -> DynamicSlice | slice:

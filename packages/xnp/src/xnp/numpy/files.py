@@ -20,7 +20,7 @@ from xnp.numpy.promoting import (
 )
 from xnp.numpy.shaping import moveaxis
 from xprim import EAGER, Array, dtypes, from_numpy
-from xprim.tracebacks import boundaries
+from xprim.tracebacks import boundaries, boundary
 from xprim.typing import ArrayLike, DeviceLike, DTypeLike
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
 __dir__ = __all__.copy
 
 
+@boundary
 def save(file: str | PathLike[str] | IO[bytes], arr: ArrayLike, allow_pickle: bool = True) -> None:
     """Write an array to a file in NumPy's `.npy` format.
 
@@ -53,6 +54,7 @@ def save(file: str | PathLike[str] | IO[bytes], arr: ArrayLike, allow_pickle: bo
     np.save(file, np.asarray(arr), allow_pickle=allow_pickle)
 
 
+@boundary
 def savez(file: str | PathLike[str] | IO[bytes], *args: Any, **kwds: Any) -> None:
     """Write arrays to a file in NumPy's `.npz` format.
 
@@ -77,6 +79,7 @@ def savez(file: str | PathLike[str] | IO[bytes], *args: Any, **kwds: Any) -> Non
     np.savez(file, *[np.asarray(a) for a in args], **named)
 
 
+@boundary
 def load(file: str | PathLike[str] | IO[bytes], *args: Any, **kwargs: Any) -> Any:
     """Return what `numpy.load` reads; arrays of a `.npy` file as ours, in their own dtype.
 

@@ -44,7 +44,7 @@ from xprim import (
     state,
 )
 from xprim.descriptions import described
-from xprim.errors import ConcretizationTypeError
+from xprim.errors import ConcretizationTypeError, message
 from xprim.sizes import SymbolicSize, size_of
 from xprim.static_sizes import static_int
 from xprim.tracebacks import boundaries
@@ -119,6 +119,11 @@ def _known_bound(bound: Any) -> Any:
         raise ConcretizationTypeError(
             bound, "arange", "a bound is a traced value, but the shape depends on it."
         )
+    if np.ndim(bound):
+        raise ValueError(message(
+            "arange", "the bounds must be numbers, not arrays of them.", got=described(bound),
+            hint="one number of an array is x[0] or x.item()",
+        ))  # fmt: skip
     return np.asarray(bound)[()] if isinstance(bound, Array | np.ndarray) else bound
 
 

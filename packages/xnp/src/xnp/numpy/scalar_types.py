@@ -118,6 +118,7 @@ dtype = np.dtype
 finfo, iinfo = dtypes.finfo, dtypes.iinfo
 
 
+@boundary
 def issubdtype(arg1: DTypeLike, arg2: DTypeLike) -> builtins.bool:
     """Whether the first dtype or scalar type is, or is below, the second in NumPy's hierarchy.
 
@@ -144,6 +145,7 @@ ComplexWarning = np.exceptions.ComplexWarning
 ndarray = Array
 
 
+@boundary
 def isdtype(dtype: DTypeLike, kind: DTypeLike | Sequence[DTypeLike]) -> builtins.bool:
     """Return whether a dtype is of a kind: its name or a dtype, or one of a tuple of these.
 
@@ -174,6 +176,7 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | Sequence[DTypeLike]) -> builtins
     return exact == dtypes.requested_dtype(kind, "isdtype")  # type: ignore[no-any-return]
 
 
+@boundary
 def can_cast(from_: DTypeLike | ArrayLike, to: DTypeLike, casting: str = "safe") -> builtins.bool:
     """Return whether elements of one dtype may become another; see `numpy.can_cast`.
 

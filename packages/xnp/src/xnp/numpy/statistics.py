@@ -45,6 +45,7 @@ from xnp.placing import placed
 from xprim import Array, ConcreteArray, dtypes, from_numpy, scalar_array
 from xprim.errors import ConcretizationTypeError, message
 from xprim.sizes import size_of
+from xprim.static_sizes import static_int
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, Axis, DTypeLike, ShardingLike
 
@@ -294,6 +295,11 @@ def histogram_bin_edges(
     bounds = asarray(bins)
     if bounds.ndim:
         return bounds
+    number = static_int(bins, "histogram_bin_edges", "bins")
+    if number < 1:
+        raise ValueError(message(
+            "histogram_bin_edges", "there must be at least one bin.", got=f"bins={number}",
+        ))  # fmt: skip
     (a,) = inexact("histogram_bin_edges", a)
     if range is None:
         low, high = (min_(a), max_(a)) if a.aval.size else (scalar_like(a, 0), scalar_like(a, 1))
@@ -304,7 +310,7 @@ def histogram_bin_edges(
     same = bind("eq", low, high)
     low, high = (selected(same, bind("sub", low, half), low),
                  selected(same, bind("add", high, half), high))  # fmt: skip
-    return linspace(low, high, int(bins) + 1)
+    return linspace(low, high, number + 1)
 
 
 def _bin_numbers(a: Any, edges: Any) -> Any:

@@ -14,6 +14,7 @@ import xtree
 from xnp.numpy.promoting import array_of, inexact
 from xprim import Array, ConcreteArray, dtypes
 from xprim.errors import message
+from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike
 
 __all__ = ["RegularGridInterpolator"]
@@ -50,6 +51,7 @@ class RegularGridInterpolator:
     bounds_error: bool
     __slots__ = ("bounds_error", "fill_value", "grid", "method", "values")
 
+    @boundary
     def __init__(
         self, points: Sequence[Any], values: ArrayLike, method: str = "linear",
         bounds_error: bool = False, fill_value: ArrayLike | None = math.nan,

@@ -20,6 +20,7 @@ from xnp.scipy import special
 from xnp.scipy.uniform import uniform
 from xprim import Array, dtypes
 from xprim.errors import message
+from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike
 
 __all__ = ["gaussian_kde"]
@@ -59,6 +60,7 @@ class gaussian_kde:  # noqa: N801 - SciPy's name
     inv_cov: Any
     __slots__ = ("covariance", "dataset", "inv_cov", "weights")
 
+    @boundary
     def __init__(
         self,
         dataset: ArrayLike,

@@ -16,6 +16,7 @@ from xnp.scipy import special
 from xnp.scipy.stats.distribution import Distribution
 from xprim import Array, dtypes
 from xprim.errors import message
+from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike
 
 __all__ = ["dirichlet", "multinomial", "multivariate_normal"]
@@ -26,6 +27,7 @@ __dir__ = __all__.copy
 # --- dirichlet ------------------------------------------------------------------------------------
 
 
+@boundary
 def _dirichlet_logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
     """Return the logarithm of the density of the dirichlet distribution.
 
@@ -59,6 +61,7 @@ def _dirichlet_logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
     return result
 
 
+@boundary
 def _dirichlet_pdf(x: ArrayLike, alpha: ArrayLike) -> Array:
     """Return the density of the dirichlet distribution; arguments as of `logpdf`."""
     return xn.exp(_dirichlet_logpdf(x, alpha))
@@ -67,6 +70,7 @@ def _dirichlet_pdf(x: ArrayLike, alpha: ArrayLike) -> Array:
 # --- multinomial ----------------------------------------------------------------------------------
 
 
+@boundary
 def _multinomial_logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     """Return the logarithm of the probability n! prod p_i^x_i / x_i! of counts x.
 
@@ -87,6 +91,7 @@ def _multinomial_logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     return result
 
 
+@boundary
 def _multinomial_pmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     """Return the probability of counts; arguments as of `logpmf`."""
     return xn.exp(_multinomial_logpmf(x, n, p))
