@@ -44,7 +44,7 @@ from xprim import (
     state,
 )
 from xprim.descriptions import described
-from xprim.errors import ConcretizationTypeError, message
+from xprim.errors import ConcretizationTypeError
 from xprim.sizes import SymbolicSize, size_of
 from xprim.static_sizes import static_int
 from xprim.tracebacks import boundaries
@@ -120,10 +120,7 @@ def _known_bound(bound: Any) -> Any:
             bound, "arange", "a bound is a traced value, but the shape depends on it."
         )
     if np.ndim(bound):
-        raise ValueError(message(
-            "arange", "the bounds must be numbers, not arrays of them.", got=described(bound),
-            hint="one number of an array is x[0] or x.item()",
-        ))  # fmt: skip
+        raise ValueError(f"arange: the bounds must be numbers, got {described(bound)}.")
     return np.asarray(bound)[()] if isinstance(bound, Array | np.ndarray) else bound
 
 
@@ -209,10 +206,8 @@ def linspace(
     if num < 0:
         raise ValueError(f"linspace: num must not be negative, got {num}.")
     wanted = None if dtype is None else dtypes.requested_dtype(dtype, "linspace")
-    if (
-        type(start) in (int, float) and type(stop) in (int, float)
-        and type(num) is int and num <= _SMALL
-    ):  # fmt: skip
+    plain = (int, float)
+    if type(start) in plain and type(stop) in plain and type(num) is int and num <= _SMALL:
         result, step = _host_linspace(start, stop, num, bool(endpoint), axis, wanted)
     else:
         result, step = _linspace(start, stop, num, bool(endpoint), size_of(axis), wanted)

@@ -1,0 +1,24 @@
+// How the results of a search are ordered: Sphinx puts this before its own script.
+//
+// The name that is asked for comes first, however it is written (`xstack.grad`, `grad`);
+// of other names those with short paths, then pages, by what Sphinx makes of them.
+const askedFor = (new URLSearchParams(window.location.search).get("q") || "")
+  .trim().toLowerCase().replace(/\(\)$/, "");
+
+var Scorer = {
+  score: ([, title, , , score, , kind]) => {
+    if (kind !== "object") return score;
+    const name = title.toLowerCase();
+    const isAskedFor = name === askedFor || name === `xstack.${askedFor}`;
+    return score + (isAskedFor ? 100 : 0) - title.split(".").length / 100;
+  },
+  // Sphinx's own numbers: of names, of the priority of objects, of titles, of words in the text.
+  objNameMatch: 11,
+  objPartialMatch: 6,
+  objPrio: { 0: 15, 1: 5, 2: -5 },
+  objPrioDefault: 0,
+  title: 15,
+  partialTitle: 7,
+  term: 5,
+  partialTerm: 2,
+};
