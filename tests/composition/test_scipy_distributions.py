@@ -106,7 +106,6 @@ EVERY = CELLS + [
 ]  # fmt: skip
 SPECIAL = [-1.0, 0.0, 0.5, 1.0, 3.0, np.inf, -np.inf, np.nan]
 FEWER = [0.0, 1.0, 3.0, np.inf, -np.inf, np.nan]
-HAVE_INFINITE_PARAMETERS = ("t", "truncnorm")
 
 
 def slopes_of(function, args, i):
@@ -129,7 +128,6 @@ def test_slopes_by_parameters_at_special_points(name, kind):
     grid = itertools.product(SPECIAL if len(given) < 3 else FEWER, repeat=len(given))
     args = list(np.array([*grid], np.float32).T.copy())
     value = np.asarray(function(*args))
-    usual = np.all([np.isfinite(a) for a in args[1:]], axis=0) | (name in HAVE_INFINITE_PARAMETERS)
     for i in range(len(args)):
         if kind not in ("logpdf", "pdf") and i in NO_SLOPE.get(name, ()):
             continue
@@ -139,7 +137,9 @@ def test_slopes_by_parameters_at_special_points(name, kind):
         known = np.isfinite(forward)
         np.testing.assert_allclose(reverse[known], forward[known], rtol=1e-3, atol=1e-5)
         assert np.isnan(forward[np.isnan(value)]).all()
-        lost = np.isnan(forward) & np.isfinite(value) & usual
+        lost = np.isnan(forward) & np.isfinite(value)
+        if name == "beta":  # all mass in one point: at the step there is no slope
+            lost &= ~(np.isin(args[0], (0, 1)) & np.any([np.isinf(a) for a in args[1:]], axis=0))
         assert not lost.any(), f"by {given[i]} {[list(a[lost]) for a in args]}: no slope"
 
 

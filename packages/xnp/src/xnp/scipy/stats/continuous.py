@@ -11,7 +11,7 @@ from typing import Any
 
 import xnp.numpy as xn
 from xnp.scipy import special
-from xnp.scipy.stats.distribution import continuous
+from xnp.scipy.stats.distribution import Formula, continuous
 
 __all__ = [
     "beta", "cauchy", "chi2", "expon", "gamma", "gennorm", "gumbel_l", "gumbel_r", "laplace",
@@ -82,6 +82,17 @@ def _log_t(x: Any, df: Any) -> Any:
     scale = xn.log(special.poch(v / 2, 0.5)) - xn.log(v * math.pi) / 2
     value = scale - (v + 1) / 2 * _log_one_plus_square(x / xn.sqrt(v))
     return xn.where(is_normal, -(x * x + _LOG_2PI) / 2, value)
+
+
+def _unless_infinite(formula: Formula, limit: float, at_one: float) -> Formula:
+    """Return a formula of x and a parameter that is constant where that is infinite."""
+
+    def guarded(x: Any, p: Any) -> Any:
+        is_infinite = p == _INF
+        usual = formula(x, xn.where(is_infinite, 4, p))  # has slopes everywhere
+        return xn.where(is_infinite, xn.where(x == 1, at_one, limit), usual)
+
+    return guarded
 
 
 norm = continuous(
@@ -156,8 +167,8 @@ gamma = continuous(
     "gamma", (0, _INF), "x^(a-1) exp(-x) / Gamma(a) for x >= 0", shapes=("a",), shown=_TAILS,
     valid=lambda a: a > 0,
     logpdf=lambda x, a: special.xlogy(a - 1, x) - x - special.gammaln(a),
-    at_zeros=(lambda x, a: x == 0,
-              lambda x, a: x ** (a - 1) * xn.exp(-x - special.gammaln(a))),
+    at_zeros=(lambda x, a: (x == 0) | (a == _INF),
+              _unless_infinite(lambda x, a: x ** (a - 1) * xn.exp(-x - special.gammaln(a)), 0, 0)),
     cdf=lambda x, a: special.gammainc(a, x), sf=lambda x, a: special.gammaincc(a, x),
 )  # fmt: skip
 
@@ -166,8 +177,9 @@ chi2 = continuous(
     shown=_TAILS, valid=lambda df: df > 0,
     logpdf=lambda x, df: special.xlogy(df / 2 - 1, x) - x / 2 - special.gammaln(df / 2)
     - df * (math.log(2) / 2),
-    at_zeros=(lambda x, df: x == 0,
-              lambda x, df: (x / 2) ** (df / 2 - 1) / 2 * xn.exp(-x / 2 - special.gammaln(df / 2))),
+    at_zeros=(lambda x, df: (x == 0) | (df == _INF), _unless_infinite(
+        lambda x, df: (x / 2) ** (df / 2 - 1) / 2 * xn.exp(-x / 2 - special.gammaln(df / 2)),
+        0, 0)),
     cdf=lambda x, df: special.gammainc(df / 2, x / 2),
     sf=lambda x, df: special.gammaincc(df / 2, x / 2),
 )  # fmt: skip
@@ -187,8 +199,10 @@ pareto = continuous(
     "pareto", (1, _INF), "b / x^(b+1) for x >= 1", shapes=("b",), shown=(*_TAILS, "ppf"),
     valid=lambda b: b > 0,
     logpdf=lambda x, b: xn.log(b) - (b + 1) * xn.log(x),
-    cdf=lambda x, b: -xn.expm1(-b * xn.log(x)), logcdf=lambda x, b: _log_less(-b * xn.log(x)),
-    sf=lambda x, b: xn.exp(-b * xn.log(x)), logsf=lambda x, b: -b * xn.log(x),
+    cdf=_unless_infinite(lambda x, b: -xn.expm1(-b * xn.log(x)), 1, math.nan),
+    logcdf=_unless_infinite(lambda x, b: _log_less(-b * xn.log(x)), 0, math.nan),
+    sf=_unless_infinite(lambda x, b: xn.exp(-b * xn.log(x)), 0, math.nan),
+    logsf=lambda x, b: -b * xn.log(x),
     ppf=lambda q, b: xn.exp(-xn.log1p(-q) / b),
 )  # fmt: skip
 
