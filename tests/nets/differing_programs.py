@@ -306,8 +306,10 @@ PROGRAMS: list[Row] = [
     ("`ref[...] = value`", lambda j, n: written(j, n.arange(3)), "ValueError", "ValueError"),
     ("references in a jaxpr", effects_of_a_reference, 1, 0),
     ("transfer guards", under_a_guard, "JaxRuntimeError", 3.0),
-    ("kinds of memory", lambda j, n: j.device_put(
-        n.ones(2), j.memory.Space.Host).sharding.memory_kind, "pinned_host", "device"),
+    ("kinds of memory", lambda j, n: (j.device_put(
+        n.ones(2), j.memory.Space.Host) + 1).sharding.memory_kind, "pinned_host", "device"),
+    ("kinds of memory", lambda j, n: str(j.typeof(j.device_put(n.ones(2), j.memory.Space.Host))),
+     "float32<host>[2]", "float32[2]"),
     ("`config.enable_x64`", lambda j, n: j.config.enable_x64.value, "AttributeError", False),
     ("`config.enable_x64`", lambda j, n: j.config.jax_enable_x64, False, False),
 ]  # fmt: skip

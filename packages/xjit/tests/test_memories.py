@@ -1,14 +1,26 @@
-"""Kinds of memory and places of computation, as far as a CPU has them."""
+"""Kinds of memory and places of computation."""
 
 import numpy as np
 import pytest
 
 import xnp
-from xjit import device_put, jit
+from xjit import device_put, devices, jit
 from xjit.memories import Space, compute_on
+from xjit.meshes import Mesh
+from xjit.named_shardings import NamedSharding
 from xjit.operation_metadata import scheduling_group, xla_metadata_call
+from xjit.partition_specs import P
+from xjit.sharded_arrays import (
+    make_array_from_callback,
+    make_array_from_process_local_data,
+    make_array_from_single_device_arrays,
+)
+from xjit.shardings import SingleDeviceSharding, TiledSharding
 
 X = np.float32([1, 2, 3])
+CPUS = np.array(devices("cpu")[:8], dtype=object)
+MESH = Mesh(CPUS, ("x",))
+ROW = np.arange(8, dtype=np.float32)
 
 
 @pytest.mark.parametrize(("compute_type", "written"), [
@@ -41,13 +53,91 @@ def test_places_that_are_not_there_are_refused(options, error, text):
         compute_on(3, compute_type="device")
 
 
-def test_arrays_of_a_cpu_are_in_the_memory_of_the_host():
+def kinds(x):
+    """Return the kinds of memory that the runtime itself tells of the pieces of an array."""
+    pieces = x.buffer._arrays
+    told = {shard.data.sharding.memory_kind for shard in x.addressable_shards}
+    assert told == {piece.sharding.memory_kind or "device" for piece in pieces}
+    return told
+
+
+def test_spaces_are_kinds_of_memory():
     x = xnp.asarray(X)
     tree = device_put({"a": x, "b": X}, {"a": Space.Host, "b": Space.Device})
-    assert tree["a"] is x
-    np.testing.assert_array_equal(tree["b"], X)
+    assert kinds(tree["a"]) == {"pinned_host"} and tree["b"].sharding.memory_kind == "device"
+    assert tree["a"].device == CPUS[0] and tree["a"].devices() == {CPUS[0]}
+    back = device_put(tree["a"], Space.Device)
+    assert back.sharding.memory_kind == "device"
+    assert device_put(tree["a"], Space.Any) is tree["a"]
+    np.testing.assert_array_equal(back, X)
     np.testing.assert_array_equal(jit(lambda x: device_put(x * 2, Space.Host))(X), X * 2)
     assert repr(Space.Any) == "Space.Any"
+
+
+@pytest.mark.parametrize("kind", ["pinned_host", "unpinned_host", "device"])
+def test_arrays_are_in_the_memory_that_their_sharding_names(kind):
+    rows = NamedSharding(MESH, P("x"))
+    there = rows.with_memory_kind(kind)
+    assert there == NamedSharding(MESH, P("x"), memory_kind=kind) == rows.update(memory_kind=kind)
+    assert (there == rows) is (kind == "device") is there.is_equivalent_to(rows, 1)
+    assert (f"memory_kind={kind!r}" in repr(there)) is (kind != "device")
+    made = [
+        device_put(ROW, there), device_put(device_put(ROW, rows), there),
+        device_put(device_put(ROW), there),
+        make_array_from_callback((8,), there, lambda index: ROW[index]),
+        make_array_from_single_device_arrays(
+            (8,), there, [device_put(ROW[i : i + 1], d) for i, d in enumerate(CPUS)]
+        ),
+        make_array_from_process_local_data(there, ROW),
+    ]  # fmt: skip
+    for x in made:
+        assert x.sharding == there and kinds(x) == {kind}
+        np.testing.assert_array_equal(x, ROW)
+        assert device_put(x, there) is x
+        again = device_put(x, rows)
+        assert again.sharding == rows and kinds(again) == {"device"}
+        np.testing.assert_array_equal(again, ROW)
+
+
+@pytest.mark.parametrize("kind", ["pinned_host", "unpinned_host"])
+def test_programs_compute_on_the_device_and_leave_results_where_they_are_asked_for(kind):
+    rows = NamedSharding(MESH, P("x"))
+    there, alone = rows.with_memory_kind(kind), SingleDeviceSharding(CPUS[0], memory_kind=kind)
+    x, y = device_put(ROW, there), device_put(ROW, alone)
+    for f in (lambda a: a + 1, jit(lambda a: a + 1), jit(lambda a: a + 1, in_shardings=there)):
+        assert f(x).sharding == rows
+        np.testing.assert_array_equal(f(x), ROW + 1)
+    for f in (lambda a: a + 1, jit(lambda a: a + 1)):
+        assert f(y).sharding == SingleDeviceSharding(CPUS[0])
+        np.testing.assert_array_equal(f(y), ROW + 1)
+    np.testing.assert_array_equal(x + device_put(ROW, rows), 2 * ROW)
+    turned = Mesh(CPUS[::-1], ("x",))
+    backwards = NamedSharding(turned, P("x"), memory_kind=kind)
+    f = jit(lambda a: (a * 2, a + 1, a - 1), out_shardings=(there, None, backwards))
+    for _ in range(3):  # the second call takes the short way, where there is one
+        double, more, less = f(ROW)
+        assert (double.sharding, more.sharding.memory_kind) == (there, "device")
+        assert less.sharding == backwards and kinds(double) == kinds(less) == {kind}
+        for got, wanted in ((double, ROW * 2), (more, ROW + 1), (less, ROW - 1)):
+            np.testing.assert_array_equal(got, wanted)
+    assert f.lower(ROW).compile().output_shardings[0] == there
+    one = jit(lambda a: a * 2, out_shardings=alone)(ROW)
+    assert one.sharding == alone and kinds(one) == {kind}
+    given = device_put(x, rows, donate=True)
+    np.testing.assert_array_equal(given, ROW)
+    with pytest.raises(RuntimeError, match="donated"):
+        x + 1
+
+
+def test_memory_that_is_not_there_is_refused_by_name():
+    with pytest.raises(ValueError, match="'device', 'pinned_host' or 'unpinned_host'"):
+        NamedSharding(MESH, P("x"), memory_kind="tape")
+    with pytest.raises(ValueError, match="no memory of kind 'tape'"):
+        SingleDeviceSharding(CPUS[0]).with_memory_kind("tape")
+    pieces = TiledSharding(tuple(CPUS), NamedSharding(MESH, P("x")).tiles(1))
+    assert pieces.with_memory_kind("device") is pieces
+    with pytest.raises(ValueError, match="pieces without names"):
+        pieces.with_memory_kind("pinned_host")
 
 
 def test_groups_of_operations_are_named():

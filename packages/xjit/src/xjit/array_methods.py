@@ -23,6 +23,7 @@ from xjit.placement import (
     default_placement,
 )
 from xjit.sharded_arrays import Shard, addressable_shards, global_shards, sharding_of
+from xjit.shardings import SingleDeviceSharding
 from xjit.transfer import copy_to_host_async
 from xprim import ConcreteArray, attach_methods
 
@@ -100,7 +101,9 @@ def _device(self: ConcreteArray) -> Any:
     if buffer is None:
         return default_placement().device
     if type(getattr(buffer, "_sharding", None)) is gateway.SpreadOver:
-        return sharding_of(self)
+        where = sharding_of(self)
+        alone = isinstance(where, SingleDeviceSharding)  # in the memory of its host
+        return where.devices_in_order[0] if alone else where
     return gateway.device_of(_buffer_of(self))
 
 

@@ -30,9 +30,10 @@ _OVER_MESH = NamedSharding | TiledSharding | PartitionSpec
 
 
 def asks_for_mesh(options: dict[str, Any]) -> bool:
-    """Return whether the options of `jit` name a sharding over a mesh."""
+    """Return whether the options of `jit` name a sharding over a mesh, or another memory."""
     places = [*_leaves(options["in_shardings"]), *_leaves(options["out_shardings"])]
-    return any(isinstance(place, _OVER_MESH) for place in places)
+    outs = [s for s in _leaves(options["out_shardings"]) if isinstance(s, SingleDeviceSharding)]
+    return any(s.memory for s in outs) or any(isinstance(place, _OVER_MESH) for place in places)
 
 
 def check_one_choice_of_devices(options: dict[str, Any]) -> None:

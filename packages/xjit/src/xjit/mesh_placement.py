@@ -73,7 +73,7 @@ class OverMesh(Placement):
         """Return a sharding with the devices in the order in which the program counts them."""
         devices = sharding.devices_in_order
         if devices == self.devices:
-            return sharding
+            return in_own_memory(sharding)
         ndim = len(sharding.spec) if isinstance(sharding, NamedSharding) else 0
         tiles = sharding.tiles(ndim)
         return TiledSharding(self.devices, tiles.renumbered(devices, self.devices))
@@ -136,9 +136,25 @@ class OverMesh(Placement):
         """Return the results of a program as arrays that lie as was asked."""
         asked = self.out_shardings or (None,) * len(outs)
         for i, sharding in enumerate(asked):
-            if sharding is not None and sharding.devices_in_order != self.devices:
-                outs[i] = gateway.as_spread(outs[i], gateway.spread_over(sharding))
+            if sharding is None:
+                continue
+            if sharding.devices_in_order != self.devices:
+                there = gateway.spread_over(in_own_memory(sharding))
+                outs[i] = gateway.as_spread(outs[i], there)
+            if sharding.memory is not None:
+                outs[i] = _brought(outs[i], gateway.spread_over(sharding))
         return super().results(outs, avals)
+
+
+def in_own_memory(sharding: Sharding) -> Sharding:
+    """Return a sharding in the memory in which its devices compute."""
+    return sharding if sharding.memory is None else sharding.with_memory_kind(None)
+
+
+def _brought(buffer: Any, where: gateway.SpreadOver) -> Any:
+    """Return a buffer of the same elements in another kind of memory."""
+    found = gateway.respread(buffer, where)
+    return gateway.put_spread(gateway.to_numpy(buffer), where) if found is None else found
 
 
 class _Spread:

@@ -17,7 +17,13 @@ from xjit import jaxlib_gateway as gateway
 from xjit.meshes import AbstractMesh, Mesh, mesh_now
 from xjit.notebooks import sharding_html
 from xjit.partition_specs import UNCONSTRAINED, PartitionSpec, axes_of
-from xjit.shardings import Sharding, TiledSharding, check_memory_kind
+from xjit.shardings import (
+    Sharding,
+    SingleDeviceSharding,
+    TiledSharding,
+    checked_memory,
+    memory_text,
+)
 from xprim.errors import message
 from xprim.tracebacks import boundary
 
@@ -47,7 +53,9 @@ class NamedSharding(Sharding):
     Args:
       mesh: a `Mesh`, or an `AbstractMesh` where a program says on which devices it runs.
       spec: for each dimension, the axes of the mesh that it is cut along.
-      memory_kind: the kind of memory; `"device"`, or None for the same.
+      memory_kind: the kind of memory: `"device"`, as None, or `"pinned_host"` and
+        `"unpinned_host"` where the devices have them. What is there a program brings to the
+        devices when it computes with it.
 
     Raises:
       ValueError: the spec names an axis that the mesh does not have, or leaves a dimension to the
@@ -60,7 +68,7 @@ class NamedSharding(Sharding):
       (4, 2)
     """
 
-    __slots__ = ("_hash", "mesh", "spec")
+    __slots__ = ("_hash", "memory", "mesh", "spec")
 
     @boundary
     def __init__(
@@ -76,7 +84,8 @@ class NamedSharding(Sharding):
                 "NamedSharding", "its second argument is a partition spec.", got=repr(spec),
                 hint="NamedSharding(mesh, P('x')) cuts the first dimension along the axis x",
             ))  # fmt: skip
-        check_memory_kind("NamedSharding", memory_kind)
+        some = mesh.devices_in_order[:1] if isinstance(mesh, Mesh) else ()
+        self.memory = checked_memory("NamedSharding", memory_kind, *some)
         check_axis_names("NamedSharding", mesh, spec)
         if mesh.are_all_axes_explicit and UNCONSTRAINED in spec:
             raise ValueError(message(
@@ -85,20 +94,27 @@ class NamedSharding(Sharding):
             ))  # fmt: skip
         self.mesh = mesh
         self.spec = spec
-        self._hash = hash((mesh, spec))
+        self._hash = hash((mesh, spec, self.memory))
 
     def update(self, **changes: Any) -> NamedSharding:
-        """Return the same sharding with another `mesh`, `spec` (also as a sequence of entries)."""
+        """Return the same sharding with another `mesh`, `spec` (also as a sequence of entries).
+
+        Or of another `memory_kind`.
+        """
         spec = changes.pop("spec", self.spec)
         mesh = changes.pop("mesh", self.mesh)
-        check_memory_kind("NamedSharding.update", changes.pop("memory_kind", None))
+        kind = changes.pop("memory_kind", self.memory)
         if changes:
             raise TypeError(message(
                 "NamedSharding.update", f"there is no attribute {min(changes)!r}.",
                 expected="mesh, spec, memory_kind",
             ))  # fmt: skip
         spec = spec if isinstance(spec, PartitionSpec) else PartitionSpec(*spec)
-        return NamedSharding(mesh, spec)
+        return NamedSharding(mesh, spec, memory_kind=kind)
+
+    def with_memory_kind(self, kind: str | None) -> NamedSharding:
+        """Return the same sharding in another kind of memory."""
+        return NamedSharding(self.mesh, self.spec, memory_kind=kind)
 
     @property
     def devices_in_order(self) -> tuple[Any, ...]:
@@ -151,7 +167,8 @@ class NamedSharding(Sharding):
             return True
         if not isinstance(other, NamedSharding):
             return NotImplemented
-        return self._hash == other._hash and self.spec == other.spec and self.mesh == other.mesh
+        return (self._hash == other._hash and self.spec == other.spec
+                and self.mesh == other.mesh and self.memory == other.memory)  # fmt: skip
 
     def __hash__(self) -> int:
         return self._hash
@@ -160,7 +177,7 @@ class NamedSharding(Sharding):
         return sharding_html(self)
 
     def __repr__(self) -> str:
-        return f"NamedSharding(mesh={self.mesh!r}, spec={self.spec!r})"
+        return f"NamedSharding(mesh={self.mesh!r}, spec={self.spec!r}{memory_text(self)})"
 
 
 @functools.lru_cache(maxsize=4096)
@@ -257,9 +274,13 @@ def resolved(value: Any, operation: str) -> Any:
 def sharding_named_by(value: Any, operation: str) -> Sharding | None:
     """Return the sharding over a mesh that a user named, or None where it is something else.
 
+    Memory beside that of a single device is such a place, too.
+
     Args:
       value: a sharding, a partition spec, a device, ...
       operation: what errors call the public function.
     """
     found = resolved(value, operation)
+    if isinstance(found, SingleDeviceSharding) and found.memory is not None:
+        return found
     return found if isinstance(found, NamedSharding | TiledSharding) else None

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from xjit import jaxlib_gateway as gateway
 from xjit.deleted import DeletedBuffer, raise_deleted
-from xjit.mesh_placement import over_mesh
+from xjit.mesh_placement import in_own_memory, over_mesh
 from xjit.meshes import AbstractMesh, Mesh, current_mesh, meshes_shaped
 from xjit.named_shardings import NamedSharding, NoMeshError
 from xjit.partition_specs import PartitionSpec
@@ -99,7 +99,7 @@ def spread_placement(
         ):  # fmt: skip
             conflict(i)
     return over_mesh(
-        devices, mesh, tuple([_over(s, mesh) for s in in_shardings]),
+        devices, mesh, tuple([s and _over(in_own_memory(s), mesh) for s in in_shardings]),
         tuple([_over(s, mesh) for s in out_shardings]),
     )  # fmt: skip
 
@@ -160,8 +160,11 @@ def with_devices(sharding: Sharding) -> Sharding:
 def _over(sharding: Sharding | None, mesh: Mesh | None) -> Sharding | None:
     """Return a sharding with devices, where it was abstract."""
     if isinstance(sharding, NamedSharding) and _is_abstract(sharding) and mesh is not None:
-        return NamedSharding(mesh.shaped_as(sharding.mesh), sharding.spec)
-    return None if isinstance(sharding, SingleDeviceSharding) else sharding
+        return NamedSharding(mesh.shaped_as(sharding.mesh), sharding.spec,
+                             memory_kind=sharding.memory)  # fmt: skip
+    if isinstance(sharding, SingleDeviceSharding) and sharding.memory is None:
+        return None
+    return sharding
 
 
 def _is_abstract(sharding: Sharding) -> bool:
@@ -180,7 +183,10 @@ def _where(x: ConcreteArray) -> Any:
         return None
     if type(buffer) is DeletedBuffer:
         raise_deleted(x.aval.str_long(), buffer)
-    return gateway.placement_of(buffer)
+    where = gateway.placement_of(buffer)
+    if type(where) is gateway.SpreadOver and isinstance(where.spread, SingleDeviceSharding):
+        return committed_to(where.devices[0]).sharding  # in the memory of its host
+    return where
 
 
 def of_arrays(arrays: Sequence[ConcreteArray]) -> list[Sharding | None]:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from xjit import jaxlib_gateway as gateway
-from xjit.mesh_placement import spread_buffer
+from xjit.mesh_placement import in_own_memory, spread_buffer
 from xjit.named_shardings import resolved
 from xjit.placement import buffers_at, default_placement
 from xjit.shardings import Index, Sharding, SingleDeviceSharding
@@ -102,9 +102,10 @@ def global_shards(x: ConcreteArray) -> list[Shard]:
     else:
         pieces = {gateway.device_of(buffer): buffer}
     return [
-        Shard(device, sharding, x.shape, _piece(x, pieces[device]) if device in pieces else None)
+        Shard(device, sharding, x.shape,
+              _piece(x, pieces[device], sharding.memory) if device in pieces else None)
         for device in sharding.devices_in_order
-    ]
+    ]  # fmt: skip
 
 
 def addressable_shards(x: ConcreteArray) -> list[Shard]:
@@ -112,8 +113,11 @@ def addressable_shards(x: ConcreteArray) -> list[Shard]:
     return [shard for shard in global_shards(x) if shard.data is not None]
 
 
-def _piece(x: ConcreteArray, buffer: Any) -> ConcreteArray:
+def _piece(x: ConcreteArray, buffer: Any, memory: str | None) -> ConcreteArray:
     shape = buffer.aval.shape[: x.aval.ndim]
+    if memory is not None:
+        there = SingleDeviceSharding(gateway.device_of(buffer), memory_kind=memory)
+        buffer = buffer._rewrap_with_aval_and_sharding(buffer.aval, gateway.spread_over(there))
     return ConcreteArray(None, shaped_array(shape, x.aval.dtype, x.aval.weak_type), buffer)
 
 
@@ -273,6 +277,9 @@ def _assembled(
                 got=f"{kind.dtype.name}{list(kind.shape)}", expected=f"{dtype.name}{list(piece)}",
             ))  # fmt: skip
     aval = typed_as(shaped_array(shape, dtype, weak_type), sharding)
+    if sharding.memory is not None:
+        own = _assembled(operation, shape, in_own_memory(sharding), buffers, weak_type)
+        return with_sharding(own, sharding)
     if isinstance(sharding, SingleDeviceSharding):
         return ConcreteArray(None, aval, buffers[0])
     return ConcreteArray(

@@ -23,7 +23,7 @@ __all__ = ["Sharding", "SingleDeviceSharding", "make_single_device_sharding"]
 __dir__ = __all__.copy
 
 Index = tuple[slice, ...]
-_MEMORY_KINDS = (None, "device", "unpinned_host")
+_MEMORY_KINDS = ("device", "pinned_host", "unpinned_host")
 
 
 class Sharding:
@@ -33,6 +33,8 @@ class Sharding:
     """
 
     __slots__ = ()
+    memory: str | None = None
+    """The kind of memory, None for that in which the devices compute."""
 
     @property
     def devices_in_order(self) -> tuple[Any, ...]:
@@ -81,12 +83,20 @@ class Sharding:
 
     @property
     def memory_kind(self) -> str:
-        """The kind of memory on the devices: their own."""
-        return "device"
+        """The kind of memory: that of the devices, or of their host."""
+        return self.memory or _OWN_MEMORY
 
-    def with_memory_kind(self, kind: str) -> Sharding:
-        """Return the same sharding with another kind of memory, of which there is one here."""
-        check_memory_kind(type(self).__name__, kind)
+    def with_memory_kind(self, kind: str | None) -> Sharding:
+        """Return the same sharding in another kind of memory.
+
+        Raises:
+          ValueError: the devices have no such memory.
+        """
+        if kind is not None and kind != self.memory_kind:
+            raise ValueError(message(
+                type(self).__name__, f"pieces without names have no memory of kind {kind!r}.",
+                hint="device_put(x, NamedSharding(mesh, spec, memory_kind=...))",
+            ))  # fmt: skip
         return self
 
     def check_rank(self, shape: tuple[int, ...], operation: str) -> None:
@@ -123,7 +133,7 @@ class Sharding:
 
     def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
         """Whether arrays of so many dimensions lie in the same way under both."""
-        return (self.devices_in_order == other.devices_in_order
+        return (self.devices_in_order == other.devices_in_order and self.memory == other.memory
                 and self.tiles(ndim) == other.tiles(ndim))  # fmt: skip
 
 
@@ -136,11 +146,15 @@ class SingleDeviceSharding(Sharding):
       1
     """
 
-    __slots__ = ("_device",)
+    __slots__ = ("_device", "memory")
 
     def __init__(self, device: DeviceLike, *, memory_kind: str | None = None) -> None:
-        check_memory_kind("SingleDeviceSharding", memory_kind)
+        self.memory = checked_memory("SingleDeviceSharding", memory_kind, device)
         self._device = device
+
+    def with_memory_kind(self, kind: str | None) -> SingleDeviceSharding:
+        """Return the same sharding in another kind of memory."""
+        return SingleDeviceSharding(self._device, memory_kind=kind)
 
     @property
     def devices_in_order(self) -> tuple[Any, ...]:
@@ -159,13 +173,13 @@ class SingleDeviceSharding(Sharding):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SingleDeviceSharding):
             return NotImplemented
-        return bool(self._device == other._device)
+        return bool(self._device == other._device) and self.memory == other.memory
 
     def __hash__(self) -> int:
-        return hash((SingleDeviceSharding, self._device))
+        return hash((SingleDeviceSharding, self._device, self.memory))
 
     def __repr__(self) -> str:
-        return f"SingleDeviceSharding(device={self._device!r})"
+        return f"SingleDeviceSharding(device={self._device!r}{memory_text(self)})"
 
 
 def make_single_device_sharding(
@@ -175,7 +189,8 @@ def make_single_device_sharding(
 
     Args:
       device: the device.
-      memory_kind: the kind of memory; `"device"`, or None for the same.
+      memory_kind: the kind of memory: `"device"`, as None, or `"pinned_host"` and
+        `"unpinned_host"` where the device has them.
     """
     return SingleDeviceSharding(device, memory_kind=memory_kind)
 
@@ -233,12 +248,37 @@ class TiledSharding(Sharding):
         return f"TiledSharding(pieces={self._tiles.counts}, devices={self._tiles.devices.tolist()})"
 
 
-def check_memory_kind(operation: str, kind: str | None) -> None:
-    """Raise for a kind of memory that there is not."""
-    if kind not in _MEMORY_KINDS:
+_OWN_MEMORY = "device"
+
+
+def checked_memory(operation: str, kind: str | None, device: Any = None) -> str | None:
+    """Return what a sharding keeps of a kind of memory: None for that of the devices.
+
+    Args:
+      operation: what errors call the public function.
+      kind: the kind that is asked for.
+      device: one of the devices; without it all kinds are known that any device has.
+
+    Raises:
+      ValueError: the device has no such memory.
+    """
+    if kind is None or kind == _OWN_MEMORY:
+        return None
+    known: Any = _MEMORY_KINDS
+    if isinstance(device, gateway.Device):
+        known = sorted({memory.kind for memory in device.addressable_memories()})
+    if kind not in known:
+        *most, last = map(repr, known)
         raise ValueError(message(
-            operation, f"there is no memory of kind {kind!r} here.", expected="'device', or None",
+            operation, f"there is no memory of kind {kind!r} here.",
+            expected=f"{', '.join(most)} or {last}" if most else last,
         ))  # fmt: skip
+    return kind
+
+
+def memory_text(sharding: Sharding) -> str:
+    """Return what representations say of the memory, nothing for that of the devices."""
+    return "" if sharding.memory is None else f", memory_kind={sharding.memory!r}"
 
 
 def device_named_by(value: Any, operation: str) -> Any:

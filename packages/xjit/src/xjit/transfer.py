@@ -19,7 +19,7 @@ from xjit.deleted import DeletedBuffer, give_up, raise_deleted
 from xjit.device_put_primitive import UNKNOWN, device_put_p
 from xjit.layouts import shardings_in
 from xjit.memories import Space
-from xjit.mesh_placement import read
+from xjit.mesh_placement import in_own_memory, read
 from xjit.named_shardings import sharding_named_by
 from xjit.partition_specs import PartitionSpec
 from xjit.placement import (
@@ -141,8 +141,7 @@ def _put_leaf(leaf: Any, place: Any, may_alias: bool | None) -> Array:
     Each element of a NumPy array that is spread is copied once, into the memory of its piece.
     """
     if isinstance(place, Space):
-        _check_space(place)
-        place = None
+        leaf, place = _of_space(leaf, place)
     sharding = sharding_named_by(place, "device_put")
     if sharding is None:
         x = as_array(leaf, what="device_put")
@@ -160,14 +159,18 @@ def _put_leaf(leaf: Any, place: Any, may_alias: bool | None) -> Array:
     return ConcreteArray(None, typed_as(x.aval, sharding), buffer)
 
 
-def _check_space(space: Space) -> None:
-    """Raise for a kind of memory that arrays are not in, wherever they are."""
-    platform = gateway.default_backend()
-    if space is Space.Host and platform != "cpu":
-        raise ValueError(message(
-            "device_put", f"arrays of a {platform} are in its own memory.", got=repr(space),
-            hint="device_get(x) copies to the host; device_put(x, 'cpu') makes an array of the CPU",
-        ))  # fmt: skip
+_KINDS = {Space.Device: "device", Space.Host: "pinned_host"}
+
+
+def _of_space(leaf: Any, space: Space) -> tuple[Any, Any]:
+    """Return a value, and the place for it in a kind of memory; None where it stays as it is."""
+    x = as_array(leaf, what="device_put")
+    if not isinstance(x, ConcreteArray) or space is Space.Any:  # programs choose memory themselves
+        return leaf, None
+    here = sharding_of(x)
+    if here.memory_kind == _KINDS[space]:
+        return leaf, None
+    return x, here.with_memory_kind(_KINDS[space])
 
 
 def spread(x: Array, sharding: Sharding, may_alias: bool | None) -> Array:
@@ -191,7 +194,8 @@ def spread(x: Array, sharding: Sharding, may_alias: bool | None) -> Array:
 
 
 def _said(x: Tracer, sharding: Sharding) -> Array:
-    """Return a traced value that is to be at a place."""
+    """Return a traced value that is to be at a place; programs choose its memory themselves."""
+    sharding = in_own_memory(sharding)
     value = x.concrete()
     source: Any = UNKNOWN if x.aval.spread is None else x.aval.spread
     if isinstance(value, ConcreteArray) and type(value.buffer) is not DeletedBuffer:
@@ -204,7 +208,7 @@ def placed(x: ConcreteArray, sharding: Sharding | None) -> ConcreteArray:
     """Return an array where `device_put` shall have it; None is where nobody put it."""
     if sharding is None:
         return moved([x], default_placement())[0]
-    if isinstance(sharding, SingleDeviceSharding):
+    if isinstance(sharding, SingleDeviceSharding) and sharding.memory is None:
         found = put(x, sharding.devices_in_order[0])
     else:
         found = spread(x, with_devices(sharding), None)

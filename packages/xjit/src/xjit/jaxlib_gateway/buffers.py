@@ -41,7 +41,7 @@ _REPLICATED = xla_client.HloSharding.replicate()
 class OneDevice(_jax.SingleDeviceSharding):  # type: ignore[misc]
     """Placement on one device, with the Python methods that jaxlib 0.10 calls."""
 
-    memory_kind = None
+    memory_kind: str | None = None
     committed = True
 
     def _to_xla_hlo_sharding(self, ndim: int) -> Any:
@@ -50,6 +50,14 @@ class OneDevice(_jax.SingleDeviceSharding):  # type: ignore[misc]
     def shard_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return the shape of a piece: that of the whole."""
         return shape
+
+
+class MemoryOfDevice(OneDevice):
+    """Placement in one kind of memory of a device."""
+
+    def __init__(self, device: Any, memory_kind: str) -> None:
+        super().__init__(device)
+        self.memory_kind = memory_kind
 
 
 class UncommittedDevice(OneDevice):

@@ -24,6 +24,7 @@ from .buffers import (
     _ALIAS,
     Buffer,
     ManyDevices,
+    MemoryOfDevice,
     device_of,
     note_devices,
     placement,
@@ -40,6 +41,8 @@ __all__ = ()
 class Spread(Protocol):
     """What is asked of a sharding: its devices in order, and which of them has what."""
 
+    memory: str | None
+
     @property
     def devices_in_order(self) -> tuple[Any, ...]:
         """The devices, by their numbers."""
@@ -53,11 +56,12 @@ class Spread(Protocol):
 class SpreadOver(ManyDevices):
     """Placement of an array that is spread over several devices as a sharding says."""
 
-    __slots__ = ("spread",)
+    __slots__ = ("memory_kind", "spread")
 
     def __init__(self, spread: Any) -> None:
         super().__init__(spread.devices_in_order)
         self.spread = spread
+        self.memory_kind = spread.memory
 
     def tiles(self, ndim: int) -> Tiles:
         """Return how an array of so many dimensions is cut."""
@@ -112,7 +116,8 @@ def spread_over(spread: Spread) -> SpreadOver:
 @functools.lru_cache(maxsize=4096)
 def alike(one: SpreadOver, other: SpreadOver, ndim: int) -> bool:
     """Return whether arrays of so many dimensions lie in the same way under both, in that order."""
-    return one.devices == other.devices and one.tiles(ndim) == other.tiles(ndim)
+    return (one.devices == other.devices and one.memory_kind == other.memory_kind
+            and one.tiles(ndim) == other.tiles(ndim))  # fmt: skip
 
 
 @functools.lru_cache(maxsize=4096)
@@ -143,10 +148,15 @@ def pieces_by_device(buffer: Buffer, first_copies: bool = False) -> dict[Any, Bu
     piece = array_type(where.shard_shape(kind.shape), kind.dtype, kind.made_by, kind.made_at)
     wanted = _first_copies(where, kind.ndim) if first_copies else where.devices
     return {
-        device: array._rewrap_with_aval_and_sharding(piece, placement((device,)))
+        device: array._rewrap_with_aval_and_sharding(piece, _of_piece(device, where.memory_kind))
         for device, array in arrays
         if device in wanted
     }
+
+
+@functools.lru_cache(maxsize=4096)
+def _of_piece(device: Any, memory_kind: str | None) -> Any:
+    return placement((device,)) if memory_kind is None else MemoryOfDevice(device, memory_kind)
 
 
 def put_spread(array: np.ndarray[Any, Any], where: SpreadOver, *, may_alias: bool = True) -> Buffer:
@@ -215,6 +225,8 @@ def assemble_spread(shape: tuple[int, ...], pieces: Sequence[Buffer], where: Spr
 def as_spread(buffer: Buffer, where: SpreadOver) -> Buffer | None:
     """Return a buffer whose pieces are all where another placement has them, or None."""
     kind, here = buffer.aval, buffer._sharding
+    if here.memory_kind != where.memory_kind:
+        return None
     if type(here) is SpreadOver:
         tiles, wanted = here.tiles(kind.ndim), where.tiles(kind.ndim)
         if here.devices == where.devices:
