@@ -59,6 +59,6 @@ html_title = "xstack"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_favicon = "_static/favicon.svg"
-html_search_scorer = "_static/search_scorer.js"
+html_search_scorer = str(Path(__file__).parent / "_static" / "search_scorer.js")
 html_show_sphinx = False
 html_theme_options = {"navigation_with_keys": True}
