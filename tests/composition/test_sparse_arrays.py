@@ -191,6 +191,24 @@ def test_identities_empty_and_random_arrays():
         sparse.eye(3, sparse_format="dok")
 
 
+@pytest.mark.parametrize(
+    ("shape", "options"),
+    [
+        ((4, 5), {"nse": 0.3, "dtype": "float32"}),
+        ((3, 6, 7), {"nse": 4, "n_batch": 1, "n_dense": 1, "dtype": "float32"}),
+        ((5, 5), {"nse": 6, "unique_indices": False, "sorted_indices": True, "dtype": "float32"}),
+    ],
+)
+def test_random_arrays_have_the_oracles_numbers_at_its_places(shape, options):
+    jax = pytest.importorskip("jax")
+    from jax.experimental import sparse as theirs
+
+    ours = sparse.random_bcoo(xstack.random.key(3), shape, **options)
+    expected = theirs.random_bcoo(jax.random.key(3), shape, **options)
+    np.testing.assert_array_equal(ours.indices, expected.indices)
+    np.testing.assert_array_equal(ours.data, expected.data)
+
+
 def test_matrices_of_scipy_are_taken():
     scipy_sparse = pytest.importorskip("scipy.sparse")
     a = dense((4, 6))

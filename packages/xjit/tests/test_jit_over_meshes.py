@@ -7,7 +7,7 @@ import xnp
 from xjit import device_put, devices, jit, statistics
 from xjit.callbacks import effects_barrier, pure_callback
 from xjit.debug import callback
-from xjit.meshes import Mesh
+from xjit.meshes import AbstractMesh, Mesh
 from xjit.named_shardings import NamedSharding
 from xjit.partition_specs import P
 from xjit.program import Program
@@ -309,3 +309,11 @@ def test_a_pure_callback_of_a_program_over_a_mesh_runs_once():
     result = jit(lambda x: pure_callback(host, ShapeDtypeStruct(x.shape, x.dtype), x) * 2)(x)
     np.testing.assert_allclose(np.asarray(result), 2 * np.sin(HOST), rtol=1e-6)
     assert calls == [HOST.shape]
+
+
+def test_the_sharding_of_a_type_outside_of_all_meshes_asks_nothing():
+    def twice(x):
+        return with_sharding_constraint(x + x, NamedSharding(AbstractMesh((), ()), P(None)))
+
+    for f in (twice, jit(twice)):
+        assert np.asarray(f(np.ones(3, np.float32))).tolist() == [2.0, 2.0, 2.0]

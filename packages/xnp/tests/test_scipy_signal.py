@@ -166,6 +166,23 @@ def test_images_between_their_points_are_those_of_scipy(order, mode):
             near(found, expected)
 
 
+@pytest.mark.parametrize("mode", ["nearest", "wrap", "mirror", "reflect"])
+def test_the_nearest_point_of_a_half_is_that_of_scipy(mode):
+    places = np.array([[-1.5, -0.5, 0.5, 1.5, 2.5], [0.5, -1.5, -0.5, 2.5, 1.5]])
+    name = "grid-wrap" if mode == "wrap" else mode
+    expected = scipy.ndimage.map_coordinates(IMAGE, places, order=0, mode=name)
+    near(ours.ndimage.map_coordinates(IMAGE, list(places), 0, mode), expected)
+
+
+@pytest.mark.parametrize("method", ["linear", "nearest"])
+def test_interpolation_on_grids_that_descend_is_that_of_scipy(method):
+    grid = (np.array([3.0, 1.0, 0.0]), np.array([-1.0, 0.5, 1.0, 4.0]))
+    values, points = rng.normal(size=(3, 4, 2)), rng.uniform(-2, 5, size=(6, 2))
+    made = ours.interpolate.RegularGridInterpolator(grid, values, method, fill_value=3.0)
+    near(made(points), scipy.interpolate.RegularGridInterpolator(grid, values, method, False, 3.0)(
+        points))  # fmt: skip
+
+
 @pytest.mark.parametrize("method", ["linear", "nearest"])
 def test_interpolation_on_grids_is_that_of_scipy(method):
     grid = (np.array([0.0, 1.0, 3.0]), np.array([-1.0, 0.5, 1.0, 4.0]))

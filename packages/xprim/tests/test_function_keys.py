@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from xprim import as_array
+from xprim.captured_state import captured_state
 from xprim.function_keys import (
     Identity,
     describe_function,
@@ -329,3 +330,28 @@ def test_frozen_dataclasses_count_by_their_class_and_fields():
 
     assert function_key(make(Config(2.0))) == function_key(make(Config(2.0)))
     assert function_key(make(Config(1))) != function_key(make(Config(True)))
+
+
+class Refusing:
+    """Stands for a module that is not installed: whatever is asked of it is that error."""
+
+    __slots__ = ("__dict__", "error")
+
+    def __init__(self):
+        object.__setattr__(self, "error", 1)
+
+    def __getattribute__(self, name):
+        if name == "__class__":
+            return type(None)
+        raise ModuleNotFoundError(name)
+
+
+refusing = Refusing()
+
+
+def test_an_object_that_raises_whatever_it_is_asked_is_looked_at_without_asking():
+    def reads(x):
+        return x if refusing is None else x + 1
+
+    assert function_key(reads) == function_key(reads)
+    assert captured_state(reads) is not None

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 import xtree
-from xjit.meshes import abstract_mesh_now
+from xjit.meshes import AbstractMesh, abstract_mesh_now
 from xjit.named_shardings import NamedSharding, resolved
 from xjit.partition_specs import UNCONSTRAINED, PartitionSpec
 from xjit.placement import committed_to, moved
@@ -89,7 +89,7 @@ def with_sharding_constraint(x: PyTree, shardings: PyTree) -> PyTree:
 def constrained(x: Array, place: Any, operation: str = "with_sharding_constraint") -> Array:
     """Return a value that lies as asked; None asks nothing."""
     sharding = resolved(place, operation)
-    if sharding is None:
+    if sharding is None or _is_of_no_mesh(sharding):
         return x
     if isinstance(sharding, SingleDeviceSharding):
         if state.trace is EAGER and isinstance(x, ConcreteArray):
@@ -102,6 +102,15 @@ def constrained(x: Array, place: Any, operation: str = "with_sharding_constraint
         ))  # fmt: skip
     check_sharding(x, sharding, operation)
     return sharding_constraint_p.bind(x, sharding=sharding)[0]  # type: ignore[no-any-return]
+
+
+def _is_of_no_mesh(sharding: Any) -> bool:
+    """Return whether a sharding is that of a type outside of all meshes, which asks nothing."""
+    return (
+        isinstance(sharding, NamedSharding)
+        and isinstance(sharding.mesh, AbstractMesh)
+        and not sharding.mesh.axis_names
+    )
 
 
 def check_sharding(x: Array, sharding: Sharding, operation: str) -> None:

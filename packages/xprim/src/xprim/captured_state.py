@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from xprim.code_reach import Chain, reach_of
-from xprim.held_contents import NotConstantError
+from xprim.held_contents import NotConstantError, held_in_dict, slot_of
 from xprim.identities import Identity
 from xprim.key_walk import Walk
 from xtree.errors import shown
@@ -105,11 +105,11 @@ class _StateWalk(Walk):
         if isinstance(value, types.ModuleType):
             return _weakly(value)
         kind = self.key(type(value))  # what its methods read is known after that
-        held = getattr(value, "__dict__", None)
-        slots = [name for base in type(value).__mro__ for name, item in vars(base).items()
-                 if type(item) is types.MemberDescriptorType]  # fmt: skip
-        values = {name: getattr(value, name, None) for name in slots}
-        values |= held if type(held) is dict else {}
+        held = held_in_dict(value)
+        values = {name: slot_of(value, item) for base in type(value).__mro__
+                  for name, item in vars(base).items()
+                  if type(item) is types.MemberDescriptorType}  # fmt: skip
+        values |= held
         read = sorted(self._read.intersection(values))
         found = [self.named(f".{name}", values[name]) for name in read]
         return ("object", _weakly(value), kind, *found)

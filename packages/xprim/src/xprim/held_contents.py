@@ -77,12 +77,22 @@ def held_in_slots(value: Any) -> dict[str, Any]:
     """Return what an object holds in the slots of all its classes, fields or not."""
     slots = [(name, slot) for base in type(value).__mro__ for name, slot in vars(base).items()]
     return {
-        f"{slot.__objclass__.__qualname__}.{name}": _slot_of(value, slot)
+        f"{slot.__objclass__.__qualname__}.{name}": slot_of(value, slot)
         for name, slot in slots if type(slot) is types.MemberDescriptorType
     }  # fmt: skip
 
 
-def _slot_of(value: Any, slot: Any) -> Any:
+def held_in_dict(value: Any) -> dict[str, Any]:
+    """Return what an object holds by name, asking nothing of its class, which may raise."""
+    try:
+        found = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def slot_of(value: Any, slot: Any) -> Any:
+    """Return what an object holds in a slot, or a mark that it holds nothing there."""
     try:
         return slot.__get__(value)
     except AttributeError:

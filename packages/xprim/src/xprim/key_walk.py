@@ -35,6 +35,7 @@ from xprim.held_contents import (
     NotConstantError,
     attribute_of_module,
     attributes_of,
+    held_in_dict,
     held_in_slots,
     is_looked_at,
     made_by,
@@ -365,11 +366,11 @@ class Walk:
         """Return the key of an object whose class says that it does not change."""
         cls = type(value)
         if made_by(cls) is tuple.__new__ and cls.__iter__ is tuple.__iter__:
-            own = self.attributes(getattr(value, "__dict__", {}))
+            own = self.attributes(held_in_dict(value))
             return (self.key(cls), *[self.key(v) for v in value], *own)
         if made_by(cls) is not object.__new__:
             return self.refuse(f"{with_article_of(value)} may change", value)
-        held = held_in_slots(value) | getattr(value, "__dict__", {})
+        held = held_in_slots(value) | held_in_dict(value)
         parameters = cls.__dict__.get("__dataclass_params__")
         if parameters is not None and parameters.frozen:
             fields = {f.name: getattr(value, f.name, MISSING) for f in dataclasses.fields(value)}

@@ -67,14 +67,12 @@ def random_bcoo(
     count = math.ceil(nse * size) if 0 < nse < 1 else static_int(nse, "random_bcoo: nse")
     if count < 0 or (unique_indices and count > size):
         raise ValueError(f"random_bcoo: there are {size} places for nse={nse} values.")
-    key_places, key_values = xrandom.split(key)
-    keys = xrandom.split(key_places, max(math.prod(batch), 1))[: math.prod(batch)]
+    key_values, *keys = xrandom.split(key, 1 + math.prod(batch))
     rows = [xrandom.choice(k, size, (count,), replace=not unique_indices) for k in keys]
     numbers = xnp.stack(rows) if rows else xnp.zeros((0, count), np.int32)
-    numbers = xnp.sort(numbers, axis=-1) if sorted_indices else numbers
     columns = xnp.unravel_index(numbers, lengths) if lengths else ()
     indices = xnp.stack(columns, -1) if columns else xnp.zeros((*numbers.shape, 0), np.int32)
     indices = indices.astype(indices_dtype or np.int32).reshape(*batch, count, len(lengths))
     data = generator(key_values, shape=(*batch, count, *shape[stop:]), dtype=dtype, **kwds)
-    return BCOO((data, indices), shape=shape, indices_sorted=sorted_indices,
-                unique_indices=unique_indices)  # fmt: skip
+    made = BCOO((data, indices), shape=shape, unique_indices=unique_indices)
+    return made.sort_indices() if sorted_indices else made

@@ -28,7 +28,8 @@ class RegularGridInterpolator:
     """A function given by its values on a grid.
 
     Args:
-      points: for each of d dimensions a vector of ascending places, of two or more.
+      points: for each of d dimensions a vector of places, of two or more, that ascend; or descend,
+        where they are known.
       values: an array whose first d dimensions go with the places.
       method: "linear" or "nearest".
       bounds_error: whether a point outside of the grid is an error; points that are traced have
@@ -72,12 +73,8 @@ class RegularGridInterpolator:
                     got=f"{p.aval.str_long()}, values: {v.aval.str_long()}",
                     expected=f"shape ({v.shape[i]},), of two or more",
                 ))  # fmt: skip
-            if isinstance(p, ConcreteArray) and not (np.diff(np.asarray(p)) > 0).all():
-                raise ValueError(message(
-                    "RegularGridInterpolator", f"the places of dimension {i} must ascend.",
-                    got=f"{p}",
-                ))  # fmt: skip
-        self.grid, self.values, self.method = grid, v, method
+        self.grid, self.values = _ascending(grid, v)
+        self.method = method
         self.bounds_error = bool(bounds_error)
         self.fill_value = fill_value
 
@@ -154,6 +151,21 @@ xtree.register_pytree_node_class(RegularGridInterpolator)
 
 def _real(v: Array) -> Any:
     return v.real.dtype if dtypes.is_complex(v.dtype) else v.dtype
+
+
+def _ascending(grid: Sequence[Any], values: Any) -> tuple[Any, Any]:
+    """Turn dimensions whose places descend around; places that are traced must ascend."""
+    turned = []
+    for i, p in enumerate(grid):
+        steps = np.diff(np.asarray(p)) if isinstance(p, ConcreteArray) else np.ones(1)
+        descends = bool((steps < 0).all())
+        if not descends and not (steps > 0).all():
+            raise ValueError(message(
+                "RegularGridInterpolator", f"the places of dimension {i} must ascend.", got=f"{p}",
+            ))  # fmt: skip
+        turned.append(p[::-1] if descends else p)
+        values = xn.flip(values, i) if descends else values
+    return tuple(turned), values
 
 
 def _check_method(method: str) -> None:

@@ -101,8 +101,11 @@ def _weighted(x: Array, corner: Any, outside: Any, dtype: Any) -> Any:
 def _nodes(place: Any, size: int, order: int, mode: str) -> list[tuple[Any, Any, Any]]:
     """Return (index, weight, whether it is inside) of the points that a place is made of."""
     if order == 0:
-        # halves go down, as the nearest point does for SciPy
-        lower = xn.floor(place + 0.5).astype(dtypes.int32)
+        # halves go away from 0, but on a circle, which has no 0: up, as for SciPy
+        lower = xn.floor(place + 0.5)
+        if mode != "wrap":
+            lower = xn.where(place < 0, xn.ceil(place - 0.5), lower)
+        lower = lower.astype(dtypes.int32)
         found = [(lower, 1)]
     else:
         below = xn.floor(place)
