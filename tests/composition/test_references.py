@@ -332,3 +332,88 @@ def test_programs_agree_with_jax():
     for a, b in zip(ours[0], theirs[0], strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-6)
     np.testing.assert_allclose(ours[1], theirs[1], rtol=1e-6)
+
+
+def watching():
+    """Return the identity of (ref, x) whose derivative writes the cotangent into the reference."""
+
+    @xstack.custom_vjp
+    def watched(ref, x):
+        return x
+
+    def bwd(residuals, x_bar):
+        residuals["ref"][...] = x_bar
+        return None, x_bar
+
+    watched.defvjp(lambda ref, x: (x, {"ref": ref, "x": x}), bwd)
+    return watched
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_derivative_rule_takes_a_reference_keeps_it_and_writes_it(compiled):
+    watched, met = watching(), new_ref(0.0)
+
+    def f(x, ref):
+        return xnp.cos(watched(ref, xnp.sin(x)))
+
+    gradient = jit(grad(f)) if compiled else grad(f)
+    x = xnp.float32(1.0)
+    expected = -np.sin(np.sin(1.0))
+    np.testing.assert_allclose(gradient(x, met), expected * np.cos(1.0), rtol=1e-6)
+    np.testing.assert_allclose(met[...], expected, rtol=1e-6)
+    np.testing.assert_allclose(f(x, met), np.cos(np.sin(1.0)), rtol=1e-6)
+
+
+def test_a_function_with_a_derivative_rule_writes_its_reference_forwards():
+    @xstack.custom_vjp
+    def thrice(x, ref):
+        ref[...] = x * 2
+        return x * 3
+
+    thrice.defvjp(lambda x, ref: (thrice(x, ref), None), lambda _, y_bar: (y_bar * 3, None))
+    seen = new_ref(0.0)
+    assert float(thrice(2.0, seen)) == 6.0 and float(seen[...]) == 4.0
+    assert float(grad(lambda x: thrice(x, seen))(3.0)) == 3.0 and float(seen[...]) == 6.0
+
+
+def test_a_rule_that_runs_in_a_program_of_its_own_cannot_write_a_reference():
+    watched, met = watching(), new_ref(0.0)
+    with pytest.raises(ValueError, match="cannot write a Ref of outside"):
+        grad(lambda x: lax.scan(lambda c, _: (watched(met, c) * 1.5, None), x, None, 3)[0])(1.0)
+    with pytest.raises(ValueError, match="outside of the function that made it"):
+        grad(jit(lambda x, ref: watched(ref, x)))(1.0, met)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_cotangents_are_added_to_references(compiled):
+    sums = {"w": new_ref(xnp.zeros(3)), "b": new_ref(10.0)}
+
+    def f(params, x, n):
+        return xnp.sum(params["w"] * x) * n + params["b"] * x[0]
+
+    def step(params, x):
+        _, pull_back = xstack.vjp(f, params, x, 2)
+        return pull_back.with_refs(sums, xstack.ad.GradValue(), xstack.ad.DontWant())(1.0)
+
+    step = jit(step) if compiled else step
+    params, x = {"w": xnp.arange(3.0), "b": xnp.float32(5.0)}, xnp.asarray([1.0, 2.0, 4.0])
+    for _ in range(2):
+        refs, x_bar, nothing = step(params, x)
+    assert refs == {"w": xstack.ad.GradRef(), "b": xstack.ad.GradRef()}
+    assert nothing == xstack.ad.DidntWant()
+    np.testing.assert_array_equal(x_bar, [5.0, 2.0, 4.0])
+    np.testing.assert_array_equal(sums["w"][...], [4.0, 8.0, 16.0])
+    assert float(sums["b"][...]) == 12.0
+
+
+def test_places_of_cotangents_that_do_not_fit_are_refused():
+    _, pull_back = xstack.vjp(lambda x, y: x * y, 2.0, xnp.ones(3))
+    value = xstack.ad.GradValue()
+    with pytest.raises(ValueError, match="another structure than the primals") as caught:
+        pull_back.with_refs(None, value)
+    assert "write GradValue() or DontWant()" in str(caught.value)
+    with pytest.raises(ValueError, match="of another type than its primal") as caught:
+        pull_back.with_refs(value, new_ref(xnp.zeros(4)))
+    assert "float32[4]" in str(caught.value) and "float32[3]" in str(caught.value)
+    with pytest.raises(ValueError, match="says nothing about a cotangent"):
+        pull_back.with_refs(value, xnp.zeros(3))

@@ -14,14 +14,46 @@ from typing import Any
 import xtree
 from xad.tangents import Tangent, checked_tangents, is_differentiable, tangent_aval
 from xnp.primitives.operations import converted
-from xprim import ShapedArray, Tracer, Zero, as_array, dtypes
+from xprim import ShapedArray, Tracer, Zero, as_array, dtypes, shaped_array
 from xprim.callables import name_of
+from xprim.cells import Cell
 from xprim.descriptions import described
 from xprim.errors import ShapeError, UnexpectedTracerError, message
 from xprim.leaves import as_arrays
 from xprim.transformed import Transforms
 
 __all__ = ()
+
+
+class CellLeaves:
+    """The references among the leaves of a tree, each with its place.
+
+    Args:
+      places: from the number of a leaf to the reference.
+    """
+
+    __slots__ = ("_places",)
+
+    def __init__(self, places: dict[int, Cell]) -> None:
+        self._places = places
+
+    def others(self, leaves: Sequence[Any]) -> list[Any]:
+        """Return all leaves that are no references."""
+        return [x for i, x in enumerate(leaves) if i not in self._places]
+
+    def filled(self, others: Sequence[Any], of: Callable[[Cell], Any] | None = None) -> list[Any]:
+        """Return all leaves: the others, and the references or what `of` makes of them."""
+        rest = iter(others)
+        return [
+            next(rest) if i not in self._places
+            else self._places[i] if of is None else of(self._places[i])
+            for i in range(len(others) + len(self._places))
+        ]  # fmt: skip
+
+
+def cells_in(leaves: Sequence[Any]) -> CellLeaves:
+    """Return the references among leaves."""
+    return CellLeaves({i: x for i, x in enumerate(leaves) if isinstance(x, Cell)})
 
 
 class SymbolicZero:
@@ -87,8 +119,11 @@ class CustomCall:
         self._fixed_at = {i: bound[i] for i in fixed_at}
         rest = tuple([x for i, x in enumerate(bound) if i not in fixed_at])
         leaves, self._in_tree = xtree.flatten(rest)
-        self._leaves = as_arrays(leaves, operation, self._in_tree, f"{self.name}: the argument")
-        self._in_avals = [x.aval for x in self._leaves]
+        self._cells = cells_in(leaves)
+        others, tree = self._cells.others(leaves), self._in_tree
+        known = tree if len(others) == len(leaves) else None
+        self._leaves = as_arrays(others, operation, known, f"{self.name}: the argument")
+        self._in_avals = self._cells.filled([x.aval for x in self._leaves], _no_tangent)
 
     def take_leaves(self) -> list[Any]:
         """Return the leaves of the differentiable arguments; the rules must not keep them."""
@@ -108,8 +143,8 @@ class CustomCall:
         return self.flat_result(self._fun(*self.full_arguments(leaves)), "the function")
 
     def rebuild(self, leaves: Sequence[Any]) -> Any:
-        """Return the tuple of differentiable arguments with these leaves."""
-        return xtree.unflatten(self._in_tree, leaves)
+        """Return the tuple of differentiable arguments with these leaves, and their references."""
+        return xtree.unflatten(self._in_tree, self._cells.filled(leaves))
 
     def full_arguments(self, leaves: Sequence[Any]) -> list[Any]:
         """Return all arguments in their places, the differentiable ones with these leaves."""
@@ -168,7 +203,7 @@ class CustomCall:
         for i, (ct, tree) in enumerate(zip(cotangents, expected, strict=True)):
             own = [next(avals) for _ in range(tree.num_leaves)]
             flat += self._argument_cotangents(ct, tree, own, i)
-        return flat
+        return self._cells.others(flat)
 
     def _argument_cotangents(
         self, ct: Any, tree: Any, avals: Sequence[ShapedArray], position: int
@@ -209,6 +244,10 @@ class CustomCall:
             "cotangent of another structure.", got=f"{xtree.structure(ct)}",
             expected=f"{tree}, with None for a subtree whose cotangents are zero",
         ))  # fmt: skip
+
+
+def _no_tangent(cell: Cell) -> ShapedArray:
+    return shaped_array(cell.aval.shape, dtypes.float0)
 
 
 def _stands_for_zero(value: Any) -> bool:

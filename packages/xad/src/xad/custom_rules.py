@@ -11,7 +11,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar
 
 import xtree
-from xad.custom_calls import CustomCall, SymbolicZero, check_untraced, nondiff_positions
+from xad.custom_calls import (
+    CustomCall,
+    SymbolicZero,
+    cells_in,
+    check_untraced,
+    nondiff_positions,
+)
 from xad.tangents import added, float0_zeros, instantiate, tangent_aval, zeros_of
 from xnp.lax import stop_gradient_p
 from xprim import (
@@ -33,7 +39,7 @@ from xprim.callables import (
 from xprim.descriptions import place_of
 from xprim.errors import message
 from xprim.function_keys import constant_by_attributes
-from xprim.leaves import flat_arrays
+from xprim.leaves import as_arrays
 from xprim.tracebacks import boundary
 from xprim.transformed import Transforms
 from xprim.typing import PyTree
@@ -220,7 +226,7 @@ class custom_vjp(Transforms, Generic[P, R]):  # noqa: N801 - used as a decorator
         call = CustomCall(self.fun, args, kwargs, self.nondiff_argnums, "custom_vjp")
         check_untraced(call.fixed, call.name)
         fwd, bwd, symbolic_zeros = self.fwd, self.bwd, self.symbolic_zeros
-        residual_tree: list[Any] = []  # and the types of its leaves
+        residual_tree: list[Any] = []  # the references in it, and the types of its leaves
 
         def flat_fwd(perturbed: Sequence[bool]) -> Callable[..., list[Any]]:
             def run_fwd(*primals: Any) -> list[Any]:
@@ -231,17 +237,20 @@ class custom_vjp(Transforms, Generic[P, R]):  # noqa: N801 - used as a decorator
                 result, kept = call.checked_pair(pair, "the fwd rule", "residuals")
                 outs = call.flat_result(result, "the fwd rule")
                 name = f"custom_vjp: the fwd rule of {call.name}"
-                residuals, tree = flat_arrays(kept, name, "the residual")
-                residual_tree[:] = [tree, *map(type, xtree.leaves(kept))]
-                return [*outs, *residuals]
+                leaves, tree = xtree.flatten(kept)
+                cells = cells_in(leaves)
+                others = cells.others(leaves)
+                residual_tree[:] = [tree, cells, *map(type, others)]
+                known = tree if len(others) == len(leaves) else None
+                return [*outs, *as_arrays(others, name, known, "the residual")]
 
             return run_fwd
 
         def flat_bwd(residuals: Any, cotangents: Any) -> list[Any]:
             shown = [_shown_tangent(ct, ct, symbolic_zeros) for ct in cotangents]
             result_ct = xtree.unflatten(call.out_tree, shown)
-            known = list(map(_as_python, residuals, residual_tree[1:]))
-            kept = xtree.unflatten(residual_tree[0], known)
+            tree, cells, *types = residual_tree
+            kept = xtree.unflatten(tree, cells.filled(list(map(_as_python, residuals, types))))
             return call.flat_cotangents(bwd(*call.fixed, kept, result_ct))
 
         outs = custom_vjp_call_p.bind(

@@ -10,12 +10,13 @@ Neighbours: `vjp` makes them, `linearize` the programs, `transpose` runs them ba
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import xtree
 from xad._linearize import LinearProgram
+from xad.gradient_refs import checked_places, placed
 from xad.tangents import (
     Tangent,
     checked_tangents,
@@ -189,6 +190,45 @@ class PullBack(_LinearFunction):
         is_tape = self._form is None
         results = cotangents_of(self._program, signature.in_avals, cts, is_tape)
         return xtree.unflatten(signature.in_tree, results)
+
+    @boundary
+    def with_refs(self, *places: Any) -> Callable[[Any], Any]:
+        """Return the function that adds cotangents to references instead of returning them.
+
+        A gradient that is summed over many steps is so in one place of memory.
+
+        Args:
+          *places: a tree like each primal. A leaf is the reference that the cotangent is added to,
+            `GradValue()` for one that is returned, or `DontWant()`.
+
+        Returns:
+          A function of the cotangent of the result. It returns what this does, with `GradRef()`
+          where a reference has the cotangent, and `DidntWant()` where nobody asked for it.
+
+        Raises:
+          ValueError: the places have another structure than the primals, or a reference has
+            another type than its primal.
+
+        Example:
+          >>> from xad import vjp
+          >>> from xad.gradient_refs import GradValue
+          >>> from xnp.refs import new_ref
+          >>> total = new_ref(0.0)
+          >>> _, pull_back = vjp(lambda x, y: x * y, 3.0, 5.0)
+          >>> add = pull_back.with_refs(total, GradValue())
+          >>> for _ in range(2):
+          ...     x_bar, y_bar = add(1.0)
+          >>> x_bar, float(y_bar), float(total[...])
+          (GradRef(), 3.0, 10.0)
+        """
+        signature = self._signature
+        leaves = checked_places(places, signature.in_tree, signature.in_avals, signature.operation)
+
+        def pull_back(cotangent: Any) -> Any:
+            cotangents = xtree.leaves(self(cotangent))
+            return xtree.unflatten(signature.in_tree, placed(cotangents, leaves))
+
+        return pull_back
 
 
 @xtree.register_pytree_node_class

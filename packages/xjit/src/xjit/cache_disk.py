@@ -111,6 +111,7 @@ class DiskCache:
         self._problem: str | None = None  # of the directory: None before it was looked at
         self._is_writable = True
         self._told: set[str] = set()
+        self._tried: set[str] = set()  # runtimes that take their own code
 
     def load(self, key: str, use: Callable[[bytes], T]) -> T | None:
         """Return what `use` makes of an entry, or None; a bad entry is a miss, and is removed.
@@ -168,10 +169,13 @@ class DiskCache:
     def _try_once(self, entry: Entry, use: Callable[[bytes], Any]) -> None:
         """Raise where this machine does not take the code that it made; looked at once."""
         runtime = str(entry.facts.get("runtime", ""))
+        if runtime in self._tried:
+            return
         mark = self.directory / f"{hashlib.sha256(runtime.encode()).hexdigest()[:16]}.tried"
         if not mark.exists():
             use(entry.content)
             write_atomically(mark, runtime.encode())
+        self._tried.add(runtime)
 
     def path(self, key: str) -> Path:
         """Return the file of an entry."""

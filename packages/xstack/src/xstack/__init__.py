@@ -8,7 +8,7 @@
 Derivatives: grad, value_and_grad, jacobian, jacrev, jacfwd, hessian, jvp,
 vjp, fwd_and_bwd, linearize, linear_transpose; rules of one's own by
 custom_jvp, custom_vjp, custom_gradient, closure_convert; less storage by
-checkpoint, remat, checkpoint_policies; float0.
+checkpoint, remat, checkpoint_policies; float0; module ad.
 
 Compiling: jit, make_jaxpr, eval_shape, typeof, ShapeDtypeStruct,
 named_scope, named_call, ensure_compile_time_eval, clear_caches,
@@ -181,6 +181,7 @@ with namespace(globals(), after="xstack.numpy"):  # which gives arrays and trace
 
 with namespace(globals(), hint=hint_for, overview=True):
     from xstack import (
+        ad as ad,
         ad_checkpoint as ad_checkpoint,
         api_util as api_util,
         as_jax as as_jax,

@@ -1,0 +1,135 @@
+"""Where a pull-back leaves each cotangent: with its caller, added to a reference, or nowhere.
+
+`vjp(f, x, y)[1].with_refs(ref, GradValue())` says it for each leaf of the arguments; the marks
+`GradRef` and `DidntWant` stand in the result where no cotangent does.
+Neighbours: `linear_functions` has the pull-back, `xprim.cells` what a reference is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import xtree
+from xprim import Array, ShapedArray, Zero, dtypes
+from xprim.cells import Cell
+from xprim.descriptions import described
+from xprim.errors import message
+
+__all__ = ["DidntWant", "DontWant", "GradRef", "GradValue"]
+
+__dir__ = __all__.copy
+
+
+class _Mark:
+    """A value that says something by its class alone."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class GradValue(_Mark):
+    """Asks `with_refs` for a cotangent among the results."""
+
+    __slots__ = ()
+
+
+class DontWant(_Mark):
+    """Tells `with_refs` that a cotangent is not needed."""
+
+    __slots__ = ()
+
+
+class _Node(_Mark):
+    """A mark that is a tree without leaves, so that it may leave a compiled function."""
+
+    __slots__ = ()
+
+    def tree_flatten(self) -> tuple[tuple[Any, ...], None]:
+        """Return no leaves."""
+        return (), None
+
+    @classmethod
+    def tree_unflatten(cls, _data: None, _leaves: Sequence[Any]) -> _Node:
+        """Return the mark."""
+        return cls()
+
+
+@xtree.register_pytree_node_class
+class GradRef(_Node):
+    """Stands for a cotangent that was added to a reference."""
+
+    __slots__ = ()
+
+
+@xtree.register_pytree_node_class
+class DidntWant(_Node):
+    """Stands for a cotangent that nobody asked for."""
+
+    __slots__ = ()
+
+
+def checked_places(
+    places: tuple[Any, ...], in_tree: Any, in_avals: Sequence[ShapedArray], operation: str
+) -> list[Any]:
+    """Return where the cotangent of each leaf goes.
+
+    Args:
+      places: trees like the primals, of references, `GradValue` and `DontWant`.
+      in_tree: the structure of the tuple of primals.
+      in_avals: the types of their leaves.
+      operation: for errors.
+
+    Raises:
+      ValueError: they do not fit the primals.
+    """
+    leaves, tree = xtree.flatten(places)
+    name = f"{operation}: with_refs"
+    if tree != in_tree:
+        raise ValueError(message(
+            name, "what it is given has another structure than the primals.", got=f"{tree}",
+            expected=f"{in_tree}, of references, GradValue() and DontWant()",
+            hint="None is a tree without leaves: write GradValue() or DontWant()",
+        ))  # fmt: skip
+    for leaf, aval in zip(leaves, in_avals, strict=True):
+        if isinstance(leaf, Cell):
+            if leaf.aval.shape != aval.shape or leaf.aval.dtype != aval.dtype:
+                raise ValueError(message(
+                    name, "a reference is of another type than its primal.",
+                    got=leaf.aval.str_long(), expected=aval.strong().str_long(),
+                ))  # fmt: skip
+        elif not isinstance(leaf, GradValue | DontWant):
+            raise ValueError(message(
+                name, "this says nothing about a cotangent.", got=described(leaf),
+                expected="a reference, GradValue() or DontWant()",
+            ))  # fmt: skip
+    return leaves
+
+
+def placed(cotangents: Sequence[Any], places: Sequence[Any]) -> list[Any]:
+    """Return the cotangents, those that go to references added there.
+
+    Args:
+      cotangents: an array each.
+      places: as `checked_places` gives them.
+    """
+    results: list[Any] = []
+    for ct, place in zip(cotangents, places, strict=True):
+        if isinstance(place, GradValue):
+            results.append(ct)
+        elif isinstance(place, DontWant):
+            results.append(DidntWant())
+        else:
+            if type(ct) is not Zero and ct.dtype != dtypes.float0:
+                now: Array = place.value()
+                place.write(now + ct, is_shared=False)
+            results.append(GradRef())
+    return results

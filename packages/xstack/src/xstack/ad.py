@@ -1,0 +1,12 @@
+"""What `with_refs` of a pull-back takes and gives beside references and cotangents."""
+
+from xstack.absences import hint_for
+from xtree.namespaces import namespace
+
+with namespace(globals(), at_once=True, hint=hint_for):
+    from xad.gradient_refs import (
+        DidntWant as DidntWant,
+        DontWant as DontWant,
+        GradRef as GradRef,
+        GradValue as GradValue,
+    )
