@@ -14,6 +14,17 @@ diff tril triu trace
 """.split()
 FUNCTIONS = {name: getattr(xnp, name) for name in _UNARY if hasattr(xnp, name)}
 FUNCTIONS |= {
+    "number": lambda x: x * (x.size * 2.5 + x.shape[0] / 2 - np.float32(0.5)),
+    "numpy_int": lambda x: xnp.zeros((np.int32(2) * x.shape[0] + np.int64(1), 2)),
+    "numpy_array": lambda x: np.ones(3, np.float32) * x.shape[0],
+    "pad_by_size": lambda x: xnp.pad(x, ((1, 2), (0, x.shape[0]))),
+    "nonzero_of_size": lambda x: xnp.nonzero(x > 0, size=x.size),
+    "split_in_two": lambda x: xnp.split(xnp.concatenate([x, -x]), 2),
+    "resize_nearest": lambda x: xstack.image.resize(x, (2 * x.shape[0], 3), "nearest"),
+    "resize_linear": lambda x: xstack.image.resize(x, (2 * x.shape[0], 3), "linear"),
+    "uniform_of_shape": lambda x: xstack.random.uniform(xstack.random.key(0), x.shape),
+    "bernoulli": lambda x: x * xstack.random.bernoulli(xstack.random.key(0), 0.5, x.shape),
+    "randint": lambda x: xstack.random.randint(xstack.random.key(0), (x.shape[0], 2, 2), 0, 9),
     "sum0": lambda x: x.sum(0),
     "sum1": lambda x: x.sum(1),
     "mean0": lambda x: x.mean(0),
@@ -142,7 +153,8 @@ FUNCTIONS |= {
 
 # What asks for the number that a dimension is, or for a size that depends on values.
 REFUSED = {
-    "number": lambda x: x.size * 2.0 * x,
+    "number": lambda x: 2.0 * x.size * x,
+    "ufunc": lambda x: x * np.sqrt(x.shape[0]),
     "loop": lambda x: [x for _ in range(x.shape[0])],
     "numpy": lambda x: x + np.zeros(x.shape, np.float32),
     "int": lambda x: x * int(x.shape[0]),

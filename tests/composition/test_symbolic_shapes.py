@@ -13,7 +13,9 @@ from tests.composition.symbolic_functions import FUNCTIONS, REFUSED
 from xstack import ShapeDtypeStruct, export
 
 ALWAYS = (
-    "mean var sort cumsum0 reshape slice rev concat eye arange2 scan fori grad gather at".split()
+    "mean var sort cumsum0 reshape slice rev concat eye arange2 scan fori grad gather at number "
+    "numpy_int numpy_array pad_by_size nonzero_of_size split_in_two resize_nearest resize_linear "
+    "uniform_of_shape bernoulli randint".split()
 )
 ROWS = sorted(FUNCTIONS) if "FUZZ_PROGRAMS" in os.environ else ALWAYS
 
@@ -89,6 +91,37 @@ def test_dimensions_have_the_arithmetic_of_integers():
     assert {b: 1}[export.symbolic_shape("b", scope=b.scope)[0]] == 1
 
 
+def test_the_larger_and_the_smaller_of_two_dimensions_are_dimensions():
+    a = export.symbolic_shape("a, b")[0]
+    for text, expected in [
+        ("max(a, 2)", "max(a, 2)"), ("max(b, a)", "max(a, b)"), ("max(a, 1)", "a"),
+        ("min(a, 1)", "1"), ("min(a, b) + 1", "min(a, b) + 1"), ("max(a + 1, a)", "a + 1"),
+    ]:  # fmt: skip
+        assert str(export.symbolic_shape(text, scope=a.scope)[0]) == expected
+    larger = export.symbolic_shape("max(a, 2)", scope=a.scope)[0]
+    assert larger >= 2 and not a.scope.assumptions
+    f = export.export(xstack.jit(lambda x, y: y.sum() + x.sum()))(
+        ShapeDtypeStruct((a,), np.float32), ShapeDtypeStruct((larger,), np.float32)
+    )
+    assert float(f.call(np.ones(1, np.float32), np.ones(2, np.float32))) == 3
+    assert float(f.call(np.ones(4, np.float32), np.ones(4, np.float32))) == 8
+    with pytest.raises(ValueError, match="do not fit the shapes"):
+        f.call(np.ones(1, np.float32), np.ones(1, np.float32))
+
+
+def test_what_is_known_of_a_variable_is_known_of_what_it_equals():
+    a, b = export.symbolic_shape("a, b", constraints=["a >= 4", "b <= 8", "a == 2*b"])
+    assert a == 2 * b and a >= 4 and b <= 8 and a <= 16
+
+
+def test_numbers_of_numpy_beside_dimensions_ask_for_no_number():
+    (a,) = export.symbolic_shape("a")
+    found = [np.int32(2) * a, a - np.int64(1), np.int8(7) // a, a % np.uint8(3)]
+    assert list(map(str, found)) == ["2*a", "a - 1", "floordiv(7, a)", "mod(a, 3)"]
+    with pytest.raises(xstack.errors.InconclusiveDimensionOperation, match=r"numpy\.sqrt: the sym"):
+        np.sqrt(a)
+
+
 def test_shapes_are_read_as_the_oracle_reads_them():
     theirs = pytest.importorskip("jax.export")
     if not hasattr(theirs, "symbolic_dim_bounds"):
@@ -133,6 +166,10 @@ def test_wrong_texts_and_scopes_are_refused():
     for call, text in [
         (lambda: export.symbolic_shape("b + f(x)"), "a dimension is not understood"),
         (lambda: export.symbolic_shape("b, _"), "sizes of `like`"),
+        (lambda: export.symbolic_shape("a,, b"), "a dimension is not understood"),
+        (lambda: export.symbolic_shape("a//0"), "division of a symbolic dimension by zero"),
+        (lambda: export.symbolic_shape("mod(3, 0*a)"), "by zero"),
+        (lambda: export.symbolic_shape("a**-1"), "no exponent from 0 to 16"),
         (lambda: export.symbolic_shape("b", constraints=["b > 3"]), "constraint is not understood"),
         (lambda: export.symbolic_shape("b", constraints=["2*b == 3"]), "an equality says"),
         (lambda: export.symbolic_shape("b")[0] + export.symbolic_shape("b")[0], "different scopes"),

@@ -95,6 +95,21 @@ def test_wrong_dialects_and_platforms_are_refused():
         jit(lambda x: x).trace(ONES).lower(lowering_platforms=("cpu", "gpu"))
 
 
+@pytest.mark.parametrize("platform", ["cpu", "cuda", "gpu", "rocm", "tpu"])
+def test_a_program_is_written_for_platforms_that_are_not_there(platform):
+    traced = jit(lambda x: lax.sin(x)).trace(ONES)
+    assert "stablehlo.sine" in traced.lower(lowering_platforms=(platform,)).as_text()
+    with pytest.raises(RuntimeError, match="'bogus' is not the name of a platform"):
+        traced.lower(lowering_platforms=("bogus",))
+
+
+def test_the_stages_say_what_they_give_and_the_executable_shows_what_xla_made():
+    traced = jit(lambda x: {"a": lax.sin(x)}).trace(ONES)
+    assert traced.out_avals["a"].str_short() == "f32[2,3]"
+    (module,) = traced.lower().compile().runtime_executable().hlo_modules()
+    assert "sine" in module.to_string()
+
+
 def test_compiler_options_reach_xla():
     f = jit(lambda x: lax.neg(x), compiler_options={"xla_backend_optimization_level": 1})
     np.testing.assert_array_equal(f(ONES), -np.ones((2, 3)))

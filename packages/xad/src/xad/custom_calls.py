@@ -51,9 +51,11 @@ class CellLeaves:
         ]  # fmt: skip
 
 
-def cells_in(leaves: Sequence[Any]) -> CellLeaves:
-    """Return the references among leaves."""
-    return CellLeaves({i: x for i, x in enumerate(leaves) if isinstance(x, Cell)})
+def cells_in(leaves: Sequence[Any], tree: Any) -> tuple[CellLeaves, list[Any], Any]:
+    """Return the references among leaves, the others, and the tree if it is one of the others."""
+    cells = CellLeaves({i: x for i, x in enumerate(leaves) if isinstance(x, Cell)})
+    others = cells.others(leaves)
+    return cells, others, tree if len(others) == len(leaves) else None
 
 
 class SymbolicZero:
@@ -119,9 +121,7 @@ class CustomCall:
         self._fixed_at = {i: bound[i] for i in fixed_at}
         rest = tuple([x for i, x in enumerate(bound) if i not in fixed_at])
         leaves, self._in_tree = xtree.flatten(rest)
-        self._cells = cells_in(leaves)
-        others, tree = self._cells.others(leaves), self._in_tree
-        known = tree if len(others) == len(leaves) else None
+        self._cells, others, known = cells_in(leaves, self._in_tree)
         self._leaves = as_arrays(others, operation, known, f"{self.name}: the argument")
         self._in_avals = self._cells.filled([x.aval for x in self._leaves], _no_tangent)
 

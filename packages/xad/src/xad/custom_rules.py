@@ -238,10 +238,8 @@ class custom_vjp(Transforms, Generic[P, R]):  # noqa: N801 - used as a decorator
                 outs = call.flat_result(result, "the fwd rule")
                 name = f"custom_vjp: the fwd rule of {call.name}"
                 leaves, tree = xtree.flatten(kept)
-                cells = cells_in(leaves)
-                others = cells.others(leaves)
+                cells, others, known = cells_in(leaves, tree)
                 residual_tree[:] = [tree, cells, *map(type, others)]
-                known = tree if len(others) == len(leaves) else None
                 return [*outs, *as_arrays(others, name, known, "the residual")]
 
             return run_fwd

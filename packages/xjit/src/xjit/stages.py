@@ -173,17 +173,23 @@ class TracedFunction:
     @property
     def out_info(self) -> Any:
         """The tree of shapes and dtypes of the result."""
+        return xtree.map(
+            lambda a: ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type, sharding=a.spread),
+            self.out_avals,
+        )
+
+    @property
+    def out_avals(self) -> Any:
+        """The tree of abstract values of the result."""
         avals, placement = self._program.closed.out_avals, self._program.placement
-        return self.out_tree.unflatten([
-            ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type, sharding=a.spread)
-            for a in (avals if placement is None else placement.avals(avals))
-        ])  # fmt: skip
+        return self.out_tree.unflatten(avals if placement is None else placement.avals(avals))
 
     def lower(self, *, lowering_platforms: tuple[str, ...] | None = None) -> Lowered:
         """Write the program as StableHLO.
 
         Args:
-          lowering_platforms: the one platform it is written for; by default the one it will run on.
+          lowering_platforms: the one platform it is written for, whether it is there or not: `cpu`,
+            `cuda`, `rocm` or `tpu`; by default the one it will run on.
             A program over a mesh without devices, of which no argument says more, needs it.
 
         Raises:

@@ -94,13 +94,10 @@ def place_ahead(
         if platform is None or mesh is None:
             raise
         placement = Unplaced(mesh, given, program.out_shardings)
-        return placement, _KIND.get(platform, platform)
+        return placement, gateway.family_of_platform(platform)
     if platform is None:
         return placement, placement.platform
-    return placement, str(gateway.default_device(platform).platform)
-
-
-_KIND = {"cuda": "gpu", "rocm": "gpu"}
+    return placement, gateway.family_of_platform(platform)
 
 
 def _mesh_of(program: Program, shardings: Sequence[Sharding | None]) -> Any:

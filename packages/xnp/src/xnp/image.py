@@ -38,6 +38,7 @@ from xnp.numpy.promoting import array_of, axes_of, cast, computation_dtype, inex
 from xnp.primitives.precision import PrecisionLike
 from xprim import Array, dtypes
 from xprim.errors import message
+from xprim.sizes import SymbolicSize
 from xprim.static_sizes import static_shape
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
@@ -215,7 +216,8 @@ def _arguments(operation: str, image: Any, shape: Any, method: Any) -> Any:
 
 def _nearest(x: Array, size: int, dim: int) -> Any:
     """Return the elements whose middles are nearest to those of the result."""
-    twice_middles = 2 * np.arange(size) + 1
+    count = arange if isinstance(size, SymbolicSize) else np.arange
+    twice_middles: Any = 2 * count(size) + 1
     return take(x, twice_middles * x.aval.shape[dim] // max(2 * size, 1), dim)
 
 

@@ -21,8 +21,17 @@ Polynomial = dict[Monomial, int]
 Frozen = tuple[tuple[Monomial, int], ...]
 
 FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
-    "floordiv": lambda p, q: p // q, "mod": lambda p, q: p % q, "max": max, "min": min,
+    "floordiv": lambda p, q: p // q, "mod": lambda p, q: p % q,
+    "max": lambda p, q: _extreme("max", p, q), "min": lambda p, q: _extreme("min", p, q),
 }  # fmt: skip
+
+
+def _extreme(name: str, p: Any, q: Any) -> Any:
+    """Return the larger or the smaller of numbers, or of what knows how to make that."""
+    for one, other in ((p, q), (q, p)):
+        if hasattr(one, "extreme"):
+            return one.extreme(name, other)
+    return max(p, q) if name == "max" else min(p, q)
 
 
 def frozen(p: Polynomial) -> Frozen:
@@ -160,11 +169,17 @@ def _computed(node: ast.AST, value: Callable[[str], Any]) -> Any:
             return -_computed(operand, value)
         case ast.UnaryOp(op=ast.UAdd(), operand=operand):
             return _computed(operand, value)
+        case ast.BinOp(op=ast.Pow(), right=right) if not _is_exponent(right):
+            raise ValueError(f"{ast.unparse(right)} is no exponent from 0 to 16")
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
             return _OPERATORS[type(op)](_computed(left, value), _computed(right, value))
         case ast.Call(func=ast.Name(id=name), args=[left, right]) if name in FUNCTIONS:
             return FUNCTIONS[name](_computed(left, value), _computed(right, value))
     raise ValueError(ast.unparse(node))
+
+
+def _is_exponent(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) is int and 0 <= node.value <= 16
 
 
 _OPERATORS: dict[type, Callable[[Any, Any], Any]] = {

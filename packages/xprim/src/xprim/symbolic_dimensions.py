@@ -14,12 +14,15 @@ Neighbours: `polynomials` has the arithmetic, `avals` shapes.
 
 from __future__ import annotations
 
+import operator
 import re
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
+
+import numpy as np
 
 from xprim import polynomials as poly, source
 from xprim.errors import InconclusiveDimensionOperation, message
@@ -76,7 +79,7 @@ class SymbolicScope:
         """
         try:
             return poly.computed(text, self._variable)
-        except ValueError as error:
+        except (ValueError, ZeroDivisionError) as error:
             raise ValueError(message(
                 "symbolic_shape", "a dimension is not understood.", got=f"{text!r}: {error}",
                 expected="names and numbers with + - * ^ floordiv mod max min",
@@ -131,6 +134,7 @@ class SymbolicScope:
                     got=repr(constraint), expected="such as a == 2*b, or mod(b, 4) == 0",
                 ))  # fmt: skip
             self._rewritten[next(iter(sides[0]))] = sides[1]
+            self._known[:] = [_polynomial(self.made(p)) for p in self._known]
         else:
             more, less = (left, right) if found[2] == ">=" else (right, left)
             self._known.append(poly.added(_polynomial(more), _polynomial(less), -1))
@@ -202,9 +206,35 @@ class SymbolicDimension(SymbolicSize):
         """The names of its variables."""
         return poly.variables(self.terms)
 
-    def _with(self, other: Any, combine: Callable[[Any, Any], Any]) -> Any:
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        """Take the operators of NumPy's scalars and arrays, which would ask for the number."""
+        operation = _OPERATORS.get(ufunc.__name__)
+        if operation is None or method != "__call__" or options:
+            raise self._not_a_number(f"numpy.{ufunc.__name__}")
+        if all(isinstance(x, int | np.integer) for x in inputs):
+            return operation(*[x.item() if isinstance(x, np.integer) else x for x in inputs])
+        arrays = [x._as_array() if isinstance(x, SymbolicDimension) else x for x in inputs]
+        return operation(*arrays)
+
+    def extreme(self, name: str, other: Any) -> Any:
+        """Return the larger or the smaller of this and another size, named `max` or `min`."""
+        p, q = dict(self.terms), self._other(other)
+        assert q is not None
+        low, high = self.scope.bounds(poly.added(p, q, -1))
+        if low >= 0 or high <= 0:
+            return self.scope.made(p if (low >= 0) == (name == "max") else q)
+        first, second = sorted((poly.frozen(p), poly.frozen(q)), key=repr)
+        return self.scope.made({((name, first, second),): 1})
+
+    def _with(
+        self, other: Any, combine: Callable[[Any, Any], Any], array: Callable[[Any, Any], Any]
+    ) -> Any:
+        """Return a polynomial of this and an integer, or an array of this and other numbers."""
         p = self._other(other)
-        return NotImplemented if p is None else self.scope.made(combine(dict(self.terms), p))
+        if p is not None:
+            return self.scope.made(combine(dict(self.terms), p))
+        is_number = isinstance(other, float | complex | np.inexact | np.ndarray)
+        return array(self._as_array(), other) if is_number else NotImplemented
 
     def _other(self, other: Any) -> poly.Polynomial | None:
         if isinstance(other, SymbolicDimension):
@@ -215,19 +245,19 @@ class SymbolicDimension(SymbolicSize):
                     hint="make them together, or symbolic_shape(..., scope=) for the second",
                 ))  # fmt: skip
             return dict(other.terms)
-        return poly.constant(int(other)) if isinstance(other, int) else None
+        return poly.constant(int(other)) if isinstance(other, int | np.integer) else None
 
     def __add__(self, other: Any) -> Any:
-        return self._with(other, poly.added)
+        return self._with(other, poly.added, operator.add)
 
     def __sub__(self, other: Any) -> Any:
-        return self._with(other, lambda p, q: poly.added(p, q, -1))
+        return self._with(other, lambda p, q: poly.added(p, q, -1), operator.sub)
 
     def __rsub__(self, other: Any) -> Any:
-        return self._with(other, lambda p, q: poly.added(q, p, -1))
+        return self._with(other, lambda p, q: poly.added(q, p, -1), lambda x, y: y - x)
 
     def __mul__(self, other: Any) -> Any:
-        return self._with(other, poly.multiplied)
+        return self._with(other, poly.multiplied, operator.mul)
 
     __radd__, __rmul__ = __add__, __mul__
 
@@ -347,11 +377,18 @@ class SymbolicDimension(SymbolicSize):
         return format(repr(self), spec)
 
 
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul,
+    "divide": operator.truediv, "floor_divide": operator.floordiv, "remainder": operator.mod,
+}  # fmt: skip
+
+
 def _polynomial(x: Any) -> poly.Polynomial:
     return dict(x.terms) if isinstance(x, SymbolicDimension) else poly.constant(int(x))
 
 
 def _floordiv(scope: SymbolicScope, p: poly.Polynomial, q: poly.Polynomial) -> Any:
+    _check_divisor(q)
     quotient, rest = _divided(scope, p, q)
     if rest and not _is_remainder(scope, rest, q):
         atom = ("floordiv", poly.frozen(rest), poly.frozen(q))
@@ -369,7 +406,13 @@ def _divided(
     return quotient, rest
 
 
+def _check_divisor(q: poly.Polynomial) -> None:
+    if not q:
+        raise ZeroDivisionError("division of a symbolic dimension by zero")
+
+
 def _mod(scope: SymbolicScope, p: poly.Polynomial, q: poly.Polynomial) -> Any:
+    _check_divisor(q)
     _, rest = _divided(scope, p, q)
     if not rest or _is_remainder(scope, rest, q):
         return scope.made(rest)

@@ -25,7 +25,8 @@ import numpy as np
 import xnp.numpy as xn
 from xnp import lax
 from xnp.philox import philox_blocks, philox_words
-from xprim import dtypes
+from xprim import dtypes, scalar_array
+from xprim.sizes import SymbolicSize
 from xrandom.hashing import Words, hash_lanes, hash_range, hash_words
 from xrandom.threefry import threefry2x32_p
 
@@ -178,6 +179,11 @@ def lax_fold_in(key: Any, data: Any) -> Any:
     return _paired(*threefry2x32_p.bind(k0, k1, lax.full_like(data, 0), data))
 
 
+def _as_number(n: int, dtype: Any) -> Any:
+    """Return a size as what a counter is multiplied by: a symbolic one is an array."""
+    return scalar_array(n, dtype) if isinstance(n, SymbolicSize) else n
+
+
 def _lax_blocks(key: Any, shape: Shape) -> Any:
     """Return both words of the hashes of a counter for each element, in their final shape.
 
@@ -191,7 +197,7 @@ def _lax_blocks(key: Any, shape: Shape) -> Any:
         stride //= max(n, 1)
         if n > 1:
             place = lax.broadcasted_iota(wide, shape, d)
-            step = place if stride == 1 else lax.mul(place, stride)
+            step = place if stride == 1 else lax.mul(place, _as_number(stride, wide))
             counter = lax.add(counter, step)
     if wide == dtypes.uint64:
         x0 = lax.convert_element_type(lax.shift_right_logical(counter, 32), dtypes.uint32)

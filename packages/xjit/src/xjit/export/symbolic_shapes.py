@@ -110,7 +110,8 @@ def _parts(spec: str) -> list[str]:
             parts.append("")
         else:
             parts[-1] += c
-    return [p.strip() for p in parts if p.strip()]
+    parts = [p.strip() for p in parts]
+    return parts if parts[-1] else parts[:-1]  # a comma at the end, or no dimensions
 
 
 def _like(like: Sequence[int | None] | None, spec: Any) -> Sequence[Any]:

@@ -201,6 +201,12 @@ def canonical_platform(platform: str) -> str:
     return name
 
 
+def family_of_platform(platform: str) -> str:
+    """Return for which devices programs are written alike: `"cpu"`, `"gpu"` or `"tpu"`."""
+    name = platform.strip().lower()
+    return {"tpu": "tpu", "rocm": "gpu"}.get(name) or canonical_platform(name)
+
+
 def device_fingerprint(platform: str | None = None) -> str:
     """Return a text that differs wherever a compiled program of `platform` may not be shared.
 

@@ -165,9 +165,13 @@ class Executable:
         names = [name for name in dir(stats) if name.endswith("_in_bytes")]
         return {name: int(getattr(stats, name)) for name in names}
 
+    def hlo_modules(self) -> list[Any]:
+        """Return the optimised programs as XLA has them: `to_string()` gives their text."""
+        return list(self._loaded.hlo_modules())
+
     def hlo_text(self) -> str:
         """Return the optimised program in XLA's own notation."""
-        return "\n\n".join(module.to_string() for module in self._loaded.hlo_modules())
+        return "\n\n".join(module.to_string() for module in self.hlo_modules())
 
 
 def compile_program(

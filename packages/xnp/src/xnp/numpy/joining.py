@@ -5,6 +5,7 @@ Neighbours: `shaping` changes shapes, `rearranging` moves elements within one ar
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -349,7 +350,7 @@ def _split(
                 hint="xnp.array_split allows parts of different sizes",
             ))  # fmt: skip
         sizes = [part + (i < rest) for i in range(count)]
-        bounds = list(np.cumsum(sizes[:-1]).tolist())
+        bounds = list(itertools.accumulate(sizes[:-1]))
     starts, stops = [0, *bounds], [*bounds, size]
     lead = (slice(None),) * axis
     return [apart(x[(*lead, slice(a, max(a, b)))], x) for a, b in zip(starts, stops, strict=True)]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+import xtree
 from xnp.numpy.averages import mean
 from xnp.numpy.indexing import read
 from xnp.numpy.promoting import (
@@ -28,7 +29,7 @@ from xnp.numpy.rounding import round as round_
 from xnp.numpy.statistics import median
 from xprim import Array, ConcreteArray, dtypes
 from xprim.errors import ConcretizationTypeError, message
-from xprim.sizes import size_of
+from xprim.sizes import SymbolicSize, size_of
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, Axis
 
@@ -116,15 +117,23 @@ def _pairs(value: Any, ndim: int, name: str, shape: Any) -> list[tuple[Any, Any]
         return _traced_pairs(value, ndim)
     if isinstance(value, Array) and not isinstance(value, ConcreteArray):
         raise ConcretizationTypeError(value, "pad", f"{name} is traced, but shapes are static.")
-    host = np.asarray(value)
-    if name == "pad_width" and host.dtype.kind not in "iu":
-        raise TypeError(f"pad: pad_width must be of ints, got {value!r}.")
+    host = _widths_on_host(value) if name == "pad_width" else np.asarray(value)
     try:
         return [tuple(p) for p in np.broadcast_to(host, (ndim, 2)).tolist()]
     except ValueError:
         raise ValueError(
             f"pad: {name} must be a number, a pair, or a pair for each of {ndim} axes, got {value}."
         ) from None
+
+
+def _widths_on_host(value: Any) -> np.ndarray[Any, Any]:
+    """Return widths, of ints, as an array of NumPy."""
+    if any(isinstance(n, SymbolicSize) for n in xtree.leaves(value)):
+        return np.asarray(value, object)  # NumPy would ask for its number
+    host = np.asarray(value)
+    if host.dtype.kind not in "iu":
+        raise TypeError(f"pad: pad_width must be of ints, got {value!r}.")
+    return host
 
 
 def _traced_pairs(value: Any, ndim: int) -> list[tuple[Any, Any]]:

@@ -7,6 +7,7 @@ Neighbours: `logic` makes conditions, `indexing` reads positions,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, overload
 
@@ -263,7 +264,7 @@ def _nonzero_of_size(mask: Any, size: int, fill_value: Any) -> tuple[Array, ...]
     valid = bind("lt", counting((size,), 0, dtype), total)
     results = []
     for d, n in enumerate(shape):
-        stride = int(np.prod(shape[d + 1 :], dtype=np.int64))
+        stride = math.prod(shape[d + 1 :])
         along = bind("rem", bind("div", places, scalar_like(places, stride)),
                      scalar_like(places, n))  # fmt: skip
         results.append(chosen(valid, along, fill_arrays[d]))
