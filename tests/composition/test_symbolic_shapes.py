@@ -13,9 +13,9 @@ from tests.composition.symbolic_functions import FUNCTIONS, REFUSED
 from xstack import ShapeDtypeStruct, export
 
 ALWAYS = (
-    "mean var sort cumsum0 reshape slice rev concat eye arange2 scan fori grad gather at number "
-    "numpy_int numpy_array pad_by_size nonzero_of_size split_in_two resize_nearest resize_linear "
-    "uniform_of_shape bernoulli randint".split()
+    "mean var sort cumsum0 reshape slice rev concat eye scan fori grad gather at number "
+    "numpy_int numpy_array pad_by_size linspace arange2 nonzero_of_size split_in_two "
+    "resize_nearest resize_linear uniform_of_shape bernoulli randint".split()
 )
 ROWS = sorted(FUNCTIONS) if "FUZZ_PROGRAMS" in os.environ else ALWAYS
 

@@ -1,5 +1,8 @@
 """`python -m xstack doctor` says what is there and what mends what is wrong."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -35,6 +38,25 @@ def test_a_gpu_that_is_not_used_is_told(capsys, monkeypatch, healthy):
     monkeypatch.delenv("XSTACK_PLATFORMS")
     monkeypatch.setattr(doctor.xjit, "default_backend", lambda: "cpu")
     assert any("it found no device" in p for p in doctor.problems())
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "reason"),
+    [
+        ("XSTACK_PLATFORMS", "cuda", "the platform 'gpu' needs the CUDA plugin"),
+        ("XSTACK_PLATFORMS", "bogus", "'bogus' is not the name of a platform"),
+        ("XSTACK_NUM_CPU_DEVICES", "abc", "must be a positive integer"),
+    ],
+)
+def test_a_machine_whose_devices_cannot_be_used_is_told_what_mends_it(variable, value, reason):
+    done = subprocess.run(
+        [sys.executable, "-m", "xstack", "doctor"], env=os.environ | {variable: value},
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1 and done.stderr == ""
+    (wrong,) = [line for line in done.stdout.splitlines() if "no device can be used" in line]
+    assert reason in wrong and variable in wrong.partition("; unset ")[2]
+    assert "devices" in done.stdout and "none" in done.stdout
 
 
 def test_a_cache_that_does_not_work_is_told(capsys, healthy):

@@ -18,6 +18,8 @@ class SymbolicSize(int):
 
     __slots__ = ()
 
+    ndim = 0  # for `numpy.ndim`, which would make an array of what has none
+
 
 def size_of(x: Any) -> int:
     """Return an integer as `operator.index` does, and a symbolic dimension as it is.

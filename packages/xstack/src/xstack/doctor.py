@@ -9,8 +9,9 @@ import importlib.metadata
 import os
 import platform
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import xjit
 from xjit import cache, jaxlib_gateway as gateway
@@ -21,6 +22,7 @@ __dir__ = __all__.copy
 
 _PACKAGES = ("xtree", "xprim", "xnp", "xrandom", "xad", "xbatch", "xjit", "xpar")
 _OTHERS = ("jaxlib", "numpy", "ml_dtypes")
+_ASKS_FOR_DEVICES = ("XSTACK_PLATFORMS", "XSTACK_NUM_CPU_DEVICES")
 _NVIDIA_DRIVER = Path("/proc/driver/nvidia/version")
 
 
@@ -38,8 +40,8 @@ def facts() -> list[tuple[str, str]]:
         ("system", f"{platform.system()} {platform.release()} {platform.machine()}"),
         *found,
         ("runtime", gateway.version()),
-        ("platforms", ", ".join(gateway.platforms())),
-        ("devices", ", ".join(map(str, xjit.devices()))),
+        ("platforms", _told_or_failed(gateway.platforms)[0]),
+        ("devices", _told_or_failed(xjit.devices)[0]),
         ("compilation cache", str(cache.directory() or "off")),
     ]
 
@@ -64,7 +66,20 @@ def print_environment_info(return_string: bool = False) -> str | None:
 
 def problems() -> list[str]:
     """Return what is wrong, each with what mends it; nothing if all is well."""
+    _, reason = _told_or_failed(xjit.devices)
+    if reason:  # nothing else can be looked at
+        asked = [name for name in _ASKS_FOR_DEVICES if os.environ.get(name)]
+        mended = f"; unset {' '.join(asked)}" if asked else ""
+        return [f"no device can be used: {reason}{mended}"]
     return [*_problems_of_devices(), *_problems_of_the_cache()]
+
+
+def _told_or_failed(find: Callable[[], Iterable[Any]]) -> tuple[str, str]:
+    """Return what there is as text, or else none, with the reason."""
+    try:
+        return ", ".join(map(str, find())), ""
+    except (RuntimeError, ValueError) as error:
+        return "none", " ".join(str(error).split())
 
 
 def _version(distribution: str) -> str:

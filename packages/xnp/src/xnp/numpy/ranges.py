@@ -261,9 +261,10 @@ def _between(low: Any, high: Any, divisions: int, num: int, endpoint: bool) -> A
     wide = dtypes.float32 if dtypes.itemsize_bits(dtype) <= 16 else dtype
     low, high = cast(low, wide), cast(high, wide)
     larger = bind("max", bind("abs", low), bind("abs", high))
-    limit = float(dtypes.finfo(larger.aval.dtype).max) / (4 * divisions)
+    most = 1 << 40 if isinstance(divisions, SymbolicSize) else divisions  # no memory has more
+    limit = float(dtypes.finfo(larger.aval.dtype).max) / (4 * most)
     is_large = bind("gt", larger, spread(scalar_like(larger, limit), shape))
-    small, one = scalar_like(low, 2.0 ** -(divisions.bit_length() + 2)), scalar_like(low, 1)
+    small, one = scalar_like(low, 2.0 ** -(most.bit_length() + 2)), scalar_like(low, 1)
     scale = selected(is_large, spread(small, shape), spread(one, shape))
     inner = ((divisions if endpoint else num) - 1, *shape)
 
@@ -278,8 +279,7 @@ def _between(low: Any, high: Any, divisions: int, num: int, endpoint: bool) -> A
     divisor = repeated(bind("mul", scale, spread(n, shape)))
     between = bind("div", bind("add", low_part, high_part), divisor)
     ends = [reshaped(v, (1, *shape)) for v in ((low, high) if endpoint else (low,))]
-    result = bind("concatenate", ends[0], between, *ends[1:], dimension=0)
-    return result if wide == dtype else cast(result, dtype)
+    return cast(bind("concatenate", ends[0], between, *ends[1:], dimension=0), dtype)
 
 
 def logspace(
