@@ -15,6 +15,7 @@ programs. What one package takes from another it takes from that one's public mo
 """
 
 import ast
+import gc
 import itertools
 import re
 import sys
@@ -96,6 +97,16 @@ class Import:
 
 def check_workspace(root: Path = ROOT) -> list[str]:
     """Return one line per offence, `file:line: what is wrong`, over all packages."""
+    collects = gc.isenabled()
+    gc.disable()  # the trees of all files live together: to walk them again and again frees nothing
+    try:
+        return _offences(root)
+    finally:
+        if collects:
+            gc.enable()
+
+
+def _offences(root: Path) -> list[str]:
     settings = tomllib.loads((root / "pyproject.toml").read_text())
     optional = settings["tool"]["layers"]["function_imports"]
     offences: list[str] = []
