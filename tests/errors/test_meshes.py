@@ -6,6 +6,7 @@ import pytest
 import xpar
 import xstack.numpy as xnp
 from tests.errors.refusals import Refusals
+from xjit.jaxlib_gateway import XlaError
 from xjit.named_shardings import NoMeshError
 from xstack import (
     NamedSharding,
@@ -272,10 +273,24 @@ def a_mesh_of_fewer_devices_inside_a_program():
     Array: this float32[8,3] was deleted and has no value any more.
     """,
 )
-def a_shard_that_was_deleted():
+def a_spread_array_that_was_deleted():
     x = device_put(ARRAY, ROWS)
     x.delete()
     jit(lambda v: v * 2)(x)
+
+
+@refused(
+    XlaError,
+    """
+    Array: memory of this float32[8,3] was deleted or donated.
+      hint      pieces (addressable_shards) share the memory of their array: copy one,
+                xnp.array(piece), before either is deleted or donated
+    """,
+)
+def a_shard_that_was_deleted():
+    x = device_put(ARRAY, ROWS)
+    x.addressable_shards[1].data.delete()
+    jit(lambda v: v.sum(0))(x)
 
 
 @refused(

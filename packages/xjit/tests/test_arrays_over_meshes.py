@@ -7,7 +7,7 @@ import pytest
 
 import xnp
 from xjit import device_get, device_put, devices, jit
-from xjit.jaxlib_gateway import spread_over
+from xjit.jaxlib_gateway import XlaError, spread_over
 from xjit.meshes import Mesh
 from xjit.named_shardings import NamedSharding
 from xjit.partition_specs import P
@@ -233,3 +233,40 @@ def test_an_array_put_where_it_lies_is_the_same():
     there = device_put(np.arange(8.0), SHARDINGS[1])
     assert device_put(there, SHARDINGS[1]) is there
     assert device_put(there, SHARDINGS[1], may_alias=False) is not there
+
+
+USES = {
+    "an exchange": lambda x: jit(lambda v: v.sum(0))(x),
+    "an operation": lambda x: x + 1,
+    "an element": lambda x: x[0],
+    "its elements": np.asarray,
+    "text": repr,
+    "another sharding": lambda x: device_put(x, SHARDINGS[2]),
+    "one device": lambda x: device_put(x, CPUS[0]),
+    "its pieces": lambda x: x.addressable_shards,
+    "waiting": lambda x: x.block_until_ready(),
+}
+
+
+@pytest.mark.parametrize("number", [0, 5], ids=["the first", "another"])
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+def test_a_piece_that_is_gone_is_told_before_anything_starts(use, number):
+    def shared(v):
+        return v.sum(0)
+
+    f = jit(shared)
+    for _ in range(2):
+        x = device_put(HOST, SHARDINGS[1])
+        kept = xnp.array(x.addressable_shards[0].data)
+        f(x)  # the second time by the short way
+        x.addressable_shards[number].data.delete()
+        assert x.is_deleted()
+        with pytest.raises(
+            XlaError, match=r"memory of this float32\[8,4,3\] was deleted or donated"
+        ):
+            use(x)
+        with pytest.raises(XlaError, match="share the memory of their array"):
+            f(x)
+        np.testing.assert_array_equal(kept, HOST[:4])
+    again = device_put(HOST, SHARDINGS[1])  # the devices are free
+    np.testing.assert_allclose(f(again), HOST.sum(0), rtol=1e-5)  # of a sum in another order

@@ -182,8 +182,11 @@ def _delete(self: ConcreteArray) -> None:
 
 
 def _is_deleted(self: ConcreteArray) -> bool:
-    """Whether the array was deleted or donated."""
-    return type(self.buffer) is DeletedBuffer
+    """Whether the array, or a piece of it, was deleted or donated."""
+    buffer = self.buffer
+    if buffer is None or type(buffer) is DeletedBuffer:
+        return buffer is not None
+    return self.host is None and gateway.is_deleted(buffer)
 
 
 def _on_device_size_in_bytes(self: ConcreteArray) -> int:

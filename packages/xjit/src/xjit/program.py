@@ -115,7 +115,7 @@ class DeviceKernel:
             else:
                 outs = self.start(operands).consume_with_handlers(self.handlers)
         except gateway.RuntimeFailure as error:
-            gateway.fail(self.name, "the program could not be started", error)
+            _raise_not_started(self.name, buffers, error)
         if note_results is not None:
             note_results(outs)
         for i in self.donated:
@@ -381,6 +381,12 @@ class Program:
         if state.trace is EAGER_ON_HOST and isinstance(self.placement, OneDevice | None):
             return eval_closed(self.closed, *arrays)
         return self.kernel_for(arrays).call(arrays)
+
+
+def _raise_not_started(name: str, buffers: Sequence[Any], error: Exception) -> NoReturn:
+    for buffer in buffers:
+        gateway.check_kept(buffer)
+    gateway.fail(name, "the program could not be started", error)
 
 
 def _of_different_buffers(start: Callable[..., Any]) -> Callable[..., Any]:

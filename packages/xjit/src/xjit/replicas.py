@@ -236,5 +236,11 @@ class _Turn:
         self._calls_python = calls_python
 
     def consume_with_handlers(self, handlers: Sequence[Any]) -> list[Any]:
-        """Start it and return its results."""
+        """Start it and return its results.
+
+        The runtime would start it on the devices whose pieces are there: these wait for the others
+        for good, and keep their threads from all later programs.
+        """
+        for buffer in self._buffers:
+            gateway.check_kept(buffer)
         return _turns.take(self._start, self._buffers, handlers, self._smallest, self._calls_python)

@@ -116,6 +116,9 @@ several_devices = [False]
 _devices_seen: set[Any] = set()
 
 
+pieces_lent = [False]
+"""Whether anybody may hold the pieces of a spread buffer, and so may delete one of them."""
+
 away_from_host = [False]
 """Whether data was ever placed where NumPy cannot stand for the device: see `is_away`."""
 
@@ -243,6 +246,16 @@ def is_ready(buffer: Buffer) -> bool:
     return bool(buffer.is_ready())
 
 
+def check_kept(buffer: Buffer) -> None:
+    """Raise for a buffer whose memory, or that of a piece of it, is another's by now."""
+    if is_deleted(buffer):
+        raise XlaError(message(
+            "Array", f"memory of this {buffer.aval} was deleted or donated.",
+            hint="pieces (addressable_shards) share the memory of their array: copy one,\n"
+            "xnp.array(piece), before either is deleted or donated",
+        ))  # fmt: skip
+
+
 def block_until_ready(buffer: Buffer) -> Buffer:
     """Wait until the elements are computed and return the buffer."""
     if is_orphan[0] and not buffer.is_ready():
@@ -250,6 +263,7 @@ def block_until_ready(buffer: Buffer) -> Buffer:
     try:
         until_ready(buffer)
     except RuntimeFailure as error:
+        check_kept(buffer)
         made_by = buffer.aval.made_by or "block_until_ready"
         fail(made_by, "its result was not computed", error)
     return buffer
@@ -268,8 +282,12 @@ def copy_to_host_async(buffer: Buffer) -> None:
 
 
 def is_deleted(buffer: Buffer) -> bool:
-    """Say whether the buffer's memory was given up, by `delete` or by donation."""
-    return bool(buffer.is_deleted())
+    """Say whether the buffer's memory, or that of a piece, was given up: deleted or donated."""
+    if buffer.is_deleted():  # jaxlib looks at the first piece alone
+        return True
+    if not pieces_lent[0] or len(getattr(buffer._sharding, "devices", ())) < 2:
+        return False
+    return True in [piece.is_deleted() for piece in buffer._arrays]
 
 
 def delete(buffer: Buffer) -> None:
@@ -344,6 +362,8 @@ def shards(buffer: Buffer) -> list[Buffer]:
     here = everywhere[0].client.process_index()
     devices = [device for device in everywhere if device.process_index == here]
     kind = buffer.aval
+    check_kept(buffer)
+    pieces_lent[0] = True
     return [
         piece._rewrap_with_aval_and_sharding(kind, placement((device,)))
         for piece, device in zip(buffer._arrays, devices, strict=True)
@@ -413,8 +433,7 @@ def _to_numpy_slowly(buffer: Buffer) -> np.ndarray[Any, Any]:
             "to_numpy", f"the buffer is spread over {len(devices)} devices.",
             hint="to_numpy(piece) for each piece of shards(buffer)",
         ))  # fmt: skip
-    if buffer.is_deleted():
-        raise XlaError("to_numpy: the buffer has been deleted or donated.")
+    check_kept(buffer)
     if guards.to_host.used and not _in_host_memory(devices[0]):
         guards.check(guards.to_host, kind, devices[0], "the host")
     block_until_ready(buffer)

@@ -25,14 +25,16 @@ from .buffers import (
     Buffer,
     ManyDevices,
     MemoryOfDevice,
+    check_kept,
     device_of,
     note_devices,
+    pieces_lent,
     placement,
     to_numpy,
 )
 from .forks import check
 from .pieces_on_host import pieces_for
-from .runtime import RuntimeFailure, XlaError, _jax, fail
+from .runtime import RuntimeFailure, _jax, fail
 from .tiles import Tiles, hlo_sharding, whole
 
 __all__ = ()
@@ -77,8 +79,7 @@ class SpreadOver(ManyDevices):
 
     def gathered(self, buffer: Buffer) -> np.ndarray[Any, Any]:
         """Return the elements of a whole array."""
-        if buffer.is_deleted():
-            raise XlaError("to_numpy: the buffer has been deleted or donated.")
+        check_kept(buffer)
         kind = buffer.aval
         pieces = pieces_by_device(buffer)
         host: np.ndarray[Any, Any] | None = None
@@ -140,6 +141,8 @@ def pieces_by_device(buffer: Buffer, first_copies: bool = False) -> dict[Any, Bu
       buffer: the buffer.
       first_copies: whether to leave out all but one copy of each piece.
     """
+    check_kept(buffer)
+    pieces_lent[0] = True
     where = buffer._sharding
     here = where.devices[0].client.process_index()
     devices = [device for device in where.devices if device.process_index == here]
@@ -214,6 +217,7 @@ def assemble_spread(shape: tuple[int, ...], pieces: Sequence[Buffer], where: Spr
     The pieces are in the order of the devices of `where`, and their memory is shared.
     """
     kind = array_type(shape, pieces[0].aval.dtype)
+    pieces_lent[0] = True
     if len(where.devices) == 1:
         return pieces[0]._rewrap_with_aval_and_sharding(kind, where)
     try:
@@ -224,6 +228,7 @@ def assemble_spread(shape: tuple[int, ...], pieces: Sequence[Buffer], where: Spr
 
 def as_spread(buffer: Buffer, where: SpreadOver) -> Buffer | None:
     """Return a buffer whose pieces are all where another placement has them, or None."""
+    check_kept(buffer)
     kind, here = buffer.aval, buffer._sharding
     if here.memory_kind != where.memory_kind:
         return None
