@@ -88,6 +88,8 @@ ROWS: dict[str, tuple[Any, ...]] = {
     "exponents": (lambda x: xnp.frexp(x)[1], FLOATS),
     "exponents of zeros": (lambda x: xnp.frexp(x)[1], BOTH_ZEROS),
     "exponents of weak": (lambda x: xnp.frexp(x)[1], _weak(FLOATS)),
+    "mantissas of weak": (lambda x: xnp.frexp(x)[0], _weak(FLOATS)),
+    "powers of two of weak": (xnp.ldexp, _weak(FLOATS), WHOLE.astype(np.int32)),
     "powers of two": (xnp.ldexp, FLOATS, WHOLE.astype(np.int32)),
     "powers of two, out of range": (xnp.ldexp, FLOATS, (WHOLE * 20).astype(np.int32)),
     "powers of two of a row": (xnp.ldexp, FLOATS.reshape(-1, 12), SHIFTS[:12]),

@@ -147,7 +147,7 @@ def split_now(x: Any, host: Any) -> tuple[Array, Array]:
     if not finite.all():  # C leaves open what the exponent of the others is
         exponent = np.where(finite, exponent, np.int32(0))
     aval = shaped_array(host.shape, dtypes.int32)
-    return ConcreteArray(mantissa, x.aval), ConcreteArray(exponent, aval)
+    return ConcreteArray(mantissa, x.aval.strong()), ConcreteArray(exponent, aval)
 
 
 complete(globals(), BITS)

@@ -305,7 +305,7 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     hosts = elements_now(x1, x2)
     if hosts is not None and dtype in OF_C and x2.aval.dtype == dtypes.int32:
         scaled = np.asarray(state.run_quietly(np.ldexp, *hosts), dtype)
-        return ConcreteArray(scaled, shaped_array(scaled.shape, dtype, x1.aval.weak_type))
+        return ConcreteArray(scaled, shaped_array(scaled.shape, dtype))
     x1, x2 = broadcast_all("ldexp", x1, x2)
     if dtype not in EXPONENT_BITS:  # exact in float32, and rounded where it is converted back
         return cast(scaled_by_power(cast(x1, dtypes.float32), x2), dtype)
