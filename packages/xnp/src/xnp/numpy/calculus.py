@@ -254,9 +254,10 @@ def trapezoid(
     own = y.aval
     if x is None and step.aval.ndim:
         return converted(_trapezoids_of_widths(wide(y), step, axis), own.dtype)
+    axis = axis_of(axis, own.ndim, "trapezoid")
+    if not step.aval.ndim and own.shape[axis] > 1:
+        return converted(_even_trapezoids(wide(y), step, axis), own.dtype)
     y = array_of(moveaxis(wide(y), axis, -1), "trapezoid")
-    if not step.aval.ndim and y.aval.shape[-1] > 1:
-        return converted(_even_trapezoids(y, step), own.dtype)
     both = bind("add", read(y, (..., slice(1, None))), read(y, (..., slice(None, -1))))
     both, step = broadcast_all("trapezoid", both, array_of(step, "trapezoid"))
     result = bind("mul", summed(bind("mul", both, step), -1), scalar_like(both, 0.5))
@@ -274,10 +275,11 @@ def _trapezoids_of_widths(y: Any, widths: Any, axis: int) -> Any:
     return bind("mul", areas, scalar_like(areas, 0.5))
 
 
-def _even_trapezoids(y: Any, step: Any) -> Any:
+def _even_trapezoids(y: Any, step: Any, axis: int) -> Any:
     """Return the sum of halves of both ends and all values between, times the step."""
-    ends = [_half(read(y, (..., i))) for i in (0, -1)]
-    between = summed(read(y, (..., slice(1, -1))), y.aval.ndim - 1)
+    lead = (slice(None),) * axis
+    ends = [_half(read(y, (*lead, i))) for i in (0, -1)]
+    between = summed(read(y, (*lead, slice(1, -1))), axis)
     total = bind("add", between, bind("add", *ends))
     return bind("mul", *broadcast_all("trapezoid", total, step))
 
