@@ -295,13 +295,18 @@ def check_derivatives(tried: Tried) -> None:
             found = np.where(np.isfinite(found) & np.isfinite(matrix), found, matrix)
         if tried.call.path.startswith("xnp.scipy."):
             found = _without_slopes_of_nan(y, found, matrix)
-        difference = _slopes_differ(found, matrix, [y, *xs])
+        least = _SLOPES_THAT_CANCEL.get(tried.call.path, 0.0)
+        difference = _slopes_differ(found, matrix, [y, *xs], least)
         if difference and all(
             not _slopes_differ(_matrix(jacrev(of_floats, numbers)(*moved)[k], y.size),
-                               matrix, [y, *xs], slack=10)
+                               matrix, [y, *xs], least, slack=10)
             for moved in _moves(xs)
         ):  # fmt: skip
             raise _say(tried, f"forward and reverse mode: {difference}")
+
+
+# What is left of a line that goes through all points is 0, and so are its slopes: ones less ones.
+_SLOPES_THAT_CANCEL = {"xnp.scipy.signal.detrend": 1.0}
 
 
 def _without_slopes_of_nan(y: Any, found: Any, matrix: Any) -> Any:
@@ -322,7 +327,7 @@ def _matrix(parts: Sequence[Any], rows: int) -> np.ndarray[Any, Any]:
                       for p in parts])  # fmt: skip
 
 
-def _slopes_differ(f: Any, r: Any, values: Sequence[Any], slack: float = 1.0) -> str:
+def _slopes_differ(f: Any, r: Any, values: Sequence[Any], least: float, slack: float = 1.0) -> str:
     """Return in what the Jacobians of forward and reverse mode differ.
 
     Where one slope is infinite or NaN, a mode may have NaN along its row or column, which it finds
@@ -333,7 +338,7 @@ def _slopes_differ(f: Any, r: Any, values: Sequence[Any], slack: float = 1.0) ->
     relative = 10 * slack * max(_tolerance(v.dtype) for v in values)
     y, *xs = [_magnitude(v) for v in values]
     # slopes that cancel leave rounding errors of what a slope usually is
-    scale = np.abs(r[~bad_r]).max(initial=y / max(xs) if any(xs) else 0.0)
+    scale = np.abs(r[~bad_r]).max(initial=max(least, y / max(xs)) if any(xs) else least)
     with np.errstate(all="ignore"):
         near = np.abs(f - r) <= relative * (scale + np.abs(r))
     same = (f == r) | (np.isnan(f) & np.isnan(r)) | near | poisoned
