@@ -62,6 +62,7 @@ CALLS = {
     "dimension_value": "tests/composition",
     "callback": "packages/xjit/tests", "call_exported": "packages/xjit/tests",
     "composite": "tests/composition",
+    "custom_partitioning": "tests/composition",
     "checkpoint": "packages/xad/tests", "custom_jvp_call": "packages/xad/tests",
     "custom_vjp_call": "packages/xad/tests", "custom_vjp_linear": "packages/xad/tests",
     "custom_vmap_call": "packages/xbatch/tests", "jit": "packages/xjit/tests",

@@ -217,7 +217,11 @@ def _compiled(
     if watcher is not None and not gateway.are_local(placement.devices):
         watcher.agree(lowered.body, lowered.name, placement.devices)
     start = time.perf_counter()
-    executable = compiler(text, placement.devices, host_callbacks=lowered.callbacks, **settings)
+    try:
+        executable = compiler(text, placement.devices, host_callbacks=lowered.callbacks, **settings)
+    except Exception:
+        _raise_what_users_raised(lowered)
+        raise
     seconds = time.perf_counter() - start
     statistics.compiled += 1
     statistics.seconds += seconds
@@ -227,6 +231,14 @@ def _compiled(
     for inspection, probe in zip(lowered.inspections, probes, strict=True):
         inspection.tell(placement, probe)
     return executable, seconds
+
+
+def _raise_what_users_raised(lowered: LoweredProgram) -> None:
+    """Raise what a function raised that XLA asked how to split an operation."""
+    for split in lowered.splits:
+        error, split.error = split.error, None
+        if error is not None:
+            raise error from None
 
 
 def _free_outputs(lowered: LoweredProgram, placement: Placement) -> list[bool]:

@@ -157,7 +157,7 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, jaxp
     )  # fmt: skip
 
 
-def _as_a_call(kind: str) -> Callable[..., Any]:
+def as_a_call(kind: str) -> Callable[..., Any]:
     """Return the rule of calls of programs, which have no attributes."""
     rule = jit_p.rules[kind]
 
@@ -171,9 +171,9 @@ composite_p = Primitive(
     "composite",
     call_like=True,
     **rules_of_program("jaxpr") | {"stablehlo": _stablehlo, "inline": call_in_place},
-    jvp=_as_a_call("jvp"),
-    linearize=_as_a_call("linearize"),
-    batch=_as_a_call("batch"),
+    jvp=as_a_call("jvp"),
+    linearize=as_a_call("linearize"),
+    batch=as_a_call("batch"),
 )
 
 

@@ -12,6 +12,7 @@ _MODULE_BY_NAME = {
     "call_exported": "xjit.export.exported_calls",
     "callback": "xjit.callback_primitive",
     "composite": "xjit.composites",
+    "custom_partitioning": "xjit.custom_partitioning",
     "dce_sink": "xjit.composites",
     "layout_constraint": "xjit.layout_constraint",
 }

@@ -16,11 +16,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from xjit.named_shardings import NamedSharding
 from xjit.operation_metadata import add_metadata, xla_metadata
 from xjit.sharding_inspection import Inspection
 from xjit.shardings import Sharding
 from xjit.shardy_text import everywhere_text, sharding_text
-from xjit.stablehlo_text import Builder, Module, mark_optimised, optimised
+from xjit.stablehlo_text import (
+    Builder,
+    Members,
+    Module,
+    mark_optimised,
+    optimised,
+    type_text,
+)
 from xprim import (
     ClosedJaxpr,
     ConcreteArray,
@@ -44,7 +54,13 @@ from xprim.sharded_types import whole
 from xprim.static_keys import static_key
 from xtree.bounded import remember
 
-__all__ = ["LoweredProgram", "lower", "source_locations", "warn_of_useless_donations"]
+__all__ = [
+    "LoweredProgram",
+    "lower",
+    "source_locations",
+    "text_of_piece",
+    "warn_of_useless_donations",
+]
 
 __dir__ = __all__.copy
 
@@ -78,6 +94,7 @@ class LoweredProgram:
       callbacks: the Python functions that it calls.
       platform: what it is written for.
       inspections: who asks how values inside it lie.
+      splits: who says how operations of it are split over devices.
     """
 
     name: str
@@ -91,11 +108,13 @@ class LoweredProgram:
     callbacks: tuple[Callable[..., Any], ...]
     platform: str
     inspections: tuple[Inspection, ...] = ()
+    splits: tuple[Any, ...] = ()
 
     @property
     def python_functions(self) -> tuple[Callable[..., Any], ...]:
         """What belongs to this process: a program with one in it is not for others."""
-        return (*self.callbacks, *[inspection.callback for inspection in self.inspections])
+        asking = [inspection.callback for inspection in self.inspections]
+        return (*self.callbacks, *asking, *self.splits)
 
     @property
     def text(self) -> str:
@@ -142,6 +161,7 @@ def lower(
     mark_optimised(smaller)
     given = tuple(donated) or (False,) * len(needed)
     module = _module(platform, axis_sizes or {}, devices)
+    module.mesh = _mesh_of((*in_shardings, *out_shardings), tuple(devices))
     results = _results_in_place(smaller, [given[i] for i in kept])
     constants = module.add_function(
         "main", smaller, public=True, of_captured=lambda aval: _everywhere(module, aval),
@@ -158,8 +178,44 @@ def lower(
         in_avals=tuple([closed.in_avals[i] for i in kept]),
         out_avals=smaller.out_avals,
         callbacks=tuple(module.callbacks),
-        platform=platform, inspections=tuple(module.inspections),
+        platform=platform, inspections=tuple(module.inspections), splits=tuple(module.splits),
     )  # fmt: skip
+
+
+def text_of_piece(closed: ClosedJaxpr, mesh: Any, devices: Sequence[Any], platform: str) -> str:
+    """Return the module of a program that each device of a mesh runs on its own pieces.
+
+    All that it captures stands in the text: it takes the pieces alone.
+    """
+    module = _module(platform, dict(mesh.shape), devices)
+    numbers = np.array([module.devices.index(device) for device in mesh.devices_in_order])
+    module.members = Members(mesh, tuple(mesh.axis_names), numbers.reshape(mesh.axis_sizes))
+    symbol, captured = module.function(optimised(extended.physical(closed)), "piece")
+    builder = Builder(module)
+    values = [builder.constant(c.to_host(), c.aval) for c in captured]
+    names = [f"%arg{i}" for i in range(len(closed.in_avals))]
+    outs = [builder.fresh() for _ in closed.out_avals]
+    types = [", ".join(map(type_text, avals)) for avals in (
+        [c.aval for c in captured], closed.in_avals, closed.out_avals)]  # fmt: skip
+    given = ", ".join(filter(None, types[:2]))
+    arguments = ", ".join(
+        [f"{n}: {type_text(a)}" for n, a in zip(names, closed.in_avals, strict=True)]
+    )
+    main = "\n".join([
+        f"func.func public @main({arguments}) -> ({types[2]}) {{",
+        *builder.prelude,
+        f"{', '.join(outs)} = func.call @{symbol}({', '.join([*values, *names])}) : ({given}) -> "
+        f"({types[2]})",
+        f"return {', '.join(outs)} : {types[2]}",
+        "}",
+    ])  # fmt: skip
+    return "\n".join(["module @piece {", *module.declarations(), *module.functions, main, "}"])
+
+
+def _mesh_of(shardings: Sequence[Sharding | None], devices: tuple[Any, ...]) -> Any:
+    """Return the mesh by whose names users call the devices of a program, if there is one."""
+    meshes = [s.mesh for s in shardings if isinstance(s, NamedSharding)]
+    return next((m for m in meshes if m.devices_in_order == devices), None)
 
 
 def _without_what_is_said(

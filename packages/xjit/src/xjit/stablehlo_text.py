@@ -372,7 +372,7 @@ class Module:
 
     __slots__ = ("_functions", "_symbols", "count", "functions", "platform", "write_jaxpr",
                  "axis_sizes", "callbacks", "channels", "devices", "imported",
-                 "inspections", "members", "meshes", "staged")  # fmt: skip
+                 "inspections", "members", "mesh", "meshes", "splits", "staged")  # fmt: skip
 
     def __init__(
         self,
@@ -387,7 +387,9 @@ class Module:
         self.functions: list[str] = []
         self.callbacks: list[Any] = []
         self.inspections: list[Any] = []  # who asks how values lie (`sharding_inspection`)
+        self.splits: list[Any] = []  # who says how operations are split (`custom_partitioning`)
         self.axis_sizes: dict[Any, int] = {}
+        self.mesh: Any = None  # whose names users have for the devices
         self.devices: list[Any] = []  # those that the program is split over
         self.members: Members | None = None
         self.channels = 0

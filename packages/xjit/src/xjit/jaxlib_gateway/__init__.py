@@ -69,6 +69,7 @@ from .foreign import (
 )
 from .forks import guard_forks, is_orphan, startable, when_orphaned
 from .gpu_plugin import GpuPlugin, find_gpu_plugin
+from .partitioners import TARGET as PARTITIONER_TARGET, Partitioner, ask as ask_partitioner
 from .probes import ShardingProbe
 from .processes import Member, serve, share_devices
 from .program_forms import (
@@ -105,7 +106,10 @@ __all__ = [
     "Member",
     "PassingSharding",
     "RuntimeFailure",
+    "PARTITIONER_TARGET",
+    "Partitioner",
     "ShardingProbe",
+    "ask_partitioner",
     "SpreadOver",
     "StackedShards",
     "Tiles",

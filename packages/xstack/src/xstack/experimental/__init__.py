@@ -8,6 +8,7 @@ with namespace(globals()):
         checkify as checkify,
         compilation_cache as compilation_cache,
         compute_on as compute_on,
+        custom_partitioning as custom_partitioning,
         hijax as hijax,
         jet as jet,
         layout as layout,

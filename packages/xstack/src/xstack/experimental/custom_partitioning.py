@@ -1,0 +1,13 @@
+"""Functions whose operation one splits over devices oneself."""
+
+from xtree.namespaces import namespace
+
+with namespace(globals()):
+    from xjit.custom_partitioning import (
+        BATCHING as BATCHING,
+        ArrayMapping as ArrayMapping,
+        CompoundFactor as CompoundFactor,
+        SdyShardingRule as SdyShardingRule,
+        custom_partitioning as custom_partitioning,
+        custom_partitioning_p as custom_partitioning_p,
+    )
