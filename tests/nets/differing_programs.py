@@ -394,6 +394,10 @@ NUMBERS: list[Row] = [
      [nan] * 3, [0.0, 1.0, 0.0]),
     ("the slope of `max` of an array",
      lambda j, n: j.jit(j.grad(n.max))(np.float32([1, nan, 3])), [0.0] * 3, [0.0, 1.0, 0.0]),
+    ("`lax.clamp` of complex numbers", lambda j, n: j.lax.clamp(
+        n.complex64(0), n.complex64(2 + 5j), n.complex64(2 + 1j)), 2 + 5j, 2 + 1j),
+    ("derivatives of complex `cummax`", lambda j, n: j.grad(
+        lambda x: j.lax.cummax(x).real.sum())(n.array([1 + 2j, 3j])), "TypeError", [2 + 0j, 0j]),
     ("slopes of `logaddexp`", slope(lambda j, n: n.logaddexp, inf, inf), 1.0, 0.5),
     ("slopes of `logaddexp`", slope(lambda j, n: n.hypot, 0.0, 0.0), nan, 0.0),
     ("slopes of `logaddexp`", slope(lambda j, n: n.hypot, inf, 0.0), nan, 1.0),

@@ -140,7 +140,7 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, host
         + once_text(b.module, len(avals_out), device)
     )  # fmt: skip
 
-    def write(b: Any, operands: Any) -> Any:
+    def write(b: Builder, operands: Any) -> Any:
         return b.op("stablehlo.custom_call", operands, avals_in, avals_out, attributes)
 
     if effect is None:

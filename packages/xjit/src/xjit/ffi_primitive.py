@@ -86,7 +86,7 @@ def custom_call_text(
         parts.append(f"output_operand_aliases = [{', '.join(texts)}]")
     once = once_text(b.module, len(avals_out)) if has_side_effect else ""
 
-    def write(b: Any, operands: Any) -> Any:
+    def write(b: Builder, operands: Any) -> Any:
         return b.op("stablehlo.custom_call", operands, avals_in, avals_out, ", ".join(parts) + once)
 
     if has_side_effect:

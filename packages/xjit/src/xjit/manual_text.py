@@ -133,7 +133,7 @@ def _inside(module: Any, mesh: Any, manual: Sequence[Any]) -> Iterator[None]:
 
 
 def by_one_member(
-    builder: Any, operands: Sequence[str], avals_in: Sequence[ShapedArray],
+    builder: Builder, operands: Sequence[str], avals_in: Sequence[ShapedArray],
     avals_out: Sequence[ShapedArray], write: Callable[[Any, Sequence[str]], Sequence[str]],
 ) -> list[str]:  # fmt: skip
     """Write what has effects, and return the names of its results.
