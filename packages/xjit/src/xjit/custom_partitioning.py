@@ -284,7 +284,7 @@ class _Division:
         return hash(self._parts())
 
     def __repr__(self) -> str:
-        return f"<by {place_of(self.owner.partition)}>"
+        return f"<by {place_of(self.owner.partition or self.owner.fun)}>"
 
 
 class _Split:
@@ -322,7 +322,7 @@ class _Split:
         finally:
             state.trace = previous
 
-    def _split(self, operands: Any, results: Any) -> Any:
+    def _split(self, operands: Any, results: Any) -> tuple[str, Any, Any]:
         division = self.division
         owner = division.owner
         assert owner.partition is not None, "it is asked for before"
@@ -347,15 +347,18 @@ class _Split:
             closed, out_tree = stage(
                 lower_fn, division.in_tree.unflatten(pieces), {}, operation="custom_partitioning"
             )
-        wanted = [_piece(a, t) for a, t in zip(self.avals_out, outs, strict=True)]
-        got = [a.strong() for a in closed.out_avals]
-        if out_tree != division.out_tree or got != [a.strong() for a in wanted]:
+        self._check_pieces(closed, out_tree, outs)
+        return text_of_piece(closed, mesh, self.devices, self.platform), ins, outs
+
+    def _check_pieces(self, closed: ClosedJaxpr, out_tree: Any, outs: Any) -> None:
+        wanted = [_piece(a, t).strong() for a, t in zip(self.avals_out, outs, strict=True)]
+        got, tree = [a.strong() for a in closed.out_avals], self.division.out_tree
+        if out_tree != tree or got != wanted:
             raise self._wrong(
                 "lower_fn must return the pieces of the results.",
                 f"{', '.join([a.str_long() for a in got])} of the structure {out_tree}",
-                f"{', '.join([a.str_long() for a in wanted])} of the structure {division.out_tree}",
+                f"{', '.join([a.str_long() for a in wanted])} of the structure {tree}",
             )
-        return text_of_piece(closed, mesh, self.devices, self.platform), ins, outs
 
     def _named(self, tiles: gateway.Tiles) -> Sharding:
         """Return a sharding by the names of the mesh, with an entry for each dimension."""
@@ -381,7 +384,7 @@ class _Split:
         ]
 
     def _wrong(self, what: str, got: str, expected: str = "") -> TypeError:
-        where = place_of(self.division.owner.partition)
+        where = place_of(self.division.owner.partition or self.division.owner.fun)
         return TypeError(message(
             "custom_partitioning", what, got=got, expected=expected, where=where
         ))  # fmt: skip

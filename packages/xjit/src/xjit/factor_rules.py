@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from xprim.errors import message
@@ -68,11 +68,6 @@ class ArrayMapping(tuple[Any, ...]):
                 _check_name(dim)
         return super().__new__(cls, dim_mappings)
 
-    def factors(self) -> Iterator[str]:
-        """Yield the names in it."""
-        for dim in self:
-            yield from dim if isinstance(dim, CompoundFactor) else (dim,)
-
 
 class SdyShardingRule:
     """Which dimensions of operands and results correspond.
@@ -112,23 +107,25 @@ class SdyShardingRule:
         self._check()
 
     def _check(self) -> None:
-        mappings = [*self.operand_mappings, *self.result_mappings]
-        names = {name for mapping in mappings for name in mapping.factors()}
-        parts = {name for mapping in mappings for dim in mapping if isinstance(dim, CompoundFactor)
-                 for name in dim}  # fmt: skip
-        whole = {dim for mapping in mappings for dim in mapping if isinstance(dim, str)}
-        special = [name for _, names in self._special() for name in names]
+        dims = [dim for mapping in self._mappings() for dim in mapping]
+        parts = {name for dim in dims if isinstance(dim, CompoundFactor) for name in dim}
+        whole = {dim for dim in dims if isinstance(dim, str)}
+        self._check_special(parts | whole)
+        for name in sorted(parts - whole - set(self.factor_sizes)):
+            raise _wrong(f"the factor {name!r} is a part of a dimension: say how large.", self)
+        for name in sorted(set(self.factor_sizes) - (parts - whole)):
+            raise _wrong(f"the size of {name!r} is not that of a part of a dimension.", self)
+
+    def _check_special(self, names: set[str]) -> None:
+        special = [name for _, some in self._special() for name in some]
         for name in special:
             if name not in names:
                 raise _wrong(f"no dimension has the factor {name!r}.", self)
-        if len(set(special)) < len(special):
-            twice = next(name for name in special if special.count(name) > 1)
-            raise _wrong(f"the factor {twice!r} is of one kind at most, once.", self)
-        for name in sorted(parts - whole - set(self.factor_sizes)):
-            raise _wrong(f"the factor {name!r} is a part of a dimension: say how large.", self)
-        for name in self.factor_sizes:
-            if name not in parts or name in whole:
-                raise _wrong(f"the size of {name!r} is not that of a part of a dimension.", self)
+            if special.count(name) > 1:
+                raise _wrong(f"the factor {name!r} is of one kind at most, once.", self)
+
+    def _mappings(self) -> tuple[ArrayMapping, ...]:
+        return *self.operand_mappings, *self.result_mappings
 
     def _special(self) -> list[tuple[str, tuple[str, ...]]]:
         return [("reduction", self.reduction_factors),
@@ -150,24 +147,19 @@ class SdyShardingRule:
         Raises:
           ValueError: the shapes do not fit the rule.
         """
-        for what, mappings, shapes in (("operands", self.operand_mappings, in_shapes),
-                                       ("results", self.result_mappings, out_shapes)):  # fmt: skip
+        given = [self.operand_mappings, in_shapes], [self.result_mappings, out_shapes]
+        for what, (mappings, shapes) in zip(("operands", "results"), given, strict=True):
             if len(mappings) != len(shapes):
                 raise _wrong(f"it is about {len(mappings)} {what}, there are {len(shapes)}.", self)
         batches: dict[str, int] = {}
-        sides = [
-            [self._dimensions(m, s, batches) for m, s in zip(mappings, shapes, strict=True)]
-            for mappings, shapes in (
-                (self.operand_mappings, in_shapes), (self.result_mappings, out_shapes))
-        ]  # fmt: skip
+        sides = [[self._dimensions(m, s, batches) for m, s in zip(*pair, strict=True)]
+                 for pair in given]  # fmt: skip
         sizes = self._sizes([*sides[0], *sides[1]], [*in_shapes, *out_shapes])
         symbols = {name: _symbol(i) for i, name in enumerate(sizes)}
         shown = [", ".join([_dimensions_text(dims, symbols) for dims in side]) for side in sides]
         inside = ", ".join([f"{symbols[name]}={size}" for name, size in sizes.items()])
-        special = "".join([
-            f" {kind}={{{', '.join([symbols[name] for name in names])}}}"
-            for kind, names in self._special() if names
-        ])  # fmt: skip
+        special = "".join([f" {kind}={{{_listed(some, symbols)}}}"
+                           for kind, some in self._special() if some])  # fmt: skip
         return f"#sdy.op_sharding_rule<({shown[0]})->({shown[1]}) {{{inside}}}{special}, custom>"
 
     def _dimensions(
@@ -191,20 +183,24 @@ class SdyShardingRule:
         self, values: Sequence[Sequence[tuple[str, ...]]], shapes: Sequence[tuple[int, ...]]
     ) -> dict[str, int]:
         """Return the size of each factor, in the order in which they occur: the smallest."""
-        sizes: dict[str, int] = {}
-        for dims, shape in zip(values, shapes, strict=True):
-            for factors, size in zip(dims, shape, strict=True):
-                for name in factors:
-                    found = size if len(factors) == 1 else self.factor_sizes.get(name)
-                    known = sizes.get(name)
-                    if known != found and known is not None and name.startswith(BATCHING):
-                        raise _wrong(f"leading dimensions differ: {known} and {size}.", self)
-                    sizes[name] = min(s for s in (known, found, math.inf) if s is not None)  # type: ignore[assignment]
-        for dims, shape in zip(values, shapes, strict=True):
-            for factors, size in zip(dims, shape, strict=True):
-                if len(factors) > 1 and math.prod([sizes[name] for name in factors]) != size:
-                    raise _wrong(f"the factors {' '.join(factors)} are not {size} together.", self)
+        pairs = [pair for dims, shape in zip(values, shapes, strict=True)
+                 for pair in zip(dims, shape, strict=True)]  # fmt: skip
+        found: dict[str, list[int]] = {}
+        for factors, size in pairs:
+            for name in factors:
+                known = found.setdefault(name, [])
+                known += [size] if len(factors) == 1 else []
+        for name, known in found.items():
+            if name.startswith(BATCHING) and len(set(known)) > 1:
+                raise _wrong(f"leading dimensions differ: {min(known)} and {max(known)}.", self)
+        sizes = {name: min(known or [self.factor_sizes[name]]) for name, known in found.items()}
+        self._check_parts(pairs, sizes)
         return sizes
+
+    def _check_parts(self, pairs: Sequence[Any], sizes: Mapping[str, int]) -> None:
+        for factors, size in pairs:
+            if len(factors) > 1 and math.prod([sizes[name] for name in factors]) != size:
+                raise _wrong(f"the factors {' '.join(factors)} are not {size} together.", self)
 
 
 def rule_of_text(text: str, **kwargs: Any) -> SdyShardingRule:
@@ -236,6 +232,10 @@ def _mapping_text(mapping: ArrayMapping) -> str:
 
 def _dimensions_text(dims: Sequence[tuple[str, ...]], symbols: Mapping[str, str]) -> str:
     return f"[{', '.join([''.join([symbols[name] for name in factors]) for factors in dims])}]"
+
+
+def _listed(names: Sequence[str], symbols: Mapping[str, str]) -> str:
+    return ", ".join([symbols[name] for name in names])
 
 
 def _symbol(i: int) -> str:

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from xjit.meshes import Mesh
 from xjit.named_shardings import NamedSharding
 from xjit.operation_metadata import add_metadata, xla_metadata
 from xjit.sharding_inspection import Inspection
@@ -160,8 +161,7 @@ def lower(
     smaller = ClosedJaxpr(shorter, smaller.consts)
     mark_optimised(smaller)
     given = tuple(donated) or (False,) * len(needed)
-    module = _module(platform, axis_sizes or {}, devices)
-    module.mesh = _mesh_of((*in_shardings, *out_shardings), tuple(devices))
+    module = _module(platform, axis_sizes or {}, devices, (*in_shardings, *out_shardings))
     results = _results_in_place(smaller, [given[i] for i in kept])
     constants = module.add_function(
         "main", smaller, public=True, of_captured=lambda aval: _everywhere(module, aval),
@@ -214,8 +214,9 @@ def text_of_piece(closed: ClosedJaxpr, mesh: Any, devices: Sequence[Any], platfo
 
 def _mesh_of(shardings: Sequence[Sharding | None], devices: tuple[Any, ...]) -> Any:
     """Return the mesh by whose names users call the devices of a program, if there is one."""
-    meshes = [s.mesh for s in shardings if isinstance(s, NamedSharding)]
-    return next((m for m in meshes if m.devices_in_order == devices), None)
+    meshes: list[Any] = [s.mesh for s in shardings if isinstance(s, NamedSharding)]
+    known = [mesh for mesh in meshes if isinstance(mesh, Mesh)]
+    return next((mesh for mesh in known if mesh.devices_in_order == devices), None)
 
 
 def _without_what_is_said(
@@ -244,10 +245,14 @@ def _without_what_is_said(
     return jaxpr.replace(eqns=eqns, outvars=outvars) if same else jaxpr
 
 
-def _module(platform: str, axis_sizes: Mapping[Any, int], devices: Sequence[Any]) -> Module:
+def _module(
+    platform: str, axis_sizes: Mapping[Any, int], devices: Sequence[Any],
+    shardings: Sequence[Sharding | None] = (),
+) -> Module:  # fmt: skip
     module = Module(_write_jaxpr, _staged_program, platform)
     module.axis_sizes = dict(axis_sizes)
     module.devices = list(devices)
+    module.mesh = _mesh_of(shardings, tuple(devices))
     return module
 
 

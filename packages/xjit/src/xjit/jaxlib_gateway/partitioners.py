@@ -34,8 +34,8 @@ class Partitioner(Protocol):
     """
 
     count: int
-    in_ndims: Sequence[int]
-    out_ndims: Sequence[int]
+    in_ndims: list[int]
+    out_ndims: list[int]
 
     def split(
         self, operands: Sequence[Tiles], results: Sequence[Tiles]
