@@ -50,11 +50,6 @@ _DTYPES: Final[dict[str, Any]] = {
 }
 
 
-def key_dtype_of(impl: str) -> Any:
-    """Return the dtype of keys of a generator that there is."""
-    return _DTYPES[impl]
-
-
 def asked_dtype(operation: str, impl: Any = None, dtype: Any = None) -> Any:
     """Return the dtype of keys that the arguments `impl` and `dtype` of a function ask for."""
     if impl is not None and dtype is not None:
