@@ -155,6 +155,7 @@ def _with_static_names(
 
 # --- programs that are kept ----------------------------------------------------------------------
 
+# Functions under `checkpoint`.
 _programs = KeptPrograms(limit=1024)
 
 

@@ -93,6 +93,7 @@ def jvp_rule(primitive: Primitive) -> JvpRule:
     return rule
 
 
+# The `jvp` rules of primitives, completed for operands without tangents.
 _jvp_rules: dict[Primitive, JvpRule] = {}
 
 

@@ -39,6 +39,7 @@ __all__ = ()
 
 _MAX_MEMO = 4096
 
+# The abstract values of elements along a dimension.
 _element_avals: dict[tuple[ShapedArray, int], ShapedArray] = {}
 
 

@@ -16,6 +16,7 @@ from xprim.contracts import BatchAxis
 
 __all__ = ()
 
+# The `batch` rules of primitives, those that are said by a symbol written out.
 _rules: dict[Primitive, Callable[..., Any]] = {}
 
 

@@ -330,6 +330,7 @@ def forget_what_was_found() -> None:
 
 @functools.cache
 def _cache_at(chosen: str | None, max_bytes: int | None) -> DiskCache | None:
+    """Return the cache of a directory, one object for each."""
     # A subdirectory, which is made private: the one that is named may be anything.
     if chosen == "":
         return None

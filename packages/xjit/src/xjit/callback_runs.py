@@ -35,6 +35,7 @@ __dir__ = __all__.copy
 
 _MAX_KEPT = 64  # exceptions of replicas that failed together: one of them is raised
 _numbers = itertools.count()
+# Errors of callbacks on their way through the runtime, which carries numbers alone.
 _raised: dict[int, BaseException] = {}
 _lock = forkable_lock()
 _MARK = "the exception of a Python function, number "

@@ -65,6 +65,7 @@ class Statistics:
 
 statistics = Statistics()
 
+# Executables by the digest of their text, devices and settings: other functions find them.
 _executables: Bounded[gateway.Executable] = Bounded(_MAX_EXECUTABLES)
 room.when_short(_executables.forget)
 in_turn = LocksByKey()

@@ -54,6 +54,7 @@ __dir__ = __all__.copy
 P = ParamSpec("P")
 R = TypeVar("R")
 
+# The decompositions of composites.
 _programs = KeptPrograms(limit=1024)
 
 _NAMESPACED = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*([.][a-zA-Z0-9_$]+)+")

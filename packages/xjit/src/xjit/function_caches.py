@@ -193,6 +193,7 @@ class FunctionCache:
         return "" if self.state is None else difference(self.state, captured_state(fun))
 
 
+# Traces by what their function can reach: an equal function finds them.
 _functions: Bounded[FunctionCache] = Bounded(_MAX_FUNCTIONS, FunctionCache.weight)
 room.when_short(_functions.forget)
 

@@ -49,6 +49,7 @@ class LocksByKey:
     """
 
     def __init__(self) -> None:
+        # One lock for each program that is being made, as long as someone waits.
         self._locks: weakref.WeakValueDictionary[Hashable, _Lock] = weakref.WeakValueDictionary()
         self._own = forkable_lock()
         if hasattr(os, "register_at_fork"):

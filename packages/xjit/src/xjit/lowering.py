@@ -76,6 +76,7 @@ source_locations = config.define(
 )
 
 _MAX_STAGED = 1024
+# Programs that `stablehlo` rules trace, by function, abstract values and params.
 _staged: dict[Any, ClosedJaxpr] = {}
 
 

@@ -187,6 +187,7 @@ class _Spread:
         return gateway.put_spread(host, where) if found is None else found
 
 
+# One object for each placement, which look-ups compare by identity.
 over_mesh = functools.lru_cache(maxsize=4096)(OverMesh)
 """`OverMesh`, one object for each placement of the last 4096."""
 

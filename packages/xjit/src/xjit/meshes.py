@@ -403,7 +403,7 @@ class AbstractMesh(_Grid):
         return self._describe("AbstractMesh", self.abstract_device)
 
 
-_alive: weakref.WeakValueDictionary[int, Mesh] = weakref.WeakValueDictionary()
+_alive: weakref.WeakValueDictionary[int, Mesh] = weakref.WeakValueDictionary()  # those held
 
 
 def meshes_shaped(shape: tuple[tuple[Any, int], ...]) -> list[Mesh]:

@@ -206,6 +206,7 @@ def check_axis_names(operation: str, mesh: Any, spec: PartitionSpec) -> None:
 
 @functools.lru_cache(maxsize=4096)
 def _tiles(shape: tuple[tuple[Any, int], ...], spec: PartitionSpec, ndim: int) -> gateway.Tiles:
+    """Return the tiles into which a partition spec cuts an array of so many dimensions."""
     names, sizes = [name for name, _ in shape], [size for _, size in shape]
     parts = [*map(axes_of, spec), *[()] * (ndim - len(spec))]
     used = [names.index(name) for part in parts for name in part]
@@ -230,6 +231,7 @@ def named_as(mesh: Mesh, devices: tuple[Any, ...], tiles: gateway.Tiles) -> Shar
 
 @functools.lru_cache(maxsize=4096)
 def _named_as(mesh: Mesh, tiles: gateway.Tiles) -> NamedSharding | None:
+    """Return the sharding over a mesh that cuts an array into these tiles, or None."""
     places = np.empty((mesh.size, len(tiles.counts)), int)
     for place in np.ndindex(*tiles.counts):
         places[tiles.devices[place]] = place

@@ -26,11 +26,7 @@ NUMPY, NUMBER, ABSENT, UNKNOWN = "numpy", "number", "absent", "unknown"
 
 _ONLY_ARRAYS = frozenset([ConcreteArray])
 _STR_ONLY = frozenset([str])
-_ONLY_BUFFERS = frozenset([gateway.BufferType])
 _NUMBERS = frozenset([float, int, bool])
-_MAX_TYPES = 4096
-_FEW = 8
-_aval_by_type: dict[Any, ShapedArray | None] = {}
 _values = config.values
 
 

@@ -120,6 +120,7 @@ class Replicas(Placement):
         ]
 
 
+# One object for each placement, which look-ups compare by identity.
 replicas = functools.lru_cache(maxsize=4096)(Replicas)
 """`Replicas`, one object for each placement of the last 4096."""
 

@@ -62,7 +62,9 @@ def wrapped(outs: Sequence[Any], avals: Sequence[ShapedArray]) -> list[ConcreteA
 # Code without a loop saves a third of the time. To compile it takes 40 us for each array.
 _USES_BEFORE_COMPILING = 128
 _MOST_ARRAYS = 256
+# Code that wraps so many results.
 _unrolled_by_count: dict[int, Callable[..., list[ConcreteArray]]] = {}
+# How often so many results were wrapped.
 _uses_by_count: dict[int, int] = {}
 
 

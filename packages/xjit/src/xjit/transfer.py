@@ -239,6 +239,7 @@ def _exchanged(x: ConcreteArray, sharding: Sharding) -> ConcreteArray:
     return program.call([x])[0]
 
 
+# Programs that bring arrays from one sharding to another.
 _exchanges: Bounded[Program] = Bounded(256)
 
 

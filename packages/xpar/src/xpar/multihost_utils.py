@@ -380,6 +380,7 @@ def _whole(x: Any) -> Any:
     return _copied(NamedSharding(mesh, PartitionSpec()))(x)
 
 
+# Jitted copies to a sharding; 64 of them are kept.
 _copy_by_sharding: dict[Any, Any] = {}
 
 

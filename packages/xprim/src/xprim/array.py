@@ -308,6 +308,7 @@ _OBJECT_HINT = (
     "x.astype(float) converts one that holds numbers only"
 )
 _MAX_CACHED_SCALARS = 4096
+# Arrays of Python numbers, by value and dtype.
 _scalars: dict[Any, ConcreteArray] = {}
 _scalar_ids: set[int] = set()
 

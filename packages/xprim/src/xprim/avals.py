@@ -157,6 +157,7 @@ class ShapedArray:
 
 
 _Key = tuple[Shape, np.dtype[Any], bool, Any]
+# Abstract values are compared by identity; each is here as long as someone has it.
 _interned: dict[_Key, weakref.ref[ShapedArray]] = {}
 _lock = threading.RLock()  # re-entrant: a finaliser can run while the lock is held
 _new = object.__new__

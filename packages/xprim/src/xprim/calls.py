@@ -58,6 +58,7 @@ def _same_params(kind: str, params: Params, entries: Entries) -> Params:
     return _NO_CHANGES
 
 
+# Stays empty.
 _NO_CHANGES: Params = {}
 
 

@@ -384,7 +384,7 @@ class _Values(threading.local):
 
 
 _definition_lock = forkable_lock()
-_option_by_name: dict[str, Option[Any]] = {}
+_option_by_name: dict[str, Option[Any]] = {}  # those that packages have defined
 _names_in_cache_key: list[str] = []
 _BOOLEAN_BY_TEXT: Final = dict.fromkeys("1 true yes on y t".split(), True) | dict.fromkeys(
     "0 false no off n f".split(), False)  # fmt: skip
@@ -395,6 +395,7 @@ values = _Values()
 # Two contexts of equal values, one dropped meanwhile, only cost a cache miss elsewhere.
 @functools.lru_cache(maxsize=256)
 def _interned(context: tuple[object, ...]) -> TraceContext:
+    """Return the one object for the options of a thread, so that keys are compared by identity."""
     return TraceContext(context)
 
 

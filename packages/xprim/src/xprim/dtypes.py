@@ -441,6 +441,7 @@ def finfo(dtype: DTypeLike) -> np.finfo[Any]:
 
 @functools.lru_cache(maxsize=256)
 def _float_limits(dtype: DTypeLike) -> np.finfo[Any]:
+    """Return what `finfo` says."""
     exact = _understood(dtype, "finfo")
     if exact not in _INEXACT_SET:
         problem = f"{exact.name} is not a floating dtype."
@@ -470,6 +471,7 @@ def iinfo(int_type: DTypeLike) -> ml_dtypes.iinfo:
 
 @functools.lru_cache(maxsize=256)
 def _integer_limits(dtype: DTypeLike) -> ml_dtypes.iinfo:
+    """Return what `iinfo` says."""
     exact = _understood(dtype, "iinfo")
     if exact not in _INTEGER_SET:
         hint = "finfo describes floating dtypes" if exact in _INEXACT_SET else ""

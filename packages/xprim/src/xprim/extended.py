@@ -41,6 +41,7 @@ __all__ = ["as_physical", "physical", "unwrap", "unwrap_p", "wrap", "wrap_p", "w
 __dir__ = __all__.copy
 
 _MAX_PROGRAMS = 2048
+# Programs on physical arrays, by primitive, logical abstract values and params.
 _programs: dict[Any, tuple[ClosedJaxpr, tuple[ShapedArray, ...]]] = {}
 
 

@@ -78,6 +78,7 @@ def describe_function(fun: Callable[..., Any], parts: Callable[[], tuple[Any, ..
     setattr(fun, PARTS, (weakref.ref(fun), parts))
 
 
+# Classes whose instances count by what they hold.
 classes_of_constants: weakref.WeakSet[type] = weakref.WeakSet((
     fractions.Fraction,
     type(xtree.Partial(functools.partial(len)).func),  # a partial that is metadata

@@ -76,6 +76,7 @@ def _origin(module: types.ModuleType) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def _is_library_file(name: str, origin: str) -> bool:
+    """Return whether a module of this name and file is of a library, by what `origin` says."""
     if _is_family_file(origin):
         return True
     root = name.partition(".")[0]
@@ -107,6 +108,7 @@ def is_library_function(fun: types.FunctionType) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def _is_library_code(filename: str) -> bool:
+    """Return whether code of this file is a library's, not the user's."""
     if filename.startswith("<"):
         return filename.startswith("<frozen ")
     return (

@@ -30,6 +30,7 @@ __dir__ = __all__.copy
 
 _MAX_MEMO = 8192
 
+# The primitives that there are.
 _registry: dict[str, Primitive] = {}
 _finders: list[Callable[[str], None]] = []
 _loaders: list[Callable[[], None]] = []

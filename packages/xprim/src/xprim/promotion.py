@@ -236,6 +236,7 @@ def _least_upper_bound(mode: str, x64: bool, nodes: frozenset[Any]) -> Any:
 
 @functools.lru_cache(maxsize=8192)
 def _promote(mode: str, x64: bool, operands: tuple[tuple[Any, bool], ...]) -> tuple[Any, bool]:
+    """Return the dtype and weakness that operands have together."""
     first = operands[0][0]
     weak = all(is_weak for _, is_weak in operands)
     if len(operands) == 1 or (

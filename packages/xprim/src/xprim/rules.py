@@ -54,6 +54,7 @@ class Kind:
     doc: str
 
 
+# The kinds of rules that packages have declared.
 kinds: dict[str, Kind] = {}
 
 

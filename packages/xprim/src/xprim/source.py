@@ -19,6 +19,7 @@ __dir__ = __all__.copy
 Source = tuple[CodeType, int]
 
 _hidden_folders: list[str] = []
+# Whether a file is none of the user's, by its name.
 _is_hidden: dict[str, bool] = {}
 
 

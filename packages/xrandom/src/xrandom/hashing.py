@@ -153,6 +153,7 @@ def lanes_of_ones(count: int) -> int:
 
 @functools.lru_cache(maxsize=MAX_LANES)
 def _counting_lanes(count: int) -> int:
+    """Return the integer whose lanes hold 0, 1, 2, ..."""
     return int.from_bytes(np.arange(count, dtype="<u8").tobytes(), "little")
 
 

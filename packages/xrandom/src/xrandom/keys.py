@@ -88,6 +88,7 @@ def _keys(words: Any, dtype: Any) -> Array:
 
 @functools.lru_cache(maxsize=4096)  # kept alive: to make an abstract value anew costs 2 us
 def _keys_aval(words: Any, dtype: Any) -> Any:
+    """Return the abstract value of keys of these words."""
     return shaped_array(words.shape[:-1], dtype)
 
 

@@ -61,6 +61,7 @@ class _Mantissa(NamedTuple):
 
 @functools.lru_cache(maxsize=64)
 def _mantissa(dtype: np.dtype[Any]) -> _Mantissa:
+    """Return what is known of the bits of a dtype's numbers."""
     info = dtypes.finfo(dtype)
     width, mantissa = int(info.bits), int(info.nmant)
     if width not in UINT_BY_WIDTH:

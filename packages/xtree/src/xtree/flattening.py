@@ -345,6 +345,7 @@ class _DictPlan:
 
 _STR_ONLY = frozenset({str})
 _MAX_PLANS = 1024
+# How dictionaries of these keys are taken apart: their order, and their structure.
 _plans: dict[tuple[Any, ...], _DictPlan] = {}
 _EMPTY_DICT_DEF = make_treedef(DICT, (), ())
 

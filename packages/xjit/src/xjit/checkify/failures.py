@@ -52,7 +52,7 @@ class Site(NamedTuple):
 # One entry for each different check that was ever traced in this process; they are as many as the
 # lines of programs that make them, not as the calls.
 _sites: list[Site] = []
-_numbers: dict[Site, int] = {}
+_numbers: dict[Site, int] = {}  # the numbers of checks, which programs return
 _lock = forkable_lock()
 
 

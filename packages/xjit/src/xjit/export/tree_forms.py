@@ -37,7 +37,9 @@ class _Registered(NamedTuple):
     from_children: Callable[[Any, Sequence[Any]], Any] | None
 
 
+# Classes of pytrees that exported programs may name.
 _by_type: dict[type, _Registered] = {}
+# The same, to be read again.
 _by_name: dict[str, _Registered] = {}
 
 

@@ -37,9 +37,13 @@ MAX_CPU_DEVICES = 4096
 """How many devices the CPU may show: each costs some 0.3 MB and a few threads, used or not."""
 
 _lock = forkable_rlock()
+# A client is made when it is first asked for, and once.
 _client_by_platform: dict[str, Any] = {}
+# The first device of each client.
 _default_device_by_platform: dict[str | None, Any] = {}
+# Why a platform is not there, which is not tried again.
 _failure_by_platform: dict[str, Exception] = {}
+# What the client of the CPU is to be made with.
 _cpu_settings: dict[str, Any] = {}
 _processes: dict[str, Any] = {}  # what clients are told of other processes
 

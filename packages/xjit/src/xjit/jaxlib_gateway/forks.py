@@ -25,6 +25,7 @@ in_use = [False]
 is_orphan = [False]
 """Whether this process was forked from one that had."""
 
+# What starts a program: in a child of a fork all of these refuse.
 _startable: weakref.WeakSet[Any] = weakref.WeakSet()
 _callbacks: list[Callable[[], None]] = []
 

@@ -41,6 +41,7 @@ class RowShards(ManyDevices):
         return (shape[0] // len(self.devices), *shape[1:])
 
 
+# One object for each row of devices.
 _in_a_row = functools.lru_cache(maxsize=4096)(RowShards)
 
 

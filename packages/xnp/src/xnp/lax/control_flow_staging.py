@@ -37,6 +37,7 @@ from xprim.leaves import flat_arrays, paths_of
 
 __all__ = ()
 
+# Bodies and branches of control flow.
 _programs = KeptPrograms(limit=1024)
 
 

@@ -76,6 +76,7 @@ def dispatched(count: int) -> Callable[[F], F]:
     """
 
     def decorate(function: F) -> F:
+        # A table for each array function, by abstract values of operands and static values.
         table = KernelTable(function.__name__)
         fronts = {1: _unary_front, 2: _binary_front}
         fast = fronts[count](function, table) if count in fronts else _front(function, table, count)
@@ -302,7 +303,7 @@ def binary_operator(
       otherwise: called instead of `function` when there is no kernel: an operator, which must look
         at the other operand first.
     """
-    table, otherwise = KernelTable(function.__name__), otherwise or function
+    table, otherwise = KernelTable(function.__name__), otherwise or function  # by both types
 
     def operator(x1: Any, x2: Any, out: None = None, where: Any = None) -> Any:
         try:

@@ -200,6 +200,7 @@ def _plain_parts(index: Any) -> tuple[Any, ...] | None:
 
 @functools.lru_cache(maxsize=4096)
 def _operations_of_parts(shape: tuple[int, ...], parts: tuple[Any, ...]) -> list[Operation]:
+    """Return what reads an index of plain parts, slices as triples."""
     index = tuple([slice(*part) if type(part) is tuple else part for part in parts])
     return _operations(shape, entries_of(index, shape))
 

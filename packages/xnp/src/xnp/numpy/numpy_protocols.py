@@ -110,4 +110,5 @@ def _takes(function: Callable[..., Any], kwargs: dict[str, Any]) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def _names(function: Callable[..., Any]) -> frozenset[str]:
+    """Return the names of a function's parameters."""
     return frozenset(inspect.signature(function).parameters)

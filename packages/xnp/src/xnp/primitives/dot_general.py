@@ -283,6 +283,7 @@ def _stablehlo(
 
 @functools.lru_cache(maxsize=4096)
 def _attributes(dimension_numbers: Any, precision: Any, lhs: Any, rhs: Any, out: Any) -> str:
+    """Return the attributes of the product in text."""
     (lc, rc), (lb, rb) = dimension_numbers
     numbers = (
         f"#stablehlo.dot<lhs_batching_dimensions = {list(lb)}, "

@@ -25,6 +25,7 @@ __all__ = [
 
 __dir__ = __all__.copy
 
+# The primitives that were asked for by name: an import at most for each.
 _primitives: dict[str, Primitive] = {}
 
 

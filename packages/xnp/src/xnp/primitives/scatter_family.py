@@ -149,6 +149,7 @@ def scatter_numpy(ufunc: np.ufunc | None) -> Callable[..., Any]:
 
 @functools.lru_cache(maxsize=4096)
 def _scatter_plan(numbers: Any, shape: Any, indices: Any, updates: Any, dtype: Any) -> GatherPlan:
+    """Return how a scatter writes: as the gather of the same windows reads."""
     sizes = window_sizes(shape, updates, numbers)
     return plan_of(gather_numbers(numbers), shape, indices, sizes, dtype)
 

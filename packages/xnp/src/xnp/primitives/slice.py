@@ -48,6 +48,7 @@ def _shape(
 
 @functools.lru_cache(maxsize=4096)
 def _plan(start_indices: Any, limit_indices: Any, strides: Any) -> tuple[Any, ...]:
+    """Return the slices of Python that say the same."""
     steps = (None,) * len(start_indices) if strides is None else strides
     return tuple(map(builtins.slice, start_indices, limit_indices, steps))
 

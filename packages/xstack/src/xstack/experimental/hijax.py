@@ -86,4 +86,5 @@ def register_hitype(value_class: type, type_of: Callable[[Any], Any]) -> None:
     _type_of_by_class[value_class] = type_of
 
 
+# The types of values that users have registered.
 _type_of_by_class: dict[type, Callable[[Any], Any]] = {}

@@ -92,6 +92,7 @@ primitive_batchers = RuleTable("batch")
 axis_primitive_batchers = RuleTable("batch")
 fancy_primitive_batchers = RuleTable("batch")
 lowerings = RuleTable("stablehlo")  # of every platform
+# Rules of one platform alone, as users register them.
 platform_lowerings: dict[str, RuleTable] = {}
 
 

@@ -1,0 +1,70 @@
+"""Nothing is swallowed: who catches every exception raises, keeps or tells it."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+SILENT = {
+    ("xprim/largest_arrays.py", "_is_held"): "says whether a buffer may be asked; jaxlib has many "
+    "classes of errors for one that may not",
+    ("xtree/errors.py", "shown"): "a repr of the user's fails while another error is told",
+}
+
+
+def silent_handlers(source):
+    """Yield the functions in which a broad `except` leaves its error unused and raises nothing."""
+    for function in ast.walk(ast.parse(source)):
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        for node in ast.walk(function):
+            if isinstance(node, ast.ExceptHandler) and _is_broad(node.type):
+                used = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+                raises = any(isinstance(n, ast.Raise) for n in ast.walk(node))
+                if node.name not in used and not raises:
+                    yield function.name
+            elif isinstance(node, ast.Call) and _name(node.func) == "suppress":
+                if any(map(_is_broad, node.args)):
+                    yield function.name
+
+
+def _is_broad(kind):
+    if isinstance(kind, ast.Tuple):
+        return any(map(_is_broad, kind.elts))
+    return kind is None or _name(kind) in ("Exception", "BaseException")
+
+
+def _name(node):
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def test_what_catches_all_raises_keeps_or_tells_it():
+    found = {
+        (path.as_posix().partition("/src/")[2], name)
+        for path in ROOT.glob("packages/*/src/**/*.py")
+        for name in silent_handlers(path.read_text())
+    }
+    assert found == SILENT.keys()
+
+
+@pytest.mark.parametrize(
+    ("handler", "is_silent"),
+    [
+        ("except Exception:\n  return 1", True),
+        ("except:\n  pass", True),
+        ("except (ValueError, BaseException) as e:\n  pass", True),
+        ("except Exception as e:\n  log(e)", False),
+        ("except Exception:\n  raise KeyError from None", False),
+        ("except ValueError:\n  pass", False),
+    ],
+)
+def test_a_silent_handler_is_found(handler, is_silent):
+    lines = f"try:\n  x()\n{handler}".split("\n")
+    source = "\n".join(["def f():", *[f"  {line}" for line in lines]])
+    assert list(silent_handlers(source)) == ["f"] * is_silent
+
+
+def test_a_broad_suppress_is_found():
+    source = "def f():\n  with contextlib.suppress(Exception):\n    x()"
+    assert list(silent_handlers(source)) == ["f"]
