@@ -123,6 +123,32 @@ def test_a_test_of_a_release_may_be_left_out_with_its_reason(repository, capsys)
     )
 
 
+def test_a_composition_test_of_a_release_may_be_left_out_with_its_reason(repository, capsys):
+    path = "tests/composition/test_both.py"
+    write(repository, path, "def test_words():\n    import low\n\n    assert not low.__doc__\n")
+    commit(repository)
+    head = releases.commit_of(repository, "HEAD")
+    write(repository, "releases.toml", f"""
+        [[release]]
+        package = "high"
+        commit = "{head}"
+        [[release]]
+        package = "low"
+        commit = "{head}"
+        [release.left_out]
+        "{path}::test_words" = "asks for words"
+        """)  # fmt: skip
+    write(
+        repository,
+        "packages/low/src/low/__init__.py",
+        '"""It."""\ndef double(x):\n    return 2 * x\n',
+    )
+    run(repository, "high", "--tests", "composition")
+    said = capsys.readouterr().out
+    assert "without test_words: asks for words" in said
+    assert "1 failed" not in said
+
+
 def test_what_the_released_sibling_lacks_fails_todays_package(repository, capsys):
     write(repository, "packages/low/src/low/__init__.py", LOW + "\n\ndef four(x): return 4 * x\n")
     high = "from low import double, four\n\n\ndef quadruple(x):\n    return four(x)\n"

@@ -139,11 +139,16 @@ def try_tests(
         if not any((tree / path).rglob("test_*.py")):
             return result(PASSED, "there are no such tests")
         installed = install(workspace.root, used, Path(folder))
-        if tests == "composition":
-            return result(*run_tests(tree, path, installed, for_pytest, Path(folder)))
-        options = [*for_pytest, *map("--deselect={}".format, subject.left_out)]
+        left_out = _left_out(workspace, commit, path)
+        options = [*for_pytest, *map("--deselect={}".format, left_out)]
         outcome, said = run_tests(tree, path, installed, options, Path(folder))
-        return result(outcome, said + _without(subject.left_out))
+        return result(outcome, said + _without(left_out))
+
+
+def _left_out(workspace: Workspace, commit: str, path: str) -> dict[str, str]:
+    """Return the tests below a path that the releases of a commit leave out, and why."""
+    of_commit = [r.left_out for r in workspace.releases if commit and r.commit == commit]
+    return {t: why for found in of_commit for t, why in found.items() if t.startswith(path)}
 
 
 def _without(left_out: Mapping[str, str]) -> str:

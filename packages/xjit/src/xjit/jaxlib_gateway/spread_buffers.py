@@ -159,6 +159,7 @@ def pieces_by_device(buffer: Buffer, first_copies: bool = False) -> dict[Any, Bu
 
 @functools.lru_cache(maxsize=4096)
 def _of_piece(device: Any, memory_kind: str | None) -> Any:
+    """Return the sharding object of a piece, on a device or in a memory of it."""
     return placement((device,)) if memory_kind is None else MemoryOfDevice(device, memory_kind)
 
 
