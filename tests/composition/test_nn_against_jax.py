@@ -90,3 +90,52 @@ def test_attention_refuses_shapes_that_do_not_go_together() -> None:
     q, k = xnp.zeros((3, 3, 2)), xnp.zeros((3, 2, 2))
     with pytest.raises(ValueError, match="the shapes do not go together"):
         xnp.nn.dot_product_attention(q, k, k)
+
+
+ACTIVATIONS = [
+    "celu", "elu", "gelu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh", "identity",
+    "leaky_relu", "log_sigmoid", "mish", "relu", "relu6", "selu", "sigmoid", "silu", "soft_sign",
+    "softplus", "sparse_plus", "sparse_sigmoid", "squareplus", "swish", "tanh", "softmax",
+    "log_softmax", "standardize", "glu",
+]  # fmt: skip
+KINDS = ["bool", "int8", "uint8", "int16", "int32", "uint32", "float16", "bfloat16", "float32",
+         "weak int", "weak float", "weak bool"]  # fmt: skip
+# Where the oracle gives another type, or refuses
+OTHER_TYPES = {
+    ("relu", "bool"), ("relu", "weak bool"),  # of booleans the oracle's are weak integers
+    ("hard_tanh", "uint8"), ("hard_tanh", "uint32"),  # -1 does not fit: the oracle's is 255
+}  # fmt: skip
+# of unsigned integers the oracle's wrap around
+OTHER_NUMBERS = {"softmax", "log_softmax", "log_sigmoid"}
+
+
+def _operand(np_: Any, kind: str) -> Any:
+    if kind.startswith("weak "):
+        number = {"int": 3, "float": 3.0, "bool": True}[kind.removeprefix("weak ")]
+        return np_.broadcast_to(np_.asarray(number), (4,))
+    return np_.asarray([3, 1, 2, 1]).astype(kind)
+
+
+@pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
+@pytest.mark.parametrize("kind", KINDS)
+def test_activations_of_every_dtype_have_the_type_and_the_value_of_the_oracle(kind: str) -> None:
+    """Of integers the oracle's results are weak at times (relu6), and some are refused."""
+    for name in ACTIVATIONS:
+        if (name, kind) in OTHER_TYPES:
+            continue
+        found = getattr(xnp.nn, name)(_operand(xnp, kind))
+        again = getattr(xnp.nn, name)(_operand(xnp, kind))
+        assert (again.dtype, again.weak_type) == (found.dtype, found.weak_type)
+        try:
+            expected = getattr(jax.nn, name)(_operand(jax.numpy, kind))
+        except TypeError:  # the oracle has `sigmoid`, `gelu`, ... of floats alone
+            expected = getattr(jax.nn, name)(_operand(jax.numpy, kind).astype("float32"))
+        assert found.dtype == expected.dtype, name
+        if "weak" in kind and "bool" not in kind and expected.weak_type:  # is never lost
+            assert found.weak_type, name
+        if name in OTHER_NUMBERS and kind.startswith("u"):
+            continue
+        wide = [np.asarray(y).astype("float32") for y in (found, expected)]
+        # one unit of the last place of bfloat16 is 2^-8, of float16 2^-10
+        rtol = {"bfloat16": 1e-2, "float16": 2e-3}.get(kind, 1e-5)
+        np.testing.assert_allclose(wide[0], wide[1], rtol=rtol, atol=1e-6, err_msg=name)

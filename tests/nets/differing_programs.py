@@ -339,6 +339,11 @@ ARGUMENTS: list[Row] = [
         lambda x: (x * x, f"{x:.2f}"), has_aux=True)(3.0), "TypeError", (6.0, "3.00")),
     ("the text of a value", lambda j, n: j.grad(lambda x: float(x) * x)(3.0),
      "ConcretizationTypeError", "ConcretizationTypeError"),
+    ("activations that compare", lambda j, n: j.nn.relu(n.complex64(1 - 1j)), 1 - 1j, "TypeError"),
+    ("activations of integers", lambda j, n: (j.nn.relu6(n.int32(3)) * n.ones(2, "bfloat16")
+                                              ).dtype.name, "bfloat16", "float32"),
+    ("activations of integers", lambda j, n: j.nn.sigmoid(n.int32(3)).dtype.name, "TypeError",
+     "float32"),
     ("an object with `__array__`", lambda j, n: n.add(Lends(), 1), "TypeError", [1.0, 3.0]),
     ("an object with `__array__`", lambda j, n: n.ones(2) + Lends(), "TypeError", "TypeError"),
     ("`add(x, y, where=mask)`", lambda j, n: n.add(n.ones(1), 1.0, where=n.array([True])),

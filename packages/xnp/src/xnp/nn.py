@@ -122,6 +122,7 @@ def softplus(x: ArrayLike) -> Array:
 @dispatched(1)
 def log_sigmoid(x: ArrayLike) -> Array:
     """Return log(sigmoid(x)) = -softplus(-x)."""
+    (x,) = inexact("log_sigmoid", x)
     return -softplus(-array_of(x, "log_sigmoid"))
 
 
