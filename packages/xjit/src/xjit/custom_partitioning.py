@@ -65,6 +65,7 @@ __all__ = [
 
 __dir__ = __all__.copy
 
+# The programs of functions that are split, each traced once for its arguments' types.
 _programs = KeptPrograms(limit=1024)
 _MAX_SPLITS = 256
 
@@ -105,6 +106,7 @@ class custom_partitioning:  # noqa: N801 - a decorator
         self.partition: Callable[..., Any] | None = None
         self.sharding_rule: Any = None
         self._rule_options: dict[str, Any] = {}
+        # One for each text of a program: with another number in it, it would compile again.
         self._splits: Bounded[_Split] = Bounded(_MAX_SPLITS)
         functools.update_wrapper(self, fun)
 

@@ -51,6 +51,7 @@ class Partitioner(Protocol):
         """
 
 
+# By the numbers in programs; each lives as long as its program.
 _known: weakref.WeakValueDictionary[int, Partitioner] = weakref.WeakValueDictionary()
 _numbers = itertools.count(1)
 _lock = threading.Lock()
