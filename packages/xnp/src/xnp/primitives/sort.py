@@ -74,14 +74,17 @@ def _numpy(*xs: Any, dimension: int, is_stable: bool, num_keys: int) -> Any:
 
 
 def _sorted(x: Any, dimension: int) -> Any:
-    """Sort by NumPy's vector loops where equal elements are alike in all their bits."""
-    if x.dtype.kind in "iu":
-        return np.sort(x, axis=dimension)
+    """Sort by NumPy's vector loops where equal elements are alike in all their bits.
+
+    The copy comes first: where there is no memory for it, nothing is worth looking at.
+    """
+    out = x.copy(order="K")
+    is_alike = x.dtype.kind in "iu"
     if x.dtype.kind == "f" and x.dtype.itemsize > 2 and x.size:
-        total = np.sum(x)  # NaN if there is one, or infinities of both signs
-        if total == total and not np.signbit(x[x == 0]).any():
-            return np.sort(x, axis=dimension)
-    return np.sort(x, axis=dimension, kind="stable")
+        total = np.sum(out)  # NaN if there is one, or infinities of both signs
+        is_alike = total == total and not np.signbit(out[out == 0]).any()
+    out.sort(axis=dimension, kind=None if is_alike else "stable")
+    return out
 
 
 def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, dimension: int,
