@@ -1,7 +1,7 @@
 """Let Python say how an operation is split over devices, while XLA splits the program around it.
 
 What: `ask`, which makes a partitioner known and returns what its custom call carries.
-Idea: XLA's partitioner knows a custom call of the target `CustomSPMDPartitioning` and calls back
+Idea: for a custom call of a target that is made known, XLA's partitioner calls back
 with how operands and results lie; it is told how they shall lie, and what each device computes. The
 `backend_config` of the call is a number, by which the one who answers is found.
 Neighbours: `tiles` reads and writes how arrays lie, `probes` only asks.
@@ -20,7 +20,7 @@ from .tiles import Tiles, hlo_sharding, tiles_of
 
 __all__ = ()
 
-TARGET = "CustomSPMDPartitioning"
+TARGET = "xstack.custom_partitioning"
 """The name by which XLA knows the custom call."""
 
 
