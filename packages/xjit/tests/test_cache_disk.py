@@ -313,6 +313,22 @@ def test_writers_that_are_killed_leave_no_entry_that_is_not_whole(tmp_path):
     """, tmp_path) == ["True", "True", "True"]  # fmt: skip
 
 
+def test_a_process_that_ends_after_it_has_loaded_an_entry_takes_none_away(tmp_path, monkeypatch):
+    """Another one has read its mark, and asks for it when both the mark and it are gone."""
+    cache = DiskCache(tmp_path / "c")
+    cache.store("a" * 64, lambda: Entry(b"code", {}), lambda c: c)
+    mark = cache.path("a" * 64).with_suffix(".loading")
+    mark.write_text(f"{os.uname().nodename} 1 0")
+
+    def is_gone(pid, start):
+        mark.unlink()
+        return True
+
+    monkeypatch.setattr(cache_disk, "_is_gone", is_gone)
+    assert cache.load("a" * 64, lambda c: c) == b"code"
+    assert cache.path("a" * 64).exists()
+
+
 def test_an_entry_that_ends_the_process_is_removed_by_the_next_one(tmp_path):
     assert run_child("""
         cache = DiskCache(Path(sys.argv[1], "c"))

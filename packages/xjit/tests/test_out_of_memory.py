@@ -159,7 +159,12 @@ def test_the_error_names_the_lines_of_programs_that_made_the_arrays():
 
 
 def test_where_python_notes_lines_the_error_names_those_of_every_array():
-    text = run_in_new_process(LINES, PYTHONTRACEMALLOC="32")
+    begun = LINES.replace(
+        "import xnp, xjit, numpy as np",
+        "import xnp, xjit, numpy as np; "
+        "xjit.jit(lambda x: x)(1); import tracemalloc; tracemalloc.start(32)",
+    )
+    text = run_in_new_process(begun)  # the option -X tracemalloc would note the imports, too
     hint = text.partition("hint")[2]
     assert hint.count("bytes (") == hint.count(", made at ") >= 4
     assert re.search(r"float32\[2097152,4\], [^;]*, made at [^;]*:15[;\n]", hint)

@@ -285,21 +285,31 @@ def _start_of(pid: int) -> str:
 
 
 def _has_ended(mark: Path) -> bool:
-    """Return whether the process that made a mark is gone; one of another machine may be there."""
+    """Return whether the process that made a mark is gone; one of another machine may be there.
+
+    A process that ended as it should took its mark away before: who reads it, and then finds that
+    the process is gone, has to look for the mark again.
+    """
     try:
         age = abs(time.time() - mark.lstat().st_mtime)
-        words = mark.read_text().split(" ")
-    except OSError:
-        return False
-    if len(words) != 3 or words[0] != os.uname().nodename:
-        return age > _STALE_SECONDS
-    try:
-        os.kill(int(words[1]), 0)
-    except ProcessLookupError:
-        return True
+        text = mark.read_text()
+        words = text.split(" ")
+        if len(words) != 3 or words[0] != os.uname().nodename:
+            return age > _STALE_SECONDS
+        return _is_gone(int(words[1]), words[2]) and mark.read_text() == text
     except (OSError, ValueError):
         return False
-    return _start_of(int(words[1])) != words[2]
+
+
+def _is_gone(pid: int, start: str) -> bool:
+    """Return whether there is no process of this number that began then."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return _start_of(pid) != start
 
 
 def _first_line(error: BaseException) -> str:

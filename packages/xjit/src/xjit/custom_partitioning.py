@@ -56,7 +56,7 @@ from xprim.descriptions import place_of
 from xprim.errors import message
 from xprim.kept_programs import KeptPrograms, Staged
 from xprim.leaves import flat_arrays
-from xprim.tracebacks import boundaries, shorten
+from xprim.tracebacks import boundaries, boundary, shorten
 
 __all__ = [
     "BATCHING", "ArrayMapping", "CompoundFactor", "SdyShardingRule", "custom_partitioning",
@@ -97,6 +97,7 @@ class custom_partitioning:  # noqa: N801 - a decorator
       (Array(4., dtype=float32, weak_type=True), 'i -> i')
     """
 
+    @boundary
     def __init__(self, fun: Callable[..., Any], static_argnums: int | Sequence[int] = ()) -> None:
         check_function(fun, "custom_partitioning")
         self.fun = fun
@@ -110,6 +111,7 @@ class custom_partitioning:  # noqa: N801 - a decorator
         self._splits: Bounded[_Split] = Bounded(_MAX_SPLITS)
         functools.update_wrapper(self, fun)
 
+    @boundary
     def def_partition(
         self, partition: Callable[..., Any],
         infer_sharding_from_operands: Callable[..., Any] | None = None,

@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from xprim.errors import message
+from xprim.tracebacks import boundary
 
 __all__ = ["BATCHING", "ArrayMapping", "CompoundFactor", "SdyShardingRule"]
 
@@ -40,6 +41,7 @@ class CompoundFactor(tuple[str, ...]):
 
     __slots__ = ()
 
+    @boundary
     def __new__(cls, *factors: str) -> CompoundFactor:
         """Make one of names."""
         if len(factors) < 2:
@@ -61,6 +63,7 @@ class ArrayMapping(tuple[Any, ...]):
 
     __slots__ = ()
 
+    @boundary
     def __new__(cls, *dim_mappings: str | CompoundFactor) -> ArrayMapping:
         """Make one of what each dimension has."""
         for i, dim in enumerate(dim_mappings):
@@ -93,6 +96,7 @@ class SdyShardingRule:
     __slots__ = ("factor_sizes", "need_replication_factors", "operand_mappings",
                  "permutation_factors", "reduction_factors", "result_mappings")  # fmt: skip
 
+    @boundary
     def __init__(
         self, operand_mappings: Sequence[ArrayMapping], result_mappings: Sequence[ArrayMapping],
         reduction_factors: Sequence[str] = (), need_replication_factors: Sequence[str] = (),
