@@ -25,12 +25,12 @@ Aux = TypeVar("Aux")
 def vjp(
     fun: Callable[..., T], *primals: Any, has_aux: Literal[False] = ...,
     reduce_axes: Sequence[Any] = ...,
-) -> tuple[T, Callable[..., tuple[Any, ...]]]: ...  # fmt: skip
+) -> tuple[T, PullBack]: ...  # fmt: skip
 @overload
 def vjp(
     fun: Callable[..., tuple[T, Aux]], *primals: Any, has_aux: Literal[True],
     reduce_axes: Sequence[Any] = ...,
-) -> tuple[T, Callable[..., tuple[Any, ...]], Aux]: ...  # fmt: skip
+) -> tuple[T, PullBack, Aux]: ...  # fmt: skip
 @overload
 def vjp(
     fun: Callable[..., Any], *primals: Any, has_aux: bool, reduce_axes: Sequence[Any] = ...

@@ -175,7 +175,7 @@ class PullBack(_LinearFunction):
     __slots__ = ()
 
     @boundary
-    def __call__(self, *cotangents: Any) -> Any:
+    def __call__(self, *cotangents: Any) -> tuple[Any, ...]:
         """Pull a cotangent back; integers among the primals get zeros of dtype `float0`."""
         signature = self._signature
         if len(cotangents) != 1:
@@ -189,7 +189,8 @@ class PullBack(_LinearFunction):
         )
         is_tape = self._form is None
         results = cotangents_of(self._program, signature.in_avals, cts, is_tape)
-        return xtree.unflatten(signature.in_tree, results)
+        found: tuple[Any, ...] = xtree.unflatten(signature.in_tree, results)
+        return found
 
     @boundary
     def with_refs(self, *places: Any) -> Callable[[Any], Any]:
@@ -238,7 +239,7 @@ class IntegerPullBack(PullBack):
     __slots__ = ()
 
     @boundary
-    def __call__(self, *cotangents: Any) -> Any:
+    def __call__(self, *cotangents: Any) -> tuple[Any, ...]:
         """Pull back a tree like the result; each argument of the call is one."""
         signature = self._signature
         given = xtree.structure(cotangents)
@@ -251,7 +252,8 @@ class IntegerPullBack(PullBack):
         pairs = zip(xtree.leaves(cotangents), signature.out_avals, strict=True)
         cts = [_integer(x, a, signature.operation) for x, a in pairs]
         results = active_cotangents_of(self._program, signature.in_avals, cts, is_tape=False)
-        return xtree.unflatten(signature.in_tree, results)
+        found: tuple[Any, ...] = xtree.unflatten(signature.in_tree, results)
+        return found
 
 
 def _integer(value: Any, aval: ShapedArray, operation: str) -> Array:
