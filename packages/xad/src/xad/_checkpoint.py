@@ -43,7 +43,7 @@ from xprim import (
     unrepeatable_effects,
 )
 from xprim.callables import check_function
-from xprim.calls import call_rules, nonzero, taken, with_zeros
+from xprim.calls import call_rules, nonzero, where_true, with_zeros
 from xprim.contracts import Builder
 from xprim.descriptions import described
 from xprim.errors import UndefinedRuleError, message
@@ -220,8 +220,8 @@ def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxpr: C
     else:
         forward = with_results(jaxpr, kept)
     results = checkpoint_p.bind(*primals, jaxpr=forward, policy=policy, **params)
-    rest = taken([*primals, *taken(tangents, mask)], needed[len(saved) :])
-    operands = [*results[count:], *taken(rest, wanted[len(kept) :])]
+    rest = where_true([*primals, *where_true(tangents, mask)], needed[len(saved) :])
+    operands = [*results[count:], *where_true(rest, wanted[len(kept) :])]
     out_dots = checkpoint_p.bind(*operands, jaxpr=linear, policy=policy, **params)
     return results[:count], with_zeros(handle, results[:count], out_dots, mask_out)
 
@@ -245,8 +245,8 @@ def _with_residuals(
     def run(*primals: Any) -> list[Any]:
         results = eval_closed(forward, *primals)
         values = results[count:]
-        residuals = eval_closed(made, *values, *taken(primals, used))
-        return [*results[:count], *residuals, *taken(values, wanted)]
+        residuals = eval_closed(made, *values, *where_true(primals, used))
+        return [*results[:count], *residuals, *where_true(values, wanted)]
 
     return trace_to_closed(run, jaxpr.in_avals, name=jaxpr.jaxpr.name)
 

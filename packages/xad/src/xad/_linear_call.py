@@ -28,7 +28,7 @@ from xprim import (
     stage,
 )
 from xprim.callables import check_function
-from xprim.calls import nonzero, rules_of_program, taken, with_zeros
+from xprim.calls import nonzero, rules_of_program, where_true, with_zeros
 from xprim.contracts import BatchAxis, TransposeHandle
 from xprim.errors import message
 from xprim.leaves import flat_arrays
@@ -185,7 +185,7 @@ def _jvp(handle: JVPHandle, primals: Any, tangents: Any, *, call: ClosedJaxpr,
     mask = nonzero(residual_dots)
     if any(mask):
         forward, mask_out = handle.jvp_jaxpr(call, [*mask, *[False] * len(linear_dots)])
-        results = eval_closed(forward, *primals, *taken(residual_dots, mask))
+        results = eval_closed(forward, *primals, *where_true(residual_dots, mask))
         more = with_zeros(handle, outs, results[len(outs) :], mask_out)
         dots = [added(a, b) for a, b in zip(dots, more, strict=True)]
     return outs, dots

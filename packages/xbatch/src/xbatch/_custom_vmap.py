@@ -27,7 +27,7 @@ from xprim import (
     trace_to_jaxpr,
 )
 from xprim.callables import attribute_of_wrapped, check_function, look_like, name_of
-from xprim.calls import front_dims, fronts, nonzero, rules_of_program, taken, with_zeros
+from xprim.calls import all_to_front, front_dims, nonzero, rules_of_program, where_true, with_zeros
 from xprim.contracts import BatchAxis, ChecksHandle, JVPHandle, LinearizeHandle
 from xprim.errors import MissingRuleError, message
 from xprim.function_keys import constant_by_attributes
@@ -212,7 +212,7 @@ def _checked(fun: Any, answer: Any, out_tree: Any, axis: Any, out_avals: Any) ->
 
 
 def _batch(axis: BatchAxis, operands: Any, dims: Any, *, call: ClosedJaxpr, rule: FlatRule) -> Any:
-    results, mapped_out = rule(axis, *fronts(axis, operands, dims))
+    results, mapped_out = rule(axis, *all_to_front(axis, operands, dims))
     return results, front_dims(mapped_out)
 
 
@@ -222,7 +222,7 @@ def _jvp(
     mask = nonzero(tangents)
     jvp_call, mask_out = handle.jvp_jaxpr(call, mask, True)
     results = custom_vmap_call_p.bind(
-        *primals, *taken(tangents, mask), call=jvp_call, rule=_jvp_of_rule(handle, rule, mask)
+        *primals, *where_true(tangents, mask), call=jvp_call, rule=_jvp_of_rule(handle, rule, mask)
     )
     outs = results[: len(mask_out)]
     return outs, with_zeros(handle, outs, results[len(mask_out) :], mask_out)
@@ -252,7 +252,7 @@ def _jvp_of_rule(handle: JVPHandle, rule: FlatRule, mask: Sequence[bool]) -> Fla
         program = trace_to_closed(on_batches, [x.aval for x in primals])
         jvp_program, mask_out = handle.jvp_jaxpr(program, mask, True)
         results = eval_closed(jvp_program, *primals, *tangents)
-        return results, [*mapped_out, *taken(mapped_out, mask_out)]
+        return results, [*mapped_out, *where_true(mapped_out, mask_out)]
 
     return rule_of_jvp
 
@@ -269,7 +269,7 @@ def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, *, call: Cl
     outs = results[: split.num_results]
     residuals = split.residuals(primals, results)
     out_dots = custom_vmap_call_p.bind(
-        *primals, *residuals, *taken(tangents, mask),
+        *primals, *residuals, *where_true(tangents, mask),
         call=_with_ignored_arguments(split.linear, call.in_avals),
         rule=_linear_rule(
             _jvp_of_rule(handle, rule, mask), len(primals), len(residuals), len(outs)

@@ -23,7 +23,7 @@ from xprim import (
     shaped_array,
     trace_to_jaxpr,
 )
-from xprim.calls import call_rules, front_dims, fronts
+from xprim.calls import all_to_front, call_rules, front_dims
 from xprim.contracts import BatchAxis
 from xprim.jaxpr import program_of_equation
 from xprim.sharded_types import batched_sharding
@@ -87,7 +87,7 @@ def _batch(
     out_spreads: Any, **params: Any,
 ) -> Any:  # fmt: skip
     """Call the program for batches; types inside of it say nothing of how these are cut."""
-    values, mapped = fronts(axis, operands, dims)
+    values, mapped = all_to_front(axis, operands, dims)
     batched, mapped_out = axis.left_open().batch_jaxpr(jaxpr, mapped)
 
     def spreads(before: Any, avals: Any, mask: Sequence[bool]) -> tuple[Any, ...]:

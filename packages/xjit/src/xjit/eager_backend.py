@@ -24,7 +24,7 @@ from xjit.places_of_calls import common_placement
 from xjit.program import DeviceKernel, program_of
 from xjit.results import wrapped
 from xjit.shardings import device_named_by
-from xjit.transfer import placed, put, spread
+from xjit.transfer import placed, put, put_over
 from xprim import (
     Array,
     ClosedJaxpr,
@@ -105,7 +105,7 @@ class EagerBackend:
         """Put an array on a device, or where a sharding or a platform says."""
         sharding = sharding_named_by(device, operation)
         if sharding is not None:
-            return spread(x, sharding, None)
+            return put_over(x, sharding, None)
         return put(x, device_named_by(device, operation))
 
     def devices(self) -> list[Any]:

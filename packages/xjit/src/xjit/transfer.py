@@ -149,7 +149,7 @@ def _put_leaf(leaf: Any, place: Any, may_alias: bool | None) -> Array:
             x = ConcreteArray(x.to_host(), x.aval)  # type: ignore[attr-defined]
         return put(x, device_named_by(place, "device_put"), may_alias)
     if not isinstance(leaf, np.ndarray):
-        return spread(as_array(leaf, what="device_put"), sharding, may_alias)
+        return put_over(as_array(leaf, what="device_put"), sharding, may_alias)
     x = from_numpy(leaf, copy=False, what="device_put")
     sharding.check_shape(x.shape, "device_put")
     host = x.to_stored()
@@ -173,7 +173,7 @@ def _of_space(leaf: Any, space: Space) -> tuple[Any, Any]:
     return x, here.with_memory_kind(_KINDS[space])
 
 
-def spread(x: Array, sharding: Sharding, may_alias: bool | None) -> Array:
+def put_over(x: Array, sharding: Sharding, may_alias: bool | None) -> Array:
     """Put an array over devices as a sharding says; of a traced one, say that it lies so."""
     if isinstance(x, Tracer):
         check_sharding(x, sharding, "device_put")
@@ -211,7 +211,7 @@ def placed(x: ConcreteArray, sharding: Sharding | None) -> ConcreteArray:
     if isinstance(sharding, SingleDeviceSharding) and sharding.memory is None:
         found = put(x, sharding.devices_in_order[0])
     else:
-        found = spread(x, with_devices(sharding), None)
+        found = put_over(x, with_devices(sharding), None)
     assert isinstance(found, ConcreteArray)
     return found
 

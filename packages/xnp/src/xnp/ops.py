@@ -17,7 +17,7 @@ import numpy as np
 
 from xnp.lax import ScatterDimensionNumbers, indexed
 from xnp.numpy import reductions
-from xnp.numpy.promoting import array_of, bind, cast, filled, reshaped, spread
+from xnp.numpy.promoting import array_of, bind, broadcasted, cast, filled, reshaped
 from xnp.placing import placed
 from xprim import Array, ConcreteArray, dtypes
 from xprim.errors import ConcretizationTypeError, message
@@ -181,7 +181,7 @@ class _Join:
                 got=f"segment_ids: {ids.aval.str_long()}",
             ))  # fmt: skip
         if ids.aval.ndim == 1 and x.aval.shape[:1] in ((), (1,)):
-            x = spread(x, (*ids.aval.shape, *x.aval.shape[1:]))
+            x = broadcasted(x, (*ids.aval.shape, *x.aval.shape[1:]))
         if ids.aval.ndim != 1 or x.aval.shape[:1] != ids.aval.shape:
             raise ValueError(message(
                 self.name, "there must be a segment for each row of the data.",

@@ -13,7 +13,7 @@ import xnp.numpy as xn
 from xnp.docstrings import complete
 from xnp.docstrings.neural_networks import SOFTMAX
 from xnp.numpy.dispatch import dispatched
-from xnp.numpy.promoting import array_of, bind, cast, inexact, scalar_like, spread
+from xnp.numpy.promoting import array_of, bind, broadcasted, cast, inexact, scalar_like
 from xnp.numpy.reductions import mask_of, static_axis
 from xprim import Array, dtypes
 from xprim.tracebacks import boundaries
@@ -164,7 +164,7 @@ def logmeanexp(
     """Return log(mean(e^x)) over axes, without overflow."""
     (x,) = inexact("logmeanexp", x)
     mask = cast(array_of(True if where is None else where, "logmeanexp"), dtypes.bool_)
-    count = xn.sum(spread(mask, x.aval.shape), axis, x.dtype, keepdims=keepdims)
+    count = xn.sum(broadcasted(mask, x.aval.shape), axis, x.dtype, keepdims=keepdims)
     total: Array = logsumexp(x, axis, keepdims=keepdims, where=where)
     return total - xn.log(count)
 

@@ -42,7 +42,7 @@ from xprim import (
     state,
     trace_to_jaxpr,
 )
-from xprim.calls import call_rules, front_dims, fronts
+from xprim.calls import all_to_front, call_rules, front_dims
 from xprim.contracts import BatchAxis, Builder, ChecksHandle, TransposeHandle
 from xprim.errors import message
 from xprim.sharded_types import spread_as, whole
@@ -213,7 +213,7 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, jaxpr: ClosedJaxpr, **p
     along = _axes_of_examples(axis, jaxpr, params)
     if not along:
         return _RULES["batch"](axis, operands, dims, jaxpr=jaxpr, **params)
-    values, mapped = fronts(axis, operands, dims)
+    values, mapped = all_to_front(axis, operands, dims)
     count = math.prod([params["mesh"].shape[name] for name in along])
     _check_count(axis, count, params)
     own: Any = type(axis)  # an axis of the members, each of which has its share of the examples

@@ -41,8 +41,8 @@ from xprim.rules import Linear, Zero, not_mapped
 from xprim.thread_state import state
 
 __all__ = [
-    "call_rules", "rules_of_program", "run_call", "call_in_place", "nonzero", "taken",
-    "with_zeros", "fronts", "front_dims",
+    "call_rules", "rules_of_program", "run_call", "call_in_place", "nonzero", "where_true",
+    "with_zeros", "all_to_front", "front_dims",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -177,8 +177,10 @@ class _CallRules:
         mask = nonzero(tangents)
         forward, mask_out = self.transformed(handle.jvp_jaxpr, params, jaxpr, mask)
         results = self.bind(
-            "jvp", forward, [*primals, *taken(tangents, mask)], params,
-            lambda ins, outs, *_: ([*ins, *taken(ins, mask)], [*outs, *taken(outs, mask_out)]),
+            "jvp", forward, [*primals, *where_true(tangents, mask)], params,
+            lambda ins, outs, *_: (
+                [*ins, *where_true(ins, mask)], [*outs, *where_true(outs, mask_out)]
+            ),
         )  # fmt: skip
         count = len(mask_out)
         return results[:count], with_zeros(handle, results[:count], results[count:], mask_out)
@@ -198,10 +200,10 @@ class _CallRules:
         if any(mask_out):
             out_dots = self.bind(
                 "linear", split.linear,
-                [*split.residuals(primals, results), *taken(tangents, mask)], params,
+                [*split.residuals(primals, results), *where_true(tangents, mask)], params,
                 lambda ins, outs, residual, _: (
-                    [*split.residuals(ins, [*outs, *[residual] * num_new]), *taken(ins, mask)],
-                    taken(outs, mask_out),
+                    [*split.residuals(ins, [*outs, *[residual] * num_new]), *where_true(ins, mask)],
+                    where_true(outs, mask_out),
                 ),
             )  # fmt: skip
         return outs, with_zeros(handle, outs, out_dots, mask_out)
@@ -223,9 +225,10 @@ class _CallRules:
         known, given = [not lin for lin in linear], nonzero(cts)
         backward, mask_out = self.transformed(handle.transpose_jaxpr, params, jaxpr, linear, given)
         results = self.bind(
-            "transpose", backward, [*taken(operands, known), *taken(cts, given)], params,
+            "transpose", backward, [*where_true(operands, known), *where_true(cts, given)], params,
             lambda ins, outs, *_: (
-                [*taken(ins, known), *taken(outs, given)], taken(taken(ins, linear), mask_out)
+                [*where_true(ins, known), *where_true(outs, given)],
+                where_true(where_true(ins, linear), mask_out),
             ),
         )  # fmt: skip
         found, present = iter(results), iter(mask_out)
@@ -237,7 +240,7 @@ class _CallRules:
     def batch(self, axis: BatchAxis, operands: Any, dims: Any, *, jaxpr: ClosedJaxpr,
               **params: Any) -> Any:  # fmt: skip
         """Call the program for whole batches."""
-        values, mapped = fronts(axis, operands, dims)
+        values, mapped = all_to_front(axis, operands, dims)
         batched, mapped_out = self.transformed(axis.batch_jaxpr, params, jaxpr, mapped, False)
         results = self.bind(
             "batched", batched, values, params,
@@ -251,11 +254,13 @@ class _CallRules:
         """Keep of a call the wanted results and what they need."""
         smaller, needed = closed_without_dead_code(eqn.params["jaxpr"], used)
         changes = self.derived(
-            "dce", eqn.params, lambda ins, outs, *_: (taken(ins, needed), taken(outs, used))
+            "dce",
+            eqn.params,
+            lambda ins, outs, *_: (where_true(ins, needed), where_true(outs, used)),
         )
         return eqn.replace(
-            inputs=taken(eqn.inputs, needed),
-            outputs=taken(eqn.outputs, used),
+            inputs=where_true(eqn.inputs, needed),
+            outputs=where_true(eqn.outputs, used),
             params=eqn.params | changes | {"jaxpr": smaller},
         )
 
@@ -274,7 +279,7 @@ def nonzero(tangents: Sequence[Any]) -> list[bool]:
     return [type(t) is not Zero for t in tangents]
 
 
-def taken(values: Sequence[T], mask: Sequence[bool]) -> list[T]:
+def where_true(values: Sequence[T], mask: Sequence[bool]) -> list[T]:
     """Return the values where the mask holds."""
     return list(compress(values, mask))
 
@@ -290,7 +295,7 @@ def with_zeros(
     ])  # fmt: skip
 
 
-def fronts(
+def all_to_front(
     axis: BatchAxis, operands: Sequence[Any], dims: Sequence[Any]
 ) -> tuple[list[Any], list[bool]]:
     """Return operands with their batch dimension in front, and for each whether it has one."""
@@ -303,3 +308,7 @@ def fronts(
 def front_dims(mapped: Sequence[bool]) -> tuple[Any, ...]:
     """Return the batch dimensions of results: in front where they are mapped."""
     return tuple([0 if m else not_mapped for m in mapped])
+
+
+# What 0.2.0 calls them, for releases of siblings whose ranges have this one.
+taken, fronts = where_true, all_to_front

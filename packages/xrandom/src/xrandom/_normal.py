@@ -19,11 +19,11 @@ from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from xrandom.arguments import (
     Shape,
+    broadcasted,
     checked_shape,
     floating_dtype,
     parameter,
     sample_shape,
-    spread,
 )
 from xrandom.docstrings import NORMAL
 from xrandom.keys import raw_split, words_of
@@ -95,7 +95,7 @@ def lognormal(
     exact = floating_dtype(dtype, "lognormal")
     scale = parameter(sigma, exact, "lognormal: sigma")
     sizes = sample_shape(shape, "lognormal", scale)
-    sample = lax.exp(lax.mul(raw_normal(words, sizes, exact), spread(scale, sizes)))
+    sample = lax.exp(lax.mul(raw_normal(words, sizes, exact), broadcasted(scale, sizes)))
     return placed(sample, out_sharding, "lognormal")
 
 
@@ -134,13 +134,13 @@ def truncated_normal(
     high = parameter(upper, exact, "truncated_normal: upper")
     sizes = sample_shape(shape, "truncated_normal", low, high)
     root = math.sqrt(2)
-    a, b = [spread(lax.erf(lax.div(x, root)), sizes) for x in (low, high)]
+    a, b = [broadcasted(lax.erf(lax.div(x, root)), sizes) for x in (low, high)]
     # The same rounding as a draw between bounds that are arrays.
     u = raw_uniform(words, sizes, exact)
     u = lax.max(a, lax.add(lax.mul(u, lax.sub(b, a)), a))
     x = lax.mul(lax.erf_inv(u), root)
     inside_low, inside_high = [
-        spread(lax.nextafter(lax.stop_gradient(bound), lax.full_like(bound, infinity)), sizes)
+        broadcasted(lax.nextafter(lax.stop_gradient(bound), lax.full_like(bound, infinity)), sizes)
         for bound, infinity in ((low, math.inf), (high, -math.inf))
     ]
     return placed(lax.min(lax.max(x, inside_low), inside_high), out_sharding, "truncated_normal")

@@ -13,7 +13,7 @@ from xprim import Array
 from xprim.errors import message
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
-from xrandom.arguments import Shape, checked_shape, floating_dtype, parameter, spread
+from xrandom.arguments import Shape, broadcasted, checked_shape, floating_dtype, parameter
 from xrandom.keys import words_of
 from xrandom.standard_distributions import raw_uniform
 
@@ -59,7 +59,7 @@ def uniform(
     high = parameter(maxval, exact, "uniform: maxval")
     for name, bound in (("minval", low), ("maxval", high)):
         _check_bound(name, bound.shape, sizes)
-    low, high = spread(low, sizes), spread(high, sizes)
+    low, high = broadcasted(low, sizes), broadcasted(high, sizes)
     u = raw_uniform(words, sizes, exact)
     sample = lax.max(low, lax.add(lax.mul(u, lax.sub(high, low)), low))
     return placed(sample, out_sharding, "uniform")

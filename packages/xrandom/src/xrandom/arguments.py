@@ -92,7 +92,7 @@ def sample_shape(shape: Any, operation: str, *params: Any) -> Shape:
     return wanted
 
 
-def spread(x: Any, shape: Shape) -> Any:
+def broadcasted(x: Any, shape: Shape) -> Any:
     """Broadcast an Array to a shape; rank 0 stays, as elementwise operations repeat it."""
     if x.shape == shape or not x.ndim:
         return x

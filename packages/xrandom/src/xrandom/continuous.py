@@ -18,12 +18,12 @@ from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from xrandom._uniform import uniform_between
 from xrandom.arguments import (
     Shape,
+    broadcasted,
     checked_shape,
     floating_dtype,
     parameter,
     repeated,
     sample_shape,
-    spread,
 )
 from xrandom.docstrings import CONTINUOUS
 from xrandom.integers import rademacher
@@ -119,7 +119,7 @@ def pareto(
     exact = floating_dtype(dtype, "pareto")
     exponent = parameter(b, exact, "pareto: b")
     sizes = sample_shape(shape, "pareto", exponent)
-    sample = lax.exp(lax.div(raw_exponential(words, sizes, exact), spread(exponent, sizes)))
+    sample = lax.exp(lax.div(raw_exponential(words, sizes, exact), broadcasted(exponent, sizes)))
     return placed(sample, out_sharding, "pareto")
 
 
@@ -142,7 +142,7 @@ def rayleigh(
     s = parameter(scale, exact, "rayleigh: scale")
     sizes = sample_shape(shape, "rayleigh", s)
     u = raw_uniform(words, sizes, exact)
-    sample = lax.mul(spread(s, sizes), lax.sqrt(lax.mul(lax.log(u), -2.0)))
+    sample = lax.mul(broadcasted(s, sizes), lax.sqrt(lax.mul(lax.log(u), -2.0)))
     return placed(sample, out_sharding, "rayleigh")
 
 
@@ -283,8 +283,8 @@ def double_sided_maxwell(
     length_words, sign_words = raw_split(words, 2)
     signs = rademacher(sign_words, sizes, exact)
     lengths = _raw_maxwell(length_words, sizes, exact)
-    scaled = lax.mul(lax.mul(signs, lengths), spread(width, sizes))
-    return lax.add(scaled, spread(centre, sizes))
+    scaled = lax.mul(lax.mul(signs, lengths), broadcasted(width, sizes))
+    return lax.add(scaled, broadcasted(centre, sizes))
 
 
 complete(globals(), CONTINUOUS)

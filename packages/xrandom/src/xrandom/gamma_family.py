@@ -34,12 +34,12 @@ from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from xrandom.arguments import (
     Shape,
+    broadcasted,
     checked_shape,
     floating_dtype,
     parameter,
     repeated,
     sample_shape,
-    spread,
 )
 from xrandom.continuous import raw_exponential
 from xrandom.docstrings import GAMMA
@@ -397,7 +397,7 @@ def f(
     above, below = parameter(dfnum, exact, "f: dfnum"), parameter(dfden, exact, "f: dfden")
     sizes = sample_shape(shape, "f", above, below)
     below_words, above_words = raw_split(words, 2)
-    parts = [lax.div(_chisquare(w, df, sizes), spread(df, sizes))
+    parts = [lax.div(_chisquare(w, df, sizes), broadcasted(df, sizes))
              for w, df in ((above_words, above), (below_words, below))]  # fmt: skip
     return placed(lax.div(*parts), out_sharding, "f")
 
@@ -423,7 +423,7 @@ def t(
     normal_words, gamma_words = raw_split(words, 2)
     z = raw_normal(normal_words, sizes, exact)
     g = raw_gamma(gamma_words, half, sizes, False)
-    return placed(lax.mul(z, lax.sqrt(lax.div(spread(half, sizes), g))), out_sharding, "t")
+    return placed(lax.mul(z, lax.sqrt(lax.div(broadcasted(half, sizes), g))), out_sharding, "t")
 
 
 @boundary

@@ -16,11 +16,11 @@ from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from xrandom._bits import raw_bits
 from xrandom.arguments import (
     Shape,
+    broadcasted,
     checked_shape,
     integer_dtype,
     repeated,
     sample_shape,
-    spread,
 )
 from xrandom.bit_generator import UINT_BY_WIDTH
 from xrandom.docstrings import INTEGERS
@@ -182,7 +182,7 @@ def bernoulli(
         ))  # fmt: skip
     sizes = sample_shape(shape, "bernoulli", chance)
     dtype = chance.dtype
-    chance = spread(lax.convert_element_type(chance, dtype), sizes)
+    chance = broadcasted(lax.convert_element_type(chance, dtype), sizes)
     if mode == "low":
         return placed(lax.lt(raw_uniform(words, sizes, dtype), chance), out_sharding, "bernoulli")
     both = raw_uniform(words, (2, *sizes), dtype)
@@ -246,7 +246,7 @@ def geometric(
     sizes = sample_shape(shape, "geometric", chance)
     u = raw_uniform(words, sizes, chance.dtype)
     u = lax.select(lax.eq(u, 0.0), lax.full_like(u, 1.0), u)
-    tails = spread(lax.log1p(lax.neg(chance)), sizes)
+    tails = broadcasted(lax.log1p(lax.neg(chance)), sizes)
     trials = lax.add(lax.floor(lax.div(lax.log(u), tails)), 1.0)
     return placed(lax.convert_element_type(trials, exact), out_sharding, "geometric")
 

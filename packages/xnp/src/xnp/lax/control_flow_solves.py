@@ -20,7 +20,7 @@ from xnp.primitives.linear_solve import PROGRAMS, linear_solve_p
 from xnp.primitives.operations import neg
 from xprim import ClosedJaxpr, Zero, custom_jvp_call_p, dtypes, eval_closed
 from xprim.callables import check_function
-from xprim.calls import nonzero, taken
+from xprim.calls import nonzero, where_true
 from xprim.descriptions import described, place_of
 from xprim.errors import MissingRuleError, ShapeError, message
 from xprim.kept_programs import Staged
@@ -298,7 +298,7 @@ class _Root:
                     "this program was traced when nothing that differentiates was installed.",
                     hint="trace it again",
                 ))  # fmt: skip
-            given = taken(tangents[: self.counts[0]], mask)
+            given = where_true(tangents[: self.counts[0]], mask)
             pushed = _derivative(self.residual.closed, captured, mask, root, given)
             solved = eval_closed(
                 self.tangent_solver.closed, *of_tangents, *root, *[neg(y) for y in pushed]
@@ -317,4 +317,4 @@ def _derivative(closed: ClosedJaxpr, captured: Any, mask: Any, root: Any, given:
 
     jvp = find("jvp")
     assert jvp is not None, "there are tangents, so something differentiates"
-    return jvp(of_captured, tuple(taken(captured, mask)), tuple(given))[1]
+    return jvp(of_captured, tuple(where_true(captured, mask)), tuple(given))[1]

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xnp.numpy.contraction import dot_general
-from xnp.numpy.promoting import array_of, bind, promoted, spread
+from xnp.numpy.promoting import array_of, bind, broadcasted, promoted
 from xnp.numpy.rearranging import diagonal
 from xnp.numpy.reductions import sum as summed
 from xnp.numpy.shaping import permuted
@@ -344,7 +344,7 @@ def _without_ones(labels: str, x: Any, others: str, y: Any) -> tuple[str, Any]:
 def _arranged(labels: str, x: Any, result: str, sizes: dict[str, int], preferred: Any) -> Any:
     labels, x = _simplified(labels, x, result)
     x = permuted(x, tuple([labels.index(c) for c in result]))
-    x = spread(x, tuple([sizes[c] for c in result]))
+    x = broadcasted(x, tuple([sizes[c] for c in result]))
     if preferred is not None and x.aval.dtype != preferred:
         x = bind("convert_element_type", x, new_dtype=preferred, weak_type=False)
     return x

@@ -19,6 +19,7 @@ from xnp.numpy.promoting import (
     axes_of,
     bind,
     broadcast_all,
+    broadcasted,
     cast,
     computation_dtype,
     converted,
@@ -26,7 +27,6 @@ from xnp.numpy.promoting import (
     inexact,
     promoted,
     scalar_like,
-    spread,
     wide,
 )
 from xnp.numpy.reductions import (
@@ -101,7 +101,7 @@ def _center(a: Array, axis: Any, where: Any) -> Array:
 
 
 def _taken(a: Any, axis: Any, keepdims: bool, where: Any, dtype: Any) -> Array:
-    mask = spread(mask_of(where, "mean"), a.aval.shape)
+    mask = broadcasted(mask_of(where, "mean"), a.aval.shape)
     return summed(mask, axis, dtype, keepdims=keepdims)
 
 

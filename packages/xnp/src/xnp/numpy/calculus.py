@@ -21,6 +21,7 @@ from xnp.numpy.promoting import (
     beside,
     bind,
     broadcast_all,
+    broadcasted,
     cast,
     converted,
     inexact,
@@ -28,7 +29,6 @@ from xnp.numpy.promoting import (
     reshaped,
     scalar_like,
     selected,
-    spread,
     wide,
 )
 from xnp.numpy.reductions import sum as summed
@@ -98,7 +98,9 @@ def _end_of_diff(value: Any, a: Array, axis: int) -> list[Array]:
     if value is None:
         return []
     value, shape = beside(value, a, "diff"), a.aval.shape
-    return [value if value.aval.ndim else spread(value, (*shape[:axis], 1, *shape[axis + 1 :]))]
+    return [
+        value if value.aval.ndim else broadcasted(value, (*shape[:axis], 1, *shape[axis + 1 :]))
+    ]
 
 
 def ediff1d(
@@ -338,8 +340,8 @@ def interp(
                 raise ValueError(f"interp: left and right may be 'extrapolate', got {value!r}.")
             continue
         outer = read(fp, end) if value is None else cast(array_of(value, "interp"), fp.aval.dtype)
-        beyond = bind(primitive, x, spread(read(xp, end), x.aval.shape))
-        result = selected(beyond, spread(outer, x.aval.shape), result)
+        beyond = bind(primitive, x, broadcasted(read(xp, end), x.aval.shape))
+        result = selected(beyond, broadcasted(outer, x.aval.shape), result)
     return result
 
 
@@ -383,7 +385,7 @@ def unwrap(
     half = period / 2 if dtypes.is_inexact(p.aval.dtype) else period // 2
     moved = (step + half) % period - half
     boundary = (moved == -half) & (step > 0)
-    moved = selected(boundary, spread(half, moved.shape), moved)
+    moved = selected(boundary, broadcasted(half, moved.shape), moved)
     correction = moved - step
     limit = half if discont is None else discont
     small = abs(step) < limit
@@ -429,8 +431,8 @@ def cross(
     if sizes == (2, 2):
         return third
     zero = scalar_like(a, 0)
-    a3 = a[..., 2] if sizes[0] == 3 else spread(zero, a1.shape)
-    b3 = b[..., 2] if sizes[1] == 3 else spread(zero, b1.shape)
+    a3 = a[..., 2] if sizes[0] == 3 else broadcasted(zero, a1.shape)
+    b3 = b[..., 2] if sizes[1] == 3 else broadcasted(zero, b1.shape)
     parts = broadcast_all("cross", a2 * b3 - a3 * b2, a3 * b1 - a1 * b3, third)
     # in front, where each is written in one piece; beside each other they are written in threes
     joined = bind("concatenate", *[reshaped(v, (1, *v.aval.shape)) for v in parts], dimension=0)

@@ -19,11 +19,11 @@ from xnp.numpy.promoting import (
     axes_of,
     axis_of,
     bind,
+    broadcasted,
     cast,
     common_shape,
     promoted,
     reshaped,
-    spread,
 )
 from xnp.numpy.shaping import permuted
 from xnp.placing import computed_as
@@ -160,8 +160,8 @@ def _batched_matmul(a: Any, b: Any, precision: Any, preferred: Any) -> Array:
             expected="all dimensions but the last two equal or 1",
         )) from None  # fmt: skip
     if lead[0] != lead[1]:
-        a = spread(a, (*batch, *a.aval.shape[-2:]))
-        b = spread(b, (*batch, *b.aval.shape[-2:]))
+        a = broadcasted(a, (*batch, *a.aval.shape[-2:]))
+        b = broadcasted(b, (*batch, *b.aval.shape[-2:]))
     n = len(batch)
     dims = tuple(range(n))
     return dot_general(a, b, ((n + 1,), (n,)), (dims, dims), precision, preferred)
@@ -273,7 +273,7 @@ def vecdot(
             got=f"x: {x.aval.str_long()}, y: {y.aval.str_long()}",
         ))  # fmt: skip
     shape = common_shape("vecdot", [x.aval, y.aval])
-    x, y = spread(_conjugated(x), shape), spread(y, shape)
+    x, y = broadcasted(_conjugated(x), shape), broadcasted(y, shape)
     n = len(shape) - 1
     dims = tuple(range(n))
     preferred = _requested(preferred_element_type, "vecdot")
@@ -374,7 +374,7 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     rows, columns = a.aval.size, b.aval.size
     a = bind("broadcast_in_dim", reshaped(a, (rows,)), shape=(rows, columns),
              broadcast_dimensions=(0,))  # fmt: skip
-    return bind("mul", a, spread(reshaped(b, (columns,)), (rows, columns)))
+    return bind("mul", a, broadcasted(reshaped(b, (columns,)), (rows, columns)))
 
 
 def kron(a: ArrayLike, b: ArrayLike) -> Array:

@@ -17,7 +17,7 @@ import numpy as np
 from xnp.docstrings import complete
 from xnp.docstrings.array_making import CREATION
 from xnp.numpy.dispatch import host_aval
-from xnp.numpy.promoting import array_of, bind, broadcast_all, cast, filled, promoted, spread
+from xnp.numpy.promoting import array_of, bind, broadcast_all, broadcasted, cast, filled, promoted
 from xnp.placing import as_spread, on_device, placed, sharding_over_mesh
 from xprim import (
     Array,
@@ -425,7 +425,7 @@ def full(
     value = cast(value, value.aval.dtype if wanted is None else wanted, value.aval.weak_type and (
         wanted is None))  # fmt: skip
     broadcast_all("full", value, filled(shape, 0, dtypes.int8)) if value.aval.ndim else None
-    result = spread(value, shape)
+    result = broadcasted(value, shape)
     return placed(on_device(result, device, "full"), out_sharding, "full")
 
 

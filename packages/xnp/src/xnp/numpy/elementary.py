@@ -21,6 +21,7 @@ from xnp.numpy.promoting import (
     bind,
     broadcast,
     broadcast_all,
+    broadcasted,
     cast,
     converted,
     elements_now,
@@ -28,7 +29,6 @@ from xnp.numpy.promoting import (
     inexact,
     scalar_like,
     selected,
-    spread,
 )
 from xnp.numpy.ufuncs import Unary, binary_function, unary_function
 from xprim import Array, ConcreteArray, dtypes, shaped_array, state
@@ -131,7 +131,7 @@ def _hypot(x: Any, y: Any) -> Any:
     plain = bind("and", bind("is_finite", high), bind("gt", high, zero))
     # scaled by the larger of the two: no overflow; what is left out is computed on harmless
     # numbers, and a tangent may be divided by the least normal number, but by none below
-    least = spread(scalar_like(x, float(dtypes.finfo(x.aval.dtype).tiny)), x.aval.shape)
+    least = broadcasted(scalar_like(x, float(dtypes.finfo(x.aval.dtype).tiny)), x.aval.shape)
     scale = bind("stop_gradient", selected(plain, bind("max", high, least), one))
     squares = [bind("square", bind("div", selected(plain, v, one), scale)) for v in (x, y)]
     length = bind("mul", scale, bind("sqrt", bind("add", *squares)))
@@ -360,7 +360,7 @@ def _imag(val: Any) -> Any:
     x = array_of(val, "imag")
     if dtypes.is_complex(x.aval.dtype):
         return bind("imag", x)
-    return spread(scalar_like(x, 0), x.aval.shape)
+    return broadcasted(scalar_like(x, 0), x.aval.shape)
 
 
 def _conjugate(x: Any) -> Any:

@@ -12,11 +12,11 @@ from xnp.numpy.promoting import (
     array_of,
     axis_of,
     bind,
+    broadcasted,
     cast,
     elements_now,
     reshaped,
     scalar_like,
-    spread,
 )
 from xnp.numpy.shaping import moveaxis
 from xprim import EAGER, Array, dtypes, from_numpy
@@ -177,7 +177,7 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
 
 def _by_sums(bits: Array, order: str) -> Array:
     """Pack rows of eight bytes, 0 or 1, by moving each to its place."""
-    moved = bind("shift_left", bits, spread(_shifts(order), bits.aval.shape))
+    moved = bind("shift_left", bits, broadcasted(_shifts(order), bits.aval.shape))
     return bind("reduce_sum", moved, axes=(bits.aval.ndim - 1,))
 
 
@@ -215,10 +215,12 @@ def unpackbits(
         bits = from_numpy(np.unpackbits(hosts[0], -1, bitorder=order), copy=False)
     else:
         shape = (*a.aval.shape, 8)
-        eightfold = spread(reshaped(a, (*a.aval.shape, 1)), shape)
+        eightfold = broadcasted(reshaped(a, (*a.aval.shape, 1)), shape)
         shifts = _shifts(bitorder)
-        places = bind("shift_left", spread(scalar_like(shifts, 1), (8,)), shifts)
-        single = bind("and", eightfold, spread(places, shape))  # a shift of each would take longer
+        places = bind("shift_left", broadcasted(scalar_like(shifts, 1), (8,)), shifts)
+        single = bind(
+            "and", eightfold, broadcasted(places, shape)
+        )  # a shift of each would take longer
         bits = cast(bind("ne", single, scalar_like(single, 0)), dtypes.uint8)
         bits = reshaped(bits, (*a.aval.shape[:-1], a.aval.shape[-1] * 8))
     return moveaxis(bits if count is None else bits[..., :count], -1, axis)

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import xtree
 from xnp.numpy.creation import asarray, counting, shape_of, zeros
 from xnp.numpy.joining import stack
-from xnp.numpy.promoting import array_of, axis_of, reshaped, spread
+from xnp.numpy.promoting import array_of, axis_of, broadcasted, reshaped
 from xnp.numpy.shaping import broadcast_shapes, expand_dims, moveaxis
 from xprim import Array, ConcreteArray, ShapeDtypeStruct, dtypes, eval_shape
 from xprim.errors import ConcretizationTypeError, message
@@ -285,7 +285,7 @@ def _one_by_one(
 ) -> Any:
     count = math.prod(shape)
     cores = [x.shape[x.ndim - r :] for x, r in zip(arrays, ranks, strict=True)]
-    flat = [reshaped(spread(x, (*shape, *core)), (count, *core))
+    flat = [reshaped(broadcasted(x, (*shape, *core)), (count, *core))
             for x, core in zip(arrays, cores, strict=True)]  # fmt: skip
     results = [call(*[x[i] for x in flat]) for i in range(count)]
     return xtree.map(lambda *column: _joined(list(column), shape), *results)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from xnp.numpy.promoting import bind, cast, reshaped, scalar_like, selected, spread
+from xnp.numpy.promoting import bind, broadcasted, cast, reshaped, scalar_like, selected
 from xnp.primitives.index_checks import check_positions
 from xprim import Array, ConcreteArray, Tracer, as_array, dtypes, from_numpy, scalar_array
 from xprim.descriptions import described
@@ -307,7 +307,7 @@ def index_vectors(arrays: Sequence[Any], shape: tuple[int, ...]) -> Any:
     """Return index vectors: the arrays broadcast to a shape, side by side in a last dimension."""
     columns = []
     for array in arrays:
-        column = spread(array, shape) if array.aval.ndim else array
+        column = broadcasted(array, shape) if array.aval.ndim else array
         target = (*shape, 1)
         columns.append(
             bind("broadcast_in_dim", column, shape=target,

@@ -32,7 +32,7 @@ from xnp.numpy.index_entries import (
 )
 from xnp.numpy.indexed_on_meshes import indexed_as
 from xnp.numpy.indexing import host_index, is_not_plain, read
-from xnp.numpy.promoting import array_of, bind, cast, common_shape, reshaped, selected, spread
+from xnp.numpy.promoting import array_of, bind, broadcasted, cast, common_shape, reshaped, selected
 from xnp.numpy.ufuncs import divide, power
 from xnp.placing import placed
 from xnp.primitives.index_checks import check_room
@@ -367,7 +367,7 @@ def _scattered(x: Any, entries: Any, values: Any, primitive: str, options: Optio
         check_room(layout.columns, wide)
     if 0 in layout.result_shape or 0 in wide:
         return reshaped(x, shape)
-    values = spread(values, layout.result_shape)
+    values = broadcasted(values, layout.result_shape)
     if layout.to_updates != tuple(range(len(layout.to_updates))):
         values = bind("transpose", values, permutation=layout.to_updates)
     dtype = index_dtype([a for _, a in layout.columns] or [scalar_array(0, dtypes.int32)])

@@ -40,12 +40,12 @@ from xnp.numpy.promoting import (
     array_of,
     axis_of,
     bind,
+    broadcasted,
     common_shape,
     filled,
     reshaped,
     scalar_like,
     selected,
-    spread,
 )
 from xnp.primitives.index_checks import check_if_asked
 from xnp.primitives.index_modes import GatherDimensionNumbers, GatherScatterMode
@@ -479,8 +479,8 @@ def _index_along(x: Array, positions: Array, axis: int) -> tuple[Array, ...]:
     outer = common_shape("take_along_axis", [_lines(x, axis), _lines(positions, axis)])
     shape = (*outer[:axis], positions.aval.shape[axis], *outer[axis + 1 :])
     return tuple([
-        spread(positions, shape) if d == axis else _own_places(d, n, len(shape), x.aval.shape[d])
-        for d, n in enumerate(shape)
+        broadcasted(positions, shape) if d == axis
+        else _own_places(d, n, len(shape), x.aval.shape[d]) for d, n in enumerate(shape)
     ])  # fmt: skip
 
 

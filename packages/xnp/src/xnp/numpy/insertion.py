@@ -19,11 +19,11 @@ from xnp.numpy.promoting import (
     axis_of,
     beside,
     bind,
+    broadcasted,
     cast,
     filled,
     reshaped,
     selected,
-    spread,
 )
 from xnp.numpy.running_totals import cumsum
 from xnp.numpy.selection import nonzero, where
@@ -162,7 +162,7 @@ def insert(
     count = _number_of_new(places, values, arr.aval, axis)
     if not count:
         return arr
-    values = spread(cast(values, arr.aval.dtype), _with_size(arr.aval.shape, axis, count))
+    values = broadcasted(cast(values, arr.aval.dtype), _with_size(arr.aval.shape, axis, count))
     if type(obj) is int and -size <= obj <= size:
         place = obj if obj >= 0 else obj + size
         return _joined(arr, axis, (slice(0, place), values, slice(place, size)))
@@ -175,7 +175,7 @@ def insert(
     old = read(arr, (*lead, source.clip(0)))
     line = _with_size((1,) * arr.aval.ndim, axis, size + count)
     is_new = reshaped(asarray(source < 0), line)
-    return selected(spread(is_new, old.aval.shape), fresh, old)
+    return selected(broadcasted(is_new, old.aval.shape), fresh, old)
 
 
 def _source_of_insert(places: Any, axis: int, size: int, count: int) -> Any:
@@ -202,7 +202,7 @@ def _traced_source(places: Array, size: int, count: int) -> Array:
             got=places.aval.str_long(),
         ))  # fmt: skip
     places = cast(where(places < 0, places + size, places), dtypes.int32).clip(0, size)
-    places = spread(places, (count,))
+    places = broadcasted(places, (count,))
     order = argsort(places, stable=True)
     new = asarray(np.arange(count, dtype=np.int32))
     at = places[order] + new

@@ -11,7 +11,7 @@ from typing import Any
 
 from xnp.numpy.creation import counting
 from xnp.numpy.indexing import read
-from xnp.numpy.promoting import array_of, bind, cast, filled, scalar_like, selected, spread
+from xnp.numpy.promoting import array_of, bind, broadcasted, cast, filled, scalar_like, selected
 from xnp.numpy.reductions import any as any_, sum as summed
 from xprim import Array, dtypes
 
@@ -32,7 +32,7 @@ def interpolated(lines: Any, q: Any, count: int, method: str, skip_nan: bool) ->
     is_nan = bind("ne", lines, lines)
     numbers = summed(bind("not", is_nan), -1, dtype) if skip_nan else filled(outer, count, dtype)
     last = bind("sub", array_of(numbers, "quantile"), scalar_like(lines, 1))
-    place = bind("mul", spread(cast(q, dtype), outer), last)
+    place = bind("mul", broadcasted(cast(q, dtype), outer), last)
     zero = scalar_like(place, 0)
     low, high = bind("floor", place), bind("ceil", place)
     weight = bind("sub", place, low)

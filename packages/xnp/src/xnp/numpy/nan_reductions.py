@@ -15,6 +15,7 @@ from xnp.numpy.indexing import no_out
 from xnp.numpy.promoting import (
     array_of,
     bind,
+    broadcasted,
     cast,
     converted,
     elements_now,
@@ -22,7 +23,6 @@ from xnp.numpy.promoting import (
     promoted,
     scalar_like,
     selected,
-    spread,
     wide,
 )
 from xprim import Array, ConcreteArray, dtypes
@@ -137,7 +137,7 @@ def _counts(a: Any, axis: Any, keepdims: bool, where: Any, dtype: Any) -> Any:
     """Return how many elements are not NaN."""
     numbers = bind("not", _mask(a))
     if where is not None:
-        mask = spread(r.mask_of(where, "nanmean"), a.aval.shape)
+        mask = broadcasted(r.mask_of(where, "nanmean"), a.aval.shape)
         numbers = bind("and", numbers, mask)
     return r.sum(numbers, axis, dtype, keepdims=keepdims)
 
@@ -175,7 +175,7 @@ def _nanvar(a: Any, axis: Any, out: Any, ddof: Any, keepdims: bool, where: Any, 
         wide(array_of(mean, "nanvar")))  # fmt: skip
     a, center = promoted("nanvar", a, center)
     # where NaN is left out the distance is 0, and so are its derivatives
-    numbers = a if _is_known_full(a) else selected(_mask(a), spread(center, a.aval.shape), a)
+    numbers = a if _is_known_full(a) else selected(_mask(a), broadcasted(center, a.aval.shape), a)
     squares = averages.squared_distance(numbers, center)
     total = r.sum(squares, axis, None, None, keepdims, None, where)
     count = _counts(a, axis, keepdims, where, total.dtype)

@@ -17,11 +17,11 @@ from xnp.numpy.promoting import (
     axes_of,
     beside,
     bind,
+    broadcasted,
     cast,
     elements_now,
     reshaped,
     scalar_like,
-    spread,
 )
 from xnp.numpy.ranges import linspace
 from xnp.numpy.reductions import max as max_, min as min_
@@ -206,7 +206,7 @@ def _copied(x: Any, d: int, places: np.ndarray[Any, Any], low: int) -> Any:
         if step < 0:
             part = bind("rev", part, dimensions=(d,))
         if not step:
-            part = spread(part, (*part.aval.shape[:d], count, *part.aval.shape[d + 1 :]))
+            part = broadcasted(part, (*part.aval.shape[:d], count, *part.aval.shape[d + 1 :]))
         parts.append(part)
     return bind("concatenate", *parts, dimension=d) if len(parts) > 1 else parts[0]
 
@@ -239,14 +239,14 @@ def _odd(x: Any, d: int, low: int, high: int, positions: Any) -> Any:
         if a:
             edge = read(x, (*lead, slice(0, 1)))
             mirrored = read(x, (*lead, np.arange(a - 1 + shift, shift - 1, -1) % size))
-            parts.append(bind("sub", bind("mul", spread(edge, mirrored.aval.shape),
+            parts.append(bind("sub", bind("mul", broadcasted(edge, mirrored.aval.shape),
                                           scalar_like(x, 2)), mirrored))  # fmt: skip
         parts.append(x)
         if b:
             edge = read(x, (*lead, slice(size - 1, size)))
             places = (size - 1 - shift - np.arange(b)) % size
             mirrored = read(x, (*lead, places))
-            parts.append(bind("sub", bind("mul", spread(edge, mirrored.aval.shape),
+            parts.append(bind("sub", bind("mul", broadcasted(edge, mirrored.aval.shape),
                                           scalar_like(x, 2)), mirrored))  # fmt: skip
         x = bind("concatenate", *parts, dimension=d) if len(parts) > 1 else x
         low, high = low - a, high - b
@@ -302,7 +302,7 @@ def _statistic(function: Callable[..., Any]) -> Callable[..., Any]:
         if dtypes.is_integer(x.aval.dtype):
             value = round_(value)
         shape = (*value.aval.shape[:d], count, *value.aval.shape[d + 1 :])
-        return [spread(cast(value, x.aval.dtype), shape)]
+        return [broadcasted(cast(value, x.aval.dtype), shape)]
 
     def added(x: Any, d: int, low: int, high: int, stat_length: Any = None) -> Any:
         size = x.aval.shape[d]

@@ -20,6 +20,7 @@ from xnp.numpy.promoting import (
     array_of,
     bind,
     broadcast_all,
+    broadcasted,
     common_shape,
     filled,
     inexact,
@@ -27,7 +28,6 @@ from xnp.numpy.promoting import (
     reshaped,
     scalar_like,
     selected,
-    spread,
 )
 from xnp.numpy.ranges import arange, vander
 from xnp.numpy.rearranging import roll
@@ -75,9 +75,9 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = None) -> Array:
         raise ValueError("polyval: the coefficients must have a dimension, got a scalar.")
     row = shaped_array(p.aval.shape[1:], p.aval.dtype)
     shape = common_shape("polyval", [x.aval, row])
-    x, result = spread(x, shape), filled(shape, 0, x.aval.dtype)
+    x, result = broadcasted(x, shape), filled(shape, 0, x.aval.dtype)
     for k in range(p.aval.shape[0]):
-        result = bind("add", bind("mul", result, x), spread(read(p, k), shape))
+        result = bind("add", bind("mul", result, x), broadcasted(read(p, k), shape))
     return result
 
 

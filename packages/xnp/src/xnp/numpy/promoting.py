@@ -185,13 +185,13 @@ def broadcast(operation: str, *arrays: Any) -> list[Array]:
         shape = remember(_shapes, avals, common_shape(operation, avals), _MAX_SHAPES)
     if config.values.numpy_rank_promotion != "allow":
         _check_ranks(operation, [a.shape for a in avals])
-    return [x if not x.aval.shape else spread(x, shape) for x in arrays]
+    return [x if not x.aval.shape else broadcasted(x, shape) for x in arrays]
 
 
 def broadcast_all(operation: str, *arrays: Any) -> list[Array]:
     """Return the Arrays in their common shape, all of them."""
     shape = common_shape(operation, [x.aval for x in arrays])
-    return [spread(x, shape) for x in arrays]
+    return [broadcasted(x, shape) for x in arrays]
 
 
 def common_shape(operation: str, avals: Sequence[Any]) -> tuple[int, ...]:
@@ -232,7 +232,7 @@ def _check_ranks(operation: str, shapes: Sequence[Any]) -> None:
     warnings.warn(text, stacklevel=3)
 
 
-def spread(x: Array, shape: tuple[int, ...]) -> Array:
+def broadcasted(x: Array, shape: tuple[int, ...]) -> Array:
     """Return an Array broadcast to a shape that it fits, by NumPy's rules."""
     old = x.aval.shape
     if old == shape:

@@ -23,12 +23,12 @@ from xnp.numpy.promoting import (
     array_of,
     bind,
     broadcast_all,
+    broadcasted,
     cast,
     inexact,
     reshaped,
     scalar_like,
     selected,
-    spread,
 )
 from xnp.numpy.shaping import moveaxis
 from xnp.placing import on_device, placed
@@ -236,7 +236,7 @@ def _linspace(start: Any, stop: Any, num: int, endpoint: bool, axis: int, wanted
     if num == 1 or divisions <= 0:
         one = bind("broadcast_in_dim", low, shape=(1, *shape),
                    broadcast_dimensions=tuple(range(1, len(shape) + 1)))  # fmt: skip
-        result = one if num else spread(scalar_like(low, 0), (0, *shape))
+        result = one if num else broadcasted(scalar_like(low, 0), (0, *shape))
         step = scalar_like(low, float("nan")) if endpoint or not num else bind("sub", high, low)
     else:
         step = bind("div", bind("sub", high, low), scalar_like(low, divisions))
@@ -263,20 +263,20 @@ def _between(low: Any, high: Any, divisions: int, num: int, endpoint: bool) -> A
     larger = bind("max", bind("abs", low), bind("abs", high))
     most = 1 << 40 if isinstance(divisions, SymbolicSize) else divisions  # no memory has more
     limit = float(dtypes.finfo(larger.aval.dtype).max) / (4 * most)
-    is_large = bind("gt", larger, spread(scalar_like(larger, limit), shape))
+    is_large = bind("gt", larger, broadcasted(scalar_like(larger, limit), shape))
     small, one = scalar_like(low, 2.0 ** -(most.bit_length() + 2)), scalar_like(low, 1)
-    scale = selected(is_large, spread(small, shape), spread(one, shape))
+    scale = selected(is_large, broadcasted(small, shape), broadcasted(one, shape))
     inner = ((divisions if endpoint else num) - 1, *shape)
 
     def repeated(v: Any) -> Any:
-        return spread(reshaped(v, (1, *shape)), inner)
+        return broadcasted(reshaped(v, (1, *shape)), inner)
 
     i = counting((inner[0], *[1] * len(shape)), 0, larger.aval.dtype)
-    i = spread(cast(bind("add", i, scalar_like(i, 1)), wide), inner)
+    i = broadcasted(cast(bind("add", i, scalar_like(i, 1)), wide), inner)
     n = scalar_like(low, divisions)
-    low_part = bind("mul", repeated(bind("mul", low, scale)), bind("sub", spread(n, inner), i))
+    low_part = bind("mul", repeated(bind("mul", low, scale)), bind("sub", broadcasted(n, inner), i))
     high_part = bind("mul", repeated(bind("mul", high, scale)), i)
-    divisor = repeated(bind("mul", scale, spread(n, shape)))
+    divisor = repeated(bind("mul", scale, broadcasted(n, shape)))
     between = bind("div", bind("add", low_part, high_part), divisor)
     ends = [reshaped(v, (1, *shape)) for v in ((low, high) if endpoint else (low,))]
     return cast(bind("concatenate", ends[0], between, *ends[1:], dimension=0), dtype)
@@ -343,7 +343,7 @@ def geomspace(
     parts = [reshaped(x, (1, *x.aval.shape)) for x in (*before, *after)]
     if count > len(parts) or not parts:
         exponents = array_of(read(exponents, slice(1, count - len(after))), "geomspace")
-        between = bind("mul", spread(sign, exponents.aval.shape), bind("exp", exponents))
+        between = bind("mul", broadcasted(sign, exponents.aval.shape), bind("exp", exponents))
         parts.insert(1, between)
     result = bind("concatenate", *parts, dimension=0)
     if axis != 0:
@@ -383,7 +383,7 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
     powers = [x**i for i in range(columns)]
     powers = powers if increasing else powers[::-1]
     if not powers:
-        return spread(scalar_like(x, 0), (x.aval.shape[0], 0))
+        return broadcasted(scalar_like(x, 0), (x.aval.shape[0], 0))
     return bind("concatenate", *[reshaped(p, (x.aval.shape[0], 1)) for p in powers], dimension=1)
 
 
@@ -567,7 +567,7 @@ def kaiser(M: int, beta: ArrayLike) -> Array:
     half = (size_of(M) - 1) / 2
     distance = (np.arange(size_of(M)) - half) / (half or 1.0)
     width = array(np.sqrt(np.maximum(1 - distance * distance, 0.0)))
-    b = spread(cast(beta, width.aval.dtype), width.aval.shape)
+    b = broadcasted(cast(beta, width.aval.dtype), width.aval.shape)
     return bind("div", i0(bind("mul", b, width)), i0(b))
 
 

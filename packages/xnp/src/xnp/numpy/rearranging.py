@@ -22,6 +22,7 @@ from xnp.numpy.promoting import (
     axes_of,
     axis_of,
     bind,
+    broadcasted,
     cast,
     elements_now,
     filled,
@@ -29,7 +30,6 @@ from xnp.numpy.promoting import (
     scalar_like,
     selected,
     several_axes,
-    spread,
 )
 from xnp.numpy.reductions import sum as summed
 from xnp.numpy.shaping import moveaxis, permuted
@@ -136,10 +136,10 @@ def _repeat_traced(a: Any, repeats: Any, axis: int, total: int) -> Any:
     size = a.aval.shape[axis]
     if not (dtypes.is_integer(repeats.aval.dtype) or dtypes.is_bool(repeats.aval.dtype)):
         raise _not_counts(repeats)
-    counts = spread(reshaped(repeats, (repeats.aval.size,)), (size,))
+    counts = broadcasted(reshaped(repeats, (repeats.aval.size,)), (size,))
     ends = bind("cumsum", cast(counts, dtypes.int32), axis=0, reverse=False)
     positions = counting((total, size), 0, dtypes.int32)
-    passed = bind("ge", positions, spread(ends, (total, size)))
+    passed = bind("ge", positions, broadcasted(ends, (total, size)))
     places = summed(passed, 1, dtypes.int32)
     places = bind("min", places, scalar_like(places, max(size - 1, 0)))
     return read(a, (*[slice(None)] * axis, places))
@@ -399,9 +399,8 @@ def trace(
     if isinstance(offset, Tracer) and offset.concrete() is None:
         a = moveaxis(a, (axis1, axis2), (-2, -1))
         rows, columns = a.aval.shape[-2:]
-        on_diagonal = eye(rows, columns, offset, bool)
-        return summed(selected(spread(on_diagonal, a.aval.shape), a, scalar_like(a, 0)), (-2, -1),
-                      dtype)  # fmt: skip
+        on_diagonal = broadcasted(eye(rows, columns, offset, bool), a.aval.shape)
+        return summed(selected(on_diagonal, a, scalar_like(a, 0)), (-2, -1), dtype)
     return summed(diagonal(a, offset, axis1, axis2), -1, dtype)
 
 
@@ -422,7 +421,7 @@ def _diag(v: Any, k: int) -> Array:
     padded = bind("pad", v, zero, padding_config=((max(k, 0), max(-k, 0), 0),))
     rows, columns = counting((size, size), 0, dtypes.int32), counting((size, size), 1, dtypes.int32)
     on = bind("eq", bind("add", rows, scalar_array(k, dtypes.int32)), columns)
-    return selected(on, spread(padded, (size, size)), zero)
+    return selected(on, broadcasted(padded, (size, size)), zero)
 
 
 def diagflat(v: ArrayLike, k: int = 0) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 from xnp.numpy.creation import counting
 from xnp.numpy.indexing import read
 from xnp.numpy.logic import truth_of
-from xnp.numpy.promoting import array_of, axis_of, bind, cast, reshaped, selected, spread
+from xnp.numpy.promoting import array_of, axis_of, bind, broadcasted, cast, reshaped, selected
 from xnp.numpy.rearranging import resize
 from xnp.numpy.selection import clip, reshaped_flat
 from xprim import Array, dtypes
@@ -122,11 +122,11 @@ def put_along_axis(
     axis = axis_of(axis, arr.aval.ndim, "put_along_axis")
     sizes = [1 if d == axis else n for d, n in enumerate(arr.aval.shape)]
     full = np.broadcast_shapes(positions.aval.shape, tuple(sizes))
-    positions = spread(positions, full)
+    positions = broadcasted(positions, full)
     index = tuple([
         positions if d == axis else counting(full, d, dtypes.int32) for d in range(len(full))
     ])  # fmt: skip
-    new = spread(array_of(values, "put_along_axis"), full)
+    new = broadcasted(array_of(values, "put_along_axis"), full)
     return arr.at[index].set(new, mode=mode)
 
 

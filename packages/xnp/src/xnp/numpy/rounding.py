@@ -11,11 +11,11 @@ from xnp.numpy.dispatch import dispatched
 from xnp.numpy.promoting import (
     array_of,
     bind,
+    broadcasted,
     cast,
     converted,
     scalar_like,
     selected,
-    spread,
     wide,
 )
 from xnp.numpy.ufuncs import unary_function
@@ -161,7 +161,7 @@ def _replaced(x: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
     replacements = [(bind("ne", x, x), nan), (bind("eq", x, scalar_like(x, math.inf)), posinf),
                     (bind("eq", x, scalar_like(x, -math.inf)), neginf)]  # fmt: skip
     for mask, value in replacements:
-        new = spread(cast(array_of(value, "nan_to_num"), dtype), shape)
+        new = broadcasted(cast(array_of(value, "nan_to_num"), dtype), shape)
         x = selected(mask, new, x)
     return x
 

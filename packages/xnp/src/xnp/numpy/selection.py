@@ -24,6 +24,7 @@ from xnp.numpy.promoting import (
     bind,
     broadcast,
     broadcast_all,
+    broadcasted,
     cast,
     elements_now,
     filled,
@@ -31,7 +32,6 @@ from xnp.numpy.promoting import (
     reshaped,
     scalar_like,
     selected as chosen,
-    spread,
 )
 from xnp.numpy.shaping import broadcast_arrays
 from xnp.primitives.table import NATIVE, REAL
@@ -252,7 +252,7 @@ def _nonzero_of_size(mask: Any, size: int, fill_value: Any) -> tuple[Array, ...]
     fills = fill_value if isinstance(fill_value, tuple | list) else (fill_value,) * len(shape)
     fill_arrays = [cast(array_of(0 if f is None else f, "nonzero"), dtype) for f in fills]
     if not count or not size:
-        return tuple([spread(f, (size,)) for f in fill_arrays])
+        return tuple([broadcasted(f, (size,)) for f in fill_arrays])
     flat = cast(reshaped(mask, (count,)), dtype)
     ends = bind("cumsum", flat, axis=0, reverse=False)
     # position k of the result holds how many elements come before the (k+1)-th true one
@@ -445,7 +445,7 @@ def piecewise(
     result = values[-1]
     for condition, value in zip(condlist, values[:-1], strict=True):
         result = where(condition, value, result)
-    return spread(result, x.aval.shape)
+    return broadcasted(result, x.aval.shape)
 
 
 def choose(

@@ -19,13 +19,13 @@ from xnp.numpy.promoting import (
     array_of,
     axis_of,
     bind,
+    broadcasted,
     cast,
     filled,
     promoted,
     reshaped,
     scalar_like,
     selected,
-    spread,
 )
 from xnp.numpy.reductions import any as any_
 from xnp.numpy.selection import nonzero
@@ -234,19 +234,19 @@ class _Distinct:
     def total(self) -> Any:
         return self.starts.sum()
 
-    def positions(self, number: int) -> Any:
+    def starts_of(self, number: int) -> Any:
         """Return where runs of equal rows start; the size of all behind the last."""
         return nonzero(self.starts, size=number, fill_value=self.size)[0]
 
     def first_places(self, number: int) -> Any:
-        positions = self.positions(number)
+        positions = self.starts_of(number)
         if not self.size:
             return positions
         present = array_of(positions < self.size, "unique")
         return read(self.order, selected(present, positions, scalar_like(positions, 0)))
 
     def counts(self, number: int) -> Any:
-        positions = self.positions(number + 1)  # the next one ends the last that is returned
+        positions = self.starts_of(number + 1)  # the next one ends the last that is returned
         return positions[1:] - positions[:-1]
 
     def inverse(self) -> Any:
@@ -264,9 +264,9 @@ def _values(found: _Distinct, lines: Array, number: int, fill_value: Any, size: 
                     hint="give fill_value=",
                 ))  # fmt: skip
             fill = array_of(fill_value, "unique")
-            return spread(cast(fill, lines.aval.dtype), (number, *lines.aval.shape[1:]))
+            return broadcasted(cast(fill, lines.aval.dtype), (number, *lines.aval.shape[1:]))
         return lines
-    positions = found.positions(number)
+    positions = found.starts_of(number)
     present = array_of(positions < found.size, "unique")
     safe = selected(present, positions, scalar_like(positions, 0))
     values = read(lines, read(found.order, safe))
@@ -274,7 +274,9 @@ def _values(found: _Distinct, lines: Array, number: int, fill_value: Any, size: 
         return values
     fill = cast(array_of(fill_value, "unique"), values.aval.dtype)
     mask = reshaped(present, (number, *(1,) * (values.aval.ndim - 1)))
-    return selected(spread(mask, values.aval.shape), values, spread(fill, values.aval.shape))
+    return selected(
+        broadcasted(mask, values.aval.shape), values, broadcasted(fill, values.aval.shape)
+    )
 
 
 def unique_all(
@@ -347,12 +349,15 @@ def isin(
     if count <= _FEW:
         found = functools.reduce(
             functools.partial(bind, "or"),
-            [bind("eq", element, spread(read(tests, i), element.aval.shape)) for i in range(count)],
+            [
+                bind("eq", element, broadcasted(read(tests, i), element.aval.shape))
+                for i in range(count)
+            ],
         )
         return bind("not", found) if invert else found
     ordered = array_of(sort(tests), "isin")
     place = searchsorted(ordered, element).clip(0, count - 1)
-    found = bind("eq", spread(read(ordered, place), element.aval.shape), element)
+    found = bind("eq", broadcasted(read(ordered, place), element.aval.shape), element)
     return bind("not", found) if invert else found
 
 
@@ -386,7 +391,7 @@ def _filtered(values: Array, keep: Any, size: int | None, fill_value: Any) -> Ar
     count = values.shape[0]
     given = None if fill_value is None else cast(array_of(fill_value, "fill_value"), values.dtype)
     if not count:
-        return filled((size,), 0, values.dtype) if given is None else spread(given, (size,))
+        return filled((size,), 0, values.dtype) if given is None else broadcasted(given, (size,))
     (places,) = nonzero(keep, size=size, fill_value=count)
     found = read(values, places, mode="fill", fill_value=0)
     if not size:

@@ -21,10 +21,10 @@ from xnp.numpy.promoting import (
     axes_of,
     axis_of,
     bind,
+    broadcasted,
     cast,
     reshaped,
     several_axes,
-    spread,
 )
 from xnp.placing import computed_as, on_device, placed
 from xprim import Array, ConcreteArray, dtypes, state
@@ -473,7 +473,7 @@ def _broadcast_to(array: Any, shape: tuple[int, ...]) -> Array:
         raise ValueError(
             f"broadcast_to: an array of shape {own} does not broadcast to shape {shape}."
         )
-    return spread(x, shape)
+    return broadcasted(x, shape)
 
 
 def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: ShardingLike = None) -> Array:

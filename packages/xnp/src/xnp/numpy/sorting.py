@@ -18,11 +18,11 @@ from xnp.numpy.promoting import (
     array_of,
     axis_of,
     bind,
+    broadcasted,
     cast,
     promoted,
     reshaped,
     selected,
-    spread,
 )
 from xnp.primitives.index_modes import CLIP, GatherDimensionNumbers
 from xprim import Array, dtypes, get_primitive, scalar_array
@@ -287,7 +287,7 @@ def _searchsorted(a: Any, v: Any, right: bool) -> Array:
     size = a.aval.shape[0]
     dtype = position_dtype(size)
     shape = v.aval.shape
-    count = spread(scalar_array(0, dtype), shape)
+    count = broadcasted(scalar_array(0, dtype), shape)
     for bit in range(size.bit_length() - 1, -1, -1):
         more = bind("add", count, scalar_array(1 << bit, dtype))
         last = bind("sub", more, scalar_array(1, dtype))
@@ -359,7 +359,7 @@ def digitize(
         raise ValueError(f"digitize: bins must have one dimension, got {bins.ndim}.")
     method = "scan" if method is None else method
     if not bins.size:
-        return spread(scalar_array(0, position_dtype(0)), x.aval.shape)
+        return broadcasted(scalar_array(0, position_dtype(0)), x.aval.shape)
     side = "left" if right else "right"
     up = searchsorted(bins, x, side, method=method)
     down = bins.size - searchsorted(bins[::-1], x, side, method=method)

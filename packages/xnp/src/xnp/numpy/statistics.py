@@ -25,6 +25,7 @@ from xnp.numpy.promoting import (
     axes_of,
     beside,
     bind,
+    broadcasted,
     cast,
     elements_now,
     filled,
@@ -33,7 +34,6 @@ from xnp.numpy.promoting import (
     reshaped,
     scalar_like,
     selected,
-    spread,
     wide,
 )
 from xnp.numpy.ranges import linspace
@@ -253,7 +253,7 @@ def bincount(
         counts = _counted(hosts[0], length)
     elif length:
         places = bind("max", x, scalar_like(x, 0))
-        counts = counts.at[places].add(spread(weights, x.aval.shape), mode="drop")
+        counts = counts.at[places].add(broadcasted(weights, x.aval.shape), mode="drop")
     return placed(counts, out_sharding, "bincount")
 
 

@@ -15,7 +15,7 @@ from xnp.docstrings import complete
 from xnp.docstrings.array_making import TRIANGLES
 from xnp.numpy.creation import counting
 from xnp.numpy.dispatch import dispatched
-from xnp.numpy.promoting import array_of, bind, cast, converted, scalar_like, selected, spread
+from xnp.numpy.promoting import array_of, bind, broadcasted, cast, converted, scalar_like, selected
 from xnp.placing import on_device
 from xprim import Array, Tracer, as_array, dtypes, from_numpy
 from xprim.static_sizes import static_int
@@ -141,7 +141,7 @@ def _triangle(operation: str, keeps_below: bool) -> Any:
         if m.aval.ndim < 2:
             raise ValueError(f"{operation}: takes matrices, got {m.aval.str_long()}.")
         rows, columns = m.aval.shape[-2:]
-        mask = spread(_below(rows, columns, k if keeps_below else k - 1), m.aval.shape)
+        mask = broadcasted(_below(rows, columns, k if keeps_below else k - 1), m.aval.shape)
         zero = scalar_like(m, 0)
         return selected(mask, m, zero) if keeps_below else selected(mask, zero, m)
 

@@ -20,12 +20,12 @@ from xnp.numpy.dispatch import binary_operator, check_out_and_where, dispatched
 from xnp.numpy.promoting import (
     bind,
     broadcast,
+    broadcasted,
     converted,
     inexact,
     promoted,
     scalar_like,
     selected,
-    spread,
 )
 from xprim import Array, dtypes
 from xprim.errors import message
@@ -380,7 +380,7 @@ def _extremum_without_nan(name: str, primitive: str) -> Callable[[Any, Any], Any
 def _like_shapes(*arrays: Any) -> Any:
     shapes = [a.aval.shape for a in arrays]
     largest = max(shapes, key=len)
-    return [spread(a, largest) for a in arrays]
+    return [broadcasted(a, largest) for a in arrays]
 
 
 maximum = binary_function(

@@ -22,7 +22,7 @@ from xnp.numpy.creation import array, asarray
 from xnp.numpy.dispatch import check_out_and_where
 from xnp.numpy.functional import vectorize
 from xnp.numpy.indexing import no_out
-from xnp.numpy.promoting import axes_of, axis_of, bind, cast, reshaped, selected, spread
+from xnp.numpy.promoting import axes_of, axis_of, bind, broadcasted, cast, reshaped, selected
 from xnp.numpy.ranges import arange
 from xnp.numpy.reductions import kept
 from xnp.numpy.shaping import expand_dims, moveaxis
@@ -155,7 +155,7 @@ class ufunc(metaclass=_UfuncType):  # noqa: N801 - the name users know
             return total
         x = _elements(a, dtype)
         axes = axes_of(axis, x.aval.ndim, f"{self.__name__}.reduce")
-        mask = None if where is None else _lines(spread(asarray(where), x.aval.shape), axes)
+        mask = None if where is None else _lines(broadcasted(asarray(where), x.aval.shape), axes)
         start = self._identity_of(x) if initial is None and where is not None else initial
         total = self._joined(_lines(x, axes), mask, start)
         return kept(total, x.aval.shape, axes, keepdims)
@@ -211,7 +211,7 @@ class ufunc(metaclass=_UfuncType):  # noqa: N801 - the name users know
         places = reshaped(arange(x.aval.size), x.aval.shape)[indices]
         flat = reshaped(places, (places.aval.size,))
         others = [] if b is None else [
-            reshaped(spread(asarray(b), places.aval.shape), (places.aval.size,))]  # fmt: skip
+            reshaped(broadcasted(asarray(b), places.aval.shape), (places.aval.size,))]  # fmt: skip
 
         def step(values: Any, given: Any) -> Any:
             place, *other = given
@@ -249,8 +249,8 @@ class ufunc(metaclass=_UfuncType):  # noqa: N801 - the name users know
         def step(totals: Any, given: Any) -> Any:
             k, element = given
             inside = (k > starts) & (k < stops)
-            new = cast(self._function(totals, spread(element, totals.aval.shape)), kind)
-            return selected(spread(inside, totals.aval.shape), new, totals), None
+            new = cast(self._function(totals, broadcasted(element, totals.aval.shape)), kind)
+            return selected(broadcasted(inside, totals.aval.shape), new, totals), None
 
         totals = lax.scan(step, cast(first, kind), (arange(count), x))[0]
         return moveaxis(totals, 0, axis)
@@ -280,7 +280,7 @@ class ufunc(metaclass=_UfuncType):  # noqa: N801 - the name users know
             start, x = x[0], x[1:]
         if not isinstance(start, Array):
             start = array(start, x.aval.dtype if _is_of_kind(start, x.aval.dtype) else None)
-        first: Array = spread(start, x.aval.shape[1:])
+        first: Array = broadcasted(start, x.aval.shape[1:])
         if not x.aval.shape[0]:
             return first
         kind = self._function(first, x[0]).aval.dtype

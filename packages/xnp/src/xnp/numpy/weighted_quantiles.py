@@ -14,12 +14,12 @@ from xnp.numpy.indexing import take_along_axis
 from xnp.numpy.promoting import (
     axes_of,
     bind,
+    broadcasted,
     cast,
     inexact,
     reshaped,
     scalar_like,
     selected,
-    spread,
 )
 from xnp.numpy.reductions import any as any_, kept, sum as summed
 from xnp.numpy.running_totals import cumsum
@@ -89,7 +89,7 @@ def _line_weights(operation: str, a: Array, axis: Any, axes: Any, weights: Any) 
         return _lines(weights, axes)
     outer = [n for d, n in enumerate(shape) if d not in axes]
     line = reshaped(weights, (math.prod(own),)) if own else weights
-    return spread(line, (*outer, math.prod(reduced)))
+    return broadcasted(line, (*outer, math.prod(reduced)))
 
 
 def _lines(x: Array, axes: tuple[int, ...]) -> Array:
@@ -110,7 +110,7 @@ def _reached(values: Array, sums: Array, q: Any) -> Array:
     if not values.aval.shape[-1]:
         return summed(values, -1)
     total = sums[..., -1:]
-    target = spread(bind("mul", cast(q, total.aval.dtype), total), sums.aval.shape)
+    target = broadcasted(bind("mul", cast(q, total.aval.dtype), total), sums.aval.shape)
     before = bind("or", bind("lt", sums, target), bind("eq", sums, scalar_like(sums, 0)))
     place = summed(before, -1, dtypes.int32, keepdims=True)
     last = scalar_like(place, max(values.aval.shape[-1] - 1, 0))

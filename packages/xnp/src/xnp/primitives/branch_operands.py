@@ -30,7 +30,7 @@ from xprim import (
     not_mapped,
     scalar_array,
 )
-from xprim.calls import taken
+from xprim.calls import where_true
 from xprim.contracts import BatchAxis
 
 __all__ = ()
@@ -115,10 +115,10 @@ def _batch(
 def _dce(used: Sequence[bool], eqn: Equation) -> Equation:
     """Keep the operands that are asked for: each result is one of them."""
     index, *xs = eqn.inputs
-    leading = tuple(taken(eqn.params["leading"], used))
+    leading = tuple(where_true(eqn.params["leading"], used))
     return eqn.replace(
-        inputs=[index, *taken(xs, used)],
-        outputs=taken(eqn.outputs, used),
+        inputs=[index, *where_true(xs, used)],
+        outputs=where_true(eqn.outputs, used),
         params=eqn.params | {"leading": leading},
     )
 

@@ -45,7 +45,7 @@ from xprim import (
     not_mapped,
     ordered_effects,
 )
-from xprim.calls import front_dims, fronts, nonzero, taken, with_zeros
+from xprim.calls import all_to_front, front_dims, nonzero, where_true, with_zeros
 from xprim.contracts import (
     BatchAxis,
     Builder,
@@ -127,8 +127,8 @@ def _dce(used: Sequence[bool], eqn: Equation) -> Equation:
     each = [needed_arguments(br, used) for br in branches]
     needed = [any(flags) for flags in zip(*each, strict=True)]
     return eqn.replace(
-        inputs=[eqn.inputs[0], *taken(eqn.inputs[1:], needed)],
-        outputs=taken(eqn.outputs, used),
+        inputs=[eqn.inputs[0], *where_true(eqn.inputs[1:], needed)],
+        outputs=where_true(eqn.outputs, used),
         params={"branches": tuple([narrowed(br, used, needed) for br in branches])},
     )
 
@@ -139,7 +139,7 @@ def _dce(used: Sequence[bool], eqn: Equation) -> Equation:
 def _jvp(handle: JVPHandle, primals: Any, tangents: Any, *, branches: Branches) -> Any:
     (index, *operands), (_, *dots) = primals, tangents
     mask = nonzero(dots)
-    given = taken(dots, mask)
+    given = where_true(dots, mask)
     if type(index) is ConcreteArray:
         nonzero_out: Sequence[bool]
         forward, nonzero_out = handle.jvp_jaxpr(chosen(index, branches), mask)
@@ -163,7 +163,7 @@ def _joint_jvp(
 def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, *, branches: Branches) -> Any:
     (index, *operands), (_, *dots) = primals, tangents
     mask = nonzero(dots)
-    given = taken(dots, mask)
+    given = where_true(dots, mask)
     if type(index) is ConcreteArray:
         split = handle.linearize_jaxpr(chosen(index, branches), mask)
         results: Sequence[Any] = eval_closed(split.primal, *operands)
@@ -200,7 +200,7 @@ def _split_branches(handle: LinearizeHandle, branches: Branches, mask: list[bool
     forwarded = sorted({k for split in splits for k in split.forwarded if k >= 0})
     primal = tuple([_primal_branch(s, slots, own) for s, own in zip(splits, places, strict=True)])
     lead = [branches[0].in_avals[k] for k in forwarded] + slots
-    tangent_avals = [a.strong() for a in taken(branches[0].in_avals, mask)]
+    tangent_avals = [a.strong() for a in where_true(branches[0].in_avals, mask)]
     linear = tuple([
         _linear_branch(s, lead + tangent_avals, forwarded, own, len(lead))
         for s, own in zip(splits, places, strict=True)
@@ -259,7 +259,7 @@ def _transpose(
     linear = [type(x) is Linear for x in operands]
     mask = nonzero(cts)
     known = [x for x in operands if type(x) is not Linear]
-    given = taken(cts, mask)
+    given = where_true(cts, mask)
     backward = [handle.transpose_jaxpr(br, linear, mask, True)[0] for br in branches]
     if type(index) is ConcreteArray:
         results: Sequence[Any] = eval_closed(chosen(index, tuple(backward)), *known, *given)
@@ -277,7 +277,7 @@ def _transpose(
 
 def _batch(axis: BatchAxis, operands: Any, dims: Any, *, branches: Branches) -> Any:
     (index, *rest), (index_dim, *rest_dims) = operands, dims
-    values, mapped = fronts(axis, rest, rest_dims)
+    values, mapped = all_to_front(axis, rest, rest_dims)
     if index_dim is not not_mapped:
         return _batch_by_selection(axis, index, values, mapped, branches)
     joint = tuple(_joint([axis.batch_jaxpr(br, mapped, False)[1] for br in branches]))

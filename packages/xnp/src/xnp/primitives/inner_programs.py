@@ -18,7 +18,7 @@ from xprim import (
     closed_without_dead_code,
     trace_to_jaxpr,
 )
-from xprim.calls import taken
+from xprim.calls import where_true
 
 __all__ = ()
 
@@ -95,7 +95,7 @@ def narrowed(
     """Return the program with some results and arguments only; these must be all it needs."""
     smaller, _ = closed_without_dead_code(closed, results, keep_arguments=True)
     jaxpr = smaller.jaxpr
-    return ClosedJaxpr(jaxpr.replace(invars=taken(jaxpr.invars, arguments)), smaller.consts)
+    return ClosedJaxpr(jaxpr.replace(invars=where_true(jaxpr.invars, arguments)), smaller.consts)
 
 
 def needed_arguments(closed: ClosedJaxpr, results: Sequence[bool]) -> list[bool]:

@@ -24,7 +24,7 @@ from typing import Any
 from xnp.primitives.inner_programs import split_at
 from xnp.primitives.operations import neg, sub
 from xprim import ClosedJaxpr, Linear, Primitive, Zero, eval_closed
-from xprim.calls import fronts, nonzero, taken, with_zeros
+from xprim.calls import all_to_front, nonzero, where_true, with_zeros
 from xprim.contracts import BatchAxis, Builder, JVPHandle, TransposeHandle
 from xprim.errors import message
 
@@ -63,7 +63,7 @@ def _jvp(handle: JVPHandle, primals: Any, tangents: Any, **params: Any) -> Any:
     if any(mask):  # A_dot x
         matvec = params["matvec"]
         forward, mask_out = handle.jvp_jaxpr(matvec, [*mask, *[False] * len(b)])
-        results = eval_closed(forward, *consts[0], *x, *taken(const_dots[0], mask))
+        results = eval_closed(forward, *consts[0], *x, *where_true(const_dots[0], mask))
         changes = with_zeros(handle, x, results[len(b) :], mask_out)
         rhs = [_difference(b_dot, change) for b_dot, change in zip(rhs, changes, strict=True)]
     dots: Sequence[Any] = [Zero(handle.tangent_aval(out)) for out in outs]
@@ -115,7 +115,7 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:
     values: list[Any] = []
     batched: dict[str, Any] = {}
     for name, group, group_dims in zip(PROGRAMS, consts, const_dims, strict=True):
-        moved, mapped = fronts(axis, group, group_dims)
+        moved, mapped = all_to_front(axis, group, group_dims)
         values += moved
         program = params[name]
         if program is not None:  # unknowns and right-hand sides are batches in all of them

@@ -41,7 +41,7 @@ from xprim import (
     shaped_array,
     state,
 )
-from xprim.calls import taken
+from xprim.calls import where_true
 from xprim.contracts import BatchAxis, Builder, ChecksHandle
 from xprim.errors import message
 from xprim.sharded_types import whole, with_dimension, without_dimension
@@ -145,8 +145,8 @@ def _dce(used: Sequence[bool], eqn: Equation) -> Equation:
     keep = [*consts_keep, *live, *xs_keep]
     smaller = narrowed(jaxpr, [*live, *used_ys], keep)
     return eqn.replace(
-        inputs=taken(eqn.inputs, keep),
-        outputs=taken(eqn.outputs, [*live, *used_ys]),
+        inputs=where_true(eqn.inputs, keep),
+        outputs=where_true(eqn.outputs, [*live, *used_ys]),
         params=params | {"jaxpr": smaller, "num_consts": sum(consts_keep), "num_carry": sum(live)},
     )
 

@@ -35,7 +35,7 @@ from xprim import (
     eval_closed,
     get_primitive,
 )
-from xprim.calls import nonzero, taken, with_zeros
+from xprim.calls import nonzero, where_true, with_zeros
 from xprim.contracts import JVPHandle, LinearizeHandle, TransposeHandle
 
 __all__ = ()
@@ -66,9 +66,10 @@ def jvp_rule(handle: JVPHandle, primals: Any, tangents: Any, *, jaxpr: ClosedJax
         forward, ("scan", num_consts, num_carry),
         lambda: _interleaved(forward, num_consts, num_carry, len(xs), num_ys, counts),
     )  # fmt: skip
-    dots = [handle.instantiate(t) for t in taken(carry_dots, mask)]
+    dots = [handle.instantiate(t) for t in where_true(carry_dots, mask)]
     results = _bind(
-        *consts, *taken(const_dots, const_mask), *carry, *dots, *xs, *taken(x_dots, x_mask),
+        *consts, *where_true(const_dots, const_mask), *carry, *dots,
+        *xs, *where_true(x_dots, x_mask),
         jaxpr=body, num_consts=num_consts + counts[0], num_carry=num_carry + counts[1], **options,
     )  # fmt: skip
     carry_out, dots_out, ys, y_dots = split_at(results, num_carry, counts[1], num_ys)
@@ -140,11 +141,11 @@ def linearize_rule(handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxp
         return outs, with_zeros(handle, outs, (), mask)
     shared = eval_closed(split.shared, *consts)
     residual_consts = [*[consts[i] for i in split.const_args], *shared]
-    dots_in = taken(const_dots, masks[0])
-    dots = [handle.instantiate(t) for t in taken(carry_dots, split.carry_mask)]
+    dots_in = where_true(const_dots, masks[0])
+    dots = [handle.instantiate(t) for t in where_true(carry_dots, split.carry_mask)]
     out_dots = _bind(
         *residual_consts, *dots_in, *dots, *[xs[i] for i in split.x_args], *stacked,
-        *taken(x_dots, masks[2]), jaxpr=split.linear, num_carry=len(dots),
+        *where_true(x_dots, masks[2]), jaxpr=split.linear, num_carry=len(dots),
         num_consts=len(residual_consts) + len(dots_in), **options,
     )  # fmt: skip
     return outs, with_zeros(handle, outs, out_dots, mask)
@@ -274,13 +275,13 @@ def _transposed(
         jaxpr, ("scan transpose", num_carry, num_consts, *masks),
         lambda: _backward_body(handle, jaxpr, const_linear, num_carry, x_linear, y_mask),
     )  # fmt: skip
-    const_avals = [x.aval for x in taken(consts, const_linear)]
+    const_avals = [x.aval for x in where_true(consts, const_linear)]
     results = _bind(
         *_others(consts, const_linear),
         *[handle.instantiate(Zero(a.strong())) for a in const_avals],
         *[handle.instantiate(ct) for ct in carry_cts],
         *_others(xs, x_linear),
-        *taken(y_cts, y_mask),
+        *where_true(y_cts, y_mask),
         jaxpr=backward, num_consts=num_consts - len(const_avals),
         num_carry=len(const_avals) + num_carry, **options | {"reverse": not options["reverse"]},
     )  # fmt: skip
@@ -299,7 +300,7 @@ def _carry_that_becomes_linear(
 ) -> list[bool]:
     """Return which parts of the carry depend on linear operands, at the start or after a step."""
     while True:
-        linear = set(taken(jaxpr.jaxpr.invars, [*consts, *carry, *xs]))
+        linear = set(where_true(jaxpr.jaxpr.invars, [*consts, *carry, *xs]))
         for eqn in jaxpr.eqns:
             if any(x in linear for x in eqn.inputs):
                 linear.update(eqn.outputs)
@@ -332,10 +333,10 @@ def _backward_body(
 
     consts, carry, xs = split_at(jaxpr.in_avals, num_consts, num_carry)
     ys = jaxpr.out_avals[num_carry:]
-    sums = [a.strong() for a in taken(consts, const_linear)]
+    sums = [a.strong() for a in where_true(consts, const_linear)]
     avals = [
         *_others(consts, const_linear), *sums, *[a.strong() for a in carry],
-        *_others(xs, x_linear), *[a.strong() for a in taken(ys, y_mask)],
+        *_others(xs, x_linear), *[a.strong() for a in where_true(ys, y_mask)],
     ]  # fmt: skip
     return traced(backward, avals, jaxpr.jaxpr.name)
 
@@ -362,7 +363,7 @@ def _carry_made_linear(
         forward.jaxpr.replace(outvars=[*forward.jaxpr.outvars, *inputs]), forward.consts
     )
     results = _bind(
-        *taken(operands, known_args), jaxpr=stacking, num_consts=known_consts,
+        *where_true(operands, known_args), jaxpr=stacking, num_consts=known_consts,
         num_carry=sum(known), **options,
     )  # fmt: skip
     counters = results[sum(known) :]
@@ -370,11 +371,11 @@ def _carry_made_linear(
     const_ids, carry_ids, x_ids = split_at(numbers, num_consts, num_carry)
     body = rearranged(
         jaxpr,
-        [*const_ids, *taken(carry_ids, carry_linear), *taken(carry_ids, known), *x_ids],
-        [*taken(range(num_carry), carry_linear), *range(num_carry, num_carry + num_ys)],
+        [*const_ids, *where_true(carry_ids, carry_linear), *where_true(carry_ids, known), *x_ids],
+        [*where_true(range(num_carry), carry_linear), *range(num_carry, num_carry + num_ys)],
     )
-    operands = [*consts, *taken(carry, carry_linear), *counters, *xs]
-    kept_cts = [*taken(cts[:num_carry], carry_linear), *cts[num_carry:]]
+    operands = [*consts, *where_true(carry, carry_linear), *counters, *xs]
+    kept_cts = [*where_true(cts[:num_carry], carry_linear), *cts[num_carry:]]
     return operands, body, num_consts, sum(carry_linear), kept_cts
 
 

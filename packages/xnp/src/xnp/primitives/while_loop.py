@@ -57,7 +57,7 @@ from xprim import (
     undefined,
     unrepeatable_effects,
 )
-from xprim.calls import nonzero, taken, with_zeros
+from xprim.calls import nonzero, where_true, with_zeros
 from xprim.contracts import BatchAxis, Builder, ChecksHandle, JVPHandle, LinearizeHandle
 from xprim.errors import UndefinedRuleError, message
 from xprim.sharded_types import whole
@@ -195,8 +195,8 @@ def _dce(used: Sequence[bool], eqn: Equation) -> Equation:
     smaller_cond = narrowed(cond, [True], [*cond_keep, *live])
     smaller_body = narrowed(body, live, [*body_keep, *live])
     return eqn.replace(
-        inputs=taken(eqn.inputs, [*cond_keep, *body_keep, *live]),
-        outputs=taken(eqn.outputs, live),
+        inputs=where_true(eqn.inputs, [*cond_keep, *body_keep, *live]),
+        outputs=where_true(eqn.outputs, live),
         params={
             "cond_jaxpr": smaller_cond, "body_jaxpr": smaller_body,
             "cond_nconsts": sum(cond_keep), "body_nconsts": sum(body_keep),
@@ -218,13 +218,13 @@ def _jvp(handle: JVPHandle, primals: Any, tangents: Any, *, cond_jaxpr: ClosedJa
                             cond_nconsts=cond_nconsts, body_nconsts=body_nconsts)  # fmt: skip
         return outs, with_zeros(handle, outs, (), mask)
     count = len(carry)
-    dot_avals = [a.strong() for a in taken(body_jaxpr.out_avals, mask)]
+    dot_avals = [a.strong() for a in where_true(body_jaxpr.out_avals, mask)]
     cond = derived(
         cond_jaxpr, ("ignoring", *dot_avals), lambda: with_ignored_arguments(cond_jaxpr, dot_avals)
     )
-    dots = [handle.instantiate(t) for t in taken(carry_dots, mask)]
+    dots = [handle.instantiate(t) for t in where_true(carry_dots, mask)]
     results = while_p.bind(
-        *cond_consts, *body_consts, *taken(const_dots, const_mask), *carry, *dots,
+        *cond_consts, *body_consts, *where_true(const_dots, const_mask), *carry, *dots,
         cond_jaxpr=cond, body_jaxpr=body, cond_nconsts=cond_nconsts,
         body_nconsts=body_nconsts + sum(const_mask),
     )  # fmt: skip

@@ -13,7 +13,7 @@ import numpy as np
 
 import xnp.numpy as xn
 import xtree
-from xnp.sparse.coordinates import Coordinates, known, made, moved_out, places, widened
+from xnp.sparse.coordinates import Coordinates, known, made, moved_out, places, with_unit_dims
 from xnp.sparse.layouts import (
     bcoo_reduce_sum,
     bcoo_reshape,
@@ -312,7 +312,7 @@ def bcoo_fromdense(
     at = mat.at[places(indices)] if stop else None
     data = xn.broadcast_to(mat, (count, *mat.shape)) if at is None else (
         at.get(mode="fill", fill_value=0))  # fmt: skip
-    data = xn.where(widened(there, n_dense), data, xn.zeros((), mat.dtype))
+    data = xn.where(with_unit_dims(there, n_dense), data, xn.zeros((), mat.dtype))
     return made(BCOO, data, indices, tuple(sparse), True, True)
 
 

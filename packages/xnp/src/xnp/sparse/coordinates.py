@@ -117,7 +117,9 @@ def places(indices: Array) -> tuple[Array, ...]:
     """Return an index array for each batch and sparse dimension, all of shape [batch..., nse]."""
     rows = indices.shape[:-1]
     numbers = [xn.arange(n, dtype=indices.dtype) for n in rows[:-1]]
-    batch = [xn.broadcast_to(widened(x, len(rows) - d - 1), rows) for d, x in enumerate(numbers)]
+    batch = [
+        xn.broadcast_to(with_unit_dims(x, len(rows) - d - 1), rows) for d, x in enumerate(numbers)
+    ]
     return (*batch, *[indices[..., i] for i in range(indices.shape[-1])])
 
 
@@ -131,17 +133,17 @@ def known(mat: Coordinates) -> tuple[Array, Array]:
     """Return data and indices with the whole batch, data 0 where the index is out of range."""
     data, indices = full(mat)
     there = is_there(indices, mat.sparse_shape)
-    return xn.where(widened(there, mat.n_dense), data, xn.zeros((), data.dtype)), indices
+    return xn.where(with_unit_dims(there, mat.n_dense), data, xn.zeros((), data.dtype)), indices
 
 
 def moved_out(indices: Array, there: Array, sparse_shape: Sequence[int]) -> Array:
     """Return indices with those that are not there one beyond the end in each dimension."""
     ends = xn.asarray(tuple(sparse_shape), indices.dtype)
-    moved: Array = xn.where(widened(there, 1), indices, ends)
+    moved: Array = xn.where(with_unit_dims(there, 1), indices, ends)
     return moved
 
 
-def widened(x: Array, count: int) -> Array:
+def with_unit_dims(x: Array, count: int) -> Array:
     """Return an array with dimensions of length 1 behind."""
     wide: Array = x.reshape(*x.shape, *[1] * count)
     return wide

@@ -18,7 +18,15 @@ import numpy as np
 
 import xnp.numpy as xn
 from xnp import lax
-from xnp.sparse.coordinates import Coordinates, full, is_there, known, moved_out, places, widened
+from xnp.sparse.coordinates import (
+    Coordinates,
+    full,
+    is_there,
+    known,
+    moved_out,
+    places,
+    with_unit_dims,
+)
 from xprim import Array, promotion
 from xprim.errors import ConcretizationTypeError, message
 from xprim.static_sizes import static_int
@@ -79,7 +87,7 @@ def _ordered(mat: Coordinates) -> tuple[Array, Array, Array]:
     keys = [indices[..., i] for i in range(mat.n_sparse)]
     order = lax.sort((*keys, numbers), dimension=-1, num_keys=len(keys) + 1)[-1]
     axis = mat.n_batch
-    data = xn.take_along_axis(data, widened(order, mat.n_dense), axis=axis)
+    data = xn.take_along_axis(data, with_unit_dims(order, mat.n_dense), axis=axis)
     indices = xn.take_along_axis(indices, order[..., None], axis=axis)
     return data, indices, xn.take_along_axis(there, order, axis=axis)
 
