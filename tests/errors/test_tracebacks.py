@@ -1,5 +1,9 @@
 """Tracebacks show the user's frames and none of the library's, unless they are asked for."""
 
+import contextlib
+import linecache
+import pickle
+import re
 import sys
 import traceback
 import types
@@ -69,20 +73,94 @@ def test_a_note_says_how_to_see_the_frames_that_were_removed():
     assert "XSTACK_TRACEBACK_FILTERING=off" in error.__notes__[0]
 
 
-def test_frames_are_only_marked_for_tools_that_hide_marked_frames(monkeypatch):
-    def marks():
-        with pytest.raises(TypeError) as caught:
-            vmap(loss)(ROWS)
-        walk = traceback.walk_tb(caught.value.__traceback__)
-        return {f.f_code.co_name: "__tracebackhide__" in f.f_locals for f, _ in walk}
+@contextlib.contextmanager
+def in_ipython():
+    """Let the process look like one that IPython runs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=object))
+        yield
 
+
+def is_marked(frame):
+    return "__tracebackhide__" in frame.f_locals
+
+
+def marks(function):
+    """Return the functions in the traceback of a wrong call, and whether each is marked."""
+    with pytest.raises(TypeError) as caught:
+        function(ROWS)
+    walk = list(traceback.walk_tb(caught.value.__traceback__))[1:]
+    return [(frame.f_code.co_name, is_marked(frame)) for frame, _ in walk]
+
+
+def test_frames_are_only_marked_for_tools_that_hide_marked_frames():
     with xstack.config.traceback_filtering("tracebackhide"):
-        found = marks()
-    assert found["vmapped"]
-    assert not found["loss"]
-    assert "vmapped" not in marks()
-    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=object))
-    assert marks()["vmapped"]
+        found = marks(vmap(loss))
+    assert ("vmapped", True) in found
+    assert ("loss", False) in found
+    assert found[-1][1]
+    assert marks(vmap(loss)) == [("loss", False)]
+
+
+@pytest.mark.parametrize("mode", ["auto", "tracebackhide"])
+def test_ipython_gets_marked_frames_between_those_of_the_user_and_none_after_them(mode):
+    # It leaves marked frames out, but never the last frame.
+    with in_ipython(), xstack.config.traceback_filtering(mode):
+        found = marks(scanned)
+        detour = marks(lambda x: xnp.concatenate([x, xnp.ones(3)]))
+    assert [name for name, marked in found if not marked] == ["scanned", "<lambda>", "loss"]
+    assert found[-1] == ("loss", False)
+    assert any(marked for _, marked in found)
+    assert detour == [("<lambda>", False)]
+
+
+def test_ipython_is_given_no_detour_of_the_library_as_a_cause():
+    with in_ipython(), pytest.raises(TypeError) as caught:
+        grad(lambda x: x)("text")
+    error = caught.value
+    assert error.__context__ is None or error.__suppress_context__
+
+
+CELL = """
+def loss(x):
+    return xnp.dot(x, xnp.ones(4))
+def scanned(x):
+    return lax.scan(lambda total, row: (total + loss(row), None), 0.0, x)[0]
+def called(x):
+    return CALL
+called(xnp.ones((3, 5)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "last"),
+    [
+        ("loss(x)", "xnp.dot(x"),
+        ("vmap(loss)(x)", "xnp.dot(x"),
+        ("jit(grad(scanned))(x)", "xnp.dot(x"),
+        ("x @ x", "x @ x"),
+        ("xnp.zeros((3.5, 'a'))", "xnp.zeros((3.5"),
+        ("jit(lambda v: v if v.sum() > 0 else -v)(x)", "v.sum() > 0"),
+    ],
+)
+def test_what_ipython_prints_ends_in_the_cell_of_the_user(call, last, monkeypatch):
+    ultratb = pytest.importorskip("IPython.core.ultratb")
+    monkeypatch.setattr(sys.modules["IPython"], "get_ipython", object)
+    cell = CELL.replace("CALL", call)
+    name = f"<cell {call}>"
+    monkeypatch.setitem(linecache.cache, name, (len(cell), None, cell.splitlines(True), name))
+    names = {"xnp": xnp, "lax": lax, "jit": jit, "grad": grad, "vmap": vmap}
+    with pytest.raises((TypeError, ValueError)) as caught:
+        exec(compile(cell, name, "exec"), names)
+    error = caught.value
+    printed = ultratb.VerboseTB(include_vars=False).text(
+        type(error), error, error.__traceback__.tb_next
+    )
+    printed = re.sub(r"\x1b\[[0-9;]*m", "", printed)
+    frames, message = printed.split(f"{type(error).__name__}: ", 1)
+    assert "packages" not in frames and "site-packages" not in frames
+    assert last in [line for line in frames.splitlines() if line.startswith("---->")][-1]
+    assert str(error).splitlines()[0] in message
 
 
 def test_an_error_of_the_user_keeps_its_type_and_its_cause():
@@ -304,6 +382,30 @@ xnp.add(x, x, x, x, x)
 xnp.sum()
 lax.add(x)
 grad()
+np.add(x, jit)
+np.add(x, np.ones(7))
+np.sum(x, axis=9)
+np.concatenate([x, np.ones(7)])
+np.linalg.inv(x)
+np.add.at(x, 0, 1)
+np.add(x, x, out=np.ones(2))
+np.asarray(x, dtype='nope')
+x.__array__('nope')
+x.__array__(float, copy=False)
+complex(x)
+range(x)
+[1][x]
+x ** 'a'
+pow(x, 2, 5)
+f'{x:nope}'
+format(xnp.float32(1), 'zz')
+memoryview(k)
+x.__array_namespace__(api_version='1')
+x.addressable_data(9)
+x.tolist(3)
+jit(lambda v: np.add(v, 'a'))(x)
+jit(lambda v: v.__array__())(x)
+jit(lambda v: f'{v:3.2f}')(x)
 vmap(f, in_axes=(0, 0))(x)
 """.strip().split("\n")
 
@@ -321,6 +423,12 @@ def test_a_wrong_call_shows_no_frame_of_the_library(call):
     assert [
         f"{frame.filename}:{frame.lineno}" for frame in frames if frame.filename != "<user>"
     ] == []
+    with in_ipython(), pytest.raises(Exception, match=r"\S") as caught:
+        exec(compile(call, "<user>", "exec"), names)
+    entries = list(traceback.walk_tb(caught.value.__traceback__))[1:]
+    assert entries[-1][0].f_code.co_filename == "<user>"
+    shown = [entry.f_code.co_filename for entry, _ in entries if not is_marked(entry)]
+    assert set(shown) == {"<user>"}
 
 
 METHODS = sorted(
@@ -342,6 +450,32 @@ def test_a_wrong_call_of_a_method_shows_no_frame_of_the_library(name):
                 (frame.filename, given) for frame in traceback.extract_tb(error.__traceback__)[1:]
             }
     assert {file for file, _ in found} <= {"<user>"}, found
+
+
+READERS = [name for name in sorted(dir(xnp.ones(3)))
+           if name not in ("__buffer__", "__class__", "__getstate__", "__init_subclass__",
+                           "__subclasshook__", "_item", "to_host", "to_stored")]  # fmt: skip
+
+
+def test_no_use_of_a_deleted_array_shows_a_frame_of_the_library():
+    deleted = xstack.device_put(xnp.ones((2, 3)), xstack.devices()[1])
+    deleted.delete()
+    uses = [f"d.{name}{given}" for name in READERS for given in ("", "()", "(1)", "('a')")]
+    uses += ["np.asarray(d)", "memoryview(d)", "np.array(d, dtype=float)", "d + 1", "xnp.sin(d)",
+             "jit(xnp.sin)(d)", "np.sin(d)", "pickle.dumps(d)", "xstack.device_get(d)"]  # fmt: skip
+    names = {"np": np, "xnp": xnp, "xstack": xstack, "jit": jit, "pickle": pickle, "d": deleted}
+    shown, count = {}, 0
+    for use in uses:
+        try:
+            exec(compile(use, "<user>", "exec"), names)
+        except Exception as error:
+            count += 1
+            frames = traceback.extract_tb(error.__traceback__)[1:]
+            files = {frame.filename for frame in frames} - {"<user>"}
+            if files:
+                shown[use] = files
+    assert count > 300
+    assert shown == {}
 
 
 def test_a_wrong_call_shows_its_frames_when_filtering_is_off():

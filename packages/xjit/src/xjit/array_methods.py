@@ -26,6 +26,7 @@ from xjit.sharded_arrays import Shard, addressable_shards, global_shards, shardi
 from xjit.shardings import SingleDeviceSharding
 from xjit.transfer import copy_to_host_async
 from xprim import ConcreteArray, attach_methods
+from xprim.tracebacks import shorten
 
 __all__ = ()
 
@@ -73,12 +74,16 @@ def _block_until_ready(self: ConcreteArray) -> ConcreteArray:
     """Wait until the elements are computed and return the array."""
     # A program's results are waited for in turn, so this asks the buffer itself.
     if self.host is None:
-        if gateway.is_orphan[0] or gateway.watch[0] is not None:
-            gateway.block_until_ready(_buffer_of(self))
         try:
-            self.buffer.block_until_ready()
-        except (AttributeError, gateway.RuntimeFailure):  # none, gone, or failed: says so
-            gateway.block_until_ready(_buffer_of(self))
+            if gateway.is_orphan[0] or gateway.watch[0] is not None:
+                gateway.block_until_ready(_buffer_of(self))
+            try:
+                self.buffer.block_until_ready()
+            except (AttributeError, gateway.RuntimeFailure):  # none, gone, or failed: says so
+                gateway.block_until_ready(_buffer_of(self))
+        except Exception as error:
+            shorten(error)
+            raise
     return self
 
 

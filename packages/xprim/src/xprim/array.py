@@ -28,7 +28,7 @@ from xprim.host_memory import forgotten, lent, refuse_masked, sealed
 from xprim.memory import allocated
 from xprim.sizes import SymbolicSize
 from xprim.unknown_attributes import HINTS, UnknownAttribute
-from xtree.boundaries import boundary
+from xtree.boundaries import boundary, is_boundary, leave
 
 if TYPE_CHECKING:
     from xprim.array_interface import ArrayInterface
@@ -160,37 +160,41 @@ class ConcreteArray(Array):
         return host
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        if forgotten.errors:
-            forgotten.raise_of(self)
-        if self.aval.physical is not None:
-            return _float0_on_host(self.aval).astype(dtype or dtypes.float0)
-        host = self.host
-        if host is None:
-            host = self.to_host()
-        if dtype is not None and dtype != host.dtype:
-            if copy is False:
-                raise ValueError("np.asarray: changing the dtype needs a copy, got copy=False.")
-            return allocated("np.asarray", host.astype, dtype)
-        if copy:
-            return allocated("np.asarray", host.copy)
-        self.host = host = sealed(host)
-        return host.view()
+        try:
+            if forgotten.errors:
+                forgotten.raise_of(self)
+            if self.aval.physical is not None:
+                return _float0_on_host(self.aval).astype(dtype or dtypes.float0)
+            host = self.host
+            if host is None:
+                host = self.to_host()
+            if dtype is not None and dtype != host.dtype:
+                if copy is False:
+                    raise ValueError("np.asarray: changing the dtype needs a copy, got copy=False.")
+                return allocated("np.asarray", host.astype, dtype)
+            if copy:
+                return allocated("np.asarray", host.copy)
+            self.host = host = sealed(host)
+            return host.view()
+        except Exception as error:
+            leave(error)
+            raise
 
     def __buffer__(self, flags: int) -> memoryview:  # asked from Python 3.12 on
-        if self.aval.physical is not None:
-            name = dtypes.short_name(self.aval.dtype)
-            raise BufferError(f"Array: a {name} array has no elements in memory to lend.")
         try:
+            if self.aval.physical is not None:
+                name = dtypes.short_name(self.aval.dtype)
+                raise BufferError(f"Array: a {name} array has no elements in memory to lend.")
             host = self.host
             if host is None:
                 forgotten.errors = {}
                 host = self.to_host()
             self.host = host = sealed(host)
             return lent(host, flags)
-        except (BufferError, MemoryError):
-            raise  # it would be raised again
         except BaseException as error:
-            forgotten.keep(self, error)
+            leave(error)
+            if not isinstance(error, BufferError | MemoryError):  # those would be raised again
+                forgotten.keep(self, error)
             raise
 
     def __dir__(self) -> list[str]:
@@ -229,6 +233,7 @@ class ConcreteArray(Array):
             )
         return self.to_host().item()
 
+    @boundary
     def __reduce__(self) -> tuple[Any, ...]:
         if dtypes.is_extended(self.aval.dtype):
             return from_stored, (self.to_stored(), self.aval)
@@ -271,11 +276,19 @@ def _unpickle(host: np.ndarray[Any, Any], weak_type: bool) -> ConcreteArray:
 def attach_methods(methods: Mapping[str, Any], *, to: type[Array] = Array) -> None:
     """Give `Array` (or one of its subclasses) methods, properties and operators.
 
-    Called by the package that owns the array functions, once, when it is imported.
+    Called by the package that owns the array functions, once, when it is imported. Each is made a
+    boundary that errors leave without frames of the library, if it is none yet.
     """
     for name, method in methods.items():
         _name_after(name, method)
-        setattr(to, name, method)
+        setattr(to, name, _bounded(method))
+
+
+def _bounded(method: Any) -> Any:
+    if type(method) is property:
+        getter = method.fget
+        return method if getter is None else method.getter(_bounded(getter))
+    return method if type(method) is not FunctionType or is_boundary(method) else boundary(method)
 
 
 def _name_after(name: str, method: Any) -> None:

@@ -49,12 +49,18 @@ def shorten(error: BaseException) -> None:
     mode = config.values.traceback_filtering
     if mode == "off":
         return
-    if mode == "tracebackhide" or (mode == "auto" and _hides_marked_frames()):
-        _mark(error.__traceback__)
+    in_notebook = mode in ("auto", "tracebackhide") and _ipython_shows_it()
+    if mode == "tracebackhide" and not in_notebook:
+        _mark(_entries(error.__traceback__))
         return
-    error.__traceback__ = _without_hidden(error.__traceback__)
+    entries = _to_the_last_of_the_user(error.__traceback__)
+    if in_notebook:  # IPython leaves marked frames out and counts them, but never the last one
+        _mark(entries)
+        error.__traceback__ = _joined(entries)
+    else:
+        error.__traceback__ = _joined([entry for entry in entries if not _is_hidden(entry)])
     context = error.__context__
-    if context is not None and _without_hidden(context.__traceback__) is None:
+    if context is not None and not _to_the_last_of_the_user(context.__traceback__):
         error.__suppress_context__ = True  # a detour of the library, of which users know nothing
     if mode == "remove_frames" and _NOTE not in getattr(error, "__notes__", ()):
         error.add_note(_NOTE)
@@ -63,22 +69,34 @@ def shorten(error: BaseException) -> None:
 when_leaving(shorten)
 
 
-def _without_hidden(traceback: TracebackType | None) -> TracebackType | None:
-    kept: list[TracebackType] = []
-    users = 0  # how many of `kept` lie outside of what the library has called for itself
-    from_library = False
+def _entries(traceback: TracebackType | None) -> list[TracebackType]:
+    entries = []
     while traceback is not None:
-        file = traceback.tb_frame.f_code.co_filename
-        if is_hidden(file):
-            from_library = True
-        else:
-            from_library = from_library and _is_helper(file)
-            kept.append(traceback)
-            users = users if from_library else len(kept)
+        entries.append(traceback)
         traceback = traceback.tb_next
+    return entries
+
+
+def _is_hidden(entry: TracebackType) -> bool:
+    return is_hidden(entry.tb_frame.f_code.co_filename)
+
+
+def _to_the_last_of_the_user(traceback: TracebackType | None) -> list[TracebackType]:
+    """Return the entries without those at the end that are the library's, or called by it."""
+    entries = _entries(traceback)
+    users = 0  # how many of `entries` lie outside of what the library has called for itself
+    from_library = False
+    for number, entry in enumerate(entries, 1):
+        from_library = _is_hidden(entry) or (
+            from_library and _is_helper(entry.tb_frame.f_code.co_filename)
+        )
+        users = users if from_library else number
+    return entries[:users]
+
+
+def _joined(entries: list[TracebackType]) -> TracebackType | None:
     following = None
-    del kept[users:]
-    for tb in reversed(kept):
+    for tb in reversed(entries):
         following = TracebackType(following, tb.tb_frame, tb.tb_lasti, tb.tb_lineno)
     return following
 
@@ -95,15 +113,13 @@ _HELPERS = frozenset(os.path.join(_PYTHON, f"{name}.py")
 _NUMPY = os.path.join(os.path.dirname(np.__file__), "")
 
 
-def _mark(traceback: TracebackType | None) -> None:
+def _mark(entries: list[TracebackType]) -> None:
     """Mark the library's frames as ones that IPython and pytest leave out."""
-    while traceback is not None:
-        frame = traceback.tb_frame
-        if is_hidden(frame.f_code.co_filename):
-            frame.f_locals["__tracebackhide__"] = True
-        traceback = traceback.tb_next
+    for entry in entries:
+        if _is_hidden(entry):
+            entry.tb_frame.f_locals["__tracebackhide__"] = True
 
 
-def _hides_marked_frames() -> bool:
+def _ipython_shows_it() -> bool:
     ipython: Any = sys.modules.get("IPython")
     return ipython is not None and ipython.get_ipython() is not None

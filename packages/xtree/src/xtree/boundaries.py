@@ -17,7 +17,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from xtree.compiling import written_function
 
-__all__ = ["boundaries", "boundary", "leave", "when_leaving"]
+__all__ = ["boundaries", "boundary", "is_boundary", "leave", "when_leaving"]
 
 __dir__ = __all__.copy
 
