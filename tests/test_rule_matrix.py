@@ -227,7 +227,7 @@ NO_SCALARS = {
                     "concatenate split gather scatter scatter_add scatter_mul scatter_min "
                     "scatter_max fft all_gather all_to_all reduce_scatter".split(), _AXIS),
     **dict.fromkeys("cholesky cholesky_update cofactors det eig eigh geqrf hessenberg "
-                    "householder_product lu lu_pivots_to_permutation ormqr pinv qr schur solve svd "
+                    "householder_product lu lu_pivots_to_permutation ormqr qr schur solve svd "
                     "symmetric_product triangular_solve tridiagonal "
                     "tridiagonal_solve".split(), _MATRIX),
     "conv_general_dilated": "its operands have a batch and a feature dimension",

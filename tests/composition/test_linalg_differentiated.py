@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 import xad
+from xad import jacfwd, jacrev
+from xbatch import vmap
+from xjit import jit
 from xnp import lax, linalg
 from xprim import config
 
@@ -92,3 +95,22 @@ def test_a_function_of_hermitian_eigenvectors_has_a_derivative():
     x_dot = hermitian @ hermitian
     found = xad.jvp(rebuilt, (hermitian,), (x_dot,))[1]
     np.testing.assert_allclose(np.asarray(found), x_dot, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["pinv", "lstsq", "matrix_rank"])
+def test_bounds_of_singular_values_may_be_traced(name: str) -> None:
+    x = np.diag([3.0, 1.0, 0.5]) + 0.01
+    bounds = np.array([1e-3, 0.25, 0.5])
+
+    def run(bound):
+        if name == "lstsq":
+            return linalg.lstsq(x, x[:, 0] + 1, bound)[0]
+        return getattr(linalg, name)(x, rtol=bound)
+
+    expected = np.stack([run(float(b)) for b in bounds])
+    np.testing.assert_allclose(np.stack([jit(run)(b) for b in bounds]), expected, rtol=1e-12)
+    np.testing.assert_allclose(vmap(run)(bounds), expected, rtol=1e-12)
+    if name != "matrix_rank":
+        assert len({y.tobytes() for y in expected}) == 3
+        slopes = jacfwd(run)(0.25), jacrev(run)(0.25)
+        np.testing.assert_array_equal(slopes, np.zeros_like(slopes))

@@ -103,10 +103,9 @@ KINDS = ["bool", "int8", "uint8", "int16", "int32", "uint32", "float16", "bfloat
 # Where the oracle gives another type, or refuses
 OTHER_TYPES = {
     ("relu", "bool"), ("relu", "weak bool"),  # of booleans the oracle's are weak integers
-    ("hard_tanh", "uint8"), ("hard_tanh", "uint32"),  # -1 does not fit: the oracle's is 255
 }  # fmt: skip
 # of unsigned integers the oracle's wrap around
-OTHER_NUMBERS = {"softmax", "log_softmax", "log_sigmoid"}
+OTHER_NUMBERS = {"softmax", "log_softmax", "log_sigmoid", "hard_tanh"}
 
 
 def _operand(np_: Any, kind: str) -> Any:

@@ -158,7 +158,8 @@ def soft_sign(x: ArrayLike) -> Array:
 def hard_tanh(x: ArrayLike) -> Array:
     """Return x moved into [-1, 1]."""
     x = array_of(x, "hard_tanh")
-    return _where(x > 1, 1, xn.where(x < -1, -1, x))
+    below = x if dtypes.is_unsigned_integer(x.dtype) else xn.where(x < -1, -1, x)
+    return _where(x > 1, 1, below)
 
 
 @dispatched(1)

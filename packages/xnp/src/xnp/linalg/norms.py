@@ -15,7 +15,7 @@ from xnp.docstrings import complete
 from xnp.docstrings.linear_algebra import NORMS
 from xnp.linalg.factorisations import svd, svdvals
 from xnp.linalg.operands import matrix, promoted
-from xnp.linalg.systems import bounds_of, count_above, inv, rank_of
+from xnp.linalg.systems import bounds_of_values, count_above, inv, rank_of
 from xnp.numpy.promoting import axis_of, several_axes
 from xnp.primitives.operations import converted, reshaped, selected, summed
 from xprim import Array, as_array, dtypes
@@ -242,7 +242,7 @@ def matrix_rank(
     x = matrix("matrix_rank", M, square=hermitian)
     s = svd(x, compute_uv=False, hermitian=hermitian)
     if tol is not None:
-        result: Array = count_above(s, bounds_of(s, tol))
+        result: Array = count_above(s, bounds_of_values(s, tol))
         return result
     if rtol is None:
         rtol = max(x.shape[-2:]) * float(dtypes.finfo(x.dtype).eps)

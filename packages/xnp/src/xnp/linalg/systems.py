@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple, SupportsFloat
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from xnp.linalg.products import diagonal, matmul
 from xnp.numpy.creation import asarray
 from xnp.numpy.promoting import axis_of, cast, wide
 from xnp.primitives.det import det_p, pivots_of
-from xnp.primitives.matrices import adjoint, eye
+from xnp.primitives.matrices import adjoint, eye, real_dtype
 from xnp.primitives.operations import (
     broadcasted,
     converted,
@@ -27,6 +27,7 @@ from xnp.primitives.operations import (
     moved,
     reshaped,
     scalar_like,
+    selected,
     sliced,
     summed,
 )
@@ -94,21 +95,23 @@ def inv(a: ArrayLike) -> Array:
 
 def pinv(
     a: ArrayLike,
-    rtol: SupportsFloat | None = None,
+    rtol: ArrayLike | None = None,
     hermitian: bool = False,
     *,
-    rcond: SupportsFloat | None = None,
+    rcond: ArrayLike | None = None,
 ) -> Array:
     """Return the Moore-Penrose inverses of matrices.
 
     Args:
       a: matrices of shape (..., m, n).
-      rtol: singular values up to this times the largest one count as zero; a Python number. None
-        for 10 max(m, n) times the precision of the dtype.
+      rtol: singular values up to this times the largest one count as zero; a number, or an array
+        with one for each matrix, whose shape broadcasts to (...). None for 10 max(m, n) times the
+        precision of the dtype.
       hermitian: whether the matrices are Hermitian; they are then made exactly so.
       rcond: an older name of `rtol`.
 
-    Differentiable in: a, where its rank does not change.
+    Differentiable in: a, where its rank does not change; the derivative is that of a matrix whose
+    cut singular values are zeros, as they are but for rounding unless `rtol` is large.
     """
     x = matrix("pinv", a, square=hermitian)
     if hermitian:
@@ -116,12 +119,13 @@ def pinv(
     cut = rtol if rtol is not None else rcond
     if cut is None:
         cut = 10 * max(x.shape[-2:]) * float(dtypes.finfo(x.dtype).eps)
-    result: Array = pinv_p.bind(x, rtol=float(cut))[0]
+    bounds = bounds_of("pinv", cut, x.shape[:-2], real_dtype(x.dtype))
+    result: Array = pinv_p.bind(x, bounds)[0]
     return result
 
 
 def lstsq(
-    a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid: bool = False
+    a: ArrayLike, b: ArrayLike, rcond: ArrayLike | None = None, *, numpy_resid: bool = False
 ) -> tuple[Array, Array, Array, Array]:
     """Return the least-squares solution of a x = b, of least norm where it is not unique.
 
@@ -144,8 +148,9 @@ def lstsq(
         ))  # fmt: skip
     m, n = x.shape
     columns = reshaped(y, (m, 1)) if y.ndim == 1 else y
-    cut = max(m, n) * float(dtypes.finfo(x.dtype).eps) if rcond is None else float(rcond)
-    cut = float(dtypes.finfo(x.dtype).eps) if cut < 0 else cut
+    eps = float(dtypes.finfo(x.dtype).eps)
+    cut = bounds_of("lstsq", max(m, n) * eps if rcond is None else rcond, (), real_dtype(x.dtype))
+    cut = selected(lax.lt(cut, scalar_like(cut, 0)), scalar_like(cut, eps), cut)
     s = lax.linalg.svd(x, compute_uv=False)
     rank = rank_of(s, cut)
     solution = matmul(pinv(x, cut), columns)
@@ -164,18 +169,25 @@ def rank_of(s: Any, rtol: Any) -> Any:
     if not s.shape[-1]:
         return filled(s.shape[:-1], 0, dtypes.int32)
     largest = lax.broadcast_in_dim(sliced(s, last, 0, 1), s.shape, tuple(range(s.ndim)))
-    return count_above(s, lax.mul(largest, bounds_of(s, rtol)))
+    return count_above(s, lax.mul(largest, bounds_of_values(s, rtol)))
 
 
-def bounds_of(s: Any, bound: Any) -> Any:
+def bounds_of_values(s: Any, bound: Any) -> Any:
     """Return a bound for each matrix, a number or an array, in the shape of its singular values."""
-    x, batch = converted(asarray(bound), s.dtype), s.shape[:-1]
+    batch = s.shape[:-1]
+    bounds = bounds_of("matrix_rank", bound, batch, s.dtype)
+    return broadcasted(bounds, s.shape, tuple(range(len(batch))))
+
+
+def bounds_of(name: str, bound: Any, batch: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    """Return a bound for each matrix of a batch, or raise where there are others."""
+    x = converted(asarray(bound), dtype)
     if x.ndim > len(batch) or np.broadcast_shapes(x.shape, batch) != batch:
         raise ValueError(message(
-            "matrix_rank", "there must be one bound, or one for each matrix.",
+            name, "there must be one bound, or one for each matrix.",
             got=x.aval.str_long(), expected=f"a shape that broadcasts to {batch}",
         ))  # fmt: skip
-    return broadcasted(x, s.shape, tuple(range(len(batch) - x.ndim, len(batch))))
+    return broadcasted(x, batch, tuple(range(len(batch) - x.ndim, len(batch))))
 
 
 def count_above(s: Any, bounds: Any) -> Any:

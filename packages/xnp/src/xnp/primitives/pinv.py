@@ -1,8 +1,9 @@
 """pinv: the Moore-Penrose inverse P of a matrix A.
 
-Singular values up to `rtol` times the largest one count as zero. It is a primitive because its
-derivative needs none of the singular vectors, which need not have one. Source: G. Golub and
-V. Pereyra, The differentiation of pseudo-inverses and nonlinear least squares problems whose
+The second operand has a bound for each matrix of a batch: singular values up to this times the
+largest one count as zero, so that P does not vary with it but where it jumps. It is a primitive
+because its derivative needs none of the singular vectors, which need not have one. Source: G. Golub
+and V. Pereyra, The differentiation of pseudo-inverses and nonlinear least squares problems whose
 variables separate (1973), equation 4.12:
 
     dP = -P dA P + P P^H dA^H (1 - A P) + (1 - P A) dA^H P^H P
@@ -14,7 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.matrices import adjoint, as_columns, checked, matmul, matrix_batch
+from xnp.primitives.matrices import (
+    adjoint,
+    as_columns,
+    checked,
+    matmul,
+    matrix_batch,
+    real_dtype,
+)
 from xnp.primitives.operations import (
     add,
     bind,
@@ -32,36 +40,41 @@ from xprim import (
     ShapedArray,
     Zero,
     dimension_names,
-    scalar_array,
     shaped_array,
     undefined,
 )
 from xprim.contracts import Builder
+from xprim.errors import message
 
 __all__ = ()
 
 
-def _shape(aval: ShapedArray, *, rtol: float) -> tuple[ShapedArray, ...]:
+def _shape(aval: ShapedArray, rtol: ShapedArray) -> tuple[ShapedArray, ...]:
     batch, m, n = checked("pinv", aval)
+    if rtol.shape != tuple(batch) or rtol.dtype != real_dtype(aval.dtype):
+        raise ValueError(message(
+            "pinv", "the second operand must have one bound for each matrix.",
+            got=f"matrices of {aval.str_long()}, bounds of {rtol.str_long()}",
+        ))  # fmt: skip
     return (shaped_array((*batch, n, m), aval.dtype),)
 
 
-def _numpy(a: Any, *, rtol: float) -> Any:
+def _numpy(a: Any, rtol: Any) -> Any:
     if a.size == 0:
         return (np.zeros((*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype),)
     s, u, vh = svd_p.rule("numpy")(a, full_matrices=False, compute_uv=True)
-    keep = s > s.dtype.type(rtol) * s[..., :1]
+    keep = s > rtol[..., None] * s[..., :1]
     inverse = np.where(keep, 1 / np.where(keep, s, 1), 0 * s)[..., None]
     u_adjoint = u.swapaxes(-1, -2).conj()
     result = np.matmul(vh.swapaxes(-1, -2).conj(), inverse.astype(s.dtype) * u_adjoint)
     return (result.astype(a.dtype, copy=False),)
 
 
-def _by_values(a: Any, rtol: float) -> Any:
+def _by_values(a: Any, rtol: Any) -> Any:
     s, u, vh = svd_p.bind(a, full_matrices=False, compute_uv=True)
     shape, dtype = s.aval.shape, s.aval.dtype
     largest = bind("reduce_max", s, axes=(s.aval.ndim - 1,))
-    least = mul(largest, scalar_array(rtol, dtype))
+    least = mul(largest, rtol)
     keep = bind("gt", s, broadcasted(least, shape, tuple(range(s.aval.ndim - 1))))
     zeros = mul(s, filled(shape, 0, dtype))
     inverse = selected(keep, div(filled(shape, 1, dtype), s), zeros)
@@ -69,15 +82,15 @@ def _by_values(a: Any, rtol: float) -> Any:
     return [matmul(adjoint(vh), mul(rows, adjoint(u)))]
 
 
-def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, rtol: float) -> Any:
+def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
     if avals_out[0].size == 0:
         return [b.constant(0, avals_out[0])]
-    return b.traced(lambda a: _by_values(a, rtol), operands, avals_in, key=("pinv", rtol))
+    return b.traced(_by_values, operands, avals_in, key=("pinv",))
 
 
-def _jvp(primals: Any, tangents: Any, *, rtol: float) -> Any:
-    (a,), (a_dot,) = primals, tangents
-    outs = pinv_p.bind(a, rtol=rtol)
+def _jvp(primals: Any, tangents: Any) -> Any:
+    (a, rtol), (a_dot, _) = primals, tangents
+    outs = pinv_p.bind(a, rtol)
     if type(a_dot) is Zero:
         return outs, (Zero(outs[0].aval),)
     p = outs[0]

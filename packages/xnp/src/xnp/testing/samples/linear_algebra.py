@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,20 @@ def _samples(
 
 def _nan(n: int, **params: Any) -> Sample:
     return Sample([np.full((2, n, n), np.nan)], params, EXACT, smooth=False, note="nan")
+
+
+def _pseudoinverses() -> list[Sample]:
+    def with_bounds(sample: Sample, bound: float = 1e-6) -> Sample:
+        a = sample.operands[0]
+        bounds = np.full(a.shape[:-2], bound, a.real.dtype)
+        return replace(sample, operands=[a, bounds], unit_tangents=(0,))
+
+    rank_2 = Sample([np.diag([1.0, 1.0, 0.0])], {}, FLOAT64, smooth=False, note="rank-2")
+    return [
+        *map(with_bounds, [*_samples(_matrix, _SHAPES), _nan(2), rank_2]),
+        # the derivative is that of a matrix whose cut singular values are zeros
+        with_bounds(Sample([np.diag([3.0, 1.0])], {}, FLOAT64, smooth=False, note="cut"), 0.5),
+    ]
 
 
 def _is_tall(shape: tuple[int, ...]) -> bool:
@@ -215,9 +230,7 @@ TABLE: dict[str, list[Sample]] = {
             _matrix, _SQUARE, lambda shape: False, dtypes=("float64", "complex128"), **_RIGHT
         ),
     ],
-    "pinv": [*_samples(_matrix, _SHAPES, rtol=1e-6), _nan(2, rtol=1e-6),
-             Sample([np.diag([1.0, 1.0, 0.0])], {"rtol": 1e-6}, FLOAT64, smooth=False,
-                    note="rank-2")],
+    "pinv": _pseudoinverses(),
     "cholesky_update": _updates(),
     "hessenberg": _samples(_matrix, _SQUARE),
     "householder_product": _products(),
