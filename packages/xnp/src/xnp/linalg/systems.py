@@ -187,7 +187,7 @@ def bounds_of(name: str, bound: Any, batch: tuple[int, ...], dtype: np.dtype[Any
             name, "there must be one bound, or one for each matrix.",
             got=x.aval.str_long(), expected=f"a shape that broadcasts to {batch}",
         ))  # fmt: skip
-    return broadcasted(x, batch, tuple(range(len(batch) - x.ndim, len(batch))))
+    return broadcasted(x, batch)
 
 
 def count_above(s: Any, bounds: Any) -> Any:

@@ -18,8 +18,10 @@ import numpy as np
 
 from xnp.primitives.operations import (
     bind as bind,
+    broadcasted as broadcasted,
     filled as filled,
     reshaped as reshaped,
+    scalar_like as scalar_like,
     selected as selected,
 )
 from xprim import (
@@ -230,24 +232,6 @@ def _check_ranks(operation: str, shapes: Sequence[Any]) -> None:
     if config.values.numpy_rank_promotion == "raise":
         raise ValueError(text)
     warnings.warn(text, stacklevel=3)
-
-
-def broadcasted(x: Array, shape: tuple[int, ...]) -> Array:
-    """Return an Array broadcast to a shape that it fits, by NumPy's rules."""
-    old = x.aval.shape
-    if old == shape:
-        return x
-    offset = len(shape) - len(old)
-    return bind(
-        "broadcast_in_dim", x, shape=shape,
-        broadcast_dimensions=tuple([offset + i for i in range(len(old))]),
-    )  # fmt: skip
-
-
-def scalar_like(x: Any, value: Any) -> Array:
-    """Return a Python number as a constant of the dtype of an Array, weakly typed as it is."""
-    aval = x.aval
-    return scalar_array(value, aval.dtype, aval.weak_type)
 
 
 def apart(result: Any, *operands: Any) -> Any:

@@ -59,12 +59,13 @@ def moved(x: Array, source: int, target: int) -> Array:
     return transposed(x, order)
 
 
-def broadcasted(x: Array, shape: Sequence[int], dims: Sequence[int] = ()) -> Array:
-    """Repeat `x` to a shape; its dimension i goes to `dims[i]`."""
-    shape = tuple(shape)
-    if x.aval.shape == shape:
+def broadcasted(x: Array, shape: Sequence[int], dims: Sequence[int] | None = None) -> Array:
+    """Repeat `x` to a shape; its dimension i goes to `dims[i]`, without `dims` to the last ones."""
+    shape, old = tuple(shape), x.aval.shape
+    if old == shape:
         return x
-    return bind("broadcast_in_dim", x, shape=shape, broadcast_dimensions=tuple(dims))
+    places = range(len(shape) - len(old), len(shape)) if dims is None else dims
+    return bind("broadcast_in_dim", x, shape=shape, broadcast_dimensions=tuple(places))
 
 
 def sliced(x: Array, dim: int, start: int, stop: int, step: int = 1) -> Array:
@@ -101,8 +102,9 @@ def filled(shape: Sequence[int], value: Any, dtype: np.dtype[Any]) -> Array:
 
 
 def scalar_like(x: Any, value: Any) -> Array:
-    """Return a Python scalar as a 0-d array of the dtype of `x`."""
-    return scalar_array(value, x.aval.dtype)
+    """Return a Python number as a 0-d array of the dtype of `x`, weakly typed as it is."""
+    aval = x.aval
+    return scalar_array(value, aval.dtype, aval.weak_type)
 
 
 def add(x: Any, y: Any) -> Array:

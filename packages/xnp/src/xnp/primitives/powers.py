@@ -36,8 +36,8 @@ from xnp.primitives.table import (
     NATIVE,
     NUMBER,
     common_dtype,
-    common_shape,
     elementwise_shape,
+    equal_shape,
     repeated,
     tunable_stablehlo,
     unary,
@@ -72,7 +72,7 @@ def _pow_shape(x: ShapedArray, y: ShapedArray) -> tuple[ShapedArray, ...]:
     if y.dtype not in INTEGER:
         common_dtype("pow", (x, y))
     weak = x.weak_type and y.weak_type
-    return (shaped_array(common_shape("pow", (x, y)), x.dtype, weak),)
+    return (shaped_array(equal_shape("pow", (x, y)), x.dtype, weak),)
 
 
 def _pow_numpy(x: Any, y: Any) -> Any:

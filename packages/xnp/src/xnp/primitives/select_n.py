@@ -13,7 +13,7 @@ import numpy as np
 from xnp.primitives import costs
 from xnp.primitives.choice_text import compared
 from xnp.primitives.operations import bind, scalar_like
-from xnp.primitives.table import common_dtype, common_shape, repeated, summed
+from xnp.primitives.table import common_dtype, equal_shape, repeated, summed
 from xprim import (
     ELEMENTWISE,
     STRUCTURAL,
@@ -47,7 +47,7 @@ def _shape(which: ShapedArray, *cases: ShapedArray) -> tuple[ShapedArray, ...]:
             hint="convert which to int32",
         ))  # fmt: skip
     dtype = common_dtype("select_n", cases)
-    shape = common_shape("select_n", cases)
+    shape = equal_shape("select_n", cases)
     if which.shape not in ((), shape):
         if shape:
             raise TypeError(message(

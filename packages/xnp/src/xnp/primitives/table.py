@@ -83,7 +83,7 @@ def elementwise_shape(
     """
 
     def shape_rule(*avals: ShapedArray, **_params: Any) -> tuple[ShapedArray, ...]:
-        dtype, shape = common_dtype(name, avals), common_shape(name, avals)
+        dtype, shape = common_dtype(name, avals), equal_shape(name, avals)
         if dtype not in kinds and not dtypes.is_extended(dtype):
             raise TypeError(message(
                 name, f"does not take operands of dtype {dtype.name}.",
@@ -111,7 +111,7 @@ def common_dtype(name: str, avals: Sequence[ShapedArray]) -> np.dtype[Any]:
     return dtype
 
 
-def common_shape(name: str, avals: Sequence[ShapedArray]) -> tuple[int, ...]:
+def equal_shape(name: str, avals: Sequence[ShapedArray]) -> tuple[int, ...]:
     """Return the one shape of all operands of rank above 0, or raise a ShapeError."""
     shape: tuple[int, ...] = ()
     for aval in avals:
