@@ -123,6 +123,29 @@ def test_unconstrained_dimensions_are_left_to_the_compiler():
     assert f(x).sharding == on("x", "y")
 
 
+PADDED = [(0, 1, 1), (1, 0, 1), (2, 1, 1), (0, 1, 2), (-1, 1, 0), (0, -1, 1), (-1, 0, 1),
+          (-1, -1, 0), (-3, 2, 1), (5, -4, 2), (-9, 12, 0), (11, -9, 1)]  # fmt: skip
+
+
+@pytest.mark.parametrize("before", [P(), P("x"), P(("y", "x"))], ids=str)
+def test_padding_between_elements_and_cut_edges_are_right_in_all_pieces(before):
+    x = np.arange(1, 17, dtype=np.float32).reshape(8, 2)
+
+    def padded(x, value):
+        return [lax.pad(x, value, [config, (0, 0, 0)]) for config in PADDED]
+
+    wanted = padded(x, np.float32(0.5))
+    after = [NamedSharding(MESH, P("y") if w.shape[0] % 2 == 0 else P()) for w in wanted]
+    ins = NamedSharding(MESH, before), None
+    found = jit(padded, in_shardings=ins, out_shardings=after)(x, np.float32(0.5))
+    free = jit(lambda *args: [y * 2 for y in padded(*args)], in_shardings=ins)(x, np.float32(0.25))
+    for config, w, f, twice in zip(PADDED, wanted, found, free, strict=True):
+        np.testing.assert_array_equal(f, w, str(config))
+        for shard in f.addressable_shards:
+            np.testing.assert_array_equal(shard.data, np.asarray(w)[shard.index], str(config))
+        np.testing.assert_array_equal(twice, np.where(w == 0.5, 0.5, 2 * np.asarray(w)))
+
+
 def test_loops_and_branches_run_over_a_mesh():
     def f(x):
         def body(carry, row):

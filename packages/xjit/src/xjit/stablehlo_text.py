@@ -148,6 +148,14 @@ class Builder:
         """Who runs the code in a manual computation: devices of a mesh; None are replicas."""
         return self.module.members
 
+    @property
+    def is_split(self) -> bool:
+        """Whether XLA cuts values over the devices of the program, or some axes of them."""
+        module = self.module
+        if module.members is None:
+            return len(module.devices) > 1
+        return len(module.members.manual) < len(module.members.mesh.axis_names)
+
     def channel(self) -> str:
         """Return the attribute of a collective between devices of a mesh; nothing for replicas.
 

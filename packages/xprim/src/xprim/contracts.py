@@ -72,6 +72,13 @@ class Builder(Protocol):
         those of the mesh then. None stands for replicas.
         """
 
+    @property
+    def is_split(self) -> bool:
+        """Whether the compiler cuts values over several devices, so that each runs a part of them.
+
+        Not in a manual computation along all axes: what a rule writes there is what each runs.
+        """
+
     def channel(self) -> str:
         """Return the attribute that a collective between devices of a mesh has, or nothing."""
 
