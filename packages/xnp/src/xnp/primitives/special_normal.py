@@ -3,10 +3,10 @@
     erfcx(x) = exp(x^2) erfc(x),     ndtr(x) = erfc(-x / sqrt(2)) / 2,     ndtri(ndtr(x)) = x,
     dawsn(x) = exp(-x^2) int_0^x exp(t^2) dt
 
-All tails go through erfcx, which neither overflows nor underflows there, and powers e^(x^2) through
-a square of few bits, since x^2 rounded would lose digits. ndtri takes Halley's steps on the
-logarithm in the tails and on erf in the centre. dawsn is Rybicki's sum of Gauss functions
-("Dawson's integral and the sampling theorem", Computers in Physics 3, 1989).
+All tails go through exp(x^2 / 2) ndtr(-x), which neither overflows nor underflows there, and powers
+e^(x^2) through a square of few bits, since x^2 rounded would lose digits. ndtri is a series of ten
+digits, in float64 with a step of Halley's method, which trebles them. dawsn is Rybicki's sum of
+Gauss functions ("Dawson's integral and the sampling theorem", Computers in Physics 3, 1989).
 
 Neighbours: `special_error` has erf and erfc, whose series these use.
 """
@@ -17,7 +17,7 @@ import math
 from typing import Any
 
 from xnp.primitives import costs
-from xnp.primitives.chebyshev import ERF_SMALL, ERFC_LARGE
+from xnp.primitives.chebyshev import ERF_SMALL, NDTRI_CENTRE, NDTRI_TAIL, NORMAL_TAIL
 from xnp.primitives.formula_backends import NarrowPrecision, numpy_rule, stablehlo_rule
 from xnp.primitives.operations import add, bind, div, mul, neg, scalar_like, scaled, selected, sub
 from xnp.primitives.table import FLOATING, unary
@@ -27,6 +27,7 @@ __all__ = ()
 _ROOT_HALF = math.sqrt(0.5)
 _ROOT_2_BY_PI = math.sqrt(2 / math.pi)
 _SLOPE = 2 / math.sqrt(math.pi)  # of erf at 0
+_TAIL_START, _TAIL_END = (2.14 - 4) / (2.14 + 4), (38.7 - 4) / (38.7 + 4)  # of NDTRI_TAIL
 
 
 def _exp_square(m: Any, x: Any, sign: float) -> Any:
@@ -41,23 +42,16 @@ def _erf_small(m: Any, x: Any) -> Any:
     return x * m.chebyshev(2.0 * x * x - 1.0, ERF_SMALL)
 
 
-def _erfcx_positive(m: Any, x: Any) -> Any:
-    """Return exp(x^2) erfc(x) for x >= 0."""
-    near = m.minimum(x, 1.0)
-    inner = m.exp(near * near) * (1.0 - _erf_small(m, near))
-    far = m.maximum(x, 1.0)
-    return m.where(x < 1.0, inner, _far_series(m, far) / far)
-
-
-def _far_series(m: Any, x: Any) -> Any:
-    """Return x exp(x^2) erfc(x) for x >= 1."""
-    s = (1.0 - 3.0 / x) / (1.0 + 3.0 / x)
-    return m.chebyshev((s + 0.5) * (4.0 / 3.0) - 1.0, ERFC_LARGE)
+def _ratio(m: Any, x: Any) -> Any:
+    """Return exp(x^2 / 2) ndtr(-x) for x >= 0, by one series, which float32 needs half of."""
+    inverse = 1.0 / (x + 3.0)
+    series = NORMAL_TAIL[:13] if m.precision is NarrowPrecision else NORMAL_TAIL
+    return m.chebyshev(1.0 - 6.0 * inverse, series) * inverse
 
 
 def erfcx(m: Any, x: Any) -> Any:
     """Return exp(x^2) erfc(x)."""
-    value = _erfcx_positive(m, m.abs(x))
+    value = 2.0 * _ratio(m, m.abs(x) * math.sqrt(2))
     return m.where(x < 0.0, 2.0 * _exp_square(m, x, 1.0) - value, value)
 
 
@@ -69,11 +63,7 @@ def normal_tail(m: Any, x: Any) -> Any:
     else:  # exp(-x^2 / 2) as the root of a square, without that of the root of 1/2
         c = m.floor(size * 1024.0 + 0.5) * (1 / 1024)
         gauss = m.exp(-0.5 * c * c) * m.exp(-0.5 * (size - c) * (size + c))
-    y = x * _ROOT_HALF
-    inner = 1.0 - _erf_small(m, m.minimum(y, 1.0))
-    far = m.maximum(y, 1.0)
-    outer = gauss * m.narrowed(_far_series, far) / far
-    return 0.5 * m.where(y < 1.0, inner, outer)
+    return gauss * _ratio(m, size)
 
 
 def ndtr(m: Any, x: Any) -> Any:
@@ -86,7 +76,7 @@ def log_ndtr(m: Any, x: Any) -> Any:
     """Return log(ndtr(x)), which is near -x^2 / 2 for negative x."""
     size = m.abs(x)
     above = m.log1p(-normal_tail(m, size))
-    below = m.log(0.5 * _erfcx_positive(m, size * _ROOT_HALF)) - 0.5 * size * size
+    below = m.log(_ratio(m, size)) - 0.5 * size * size
     below = m.where(size == math.inf, -math.inf, below)
     return m.where(x > 0.0, above, below)
 
@@ -105,38 +95,35 @@ def ndtri(m: Any, p: Any) -> Any:
 
 def _ndtri_half(m: Any, q: Any) -> Any:
     """Return ndtri(q) for 0 < q <= 1/2."""
-    return m.where(q < 0.1, _ndtri_tail(m, m.minimum(q, 0.2)), _ndtri_centre(m, q))
-
-
-def _steps(m: Any) -> int:
-    """Return how many steps take two digits to all: each trebles their number."""
-    return 3 if m.precision is NarrowPrecision else 4
+    return m.where(q < 0.1, _ndtri_tail(m, m.minimum(q, 0.1)), _ndtri_centre(m, q))
 
 
 def _ndtri_centre(m: Any, q: Any) -> Any:
-    """Return ndtri(q) for 0.1 <= q <= 1/2, by Halley's method on erf."""
-    target = q - 0.5
-    z = m.maximum(2.0 * target, -0.85)
-    y = 0.886 * z * (1.0 + 0.26 * z * z * (1.0 + 0.6 * z * z))  # erf_inv to two digits
-    for _ in range(_steps(m)):
-        y = m.maximum(m.minimum(y, 0.0), -0.98)
-        step = (_erf_small(m, y) - 2.0 * target) / (_SLOPE * m.exp(-y * y))
-        y = y - step / (1.0 + y * step)
-    return y * math.sqrt(2)
+    """Return ndtri(q) for 0.1 <= q <= 1/2, in float64 after a step of Halley's method on erf."""
+    z = m.maximum(q - 0.5, -0.4)
+    value = z * m.chebyshev(z * z * 12.5 - 1.0, NDTRI_CENTRE)
+    if m.precision is NarrowPrecision:
+        return value
+    y = value * _ROOT_HALF
+    step = (_erf_small(m, y) - 2.0 * z) / (_SLOPE * m.exp(-y * y))
+    return (y - step / (1.0 + y * step)) * math.sqrt(2)
 
 
 def _ndtri_tail(m: Any, q: Any) -> Any:
-    """Return ndtri(q) for q <= 0.2 by Halley's method on the logarithm; h is its slope."""
+    """Return ndtri(q) for q <= 0.1, in float64 after a step of Halley's method on the logarithm.
+
+    That of ndtr has the slope h.
+    """
     log = m.log(q)
     size = m.sqrt(-2.0 * log)
-    y = size - (m.log(size) + 0.919) / size  # ndtr(-y) is near exp(-y^2/2) / (y sqrt(2 pi))
-    for _ in range(_steps(m)):
-        y = m.maximum(y, 0.0)
-        scale = _erfcx_positive(m, y * _ROOT_HALF)
-        h = _ROOT_2_BY_PI / scale
-        step = (m.log(0.5 * scale) - 0.5 * y * y - log) / -h
-        y = y - step / (1.0 + 0.5 * (h - y) * step)
-    return -y
+    t = ((size - 4.0) / (size + 4.0) - _TAIL_START) * (2 / (_TAIL_END - _TAIL_START)) - 1.0
+    y = size + m.chebyshev(t, NDTRI_TAIL)
+    if m.precision is NarrowPrecision:
+        return -y
+    ratio = _ratio(m, y)
+    h = (0.5 * _ROOT_2_BY_PI) / ratio
+    step = (m.log(ratio) - 0.5 * y * y - log) / -h
+    return step / (1.0 + 0.5 * (h - y) * step) - y
 
 
 # --- Dawson's integral ----------------------------------------------------------------------------
