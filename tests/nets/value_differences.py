@@ -115,7 +115,6 @@ DIFFERENCES: tuple[tuple[str, str, str], ...] = (
     (r"lax\.custom_root\(.* of (bool|u?int)", "oracle", "a root is found among floats"),
     (r"xnp\.put.*, 7, .* of bool", "oracle", "numbers are not put among truths: x.at[i].set(True)"),
     (r"lax\.conv.* of bool", "oracle", "truths have no sums of products; xnp.convolve takes them"),
-    (r"lax\.cumlogsumexp\(.* of complex", "oracle", "sums of real numbers, as densities are"),
     (r"lax\.clamp\(.* of complex", "oracle", "bounds in the order of complex numbers, as max"),
     (r"xnp\.insert\(v, 1, 3\).*empty", "oracle", "a position out of bounds, as in NumPy"),
     (r"xnp\.(vectorize|frompyfunc)\(.*empty", "oracle", "no element to apply it to"),

@@ -37,6 +37,11 @@ COMPLEX = np.array([1 + 2j, 1 + 1j, 2 - 5j, 9j, 2 + 1j, -1], np.complex64)
 UPDATES = np.array([1 + 5j, 0, 3 - 2j], np.complex64)
 PROGRAMS = {
     "the greatest complex number so far": lambda lax: lax.cummax(COMPLEX),
+    "logarithms of complex sums so far": lambda lax: lax.cumlogsumexp(COMPLEX[:, None] * 3),
+    "and from the end": lambda lax: lax.cumlogsumexp(COMPLEX, reverse=True),
+    "halves go away from zero": lambda lax: lax.round(
+        np.float32([0.5, -0.5, 0.49999997, 2.5, -0.0, 8388607.5, 8388609, -4194303.5, np.inf]),
+        lax.RoundingMethod.AWAY_FROM_ZERO),
     "the least, from the end": lambda lax: lax.cummin(COMPLEX, reverse=True),
     "complex updates that are greater": lambda lax: lax.scatter_max(
         COMPLEX, np.array([[0], [2], [0]]), UPDATES, one_of(lax, ())),

@@ -12,7 +12,9 @@ from typing import Any, overload
 
 from xnp.docstrings import complete
 from xnp.docstrings.shape_operations import ORDERING
+from xnp.lax.control_flow_scan import associative_scan
 from xnp.lax.shape import dimension_of
+from xnp.numpy.elementary import logaddexp
 from xnp.primitives.argmax import argmax_p
 from xnp.primitives.argmin import argmin_p
 from xnp.primitives.cumlogsumexp import cumlogsumexp_p
@@ -269,7 +271,15 @@ def cummin(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
 
 
 def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
-    """Return log(cumsum(exp(x))) along an axis without overflow. Differentiable."""
+    """Return log(cumsum(exp(x))) along an axis without overflow. Differentiable.
+
+    Of complex numbers the angle is in (-pi, pi]; they are summed by `associative_scan`.
+    """
+    x = as_array(operand, what="cumlogsumexp")
+    if dtypes.is_complex(x.aval.dtype):
+        d = dimension_of(axis, x.aval.ndim, "cumlogsumexp")
+        x = logaddexp(x, -math.inf)  # also the angle of the first
+        return associative_scan(logaddexp, x, bool(reverse), d)
     return _cumulative(cumlogsumexp_p, operand, axis, reverse)
 
 

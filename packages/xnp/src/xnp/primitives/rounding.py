@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives import costs
 from xnp.primitives.table import FLOATING, binary, retyped_stablehlo, unary
 from xprim import ZERO, dtypes
 from xprim.contracts import Builder
@@ -33,11 +34,19 @@ ceil_p = unary("ceil", FLOATING, numpy=np.ceil, stablehlo="stablehlo.ceil", jvp=
 def _round_numpy(x: Any, *, rounding_method: int) -> Any:
     if rounding_method == RoundingMethod.TO_NEAREST_EVEN:
         return np.rint(x)
-    whole = np.trunc(x)
-    # exact: the difference of a float and its whole part is a float
-    away = np.abs(x - whole) >= np.asarray(0.5, x.dtype)
-    rounded = whole + np.where(away, np.copysign(np.ones((), x.dtype), x), np.zeros((), x.dtype))
-    return np.copysign(rounded, x)
+    # what is half or more reaches the next integer: the sum of 0.5 and the greatest float below
+    # half rounds to 1; numbers without a fraction stay, since less than half of a unit is added
+    wide = x if x.dtype in (dtypes.float32, dtypes.float64) else x.astype(np.float32)
+    below = np.nextafter(wide.dtype.type(0.5), wide.dtype.type(0))
+    return np.trunc(wide + np.copysign(below, wide)).astype(x.dtype)
+
+
+def _round_cost(avals_in: Any, avals_out: Any, *, rounding_method: int) -> float | None:
+    even = rounding_method == RoundingMethod.TO_NEAREST_EVEN
+    return (costs.nothing if even else _PASSES)(avals_in, avals_out)
+
+
+_PASSES = costs.per_result(1.0)  # four passes of NumPy's
 
 
 def _round_stablehlo(
@@ -49,7 +58,13 @@ def _round_stablehlo(
 
 
 round_p = unary(
-    "round", FLOATING, numpy=_round_numpy, stablehlo=_round_stablehlo, jvp=ZERO, has_params=True
+    "round",
+    FLOATING,
+    numpy=_round_numpy,
+    stablehlo=_round_stablehlo,
+    jvp=ZERO,
+    has_params=True,
+    cost=_round_cost,
 )
 
 is_finite_p = unary(
