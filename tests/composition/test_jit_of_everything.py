@@ -1,5 +1,7 @@
 """Compilation around every other transformation, and the results of the very same program eager."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -191,6 +193,25 @@ def test_a_singular_value_decomposition_of_infinities_ends(dtype):
         assert np.isnan(found[0]).all()
         assert np.isfinite(found[1]).all()
     assert np.isnan(jit(xnp.linalg.pinv)(matrix)).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+@pytest.mark.parametrize("number", [np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("name", ["eigh", "hessenberg", "schur", "tridiagonal"])
+def test_similarities_of_matrices_that_are_not_finite_are_nan(name, number, dtype):
+    function = getattr(lax.linalg, name)
+    options = {"eigh": {"symmetrize_input": False}, "tridiagonal": {"lower": True}}
+    for base in (np.eye(3), np.triu(np.ones((3, 3))), np.ones((3, 3)), np.zeros((3, 3))):
+        for place in np.ndindex(3, 3):
+            matrix = base.astype(dtype)
+            matrix[place] = number
+            stack = np.stack([matrix, np.eye(3, dtype=dtype)])
+            wanted = name not in options or place[0] >= place[1]  # others take the lower triangle
+            call = partial(function, **options.get(name, {}))
+            for way in (call, jit(call)):
+                for found in map(np.asarray, way(stack)):
+                    assert np.isnan(found[0]).all() == wanted
+                    assert np.isfinite(found[1]).all()
 
 
 @pytest.mark.parametrize(("pivots", "expected"), [

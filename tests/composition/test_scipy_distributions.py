@@ -198,3 +198,10 @@ def test_samples_of_an_estimate_have_its_mean_and_spread():
         np.testing.assert_allclose(np.cov(flat), expected, atol=0.2)
     compiled = xjit.jit(lambda k: k.logpdf(data))(kde)
     np.testing.assert_allclose(compiled, kde.logpdf(data), rtol=1e-5)
+
+
+@pytest.mark.parametrize(("name", "kind"), CELLS)
+def test_complex_numbers_have_no_distribution(name, kind):
+    function, shapes = getattr(getattr(stats, name), kind), INSIDE[name][1:]
+    with pytest.raises(TypeError, match=f"{name}.{kind}: distributions are those of real numbers"):
+        function(np.complex64(0.3 + 0.2j), *shapes)

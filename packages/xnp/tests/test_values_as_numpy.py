@@ -151,6 +151,12 @@ def test_trim_zeros_takes_any_number_of_dimensions() -> None:
     assert xnp.trim_zeros(np.zeros(3)).tolist() == []
 
 
+@pytest.mark.parametrize("trim", ["", "x", "fbf", ("f",), None, 3])
+def test_trim_zeros_refuses_sides_that_are_none(trim: object) -> None:
+    with pytest.raises(ValueError, match="trim_zeros: there are no such sides to trim"):
+        xnp.trim_zeros(np.zeros(3), trim)  # type: ignore[arg-type]
+
+
 DIRECTIVES = ["r", "c", "0", "-1", "0,2", "1,2,0", "0,3,-2", "1,3"]
 
 

@@ -196,7 +196,7 @@ def has_clients() -> bool:
 
 def canonical_platform(platform: str) -> str:
     """Return `"cpu"` or `"gpu"` for a name or its alias."""
-    name = _NAME_BY_ALIAS.get(platform.strip().lower())
+    name = _NAME_BY_ALIAS.get(str(platform).strip().lower())
     if name is None:
         raise RuntimeError(message(
             "devices", f"{platform!r} is not the name of a platform.",
@@ -207,7 +207,7 @@ def canonical_platform(platform: str) -> str:
 
 def family_of_platform(platform: str) -> str:
     """Return for which devices programs are written alike: `"cpu"`, `"gpu"` or `"tpu"`."""
-    name = platform.strip().lower()
+    name = str(platform).strip().lower()
     return {"tpu": "tpu", "rocm": "gpu"}.get(name) or canonical_platform(name)
 
 

@@ -344,7 +344,7 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axis = None) -> Array:
 
     Args:
       filt: an array of any number of dimensions; one of rank 0 has nothing to trim.
-      trim: "f" for the front, "b" for the back, "fb" for both.
+      trim: "f" for the front, "b" for the back, "fb" for both, in either case.
       axis: the axes to trim; None for all.
 
     Returns:
@@ -356,6 +356,12 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axis = None) -> Array:
       [[7]]
     """
     x = array_of(filt, "trim_zeros")
+    sides = str(trim).lower()
+    if not isinstance(trim, str) or sides not in ("f", "b", "fb", "bf"):
+        raise ValueError(message(
+            "trim_zeros", "there are no such sides to trim.", got=f"{trim!r}",
+            expected="'f', 'b' or 'fb'",
+        ))  # fmt: skip
     if not x.aval.ndim:
         return x
     if not isinstance(x, ConcreteArray):
@@ -366,6 +372,6 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axis = None) -> Array:
         if not places[d].size:
             index[d] = slice(0, 0)
             continue
-        start = int(places[d].min()) if "f" in trim.lower() else None
-        index[d] = slice(start, int(places[d].max()) + 1 if "b" in trim.lower() else None)
+        start = int(places[d].min()) if "f" in sides else None
+        index[d] = slice(start, int(places[d].max()) + 1 if "b" in sides else None)
     return x[tuple(index)]

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives.finite_matrices import host_results, written_results
 from xnp.primitives.lapack_text import info_aval, lapack_call, nan_on_failure
 from xnp.primitives.matrices import (
     adjoint,
@@ -43,7 +44,7 @@ def _numpy(a: Any, *, lower: bool) -> Any:
     triangle: Any = "L" if lower else "U"
     try:
         w, v = np.linalg.eigh(a, triangle)
-        return v, w
+        return host_results(a, (v, w), lower)
     except np.linalg.LinAlgError:
         pass
     v, w = np.full_like(a, np.nan), np.full(a.shape[:-1], np.nan, real_dtype(a.dtype))
@@ -52,7 +53,7 @@ def _numpy(a: Any, *, lower: bool) -> Any:
             w[i], v[i] = np.linalg.eigh(a[i], triangle)
         except np.linalg.LinAlgError:
             continue  # stays NaN
-    return v, w
+    return host_results(a, (v, w), lower)
 
 
 def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, lower: bool) -> Any:
@@ -64,7 +65,8 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, lowe
     config = f"mode = {ord('V')} : ui8, uplo = {ord('L' if lower else 'U')} : ui8"
     v, w, info = lapack_call(b, "eigh", routine, aval.dtype, operands, [aval],
                              [vectors, values, info_aval(batch)], config)  # fmt: skip
-    return [nan_on_failure(b, info, batch, v, vectors), nan_on_failure(b, info, batch, w, values)]
+    shown = [nan_on_failure(b, info, batch, x, y) for x, y in zip((v, w), avals_out, strict=True)]
+    return written_results(b, operands[0], aval, shown, avals_out, lower)
 
 
 def _jvp(primals: Any, tangents: Any, *, lower: bool) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives.finite_matrices import host_results, written_results
 from xnp.primitives.lapack_text import info_aval, lapack_call, nan_on_failure
 from xnp.primitives.matrices import checked, matrix_batch
 from xnp.primitives.reflectors import reflector
@@ -30,7 +31,7 @@ def _numpy(a: Any) -> Any:
     taus = np.zeros((*a.shape[:-2], max(a.shape[-1] - 1, 0)), a.dtype)
     for i in np.ndindex(a.shape[:-2]):
         reduce_in_place(out[i], taus[i], 0, a.shape[-1] - 1)
-    return out, taus
+    return host_results(a, (out, taus)) if a.shape[-1] > 1 else (out, taus)
 
 
 def reduce_in_place(a: Any, taus: Any, low: int, high: int) -> None:
@@ -54,7 +55,8 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
     config = f"low = 1 : i32, high = {n} : i32"
     *found, info = lapack_call(b, "hessenberg", "gehrd", aval.dtype, operands, avals_in,
                                [*avals_out, info_aval(batch)], config)  # fmt: skip
-    return [nan_on_failure(b, info, batch, x, y) for x, y in zip(found, avals_out, strict=True)]
+    shown = [nan_on_failure(b, info, batch, x, y) for x, y in zip(found, avals_out, strict=True)]
+    return written_results(b, operands[0], aval, shown, avals_out)
 
 
 hessenberg_p: Primitive = Primitive(

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives.finite_matrices import host_results, written_results
 from xnp.primitives.lapack_text import info_aval, lapack_call, nan_on_failure
 from xnp.primitives.matrices import checked, matrix_batch, real_dtype
 from xnp.primitives.reflectors import reflector
@@ -45,7 +46,8 @@ def _numpy(a: Any, *, lower: bool) -> Any:
             out[i] = turned[::-1, ::-1]
     diagonal = np.diagonal(out, 0, -2, -1).real
     beside = np.diagonal(out, -1 if lower else 1, -2, -1).real
-    return np.where(kept, out, a), diagonal.copy(), beside.copy(), taus
+    found = (np.where(kept, out, a), diagonal.copy(), beside.copy(), taus)
+    return host_results(a, found, lower) if n > 1 else found
 
 
 def _reduce_lower(a: Any, taus: Any) -> None:
@@ -73,7 +75,10 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, lowe
         b, "tridiagonal", routine, aval.dtype, operands, avals_in,
         [*avals_out, info_aval(batch)], f"uplo = {ord('L' if lower else 'U')} : ui8",
     )  # fmt: skip
-    return [nan_on_failure(b, info, batch, x, y) for x, y in zip(found, avals_out, strict=True)]
+    shown = [nan_on_failure(b, info, batch, x, y) for x, y in zip(found, avals_out, strict=True)]
+    if aval.shape[-1] == 1:
+        return shown
+    return written_results(b, operands[0], aval, shown, avals_out, lower)
 
 
 tridiagonal_p: Primitive = Primitive(

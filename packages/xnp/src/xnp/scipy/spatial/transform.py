@@ -343,8 +343,9 @@ def _product(p: Any, q: Any) -> Any:
 
 def _axes(seq: str) -> tuple[list[int], bool]:
     """Return the numbers of axes, and whether they turn along."""
-    turning = seq.isupper()
-    if not 1 <= len(seq) <= 3 or set(seq) - set("XYZ" if turning else "xyz"):
+    is_text = isinstance(seq, str)
+    turning = is_text and seq.isupper()
+    if not is_text or not 1 <= len(seq) <= 3 or set(seq) - set("XYZ" if turning else "xyz"):
         raise ValueError(message(
             "Rotation", "there are no such axes.", got=f"{seq!r}",
             expected="one to three of x, y, z, or of X, Y, Z",

@@ -48,7 +48,9 @@ def entr(x: ArrayLike) -> Array:
 @dispatched(1)
 def _entr(x: Any) -> Array:
     (x,) = inexact("entr", x)
-    result: Array = xn.where(x < 0, -math.inf, -bind("xlogy", x, x))
+    below = x < 0
+    inside = xn.where(below, 1, x)  # the slope of the logarithm of what is below is NaN
+    result: Array = xn.where(below, -math.inf, -bind("xlogy", inside, inside))
     return result
 
 
@@ -64,7 +66,7 @@ def _rel_entr(p: Any, q: Any) -> Array:
     both = (p > 0) & (q > 0)
     zero = (p == 0) & (q >= 0)
     ratio = xn.where(both, p, 1) / xn.where(both, q, 1)
-    ratio = xn.where(zero, p / xn.where(q > 0, q, 1), ratio)
+    ratio = xn.where(zero, xn.where(zero, p, 0) / xn.where(zero & (q > 0), q, 1), ratio)
     value = bind("xlogy", xn.where(both | zero, p, 1), ratio)
     value = xn.where(both | zero, value, math.inf)
     result: Array = xn.where(xn.isnan(p) | xn.isnan(q), math.nan, value)
@@ -74,10 +76,11 @@ def _rel_entr(p: Any, q: Any) -> Array:
 def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     """Return the Kullback-Leibler term p log(p / q) - p + q; inf where p or q is negative."""
     p, q = inexact("kl_div", p, q)
-    value = rel_entr(p, q)
-    finite = (p >= 0) & (q >= 0)
-    value = value + xn.where(finite, q - p, 0)
-    result: Array = xn.where(finite & ((p == math.inf) != (q == math.inf)), math.inf, value)
+    inside = (p >= 0) & (q >= 0)
+    endless = inside & ((p == math.inf) != (q == math.inf))
+    p, q = xn.where(endless, 1, p), xn.where(endless, 1, q)  # whose slopes are numbers
+    value = rel_entr(p, q) + xn.where(inside, q - p, 0)
+    result: Array = xn.where(endless, math.inf, value)
     return result
 
 

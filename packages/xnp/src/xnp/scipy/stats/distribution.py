@@ -27,7 +27,8 @@ import xnp.numpy as xn
 from xnp.lax import stop_gradient
 from xnp.numpy.dispatch import dispatched
 from xnp.numpy.promoting import cast, inexact
-from xprim import Array
+from xprim import Array, as_array, dtypes
+from xprim.errors import message
 from xprim.tracebacks import boundary
 
 __all__ = ["Distribution", "as_modules", "continuous", "discrete"]
@@ -192,6 +193,18 @@ def _log_of(mass: Formula, rest: Formula, x: Any, shapes: Sequence[Any]) -> Any:
     return xn.where(large, xn.log1p(-xn.where(large, q, 0)), xn.log(xn.where(large, 1, p)))
 
 
+def _reals(operation: str, *arguments: Any) -> list[Array]:
+    """Return the arguments in one floating dtype; complex numbers have no order."""
+    arrays = inexact(operation, *arguments)
+    if dtypes.is_complex(arrays[0].dtype):
+        raise TypeError(message(
+            operation, "distributions are those of real numbers.",
+            got=", ".join([as_array(a).aval.str_long() for a in arguments]),
+            hint="xnp.real(x), xnp.imag(x) and xnp.abs(x) are real",
+        ))  # fmt: skip
+    return arrays
+
+
 def _continuous_value(row: _Row, kind: str) -> Formula:
     """Return the function of a point, the parameters, the location and the scale."""
     formula = row.formulas[kind]
@@ -199,7 +212,7 @@ def _continuous_value(row: _Row, kind: str) -> Formula:
 
     def value(x: Any, *rest: Any) -> Array:
         is_moved = row.located and not _are_defaults(*rest[-2:])
-        x, *parameters = inexact(f"{row.name}.{kind}", x, *rest)  # their types count, moved or not
+        x, *parameters = _reals(f"{row.name}.{kind}", x, *rest)  # their types count, moved or not
         if row.located and not is_moved:
             parameters = parameters[:-2]
         located: list[Any] = [*parameters, *([] if is_moved else [0, 1])]
@@ -253,7 +266,7 @@ def _discrete_value(row: _Row, kind: str) -> Formula:
     is_mass = kind.endswith("pmf")
 
     def value(k: Any, *rest: Any) -> Array:
-        k, *parameters = inexact(f"{row.name}.{kind}", k, *rest)
+        k, *parameters = _reals(f"{row.name}.{kind}", k, *rest)
         count = len(row.shapes)
         shapes = parameters[:count]
         y = k - parameters[count] if len(parameters) > count else k
@@ -274,7 +287,7 @@ def _quantile(row: _Row, kind: str) -> Formula:
     formula = row.formulas[kind]
 
     def quantile(q: Any, *rest: Any) -> Array:
-        q, *parameters = inexact(f"{row.name}.{kind}", q, *rest)
+        q, *parameters = _reals(f"{row.name}.{kind}", q, *rest)
         count = len(row.shapes)
         shapes = parameters[:count]
         inside = (q >= 0) & (q <= 1)
