@@ -14,18 +14,27 @@ the formats of programs.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import xtree
 from xjit.shardings import Sharding
 from xprim import ShapedArray
 from xprim.descriptions import described
 from xprim.errors import message
-from xprim.tracebacks import boundaries
+from xprim.tracebacks import boundaries, boundary
 
 __all__ = ["Format", "Layout", "format_of", "shardings_in"]
 
 __dir__ = __all__.copy
+
+
+T = TypeVar("T")
+
+
+def _bounded(cls: type[T]) -> type[T]:
+    """Let the errors of the `__init__` that `dataclass` writes end in the user's line."""
+    cls.__init__ = boundary(cls.__init__)  # type: ignore[method-assign]
+    return cls
 
 
 class _Auto:
@@ -37,6 +46,7 @@ class _Auto:
         return "AutoLayout"
 
 
+@_bounded
 @dataclass(frozen=True, slots=True)
 class Layout:
     """An order of the dimensions in memory.
@@ -68,6 +78,7 @@ class Layout:
         return self.major_to_minor == tuple(range(len(self.major_to_minor))) and not self.tiling
 
 
+@_bounded
 @dataclass(frozen=True, slots=True)
 class Format:
     """How an array lies on its devices, and in the memory of each.

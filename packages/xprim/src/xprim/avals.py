@@ -69,6 +69,7 @@ class ShapedArray:
     physical: ShapedArray | None
     spread: Any
 
+    @boundary
     def __new__(
         cls,
         shape: Sequence[DimSize],

@@ -24,7 +24,7 @@ from xprim.errors import JaxprTypeError, message
 from xprim.primitive import Primitive
 from xprim.source import Source
 from xprim.thread_state import state
-from xtree.boundaries import boundary
+from xtree.boundaries import boundary, leave
 from xtree.notebooks import preformatted
 
 __all__ = [
@@ -58,7 +58,11 @@ class Literal:
 
     def __init__(self, value: ConcreteArray) -> None:
         self.value = value
-        self.aval = value.aval
+        try:
+            self.aval = value.aval
+        except AttributeError as error:
+            leave(error)
+            raise
         self._key: tuple[ShapedArray, bytes] | None = None
 
     @property
@@ -185,9 +189,13 @@ class ClosedJaxpr:
 
     def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any] = ()) -> None:
         self.jaxpr = jaxpr
-        self.consts = tuple(consts)
-        self.in_avals = tuple([v.aval for v in jaxpr.invars])
-        self.out_avals = tuple([v.aval for v in jaxpr.outvars])
+        try:
+            self.consts = tuple(consts)
+            self.in_avals = tuple([v.aval for v in jaxpr.invars])
+            self.out_avals = tuple([v.aval for v in jaxpr.outvars])
+        except (AttributeError, TypeError) as error:
+            leave(error)
+            raise
         self.memo: dict[Any, Any] = {}
 
     @property
@@ -241,6 +249,7 @@ def _holds_arrays(closed: ClosedJaxpr) -> bool:
     return any(c.aval.ndim for c in closed.consts) or any(map(holds_arrays, inside))
 
 
+@boundary
 def eval_jaxpr(jaxpr: Jaxpr, consts: Iterable[Any], *args: Any) -> list[Any]:
     """Run a jaxpr on values under the current trace.
 
@@ -379,6 +388,7 @@ def _held(params: dict[str, Any]) -> Iterator[Any]:
                 yield item
 
 
+@boundary
 def check_jaxpr(jaxpr: Jaxpr) -> None:
     """Check scoping, types and arity of a jaxpr and of the jaxprs inside it.
 

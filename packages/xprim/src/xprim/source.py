@@ -100,13 +100,32 @@ def describe_full(source: Source | None) -> tuple[str, int, str]:
 
 
 def _classify(filename: str) -> bool:
-    hidden = filename.startswith("<frozen") or any(
-        _absolute(filename).startswith(folder) for folder in _hidden_folders
+    path = _absolute(filename)
+    hidden = (
+        filename.startswith("<frozen")
+        or any(path.startswith(folder) for folder in _hidden_folders)
+        or _hides_itself(path)
     )
     if len(_is_hidden) > 10_000:
         _is_hidden.clear()
     _is_hidden[filename] = hidden
     return hidden
+
+
+def _hides_itself(path: str) -> bool:
+    """Whether the package of a file has set `__tracebackhide__`; the innermost that has decides.
+
+    So a package that is imported before this one need not import it to be hidden.
+    """
+    parts = path.split(os.sep)
+    for start, name in enumerate(parts[:-1]):
+        file = getattr(sys.modules.get(name), "__file__", None)
+        if file and os.path.dirname(file) == os.sep.join(parts[: start + 1]):
+            names = [".".join(parts[start:end]) for end in range(start + 1, len(parts))]
+            said = [vars(sys.modules[name]) for name in names if name in sys.modules]
+            return any([scope["__tracebackhide__"] for scope in said
+                        if "__tracebackhide__" in scope][-1:])  # fmt: skip
+    return False
 
 
 def _absolute(filename: str) -> str:

@@ -42,7 +42,7 @@ from xprim.source import capture, describe
 from xprim.thread_state import state
 from xprim.transformed import transforming
 from xprim.unknown_attributes import attribute_error
-from xtree.boundaries import boundaries
+from xtree.boundaries import boundaries, boundary, leave
 
 if TYPE_CHECKING:
     from xprim.primitive import Primitive
@@ -72,7 +72,11 @@ class Trace:
         self.parent = parent
         self.closed = False
         # whether operations end up in a jaxpr, which remembers the user's lines
-        self.keeps_sources: bool = parent is not None and parent.keeps_sources
+        try:
+            self.keeps_sources: bool = parent is not None and parent.keeps_sources
+        except AttributeError as error:
+            leave(error)
+            raise
 
     def process(
         self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
@@ -218,6 +222,7 @@ class TraceState:
 
     __slots__ = ("_number", "_trace")
 
+    @boundary
     def __init__(self, trace: Trace) -> None:
         self._trace = ref(trace)
         self._number = id(trace)

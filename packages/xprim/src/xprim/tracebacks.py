@@ -78,7 +78,10 @@ def _entries(traceback: TracebackType | None) -> list[TracebackType]:
 
 
 def _is_hidden(entry: TracebackType) -> bool:
-    return is_hidden(entry.tb_frame.f_code.co_filename)
+    file = entry.tb_frame.f_code.co_filename
+    if file == "<string>":  # what `dataclass` writes has the globals of the module of the class
+        file = entry.tb_frame.f_globals.get("__file__") or file
+    return is_hidden(file)
 
 
 def _to_the_last_of_the_user(traceback: TracebackType | None) -> list[TracebackType]:

@@ -179,6 +179,8 @@ with namespace(globals(), after="xstack.numpy"):  # which gives arrays and trace
         typeof as typeof,
     )
 
+__tracebackhide__ = True  # errors and equations show the user's lines, not ours
+
 with namespace(globals(), hint=hint_for, overview=True):
     from xstack import (
         ad as ad,

@@ -6,6 +6,8 @@ them out of its traceback (`xprim.tracebacks` does); without one, all frames sta
 
 A `try` that nothing leaves costs nothing, so hot functions have one themselves and call `leave`.
 `boundary` is for one function, `boundaries` for all that a module makes public.
+
+Neighbours: `leaving` has what is for one function, and imports nothing of this package.
 """
 
 from __future__ import annotations
@@ -13,51 +15,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from types import CellType, CodeType, FunctionType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 from xtree.compiling import written_function
+from xtree.leaving import boundary, leave, when_leaving
 
 __all__ = ["boundaries", "boundary", "is_boundary", "leave", "when_leaving"]
 
 __dir__ = __all__.copy
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-_leaving: list[Callable[[BaseException], None]] = []
-
-
-def when_leaving(shorten: Callable[[BaseException], None]) -> None:
-    """Have a function called with each error that leaves a boundary."""
-    _leaving[:] = [shorten]
-
-
-def leave(error: BaseException) -> None:
-    """Say that an error is about to leave the library; to be followed by a bare `raise`."""
-    for shorten in _leaving:
-        shorten(error)
-
-
-def boundary(fun: Callable[P, R]) -> Callable[P, R]:
-    """Let errors leave a public function without the frames of the library.
-
-    Example:
-      >>> @boundary
-      ... def apply(fun, x):
-      ...     return fun(x)
-      >>> apply(abs, -1)
-      1
-    """
-
-    @functools.wraps(fun)
-    def bounded(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return fun(*args, **kwargs)
-        except Exception as error:
-            leave(error)
-            raise
-
-    return bounded
 
 
 def boundaries(module_globals: dict[str, Any], *, written: bool = False) -> None:

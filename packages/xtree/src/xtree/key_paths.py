@@ -14,6 +14,8 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from xtree.leaving import boundary
+
 __all__ = [
     "DictKey",
     "FlattenedIndexKey",
@@ -74,6 +76,7 @@ class FlattenedIndexKey:
         return f"[<flat index {self.key}>]"
 
 
+@boundary
 def keystr(keys: Iterable[KeyEntry], *, simple: bool = False, separator: str = "") -> str:
     """Print a key path.
 

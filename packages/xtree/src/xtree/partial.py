@@ -13,6 +13,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from xtree.boundaries import boundary
 from xtree.key_paths import GetAttrKey
 from xtree.register import register_pytree_node
 
@@ -39,6 +40,7 @@ class Partial(functools.partial):  # type: ignore[type-arg]
         12
     """
 
+    @boundary
     def __new__(cls, func: Callable[..., Any], /, *args: Any, **keywords: Any) -> Partial:
         """Bind the arguments."""
         if type(func) is Partial:

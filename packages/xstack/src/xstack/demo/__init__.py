@@ -7,3 +7,5 @@ update step, `training` runs it, `plots` draws the results, `linear_regression` 
 """
 
 __all__ = ()
+
+__tracebackhide__ = False  # a program to be read: its lines are shown, as those of a user are

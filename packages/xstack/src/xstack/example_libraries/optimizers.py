@@ -24,6 +24,7 @@ import xtree
 from xprim import Array
 from xprim.descriptions import described
 from xprim.errors import message
+from xprim.tracebacks import boundaries, boundary
 from xprim.typing import ArrayLike, PyTree
 from xstack.example_libraries.step_sizes import (
     StepSize,
@@ -124,7 +125,7 @@ def optimizer(opt_maker: Callable[P, _Triple]) -> Callable[P, Optimizer]:
         def params_fn(opt_state: OptimizerState) -> Any:
             return xtree.unflatten(opt_state.tree_def, map(get_params, _unpacked(opt_state)))
 
-        return Optimizer(init_fn, update_fn, params_fn)
+        return Optimizer(boundary(init_fn), boundary(update_fn), boundary(params_fn))
 
     made = inspect.signature(opt_maker).replace(return_annotation="Optimizer")
     tree_opt_maker.__signature__ = made  # type: ignore[attr-defined]
@@ -415,3 +416,6 @@ def pack_optimizer_state(marked_pytree: PyTree) -> OptimizerState:
             got=described(strangers[0]),
         ))  # fmt: skip
     return _packed([point.subtree for point in points], tree)
+
+
+boundaries(globals())

@@ -32,6 +32,7 @@ from xnp.nn import (
     standardize,
 )
 from xprim.errors import message
+from xprim.tracebacks import boundaries, boundary
 from xrandom.initializers import glorot_normal, normal, ones, zeros
 
 __all__ = [
@@ -52,6 +53,10 @@ Initializer = Callable[..., Any]
 glorot = glorot_normal
 randn = normal
 logsoftmax = log_softmax
+
+
+def _layer(init_fun: Callable[..., Any], apply_fun: Callable[..., Any]) -> Layer:
+    return boundary(init_fun), boundary(apply_fun)
 
 
 def Dense(
@@ -81,7 +86,7 @@ def Dense(
         matrix, bias = params
         return xnp.dot(inputs, matrix) + bias
 
-    return init_fun, apply_fun
+    return _layer(init_fun, apply_fun)
 
 
 def _convolution(
@@ -107,7 +112,7 @@ def _convolution(
         dims = tuple(dimension_numbers)
         return convolve(inputs, kernel, strides, padding, dimension_numbers=dims) + bias
 
-    return init_fun, apply_fun
+    return _layer(init_fun, apply_fun)
 
 
 def GeneralConv(
@@ -186,12 +191,12 @@ def BatchNorm(
         z = xnp.expand_dims(gamma, axes) * z if scale else z
         return z + xnp.expand_dims(beta, axes) if center else z
 
-    return init_fun, apply_fun
+    return _layer(init_fun, apply_fun)
 
 
 def elementwise(fun: Callable[..., Any], **fun_kwargs: Any) -> Layer:
     """Return the layer of a function without parameters that keeps the shape."""
-    return (
+    return _layer(
         lambda rng, input_shape: (input_shape, ()),
         lambda params, inputs, **kwargs: fun(inputs, **fun_kwargs),
     )
@@ -246,7 +251,7 @@ def _pooling(reducer: Callable[..., Any], start: float, mean: bool = False) -> C
             ones = xnp.ones(places, inputs.dtype)
             return reduced / lax.reduce_window(ones, 0.0, lax.add, window, steps, padding)
 
-        return init_fun, apply_fun
+        return _layer(init_fun, apply_fun)
 
     return layer
 
@@ -266,7 +271,7 @@ Flatten: Layer = (
     lambda rng, input_shape: ((input_shape[0], math.prod(input_shape[1:])), ()),
     lambda params, inputs, **kwargs: inputs.reshape(inputs.shape[0], -1),
 )
-FanInSum: Layer = (
+FanInSum = _layer(
     lambda rng, input_shape: (input_shape[0], ()),
     lambda params, inputs, **kwargs: sum(inputs),
 )
@@ -274,7 +279,7 @@ FanInSum: Layer = (
 
 def FanOut(num: int) -> Layer:
     """Return the layer that gives its input `num` times."""
-    return (
+    return _layer(
         lambda rng, input_shape: ([input_shape] * num, ()),
         lambda params, inputs, **kwargs: [inputs] * num,
     )
@@ -288,7 +293,7 @@ def FanInConcat(axis: int = -1) -> Layer:
         output[axis] = sum(shape[axis] for shape in input_shape)
         return tuple(output), ()
 
-    return init_fun, lambda params, inputs, **kwargs: xnp.concatenate(inputs, axis)
+    return _layer(init_fun, lambda params, inputs, **kwargs: xnp.concatenate(inputs, axis))
 
 
 def Dropout(rate: float, mode: str = "train") -> Layer:
@@ -313,7 +318,7 @@ def Dropout(rate: float, mode: str = "train") -> Layer:
             return inputs
         return xnp.where(xrandom.bernoulli(rng, rate, inputs.shape), inputs / rate, 0)
 
-    return lambda rng, input_shape: (input_shape, ()), apply_fun
+    return _layer(lambda rng, input_shape: (input_shape, ()), apply_fun)
 
 
 def serial(*layers: Layer) -> Layer:
@@ -340,7 +345,7 @@ def serial(*layers: Layer) -> Layer:
             inputs = apply(param, inputs, rng=key, **kwargs)
         return inputs
 
-    return init_fun, apply_fun
+    return _layer(init_fun, apply_fun)
 
 
 def parallel(*layers: Layer) -> Layer:
@@ -356,7 +361,7 @@ def parallel(*layers: Layer) -> Layer:
         rows = zip(layers, params, inputs, keys, strict=True)
         return [apply(param, x, rng=key, **kwargs) for (_, apply), param, x, key in rows]
 
-    return init_fun, apply_fun
+    return _layer(init_fun, apply_fun)
 
 
 def _keys(rng: Any, count: int) -> Any:
@@ -369,7 +374,10 @@ def shape_dependent(make_layer: Callable[[Any], Layer]) -> Layer:
     Args:
       make_layer: from a shape to a layer.
     """
-    return (
+    return _layer(
         lambda rng, input_shape: make_layer(input_shape)[0](rng, input_shape),
         lambda params, inputs, **kwargs: make_layer(inputs.shape)[1](params, inputs, **kwargs),
     )
+
+
+boundaries(globals())

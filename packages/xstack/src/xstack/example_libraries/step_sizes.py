@@ -12,6 +12,7 @@ import xnp
 from xprim import Array
 from xprim.descriptions import described
 from xprim.errors import message
+from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike
 
 __all__ = ()
@@ -20,18 +21,21 @@ Schedule = Callable[[Any], Any]
 StepSize = Any  # a number, or a schedule
 
 
+@boundary
 def constant(step_size: float | Array) -> Schedule:
     """Return the schedule that gives the same size at each step."""
-    return lambda i: step_size
+    return boundary(lambda i: step_size)
 
 
+@boundary
 def exponential_decay(
     step_size: float | Array, decay_steps: float | Array, decay_rate: float | Array
 ) -> Schedule:
     """Return the schedule step_size * decay_rate ** (i / decay_steps)."""
-    return lambda i: step_size * decay_rate ** (i / decay_steps)
+    return boundary(lambda i: step_size * decay_rate ** (i / decay_steps))
 
 
+@boundary
 def inverse_time_decay(
     step_size: float | Array,
     decay_steps: float | Array,
@@ -47,10 +51,11 @@ def inverse_time_decay(
       staircase: whether it grows once in `decay_steps` steps only.
     """
     if staircase:
-        return lambda i: step_size / (1 + decay_rate * xnp.floor(i / decay_steps))
-    return lambda i: step_size / (1 + decay_rate * i / decay_steps)
+        return boundary(lambda i: step_size / (1 + decay_rate * xnp.floor(i / decay_steps)))
+    return boundary(lambda i: step_size / (1 + decay_rate * i / decay_steps))
 
 
+@boundary
 def polynomial_decay(
     step_size: float | Array,
     decay_steps: float | Array,
@@ -70,9 +75,10 @@ def polynomial_decay(
         left = 1 - xnp.minimum(step_num, decay_steps) / decay_steps
         return left**power * (step_size - final_step_size) + final_step_size
 
-    return schedule
+    return boundary(schedule)
 
 
+@boundary
 def piecewise_constant(
     boundaries: Sequence[int] | ArrayLike, values: Sequence[ArrayLike] | ArrayLike
 ) -> Schedule:
@@ -93,9 +99,10 @@ def piecewise_constant(
             "piecewise_constant", "takes a vector of boundaries, and of values one more.",
             got=f"shapes {boundaries.shape} and {values.shape}",
         ))  # fmt: skip
-    return lambda i: values[xnp.sum(i > boundaries)]
+    return boundary(lambda i: values[xnp.sum(i > boundaries)])
 
 
+@boundary
 def make_schedule(scalar_or_schedule: StepSize) -> Schedule:
     """Return a schedule as it is, and the constant one of a number."""
     if callable(scalar_or_schedule):

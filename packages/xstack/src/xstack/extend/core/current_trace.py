@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from xprim import EAGER, Trace, check_no_leaks, state
+from xprim.tracebacks import boundaries
 
 __all__ = ["find_top_trace", "set_current_trace", "take_current_trace", "trace_state_clean"]
 
@@ -71,3 +72,6 @@ def trace_state_clean() -> bool:
       True
     """
     return state.trace is EAGER
+
+
+boundaries(globals())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from xprim import ClosedJaxpr, Jaxpr, ShapedArray, Var, typeof
+from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
 __all__ = [
@@ -112,3 +113,6 @@ def jaxprs_in_params(params: dict[str, Any]) -> list[Jaxpr]:
             elif isinstance(item, Jaxpr):
                 found.append(item)
     return found
+
+
+boundaries(globals())
