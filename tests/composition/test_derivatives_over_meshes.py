@@ -5,11 +5,23 @@ import pytest
 
 import xnp
 import xtree
-from xad import checkpoint, custom_vjp, grad, hessian, jvp, linearize, value_and_grad, vjp
+from xad import (
+    checkpoint,
+    custom_vjp,
+    grad,
+    hessian,
+    jacfwd,
+    jacrev,
+    jvp,
+    linearize,
+    value_and_grad,
+    vjp,
+)
 from xbatch import vmap
 from xjit import device_put, devices, jit
 from xnp import lax
 from xpar import (
+    AxisType,
     Mesh,
     NamedSharding,
     P,
@@ -211,3 +223,38 @@ def test_transformed_programs_tell_how_the_values_lie_that_they_compute():
         f(x)
         # a checkpoint computes its values once more; what is not compiled is told at each call
         assert set(seen) == {x.sharding} and len(seen) <= 2
+
+
+def wave(x):
+    return (xnp.sin(x) * x).sum()
+
+
+FULL = np.arange(8, dtype=np.float32) / 8
+DERIVATIVES = {
+    "grad": grad(wave),
+    "grad of what keeps nothing": grad(lambda x: x.sum()),
+    "jit of grad": jit(grad(wave)),
+    "grad of jit": grad(jit(wave)),
+    "vjp": lambda x: vjp(wave, x)[1](1.0)[0],
+    "jitted pullback": lambda x: jit(lambda pull: pull(1.0))(vjp(wave, x)[1])[0],
+    "linearize": lambda x: linearize(wave, x)[1](x),
+    "second": grad(lambda x: grad(wave)(x).sum()),
+    "jacfwd": jacfwd(xnp.sin),
+    "jacrev": jacrev(xnp.sin),
+    "hessian": hessian(wave),
+    "remat": grad(checkpoint(wave)),
+    "captured": lambda x: grad(lambda s: (s * x).sum())(2.0),
+    "batch": vmap(grad(lambda x, s: wave(x) * s), in_axes=(None, 0)),
+}
+
+
+@pytest.mark.parametrize("name", DERIVATIVES)
+def test_derivatives_lie_where_the_primals_do_although_types_name_no_devices(name):
+    cpus = np.array(devices("cpu")[:N]).reshape(2, 4)
+    meshes = [Mesh(part, ("x",), axis_types=(AxisType.Explicit,)) for part in cpus]
+    more = (np.arange(3, dtype=np.float32),) if name == "batch" else ()
+    wanted = DERIVATIVES[name](FULL, *more)
+    for mesh in (*meshes, meshes[0]):
+        found = DERIVATIVES[name](device_put(FULL, NamedSharding(mesh, P("x"))), *more)
+        assert found.sharding.device_set == set(mesh.devices_in_order)
+        np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)

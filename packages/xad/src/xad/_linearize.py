@@ -46,6 +46,7 @@ from xprim import (
 )
 from xprim.kernels import KernelTable, Refusal, numpy_operand
 from xprim.numpy_kernels import numpy_function
+from xprim.sharded_types import meshes_of
 
 # by primitive, tangents, abstract values and params
 _kernels = KernelTable("linearize", uses=USES_BEFORE_KERNEL)
@@ -144,6 +145,7 @@ class LinearProgram:
     residuals: Sequence[Any]
     nonzero_in: tuple[bool, ...]
     nonzero_out: tuple[bool, ...]
+    meshes: tuple[Any, ...] = ()  # over which primals and residuals are spread
 
     def closed(self) -> ClosedJaxpr:
         """Return the tape as a program of plain equations without dead code."""
@@ -179,7 +181,9 @@ def linearize_flat(
     tape.closed = True
     nonzero_out = tuple([type(d) is not Zero for d in out_dots])
     jaxpr, residuals = tape.finish([d for d in out_dots if type(d) is not Zero])
-    return outs, LinearProgram(jaxpr, residuals, tuple(nonzero), nonzero_out)
+    return outs, LinearProgram(
+        jaxpr, residuals, tuple(nonzero), nonzero_out, meshes_of([*primals, *residuals])
+    )
 
 
 def _recorded_zero(tape: TapeTrace, zero: Zero) -> Any:

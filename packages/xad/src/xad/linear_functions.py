@@ -40,6 +40,7 @@ from xprim import (
     scalar_array,
 )
 from xprim.errors import ShapeError, message
+from xprim.sharded_types import near
 from xprim.tracebacks import boundary
 
 __all__ = ()
@@ -94,7 +95,7 @@ class _LinearFunction:
             program = self._program
             jaxpr, residuals = _with_scalars_as_constants(program.closed())
             self._form = _Form(jaxpr, program.nonzero_in, program.nonzero_out, self._signature)
-            self._program = _program_of(self._form, residuals)
+            self._program = _program_of(self._form, residuals, program.meshes)
         return tuple(self._program.residuals), self._form
 
     @classmethod
@@ -116,8 +117,10 @@ class _LinearFunction:
         return f"<{type(self).__name__} of {signature.operation}: ({ins}) -> ({outs})>"
 
 
-def _program_of(form: _Form, residuals: Sequence[Any]) -> LinearProgram:
-    return LinearProgram(form.jaxpr, residuals, form.nonzero_in, form.nonzero_out)
+def _program_of(
+    form: _Form, residuals: Sequence[Any], meshes: tuple[Any, ...] = ()
+) -> LinearProgram:
+    return LinearProgram(form.jaxpr, residuals, form.nonzero_in, form.nonzero_out, meshes)
 
 
 def _with_scalars_as_constants(closed: ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:
@@ -163,9 +166,10 @@ def active_cotangents_of(
     given = [ct for ct, nz in zip(cotangents, program.nonzero_out, strict=True) if nz]
     avals = [a for a, nz in zip(in_avals, program.nonzero_in, strict=True) if nz]
     args = [Linear(a) for a in avals]
-    results = backward_pass(program.jaxpr, program.residuals, args, given, is_tape)
-    return [r if r.aval is a and type(r) is not Zero else typed_as(r, a)
-            for r, a in zip(results, avals, strict=True)]  # fmt: skip
+    with near(program.meshes):
+        results = backward_pass(program.jaxpr, program.residuals, args, given, is_tape)
+        return [r if r.aval is a and type(r) is not Zero else typed_as(r, a)
+                for r, a in zip(results, avals, strict=True)]  # fmt: skip
 
 
 @xtree.register_pytree_node_class
@@ -281,7 +285,8 @@ class PushForward(_LinearFunction):
         )
         residuals, form = self.tree_flatten()
         operands = [d for d, nz in zip(dots, form.nonzero_in, strict=True) if nz]
-        results = iter(eval_closed(ClosedJaxpr(form.jaxpr, residuals), *operands))
+        with near(self._program.meshes):
+            results = iter(eval_closed(ClosedJaxpr(form.jaxpr, residuals), *operands))
         return xtree.unflatten(signature.out_tree, [
             typed_as(next(results), a) if nz else zeros_of(a)
             for a, nz in zip(signature.out_avals, form.nonzero_out, strict=True)

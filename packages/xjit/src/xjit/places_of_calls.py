@@ -5,7 +5,9 @@ Neighbours: `placement`, `mesh_placement` and `replicas` have the placements, `p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from xjit import jaxlib_gateway as gateway
@@ -20,8 +22,8 @@ from xprim import ClosedJaxpr, ConcreteArray
 from xprim.errors import message
 
 __all__ = [
-    "abstract_mesh_within", "common_placement", "mesh_named_by", "mesh_within", "of_arrays",
-    "placement_for", "with_devices",
+    "abstract_mesh_within", "common_placement", "mesh_named_by", "mesh_within",
+    "meshes_near", "of_arrays", "placement_for", "with_devices",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -108,7 +110,7 @@ def _chosen_mesh(named: Sequence[Any]) -> Mesh | None:
     """Return the devices for meshes of which some have none.
 
     They are those of one of that shape, or of the mesh that is set; where nothing else is known,
-    as of a cotangent, of the one mesh of that shape that anybody holds.
+    as of a cotangent, of the primals' mesh, or of the one of that shape that anybody holds.
     """
     known = [m for m in named if isinstance(m, Mesh)]
     shapes = [m.shape_tuple for m in named if not isinstance(m, Mesh)]
@@ -116,13 +118,28 @@ def _chosen_mesh(named: Sequence[Any]) -> Mesh | None:
         known.append(current_mesh.value)
     same = [m for m in known if m.shape_tuple in shapes]
     if shapes and not known:
-        same = meshes_shaped(shapes[0])
+        near = [m for m in getattr(_of_primals, "meshes", ()) if m.shape_tuple == shapes[0]]
+        same = near or meshes_shaped(shapes[0])
         if len(same) != 1:
             raise NoMeshError(message(
                 "mesh", "values are to lie on a mesh without devices.", got=repr(shapes[0]),
                 hint="call it inside `with set_mesh(mesh):`",
             ))  # fmt: skip
     return next(iter(same or known), None)
+
+
+_of_primals = threading.local()
+
+
+@contextmanager
+def meshes_near(meshes: tuple[Mesh, ...]) -> Iterator[None]:
+    """Have values of which nothing but a type is known lie on the devices of meshes."""
+    outer = getattr(_of_primals, "meshes", ())
+    _of_primals.meshes = meshes
+    try:
+        yield
+    finally:
+        _of_primals.meshes = outer
 
 
 def _mesh_that_fits(asked: Asked, known: Asked) -> Mesh | None:

@@ -10,6 +10,7 @@ shardings are left open.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from xjit.auto_axes import called_with
@@ -17,14 +18,16 @@ from xjit.axis_modes import call_in_mode
 from xjit.meshes import (
     AbstractMesh,
     AxisType,
+    Mesh,
     abstract_mesh_now,
     current_abstract_mesh,
 )
 from xjit.named_shardings import NamedSharding, in_types, resolved
 from xjit.partition_specs import PartitionSpec
+from xjit.places_of_calls import meshes_near
 from xjit.sharding_constraint import sharding_constraint_p
 from xjit.sharding_rules import results_of
-from xprim import ClosedJaxpr, ShapedArray, shaped_array
+from xprim import ClosedJaxpr, ConcreteArray, ShapedArray, Tracer, shaped_array
 from xprim.sharded_types import install_meshes, whole
 
 __all__ = ["shardings_of_results", "typed_as"]
@@ -73,6 +76,16 @@ class _Meshes:
             spread = x.aval.spread.update(spec=[None] * x.aval.ndim)
         return sharding_constraint_p.bind(x, sharding=spread)[0]
 
+    def meshes_of(self, arrays: Sequence[Any]) -> tuple[Mesh, ...]:
+        """Return the meshes, with their devices, over which arrays are spread."""
+        held = [_held(x) for x in arrays]
+        given = [x.sharding for x in held if isinstance(x, ConcreteArray)]
+        return tuple(dict.fromkeys([s.mesh for s in given if isinstance(s, NamedSharding)]))
+
+    def near(self, meshes: tuple[Mesh, ...]) -> AbstractContextManager[None]:
+        """Have values whose types alone say how they are spread lie on the devices of meshes."""
+        return meshes_near(meshes)
+
     def left_open(
         self, fun: Callable[..., Sequence[Any]], operands: Sequence[Any], spreads: Sequence[Any]
     ) -> Sequence[Any]:
@@ -85,6 +98,13 @@ class _Meshes:
     ) -> Any:  # fmt: skip
         """Call a function whose results lie as a user's sharding, or tree prefix of them, says."""
         return call_in_mode(fun, args, kwargs, operation, out=out_sharding)
+
+
+def _held(x: Any) -> Any:
+    """Return what the tracers of derivatives and batches hold, which may be concrete."""
+    while isinstance(x, Tracer):
+        x = getattr(x, "primal", None) if hasattr(x, "primal") else getattr(x, "value", None)
+    return x
 
 
 def typed_as(aval: ShapedArray, sharding: Any) -> ShapedArray:

@@ -15,6 +15,7 @@ Neighbours: `avals` prints types, `primitive` asks for those of results.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 from xprim import avals as _avals
@@ -22,8 +23,8 @@ from xprim.avals import ShapedArray, shaped_array
 
 __all__ = [
     "Meshes", "ShardingTypeError", "axes_of_dimensions", "batched", "batched_sharding",
-    "captured", "install_meshes", "left_open", "spread_as", "spread_call", "spread_results",
-    "whole", "with_dimension", "without_dimension",
+    "captured", "install_meshes", "left_open", "meshes_of", "near", "spread_as", "spread_call",
+    "spread_results", "whole", "with_dimension", "without_dimension",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -62,6 +63,12 @@ class Meshes(Protocol):
 
     def spread_as(self, x: Any, spread: Any) -> Any:
         """Return a value that is spread so; None has it whole."""
+
+    def meshes_of(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
+        """Return the meshes, with their devices, over which arrays are spread."""
+
+    def near(self, meshes: tuple[Any, ...]) -> AbstractContextManager[None]:
+        """Have values whose types alone say how they are spread lie on the devices of meshes."""
 
     def left_open(
         self, fun: Callable[..., Sequence[Any]], operands: Sequence[Any], spreads: Sequence[Any]
@@ -110,6 +117,20 @@ def spread_as(x: Any, aval: ShapedArray) -> Any:
     if x.aval.spread is aval.spread or x.aval.spread == aval.spread:
         return x
     return _avals._of_meshes[0].spread_as(x, aval.spread)
+
+
+def meshes_of(arrays: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the meshes over which arrays, or those that tracers hold, are spread in types."""
+    spread = [x for x in arrays if x.aval.spread is not None]
+    return _avals._of_meshes[0].meshes_of(spread) if spread else ()
+
+
+def near(meshes: tuple[Any, ...]) -> AbstractContextManager[None]:
+    """Have values whose types alone say how they are spread lie on the devices of meshes.
+
+    Types name no devices, and a cotangent has nothing but its type: it lies where its primal does.
+    """
+    return _avals._of_meshes[0].near(meshes) if meshes else nullcontext()
 
 
 def left_open(
