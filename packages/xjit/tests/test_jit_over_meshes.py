@@ -146,6 +146,39 @@ def test_padding_between_elements_and_cut_edges_are_right_in_all_pieces(before):
         np.testing.assert_array_equal(twice, np.where(w == 0.5, 0.5, 2 * np.asarray(w)))
 
 
+HOLES = {"window_dimensions": (3, 1), "window_strides": (1, 1), "padding": ((1, 2), (0, 0)),
+         "base_dilation": (2, 1)}  # fmt: skip
+OVER_HOLES = {
+    "sum": lambda x, y: lax.reduce_window(x, np.float32(0), lax.add, **HOLES),
+    "max": lambda x, y: lax.reduce_window(x, np.float32(-np.inf), lax.max, **HOLES),
+}
+
+
+@pytest.mark.parametrize("before", [P(), P("x"), P(None, "x")], ids=str)
+@pytest.mark.parametrize("name", OVER_HOLES)
+def test_windows_over_elements_that_are_apart_are_cut(name, before):
+    x, y = (np.random.default_rng(i).uniform(-1, 1, (8, 4)).astype(np.float32) for i in range(2))
+    wanted = OVER_HOLES[name](x, y)
+    ins = NamedSharding(MESH, before)
+    for after in (P("x"), P("x", "y"), P("y")):
+        run = jit(OVER_HOLES[name], in_shardings=ins, out_shardings=NamedSharding(MESH, after))
+        np.testing.assert_allclose(run(x, y), wanted, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("ins", [(P(), P()), (P("x"), P()), (P(None, "x"), P("y"))], ids=str)
+def test_convolutions_whose_batch_is_in_groups_are_cut(ins):
+    rng = np.random.default_rng(0)
+    x, k = (rng.uniform(-1, 1, s).astype(np.float32) for s in ((8, 4, 8), (4, 4, 3)))
+
+    def convolved(x, k):
+        return lax.conv_general_dilated(x, k, (1,), "SAME", batch_group_count=2)
+
+    ins = tuple([NamedSharding(MESH, spec) for spec in ins])
+    for after in (P("x"), P("y", "x"), P(None, None, "x"), P(None, "x")):
+        run = jit(convolved, in_shardings=ins, out_shardings=NamedSharding(MESH, after))
+        np.testing.assert_allclose(run(x, k), convolved(x, k), rtol=1e-5, atol=1e-5)
+
+
 def test_loops_and_branches_run_over_a_mesh():
     def f(x):
         def body(carry, row):

@@ -13,6 +13,7 @@ convolution.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -26,8 +27,9 @@ from xnp.primitives.conv_dimensions import (
     kernel_cotangent_padding,
     output_size,
 )
+from xnp.primitives.conv_groups import by_groups_of_features, merged, regrouped, unmerged
 from xnp.primitives.dot_general import accumulation_dtype, product_dtype
-from xnp.primitives.operations import bind, filled, reshaped, transposed
+from xnp.primitives.operations import bind, filled
 from xnp.primitives.precision import DotAlgorithm, DotAlgorithmPreset, precision_attribute
 from xnp.primitives.upcast_lowering import TWO_BITS, upcast
 from xprim import (
@@ -196,6 +198,10 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, **param
     (out,) = avals_out
     if out.size == 0 or lhs.size == 0 or rhs.size == 0:
         return [b.constant(0, out)]
+    if b.is_split and params["batch_group_count"] > 1:
+        plain = [shaped_array(a.shape, a.dtype) for a in avals_in]
+        steps = functools.partial(by_groups_of_features, **params)
+        return b.traced(steps, operands, plain, ("conv_general_dilated", *params.values()))
     total = out.dtype
     if lhs.dtype != rhs.dtype or b.platform == "cpu" or not dtypes.is_floating(total):
         total = accumulation_dtype(lhs.dtype, rhs.dtype, out.dtype)
@@ -285,7 +291,7 @@ def _lhs_transpose(
     spec = dimension_numbers
     o, i = spec.rhs_spec[:2]
     groups = feature_group_count * batch_group_count
-    kernel = _regrouped(rhs, o, i, groups)
+    kernel = regrouped(rhs, o, i, groups)
     if spec.rhs_spec[2:]:
         kernel = bind("rev", kernel, dimensions=tuple(spec.rhs_spec[2:]))
     numbers = ConvDimensionNumbers(spec.out_spec, (i, o, *spec.rhs_spec[2:]), spec.lhs_spec)
@@ -300,7 +306,7 @@ def _lhs_transpose(
         feature_group_count=groups, batch_group_count=1, precision=precision,
     )  # fmt: skip
     if batch_group_count > 1:  # the groups of features are groups of the batch
-        result = _regrouped(result, spec.lhs_spec[1], spec.lhs_spec[0], batch_group_count)
+        result = regrouped(result, spec.lhs_spec[1], spec.lhs_spec[0], batch_group_count)
     return result
 
 
@@ -335,38 +341,6 @@ def _convolved(lhs: Any, rhs: Any, dtype: Any, *, precision: Any, **params: Any)
     )[0]
 
 
-def _regrouped(x: Any, source: int, target: int, groups: int) -> Any:
-    """Move the outer factor `groups` of one dimension to be the outer factor of another one."""
-    if groups == 1:
-        return x
-    shape = list(x.aval.shape)
-    split = [*shape[:source], groups, shape[source] // groups, *shape[source + 1 :]]
-    at = target + (target > source)
-    order = [d for d in range(len(split)) if d != source]
-    order.insert(order.index(at), source)
-    shape[source] //= groups
-    shape[target] *= groups
-    return reshaped(transposed(reshaped(x, split), order), shape)
-
-
-def _merged(x: Any, dim: int, groups: int = 1) -> Any:
-    """Merge the batch dimension 0 into dimension `dim` (numbered without it), inside of groups."""
-    size, *shape = x.aval.shape
-    split = (size, *shape[:dim], groups, shape[dim] // groups, *shape[dim + 1 :])
-    order = [*range(1, dim + 2), 0, *range(dim + 2, len(split))]
-    shape[dim] *= size
-    return reshaped(transposed(reshaped(x, split), order), shape)
-
-
-def _unmerged(x: Any, dim: int, size: int, groups: int = 1) -> Any:
-    """Undo `_merged`: bring the batch back to dimension 0."""
-    shape = list(x.aval.shape)
-    shape[dim] //= size
-    split = (*shape[:dim], groups, size, shape[dim] // groups, *shape[dim + 1 :])
-    order = [dim + 1, *[d for d in range(len(split)) if d != dim + 1]]
-    return reshaped(transposed(reshaped(x, split), order), (size, *shape))
-
-
 def _batch(axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:
     lhs, rhs = operands
     spec = params["dimension_numbers"]
@@ -377,17 +351,17 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:
         lhs, rhs = axis.to_front(lhs, dims[0]), axis.to_front(rhs, dims[1])
         name = "batch_group_count" if by_batch else "feature_group_count"
         params[name] *= axis.size
-        lhs = _merged(lhs, spec.lhs_spec[0 if by_batch else 1])
-        out = bind_conv(lhs, _merged(rhs, spec.rhs_spec[0]), **params)[0]
-        result = _unmerged(out, spec.out_spec[1], axis.size)
+        lhs = merged(lhs, spec.lhs_spec[0 if by_batch else 1])
+        out = bind_conv(lhs, merged(rhs, spec.rhs_spec[0]), **params)[0]
+        result = unmerged(out, spec.out_spec[1], axis.size)
     elif dims[1] is not_mapped:
         lhs = axis.to_front(lhs, dims[0])
-        lhs = _merged(lhs, spec.lhs_spec[0], params["batch_group_count"])
-        result = _unmerged(bind_conv(lhs, rhs, **params)[0], spec.out_spec[0], axis.size)
+        lhs = merged(lhs, spec.lhs_spec[0], params["batch_group_count"])
+        result = unmerged(bind_conv(lhs, rhs, **params)[0], spec.out_spec[0], axis.size)
     else:
-        rhs = _merged(axis.to_front(rhs, dims[1]), spec.rhs_spec[0], groups)
+        rhs = merged(axis.to_front(rhs, dims[1]), spec.rhs_spec[0], groups)
         out = bind_conv(lhs, rhs, **params)[0]
-        result = _unmerged(out, spec.out_spec[1], axis.size, groups)
+        result = unmerged(out, spec.out_spec[1], axis.size, groups)
     return (result,), (0,)
 
 

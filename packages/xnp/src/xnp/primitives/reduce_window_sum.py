@@ -16,7 +16,13 @@ from xnp.primitives.operations import bind, filled
 from xnp.primitives.reductions import total_dtype
 from xnp.primitives.table import NUMBER
 from xnp.primitives.window_text import dilated, window_attributes
-from xnp.primitives.window_views import all_windows, windows_batch, windows_shape
+from xnp.primitives.window_views import (
+    all_windows,
+    has_holes,
+    windows_batch,
+    windows_shape,
+    with_holes_filled,
+)
 from xprim import LINEAR, Primitive, dimension_names, shaped_array
 from xprim.contracts import Builder
 
@@ -37,6 +43,8 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, **param
     types = [shaped_array(aval.shape, wide), shaped_array((), wide)]
     if not aval.ndim:
         return [operands[0]]
+    if has_holes(b, params):
+        return with_holes_filled(b, reduce_window_sum_p, operands, avals_in, 0, params)
     found = shaped_array(out.shape, wide)
     (total,) = b.op("stablehlo.reduce_window", [x, b.scalar(0, wide)], types, [found],
                     attributes_of(params), b.reducer("stablehlo.add", wide))  # fmt: skip

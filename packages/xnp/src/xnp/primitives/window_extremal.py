@@ -15,7 +15,13 @@ from xnp.primitives.reduce_window_sum import attributes_of
 from xnp.primitives.reductions import total_dtype
 from xnp.primitives.select_and_gather_add import select_and_gather_add_p
 from xnp.primitives.table import BOOL, REAL
-from xnp.primitives.window_views import all_windows, windows_batch, windows_shape
+from xnp.primitives.window_views import (
+    all_windows,
+    has_holes,
+    windows_batch,
+    windows_shape,
+    with_holes_filled,
+)
 from xprim import (
     Primitive,
     Zero,
@@ -43,8 +49,7 @@ def window_extremal(name: str, ufunc: np.ufunc, op: str, neutral: Any, select: s
     """
 
     def numpy_rule(x: Any, **params: Any) -> Any:
-        wide = x.astype(total_dtype(x.dtype), copy=False)
-        windows = all_windows(wide, neutral(x.dtype), params)
+        windows = all_windows(x.astype(total_dtype(x.dtype), copy=False), neutral(x.dtype), params)
         found = ufunc.reduce(windows, axis=tuple(range(x.ndim, 2 * x.ndim)))
         return (np.asarray(found).astype(x.dtype, copy=False),)
 
@@ -54,8 +59,10 @@ def window_extremal(name: str, ufunc: np.ufunc, op: str, neutral: Any, select: s
         (aval,) = avals_in
         if not aval.ndim:
             return [operands[0]]
-        start = b.scalar(neutral(aval.dtype), aval.dtype)
-        return b.op("stablehlo.reduce_window", [operands[0], start],
+        if has_holes(b, params):
+            return with_holes_filled(b, primitive, operands, avals_in, neutral(aval.dtype), params)
+        return b.op("stablehlo.reduce_window",
+                    [operands[0], b.scalar(neutral(aval.dtype), aval.dtype)],
                     [aval, shaped_array((), aval.dtype)], avals_out, attributes_of(params),
                     b.reducer(op, aval.dtype))  # fmt: skip
 

@@ -13,11 +13,12 @@ import numpy as np
 
 from xnp.primitives.dimensions import inserted
 from xnp.primitives.gather_plans import strided
+from xnp.primitives.operations import filled
 from xnp.primitives.pad import pad_p
 from xnp.primitives.table import Kinds
 from xnp.primitives.window_text import window_shape
 from xprim import Primitive, ShapedArray, shaped_array
-from xprim.contracts import BatchAxis
+from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
 
 __all__ = ()
@@ -87,3 +88,31 @@ def windows_batch(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
         return primitive().bind(operands[0], **batched_params(params, d)), (d,)
 
     return batch_rule
+
+
+def has_holes(b: Builder, params: Any) -> bool:
+    """Return whether elements are apart in a program that XLA splits over devices.
+
+    XLA (jaxlib 0.10.2 to 0.12) ends the process where such a dimension of windows is cut.
+    """
+    return b.is_split and any(base != 1 for base in params["base_dilation"])
+
+
+def with_holes_filled(
+    b: Builder, primitive: Primitive, operands: Any, avals: Any, *values_and_params: Any
+) -> Any:
+    """Write a reduction of windows over operands that are padded between their elements first.
+
+    The value that each operand is padded with follows, then the params.
+    """
+    *values, params = values_and_params
+    config = tuple([(0, 0, base - 1) for base in params["base_dilation"]])
+    ones = (1,) * len(config)
+
+    def steps(*arrays: Any) -> Any:
+        whole = [pad_p.bind(x, filled((), value, x.aval.dtype), padding_config=config)[0]
+                 for x, value in zip(arrays, values, strict=True)]  # fmt: skip
+        return primitive.bind(*whole, **{**params, "base_dilation": ones})
+
+    plain = [shaped_array(a.shape, a.dtype) for a in avals]
+    return b.traced(steps, operands, plain, (primitive, "with_holes_filled", *params.values()))
