@@ -80,7 +80,8 @@ class _Meshes:
         """Return the meshes, with their devices, over which arrays are spread."""
         held = [_held(x) for x in arrays]
         given = [x.sharding for x in held if isinstance(x, ConcreteArray)]
-        return tuple(dict.fromkeys([s.mesh for s in given if isinstance(s, NamedSharding)]))
+        meshes = [s.mesh for s in given if isinstance(s, NamedSharding)]
+        return tuple(dict.fromkeys([mesh for mesh in meshes if isinstance(mesh, Mesh)]))
 
     def near(self, meshes: tuple[Mesh, ...]) -> AbstractContextManager[None]:
         """Have values whose types alone say how they are spread lie on the devices of meshes."""
