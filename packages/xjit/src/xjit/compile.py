@@ -21,6 +21,7 @@ from xjit import jaxlib_gateway as gateway
 from xjit.cache_disk import DiskCache, disk_cache, facts_of, key_of
 from xjit.cache_files import Entry, compressed
 from xjit.cache_memory import Bounded
+from xjit.first_tier import finish, finish_later, level_of, quick
 from xjit.locks_by_key import LocksByKey
 from xjit.lowering import LoweredProgram
 from xjit.mappings import room
@@ -50,6 +51,7 @@ class Statistics:
 
     Attributes:
       compiled: programs given to XLA.
+      recompiled: those of them that it was given again, behind the calls (`first_compile_level`).
       found: programs whose executable was there already, for another function or placement.
       loaded: programs whose executable was on disk, from an earlier process.
       seconds: time spent in XLA.
@@ -57,6 +59,7 @@ class Statistics:
     """
 
     compiled: int = 0
+    recompiled: int = 0
     found: int = 0
     loaded: int = 0
     seconds: float = 0.0
@@ -73,20 +76,23 @@ in_turn = LocksByKey()
 
 
 def executable_for(
-    lowered: LoweredProgram, placement: Placement, options: Options | None = None
-) -> gateway.Executable:
+    lowered: LoweredProgram, placement: Placement, options: Options | None = None,
+    own: Mapping[str, Any] | None = None,
+) -> gateway.Executable:  # fmt: skip
     """Return the executable of a program at a placement, compiled now or before.
 
     Args:
       lowered: the program.
       placement: where it runs.
       options: settings of XLA by name.
+      own: options of ours by name, where it may be compiled with less effort first.
 
     Raises:
       XlaError: XLA does not accept or cannot compile the program.
     """
+    level = None if own is None else level_of(lowered, placement, options, own)
     if lowered.python_functions:  # the text names them by number only
-        return _compiled(lowered, placement, _settings(lowered, placement, options))[0]
+        return _made(None, lowered, placement, options, level)
     digest = hashlib.sha256(lowered.body.encode()).digest()
     key = _key(digest, placement, options)
     found = _executables.get(key)
@@ -94,7 +100,7 @@ def executable_for(
         with in_turn.of(key):
             found = _executables.get(key)  # another thread has made it meanwhile
             if found is None:
-                found = _made(digest, lowered, placement, options)
+                found = _made(digest, lowered, placement, options, level)
                 _executables.put(key, found)
                 return found
     statistics.found += 1
@@ -102,14 +108,32 @@ def executable_for(
 
 
 def _made(
-    digest: bytes, lowered: LoweredProgram, placement: Placement, options: Options | None
-) -> gateway.Executable:
-    """Return the executable of a program from the disk, or compile it."""
+    digest: bytes | None, lowered: LoweredProgram, placement: Placement, options: Options | None,
+    level: int | None,
+) -> gateway.Executable:  # fmt: skip
+    """Return the executable of a program from the disk, or compile it.
+
+    Where the text of a program does not say all, there is no digest of it; where it is not to be
+    compiled with less effort first, no level.
+    """
     settings = _settings(lowered, placement, options)
-    disk = disk_cache()
-    if disk is None or not gateway.are_local(placement.devices):
-        return _compiled(lowered, placement, settings)[0]
-    return _loaded_or_compiled(disk, digest, lowered, placement, settings)
+    disk = None if digest is None else disk_cache()
+    entry = None
+    if disk is not None and digest is not None and gateway.are_local(placement.devices):
+        entry = _Stored(disk, digest, lowered, placement, settings)
+        found = entry.load()
+        if found is not None:
+            return found
+    if level is None:
+        return _compiled_and_stored(lowered, placement, settings, entry)
+    is_told = config.values.log_compiles  # which the other thread does not see
+    first, _ = _compiled(lowered, placement, quick(settings, level), "compiled first")
+
+    def in_full() -> gateway.Executable:
+        return _compiled_and_stored(lowered, placement, settings, entry, is_told)
+
+    finish_later(first, lowered.name, in_full)
+    return first
 
 
 def _key(digest: bytes, placement: Placement, options: Options | None) -> tuple[Any, ...]:
@@ -123,6 +147,7 @@ def code_of(
 ) -> tuple[bytes, dict[str, str]]:  # fmt: skip
     """Return the code of a compiled program, and what it depends on beside its text."""
     settings = _settings(lowered, placement, options)
+    finish(executable)
     if executable.from_bytes:
         executable, _ = _compiled(lowered, placement, settings)
     return executable.serialize(), facts_of(placement.devices, settings)
@@ -146,27 +171,55 @@ def load(
     _executables.put(_key(digest, placement, options), executable)
 
 
-def _loaded_or_compiled(
-    disk: DiskCache, digest: bytes, lowered: LoweredProgram, placement: Placement,
-    settings: dict[str, Any],
-) -> gateway.Executable:  # fmt: skip
-    facts = facts_of(placement.devices, settings)
-    key = key_of(digest, facts)
+class _Stored:
+    """The place of a program on disk."""
 
-    def use(code: bytes) -> gateway.Executable:
-        _prepare(lowered.body)
-        return gateway.deserialize_program(code, placement.devices, **settings)
+    def __init__(
+        self, disk: DiskCache, digest: bytes, lowered: LoweredProgram, placement: Placement,
+        settings: dict[str, Any],
+    ) -> None:  # fmt: skip
+        self._disk, self._lowered = disk, lowered
+        self._placement, self._settings = placement, settings
+        self._facts = facts_of(placement.devices, settings)
+        self._key = key_of(digest, self._facts)
 
-    start = time.perf_counter()
-    found = disk.load(key, use)
-    record_event(CACHE_MISS if found is None else CACHE_HIT)
-    if found is not None:
-        statistics.loaded += 1
-        _log("loaded", lowered, time.perf_counter() - start)
+    def _use(self, code: bytes) -> gateway.Executable:
+        _prepare(self._lowered.body)
+        return gateway.deserialize_program(code, self._placement.devices, **self._settings)
+
+    def load(self) -> gateway.Executable | None:
+        """Return what is there, None where nothing is."""
+        start = time.perf_counter()
+        found = self._disk.load(self._key, self._use)
+        record_event(CACHE_MISS if found is None else CACHE_HIT)
+        if found is not None:
+            statistics.loaded += 1
+            _log("loaded", self._lowered, time.perf_counter() - start)
         return found
-    found, seconds = _compiled(lowered, placement, settings)
-    if seconds >= cache_options.persistent_cache_min_compile_time_secs.value:
-        disk.store(key, lambda: _entry(found, lowered, facts, seconds), use)
+
+    def store(self, executable: gateway.Executable, seconds: float) -> None:
+        """Write what took so long to compile."""
+        if seconds >= cache_options.persistent_cache_min_compile_time_secs.value:
+            lowered, facts = self._lowered, self._facts
+            self._disk.store(
+                self._key, lambda: _entry(executable, lowered, facts, seconds), self._use
+            )
+
+
+def _compiled_and_stored(
+    lowered: LoweredProgram, placement: Placement, settings: dict[str, Any],
+    entry: _Stored | None, is_told: bool | None = None,
+) -> gateway.Executable:  # fmt: skip
+    """Return what XLA made of a program with all effort.
+
+    Behind the calls, where another thread compiles it again, `is_told` says what the option
+    `log_compiles` says to the caller.
+    """
+    again = is_told is not None
+    what = "compiled in full" if again else "compiled"
+    found, seconds = _compiled(lowered, placement, settings, what, is_told)
+    if entry is not None:
+        entry.store(found, seconds)
     return found
 
 
@@ -197,8 +250,8 @@ def _prepare(text: str) -> None:
     room.make(text)
 
 
-def _log(what: str, lowered: LoweredProgram, seconds: float) -> None:
-    if config.values.log_compiles:
+def _log(what: str, lowered: LoweredProgram, seconds: float, is_told: bool | None = None) -> None:
+    if config.values.log_compiles if is_told is None else is_told:
         types = ", ".join([a.str_long() for a in lowered.in_avals])
         logger.warning("%s %s(%s) in %.3f s", what, lowered.name, types, seconds)
 
@@ -209,8 +262,9 @@ def clear_executables() -> None:
 
 
 def _compiled(
-    lowered: LoweredProgram, placement: Placement, settings: dict[str, Any]
-) -> tuple[gateway.Executable, float]:
+    lowered: LoweredProgram, placement: Placement, settings: dict[str, Any],
+    what: str = "compiled", is_told: bool | None = None,
+) -> tuple[gateway.Executable, float]:  # fmt: skip
     """Return what XLA made of a program, and the seconds that it took."""
     text, probes = with_probes(lowered.text, lowered.inspections)
     _prepare(text)
@@ -224,11 +278,14 @@ def _compiled(
         _raise_what_users_raised(lowered)
         raise
     seconds = time.perf_counter() - start
-    statistics.compiled += 1
     statistics.seconds += seconds
-    statistics.text_bytes += len(text)
-    record_event_duration_secs(COMPILED, seconds, fun_name=lowered.name)
-    _log("compiled", lowered, seconds)
+    if is_told is None:
+        statistics.compiled += 1
+        statistics.text_bytes += len(text)
+        record_event_duration_secs(COMPILED, seconds, fun_name=lowered.name)
+    else:
+        statistics.recompiled += 1
+    _log(what, lowered, seconds, is_told)
     for inspection, probe in zip(lowered.inspections, probes, strict=True):
         inspection.tell(placement, probe)
     return executable, seconds

@@ -19,6 +19,7 @@ from xjit import jaxlib_gateway as gateway
 from xjit.callback_runs import run_and_wait
 from xjit.compile import Options, executable_for
 from xjit.deleted import DeletedBuffer, give_up
+from xjit.first_tier import finish, split_options
 from xjit.lowering import LoweredProgram, lower, warn_of_useless_donations
 from xjit.meshes import Mesh, current_mesh
 from xjit.monitoring import LOWERED, record_event_duration_secs
@@ -63,6 +64,7 @@ class DeviceKernel:
       program: what was compiled.
       placement: where it runs.
       lowered: its text.
+      in_full: whether it is compiled with all effort at once, whatever the options say.
 
     Attributes:
       kept: the numbers of the arguments that the executable takes.
@@ -75,14 +77,18 @@ class DeviceKernel:
                  "donated", "executable", "handlers", "kept", "name", "avals_out", "placement",
                  "start")  # fmt: skip
 
-    def __init__(self, program: Program, placement: Placement, lowered: LoweredProgram) -> None:
+    def __init__(
+        self, program: Program, placement: Placement, lowered: LoweredProgram, in_full: bool
+    ) -> None:
         self.name = program.name
         self.placement = placement
         self._closed = None if program.is_loaded else program.closed
         self.kept = lowered.kept
         self.donated = lowered.donated
         self.avals_out = placement.avals(program.closed.out_avals)
-        self.executable = executable_for(lowered, placement, program.options)
+        self.executable = executable_for(
+            lowered, placement, program.options, None if in_full else program.own_options
+        )
         self.handlers = self.executable.handlers_at(
             placement.shardings(self.avals_out, self.executable), program.name,
             () if self._closed is None else _lines_of_results(self._closed, self.avals_out),
@@ -213,7 +219,7 @@ class Program:
       keep_unused: whether arguments that nothing needs are passed on.
       placement: where it runs, whatever its arguments say; None asks them.
       arg_names: returns the key paths of the arguments, for errors.
-      options: settings of XLA by name.
+      options: settings of XLA by name, and `first_compile_level`.
       in_shardings: for each argument how it shall lie, None leaves it; nothing at all for none.
       out_shardings: likewise for the results.
       on_mesh: whether it runs on the mesh that is set where no argument was put anywhere.
@@ -222,7 +228,7 @@ class Program:
     __slots__ = (
         "_donated", "_lowered", "_settled", "arg_names", "checked", "closed", "in_shardings",
         "is_loaded", "keep_unused", "kernels", "name", "on_mesh", "options", "out_shardings",
-        "placement",
+        "own_options", "placement",
     )  # fmt: skip
 
     def __init__(
@@ -246,7 +252,7 @@ class Program:
         self.keep_unused = keep_unused
         self.placement = placement
         self.arg_names = arg_names
-        self.options = options
+        self.options, self.own_options = split_options(options)
         self.in_shardings = in_shardings
         self.out_shardings = out_shardings
         self.kernels: dict[Placement, DeviceKernel] = {}
@@ -269,9 +275,9 @@ class Program:
         """Return the same program, to be compiled with other settings of XLA."""
         return Program(
             self.closed, self.name, donated=self._donated, keep_unused=self.keep_unused,
-            placement=self.placement, arg_names=self.arg_names, options=options,
-            in_shardings=self.in_shardings, out_shardings=self.out_shardings,
-            on_mesh=self.on_mesh,
+            placement=self.placement, arg_names=self.arg_names,
+            options={**self.own_options, **options}, in_shardings=self.in_shardings,
+            out_shardings=self.out_shardings, on_mesh=self.on_mesh,
         )  # fmt: skip
 
     def with_result(self, closed: ClosedJaxpr) -> Program:
@@ -283,7 +289,7 @@ class Program:
         return Program(
             closed, self.name, donated=self._donated, keep_unused=self.keep_unused,
             placement=self.placement and self.placement.with_result(), arg_names=self.arg_names,
-            options=self.options, in_shardings=self.in_shardings,
+            options={**self.own_options, **self.options}, in_shardings=self.in_shardings,
             out_shardings=(None, *self.out_shardings) if self.out_shardings else (),
             on_mesh=self.on_mesh,
         )  # fmt: skip
@@ -315,18 +321,23 @@ class Program:
             warn_of_useless_donations(self.name, found, self.arg_names)
         return found
 
-    def kernel(self, placement: Placement, lowered: LoweredProgram | None = None) -> DeviceKernel:
+    def kernel(
+        self, placement: Placement, lowered: LoweredProgram | None = None, *, in_full: bool = False
+    ) -> DeviceKernel:
         """Return the executable form at a placement, compiled when it is not there yet.
 
         Args:
           placement: where it runs.
           lowered: its text, where that is written already.
+          in_full: whether it is compiled with all effort at once, whatever the options say.
         """
         found = self.kernels.get(placement)
         if found is None:
             if lowered is None or lowered.platform != placement.platform:
                 lowered = self.lowered(placement)
-            found = self.kernels[placement] = DeviceKernel(self, placement, lowered)
+            found = self.kernels[placement] = DeviceKernel(self, placement, lowered, in_full)
+        if in_full:
+            finish(found.executable)
         return found
 
     def kernel_for(self, arrays: Sequence[ConcreteArray]) -> DeviceKernel:

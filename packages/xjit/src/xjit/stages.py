@@ -267,7 +267,7 @@ class Lowered(_Stage):
         program = self._traced._program
         if compiler_options:
             program = program.with_options({**(program.options or {}), **compiler_options})
-        kernel = program.kernel(self._placement, self._lowered)
+        kernel = program.kernel(self._placement, self._lowered, in_full=True)
         return Compiled(self._traced, program, kernel)
 
     def __repr__(self) -> str:
@@ -405,7 +405,9 @@ class Compiled(_Stage):
                 expected=f"{placement.device}",
                 hint="jit(f, device=...) compiles for a device; device_put moves arguments",
             ))  # fmt: skip
-        return self._program.kernel(found)  # the same executable; its results are committed
+        return self._program.kernel(
+            found, in_full=True
+        )  # the same executable; its results are committed
 
     def _arrays(self, leaves: list[Any]) -> list[Any]:
         """Return the leaves as the arrays that the program takes."""

@@ -133,7 +133,7 @@ def deserialize_and_load(
         avals=parts["in_avals"], out_tree=out_tree, program=program,
         out_placement=parts["out_placement"],
     )  # fmt: skip
-    return Compiled(traced, program, program.kernel(placement, lowered))
+    return Compiled(traced, program, program.kernel(placement, lowered, in_full=True))
 
 
 class _Pickler(pickle.Pickler):

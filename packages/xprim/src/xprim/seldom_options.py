@@ -1,4 +1,4 @@
-"""Options that few programs set: what is forbidden for a while, and keys of a newer form.
+"""Options that few programs set: what is forbidden for a while, keys of a newer form, quick tiers.
 
 Neighbour: `config` has the mechanism and the other options.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from xprim.config import Option, define
 
-__all__ = ["enable_custom_prng", "no_execution", "no_tracing"]
+__all__ = ["enable_custom_prng", "first_compile_level", "no_execution", "no_tracing"]
 
 __dir__ = __all__.copy
 
@@ -18,6 +18,16 @@ enable_custom_prng = define(
         "Whether `PRNGKey`, and what splits its keys, gives keys of dtype `key<fry>`.",
         kind=bool,
         in_cache_key=True,
+    )
+)
+first_compile_level = define(
+    Option[int | None](
+        "first_compile_level",
+        None,
+        "At which level of XLA's optimisation programs are compiled first, to be replaced by what "
+        "a thread compiles in full; None compiles in full at once.",
+        kind=int,
+        choices=(None, 0, 1, 2),
     )
 )
 no_tracing = define(

@@ -46,8 +46,11 @@ OptionValue = bool | int | float | str
 class Executable:
     """A compiled program, loaded on its devices."""
 
-    __slots__ = ("__weakref__", "_handlers", "_loaded", "callbacks", "devices", "from_bytes",
-                 "outputs", "start")  # fmt: skip
+    __slots__ = ("__weakref__", "_current", "_handlers", "_loaded", "callbacks", "devices",
+                 "from_bytes", "outputs", "pending", "start")  # fmt: skip
+
+    pending: Callable[[], None] | None
+    """What replaces the code by a better one, where that is still to come."""
 
     def __init__(
         self,
@@ -63,9 +66,24 @@ class Executable:
         self.devices = devices
         self.callbacks = callbacks
         self.from_bytes = from_bytes  # then the CPU's runtime does not give its code again
+        self.pending = None
         types = _output_types(loaded) if outputs is None else _array_types(outputs)
         self.outputs: tuple[ArrayType, ...] = types
         self._handlers = self.handlers(placement(devices))
+
+    def be_replaceable(self) -> None:
+        """Start by way of a cell, so that `become` reaches all who have asked for `start`."""
+        current: list[Any] = [self._loaded.execute_sharded]
+
+        def start(buffers: Sequence[Buffer]) -> Any:
+            return current[0](buffers)
+
+        self._current, self.start = current, start
+
+    def become(self, other: Executable) -> None:
+        """Take the code of another executable of the same program, from the next start on."""
+        self._current[0] = other._loaded.execute_sharded
+        self._loaded, self.callbacks = other._loaded, other.callbacks
 
     def handlers(self, where: Any, name: str = "") -> list[Any]:
         """Return what makes buffers with the sharding object `where` of the program's outputs.
