@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import operator
 import os
 
 import numpy as np
@@ -112,6 +114,32 @@ def test_the_larger_and_the_smaller_of_two_dimensions_are_dimensions():
 def test_what_is_known_of_a_variable_is_known_of_what_it_equals():
     a, b = export.symbolic_shape("a, b", constraints=["a >= 4", "b <= 8", "a == 2*b"])
     assert a == 2 * b and a >= 4 and b <= 8 and a <= 16
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: operator.lt(2.5, x.shape[0]),
+        lambda x: x * operator.gt(1.5, x.shape[0]),
+        lambda x: 2.5 // x.shape[0] + x,
+        lambda x: 2.5 % x.shape[0] + x,
+        lambda x: 2.5 * x.shape[0] + x,
+        lambda x: sum([0.5, x.shape[0]]) + x,
+        lambda x: [x, -x][math.isqrt(x.shape[0]) > 1],
+    ],
+)
+def test_a_number_of_python_first_never_makes_a_program_of_the_stand_in(program):
+    with pytest.raises(xstack.errors.InconclusiveDimensionOperation, match=r"n \* 1\.5 do not"):
+        export.export(xstack.jit(program))(described("d"))
+
+
+def test_dimensions_are_compared_with_floats_by_what_is_known():
+    (a,) = export.symbolic_shape("a", constraints=["a >= 4", "a <= 8"])
+    assert a > 3.5 and a >= 3.5 and a > 3.999 and a >= 4.0 and a < 8.5 and a <= 8.0 and a < 8.001
+    assert not a < 4.0 and not a <= 3.9 and not a > 8.0 and not a >= 8.1
+    for unknown in (lambda: a > 4.0, lambda: a >= 4.5, lambda: a < 8.0, lambda: a <= 7.9):
+        with pytest.raises(xstack.errors.InconclusiveDimensionOperation, match="comparison"):
+            unknown()
 
 
 def test_numbers_of_numpy_beside_dimensions_ask_for_no_number():

@@ -20,7 +20,7 @@ from xjit.cache.__main__ import main
 from xjit.cache_disk import DiskCache, disk_cache, facts_of, key_of
 from xjit.cache_files import Entry, pack
 from xjit.callbacks import pure_callback
-from xprim import ShapeDtypeStruct, config
+from xprim import ShapeDtypeStruct, cache_options, config
 from xprim.cache_options import compilation_cache_dir, enable_compilation_cache
 
 KEY = "a" * 64
@@ -547,3 +547,39 @@ def test_the_next_process_compiles_nothing(tmp_path):
     assert outs[0][0] == outs[1][0]
     compiled = int(outs[0][1].split()[0])
     assert compiled >= 2 and outs[1][1] == f"0 {compiled}"
+
+
+def test_what_goes_wrong_is_raised_where_that_is_asked_for(kept, tmp_path, monkeypatch):
+    with cache_options.raise_persistent_cache_errors(True):
+        kept.path(KEY).write_bytes(b"foreign")
+        with pytest.raises(RuntimeError, match="the compilation cache: an entry was removed"):
+            kept.load(KEY, same)
+        assert kept.load(KEY, same) is None  # an entry that is not there is no error
+
+        def full(*_):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(cache_disk, "write_atomically", full)
+            for _ in range(2):
+                with pytest.raises(RuntimeError, match="nothing more is stored"):
+                    kept.store(KEY, lambda: ENTRY, same)
+        kept.store(KEY, lambda: ENTRY, same)
+        assert kept.load(KEY, same) == CODE
+        shared = tmp_path / "shared"
+        shared.mkdir(mode=0o777)
+        shared.chmod(0o777)
+        for _ in range(2):
+            with pytest.raises(RuntimeError, match="it is not used"):
+                DiskCache(shared).load(KEY, same)
+
+
+def test_each_program_that_is_looked_for_on_disk_is_an_event(tmp_path):
+    seen = []
+    xjit.monitoring.register_event_listener(lambda name, **_: seen.append(name.rpartition("/")[2]))
+    try:
+        with enable_compilation_cache(True), compilation_cache_dir(str(tmp_path)):
+            jit(lambda x: x * 3 - 8.75)(np.float32(1))
+    finally:
+        xjit.monitoring.clear_event_listeners()
+    assert seen == ["compile_requests_use_cache", "cache_misses"]

@@ -36,6 +36,7 @@ from xjit.cache_files import (
     write_atomically,
 )
 from xprim import cache_options
+from xprim.errors import XStackRuntimeError, message
 
 __all__ = ["DiskCache", "SUFFIX", "default_directory", "disk_cache", "facts_of", "key_of"]
 
@@ -131,9 +132,9 @@ class DiskCache:
             with _noted(path):
                 found = use(entry.content)
         except (BadEntryError, OSError, ValueError, gateway.XlaError) as error:
-            self._tell("an entry was removed", f"{path}: {_first_line(error)}")
             remove(path)
             self.misses += 1
+            self._tell("an entry was removed", f"{path}: {_first_line(error)}")
             return None
         touch(path)
         self.hits += 1
@@ -142,7 +143,7 @@ class DiskCache:
         return found
 
     def store(self, key: str, entry: Callable[[], Entry], use: Callable[[bytes], Any]) -> None:
-        """Write an entry; where that fails it is told once, and nothing is raised.
+        """Write an entry; where that fails it is told once.
 
         Args:
           key: of the program.
@@ -163,7 +164,7 @@ class DiskCache:
             self.stored += 1
             self._bound(key, len(data))
         except (OSError, ValueError, gateway.XlaError) as error:
-            self._is_writable = False
+            self._is_writable = cache_options.raise_persistent_cache_errors.value
             self._tell("nothing more is stored", f"{self.directory}: {_first_line(error)}")
 
     def _try_once(self, entry: Entry, use: Callable[[bytes], Any]) -> None:
@@ -240,7 +241,12 @@ class DiskCache:
         return not self._problem
 
     def _tell(self, what: str, why: str) -> None:
-        """Log a problem, the first of its kind as a warning."""
+        """Log a problem, the first of its kind as a warning; or raise it, where that is wanted."""
+        if cache_options.raise_persistent_cache_errors.value:
+            raise XStackRuntimeError(message(
+                "the compilation cache", f"{what}.", got=why,
+                hint="config.update('raise_persistent_cache_errors', False) logs it and goes on",
+            ))  # fmt: skip
         level = logging.DEBUG if what in self._told else logging.WARNING
         self._told.add(what)
         logger.log(level, "the compilation cache: %s: %s", what, why)

@@ -26,6 +26,7 @@ from xjit.locks_by_key import LocksByKey
 from xjit.lowering import LoweredProgram
 from xjit.mappings import room
 from xjit.monitoring import (
+    CACHE_ASKED,
     CACHE_HIT,
     CACHE_MISS,
     COMPILED,
@@ -189,6 +190,7 @@ class _Stored:
 
     def load(self) -> gateway.Executable | None:
         """Return what is there, None where nothing is."""
+        record_event(CACHE_ASKED)
         start = time.perf_counter()
         found = self._disk.load(self._key, self._use)
         record_event(CACHE_MISS if found is None else CACHE_HIT)

@@ -33,6 +33,7 @@ __dir__ = __all__.copy
 TRACED: Final = "/jax/core/compile/jaxpr_trace_duration"
 LOWERED: Final = "/jax/core/compile/jaxpr_to_mlir_module_duration"
 COMPILED: Final = "/jax/core/compile/backend_compile_duration"
+CACHE_ASKED: Final = "/jax/compilation_cache/compile_requests_use_cache"
 CACHE_HIT: Final = "/jax/compilation_cache/cache_hits"
 CACHE_MISS: Final = "/jax/compilation_cache/cache_misses"
 

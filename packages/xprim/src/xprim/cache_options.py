@@ -15,6 +15,7 @@ from xprim.config import Option, define
 __all__ = [
     "compilation_cache_dir", "compilation_cache_max_size", "enable_compilation_cache",
     "persistent_cache_min_compile_time_secs", "persistent_cache_min_entry_size_bytes",
+    "raise_persistent_cache_errors",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -48,4 +49,8 @@ persistent_cache_min_compile_time_secs = define(Option[Any](
 persistent_cache_min_entry_size_bytes = define(Option[int](
     "persistent_cache_min_entry_size_bytes", 0,
     "Smaller compiled programs are not kept on disk.", kind=int,
+))  # fmt: skip
+raise_persistent_cache_errors = define(Option[bool](
+    "raise_persistent_cache_errors", False,
+    "Whether what goes wrong with the cache on disk is raised, and not logged alone.", kind=bool,
 ))  # fmt: skip

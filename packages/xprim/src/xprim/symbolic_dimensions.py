@@ -14,6 +14,7 @@ Neighbours: `polynomials` has the arithmetic, `avals` shapes.
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 import sys
@@ -37,8 +38,9 @@ __all__ = [
 
 __dir__ = __all__.copy
 
-# Tracing computes nothing of these sizes; two primes of each pair differ, and from common sizes.
-_STAND_INS = [(53, 83), (59, 89), (61, 97), (67, 101), (71, 103), (73, 107), (79, 109)]
+# Tracing computes nothing of these sizes: primes, unlike common sizes. The second time each is the
+# smallest there is, so that what a number of Python is compared with, as in `2.5 < d`, shows.
+_STAND_INS = [53, 59, 61, 67, 71, 73, 79]
 _SIGNS = {">=": [("+", "-")], "<=": [("-", "+")], "==": [("+", "-"), ("-", "+")]}
 _writing = threading.local()
 
@@ -67,7 +69,7 @@ class SymbolicScope:
         self.stand_ins: dict[str, int] = {}
         self._known: list[poly.Polynomial] = []
         self._rewritten: dict[poly.Monomial, poly.Polynomial] = {}
-        self._which = 0
+        self._is_second = False
         for each in self.constraints:
             self._learn(each)
 
@@ -88,7 +90,7 @@ class SymbolicScope:
     def again(self) -> SymbolicScope:
         """Return a scope that knows and assumes the same, with other stand-ins."""
         scope = SymbolicScope(self.constraints)
-        scope._which = 1
+        scope._is_second = True
         for text in self.assumptions:
             scope._known.append(_polynomial(scope.dimension(text)))
         scope.assumptions = dict(self.assumptions)
@@ -112,8 +114,8 @@ class SymbolicScope:
 
     def _variable(self, name: str) -> Any:
         if name not in self.stand_ins:
-            pair = _STAND_INS[len(self.stand_ins) % len(_STAND_INS)]
-            self.stand_ins[name] = pair[self._which]
+            first = _STAND_INS[len(self.stand_ins) % len(_STAND_INS)]
+            self.stand_ins[name] = 1 if self._is_second else first
         return self.made({(name,): 1})
 
     def _learn(self, constraint: str) -> None:
@@ -313,6 +315,8 @@ class SymbolicDimension(SymbolicSize):
 
     def _less(self, other: Any, comparison: Callable[[], str], sign: int, plus: int) -> Any:
         """Decide sign * (other - self) + plus >= 0."""
+        if isinstance(other, float) and math.isfinite(other):  # the integer that decides the same
+            other = (math.ceil if (sign > 0) == (plus < 0) else math.floor)(other)
         q = self._other(other)
         if q is None:
             return NotImplemented

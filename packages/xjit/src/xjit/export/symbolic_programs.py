@@ -65,8 +65,8 @@ def check_same_programs(
         "export", f"the program of {name} depends on the number that a symbolic dimension is.",
         got="" if difference is None else f"{difference.primitive.name}",
         where="" if difference is None else source.describe(difference.source),
-        hint="range(n), numpy.zeros(n) and n * 1.5 take the number; loops of lax, xnp.zeros(n) and "
-        "xnp.asarray(n) * 1.5 do not",
+        hint="range(n), numpy.zeros(n) and 1.5 * n take the number; loops of lax, xnp.zeros(n) and "
+        "n * 1.5 do not",
     ))  # fmt: skip
 
 
