@@ -405,8 +405,7 @@ class Compiled(_Stage):
                 expected=f"{placement.device}",
                 hint="jit(f, device=...) compiles for a device; device_put moves arguments",
             ))  # fmt: skip
-        # The same executable; its results are committed.
-        return self._program.kernel(found, in_full=True)
+        return self._program.kernel(found, in_full=True)  # the same code; results are committed
 
     def _arrays(self, leaves: list[Any]) -> list[Any]:
         """Return the leaves as the arrays that the program takes."""
