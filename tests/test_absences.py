@@ -51,6 +51,31 @@ def test_every_name_of_the_table_is_absent_and_has_a_reason():
     assert not here, f"these are here: take them off the page: {here}"
 
 
+MODULES = [module for module in kept() if not re.search("Array|_src|interpreters|extend", module)]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_name_that_is_not_here_says_where_the_page_is(module):
+    try:
+        found = resolve(module)
+    except ImportError:
+        pytest.skip("of an optional distribution")
+    if not isinstance(found, ModuleType) or not found.__name__.startswith("xstack"):
+        return
+    with pytest.raises(AttributeError, match=r"qzxqzx'\.\n.*docs/explain/coming_from_jax\.md"):
+        found.qzxqzx  # noqa: B018
+
+
+def test_modules_of_experiments_that_are_not_here_say_so_when_they_are_imported():
+    with pytest.raises(ImportError, match=r"'pallas' from 'xstack.experimental'.\n  hint .*\.md"):
+        from xstack.experimental import pallas  # noqa: F401
+    with pytest.raises(ImportError, match="did you mean 'sparse'"):
+        from xstack.experimental import sprase  # noqa: F401
+    with pytest.raises(AttributeError, match=r"coming_from_jax\.md"):
+        xstack.experimental.pallas  # noqa: B018
+    assert not hasattr(xstack.experimental, "pallas")
+
+
 def test_every_public_name_of_the_oracle_is_here_or_in_the_table():
     jax = pytest.importorskip("jax")
     if jax.__version_info__ < (0, 12):

@@ -7,6 +7,7 @@ import pytest
 
 import xstack
 import xstack.numpy as xnp
+from tests.nets.cells import IN_FULL
 from xstack.experimental import sparse
 from xstack.experimental.sparse import BCOO
 
@@ -217,12 +218,14 @@ def test_matrices_of_scipy_are_taken():
         check(BCOO.from_scipy_sparse(kind(a), n_batch=1), a)
 
 
+@pytest.mark.fuzz
 def test_results_have_the_parts_of_the_oracle():
     pytest.importorskip("jax")
     from jax.experimental import sparse as theirs
 
     a = dense((3, 4, 5))
-    for n_batch, n_dense in LAYOUTS:
+    # The oracle compiles each layout for a second or two.
+    for n_batch, n_dense in LAYOUTS if IN_FULL else [(0, 0), (1, 1)]:
         ours = BCOO.fromdense(a, n_batch=n_batch, n_dense=n_dense)
         other = theirs.BCOO.fromdense(a, n_batch=n_batch, n_dense=n_dense)
         assert repr(ours) == repr(other)

@@ -17,7 +17,7 @@ import pytest
 import xnp
 import xstack
 from tests.nets import value_rows, value_rows_of_modules
-from tests.nets.cells import drawn
+from tests.nets.cells import IN_FULL, drawn
 from tests.nets.value_cells import (
     Cell,
     Library,
@@ -43,7 +43,7 @@ OURS = library(xstack, *SPACES)
 OURS.spaces.update({"xnp": xnp, "lax": xnp.lax})  # without the collectives
 CELLS = cells(DTYPES)
 CELLS_OF_MODULES = cells(value_rows_of_modules.DTYPES, value_rows_of_modules.MODULES)
-CHUNK = 12  # cells in one program
+CHUNK = 12 if IN_FULL else 4  # cells in one program
 
 
 def chunks(some: Sequence[Cell]) -> list[tuple[Cell, ...]]:
@@ -106,11 +106,11 @@ def _unlike(point: Point, found: Any, expected: Any, against: str) -> list[str]:
     return [f"{point}: {text}"]
 
 
-EVERY_CHUNK = [*drawn(chunks(CELLS), 3), *drawn(chunks(CELLS_OF_MODULES), 1)]
+EVERY_CHUNK = [*drawn(chunks(CELLS), 7), *drawn(chunks(CELLS_OF_MODULES), 2)]
 # The reference of `scipy` is SciPy, here and in the nets of its special functions.
 CHUNKS_OF_JAX = [
-    *drawn(chunks(CELLS), 3),
-    *drawn(chunks([c for c in CELLS_OF_MODULES if not c.space.startswith("scipy.")]), 1),
+    *drawn(chunks(CELLS), 6),
+    *drawn(chunks([c for c in CELLS_OF_MODULES if not c.space.startswith("scipy.")]), 2),
 ]
 CELLS_OF_SCIPY = [
     c for c in CELLS_OF_MODULES if c.space.startswith("scipy.") and c.dtype == "float32"

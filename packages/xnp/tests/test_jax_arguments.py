@@ -32,10 +32,9 @@ PLACED = [
 
 
 @pytest.mark.parametrize("call", PLACED)
-def test_out_sharding_takes_none_and_a_place_of_one_device(call):
+def test_out_sharding_takes_none_and_a_place_of_one_device(call, monkeypatch):
+    monkeypatch.setattr(EAGER, "backend", HOST)  # a compiler that is loaded knows no such device
     plain = np.asarray(call(None))
-    if EAGER.backend is not HOST:
-        pytest.skip("a compiler is loaded, which knows no such device")
     np.testing.assert_array_equal(np.asarray(call(_Place(1))), plain)
 
 

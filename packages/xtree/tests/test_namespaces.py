@@ -110,6 +110,17 @@ def test_an_unknown_name_is_an_error_that_names_the_nearest_and_the_hint(package
         shapes.__wrapped__  # noqa: B018
 
 
+def test_an_import_of_an_unknown_name_says_what_its_use_says(package):
+    package("with namespace(globals()):\n from shapes.plane import square, circle")
+    with pytest.raises(ImportError, match=r"'sqare' from 'shapes'\.\n.*did you mean 'square'") as e:
+        from shapes import sqare  # noqa: F401
+    assert e.value.name == "shapes" and e.value.path.endswith("__init__.py")
+    with pytest.raises(ImportError, match="cannot import name 'nothing_alike' from 'shapes'"):
+        from shapes import nothing_alike  # noqa: F401
+    with pytest.raises(AttributeError, match="did you mean 'square'"):
+        sys.modules["shapes"].sqare  # noqa: B018
+
+
 def test_a_name_that_its_module_does_not_have_is_pythons_own_error(package):
     shapes = package("with namespace(globals()):\n from shapes.plane import hexagon as hexagon")
     with pytest.raises(AttributeError, match=r"module 'shapes\.plane' has no attribute 'hexagon'"):

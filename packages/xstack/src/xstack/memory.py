@@ -1,6 +1,7 @@
 """Kinds of memory of devices."""
 
+from xstack.absences import hint_for
 from xtree.namespaces import namespace
 
-with namespace(globals()):
+with namespace(globals(), hint=hint_for):
     from xjit.memories import Space as Space

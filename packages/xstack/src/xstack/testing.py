@@ -32,12 +32,12 @@ from xprim.config import Override, check_tracer_leaks
 from xprim.errors import message
 from xprim.extended import unwrap
 from xprim.static_sizes import static_int
+from xstack.absences import hint_for
+from xtree.namespaces import namespace
 
 __all__ = [
     "check_jit", "max_compiles", "max_traces", "no_leaks", "pytest_configure", "pytest_pyfunc_call",
 ]  # fmt: skip
-
-__dir__ = __all__.copy
 
 _MARKS = {
     "max_traces": "max_traces(number): how often each function may be traced in the test",
@@ -233,3 +233,6 @@ def _within(contexts: list[Callable[[], Any]], test: Callable[..., Any]) -> Call
             return test(*args, **kwargs)
 
     return run
+
+
+namespace(globals(), hint=hint_for).close()

@@ -130,9 +130,10 @@ class Namespace:
     def _find(self, name: str) -> Any:
         home = self._homes.get(name)
         if home is None:
-            if sys._getframe(1).f_code.co_filename == _IMPORT_SYSTEM:
+            asking = sys._getframe(1)
+            if asking.f_code.co_filename == _IMPORT_SYSTEM:
                 raise AttributeError(name)  # it tries a submodule next, and drops the text
-            raise AttributeError(self._unknown(name))
+            raise self._unknown(name, _imports_from(asking))
         value = self._globals[name] = home.value(self._globals["__name__"])
         return value
 
@@ -141,15 +142,27 @@ class Namespace:
             return []
         return sorted(self._globals["__all__"])
 
-    def _unknown(self, name: str) -> str:
-        message = f"module {self._globals['__name__']!r} has no attribute {name!r}"
+    def _unknown(self, name: str, imported: bool) -> AttributeError | ImportError:
+        module = self._globals["__name__"]
+        message = f"module {module!r} has no attribute {name!r}"
         if name.startswith("_"):  # asked by a protocol, which does not read the answer
-            return message
+            return AttributeError(message)
         near = importlib.import_module("xtree.misspellings").nearest(name, self._globals["__all__"])
         hint = f"did you mean {near!r}?" if near else ""
         if self._hint is not None:
-            hint = self._hint(self._globals["__name__"], name, hint)
-        return f"{message}.\n  hint      {hint}" if hint else message
+            hint = self._hint(module, name, hint)
+        if not hint:
+            return AttributeError(message)
+        if imported and f"{module}.{name}" not in sys.modules:
+            message = f"cannot import name {name!r} from {module!r}.\n  hint      {hint}"
+            return ImportError(message, name=module, path=self._globals.get("__file__"))
+        return AttributeError(f"{message}.\n  hint      {hint}")
+
+
+def _imports_from(frame: Any) -> bool:
+    """Whether a frame executes `from module import name`, whose error drops the text of ours."""
+    opcodes = importlib.import_module("opcode").opmap
+    return bool(frame.f_code.co_code[frame.f_lasti] == opcodes["IMPORT_FROM"])
 
 
 def _is_asked_by_help() -> bool:

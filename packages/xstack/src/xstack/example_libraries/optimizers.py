@@ -26,6 +26,7 @@ from xprim.descriptions import described
 from xprim.errors import message
 from xprim.tracebacks import boundaries, boundary
 from xprim.typing import ArrayLike, PyTree
+from xstack.absences import hint_for
 from xstack.example_libraries.step_sizes import (
     StepSize,
     constant,
@@ -35,6 +36,7 @@ from xstack.example_libraries.step_sizes import (
     piecewise_constant,
     polynomial_decay,
 )
+from xtree.namespaces import namespace
 
 __all__ = [
     "JoinPoint", "Optimizer", "OptimizerState", "adagrad", "adam", "adamax", "clip_grads",
@@ -42,8 +44,6 @@ __all__ = [
     "nesterov", "optimizer", "pack_optimizer_state", "piecewise_constant", "polynomial_decay",
     "rmsprop", "rmsprop_momentum", "sgd", "sm3", "unpack_optimizer_state",
 ]  # fmt: skip
-
-__dir__ = __all__.copy
 
 P = ParamSpec("P")
 _Triple: TypeAlias = tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]
@@ -419,3 +419,4 @@ def pack_optimizer_state(marked_pytree: PyTree) -> OptimizerState:
 
 
 boundaries(globals())
+namespace(globals(), hint=hint_for).close()

@@ -34,6 +34,8 @@ from xnp.nn import (
 from xprim.errors import message
 from xprim.tracebacks import boundaries, boundary
 from xrandom.initializers import glorot_normal, normal, ones, zeros
+from xstack.absences import hint_for
+from xtree.namespaces import namespace
 
 __all__ = [
     "AvgPool", "BatchNorm", "Conv", "Conv1DTranspose", "ConvTranspose", "Dense", "Dropout", "Elu",
@@ -42,8 +44,6 @@ __all__ = [
     "Sigmoid", "Softmax", "Softplus", "SumPool", "Tanh", "elementwise", "parallel", "serial",
     "shape_dependent",
 ]  # fmt: skip
-
-__dir__ = __all__.copy
 
 Shape = tuple[int, ...]
 Layer = tuple[Callable[..., Any], Callable[..., Any]]
@@ -381,3 +381,4 @@ def shape_dependent(make_layer: Callable[[Any], Layer]) -> Layer:
 
 
 boundaries(globals())
+namespace(globals(), hint=hint_for).close()

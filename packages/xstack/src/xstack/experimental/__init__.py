@@ -1,8 +1,9 @@
 """What peers call experimental, under their names: `checkify`, `jet`, `ode`, `sparse`, ..."""
 
+from xstack.absences import hint_for
 from xtree.namespaces import namespace
 
-with namespace(globals()):
+with namespace(globals(), hint=hint_for):
     from xjit.callbacks import io_callback as io_callback
     from xstack.experimental import (
         checkify as checkify,

@@ -1,8 +1,9 @@
 """Functions whose operation one splits over devices oneself."""
 
+from xstack.absences import hint_for
 from xtree.namespaces import namespace
 
-with namespace(globals()):
+with namespace(globals(), hint=hint_for):
     from xjit.custom_partitioning import (
         BATCHING as BATCHING,
         ArrayMapping as ArrayMapping,

@@ -11,8 +11,10 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from xprim import AbstractValue, ShapedArray, Zero
+from xstack.absences import hint_for
 from xstack.interpreters.ad import instantiate_zeros, is_undefined_primal
 from xtree.errors import message
+from xtree.namespaces import namespace
 
 __all__ = [
     "AbstractValue",
@@ -26,8 +28,6 @@ __all__ = [
     "is_undefined_primal",
     "register_hitype",
 ]
-
-__dir__ = __all__.copy
 
 
 class HiType:
@@ -88,3 +88,6 @@ def register_hitype(value_class: type, type_of: Callable[[Any], Any]) -> None:
 
 # The types of values that users have registered.
 _type_of_by_class: dict[type, Callable[[Any], Any]] = {}
+
+
+namespace(globals(), hint=hint_for).close()

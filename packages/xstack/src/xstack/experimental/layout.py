@@ -1,8 +1,9 @@
 """The order of the dimensions of arrays in memory."""
 
+from xstack.absences import hint_for
 from xtree.namespaces import namespace
 
-with namespace(globals()):
+with namespace(globals(), hint=hint_for):
     from xjit.layout_constraint import with_layout_constraint as with_layout_constraint
     from xjit.layouts import (
         Format as Format,

@@ -11,11 +11,11 @@ from typing import Any
 import xtree
 from xpar import PartitionSpec, get_mesh, with_sharding_constraint
 from xstack import jit
+from xstack.absences import hint_for
 from xstack.stages import Wrapped
+from xtree.namespaces import namespace
 
 __all__ = ["pjit", "with_sharding_constraint"]
-
-__dir__ = __all__.copy
 
 
 def pjit(
@@ -73,3 +73,6 @@ def _is_none(value: Any) -> bool:
 
 def _or_whole(place: Any) -> Any:
     return PartitionSpec() if place is None else place
+
+
+namespace(globals(), hint=hint_for).close()

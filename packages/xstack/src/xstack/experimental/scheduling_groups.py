@@ -1,8 +1,9 @@
 """Groups of operations that the compiler schedules as one."""
 
+from xstack.absences import hint_for
 from xtree.namespaces import namespace
 
-with namespace(globals()):
+with namespace(globals(), hint=hint_for):
     from xjit.operation_metadata import (
         scheduling_group as scheduling_group,
         xla_metadata_call as xla_metadata_call,

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from xpar import shard_map as _shard_map
+from xstack.absences import hint_for
 from xstack.sharding import Mesh
 from xtree.boundaries import boundaries
+from xtree.namespaces import namespace
 
 __all__ = ["shard_map"]
-
-__dir__ = __all__.copy
 
 
 def shard_map(
@@ -44,3 +44,4 @@ def shard_map(
 
 
 boundaries(globals())
+namespace(globals(), hint=hint_for).close()

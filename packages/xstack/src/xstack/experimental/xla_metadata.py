@@ -1,8 +1,9 @@
 """Metadata of operations, which XLA passes on."""
 
+from xstack.absences import hint_for
 from xtree.namespaces import namespace
 
-with namespace(globals()):
+with namespace(globals(), hint=hint_for):
     from xjit.operation_metadata import (
         set_xla_metadata as set_xla_metadata,
         xla_metadata_call as xla_metadata_call,

@@ -1,8 +1,9 @@
 """For libraries that extend the family: programs, primitives, functions in transformations."""
 
+from xstack.absences import hint_for
 from xtree.namespaces import namespace
 
-with namespace(globals()):
+with namespace(globals(), hint=hint_for):
     from xstack.extend import (
         backend as backend,
         core as core,

@@ -1,6 +1,7 @@
 """The compilation cache on disk, where code of JAX's looks for it; `xjit.cache` is its own home."""
 
+from xstack.absences import hint_for
 from xtree.namespaces import namespace
 
-with namespace(globals()):
+with namespace(globals(), hint=hint_for):
     from xstack.experimental.compilation_cache import compilation_cache as compilation_cache

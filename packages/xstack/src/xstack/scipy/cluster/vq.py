@@ -1,6 +1,7 @@
 """Vector quantisation."""
 
+from xstack.absences import hint_for
 from xtree.namespaces import namespace
 
-with namespace(globals()):
+with namespace(globals(), hint=hint_for):
     from xnp.scipy.cluster.vq import *  # noqa: F403 - the whole public namespace
