@@ -8,6 +8,7 @@ import re
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import xnp.docstrings
@@ -70,6 +71,35 @@ def test_every_public_function_says_what_it_takes_what_it_returns_and_shows_it(m
     assert {name: parts for name, parts in lacking.items() if parts} == {}
 
 
+# What NumPy's functions take and none here does: of the layout in memory, of its own classes.
+NOT_OF_ARRAYS = {"like", "subok", "casting", "order", "signature", "extobj", "args", "kwargs"}
+# They do what NumPy's do, with other names for their first arguments, or for none that are used.
+OTHER_NAMES = {"einsum_path", "fromfile", "fromiter", "matrix_rank", "vectorize"}
+
+
+@pytest.mark.parametrize(
+    ("module", "numpy_module"),
+    [("xstack.numpy", np), ("xstack.numpy.linalg", np.linalg), ("xstack.numpy.fft", np.fft)],
+)
+def test_functions_that_take_less_than_numpys_say_so(module, numpy_module):
+    silent, count = {}, 0
+    for name, function in functions_of(module):
+        theirs = getattr(numpy_module, name, None)
+        if isinstance(theirs, np.ufunc):
+            taken = {"out", "where"}
+        else:
+            try:
+                taken = set(inspect.signature(theirs).parameters)
+            except (TypeError, ValueError):  # there is none, or it does not tell
+                continue
+        absent = taken - set(inspect.signature(function).parameters) - NOT_OF_ARRAYS
+        count += 1
+        if absent and name not in OTHER_NAMES and "NumPy" not in (inspect.getdoc(function) or ""):
+            silent[name] = sorted(absent)
+    assert count >= 15
+    assert silent == {}
+
+
 @pytest.mark.parametrize("module", MODULES)
 def test_each_section_stands_once_in_the_order_of_all(module):
     order = ["Args", "Returns", "Yields", "Raises", "Example"]
@@ -97,9 +127,9 @@ def test_what_a_docstring_lacks_is_found():
             2
         """
 
-    assert lacks(function) == ["args", "returns"]
+    assert lacks(function) == ["args", "returns", "raises"]
     doc = inspect.cleandoc(function.__doc__).replace("x: a", "x, y: a")
-    function.__doc__ = f"{doc}\n\nReturns:\n    Their sum."
+    function.__doc__ = f"{doc}\n\nReturns:\n    Their sum.\n\nRaises:\n    TypeError: for text."
     assert lacks(function) == []
     function.__doc__ = "Add."
-    assert lacks(function) == ["args", "returns", "example"]
+    assert lacks(function) == ["args", "returns", "example", "raises"]

@@ -1,7 +1,9 @@
 """List what the docstrings of public functions lack: `python tools/docstrings.py [MODULE ...]`.
 
 A public function says, in sections of the Google form, what each argument is (`Args`), what comes
-back (`Returns`), and shows an example that runs (`Example`). A test holds it.
+back (`Returns`), and shows an example that runs (`Example`). One that takes an argument which every
+function refuses in the same way, such as an axis or a dtype, says so (`Raises`); the table of these
+is `xnp.docstrings.errors`. A test holds it.
 """
 
 import importlib
@@ -10,6 +12,8 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
+
+from xnp.docstrings.errors import raised
 
 _SECTION = re.compile(r"^(Args|Returns|Yields|Example):\n((?:[ ].*\n?|\n)*)", re.MULTILINE)
 MODULES = (
@@ -43,7 +47,7 @@ def functions_of(module: str) -> Iterator[tuple[str, Callable[..., Any]]]:
 
 
 def lacks(function: Callable[..., Any]) -> list[str]:
-    """Return what a function's docstring lacks: `args`, `returns`, `example`."""
+    """Return what a function's docstring lacks: `args`, `returns`, `example`, `raises`."""
     doc = inspect.getdoc(function) or ""
     sections = dict(_SECTION.findall(doc))
     names = [n for n in inspect.signature(function).parameters if not n.startswith("_")]
@@ -56,6 +60,8 @@ def lacks(function: Callable[..., Any]) -> list[str]:
         found.append("returns")
     if ">>>" not in sections.get("Example", ""):
         found.append("example")
+    if "\nRaises:\n" not in doc and raised(function.__name__, names, function.__module__):
+        found.append("raises")
     return found
 
 

@@ -24,8 +24,10 @@ SETUP = """
         x = xnp.ones((10**7, 1))
         return x @ x.T
 
+    gram = xjit.jit(lambda x: x @ x.T)
+
     def by_a_program():
-        return xjit.jit(lambda x: x @ x.T)(xnp.ones((10**7, 1)))
+        return gram(xnp.ones((10**7, 1)))
 
     @xjit.jit
     def slowly(x):
@@ -36,8 +38,10 @@ SETUP = """
     def later():
         return slowly(xnp.ones((10**7, 1)))
 
+    corner = xjit.jit(lambda r: r[:2, :2] + 1)
+
     def consumed():
-        return xjit.jit(lambda r: r[:2, :2] + 1)(at_once())
+        return corner(at_once())
 
     def fails(what, use, make):
         value = make()

@@ -10,6 +10,7 @@ import math
 from typing import Any, Literal, overload
 
 import xnp.numpy as xn
+from xnp.docstrings import complete
 from xnp.numpy.promoting import array_of, inexact
 from xnp.softmax import logsumexp, softmax
 from xprim import Array, dtypes, promotion
@@ -148,4 +149,5 @@ def _without_padding(x: Array, counts: Any) -> Any:
     return xn.where(places < xn.asarray(counts).reshape(-1, 1, 1, 1), x, 0)
 
 
+complete(globals())
 boundaries(globals())

@@ -432,6 +432,10 @@ def finfo(dtype: DTypeLike) -> np.finfo[Any]:
         An object with the limits as attributes: of bfloat16 and 8-bit floats too, which NumPy does
         not know.
 
+    Raises:
+        TypeError: `dtype` names no dtype.
+        ValueError: it is that of integers.
+
     Example:
         >>> finfo("bfloat16").bits
         16

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from xnp import lax
+from xnp.docstrings import complete
 from xnp.placing import placed
 from xprim import Array
 from xprim.errors import message
@@ -98,3 +99,6 @@ def _span(dtype: np.dtype[Any], minval: float, maxval: float) -> tuple[float, fl
         low, high = np.array(minval).astype(dtype), np.array(maxval).astype(dtype)
         span = high - low
     return float(low), float(span), bool(span >= 0)
+
+
+complete(globals())

@@ -24,7 +24,7 @@ from _thread import allocate_lock  # as `threading` does, which takes millisecon
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from types import TracebackType
+    from types import FrameType, TracebackType
     from typing import Any
 
 __all__ = ["namespace", "Namespace"]
@@ -133,7 +133,7 @@ class Namespace:
             asking = sys._getframe(1)
             if asking.f_code.co_filename == _IMPORT_SYSTEM:
                 raise AttributeError(name)  # it tries a submodule next, and drops the text
-            raise self._unknown(name, _imports_from(asking))
+            raise self._unknown(name, asking)
         value = self._globals[name] = home.value(self._globals["__name__"])
         return value
 
@@ -142,27 +142,22 @@ class Namespace:
             return []
         return sorted(self._globals["__all__"])
 
-    def _unknown(self, name: str, imported: bool) -> AttributeError | ImportError:
+    def _unknown(self, name: str, asking: FrameType) -> AttributeError | ImportError:
         module = self._globals["__name__"]
         message = f"module {module!r} has no attribute {name!r}"
         if name.startswith("_"):  # asked by a protocol, which does not read the answer
             return AttributeError(message)
-        near = importlib.import_module("xtree.misspellings").nearest(name, self._globals["__all__"])
+        words = importlib.import_module("xtree.misspellings")
+        near = words.nearest(name, self._globals["__all__"])
         hint = f"did you mean {near!r}?" if near else ""
         if self._hint is not None:
             hint = self._hint(module, name, hint)
         if not hint:
             return AttributeError(message)
-        if imported and f"{module}.{name}" not in sys.modules:
+        if words.imports_from(asking) and f"{module}.{name}" not in sys.modules:
             message = f"cannot import name {name!r} from {module!r}.\n  hint      {hint}"
             return ImportError(message, name=module, path=self._globals.get("__file__"))
         return AttributeError(f"{message}.\n  hint      {hint}")
-
-
-def _imports_from(frame: Any) -> bool:
-    """Whether a frame executes `from module import name`, whose error drops the text of ours."""
-    opcodes = importlib.import_module("opcode").opmap
-    return bool(frame.f_code.co_code[frame.f_lasti] == opcodes["IMPORT_FROM"])
 
 
 def _is_asked_by_help() -> bool:

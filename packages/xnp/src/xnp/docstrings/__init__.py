@@ -8,13 +8,18 @@ examples.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
+from types import FunctionType
 from typing import Any, NamedTuple
+
+from xnp.docstrings.errors import not_taken, raised
 
 __all__ = ["Family", "complete"]
 
 __dir__ = __all__.copy
 
+_ARGUMENT = re.compile(r"^ {2,4}[*`]*(\w+)\b[^\n]*?:", re.MULTILINE)
 # What an example imports, by what it uses.
 _IMPORTS = {
     "xnp": "import xnp",
@@ -42,8 +47,10 @@ class Family(NamedTuple):
     examples: Mapping[str, tuple[str, str] | None]
 
 
-def complete(functions: Mapping[str, Any], families: Iterable[Family]) -> None:
-    """Add the sections of their families to the docstrings of functions.
+def complete(functions: Mapping[str, Any], families: Iterable[Family] = ()) -> None:
+    """Add the sections of their families to the docstrings of functions, and what they raise.
+
+    What they raise is added for all functions that the module defines, of a family or not.
 
     Args:
         functions: functions by name, such as the `globals()` of the module that defines them.
@@ -64,11 +71,31 @@ def complete(functions: Mapping[str, Any], families: Iterable[Family]) -> None:
             x: a number.
         ...
     """
+    families = tuple(families)
     for family in families:
         for name, example in family.examples.items():
             doc = functions[name].__doc__
             if doc is not None:  # as it is under `python -OO`
                 functions[name].__doc__ = _completed(_without_margin(doc), family, example)
+    home = functions.get("__name__", "")
+    public = {
+        name for name, value in functions.items()
+        if type(value) is FunctionType and value.__module__ == home and not name.startswith("_")
+    }  # fmt: skip
+    for name in public.union(*[family.examples for family in families]):
+        doc = functions[name].__doc__
+        if doc is not None:
+            functions[name].__doc__ = _with_errors(name, _without_margin(doc), home)
+
+
+def _with_errors(name: str, doc: str, home: str) -> str:
+    """Return a docstring with what NumPy's function takes besides, and with what is raised."""
+    arguments = _ARGUMENT.findall(doc.partition("\nArgs:\n")[2].partition("\n\n")[0])
+    more = not_taken(name)
+    if more and more not in doc and arguments:
+        doc = doc.replace("\nArgs:\n", f"\n{more}\n\nArgs:\n", 1)
+    lines = "" if "\nRaises:\n" in doc else raised(name, arguments, home)
+    return _before(doc, f"Raises:\n{lines}", "Example") if lines else doc
 
 
 def _without_margin(doc: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from xnp.docstrings import complete
 from xnp.placing import computed_as
 from xnp.primitives.dot_general import dot_general_p
 from xnp.primitives.precision import (
@@ -188,4 +189,5 @@ def _bad_dot(lhs: Any, rhs: Any) -> TypeError:
 ))  # fmt: skip
 
 
+complete(globals())
 boundaries(globals())

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
 import xtree
+from xnp.docstrings import complete
 from xnp.lax.control_flow_cells import along_cells
 from xnp.lax.control_flow_staging import (
     cell_values,
@@ -413,3 +414,6 @@ def _unit(x: Any, axis: int, count: int) -> Any:
 
 def _reversed(x: Any, axis: int) -> Any:
     return get_primitive("rev").bind(x, dimensions=(axis,))[0]
+
+
+complete(globals())

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from xnp.docstrings import complete
 from xnp.primitives.fft import FftType, fft_p
 from xnp.primitives.operations import converted
 from xprim import Array, as_array, dtypes
@@ -71,3 +72,6 @@ def _kind(fft_type: Any) -> FftType:
     raise ValueError(message(
         "fft", f"there is no transform {fft_type!r}.", expected=", ".join(FftType.__members__),
     ))  # fmt: skip
+
+
+complete(globals())

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, overload
 
+from xnp.docstrings import complete
 from xnp.lax.matrix_forms import (
     cholesky_update,
     hessenberg,
@@ -362,4 +363,5 @@ def _range(name: str, subset: tuple[int, int], size: int) -> tuple[int, int]:
 namespace(globals()).close()
 
 
+complete(globals())
 boundaries(globals())

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from xnp.docstrings import complete
 from xnp.primitives.cholesky_update import cholesky_update_p
 from xnp.primitives.hessenberg import hessenberg_p
 from xnp.primitives.householder_product import householder_product_p
@@ -223,3 +224,6 @@ def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Array, Array, Arra
 
 
 namespace(globals()).close()
+
+
+complete(globals())

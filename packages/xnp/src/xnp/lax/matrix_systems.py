@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from xnp.docstrings import complete
 from xnp.primitives.operations import reshaped
 from xnp.primitives.triangular_solve import triangular_solve_p
 from xnp.primitives.tridiagonal_solve import tridiagonal_solve_p
@@ -105,3 +106,6 @@ def tridiagonal_solve(
 
 
 namespace(globals()).close()
+
+
+complete(globals())

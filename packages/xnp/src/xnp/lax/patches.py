@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from xnp.docstrings import complete
 from xnp.lax.contractions import dot_general
 from xnp.lax.convolution import (
     ConvGeneralDilatedDimensionNumbers,
@@ -125,4 +126,5 @@ def conv_general_dilated_local(
     return result
 
 
+complete(globals())
 boundaries(globals())

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from xnp.docstrings import complete
 from xnp.lax import control_flow_loops as loops
 from xnp.primitives.cholesky import cholesky_p
 from xnp.primitives.matrices import adjoint, checked, eye, matmul
@@ -176,3 +177,6 @@ def _step(u: Any, a: float, b: float, c: float) -> Any:
 
 
 namespace(globals()).close()
+
+
+complete(globals())

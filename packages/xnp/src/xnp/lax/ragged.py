@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from xnp.docstrings import complete
 from xnp.lax.contractions import DotDimensionNumbers, PrecisionLike, dot_general
 from xnp.placing import placed
 from xnp.primitives.operations import (
@@ -231,4 +232,5 @@ def _dims(dims: Sequence[int], ndim: int) -> tuple[int, ...]:
     return tuple([d % ndim for d in found])
 
 
+complete(globals())
 boundaries(globals())

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from xnp.docstrings import complete
 from xnp.lax.contractions import dot_general
 from xnp.primitives.operations import broadcasted, converted, mul, reshaped
 from xprim import Array, as_array, dtypes
@@ -95,3 +96,6 @@ def _scaled(x: Any, scale: Any, contracted: Sequence[int], dtype: Any, name: str
 
 
 namespace(globals()).close()
+
+
+complete(globals())

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.docstrings import complete
 from xnp.lax.windows import padtype_to_pads
 from xnp.numpy.creation import zeros
 from xnp.primitives.conv_dimensions import dilated
@@ -183,4 +184,5 @@ def shape_as_value(shape: Sequence[int]) -> Array:
     return result
 
 
+complete(globals())
 boundaries(globals())

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import xtree
+from xnp.docstrings import complete
 from xnp.lax.indexed import GatherDimensionNumbers, gather
 from xnp.lax.reductions import reduce
 from xnp.lax.shape import ints, pad
@@ -204,3 +205,6 @@ def _all_windows(x: Array, init: Array, params: Any) -> Array:
     dims = tuple(range(ndim))
     numbers = GatherDimensionNumbers((), dims, dims)
     return gather(x, index, numbers, (1,) * ndim, mode="promise_in_bounds")
+
+
+complete(globals())

@@ -14,6 +14,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from xnp.docstrings import complete
 from xnp.numpy.contraction import dot_general
 from xnp.numpy.promoting import array_of, bind, broadcasted, promoted
 from xnp.numpy.rearranging import diagonal
@@ -348,3 +349,6 @@ def _arranged(labels: str, x: Any, result: str, sizes: dict[str, int], preferred
     if preferred is not None and x.aval.dtype != preferred:
         x = bind("convert_element_type", x, new_dtype=preferred, weak_type=False)
     return x
+
+
+complete(globals())

@@ -7,6 +7,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from xnp.docstrings import complete
 from xnp.numpy.creation import array, asarray, counting
 from xnp.numpy.promoting import (
     array_of,
@@ -320,4 +321,5 @@ def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: s
     return asarray(np.fromstring(string, dtype, count, sep=sep))
 
 
+complete(globals())
 boundaries(globals())

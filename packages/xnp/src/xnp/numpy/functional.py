@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
 import xtree
+from xnp.docstrings import complete
 from xnp.numpy.creation import asarray, counting, shape_of, zeros
 from xnp.numpy.joining import stack
 from xnp.numpy.promoting import array_of, axis_of, broadcasted, reshaped
@@ -307,4 +308,5 @@ def _joined(results: list[Any], shape: tuple[int, ...]) -> Any:
     return reshaped(joined, (*shape, *joined.shape[1:]))
 
 
+complete(globals())
 boundaries(globals())

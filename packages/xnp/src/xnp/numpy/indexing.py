@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.docstrings import complete
 from xnp.numpy.creation import counting
 from xnp.numpy.dispatch import host_aval
 from xnp.numpy.dynamic_slices import has_slices, read_in_window
@@ -499,4 +500,5 @@ def no_out(operation: str, out: Any) -> None:
         )
 
 
+complete(globals())
 boundaries(globals())

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.docstrings import complete
 from xnp.numpy.creation import asarray
 from xnp.numpy.indexing import read
 from xnp.numpy.promoting import (
@@ -225,3 +226,6 @@ def _number_of_new(places: Any, values: Array, aval: ShapedArray, axis: int) -> 
 
 def _with_size(shape: tuple[int, ...], axis: int, size: int) -> tuple[int, ...]:
     return (*shape[:axis], size, *shape[axis + 1 :])
+
+
+complete(globals())

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import xtree
+from xnp.docstrings import complete
 from xnp.numpy.averages import mean
 from xnp.numpy.indexing import read
 from xnp.numpy.promoting import (
@@ -375,3 +376,6 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axis = None) -> Array:
         start = int(places[d].min()) if "f" in sides else None
         index[d] = slice(start, int(places[d].max()) + 1 if "b" in sides else None)
     return x[tuple(index)]
+
+
+complete(globals())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from xnp.docstrings import complete
 from xnp.numpy.creation import counting
 from xnp.numpy.indexing import read
 from xnp.numpy.logic import truth_of
@@ -175,4 +176,5 @@ def _check_not_in_place(name: str, inplace: bool) -> None:
         raise ValueError(f"{name}: arrays do not change; pass inplace=False and use the result.")
 
 
+complete(globals())
 boundaries(globals())

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.docstrings import complete
 from xnp.numpy.creation import asarray
 from xprim import Array, dtypes, promotion
 from xprim.tracebacks import boundary
@@ -196,3 +197,6 @@ def can_cast(from_: DTypeLike | ArrayLike, to: DTypeLike, casting: str = "safe")
     source = dtypes.dtype(from_)
     kind: Any = casting
     return np.can_cast(source, dtypes.requested_dtype(to, "can_cast"), casting=kind)
+
+
+complete(globals())

@@ -13,6 +13,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from xnp.docstrings import complete
 from xnp.numpy.creation import array, asarray, counting
 from xnp.numpy.dispatch import dispatched
 from xnp.numpy.indexing import no_out, read
@@ -490,4 +491,5 @@ def choose(
     return bind("select_n", cast(which, dtypes.int32), *arrays)
 
 
+complete(globals())
 boundaries(globals())
