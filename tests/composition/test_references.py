@@ -417,3 +417,41 @@ def test_places_of_cotangents_that_do_not_fit_are_refused():
     assert "float32[4]" in str(caught.value) and "float32[3]" in str(caught.value)
     with pytest.raises(ValueError, match="says nothing about a cotangent"):
         pull_back.with_refs(value, xnp.zeros(3))
+
+
+@jit
+def accumulated(ref, x):
+    """Add to a reference, in a program of its own."""
+    ref[...] = ref[...] + x * 2
+    return x.sum()
+
+
+def in_a_scan(x):
+    ref = new_ref(xnp.zeros(3))
+    total, _ = lax.scan(lambda c, _: (c + accumulated(ref, x), None), 0.0, None, length=2)
+    return total + (ref[...] ** 2).sum()
+
+
+def in_a_branch(x):
+    ref = new_ref(xnp.zeros(3))
+    lax.cond(x[1] > 0, lambda: accumulated(ref, x), lambda: x.sum())
+    return (ref[...] ** 2).sum()
+
+
+def of_the_argument(x):
+    ref = new_ref(x)
+    accumulated(ref, xnp.ones(3))
+    return (ref[...] ** 2).sum()
+
+
+# By hand, for x = 0, 1, 2: sum(2 x) + sum((4 x)^2); sum((2 x)^2); sum((x + 2)^2).
+@pytest.mark.parametrize(
+    ("fun", "expected"),
+    [(in_a_scan, [2, 34, 66]), (in_a_branch, [0, 8, 16]), (of_the_argument, [4, 6, 8])],
+)
+@pytest.mark.parametrize("outer", [lambda g: g, jit, xstack.checkpoint])
+def test_derivatives_go_through_a_program_that_gets_a_reference(fun, expected, outer):
+    x = xnp.arange(3.0)
+    np.testing.assert_array_equal(outer(grad(fun))(x), expected)
+    np.testing.assert_array_equal(grad(outer(fun))(x), expected)
+    np.testing.assert_array_equal(vmap(outer(grad(fun)))(x[None]), [expected])

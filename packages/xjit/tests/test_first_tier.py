@@ -376,3 +376,20 @@ def test_work_is_done_once_whoever_comes_first():
     go_on.set()
     [t.join() for t in threads]
     assert done == [1]
+
+
+def test_who_comes_by_again_in_the_same_thread_does_not_wait_for_itself():
+    calls = []
+
+    def work():
+        calls.append(1)
+        once()
+
+    once = background.Once(work)
+    once()
+    assert calls == [1]
+    queue, done = background.InTurn("a test"), []
+    with queue._lock:  # as where memory is collected while it is held
+        assert queue.add(lambda: done.append(1))
+    queue.wait()
+    assert done == [1]

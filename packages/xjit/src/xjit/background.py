@@ -2,7 +2,8 @@
 
 The thread is there while there is work, and takes no room otherwise. At the end of the interpreter
 what has not begun is left out, and what has is waited for: until Python 3.14 a thread that comes
-out of the runtime afterwards would end the process by a signal.
+out of the runtime afterwards would end the process by a signal. A finaliser or a handler of a
+signal may come by again in the same thread, so locks are re-entrant.
 Neighbours: `first_tier` compiles here; `exits` ends the threads of users.
 """
 
@@ -14,7 +15,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-from xtree.locks import forkable_lock
+from xtree.locks import forkable_rlock
 
 __all__ = ["InTurn", "Once"]
 
@@ -35,7 +36,7 @@ class Once:
 
     def __init__(self, work: Callable[[], None]) -> None:
         self._work: Callable[[], None] | None = work
-        self._lock = forkable_lock()
+        self._lock = forkable_rlock()
 
     def __call__(self) -> None:
         """Do the work, or wait until it is done."""
@@ -56,7 +57,7 @@ class InTurn:
         self._name = name
         self._work: deque[Callable[[], None]] = deque()
         self._thread: threading.Thread | None = None
-        self._lock = forkable_lock()
+        self._lock = forkable_rlock()
         self._is_over = False
 
     def add(self, work: Callable[[], None]) -> bool:
