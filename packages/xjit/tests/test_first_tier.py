@@ -218,6 +218,16 @@ def test_callbacks_and_prints_go_on_in_order(gate, capsys):
     assert capsys.readouterr().out.split() == " ".join(f"y = {2.0 * k}" for k in range(6)).split()
 
 
+def test_a_program_without_results_is_waited_for_before_and_after(gate):
+    seen = []
+    f = jit(lambda x: io_callback(lambda v: seen.append(float(v)), None, x), compiler_options=QUICK)
+    for k in range(4):
+        f(float(k))
+        assert seen == [*range(k + 1)]
+        if k == 1:
+            finish(gate)
+
+
 def test_sixteen_threads_call_while_the_code_is_replaced():
     functions = [
         jit(lambda x, k=k: xnp.tanh(x) * k + x.sum(), compiler_options=QUICK) for k in range(4)

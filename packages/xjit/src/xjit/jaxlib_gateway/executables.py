@@ -75,8 +75,8 @@ class Executable:
         """Start by way of a cell, so that `become` reaches all who have asked for `start`."""
         current: list[Any] = [self._loaded.execute_sharded]
 
-        def start(buffers: Sequence[Buffer]) -> Any:
-            return current[0](buffers)
+        def start(buffers: Sequence[Buffer], **options: bool) -> Any:
+            return current[0](buffers, **options)
 
         self._current, self.start = current, start
 
