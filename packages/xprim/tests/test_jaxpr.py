@@ -30,6 +30,7 @@ from xprim import (
     format_jaxpr,
     make_jaxpr,
     named_scope,
+    operands_of_results,
     substituted,
 )
 from xprim.errors import JaxprTypeError
@@ -244,3 +245,14 @@ def test_equations_and_jaxprs_are_replaced_in_parts():
     jaxpr = closed.jaxpr.replace(eqns=[other], name="renamed")
     assert np.asarray(eval_closed(ClosedJaxpr(jaxpr), as_array(X))[0]).tolist() == [5, 5, 5]
     assert jaxpr.name == "renamed" and noise_p.effects({}) == frozenset(["noise"])
+
+
+def test_the_operands_that_a_result_depends_on_are_told_by_dead_code() -> None:
+    program = called(lambda a, b, c: [plus(a, b), scale(c, 2.0), scale(b, 1.0)], X, X, X)
+    (call,) = program.eqns
+    swapped = make_jaxpr(swap_p.bind)(as_array(X), as_array(X))
+    assert [set(needs) for needs in operands_of_results(call)] == [{0, 1}, {2}, {1}]
+    assert [set(needs) for needs in operands_of_results(call.params["jaxpr"].eqns[0])] == [{0, 1}]
+    assert [set(needs) for needs in operands_of_results(swapped.eqns[0])] == [{0, 1}, {0, 1}]
+    once = make_jaxpr(lambda x: call_p.bind(x, x, x, jaxpr=call.params["jaxpr"]))(X)
+    assert [set(needs) for needs in operands_of_results(once.eqns[0])] == [{0, 1}, {2}, {1}]

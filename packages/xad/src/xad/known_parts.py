@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from xprim import Equation, Primitive, ShapedArray, Var
+from xprim import Equation, Primitive, ShapedArray, Var, operands_of_results
 from xprim.jaxpr import held_programs
 from xprim.static_keys import params_key
 
@@ -55,8 +55,7 @@ def divided(
     if key not in memo:
         outputs = [Var(a) for a in primitive.infer(tuple(avals), params)]
         call = Equation(primitive, [Var(a) for a in avals], outputs, params)
-        each = [_part(call, [v is out for v in outputs]) for out in outputs]
-        from_known = [all(known[k] for k in part.operands) for part in each]
+        from_known = [all(known[k] for k in needs) for needs in operands_of_results(call)]
         memo[key] = _part(call, from_known), _part(call, [not f for f in from_known])
     return memo[key]  # type: ignore[no-any-return]
 

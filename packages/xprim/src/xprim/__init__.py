@@ -102,6 +102,7 @@ with namespace(globals(), at_once=True):
         closed_without_dead_code as closed_without_dead_code,
         common_subexpressions_merged as common_subexpressions_merged,
         dead_code_removed as dead_code_removed,
+        operands_of_results as operands_of_results,
         substituted as substituted,
     )
     from xprim.jaxpr_text import format_jaxpr as format_jaxpr

@@ -6,10 +6,10 @@ reordered. Inner jaxprs are rewritten by the `dce` rule of the primitive that ho
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from xprim.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var
+from xprim.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var, held_programs
 from xprim.static_keys import params_key
 
 __all__ = ()
@@ -59,6 +59,36 @@ def _live_part(eqn: Equation, live: set[Any]) -> Equation | None:
     if "dce" in rules and not all(used):
         return rules["dce"](used, eqn)  # type: ignore[no-any-return]
     return eqn
+
+
+def operands_of_results(eqn: Equation) -> Sequence[Collection[int]]:
+    """Return, for each result of an equation, the numbers of the operands that it depends on.
+
+    The `dce` rule of the primitive says it, as of calls and of control flow; of one without, each
+    result depends on all operands.
+    """
+    outputs, primitive = eqn.outputs, eqn.primitive
+    everything = range(len(eqn.inputs))
+    if len(outputs) == 1 or "dce" not in primitive.rules:
+        return [everything] * len(outputs)
+    holder = next(held_programs(eqn.params), None)
+    memo = {} if holder is None else holder.memo
+    key = ("operands of results", primitive, *params_key(eqn.params))
+    if key not in memo:
+        memo[key] = _operands_by_dead_code(eqn)
+    return memo[key]  # type: ignore[no-any-return]
+
+
+def _operands_by_dead_code(eqn: Equation) -> list[frozenset[int]]:
+    operands = [Var(x.aval) for x in eqn.inputs]  # apart, where one is given twice
+    numbers = {v: k for k, v in enumerate(operands)}
+    outputs = [Var(v.aval) for v in eqn.outputs]
+    call = Equation(eqn.primitive, operands, outputs, eqn.params)
+    found = []
+    for out in outputs:
+        smaller = eqn.primitive.rules["dce"]([v is out for v in outputs], call)
+        found.append(frozenset([numbers[v] for v in smaller.inputs]))
+    return found
 
 
 def closed_without_dead_code(

@@ -34,6 +34,7 @@ from xprim import (
     closed_without_dead_code,
     eval_closed,
     get_primitive,
+    operands_of_results,
 )
 from xprim.calls import nonzero, where_true, with_zeros
 from xprim.contracts import JVPHandle, LinearizeHandle, TransposeHandle
@@ -302,8 +303,10 @@ def _carry_that_becomes_linear(
     while True:
         linear = set(where_true(jaxpr.jaxpr.invars, [*consts, *carry, *xs]))
         for eqn in jaxpr.eqns:
-            if any(x in linear for x in eqn.inputs):
-                linear.update(eqn.outputs)
+            marked = {k for k, x in enumerate(eqn.inputs) if x in linear}
+            if marked:  # of a call that mixes primals and tangents, some results may need none
+                needs = zip(eqn.outputs, operands_of_results(eqn), strict=True)
+                linear.update([v for v, operands in needs if not marked.isdisjoint(operands)])
         out = [v in linear for v in jaxpr.jaxpr.outvars[: len(carry)]]
         joint = [a or b for a, b in zip(carry, out, strict=True)]
         if joint == carry:
