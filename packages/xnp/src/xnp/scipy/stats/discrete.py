@@ -13,7 +13,7 @@ import xnp.numpy as xn
 from xnp.numpy.promoting import inexact
 from xnp.scipy import special
 from xnp.scipy.stats.distribution import discrete, where_defined, with_signature
-from xprim import Array
+from xprim import Array, dtypes
 
 __all__ = ["bernoulli", "betabinom", "binom", "geom", "nbinom", "poisson"]
 
@@ -92,21 +92,24 @@ poisson = discrete(
     cdf=lambda k, mu: special.gammaincc(k + 1, mu),
 )  # fmt: skip
 
-_FAR = 60.0  # from where on the series in 1 / mu is right to 1e-11
+# from where on the series in 1 / mu is right to 1e-11, or to 1e-7 in single precision, where the
+# logarithms of the sum lose digits the sooner
+_FAR, _FAR_SINGLE = 60.0, 20.0
 
 
 def _entropy(mu: Any, loc: Any) -> Array:
     """Return -sum p log(p), far out by its series in 1 / mu."""
     mu, loc = inexact("poisson.entropy", mu, loc)
     is_defined = mu >= 0
-    near = xn.expand_dims(xn.where(mu > 0, xn.minimum(mu, _FAR), 1), -1)
+    bound = _FAR if mu.dtype == dtypes.float64 else _FAR_SINGLE
+    near = xn.expand_dims(xn.where(mu > 0, xn.minimum(mu, bound), 1), -1)
     k = xn.arange(170).astype(mu.dtype)  # beyond, probabilities are below 1e-25
     log_p = special.xlogy(k, near) - near - special.gammaln(k + 1)
     total = -(xn.exp(log_p) * xn.where(log_p > -_INF, log_p, 0)).sum(-1)
-    u = 1 / xn.maximum(mu, _FAR)
+    u = 1 / xn.maximum(mu, bound)
     series = u * (1 / 12 + u * (1 / 24 + u * (19 / 360 + u * (9 / 80 + u * (863 / 2520)))))
     far = (1 + math.log(2 * math.pi) - xn.log(u)) / 2 - series
-    value = xn.where(mu > _FAR, far, xn.where(mu > 0, total, special.entr(mu))) + 0 * loc
+    value = xn.where(mu > bound, far, xn.where(mu > 0, total, special.entr(mu))) + 0 * loc
     return where_defined(value, is_defined, [mu, loc])
 
 
