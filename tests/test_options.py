@@ -1,6 +1,9 @@
 """Every option of the configuration means something: some package reads it."""
 
 import re
+import subprocess
+import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +47,37 @@ def test_numpy_rank_promotion_is_allowed_warned_of_or_refused():
                     f()
         with config.numpy_rank_promotion("warn"), pytest.warns(UserWarning, match="rank"):
             assert (x + row).shape == (2, 3)
+
+
+@pytest.mark.parametrize(
+    "f", [lambda x, y: x + y, xnp.subtract, xnp.hypot], ids=["+", "-", "hypot"]
+)
+def test_a_rank_that_is_promoted_is_told_once_at_the_line_of_the_user(f):
+    x, row = xnp.ones((7, 3)), xnp.ones(3)
+    with config.numpy_rank_promotion("warn"), warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        f(x, row)
+    assert [w.filename for w in told] == [__file__]
+
+
+@pytest.mark.parametrize("name", ["hypot", "logaddexp", "copysign", "heaviside", "isclose", "ldexp",
+                                  "lcm", "arctan2", "power", "equal"])  # fmt: skip
+def test_a_refused_rank_is_refused_by_each_function_of_two_operands(name):
+    x, row = np.ones((2, 3), np.int32), np.ones(3, np.int32)
+    f = getattr(xnp, name)
+    assert f(x, row).shape == (2, 3)
+    with config.numpy_rank_promotion("raise"):
+        assert f(x, 1).shape == (2, 3)
+        for call in (f, jit(f)):
+            with pytest.raises(ValueError, match="rank"):
+                call(x, row)
+
+
+def test_options_of_packages_are_there_before_their_modules_are_imported():
+    names = [*config._DEFINED_BY]
+    assert "retraces" in names
+    program = f"import xstack; [xstack.config.read(name) for name in {names}]"
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_strict_promotion_of_dtypes_refuses_what_standard_promotion_joins():

@@ -30,6 +30,17 @@ CALLS = {
     "clip": lambda x: np.clip(x, -0.8, 1),
     "interp": lambda x: np.interp(x, np.arange(3.0, dtype=np.float32), x),
     "zeros_like": lambda x: np.zeros_like(x),
+    "a ufunc of a list": lambda x: np.add([1.0, 2.0, 3.0], x),
+    "a ufunc of a tuple": lambda x: np.maximum(x, (0, 1, 2)),
+    "dot of a list": lambda x: np.dot(x, [1.0, 2.0, 3.0]),
+    "where of lists": lambda x: np.where(x > 0, [1.0, 2.0, 3.0], [4.0, 5.0, 6.0]) * x,
+    "a list among arrays": lambda x: np.concatenate([x, [1.0, 2.0]]),
+    "allclose of a list": lambda x: np.array(np.allclose(x, [0.5, -1.0, 2.0])) * x,
+    "take of a list": lambda x: np.take(x, [0, 2]),
+    "average by name": lambda x: np.average(x, weights=[1.0, 2.0, 3.0]),
+    "outer of a nested list": lambda x: np.matmul([[1.0, 2.0, 3.0]], x),
+    "percentiles": lambda x: np.percentile(x, [10, 20]),
+    "trapezoid": lambda x: np.trapezoid(x, [0.0, 1.0, 3.0]),
 }
 
 
@@ -42,7 +53,8 @@ def test_a_function_of_numpy_gives_an_array_and_is_the_one_of_its_name(name):
     np.testing.assert_allclose(np.asarray(got), f(VALUES), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["sin", "concatenate", "an operator of a NumPy array", "norm"])
+@pytest.mark.parametrize("name", ["sin", "concatenate", "an operator of a NumPy array", "norm",
+                                  "dot of a list", "a list among arrays"])  # fmt: skip
 def test_a_function_of_numpy_differentiates_maps_and_compiles(name):
     f, x = CALLS[name], xnp.asarray(VALUES)
     np.testing.assert_allclose(xstack.jit(f)(x), f(VALUES), rtol=1e-5)
@@ -55,6 +67,14 @@ def test_a_function_of_numpy_differentiates_maps_and_compiles(name):
         moved = [VALUES + sign * step * np.eye(3, dtype=np.float32)[k] for sign in (1, -1)]
         change = (np.sum(f(moved[0])) - np.sum(f(moved[1]))) / (2 * step)
         np.testing.assert_allclose(slope[k], change, atol=1e-3)
+
+
+def test_what_is_no_list_of_numbers_is_refused_as_it_is():
+    x = xnp.asarray(VALUES)
+    with pytest.raises(TypeError, match="a list is not an array"):
+        np.add(x, ["a", "b", "c"])
+    with pytest.raises(TypeError, match="a list is not an array"):
+        np.dot(x, [[1.0], [2.0, 3.0]])
 
 
 def test_what_makes_numpy_arrays_makes_them_still():

@@ -182,14 +182,14 @@ def test_print_saved_residuals_says_what_is_kept_and_why(capsys):
 
     print_saved_residuals(f, {"w": X}, x=X)
     text = capsys.readouterr().out
-    assert "f32[3] from the argument ['x']" in text
+    assert "f32[3] from the argument x" in text
     assert "f32[3] output of cos from programs.py" in text
     print_saved_residuals(lambda x: mul(checkpoint_name(sin(x), "kept"), mul(x, X)), X)
     text = capsys.readouterr().out
     assert "f32[3] named 'kept' from" in text and "f32[3] from a constant" in text
     assert "transforms.py" not in text  # xtree's frames are hidden
     print_saved_residuals(checkpoint(lambda x: sin(exp(x))), 1.0)
-    assert capsys.readouterr().out == "f32[] from the argument [0]\n"
+    assert capsys.readouterr().out == "f32[] from the argument x\n"
 
 
 # --- programs that are kept ----------------------------------------------------------------------

@@ -47,6 +47,9 @@ PROGRAMS = {
         COMPLEX, np.array([[0], [2], [0]]), UPDATES, one_of(lax, ())),
     "complex updates that are less": lambda lax: lax.scatter_min(
         COMPLEX, np.array([[0], [2], [9]]), UPDATES, one_of(lax, ())),
+    **{f"triangular systems of {kind}": lambda lax, kind=kind: lax.linalg.triangular_solve(
+        np.tril(np.ones((2, 3, 3)) + np.eye(3)).astype(kind), np.ones((2, 3, 2), kind),
+        left_side=True, lower=True) for kind in (ml_dtypes.bfloat16, "float16", "float32")},
     "integers wrap around": lambda lax: lax.convert_element_type(2**32 + 3, "int32"),
     "negative ones, too": lambda lax: lax.convert_element_type(-1, "uint8"),
     "booleans are convolved": lambda lax: lax.conv(IMAGE, IMAGE[..., :2, :2], (1, 1), "SAME"),

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import xtree
 from xad._checkpoint_policies import name_p
 from xad._linearize import LINEARIZE_HANDLE
 from xad.tangents import is_differentiable
 from xprim import ClosedJaxpr, Jaxpr, Literal, ShapedArray, source, stage
+from xprim.descriptions import argument_names
 from xprim.tracebacks import boundary
 
 __all__ = ()
@@ -27,7 +27,7 @@ def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> N
     Example:
       >>> from xad import print_saved_residuals
       >>> print_saved_residuals(lambda x: x * x, 3.0)
-      f32[] from the argument [0]
+      f32[] from the argument x
     """
     for aval, origin in saved_residuals(f, *args, **kwargs):
         print(f"{aval.str_short()} {origin}")  # noqa: T201 - what the function is for
@@ -40,9 +40,8 @@ def saved_residuals(
     closed, _ = stage(fun, args, kwargs, operation="print_saved_residuals")
     nonzero = [is_differentiable(a) for a in closed.in_avals]
     split = LINEARIZE_HANDLE.linearize_jaxpr(closed, nonzero)
-    paths = [xtree.keystr(path) for path, _ in xtree.leaves_with_path(args)]
-    paths += [xtree.keystr(path) for path, _ in xtree.leaves_with_path(kwargs)]
-    found = [(closed.in_avals[k], f"from the argument {paths[k]}")
+    names = argument_names(fun, args, kwargs)
+    found = [(closed.in_avals[k], f"from the argument {names[k]}")
              for k in dict.fromkeys(split.forwarded) if k >= 0]  # fmt: skip
     extra = split.primal.jaxpr.outvars[split.num_results :]
     found += _origins(split.primal, dict.fromkeys(extra))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from xnp.docstrings import complete
-from xnp.primitives.operations import reshaped
+from xnp.primitives.operations import converted, reshaped
 from xnp.primitives.triangular_solve import triangular_solve_p
 from xnp.primitives.tridiagonal_solve import tridiagonal_solve_p
 from xprim import Array, as_array, dtypes
@@ -19,6 +19,8 @@ from xprim.typing import ArrayLike
 from xtree.namespaces import namespace
 
 __all__ = ()
+
+_HALVES = (dtypes.float16, dtypes.bfloat16)
 
 
 @boundary
@@ -38,7 +40,7 @@ def triangular_solve(
       unit_diagonal: whether the diagonal is taken for ones, and not read.
 
     Returns:
-      x, of the shape of b.
+      x, of the shape of b; floats of 16 bits are solved in float32.
 
     Example:
       >>> import xnp
@@ -52,6 +54,9 @@ def triangular_solve(
     """
     a, b = as_array(a, what="triangular_solve: a"), as_array(b, what="triangular_solve: b")
     is_vector = b.ndim == a.ndim - 1
+    narrow = a.dtype if a.dtype == b.dtype and a.dtype in _HALVES else None
+    if narrow is not None:  # no kernel has them
+        a, b = [converted(v, dtypes.float32) for v in (a, b)]
     if is_vector:
         b = _with_dimension(b, b.ndim if left_side else b.ndim - 1)
     x: Array = triangular_solve_p.bind(
@@ -61,7 +66,7 @@ def triangular_solve(
     )[0]  # fmt: skip
     if is_vector:
         x = _without_dimension(x, x.ndim - 1 if left_side else x.ndim - 2)
-    return x
+    return x if narrow is None else converted(x, narrow)
 
 
 def _with_dimension(x: Any, dim: int) -> Any:

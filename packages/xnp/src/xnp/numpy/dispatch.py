@@ -38,6 +38,7 @@ from xnp.primitives.table import NATIVE
 from xprim import (
     EAGER,
     ConcreteArray,
+    config,
     dtypes,
     promotion,
     scalar_array,
@@ -245,7 +246,8 @@ def _host_kernel(function: Callable[..., Any], operands: tuple[Any, ...]) -> Ker
         single = not isinstance(results, tuple | list)
         return (results,) if single else results
 
-    program = trace_to_closed(flat, avals)
+    with config.numpy_rank_promotion("allow"):  # the call itself has said what it has to say
+        program = trace_to_closed(flat, avals)
     run = numpy_function(program, single=single)
     return Kernel(run, program.out_avals[0] if single else program.out_avals)
 

@@ -10,7 +10,15 @@ from typing import Any
 from xnp import lax
 from xnp.docstrings import complete
 from xnp.docstrings.array_functions import DIVISORS
-from xnp.numpy.promoting import array_of, bind, broadcast_all, cast, promoted, scalar_like, selected
+from xnp.numpy.promoting import (
+    array_of,
+    bind,
+    broadcast_checked,
+    cast,
+    promoted,
+    scalar_like,
+    selected,
+)
 from xprim import Array, dtypes
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
@@ -57,7 +65,7 @@ def _integers(name: str, x1: Any, x2: Any) -> Any:
     x, y = promoted(name, x1, x2)
     if not dtypes.is_integer(x.aval.dtype):
         raise ValueError(f"{name}: takes integers, got dtype {x.aval.dtype.name}.")
-    return broadcast_all(name, x, y)
+    return broadcast_checked(name, x, y)
 
 
 complete(globals(), DIVISORS)

@@ -21,8 +21,10 @@ from xnp.numpy.promoting import (
     bind,
     broadcast,
     broadcast_all,
+    broadcast_checked,
     broadcasted,
     cast,
+    check_ranks,
     converted,
     elements_now,
     filled,
@@ -122,7 +124,7 @@ def _hypot(x: Any, y: Any) -> Any:
         raise ValueError(message(
             "hypot", "takes real numbers.", hint="give the magnitudes: abs(x)",
         ))  # fmt: skip
-    x, y = broadcast_all("hypot", x, y)
+    x, y = broadcast_checked("hypot", x, y)
     zero, one = scalar_like(x, 0), scalar_like(x, 1)
     sizes = [bind("abs", v) for v in (x, y)]
     high = bind("max", *sizes)
@@ -143,7 +145,7 @@ def _hypot(x: Any, y: Any) -> Any:
 
 def _logaddexp(name: str, base: float | None) -> Callable[[Any, Any], Any]:
     def written(x: Any, y: Any) -> Any:
-        x, y = broadcast_all(name, *inexact(name, x, y))
+        x, y = broadcast_checked(name, *inexact(name, x, y))
         # high + log(1 + b^(low - high)) is smooth, whichever of the two is called high; for equal
         # infinities, which have no difference, `max` halves the derivative
         ahead = bind("ge", _real(x), _real(y))
@@ -173,7 +175,7 @@ def _principal(x: Any, base: float | None) -> Any:
 
 
 def _heaviside(x: Any, y: Any) -> Any:
-    x, y = broadcast_all("heaviside", *inexact("heaviside", x, y))
+    x, y = broadcast_checked("heaviside", *inexact("heaviside", x, y))
     zero = scalar_like(x, 0)
     positive = bind("convert_element_type", bind("gt", x, zero), new_dtype=x.aval.dtype,
                     weak_type=x.aval.weak_type)  # fmt: skip
@@ -185,7 +187,7 @@ def _copysign(x: Any, y: Any) -> Any:
     x, y = inexact("copysign", x, y)
     if dtypes.is_complex(x.aval.dtype):
         raise TypeError("copysign: complex numbers have no sign.")
-    x, y = broadcast_all("copysign", bind("abs", x), y)
+    x, y = broadcast_checked("copysign", bind("abs", x), y)
     return selected(sign_is_negative(y), bind("neg", x), x)
 
 
@@ -303,6 +305,7 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     dtype = x1.aval.dtype
     if dtypes.is_complex(dtype):
         raise ValueError("ldexp: complex numbers have no exponent.")
+    check_ranks("ldexp", x1, x2)
     hosts = elements_now(x1, x2)
     if hosts is not None and dtype in OF_C and x2.aval.dtype == dtypes.int32:
         scaled = np.asarray(state.run_quietly(np.ldexp, *hosts), dtype)

@@ -20,6 +20,7 @@ from xnp.numpy.promoting import (
     bind,
     broadcast,
     broadcast_all,
+    broadcast_checked,
     cast,
     filled,
     inexact,
@@ -244,7 +245,7 @@ def iterable(y: ArrayLike) -> bool:
 
 @dispatched(4)
 def _isclose(a: Any, b: Any, rtol: Any, atol: Any, equal_nan: bool) -> Array:
-    a, b = broadcast_all("isclose", *promoted("isclose", a, b))
+    a, b = broadcast_checked("isclose", *promoted("isclose", a, b))
     if dtypes.is_extended(a.aval.dtype):
         return bind("eq", a, b)
     if not dtypes.is_inexact(a.aval.dtype):

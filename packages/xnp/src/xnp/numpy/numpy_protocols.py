@@ -40,7 +40,7 @@ def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any)
     first_is_changed = method == "at"
     if ours is None or first_is_changed or not _takes(ours, kwargs):
         return on_host(ufunc if method == "__call__" else getattr(ufunc, method), inputs, kwargs)
-    return ours(*inputs, **kwargs)
+    return _answer(ours, inputs, kwargs)
 
 
 def array_function(
@@ -53,7 +53,43 @@ def array_function(
     changes_numpy = function.__name__ in _CHANGE_THE_FIRST and isinstance(args[0], np.ndarray)
     if ours is None or changes_numpy or not _takes(ours, kwargs):
         return on_host(function, args, kwargs)
-    return ours(*args, **kwargs)
+    return _answer(ours, args, kwargs)
+
+
+def _answer(ours: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+    """Call a function of ours; what it refuses, once more with lists as arrays.
+
+    NumPy takes lists of numbers where our functions take arrays alone, but not everywhere: shapes,
+    axes and the arrays that are joined are lists for both.
+    """
+    try:
+        return ours(*args, **kwargs)
+    except TypeError:
+        listed = [_as_arrays(x) for x in args]
+        named = {name: _as_arrays(x) for name, x in kwargs.items()}
+        before, after = [*args, *kwargs.values()], [*listed, *named.values()]
+        if all(x is y for x, y in zip(before, after, strict=True)):
+            raise
+        try:
+            return ours(*listed, **named)
+        except TypeError:
+            pass  # the error of the arguments as they are says more
+        raise
+
+
+def _as_arrays(value: Any) -> Any:
+    """Return a list of numbers as an array; in a list of arrays, those that are lists."""
+    if type(value) not in (list, tuple) or not value:
+        return value
+    if any(isinstance(x, Array | np.ndarray) for x in value):
+        parts = [_as_arrays(x) for x in value]
+        same = all(x is y for x, y in zip(value, parts, strict=True))
+        return value if same else type(value)(parts)
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError):  # ragged, or with tracers deeper down
+        return value
+    return array if array.dtype.kind in "biufc" else value
 
 
 def on_host(function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:

@@ -33,6 +33,7 @@ from xprim import (
     get_primitive,
     promotion,
     scalar_array,
+    source,
     state,
 )
 from xprim.eager import EAGER
@@ -185,8 +186,7 @@ def broadcast(operation: str, *arrays: Any) -> list[Array]:
     shape = _shapes.get(avals)
     if shape is None:
         shape = remember(_shapes, avals, common_shape(operation, avals), _MAX_SHAPES)
-    if config.values.numpy_rank_promotion != "allow":
-        _check_ranks(operation, [a.shape for a in avals])
+    check_ranks(operation, *arrays)
     return [x if not x.aval.shape else broadcasted(x, shape) for x in arrays]
 
 
@@ -194,6 +194,18 @@ def broadcast_all(operation: str, *arrays: Any) -> list[Array]:
     """Return the Arrays in their common shape, all of them."""
     shape = common_shape(operation, [x.aval for x in arrays])
     return [broadcasted(x, shape) for x in arrays]
+
+
+def broadcast_checked(operation: str, *arrays: Any) -> list[Array]:
+    """Return the Arrays in their common shape, of ranks that `numpy_rank_promotion` lets pass."""
+    check_ranks(operation, *arrays)
+    return broadcast_all(operation, *arrays)
+
+
+def check_ranks(operation: str, *arrays: Any) -> None:
+    """Do what `numpy_rank_promotion` says of operands of different rank."""
+    if config.values.numpy_rank_promotion != "allow":
+        _check_ranks(operation, [x.aval.shape for x in arrays])
 
 
 def common_shape(operation: str, avals: Sequence[Any]) -> tuple[int, ...]:
@@ -231,7 +243,7 @@ def _check_ranks(operation: str, shapes: Sequence[Any]) -> None:
     )  # fmt: skip
     if config.values.numpy_rank_promotion == "raise":
         raise ValueError(text)
-    warnings.warn(text, stacklevel=3)
+    warnings.warn(text, stacklevel=source.depth())
 
 
 def apart(result: Any, *operands: Any) -> Any:
