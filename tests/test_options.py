@@ -15,6 +15,7 @@ from xad import grad
 from xjit import jit
 from xprim import config
 from xprim.errors import TypePromotionError
+from xprim.later_options import DEFINED_BY
 
 ROOT = Path(__file__).parent.parent
 SOURCES = [
@@ -74,7 +75,7 @@ def test_a_refused_rank_is_refused_by_each_function_of_two_operands(name):
 
 
 def test_options_of_packages_are_there_before_their_modules_are_imported():
-    names = [*config._DEFINED_BY]
+    names = [*DEFINED_BY]
     assert "retraces" in names
     program = f"import xstack; [xstack.config.read(name) for name in {names}]"
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import importlib
 import inspect
 import io
 from collections.abc import Callable
@@ -112,6 +113,22 @@ def draws_of_two_keys_of_rbg(j: Any, n: Any) -> bool:
 def integers_of_unsafe_rbg(j: Any, n: Any) -> list[int]:
     drawn = j.random.randint(j.random.key(0, impl="unsafe_rbg"), (3,), 0, 99)
     return [int(v) for v in drawn]
+
+
+def lowered_by_objects(j: Any, n: Any) -> Any:
+    names = ("extend.core", "interpreters.mlir")
+    core, mlir = [importlib.import_module(f"{j.__name__}.{name}") for name in names]
+    same_p = core.Primitive("same")
+    same_p.def_abstract_eval(lambda x: x)
+    mlir.register_lowering(same_p, lambda context, x: [x])
+    return float(j.jit(same_p.bind)(1.0))
+
+
+def donated_while_checked(j: Any, n: Any) -> Any:
+    x = n.ones(3)
+    with j.debug_nans(True):
+        j.jit(lambda x: x + 1, donate_argnums=0)(x)
+    return x.is_deleted()
 
 
 def keys(j: Any, count: int = 3) -> Any:
@@ -330,6 +347,10 @@ ARGUMENTS: list[Row] = [
      (3,), "ValueError"),
     ("an integer as the tangent", lambda j, n: float(j.linearize(n.negative, 1.0)[1](1)),
      "ValueError", -1.0),
+    ("a rule of MLIR objects", lowered_by_objects, 1.0, "TypeError"),
+    ("`donate_argnums` with `debug_nans`", donated_while_checked, False, True),
+    ("`repr(random.key(0))`", lambda j, n: repr(j.random.key(0)),
+     "Array((), dtype=key<fry>) overlaying:\n[0 0]", "Array([0, 0], shape=(), dtype=key<fry>)"),
     ("a float as an axis or a size", lambda j, n: len(n.split(n.ones(4), 2.0)), 2, "TypeError"),
     ("a float as an axis or a size", lambda j, n: n.sum(n.ones(4), axis=0.0), "TypeError",
      "TypeError"),
@@ -403,6 +424,9 @@ NUMBERS: list[Row] = [
         n.complex64(0), n.complex64(2 + 5j), n.complex64(2 + 1j)), 2 + 5j, 2 + 1j),
     ("derivatives of complex `cummax`", lambda j, n: j.grad(
         lambda x: j.lax.cummax(x).real.sum())(n.array([1 + 2j, 3j])), "TypeError", [2 + 0j, 0j]),
+    ("the slope of complex `cumlogsumexp`", lambda j, n: j.grad(
+        lambda x: (j.lax.cumlogsumexp(x) ** 2).real.sum())(n.array([1 + 4j])).imag, [8.0],
+     [-4.56637]),
     ("slopes of `logaddexp`", slope(lambda j, n: n.logaddexp, inf, inf), 1.0, 0.5),
     ("slopes of `logaddexp`", slope(lambda j, n: n.hypot, 0.0, 0.0), nan, 0.0),
     ("slopes of `logaddexp`", slope(lambda j, n: n.hypot, inf, 0.0), nan, 1.0),

@@ -14,7 +14,6 @@ default. `errors` has the form of messages, `thread_state` the interned tuple of
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import importlib
 import os
@@ -402,27 +401,11 @@ def _interned(context: tuple[object, ...]) -> TraceContext:
 
 def option_named(name: str, operation: str) -> Option[Any]:
     """Return an option; an AttributeError suggests the nearest name where there is none."""
-    plain = name.removeprefix("jax_") if isinstance(name, str) else ""
-    option = _option_by_name.get(plain)
-    if option is None and plain in _DEFINED_BY:
-        with contextlib.suppress(ModuleNotFoundError):  # the package may not be installed
-            importlib.import_module(_DEFINED_BY[plain])
-        option = _option_by_name.get(plain)
+    option = _option_by_name.get(name.removeprefix("jax_")) if isinstance(name, str) else None
     if option is None:
-        spelling = importlib.import_module("xtree.misspellings")
-        near = spelling.nearest(str(name).removeprefix("jax_"), _option_by_name)
-        problem, hint = f"there is no option {name!r}.", f"did you mean {near}?" if near else ""
-        known = "" if near else ", ".join(_option_by_name)
-        raise AttributeError(message(operation, problem, hint=hint, expected=known))
+        rare = importlib.import_module("xprim.later_options")
+        option = rare.option_elsewhere(name, operation, _option_by_name)
     return option
-
-
-# The options that are there once another module is imported: asked for before, it is imported.
-_DEFINED_BY = {
-    "callback_deadlock_seconds": "xjit.callback_runs", "check_captured_values":
-    "xjit.function_caches", "keep_freed_memory": "xnp.primitives.memory_order",
-    "log": "xprim.kernels", "retraces": "xjit.retraces", "source_locations": "xjit.lowering",
-}  # fmt: skip
 
 
 def _flag(name: str, doc: str, default: bool = False, in_cache_key: bool = True) -> Option[bool]:
