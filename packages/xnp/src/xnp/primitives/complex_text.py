@@ -7,6 +7,7 @@ so that f(conj z) = conj f(z): computed above the line, and mirrored for numbers
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from xnp.primitives.choice_text import chosen, compared
@@ -34,6 +35,35 @@ def scaled(b: Builder, x: str, factor: float, aval: ShapedArray) -> str:
         return b.same_type_op("stablehlo.multiply", [x, b.constant(factor, aval)], aval)
     parts, part = parts_of(b, x, aval)
     return of_parts(b, [scaled(b, p, factor, part) for p in parts], part, aval)
+
+
+# Powers of 2 by the bytes of a part: what is squared lies between the inverse of the first and it,
+# after a product with the second or its inverse, so that no square is infinite or loses digits.
+_IN_RANGE = {4: (2.0**40, 2.0**80), 8: (2.0**450, 2.0**600)}
+
+
+def magnitude(b: Builder, z: str, aval: ShapedArray) -> str:
+    """Write sqrt(x^2 + y^2) of x + y i: infinite where a part is, also beside a NaN."""
+    parts, part = parts_of(b, z, aval)
+    sizes = [b.same_type_op("stablehlo.abs", [p], part) for p in parts]
+    top = b.same_type_op("stablehlo.maximum", sizes, part)
+    bound, power = _IN_RANGE[part.dtype.itemsize]
+    high = compared(b, "GT", top, b.constant(bound, part), part)
+    low = compared(b, "LT", top, b.constant(1 / bound, part), part)
+    up, down, one, infinity = [b.constant(v, part) for v in (power, 1 / power, 1.0, math.inf)]
+    factor = chosen(b, high, down, chosen(b, low, up, one, part), part)
+    inverse = chosen(b, high, up, chosen(b, low, down, one, part), part)
+    squares = []
+    for size in sizes:
+        size = b.same_type_op("stablehlo.multiply", [size, factor], part)
+        squares.append(b.same_type_op("stablehlo.multiply", [size, size], part))
+    length = b.same_type_op("stablehlo.add", squares, part)
+    length = b.same_type_op("stablehlo.sqrt", [length], part)
+    length = b.same_type_op("stablehlo.multiply", [length, inverse], part)
+    for size in sizes:
+        infinite = compared(b, "EQ", size, infinity, part)
+        length = chosen(b, infinite, infinity, length, part)
+    return length
 
 
 def mirrored(rule: Any, axis: str = "real") -> Any:
