@@ -10,9 +10,9 @@ import math
 from collections.abc import Sequence
 from typing import Any, overload
 
+from xnp import lax
 from xnp.docstrings import complete
 from xnp.docstrings.shape_operations import ORDERING
-from xnp.lax.control_flow_scan import associative_scan
 from xnp.lax.shape import dimension_of
 from xnp.numpy.elementary import logaddexp
 from xnp.primitives.argmax import argmax_p
@@ -279,7 +279,7 @@ def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Ar
     if dtypes.is_complex(x.aval.dtype):
         d = dimension_of(axis, x.aval.ndim, "cumlogsumexp")
         x = logaddexp(x, -math.inf)  # also the angle of the first
-        return associative_scan(logaddexp, x, bool(reverse), d)
+        return lax.associative_scan(logaddexp, x, bool(reverse), d)
     return _cumulative(cumlogsumexp_p, operand, axis, reverse)
 
 
