@@ -314,7 +314,7 @@ def check_derivatives(tried: Tried) -> None:
 
 
 # What is left of a line that goes through all points is 0, and so are its slopes: ones less ones.
-_SLOPES_THAT_CANCEL = {"xnp.scipy.signal.detrend": 1.0}
+_SLOPES_THAT_CANCEL = {"xnp.scipy.signal.detrend": 1.0, "xnp.polyfit": 0.0}
 
 
 def _without_slopes_of_nan(y: Any, found: Any, matrix: Any) -> Any:
