@@ -368,6 +368,8 @@ def _is_singular(tried: Tried) -> bool:
     if tried.call.path not in FACTORISATIONS:
         return False
     matrices = [np.asarray(x) for x in tried.operands if x.ndim > 1 and x.size]
+    if not all(_is_finite(x) for x in tried.operands):
+        return True
     with np.errstate(all="ignore"):
         return any((np.linalg.matrix_rank(m) < min(m.shape[-2:])).any() for m in matrices)
 
