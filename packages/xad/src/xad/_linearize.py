@@ -181,9 +181,9 @@ def linearize_flat(
     tape.closed = True
     nonzero_out = tuple([type(d) is not Zero for d in out_dots])
     jaxpr, residuals = tape.finish([d for d in out_dots if type(d) is not Zero])
-    return outs, LinearProgram(
-        jaxpr, residuals, tuple(nonzero), nonzero_out, meshes_of([*primals, *residuals])
-    )
+    spread = [x for x in (*primals, *residuals) if x.aval.spread is not None]
+    meshes = tuple(spread and meshes_of(spread))
+    return outs, LinearProgram(jaxpr, residuals, tuple(nonzero), nonzero_out, meshes)
 
 
 def _recorded_zero(tape: TapeTrace, zero: Zero) -> Any:

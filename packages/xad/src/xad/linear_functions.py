@@ -11,7 +11,7 @@ Neighbours: `vjp` makes them, `linearize` the programs, `transpose` runs them ba
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import xtree
@@ -163,13 +163,16 @@ def active_cotangents_of(
       cotangents: of all results.
       is_tape: whether every equation of the program is known to depend on a tangent.
     """
+    if program.meshes:
+        nowhere = replace(program, meshes=())
+        with near(program.meshes):
+            return active_cotangents_of(nowhere, in_avals, cotangents, is_tape)
     given = [ct for ct, nz in zip(cotangents, program.nonzero_out, strict=True) if nz]
     avals = [a for a, nz in zip(in_avals, program.nonzero_in, strict=True) if nz]
     args = [Linear(a) for a in avals]
-    with near(program.meshes):
-        results = backward_pass(program.jaxpr, program.residuals, args, given, is_tape)
-        return [r if r.aval is a and type(r) is not Zero else typed_as(r, a)
-                for r, a in zip(results, avals, strict=True)]  # fmt: skip
+    results = backward_pass(program.jaxpr, program.residuals, args, given, is_tape)
+    return [r if r.aval is a and type(r) is not Zero else typed_as(r, a)
+            for r, a in zip(results, avals, strict=True)]  # fmt: skip
 
 
 @xtree.register_pytree_node_class

@@ -7,7 +7,9 @@ that has none of its own. A test calls every function wrongly in each of these w
 
 from __future__ import annotations
 
-__all__ = ("not_taken", "raised")
+__all__ = ["not_taken", "raised"]
+
+__dir__ = __all__.copy
 
 _OPERANDS = frozenset("x a b x1 x2 y operand lhs rhs arr m v".split())
 _WORDS = "mode method norm order padding UPLO indexing side precision".split()
