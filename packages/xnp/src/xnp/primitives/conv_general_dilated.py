@@ -31,6 +31,7 @@ from xnp.primitives.conv_groups import by_groups_of_features, merged, regrouped,
 from xnp.primitives.dot_general import accumulation_dtype, product_dtype
 from xnp.primitives.operations import bind, filled
 from xnp.primitives.precision import DotAlgorithm, DotAlgorithmPreset, precision_attribute
+from xnp.primitives.split_programs import is_split
 from xnp.primitives.upcast_lowering import TWO_BITS, upcast
 from xprim import (
     Linear,
@@ -198,7 +199,7 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, **param
     (out,) = avals_out
     if out.size == 0 or lhs.size == 0 or rhs.size == 0:
         return [b.constant(0, out)]
-    if b.is_split and params["batch_group_count"] > 1:
+    if is_split(b) and params["batch_group_count"] > 1:
         plain = [shaped_array(a.shape, a.dtype) for a in avals_in]
         steps = functools.partial(by_groups_of_features, **params)
         return b.traced(steps, operands, plain, ("conv_general_dilated", *params.values()))

@@ -14,6 +14,7 @@ import numpy as np
 
 from xnp.primitives.dimensions import inserted
 from xnp.primitives.operations import bind, broadcasted, filled, reshaped, selected
+from xnp.primitives.split_programs import is_split
 from xnp.primitives.table import common_dtype
 from xprim import (
     LINEAR,
@@ -99,7 +100,9 @@ def _stablehlo(
 ) -> Any:
     if not any(map(any, padding_config)):
         return [operands[0]]
-    if b.is_split and any(min(low, high) < 0 or interior for low, high, interior in padding_config):
+    if is_split(b) and any(
+        min(low, high) < 0 or interior for low, high, interior in padding_config
+    ):
         steps = functools.partial(_in_steps, padding_config=padding_config)
         plain = [shaped_array(a.shape, a.dtype) for a in avals_in]
         return b.traced(steps, operands, plain, ("pad", padding_config))

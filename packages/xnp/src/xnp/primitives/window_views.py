@@ -15,6 +15,7 @@ from xnp.primitives.dimensions import inserted
 from xnp.primitives.gather_plans import strided
 from xnp.primitives.operations import filled
 from xnp.primitives.pad import pad_p
+from xnp.primitives.split_programs import is_split
 from xnp.primitives.table import Kinds
 from xnp.primitives.window_text import window_shape
 from xprim import Primitive, ShapedArray, shaped_array
@@ -95,7 +96,7 @@ def has_holes(b: Builder, params: Any) -> bool:
 
     XLA (jaxlib 0.10.2 to 0.12) ends the process where such a dimension of windows is cut.
     """
-    return b.is_split and any(base != 1 for base in params["base_dilation"])
+    return is_split(b) and any(base != 1 for base in params["base_dilation"])
 
 
 def with_holes_filled(
