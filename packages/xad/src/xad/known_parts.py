@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from xprim import Equation, Primitive, ShapedArray, Var, operands_of_results
-from xprim.jaxpr import held_programs
+from xprim.jaxpr import memo_of
 from xprim.static_keys import params_key
 
 __all__ = ()
@@ -49,8 +49,7 @@ def divided(
       known: for each operand, whether it is known.
       params: of the call.
     """
-    holder = next(held_programs(params), None)
-    memo = {} if holder is None else holder.memo
+    memo = memo_of(params)
     key = ("divided", primitive, known, *params_key(params))
     if key not in memo:
         outputs = [Var(a) for a in primitive.infer(tuple(avals), params)]

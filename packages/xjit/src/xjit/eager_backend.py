@@ -38,7 +38,7 @@ from xprim import (
     state,
 )
 from xprim.finite import results_are_checked
-from xprim.jaxpr import held_programs, program_of_equation
+from xprim.jaxpr import memo_of, program_of_equation
 from xprim.kernels import Kernel, KernelTable, forget_kernels
 from xprim.seldom_options import no_execution
 from xprim.static_keys import params_key
@@ -209,8 +209,7 @@ def compile_and_run(
 def _program_of_call(
     primitive: Primitive, operands: Sequence[ConcreteArray], params: dict[str, Any]
 ) -> ClosedJaxpr:
-    holder, avals = next(held_programs(params), None), [x.aval for x in operands]
-    memo = {} if holder is None else holder.memo
+    memo, avals = memo_of(params), [x.aval for x in operands]
     key = (primitive, *avals, config.trace_context(), *params_key(params))
     if key not in memo:
         memo[key] = program_of_equation(primitive, avals, params)

@@ -30,7 +30,7 @@ from xtree.notebooks import preformatted
 __all__ = [
     "Effects", "Var", "Literal", "Atom", "Equation", "JaxprEqn", "Jaxpr", "ClosedJaxpr",
     "programs_inside", "holds_arrays", "eval_jaxpr", "eval_closed", "interpret", "jaxpr_as_fun",
-    "subjaxprs", "held_programs", "program_of_equation", "check_jaxpr",
+    "subjaxprs", "held_programs", "memo_of", "program_of_equation", "check_jaxpr",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -359,6 +359,12 @@ def held_programs(params: dict[str, Any]) -> Iterator[ClosedJaxpr]:
     What is derived for the equation is best kept in the memo of the first one: it dies with it.
     """
     return (program for program in _held(params) if type(program) is ClosedJaxpr)
+
+
+def memo_of(params: dict[str, Any]) -> dict[Any, Any]:
+    """Return where to keep what is derived for an equation; of one without programs, a new one."""
+    holder = next(held_programs(params), None)
+    return {} if holder is None else holder.memo
 
 
 def program_of_equation(

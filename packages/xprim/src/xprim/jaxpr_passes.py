@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from xprim.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var, held_programs
+from xprim.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var, memo_of
 from xprim.static_keys import params_key
 
 __all__ = ()
@@ -71,8 +71,7 @@ def operands_of_results(eqn: Equation) -> Sequence[Collection[int]]:
     everything = range(len(eqn.inputs))
     if len(outputs) == 1 or "dce" not in primitive.rules:
         return [everything] * len(outputs)
-    holder = next(held_programs(eqn.params), None)
-    memo = {} if holder is None else holder.memo
+    memo = memo_of(eqn.params)
     key = ("operands of results", primitive, *params_key(eqn.params))
     if key not in memo:
         memo[key] = _operands_by_dead_code(eqn)

@@ -120,9 +120,9 @@ def spread_as(x: Any, aval: ShapedArray) -> Any:
 
 
 def meshes_of(arrays: Sequence[Any]) -> tuple[Any, ...]:
-    """Return the meshes over which arrays, or those that tracers hold, are spread in types."""
-    spread = [x for x in arrays if x.aval.spread is not None]
-    return _avals._of_meshes[0].meshes_of(spread) if spread else ()
+    """Return the meshes over which arrays that are spread in types, or held by tracers, lie."""
+    found: tuple[Any, ...] = _avals._of_meshes[0].meshes_of(arrays)
+    return found
 
 
 def near(meshes: tuple[Any, ...]) -> AbstractContextManager[None]:

@@ -257,9 +257,8 @@ _size_stablehlo = retyped_stablehlo("stablehlo.abs")
 
 def _abs_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
     (x,), (aval,) = operands, avals_in
-    if (
-        aval.dtype in COMPLEX
-    ):  # XLA's own has NaN for an infinity beside a NaN, and 2 units of error
+    if aval.dtype in COMPLEX:
+        # XLA's own has NaN for an infinity beside a NaN, and 2 units of error
         return [magnitude(b, x, aval)]
     if aval.dtype not in SIGNED:
         return _size_stablehlo(b, operands, avals_in, avals_out)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives.lapack_text import nan_on_failure
 from xnp.primitives.matrices import compared
 from xnp.primitives.operations import add, bind, broadcasted, filled, selected
 from xprim import ShapedArray, dtypes
@@ -38,10 +39,12 @@ def host_results(a: Any, found: Sequence[Any], lower: bool | None = None) -> tup
 
 
 def written_results(
-    b: Builder, operand: str, aval: ShapedArray, found: Sequence[str],
+    b: Builder, operand: str, aval: ShapedArray, info: str, found: Sequence[str],
     avals: Sequence[ShapedArray], lower: bool | None = None,
 ) -> list[str]:  # fmt: skip
-    """Write what was found, as `host_results` returns it."""
+    """Write what was found, as `host_results` returns it, and NaN where `info` tells of failure."""
+    batch = aval.shape[:-2]
+    shown = [nan_on_failure(b, info, batch, x, y) for x, y in zip(found, avals, strict=True)]
 
     def chosen(a: Any, *results: Any) -> list[Any]:
         finite = _are_finite(a, lower)
@@ -53,7 +56,7 @@ def written_results(
         ]  # fmt: skip
 
     key = ("results of finite matrices", lower)
-    return b.traced(chosen, [operand, *found], [aval, *avals], key=key)
+    return b.traced(chosen, [operand, *shown], [aval, *avals], key=key)
 
 
 def _are_finite(a: Any, lower: bool | None) -> Any:

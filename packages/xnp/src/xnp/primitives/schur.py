@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives import schur_complex, schur_real
-from xnp.primitives.finite_matrices import host_results, written_results
+from xnp.primitives.finite_matrices import written_results
 from xnp.primitives.hessenberg import reduce_in_place
-from xnp.primitives.lapack_text import info_aval, lapack_call, nan_on_failure
+from xnp.primitives.lapack_text import info_aval, lapack_call
 from xnp.primitives.matrices import checked, matrix_batch
 from xnp.primitives.reflectors import host_product
 from xnp.primitives.schur_choices import choice, host_choice
@@ -41,7 +41,7 @@ def _numpy(a: Any, *, compute_schur_vectors: bool) -> Any:
         vectors[i] = np.eye(a.shape[-1])
         if not (np.isfinite(a[i]).all() and _decompose(forms[i], vectors[i])):
             forms[i] = vectors[i] = np.nan
-    found = host_results(a, host_choice(forms, vectors))
+    found = host_choice(forms, vectors)
     return found if compute_schur_vectors else found[:1]
 
 
@@ -86,8 +86,8 @@ def _stablehlo(
         [aval, aval, *parts, info_aval(batch), info_aval(batch)], config,
     )  # fmt: skip
     both = b.traced(choice, found[:2], [aval, aval], key="schur")
-    shown = [nan_on_failure(b, found[-1], batch, x, aval) for x in both[: len(avals_out)]]
-    return written_results(b, operands[0], aval, shown, avals_out)
+    wanted = both[: len(avals_out)]
+    return written_results(b, operands[0], aval, found[-1], wanted, avals_out)
 
 
 def _cost(avals_in: Any, avals_out: Any, **_params: Any) -> float:

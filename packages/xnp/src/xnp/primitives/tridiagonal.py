@@ -75,10 +75,9 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, lowe
         b, "tridiagonal", routine, aval.dtype, operands, avals_in,
         [*avals_out, info_aval(batch)], f"uplo = {ord('L' if lower else 'U')} : ui8",
     )  # fmt: skip
-    shown = [nan_on_failure(b, info, batch, x, y) for x, y in zip(found, avals_out, strict=True)]
-    if aval.shape[-1] == 1:
-        return shown
-    return written_results(b, operands[0], aval, shown, avals_out, lower)
+    if aval.shape[-1] == 1:  # nothing is reduced
+        return [nan_on_failure(b, info, batch, x, y) for x, y in zip(found, avals_out, strict=True)]
+    return written_results(b, operands[0], aval, info, found, avals_out, lower)
 
 
 tridiagonal_p: Primitive = Primitive(
