@@ -367,11 +367,18 @@ def _is_singular(tried: Tried) -> bool:
     """Say whether a matrix is factored that has no inverse, where factors have no slopes."""
     if tried.call.path not in FACTORISATIONS:
         return False
-    matrices = [np.asarray(x) for x in tried.operands if x.ndim > 1 and x.size]
     if not all(_is_finite(x) for x in tried.operands):
         return True
+    return any(lacks_rank(np.asarray(x)) for x in tried.operands if x.ndim > 1 and x.size)
+
+
+def lacks_rank(matrices: np.ndarray) -> bool:
+    """Say whether one of some matrices of any dtype is singular, to the precision of the dtype."""
+    eps = dtypes.finfo(matrices.dtype).eps if dtypes.is_inexact(matrices.dtype) else 0.0
+    wide = matrices.astype(np.complex128 if matrices.dtype.kind == "c" else np.float64)
     with np.errstate(all="ignore"):
-        return any((np.linalg.matrix_rank(m) < min(m.shape[-2:])).any() for m in matrices)
+        ranks = np.linalg.matrix_rank(wide, rtol=max(wide.shape[-2:]) * max(eps, 2.0**-52))
+    return bool((ranks < min(wide.shape[-2:])).any())
 
 
 def _has_no_derivative(error: Exception) -> bool:

@@ -124,3 +124,24 @@ def test_a_wrapper_gives_what_the_call_gives(name):
     call = Call("xnp.multiply", "x y", (0, 1), (0, 0))
     (found,) = WRAPPERS[name](call)(X, X)
     assert not checks.differ(found, X * X)
+
+
+DTYPES_OF_MATRICES = [
+    "bool",
+    "int8",
+    "uint32",
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "complex64",
+]
+
+
+@pytest.mark.parametrize("dtype", DTYPES_OF_MATRICES)
+def test_singular_matrices_of_every_dtype_are_told(dtype):
+    regular = np.asarray(xnp.array([[1, 0, 1], [0, 1, 1], [0, 0, 1]], dtype))
+    singular = np.asarray(xnp.array([[1, 0, 1], [1, 0, 1], [0, 1, 1]], dtype))
+    assert not checks.lacks_rank(regular)
+    assert checks.lacks_rank(singular)
+    assert checks.lacks_rank(np.stack([regular, singular]))
