@@ -118,6 +118,7 @@ def test_empty_batches_have_empty_transforms():
         (lambda: xnp.fft.fftn(REAL, axes=(0, 0)), ValueError, "axes must be distinct"),
         (lambda: xnp.fft.irfft(xnp.ones(1)), ValueError, "at least one element to transform"),
         (lambda: xnp.fft.fftfreq(0), ValueError, "n must be at least 1"),
+        (lambda: xnp.fft.rfftfreq(4, 1 + 1j), TypeError, "d must be real"),
         (lambda: xnp.fft.fftfreq(3, dtype=int), ValueError, "of a floating dtype"),
         (lambda: xnp.fft.fftfreq(3, xnp.ones(2)), ValueError, "d must be a scalar"),
     ],

@@ -26,6 +26,7 @@ SQUARES = np.float32([[[4, 1], [1, 3]], [[5, 2], [0, 6]]])
         (lambda: xnp.cov(X, dtype=int), (ValueError,), "dtype must be floating or complex"),
         (lambda: make_jaxpr(lambda i: xnp.zeros(3)[i:])(1), (IndexError, TypeError), "of a slice"),
         (lambda: xnp.interp(0.0, X[0], X[0], period=X[0, :1]), (ValueError,), "a number, got"),
+        (lambda: xnp.interp(0.0, X[0, :0], X[0, :0]), (ValueError,), "have no points"),
         (
             lambda: xnp.ravel_multi_index((np.int8(1), np.int8(1)), (20, 20)),
             (ValueError,),
@@ -156,6 +157,10 @@ def test_the_strict_options_are_about_operands_of_users(call):
         call()
         with pytest.raises(ValueError, match="add: operands of different rank"):
             xnp.add(X, X[0])
+
+
+def test_nothing_is_interpolated_between_no_points():
+    assert xnp.interp(X[:0], X[0, :0], X[0, :0], period=2.0).shape == X[:0].shape
 
 
 def test_functions_with_the_methods_of_ufuncs_are_instances_of_the_class():

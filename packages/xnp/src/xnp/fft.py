@@ -379,7 +379,10 @@ def _whole_numbers(count: int, start: int, dtype: Any, name: str) -> Array:
 
 
 def _per_unit(numbers: Array, size: int, d: Any, name: str) -> Array:
-    unit = cast(array_of(d, name), numbers.aval.dtype)
+    unit = array_of(d, name)
+    if unit.aval.dtype.kind == "c":
+        raise TypeError(message(name, "d must be real.", got=unit.aval.str_long()))
+    unit = cast(unit, numbers.aval.dtype)
     if unit.aval.shape:
         raise ValueError(f"{name}: d must be a scalar, got {unit.aval.str_long()}.")
     return bind("div", numbers, bind("mul", unit, scalar_like(unit, size)))

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Mapping
 from types import FunctionType
 from typing import Any, NamedTuple
 
-from xnp.docstrings.errors import not_taken, raised
+from xnp.docstrings.errors import raised
+from xnp.docstrings.numpy_differences import beside_numpy
 
 __all__ = ["Family", "complete"]
 
@@ -89,9 +90,9 @@ def complete(functions: Mapping[str, Any], families: Iterable[Family] = ()) -> N
 
 
 def _with_errors(name: str, doc: str, home: str) -> str:
-    """Return a docstring with what NumPy's function takes besides, and with what is raised."""
+    """Return a docstring with how NumPy's function differs, and with what is raised."""
     arguments = _ARGUMENT.findall(doc.partition("\nArgs:\n")[2].partition("\n\n")[0])
-    more = not_taken(name)
+    more = beside_numpy(name, home)
     if more and more not in doc and arguments:
         doc = doc.replace("\nArgs:\n", f"\n{more}\n\nArgs:\n", 1)
     lines = "" if "\nRaises:\n" in doc else raised(name, arguments, home)

@@ -1,4 +1,4 @@
-"""What functions raise for a wrong argument, by its name, and what NumPy's take besides.
+"""What functions raise for a wrong argument, by its name.
 
 An argument of one name is refused in the same way by every function, so that its sentence stands
 here once. `xnp.docstrings.complete` makes of these tables the `Raises` section of each docstring
@@ -7,7 +7,7 @@ that has none of its own. A test calls every function wrongly in each of these w
 
 from __future__ import annotations
 
-__all__ = ["not_taken", "raised"]
+__all__ = ["raised"]
 
 __dir__ = __all__.copy
 
@@ -36,6 +36,7 @@ _EXCEPT = {
     "axes": "index_take",
     "axis": "choice",
     "dtype": "key wrap_key_data",
+    "m": "polyder polyint",
     "mode": "choice triangular",
     "n": "tril_indices triu_indices matrix_power binomial multinomial",
     "order": "asarray ravel_multi_index",
@@ -47,18 +48,6 @@ _EXCEPT = {
     "y": "iterable",
 }
 _NOT_OF = {argument: frozenset(names.split()) for argument, names in _EXCEPT.items()}
-# What NumPy's functions of these names take, and ours do not.
-_NOT_TAKEN = {
-    "`out`": "dot concatenate fix cumulative_prod cumulative_sum clip multi_dot fft fft2 fftn hfft "
-             "ifft2 ifftn ihfft irfft irfft2 irfftn rfft rfft2 rfftn",
-    "`out` and `where`": "bitwise_count bitwise_invert matmul matvec vecdot vecmat conj frexp "
-                         "ldexp spacing isfinite isinf isnan logical_not signbit ceil floor rint "
-                         "absolute float_power positive pow sign square gcd lcm",
-    "`where`": "modf",
-    "`out` and `dtype`": "concat",
-    "`kind`": "isin",
-}  # fmt: skip
-_TAKEN_BY_NUMPY = {name: what for what, names in _NOT_TAKEN.items() for name in names.split()}
 
 
 # Modules of functions that make functions, which look at the arguments when they are called.
@@ -101,14 +90,3 @@ def _about(operands: list[str]) -> list[str]:
 def _joined(sentences: list[str]) -> str:
     text = "; ".join(sentences)
     return text if len(text) < 80 else ";\n        ".join(sentences)
-
-
-def not_taken(name: str) -> str:
-    """Return a sentence about the arguments that only NumPy's function takes; empty for none.
-
-    Example:
-      >>> not_taken("square")
-      "NumPy's takes `out` and `where` as well."
-    """
-    what = _TAKEN_BY_NUMPY.get(name)
-    return f"NumPy's takes {what} as well." if what else ""

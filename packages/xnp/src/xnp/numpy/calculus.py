@@ -321,9 +321,13 @@ def interp(
             "interp: xp and fp must be vectors of one size, got "
             f"{xp.aval.str_long()} and {fp.aval.str_long()}."
         )
+    size = xp.aval.shape[0]
+    if not size:
+        if x.aval.size:
+            raise ValueError("interp: xp and fp have no points to interpolate between.")
+        return cast(x, fp.aval.dtype)
     if period is not None:
         x, xp, fp = _one_period(x, xp, fp, period)
-    size = xp.aval.shape[0]
     place = searchsorted(xp, x, side="right").clip(1, max(size - 1, 1))
     x0, x1 = read(xp, place - 1), read(xp, place)
     f0, f1 = read(fp, place - 1), read(fp, place)
