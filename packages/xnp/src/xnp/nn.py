@@ -35,6 +35,7 @@ from xnp.numpy.promoting import (
     axis_of,
     bind,
     cast,
+    check_ranks,
     inexact,
     promoted,
     scalar_like,
@@ -200,6 +201,7 @@ def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
 def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """Return x above 0 and alpha (e^(x / alpha) - 1) below."""
     x, alpha = inexact("celu", x, alpha)
+    check_ranks("celu", x, alpha)
     above = x > 0
     scale = xn.where(above, 1, alpha)  # of any value, NaN too, it has no part in what is above 0
     return _where(above, x, scale * xn.expm1(xn.where(above, 0, x) / scale))

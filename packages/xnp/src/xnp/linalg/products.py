@@ -13,7 +13,7 @@ from xnp import lax
 from xnp.docstrings import complete
 from xnp.docstrings.linear_algebra import PRODUCTS
 from xnp.linalg.operands import broadcast_batches, promoted
-from xnp.numpy.promoting import axis_of
+from xnp.numpy.promoting import axis_of, check_ranks
 from xnp.numpy.rearranging import trace as array_trace
 from xnp.placing import computed_as
 from xnp.primitives.matrices import eye, mt
@@ -98,6 +98,7 @@ def vecdot(
         raise ValueError(
             f"vecdot: the contracted dimensions differ: {x.shape[-1]} and {y.shape[-1]}."
         )
+    check_ranks("vecdot", x, y, core=(1, 1))
     x, y = broadcast_batches("vecdot", x, y, core=(1, 1))
     x = lax.conj(x) if dtypes.is_complex(x.dtype) else x
     batch, last = tuple(range(x.ndim - 1)), (x.ndim - 1,)

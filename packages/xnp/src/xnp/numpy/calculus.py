@@ -23,6 +23,7 @@ from xnp.numpy.promoting import (
     broadcast_all,
     broadcasted,
     cast,
+    check_ranks,
     converted,
     inexact,
     promoted,
@@ -261,7 +262,9 @@ def trapezoid(
         return converted(_even_trapezoids(wide(y), step, axis), own.dtype)
     y = array_of(moveaxis(wide(y), axis, -1), "trapezoid")
     both = bind("add", read(y, (..., slice(1, None))), read(y, (..., slice(None, -1))))
-    both, step = broadcast_all("trapezoid", both, array_of(step, "trapezoid"))
+    step = array_of(step, "trapezoid")
+    _check_ranks_of_widths(both, step)
+    both, step = broadcast_all("trapezoid", both, step)
     result = bind("mul", summed(bind("mul", both, step), -1), scalar_like(both, 0.5))
     return converted(result, own.dtype)
 
@@ -271,10 +274,19 @@ def _trapezoids_of_widths(y: Any, widths: Any, axis: int) -> Any:
     axis = axis_of(axis, y.aval.ndim, "trapezoid")
     lead = (slice(None),) * axis
     ends = [read(y, (*lead, part)) for part in (slice(1, None), slice(None, -1))]
-    both, widths = broadcast_all("trapezoid", bind("add", *ends), widths)
+    both = bind("add", *ends)
+    _check_ranks_of_widths(both, widths)
+    both, widths = broadcast_all("trapezoid", both, widths)
     behind = y.aval.ndim - axis  # the widths may have further dimensions in front
     areas = summed(bind("mul", both, widths), -behind)
     return bind("mul", areas, scalar_like(areas, 0.5))
+
+
+def _check_ranks_of_widths(both: Any, widths: Any) -> None:
+    """Hold values and widths to one rank; a single width counts as the number that it is."""
+    if widths.aval.shape[-1:] == (1,) and 1 in (widths.aval.ndim, both.aval.ndim):
+        return
+    check_ranks("trapezoid", both, widths)
 
 
 def _even_trapezoids(y: Any, step: Any, axis: int) -> Any:

@@ -21,6 +21,7 @@ from xnp.numpy.promoting import (
     bind,
     broadcasted,
     cast,
+    check_ranks,
     common_shape,
     promoted,
     reshaped,
@@ -265,6 +266,7 @@ def vecdot(
       Array([3, 7], dtype=int32)
     """
     x, y = promoted("vecdot", x1, x2)
+    check_ranks("vecdot", x, y, core=(1, 1))
     x, y = [_last(v, axis) for v in (x, y)]
     if x.aval.shape[-1] != y.aval.shape[-1]:
         raise ShapeError(message(

@@ -16,7 +16,7 @@ import xtree
 from xnp.docstrings import complete
 from xnp.numpy.creation import asarray, counting, shape_of, zeros
 from xnp.numpy.joining import stack
-from xnp.numpy.promoting import array_of, axis_of, broadcasted, reshaped
+from xnp.numpy.promoting import array_of, axis_of, broadcasted, check_ranks, reshaped
 from xnp.numpy.shaping import broadcast_shapes, expand_dims, moveaxis
 from xprim import Array, ConcreteArray, ShapeDtypeStruct, dtypes, eval_shape
 from xprim.errors import ConcretizationTypeError, message
@@ -193,6 +193,7 @@ def vectorize(
                 f"vectorize: {signature!r} takes {len(ranks)} arrays, got {len(arrays)}."
             )
         sizes = _core_sizes(core, arrays)
+        check_ranks("vectorize", *arrays, core=ranks)
 
         def call(*slices: Any) -> Any:
             full = list(args)

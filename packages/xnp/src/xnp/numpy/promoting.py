@@ -202,10 +202,16 @@ def broadcast_checked(operation: str, *arrays: Any) -> list[Array]:
     return broadcast_all(operation, *arrays)
 
 
-def check_ranks(operation: str, *arrays: Any) -> None:
-    """Do what `numpy_rank_promotion` says of operands of different rank."""
+def check_ranks(operation: str, *arrays: Any, core: Sequence[int] = ()) -> None:
+    """Do what `numpy_rank_promotion` says of operands of different rank.
+
+    Where the function is one of vectors or matrices, `core` says how many of the last dimensions of
+    each operand are its own: the ranks before them are compared.
+    """
     if config.values.numpy_rank_promotion != "allow":
-        _check_ranks(operation, [x.aval.shape for x in arrays])
+        shapes = [x.aval.shape for x in arrays]
+        own = core or [0] * len(shapes)
+        _check_ranks(operation, shapes, {len(s) - k for s, k in zip(shapes, own, strict=True) if s})
 
 
 def common_shape(operation: str, avals: Sequence[Any]) -> tuple[int, ...]:
@@ -232,8 +238,7 @@ def _incompatible(operation: str, avals: Sequence[Any]) -> ShapeError:
     ))  # fmt: skip
 
 
-def _check_ranks(operation: str, shapes: Sequence[Any]) -> None:
-    ranks = {len(s) for s in shapes if s}
+def _check_ranks(operation: str, shapes: Sequence[Any], ranks: set[int]) -> None:
     if len(ranks) < 2:
         return
     text = message(

@@ -22,7 +22,7 @@ from xnp.numpy.indexing import read
 from xnp.numpy.promoting import (
     array_of,
     bind,
-    broadcast_all,
+    broadcast_checked,
     broadcasted,
     cast,
     inexact,
@@ -229,7 +229,7 @@ def _host_linspace(
 
 @dispatched(2)
 def _linspace(start: Any, stop: Any, num: int, endpoint: bool, axis: int, wanted: Any) -> Any:
-    low, high = broadcast_all("linspace", *inexact("linspace", start, stop))
+    low, high = broadcast_checked("linspace", *inexact("linspace", start, stop))
     low, high = cast(low, low.aval.dtype), cast(high, low.aval.dtype)
     divisions = num - 1 if endpoint else num
     shape = low.aval.shape
@@ -306,7 +306,7 @@ def logspace(
       Array([  1.,  10., 100.], dtype=float32)
     """
     exponents = linspace(start, stop, num, endpoint, False, None, axis)
-    base_array, exponents = broadcast_all("logspace", *inexact("logspace", base, exponents))
+    base_array, exponents = broadcast_checked("logspace", *inexact("logspace", base, exponents))
     result = bind("pow", base_array, exponents)
     return result if dtype is None else cast(result, dtypes.requested_dtype(dtype, "logspace"))
 
@@ -333,7 +333,7 @@ def geomspace(
       >>> xnp.geomspace(1, 8, 4).round(3)
       Array([1., 2., 4., 8.], dtype=float32)
     """
-    low, high = broadcast_all("geomspace", *inexact("geomspace", start, stop))
+    low, high = broadcast_checked("geomspace", *inexact("geomspace", start, stop))
     sign = bind("sign", low)
     first, last = [bind("log", bind("div", v, sign)) for v in (low, high)]
     exponents = linspace(first, last, num, endpoint, False, None, 0)

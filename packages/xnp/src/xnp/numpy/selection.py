@@ -27,6 +27,7 @@ from xnp.numpy.promoting import (
     broadcast_all,
     broadcasted,
     cast,
+    check_ranks,
     elements_now,
     filled,
     promoted,
@@ -443,6 +444,7 @@ def piecewise(
         cast(array_of(f(x, *args, **kw) if callable(f) else f, "piecewise"), x.aval.dtype)
         for f in funclist
     ]
+    check_ranks("piecewise", x, *[array_of(c, "piecewise") for c in condlist])
     result = values[-1]
     for condition, value in zip(condlist, values[:-1], strict=True):
         result = where(condition, value, result)

@@ -27,6 +27,7 @@ from xnp.numpy.promoting import (
     bind,
     broadcasted,
     cast,
+    check_ranks,
     elements_now,
     filled,
     inexact,
@@ -486,6 +487,7 @@ def cov(
              [-1.,  1.]], dtype=float32)
     """
     given = inexact("cov", m) if y is None else inexact("cov", m, y)
+    check_ranks("cov", *given)
     if dtype is not None:
         given = [cast(v, _inexact_dtype("cov", dtype)) for v in given]
     x = concatenate([_variables(v, rowvar) for v in given], 0)

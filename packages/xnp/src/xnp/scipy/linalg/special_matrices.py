@@ -13,7 +13,7 @@ import numpy as np
 
 import xnp.numpy as xn
 from xnp.linalg.operands import promoted
-from xnp.numpy.promoting import array_of, inexact
+from xnp.numpy.promoting import array_of, check_ranks, inexact
 from xprim import Array, dtypes
 from xprim.errors import message
 from xprim.static_sizes import static_int
@@ -90,6 +90,7 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     c = xn.atleast_1d(array_of(c, "toeplitz"))
     r = xn.conj(c) if r is None else xn.atleast_1d(array_of(r, "toeplitz"))
     column, row = promoted("toeplitz", c, r)
+    check_ranks("toeplitz", column, row, core=(1, 1))
     m, n = column.shape[-1], row.shape[-1]
     batch = xn.broadcast_shapes(column.shape[:-1], row.shape[:-1])
     column, row = xn.broadcast_to(column, (*batch, m)), xn.broadcast_to(row, (*batch, n))

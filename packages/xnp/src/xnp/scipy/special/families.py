@@ -13,7 +13,7 @@ import numpy as np
 
 import xnp.numpy as xn
 from xnp import lax
-from xnp.numpy.promoting import array_of, bind, broadcast_all, inexact
+from xnp.numpy.promoting import array_of, bind, broadcast_checked, inexact
 from xnp.scipy.elementwise import applied
 from xprim import Array, dtypes
 from xprim.errors import ConcretizationTypeError, message
@@ -108,7 +108,7 @@ def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
     c - a - b near a whole number with x near 1, cost digits. Differentiable in: x. Source: DLMF
     15.2.1.
     """
-    return bind("hyp2f1", *broadcast_all("hyp2f1", *inexact("hyp2f1", a, b, c, x)))
+    return bind("hyp2f1", *broadcast_checked("hyp2f1", *inexact("hyp2f1", a, b, c, x)))
 
 
 def bernoulli(n: int) -> Array:

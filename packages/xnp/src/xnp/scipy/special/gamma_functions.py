@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 import xnp.numpy as xn
-from xnp.numpy.promoting import bind, cast, inexact
+from xnp.numpy.promoting import bind, broadcast_checked, cast, inexact
 from xnp.scipy.elementwise import applied
 from xprim import Array, dtypes
 from xprim.errors import message
@@ -175,13 +175,12 @@ def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
     Returns:
       N! / (k! (N - k)!); of whole operands exact up to 10^6 in float32 and 10^13 in float64.
     """
-    n, k = inexact("comb", N, k)
+    n, k = broadcast_checked("comb", *inexact("comb", N, k))
     if dtypes.is_complex(n.dtype):
         raise TypeError(f"comb: takes real numbers, got {n.aval.str_long()}.")
     if repetition:
         repeated = comb(n + k - 1, k)
         return _choice((n == 0) & (k == 0), xn.ones_like(repeated), repeated)
-    n, k = xn.broadcast_arrays(n, k)
     valid = (n >= 0) & (k >= 0) & (k <= n)
     n, k = xn.where(valid, n, 1), xn.where(valid, k, 0)
     value = _binomial(n, k)

@@ -12,7 +12,7 @@ from typing import Any
 import xnp.numpy as xn
 from xnp import nn, softmax as _sums
 from xnp.numpy.dispatch import dispatched
-from xnp.numpy.promoting import bind, broadcast_all, inexact
+from xnp.numpy.promoting import bind, broadcast_checked, inexact
 from xnp.scipy.elementwise import applied
 from xnp.softmax import logsumexp as logsumexp
 from xprim import Array
@@ -61,7 +61,7 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
 
 @dispatched(2)
 def _rel_entr(p: Any, q: Any) -> Array:
-    p, q = broadcast_all("rel_entr", *inexact("rel_entr", p, q))
+    p, q = broadcast_checked("rel_entr", *inexact("rel_entr", p, q))
     # where the quotient would be 0 or infinite, the operands are put out of its way first
     both = (p > 0) & (q > 0)
     zero = (p == 0) & (q >= 0)
@@ -110,7 +110,7 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
 @dispatched(2)
 def _boxcox(x: Any, lmbda: Any, log: str, operation: str) -> Array:
     """Return (e^u - 1) / lmbda with u = lmbda log(x), for small u by its series."""
-    x, power = broadcast_all(operation, *inexact(operation, x, lmbda))
+    x, power = broadcast_checked(operation, *inexact(operation, x, lmbda))
     logarithm = bind(log, x)
     near = (abs(power * logarithm) < 0.02) | (power == 0)
     u = xn.where(near, power * xn.where(near, logarithm, 0), 0)
