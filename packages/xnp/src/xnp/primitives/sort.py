@@ -14,6 +14,7 @@ import numpy as np
 
 from xnp.primitives import costs
 from xnp.primitives.along_axis import take_along
+from xnp.primitives.comparison import total_order_key
 from xnp.primitives.dimensions import index_dtype_for
 from xnp.primitives.operations import bind
 from xnp.primitives.upcast_lowering import NAN_AS_NEGATIVE_ZERO, TWO_BITS, upcast
@@ -31,6 +32,8 @@ from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
 
 __all__ = ()
+
+_LONG = 4096  # shorter ones are ordered as quickly by merging, or both take microseconds
 
 
 def _shape(*avals: ShapedArray, dimension: int, is_stable: bool, num_keys: int) -> Any:
@@ -67,10 +70,38 @@ def _numpy(*xs: Any, dimension: int, is_stable: bool, num_keys: int) -> Any:
     else:
         keys = [key for x in xs[:num_keys] for key in comparable(x)]
     if len(keys) == 1:
-        order = np.argsort(keys[0], axis=dimension, kind="stable")
+        order = stable_order(keys[0], dimension)
     else:
         order = np.lexsort(keys[::-1], axis=dimension)
-    return tuple([np.take_along_axis(x, order, dimension) for x in xs])
+    return tuple([along(x, order, dimension) for x in xs])
+
+
+def stable_order(x: Any, axis: int) -> Any:
+    """Return the places of the elements in order, equal ones as they stand: NaN last, -0.0 as 0.0.
+
+    NumPy orders 16 bits by counting (a radix sort) and 32 bits by merging, which takes twice as
+    long where the elements are in no order: two orders by 16 bits, the lower ones first, are the
+    same order. Merging is far quicker where runs are in order already, so neighbours are compared.
+    """
+    if x.dtype.itemsize != 4 or x.shape[axis] < _LONG or not _is_disordered(x, axis):
+        return np.argsort(x, axis=axis, kind="stable")
+    if x.dtype.kind == "f":
+        x = total_order_key(np.where(x != x, np.float32(np.nan), x + np.float32(0)))
+    order = np.argsort(x.astype(np.uint16), axis=axis, kind="stable")
+    upper = (x >> 16).astype(f"{x.dtype.kind}2")
+    return along(order, np.argsort(along(upper, order, axis), axis=axis, kind="stable"), axis)
+
+
+def along(x: Any, order: Any, axis: int) -> Any:
+    """Return the elements at places along a dimension."""
+    return x[order] if x.ndim == 1 else np.take_along_axis(x, order, axis)
+
+
+def _is_disordered(x: Any, axis: int) -> Any:
+    """Return whether a quarter of the neighbours are in descending order; of random ones half."""
+    ahead = (slice(None),) * axis
+    descents = x[(*ahead, slice(1, None))] < x[(*ahead, slice(None, -1))]
+    return 4 * np.count_nonzero(descents) > descents.size
 
 
 def _sorted(x: Any, dimension: int) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 from xnp.primitives import costs
 from xnp.primitives.along_axis import take_along
 from xnp.primitives.comparison import total_order_key
-from xnp.primitives.sort import comparable
+from xnp.primitives.sort import comparable, stable_order
 from xnp.primitives.table import BOOL, REAL
 from xnp.primitives.upcast_lowering import FOUR_BITS, TWO_BITS, upcast
 from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, shaped_array, undefined
@@ -45,7 +45,7 @@ def _numpy(x: Any, *, k: int, axis: int) -> Any:
         values = np.where(np.isnan(x), np.float32(np.nan), x.astype(np.float32))
     key = total_order_key(values) if dtypes.is_floating(x.dtype) else comparable(x)[0]
     # inverting the bits of integers turns their order round, and equal ones stay in place
-    order = np.argsort(np.invert(key), axis=axis, kind="stable")
+    order = stable_order(np.invert(key), axis)
     order = order[(slice(None),) * axis + (slice(k),)]
     return np.take_along_axis(x, order, axis), order.astype(np.int32)
 

@@ -1,0 +1,52 @@
+"""Places in order are those of NumPy's stable sort, however they are found."""
+
+import numpy as np
+import pytest
+
+from xnp.primitives.sort import stable_order
+
+SPECIAL = np.float32([np.nan, -np.nan, 0.0, -0.0, np.inf, -np.inf, 1e-45, -1e-45, 3.4e38, -3.4e38])
+N = 6000
+
+
+def _elements(kind):
+    draw = np.random.default_rng(0)
+    if kind == "special":
+        return draw.choice(SPECIAL, N)
+    if kind == "float32":
+        return draw.normal(size=N).astype(np.float32)
+    if kind == "few":  # ties in the upper half of the bits, and in all
+        return draw.integers(-3, 3, N, np.int32)
+    limits = np.iinfo(kind)
+    return draw.integers(limits.min, limits.max, N, kind, endpoint=True)
+
+
+@pytest.mark.parametrize("layout", ["vector", "rows", "columns", "strided", "sorted"])
+@pytest.mark.parametrize("kind", ["special", "float32", "few", "int32", "uint32", "int64"])
+def test_order_is_that_of_the_stable_sort(kind, layout):
+    x, axis = _elements(kind), 0
+    if layout == "rows":
+        x, axis = np.stack([x, x[::-1]]), 1
+    elif layout == "columns":
+        x = np.stack([x, x[::-1]], 1)
+    elif layout == "strided":
+        x = np.repeat(x, 2)[::2]
+    elif layout == "sorted":
+        x = np.sort(x)
+    assert (stable_order(x, axis) == np.argsort(x, axis=axis, kind="stable")).all()
+
+
+def test_what_is_in_no_order_is_sorted_by_halves_of_its_bits(monkeypatch):
+    sorted_kinds, argsort = [], np.argsort
+
+    def noted(x, **options):
+        sorted_kinds.append(x.dtype.name)
+        return argsort(x, **options)
+
+    monkeypatch.setattr(np, "argsort", noted)
+    x = _elements("int32")
+    stable_order(x, 0)
+    assert sorted_kinds == ["uint16", "int16"]
+    stable_order(np.sort(x), 0)
+    stable_order(x[:100], 0)
+    assert sorted_kinds[2:] == ["int32", "int32"]
