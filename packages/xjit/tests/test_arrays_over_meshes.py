@@ -7,7 +7,7 @@ import pytest
 
 import xnp
 from xjit import device_get, device_put, devices, jit
-from xjit.jaxlib_gateway import XlaError, spread_over
+from xjit.jaxlib_gateway import XlaError, buffers, spread_buffers, spread_over
 from xjit.meshes import Mesh
 from xjit.named_shardings import NamedSharding
 from xjit.partition_specs import P
@@ -87,6 +87,28 @@ def test_every_sharding_can_be_changed_to_every_other(here, there):
     moved = device_put(x, there)
     assert moved.sharding == there and x.sharding == here
     np.testing.assert_array_equal(moved, HOST)
+
+
+@pytest.mark.parametrize("shape", [(8, 4, 3), (8, 4, 4), (8, 64, 64)])
+def test_a_host_array_that_is_cut_may_be_written_at_once(shape):
+    for sharding in SHARDINGS:
+        host = np.random.default_rng(1).normal(size=shape).astype(np.float32)
+        expected = host.copy()
+        x = device_put(host, sharding)
+        y = device_put(device_put(expected.copy(), sharding), SHARDINGS[3])
+        host[...] = 0
+        for array in (x, y):
+            assert all(np.array_equal(s.data, expected[s.index]) for s in array.addressable_shards)
+
+
+def test_to_read_an_array_lends_none_of_its_pieces(monkeypatch):
+    monkeypatch.setattr(buffers, "pieces_lent", [False])
+    monkeypatch.setattr(spread_buffers, "pieces_lent", buffers.pieces_lent)
+    x = device_put(HOST, SHARDINGS[1])
+    np.testing.assert_array_equal(device_put(x, SHARDINGS[3]), HOST)
+    assert not buffers.pieces_lent[0]
+    x.addressable_shards[0].data.delete()
+    assert buffers.pieces_lent[0] and x.is_deleted()
 
 
 def test_devices_exchange_pieces_by_a_program_where_the_host_is_not_to():

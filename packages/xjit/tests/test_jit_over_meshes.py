@@ -7,10 +7,12 @@ import xnp
 from xjit import device_put, devices, jit, statistics
 from xjit.callbacks import effects_barrier, pure_callback
 from xjit.debug import callback
+from xjit.mesh_placement import OverMesh
 from xjit.meshes import AbstractMesh, Mesh
 from xjit.named_shardings import NamedSharding
 from xjit.partition_specs import P
 from xjit.program import Program
+from xjit.replicas import _turns
 from xjit.sharding_constraint import with_sharding_constraint
 from xjit.shardings import SingleDeviceSharding
 from xnp import lax
@@ -48,6 +50,28 @@ def test_arguments_that_lie_alike_by_other_names_are_taken_as_they_are(monkeypat
         np.testing.assert_array_equal(f(x), HOST + 1)
     with pytest.raises(TypeError, match="not callable"):
         f(device_put(HOST, on("y")))
+
+
+@pytest.mark.parametrize(("fun", "turns"), [
+    (lambda x: x + 1, 0), (lambda x: x.sum(1), 0), (lambda x: x.sum(0), 1), (lambda x: x @ x.T, 1),
+    (lambda x: pure_callback(np.sin, x, x), 1),
+])  # fmt: skip
+def test_only_programs_whose_devices_wait_for_one_another_take_turns(fun, turns, monkeypatch):
+    taken = []
+    take = _turns.take
+    monkeypatch.setattr(type(_turns), "take", lambda _, *given: taken.append(1) or take(*given))
+    compiled = jit(fun, in_shardings=on("x")).lower(HOST).compile()
+    # float32 sums of at most 8 terms in another order
+    np.testing.assert_allclose(compiled(HOST), fun(xnp.asarray(HOST)), rtol=1e-5, atol=1e-6)
+    assert len(taken) == turns
+
+
+def test_what_a_call_keeps_is_made_once_for_host_arguments(monkeypatch):
+    f, x = jit(lambda x, y: x + y), device_put(HOST, on("x"))
+    f(x, HOST)
+    monkeypatch.setattr(OverMesh, "shardings_of_arguments", None)
+    for _ in range(2):
+        np.testing.assert_array_equal(f(x, HOST), HOST + HOST)
 
 
 def test_eager_operations_follow_their_data():

@@ -56,10 +56,15 @@ class OverMesh(Placement):
         self.out_shardings = out_shardings
 
     def starter(self, executable: gateway.Executable, lowered: LoweredProgram) -> Any:
-        """Return what starts a program; on a CPU, those that exchange values take turns."""
+        """Return what starts a program; on a CPU, those that exchange values take turns.
+
+        The text does not tell which these are, only what XLA has made of it.
+        """
         if self.platform != "cpu" or len(self.devices) == 1:
             return executable.starter
-        return in_turns(executable.starter, lowered)
+        if lowered.callbacks or executable.exchanges_values():
+            return in_turns(executable.starter, lowered)
+        return _of_kept_buffers(executable.starter)
 
     def bring(self, lowered: LoweredProgram) -> Bring:
         """Return what spreads the arguments of a program over the mesh."""
@@ -144,6 +149,17 @@ class OverMesh(Placement):
             if sharding.memory is not None:
                 outs[i] = _brought(outs[i], gateway.spread_over(sharding))
         return super().results(outs, avals)
+
+
+def _of_kept_buffers(start: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what raises for a buffer that lost a piece: other devices would start, and wait."""
+    check = gateway.check_all_kept
+
+    def start_if_kept(buffers: Sequence[Any]) -> Any:
+        check(buffers)
+        return start(buffers)
+
+    return start_if_kept
 
 
 def in_own_memory(sharding: Sharding) -> Sharding:

@@ -73,7 +73,7 @@ class DeviceKernel:
     """
 
     __slots__ = ("__weakref__", "_arg_names", "_bring", "_calls_python", "_closed",
-                 "_constants", "_num_arguments",
+                 "_constants", "_entry", "_num_arguments",
                  "donated", "executable", "handlers", "kept", "name", "avals_out", "placement",
                  "start")  # fmt: skip
 
@@ -97,6 +97,7 @@ class DeviceKernel:
         self._calls_python = bool(lowered.callbacks)
         if self._calls_python and not lowered.out_avals:
             self.start = self.executable.start  # its token tells when it is over
+        self._entry: tuple[Any, tuple[Any, ...] | None] | None = None  # of the last tree of results
         self._arg_names = program.arg_names
         self._num_arguments = len(program.closed.in_avals)
         self._bring = placement.bring(lowered)
@@ -159,6 +160,12 @@ class DeviceKernel:
 
         It gives up all leaves of a donated argument.
         """
+        known = self._entry
+        if known is None or known[0] is not out_tree:
+            known = self._entry = (out_tree, self._new_entry(out_tree))
+        return known[1]
+
+    def _new_entry(self, out_tree: Any) -> tuple[Any, ...] | None:
         shardings = self.placement.shardings_of_arguments()
         if shardings is None or self._calls_python:  # somebody has to wait for its end
             return None

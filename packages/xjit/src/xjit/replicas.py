@@ -242,6 +242,5 @@ class _Turn:
         The runtime would start it on the devices whose pieces are there: these wait for the others
         for good, and keep their threads from all later programs.
         """
-        for buffer in self._buffers:
-            gateway.check_kept(buffer)
+        gateway.check_all_kept(self._buffers)
         return _turns.take(self._start, self._buffers, handlers, self._smallest, self._calls_python)

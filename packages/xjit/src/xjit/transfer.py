@@ -222,9 +222,11 @@ def _by_exchange(x: ConcreteArray, sharding: Sharding) -> bool:
     On a CPU the host's memory is theirs, and a copy there needs no program.
     """
     where = getattr(x.buffer, "_sharding", None)
-    if type(where) is not gateway.SpreadOver or set(where.devices) != sharding.device_set:
+    if type(where) is not gateway.SpreadOver:
         return False
-    return where.devices[0].platform != "cpu" or not sharding.is_fully_addressable
+    if where.devices[0].platform == "cpu" and sharding.is_fully_addressable:
+        return False
+    return set(where.devices) == sharding.device_set
 
 
 def _exchanged(x: ConcreteArray, sharding: Sharding) -> ConcreteArray:

@@ -256,6 +256,16 @@ def check_kept(buffer: Buffer) -> None:
         ))  # fmt: skip
 
 
+def check_all_kept(buffers: Sequence[Buffer]) -> None:
+    """Raise for the first of these buffers of which `check_kept` would."""
+    if pieces_lent[0] or True in map(_is_first_deleted, buffers):
+        for buffer in buffers:
+            check_kept(buffer)
+
+
+_is_first_deleted = BufferType.is_deleted
+
+
 def block_until_ready(buffer: Buffer) -> Buffer:
     """Wait until the elements are computed and return the buffer."""
     if is_orphan[0] and not buffer.is_ready():

@@ -40,6 +40,9 @@ _HANDLER_OPTIONS: dict[str, bool] = (
     {"_skip_checks": True} if "_skip_checks" in (_jax.array_result_handler.__doc__ or "") else {}
 )
 
+# How the names of XLA's operations begin in which devices wait for one another.
+_EXCHANGES = ("All", "Collective", "ReduceScatter", "Ragged", "Send", "Recv", "Async")
+
 OptionValue = bool | int | float | str
 
 
@@ -123,6 +126,15 @@ class Executable:
             tiles_of(proto, count, kind.ndim)
             for proto, kind in zip(self._loaded.get_output_shardings(), self.outputs, strict=True)
         ]
+
+    def exchanges_values(self) -> bool:
+        """Say whether devices wait for one another within the program."""
+        return any(
+            str(instruction.opcode).removeprefix("HloOpcode.k").startswith(_EXCHANGES)
+            for module in self._loaded.hlo_modules()
+            for computation in module.computations()
+            for instruction in computation.instructions()
+        )
 
     @property
     def starter(self) -> Callable[[Sequence[Buffer]], Any]:

@@ -24,7 +24,7 @@ __all__ = ()
 ALIGNMENT = 64
 """Bytes: a multiple of what any vector instruction wants; less aligned memory is copied."""
 
-# Below, a copy by the runtime costs less than to look where the memory begins.
+# Below, a second copy costs less than to look where each part of each piece goes.
 _SMALL_BYTES = 1 << 14
 
 
@@ -49,10 +49,64 @@ def pieces_for(
       shape: of the array.
       lent: whether somebody may write to what is given, so that it must be copied.
     """
+    dtype = given[0].dtype
+    if math.prod(shape) * dtype.itemsize <= _SMALL_BYTES:
+        return _small_pieces(given, shape, *_places(shape, tiles, wanted), lent=lent)
     found: dict[int, np.ndarray[Any, Any]] = {}
     for numbers, piece_shape, parts in _cuts(shape, tiles, wanted):
         found.update(dict.fromkeys(numbers, _piece(given, piece_shape, parts, lent)))
     return [found[number] for number in range(wanted.devices.size)]
+
+
+def _small_pieces(
+    given: Sequence[np.ndarray[Any, Any]], shape: tuple[int, ...], places_given: Sequence[Index],
+    places: Sequence[Index], piece_shape: tuple[int, ...], order: Sequence[int], *, lent: bool,
+) -> list[np.ndarray[Any, Any]]:  # fmt: skip
+    """Return the piece of each device, by way of the whole array, in one block of memory."""
+    whole = given[0]
+    if len(given) > 1:
+        whole = aligned_memory(shape, whole.dtype)
+        for place, piece in zip(places_given, given, strict=True):
+            whole[place] = piece
+    elif lent or (len(places) == 1 and not _is_read_in_place(whole)):
+        whole = _aligned_copy(whole)
+    if len(places) == 1:
+        return [whole] * len(order)
+    pieces = _block(len(places), piece_shape, whole.dtype)
+    for place, piece in zip(places, pieces, strict=True):
+        piece[...] = whole[place]
+    return [pieces[k] for k in order]
+
+
+def _block(count: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> list[np.ndarray[Any, Any]]:
+    """Return memory for so many arrays, which the runtime reads in place."""
+    step = -(-math.prod(shape) * dtype.itemsize // ALIGNMENT) * ALIGNMENT
+    raw = np.empty(count * step + ALIGNMENT, np.uint8)
+    start = -raw.__array_interface__["data"][0] % ALIGNMENT
+    return [np.ndarray(shape, dtype, raw, start + k * step) for k in range(count)]
+
+
+def _aligned_copy(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    copy = aligned_memory(array.shape, array.dtype)
+    copy[...] = array
+    return copy
+
+
+@functools.lru_cache(maxsize=1024)
+def _places(
+    shape: tuple[int, ...], given: Tiles, wanted: Tiles
+) -> tuple[list[Index], list[Index], tuple[int, ...], list[int]]:
+    """Return the places of the pieces that are given and wanted, the shape of the latter.
+
+    And for each device the number of its piece.
+    """
+    order: dict[int, int] = {}
+    pieces = list(wanted.pieces(shape))
+    for k, (_, numbers) in enumerate(pieces):
+        order.update(dict.fromkeys(numbers, k))
+    in_order = [order[number] for number in range(wanted.devices.size)]
+    places_given = [index for index, _ in given.pieces(shape)]
+    return places_given, [index for index, _ in pieces], wanted.piece_shape(shape), in_order
 
 
 def _piece(
@@ -61,7 +115,7 @@ def _piece(
     if len(parts) == 1 and not lent:
         source = given[parts[0].given]
         view = source if source.shape == shape else source[parts[0].in_given]
-        if view.nbytes <= _SMALL_BYTES or _is_read_in_place(view):
+        if _is_read_in_place(view):
             return view
     piece = aligned_memory(shape, given[0].dtype)
     for k, in_given, in_wanted in parts:

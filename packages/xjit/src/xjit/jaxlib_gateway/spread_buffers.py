@@ -10,7 +10,6 @@ other buffers.
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -58,16 +57,19 @@ class Spread(Protocol):
 class SpreadOver(ManyDevices):
     """Placement of an array that is spread over several devices as a sharding says."""
 
-    __slots__ = ("memory_kind", "spread")
+    __slots__ = ("_tiles_by_ndim", "memory_kind", "spread")
 
     def __init__(self, spread: Any) -> None:
         super().__init__(spread.devices_in_order)
         self.spread = spread
         self.memory_kind = spread.memory
+        self._tiles_by_ndim: dict[int, Tiles] = {}  # one for each number of dimensions in use
 
     def tiles(self, ndim: int) -> Tiles:
         """Return how an array of so many dimensions is cut."""
-        found: Tiles = self.spread.tiles(ndim)
+        found = self._tiles_by_ndim.get(ndim)
+        if found is None:
+            found = self._tiles_by_ndim[ndim] = self.spread.tiles(ndim)
         return found
 
     def _to_xla_hlo_sharding(self, ndim: int) -> Any:
@@ -81,7 +83,7 @@ class SpreadOver(ManyDevices):
         """Return the elements of a whole array."""
         check_kept(buffer)
         kind = buffer.aval
-        pieces = pieces_by_device(buffer)
+        pieces = pieces_by_device(buffer, lent=False)
         host: np.ndarray[Any, Any] | None = None
         for index, numbers in self.tiles(kind.ndim).pieces(kind.shape):
             here = next((d for d in map(self.devices.__getitem__, numbers) if d in pieces), None)
@@ -121,39 +123,25 @@ def alike(one: SpreadOver, other: SpreadOver, ndim: int) -> bool:
             and one.tiles(ndim) == other.tiles(ndim))  # fmt: skip
 
 
-@functools.lru_cache(maxsize=4096)
-def _first_copies(where: SpreadOver, ndim: int) -> tuple[Any, ...]:
-    """Return for each piece the first device of this process that has it, if any has."""
-    here = where.devices[0].client.process_index()
-    tiles = where.tiles(ndim)
-    chosen = []
-    for place in np.ndindex(*tiles.counts):
-        own = [d for d in map(where.devices.__getitem__, tiles.devices[place])
-               if d.process_index == here]  # fmt: skip
-        chosen += own[:1]
-    return tuple(chosen)
-
-
-def pieces_by_device(buffer: Buffer, first_copies: bool = False) -> dict[Any, Buffer]:
+def pieces_by_device(buffer: Buffer, *, lent: bool = True) -> dict[Any, Buffer]:
     """Return the pieces of a spread buffer on the devices of this process.
 
     Args:
       buffer: the buffer.
-      first_copies: whether to leave out all but one copy of each piece.
+      lent: whether somebody may delete or donate them.
     """
     check_kept(buffer)
-    pieces_lent[0] = True
+    if lent:
+        pieces_lent[0] = True
     where = buffer._sharding
     here = where.devices[0].client.process_index()
     devices = [device for device in where.devices if device.process_index == here]
     arrays = zip(devices, buffer._arrays if len(where.devices) > 1 else [buffer], strict=True)
     kind = buffer.aval
     piece = array_type(where.shard_shape(kind.shape), kind.dtype, kind.made_by, kind.made_at)
-    wanted = _first_copies(where, kind.ndim) if first_copies else where.devices
     return {
         device: array._rewrap_with_aval_and_sharding(piece, _of_piece(device, where.memory_kind))
         for device, array in arrays
-        if device in wanted
     }
 
 
@@ -204,12 +192,37 @@ def respread(buffer: Buffer, where: SpreadOver) -> Buffer | None:
     if type(here) is not SpreadOver or here.devices[0].platform != "cpu":
         return None
     check()
-    kind = array_type(buffer.aval.shape, buffer.aval.dtype)
-    tiles, pieces = here.tiles(kind.ndim), pieces_by_device(buffer, first_copies=True)
-    if len(pieces) < math.prod(tiles.counts):
+    given = buffer.aval
+    copies = _first_copies(here, given.ndim)
+    if copies is None:
         return None
-    given = [to_numpy(pieces[device]) for device in _first_copies(here, kind.ndim)]
-    return _put_pieces(kind, given, tiles, where, lent=False)
+    check_kept(buffer)
+    tiles = here.tiles(given.ndim)
+    piece = array_type(tiles.piece_shape(given.shape), given.dtype, given.made_by, given.made_at)
+    arrays = buffer._arrays if len(here.devices) > 1 else [buffer]
+    pieces = [
+        to_numpy(arrays[number]._rewrap_with_aval_and_sharding(piece, there))
+        for number, there in copies
+    ]
+    return _put_pieces(array_type(given.shape, given.dtype), pieces, tiles, where, lent=False)
+
+
+@functools.lru_cache(maxsize=4096)
+def _first_copies(where: SpreadOver, ndim: int) -> list[tuple[int, Any]] | None:
+    """Return for each piece the first of its copies in this process; None where one has none.
+
+    That is its number among the arrays of this process, and the sharding object of the piece.
+    """
+    here = where.devices[0].client.process_index()
+    own = [i for i, device in enumerate(where.devices) if device.process_index == here]
+    tiles, found = where.tiles(ndim), []
+    for place in np.ndindex(*tiles.counts):
+        copies = [i for i in tiles.devices[place].tolist() if i in own]
+        if not copies:
+            return None
+        there = _of_piece(where.devices[copies[0]], where.memory_kind)
+        found.append((own.index(copies[0]), there))
+    return found
 
 
 def assemble_spread(shape: tuple[int, ...], pieces: Sequence[Buffer], where: SpreadOver) -> Buffer:
