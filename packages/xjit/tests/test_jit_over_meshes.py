@@ -16,7 +16,7 @@ from xjit.replicas import _turns
 from xjit.sharding_constraint import with_sharding_constraint
 from xjit.shardings import SingleDeviceSharding
 from xnp import lax
-from xprim import ShapeDtypeStruct, make_jaxpr
+from xprim import ShapeDtypeStruct, get_primitive, make_jaxpr
 
 N = 8
 CPUS = np.array(devices("cpu")[:N], dtype=object)
@@ -187,6 +187,32 @@ def test_windows_over_elements_that_are_apart_are_cut(name, before):
     for after in (P("x"), P("x", "y"), P("y")):
         run = jit(OVER_HOLES[name], in_shardings=ins, out_shardings=NamedSharding(MESH, after))
         np.testing.assert_allclose(run(x, y), wanted, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("before", [P(), P("x"), P(None, "x")], ids=str)
+@pytest.mark.parametrize(
+    "window",
+    [((3, 2), (1, 1), ((1, 1), (0, 1))), ((3, 1), (1, 1), ((1, 2), (0, 0))),
+     ((2, 1), (2, 1), ((0, 0), (0, 0)))],
+    ids=str,
+)  # fmt: skip
+def test_what_windows_of_two_operands_take_is_right_in_all_pieces(before, window):
+    x, y = (np.random.default_rng(i).uniform(-1, 1, (8, 4)).astype(np.float32) for i in range(2))
+    sizes, strides, padding = window
+
+    def taken(x, y):
+        return [lax.select_and_gather_add_p.bind(
+            xnp.asarray(x), xnp.asarray(y), select_prim=get_primitive(select),
+            window_dimensions=sizes, window_strides=strides, padding=padding,
+            base_dilation=(base, 1), window_dilation=(1, 1),
+        )[0] for select in ("ge", "le") for base in (1, 2)]  # fmt: skip
+
+    wanted = taken(x, y)
+    for after in (P("x"), P("x", "y"), P("y")):
+        outs = [on(*after) if w.shape[0] % 4 == 0 and w.shape[1] % 2 == 0 else None for w in wanted]
+        run = jit(taken, in_shardings=NamedSharding(MESH, before), out_shardings=outs)
+        for found, whole in zip(run(x, y), wanted, strict=True):
+            np.testing.assert_array_equal(found, whole)
 
 
 @pytest.mark.parametrize("ins", [(P(), P()), (P("x"), P()), (P(None, "x"), P("y"))], ids=str)

@@ -15,7 +15,15 @@ from xjit.named_shardings import NamedSharding
 from xjit.partition_specs import UNCONSTRAINED, axes_of
 from xjit.shardings import Sharding
 
-__all__ = ["axis_texts", "declared", "everywhere_text", "mesh_symbol", "once_text", "sharding_text"]
+__all__ = [
+    "axis_texts",
+    "declared",
+    "everywhere_text",
+    "held_text",
+    "mesh_symbol",
+    "once_text",
+    "sharding_text",
+]
 
 __dir__ = __all__.copy
 
@@ -86,6 +94,14 @@ def _tiled_text(module: Any, sharding: Sharding, ndim: int) -> str:
     axes = [f'"d{i}"={size}' for i, size in enumerate(sizes) if size > 1]
     parts = [f'{{"d{i}"}}' if count > 1 else "{}" for i, count in enumerate(tiles.counts)]
     return f"<@{_declared(module, axes, order)}, [{', '.join(parts)}]>"
+
+
+def held_text(module: Any, ndim: int) -> str:
+    """Return the inside of the attribute of a value that no device has only a piece of."""
+    mesh = module.mesh if module.members is None else module.members.mesh
+    if mesh is None:
+        return everywhere_text(module, ndim)
+    return f"<@{mesh_symbol(module, mesh)}, [{', '.join(['{}'] * ndim)}]>"
 
 
 def once_text(module: Any, count: int, device: Any = None) -> str:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from xjit.shardy_text import held_text
 from xjit.stablehlo_constants import dense, symbolic
 from xjit.symbols import Symbols
 from xprim import (
@@ -209,6 +210,11 @@ class Builder:
         result = f"%{module.count}"
         self.lines.append(f"{result} = {name} {', '.join(operands)} : {_types[aval]}")
         return result
+
+    def held_whole(self, name: str, aval: ShapedArray) -> str:
+        """Return a value that the compiler does not cut."""
+        text = f"sharding = #sdy.sharding{held_text(self.module, aval.ndim)}"
+        return self.op("sdy.sharding_constraint", [name], [aval], [aval], text)[0]
 
     def constant(self, value: Any, aval: ShapedArray) -> str:
         """Return the name of a constant: a scalar repeated to a shape, or a whole array."""

@@ -79,6 +79,12 @@ class Builder(Protocol):
         Not in a manual computation along all axes: what a rule writes there is what each runs.
         """
 
+    def held_whole(self, name: str, aval: ShapedArray) -> str:
+        """Return a value that the compiler does not cut, in a program that is split.
+
+        For what operations take and give that the compiler splits wrongly.
+        """
+
     def channel(self) -> str:
         """Return the attribute that a collective between devices of a mesh has, or nothing."""
 

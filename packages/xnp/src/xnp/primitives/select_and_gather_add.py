@@ -16,6 +16,7 @@ from xnp.primitives.index_modes import PROMISE_IN_BOUNDS, ScatterDimensionNumber
 from xnp.primitives.operations import bind, counting, filled, reshaped
 from xnp.primitives.reductions import greatest, least
 from xnp.primitives.sort import comparable, compare_text
+from xnp.primitives.split_programs import held_whole
 from xnp.primitives.window_text import window_attributes, window_shape
 from xnp.primitives.window_views import PARAMS, all_windows, batched_params, check_windows
 from xprim import (
@@ -85,6 +86,9 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, sele
             inner.op("stablehlo.select", [kept, a_dot, c_dot], [flag, dot, dot], [dot])[0],
         ]
 
+    # Cut windows of two operands have wrong values in XLA (jaxlib 0.10.2 to 0.12.0.1), or end the
+    # process. So all devices compute all of them.
+    x, dots = held_whole(b, [x, dots], [aval, dots_aval])
     inits = [b.scalar(worst_for(select_prim, aval.dtype), aval.dtype), b.scalar(0, dot.dtype)]
     results = b.op(
         "stablehlo.reduce_window", [x, dots, *inits], [aval, dots_aval, element, dot],
@@ -92,7 +96,7 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, sele
         window_attributes(*[params[key] for key in PARAMS]),
         b.region([element, dot, element, dot], select, [element, dot]),
     )  # fmt: skip
-    return [results[1]]
+    return held_whole(b, results[1:], [out])
 
 
 def _transpose(cts: Any, tangents: Any, operand: Any, *, select_prim: Any, **params: Any) -> Any:

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from xprim import ShapedArray
 from xprim.contracts import Builder
 
 __all__ = ()
+
+
+def held_whole(b: Builder, names: Sequence[str], avals: Sequence[ShapedArray]) -> list[str]:
+    """Return values that the compiler leaves whole; builders of 0.2.0 cannot ask for it."""
+    hold = getattr(b, "held_whole", None)
+    if hold is None or not is_split(b):
+        return list(names)
+    return [hold(name, aval) for name, aval in zip(names, avals, strict=True)]
 
 
 def is_split(b: Builder) -> bool:
