@@ -1,6 +1,7 @@
 """Automatic batching: write the program for one example, run it on many.
 
     vmap                 map a function over an axis of its arguments
+    register_vmappable   map objects of a type by functions of its own
     custom_vmap          give a function a batching rule of its own
     sequential_vmap      map by a loop, one example after the other
     testing.check_batch  check a primitive's batch rule against a loop
@@ -26,6 +27,11 @@ with namespace(globals(), at_once=True):
         BatchTrace as BatchTrace,
         BatchTracer as BatchTracer,
         batch_flat as batch_flat,
+    )
+    from xbatch.mapped_types import (
+        is_vmappable as is_vmappable,
+        register_vmappable as register_vmappable,
+        unregister_vmappable as unregister_vmappable,
     )
 
 source.hide(__file__)  # errors and equations show the user's lines, not ours

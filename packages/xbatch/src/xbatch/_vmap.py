@@ -18,6 +18,15 @@ from xbatch import vmap_errors as errors
 from xbatch._mapped_cells import inside, last_values, mapped_cells, written_outside
 from xbatch.axis import BatchAxis
 from xbatch.batching import batch_flat
+from xbatch.mapped_types import (
+    Held,
+    elements_of,
+    flat_results,
+    held,
+    kinds,
+    wholes_of,
+    with_specs,
+)
 from xprim import Array, as_array, not_mapped
 from xprim.callables import check_function
 from xprim.cells import Cell
@@ -81,11 +90,12 @@ def vmap(
         in_axes = tuple(in_axes)
     errors.check_in_axes(in_axes)
     errors.check_out_axes(out_axes)
+    size_given = axis_size
     if axis_size is not None:
         axis_size = errors.checked_size(axis_size)
     mesh_axes = () if spmd_axis_name is None else spmd_axis_name
     mesh_axes = mesh_axes if isinstance(mesh_axes, tuple) else (mesh_axes,)
-    run = _Mapping(fun, in_axes, out_axes, axis_name, axis_size, mesh_axes).run
+    run = _Mapping(fun, in_axes, out_axes, axis_name, axis_size, mesh_axes, size_given).run
 
     @transforming(fun, "vmap")
     def vmapped(*args: Any, **kwargs: Any) -> Any:
@@ -104,17 +114,18 @@ class _Mapping:
     """A function and how to map it, with what was worked out for the structures it met."""
 
     __slots__ = ("axis_name", "axis_size", "fun", "in_axes", "in_memo", "mesh_axes", "out_axes",
-                 "out_memo")  # fmt: skip
+                 "out_memo", "size_given")  # fmt: skip
 
     def __init__(
         self, fun: Callable[..., Any], in_axes: Any, out_axes: Any, axis_name: Any,
-        axis_size: int | None, mesh_axes: tuple[Any, ...],
+        axis_size: int | None, mesh_axes: tuple[Any, ...], size_given: Any,
     ) -> None:  # fmt: skip
         self.fun = fun
         self.in_axes = in_axes
         self.out_axes = out_axes
         self.axis_name = axis_name
         self.axis_size = axis_size
+        self.size_given = size_given  # as functions of registered types get it
         self.mesh_axes = mesh_axes
         self.in_memo: AxesByStructure = {}
         self.out_memo: AxesByStructure = {}
@@ -122,6 +133,9 @@ class _Mapping:
     def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the function on all examples."""
         fun: Any = self.fun
+        with_types = bool(kinds)
+        if with_types:
+            args, kwargs = held((args, kwargs))
         leaves, in_tree = xtree.flatten((args, kwargs) if kwargs else args)
         axis, values, dims = self._arguments(args, kwargs, leaves, in_tree)
         cells = mapped_cells(leaves, values, dims)
@@ -129,6 +143,8 @@ class _Mapping:
 
         def flat_fun(*elements: Any) -> list[Any]:
             nonlocal out_tree
+            if with_types:
+                elements = elements_of(axis, self._size_of(axis), elements)
             if cells:
                 elements = inside(cells, elements)
             if kwargs:
@@ -136,21 +152,41 @@ class _Mapping:
                 result = fun(*given, **options)
             else:
                 result = fun(*xtree.unflatten(in_tree, elements))
-            results, out_tree = flat_arrays(result, "vmap")
+            if with_types:
+                results, out_tree = flat_results(result)
+                results = self._wholes(axis, results, out_tree)
+            else:
+                results, out_tree = flat_arrays(result, "vmap")
             return [*results, *last_values(cells, elements)] if cells else results
 
         results, out_dims = batch_flat(axis, flat_fun, values, dims)
         if cells:
             results, out_dims = written_outside(axis, cells, results, out_dims)
+        wanted = self._wanted(results, out_tree)
+        placed = [
+            x.value if type(x) is Held else x if d is w else _placed(axis, x, d, w, i, out_tree)
+            for i, (x, d, w) in enumerate(zip(results, out_dims, wanted, strict=True))
+        ]
+        return xtree.unflatten(out_tree, placed)
+
+    def _size_of(self, axis: BatchAxis) -> Any:
+        return axis.size if self.size_given is None else self.size_given
+
+    def _wanted(self, results: Sequence[Any], out_tree: Any) -> list[Any]:
         wanted = self.out_memo.get(out_tree)
         if wanted is None:
             axes = _axes_of_results(self.out_axes, out_tree, results)
             wanted = remember(self.out_memo, out_tree, axes, _MAX_STRUCTURES)
-        placed = [
-            x if d is w else _placed(axis, x, d, w, i, out_tree)
-            for i, (x, d, w) in enumerate(zip(results, out_dims, wanted, strict=True))
-        ]
-        return xtree.unflatten(out_tree, placed)
+        return wanted
+
+    def _wholes(self, axis: BatchAxis, results: list[Any], out_tree: Any) -> list[Any]:
+        """Put objects of registered types among the results together."""
+
+        def placed(x: Any, dim: Any, wanted: Any, i: int) -> Any:
+            return _placed(axis, x, dim, wanted, i, out_tree)
+
+        wanted = self._wanted(results, out_tree)
+        return wholes_of(axis, self._size_of(axis), results, wanted, placed)
 
     def _arguments(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: Sequence[Any], in_tree: Any
@@ -165,6 +201,8 @@ class _Mapping:
             x if isinstance(x, Array) else _argument(self.fun, args, kwargs, i, x, axes[i])
             for i, x in enumerate(leaves)
         ]
+        if kinds:
+            values, axes = with_specs(values, axes)
         size, dims = _dims(values, axes, self.axis_size)
         if dims is None or size is None:
             raise errors.bad_arguments(self.fun, args, kwargs, values, axes, self.axis_size)
@@ -210,6 +248,8 @@ def _argument(fun: Any, args: Any, kwargs: Any, i: int, value: Any, axis: int | 
 
     An error names the argument.
     """
+    if type(value) is Held:
+        return value
     if axis is not None and isinstance(value, Cell):
         return value.lend()
     try:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import xtree
+from xbatch.mapped_types import is_spec
 from xprim import Array
 from xprim.descriptions import argument_names
 from xprim.errors import message
@@ -36,7 +37,8 @@ def _counted(count: int, one: str, many: str) -> str:
 
 def check_in_axes(in_axes: Any) -> None:
     """Raise a TypeError unless `in_axes` is an int, None, or a tuple of trees of them."""
-    if in_axes is not None and type(in_axes) is not int and not isinstance(in_axes, tuple):
+    one = in_axes is None or type(in_axes) is int or is_spec(in_axes)
+    if not one and not isinstance(in_axes, tuple):
         raise _wrong(
             TypeError,
             "in_axes must be an int, None, or a tuple with an entry for each argument.",
@@ -52,7 +54,7 @@ def check_out_axes(out_axes: Any) -> None:
 
 def _check_leaves(name: str, axes: Any) -> None:
     for path, leaf in xtree.leaves_with_path(axes):
-        if type(leaf) is not int:
+        if type(leaf) is not int and not is_spec(leaf):
             raise _wrong(
                 TypeError,
                 f"{name} may hold only ints and None.",

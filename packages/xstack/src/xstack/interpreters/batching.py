@@ -13,6 +13,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from xbatch import register_vmappable, unregister_vmappable
 from xnp import lax, numpy as xnumpy
 from xprim import as_array
 from xprim.errors import message
@@ -31,6 +32,8 @@ __all__ = [
     "defvectorized",
     "fancy_primitive_batchers",
     "primitive_batchers",
+    "register_vmappable",
+    "unregister_vmappable",
 ]
 
 __dir__ = __all__.copy
