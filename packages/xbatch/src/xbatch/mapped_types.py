@@ -149,7 +149,7 @@ def _check_spec(x: Any, axis: Any, name: str) -> None:
 # --- elements -------------------------------------------------------------------------------------
 
 
-def elements_of(axis: BatchAxis, axis_size: Any, values: Any) -> list[Any]:
+def elements_of(axis: BatchAxis, axis_size: Any, values: Any) -> tuple[Any, ...]:
     """Return the arguments for one example, inside the trace: objects by their functions."""
     trace: Any = state.trace
 
@@ -168,10 +168,10 @@ def elements_of(axis: BatchAxis, axis_size: Any, values: Any) -> list[Any]:
         counted = lax.iota(dtypes.int32, axis.size) if make is None else as_array(make(axis_size))
         return BatchTracer(trace, counted, _dimension(counted, 0, axis.size))
 
-    return [element(x.value, x.spec) if type(x) is Held else x for x in values]
+    return tuple([element(x.value, x.spec) if type(x) is Held else x for x in values])
 
 
-def _dimension(x: Array, axis: Any, size: int) -> int:
+def _dimension(x: Array, axis: Any, size: int) -> Any:
     shape, place = x.aval.shape, axis + len(x.aval.shape) if axis < 0 else axis
     if not 0 <= place < len(shape) or shape[place] != size:
         raise ValueError(message(
