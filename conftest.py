@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.nets.cells import IN_FULL, spread
+
 VIRTUAL_CPU_DEVICES = "8"
 OUTSIDE_VARIABLES = {
     "JAX_PLATFORMS": "cpu",  # the oracle looks for no accelerator
@@ -63,13 +65,51 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest looks which tests are marked `fuzz`
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    left_out = _outside_the_sample(items)
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        gone = set(left_out)
+        items[:] = [item for item in items if item not in gone]
     items[:] = items[:: config.getoption("--sample")]
+
+
+def _outside_the_sample(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Return the cells of tests marked `sampled` that this run leaves out, and mark all `fuzz`."""
+    cells_of_test: dict[str, list[pytest.Function]] = {}
+    for item in items:
+        if item.get_closest_marker("sampled") is not None and isinstance(item, pytest.Function):
+            item.add_marker(pytest.mark.fuzz)
+            cells_of_test.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    if IN_FULL:
+        return []
+    left_out: list[pytest.Item] = []
+    for name, cells in cells_of_test.items():
+        mark = cells[0].get_closest_marker("sampled")
+        assert mark is not None
+        groups = [_group(cell, **mark.kwargs) for cell in cells]
+        kept = set(spread(name, groups, mark.kwargs["every"]))
+        left_out += [cell for k, cell in enumerate(cells) if k not in kept]
+    return left_out
+
+
+def _group(item: pytest.Function, every: int, per: str = "") -> str:
+    """Return what tells the values of the parameter of which a sample tries each."""
+    del every
+    return repr(item.callspec.params[per]) if per else ""
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """Look for no garbage among the tests while they are collected: all of them stay."""
+    del session
+    gc.disable()
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Have later collections of garbage pass over the 28,000 tests, which stay to the end."""
     del session
+    gc.enable()
     gc.collect()
     gc.freeze()
 

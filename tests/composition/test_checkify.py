@@ -106,6 +106,7 @@ PROGRAMS = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_first_failure_is_a_value_beside_the_result(name):
     fun, args, expected = PROGRAMS[name]
@@ -120,6 +121,7 @@ def test_the_first_failure_is_a_value_beside_the_result(name):
     assert first_line(xstack.jit(c.checkify(fun))(*args)[0]) == expected
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("name", [n for n in PROGRAMS if n not in ("pmap", "shard_map")])
 def test_without_checkify_the_call_raises_the_same(name):
     fun, args, expected = PROGRAMS[name]

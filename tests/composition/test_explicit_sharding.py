@@ -118,6 +118,7 @@ TYPES = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("name", TYPES)
 def test_results_have_types_and_values(name):
     fun, wanted = TYPES[name]

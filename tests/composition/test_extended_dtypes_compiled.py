@@ -27,6 +27,7 @@ CASES = {
 }
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("dtype", DTYPES[1:], ids=str)
 @pytest.mark.parametrize("name", CASES)
 def test_compiled_operations_move_elements_as_eager_ones_do(name: str, dtype: Any) -> None:

@@ -104,6 +104,7 @@ SIDES = [complex(a, b) for a in (np.inf, -np.inf, 2.0, -2.0, 0.5, 0.0, -0.0)
          for b in (0.0, -0.0, 1.0, -2.0)]  # fmt: skip
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.filterwarnings("ignore")  # NumPy divides by zero
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
 @pytest.mark.parametrize(
@@ -195,6 +196,7 @@ def test_a_singular_value_decomposition_of_infinities_ends(dtype):
     assert np.isnan(jit(xnp.linalg.pinv)(matrix)).all()
 
 
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("dtype", [np.float32, np.complex64])
 @pytest.mark.parametrize("number", [np.inf, -np.inf, np.nan])
 @pytest.mark.parametrize("name", ["eigh", "hessenberg", "schur", "tridiagonal"])

@@ -44,6 +44,7 @@ OPTIONS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.sampled(every=4, per="options")
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("heads", [4, 2])
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
@@ -79,7 +80,10 @@ def test_attention_and_its_derivative_are_those_of_jax(
         )
     argnums = (0, 1, 2)
     ours = xad.grad(lambda *qkv: (outputs(xnp.nn, *qkv)[0] ** 2).sum(), argnums)(*arrays)
-    theirs = jax.grad(lambda *qkv: (outputs(jax.nn, *qkv)[0] ** 2).sum(), argnums)(*arrays)
+    of_jax = jax.grad(lambda *qkv: (outputs(jax.nn, *qkv)[0] ** 2).sum(), argnums)
+    if dtype == "float32":  # one program compiles faster; of float16 it rounds less than steps do
+        of_jax = jax.jit(of_jax)
+    theirs = of_jax(*arrays)
     for a, b in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(
             np.asarray(a), np.asarray(b), rtol=10 * tolerance, atol=10 * tolerance
@@ -115,6 +119,7 @@ def _operand(np_: Any, kind: str) -> Any:
     return np_.asarray([3, 1, 2, 1]).astype(kind)
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
 @pytest.mark.parametrize("kind", KINDS)
 def test_activations_of_every_dtype_have_the_type_and_the_value_of_the_oracle(kind: str) -> None:

@@ -45,6 +45,7 @@ def _equal(a: Any, b: Any) -> None:
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.sampled(every=2, per="name")
 @LAYOUTS
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_jit_draws_what_eager_evaluation_draws(name: str, partitionable: bool) -> None:
@@ -53,6 +54,7 @@ def test_jit_draws_what_eager_evaluation_draws(name: str, partitionable: bool) -
         _equal(jit(SAMPLERS[name])(key), SAMPLERS[name](key))
 
 
+@pytest.mark.sampled(every=2, per="name")
 @LAYOUTS
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_vmap_over_keys_draws_what_a_loop_draws(name: str, partitionable: bool) -> None:

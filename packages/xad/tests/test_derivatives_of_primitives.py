@@ -27,6 +27,7 @@ def check_all(check, name, first):
         raise ExceptionGroup(f"{check.__name__} of {name}", wrong)
 
 
+@pytest.mark.sampled(every=3, per="name")
 @pytest.mark.parametrize(("name", "first"), PARTS)
 def test_derivative_rules_agree_with_differences_and_with_each_other(name, first):
     check_all(check_derivatives, name, first)

@@ -51,6 +51,7 @@ def unaligned(shape):
     return memory[1:].reshape(shape)
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("host", [np.arange(2.0**18, dtype=np.float32).reshape(8, -1, 8),
                                   unaligned((8, 2**12, 8))])  # fmt: skip
 @pytest.mark.parametrize("sharding", SHARDINGS)

@@ -18,16 +18,16 @@ from xprim.testing import Sample, Tolerance
 
 # Samples compiled as one program: few enough that a failure is easy to look at.
 MAX_SAMPLES = 40
-# An ordinary run tries all values of an elementwise primitive, those of one dtype joined, and a few
-# of its samples in their shapes. A text of more lines takes XLA half a second for each equation: of
-# such a primitive all are joined, of few dtypes beside these. Of any other primitive it tries a
-# third of the samples of the usual dtypes, and of a third of the others, which change from
-# primitive to primitive. `nox -s fuzz` tries all, each in its own shape, as users compile; here
-# LLVM does not optimise, which takes a third of the time.
+# An ordinary run tries all values of an elementwise primitive of the usual dtypes and of a third of
+# the others, those of one dtype joined, and a few of its samples in their shapes. A text of more
+# lines takes XLA half a second for each equation: of such a primitive the values of one of two
+# dtypes are joined (`tests/nets` tries its digits in both). Of any other primitive it tries a third
+# of the samples of the usual dtypes, and of a third of the others, which change from primitive to
+# primitive. `nox -s fuzz` tries all, each in its own shape, as users compile; here LLVM does not
+# optimise, which takes a third of the time.
 LONG_TEXT = 100
-ALWAYS_TRIED = {"float32", "float64"}
-OTHERS_TRIED = 1
-SHAPES_TRIED = 3
+TRIED_OF_LONG_TEXTS = {"float32", "float64"}
+SHAPES_TRIED = 2
 STEP = 3
 USUAL = {"float32", "float64", "complex64", "int32", "bool", "uint32"}
 IN_FULL = "FUZZ_PROGRAMS" in os.environ
@@ -49,12 +49,9 @@ def tried(primitive: Primitive, rows: Sequence[Sample]) -> Sequence[Sample]:
     groups = groups_of_equal_types(rows)
     if text_of(primitive, rows[0]).count("\n") < LONG_TEXT:
         few = random.Random(primitive.name).sample(groups[0], min(SHAPES_TRIED, len(groups[0])))
-        return [*few, *map(joined, groups)]
-    few = [group for group in groups if dtypes_of(group) <= ALWAYS_TRIED]
-    others = [group for group in groups if not dtypes_of(group) <= ALWAYS_TRIED]
-    others.sort(key=lambda group: sorted(dtypes_of(group)))
-    random.Random(primitive.name).shuffle(others)
-    return [joined(group) for group in (*few, *others[:OTHERS_TRIED])]
+        return [*few, *map(joined, usual_and_some(primitive.name, groups))]
+    real = [group for group in groups if dtypes_of(group) <= TRIED_OF_LONG_TEXTS]
+    return [joined(random.Random(primitive.name).choice(real or groups))]
 
 
 def every_third(name: str, rows: Sequence[Sample]) -> list[Sample]:
@@ -62,12 +59,17 @@ def every_third(name: str, rows: Sequence[Sample]) -> list[Sample]:
     groups: dict[Any, list[Sample]] = {}
     for row in rows:
         groups.setdefault(tuple([x.dtype.name for x in row.operands]), []).append(row)
-    usual = [group for types, group in groups.items() if USUAL.issuperset(types)]
-    others = [group for types, group in groups.items() if not USUAL.issuperset(types)]
-    random.Random(name).shuffle(others)
-    kept = [*usual, *others[: -(-len(others) // STEP)]]
+    kept = usual_and_some(name, list(groups.values()))
     thirds = [group[min(k % STEP, len(group) - 1) :: STEP] for k, group in enumerate(kept)]
     return [row for third in thirds for row in third]
+
+
+def usual_and_some(name: str, groups: Sequence[list[Sample]]) -> list[list[Sample]]:
+    """Return the groups of usual dtypes, and a third of the others."""
+    usual = [group for group in groups if dtypes_of(group) <= USUAL]
+    others = [group for group in groups if not dtypes_of(group) <= USUAL]
+    random.Random(name).shuffle(others)
+    return [*usual, *others[: -(-len(others) // STEP)]]
 
 
 def groups_of_equal_types(rows: Sequence[Sample]) -> list[list[Sample]]:

@@ -60,6 +60,7 @@ def test_an_array_as_seed_gives_the_key_of_jax(dtype: str) -> None:
         assert_equal(xrandom.PRNGKey(seed), jax.random.PRNGKey(seed))
 
 
+@pytest.mark.sampled(every=3)
 @LAYOUTS
 @pytest.mark.parametrize("num", [1, 2, 7, 300, (2, 3), ()])
 def test_split_is_that_of_jax(partitionable: bool, num: int | tuple[int, ...]) -> None:
@@ -77,6 +78,7 @@ def test_fold_in_is_that_of_jax(partitionable: bool, data: int) -> None:
         assert_equal(ours, jax.random.fold_in(jax.random.PRNGKey(42), data))
 
 
+@pytest.mark.sampled(every=3)
 @LAYOUTS
 @pytest.mark.parametrize(
     ("width", "shape"), list(itertools.product([8, 16, 32, 64], SHAPES)), ids=str
