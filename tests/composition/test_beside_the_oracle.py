@@ -42,6 +42,7 @@ def run(code: str) -> str:
     return result.stdout
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(
     "first",
     [

@@ -59,6 +59,7 @@ EVERYTHING = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("name", EVERYTHING)
 def test_compiled_and_eager_agree(name):
     fun, args = EVERYTHING[name]()

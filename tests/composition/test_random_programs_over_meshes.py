@@ -256,6 +256,7 @@ SIX = [P(), P("x"), P(None, "y", "z"), P(("z", "x"), None, "y"), P("y", "x", "z"
        P(None, ("x", "y", "z"))]  # fmt: skip
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize(("source", "target"), list(itertools.permutations(range(len(SIX)), 2)))
 def test_every_change_of_sharding_keeps_the_values(source, target):
     x = np.arange(8 * 8 * 4, dtype=np.float32).reshape(8, 8, 4)

@@ -11,6 +11,7 @@ from xnp import lax
 from xnp.primitives import while_rounds
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize(
     ("first", "stride"),
     [(0, 1), (7, -1), (-5, 3), (100, -64), (0, 65), (np.uint32(2**32 - 50), 1), (2**31 - 900, 1),

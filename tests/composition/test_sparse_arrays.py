@@ -192,6 +192,7 @@ def test_identities_empty_and_random_arrays():
         sparse.eye(3, sparse_format="dok")
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(
     ("shape", "options"),
     [

@@ -43,6 +43,7 @@ def _degenerate(n, dtype):
     yield a * np.asarray(1e25, dtype)
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", [1, 2, 3, 6, 12])
 def test_schur_on_the_host_is_a_unitary_similarity_of_any_matrix(n, dtype):

@@ -109,6 +109,7 @@ def test_axes_of_arguments_and_results(x):
 LAYOUTS = {"rows": lambda a: a, "columns": np.asfortranarray, "backwards": lambda a: a[::-1]}
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", [np.float32, np.int8, np.complex64, np.bool_, np.float16])
 @pytest.mark.parametrize(

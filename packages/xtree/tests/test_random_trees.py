@@ -14,6 +14,9 @@ from hypothesis import strategies as st  # noqa: E402
 from tree_samples import Layer, Mode, Pair, Point  # noqa: E402
 
 import xtree  # noqa: E402
+from tests.nets.cells import IN_FULL  # noqa: E402
+
+pytestmark = pytest.mark.fuzz
 
 leaf = st.integers() | st.text(max_size=3) | st.floats(allow_nan=False)
 metadata = st.sampled_from(["a", 1, True, 1.0, (1, "b"), None, frozenset({1})])
@@ -35,7 +38,8 @@ def containers(children):
 
 
 trees = st.recursive(leaf | st.none(), containers, max_leaves=20)
-shallow = hypothesis.settings(deadline=None, max_examples=150)
+# A random tree takes ten milliseconds to check; `nox -s fuzz` draws more of them.
+shallow = hypothesis.settings(deadline=None, max_examples=1000 if IN_FULL else 50)
 
 
 @shallow
