@@ -149,7 +149,6 @@ _AT_NIGHT = [
 _ALWAYS = ("pure", "ordered", "over a mesh")
 
 
-@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(
     "how", [k if k in _ALWAYS else pytest.param(k, marks=_AT_NIGHT) for k in KINDS]
 )
