@@ -3,8 +3,8 @@
     xlogy(x, y) = x log(y), 0 where x = 0;   logit(p) = log(p / (1 - p))
 
 The derivative of xlogy in y is x / y, 0 where x = 0; in x it is log(y) everywhere, so that
-entropies have their infinite slopes at 0. logit is log(1 + (2 p - 1) / (1 - p)) near 1/2, where the
-quotient would be near 1.
+entropies have their infinite slopes at 0. logit is 2 atanh(2 p - 1) near 1/2, where the quotient
+would be near 1: in float32 by a polynomial, in float64 as log(1 + (2 p - 1) / (1 - p)).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives import costs
-from xnp.primitives.formula_backends import numpy_rule, stablehlo_rule
+from xnp.primitives.formula_backends import NarrowPrecision, numpy_rule, stablehlo_rule
 from xnp.primitives.operations import bind, div, filled, mul, scalar_like, selected, sub
 from xnp.primitives.table import FLOATING, INEXACT, binary, unary
 from xprim.contracts import Builder
@@ -56,6 +56,14 @@ def _quotient(x: Any, y: Any) -> Any:
     return selected(zero, filled(value.aval.shape, 0, value.aval.dtype), value)
 
 
+# 2 (atanh(s) / s - 1) / s^2 by powers of s^2 for |s| <= 1/2, least squares at 200 points of
+# Chebyshev's: 2 atanh(s) is right to 5e-9 of it, a twelfth of a unit of the last place of float32.
+_ATANH = (
+    0.6666666269302368, 0.4000099301338196, 0.28526484966278076, 0.22956450283527374,
+    0.12910006940364838, 0.31627508997917175,
+)  # fmt: skip
+
+
 def logit(m: Any, p: Any) -> Any:
     """Return log(p / (1 - p)); infinite at 0 and 1, NaN outside.
 
@@ -66,8 +74,13 @@ def logit(m: Any, p: Any) -> Any:
 
 def _logit(m: Any, p: Any) -> Any:
     s, rest = 2.0 * p - 1.0, 1.0 - p
-    near = m.abs(s) < 0.5
-    return m.where(near, m.log1p(m.where(near, s, 0.0) / rest), m.log(p / rest))
+    near, far = m.abs(s) < 0.5, m.log(p / rest)
+    if m.precision is not NarrowPrecision:
+        return m.where(near, m.log1p(m.where(near, s, 0.0) / rest), far)
+    square, series = s * s, _ATANH[-1]
+    for c in _ATANH[-2::-1]:
+        series = series * square + c
+    return m.where(near, 2.0 * s + s * square * series, far)
 
 
 xlogy_p = binary(
