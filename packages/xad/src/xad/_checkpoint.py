@@ -45,6 +45,7 @@ from xprim import (
 from xprim.callables import check_function
 from xprim.calls import call_rules, nonzero, where_true, with_zeros
 from xprim.contracts import Builder
+from xprim.derived_cells import UsedCell, given_values, with_cells
 from xprim.descriptions import described
 from xprim.errors import UndefinedRuleError, message
 from xprim.kept_programs import KeptPrograms, Staged
@@ -206,7 +207,10 @@ def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxpr: C
     jaxpr = with_calls_inlined(jaxpr) if policy is not None else jaxpr
     count = len(jaxpr.out_avals)
     saved = saved_values(jaxpr, policy)
-    derived, mask_out = derivative_given(handle, computed_again(jaxpr, policy), saved, tuple(mask))
+    again = computed_again(jaxpr, policy)
+    (derived, mask_out), cells = (with_cells if policy is None else _without_cells)(
+        derivative_given, handle, again, saved, tuple(mask)
+    )
     linear, needed = closed_without_dead_code(derived, (False,) * count + (True,) * sum(mask_out))
     kept = tuple([v for v, n in zip(saved, needed, strict=False) if n])
     used = tuple(needed[len(saved) : len(saved) + len(primals)])
@@ -220,10 +224,16 @@ def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxpr: C
     else:
         forward = with_results(jaxpr, kept)
     results = checkpoint_p.bind(*primals, jaxpr=forward, policy=policy, **params)
-    rest = where_true([*primals, *where_true(tangents, mask)], needed[len(saved) :])
+    rest = [*primals, *where_true(tangents, mask), *given_values(cells)]
+    rest = where_true(rest, needed[len(saved) :])
     operands = [*results[count:], *where_true(rest, wanted[len(kept) :])]
     out_dots = checkpoint_p.bind(*operands, jaxpr=linear, policy=policy, **params)
     return results[:count], with_zeros(handle, results[:count], out_dots, mask_out)
+
+
+def _without_cells(derive: Callable[..., Any], *args: Any) -> tuple[Any, Sequence[UsedCell]]:
+    """Derive a program whose cells are constants: a policy asks what depends on arguments alone."""
+    return derive(*args), ()
 
 
 def _with_residuals(

@@ -45,6 +45,7 @@ from xprim import (
     state,
     trace_to_closed,
 )
+from xprim.derived_cells import taken
 from xprim.descriptions import described
 from xprim.errors import message
 from xprim.kernels import KernelTable, numpy_operand
@@ -406,7 +407,7 @@ def _jvp_of(
         return [*outs, *kept]
 
     avals = [*closed.in_avals, *tangent_avals(closed.in_avals, nonzero)]
-    program = trace_to_closed(forward, avals, name=closed.jaxpr.name)
+    program = trace_to_closed(forward, avals, name=closed.jaxpr.name, cells=taken())
     return program, tuple(nonzero_out)
 
 

@@ -44,6 +44,7 @@ from xprim import (
     trace_to_closed,
     trace_to_jaxpr,
 )
+from xprim.derived_cells import taken
 from xprim.kernels import KernelTable, Refusal, numpy_operand
 from xprim.numpy_kernels import numpy_function
 from xprim.sharded_types import meshes_of
@@ -270,13 +271,16 @@ def _linearized(
         captured.append((linear, program.nonzero_out))
         return [*outs, *needed]
 
-    jaxpr, consts = trace_to_jaxpr(primal_part, closed.in_avals, name=closed.jaxpr.name)
+    uses = taken()
+    jaxpr, consts = trace_to_jaxpr(primal_part, closed.in_avals, name=closed.jaxpr.name, cells=uses)
     linear, nonzero_out = captured[0]
     count = len(nonzero_out)
     position = {v: i for i, v in enumerate(jaxpr.invars)}
-    extra = jaxpr.outvars[count:]
+    end = len(jaxpr.outvars) - sum(use.is_written for use in uses or ())
+    extra = jaxpr.outvars[count:end]
     forwarded = tuple([position.get(v, -1) if type(v) is Var else -1 for v in extra])
-    outvars = [*jaxpr.outvars[:count], *(v for v, k in zip(extra, forwarded, strict=True) if k < 0)]
+    new = [v for v, k in zip(extra, forwarded, strict=True) if k < 0]
+    outvars = [*jaxpr.outvars[:count], *new, *jaxpr.outvars[end:]]
     primal, _ = closed_without_dead_code(
         ClosedJaxpr(jaxpr.replace(outvars=outvars), consts), keep_arguments=True
     )

@@ -29,6 +29,7 @@ from xprim import (
     trace_to_closed,
     undefined,
 )
+from xprim.derived_cells import given_values, taken, with_cells
 
 __all__ = ()
 
@@ -128,8 +129,9 @@ def derivative_given(
       nonzero: for each argument of the program, whether it has a tangent that is not zero.
 
     Returns:
-      A program from the saved values, the primals and the nonzero tangents to the results and their
-      nonzero tangents, and for each result whether its tangent is among them.
+      A program from the saved values, the primals and the nonzero tangents (and the values of cells
+      that rules read, where nothing is saved) to the results and their nonzero tangents; and for
+      each result whether its tangent is among them.
     """
     if not saved:
         return _in_two_parts(handle, jaxpr, nonzero)
@@ -154,17 +156,22 @@ def _in_two_parts(
 def _joined_parts(
     closed: ClosedJaxpr, handle: LinearizeHandle, nonzero: tuple[bool, ...]
 ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
-    split = handle.linearize_jaxpr(closed, nonzero)
+    uses = taken()
+    split, cells = with_cells(handle.linearize_jaxpr, closed, nonzero)
     count = len(closed.in_avals)
+    for used in cells:
+        if used.is_written:  # it would be when the values are computed, and again
+            raise used.cell.write_refused(closed.jaxpr.name)
 
     def both(*args: Any) -> list[Any]:
-        results = eval_closed(split.primal, *args[:count])
-        residuals = split.residuals(args[:count], results)
+        primals = [*args[:count], *given_values(cells)]
+        results = eval_closed(split.primal, *primals)
+        residuals = split.residuals(primals, results)
         dots = eval_closed(split.linear, *residuals, *args[count:])
         return [*results[: split.num_results], *dots]
 
     avals = [*closed.in_avals, *tangent_avals(closed.in_avals, nonzero)]
-    return trace_to_closed(both, avals, name=closed.jaxpr.name), split.nonzero_out
+    return trace_to_closed(both, avals, name=closed.jaxpr.name, cells=uses), split.nonzero_out
 
 
 def _with_saved_values(jaxpr: ClosedJaxpr, saved: Sequence[Var]) -> ClosedJaxpr:

@@ -30,6 +30,7 @@ from xprim import (
     trace_to_closed,
     unrepeatable_effects,
 )
+from xprim.derived_cells import taken
 from xprim.kernels import Kernel, KernelTable, numpy_operand
 from xprim.numpy_kernels import numpy_function
 from xprim.sharded_types import ShardingTypeError, left_open, spread_as
@@ -325,5 +326,6 @@ def _transposed(
         nonzero_out.extend(instantiate_all or type(r) is not Zero for r in results)
         return [instantiate(r) for r, nz in zip(results, nonzero_out, strict=True) if nz]
 
-    program = trace_to_closed(backward, [*others, *ct_avals], name=closed.jaxpr.name)
+    avals = [*others, *ct_avals]
+    program = trace_to_closed(backward, avals, name=closed.jaxpr.name, cells=taken())
     return program, tuple(nonzero_out)

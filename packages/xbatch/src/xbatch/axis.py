@@ -22,6 +22,7 @@ from xprim import (
     trace_to_jaxpr,
 )
 from xprim.batch_dimension import BatchDimension
+from xprim.derived_cells import kept, taken
 from xprim.sharded_types import batched, with_dimension
 
 __all__ = ()
@@ -96,10 +97,7 @@ class BatchAxis(BatchDimension):
         wanted = (instantiate,) * len(closed.out_avals) if isinstance(instantiate, bool) else (
             tuple(instantiate))  # fmt: skip
         key = ("batch", self.size, self.name, self.mesh_axes, self.spread, tuple(mapped), wanted)
-        found = closed.memo.get(key)
-        if found is None:
-            found = closed.memo[key] = self._batched_jaxpr(closed, tuple(mapped), wanted)
-        return found
+        return kept(closed.memo, key, self._batched_jaxpr, closed, tuple(mapped), wanted)
 
     def _batched_jaxpr(
         self, closed: ClosedJaxpr, mapped: tuple[bool, ...], wanted: tuple[bool, ...]
@@ -119,5 +117,5 @@ class BatchAxis(BatchDimension):
 
         avals = [self.batched_aval(a) if m else a
                  for a, m in zip(closed.in_avals, mapped, strict=True)]  # fmt: skip
-        jaxpr, consts = trace_to_jaxpr(on_batches, avals, name=closed.jaxpr.name)
+        jaxpr, consts = trace_to_jaxpr(on_batches, avals, name=closed.jaxpr.name, cells=taken())
         return ClosedJaxpr(jaxpr, consts), tuple(mapped_out)

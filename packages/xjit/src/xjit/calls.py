@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from xjit.arguments import Arguments, Signature
-from xjit.cells_of_calls import CellsOfProgram, one_at_a_time, refused_write
+from xjit.cells_of_calls import CellsOfProgram, has_rules, one_at_a_time, refused_write
 from xjit.checks import checked_results, with_checks
 from xjit.deleted import DeletedBuffer
 from xjit.dispatch import Dispatcher
@@ -125,6 +125,8 @@ class Calls(abc.ABC):
                 traced = self._kept(place, flat, *staged, uses)
             results: Sequence[Any]
             if traced.cells is not None:
+                if not is_eager and arguments.cells and has_rules(traced.closed):
+                    return self.fun(*args, **kwargs)  # rules keep the cells themselves
                 results = self._run_with_cells(key, traced, arguments, arrays, is_eager)
             elif is_eager:
                 results = self._run(key, traced, arguments, (args, kwargs), arrays)

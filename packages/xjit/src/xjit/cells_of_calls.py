@@ -18,6 +18,7 @@ from typing import Any
 from xjit.arguments import Arguments
 from xprim.cells import Cell, CellUse
 from xprim.errors import message
+from xprim.jaxpr import ClosedJaxpr, programs_inside
 
 __all__ = ()
 
@@ -122,6 +123,20 @@ class CellsOfCall:
         for cell, value in zip(cells, results[count:], strict=True):
             cell.write(value, is_shared=not fresh)
         return results[:count]
+
+
+def has_rules(closed: ClosedJaxpr) -> bool:
+    """Return whether a program calls functions with rules of users.
+
+    A rule may keep the cell that stands for an argument, and use it when the program is
+    differentiated, for whatever call: in the program of a call there is no cell then.
+    """
+    return closed.derived(_has_rules)
+
+
+def _has_rules(closed: ClosedJaxpr) -> bool:
+    own = any(eqn.primitive.name.startswith("custom_") for eqn in closed.eqns)
+    return own or any(map(has_rules, programs_inside(closed)))
 
 
 def _aliased(api: str, name: str, cell: Any, how: str) -> ValueError:

@@ -34,6 +34,7 @@ from xprim.contracts import (
     LinearizeHandle,
     TransposeHandle,
 )
+from xprim.derived_cells import UsedCell, given_values, with_cells, written_values
 from xprim.jaxpr import ClosedJaxpr, Equation, eval_closed
 from xprim.jaxpr_passes import closed_without_dead_code
 from xprim.primitive import Primitive, get_primitive
@@ -154,33 +155,38 @@ class _CallRules:
         self.primitive: Primitive | None = None  # is made with these rules
 
     def transformed(self, transform: Callable[..., Any], params: Params, *args: Any) -> Any:
-        """Return what a method of a handle makes of a program."""
+        """Return what a method of a handle makes of a program, and the cells which that uses."""
         if self.scope is None:
-            return transform(*args)
+            return with_cells(transform, *args)
         with self.scope(params):
-            return transform(*args)
+            return transform(*args), ()  # what each device or copy would write is not known
 
     def bind(
         self, kind: str, jaxpr: ClosedJaxpr, operands: Sequence[Any], params: Params,
-        entries: Entries,
-    ) -> tuple[Any, ...]:  # fmt: skip
-        """Call a derived program."""
+        entries: Entries, cells: Sequence[UsedCell] = (),
+    ) -> Sequence[Any]:  # fmt: skip
+        """Call a derived program, and write what it gives for the cells that it writes."""
         primitive = self.primitive
         if primitive is None:
             primitive = self.primitive = get_primitive(self.name)
+        if cells:
+            operands = [*operands, *given_values(cells)]
+            entries = _with_entries_of(cells, entries)
         changed = {"jaxpr": jaxpr, **params, **self.derived(kind, params, entries)}
-        return state.trace.process(primitive, tuple(operands), changed)
+        results = state.trace.process(primitive, tuple(operands), changed)
+        return written_values(cells, results) if cells else results
 
     def jvp(self, handle: JVPHandle, primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr,
             **params: Any) -> Any:  # fmt: skip
         """Call the forward derivative."""
         mask = nonzero(tangents)
-        forward, mask_out = self.transformed(handle.jvp_jaxpr, params, jaxpr, mask)
+        (forward, mask_out), cells = self.transformed(handle.jvp_jaxpr, params, jaxpr, mask)
         results = self.bind(
             "jvp", forward, [*primals, *where_true(tangents, mask)], params,
             lambda ins, outs, *_: (
                 [*ins, *where_true(ins, mask)], [*outs, *where_true(outs, mask_out)]
             ),
+            cells,
         )  # fmt: skip
         count = len(mask_out)
         return results[:count], with_zeros(handle, results[:count], results[count:], mask_out)
@@ -189,20 +195,24 @@ class _CallRules:
                   **params: Any) -> Any:  # fmt: skip
         """Call the primal part now, and the linear part with its residuals on the tape."""
         mask = nonzero(tangents)
-        split = self.transformed(handle.linearize_jaxpr, params, jaxpr, mask)
+        split, cells = self.transformed(handle.linearize_jaxpr, params, jaxpr, mask)
         count, mask_out = split.num_results, split.nonzero_out
-        num_new = len(split.primal.out_avals) - count
+        num_new = len(split.primal.out_avals) - count - sum(used.is_written for used in cells)
+        values = given_values(cells)
         results = self.bind(
             "primal", split.primal, primals, params,
-            lambda ins, outs, residual, _: (ins, [*outs, *[residual] * num_new]),
+            lambda ins, outs, residual, _: (ins, [*outs, *[residual] * num_new]), cells,
         )  # fmt: skip
-        outs, out_dots = results[:count], ()
+        outs = results[:count]
+        out_dots: Sequence[Any] = ()
         if any(mask_out):
             out_dots = self.bind(
                 "linear", split.linear,
-                [*split.residuals(primals, results), *where_true(tangents, mask)], params,
+                [*split.residuals([*primals, *values], results), *where_true(tangents, mask)],
+                params,
                 lambda ins, outs, residual, _: (
-                    [*split.residuals(ins, [*outs, *[residual] * num_new]), *where_true(ins, mask)],
+                    [*split.residuals([*ins, *[residual] * len(values)],
+                                      [*outs, *[residual] * num_new]), *where_true(ins, mask)],
                     where_true(outs, mask_out),
                 ),
             )  # fmt: skip
@@ -211,7 +221,7 @@ class _CallRules:
     def checked(self, handle: ChecksHandle, before: Any, operands: Any, *, jaxpr: ClosedJaxpr,
                 **params: Any) -> Any:  # fmt: skip
         """Call the program with checks."""
-        count, program = len(before), self.transformed(handle.program, params, jaxpr)
+        count, (program, _) = len(before), self.transformed(handle.program, params, jaxpr)
         results = self.bind(
             "checked", program, [*before, *operands], params,
             lambda ins, outs, new, _: ([*[new] * count, *ins], [*[new] * count, *outs]),
@@ -223,13 +233,16 @@ class _CallRules:
         """Call the transposed program."""
         linear = [type(x) is Linear for x in operands]
         known, given = [not lin for lin in linear], nonzero(cts)
-        backward, mask_out = self.transformed(handle.transpose_jaxpr, params, jaxpr, linear, given)
+        (backward, mask_out), cells = self.transformed(
+            handle.transpose_jaxpr, params, jaxpr, linear, given
+        )
         results = self.bind(
             "transpose", backward, [*where_true(operands, known), *where_true(cts, given)], params,
             lambda ins, outs, *_: (
                 [*where_true(ins, known), *where_true(outs, given)],
                 where_true(where_true(ins, linear), mask_out),
             ),
+            cells,
         )  # fmt: skip
         found, present = iter(results), iter(mask_out)
         return tuple([
@@ -241,12 +254,15 @@ class _CallRules:
               **params: Any) -> Any:  # fmt: skip
         """Call the program for whole batches."""
         values, mapped = all_to_front(axis, operands, dims)
-        batched, mapped_out = self.transformed(axis.batch_jaxpr, params, jaxpr, mapped, False)
+        (batched, mapped_out), cells = self.transformed(
+            axis.batch_jaxpr, params, jaxpr, mapped, False
+        )
         results = self.bind(
             "batched", batched, values, params,
             lambda ins, outs, _, shift: (
                 _changed(shift, ins, mapped), _changed(shift, outs, mapped_out)
             ),
+            cells,
         )  # fmt: skip
         return results, front_dims(mapped_out)
 
@@ -263,6 +279,17 @@ class _CallRules:
             outputs=where_true(eqn.outputs, used),
             params=eqn.params | changes | {"jaxpr": smaller},
         )
+
+
+def _with_entries_of(cells: Sequence[UsedCell], entries: Entries) -> Entries:
+    """Return the entries of a call that has the values of cells beside."""
+    written = sum(used.is_written for used in cells)
+
+    def with_cells_entries(ins: Any, outs: Any, residual: Any, batched: Any) -> tuple[Any, Any]:
+        own_ins, own_outs = entries(ins, outs, residual, batched)
+        return [*own_ins, *[residual] * len(cells)], [*own_outs, *[residual] * written]
+
+    return with_cells_entries
 
 
 def _changed(

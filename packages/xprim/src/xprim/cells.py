@@ -93,6 +93,11 @@ class Cell:
         cell._is_argument = True
         return cell
 
+    @property
+    def is_of_evaluation(self) -> bool:
+        """Whether it was made under no transformation, so that it outlives all of them."""
+        return self._owner is None
+
     def value(self) -> Array:
         """Return the value it has now."""
         self._is_shared = True

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 from xprim.array import ConcreteArray, as_array
 from xprim.avals import ShapedArray
+from xprim.derived_cells import kept
 from xprim.descriptions import described
 from xprim.errors import JaxprTypeError, message
 from xprim.primitive import Primitive
@@ -209,11 +210,11 @@ class ClosedJaxpr:
         return self.jaxpr.effects
 
     def derived(self, make: Callable[..., T], *args: Hashable) -> T:
-        """Return `make(self, *args)`, made once and kept in the memo: it dies with this program."""
-        key = (make, *args)
-        if key not in self.memo:
-            self.memo[key] = make(self, *args)
-        return self.memo[key]  # type: ignore[no-any-return]
+        """Return `make(self, *args)`, made once and kept in the memo: it dies with this program.
+
+        What has values of cells as constants is made again: see `derived_cells`.
+        """
+        return kept(self.memo, (make, *args), make, self, *args)
 
     @property
     def literals(self) -> tuple[Any, ...]:

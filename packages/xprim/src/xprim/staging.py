@@ -16,6 +16,7 @@ from xprim import config, dtypes
 from xprim.array import Array, ConcreteArray
 from xprim.avals import ShapedArray
 from xprim.cells import Cell, CellUse
+from xprim.derived_cells import note_constants
 from xprim.descriptions import LazyNames
 from xprim.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var, check_jaxpr
 from xprim.leaks import check_no_leaks
@@ -167,6 +168,7 @@ class JaxprTrace(Trace):
             return jaxpr.replace(invars=invars, outvars=outvars)
         if written:
             raise written[0].cell.write_refused(self.fun_name)
+        note_constants()
         consts += [use.before for use in found]
         return jaxpr.replace(constvars=[*jaxpr.constvars, *[use.variable for use in found]])
 
@@ -214,11 +216,12 @@ def trace_to_jaxpr(
     trace.arg_names = arg_names
     trace.cells = {}
     args = [trace.argument(aval) for aval in avals]
-    outer_source = state.source
+    outer_source, constants = state.source, state.constant_cells
     state.trace = trace
     state.source = None
     try:
         jaxpr, consts = trace.finish(fun(*args))
+        state.constant_cells = constants  # those in programs inside are values of this one
         if trace.cells:
             jaxpr = trace.give_cells(jaxpr, consts, cells)
     finally:
@@ -235,10 +238,11 @@ def trace_to_jaxpr(
 
 
 def trace_to_closed(
-    fun: Callable[..., Sequence[Array]], avals: Sequence[ShapedArray], *, name: str = ""
-) -> ClosedJaxpr:
+    fun: Callable[..., Sequence[Array]], avals: Sequence[ShapedArray], *, name: str = "",
+    cells: list[CellUse] | None = None,
+) -> ClosedJaxpr:  # fmt: skip
     """Run `fun` on tracers as `trace_to_jaxpr` does; return the program with its constants."""
-    return ClosedJaxpr(*trace_to_jaxpr(fun, avals, name=name))
+    return ClosedJaxpr(*trace_to_jaxpr(fun, avals, name=name, cells=cells))
 
 
 def close_over(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[ClosedJaxpr, list[Any]]:

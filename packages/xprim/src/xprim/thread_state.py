@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict
 import numpy as np
 
 if TYPE_CHECKING:
+    from xprim.derived_cells import Asked
     from xprim.source import Source
     from xprim.trace import Trace
 
@@ -46,6 +47,8 @@ class ThreadItems(TypedDict):
       source: the user's line for all operations, or None where each looks for its own.
       run_quietly: calls a function with NumPy's floating-point warnings off, which rules expect. A
         `contextvars` context of the thread costs 0.1 us, `np.errstate` 0.5 us.
+      derived_cells: who asks for the cells of the next program that is derived: `derived_cells`.
+      constant_cells: how many programs were staged that have values of cells as constants.
     """
 
     trace: Trace
@@ -54,6 +57,8 @@ class ThreadItems(TypedDict):
     name_stack: tuple[str, ...]
     source: Source | None
     run_quietly: Callable[..., Any]
+    derived_cells: Asked | None
+    constant_cells: int
 
 
 STALE: Final[tuple[int, Any]] = (-1, None)
@@ -76,6 +81,8 @@ class ThreadState(threading.local):
     name_stack: tuple[str, ...]
     source: Source | None
     run_quietly: Callable[..., Any]
+    derived_cells: Asked | None
+    constant_cells: int
 
     def __init__(self) -> None:
         self.trace = getattr(type(self), "trace", None)  # type: ignore[assignment]
@@ -83,6 +90,8 @@ class ThreadState(threading.local):
         self.axis_sizes = MappingProxyType({})
         self.name_stack = ()
         self.source = None
+        self.derived_cells = None
+        self.constant_cells = 0
         context = contextvars.Context()
         context.run(np.seterr, all="ignore")
         threads_seen.add(threading.get_ident())

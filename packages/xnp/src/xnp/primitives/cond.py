@@ -54,6 +54,7 @@ from xprim.contracts import (
     LinearizeHandle,
     TransposeHandle,
 )
+from xprim.derived_cells import UsedCell, given_values, with_cells, written_values
 from xprim.errors import UndefinedRuleError, message
 from xprim.varying_axes import Axes, varying_results
 
@@ -260,15 +261,52 @@ def _transpose(
     mask = nonzero(cts)
     known = [x for x in operands if type(x) is not Linear]
     given = where_true(cts, mask)
-    backward = [handle.transpose_jaxpr(br, linear, mask, True)[0] for br in branches]
+    each = [with_cells(handle.transpose_jaxpr, br, linear, mask, True) for br in branches]
+    backward, cells = _with_joint_cells([(program, own) for (program, _), own in each])
+    values = given_values(cells)
     if type(index) is ConcreteArray:
-        results: Sequence[Any] = eval_closed(chosen(index, tuple(backward)), *known, *given)
+        results: Sequence[Any] = eval_closed(chosen(index, backward), *known, *given, *values)
     else:
-        results = cond_p.bind(index, *known, *given, branches=tuple(backward))
-    found = iter(results)
+        results = cond_p.bind(index, *known, *given, *values, branches=backward)
+    found = iter(written_values(cells, results))
     return (
         Zero(index.aval),
         *[next(found) if lin else Zero(x.aval) for x, lin in zip(operands, linear, strict=True)],
+    )
+
+
+def _with_joint_cells(
+    each: Sequence[tuple[ClosedJaxpr, Sequence[UsedCell]]],
+) -> tuple[Branches, Sequence[UsedCell]]:
+    """Return branches that get the values of all cells which some branch uses, and these.
+
+    Args:
+      each: the branches, and the cells whose values are the last arguments of each.
+    """
+    writes: dict[Any, bool] = {}
+    for used in [used for _, own in each for used in own]:
+        writes[used.cell] = writes.get(used.cell, False) or used.is_written
+    cells = [UsedCell(cell, is_written) for cell, is_written in writes.items()]
+    return tuple([_with_cells(br, own, cells) for br, own in each]), cells
+
+
+def _with_cells(
+    branch: ClosedJaxpr, own: Sequence[UsedCell], cells: Sequence[UsedCell]
+) -> ClosedJaxpr:
+    """Give a branch the values of more cells, which it gives on where another writes them."""
+    if not cells:
+        return branch
+    jaxpr, count = branch.jaxpr, len(branch.in_avals) - len(own)
+    end = len(jaxpr.outvars) - sum(used.is_written for used in own)
+    variables = {u.cell: v for u, v in zip(own, jaxpr.invars[count:], strict=True)}
+    ends = dict(zip([u.cell for u in own if u.is_written], jaxpr.outvars[end:], strict=True))
+    invars = [variables.get(u.cell) or Var(u.cell.aval) for u in cells]
+    outvars = [ends.get(u.cell, v) for u, v in zip(cells, invars, strict=True) if u.is_written]
+    return ClosedJaxpr(
+        jaxpr.replace(
+            invars=[*jaxpr.invars[:count], *invars], outvars=[*jaxpr.outvars[:end], *outvars]
+        ),
+        branch.consts,
     )
 
 

@@ -19,6 +19,7 @@ from xprim import (
     trace_to_jaxpr,
 )
 from xprim.calls import where_true
+from xprim.derived_cells import kept
 
 __all__ = ()
 
@@ -27,10 +28,7 @@ T = TypeVar("T")
 
 def derived(closed: ClosedJaxpr, key: Hashable, make: Callable[[], T]) -> T:
     """Return what `make()` derives from a program, from the program's memo when it has it."""
-    found = closed.memo.get(key)
-    if found is None:
-        found = closed.memo[key] = make()
-    return found
+    return kept(closed.memo, key, make)
 
 
 def split_at(values: Sequence[T], *counts: int) -> list[list[T]]:

@@ -38,6 +38,7 @@ from xprim import (
 )
 from xprim.calls import nonzero, where_true, with_zeros
 from xprim.contracts import JVPHandle, LinearizeHandle, TransposeHandle
+from xprim.derived_cells import given_values, with_cells, written_values
 
 __all__ = ()
 
@@ -272,24 +273,37 @@ def _transposed(
     carry_cts, y_cts = split_at(cts, num_carry)
     y_mask = nonzero(y_cts)
     masks = (tuple(const_linear), tuple(x_linear), tuple(y_mask))
-    backward = derived(
-        jaxpr, ("scan transpose", num_carry, num_consts, *masks),
-        lambda: _backward_body(handle, jaxpr, const_linear, num_carry, x_linear, y_mask),
+    (body, _), cells = with_cells(
+        handle.transpose_jaxpr, jaxpr, [*const_linear, *[True] * num_carry, *x_linear],
+        [*[True] * num_carry, *y_mask], True,
     )  # fmt: skip
+    written = [used.is_written for used in cells]
+    backward = derived(
+        body, ("scan transpose", num_carry, num_consts, *masks),
+        lambda: _backward_body(body, jaxpr, const_linear, num_carry, x_linear, y_mask, written),
+    )  # fmt: skip
+    values = given_values(cells)
     const_avals = [x.aval for x in where_true(consts, const_linear)]
     results = _bind(
         *_others(consts, const_linear),
+        *_others(values, written),
         *[handle.instantiate(Zero(a.strong())) for a in const_avals],
         *[handle.instantiate(ct) for ct in carry_cts],
+        *where_true(values, written),
         *_others(xs, x_linear),
         *where_true(y_cts, y_mask),
-        jaxpr=backward, num_consts=num_consts - len(const_avals),
-        num_carry=len(const_avals) + num_carry, **options | {"reverse": not options["reverse"]},
+        jaxpr=backward, num_consts=num_consts - len(const_avals) + written.count(False),
+        num_carry=len(const_avals) + num_carry + written.count(True),
+        **options | {"reverse": not options["reverse"]},
     )  # fmt: skip
+    cts_there, ends, x_cts = split_at(results, len(const_avals) + num_carry, written.count(True))
     # a cotangent of each part of the carry is there, but that of a known one is not asked for
-    found = iter(results)
+    found = iter(written_values(cells, [*cts_there, *x_cts, *ends]))
     there = [*const_linear, *[True] * num_carry, *x_linear]
-    cotangents = [next(found) if t else None for t in there]
+    return _where_linear(operands, [next(found) if t else None for t in there])
+
+
+def _where_linear(operands: Sequence[Any], cotangents: Sequence[Any]) -> tuple[Any, ...]:
     return tuple([
         ct if type(x) is Linear else Zero(x.aval)
         for x, ct in zip(operands, cotangents, strict=True)
@@ -315,31 +329,41 @@ def _carry_that_becomes_linear(
 
 
 def _backward_body(
-    handle: TransposeHandle, jaxpr: ClosedJaxpr, const_linear: list[bool], num_carry: int,
-    x_linear: list[bool], y_mask: list[bool],
+    body: ClosedJaxpr, jaxpr: ClosedJaxpr, const_linear: list[bool], num_carry: int,
+    x_linear: list[bool], y_mask: list[bool], written: list[bool],
 ) -> ClosedJaxpr:  # fmt: skip
-    """Return (residual consts), (const cts, carry cts), (residual xs, y cts) -> cts, x cts."""
-    linear = [*const_linear, *[True] * num_carry, *x_linear]
-    given = [*[True] * num_carry, *y_mask]
-    body, _ = handle.transpose_jaxpr(jaxpr, linear, given, True)
+    """Return (residual consts), (const cts, carry cts), (residual xs, y cts) -> cts, x cts.
+
+    `body` is the transpose of `jaxpr`, and `written` says of each cell that it uses whether it
+    writes it. The values of those that it does are in the carry behind the cotangents, those of the
+    others are consts.
+    """
+    num_written, num_read = written.count(True), written.count(False)
     num_consts = len(const_linear)
     known_consts, num_sums = const_linear.count(False), const_linear.count(True)
     known_xs = x_linear.count(False)
 
     def backward(*args: Any) -> list[Any]:
-        consts, sums, carry_cts, xs, y_cts = split_at(
-            args, known_consts, num_sums, num_carry, known_xs
+        consts, read, sums, carry_cts, now, xs, y_cts = split_at(
+            args, known_consts, num_read, num_sums, num_carry, num_written, known_xs
         )
-        results = eval_closed(body, *consts, *xs, *carry_cts, *y_cts)
+        ends, others = iter(now), iter(read)
+        values = [next(ends) if w else next(others) for w in written]
+        results = eval_closed(body, *consts, *xs, *carry_cts, *y_cts, *values)
         totals = [add(a, b) for a, b in zip(sums, results[:num_sums], strict=True)]
-        return [*totals, *results[num_sums:]]
+        cts, x_cts, nexts = split_at(
+            results[num_sums:], num_carry, len(results) - num_sums - num_carry - num_written
+        )
+        return [*totals, *cts, *nexts, *x_cts]
 
     consts, carry, xs = split_at(jaxpr.in_avals, num_consts, num_carry)
     ys = jaxpr.out_avals[num_carry:]
     sums = [a.strong() for a in where_true(consts, const_linear)]
+    cells = body.in_avals[len(body.in_avals) - len(written) :]
     avals = [
-        *_others(consts, const_linear), *sums, *[a.strong() for a in carry],
-        *_others(xs, x_linear), *[a.strong() for a in where_true(ys, y_mask)],
+        *_others(consts, const_linear), *_others(cells, written), *sums,
+        *[a.strong() for a in carry], *where_true(cells, written), *_others(xs, x_linear),
+        *[a.strong() for a in where_true(ys, y_mask)],
     ]  # fmt: skip
     return traced(backward, avals, jaxpr.jaxpr.name)
 

@@ -1,0 +1,191 @@
+"""References that rules of users read and write, in programs that are derived from others."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+import xstack
+import xstack.numpy as xnp
+from xstack import grad, jit, lax, new_ref, vmap
+from xstack.testing import max_compiles
+
+
+def adding():
+    """Return a function that adds the cotangent of its argument to its reference."""
+
+    @xstack.custom_vjp
+    def watched(ref, x):
+        return x
+
+    def bwd(ref, x_bar):
+        ref[...] += x_bar
+        return None, x_bar
+
+    watched.defvjp(lambda ref, x: (x, ref), bwd)
+    return watched
+
+
+watched = adding()
+WATCHED_INSIDE = {
+    "scan": (
+        lambda r, x: lax.scan(lambda c, _: (watched(r, c) * 2, None), x, None, 3)[0],
+        8.0, 2 + 4 + 8.0,
+    ),
+    "scan, reverse, unrolled": (
+        lambda r, x: lax.scan(
+            lambda c, s: (watched(r, c) * s, None), x, xnp.arange(1.0, 4.0), reverse=True, unroll=2
+        )[0],
+        6.0, 1 + 2 + 6.0,
+    ),
+    "jit, closed over": (lambda r, x: jit(lambda x: watched(r, x) * 3)(x), 3.0, 3.0),
+    "jit, passed": (lambda r, x: jit(lambda r, x: watched(r, x) * 3)(r, x), 3.0, 3.0),
+    "jit in scan": (
+        lambda r, x: lax.scan(lambda c, _: (jit(watched)(r, c) * 2, None), x, None, 3)[0],
+        8.0, 14.0,
+    ),
+    "scan in scan": (
+        lambda r, x: lax.fori_loop(
+            0, 2, lambda _, c: lax.scan(lambda c, _: (watched(r, c) * 2, None), c, None, 2)[0], x
+        ),
+        16.0, 30.0,
+    ),
+    "checkpoint": (lambda r, x: xstack.checkpoint(lambda x: watched(r, x) * 3)(x), 3.0, 3.0),
+    "scan of checkpoint": (
+        lambda r, x: lax.scan(
+            xstack.checkpoint(lambda c, _: (watched(r, c) * 2, None)), x, None, 3
+        )[0],
+        8.0, 14.0,
+    ),
+    "cond": (
+        lambda r, x: lax.cond(x > 0, lambda x: watched(r, x) * 3, lambda x: x, x), 3.0, 3.0
+    ),
+    "switch, two references": (
+        lambda r, x: lax.switch(
+            xnp.asarray(x > 0, int), [lambda x: watched(ELSEWHERE, x), lambda x: watched(r, x)], x
+        ) * 3,
+        3.0, 3.0,
+    ),
+}  # fmt: skip
+ELSEWHERE = new_ref(0.0)
+
+
+@pytest.mark.parametrize("name", WATCHED_INSIDE)
+def test_a_backward_rule_writes_its_reference_in_a_program_of_its_own(name):
+    fun, gradient, sum_of_cotangents = WATCHED_INSIDE[name]
+    f = grad(lambda x, r: fun(r, x))
+    sums = new_ref(0.0)
+    for k in (1, 2):  # the second call takes what the first one derived
+        assert float(f(1.0, sums)) == gradient and float(sums[...]) == k * sum_of_cotangents
+    other = new_ref(0.0)
+    assert float(f(1.0, other)) == gradient
+    assert float(other[...]) == sum_of_cotangents and float(sums[...]) == 2 * sum_of_cotangents
+    compiled = jit(f)
+    for k in (2, 3):
+        assert float(compiled(1.0, other)) == gradient
+        assert float(other[...]) == k * sum_of_cotangents
+    assert float(ELSEWHERE[...]) == 0
+
+
+@pytest.mark.parametrize("name", [name for name in WATCHED_INSIDE if "cond" not in name
+                                  and "switch" not in name])  # fmt: skip
+def test_a_reference_that_a_rule_writes_may_be_made_in_what_is_transformed(name):
+    fun, gradient, total = WATCHED_INSIDE[name]
+
+    def f(x):
+        sums = new_ref(0.0)
+        return grad(lambda x: fun(sums, x))(x), sums[...]
+
+    np.testing.assert_array_equal(jit(f)(1.0), [gradient, total])
+    np.testing.assert_array_equal(vmap(f)(xnp.ones(2)), [[gradient] * 2, [total] * 2])
+    np.testing.assert_array_equal(
+        lax.scan(lambda c, x: (c, f(x)), 0.0, xnp.ones(2))[1], [[gradient] * 2, [total] * 2]
+    )
+
+
+FACTOR = new_ref(1.0)
+
+
+def reading_when_derived(kind):
+    """Return the identity with a rule of some kind that multiplies by what `FACTOR` holds then."""
+    if kind == "custom_jvp":
+        fun = xstack.custom_jvp(lambda x: x)
+        fun.defjvp(lambda primals, dots: (primals[0], dots[0] * FACTOR[...]))
+    elif kind == "fwd":
+        fun = xstack.custom_vjp(lambda x: x)
+        fun.defvjp(lambda x: (x, FACTOR[...]), lambda factor, g: (g * factor,))
+    else:
+        fun = xstack.custom_vjp(lambda x: x)
+        fun.defvjp(lambda x: (x, None), lambda _, g: (g * FACTOR[...],))
+    return fun
+
+
+INSIDE = {
+    "jit": lambda f: jit(lambda x: f(x) * 2),
+    "jit in jit": lambda f: jit(lambda x: jit(f)(x) * 2),
+    "checkpoint": lambda f: xstack.checkpoint(lambda x: f(x) * 2),
+    "cond": lambda f: lambda x: lax.cond(x > 0, lambda x: f(x) * 2, lambda x: x, x),
+    "scan": lambda f: lambda x: lax.scan(lambda c, _: (f(c) * 2, None), x, None, 1)[0],
+    "jit of scan": lambda f: jit(
+        lambda x: lax.scan(lambda c, _: (f(c) * 2, None), x, None, 1)[0]
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("inside", INSIDE)
+@pytest.mark.parametrize("kind", ["custom_jvp", "fwd", "bwd"])
+def test_a_rule_reads_what_its_reference_holds_when_it_runs(kind, inside):
+    f = INSIDE[inside](reading_when_derived(kind))
+    gradient, compiled = grad(f), jit(grad(f)) if inside != "cond" else None
+    for factor in (2.0, 5.0, 7.0):
+        FACTOR[...] = factor
+        assert float(gradient(1.0)) == 2 * factor
+        if compiled is not None:
+            assert float(compiled(1.0)) == 2 * factor
+
+
+def test_a_rule_for_batches_reads_what_its_reference_holds_when_it_runs():
+    times = xstack.custom_batching.custom_vmap(lambda x: x)
+    times.def_vmap(lambda size, batched, x: (x * FACTOR[...], True))
+    batched = vmap(jit(times))
+    for factor in (2.0, 5.0):
+        FACTOR[...] = factor
+        np.testing.assert_array_equal(batched(xnp.ones(2)), [factor] * 2)
+        np.testing.assert_array_equal(jit(batched)(xnp.ones(2)), [factor] * 2)
+
+
+def test_a_forward_rule_writes_its_reference_in_a_compiled_function():
+    calls = new_ref(0)
+    fun = xstack.custom_vjp(lambda x: x)
+
+    def fwd(x):
+        calls[...] += 1
+        return x, calls[...]
+
+    fun.defvjp(fwd, lambda count, g: (g * count,))
+    f = grad(jit(lambda x: fun(x) * 2))
+    assert [float(f(1.0)) for _ in range(3)] == [2.0, 4.0, 6.0] and int(calls[...]) == 3
+    assert float(jit(f)(1.0)) == 8.0 and int(calls[...]) == 4
+
+
+def test_what_a_rule_derives_is_compiled_once_and_keeps_no_reference_alive():
+    def used():
+        sums = new_ref(0.0)
+        traces = []
+
+        def inner(x):
+            traces.append(x)
+            return watched(sums, x) * 3
+
+        inner = jit(inner)
+        f = grad(lambda x: inner(x))
+        f(1.0)
+        with max_compiles(0):
+            f(2.0)
+        assert len(traces) == 1 and float(sums[...]) == 6.0
+        return weakref.ref(sums)
+
+    gone = used()
+    gc.collect()
+    assert gone() is None
