@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import decimal
+import fractions
 import math
 import operator
 import os
@@ -127,11 +129,41 @@ def test_what_is_known_of_a_variable_is_known_of_what_it_equals():
         lambda x: 2.5 * x.shape[0] + x,
         lambda x: sum([0.5, x.shape[0]]) + x,
         lambda x: [x, -x][math.isqrt(x.shape[0]) > 1],
+        lambda x: x * operator.lt(100.0, x.shape[0]),
+        lambda x: x * operator.gt(fractions.Fraction(100), x.shape[0]),
+        lambda x: x * (x.shape[0] < decimal.Decimal(100)),
+        lambda x: x * max(x.shape[0], 100.0),
+        lambda x: x * (x.shape[0] // 100.0),
+        lambda x: x * (x.shape[0] // fractions.Fraction(100)),
+        lambda x: x * (106.0 % x.shape[0]),
+        lambda x: x * (-1) ** x.shape[0],
+        lambda x: x * (x.shape[0] & 64),
+        lambda x: x * (64 & x.shape[0]),
+        lambda x: x * (x.shape[0] >> 6),
+        lambda x: x * (~x.shape[0] >> 6),
+        lambda x: x * round(x.shape[0], -3),
+        lambda x: x * math.gcd(x.shape[0], 64),
+        lambda x: x * math.isqrt(x.shape[0] // 64),
+        lambda x: x * (150 in range(x.shape[0])),
+        lambda x: x * len([0] * x.shape[0]),
+        lambda x: x * len(([0] * 150)[100 : x.shape[0]]),
     ],
 )
 def test_a_number_of_python_first_never_makes_a_program_of_the_stand_in(program):
     with pytest.raises(xstack.errors.InconclusiveDimensionOperation, match=r"n \* 1\.5 do not"):
         export.export(xstack.jit(program))(described("d"))
+
+
+@pytest.mark.parametrize("constraint", ["d <= 200", "d <= 1024", "d >= 60", "d >= 2000000"])
+def test_stand_ins_keep_to_what_is_known(constraint):
+    threshold = {"d <= 200": 100.0, "d <= 1024": 600.0, "d >= 60": 500.0}.get(constraint)
+    (d,) = export.symbolic_shape("d", constraints=[constraint])
+    spec = ShapeDtypeStruct((d,), np.float32)
+    doubled = export.export(xstack.jit(lambda x: xnp.concatenate([x, x])))(spec)
+    assert str(doubled.out_avals[0].shape[0]) == "2*d"
+    if threshold is not None:
+        with pytest.raises(xstack.errors.InconclusiveDimensionOperation, match="depends on the"):
+            export.export(xstack.jit(lambda x: x * operator.lt(threshold, x.shape[0])))(spec)
 
 
 def test_dimensions_are_compared_with_floats_by_what_is_known():

@@ -7,9 +7,10 @@ variables. Where it cannot be, the user's code gets an error that teaches; the l
 holds for the stand-in, and the scope notes it as an assumption that calls are checked against.
 
 Code that takes the number itself (C code, `range`) makes a program of the stand-in. So whoever
-writes a program of symbolic dimensions traces it for two stand-ins and compares (`xjit.export`).
+writes a program of symbolic dimensions traces it for several stand-ins, usual, small and large
+ones, and compares (`xjit.export`).
 
-Neighbours: `polynomials` has the arithmetic, `avals` shapes.
+Neighbours: `polynomials` has the arithmetic, `stand_ins` the numbers, `avals` shapes.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from xprim import polynomials as poly, source
 from xprim.errors import InconclusiveDimensionOperation, message
 from xprim.primitive import get_primitive
 from xprim.sizes import SymbolicSize
+from xprim.stand_ins import candidates, largest, smallest, usual
 from xtree.boundaries import boundary
 
 __all__ = [
@@ -38,9 +40,6 @@ __all__ = [
 
 __dir__ = __all__.copy
 
-# Tracing computes nothing of these sizes: primes, unlike common sizes. The second time each is the
-# smallest there is, so that what a number of Python is compared with, as in `2.5 < d`, shows.
-_STAND_INS = [53, 59, 61, 67, 71, 73, 79]
 _SIGNS = {">=": [("+", "-")], "<=": [("-", "+")], "==": [("+", "-"), ("-", "+")]}
 _writing = threading.local()
 
@@ -69,7 +68,7 @@ class SymbolicScope:
         self.stand_ins: dict[str, int] = {}
         self._known: list[poly.Polynomial] = []
         self._rewritten: dict[poly.Monomial, poly.Polynomial] = {}
-        self._is_second = False
+        self._first_of = usual
         for each in self.constraints:
             self._learn(each)
 
@@ -87,10 +86,15 @@ class SymbolicScope:
                 expected="names and numbers with + - * ^ floordiv mod max min",
             )) from None  # fmt: skip
 
-    def again(self) -> SymbolicScope:
-        """Return a scope that knows and assumes the same, with other stand-ins."""
+    def again(self, large: bool = False) -> SymbolicScope:
+        """Return a scope that knows and assumes the same, with other stand-ins.
+
+        Args:
+          large: whether they are as large as may be, else as small. What a number that Python
+            knows is compared with is seldom on the same side of both.
+        """
         scope = SymbolicScope(self.constraints)
-        scope._is_second = True
+        scope._first_of = largest if large else smallest
         for text in self.assumptions:
             scope._known.append(_polynomial(scope.dimension(text)))
         scope.assumptions = dict(self.assumptions)
@@ -102,11 +106,8 @@ class SymbolicScope:
         for name in names:
             self._variable(name)
         for avoided in (others or {}, {}):
-            for attempt in range(400):
-                found = {
-                    name: value if not attempt else 1 + (attempt * (2 * k + 1) + 5 * k) % 400
-                    for k, (name, value) in enumerate(self.stand_ins.items())
-                }
+            for candidate in candidates(self.stand_ins.values(), self._first_of):
+                found = dict(zip(self.stand_ins, candidate, strict=True))
                 is_new = not any(avoided.get(name) == value for name, value in found.items())
                 if is_new and all(poly.evaluated(poly.frozen(p), found) >= 0 for p in self._known):
                     self.stand_ins = found
@@ -114,8 +115,7 @@ class SymbolicScope:
 
     def _variable(self, name: str) -> Any:
         if name not in self.stand_ins:
-            first = _STAND_INS[len(self.stand_ins) % len(_STAND_INS)]
-            self.stand_ins[name] = 1 if self._is_second else first
+            self.stand_ins[name] = self._first_of(len(self.stand_ins))
         return self.made({(name,): 1})
 
     def _learn(self, constraint: str) -> None:

@@ -142,9 +142,8 @@ def _exported(
     where = devices_of(traced)
     _check_effects(name, closed)
     texts, kept = _texts(name, closed, platforms, where)
-    if scope is not None:
-        other = fun_jit.trace(*with_scope(args, scope_again := scope.again()),
-                              **with_scope(kwargs, scope_again))  # fmt: skip
+    for again in () if scope is None else (scope.again(), scope.again(large=True)):
+        other = fun_jit.trace(*with_scope(args, again), **with_scope(kwargs, again))
         check_same_programs(name, closed, other.jaxpr,
                             texts == _texts(name, other.jaxpr, platforms, where)[0])  # fmt: skip
     module_by_text: dict[str, StoredModule] = {}
