@@ -27,6 +27,8 @@ __dir__ = __all__.copy
 
 T = TypeVar("T")
 
+_NOT_THERE: Any = object()
+
 
 class UsedCell:
     """A cell that a derived program uses, and whether it writes it."""
@@ -131,13 +133,14 @@ def kept(memo: dict[Any, Any], key: Any, make: Callable[..., T], *args: Any) -> 
       make: makes it.
       *args: of that.
     """
-    old: Any = memo.get(key, memo)
-    if old is not memo and type(old) is not WithCells:
-        return old  # type: ignore[no-any-return]
     now = state.__dict__
     asked = now["derived_cells"]
-    if old is not memo and old.for_asked(asked):
-        return old.derived  # type: ignore[no-any-return]
+    old = memo.get(key, _NOT_THERE)
+    if type(old) is WithCells:
+        if old.for_asked(asked):
+            return old.derived  # type: ignore[no-any-return]
+    elif old is not _NOT_THERE:
+        return old  # type: ignore[no-any-return]
     constants = now["constant_cells"]
     made = make(*args)
     found: Sequence[UsedCell] = () if asked is None else asked.note_found()

@@ -68,7 +68,7 @@ class SymbolicScope:
         self.stand_ins: dict[str, int] = {}
         self._known: list[poly.Polynomial] = []
         self._rewritten: dict[poly.Monomial, poly.Polynomial] = {}
-        self._first_of = usual
+        self._first_of: Callable[[int], int] = usual
         for each in self.constraints:
             self._learn(each)
 
