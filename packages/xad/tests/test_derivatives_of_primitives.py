@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.nets.cells import IN_FULL, spread
 from xad.testing import check_derivatives, check_transpose
 from xnp.testing.samples import TABLE
 
@@ -14,23 +15,26 @@ PARTS = [
 ]
 
 
-def check_all(check, name, first):
-    """Check some samples of a primitive; fail with what is wrong at each of them."""
+def check_all(check, name, first, every=1):
+    """Check one of so many samples of a part, some of each dtype; fail with all that is wrong."""
     wrong = []
-    for i, sample in enumerate(TABLE[name][first : first + SAMPLES_IN_A_TEST], first):
+    part = TABLE[name][first : first + SAMPLES_IN_A_TEST]
+    kinds = [tuple([x.dtype for x in sample.arrays()]) for sample in part]
+    for i in spread(f"{name}-{first}", kinds, every):
+        sample = part[i]
         try:
             check(name, sample)
         except Exception as error:
-            error.add_note(f"at TABLE[{name!r}][{i}]: {sample.label()}")
+            error.add_note(f"at TABLE[{name!r}][{first + i}]: {sample.label()}")
             wrong.append(error)
     if wrong:
         raise ExceptionGroup(f"{check.__name__} of {name}", wrong)
 
 
-@pytest.mark.sampled(every=3, per="name")
+@pytest.mark.fuzz
 @pytest.mark.parametrize(("name", "first"), PARTS)
 def test_derivative_rules_agree_with_differences_and_with_each_other(name, first):
-    check_all(check_derivatives, name, first)
+    check_all(check_derivatives, name, first, every=1 if IN_FULL else 3)
 
 
 @pytest.mark.parametrize(("name", "first"), PARTS)
