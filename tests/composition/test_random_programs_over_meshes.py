@@ -19,6 +19,7 @@ import xnp
 from xad import grad
 from xjit import device_put, devices, jit
 from xnp import lax
+from xnp.primitives import conv_general_dilated
 from xpar import Mesh, NamedSharding, P, reshard, shard_map, with_sharding_constraint
 
 N = 8
@@ -225,21 +226,51 @@ def test_the_product_that_xla_splits_wrongly_is_still_the_one_that_is_known():
     assert not np.allclose(wrong, right, atol=0.1), "XLA is mended: empty XLA_FAULTS, and the page"
 
 
-def test_the_convolution_that_xla_splits_wrongly_is_still_the_one_that_is_known():
+@pytest.mark.parametrize("spec", [P(), P("x"), P("y"), P(None, "y")], ids=str)
+@pytest.mark.parametrize("image", [P(None, None, "x"), P("y", None, "x"), P("x")], ids=str)
+def test_convolutions_whose_space_is_cut_are_right_and_so_are_their_gradients(image, spec):
+    x, k = _images_and_kernels()
+    ins = NamedSharding(MESH, image), NamedSharding(MESH, spec)
+    # float32 sums of at most 96 products in another order
+    np.testing.assert_allclose(
+        jit(_convolved, in_shardings=ins)(x, k), _convolved(x, k), rtol=1e-5, atol=1e-5
+    )
+
+    def energy(x: Any, k: Any) -> Any:
+        return (_convolved(x, k) ** 2).sum()
+
+    found = jit(grad(energy, (0, 1)), in_shardings=ins)(x, k)
+    for f, g in zip(found, grad(energy, (0, 1))(x, k), strict=True):
+        np.testing.assert_allclose(f, g, rtol=1e-4, atol=1e-4)
+
+
+def test_the_convolution_that_xla_splits_wrongly_is_still_the_one_that_is_known(monkeypatch):
+    x, k = _images_and_kernels()
+    monkeypatch.setattr(conv_general_dilated, "may_be_cut", lambda *_: False)
+    ins = NamedSharding(MESH, P(None, None, "x")), NamedSharding(MESH, P("y"))
+    wrong = jit(lambda x, k: _convolved(x, k), in_shardings=ins)(x, k)
+    assert not np.allclose(wrong, _convolved(x, k), atol=0.1), "XLA is mended: hold no kernels"
+
+
+def test_a_convolution_whose_space_the_program_cuts_inside_is_right():
+    x, k = _images_and_kernels()
+
+    def inside(x: Any, k: Any) -> Any:
+        space = NamedSharding(MESH, P(None, None, "x"))
+        return _convolved(with_sharding_constraint(x * 2, space), k)
+
+    ins = NamedSharding(MESH, P()), NamedSharding(MESH, P("y"))
+    found = jit(jit(inside), in_shardings=ins)(x, k)
+    np.testing.assert_allclose(found, _convolved(x * 2, k), rtol=1e-5, atol=1e-5)
+
+
+def _convolved(x: Any, k: Any) -> Any:
+    return lax.conv_general_dilated(x, k, (1,), "SAME")
+
+
+def _images_and_kernels() -> Any:
     rng = np.random.default_rng(0)
-    x, k = (rng.uniform(-1, 1, s).astype(np.float32) for s in ((4, 2, 8), (4, 2, 3)))
-
-    def convolved(x: Any, k: Any) -> Any:
-        return lax.conv_general_dilated(x, k, (1,), "SAME")
-
-    space, right = NamedSharding(MESH, P(None, None, "x")), convolved(x, k)
-    whole = NamedSharding(MESH, P())
-    for spec in (P("x"), P("y"), P(None, "y")):
-        ins = space, NamedSharding(MESH, spec)
-        found = jit(lambda x, k: convolved(x, with_sharding_constraint(k, whole)), in_shardings=ins)
-        np.testing.assert_allclose(found(x, k), right, rtol=1e-5, atol=1e-5)
-        wrong = jit(convolved, in_shardings=ins)(x, k)
-        assert not np.allclose(wrong, right, atol=0.1), "XLA is mended: change the page"
+    return [rng.uniform(-1, 1, s).astype(np.float32) for s in ((4, 2, 8), (4, 2, 3))]
 
 
 @pytest.mark.fuzz

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from xjit.cut_dimensions import cuts_of
 from xjit.meshes import Mesh
 from xjit.named_shardings import NamedSharding
 from xjit.operation_metadata import add_metadata, xla_metadata
@@ -163,6 +164,8 @@ def lower(
     mark_optimised(smaller)
     given = tuple(donated) or (False,) * len(needed)
     module = _module(platform, axis_sizes or {}, devices, (*in_shardings, *out_shardings))
+    if devices:
+        module.cuts = cuts_of(smaller, shardings, out_shardings)
     results = _results_in_place(smaller, [given[i] for i in kept])
     constants = module.add_function(
         "main", smaller, public=True, of_captured=lambda aval: _everywhere(module, aval),

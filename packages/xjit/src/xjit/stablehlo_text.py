@@ -211,6 +211,10 @@ class Builder:
         self.lines.append(f"{result} = {name} {', '.join(operands)} : {_types[aval]}")
         return result
 
+    def may_be_cut(self, aval: ShapedArray, dims: Sequence[int]) -> bool:
+        """Return whether the program cuts arrays of this rank along one of these dimensions."""
+        return not self.module.cuts.isdisjoint([(aval.ndim, dim) for dim in dims])
+
     def held_whole(self, name: str, aval: ShapedArray) -> str:
         """Return a value that the compiler does not cut."""
         text = f"sharding = #sdy.sharding{held_text(self.module, aval.ndim)}"
@@ -385,7 +389,7 @@ class Module:
     """A program under construction: its functions, name counter and platform."""
 
     __slots__ = ("_functions", "_symbols", "count", "functions", "platform", "write_jaxpr",
-                 "axis_sizes", "callbacks", "channels", "devices", "imported",
+                 "axis_sizes", "callbacks", "channels", "cuts", "devices", "imported",
                  "inspections", "members", "mesh", "meshes", "splits", "staged")  # fmt: skip
 
     def __init__(
@@ -403,6 +407,7 @@ class Module:
         self.inspections: list[Any] = []  # who asks how values lie (`sharding_inspection`)
         self.splits: list[Any] = []  # who says how operations are split (`custom_partitioning`)
         self.axis_sizes: dict[Any, int] = {}
+        self.cuts: frozenset[tuple[int, int]] = frozenset()  # what users cut (`cut_dimensions`)
         self.mesh: Any = None  # whose names users have for the devices
         self.devices: list[Any] = []  # those that the program is split over
         self.members: Members | None = None

@@ -79,6 +79,12 @@ class Builder(Protocol):
         Not in a manual computation along all axes: what a rule writes there is what each runs.
         """
 
+    def may_be_cut(self, aval: ShapedArray, dims: Sequence[int]) -> bool:
+        """Return whether the program cuts arrays of this rank along one of these dimensions.
+
+        What it says of arguments, results and by constraints counts; the rest is the compiler's.
+        """
+
     def held_whole(self, name: str, aval: ShapedArray) -> str:
         """Return a value that the compiler does not cut, in a program that is split.
 

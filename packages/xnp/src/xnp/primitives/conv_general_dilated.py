@@ -31,7 +31,7 @@ from xnp.primitives.conv_groups import by_groups_of_features, merged, regrouped,
 from xnp.primitives.dot_general import accumulation_dtype, product_dtype
 from xnp.primitives.operations import bind, filled
 from xnp.primitives.precision import DotAlgorithm, DotAlgorithmPreset, precision_attribute
-from xnp.primitives.split_programs import is_split
+from xnp.primitives.split_programs import held_whole, is_split, may_be_cut
 from xnp.primitives.upcast_lowering import TWO_BITS, upcast
 from xprim import (
     Linear,
@@ -203,6 +203,7 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, **param
         plain = [shaped_array(a.shape, a.dtype) for a in avals_in]
         steps = functools.partial(by_groups_of_features, **params)
         return b.traced(steps, operands, plain, ("conv_general_dilated", *params.values()))
+    operands = _kernel_held(b, operands, avals_in, out, params["dimension_numbers"])
     total = out.dtype
     if lhs.dtype != rhs.dtype or b.platform == "cpu" or not dtypes.is_floating(total):
         total = accumulation_dtype(lhs.dtype, rhs.dtype, out.dtype)
@@ -217,6 +218,20 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, **param
     else:
         (result,) = b.op("stablehlo.convolution", operands, avals_in, [wide], attributes)
     return [b.convert(result, wide, out.dtype)]
+
+
+def _kernel_held(
+    b: Builder, operands: Any, avals_in: Any, out: ShapedArray, dimension_numbers: Any
+) -> Any:
+    """Have each device compute with the whole kernel where space may be cut.
+
+    XLA (jaxlib 0.10.2 to 0.12.0.1) gives wrong values where both are cut over a mesh of several
+    axes; in a gradient of the kernel the cotangent, cut as the image, stands for the kernel.
+    """
+    (lhs, rhs), (image, _, result) = avals_in, [spec[2:] for spec in dimension_numbers]
+    if may_be_cut(b, lhs, image) or may_be_cut(b, out, result):
+        return [operands[0], *held_whole(b, operands[1:], [rhs])]
+    return operands
 
 
 def _complex_text(b: Builder, operands: Any, avals: Any, out: ShapedArray, attributes: str) -> str:

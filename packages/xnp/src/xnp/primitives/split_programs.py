@@ -10,6 +10,12 @@ from xprim.contracts import Builder
 __all__ = ()
 
 
+def may_be_cut(b: Builder, aval: ShapedArray, dims: Sequence[int]) -> bool:
+    """Return whether the program cuts such arrays there; builders of 0.2.0 cannot tell."""
+    asked = getattr(b, "may_be_cut", None)
+    return asked is not None and is_split(b) and asked(aval, dims)
+
+
 def held_whole(b: Builder, names: Sequence[str], avals: Sequence[ShapedArray]) -> list[str]:
     """Return values that the compiler leaves whole; builders of 0.2.0 cannot ask for it."""
     hold = getattr(b, "held_whole", None)
