@@ -41,12 +41,12 @@ def cuts_within(closed: ClosedJaxpr) -> Cuts:
 
 def _within(closed: ClosedJaxpr) -> Iterator[tuple[int, int]]:
     for eqn in closed.jaxpr.eqns:
-        for param in eqn.params.values():
-            for item in param if type(param) is tuple else (param,):
-                if type(item) is ClosedJaxpr:
-                    yield from cuts_within(item)
-                elif isinstance(item, Sharding):
-                    yield from _cut((item, x.aval) for x in eqn.outputs)
+        params = eqn.params.values()
+        for item in [x for v in params for x in (v if type(v) is tuple else (v,))]:
+            if type(item) is ClosedJaxpr:
+                yield from cuts_within(item)
+            elif isinstance(item, Sharding):
+                yield from _cut((item, x.aval) for x in eqn.outputs)
 
 
 def _cut(pairs: Iterable[tuple[Sharding | None, ShapedArray]]) -> Iterator[tuple[int, int]]:

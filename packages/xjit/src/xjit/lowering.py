@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from xjit.cut_dimensions import cuts_of
+from xjit.cut_dimensions import Cuts, cuts_of
 from xjit.meshes import Mesh
 from xjit.named_shardings import NamedSharding
 from xjit.operation_metadata import add_metadata, xla_metadata
@@ -160,12 +160,10 @@ def lower(
     shardings = [in_shardings[i] for i in kept] if in_shardings else [None] * len(kept)
     shorter = common_subexpressions_merged(smaller.jaxpr)
     shorter = _without_what_is_said(shorter, shardings, out_shardings)
-    smaller = ClosedJaxpr(shorter, smaller.consts)
-    mark_optimised(smaller)
+    mark_optimised(smaller := ClosedJaxpr(shorter, smaller.consts))
     given = tuple(donated) or (False,) * len(needed)
-    module = _module(platform, axis_sizes or {}, devices, (*in_shardings, *out_shardings))
-    if devices:
-        module.cuts = cuts_of(smaller, shardings, out_shardings)
+    cuts = cuts_of(smaller, shardings, out_shardings) if devices else frozenset()
+    module = _module(platform, axis_sizes or {}, devices, (*in_shardings, *out_shardings), cuts)
     results = _results_in_place(smaller, [given[i] for i in kept])
     constants = module.add_function(
         "main", smaller, public=True, of_captured=lambda aval: _everywhere(module, aval),
@@ -251,9 +249,10 @@ def _without_what_is_said(
 
 def _module(
     platform: str, axis_sizes: Mapping[Any, int], devices: Sequence[Any],
-    shardings: Sequence[Sharding | None] = (),
+    shardings: Sequence[Sharding | None] = (), cuts: Cuts = frozenset(),
 ) -> Module:  # fmt: skip
     module = Module(_write_jaxpr, _staged_program, platform)
+    module.cuts = cuts
     module.axis_sizes = dict(axis_sizes)
     module.devices = list(devices)
     module.mesh = _mesh_of(shardings, tuple(devices))

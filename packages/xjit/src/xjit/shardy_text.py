@@ -97,11 +97,15 @@ def _tiled_text(module: Any, sharding: Sharding, ndim: int) -> str:
 
 
 def held_text(module: Any, ndim: int) -> str:
-    """Return the inside of the attribute of a value that no device has only a piece of."""
+    """Return what a constraint says of a value that no device has only a piece of."""
     mesh = module.mesh if module.members is None else module.members.mesh
-    if mesh is None:
-        return everywhere_text(module, ndim)
-    return f"<@{mesh_symbol(module, mesh)}, [{', '.join(['{}'] * ndim)}]>"
+    whole = f"[{', '.join(['{}'] * ndim)}]"
+    where = (
+        everywhere_text(module, ndim)
+        if mesh is None
+        else f"<@{mesh_symbol(module, mesh)}, {whole}>"
+    )
+    return f"sharding = #sdy.sharding{where}"
 
 
 def once_text(module: Any, count: int, device: Any = None) -> str:

@@ -152,10 +152,8 @@ class Builder:
     @property
     def is_split(self) -> bool:
         """Whether XLA cuts values over the devices of the program, or some axes of them."""
-        module = self.module
-        if module.members is None:
-            return len(module.devices) > 1
-        return len(module.members.manual) < len(module.members.mesh.axis_names)
+        members, count = self.module.members, len(self.module.devices)
+        return count > 1 if members is None else len(members.manual) < len(members.mesh.axis_names)
 
     def channel(self) -> str:
         """Return the attribute of a collective between devices of a mesh; nothing for replicas.
@@ -217,8 +215,8 @@ class Builder:
 
     def held_whole(self, name: str, aval: ShapedArray) -> str:
         """Return a value that the compiler does not cut."""
-        text = f"sharding = #sdy.sharding{held_text(self.module, aval.ndim)}"
-        return self.op("sdy.sharding_constraint", [name], [aval], [aval], text)[0]
+        return self.op("sdy.sharding_constraint", [name], [aval], [aval],
+                       held_text(self.module, aval.ndim))[0]  # fmt: skip
 
     def constant(self, value: Any, aval: ShapedArray) -> str:
         """Return the name of a constant: a scalar repeated to a shape, or a whole array."""
