@@ -33,8 +33,10 @@ from xnp.primitives.operations import (
 )
 from xnp.primitives.pinv import pinv_p
 from xnp.primitives.solve import solve_p
+from xnp.primitives.svd import svd_p
 from xprim import Array, dtypes
 from xprim.errors import message
+from xprim.staging import JaxprTracer
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
@@ -151,7 +153,7 @@ def lstsq(
     eps = float(dtypes.finfo(x.dtype).eps)
     cut = bounds_of("lstsq", max(m, n) * eps if rcond is None else rcond, (), real_dtype(x.dtype))
     cut = selected(lax.lt(cut, scalar_like(cut, 0)), scalar_like(cut, eps), cut)
-    s = lax.linalg.svd(x, compute_uv=False)
+    s = _values_beside_pinv(x)
     rank = rank_of(s, cut)
     solution = matmul(pinv(x, cut), columns)
     difference = lax.abs(lax.sub(columns, matmul(x, solution)))
@@ -161,6 +163,17 @@ def lstsq(
     if y.ndim == 1:
         solution = reshaped(solution, (n,))
     return solution, residuals, rank, s
+
+
+def _values_beside_pinv(x: Any) -> Any:
+    """Return the singular values: in a program that is staged, from the decomposition of `pinv`.
+
+    The compiler makes one of two equal decompositions. At once the values alone are quicker, and a
+    derivative asks for no slopes of singular vectors.
+    """
+    if type(x) is JaxprTracer:
+        return svd_p.bind(x, full_matrices=False, compute_uv=True)[0]
+    return lax.linalg.svd(x, compute_uv=False)
 
 
 def rank_of(s: Any, rtol: Any) -> Any:

@@ -1,0 +1,47 @@
+"""Least squares in compiled programs: one decomposition, and the same numbers and slopes."""
+
+import re
+
+import numpy as np
+import pytest
+
+import xstack
+import xstack.numpy as xnp
+
+DRAW = np.random.default_rng(0)
+FULL = DRAW.normal(size=(7, 3))
+LOW = FULL[:, :2] @ DRAW.normal(size=(2, 3))  # of rank 2
+EQUAL = np.eye(5, 3)  # its singular values are equal: the vectors have no slopes
+B = DRAW.normal(size=(7, 2))
+
+
+def test_a_compiled_program_decomposes_once():
+    text = xstack.jit(xnp.linalg.lstsq).lower(FULL, B).compile().as_text()
+    assert len(re.findall(r'custom_call_target="lapack_\w*gesdd', text)) == 1
+
+
+@pytest.mark.parametrize("a", [FULL, LOW, FULL.T.copy(), EQUAL, np.zeros((4, 3)), np.ones((0, 3))],
+                         ids=["full", "low", "wide", "equal", "zero", "empty"])  # fmt: skip
+def test_results_and_slopes_are_those_without_compiling(a):
+    with xstack.enable_x64(True):
+        b = B[: a.shape[0]]
+
+        def f(a, b):
+            x, residuals, _, s = xnp.linalg.lstsq(a, b)
+            return (x * x).sum() + residuals.sum() + (s**3).sum()
+
+        def results(a, b):
+            return xnp.linalg.lstsq(a, b)
+
+        pairs = [(results(a, b), xstack.jit(results)(a, b))]
+        if a.shape[0]:
+            plain = xstack.grad(f, (0, 1))(a, b)
+            pairs += [(plain, xstack.jit(xstack.grad(f, (0, 1)))(a, b)),
+                      (plain, xstack.grad(xstack.jit(f), (0, 1))(a, b)),
+                      (xstack.jvp(f, (a, b), (a, b)), xstack.jvp(xstack.jit(f), (a, b), (a, b))),
+                      (xstack.vmap(f)(a[None], b[None]),
+                       xstack.jit(xstack.vmap(xstack.jit(f)))(a[None], b[None]))]  # fmt: skip
+        for expected, found in pairs:
+            for x, y in zip(xstack.tree.leaves(expected), xstack.tree.leaves(found), strict=True):
+                # both decompose in float64: some hundreds of roundings
+                np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=1e-10, atol=1e-11)
