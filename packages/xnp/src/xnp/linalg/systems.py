@@ -34,9 +34,8 @@ from xnp.primitives.operations import (
 from xnp.primitives.pinv import pinv_p
 from xnp.primitives.solve import solve_p
 from xnp.primitives.svd import svd_p
-from xprim import Array, dtypes
+from xprim import Array, JaxprTracer, dtypes
 from xprim.errors import message
-from xprim.staging import JaxprTracer
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
