@@ -204,3 +204,11 @@ def test_pinv_and_lstsq_refuse_bounds_that_do_not_fit_the_matrices():
 def test_eigenvectors_of_matrices_of_no_rows_are_of_none(shape):
     found = lax.linalg.eig(np.zeros(shape, np.float32))
     assert [x.shape for x in found] == [shape[:-1], shape, shape]
+
+
+def test_symmetric_integers_are_decomposed_as_floats():
+    x = np.array([[4, 2], [2, 3]], np.int32)
+    np.testing.assert_allclose(lax.linalg.cholesky(x), np.linalg.cholesky(x), rtol=1e-6)
+    np.testing.assert_allclose(lax.linalg.eigh(x)[1], np.linalg.eigvalsh(x), rtol=1e-6)
+    with pytest.raises(TypeError, match="cholesky: does not take operands of dtype int32"):
+        lax.linalg.cholesky(x, symmetrize_input=False)

@@ -101,7 +101,8 @@ def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
 
     Args:
       x: Hermitian positive definite matrices, of shape (..., n, n).
-      symmetrize_input: whether to take (x + x^H) / 2; otherwise the lower triangle alone is read.
+      symmetrize_input: whether to take (x + x^H) / 2, of integers as floats; otherwise the lower
+        triangle alone is read.
 
     Returns:
       An array of the shape of x, zero above the diagonal; its lower triangle is NaN where x is not
@@ -346,6 +347,7 @@ def svd(
 
 
 def _symmetric(name: str, x: Any) -> Any:
+    x = converted(x, dtypes.to_inexact_dtype(x.aval.dtype))
     checked(name, x.aval, square=True)
     return mul(add(x, adjoint(x)), scalar_like(x, 0.5))
 
