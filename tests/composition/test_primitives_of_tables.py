@@ -186,3 +186,8 @@ def test_a_primitive_may_have_the_name_of_any_other():
     assert "sin a" in str(xstack.make_jaxpr(first.bind)(1.0))
     assert pickle.loads(pickle.dumps(first)) is first
     assert float(xnp.sin(0.0)) == 0
+
+
+def test_a_name_that_is_no_string_is_refused():
+    with pytest.raises(TypeError, match="Primitive: the name is no string"):
+        Primitive(object())

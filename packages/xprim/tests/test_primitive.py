@@ -29,6 +29,13 @@ def test_a_forgotten_rule_is_an_error_at_definition():
     assert "stablehlo" in str(e.value)
 
 
+def test_a_name_that_is_no_string_is_refused():
+    before = [p.name for p in primitives()]
+    with pytest.raises(TypeError, match="Primitive: the name is no string"):
+        Primitive(3, shape=NONE, **RULES)
+    assert [p.name for p in primitives()] == before
+
+
 def test_double_definitions_name_both_places():
     with pytest.raises(DuplicateRuleError, match="the name 'test_plus' is taken") as e:
         Primitive("test_plus", shape=NONE, **RULES)

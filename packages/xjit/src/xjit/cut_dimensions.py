@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from xjit.named_shardings import NamedSharding
 from xjit.partition_specs import axes_of
+from xjit.places_in_programs import places_in
 from xjit.shardings import Sharding
 from xprim import ClosedJaxpr, ShapedArray
 
@@ -33,20 +34,17 @@ def cuts_of(
 
 def cuts_within(closed: ClosedJaxpr) -> Cuts:
     """Return the dimensions that equations of a program cut, or those of programs they call."""
-    found: Cuts | None = closed.memo.get("cuts")
-    if found is None:
-        found = closed.memo["cuts"] = frozenset(_within(closed))
-    return found
+    return closed.derived(_cuts_within)
 
 
-def _within(closed: ClosedJaxpr) -> Iterator[tuple[int, int]]:
-    for eqn in closed.jaxpr.eqns:
-        params = eqn.params.values()
-        for item in [x for v in params for x in (v if type(v) is tuple else (v,))]:
-            if type(item) is ClosedJaxpr:
-                yield from cuts_within(item)
-            elif isinstance(item, Sharding):
-                yield from _cut((item, x.aval) for x in eqn.outputs)
+def _cuts_within(closed: ClosedJaxpr) -> Cuts:
+    cuts: set[tuple[int, int]] = set()
+    for eqn, place in places_in(closed):
+        if isinstance(place, ClosedJaxpr):
+            cuts |= cuts_within(place)
+        elif isinstance(place, Sharding):
+            cuts.update(_cut((place, x.aval) for x in eqn.outputs))
+    return frozenset(cuts)
 
 
 def _cut(pairs: Iterable[tuple[Sharding | None, ShapedArray]]) -> Iterator[tuple[int, int]]:

@@ -230,6 +230,8 @@ def _without_what_is_said(
     """
     if not any(in_shardings) and not any(out_shardings):
         return jaxpr
+    if all(eqn.primitive.name != "sharding_constraint" for eqn in jaxpr.eqns):
+        return jaxpr
     uses = Counter([*[x for eqn in jaxpr.eqns for x in eqn.inputs], *jaxpr.outvars])
     given = dict(zip(jaxpr.invars, in_shardings, strict=False))
     asked = dict(zip(jaxpr.outvars, out_shardings, strict=False))
@@ -363,7 +365,11 @@ def _write_equation(builder: Builder, eqn: Equation, names: dict[Any, str]) -> S
         raise _wrong_results(eqn, len(results))
     if "effects" in eqn.primitive.rules and builder.last_order is before:
         _check_no_order(eqn)
-    return _as_typed(builder, results, outputs) if builder.module.devices else results
+    if builder.module.devices:
+        for v in outputs:
+            if v.aval.spread is not None:
+                return _as_typed(builder, results, outputs)
+    return results
 
 
 def _as_typed(builder: Builder, results: Sequence[str], outputs: Sequence[Var]) -> list[str]:

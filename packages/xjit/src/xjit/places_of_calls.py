@@ -1,6 +1,7 @@
 """Where a call runs: where its committed arguments are, or on the mesh that its program names.
 
-Neighbours: `placement`, `mesh_placement` and `replicas` have the placements, `program` asks.
+Neighbours: `places_in_programs` finds what equations name, `placement`, `mesh_placement` and
+`replicas` have the placements, `program` asks.
 """
 
 from __future__ import annotations
@@ -13,17 +14,18 @@ from typing import Any, NoReturn
 from xjit import jaxlib_gateway as gateway
 from xjit.deleted import DeletedBuffer, raise_deleted
 from xjit.mesh_placement import in_own_memory, over_mesh
-from xjit.meshes import AbstractMesh, Mesh, current_mesh, meshes_shaped
+from xjit.meshes import Mesh, current_mesh, meshes_shaped
 from xjit.named_shardings import NamedSharding, NoMeshError
 from xjit.partition_specs import PartitionSpec
 from xjit.placement import Placement, committed_to, default_placement
+from xjit.places_in_programs import abstract_mesh_within, mesh_within
 from xjit.shardings import Sharding, SingleDeviceSharding
 from xprim import ClosedJaxpr, ConcreteArray
 from xprim.errors import message
 
 __all__ = [
-    "abstract_mesh_within", "common_placement", "mesh_named_by", "mesh_within",
-    "meshes_near", "of_arrays", "placement_for", "with_devices",
+    "common_placement", "mesh_named_by", "meshes_near", "of_arrays", "placement_for",
+    "with_devices",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -222,44 +224,6 @@ def _committed(x: ConcreteArray) -> Sharding | None:
         spread: Sharding = where.spread
         return spread
     return SingleDeviceSharding(where._device) if where is not None and where.committed else None
-
-
-def mesh_within(closed: ClosedJaxpr) -> Mesh | None:
-    """Return a mesh that an equation of a program names, or of one it calls; None for none."""
-    if not gateway.several_devices[0]:
-        return None
-    if "mesh" not in closed.memo:
-        closed.memo["mesh"] = next(_meshes_in(closed), None)
-    found: Mesh | None = closed.memo["mesh"]
-    return found
-
-
-def abstract_mesh_within(closed: ClosedJaxpr) -> AbstractMesh | None:
-    """Return a mesh without devices over which an equation of a program runs; None for none."""
-    if "abstract mesh" not in closed.memo:
-        params = [p for eqn in closed.jaxpr.eqns for v in eqn.params.values()
-                  for p in (v if type(v) is tuple else (v,))]  # fmt: skip
-        inner = [abstract_mesh_within(p) for p in params if type(p) is ClosedJaxpr]
-        own = [eqn.params.get("mesh") for eqn in closed.jaxpr.eqns]
-        found = [m for m in (*own, *inner) if isinstance(m, AbstractMesh)]
-        closed.memo["abstract mesh"] = next(iter(found), None)
-    mesh: AbstractMesh | None = closed.memo["abstract mesh"]
-    return mesh
-
-
-def _meshes_in(closed: ClosedJaxpr) -> Any:
-    for eqn in closed.jaxpr.eqns:
-        values = eqn.params.values()
-        items = [x for v in values for x in (v if type(v) is tuple else (v,))]
-        yield from filter(None, map(_mesh_of, items))
-
-
-def _mesh_of(param: Any) -> Mesh | None:
-    """Return the mesh that a param of an equation names."""
-    if type(param) is ClosedJaxpr:
-        return mesh_within(param)
-    mesh = param.mesh if type(param) is NamedSharding else param
-    return mesh if type(mesh) is Mesh else None
 
 
 def _raise_conflict(

@@ -16,7 +16,7 @@ from xjit.meshes import AbstractMesh, Mesh
 from xjit.named_shardings import NamedSharding, NoMeshError
 from xjit.partition_specs import PartitionSpec
 from xjit.placement import Bring, Placement
-from xjit.places_of_calls import abstract_mesh_within
+from xjit.places_in_programs import abstract_mesh_within
 from xjit.program import Program
 from xjit.shardings import Sharding
 from xprim import ConcreteArray, ShapedArray

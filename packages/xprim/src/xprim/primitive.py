@@ -17,6 +17,7 @@ from typing import Any
 from xprim import dtypes
 from xprim.array import check_numbers
 from xprim.avals import ShapedArray
+from xprim.descriptions import described
 from xprim.errors import DuplicateRuleError, MissingRuleError, UndefinedRuleError, message
 from xprim.rule_places import row_place, rule_places
 from xprim.rules import Undefined, kinds
@@ -49,7 +50,7 @@ class Primitive:
       more: rules of optional and extension kinds by name.
 
     Raises:
-      TypeError: when a required rule is missing or a kind is unknown.
+      TypeError: when the name is no string, a required rule is missing or a kind is unknown.
       DuplicateRuleError: when a primitive of that name exists.
     """
 
@@ -71,6 +72,10 @@ class Primitive:
         axis_param: str = "",
         **more: Any,
     ) -> None:
+        if not isinstance(name, str):
+            raise TypeError(message(
+                "Primitive", "the name is no string.", got=described(name),
+            ))  # fmt: skip
         self.name = name
         self.call_like = call_like
         self.axis_param = axis_param

@@ -22,7 +22,7 @@ from xjit.meshes import AbstractMesh, AxisType, Mesh
 from xjit.named_shardings import NamedSharding, named_as
 from xjit.partition_specs import PartitionSpec, axes_of
 from xjit.placement import Placement
-from xjit.places_of_calls import mesh_within
+from xjit.places_in_programs import mesh_within
 from xjit.shardings import Sharding
 from xprim.errors import message
 

@@ -33,6 +33,7 @@ from xprim import (
     not_mapped,
     primitive_maker,
 )
+from xprim.descriptions import described
 from xprim.errors import MissingRuleError
 from xtree.errors import message
 
@@ -116,6 +117,7 @@ class Primitive(xprim.Primitive):
       From `bind`: one array, or a tuple of them when `multiple_results` is set.
 
     Raises:
+      TypeError: when the name is no string.
       MissingRuleError: when a transformation asks for a rule that was not set.
 
     Example:
@@ -259,6 +261,8 @@ class Primitive(xprim.Primitive):
 
 def _free_name(name: str) -> str:
     """Return a name for the registry that no primitive has, nor one that is imported later."""
+    if not isinstance(name, str):
+        raise TypeError(message("Primitive", "the name is no string.", got=described(name)))
     for count in itertools.count(1):
         free = f"tables.{name}.{count}"
         try:
