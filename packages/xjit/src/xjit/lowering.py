@@ -228,25 +228,27 @@ def _without_what_is_said(
 
     XLA computes other values for some programs that say it twice (jaxlib 0.10.2 to 0.12.0.1).
     """
-    if not any(in_shardings) and not any(out_shardings):
-        return jaxpr
-    if all(eqn.primitive.name != "sharding_constraint" for eqn in jaxpr.eqns):
+    named = [eqn for eqn in jaxpr.eqns if eqn.primitive.name == "sharding_constraint"]
+    said = [eqn for eqn in named if eqn.outputs[0].aval.spread is None]
+    if not said:
         return jaxpr
     uses = Counter([*[x for eqn in jaxpr.eqns for x in eqn.inputs], *jaxpr.outvars])
     given = dict(zip(jaxpr.invars, in_shardings, strict=False))
     asked = dict(zip(jaxpr.outvars, out_shardings, strict=False))
     same: dict[Any, Any] = {}
-    eqns = []
-    for eqn in jaxpr.eqns:
-        inputs = tuple([same.get(x, x) for x in eqn.inputs])
-        if eqn.primitive.name == "sharding_constraint" and eqn.outputs[0].aval.spread is None:
-            (x,), (y,), where = inputs, eqn.outputs, eqn.params["sharding"]
-            if given.get(x) == where or (asked.get(y) == where and uses[y] == 1):
-                same[y] = x
-                continue
-        eqns.append(eqn.replace(inputs=inputs))
+    for eqn in said:
+        x, (y,), where = same.get(eqn.inputs[0], eqn.inputs[0]), eqn.outputs, eqn.params["sharding"]
+        if given.get(x) == where or (asked.get(y) == where and uses[y] == 1):
+            same[y] = x
+    return _without_copies(jaxpr, same) if same else jaxpr
+
+
+def _without_copies(jaxpr: Jaxpr, same: Mapping[Any, Any]) -> Jaxpr:
+    """Leave out the equations that make the keys of `same`: its values stand in their places."""
+    eqns = [eqn.replace(inputs=tuple([same.get(x, x) for x in eqn.inputs]))
+            for eqn in jaxpr.eqns if same.keys().isdisjoint(eqn.outputs)]  # fmt: skip
     outvars = tuple([same.get(x, x) for x in jaxpr.outvars])
-    return jaxpr.replace(eqns=eqns, outvars=outvars) if same else jaxpr
+    return jaxpr.replace(eqns=eqns, outvars=outvars)
 
 
 def _module(
@@ -365,11 +367,7 @@ def _write_equation(builder: Builder, eqn: Equation, names: dict[Any, str]) -> S
         raise _wrong_results(eqn, len(results))
     if "effects" in eqn.primitive.rules and builder.last_order is before:
         _check_no_order(eqn)
-    if builder.module.devices:
-        for v in outputs:
-            if v.aval.spread is not None:
-                return _as_typed(builder, results, outputs)
-    return results
+    return _as_typed(builder, results, outputs) if builder.module.devices else results
 
 
 def _as_typed(builder: Builder, results: Sequence[str], outputs: Sequence[Var]) -> list[str]:
