@@ -35,6 +35,7 @@ from xprim import (
 )
 from xprim.descriptions import described
 from xprim.errors import MissingRuleError
+from xprim.tracebacks import boundary
 from xtree.errors import message
 
 __all__ = ["Primitive", "RuleTable"]
@@ -143,6 +144,7 @@ class Primitive(xprim.Primitive):
 
     multiple_results = False
 
+    @boundary
     @primitive_maker
     def __init__(self, name: str) -> None:
         self.impl: Rule | None = None
