@@ -20,17 +20,19 @@ from xjit.asked_shardings import (
     ShardedFunction,
     asks_for_mesh,
     check_one_choice_of_devices,
+    places_of_arguments,
 )
 from xjit.buckets import bucketed
 from xjit.calls import Calls, Signature
 from xjit.function_caches import FlatFunction, Traced
 from xjit.jit_primitive import jit_p
-from xjit.layouts import shardings_in
+from xjit.layouts import AskedLayouts, formats_split
 from xjit.placement import OneDevice, committed_to
 from xjit.shardings import device_named_by, one_device_in
 from xjit.stages import Wrapped
 from xprim import ShapedArray, eval_closed
 from xprim.callables import check_function
+from xprim.errors import message
 from xprim.function_keys import Identity
 from xprim.sizes import size_of
 from xprim.tracebacks import boundary
@@ -137,8 +139,7 @@ def jit(
       Array(6., dtype=float32, weak_type=True)
     """
     options: dict[str, Any] = {
-        "in_shardings": shardings_in(in_shardings, "jit(in_shardings)"),
-        "out_shardings": shardings_in(out_shardings, "jit(out_shardings)"),
+        "in_shardings": in_shardings, "out_shardings": out_shardings,
         "static_argnums": static_argnums, "static_argnames": static_argnames,
         "donate_argnums": donate_argnums, "donate_argnames": donate_argnames,
         "keep_unused": keep_unused, "device": device, "backend": backend, "inline": inline,
@@ -148,7 +149,17 @@ def jit(
     if fun is None:
         return functools.partial(jit, **options)
     check_function(fun, "jit", "options go by keyword: jit(f, static_argnums=...)")
-    return _jitted(fun, options)  # type: ignore[no-any-return]
+    return _jitted(fun, _with_layouts(options))  # type: ignore[no-any-return]
+
+
+def _with_layouts(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options with shardings alone in their places, and `layouts` beside them."""
+    shardings, layouts = {}, []
+    for name in ("in_shardings", "out_shardings"):
+        shardings[name], asked = formats_split(options[name], f"jit({name})")
+        layouts.append(asked)
+    found = None if layouts == [None, None] else AskedLayouts(*layouts)
+    return {**options, **shardings, "layouts": found}
 
 
 class _JitCalls(Calls):
@@ -167,6 +178,12 @@ class _JitCalls(Calls):
         self._placement = _chosen_placement(options)
         device = one_device_in(options["out_shardings"], "jit(out_shardings)")
         out_placement = None if device is None else committed_to(device)
+        self._layouts: AskedLayouts | None = options["layouts"]
+        if self._layouts is not None:
+            own = (own, self._layouts.key)
+            if out_placement is not None:  # results are made there, in the orders that are asked
+                _check_one_device(self._placement, out_placement)
+                self._placement, out_placement = out_placement, None
         places = [None if p is None else Identity(p) for p in (self._placement, out_placement)]
         super().__init__(
             fun, Signature(fun, options), (self._inline, *places, own),
@@ -175,6 +192,23 @@ class _JitCalls(Calls):
         )  # fmt: skip
 
     writes_captured_cells = True
+
+    def layouts_of(self, traced: Traced, arguments: Arguments) -> dict[str, Any]:
+        """Return the orders that were asked for, none for captured values."""
+        asked = self._layouts
+        if asked is None:
+            return {}
+        captured = (None,) * len(traced.captured)
+        more_in, more_out = traced.cells.counts() if traced.cells else (0, 0)
+        ins, outs = traced.closed.in_avals, traced.closed.out_avals
+        in_avals = ins[len(captured) : len(ins) - more_in]
+        of_arguments = asked.of_arguments(
+            lambda tree, is_leaf: places_of_arguments(tree, arguments, in_avals, is_leaf),
+            arguments.names(), in_avals, self.name,
+        )  # fmt: skip
+        of_results = asked.of_results(traced.out_tree, outs[: len(outs) - more_out], self.name)
+        return {"in_layouts": (*captured, *of_arguments, *(None,) * more_in),
+                "out_layouts": (*of_results, *(None,) * more_out)}  # fmt: skip
 
     def placement_of(self, traced: Traced) -> OneDevice | None:
         """Return the device that `jit` was asked for."""
@@ -226,6 +260,15 @@ def _jitted(fun: Callable[..., Any], options: dict[str, Any]) -> Any:
     jitted: Any = transformed(front, fun, "jit", updated=own)
     calls.give_methods(jitted)
     return jitted
+
+
+def _check_one_device(where: OneDevice | None, of_results: OneDevice) -> None:
+    """Raise where arguments and results are asked for on different devices."""
+    if where is not None and where is not of_results:
+        raise ValueError(message(
+            "jit", "results of a layout are on the device that makes them.",
+            got=f"out_shardings on {of_results.device}, in_shardings or device on {where.device}",
+        ))  # fmt: skip
 
 
 def _chosen_placement(options: dict[str, Any]) -> OneDevice | None:

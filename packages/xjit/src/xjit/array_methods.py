@@ -17,6 +17,7 @@ import numpy as np
 
 from xjit import jaxlib_gateway as gateway
 from xjit.deleted import DeletedBuffer, give_up, raise_deleted
+from xjit.laid_placement import order_of
 from xjit.layouts import Format, format_of
 from xjit.placement import (
     buffers_at,
@@ -132,7 +133,7 @@ def _sharding(self: ConcreteArray) -> Any:
 
 def _format(self: ConcreteArray) -> Format:
     """How the array is spread over devices, and lies in the memory of each."""
-    return format_of(self.aval, _sharding(self))
+    return format_of(self.aval, _sharding(self), order_of(self))
 
 
 def _addressable_shards(self: ConcreteArray) -> list[Shard]:

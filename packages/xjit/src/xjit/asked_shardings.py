@@ -22,7 +22,10 @@ from xjit.shardings import Sharding, SingleDeviceSharding, TiledSharding
 from xprim import ClosedJaxpr, ShapedArray
 from xprim.errors import message
 
-__all__ = ["AskedShardings", "ShardedFunction", "asks_for_mesh", "check_one_choice_of_devices"]
+__all__ = [
+    "AskedShardings", "ShardedFunction", "asks_for_mesh", "check_one_choice_of_devices",
+    "places_of_arguments",
+]  # fmt: skip
 
 __dir__ = __all__.copy
 
@@ -71,21 +74,8 @@ class AskedShardings:
         self, arguments: Arguments, avals: Sequence[ShapedArray]
     ) -> tuple[Sharding | None, ...]:
         """Return a sharding or None for each leaf of the arguments."""
-        asked, name = self._in, f"jit({arguments.signature.name})"
-        args_tree, kwargs_tree = arguments.tree.children()
-        if isinstance(asked, list):
-            asked = tuple(asked)
-        if _is_leaf(asked):
-            places = [asked] * (args_tree.num_leaves + kwargs_tree.num_leaves)
-        else:
-            template = args_tree.unflatten(avals[: args_tree.num_leaves])
-            if isinstance(asked, tuple) and len(asked) != len(template):
-                raise ValueError(message(
-                    name, f"in_shardings must have an entry for each of {len(template)} "
-                    "positional arguments that are traced.", got=f"{len(asked)} entries",
-                ))  # fmt: skip
-            places = _spread(name, "in_shardings", asked, template)
-            places += [None] * kwargs_tree.num_leaves
+        name = f"jit({arguments.signature.name})"
+        places = places_of_arguments(self._in, arguments, avals, _is_leaf)
         return _resolved(name, "in_shardings", places, arguments.names(), avals)
 
     def of_results(
@@ -126,6 +116,33 @@ class ShardedFunction(FlatFunction):
         return {"in_shardings": self._in_shardings, "out_shardings": self._out_shardings}
 
 
+def places_of_arguments(
+    asked: Any, arguments: Arguments, avals: Sequence[ShapedArray], is_leaf: Callable[[Any], bool]
+) -> list[Any]:
+    """Return what is asked for each leaf of the arguments; of those by name, None.
+
+    Args:
+      asked: a leaf for all, or a tree prefix of the positional arguments.
+      arguments: of a call.
+      avals: the abstract values of the leaves.
+      is_leaf: whether something stands for the arguments below it.
+    """
+    name = f"jit({arguments.signature.name})"
+    args_tree, kwargs_tree = arguments.tree.children()
+    if isinstance(asked, list):
+        asked = tuple(asked)
+    if is_leaf(asked):
+        return [asked] * (args_tree.num_leaves + kwargs_tree.num_leaves)
+    template = args_tree.unflatten(avals[: args_tree.num_leaves])
+    if isinstance(asked, tuple) and len(asked) != len(template):
+        raise ValueError(message(
+            name, f"in_shardings must have an entry for each of {len(template)} "
+            "positional arguments that are traced.", got=f"{len(asked)} entries",
+        ))  # fmt: skip
+    places = _spread(name, "in_shardings", asked, template, is_leaf)
+    return places + [None] * kwargs_tree.num_leaves
+
+
 def _is_leaf(value: Any) -> bool:
     return value is None or isinstance(value, Sharding | PartitionSpec | gateway.Device)
 
@@ -154,10 +171,12 @@ def _check_leaf(leaf: Any, what: str) -> None:
         ))  # fmt: skip
 
 
-def _spread(name: str, what: str, asked: Any, template: Any) -> list[Any]:
+def _spread(
+    name: str, what: str, asked: Any, template: Any, is_leaf: Callable[[Any], bool] = _is_leaf
+) -> list[Any]:
     """Return a place for each leaf of a template, from a tree prefix of it."""
     try:
-        return list(xtree.broadcast_prefix(asked, template, is_leaf=_is_leaf))
+        return list(xtree.broadcast_prefix(asked, template, is_leaf=is_leaf))
     except (ValueError, TypeError) as error:
         lines = str(error).splitlines()
         raise ValueError(message(

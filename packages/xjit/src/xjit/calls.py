@@ -23,6 +23,8 @@ from xjit.checks import checked_results, with_checks
 from xjit.deleted import DeletedBuffer
 from xjit.dispatch import Dispatcher
 from xjit.function_caches import FlatFunction, Traced, Traces, check_captured_values
+from xjit.laid_placement import order_if_committed
+from xjit.layouts import Layout, order_asked
 from xjit.named_shardings import NamedSharding, resolved
 from xjit.placement import OneDevice, Placement, moved
 from xjit.program import Program
@@ -33,6 +35,7 @@ from xprim import (
     EAGER,
     ConcreteArray,
     ShapedArray,
+    ShapeDtypeStruct,
     Tracer,
     close_over,
     config,
@@ -93,6 +96,10 @@ class Calls(abc.ABC):
 
     def shardings_of(self, traced: Traced) -> dict[str, Any]:
         """Return the `in_shardings` and `out_shardings` of the program of a trace, if asked for."""
+        return {}
+
+    def layouts_of(self, traced: Traced, arguments: Arguments) -> dict[str, Any]:
+        """Return the `in_layouts` and `out_layouts` of the program of a trace, if asked for."""
         return {}
 
     @abc.abstractmethod
@@ -208,6 +215,7 @@ class Calls(abc.ABC):
                 options=self.compiler_options,
                 on_mesh=True,
                 **self.shardings_of(traced),
+                **self.layouts_of(traced, arguments),
             )
         return traced.program
 
@@ -249,6 +257,7 @@ class Calls(abc.ABC):
             out_tree=traced.out_tree,
             program=self.program(traced, arguments),
             shardings=[_spread_sharding(leaf) for leaf in arguments.leaves],
+            orders=[_order_asked(leaf) for leaf in arguments.leaves],
             out_placement=self.out_placement,
             cells=traced.cells,
         )
@@ -280,3 +289,16 @@ def _spread_sharding(leaf: Any) -> Any:
         found = getattr(leaf, "sharding", None) if not isinstance(leaf, Tracer) else None
         found = resolved(found, "lower")
     return found if isinstance(found, NamedSharding | TiledSharding) else None
+
+
+def _order_asked(leaf: Any) -> Any:
+    """Return in which order an argument lies that was put where it is, or is described so.
+
+    None stands for one that may lie in any.
+    """
+    if type(leaf) is ConcreteArray:
+        return order_if_committed(leaf)
+    described = leaf.format if isinstance(leaf, ShapeDtypeStruct) else None
+    if described is None or not isinstance(described.layout, Layout):
+        return None
+    return order_asked(described.layout, leaf.aval, "lower")

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from xjit.jaxlib_gateway import element_type
 from xjit.stablehlo_constants import dense
-from xjit.stablehlo_text import element_type, type_text
+from xjit.stablehlo_text import type_text
 from xprim import ShapedArray, dtypes, shaped_array
 from xprim.descriptions import described
 from xprim.errors import message

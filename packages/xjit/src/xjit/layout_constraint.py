@@ -11,16 +11,22 @@ from collections.abc import Sequence
 from typing import Any
 
 import xtree
+from xjit import jaxlib_gateway as gateway
 from xjit.ffi_attributes import layout_of, layouts_text, spread_layout
-from xjit.layouts import Layout
+from xjit.laid_placement import order_of, put_in_order
+from xjit.layouts import Layout, inner_order
+from xjit.sharded_arrays import sharding_of
 from xprim import (
+    EAGER,
     LINEAR,
     STRUCTURAL,
     Array,
+    ConcreteArray,
     Primitive,
     as_array,
     dimension_names,
     not_mapped,
+    state,
 )
 from xprim.contracts import BatchAxis, Builder
 from xprim.descriptions import described
@@ -36,8 +42,7 @@ __dir__ = __all__.copy
 def with_layout_constraint(x: PyTree, layouts: PyTree) -> PyTree:
     """Say in which order the dimensions of values lie in memory, for the compiler to obey.
 
-    It changes no value. Arguments and results of programs stay in the order of NumPy, so it is
-    about what a program computes in between; outside of one it does nothing.
+    It changes no value. What a program returns lies so, too, and so does an array, outside of one.
 
     Args:
       x: a tree of arrays.
@@ -75,6 +80,10 @@ def _constrained(leaf: Any, layout: Any) -> Array:
             expected="Layout(major_to_minor)",
         ))  # fmt: skip
     order = layout_of(layout, x.aval, "with_layout_constraint")
+    gateway.orders_used[0] = True  # results of a program may lie so
+    if state.trace is EAGER and isinstance(x, ConcreteArray):
+        inner = inner_order(order, x.aval)
+        return x if order_of(x) == inner else put_in_order(x, sharding_of(x), inner)
     return layout_constraint_p.bind(x, order=order)[0]  # type: ignore[no-any-return]
 
 

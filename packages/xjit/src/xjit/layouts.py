@@ -3,30 +3,38 @@
     Layout    an order, the slowest dimension first
     Format    a layout and a sharding: what `x.format` is
 
-Arrays lie in the order of NumPy, the last dimension the nearest: that is what they are given to
-programs and come out in, and another `Format` of an argument, a result or in `device_put` is
-refused. What a program computes in between may lie in any order.
+Arrays lie in the order of NumPy, the last dimension the nearest, unless a `Format` asks for
+another: in `device_put`, or of the arguments and results of a program. Values are the same in all.
+`AskedLayouts` is what a user of `jit` asked for.
 
-Neighbours: `layout_constraint` says it in programs, `ffi` takes layouts of operands, `stages` shows
-the formats of programs.
+Neighbours: `laid_placement` has the programs, `layout_constraint` says it of values within them,
+`ffi` takes layouts of operands, `stages` shows the formats of programs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import xtree
+from xjit import jaxlib_gateway as gateway
 from xjit.shardings import Sharding
 from xprim import ShapedArray
 from xprim.descriptions import described
 from xprim.errors import message
 from xprim.tracebacks import boundaries, boundary
 
-__all__ = ["Format", "Layout", "format_of", "shardings_in"]
+__all__ = ["AUTO", "AskedLayouts", "Format", "Layout", "Wish", "format_of", "formats_split",
+           "inner_order", "layout_as", "order_asked", "wish_of"]  # fmt: skip
 
 __dir__ = __all__.copy
 
+Wish: TypeAlias = tuple[int, ...] | str | None
+"""An order of dimensions, the slowest first; `AUTO`; or None for that of NumPy."""
+
+AUTO = "auto"
+"""The order that the compiler chooses."""
 
 T = TypeVar("T")
 
@@ -72,11 +80,6 @@ class Layout:
         if self.tiling is not None:
             object.__setattr__(self, "tiling", tuple(map(tuple, self.tiling)))
 
-    @property
-    def is_of_numpy(self) -> bool:
-        """Whether the last dimension is the nearest, and there are no tiles."""
-        return self.major_to_minor == tuple(range(len(self.major_to_minor))) and not self.tiling
-
 
 @_bounded
 @dataclass(frozen=True, slots=True)
@@ -117,37 +120,156 @@ class Format:
             ))  # fmt: skip
 
 
-def format_of(aval: ShapedArray, sharding: Sharding | None) -> Format:
-    """Return the format of an array that lies so on devices."""
-    layout = Layout(tuple(range(aval.ndim)), ())
-    return Format(None if sharding is None else layout, sharding)
+def format_of(aval: ShapedArray, sharding: Sharding | None, order: Any = None) -> Format:
+    """Return the format of an array that lies so on devices, and so in the memory of each."""
+    return Format() if sharding is None else Format(layout_as(aval, order), sharding)
 
 
-def shardings_in(places: Any, operation: str) -> Any:
-    """Return a tree of places with the sharding of each format in its place.
+def layout_as(aval: ShapedArray, order: Any) -> Layout:
+    """Return the layout of an array whose dimensions lie in an order, None for that of NumPy."""
+    dims = range(aval.ndim)  # elements of an extended dtype have dimensions of their own
+    return Layout(tuple(dims if order is None else [d for d in order if d in dims]), ())
+
+
+def formats_split(places: Any, operation: str) -> tuple[Any, Any]:
+    """Return a tree of places as one of shardings and one of layouts, which is None for none.
 
     Args:
       places: a tree of shardings, formats, ...
       operation: what errors call the public function.
 
     Raises:
-      ValueError: a format has a layout that arrays cannot have.
+      ValueError: a layout stands alone, or has tiles.
     """
-    if places is None or not any(isinstance(leaf, Format) for leaf in xtree.leaves(places)):
-        return places
-    return xtree.map(lambda place: _sharding_of(place, operation), places)
+    leaves = [] if places is None else xtree.leaves(places)
+    if not any(isinstance(leaf, Format | Layout) for leaf in leaves):
+        return places, None
+    for leaf in leaves:
+        _check_place(leaf, operation)
+    shardings = xtree.map(lambda p: p.sharding if isinstance(p, Format) else p, places)
+    layouts = xtree.map(lambda p: p.layout if isinstance(p, Format) else None, places)
+    asked = any(isinstance(p, Format) and p.layout is not None for p in leaves)
+    return shardings, layouts if asked else None
 
 
-def _sharding_of(place: Any, operation: str) -> Any:
-    if not isinstance(place, Format):
-        return place
-    if isinstance(place.layout, Layout) and not place.layout.is_of_numpy:
+def _check_place(place: Any, operation: str) -> None:
+    layout = place.layout if isinstance(place, Format) else place
+    if layout is place and isinstance(layout, Layout | _Auto):
         raise ValueError(message(
-            operation, "arrays lie in the order of NumPy, the last dimension the nearest.",
-            got=repr(place.layout),
-            hint="transpose the array; with_layout_constraint is about values inside of a program",
+            operation, "a layout is of an array on certain devices.", got=repr(layout),
+            hint="Format(layout, sharding)",
         ))  # fmt: skip
-    return place.sharding
+    if not isinstance(layout, Layout):
+        return
+    if layout.tiling or layout.sub_byte_element_size_in_bits:
+        raise ValueError(message(
+            operation, "arrays have no tiles here, and no packed elements.", got=repr(layout),
+            expected="Layout(major_to_minor)",
+        ))  # fmt: skip
+    if place.sharding.memory is not None:
+        raise ValueError(message(
+            operation, "in memory beside that of the devices arrays lie in the order of NumPy.",
+            got=repr(place), expected=f"a sharding with memory_kind {'device'!r}",
+        ))  # fmt: skip
+
+
+def order_asked(layout: Any, aval: ShapedArray, what: str) -> tuple[int, ...]:
+    """Return the order that a layout gives an array.
+
+    Raises:
+      ValueError: it is `Layout.AUTO`, or no order of its dimensions.
+    """
+    if not isinstance(layout, Layout):
+        raise ValueError(message(
+            what, "the order of an array is named.", got=repr(layout),
+            expected="Format(Layout(major_to_minor), sharding)",
+            hint="Layout.AUTO is for the arguments and results of jit",
+        ))  # fmt: skip
+    order = layout.major_to_minor
+    if sorted(order) != list(range(aval.ndim)):
+        raise ValueError(message(
+            what, "a layout is an order of the dimensions.", got=repr(layout),
+            expected=f"the numbers from 0 to {aval.ndim - 1} for {aval.str_long()}"
+            if aval.ndim else f"Layout(()) for {aval.str_long()}",
+        ))  # fmt: skip
+    return order
+
+
+def wish_of(wish: Wish, aval: ShapedArray) -> Wish:
+    """Return a wish as programs have it: see `inner_order`."""
+    return wish if wish is None or isinstance(wish, str) else inner_order(wish, aval)
+
+
+def inner_order(order: tuple[int, ...], aval: ShapedArray) -> gateway.Order:
+    """Return an order of the dimensions of an array as buffers have it, None for NumPy's.
+
+    The dimensions of the elements of an extended dtype are the nearest.
+    """
+    if order == tuple(range(aval.ndim)):
+        return None
+    return (*order, *range(aval.ndim, (aval.physical or aval).ndim))
+
+
+class AskedLayouts:
+    """The layouts that a user of `jit` asked for: of arguments and results, as trees.
+
+    Args:
+      in_layouts: a tree prefix of the positional arguments, or one for all; None for no wish.
+      out_layouts: a tree prefix of the result.
+
+    Attributes:
+      key: hashable, equal for equal wishes.
+    """
+
+    __slots__ = ("_in", "_out", "key")
+
+    def __init__(self, in_layouts: Any, out_layouts: Any) -> None:
+        gateway.orders_used[0] = True
+        self._in = in_layouts
+        self._out = out_layouts
+        flat = [xtree.flatten(tree, is_leaf=_is_leaf) for tree in (in_layouts, out_layouts)]
+        self.key = tuple([(structure, *leaves) for leaves, structure in flat])
+
+    def of_arguments(
+        self, spread: Callable[..., Sequence[Any]], names: Sequence[str],
+        avals: Sequence[ShapedArray], name: str,
+    ) -> tuple[Wish, ...]:  # fmt: skip
+        """Return for each leaf of the arguments its order, `AUTO`, or None for no wish.
+
+        Args:
+          spread: from a tree of layouts and what is a leaf in it, to one for each leaf.
+          names: of the leaves.
+          avals: their abstract values.
+          name: of the function.
+        """
+        if self._in is None:
+            return (None,) * len(avals)
+        return _wishes(spread(self._in, _is_leaf), names, avals, f"jit({name}): in_shardings")
+
+    def of_results(
+        self, out_tree: Any, avals: Sequence[ShapedArray], name: str
+    ) -> tuple[Wish, ...]:
+        """Return for each leaf of the result its order, `AUTO`, or None for no wish."""
+        if self._out is None:
+            return (None,) * len(avals)
+        template = out_tree.unflatten(avals)
+        found = xtree.broadcast_prefix(self._out, template, is_leaf=_is_leaf)
+        labels = [f"result {i}" for i in range(len(avals))]
+        return _wishes(found, labels, avals, f"jit({name}): out_shardings")
+
+
+def _is_leaf(value: Any) -> bool:
+    return value is None or isinstance(value, Layout | _Auto)
+
+
+def _wishes(
+    layouts: Sequence[Any], labels: Sequence[str], avals: Sequence[ShapedArray], what: str
+) -> tuple[Wish, ...]:
+    return tuple([
+        AUTO if isinstance(layout, _Auto)
+        else layout and order_asked(layout, aval, f"{what} of {label}")
+        for layout, label, aval in zip(layouts, labels, avals, strict=True)
+    ])  # fmt: skip
 
 
 boundaries(globals())

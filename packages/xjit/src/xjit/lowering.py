@@ -14,10 +14,11 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from xjit import jaxlib_gateway as gateway
 from xjit.cut_dimensions import Cuts, cuts_of
 from xjit.meshes import Mesh
 from xjit.named_shardings import NamedSharding
@@ -57,6 +58,8 @@ from xprim.static_keys import static_key
 from xtree.bounded import remember
 
 __all__ = [
+    "NO_LAYOUTS",
+    "Layouts",
     "LoweredProgram",
     "lower",
     "source_locations",
@@ -79,6 +82,19 @@ source_locations = config.define(
 _MAX_STAGED = 1024
 # Programs that `stablehlo` rules trace, by function, abstract values and params.
 _staged: dict[Any, ClosedJaxpr] = {}
+
+
+class Layouts(NamedTuple):
+    """In which orders the dimensions of arguments and results lie in memory, the slowest first.
+
+    "auto" leaves one to XLA; None, as nothing at all for all, stands for the order of NumPy.
+    """
+
+    ins: Sequence[Any] = ()
+    outs: Sequence[Any] = ()
+
+
+NO_LAYOUTS = Layouts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +152,7 @@ def lower(
     devices: Sequence[Any] = (),
     in_shardings: Sequence[Sharding | None] = (),
     out_shardings: Sequence[Sharding | None] = (),
+    layouts: Layouts = NO_LAYOUTS,
 ) -> LoweredProgram:
     """Write the program of a closed jaxpr as StableHLO.
 
@@ -150,6 +167,7 @@ def lower(
       devices: those that the program is split over, in the order in which it counts them.
       in_shardings: for each argument how it lies; of None nothing is said.
       out_shardings: for each result how it shall lie, None leaves that to XLA.
+      layouts: in which orders the dimensions of arguments and results lie in memory.
 
     Raises:
       MissingRuleError: a primitive has no `stablehlo` rule; the message names the user's line.
@@ -157,30 +175,29 @@ def lower(
     numbers = extended.physical(closed)
     smaller, needed = closed_without_dead_code(numbers, keep_arguments=keep_unused)
     kept = tuple([i for i, need in enumerate(needed) if need or keep_unused])
-    shardings = [in_shardings[i] for i in kept] if in_shardings else [None] * len(kept)
+    shardings, orders = _of_kept(in_shardings, kept), _of_kept(layouts.ins, kept)
     shorter = common_subexpressions_merged(smaller.jaxpr)
     shorter = _without_what_is_said(shorter, shardings, out_shardings)
     mark_optimised(smaller := ClosedJaxpr(shorter, smaller.consts))
     given = tuple(donated) or (False,) * len(needed)
     cuts = cuts_of(smaller, shardings, out_shardings) if devices else frozenset()
     module = _module(platform, axis_sizes or {}, devices, (*in_shardings, *out_shardings), cuts)
-    results = _results_in_place(smaller, [given[i] for i in kept])
+    outs = layouts.outs or (None,) * len(smaller.out_avals)
+    results = _results_in_place(smaller, [given[i] for i in kept], orders, outs)
     constants = module.add_function(
         "main", smaller, public=True, of_captured=lambda aval: _everywhere(module, aval),
-        arg_attributes=_argument_attributes(module, smaller, results, shardings),
-        result_attributes=_sharding_attributes(module, out_shardings, smaller.out_avals),
+        arg_attributes=_argument_attributes(module, smaller, results, shardings, orders, outs),
+        result_attributes=_result_attributes(module, out_shardings, smaller.out_avals, outs),
     )  # fmt: skip
     return LoweredProgram(
         name=module.symbol(f"jit_{name}"),
         body="\n".join([*module.declarations(), *module.functions]),
-        constants=tuple(constants),
-        kept=kept,
+        constants=tuple(constants), kept=kept,
         donated=tuple([i for i, r in zip(kept, results, strict=True) if r is not None]),
         useless=tuple([i for i, r in zip(kept, results, strict=True) if r is None and given[i]]),
-        in_avals=tuple([closed.in_avals[i] for i in kept]),
-        out_avals=smaller.out_avals,
-        callbacks=tuple(module.callbacks),
-        platform=platform, inspections=tuple(module.inspections), splits=tuple(module.splits),
+        in_avals=tuple([closed.in_avals[i] for i in kept]), out_avals=smaller.out_avals,
+        callbacks=tuple(module.callbacks), platform=platform,
+        inspections=tuple(module.inspections), splits=tuple(module.splits),
     )  # fmt: skip
 
 
@@ -263,36 +280,61 @@ def _module(
     return module
 
 
+def _of_kept(values: Sequence[Any], kept: Sequence[int]) -> list[Any]:
+    """Return what there is for each argument that is kept, None where there is nothing at all."""
+    return [values[i] for i in kept] if values else [None] * len(kept)
+
+
 def _argument_attributes(
     module: Module, closed: ClosedJaxpr, results: Sequence[int | None],
-    shardings: Sequence[Sharding | None],
+    shardings: Sequence[Sharding | None], layouts: Sequence[Any], of_results: Sequence[Any],
 ) -> list[str]:  # fmt: skip
     """Return what the text says of each argument: which result takes its memory, how it lies.
 
     XLA would choose for those of which nothing is said. Where results may lie otherwise, it looks
     for one of the same size on each device.
+
+    Args:
+      module: what is written.
+      closed: the program.
+      results: for each argument the result that takes its memory.
+      shardings: for each argument how it lies over devices.
+      layouts: for each argument the order in which it lies.
+      of_results: likewise for the results.
     """
     texts = []
     for i, (aval, result) in enumerate(zip(closed.in_avals, results, strict=True)):
         text = "" if result is None else f"tf.aliasing_output = {result} : i32"
-        if module.devices and result is not None:
+        if result is not None and (module.devices or layouts[i] != of_results[result]):
             text = "jax.buffer_donor = true"
         where = _sharding_attribute(module, shardings[i], aval)
         texts.append(", ".join(filter(None, (text, where))))
-    return texts
+    return _with_layouts(layouts, texts)
 
 
-def _sharding_attributes(
-    module: Module, shardings: Sequence[Sharding | None], avals: Sequence[ShapedArray]
-) -> list[str]:
+def _result_attributes(
+    module: Module, shardings: Sequence[Sharding | None], avals: Sequence[ShapedArray],
+    layouts: Sequence[Any],
+) -> list[str]:  # fmt: skip
     pairs = zip(shardings, avals, strict=bool(shardings))
-    return [_sharding_attribute(module, sharding, aval) for sharding, aval in pairs]
+    return _with_layouts(layouts, [_sharding_attribute(module, s, aval) for s, aval in pairs])
 
 
 def _sharding_attribute(module: Module, sharding: Sharding | None, aval: ShapedArray) -> str:
     if sharding is None:
         return ""
     return f"sdy.sharding = #sdy.sharding{sharding_text(module, sharding, aval.ndim)}"
+
+
+def _with_layouts(layouts: Sequence[Any], texts: list[str]) -> list[str]:
+    """Add to what the text says of arguments or results in which order they lie."""
+    if not any(layouts):
+        return texts
+    texts = texts or [""] * len(layouts)
+    return [
+        ", ".join(filter(None, (text, layout and gateway.layout_mode(layout))))
+        for text, layout in zip(texts, layouts, strict=True)
+    ]
 
 
 def _everywhere(module: Module, aval: ShapedArray) -> str:
@@ -302,15 +344,24 @@ def _everywhere(module: Module, aval: ShapedArray) -> str:
     return f"sdy.sharding = #sdy.sharding{everywhere_text(module, aval.ndim)}"
 
 
-def _results_in_place(closed: ClosedJaxpr, donated: Sequence[bool]) -> list[int | None]:
-    """Return for each argument the result of its type that takes its memory, if it is donated."""
-    free: dict[ShapedArray, list[int]] = {}
+def _results_in_place(
+    closed: ClosedJaxpr, donated: Sequence[bool], layouts: Sequence[Any], of_results: Sequence[Any]
+) -> list[int | None]:
+    """Return for each argument the result that takes its memory, if it is donated.
+
+    It has the same type, and lies in the same order if there is such a one.
+    """
+    free: dict[Any, list[int]] = {}
     if any(donated):
-        for i, aval in enumerate(closed.out_avals):
-            free.setdefault(aval.strong(), []).append(i)
+        for i, key in enumerate(zip(closed.out_avals, of_results, strict=True)):
+            free.setdefault((key[0].strong(), key[1]), []).append(i)
+    keys = [(a.strong(), layout) for a, layout in zip(closed.in_avals, layouts, strict=True)]
+    found = [free[key].pop(0) if given and free.get(key) else None
+             for key, given in zip(keys, donated, strict=True)]  # fmt: skip
+    left = {kind: places for (kind, _), places in free.items() if places}
     return [
-        free[aval.strong()].pop(0) if given and free.get(aval.strong()) else None
-        for aval, given in zip(closed.in_avals, donated, strict=True)
+        left[key[0]].pop(0) if given and result is None and left.get(key[0]) else result
+        for key, given, result in zip(keys, donated, found, strict=True)
     ]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from xjit import jaxlib_gateway as gateway
 from xjit.argument_memory import ArgumentMemory, Written
@@ -24,7 +24,7 @@ from xjit.replicas import in_turns
 from xjit.shardings import Sharding, TiledSharding
 from xprim import ConcreteArray, ShapedArray
 
-__all__ = ["OverMesh", "over_mesh", "spread_buffer"]
+__all__ = ["OverMesh", "Spreading", "over_mesh", "spread_buffer"]
 
 __dir__ = __all__.copy
 
@@ -68,7 +68,7 @@ class OverMesh(Placement):
 
     def bring(self, lowered: LoweredProgram) -> Bring:
         """Return what spreads the arguments of a program over the mesh."""
-        return _Spread(self, lowered)
+        return Spreading(self, lowered)
 
     def place_of_argument(self, i: int) -> gateway.SpreadOver:
         """Return how the program wants an argument."""
@@ -144,7 +144,8 @@ class OverMesh(Placement):
             if sharding is None:
                 continue
             if sharding.devices_in_order != self.devices:
-                there = gateway.spread_over(in_own_memory(sharding))
+                order = gateway.order_of(outs[i])
+                there = gateway.laid_over(in_own_memory(sharding), order)
                 outs[i] = gateway.as_spread(outs[i], there)
             if sharding.memory is not None:
                 outs[i] = _brought(outs[i], gateway.spread_over(sharding))
@@ -173,12 +174,21 @@ def _brought(buffer: Any, where: gateway.SpreadOver) -> Any:
     return gateway.put_spread(gateway.to_numpy(buffer), where) if found is None else found
 
 
-class _Spread:
+class _OfMesh(Protocol):
+    """A placement over a mesh that says how a program wants each argument."""
+
+    devices: tuple[Any, ...]
+
+    def place_of_argument(self, i: int) -> gateway.SpreadOver:
+        """Return how the program wants an argument."""
+
+
+class Spreading:
     """Spreads the arguments of one program over its mesh, small host arrays by way of memory."""
 
     __slots__ = ("_indices", "_memory", "_wheres")
 
-    def __init__(self, placement: OverMesh, lowered: LoweredProgram) -> None:
+    def __init__(self, placement: _OfMesh, lowered: LoweredProgram) -> None:
         self._wheres = [placement.place_of_argument(i) for i in lowered.kept]
         self._memory = ArgumentMemory(lowered, placement.devices)
         self._indices: list[Any] = [None] * len(self._wheres)  # the shapes never change
@@ -196,6 +206,8 @@ class _Spread:
 
     def _from_host(self, i: int, x: ConcreteArray, written: Written) -> Any:
         host, where = x.to_stored(), self._wheres[i]
+        if where.order is not None:
+            return gateway.put_spread(host, where)
         indices = self._indices[i]
         if indices is None:
             indices = self._indices[i] = where.tiles(host.ndim).indices(host.shape)

@@ -74,6 +74,10 @@ class Placement(abc.ABC):
         """The platform of the devices."""
         return str(self.devices[0].platform)
 
+    def settled(self, executable: gateway.Executable, lowered: LoweredProgram) -> Placement:
+        """Return the placement with what was left to the compiler, which has compiled by now."""
+        return self
+
     def starter(self, executable: gateway.Executable, lowered: LoweredProgram) -> Any:
         """Return what starts a program: of buffers, to what `consume_with_handlers` asks."""
         return executable.starter

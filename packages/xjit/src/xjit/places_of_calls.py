@@ -236,6 +236,8 @@ def _raise_conflict(
         where = gateway.placement_of(arrays[i].buffer)
         devices = gateway.devices_of(arrays[i].buffer)
         count = f"{len(devices)} devices, {devices[0]} to {devices[-1]}"
+        if len(devices) == 1:
+            return f"{name}: {arrays[i].aval.str_long()} on {devices[0]}"
         return f"{name}: {arrays[i].aval.str_long()} on " + (
             count if hasattr(where, "spread") else str(where._device))  # fmt: skip
 

@@ -20,6 +20,8 @@ from xjit.callback_runs import run_and_wait
 from xjit.compile import Options, executable_for
 from xjit.deleted import DeletedBuffer, give_up
 from xjit.first_tier import finish, split_options
+from xjit.laid_placement import base_of, orders_at, placement_in_orders
+from xjit.layouts import Wish
 from xjit.lowering import LoweredProgram, lower, warn_of_useless_donations
 from xjit.meshes import Mesh, current_mesh
 from xjit.monitoring import LOWERED, record_event_duration_secs
@@ -89,6 +91,7 @@ class DeviceKernel:
         self.executable = executable_for(
             lowered, placement, program.options, None if in_full else program.own_options
         )
+        placement = self.placement = placement.settled(self.executable, lowered)
         self.handlers = self.executable.handlers_at(
             placement.shardings(self.avals_out, self.executable), program.name,
             () if self._closed is None else _lines_of_results(self._closed, self.avals_out),
@@ -136,7 +139,7 @@ class DeviceKernel:
                 self.name, "a callback cannot start a compiled program that was stored.",
                 hint="call it outside of the callback",
             ))  # fmt: skip
-        if not isinstance(self.placement, OneDevice):
+        if not isinstance(base_of(self.placement), OneDevice):
             raise RuntimeError(message(
                 self.name, "a callback cannot start a program on several devices, whose threads "
                 "may wait for the callback.", hint="call it outside of the callback",
@@ -147,7 +150,7 @@ class DeviceKernel:
     def starter(self) -> Callable[[Sequence[Any]], Any]:
         """A function from the buffers of all arguments that starts the program."""
         start, constants, kept = self.start, self._constants, self.kept
-        if self.donated and not isinstance(self.placement, OneDevice):
+        if self.donated and not isinstance(base_of(self.placement), OneDevice):
             start = _of_different_buffers(start)
         if len(kept) == self._num_arguments:
             if not constants:
@@ -229,13 +232,16 @@ class Program:
       options: settings of XLA by name, and `first_compile_level`.
       in_shardings: for each argument how it shall lie, None leaves it; nothing at all for none.
       out_shardings: likewise for the results.
+      in_layouts: for each argument the order in which it shall lie, `AUTO`, or None for any;
+        nothing at all for none.
+      out_layouts: likewise for the results, of which None is for the order of NumPy.
       on_mesh: whether it runs on the mesh that is set where no argument was put anywhere.
     """
 
     __slots__ = (
-        "_donated", "_lowered", "_settled", "arg_names", "checked", "closed", "in_shardings",
-        "is_loaded", "keep_unused", "kernels", "name", "on_mesh", "options", "out_shardings",
-        "own_options", "placement",
+        "_donated", "_lowered", "_settled", "arg_names", "checked", "closed", "in_layouts",
+        "in_shardings", "is_loaded", "keep_unused", "kernels", "name", "on_mesh", "options",
+        "out_layouts", "out_shardings", "own_options", "placement",
     )  # fmt: skip
 
     def __init__(
@@ -250,9 +256,13 @@ class Program:
         options: Options | None = None,
         in_shardings: Sequence[Sharding | None] = (),
         out_shardings: Sequence[Sharding | None] = (),
+        in_layouts: Sequence[Wish] = (),
+        out_layouts: Sequence[Wish] = (),
         on_mesh: bool = False,
     ) -> None:
         self.on_mesh = on_mesh
+        self.in_layouts = in_layouts
+        self.out_layouts = out_layouts
         self.closed = closed
         self.name = name
         self._donated = tuple(donated)
@@ -284,7 +294,8 @@ class Program:
             self.closed, self.name, donated=self._donated, keep_unused=self.keep_unused,
             placement=self.placement, arg_names=self.arg_names,
             options={**self.own_options, **options}, in_shardings=self.in_shardings,
-            out_shardings=self.out_shardings, on_mesh=self.on_mesh,
+            out_shardings=self.out_shardings, in_layouts=self.in_layouts,
+            out_layouts=self.out_layouts, on_mesh=self.on_mesh,
         )  # fmt: skip
 
     def with_result(self, closed: ClosedJaxpr) -> Program:
@@ -298,6 +309,8 @@ class Program:
             placement=self.placement and self.placement.with_result(), arg_names=self.arg_names,
             options={**self.own_options, **self.options}, in_shardings=self.in_shardings,
             out_shardings=(None, *self.out_shardings) if self.out_shardings else (),
+            in_layouts=self.in_layouts,
+            out_layouts=(None, *self.out_layouts) if self.out_layouts else (),
             on_mesh=self.on_mesh,
         )  # fmt: skip
 
@@ -307,8 +320,8 @@ class Program:
         self._lowered[self._key_of_text(placement, lowered.platform)] = lowered
 
     def _key_of_text(self, placement: Placement, platform: str) -> tuple[Any, ...]:
-        where = placement if placement.is_split else None
-        return (platform, where, *placement.axis_sizes.items())
+        where = base_of(placement) if placement.is_split else None
+        return (platform, where, *orders_at(placement), *placement.axis_sizes.items())
 
     def lowered(self, placement: Placement, platform: str | None = None) -> LoweredProgram:
         """Return the text of the program for a placement, or for another platform than it has."""
@@ -322,6 +335,7 @@ class Program:
                 platform=platform, axis_sizes=placement.axis_sizes,
                 devices=placement.devices if placement.is_split else (),
                 in_shardings=placement.in_shardings, out_shardings=placement.out_shardings,
+                layouts=orders_at(placement),
             )  # fmt: skip
             seconds = time.perf_counter() - start
             record_event_duration_secs(LOWERED, seconds, fun_name=self.name)
@@ -349,25 +363,41 @@ class Program:
 
     def kernel_for(self, arrays: Sequence[ConcreteArray]) -> DeviceKernel:
         """Return the executable form for arguments, at their placement if the program has none."""
-        placement = self.placement
-        if placement is not None:
-            return self.kernel(placement)
+        if gateway.orders_used[0]:
+            return self.kernel(placement_in_orders(self, self._placement_for(arrays), arrays))
+        if self.placement is not None:
+            return self.kernel(self.placement)
         if self._settled is not None:
             return self._settled
+        found = self.kernel(self._placement_for(arrays))
+        asked = self.in_shardings
+        if len(asked) == len(arrays) and are_concrete((*asked, *self._out_shardings())):
+            self._settled = found  # whatever the arguments are, and whatever mesh is set
+        return found
+
+    def _out_shardings(self) -> Sequence[Sharding | None]:
+        """Return how the results shall lie, by what was asked or by their types."""
+        return self.out_shardings or shardings_of_results(self.closed)
+
+    def _placement_for(self, arrays: Sequence[ConcreteArray]) -> Placement:
+        """Return where a call on these arguments runs."""
+        if self.placement is not None:
+            return self.placement
         mesh = mesh_named_by(self.closed, lambda: of_arrays(arrays))
-        outs = self.out_shardings or shardings_of_results(self.closed)
+        outs = self._out_shardings()
         if mesh is None and not any(self.in_shardings) and not any(outs):
             found_by_arguments = common_placement(arrays, self.name, self.arg_names)
             mesh = self._mesh_set()
             if mesh is None or found_by_arguments is not default_placement():
-                return self.kernel(found_by_arguments)
-        found = self.kernel(placement_for(
-            arrays, self.name, self.arg_names, in_shardings=self.in_shardings,
-            out_shardings=outs, mesh=mesh,
-        ))  # fmt: skip
-        if len(self.in_shardings) == len(arrays) and are_concrete((*self.in_shardings, *outs)):
-            self._settled = found  # whatever the arguments are, and whatever mesh is set
-        return found
+                return found_by_arguments
+        return placement_for(
+            arrays,
+            self.name,
+            self.arg_names,
+            in_shardings=self.in_shardings,
+            out_shardings=outs,
+            mesh=mesh,
+        )
 
     def placement_ahead(self, shardings: Sequence[Sharding | None]) -> Placement:
         """Return where a call will run whose arguments lie so, None for those that follow."""

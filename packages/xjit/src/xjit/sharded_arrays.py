@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 
 from xjit import jaxlib_gateway as gateway
+from xjit.laid_placement import in_order_of_numpy, put_in_order
+from xjit.layouts import formats_split, inner_order, order_asked
 from xjit.mesh_placement import in_own_memory, spread_buffer
 from xjit.named_shardings import resolved
 from xjit.placement import buffers_at, default_placement
@@ -103,7 +105,8 @@ def global_shards(x: ConcreteArray) -> list[Shard]:
         pieces = {gateway.device_of(buffer): buffer}
     return [
         Shard(device, sharding, x.shape,
-              _piece(x, pieces[device], sharding.memory) if device in pieces else None)
+              _piece(x, pieces[device], sharding.memory, gateway.order_of(buffer))
+              if device in pieces else None)
         for device in sharding.devices_in_order
     ]  # fmt: skip
 
@@ -113,11 +116,14 @@ def addressable_shards(x: ConcreteArray) -> list[Shard]:
     return [shard for shard in global_shards(x) if shard.data is not None]
 
 
-def _piece(x: ConcreteArray, buffer: Any, memory: str | None) -> ConcreteArray:
+def _piece(
+    x: ConcreteArray, buffer: Any, memory: str | None, order: gateway.Order
+) -> ConcreteArray:
     shape = buffer.aval.shape[: x.aval.ndim]
-    if memory is not None:
+    if memory is not None or order is not None:
         there = SingleDeviceSharding(gateway.device_of(buffer), memory_kind=memory)
-        buffer = buffer._rewrap_with_aval_and_sharding(buffer.aval, gateway.spread_over(there))
+        where = gateway.laid_over(there, order)
+        buffer = buffer._rewrap_with_aval_and_sharding(buffer.aval, where)
     return ConcreteArray(None, shaped_array(shape, x.aval.dtype, x.aval.weak_type), buffer)
 
 
@@ -129,7 +135,7 @@ def make_array_from_callback(
 
     Args:
       shape: of the whole array.
-      sharding: how it lies.
+      sharding: how it lies; a format says it of the memory of each device, too.
       data_callback: from the place of a piece, a tuple of slices, to its elements; it is called
         once for each different piece on the devices of this process.
       dtype: of the array; by default that of the pieces.
@@ -144,6 +150,7 @@ def make_array_from_callback(
       Array([1., 1.], dtype=float32)
     """
     operation = "make_array_from_callback"
+    sharding, layout = formats_split(sharding, operation)
     where = _checked_sharding(operation, sharding, tuple(shape))
     pieces: dict[str, Any] = {}
     buffers = []
@@ -153,7 +160,11 @@ def make_array_from_callback(
             piece = as_array(data_callback(index), what=f"{operation}: a piece")
             pieces[key] = np.asarray(piece, dtype) if dtype is not None else np.asarray(piece)
         buffers.append(gateway.put(pieces[key], device))
-    return _assembled(operation, tuple(shape), where, buffers)
+    found = _assembled(operation, tuple(shape), where, buffers)
+    if layout is None:
+        return found
+    order = inner_order(order_asked(layout, found.aval, operation), found.aval)
+    return put_in_order(found, where, order)
 
 
 def make_array_from_single_device_arrays(
@@ -179,7 +190,8 @@ def make_array_from_single_device_arrays(
     by_device: dict[Any, Any] = {}
     for x in arrays:
         assert isinstance(x, ConcreteArray)
-        (buffer,) = buffers_at(default_placement(), [x]) if x.buffer is None else (x.buffer,)
+        (buffer,) = buffers_at(default_placement(), [x]) if x.buffer is None else (
+            in_order_of_numpy(x).buffer,)  # fmt: skip
         device = gateway.device_of(buffer)
         if device in by_device:
             raise ValueError(message(operation, "two arrays are on one device.", got=str(device)))

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from xjit.jaxlib_gateway import element_type
 from xjit.shardy_text import held_text
 from xjit.stablehlo_constants import dense, symbolic
 from xjit.symbols import Symbols
@@ -38,18 +39,6 @@ __all__ = ()
 
 Names = Sequence[str]
 
-_ELEMENT_TYPES = {
-    "bool": "i1", "int64": "i64", "int32": "i32", "int16": "i16", "int8": "i8", "int4": "i4",
-    "int2": "i2", "int1": "i1", "uint64": "ui64", "uint32": "ui32", "uint16": "ui16",
-    "uint8": "ui8", "uint4": "ui4", "uint2": "ui2", "uint1": "ui1", "float64": "f64",
-    "float32": "f32", "float16": "f16", "bfloat16": "bf16", "complex64": "complex<f32>",
-    "complex128": "complex<f64>", "float8_e3m4": "f8E3M4", "float8_e4m3": "f8E4M3",
-    "float8_e4m3b11fnuz": "f8E4M3B11FNUZ", "float8_e4m3fn": "f8E4M3FN",
-    "float8_e4m3fnuz": "f8E4M3FNUZ", "float8_e5m2": "f8E5M2", "float8_e5m2fnuz": "f8E5M2FNUZ",
-    "float8_e8m0fnu": "f8E8M0FNU", "float4_e2m1fn": "f4E2M1FN", "float6_e2m3fn": "f6E2M3FN",
-    "float6_e3m2fn": "f6E3M2FN", dtypes.float0.name: "i1",
-}  # fmt: skip
-
 # Arrays of this many elements or more are arguments of the program: its text stays small, and equal
 # for equal functions of different data, which then share an executable.
 LARGE_CONSTANT = 16
@@ -69,14 +58,6 @@ class _Types(dict[ShapedArray, str]):
 
 
 _types = _Types()
-
-
-def element_type(dtype: np.dtype[Any]) -> str:
-    """Return the MLIR name of an element type."""
-    try:
-        return _ELEMENT_TYPES[dtype.name]
-    except KeyError:
-        raise TypeError(f"stablehlo: there is no element type for dtype {dtype}.") from None
 
 
 def type_text(aval: ShapedArray) -> str:

@@ -31,6 +31,7 @@ from xjit.cells_of_calls import CellsOfProgram, one_at_a_time
 from xjit.checks import checked_results, look_at_results, with_checks
 from xjit.deleted import DeletedBuffer
 from xjit.dispatch import Dispatcher
+from xjit.laid_placement import base_of, check_orders, in_orders_of, orders_in, orders_out
 from xjit.layouts import format_of
 from xjit.lowering import LoweredProgram, source_locations
 from xjit.notebooks import stage_html
@@ -135,6 +136,7 @@ class TracedFunction:
         self, *, jaxpr: ClosedJaxpr, arguments: Arguments, avals: Sequence[ShapedArray],
         out_tree: PyTree, program: Program, out_placement: OneDevice | None,
         shardings: Sequence[Sharding | None] = (), cells: CellsOfProgram | None = None,
+        orders: Sequence[gateway.Order] = (),
     ) -> None:  # fmt: skip
         self.jaxpr = jaxpr
         self._cells = cells
@@ -145,7 +147,7 @@ class TracedFunction:
         self._avals = avals
         self._program = program
         self._out_placement = out_placement
-        self._shardings = shardings or [None] * len(avals)
+        self._shardings, self._orders = shardings or [None] * len(avals), orders
 
     @property
     def in_avals(self) -> Any:
@@ -201,11 +203,13 @@ class TracedFunction:
                 got=f"lowering_platforms={lowering_platforms!r}",
             ))  # fmt: skip
         asked = lowering_platforms[0] if lowering_platforms else None
-        placement, platform = place_ahead(self._program, self._shardings, asked)
+        placement, platform = place_ahead(self._program, self._shardings, asked, self._orders)
         return Lowered(self, self._program.lowered(placement, platform), placement)
 
 
 Traced = TracedFunction
+
+MemoryAnalysis = gateway.MemoryAnalysis
 
 
 class _Stage:
@@ -284,21 +288,6 @@ def _checked_dialect(operation: str, dialect: str | None) -> str:
     return dialect or "stablehlo"
 
 
-class MemoryAnalysis(dict[str, int]):
-    """Sizes in bytes by name, which are attributes, too.
-
-    Example:
-      >>> MemoryAnalysis(output_size_in_bytes=24).output_size_in_bytes
-      24
-    """
-
-    def __getattr__(self, name: str) -> int:
-        try:
-            return self[name]
-        except KeyError:
-            raise AttributeError(name, name=name, obj=self) from None
-
-
 class Compiled(_Stage):
     """A compiled program, to be called with arguments of the shapes it was made for."""
 
@@ -339,7 +328,7 @@ class Compiled(_Stage):
         leaves, tree = xtree.flatten((args, kwargs))
         if tree != traced.in_tree:
             raise TypeError(message(
-                f"{traced.fun_name}",
+                traced.fun_name,
                 "the arguments have another structure than it was compiled for.", got=f"{tree}",
                 expected=f"{traced.in_tree}",
             ))  # fmt: skip
@@ -391,7 +380,9 @@ class Compiled(_Stage):
 
     def _kernel_for(self, arrays: list[Any]) -> DeviceKernel:
         """Return the kernel for arguments that may be committed to its device."""
-        traced, placement = self._traced, self._kernel.placement
+        traced, placement = self._traced, base_of(self._kernel.placement)
+        if gateway.orders_used[0]:
+            check_orders(self._kernel, arrays, traced._arguments.names)
         if traced._program.placement is not None or not isinstance(placement, OneDevice):
             return self._kernel
         found = common_placement(arrays, traced.fun_name, traced._arguments.names)
@@ -399,13 +390,13 @@ class Compiled(_Stage):
             return self._kernel
         if not isinstance(found, OneDevice) or found.device is not placement.device:
             raise ValueError(message(
-                f"{traced.fun_name}",
-                "it was compiled for another device than its arguments are on.",
+                traced.fun_name, "it was compiled for another device than its arguments are on.",
                 got=f"arguments that were put on {', '.join(map(str, found.devices))}",
                 expected=f"{placement.device}",
                 hint="jit(f, device=...) compiles for a device; device_put moves arguments",
             ))  # fmt: skip
-        return self._program.kernel(found, in_full=True)  # the same code; results are committed
+        there = in_orders_of(self._kernel.placement, found)
+        return self._program.kernel(there, in_full=True)  # the same code; results are committed
 
     def _arrays(self, leaves: list[Any]) -> list[Any]:
         """Return the leaves as the arrays that the program takes."""
@@ -477,12 +468,15 @@ class Compiled(_Stage):
     @property
     def input_formats(self) -> Any:
         """The tree (args, kwargs) of how arguments lie on devices and in memory."""
-        return self.in_tree.unflatten(map(format_of, self._traced._avals, self._ways_in()))
+        orders = orders_in(self._kernel.placement, len(self._traced._avals))
+        return self.in_tree.unflatten(map(format_of, self._traced._avals, self._ways_in(), orders))
 
     @property
     def output_formats(self) -> Any:
         """The tree of how results lie on devices and in memory."""
-        return self.out_tree.unflatten(map(format_of, self._kernel.avals_out, self._ways_out()))
+        kernel = self._kernel
+        orders = orders_out(kernel.placement, len(kernel.avals_out))
+        return self.out_tree.unflatten(map(format_of, kernel.avals_out, self._ways_out(), orders))
 
     def _ways_in(self) -> list[Sharding | None]:
         count, kept = len(self._traced._avals), self._kernel.kept
@@ -506,7 +500,7 @@ class Compiled(_Stage):
 
     def memory_analysis(self) -> MemoryAnalysis:
         """Return sizes in bytes by name, of code, arguments, results and temporaries."""
-        return MemoryAnalysis(self._kernel.executable.memory_analysis())
+        return self._kernel.executable.memory_analysis()
 
     def runtime_executable(self) -> Any:
         """Return the gateway's executable."""

@@ -17,12 +17,19 @@ from xjit import jaxlib_gateway as gateway
 from xjit.cache_memory import Bounded
 from xjit.deleted import DeletedBuffer, give_up, raise_deleted
 from xjit.device_put_primitive import UNKNOWN, device_put_p
-from xjit.layouts import shardings_in
+from xjit.laid_placement import (
+    in_order_of_numpy,
+    order_if_committed,
+    order_of,
+    put_in_order,
+)
+from xjit.layouts import Format, Layout, formats_split, inner_order, order_asked
 from xjit.memories import Space
 from xjit.mesh_placement import in_own_memory, read
 from xjit.named_shardings import sharding_named_by
 from xjit.partition_specs import PartitionSpec
 from xjit.placement import (
+    OneDevice,
     buffers_at,
     committed_to,
     default_placement,
@@ -46,6 +53,7 @@ from xprim import (
     dtypes,
     from_numpy,
     from_stored,
+    get_primitive,
 )
 from xprim.errors import message
 from xprim.sharded_types import whole
@@ -91,8 +99,7 @@ def device_put(
     if donate and may_alias:
         raise ValueError("device_put: what is donated cannot be shared: leave out may_alias=True.")
     leaves, tree = xtree.flatten(x)
-    plain = device is None or _is_place(device)
-    places = _places(device if plain else shardings_in(device, "device_put"), x, len(leaves))
+    places = _places(device, x, len(leaves))
     for leaf, place in zip(leaves, _places(src, x, len(leaves)), strict=True):
         _check_source(leaf, place)
     with Explicit():
@@ -131,7 +138,7 @@ def _check_source(leaf: Any, place: Any) -> None:
 
 
 def _is_place(value: Any) -> bool:
-    places = gateway.Device | str | PartitionSpec | Space
+    places = gateway.Device | str | PartitionSpec | Space | Format | Layout
     return isinstance(value, places) or hasattr(value, "tiles")
 
 
@@ -142,6 +149,8 @@ def _put_leaf(leaf: Any, place: Any, may_alias: bool | None) -> Array:
     """
     if isinstance(place, Space):
         leaf, place = _of_space(leaf, place)
+    elif isinstance(place, Format | Layout):
+        return _put_in_format(leaf, place, may_alias)
     sharding = sharding_named_by(place, "device_put")
     if sharding is None:
         x = as_array(leaf, what="device_put")
@@ -157,6 +166,29 @@ def _put_leaf(leaf: Any, place: Any, may_alias: bool | None) -> Array:
         host, gateway.spread_over(sharding), may_alias=not np.may_share_memory(host, leaf)
     )
     return ConcreteArray(None, typed_as(x.aval, sharding), buffer)
+
+
+def _put_in_format(leaf: Any, place: Any, may_alias: bool | None) -> Array:
+    """Put what a user passed over devices, in the order of a layout in the memory of each."""
+    sharding, layout = formats_split(place, "device_put")
+    x = as_array(leaf, what="device_put")
+    order = layout and inner_order(order_asked(layout, x.aval, "device_put"), x.aval)
+    if isinstance(x, Tracer):
+        there = _put_leaf(x, sharding, may_alias)
+        if layout is None:
+            return there
+        constraint = get_primitive("layout_constraint")
+        turned: Array = constraint.bind(there, order=layout.major_to_minor)[0]
+        return turned
+    assert isinstance(x, ConcreteArray)
+    if sharding is not None and order is not None:
+        sharding.check_shape(x.shape, "device_put")
+        sharding = with_devices(sharding)
+        if (order_of(x), sharding_of(x)) == (order, sharding) and order_if_committed(x):
+            return x if may_alias is not False else _copied(x)
+        found = put_in_order(x, sharding, order)
+        return ConcreteArray(None, typed_as(x.aval, sharding), found.buffer)
+    return in_order_of_numpy(_put_leaf(leaf, sharding, may_alias))  # type: ignore[arg-type]
 
 
 _KINDS = {Space.Device: "device", Space.Host: "pinned_host"}
@@ -250,16 +282,20 @@ def put(x: Array, device: Any, may_alias: bool | None = None) -> Array:
     if isinstance(x, Tracer):
         return x if device is None else _said(x, SingleDeviceSharding(device))
     assert isinstance(x, ConcreteArray)
+    if type(x.buffer) is DeletedBuffer:
+        raise_deleted(x.aval.str_long(), x.buffer)
     if device is None:
         if x.buffer is None:
             buffers_at(default_placement(), [x])
-        elif type(x.buffer) is DeletedBuffer:
-            raise_deleted(x.aval.str_long(), x.buffer)
         return x if may_alias is not False else _copied(x)
-    where = committed_to(device)
-    buffer = x.buffer
-    if type(buffer) is DeletedBuffer:
-        raise_deleted(x.aval.str_long(), buffer)
+    if order_of(x) is not None:
+        return _put_in_its_order(x, device, may_alias)
+    return _put_on(x, committed_to(device), may_alias)
+
+
+def _put_on(x: ConcreteArray, where: OneDevice, may_alias: bool | None) -> ConcreteArray:
+    """Put an array on a device."""
+    buffer, device = x.buffer, where.device
     if (
         buffer is not None
         and gateway.placement_of(buffer) is where.sharding
@@ -271,6 +307,14 @@ def put(x: Array, device: Any, may_alias: bool | None = None) -> Array:
         alias = may_alias is not False
         return ConcreteArray(x.host, whole(x.aval), gateway.put(host, device, may_alias=alias))
     return ConcreteArray(x.host, whole(x.aval), gateway.copy_to_device(buffer, device))
+
+
+def _put_in_its_order(x: ConcreteArray, device: Any, may_alias: bool | None) -> ConcreteArray:
+    """Put an array on a device in the order in which it lies, which is not that of NumPy."""
+    sharding, order = SingleDeviceSharding(device), order_of(x)
+    if sharding_of(x) != sharding or not order_if_committed(x):
+        return put_in_order(x, sharding, order)
+    return x if may_alias is not False else _copied(x)
 
 
 def _copied(x: ConcreteArray) -> ConcreteArray:

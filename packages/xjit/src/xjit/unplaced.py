@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from xjit import jaxlib_gateway as gateway
+from xjit.laid_placement import in_orders_ahead
 from xjit.lowering import LoweredProgram
 from xjit.meshes import AbstractMesh, Mesh
 from xjit.named_shardings import NamedSharding, NoMeshError
@@ -74,21 +75,23 @@ class Unplaced(Placement):
 
 
 def place_ahead(
-    program: Program, shardings: Sequence[Sharding | None], platform: str | None
-) -> tuple[Placement, str]:
+    program: Program, shardings: Sequence[Sharding | None], platform: str | None,
+    orders: Sequence[gateway.Order] = (),
+) -> tuple[Placement, str]:  # fmt: skip
     """Return the placement of a program that is lowered, and the platform it is written for.
 
     Args:
       program: the program.
       shardings: for each argument, how its description says that it lies, or None.
       platform: the one that was asked for; without it, that on which the program will run.
+      orders: for each argument, in which order its description says that it lies, or None.
 
     Raises:
       NoMeshError: it is over a mesh without devices, and no platform was asked for.
     """
     placement: Placement
     try:
-        placement = program.placement_ahead(shardings)
+        placement = in_orders_ahead(program, program.placement_ahead(shardings), orders)
     except NoMeshError:
         mesh, given = _mesh_of(program, shardings)
         if platform is None or mesh is None:

@@ -241,12 +241,16 @@ _of_meshes: list[Any] = [_NoMeshes()]
 class ShapeDtypeStruct:
     """A stand-in for an array where only shape and dtype matter (`eval_shape`, `lower`).
 
+    Attributes:
+      sharding: how it lies on devices, None where that is open. A format may be given for it, and
+        is the attribute `format` then: how it lies in memory, too.
+
     Example:
       >>> ShapeDtypeStruct((4,), "float32")
       ShapeDtypeStruct(shape=(4,), dtype=float32)
     """
 
-    __slots__ = ("dtype", "shape", "sharding", "weak_type")
+    __slots__ = ("dtype", "format", "shape", "sharding", "weak_type")
 
     @boundary
     def __init__(
@@ -261,7 +265,8 @@ class ShapeDtypeStruct:
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: the dtype is missing: None would be float64.")
         self.dtype = dtypes.as_dtype(dtype)
-        self.sharding = sharding
+        self.format = sharding if hasattr(sharding, "layout") else None
+        self.sharding = sharding if self.format is None else self.format.sharding
         self.weak_type = weak_type
 
     @classmethod
@@ -277,8 +282,11 @@ class ShapeDtypeStruct:
           ShapeDtypeStruct(shape=(3,), dtype=float32)
         """
         aval = getattr(x, "aval", None)
-        if isinstance(x, ShapeDtypeStruct) or getattr(x, "committed", False):
-            sharding = x.sharding
+        if isinstance(x, ShapeDtypeStruct):
+            sharding = x.format or x.sharding
+        elif getattr(x, "committed", False):
+            order = tuple(x.format.layout.major_to_minor)
+            sharding = x.sharding if order == tuple(range(x.ndim)) else x.format
         else:
             sharding = getattr(aval, "spread", None)
         weak = bool(getattr(aval, "weak_type", False))
@@ -304,7 +312,7 @@ class ShapeDtypeStruct:
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
         """Return a copy with some of the attributes replaced."""
-        old = {"shape": self.shape, "dtype": self.dtype, "sharding": self.sharding,
+        old = {"shape": self.shape, "dtype": self.dtype, "sharding": self.format or self.sharding,
                "weak_type": self.weak_type}  # fmt: skip
         unknown = changes.keys() - old.keys()
         if unknown:
@@ -318,13 +326,15 @@ class ShapeDtypeStruct:
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
-        sharding = f", sharding={self.sharding}" if self.sharding is not None else ""
+        place = self.format or self.sharding
+        sharding = f", sharding={place}" if place is not None else ""
         return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{weak}{sharding})"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ShapeDtypeStruct):
             return NotImplemented
-        return self.aval is other.aval and self.sharding == other.sharding
+        return (self.aval is other.aval and self.sharding == other.sharding
+                and self.format == other.format)  # fmt: skip
 
     def __hash__(self) -> int:
         return hash((self.aval, self.sharding))

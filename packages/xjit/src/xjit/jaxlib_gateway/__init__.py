@@ -8,7 +8,7 @@ Neighbours: `xjit.devices` shows devices to users; compilation and dispatch buil
 """
 
 from .runtime import Device, RuntimeFailure, XlaError, fail, version  # isort: skip
-from .array_types import ArrayType, array_type
+from .array_types import ArrayType, array_type, element_type
 from .buffer_pools import BufferPool, PassingSharding, PooledBuffer, buffer_pool
 from .buffers import (
     Buffer,
@@ -58,7 +58,7 @@ from .clients import (
     set_num_cpu_devices,
 )
 from .dlpack import dlpack_device
-from .executables import Executable, compile_program, deserialize_program
+from .executables import Executable, MemoryAnalysis, compile_program, deserialize_program
 from .foreign import (
     CALLBACK_TARGET,
     include_dir,
@@ -70,6 +70,7 @@ from .foreign import (
 )
 from .forks import guard_forks, is_orphan, startable, when_orphaned
 from .gpu_plugin import GpuPlugin, find_gpu_plugin
+from .orders import Order, layout_mode, orders_of, orders_used, turned
 from .partitioners import TARGET as PARTITIONER_TARGET, Partitioner, ask as ask_partitioner
 from .probes import ShardingProbe
 from .processes import Member, serve, share_devices
@@ -86,6 +87,8 @@ from .spread_buffers import (
     alike,
     as_spread,
     assemble_spread,
+    laid_over,
+    order_of,
     pieces_by_device,
     put_spread,
     respread,
@@ -105,6 +108,8 @@ __all__ = [
     "Executable",
     "GpuPlugin",
     "Member",
+    "MemoryAnalysis",
+    "Order",
     "PassingSharding",
     "RuntimeFailure",
     "PARTITIONER_TARGET",
@@ -140,6 +145,7 @@ __all__ = [
     "delete",
     "deserialize_program",
     "device_fingerprint",
+    "element_type",
     "estimated_cost",
     "hlo_computation",
     "stablehlo_module",
@@ -156,9 +162,14 @@ __all__ = [
     "is_deleted",
     "is_orphan",
     "is_ready",
+    "laid_over",
+    "layout_mode",
     "local_devices",
     "nbytes_on_device",
     "note_devices",
+    "order_of",
+    "orders_of",
+    "orders_used",
     "pieces_by_device",
     "pooled_shards",
     "placement",
@@ -187,6 +198,7 @@ __all__ = [
     "text_of_portable",
     "to_dlpack",
     "to_numpy",
+    "turned",
     "uncommitted",
     "unsafe_pointer",
     "until_ready",

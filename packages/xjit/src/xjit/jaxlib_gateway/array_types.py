@@ -11,6 +11,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from xprim import dtypes
 from xprim.errors import message
 
 __all__ = ()
@@ -41,6 +42,27 @@ _EXTENDED_DTYPES = SUB_BYTE_DTYPES | frozenset(
         ml_dtypes.float8_e8m0fnu,
     )
 )
+
+
+_ELEMENT_TYPES = {
+    "bool": "i1", "int64": "i64", "int32": "i32", "int16": "i16", "int8": "i8", "int4": "i4",
+    "int2": "i2", "int1": "i1", "uint64": "ui64", "uint32": "ui32", "uint16": "ui16",
+    "uint8": "ui8", "uint4": "ui4", "uint2": "ui2", "uint1": "ui1", "float64": "f64",
+    "float32": "f32", "float16": "f16", "bfloat16": "bf16", "complex64": "complex<f32>",
+    "complex128": "complex<f64>", "float8_e3m4": "f8E3M4", "float8_e4m3": "f8E4M3",
+    "float8_e4m3b11fnuz": "f8E4M3B11FNUZ", "float8_e4m3fn": "f8E4M3FN",
+    "float8_e4m3fnuz": "f8E4M3FNUZ", "float8_e5m2": "f8E5M2", "float8_e5m2fnuz": "f8E5M2FNUZ",
+    "float8_e8m0fnu": "f8E8M0FNU", "float4_e2m1fn": "f4E2M1FN", "float6_e2m3fn": "f6E2M3FN",
+    "float6_e3m2fn": "f6E3M2FN", dtypes.float0.name: "i1",
+}  # fmt: skip
+
+
+def element_type(dtype: np.dtype[Any]) -> str:
+    """Return the name of an element type in programs."""
+    try:
+        return _ELEMENT_TYPES[dtype.name]
+    except KeyError:
+        raise TypeError(f"stablehlo: there is no element type for dtype {dtype}.") from None
 
 
 class ArrayType:

@@ -46,6 +46,21 @@ _EXCHANGES = ("All", "Collective", "ReduceScatter", "Ragged", "Send", "Recv", "A
 OptionValue = bool | int | float | str
 
 
+class MemoryAnalysis(dict[str, int]):
+    """Sizes in bytes by name, which are attributes, too.
+
+    Example:
+      >>> MemoryAnalysis(output_size_in_bytes=24).output_size_in_bytes
+      24
+    """
+
+    def __getattr__(self, name: str) -> int:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name, name=name, obj=self) from None
+
+
 class Executable:
     """A compiled program, loaded on its devices."""
 
@@ -112,10 +127,15 @@ class Executable:
             array_type(kind.shape, kind.dtype, name, line)
             for kind, line in zip(self.outputs, lines, strict=True)
         ]
-        return [
-            _jax.array_result_handler(kind, where, True, **_HANDLER_OPTIONS)
-            for kind, where in zip(kinds, places, strict=True)
-        ]
+        return [result_handler(kind, where) for kind, where in zip(kinds, places, strict=True)]
+
+    def layouts_of_arguments(self) -> list[Any]:
+        """Return how the runtime wants each argument in memory: see `orders.orders_of`."""
+        return list(self._loaded.get_parameter_layouts())
+
+    def layouts_of_outputs(self) -> list[Any]:
+        """Return how each output lies in memory: see `orders.orders_of`."""
+        return list(self._loaded.get_output_layouts())
 
     def tiles_of_outputs(self) -> list[Tiles]:
         """Return how the outputs of a program that XLA has split are spread over its devices."""
@@ -189,11 +209,11 @@ class Executable:
         """Return XLA's estimates by name, such as `flops` and `bytes accessed`."""
         return dict(self._loaded.cost_analysis())
 
-    def memory_analysis(self) -> dict[str, int]:
+    def memory_analysis(self) -> MemoryAnalysis:
         """Return sizes in bytes by name: of the code, arguments, outputs and temporaries."""
         stats = self._loaded.get_compiled_memory_stats()
         names = [name for name in dir(stats) if name.endswith("_in_bytes")]
-        return {name: int(getattr(stats, name)) for name in names}
+        return MemoryAnalysis({name: int(getattr(stats, name)) for name in names})
 
     def hlo_modules(self) -> list[Any]:
         """Return the optimised programs as XLA has them: `to_string()` gives their text."""
@@ -202,6 +222,11 @@ class Executable:
     def hlo_text(self) -> str:
         """Return the optimised program in XLA's own notation."""
         return "\n\n".join(module.to_string() for module in self.hlo_modules())
+
+
+def result_handler(kind: ArrayType, where: Any) -> Any:
+    """Return what makes buffers of an output: of a type, with the sharding object `where`."""
+    return _jax.array_result_handler(kind, where, True, **_HANDLER_OPTIONS)
 
 
 def compile_program(

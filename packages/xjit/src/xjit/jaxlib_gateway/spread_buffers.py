@@ -3,8 +3,11 @@
 The buffer's type is that of the whole array; its sharding object holds what users call its
 sharding, and there is one object for each, so that programs compare identities.
 
-Neighbours: `tiles` says which device has what, `pieces_on_host` cuts pieces, `buffers` has all
-other buffers.
+The elements of each piece lie in the order of NumPy, or in one that `laid_over` names: there is one
+object for each order, too, so what compares the objects never takes one order for another.
+
+Neighbours: `tiles` says which device has what, `pieces_on_host` cuts pieces, `orders` turns them,
+`buffers` has all other buffers.
 """
 
 from __future__ import annotations
@@ -29,9 +32,11 @@ from .buffers import (
     note_devices,
     pieces_lent,
     placement,
+    several_devices,
     to_numpy,
 )
 from .forks import check
+from .orders import Order, lies_in, orders_used, turned
 from .pieces_on_host import pieces_for
 from .runtime import RuntimeFailure, _jax, fail
 from .tiles import Tiles, hlo_sharding, whole
@@ -55,14 +60,22 @@ class Spread(Protocol):
 
 
 class SpreadOver(ManyDevices):
-    """Placement of an array that is spread over several devices as a sharding says."""
+    """Placement of an array that is spread over several devices as a sharding says.
 
-    __slots__ = ("_tiles_by_ndim", "memory_kind", "spread")
+    Attributes:
+      spread: the sharding.
+      order: the dimensions of each piece, the slowest first; None for the order of NumPy.
+      committed: whether somebody asked for these devices.
+    """
 
-    def __init__(self, spread: Any) -> None:
+    __slots__ = ("_tiles_by_ndim", "committed", "memory_kind", "order", "spread")
+
+    def __init__(self, spread: Any, order: Order = None, committed: bool = True) -> None:
         super().__init__(spread.devices_in_order)
         self.spread = spread
         self.memory_kind = spread.memory
+        self.order = order
+        self.committed = committed
         self._tiles_by_ndim: dict[int, Tiles] = {}  # one for each number of dimensions in use
 
     def tiles(self, ndim: int) -> Tiles:
@@ -89,7 +102,7 @@ class SpreadOver(ManyDevices):
             here = next((d for d in map(self.devices.__getitem__, numbers) if d in pieces), None)
             if here is None:
                 raise _elsewhere(len(pieces), len(self.devices))
-            piece = to_numpy(pieces[here])
+            piece = lies_in(self.order, to_numpy(pieces[here]), self.devices[0].platform)
             if piece.shape == kind.shape:
                 return piece
             if host is None:
@@ -117,10 +130,27 @@ def spread_over(spread: Spread) -> SpreadOver:
 
 
 @functools.lru_cache(maxsize=4096)
+def laid_over(spread: Spread, order: Order, committed: bool = True) -> SpreadOver:
+    """Return the sharding object of arrays that are spread so, each piece in an order of its own.
+
+    Args:
+      spread: how they are spread.
+      order: the dimensions, the slowest first; None for that of NumPy.
+      committed: whether somebody asked for these devices.
+    """
+    if order is None:
+        return spread_over(spread)
+    several_devices[0] = True  # also on one device: such a buffer is not what others there are
+    orders_used[0] = True
+    note_devices(spread.devices_in_order)
+    return SpreadOver(spread, order, committed)
+
+
+@functools.lru_cache(maxsize=4096)
 def alike(one: SpreadOver, other: SpreadOver, ndim: int) -> bool:
     """Return whether arrays of so many dimensions lie in the same way under both, in that order."""
     return (one.devices == other.devices and one.memory_kind == other.memory_kind
-            and one.tiles(ndim) == other.tiles(ndim))  # fmt: skip
+            and one.order == other.order and one.tiles(ndim) == other.tiles(ndim))  # fmt: skip
 
 
 def pieces_by_device(buffer: Buffer, *, lent: bool = True) -> dict[Any, Buffer]:
@@ -172,6 +202,9 @@ def _put_pieces(
     *, lent: bool,
 ) -> Buffer:  # fmt: skip
     """Return a buffer of an array whose pieces on the host are given."""
+    if where.order is not None:
+        found = _put_pieces(kind, given, tiles, spread_over(where.spread), lent=lent)
+        return turned(found, None, where, where.order, where.devices)
     pieces = pieces_for(given, tiles, where.tiles(kind.ndim), kind.shape, lent=lent)
     here = where.devices[0].client.process_index()
     own = [(d, x) for d, x in zip(where.devices, pieces, strict=True) if d.process_index == here]
@@ -201,9 +234,10 @@ def respread(buffer: Buffer, where: SpreadOver) -> Buffer | None:
     piece = array_type(tiles.piece_shape(given.shape), given.dtype, given.made_by, given.made_at)
     arrays = buffer._arrays if len(here.devices) > 1 else [buffer]
     pieces = [
-        to_numpy(arrays[number]._rewrap_with_aval_and_sharding(piece, there))
+        lies_in(here.order, to_numpy(arrays[number]._rewrap_with_aval_and_sharding(piece, there)),
+                "cpu")
         for number, there in copies
-    ]
+    ]  # fmt: skip
     return _put_pieces(array_type(given.shape, given.dtype), pieces, tiles, where, lent=False)
 
 
@@ -240,12 +274,24 @@ def assemble_spread(shape: tuple[int, ...], pieces: Sequence[Buffer], where: Spr
         fail("assemble", "the pieces do not make one buffer", error)
 
 
+def order_of(buffer: Buffer) -> Order:
+    """Return the order in which the dimensions of a buffer lie, None for that of NumPy."""
+    where = buffer._sharding
+    return where.order if type(where) is SpreadOver else None
+
+
 def as_spread(buffer: Buffer, where: SpreadOver) -> Buffer | None:
     """Return a buffer whose pieces are all where another placement has them, or None."""
     check_kept(buffer)
     kind, here = buffer.aval, buffer._sharding
     if here.memory_kind != where.memory_kind:
         return None
+    if order_of(buffer) != where.order:
+        before = order_of(buffer)
+        found = as_spread(buffer, laid_over(where.spread, before))
+        if found is None:
+            return None
+        return turned(found, before, where, where.order, where.devices)
     if type(here) is SpreadOver:
         tiles, wanted = here.tiles(kind.ndim), where.tiles(kind.ndim)
         if here.devices == where.devices:
