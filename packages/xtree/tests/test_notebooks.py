@@ -6,7 +6,10 @@ from xtree.notebooks import escaped, preformatted
 
 def test_a_structure_shows_its_text_escaped():
     structure = xtree.structure({"<script>": 1})
-    assert structure._repr_html_() == "<pre>PyTreeDef({&#x27;&lt;script&gt;&#x27;: *})</pre>"
+    assert (
+        structure._repr_html_()
+        == '<pre style="font-family: monospace">PyTreeDef({&#x27;&lt;script&gt;&#x27;: *})</pre>'
+    )
 
 
 def test_the_end_of_a_long_text_is_left_out():

@@ -26,9 +26,9 @@ def preformatted(text: str) -> str:
 
     Example:
       >>> preformatted("PyTreeDef([*, *])")
-      '<pre>PyTreeDef([*, *])</pre>'
+      '<pre style="font-family: monospace">PyTreeDef([*, *])</pre>'
     """
     lines = text[:_MOST_CHARACTERS].split("\n")
     shown = "\n".join(lines[:_MOST_LINES])
     left_out = f"\n... ({len(text):,} characters)" if len(shown) < len(text) else ""
-    return f"<pre>{escaped(shown + left_out)}</pre>"
+    return f'<pre style="font-family: monospace">{escaped(shown + left_out)}</pre>'
