@@ -10,6 +10,7 @@
 """
 
 import xtree
+from xprim import late_primitives  # noqa: F401 - where they are found
 from xprim.source import hide
 from xtree.namespaces import namespace
 
@@ -23,19 +24,8 @@ with namespace(globals(), at_once=True):
         dimension_names as dimension_names,
         dtypes as dtypes,
         errors as errors,
-        extended as extended,
-        optional_transforms as optional_transforms,
         promotion as promotion,
         source as source,
-    )
-    from xprim._make_jaxpr import (
-        closure_convert as closure_convert,
-        ensure_compile_time_eval as ensure_compile_time_eval,
-        eval_shape as eval_shape,
-        make_jaxpr as make_jaxpr,
-        stage as stage,
-        static_positions as static_positions,
-        typeof as typeof,
     )
     from xprim.array import (
         Array as Array,
@@ -58,7 +48,6 @@ with namespace(globals(), at_once=True):
         Backend as Backend,
         HostBackend as HostBackend,
     )
-    from xprim.calls import call_rules as call_rules
     from xprim.contracts import (
         BatchAxis as BatchAxis,
         Builder as Builder,
@@ -66,11 +55,6 @@ with namespace(globals(), at_once=True):
         LinearizeHandle as LinearizeHandle,
         SplitProgram as SplitProgram,
         TransposeHandle as TransposeHandle,
-    )
-    from xprim.custom_rules import (
-        custom_jvp_call_p as custom_jvp_call_p,
-        custom_vjp_call_p as custom_vjp_call_p,
-        custom_vjp_linear_p as custom_vjp_linear_p,
     )
     from xprim.eager import (
         EAGER as EAGER,
@@ -98,15 +82,6 @@ with namespace(globals(), at_once=True):
         eval_jaxpr as eval_jaxpr,
         jaxpr_as_fun as jaxpr_as_fun,
     )
-    from xprim.jaxpr_passes import (
-        closed_without_dead_code as closed_without_dead_code,
-        common_subexpressions_merged as common_subexpressions_merged,
-        dead_code_removed as dead_code_removed,
-        operands_of_results as operands_of_results,
-        substituted as substituted,
-    )
-    from xprim.jaxpr_text import format_jaxpr as format_jaxpr
-    from xprim.leaks import check_no_leaks as check_no_leaks
     from xprim.primitive import (
         Primitive as Primitive,
         get_primitive as get_primitive,
@@ -134,13 +109,6 @@ with namespace(globals(), at_once=True):
         not_mapped as not_mapped,
         undefined as undefined,
     )
-    from xprim.staging import (
-        JaxprTrace as JaxprTrace,
-        JaxprTracer as JaxprTracer,
-        close_over as close_over,
-        trace_to_closed as trace_to_closed,
-        trace_to_jaxpr as trace_to_jaxpr,
-    )
     from xprim.thread_state import state as state
     from xprim.trace import (
         Trace as Trace,
@@ -154,6 +122,40 @@ with namespace(globals(), at_once=True):
         named_scope as named_scope,
         raise_leaked as raise_leaked,
         use_trace as use_trace,
+    )
+
+with namespace(globals()):  # the first use imports them
+    from xprim import extended as extended, optional_transforms as optional_transforms
+    from xprim._make_jaxpr import (
+        closure_convert as closure_convert,
+        ensure_compile_time_eval as ensure_compile_time_eval,
+        eval_shape as eval_shape,
+        make_jaxpr as make_jaxpr,
+        stage as stage,
+        static_positions as static_positions,
+        typeof as typeof,
+    )
+    from xprim.calls import call_rules as call_rules
+    from xprim.custom_rules import (
+        custom_jvp_call_p as custom_jvp_call_p,
+        custom_vjp_call_p as custom_vjp_call_p,
+        custom_vjp_linear_p as custom_vjp_linear_p,
+    )
+    from xprim.jaxpr_passes import (
+        closed_without_dead_code as closed_without_dead_code,
+        common_subexpressions_merged as common_subexpressions_merged,
+        dead_code_removed as dead_code_removed,
+        operands_of_results as operands_of_results,
+        substituted as substituted,
+    )
+    from xprim.jaxpr_text import format_jaxpr as format_jaxpr
+    from xprim.leaks import check_no_leaks as check_no_leaks
+    from xprim.staging import (
+        JaxprTrace as JaxprTrace,
+        JaxprTracer as JaxprTracer,
+        close_over as close_over,
+        trace_to_closed as trace_to_closed,
+        trace_to_jaxpr as trace_to_jaxpr,
     )
 
 hide(xtree.__file__)

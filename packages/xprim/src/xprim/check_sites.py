@@ -9,30 +9,26 @@ Neighbours: `errors` has `CheckError`, `xnp.primitives.check` the primitive.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import xtree
 from xprim.errors import CheckError
+from xtree.records import Record, set_once
 
 __all__ = ["CheckSite"]
 
 __dir__ = __all__.copy
 
 
-_NO_VALUES = xtree.structure(((), {}))
-
-
-@dataclass(frozen=True, slots=True)
-class CheckSite:
+class CheckSite(Record):
     """What a check says.
 
     Attributes:
       kind: what is checked: `user`, `nan`, `div` or `index`.
       text: a format of `str.format`.
-      tree: the structure of the arguments (args, kwargs) of the format.
+      tree: the structure of the arguments (args, kwargs) of the format; None for no arguments.
       where: the user's line, as errors show it.
       is_debug: whether it is only made where `checkify` asks for it.
 
@@ -43,11 +39,22 @@ class CheckSite:
         where     train.py:3
     """
 
+    __slots__ = __match_args__ = ("kind", "text", "tree", "where", "is_debug")
     kind: str
     text: str
-    tree: xtree.PyTreeDef = _NO_VALUES
-    where: str = ""
-    is_debug: bool = False
+    tree: xtree.PyTreeDef
+    where: str
+    is_debug: bool
+
+    def __init__(
+        self, kind: str, text: str, tree: xtree.PyTreeDef | None = None, where: str = "",
+        is_debug: bool = False,
+    ) -> None:  # fmt: skip
+        set_once(self, "kind", kind)
+        set_once(self, "text", text)
+        set_once(self, "tree", xtree.structure(((), {})) if tree is None else tree)
+        set_once(self, "where", where)
+        set_once(self, "is_debug", is_debug)
 
     def message(
         self, values: Sequence[Any], index: tuple[int, ...] | None = None,

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xprim import config, extended
+import xprim
+from xprim import config
 from xprim.array import ConcreteArray
 from xprim.backend import HOST, Backend
 from xprim.finite import check_finite
@@ -88,7 +89,7 @@ class EagerTrace(Trace):
         _require_concrete(primitive, operands)
         if not isinstance(error, NotNumbersError):
             raise error
-        return extended.evaluate(self, primitive, operands, params)
+        return xprim.extended.evaluate(self, primitive, operands, params)
 
     def _compiled(
         self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any],

@@ -15,12 +15,12 @@ lowering refuses the effects of any other.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from xprim.avals import shaped_array
+from xtree.records import Record, set_once
 
 __all__ = ()
 
@@ -28,8 +28,7 @@ ORDER = shaped_array((), np.dtype(bool))
 """The abstract value of what ordered effects pass along in a compiled program."""
 
 
-@dataclass(frozen=True, slots=True)
-class Effect:
+class Effect(Record):
     """An effect of equations.
 
     Attributes:
@@ -45,10 +44,19 @@ class Effect:
       Effect(name='log', ordered=False, exact=True, repeatable=False)
     """
 
+    __slots__ = __match_args__ = ("name", "ordered", "exact", "repeatable")
     name: str
-    ordered: bool = True
-    exact: bool = True
-    repeatable: bool = False
+    ordered: bool
+    exact: bool
+    repeatable: bool
+
+    def __init__(
+        self, name: str, ordered: bool = True, exact: bool = True, repeatable: bool = False
+    ) -> None:
+        set_once(self, "name", name)
+        set_once(self, "ordered", ordered)
+        set_once(self, "exact", exact)
+        set_once(self, "repeatable", repeatable)
 
     def __str__(self) -> str:
         return self.name

@@ -53,6 +53,7 @@ from xprim.library_code import (
 )
 from xprim.primitive import Primitive
 from xprim.transformed import Transformed
+from xtree.records import Record
 
 __all__ = ()
 
@@ -372,6 +373,8 @@ class Walk:
             return self.refuse(f"{with_article_of(value)} may change", value)
         held = held_in_slots(value) | held_in_dict(value)
         parameters = cls.__dict__.get("__dataclass_params__")
+        if isinstance(value, Record):
+            return (self.key(cls), *self.attributes(held))
         if parameters is not None and parameters.frozen:
             fields = {f.name: getattr(value, f.name, MISSING) for f in dataclasses.fields(value)}
             return (self.key(cls), *self.attributes(fields | held))

@@ -28,11 +28,11 @@ any other operand is `Zero`. A package that cares for one more kind declares it 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 from xprim.avals import ShapedArray
 from xprim.errors import DuplicateRuleError
+from xtree.records import Record, set_once
 
 __all__ = [
     "Kind", "kinds", "declare_kind", "Symbol", "LINEAR", "ZERO", "ELEMENTWISE", "STRUCTURAL",
@@ -43,15 +43,22 @@ __all__ = [
 __dir__ = __all__.copy
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Record):
     """A kind of rule: its name, its signature, who asks for it, and whether all must have it."""
 
+    __slots__ = __match_args__ = ("name", "signature", "consumer", "required", "doc")
     name: str
     signature: str
     consumer: str
     required: bool
     doc: str
+
+    def __init__(self, name: str, signature: str, consumer: str, required: bool, doc: str) -> None:
+        set_once(self, "name", name)
+        set_once(self, "signature", signature)
+        set_once(self, "consumer", consumer)
+        set_once(self, "required", required)
+        set_once(self, "doc", doc)
 
 
 # The kinds of rules that packages have declared.
@@ -264,15 +271,17 @@ STRUCTURAL: Final = Symbol(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Operand:
+class Operand(Record):
     """Stands for an operand of the primitive among the arguments of a `NumpyCall`."""
 
+    __slots__ = __match_args__ = ("number",)
     number: int
 
+    def __init__(self, number: int) -> None:
+        set_once(self, "number", number)
 
-@dataclass(frozen=True, slots=True)
-class NumpyCall:
+
+class NumpyCall(Record):
     """What a `ufunc` rule gives where a function of the operands in their order does not do.
 
     A kernel lets an elementwise `numpy.ufunc` broadcast its operands itself and write over memory
@@ -286,16 +295,30 @@ class NumpyCall:
         broadcasts them, and that of the result to the function that is called in its place.
     """
 
+    __slots__ = __match_args__ = ("function", "arguments", "specialize")
     function: Callable[..., Any]
-    arguments: tuple[Any, ...] | None = None
-    specialize: Callable[[list[ShapedArray], ShapedArray], Callable[..., Any]] | None = None
+    arguments: tuple[Any, ...] | None
+    specialize: Callable[[list[ShapedArray], ShapedArray], Callable[..., Any]] | None
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        arguments: tuple[Any, ...] | None = None,
+        specialize: Callable[[list[ShapedArray], ShapedArray], Callable[..., Any]] | None = None,
+    ) -> None:
+        set_once(self, "function", function)
+        set_once(self, "arguments", arguments)
+        set_once(self, "specialize", specialize)
 
 
-@dataclass(frozen=True, slots=True)
-class LinearIn:
+class LinearIn(Record):
     """The jvp symbol of a primitive that is linear in some operands, the others held fixed."""
 
+    __slots__ = __match_args__ = ("argnums",)
     argnums: tuple[int, ...]
+
+    def __init__(self, argnums: tuple[int, ...]) -> None:
+        set_once(self, "argnums", argnums)
 
 
 def linear_in(*argnums: int) -> LinearIn:
@@ -306,11 +329,14 @@ def linear_in(*argnums: int) -> LinearIn:
     return LinearIn(argnums)
 
 
-@dataclass(frozen=True, slots=True)
-class MultiLinear:
+class MultiLinear(Record):
     """The jvp symbol of a primitive that is linear in each of some operands separately."""
 
+    __slots__ = __match_args__ = ("argnums",)
     argnums: tuple[int, ...]
+
+    def __init__(self, argnums: tuple[int, ...]) -> None:
+        set_once(self, "argnums", argnums)
 
 
 def multilinear(*argnums: int) -> MultiLinear:
@@ -318,12 +344,16 @@ def multilinear(*argnums: int) -> MultiLinear:
     return MultiLinear(argnums)
 
 
-@dataclass(frozen=True, slots=True)
-class Undefined:
+class Undefined(Record):
     """A deliberate gap among the rules of a primitive; the reason reaches the user."""
 
+    __slots__ = __match_args__ = ("reason", "hint")
     reason: str
-    hint: str = ""
+    hint: str
+
+    def __init__(self, reason: str, hint: str = "") -> None:
+        set_once(self, "reason", reason)
+        set_once(self, "hint", hint)
 
 
 def undefined(reason: str, hint: str = "") -> Undefined:

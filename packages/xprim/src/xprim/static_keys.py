@@ -11,13 +11,12 @@ Neighbours: `function_keys` is about functions; `jit` and `pmap` key static argu
 from __future__ import annotations
 
 import datetime
-import decimal
 from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
 
-from xtree.exactness import has_equality_of_identity, unseen_in_attributes
+from xtree.exactness import has_equality_of_identity, is_decimal, unseen_in_attributes
 
 __all__ = ["static_key", "params_key"]
 
@@ -43,6 +42,8 @@ def static_key(value: Any) -> Hashable:
     describe = _by_kind.get(kind)
     if describe is not None:
         return (kind, describe(value))
+    if is_decimal(kind):
+        return (kind, repr(value))  # 1.0 and 1.00 are equal
     if isinstance(value, np.generic):
         return (kind, value.dtype.str, value.tobytes())
     if isinstance(value, tuple) and kind.__eq__ is tuple.__eq__:
@@ -88,7 +89,6 @@ _by_kind: dict[type, Callable[[Any], Hashable]] = {
     range: _bounds,
     frozenset: _elements,
     np.dtype: lambda value: (value, repr(value.metadata)),
-    decimal.Decimal: repr,  # 1.0 and 1.00 are equal
-    datetime.datetime: repr,  # so are equal moments in two time zones
+    datetime.datetime: repr,  # equal moments in two time zones are equal
     datetime.time: repr,
 }

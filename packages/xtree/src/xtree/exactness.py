@@ -10,12 +10,11 @@ Neighbours: `interning` compares metadata with it; the keys of static arguments 
 from __future__ import annotations
 
 import datetime
-import decimal
 import math
 from collections.abc import Hashable
 from typing import Any
 
-__all__ = ["has_equality_of_identity", "unseen_in_attributes"]
+__all__ = ["has_equality_of_identity", "is_decimal", "unseen_in_attributes"]
 
 __dir__ = __all__.copy
 
@@ -38,13 +37,18 @@ def unseen_in_attributes(value: Any, depth: int = 0) -> Hashable:
     return tuple(found)
 
 
+def is_decimal(kind: Any) -> bool:
+    """Return whether a class is `decimal.Decimal`; few programs import that, which takes 1 ms."""
+    return kind.__module__ == "decimal" and kind.__name__ == "Decimal"  # type: ignore[no-any-return]
+
+
 def _unseen(value: Any, depth: int) -> Hashable:
     kind: Any = type(value)
     if kind is float:
         return (kind, math.copysign(1.0, value) if value == 0 else 0.0)
     if kind in _TO_THE_TYPE or depth >= _MAX_DEPTH:
         return kind  # type: ignore[no-any-return]
-    if kind in _BY_TEXT:
+    if kind in _BY_TEXT or is_decimal(kind):
         return (kind, repr(value))
     if isinstance(value, tuple | list | dict | set | frozenset):
         return (kind, _unseen_items(value, depth + 1))
@@ -63,7 +67,7 @@ def _unseen_items(value: Any, depth: int) -> Hashable:
 
 
 # Equal ones may differ in digits, or in the time zone: 1.0 and 1.00, 12:00 and 13:00+01:00.
-_BY_TEXT = frozenset((complex, range, slice, decimal.Decimal, datetime.datetime, datetime.time))
+_BY_TEXT = frozenset((complex, range, slice, datetime.datetime, datetime.time))
 
 
 def _names(slots: Any) -> tuple[str, ...]:

@@ -11,10 +11,10 @@ Neighbours: `registry` holds the functions that give a node's keys, `walk` colle
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from xtree.leaving import boundary
+from xtree.records import Record, set_once
 
 __all__ = [
     "DictKey",
@@ -33,41 +33,53 @@ KeyEntry: TypeAlias = Hashable
 KeyPath: TypeAlias = tuple[KeyEntry, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SequenceKey:
+class SequenceKey(Record):
     """The position of a child in a list or tuple; prints as `[0]`."""
 
+    __slots__ = __match_args__ = ("idx",)
     idx: int
+
+    def __init__(self, idx: int) -> None:
+        set_once(self, "idx", idx)
 
     def __str__(self) -> str:
         return f"[{self.idx!r}]"
 
 
-@dataclass(frozen=True, slots=True)
-class DictKey:
+class DictKey(Record):
     """The key of a child in a dict; prints as `['name']`."""
 
+    __slots__ = __match_args__ = ("key",)
     key: Hashable
+
+    def __init__(self, key: Hashable) -> None:
+        set_once(self, "key", key)
 
     def __str__(self) -> str:
         return f"[{self.key!r}]"
 
 
-@dataclass(frozen=True, slots=True)
-class GetAttrKey:
+class GetAttrKey(Record):
     """The attribute that holds a child (dataclasses, namedtuples); prints as `.name`."""
 
+    __slots__ = __match_args__ = ("name",)
     name: str
+
+    def __init__(self, name: str) -> None:
+        set_once(self, "name", name)
 
     def __str__(self) -> str:
         return f".{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class FlattenedIndexKey:
+class FlattenedIndexKey(Record):
     """The position of a child of a class without keys; prints as `[<flat index 0>]`."""
 
+    __slots__ = __match_args__ = ("key",)
     key: int
+
+    def __init__(self, key: int) -> None:
+        set_once(self, "key", key)
 
     def __hash__(self) -> int:
         return hash((FlattenedIndexKey, self.key))

@@ -10,13 +10,13 @@ errors.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from xtree.boundaries import boundaries
 from xtree.errors import MalformedNodeError, StructureMismatchError, message, shown, with_article
 from xtree.interning import is_same
 from xtree.key_paths import KeyPath, keystr
+from xtree.records import Record, set_once
 
 if TYPE_CHECKING:
     from xtree.registry import NodeType
@@ -29,8 +29,7 @@ __dir__ = __all__.copy
 _MAX_RECURSION = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Mismatch:
+class Mismatch(Record):
     """One place where a structure is not a prefix of a tree.
 
     Attributes:
@@ -41,11 +40,21 @@ class Mismatch:
         hint: the remedy, where one is certain.
     """
 
+    __slots__ = __match_args__ = ("path", "problem", "got", "expected", "hint")
     path: KeyPath
     problem: str
     got: str
     expected: str
-    hint: str = ""
+    hint: str
+
+    def __init__(
+        self, path: KeyPath, problem: str, got: str, expected: str, hint: str = ""
+    ) -> None:
+        set_once(self, "path", path)
+        set_once(self, "problem", problem)
+        set_once(self, "got", got)
+        set_once(self, "expected", expected)
+        set_once(self, "hint", hint)
 
     def error(
         self, operation: str, prefix: str = "the prefix", full: str = "the tree"

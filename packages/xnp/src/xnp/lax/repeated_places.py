@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from xnp import lax
-from xnp.lax.slicing import dynamic_index_in_dim, dynamic_update_index_in_dim
 from xnp.primitives.operations import bind, reshaped, scalar_like, selected
 from xprim import Array, ConcreteArray, as_array
 
@@ -41,10 +40,10 @@ def applied_in_turn(x: Any, places: Any, func: Callable[[Any], Any]) -> Array:
 
     def step(flat: Any, place: Any) -> tuple[Any, None]:
         at = bind("min", place, scalar_like(place, size - 1))
-        old = dynamic_index_in_dim(flat, at, keepdims=False)
+        old = lax.dynamic_index_in_dim(flat, at, keepdims=False)
         there = bind("lt", place, scalar_like(place, size))
         new = selected(there, as_array(func(old), old.aval.dtype), old)
-        return dynamic_update_index_in_dim(flat, new, at, 0), None
+        return lax.dynamic_update_index_in_dim(flat, new, at, 0), None
 
     flat, _ = lax.scan(step, reshaped(x, (size,)), reshaped(places, (places.aval.size,)))
     return reshaped(flat, x.aval.shape)

@@ -28,8 +28,7 @@ from xnp.numpy.promoting import (
 )
 from xnp.numpy.shaping import permuted
 from xnp.placing import computed_as
-from xnp.primitives.dot_general import holds_products
-from xnp.primitives.precision import PrecisionLike, normal_precision
+from xnp.primitives.precision import PrecisionLike, holds_products, normal_precision
 from xprim import Array, dtypes, shaped_array
 from xprim.errors import ShapeError, message
 from xprim.tracebacks import boundaries, shorten

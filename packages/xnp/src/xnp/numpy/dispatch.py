@@ -26,6 +26,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+import xprim
 from xnp.numpy.promoting import apart
 from xnp.numpy.whole_programs import (
     ProgramKernel,
@@ -44,7 +45,6 @@ from xprim import (
     scalar_array,
     shaped_array,
     state,
-    trace_to_closed,
 )
 from xprim.errors import message
 from xprim.kernels import Kernel, KernelTable, Refusal, numpy_operand
@@ -247,7 +247,7 @@ def _host_kernel(function: Callable[..., Any], operands: tuple[Any, ...]) -> Ker
         return (results,) if single else results
 
     with config.numpy_rank_promotion("allow"):  # the call itself has said what it has to say
-        program = trace_to_closed(flat, avals)
+        program = xprim.trace_to_closed(flat, avals)
     run = numpy_function(program, single=single)
     return Kernel(run, program.out_avals[0] if single else program.out_avals)
 

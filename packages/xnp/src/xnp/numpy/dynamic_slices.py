@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import xtree
 from xnp.numpy.index_entries import counted_positions, dimensions_of, from_front, index_dtype
 from xnp.numpy.promoting import bind, filled, scalar_like, selected
-from xnp.primitives.gather import fill_of
+from xnp.primitives.index_modes import fill_of
 from xprim import Array, dtypes, scalar_array
 from xprim.errors import ShapeError, message
 from xprim.static_sizes import static_int

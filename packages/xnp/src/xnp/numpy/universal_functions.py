@@ -17,10 +17,10 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+import xnp.numpy as xn
 from xnp import lax
 from xnp.numpy.creation import array, asarray
 from xnp.numpy.dispatch import check_out_and_where
-from xnp.numpy.functional import vectorize
 from xnp.numpy.indexing import no_out
 from xnp.numpy.promoting import axes_of, axis_of, bind, broadcasted, cast, reshaped, selected
 from xnp.numpy.ranges import arange
@@ -95,7 +95,7 @@ class ufunc(metaclass=_UfuncType):  # noqa: N801 - the name users know
         if nargs not in (None, nin + nout):
             raise ValueError(f"{name}: nargs is {nin} + {nout}, got {nargs}.")
         own = {"reduce": reduce, "accumulate": accumulate, "at": at, "reduceat": reduceat}
-        function = vectorize(func) if call is None else call
+        function = xn.vectorize(func) if call is None else call
         for attribute, value in {
             "__name__": name, "nin": nin, "nout": nout, "nargs": nin + nout, "identity": identity,
             "_func": func, "_function": function, "_call": call, "_own": own,

@@ -16,17 +16,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xprim import (
-    EAGER,
-    ClosedJaxpr,
-    ConcreteArray,
-    Equation,
-    Var,
-    dtypes,
-    scalar_array,
-    trace_to_closed,
-    trace_to_jaxpr,
-)
+import xprim
+from xprim import EAGER, ClosedJaxpr, ConcreteArray, Equation, Var, dtypes, scalar_array
 from xprim.errors import XStackError
 from xprim.finite import results_are_checked
 from xprim.kernels import Kernel, Refusal
@@ -126,7 +117,7 @@ def _traced(
         return (results,) if single else results
 
     try:
-        return trace_to_closed(flat, [x.aval for x in arrays]), single
+        return xprim.trace_to_closed(flat, [x.aval for x in arrays]), single
     except (ArithmeticError, LookupError, TypeError, ValueError, XStackError):
         return None, single  # the function itself says what is wrong with values that are there
 
@@ -182,7 +173,7 @@ def _single_equation(
     function: Callable[..., Any], operands: Sequence[Any]
 ) -> tuple[Equation, list[int]]:
     """Return the one equation that a function amounts to, and which operands it takes."""
-    jaxpr, consts = trace_to_jaxpr(function, [x.aval for x in operands])
+    jaxpr, consts = xprim.trace_to_jaxpr(function, [x.aval for x in operands])
     if len(jaxpr.eqns) != 1 or consts:
         raise Refusal(f"it amounts to {len(jaxpr.eqns)} operations")
     (eqn,) = jaxpr.eqns

@@ -10,10 +10,10 @@ Neighbours: `table` gives the param to elementary functions (`tunable=True`).
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from xprim.errors import message
+from xtree.records import Record, set_once
 
 __all__ = ()
 
@@ -25,8 +25,7 @@ class AccuracyMode(enum.Enum):
     DEFAULT = 2
 
 
-@dataclass(frozen=True)
-class Tolerance:
+class Tolerance(Record):
     """The error that a compiled elementary function may have; one of the bounds must hold.
 
     Attributes:
@@ -42,16 +41,20 @@ class Tolerance:
       Tolerance(atol=0.0, rtol=0.0, ulps=4)
     """
 
-    atol: float = 0.0
-    rtol: float = 0.0
-    ulps: int = 0
+    __slots__ = __match_args__ = ("atol", "rtol", "ulps")
+    atol: float
+    rtol: float
+    ulps: int
 
-    def __post_init__(self) -> None:
-        if min(self.atol, self.rtol, self.ulps) < 0 or not (self.atol or self.rtol or self.ulps):
+    def __init__(self, atol: float = 0.0, rtol: float = 0.0, ulps: int = 0) -> None:
+        if min(atol, rtol, ulps) < 0 or not (atol or rtol or ulps):
             raise ValueError(message(
                 "Tolerance", "the bounds must not be negative, and one must be above zero.",
-                got=f"atol={self.atol}, rtol={self.rtol}, ulps={self.ulps}",
+                got=f"atol={atol}, rtol={rtol}, ulps={ulps}",
             ))  # fmt: skip
+        set_once(self, "atol", atol)
+        set_once(self, "rtol", rtol)
+        set_once(self, "ulps", ulps)
 
 
 Accuracy: TypeAlias = AccuracyMode | Tolerance | None

@@ -23,7 +23,13 @@ import numpy as np
 from xnp.primitives import costs
 from xnp.primitives.corresponding_dimensions import dot_dimensions
 from xnp.primitives.operations import bind, converted
-from xnp.primitives.precision import DotAlgorithm, DotAlgorithmPreset, precision_attribute
+from xnp.primitives.precision import (
+    DotAlgorithm,
+    DotAlgorithmPreset,
+    dtype_kind,
+    holds_products,
+    precision_attribute,
+)
 from xnp.primitives.table import NATIVE
 from xnp.primitives.upcast_lowering import TWO_BITS, upcast
 from xprim import (
@@ -112,25 +118,9 @@ def product_dtype(
     return preferred
 
 
-def holds_products(dtype: Any, preferred: Any) -> bool:
-    """Whether products of elements of a dtype may be summed in another one."""
-    kinds = _kind(dtype), _kind(preferred)
-    return kinds[0] in (kinds[1], "bool") or (
-        kinds[0] == "integer" and kinds[1] in ("floating", "complex")
-    )
-
-
-def _kind(dtype: np.dtype[Any]) -> str:
-    if dtypes.is_integer(dtype):
-        return "integer"
-    if dtypes.is_floating(dtype):
-        return "floating"
-    return "complex" if dtypes.is_complex(dtype) else "bool"
-
-
 def _width(dtype: np.dtype[Any]) -> tuple[bool, int, int, int, bool]:
     """Return by what dtypes are compared: complex, range, digits, bits, and a sign last."""
-    if _kind(dtype) in ("bool", "integer"):
+    if dtype_kind(dtype) in ("bool", "integer"):
         return False, -1, -1, dtypes.itemsize_bits(dtype), dtypes.is_signed_integer(dtype)
     info = dtypes.finfo(dtype)
     return dtypes.is_complex(dtype), int(info.maxexp), int(info.nmant), info.bits, True
@@ -176,7 +166,7 @@ def accumulation_dtype(lhs: Any, rhs: Any, out: Any) -> np.dtype[Any]:
     """Return the dtype in which NumPy sums products: at least float32, or 32-bit integers."""
     wide = out
     for dtype in (lhs, rhs):
-        if _kind(dtype) == _kind(wide) and wide != dtype:
+        if dtype_kind(dtype) == dtype_kind(wide) and wide != dtype:
             wide = max(wide, dtype, key=lambda d: _width(d)[2:])  # by digits
     if wide in NATIVE:
         return wide  # type: ignore[no-any-return]
@@ -364,7 +354,10 @@ def _transposed_numbers(dimension_numbers: Any, lhs_ndim: int, rhs_ndim: int) ->
 
 def _bind(lhs: Any, rhs: Any, dims: Any, precision: Any, dtype: Any) -> Any:
     preferred = None if lhs.aval.dtype == rhs.aval.dtype == dtype else dtype
-    if _kind(dtype) == "floating" and "complex" in (_kind(lhs.aval.dtype), _kind(rhs.aval.dtype)):
+    if dtype_kind(dtype) == "floating" and "complex" in (
+        dtype_kind(lhs.aval.dtype),
+        dtype_kind(rhs.aval.dtype),
+    ):
         preferred = None  # the cotangent of a real operand is the real part
     (result,) = dot_general_p.bind(
         lhs, rhs, dimension_numbers=dims, precision=precision, preferred_element_type=preferred

@@ -27,6 +27,7 @@ from xnp.primitives.index_modes import (
     FILL_OR_DROP,
     GatherDimensionNumbers,
     ScatterDimensionNumbers,
+    fill_of,
     upper_bounds,
 )
 from xnp.primitives.operations import bind, broadcasted, concatenated, filled, selected
@@ -182,18 +183,6 @@ def _with_fill(plan: GatherPlan, out: Any, valid: Any, fill_value: Any) -> Any:
     if plan.to_out is not None:
         wide = wide.transpose(plan.to_out)
     return np.where(wide, out, np.asarray(fill_of(out.dtype, fill_value), out.dtype))
-
-
-def fill_of(dtype: np.dtype[Any], fill_value: Any) -> Any:
-    """Return what is read out of bounds: NaN, the least signed, greatest unsigned integer, True."""
-    if fill_value is not None:
-        return fill_value
-    if dtypes.is_inexact(dtype):
-        return float("nan")
-    if dtypes.is_bool(dtype):
-        return True
-    info = dtypes.iinfo(dtype)
-    return int(info.min if dtypes.is_signed_integer(dtype) else info.max)
 
 
 def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, dimension_numbers: Any,

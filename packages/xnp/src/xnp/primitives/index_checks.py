@@ -26,8 +26,6 @@ from xprim.sizes import SymbolicSize
 
 __all__ = ()
 
-_ONE_VALUE = xtree.structure(((0,), {}))
-
 
 class IndexSite(CheckSite):
     """The check of positions in a program, which raises an IndexError."""
@@ -136,6 +134,6 @@ def _check_in_program(array: Any, axis: int, shape: tuple[int, ...], low: int, h
         "index",
         f"index: {{}} is out of bounds for axis {axis} with size {size}.\n"
         f"  got       an index into shape {shape}",
-        _ONE_VALUE, source.describe(source.capture()),
+        xtree.structure(((0,), {})), source.describe(source.capture()),
     )  # fmt: skip
     get_primitive("check").bind(holds, first, site=site, batch_ndim=0, mapped=(False,))

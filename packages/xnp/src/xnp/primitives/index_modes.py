@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from xprim import dtypes
 from xprim.errors import message
 from xprim.sizes import SymbolicSize
 
@@ -113,3 +114,15 @@ def upper_bounds(
         return np.array([shape[d] - window[d] for d in index_map], object)
     most = int(np.iinfo(dtype).max)
     return np.array([min(shape[d] - window[d], most) for d in index_map], dtype)
+
+
+def fill_of(dtype: np.dtype[Any], fill_value: Any) -> Any:
+    """Return what is read out of bounds: NaN, the least signed, greatest unsigned integer, True."""
+    if fill_value is not None:
+        return fill_value
+    if dtypes.is_inexact(dtype):
+        return float("nan")
+    if dtypes.is_bool(dtype):
+        return True
+    info = dtypes.iinfo(dtype)
+    return int(info.min if dtypes.is_signed_integer(dtype) else info.max)

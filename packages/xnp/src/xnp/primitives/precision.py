@@ -191,3 +191,20 @@ def precision_attribute(precision: Any) -> str:
         pair = [p.name for p in precision]
     inside = ", ".join([f"#stablehlo<precision {name}>" for name in pair])
     return f"precision_config = [{inside}]"
+
+
+def holds_products(dtype: Any, preferred: Any) -> bool:
+    """Whether products of elements of a dtype may be summed in another one."""
+    kinds = dtype_kind(dtype), dtype_kind(preferred)
+    return kinds[0] in (kinds[1], "bool") or (
+        kinds[0] == "integer" and kinds[1] in ("floating", "complex")
+    )
+
+
+def dtype_kind(dtype: np.dtype[Any]) -> str:
+    """Return one of integer, floating, complex, bool."""
+    if dtypes.is_integer(dtype):
+        return "integer"
+    if dtypes.is_floating(dtype):
+        return "floating"
+    return "complex" if dtypes.is_complex(dtype) else "bool"
