@@ -21,6 +21,7 @@ from typing import Any, TypeVar, overload
 import xtree
 from xad._checkpoint_policies import POLICY_MAKERS, Policy
 from xad._linearize import LinearizeHandle
+from xad.reference_arguments import references_in
 from xad.saved_values import (
     computed_again,
     derivative_given,
@@ -44,12 +45,13 @@ from xprim import (
 )
 from xprim.callables import check_function
 from xprim.calls import call_rules, nonzero, where_true, with_zeros
+from xprim.cells import Cell
 from xprim.contracts import Builder
 from xprim.derived_cells import UsedCell, given_values, with_cells
 from xprim.descriptions import described
 from xprim.errors import UndefinedRuleError, message
 from xprim.kept_programs import KeptPrograms, Staged
-from xprim.leaves import flat_arrays
+from xprim.leaves import as_arrays
 from xprim.sizes import size_of
 from xprim.tracebacks import boundary, shorten
 from xprim.transformed import transforming
@@ -115,7 +117,10 @@ def checkpoint(
         try:
             fixed = static_positions(static, len(args), "checkpoint")
             dynamic = [a for i, a in enumerate(args) if i not in fixed]
-            operands, in_tree = flat_arrays((dynamic, kwargs), "checkpoint", "the argument")
+            leaves, in_tree = xtree.flatten((dynamic, kwargs))
+            if any(isinstance(x, Cell) for x in leaves):
+                return _with_references(fun, args, kwargs, fixed, prevent_cse, policy)
+            operands = as_arrays(leaves, "checkpoint", in_tree)
             program = _program_for(fun, args, kwargs, fixed, in_tree, operands)
             outs = checkpoint_p.bind(
                 *program.captured, *operands, jaxpr=program.closed, prevent_cse=prevent_cse,
@@ -127,6 +132,29 @@ def checkpoint(
             raise
 
     return checkpointed
+
+
+def _with_references(
+    fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], fixed: Sequence[int],
+    prevent_cse: Any, policy: Any,
+) -> Any:  # fmt: skip
+    """Call a checkpointed function of references: one of their values, which gives the next."""
+    dynamic = {i: a for i, a in enumerate(args) if i not in fixed}
+    leaves, tree = xtree.flatten((dynamic, kwargs))
+    references = references_in(leaves, "checkpoint")
+    if references is None:
+        raise AssertionError("there is a reference among the arguments")
+
+    @functools.wraps(fun)
+    def of_values(*values: Any) -> Any:
+        entered, named = xtree.unflatten(tree, references.entered(values))
+        full = [entered.get(i, a) for i, a in enumerate(args)]
+        return fun(*full, **named), references.left(values)
+
+    values = references.values(leaves)
+    result, after = checkpoint(of_values, prevent_cse=prevent_cse, policy=policy)(*values)
+    references.write(after)
+    return result
 
 
 def _with_static_names(

@@ -18,6 +18,7 @@ from typing import Any, Literal, TypeVar, overload
 import xtree
 from xad.arguments import FlatFunction, flat_arguments
 from xad.derivative_kernels import USES_BEFORE_KERNEL, JVPKernel
+from xad.reference_arguments import check_each_once, tangents_and_cells, write_tangents
 from xad.tangents import (
     Tangent,
     checked_tangents,
@@ -254,7 +255,8 @@ def jvp(
       fun: a function of pytrees of arrays.
       primals: a tuple or list of the arguments.
       tangents: a direction for each, of the same structure, shapes and dtypes (`float0` arrays for
-        integers).
+        integers). That of a reference is a reference, with the tangent of the value before; it
+        is written with that of the value afterwards.
       has_aux: whether `fun` returns a pair `(result, auxiliary)`.
 
     Returns:
@@ -276,8 +278,21 @@ def jvp(
                 hint="jvp(f, (x,), (x_dot,)) for a function of one argument",
             ))  # fmt: skip
     flat, leaves, in_tree = flat_arguments(fun, primals, operation="jvp", has_aux=has_aux)
-    dots = checked_tangents(tuple(tangents), in_tree, [x.aval for x in leaves], "jvp")
-    outs, out_dots = jvp_flat(flat, leaves, dots)
+    in_avals = [x.aval for x in leaves]
+    references = flat.references
+    if references is None:
+        dots = checked_tangents(tuple(tangents), in_tree, in_avals, "jvp")
+        outs, out_dots = jvp_flat(flat, leaves, dots)
+    else:
+        dots, cells = tangents_and_cells(
+            tuple(tangents), references.cells, in_tree, in_avals, "jvp"
+        )
+        check_each_once([*references.cells.values(), *cells.values()], "jvp")
+        outs, out_dots = jvp_flat(flat, leaves, dots)
+        outs = flat.results_of(outs)
+        after = dict(zip(references.cells, out_dots[len(outs) :], strict=True))
+        write_tangents(cells, after)
+        out_dots = out_dots[: len(outs)]
     result = xtree.unflatten(flat.out_tree, outs)
     tangent = xtree.unflatten(
         flat.out_tree,

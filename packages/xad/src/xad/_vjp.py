@@ -46,7 +46,8 @@ def vjp(
 
     Args:
       fun: a function of pytrees of arrays.
-      *primals: where to evaluate it.
+      *primals: where to evaluate it. A reference among them is written as `fun` writes it; its
+        cotangent is a reference, too, which `vjp_fun.with_refs` takes.
       has_aux: whether `fun` returns a pair `(result, auxiliary)`.
       reduce_axes: must be empty (JAX's experimental argument).
 
@@ -132,7 +133,8 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
 
     Args:
       fun: a function of pytrees of arrays.
-      *primals: where to evaluate it.
+      *primals: where to evaluate it. The tangent of a reference is a reference, with the tangent
+        of the value before; `jvp_fun` writes there that of the value afterwards.
       has_aux: whether `fun` returns a pair `(result, auxiliary)`.
 
     Returns:
@@ -156,7 +158,10 @@ def _with_derivative(
     flat, leaves, in_tree = flat_arguments(fun, primals, operation=operation, has_aux=has_aux)
     in_avals = [x.aval for x in leaves]
     outs, program = linearize_flat(flat, leaves, [is_differentiable(a) for a in in_avals])
-    signature = Signature(operation, in_tree, in_avals, flat.out_tree, [x.aval for x in outs])
+    references = () if flat.references is None else tuple(flat.references.cells)
+    outs = flat.results_of(outs)
+    out_avals = [x.aval for x in outs]
+    signature = Signature(operation, in_tree, in_avals, flat.out_tree, out_avals, references)
     derivative = kind(program, signature)
     result = xtree.unflatten(flat.out_tree, outs)
     return (result, derivative, flat.aux) if has_aux else (result, derivative)

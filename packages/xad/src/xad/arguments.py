@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import xtree
+from xad.reference_arguments import ReferenceArguments, references_in, refuse_references
 from xprim import Array, dtypes, state
 from xprim.callables import check_function
 from xprim.descriptions import argument_names, described, place_of
@@ -31,9 +32,10 @@ class FlatFunction:
     Attributes:
       out_tree: the structure of the last result.
       aux: the auxiliary output of the last call, its traced values replaced by their primals.
+      references: those among its arguments, whose values afterwards are further results.
     """
 
-    __slots__ = ("_fun", "_has_aux", "_operation", "_rebuild", "aux", "out_tree")
+    __slots__ = ("_fun", "_has_aux", "_operation", "_rebuild", "aux", "out_tree", "references")
 
     def __init__(
         self, fun: Callable[..., Any], rebuild: Rebuild, *, operation: str, has_aux: bool = False
@@ -44,16 +46,26 @@ class FlatFunction:
         self._has_aux = has_aux
         self.out_tree: Any = None
         self.aux: Any = None
+        self.references: ReferenceArguments | None = None
 
     def __call__(self, *leaves: Any) -> list[Array]:
         """Call the function with these leaves of its arguments."""
-        args, kwargs = self._rebuild(leaves)
+        references = self.references
+        args, kwargs = self._rebuild(leaves if references is None else references.entered(leaves))
         result = self._fun(*args, **kwargs)
         if self._has_aux:
             result, aux = self._pair(result)
             self.aux = xtree.map(state.trace.primal_of, aux)  # type: ignore[attr-defined]
         results, self.out_tree = flat_arrays(result, self._operation)
-        return results
+        return results if references is None else [*results, *references.left(leaves)]
+
+    def results_of(self, outs: list[Any]) -> list[Any]:
+        """Return the results alone; write the references, whose values afterwards follow them."""
+        if self.references is None:
+            return outs
+        count = len(outs) - len(self.references.cells)
+        self.references.write(outs[count:])
+        return outs[:count]
 
     def argument_of(self, leaves: Sequence[Any], leaf: Any) -> str:
         """Return `the argument x of loss at train.py:41` for one of the leaves, else nothing."""
@@ -89,13 +101,19 @@ def flat_arguments(
     """Flatten all arguments of a call.
 
     Returns:
-      The flat function, the leaves as arrays, and the structure of `args`.
+      The flat function, the leaves as arrays, and the structure of `args`. Where a leaf is a
+      reference, the array is its value.
     """
     check_function(fun, operation)
-    leaves, in_tree = flat_arrays(tuple(args), operation, "the argument")
+    leaves, in_tree = xtree.flatten(tuple(args))
     flat = FlatFunction(
         fun, lambda xs: (xtree.unflatten(in_tree, xs), {}), operation=operation, has_aux=has_aux
     )
+    for x in leaves:
+        if not isinstance(x, Array):
+            flat.references = references_in(leaves, operation)
+            values = leaves if flat.references is None else flat.references.values(leaves)
+            return flat, as_arrays(values, operation, in_tree), in_tree
     return flat, leaves, in_tree
 
 
@@ -121,6 +139,7 @@ def differentiated(
         number, numbers = normalized_argnums(argnums, len(args), operation)
     selected = args[number] if number is not None else tuple([args[i] for i in numbers])
     leaves, tree = xtree.flatten(selected)
+    refuse_references(leaves, tree, operation)
 
     def rebuild(xs: Any) -> tuple[list[Any], dict[str, Any]]:
         full = list(args)

@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import xtree
-from xprim import Array, ShapedArray, Zero, dtypes
+from xad.reference_arguments import check_each_once
+from xprim import Array, Zero, dtypes
 from xprim.cells import Cell
 from xprim.descriptions import described
 from xprim.errors import message
+from xprim.leaves import path_of
 
 __all__ = ["DidntWant", "DontWant", "GradRef", "GradValue"]
 
@@ -77,29 +79,33 @@ class DidntWant(_Node):
     __slots__ = ()
 
 
-def checked_places(
-    places: tuple[Any, ...], in_tree: Any, in_avals: Sequence[ShapedArray], operation: str
-) -> list[Any]:
+def checked_places(places: tuple[Any, ...], signature: Any) -> list[Any]:
     """Return where the cotangent of each leaf goes.
 
     Args:
       places: trees like the primals, of references, `GradValue` and `DontWant`.
-      in_tree: the structure of the tuple of primals.
-      in_avals: the types of their leaves.
-      operation: for errors.
+      signature: of the pull-back, with the structure and the types of the primals.
 
     Raises:
       ValueError: they do not fit the primals.
     """
     leaves, tree = xtree.flatten(places)
-    name = f"{operation}: with_refs"
-    if tree != in_tree:
+    name = f"{signature.operation}: with_refs"
+    if tree != signature.in_tree:
         raise ValueError(message(
             name, "what it is given has another structure than the primals.", got=f"{tree}",
-            expected=f"{in_tree}, of references, GradValue() and DontWant()",
+            expected=f"{signature.in_tree}, of references, GradValue() and DontWant()",
             hint="None is a tree without leaves: write GradValue() or DontWant()",
         ))  # fmt: skip
-    for leaf, aval in zip(leaves, in_avals, strict=True):
+    for i in signature.references:
+        if not isinstance(leaves[i], Cell | DontWant):
+            raise ValueError(message(
+                name, f"the primal{path_of(tree, i, ' at ')} is a reference, whose cotangent is no "
+                "result.",
+                got=described(leaves[i]), expected="a reference, or DontWant()",
+            ))  # fmt: skip
+    check_each_once([leaves[i] for i in signature.references if isinstance(leaves[i], Cell)], name)
+    for leaf, aval in zip(leaves, signature.in_avals, strict=True):
         if isinstance(leaf, Cell):
             if leaf.aval.shape != aval.shape or leaf.aval.dtype != aval.dtype:
                 raise ValueError(message(
@@ -114,16 +120,21 @@ def checked_places(
     return leaves
 
 
-def placed(cotangents: Sequence[Any], places: Sequence[Any]) -> list[Any]:
+def placed(
+    cotangents: Sequence[Any], places: Sequence[Any], written: Sequence[int] = ()
+) -> list[Any]:
     """Return the cotangents, those that go to references added there.
 
     Args:
       cotangents: an array each.
       places: as `checked_places` gives them.
+      written: the numbers of those that lie in their references already.
     """
     results: list[Any] = []
-    for ct, place in zip(cotangents, places, strict=True):
-        if isinstance(place, GradValue):
+    for i, (ct, place) in enumerate(zip(cotangents, places, strict=True)):
+        if i in written and isinstance(place, Cell):
+            results.append(GradRef())
+        elif isinstance(place, GradValue):
             results.append(ct)
         elif isinstance(place, DontWant):
             results.append(DidntWant())

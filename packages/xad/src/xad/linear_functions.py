@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Self
 import xtree
 from xad._linearize import LinearProgram
 from xad.gradient_refs import checked_places, placed
+from xad.reference_arguments import tangents_and_cells, write_tangents
 from xad.tangents import (
     Tangent,
     checked_tangents,
@@ -39,7 +40,9 @@ from xprim import (
     eval_closed,
     scalar_array,
 )
+from xprim.cells import Cell
 from xprim.errors import ShapeError, message
+from xprim.leaves import path_of
 from xprim.sharded_types import near
 from xprim.tracebacks import boundary
 
@@ -56,6 +59,8 @@ class Signature:
       in_avals: the abstract values of the primals.
       out_tree: the structure of the result.
       out_avals: the abstract values of the results.
+      references: the numbers of the primals that are references. The values of these afterwards
+        follow the results of the linear program.
     """
 
     operation: str
@@ -63,6 +68,7 @@ class Signature:
     in_avals: Sequence[ShapedArray]
     out_tree: Any
     out_avals: Sequence[ShapedArray]
+    references: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -191,13 +197,25 @@ class PullBack(_LinearFunction):
                 "the returned function takes one argument, a tree like the result.",
                 got=f"{len(cotangents)} arguments", expected=f"{signature.out_tree}",
             ))  # fmt: skip
+        if signature.references:
+            where = path_of(signature.in_tree, signature.references[0], " at ")
+            raise ValueError(message(
+                f"{signature.operation}",
+                f"the primal{where} is a reference, whose cotangent lies in a reference, too.",
+                expected="pull_back.with_refs(...)(cotangent), with a reference there",
+                hint="GradValue() asks for the cotangent of an array among the results",
+            ))  # fmt: skip
+        found: tuple[Any, ...] = xtree.unflatten(signature.in_tree, self._pulled(cotangents[0], ()))
+        return found
+
+    def _pulled(self, cotangent: Any, afterwards: Sequence[Tangent]) -> list[Any]:
+        """Return cotangents of the primals, given those of the results and of references."""
+        signature = self._signature
         cts = checked_tangents(
-            cotangents[0], signature.out_tree, signature.out_avals, signature.operation, "cotangent"
+            cotangent, signature.out_tree, signature.out_avals, signature.operation, "cotangent"
         )
         is_tape = self._form is None
-        results = cotangents_of(self._program, signature.in_avals, cts, is_tape)
-        found: tuple[Any, ...] = xtree.unflatten(signature.in_tree, results)
-        return found
+        return cotangents_of(self._program, signature.in_avals, [*cts, *afterwards], is_tape)
 
     @boundary
     def with_refs(self, *places: Any) -> Callable[[Any], Any]:
@@ -207,7 +225,9 @@ class PullBack(_LinearFunction):
 
         Args:
           *places: a tree like each primal. A leaf is the reference that the cotangent is added to,
-            `GradValue()` for one that is returned, or `DontWant()`.
+            `GradValue()` for one that is returned, or `DontWant()`. For a primal that is itself a
+            reference it has the cotangent of the value afterwards, and gets that of the value
+            before: for one that is only read, that is added to, too.
 
         Returns:
           A function of the cotangent of the result. It returns what this does, with `GradRef()`
@@ -230,11 +250,17 @@ class PullBack(_LinearFunction):
           (GradRef(), 3.0, 10.0)
         """
         signature = self._signature
-        leaves = checked_places(places, signature.in_tree, signature.in_avals, signature.operation)
+        leaves = checked_places(places, signature)
 
         def pull_back(cotangent: Any) -> Any:
-            cotangents = xtree.leaves(self(cotangent))
-            return xtree.unflatten(signature.in_tree, placed(cotangents, leaves))
+            numbers = signature.references
+            cells = {i: leaves[i] for i in numbers if isinstance(leaves[i], Cell)}
+            cells = {i: c for i, c in cells.items() if is_differentiable(c.aval)}
+            afterwards = [cells[i].value() if i in cells else Zero(signature.in_avals[i])
+                          for i in numbers]  # fmt: skip
+            cotangents = self._pulled(cotangent, afterwards)
+            write_tangents(cells, dict(enumerate(cotangents)))
+            return xtree.unflatten(signature.in_tree, placed(cotangents, leaves, numbers))
 
         return pull_back
 
@@ -283,14 +309,23 @@ class PushForward(_LinearFunction):
     def __call__(self, *tangents: Any) -> Any:
         """Push tangents forward; integers among the results get zeros of dtype `float0`."""
         signature = self._signature
-        dots = checked_tangents(
-            tangents, signature.in_tree, signature.in_avals, signature.operation
-        )
+        cells: dict[int, Cell] = {}
+        if signature.references:
+            dots, cells = tangents_and_cells(
+                tangents, signature.references, signature.in_tree, signature.in_avals,
+                signature.operation,
+            )  # fmt: skip
+        else:
+            dots = checked_tangents(
+                tangents, signature.in_tree, signature.in_avals, signature.operation
+            )
         residuals, form = self.tree_flatten()
         operands = [d for d, nz in zip(dots, form.nonzero_in, strict=True) if nz]
         with near(self._program.meshes):
             results = iter(eval_closed(ClosedJaxpr(form.jaxpr, residuals), *operands))
-        return xtree.unflatten(signature.out_tree, [
-            typed_as(next(results), a) if nz else zeros_of(a)
-            for a, nz in zip(signature.out_avals, form.nonzero_out, strict=True)
-        ])  # fmt: skip
+        avals = [*signature.out_avals, *[signature.in_avals[i] for i in signature.references]]
+        found = [typed_as(next(results), a) if nz else zeros_of(a)
+                 for a, nz in zip(avals, form.nonzero_out, strict=True)]  # fmt: skip
+        count = len(signature.out_avals)
+        write_tangents(cells, dict(zip(signature.references, found[count:], strict=True)))
+        return xtree.unflatten(signature.out_tree, found[:count])
