@@ -139,7 +139,10 @@ def differentiated(
         number, numbers = normalized_argnums(argnums, len(args), operation)
     selected = args[number] if number is not None else tuple([args[i] for i in numbers])
     leaves, tree = xtree.flatten(selected)
-    refuse_references(leaves, tree, operation)
+    for x in leaves:
+        if not isinstance(x, Array):
+            refuse_references(leaves, tree, operation)
+            break
 
     def rebuild(xs: Any) -> tuple[list[Any], dict[str, Any]]:
         full = list(args)

@@ -45,7 +45,8 @@ class Record:
     _values: ClassVar[Callable[[Any], Any]]  # of one record: all that makes it what it is
 
     def __init_subclass__(cls) -> None:
-        cls._values = attrgetter(*cls.__match_args__)
+        names = cls.__match_args__
+        cls._values = attrgetter(*names) if names else lambda _: ()
 
     def __eq__(self, other: object) -> bool:
         if other.__class__ is not self.__class__:

@@ -11,7 +11,7 @@ from typing import Any
 
 from xnp.docstrings import complete
 from xnp.primitives.operations import converted, reshaped
-from xnp.primitives.triangular_solve import triangular_solve_p
+from xnp.primitives.triangular_solve import HALVES, triangular_solve_p
 from xnp.primitives.tridiagonal_solve import tridiagonal_solve_p
 from xprim import Array, as_array, dtypes
 from xprim.tracebacks import boundary
@@ -19,8 +19,6 @@ from xprim.typing import ArrayLike
 from xtree.namespaces import namespace
 
 __all__ = ()
-
-_HALVES = (dtypes.float16, dtypes.bfloat16)
 
 
 @boundary
@@ -54,7 +52,7 @@ def triangular_solve(
     """
     a, b = as_array(a, what="triangular_solve: a"), as_array(b, what="triangular_solve: b")
     is_vector = b.ndim == a.ndim - 1
-    narrow = a.dtype if a.dtype == b.dtype and a.dtype in _HALVES else None
+    narrow = a.dtype if a.dtype == b.dtype and a.dtype in HALVES else None
     if narrow is not None:  # no kernel has them
         a, b = [converted(v, dtypes.float32) for v in (a, b)]
     if is_vector:

@@ -15,7 +15,7 @@ from xnp.docstrings import complete
 from xnp.docstrings.linear_algebra import NORMS
 from xnp.linalg.factorisations import svd, svdvals
 from xnp.linalg.operands import matrix, promoted
-from xnp.linalg.systems import bounds_of_values, count_above, inv, rank_of
+from xnp.linalg.systems import beside_bounds, check_one_bound, count_above, inv, rank_of
 from xnp.numpy.promoting import axis_of, several_axes
 from xnp.primitives.operations import converted, reshaped, selected, summed
 from xprim import Array, as_array, dtypes
@@ -235,14 +235,16 @@ def matrix_rank(
     Args:
       M: matrices of shape (..., m, n).
       rtol: the bound relative to the greatest singular value, a number or an array with one for
-        each matrix; None for max(m, n) times the precision of the dtype.
+        each matrix, whose shape broadcasts with (...); None for max(m, n) times the precision of
+        the dtype.
       hermitian: whether M is Hermitian; that needs less work.
       tol: the absolute bound, instead of `rtol`.
     """
+    check_one_bound("matrix_rank", "rtol", rtol, "tol", tol)
     x = matrix("matrix_rank", M, square=hermitian)
     s = svd(x, compute_uv=False, hermitian=hermitian)
     if tol is not None:
-        result: Array = count_above(s, bounds_of_values(s, tol))
+        result: Array = count_above(*beside_bounds(s, tol))
         return result
     if rtol is None:
         rtol = max(x.shape[-2:]) * float(dtypes.finfo(x.dtype).eps)

@@ -17,7 +17,7 @@ from xnp.docstrings.linear_algebra import SYSTEMS
 from xnp.linalg.operands import broadcast_batches, matrix, promoted
 from xnp.linalg.products import diagonal, matmul
 from xnp.numpy.creation import asarray
-from xnp.numpy.promoting import axis_of, cast, wide
+from xnp.numpy.promoting import axis_of, cast, check_ranks, wide
 from xnp.primitives.det import det_p, pivots_of
 from xnp.primitives.matrices import adjoint, eye, real_dtype
 from xnp.primitives.operations import (
@@ -35,7 +35,7 @@ from xnp.primitives.pinv import pinv_p
 from xnp.primitives.solve import solve_p
 from xnp.primitives.svd import svd_p
 from xprim import Array, JaxprTracer, dtypes
-from xprim.errors import message
+from xprim.errors import ShapeError, message
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
@@ -106,7 +106,7 @@ def pinv(
     Args:
       a: matrices of shape (..., m, n).
       rtol: singular values up to this times the largest one count as zero; a number, or an array
-        with one for each matrix, whose shape broadcasts to (...). None for 10 max(m, n) times the
+        with one for each matrix, whose shape broadcasts with (...). None for 10 max(m, n) times the
         precision of the dtype.
       hermitian: whether the matrices are Hermitian; they are then made exactly so.
       rcond: an older name of `rtol`.
@@ -117,11 +117,12 @@ def pinv(
     x = matrix("pinv", a, square=hermitian)
     if hermitian:
         x = lax.mul(lax.add(x, adjoint(x)), scalar_like(x, 0.5))
+    check_one_bound("pinv", "rtol", rtol, "rcond", rcond)
     cut = rtol if rtol is not None else rcond
     if cut is None:
         cut = 10 * max(x.shape[-2:]) * float(dtypes.finfo(x.dtype).eps)
-    bounds = bounds_of("pinv", cut, x.shape[:-2], real_dtype(x.dtype))
-    result: Array = pinv_p.bind(x, bounds)[0]
+    bounds = bounds_of("pinv", cut, x, 2, real_dtype(x.dtype))
+    result: Array = pinv_p.bind(broadcasted(x, (*bounds.shape, *x.shape[-2:])), bounds)[0]
     return result
 
 
@@ -150,7 +151,9 @@ def lstsq(
     m, n = x.shape
     columns = reshaped(y, (m, 1)) if y.ndim == 1 else y
     eps = float(dtypes.finfo(x.dtype).eps)
-    cut = bounds_of("lstsq", max(m, n) * eps if rcond is None else rcond, (), real_dtype(x.dtype))
+    cut = bounds_of("lstsq", max(m, n) * eps if rcond is None else rcond, x, 2, real_dtype(x.dtype))
+    if cut.ndim:
+        raise ShapeError(message("lstsq", "rcond must be a number.", got=cut.aval.str_long()))
     cut = selected(lax.lt(cut, scalar_like(cut, 0)), scalar_like(cut, eps), cut)
     s = _values_beside_pinv(x)
     rank = rank_of(s, cut)
@@ -177,29 +180,50 @@ def _values_beside_pinv(x: Any) -> Any:
 
 def rank_of(s: Any, rtol: Any) -> Any:
     """Return how many of descending singular values exceed `rtol` times the first one."""
-    last = s.ndim - 1
+    s, bounds = beside_bounds(s, rtol)
     if not s.shape[-1]:
         return filled(s.shape[:-1], 0, dtypes.int32)
-    largest = lax.broadcast_in_dim(sliced(s, last, 0, 1), s.shape, tuple(range(s.ndim)))
-    return count_above(s, lax.mul(largest, bounds_of_values(s, rtol)))
+    first = sliced(s, s.ndim - 1, 0, 1)
+    return count_above(s, lax.mul(broadcasted(first, s.shape, tuple(range(s.ndim))), bounds))
 
 
-def bounds_of_values(s: Any, bound: Any) -> Any:
-    """Return a bound for each matrix, a number or an array, in the shape of its singular values."""
-    batch = s.shape[:-1]
-    bounds = bounds_of("matrix_rank", bound, batch, s.dtype)
-    return broadcasted(bounds, s.shape, tuple(range(len(batch))))
+def beside_bounds(s: Any, bound: Any) -> tuple[Any, Any]:
+    """Return singular values and the bound of each, of one shape; both are repeated to it."""
+    bounds = bounds_of("matrix_rank", bound, s, 1, s.dtype)
+    shape = (*bounds.shape, s.shape[-1])
+    return broadcasted(s, shape), broadcasted(bounds, shape, tuple(range(bounds.ndim)))
 
 
-def bounds_of(name: str, bound: Any, batch: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
-    """Return a bound for each matrix of a batch, or raise where there are others."""
-    x = converted(asarray(bound), dtype)
-    if x.ndim > len(batch) or np.broadcast_shapes(x.shape, batch) != batch:
+def check_one_bound(operation: str, one: str, first: Any, other: str, second: Any) -> None:
+    """Refuse a bound that is given under both of its names."""
+    if first is not None and second is not None:
         raise ValueError(message(
-            name, "there must be one bound, or one for each matrix.",
-            got=x.aval.str_long(), expected=f"a shape that broadcasts to {batch}",
+            operation, f"{one} and {other} both say what counts as zero.",
+            expected="one of them",
         ))  # fmt: skip
-    return broadcasted(x, batch)
+
+
+def bounds_of(name: str, bound: Any, x: Any, core: int, dtype: np.dtype[Any]) -> Any:
+    """Return a bound for each matrix, or for each of more that the shape of the bounds asks for.
+
+    Args:
+      name: the function that errors name.
+      bound: a number or an array.
+      x: what the bounds are for, an array whose last `core` dimensions are those of each.
+      core: see `x`.
+      dtype: of the result.
+    """
+    batch = x.shape[: x.ndim - core]
+    bounds = converted(asarray(bound), dtype)
+    try:
+        shape = np.broadcast_shapes(bounds.shape, batch)
+    except ValueError:
+        raise ShapeError(message(
+            name, "there must be one bound, or one for each matrix.",
+            got=bounds.aval.str_long(), expected=f"a shape that broadcasts with {batch}",
+        )) from None  # fmt: skip
+    check_ranks(name, bounds, x, core=(0, core))
+    return broadcasted(bounds, shape)
 
 
 def count_above(s: Any, bounds: Any) -> Any:

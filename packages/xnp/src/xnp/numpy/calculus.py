@@ -24,6 +24,7 @@ from xnp.numpy.promoting import (
     broadcasted,
     cast,
     check_ranks,
+    chosen,
     converted,
     inexact,
     promoted,
@@ -314,12 +315,14 @@ def interp(
       x: where to evaluate.
       xp: places of the points, ascending (of any order with `period`).
       fp: values at the points.
-      left: the value before the first point; None for the first, "extrapolate" for a line.
+      left: the value before the first point; None for the first, "extrapolate" for a line. An
+        array broadcasts with `x`.
       right: the value behind the last point; None for the last, "extrapolate" for a line.
       period: after which the function repeats.
 
     Returns:
-      A floating array of the shape of `x`. That the places ascend is not checked.
+      A floating array of the shape of `x`, and of what it broadcasts with. That the places ascend
+      is not checked.
 
     Example:
       >>> import xnp
@@ -357,7 +360,7 @@ def interp(
             continue
         outer = read(fp, end) if value is None else cast(array_of(value, "interp"), fp.aval.dtype)
         beyond = bind(primitive, x, broadcasted(read(xp, end), x.aval.shape))
-        result = selected(beyond, broadcasted(outer, x.aval.shape), result)
+        result = chosen("interp", beyond, outer, result)
     return result
 
 

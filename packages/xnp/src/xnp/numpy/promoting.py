@@ -214,6 +214,13 @@ def check_ranks(operation: str, *arrays: Any, core: Sequence[int] = ()) -> None:
         _check_ranks(operation, shapes, {len(s) - k for s, k in zip(shapes, own, strict=True) if s})
 
 
+def chosen(operation: str, mask: Any, new: Any, x: Any) -> Array:
+    """Return `new` where a mask of `x` holds and else `x`, which are broadcast with each other."""
+    check_ranks(operation, new, x)
+    shape = common_shape(operation, [new.aval, x.aval])
+    return selected(*[broadcasted(value, shape) for value in (mask, new, x)])
+
+
 def common_shape(operation: str, avals: Sequence[Any]) -> tuple[int, ...]:
     """Return the shape that shapes broadcast to by NumPy's rules, or raise a ShapeError."""
     shapes = [a.shape for a in avals]

@@ -11,8 +11,8 @@ from xnp.numpy.dispatch import dispatched
 from xnp.numpy.promoting import (
     array_of,
     bind,
-    broadcasted,
     cast,
+    chosen,
     converted,
     scalar_like,
     selected,
@@ -128,12 +128,12 @@ def nan_to_num(
     Args:
       x: an array.
       copy: has no effect: arrays do not change.
-      nan: what stands for NaN.
+      nan: what stands for NaN; an array broadcasts with `x`.
       posinf: what stands for +inf; None for the largest finite number.
       neginf: what stands for -inf; None for the least finite number.
 
     Returns:
-      An array of the shape and dtype of `x`; a new one, also with `copy=False`, where NumPy writes
+      An array of the dtype of `x`; a new one, also with `copy=False`, where NumPy writes
       into `x`.
 
     Example:
@@ -157,12 +157,11 @@ def nan_to_num(
 
 @dispatched(4)
 def _replaced(x: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
-    dtype, shape = x.aval.dtype, x.aval.shape
+    dtype = x.aval.dtype
     replacements = [(bind("ne", x, x), nan), (bind("eq", x, scalar_like(x, math.inf)), posinf),
                     (bind("eq", x, scalar_like(x, -math.inf)), neginf)]  # fmt: skip
     for mask, value in replacements:
-        new = broadcasted(cast(array_of(value, "nan_to_num"), dtype), shape)
-        x = selected(mask, new, x)
+        x = chosen("nan_to_num", mask, cast(array_of(value, "nan_to_num"), dtype), x)
     return x
 
 

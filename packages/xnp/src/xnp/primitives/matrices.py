@@ -8,7 +8,7 @@ Neighbours: one module for each factorisation; `lapack_text` writes the calls of
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
 import numpy as np
@@ -37,14 +37,16 @@ def complex_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return dtypes.to_complex_dtype(dtype)
 
 
-def checked(name: str, aval: ShapedArray, *, square: bool = False) -> tuple[Any, int, int]:
+def checked(
+    name: str, aval: ShapedArray, *, square: bool = False, narrow: Container[Any] = ()
+) -> tuple[Any, int, int]:
     """Return (batch shape, rows, columns) of a matrix, or raise.
 
     Raises:
-      TypeError: the dtype is not float32, float64, complex64 or complex128.
+      TypeError: the dtype is not float32, float64, complex64 or complex128, nor one of `narrow`.
       ValueError: there are fewer than two dimensions, or the matrix is not square.
     """
-    if aval.dtype not in LETTER:
+    if aval.dtype not in LETTER and aval.dtype not in narrow:
         raise TypeError(message(
             name, f"does not take operands of dtype {aval.dtype.name}.",
             expected="float32, float64, complex64 or complex128",

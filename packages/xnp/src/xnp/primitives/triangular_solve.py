@@ -17,12 +17,14 @@ import numpy as np
 from xnp.primitives.lapack_text import lapack_call
 from xnp.primitives.matrices import checked, conj, matmul, mt, tril, triu
 from xnp.primitives.operations import add, neg
+from xnp.primitives.upcast_lowering import upcast
 from xprim import Linear, Primitive, ShapedArray, Zero, dimension_names, dtypes, shaped_array
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
 
 __all__ = ()
 
+HALVES = (dtypes.float16, dtypes.bfloat16)  # no kernel has them: they are solved in float32
 _SMALL = 16  # rows below which a loop over rows beats splitting further
 
 
@@ -40,8 +42,8 @@ def solved(
 def _shape(a: ShapedArray, b: ShapedArray, *, left_side: bool, **_: Any) -> (
     tuple[ShapedArray, ...]
 ):  # fmt: skip
-    batch, n, _n = checked("triangular_solve", a, square=True)
-    b_batch, rows, columns = checked("triangular_solve", b)
+    batch, n, _n = checked("triangular_solve", a, square=True, narrow=HALVES)
+    b_batch, rows, columns = checked("triangular_solve", b, narrow=HALVES)
     if a.dtype != b.dtype:
         raise TypeError(
             "lax.triangular_solve requires operands of equal dtypes, got "
@@ -59,7 +61,12 @@ def _shape(a: ShapedArray, b: ShapedArray, *, left_side: bool, **_: Any) -> (
 
 def _numpy(a: Any, b: Any, *, left_side: bool, lower: bool, transpose_a: bool, conjugate_a: bool,
            unit_diagonal: bool) -> Any:  # fmt: skip
-    if conjugate_a:
+    if a.dtype in HALVES:
+        options = {"left_side": left_side, "lower": lower, "transpose_a": transpose_a,
+                   "conjugate_a": conjugate_a, "unit_diagonal": unit_diagonal}  # fmt: skip
+        (x,) = _numpy(a.astype(np.float32), b.astype(np.float32), **options)
+        return (x.astype(a.dtype),)
+    if conjugate_a and a.dtype.kind == "c":
         a = np.conj(a)
     if transpose_a == left_side:  # X op(A) = B is op(A)^T X^T = B^T
         a, lower = a.swapaxes(-1, -2), not lower
@@ -161,7 +168,7 @@ triangular_solve_p: Primitive = Primitive(
     "triangular_solve",
     shape=_shape,
     numpy=_numpy,
-    stablehlo=_stablehlo,
+    stablehlo=upcast(_stablehlo, HALVES, np.float32),
     jvp=_jvp,
     transpose=_transpose,
     batch=_batch,

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from xprim.dtypes import bfloat16, float16
 from xprim.testing import EXACT, Sample, Tolerance
 
 __all__ = ()
 
 FLOAT32 = Tolerance(1e-4, 1e-4, "LAPACK against LAPACK or NumPy loops, in another order")
+HALVES = Tolerance(0.01, 0.01, "solved in float32 and rounded once to 8 or 11 bits")
 FLOAT64 = Tolerance(1e-10, 1e-10, "LAPACK against LAPACK or NumPy loops, in another order")
 
 _SHAPES = ((3, 3), (4, 2), (2, 4), (2, 3, 3), (2, 3, 4, 3), (1, 1), (0, 3), (3, 0), (0, 2, 2))
@@ -105,6 +107,9 @@ def _triangular() -> list[Sample]:
     for dtype in ("float32", "complex64"):
         a, b = _matrix((3, 3), dtype) + 3 * np.eye(3, dtype=dtype), _matrix((3, 2), dtype, 8)
         samples.append(Sample([a, b], plain, FLOAT32))
+    for dtype in (float16, bfloat16):
+        a, b = _matrix((3, 3), dtype) + 3 * np.eye(3, dtype=dtype), _matrix((3, 2), dtype, 8)
+        samples.append(Sample([a, b], plain, HALVES))
     singular = [np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([[1.0], [3.0]])]
     return [*samples, Sample(singular, plain, EXACT, smooth=False, note="singular")]
 
