@@ -17,6 +17,7 @@ import itertools
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
+import xprim
 from xprim.array import ConcreteArray, as_array
 from xprim.avals import ShapedArray
 from xprim.derived_cells import kept
@@ -172,15 +173,12 @@ class Jaxpr:
         )
 
     def __str__(self) -> str:
-        return _formatter[0](self)
+        return xprim.format_jaxpr(self)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         return preformatted(str(self))
-
-
-_formatter: list[Callable[[Jaxpr], str]] = [object.__repr__]  # set by `jaxpr_text`
 
 
 class ClosedJaxpr:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from xprim import dtypes, jaxpr as _jaxpr
+from xprim import dtypes
 from xprim.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var, subjaxprs
 from xprim.source import describe
 
@@ -154,6 +154,3 @@ def _value(value: Any) -> str:
 
 def _in_parentheses(items: Sequence[str]) -> str:
     return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
-
-
-_jaxpr._formatter[0] = format_jaxpr

@@ -5,9 +5,8 @@
 - `broadcast_in_dim`, `gather`, ...: one module for each primitive that is no row of a table.
 - `operations`, `dimensions`, `narrow_dtypes`: what rules are written with.
 
-`xnp.lax` imports most of them. Families that few programs need are imported when one of their
-primitives is first asked for by its name, or all of them by `load_all`, for who walks over the
-registry.
+A module is imported when one of its primitives is first asked for, by its name or as a name of
+`xnp.lax`, or all of them by `load_all`, for who walks over the registry.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from xprim.primitive import add_finder
 
 __all__ = ()
 
-# The primitives that are imported late, by the module that defines them.
-_LATE = {
+# The primitives, by the module that defines them, which is imported when one of them is used.
+_NAMES_BY_MODULE = {
     "argmax": ("argmax",),
     "argmin": ("argmin",),
     "arithmetic": ("abs", "add", "div", "max", "min", "mul", "neg", "rem", "sign", "sub"),
@@ -129,7 +128,9 @@ _LATE = {
     "while_loop": ("while",),
 }  # fmt: skip
 
-_MODULE_BY_PRIMITIVE = {name: module for module, names in _LATE.items() for name in names}
+_MODULE_BY_PRIMITIVE = {
+    name: module for module, names in _NAMES_BY_MODULE.items() for name in names
+}
 
 
 def load_all() -> None:
@@ -139,7 +140,7 @@ def load_all() -> None:
       >>> from xnp.primitives import load_all
       >>> load_all()
     """
-    for module in _LATE:
+    for module in _NAMES_BY_MODULE:
         importlib.import_module(f"{__name__}.{module}")
 
 
