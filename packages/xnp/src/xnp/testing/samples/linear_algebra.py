@@ -107,8 +107,8 @@ def _triangular() -> list[Sample]:
     for dtype in ("float32", "complex64"):
         a, b = _matrix((3, 3), dtype) + 3 * np.eye(3, dtype=dtype), _matrix((3, 2), dtype, 8)
         samples.append(Sample([a, b], plain, FLOAT32))
-    for dtype in (float16, bfloat16):
-        a, b = _matrix((3, 3), dtype) + 3 * np.eye(3, dtype=dtype), _matrix((3, 2), dtype, 8)
+    for half in (float16, bfloat16):
+        a, b = _matrix((3, 3), half) + 3 * np.eye(3, dtype=half), _matrix((3, 2), half, 8)
         samples.append(Sample([a, b], plain, HALVES))
     singular = [np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([[1.0], [3.0]])]
     return [*samples, Sample(singular, plain, EXACT, smooth=False, note="singular")]
