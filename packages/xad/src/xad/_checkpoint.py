@@ -116,22 +116,30 @@ def checkpoint(
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         try:
             fixed = static_positions(static, len(args), "checkpoint")
-            dynamic = [a for i, a in enumerate(args) if i not in fixed]
-            leaves, in_tree = xtree.flatten((dynamic, kwargs))
-            if any(isinstance(x, Cell) for x in leaves):
-                return _with_references(fun, args, kwargs, fixed, prevent_cse, policy)
-            operands = as_arrays(leaves, "checkpoint", in_tree)
-            program = _program_for(fun, args, kwargs, fixed, in_tree, operands)
-            outs = checkpoint_p.bind(
-                *program.captured, *operands, jaxpr=program.closed, prevent_cse=prevent_cse,
-                policy=policy, differentiated=False,
-            )  # fmt: skip
-            return xtree.unflatten(program.out_tree, outs)
+            return _called(fun, args, kwargs, fixed, prevent_cse, policy)
         except Exception as error:
             shorten(error)
             raise
 
     return checkpointed
+
+
+def _called(
+    fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], fixed: Sequence[int],
+    prevent_cse: Any, policy: Any,
+) -> Any:  # fmt: skip
+    """Bind the primitive with the program of a function for a call."""
+    dynamic = [a for i, a in enumerate(args) if i not in fixed]
+    leaves, in_tree = xtree.flatten((dynamic, kwargs))
+    if any(isinstance(x, Cell) for x in leaves):
+        return _with_references(fun, args, kwargs, fixed, prevent_cse, policy)
+    operands = as_arrays(leaves, "checkpoint", in_tree)
+    program = _program_for(fun, args, kwargs, fixed, in_tree, operands)
+    outs = checkpoint_p.bind(
+        *program.captured, *operands, jaxpr=program.closed, prevent_cse=prevent_cse, policy=policy,
+        differentiated=False,
+    )  # fmt: skip
+    return xtree.unflatten(program.out_tree, outs)
 
 
 def _with_references(

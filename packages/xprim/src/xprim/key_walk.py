@@ -372,13 +372,10 @@ class Walk:
         if made_by(cls) is not object.__new__:
             return self.refuse(f"{with_article_of(value)} may change", value)
         held = held_in_slots(value) | held_in_dict(value)
-        parameters = cls.__dict__.get("__dataclass_params__")
-        if isinstance(value, Record):
-            return (self.key(cls), *self.attributes(held))
-        if parameters is not None and parameters.frozen:
+        if getattr(cls.__dict__.get("__dataclass_params__"), "frozen", False):
             fields = {f.name: getattr(value, f.name, MISSING) for f in dataclasses.fields(value)}
             return (self.key(cls), *self.attributes(fields | held))
-        if cls in classes_of_constants:
+        if cls in classes_of_constants or isinstance(value, Record):
             shown = {k: v for k, v in held.items() if k not in COPIED}
             return (self.key(cls), *self.attributes(shown))
         return self.refuse(f"{with_article_of(value)} may change", value)

@@ -39,11 +39,9 @@ def static_key(value: Any) -> Hashable:
         return (kind, value.hex())
     if kind is tuple:
         return (kind, *[static_key(v) for v in value])
-    describe = _by_kind.get(kind)
+    describe = _description(kind)
     if describe is not None:
         return (kind, describe(value))
-    if is_decimal(kind):
-        return (kind, repr(value))  # 1.0 and 1.00 are equal
     if isinstance(value, np.generic):
         return (kind, value.dtype.str, value.tobytes())
     if isinstance(value, tuple) and kind.__eq__ is tuple.__eq__:
@@ -51,6 +49,11 @@ def static_key(value: Any) -> Hashable:
     if has_equality_of_identity(kind):
         return (kind, value)
     return (kind, value, unseen_in_attributes(value))
+
+
+def _description(kind: type) -> Callable[[Any], Hashable] | None:
+    """Return what tells apart equal values of a class: of decimals the text, 1.0 or 1.00."""
+    return repr if is_decimal(kind) else _by_kind.get(kind)
 
 
 def params_key(params: dict[str, Any]) -> tuple[Hashable, ...]:

@@ -39,7 +39,8 @@ def unseen_in_attributes(value: Any, depth: int = 0) -> Hashable:
 
 def is_decimal(kind: Any) -> bool:
     """Return whether a class is `decimal.Decimal`; few programs import that, which takes 1 ms."""
-    return kind.__module__ == "decimal" and kind.__name__ == "Decimal"  # type: ignore[no-any-return]
+    found: bool = kind.__module__ == "decimal" and kind.__name__ == "Decimal"
+    return found
 
 
 def _unseen(value: Any, depth: int) -> Hashable:
