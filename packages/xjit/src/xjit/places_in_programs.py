@@ -17,7 +17,9 @@ from xjit.named_shardings import NamedSharding
 from xjit.shardings import Sharding
 from xprim import ClosedJaxpr, Equation
 
-__all__ = ("abstract_mesh_within", "mesh_within", "places_in")
+__all__ = ["abstract_mesh_within", "mesh_within", "places_in"]
+
+__dir__ = __all__.copy
 
 _KINDS = (ClosedJaxpr, Sharding, Mesh, AbstractMesh)
 _OTHERS = frozenset((int, bool, float, str, NoneType))  # most params: told by a look-up
