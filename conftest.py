@@ -7,6 +7,7 @@ file, before a test imports a package.
 """
 
 import gc
+import itertools
 import os
 import shutil
 import tempfile
@@ -17,6 +18,8 @@ import pytest
 from tests.nets.cells import IN_FULL, spread
 
 VIRTUAL_CPU_DEVICES = "8"
+TESTS_BETWEEN_FREEZES = 500
+OBJECTS_BETWEEN_COLLECTIONS = 50_000
 OUTSIDE_VARIABLES = {
     "JAX_PLATFORMS": "cpu",  # the oracle looks for no accelerator
     "JAX_NUM_CPU_DEVICES": VIRTUAL_CPU_DEVICES,
@@ -112,6 +115,22 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     gc.enable()
     gc.collect()
     gc.freeze()
+    if not IN_FULL:  # a tenth of the time of an ordinary run would go into collections
+        gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS, *gc.get_threshold()[1:])
+
+
+_tests_run = itertools.count(1)
+
+
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Have collections pass over what thousands of earlier tests left, too, such as their caches.
+
+    Else each test that looks among all objects for what is still alive walks over millions.
+    """
+    del item
+    if next(_tests_run) % TESTS_BETWEEN_FREEZES == 0:
+        gc.collect()
+        gc.freeze()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

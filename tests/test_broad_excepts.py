@@ -1,6 +1,7 @@
 """Nothing is swallowed: who catches every exception raises, keeps or tells it."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,9 @@ SILENT = {
     ("xpar/distributed.py", "_end_now"): "the process ends, whatever its streams say",
     ("xtree/errors.py", "shown"): "a repr of the user's fails while another error is told",
 }
+
+
+_BROAD = re.compile(r"\b(?:Base)?Exception\b|except\s*:")
 
 
 def silent_handlers(source):
@@ -43,7 +47,8 @@ def test_what_catches_all_raises_keeps_or_tells_it():
     found = {
         (path.as_posix().partition("/src/")[2], name)
         for path in ROOT.glob("packages/*/src/**/*.py")
-        for name in silent_handlers(path.read_text())
+        if _BROAD.search(text := path.read_text())  # to read all as programs takes three seconds
+        for name in silent_handlers(text)
     }
     assert found == SILENT.keys()
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.nets.cells import IN_FULL
 from tools import layers, public_modules, size_budgets
 from tools.run_markdown import blocks_of
 
@@ -18,8 +19,22 @@ def problems(module: str, source: str, **optional: str) -> list[str]:
     return list(layers.check_module(module, source, optional))
 
 
-def test_every_package_imports_only_what_lies_below_it():
-    assert layers.check_workspace() == []
+if IN_FULL:  # to read all files takes eight seconds: an ordinary run leaves it to `nox -s lint`
+
+    @pytest.mark.fuzz
+    def test_every_package_imports_only_what_lies_below_it():
+        assert layers.check_workspace() == []
+
+
+def test_the_lint_session_fails_where_a_package_imports_what_lies_above_it(monkeypatch, capsys):
+    assert (
+        '"layers"' in (ROOT / "noxfile.py").read_text().partition("def lint(")[2].split("def ")[0]
+    )
+    offences = ["packages/xad/src/xad/grad.py:1: xjit lies on the same floor"]
+    monkeypatch.setattr(layers, "check_workspace", lambda: offences)
+    assert layers.main() == 1 and offences[0] in capsys.readouterr().out
+    monkeypatch.setattr(layers, "check_workspace", list)
+    assert layers.main() == 0
 
 
 def test_arrows_only_point_down_and_floor_three_stays_apart():

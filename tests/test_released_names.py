@@ -4,6 +4,7 @@ import ast
 import json
 import pkgutil
 import re
+import subprocess
 
 import pytest
 
@@ -41,14 +42,28 @@ def sources(workspace, release):
     """Return the modules of a release with their texts, without those that an underscore hides."""
     folder = f"packages/{release.package}/src/"
     listed = releases.git(workspace.root, "ls-tree", "-r", release.commit, folder)
-    found = {}
+    blob_by_module = {}
     for line in listed.splitlines():
         (_, _, blob), path = line.split("\t")[0].split(), line.split("\t")[1]
         module = path.removeprefix(folder).removesuffix(".py").removesuffix("/__init__")
         if path.endswith(".py") and not re.search(r"(^|/)_", module):
-            text = releases.git(workspace.root, "cat-file", "blob", blob)
-            found[module.replace("/", ".")] = text
-    return found
+            blob_by_module[module.replace("/", ".")] = blob
+    return dict(zip(blob_by_module, texts_of(workspace.root, blob_by_module.values()), strict=True))
+
+
+def texts_of(root, blobs):
+    """Return the texts of blobs: by one process, where one for each would take seconds."""
+    printed = subprocess.run(
+        ["git", "-C", str(root), "cat-file", "--batch"],
+        input="".join(f"{blob}\n" for blob in blobs).encode(), capture_output=True, check=True,
+    ).stdout  # fmt: skip
+    texts, place = [], 0
+    while place < len(printed):
+        start = printed.index(b"\n", place) + 1
+        size = int(printed[place:start].split()[2])
+        texts.append(printed[start : start + size].decode())
+        place = start + size + 1
+    return texts
 
 
 def names_of(text):

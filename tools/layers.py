@@ -9,9 +9,9 @@ dependencies only; they are listed, with a reason, in the root `pyproject.toml` 
 The tests of a package, too, import its declared siblings alone, and take from them what is public,
 so that they run beside other versions of them; what needs more belongs in the top `tests/`.
 
-Run `python tools/layers.py`; `tests/test_layers.py` runs the same checks and tries them on wrong
-programs. What one package takes from another it takes from that one's public modules
-(`public_modules`).
+Run `python tools/layers.py`, as `nox -s lint` does; `tests/test_layers.py` tries the checks on
+wrong programs, and `nox -s fuzz` runs them there, too. What one package takes from another it takes
+from that one's public modules (`public_modules`).
 """
 
 import ast

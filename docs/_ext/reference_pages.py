@@ -161,7 +161,10 @@ def _kind_of(value: Any) -> str:
     kind = type(value)
     if kind.__module__.partition(".")[0] in index.FLOOR_BY_PACKAGE:
         return f"A `{kind.__name__}`."
-    return f"`{value!r}`".replace("\n", " ") if len(repr(value)) < 80 else f"A `{kind.__name__}`."
+    # more would not fit, and to write a table of samples takes seconds
+    is_short = not isinstance(value, dict | list | tuple | set | frozenset) or len(value) < 40
+    text = repr(value) if is_short else ""
+    return f"`{text}`".replace("\n", " ") if 0 < len(text) < 80 else f"A `{kind.__name__}`."
 
 
 def _prose(module: str) -> str:

@@ -146,21 +146,27 @@ _AT_NIGHT = [
     pytest.mark.fuzz,
     pytest.mark.skipif("FUZZ_PROGRAMS" not in os.environ, reason="FUZZ_PROGRAMS is not set"),
 ]
+# Side by side: for seconds each waits for what cannot come.
 _ALWAYS = ("pure", "ordered", "over a mesh")
+_OTHERS = [pytest.param((kind,), marks=_AT_NIGHT) for kind in KINDS if kind not in _ALWAYS]
 
 
-@pytest.mark.parametrize(
-    "how", [k if k in _ALWAYS else pytest.param(k, marks=_AT_NIGHT) for k in KINDS]
-)
-def test_a_callback_that_calls_back_works_or_raises(how):
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(PROGRAM), how],
-        capture_output=True, text=True, timeout=300, check=False,
-        env=os.environ | {"XSTACK_NUM_CPU_DEVICES": "2", "XSTACK_CALLBACK_DEADLOCK_SECONDS": "1"},
-    )  # fmt: skip
-    assert done.returncode == 0, f"{done.stdout[-1500:]}\n{done.stderr[-3000:]}"
-    *lines, last = done.stdout.splitlines()
-    assert last == "all done" and len(lines) == 50
-    for name, outcome in zip(lines[::2], lines[1::2], strict=True):
-        expected = RAISES[name] if how in ONLY_IN.get(name, ()) else "works"
-        assert outcome.strip().startswith(expected), (name, outcome)
+@pytest.mark.parametrize("kinds", [_ALWAYS, *_OTHERS], ids=", ".join)
+def test_a_callback_that_calls_back_works_or_raises(kinds):
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(PROGRAM), how],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env={**os.environ, "XSTACK_NUM_CPU_DEVICES": "2",
+                 "XSTACK_CALLBACK_DEADLOCK_SECONDS": "1"},
+        )
+        for how in kinds
+    ]  # fmt: skip
+    for how, process in zip(kinds, processes, strict=True):
+        out, err = process.communicate(timeout=300)
+        assert process.returncode == 0, f"{how}: {out[-1500:]}\n{err[-3000:]}"
+        *lines, last = out.splitlines()
+        assert last == "all done" and len(lines) == 50
+        for name, outcome in zip(lines[::2], lines[1::2], strict=True):
+            expected = RAISES[name] if how in ONLY_IN.get(name, ()) else "works"
+            assert outcome.strip().startswith(expected), (how, name, outcome)

@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from packages.xjit.tests.new_process import run_in_new_process
+from tests.nets.cells import IN_FULL
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no timers")
 
@@ -98,7 +99,8 @@ INTERRUPTED = """
 """
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.fuzz
+@pytest.mark.parametrize("seed", range(4 if IN_FULL else 1))
 def test_an_interrupt_at_any_moment_leaves_everything_working(seed):
     interrupted = int(run_in_new_process(INTERRUPTED.format(seed=seed, rounds=40)))
     assert interrupted >= 6

@@ -22,7 +22,7 @@ _PARTS = 8
 _ORDINARY_PARTS = 4
 # The same programs at every run: a test that fails now and then blames the wrong change.
 _ORDINARY = settings(
-    max_examples=32 // _ORDINARY_PARTS, derandomize=True, database=None,
+    max_examples=20 // _ORDINARY_PARTS, derandomize=True, database=None,
     suppress_health_check=_QUIET, phases=[Phase.generate, Phase.shrink],
 )  # fmt: skip
 
@@ -34,7 +34,7 @@ def test_every_way_to_run_a_random_program_gives_the_same(part: int, case: Case)
     check(case, compiled_batch=case.seed % 2 == 0)
 
 
-@settings(_ORDINARY, max_examples=12)
+@settings(_ORDINARY, max_examples=8)
 @given(cases(max_steps=8))
 def test_each_equation_of_a_random_program_is_the_same_compiled_alone(case: Case):
     check_values(case, each_equation=True)

@@ -226,6 +226,7 @@ def test_the_product_that_xla_splits_wrongly_is_still_the_one_that_is_known():
     assert not np.allclose(wrong, right, atol=0.1), "XLA is mended: empty XLA_FAULTS, and the page"
 
 
+@pytest.mark.sampled(every=2, per="image")
 @pytest.mark.parametrize("spec", [P(), P("x"), P("y"), P(None, "y")], ids=str)
 @pytest.mark.parametrize("image", [P(None, None, "x"), P("y", None, "x"), P("x")], ids=str)
 def test_convolutions_whose_space_is_cut_are_right_and_so_are_their_gradients(image, spec):

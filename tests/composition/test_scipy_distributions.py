@@ -10,7 +10,7 @@ import xad
 import xbatch
 import xjit
 import xrandom
-from tests.nets.cells import drawn
+from tests.nets.cells import COMPILER_OPTIONS, drawn
 from xnp.scipy import stats
 from xprim import ShapeDtypeStruct, config, dtypes, eval_shape
 
@@ -27,6 +27,10 @@ CELLS = [(name, kind) for name in INSIDE for kind, f in sorted(vars(getattr(stat
          if callable(f)]  # fmt: skip
 
 
+def staged(function):
+    return xjit.jit(function, compiler_options=COMPILER_OPTIONS)
+
+
 @pytest.mark.parametrize(("name", "kind"), drawn(CELLS, 4))
 def test_functions_are_differentiated_forward_reverse_and_compiled(name, kind):
     function, args = getattr(getattr(stats, name), kind), list(INSIDE[name])
@@ -36,7 +40,7 @@ def test_functions_are_differentiated_forward_reverse_and_compiled(name, kind):
         args += [0.05, 1.1]
     with config.enable_x64(True):
         args = [np.float64(a) for a in args]
-        np.testing.assert_allclose(xjit.jit(function)(*args), function(*args), rtol=1e-12)
+        np.testing.assert_allclose(staged(function)(*args), function(*args), rtol=1e-12)
         batch = xbatch.vmap(function)(*[np.full(2, a) for a in args])
         np.testing.assert_allclose(batch, [function(*args)] * 2, rtol=1e-12)
         skipped = NO_SLOPE.get(name, ()) if kind not in ("logpdf", "pdf") else ()
@@ -49,7 +53,7 @@ def test_functions_are_differentiated_forward_reverse_and_compiled(name, kind):
             # a difference of the second order: its error is the step squared
             expected = float(of_one(args[i] + step) - of_one(args[i] - step)) / (2 * step)
             forward = xad.jvp(of_one, (args[i],), (np.float64(1),))[1]
-            reverse = xjit.jit(xad.grad(of_one))(args[i])
+            reverse = staged(xad.grad(of_one))(args[i])
             np.testing.assert_allclose([forward, reverse], [expected] * 2, rtol=1e-6, atol=1e-9)
 
 

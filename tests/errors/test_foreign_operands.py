@@ -113,7 +113,7 @@ def an_object_array_added():
 @refused(
     TypeError,
     """
-    array: NumPy arrays of dtype <U1 cannot be used.
+    asarray: NumPy arrays of dtype <U1 cannot be used.
       expected  a boolean, integer, floating or complex dtype
     """,
 )
@@ -124,7 +124,7 @@ def an_array_of_strings():
 @refused(
     TypeError,
     """
-    array: NumPy arrays of dtype datetime64[D] cannot be used.
+    asarray: NumPy arrays of dtype datetime64[D] cannot be used.
       expected  a boolean, integer, floating or complex dtype
     """,
 )

@@ -182,7 +182,7 @@ def where():
 @refused(
     ShapeError,
     """
-    lax.select_n: the operands' shapes differ.
+    select: the operands' shapes differ.
       got       float32[4], float32[3]
       expected  equal shapes, or rank 0
       hint      xnp.where broadcasts
@@ -222,6 +222,28 @@ def einsum_of_another_rank():
 )
 def einsum_of_too_few_operands():
     xnp.einsum("ij,jk->ik", M23)
+
+
+@refused(
+    TypeError,
+    """
+    einsum: behind each operand must stand a list of its labels, which are integers.
+      got       an array float32[4,5]
+      hint      labels in words go first: einsum('ij,jk->ik', a, b)
+    """,
+)
+def einsum_without_labels():
+    xnp.einsum(M23, M45)
+
+
+@refused(
+    ValueError,
+    """
+    einsum: there may be 52 labels, got 60.
+    """,
+)
+def einsum_of_too_many_labels():
+    xnp.einsum(M23, range(60))
 
 
 @refused(
@@ -372,7 +394,7 @@ def a_range_to_an_array():
 @refused(
     ValueError,
     """
-    histogram_bin_edges: there must be at least one bin.
+    histogram: there must be at least one bin.
       got       bins=-1
     """,
 )

@@ -16,6 +16,10 @@ from collections.abc import Hashable, Sequence
 from typing import TypeVar
 
 IN_FULL = "FUZZ_PROGRAMS" in os.environ
+COMPILER_OPTIONS = {} if IN_FULL else {"xla_backend_optimization_level": 0}
+"""For `jit` of programs of hundreds of operations: LLVM takes a third of the time that it takes to
+optimise them."""
+
 _T = TypeVar("_T")
 
 

@@ -25,7 +25,7 @@ from xbatch import custom_vmap
 
 _PARTS = 8
 _ENOUGH = 20  # findings, after which a part ends
-_PROGRAMS = -(-int(os.environ.get("FUZZ_PROGRAMS", "64")) // _PARTS)
+_PROGRAMS = -(-int(os.environ.get("FUZZ_PROGRAMS", "48")) // _PARTS)
 # Other programs at each nightly run; the same at each ordinary one.
 _START = int.from_bytes(os.urandom(4)) if IN_FULL else 0
 

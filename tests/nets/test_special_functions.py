@@ -16,7 +16,7 @@ import pytest
 import xad
 import xjit
 import xnp
-from tests.nets.cells import IN_FULL, drawn
+from tests.nets.cells import COMPILER_OPTIONS, IN_FULL, drawn
 from xnp import lax
 from xprim import config, dtypes
 
@@ -58,12 +58,16 @@ def special_operands(name: str, dtype: str) -> list[np.ndarray]:
     return list(rows.T)
 
 
+def staged(function: Any) -> Any:
+    return xjit.jit(function, compiler_options=COMPILER_OPTIONS)
+
+
 def run(name: str, operands: list[np.ndarray], dtype: str, compiled: bool) -> np.ndarray:
     """Return what a function of `xnp.lax` gives, as float64."""
     function = getattr(lax, name)
     with config.enable_x64(dtype == "float64"):
         arrays = [xnp.asarray(x.astype(DTYPES[dtype])) for x in operands]
-        return np.asarray((xjit.jit(function) if compiled else function)(*arrays)).astype(float)
+        return np.asarray((staged(function) if compiled else function)(*arrays)).astype(float)
 
 
 def errors(found: np.ndarray, expected: np.ndarray, dtype: str) -> np.ndarray:
@@ -251,7 +255,7 @@ def test_derivatives_are_the_limits(compiled):
         function = getattr(lax, name)
         for position in positions:
             function = xad.grad(function, position)
-        found = float((xjit.jit(function) if compiled else function)(*map(np.float32, operands)))
+        found = float((staged(function) if compiled else function)(*map(np.float32, operands)))
         with references.mp.workdps(40):
             exact = float(expected() if callable(expected) else expected)
         if not np.allclose(found, exact, rtol=2e-5 if len(positions) > 1 else 2e-6, atol=1e-30,

@@ -327,6 +327,7 @@ ENDING = """
 """
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(
     "before",
     [

@@ -96,7 +96,7 @@ def test_two_processes_train_over_a_mesh_what_one_device_trains(tmp_path):
     np.savez(tmp_path / "own.npz", x=rng.normal(size=(400, 6)) + 4 * np.eye(6)[y], y=y)
     done = subprocess.run(
         [sys.executable, "-m", "xpar", "launch", "-n", "2", "-m", "xstack.demo", "--mesh", "2x2",
-         "--data", "own.npz", "--steps", "60", "--out", "pictures"],
+         "--data", "own.npz", "--steps", "20", "--out", "pictures"],
         cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -107,8 +107,8 @@ def test_two_processes_train_over_a_mesh_what_one_device_trains(tmp_path):
     assert len(list((tmp_path / "pictures").iterdir())) == 3
 
 
-# Each is a process that compiles and draws: two of them here, more in `nox -s fuzz`.
-MOMENTS = [0.0, 0.1, 0.3, 0.6, 1.0, 1.7, 2.5] if "FUZZ_PROGRAMS" in os.environ else [0.0, 1.0]
+# Each is a process that compiles and draws: one of them here, more in `nox -s fuzz`.
+MOMENTS = [0.0, 0.1, 0.3, 0.6, 1.0, 1.7, 2.5] if "FUZZ_PROGRAMS" in os.environ else [0.3]
 
 
 def start_endless(tmp_path):

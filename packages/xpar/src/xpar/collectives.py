@@ -367,6 +367,7 @@ def ppermute(x: PyTree, axis_name: AxisName, perm: Sequence[tuple[int, int]]) ->
     )
 
 
+@boundary
 def pshuffle(x: PyTree, axis_name: AxisName, perm: Sequence[int]) -> PyTree:
     """Rearrange the members of a named axis: member k gets the value of member `perm[k]`.
 
@@ -393,6 +394,7 @@ def pshuffle(x: PyTree, axis_name: AxisName, perm: Sequence[int]) -> PyTree:
     return ppermute(x, axis_name, list(zip(perm, range(size), strict=True)))
 
 
+@boundary
 def pswapaxes(
     x: PyTree, axis_name: AxisName, axis: int, *, axis_index_groups: AxisIndexGroups = None
 ) -> PyTree:

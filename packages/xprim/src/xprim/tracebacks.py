@@ -13,7 +13,9 @@ Neighbour: `source` knows which files are the library's.
 from __future__ import annotations
 
 import functools
+import inspect
 import os
+import re
 import sys
 from types import TracebackType
 from typing import Any
@@ -21,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from xprim import config
-from xprim.integer_arguments import name_argument
+from xprim.integer_arguments import called, name_argument
 from xprim.source import is_hidden
 from xprim.unknown_keywords import hint_at_keyword
 from xtree.boundaries import boundaries, boundary, when_leaving
@@ -40,12 +42,14 @@ def shorten(error: BaseException) -> None:
     """Cut the frames of the library out of the traceback of an error that is about to leave it.
 
     One about an argument that is no integer says which (`integer_arguments`), and one about a
-    keyword that the function does not have the likely one (`unknown_keywords`).
+    keyword that the function does not have the likely one (`unknown_keywords`). Where an array
+    function found what is wrong, the error begins with the name of the one that the user called.
 
     To be followed by a bare `raise`, which adds no frame of its own.
     """
     name_argument(error)
     hint_at_keyword(error)
+    _name_function(error)
     mode = config.values.traceback_filtering
     if mode == "off":
         return
@@ -67,6 +71,71 @@ def shorten(error: BaseException) -> None:
 
 
 when_leaving(shorten)
+
+
+_LABEL = re.compile(r"(?:lax\.)?([a-z]\w*)(?=: )")
+_ARGUMENT = re.compile(r": (\w+)(?=: )")
+# A computation that failed later, or out of memory, is told by the function that began it.
+_OF_ARGUMENTS = (TypeError, ValueError, IndexError, NameError)
+_OF_ARRAYS = ("xnp", "xrandom", "xpar")  # packages whose public functions take arrays
+
+
+def _name_function(error: BaseException) -> None:
+    """Have an error of an array function that another one has called begin with that one's name.
+
+    What the user's code raised further in, and what begins with the name of anything else than a
+    public array function, stays as it is; so does what comes out of a function given as argument.
+    """
+    text: Any = error.args[0] if error.args and isinstance(error, _OF_ARGUMENTS) else None
+    label = _LABEL.match(text) if type(text) is str else None
+    if label is None:
+        return
+    for fun, given in called(error.__traceback__):
+        if fun.__name__ != label[1] and _speaks(fun, given) and _is_public(label[1]):
+            rest = _without_argument(text[label.end() :], fun)
+            error.args = (fun.__name__ + rest, *error.args[1:])
+
+
+def _speaks(fun: Any, given: dict[str, Any]) -> bool:
+    """Return whether a function is a public one of arrays, and calls none that it was given."""
+    if fun.__module__.partition(".")[0] not in _OF_ARRAYS or not _is_public(fun.__name__):
+        return False
+    values = [given.get(name) for name in _parameters(fun)]
+    values += [v for value in values if isinstance(value, list | tuple) for v in value]
+    return not any(callable(value) and not isinstance(value, type) for value in values)
+
+
+def _without_argument(text: str, fun: Any) -> str:
+    """Return what follows a name, without the name of an argument that the function has not."""
+    argument = _ARGUMENT.match(text)
+    return text[argument.end() :] if argument and argument[1] not in _parameters(fun) else text
+
+
+def _is_public(name: str) -> bool:
+    """Return whether a module of array functions lists a name."""
+    return name in _public_names(len(sys.modules))
+
+
+@functools.lru_cache(
+    maxsize=1
+)  # of the modules that are there: to ask each takes half a millisecond
+def _public_names(count: int) -> frozenset[str]:
+    """Return all names that the modules of array functions list, of which there are so many."""
+    del count
+    return frozenset(
+        name
+        for path, module in tuple(sys.modules.items())
+        if path.partition(".")[0] in _OF_ARRAYS
+        for name in getattr(module, "__all__", ())
+    )
+
+
+def _parameters(fun: Any) -> tuple[str, ...]:
+    """Return the names of the parameters of a function, without `**keywords`."""
+    code = fun.__code__
+    several = bool(code.co_flags & inspect.CO_VARARGS)
+    names: tuple[str, ...] = code.co_varnames
+    return names[: code.co_argcount + code.co_kwonlyargcount + several]
 
 
 def _entries(traceback: TracebackType | None) -> list[TracebackType]:

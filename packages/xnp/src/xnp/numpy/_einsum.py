@@ -23,6 +23,7 @@ from xnp.numpy.shaping import permuted
 from xnp.placing import computed_as
 from xnp.primitives.precision import PrecisionLike
 from xprim import Array, dtypes
+from xprim.descriptions import described
 from xprim.errors import ShapeError, message
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShardingLike
@@ -187,13 +188,13 @@ def _of_lists(items: Sequence[Any]) -> tuple[str, list[Any]]:
     labels: dict[int, int] = {}
 
     def text(part: Any) -> str:
-        names = ""
-        for label in part:
-            if label is Ellipsis:
-                names += "..."
-            else:
-                names += _LETTERS[labels.setdefault(operator.index(label), len(labels))]
-        return names
+        names = [
+            label if label is Ellipsis else labels.setdefault(label, len(labels))
+            for label in _integers(part)
+        ]
+        if len(labels) > len(_LETTERS):
+            raise ValueError(f"einsum: there may be {len(_LETTERS)} labels, got {len(labels)}.")
+        return "".join(["..." if name is Ellipsis else _LETTERS[name] for name in names])
 
     terms = [text(items[2 * i + 1]) for i in range(count)]
     arrow = f"->{text(items[-1])}" if len(items) % 2 else ""
@@ -202,6 +203,17 @@ def _of_lists(items: Sequence[Any]) -> tuple[str, list[Any]]:
         ranks = {_LETTERS[labels[n]]: _LETTERS[i] for i, n in enumerate(order)}
         terms = ["".join([ranks.get(c, c) for c in t]) for t in terms]
     return ",".join(terms) + arrow, [items[2 * i] for i in range(count)]
+
+
+def _integers(part: Any) -> list[Any]:
+    """Return the labels of a list, each an int or `...`."""
+    try:
+        return [label if label is Ellipsis else operator.index(label) for label in part]
+    except TypeError:
+        raise TypeError(message(
+            "einsum", "behind each operand must stand a list of its labels, which are integers.",
+            got=described(part), hint="labels in words go first: einsum('ij,jk->ik', a, b)",
+        )) from None  # fmt: skip
 
 
 def _ellipsis_rank(term: str, x: Any) -> int:
