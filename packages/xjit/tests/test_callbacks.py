@@ -1,6 +1,7 @@
 """Python called from compiled programs: values, types, order, errors, threads."""
 
 import logging
+import pickle
 import threading
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 
 import xnp
 from xjit import debug, jit
-from xjit.callback_primitive import callback_p
+from xjit.callback_primitive import DEBUG, ORDERED_DEBUG, callback_p
 from xjit.callbacks import effects_barrier, io_callback, pure_callback
 from xnp import lax
 from xprim import Effect, Primitive, ShapeDtypeStruct, as_array, config, make_jaxpr, undefined
@@ -410,3 +411,12 @@ def test_what_cannot_be_logged_is_refused():
         debug.log(3)
     with pytest.raises(ValueError, match="does not fit"):
         debug.log("{}")
+
+
+def test_the_effects_of_looking_at_a_program_say_all_that_effects_say():
+    for effect, ordered in ((DEBUG, False), (ORDERED_DEBUG, True)):
+        assert (effect.ordered, effect.exact, effect.repeatable) == (ordered, False, False)
+        assert effect == type(effect)()
+        assert effect != Effect(effect.name, ordered, exact=False)
+        assert repr(effect).endswith(f"ordered={ordered}, exact=False, repeatable=False)")
+        assert pickle.loads(pickle.dumps(effect)) == effect

@@ -10,11 +10,12 @@ import random
 import time
 import types
 import weakref
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from xprim import as_array
+from xprim import Effect, as_array
 from xprim.captured_state import captured_state
 from xprim.function_keys import (
     Identity,
@@ -330,6 +331,21 @@ def test_frozen_dataclasses_count_by_their_class_and_fields():
 
     assert function_key(make(Config(2.0))) == function_key(make(Config(2.0)))
     assert function_key(make(Config(1))) != function_key(make(Config(True)))
+
+
+class Changing(Effect):
+    """A record that changes after all."""
+
+    __setattr__ = object.__setattr__
+
+
+def test_records_and_fractions_count_by_what_they_hold():
+    def key(value):
+        return function_key(lambda x: (x, value))
+
+    assert key(Effect("a")) == key(Effect("a")) != key(Effect("b"))
+    assert key(Fraction(1, 3)) == key(Fraction(1, 3)) != key(Fraction(2, 3))
+    assert key(Changing("a")) != key(Changing("a"))
 
 
 class Refusing:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -38,6 +37,7 @@ from xprim import (
 )
 from xprim.contracts import BatchAxis, JVPHandle
 from xprim.errors import MissingRuleError, message
+from xtree.records import Record, set_once
 
 __all__ = [
     "DEBUG", "DebugEffect", "HostFunction", "IO", "ORDERED_DEBUG", "ORDERED_IO",
@@ -50,22 +50,28 @@ HostFunction = Callable[[Sequence[np.ndarray[Any, Any]], Sequence[ShapedArray]],
 """From the operands, which it may keep, and the abstract values of the results to ndarrays."""
 
 
-@dataclass(frozen=True, slots=True)
 class DebugEffect(Effect):
     """The effect of what looks at a program, in any order."""
 
-    name: str = "debug callback"
-    ordered: bool = False
-    exact: bool = False
+    __slots__ = ()
+
+    def __init__(
+        self, name: str = "debug callback", ordered: bool = False, exact: bool = False,
+        repeatable: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(name, ordered, exact, repeatable)
 
 
-@dataclass(frozen=True, slots=True)
 class OrderedDebugEffect(Effect):
     """The effect of what looks at a program in the order of it."""
 
-    name: str = "ordered debug callback"
-    ordered: bool = True
-    exact: bool = False
+    __slots__ = ()
+
+    def __init__(
+        self, name: str = "ordered debug callback", ordered: bool = True, exact: bool = False,
+        repeatable: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(name, ordered, exact, repeatable)
 
 
 DEBUG = DebugEffect()
@@ -78,13 +84,18 @@ VMAP_METHODS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class ForEachExample:
+class ForEachExample(Record):
     """Calls a function for each example of a batch in turn, and stacks the results."""
 
+    __slots__ = __match_args__ = ("host", "mapped", "size")
     host: HostFunction
     mapped: tuple[bool, ...]
     size: int
+
+    def __init__(self, host: HostFunction, mapped: tuple[bool, ...], size: int) -> None:
+        set_once(self, "host", host)
+        set_once(self, "mapped", mapped)
+        set_once(self, "size", size)
 
     def __call__(
         self, operands: Sequence[np.ndarray[Any, Any]], avals: Sequence[ShapedArray]

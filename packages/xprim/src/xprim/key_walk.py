@@ -42,7 +42,7 @@ from xprim.held_contents import (
     name_of,
     with_article_of,
 )
-from xprim.identities import PARTS, Identity, classes_of_constants
+from xprim.identities import PARTS, Identity, counts_by_attributes
 from xprim.jaxpr import ClosedJaxpr
 from xprim.library_code import (
     is_at_home,
@@ -53,7 +53,6 @@ from xprim.library_code import (
 )
 from xprim.primitive import Primitive
 from xprim.transformed import Transformed
-from xtree.records import Record
 
 __all__ = ()
 
@@ -375,7 +374,7 @@ class Walk:
         if getattr(cls.__dict__.get("__dataclass_params__"), "frozen", False):
             fields = {f.name: getattr(value, f.name, MISSING) for f in dataclasses.fields(value)}
             return (self.key(cls), *self.attributes(fields | held))
-        if cls in classes_of_constants or isinstance(value, Record):
+        if counts_by_attributes(cls):
             shown = {k: v for k, v in held.items() if k not in COPIED}
             return (self.key(cls), *self.attributes(shown))
         return self.refuse(f"{with_article_of(value)} may change", value)
