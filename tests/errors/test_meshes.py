@@ -81,16 +81,27 @@ def an_axis_twice_in_a_spec():
 
 
 @refused(
-    ValueError,
+    TypeError,
     """
-    PartitionSpec: sums are added up where they are made.
-      got       unreduced={'y'}
-      hint      shard_map keeps parts of a sum along a dimension of their own, which is added up
-                later: lambda x: f(x)[None] with out_specs=P('x'), then .sum(0)
+    PartitionSpec: unreduced takes a set of axis names.
+      got       unreduced='y'
+      hint      unreduced={'x'}
     """,
 )
-def a_spec_of_values_that_are_parts_of_a_sum():
-    P("x", unreduced={"y"})
+def a_spec_of_parts_along_axes_that_are_no_set():
+    P("x", unreduced="y")
+
+
+@refused(
+    ValueError,
+    """
+    NamedSharding: the axis 'x' is of type Auto, and only types say what is a part of a sum.
+      got       PartitionSpec(unreduced={'x'}) for Mesh('x': 4, 'y': 2, axis_types=(Auto, Auto))
+      hint      make_mesh(..., axis_types=AxisType.Explicit)
+    """,
+)
+def parts_of_a_sum_along_an_axis_of_the_compiler():
+    NamedSharding(MESH, P(unreduced={"x"}))
 
 
 @refused(

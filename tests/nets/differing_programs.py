@@ -375,8 +375,6 @@ ARGUMENTS: list[Row] = [
     ("NumPy subclasses", lambda j, n: n.sin(np.ma.array([1.0])), "ValueError", "ArgumentError"),
     ("NumPy subclasses", lambda j, n: np.matrix([[1, 2], [3, 4]]) * n.array([[1, 2], [3, 4]]),
      [[1, 4], [9, 16]], [[1, 4], [9, 16]]),
-    ('`P("x", unreduced', lambda j, n: sorted(j.P("x", unreduced={"y"}).unreduced), ["y"],
-     "ValueError"),
     ("`typeof(x).manual_axis_type`", types_of_members, ["i"], "AttributeError"),
     ("`jit(f, in_shardings=s)(x)`", asked_otherwise, "ValueError", [1.0, 2.0, 3.0, 4.0]),
     ("`if`, `print` of values in `shard_map`", branch_of_a_member, [1.0, 1.0],

@@ -43,7 +43,7 @@ from xprim import (
 from xprim.cells import Cell
 from xprim.errors import ShapeError, message
 from xprim.leaves import path_of
-from xprim.sharded_types import near
+from xprim.sharded_types import cotangent, near
 from xprim.tracebacks import boundary
 
 __all__ = ()
@@ -177,6 +177,7 @@ def active_cotangents_of(
     avals = [a for a, nz in zip(in_avals, program.nonzero_in, strict=True) if nz]
     args = [Linear(a) for a in avals]
     results = backward_pass(program.jaxpr, program.residuals, args, given, is_tape)
+    avals = [cotangent(a) for a in avals]
     return [r if r.aval is a and type(r) is not Zero else typed_as(r, a)
             for r, a in zip(results, avals, strict=True)]  # fmt: skip
 

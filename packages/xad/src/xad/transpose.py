@@ -9,6 +9,7 @@ evaluated first. The rules' operations go to the current trace, so reverse mode 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from xad.derivative_kernels import KernelEquation, LinearizedKernel
@@ -22,6 +23,7 @@ from xprim import (
     Jaxpr,
     Linear,
     Literal,
+    ShapedArray,
     Undefined,
     Var,
     Zero,
@@ -33,7 +35,15 @@ from xprim import (
 from xprim.derived_cells import taken
 from xprim.kernels import Kernel, KernelTable, numpy_operand
 from xprim.numpy_kernels import numpy_function
-from xprim.sharded_types import ShardingTypeError, left_open, spread_as
+from xprim.sharded_types import (
+    ShardingTypeError,
+    as_typed,
+    cotangent,
+    kept_apart,
+    left_open,
+    parts_of_cotangents,
+    spread_as,
+)
 
 __all__ = ()
 
@@ -68,9 +78,17 @@ def backward_pass(
     cts: Env = {}
     for out, ct in zip(jaxpr.outvars, cotangents, strict=True):
         if type(out) is Var and out not in env and type(ct) is not Zero:
+            if out.aval.spread is not None:
+                ct = _as_cotangent(ct, out.aval)
             cts[out] = added(cts[out], ct) if out in cts else ct
     _run_backwards(jaxpr.eqns if all_linear else _linear_equations(jaxpr, env), env, cts)
-    return [cts[v] if v in cts else Zero(v.aval) for v in linear_vars]
+    return [cts[v] if v in cts else Zero(cotangent(v.aval)) for v in linear_vars]
+
+
+def _as_cotangent(ct: Any, aval: ShapedArray) -> Any:
+    """Return a cotangent whose type says of sums what that of its primal does."""
+    wanted = cotangent(aval)
+    return ct if wanted is aval else spread_as(ct, wanted)
 
 
 def _run_backwards(eqns: Sequence[Equation], env: Env, cts: Env) -> None:
@@ -112,7 +130,8 @@ def _linear_equations(jaxpr: Jaxpr, env: Env) -> list[Equation]:
 
 def _evaluate(eqn: Equation, env: Env) -> None:
     operands = tuple([x.value if type(x) is Literal else env[x] for x in eqn.inputs])
-    results = state.trace.process(eqn.primitive, operands, eqn.params)
+    with as_typed(eqn):
+        results = state.trace.process(eqn.primitive, operands, eqn.params)
     env.update(zip(eqn.outputs, results, strict=True))
 
 
@@ -138,7 +157,7 @@ def _cotangents_of_results(eqn: Equation, cts: Env) -> Sequence[Tangent] | None:
     if len(outputs) == 1:
         ct = cts.pop(outputs[0], None)
         return None if ct is None else (ct,)
-    given = [cts.pop(v) if v in cts else Zero(v.aval) for v in outputs]
+    given = [cts.pop(v) if v in cts else Zero(cotangent(v.aval)) for v in outputs]
     return None if all(type(ct) is Zero for ct in given) else given
 
 
@@ -159,8 +178,8 @@ def _transpose_equation(eqn: Equation, given: Sequence[Tangent], env: Env, cts: 
         results = _by_rule(rule, given, operands, eqn.params)
     for x, operand, result in zip(inputs, operands, results, strict=True):
         if type(operand) is Linear and type(result) is not Zero:
-            if result.aval.spread is not x.aval.spread:
-                result = spread_as(result, x.aval)
+            if result.aval.spread is not x.aval.spread or x.aval.spread is not None:
+                result = spread_as(result, cotangent(x.aval))
             old = cts.get(x)
             cts[x] = result if old is None else added(old, result)
 
@@ -172,15 +191,24 @@ def _by_rule(
     """Return the cotangents of operands.
 
     How these are spread over explicit axes of a mesh is known: as the operands. Where the rule's
-    own operations cannot tell, they are left to the compiler.
+    own operations cannot tell, they are left to the compiler, which knows nothing of parts of sums.
     """
-    try:
-        return rule(given, *operands, **params)
-    except ShardingTypeError:
-        pass
-    values = [x for x in (*given, *operands) if isinstance(x, Array)]
     linear = [i for i, x in enumerate(operands) if type(x) is Linear]
+    apart = parts_of_cotangents([operands[i].aval for i in linear])
+    values = [x for x in (*given, *operands) if isinstance(x, Array)]
+    try:
+        with kept_apart(apart) if apart else nullcontext():
+            return rule(given, *operands, **params)
+    except ShardingTypeError:
+        if parts_of_cotangents([cotangent(x.aval) for x in values]):
+            raise
+    return _left_open(rule, given, operands, params, linear, values)
 
+
+def _left_open(
+    rule: Callable[..., Sequence[Tangent]], given: Sequence[Tangent], operands: Sequence[Any],
+    params: dict[str, Any], linear: Sequence[int], values: Sequence[Any],
+) -> Sequence[Tangent]:  # fmt: skip
     def left(*arrays: Any) -> list[Any]:
         rest = iter(arrays)
         cts, xs = [[next(rest) if isinstance(x, Array) else x for x in side]
@@ -313,14 +341,15 @@ def _transposed(
     closed: ClosedJaxpr, linear: Any, nonzero_cts: Any, instantiate_all: bool
 ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
     others = [a for a, lin in zip(closed.in_avals, linear, strict=True) if not lin]
-    ct_avals = [a.strong() for a, nz in zip(closed.out_avals, nonzero_cts, strict=True) if nz]
+    ct_avals = [cotangent(a.strong())
+                for a, nz in zip(closed.out_avals, nonzero_cts, strict=True) if nz]  # fmt: skip
     nonzero_out: list[bool] = []
 
     def backward(*values: Any) -> list[Any]:
         rest = iter(values)
         args = [Linear(a) if lin else next(rest)
                 for a, lin in zip(closed.in_avals, linear, strict=True)]  # fmt: skip
-        cts = [next(rest) if nz else Zero(a)
+        cts = [next(rest) if nz else Zero(cotangent(a))
                for a, nz in zip(closed.out_avals, nonzero_cts, strict=True)]  # fmt: skip
         results = backward_pass(closed.jaxpr, closed.consts, args, cts)
         nonzero_out.extend(instantiate_all or type(r) is not Zero for r in results)

@@ -298,7 +298,7 @@ def _cut_alike(
             continue
         if along is not None and along.spec[0] != part:
             raise errors.examples_cut_otherwise(along.spec[0], part)
-        along = spread.update(spec=(part,))
+        along = spread.update(spec=type(spread.spec)(part))
     if along is None:
         return values, None
     if mesh_axes:
@@ -311,9 +311,10 @@ def _cut_alike(
 
 def _cut(aval: Any, dim: int, along: Any) -> Any:
     """Return a type, one dimension of which is cut as `along` says."""
-    parts = [None] * aval.ndim if aval.spread is None else list(aval.spread.spec)
+    where = along.update(spec=[None] * aval.ndim) if aval.spread is None else aval.spread
+    parts = list(where.spec)
     parts[dim] = along.spec[0]
-    return aval.update(sharding=along.update(spec=parts))
+    return aval.update(sharding=where.update(spec=parts))
 
 
 def _axes_of(spread: Any) -> tuple[Any, ...]:

@@ -16,6 +16,7 @@ import xtree
 from xjit.auto_axes import called_with
 from xjit.meshes import AxisType, current_abstract_mesh
 from xjit.named_shardings import NamedSharding, in_types, resolved
+from xjit.partial_sums import retyped, sums_kept_apart
 from xjit.sharding_constraint import constrained, is_place
 from xjit.shardings import Sharding
 from xprim import Array, ShapedArray, as_array, shaped_array
@@ -43,6 +44,10 @@ def call_in_mode(
       ins: how the arguments lie inside, a tree prefix of `args`; None as outside.
     """
     outs = xtree.map(lambda place: resolved(place, operation), out, is_leaf=is_place)
+    sums = [axis for s in xtree.leaves(outs, is_leaf=is_place) if hasattr(s, "spec")
+            for axis in s.spec.unreduced]  # fmt: skip
+    if sums and mesh is None:
+        return _in_parts(fun, args, kwargs, operation, outs, frozenset(sums))
     if mesh is None:
         found = [s.mesh for s in xtree.leaves(outs, is_leaf=is_place) if hasattr(s, "mesh")]
         if not found:
@@ -52,6 +57,29 @@ def call_in_mode(
     operands, avals = inner.operands((ins, None) if ins is not None else None)
     results = called_with(inner.run, operands, avals, inner.spreads, operation)
     return inner.out_tree.unflatten(list(results))
+
+
+def _in_parts(
+    fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], operation: str,
+    outs: Any, axes: frozenset[Any],
+) -> Any:  # fmt: skip
+    """Call a function whose sums stay in parts along axes: only types can say what these are."""
+    with sums_kept_apart(sums_kept_apart.value | axes):
+        result = fun(*args, **kwargs)
+    leaves, tree = flat_arrays(result, operation)
+    places = _for_each(outs, result, operation)
+    return tree.unflatten([
+        constrained(x, place, operation) for x, place in zip(leaves, places, strict=True)
+    ])  # fmt: skip
+
+
+def _for_each(outs: Any, result: Any, operation: str) -> list[Sharding | None]:
+    try:
+        return list(xtree.broadcast_prefix(outs, result, is_leaf=is_place))
+    except (ValueError, TypeError) as error:
+        raise ValueError(message(
+            operation, "out_sharding is no tree prefix of the result.", got=str(error)
+        )) from None  # fmt: skip
 
 
 class _InMode:
@@ -93,7 +121,7 @@ class _InMode:
     def _inside(self, aval: ShapedArray, sharding: Any) -> ShapedArray:
         spread = None
         if isinstance(sharding, NamedSharding):
-            spread = in_types(sharding.update(mesh=self._mesh), aval.ndim)
+            spread = in_types(retyped(sharding, self._mesh), aval.ndim)
         return shaped_array(aval.shape, aval.dtype, aval.weak_type, spread)
 
     def run(self, *arrays: Any) -> list[Array]:
@@ -105,23 +133,15 @@ class _InMode:
         with current_abstract_mesh(self._mesh.abstract_mesh):
             result = self._fun(*args, **kwargs)
         results, self.out_tree = flat_arrays(result, self._operation)
-        self._places = self._for_each(result)
+        self._places = _for_each(self._outs, result, self._operation)
         return [constrained(x, self._retyped(s), self._operation)
                 for x, s in zip(results, self._places, strict=True)]  # fmt: skip
-
-    def _for_each(self, result: Any) -> list[Sharding | None]:
-        try:
-            return list(xtree.broadcast_prefix(self._outs, result, is_leaf=is_place))
-        except (ValueError, TypeError) as error:
-            raise ValueError(message(
-                self._operation, "out_sharding is no tree prefix of the result.", got=str(error)
-            )) from None  # fmt: skip
 
     def _retyped(self, sharding: Any) -> Any:
         """Return a sharding over the mesh as it is inside."""
         if not isinstance(sharding, NamedSharding):
             return sharding
-        return sharding.update(mesh=sharding.mesh.with_types(self._mesh.axis_types))
+        return retyped(sharding, sharding.mesh.with_types(self._mesh.axis_types))
 
     def spreads(self, avals: Sequence[ShapedArray]) -> list[NamedSharding | None]:
         """Return how the results are spread outside."""

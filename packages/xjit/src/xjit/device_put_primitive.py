@@ -31,7 +31,7 @@ from xprim import (
     not_mapped,
 )
 from xprim.contracts import BatchAxis, Builder
-from xprim.sharded_types import spread_as
+from xprim.sharded_types import cotangent, spread_as
 
 __all__ = ["UNKNOWN", "device_put_p"]
 
@@ -66,7 +66,7 @@ def _transpose(cts: Any, x: Any, *, sharding: Sharding | None, source: Any) -> A
     if source is not UNKNOWN:
         return device_put_p.bind(cts[0], sharding=source, source=sharding)
     if cts[0].aval.spread is not None or x.aval.spread is not None:
-        return (spread_as(cts[0], x.aval),)
+        return (spread_as(cts[0], cotangent(x.aval)),)
     if isinstance(sharding, NamedSharding | TiledSharding):  # in a program, on its devices
         return sharding_constraint_p.bind(cts[0], sharding=sharding)
     return cts

@@ -34,6 +34,7 @@ from xjit.stablehlo_text import (
     optimised,
     type_text,
 )
+from xjit.stacked_parts import passed
 from xprim import (
     ClosedJaxpr,
     ConcreteArray,
@@ -173,7 +174,8 @@ def lower(
       MissingRuleError: a primitive has no `stablehlo` rule; the message names the user's line.
     """
     numbers = extended.physical(closed)
-    smaller, needed = closed_without_dead_code(numbers, keep_arguments=keep_unused)
+    stacked, in_shardings, out_shardings = passed(numbers, in_shardings, out_shardings)
+    smaller, needed = closed_without_dead_code(stacked, keep_arguments=keep_unused)
     kept = tuple([i for i, need in enumerate(needed) if need or keep_unused])
     shardings, orders = _of_kept(in_shardings, kept), _of_kept(layouts.ins, kept)
     shorter = common_subexpressions_merged(smaller.jaxpr)
@@ -190,12 +192,11 @@ def lower(
         result_attributes=_result_attributes(module, out_shardings, smaller.out_avals, outs),
     )  # fmt: skip
     return LoweredProgram(
-        name=module.symbol(f"jit_{name}"),
+        name=module.symbol(f"jit_{name}"), constants=tuple(constants), kept=kept,
         body="\n".join([*module.declarations(), *module.functions]),
-        constants=tuple(constants), kept=kept,
         donated=tuple([i for i, r in zip(kept, results, strict=True) if r is not None]),
         useless=tuple([i for i, r in zip(kept, results, strict=True) if r is None and given[i]]),
-        in_avals=tuple([closed.in_avals[i] for i in kept]), out_avals=smaller.out_avals,
+        in_avals=tuple([closed.in_avals[i] for i in kept]), out_avals=numbers.out_avals,
         callbacks=tuple(module.callbacks), platform=platform,
         inspections=tuple(module.inspections), splits=tuple(module.splits),
     )  # fmt: skip
@@ -463,7 +464,7 @@ def _locate(lines: list[str], start: int, eqn: Equation) -> None:
     quoted = file.replace("\\", "\\\\").replace('"', '\\"')
     scope = "/".join([*eqn.name_stack, eqn.primitive.name]).replace("\\", "/").replace('"', "'")
     for i in range(start, len(lines)):
-        if not lines[i].endswith('")'):
+        if not lines[i].endswith(":0))"):  # it has one, of an equation of a program written here
             lines[i] += f' loc("{scope}"("{quoted}":{line}:0))'
 
 

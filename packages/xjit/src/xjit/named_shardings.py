@@ -97,9 +97,9 @@ class NamedSharding(Sharding):
         self._hash = hash((mesh, spec, self.memory))
 
     def update(self, **changes: Any) -> NamedSharding:
-        """Return the same sharding with another `mesh`, `spec` (also as a sequence of entries).
+        """Return the same sharding with another `mesh`, `spec` or `memory_kind`.
 
-        Or of another `memory_kind`.
+        A spec that is a sequence of entries says nothing of sums: these stay as they are.
         """
         spec = changes.pop("spec", self.spec)
         mesh = changes.pop("mesh", self.mesh)
@@ -109,7 +109,7 @@ class NamedSharding(Sharding):
                 "NamedSharding.update", f"there is no attribute {min(changes)!r}.",
                 expected="mesh, spec, memory_kind",
             ))  # fmt: skip
-        spec = spec if isinstance(spec, PartitionSpec) else PartitionSpec(*spec)
+        spec = spec if isinstance(spec, PartitionSpec) else self.spec.update(partitions=spec)
         return NamedSharding(mesh, spec, memory_kind=kind)
 
     def with_memory_kind(self, kind: str | None) -> NamedSharding:
@@ -134,7 +134,8 @@ class NamedSharding(Sharding):
     def is_fully_replicated(self) -> bool:
         """Whether each device has all elements."""
         sizes = self.mesh.shape
-        return math.prod([sizes[name] for name in self.spec.names()]) == 1
+        apart = (*self.spec.names(), *self.spec.unreduced)
+        return math.prod([sizes[name] for name in apart]) == 1
 
     def check_rank(self, shape: tuple[int, ...], operation: str) -> None:
         """Raise where the spec is of more dimensions than an array has."""
@@ -188,20 +189,32 @@ def in_types(sharding: Any, ndim: int) -> NamedSharding | None:
     mesh = sharding.mesh
     explicit = mesh.explicit_axes
     parts = [tuple([n for n in axes_of(part) if n in explicit]) for part in sharding.spec]
-    if not any(parts):
+    sums = {name: axes.intersection(explicit) for name, axes in (
+        ("unreduced", sharding.spec.unreduced), ("reduced", sharding.spec.reduced))}  # fmt: skip
+    if not any(parts) and not any(sums.values()):
         return None
     parts += [()] * (ndim - len(parts))
-    return NamedSharding(mesh.abstract_mesh, PartitionSpec(*parts))
+    return NamedSharding(mesh.abstract_mesh, PartitionSpec(*parts, **sums))
 
 
 def check_axis_names(operation: str, mesh: Any, spec: PartitionSpec) -> None:
-    """Raise where a spec names an axis that a mesh does not have."""
-    for name in spec.names():
+    """Raise where a spec names an axis that a mesh does not have, or has sums unknown to types."""
+    _check_sums(operation, mesh, spec)
+    for name in (*spec.names(), *spec.sums):
         if name not in mesh.axis_names:
             raise ValueError(message(
                 operation, f"the mesh has no axis {name!r}.", got=f"{spec} for {mesh!r}",
                 expected=f"names among {', '.join(map(repr, mesh.axis_names))}",
             ))  # fmt: skip
+
+
+def _check_sums(operation: str, mesh: Any, spec: PartitionSpec) -> None:
+    for name in spec.sums.intersection(mesh.auto_axes):
+        raise ValueError(message(
+            operation, f"the axis {name!r} is of type Auto, and only types say what is a part of a "
+            "sum.", got=f"{spec} for {mesh!r}",
+            hint="make_mesh(..., axis_types=AxisType.Explicit)",
+        ))  # fmt: skip
 
 
 @functools.lru_cache(maxsize=4096)
@@ -210,10 +223,11 @@ def _tiles(shape: tuple[tuple[Any, int], ...], spec: PartitionSpec, ndim: int) -
     names, sizes = [name for name, _ in shape], [size for _, size in shape]
     parts = [*map(axes_of, spec), *[()] * (ndim - len(spec))]
     used = [names.index(name) for part in parts for name in part]
-    rest = [i for i in range(len(names)) if i not in used]
-    numbers = np.arange(math.prod(sizes)).reshape(sizes).transpose([*used, *rest])
+    summed = [i for i, name in enumerate(names) if name in spec.unreduced]
+    rest = [i for i in range(len(names)) if i not in (*used, *summed)]
+    numbers = np.arange(math.prod(sizes)).reshape(sizes).transpose([*used, *summed, *rest])
     counts = tuple([math.prod([sizes[names.index(n)] for n in part]) for part in parts])
-    return gateway.Tiles(counts, numbers)
+    return gateway.Tiles(counts, numbers, math.prod([sizes[i] for i in summed]))
 
 
 def named_as(mesh: Mesh, devices: tuple[Any, ...], tiles: gateway.Tiles) -> Sharding:

@@ -38,20 +38,24 @@ class PartitionSpec:
       *partitions: for each dimension an axis name, a tuple of them (the first the slowest), None
         where the dimension is whole, or `PartitionSpec.UNCONSTRAINED` where the compiler decides.
         Dimensions that are left out at the end are whole.
-      unreduced: only the empty set: sums are added up where they are made.
-      reduced: only the empty set, likewise.
+      unreduced: a set of axes whose members hold parts of a sum: the array is what they add up to.
+      reduced: a set of axes whose members all have the array, and its cotangent in parts: the
+        derivative by such an array is `unreduced`, and the other way round.
 
     Raises:
-      ValueError: an axis name occurs twice; an axis is to be unreduced.
+      ValueError: an axis name occurs twice.
+      TypeError: the axes do not come in a set.
 
     Example:
       >>> PartitionSpec("x", None, ("y", "z"))
       PartitionSpec('x', None, ('y', 'z'))
+      >>> PartitionSpec("x", unreduced={"y"})
+      PartitionSpec('x', unreduced={'y'})
       >>> len(PartitionSpec())
       0
     """
 
-    __slots__ = ("_partitions",)
+    __slots__ = ("_partitions", "reduced", "unreduced")
     UNCONSTRAINED = UNCONSTRAINED
 
     @boundary
@@ -59,32 +63,44 @@ class PartitionSpec:
         self, *partitions: Any, unreduced: Iterable[Any] = frozenset(),
         reduced: Iterable[Any] = frozenset(),
     ) -> None:  # fmt: skip
-        for keyword, axes in (("unreduced", unreduced), ("reduced", reduced)):
-            if tuple(axes):
-                raise ValueError(message(
-                    "PartitionSpec", "sums are added up where they are made.",
-                    got=f"{keyword}={set(axes)!r}",
-                    hint="shard_map keeps parts of a sum along a dimension of their own, which is "
-                    "added up\nlater: lambda x: f(x)[None] with out_specs=P('x'), then .sum(0)",
-                ))  # fmt: skip
+        self.unreduced = _axes_in_set("unreduced", unreduced)
+        self.reduced = _axes_in_set("reduced", reduced)
         self._partitions = tuple(map(_canonical, partitions))
-        names = self.names()
+        names = [*self.names(), *self.unreduced, *self.reduced]
         if len(set(names)) != len(names):
             twice = next(n for n in names if names.count(n) > 1)
             raise ValueError(message(
                 "PartitionSpec", f"the axis name {twice!r} occurs twice.", got=repr(self),
-                expected="each axis of a mesh cuts at most one dimension",
+                expected="each axis of a mesh cuts at most one dimension" + (
+                    ", or is of one set" if self.sums else ""),
             ))  # fmt: skip
 
     @property
-    def unreduced(self) -> frozenset[Any]:
-        """The axes along which devices have parts of a sum: none."""
-        return frozenset()
+    def partitions(self) -> tuple[Any, ...]:
+        """The entries for the dimensions."""
+        return self._partitions
 
-    reduced = unreduced
+    @property
+    def sums(self) -> frozenset[Any]:
+        """The axes of both sets: those along which the array or its cotangent is in parts."""
+        return self.unreduced | self.reduced
+
+    def update(self, **changes: Any) -> PartitionSpec:
+        """Return the same spec with other `partitions`, or another set: `unreduced`, `reduced`."""
+        given = {"partitions": self._partitions, "unreduced": self.unreduced,
+                 "reduced": self.reduced}  # fmt: skip
+        for name in changes.keys() - given.keys():
+            raise TypeError(message(
+                "PartitionSpec.update", f"there is no attribute {name!r}.",
+                expected=", ".join(given),
+            ))  # fmt: skip
+        given |= changes
+        return PartitionSpec(
+            *given["partitions"], unreduced=given["unreduced"], reduced=given["reduced"]
+        )
 
     def names(self) -> list[Any]:
-        """Return all axis names in it, in order."""
+        """Return all axis names that cut dimensions, in order."""
         return [name for part in self._partitions for name in axes_of(part)]
 
     def __getitem__(self, i: Any) -> Any:
@@ -99,28 +115,48 @@ class PartitionSpec:
     def __add__(self, other: Any) -> PartitionSpec:
         if not isinstance(other, PartitionSpec | tuple):
             return NotImplemented
-        return PartitionSpec(*self, *other)
+        return self._joined(self, other, other)
 
     def __radd__(self, other: Any) -> PartitionSpec:
         if not isinstance(other, tuple):
             return NotImplemented
-        return PartitionSpec(*other, *self)
+        return self._joined(other, self, other)
+
+    def _joined(self, first: Iterable[Any], then: Iterable[Any], other: Any) -> PartitionSpec:
+        more = other if isinstance(other, PartitionSpec) else PartitionSpec()
+        return PartitionSpec(
+            *first, *then, unreduced=self.unreduced | more.unreduced,
+            reduced=self.reduced | more.reduced,
+        )  # fmt: skip
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, PartitionSpec):
-            return self._partitions == other._partitions
+            return (self._partitions == other._partitions and self.unreduced == other.unreduced
+                    and self.reduced == other.reduced)  # fmt: skip
         if isinstance(other, tuple):
-            return self._partitions == tuple(map(_canonical, other))
+            return not self.sums and self._partitions == tuple(map(_canonical, other))
         return NotImplemented
 
     def __hash__(self) -> int:
-        return hash(self._partitions)
+        if not self.sums:
+            return hash(self._partitions)
+        return hash((self._partitions, self.unreduced, self.reduced))
 
     def __reduce__(self) -> Any:
-        return PartitionSpec, self._partitions
+        if not self.sums:
+            return PartitionSpec, self._partitions
+        return _with_sums, (self._partitions, self.unreduced, self.reduced)
 
     def __repr__(self) -> str:
-        return f"PartitionSpec({', '.join(map(repr, self._partitions))})"
+        sets = [f"{name}={{{', '.join(sorted(map(repr, axes)))}}}"
+                for name, axes in (("unreduced", self.unreduced), ("reduced", self.reduced))
+                if axes]  # fmt: skip
+        return f"PartitionSpec({', '.join([*map(repr, self._partitions), *sets])})"
+
+
+def _with_sums(partitions: Any, unreduced: Any, reduced: Any) -> PartitionSpec:
+    """Return the spec that was pickled."""
+    return PartitionSpec(*partitions, unreduced=unreduced, reduced=reduced)
 
 
 P = PartitionSpec
@@ -139,3 +175,17 @@ def _canonical(part: Any) -> Any:
     if not isinstance(part, tuple | list):
         return part
     return part[0] if len(part) == 1 else tuple(part) or None
+
+
+def _axes_in_set(keyword: str, axes: Any) -> frozenset[Any]:
+    """Return the axes of a keyword, which come in a set: a string would be one of letters."""
+    if not isinstance(axes, set | frozenset):
+        raise TypeError(message(
+            "PartitionSpec", f"{keyword} takes a set of axis names.", got=f"{keyword}={axes!r}",
+            hint=f"{keyword}={{'x'}}",
+        ))  # fmt: skip
+    if None in axes or UNCONSTRAINED in axes:
+        raise ValueError(message(
+            "PartitionSpec", f"{keyword} names axes of a mesh.", got=f"{keyword}={axes!r}",
+        ))  # fmt: skip
+    return frozenset(axes)

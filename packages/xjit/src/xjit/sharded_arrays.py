@@ -152,6 +152,13 @@ def make_array_from_callback(
     operation = "make_array_from_callback"
     sharding, layout = formats_split(sharding, operation)
     where = _checked_sharding(operation, sharding, tuple(shape))
+    if where.tiles(len(shape)).summands > 1:
+        raise ValueError(message(
+            operation, "it asks for pieces of the whole, and devices shall hold parts of a sum.",
+            got=repr(where),
+            hint="make_array_from_single_device_arrays takes the parts;\nor reshard what it "
+            "makes",
+        ))  # fmt: skip
     pieces: dict[str, Any] = {}
     buffers = []
     for device, index in where.addressable_devices_indices_map(tuple(shape)).items():

@@ -14,6 +14,7 @@ from typing import Any
 import xtree
 from xjit.meshes import AbstractMesh, abstract_mesh_now
 from xjit.named_shardings import NamedSharding, resolved
+from xjit.partial_sums import check_parts
 from xjit.partition_specs import UNCONSTRAINED, PartitionSpec
 from xjit.placement import committed_to, moved
 from xjit.shardings import Sharding, SingleDeviceSharding, TiledSharding
@@ -34,7 +35,7 @@ from xprim import (
 )
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
-from xprim.sharded_types import spread_as
+from xprim.sharded_types import cotangent, spread_as
 from xprim.tracebacks import boundaries
 from xprim.typing import PyTree
 
@@ -143,6 +144,8 @@ def is_place(value: Any) -> bool:
 
 
 def _shape(aval: ShapedArray, *, sharding: Sharding) -> tuple[ShapedArray, ...]:
+    if isinstance(sharding, NamedSharding):
+        check_parts(aval, sharding)
     return (aval.update(sharding=sharding if isinstance(sharding, NamedSharding) else None),)
 
 
@@ -164,7 +167,7 @@ def constraint_text(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *,
 def _transpose(cts: Any, x: Any, *, sharding: Sharding) -> Any:
     """Have the cotangent lie as the result, where types do not say otherwise."""
     if cts[0].aval.spread is not None or x.aval.spread is not None:
-        return (spread_as(cts[0], x.aval),)
+        return (spread_as(cts[0], cotangent(x.aval)),)
     return sharding_constraint_p.bind(cts[0], sharding=sharding)
 
 
@@ -183,7 +186,7 @@ def of_examples(axis: BatchAxis, dim: int, sharding: NamedSharding) -> NamedShar
     examples = axis.mesh_axes or (UNCONSTRAINED if is_open else None)
     _check_examples(axis, sharding)
     parts = [*sharding.spec, *[None] * (dim - len(sharding.spec))]
-    return NamedSharding(sharding.mesh, PartitionSpec(*parts[:dim], examples, *parts[dim:]))
+    return sharding.update(spec=(*parts[:dim], examples, *parts[dim:]))
 
 
 def _check_examples(axis: BatchAxis, sharding: NamedSharding) -> None:

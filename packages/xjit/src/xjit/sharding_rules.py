@@ -24,6 +24,7 @@ from typing import Any, NoReturn
 from xjit import dimension_names
 from xjit.dimension_names import Names
 from xjit.named_shardings import NamedSharding
+from xjit.partial_sums import Sums, check_call, sums_kept_apart, sums_of_results
 from xjit.partition_specs import PartitionSpec, axes_of
 from xprim import ShapedArray, config, shaped_array
 from xprim.errors import message
@@ -55,6 +56,9 @@ class ForbiddenCollectiveError(ShardingTypeError):
     """
 
 
+_SPLIT = frozenset(["dot_general", "reduce_sum"])
+"""What can leave a sum in parts: its batch rule serves for a contracted dimension that is split."""
+
 _REMEDY = "auto_axes(f)(..., out_sharding=P(...)) leaves the operation to the compiler"
 
 
@@ -76,6 +80,7 @@ def results_of(
     rule = dimension_names.rule_of(primitive)
     if rule is None:
         if primitive.call_like:  # the types of its program say it
+            check_call(primitive, avals, params)
             return tuple(out)
         _refuse(primitive, avals, "it does not say how its results are spread", _RESHARD)
     if rule is dimension_names.AS_SAID:
@@ -84,53 +89,69 @@ def results_of(
         return tuple(out)
     found = rule(avals, out, params)
     mesh = _common_mesh(primitive, avals)
+    sums = sums_of_results(primitive, avals, params)
     if isinstance(found, Names):
-        parts = _parts_by_name(primitive, avals, out, found, mesh)
+        apart = sums_kept_apart.value if primitive.name in _SPLIT else frozenset()
+        parts, left = _parts_by_name(primitive, avals, found, apart)
+        sums = Sums(sums.unreduced | left, sums.reduced - left)
     else:
         if found is None:
             _refuse(primitive, avals, "an axis would cut dimensions that it merges or splits",
                     "the argument out_sharding says how the result is spread")  # fmt: skip
         parts = found
-    return tuple([_typed(primitive, avals, a, p, mesh) for a, p in zip(out, parts, strict=True)])
+    return tuple([_typed(primitive, avals, a, p, mesh, sums)
+                  for a, p in zip(out, parts, strict=True)])  # fmt: skip
 
 
 _RESHARD = f"reshard(x, P()) makes an operand whole; {_REMEDY}"
 
 
 def _parts_by_name(
-    primitive: Any, avals: Sequence[ShapedArray], out: Sequence[ShapedArray], names: Names,
-    mesh: Any,
-) -> list[list[Any]]:  # fmt: skip
-    """Return for each result by which axes each dimension is cut."""
+    primitive: Any, avals: Sequence[ShapedArray], names: Names, apart: frozenset[Any]
+) -> tuple[list[list[Any]], frozenset[Any]]:
+    """Return for each result by which axes each dimension is cut, and where sums stay in parts.
+
+    Args:
+      primitive: the operation.
+      avals: the types of its operands.
+      names: those of dimensions.
+      apart: axes along which a sum over a dimension that they cut is not brought together.
+    """
     in_results = {name for dims in names.results for name in dims}
     parts: dict[Any, Any] = {}
-    for aval, dim, name, part in _cut(avals, names):
-        if name is None:
-            _refuse(primitive, avals, f"the dimension {dim} of {aval.str_short()} must be whole",
-                    _RESHARD)  # fmt: skip
-        if name in parts and (name not in in_results or parts[name] != part):
+    for name, part in _cut(primitive, avals, names):
+        is_clear = name in in_results or not apart.isdisjoint(axes_of(part))
+        if name in parts and not (is_clear and parts[name] == part):
             _refuse_pair(primitive, avals, name in in_results)
         parts[name] = part
-    _check_sums(primitive, avals, [p for name, p in parts.items() if name not in in_results])
-    return [[parts.get(name) if name is not None else None for name in dims]
-            for dims in names.results]  # fmt: skip
+    summed = [n for name, part in parts.items() if name not in in_results for n in axes_of(part)]
+    _check_sums(primitive, avals, [name for name in summed if name not in apart])
+    parts[None] = None
+    return [[parts.get(n) for n in dims] for dims in names.results], apart.intersection(summed)
 
 
-def _cut(avals: Sequence[ShapedArray], names: Names) -> Iterator[tuple[ShapedArray, int, Any, Any]]:
-    """Yield the dimensions of operands that are cut: type, number, name, and by what."""
+def _cut(primitive: Any, avals: Sequence[ShapedArray], names: Names) -> Iterator[tuple[Any, Any]]:
+    """Yield the names of the dimensions of operands that are cut, and by what."""
     for aval, dims in zip(avals, names.operands, strict=True):
         spec = () if aval.spread is None else aval.spread.spec
         for dim, (name, part) in enumerate(zip(dims, spec, strict=bool(spec))):
+            if part is not None and name is None:
+                _refuse(primitive, avals, f"the dimension {dim} of {aval.str_short()} must be "
+                        "whole", _RESHARD)  # fmt: skip
             if part is not None:
-                yield aval, dim, name, part
+                yield name, part
 
 
 def _typed(
-    primitive: Any, avals: Sequence[ShapedArray], aval: ShapedArray, parts: Sequence[Any], mesh: Any
-) -> ShapedArray:
+    primitive: Any, avals: Sequence[ShapedArray], aval: ShapedArray, parts: Sequence[Any],
+    mesh: Any, sums: Sums,
+) -> ShapedArray:  # fmt: skip
     """Return the type of a result, after a look at what cuts it."""
     axes = [name for part in parts for name in axes_of(part)]
     sizes = mesh.shape
+    if sums.unreduced.intersection(axes):
+        _refuse(primitive, avals, "an axis would cut the result and have it in parts of a sum",
+                f"reshard one operand first; {_REMEDY}")  # fmt: skip
     if len(set(axes)) < len(axes):
         twice = next(name for name in axes if axes.count(name) > 1)
         _refuse(primitive, avals, f"two dimensions of the result would be cut along the axis "
@@ -139,7 +160,10 @@ def _typed(
         if n % math.prod([sizes[name] for name in axes_of(part)]):
             _refuse(primitive, avals, f"a dimension of size {n} of the result does not divide "
                     f"over {part!r}", _RESHARD)  # fmt: skip
-    spread = NamedSharding(mesh, PartitionSpec(*parts)) if axes else None
+    reduced, spread = sums.reduced.difference(axes), None
+    if axes or sums.unreduced or reduced:
+        spec = PartitionSpec(*parts, unreduced=sums.unreduced, reduced=reduced)
+        spread = NamedSharding(mesh, spec)
     return shaped_array(aval.shape, aval.dtype, aval.weak_type, spread)
 
 
@@ -152,9 +176,9 @@ def _common_mesh(primitive: Any, avals: Sequence[ShapedArray]) -> Any:
     return meshes[0]
 
 
-def _check_sums(primitive: Any, avals: Sequence[ShapedArray], parts: Sequence[Any]) -> None:
+def _check_sums(primitive: Any, avals: Sequence[ShapedArray], axes: Sequence[Any]) -> None:
     """Raise where members of a forbidden axis would be brought together."""
-    for name in [name for part in parts for name in axes_of(part)]:
+    for name in axes:
         if name in no_collectives.value:
             _forbid(primitive, avals, name)
 
@@ -163,11 +187,12 @@ def _check_change(primitive: Any, before: ShapedArray, after: ShapedArray) -> No
     """Raise where a forbidden axis would no longer cut the dimension that it cuts."""
     if before.spread is None or not no_collectives.value:
         return
-    later = [None] * before.ndim if after.spread is None else after.spread.spec
+    later = PartitionSpec(*[None] * before.ndim) if after.spread is None else after.spread.spec
+    changed = set(before.spread.spec.unreduced - later.unreduced)
     for old, new in zip(before.spread.spec, later, strict=True):
-        for name in set(axes_of(old)) - set(axes_of(new)):
-            if name in no_collectives.value:
-                _forbid(primitive, (before, after), name)
+        changed |= set(axes_of(old)) - set(axes_of(new))
+    for name in sorted(changed.intersection(no_collectives.value), key=str):
+        _forbid(primitive, (before, after), name)
 
 
 def _forbid(primitive: Any, avals: Sequence[ShapedArray], name: Any) -> NoReturn:

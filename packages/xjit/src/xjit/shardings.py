@@ -220,12 +220,13 @@ class TiledSharding(Sharding):
         """Return which device holds which piece; dimensions at the end are whole."""
         counts = self._tiles.counts
         more = (1,) * (ndim - len(counts))
-        return gateway.Tiles(counts + more, self._tiles.devices) if more else self._tiles
+        own = self._tiles
+        return gateway.Tiles(counts + more, own.devices, own.summands) if more else own
 
     @property
     def is_fully_replicated(self) -> bool:
         """Whether each device has all elements."""
-        return math.prod(self._tiles.counts) == 1
+        return math.prod(self._tiles.counts) * self._tiles.summands == 1
 
     def check_shape(self, shape: tuple[int, ...], operation: str = "sharding") -> None:
         """Raise where an array of this shape cannot be spread so."""

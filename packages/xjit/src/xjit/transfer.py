@@ -27,6 +27,7 @@ from xjit.layouts import Format, Layout, formats_split, inner_order, order_asked
 from xjit.memories import Space
 from xjit.mesh_placement import in_own_memory, read
 from xjit.named_shardings import sharding_named_by
+from xjit.partial_sums import sums_of
 from xjit.partition_specs import PartitionSpec
 from xjit.placement import (
     OneDevice,
@@ -38,7 +39,7 @@ from xjit.placement import (
 from xjit.places_of_calls import with_devices
 from xjit.program import Program
 from xjit.sharded_arrays import sharding_of, with_sharding
-from xjit.sharding_constraint import check_sharding
+from xjit.sharding_constraint import check_sharding, sharding_constraint_p
 from xjit.shardings import Sharding, SingleDeviceSharding, device_named_by
 from xjit.transfer_guards import Explicit
 from xjit.typed_shardings import typed_as
@@ -263,6 +264,8 @@ def _by_exchange(x: ConcreteArray, sharding: Sharding) -> bool:
 
 def _exchanged(x: ConcreteArray, sharding: Sharding) -> ConcreteArray:
     """Return an array spread otherwise over its devices, by a program that does only this."""
+    if sums_of(typed_as(x.aval, sharding)) != sums_of(x.aval):
+        return sharding_constraint_p.bind(x, sharding=sharding)[0]  # type: ignore[no-any-return]
     key = ("device_put", x.aval, sharding)
     program = _exchanges.get(key)
     if program is None:

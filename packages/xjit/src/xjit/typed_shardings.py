@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
+from xjit import partial_sums
 from xjit.auto_axes import called_with
 from xjit.axis_modes import call_in_mode
 from xjit.meshes import (
@@ -23,6 +24,7 @@ from xjit.meshes import (
     current_abstract_mesh,
 )
 from xjit.named_shardings import NamedSharding, in_types, resolved
+from xjit.partial_sums import check_parts, retyped
 from xjit.partition_specs import PartitionSpec
 from xjit.places_of_calls import meshes_near
 from xjit.sharding_constraint import sharding_constraint_p
@@ -61,7 +63,7 @@ class _Meshes:
         mesh = current_abstract_mesh.value
         if mesh is None or mesh == spread.mesh or mesh.shape_tuple != spread.mesh.shape_tuple:
             return spread
-        return in_types(spread.update(mesh=mesh), len(shape))
+        return in_types(retyped(spread, mesh), len(shape))
 
     def results(
         self, primitive: Any, avals: Sequence[ShapedArray], params: dict[str, Any],
@@ -73,7 +75,7 @@ class _Meshes:
     def spread_as(self, x: Any, spread: NamedSharding | None) -> Any:
         """Return a value that is spread so; None has it whole."""
         if spread is None:
-            spread = x.aval.spread.update(spec=[None] * x.aval.ndim)
+            spread = x.aval.spread.update(spec=PartitionSpec(*[None] * x.aval.ndim))
         return sharding_constraint_p.bind(x, sharding=spread)[0]
 
     def meshes_of(self, arrays: Sequence[Any]) -> tuple[Mesh, ...]:
@@ -86,6 +88,10 @@ class _Meshes:
     def near(self, meshes: tuple[Mesh, ...]) -> AbstractContextManager[None]:
         """Have values whose types alone say how they are spread lie on the devices of meshes."""
         return meshes_near(meshes)
+
+    def kept_apart(self, axes: frozenset[Any]) -> AbstractContextManager[None]:
+        """Have sums over what these axes cut stay in parts."""
+        return partial_sums.sums_kept_apart(partial_sums.sums_kept_apart.value | axes)
 
     def left_open(
         self, fun: Callable[..., Sequence[Any]], operands: Sequence[Any], spreads: Sequence[Any]
@@ -113,13 +119,16 @@ def typed_as(aval: ShapedArray, sharding: Any) -> ShapedArray:
     spread = in_types(sharding, aval.ndim)
     if spread is aval.spread:
         return aval
+    if spread is not None:
+        check_parts(aval, spread)
     return shaped_array(aval.shape, aval.dtype, aval.weak_type, spread)
 
 
-def shardings_of_results(closed: ClosedJaxpr) -> tuple[NamedSharding, ...]:
+def shardings_of_results(closed: ClosedJaxpr) -> tuple[NamedSharding | None, ...]:
     """Return how the results of a program shall lie by their types; nothing where these are silent.
 
-    They are silent without explicit axes, and where the mesh has others, too, for the compiler.
+    They are silent without explicit axes, and where the mesh has others, too, for the compiler: but
+    for parts of sums.
     """
     found = closed.memo.get("shardings of results")
     if found is None:
@@ -127,15 +136,26 @@ def shardings_of_results(closed: ClosedJaxpr) -> tuple[NamedSharding, ...]:
     return found
 
 
-def _shardings_of_results(closed: ClosedJaxpr) -> tuple[NamedSharding, ...]:
+def _shardings_of_results(closed: ClosedJaxpr) -> tuple[NamedSharding | None, ...]:
     avals = (*closed.out_avals, *closed.in_avals)
     spread = next((a.spread for a in avals if a.spread is not None), None)
-    if spread is None or set(spread.mesh.axis_types) != {AxisType.Explicit}:
+    if spread is None:
         return ()
+    if set(spread.mesh.axis_types) != {AxisType.Explicit}:
+        return _shardings_of_parts(closed)
     return tuple([
         a.spread or NamedSharding(spread.mesh, PartitionSpec(*[None] * a.ndim))
         for a in closed.out_avals
     ])  # fmt: skip
+
+
+def _shardings_of_parts(closed: ClosedJaxpr) -> tuple[NamedSharding | None, ...]:
+    """Return those of results in parts of sums, of which XLA does not tell."""
+    found = tuple([
+        a.spread if a.spread is not None and a.spread.spec.unreduced else None
+        for a in closed.out_avals
+    ])  # fmt: skip
+    return found if any(found) else ()
 
 
 install_meshes(_Meshes())

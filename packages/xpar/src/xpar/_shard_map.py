@@ -18,6 +18,7 @@ from xjit.meshes import (
     current_mesh,
 )
 from xjit.named_shardings import NamedSharding, check_axis_names
+from xjit.partial_sums import sums_of
 from xjit.partition_specs import UNCONSTRAINED, PartitionSpec, axes_of
 from xjit.program import Program
 from xpar.named_axes import axis_names as names_in, total_size
@@ -250,7 +251,8 @@ class _Member(FlatFunction):
         )
         if self.calls.options["check_vma"]:
             _check_varying(self.calls.name, closed, in_lays, out_lays, self.manual)
-        varying = axes_brought(closed).union(*[lay.spec.names() for lay in (*in_lays, *out_lays)])
+        lays = (*in_lays, *out_lays)
+        varying = axes_brought(closed).union(*[[*x.spec.names(), *x.spec.sums] for x in lays])
         return {"mesh": self.mesh, "manual": self.manual, "in_lays": in_lays,
                 "out_lays": out_lays, "name": self.calls.name,
                 "active": tuple([a for a in self.manual if a in varying])}  # fmt: skip
@@ -350,8 +352,15 @@ def _specs_in_types(
             f"{unknown[0]!r}.", got=repr(mesh), expected="in_specs, or axes of type Explicit",
         ))  # fmt: skip
     specs = [PartitionSpec() if a.spread is None else a.spread.spec for a in avals]
-    return [PartitionSpec(*[tuple([n for n in axes_of(part) if n in manual]) for part in spec])
-            for spec in specs]  # fmt: skip
+    return [_along(spec, manual) for spec in specs]
+
+
+def _along(spec: PartitionSpec, manual: Sequence[Any]) -> PartitionSpec:
+    """Return what a spec says of some axes."""
+    return PartitionSpec(
+        *[tuple([n for n in axes_of(part) if n in manual]) for part in spec],
+        unreduced=spec.unreduced.intersection(manual), reduced=spec.reduced.intersection(manual),
+    )  # fmt: skip
 
 
 def _result_lays(
@@ -381,7 +390,7 @@ def _lays(
     for spec, name, aval in zip(found, names, avals, strict=True):
         spec = PartitionSpec() if spec is None else spec
         check_axis_names(f"{operation}: {name}", mesh, spec)
-        unmanaged = [n for n in spec.names() if n not in manual]
+        unmanaged = [n for n in (*spec.names(), *spec.sums) if n not in manual]
         if unmanaged:
             raise ValueError(message(
                 f"{operation}: {name}", f"the axis {unmanaged[0]!r} is not among axis_names.",
@@ -389,6 +398,8 @@ def _lays(
             ))  # fmt: skip
         lay = Lay(spec)
         whole = aval
+        if not are_pieces:
+            _check_sums(f"{operation}: {name}", spec, aval, manual)
         if are_pieces and len(spec) <= aval.ndim:
             whole = lay.whole(aval, dict(mesh.shape))
         NamedSharding(mesh, spec).check_shape(whole.shape, f"{operation}: {name}")
@@ -396,13 +407,24 @@ def _lays(
     return lays
 
 
+def _check_sums(
+    operation: str, spec: PartitionSpec, aval: ShapedArray, manual: Sequence[Any]
+) -> None:
+    """Raise where types and specs differ in what is in parts: nobody has asked to add these up."""
+    if sums_of(aval).unreduced.intersection(manual) != spec.unreduced:
+        raise ValueError(message(
+            operation, "the argument is in parts of sums along other axes than the spec says.",
+            got=f"{spec} for {aval.str_long()}", hint="reshard(x, P(...)) brings it there",
+        ))  # fmt: skip
+
+
 def _check_varying(
     name: str, closed: ClosedJaxpr, in_lays: Sequence[Lay], out_lays: Sequence[Lay],
     manual: Sequence[Any],
 ) -> None:  # fmt: skip
     """Raise for a result that varies over an axis that its spec does not name."""
-    varying = [frozenset(lay.spec.names()) for lay in in_lays]
-    said = [frozenset(lay.spec.names()) for lay in out_lays]
+    varying, said = [[frozenset([*x.spec.names(), *x.spec.unreduced]) for x in lays]
+                     for lays in (in_lays, out_lays)]  # fmt: skip
     for i, axes, eqn in unsaid(closed, varying, said):
         axis = next(name for name in manual if name in axes)
         raise ValueError(message(

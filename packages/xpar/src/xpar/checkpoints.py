@@ -22,6 +22,7 @@ import numpy as np
 
 import xtree
 from xjit.named_shardings import NamedSharding
+from xjit.partial_sums import sums_of
 from xjit.sharded_arrays import addressable_shards, make_array_from_callback
 from xpar import checkpoint_files as files, distributed
 from xprim import Array, ConcreteArray, ShapeDtypeStruct, Tracer, as_array, dtypes
@@ -205,6 +206,12 @@ def _array(name: str, leaf: Any) -> ConcreteArray:
             hint="save random.key_data(key), and wrap_key_data what is restored",
         ))  # fmt: skip
     assert isinstance(x, ConcreteArray)
+    if sums_of(x.aval).unreduced:
+        raise TypeError(message(
+            "save", "an array that is in parts of a sum is not saved: restored on another mesh, it "
+            "would have other parts.", got=f"x{name}: {x.aval.str_long()}",
+            hint="reshard(x, P(...)) adds the parts up",
+        ))  # fmt: skip
     return x
 
 

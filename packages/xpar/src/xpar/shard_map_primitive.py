@@ -45,7 +45,7 @@ from xprim import (
 from xprim.calls import all_to_front, call_rules, front_dims
 from xprim.contracts import BatchAxis, Builder, ChecksHandle, TransposeHandle
 from xprim.errors import message
-from xprim.sharded_types import spread_as, whole
+from xprim.sharded_types import ShardingTypeError, spread_as, whole
 from xprim.varying_axes import Axes, varying_results
 
 __all__ = ()
@@ -58,11 +58,13 @@ class Lay(NamedTuple):
       spec: the axes along which each dimension of a piece is cut.
       dim: where a dimension stands, in the whole, along which pieces are stacked; None for none.
       axes: the axes whose members are stacked there.
+      last: the axes whose members have their parts of a sum stacked along a last dimension.
     """
 
     spec: PartitionSpec
     dim: int | None = None
     axes: tuple[Any, ...] = ()
+    last: tuple[Any, ...] = ()
 
     def whole(self, local: ShapedArray, sizes: dict[Any, int]) -> ShapedArray:
         """Return the abstract value of the whole, from that of a piece."""
@@ -71,20 +73,33 @@ class Lay(NamedTuple):
             shape[i] *= math.prod([sizes[name] for name in axes_of(part)])
         if self.dim is not None:
             shape.insert(self.dim, math.prod([sizes[name] for name in self.axes]))
+        if self.last:
+            shape.append(math.prod([sizes[name] for name in self.last]))
         return shaped_array(tuple(shape), local.dtype, local.weak_type)
 
     def typed(self, local: ShapedArray, mesh: Any) -> ShapedArray:
         """Return the abstract value of the whole with the explicit axes that cut it."""
-        sharding = self.sharding(mesh)
+        whole = self.whole(local, dict(mesh.shape))
+        sharding = self.sharding(mesh, whole.ndim)
         if local.spread is not None:  # along axes that are not manual
             parts = list(local.spread.spec)
             if self.dim is not None:
                 parts.insert(self.dim, None)
+            parts += [None] * (whole.ndim - len(parts))
             outer = [*sharding.spec, *[None] * (len(parts) - len(sharding.spec))]
+            inner = local.spread.spec
+            if self.spec.unreduced and inner.unreduced:
+                raise ShardingTypeError(message(
+                    "shard_map", "a value is in parts of sums inside, and across members.",
+                    got=f"{self.spec} for {local.str_long()} on each of them",
+                    hint="reshard(x, P(...)) inside adds up the parts there",
+                ))  # fmt: skip
             sharding = sharding.update(spec=PartitionSpec(
-                *[axes_of(a) + axes_of(b) for a, b in zip(outer, parts, strict=True)]
+                *[axes_of(a) + axes_of(b) for a, b in zip(outer, parts, strict=True)],
+                unreduced=self.spec.unreduced | inner.unreduced,
+                reduced=self.spec.reduced | inner.reduced,
             ))  # fmt: skip
-        return typed_as(self.whole(local, dict(mesh.shape)), sharding)
+        return typed_as(whole, sharding)
 
     def piece(self, whole: ShapedArray, mesh: Any) -> ShapedArray:
         """Return the abstract value of a piece, where none are stacked.
@@ -99,31 +114,45 @@ class Lay(NamedTuple):
         local = shaped_array(tuple(shape), whole.dtype, whole.weak_type)
         return local if whole.spread is None else typed_as(local, whole.spread.update(mesh=mesh))
 
-    def sharding(self, mesh: Any) -> NamedSharding:
-        """Return how the whole lies on a mesh."""
-        if self.dim is None:
+    def sharding(self, mesh: Any, ndim: int = 0) -> NamedSharding:
+        """Return how the whole, of so many dimensions, lies on a mesh."""
+        if self.dim is None and not self.last:
             return NamedSharding(mesh, self.spec)
-        parts = [*self.spec, *[None] * (self.dim - len(self.spec))]
-        parts.insert(self.dim, self.axes)
-        return NamedSharding(mesh, PartitionSpec(*parts))
+        parts = list(self.spec)
+        if self.dim is not None:
+            parts += [None] * (self.dim - len(parts))
+            parts.insert(self.dim, self.axes)
+        if self.last:
+            parts += [*[None] * (ndim - 1 - len(parts)), self.last]
+        return NamedSharding(mesh, self.spec.update(partitions=parts))
 
     def port(self, local: ShapedArray, mesh: Any) -> Port:
         """Return what the text of a program says of the value."""
         shape = list(local.shape)
         if self.dim is not None:
             shape.insert(self.dim, 1)
-        block = shaped_array(tuple(shape), local.dtype)
+        block = shaped_array((*shape, *[1] * bool(self.last)), local.dtype)
         whole = self.whole(local, dict(mesh.shape)).strong()
-        return Port(self.sharding(mesh), whole, block, local.strong())
+        return Port(self.sharding(mesh, whole.ndim), whole, block, local.strong())
+
+    def stacked(self, mesh: Any) -> Lay:
+        """Return how the parts of a sum lie, stacked along a last dimension."""
+        axes = tuple([name for name in mesh.axis_names if name in self.spec.unreduced])
+        return self._replace(spec=self.spec.update(unreduced=frozenset()), last=axes)
 
     def batched(self, along: tuple[Any, ...] = ()) -> Lay:
         """Return how a value lies that gets a batch dimension in front, cut along these axes."""
         dim = None if self.dim is None else self.dim + 1
-        return Lay(PartitionSpec(along or None, *self.spec), dim, self.axes)
+        return Lay(self.spec.update(partitions=(along or None, *self.spec)), dim, self.axes)
+
+    def dual(self) -> Lay:
+        """Return how cotangents lie: in parts where the value is reduced, and the other way."""
+        spec = self.spec
+        return Lay(spec.update(unreduced=spec.reduced, reduced=spec.unreduced), self.dim, self.axes)
 
     def shared(self, active: Sequence[Any]) -> tuple[Any, ...]:
         """Return the axes whose members all have the same piece."""
-        used = {*self.spec.names(), *self.axes}
+        used = {*self.spec.names(), *self.spec.sums, *self.axes}
         return tuple([name for name in active if name not in used])
 
 
@@ -187,9 +216,12 @@ def _derived(kind: str, params: dict[str, Any], entries: Any) -> dict[str, Any]:
     """Return how the values of a derived call lie: what stands for a value, as that value does."""
     active = params["active"]
     residual = Lay(PartitionSpec(), 0, active)
-    in_lays, out_lays = entries(params["in_lays"], params["out_lays"], residual, Lay.batched)
+    outs = params["out_lays"]
     if kind == "transpose":
-        out_lays = [_summed(lay, active) for lay in out_lays]
+        outs = tuple([lay.dual() for lay in outs])
+    in_lays, out_lays = entries(params["in_lays"], outs, residual, Lay.batched)
+    if kind == "transpose":
+        out_lays = [_summed(lay.dual(), active) for lay in out_lays]
     name = params["name"] if kind in ("primal", "dce") else f"{kind}_{params['name']}"
     return {"in_lays": tuple(in_lays), "out_lays": tuple(out_lays), "name": name}
 
@@ -294,6 +326,13 @@ def _transpose(handle: TransposeHandle, cts: Any, *operands: Any, **params: Any)
     ]
 
 
+def _stacked(*, mesh: Any, in_lays: Any, out_lays: Any, **_params: Any) -> dict[str, Any]:
+    return {
+        name: tuple([lay.stacked(mesh) for lay in lays])
+        for name, lays in (("in_lays", in_lays), ("out_lays", out_lays))
+    }
+
+
 def _shard(*operands: Axes, jaxpr: ClosedJaxpr, manual: Any, **_params: Any) -> list[Axes]:
     """Inside of another `shard_map`: along its own axes all of a result is one value."""
     return [axes.difference(manual) for axes in varying_results(jaxpr, operands)]
@@ -334,6 +373,7 @@ shard_map_p: Primitive = Primitive(
         "transpose": _transpose,
         "batch": _batch,
         "shard": _shard,
+        "stacked": _stacked,
         "checked": _checked,
     },
 )

@@ -100,12 +100,12 @@ class ShapedArray:
         """Return the form error messages use: `float32[2,3]`."""
         weak = "~" if self.weak_type else ""
         name = "float0" if self.dtype == dtypes.float0 else self.dtype.name
-        return f"{weak}{name}[{self._dimensions()}]"
+        return f"{weak}{name}[{self._dimensions()}]{self._sums()}"
 
     def str_short(self, weak: bool = False) -> str:
         """Return the form jaxprs use: `f32[2,3]`; with `weak` `~f32[]` of what is weakly typed."""
         mark = "~" if weak and self.weak_type else ""
-        return f"{mark}{dtypes.short_name(self.dtype)}[{self._dimensions()}]"
+        return f"{mark}{dtypes.short_name(self.dtype)}[{self._dimensions()}]{self._sums()}"
 
     def _dimensions(self) -> str:
         """Return the sizes, each with the axes of a mesh that cut it: `8@x,4`, `8@(x,y)`."""
@@ -116,6 +116,19 @@ class ShapedArray:
             else f"{n}@({','.join(map(str, part))})" if isinstance(part, tuple) else f"{n}@{part}"
             for n, part in zip(self.shape, self.spread.spec, strict=True)
         ])  # fmt: skip
+
+    def _sums(self) -> str:
+        """Return the axes along which the array is in parts of a sum, or its cotangent is."""
+        if self.spread is None:
+            return ""
+        spec, order = self.spread.spec, self.spread.mesh.axis_names
+        found = []
+        for mark, axes in (("U", spec.unreduced), ("R", spec.reduced)):
+            names = [str(name) for name in order if name in axes]
+            if names:
+                shown = ",".join(names)
+                found.append(f"{mark}:{shown}" if len(names) == 1 else f"{mark}:({shown})")
+        return f"{{{', '.join(found)}}}" if found else ""
 
     @property
     def sharding(self) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 from xprim.primitive import get_primitive
 from xprim.rules import not_mapped
 
-__all__ = ["BatchDimension"]
+__all__ = ["BatchDimension", "bind_one"]
 
 __dir__ = __all__.copy
 

@@ -24,6 +24,7 @@ from xprim.derived_cells import kept
 from xprim.descriptions import described
 from xprim.errors import JaxprTypeError, message
 from xprim.primitive import Primitive
+from xprim.sharded_types import as_typed, is_spread
 from xprim.source import Source
 from xprim.thread_state import state
 from xtree.boundaries import boundary, leave
@@ -299,13 +300,24 @@ def interpret(
             state.source = eqn.source
             state.name_stack = outer_stack + eqn.name_stack if eqn.name_stack else outer_stack
             operands = tuple([x.value if type(x) is Literal else env[x] for x in eqn.inputs])
-            results = (
-                process(eqn.primitive, operands, eqn.params) if run is None else run(eqn, operands)
-            )
+            if is_spread(eqn):
+                results = _results_as_typed(eqn, operands, process, run)
+            elif run is None:
+                results = process(eqn.primitive, operands, eqn.params)
+            else:
+                results = run(eqn, operands)
             env.update(zip(eqn.outputs, results, strict=True))
     finally:
         state.source, state.name_stack = outer_source, outer_stack
     return [x.value if type(x) is Literal else env[x] for x in jaxpr.outvars]
+
+
+def _results_as_typed(
+    eqn: Equation, operands: tuple[Any, ...], process: Callable[..., Any], run: Any
+) -> Any:
+    """Run an equation whose operation might bring together what its types say is in parts."""
+    with as_typed(eqn):
+        return process(eqn.primitive, operands, eqn.params) if run is None else run(eqn, operands)
 
 
 def _valued(x: Any) -> Any:

@@ -211,6 +211,21 @@ declare_kind(
     "elementwise primitives need none",
 )
 declare_kind(
+    "linearity",
+    signature="LINEAR, linear_in, multilinear, or (avals_in, params) -> one of these or None",
+    consumer="xjit",
+    doc="the operands that may be parts of a sum along axes of a mesh, where the jvp rule is none "
+    "of these symbols",
+)
+declare_kind(
+    "stacked",
+    signature="(**params) -> the params that differ",
+    consumer="xjit",
+    doc="of a call whose params say how its operands and results lie on a mesh: those of the same "
+    "call where values in parts of sums are stacks of the parts, with the last dimension that of "
+    "these",
+)
+declare_kind(
     "divisor",
     signature="Operand(number)",
     consumer="xjit",

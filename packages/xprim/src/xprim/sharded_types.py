@@ -8,6 +8,8 @@ entries, and a value is brought to the type that is wanted of it.
     left_open      run a function whose shardings the compiler chooses, with typed results
     spread_call    the same for any function of trees: what `out_sharding=` asks for
     with_dimension, without_dimension   types of batches, and of their examples
+    cotangent      the type of cotangents, which are in parts where the value is reduced
+    kept_apart     leave the parts of sums where they are
 
 Neighbours: `avals` prints types, `primitive` asks for those of results.
 """
@@ -22,8 +24,9 @@ from xprim import avals as _avals
 from xprim.avals import ShapedArray, shaped_array
 
 __all__ = [
-    "Meshes", "ShardingTypeError", "axes_of_dimensions", "batched", "batched_sharding",
-    "captured", "install_meshes", "left_open", "meshes_of", "near", "spread_as", "spread_call",
+    "Meshes", "ShardingTypeError", "as_typed", "axes_of_dimensions", "batched",
+    "batched_sharding", "captured", "cotangent", "install_meshes", "is_spread", "kept_apart",
+    "left_open", "meshes_of", "near", "parts_of_cotangents", "spread_as", "spread_call",
     "spread_results", "whole", "with_dimension", "without_dimension",
 ]  # fmt: skip
 
@@ -69,6 +72,9 @@ class Meshes(Protocol):
 
     def near(self, meshes: tuple[Any, ...]) -> AbstractContextManager[None]:
         """Have values whose types alone say how they are spread lie on the devices of meshes."""
+
+    def kept_apart(self, axes: frozenset[Any]) -> AbstractContextManager[None]:
+        """Have sums over what these axes cut stay in parts."""
 
     def left_open(
         self, fun: Callable[..., Sequence[Any]], operands: Sequence[Any], spreads: Sequence[Any]
@@ -123,6 +129,46 @@ def meshes_of(arrays: Sequence[Any]) -> tuple[Any, ...]:
     """Return the meshes over which arrays that are spread in types, or held by tracers, lie."""
     found: tuple[Any, ...] = _avals._of_meshes[0].meshes_of(arrays)
     return found
+
+
+def cotangent(aval: ShapedArray) -> ShapedArray:
+    """Return the type of cotangents: in parts where values are reduced, and the other way round.
+
+    `float32[4]{U:x}` has cotangents of type `float32[4]{R:x}`. Other types have their own.
+    """
+    spread = aval.spread
+    if spread is None or not (spread.spec.unreduced or spread.spec.reduced):
+        return aval
+    spec = spread.spec.update(unreduced=spread.spec.reduced, reduced=spread.spec.unreduced)
+    return shaped_array(aval.shape, aval.dtype, aval.weak_type, spread.update(spec=spec))
+
+
+def parts_of_cotangents(avals: Sequence[ShapedArray]) -> frozenset[Any]:
+    """Return the axes along which cotangents of values of some types are in parts of sums."""
+    return frozenset().union(*[a.spread.spec.reduced for a in avals if a.spread is not None])
+
+
+def kept_apart(axes: frozenset[Any]) -> AbstractContextManager[None]:
+    """Have sums over dimensions that axes cut stay in parts."""
+    found: AbstractContextManager[None] = _avals._of_meshes[0].kept_apart(axes)
+    return found
+
+
+def is_spread(eqn: Any) -> bool:
+    """Return whether axes of a mesh are in the type of the first result of an equation."""
+    outputs = eqn.outputs
+    return bool(outputs) and outputs[0].aval.spread is not None
+
+
+def as_typed(eqn: Any) -> AbstractContextManager[None]:
+    """Have the operation of an equation leave in parts what the types of its results say so of."""
+    if not is_spread(eqn) or eqn.primitive.call_like:
+        return _AT_ONCE
+    unreduced = eqn.outputs[0].aval.spread.spec.unreduced
+    return kept_apart(unreduced) if unreduced else _AT_ONCE
+
+
+_AT_ONCE: AbstractContextManager[None] = nullcontext()
 
 
 def near(meshes: tuple[Any, ...]) -> AbstractContextManager[None]:
@@ -220,9 +266,12 @@ def batched_sharding(spread: Any, along: Any, ndim: int) -> Any:
     """
     if along is None:
         return None if spread is None else spread.update(spec=(None, *spread.spec))
-    parts = (None,) * ndim if spread is None else tuple(spread.spec)
-    return along.update(spec=(along.spec[0], *parts))
+    if spread is None:
+        return along.update(spec=(along.spec[0], *[None] * ndim))
+    return spread.update(spec=(along.spec[0], *spread.spec))
 
 
 def _with_parts(spread: Any, parts: tuple[Any, ...]) -> Any:
-    return spread.update(spec=parts) if any(part is not None for part in parts) else None
+    says_more = spread.spec.unreduced or spread.spec.reduced
+    is_cut = any(part is not None for part in parts)
+    return spread.update(spec=parts) if is_cut or says_more else None

@@ -169,6 +169,11 @@ def _stored(sharding: Sharding | None, devices: Sequence[Any]) -> StoredSharding
         return None
     if not isinstance(sharding, NamedSharding):
         return _stored_tiles(sharding, devices)
+    if sharding.spec.unreduced:
+        raise ValueError(message(
+            "export", "arguments and results of an exported program are whole values or pieces.",
+            got=repr(sharding.spec), hint="reshard(x, P(...)) inside adds up parts of sums",
+        ))  # fmt: skip
     mesh = sharding.mesh
     names = [str(name) for name in mesh.axis_names]
     name_of = dict(zip(mesh.axis_names, names, strict=True))

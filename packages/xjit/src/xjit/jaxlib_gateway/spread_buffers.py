@@ -93,16 +93,21 @@ class SpreadOver(ManyDevices):
         return self.tiles(len(shape)).piece_shape(shape)
 
     def gathered(self, buffer: Buffer) -> np.ndarray[Any, Any]:
-        """Return the elements of a whole array."""
+        """Return the elements of a whole array; parts of sums are added up."""
         check_kept(buffer)
         kind = buffer.aval
         pieces = pieces_by_device(buffer, lent=False)
+        tiles = self.tiles(kind.ndim)
         host: np.ndarray[Any, Any] | None = None
-        for index, numbers in self.tiles(kind.ndim).pieces(kind.shape):
-            here = next((d for d in map(self.devices.__getitem__, numbers) if d in pieces), None)
-            if here is None:
-                raise _elsewhere(len(pieces), len(self.devices))
-            piece = lies_in(self.order, to_numpy(pieces[here]), self.devices[0].platform)
+        for index, numbers in tiles.pieces(kind.shape):
+            parts = []
+            for copies in np.reshape(numbers, (tiles.summands, -1)).tolist():
+                here = next((d for d in map(self.devices.__getitem__, copies) if d in pieces), None)
+                if here is None:
+                    raise _elsewhere(len(pieces), len(self.devices))
+                part = to_numpy(pieces[here])
+                parts.append(lies_in(self.order, part, self.devices[0].platform))
+            piece = parts[0] if len(parts) == 1 else _added_up(parts, kind.shape)
             if piece.shape == kind.shape:
                 return piece
             if host is None:
@@ -111,6 +116,16 @@ class SpreadOver(ManyDevices):
         assert host is not None
         host.flags.writeable = False
         return host
+
+
+def _added_up(
+    parts: Sequence[np.ndarray[Any, Any]], shape: tuple[int, ...]
+) -> np.ndarray[Any, Any]:
+    """Return a sum; of scalars programs make parts of one element (`stacked_parts`)."""
+    total = np.asarray(functools.reduce(np.add, parts))
+    total = total if shape else total.reshape(())
+    total.flags.writeable = False
+    return total
 
 
 def _elsewhere(count_here: int, count: int) -> ValueError:
@@ -205,7 +220,10 @@ def _put_pieces(
     if where.order is not None:
         found = _put_pieces(kind, given, tiles, spread_over(where.spread), lent=lent)
         return turned(found, None, where, where.order, where.devices)
-    pieces = pieces_for(given, tiles, where.tiles(kind.ndim), kind.shape, lent=lent)
+    wanted = where.tiles(kind.ndim)
+    pieces = pieces_for(given, tiles, wanted, kind.shape, lent=lent)
+    if wanted.summands > 1:
+        pieces = _first_part_alone(pieces, wanted)
     here = where.devices[0].client.process_index()
     own = [(d, x) for d, x in zip(where.devices, pieces, strict=True) if d.process_index == here]
     try:
@@ -214,6 +232,15 @@ def _put_pieces(
         )
     except RuntimeFailure as error:
         fail("put", f"{kind} could not be placed on {len(own)} devices", error)
+
+
+def _first_part_alone(
+    pieces: Sequence[np.ndarray[Any, Any]], wanted: Tiles
+) -> list[np.ndarray[Any, Any]]:
+    """Return the pieces of devices with a sum in parts: the first has it, the others have zeros."""
+    parts = wanted.devices.reshape(*wanted.counts, wanted.summands, -1)
+    first = set(parts[..., 0, :].reshape(-1).tolist())
+    return [piece if i in first else np.zeros_like(piece) for i, piece in enumerate(pieces)]
 
 
 def respread(buffer: Buffer, where: SpreadOver) -> Buffer | None:
@@ -245,11 +272,14 @@ def respread(buffer: Buffer, where: SpreadOver) -> Buffer | None:
 def _first_copies(where: SpreadOver, ndim: int) -> list[tuple[int, Any]] | None:
     """Return for each piece the first of its copies in this process; None where one has none.
 
+    None, too, where a piece is a sum of several parts.
     That is its number among the arrays of this process, and the sharding object of the piece.
     """
     here = where.devices[0].client.process_index()
     own = [i for i, device in enumerate(where.devices) if device.process_index == here]
     tiles, found = where.tiles(ndim), []
+    if tiles.summands > 1:
+        return None
     for place in np.ndindex(*tiles.counts):
         copies = [i for i in tiles.devices[place].tolist() if i in own]
         if not copies:

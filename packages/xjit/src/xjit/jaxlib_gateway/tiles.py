@@ -29,14 +29,20 @@ class Tiles:
     Args:
       counts: how many pieces there are along each dimension.
       devices: numbers of devices, of shape `counts` and one more dimension: the copies of a piece.
+      summands: how many parts each piece is the sum of; its devices are those of the first part,
+        of the second, and so on.
     """
 
-    __slots__ = ("counts", "devices", "key")
+    __slots__ = ("counts", "devices", "key", "summands")
 
-    def __init__(self, counts: tuple[int, ...], devices: np.ndarray[Any, Any]) -> None:
+    def __init__(
+        self, counts: tuple[int, ...], devices: np.ndarray[Any, Any], summands: int = 1
+    ) -> None:
         self.counts = counts
         self.devices = devices.reshape(*counts, -1)
-        self.key = (counts, np.sort(self.devices, axis=-1).tobytes())
+        self.summands = summands
+        alike = self.devices.reshape(*counts, summands, -1)
+        self.key = (counts, summands, np.sort(alike, axis=-1).tobytes())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Tiles) and self.key == other.key
@@ -47,7 +53,7 @@ class Tiles:
     def renumbered(self, devices: Sequence[Any], order: Sequence[Any]) -> Tiles:
         """Return the same tiles for the same devices in another order."""
         numbers = np.array([order.index(device) for device in devices])
-        return Tiles(self.counts, numbers[self.devices])
+        return Tiles(self.counts, numbers[self.devices], self.summands)
 
     def piece_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return the shape of a piece of an array."""
@@ -79,10 +85,17 @@ def whole(count: int, ndim: int) -> Tiles:
 @functools.lru_cache(maxsize=4096)
 def hlo_sharding(tiles: Tiles) -> Any:
     """Return XLA's own description of tiles."""
-    if math.prod(tiles.counts) == 1:
+    if math.prod(tiles.counts) * tiles.summands == 1:
         return xla_client.HloSharding.replicate()
+    kinds = xla_client.OpSharding.Type
     proto = xla_client.OpSharding()
-    proto.type = xla_client.OpSharding.Type.OTHER
+    proto.type = kinds.OTHER
+    if tiles.summands > 1:  # called replicated, the first part would be put on all devices
+        copies = tiles.devices.shape[-1] // tiles.summands
+        proto.tile_assignment_dimensions = [*tiles.counts, tiles.summands, copies]
+        proto.tile_assignment_devices = tiles.devices.reshape(-1).tolist()
+        proto.last_tile_dims = [kinds.UNREDUCED, kinds.REPLICATED]
+        return xla_client.HloSharding.from_proto(proto)
     copies = tiles.devices.shape[-1]
     proto.tile_assignment_dimensions = [*tiles.counts, *([copies] if copies > 1 else [])]
     proto.tile_assignment_devices = tiles.devices.reshape(-1).tolist()

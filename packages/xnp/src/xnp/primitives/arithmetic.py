@@ -34,7 +34,17 @@ from xnp.primitives.table import (
     retyped_stablehlo,
     unary,
 )
-from xprim import Linear, Operand, Primitive, Zero, dtypes, shaped_array
+from xprim import (
+    LINEAR,
+    Linear,
+    Operand,
+    Primitive,
+    Zero,
+    dtypes,
+    linear_in,
+    multilinear,
+    shaped_array,
+)
 from xprim.contracts import Builder
 
 __all__ = ()
@@ -69,13 +79,13 @@ neg_p: Primitive = unary(
 add_p: Primitive = binary(
     "add", ANY, numpy=np.add, stablehlo=elementwise_stablehlo("stablehlo.add", "stablehlo.or"),
     jvp=(lambda x_dot, z, x, y: x_dot, lambda y_dot, z, x, y: y_dot),
-    transpose=_add_transpose, cost=costs.arithmetic,
+    transpose=_add_transpose, cost=costs.arithmetic, linearity=LINEAR,
 )  # fmt: skip
 
 sub_p: Primitive = binary(
     "sub", NUMBER, numpy=np.subtract, stablehlo="stablehlo.subtract",
     jvp=(lambda x_dot, z, x, y: x_dot, lambda y_dot, z, x, y: neg_p.bind(y_dot)[0]),
-    transpose=_sub_transpose, cost=costs.arithmetic,
+    transpose=_sub_transpose, cost=costs.arithmetic, linearity=LINEAR,
 )  # fmt: skip
 
 mul_p: Primitive = binary(
@@ -83,7 +93,7 @@ mul_p: Primitive = binary(
     stablehlo=elementwise_stablehlo("stablehlo.multiply", "stablehlo.and"),
     jvp=(lambda x_dot, z, x, y: mul_p.bind(x_dot, y)[0],
          lambda y_dot, z, x, y: mul_p.bind(x, y_dot)[0]),
-    transpose=_mul_transpose, cost=costs.arithmetic,
+    transpose=_mul_transpose, cost=costs.arithmetic, linearity=multilinear(0, 1),
 )  # fmt: skip
 
 
@@ -125,10 +135,15 @@ def _div_jvp(primals: Any, tangents: Any) -> Any:
     return outs, (dot if type(dot) is Zero else repeated(dot, z.aval.shape),)
 
 
+def _div_linearity(avals: Any, params: Any) -> Any:
+    """Quotients of integers are rounded."""
+    return linear_in(0) if dtypes.is_inexact(avals[0].dtype) else None
+
+
 div_p: Primitive = binary(
     "div", NUMBER, numpy=_div_numpy, stablehlo=div_stablehlo, jvp=_div_jvp,
     transpose=_div_transpose, ufunc=np.true_divide, ufunc_kinds=FLOATING & NATIVE,
-    cost=costs.division, divisor=Operand(1),
+    cost=costs.division, divisor=Operand(1), linearity=_div_linearity,
 )  # fmt: skip
 
 

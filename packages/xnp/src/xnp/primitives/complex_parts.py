@@ -21,7 +21,7 @@ from xnp.primitives.table import (
     retyped_stablehlo,
     unary,
 )
-from xprim import Linear, ShapedArray, Zero, dtypes, scalar_array, shaped_array
+from xprim import LINEAR, Linear, ShapedArray, Zero, dtypes, scalar_array, shaped_array
 from xprim.contracts import Builder
 
 __all__ = ()
@@ -61,7 +61,7 @@ complex_p = binary(
     "complex", _F32_F64, numpy=_complex_numpy, stablehlo=retyped_stablehlo("stablehlo.complex"),
     jvp=(lambda x_dot, z, x, y: bind("complex", x_dot, _with_zero(x_dot)),
          lambda y_dot, z, x, y: bind("complex", _with_zero(y_dot), y_dot)),
-    transpose=_complex_transpose, out_dtype=complex_dtype,
+    transpose=_complex_transpose, out_dtype=complex_dtype, linearity=LINEAR,
 )  # fmt: skip
 
 real_p = unary(

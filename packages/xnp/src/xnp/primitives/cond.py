@@ -56,6 +56,7 @@ from xprim.contracts import (
 )
 from xprim.derived_cells import UsedCell, given_values, with_cells, written_values
 from xprim.errors import UndefinedRuleError, message
+from xprim.sharded_types import spread_as
 from xprim.varying_axes import Axes, varying_results
 
 __all__ = ()
@@ -234,7 +235,7 @@ def _primal_branch(split: Any, slots: list[ShapedArray], own: list[int]) -> Clos
     def primal(*operands: Any) -> list[Any]:
         results = eval_closed(split.primal, *operands)
         extra = dict(zip(own, results[count:], strict=True))
-        filling = [extra[i] if i in extra else filled(a.shape, 0, a.dtype)
+        filling = [extra[i] if i in extra else spread_as(filled(a.shape, 0, a.dtype), a)
                    for i, a in enumerate(slots)]  # fmt: skip
         return [*results[:count], *filling]
 

@@ -15,7 +15,7 @@ import numpy as np
 from xnp.primitives.choice_text import compared
 from xnp.primitives.narrow_dtypes import BYTES
 from xnp.primitives.table import COMPLEX, FLOATING, INEXACT, INTEGER
-from xprim import ELEMENTWISE, Primitive, ShapedArray, Zero, dtypes, shaped_array, state
+from xprim import ELEMENTWISE, LINEAR, Primitive, ShapedArray, Zero, dtypes, shaped_array, state
 from xprim.contracts import Builder
 from xprim.errors import message
 
@@ -88,6 +88,14 @@ def _transpose(cts: Any, x: Any, *, new_dtype: Any, weak_type: bool) -> Any:
     return convert_element_type_p.bind(cts[0], new_dtype=x.aval.dtype, weak_type=False)
 
 
+def _linearity(avals: Any, params: Any) -> Any:
+    """What is rounded to an integer, or to a truth, is not linear."""
+    before, after = avals[0].dtype, params["new_dtype"]
+    if dtypes.bool_ in (before, after):
+        return None
+    return LINEAR if dtypes.is_inexact(after) or not dtypes.is_inexact(before) else None
+
+
 convert_element_type_p = Primitive(
     "convert_element_type",
     shape=_shape,
@@ -96,4 +104,5 @@ convert_element_type_p = Primitive(
     jvp=_jvp,
     transpose=_transpose,
     batch=ELEMENTWISE,
+    linearity=_linearity,
 )

@@ -37,6 +37,7 @@ from xprim import (
     ShapedArray,
     Zero,
     dtypes,
+    linear_in,
     not_mapped,
     shaped_array,
 )
@@ -305,6 +306,13 @@ def _windows(x: Any, indices: Any, *, dimension_numbers: Any, slice_sizes: Any, 
     return indices, axes, [slice_sizes[a] for a in axes]
 
 
+def _linearity(avals: Any, params: Any) -> Any:
+    """What is filled in must be the sum of itself."""
+    is_filled = params["mode"] is FILL_OR_DROP
+    fill = fill_of(avals[0].dtype, params["fill_value"]) if is_filled else 0
+    return linear_in(0) if fill != fill or not fill else None
+
+
 gather_p: Primitive = Primitive(
     "gather",
     shape=_shape,
@@ -316,4 +324,5 @@ gather_p: Primitive = Primitive(
     physical=STRUCTURAL,
     windows=_windows,
     dimensions=gather_dimensions,
+    linearity=_linearity,
 )

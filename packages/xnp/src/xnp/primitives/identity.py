@@ -12,7 +12,7 @@ import numpy as np
 
 from xnp.primitives import costs
 from xnp.primitives.table import ANY, unary
-from xprim import STRUCTURAL, ZERO, Linear, Primitive, Zero, dimension_names, dtypes, state
+from xprim import LINEAR, STRUCTURAL, ZERO, Linear, Primitive, Zero, dimension_names, dtypes, state
 from xprim.contracts import Builder
 
 __all__ = ()
@@ -30,7 +30,7 @@ copy_p: Primitive = unary(
 
 stop_gradient_p = unary(
     "stop_gradient", ANY, numpy=lambda x: x, stablehlo=_same_names, jvp=ZERO, physical=STRUCTURAL,
-    cost=costs.nothing,
+    cost=costs.nothing, linearity=LINEAR,
 )  # fmt: skip
 
 
@@ -61,5 +61,5 @@ optimization_barrier_p: Primitive = Primitive(
     transpose=_barrier_transpose,
     batch=lambda axis, operands, dims: (optimization_barrier_p.bind(*operands), tuple(dims)),
     physical=lambda _, *operands: optimization_barrier_p.bind(*operands),
-    dimensions=dimension_names.alike,
+    dimensions=dimension_names.AS_SAID,
 )

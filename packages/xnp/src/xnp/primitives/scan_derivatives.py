@@ -39,6 +39,7 @@ from xprim import (
 from xprim.calls import nonzero, where_true, with_zeros
 from xprim.contracts import JVPHandle, LinearizeHandle, TransposeHandle
 from xprim.derived_cells import given_values, with_cells, written_values
+from xprim.sharded_types import cotangent
 
 __all__ = ()
 
@@ -287,7 +288,7 @@ def _transposed(
     results = _bind(
         *_others(consts, const_linear),
         *_others(values, written),
-        *[handle.instantiate(Zero(a.strong())) for a in const_avals],
+        *[handle.instantiate(Zero(cotangent(a.strong()))) for a in const_avals],
         *[handle.instantiate(ct) for ct in carry_cts],
         *where_true(values, written),
         *_others(xs, x_linear),
@@ -358,12 +359,13 @@ def _backward_body(
 
     consts, carry, xs = split_at(jaxpr.in_avals, num_consts, num_carry)
     ys = jaxpr.out_avals[num_carry:]
-    sums = [a.strong() for a in where_true(consts, const_linear)]
+    sums = [cotangent(a.strong()) for a in where_true(consts, const_linear)]
     cells = body.in_avals[len(body.in_avals) - len(written) :]
     avals = [
         *_others(consts, const_linear), *_others(cells, written), *sums,
-        *[a.strong() for a in carry], *where_true(cells, written), *_others(xs, x_linear),
-        *[a.strong() for a in where_true(ys, y_mask)],
+        *[cotangent(a.strong()) for a in carry], *where_true(cells, written),
+        *_others(xs, x_linear),
+        *[cotangent(a.strong()) for a in where_true(ys, y_mask)],
     ]  # fmt: skip
     return traced(backward, avals, jaxpr.jaxpr.name)
 

@@ -24,7 +24,7 @@ from xnp.primitives.scatter_family import (
     scatter_windows,
 )
 from xnp.primitives.table import ANY
-from xprim import STRUCTURAL, Linear, Primitive, Zero
+from xprim import STRUCTURAL, Linear, Primitive, Zero, linear_in
 
 __all__ = ()
 
@@ -84,4 +84,5 @@ scatter_p: Primitive = Primitive(
     windows=scatter_windows,
     physical=STRUCTURAL,
     dimensions=scatter_dimensions,
+    linearity=linear_in(0, 2),
 )

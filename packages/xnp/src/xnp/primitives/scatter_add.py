@@ -21,7 +21,7 @@ from xnp.primitives.scatter_family import (
     scatter_windows,
 )
 from xnp.primitives.table import ANY
-from xprim import Linear, Primitive, Zero
+from xprim import Linear, Primitive, Zero, linear_in
 
 __all__ = ()
 
@@ -54,4 +54,5 @@ scatter_add_p: Primitive = Primitive(
     batch=scatter_batch(lambda: scatter_add_p),
     windows=scatter_windows,
     dimensions=scatter_dimensions,
+    linearity=linear_in(0, 2),
 )

@@ -24,6 +24,7 @@ from xprim import (
     ShapedArray,
     Zero,
     dtypes,
+    linear_in,
     scalar_array,
     shaped_array,
     state,
@@ -127,4 +128,5 @@ select_n_p = Primitive(
     physical=STRUCTURAL,
     ufunc=_ufunc,
     cost=costs.choice,
+    linearity=lambda avals, params: linear_in(*range(1, len(avals))),
 )

@@ -22,6 +22,7 @@ from xnp.primitives.accuracy import Accuracy, accuracy_attribute
 from xnp.primitives.memory_order import for_memory_order, keep_memory_of_results
 from xprim import (
     ELEMENTWISE,
+    LINEAR,
     ZERO,
     Linear,
     NumpyCall,
@@ -215,6 +216,8 @@ def unary(
     """
     if isinstance(stablehlo, str):
         stablehlo = (tunable_stablehlo if tunable else elementwise_stablehlo)(stablehlo)
+    if linear is not None:
+        more["linearity"] = LINEAR
     if not _is_symbol(jvp):
         jvp = _unary_jvp(_without_accuracy(jvp) if tunable else jvp, lambda: primitive)
     primitive = Primitive(
