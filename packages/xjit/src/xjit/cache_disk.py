@@ -38,7 +38,8 @@ from xjit.cache_files import (
 from xprim import cache_options
 from xprim.errors import XStackRuntimeError, message
 
-__all__ = ["DiskCache", "SUFFIX", "default_directory", "disk_cache", "facts_of", "key_of"]
+__all__ = ["DiskCache", "SUFFIX", "default_directory", "disk_cache", "facts_of", "key_of",
+           "options_of_xla"]  # fmt: skip
 
 __dir__ = __all__.copy
 
@@ -229,6 +230,10 @@ class DiskCache:
             if int(key[:8], 16) % rarely == 0:
                 self.collect()
 
+    def is_usable(self) -> bool:
+        """Return whether its directory is there, or can be made, and is private."""
+        return self._usable(make=True)
+
     def _usable(self, *, make: bool = False) -> bool:
         if self._problem is None or (make and self._problem):
             found = private_directory(self.directory, make=make)
@@ -337,6 +342,29 @@ def disk_cache() -> DiskCache | None:
         return None
     most = cache_options.compilation_cache_max_size.value
     return _cache_at(cache_options.compilation_cache_dir.value, None if most < 0 else most)
+
+
+def options_of_xla(device: Any) -> dict[str, str]:
+    """Return the settings by which XLA keeps caches of its own, for a device that it has some for.
+
+    They are beside the programs, in a directory that is as private, and change no code. Of several
+    processes the first one writes.
+    """
+    asked = cache_options.persistent_cache_enable_xla_caches.value
+    if device.platform == "cpu" or asked in (None, "", "none"):
+        return {}
+    names = cache_options.XLA_CACHES if asked == "all" else asked.split(",")
+    disk = disk_cache()
+    if disk is None or not disk.is_usable():
+        return {}
+    beside = disk.directory.with_name(f"{disk.directory.name}-xla")
+    if private_directory(beside, make=True):
+        return {}
+    told = {name: str(beside / name) for name in names}
+    if cache_options.XLA_CACHES[1] in told:
+        mode = "READ" if device.client.process_index() else "UPDATE"
+        told["xla_gpu_experimental_autotune_cache_mode"] = f"AUTOTUNE_CACHE_MODE_{mode}"
+    return told
 
 
 def forget_what_was_found() -> None:

@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from xjit import jaxlib_gateway as gateway
-from xjit.cache_disk import DiskCache, disk_cache, facts_of, key_of
+from xjit.cache_disk import DiskCache, disk_cache, facts_of, key_of, options_of_xla
 from xjit.cache_files import Entry, compressed
 from xjit.cache_memory import Bounded
 from xjit.first_tier import finish, finish_later, level_of, quick
 from xjit.locks_by_key import LocksByKey
-from xjit.lowering import LoweredProgram
+from xjit.lowering import LoweredProgram, without_places
 from xjit.mappings import room
 from xjit.monitoring import (
     CACHE_ASKED,
@@ -121,7 +121,7 @@ def _made(
     disk = None if digest is None else disk_cache()
     entry = None
     if disk is not None and digest is not None and gateway.are_local(placement.devices):
-        entry = _Stored(disk, digest, lowered, placement, settings)
+        entry = _Stored(disk, _digest_on_disk(digest, lowered.body), lowered, placement, settings)
         found = entry.load()
         if found is not None:
             return found
@@ -135,6 +135,13 @@ def _made(
 
     finish_later(first, lowered.name, in_full)
     return first
+
+
+def _digest_on_disk(digest: bytes, body: str) -> bytes:
+    """Return the digest by which a program is kept on disk, from that of its whole text."""
+    if cache_options.compilation_cache_include_metadata_in_key.value or ' loc("' not in body:
+        return digest
+    return hashlib.sha256(without_places(body).encode()).digest()
 
 
 def _key(digest: bytes, placement: Placement, options: Options | None) -> tuple[Any, ...]:
@@ -273,6 +280,9 @@ def _compiled(
     watcher = gateway.watch[0]
     if watcher is not None and not gateway.are_local(placement.devices):
         watcher.agree(lowered.body, lowered.name, placement.devices)
+    of_xla = options_of_xla(placement.devices[0])
+    if of_xla:
+        settings = {**settings, "options": {**of_xla, **(settings["options"] or {})}}
     start = time.perf_counter()
     try:
         executable = compiler(text, placement.devices, host_callbacks=lowered.callbacks, **settings)

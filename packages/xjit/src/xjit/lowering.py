@@ -10,6 +10,7 @@ Neighbours: `stablehlo_text` formats, `compile` turns the text into an executabl
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -66,6 +67,7 @@ __all__ = [
     "source_locations",
     "text_of_piece",
     "warn_of_useless_donations",
+    "without_places",
 ]
 
 __dir__ = __all__.copy
@@ -466,6 +468,14 @@ def _locate(lines: list[str], start: int, eqn: Equation) -> None:
     for i in range(start, len(lines)):
         if not lines[i].endswith(":0))"):  # it has one, of an equation of a program written here
             lines[i] += f' loc("{scope}"("{quoted}":{line}:0))'
+
+
+_PLACE = re.compile(r' loc\("(?:[^"\\]|\\.)*"\("(?:[^"\\]|\\.)*":\d+:0\)\)$', re.MULTILINE)
+
+
+def without_places(text: str) -> str:
+    """Return the text of a program without the lines of the user that it names."""
+    return _PLACE.sub("", text)
 
 
 def _missing_rule(eqn: Equation) -> MissingRuleError:

@@ -13,7 +13,8 @@ from typing import Any
 from xprim.config import Option, define
 
 __all__ = [
-    "compilation_cache_dir", "compilation_cache_max_size", "enable_compilation_cache",
+    "XLA_CACHES", "compilation_cache_dir", "compilation_cache_include_metadata_in_key",
+    "compilation_cache_max_size", "enable_compilation_cache", "persistent_cache_enable_xla_caches",
     "persistent_cache_min_compile_time_secs", "persistent_cache_min_entry_size_bytes",
     "raise_persistent_cache_errors",
 ]  # fmt: skip
@@ -27,6 +28,16 @@ def _is_path_or_none(value: Any) -> bool:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+XLA_CACHES = ("xla_gpu_kernel_cache_file", "xla_gpu_per_fusion_autotune_cache_dir")
+"""The caches that XLA keeps itself, by the names of its options."""
+
+
+def _names_caches(value: Any) -> bool:
+    if value in (None, "", "none", "all"):
+        return True
+    return isinstance(value, str) and set(value.split(",")).issubset(XLA_CACHES)
 
 
 enable_compilation_cache = define(Option[bool](
@@ -53,4 +64,15 @@ persistent_cache_min_entry_size_bytes = define(Option[int](
 raise_persistent_cache_errors = define(Option[bool](
     "raise_persistent_cache_errors", False,
     "Whether what goes wrong with the cache on disk is raised, and not logged alone.", kind=bool,
+))  # fmt: skip
+compilation_cache_include_metadata_in_key = define(Option[bool](
+    "compilation_cache_include_metadata_in_key", True,
+    "Whether programs that name other places of the source (`source_locations`) are others on disk."
+    " Without it one may be found whose profile names the places of another, or none.", kind=bool,
+))  # fmt: skip
+persistent_cache_enable_xla_caches = define(Option[Any](
+    "persistent_cache_enable_xla_caches", "none",
+    "'none', 'all', or names joined by commas of caches that XLA keeps beside the programs on disk,"
+    f" for GPUs alone: {', '.join(XLA_CACHES)}",
+    validate=_names_caches,
 ))  # fmt: skip
