@@ -169,6 +169,86 @@ def test_a_forward_rule_writes_its_reference_in_a_compiled_function():
     assert float(jit(f)(1.0)) == 8.0 and int(calls[...]) == 4
 
 
+def summed(r):
+    """Return `2 * x` with rules that add up in `r` the values it is differentiated at."""
+    fun = xstack.custom_vjp(lambda x: x * 2)
+
+    def fwd(x):
+        r[...] += x
+        return x * 2, (x, r[...])
+
+    fun.defvjp(fwd, lambda kept, g: (g * 2 + kept[0] + 0 * kept[1],))
+    return fun
+
+
+STEPS = np.arange(1, 4, dtype=np.float32)
+# Functions of a function; for 3, the derivative and the sum of the values it was called with.
+CALLED_INSIDE = {
+    "alone": (lambda f: f, 5.0, 3.0),
+    "jit": (lambda f: jit(lambda x: f(x) * 3), 9.0, 3.0),
+    "scan": (
+        lambda f: lambda x: lax.scan(lambda c, y: (c + f(c * y), y), x, STEPS)[0], 6291.0, 156.0),
+    "scan of a product": (
+        lambda f: lambda x: lax.scan(lambda c, y: (c, f(c * y)), x, STEPS)[1].sum(), 54.0, 18.0),
+    "reversed scan": (
+        lambda f: lambda x: lax.scan(lambda c, y: (c, f(c * y)), x, STEPS, reverse=True)[1].sum(),
+        54.0, 18.0),
+    "fori_loop": (lambda f: lambda x: lax.fori_loop(0, 3, lambda i, c: c + f(c), x), 300.0, 39.0),
+    "checkpoint": (lambda f: xstack.checkpoint(lambda x: f(x) * 3), 9.0, 3.0),
+    "checkpoint of jit": (lambda f: xstack.checkpoint(jit(lambda x: f(x) * 3)), 9.0, 3.0),
+    "scan of checkpoint": (
+        lambda f: lambda x: lax.scan(
+            xstack.checkpoint(lambda c, y: (c + f(c * y), y)), x, STEPS)[0], 6291.0, 156.0),
+    "checkpoint of scan": (
+        lambda f: xstack.checkpoint(
+            lambda x: lax.scan(lambda c, y: (c + f(c * y), y), x, STEPS)[0]), 6291.0, 156.0),
+    "cond": (lambda f: lambda x: lax.cond(x > 0, f, lambda x: x, x), 5.0, 3.0),
+    "switch": (
+        lambda f: lambda x: lax.switch(1, [lambda x: x, lambda x: f(x) * 3], x), 9.0, 3.0),
+    "scan of cond": (
+        lambda f: lambda x: lax.scan(
+            lambda c, y: (lax.cond(y > 1, f, lambda z: z, c), y), x, STEPS)[0], 19.0, 9.0),
+    "two branches": (
+        lambda f: lambda x: lax.scan(
+            lambda c, y: (lax.switch(xnp.asarray(y, int) - 1, [
+                lambda z: f(z) * z, lambda z: f(z + 1), lambda z: z * 2], c), y),
+            x, STEPS)[0], 279.0, 22.0),
+    "scan of scan": (
+        lambda f: lambda x: lax.scan(
+            lambda c, y: (lax.scan(lambda d, _: (d + f(d), None), c, None, 2)[0], y),
+            x, STEPS[:1])[0], 39.0, 12.0),
+    "jit of scan of jit": (
+        lambda f: jit(
+            lambda x: lax.scan(lambda c, y: (c + jit(f)(c * y), y), x, STEPS)[0]), 6291.0, 156.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("name", CALLED_INSIDE)
+def test_a_forward_rule_writes_its_reference_once_for_each_value(name, compiled):
+    inside, gradient, total = CALLED_INSIDE[name]
+    sums = new_ref(0.0)
+    f = inside(summed(sums))
+    g = jit(grad(f)) if compiled else grad(f)
+    for k in (1, 2, 3):  # later calls take what the first one derived
+        assert float(g(3.0)) == gradient and float(sums[...]) == k * total
+    value = float(f(3.0))
+    assert float(sums[...]) == 3 * total  # nothing is differentiated, no rule runs
+    assert [float(x) for x in xstack.value_and_grad(f)(3.0)] == [value, gradient]
+    assert float(sums[...]) == 4 * total
+
+
+@pytest.mark.parametrize("name", [n for n in CALLED_INSIDE if "checkpoint" not in n])
+def test_a_forward_rule_in_a_loop_of_an_optimizer(name):
+    """The whole loop of updates is one program, which writes the reference in its steps."""
+    inside, gradient, total = CALLED_INSIDE[name]
+    sums = new_ref(0.0)
+    f = inside(summed(sums))
+    steps = jit(lambda x: lax.scan(lambda c, _: (c, grad(f)(x)), 0.0, None, 2)[1])
+    np.testing.assert_array_equal(steps(3.0), [gradient] * 2)
+    assert float(sums[...]) == 2 * total
+
+
 def test_what_a_rule_derives_is_compiled_once_and_keeps_no_reference_alive():
     def used():
         sums = new_ref(0.0)

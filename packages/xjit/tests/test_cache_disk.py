@@ -8,7 +8,6 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -584,101 +583,3 @@ def test_each_program_that_is_looked_for_on_disk_is_an_event(tmp_path):
     finally:
         xjit.monitoring.clear_event_listeners()
     assert seen == ["compile_requests_use_cache", "cache_misses"]
-
-
-SAME_BUT_FOR_PLACES = """
-def f(x):
-    return x * 3 - {}  # a "quoted" word
-"""
-
-
-def test_places_count_in_the_key_unless_that_is_not_wanted(tmp_path):
-    """Two functions that differ by the lines they stand on, with the places in the text."""
-
-    def misses(number, option):
-        with (
-            cache_options.enable_compilation_cache(True), xjit.lowering.source_locations(True),
-            cache_options.compilation_cache_dir(str(tmp_path / str(option))),
-            cache_options.compilation_cache_include_metadata_in_key(option),
-        ):  # fmt: skip
-            cache_disk.forget_what_was_found()
-            for lines in (1, 5):
-                file = tmp_path / f"written {number} {lines}.py"
-                file.write_text("\n" * lines + SAME_BUT_FOR_PLACES.format(number))
-                space = {}
-                exec(compile(file.read_text(), str(file), "exec"), space)
-                lowered = xjit.jit(space["f"]).lower(np.float32(2))
-                assert f"written {number} {lines}.py" in lowered.as_text()
-                assert "written" not in xjit.lowering.without_places(lowered.as_text())
-                assert lowered.compile()(np.float32(2)) == 6 - number
-            disk = cache_disk.disk_cache()
-            return disk.misses, disk.hits
-
-    assert misses(1, True) == (2, 0)
-    assert misses(2, False) == (1, 1)
-
-
-class Accelerator:
-    """Stands for a device of another platform."""
-
-    platform = "cuda"
-
-    def __init__(self, process):
-        self.client = SimpleNamespace(process_index=lambda: process)
-
-
-def test_caches_of_xla_are_for_gpus(tmp_path):
-    autotune, mode = cache_options.XLA_CACHES[1], "xla_gpu_experimental_autotune_cache_mode"
-    first, second, cpu = Accelerator(0), Accelerator(1), xjit.devices("cpu")[0]
-    beside = tmp_path / "xstack-programs-xla"
-    with (
-        cache_options.enable_compilation_cache(True),
-        cache_options.compilation_cache_dir(str(tmp_path)),
-    ):
-        assert cache_disk.options_of_xla(first) == {}
-        with cache_options.persistent_cache_enable_xla_caches("all"):
-            told = cache_disk.options_of_xla(first)
-            assert told.pop(mode) == "AUTOTUNE_CACHE_MODE_UPDATE"
-            assert told == {name: str(beside / name) for name in cache_options.XLA_CACHES}
-            assert beside.stat().st_mode & 0o777 == 0o700
-            assert cache_disk.options_of_xla(second)[mode] == "AUTOTUNE_CACHE_MODE_READ"
-            assert cache_disk.options_of_xla(cpu) == {}
-            known = cache_disk.options_of_xla(first)
-            compiled = xjit.jit(lambda x: x + 41).lower(np.float32(1)).compile(known)
-            assert compiled(np.float32(1)) == 42  # this XLA knows options of these names
-            beside.chmod(0o777)
-            assert cache_disk.options_of_xla(first) == {}
-            beside.chmod(0o700)
-        with cache_options.persistent_cache_enable_xla_caches(autotune):
-            assert set(cache_disk.options_of_xla(first)) == {autotune, mode}
-        with pytest.raises(TypeError, match="persistent_cache_enable_xla_caches"):
-            cache_options.persistent_cache_enable_xla_caches("xla_gpu")
-    with (
-        cache_options.enable_compilation_cache(False),
-        cache_options.persistent_cache_enable_xla_caches("all"),
-    ):
-        assert cache_disk.options_of_xla(first) == {}
-
-
-def test_caches_of_xla_change_no_key(tmp_path, monkeypatch):
-    given = []
-
-    def compiling(text, devices, *, options, **settings):
-        given.append(options)
-        return compiled(text, devices, options=options, **settings)
-
-    compiled = xjit.compile.compiler
-    monkeypatch.setattr(xjit.compile, "compiler", compiling)
-    told = {cache_options.XLA_CACHES[1]: str(tmp_path)}
-    with (
-        cache_options.enable_compilation_cache(True),
-        cache_options.compilation_cache_dir(str(tmp_path)),
-    ):
-        cache_disk.forget_what_was_found()
-        xjit.jit(lambda x: x * 40 + 2).lower(np.float32(1)).compile()
-        xjit.compile.clear_executables()
-        monkeypatch.setattr(xjit.compile, "options_of_xla", lambda device: told)
-        xjit.jit(lambda x: x * 40 + 2.0).lower(np.float32(1)).compile()
-        assert cache_disk.disk_cache().hits == 1
-        xjit.jit(lambda x: x * 41 + 2).lower(np.float32(1)).compile()
-    assert given[-1] == told and not given[0]

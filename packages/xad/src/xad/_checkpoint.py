@@ -47,7 +47,7 @@ from xprim.callables import check_function
 from xprim.calls import call_rules, nonzero, where_true, with_zeros
 from xprim.cells import Cell
 from xprim.contracts import Builder
-from xprim.derived_cells import UsedCell, given_values, with_cells
+from xprim.derived_cells import UsedCell, given_values, with_cells, written_values
 from xprim.descriptions import described
 from xprim.errors import UndefinedRuleError, message
 from xprim.kept_programs import KeptPrograms, Staged
@@ -259,12 +259,44 @@ def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxpr: C
         forward = jaxpr.derived(_with_residuals, kept, used, made, tuple(wanted[: len(kept)]))
     else:
         forward = with_results(jaxpr, kept)
-    results = checkpoint_p.bind(*primals, jaxpr=forward, policy=policy, **params)
-    rest = [*primals, *where_true(tangents, mask), *given_values(cells)]
+    rest = [*primals, *where_true(tangents, mask), *given_values(cells)]  # before they are written
+    forward, written = _with_writes(handle, jaxpr, forward, mask, cells)
+    results = written_values(written, checkpoint_p.bind(
+        *primals, *given_values(written), jaxpr=forward, policy=policy, **params
+    ))  # fmt: skip
     rest = where_true(rest, needed[len(saved) :])
     operands = [*results[count:], *where_true(rest, wanted[len(kept) :])]
     out_dots = checkpoint_p.bind(*operands, jaxpr=linear, policy=policy, **params)
     return results[:count], with_zeros(handle, results[:count], out_dots, mask_out)
+
+
+def _with_writes(
+    handle: LinearizeHandle, jaxpr: ClosedJaxpr, forward: ClosedJaxpr, mask: Sequence[bool],
+    cells: Sequence[UsedCell],
+) -> tuple[ClosedJaxpr, Sequence[UsedCell]]:  # fmt: skip
+    """Return the forward program, as the rules inside compute it where these write cells.
+
+    Args:
+      handle: differentiates a program.
+      jaxpr: the program.
+      forward: the same with residuals, computed without rules.
+      mask: for each argument, whether it has a tangent.
+      cells: those that its derivative uses.
+
+    Returns:
+      The program, and the cells whose values are its last arguments; those that are written have
+      their next values among its last results.
+    """
+    if not cells:
+        return forward, ()
+    split, used = with_cells(handle.linearize_jaxpr, jaxpr, mask)
+    count = sum(cell.is_written for cell in used)
+    if not count:
+        return forward, ()
+    outvars = split.primal.jaxpr.outvars
+    kept = split.primal.jaxpr.replace(outvars=[*outvars[: split.num_results], *outvars[-count:]])
+    program = ClosedJaxpr(kept, split.primal.consts)
+    return closed_without_dead_code(program, keep_arguments=True)[0], used
 
 
 def _without_cells(derive: Callable[..., Any], *args: Any) -> tuple[Any, Sequence[UsedCell]]:

@@ -159,13 +159,10 @@ def _joined_parts(
     uses = taken()
     split, cells = with_cells(handle.linearize_jaxpr, closed, nonzero)
     count = len(closed.in_avals)
-    for used in cells:
-        if used.is_written:  # it would be when the values are computed, and again
-            raise used.cell.write_refused(closed.jaxpr.name)
 
     def both(*args: Any) -> list[Any]:
         primals = [*args[:count], *given_values(cells)]
-        results = eval_closed(split.primal, *primals)
+        results = eval_closed(split.primal, *primals)  # the cells were written before: not again
         residuals = split.residuals(primals, results)
         dots = eval_closed(split.linear, *residuals, *args[count:])
         return [*results[: split.num_results], *dots]

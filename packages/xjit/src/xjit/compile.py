@@ -23,7 +23,7 @@ from xjit.cache_files import Entry, compressed
 from xjit.cache_memory import Bounded
 from xjit.first_tier import finish, finish_later, level_of, quick
 from xjit.locks_by_key import LocksByKey
-from xjit.lowering import LoweredProgram, without_places
+from xjit.lowering import LoweredProgram
 from xjit.mappings import room
 from xjit.monitoring import (
     CACHE_ASKED,
@@ -33,6 +33,7 @@ from xjit.monitoring import (
     record_event,
     record_event_duration_secs,
 )
+from xjit.operation_metadata import without_places
 from xjit.placement import Placement
 from xjit.sharding_inspection import with_probes
 from xprim import cache_options, config, dtypes, shaped_array

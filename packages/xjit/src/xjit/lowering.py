@@ -10,7 +10,6 @@ Neighbours: `stablehlo_text` formats, `compile` turns the text into an executabl
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +22,7 @@ from xjit import jaxlib_gateway as gateway
 from xjit.cut_dimensions import Cuts, cuts_of
 from xjit.meshes import Mesh
 from xjit.named_shardings import NamedSharding
-from xjit.operation_metadata import add_metadata, xla_metadata
+from xjit.operation_metadata import add_metadata, locate, xla_metadata
 from xjit.sharding_inspection import Inspection
 from xjit.shardings import Sharding
 from xjit.shardy_text import everywhere_text, sharding_text
@@ -67,7 +66,6 @@ __all__ = [
     "source_locations",
     "text_of_piece",
     "warn_of_useless_donations",
-    "without_places",
 ]
 
 __dir__ = __all__.copy
@@ -401,7 +399,7 @@ def _write_jaxpr(builder: Builder, jaxpr: Jaxpr, operands: list[str]) -> list[st
         if is_marked:
             add_metadata(builder, start, eqn.name_stack)
         if located:
-            _locate(builder.lines, start, eqn)
+            locate(builder.lines, start, eqn)
     outvars: Sequence[Any] = jaxpr.outvars
     return [names[x] if x in names else _literal(builder, x, names) for x in outvars]
 
@@ -457,25 +455,6 @@ def _staged_program(
         closed = optimised(ClosedJaxpr(jaxpr, consts))
         remember(_staged, full_key, closed, _MAX_STAGED)
     return closed
-
-
-def _locate(lines: list[str], start: int, eqn: Equation) -> None:
-    file, line, _ = source.describe_full(eqn.source)
-    if not file:
-        return
-    quoted = file.replace("\\", "\\\\").replace('"', '\\"')
-    scope = "/".join([*eqn.name_stack, eqn.primitive.name]).replace("\\", "/").replace('"', "'")
-    for i in range(start, len(lines)):
-        if not lines[i].endswith(":0))"):  # it has one, of an equation of a program written here
-            lines[i] += f' loc("{scope}"("{quoted}":{line}:0))'
-
-
-_PLACE = re.compile(r' loc\("(?:[^"\\]|\\.)*"\("(?:[^"\\]|\\.)*":\d+:0\)\)$', re.MULTILINE)
-
-
-def without_places(text: str) -> str:
-    """Return the text of a program without the lines of the user that it names."""
-    return _PLACE.sub("", text)
 
 
 def _missing_rule(eqn: Equation) -> MissingRuleError:

@@ -1,6 +1,7 @@
 """Metadata of operations: keys and texts that the compiler passes on with each.
 
-What: `set_xla_metadata`, and how the text of a program shows it, as `mhlo.frontend_attributes`.
+What: `set_xla_metadata`, and how the text of a program shows it, as `mhlo.frontend_attributes`; and
+the user's lines (`locate`).
 Idea: metadata is part of the scope that an equation is made in, beside the names of `named_scope`,
 so derivatives and batches of an equation have it, too. What is set while a function is traced
 makes another program of it, so it is an option that the keys of programs see.
@@ -16,12 +17,12 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from xprim import config, state
+from xprim import Equation, config, source, state
 from xprim.callables import check_function
 from xprim.descriptions import described
 from xprim.errors import message
 
-__all__ = ["scheduling_group", "set_xla_metadata", "xla_metadata_call"]
+__all__ = ["locate", "scheduling_group", "set_xla_metadata", "without_places", "xla_metadata_call"]
 
 __dir__ = __all__.copy
 
@@ -186,3 +187,23 @@ def _with_attributes(line: str, inside: str) -> str:
     if operation.endswith("}") and not operation.endswith("{}"):
         return f"{operation[:-1]}, {_ATTRIBUTES}{inside}}}}}{colon}{types}"
     return f"{operation} {{{_ATTRIBUTES}{inside}}}}}{colon}{types}"
+
+
+def locate(lines: list[str], start: int, eqn: Equation) -> None:
+    """Add the user's line to what was written of an equation, from a line of the text on."""
+    file, line, _ = source.describe_full(eqn.source)
+    if not file:
+        return
+    quoted = file.replace("\\", "\\\\").replace('"', '\\"')
+    scope = "/".join([*eqn.name_stack, eqn.primitive.name]).replace("\\", "/").replace('"', "'")
+    for i in range(start, len(lines)):
+        if not lines[i].endswith(":0))"):  # it has one, of an equation of a program written here
+            lines[i] += f' loc("{scope}"("{quoted}":{line}:0))'
+
+
+_PLACE = re.compile(r' loc\("(?:[^"\\]|\\.)*"\("(?:[^"\\]|\\.)*":\d+:0\)\)$', re.MULTILINE)
+
+
+def without_places(text: str) -> str:
+    """Return the text of a program without the lines of the user that it names."""
+    return _PLACE.sub("", text)

@@ -25,6 +25,7 @@ from xnp.primitives.inner_programs import (
     derived,
     narrowed,
     needed_arguments,
+    split_at,
     traced,
 )
 from xnp.primitives.operations import bind, broadcasted, filled, scalar_like
@@ -166,48 +167,85 @@ def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, *, branches
     (index, *operands), (_, *dots) = primals, tangents
     mask = nonzero(dots)
     given = where_true(dots, mask)
+    cells: Sequence[UsedCell]
+    out_dots: Sequence[Any] = ()
     if type(index) is ConcreteArray:
-        split = handle.linearize_jaxpr(chosen(index, branches), mask)
-        results: Sequence[Any] = eval_closed(split.primal, *operands)
+        split, cells = with_cells(handle.linearize_jaxpr, chosen(index, branches), mask)
+        operands += given_values(cells)
+        results: Sequence[Any] = written_values(cells, eval_closed(split.primal, *operands))
         residuals = split.residuals(operands, results)
         count, nonzero_out = split.num_results, split.nonzero_out
-        out_dots: Sequence[Any] = ()
         if any(nonzero_out):
             out_dots = eval_closed(split.linear, *residuals, *given)
     else:
-        key = ("cond linearize", branches, tuple(mask))
-        primal, linear, forwarded, nonzero_out = derived(
-            branches[0], key, lambda: _split_branches(handle, branches, mask)
-        )
-        results = cond_p.bind(index, *operands, branches=primal)
-        count = len(nonzero_out)
+        each = _linearized_branches(handle, branches, mask)
+        first, *others = [split.primal for split, _ in each]
+        joint, cells = _with_joint_cells([(split.primal, own) for split, own in each])
+        primal, linear, forwarded = derived(
+            first, ("cond linearize", *others, *mask),
+            lambda: _split_branches(each, joint, cells, mask),
+        )  # fmt: skip
+        operands += given_values(cells)
+        results = written_values(cells, cond_p.bind(index, *operands, branches=primal))
+        count, nonzero_out = each[0][0].num_results, each[0][0].nonzero_out
         residuals = [*[operands[k] for k in forwarded], *results[count:]]
-        out_dots = ()
         if any(nonzero_out):
             out_dots = cond_p.bind(index, *residuals, *given, branches=linear)
     outs = results[:count]
     return outs, with_zeros(handle, outs, out_dots, nonzero_out)
 
 
-def _split_branches(handle: LinearizeHandle, branches: Branches, mask: list[bool]) -> Any:
-    """Return primal and linear branches, the operands that are residuals, and nonzero results.
+def _linearized_branches(
+    handle: LinearizeHandle, branches: Branches, mask: list[bool]
+) -> list[tuple[Any, Sequence[UsedCell]]]:
+    """Return each branch in two parts, with the same nonzero tangents in each, and its cells."""
+    found = [with_cells(handle.linearize_jaxpr, br, mask)[0] for br in branches]
+    joint = _joint([split.nonzero_out for split in found])
+    return [with_cells(handle.linearize_jaxpr, br, mask, joint) for br in branches]
+
+
+def _split_branches(
+    each: Sequence[tuple[Any, Sequence[UsedCell]]], primals: Branches, cells: Sequence[UsedCell],
+    mask: list[bool],
+) -> Any:  # fmt: skip
+    """Return primal and linear branches, and the operands that are residuals.
 
     Residuals of equal type share a slot among the branches, as only one of them runs.
+
+    Args:
+      each: the branches in two parts, and the cells that each uses.
+      primals: the first parts, with the values of all cells.
+      cells: all of them.
+      mask: which operands have tangents.
     """
-    joint = _joint([handle.linearize_jaxpr(br, mask).nonzero_out for br in branches])
-    splits = [handle.linearize_jaxpr(br, mask, joint) for br in branches]
-    count = len(joint)
+    splits = [split for split, _ in each]
+    count, ends = len(splits[0].nonzero_out), sum(used.is_written for used in cells)
+    num_operands = len(primals[0].in_avals) - len(cells)
     slots: list[ShapedArray] = []
-    places = [_slots_taken(slots, split.primal.out_avals[count:]) for split in splits]
-    forwarded = sorted({k for split in splits for k in split.forwarded if k >= 0})
-    primal = tuple([_primal_branch(s, slots, own) for s, own in zip(splits, places, strict=True)])
-    lead = [branches[0].in_avals[k] for k in forwarded] + slots
-    tangent_avals = [a.strong() for a in where_true(branches[0].in_avals, mask)]
-    linear = tuple([
-        _linear_branch(s, lead + tangent_avals, forwarded, own, len(lead))
-        for s, own in zip(splits, places, strict=True)
+    places = [_slots_taken(slots, p.out_avals[count : len(p.out_avals) - ends]) for p in primals]
+    used_operands, forwarded = _residual_operands(each, cells, num_operands)
+    primal = tuple([
+        _primal_branch(p, count, slots, own) for p, own in zip(primals, places, strict=True)
     ])  # fmt: skip
-    return primal, linear, forwarded, joint
+    lead = [primals[0].in_avals[k] for k in forwarded] + slots
+    tangent_avals = [a.strong() for a in where_true(primals[0].in_avals, mask)]
+    linear = tuple([
+        _linear_branch(s, operands, lead + tangent_avals, forwarded, own, len(lead))
+        for s, operands, own in zip(splits, used_operands, places, strict=True)
+    ])  # fmt: skip
+    return primal, linear, forwarded
+
+
+def _residual_operands(
+    each: Sequence[tuple[Any, Sequence[UsedCell]]], cells: Sequence[UsedCell], num_operands: int
+) -> tuple[list[list[int]], list[int]]:
+    """Return the numbers of the residuals of each branch among operands and all cells; and all."""
+    number = {used.cell: num_operands + i for i, used in enumerate(cells)}
+    found = [
+        [number[own[k - num_operands].cell] if k >= num_operands else k for k in split.forwarded]
+        for split, own in each
+    ]
+    return found, sorted({k for numbers in found for k in numbers if k >= 0})
 
 
 def _joint(masks: Sequence[Sequence[bool]]) -> list[bool]:
@@ -229,27 +267,29 @@ def _slots_taken(slots: list[ShapedArray], avals: Sequence[ShapedArray]) -> list
     return own
 
 
-def _primal_branch(split: Any, slots: list[ShapedArray], own: list[int]) -> ClosedJaxpr:
-    count = split.num_results
-
-    def primal(*operands: Any) -> list[Any]:
-        results = eval_closed(split.primal, *operands)
-        extra = dict(zip(own, results[count:], strict=True))
-        filling = [extra[i] if i in extra else spread_as(filled(a.shape, 0, a.dtype), a)
+def _primal_branch(
+    primal: ClosedJaxpr, count: int, slots: list[ShapedArray], own: list[int]
+) -> ClosedJaxpr:
+    def run(*operands: Any) -> list[Any]:
+        results = eval_closed(primal, *operands)
+        outs, extra, ends = split_at(results, count, len(own))
+        there = dict(zip(own, extra, strict=True))
+        filling = [there[i] if i in there else spread_as(filled(a.shape, 0, a.dtype), a)
                    for i, a in enumerate(slots)]  # fmt: skip
-        return [*results[:count], *filling]
+        return [*outs, *filling, *ends]
 
-    return traced(primal, split.primal.in_avals, split.primal.jaxpr.name)
+    return traced(run, primal.in_avals, primal.jaxpr.name)
 
 
 def _linear_branch(
-    split: Any, avals: list[ShapedArray], forwarded: list[int], own: list[int], lead: int
-) -> ClosedJaxpr:
+    split: Any, operands: list[int], avals: list[ShapedArray], forwarded: list[int],
+    own: list[int], lead: int,
+) -> ClosedJaxpr:  # fmt: skip
     def linear(*args: Any) -> list[Any]:
         operand = dict(zip(forwarded, args, strict=False))
         slots = args[len(forwarded) : lead]
         extra = iter([slots[i] for i in own])
-        residuals = [operand[k] if k >= 0 else next(extra) for k in split.forwarded]
+        residuals = [operand[k] if k >= 0 else next(extra) for k in operands]
         return eval_closed(split.linear, *residuals, *args[lead:])
 
     return traced(linear, avals, split.linear.jaxpr.name)

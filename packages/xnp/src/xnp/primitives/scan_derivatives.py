@@ -105,6 +105,9 @@ def _interleaved(
 class _Split:
     """A body split into a primal and a linear one.
 
+    Rules inside may use cells. The values of those that they write are carried behind the carry,
+    the values of others are consts behind the consts.
+
     Attributes:
       primal: consts, carry, x -> carry, y, residuals of the step.
       shared: from the consts to the residuals that all steps share.
@@ -112,7 +115,6 @@ class _Split:
         tangents, y tangents.
       const_args: the consts that are residuals.
       x_args: the xs that are residuals.
-      carry_mask, y_mask: which results have nonzero tangents.
     """
 
     primal: ClosedJaxpr
@@ -120,74 +122,94 @@ class _Split:
     linear: ClosedJaxpr
     const_args: list[int]
     x_args: list[int]
-    carry_mask: list[bool]
-    y_mask: list[bool]
 
 
 def linearize_rule(handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr,
                    num_consts: int, num_carry: int, **options: Any) -> Any:  # fmt: skip
     """Run the primal scan, which also stacks residuals; leave a linear scan on the tape."""
-    consts, _, xs = split_at(primals, num_consts, num_carry)
+    consts, carry, xs = split_at(primals, num_consts, num_carry)
     const_dots, carry_dots, x_dots = split_at(tangents, num_consts, num_carry)
-    masks = (nonzero(const_dots), nonzero(carry_dots), nonzero(x_dots))
+    const_mask, x_mask = nonzero(const_dots), nonzero(x_dots)
+    num_ys = len(jaxpr.out_avals) - num_carry
+
+    def linearized(mask: list[bool]) -> Any:
+        wanted = [*mask, *[False] * num_ys]
+        found = with_cells(handle.linearize_jaxpr, jaxpr, [*const_mask, *mask, *x_mask], wanted)
+        return found, found[0].nonzero_out
+
+    (whole, cells), carry_mask, y_mask = grown_mask(linearized, nonzero(carry_dots))
+    written = [used.is_written for used in cells]
+    counts = (num_consts, num_carry, len(xs), sum(const_mask))
     split: _Split = derived(
-        jaxpr, ("scan linearize", num_consts, num_carry, *map(tuple, masks)),
-        lambda: _split_body(handle, jaxpr, num_consts, num_carry, masks),
+        whole.primal, ("scan linearize", counts, tuple(carry_mask), tuple(written)),
+        lambda: _split_body(whole, counts, carry_mask, written),
     )  # fmt: skip
+    consts, carry = _with_values(consts, carry, given_values(cells), written)
     results = _bind(
-        *primals, jaxpr=split.primal, num_consts=num_consts, num_carry=num_carry, **options
-    )
-    count = len(jaxpr.out_avals)
-    outs, stacked = results[:count], results[count:]
-    mask = [*split.carry_mask, *split.y_mask]
+        *consts, *carry, *xs, jaxpr=split.primal, num_consts=len(consts), num_carry=len(carry),
+        **options,
+    )  # fmt: skip
+    carry_out, ends, ys, stacked = split_at(results, num_carry, written.count(True), num_ys)
+    outs = written_values(cells, [*carry_out, *ys, *ends])
+    mask = [*carry_mask, *y_mask]
     if not any(mask):
         return outs, with_zeros(handle, outs, (), mask)
     shared = eval_closed(split.shared, *consts)
     residual_consts = [*[consts[i] for i in split.const_args], *shared]
-    dots_in = where_true(const_dots, masks[0])
-    dots = [handle.instantiate(t) for t in where_true(carry_dots, split.carry_mask)]
+    dots_in = where_true(const_dots, const_mask)
+    dots = [handle.instantiate(t) for t in where_true(carry_dots, carry_mask)]
     out_dots = _bind(
         *residual_consts, *dots_in, *dots, *[xs[i] for i in split.x_args], *stacked,
-        *where_true(x_dots, masks[2]), jaxpr=split.linear, num_carry=len(dots),
+        *where_true(x_dots, x_mask), jaxpr=split.linear, num_carry=len(dots),
         num_consts=len(residual_consts) + len(dots_in), **options,
     )  # fmt: skip
     return outs, with_zeros(handle, outs, out_dots, mask)
 
 
 def _split_body(
-    handle: LinearizeHandle, jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, masks: Any
+    split: Any, counts: tuple[int, int, int, int], carry_mask: list[bool], written: list[bool]
 ) -> _Split:
-    const_mask, start, x_mask = masks
-    num_ys = len(jaxpr.out_avals) - num_carry
+    """Return the two bodies of a linearized one.
 
-    def linearized(mask: list[bool]) -> Any:
-        wanted = [*mask, *[False] * num_ys]
-        split = handle.linearize_jaxpr(jaxpr, [*const_mask, *mask, *x_mask], wanted)
-        return split, split.nonzero_out
-
-    split, carry_mask, y_mask = grown_mask(linearized, start)
+    Args:
+      split: the linearized body. The values of cells are its last arguments, and those that it
+        writes its last results.
+      counts: of the consts, the carry, the xs, and the consts with a tangent.
+      carry_mask: which parts of the carry have one.
+      written: for each cell, whether it is written.
+    """
+    num_consts, num_carry, num_xs, num_const_dots = counts
     primal = split.primal.jaxpr
-    extra = iter(primal.outvars[split.num_results :])
+    end = len(primal.outvars) - written.count(True)
+    extra = iter(primal.outvars[split.num_results : end])
     atoms = [primal.invars[k] if k >= 0 else next(extra) for k in split.forwarded]
-    consts, _, xs = split_at(primal.invars, num_consts, num_carry)
+    consts, carry, xs, cells = split_at(primal.invars, num_consts, num_carry, num_xs)
+    consts, carry = _with_values(consts, carry, cells, written)
+    body = ClosedJaxpr(primal.replace(invars=[*consts, *carry, *xs]), split.primal.consts)
     const_place, x_place = [{v: i for i, v in enumerate(part)} for part in (consts, xs)]
-    known = _known_from_consts(primal, num_consts)
+    known = _known_from_consts(body.jaxpr, len(consts))
     kinds = _kinds_of_residuals(atoms, const_place, x_place, known)
     # the linear body takes the residuals in front, in the order of their atoms
     const_dots, dots, x_dots = split_at(
-        range(len(atoms), len(split.linear.in_avals)), sum(const_mask), sum(carry_mask)
+        range(len(atoms), len(split.linear.in_avals)), num_const_dots, sum(carry_mask)
     )
     order = [*kinds.const, *kinds.shared, *const_dots, *dots, *kinds.x, *kinds.stacked, *x_dots]
-    results = [*primal.outvars[: split.num_results], *[atoms[r] for r in kinds.stacked]]
+    carry_out, ys = split_at(primal.outvars[: split.num_results], num_carry)
+    results = [*carry_out, *primal.outvars[end:], *ys, *[atoms[r] for r in kinds.stacked]]
     return _Split(
-        primal=_with_results(split.primal, results),
-        shared=_shared_program(split.primal, [atoms[r] for r in kinds.shared], consts),
+        primal=_with_results(body, results),
+        shared=_shared_program(body, [atoms[r] for r in kinds.shared], consts),
         linear=rearranged(split.linear, order),
         const_args=[const_place[atoms[r]] for r in kinds.const],
         x_args=[x_place[atoms[r]] for r in kinds.x],
-        carry_mask=carry_mask,
-        y_mask=y_mask,
     )
+
+
+def _with_values(
+    consts: list[Any], carry: list[Any], values: Sequence[Any], written: list[bool]
+) -> tuple[list[Any], list[Any]]:
+    """Return the consts and the carry with the values of cells behind them."""
+    return [*consts, *_others(values, written)], [*carry, *where_true(values, written)]
 
 
 @dataclass(frozen=True, slots=True)
