@@ -167,7 +167,6 @@ def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, *, branches
     (index, *operands), (_, *dots) = primals, tangents
     mask = nonzero(dots)
     given = where_true(dots, mask)
-    cells: Sequence[UsedCell]
     out_dots: Sequence[Any] = ()
     if type(index) is ConcreteArray:
         split, cells = with_cells(handle.linearize_jaxpr, chosen(index, branches), mask)
