@@ -10,6 +10,7 @@ import gc
 import itertools
 import os
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
@@ -43,6 +44,9 @@ def _isolate_environment() -> Path | None:
     os.environ["XSTACK_ENABLE_COMPILATION_CACHE"] = "0"
     os.environ["XSTACK_RETRACES"] = "allow"  # tests call one function with many types
     os.environ.update(OUTSIDE_VARIABLES)
+    # A hundred tests start processes, each of which would compile the packages from their text.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     return folder
 
 
