@@ -186,6 +186,29 @@ def asked_otherwise(j: Any, n: Any) -> list[float]:
     return j.jit(lambda x: x + 1, in_shardings=j.NamedSharding(mesh, spec()))(x)
 
 
+def of_parts(fun: Any, is_added: bool = True) -> Program:
+    """Return a program that does something to `arange(2)` in parts of a sum, and adds it up."""
+
+    def program(j: Any, n: Any) -> Any:
+        P = j.sharding.PartitionSpec
+        mesh = j.make_mesh((2,), ("x",), axis_types=(j.sharding.AxisType.Explicit,))
+        with j.set_mesh(mesh):
+
+            def run() -> Any:
+                u = j.reshard(n.arange(2.0), P(unreduced={"x"}))
+                found = fun(j, n, u)
+                return j.reshard(found, P()) if is_added else found
+
+            return np.asarray(j.jit(run)()).tolist()
+
+    return program
+
+
+def product_in_parts(j: Any, n: Any, u: Any) -> Any:
+    spec = j.sharding.PartitionSpec(unreduced={"x"})
+    return n.einsum("ij,j->i", np.eye(2, dtype="f4"), np.ones(2, "f4"), out_sharding=spec)
+
+
 def branch_of_a_member(j: Any, n: Any) -> Any:
     def member(x: Any) -> Any:
         return x if j.lax.psum(x, "a").sum() > 0 else -x
@@ -375,6 +398,13 @@ ARGUMENTS: list[Row] = [
     ("NumPy subclasses", lambda j, n: n.sin(np.ma.array([1.0])), "ValueError", "ArgumentError"),
     ("NumPy subclasses", lambda j, n: np.matrix([[1, 2], [3, 4]]) * n.array([[1, 2], [3, 4]]),
      [[1, 4], [9, 16]], [[1, 4], [9, 16]]),
+    ("`P(unreduced={", of_parts(lambda j, n, u: u + 1), "ShardingTypeError", [1.0, 2.0]),
+    ("`P(unreduced={", of_parts(lambda j, n, u: 2 * u), "ShardingTypeError", [0.0, 2.0]),
+    ("`ones_like(u)`", of_parts(lambda j, n, u: n.ones_like(u)), [2.0, 2.0], [1.0, 1.0]),
+    ("`einsum(..., out_sharding=P(unreduced", of_parts(product_in_parts), "ShardingTypeError",
+     [1.0, 1.0]),
+    ("`np.asarray(u)`", of_parts(lambda j, n, u: u, False), "JaxRuntimeError", [0.0, 1.0]),
+    ("`u.astype(int)`", of_parts(lambda j, n, u: u.astype(int)), [0, 1], "ShardingTypeError"),
     ("`typeof(x).manual_axis_type`", types_of_members, ["i"], "AttributeError"),
     ("`jit(f, in_shardings=s)(x)`", asked_otherwise, "ValueError", [1.0, 2.0, 3.0, 4.0]),
     ("`if`, `print` of values in `shard_map`", branch_of_a_member, [1.0, 1.0],
