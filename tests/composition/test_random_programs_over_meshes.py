@@ -20,7 +20,15 @@ from xad import grad
 from xjit import device_put, devices, jit
 from xnp import lax
 from xnp.primitives import conv_general_dilated
-from xpar import Mesh, NamedSharding, P, reshard, shard_map, with_sharding_constraint
+from xpar import (
+    Mesh,
+    NamedSharding,
+    P,
+    assert_no_collectives,
+    reshard,
+    shard_map,
+    with_sharding_constraint,
+)
 
 N = 8
 MESH = Mesh(np.array(devices("cpu")[:N]).reshape(2, 2, 2), ("x", "y", "z"))
@@ -248,6 +256,7 @@ def test_convolutions_whose_space_is_cut_are_right_and_so_are_their_gradients(im
 def test_the_convolution_that_xla_splits_wrongly_is_still_the_one_that_is_known(monkeypatch):
     x, k = _images_and_kernels()
     monkeypatch.setattr(conv_general_dilated, "may_be_cut", lambda *_: False)
+    monkeypatch.setattr(conv_general_dilated, "held_along", lambda b, name, *_: name)
     ins = NamedSharding(MESH, P(None, None, "x")), NamedSharding(MESH, P("y"))
     wrong = jit(lambda x, k: _convolved(x, k), in_shardings=ins)(x, k)
     assert not np.allclose(wrong, _convolved(x, k), atol=0.1), "XLA is mended: hold no kernels"
@@ -263,6 +272,34 @@ def test_a_convolution_whose_space_the_program_cuts_inside_is_right():
     ins = NamedSharding(MESH, P()), NamedSharding(MESH, P("y"))
     found = jit(jit(inside), in_shardings=ins)(x, k)
     np.testing.assert_allclose(found, _convolved(x * 2, k), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("spec", [P(), P("y"), P("x"), P(None, "x")])
+@pytest.mark.parametrize("rows", [P("x"), P("y"), P(("x", "y"))])
+def test_a_convolution_whose_space_only_the_compiler_would_cut_is_right(rows, spec):
+    k = _images_and_kernels()[1]
+    x = np.random.default_rng(1).uniform(-1, 1, (8, 8)).astype(np.float32)
+    ins = NamedSharding(MESH, rows), NamedSharding(MESH, spec)
+
+    def of_rows(x: Any, k: Any) -> Any:
+        return _convolved(x.reshape(8, 4, 2).transpose(1, 2, 0), k)
+
+    def energy(x: Any, k: Any) -> Any:
+        return (of_rows(x, k) ** 2).sum()
+
+    found = jit(of_rows, in_shardings=ins)(x, k)
+    np.testing.assert_allclose(found, of_rows(x, k), rtol=1e-5, atol=1e-5)
+    slopes = jit(grad(energy, (0, 1)), in_shardings=ins)(x, k)
+    for f, g in zip(slopes, grad(energy, (0, 1))(x, k), strict=True):
+        np.testing.assert_allclose(f, g, rtol=1e-4, atol=1e-4)
+
+
+def test_convolutions_of_whole_images_on_each_device_exchange_nothing():
+    x, k = np.ones((8, 2, 6, 6), np.float32), np.ones((3, 2, 3, 3), np.float32)
+    ins = NamedSharding(MESH, P(("x", "y"))), NamedSharding(MESH, P())
+    run = jit(lambda x, k: lax.conv_general_dilated(x, k, (1, 1), "SAME"), in_shardings=ins)
+    assert_no_collectives(run, x, k)
+    assert run(x, k).sharding.spec == P(("x", "y"))
 
 
 def _convolved(x: Any, k: Any) -> Any:

@@ -8,6 +8,7 @@ Neighbours: `lowering` writes these at arguments and results, `sharding_constrai
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from xjit.meshes import Mesh
@@ -96,10 +97,17 @@ def _tiled_text(module: Any, sharding: Sharding, ndim: int) -> str:
     return f"<@{_declared(module, axes, order)}, [{', '.join(parts)}]>"
 
 
-def held_text(module: Any, ndim: int) -> str:
-    """Return what a constraint says of a value that no device has only a piece of."""
+def held_text(module: Any, ndim: int, dims: Sequence[int] | None = None) -> str:
+    """Return what a constraint says of a value that no device has only a piece of.
+
+    Args:
+      module: the `Module` under construction.
+      ndim: the number of dimensions of the value.
+      dims: those along which it is whole, the others being left to the compiler; None for all.
+    """
     mesh = module.mesh if module.members is None else module.members.mesh
-    whole = f"[{', '.join(['{}'] * ndim)}]"
+    parts = ["{}" if dims is None or d in dims else "{?}" for d in range(ndim)]
+    whole = f"[{', '.join(parts)}]"
     where = (
         everywhere_text(module, ndim)
         if mesh is None

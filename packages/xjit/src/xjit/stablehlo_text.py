@@ -194,10 +194,14 @@ class Builder:
         """Return whether the program cuts arrays of this rank along one of these dimensions."""
         return not self.module.cuts.isdisjoint([(aval.ndim, dim) for dim in dims])
 
-    def held_whole(self, name: str, aval: ShapedArray) -> str:
-        """Return a value that the compiler does not cut."""
+    def held_whole(
+        self, name: str, aval: ShapedArray, dims: Sequence[int] | None = None
+    ) -> str:  # fmt: skip
+        """Return a value that the compiler does not cut, or not along some dimensions."""
+        if dims is not None and self.module.mesh is None and self.members is None:
+            return name  # a mesh of other axes than the arguments have would say where the rest is
         return self.op("sdy.sharding_constraint", [name], [aval], [aval],
-                       held_text(self.module, aval.ndim))[0]  # fmt: skip
+                       held_text(self.module, aval.ndim, dims))[0]  # fmt: skip
 
     def constant(self, value: Any, aval: ShapedArray) -> str:
         """Return the name of a constant: a scalar repeated to a shape, or a whole array."""

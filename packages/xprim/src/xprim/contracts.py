@@ -85,9 +85,10 @@ class Builder(Protocol):
         What it says of arguments, results and by constraints counts; the rest is the compiler's.
         """
 
-    def held_whole(self, name: str, aval: ShapedArray) -> str:
+    def held_whole(self, name: str, aval: ShapedArray, dims: Sequence[int] | None = None) -> str:
         """Return a value that the compiler does not cut, in a program that is split.
 
+        With `dims` it does not do so along these dimensions, and may along the others.
         For what operations take and give that the compiler splits wrongly.
         """
 

@@ -31,7 +31,7 @@ from xnp.primitives.conv_groups import by_groups_of_features, merged, regrouped,
 from xnp.primitives.dot_general import accumulation_dtype, product_dtype
 from xnp.primitives.operations import bind, filled
 from xnp.primitives.precision import DotAlgorithm, DotAlgorithmPreset, precision_attribute
-from xnp.primitives.split_programs import held_whole, is_split, may_be_cut
+from xnp.primitives.split_programs import held_along, held_whole, is_split, may_be_cut
 from xnp.primitives.upcast_lowering import TWO_BITS, upcast
 from xprim import (
     Linear,
@@ -226,12 +226,13 @@ def _kernel_held(
     """Have each device compute with the whole kernel where space may be cut.
 
     XLA (jaxlib 0.10.2 to 0.12.0.1) gives wrong values where both are cut over a mesh of several
-    axes; in a gradient of the kernel the cotangent, cut as the image, stands for the kernel.
+    axes; in a gradient of the kernel the cotangent, cut as the image, stands for the kernel. Where
+    the program does not cut space, XLA is kept from doing so of its own accord.
     """
-    (lhs, rhs), (image, _, result) = avals_in, [spec[2:] for spec in dimension_numbers]
+    (lhs, rhs), (image, kernel, result) = avals_in, [spec[2:] for spec in dimension_numbers]
     if may_be_cut(b, lhs, image) or may_be_cut(b, out, result):
         return [operands[0], *held_whole(b, operands[1:], [rhs])]
-    return operands
+    return [held_along(b, operands[0], lhs, image), held_along(b, operands[1], rhs, kernel)]
 
 
 def _complex_text(b: Builder, operands: Any, avals: Any, out: ShapedArray, attributes: str) -> str:

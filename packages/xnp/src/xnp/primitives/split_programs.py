@@ -24,6 +24,12 @@ def held_whole(b: Builder, names: Sequence[str], avals: Sequence[ShapedArray]) -
     return [hold(name, aval) for name, aval in zip(names, avals, strict=True)]
 
 
+def held_along(b: Builder, name: str, aval: ShapedArray, dims: Sequence[int]) -> str:
+    """Return a value that the compiler leaves whole along dimensions, and may cut along others."""
+    hold = getattr(b, "held_whole", None)
+    return name if hold is None or not is_split(b) else hold(name, aval, dims)
+
+
 def is_split(b: Builder) -> bool:
     """Return whether the compiler cuts values of the program; builders of 0.2.0 cannot tell."""
     return bool(getattr(b, "is_split", False))
