@@ -149,7 +149,6 @@ with namespace(globals(), overview=True):  # the first use imports them
         ediff1d as ediff1d,
         gradient as gradient,
         interp as interp,
-        trapezoid as trapezoid,
         unwrap as unwrap,
     )
     from xnp.numpy.divisors import gcd as gcd, lcm as lcm
@@ -241,3 +240,4 @@ with namespace(globals(), overview=True):  # the first use imports them
         percentile as percentile,
         quantile as quantile,
     )
+    from xnp.numpy.trapezoids import trapezoid as trapezoid

@@ -1,4 +1,4 @@
-"""Differences, integrals and interpolation: diff, gradient, trapezoid, interp, convolve, unwrap."""
+"""Differences, interpolation and products of sequences: diff, gradient, interp, convolve, ..."""
 
 from __future__ import annotations
 
@@ -23,17 +23,13 @@ from xnp.numpy.promoting import (
     broadcast_all,
     broadcasted,
     cast,
-    check_ranks,
     chosen,
-    converted,
     inexact,
     promoted,
     reshaped,
     scalar_like,
     selected,
-    wide,
 )
-from xnp.numpy.reductions import sum as summed
 from xnp.numpy.shaping import moveaxis
 from xnp.numpy.sorting import searchsorted
 from xnp.primitives.precision import PrecisionLike
@@ -44,7 +40,7 @@ from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, Axis, DTypeLike
 
 __all__ = [
-    "convolve", "correlate", "cross", "diff", "ediff1d", "gradient", "interp", "trapezoid",
+    "convolve", "correlate", "cross", "diff", "ediff1d", "gradient", "interp",
     "unwrap",
 ]  # fmt: skip
 
@@ -227,82 +223,6 @@ def _slope_of_coordinates(f: Any, d: int, x: Any, order: int) -> Array:
         share = _along(h, d, size - 1, size) / _along(total, d, size - 2, size - 1)
         last = _at_end(last, _along(slopes, d, size - 2, size - 1), share)
     return concatenate([first, middle, last], d)
-
-
-def trapezoid(
-    y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1
-) -> Array:
-    """Return the integral of values along an axis by the trapezoidal rule.
-
-    Args:
-      y: values.
-      x: their places; None for equal distances.
-      dx: the distance, or an array of distances that broadcasts with the sums of neighbours.
-      axis: the axis.
-
-    Returns:
-      A floating array without the axis.
-
-    Example:
-      >>> import xnp
-      >>> xnp.trapezoid(xnp.array([0., 1., 4.]), dx=0.5)
-      Array(1.5, dtype=float32)
-    """
-    if x is None:
-        y, step = promoted("trapezoid", *inexact("trapezoid", y), dx)
-        step = wide(step)
-    else:
-        y, x = inexact("trapezoid", y, x)
-        x = wide(x)
-        step = diff(x) if x.aval.ndim == 1 else diff(moveaxis(x, axis, -1))
-    own = y.aval
-    if x is None and step.aval.ndim:
-        return converted(_trapezoids_of_widths(wide(y), step, axis), own.dtype)
-    axis = axis_of(axis, own.ndim, "trapezoid")
-    if not step.aval.ndim and own.shape[axis] > 1:
-        return converted(_even_trapezoids(wide(y), step, axis), own.dtype)
-    y = array_of(moveaxis(wide(y), axis, -1), "trapezoid")
-    both = bind("add", read(y, (..., slice(1, None))), read(y, (..., slice(None, -1))))
-    step = array_of(step, "trapezoid")
-    _check_ranks_of_widths(both, step)
-    both, step = broadcast_all("trapezoid", both, step)
-    result = bind("mul", summed(bind("mul", both, step), -1), scalar_like(both, 0.5))
-    return converted(result, own.dtype)
-
-
-def _trapezoids_of_widths(y: Any, widths: Any, axis: int) -> Any:
-    """Return the sum of trapezoids whose widths are an array, which broadcasts as it stands."""
-    axis = axis_of(axis, y.aval.ndim, "trapezoid")
-    lead = (slice(None),) * axis
-    ends = [read(y, (*lead, part)) for part in (slice(1, None), slice(None, -1))]
-    both = bind("add", *ends)
-    _check_ranks_of_widths(both, widths)
-    both, widths = broadcast_all("trapezoid", both, widths)
-    behind = y.aval.ndim - axis  # the widths may have further dimensions in front
-    areas = summed(bind("mul", both, widths), -behind)
-    return bind("mul", areas, scalar_like(areas, 0.5))
-
-
-def _check_ranks_of_widths(both: Any, widths: Any) -> None:
-    """Hold values and widths to one rank; a single width counts as the number that it is."""
-    if widths.aval.shape[-1:] == (1,) and 1 in (widths.aval.ndim, both.aval.ndim):
-        return
-    check_ranks("trapezoid", both, widths)
-
-
-def _even_trapezoids(y: Any, step: Any, axis: int) -> Any:
-    """Return the sum of halves of both ends and all values between, times the step."""
-    lead = (slice(None),) * axis
-    ends = [_half(read(y, (*lead, i))) for i in (0, -1)]
-    between = summed(read(y, (*lead, slice(1, -1))), axis)
-    total = bind("add", between, bind("add", *ends))
-    return bind("mul", *broadcast_all("trapezoid", total, step))
-
-
-def _half(x: Any) -> Any:
-    if dtypes.is_complex(x.aval.dtype):  # by parts: 0.5 + 0j times infinity has a NaN
-        return bind("complex", *[_half(bind(part, x)) for part in ("real", "imag")])
-    return bind("mul", x, scalar_like(x, 0.5))
 
 
 def interp(
