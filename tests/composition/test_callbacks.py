@@ -10,10 +10,10 @@ import xnp
 import xrandom
 from xad import checkpoint, custom_jvp, grad, jvp, vjp
 from xbatch import vmap
-from xjit import SingleDeviceSharding, debug, jit
+from xjit import SingleDeviceSharding, debug, device_put, jit
 from xjit.callbacks import io_callback, pure_callback
 from xnp import lax
-from xpar import NamedSharding, PartitionSpec as P, make_mesh, pmap, psum
+from xpar import NamedSharding, PartitionSpec as P, make_mesh, pmap, psum, shard_map
 from xprim import ShapeDtypeStruct
 from xprim.errors import MissingRuleError, UndefinedRuleError
 
@@ -208,3 +208,21 @@ def test_a_device_calls_a_function_for_a_program_over_several():
     x = np.float32([1, 2, 3, 4])
     np.testing.assert_array_equal(f(x), x + 10)
     assert "maximal_mesh_1" in f.lower(x).as_text()
+
+
+def test_pieces_of_derivatives_and_whole_examples_of_batches(capsys):
+    place = NamedSharding(make_mesh((2,), ("i",)), P("i"))
+    x = device_put(np.arange(4, dtype=np.float32), place)
+
+    def shown(x):
+        debug.print("{}", x, partitioned=True)
+        return x * 2
+
+    grad(jit(lambda x: shown(x).sum()))(x)
+    assert sorted(capsys.readouterr().out.splitlines()) == ["[0. 1.]", "[2. 3.]"]
+    jit(vmap(shown))(x)
+    assert sorted(capsys.readouterr().out.splitlines()) == ["0.0", "1.0", "2.0", "3.0"]
+    shard_map(shown, mesh=place.mesh, in_specs=P("i"), out_specs=P("i"))(x)
+    assert sorted(capsys.readouterr().out.splitlines()) == ["[0. 1.]", "[2. 3.]"]
+    pmap(shown)(np.arange(2, dtype=np.float32))
+    assert sorted(capsys.readouterr().out.splitlines()) == ["0.0", "1.0"]

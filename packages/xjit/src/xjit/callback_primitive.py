@@ -2,7 +2,8 @@
 
 Params: `host`, what is called with ndarrays; `avals`, the abstract values of the results; `effect`,
 an `Effect` or None where the function is pure; `vmap_method`, what a batch does with it; `device`,
-whose part of a program over several calls it, None for the first one. Evaluated,
+whose part of a program over several calls it, None for the first one, `EACH` for all of them, each
+with the pieces that it has (which is for functions without results). Evaluated,
 the function is called; compiled, the program calls it by its number among the program's functions.
 In a batch the function is called for each example in turn, by Python, unless it takes batches.
 
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from xjit.callback_runs import CompiledCallback
-from xjit.jaxlib_gateway import CALLBACK_TARGET
+from xjit.jaxlib_gateway import CALLBACK_TARGET, PIECES_TARGET
 from xjit.manual_text import by_one_member
 from xjit.shardy_text import everywhere_text, once_text
 from xjit.stablehlo_text import Builder
@@ -40,7 +41,7 @@ from xprim.errors import MissingRuleError, message
 from xtree.records import Record, set_once
 
 __all__ = [
-    "DEBUG", "DebugEffect", "HostFunction", "IO", "ORDERED_DEBUG", "ORDERED_IO",
+    "DEBUG", "EACH", "DebugEffect", "HostFunction", "IO", "ORDERED_DEBUG", "ORDERED_IO",
     "OrderedDebugEffect", "VMAP_METHODS", "callback_p",
 ]  # fmt: skip
 
@@ -78,6 +79,9 @@ DEBUG = DebugEffect()
 ORDERED_DEBUG = OrderedDebugEffect()
 IO = Effect("io_callback", ordered=False)
 ORDERED_IO = Effect("ordered io_callback")
+
+EACH = "each"
+"""The `device` of a function that each device calls with its own pieces."""
 
 VMAP_METHODS = (
     "sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized",
@@ -135,6 +139,7 @@ def _printed(*, host: Any, effect: Effect | None, avals: Any, vmap_method: str |
 def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, host: HostFunction,
                effect: Effect | None, device: Any = None, **_: Any) -> Any:  # fmt: skip
     ordered = effect is not None and effect.ordered
+    targets, device = _targets(b, effect, device)
     if ordered:
         _check_one_replica(b, effect)
         operands, avals_in = [b.order, *operands], [ORDER, *avals_in]
@@ -144,7 +149,7 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, host
     layouts = [f"[{', '.join(map(_layout, avals))}]" for avals in (avals_in, avals_out)]
     side_effect = "false" if effect is None else "true"
     attributes = (
-        f'call_target_name = "{CALLBACK_TARGET.get(b.platform, CALLBACK_TARGET["gpu"])}", '
+        f'call_target_name = "{targets.get(b.platform, targets["gpu"])}", '
         f"api_version = 4 : i32, has_side_effect = {side_effect}, "
         f"backend_config = {{index = {len(functions) - 1} : ui64}}, "
         f"operand_layouts = {layouts[0]}, result_layouts = {layouts[1]}"
@@ -162,6 +167,21 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, host
         b.order, *results = results
         avals_out = avals_out[1:]
     return results if device is None else _everywhere(b, results, avals_out)
+
+
+def _targets(b: Builder, effect: Any, device: Any) -> tuple[dict[str, str], Any]:
+    """Return what the program calls, and the device whose part of it does."""
+    if device is not EACH:
+        return CALLBACK_TARGET, device
+    if len(b.module.devices) < 2 or b.module.members is not None:
+        return CALLBACK_TARGET, None  # all is on one device, or is a piece already
+    if effect is not None and effect.ordered:
+        raise ValueError(message(
+            "callback", "devices run at the same time, so what they do with pieces has no order.",
+            got=f"ordered=True and partitioned=True, in a program over {len(b.module.devices)} "
+            "devices", hint="leave out one of them",
+        ))  # fmt: skip
+    return PIECES_TARGET, None
 
 
 def _everywhere(b: Builder, results: Any, avals: Any) -> Any:
@@ -209,6 +229,8 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, host: HostFunction, eff
            avals: tuple[ShapedArray, ...], vmap_method: str | None,
            device: Any = None) -> Any:  # fmt: skip
     mapped = tuple([d is not not_mapped for d in dims])
+    if device is EACH:  # a piece may have some of the examples of one operand, all of another
+        device = None
     if effect is ORDERED_IO:
         raise ValueError(message(
             "vmap", "ordered io_callbacks have no order among the examples of a batch.",

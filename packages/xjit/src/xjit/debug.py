@@ -25,6 +25,7 @@ import xtree
 from xjit.breakpoints import CommandLine, Place, Prompt, places
 from xjit.callback_primitive import (
     DEBUG,
+    EACH,
     ORDERED_DEBUG,
     DebugEffect,
     OrderedDebugEffect,
@@ -57,7 +58,8 @@ def callback(
         Without it, the result is a function that takes it with its arguments.
       *args: pytrees; leaves that are no arrays (numbers, strings) are passed as they are.
       ordered: whether calls happen in the order of the program.
-      partitioned: only False: it is called with whole arrays.
+      partitioned: whether each device of a program over several calls it, with the pieces that it
+        has; so nothing is gathered. Under vmap it is called with whole examples.
       **kwargs: further pytrees.
 
     Example:
@@ -71,13 +73,12 @@ def callback(
       >>> seen
       [('x', 2.0)]
     """
-    _check_partitioned("debug.callback", partitioned)
     if callback is None:
         return lambda function, *args, **kwargs: _show(
-            "debug.callback", function, args, kwargs, ordered
+            "debug.callback", function, args, kwargs, ordered, partitioned
         )
     check_function(callback, "debug.callback", "the function comes first, then its arguments")
-    return _show("debug.callback", callback, args, kwargs, ordered)
+    return _show("debug.callback", callback, args, kwargs, ordered, partitioned)
 
 
 @boundary
@@ -94,7 +95,7 @@ def print(
       *args: what `{}` and `{0}` stand for: arrays, pytrees of arrays, or anything else.
       ordered: whether texts appear in the order of the program. Without it, those of one program
         may overtake each other.
-      partitioned: only False: whole arrays are shown.
+      partitioned: whether each device shows the pieces that it has; see `callback`.
       skip_format_check: whether the format is tried only when the program runs.
       **kwargs: what `{name}` stands for.
 
@@ -112,10 +113,11 @@ def print(
       >>> _ = f(1.5)
       x = 1.50
     """
-    _check_partitioned("debug.print", partitioned)
     if fmt is None:
-        return lambda fmt, *args, **kwargs: _print(fmt, args, kwargs, ordered, skip_format_check)
-    return _print(fmt, args, kwargs, ordered, skip_format_check)
+        return lambda fmt, *args, **kwargs: _print(
+            fmt, args, kwargs, ordered, partitioned, skip_format_check
+        )
+    return _print(fmt, args, kwargs, ordered, partitioned, skip_format_check)
 
 
 @boundary
@@ -133,7 +135,7 @@ def log(
         that takes it with its arguments.
       *args: what `{}` and `{0}` stand for.
       ordered: whether records appear in the order of the program.
-      partitioned: only False: whole arrays are shown.
+      partitioned: whether each device shows the pieces that it has; see `callback`.
       skip_format_check: whether the format is tried only when the program runs.
       **kwargs: what `{name}` stands for.
 
@@ -153,7 +155,6 @@ def log(
       >>> seen
       [('INFO', 'x = 1.5')]
     """
-    _check_partitioned("debug.log", partitioned)
     file, line, name = describe_full(capture())
 
     def write(text: str) -> None:
@@ -163,7 +164,7 @@ def log(
             ))  # fmt: skip
 
     def note(fmt: str, *args: Any, **kwargs: Any) -> None:
-        _print(fmt, args, kwargs, ordered, skip_format_check, "debug.log", write)
+        _print(fmt, args, kwargs, ordered, partitioned, skip_format_check, "debug.log", write)
 
     return note if fmt is None else note(fmt, *args, **kwargs)
 
@@ -242,8 +243,8 @@ _FRAMES_OF_BREAKPOINT = 3  # `places`, `breakpoint` and its boundary
 
 
 def _print(
-    fmt: str, args: tuple[Any, ...], kwargs: dict[str, Any], ordered: bool, unchecked: bool,
-    operation: str = "debug.print", write: Callable[[str], Any] | None = None,
+    fmt: str, args: tuple[Any, ...], kwargs: dict[str, Any], ordered: bool, partitioned: bool,
+    unchecked: bool, operation: str = "debug.print", write: Callable[[str], Any] | None = None,
 ) -> None:  # fmt: skip
     if not isinstance(fmt, str):
         raise TypeError(message(
@@ -260,15 +261,7 @@ def _print(
         else:
             write(text)
 
-    _show(operation, show, args, kwargs, ordered)
-
-
-def _check_partitioned(operation: str, partitioned: bool) -> None:
-    if partitioned:
-        raise ValueError(message(
-            operation, "a program shows whole arrays, not their pieces on each device.",
-            got="partitioned=True", expected="partitioned=False",
-        ))  # fmt: skip
+    _show(operation, show, args, kwargs, ordered, partitioned)
 
 
 class _Absent:
@@ -279,8 +272,9 @@ _ABSENT = _Absent()
 
 
 def _show(
-    operation: str, function: Callable[..., Any], args: Any, kwargs: Any, ordered: bool
-) -> None:
+    operation: str, function: Callable[..., Any], args: Any, kwargs: Any, ordered: bool,
+    partitioned: bool = False,
+) -> None:  # fmt: skip
     leaves, tree = xtree.flatten((args, kwargs))
     arrays = [x for x in leaves if isinstance(x, Array | np.ndarray)]
     kept = [_ABSENT if isinstance(x, Array | np.ndarray) else x for x in leaves]
@@ -296,7 +290,7 @@ def _show(
     host = UserFunction(operation, call, in_tree, [x.aval.dtype for x in operands], _NOTHING)
     effect = ORDERED_DEBUG if ordered else DEBUG
     callback_p.bind(*map(physical, operands), host=host, avals=(), effect=effect,
-                    vmap_method=None, device=None)  # fmt: skip
+                    vmap_method=None, device=EACH if partitioned else None)  # fmt: skip
 
 
 _NOTHING = xtree.structure(None)

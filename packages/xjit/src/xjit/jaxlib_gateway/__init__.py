@@ -61,6 +61,7 @@ from .dlpack import dlpack_device
 from .executables import Executable, MemoryAnalysis, compile_program, deserialize_program
 from .foreign import (
     CALLBACK_TARGET,
+    PIECES_TARGET,
     include_dir,
     python_callback,
     register_batch_partitionable,
@@ -113,6 +114,7 @@ __all__ = [
     "PassingSharding",
     "RuntimeFailure",
     "PARTITIONER_TARGET",
+    "PIECES_TARGET",
     "Partitioner",
     "ShardingProbe",
     "ask_partitioner",

@@ -30,6 +30,11 @@ from .runtime import RuntimeFailure, fail, xla_client
 __all__ = ()
 
 CALLBACK_TARGET = {"cpu": "xla_ffi_python_cpu_callback", "gpu": "xla_ffi_python_gpu_callback"}
+# The same, called by each device that a program is split over, with its own pieces.
+PIECES_TARGET = {
+    "cpu": "xla_ffi_partitioned_python_cpu_callback",
+    "gpu": "xla_ffi_partitioned_python_gpu_callback",
+}
 
 _XLA_NAME_BY_PLATFORM = {"cpu": "cpu", "gpu": "CUDA"}
 _lapack_lock = threading.Lock()
