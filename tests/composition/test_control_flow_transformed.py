@@ -116,7 +116,7 @@ def test_values_and_first_derivatives(program: Program) -> None:
     _close(linear(2 * X, W), jax.jvp(g, (x, w), (2 * x, w))[1])
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=3)
 @programs
 def test_second_derivatives(program: Program) -> None:
     f, g = _pair(program)

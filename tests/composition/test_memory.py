@@ -1,6 +1,6 @@
 """Nothing grows: what belongs to a function dies with it, and every cache has its bound.
 
-1,000 fresh functions are traced in the ordinary run, 10,000 where `FUZZ_PROGRAMS` is set. Counts
+500 fresh functions are traced in the ordinary run, 10,000 where `FUZZ_PROGRAMS` is set. Counts
 of objects and of traced allocations are compared, never the size of the process.
 """
 
@@ -24,7 +24,7 @@ from xjit import compile as compiling, eager_backend, function_caches, jit
 from xnp import lax
 from xprim import ClosedJaxpr, Jaxpr, make_jaxpr
 
-TRACES = 10_000 if "FUZZ_PROGRAMS" in os.environ else 1_000
+TRACES = 10_000 if "FUZZ_PROGRAMS" in os.environ else 500
 XS = np.float32([0.5, 1.0, 2.0])
 
 

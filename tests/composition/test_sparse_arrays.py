@@ -226,7 +226,7 @@ def test_results_have_the_parts_of_the_oracle():
 
     a = dense((3, 4, 5))
     # The oracle compiles each layout for a second or two.
-    for n_batch, n_dense in LAYOUTS if IN_FULL else [(0, 0), (1, 1)]:
+    for n_batch, n_dense in LAYOUTS if IN_FULL else [(1, 1)]:
         ours = BCOO.fromdense(a, n_batch=n_batch, n_dense=n_dense)
         other = theirs.BCOO.fromdense(a, n_batch=n_batch, n_dense=n_dense)
         assert repr(ours) == repr(other)

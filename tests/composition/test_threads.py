@@ -1,6 +1,6 @@
 """Sixteen threads that trace, differentiate, batch and compile the same and other functions.
 
-Two seconds in the ordinary run, 20 where `FUZZ_PROGRAMS` is set (`nox -s fuzz`). Nothing waits for
+One second in the ordinary run, 20 where `FUZZ_PROGRAMS` is set (`nox -s fuzz`). Nothing waits for
 time to pass: each thread works until the clock says stop, and checks all that it computes.
 """
 
@@ -26,7 +26,7 @@ from xpar import pmap
 from xprim import EAGER, current_trace, errors, eval_shape, make_jaxpr, state
 
 THREADS = 16
-SECONDS = 2.0
+SECONDS = 1.0
 NIGHTLY_SECONDS = 20.0
 XS = np.float32([0.5, 1.0, 2.0])
 
