@@ -119,6 +119,8 @@ XNP = {
     "f(lambda a, b: a + b, 2, 1)(v, v)": "frompyfunc",
     "f(lambda a, b: a + b, (2, 3), dtype=v.dtype)": "fromfunction",
     "f(v, v, w)": "interp",
+    "f(v, a, q[[0, 1, 2, 0]], left=q[:2, None])": "interp",
+    "f(v, nan=w[:2, None], posinf=w)": "nan_to_num",
     "f(w, a)": "digitize",
     "f(w, a[::-1])": "digitize",
     "f(w, a, True)": "digitize",

@@ -48,6 +48,8 @@ MODULES: dict[str, dict[str, str]] = {
         "f(s, v[:3])": "solve tensorsolve",
         "f(s, v[:3])[0]": "lstsq",
         "f(s, ind=1)": "tensorinv",
+        "f(s, rtol=v[:2] * 0 + 0.1)": "pinv",
+        "f(s, tol=abs(v[:2, None]))": "matrix_rank",
     },
     "laxlinalg": {
         "f(s @ s.T)": "cholesky",
