@@ -93,6 +93,35 @@ def test_families_of_functions_are_imported_when_one_of_them_is_used():
     assert "xnp.numpy.sets" in modules_after("from xnp import union1d")
 
 
+FIRST_USES = """
+import sys, threading
+import xstack, xstack.numpy as xnp
+uses = [
+    lambda: xnp.sort(xnp.array([3.0, 1.0, 2.0])).sum(),
+    lambda: xstack.grad(lambda x: xnp.sin(x).sum())(xnp.ones(3)).sum(),
+    lambda: xstack.jit(lambda x: x @ x)(xnp.ones(3)),
+    lambda: xstack.lax.cumsum(xnp.ones(3)).sum(),
+    lambda: xstack.vmap(xnp.dot)(xnp.ones((2, 3)), xnp.ones((2, 3))).sum(),
+    lambda: xnp.zeros(5).at[xnp.array([0, 1])].add(1.0).sum(),
+    lambda: xstack.random.normal(xstack.random.key(0), (3,)).sum(),
+    lambda: "add" in str(xstack.make_jaxpr(lambda x: x + 1)(1.0)),
+]
+start, results = threading.Barrier(len(uses)), []
+def work(k):
+    start.wait()
+    results.append([float(uses[(i + k) % len(uses)]()) for i in range(len(uses))])
+threads = [threading.Thread(target=work, args=(k,)) for k in range(len(uses))]
+sys.setswitchinterval(1e-5)
+for t in threads: t.start()
+for t in threads: t.join()
+print(len(results))
+"""
+
+
+def test_first_uses_in_several_threads_find_what_is_imported_late():
+    assert run(FIRST_USES).split() == ["8"]
+
+
 def test_every_name_that_a_module_of_the_numpy_functions_lists_is_shown():
     homes = [importlib.import_module(f"xnp.numpy.{m.name}")
              for m in pkgutil.iter_modules(xnp.numpy.__path__)]  # fmt: skip
