@@ -149,6 +149,7 @@ with namespace(globals(), overview=True):  # the first use imports them
         ediff1d as ediff1d,
         gradient as gradient,
         interp as interp,
+        trapezoid as trapezoid,
         unwrap as unwrap,
     )
     from xnp.numpy.divisors import gcd as gcd, lcm as lcm
@@ -240,4 +241,3 @@ with namespace(globals(), overview=True):  # the first use imports them
         percentile as percentile,
         quantile as quantile,
     )
-    from xnp.numpy.trapezoids import trapezoid as trapezoid

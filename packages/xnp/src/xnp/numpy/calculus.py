@@ -1,4 +1,4 @@
-"""Differences, interpolation and products of sequences: diff, gradient, interp, convolve, ..."""
+"""Differences, integrals and interpolation: diff, gradient, trapezoid, interp, convolve, unwrap."""
 
 from __future__ import annotations
 
@@ -24,14 +24,18 @@ from xnp.numpy.promoting import (
     broadcasted,
     cast,
     chosen,
+    converted,
     inexact,
     promoted,
     reshaped,
     scalar_like,
     selected,
+    wide,
 )
+from xnp.numpy.reductions import sum as summed
 from xnp.numpy.shaping import moveaxis
 from xnp.numpy.sorting import searchsorted
+from xnp.numpy.trapezoids import check_ranks_of_widths, even_trapezoids, trapezoids_of_widths
 from xnp.primitives.precision import PrecisionLike
 from xprim import Array, dtypes
 from xprim.errors import message
@@ -40,7 +44,7 @@ from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, Axis, DTypeLike
 
 __all__ = [
-    "convolve", "correlate", "cross", "diff", "ediff1d", "gradient", "interp",
+    "convolve", "correlate", "cross", "diff", "ediff1d", "gradient", "interp", "trapezoid",
     "unwrap",
 ]  # fmt: skip
 
@@ -223,6 +227,47 @@ def _slope_of_coordinates(f: Any, d: int, x: Any, order: int) -> Array:
         share = _along(h, d, size - 1, size) / _along(total, d, size - 2, size - 1)
         last = _at_end(last, _along(slopes, d, size - 2, size - 1), share)
     return concatenate([first, middle, last], d)
+
+
+def trapezoid(
+    y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1
+) -> Array:
+    """Return the integral of values along an axis by the trapezoidal rule.
+
+    Args:
+      y: values.
+      x: their places; None for equal distances.
+      dx: the distance, or an array of distances that broadcasts with the sums of neighbours.
+      axis: the axis.
+
+    Returns:
+      A floating array without the axis.
+
+    Example:
+      >>> import xnp
+      >>> xnp.trapezoid(xnp.array([0., 1., 4.]), dx=0.5)
+      Array(1.5, dtype=float32)
+    """
+    if x is None:
+        y, step = promoted("trapezoid", *inexact("trapezoid", y), dx)
+        step = wide(step)
+    else:
+        y, x = inexact("trapezoid", y, x)
+        x = wide(x)
+        step = diff(x) if x.aval.ndim == 1 else diff(moveaxis(x, axis, -1))
+    own = y.aval
+    if x is None and step.aval.ndim:
+        return converted(trapezoids_of_widths(wide(y), step, axis), own.dtype)
+    axis = axis_of(axis, own.ndim, "trapezoid")
+    if not step.aval.ndim and own.shape[axis] > 1:
+        return converted(even_trapezoids(wide(y), step, axis), own.dtype)
+    y = array_of(moveaxis(wide(y), axis, -1), "trapezoid")
+    both = bind("add", read(y, (..., slice(1, None))), read(y, (..., slice(None, -1))))
+    step = array_of(step, "trapezoid")
+    check_ranks_of_widths(both, step)
+    both, step = broadcast_all("trapezoid", both, step)
+    result = bind("mul", summed(bind("mul", both, step), -1), scalar_like(both, 0.5))
+    return converted(result, own.dtype)
 
 
 def interp(
