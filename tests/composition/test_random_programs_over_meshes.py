@@ -211,11 +211,30 @@ def test_the_gradient_of_a_sharded_program_is_that_of_the_whole():
 
 
 # Seeds whose programs XLA splits wrongly, from JAX as well: a product with its contracted dimension
-# cut, whose result is asked for in another layout (1180, 1632; jaxlib 0.10.2 to 0.12.0.1); the
-# product of a matrix and a vector, `(i[:, None] * d) @ d` with `i` on ("y", "x"), `d` on ("y", "x",
-# "z") and the result on ("z", "x"), for which XLA ends the process (337; jaxlib 0.12.0.1: "should
-# not be called for HloShardingV3"). On one device the texts compute what they should.
-XLA_FAULTS = {337, 1180, 1632}
+# cut, whose result is asked for in another layout (jaxlib 0.10.2 to 0.12.0.1). On one device the
+# texts compute what they should.
+XLA_FAULTS = {1180, 1632}
+
+
+@pytest.mark.parametrize(("rows", "vector", "asked"), [
+    (P(("y", "x")), P(("y", "x", "z")), P(("z", "x"))),
+    (P(), P(("x", "z", "y")), P("y")),
+    (P("x"), P(("y", "x", "z")), P("z")),
+    (P(("z", "y", "x")), P(("z", "x", "y")), P(("y", "x"))),
+])  # fmt: skip
+@pytest.mark.parametrize("is_left", [True, False])
+def test_products_with_a_vector_that_is_cut_do_not_end_the_process(rows, vector, asked, is_left):
+    rng = np.random.default_rng(0)
+    i, d = (rng.uniform(-1, 1, 8).astype(np.float32) for _ in range(2))
+
+    def product(i: Any, d: Any) -> Any:
+        matrix = i[:, None] * d
+        return d @ matrix.T if is_left else matrix @ d
+
+    ins = NamedSharding(MESH, rows), NamedSharding(MESH, vector)
+    run = jit(product, in_shardings=ins, out_shardings=NamedSharding(MESH, asked))
+    # float32 sums of 8 products in another order
+    np.testing.assert_allclose(run(i, d), product(i, d), rtol=1e-5, atol=1e-5)
 
 
 def test_the_product_that_xla_splits_wrongly_is_still_the_one_that_is_known():
@@ -319,6 +338,30 @@ def test_many_sharded_programs(part):
     for seed in range(100 + part, 100 + 8 * count, 8):
         if seed not in XLA_FAULTS:
             check(seed)
+
+
+@pytest.mark.parametrize(("numbers", "left", "right"), [
+    ((((), ()), ((), ())), (8, 4), (8,)),
+    ((((), ()), ((), ())), (), (8,)),
+    ((((), ()), ((1,), (0,))), (4, 8, 2), (8, 4)),
+    ((((), ()), ((0, 1), (1, 0))), (8, 8), (8, 8)),
+    ((((1,), (0,)), ((0,), (1,))), (4, 8, 2), (8, 4)),
+    ((((1,), (0,)), ((0,), (1,))), (4, 8), (8, 4, 2)),
+    ((((1,), (0,)), ((0,), (1,))), (4, 8), (8, 4)),
+    ((((0,), (0,)), ((), ())), (8,), (8,)),
+])  # fmt: skip
+def test_products_of_vectors_and_of_all_elements_are_right_over_a_mesh(numbers, left, right):
+    rng = np.random.default_rng(0)
+    a, b = (rng.uniform(-1, 1, shape).astype(np.float32) for shape in (left, right))
+    ins = NamedSharding(MESH, P(*["x"][: a.ndim])), NamedSharding(MESH, P("y"))
+
+    def product(a: Any, b: Any) -> Any:
+        return lax.dot_general(a, b, numbers)
+
+    # float32 sums of 8 products in another order
+    np.testing.assert_allclose(
+        jit(product, in_shardings=ins)(a, b), product(a, b), rtol=1e-5, atol=1e-5
+    )
 
 
 SIX = [P(), P("x"), P(None, "y", "z"), P(("z", "x"), None, "y"), P("y", "x", "z"),

@@ -30,6 +30,7 @@ from xnp.primitives.precision import (
     holds_products,
     precision_attribute,
 )
+from xnp.primitives.split_programs import product_text
 from xnp.primitives.table import NATIVE
 from xnp.primitives.upcast_lowering import TWO_BITS, upcast
 from xprim import (
@@ -267,7 +268,7 @@ def _stablehlo(
     else:
         result_aval = out
     attributes = _attributes(dimension_numbers, precision, lhs.dtype, rhs.dtype, out.dtype)
-    (result,) = b.op("stablehlo.dot_general", operands, avals_in, [result_aval], attributes)
+    result = product_text(b, operands, avals_in, result_aval, dimension_numbers, attributes)
     return [b.convert(result, result_aval, out.dtype)]
 
 
