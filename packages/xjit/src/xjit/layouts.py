@@ -14,8 +14,7 @@ Neighbours: `laid_placement` has the programs, `layout_constraint` says it of va
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeAlias
 
 import xtree
 from xjit import jaxlib_gateway as gateway
@@ -24,6 +23,7 @@ from xprim import ShapedArray
 from xprim.descriptions import described
 from xprim.errors import message
 from xprim.tracebacks import boundaries, boundary
+from xtree.records import Record, set_once
 
 __all__ = ["AUTO", "AskedLayouts", "Format", "Layout", "Wish", "format_of", "formats_split",
            "inner_order", "layout_as", "order_asked", "wish_of"]  # fmt: skip
@@ -36,14 +36,6 @@ Wish: TypeAlias = tuple[int, ...] | str | None
 AUTO = "auto"
 """The order that the compiler chooses."""
 
-T = TypeVar("T")
-
-
-def _bounded(cls: type[T]) -> type[T]:
-    """Let the errors of the `__init__` that `dataclass` writes end in the user's line."""
-    cls.__init__ = boundary(cls.__init__)  # type: ignore[method-assign]
-    return cls
-
 
 class _Auto:
     """The layout that the compiler likes."""
@@ -54,9 +46,7 @@ class _Auto:
         return "AutoLayout"
 
 
-@_bounded
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Record):
     """An order of the dimensions in memory.
 
     Attributes:
@@ -71,19 +61,22 @@ class Layout:
 
     AUTO: ClassVar[Any] = _Auto()
 
+    __slots__ = __match_args__ = ("major_to_minor", "tiling", "sub_byte_element_size_in_bits")
     major_to_minor: tuple[int, ...]
-    tiling: tuple[tuple[int, ...], ...] | None = None
-    sub_byte_element_size_in_bits: int = 0
+    tiling: tuple[tuple[int, ...], ...] | None
+    sub_byte_element_size_in_bits: int
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "major_to_minor", tuple(self.major_to_minor))
-        if self.tiling is not None:
-            object.__setattr__(self, "tiling", tuple(map(tuple, self.tiling)))
+    @boundary
+    def __init__(
+        self, major_to_minor: Sequence[int], tiling: Sequence[Sequence[int]] | None = None,
+        sub_byte_element_size_in_bits: int = 0,
+    ) -> None:  # fmt: skip
+        set_once(self, "major_to_minor", tuple(major_to_minor))
+        set_once(self, "tiling", None if tiling is None else tuple(map(tuple, tiling)))
+        set_once(self, "sub_byte_element_size_in_bits", sub_byte_element_size_in_bits)
 
 
-@_bounded
-@dataclass(frozen=True, slots=True)
-class Format:
+class Format(Record):
     """How an array lies on its devices, and in the memory of each.
 
     Attributes:
@@ -99,10 +92,16 @@ class Format:
       Format(layout=AutoLayout, sharding=None)
     """
 
-    layout: Layout | _Auto | None = None
-    sharding: Sharding | None = None
+    __slots__ = __match_args__ = ("layout", "sharding")
+    layout: Layout | _Auto | None
+    sharding: Sharding | None
 
-    def __post_init__(self) -> None:
+    @boundary
+    def __init__(
+        self, layout: Layout | _Auto | None = None, sharding: Sharding | None = None
+    ) -> None:
+        set_once(self, "layout", layout)
+        set_once(self, "sharding", sharding)
         if not isinstance(self.layout, Layout | _Auto | None):
             raise TypeError(message(
                 "Format", "this is no layout.", got=described(self.layout),
