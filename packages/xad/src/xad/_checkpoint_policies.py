@@ -8,7 +8,6 @@ is the identity otherwise.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import xtree
@@ -16,6 +15,7 @@ from xprim import ELEMENTWISE, LINEAR, Primitive, as_array
 from xprim.errors import message
 from xprim.tracebacks import boundary
 from xprim.typing import PyTree
+from xtree.records import Record, set_once
 
 
 class _Verdict:
@@ -35,8 +35,7 @@ Saveable: Final = _Verdict("Saveable")
 Recompute: Final = _Verdict("Recompute")
 
 
-@dataclass(frozen=True, slots=True)
-class Offloadable:
+class Offloadable(Record):
     """The verdict that a result may be kept in another memory.
 
     Where the program runs on a backend with one memory (the CPU, NumPy) it is kept there.
@@ -46,8 +45,15 @@ class Offloadable:
       dst: the kind of memory to keep it in.
     """
 
+    __slots__ = __match_args__ = ("src", "dst")
     src: str
     dst: str
+
+    def __init__(
+        self, src: str, dst: str,
+    ) -> None:  # fmt: skip
+        set_once(self, "src", src)
+        set_once(self, "dst", dst)
 
 
 Verdict = bool | _Verdict | Offloadable

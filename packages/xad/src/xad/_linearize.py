@@ -48,6 +48,7 @@ from xprim.derived_cells import taken
 from xprim.kernels import KernelTable, Refusal, numpy_operand
 from xprim.numpy_kernels import numpy_function
 from xprim.sharded_types import meshes_of
+from xtree.records import Record, set_once
 
 # by primitive, tangents, abstract values and params
 _kernels = KernelTable("linearize", uses=USES_BEFORE_KERNEL)
@@ -197,8 +198,7 @@ def _recorded_zero(tape: TapeTrace, zero: Zero) -> Any:
         state.trace, tape.records_all = previous, False
 
 
-@dataclass(frozen=True, slots=True)
-class Linearized:
+class Linearized(Record):
     """A program split in two.
 
     Attributes:
@@ -209,10 +209,20 @@ class Linearized:
         next of the extra results of `primal`.
     """
 
+    __slots__ = __match_args__ = ("primal", "linear", "nonzero_out", "forwarded")
     primal: ClosedJaxpr
     linear: ClosedJaxpr
     nonzero_out: tuple[bool, ...]
     forwarded: tuple[int, ...]
+
+    def __init__(
+        self, primal: ClosedJaxpr, linear: ClosedJaxpr, nonzero_out: tuple[bool, ...],
+        forwarded: tuple[int, ...],
+    ) -> None:  # fmt: skip
+        set_once(self, "primal", primal)
+        set_once(self, "linear", linear)
+        set_once(self, "nonzero_out", nonzero_out)
+        set_once(self, "forwarded", forwarded)
 
     @property
     def num_results(self) -> int:

@@ -12,18 +12,17 @@ Neighbours: `tape` asks for it, and `transpose` of the programs in calls on a ta
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from xprim import Equation, Primitive, ShapedArray, Var, operands_of_results
 from xprim.jaxpr import memo_of
 from xprim.static_keys import params_key
+from xtree.records import Record, set_once
 
 __all__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Record):
     """A smaller call, that gives some of the results of a call.
 
     Attributes:
@@ -32,9 +31,17 @@ class Part:
       params: of the smaller call.
     """
 
+    __slots__ = __match_args__ = ("results", "operands", "params")
     results: list[int]
     operands: list[int]
     params: dict[str, Any]
+
+    def __init__(
+        self, results: list[int], operands: list[int], params: dict[str, Any],
+    ) -> None:  # fmt: skip
+        set_once(self, "results", results)
+        set_once(self, "operands", operands)
+        set_once(self, "params", params)
 
 
 def divided(

@@ -11,7 +11,7 @@ Neighbours: `vjp` makes them, `linearize` the programs, `transpose` runs them ba
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import xtree
@@ -45,12 +45,12 @@ from xprim.errors import ShapeError, message
 from xprim.leaves import path_of
 from xprim.sharded_types import cotangent, near
 from xprim.tracebacks import boundary
+from xtree.records import Record, set_once
 
 __all__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
+class Signature(Record):
     """From what to what a linear function maps.
 
     Attributes:
@@ -63,12 +63,31 @@ class Signature:
         follow the results of the linear program.
     """
 
+    __slots__ = __match_args__ = (
+        "operation",
+        "in_tree",
+        "in_avals",
+        "out_tree",
+        "out_avals",
+        "references",
+    )
     operation: str
     in_tree: Any
     in_avals: Sequence[ShapedArray]
     out_tree: Any
     out_avals: Sequence[ShapedArray]
-    references: tuple[int, ...] = ()
+    references: tuple[int, ...]
+
+    def __init__(
+        self, operation: str, in_tree: Any, in_avals: Sequence[ShapedArray], out_tree: Any,
+        out_avals: Sequence[ShapedArray], references: tuple[int, ...] = (),
+    ) -> None:  # fmt: skip
+        set_once(self, "operation", operation)
+        set_once(self, "in_tree", in_tree)
+        set_once(self, "in_avals", in_avals)
+        set_once(self, "out_tree", out_tree)
+        set_once(self, "out_avals", out_avals)
+        set_once(self, "references", references)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -170,7 +189,9 @@ def active_cotangents_of(
       is_tape: whether every equation of the program is known to depend on a tangent.
     """
     if program.meshes:
-        nowhere = replace(program, meshes=())
+        nowhere = LinearProgram(
+            program.jaxpr, program.residuals, program.nonzero_in, program.nonzero_out
+        )
         with near(program.meshes):
             return active_cotangents_of(nowhere, in_avals, cotangents, is_tape)
     given = [ct for ct, nz in zip(cotangents, program.nonzero_out, strict=True) if nz]

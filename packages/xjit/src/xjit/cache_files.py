@@ -19,9 +19,10 @@ import stat
 import struct
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from xtree.records import Record, set_once
 
 __all__ = [
     "BadEntryError", "Entry", "compressed", "expanded", "pack", "private_directory",
@@ -41,8 +42,7 @@ class BadEntryError(Exception):
     """A file that is no whole entry of this user's."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Record):
     """What is stored under a key.
 
     Attributes:
@@ -50,8 +50,15 @@ class Entry:
       facts: what people want to know of it: text and numbers by name.
     """
 
+    __slots__ = __match_args__ = ("content", "facts")
     content: bytes
     facts: Mapping[str, Any]
+
+    def __init__(
+        self, content: bytes, facts: Mapping[str, Any],
+    ) -> None:  # fmt: skip
+        set_once(self, "content", content)
+        set_once(self, "facts", facts)
 
 
 def pack(key: str, entry: Entry) -> bytes:

@@ -12,13 +12,13 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from xjit.arguments import Arguments
 from xprim.cells import Cell, CellUse
 from xprim.errors import message
 from xprim.jaxpr import ClosedJaxpr, programs_inside
+from xtree.records import Record, set_once
 
 __all__ = ()
 
@@ -85,8 +85,7 @@ class CellsOfProgram:
         return CellsOfCall(passed, self._written_arguments, captured)
 
 
-@dataclass(frozen=True, slots=True)
-class CellsOfCall:
+class CellsOfCall(Record):
     """The cells that one call uses.
 
     Attributes:
@@ -95,9 +94,18 @@ class CellsOfCall:
       captured: those of outside, and whether they are written.
     """
 
+    __slots__ = __match_args__ = ("passed", "written_arguments", "captured")
     passed: dict[int, Any]
     written_arguments: tuple[int, ...]
     captured: Sequence[tuple[Any, bool]]
+
+    def __init__(
+        self, passed: dict[int, Any], written_arguments: tuple[int, ...],
+        captured: Sequence[tuple[Any, bool]],
+    ) -> None:  # fmt: skip
+        set_once(self, "passed", passed)
+        set_once(self, "written_arguments", written_arguments)
+        set_once(self, "captured", captured)
 
     def given(self, arrays: Sequence[Any]) -> list[Any]:
         """Return the arguments of a program that runs now, and may take the memory of some."""

@@ -11,7 +11,6 @@ Neighbours: `array_methods` gives arrays the attributes, `transfer` moves whole 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from xprim import Array, ConcreteArray, as_array, shaped_array
 from xprim.errors import message
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DTypeLike, ShardingLike
+from xtree.records import Record, set_once
 
 __all__ = [
     "Shard",
@@ -42,8 +42,7 @@ __all__ = [
 __dir__ = __all__.copy
 
 
-@dataclass(frozen=True, slots=True)
-class Shard:
+class Shard(Record):
     """The piece of an array on one device.
 
     Attributes:
@@ -53,10 +52,20 @@ class Shard:
       data: the piece, an array on the device; None on a device of another process.
     """
 
+    __slots__ = __match_args__ = ("device", "sharding", "global_shape", "data")
     device: Any
     sharding: Sharding
     global_shape: tuple[int, ...]
-    data: Array | None = None
+    data: Array | None
+
+    def __init__(
+        self, device: Any, sharding: Sharding, global_shape: tuple[int, ...],
+        data: Array | None = None,
+    ) -> None:  # fmt: skip
+        set_once(self, "device", device)
+        set_once(self, "sharding", sharding)
+        set_once(self, "global_shape", global_shape)
+        set_once(self, "data", data)
 
     @property
     def index(self) -> Index:

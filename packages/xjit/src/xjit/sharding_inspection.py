@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from xjit.jaxlib_gateway import ShardingProbe
 from xprim import Array, ConcreteArray, Primitive, dimension_names, undefined
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
+from xtree.records import Record, set_once
 
 if TYPE_CHECKING:
     from xjit.placement import Placement  # which imports `lowering`, which imports this
@@ -30,8 +30,7 @@ __all__ = ["inspect_sharding_p", "inspected"]
 __dir__ = __all__.copy
 
 
-@dataclass(frozen=True, slots=True)
-class Inspection:
+class Inspection(Record):
     """Who asks how a value of a program lies.
 
     Attributes:
@@ -43,10 +42,19 @@ class Inspection:
         a column for each of those that run the code by themselves.
     """
 
+    __slots__ = __match_args__ = ("callback", "ndim", "mark", "members")
     callback: Callable[[Any], Any]
     ndim: int
     mark: str
     members: np.ndarray[Any, Any]
+
+    def __init__(
+        self, callback: Callable[[Any], Any], ndim: int, mark: str, members: np.ndarray[Any, Any],
+    ) -> None:  # fmt: skip
+        set_once(self, "callback", callback)
+        set_once(self, "ndim", ndim)
+        set_once(self, "mark", mark)
+        set_once(self, "members", members)
 
     def tell(self, placement: Placement, probe: ShardingProbe) -> None:
         """Call the function, now that the program is compiled."""

@@ -17,7 +17,6 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import xtree
@@ -27,23 +26,34 @@ from xprim.cells import Cell, CellUse
 from xprim.function_keys import identities, identity_key
 from xprim.jaxpr import ClosedJaxpr, holds_arrays
 from xtree.bounded import remember
+from xtree.records import Record, set_once
 
 __all__ = ["Staged", "KeptPrograms"]
 
 __dir__ = __all__.copy
 
 
-@dataclass(frozen=True, slots=True)
-class Staged:
+class Staged(Record):
     """A function as a program: the values that it captured go before its other operands."""
 
+    __slots__ = __match_args__ = ("closed", "captured", "out_tree", "cells", "read")
     closed: ClosedJaxpr
     captured: Sequence[Any]
     out_tree: Any
-    cells: Sequence[CellUse] = ()
+    cells: Sequence[CellUse]
     """Cells that it writes: their values are its last arguments and its last results."""
-    read: Sequence[CellUse] = ()
+    read: Sequence[CellUse]
     """Cells that it only reads: their values are the first that it captured."""
+
+    def __init__(
+        self, closed: ClosedJaxpr, captured: Sequence[Any], out_tree: Any,
+        cells: Sequence[CellUse] = (), read: Sequence[CellUse] = (),
+    ) -> None:  # fmt: skip
+        set_once(self, "closed", closed)
+        set_once(self, "captured", captured)
+        set_once(self, "out_tree", out_tree)
+        set_once(self, "cells", cells)
+        set_once(self, "read", read)
 
     @property
     def out_avals(self) -> tuple[ShapedArray, ...]:
