@@ -27,6 +27,7 @@ from xpar import (
     make_array_from_single_device_arrays,
     make_mesh,
     no_collectives,
+    pcast,
     psum,
     reshard,
     set_mesh,
@@ -450,7 +451,8 @@ def test_members_give_and_take_parts():
     for mapped, given, wanted, kind in [
         (shard_map(lambda v: v.sum(0), in_specs=P("x"), out_specs=IN_PARTS), x, A.sum(0),
          "[4]{U:x}"),
-        (shard_map(lambda v: v.sum(), in_specs=P("x"), out_specs=IN_PARTS), x, A.sum(), "[]{U:x}"),
+        (shard_map(lambda v: pcast(v.sum(), "x", to="unreduced"), in_specs=P("x"),
+                   out_specs=IN_PARTS), x, A.sum(), "[]{U:x}"),
         (shard_map(lambda v: v + v, in_specs=(IN_PARTS,), out_specs=IN_PARTS), u, 2 * A,
          "[8,4]{U:x}"),
         (shard_map(lambda v: v + v, out_specs=IN_PARTS), u, 2 * A, "[8,4]{U:x}"),

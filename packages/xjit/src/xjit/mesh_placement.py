@@ -209,8 +209,6 @@ class Spreading:
         if where.order is not None:
             return gateway.put_spread(host, where)
         indices = self._indices[i]
-        if where.tiles(host.ndim).summands > 1:
-            return gateway.put_spread(host, where)
         if indices is None:
             indices = self._indices[i] = where.tiles(host.ndim).indices(host.shape)
         found = self._memory.write(i, [host[index] for index in indices], written)

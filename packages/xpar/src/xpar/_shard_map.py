@@ -144,7 +144,8 @@ def pcast(x: PyTree, axis_name: AxisName, *, to: str) -> PyTree:
     Args:
       x: a tree of arrays.
       axis_name: a name, or a tuple of names.
-      to: `"varying"`; what varies is made the same by a collective.
+      to: `"varying"`, or `"unreduced"` for what `out_specs` call parts of a sum; what varies is
+        made the same by a collective.
 
     Returns:
       `x` itself.
@@ -159,9 +160,11 @@ def pcast(x: PyTree, axis_name: AxisName, *, to: str) -> PyTree:
       >>> print(vmap(lambda x: pcast(x, "i", to="varying"), axis_name="i")(np.int32([1, 2])))
       [1 2]
     """
-    if to != "varying":
-        raise ValueError(message("pcast", "values can only be cast to varying ones.", got=f"{to=}",
-                                 hint="psum, pmax or all_gather make values the same"))  # fmt: skip
+    if to not in ("varying", "unreduced"):
+        raise ValueError(message(
+            "pcast", "values can only be cast to varying ones, or to parts of sums.",
+            got=f"{to=}", hint="psum, pmax or all_gather make values the same",
+        ))  # fmt: skip
     return pvary(x, axis_name)
 
 
