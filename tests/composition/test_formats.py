@@ -375,6 +375,26 @@ def test_results_are_made_on_one_device():
         )
 
 
+def test_what_nobody_put_anywhere_follows_in_every_order():
+    y = jit(lambda x: with_layout_constraint(x * 1, Layout(COLUMNS)))(X)
+    assert y.format.layout.major_to_minor == COLUMNS and not y.committed
+    there = xstack.device_put(X, xstack.devices()[1])
+    for f in (jit(lambda a, b: a + b), lambda a, b: a + b):
+        total = f(y, there)
+        assert np.array_equal(total, 2 * X) and total.devices() == {xstack.devices()[1]}
+    with pytest.raises(ValueError, match="put on different devices"):
+        jit(lambda a, b: a + b)(ours().laid(), there)
+
+
+def test_a_deleted_array_says_so():
+    y = ours().laid()
+    y.delete()
+    for use in (lambda: xstack.device_put(y, ours().turned), lambda: jit(lambda x: x)(y),
+                lambda: xstack.device_put(y, ours().any), lambda: y.format):  # fmt: skip
+        with pytest.raises(RuntimeError, match="was deleted and has no value any more"):
+            use()
+
+
 def test_a_constraint_keeps_an_array_that_lies_so():
     x = xnp.asarray(X)
     assert with_layout_constraint(x, Layout(ROWS_OF_X)) is x

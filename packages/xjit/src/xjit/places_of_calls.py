@@ -17,7 +17,7 @@ from xjit.mesh_placement import in_own_memory, over_mesh
 from xjit.meshes import Mesh, current_mesh, meshes_shaped
 from xjit.named_shardings import NamedSharding, NoMeshError
 from xjit.partition_specs import PartitionSpec
-from xjit.placement import Placement, committed_to, default_placement
+from xjit.placement import Placement, committed_to, default_placement, one_device
 from xjit.places_in_programs import abstract_mesh_within, mesh_within
 from xjit.shardings import Sharding, SingleDeviceSharding
 from xprim import ClosedJaxpr, ConcreteArray
@@ -204,7 +204,8 @@ def _where(x: ConcreteArray) -> Any:
         raise_deleted(x.aval.str_long(), buffer)
     where = gateway.placement_of(buffer)
     if type(where) is gateway.SpreadOver and isinstance(where.spread, SingleDeviceSharding):
-        return committed_to(where.devices[0]).sharding  # in the memory of its host
+        # In the memory of its host, or in an order of its own.
+        return one_device(where.devices[0], where.committed).sharding
     return where
 
 
@@ -220,7 +221,7 @@ def _is_spread(x: ConcreteArray) -> bool:
 def _committed(x: ConcreteArray) -> Sharding | None:
     """Return how an array lies that was put where it is."""
     where = _where(x)
-    if type(where) is gateway.SpreadOver:
+    if type(where) is gateway.SpreadOver and where.committed:
         spread: Sharding = where.spread
         return spread
     return SingleDeviceSharding(where._device) if where is not None and where.committed else None

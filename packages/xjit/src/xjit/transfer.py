@@ -182,6 +182,8 @@ def _put_in_format(leaf: Any, place: Any, may_alias: bool | None) -> Array:
         turned: Array = constraint.bind(there, order=layout.major_to_minor)[0]
         return turned
     assert isinstance(x, ConcreteArray)
+    if type(x.buffer) is DeletedBuffer:
+        raise_deleted(x.aval.str_long(), x.buffer)
     if sharding is not None and order is not None:
         sharding.check_shape(x.shape, "device_put")
         sharding = with_devices(sharding)
