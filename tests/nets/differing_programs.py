@@ -395,6 +395,8 @@ ARGUMENTS: list[Row] = [
     ("a device for a traced value", out_of_device, "TypeError", "ValueError"),
     ("`qr(x, pivoting=True)`", lambda j, n: j.scipy.linalg.qr(n.zeros((0, 3)), pivoting=True)[2],
      [0, 0, 0], [0, 1, 2]),
+    ("`linalg.matrix_rank(m, rtol=0.5)`",
+     lambda j, n: n.linalg.matrix_rank(n.diag(n.array([4.0, 1.0])), rtol=0.5), 2, 1),
     ("NumPy subclasses", lambda j, n: n.sin(np.ma.array([1.0])), "ValueError", "ArgumentError"),
     ("NumPy subclasses", lambda j, n: np.matrix([[1, 2], [3, 4]]) * n.array([[1, 2], [3, 4]]),
      [[1, 4], [9, 16]], [[1, 4], [9, 16]]),
