@@ -6,7 +6,10 @@ The oracle, where there is a new one, agrees with all rows but those of `OWN`.
 
 import copy
 import itertools
+import os
 import pickle
+import subprocess
+import sys
 import threading
 from types import SimpleNamespace
 
@@ -206,6 +209,38 @@ def test_programs_are_found_by_the_orders_of_their_arguments():
     for x in (usual, turned, X, turned, usual, xnp.asarray(X), turned, X):
         assert np.array_equal(f(x), 3 * X)
     assert f.stats()["traces"] == 1
+
+
+def test_programs_over_a_mesh_are_found_by_orders():
+    f, place = jit(lambda x: x * 3), NamedSharding(make_mesh((2,), ("i",)), P(None, "i"))
+    usual = xstack.device_put(X, place)
+    turned = xstack.device_put(X, Format(Layout(COLUMNS), place))
+    for x in (usual, usual, turned, turned, usual, turned):
+        assert np.array_equal(f(x), 3 * X)
+
+
+ALONE = """
+import numpy as np, xstack as xs
+from xstack.experimental.layout import Format, Layout
+x = np.arange(8, dtype=np.float32).reshape(2, 4)
+here = xs.sharding.SingleDeviceSharding(xs.devices()[0])
+f = xs.jit(lambda x: x * 3)
+usual = xs.device_put(x, here)
+f(usual), f(usual)
+turned = xs.device_put(x, Format(Layout((1, 0)), here))
+for y in (turned, usual, turned, turned):
+    assert np.array_equal(f(y), 3 * x), y.format
+print(len(xs.devices()), "device")
+"""
+
+
+def test_one_device_alone_has_programs_of_several_orders():
+    environment = os.environ | {"XSTACK_NUM_CPU_DEVICES": "1", "XLA_FLAGS": ""}
+    done = subprocess.run(
+        [sys.executable, "-c", ALONE], capture_output=True, text=True, env=environment,
+        check=False, timeout=120,
+    )  # fmt: skip
+    assert done.stdout == "1 device\n", done.stderr
 
 
 def test_keys_lie_in_orders():
