@@ -1,4 +1,8 @@
+import importlib
 import pickle
+import sys
+import threading
+import types
 
 import numpy as np
 import pytest
@@ -130,3 +134,41 @@ def test_symbols_have_readable_forms():
     assert linear_in(0, 2).argnums == (0, 2) and multilinear(1).argnums == (1,)
     assert undefined("why").reason == "why"
     assert isinstance(kinds["jvp"], Kind) and kinds["jvp"].required
+
+
+HALF_IMPORTED = """
+from packages.xprim.tests import halfway
+from packages.xprim.tests.test_primitive import NONE, RULES
+from xprim import Primitive
+p = Primitive("test_halfway", shape=NONE, **RULES)
+halfway.reached.set()
+assert halfway.may_go_on.wait(60)
+after = "what the rules of p name"
+"""
+
+
+def test_a_primitive_is_found_when_its_module_is_imported_to_the_end(tmp_path, monkeypatch):
+    """Its rules name what comes later in the module; another thread must not meet it before."""
+    halfway = types.SimpleNamespace(reached=threading.Event(), may_go_on=threading.Event())
+    monkeypatch.setitem(sys.modules, "packages.xprim.tests.halfway", halfway)
+    monkeypatch.setattr("packages.xprim.tests.halfway", halfway, raising=False)
+    (tmp_path / "half_imported_module.py").write_text(HALF_IMPORTED)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("xprim.primitive._finders", [
+        lambda name: name == "test_halfway" and importlib.import_module("half_imported_module")
+    ])  # fmt: skip
+    found = []
+
+    def look():
+        get_primitive("test_halfway")
+        found.append(hasattr(sys.modules["half_imported_module"], "after"))
+
+    first, second = threading.Thread(target=look), threading.Thread(target=look)
+    first.start()
+    assert halfway.reached.wait(60)
+    second.start()
+    second.join(0.2)
+    assert found == []  # it waits
+    halfway.may_go_on.set()
+    first.join(60), second.join(60)
+    assert found == [True, True]

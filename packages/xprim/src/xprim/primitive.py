@@ -19,7 +19,7 @@ from xprim.array import check_numbers
 from xprim.avals import ShapedArray
 from xprim.descriptions import described
 from xprim.errors import DuplicateRuleError, MissingRuleError, UndefinedRuleError, message
-from xprim.rule_places import row_place, rule_places
+from xprim.rule_places import is_being_imported, row_place, rule_places
 from xprim.rules import Undefined, kinds
 from xprim.sharded_types import spread_results
 from xprim.thread_state import state
@@ -31,8 +31,10 @@ __dir__ = __all__.copy
 
 _MAX_MEMO = 8192
 
-# The primitives that there are.
+# The primitives that there are, and those of them whose modules are imported to the end: another
+# thread may be in the middle of one.
 _registry: dict[str, Primitive] = {}
+_complete: dict[str, Primitive] = {}
 _finders: list[Callable[[str], None]] = []
 _loaders: list[Callable[[], None]] = []
 
@@ -54,7 +56,7 @@ class Primitive:
       DuplicateRuleError: when a primitive of that name exists.
     """
 
-    __slots__ = ("_memo", "axis_param", "call_like", "defined_at", "name", "rules")
+    __slots__ = ("_memo", "axis_param", "call_like", "defined_at", "module", "name", "rules")
 
     multiple_results = True  # `bind` gives a tuple, always; interpreters written for JAX ask
 
@@ -81,7 +83,7 @@ class Primitive:
         self.axis_param = axis_param
         self.rules: dict[str, Any] = {}
         self._memo: dict[Any, tuple[ShapedArray, ...]] = {}
-        self.defined_at = row_place(__file__)
+        self.defined_at, self.module = row_place(__file__)
         core = {"shape": shape, "numpy": numpy, "stablehlo": stablehlo, "jvp": jvp,
                 "transpose": transpose, "batch": batch}  # fmt: skip
         for kind, rule in (core | more).items():
@@ -110,7 +112,7 @@ class Primitive:
         if kind in self.rules:
             raise DuplicateRuleError(message(
                 self.name, f"a rule of kind {kind!r} exists already.",
-                got=f"{self._place_of(rule, row_place(__file__))}",
+                got=f"{self._place_of(rule, row_place(__file__)[0])}",
                 expected=f"only {self.place_of_rule(kind)}",
             ))  # fmt: skip
         self.rules[kind] = rule
@@ -217,16 +219,22 @@ def has_extended(avals: Iterable[ShapedArray]) -> bool:
 
 
 def get_primitive(name: str) -> Primitive:
-    """Return the primitive of that name, importing its module where a finder knows it."""
-    primitive = _registry.get(name)
+    """Return the primitive of that name, importing its module where a finder knows it.
+
+    Where another thread imports that module, this waits for the end: rules name what comes later.
+    """
+    primitive = _complete.get(name)
     if primitive is not None:
         return primitive
     for find in _finders:
         find(name)
     try:
-        return _registry[name]
+        primitive = _registry[name]
     except KeyError:
         raise KeyError(f"no primitive is named {name!r}") from None
+    if not is_being_imported(primitive.module):
+        _complete[name] = primitive
+    return primitive
 
 
 def add_finder(find: Callable[[str], None], load_all: Callable[[], None]) -> None:

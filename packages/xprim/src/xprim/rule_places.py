@@ -12,14 +12,18 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import types
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+from xtree.boundaries import boundary
+
 __all__ = ()
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-_makers: set[types.CodeType] = set()
+# Functions that stand between a row and its primitive, and the one that each boundary is.
+_makers: set[types.CodeType] = {boundary(inspect.currentframe).__code__}
 
 
 def primitive_maker(function: _F) -> _F:
@@ -35,8 +39,8 @@ def primitive_maker(function: _F) -> _F:
     return function
 
 
-def row_place(inside: str) -> str:
-    """Return `file:line` of the call that defines a primitive, as seen from below.
+def row_place(inside: str) -> tuple[str, str]:
+    """Return `file:line` of the call that defines a primitive, as seen from below, and its module.
 
     Args:
       inside: the file whose frames do not count.
@@ -45,7 +49,15 @@ def row_place(inside: str) -> str:
     passed = (__file__, inside)
     while frame is not None and (frame.f_code.co_filename in passed or frame.f_code in _makers):
         frame = frame.f_back
-    return "an unknown place" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
+    if frame is None:
+        return "an unknown place", ""
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}", frame.f_globals.get("__name__", "")
+
+
+def is_being_imported(module: str) -> bool:
+    """Return whether a thread is in the middle of importing a module."""
+    spec = getattr(sys.modules.get(module), "__spec__", None)
+    return bool(getattr(spec, "_initializing", False))  # as `import` itself asks
 
 
 def rule_places(rule: Any, row: str, name: str) -> list[str]:
