@@ -31,9 +31,9 @@ __dir__ = __all__.copy
 
 _MAX_MEMO = 8192
 
-# The primitives that there are, and those of them whose modules are imported to the end: another
-# thread may be in the middle of one.
+# The primitives that there are.
 _registry: dict[str, Primitive] = {}
+# Those of them whose modules are imported to the end: another thread may be in the middle of one.
 _complete: dict[str, Primitive] = {}
 _finders: list[Callable[[str], None]] = []
 _loaders: list[Callable[[], None]] = []
