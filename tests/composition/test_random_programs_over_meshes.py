@@ -293,6 +293,7 @@ def test_a_convolution_whose_space_the_program_cuts_inside_is_right():
     np.testing.assert_allclose(found, _convolved(x * 2, k), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.sampled(every=3, per="spec")
 @pytest.mark.parametrize("spec", [P(), P("y"), P("x"), P(None, "x")])
 @pytest.mark.parametrize("rows", [P("x"), P("y"), P(("x", "y"))])
 def test_a_convolution_whose_space_only_the_compiler_would_cut_is_right(rows, spec):
