@@ -182,6 +182,13 @@ def summed(r):
 
 
 STEPS = np.arange(1, 4, dtype=np.float32)
+policies = xstack.checkpoint_policies
+
+
+def last_of_scan(step):
+    return lambda x: lax.scan(step, x, STEPS)[0]
+
+
 # Functions of a function; for 3, the derivative and the sum of the values it was called with.
 CALLED_INSIDE = {
     "alone": (lambda f: f, 5.0, 3.0),
@@ -202,6 +209,25 @@ CALLED_INSIDE = {
     "checkpoint of scan": (
         lambda f: xstack.checkpoint(
             lambda x: lax.scan(lambda c, y: (c + f(c * y), y), x, STEPS)[0]), 6291.0, 156.0),
+    "checkpoint, dots saved": (
+        lambda f: xstack.checkpoint(lambda x: f(x) * 3, policy=policies.dots_saveable), 9.0, 3.0),
+    "checkpoint of jit, all saved": (
+        lambda f: xstack.checkpoint(
+            jit(lambda x: f(x) * 3), policy=policies.everything_saveable), 9.0, 3.0),
+    "scan of checkpoint, all saved": (
+        lambda f: last_of_scan(
+            xstack.checkpoint(lambda c, y: (c + f(c * y), y),
+                              policy=policies.everything_saveable)), 6291.0, 156.0),
+    "checkpoint of scan, products saved": (
+        lambda f: xstack.checkpoint(
+            last_of_scan(lambda c, y: (c + f(c * y), y)),
+            policy=lambda p, *_, **__: p.name == "mul"), 6291.0, 156.0),
+    "checkpoint in checkpoint, a name saved": (
+        lambda f: xstack.checkpoint(
+            lambda x: xstack.checkpoint(
+                lambda x: f(xstack.ad_checkpoint.checkpoint_name(x * 1, "x")) * 3,
+                policy=policies.save_only_these_names("x"))(x),
+            policy=policies.nothing_saveable), 9.0, 3.0),
     "cond": (lambda f: lambda x: lax.cond(x > 0, f, lambda x: x, x), 5.0, 3.0),
     "switch": (
         lambda f: lambda x: lax.switch(1, [lambda x: x, lambda x: f(x) * 3], x), 9.0, 3.0),

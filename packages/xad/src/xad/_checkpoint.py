@@ -244,23 +244,19 @@ def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxpr: C
     count = len(jaxpr.out_avals)
     saved = saved_values(jaxpr, policy)
     again = computed_again(jaxpr, policy)
-    (derived, mask_out), cells = (with_cells if policy is None else _without_cells)(
-        derivative_given, handle, again, saved, tuple(mask)
-    )
+    (derived, mask_out), cells = with_cells(derivative_given, handle, again, saved, tuple(mask))
     linear, needed = closed_without_dead_code(derived, (False,) * count + (True,) * sum(mask_out))
     kept = tuple([v for v, n in zip(saved, needed, strict=False) if n])
     used = tuple(needed[len(saved) : len(saved) + len(primals)])
     known = len(kept) + sum(used)
+    rest = [*primals, *where_true(tangents, mask), *given_values(cells)]  # before they are written
+    forward, written = _with_writes(handle, with_results(jaxpr, kept), mask, cells)
     residuals = tuple(saved_residuals_of(linear, known, policy))
     wanted = [True] * len(linear.in_avals)
     if residuals:
         made, linear, is_taken = linear.derived(split_at, known, residuals)
         wanted = is_taken[len(residuals) :]
-        forward = jaxpr.derived(_with_residuals, kept, used, made, tuple(wanted[: len(kept)]))
-    else:
-        forward = with_results(jaxpr, kept)
-    rest = [*primals, *where_true(tangents, mask), *given_values(cells)]  # before they are written
-    forward, written = _with_writes(handle, jaxpr, forward, mask, cells)
+        forward = forward.derived(_with_residuals, count, used, made, tuple(wanted[: len(kept)]))
     results = written_values(written, checkpoint_p.bind(
         *primals, *given_values(written), jaxpr=forward, policy=policy, **params
     ))  # fmt: skip
@@ -271,15 +267,13 @@ def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxpr: C
 
 
 def _with_writes(
-    handle: LinearizeHandle, jaxpr: ClosedJaxpr, forward: ClosedJaxpr, mask: Sequence[bool],
-    cells: Sequence[UsedCell],
-) -> tuple[ClosedJaxpr, Sequence[UsedCell]]:  # fmt: skip
+    handle: LinearizeHandle, forward: ClosedJaxpr, mask: Sequence[bool], cells: Sequence[UsedCell]
+) -> tuple[ClosedJaxpr, Sequence[UsedCell]]:
     """Return the forward program, as the rules inside compute it where these write cells.
 
     Args:
       handle: differentiates a program.
-      jaxpr: the program.
-      forward: the same with residuals, computed without rules.
+      forward: the program, computed without rules.
       mask: for each argument, whether it has a tangent.
       cells: those that its derivative uses.
 
@@ -289,44 +283,42 @@ def _with_writes(
     """
     if not cells:
         return forward, ()
-    split, used = with_cells(handle.linearize_jaxpr, jaxpr, mask)
+    split, used = with_cells(handle.linearize_jaxpr, forward, mask)
     count = sum(cell.is_written for cell in used)
     if not count:
         return forward, ()
-    outvars = split.primal.jaxpr.outvars
-    kept = split.primal.jaxpr.replace(outvars=[*outvars[: split.num_results], *outvars[-count:]])
-    program = ClosedJaxpr(kept, split.primal.consts)
-    return closed_without_dead_code(program, keep_arguments=True)[0], used
+    return split.primal.derived(_results_and_writes, split.num_results, count), used
 
 
-def _without_cells(derive: Callable[..., Any], *args: Any) -> tuple[Any, Sequence[UsedCell]]:
-    """Derive a program whose cells are constants: a policy asks what depends on arguments alone."""
-    return derive(*args), ()
+def _results_and_writes(primal: ClosedJaxpr, results: int, writes: int) -> ClosedJaxpr:
+    """Return a program without the residuals between its results and what it writes."""
+    outvars = primal.jaxpr.outvars
+    kept = primal.jaxpr.replace(outvars=[*outvars[:results], *outvars[-writes:]])
+    return closed_without_dead_code(ClosedJaxpr(kept, primal.consts), keep_arguments=True)[0]
 
 
 def _with_residuals(
-    jaxpr: ClosedJaxpr, kept: Sequence[Any], used: Sequence[bool], made: ClosedJaxpr,
+    forward: ClosedJaxpr, count: int, used: Sequence[bool], made: ClosedJaxpr,
     wanted: Sequence[bool],
 ) -> ClosedJaxpr:  # fmt: skip
-    """Return the program with residuals, and those of the values it keeps that are wanted.
+    """Return the forward program with residuals, and those of the values it keeps that are wanted.
 
     Args:
-      jaxpr: the program.
-      kept: the values of it that the derivative is given.
-      used: for each of its arguments, whether the derivative takes it.
+      forward: gives the results, the values of it that the derivative is given, and what it writes.
+      count: how many results there are.
+      used: for each of its first arguments, whether the derivative takes it.
       made: computes the residuals from those values and arguments.
       wanted: for each of the values, whether it is still wanted beside the residuals.
     """
-    forward = with_results(jaxpr, kept)
-    count = len(jaxpr.out_avals)
+    end = count + len(wanted)
 
-    def run(*primals: Any) -> list[Any]:
-        results = eval_closed(forward, *primals)
-        values = results[count:]
-        residuals = eval_closed(made, *values, *where_true(primals, used))
-        return [*results[:count], *residuals, *where_true(values, wanted)]
+    def run(*args: Any) -> list[Any]:
+        results = eval_closed(forward, *args)
+        values = results[count:end]
+        residuals = eval_closed(made, *values, *where_true(args[: len(used)], used))
+        return [*results[:count], *residuals, *where_true(values, wanted), *results[end:]]
 
-    return trace_to_closed(run, jaxpr.in_avals, name=jaxpr.jaxpr.name)
+    return trace_to_closed(run, forward.in_avals, name=forward.jaxpr.name)
 
 
 def _would_repeat_effects(jaxpr: ClosedJaxpr) -> UndefinedRuleError:

@@ -60,8 +60,10 @@ def computed_again(jaxpr: ClosedJaxpr, policy: Policy | None) -> ClosedJaxpr:
 
 def with_results(jaxpr: ClosedJaxpr, extra: Sequence[Var]) -> ClosedJaxpr:
     """Return the program with more of its variables as results."""
-    if not extra:
-        return jaxpr
+    return jaxpr.derived(_with_results, tuple(extra)) if extra else jaxpr
+
+
+def _with_results(jaxpr: ClosedJaxpr, extra: Sequence[Var]) -> ClosedJaxpr:
     inner = jaxpr.jaxpr
     return ClosedJaxpr(inner.replace(outvars=[*inner.outvars, *extra]), jaxpr.consts)
 
@@ -129,12 +131,12 @@ def derivative_given(
       nonzero: for each argument of the program, whether it has a tangent that is not zero.
 
     Returns:
-      A program from the saved values, the primals and the nonzero tangents (and the values of cells
-      that rules read, where nothing is saved) to the results and their nonzero tangents; and for
-      each result whether its tangent is among them.
+      A program from the saved values, the primals, the nonzero tangents and the values of cells
+      that rules use to the results and their nonzero tangents; and for each result whether its
+      tangent is among them.
     """
     if not saved:
-        return _in_two_parts(handle, jaxpr, nonzero)
+        return jaxpr.derived(_joined_parts, handle, nonzero)
     return jaxpr.derived(_of_saved_values, handle, tuple(saved), nonzero)
 
 
@@ -142,20 +144,15 @@ def _of_saved_values(
     jaxpr: ClosedJaxpr, handle: LinearizeHandle, saved: Sequence[Var], nonzero: tuple[bool, ...]
 ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
     joined = _with_saved_values(jaxpr, saved)
-    derived, nonzero_out = _in_two_parts(handle, joined, (False,) * len(saved) + nonzero)
+    # Of this program and not of `joined`: the cells that rules use are told to who asks for it.
+    derived, nonzero_out = _joined_parts(joined, handle, (False,) * len(saved) + nonzero)
     return _computations_replaced(derived), nonzero_out
-
-
-def _in_two_parts(
-    handle: LinearizeHandle, closed: ClosedJaxpr, nonzero: tuple[bool, ...]
-) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
-    """Return the primal program followed by the linear one, as one program."""
-    return closed.derived(_joined_parts, handle, nonzero)
 
 
 def _joined_parts(
     closed: ClosedJaxpr, handle: LinearizeHandle, nonzero: tuple[bool, ...]
 ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
+    """Return the primal program followed by the linear one, as one program."""
     uses = taken()
     split, cells = with_cells(handle.linearize_jaxpr, closed, nonzero)
     count = len(closed.in_avals)
