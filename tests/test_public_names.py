@@ -15,6 +15,7 @@ import xstack
 from tests.public_names import grown, kept, missing, resolve
 from xstack.absences import hint_for
 
+ROOT = Path(__file__).parents[1]
 NAMES = kept()
 
 
@@ -146,3 +147,16 @@ def test_the_page_of_absences_that_errors_name_is_there():
     (page,) = re.findall(r"docs/\S+", hint_for("xstack", "no_such_name", ""))
     text = (Path(__file__).resolve().parents[1] / page).read_text()
     assert "## What is not there yet" in text
+
+
+def test_names_in_the_readmes_are_there_after_the_import_of_their_package_alone():
+    texts = "".join(path.read_text() for path in ROOT.glob("packages/*/README.md"))
+    names = sorted(set(re.findall(r"`(x[a-z]+(?:\.[a-z_]+)+)", texts)))
+    assert "xpar.distributed.initialize" in names
+    program = (
+        "import functools, importlib, sys\n"
+        "for name in sys.argv[1:]:\n"
+        "    package, *parts = name.split('.')\n"
+        "    functools.reduce(getattr, parts, importlib.import_module(package))\n"
+    )
+    subprocess.run([sys.executable, "-c", program, *names], check=True)

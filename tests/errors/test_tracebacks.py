@@ -482,3 +482,23 @@ def test_a_wrong_call_shows_its_frames_when_filtering_is_off():
     with xstack.config.traceback_filtering("off"):
         _, found = frames_of(xnp.sin, "a")
     assert "array_function" in found and len(found) > 3
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda: xstack.shard_mapp,
+        lambda: xstack.numpy.snh,
+        lambda: xstack.numpy.linalg.nrm,
+        lambda: xstack.config.enable_x46,
+        lambda: xnp.ones(3).add,
+        lambda: jit(lambda x: x.unsafe_buffer_pointer())(xnp.ones(3)),
+    ],
+)
+def test_an_unknown_name_shows_one_suggestion_and_no_frame_of_the_library(use):
+    with pytest.raises(AttributeError) as caught:
+        use()
+    last = traceback.format_exception(caught.value)[-1]
+    assert last.count("hint") == 1 and last.lower().count("did you mean") <= 1
+    files = {entry.filename for entry in traceback.extract_tb(caught.value.__traceback__)}
+    assert files == {__file__}

@@ -26,6 +26,8 @@ def test_the_command_prints_every_rule_of_a_primitive(capsys):
     assert "operations.py" in capsys.readouterr().out.splitlines()[1]
     assert command.main(["nothing"]) == 2
     assert "there is no primitive 'nothing'" in capsys.readouterr().err
+    assert command.main(["test_scle"]) == 2
+    assert "Did you mean 'test_scale'?" in capsys.readouterr().err
 
 
 def test_the_command_prints_the_matrix(capsys):

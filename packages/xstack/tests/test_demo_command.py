@@ -26,6 +26,17 @@ def test_help_names_the_options(tmp_path):
         assert option in done.stdout
 
 
+def test_libraries_that_are_missing_are_named_before_the_training(tmp_path, monkeypatch, capsys):
+    for name in ("matplotlib", "rich", "sklearn"):
+        monkeypatch.setitem(sys.modules, name, None)  # an import of it fails
+    assert main(["--out", str(tmp_path)]) == 2
+    text = capsys.readouterr().err
+    assert text.startswith("demo: these cannot be imported (")
+    assert text.endswith("python3 -m pip install matplotlib rich scikit-learn\n")
+    assert main(["--out", str(tmp_path), "--data", "own.npz"]) == 2
+    assert capsys.readouterr().err.endswith("python3 -m pip install matplotlib rich\n")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -4,6 +4,7 @@ import builtins
 import importlib
 import sys
 import threading
+import traceback
 import types
 
 import pytest
@@ -172,3 +173,22 @@ def test_a_block_inside_of_another_does_not_close_it(package, tmp_path):
     )
     assert shapes.__all__ == ["square", "cube"] and "shapes.solid" not in sys.modules
     assert (shapes.square, shapes.cube) == (4, 6)
+
+
+def test_an_error_about_a_submodule_says_that_it_is_one(package):
+    shapes = package("with namespace(globals()):\n from shapes.plane import square as square")
+    with pytest.raises(AttributeError) as caught:
+        shapes.solid  # noqa: B018
+    assert str(caught.value) == (
+        "module 'shapes' has no attribute 'solid'.\n"
+        "  hint      it is a module of its own: import shapes.solid"
+    )
+
+
+def test_python_adds_no_suggestion_to_ours(package):
+    shapes = package("with namespace(globals()):\n from shapes.plane import square as square")
+    with pytest.raises(AttributeError) as caught:
+        shapes.sqare  # noqa: B018
+    assert caught.value.name == "sqare"
+    last = traceback.format_exception(caught.value)[-1]
+    assert last.endswith("\n  hint      did you mean 'square'?\n")

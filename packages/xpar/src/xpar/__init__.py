@@ -7,6 +7,9 @@
     make_array_from_...   arrays from their pieces
     pmap                  one program on every device, a part of the data on each
     psum, ...             sums, extrema, gathers and permutations over a named axis
+    distributed           several processes that work together
+    multihost_utils       values that move between them
+    checkpoints           trees of arrays that outlive the program
 
 The collectives work under `vmap(axis_name=...)` as well, on one device.
 """
@@ -94,5 +97,14 @@ with namespace(globals(), at_once=True):
     from xpar.shard_map_primitive import shard_map_p as shard_map_p
     from xpar.sharding_svg import sharding_picture as sharding_picture
     from xprim.sharded_types import ShardingTypeError as ShardingTypeError
+
+with namespace(globals()):  # the first use imports them
+    from xpar import (
+        checkpoints as checkpoints,
+        distributed as distributed,
+        mesh_utils as mesh_utils,
+        multihost_utils as multihost_utils,
+        topologies as topologies,
+    )
 
 source.hide(__file__)  # errors and equations show the user's lines, not ours

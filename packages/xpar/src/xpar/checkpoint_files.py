@@ -74,7 +74,7 @@ def library() -> Any:
     except ImportError as error:
         raise ImportError(message(
             "checkpoints", "the library safetensors is not installed.",
-            hint="python3 -m pip install 'xstack-xpar[checkpoints]'",
+            hint="python3 -m pip install safetensors",
         )) from error  # fmt: skip
 
 

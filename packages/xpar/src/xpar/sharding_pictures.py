@@ -59,7 +59,7 @@ def visualize_sharding(
     """Show which device would have which piece of an array of a shape.
 
     A notebook shows a drawing. Elsewhere it is text, in a terminal with colours: by the library
-    `rich` where it is installed (`pip install "xstack-xpar[pictures]"`), which knows what the
+    `rich` where it is installed (`pip install rich`), which knows what the
     terminal can.
 
     Args:

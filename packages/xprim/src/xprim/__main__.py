@@ -18,6 +18,7 @@ from typing import Any
 from xprim.primitive import Primitive, get_primitive, load_primitives, primitives
 from xprim.rule_places import rule_places
 from xprim.rules import Kind, LinearIn, MultiLinear, Symbol, Undefined, kinds
+from xtree.misspellings import nearest
 
 _OWNERS = ("xnp", "xrandom", "xad", "xbatch", "xjit", "xpar")
 
@@ -39,7 +40,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         primitive = get_primitive(args.name)
     except KeyError:
-        print(f"xprim: there is no primitive {args.name!r}.", file=sys.stderr)
+        near = nearest(args.name, [primitive.name for primitive in primitives()])
+        hint = f" Did you mean {near!r}?" if near else " `python -m xprim` lists all."
+        print(f"xprim: there is no primitive {args.name!r}.{hint}", file=sys.stderr)
         return 2
     print(describe(primitive, shown))
     return 0

@@ -32,6 +32,6 @@ def option_elsewhere(name: Any, operation: str, options: Mapping[str, Any]) -> A
     if isinstance(name, str) and plain in options:
         return options[plain]
     near = nearest(plain, options)
-    problem, hint = f"there is no option {name!r}.", f"did you mean {near}?" if near else ""
-    known = "" if near else ", ".join(options)
-    raise AttributeError(message(operation, problem, hint=hint, expected=known))
+    hint = f"did you mean {near}?" if near else "dir(xstack.config) lists them all"
+    text = message(operation, f"there is no option {name!r}.", hint=hint)
+    raise AttributeError(text, name=plain, obj=None)  # Python suggests nothing besides

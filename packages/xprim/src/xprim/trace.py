@@ -190,7 +190,7 @@ class Tracer(Array):
             got=repr(self),
             hint="ask the array that goes into the transformed function, or the result",
         )  # fmt: skip
-        raise AttributeError(text, name=name, obj=self)
+        raise AttributeError(text, name=name, obj=None)  # Python suggests nothing besides
 
     def _converted(self, conversion: str, convert: Callable[[Any], R]) -> R:
         """Convert the concrete value, or raise where a derivative would be lost."""

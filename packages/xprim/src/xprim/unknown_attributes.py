@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from xtree.boundaries import leave
+
 __all__ = ["HINTS", "UnknownAttribute", "attribute_error"]
 
 __dir__ = __all__.copy
@@ -96,7 +98,11 @@ class UnknownAttribute:
         self._name = name
 
     def __get__(self, instance: Any, owner: type) -> NoReturn:
-        raise attribute_error(owner if instance is None else instance, self._name)
+        try:
+            raise attribute_error(owner if instance is None else instance, self._name)
+        except AttributeError as error:
+            leave(error)
+            raise
 
     def __repr__(self) -> str:
         return f"<not here: {HINTS[self._name]}>"
@@ -116,4 +122,4 @@ def attribute_error(value: Any, name: str) -> AttributeError:
     hint = HINTS.get(name)
     if hint is None:
         return AttributeError(text, name=name, obj=value)
-    return AttributeError(f"{text}.\n  hint      {hint}")
+    return AttributeError(f"{text}.\n  hint      {hint}", name=name, obj=None)

@@ -133,7 +133,11 @@ class Namespace:
             asking = sys._getframe(1)
             if asking.f_code.co_filename == _IMPORT_SYSTEM:
                 raise AttributeError(name)  # it tries a submodule next, and drops the text
-            raise self._unknown(name, asking)
+            try:
+                raise self._unknown(name, asking)
+            except Exception as error:
+                importlib.import_module("xtree.leaving").leave(error)
+                raise
         value = self._globals[name] = home.value(self._globals["__name__"])
         return value
 
@@ -150,14 +154,25 @@ class Namespace:
         words = importlib.import_module("xtree.misspellings")
         near = words.nearest(name, self._globals["__all__"])
         hint = f"did you mean {near!r}?" if near else ""
-        if self._hint is not None:
+        if self._is_submodule(name):
+            hint = f"it is a module of its own: import {module}.{name}"
+        elif self._hint is not None:
             hint = self._hint(module, name, hint)
         if not hint:
             return AttributeError(message)
         if words.imports_from(asking) and f"{module}.{name}" not in sys.modules:
             message = f"cannot import name {name!r} from {module!r}.\n  hint      {hint}"
             return ImportError(message, name=module, path=self._globals.get("__file__"))
-        return AttributeError(f"{message}.\n  hint      {hint}")
+        # With an object at hand Python would add a suggestion of its own to the traceback.
+        return AttributeError(f"{message}.\n  hint      {hint}", name=name, obj=None)
+
+    def _is_submodule(self, name: str) -> bool:
+        """Whether an import finds what the module does not show."""
+        paths = self._globals.get("__path__")
+        if paths is None:
+            return False
+        full_name = f"{self._globals['__name__']}.{name}"
+        return any(finder.find_spec(full_name, paths) for finder in sys.meta_path)
 
 
 def _is_asked_by_help() -> bool:

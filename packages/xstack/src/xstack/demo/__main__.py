@@ -14,6 +14,7 @@ from xstack.demo.settings import DemoError, Settings, parse
 from xstack.demo.stopping import CtrlC
 
 BAR = 24  # columns of a progress bar: with the figures a line has fewer than 80
+_LIBRARIES = {"matplotlib": "matplotlib", "rich": "rich", "sklearn": "scikit-learn"}
 STOPPED = 130  # the exit status of what Ctrl-C ended, by the shells' custom
 
 
@@ -46,6 +47,7 @@ def _linear_regression(settings: Settings) -> int:
 
 def _digits(settings: Settings, ctrl_c: CtrlC) -> int:
     out = _writable(settings.out)
+    _require_libraries(["matplotlib", "rich"] if settings.data else list(_LIBRARIES))
     start = time.perf_counter()
     for name in ("xstack.numpy", "xstack.random"):
         importlib.import_module(name)
@@ -81,6 +83,22 @@ def _digits(settings: Settings, ctrl_c: CtrlC) -> int:
     return STOPPED if ctrl_c.pressed else 0
 
 
+def _require_libraries(names: Sequence[str]) -> None:
+    """Say before the training which libraries are missing, all of them at once."""
+    reasons = {}
+    for name in names:
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            reasons[_LIBRARIES[name]] = str(error)
+    if reasons:
+        missing = " ".join(reasons)
+        raise DemoError(
+            f"these cannot be imported ({'; '.join(reasons.values())}): "
+            f"python3 -m pip install {missing}"
+        )
+
+
 def _writable(out: Path) -> Path:
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -94,11 +112,9 @@ def _writable(out: Path) -> Path:
 
 def _progress(steps: int, is_shown: bool) -> tuple[Any, Any]:
     """Return a console and a function that makes a progress bar with loss and accuracy."""
-    try:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-    except ImportError as error:
-        raise DemoError(f"rich is not installed ({error}); pip install 'xstack[demo]'") from error
+    from rich.console import Console  # these are dependencies of the demo alone
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
     console = Console(highlight=False, quiet=not is_shown)
 
     @contextmanager
@@ -133,12 +149,7 @@ def _summary(console: Any, seconds: dict[str, float], run: Any, parallel: Any, l
 
 
 def _draw(run: Any, parallel: Any, data: Any, out: Path, console: Any) -> None:
-    try:
-        plots = importlib.import_module("xstack.demo.plots")
-    except ImportError as error:
-        raise DemoError(
-            f"matplotlib is not installed ({error}); pip install 'xstack[demo]'"
-        ) from error
+    plots = importlib.import_module("xstack.demo.plots")
     training = importlib.import_module("xstack.demo.training")
     found = training.found_classes(run.params, data)
     paths = [out / name for name in ("loss.png", "confusion.png", "predictions.png")]

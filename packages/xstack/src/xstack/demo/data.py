@@ -56,12 +56,8 @@ def load(path: Path | None, seed: int) -> Dataset:
 
 
 def _digits() -> tuple[Host, Host]:
-    try:
-        from sklearn.datasets import load_digits  # a dependency of the demo alone
-    except ImportError as error:
-        raise DemoError(
-            f"scikit-learn is not installed ({error}); pip install 'xstack[demo]', or pass --data"
-        ) from error
+    from sklearn.datasets import load_digits  # a dependency of the demo alone
+
     bunch = load_digits()
     return bunch.images, bunch.target
 
