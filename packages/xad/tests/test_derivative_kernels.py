@@ -1,6 +1,7 @@
 """Primitives that are differentiated again, by functions of ndarrays, give the same numbers."""
 
 import contextlib
+import subprocess
 import sys
 
 import numpy as np
@@ -26,7 +27,6 @@ from xprim import (
     undefined,
 )
 from xprim.errors import ImpureRuleError, MissingRuleError
-from xprim.testing import functions_entered
 
 X = np.linspace(0.5, 1.5, 8).astype(np.float32)
 
@@ -313,9 +313,22 @@ def test_a_function_of_one_operation_is_no_failure(caplog):
     assert [r.getMessage() for r in caplog.records] == []
 
 
+THIRTIETH = """
+import numpy as np, xnp
+from xad import grad
+from xprim.testing import functions_entered
+
+gradient = grad(lambda v: xnp.sum(xnp.sin(v) * v))
+x = xnp.asarray(np.arange(3.0))
+for _ in range(29):
+    gradient(x)
+print(len(functions_entered(lambda: gradient(x))) - 1)  # the lambda itself
+"""
+
+
 def test_the_thirtieth_gradient_enters_at_most_a_hundred_functions():
-    gradient = grad(lambda v: xnp.sum(xnp.sin(v) * v))
-    x = xnp.asarray(X)
-    for _ in range(29):
-        gradient(x)
-    assert len(functions_entered(lambda: gradient(x))) - 1 <= 100  # the lambda itself
+    """Counted in a process of its own: where several devices are in use, places are asked for."""
+    done = subprocess.run(
+        [sys.executable, "-c", THIRTIETH], capture_output=True, text=True, check=True
+    )
+    assert int(done.stdout) <= 100

@@ -8,6 +8,7 @@ evaluated first. The rules' operations go to the current trace, so reverse mode 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -48,6 +49,8 @@ from xprim.sharded_types import (
 __all__ = ()
 
 _values = config.values
+
+_spread_of = operator.attrgetter("aval.spread")
 
 Env = dict[Any, Any]
 
@@ -174,8 +177,10 @@ def _transpose_equation(eqn: Equation, given: Sequence[Tangent], env: Env, cts: 
         rule = primitive.rule("transpose")  # raises with the reason
     if primitive.call_like:
         results = rule(TRANSPOSE_HANDLE, given, *operands, **eqn.params)
+    elif any(map(_spread_of, (*given, *operands))):
+        results = _by_rule_over_axes(rule, given, operands, eqn.params)
     else:
-        results = _by_rule(rule, given, operands, eqn.params)
+        results = rule(given, *operands, **eqn.params)
     for x, operand, result in zip(inputs, operands, results, strict=True):
         if type(operand) is Linear and type(result) is not Zero:
             if result.aval.spread is not x.aval.spread or x.aval.spread is not None:
@@ -184,14 +189,14 @@ def _transpose_equation(eqn: Equation, given: Sequence[Tangent], env: Env, cts: 
             cts[x] = result if old is None else added(old, result)
 
 
-def _by_rule(
+def _by_rule_over_axes(
     rule: Callable[..., Sequence[Tangent]], given: Sequence[Tangent], operands: Sequence[Any],
     params: dict[str, Any],
 ) -> Sequence[Tangent]:  # fmt: skip
-    """Return the cotangents of operands.
+    """Return the cotangents of operands that are spread over explicit axes of a mesh.
 
-    How these are spread over explicit axes of a mesh is known: as the operands. Where the rule's
-    own operations cannot tell, they are left to the compiler, which knows nothing of parts of sums.
+    How they are spread is known: as the operands. Where the rule's own operations cannot tell, they
+    are left to the compiler, which knows nothing of parts of sums.
     """
     linear = [i for i, x in enumerate(operands) if type(x) is Linear]
     apart = parts_of_cotangents([operands[i].aval for i in linear])

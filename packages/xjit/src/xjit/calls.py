@@ -257,7 +257,10 @@ class Calls(abc.ABC):
             out_tree=traced.out_tree,
             program=self.program(traced, arguments),
             shardings=[_spread_sharding(leaf) for leaf in arguments.leaves],
-            orders=[_order_asked(leaf) for leaf in arguments.leaves],
+            orders=[
+                order_if_committed(x) if type(x) is ConcreteArray else _order_described(x)
+                for x in arguments.leaves
+            ],
             out_placement=self.out_placement,
             cells=traced.cells,
         )
@@ -291,13 +294,8 @@ def _spread_sharding(leaf: Any) -> Any:
     return found if isinstance(found, NamedSharding | TiledSharding) else None
 
 
-def _order_asked(leaf: Any) -> Any:
-    """Return in which order an argument lies that was put where it is, or is described so.
-
-    None stands for one that may lie in any.
-    """
-    if type(leaf) is ConcreteArray:
-        return order_if_committed(leaf)
+def _order_described(leaf: Any) -> Any:
+    """Return in which order an argument is described as lying; None stands for any."""
     described = leaf.format if isinstance(leaf, ShapeDtypeStruct) else None
     if described is None or not isinstance(described.layout, Layout):
         return None

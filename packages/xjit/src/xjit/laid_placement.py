@@ -252,8 +252,9 @@ def in_orders_ahead(program: Asking, base: Placement, orders: Sequence[gateway.O
     avals = program.closed.in_avals
     orders = [*[None] * (len(avals) - len(orders)), *orders]  # captured values come first
     return _placement_for_orders(
-        program, base, orders, [wish_of(o, a) for o, a in zip(orders, avals, strict=True)]
-    )
+        program, base, orders,
+        [None if o is None else wish_of(o, a) for o, a in zip(orders, avals, strict=True)],
+    )  # fmt: skip
 
 
 def _placement_for_orders(

@@ -352,10 +352,11 @@ def _results_in_place(
 
     It has the same type, and lies in the same order if there is such a one.
     """
+    if not any(donated):
+        return [None] * len(closed.in_avals)
     free: dict[Any, list[int]] = {}
-    if any(donated):
-        for i, key in enumerate(zip(closed.out_avals, of_results, strict=True)):
-            free.setdefault((key[0].strong(), key[1]), []).append(i)
+    for i, key in enumerate(zip(closed.out_avals, of_results, strict=True)):
+        free.setdefault((key[0].strong(), key[1]), []).append(i)
     keys = [(a.strong(), layout) for a, layout in zip(closed.in_avals, layouts, strict=True)]
     found = [free[key].pop(0) if given and free.get(key) else None
              for key, given in zip(keys, donated, strict=True)]  # fmt: skip

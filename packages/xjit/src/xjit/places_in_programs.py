@@ -32,7 +32,7 @@ def places_in(closed: ClosedJaxpr) -> tuple[tuple[Equation, Any], ...]:
 
 def _places(closed: ClosedJaxpr) -> tuple[tuple[Equation, Any], ...]:
     found: list[tuple[Equation, Any]] = []
-    for eqn in closed.jaxpr.eqns:
+    for eqn in [eqn for eqn in closed.jaxpr.eqns if eqn.params]:
         for value in eqn.params.values():
             kind = type(value)
             if kind in _OTHERS:

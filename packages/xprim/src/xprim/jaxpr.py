@@ -13,7 +13,6 @@ Neighbours: `staging` builds jaxprs, `jaxpr_passes` rewrites them, `jaxpr_text` 
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -235,8 +234,9 @@ def programs_inside(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, ...]:
 
 
 def _programs_inside(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, ...]:
-    each = [held_programs(eqn.params) for eqn in closed.jaxpr.eqns if eqn.params]
-    return tuple(dict.fromkeys(itertools.chain(*each)))
+    each = [eqn.params for eqn in closed.jaxpr.eqns if eqn.params]
+    inside = _held([value for params in each for value in params.values()])
+    return tuple(dict.fromkeys([x for x in inside if type(x) is ClosedJaxpr]))
 
 
 def holds_arrays(closed: ClosedJaxpr) -> bool:
@@ -360,22 +360,22 @@ def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr) -> Callable[..., list[Any]]:
 
 def subjaxprs(params: dict[str, Any]) -> Iterator[Jaxpr]:
     """Yield the jaxprs among the params of an equation."""
-    for program in _held(params):
+    for program in _held(params.values()):
         yield program.jaxpr if type(program) is ClosedJaxpr else program
 
 
-def held_programs(params: dict[str, Any]) -> Iterator[ClosedJaxpr]:
-    """Yield the closed jaxprs among the params of an equation.
+def held_programs(params: dict[str, Any]) -> list[ClosedJaxpr]:
+    """Return the closed jaxprs among the params of an equation.
 
     What is derived for the equation is best kept in the memo of the first one: it dies with it.
     """
-    return (program for program in _held(params) if type(program) is ClosedJaxpr)
+    return [program for program in _held(params.values()) if type(program) is ClosedJaxpr]
 
 
 def memo_of(params: dict[str, Any]) -> dict[Any, Any]:
     """Return where to keep what is derived for an equation; of one without programs, a new one."""
-    holder = next(held_programs(params), None)
-    return {} if holder is None else holder.memo
+    held = held_programs(params)
+    return held[0].memo if held else {}
 
 
 def program_of_equation(
@@ -396,13 +396,10 @@ def program_of_equation(
     return ClosedJaxpr(Jaxpr((), invars, outvars, [eqn], name or primitive.name))
 
 
-def _held(params: dict[str, Any]) -> Iterator[Any]:
-    """Yield the programs among params, closed or not."""
-    for value in params.values():
-        kind = type(value)
-        for item in value if kind is tuple or kind is list else (value,):
-            if type(item) is ClosedJaxpr or type(item) is Jaxpr:
-                yield item
+def _held(values: Iterable[Any]) -> list[Any]:
+    """Return the programs among the params of equations, closed or not."""
+    each = [v if type(v) is tuple or type(v) is list else (v,) for v in values]
+    return [x for items in each for x in items if type(x) is ClosedJaxpr or type(x) is Jaxpr]
 
 
 @boundary

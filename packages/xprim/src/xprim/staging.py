@@ -130,7 +130,8 @@ class JaxprTrace(Trace):
             raise foreign_operand("bind", value)
         elif value._trace.closed:
             raise_leaked(value)
-        var = Var(captured(value.aval))
+        aval = value.aval
+        var = Var(aval if aval.spread is None else captured(aval))
         self.constvars.append(var)
         self.consts.append(value)
         return var

@@ -186,7 +186,8 @@ def broadcast(operation: str, *arrays: Any) -> list[Array]:
     shape = _shapes.get(avals)
     if shape is None:
         shape = remember(_shapes, avals, common_shape(operation, avals), _MAX_SHAPES)
-    check_ranks(operation, *arrays)
+    if config.values.numpy_rank_promotion != "allow":
+        check_ranks(operation, *arrays)
     return [x if not x.aval.shape else broadcasted(x, shape) for x in arrays]
 
 

@@ -354,18 +354,20 @@ def _transposed_numbers(dimension_numbers: Any, lhs_ndim: int, rhs_ndim: int) ->
 
 
 def _bind(lhs: Any, rhs: Any, dims: Any, precision: Any, dtype: Any) -> Any:
-    preferred = None if lhs.aval.dtype == rhs.aval.dtype == dtype else dtype
-    if dtype_kind(dtype) == "floating" and "complex" in (
-        dtype_kind(lhs.aval.dtype),
-        dtype_kind(rhs.aval.dtype),
-    ):
-        preferred = None  # the cotangent of a real operand is the real part
+    is_plain = lhs.aval.dtype == rhs.aval.dtype == dtype
+    preferred = None if is_plain or _takes_real_part(lhs, rhs, dtype) else dtype
     (result,) = dot_general_p.bind(
         lhs, rhs, dimension_numbers=dims, precision=precision, preferred_element_type=preferred
     )
     if result.aval.dtype == dtype:
         return result
     return converted(bind("real", result), dtype)
+
+
+def _takes_real_part(lhs: Any, rhs: Any, dtype: Any) -> bool:
+    """Return whether the cotangent is of a real operand whose product is complex."""
+    kinds = dtype_kind(lhs.aval.dtype), dtype_kind(rhs.aval.dtype)
+    return dtype_kind(dtype) == "floating" and "complex" in kinds
 
 
 def _placing(dims: tuple[int, ...]) -> tuple[int, ...] | None:

@@ -40,13 +40,15 @@ def product_text(
     And what contracts nothing as products of elements: XLA (jaxlib 0.12.0.1) ends the process for
     some products of both kinds, where a vector is cut.
     """
+    if not is_split(b):
+        return b.op("stablehlo.dot_general", operands, avals, [out], attributes)[0]
     contracted, batch = dimension_numbers
     is_plain = avals[0].dtype == avals[1].dtype == out.dtype and "algorithm" not in attributes
-    if is_split(b) and not contracted[0] and is_plain:
+    if not contracted[0] and is_plain:
         return _outer_text(b, operands, avals, out, batch)
     has_free = [a.ndim > len(c) + len(d) for a, c, d in zip(avals, contracted, batch, strict=True)]
     names, avals, wide = list(operands), list(avals), out
-    if is_split(b) and any(has_free) and not all(has_free):
+    if any(has_free) and not all(has_free):
         i = has_free.index(False)
         column = shaped_array((*avals[i].shape, 1), avals[i].dtype)
         (names[i],) = b.op("stablehlo.reshape", [names[i]], [avals[i]], [column])
