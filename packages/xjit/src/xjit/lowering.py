@@ -19,10 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xjit import jaxlib_gateway as gateway
-from xjit.cut_dimensions import Cuts, cuts_of
+from xjit.cut_dimensions import cuts_of
 from xjit.meshes import Mesh
 from xjit.named_shardings import NamedSharding
 from xjit.operation_metadata import add_metadata, locate, xla_metadata
+from xjit.products_apart import products_apart
 from xjit.sharding_inspection import Inspection
 from xjit.shardings import Sharding
 from xjit.shardy_text import everywhere_text, sharding_text
@@ -182,8 +183,8 @@ def lower(
     shorter = _without_what_is_said(shorter, shardings, out_shardings)
     mark_optimised(smaller := ClosedJaxpr(shorter, smaller.consts))
     given = tuple(donated) or (False,) * len(needed)
-    cuts = cuts_of(smaller, shardings, out_shardings) if devices else frozenset()
-    module = _module(platform, axis_sizes or {}, devices, (*in_shardings, *out_shardings), cuts)
+    module = _module(platform, axis_sizes or {}, devices, (*in_shardings, *out_shardings))
+    _note_what_is_said(module, smaller, shardings, out_shardings)
     outs = layouts.outs or (None,) * len(smaller.out_avals)
     results = _results_in_place(smaller, [given[i] for i in kept], orders, outs)
     constants = module.add_function(
@@ -239,6 +240,12 @@ def _mesh_of(shardings: Sequence[Sharding | None], devices: tuple[Any, ...]) -> 
     return next((mesh for mesh in known if mesh.devices_in_order == devices), None)
 
 
+def _note_what_is_said(module: Module, closed: ClosedJaxpr, ins: Any, outs: Any) -> None:
+    if module.devices:
+        module.cuts = cuts_of(closed, ins, outs)
+        module.apart = products_apart(closed, ins, outs)
+
+
 def _without_what_is_said(
     jaxpr: Jaxpr, in_shardings: Sequence[Sharding | None], out_shardings: Sequence[Sharding | None]
 ) -> Jaxpr:
@@ -271,10 +278,9 @@ def _without_copies(jaxpr: Jaxpr, same: Mapping[Any, Any]) -> Jaxpr:
 
 def _module(
     platform: str, axis_sizes: Mapping[Any, int], devices: Sequence[Any],
-    shardings: Sequence[Sharding | None] = (), cuts: Cuts = frozenset(),
+    shardings: Sequence[Sharding | None] = (),
 ) -> Module:  # fmt: skip
     module = Module(_write_jaxpr, _staged_program, platform)
-    module.cuts = cuts
     module.axis_sizes = dict(axis_sizes)
     module.devices = list(devices)
     module.mesh = _mesh_of(shardings, tuple(devices))
@@ -428,6 +434,9 @@ def _as_typed(builder: Builder, results: Sequence[str], outputs: Sequence[Var]) 
     module = builder.module
     found = []
     for name, v in zip(results, outputs, strict=True):
+        if v in module.apart and builder.is_split:
+            (name,) = builder.op("sdy.propagation_barrier", [name], [v.aval], [v.aval],
+                                 "allowed_direction = 1 : i32")  # fmt: skip
         spread = v.aval.spread
         if spread is not None:
             is_open = len(spread.mesh.explicit_axes) < len(spread.mesh.axis_names)

@@ -371,7 +371,7 @@ class Members(NamedTuple):
 class Module:
     """A program under construction: its functions, name counter and platform."""
 
-    __slots__ = ("_functions", "_symbols", "count", "functions", "platform", "write_jaxpr",
+    __slots__ = ("_functions", "_symbols", "apart", "count", "functions", "platform", "write_jaxpr",
                  "axis_sizes", "callbacks", "channels", "cuts", "devices", "imported",
                  "inspections", "members", "mesh", "meshes", "splits", "staged")  # fmt: skip
 
@@ -391,6 +391,7 @@ class Module:
         self.splits: list[Any] = []  # who says how operations are split (`custom_partitioning`)
         self.axis_sizes: dict[Any, int] = {}
         self.cuts: frozenset[tuple[int, int]] = frozenset()  # what users cut (`cut_dimensions`)
+        self.apart: frozenset[Any] = frozenset()  # results behind a barrier (`products_apart`)
         self.mesh: Any = None  # whose names users have for the devices
         self.devices: list[Any] = []  # those that the program is split over
         self.members: Members | None = None
