@@ -149,6 +149,29 @@ def test_trees_static_arguments_and_several_results():
     np.testing.assert_allclose(f({"v": X, "w": w}, power=2)[0], X**2, rtol=1e-6)
 
 
+def test_static_arguments_that_are_not_given_have_their_defaults():
+    seen = []
+    f = custom_partitioning(lambda x, factor=2, shift=0: x * factor + shift, static_argnums=(1, 2))
+
+    @functools.partial(f.def_partition, sharding_rule="i j -> i j")
+    def partition(factor, shift, mesh, arg_shapes, result_shape):
+        seen.append((factor, shift))
+        lie = arg_shapes[0].sharding
+        return mesh, lambda x: x * factor + shift, lie, (lie,)
+
+    x = device_put(X, NamedSharding(mesh_of(), P("a")))
+    np.testing.assert_array_equal(jit(f)(x), X * 2)
+    np.testing.assert_array_equal(jit(lambda x: f(x, shift=1))(x), X * 2 + 1)
+    np.testing.assert_array_equal(jit(lambda x: f(x, 3))(x), X * 3)
+    np.testing.assert_array_equal(f(X), X * 2)
+    assert seen == [(2, 0), (2, 1), (3, 0)]
+
+    outside = custom_partitioning(lambda x: x, static_argnums=(1,))
+    outside.def_partition(partition, sharding_rule="i j -> i j")
+    with pytest.raises(ValueError, match="static_argnums names argument 1"):
+        outside(X)
+
+
 def test_two_operations_with_collectives_in_one_program():
     mesh = mesh_of()
     f = product([])
@@ -198,8 +221,9 @@ def test_wrong_calls_are_refused():
     f = custom_partitioning(lambda x: x)
     with pytest.raises(ValueError, match="nobody has said how this is split"):
         f(1.0)
-    with pytest.raises(ValueError, match="the sharding rule is missing"):
-        f.def_partition(lambda *a: None)
+    for error in (NotImplementedError, ValueError):
+        with pytest.raises(error, match="the sharding rule is missing"):
+            f.def_partition(lambda *a: None)
     with pytest.raises(ValueError, match="shardings have names here"):
         f.def_partition(lambda *a: None, decode_shardings=False, sharding_rule="i -> i")
     rule = SdyShardingRule((ArrayMapping("i"),), (ArrayMapping("i"),))

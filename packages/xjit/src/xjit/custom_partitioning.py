@@ -49,11 +49,12 @@ from xprim import (
     shaped_array,
     stage,
     state,
+    static_positions,
 )
 from xprim.callables import check_function
 from xprim.calls import call_in_place, rules_of_program
 from xprim.descriptions import place_of
-from xprim.errors import message
+from xprim.errors import UndefinedRuleError, message
 from xprim.kept_programs import KeptPrograms, Staged
 from xprim.leaves import flat_arrays
 from xprim.tracebacks import boundaries, boundary, shorten
@@ -144,7 +145,8 @@ class custom_partitioning:  # noqa: N801 - a decorator
           `partition`.
 
         Raises:
-          ValueError: there is no rule, or it is wrong; a keyword needs a rule that is a text.
+          UndefinedRuleError: there is no rule (a `NotImplementedError` and a `ValueError`).
+          ValueError: the rule is wrong; a keyword needs a rule that is a text.
         """
         check_function(partition, "custom_partitioning")
         options = {
@@ -159,7 +161,7 @@ class custom_partitioning:  # noqa: N801 - a decorator
                 "custom_partitioning", "shardings have names here.", got="decode_shardings=False",
             ))  # fmt: skip
         if sharding_rule is None:
-            raise ValueError(message(
+            raise UndefinedRuleError(message(
                 "custom_partitioning", "the sharding rule is missing, by which XLA says how "
                 "operands and results lie together.", where=place_of(self.fun),
                 hint="def_partition(partition, sharding_rule='... i -> ... i')",
@@ -183,9 +185,14 @@ class custom_partitioning:  # noqa: N801 - a decorator
             raise
 
     def _by_position(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        if not kwargs:
+        """Return all arguments: `static_argnums` counts those, too, that have their defaults."""
+        try:
+            signature = inspect.signature(self.fun)
+        except ValueError:  # a builtin function without one
+            if kwargs:
+                raise
             return args
-        bound = inspect.signature(self.fun).bind(*args, **kwargs)
+        bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         if bound.kwargs:
             raise TypeError(message(
@@ -200,7 +207,7 @@ class custom_partitioning:  # noqa: N801 - a decorator
                 "custom_partitioning", "nobody has said how this is split.",
                 where=place_of(self.fun), hint="f.def_partition(partition, sharding_rule=...)",
             ))  # fmt: skip
-        numbers = {n % len(args) for n in self.static_argnums} if args else set()
+        numbers = set(static_positions(self.static_argnums, len(args), "custom_partitioning"))
         statics = tuple([args[n] for n in sorted(numbers)])
         operands, in_tree = flat_arrays(
             tuple([x for n, x in enumerate(args) if n not in numbers]), "custom_partitioning",
