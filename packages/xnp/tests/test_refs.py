@@ -1,5 +1,6 @@
 """References on the host: reading, writing, control flow, errors."""
 
+import copy
 import threading
 
 import numpy as np
@@ -119,6 +120,13 @@ def test_a_loop_that_runs_again_reads_the_values_of_then():
     assert float(kept[0]) == 2.0
 
 
+def test_a_copy_of_what_holds_a_reference_has_its_own():
+    x = new_ref(1.0)
+    copied = copy.deepcopy({"a": x, "b": [x]})
+    copied["a"][...] = 5.0
+    assert copied["a"] is copied["b"][0] and float(x[...]) == 1.0
+
+
 def test_loops_of_python_write_references_too():
     total = new_ref(0.0)
     with config.disable_jit(True):
@@ -164,6 +172,11 @@ def _outlived():
         (lambda: new_ref([1, 2]), TypeError, "a list is not an array"),
         (lambda: new_ref(1.0, pin=True), ValueError, "memory of their device"),
         (lambda: new_ref(1.0, kind="any"), ValueError, "kind must be None"),
+        (lambda: new_ref(xnp.zeros(3, int)).__setitem__(0, 1.5), ValueError, "another dtype"),
+        (lambda: new_ref(0).__setitem__(..., xnp.add(1, 0.5)), ValueError, "another dtype"),
+        (lambda: new_ref(1.0).__setitem__(..., 1j), ValueError, "another dtype"),
+        (lambda: new_ref(False).__setitem__(..., 2), ValueError, "another dtype"),
+        (lambda: refs.addupdate(new_ref(xnp.zeros(3, int)), 0, 1.5), ValueError, "another dtype"),
         (lambda: refs.empty_ref(3), TypeError, "a shape and a dtype"),
         (lambda: refs.get(3), TypeError, "it takes a reference"),
         (lambda: len(new_ref(1.0)), TypeError, "rank 0"),

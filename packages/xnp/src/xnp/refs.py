@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from xnp.numpy.creation import zeros
+from xnp.numpy.index_update import rank_of
 from xprim import Array, ShapedArray, as_array, get_primitive
 from xprim.cells import Cell
 from xprim.descriptions import described
@@ -107,7 +108,9 @@ class Ref(Cell):
     def _fitting(self, value: Any) -> Array:
         """Return a value as an array of the dtype of this."""
         array = as_array(value, what="Ref: the value")
-        if array.dtype != self.dtype and not array.aval.weak_type:
+        if array.dtype != self.dtype and not (
+            array.aval.weak_type and rank_of(array.dtype) <= rank_of(self.dtype)
+        ):
             raise ValueError(message(
                 "Ref", "what is written has another dtype than the reference.",
                 got=array.aval.str_long(), expected=self.dtype.name,
@@ -134,6 +137,10 @@ class Ref(Cell):
             "Ref", "a reference is no array.", got=f"a Ref of {self.aval.str_long()}",
             hint="ref[...] is its value",
         ))  # fmt: skip
+
+    def __deepcopy__(self, memo: Any) -> Ref:
+        del memo  # `copy.deepcopy` notes it there: what occurs twice is copied once
+        return Ref(self.value())
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("pickle: a reference is a place in this process; write ref[...] instead.")

@@ -318,7 +318,7 @@ def written(x: Any, index: Any, values: Any, primitive: str, options: Options) -
 def _scalar_of(value: Any, aval: Any) -> Any:
     """Return a Python scalar in the dtype of the array, or in its own where that is refused."""
     own = scalar_array(value)
-    if dtypes.is_extended(aval.dtype) or _rank(own.aval.dtype) > _rank(aval.dtype):
+    if dtypes.is_extended(aval.dtype) or rank_of(own.aval.dtype) > rank_of(aval.dtype):
         return own
     if aval.weak_type:
         return cast(own, aval.dtype, True)
@@ -329,7 +329,7 @@ def _check_kind(values: Any, dtype: Any) -> None:
     """Refuse values of a kind that the array cannot hold: it would lose parts without a word."""
     if dtypes.is_extended(dtype) and values != dtype:
         raise TypeError(f"at[]: {values.name} values are no {dtype.elements}.")
-    if _rank(values) > _rank(dtype):
+    if rank_of(values) > rank_of(dtype):
         raise TypeError(message(
             "at[]", f"{values.name} values do not fit in an array of dtype {dtype.name}.",
             hint=f"convert the array, x.astype('{values.name}').at[...], or the values, "
@@ -337,7 +337,7 @@ def _check_kind(values: Any, dtype: Any) -> None:
         ))  # fmt: skip
 
 
-def _rank(dtype: Any) -> int:
+def rank_of(dtype: Any) -> int:
     """Return 0 for boolean, 1 for integer, 2 for floating and 3 for complex dtypes."""
     if dtypes.is_inexact(dtype):
         return 3 if dtypes.is_complex(dtype) else 2
