@@ -23,6 +23,7 @@ from xjit.export import (
 )
 from xjit.export.tree_forms import tree_form, tree_of_form
 from xnp import lax
+from xnp.refs import freeze, new_ref
 from xprim import ZERO, Effect, Primitive, ShapeDtypeStruct, undefined
 
 X = np.float32([1, 2, 3])
@@ -159,6 +160,26 @@ def test_what_means_nothing_elsewhere_is_refused():
         with pytest.raises(ValueError, match=text) as caught:
             export(fun)(X)
         assert isinstance(caught.value, NotImplementedError) == ("Python" in text)
+
+
+def test_references_are_refused():
+    total = new_ref(1.0)
+
+    def write(x):
+        total[...] += x
+
+    functions = (write, lambda x: total[...] + x, lambda x: lax.cond(x > 0, write, write, x))
+    for fun, argument in [*[(f, 1.0) for f in functions], (lambda ref: ref[...], total)]:
+        with pytest.raises(NotImplementedError, match="uses references, which are places"):
+            export(jit(fun))(argument)
+    assert float(total[...]) == 1.0
+
+    def inside(x):
+        ref = new_ref(x)
+        ref[...] *= x
+        return freeze(ref)
+
+    assert float(deserialize(export(jit(inside))(3.0).serialize()).call(3.0)) == 9.0
 
 
 def test_functions_of_the_family_are_exported_as_they_are():

@@ -150,6 +150,11 @@ class TracedFunction:
         self._shardings, self._orders = shardings or [None] * len(avals), orders
 
     @property
+    def uses_references(self) -> bool:
+        """Whether the function gets or closes over references, of this process alone."""
+        return self._cells is not None
+
+    @property
     def in_avals(self) -> Any:
         """The tree (args, kwargs) of abstract values."""
         return self.in_tree.unflatten(self._avals)
@@ -422,7 +427,7 @@ class Compiled(_Stage):
         Raises:
           ValueError: it uses references, which are places in this process.
         """
-        if self._traced._cells is not None:
+        if self._traced.uses_references:
             raise ValueError(message(
                 "serialize", "a program that uses references cannot be stored.",
                 got=self._traced.fun_name,

@@ -138,6 +138,11 @@ def _exported(
 ) -> Exported:  # fmt: skip
     traced = fun_jit.trace(*args, **kwargs)
     name, closed = traced.fun_name, traced.jaxpr
+    if traced.uses_references:
+        raise _OfThisProcessError(message(
+            "export", f"{name} uses references, which are places in this process.",
+            hint="take the value of each, ref[...], as an argument, and return the next one",
+        ))  # fmt: skip
     scope = scope_of(name, closed.in_avals)
     where = devices_of(traced)
     _check_effects(name, closed)
@@ -194,14 +199,14 @@ def _check_effects(name: str, closed: ClosedJaxpr) -> None:
         ))  # fmt: skip
 
 
-class _CallsPythonError(ValueError, NotImplementedError):
-    """A program to be exported calls functions of this process."""
+class _OfThisProcessError(ValueError, NotImplementedError):
+    """A program to be exported calls functions, or uses references, of this process."""
 
 
 def _check_no_python(name: str, callbacks: Sequence[Any]) -> None:
     if callbacks:
         called = ", ".join(sorted({str(getattr(c, "host", c)) for c in callbacks}))
-        raise _CallsPythonError(message(
+        raise _OfThisProcessError(message(
             "export", f"{name} calls Python functions, which are of this process alone.",
             got=called, hint="leave callbacks and prints out of what is exported",
         ))  # fmt: skip
