@@ -130,6 +130,7 @@ class TracedFunction:
       fun_name: of the function.
       in_tree: structure of (args, kwargs) without static arguments.
       out_tree: structure of the result.
+      cells: the references that it gets or closes over; None for none.
     """
 
     def __init__(
@@ -139,7 +140,7 @@ class TracedFunction:
         orders: Sequence[gateway.Order] = (),
     ) -> None:  # fmt: skip
         self.jaxpr = jaxpr
-        self._cells = cells
+        self.cells = cells
         self.fun_name = arguments.signature.name
         self.in_tree = arguments.tree
         self.out_tree = out_tree
@@ -148,11 +149,6 @@ class TracedFunction:
         self._program = program
         self._out_placement = out_placement
         self._shardings, self._orders = shardings or [None] * len(avals), orders
-
-    @property
-    def uses_references(self) -> bool:
-        """Whether the function gets or closes over references, of this process alone."""
-        return self._cells is not None
 
     @property
     def in_avals(self) -> Any:
@@ -300,7 +296,7 @@ class Compiled(_Stage):
         self._traced = traced
         self._program = program
         self._kernel = kernel
-        self._cells = [] if traced._cells is None else traced._cells.kept_alive()
+        self._cells = [] if traced.cells is None else traced.cells.kept_alive()
         self._dispatcher = Dispatcher(
             traced._arguments.signature_without_static(),
             DeletedBuffer(f"was donated to {traced.fun_name}"),
@@ -338,8 +334,8 @@ class Compiled(_Stage):
                 expected=f"{traced.in_tree}",
             ))  # fmt: skip
         arrays = self._arrays(leaves)
-        if traced._cells is not None:
-            return self._call_with_cells(traced._cells, leaves, arrays)
+        if traced.cells is not None:
+            return self._call_with_cells(traced.cells, leaves, arrays)
         kernel = self._kernel_for(arrays)
         is_checked = results_are_checked()
         if is_checked:
@@ -427,7 +423,7 @@ class Compiled(_Stage):
         Raises:
           ValueError: it uses references, which are places in this process.
         """
-        if self._traced.uses_references:
+        if self._traced.cells is not None:
             raise ValueError(message(
                 "serialize", "a program that uses references cannot be stored.",
                 got=self._traced.fun_name,
