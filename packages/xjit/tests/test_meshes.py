@@ -65,7 +65,7 @@ def test_a_wrong_mesh_says_what_is_wrong(arguments, error, text):
 
 
 def test_a_mesh_is_not_pickled_and_says_what_is():
-    with pytest.raises(TypeError, match=r"(?s)a Mesh holds devices.*mesh\.abstract_mesh"):
+    with pytest.raises(TypeError, match=r"(?s)this Mesh holds devices.*mesh\.abstract_mesh"):
         pickle.dumps(Mesh(CPUS, "x"))
 
 

@@ -1,5 +1,9 @@
 import asyncio
+import copy
+import inspect
 import os
+import pickle
+import pydoc
 import subprocess
 import sys
 import threading
@@ -51,7 +55,7 @@ def test_update_takes_the_names_of_jax():
 def test_an_unknown_option_is_refused_with_the_names_that_are_close(call):
     with pytest.raises(AttributeError, match=r"(?s)no option 'enable_x46'.*hint .*enable_x64"):
         call("enable_x46")
-    with pytest.raises(AttributeError, match=r"(?s)no option 'zzz'.*expected .*disable_jit"):
+    with pytest.raises(AttributeError, match=r"(?s)no option 'zzz'.*hint .*dir\(xstack\.config\)"):
         call("zzz")
 
 
@@ -267,3 +271,18 @@ def test_a_generator_closed_inside_another_scope_restores_its_own_option():
         generator.close()
         assert config.enable_x64.value
     assert not config.debug_nans.value
+
+
+def test_an_option_is_one_object_also_where_it_is_copied_or_pickled():
+    option = config.debug_nans
+    assert copy.copy(option) is option and copy.deepcopy([option])[0] is option
+    assert pickle.loads(pickle.dumps(option)) is option
+
+
+def test_help_of_an_option_says_what_it_does_and_how_it_is_set():
+    text = pydoc.render_doc(config.transfer_guard, renderer=pydoc.plaintext)
+    for words in (config.transfer_guard.doc, "By default 'allow'. One of 'allow', 'log'",
+                  "config.update('transfer_guard', value)", "XSTACK_TRANSFER_GUARD"):  # fmt: skip
+        assert words in text
+    assert config.Option.__doc__.startswith("One option: ")
+    assert "= <not given>" in str(inspect.signature(config.debug_nans))

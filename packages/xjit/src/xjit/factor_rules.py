@@ -50,6 +50,9 @@ class CompoundFactor(tuple[str, ...]):
             _check_name(factor)
         return super().__new__(cls, factors)
 
+    def __getnewargs__(self) -> tuple[str, ...]:  # for copies and pickles
+        return tuple(self)
+
 
 class ArrayMapping(tuple[Any, ...]):
     """The factors of one operand or result: for each dimension a name or a `CompoundFactor`.
@@ -70,6 +73,9 @@ class ArrayMapping(tuple[Any, ...]):
             if not isinstance(dim, CompoundFactor) and not (i == 0 and _is_batching(dim)):
                 _check_name(dim)
         return super().__new__(cls, dim_mappings)
+
+    def __getnewargs__(self) -> tuple[Any, ...]:  # for copies and pickles
+        return tuple(self)
 
 
 class SdyShardingRule:

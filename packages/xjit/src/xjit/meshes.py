@@ -22,6 +22,7 @@ import numpy as np
 
 from xjit import jaxlib_gateway as gateway
 from xjit.notebooks import mesh_html
+from xjit.of_this_process import OfThisProcess
 from xprim import config
 from xprim.errors import message
 from xprim.tracebacks import boundary
@@ -151,7 +152,7 @@ class _Grid:
         return f"{name}({axes}axis_types={self.axis_types!r}{of_device})"
 
 
-class Mesh(_Grid):
+class Mesh(_Grid, OfThisProcess):
     """Devices in a grid with named axes.
 
     Args:
@@ -170,6 +171,8 @@ class Mesh(_Grid):
     """
 
     __slots__ = ("__weakref__", "_flat", "_scope", "devices")
+    _holds = "devices"
+    _instead = "pickle mesh.abstract_mesh, or the shape and the names"
 
     @boundary
     def __init__(
@@ -282,12 +285,6 @@ class Mesh(_Grid):
             self.axis_types == other.axis_types)  # fmt: skip
 
     __hash__ = _Grid.__hash__
-
-    def __reduce__(self) -> Any:
-        raise TypeError(message(
-            "pickle", "a Mesh holds devices of this process.",
-            hint="pickle mesh.abstract_mesh, or the shape and the names",
-        ))  # fmt: skip
 
     def __call__(self, fun: F) -> F:
         """Return a function that runs `fun` in the scope of the mesh; as a decorator."""

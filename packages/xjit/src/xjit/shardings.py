@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 import xtree
 from xjit import jaxlib_gateway as gateway
+from xjit.of_this_process import OfThisProcess
 from xprim.errors import message
 from xprim.typing import DeviceLike
 
@@ -35,6 +36,12 @@ class Sharding:
     __slots__ = ()
     memory: str | None = None
     """The kind of memory, None for that in which the devices compute."""
+
+    def __copy__(self) -> Self:
+        return self  # nothing in it changes
+
+    def __deepcopy__(self, _memo: Any) -> Self:
+        return self  # devices are those of this process
 
     @property
     def devices_in_order(self) -> tuple[Any, ...]:
@@ -137,7 +144,7 @@ class Sharding:
                 and self.tiles(ndim) == other.tiles(ndim))  # fmt: skip
 
 
-class SingleDeviceSharding(Sharding):
+class SingleDeviceSharding(Sharding, OfThisProcess):
     """The whole array is on one device.
 
     Example:
@@ -147,6 +154,8 @@ class SingleDeviceSharding(Sharding):
     """
 
     __slots__ = ("_device", "memory")
+    _holds = "a device"
+    _instead = "pickle the number of the device, device.id"
 
     def __init__(self, device: DeviceLike, *, memory_kind: str | None = None) -> None:
         self.memory = checked_memory("SingleDeviceSharding", memory_kind, device)
@@ -195,7 +204,7 @@ def make_single_device_sharding(
     return SingleDeviceSharding(device, memory_kind=memory_kind)
 
 
-class TiledSharding(Sharding):
+class TiledSharding(Sharding, OfThisProcess):
     """Pieces on devices in a way that no partition spec over a mesh names.
 
     A compiled program may choose such a one for a result: half of an axis for one dimension.
@@ -206,6 +215,8 @@ class TiledSharding(Sharding):
     """
 
     __slots__ = ("_devices", "_tiles")
+    _holds = "devices"
+    _instead = "pickle a partition spec, and mesh.abstract_mesh"
 
     def __init__(self, devices: tuple[Any, ...], tiles: gateway.Tiles) -> None:
         self._devices = devices

@@ -35,6 +35,7 @@ from xjit.laid_placement import base_of, check_orders, in_orders_of, orders_in, 
 from xjit.layouts import format_of
 from xjit.lowering import LoweredProgram, source_locations
 from xjit.notebooks import stage_html
+from xjit.of_this_process import ProgramOfThisProcess
 from xjit.parameters import parameters_named
 from xjit.placement import OneDevice, Placement, moved
 from xjit.places_of_calls import common_placement
@@ -122,7 +123,7 @@ CompilerOptions = dict[str, Any]
 """Settings of XLA by name."""
 
 
-class TracedFunction:
+class TracedFunction(ProgramOfThisProcess):
     """A function traced for certain arguments.
 
     Attributes:
@@ -209,7 +210,6 @@ class TracedFunction:
 
 
 Traced = TracedFunction
-
 MemoryAnalysis = gateway.MemoryAnalysis
 
 
@@ -227,7 +227,7 @@ class _Stage:
     _repr_html_ = stage_html
 
 
-class Lowered(_Stage):
+class Lowered(_Stage, ProgramOfThisProcess):
     """A program as StableHLO text."""
 
     def __init__(

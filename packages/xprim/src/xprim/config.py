@@ -23,6 +23,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Generic, ParamSpec, TypeVar
 
 from xprim.errors import message
+from xprim.option_help import DocOfOption, NotGiven, OneOfItsName
 from xprim.thread_state import STALE, state
 from xtree.boundaries import boundary
 from xtree.locks import forkable_lock
@@ -140,16 +141,10 @@ def announce_change() -> None:
 _callbacks: list[Callable[[], None]] = []
 
 
-class _NotGiven:
-    """The type of `NOT_GIVEN`."""
-
-    __slots__ = ()
+NOT_GIVEN: Final = NotGiven()
 
 
-NOT_GIVEN: Final = _NotGiven()
-
-
-class Option(Generic[T]):
+class Option(OneOfItsName, Generic[T]):
     """One option: `option.value` reads it, `option(value)` overrides it for a scope of this thread.
 
     The override is a context manager and a decorator. A boolean option may be called without a
@@ -209,7 +204,7 @@ class Option(Generic[T]):
         return f"XSTACK_{self.name.upper()}"
 
     @boundary
-    def __call__(self, new_val: T | _NotGiven = NOT_GIVEN) -> Override:
+    def __call__(self, new_val: T | NotGiven = NOT_GIVEN) -> Override:
         """Return a context manager and decorator under which the option is `new_val`."""
         if new_val is NOT_GIVEN:
             new_val = self._value_when_not_given()
@@ -287,6 +282,9 @@ class Option(Generic[T]):
 
     def __repr__(self) -> str:
         return f"<option {self.name} = {self.value!r}>"
+
+
+Option.__doc__ = DocOfOption(Option.__doc__)  # type: ignore[assignment]
 
 
 def define(option: Option[T]) -> Option[T]:

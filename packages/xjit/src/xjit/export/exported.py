@@ -20,6 +20,7 @@ from xjit.export.modules import StoredModule
 from xjit.export.safety import DisabledSafetyCheck, is_platform_free
 from xjit.export.several_devices import Spread
 from xjit.meshes import AbstractMesh, Mesh
+from xjit.of_this_process import OfThisProcess
 from xjit.shardings import Sharding
 from xprim import ShapedArray, as_array
 from xprim.errors import message
@@ -31,7 +32,7 @@ __dir__ = __all__.copy
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Exported:
+class Exported(OfThisProcess):
     """A program as portable StableHLO, with all that is needed to call it.
 
     Attributes:
@@ -48,6 +49,9 @@ class Exported:
         constraint or the line that it comes from.
       spread: how its arguments and results lie, None for a program of one device.
     """
+
+    _holds = "functions"
+    _instead = "exported.serialize() gives bytes, and export.deserialize takes them"
 
     fun_name: str
     in_tree: xtree.PyTreeDef
