@@ -12,9 +12,15 @@ import numpy as np
 import pytest
 
 import xstack
+import xstack.experimental.checkify
+import xstack.experimental.sparse
+import xstack.export
 import xstack.numpy as xnp
+import xstack.scipy.interpolate
 import xstack.scipy.linalg
+import xstack.scipy.spatial.transform
 import xstack.scipy.special
+import xstack.scipy.stats
 import xtree
 from xstack import grad, jit, lax, vmap
 
@@ -502,3 +508,44 @@ def test_an_unknown_name_shows_one_suggestion_and_no_frame_of_the_library(use):
     assert last.count("hint") == 1 and last.lower().count("did you mean") <= 1
     files = {entry.filename for entry in traceback.extract_tb(caught.value.__traceback__)}
     assert files == {__file__}
+
+
+def wrong_uses_of_objects():
+    """Methods, operators and constructors of later parts, each given what it cannot take."""
+    sparse = xstack.experimental.sparse
+    m = sparse.BCOO.fromdense(xnp.eye(2))
+    rotation = xstack.scipy.spatial.transform.Rotation
+    lowered = jit(lambda x: x + 1).lower(1.0)
+    exported = xstack.export.export(jit(lambda x: x + 1))(1.0)
+    kde = xstack.scipy.stats.gaussian_kde(xnp.arange(4.0))
+    grid = xstack.scipy.interpolate.RegularGridInterpolator((xnp.arange(2.0),), xnp.ones(2))
+    checkify = xstack.experimental.checkify
+    error, _ = checkify.checkify(lambda: checkify.check(False, "no"))()
+    return {
+        "a product": lambda: m @ xnp.ones(3),
+        "an index": lambda: m[0, 9],
+        "a shape": lambda: m.reshape(7),
+        "parts": lambda: sparse.BCOO((xnp.ones(2), xnp.zeros((3, 1), int)), shape=(3,)),
+        "fromdense": lambda: sparse.BCOO.fromdense(xnp.eye(2), nse="a"),
+        "rows": lambda: sparse.BCSR.fromdense(xnp.ones(3)),
+        "a rotation": lambda: rotation.from_quat(xnp.ones(3)),
+        "euler": lambda: rotation.from_euler("q", 1.0),
+        "a density": lambda: kde(xnp.ones((3, 3))),
+        "a grid": lambda: grid(xnp.ones((2, 3))),
+        "a dialect": lambda: lowered.as_text("hloo"),
+        "an option of XLA": lambda: lowered.compile({"no_such_option": 1}),
+        "exported": lambda: exported.call(xnp.ones(3)),
+        "a check": error.throw,
+        "a mesh": lambda: xstack.set_mesh("x"),
+    }
+
+
+WRONG_USES = wrong_uses_of_objects()
+
+
+@pytest.mark.parametrize("name", WRONG_USES)
+def test_a_wrong_use_of_an_object_shows_no_frame_of_the_library(name):
+    with pytest.raises(Exception) as caught:
+        WRONG_USES[name]()
+    frames = traceback.extract_tb(caught.value.__traceback__)
+    assert {frame.filename for frame in frames} == {__file__}

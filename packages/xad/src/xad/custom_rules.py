@@ -43,6 +43,7 @@ from xprim.leaves import as_arrays
 from xprim.tracebacks import boundary
 from xprim.transformed import Transforms
 from xprim.typing import PyTree
+from xtree.boundaries import boundary_methods
 
 __all__ = ()
 
@@ -52,6 +53,7 @@ R = TypeVar("R")
 remat_opt_p = custom_vjp_call_p  # what optimize_remat binds in JAX: here the call itself is kept
 
 
+@boundary_methods
 @constant_by_attributes
 class custom_jvp(Transforms, Generic[P, R]):  # noqa: N801 - used as a decorator
     """Give a function a forward derivative rule of its own; reverse mode follows from it.
@@ -154,6 +156,7 @@ class custom_jvp(Transforms, Generic[P, R]):  # noqa: N801 - used as a decorator
         return result
 
 
+@boundary_methods
 @constant_by_attributes
 class custom_vjp(Transforms, Generic[P, R]):  # noqa: N801 - used as a decorator
     """Give a function a reverse derivative rule of its own.

@@ -34,10 +34,12 @@ from xprim.function_keys import constant_by_attributes
 from xprim.leaves import flat_arrays
 from xprim.tracebacks import boundary
 from xprim.transformed import Transforms
+from xtree.boundaries import boundary_methods
 
 FlatRule = Callable[[Any, Sequence[Any], Sequence[bool]], tuple[Sequence[Any], Sequence[bool]]]
 
 
+@boundary_methods
 @constant_by_attributes
 class custom_vmap(Transforms):  # noqa: N801 - a decorator
     """Give a function a rule that says what `vmap` of it does.

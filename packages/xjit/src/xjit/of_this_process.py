@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, NoReturn, Self
 
 from xprim.errors import message
+from xtree.boundaries import boundary_methods
 
 __all__ = ()
 
@@ -30,10 +31,14 @@ class OfThisProcess:
 
 
 class ProgramOfThisProcess(OfThisProcess):
-    """A stage of a compilation."""
+    """A stage of a compilation; its methods are boundaries."""
 
     __slots__ = ()
     _holds = "functions"
     _instead = (
         "pickle lowered.compile() for equal devices, or export.export(f)(...).serialize() for any"
     )
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        boundary_methods(cls)

@@ -213,7 +213,7 @@ Traced = TracedFunction
 MemoryAnalysis = gateway.MemoryAnalysis
 
 
-class _Stage:
+class _Stage(ProgramOfThisProcess):
     """What is known of a function from its trace on."""
 
     _traced: TracedFunction
@@ -227,7 +227,7 @@ class _Stage:
     _repr_html_ = stage_html
 
 
-class Lowered(_Stage, ProgramOfThisProcess):
+class Lowered(_Stage):
     """A program as StableHLO text."""
 
     def __init__(

@@ -22,6 +22,7 @@ from xprim import EAGER, state
 from xprim.errors import message
 from xprim.tracebacks import boundaries
 from xprim.typing import PyTree
+from xtree.boundaries import boundary_methods
 
 __all__ = ["get_abstract_mesh", "get_mesh", "make_mesh", "reshard", "set_mesh", "use_mesh"]
 
@@ -70,6 +71,7 @@ def make_mesh(
     return Mesh(grid, axis_names, AxisType.Explicit if axis_types is None else axis_types)
 
 
+@boundary_methods
 class set_mesh:  # noqa: N801 - used as a function
     """Set the mesh of this thread, to which partition specs refer from now on.
 

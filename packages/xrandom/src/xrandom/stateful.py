@@ -22,12 +22,14 @@ from xprim.errors import message
 from xprim.static_sizes import static_shape
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DTypeLike
+from xtree.boundaries import boundary_methods
 
 __all__ = ["StatefulPRNG", "stateful_rng"]
 
 __dir__ = __all__.copy
 
 
+@boundary_methods
 class StatefulPRNG:
     """A generator of random numbers with a counter of its own; `stateful_rng` makes one.
 

@@ -5,7 +5,8 @@ error that leaves a boundary is shown to the function that `when_leaving` was gi
 them out of its traceback (`xprim.tracebacks` does); without one, all frames stay.
 
 A `try` that nothing leaves costs nothing, so hot functions have one themselves and call `leave`.
-`boundary` is for one function, `boundaries` for all that a module makes public.
+`boundary` is for one function, `boundaries` for all that a module makes public, `boundary_methods`
+for those of a class.
 
 Neighbours: `leaving` has what is for one function, and imports nothing of this package.
 """
@@ -15,14 +16,16 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from types import CellType, CodeType, FunctionType
-from typing import Any
+from typing import Any, TypeVar
 
 from xtree.compiling import written_function
 from xtree.leaving import boundary, leave, when_leaving
 
-__all__ = ["boundaries", "boundary", "is_boundary", "leave", "when_leaving"]
+__all__ = ["boundaries", "boundary", "boundary_methods", "is_boundary", "leave", "when_leaving"]
 
 __dir__ = __all__.copy
+
+C = TypeVar("C")
 
 
 def boundaries(module_globals: dict[str, Any], *, written: bool = False) -> None:
@@ -51,6 +54,41 @@ def boundaries(module_globals: dict[str, Any], *, written: bool = False) -> None
         fun = module_globals.get(name)
         if type(fun) is FunctionType and fun.__module__ == home and not is_boundary(fun):
             module_globals[name] = make(fun)
+
+
+def boundary_methods(cls: type[C]) -> type[C]:
+    """Make each public method of a class a boundary, its operators, too; a decorator.
+
+    Properties stay as they are, and so does what flattens and compares, which is called often and
+    seldom goes wrong.
+
+    Example:
+      >>> @boundary_methods
+      ... class Square:
+      ...     def __init__(self, side):
+      ...         self.side = side
+      ...     def area(self):
+      ...         return self.side**2
+      >>> Square(3).area(), is_boundary(Square.area)
+      (9, True)
+    """
+    for name, member in list(vars(cls).items()):
+        is_special = name.startswith("__") and name.endswith("__")
+        if name in _NO_BOUNDARIES or (name.startswith("_") and not is_special):
+            continue
+        kind = type(member)
+        fun = member.__func__ if kind in (classmethod, staticmethod) else member
+        if type(fun) is FunctionType and not is_boundary(fun):
+            made = boundary(fun)
+            setattr(cls, name, made if fun is member else kind(made))
+    return cls
+
+
+_NO_BOUNDARIES = frozenset((
+    "tree_flatten", "tree_unflatten", "__repr__", "__str__", "__hash__", "__eq__", "__ne__",
+    "__setattr__", "__delattr__", "__getattr__", "__init_subclass__", "__class_getitem__",
+    "__reduce__", "__copy__", "__deepcopy__", "__getnewargs__", "__dir__", "__del__",
+))  # fmt: skip
 
 
 def is_boundary(fun: FunctionType) -> bool:

@@ -22,6 +22,7 @@ from xprim import ConcreteArray, ShapedArray, as_array, dtypes, shaped_array
 from xprim.check_sites import CheckSite
 from xprim.errors import CheckError, ConcretizationTypeError
 from xprim.typing import ArrayLike, PyTree
+from xtree.boundaries import boundary_methods
 from xtree.locks import forkable_lock
 
 __all__ = ["Error", "JaxRuntimeError", "Site", "State", "check_of", "init_error", "no_failure",
@@ -129,6 +130,7 @@ def check_of(code: int) -> CheckSite:
     return _sites[code - 1].check
 
 
+@boundary_methods
 class Error:
     """The failures of a program that was called through `checkify`.
 

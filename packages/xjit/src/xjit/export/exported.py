@@ -20,7 +20,7 @@ from xjit.export.modules import StoredModule
 from xjit.export.safety import DisabledSafetyCheck, is_platform_free
 from xjit.export.several_devices import Spread
 from xjit.meshes import AbstractMesh, Mesh
-from xjit.of_this_process import OfThisProcess
+from xjit.of_this_process import ProgramOfThisProcess
 from xjit.shardings import Sharding
 from xprim import ShapedArray, as_array
 from xprim.errors import message
@@ -32,7 +32,7 @@ __dir__ = __all__.copy
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Exported(OfThisProcess):
+class Exported(ProgramOfThisProcess):
     """A program as portable StableHLO, with all that is needed to call it.
 
     Attributes:

@@ -16,6 +16,7 @@ from xprim import Array, ConcreteArray, dtypes
 from xprim.errors import message
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike
+from xtree.boundaries import boundary_methods
 
 __all__ = ["RegularGridInterpolator"]
 
@@ -24,6 +25,7 @@ __dir__ = __all__.copy
 _METHODS = ("linear", "nearest")
 
 
+@boundary_methods
 class RegularGridInterpolator:
     """A function given by its values on a grid.
 

@@ -31,10 +31,12 @@ from xprim.errors import ConcretizationTypeError, message
 from xprim.static_sizes import static_int
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike
+from xtree.boundaries import boundary_methods
 
 __all__ = ()
 
 
+@boundary_methods
 class BCOO(Coordinates):
     """An array most of whose elements are zero: the others, in coordinates.
 

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 import xnp.numpy as xn
 from xprim import Array
+from xtree.boundaries import boundary_methods
 
 __all__ = ()
 
@@ -28,6 +29,7 @@ C = TypeVar("C", bound="Coordinates")
 Shape = tuple[int, ...]
 
 
+@boundary_methods
 class Coordinates:
     """Values with the indices where they are."""
 

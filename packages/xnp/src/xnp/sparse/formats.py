@@ -30,10 +30,12 @@ from xnp.sparse.layouts import bcoo_sum_duplicates, without_zeros
 from xprim import Array
 from xprim.errors import message
 from xprim.static_sizes import static_int
+from xtree.boundaries import boundary_methods
 
 __all__ = ()
 
 
+@boundary_methods
 class JAXSparse(abc.ABC):
     """What sparse arrays of all formats are instances of; the name is that of JAX."""
 
@@ -144,6 +146,7 @@ def as_bcoo(x: Any) -> Any:
     return x.to_bcoo() if isinstance(x, JAXSparse) else x
 
 
+@boundary_methods
 class Matrix(JAXSparse):
     """A matrix without dimensions of a batch or dense ones."""
 
@@ -159,6 +162,7 @@ class Matrix(JAXSparse):
         return found
 
 
+@boundary_methods
 class COO(Matrix):
     """A sparse matrix as values, their rows and their columns.
 
@@ -214,6 +218,7 @@ class COO(Matrix):
         return COO((self.data, self.col, self.row), shape=self.shape[::-1])
 
 
+@boundary_methods
 class Compressed(JAXSparse):
     """Values row by row, the column of each, and where each row begins."""
 
@@ -264,6 +269,7 @@ def beginnings_of(rows: Any, count: int) -> Any:
     return xn.concatenate([first, xn.cumsum(counts, axis=-1, dtype=rows.dtype)], -1)
 
 
+@boundary_methods
 class BCSR(Compressed):
     """A sparse matrix row by row, with batch dimensions in front and dense ones behind.
 
@@ -362,6 +368,7 @@ class BCSR(Compressed):
         return self.from_bcoo(self.to_bcoo().transpose(axes))
 
 
+@boundary_methods
 class CSR(Matrix, Compressed):
     """A sparse matrix row by row.
 
@@ -395,6 +402,7 @@ class CSR(Matrix, Compressed):
         return CSC((self.data, self.indices, self.indptr), shape=self.sparse_shape[::-1])
 
 
+@boundary_methods
 class CSC(CSR):
     """A sparse matrix column by column.
 

@@ -20,12 +20,14 @@ from xnp.scipy.uniform import uniform
 from xprim import Array, dtypes
 from xprim.errors import message
 from xprim.typing import ArrayLike
+from xtree.boundaries import boundary_methods
 
 __all__ = ["Rotation", "Slerp"]
 
 __dir__ = __all__.copy
 
 
+@boundary_methods
 class Rotation:
     """One rotation, or several.
 
@@ -252,6 +254,7 @@ class Rotation:
         return cls(children[0])
 
 
+@boundary_methods
 class Slerp:
     """Rotations between rotations, each about one axis with constant speed.
 

@@ -22,12 +22,14 @@ from xprim import Array, dtypes
 from xprim.errors import message
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike
+from xtree.boundaries import boundary_methods
 
 __all__ = ["gaussian_kde"]
 
 __dir__ = __all__.copy
 
 
+@boundary_methods
 class gaussian_kde:  # noqa: N801 - SciPy's name
     """An estimate of the density that samples come from, a sum of Gaussian kernels.
 
