@@ -183,6 +183,28 @@ def test_numbers_of_numpy_beside_dimensions_ask_for_no_number():
         np.sqrt(a)
 
 
+@pytest.mark.parametrize(("text", "like", "match"), [
+    ("a, 4", (2, 3), "the dimension 1 is 4, in `like` 3"),
+    ("a, 5, ...", (2, 3, 4), "the dimension 1 is 5, in `like` 3"),
+    ("2 + 2, b", (5, 3), "the dimension 0 is 4, in `like` 5"),
+    ("a, b, ...", (2,), "are the other sizes of `like`"),
+    ("a, ...", None, "are the other sizes of `like`"),
+    ("a, _", (2,), "is a size of `like`"),
+    ("_, b", (None, 3), "is a size of `like`"),
+])  # fmt: skip
+def test_a_text_fits_the_shape_that_it_is_like(text, like, match):
+    with pytest.raises(ValueError, match=match):
+        export.symbolic_shape(text, like=like)
+
+
+def test_what_is_not_known_of_the_other_shape_may_be_anything():
+    assert list(map(str, export.symbolic_shape("2*a, 3, _", like=(3, None, 4)))) == [
+        "2*a",
+        "3",
+        "4",
+    ]
+
+
 def test_shapes_are_read_as_the_oracle_reads_them():
     theirs = pytest.importorskip("jax.export")
     if not hasattr(theirs, "symbolic_dim_bounds"):

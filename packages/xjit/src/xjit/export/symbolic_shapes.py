@@ -84,18 +84,27 @@ def symbolic_shape(
         ))  # fmt: skip
     scope = SymbolicScope(constraints) if scope is None else scope
     parts = _parts("..." if shape_spec is None else shape_spec)
+    sizes = () if like is None else tuple(like)
     if "..." in parts:
         place = parts.index("...")
-        fixed = len(parts) - 1
-        count = len(_like(like, shape_spec)) - fixed
+        count = len(sizes) - (len(parts) - 1)
+        if like is None or count < 0:
+            raise _unlike("what ... stands for are the other sizes of `like`.", shape_spec, like)
         parts[place : place + 1] = ["_"] * count
     shape = []
     for i, part in enumerate(parts):
-        if part == "_":
-            shape.append(_like(like, shape_spec)[i])
-        else:
-            shape.append(scope.dimension(part))
+        known = sizes[i] if i < len(sizes) else None
+        if part == "_" and known is None:
+            raise _unlike("what _ stands for is a size of `like`.", shape_spec, like)
+        size = known if part == "_" else scope.dimension(part)
+        if isinstance(known, int) and not isinstance(size, SymbolicDimension) and size != known:
+            raise _unlike(f"the dimension {i} is {size}, in `like` {known}.", shape_spec, like)
+        shape.append(size)
     return tuple(shape)
+
+
+def _unlike(what: str, spec: Any, like: Any) -> ValueError:
+    return ValueError(message("symbolic_shape", what, got=f"{spec!r}, like={like}"))
 
 
 def _parts(spec: str) -> list[str]:
@@ -112,18 +121,6 @@ def _parts(spec: str) -> list[str]:
             parts[-1] += c
     parts = [p.strip() for p in parts]
     return parts if parts[-1] else parts[:-1]  # a comma at the end, or no dimensions
-
-
-def _like(like: Sequence[int | None] | None, spec: Any) -> Sequence[Any]:
-    if like is None or None in like:
-        raise ValueError(
-            message(
-                "symbolic_shape",
-                "_ and ... stand for sizes of `like`.",
-                got=f"{spec!r}, like={like}",
-            )
-        )
-    return like
 
 
 def symbolic_args_specs(
