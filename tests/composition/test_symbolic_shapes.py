@@ -248,7 +248,7 @@ def test_sizes_that_do_not_fit_are_refused_with_a_sentence():
 def test_wrong_texts_and_scopes_are_refused():
     for call, text in [
         (lambda: export.symbolic_shape("b + f(x)"), "a dimension is not understood"),
-        (lambda: export.symbolic_shape("b, _"), "sizes of `like`"),
+        (lambda: export.symbolic_shape("b, _"), "is a size of `like`"),
         (lambda: export.symbolic_shape("a,, b"), "a dimension is not understood"),
         (lambda: export.symbolic_shape("a//0"), "division of a symbolic dimension by zero"),
         (lambda: export.symbolic_shape("mod(3, 0*a)"), "by zero"),
