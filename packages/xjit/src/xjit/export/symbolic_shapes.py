@@ -6,6 +6,7 @@ writes programs for their values.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -91,16 +92,20 @@ def symbolic_shape(
         if like is None or count < 0:
             raise _unlike("what ... stands for are the other sizes of `like`.", shape_spec, like)
         parts[place : place + 1] = ["_"] * count
-    shape = []
-    for i, part in enumerate(parts):
-        known = sizes[i] if i < len(sizes) else None
-        if part == "_" and known is None:
-            raise _unlike("what _ stands for is a size of `like`.", shape_spec, like)
-        size = known if part == "_" else scope.dimension(part)
-        if isinstance(known, int) and not isinstance(size, SymbolicDimension) and size != known:
-            raise _unlike(f"the dimension {i} is {size}, in `like` {known}.", shape_spec, like)
-        shape.append(size)
-    return tuple(shape)
+    shape = [None if part == "_" else scope.dimension(part) for part in parts]
+    return _fitting(shape, sizes, shape_spec)
+
+
+def _fitting(shape: list[Any], like: tuple[int | None, ...], spec: Any) -> tuple[Any, ...]:
+    """Return a shape with the sizes of another one where it says none; the others must agree."""
+    found = []
+    for i, (size, known) in enumerate(itertools.zip_longest(shape, like[: len(shape)])):
+        if size is None and known is None:
+            raise _unlike("what _ stands for is a size of `like`.", spec, like)
+        if None not in (size, known) and not isinstance(size, SymbolicDimension) and size != known:
+            raise _unlike(f"the dimension {i} is {size}, in `like` {known}.", spec, like)
+        found.append(known if size is None else size)
+    return tuple(found)
 
 
 def _unlike(what: str, spec: Any, like: Any) -> ValueError:
