@@ -9,6 +9,7 @@ from xjit.callbacks import io_callback
 from xjit.debug import callback
 from xnp import lax
 from xpar import (
+    AxisType,
     Mesh,
     NamedSharding,
     P,
@@ -354,3 +355,67 @@ def test_its_text_can_carry_the_lines_of_the_program():
 def test_what_a_traced_function_says_of_its_result_is_the_whole():
     f = shard_map(lambda v: lax.neg(v), mesh=MESH, in_specs=P("x"), out_specs=P("x"))
     assert f.trace(HOST).out_info.shape == f.eval_shape(HOST).shape == f(HOST).shape == HOST.shape
+
+
+EIGHT = np.arange(8, dtype=np.float32)
+
+
+@pytest.mark.parametrize(("specs", "args", "wanted"), [
+    ((P("x"), None), (EIGHT, "twice"), 2 * EIGHT),
+    ([P("x"), None], (EIGHT, 3), 3 * EIGHT),
+    ((P("x"), None), (EIGHT, lambda v: v + 1), EIGHT + 1),
+    ((P("x"), None), (EIGHT, {"by": 3, "plus": np.float32(1)}), 3 * EIGHT + 1),
+    (({"x": P("x"), "by": None},), ({"x": EIGHT, "by": 2},), 2 * EIGHT),
+])  # fmt: skip
+def test_what_is_no_array_and_has_the_spec_none_is_handed_on_as_it_is(specs, args, wanted):
+    def scaled(x, how=None):
+        x, how = (x["x"], x["by"]) if how is None else (x, how)
+        if callable(how):
+            return how(x)
+        if isinstance(how, dict):
+            assert type(how["by"]) is int
+            return x * how["by"] + how["plus"]
+        assert type(how) in (int, str)
+        return x * 2 if how == "twice" else x * how
+
+    mapped = shard_map(scaled, mesh=MESH, in_specs=specs, out_specs=P("x"))
+    np.testing.assert_array_equal(mapped(*args), wanted)
+    np.testing.assert_array_equal(mapped(*args), wanted)
+    np.testing.assert_array_equal(jit(lambda: mapped(*args))(), wanted)
+
+
+def test_values_that_are_handed_on_are_told_apart():
+    seen = []
+
+    def of(x, value):
+        seen.append(value)
+        return x + value
+
+    mapped = shard_map(of, mesh=MESH, in_specs=(P("x"), None), out_specs=P("x"))
+    x = np.zeros(8, np.float32)
+    for value in (1, 1.0, True, 0.0, -0.0, 1):
+        mapped(x, value)
+    assert [repr(value) for value in seen] == ["1", "1.0", "True", "0.0", "-0.0"]
+    mapped(x, np.float32(5))  # arrays are whole, and traced
+    assert len(seen) == 6 and not isinstance(seen[-1], np.generic | float)
+
+
+def test_what_cannot_be_a_key_is_handed_on_all_the_same():
+    class Options(dict):
+        __hash__ = None
+
+    mapped = shard_map(lambda x, o: x * o["by"], mesh=MESH, in_specs=(P("x"), None),
+                       out_specs=P("x"))  # fmt: skip
+    for by in (2, 3):
+        np.testing.assert_array_equal(mapped(EIGHT, Options(by=by)), by * EIGHT)
+
+
+def test_a_value_that_is_the_same_for_all_is_no_part_of_a_sum():
+    mesh = make_mesh((4, 2), ("x", "y"), (AxisType.Explicit,) * 2)
+    options = specs(mesh=mesh, in_specs=P("x"), out_specs=P("x", unreduced={"y"}))
+    with pytest.raises(ValueError, match="result 0 is the same for all members of the axis 'y'"):
+        shard_map(lambda x: x * 2, **options)(EIGHT)
+    twice = shard_map(lambda x: x * 2, check_vma=False, **options)(EIGHT)
+    np.testing.assert_array_equal(twice, 4 * EIGHT)
+    varying = shard_map(lambda x: x * axis_index("y"), **options)(EIGHT)
+    np.testing.assert_array_equal(varying, EIGHT)

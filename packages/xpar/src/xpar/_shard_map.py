@@ -21,15 +21,17 @@ from xjit.named_shardings import NamedSharding, check_axis_names
 from xjit.partial_sums import sums_of
 from xjit.partition_specs import UNCONSTRAINED, PartitionSpec, axes_of
 from xjit.program import Program
+from xpar.handed_on import HandedOn, handed_on
 from xpar.named_axes import axis_names as names_in, total_size
 from xpar.shard_map_primitive import Lay, program_over_mesh, shard_map_p
-from xpar.varying_axes import axes_brought, unsaid
+from xpar.varying_axes import alike_in_parts, axes_brought, unsaid
 from xprim import ClosedJaxpr, ShapedArray, extended_axes, source
 from xprim.callables import check_function
 from xprim.errors import message
 from xprim.tracebacks import boundaries
 from xprim.transformed import transformed
 from xprim.typing import AxisName, PyTree
+from xtree.bounded import remember
 
 P = ParamSpec("P")
 AnyMesh = Mesh | AbstractMesh
@@ -51,6 +53,8 @@ class _Infer:
 
 INFER = _Infer()
 
+_MOST_HANDED_ON = 64  # sets of values: enough for options, and they stay alive
+
 
 def shard_map(
     f: Callable[..., Any] | None = None, *, mesh: Mesh | AbstractMesh | None = None,
@@ -68,6 +72,8 @@ def shard_map(
         its devices are those of the mesh that is set, or on which the arguments lie.
       in_specs: how the arguments are cut: a partition spec for all, or a tree prefix of the tuple
         of arguments. An axis that a spec does not name has the same piece for all its members.
+        Of None arrays are whole, and other leaves (numbers, strings, functions) are handed on as
+        they are: the function is traced again for each set of them.
         By default they are found in the types of the arguments: as these lie along the explicit
         axes of the mesh.
       out_specs: how the pieces of the results are joined, likewise.
@@ -184,6 +190,29 @@ class _ShardMapCalls(Calls):
         plain = dict.fromkeys(
             ("static_argnums", "static_argnames", "donate_argnums", "donate_argnames"))  # fmt: skip
         super().__init__(fun, Signature(fun, plain, "shard_map"), own)
+        asked = options["in_specs"]
+        leaves = () if asked is INFER else xtree.leaves(asked, is_leaf=_is_spec)
+        self._hands_on = any(spec is None for spec in leaves)
+        self._of_the_rest: dict[Any, Any] = {}  # at most `_MOST_HANDED_ON`, by what is handed on
+
+    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call the function; what is no array and has the spec None, it gets as it is."""
+        if self._hands_on and not kwargs:
+            call = handed_on(self.options["in_specs"], args, _is_spec)
+            if call is not None:
+                return self._function_of_the_rest(call)(*call.rest)
+        return super().__call__(args, kwargs)
+
+    def _function_of_the_rest(self, call: HandedOn) -> Callable[..., Any]:
+        key = call.key()
+        found = self._of_the_rest.get(key)
+        if found is None:
+            fun = functools.wraps(self.fun, updated=())(call.function(self.fun))
+            del fun.__wrapped__  # its parameters are others
+            found = shard_map(fun, **self.options | {"in_specs": call.specs})
+            if key is not None:
+                remember(self._of_the_rest, key, found, _MOST_HANDED_ON)
+        return found
 
     def mesh(self) -> Mesh | AbstractMesh:
         """Return the mesh of a call, with devices where they are known."""
@@ -428,6 +457,13 @@ def _check_varying(
     """Raise for a result that varies over an axis that its spec does not name."""
     varying, said = [[frozenset([*x.spec.names(), *x.spec.unreduced]) for x in lays]
                      for lays in (in_lays, out_lays)]  # fmt: skip
+    for i, axis in alike_in_parts(closed, varying, [x.spec.unreduced for x in out_lays]):
+        raise ValueError(message(
+            f"shard_map({name})", f"result {i} is the same for all members of the axis {axis!r}, "
+            "whose values its spec says are parts of a sum.",
+            got=f"out_specs {out_lays[i].spec} for {closed.out_avals[i].str_long()} on each device",
+            hint=f"leave {axis!r} out of unreduced; check_vma=False adds them up all the same",
+        ))  # fmt: skip
     for i, axes, eqn in unsaid(closed, varying, said):
         axis = next(name for name in manual if name in axes)
         raise ValueError(message(

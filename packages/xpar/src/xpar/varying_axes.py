@@ -43,3 +43,18 @@ def unsaid(
     for i, axes in enumerate(varying_results(closed, varying)):
         if axes - said[i]:
             yield i, axes - said[i], makers.get(closed.jaxpr.outvars[i])
+
+
+def alike_in_parts(
+    closed: ClosedJaxpr, varying: Sequence[Axes], parts: Sequence[Axes]
+) -> Iterator[tuple[int, Any]]:
+    """Yield the results that count as parts of sums along an axis over which they do not vary.
+
+    Args:
+      closed: the program of one member.
+      varying: for each argument, the axes over which it varies.
+      parts: for each result, the axes along which its pieces are added up.
+    """
+    if any(parts):
+        for i, axes in enumerate(varying_results(closed, varying)):
+            yield from [(i, axis) for axis in sorted(parts[i] - axes, key=str)]
