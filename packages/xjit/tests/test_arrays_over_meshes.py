@@ -19,6 +19,7 @@ from xjit.sharded_arrays import (
 from xjit.shardings import SingleDeviceSharding
 from xjit.transfer import _exchanged
 from xprim import as_array
+from xprim.errors import UnexpectedTracerError
 
 N = 8
 CPUS = np.array(devices("cpu")[:N], dtype=object)
@@ -307,3 +308,20 @@ def test_a_piece_that_is_gone_is_told_before_anything_starts(use, number):
         np.testing.assert_array_equal(kept, HOST[:4])
     again = device_put(HOST, SHARDINGS[1])  # the devices are free
     np.testing.assert_allclose(f(again), HOST.sum(0), rtol=1e-5)  # of a sum in another order
+
+
+def test_arrays_are_made_of_pieces_that_are_there():
+    place = NamedSharding(MESH, P())
+
+    def of_callback(x):
+        return make_array_from_callback(x.shape, place, lambda index: x[index])
+
+    def of_pieces(x):
+        return make_array_from_single_device_arrays(x.shape, place, [x] * MESH.size)
+
+    with pytest.raises(UnexpectedTracerError, match="a piece is traced, and has no place"):
+        jit(of_callback)(np.ones(4, np.float32))
+    with pytest.raises(ValueError, match="a piece is traced, and has no place"):
+        jit(of_pieces)(np.ones(4, np.float32))
+    with pytest.raises(TypeError, match=r"(?s)no array on a device.*a ndarray"):
+        of_pieces(np.ones(4, np.float32))

@@ -170,3 +170,23 @@ def test_specs_that_cut_alike_are_equivalent(mesh):
 def test_a_wrong_sharding_says_what_is_wrong(mesh, make, error, text):
     with pytest.raises(error, match=text):
         make(mesh)
+
+
+def test_the_local_mesh_is_the_block_of_the_devices_of_this_process(mesh, monkeypatch):
+    assert mesh.local_mesh is mesh
+    own = list(mesh.devices[1].flat)
+    monkeypatch.setattr(Mesh, "local_devices", property(lambda _: own))
+    local = mesh.local_mesh
+    assert local.axis_names == mesh.axis_names and local.axis_sizes[0] == 1
+    assert list(local.devices.flat) == own
+    own[:] = [mesh.devices[0, 0, 0], mesh.devices[1, 1, 1]]
+    with pytest.raises(ValueError, match="no block of the mesh"):
+        _ = mesh.local_mesh
+
+
+def test_specs_find_their_parts_as_tuples_do():
+    spec = P("x", ("y", "z"), None, None)
+    assert [spec.index(part) for part in ("x", ("x",), ("y", "z"), None)] == [0, 0, 1, 2]
+    assert (spec.count(None), spec.count("y")) == (2, 0)
+    with pytest.raises(ValueError, match="not in tuple"):
+        spec.index("y")

@@ -21,6 +21,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from xjit import jaxlib_gateway as gateway
+from xjit.mesh_blocks import block_of
 from xjit.notebooks import mesh_html
 from xjit.of_this_process import OfThisProcess
 from xprim import config
@@ -220,6 +221,12 @@ class Mesh(_Grid, OfThisProcess):
         """The devices of this process."""
         here = self._flat[0].client.process_index() if self._flat else 0
         return [d for d in self._flat if d.process_index == here]
+
+    @property
+    def local_mesh(self) -> Mesh:
+        """The block of the devices of this process; ValueError where they are none."""
+        block = block_of(self.devices, self.local_devices)
+        return self if block.size == self.size else Mesh(block, self.axis_names, self.axis_types)
 
     @property
     def is_multi_process(self) -> bool:

@@ -103,6 +103,14 @@ class PartitionSpec:
         """Return all axis names that cut dimensions, in order."""
         return [name for part in self._partitions for name in axes_of(part)]
 
+    def index(self, part: Any) -> int:
+        """Return the first dimension that is cut by these axes; ValueError where none is."""
+        return self._partitions.index(_canonical(part))
+
+    def count(self, part: Any) -> int:
+        """Return how many dimensions are cut by these axes."""
+        return self._partitions.count(_canonical(part))
+
     def __getitem__(self, i: Any) -> Any:
         return self._partitions[i]
 

@@ -23,8 +23,8 @@ from xjit.named_shardings import resolved
 from xjit.placement import buffers_at, default_placement
 from xjit.shardings import Index, Sharding, SingleDeviceSharding
 from xjit.typed_shardings import typed_as
-from xprim import Array, ConcreteArray, as_array, shaped_array
-from xprim.errors import message
+from xprim import Array, ConcreteArray, Tracer, as_array, shaped_array
+from xprim.errors import UnexpectedTracerError, message
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DTypeLike, ShardingLike
 from xtree.records import Record, set_once
@@ -174,6 +174,8 @@ def make_array_from_callback(
         key = str(index)
         if key not in pieces:
             piece = as_array(data_callback(index), what=f"{operation}: a piece")
+            if isinstance(piece, Tracer):
+                raise UnexpectedTracerError(_traced(operation, piece))
             pieces[key] = np.asarray(piece, dtype) if dtype is not None else np.asarray(piece)
         buffers.append(gateway.put(pieces[key], device))
     found = _assembled(operation, tuple(shape), where, buffers)
@@ -199,13 +201,15 @@ def make_array_from_single_device_arrays(
       dtype: checked against that of the pieces, where it is given.
 
     Raises:
-      ValueError: a device has no piece or two, or a piece has another shape or dtype.
+      ValueError: a device has no piece or two, or a piece is traced, or has another shape or dtype.
+      TypeError: a piece is no array on a device.
     """
     operation = "make_array_from_single_device_arrays"
     where = _checked_sharding(operation, sharding, tuple(shape))
     by_device: dict[Any, Any] = {}
     for x in arrays:
-        assert isinstance(x, ConcreteArray)
+        if not isinstance(x, ConcreteArray):
+            raise _no_piece(operation, x)
         (buffer,) = buffers_at(default_placement(), [x]) if x.buffer is None else (
             in_order_of_numpy(x).buffer,)  # fmt: skip
         device = gateway.device_of(buffer)
@@ -225,6 +229,22 @@ def make_array_from_single_device_arrays(
         ))  # fmt: skip
     weak = arrays[0].aval.weak_type
     return _assembled(operation, tuple(shape), where, [by_device[d] for d in here], weak)
+
+
+def _no_piece(operation: str, x: Any) -> ValueError | TypeError:
+    if isinstance(x, Tracer):
+        return ValueError(_traced(operation, x))
+    return TypeError(message(
+        operation, "a piece is no array on a device.", got=f"a {type(x).__name__}",
+        expected="arrays", hint="device_put(x, device) brings it there",
+    ))  # fmt: skip
+
+
+def _traced(operation: str, x: Array) -> str:
+    return message(
+        operation, "a piece is traced, and has no place on a device.", got=x.aval.str_long(),
+        hint="call it outside of jit; inside, with_sharding_constraint says how a value lies",
+    )  # fmt: skip
 
 
 def make_array_from_process_local_data(
