@@ -9,6 +9,9 @@ from xad import checkpoint, grad, jvp
 from xbatch import vmap
 from xjit import jit
 from xnp import lax
+from xprim import make_jaxpr
+from xprim.errors import ConcretizationTypeError
+from xstack.extend.core import Primitive
 
 XS = np.float32([0.5, -1.0, 2.0, 0.25])
 
@@ -165,3 +168,90 @@ def test_long_uncompiled_loops_under_transformations_equal_python():
         np.testing.assert_allclose(
             [derivative(x) for x in xs], [dc for _, dc in expected], rtol=1e-4
         )
+
+
+def test_what_a_loop_hands_on_as_it_got_it_stays_one_value_for_all_examples():
+    weights, starts, steps = xnp.ones((2, 2)), xnp.ones((4, 2)), xnp.arange(4)
+
+    def run(weights, x, steps):
+        def step(state):
+            count, x, weights = state
+            return count + 1, x @ weights, weights
+
+        return lax.while_loop(lambda state: state[0] < steps, step, (0, x, weights))[1:]
+
+    batched = vmap(run, in_axes=(None, 0, 0), out_axes=(0, None))
+    for mapped in (batched, jit(batched)):
+        xs, kept = mapped(weights, starts, steps)
+        assert kept.shape == (2, 2)
+        assert xs.tolist() == [[1.0, 1.0], [2.0, 2.0], [4.0, 4.0], [8.0, 8.0]]
+    twice = vmap(batched, in_axes=(None, 0, 0), out_axes=(0, None))
+    xs, kept = twice(weights, xnp.stack([starts, 2.0 * starts]), xnp.stack([steps, steps]))
+    assert xs.shape == (2, 4, 2)
+    assert kept.shape == (2, 2)
+    # the products are of one matrix, whatever the batch
+    program = str(make_jaxpr(batched)(weights, starts, steps))
+    assert "f32[4,2,2]" not in program
+
+
+def test_a_carry_that_is_exchanged_with_another_differs_from_example_to_example():
+    def run(x, y, steps):
+        state = (0, x, y)
+        return lax.while_loop(lambda s: s[0] < steps, lambda s: (s[0] + 1, s[2], s[1]), state)[1:]
+
+    x, y = vmap(run, in_axes=(None, None, 0))(1.0, 2.0, xnp.arange(3))
+    assert x.tolist() == [1.0, 2.0, 1.0]
+    assert y.tolist() == [2.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize("loop", ["scan", "while_loop", "fori_loop", "fori_loop of a traced bound"])
+def test_a_traced_value_that_a_loop_hands_on_is_its_result(loop):
+    def handed_on(x, y):
+        if loop == "scan":
+            return lax.scan(lambda c, _: ((c[0] + 1.0, c[1]), None), (x, y), length=2)[0]
+        if loop == "while_loop":
+            return lax.while_loop(lambda c: c[0] < 3.0, lambda c: (c[0] + 1.0, c[1]), (x, y))
+        bound = 2 if loop == "fori_loop" else y.astype(int)
+        return lax.fori_loop(0, bound, lambda i, c: (c[0] + 1.0, c[1]), (x, y))
+
+    program = make_jaxpr(handed_on)(1.0, xnp.float32(2.0)).jaxpr
+    assert program.outvars[1] is program.invars[1]
+    assert program.outvars[0] is not program.invars[0]
+    # so a choice by a mapped value, between branches that return it, is none for it
+    chosen = vmap(lambda x, y: lax.cond(x < 0, handed_on, handed_on, x, y)[1], (0, None), None)
+    assert float(chosen(xnp.arange(3.0), xnp.float32(2.0))) == 2.0
+    assert grad(lambda y: jit(handed_on)(1.0, y)[1] * 3.0)(2.0) == 3.0
+
+
+@pytest.mark.parametrize("what", ["length", "unroll"])
+def test_what_a_scan_must_know_while_tracing_is_refused_as_a_traced_value(what):
+    run = jit(lambda n: lax.scan(lambda c, _: (c + 1, None), 0, **{"length": 4, what: n})[0])
+    with pytest.raises(ConcretizationTypeError, match=f"scan: {what} is a traced value"):
+        run(3)
+
+
+def test_branches_for_other_platforms_are_not_written():
+    foreign = Primitive("kernel_of_another_platform")
+    foreign.def_abstract_eval(lambda x: x)
+
+    def run(x):
+        return lax.platform_dependent(x, cpu=xnp.sin, cuda=foreign.bind)
+
+    x = xnp.arange(3.0)
+    steps = jit(lambda x: lax.scan(lambda c, x: (c, run(x)), 0.0, x)[1])
+    for found in (run(x), jit(run)(x), steps(x)):
+        close(found, np.sin(np.arange(3.0)))
+    text = jit(lambda x: lax.platform_dependent(x, cpu=xnp.sin, default=xnp.cos)).lower(x).as_text()
+    assert "stablehlo.sine" in text
+    assert "stablehlo.cosine" not in text
+    assert "stablehlo.case" not in text
+
+
+@pytest.mark.parametrize("kind", [ValueError, NotImplementedError])
+def test_a_platform_without_a_function_is_refused_compiled_too(kind):
+    for functions in ({"tpu": xnp.sin}, {"tpu": xnp.sin, "cuda": xnp.cos}):
+        run = jit(lambda x, named=functions: lax.platform_dependent(x, **named))
+        with pytest.raises(kind, match="no function for the platform 'cpu'"):
+            run(1.0)
+    with pytest.raises(TypeError, match="platform_dependent: cpu must be a function, got an int"):
+        lax.platform_dependent(1.0, cpu=3)

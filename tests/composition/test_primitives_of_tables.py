@@ -191,3 +191,14 @@ def test_a_primitive_may_have_the_name_of_any_other():
 def test_a_name_that_is_no_string_is_refused():
     with pytest.raises(TypeError, match="Primitive: the name is no string"):
         Primitive(object())
+
+
+@pytest.mark.parametrize("several", [True, False])
+def test_an_abstract_evaluation_of_the_wrong_form_is_refused(several):
+    wrong_p = Primitive("wrong")
+    wrong_p.multiple_results = several
+    wrong_p.def_abstract_eval(lambda x: x if several else [x])
+    wrong_p.def_impl(lambda x: [x] if several else x)
+    with pytest.raises(ValueError, match=r"wrong: the abstract evaluation rule must return(.|\n)*"
+                                         rf"expected  multiple_results={not several}"):  # fmt: skip
+        xstack.jit(wrong_p.bind)(1.0)

@@ -327,3 +327,22 @@ def test_linear_transpose_stages_and_runs_backwards():
         linear_transpose(lambda x: mul(x, x), 1.0)(1.0)
     with pytest.raises(ValueError, match="reduce_axes"):
         linear_transpose(sin, 1.0, reduce_axes=("i",))
+
+
+def test_a_program_shows_the_names_of_the_rules():
+    def slope(primals, tangents):
+        return waved(*primals), tangents[0]
+
+    def forth(x):
+        return bent(x), None
+
+    def back(_, ct):
+        return (ct,)
+
+    waved, bent = custom_jvp(lambda x: x * x), custom_vjp(lambda x: x * x)
+    waved.defjvp(slope)
+    bent.defvjp(forth, back)
+    assert "jvp=slope\n" in str(make_jaxpr(waved)(1.0))
+    shown = str(make_jaxpr(bent)(1.0))
+    assert "fwd=forth\n" in shown
+    assert "bwd=back\n" in shown

@@ -256,3 +256,12 @@ def test_the_operands_that_a_result_depends_on_are_told_by_dead_code() -> None:
     assert [set(needs) for needs in operands_of_results(swapped.eqns[0])] == [{0, 1}, {0, 1}]
     once = make_jaxpr(lambda x: call_p.bind(x, x, x, jaxpr=call.params["jaxpr"]))(X)
     assert [set(needs) for needs in operands_of_results(once.eqns[0])] == [{0, 1}, {2}, {1}]
+
+
+def test_an_equation_is_shown_as_in_its_program_with_variables_of_its_own():
+    program = make_jaxpr(lambda x, y: [plus(x, x), plus(scale(x, 2.0), y)])(X, X)
+    shown = [format_jaxpr(eqn) for eqn in program.eqns]
+    assert shown == [str(eqn) for eqn in program.eqns] == [repr(eqn) for eqn in program.eqns]
+    assert shown[0] == "b:f32[3] = test_plus a a"
+    assert shown[1].startswith("b:f32[3] = test_scale[")
+    assert shown[2] == "c:f32[3] = test_plus a b"

@@ -151,6 +151,7 @@ class custom_jvp(Transforms, Generic[P, R]):  # noqa: N801 - used as a decorator
             pair = rule(*call.fixed, call.rebuild(primals), call.rebuild(dots))
             return call.flat_jvp_result(pair)
 
+        flat_jvp.__name__ = name_of(rule)  # as jaxprs show it
         outs = custom_jvp_call_p.bind(*call.take_leaves(), call=call.flat, jvp=flat_jvp)
         result: R = xtree.unflatten(call.out_tree, outs)
         return result
@@ -254,6 +255,7 @@ class custom_vjp(Transforms, Generic[P, R]):  # noqa: N801 - used as a decorator
             kept = xtree.unflatten(tree, cells.filled(list(map(_as_python, residuals, types))))
             return call.flat_cotangents(bwd(*call.fixed, kept, result_ct))
 
+        flat_fwd.__name__, flat_bwd.__name__ = name_of(fwd), name_of(bwd)  # as jaxprs show them
         outs = custom_vjp_call_p.bind(
             *call.take_leaves(), call=call.flat, fwd=flat_fwd, bwd=flat_bwd,
             count_outs=lambda: call.out_tree.num_leaves,

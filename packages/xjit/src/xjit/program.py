@@ -47,7 +47,7 @@ from xprim import (
     from_stored,
     state,
 )
-from xprim.errors import message
+from xprim.errors import XStackRuntimeError, message
 from xprim.finite import execution_refused
 from xprim.largest_arrays import SMALL
 from xprim.memory import bytes_of
@@ -57,6 +57,10 @@ from xprim.source import describe
 __all__ = ["DeviceKernel", "Program", "program_of"]
 
 __dir__ = __all__.copy
+
+
+class DonatedTwiceError(XStackRuntimeError, ValueError):
+    """A donated array is passed twice, and one of the two would be read after it is given away."""
 
 
 class DeviceKernel:
@@ -200,7 +204,7 @@ class DeviceKernel:
             if first != i and (i in self.donated or first in self.donated):
                 names = self._arg_names()
                 one, two = (names[k] if k < len(names) else f"argument {k}" for k in (first, i))
-                raise ValueError(message(
+                raise DonatedTwiceError(message(
                     self.name, f"an array is donated and passed twice: as {one} and {two}.",
                     hint="pass a copy, or leave it out of donate_argnums",
                 ))  # fmt: skip

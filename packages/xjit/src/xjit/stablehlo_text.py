@@ -224,6 +224,10 @@ class Builder:
         """Return the name of a 0-d constant."""
         return self.constant(value, shaped_array((), dtype))
 
+    def known_scalar(self, name: str) -> Any:
+        """Return the value of a constant of rank 0 by its name, and None for what is no such."""
+        return self._scalars.get(name)
+
     def full_like(self, value: Any, aval: ShapedArray) -> str:
         """Return the name of a constant of the type of `aval` filled with a scalar."""
         return self.constant(value, aval)

@@ -119,6 +119,9 @@ class Builder(Protocol):
     def scalar(self, value: Any, dtype: np.dtype[Any]) -> str:
         """Return the name of a constant of rank 0."""
 
+    def known_scalar(self, name: str) -> Any:
+        """Return the value of a constant of rank 0 by its name, and None for what is no such."""
+
     def full_like(self, value: Any, aval: ShapedArray) -> str:
         """Return the name of a constant of the type of `aval` filled with a scalar."""
 

@@ -116,6 +116,11 @@ class Equation:
         """The effects that keep this equation alive and in order."""
         return self.primitive.effects(self.params)
 
+    def __str__(self) -> str:
+        return xprim.format_jaxpr(self)
+
+    __repr__ = __str__
+
     def replace(self, **changes: Any) -> Equation:
         """Return the equation with some of its parts replaced."""
         return Equation(

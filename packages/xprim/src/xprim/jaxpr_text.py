@@ -23,14 +23,19 @@ __all__ = ()
 _WIDTH = 80
 
 
-def format_jaxpr(jaxpr: Jaxpr, *, source_info: bool = False, name_stack: bool = False) -> str:
-    """Return a jaxpr as text.
+def format_jaxpr(
+    jaxpr: Jaxpr | Equation, *, source_info: bool = False, name_stack: bool = False
+) -> str:
+    """Return a jaxpr, or one of its equations, as text.
 
     Args:
-      jaxpr: the program.
+      jaxpr: the program, or an equation, whose variables are named anew, its operands first.
       source_info: whether each equation is followed by the user's line it came from.
       name_stack: whether each equation is followed by its named scopes.
     """
+    if isinstance(jaxpr, Equation):
+        alone = _Printer(Jaxpr((), (), jaxpr.outputs, [jaxpr]), source_info, name_stack)
+        return "\n".join(alone.named_from_operands(jaxpr))
     return "\n".join(_Printer(jaxpr, source_info, name_stack).jaxpr(jaxpr, 0))
 
 
@@ -50,6 +55,12 @@ class _Printer:
         body = [self.equation(eqn, column + 4) for eqn in jaxpr.eqns]
         tail = f"in {_in_parentheses([self._atom(x) for x in jaxpr.outvars])} }}"
         return self._laid_out(head, body, tail, column)
+
+    def named_from_operands(self, eqn: Equation) -> list[str]:
+        """Return an equation that stands for itself."""
+        for x in eqn.inputs:
+            self._atom(x)
+        return self.equation(eqn, 0)
 
     def _laid_out(self, head: str, body: list[list[str]], tail: str, column: int) -> list[str]:
         """Return a jaxpr on one line where it fits."""

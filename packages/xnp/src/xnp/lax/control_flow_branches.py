@@ -359,11 +359,20 @@ def platform_dependent(
         raise ValueError("platform_dependent: there must be a function for some platform.")
     names = tuple(per_platform)
     functions = [*per_platform.values(), *([] if default is None else [default])]
+    for name, fun in zip((*names, "default"), functions, strict=False):
+        if not callable(fun):
+            raise TypeError(f"platform_dependent: {name} must be a function, got {described(fun)}.")
     arrays = [x for x in xtree.leaves(args) if isinstance(x, Array)]  # numbers have no place
     (index,) = platform_index_p.bind(*arrays, platforms=names, has_default=default is not None)
-    if len(functions) == 1:
+    if not names:
         return functions[0](*args)
-    return switch(index, functions, *args)
+    known = known_without_jit(index)
+    if known is not None:
+        return functions[int(known)](*args)
+    called = [*names, *([] if default is None else ["default"])]
+    if len(functions) == 1:  # the index of a single branch would not be asked for
+        functions, called = functions * 2, called * 2
+    return _chosen(index, functions, called, args, "platform_dependent")
 
 
 boundaries(globals())

@@ -10,6 +10,7 @@ from xnp.lax.control_flow_scan import run_scan, unroll_count
 from xnp.lax.control_flow_staging import (
     cell_values,
     check_carry,
+    handed_on,
     known_without_jit,
     staged,
     weak_carry_promoted,
@@ -127,7 +128,7 @@ def _repeated(
         body_jaxpr=body.closed, cond_nconsts=len(captured), body_nconsts=len(body.captured),
     )  # fmt: skip
     write_cells(body.cells, outs[len(carry) :])
-    return xtree.unflatten(tree, outs[: len(carry)])
+    return xtree.unflatten(tree, handed_on(body, carry, outs))
 
 
 def _reading_carried_cells(

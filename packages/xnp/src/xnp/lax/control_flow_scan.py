@@ -11,13 +11,14 @@ from xnp.lax.control_flow_cells import along_cells
 from xnp.lax.control_flow_staging import (
     cell_values,
     check_carry,
+    handed_on,
     staged,
     weak_carry_promoted,
     write_cells,
 )
 from xnp.primitives.operations import concatenated, moved, reshaped, sliced
 from xnp.primitives.scan import scan_p
-from xprim import Array, ClosedJaxpr, ShapedArray, as_array, config, get_primitive
+from xprim import Array, ClosedJaxpr, ShapedArray, Tracer, as_array, config, get_primitive
 from xprim.cells import Cell
 from xprim.descriptions import described, place_of
 from xprim.errors import message
@@ -26,6 +27,7 @@ from xprim.leaves import flat_arrays
 from xprim.optional_transforms import find
 from xprim.sharded_types import without_dimension
 from xprim.sizes import size_of
+from xprim.static_sizes import static_int
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, PyTree
 
@@ -130,11 +132,10 @@ def run_scan(
         *body.captured, *carry, *cell_values(cells), *xs, jaxpr=closed,
         num_consts=len(body.captured), num_carry=len(carry) + len(cells), **options,
     )  # fmt: skip
-    if not cells:
-        return outs
     end = len(carry) + len(cells)
-    write_cells(cells, outs[len(carry) : end])
-    return (*outs[: len(carry)], *outs[end:])
+    if cells:
+        write_cells(cells, outs[len(carry) : end])
+    return (*handed_on(body, carry, outs), *outs[end:])
 
 
 def _cells_in_carry(closed: ClosedJaxpr, first: int, count: int, cells: int) -> ClosedJaxpr:
@@ -192,7 +193,7 @@ def _pair_of(body: Staged, f: Any) -> tuple[Any, Any]:
 
 def _length(xs: list[Array], tree: Any, length: int | None) -> int:
     """Return how many steps there are."""
-    given = set() if length is None else {_integer_length(length)}
+    given = set() if length is None else {static_int(length, "scan", "length")}
     paths = xtree.leaves_with_path(xtree.unflatten(tree, range(len(xs))))
     named = [(f"xs{xtree.keystr(path)}", xs[i]) for path, i in paths]
     for name, x in named:
@@ -216,17 +217,12 @@ def _length(xs: list[Array], tree: Any, length: int | None) -> int:
     return sizes.pop()
 
 
-def _integer_length(length: Any) -> int:
-    try:
-        return size_of(length)
-    except TypeError:
-        raise TypeError(f"scan: length must be an integer, got {described(length)}.") from None
-
-
 def unroll_count(unroll: Any, length: int, operation: str) -> int:
     """Return how many steps to write into one turn of a loop."""
     if unroll is False:
         return 1
+    if isinstance(unroll, Tracer):
+        unroll = static_int(unroll, operation, "unroll")
     try:
         count = length if unroll is True else size_of(unroll) or length
     except TypeError:

@@ -148,6 +148,23 @@ def weak_carry_promoted(carry: Sequence[Array], out_avals: Sequence[ShapedArray]
     return promoted
 
 
+def handed_on(body: Staged, carry: Sequence[Array], outs: Sequence[Array]) -> list[Array]:
+    """Return the last carry; a part that the body hands on as it got it is that of the first one.
+
+    So the loop need not be known to give it back: `vmap` and derivatives see the value itself.
+
+    Args:
+      body: takes what it captures, the carry, and more; returns the next carry, and more.
+      carry: the first one.
+      outs: the results of the loop, of which the last carry comes first.
+    """
+    ins = body.closed.jaxpr.invars[len(body.captured) :]
+    return [
+        x if after is before else out
+        for x, before, after, out in zip(carry, ins, body.closed.jaxpr.outvars, outs, strict=False)
+    ]
+
+
 def _converted(x: Array, dtype: Any, weak: bool) -> Array:
     """Convert, at once what is known: that is none of the program's equations."""
     convert: Any = get_primitive("convert_element_type")

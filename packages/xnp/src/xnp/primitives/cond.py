@@ -91,6 +91,9 @@ def _stablehlo(
     b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, branches: Branches
 ) -> Any:
     index, *rest = operands
+    known = _known_index(b, index)
+    if known is not None:  # the others may be of another platform, with no text for this one
+        return b.inline(branches[min(max(known, 0), len(branches) - 1)], rest)
     scalar = avals_in[0].strong()
     # stablehlo.case runs the last branch for every index that is out of range
     low, high = b.scalar(0, scalar.dtype), b.scalar(len(branches) - 1, scalar.dtype)
@@ -108,6 +111,12 @@ def _stablehlo(
         "stablehlo.case", [clamped], [scalar], avals, regions=b.regions(*regions)
     )
     return results
+
+
+def _known_index(b: Builder, index: str) -> int | None:
+    """Return the index where it is a constant; builders of older releases do not say."""
+    value = b.known_scalar(index) if hasattr(b, "known_scalar") else None
+    return None if value is None else int(value)
 
 
 def _write_branch(branch: ClosedJaxpr, operands: Any, b: Builder, _names: Any) -> list[str]:

@@ -17,6 +17,11 @@ from xprim.errors import message
 
 __all__ = ()
 
+
+class NoPlatformError(NotImplementedError, ValueError):
+    """No function is given for the platform of a program; caught as JAX's error, too."""
+
+
 _ALIASES = {"cuda": ("cuda", "gpu"), "rocm": ("rocm", "gpu")}
 
 
@@ -26,7 +31,7 @@ def _place(platform: str, platforms: tuple[str, ...], has_default: bool) -> int:
             return platforms.index(name)
     if has_default:
         return len(platforms)
-    raise ValueError(message(
+    raise NoPlatformError(message(
         "platform_dependent", f"there is no function for the platform {platform!r}.",
         got=f"functions for {', '.join(platforms)}", hint="default= serves every other platform",
     ))  # fmt: skip

@@ -10,7 +10,7 @@ number of steps that nobody knows in advance, so there is none: the tape holds t
 which `linearize` can run and `transpose` refuses.
 
 Under `vmap` with a mapped condition the loop runs until all examples are done; those that are done
-keep their values.
+keep their values. What the body hands on as it got it is the same for all, and stays one value.
 
 Semantics: StableHLO specification, section while.
 """
@@ -286,8 +286,9 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, cond_jaxpr: ClosedJaxpr
         if not (only_checks(cond_jaxpr) and only_checks(body_jaxpr)):
             raise _effects_refused("run for a batch of conditions: all examples take part until "
                                    "the last is done", programs)  # fmt: skip
-        carry_mapped = [True] * len(carry_mapped)
-        body = _of_those_that_go_on(axis, body_jaxpr, (*body_mapped, *carry_mapped))
+        changed = _changed(body_jaxpr, body_nconsts)
+        carry_mapped = [m or c for m, c in zip(carry_mapped, changed, strict=True)]
+        body = _of_those_that_go_on(axis, body_jaxpr, body_mapped, carry_mapped)
         cond, _ = axis.batch_jaxpr(cond_jaxpr, (*cond_mapped, *carry_mapped), True)
     front = [
         axis.to_front(x, d) if m or d is not not_mapped else x
@@ -295,29 +296,41 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, cond_jaxpr: ClosedJaxpr
     ]
     if test_mapped:
         consts = front[: cond_nconsts + body_nconsts]
-        outs = _until_all_are_done(cond, body, consts, front[len(consts) :], cond_nconsts)
+        outs = _until_all_are_done(
+            cond, body, consts, front[len(consts) :], cond_nconsts, tuple(carry_mapped)
+        )
     else:
         outs = while_p.bind(*front, cond_jaxpr=cond, body_jaxpr=body, cond_nconsts=cond_nconsts,
                             body_nconsts=body_nconsts)  # fmt: skip
     return outs, tuple([0 if m else not_mapped for m in carry_mapped])
 
 
+def _changed(body: ClosedJaxpr, consts: int) -> list[bool]:
+    """Return for each part of the carry whether the body gives another value than it gets."""
+    ins = body.jaxpr.invars[consts:]
+    return [y is not x for x, y in zip(ins, body.jaxpr.outvars, strict=True)]
+
+
 def _of_those_that_go_on(
-    axis: BatchAxis, body: ClosedJaxpr, mapped: tuple[bool, ...]
+    axis: BatchAxis, body: ClosedJaxpr, consts_mapped: Sequence[bool], carry_mapped: Sequence[bool]
 ) -> ClosedJaxpr:
     """Return the batched body; if it checks something, who goes on is its first operand."""
+    mapped = (*consts_mapped, *carry_mapped)
     if exact_effects(body.effects):
         body, mapped = with_guard(body), (True, *mapped)
-    return axis.batch_jaxpr(body, mapped, True)[0]
+    return axis.batch_jaxpr(body, mapped, carry_mapped)[0]
 
 
 def _until_all_are_done(
-    cond: ClosedJaxpr, body: ClosedJaxpr, consts: list[Any], carry: list[Any], cond_nconsts: int
-) -> Any:
+    cond: ClosedJaxpr, body: ClosedJaxpr, consts: list[Any], carry: list[Any], cond_nconsts: int,
+    mapped: tuple[bool, ...],
+) -> Any:  # fmt: skip
     """Loop while any example's condition holds; the carry gets these conditions in front."""
     (test,) = eval_closed(cond, *consts[:cond_nconsts], *carry)
-    key = ("until all are done", cond, len(consts))
-    any_cond, guarded = derived(body, key, lambda: _guarded(cond, body, consts, cond_nconsts))
+    key = ("until all are done", cond, len(consts), mapped)
+    any_cond, guarded = derived(
+        body, key, lambda: _guarded(cond, body, consts, cond_nconsts, mapped)
+    )
     results = while_p.bind(
         *consts, test, *carry, cond_jaxpr=any_cond, body_jaxpr=guarded, cond_nconsts=0,
         body_nconsts=len(consts),
@@ -326,8 +339,9 @@ def _until_all_are_done(
 
 
 def _guarded(
-    cond: ClosedJaxpr, body: ClosedJaxpr, consts: list[Any], cond_nconsts: int
-) -> tuple[ClosedJaxpr, ClosedJaxpr]:
+    cond: ClosedJaxpr, body: ClosedJaxpr, consts: list[Any], cond_nconsts: int,
+    mapped: tuple[bool, ...],
+) -> tuple[ClosedJaxpr, ClosedJaxpr]:  # fmt: skip
     before_carry = len(body.in_avals) - len(body.out_avals)
     has_guard = before_carry > len(consts) - cond_nconsts
 
@@ -336,8 +350,8 @@ def _guarded(
         taking_part = [test] if has_guard else []
         new = eval_closed(body, *taking_part, *own[cond_nconsts:], *carry)
         kept = [
-            selected(broadcasted(test, x.aval.shape, (0,)), y, x)
-            for x, y in zip(carry, new, strict=True)
+            selected(broadcasted(test, x.aval.shape, (0,)), y, x) if m else x
+            for x, y, m in zip(carry, new, mapped, strict=True)
         ]
         (more,) = eval_closed(cond, *own[:cond_nconsts], *kept)
         return [get_primitive("and").bind(test, more)[0], *kept]

@@ -33,7 +33,7 @@ from xprim import (
     not_mapped,
     primitive_maker,
 )
-from xprim.descriptions import described
+from xprim.descriptions import described, place_of
 from xprim.errors import MissingRuleError
 from xprim.tracebacks import boundary
 from xtree.errors import message
@@ -194,7 +194,15 @@ class Primitive(xprim.Primitive):
     def _shape(self, *avals: Any, **params: Any) -> tuple[Any, ...]:
         if self.abstract_eval is None:
             raise missing(self, "shape", f"{self}_p.def_abstract_eval(rule) adds one")
-        return self._several(self.abstract_eval(*avals, **params))
+        found = self.abstract_eval(*avals, **params)
+        if isinstance(found, tuple | list) is not self.multiple_results:
+            raise ValueError(message(
+                f"{self}", "the abstract evaluation rule must return a tuple or list where "
+                "multiple_results is set, and one abstract value where it is not.",
+                got=described(found), expected=f"multiple_results={not self.multiple_results}",
+                where=place_of(self.abstract_eval),
+            ))  # fmt: skip
+        return self._several(found)
 
     def _numpy(self, *operands: Any, **params: Any) -> tuple[Any, ...]:
         if self.impl is None:
