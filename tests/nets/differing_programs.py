@@ -52,6 +52,14 @@ def of_one_shape(j: Any, n: Any) -> Any:
     return pair
 
 
+def traces_by_keyword(library: Any, _: Any) -> int:
+    traced = []
+    f = library.jit(lambda x, y: traced.append(1) or x + y)
+    f(1, 2)
+    f(1, y=2)
+    return len(traced)
+
+
 def traces_of_equal_lambdas(j: Any, n: Any) -> int:
     """Count the traces of equal lambdas by what they print: a count would be a changing object."""
     out = io.StringIO()
@@ -307,6 +315,10 @@ INDICES: list[Row] = [
 DTYPES: list[Row] = [
     ("an integer that does not fit", lambda j, n: n.uint8(1) + 300, 45, "OverflowError"),
     ("an integer that does not fit", lambda j, n: n.asarray(np.int64(2**40)), 0, "OverflowError"),
+    ("bounds beyond the dtype", lambda j, n: ((x := j.random.randint(
+        j.random.key(0), (9,), -(2**40), 2**40)).min() < 0, x.max() > 0),
+     "OverflowError", (True, True)),
+    ("bounds beyond the dtype", lambda j, n: j.random.key(2**63).shape, "OverflowError", ()),
     ("a 64-bit dtype that is asked for", lambda j, n: n.zeros(3, "float64").dtype.name,
      "float32", "float64"),
     ("`var(x, dtype=int)`", lambda j, n: n.var(n.arange(4.0), dtype=int), 1.0, "ValueError"),
@@ -329,6 +341,7 @@ DTYPES: list[Row] = [
 ]  # fmt: skip
 PROGRAMS: list[Row] = [
     ("`jit` of a new but equal lambda", traces_of_equal_lambdas, 3, 1),
+    ("an argument given by keyword", traces_by_keyword, 2, 1),
     ("a dict in the metadata", after_metadata_changed, 2.0, 3.0),
     ("a global that a compiled function reads", after_a_global_changed, (1.0, 2.0, 1.0),
      (1.0, 2.0, 2.0)),

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
 
 import xrandom
 from packages.xrandom.tests.oracle import assert_equal, jax, layout
-from xprim import Array, config
-from xprim.errors import KeyReuseError
+from xprim import Array, config, make_jaxpr
+from xprim.errors import ConcretizationTypeError, KeyReuseError
 from xrandom.hashing import MAX_LANES, hash_range, hash_words
 
 SHAPES = [(), (5,), (0, 2), (7, 11, 13)]
@@ -161,3 +162,20 @@ def test_a_key_that_is_used_twice_is_an_error_when_asked_for() -> None:
         with pytest.raises(KeyReuseError, match="bits: the key was used before"):
             xrandom.bits(key)
         xrandom.bits(copy)
+
+
+@pytest.mark.parametrize("kind", [TypeError, ValueError])
+def test_shapes_that_cannot_be_are_errors_of_both_kinds(kind: type[Exception]) -> None:
+    for draw in (
+        lambda: xrandom.normal(xrandom.key(0), (-1,)),
+        lambda: xrandom.uniform(xrandom.key(0), (2,), minval=np.zeros(3)),
+        lambda: xrandom.gamma(xrandom.key(0), np.ones(3), (2,)),
+    ):
+        with pytest.raises(kind, match=r"must (not be negative|broadcast to the shape)"):
+            draw()
+
+
+@pytest.mark.parametrize("shuffled", [xrandom.permutation, xrandom.choice])
+def test_how_many_numbers_there_are_must_be_known_while_tracing(shuffled: Any) -> None:
+    with pytest.raises(ConcretizationTypeError, match="how many numbers there are is a traced"):
+        make_jaxpr(lambda n: shuffled(xrandom.key(0), n))(3)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xprim import dtypes
-from xprim.errors import message
+from xprim.errors import ShapeError, message
 from xprim.sizes import size_of
 from xtree.boundaries import boundary
 
@@ -198,7 +198,7 @@ def shaped_array(
 def _intern(key: _Key) -> ShapedArray:
     shape, dtype, weak_type, spread = key
     if any(d < 0 for d in shape):
-        raise ValueError(f"shape: dimensions must not be negative, got {shape}.")
+        raise ShapeError(f"shape: dimensions must not be negative, got {shape}.")
     with _lock:
         ref = _interned.get(key)
         aval = ref() if ref is not None else None

@@ -11,7 +11,7 @@ from xnp import lax
 from xnp.docstrings import complete
 from xnp.placing import placed
 from xprim import Array
-from xprim.errors import message
+from xprim.errors import ShapeError, message
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from xrandom.arguments import Shape, broadcasted, checked_shape, floating_dtype, parameter
@@ -72,7 +72,7 @@ def _check_bound(name: str, shape: Shape, sizes: Shape) -> None:
             return
     except ValueError:
         pass
-    raise ValueError(message(
+    raise ShapeError(message(
         "uniform", f"{name} must broadcast to the shape of the sample.",
         got=f"{name} of shape {shape}", expected=f"a shape that broadcasts to {sizes}",
     ))  # fmt: skip

@@ -8,7 +8,7 @@ import numpy as np
 
 from xnp import lax
 from xprim import as_array, config, dtypes
-from xprim.errors import message
+from xprim.errors import ShapeError, message
 from xprim.static_sizes import static_shape
 
 __all__ = ()
@@ -21,7 +21,7 @@ def checked_shape(shape: Any, operation: str) -> Shape:
     sizes = static_shape(shape, operation)
     for n in sizes:
         if n < 0:
-            raise ValueError(f"{operation}: sizes must not be negative, got {sizes}.")
+            raise ShapeError(f"{operation}: sizes must not be negative, got {sizes}.")
     return sizes
 
 
@@ -84,7 +84,7 @@ def sample_shape(shape: Any, operation: str, *params: Any) -> Shape:
     except ValueError:
         fits = False
     if not fits:
-        raise ValueError(message(
+        raise ShapeError(message(
             operation, "the parameters must broadcast to the shape of the sample.",
             got=f"parameters of shapes {', '.join(map(str, given))}",
             expected=f"shapes that broadcast to {wanted}",

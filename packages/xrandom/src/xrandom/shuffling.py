@@ -7,7 +7,6 @@ leaves ties in about `n^2 / 2^33` pairs, and the next rounds break them.
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 from xnp import lax
@@ -15,6 +14,7 @@ from xnp.numpy.indexing import take
 from xnp.placing import placed
 from xprim import Array, ConcreteArray, as_array, dtypes
 from xprim.errors import message
+from xprim.static_sizes import static_int
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, ShapeLike, ShardingLike
 from xrandom._bits import raw_bits
@@ -73,8 +73,9 @@ def _known_integer(x: Any, array: Any, what: str) -> int:
             f"{what} must be an integer or an array of at least one dimension."
             f"\n  got       {array.aval.str_long()}"
         )
-    return operator.index(x if type(x) is int else int(array.to_host())
-                          if type(array) is ConcreteArray else array)  # fmt: skip
+    if type(array) is ConcreteArray:
+        return x if type(x) is int else int(array.to_host())
+    return static_int(array, what.split(":", 1)[0], "how many numbers there are")
 
 
 def _checked_axis(axis: int, ndim: int, operation: str) -> int:

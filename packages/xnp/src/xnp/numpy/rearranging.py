@@ -37,7 +37,7 @@ from xnp.numpy.triangles import eye
 from xnp.placing import computed_as
 from xprim import Array, ConcreteArray, Tracer, dtypes, scalar_array, shaped_array
 from xprim.descriptions import described
-from xprim.errors import ConcretizationTypeError
+from xprim.errors import ConcretizationTypeError, ShapeError
 from xprim.sizes import size_of
 from xprim.static_sizes import static_int, static_shape
 from xprim.tracebacks import boundaries
@@ -197,7 +197,7 @@ def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
     shape = static_shape(new_shape, "resize")
     size = math.prod(shape)
     if any(n < 0 for n in shape):
-        raise ValueError(f"resize: dimensions must not be negative, got {shape}.")
+        raise ShapeError(f"resize: dimensions must not be negative, got {shape}.")
     if not size or not a.aval.size:
         return filled(shape, 0, a.aval.dtype)
     flat = tile(reshaped(a, (a.aval.size,)), -(-size // a.aval.size))
