@@ -598,9 +598,3 @@ def test_a_dispatch_takes_no_more_instructions_than_it_did(name: str) -> None:
         gateway.several_devices[0] = several
     assert got[0] <= instructions, got
     assert got[1] <= calls, got
-
-
-def test_an_array_that_is_donated_and_passed_twice_is_caught_as_the_error_of_a_run_too() -> None:
-    x = as_array(np.ones(4, np.float32))
-    with pytest.raises(RuntimeError, match="donated and passed twice: as a and b"):
-        jit(lambda a, b: a + b, donate_argnums=0)(x, x)

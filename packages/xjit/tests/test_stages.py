@@ -6,7 +6,7 @@ import pytest
 from xjit import device_put, devices, jit, program, stages, statistics
 from xjit.lowering import source_locations
 from xnp import lax
-from xprim import ShapeDtypeStruct, as_array
+from xprim import ShapeDtypeStruct, as_array, named_scope
 
 ONES = as_array(np.ones((2, 3), np.float32))
 
@@ -208,6 +208,15 @@ def test_a_program_is_shown_in_each_of_its_forms():
     text = lowered.as_text("hlo")
     assert text.startswith("HloModule") and "sine(" in text
     assert lowered.compiler_ir("hlo").as_hlo_text() == text
+
+
+def test_scopes_and_lines_are_shown_in_both_notations_when_asked_for():
+    lowered = jit(named_scope("outer")(lambda x: lax.sin(x))).lower(ONES)
+    for dialect, form in (("stablehlo", 'loc("outer/sin"'), ("hlo", 'op_name="outer/sin"')):
+        shown = lowered.as_text(dialect, debug_info=True)
+        assert form in shown
+        assert "test_stages.py" in shown
+        assert "outer" not in lowered.as_text(dialect)
 
 
 def test_costs_are_estimated_before_and_after_compiling():

@@ -10,6 +10,7 @@ import pytest
 from xjit import (
     SingleDeviceSharding,
     block_until_ready,
+    copy_to_host_async,
     device_get,
     device_put,
     devices,
@@ -123,3 +124,25 @@ def test_an_array_of_a_number_belongs_to_who_put_it():
     assert first is not second
     first.delete()
     assert first.is_deleted() and float(second) == 2.5 and float(device_put(2.5)) == 2.5
+
+
+def test_a_copy_to_the_host_is_asked_of_whatever_has_the_method():
+    class Lazy:
+        asked = 0
+
+        def copy_to_host_async(self):
+            self.asked += 1
+
+    class Broken:
+        def copy_to_host_async(self):
+            raise AttributeError("of its own")
+
+    lazy = Lazy()
+    tree = [object(), 1, None, {"a": lazy, "b": as_array(np.ones(3))}]
+    assert copy_to_host_async(tree) is tree
+    assert lazy.asked == 1
+    traced = []
+    make_jaxpr(lambda x: traced.append(copy_to_host_async(x)) or x)(1.0)
+    assert len(traced) == 1
+    with pytest.raises(AttributeError, match="of its own"):
+        copy_to_host_async([Broken()])

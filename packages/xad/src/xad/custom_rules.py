@@ -151,10 +151,17 @@ class custom_jvp(Transforms, Generic[P, R]):  # noqa: N801 - used as a decorator
             pair = rule(*call.fixed, call.rebuild(primals), call.rebuild(dots))
             return call.flat_jvp_result(pair)
 
-        flat_jvp.__name__ = name_of(rule)  # as jaxprs show it
-        outs = custom_jvp_call_p.bind(*call.take_leaves(), call=call.flat, jvp=flat_jvp)
+        outs = custom_jvp_call_p.bind(
+            *call.take_leaves(), call=call.flat, jvp=_shown_as(rule, flat_jvp)
+        )
         result: R = xtree.unflatten(call.out_tree, outs)
         return result
+
+
+def _shown_as(rule: Callable[..., Any], flat: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the rule on leaves under the name of the user's, which jaxprs show."""
+    flat.__name__ = name_of(rule)
+    return flat
 
 
 @boundary_methods
@@ -255,10 +262,9 @@ class custom_vjp(Transforms, Generic[P, R]):  # noqa: N801 - used as a decorator
             kept = xtree.unflatten(tree, cells.filled(list(map(_as_python, residuals, types))))
             return call.flat_cotangents(bwd(*call.fixed, kept, result_ct))
 
-        flat_fwd.__name__, flat_bwd.__name__ = name_of(fwd), name_of(bwd)  # as jaxprs show them
         outs = custom_vjp_call_p.bind(
-            *call.take_leaves(), call=call.flat, fwd=flat_fwd, bwd=flat_bwd,
-            count_outs=lambda: call.out_tree.num_leaves,
+            *call.take_leaves(), call=call.flat, fwd=_shown_as(fwd, flat_fwd),
+            bwd=_shown_as(bwd, flat_bwd), count_outs=lambda: call.out_tree.num_leaves,
         )  # fmt: skip
         result: R = xtree.unflatten(call.out_tree, outs)
         return result

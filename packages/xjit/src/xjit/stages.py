@@ -242,15 +242,15 @@ class Lowered(_Stage):
 
         Args:
           dialect: "stablehlo", as None, or "hlo", XLA's own notation before it is optimised.
-          debug_info: whether StableHLO operations name the user's file and line.
+          debug_info: whether operations name the scopes, the user's file and line.
         """
-        if _checked_dialect("as_text", dialect) == "hlo":
-            return str(gateway.hlo_computation(self._lowered.text).as_hlo_text())
-        if not debug_info:
-            return self._lowered.text
-        with source_locations(True):
-            program = self._traced._program.with_options(self._traced._program.options or {})
-            return program.lowered(self._placement, self._lowered.platform).text
+        text, program = self._lowered.text, self._traced._program
+        if debug_info:
+            with source_locations(True):
+                program = program.with_options(program.options or {})
+                text = program.lowered(self._placement, self._lowered.platform).text
+        in_hlo = _checked_dialect("as_text", dialect) == "hlo"
+        return gateway.hlo_text(text, with_metadata=debug_info) if in_hlo else text
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
         """Return the program as an object of jaxlib's.

@@ -354,13 +354,19 @@ def _on_host(x: Array) -> Any:
     return np.asarray(x)
 
 
-def copy_to_host_async(x: PyTree) -> None:
-    """Start copying a tree of arrays to the host, where `np.asarray` then finds them."""
+def copy_to_host_async(x: PyTree) -> PyTree:
+    """Start copying a tree of arrays to the host, where `np.asarray` then finds them; return it.
+
+    What is no array and has a method of this name is asked for the same; all else is left alone.
+    """
     with Explicit():
         for leaf in xtree.leaves(x):
+            if not isinstance(leaf, Array) and hasattr(leaf, "copy_to_host_async"):
+                leaf.copy_to_host_async()
             buffer = leaf.buffer if isinstance(leaf, ConcreteArray) else None
             if buffer is not None and leaf.host is None and type(buffer) is not DeletedBuffer:
                 gateway.copy_to_host_async(buffer)
+    return x
 
 
 def block_until_ready(x: PyTree) -> PyTree:

@@ -78,6 +78,7 @@ from .processes import Member, serve, share_devices
 from .program_forms import (
     estimated_cost,
     hlo_computation,
+    hlo_text,
     portable,
     stablehlo_module,
     text_of_portable,
@@ -150,6 +151,7 @@ __all__ = [
     "element_type",
     "estimated_cost",
     "hlo_computation",
+    "hlo_text",
     "stablehlo_module",
     "device_of",
     "devices_of",

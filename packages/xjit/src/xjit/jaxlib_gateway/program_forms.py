@@ -1,7 +1,7 @@
 """The forms of a program before it is compiled: XLA's own notation, and a module of MLIR.
 
-What: `hlo_computation`, `stablehlo_module` and `estimated_cost`; `portable`, which later releases
-read, and `text_of_portable`, its way back.
+What: `hlo_computation`, `hlo_text`, `stablehlo_module` and `estimated_cost`; `portable`, which
+later releases read, and `text_of_portable`, its way back.
 Idea: the portable form is written as of a version of StableHLO that is twelve weeks old, so that a
 jaxlib of that age reads it, too, and later ones do for years
 (https://github.com/openxla/stablehlo/blob/main/docs/compatibility.md). The runtime compiles it as
@@ -12,6 +12,8 @@ Neighbours: `executables` compiles programs, and shows them as XLA has optimised
 from __future__ import annotations
 
 from typing import Any
+
+from jaxlib import _hlo
 
 from .clients import client
 from .runtime import RuntimeFailure, _jax, fail
@@ -32,6 +34,21 @@ def hlo_computation(text: str) -> Any:
         return _jax.mlir.mlir_module_to_xla_computation(text, False, False)
     except (RuntimeFailure, ValueError) as error:
         fail("hlo_computation", "XLA refused the program", error)
+
+
+def hlo_text(text: str, *, with_metadata: bool) -> str:
+    """Return the program of a StableHLO text in XLA's notation.
+
+    Args:
+        text: the program.
+        with_metadata: whether operations are shown with their names and lines, where it has such.
+    """
+    computation = hlo_computation(text)
+    if not with_metadata:
+        return str(computation.as_hlo_text())
+    options = _hlo.HloPrintOptions()
+    options.print_metadata = True
+    return str(computation.get_hlo_module().to_string(options))
 
 
 def stablehlo_module(text: str) -> Any:

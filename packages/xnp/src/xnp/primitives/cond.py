@@ -20,6 +20,7 @@ from functools import partial
 from typing import Any
 
 from xnp.primitives.branch_operands import branch_operands_p
+from xnp.primitives.choice_text import known_scalar, write_branch, write_in_order
 from xnp.primitives.guarded_checks import only_checks, with_guard
 from xnp.primitives.inner_programs import (
     derived,
@@ -91,43 +92,26 @@ def _stablehlo(
     b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, branches: Branches
 ) -> Any:
     index, *rest = operands
-    known = _known_index(b, index)
+    known = known_scalar(b, index)
     if known is not None:  # the others may be of another platform, with no text for this one
-        return b.inline(branches[min(max(known, 0), len(branches) - 1)], rest)
+        return b.inline(branches[min(max(int(known), 0), len(branches) - 1)], rest)
     scalar = avals_in[0].strong()
     # stablehlo.case runs the last branch for every index that is out of range
     low, high = b.scalar(0, scalar.dtype), b.scalar(len(branches) - 1, scalar.dtype)
     (clamped,) = b.op("stablehlo.clamp", [low, index, high], [scalar] * 3, [scalar])
     if not ordered_effects(_effects(branches=branches)):
         regions = [
-            b.region([], partial(_write_branch, branch, rest), avals_out) for branch in branches
+            b.region([], partial(write_branch, branch, rest), avals_out) for branch in branches
         ]
         return b.op("stablehlo.case", [clamped], [scalar], avals_out, regions=b.regions(*regions))
     before, avals = b.order, [*avals_out, ORDER]
     regions = [
-        b.region([], partial(_write_in_order, branch, rest, before), avals) for branch in branches
+        b.region([], partial(write_in_order, branch, rest, before), avals) for branch in branches
     ]
     *results, b.order = b.op(
         "stablehlo.case", [clamped], [scalar], avals, regions=b.regions(*regions)
     )
     return results
-
-
-def _known_index(b: Builder, index: str) -> int | None:
-    """Return the index where it is a constant; builders of older releases do not say."""
-    value = b.known_scalar(index) if hasattr(b, "known_scalar") else None
-    return None if value is None else int(value)
-
-
-def _write_branch(branch: ClosedJaxpr, operands: Any, b: Builder, _names: Any) -> list[str]:
-    return b.inline(branch, operands)
-
-
-def _write_in_order(
-    branch: ClosedJaxpr, operands: Any, order: str, b: Builder, _names: Any
-) -> list[str]:
-    b.order = order
-    return [*b.inline(branch, operands), b.order]
 
 
 def _effects(*, branches: Branches) -> Any:

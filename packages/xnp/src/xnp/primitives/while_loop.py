@@ -286,8 +286,8 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, cond_jaxpr: ClosedJaxpr
         if not (only_checks(cond_jaxpr) and only_checks(body_jaxpr)):
             raise _effects_refused("run for a batch of conditions: all examples take part until "
                                    "the last is done", programs)  # fmt: skip
-        changed = _changed(body_jaxpr, body_nconsts)
-        carry_mapped = [m or c for m, c in zip(carry_mapped, changed, strict=True)]
+        ins, outs = body_jaxpr.jaxpr.invars[body_nconsts:], body_jaxpr.jaxpr.outvars
+        carry_mapped = [m or y is not x for m, x, y in zip(carry_mapped, ins, outs, strict=True)]
         body = _of_those_that_go_on(axis, body_jaxpr, body_mapped, carry_mapped)
         cond, _ = axis.batch_jaxpr(cond_jaxpr, (*cond_mapped, *carry_mapped), True)
     front = [
@@ -303,12 +303,6 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, cond_jaxpr: ClosedJaxpr
         outs = while_p.bind(*front, cond_jaxpr=cond, body_jaxpr=body, cond_nconsts=cond_nconsts,
                             body_nconsts=body_nconsts)  # fmt: skip
     return outs, tuple([0 if m else not_mapped for m in carry_mapped])
-
-
-def _changed(body: ClosedJaxpr, consts: int) -> list[bool]:
-    """Return for each part of the carry whether the body gives another value than it gets."""
-    ins = body.jaxpr.invars[consts:]
-    return [y is not x for x, y in zip(ins, body.jaxpr.outvars, strict=True)]
 
 
 def _of_those_that_go_on(
