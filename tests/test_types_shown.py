@@ -9,6 +9,7 @@ import inspect
 
 import xstack
 from tests.public_names import kept, resolve
+from xprim.array_interface import ArrayInterface
 
 _IMPLEMENTATION = "a name, or an object that implements a kind of random keys"
 _DIMENSIONS = "tuples of several forms, which the docstring lists"
@@ -108,3 +109,10 @@ def test_every_public_function_shows_the_type_of_its_result():
 def test_operators_and_methods_of_arrays_show_arrays():
     for name in ("__add__", "__rsub__", "__lt__", "astype", "reshape", "transpose", "clip"):
         assert str(inspect.signature(getattr(xstack.Array, name)).return_annotation) == "Array"
+
+
+def test_checkers_see_each_attribute_of_arrays():
+    of_the_class = {"aval", "shape", "dtype", "ndim", "size", "itemsize", "nbytes", "weak_type"}
+    inside = {"buffer", "host", "to_host", "to_stored"}  # below what users see
+    attributes = {name for name in dir(xstack.numpy.zeros(3)) if not name.startswith("_")}
+    assert attributes - set(vars(ArrayInterface)) == of_the_class | inside

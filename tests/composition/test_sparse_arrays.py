@@ -262,3 +262,25 @@ def test_values_out_of_range_are_not_there_whatever_they_are():
     assert m.sum_duplicates().nse == 1 and m.T.todense().tolist() == [[0, 0], [1, 0], [0, 0]]
     assert sparse.empty((0, 3)).todense().shape == (0, 3)
     assert BCOO.fromdense(xnp.zeros((0, 3))).nse == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("eye", lambda: sparse.eye(-1)),
+        ("eye", lambda: sparse.eye(2, -3)),
+        ("empty", lambda: sparse.empty((2, -1))),
+        ("BCOO", lambda: BCOO((xnp.ones(1), xnp.zeros((1, 1), int)), shape=(-3,))),
+        (
+            "BCSR",
+            lambda: sparse.BCSR((xnp.ones(1), xnp.zeros(1, int), xnp.array([0, 1])), shape=(1, -2)),
+        ),
+        (
+            "COO",
+            lambda: sparse.COO((xnp.ones(1), xnp.zeros(1, int), xnp.zeros(1, int)), shape=(1, -2)),
+        ),
+    ],
+)
+def test_lengths_are_not_negative(name, make):
+    with pytest.raises(ValueError, match=f"^{name}: the lengths of a shape are not negative"):
+        make()

@@ -7,6 +7,7 @@ import xpar
 import xstack.numpy as xnp
 from tests.errors.refusals import Refusals
 from xjit.jaxlib_gateway import XlaError
+from xjit.layouts import Layout
 from xjit.named_shardings import NoMeshError
 from xstack import (
     NamedSharding,
@@ -524,6 +525,33 @@ def examples_cut_along_an_axis_that_is_used():
 def examples_that_do_not_divide():
     f = shard_map(lambda a: a, mesh=MESH, in_specs=P("x"), out_specs=P("x"))
     vmap(f, spmd_axis_name="y")(ARRAY.T)
+
+
+@refused(
+    ValueError,
+    """
+    device_put: the places are no tree prefix of what is put there.
+      got       broadcast: the prefix and the full tree differ: different keys.
+                  got       the full tree: a dict without the keys ['b'] and with the \
+additional keys ['a']
+                  expected  a dict with the keys ['b'], as in the prefix
+      expected  one place for all, or a tree of places like the tree of arrays
+    """,
+)
+def places_for_another_tree():
+    device_put({"a": ARRAY}, {"b": ROWS})
+
+
+@refused(
+    TypeError,
+    """
+    Layout: major_to_minor is a sequence of the numbers of dimensions.
+      got       an int
+      hint      Layout((1, 0)) lays columns one by one
+    """,
+)
+def a_layout_of_one_number():
+    Layout(3)
 
 
 @pytest.mark.parametrize("case", refused, ids=str)

@@ -9,9 +9,14 @@ from typing import assert_type
 
 import numpy as np
 
+import xpar
 import xstack
 import xstack.numpy as xnp
-from xstack import Array, grad, jit, lax, nn, random, tree, value_and_grad, vmap
+from xstack import Array, P, grad, jit, lax, nn, random, tree, value_and_grad, vmap
+from xstack.experimental import sparse
+from xstack.experimental.custom_partitioning import custom_partitioning
+from xstack.experimental.layout import Format, Layout
+from xstack.sharding import AxisType, NamedSharding
 from xstack.typing import ArrayLike, DTypeLike
 
 # Random numbers.
@@ -138,3 +143,51 @@ widest = np.zeros(3, xnp.result_type(x, 1.0)), xnp.promote_types("int8", "float1
 params = {"weights": x, "biases": [zeros, zeros]}
 params = tree.map(lambda p: 0.9 * p, params)
 leaves, structure = tree.flatten(params)
+
+# Meshes, shardings, formats.
+mesh = xstack.make_mesh((1, 1), ("x", "y"), axis_types=(AxisType.Auto, AxisType.Auto))
+spec = P("x", None, unreduced={"y"})
+place = NamedSharding(mesh, P("x"))
+assert_type(xstack.device_put(x, place), Array)
+assert_type(xstack.device_put(x, Format(Layout((1, 0)), place)), Array)
+on_devices = xstack.device_put({"weights": x, "bias": 0.0}, place)["weights"]
+for shard in x.addressable_shards:
+    print(shard.index, shard.data.shape, shard.device)
+
+
+@xstack.shard_map(mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+def on_each(value: Array) -> Array:
+    return value * lax.axis_index("x")
+
+
+assert_type(on_each(x), Array)
+
+
+def summed(value: Array) -> Array:
+    return lax.psum(value, "x")
+
+
+assert_type(xstack.shard_map(summed, mesh=mesh, in_specs=P("x"), out_specs=P())(x), Array)
+with xstack.set_mesh(mesh), xstack.config.first_compile_level(0):
+    level = xstack.config.first_compile_level.value
+
+# References, callbacks, exported programs, sparse arrays.
+count_so_far = xstack.new_ref(xnp.zeros(3))
+count_so_far[0] = 1.0
+count_so_far[...] += 2.0
+assert_type(count_so_far[...], Array)
+assert_type(xstack.ref.freeze(count_so_far), Array)
+xstack.debug.print("x = {}", x, partitioned=True)
+xstack.pure_callback(np.sin, xstack.ShapeDtypeStruct((3,), "float32"), x, vmap_method="sequential")
+
+
+@custom_partitioning
+def doubled_by_parts(value: Array) -> Array:
+    return value * 2
+
+
+exported = xstack.export.export(jit(updated))((x, x))
+again = xstack.export.deserialize(exported.serialize()).call((x, x))
+matrix = sparse.BCOO.fromdense(xnp.eye(3))
+assert_type(matrix.todense() + 1, Array)
+xpar.distributed.initialize()

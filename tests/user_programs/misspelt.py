@@ -3,6 +3,7 @@
 `tools/user_types.py` runs mypy and pyright over this file; nothing here runs.
 """
 
+import xpar
 import xstack
 import xstack.numpy as xnp
 from xstack import lax, random
@@ -54,3 +55,14 @@ u, v, w, z = xnp.linalg.svd(x)  # refused
 _ = xnp.linalg.svd(x, compute_uv=False).S  # refused
 xstack.vjp(loss, x)[0].summ()  # refused
 xstack.jvp(loss, (x,), (x,))[2]  # refused
+
+# Later parts.
+mesh = xstack.make_mesh((1,), ("x",))
+by_device = xstack.shard_map(loss, mesh=mesh, in_specs=xstack.P(), out_specs=xstack.P())
+by_device(x, scale=2.0)  # refused
+xstack.device_put(x).summ()  # refused
+xstack.P("x", unreducd={"y"})  # refused
+_ = x.adressable_shards  # refused
+_ = xstack.new_ref(x) + 1  # refused
+xstack.export.exprt(xstack.jit(loss))  # refused
+xpar.distributd.initialize()  # refused

@@ -218,3 +218,15 @@ def test_each_thread_traces_for_itself():
     for t in threads:
         t.join()
     assert not errors
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda r: r + 1, lambda r: 1 - r, lambda r: xnp.ones(3) * r, lambda r: np.ones(3) * r,
+        lambda r: -r, lambda r: r @ r, lambda r: r < 1, lambda r: r**2, abs, float,
+    ],
+)  # fmt: skip
+def test_a_reference_is_no_operand_and_says_how_its_value_is_read(use):
+    with pytest.raises(TypeError, match=r"(?s)a reference is no array.*ref\[\.\.\.\] is its value"):
+        use(new_ref(xnp.zeros(3)))

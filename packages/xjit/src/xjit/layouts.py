@@ -13,7 +13,7 @@ Neighbours: `laid_placement` has the programs, `layout_constraint` says it of va
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, TypeAlias
 
 import xtree
@@ -71,6 +71,11 @@ class Layout(Record):
         self, major_to_minor: Sequence[int], tiling: Sequence[Sequence[int]] | None = None,
         sub_byte_element_size_in_bits: int = 0,
     ) -> None:  # fmt: skip
+        if not isinstance(major_to_minor, Iterable):
+            raise TypeError(message(
+                "Layout", "major_to_minor is a sequence of the numbers of dimensions.",
+                got=described(major_to_minor), hint="Layout((1, 0)) lays columns one by one",
+            ))  # fmt: skip
         set_once(self, "major_to_minor", tuple(major_to_minor))
         set_once(self, "tiling", None if tiling is None else tuple(map(tuple, tiling)))
         set_once(self, "sub_byte_element_size_in_bits", sub_byte_element_size_in_bits)

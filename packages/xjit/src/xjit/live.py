@@ -39,5 +39,5 @@ def live_arrays(platform: str | None = None) -> list[Any]:
     return [
         x for x in arrays
         if type(x.buffer) is not DeletedBuffer and not dtypes.is_extended(x.dtype)
-        and x.platform() == name  # type: ignore[attr-defined]
+        and x.platform() == name
     ]  # fmt: skip

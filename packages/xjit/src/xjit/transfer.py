@@ -8,7 +8,7 @@ Neighbours: `placement` has the rules of where things are, `array_methods` the m
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -62,6 +62,20 @@ from xprim.tracebacks import boundary
 from xprim.typing import DeviceLike, PyTree
 
 __all__ = ()
+
+
+@overload
+def device_put(
+    x: Array | np.ndarray[Any, Any] | float | complex, device: DeviceLike = ..., *,
+    src: DeviceLike = ..., donate: bool = ..., may_alias: bool | None = ...,
+) -> Array: ...  # fmt: skip
+
+
+@overload
+def device_put(
+    x: PyTree, device: DeviceLike = ..., *, src: DeviceLike = ..., donate: bool = ...,
+    may_alias: bool | None = ...,
+) -> PyTree: ...  # fmt: skip
 
 
 @boundary
@@ -118,7 +132,13 @@ def _places(tree: Any, x: Any, count: int) -> list[Any]:
     """Return a place for each leaf of `x`, from one for all or a tree of them."""
     if tree is None or _is_place(tree):
         return [tree] * count
-    return xtree.broadcast_prefix(tree, x, is_leaf=lambda d: d is None or _is_place(d))
+    try:
+        return xtree.broadcast_prefix(tree, x, is_leaf=lambda d: d is None or _is_place(d))
+    except xtree.StructureMismatchError as error:
+        raise ValueError(message(
+            "device_put", "the places are no tree prefix of what is put there.", got=str(error),
+            expected="one place for all, or a tree of places like the tree of arrays",
+        )) from None  # fmt: skip
 
 
 def _check_source(leaf: Any, place: Any) -> None:

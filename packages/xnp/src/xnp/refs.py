@@ -355,4 +355,19 @@ def _check_bounds(ref: Ref, index: Index) -> None:
             ))  # fmt: skip
 
 
+def _refuse(ref: Ref, *_: Any) -> NoReturn:
+    raise _RefAsArrayError(message(
+        "Ref", "a reference is no array, so it is no operand.",
+        got=f"a Ref of {ref.aval.str_long()}",
+        hint="ref[...] is its value, and ref[...] += x changes it",
+    ))  # fmt: skip
+
+
+_BINARY = "add sub mul truediv floordiv mod divmod pow matmul lshift rshift and or xor"
+for _operator in (
+    *[f"{r}{name}" for name in _BINARY.split() for r in ("", "r")],
+    *"neg pos abs invert lt le gt ge float int complex".split(),
+):
+    setattr(Ref, f"__{_operator}__", boundary(_refuse))
+
 boundaries(globals())

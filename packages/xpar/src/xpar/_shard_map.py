@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, overload
 
 import xtree
 from xjit.calls import Arguments, Calls, FlatFunction, Signature, Traced
@@ -54,6 +54,20 @@ class _Infer:
 INFER = _Infer()
 
 _MOST_HANDED_ON = 64  # sets of values: enough for options, and they stay alive
+
+
+@overload
+def shard_map(
+    f: Callable[P, R], *, mesh: AnyMesh | None = ..., in_specs: PyTree = ..., out_specs: PyTree,
+    axis_names: Iterable[Any] = ..., check_vma: bool = ...,
+) -> Callable[P, R]: ...  # fmt: skip
+
+
+@overload
+def shard_map(
+    f: None = None, *, mesh: AnyMesh | None = ..., in_specs: PyTree = ..., out_specs: PyTree,
+    axis_names: Iterable[Any] = ..., check_vma: bool = ...,
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...  # fmt: skip
 
 
 def shard_map(

@@ -81,8 +81,9 @@ class SymbolicScope:
         try:
             return poly.computed(text, self._variable)
         except (ValueError, ZeroDivisionError) as error:
+            reason = "" if str(error) in ("", text) else f": {error}"
             raise ValueError(message(
-                "symbolic_shape", "a dimension is not understood.", got=f"{text!r}: {error}",
+                "symbolic_shape", "a dimension is not understood.", got=f"{text!r}{reason}",
                 expected="names and numbers with + - * ^ floordiv mod max min",
             )) from None  # fmt: skip
 

@@ -13,7 +13,15 @@ import numpy as np
 
 import xnp.numpy as xn
 import xtree
-from xnp.sparse.coordinates import Coordinates, known, made, moved_out, places, with_unit_dims
+from xnp.sparse.coordinates import (
+    Coordinates,
+    known,
+    lengths,
+    made,
+    moved_out,
+    places,
+    with_unit_dims,
+)
 from xnp.sparse.layouts import (
     bcoo_reduce_sum,
     bcoo_reshape,
@@ -69,7 +77,7 @@ class BCOO(Coordinates):
         unique_indices: bool = False,
     ) -> None:  # fmt: skip
         self.data, self.indices = map(xn.asarray, args)
-        shape = tuple([static_int(n, "BCOO: a length of shape") for n in shape])
+        shape = lengths("BCOO", shape)
         _check_parts(self.data, self.indices, shape)
         n = self.indices.ndim - 2
         self.sparse_shape = shape[n : n + self.indices.shape[-1]]

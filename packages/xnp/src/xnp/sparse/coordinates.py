@@ -21,12 +21,24 @@ from typing import Any, TypeVar
 
 import xnp.numpy as xn
 from xprim import Array
+from xprim.errors import message
+from xprim.static_sizes import static_int
 from xtree.boundaries import boundary_methods
 
 __all__ = ()
 
 C = TypeVar("C", bound="Coordinates")
 Shape = tuple[int, ...]
+
+
+def lengths(name: str, shape: Sequence[int]) -> Shape:
+    """Return the lengths of a shape, which are not negative."""
+    found = tuple([static_int(n, f"{name}: a length of shape") for n in shape])
+    if any(n < 0 for n in found):
+        raise ValueError(message(
+            name, "the lengths of a shape are not negative.", got=f"shape={found}",
+        ))  # fmt: skip
+    return found
 
 
 @boundary_methods

@@ -9,7 +9,7 @@ import numpy as np
 
 import xnp.numpy as xn
 from xnp.sparse.bcoo import BCOO, bcoo_fromdense
-from xnp.sparse.coordinates import made, moved_out
+from xnp.sparse.coordinates import lengths, made, moved_out
 from xnp.sparse.formats import BCSR, COO, CSC, CSR
 from xprim.descriptions import described
 from xprim.sizes import size_of
@@ -51,7 +51,7 @@ def empty(
       nse: how many values there is room for.
     """
     kind = _format("empty", sparse_format)
-    shape, n_batch = tuple([size_of(n) for n in shape]), size_of(n_batch)
+    shape, n_batch = lengths("empty", shape), size_of(n_batch)
     stop = len(shape) - n_dense
     sparse = shape[n_batch:stop]
     data = xn.zeros((*shape[:n_batch], nse, *shape[stop:]), dtype)
@@ -93,8 +93,8 @@ def eye(
       [[0, 1], [1, 2]]
     """
     kind = _format("eye", sparse_format)
-    N, k = size_of(N), size_of(k)
-    columns = N if M is None else size_of(M)
+    N, columns = lengths("eye", (N, N if M is None else M))
+    k = size_of(k)
     n_batch, n_dense = size_of(n_batch), size_of(n_dense)
     if n_batch or n_dense:
         dense = np.eye(N, columns, k)

@@ -25,11 +25,10 @@ import numpy as np
 import xnp.numpy as xn
 import xtree
 from xnp.sparse.bcoo import BCOO, bcoo_fromdense
-from xnp.sparse.coordinates import is_there, made, moved_out, places
+from xnp.sparse.coordinates import is_there, lengths, made, moved_out, places
 from xnp.sparse.layouts import bcoo_sum_duplicates, without_zeros
 from xprim import Array
 from xprim.errors import message
-from xprim.static_sizes import static_int
 from xtree.boundaries import boundary_methods
 
 __all__ = ()
@@ -294,7 +293,7 @@ class BCSR(Compressed):
     ) -> None:  # fmt: skip
         self.data, self.indices, self.indptr = map(xn.asarray, args)
         n = self.indices.ndim - 1
-        sizes = tuple([static_int(m, "BCSR: a length of shape") for m in shape])
+        sizes = lengths("BCSR", shape)
         self.sparse_shape = sizes[n : n + 2]
         self.indices_sorted, self.unique_indices = indices_sorted, unique_indices
         fits = (
@@ -434,7 +433,7 @@ class CSC(CSR):
 
 
 def _matrix_shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
-    sizes = tuple([static_int(n, f"{name}: a length of shape") for n in shape])
+    sizes = lengths(name, shape)
     if len(sizes) != 2:
         raise ValueError(f"{name}: there must be rows and columns, got shape {sizes}.")
     return sizes
