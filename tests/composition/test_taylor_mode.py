@@ -197,3 +197,14 @@ def test_the_cost_grows_with_the_square_of_the_order():
 def test_bad_arguments_are_refused(primals, series, error, text):
     with pytest.raises(error, match=text):
         jet(lambda *args: args[0], primals, series)
+
+
+@pytest.mark.parametrize("at", [0.5, xnp.float32(0.5)])
+@pytest.mark.parametrize("f", [xnp.sin, lambda x: x**3, xstack.jit(xnp.exp), lambda x: 1.0 / x])
+def test_series_at_python_numbers_are_weakly_typed(f, at):
+    result, terms = jet(f, (at,), ((1.0, 0.0, 0.0),))
+    assert [term.weak_type for term in (result, *terms)] == [isinstance(at, float)] * 4
+    mixed = jet(lambda x: x * xnp.ones(3, "bfloat16"), (at,), ((1.0, 0.5),))
+    assert {str(x.dtype) for x in xstack.tree.leaves(mixed)} == {
+        "bfloat16" if isinstance(at, float) else "float32"
+    }

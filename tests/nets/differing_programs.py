@@ -52,6 +52,28 @@ def of_one_shape(j: Any, n: Any) -> Any:
     return pair
 
 
+def with_batch_rule(library: Any, seen: list[Any]) -> Any:
+    """Return a function whose rule for batches notes what is of the batch."""
+
+    @library.custom_batching.custom_vmap
+    def square(x: Any) -> Any:
+        return x * x
+
+    @square.def_vmap
+    def _(size: int, in_batched: list[bool], x: Any) -> Any:
+        seen.append(in_batched)
+        return x * x, in_batched[0]
+
+    return square
+
+
+def batches_of_tangents_alone(library: Any, numpy: Any) -> list[Any]:
+    seen: list[Any] = []
+    f = with_batch_rule(library, seen)
+    library.vmap(lambda t: library.jvp(f, (1.0,), (t,)))(numpy.ones(3))
+    return seen
+
+
 def traces_by_keyword(library: Any, _: Any) -> int:
     traced = []
     f = library.jit(lambda x, y: traced.append(1) or x + y)
@@ -342,6 +364,9 @@ DTYPES: list[Row] = [
 PROGRAMS: list[Row] = [
     ("`jit` of a new but equal lambda", traces_of_equal_lambdas, 3, 1),
     ("an argument given by keyword", traces_by_keyword, 2, 1),
+    ("`grad` of a `custom_vmap` function", lambda j, n: j.grad(with_batch_rule(j, []))(2.0),
+     "ValueError", 4.0),
+    ("forward derivatives of a `custom_vmap`", batches_of_tangents_alone, [[False]], [[True]]),
     ("a dict in the metadata", after_metadata_changed, 2.0, 3.0),
     ("a global that a compiled function reads", after_a_global_changed, (1.0, 2.0, 1.0),
      (1.0, 2.0, 2.0)),

@@ -30,7 +30,14 @@ from typing import Any
 
 import xtree
 from xad._jvp import JVP_HANDLE
-from xad.tangents import added, instantiate, is_differentiable, jvp_rule, tangent_aval
+from xad.tangents import (
+    added,
+    instantiate,
+    is_differentiable,
+    jvp_rule,
+    tangent_aval,
+    typed_as,
+)
 from xnp.lax import add_p, complex_p, div_p, imag_p, mul_p, neg_p, real_p, sub_p
 from xprim import (
     LINEAR,
@@ -163,7 +170,8 @@ def _leaves_of(terms: Any, k: int, tree: Any, leaves: Sequence[Array]) -> list[A
 
 
 def _as_array(term: Term, factor: int, aval: ShapedArray) -> Any:
-    return instantiate(Zero(aval)) if type(term) is Zero else _scaled(term, factor)
+    """Return a term of a result, weakly typed where the result is."""
+    return instantiate(Zero(aval)) if type(term) is Zero else typed_as(_scaled(term, factor), aval)
 
 
 def _scaled(x: Any, factor: float) -> Any:
