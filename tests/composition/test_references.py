@@ -180,6 +180,97 @@ def test_checkpointed_functions_read_the_value_of_now():
     assert float(f(1.0)) == 5.0 and float(grad(f)(1.0)) == 5.0 and float(kept) == 2.0
 
 
+def counted(ref, wrap):
+    """A function that counts its calls in a reference, and reads another element of it."""
+
+    @wrap
+    def f(x):
+        ref[0] += 1.0
+        return xnp.sin(x) * ref[1]
+
+    return f
+
+
+@pytest.mark.parametrize("policy", [None, xstack.checkpoint_policies.everything_saveable])
+@pytest.mark.parametrize(
+    "outer", [lambda f: f, grad, lambda f: jit(grad(f)), lambda f: grad(jit(f)),
+              lambda f: lambda x: vmap(grad(f))(xnp.full(3, x))[0]],
+    ids=["call", "grad", "jit of grad", "grad of jit", "vmap of grad"],
+)  # fmt: skip
+def test_a_checkpointed_function_writes_a_reference_of_outside_once(outer, policy):
+    plain, kept = new_ref(xnp.array([0.0, 2.0])), new_ref(xnp.array([0.0, 2.0]))
+    expected = outer(counted(plain, lambda f: f))
+    found = outer(counted(kept, lambda f: xstack.checkpoint(f, policy=policy)))
+    for k in range(1, 4):
+        np.testing.assert_allclose(found(0.5 * k), expected(0.5 * k), rtol=1e-6)  # float32
+        np.testing.assert_array_equal(kept[...], [k, 2.0])
+
+
+def product_in_steps(wrap):
+    """x times sin(x), cos(2x): a reference of the differentiated function is written."""
+
+    def f(x):
+        total = new_ref(x)
+
+        @wrap
+        def step(y):
+            total[...] = total[...] * xnp.sin(y)
+            return y * total[...]
+
+        return step(x) + step(2 * x) + total[...]
+
+    return f
+
+
+@pytest.mark.parametrize(
+    "outer", [grad, lambda f: grad(grad(f)), lambda f: jit(grad(f)), xstack.hessian],
+    ids=["grad", "grad of grad", "jit of grad", "hessian"],
+)  # fmt: skip
+def test_what_a_checkpointed_function_writes_is_differentiated(outer):
+    expected = outer(product_in_steps(lambda f: f))(0.7)
+    found = outer(product_in_steps(xstack.checkpoint))(0.7)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)  # float32, sums of a few products
+
+
+def test_a_checkpointed_body_counts_the_steps_of_a_loop():
+    def f(x):
+        count = new_ref(0.0)
+        body = xstack.checkpoint(counted_step(count))
+        return lax.scan(body, x, None, length=4)[0] * count[...]
+
+    def counted_step(count):
+        def step(c, _):
+            count[...] += 1.0
+            return xnp.sin(c), None
+
+        return step
+
+    y = x = 0.7
+    slope = 4.0
+    for _ in range(4):
+        slope, y = slope * np.cos(y), np.sin(y)
+    assert float(f(x)) == pytest.approx(4 * y)
+    assert float(grad(f)(x)) == pytest.approx(slope)
+    assert float(jit(grad(f))(x)) == pytest.approx(slope)
+
+
+def test_a_checkpointed_function_hands_no_tangent_and_no_batch_to_a_reference_of_outside():
+    ref = new_ref(0.0)
+
+    @xstack.checkpoint
+    def f(x):
+        ref[...] = x
+        return x
+
+    with pytest.raises(ValueError, match="a differentiated value is written"):
+        grad(f)(1.0)
+    with pytest.raises(ValueError, match="a batched value is written"):
+        vmap(f)(xnp.ones(2))
+    with pytest.raises(ValueError, match="passed to the function and closed over"):
+        xstack.checkpoint(lambda a: (f(1.0), a.__setitem__((), 2.0)))(ref)
+    assert float(ref[...]) == 1.0
+
+
 def test_one_reference_has_one_name_in_a_program():
     x = new_ref(1.0)
     with pytest.raises(ValueError, match="passed as a and as b"):

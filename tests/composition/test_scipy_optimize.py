@@ -141,6 +141,11 @@ def test_vectors_may_be_trees_and_complex():
         np.testing.assert_allclose(x, np.linalg.solve(a, b), rtol=1e-6)
 
 
+def test_minimal_residuals_say_whether_there_is_a_solution():
+    assert int(gmres(POSITIVE, RIGHT)[1]) == 0
+    assert int(gmres(POSITIVE, RIGHT, x0=RIGHT * np.nan)[1]) == -1
+
+
 def test_solvers_refuse_what_does_not_fit():
     with pytest.raises(ValueError, match="cg: A must be a function or a square matrix"):
         cg(np.ones((2, 3)), np.ones(3))

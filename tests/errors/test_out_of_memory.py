@@ -52,7 +52,8 @@ def test_the_result_of_a_pmap_that_did_not_fit_raises_wherever_it_is_used():
     [
         ("mul", lambda: xnp.ones((10**7, 1)) * xnp.ones((1, 10**7))),
         ("sin", lambda: xnp.sin(xnp.broadcast_to(xnp.ones(()), (10**7, 10**7)))),
-        ("iota", lambda: xnp.arange(10**14)),
+        ("iota", lambda: xnp.arange(10**14, dtype="int64")),
+        ("iota of 2**38", lambda: xnp.arange(2**38, dtype="int64")),
         ("sort", lambda: xnp.sort(xnp.broadcast_to(xnp.ones(()), (10**7, 10**7)))),
         ("gradient", lambda: xstack.grad(lambda x: (x * x.T).sum())(xnp.ones((10**7, 1)))),
         ("mapped", lambda: xstack.vmap(lambda a: a * xnp.ones(10**7))(xnp.ones(10**7))),

@@ -4,7 +4,7 @@ import pytest
 
 import xstack.numpy as xnp
 from tests.errors.refusals import Refusals
-from xprim.errors import ShapeError
+from xprim.errors import ArgumentError, AxisError, ShapeError
 from xstack import grad, jit, lax, vmap
 
 refused = Refusals()
@@ -158,7 +158,7 @@ def concatenate_of_no_sequence():
 
 
 @refused(
-    ValueError,
+    AxisError,
     """
     concatenate: axis 1 is out of bounds for an array of 1 dimension.
     """,
@@ -294,7 +294,7 @@ def reshape_with_two_sizes_left_over():
 
 
 @refused(
-    ValueError,
+    AxisError,
     """
     sum: axis 2 is out of bounds for an array of 2 dimensions.
     """,
@@ -324,7 +324,7 @@ def an_update_of_another_shape():
 
 
 @refused(
-    TypeError,
+    ArgumentError,
     """
     array: the items of a list must all have one shape.
       got       shapes (1,), (2,)

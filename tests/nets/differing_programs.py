@@ -37,6 +37,18 @@ class Lends:
         return np.float32([0, 2])
 
 
+def counted_by_checkpoint(j: Any, n: Any) -> Any:
+    """How often a checkpointed function writes, where it is differentiated."""
+    ref = j.new_ref(n.float32(0.0))
+
+    def f(x: Any) -> Any:
+        ref[...] += 1.0
+        return n.sin(x)
+
+    j.grad(j.checkpoint(f))(1.0)
+    return ref[...]
+
+
 async def asynchronous(x: Any) -> Any:
     return x
 
@@ -430,9 +442,20 @@ ARGUMENTS: list[Row] = [
     ("an object with `__array__`", lambda j, n: n.ones(2) + Lends(), "TypeError", "TypeError"),
     ("`add(x, y, where=mask)`", lambda j, n: n.add(n.ones(1), 1.0, where=n.array([True])),
      "NotImplementedError", "TypeError"),
+    ("`sum(x, out=y)`", lambda j, n: n.sum(n.ones(2), out=np.zeros(1)), "NotImplementedError",
+     "TypeError"),
+    ("`xnp.add.nargs`", lambda j, n: n.add.nargs, 2, 3),
+    ("`power(x, int32(2))`", lambda j, n: [f(n.int8(3), n.int32(2)).dtype.name
+                                           for f in (n.power, j.jit(n.power))],
+     ["int8", "int32"], ["int32", "int32"]),
+    ("the positions that `nonzero", lambda j, n: n.nonzero(n.zeros(0), size=2, fill_value=7)[0],
+     [0, 0], [7, 7]),
+    ("a reference of outside that a `checkpoint` writes", counted_by_checkpoint, 2.0, 1.0),
     ("a device for a traced value", out_of_device, "TypeError", "ValueError"),
     ("`qr(x, pivoting=True)`", lambda j, n: j.scipy.linalg.qr(n.zeros((0, 3)), pivoting=True)[2],
      [0, 0, 0], [0, 1, 2]),
+    ("`scipy.linalg.eigh(a)` of a matrix", lambda j, n: j.scipy.linalg.eigh(
+        n.array([[0.0, 4.0], [0.0, 0.0]]), eigvals_only=True), [-2.0, 2.0], [0.0, 0.0]),
     ("`linalg.matrix_rank(m, rtol=0.5)`",
      lambda j, n: n.linalg.matrix_rank(n.diag(n.array([4.0, 1.0])), rtol=0.5), 2, 1),
     ("NumPy subclasses", lambda j, n: n.sin(np.ma.array([1.0])), "ValueError", "ArgumentError"),

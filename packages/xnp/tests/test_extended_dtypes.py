@@ -255,6 +255,11 @@ def test_a_dtype_that_is_one_object_is_that_object_after_pickling() -> None:
         lambda x: x.astype("int32"), lambda x: x.at[0].add(x[1]), lambda x: xnp.nonzero(x),
         lambda x: xnp.where(x, 1, 2), lambda x: lax.cumsum(x), np.asarray, lambda x: int(x[0, 0]),
         lambda x: lax.bitcast_convert_type(x, "uint16"),
+        *[getattr(xnp, name) for name in (
+            "real", "imag", "conj", "isreal", "iscomplex", "isnan", "isinf", "isposinf", "signbit",
+            "nan_to_num", "clip", "positive", "isfinite")],
+        *[lambda x, name=name: getattr(xnp, name)(x[0, 0]) for name in (
+            "sum", "prod", "max", "min", "nansum", "nanmax", "mean", "all")],
     ],
 )  # fmt: skip
 def test_an_operation_on_numbers_refuses_elements_by_their_name(operation: Any) -> None:

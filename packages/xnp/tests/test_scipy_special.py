@@ -112,3 +112,13 @@ def test_the_greatest_degree_of_traced_degrees_is_asked_for() -> None:
     with pytest.raises(ConcretizationTypeError, match="greatest degree is not known while tracing"):
         make_jaxpr(lambda n: special.sph_harm_y(n, 1, 0.3, 0.5))(2)
     make_jaxpr(lambda n: special.sph_harm_y(n, 1, 0.3, 0.5, n_max=3))(2)
+
+
+def test_gamma_of_complex_numbers_is_that_of_scipy():
+    rng = np.random.default_rng(0)
+    z = (rng.normal(size=50) + 1j * rng.normal(size=50)) * 2
+    expected = scipy_special.gamma(z)
+    # exp of a logarithm of magnitude 10 and below: ten times its rounding
+    np.testing.assert_allclose(xnp.scipy.special.gamma(z.astype(np.complex64)), expected, rtol=2e-5)
+    poles = np.array([0, -1, -7], np.complex64)
+    assert np.isnan(xnp.scipy.special.gamma(poles)).all()

@@ -39,7 +39,10 @@ def test_initial_weights_are_the_oracles(name, args, shape):
     np.testing.assert_allclose(np.asarray(found), np.asarray(wanted), rtol=RTOL, atol=ATOL)
 
 
-@pytest.mark.parametrize(("mode", "fan"), [("fan_in", 300), ("fan_out", 200), ("fan_avg", 250)])
+@pytest.mark.parametrize(
+    ("mode", "fan"),
+    [("fan_in", 300), ("fan_out", 200), ("fan_avg", 250), ("fan_geo_avg", 60_000**0.5)],
+)
 @pytest.mark.parametrize("distribution", ["normal", "uniform", "truncated_normal"])
 def test_the_variance_is_scale_over_fan(mode, fan, distribution):
     init = initializers.variance_scaling(2.0, mode, distribution)
@@ -48,6 +51,20 @@ def test_the_variance_is_scale_over_fan(mode, fan, distribution):
     # 60,000 samples: the variance of a sample variance is at most 2 / 60000 of its square
     assert weights.var() == pytest.approx(2.0 / fan, rel=5 * (2 / 60_000) ** 0.5)
     assert abs(weights.mean()) < 5 * (2.0 / fan / 60_000) ** 0.5
+
+
+@pytest.mark.parametrize("mode", ["fan_in", "fan_out", "fan_avg", "fan_geo_avg"])
+@pytest.mark.parametrize("dtype", ["float16", "complex64"])
+def test_weights_of_no_units_are_an_array_without_elements(mode, dtype):
+    weights = initializers.variance_scaling(2.0, mode, "uniform")(key(0), (0, 4), dtype)
+    assert (weights.shape, weights.dtype) == ((0, 4), np.dtype(dtype))
+
+
+def test_a_constant_is_floating_unless_a_dtype_is_named():
+    weights = initializers.constant(3)(key(0), (2,))
+    assert weights.dtype == np.float32 and not weights.aval.weak_type
+    assert initializers.constant(3)(key(0), (2,), int).dtype == np.int32
+    assert initializers.constant(1j)(key(0), (2,)).dtype == np.complex64
 
 
 def test_the_dtype_of_the_call_comes_before_that_of_the_initializer():
@@ -63,7 +80,6 @@ def test_the_dtype_of_the_call_comes_before_that_of_the_initializer():
     (lambda: initializers.variance_scaling(1, "fan_in", "cauchy"), None, "unknown distribution"),
     (lambda: initializers.he_normal(), (3,), "two axes or more, got (3,)"),
     (lambda: initializers.he_normal(in_axis=2), (3, 4), "the shape (3, 4) has no axis 2"),
-    (lambda: initializers.he_normal(), (0, 4), "no unit to divide the variance by"),
     (lambda: initializers.orthogonal(), (3,), "two axes or more, got (3,)"),
     (lambda: initializers.delta_orthogonal(), (3, 5, 4), "cannot hold an orthogonal kernel"),
 ])  # fmt: skip

@@ -34,7 +34,6 @@ from xad.saved_values import (
 from xprim import (
     ClosedJaxpr,
     Primitive,
-    close_over,
     closed_without_dead_code,
     effects_text,
     eval_closed,
@@ -45,12 +44,12 @@ from xprim import (
 )
 from xprim.callables import check_function
 from xprim.calls import call_rules, nonzero, where_true, with_zeros
-from xprim.cells import Cell
+from xprim.cells import Cell, CellUse
 from xprim.contracts import Builder
 from xprim.derived_cells import UsedCell, given_values, with_cells, written_values
 from xprim.descriptions import described
 from xprim.errors import UndefinedRuleError, message
-from xprim.kept_programs import KeptPrograms, Staged
+from xprim.kept_programs import KeptPrograms, Staged, staged_with_cells
 from xprim.leaves import as_arrays
 from xprim.sizes import size_of
 from xprim.tracebacks import boundary, shorten
@@ -136,10 +135,13 @@ def _called(
     operands = as_arrays(leaves, "checkpoint", in_tree)
     program = _program_for(fun, args, kwargs, fixed, in_tree, operands)
     outs = checkpoint_p.bind(
-        *program.captured, *operands, jaxpr=program.closed, prevent_cse=prevent_cse, policy=policy,
-        differentiated=False,
+        *program.captured, *operands, *[use.before for use in program.cells], jaxpr=program.closed,
+        prevent_cse=prevent_cse, policy=policy, differentiated=False,
     )  # fmt: skip
-    return xtree.unflatten(program.out_tree, outs)
+    count = len(program.out_avals)
+    for use, value in zip(program.cells, outs[count:], strict=True):
+        use.cell.write(value)
+    return xtree.unflatten(program.out_tree, outs[:count])
 
 
 def _with_references(
@@ -203,8 +205,9 @@ def _program_for(
     """Return the program of a function for a call, traced now unless it is kept."""
 
     def traced() -> Staged:
-        closed, out_tree = stage(fun, args, kwargs, fixed, operation="checkpoint")
-        return Staged(*close_over(closed.jaxpr, closed.consts), out_tree)
+        uses: list[CellUse] = []
+        closed, out_tree = stage(fun, args, kwargs, fixed, operation="checkpoint", uses=uses)
+        return staged_with_cells(closed.jaxpr, closed.consts, uses, out_tree)
 
     statics = [(i, args[i]) for i in fixed]
     avals = [x.aval for x in operands]

@@ -128,6 +128,7 @@ def stage(
     *,
     operation: str,
     takes_cells: bool = False,
+    uses: list[CellUse] | None = None,
 ) -> tuple[ClosedJaxpr, Any]:
     """Stage a function of pytrees; returns its closed jaxpr and the structure of its result.
 
@@ -139,6 +140,8 @@ def stage(
       operation: what errors name.
       takes_cells: whether it may use cells as a program that is only looked at: the values of cells
         of outside are constants, and what is written to any cell is one more result.
+      uses: is filled with how it uses cells of outside, whose values are its last arguments then,
+        and its last results where it writes them; None lets them be read.
     """
     fixed = {i: args[i] for i in static_positions(static_argnums, len(args), operation)}
     dynamic = [a for i, a in enumerate(args) if i not in fixed]
@@ -159,11 +162,11 @@ def stage(
         ends = [(cell.lend(), leaves[i]) for i, cell in inside.items()]
         return [*results, *[end for end, start in ends if end is not start]]
 
-    uses: list[CellUse] | None = [] if takes_cells else None
+    uses = [] if takes_cells else uses
     jaxpr, consts = trace_to_jaxpr(
         flat_fun, avals, name=name_of(fun, ""), arg_names=names, cells=uses
     )
-    if uses:
+    if uses and takes_cells:
         own = len(jaxpr.invars) - len(uses)
         consts = [*consts, *[use.before for use in uses]]
         jaxpr = jaxpr.replace(

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import numpy as np
+
 from xtree.errors import message
 
 __all__ = [
@@ -24,8 +26,9 @@ __all__ = [
     "NonConcreteBooleanIndexError", "UnexpectedTracerError", "CheckError", "IndexCheckError",
     "KeyReuseError",
     "InconclusiveDimensionOperation", "JaxprTypeError", "ImpureRuleError",
-    "ArgumentError", "ShapeError", "TypePromotionError", "MissingRuleError", "UndefinedRuleError",
-    "DuplicateRuleError", "number_wanted", "JAXTypeError", "JAXIndexError", "JaxRuntimeError",
+    "ArgumentError", "ShapeError", "AxisError", "TypePromotionError", "MissingRuleError",
+    "UndefinedRuleError", "DuplicateRuleError", "number_wanted", "JAXTypeError", "JAXIndexError",
+    "JaxRuntimeError",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -414,6 +417,21 @@ class ShapeError(XStackTypeError, ValueError):
 
         xnp.ones((3, 2)) + xnp.ones(3)[:, None]
     """
+
+
+class AxisError(XStackError, np.exceptions.AxisError):
+    """An axis is named that the array does not have.
+
+    Caught as NumPy's error of this name, which is a `ValueError` and an `IndexError`. Wrong::
+
+        xnp.ones((2, 3)).sum(axis=2)
+
+    Right: axes count from 0, or from the end, which has -1::
+
+        xnp.ones((2, 3)).sum(axis=-1)
+    """
+
+    __str__ = Exception.__str__  # the text may be written again, with the name of the argument
 
 
 class TypePromotionError(XStackTypeError, ValueError):

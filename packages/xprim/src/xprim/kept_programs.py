@@ -24,11 +24,12 @@ from xprim.argument_keys import call_key, seen_by, value_key
 from xprim.avals import ShapedArray
 from xprim.cells import Cell, CellUse
 from xprim.function_keys import identities, identity_key
-from xprim.jaxpr import ClosedJaxpr, holds_arrays
+from xprim.jaxpr import ClosedJaxpr, Jaxpr, holds_arrays
+from xprim.staging import close_over
 from xtree.bounded import remember
 from xtree.records import Record, set_once
 
-__all__ = ["Staged", "KeptPrograms"]
+__all__ = ["Staged", "KeptPrograms", "staged_with_cells"]
 
 __dir__ = __all__.copy
 
@@ -73,6 +74,32 @@ class Staged(Record):
         jaxpr = closed.jaxpr
         opened = jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars])
         return Staged(ClosedJaxpr(opened), [*closed.consts, *self.captured], self.out_tree)
+
+
+def staged_with_cells(
+    jaxpr: Jaxpr, consts: Sequence[Any], uses: Sequence[CellUse], out_tree: Any
+) -> Staged:
+    """Return a program that uses cells, if any: what it only reads is captured.
+
+    Args:
+      jaxpr: the program; its last arguments are the values of cells, its last results those that it
+        writes.
+      consts: its constants.
+      uses: how it uses cells.
+      out_tree: the structure of the result.
+    """
+    closed, captured = close_over(jaxpr, consts)
+    invars, count = closed.jaxpr.invars, len(uses)
+    pairs = list(zip(invars[len(invars) - count :], uses, strict=True))
+    read = [v for v, use in pairs if not use.is_written]
+    written = [v for v, use in pairs if use.is_written]
+    opened = closed.jaxpr.replace(invars=[*read, *invars[: len(invars) - count], *written])
+    values = [use.before for use in uses if not use.is_written]
+    return Staged(
+        ClosedJaxpr(opened, closed.consts), [*values, *captured], out_tree,
+        tuple([use for use in uses if use.is_written]),
+        tuple([use for use in uses if not use.is_written]),
+    )  # fmt: skip
 
 
 class KeptPrograms:

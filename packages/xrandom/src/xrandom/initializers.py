@@ -2,7 +2,8 @@
 
 The scaled ones keep the variance of signals from layer to layer: a weight has the variance
 `scale / fan`, where the fan counts the units that a unit reads from (`fan_in`), feeds
-(`fan_out`), or the mean of both (`fan_avg`).
+(`fan_out`), or a mean of both (`fan_avg`, and `fan_geo_avg`, the
+geometric one).
 
 Sources: Glorot and Bengio, AISTATS 2010 (`glorot`, also `xavier`); LeCun et al., Efficient
 BackProp, 1998 (`lecun`); He et al., ICCV 2015 (`he`, also `kaiming`); Saxe et al., ICLR 2014
@@ -42,7 +43,7 @@ __all__ = [
 ]  # fmt: skip
 
 Axes = int | Sequence[int]
-Mode = Literal["fan_in", "fan_out", "fan_avg"]
+Mode = Literal["fan_in", "fan_out", "fan_avg", "fan_geo_avg"]
 Distribution = Literal["truncated_normal", "normal", "uniform"]
 
 # The standard deviation of the standard normal distribution cut at -2 and 2:
@@ -93,8 +94,11 @@ def ones(
 
 @boundary
 def constant(value: ArrayLike, dtype: DTypeLike = None) -> Initializer:
-    """Return an initializer that fills arrays with a value, or one that broadcasts to the shape."""
-    own = dtype
+    """Return an initializer that fills arrays with a value, or one that broadcasts to the shape.
+
+    Without a dtype integers become floating.
+    """
+    own = dtype if dtype is not None else xnp.result_type(value, float)
 
     @_placing
     def init(key: Any, shape: Any, dtype: Any = None) -> Array:
@@ -162,8 +166,8 @@ def variance_scaling(
 
     Args:
       scale: the factor of the variance.
-      mode: `"fan_in"`, `"fan_out"` or `"fan_avg"`: which units are counted. Axes that are neither
-        input, output nor batch belong to a receptive field and count for both.
+      mode: `"fan_in"`, `"fan_out"`, `"fan_avg"` or `"fan_geo_avg"`: which units are counted. Axes
+        that are neither input, output nor batch belong to a receptive field and count for both.
       distribution: `"truncated_normal"` (cut at two standard deviations of the normal that is cut),
         `"normal"` or `"uniform"`.
       in_axis: the axis or axes of the units that are read.
@@ -176,7 +180,7 @@ def variance_scaling(
       A function `init(key, shape, dtype=..., out_sharding=None)` that draws an array.
 
     Raises:
-      ValueError: for an unknown mode or distribution, a shape that lacks the axes, or no units.
+      ValueError: for an unknown mode or distribution, a shape that lacks the axes.
 
     Example:
       >>> from xrandom import initializers, key
@@ -185,7 +189,7 @@ def variance_scaling(
       >>> bool(abs(weights).max() <= (3 / 300) ** 0.5)
       True
     """
-    _one_of("mode", mode, ("fan_in", "fan_out", "fan_avg"))
+    _one_of("mode", mode, ("fan_in", "fan_out", "fan_avg", "fan_geo_avg"))
     _one_of("distribution", distribution, ("truncated_normal", "normal", "uniform"))
     own = dtype
 
@@ -194,12 +198,10 @@ def variance_scaling(
         kind = _inexact_dtype(own if dtype is None else dtype)
         sizes = checked_shape(shape, "initializers.variance_scaling")
         fan_in, fan_out = _fans(sizes, in_axis, out_axis, batch_axis)
-        fan = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2}[mode]
-        if fan == 0:
-            raise ValueError(message(
-                "initializers.variance_scaling", "there is no unit to divide the variance by.",
-                got=f"the shape {sizes}, where {mode} is 0",
-            ))  # fmt: skip
+        fan = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2,
+               "fan_geo_avg": math.sqrt(fan_in * fan_out)}[mode]  # fmt: skip
+        if 0 in sizes:
+            return xnp.zeros(sizes, kind)
         draw = _scaled_complex if dtypes.is_complex(kind) else _scaled_real
         return draw(distribution, key, sizes, kind, scale / fan)
 

@@ -6,6 +6,7 @@ from xtree.namespaces import namespace
 with namespace(globals(), at_once=True, hint=hint_for):
     from xprim.errors import (
         ArgumentError as ArgumentError,
+        AxisError as AxisError,
         CheckError as CheckError,
         ConcretizationTypeError as ConcretizationTypeError,
         InconclusiveDimensionOperation as InconclusiveDimensionOperation,

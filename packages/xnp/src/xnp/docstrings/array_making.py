@@ -189,7 +189,7 @@ PRINTING = (  # of xnp.numpy.printing
         }),
 )
 
-RANGES = (  # of xnp.numpy.ranges
+RANGES = (  # of xnp.numpy.window_functions
     Family((
         "M: the number of points, a Python int; there are none for 0 and below.",
     ),

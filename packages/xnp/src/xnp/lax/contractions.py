@@ -19,7 +19,7 @@ from xnp.primitives.precision import (
     normal_precision,
 )
 from xprim import Array, as_array, dtypes
-from xprim.errors import message
+from xprim.errors import ShapeError, message
 from xprim.sizes import size_of
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DTypeLike, ShardingLike
@@ -183,7 +183,7 @@ def _bad_dot(lhs: Any, rhs: Any) -> TypeError:
             "dot", "the operands must be vectors or matrices.", got=got,
             hint="lax.dot_general contracts dimensions of arrays of any rank",
         ))  # fmt: skip
-    return TypeError(message(
+    return ShapeError(message(
         "dot", f"the contracted dimensions differ: {lhs.shape[-1]} and {rhs.shape[0]}.", got=got,
         expected="lhs.shape[-1] == rhs.shape[0]",
 ))  # fmt: skip

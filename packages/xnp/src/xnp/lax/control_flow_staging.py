@@ -17,9 +17,7 @@ from typing import Any
 import xtree
 from xprim import (
     Array,
-    ClosedJaxpr,
     ConcreteArray,
-    Jaxpr,
     ShapedArray,
     close_over,
     config,
@@ -32,7 +30,7 @@ from xprim.callables import name_of
 from xprim.cells import CellUse
 from xprim.descriptions import LazyNames, argument_names, described, place_of
 from xprim.errors import message
-from xprim.kept_programs import KeptPrograms, Staged
+from xprim.kept_programs import KeptPrograms, Staged, staged_with_cells
 from xprim.leaves import flat_arrays, paths_of
 
 __all__ = ()
@@ -94,26 +92,8 @@ def _traced(
     uses: list[CellUse] = []
     jaxpr, consts = trace_to_jaxpr(flat, avals, name=name, arg_names=names, cells=uses)
     if uses:
-        return _with_cells(jaxpr, consts, uses, out_trees[0])
+        return staged_with_cells(jaxpr, consts, uses, out_trees[0])
     return Staged(*close_over(jaxpr, consts), out_trees[0])
-
-
-def _with_cells(
-    jaxpr: Jaxpr, consts: Sequence[Any], uses: Sequence[CellUse], out_tree: Any
-) -> Staged:
-    """Return a program that uses cells: what it only reads is captured."""
-    closed, captured = close_over(jaxpr, consts)
-    invars, count = closed.jaxpr.invars, len(uses)
-    pairs = list(zip(invars[len(invars) - count :], uses, strict=True))
-    read = [v for v, use in pairs if not use.is_written]
-    written = [v for v, use in pairs if use.is_written]
-    opened = closed.jaxpr.replace(invars=[*read, *invars[: len(invars) - count], *written])
-    values = [use.before for use in uses if not use.is_written]
-    return Staged(
-        ClosedJaxpr(opened, closed.consts), [*values, *captured], out_tree,
-        tuple([use for use in uses if use.is_written]),
-        tuple([use for use in uses if not use.is_written]),
-    )  # fmt: skip
 
 
 def cell_values(uses: Sequence[CellUse]) -> list[Array]:

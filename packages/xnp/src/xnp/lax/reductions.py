@@ -34,7 +34,7 @@ from xprim import (
     shaped_array,
     trace_to_jaxpr,
 )
-from xprim.errors import message
+from xprim.errors import AxisError, message
 from xprim.sizes import size_of
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, PyTree, ShardingLike
@@ -264,9 +264,7 @@ def _axes(name: str, axes: Sequence[int], ndim: int) -> tuple[int, ...]:
     found = [size_of(a) for a in axes]
     for a in found:
         if not -ndim <= a < ndim:
-            raise ValueError(
-                f"{name}: axis {a} is out of bounds for an array of {ndim} dimensions."
-            )
+            raise AxisError(f"{name}: axis {a} is out of bounds for an array of {ndim} dimensions.")
     return tuple(sorted([a + ndim if a < 0 else a for a in found]))
 
 

@@ -25,7 +25,7 @@ from xnp.primitives.split import split_p
 from xnp.primitives.squeeze import squeeze_p
 from xnp.primitives.transpose import transpose_p
 from xprim import Array, as_array, dtypes
-from xprim.errors import message
+from xprim.errors import AxisError, message
 from xprim.sizes import size_of
 from xprim.static_sizes import static_shape
 from xprim.tracebacks import boundaries
@@ -54,11 +54,11 @@ def dimension_of(dimension: int, ndim: int, what: str) -> int:
     """Return a dimension counted from the front; negative ones count from the end.
 
     Raises:
-      ValueError: when there is no such dimension.
+      AxisError: when there is no such dimension, a ValueError and an IndexError.
     """
     d = size_of(dimension)
     if not -ndim <= d < ndim:
-        raise ValueError(message(
+        raise AxisError(message(
             what, f"axis {d} is out of bounds for an array of dimension {ndim}.",
             expected=f"-{ndim} <= axis < {ndim}",
         ))  # fmt: skip

@@ -21,7 +21,7 @@ from xnp.primitives.index_checks import check_if_asked
 from xnp.primitives.operations import bind, filled, selected
 from xnp.primitives.slice import slice_p
 from xprim import Array, ConcreteArray, as_array, dtypes, scalar_array
-from xprim.errors import message
+from xprim.errors import ShapeError, message
 from xprim.sizes import size_of, slice_indices
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
@@ -238,7 +238,7 @@ def _starts(
     """Return one scalar for each dimension, all of one integer dtype, negative ones counted."""
     parts = _scalars(name, given)
     if len(parts) != len(shape):
-        raise TypeError(message(
+        raise ShapeError(message(
             name, "needs a start for each dimension of the operand.",
             got=f"{len(parts)} starts for shape {shape}",
         ))  # fmt: skip

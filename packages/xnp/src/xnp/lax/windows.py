@@ -25,7 +25,7 @@ from xnp.primitives.table import BOOL, NUMBER, REAL
 from xnp.primitives.window_text import window_shape
 from xnp.primitives.window_views import check_windows
 from xprim import Array, ConcreteArray, Primitive, as_array, trace_to_jaxpr
-from xprim.errors import message
+from xprim.errors import ShapeError, message
 from xprim.sizes import size_of
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, PyTree
@@ -70,6 +70,7 @@ def padtype_to_pads(
             "padding", f"there is no padding {padding!r}.",
             expected="'SAME', 'SAME_LOWER', 'VALID', or (low, high) for each dimension",
         ))  # fmt: skip
+    _check_windows(in_shape, window_shape, window_strides)
     pads = []
     for sizes in zip(in_shape, window_shape, window_strides, strict=True):
         n, w, stride = map(size_of, sizes)
@@ -77,6 +78,15 @@ def padtype_to_pads(
         half = total // 2
         pads.append((half, total - half) if name == "SAME" else (total - half, half))
     return pads
+
+
+def _check_windows(in_shape: Any, window_shape: Any, strides: Any) -> None:
+    """Raise a ShapeError unless there is a size and a positive stride for each dimension."""
+    if not len(in_shape) == len(window_shape) == len(strides) or any(s < 1 for s in strides):
+        raise ShapeError(message(
+            "padding", "windows need a size and a positive stride for each dimension.",
+            got=f"shape {in_shape}, windows {window_shape}, strides {strides}",
+        ))  # fmt: skip
 
 
 @boundary
@@ -146,7 +156,7 @@ def _params(x: Array, window: Any, strides: Any, padding: Any, base: Any, dilati
     dilation = ones if dilation is None else ints(dilation, "reduce_window: window_dilation")
     if isinstance(padding, str):
         if not len(sizes) == len(steps) == len(base) == len(dilation) == x.aval.ndim:
-            raise ValueError(message(
+            raise ShapeError(message(
                 "reduce_window", "needs sizes, strides and dilations for each dimension.",
                 got=f"window {sizes}, strides {steps} for {x.aval.str_long()}",
             ))  # fmt: skip

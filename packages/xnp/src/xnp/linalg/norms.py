@@ -16,7 +16,8 @@ from xnp.docstrings.linear_algebra import NORMS
 from xnp.linalg.factorisations import svd, svdvals
 from xnp.linalg.operands import matrix, promoted
 from xnp.linalg.systems import beside_bounds, check_one_bound, count_above, inv, rank_of
-from xnp.numpy.promoting import axis_of, several_axes
+from xnp.numpy.promoting import array_of, axis_of, several_axes
+from xnp.numpy.reductions import any as any_
 from xnp.primitives.operations import converted, reshaped, selected, summed
 from xprim import Array, as_array, dtypes
 from xprim.errors import message
@@ -233,7 +234,7 @@ def matrix_rank(
     """Return how many singular values exceed a bound.
 
     Args:
-      M: matrices of shape (..., m, n).
+      M: matrices of shape (..., m, n), or a vector or number, whose rank is 1 but for zeros.
       rtol: the bound relative to the greatest singular value, a number or an array with one for
         each matrix, whose shape broadcasts with (...); None for max(m, n) times the precision of
         the dtype.
@@ -241,6 +242,9 @@ def matrix_rank(
       tol: the absolute bound, instead of `rtol`.
     """
     check_one_bound("matrix_rank", "rtol", rtol, "tol", tol)
+    vector = array_of(M, "matrix_rank")
+    if vector.ndim < 2:  # a number, or a vector, which spans a line or nothing
+        return any_(vector).astype(int)
     x = matrix("matrix_rank", M, square=hermitian)
     s = svd(x, compute_uv=False, hermitian=hermitian)
     if tol is not None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from xnp.primitives.operations import broadcasted, converted
 from xprim import as_array, dtypes, promotion
-from xprim.errors import message
+from xprim.errors import ShapeError, message
 
 __all__ = ()
 
@@ -36,11 +36,11 @@ def matrix(name: str, value: Any, *, square: bool = False) -> Any:
     """Return one operand as floating matrices, or raise a ValueError."""
     (x,) = promoted(name, value, inexact=True)
     if x.ndim < 2:
-        raise ValueError(message(
+        raise ShapeError(message(
             name, "the operand must have at least two dimensions.", got=x.aval.str_long(),
         ))  # fmt: skip
     if square and x.shape[-1] != x.shape[-2]:
-        raise ValueError(message(name, "the matrix must be square.", got=x.aval.str_long()))
+        raise ShapeError(message(name, "the matrix must be square.", got=x.aval.str_long()))
     return x
 
 

@@ -28,7 +28,7 @@ from xnp.primitives.operations import (
 )
 from xnp.primitives.solve import solve_p
 from xprim import Array, as_array, dtypes
-from xprim.errors import message
+from xprim.errors import ShapeError, message
 from xprim.static_sizes import static_int
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DTypeLike, ShardingLike
@@ -69,7 +69,7 @@ def matmul(
         ))  # fmt: skip
     k, rows = x.shape[-1], y.shape[-min(y.ndim, 2)]
     if k != rows:
-        raise ValueError(message(
+        raise ShapeError(message(
             "matmul", f"the contracted dimensions differ: {k} and {rows}.",
             got=f"{x.aval.str_long()} and {y.aval.str_long()}",
         ))  # fmt: skip
@@ -95,7 +95,7 @@ def vecdot(
     x = moved(x, axis_of(axis, x.ndim, "vecdot"), x.ndim - 1)
     y = moved(y, axis_of(axis, y.ndim, "vecdot"), y.ndim - 1)
     if x.shape[-1] != y.shape[-1]:
-        raise ValueError(
+        raise ShapeError(
             f"vecdot: the contracted dimensions differ: {x.shape[-1]} and {y.shape[-1]}."
         )
     check_ranks("vecdot", x, y, core=(1, 1))
@@ -199,7 +199,7 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
     """Multiply square matrices n times by themselves; negative powers are those of the inverse."""
     (x,) = promoted("matrix_power", a, inexact=n < 0)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise ValueError(message(
+        raise ShapeError(message(
             "matrix_power", "the matrix must be square.", got=x.aval.str_long(),
         ))  # fmt: skip
     power = operator.index(n)

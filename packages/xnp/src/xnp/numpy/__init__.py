@@ -241,3 +241,10 @@ with namespace(globals(), overview=True):  # the first use imports them
         percentile as percentile,
         quantile as quantile,
     )
+    from xnp.numpy.window_functions import (
+        bartlett as bartlett,
+        blackman as blackman,
+        hamming as hamming,
+        hanning as hanning,
+        kaiser as kaiser,
+    )

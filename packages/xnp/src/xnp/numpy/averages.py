@@ -271,6 +271,20 @@ def average(
     return (result, total) if returned else result
 
 
+def weights_of_observations(fweights: Any, aweights: Any, count: int) -> Any:
+    """Return the products of the weights that `cov` is given, or None."""
+    result = None
+    for name, w in (("fweights", fweights), ("aweights", aweights)):
+        if w is not None:
+            w = array_of(w, "cov")
+            if w.aval.shape != (count,):
+                raise ValueError(f"cov: {name} must be of shape {(count,)}, got {w.aval.shape}.")
+            if name == "fweights" and dtypes.is_inexact(w.aval.dtype):
+                raise TypeError(f"cov: fweights are counts, integers, got {w.aval.dtype.name}.")
+            result = w if result is None else result * w
+    return result
+
+
 complete(globals(), AVERAGES)
 
 boundaries(globals(), written=True)

@@ -37,8 +37,8 @@ from xnp.numpy.shaping import moveaxis
 from xnp.numpy.sorting import searchsorted
 from xnp.numpy.trapezoids import check_ranks_of_widths, even_trapezoids, trapezoids_of_widths
 from xnp.primitives.precision import PrecisionLike
-from xprim import Array, dtypes
-from xprim.errors import message
+from xprim import Array, ConcreteArray, dtypes
+from xprim.errors import ArgumentError, message
 from xprim.sizes import size_of
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, Axis, DTypeLike
@@ -283,7 +283,7 @@ def interp(
       left: the value before the first point; None for the first, "extrapolate" for a line. An
         array broadcasts with `x`.
       right: the value behind the last point; None for the last, "extrapolate" for a line.
-      period: after which the function repeats.
+      period: after which the function repeats; of either sign.
 
     Returns:
       A floating array of the shape of `x`, and of what it broadcasts with. That the places ascend
@@ -294,7 +294,7 @@ def interp(
       >>> xnp.interp(xnp.array([0.5, 9.0]), xnp.array([0., 1., 2.]), xnp.array([0., 10., 40.]))
       Array([ 5., 40.], dtype=float32)
     """
-    x, xp = inexact("interp", x, xp)
+    x, xp = _real_places(*inexact("interp", x, xp))
     fp, _ = inexact("interp", *inexact("interp", fp), x)  # integers are no user's mixture
     if xp.aval.ndim != 1 or xp.aval.shape != fp.aval.shape:
         raise ValueError(
@@ -308,6 +308,7 @@ def interp(
         return cast(x, fp.aval.dtype)
     if period is not None:
         x, xp, fp = _one_period(x, xp, fp, period)
+        size += 2  # a point of the period before, and of that after
     place = searchsorted(xp, x, side="right").clip(1, max(size - 1, 1))
     x0, x1 = read(xp, place - 1), read(xp, place)
     f0, f1 = read(fp, place - 1), read(fp, place)
@@ -329,10 +330,19 @@ def interp(
     return result
 
 
+def _real_places(x: Any, xp: Any) -> tuple[Array, Array]:
+    if dtypes.is_complex(x.aval.dtype):
+        raise ArgumentError("interp: the places x and xp must be real numbers.")
+    return x, xp
+
+
 def _one_period(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Array, Array, Array]:
     period = cast(array_of(period, "interp"), x.aval.dtype)
     if period.aval.ndim:
         raise ValueError(f"interp: period must be a number, got {period.aval.str_long()}.")
+    if isinstance(period, ConcreteArray) and not period.to_host():
+        raise ValueError("interp: period must not be 0.")
+    period = bind("abs", period)
     x, xp = asarray(x) % period, asarray(xp) % period
     order = xp.argsort()
     xp, fp = xp[order], asarray(fp)[order]

@@ -7,7 +7,6 @@ Floats of 16 bits are summed in float32; `precision` and `preferred_element_type
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,12 +24,14 @@ from xnp.numpy.promoting import (
     common_shape,
     promoted,
     reshaped,
+    several_axes,
 )
 from xnp.numpy.shaping import permuted
 from xnp.placing import computed_as
 from xnp.primitives.precision import PrecisionLike, holds_products, normal_precision
 from xprim import Array, dtypes, shaped_array
-from xprim.errors import ShapeError, message
+from xprim.errors import ArgumentError, ShapeError, message
+from xprim.static_sizes import static_int
 from xprim.tracebacks import boundaries, shorten
 from xprim.typing import ArrayLike, DTypeLike, ShardingLike
 
@@ -206,17 +207,30 @@ def matmul(
 
 def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Return the products of matrices (last two dimensions) with vectors (last dimension)."""
-    x2 = array_of(x2, "matvec")
+    x1, x2 = array_of(x1, "matvec"), array_of(x2, "matvec")
+    _check_dimensions("matvec", x1, x2, (2, 1))
     columns = matmul(x1, reshaped(x2, (*x2.aval.shape, 1)))
     return reshaped_last(columns)  # type: ignore[no-any-return]
 
 
 def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Return the products of conjugated vectors (last dimension) with matrices (last two)."""
-    rows = _conjugated(array_of(x1, "vecmat"))
+    x1, x2 = array_of(x1, "vecmat"), array_of(x2, "vecmat")
+    _check_dimensions("vecmat", x1, x2, (1, 2))
+    rows = _conjugated(x1)
     shape = rows.aval.shape
     product = matmul(reshaped(rows, (*shape[:-1], 1, shape[-1])), x2)
     return reshaped(product, (*product.shape[:-2], product.shape[-1]))
+
+
+def _check_dimensions(operation: str, x1: Any, x2: Any, least: tuple[int, int]) -> None:
+    """Raise a ShapeError unless operands have the dimensions that a product is about."""
+    if x1.aval.ndim < least[0] or x2.aval.ndim < least[1]:
+        raise ShapeError(message(
+            operation, "an operand has too few dimensions.",
+            got=f"x1: {x1.aval.str_long()}, x2: {x2.aval.str_long()}",
+            expected=f"x1.ndim >= {least[0]} and x2.ndim >= {least[1]}",
+        ))  # fmt: skip
 
 
 def reshaped_last(x: Any) -> Any:
@@ -315,13 +329,13 @@ def tensordot(
                            preferred_element_type=preferred_element_type)  # fmt: skip
     a, b = promoted("tensordot", a, b)
     ranks = a.aval.ndim, b.aval.ndim
-    if isinstance(axes, list | tuple):
-        first, second = [axes_of(x if isinstance(x, int) else tuple(x), r, "tensordot")
-                         for x, r in zip(axes, ranks, strict=True)]  # fmt: skip
+    if several_axes(axes):
+        _check_pair(axes)
+        first, second = [axes_of(x, r, "tensordot") for x, r in zip(axes, ranks, strict=True)]
     else:
-        count = operator.index(axes)  # type: ignore[arg-type]
+        count = static_int(axes, "tensordot", "axes")
         if not 0 <= count <= min(ranks):
-            raise ValueError(f"tensordot: axes={count} needs as many dimensions, got {ranks}.")
+            raise ShapeError(f"tensordot: axes={count} needs as many dimensions, got {ranks}.")
         first, second = tuple(range(ranks[0] - count, ranks[0])), tuple(range(count))
     sizes = [tuple([x.aval.shape[d] for d in dims]) for x, dims in ((a, first), (b, second))]
     if sizes[0] != sizes[1]:
@@ -331,6 +345,16 @@ def tensordot(
         ))  # fmt: skip
     preferred = _requested(preferred_element_type, "tensordot")
     return dot_general(a, b, (first, second), ((), ()), precision, preferred)
+
+
+def _check_pair(axes: Any) -> None:
+    """Raise an ArgumentError unless axes are a pair that names as many dimensions twice."""
+    sizes = [len(x) if several_axes(x) else 1 for x in axes]
+    if isinstance(axes, str) or len(sizes) != 2 or sizes[0] != sizes[1]:
+        raise ArgumentError(message(
+            "tensordot", "axes must be a number, or a pair with as many axes of each operand.",
+            got=f"axes={axes}", expected="for example axes=2, (0, 1), or ([1, 2], [0, 1])",
+        ))  # fmt: skip
 
 
 def inner(

@@ -32,7 +32,7 @@ from xprim import (
     state,
 )
 from xprim.eager import EAGER
-from xprim.errors import ShapeError, message
+from xprim.errors import ArgumentError, ShapeError, message
 from xprim.host_memory import refuse_masked
 from xprim.sizes import size_of
 from xprim.static_sizes import static_shape
@@ -96,6 +96,8 @@ def array(
             dtype = dtypes.requested_dtype(dtype, "array")
         if type(object) is list or type(object) is tuple:
             result = _array_of_list(object, dtype)
+        elif object is None:
+            raise ArgumentError("array: None is not a number, nor an array.")
         else:
             result = _array_of_value(object, dtype, bool(copy))
             if copy and result is object:
@@ -265,13 +267,19 @@ def _stacked(items: Sequence[Any], dtype: Any) -> Array:
     return _joined(items, iter([_array_of_value(x, dtype, False) for x in elements]))
 
 
+def _element(item: Any) -> Array:
+    if item is None:
+        raise ArgumentError("array: None is not a number, nor an array, to stand in a list.")
+    return array_of(item, "array")
+
+
 def _elements(items: Sequence[Any]) -> Iterator[Any]:
     """Go through the elements of nested lists: Python numbers and arrays."""
     for item in items:
         if isinstance(item, list | tuple):
             yield from _elements(item) if item else [_stacked(item, None)]
         else:
-            yield item if type(item) in _SCALARS else array_of(item, "array")
+            yield item if type(item) in _SCALARS else _element(item)
 
 
 def _joined(items: Sequence[Any], arrays: Iterator[Array]) -> Array:
@@ -282,7 +290,7 @@ def _joined(items: Sequence[Any], arrays: Iterator[Array]) -> Array:
     ]
     shapes = {p.aval.shape for p in parts}
     if len(shapes) > 1:
-        raise TypeError(message(
+        raise ArgumentError(message(
             "array", "the items of a list must all have one shape.",
             got=f"shapes {', '.join(map(str, sorted(shapes)))}",
             hint="pad the rows to one length, or keep them as a list",

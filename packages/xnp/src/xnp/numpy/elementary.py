@@ -34,7 +34,8 @@ from xnp.numpy.promoting import (
 )
 from xnp.numpy.ufuncs import Unary, binary_function, unary_function
 from xprim import Array, ConcreteArray, dtypes, shaped_array, state
-from xprim.errors import message
+from xprim.array import check_numbers
+from xprim.errors import ArgumentError, message
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
@@ -219,9 +220,13 @@ nextafter = binary_function(
 
 def _spacing(x: Any) -> Any:
     (x,) = inexact("spacing", x)
+    if dtypes.is_complex(x.aval.dtype):
+        raise ArgumentError("spacing: takes real numbers.")
     x = bind("stop_gradient", x)  # steps: what cancels in a slope of 1 less 1 is left of large ones
-    away = selected(sign_is_negative(x), filled(x.aval.shape, -math.inf, x.aval.dtype),
-                  filled(x.aval.shape, math.inf, x.aval.dtype))  # fmt: skip
+    has_infinity = np.isinf(np.asarray(math.inf).astype(x.aval.dtype))
+    far = math.inf if has_infinity else float(dtypes.finfo(x.aval.dtype).max)
+    away = selected(sign_is_negative(x), filled(x.aval.shape, -far, x.aval.dtype),
+                    filled(x.aval.shape, far, x.aval.dtype))  # fmt: skip
     return bind("sub", bind("nextafter", x, away), x)
 
 
@@ -287,7 +292,7 @@ sinc = unary_function(
 def _i0(x: Any) -> Any:
     (x,) = inexact("i0", x)
     if dtypes.is_complex(x.aval.dtype):
-        raise TypeError("i0: takes real numbers.")
+        raise ArgumentError("i0: takes real numbers.")
     return bind("bessel_i0", x)
 
 
@@ -357,20 +362,28 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
 
 def _real(val: Any) -> Any:
     x = array_of(val, "real")
-    return bind("real", x) if dtypes.is_complex(x.aval.dtype) else x
+    return bind("real", x) if dtypes.is_complex(x.aval.dtype) else _of_numbers(x, "real")
 
 
 def _imag(val: Any) -> Any:
     x = array_of(val, "imag")
     if dtypes.is_complex(x.aval.dtype):
         return bind("imag", x)
-    return broadcasted(scalar_like(x, 0), x.aval.shape)
+    return broadcasted(scalar_like(_of_numbers(x, "imag"), 0), x.aval.shape)
+
+
+def _of_numbers(x: Any, operation: str) -> Any:
+    """Return an array that stays as it is, if its elements are numbers."""
+    check_numbers(x.aval, operation)
+    return x
 
 
 def _conjugate(x: Any) -> Any:
     x = array_of(x, "conjugate")
     dtype = x.aval.dtype
-    return bind("conj", x, input_dtype=dtype) if dtypes.is_complex(dtype) else x
+    if dtypes.is_complex(dtype):
+        return bind("conj", x, input_dtype=dtype)
+    return _of_numbers(x, "conjugate")
 
 
 real = unary_function("real", _real, "Return the real part; x itself where it is real.")

@@ -19,6 +19,7 @@ from xnp.numpy.joining import stack
 from xnp.numpy.promoting import array_of, axis_of, broadcasted, check_ranks, reshaped
 from xnp.numpy.shaping import broadcast_shapes, expand_dims, moveaxis
 from xprim import Array, ConcreteArray, ShapeDtypeStruct, dtypes, eval_shape
+from xprim.descriptions import described
 from xprim.errors import ConcretizationTypeError, message
 from xprim.optional_transforms import find
 from xprim.tracebacks import boundaries, boundary
@@ -162,7 +163,7 @@ def vectorize(
 
     Args:
       pyfunc: a function of scalars, or of arrays as the signature says.
-      excluded: positions and names of arguments that are passed as they are.
+      excluded: positions and names of arguments that are passed as they are, as `None` is anyway.
       signature: the core dimensions, as "(n,m),(m)->(n)"; the leading dimensions broadcast.
 
     Returns:
@@ -174,13 +175,13 @@ def vectorize(
       >>> xnp.vectorize(lambda a, b: a + b)(xnp.array([1, 2]), 3)
       Array([4, 5], dtype=int32)
     """
-    left_out = frozenset(excluded)
+    left_out = _excluded(excluded)
     core = None if signature is None else _core_dims(signature)
 
     @transforming(pyfunc, "vectorize")
     @boundary
     def vectorized(*args: Any, **kwargs: Any) -> Any:
-        places = [i for i in range(len(args)) if i not in left_out]
+        places = [i for i, x in enumerate(args) if i not in left_out and x is not None]
         arrays = [asarray(args[i]) for i in places]
         named = [name for name in kwargs if name not in left_out]
         if named:
@@ -207,6 +208,23 @@ def vectorize(
         return _mapped(call, arrays, ranks)
 
     return vectorized
+
+
+def _excluded(excluded: Collection[int | str]) -> frozenset[int | str]:
+    """Return the positions and names of arguments that are left out, or raise for others."""
+    if isinstance(excluded, str) or not isinstance(excluded, Collection):
+        raise TypeError(message(
+            "vectorize", f"excluded must be a set, got {described(excluded)}.",
+            expected="positions and names, as {1} or {'axis'}",
+        ))  # fmt: skip
+    for part in excluded:
+        if not isinstance(part, int | str):
+            raise TypeError(
+                f"vectorize: excluded must hold positions and names, got {described(part)}."
+            )
+        if isinstance(part, int) and part < 0:
+            raise ValueError(f"vectorize: excluded must hold positions from the front, got {part}.")
+    return frozenset(excluded)
 
 
 def _core_sizes(core: Any, arrays: Any) -> dict[str, int]:

@@ -107,6 +107,8 @@ class IndexUpdateRef:
             the index.
         """
         check_strategy(strategy, self._index)
+        if mode is not None:
+            GatherScatterMode.from_any(mode)  # of places that are known, none is asked for
         if out_sharding is not None:
             options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
             return indexed_as(self, out_sharding, "get", options, fill_value=fill_value)

@@ -15,6 +15,7 @@ from xnp.docstrings import complete
 from xnp.docstrings.array_reductions import LOGIC
 from xnp.numpy.creation import asarray
 from xnp.numpy.dispatch import dispatched
+from xnp.numpy.indexing import no_out
 from xnp.numpy.promoting import (
     array_of,
     bind,
@@ -32,7 +33,7 @@ from xnp.numpy.reductions import all as all_true
 from xnp.numpy.ufuncs import binary_function, unary_function
 from xprim import Array, dtypes, scalar_array
 from xprim.array import check_numbers
-from xprim.errors import ShapeError
+from xprim.errors import ArgumentError, ShapeError
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
@@ -119,19 +120,20 @@ def _parts(x: Any) -> list[Any]:
     return [x]
 
 
-def _nothing(x: Any, value: bool) -> Any:
+def _nothing(x: Any, value: bool, operation: str) -> Any:
+    check_numbers(x.aval, operation)
     return filled(x.aval.shape, value, dtypes.bool_)
 
 
 def _isnan(x: Any) -> Any:
     x = array_of(x, "isnan")
-    return bind("ne", x, x) if dtypes.is_inexact(x.aval.dtype) else _nothing(x, False)
+    return bind("ne", x, x) if dtypes.is_inexact(x.aval.dtype) else _nothing(x, False, "isnan")
 
 
 def _isfinite(x: Any) -> Any:
     x = array_of(x, "isfinite")
     if not dtypes.is_inexact(x.aval.dtype):
-        return _nothing(x, True)
+        return _nothing(x, True, "isfinite")
     tests = [bind("is_finite", part) for part in _parts(x)]
     return tests[0] if len(tests) == 1 else bind("and", *tests)
 
@@ -139,7 +141,7 @@ def _isfinite(x: Any) -> Any:
 def _isinf(x: Any) -> Any:
     x = array_of(x, "isinf")
     if not dtypes.is_inexact(x.aval.dtype):
-        return _nothing(x, False)
+        return _nothing(x, False, "isinf")
     tests = [bind("eq", bind("abs", part), scalar_like(part, float("inf"))) for part in _parts(x)]
     return tests[0] if len(tests) == 1 else bind("or", *tests)
 
@@ -148,9 +150,9 @@ def _infinite(name: str, value: float) -> Callable[[Any], Any]:
     def written(x: Any) -> Any:
         x = array_of(x, name)
         if dtypes.is_complex(x.aval.dtype):
-            raise TypeError(f"{name}: complex infinity has no sign, got {x.aval.str_long()}.")
+            raise ArgumentError(f"{name}: complex infinity has no sign, got {x.aval.str_long()}.")
         if not dtypes.is_inexact(x.aval.dtype):
-            return _nothing(x, False)
+            return _nothing(x, False, name)
         return bind("eq", x, scalar_like(x, value))
 
     return written
@@ -169,20 +171,20 @@ _isneginf = unary_function(
 
 def isposinf(x: ArrayLike, /, out: None = None) -> Array:
     """Return whether each element is +inf."""
-    del out
+    no_out("isposinf", out)
     return _isposinf(x)
 
 
 def isneginf(x: ArrayLike, /, out: None = None) -> Array:
     """Return whether each element is -inf."""
-    del out
+    no_out("isneginf", out)
     return _isneginf(x)
 
 
 def _iscomplex(x: Any) -> Any:
     x = array_of(x, "iscomplex")
     if not dtypes.is_complex(x.aval.dtype):
-        return _nothing(x, False)
+        return _nothing(x, False, "iscomplex")
     part = bind("imag", x)
     return bind("ne", part, scalar_like(part, 0))
 
@@ -201,7 +203,11 @@ def _signbit(x: Any) -> Any:
     if dtypes.is_complex(dtype):
         raise TypeError(f"signbit: complex numbers have no sign, got {x.aval.str_long()}.")
     if not dtypes.is_floating(dtype):
-        return bind("lt", x, scalar_like(x, 0)) if dtypes.is_integer(dtype) else _nothing(x, False)
+        return (
+            bind("lt", x, scalar_like(x, 0))
+            if dtypes.is_integer(dtype)
+            else _nothing(x, False, "signbit")
+        )
     width = dtype.itemsize
     bits = bind("bitcast_convert_type", x, new_dtype=np.dtype(f"int{8 * width}"))
     return bind("lt", bits, scalar_like(bits, 0))

@@ -16,6 +16,7 @@ from xnp.numpy.promoting import (
     apart,
     array_of,
     axes_of,
+    axis_of,
     beside,
     bind,
     broadcasted,
@@ -112,7 +113,7 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
 def _pairs(value: Any, ndim: int, name: str, shape: Any) -> list[tuple[Any, Any]]:
     """Return a pair for each axis from a number, one pair, or a pair for each."""
     if isinstance(value, dict):
-        given = {d % ndim: v for d, v in value.items()}
+        given = {axis_of(d, ndim, "pad"): v for d, v in value.items()}
         return [_pair(given.get(d, 0)) for d in range(ndim)]
     if name != "pad_width" and not _is_static(value):
         return _traced_pairs(value, ndim)
@@ -160,13 +161,13 @@ def _pair(value: Any) -> tuple[Any, Any]:
 def _constant(x: Any, widths: Any, values: Any) -> Any:
     pairs = _pairs(values, x.aval.ndim, "constant_values", x.aval.shape)
     if pairs and not isinstance(values, dict | list | tuple) and not np.ndim(values):
-        fill = cast(beside(pairs[0][0], x, "pad"), x.aval.dtype)
+        fill = cast(beside(pairs[0][0], x, "pad"), x.aval.dtype, x.aval.weak_type)
         return bind("pad", x, fill, padding_config=tuple([(*ends, 0) for ends in widths]))
     for d, ((low, high), (first, last)) in enumerate(zip(widths, pairs, strict=True)):
         for ends, value in (((low, 0, 0), first), ((0, high, 0), last)):
             if ends != (0, 0, 0):
                 config = tuple([ends if i == d else (0, 0, 0) for i in range(x.aval.ndim)])
-                fill = cast(beside(value, x, "pad"), x.aval.dtype)
+                fill = cast(beside(value, x, "pad"), x.aval.dtype, x.aval.weak_type)
                 x = bind("pad", x, reshaped(fill, ()), padding_config=config)
     return x
 
@@ -176,8 +177,7 @@ def _by_positions(positions: Callable[[int, int, int], Any]) -> Callable[..., An
 
     def added(x: Any, d: int, low: int, high: int, reflect_type: str = "even") -> Any:
         size = x.aval.shape[d]
-        if not size:
-            raise ValueError(f"pad: axis {d} has no elements to copy from; use mode 'constant'.")
+        _check_not_empty(size, d)
         places = np.asarray(positions(size, low, high), np.int32)
         if reflect_type == "even":
             return _copied(x, d, places, low)
@@ -186,6 +186,12 @@ def _by_positions(positions: Callable[[int, int, int], Any]) -> Callable[..., An
         return _odd(x, d, low, high, positions)
 
     return added
+
+
+def _check_not_empty(size: int, d: int) -> None:
+    """Refuse to continue an axis that has nothing to be continued, as NumPy does."""
+    if not size:
+        raise ValueError(f"pad: axis {d} has no elements to copy from; use mode 'constant'.")
 
 
 def _copied(x: Any, d: int, places: np.ndarray[Any, Any], low: int) -> Any:
@@ -275,22 +281,23 @@ def _symmetric(size: int, low: int, high: int) -> Any:
 
 def _ramp(x: Any, d: int, low: int, high: int, end_values: Any = 0) -> Any:
     first, last = _pairs(end_values, x.aval.ndim, "end_values", x.aval.shape)[d]
-    size = x.aval.shape[d]
+    size, dtype = x.aval.shape[d], x.aval.dtype
+    _check_not_empty(size, d)
     lead = (slice(None),) * d
     parts = [x]
     if low:
         edge = read(x, (*lead, 0))
-        ramp = linspace(first, edge, low, endpoint=False, axis=d)
+        ramp = linspace(first, edge, low, endpoint=False, dtype=dtype, axis=d)
         parts.insert(0, _as(ramp, x))
     if high:
         edge = read(x, (*lead, size - 1))
-        ramp = linspace(last, edge, high, endpoint=False, axis=d)
+        ramp = linspace(last, edge, high, endpoint=False, dtype=dtype, axis=d)
         parts.append(bind("rev", _as(ramp, x), dimensions=(d,)))
     return bind("concatenate", *parts, dimension=d)
 
 
 def _as(values: Any, x: Any) -> Any:
-    return cast(array_of(values, "pad"), x.aval.dtype)
+    return cast(array_of(values, "pad"), x.aval.dtype, x.aval.weak_type)
 
 
 def _statistic(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -303,10 +310,11 @@ def _statistic(function: Callable[..., Any]) -> Callable[..., Any]:
         if dtypes.is_integer(x.aval.dtype):
             value = round_(value)
         shape = (*value.aval.shape[:d], count, *value.aval.shape[d + 1 :])
-        return [broadcasted(cast(value, x.aval.dtype), shape)]
+        return [broadcasted(_as(value, x), shape)]
 
     def added(x: Any, d: int, low: int, high: int, stat_length: Any = None) -> Any:
         size = x.aval.shape[d]
+        _check_not_empty(size, d)
         lengths = (size, size) if stat_length is None else (
             _pairs(stat_length, x.aval.ndim, "stat_length", x.aval.shape)[d])  # fmt: skip
         first, last = [min(size_of(n), size) for n in lengths]

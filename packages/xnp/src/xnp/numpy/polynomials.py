@@ -37,7 +37,7 @@ from xnp.numpy.shaping import atleast_1d
 from xnp.numpy.sorting import argsort
 from xnp.numpy.triangles import eye
 from xprim import Array, ConcreteArray, dtypes, get_primitive, shaped_array
-from xprim.errors import ConcretizationTypeError
+from xprim.errors import ConcretizationTypeError, message
 from xprim.sizes import size_of
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
@@ -392,9 +392,21 @@ def polyfit(
         return array_of(coefficients, "polyfit")
     base = (vt.T * inverse[None] ** 2) @ vt / outer(scale, scale)
     base = base.reshape(order, order, *[1] * (rhs.ndim - 1))  # the last counts polynomials
-    variance = ((lhs @ coefficients - rhs) ** 2).sum(0) / (x.size - order)
-    variance = variance.reshape(base.shape[2:] and (1, 1, -1))
-    return coefficients, base if cov == "unscaled" else base * variance
+    if cov == "unscaled":
+        return coefficients, base
+    variance = ((lhs @ coefficients - rhs) ** 2).sum(0) / _freedom(x.size, order)
+    return coefficients, base * variance.reshape(base.shape[2:] and (1, 1, -1))
+
+
+def _freedom(count: int, order: int) -> int:
+    """Return how many points more there are than coefficients, or raise: they give the scale."""
+    if count <= order:
+        raise ValueError(message(
+            "polyfit", "so few points say nothing of the covariance's scale.",
+            got=f"{count} points, deg={order - 1}", expected="more points than deg + 1",
+            hint="cov='unscaled' leaves the scale out",
+        ))  # fmt: skip
+    return count - order
 
 
 def _singular(matrix: Any, rcond: float) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 from xnp.docstrings import complete
 from xnp.docstrings.array_making import PRINTING
 from xprim import ConcreteArray, Tracer, dtypes
+from xprim.errors import message
 from xprim.sizes import size_of
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
@@ -74,6 +75,11 @@ def concrete_format(x: ConcreteArray, spec: str) -> str:
     if not (x.aval.shape or dtypes.is_extended(x.aval.dtype)):
         return format(x.to_host()[()].item() if x.aval.dtype.kind != "V" else _printable(x).item(),
                       spec)  # fmt: skip
+    if spec and x.aval.shape:
+        raise TypeError(message(
+            "format", f"only a number can be written as {spec!r}.", got=x.aval.str_long(),
+            hint="format its elements, or use xnp.array_str(x, precision=...)",
+        ))  # fmt: skip
     return format(concrete_str(x), spec)
 
 

@@ -37,7 +37,7 @@ from xprim import (
     state,
 )
 from xprim.eager import EAGER
-from xprim.errors import ShapeError, message
+from xprim.errors import ArgumentError, AxisError, ShapeError, message
 from xprim.static_sizes import static_int
 from xtree.bounded import remember
 
@@ -272,11 +272,14 @@ def apart(result: Any, *operands: Any) -> Any:
 
 
 def axis_of(axis: Any, ndim: int, operation: str) -> int:
-    """Return a dimension counted from the front, or raise a ValueError."""
+    """Return a dimension counted from the front, or raise NumPy's error for axes.
+
+    That error is a ValueError and an IndexError.
+    """
     index = axis if type(axis) is int else static_int(axis, operation, "the axis")
     if -ndim <= index < ndim:
         return int(index) % ndim
-    raise ValueError(
+    raise AxisError(
         f"{operation}: axis {index} is out of bounds for an array of {ndim} "
         f"dimension{'' if ndim == 1 else 's'}."
     )
@@ -294,6 +297,6 @@ def axes_of(axis: Any, ndim: int, operation: str) -> tuple[int, ...]:
     if several_axes(axis):
         axes = tuple([axis_of(a, ndim, operation) for a in axis])
         if len(set(axes)) != len(axes):
-            raise ValueError(f"{operation}: axes must be distinct, got {axis}.")
+            raise ArgumentError(f"{operation}: axes must be distinct, got {axis}.")
         return axes
     return (axis_of(axis, ndim, operation),)

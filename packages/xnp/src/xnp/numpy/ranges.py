@@ -14,10 +14,8 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from xnp.docstrings import complete
-from xnp.docstrings.array_making import RANGES
 from xnp.numpy.creation import array, counting, shape_of
 from xnp.numpy.dispatch import dispatched, host_aval
-from xnp.numpy.elementary import i0
 from xnp.numpy.indexing import read
 from xnp.numpy.promoting import (
     array_of,
@@ -44,23 +42,25 @@ from xprim import (
     state,
 )
 from xprim.descriptions import described
-from xprim.errors import ConcretizationTypeError
+from xprim.errors import ArgumentError, ConcretizationTypeError
+from xprim.memory import out_of_memory
 from xprim.sizes import SymbolicSize, size_of
 from xprim.static_sizes import static_int
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DeviceLike, DimSize, DTypeLike, ShardingLike
 
 __all__ = [
-    "arange", "bartlett", "blackman", "geomspace", "hamming", "hanning", "indices",
-    "kaiser", "linspace", "logspace", "meshgrid", "mgrid", "ogrid", "vander",
+    "arange", "geomspace", "indices", "linspace", "logspace", "meshgrid", "mgrid", "ogrid",
+    "vander",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
 
+
 _SMALL = 4096  # elements that may be a constant of a staged program
 
 
-def _host(array: Any, dtype: Any) -> Array:
+def host_array(array: Any, dtype: Any) -> Array:
     """Return a new host array as an Array of a dtype."""
     if array.dtype != dtype:
         array = array.astype(dtype)
@@ -98,14 +98,14 @@ def arange(
       Array([2, 5], dtype=int32)
     """
     if type(start) is int and stop is step is dtype is device is None and 0 <= start <= _SMALL:
-        small = _host(np.arange(start), dtypes.python_scalar_dtype(int))
+        small = host_array(np.arange(start), dtypes.python_scalar_dtype(int))
         return small if out_sharding is None else placed(small, out_sharding, "arange")
     given = [v for v in (start, stop, step) if v is not None]
     known = [_known_bound(v) for v in given or [start]]
     dtype = _range_dtype(given) if dtype is None else dtypes.requested_dtype(dtype, "arange")
     if stop is None and step is not None:
         known.insert(0, 0)  # the one bound is the end
-    count, first, by = _range(*known)
+    count, first, by = _count_of(*known)
     if dtypes.is_bool(dtype) and count > 2:
         raise TypeError(f"arange: {count} booleans are no range of numbers.")
     result = _counted(count, first, by, dtype)
@@ -129,8 +129,18 @@ def _range_dtype(bounds: Any) -> Any:
     return dtypes.python_scalar_dtype(int) if dtypes.is_bool(dtype) else dtype
 
 
+_MOST = (
+    2**35
+)  # elements: XLA's compiler divides by zero, and ends the process, for some sizes above
+
+
 def _counted(count: int, first: Any, by: Any, dtype: Any) -> Array:
     """Return `count` numbers: large arrays are counted where they shall be, small ones here."""
+    if not isinstance(count, SymbolicSize) and dtypes.is_integer(dtype):
+        for bound in (first, first + by * max(count - 1, 0)):
+            promotion.check_scalar_fits(int(bound), dtype, "arange")
+    if not isinstance(count, SymbolicSize) and count > _MOST and state.trace is EAGER:
+        raise out_of_memory("arange", count * dtype.itemsize)
     if isinstance(count, SymbolicSize) or ((
         state.trace is not EAGER or EAGER.backend.compiles) and count > _SMALL and (
         dtypes.is_integer(dtype) or (first == 0 and by == 1)
@@ -140,24 +150,26 @@ def _counted(count: int, first: Any, by: Any, dtype: Any) -> Array:
             result = bind("mul", result, scalar_array(by, dtype))
         return result if first == 0 else bind("add", result, scalar_array(first, dtype))
     if dtypes.is_integer(dtype):
-        for bound in (first, first + by * max(count - 1, 0)):
-            promotion.check_scalar_fits(int(bound), dtype, "arange")
-        return _host(np.arange(count) * by + first, dtype)
+        return host_array(np.arange(count) * by + first, dtype)
     # as NumPy: in float64, each number from its own position
-    return _host(first + by * np.arange(count, dtype=np.float64), dtype)
+    return host_array(first + by * np.arange(count, dtype=np.float64), dtype)
 
 
-def _range(start: Any, stop: Any = None, step: Any = None) -> tuple[int, Any, Any]:
+def _count_of(start: Any, stop: Any = None, step: Any = None) -> tuple[int, Any, Any]:
     """Return the number of elements, the first and the distance."""
     if stop is None:
         start, stop = 0, start
     step = 1 if step is None else step
+    if any(isinstance(bound, complex | np.complexfloating) for bound in (start, stop, step)):
+        raise ArgumentError(
+            "arange: the bounds must be real numbers, for complex ones have no order."
+        )
     if step == 0:
         raise ZeroDivisionError("arange: the step must not be zero.")
     if any(isinstance(x, SymbolicSize) for x in (start, stop, step)):
         count = -((start - stop) // step)
         return max(count, 0), start, step
-    count = max(math.ceil((stop - start) / step), 0) if not isinstance(start, complex) else 0
+    count = max(math.ceil((stop - start) / step), 0)
     return int(count), start, step
 
 
@@ -224,7 +236,7 @@ def _host_linspace(
     whole = dtype if dtypes.is_integer(dtype) else None  # rounded down
     with np.errstate(over="ignore", invalid="ignore"):
         values, step = np.linspace(start, stop, num, endpoint, retstep=True, dtype=whole, axis=axis)
-        return _host(values, dtype), scalar_array(step, floating)
+        return host_array(values, dtype), scalar_array(step, floating)
 
 
 @dispatched(2)
@@ -521,56 +533,6 @@ ogrid = _Grid("ogrid", True)
 # --- window functions -----------------------------------------------------------------------------
 
 
-def _window(function: Any, M: int, *args: Any) -> Any:
-    return _host(function(size_of(M), *args), dtypes.python_scalar_dtype(float))
-
-
-def bartlett(M: int) -> Array:
-    """Return the triangular window of `M` points."""
-    return _window(np.bartlett, M)  # type: ignore[no-any-return]
-
-
-def blackman(M: int) -> Array:
-    """Return the Blackman window of `M` points."""
-    return _window(np.blackman, M)  # type: ignore[no-any-return]
-
-
-def hamming(M: int) -> Array:
-    """Return the Hamming window of `M` points."""
-    return _window(np.hamming, M)  # type: ignore[no-any-return]
-
-
-def hanning(M: int) -> Array:
-    """Return the Hann window of `M` points."""
-    return _window(np.hanning, M)  # type: ignore[no-any-return]
-
-
-def kaiser(M: int, beta: ArrayLike) -> Array:
-    """Return the Kaiser window of `M` points.
-
-    Args:
-      M: the number of points, a Python int; there are none for 0 and below.
-      beta: the shape parameter, a number: 0 for a rectangle, greater for narrower windows.
-
-    Returns:
-      A vector of the default floating dtype.
-
-    Differentiable in: beta.
-
-    Example:
-      >>> import xnp
-      >>> xnp.kaiser(3, 2.0).round(3)
-      Array([0.439, 1.   , 0.439], dtype=float32)
-    """
-    if not isinstance(beta, Tracer):
-        return _window(np.kaiser, M, float(beta))  # type: ignore[no-any-return, arg-type]
-    half = (size_of(M) - 1) / 2
-    distance = (np.arange(size_of(M)) - half) / (half or 1.0)
-    width = array(np.sqrt(np.maximum(1 - distance * distance, 0.0)))
-    b = broadcasted(cast(beta, width.aval.dtype), width.aval.shape)
-    return bind("div", i0(bind("mul", b, width)), i0(b))
-
-
-complete(globals(), RANGES)
+complete(globals())
 
 boundaries(globals())

@@ -37,7 +37,7 @@ from xnp.numpy.triangles import eye
 from xnp.placing import computed_as
 from xprim import Array, ConcreteArray, Tracer, dtypes, scalar_array, shaped_array
 from xprim.descriptions import described
-from xprim.errors import ConcretizationTypeError, ShapeError
+from xprim.errors import ConcretizationTypeError, ShapeError, message
 from xprim.sizes import size_of
 from xprim.static_sizes import static_int, static_shape
 from xprim.tracebacks import boundaries
@@ -108,14 +108,25 @@ def _repeated(a: Any, repeats: Any, axis: int | None, total_repeat_length: int |
             )
         return _repeat_traced(a, repeats, axis, total_repeat_length)  # type: ignore[no-any-return]
     size = a.aval.shape[axis]
-    counts = np.broadcast_to(np.asarray(repeats), (size,))
-    if counts.size and counts.dtype.kind not in "biu":
-        raise _not_counts(repeats)
+    counts = _counts(repeats, size)
     places = np.repeat(np.arange(size), counts)
     if total_repeat_length is not None:
         missing = max(total_repeat_length - len(places), 0)
         places = np.concatenate([places, np.full(missing, max(size - 1, 0))])[:total_repeat_length]
     return read(a, (*[slice(None)] * axis, places.astype(np.int32)))
+
+
+def _counts(repeats: Any, size: int) -> np.ndarray[Any, Any]:
+    """Return how often each of `size` elements stands in the result."""
+    host = np.asarray(repeats)
+    if host.ndim > 1 or host.size not in (1, size):
+        raise ShapeError(message(
+            "repeat", f"repeats must be a number, or one for each of {size} elements.",
+            got=f"repeats of shape {host.shape}",
+        ))  # fmt: skip
+    if size and host.dtype.kind not in "biu":
+        raise _not_counts(repeats)
+    return np.broadcast_to(host, (size,))
 
 
 def _not_counts(repeats: Any) -> TypeError:

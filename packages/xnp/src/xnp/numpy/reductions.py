@@ -37,6 +37,7 @@ from xnp.numpy.promoting import (
     wide,
 )
 from xprim import Array, ConcreteArray, dtypes, scalar_array
+from xprim.array import check_numbers
 from xprim.errors import message
 from xprim.static_sizes import static_int
 from xprim.tracebacks import boundaries
@@ -72,7 +73,10 @@ def kept(x: Array, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool
 
 def reduced(primitive: str, x: Array, axes: tuple[int, ...]) -> Array:
     """Bind a reduction, or return `x` when there is nothing to reduce."""
-    return bind(primitive, x, axes=tuple(sorted(axes))) if axes else x
+    if axes:
+        return bind(primitive, x, axes=tuple(sorted(axes)))
+    check_numbers(x.aval, primitive)
+    return x
 
 
 def mask_of(where: Any, operation: str) -> Array:

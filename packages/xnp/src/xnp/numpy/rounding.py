@@ -20,6 +20,7 @@ from xnp.numpy.promoting import (
 )
 from xnp.numpy.ufuncs import unary_function
 from xprim import Array, dtypes
+from xprim.array import check_numbers
 from xprim.sizes import size_of
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
@@ -145,6 +146,7 @@ def nan_to_num(
     x = array_of(x, "nan_to_num")
     dtype = x.aval.dtype
     if not dtypes.is_inexact(dtype):
+        check_numbers(x.aval, "nan_to_num")
         return x
     if dtypes.is_complex(dtype):
         parts = [nan_to_num(bind(p, x), True, nan, posinf, neginf) for p in ("real", "imag")]

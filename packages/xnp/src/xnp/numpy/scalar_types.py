@@ -15,6 +15,7 @@ import numpy as np
 from xnp.docstrings import complete
 from xnp.numpy.creation import asarray
 from xprim import Array, dtypes, promotion
+from xprim.errors import ArgumentError, message
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, NestedArrays
 
@@ -174,6 +175,11 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | Sequence[DTypeLike]) -> builtins
     }  # fmt: skip
     if isinstance(kind, str) and kind in questions:
         return questions[kind](exact)  # type: ignore[no-any-return]
+    if isinstance(kind, str) and kind not in [d.name for d in dtypes.ALL]:
+        raise ArgumentError(message(
+            "isdtype", f"{kind!r} is neither a kind nor a dtype.",
+            expected=f"one of {', '.join(questions)}, or a dtype",
+        ))  # fmt: skip
     return exact == dtypes.requested_dtype(kind, "isdtype")  # type: ignore[no-any-return]
 
 

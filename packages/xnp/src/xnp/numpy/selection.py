@@ -37,8 +37,9 @@ from xnp.numpy.promoting import (
 )
 from xnp.numpy.shaping import broadcast_arrays
 from xnp.primitives.table import NATIVE, REAL
-from xprim import Array, ConcreteArray, dtypes, from_numpy, shaped_array
-from xprim.errors import ConcretizationTypeError, message
+from xprim import Array, ConcreteArray, dtypes, from_numpy, promotion, shaped_array
+from xprim.array import check_numbers
+from xprim.errors import ArgumentError, ConcretizationTypeError, message
 from xprim.sizes import size_of
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, Arrays
@@ -176,9 +177,7 @@ def clip(
       Array([0, 2, 5], dtype=int32)
     """
     low, high = a_min if min is None else min, a_max if max is None else max
-    x = asarray(a if arr is None else arr)  # type: ignore[arg-type]
-    if dtypes.is_complex(x.dtype):
-        raise ValueError("clip: complex numbers have no order.")
+    x = _clippable(a if arr is None else arr, low, high)
     if low is None and high is None:
         return apart(x, arr, a)  # type: ignore[no-any-return]
     if low is None:
@@ -187,6 +186,16 @@ def clip(
         return _greatest(x, low)
     at_once = _large_clipped(x, low, high) if x.size >= _LARGE else None
     return _clip_both(x, low, high) if at_once is None else at_once
+
+
+def _clippable(x: Any, *bounds: Any) -> Array:
+    if x is None:
+        raise ArgumentError("clip: there is no array to clip: it is the first argument.")
+    operand = asarray(x)
+    check_numbers(operand.aval, "clip")
+    if dtypes.is_complex(promotion.result_type(operand, *[b for b in bounds if b is not None])):
+        raise ValueError("clip: complex numbers have no order.")
+    return operand
 
 
 _LARGE = 1 << 14  # elements: where a pass over memory costs more than to promote
@@ -252,6 +261,12 @@ def _nonzero_of_size(mask: Any, size: int, fill_value: Any) -> tuple[Array, ...]
     shape, count = mask.aval.shape, mask.aval.size
     dtype = dtypes.python_scalar_dtype(int)
     fills = fill_value if isinstance(fill_value, tuple | list) else (fill_value,) * len(shape)
+    if len(fills) != len(shape):
+        raise ValueError(message(
+            "nonzero", "fill_value has another length than the array has dimensions.",
+            got=f"fill_value: {fill_value!r}, x: {mask.aval.str_long()}",
+            expected=f"a number, or {len(shape)} of them",
+        ))  # fmt: skip
     fill_arrays = [cast(array_of(0 if f is None else f, "nonzero"), dtype) for f in fills]
     if not count or not size:
         return tuple([broadcasted(f, (size,)) for f in fill_arrays])

@@ -29,7 +29,7 @@ from xnp.numpy.promoting import (
 from xnp.placing import computed_as, on_device, placed
 from xprim import Array, ConcreteArray, dtypes, state
 from xprim.eager import EAGER
-from xprim.errors import ShapeError, message
+from xprim.errors import ArgumentError, ShapeError, message
 from xprim.kernels import numpy_operand
 from xprim.static_sizes import static_int, static_shape as checked_shape
 from xprim.tracebacks import boundaries, shorten
@@ -186,7 +186,7 @@ def _transpose(a: Any, axes: Any) -> Array:
         return permuted(a, tuple(range(rank))[::-1])
     order = axes_of(axes, rank, "transpose")
     if len(order) != rank:
-        raise ValueError(
+        raise ArgumentError(
             f"transpose: axes must name all {rank} dimensions of the array, got {axes}."
         )
     return permuted(a, order)

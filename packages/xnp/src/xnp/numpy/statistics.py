@@ -14,7 +14,7 @@ import numpy as np
 
 from xnp.docstrings import complete
 from xnp.docstrings.statistics import QUANTILES
-from xnp.numpy.averages import average, mean
+from xnp.numpy.averages import average, mean, weights_of_observations
 from xnp.numpy.contraction import dot
 from xnp.numpy.creation import asarray
 from xnp.numpy.indexing import no_out, read
@@ -44,7 +44,7 @@ from xnp.numpy.sorting import searchsorted, sort
 from xnp.numpy.weighted_quantiles import inverted_cdf
 from xnp.placing import placed
 from xprim import Array, ConcreteArray, dtypes, from_numpy, scalar_array
-from xprim.errors import ConcretizationTypeError, message
+from xprim.errors import ConcretizationTypeError, ShapeError, message
 from xprim.sizes import size_of
 from xprim.static_sizes import static_int
 from xprim.tracebacks import boundaries
@@ -357,7 +357,13 @@ def histogram(
     if weights is None:
         counts = cast(array_of(bincount(numbers, length=count), "histogram"), a.aval.dtype)
     else:
-        weights = reshaped(array_of(weights, "histogram"), a.aval.shape)
+        weights = array_of(weights, "histogram")
+        if weights.aval.size != a.aval.size:
+            raise ShapeError(message(
+                "histogram", "the weights have another shape than the array.",
+                got=f"weights: {weights.aval.str_long()}, a: {a.aval.str_long()}",
+            ))  # fmt: skip
+        weights = reshaped(weights, a.aval.shape)
         counts = filled((count,), 0, weights.aval.dtype).at[numbers].add(weights, mode="drop")
     if density:
         widths = edges[1:] - edges[:-1]
@@ -492,7 +498,7 @@ def cov(
         given = [cast(v, _inexact_dtype("cov", dtype)) for v in given]
     x = concatenate([_variables(v, rowvar) for v in given], 0)
     ddof = int(not bias) if ddof is None else ddof
-    weights = _weights(fweights, aweights, x.aval.shape[1])
+    weights = weights_of_observations(fweights, aweights, x.aval.shape[1])
     if weights is None:
         center = mean(x, axis=1)
         divisor = max(x.aval.shape[1] - ddof, 0)  # 0 / 0: NaN where there are too few
@@ -526,17 +532,6 @@ def _variables(x: Array, rowvar: bool) -> Array:
 def _mean_weight(weights: Any, aweights: Any, total: Any) -> Any:
     """Return the mean of `aweights`, each counted as often as it weighs."""
     return 1 if aweights is None else (weights * asarray(aweights)).sum() / total
-
-
-def _weights(fweights: Any, aweights: Any, count: int) -> Any:
-    result = None
-    for name, w in (("fweights", fweights), ("aweights", aweights)):
-        if w is not None:
-            w = asarray(w)
-            if w.shape != (count,):
-                raise ValueError(f"cov: {name} must be of shape {(count,)}, got {w.shape}.")
-            result = w if result is None else result * w
-    return result
 
 
 def corrcoef(

@@ -18,6 +18,7 @@ from xnp.numpy.dispatch import dispatched
 from xnp.numpy.promoting import array_of, bind, broadcasted, cast, converted, scalar_like, selected
 from xnp.placing import on_device
 from xprim import Array, Tracer, as_array, dtypes, from_numpy
+from xprim.errors import ShapeError
 from xprim.static_sizes import static_int
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DeviceLike, DimSize, DTypeLike
@@ -61,7 +62,7 @@ def eye(
     wanted = dtypes.python_scalar_dtype(float) if dtype is None else (
         dtypes.requested_dtype(dtype, "eye"))  # fmt: skip
     if rows < 0 or columns < 0:
-        raise ValueError(f"eye: dimensions must not be negative, got {rows} and {columns}.")
+        raise ShapeError(f"eye: dimensions must not be negative, got {rows} and {columns}.")
     if type(rows * columns) is int and rows * columns <= _SMALL and isinstance(k, int):
         result = cast(from_numpy(np.eye(rows, columns, k, dtype=bool), copy=False), wanted)
     else:

@@ -28,6 +28,7 @@ from xnp.numpy.promoting import (
     selected,
 )
 from xprim import Array, dtypes
+from xprim.array import check_numbers
 from xprim.errors import message
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
@@ -125,7 +126,9 @@ def _negative(x: Any) -> Any:
 
 
 def _positive(x: Any) -> Any:
-    return promoted("positive", x)[0]
+    (x,) = promoted("positive", x)
+    check_numbers(x.aval, "positive")
+    return x
 
 
 def _absolute(x: Any) -> Any:

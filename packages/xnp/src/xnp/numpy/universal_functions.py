@@ -28,7 +28,7 @@ from xnp.numpy.reductions import kept
 from xnp.numpy.shaping import expand_dims, moveaxis
 from xprim import Array, dtypes
 from xprim.callables import name_of
-from xprim.errors import message
+from xprim.errors import ArgumentError, message
 from xprim.sizes import size_of
 from xprim.tracebacks import boundaries, boundary
 from xprim.typing import ArrayLike
@@ -137,7 +137,7 @@ class ufunc(metaclass=_UfuncType):  # noqa: N801 - the name users know
         Args:
           a: an array.
           axis: one, a tuple of them, or None for all.
-          dtype: that the elements are brought to first; None for their own.
+          dtype: that the elements are brought to first, and of the result; None for their own.
           out: not supported, must be None.
           keepdims: whether reduced axes stay with size 1.
           initial: what comes before the first element; None for nothing.
@@ -152,13 +152,13 @@ class ufunc(metaclass=_UfuncType):  # noqa: N801 - the name users know
             total: Array = self._own["reduce"](
                 a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where
             )
-            return total
+            return _of_dtype(total, dtype)
         x = _elements(a, dtype)
         axes = axes_of(axis, x.aval.ndim, f"{self.__name__}.reduce")
         mask = None if where is None else _lines(broadcasted(asarray(where), x.aval.shape), axes)
         start = self._identity_of(x) if initial is None and where is not None else initial
         total = self._joined(_lines(x, axes), mask, start)
-        return kept(total, x.aval.shape, axes, keepdims)
+        return _of_dtype(kept(total, x.aval.shape, axes, keepdims), dtype)
 
     def _identity_of(self, x: Array) -> Any:
         """Return the identity; of integers and booleans in their dtype, as -1 is 255 of uint8."""
@@ -173,6 +173,8 @@ class ufunc(metaclass=_UfuncType):  # noqa: N801 - the name users know
         self._check_binary("accumulate", out)
         if self._own["accumulate"] is not None:
             return self._own["accumulate"](a, axis=axis, dtype=dtype)  # type: ignore[no-any-return]
+        if axis is None:
+            raise ArgumentError(f"{self.__name__}.accumulate: goes along one axis, got axis=None.")
         x = _elements(a, dtype)
         axis = axis_of(axis, x.aval.ndim, f"{self.__name__}.accumulate")
         x = moveaxis(x, axis, 0)
@@ -186,7 +188,7 @@ class ufunc(metaclass=_UfuncType):  # noqa: N801 - the name users know
 
         first = cast(x[0], kind)
         rest = lax.scan(step, first, x[1:])[1]
-        return moveaxis(_behind(first, rest), 0, axis)
+        return _of_dtype(moveaxis(_behind(first, rest), 0, axis), dtype)
 
     @boundary
     def at(self, a: Any, indices: Any, b: Any = None, /, *, inplace: bool = True) -> Array:
@@ -234,6 +236,11 @@ class ufunc(metaclass=_UfuncType):  # noqa: N801 - the name users know
             return self._own["reduceat"](  # type: ignore[no-any-return]
                 a, indices, axis=axis, dtype=dtype)  # fmt: skip
         x, starts = _elements(a, dtype), asarray(indices)
+        if starts.aval.ndim != 1 or not dtypes.is_integer(starts.aval.dtype):
+            raise ArgumentError(message(
+                f"{self.__name__}.reduceat", "the positions must be a vector of integers.",
+                got=starts.aval.str_long(),
+            ))  # fmt: skip
         axis = axis_of(axis, x.aval.ndim, f"{self.__name__}.reduceat")
         x = moveaxis(x, axis, 0)
         count = x.aval.shape[0]
@@ -253,7 +260,7 @@ class ufunc(metaclass=_UfuncType):  # noqa: N801 - the name users know
             return selected(broadcasted(inside, totals.aval.shape), new, totals), None
 
         totals = lax.scan(step, cast(first, kind), (arange(count), x))[0]
-        return moveaxis(totals, 0, axis)
+        return _of_dtype(moveaxis(totals, 0, axis), dtype)
 
     @boundary
     def outer(self, A: Any, B: Any, /) -> Array:
@@ -304,6 +311,11 @@ def _is_of_kind(number: Any, dtype: Any) -> bool:
 
 def _elements(a: Any, dtype: Any) -> Array:
     return asarray(a) if dtype is None else cast(asarray(a), dtypes.requested_dtype(dtype, "ufunc"))
+
+
+def _of_dtype(result: Array, dtype: Any) -> Array:
+    """Return the result in the dtype that is asked for: of comparisons it is another one."""
+    return result if dtype is None else _elements(result, dtype)
 
 
 def _lines(x: Array, axes: tuple[int, ...]) -> Array:

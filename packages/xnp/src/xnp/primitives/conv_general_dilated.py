@@ -45,7 +45,7 @@ from xprim import (
     shaped_array,
 )
 from xprim.contracts import BatchAxis, Builder
-from xprim.errors import message
+from xprim.errors import ArgumentError, message
 
 __all__ = ()
 
@@ -87,7 +87,7 @@ def _check_ranks(lhs: ShapedArray, rhs: ShapedArray, count: int, params: Any) ->
         ))  # fmt: skip
     strides, _, *dilations = params
     if any(s < 1 for s in strides) or any(d < 1 for each in dilations for d in each):
-        raise ValueError(message(
+        raise ArgumentError(message(
             "conv_general_dilated", "strides and dilations must be positive.",
             got=f"window_strides={strides}, dilations {dilations[0]} and {dilations[1]}",
         ))  # fmt: skip

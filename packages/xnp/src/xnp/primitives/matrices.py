@@ -17,7 +17,7 @@ from xnp.primitives.operations import bind, broadcasted, converted, filled, iota
 from xnp.primitives.precision import Precision
 from xprim import Primitive, ShapedArray, dtypes, scalar_array
 from xprim.contracts import BatchAxis
-from xprim.errors import message
+from xprim.errors import ShapeError, message
 
 __all__ = ()
 
@@ -59,7 +59,7 @@ def checked(
         ))  # fmt: skip
     *batch, m, n = aval.shape
     if square and m != n:
-        raise ValueError(message(name, "the matrix must be square.", got=aval.str_long()))
+        raise ShapeError(message(name, "the matrix must be square.", got=aval.str_long()))
     return tuple(batch), m, n
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from xprim import config, dtypes
 from xprim.descriptions import described
-from xprim.errors import message
+from xprim.errors import ArgumentError, message
 
 __all__ = ()
 
@@ -175,7 +175,7 @@ def _level(value: Any, operation: str) -> Precision:
             operation, f"{value!r} is not the name of a precision.",
             expected=f"one of {', '.join(_LEVEL_BY_NAME)}, or the name of a dot algorithm",
         ))  # fmt: skip
-    raise TypeError(message(
+    raise ArgumentError(message(
         operation, "precision must be a name, a Precision, a pair of them, or a dot algorithm.",
         got=described(value),
     ))  # fmt: skip

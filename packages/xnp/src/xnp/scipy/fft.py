@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import xnp.numpy as xn
-from xnp import fft as fourier
+from xnp import fft as fourier, lax
 from xnp.numpy.promoting import axes_of, axis_of, inexact
 from xprim import Array, dtypes
 from xprim.errors import message
@@ -103,17 +103,23 @@ def _along_axes(one: Any, operation: str, x: Any, kind: int, s: Any, axes: Any, 
     return y
 
 
-def _transformed(
+def _transformed(operation: str, x: Any, *args: Any) -> Array:
+    """Transform an array, or the parts of a complex one."""
+    (x,) = inexact(operation, x)
+    if not dtypes.is_complex(x.dtype):
+        return _real_transformed(operation, x, *args)
+    return lax.complex(*[_real_transformed(operation, part, *args)
+                         for part in (xn.real(x), xn.imag(x))])  # fmt: skip
+
+
+def _real_transformed(
     operation: str, x: Any, kind: int, n: int | None, axis: int, norm: Any, scale: Any
 ) -> Array:
-    (x,) = inexact(operation, x)
     if kind not in _INVERSE or norm not in (None, "backward", "forward", "ortho"):
         raise ValueError(message(
             operation, "there is no such type or norm.", got=f"{kind!r}, {norm!r}",
             expected="1 to 4; None, 'backward', 'forward' or 'ortho'",
         ))  # fmt: skip
-    if dtypes.is_complex(x.dtype):
-        raise TypeError(message(operation, "takes real arrays.", got=x.aval.str_long()))
     dim = axis_of(axis, x.ndim, operation)
     x = xn.moveaxis(x, dim, -1)
     size = x.shape[-1] if n is None else size_of(n)

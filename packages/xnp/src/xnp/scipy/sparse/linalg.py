@@ -98,7 +98,7 @@ def gmres(
     maxiter: int | None = None,
     M: Operator | None = None,
     solve_method: str = "batched",
-) -> tuple[Any, None]:
+) -> tuple[Any, Array]:
     """Solve A x = b by generalised minimal residuals.
 
     Args:
@@ -112,6 +112,9 @@ def gmres(
       M: as of `cg`.
       solve_method: "batched" or "incremental"; both minimise the residual once a space is whole.
 
+    Returns:
+      The solution, and 0, or -1 where it has NaN.
+
     Source: Y. Saad and M. Schultz, GMRES (1986), with the vectors made orthogonal twice.
     """
     if solve_method not in ("batched", "incremental"):
@@ -122,7 +125,9 @@ def gmres(
     size = static_int(restart, "gmres", "restart")
 
     solver = functools.partial(_minimal_residuals, restart=size)
-    return _solved("gmres", solver, A, b, x0, (tol, atol, maxiter), M)
+    x, _ = _solved("gmres", solver, A, b, x0, (tol, atol, maxiter), M)
+    failed = functools.reduce(xn.logical_or, [xn.isnan(part).any() for part in xtree.leaves(x)])
+    return x, xn.where(failed, -1, 0)
 
 
 def _linear(operation: str, what: str, A: Any) -> Linear:

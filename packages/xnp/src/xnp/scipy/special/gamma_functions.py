@@ -29,7 +29,8 @@ __dir__ = __all__.copy
 def gamma(x: ArrayLike) -> Array:
     """Return Gamma(x) = int_0^inf t^(x-1) e^-t dt, continued to negative x.
 
-    It is infinite at 0, of the sign of the zero, and NaN at -1, -2, ...
+    It is infinite at 0, of the sign of the zero, and NaN at -1, -2, ... Of complex x it is
+    exp(loggamma(x)), NaN at 0, -1, -2, ...
 
     Example:
       >>> float(gamma(5.0))
@@ -37,7 +38,18 @@ def gamma(x: ArrayLike) -> Array:
 
     Source: DLMF 5.2.1.
     """
+    (x,) = inexact("gamma", x)
+    if dtypes.is_complex(x.aval.dtype):
+        return _complex_gamma(x)
     return applied("gamma", "gamma", x)
+
+
+def _complex_gamma(z: Any) -> Array:
+    real = xn.real(z)
+    is_pole = (xn.imag(z) == 0) & (real <= 0) & (real == xn.floor(real))
+    found = xn.exp(_complex_loggamma(xn.where(is_pole, 1, z)))
+    result: Array = xn.where(is_pole, complex(math.nan, math.nan), found)
+    return result
 
 
 def gammaln(x: ArrayLike) -> Array:
