@@ -133,6 +133,8 @@ def test_live_arrays_are_those_that_have_elements():
     assert any(x is y for y in live_arrays("cpu"))
     x.delete()
     assert not any(x is y for y in live_arrays())
+    with pytest.raises(RuntimeError, match="'nowhere' is not the name of a platform"):
+        live_arrays("nowhere")
     del x
     gc.collect()
     assert jit(lambda: np.float32(1))().platform() == "cpu"

@@ -5,6 +5,7 @@ import pytest
 
 from xjit import device_put, devices, jit, program, stages, statistics
 from xjit.lowering import source_locations
+from xjit.shardings import SingleDeviceSharding
 from xnp import lax
 from xprim import ShapeDtypeStruct, as_array, named_scope
 
@@ -166,6 +167,28 @@ def test_a_compiled_function_runs_where_it_was_compiled_for():
     for _ in range(3):
         assert elsewhere(x).devices() == {there}
         assert elsewhere(device_put(x, here)).devices() == {there}
+
+
+@pytest.mark.parametrize("describes", [False, True])
+def test_a_program_is_compiled_for_the_device_of_its_arguments(describes):
+    here, there = devices("cpu")[:2]
+    x = np.ones(3, np.float32)
+    given = device_put(x, there)
+    if describes:
+        given = ShapeDtypeStruct(x.shape, x.dtype, sharding=SingleDeviceSharding(there))
+    compiled = jit(lambda v: v + 1).lower(given).compile()
+    for _ in range(3):
+        for argument in (x, device_put(x, there)):
+            found = compiled(argument)
+            assert found.devices() == {there} and found.committed
+        with pytest.raises(ValueError, match="compiled for another device"):
+            compiled(device_put(x, here))
+    add = jit(lambda a, b: a + b)
+    assert add.lower(x, given).compile()(x, x).devices() == {there}
+    with pytest.raises(ValueError, match="the arguments were put on different devices"):
+        add.lower(device_put(x, here), given)
+    chosen = jit(lambda v: v + 1, device=here).lower(given).compile()
+    assert chosen(device_put(x, there)).devices() == {here}
 
 
 def test_results_of_a_compiled_function_are_where_they_were_asked_for():

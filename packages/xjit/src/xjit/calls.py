@@ -27,9 +27,10 @@ from xjit.laid_placement import order_if_committed
 from xjit.layouts import Layout, order_asked
 from xjit.named_shardings import NamedSharding, resolved
 from xjit.placement import OneDevice, Placement, moved
+from xjit.places_of_calls import device_put_on
 from xjit.program import Program
 from xjit.sharded_arrays import spread_sharding
-from xjit.shardings import TiledSharding
+from xjit.shardings import SingleDeviceSharding, TiledSharding
 from xjit.stages import Lowered, TracedFunction
 from xprim import (
     EAGER,
@@ -257,10 +258,13 @@ class Calls(abc.ABC):
             out_tree=traced.out_tree,
             program=self.program(traced, arguments),
             shardings=[_spread_sharding(leaf) for leaf in arguments.leaves],
-            orders=[
-                order_if_committed(x) if type(x) is ConcreteArray else _order_described(x)
-                for x in arguments.leaves
-            ],
+            described=(
+                [
+                    order_if_committed(x) if type(x) is ConcreteArray else _order_described(x)
+                    for x in arguments.leaves
+                ],
+                [_device_chosen(x) for x in arguments.leaves],
+            ),
             out_placement=self.out_placement,
             cells=traced.cells,
         )
@@ -292,6 +296,14 @@ def _spread_sharding(leaf: Any) -> Any:
         found = getattr(leaf, "sharding", None) if not isinstance(leaf, Tracer) else None
         found = resolved(found, "lower")
     return found if isinstance(found, NamedSharding | TiledSharding) else None
+
+
+def _device_chosen(leaf: Any) -> Any:
+    """Return the device that an argument was put on, or that its description names, or None."""
+    if type(leaf) is ConcreteArray:
+        return device_put_on(leaf)
+    found = getattr(leaf, "sharding", None) if isinstance(leaf, ShapeDtypeStruct) else None
+    return found.devices_in_order[0] if isinstance(found, SingleDeviceSharding) else None
 
 
 def _order_described(leaf: Any) -> Any:

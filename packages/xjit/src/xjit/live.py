@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 from typing import Any
 
+from xjit import jaxlib_gateway as gateway
 from xjit._devices import default_backend
 from xjit.deleted import DeletedBuffer
 from xprim import ConcreteArray, dtypes
@@ -26,6 +27,9 @@ def live_arrays(platform: str | None = None) -> list[Any]:
     Args:
       platform: where they are: "cpu" or "gpu"; None for the default one.
 
+    Raises:
+      RuntimeError: there is no platform of that name.
+
     Example:
       >>> import numpy as np
       >>> from xjit import jit
@@ -33,8 +37,7 @@ def live_arrays(platform: str | None = None) -> list[Any]:
       >>> any(x is y for y in live_arrays())
       True
     """
-    name = default_backend() if platform is None else platform
-    name = "gpu" if name == "cuda" else name
+    name = gateway.canonical_platform(default_backend() if platform is None else platform)
     arrays = [x for x in gc.get_objects() if type(x) is ConcreteArray and not is_shared(x)]
     return [
         x for x in arrays

@@ -24,8 +24,8 @@ from xprim import ClosedJaxpr, ConcreteArray
 from xprim.errors import message
 
 __all__ = [
-    "common_placement", "mesh_named_by", "meshes_near", "of_arrays", "placement_for",
-    "with_devices",
+    "common_placement", "device_put_on", "mesh_named_by", "meshes_near", "of_arrays",
+    "placement_for", "with_devices",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -54,6 +54,13 @@ def common_placement(
         if where is not first[1]:
             _raise_conflict(operation, arrays, names, i)
     return default_placement() if first is None else committed_to(first[1]._device)
+
+
+def device_put_on(x: ConcreteArray) -> Any:
+    """Return the device that an array was put on, None where it may go anywhere or is spread."""
+    where = _where(x)
+    is_put = where is not None and where.committed and type(where) is not gateway.SpreadOver
+    return where._device if is_put else None
 
 
 def placement_for(

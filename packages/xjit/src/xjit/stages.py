@@ -138,7 +138,7 @@ class TracedFunction(ProgramOfThisProcess):
         self, *, jaxpr: ClosedJaxpr, arguments: Arguments, avals: Sequence[ShapedArray],
         out_tree: PyTree, program: Program, out_placement: OneDevice | None,
         shardings: Sequence[Sharding | None] = (), cells: CellsOfProgram | None = None,
-        orders: Sequence[gateway.Order] = (),
+        described: tuple[Sequence[Any], ...] = (),
     ) -> None:  # fmt: skip
         self.jaxpr = jaxpr
         self.cells = cells
@@ -149,7 +149,7 @@ class TracedFunction(ProgramOfThisProcess):
         self._avals = avals
         self._program = program
         self._out_placement = out_placement
-        self._shardings, self._orders = shardings or [None] * len(avals), orders
+        self._shardings, self._described = shardings or [None] * len(avals), described
 
     @property
     def in_avals(self) -> Any:
@@ -205,7 +205,7 @@ class TracedFunction(ProgramOfThisProcess):
                 got=f"lowering_platforms={lowering_platforms!r}",
             ))  # fmt: skip
         asked = lowering_platforms[0] if lowering_platforms else None
-        placement, platform = place_ahead(self._program, self._shardings, asked, self._orders)
+        placement, platform = place_ahead(self._program, self._shardings, asked, *self._described)
         return Lowered(self, self._program.lowered(placement, platform), placement)
 
 

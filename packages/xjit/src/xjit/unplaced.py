@@ -16,7 +16,7 @@ from xjit.lowering import LoweredProgram
 from xjit.meshes import AbstractMesh, Mesh
 from xjit.named_shardings import NamedSharding, NoMeshError
 from xjit.partition_specs import PartitionSpec
-from xjit.placement import Bring, Placement
+from xjit.placement import Bring, OneDevice, Placement, committed_to
 from xjit.places_in_programs import abstract_mesh_within
 from xjit.program import Program
 from xjit.shardings import Sharding
@@ -76,7 +76,7 @@ class Unplaced(Placement):
 
 def place_ahead(
     program: Program, shardings: Sequence[Sharding | None], platform: str | None,
-    orders: Sequence[gateway.Order] = (),
+    orders: Sequence[gateway.Order] = (), devices: Sequence[Any] = (),
 ) -> tuple[Placement, str]:  # fmt: skip
     """Return the placement of a program that is lowered, and the platform it is written for.
 
@@ -85,13 +85,16 @@ def place_ahead(
       shardings: for each argument, how its description says that it lies, or None.
       platform: the one that was asked for; without it, that on which the program will run.
       orders: for each argument, in which order its description says that it lies, or None.
+      devices: for each argument, the one device that it was put on, or None.
 
     Raises:
+      ValueError: arguments were put on different devices.
       NoMeshError: it is over a mesh without devices, and no platform was asked for.
     """
     placement: Placement
     try:
-        placement = in_orders_ahead(program, program.placement_ahead(shardings), orders)
+        base = _on_device_chosen(program, program.placement_ahead(shardings), devices)
+        placement = in_orders_ahead(program, base, orders)
     except NoMeshError:
         mesh, given = _mesh_of(program, shardings)
         if platform is None or mesh is None:
@@ -101,6 +104,18 @@ def place_ahead(
     if platform is None:
         return placement, placement.platform
     return placement, gateway.family_of_platform(platform)
+
+
+def _on_device_chosen(program: Program, base: Placement, devices: Sequence[Any]) -> Placement:
+    """Return the placement of a program that may be anywhere: the device of its arguments."""
+    is_free = program.placement is None and isinstance(base, OneDevice)
+    chosen = dict.fromkeys([d for d in devices if d is not None]) if is_free else {}
+    if len(chosen) > 1:
+        raise ValueError(message(
+            program.name, "the arguments were put on different devices.",
+            got=", ".join(map(str, chosen)), hint="bring them together with device_put(x, device)",
+        ))  # fmt: skip
+    return committed_to(next(iter(chosen))) if chosen else base
 
 
 def _mesh_of(program: Program, shardings: Sequence[Sharding | None]) -> Any:
