@@ -10,8 +10,8 @@ import xnp
 import xrandom
 from xad import checkpoint, custom_jvp, grad, jvp, vjp
 from xbatch import vmap
-from xjit import SingleDeviceSharding, debug, device_put, jit
-from xjit.callbacks import io_callback, pure_callback
+from xjit import SingleDeviceSharding, debug, device_put, devices, jit
+from xjit.callbacks import effects_barrier, io_callback, pure_callback
 from xnp import lax
 from xpar import NamedSharding, PartitionSpec as P, make_mesh, pmap, psum, shard_map
 from xprim import ShapeDtypeStruct
@@ -136,6 +136,66 @@ def test_prints_in_loops_and_branches_of_a_batch_and_in_recomputation_are_shown(
     assert capsys.readouterr().out.split() == ["1.0", "2.0"]
     assert float(grad(checkpoint(lambda x: show(x) * x))(X)) == 1.0
     assert set(capsys.readouterr().out.split()) == {"0.5"}
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("how", [lambda f: f, jit])
+def test_the_condition_of_a_loop_prints_before_each_step_and_at_the_end(how, ordered, capsys):
+    def condition(i):
+        debug.print("c{}", i, ordered=ordered)
+        return i < 2
+
+    def body(i):
+        debug.print("b{}", i, ordered=ordered)
+        return i + 1
+
+    for first in (0, 2):
+        assert int(how(lambda i: lax.while_loop(condition, body, i))(first)) == 2
+        effects_barrier()
+        steps = [f"{w}{i}" for i in range(first, 2) for w in "cb"]
+        assert sorted(capsys.readouterr().out.split()) == sorted([*steps, "c2"])
+
+
+def test_the_condition_of_a_loop_prints_in_order(capsys):
+    def condition(i):
+        debug.print("c{}", i, ordered=True)
+        return i < 2
+
+    def body(i):
+        debug.print("b{}", i, ordered=True)
+        return i + 1
+
+    def outer(n):
+        debug.print("first", ordered=True)
+        found = lax.while_loop(condition, body, n)
+        debug.print("last", ordered=True)
+        return found
+
+    for how in (outer, jit(outer), jit(lambda n: lax.scan(lambda c, _: (outer(c), c), n, None, 1))):
+        how(0)
+        effects_barrier()
+        assert capsys.readouterr().out.split() == [
+            "first", "c0", "b0", "c1", "b1", "c2", "last"
+        ]  # fmt: skip
+
+
+def test_members_that_return_nothing_print(capsys):
+    mesh = make_mesh((2,), ("i",), devices=devices("cpu")[:2])
+    x = np.arange(2, dtype=np.float32)
+    functions = {
+        "s": lambda x: debug.print("s"),
+        "io": lambda x: io_callback(lambda: print("io"), None),
+    }  # fmt: skip
+    for word, f in functions.items():
+        over_mesh = shard_map(f, mesh=mesh, in_specs=P("i"), out_specs=None)
+        for g in (pmap(f, devices=devices("cpu")[:2]), over_mesh, jit(over_mesh)):
+            assert g(x) is None
+            effects_barrier()
+            assert capsys.readouterr().out.split() == [word] * 2
+    without = shard_map(lambda: debug.print("s"), mesh=mesh, in_specs=(), out_specs=None)
+    jit(lambda x: (without(), x)[1])(x)
+    effects_barrier()
+    assert capsys.readouterr().out.split() == ["s"] * 2
 
 
 def test_a_batch_of_ordered_prints_shows_its_examples_in_turn(capsys):

@@ -19,7 +19,7 @@ from xjit.named_shardings import NamedSharding
 from xjit.partition_specs import PartitionSpec
 from xjit.shardy_text import axis_texts, sharding_text
 from xjit.stablehlo_text import Builder, Members, type_text
-from xprim import ClosedJaxpr, ShapedArray, dtypes, shaped_array
+from xprim import ORDER, ClosedJaxpr, ShapedArray, dtypes, shaped_array
 
 __all__ = ["Port", "by_one_member", "manual_computation", "own_number"]
 
@@ -71,7 +71,12 @@ def manual_computation(
     inner.lines.append(f"{_left(outs)}func.call @{symbol}({', '.join(pieces)}) : "
                        f"({types[0]}) -> ({types[1]})")  # fmt: skip
     results = [_reshaped(inner, x, p.local, p.block) for x, p in zip(outs, ports_out, strict=True)]
-    return _written(builder, inner, operands, blocks, results, (ports, ports_out), mesh, manual)
+    if results:
+        return _written(builder, inner, operands, blocks, results, (ports, ports_out), mesh, manual)
+    # XLA forgets who runs what has no results: "side-effect HLO must have sharding".
+    results, ports_out = [inner.constant(False, ORDER)], [Port(everywhere, ORDER, ORDER, ORDER)]
+    _written(builder, inner, operands, blocks, results, (ports, ports_out), mesh, manual)
+    return []
 
 
 def _written(

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 from xnp.primitives.eager_loops import numpy_step, steps_before_compiling
@@ -158,18 +157,20 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, cond
         regions = b.regions(condition, body)
         return b.op("stablehlo.while", carry, carry_avals, carry_avals, regions=regions)
 
-    def in_order(jaxpr: ClosedJaxpr, consts: Sequence[str], inner: Builder, xs: Any) -> list[str]:
-        *xs, inner.order = xs
-        return [*inner.inline(jaxpr, [*consts, *xs]), inner.order]
+    # XLA takes what only a condition does for needless: it is computed before the loop and after
+    # each step, and the order is one more part of the carry.
+    def tested(inner: Builder, xs: Sequence[str]) -> list[str]:
+        return [*xs, *inner.inline(cond_jaxpr, [*cond_consts, *xs]), inner.order]
 
-    avals = [*carry_avals, ORDER]  # the order is one more part of the carry
-    condition = b.region(
-        avals, lambda inner, xs: in_order(cond_jaxpr, cond_consts, inner, xs)[:1], [boolean]
-    )
-    body = b.region(avals, partial(in_order, body_jaxpr, body_consts), avals)
-    *results, b.order = b.op(
-        "stablehlo.while", [*carry, b.order], avals, avals, regions=b.regions(condition, body)
-    )
+    def step(inner: Builder, xs: Any) -> list[str]:
+        *xs, _, inner.order = xs
+        return tested(inner, inner.inline(body_jaxpr, [*body_consts, *xs]))
+
+    avals = [*carry_avals, boolean, ORDER]
+    condition = b.region(avals, lambda _, xs: [xs[-2]], [boolean])
+    body = b.region(avals, step, avals)
+    regions = b.regions(condition, body)
+    *results, _, b.order = b.op("stablehlo.while", tested(b, carry), avals, avals, regions=regions)
     return results
 
 
