@@ -6,6 +6,7 @@ import pytest
 import xstack
 import xstack.numpy as xnp
 from tests.errors.refusals import Refusals
+from xjit.program import DonatedTwiceError
 from xstack import jit, lax
 
 refused = Refusals()
@@ -70,11 +71,12 @@ def a_donated_array_donated_again():
 
 
 @refused(
-    ValueError,
+    DonatedTwiceError,
     """
     <lambda>: an array is donated and passed twice: as x and y.
       hint      pass a copy, or leave it out of donate_argnums
     """,
+    ValueError,
 )
 def an_array_donated_twice_in_one_call():
     update = jit(lambda x, y: (x + 1, y + 1), donate_argnums=(0, 1))

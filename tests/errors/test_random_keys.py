@@ -6,6 +6,7 @@ import pytest
 import xstack
 import xstack.numpy as xnp
 from tests.errors.refusals import Refusals
+from xprim.errors import ShapeError
 from xprim.static_sizes import TracedIntegerError
 from xstack import jit, random
 from xstack.errors import KeyReuseError
@@ -109,12 +110,13 @@ def a_dtype_that_the_sampler_does_not_have():
 
 
 @refused(
-    ValueError,
+    ShapeError,
     """
     uniform: minval must broadcast to the shape of the sample.
       got       minval of shape (4,)
       expected  a shape that broadcasts to (3,)
     """,
+    ValueError,
 )
 def parameters_that_do_not_broadcast():
     random.uniform(KEY, (3,), minval=xnp.zeros(4))

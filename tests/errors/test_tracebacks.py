@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 import xstack
+import xstack.dlpack
 import xstack.experimental.checkify
+import xstack.experimental.ode
 import xstack.experimental.sparse
 import xstack.export
 import xstack.numpy as xnp
@@ -520,6 +522,8 @@ def wrong_uses_of_objects():
     kde = xstack.scipy.stats.gaussian_kde(xnp.arange(4.0))
     grid = xstack.scipy.interpolate.RegularGridInterpolator((xnp.arange(2.0),), xnp.ones(2))
     checkify = xstack.experimental.checkify
+    mesh = xstack.make_mesh((1,), ("x",), devices=xstack.devices()[:1])
+    placed = xstack.NamedSharding(mesh, xstack.P("x"))
     error, _ = checkify.checkify(lambda: checkify.check(False, "no"))()
     return {
         "a product": lambda: m @ xnp.ones(3),
@@ -537,6 +541,15 @@ def wrong_uses_of_objects():
         "exported": lambda: exported.call(xnp.ones(3)),
         "a check": error.throw,
         "a mesh": lambda: xstack.set_mesh("x"),
+        "a spec": lambda: xstack.P("x").update(foo=1),
+        "a sharding": lambda: placed.update(spec=3),
+        "a shape of pieces": lambda: placed.shard_shape(("a",)),
+        "leaves": lambda: xstack.tree.structure((1, 2)).unflatten([1]),
+        "a prefix": lambda: xstack.tree.structure((1, 2)).flatten_up_to(3),
+        "a rule": lambda: xstack.custom_batching.custom_vmap(loss).def_vmap(3),
+        "a derivative": lambda: xstack.experimental.ode.odeint(3, xnp.ones(2), xnp.arange(2.0)),
+        "strides": lambda: lax.conv_general_dilated(xnp.eye(2), xnp.eye(2), (1,), "SAME"),
+        "a lender": lambda: xstack.dlpack.from_dlpack(3),
     }
 
 

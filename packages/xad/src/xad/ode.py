@@ -25,6 +25,7 @@ from xad.custom_rules import custom_vjp
 from xnp import lax
 from xnp.flatten_util import ravel_pytree
 from xprim import as_array, closure_convert, dtypes
+from xprim.callables import check_function
 from xprim.errors import message
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, PyTree
@@ -85,6 +86,7 @@ def odeint(
 
     Differentiable in: y0, t, args, and what `func` captures, in reverse.
     """
+    check_function(func, "odeint")
     start = xtree.map(lambda x: _checked(x, "y0", dtypes.is_inexact), y0)
     times = _checked(t, "t", dtypes.is_floating)
     args = xtree.map(lambda x: as_array(x, what="odeint: args"), args)

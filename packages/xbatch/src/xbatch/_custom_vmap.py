@@ -81,6 +81,7 @@ class custom_vmap(Transforms):  # noqa: N801 - a decorator
 
     def def_vmap(self, vmap_rule: Callable[..., Any]) -> Callable[..., Any]:
         """Set the batching rule and return it; usable as a decorator."""
+        check_function(vmap_rule, "custom_vmap.def_vmap")
         self.vmap_rule = vmap_rule
         return vmap_rule
 

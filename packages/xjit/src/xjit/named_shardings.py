@@ -96,6 +96,7 @@ class NamedSharding(Sharding):
         self.spec = spec
         self._hash = hash((mesh, spec, self.memory))
 
+    @boundary
     def update(self, **changes: Any) -> NamedSharding:
         """Return the same sharding with another `mesh`, `spec` or `memory_kind`.
 
@@ -112,6 +113,7 @@ class NamedSharding(Sharding):
         spec = spec if isinstance(spec, PartitionSpec) else self.spec.update(partitions=spec)
         return NamedSharding(mesh, spec, memory_kind=kind)
 
+    @boundary
     def with_memory_kind(self, kind: str | None) -> NamedSharding:
         """Return the same sharding in another kind of memory."""
         return NamedSharding(self.mesh, self.spec, memory_kind=kind)

@@ -85,6 +85,7 @@ class PartitionSpec:
         """The axes of both sets: those along which the array or its cotangent is in parts."""
         return self.unreduced | self.reduced
 
+    @boundary
     def update(self, **changes: Any) -> PartitionSpec:
         """Return the same spec with other `partitions`, or another set: `unreduced`, `reduced`."""
         given = {"partitions": self._partitions, "unreduced": self.unreduced,

@@ -17,6 +17,7 @@ import xtree
 from xjit import jaxlib_gateway as gateway
 from xjit.of_this_process import OfThisProcess
 from xprim.errors import message
+from xprim.tracebacks import boundary
 from xprim.typing import DeviceLike
 
 __all__ = ["Sharding", "SingleDeviceSharding", "make_single_device_sharding"]
@@ -93,6 +94,7 @@ class Sharding:
         """The kind of memory: that of the devices, or of their host."""
         return self.memory or _OWN_MEMORY
 
+    @boundary
     def with_memory_kind(self, kind: str | None) -> Sharding:
         """Return the same sharding in another kind of memory.
 
@@ -112,6 +114,7 @@ class Sharding:
     def check_shape(self, shape: tuple[int, ...], operation: str = "sharding") -> None:
         """Raise where an array of this shape cannot be spread so."""
 
+    @boundary
     def shard_shape(self, global_shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return the shape of the piece on each device of an array of a shape.
 
@@ -161,6 +164,7 @@ class SingleDeviceSharding(Sharding, OfThisProcess):
         self.memory = checked_memory("SingleDeviceSharding", memory_kind, device)
         self._device = device
 
+    @boundary
     def with_memory_kind(self, kind: str | None) -> SingleDeviceSharding:
         """Return the same sharding in another kind of memory."""
         return SingleDeviceSharding(self._device, memory_kind=kind)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 from typing import Any
 
-from xtree.boundaries import boundaries
+from xtree.boundaries import boundaries, leave
 from xtree.bounded import remember
 from xtree.containers import DICT, TUPLE
 from xtree.errors import DepthError, RegistrationError, message
@@ -111,7 +111,11 @@ class PyTreeDef:
         Raises:
             ValueError: there are too few leaves or too many.
         """
-        return unflatten(self, leaves)
+        try:
+            return unflatten(self, leaves)
+        except Exception as error:
+            leave(error)
+            raise
 
     def flatten_up_to(self, tree: Any) -> list[Any]:
         """Return the subtrees of `tree` that lie where this structure has leaves.
@@ -124,7 +128,11 @@ class PyTreeDef:
             >>> xtree.structure((0, 0)).flatten_up_to(([1, 2], {"a": 3}))
             [[1, 2], {'a': 3}]
         """
-        return flatten_up_to(self, tree)
+        try:
+            return flatten_up_to(self, tree)
+        except Exception as error:
+            leave(error)
+            raise
 
     def is_prefix(self, other: PyTreeDef) -> bool:
         """Say whether replacing leaves of this structure by subtrees can give `other`.

@@ -51,6 +51,18 @@ _TRANSPOSE_NUMBERS = {
 }
 
 
+def _check_counts(lhs: Array, rhs: Array, *each: Sequence[int]) -> None:
+    """Raise where there is no stride and dilation for each spatial dimension."""
+    count = lhs.ndim - 2
+    if rhs.ndim != lhs.ndim or any(len(numbers) != count for numbers in each):
+        strides, stretch, spread = each
+        raise ValueError(message(
+            "conv_general_dilated", "needs a stride and a dilation for each spatial dimension.",
+            got=f"window_strides={strides}, lhs_dilation={stretch}, rhs_dilation={spread}",
+            expected=f"{count} of each for {lhs.aval.str_long()}",
+        ))  # fmt: skip
+
+
 def conv_general_dilated(
     lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequence[int], padding: Padding,
     lhs_dilation: Sequence[int] | None = None, rhs_dilation: Sequence[int] | None = None,
@@ -98,6 +110,7 @@ def conv_general_dilated(
     stretch = ones if lhs_dilation is None else _integers(lhs_dilation)
     spread = ones if rhs_dilation is None else _integers(rhs_dilation)
     if isinstance(padding, str):
+        _check_counts(lhs, rhs, strides, stretch, spread)
         sizes = [dilated(lhs.shape[d], s)
                  for d, s in zip(numbers.lhs_spec[2:], stretch, strict=True)]  # fmt: skip
         windows = [dilated(rhs.shape[d], s)

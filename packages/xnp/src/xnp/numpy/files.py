@@ -21,6 +21,8 @@ from xnp.numpy.promoting import (
 )
 from xnp.numpy.shaping import moveaxis
 from xprim import EAGER, Array, dtypes, from_numpy
+from xprim.descriptions import described
+from xprim.errors import message
 from xprim.tracebacks import boundaries, boundary
 from xprim.typing import ArrayLike, DeviceLike, DTypeLike
 
@@ -129,6 +131,11 @@ def from_dlpack(x: ArrayLike, /, *, device: DeviceLike = None, copy: bool | None
       >>> xnp.from_dlpack(np.arange(3, dtype="int32"))
       Array([0, 1, 2], dtype=int32)
     """
+    if not (hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")):
+        raise TypeError(message(
+            "from_dlpack", "this is no array that can be lent.", got=described(x),
+            expected="an object with __dlpack__ and __dlpack_device__",
+        ))  # fmt: skip
     found = EAGER.backend.borrow(x, share=copy is False)
     dtype = None if copy is False else dtypes.canonicalize_dtype(found.dtype)
     return asarray(found, dtype=dtype, device=device)
