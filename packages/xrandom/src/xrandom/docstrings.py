@@ -241,7 +241,7 @@ INITIALIZERS = (
         examples={
             "constant": (
                 "initializers.constant(2.0)(xrandom.key(0), (2,))",
-                "Array([2., 2.], dtype=float32, weak_type=True)",
+                "Array([2., 2.], dtype=float32)",
             ),
         },
     ),
