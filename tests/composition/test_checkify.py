@@ -251,6 +251,8 @@ def test_wrong_checks_are_refused():
         (lambda: c.check(1.0, "text"), TypeError, "predicate must be boolean.\n  got       "),
         (lambda: c.check(True, 3), TypeError, "the text must be a string"),
         (lambda: c.check(True, "{a}", b=1), ValueError, "does not fit its arguments"),
+        (lambda: c.check(True, "{a}"), KeyError, "does not fit its arguments"),
+        (lambda: c.check(True, "{}"), IndexError, "does not fit its arguments"),
         (lambda: c.checkify(positive, errors=frozenset(["x"])), ValueError, "no such kind"),
         (lambda: c.check_error(3), TypeError, "must be one of checkify"),
     ]:

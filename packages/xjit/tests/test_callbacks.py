@@ -290,7 +290,7 @@ def test_prints_of_loops_are_all_there_when_the_call_returns(how, capsys):
 
 
 @pytest.mark.parametrize(("fmt", "args", "text"), [
-    ("{:.2f}", (np.ones(3, np.float32),), "Unknown format code 'f'"),
+    ("{:.2f}", (np.ones(3, np.float32),), "only a number can be written as '.2f'"),
     ("x", (1.0,), "it does not mention the argument 0"),
     ("{1}", (1.0, 2.0), "it does not mention the argument 0"),
     ("{} {}", (1.0,), "Replacement index 1"),

@@ -32,6 +32,7 @@ from xjit.callback_primitive import (
     callback_p,
 )
 from xjit.callbacks import UserFunction, physical
+from xjit.format_errors import FormatError, format_error_like
 from xprim import Array, ConcreteArray, shaped_array
 from xprim.callables import check_function
 from xprim.descriptions import described
@@ -306,12 +307,12 @@ def _array(x: Any) -> Array:
 def _check_format(fmt: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
     """Raise unless a format takes arguments of these types, and mentions them all."""
     args, kwargs = xtree.map(_example, (args, kwargs))
-    problem, kind = "", _FormatError
+    problem, kind = "", FormatError
     try:
         fmt.format(*args, **kwargs)
     except (ValueError, TypeError, LookupError, AttributeError) as error:
         problem = f"{type(error).__name__}: {error}"
-        kind = _KINDS.get(type(error), kind)
+        kind = format_error_like(error)
     else:
         unused = sorted({*map(str, range(len(args))), *kwargs} - set(_mentioned(fmt, count())))
         problem = f"it does not mention the argument {unused[0]}" if unused else ""
@@ -321,25 +322,6 @@ def _check_format(fmt: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> N
             hint="write {} or {name} for each argument, braces as {{ }}; an f-string is made too "
             "early, when there are no values",
         ))  # fmt: skip
-
-
-class _FormatError(ValueError):
-    """A format does not fit its arguments."""
-
-
-class _NameError(_FormatError, KeyError):
-    """A format names what is not given: also the error of `str.format`."""
-
-    __str__ = Exception.__str__
-
-
-class _PositionError(_FormatError, IndexError):
-    """A format has a place for what is not given: also the error of `str.format`."""
-
-
-_KINDS: dict[type[Exception], type[_FormatError]] = {
-    KeyError: _NameError, IndexError: _PositionError,
-}  # fmt: skip
 
 
 def _mentioned(fmt: str, numbers: Iterator[int]) -> Iterator[str]:

@@ -11,6 +11,7 @@ import numpy as np
 
 import xtree
 from xjit.checkify.failures import Error
+from xjit.format_errors import format_error_like
 from xnp import lax
 from xprim import Array, as_array, dtypes, get_primitive, source
 from xprim.check_sites import CheckSite
@@ -160,7 +161,7 @@ def _check(pred: Any, msg: str, args: Any, kwargs: Any, is_debug: bool) -> None:
     try:
         site.message([np.zeros(v.aval.shape, v.aval.dtype) for v in values])
     except (ValueError, LookupError, AttributeError, TypeError) as error:
-        raise ValueError(message(
+        raise format_error_like(error)(message(
             "check", "the text does not fit its arguments.",
             got=f"{msg!r}: {type(error).__name__}: {error}",
             hint="write {} or {name} for each argument, braces as {{ }}",
