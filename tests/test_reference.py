@@ -177,3 +177,8 @@ def test_the_tables_of_the_notes_on_speed_have_a_few_words_a_cell():
              for c in row.strip("|").split(" | ")]  # fmt: skip
     assert len(cells) > 300
     assert not [c for c in cells if len(c) > 70]
+
+
+def test_no_private_module_has_a_page():
+    assert not [m for m in reference_index.namespace_modules() if "._" in m]
+    assert not [page.file for page in reference_index.pages() if "._" in page.file]

@@ -119,7 +119,9 @@ def namespace_modules() -> list[str]:
         first = module.removeprefix(NAMESPACE).strip(".").partition(".")[0]
         return (_FIRST.index(first) if first in _FIRST else len(_FIRST), module)
 
-    below = [m for m, _ in modules(NAMESPACE) if not m.startswith((f"{NAMESPACE}.demo", "_"))]
+    below = [
+        m for m, _ in modules(NAMESPACE) if not m.startswith(f"{NAMESPACE}.demo") and "._" not in m
+    ]
     return sorted(
         (m for m in below if getattr(importlib.import_module(m), "__all__", ())), key=place
     )
