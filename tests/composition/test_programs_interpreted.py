@@ -86,3 +86,46 @@ def test_tracers_are_known_by_their_class():
     kinds = []
     xstack.jit(lambda x: kinds.append(isinstance(x, core.Tracer)) or x)(1.0)
     assert kinds == [True] and not isinstance(xnp.ones(2), core.Tracer)
+
+
+def evaluated(program, *args):
+    """Run a program equation by equation, as the tutorials of such interpreters do."""
+    values = dict(zip(program.jaxpr.invars, args, strict=True))
+    values.update(zip(program.jaxpr.constvars, program.consts, strict=True))
+
+    def read(v):
+        return v.val if isinstance(v, Literal) else values[v]
+
+    for eqn in program.jaxpr.eqns:
+        params = eqn.primitive.get_bind_params(eqn.params)
+        results = eqn.primitive.bind(*map(read, eqn.invars), **params)
+        if not eqn.primitive.multiple_results:
+            results = [results]
+        values.update(zip(eqn.outvars, results, strict=True))
+    return [read(v) for v in program.jaxpr.outvars]
+
+
+def test_an_interpreter_that_binds_numbers_runs_under_every_transformation():
+    def fun(x):
+        halves = xstack.jit(lambda y: y * 0.5)(x)
+        chosen = xstack.lax.cond(x > 0, xnp.sin, xnp.cos, x)
+        return xnp.sum(xnp.sin(halves) + np.arange(3.0, dtype="float32") * chosen) + 2.0 * x
+
+    program = xstack.make_jaxpr(fun)(2.0)
+
+    def interpreted(x):
+        return evaluated(program, x)[0]
+
+    for x in (2.0, np.float32(2.0), xnp.float32(2.0)):
+        np.testing.assert_allclose(interpreted(x), fun(2.0), rtol=1e-6)
+    np.testing.assert_allclose(xstack.jit(interpreted)(2.0), fun(2.0), rtol=1e-6)
+    slope = xstack.grad(fun)(2.0)
+    mapped = xstack.vmap(xstack.grad(interpreted))
+    for changed in (
+        xstack.grad(interpreted),
+        xstack.jit(xstack.grad(interpreted)),
+        lambda x: xstack.jvp(interpreted, (x,), (1.0,))[1],
+        lambda x: xstack.linearize(interpreted, x)[1](1.0),
+        lambda x: mapped(xnp.full(2, x))[1],
+    ):
+        np.testing.assert_allclose(changed(2.0), slope, rtol=1e-6)

@@ -376,6 +376,9 @@ DTYPES: list[Row] = [
 PROGRAMS: list[Row] = [
     ("`jit` of a new but equal lambda", traces_of_equal_lambdas, 3, 1),
     ("an argument given by keyword", traces_by_keyword, 2, 1),
+    ("`lax.sin_p.bind(x)`", lambda j, n: (type(j.lax.neg_p.bind(n.ones(1))) is tuple,
+                                          j.lax.neg_p.multiple_results),
+     (False, False), (True, True)),
     ("`grad` of a `custom_vmap` function", lambda j, n: j.grad(with_batch_rule(j, []))(2.0),
      "ValueError", 4.0),
     ("forward derivatives of a `custom_vmap`", batches_of_tangents_alone, [[False]], [[True]]),

@@ -30,8 +30,9 @@ def test_numpy_warnings_stay_inside_rules():
 def test_calls_run_their_programs():
     closed = make_jaxpr(lambda x: scale(plus(x, 1.0), 2))(1.0)
     assert float(call_p.bind(as_array(3.0), jaxpr=closed)[0]) == 8.0
+    assert float(call_p.bind(3.0, jaxpr=closed)[0]) == 8.0
     with pytest.raises(TypeError, match="test_call: an operand is not an Array"):
-        call_p.bind(3.0, jaxpr=closed)
+        call_p.bind("3.0", jaxpr=closed)
     assert state.trace is EAGER
 
 

@@ -8,7 +8,18 @@ import numpy as np
 import pytest
 
 from packages.xprim.tests.operations import NONE, plus, plus_p, scale, scale_p, swap_p
-from xprim import Primitive, as_array, get_primitive, kinds, primitive, primitives, rules, undefined
+from xprim import (
+    Primitive,
+    as_array,
+    eval_closed,
+    get_primitive,
+    kinds,
+    make_jaxpr,
+    primitive,
+    primitives,
+    rules,
+    undefined,
+)
 from xprim.errors import DuplicateRuleError, MissingRuleError
 from xprim.rules import Kind, Linear, Zero, declare_kind, linear_in, multilinear, not_mapped
 
@@ -86,10 +97,18 @@ def test_params_must_be_hashable():
 
 
 def test_operands_must_be_arrays():
-    for bad in (np.ones(3), 2.0, None):
+    for bad in ([1.0], "2.0", None):
         with pytest.raises(TypeError, match="test_plus: an operand is not an Array") as e:
             plus_p.bind(as_array(1.0), bad)
         assert type(bad).__name__ in str(e.value) and "test_primitive.py" in str(e.value)
+
+
+@pytest.mark.parametrize("number", [2.0, np.float32(2.0), np.array(2.0, np.float32)])
+def test_numbers_among_the_operands_are_made_arrays(number):
+    assert float(plus_p.bind(as_array(1.0), number)[0]) == 3.0
+    staged = make_jaxpr(lambda x: plus_p.bind(x, number)[0])(1.0)
+    assert float(eval_closed(staged, as_array(1.0))[0]) == 3.0
+    assert plus_p.get_bind_params({"by": 2}) == {"by": 2}
 
 
 def test_shape_errors_reach_the_user():

@@ -248,8 +248,8 @@ def test_every_jaxpr_is_checked_as_it_is_built_when_asked():
 
 def test_foreign_operands_are_refused_while_staging():
     with pytest.raises(TypeError, match="bind: an operand is not an Array") as e:
-        make_jaxpr(lambda x: plus_p.bind(x, X)[0])(X)
-    assert "ndarray" in str(e.value) and "test_staging.py" in str(e.value)
+        make_jaxpr(lambda x: plus_p.bind(x, [1.0])[0])(X)
+    assert "list" in str(e.value) and "test_staging.py" in str(e.value)
 
 
 def test_tracers_show_their_type():

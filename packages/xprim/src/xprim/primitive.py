@@ -14,8 +14,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import numpy as np
+
 from xprim import dtypes
-from xprim.array import check_numbers
+from xprim.array import as_array, check_numbers
 from xprim.avals import ShapedArray
 from xprim.descriptions import described
 from xprim.errors import DuplicateRuleError, MissingRuleError, UndefinedRuleError, message
@@ -30,6 +32,7 @@ __all__ = ["Primitive", "get_primitive", "add_finder", "load_primitives", "primi
 __dir__ = __all__.copy
 
 _MAX_MEMO = 8192
+_NUMBERS = (bool, int, float, complex, np.generic, np.ndarray)
 
 # The primitives that there are.
 _registry: dict[str, Primitive] = {}
@@ -149,9 +152,23 @@ class Primitive:
         ))  # fmt: skip
 
     def bind(self, *operands: Any, **params: Any) -> tuple[Any, ...]:
-        """Apply the primitive to Arrays under the current trace."""
-        results: tuple[Any, ...] = state.__dict__["trace"].process(self, operands, params)
+        """Apply the primitive to Arrays under the current trace.
+
+        Numbers and NumPy arrays, as interpreters of programs have them, are made Arrays; they are
+        looked for where the first attempt fails, so that Arrays pay nothing for it.
+        """
+        try:
+            results: tuple[Any, ...] = state.__dict__["trace"].process(self, operands, params)
+        except (AttributeError, TypeError):
+            if not any(isinstance(x, _NUMBERS) for x in operands):
+                raise
+            arrays = [as_array(x) if isinstance(x, _NUMBERS) else x for x in operands]
+            return self.bind(*arrays, **params)
         return results
+
+    def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Return what `bind` takes for the params of an equation: these; interpreters ask."""
+        return params
 
     def infer(
         self, avals: tuple[ShapedArray, ...], params: dict[str, Any]
