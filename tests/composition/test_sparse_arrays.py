@@ -284,3 +284,24 @@ def test_values_out_of_range_are_not_there_whatever_they_are():
 def test_lengths_are_not_negative(name, make):
     with pytest.raises(ValueError, match=f"^{name}: the lengths of a shape are not negative"):
         make()
+
+
+def test_sums_of_sparse_arrays_go_over_axes_that_are_there():
+    x = sparse.BCOO.fromdense(np.eye(3, 4, dtype=np.float32))
+    for axis in (0, -1, (0, 1), None):
+        found = x.sum(axis)
+        dense = found.todense() if hasattr(found, "todense") else found
+        np.testing.assert_array_equal(dense, np.eye(3, 4).sum(axis))
+    for axis in (2, -3):
+        with pytest.raises(IndexError, match=r"axis .* is out of bounds"):
+            x.sum(axis)
+    assert x.block_until_ready() is x
+
+
+@pytest.mark.parametrize("solver", ["cg", "gmres", "bicgstab"])
+@pytest.mark.parametrize("form", ["BCOO", "BCSR"])
+def test_solvers_take_sparse_matrices(solver, form):
+    a = np.diag(np.float32([2, 4, 8]))
+    sparse_a = getattr(sparse, form).fromdense(a)
+    found, _ = getattr(xstack.scipy.sparse.linalg, solver)(sparse_a, np.float32([2, 4, 8]))
+    np.testing.assert_allclose(found, np.ones(3), rtol=1e-5)  # float32, three steps

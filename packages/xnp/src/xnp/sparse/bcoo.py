@@ -13,6 +13,7 @@ import numpy as np
 
 import xnp.numpy as xn
 import xtree
+from xnp.numpy.promoting import axes_of
 from xnp.sparse.coordinates import (
     Coordinates,
     known,
@@ -155,10 +156,15 @@ class BCOO(Coordinates):
         """Return the array with values of another dtype."""
         return self._with(self.data.astype(dtype))
 
+    def block_until_ready(self) -> BCOO:
+        """Wait until the parts are computed."""
+        for part in (self.data, self.indices):
+            part.block_until_ready()
+        return self
+
     def sum(self, axis: int | Sequence[int] | None = None) -> Any:
         """Return the sum over axes, sparse unless it is over all of them."""
-        axes = range(self.ndim) if axis is None else [axis] if isinstance(axis, int) else axis
-        total = bcoo_reduce_sum(self, axes=[a % self.ndim for a in axes])
+        total = bcoo_reduce_sum(self, axes=axes_of(axis, self.ndim, "BCOO.sum"))
         return total.todense() if total.ndim == 0 else total
 
     def _with(self, data: Any) -> BCOO:

@@ -20,7 +20,7 @@ from xnp.primitives.precision import PrecisionLike
 from xnp.sparse.coordinates import Coordinates, is_there, known, moved_out, places
 from xnp.sparse.layouts import bcoo_sum_duplicates
 from xprim import Array, promotion
-from xprim.errors import message
+from xprim.errors import ShapeError, message
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike
 
@@ -152,7 +152,7 @@ def _check_lengths(lhs: Any, rhs: Any, contracting: Any, batch: Any) -> None:
     for name, (a, b) in (("contracted", contracting), ("batch", batch)):
         lengths = [lhs.shape[i] for i in a], [rhs.shape[i] for i in b]
         if lengths[0] != lengths[1]:
-            raise ValueError(message(
+            raise ShapeError(message(
                 "bcoo_dot_general", f"the {name} dimensions differ: {lengths[0]} and {lengths[1]}.",
                 got=f"shapes {lhs.shape} and {rhs.shape}",
             ))  # fmt: skip

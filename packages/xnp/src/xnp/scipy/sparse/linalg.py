@@ -136,10 +136,11 @@ def _linear(operation: str, what: str, A: Any) -> Linear:
         return lambda x: x
     if callable(A):
         return A  # type: ignore[no-any-return]
-    matrix = array_of(A, operation)
+    matrix = A if hasattr(A, "todense") else array_of(A, operation)  # a sparse one multiplies, too
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(message(
-            operation, f"{what} must be a function or a square matrix.", got=matrix.aval.str_long(),
+            operation, f"{what} must be a function or a square matrix.",
+            got=f"{matrix.dtype.name}{list(matrix.shape)}",
         ))  # fmt: skip
     return lambda x: matrix @ x
 
