@@ -22,7 +22,7 @@ def block_of(devices: np.ndarray[Any, Any], own: Sequence[Any]) -> np.ndarray[An
       ValueError: they are no block of it.
     """
     is_own = np.reshape([d in own for d in devices.flat], devices.shape).astype(bool)
-    if is_own.all():
+    if is_own.all() or not devices.ndim:
         return devices
     block = tuple([slice(min(places), max(places) + 1) for places in np.nonzero(is_own)
                    if len(places)])  # fmt: skip
