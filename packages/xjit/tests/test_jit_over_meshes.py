@@ -16,7 +16,7 @@ from xjit.replicas import _turns
 from xjit.sharding_constraint import with_sharding_constraint
 from xjit.shardings import SingleDeviceSharding
 from xnp import lax
-from xprim import ShapeDtypeStruct, get_primitive, make_jaxpr
+from xprim import ShapeDtypeStruct, eval_shape, get_primitive, make_jaxpr
 
 N = 8
 CPUS = np.array(devices("cpu")[:N], dtype=object)
@@ -425,3 +425,19 @@ def test_the_sharding_of_a_type_outside_of_all_meshes_asks_nothing():
 
     for f in (twice, jit(twice)):
         assert np.asarray(f(np.ones(3, np.float32))).tolist() == [2.0, 2.0, 2.0]
+
+
+def test_what_is_known_ahead_says_how_results_are_asked_to_lie():
+    described = ShapeDtypeStruct((8, 4), np.float32)
+    f = jit(lambda x: {"a": x * 2, "b": x.sum()}, out_shardings={"a": on("x"), "b": None})
+    for found in (eval_shape(f, described), f.eval_shape(described), f.trace(described).out_info,
+                  f.lower(described).out_info):  # fmt: skip
+        assert found["a"].sharding == on("x") and found["b"].sharding is None
+        assert (found["a"].shape, found["b"].shape) == ((8, 4), ())
+    again = jit(lambda x: x + 1)(device_put(HOST, eval_shape(f, described)["a"].sharding))
+    assert again.sharding == on("x")
+    with MESH:
+        assert eval_shape(jit(lambda x: x, out_shardings=P("y")), described).sharding == on("y")
+    there = SingleDeviceSharding(CPUS[2])
+    assert eval_shape(jit(lambda x: x, out_shardings=there), described).sharding == there
+    assert eval_shape(jit(lambda x: x, in_shardings=on("x")), described).sharding is None

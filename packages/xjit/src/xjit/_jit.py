@@ -259,6 +259,8 @@ def _jitted(fun: Callable[..., Any], options: dict[str, Any]) -> Any:
     own = functools.WRAPPER_UPDATES if type(fun) is FunctionType else ()
     jitted: Any = transformed(front, fun, "jit", updated=own)
     calls.give_methods(jitted)
+    if options["out_shardings"] is not None:
+        jitted._eval_shape = calls.eval_shape  # `xprim.eval_shape` asks: it knows how results lie
     return jitted
 
 

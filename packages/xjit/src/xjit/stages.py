@@ -40,9 +40,10 @@ from xjit.parameters import parameters_named
 from xjit.placement import OneDevice, Placement, moved
 from xjit.places_of_calls import common_placement
 from xjit.program import DeviceKernel, Program
-from xjit.shardings import Sharding
+from xjit.shardings import Sharding, SingleDeviceSharding
+from xjit.typed_shardings import described
 from xjit.unplaced import place_ahead
-from xprim import ClosedJaxpr, ShapedArray, ShapeDtypeStruct, Tracer, config
+from xprim import ClosedJaxpr, ShapedArray, Tracer, config
 from xprim.errors import message
 from xprim.finite import results_are_checked
 from xprim.sharded_types import whole
@@ -176,11 +177,11 @@ class TracedFunction(ProgramOfThisProcess):
 
     @property
     def out_info(self) -> Any:
-        """The tree of shapes and dtypes of the result."""
-        return xtree.map(
-            lambda a: ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type, sharding=a.spread),
-            self.out_avals,
-        )
+        """The tree of shapes and dtypes of the result, and of how it lies where that is asked."""
+        leaves, tree = xtree.flatten(self.out_avals)
+        put = self._out_placement
+        there = None if put is None else SingleDeviceSharding(put.device)
+        return described(tree, leaves, self._program.out_shardings or (there,) * len(leaves))
 
     @property
     def out_avals(self) -> Any:
@@ -448,10 +449,7 @@ class Compiled(_Stage):
     @property
     def out_info(self) -> Any:
         """The tree of shapes and dtypes of the result, and of how it lies."""
-        return self.out_tree.unflatten([
-            ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type, sharding=s)
-            for a, s in zip(self._kernel.avals_out, self._ways_out(), strict=True)
-        ])  # fmt: skip
+        return described(self.out_tree, self._kernel.avals_out, self._ways_out())
 
     @property
     def input_shardings(self) -> Any:

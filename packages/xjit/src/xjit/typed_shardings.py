@@ -29,7 +29,15 @@ from xjit.partition_specs import PartitionSpec
 from xjit.places_of_calls import meshes_near
 from xjit.sharding_constraint import sharding_constraint_p
 from xjit.sharding_rules import results_of
-from xprim import ClosedJaxpr, ConcreteArray, ShapedArray, Tracer, shaped_array
+from xjit.shardings import Sharding
+from xprim import (
+    ClosedJaxpr,
+    ConcreteArray,
+    ShapedArray,
+    ShapeDtypeStruct,
+    Tracer,
+    shaped_array,
+)
 from xprim.sharded_types import install_meshes, whole
 
 __all__ = ["shardings_of_results", "typed_as"]
@@ -122,6 +130,21 @@ def typed_as(aval: ShapedArray, sharding: Any) -> ShapedArray:
     if spread is not None:
         check_parts(aval, spread)
     return shaped_array(aval.shape, aval.dtype, aval.weak_type, spread)
+
+
+def described(tree: Any, avals: Sequence[ShapedArray], ways: Sequence[Sharding | None]) -> Any:
+    """Return the tree of shapes and dtypes of results, and of how they lie as far as it is known.
+
+    Args:
+      tree: the structure of the results.
+      avals: their types.
+      ways: for each how it lies; of None its type may say it.
+    """
+    return tree.unflatten([
+        ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type,
+                         sharding=a.spread if where is None else where)
+        for a, where in zip(avals, ways, strict=False)
+    ])  # fmt: skip
 
 
 def shardings_of_results(closed: ClosedJaxpr) -> tuple[NamedSharding | None, ...]:
