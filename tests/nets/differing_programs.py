@@ -205,6 +205,15 @@ def batches_of_sparse(j: Any, n: Any) -> Any:
     return j.vmap(lambda s: s.todense().sum())(sparse)
 
 
+def slopes_of_members(j: Any, n: Any) -> Any:
+    def member(x: Any, w: Any) -> Any:
+        return j.grad(lambda w: (x * w).sum())(w)[None]
+
+    mesh, cut = j.sharding.Mesh(np.array(j.devices()[:2]), ("i",)), j.P("i")
+    mapped = j.shard_map(member, mesh=mesh, in_specs=(cut, j.P()), out_specs=cut)
+    return mapped(n.array([1.0, 2.0]), 1.0)
+
+
 def types_of_members(j: Any, n: Any) -> list[str]:
     found: list[str] = []
 
@@ -473,6 +482,7 @@ ARGUMENTS: list[Row] = [
     ("`u.astype(int)`", of_parts(lambda j, n, u: u.astype(int)), [0, 1], "ShardingTypeError"),
     ("`typeof(x).manual_axis_type`", types_of_members, ["i"], "AttributeError"),
     ("`jit(f, in_shardings=s)(x)`", asked_otherwise, "ValueError", [1.0, 2.0, 3.0, 4.0]),
+    ("`grad` inside of a function of `shard_map`", slopes_of_members, [3.0, 3.0], [1.0, 2.0]),
     ("`if`, `print` of values in `shard_map`", branch_of_a_member, [1.0, 1.0],
      "TracerBoolConversionError"),
     ('`repr(P("x"))`', lambda j, n: repr(j.P("x")), "P('x',)", "PartitionSpec('x')"),

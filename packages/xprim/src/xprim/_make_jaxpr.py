@@ -100,7 +100,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> PyTree:
       The pytree of `ShapeDtypeStruct`; one that the function returns stays as it is.
     """
     check_function(fun, "eval_shape")
-    own = getattr(fun, "_eval_shape", None)
+    own = getattr(fun, "asked_results", None)
     if own is not None:  # of a compiled function that says how its results lie
         return own(*args, **kwargs)
     described_leaves: dict[int, ShapeDtypeStruct] = {}
