@@ -1,5 +1,7 @@
 """Compiled programs over a mesh of eight virtual CPU devices, against the same on one device."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -441,3 +443,13 @@ def test_what_is_known_ahead_says_how_results_are_asked_to_lie():
     there = SingleDeviceSharding(CPUS[2])
     assert eval_shape(jit(lambda x: x, out_shardings=there), described).sharding == there
     assert eval_shape(jit(lambda x: x, in_shardings=on("x")), described).sharding is None
+
+
+def test_what_wraps_a_compiled_function_says_what_it_gives_itself():
+    inner = jit(lambda x: x * 2, out_shardings=on("x"))
+
+    @functools.wraps(inner)
+    def summed(x):
+        return inner(x).sum()
+
+    assert eval_shape(summed, HOST).shape == () and eval_shape(inner, HOST).sharding == on("x")

@@ -10,6 +10,7 @@ time, `jit_primitive` has the rules of a call under a transformation.
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from types import FunctionType
 from typing import Any, ParamSpec, TypeVar, overload
@@ -260,7 +261,8 @@ def _jitted(fun: Callable[..., Any], options: dict[str, Any]) -> Any:
     jitted: Any = transformed(front, fun, "jit", updated=own)
     calls.give_methods(jitted)
     if options["out_shardings"] is not None:
-        jitted.asked_results = calls.eval_shape  # `xprim.eval_shape` asks: it knows how results lie
+        # `xprim.eval_shape` asks, as this knows how results lie; decorators copy it to their own
+        jitted.asked_results = weakref.ref(jitted), calls.eval_shape
     return jitted
 
 
