@@ -17,7 +17,6 @@ from xnp.linalg.factorisations import svd, svdvals
 from xnp.linalg.operands import matrix, promoted
 from xnp.linalg.systems import beside_bounds, check_one_bound, count_above, inv, rank_of
 from xnp.numpy.promoting import array_of, axis_of, several_axes
-from xnp.numpy.reductions import any as any_
 from xnp.primitives.operations import converted, reshaped, selected, summed
 from xprim import Array, as_array, dtypes
 from xprim.errors import message
@@ -242,10 +241,9 @@ def matrix_rank(
       tol: the absolute bound, instead of `rtol`.
     """
     check_one_bound("matrix_rank", "rtol", rtol, "tol", tol)
-    vector = array_of(M, "matrix_rank")
-    if vector.ndim < 2:  # a number, or a vector, which spans a line or nothing
-        return any_(vector).astype(int)
-    x = matrix("matrix_rank", M, square=hermitian)
+    operand = array_of(M, "matrix_rank")
+    rows = operand if operand.ndim >= 2 else reshaped(operand, (1, operand.size))
+    x = matrix("matrix_rank", rows, square=hermitian)
     s = svd(x, compute_uv=False, hermitian=hermitian)
     if tol is not None:
         result: Array = count_above(*beside_bounds(s, tol))
