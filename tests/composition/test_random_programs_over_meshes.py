@@ -287,6 +287,17 @@ def test_products_that_xla_splits_wrongly_are_right(program, left, right, asked)
     np.testing.assert_allclose(found, program(a, b), rtol=1e-5, atol=1e-5)
 
 
+def test_products_in_batches_are_right_over_two_axes():
+    mesh = Mesh(np.array(devices("cpu")[:N]).reshape(2, 4), ("x", "y"))
+    left, right, asked = (NamedSharding(mesh, spec) for spec in (
+        P("y", None, "x"), P("y", "x", None), P("x", None, "y")))  # fmt: skip
+    rng = np.random.default_rng(0)
+    a, b = (rng.uniform(-1, 1, (8, 8, 8)).astype(np.float32) for _ in range(2))
+    found = jit(lambda a, b: a @ b, in_shardings=(left, right), out_shardings=asked)(a, b)
+    # float32 sums of 8 products in another order
+    np.testing.assert_allclose(found, a @ b, rtol=1e-5, atol=1e-5)
+
+
 def test_products_whose_operands_a_program_constrains_are_right():
     rng = np.random.default_rng(0)
     b, c = (rng.uniform(-1, 1, s).astype(np.float32) for s in ((4, 4, 8), (8, 4)))
