@@ -188,3 +188,13 @@ def test_ufuncs_reduce_in_the_dtype_of_the_elements(shape, options):
         total = joined.reduce(np.ones(shape, dtype), **options)
         assert total.dtype == dtype
         assert not total.weak_type
+
+
+@pytest.mark.parametrize(
+    "bounds", [(1, 5, 1.5), (-1.5, 3, 1), (-1.5, 4, 1.75), (5, 0, -1.25), (0.5, 10000, 1.5)]
+)
+def test_ranges_of_integers_at_bounds_of_floats_are_those_of_numpy(bounds):
+    wanted = np.arange(*bounds, dtype=np.int32)
+    np.testing.assert_array_equal(xnp.arange(*bounds, dtype="int32"), wanted)
+    staged = make_jaxpr(lambda: xnp.arange(*bounds, dtype="int32"))()
+    np.testing.assert_array_equal(eval_closed(staged)[0], wanted)

@@ -129,13 +129,15 @@ def _range_dtype(bounds: Any) -> Any:
     return dtypes.python_scalar_dtype(int) if dtypes.is_bool(dtype) else dtype
 
 
-_MOST = (
-    2**35
-)  # elements: XLA's compiler divides by zero, and ends the process, for some sizes above
+# Elements: XLA's compiler divides by zero, and ends the process, for some sizes above.
+_MOST = 2**35
 
 
 def _counted(count: int, first: Any, by: Any, dtype: Any) -> Array:
     """Return `count` numbers: large arrays are counted where they shall be, small ones here."""
+    if dtypes.is_integer(dtype) and any(isinstance(x, float | np.floating) for x in (first, by)):
+        # as NumPy: the distance is that of the first two numbers, which are truncated
+        first, by = int(first), int(first + by) - int(first)
     if not isinstance(count, SymbolicSize) and dtypes.is_integer(dtype):
         for bound in (first, first + by * max(count - 1, 0)):
             promotion.check_scalar_fits(int(bound), dtype, "arange")
