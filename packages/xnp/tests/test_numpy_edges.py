@@ -198,3 +198,36 @@ def test_ranges_of_integers_at_bounds_of_floats_are_those_of_numpy(bounds):
     np.testing.assert_array_equal(xnp.arange(*bounds, dtype="int32"), wanted)
     staged = make_jaxpr(lambda: xnp.arange(*bounds, dtype="int32"))()
     np.testing.assert_array_equal(eval_closed(staged)[0], wanted)
+
+
+NAN, INF = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize("make", [xnp.array, xnp.asarray])
+@pytest.mark.parametrize(
+    ("value", "dtype", "kind"),
+    [
+        (NAN, "int32", ValueError), ([1.5, NAN], "int8", ValueError),
+        ([[INF, NAN]], int, ValueError), (INF, "int32", OverflowError),
+        ([-INF, 1.0], "uint8", OverflowError), (300.7, "int8", OverflowError),
+        ([1.0, -1.0], "uint8", OverflowError), (1j, float, TypeError),
+        ([1j, 2.0], "int32", TypeError), ([0j], "float16", TypeError),
+    ],
+)  # fmt: skip
+def test_numbers_of_python_do_not_silently_become_others(make, value, dtype, kind):
+    with pytest.raises((ValueError, TypeError, OverflowError)):
+        np.array(value, np.dtype(dtype))
+    with pytest.raises(kind, match=r"not of dtype|does not fit"):
+        make(value, dtype=dtype)
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype"),
+    [
+        (127.9, "int8"), ([-128.9, 0.5], "int8"), (-0.5, "uint8"), ([], "int8"), (NAN, "float16"),
+        (NAN, bool), (1j, bool), ([0j, 2j], bool), ([1j, INF], "complex64"), (2.0**31 - 1, "int32"),
+    ],
+)  # fmt: skip
+def test_decimals_of_numbers_of_python_are_dropped_as_by_numpy(value, dtype):
+    wanted = np.array(value).astype(dtype)
+    np.testing.assert_array_equal(xnp.array(value, dtype=dtype), wanted)

@@ -82,7 +82,8 @@ def array(
 
     Raises:
       TypeError: what is no array of numbers; lists of different lengths.
-      OverflowError: an integer that the dtype cannot hold.
+      OverflowError: a number that the integer dtype cannot hold.
+      ArgumentError: NaN as an integer, complex numbers as real ones, as Python has them.
 
     Example:
       >>> import xnp
@@ -170,6 +171,8 @@ def _array_of_value(value: Any, dtype: Any, copy: bool) -> Array:
     if isinstance(value, Array):
         return value if dtype is None else cast(value, dtype)
     if type(value) in _SCALARS:
+        if dtype is not None and (type(value) is float or type(value) is complex):
+            _check_kept(np.asarray(value), dtype)
         return scalar_array(value, dtype)
     if isinstance(value, np.ndarray | np.generic):
         return _array_of_numpy(value, dtype, copy)
@@ -230,14 +233,34 @@ def _array_of_list(items: Sequence[Any], dtype: Any) -> Array:
             target = dtypes.python_scalar_dtype({"b": bool, "f": float, "c": complex}[kind])
     else:
         target = dtype
-        if dtypes.is_integer(target) and kind == "i" and host.size:
-            _check_fits(host, target)
-        elif kind != "i" and not dtypes.is_inexact(target):
+        _check_kept(host, target)
+        if kind != "i" and not dtypes.is_inexact(target):
             wide = ConcreteArray(host, host_aval(host.shape, host.dtype))
             return _converted_now(wide, target)
     if host.dtype != target:
         host = state.run_quietly(host.astype, target)
     return ConcreteArray(host, host_aval(host.shape, target))
+
+
+def _check_kept(host: Any, target: Any) -> None:
+    """Refuse numbers of Python that would become others in a dtype; decimals may be dropped."""
+    kind = host.dtype.kind
+    if kind == "c" and not dtypes.is_complex(target) and not dtypes.is_bool(target):
+        raise ArgumentError(message(
+            "array", f"complex numbers are not of dtype {target.name}.",
+            hint="xnp.array(x).real leaves the imaginary parts out",
+        ))  # fmt: skip
+    if not dtypes.is_integer(target) or not host.size:
+        return
+    if kind == "f" and not np.isfinite(host).all():
+        is_nan = bool(np.isnan(host).any())
+        kind_of_error = ArgumentError if is_nan else OverflowError
+        raise kind_of_error(message(
+            "array", f"{'NaN' if is_nan else 'infinity'} is not of dtype {target.name}.",
+            hint="a floating dtype holds it; xnp.nan_to_num puts numbers in its place",
+        ))  # fmt: skip
+    if kind in "if":
+        _check_fits(host, target)
 
 
 def _check_fits(host: Any, target: Any) -> None:
