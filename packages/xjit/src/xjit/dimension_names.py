@@ -13,7 +13,7 @@ from typing import Any
 from xprim import ELEMENTWISE, Primitive
 from xprim.dimension_names import AS_SAID, Names, alike
 
-__all__ = ["AS_SAID", "Names", "rule_of"]
+__all__ = ["AS_SAID", "Names", "alike", "rule_of"]
 
 __dir__ = __all__.copy
 
