@@ -40,6 +40,8 @@ DIST = ROOT / "dist"
 GROUPS = tomllib.loads((ROOT / "pyproject.toml").read_text())
 # From the bottom floor to the top.
 PACKAGES = ["xtree", "xprim", "xnp", "xrandom", "xad", "xbatch", "xjit", "xpar", "xstack"]
+# What the examples of the docstrings and pages need beside the packages' own dependencies.
+EXTRAS_OF_EXAMPLES = ["demo", "checkpoints", "pictures"]
 COVERED_AT_95_PERCENT = ["xtree", "xprim", "xad", "xbatch"]
 # jaxlib 0.11 and later have no build for Python 3.11.
 PYTHON_AND_JAXLIB = [
@@ -70,7 +72,7 @@ def demo(session: nox.Session) -> None:
 @nox.session
 def tests(session: nox.Session) -> None:
     """Run every test and every example; arguments go to pytest instead of these."""
-    install_editable(session, extras=["demo"], groups=["test"])
+    install_editable(session, extras=EXTRAS_OF_EXAMPLES, groups=["test"])
     if session.posargs:
         session.run("python", "-m", "pytest", *session.posargs)
         return
@@ -81,7 +83,7 @@ def tests(session: nox.Session) -> None:
 @nox.session
 def coverage(session: nox.Session) -> None:
     """Measure branch coverage; the packages that carry the others must reach 95%."""
-    install_editable(session, extras=["demo"], groups=["test", "coverage"])
+    install_editable(session, extras=EXTRAS_OF_EXAMPLES, groups=["test", "coverage"])
     session.run(
         *("python", "-m", "pytest", "-n", "auto", "--dist=worksteal", "--cov", "--cov-report="),
         *(session.posargs or paths_of_tests()),
@@ -102,7 +104,7 @@ def array_api(session: nox.Session) -> None:
 @nox.session
 def fuzz(session: nox.Session) -> None:
     """Run the random programs in nightly number (FUZZ_PROGRAMS); arguments go to pytest."""
-    install_editable(session, groups=["test"])
+    install_editable(session, extras=EXTRAS_OF_EXAMPLES, groups=["test"])
     session.env["FUZZ_PROGRAMS"] = os.environ.get("FUZZ_PROGRAMS", "10000")
     session.run("python", "-m", "pytest", "-n", "auto", "-m", "fuzz", *session.posargs)
 
@@ -117,7 +119,7 @@ def bench(session: nox.Session) -> None:
 @nox.session
 def docs(session: nox.Session) -> None:
     """Build the site with warnings as errors, and run every example of it."""
-    install_editable(session, extras=["demo"], groups=["docs", "isolated"])
+    install_editable(session, extras=EXTRAS_OF_EXAMPLES, groups=["docs", "isolated"])
     source, target = ROOT / "docs", ROOT / "docs" / "_build" / "html"
     session.run("sphinx-build", "-W", "--keep-going", "-E", "-q", "-b", "html", source, target)
     session.run("python", "tools/site_links.py", str(target))
@@ -220,7 +222,7 @@ def tests_skew_sample(session: nox.Session) -> None:
 def tests_jaxlib(session: nox.Session, jaxlib: str) -> None:
     """Run what meets jaxlib on the oldest and the newest jaxlib; arguments go to pytest."""
     pinned = [f"jaxlib=={jaxlib}", f"jax=={jaxlib}"]
-    install_wheels(session, PACKAGES, *pinned, *group("test"), extras=["demo"])
+    install_wheels(session, PACKAGES, *pinned, *group("test"), extras=EXTRAS_OF_EXAMPLES)
     what = ["packages/xjit/tests", "packages/xpar/tests", "tests"]
     options = ("-n", "auto", "--dist=worksteal")
     session.run("python", "-m", "pytest", *options, *(session.posargs or what))

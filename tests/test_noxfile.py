@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import re
+import runpy
 import subprocess
 import sys
 import tomllib
@@ -52,3 +54,71 @@ def test_a_machine_without_uv_is_not_told_so_in_each_session(tmp_path):
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
     )
     assert done.stdout == "something else\n"
+
+
+class RecordingSession:
+    """What a session is asked to install and to run, with nothing done."""
+
+    posargs: tuple[str, ...] = ()
+
+    def __init__(self):
+        self.env, self.installed, self.commands = {}, set(), []
+
+    def install(self, *arguments):
+        self.installed |= {a for a in arguments if not a.startswith("-")}
+
+    def run(self, *arguments, **_):
+        self.commands.append(" ".join(map(str, arguments)))
+
+    def create_tmp(self):
+        return "temporary"
+
+    def log(self, *_):
+        """Say nothing."""
+
+
+@functools.cache
+def noxfile() -> dict:
+    pytest.importorskip("nox")
+    return runpy.run_path(str(NOXFILE))  # once: nox warns where a session is registered twice
+
+
+def record(name: str) -> RecordingSession:
+    """Return what the session asks for."""
+    session = RecordingSession()
+    noxfile()[name].func(session)
+    return session
+
+
+@pytest.mark.parametrize("name", ["tests", "docs", "coverage", "fuzz"])
+def test_sessions_that_run_examples_or_tests_install_what_these_import(name):
+    """A library that happens to be installed hides one that a session forgets."""
+    session = record(name)
+    optional = {
+        requirement
+        for path in (ROOT / "packages").glob("*/pyproject.toml")
+        for extra, requirements in tomllib.loads(path.read_text())["project"]
+        .get("optional-dependencies", {})
+        .items()
+        if not extra.startswith(("cuda", "rocm"))  # of a kind of machine
+        for requirement in requirements
+        if not requirement.startswith("xstack")
+    }
+    assert optional  # scikit-learn, matplotlib, rich, safetensors
+    assert optional <= session.installed
+    assert any("pytest" in command for command in session.commands)
+
+
+def test_every_library_that_is_imported_when_needed_is_an_extra_of_its_package():
+    table = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["layers"]
+    distribution = {"sklearn": "scikit-learn"}
+    for module, reasons in table["function_imports"].items():
+        package = module.partition(".")[0]
+        manifest = tomllib.loads((ROOT / "packages" / package / "pyproject.toml").read_text())
+        project = manifest["project"]
+        optional = project.get("optional-dependencies", {}).values()
+        declared = " ".join([*project["dependencies"], *(r for extra in optional for r in extra)])
+        for imported in reasons:
+            name = distribution.get(imported, imported)
+            if imported not in FLOOR_BY_PACKAGE:
+                assert re.search(rf"\b{name}\b", declared), (module, imported)
