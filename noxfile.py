@@ -132,11 +132,11 @@ def docs(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Check style, format, size budgets, the floors, and the links of the pages."""
+    """Check style, format, complexity, the floors, and the links of the pages."""
     session.install(*group("lint"))
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
-    for tool in ("size_budgets", "layers", "doc_links"):
+    for tool in ("code_metrics", "layers", "doc_links"):
         session.run("python", f"tools/{tool}.py")
 
 

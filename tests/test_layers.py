@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.nets.cells import IN_FULL
-from tools import layers, public_modules, size_budgets
+from tools import code_metrics, layers, public_modules
 from tools.run_markdown import blocks_of
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -239,48 +239,32 @@ def test_a_manifest_that_forgets_a_sibling_is_found(tmp_path):
     ]
 
 
-SETTINGS = {
-    "module": {"budget": 10, "hard": 20},
-    "function": {"budget": 4, "hard": 6},
-    "complexity": {"budget": 3, "hard": 5},
-    "nesting": {"budget": 1, "hard": 2},
-    "columns": {"budget": 100, "hard": 100},
-}
+BRANCHES = "def f(a):\n" + "    if a:\n        b\n" * 4
 
 
-def offences(source: str, exceptions: dict | None = None, path: str = "src/a.py") -> list[str]:
-    measured = list(size_budgets.measure_source(path, source))
-    return size_budgets.check(measured, SETTINGS, exceptions or {})
+def offences(source, exceptions=None, limit=4):
+    measured = code_metrics.measure_source("src/a.py", source)
+    return code_metrics.check_complexity(measured, limit, exceptions or {})
 
 
-def test_a_function_over_its_budget_is_found_and_statements_on_one_line_gain_nothing():
-    long = "def f():\n" + "    a = 1\n" * 4
-    assert offences(long) == ["src/a.py:1: f: function 5, budget 4"]
-    assert offences("def f():\n    a = 1; b = 2; c = 3; d = 4\n") == [
-        "src/a.py:1: f: function 5, budget 4"
+def test_a_function_above_the_limit_of_complexity_is_found():
+    assert offences(BRANCHES) == ["src/a.py:1: f: complexity 5, limit 4"]
+    assert offences(BRANCHES, limit=5) == []
+
+
+def test_an_exception_needs_a_reason_and_may_not_be_idle():
+    assert offences(BRANCHES, {"src/a.py::f": (5, "a table")}) == []
+    assert offences(BRANCHES, {"src/a.py::f": (5, "")}) != []
+    assert offences(BRANCHES + "    if a:\n        b\n", {"src/a.py::f": (5, "a table")}) == [
+        "src/a.py:1: f: complexity 6, limit 5"
+    ]
+    assert offences("x = 1\n", {"src/a.py::f": (5, "a table")}) == [
+        "pyproject.toml:1: the exception src/a.py::f is not needed"
     ]
 
 
-def test_docstrings_do_not_count():
-    text = '    """One.\n\n    Two.\n    Three.\n    """\n'
-    assert offences('"""Module.\n' + "\n" * 10 + '"""\ndef f():\n' + text + "    return 1\n") == []
-
-
-def test_an_exception_needs_a_reason_helps_up_to_the_hard_limit_and_may_not_be_idle():
-    five, seven = ("def f():\n" + "    a = 1\n" * n for n in (4, 6))
-    allowed = {"src/a.py::f": {"function": (6, "a table")}}
-    assert offences(five, allowed) == []
-    assert offences(five, {"src/a.py::f": {"function": (6, "")}}) != []
-    assert offences(seven, allowed) == ["src/a.py:1: f: function 7, never over 6"]
-    assert offences("x = 1\n", allowed) == [
-        "pyproject.toml:1: the exception src/a.py::f (function) is not needed"
-    ]
-
-
-def test_tests_answer_to_the_hard_limits_alone():
-    five, seven = ("def f():\n" + "    a = 1\n" * n for n in (4, 6))
-    assert offences(five, path="packages/xad/tests/test_a.py") == []
-    assert offences(seven, path="packages/xad/tests/test_a.py") != []
+def test_the_size_of_a_module_or_function_fails_no_build():
+    assert offences("def f():\n" + "    a = 1\n" * 700) == []
 
 
 @pytest.mark.parametrize(
@@ -301,35 +285,40 @@ def test_tests_answer_to_the_hard_limits_alone():
 def test_complexity_and_nesting_are_counted_as_documented(body, complexity, depth):
     source = "def f():\n" + "".join(f"    {line}\n" for line in body.split("\n"))
     ast.parse(source)
-    measured = size_budgets.measure_source("a.py", source)
+    measured = code_metrics.measure_source("a.py", source)
     values = {m.measure: m.value for m in measured if m.name == "f"}
     assert (values["complexity"], values["nesting"]) == (complexity, depth)
-
-
-def test_the_list_of_public_names_is_no_part_of_the_size_of_a_module():
-    found = size_budgets.measure_source("a.py", '__all__ = [\n    "f",\n]\n\nf = 1\n')
-    assert [m.value for m in found if m.measure == "module"] == [2]  # two statements
 
 
 def test_lines_of_code_are_those_with_more_than_comments_and_docstrings():
     source = """\"\"\"Two\nlines.\"\"\"\n\nx = (  # of three lines\n    1\n)\n# none\n"""
     function = 'def f():\n    """None."""\n    return "a\\\nb"\n'
-    assert size_budgets.code_lines(source) == 3
-    assert size_budgets.code_lines(source + function) == 6
+    assert code_metrics.code_lines(source) == 3
+    assert code_metrics.code_lines(source + function) == 6
 
 
 def test_the_report_adds_up_the_core(tmp_path):
     for count, package in enumerate(layers.FLOOR_BY_PACKAGE, 1):
         folder = tmp_path / "packages" / package / "src" / package
         folder.mkdir(parents=True)
-        (folder / "module.py").write_text("x = 1\n" * count)
-    lines = [line.split() for line in size_budgets.report(tmp_path)]
-    by_name = {line[0]: int(line[1]) for line in lines}
-    assert set(by_name) == {*layers.FLOOR_BY_PACKAGE, "core"}
-    assert by_name["core"] == sum(by_name[p] for p in size_budgets.CORE) > 0
+        (folder / "module.py").write_text("import os\n" * count)
+        (folder / "testing.py").write_text("import os\n")
+    lines = [line.split() for line in code_metrics.report(tmp_path)]
+    value = {line[0]: int(line[1]) for line in lines}
+    assert value.keys() >= {*layers.FLOOR_BY_PACKAGE, "core"}
+    assert value["core"] == sum(value[p] for p in code_metrics.CORE) > 0
+    assert value["imports"] == value["all"] == sum(value[p] for p in layers.FLOOR_BY_PACKAGE)
 
 
-def test_a_line_over_a_hundred_columns_is_found():
-    assert offences("x = 1  # " + "a" * 92 + "\n") == [
-        "src/a.py:1: module: columns 101, never over 100"
+def test_import_cycles_are_those_of_imports_that_run():
+    sources = {
+        "p": "",
+        "p.a": "from p import b",
+        "p.b": "from p.c import f",
+        "p.c": "import p.a",
+        "p.d": "if TYPE_CHECKING:\n    from p.e import f",
+        "p.e": "import p.d\ndef f():\n    import p.e",
+    }
+    assert [sorted(cycle) for cycle in code_metrics.import_cycles(sources)] == [
+        ["p.a", "p.b", "p.c"]
     ]
