@@ -116,3 +116,18 @@ def test_a_quotient_of_complex_numbers_leaves_the_range_only_where_it_does(compi
     assert list(rows) == []
     beyond = np.maximum(np.abs(expected.real), np.abs(expected.imag)) > 3.5e38
     assert beyond.any() and np.isinf(np.abs(found[beyond])).all()
+
+
+def test_complex_numbers_with_a_nan_come_last_when_compiled():
+    parts = [0, 1, -np.inf, np.inf, np.nan]
+    x = np.array([complex(re, im) for re in parts for im in parts], np.complex64)
+    x = np.random.default_rng(0).permutation(x)
+    ordered, places = jit(lambda x: (xnp.sort(x), xnp.argsort(x)))(x)
+    np.testing.assert_array_equal(ordered, np.sort(x))
+    np.testing.assert_array_equal(places, np.argsort(x, kind="stable"))
+
+
+def test_sinc_is_0_at_the_ends_of_lines_along_the_real_axis():
+    x = np.array([complex(np.inf, -2), complex(-np.inf, 3)], np.complex64)
+    for sinc in (xnp.sinc, jit(xnp.sinc)):
+        assert np.asarray(sinc(x)).tolist() == [0, 0]

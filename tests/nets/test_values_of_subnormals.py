@@ -31,6 +31,7 @@ KEPT: dict[str, Callable[[Any], Any]] = {
     "flip": xnp.flip,
     "signbit": xnp.signbit,
     "view": lambda x: x.view("int32"),
+    "spacing": xnp.spacing,
 }
 FLUSHED: dict[str, Callable[[Any], Any]] = {
     "add": lambda x: x + x,

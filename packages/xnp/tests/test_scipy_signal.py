@@ -147,16 +147,18 @@ def test_cosine_transforms_are_those_of_scipy(kind, norm):
 # --- between points -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mode", ["constant", "nearest", "wrap", "mirror", "reflect"])
+MODES = [
+    "constant", "grid-constant", "nearest", "wrap", "grid-wrap", "mirror", "reflect", "grid-mirror",
+]  # fmt: skip
+
+
 @pytest.mark.parametrize("order", [0, 1])
+@pytest.mark.parametrize("mode", MODES)
 def test_images_between_their_points_are_those_of_scipy(order, mode):
     places = rng.uniform(-9, 14, size=(2, 5, 8))
-    name = "grid-wrap" if mode == "wrap" else mode
     for image in (IMAGE, (IMAGE * 10).astype(int), IMAGE[:, :1]):
-        # what SciPy calls constant ends at the outermost points, ours goes down to the value
-        other = "grid-constant" if mode == "constant" else name
         expected = scipy.ndimage.map_coordinates(
-            image, places, order=order, mode=other, cval=2.0, output=image.dtype
+            image, places, order=order, mode=mode, cval=2.0, output=image.dtype
         )
         found = ours.ndimage.map_coordinates(image, list(places), order, mode, 2.0)
         assert found.dtype == image.dtype
@@ -166,12 +168,16 @@ def test_images_between_their_points_are_those_of_scipy(order, mode):
             near(found, expected)
 
 
-@pytest.mark.parametrize("mode", ["nearest", "wrap", "mirror", "reflect"])
-def test_the_nearest_point_of_a_half_is_that_of_scipy(mode):
-    places = np.array([[-1.5, -0.5, 0.5, 1.5, 2.5], [0.5, -1.5, -0.5, 2.5, 1.5]])
-    name = "grid-wrap" if mode == "wrap" else mode
-    expected = scipy.ndimage.map_coordinates(IMAGE, places, order=0, mode=name)
-    near(ours.ndimage.map_coordinates(IMAGE, list(places), 0, mode), expected)
+@pytest.mark.parametrize("order", [0, 1])
+@pytest.mark.parametrize("mode", MODES)
+def test_images_at_their_edges_are_those_of_scipy(order, mode):
+    for size in (1, 2, 3, 5):
+        # whole places, halves (whose nearest point is the upper one), eighths, and far ones
+        places = np.arange(-24 * size, 24 * size + 1) / 8
+        places = np.concatenate([places, [2.9, -1e-3, size - 1 + 1e-3, 1e4, -1e4]])
+        line = rng.normal(size=size)
+        expected = scipy.ndimage.map_coordinates(line, [places], order=order, mode=mode, cval=7.0)
+        near(ours.ndimage.map_coordinates(line, [places], order, mode, 7.0), expected)
 
 
 @pytest.mark.parametrize("method", ["linear", "nearest"])

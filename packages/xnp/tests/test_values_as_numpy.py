@@ -9,7 +9,7 @@ import pytest
 
 import xnp
 from xnp import lax
-from xprim import config, eval_closed, eval_shape, make_jaxpr
+from xprim import config, dtypes, eval_closed, eval_shape, make_jaxpr
 from xprim.errors import ConcretizationTypeError, NonConcreteBooleanIndexError
 
 FLOATS = np.array([-1.0, 0.0, 1.0, -0.0, np.inf, np.nan], np.float32)
@@ -48,6 +48,45 @@ def test_ldexp_refuses_complex_numbers() -> None:
 
 def test_sinc_is_zero_at_the_infinities() -> None:
     assert xnp.sinc(np.float32([np.inf, -np.inf, 0])).tolist() == [0, 0, 1]
+    ends = np.array([complex(np.inf, -2), complex(-np.inf, 3), complex(np.inf, 0)], np.complex64)
+    assert xnp.sinc(ends).tolist() == [0, 0, 0]
+    assert np.isnan(xnp.sinc(np.complex64(complex(np.inf, np.nan))))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "bfloat16"])
+def test_spacing_is_that_of_numpy_among_subnormal_numbers_too(dtype: str) -> None:
+    kind = np.dtype(getattr(dtypes, dtype))
+    info, bits = dtypes.finfo(kind), np.dtype(f"int{8 * kind.itemsize}")
+    least = int(np.array(info.smallest_normal, kind).view(bits))
+    small = np.unique(np.linspace(0, 30 * least, 300).astype(bits))
+    large = int(np.array(info.max, kind).view(bits)) + np.arange(-3, 4).astype(bits)
+    x = np.concatenate([small, large]).view(kind)
+    expected = np.spacing(x)
+    with config.enable_x64(True):
+        # compiled programs take subnormal numbers for zero where they compute with them
+        closed = make_jaxpr(xnp.spacing)(x)
+        for found in (np.asarray(xnp.spacing(x)), np.asarray(eval_closed(closed, x)[0])):
+            np.testing.assert_array_equal(found, expected)
+            np.testing.assert_array_equal(np.asarray(xnp.spacing(-x[1:])), -expected[1:])
+
+
+PARTS = [0, 1, -np.inf, np.inf, np.nan]
+
+
+@pytest.mark.parametrize("name", ["sort", "argsort", "unique"])
+def test_complex_numbers_with_a_nan_come_last(name: str) -> None:
+    x = np.array([complex(re, im) for re in PARTS for im in PARTS], np.complex64)
+    x = np.random.default_rng(0).permutation(x)
+    keywords = {"equal_nan": False} if name == "unique" else {}
+    found = getattr(xnp, name)(x, **keywords)
+    np.testing.assert_array_equal(found, getattr(np, name)(x, **keywords))
+
+
+def test_the_rest_of_a_division_by_a_polynomial_of_no_degree_keeps_its_nan() -> None:
+    _, found = xnp.polydiv(np.array([1.0, 2, 3]), np.array([0.0, 1]), trim_leading_zeros=True)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(found, np.polydiv([1.0, 2, 3], [0.0, 1])[1])
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])

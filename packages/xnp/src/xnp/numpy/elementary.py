@@ -220,19 +220,61 @@ nextafter = binary_function(
 
 def _spacing(x: Any) -> Any:
     (x,) = inexact("spacing", x)
-    if dtypes.is_complex(x.aval.dtype):
+    dtype = x.aval.dtype
+    if dtypes.is_complex(dtype):
         raise ArgumentError("spacing: takes real numbers.")
     x = bind("stop_gradient", x)  # steps: what cancels in a slope of 1 less 1 is left of large ones
-    has_infinity = np.isinf(np.asarray(math.inf).astype(x.aval.dtype))
-    far = math.inf if has_infinity else float(dtypes.finfo(x.aval.dtype).max)
-    away = selected(sign_is_negative(x), filled(x.aval.shape, -far, x.aval.dtype),
-                    filled(x.aval.shape, far, x.aval.dtype))  # fmt: skip
+    if dtype.itemsize > 1:
+        return _spacing_by_bits(x)
+    has_infinity = np.isinf(np.asarray(math.inf).astype(dtype))
+    far = math.inf if has_infinity else float(dtypes.finfo(dtype).max)
+    away = selected(sign_is_negative(x), filled(x.aval.shape, -far, dtype),
+                    filled(x.aval.shape, far, dtype))  # fmt: skip
     return bind("sub", bind("nextafter", x, away), x)
 
 
-spacing = unary_function(
-    "spacing", _spacing, "Return the distance to the next float of larger size."
-)
+def _spacing_by_bits(x: Any) -> Any:
+    """Return the power of two that the last bit of each float stands for, with its sign.
+
+    No arithmetic on floats: in compiled programs that takes subnormal numbers for zero, and most
+    distances from small numbers are subnormal.
+    """
+    dtype, digits = x.aval.dtype, int(dtypes.finfo(x.aval.dtype).nmant)
+    integer = {2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}[dtype.itemsize]
+    bits = bind("bitcast_convert_type", x, new_dtype=integer)
+
+    def number(value: int) -> Any:
+        return scalar_like(bits, value)
+
+    def bits_of(value: float) -> Any:
+        return number(int(np.asarray(value).astype(dtype).view(integer)))
+
+    size = bind("and", bits, number((1 << (8 * dtype.itemsize - 1)) - 1))
+    exponent = bind("max", bind("shift_right_logical", size, number(digits)), number(1))
+    above = bind("sub", exponent, number(digits))
+    is_normal = bind("gt", above, number(0))
+    normal = bind("shift_left", selected(is_normal, above, number(0)), number(digits))
+    place = selected(is_normal, number(0), bind("sub", exponent, number(1)))
+    step = selected(is_normal, normal, bind("shift_left", number(1), place))
+    infinity = bits_of(math.inf)
+    step = selected(bind("eq", size, bind("sub", infinity, number(1))), infinity, step)
+    step = selected(bind("ge", size, infinity), bits_of(math.nan), step)
+    found = bind("bitcast_convert_type", step, new_dtype=dtype)
+    negative = bind("and", bind("lt", bits, number(0)), bind("ne", size, number(0)))
+    return selected(negative, bind("neg", found), found)
+
+
+_spacing_anywhere = unary_function("spacing", _spacing, "")
+
+
+def spacing(x: ArrayLike, /) -> Array:
+    """Return the distance to the next float of larger size."""
+    if type(x) is ConcreteArray and x.aval.dtype in OF_C:
+        hosts = elements_now(x)
+        if hosts is not None:
+            with np.errstate(all="ignore"):
+                return ConcreteArray(np.asarray(np.spacing(*hosts)), x.aval)
+    return _spacing_anywhere(x)
 
 
 # --- special forms --------------------------------------------------------------------------------
@@ -280,8 +322,14 @@ def _complex_sinc(x: Any) -> Any:
     square = bind("mul", t, t)
     series = bind("add", scalar_like(x, 1), bind("mul", square, bind(
         "add", scalar_like(x, -1 / 6), bind("mul", square, scalar_like(x, 1 / 120)))))  # fmt: skip
-    safe = bind("mul", selected(at_zero, scalar_like(x, 1), x), scalar_like(x, math.pi))
-    return selected(at_zero, series, bind("div", bind("sin", safe), safe))
+    # far along the real axis the sine is bounded: the quotient ends at 0
+    real, imag = bind("real", x), bind("imag", x)
+    end = bind("and", bind("eq", bind("abs", real), scalar_like(real, math.inf)),
+               bind("lt", bind("abs", imag), scalar_like(imag, math.inf)))  # fmt: skip
+    special = bind("or", at_zero, end)
+    safe = bind("mul", selected(special, scalar_like(x, 1), x), scalar_like(x, math.pi))
+    quotient = bind("div", bind("sin", safe), safe)
+    return selected(at_zero, series, selected(end, scalar_like(x, 0), quotient))
 
 
 sinc = unary_function(

@@ -158,7 +158,8 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
         rest = rest.at[k : k + n + 1].add(-d * divisor)
     if trim_leading_zeros:  # what rounding leaves of a zero counts as one
         host, least = np.asarray(rest), float(dtypes.finfo(rest.dtype).eps) ** 0.5
-        rest = asarray(host[np.argmax([*(np.abs(host) > least), True]) :])
+        counts = ~(np.abs(host) <= least)  # NaN too
+        rest = asarray(host[np.argmax([*counts[:-1], True]) :])
     return concatenate(quotients or [filled((1,), 0, rest.aval.dtype)]), rest
 
 

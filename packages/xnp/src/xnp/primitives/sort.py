@@ -2,7 +2,8 @@
 
 The first `num_keys` operands are compared, the first one first; all are permuted. Smaller elements
 come first, NaN comes last, -0.0 equals 0.0, False comes before True; complex numbers are compared
-by their real, then their imaginary parts. Semantics: StableHLO specification, section sort.
+by their real, then their imaginary parts, and those with a NaN in either part come last, as in
+NumPy. Semantics: StableHLO specification, section sort.
 The derivative permutes the tangents in the same way.
 """
 
@@ -56,7 +57,7 @@ def comparable(x: Any) -> list[Any]:
     """Return arrays that NumPy orders as the elements are, the most significant first."""
     dtype = x.dtype
     if dtypes.is_complex(dtype):
-        return [x.real, x.imag]
+        return [x != x, x.real, x.imag]
     if dtypes.is_numpys(dtype):
         return [x]
     return [x.astype(np.float32 if dtypes.is_floating(dtype) else np.int8)]
@@ -145,8 +146,9 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, dime
 def _key_texts(b: Builder, x: str, y: str, aval: Any) -> list[tuple[str, str, Any]]:
     """Return pairs of scalars whose total order is that of x and y."""
     if dtypes.is_complex(aval.dtype):
-        part = shaped_array((), dtypes.to_floating_dtype(aval.dtype))
-        pairs = []
+        part, flag = shaped_array((), dtypes.to_floating_dtype(aval.dtype)), np.dtype(bool)
+        is_nan = [compare_text(b, "NE", v, v, aval, "FLOAT") for v in (x, y)]
+        pairs = [(*is_nan, shaped_array((), flag))]
         for op in ("stablehlo.real", "stablehlo.imag"):
             left, right = (b.op(op, [v], [aval], [part])[0] for v in (x, y))
             pairs += _key_texts(b, left, right, part)

@@ -19,27 +19,59 @@ __all__ = ["map_coordinates"]
 __dir__ = __all__.copy
 
 
-def _mirrored(index: Any, size: int) -> Any:
-    """Return indices turned back at the centres of the outer points."""
-    period = max(2 * (size - 1), 1)
-    index = index % period
-    return xn.minimum(index, period - index) if size > 1 else 0 * index
+def _turned(place: Any, period: Any) -> Any:
+    """Take off whole periods, towards 0."""
+    return place - period * xn.trunc(place / period)
 
 
-def _reflected(index: Any, size: int) -> Any:
-    """Return indices turned back at the outer edges of the outer points."""
-    index = index % (2 * size)
-    return xn.minimum(index, 2 * size - 1 - index)
+def _mirrored(place: Any, size: int) -> Any:
+    """Return places turned back at the centres of the outer points."""
+    period = 2 * max(size - 1, 1)
+    low = _turned(place, period)
+    low = xn.where(low <= 1 - size, low + period, -low)
+    high = _turned(place, period)
+    high = xn.where(high >= size, period - high, high)
+    return xn.where(place < 0, low, xn.where(place > size - 1, high, place))
 
 
-# how an index outside is brought inside; "constant" is put in its place afterwards
-_INSIDE: dict[str, Callable[[Any, int], Any]] = {
-    "constant": lambda index, size: xn.clip(index, 0, size - 1),
-    "nearest": lambda index, size: xn.clip(index, 0, size - 1),
-    "wrap": lambda index, size: index % size,
+def _reflected(place: Any, size: int) -> Any:
+    """Return places turned back at the outer edges of the outer points."""
+    low = _turned(place, 2 * size)
+    low = xn.where(low < -size, low + 2 * size, -low - 1)
+    high = _turned(place, 2 * size)
+    high = xn.where(high >= size, 2 * size - high - 1, high)
+    return xn.where(place < 0, low, xn.where(place > size - 1, high, place))
+
+
+def _wrapped(place: Any, size: int, period: int) -> Any:
+    """Return places moved by whole periods to where the array has points."""
+    low = place + period * (xn.trunc(-place / period) + 1)
+    high = _turned(place, period)
+    return xn.where(place < 0, low, xn.where(place > size - 1, high, place))
+
+
+# how a place outside is brought inside, and then the index of a point beside it
+_PLACES: dict[str, Callable[[Any, int], Any]] = {
+    "constant": lambda place, size: xn.clip(place, 0, size - 1),
+    "grid-constant": lambda place, size: xn.clip(place, -2, size + 1),
+    "nearest": lambda place, size: xn.clip(place, 0, size - 1),
+    "wrap": lambda place, size: _wrapped(place, size, max(size - 1, 1)),
+    "grid-wrap": lambda place, size: _wrapped(place, size, size),
     "mirror": _mirrored,
     "reflect": _reflected,
+    "grid-mirror": _reflected,
 }
+_INDICES: dict[str, Callable[[Any, int], Any]] = {
+    "grid-wrap": lambda index, size: index % size,
+    "mirror": lambda index, size: xn.minimum(
+        abs(index), abs(2 * (size - 1) - index) if size > 1 else 0
+    ),
+    "reflect": lambda index, size: xn.clip(
+        xn.where(index < 0, -index - 1, xn.where(index < size, index, 2 * size - 1 - index)),
+        0, size - 1,
+    ),
+}  # fmt: skip
+_INDICES["grid-mirror"] = _INDICES["reflect"]
 
 
 def map_coordinates(
@@ -52,10 +84,12 @@ def map_coordinates(
       input: an array of d dimensions.
       coordinates: d arrays that broadcast, or one array whose first dimension is d: a place in each
         dimension, in points.
-      order: 0 for the nearest point, 1 for linear interpolation.
-      mode: what lies outside: "constant" for `cval`, "nearest" for the outermost points, "wrap" for
-        the array again (SciPy's "grid-wrap"), "mirror" and "reflect" for its reflection at the
-        centres, or at the edges, of the outermost points.
+      order: 0 for the nearest point, the upper one of two, 1 for linear interpolation.
+      mode: what lies outside, as in SciPy: "constant" for `cval` right behind the outermost points,
+        "grid-constant" for points of `cval`, towards which `order` 1 interpolates; "nearest" for
+        the outermost points; "grid-wrap" for the array again, "wrap" for the same where the last
+        point is the first one of the next array; "mirror", and "reflect" or "grid-mirror", for its
+        reflection at the centres, or at the edges, of the outermost points.
       cval: see `mode`.
 
     Returns:
@@ -70,18 +104,24 @@ def map_coordinates(
             "map_coordinates", "there must be coordinates for each dimension.",
             got=f"{len(places)} for {x.aval.str_long()}", expected=f"{x.ndim}",
         ))  # fmt: skip
-    if mode not in _INSIDE or order not in (0, 1):
+    if mode not in _PLACES or order not in (0, 1):
         raise ValueError(message(
             "map_coordinates", "there is no such mode or order.", got=f"{mode!r}, {order!r}",
-            expected=f"one of {tuple(_INSIDE)}, and 0 or 1",
+            expected=f"one of {tuple(_PLACES)}, and 0 or 1",
         ))  # fmt: skip
     places = list(xn.broadcast_arrays(*places))
     nodes = [_nodes(p, n, order, mode) for p, n in zip(places, x.shape, strict=True)]
     dtype = dtypes.to_inexact_dtype(x.dtype)
-    outside = xn.asarray(cval).astype(dtype) if mode == "constant" else None
+    outside = xn.asarray(cval).astype(dtype) if mode == "grid-constant" else None
     total: Any = 0
     for corner in itertools.product(*nodes):
         total = total + _weighted(x, corner, outside, dtype)
+    if mode == "constant":
+        within = functools.reduce(
+            lambda a, b: a & b,
+            [~((p < 0) | (p > n - 1)) for p, n in zip(places, x.shape, strict=True)],
+        )
+        total = xn.where(within, total, xn.asarray(cval).astype(dtype))
     rounded = xn.rint(total) if not dtypes.is_inexact(x.dtype) else total
     result: Array = xn.asarray(rounded).astype(x.dtype)
     return result
@@ -100,20 +140,16 @@ def _weighted(x: Array, corner: Any, outside: Any, dtype: Any) -> Any:
 
 def _nodes(place: Any, size: int, order: int, mode: str) -> list[tuple[Any, Any, Any]]:
     """Return (index, weight, whether it is inside) of the points that a place is made of."""
+    place = _PLACES[mode](place, size)
     if order == 0:
-        # halves go away from 0, but on a circle, which has no 0: up, as for SciPy
-        lower = xn.floor(place + 0.5)
-        if mode != "wrap":
-            lower = xn.where(place < 0, xn.ceil(place - 0.5), lower)
-        lower = lower.astype(dtypes.int32)
-        found = [(lower, 1)]
+        found = [(xn.floor(place + 0.5).astype(dtypes.int32), 1)]
     else:
         below = xn.floor(place)
         fraction = place - below
         lower = below.astype(dtypes.int32)
         found = [(lower, 1 - fraction), (lower + 1, fraction)]
-    inside = _INSIDE[mode]
-    return [(inside(i, size), w, (i >= 0) & (i < size)) for i, w in found]
+    index = _INDICES.get(mode, lambda index, size: xn.clip(index, 0, size - 1))
+    return [(index(i, size), w, (i >= 0) & (i < size)) for i, w in found]
 
 
 boundaries(globals())

@@ -38,15 +38,6 @@ def _size(n: Any, operation: str, least: int = 0) -> int:
     return size
 
 
-def _vector(operation: str, x: Any, least: int = 1) -> Array:
-    vector = array_of(x, operation)
-    if vector.ndim != 1 or vector.size < least:
-        raise ValueError(message(
-            operation, f"takes a vector of {least} elements or more.", got=vector.aval.str_long(),
-        ))  # fmt: skip
-    return vector
-
-
 def _default(values: Any) -> Array:
     return xn.asarray(values, dtypes.canonicalize_dtype(float))
 
@@ -150,13 +141,23 @@ def fiedler(a: ArrayLike) -> Array:
 def fiedler_companion(a: ArrayLike) -> Array:
     """Return the pentadiagonal matrix whose characteristic polynomial is that of `companion`.
 
+    Args:
+      a: coefficients of descending powers, one or more, or a batch of shape (..., n).
+
+    Returns:
+      An array of shape (..., n - 1, n - 1).
+
     Source: M. Fiedler, A note on companion matrices (2003).
     """
-    (x,) = inexact("fiedler_companion", _vector("fiedler_companion", a))
-    if x.size < 3:
-        return xn.zeros((0, 0), x.dtype) if x.size == 1 else (-x[1:] / x[0])[:, None]
-    x = x / x[0]
-    n = x.size - 1
+    (x,) = inexact("fiedler_companion", a)
+    if not x.ndim or not x.shape[-1]:
+        raise ValueError(message(
+            "fiedler_companion", "takes one coefficient or more.", got=x.aval.str_long(),
+        ))  # fmt: skip
+    n = x.shape[-1] - 1
+    if n < 2:
+        return (-x[..., 1:] / x[..., :1])[..., None][..., :n]
+    x = x / x[..., :1]
     place, ones = np.zeros((n, n), int), np.zeros((n, n))
     place[0, 0], ones[1, 0] = 1, 1
     for k in range(2, n + 1):  # the pairs of each power stand above and below the diagonal in turn
@@ -165,7 +166,7 @@ def fiedler_companion(a: ArrayLike) -> Array:
     for k in range(2, n):
         row, column = (k, k - 2) if k % 2 else (k - 2, k)
         ones[row, column] = 1
-    values = xn.where(place > 0, -x[place], 0)
+    values = xn.where(place > 0, -x[..., place], 0)
     result: Array = values + xn.asarray(ones, x.dtype)
     return result
 
