@@ -345,6 +345,11 @@ INDICES: list[Row] = [
     ("`einsum_path(...)[0]`", lambda j, n: type(n.ogrid[:2, :3]).__name__, "list", "tuple"),
     ("`scipy.signal.convolve`", lambda j, n: j.scipy.signal.convolve(
         n.arange(2), n.arange(3)).dtype.name, "float32", "int32"),
+    *[("`scipy.ndimage.map_coordinates`", lambda j, n, mode=mode: j.scipy.ndimage.map_coordinates(
+        n.array([1.0, 2.0, 3.0]), [n.array([2.5])], 1, mode=mode), theirs, ours)
+      for mode, theirs, ours in [("constant", [1.5], [0.0]), ("wrap", [2.0], [1.5])]],
+    ("`sort`, `argsort` of complex numbers", lambda j, n: n.argsort(
+        n.array([complex(0, nan), 1 + 0j])), [0, 1], [1, 0]),
     ("a list as index", lambda j, n: n.arange(3)[[0, 2]], "TypeError", [0, 2]),
     ("`x.at[0].set(1.5)`", lambda j, n: n.arange(3).at[0].set(1.5), [1, 1, 2], "TypeError"),
     ("a mask as positions", lambda j, n: n.take(n.arange(3), n.array([True, False])), [1, 0],
