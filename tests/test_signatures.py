@@ -57,6 +57,7 @@ DELIBERATE = {
     "vmap": {"sum_match": _EXPERIMENT},
     "jit": {"fun": _SENTINEL, "in_shardings": _SENTINEL, "out_shardings": _SENTINEL},
     "P": {"unreduced_kind": _UNREDUCED},
+    "standardize": {"algorithm": "the default is the one that is right far from 0"},
     "sharding.PartitionSpec": {
         "unreduced_kind": _UNREDUCED,
     },

@@ -232,13 +232,31 @@ def test_top_k_of_the_smallest():
         xnp.top_k(X, 1, mode="middle")
 
 
-def test_standardize_is_stable_on_request():
+def test_standardize_is_stable():
     x = np.float32([10_000, 10_001, 10_002])
     expected = (x.astype(float) - 10_001) / np.sqrt(2 / 3 + 1e-5)
-    got = xnp.nn.standardize(x, algorithm="stable")
-    np.testing.assert_allclose(np.asarray(got), expected, rtol=1e-5)
+    for options in ({}, {"algorithm": "stable"}, {"where": np.ones(3, bool)}):
+        got = xnp.nn.standardize(x, **options)
+        np.testing.assert_allclose(np.asarray(got), expected, rtol=1e-6)
+    for dtype in ("float32", "float16", "bfloat16"):
+        x = xnp.full((7,), 12345.678, dtype)
+        np.testing.assert_array_equal(np.asarray(xnp.nn.standardize(x)).astype(float), 0)
+        assert xnp.isfinite(xnp.nn.standardize(x, algorithm="fast")).all()
+
+
+def test_standardize_takes_the_mean_and_the_variance_that_are_given():
+    x = np.float32([1, 2, 6])
+    for algorithm in ("stable", "fast"):
+        got = xnp.nn.standardize(x, mean=np.float32(3), algorithm=algorithm)
+        expected = (x.astype(float) - 3) / np.sqrt(14 / 3 + 1e-5)
+        np.testing.assert_allclose(np.asarray(got), expected, rtol=1e-6)
+    got = xnp.nn.standardize(x, mean=np.float32(1), variance=np.float32(4), epsilon=0.0)
+    np.testing.assert_array_equal(np.asarray(got), np.float32([0, 0.5, 2.5]))
+
+
+def test_standardize_refuses_other_algorithms():
     with pytest.raises(ValueError, match="algorithm must be 'fast' or 'stable'"):
-        xnp.nn.standardize(x, algorithm="slow")
+        xnp.nn.standardize(np.float32([1, 2]), algorithm="slow")
 
 
 def test_the_rank_of_a_hermitian_matrix():

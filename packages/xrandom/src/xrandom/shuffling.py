@@ -13,6 +13,7 @@ from xnp import lax
 from xnp.numpy.indexing import take
 from xnp.placing import placed
 from xprim import Array, ConcreteArray, as_array, dtypes
+from xprim.descriptions import described
 from xprim.errors import message
 from xprim.static_sizes import static_int
 from xprim.tracebacks import boundary
@@ -115,6 +116,7 @@ def choice(
       An array like `a`, with `shape` in the place of `axis`.
 
     Raises:
+      TypeError: `shape` is a number.
       ValueError: more elements are to be drawn without replacement than there are, or `p` has the
         wrong shape.
 
@@ -125,6 +127,11 @@ def choice(
       [0, 1, 2]
     """
     words = words_of(key, "choice")
+    if hasattr(shape, "__index__") and not getattr(shape, "shape", ()):  # `replace` is next to it
+        raise TypeError(message(
+            "choice", "shape must be a sequence of integers.", got=f"shape={described(shape)}",
+            expected="shape=() for one element, shape=(n,) for n of them",
+        ))  # fmt: skip
     sizes = checked_shape(shape, "choice")
     array = as_array(a, what="choice: a")
     if array.ndim:
