@@ -65,3 +65,17 @@ def test_elements_beside_numbers_that_are_differentiated(dtype: Any) -> None:
     assert float(loss(1.0)) == 6 * 10 + 9 * 100
     for slope in (grad(loss), jit(grad(loss))):
         assert float(slope(2.0)) == 6 * 10 + 9 * 100
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("wrap", [lambda f: f, jit], ids=["evaluated", "compiled"])
+def test_branches_of_a_batch_are_given_elements_beside_numbers(wrap: Any, dtype: Any) -> None:
+    x, numbers = _elements(dtype), xnp.arange(2.0 * len(NAMES)).reshape(2, -1)
+
+    def example(index: Any, elements: Any, row: Any) -> Any:
+        branches = [lambda e, r: (e, r + 1), lambda e, r: (e[::-1], r[::-1])]
+        return lax.switch(index, branches, elements, row)
+
+    found, rows = wrap(vmap(example, (0, None, 0)))(xnp.array([1, 0]), x, numbers)
+    _assert_elements(found, np.stack([NAMES[::-1], NAMES]), dtype)
+    assert rows.tolist() == [numbers[0, ::-1].tolist(), (numbers[1] + 1).tolist()]

@@ -20,7 +20,6 @@ from typing import Any
 from xnp.primitives.along_axis import take_along
 from xnp.primitives.operations import bind, broadcasted, converted, filled, reshaped, selected
 from xprim import (
-    STRUCTURAL,
     Equation,
     Linear,
     Primitive,
@@ -123,6 +122,12 @@ def _dce(used: Sequence[bool], eqn: Equation) -> Equation:
     )
 
 
+def _physical(_trailing: int, *operands: Any, **params: Any) -> Any:
+    # Each result is the operand itself. The dimensions of an element come last: to map over them
+    # would give the index, and the operands that hold numbers, batch dimensions that are not there.
+    return branch_operands_p.bind(*operands, **params)
+
+
 branch_operands_p: Primitive = Primitive(
     "branch_operands",
     shape=lambda index, *avals, **_: avals,
@@ -132,6 +137,6 @@ branch_operands_p: Primitive = Primitive(
     transpose=_transpose,
     batch=_batch,
     dce=_dce,
-    physical=STRUCTURAL,
+    physical=_physical,
     dimensions=dimension_names.AS_SAID,
 )
