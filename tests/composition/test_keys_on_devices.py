@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 import xjit
+import xpar
 import xrandom
 from xbatch import vmap
+from xjit.partition_specs import P
 from xnp import lax
 from xpar import all_gather, all_to_all, pbroadcast, pmap, ppermute, psum
 
@@ -114,3 +116,42 @@ def test_the_words_of_keys_are_donated_without_the_keys_and_keys_without_their_w
     np.testing.assert_array_equal(_words(keys), WORDS[::-1])
     with pytest.raises(RuntimeError, match="donated"):
         repr(again)
+
+
+MESH = xpar.Mesh(np.array(xjit.devices()[:COUNT]).reshape(2, 2), ("x", "y"))
+
+
+@pytest.mark.parametrize("spec", [P("x"), P(None, "y"), P("y", "x"), P(), P(("x", "y"))], ids=str)
+def test_arrays_of_keys_over_devices_are_made_of_pieces(spec: Any) -> None:
+    sharding = xpar.NamedSharding(MESH, spec)
+    places = sharding.devices_indices_map(SQUARE.shape)
+    pieces = [xjit.device_put(SQUARE[place], device) for device, place in places.items()]
+    for made in (
+        xpar.make_array_from_callback(SQUARE.shape, sharding, lambda place: SQUARE[place]),
+        xpar.make_array_from_callback(
+            SQUARE.shape, sharding, lambda place: SQUARE[place], dtype=KEYS.dtype
+        ),
+        xpar.make_array_from_single_device_arrays(SQUARE.shape, sharding, pieces),
+        xpar.make_array_from_single_device_arrays(SQUARE.shape, sharding, pieces, dtype=KEYS.dtype),
+        xpar.make_array_from_process_local_data(sharding, {"keys": SQUARE})["keys"],
+    ):
+        assert made.sharding == sharding
+        assert made.shape == SQUARE.shape
+        np.testing.assert_array_equal(_words(made), SQUARE_WORDS)
+        for shard in made.addressable_shards:
+            np.testing.assert_array_equal(_words(shard.data), SQUARE_WORDS[shard.index])
+        np.testing.assert_array_equal(_words(xjit.jit(lambda k: k[::-1])(made)), SQUARE_WORDS[::-1])
+
+
+def test_pieces_that_are_no_keys_are_refused_where_keys_are_asked_for() -> None:
+    sharding = xpar.NamedSharding(MESH, P("x"))
+    with pytest.raises(ValueError, match=r"(?s)another dtype.*uint32.*key<fry>"):
+        xpar.make_array_from_callback(
+            WORDS.shape, sharding, lambda place: WORDS[place], dtype=KEYS.dtype
+        )
+    with pytest.raises(ValueError, match=r"(?s)another dtype.*key<fry>.*float32"):
+        xpar.make_array_from_callback(
+            KEYS.shape, sharding, lambda place: KEYS[place], dtype=np.float32
+        )
+    with pytest.raises(ValueError, match=r"(?s)another type.*key<fry>\[4\].*key<fry>\[2\]"):
+        xpar.make_array_from_callback(KEYS.shape, sharding, lambda place: KEYS)

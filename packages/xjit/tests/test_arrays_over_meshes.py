@@ -250,6 +250,21 @@ def test_arrays_are_made_of_what_this_process_has():
         make_array_from_process_local_data(SHARDINGS[5], HOST, (8, 4))
 
 
+def test_trees_are_made_of_what_this_process_has():
+    data = {"a": HOST, "b": [HOST[0], HOST[:, 0]]}
+    shared = make_array_from_process_local_data(SHARDINGS[0], data)
+    assert shared["b"][1].sharding == SHARDINGS[0]
+    np.testing.assert_array_equal(shared["b"][1], HOST[:, 0])
+    each = {"a": SHARDINGS[5], "b": SHARDINGS[0]}
+    for shapes in (None, {"a": HOST.shape, "b": None}, {"a": None, "b": [(4, 3), (8, 3)]}):
+        x = make_array_from_process_local_data(each, data, shapes)
+        assert x["a"].sharding == SHARDINGS[5] and x["b"][0].sharding == SHARDINGS[0]
+        np.testing.assert_array_equal(x["a"], HOST)
+        np.testing.assert_array_equal(x["b"][0], HOST[0])
+    with pytest.raises(ValueError, match="b"):
+        make_array_from_process_local_data({"a": SHARDINGS[5]}, data)
+
+
 def test_repr_shows_the_elements_of_an_array_over_devices():
     x = device_put(np.arange(4.0, dtype=np.float32), NamedSharding(MESH, P("x")))
     assert repr(x) == repr(as_array(np.arange(4.0, dtype=np.float32)))

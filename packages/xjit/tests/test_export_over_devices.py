@@ -75,6 +75,23 @@ def test_it_is_part_of_programs_and_of_exported_programs():
     np.testing.assert_allclose(outer.call(device_put(A, on(MESH))), expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("spec", [P("p"), P(("q", "p"), None), P(None, "q")], ids=str)
+def test_types_over_explicit_axes_are_kept(spec):
+    mesh = Mesh(CPUS.reshape(4, 2), ("p", "q"), AxisType.Explicit)
+    x = device_put(A, NamedSharding(mesh, spec))
+    one = export(jit(lambda x, n: (x.T * n, n)))(x, np.float32(2))
+    cut = NamedSharding(mesh.abstract_mesh, P(*spec, *[None] * (2 - len(spec))))
+    turned = NamedSharding(mesh.abstract_mesh, P(*tuple(cut.spec)[::-1]))
+    for each in (one, deserialize(one.serialize(vjp_order=1))):
+        assert each.in_avals[0].sharding == cut and each.in_avals[0] is x.aval
+        assert each.out_avals[0].sharding == turned
+        assert each.in_avals[1].spread is None is each.out_avals[1].spread
+        assert each.in_shardings_jax(mesh)[0].is_equivalent_to(x.sharding, 2)
+        np.testing.assert_array_equal(each.call(x, np.float32(2))[0], 2 * A.T)
+        (x_bar, _) = each.vjp().call(x, np.float32(2), A.T, np.float32(0))
+        np.testing.assert_array_equal(x_bar, 2 * A)
+
+
 @pytest.mark.parametrize("mesh", [None, Mesh(CPUS[:4], "x")])
 def test_another_number_of_devices_is_refused(mesh):
     one = exported_product()

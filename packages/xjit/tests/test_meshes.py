@@ -190,3 +190,20 @@ def test_specs_find_their_parts_as_tuples_do():
     assert (spec.count(None), spec.count("y")) == (2, 0)
     with pytest.raises(ValueError, match="not in tuple"):
         spec.index("y")
+
+
+def test_shardings_over_meshes_without_devices_are_equivalent_by_the_places_of_pieces(mesh):
+    bare = AbstractMesh((4, 2), ("x", "y"))
+    one, with_devices = NamedSharding(bare, P("x")), NamedSharding(mesh, P(("x", "y")))
+    assert one.is_equivalent_to(NamedSharding(bare, P("x", None)), 2)
+    assert one.is_equivalent_to(NamedSharding(AbstractMesh((4, 2), ("a", "b")), P("a")), 2)
+    assert not one.is_equivalent_to(NamedSharding(bare, P(None, "x")), 2)
+    assert not one.is_equivalent_to(NamedSharding(AbstractMesh((4,), ("x",)), P("x")), 2)
+    for there in (with_devices, SingleDeviceSharding(CPUS[0])):
+        assert not one.is_equivalent_to(there, 2) and not there.is_equivalent_to(one, 2)
+
+
+@pytest.mark.parametrize("part", [(("x", "y"), "z"), [["x", "y"], ("z",)]])
+def test_a_tuple_in_an_entry_of_a_spec_is_refused(part):
+    with pytest.raises(ValueError, match=r"(?s)has a tuple in it.*\('x', 'y', 'z'\)"):
+        P(part)

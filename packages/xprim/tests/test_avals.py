@@ -88,3 +88,13 @@ def test_shape_dtype_struct_is_a_value():
         s.update(colour=1)
     with pytest.raises(TypeError, match="len: a 0-d ShapeDtypeStruct has no length"):
         len(ShapeDtypeStruct((), "int32"))
+
+
+def test_descriptions_are_found_again_in_a_table_where_no_array_of_their_type_lives():
+    table = {ShapeDtypeStruct((n, 3), "float32"): n for n in range(40)}
+    assert [table.get(ShapeDtypeStruct((n, 3), "float32")) for n in range(40)] == [*range(40)]
+    kinds = [
+        ShapeDtypeStruct((2, 3), "float32"), ShapeDtypeStruct((2, 4), "float32"),
+        ShapeDtypeStruct((2, 3), "int32"), ShapeDtypeStruct((2, 3), "float32", weak_type=True),
+    ]  # fmt: skip
+    assert len({hash(kind) for kind in kinds}) == len(set(kinds)) == 4

@@ -128,6 +128,11 @@ class NamedSharding(Sharding):
             ))  # fmt: skip
         return self.mesh.devices_in_order
 
+    @property
+    def has_devices(self) -> bool:
+        """Whether the mesh has devices: an `AbstractMesh` has none."""
+        return not isinstance(self.mesh, AbstractMesh)
+
     def tiles(self, ndim: int) -> gateway.Tiles:
         """Return which device holds which piece of an array of so many dimensions."""
         return _tiles(self.mesh.shape_tuple, self.spec, ndim)

@@ -183,7 +183,21 @@ def _canonical(part: Any) -> Any:
     """Return an entry with `("x",)` as `"x"`, and no names at all as None."""
     if not isinstance(part, tuple | list):
         return part
+    for name in part:
+        if isinstance(name, tuple | list):
+            raise ValueError(message(
+                "PartitionSpec", "an entry is a name or a tuple of names, and this one has a tuple "
+                "in it.", got=repr(part), expected=f"{_flat(part)!r}",
+            ))  # fmt: skip
     return part[0] if len(part) == 1 else tuple(part) or None
+
+
+def _flat(part: Any) -> tuple[Any, ...]:
+    """Return the names of an entry in which tuples are nested."""
+    return tuple([
+        name for item in part
+        for name in (_flat(item) if isinstance(item, tuple | list) else (item,))
+    ])  # fmt: skip
 
 
 def _axes_in_set(keyword: str, axes: Any) -> frozenset[Any]:

@@ -11,7 +11,7 @@ Neighbours: `array_methods` gives arrays the attributes, `transfer` moves whole 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -20,13 +20,16 @@ from xjit.laid_placement import in_order_of_numpy, put_in_order
 from xjit.layouts import formats_split, inner_order, order_asked
 from xjit.mesh_placement import in_own_memory, spread_buffer
 from xjit.named_shardings import resolved
+from xjit.partition_specs import PartitionSpec
 from xjit.placement import buffers_at, default_placement
 from xjit.shardings import Index, Sharding, SingleDeviceSharding
 from xjit.typed_shardings import typed_as
-from xprim import Array, ConcreteArray, Tracer, as_array, shaped_array
+from xprim import Array, ConcreteArray, Tracer, as_array, dtypes, shaped_array
 from xprim.errors import UnexpectedTracerError, message
+from xprim.extended import as_physical, wrap
 from xprim.tracebacks import boundaries
-from xprim.typing import ArrayLike, DTypeLike, ShardingLike
+from xprim.typing import DTypeLike, ShardingLike
+from xtree import broadcast_prefix, tree_flatten, tree_unflatten
 from xtree.records import Record, set_once
 
 __all__ = [
@@ -168,21 +171,40 @@ def make_array_from_callback(
             hint="make_array_from_single_device_arrays takes the parts;\nor reshard what it "
             "makes",
         ))  # fmt: skip
-    pieces: dict[str, Any] = {}
-    buffers = []
+    pieces: dict[str, tuple[Any, Any]] = {}
+    buffers, of_pieces = [], []
     for device, index in where.addressable_devices_indices_map(tuple(shape)).items():
         key = str(index)
         if key not in pieces:
             piece = as_array(data_callback(index), what=f"{operation}: a piece")
             if isinstance(piece, Tracer):
                 raise UnexpectedTracerError(_traced(operation, piece))
-            pieces[key] = np.asarray(piece, dtype) if dtype is not None else np.asarray(piece)
-        buffers.append(gateway.put(pieces[key], device))
-    found = _assembled(operation, tuple(shape), where, buffers)
+            pieces[key] = _numbers_of(cast("ConcreteArray", piece), dtype, operation)
+        host, of_piece = pieces[key]
+        buffers.append(gateway.put(host, device))
+        of_pieces.append(of_piece)
+    found = _assembled(operation, tuple(shape), where, buffers, of_pieces)
     if layout is None:
         return found
     order = inner_order(order_asked(layout, found.aval, operation), found.aval)
     return put_in_order(found, where, order)
+
+
+def _numbers_of(piece: ConcreteArray, dtype: DTypeLike, operation: str) -> tuple[Any, Any]:
+    """Return a piece on the host, keys as their words, and the dtype of its elements."""
+    wanted = piece.aval.dtype if dtype is None else dtypes.canonicalize_dtype(dtype)
+    if not (dtypes.is_extended(piece.aval.dtype) or dtypes.is_extended(wanted)):
+        host = np.asarray(piece, wanted)
+        return host, host.dtype
+    _check_dtype(operation, piece.aval.dtype, wanted)
+    return np.asarray(as_physical(piece)), wanted
+
+
+def _check_dtype(operation: str, found: Any, wanted: Any) -> None:
+    if found != wanted:
+        raise ValueError(message(
+            operation, "the arrays have another dtype.", got=str(found), expected=str(wanted)
+        ))  # fmt: skip
 
 
 def make_array_from_single_device_arrays(
@@ -206,7 +228,7 @@ def make_array_from_single_device_arrays(
     """
     operation = "make_array_from_single_device_arrays"
     where = _checked_sharding(operation, sharding, tuple(shape))
-    by_device: dict[Any, Any] = {}
+    by_device: dict[Any, tuple[Any, Any]] = {}
     for x in arrays:
         if not isinstance(x, ConcreteArray):
             raise _no_piece(operation, x)
@@ -215,20 +237,18 @@ def make_array_from_single_device_arrays(
         device = gateway.device_of(buffer)
         if device in by_device:
             raise ValueError(message(operation, "two arrays are on one device.", got=str(device)))
-        by_device[device] = buffer
+        by_device[device] = buffer, x.aval.dtype
     here = [d for d in where.devices_in_order if d in where.addressable_devices]
     if set(here) != set(by_device):
         raise ValueError(message(
             operation, "there must be one array on each device of the sharding.",
             got=f"arrays on {sorted(map(str, by_device))}", expected=str(sorted(map(str, here))),
         ))  # fmt: skip
-    if dtype is not None and np.dtype(dtype) != arrays[0].dtype:
-        raise ValueError(message(
-            operation, "the arrays have another dtype.", got=str(arrays[0].dtype),
-            expected=str(np.dtype(dtype)),
-        ))  # fmt: skip
+    if dtype is not None:
+        _check_dtype(operation, arrays[0].dtype, dtypes.canonicalize_dtype(dtype))
     weak = arrays[0].aval.weak_type
-    return _assembled(operation, tuple(shape), where, [by_device[d] for d in here], weak)
+    buffers, of_pieces = zip(*[by_device[d] for d in here], strict=True)
+    return _assembled(operation, tuple(shape), where, buffers, of_pieces, weak)
 
 
 def _no_piece(operation: str, x: Any) -> ValueError | TypeError:
@@ -248,39 +268,77 @@ def _traced(operation: str, x: Array) -> str:
 
 
 def make_array_from_process_local_data(
-    sharding: ShardingLike, local_data: ArrayLike, global_shape: Sequence[int] | None = None
-) -> Array:
-    """Make an array of what this process has of it.
+    sharding: Any, local_data: Any, global_shape: Any = None
+) -> Any:
+    """Make arrays of what this process has of them.
 
     Args:
-      sharding: how the whole array lies.
-      local_data: the elements on the devices of this process.
-      global_shape: of the whole array; by default what the local data of all processes make up.
+      sharding: how the whole array lies, or a tree of these that begins as `local_data` does: one
+        that stands for a subtree is that of all of its arrays.
+      local_data: the elements on the devices of this process, or a tree of such arrays.
+      global_shape: the shape of the whole array, by default what the local data of all processes
+        make up; or a tree of such, as for `sharding`.
+
+    Returns:
+      An array, or the tree of `local_data` with an array for each leaf.
 
     Raises:
-      ValueError: the local data has not the shape of what the devices of this process hold.
+      ValueError: the local data has not the shape of what the devices of this process hold, or the
+        trees do not fit.
+
+    Example:
+      >>> from xjit import devices
+      >>> place = SingleDeviceSharding(devices("cpu")[0])
+      >>> make_array_from_process_local_data(place, {"a": np.ones(2, np.float32)})
+      {'a': Array([1., 1.], dtype=float32)}
     """
     operation = "make_array_from_process_local_data"
-    host = np.asarray(as_array(local_data, what=operation))
+    leaves, treedef = tree_flatten(local_data)
+    shardings = broadcast_prefix(sharding, local_data, is_leaf=_is_sharding)
+    shapes = broadcast_prefix(global_shape, local_data, is_leaf=_is_shape)
+    return tree_unflatten(treedef, [
+        _of_local_data(operation, *given) for given in zip(shardings, leaves, shapes, strict=True)
+    ])  # fmt: skip
+
+
+def _is_sharding(x: Any) -> bool:
+    return x is None or isinstance(x, Sharding | PartitionSpec)
+
+
+def _is_shape(x: Any) -> bool:
+    return x is None or (isinstance(x, tuple | list) and all(isinstance(n, int) for n in x))
+
+
+def _of_local_data(operation: str, sharding: Any, local_data: Any, global_shape: Any) -> Array:
+    local = as_array(local_data, what=operation)
+    if not isinstance(local, ConcreteArray):
+        raise UnexpectedTracerError(_traced(operation, local))
     where = resolved(sharding, operation)
-    shape = host.shape if global_shape is None else tuple(global_shape)
+    shape = local.shape if global_shape is None else tuple(global_shape)
     if global_shape is None and not where.is_fully_addressable:
-        shape = _global_shape(where, host.shape)
+        shape = _global_shape(where, local.shape)
     where = _checked_sharding(operation, where, shape)
     indices = where.addressable_devices_indices_map(shape)
     starts, stops = _bounds(indices.values(), shape)
-    local = tuple([stop - start for start, stop in zip(starts, stops, strict=True)])
-    if host.shape == shape:
+    own = tuple([stop - start for start, stop in zip(starts, stops, strict=True)])
+    if local.shape == shape:
         starts = (0,) * len(shape)
-    elif host.shape != local:
+    elif local.shape != own:
         raise ValueError(message(
             operation, "the data is not what the devices of this process hold.",
-            got=f"shape {host.shape}", expected=f"{local}, or the whole array: {shape}",
+            got=f"shape {local.shape}", expected=f"{own}, or the whole array: {shape}",
         ))  # fmt: skip
-    return make_array_from_callback(shape, where, lambda index: host[tuple([
+    host = np.asarray(as_physical(local))
+    return make_array_from_callback(shape, where, lambda index: _like(local, host[tuple([
         slice((s.start or 0) - start, (n if s.stop is None else s.stop) - start)
         for s, n, start in zip(index, shape, starts, strict=True)
-    ])])  # fmt: skip
+    ])]))  # fmt: skip
+
+
+def _like(x: ConcreteArray, host: Any) -> Any:
+    """Return numbers as the elements that an array has."""
+    dtype: Any = x.aval.dtype
+    return wrap(host, dtype) if dtypes.is_extended(dtype) else host
 
 
 def _bounds(indices: Any, shape: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -312,27 +370,30 @@ def _checked_sharding(operation: str, sharding: Any, shape: tuple[int, ...]) -> 
 
 
 def _assembled(
-    operation: str, shape: tuple[int, ...], sharding: Sharding, buffers: list[Any],
-    weak_type: bool = False,
+    operation: str, shape: tuple[int, ...], sharding: Sharding, buffers: Sequence[Any],
+    of_pieces: Sequence[Any], weak_type: bool = False,
 ) -> ConcreteArray:  # fmt: skip
-    piece = sharding.shard_shape(shape)
-    dtype = buffers[0].aval.dtype
-    for buffer in buffers:
-        kind = buffer.aval
-        if kind.shape != piece or kind.dtype != dtype:
+    """Return the array of some pieces, of which the buffers and the dtypes are given."""
+    expected = shaped_array(sharding.shard_shape(shape), of_pieces[0])
+    for buffer, dtype in zip(buffers, of_pieces, strict=True):
+        if buffer.aval.shape != expected.stored.shape or dtype != expected.dtype:
+            trailing = len(expected.stored.shape) - expected.ndim
+            found = buffer.aval.shape[: buffer.aval.ndim - trailing]
             raise ValueError(message(
                 operation, "a piece has another type than its sharding asks for.",
-                got=f"{kind.dtype.name}{list(kind.shape)}", expected=f"{dtype.name}{list(piece)}",
+                got=f"{dtype.name}{list(found)}",
+                expected=f"{expected.dtype.name}{list(expected.shape)}",
             ))  # fmt: skip
-    aval = typed_as(shaped_array(shape, dtype, weak_type), sharding)
+    aval = typed_as(shaped_array(shape, expected.dtype, weak_type), sharding)
     if sharding.memory is not None:
-        own = _assembled(operation, shape, in_own_memory(sharding), buffers, weak_type)
+        own = _assembled(operation, shape, in_own_memory(sharding), buffers, of_pieces, weak_type)
         return with_sharding(own, sharding)
     if isinstance(sharding, SingleDeviceSharding):
         return ConcreteArray(None, aval, buffers[0])
     return ConcreteArray(
-        None, aval, gateway.assemble_spread(shape, buffers, gateway.spread_over(sharding))
-    )
+        None, aval,
+        gateway.assemble_spread(aval.stored.shape, buffers, gateway.spread_over(sharding)),
+    )  # fmt: skip
 
 
 def with_sharding(x: ConcreteArray, sharding: Sharding) -> ConcreteArray:

@@ -59,6 +59,11 @@ class Sharding:
         return set(self.devices_in_order)
 
     @property
+    def has_devices(self) -> bool:
+        """Whether it says on which devices arrays are."""
+        return True
+
+    @property
     def num_devices(self) -> int:
         """The number of devices."""
         return len(self.device_set)
@@ -142,9 +147,16 @@ class Sharding:
         return {d: i for d, i in self.devices_indices_map(global_shape).items() if d in here}
 
     def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
-        """Whether arrays of so many dimensions lie in the same way under both."""
-        return (self.devices_in_order == other.devices_in_order and self.memory == other.memory
-                and self.tiles(ndim) == other.tiles(ndim))  # fmt: skip
+        """Whether arrays of so many dimensions lie in the same way under both.
+
+        Of two over abstract meshes, whether the pieces have the same places, whatever the axes are
+        called. One that has devices is not equivalent to one that has none.
+        """
+        if self.has_devices != other.has_devices:
+            return False
+        if self.has_devices and self.devices_in_order != other.devices_in_order:
+            return False
+        return self.memory == other.memory and self.tiles(ndim) == other.tiles(ndim)
 
 
 class SingleDeviceSharding(Sharding, OfThisProcess):

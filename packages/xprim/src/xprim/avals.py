@@ -346,8 +346,10 @@ class ShapeDtypeStruct:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ShapeDtypeStruct):
             return NotImplemented
-        return (self.aval is other.aval and self.sharding == other.sharding
+        return (self.shape == other.shape and self.dtype == other.dtype
+                and self.weak_type == other.weak_type and self.sharding == other.sharding
                 and self.format == other.format)  # fmt: skip
 
     def __hash__(self) -> int:
-        return hash((self.aval, self.sharding))
+        # Not of the abstract value, whose hash is its address: it lives no longer than this call.
+        return hash((self.shape, self.dtype, self.weak_type, self.sharding))

@@ -9,15 +9,18 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ParamSpec, TypeVar
 
+import numpy as np
+
 from xjit.checkify.categories import ErrorCategory, all_checks, user_checks
 from xjit.checkify.failures import Error, no_failure
 from xjit.checkify.rewriting import Asked, width_needed
-from xprim import close_over, config, trace_to_jaxpr
+from xprim import as_array, close_over, config, trace_to_jaxpr
 from xprim.callables import check_function, name_of
 from xprim.errors import message
 from xprim.leaves import flat_arrays
 from xprim.tracebacks import boundaries, boundary
 from xprim.transformed import transforming
+from xtree import tree_map
 
 __all__ = ["checkify"]
 
@@ -33,7 +36,9 @@ def checkify(
     """Return a function that gives the failure of its checks beside its result.
 
     Args:
-      f: a function of pytrees of arrays. It is traced, as by `jit`.
+      f: a function of pytrees of arrays and of anything else. Its operations are traced, as by
+        `jit`, but its arguments are captured as they are: Python's numbers, strings and functions
+        have their values, and may be static arguments of a `jit` inside of it.
       errors: which checks are made: `user_checks`, `nan_checks`, `div_checks`, `index_checks`,
         joined with `|`; `float_checks`, `automatic_checks` and `all_checks` join several.
 
@@ -63,29 +68,38 @@ def checkify(
     @transforming(f, "checkify")
     @boundary
     def checked(*args: P.args, **kwargs: P.kwargs) -> tuple[Error, R]:
-        arrays, tree = flat_arrays((args, kwargs), name_of(f), "the argument")
+        given, named = tree_map(_entered, (args, kwargs))
         out_tree: list[Any] = []
 
-        def flat(*xs: Any) -> list[Any]:
-            args, kwargs = tree.unflatten(xs)
-            outs, structure = flat_arrays(f(*args, **kwargs), name_of(f))
+        def flat() -> list[Any]:
+            outs, structure = flat_arrays(f(*given, **named), name_of(f))
             out_tree[:] = [structure]
             return outs
 
-        with _known_positions_as_asked():
-            jaxpr, consts = trace_to_jaxpr(flat, [x.aval for x in arrays], name=name_of(f))
+        with _known_positions_as_asked(kinds):
+            jaxpr, consts = trace_to_jaxpr(flat, [], name=name_of(f))
         closed, captured = close_over(jaxpr, consts)
         asked = Asked(kinds, width_needed(closed.jaxpr, kinds))
         none = no_failure(asked.width)
-        state, outs = asked.run(closed, none, [*captured, *arrays])
+        state, outs = asked.run(closed, none, captured)
         return Error(*state), out_tree[0].unflatten(outs)
 
     return checked
 
 
-def _known_positions_as_asked() -> AbstractContextManager[None]:
+def _entered(x: Any) -> Any:
+    """Return an argument, NumPy's arrays as ours: they are captured, and a position may be traced.
+
+    Numbers and whatever else is no array stay what they are, for functions that read their values.
+    """
+    return as_array(x) if isinstance(x, np.ndarray | np.generic) else x
+
+
+def _known_positions_as_asked(kinds: frozenset[Any]) -> AbstractContextManager[None]:
     """Return a context in which a position that is known to be out of bounds fails like others."""
-    return config.index_checks("allow") if config.index_checks.value == "known" else nullcontext()
+    if "index" in kinds or config.index_checks.value == "known":
+        return config.index_checks("allow")
+    return nullcontext()
 
 
 boundaries(globals())

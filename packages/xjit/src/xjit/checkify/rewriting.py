@@ -179,12 +179,16 @@ def _plain(
         state = state.failing(_any(zero), site_of(eqn, "div", "division by zero"))
     results = eqn.primitive.bind(*operands, **eqn.params)
     # A NaN of its results is no new one.
-    moves_elements = rules.get("physical") is STRUCTURAL or eqn.primitive.name == "sort"
+    moves_elements = rules.get("physical") is STRUCTURAL or eqn.primitive.name in _MOVERS
     if asked.kinds & _OF_RESULTS and not moves_elements:
         for x in results:
             if dtypes.is_inexact(x.aval.dtype):
                 state = _checked_result(state, eqn, x, asked)
     return state, results
+
+
+# What moves elements otherwise than by its batch rule, where they are of an extended dtype.
+_MOVERS = frozenset(["branch_operands", "optimization_barrier", "sort"])
 
 
 def _checked_result(state: State, eqn: Equation, x: Any, asked: Asked) -> State:

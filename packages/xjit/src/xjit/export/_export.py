@@ -35,7 +35,6 @@ from xprim import (
 )
 from xprim.descriptions import described
 from xprim.errors import message
-from xprim.sharded_types import whole
 from xprim.source import is_hidden
 from xprim.symbolic_dimensions import written_for_programs
 from xprim.tracebacks import boundaries, boundary
@@ -156,8 +155,8 @@ def _exported(
         check_custom_calls(name, text, checks)
         module_by_text[text] = stored_module(text, scope is not None)
     return Exported(
-        fun_name=name, in_tree=traced.in_tree, in_avals=tuple(map(whole, closed.in_avals)),
-        out_tree=traced.out_tree, out_avals=tuple(map(whole, closed.out_avals)),
+        fun_name=name, in_tree=traced.in_tree, in_avals=tuple(closed.in_avals),
+        out_tree=traced.out_tree, out_avals=tuple(closed.out_avals),
         platforms=platforms, spread=where.spread(),
         unordered_effects=tuple(sorted(closed.effects, key=str)), disabled_safety_checks=checks,
         module_kept_var_idx=kept, modules={p: module_by_text[t] for p, t in texts.items()},

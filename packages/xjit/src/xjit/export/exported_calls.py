@@ -32,6 +32,7 @@ from xprim import (
 from xprim.contracts import BatchAxis
 from xprim.errors import message
 from xprim.extended import unwrap, wrap
+from xprim.sharded_types import whole
 from xprim.symbolic_dimensions import dimension_text, is_symbolic, value_of
 
 __all__ = ["call_exported_p", "call_flat"]
@@ -101,7 +102,7 @@ def _values_of_variables(exported: Any, avals: Sequence[ShapedArray]) -> dict[st
 
 def _shape(*avals: ShapedArray, exported: Any) -> Any:
     values = _values_of_variables(exported, avals)
-    outs = [a.stored if dtypes.is_extended(a.dtype) else a for a in exported.out_avals]
+    outs = [whole(a.stored if dtypes.is_extended(a.dtype) else a) for a in exported.out_avals]
     return [a.update(shape=[value_of(dimension_text(d), values) if is_symbolic(d) else d
                             for d in a.shape]) for a in outs]  # fmt: skip
 

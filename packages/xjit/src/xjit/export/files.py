@@ -23,7 +23,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from xjit.export.several_devices import spread_form
+from xjit.export.several_devices import sharding_of_form, spread_form, type_form
 from xjit.export.tree_forms import tree_form
 from xprim import ShapedArray, dtypes, shaped_array
 from xprim.errors import message
@@ -78,6 +78,10 @@ def _facts(exported: Any, vjp_order: int, programs: list[bytes]) -> dict[str, An
         "disabled_checks": [str(c) for c in exported.disabled_safety_checks],
         "calling_convention": exported.calling_convention_version,
         "devices": spread_form(exported.spread),
+        "types": [
+            [type_form(a.spread) for a in avals]
+            for avals in (exported.in_avals, exported.out_avals)
+        ],
         "vjp": _facts(exported.vjp(), vjp_order - 1, programs) if vjp_order else None,
     }
 
@@ -95,11 +99,14 @@ def _aval_form(aval: ShapedArray) -> list[Any]:
     return [shape, _dtype_form(aval.dtype), aval.weak_type]
 
 
-def aval_of_form(form: list[Any], scope: SymbolicScope | None = None) -> ShapedArray:
+def aval_of_form(
+    form: list[Any], scope: SymbolicScope | None = None, of_type: Any = None
+) -> ShapedArray:
     """Return the abstract value that was stored; its symbolic dimensions are of the scope."""
     shape, dtype, weak_type = form
     sizes = [d if scope is None or type(d) is int else scope.dimension(d) for d in shape]
-    return shaped_array(tuple(sizes), _dtype_of_form(dtype), weak_type)
+    found = shaped_array(tuple(sizes), _dtype_of_form(dtype), weak_type)
+    return found if of_type is None else found.update(sharding=sharding_of_form(of_type))
 
 
 def _dtype_form(dtype: Any) -> str:

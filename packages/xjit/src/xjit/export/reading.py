@@ -19,7 +19,7 @@ from xjit.export.modules import StoredModule
 from xjit.export.safety import DisabledSafetyCheck
 from xjit.export.several_devices import spread_of_form
 from xjit.export.tree_forms import tree_of_form
-from xprim import Effect
+from xprim import Effect, ShapedArray
 from xprim.errors import message
 from xprim.symbolic_dimensions import SymbolicScope
 from xprim.tracebacks import boundary
@@ -78,6 +78,15 @@ def _damaged(what: str) -> ValueError:
     return ValueError(message("deserialize", "the bytes are damaged.", got=what))
 
 
+def _avals(
+    facts: dict[str, Any], name: str, side: int, scope: SymbolicScope | None
+) -> tuple[ShapedArray, ...]:
+    """Return the abstract values of the arguments or results; older files say no types of them."""
+    forms = facts[name]
+    types = facts["types"][side] if "types" in facts else [None] * len(forms)
+    return tuple([aval_of_form(a, scope, t) for a, t in zip(forms, types, strict=True)])
+
+
 def _exported(facts: dict[str, Any], programs: memoryview) -> Exported:
     convention = facts["calling_convention"]
     low = minimum_supported_calling_convention_version
@@ -95,9 +104,9 @@ def _exported(facts: dict[str, Any], programs: memoryview) -> Exported:
     return Exported(
         fun_name=facts["fun_name"],
         in_tree=tree_of_form(facts["in_tree"]),
-        in_avals=tuple([aval_of_form(a, scope) for a in facts["in_avals"]]),
+        in_avals=_avals(facts, "in_avals", 0, scope),
         out_tree=tree_of_form(facts["out_tree"]),
-        out_avals=tuple([aval_of_form(a, scope) for a in facts["out_avals"]]),
+        out_avals=_avals(facts, "out_avals", 1, scope),
         platforms=platforms,
         unordered_effects=tuple(Effect(n, ordered=False, exact=e) for n, e in facts["effects"]),
         disabled_safety_checks=tuple(map(DisabledSafetyCheck, facts["disabled_checks"])),

@@ -26,7 +26,10 @@ from xjit.places_in_programs import mesh_within
 from xjit.shardings import Sharding
 from xprim.errors import message
 
-__all__ = ["Devices", "Spread", "StoredSharding", "devices_of", "spread_form", "spread_of_form"]
+__all__ = [
+    "Devices", "Spread", "StoredSharding", "devices_of", "sharding_of_form", "spread_form",
+    "spread_of_form", "type_form",
+]  # fmt: skip
 
 __dir__ = __all__.copy
 
@@ -226,3 +229,26 @@ def spread_of_form(form: Any) -> Spread | None:
         for side in ("arguments", "results")
     ]  # fmt: skip
     return Spread(form["count"], *sides)
+
+
+def type_form(spread: Any) -> Any:
+    """Return as JSON's values how a type says that an array is cut along explicit axes, or None."""
+    if spread is None:
+        return None
+    mesh, spec = spread.mesh, spread.spec
+    axes = [
+        [str(name), size, kind.name]
+        for (name, size), kind in zip(mesh.shape_tuple, mesh.axis_types, strict=True)
+    ]
+    sums = [sorted(map(str, names)) for names in (spec.unreduced, spec.reduced)]
+    return [axes, [[str(name) for name in axes_of(part)] for part in spec], *sums]
+
+
+def sharding_of_form(form: Any) -> NamedSharding:
+    """Return the sharding, over a mesh without devices, of which `type_form` gave a form."""
+    axes, parts, unreduced, reduced = form
+    names, sizes, kinds = zip(*axes, strict=True)
+    mesh = AbstractMesh(sizes, names, [AxisType[kind] for kind in kinds])
+    return NamedSharding(
+        mesh, PartitionSpec(*map(tuple, parts), unreduced=set(unreduced), reduced=set(reduced))
+    )
