@@ -1,15 +1,17 @@
 """Functions with rules of their own under all transformations, and rules made of these."""
 
+import functools
+
 import numpy as np
 import pytest
 
 import xnp
 from tests.composition.functions import close
-from xad import checkpoint, custom_jvp, custom_vjp, grad, hessian, jacfwd, jvp
+from xad import checkpoint, custom_jvp, custom_vjp, grad, hessian, jacfwd, jacrev, jvp
 from xbatch import custom_vmap, vmap
 from xjit import jit
 from xnp import lax
-from xprim.errors import MissingRuleError
+from xprim.errors import UnexpectedTracerError
 
 XS = np.float32([0.5, 1.0, 2.0])
 
@@ -206,10 +208,8 @@ def test_a_rule_may_take_the_jvp_of_a_function_with_a_reverse_rule(wrap):
         close(outside(grad(outer))(x), np.cos(0.7))
         close(outside(vmap(grad(outer)))(XS), np.cos(XS))
         close(outside(hessian(outer))(x), -np.sin(0.7))
-    with pytest.raises(MissingRuleError, match="has no forward"):
-        jvp(outer, (x,), (x,))
-    with pytest.raises(MissingRuleError, match="has no forward"):
-        jit(lambda x: jvp(outer, (x,), (x,)))(x)
+        close(outside(lambda x: jvp(outer, (x,), (x,))[1])(x), 0.7 * np.cos(0.7))
+        close(outside(lambda x: jvp(grad(outer), (x,), (x,))[1])(x), -0.7 * np.sin(0.7))
 
 
 def test_a_rule_whose_primal_and_tangent_pass_through_one_cond_of_a_batch():
@@ -269,3 +269,16 @@ def test_a_rule_for_batches_is_set_through_a_rule_for_derivatives():
     with pytest.raises(AttributeError, match="'custom_vjp' object has no attribute 'def_vmapp'"):
         _ = f.def_vmapp
     assert not hasattr(f, "_cache_size")
+
+
+def test_a_traced_array_that_nondiff_argnums_names_is_named_by_the_error():
+    @functools.partial(custom_jvp, nondiff_argnums=(1,))
+    def picked(x, positions):
+        return x[positions]
+
+    picked.defjvp(lambda positions, primals, dots: (primals[0][positions], dots[0][positions]))
+    x, positions = xnp.arange(4.0), xnp.array([1, 3])
+    close(jit(jacrev(picked))(x, positions), np.eye(4)[[1, 3]])
+    text = "the argument positions of picked, which nondiff_argnums names, is a traced value"
+    with pytest.raises(UnexpectedTracerError, match=text):
+        jacrev(jit(picked))(x, positions)

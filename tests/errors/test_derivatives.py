@@ -200,14 +200,19 @@ def a_while_loop_in_reverse_mode():
 @refused(
     UndefinedRuleError,
     """
-    custom_vjp_call: has no jvp rule: a function with a custom_vjp rule has no forward mode.
+    custom_vjp: forward mode needs the transpose of the bwd rule clip_twice, which has none: it is \
+not linear in the cotangent.
+      got       max: has no transpose rule: it is not linear.
       hint      a custom_jvp rule serves both modes
     """,
     TypeError,
 )
-def a_custom_vjp_in_forward_mode():
+def a_custom_vjp_in_forward_mode_whose_rule_is_not_linear():
+    def clip_twice(_, ct):
+        return (xnp.maximum(2 * ct, 0),)
+
     f = custom_vjp(lambda x: x * 2)
-    f.defvjp(lambda x: (x * 2, None), lambda _, ct: (2 * ct,))
+    f.defvjp(lambda x: (x * 2, None), clip_twice)
     jvp(f, (1.0,), (1.0,))
 
 
@@ -259,7 +264,7 @@ def a_cotangent_of_another_structure():
 
 
 @refused(
-    TypeError,
+    UndefinedRuleError,
     """
     linear_transpose: the program is not linear: its arguments meet in mul with each other.
       expected  a function that is linear in all of its arguments together

@@ -302,6 +302,24 @@ def test_derivatives_are_those_of_the_reference(row, position):
         np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-11, atol=1e-200)
 
 
+@pytest.mark.parametrize("function", [special.xlogy, special.xlog1py])
+@pytest.mark.parametrize("x", [0.0, 1.5])
+@pytest.mark.parametrize("modes", ["ff", "fr", "rf", "rr"])
+@pytest.mark.parametrize("order", [(0, 1), (1, 0), (0, 0), (1, 1)])
+def test_second_derivatives_of_a_product_with_a_logarithm(function, x, modes, order):
+    def derivative(fun, mode, k):
+        if mode == "r":
+            return xad.grad(fun, k)
+        ones = [1.0 if i == k else 0.0 for i in range(2)]
+        return lambda *xs: xad.jvp(fun, xs, tuple(map(xnp.float32, ones)))[1]
+
+    y = 2.0
+    fun = derivative(derivative(function, modes[0], order[0]), modes[1], order[1])
+    log = y + 1 if function is special.xlog1py else y
+    expected = {(0, 0): 0.0, (1, 1): -x / log**2}.get(order, 1 / log)
+    np.testing.assert_allclose(fun(xnp.float32(x), xnp.float32(y)), expected, rtol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("function", "x", "slope"),
     [

@@ -18,8 +18,9 @@ from xad import (
     linearize,
     vjp,
 )
+from xnp.lax import max_p
 from xprim import as_array, eval_closed, make_jaxpr
-from xprim.errors import MissingRuleError, ShapeError, UnexpectedTracerError
+from xprim.errors import ShapeError, UndefinedRuleError, UnexpectedTracerError
 
 X = np.array([0.3, -1.2, 2.0], np.float32)
 
@@ -78,14 +79,40 @@ def test_hessians_go_through_custom_vjp_rules_forward_over_reverse():
     close(hessian(f)(X), np.diag(6 * X))
 
 
-def test_custom_vjp_has_no_forward_mode_and_says_so():
-    f = tripled_product()
-    with pytest.raises(
-        MissingRuleError, match=r"has no forward mode\.\n.*a custom_jvp rule serves both"
-    ):
-        jvp(f, (1.0, 2.0), (1.0, 0.0))
-    with pytest.raises(MissingRuleError, match="no forward-mode derivative"):
-        linearize(f, 1.0, 2.0)[1](1.0, 0.0)
+def test_forward_mode_through_a_custom_vjp_is_the_transpose_of_its_bwd_rule():
+    f = tripled_product()  # whose slopes are three times those of x y
+    close(jvp(f, (2.0, 5.0), (1.0, 0.0))[1], 15.0)
+    close(linearize(f, 2.0, 5.0)[1](1.0, -1.0), 13.0)
+    close(jvp(lambda x: jvp(lambda y: f(x, y), (5.0,), (1.0,))[1], (2.0,), (1.0,))[1], 1.0)
+    close(grad(lambda x: jvp(lambda y: f(x, y), (5.0,), (1.0,))[1])(2.0), 1.0)
+    close(jvp(grad(f, 1), (2.0, 5.0), (1.0, 0.0))[1], 1.0)
+    close(jvp(grad(f), (2.0, 5.0), (0.0, 1.0))[1], 3.0)
+
+
+def test_a_bwd_rule_may_branch_on_its_residuals_in_forward_mode():
+    @custom_vjp
+    def f(x):
+        return mul(x, x)
+
+    f.defvjp(lambda x: (f(x), x), lambda x, ct: (mul(ct, 7.0 if x > 0 else 1.0),))
+    close(jvp(f, (2.0,), (1.0,))[1], 7.0)
+    close(jvp(lambda x: jvp(f, (x,), (1.0,))[1], (-2.0,), (1.0,))[1], 0.0)
+
+
+@pytest.mark.parametrize(
+    ("rule", "fact"),
+    [
+        (lambda x, ct: (mul(ct, ct),), "its arguments meet in mul"),
+        (lambda x, ct: (max_p.bind(ct, x)[0],), "max: has no transpose rule"),
+    ],
+)
+def test_forward_mode_through_a_bwd_rule_that_is_not_linear_says_so(rule, fact):
+    f = custom_vjp(lambda x: mul(x, x))
+    f.defvjp(lambda x: (mul(x, x), x), rule)
+    for derivative in (lambda: jvp(f, (2.0,), (1.0,)), lambda: linearize(f, 2.0)[1](1.0)):
+        text = rf"rule <lambda>, which has none(.|\n)*{fact}"
+        with pytest.raises(UndefinedRuleError, match=text):
+            derivative()
 
 
 @pytest.mark.parametrize("dot", [0.0, np.float32(0)])
@@ -277,7 +304,7 @@ def test_a_traced_value_among_the_fixed_arguments_of_a_reverse_rule_is_refused()
     for run in (grad(lambda s: fun(s, 3.0)), make_jaxpr(lambda s: fun(s, 3.0))):
         with pytest.raises(
             UnexpectedTracerError,
-            match="an argument of <lambda> that nondiff_argnums names is a traced value",
+            match="the argument scale of <lambda>, which nondiff_argnums names, is a traced value",
         ):
             run(2.0)
 

@@ -104,6 +104,9 @@ def test_wrong_dtypes_are_refused_with_a_hint():
         TypeError, match="jacrev: holomorphic=True needs complex results, got float32"
     ):
         jacrev(real, holomorphic=True)(np.complex64(1))
+    whole = jacfwd(lambda x: (to_integer(x), x))(np.float32([1, 2]))
+    assert [y.dtype.name for y in whole] == ["int32", "float32"]
+    np.testing.assert_array_equal(whole, [np.zeros((2, 2)), np.eye(2)])
     with pytest.raises(TypeError, match="jacrev: the results must be floating, got int32"):
         jacrev(to_integer)(1.0)
     with pytest.raises(TypeError, match="jacrev: the results must be real unless holomorphic=True"):

@@ -59,7 +59,8 @@ def jacfwd(
     Returns:
       A function of the same arguments. For a result of shape `r` and an argument of shape `a` it
       gives an array of shape `r + a`, in a tree like the result whose leaves are trees like the
-      argument; followed by the auxiliary output with `has_aux`.
+      argument; followed by the auxiliary output with `has_aux`. For a result of integers or
+      booleans it is zeros of their dtype.
 
     Example:
       >>> import numpy as np
@@ -153,7 +154,7 @@ def _check_results(outs: Sequence[Array], operation: str, holomorphic: bool) -> 
             raise TypeError(
                 f"{operation}: holomorphic=True needs complex results, got {dtype.name}."
             )
-        if not dtypes.is_inexact(dtype):
+        if operation == "jacrev" and not dtypes.is_inexact(dtype):
             raise TypeError(message(
                 operation, f"the results must be floating, got {dtype.name}.",
                 hint="has_aux=True passes integer outputs through",
@@ -168,17 +169,26 @@ def _check_results(outs: Sequence[Array], operation: str, holomorphic: bool) -> 
 def _by_columns(
     program: LinearProgram, in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray]
 ) -> list[list[Any]]:
-    """Return, for each result, its derivative by each primal: one tangent for each element."""
+    """Return, for each result, its derivative by each primal: one tangent for each element.
+
+    That of integers and booleans is zeros of their dtype.
+    """
     closed = program.closed()
+    active = [is_differentiable(a) for a in out_avals]
 
     def columns_of(k: int) -> list[Any]:
         def push(dot: Any) -> list[Any]:
             dots = [dot if i == k else instantiate(Zero(a)) for i, a in enumerate(in_avals)]
             results = iter(eval_closed(closed, *dots))
-            return [typed_as(next(results), a) if nz else zeros_of(a)
-                    for a, nz in zip(out_avals, program.nonzero_out, strict=True)]  # fmt: skip
+            return [
+                typed_as(next(results), a) if nz else zeros_of(a)
+                for a, nz, live in zip(out_avals, program.nonzero_out, active, strict=True)
+                if live
+            ]
 
-        return _mapped(push, in_avals[k])
+        found = iter(_mapped(push, in_avals[k]) if any(active) else ())
+        return [next(found) if live else _constant_zeros(a, (in_avals[k].size, *a.shape))
+                for a, live in zip(out_avals, active, strict=True)]  # fmt: skip
 
     columns = [columns_of(k) for k in range(len(in_avals))]
     return [
@@ -224,6 +234,10 @@ def _mapped(fun: Callable[[Any], list[Any]], aval: ShapedArray) -> list[Any]:
         concatenate_p.bind(*[_reshaped(r, (1, *r.aval.shape)) for r in column], dimension=0)[0]
         for column in zip(*rows, strict=True)
     ]
+
+
+def _constant_zeros(aval: ShapedArray, shape: tuple[int, ...]) -> Any:
+    return from_numpy(np.zeros(shape, aval.dtype), copy=False, canonical=False)
 
 
 def _basis_last(columns: Any, shape: tuple[int, ...]) -> Any:

@@ -38,7 +38,6 @@ from xprim import (
     ShapedArray,
     Trace,
     Tracer,
-    Undefined,
     Zero,
     check_no_leaks,
     config,
@@ -179,15 +178,7 @@ class JVPTrace(Trace):
         return JVP_HANDLE
 
     def call_rule(self, primitive: Primitive) -> Callable[..., Any]:
-        """Return the rule of a primitive that holds programs.
-
-        A function known by its reverse rule has no forward mode, but what is traced here may be
-        transposed yet: a rule that is differentiated in reverse may take the `jvp` of it.
-        """
-        if self.parent is not EAGER and type(primitive.rules["jvp"]) is Undefined:
-            rule: Callable[..., Any] | None = primitive.rules.get("linearize")
-            if rule is not None:
-                return rule
+        """Return the rule of a primitive that holds programs."""
         return primitive.rule("jvp")  # type: ignore[no-any-return]
 
 

@@ -142,6 +142,29 @@ class CustomCall:
         """Run the function itself on flat leaves."""
         return self.flat_result(self._fun(*self.full_arguments(leaves)), "the function")
 
+    def check_fixed(self, allowed: Callable[[Tracer], bool] = lambda tracer: False) -> None:
+        """Refuse traced values among the arguments that rules get as they are.
+
+        Args:
+          allowed: which of them the rule may use: none where it runs when their transformation may
+            have ended.
+
+        Raises:
+          UnexpectedTracerError: names the argument.
+        """
+        for i, value in self._fixed_at.items():
+            for leaf in xtree.leaves(value):
+                if isinstance(leaf, Tracer) and not allowed(leaf):
+                    name = _parameter_name(self._fun, i)
+                    raise UnexpectedTracerError(
+                        leaf,
+                        self.operation,
+                        f"the argument {name} of {self.name}, which nondiff_argnums names, is a "
+                        "traced value.",
+                        f"leave it out of nondiff_argnums: {_OTHERWISE[self.operation]};\n"
+                        "nondiff_argnums is for functions, strings, shapes and other constants",
+                    )
+
     def rebuild(self, leaves: Sequence[Any]) -> Any:
         """Return the tuple of differentiable arguments with these leaves, and their references."""
         return xtree.unflatten(self._in_tree, self._cells.filled(leaves))
@@ -266,6 +289,20 @@ def _cotangent_for(value: Any, aval: ShapedArray) -> Any:
     return converted(as_array(value), aval.dtype)
 
 
+_OTHERWISE = {
+    "custom_jvp": "the rule then gets it among the primals,\nwith a tangent that is not used",
+    "custom_vjp": "let fwd keep it and bwd return None for it",
+}
+
+
+def _parameter_name(fun: Callable[..., Any], position: int) -> str:
+    try:
+        names = list(inspect.signature(fun).parameters)
+    except (TypeError, ValueError):
+        names = []
+    return names[position] if position < len(names) else str(position)
+
+
 def nondiff_positions(
     fun: Callable[..., Any], argnums: Sequence[int], argnames: str | Iterable[str], operation: str
 ) -> tuple[int, ...]:
@@ -288,23 +325,6 @@ def nondiff_positions(
             ))  # fmt: skip
     numbers = {i % len(parameters) for i in argnums} | {by_position.index(n) for n in names}
     return tuple(sorted(numbers))
-
-
-def check_untraced(fixed: Sequence[Any], name: str) -> None:
-    """Refuse traced values among the arguments that a `bwd` rule gets as they are.
-
-    Raises:
-      UnexpectedTracerError: `bwd` runs when their transformation may have ended.
-    """
-    for leaf in xtree.leaves(list(fixed)):
-        if isinstance(leaf, Tracer):
-            raise UnexpectedTracerError(
-                leaf,
-                "custom_vjp",
-                f"an argument of {name} that nondiff_argnums names is a traced value.",
-                "leave it out of nondiff_argnums and let bwd return None for it:\n"
-                "nondiff_argnums is for functions, strings, shapes and other constants",
-            )
 
 
 def positional_arguments(

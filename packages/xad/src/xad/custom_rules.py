@@ -15,7 +15,6 @@ from xad.custom_calls import (
     CustomCall,
     SymbolicZero,
     cells_in,
-    check_untraced,
     nondiff_positions,
 )
 from xad.tangents import added, float0_zeros, instantiate, tangent_aval, zeros_of
@@ -40,6 +39,7 @@ from xprim.descriptions import place_of
 from xprim.errors import message
 from xprim.function_keys import constant_by_attributes
 from xprim.leaves import as_arrays
+from xprim.trace import has_ended
 from xprim.tracebacks import boundary
 from xprim.transformed import Transforms
 from xprim.typing import PyTree
@@ -146,6 +146,7 @@ class custom_jvp(Transforms, Generic[P, R]):  # noqa: N801 - used as a decorator
         rule, symbolic_zeros = self.jvp, self.symbolic_zeros
 
         def flat_jvp(primals: Any, tangents: Any) -> Any:
+            call.check_fixed(lambda tracer: not has_ended(tracer))
             dots = [_shown_tangent(t, p, symbolic_zeros)
                     for t, p in zip(tangents, primals, strict=True)]  # fmt: skip
             pair = rule(*call.fixed, call.rebuild(primals), call.rebuild(dots))
@@ -235,7 +236,7 @@ class custom_vjp(Transforms, Generic[P, R]):  # noqa: N801 - used as a decorator
                 hint=f"{name_of(self.fun)}.defvjp(fwd, bwd)",
             ))  # fmt: skip
         call = CustomCall(self.fun, args, kwargs, self.nondiff_argnums, "custom_vjp")
-        check_untraced(call.fixed, call.name)
+        call.check_fixed()
         fwd, bwd, symbolic_zeros = self.fwd, self.bwd, self.symbolic_zeros
         residual_tree: list[Any] = []  # the references in it, and the types of its leaves
 

@@ -15,7 +15,8 @@ from typing import Any
 
 from xad.derivative_kernels import KernelEquation, LinearizedKernel
 from xad.known_parts import divided
-from xad.tangents import Tangent, added, instantiate, tangent_aval
+from xad.tangents import Tangent, added, instantiate, tangent_aval, typed_as
+from xad.tape import TapeTrace
 from xprim import (
     Array,
     ClosedJaxpr,
@@ -308,6 +309,39 @@ def _backward_kernel(kernel: LinearizedKernel, key: Sequence[Any]) -> _BackwardK
     avals = [*[v.aval for v in linear.constvars], *[a for a in key if a]]
     program = trace_to_closed(backward, avals)
     return _BackwardKernel(numpy_function(program), program, numbers)
+
+
+def transpose_on_tape(
+    fun: Callable[..., Sequence[Tangent]], in_avals: Sequence[ShapedArray]
+) -> Callable[[Sequence[Any]], list[Any]]:
+    """Return the transpose of a linear function, which is run once, on a tape.
+
+    What does not depend on its arguments is evaluated at once, so that Python may branch on it.
+
+    Args:
+      fun: of flat lists, linear in its arguments; it may give `Zero`.
+      in_avals: the abstract values of the arguments.
+    """
+    tape, previous = TapeTrace(state.trace), state.trace
+    args = [tape.argument(a) for a in in_avals]
+    state.trace = tape
+    try:
+        results = fun(*args)
+    finally:
+        state.trace = previous
+        tape.closed = True
+    owned = [tape.owns(x) for x in results]
+    jaxpr, consts = tape.finish([x for x, own in zip(results, owned, strict=True) if own])
+
+    def pull(cotangents: Sequence[Any]) -> list[Any]:
+        given = [ct for ct, own in zip(cotangents, owned, strict=True) if own]
+        return [
+            typed_as(ct, a) for ct, a in
+            zip(backward_pass(jaxpr, consts, list(map(Linear, in_avals)), given), in_avals,
+                strict=True)
+        ]  # fmt: skip
+
+    return pull
 
 
 class TransposeHandle:

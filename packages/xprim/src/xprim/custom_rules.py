@@ -13,9 +13,14 @@ that it is, to be run if somebody differentiates the jaxpr.
                       `Zero`), count_outs() -> how many results `fwd` gave before the residuals
 
 Under reverse mode, `custom_vjp_call` runs `fwd` and leaves one equation on the tape,
-`custom_vjp_linear`, whose transpose is `bwd`. A call that is met on a tape is linear as it stands:
-it is transposed as the program that it is, and its rule is not asked. Users meet these as
-`xad.custom_jvp` and `xad.custom_vjp`.
+`custom_vjp_linear`, whose transpose is `bwd`. Forward mode is derived: where `bwd` is linear in the
+cotangents, x_bar = J^T y_bar, its own transpose is y_dot = J x_dot (`_pushed`). While functions are
+evaluated, that is run at once, so that the operations of `bwd` are differentiated in turn. In a
+program that is staged `custom_vjp_linear` stands for it, since the program may be transposed yet;
+what evaluates, lowers or differentiates the program transposes `bwd` then.
+
+A call that is met on a tape is linear as it stands: it is transposed as the program that it is, and
+its rule is not asked. Users meet these as `xad.custom_jvp` and `xad.custom_vjp`.
 """
 
 from __future__ import annotations
@@ -23,15 +28,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xprim import dtypes
+from xprim import dtypes, optional_transforms
 from xprim.avals import shaped_array
-from xprim.calls import rules_of_program, run_call
-from xprim.contracts import BatchAxis, ChecksHandle, JVPHandle, LinearizeHandle, TransposeHandle
-from xprim.errors import message
+from xprim.calls import nonzero, rules_of_program, run_call, where_true, with_zeros
+from xprim.contracts import (
+    BatchAxis,
+    Builder,
+    ChecksHandle,
+    JVPHandle,
+    LinearizeHandle,
+    TransposeHandle,
+)
+from xprim.errors import MissingRuleError, UndefinedRuleError, message
 from xprim.jaxpr import ClosedJaxpr, eval_closed
 from xprim.primitive import Primitive
-from xprim.rules import Zero, not_mapped, undefined
-from xprim.staging import JaxprTrace, close_over, trace_to_jaxpr
+from xprim.rules import Zero, not_mapped
+from xprim.staging import JaxprTrace, close_over, trace_to_closed, trace_to_jaxpr
+from xprim.thread_state import state
 
 __all__ = ()
 
@@ -109,12 +122,18 @@ class _BatchedCall:
                 return list(placed)
             return [axis.cotangent_for(ct, d) for ct, d in zip(placed, operand_dims, strict=True)]
 
-        return batched_bwd
+        return _named_as(bwd, batched_bwd)
 
     def _front(self, x: Any, dim: Any) -> Any:
         if type(x) is Zero:
             return Zero(self.axis.batched_aval(x.aval))
         return self.axis.to_front(x, dim)
+
+
+def _named_as(rule: Any, derived: Any) -> Any:
+    """Return a derived rule under the name of the user's, which errors show."""
+    derived.__name__ = getattr(rule, "__name__", "bwd")
+    return derived
 
 
 def _any_mapped(dims: Sequence[Any]) -> bool:
@@ -223,15 +242,43 @@ def _without_leading(fun: FlatFunction, count: int) -> FlatFunction:
     return lambda *args: fun(*args[count:])
 
 
-def _linearize_vjp(handle: LinearizeHandle, primals: Any, tangents: Any, *, call: Any, fwd: Any,
-                   bwd: Any, count_outs: Callable[[], int]) -> Any:  # fmt: skip
+def _linearize_vjp(handle: LinearizeHandle, primals: Any, tangents: Any, *, fwd: Any, bwd: Any,
+                   count_outs: Callable[[], int], **_rest: Any) -> Any:  # fmt: skip
+    return _derivative_of_vjp(handle, primals, tangents, fwd, bwd, count_outs, _recorded)
+
+
+def _jvp_of_vjp(handle: JVPHandle, primals: Any, tangents: Any, *, fwd: Any, bwd: Any,
+                count_outs: Callable[[], int], **_rest: Any) -> Any:  # fmt: skip
+    push = _recorded if isinstance(state.trace, JaxprTrace) else _pushed
+    return _derivative_of_vjp(handle, primals, tangents, fwd, bwd, count_outs, push)
+
+
+def _recorded(*operands: Any, **params: Any) -> Sequence[Any]:
+    return custom_vjp_linear_p.bind(*operands, **params)
+
+
+def _derivative_of_vjp(
+    handle: JVPHandle, primals: Any, tangents: Any, fwd: Any, bwd: Any,
+    count_outs: Callable[[], int], push: Callable[..., Sequence[Any]],
+) -> Any:  # fmt: skip
+    """Run `fwd`, and give the tangents to `push`, with the residuals and the rule for cotangents.
+
+    Args:
+      handle: of the transformation.
+      primals: of the call.
+      tangents: of the call.
+      fwd: param of the call.
+      bwd: param of the call.
+      count_outs: param of the call.
+      push: takes operands and params as `custom_vjp_linear` does.
+    """
     perturbed = tuple([type(t) is not Zero for t in tangents])
     results = fwd(perturbed)(*primals)
     num_outs = count_outs()
     outs, residuals = tuple(results[:num_outs]), results[num_outs:]
     dot_avals = [handle.tangent_aval(x) for x in outs]
     active = [dtypes.is_inexact(a.dtype) for a in dot_avals]
-    dots = iter(custom_vjp_linear_p.bind(
+    dots = iter(push(
         *residuals,
         *[t for t in tangents if type(t) is not Zero],
         bwd=_active_bwd(bwd, perturbed, active, dot_avals),
@@ -253,7 +300,7 @@ def _active_bwd(bwd: Any, perturbed: Sequence[bool], active: Sequence[bool],
         cts = bwd(residuals, full)
         return [ct for ct, p in zip(cts, perturbed, strict=True) if p]
 
-    return active_bwd
+    return _named_as(bwd, active_bwd)
 
 
 def _batch_vjp(axis: BatchAxis, operands: Any, dims: Any, *, call: Any, fwd: Any, bwd: Any,
@@ -304,10 +351,7 @@ custom_vjp_call_p = Primitive(
     call_like=True,
     **_of_program,
     in_parts=_of_program["numpy"],
-    jvp=undefined(
-        "a function with a custom_vjp rule has no forward mode",
-        "a custom_jvp rule serves both modes",
-    ),
+    jvp=_jvp_of_vjp,
     linearize=_linearize_vjp,
     batch=_batch_vjp,
     print=_printed,
@@ -318,9 +362,30 @@ custom_vjp_call_p = Primitive(
 
 # --- custom_vjp_linear -------------------------------------------------------------------------
 
-_FORWARD = (
-    "it is known by its transpose alone: a custom_vjp function has no forward-mode derivative"
-)
+
+def _pushed(*operands: Any, bwd: Any, num_residuals: int, out_avals: Any) -> Sequence[Any]:
+    """Return the tangents of results, from residuals and tangents of primals, by transposing `bwd`.
+
+    Raises:
+      UndefinedRuleError: `bwd` is not linear in the cotangents, or a step of it has no transpose.
+    """
+    residuals, dots = operands[:num_residuals], operands[num_residuals:]
+    transpose: Any = optional_transforms.find("transpose_on_tape")
+    try:
+        pull = transpose(lambda *cts: bwd(residuals, cts), out_avals)
+        pushed: Sequence[Any] = pull(dots)
+    except MissingRuleError as error:
+        raise _has_no_transpose(bwd, error) from error
+    return pushed
+
+
+def _has_no_transpose(bwd: Any, error: MissingRuleError) -> UndefinedRuleError:
+    return UndefinedRuleError(message(
+        "custom_vjp", f"forward mode needs the transpose of the bwd rule {bwd.__name__}, which has "
+        "none: it is not linear in the cotangent.",
+        got=str(error).splitlines()[0].removeprefix("linear_transpose: "),
+        hint="a custom_jvp rule serves both modes",
+    ))  # fmt: skip
 
 
 def _linear_shape(*avals: Any, out_avals: Any, **_rest: Any) -> Any:
@@ -332,6 +397,27 @@ def _linear_transpose(handle: TransposeHandle, cotangents: Any, *operands: Any, 
     residuals = operands[:num_residuals]
     cts = bwd(residuals, cotangents)
     return (*[Zero(r.aval) for r in residuals], *cts)
+
+
+def _linear_stablehlo(b: Builder, operands: Any, avals_in: Any, _outs: Any, **params: Any) -> Any:
+    program = trace_to_closed(lambda *xs: _pushed(*xs, **params), avals_in)
+    return b.inline(program, operands)
+
+
+def _linear_jvp(handle: JVPHandle, primals: Any, tangents: Any, **params: Any) -> Any:
+    """Push tangents of tangents as they are; differentiate the transposed rule by residuals."""
+    count = params["num_residuals"]
+    outs: Sequence[Any]
+    if not any(nonzero(tangents[:count])):
+        outs = custom_vjp_linear_p.bind(*primals, **params)
+        dots = [handle.instantiate(t) for t in tangents[count:]]
+        return outs, custom_vjp_linear_p.bind(*primals[:count], *dots, **params)
+    program = trace_to_closed(lambda *xs: _pushed(*xs, **params), [x.aval for x in primals])
+    mask = nonzero(tangents)
+    forward, mask_out = handle.jvp_jaxpr(program, mask)
+    results = eval_closed(forward, *primals, *where_true(tangents, mask))
+    outs = results[: len(mask_out)]
+    return outs, with_zeros(handle, outs, results[len(mask_out) :], mask_out)
 
 
 def _linear_batch(axis: BatchAxis, operands: Any, dims: Any, *, bwd: Any, num_residuals: int,
@@ -353,9 +439,9 @@ custom_vjp_linear_p = Primitive(
     "custom_vjp_linear",
     call_like=True,
     shape=_linear_shape,
-    numpy=undefined(_FORWARD),
-    stablehlo=undefined(_FORWARD),
-    jvp=undefined(_FORWARD),
+    numpy=lambda *operands, **params: tuple(_pushed(*operands, **params)),
+    stablehlo=_linear_stablehlo,
+    jvp=_linear_jvp,
     transpose=_linear_transpose,
     batch=_linear_batch,
 )

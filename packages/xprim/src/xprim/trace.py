@@ -32,6 +32,7 @@ from xprim.errors import (
     TracerArrayConversionError,
     TracerBoolConversionError,
     TracerIntegerConversionError,
+    UndefinedRuleError,
     UnexpectedTracerError,
     derivative_lost,
     message,
@@ -367,7 +368,7 @@ def has_ended(tracer: Tracer) -> bool:
 def foreign_operand(operation: str, value: Any) -> TypeError:
     """Return the error for a value that is no Array among the operands of a primitive."""
     if type(value) is Linear:
-        return TypeError(message(
+        return UndefinedRuleError(message(
             "linear_transpose",
             f"the program is not linear: its arguments meet in {operation} with each other.",
             expected="a function that is linear in all of its arguments together",

@@ -21,7 +21,9 @@ __all__ = ()
 _NAMES_BY_MODULE = {
     "argmax": ("argmax",),
     "argmin": ("argmin",),
-    "arithmetic": ("abs", "add", "div", "max", "min", "mul", "neg", "rem", "sign", "sub"),
+    "arithmetic": (
+        "abs", "add", "div", "max", "min", "mul", "neg", "rem", "sign", "sub", "zero_quotient",
+    ),
     "bitcast_convert_type": ("bitcast_convert_type",),
     "bitwise": (
         "and", "clz", "mulhi", "not", "or", "population_count", "shift_left",

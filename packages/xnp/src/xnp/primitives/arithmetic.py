@@ -18,7 +18,7 @@ from xnp.primitives.complex_division import div_stablehlo, divided
 from xnp.primitives.complex_edges import in_range
 from xnp.primitives.complex_text import magnitude
 from xnp.primitives.narrow_dtypes import in_bytes, same_dtype
-from xnp.primitives.operations import bind, in_dtype, scalar_like, selected
+from xnp.primitives.operations import bind, filled, in_dtype, scalar_like, selected
 from xnp.primitives.table import (
     ANY,
     COMPLEX,
@@ -144,6 +144,45 @@ div_p: Primitive = binary(
     "div", NUMBER, numpy=_div_numpy, stablehlo=div_stablehlo, jvp=_div_jvp,
     transpose=_div_transpose, ufunc=np.true_divide, ufunc_kinds=FLOATING & NATIVE,
     cost=costs.division, divisor=Operand(1), linearity=_div_linearity,
+)  # fmt: skip
+
+
+# --- a quotient that is 0 where both operands are -------------------------------------------------
+
+# For terms of a derivative that vanish with their denominators, as x / y of x log y at (0, 0), or
+# the share of two equal eigenvalues in what does not depend on the basis of their space.
+
+
+def _both_zero(x: Any, y: Any) -> Any:
+    return bind("and", bind("eq", x, scalar_like(x, 0)), bind("eq", y, scalar_like(y, 0)))
+
+
+def _zero_quotient_numpy(x: Any, y: Any) -> Any:
+    vanishes = (x == 0) & (y == 0)
+    return _div_numpy(x, np.where(vanishes, np.ones((), y.dtype), y))
+
+
+def _zero_quotient_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+    (out,) = avals_out
+    names = [b.broadcast(name, aval, out.shape)
+             for name, aval in zip(operands, avals_in, strict=True)]  # fmt: skip
+
+    def quotient(x: Any, y: Any) -> list[Any]:
+        return [div_p.bind(x, selected(_both_zero(x, y), filled(out.shape, 1, out.dtype), y))[0]]
+
+    return b.traced(quotient, names, [out, out], key="zero_quotient")
+
+
+def _zero_quotient_transpose(ct: Any, x: Any, y: Any) -> Any:
+    return zero_quotient_p.bind(ct, y)[0], Zero(y.aval)
+
+
+zero_quotient_p: Primitive = binary(
+    "zero_quotient", INEXACT, numpy=_zero_quotient_numpy, stablehlo=_zero_quotient_stablehlo,
+    jvp=(lambda x_dot, z, x, y: zero_quotient_p.bind(x_dot, y)[0],
+         # d(x/y) = -(x/y)/y dy, whose numerator is 0 where both are
+         lambda y_dot, z, x, y: neg_p.bind(mul_p.bind(zero_quotient_p.bind(z, y)[0], y_dot)[0])[0]),
+    transpose=_zero_quotient_transpose, cost=costs.division, linearity=linear_in(0),
 )  # fmt: skip
 
 

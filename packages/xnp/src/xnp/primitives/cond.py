@@ -290,6 +290,11 @@ def _linear_branch(
 def _transpose(
     handle: TransposeHandle, cts: Any, index: Any, *operands: Any, branches: Branches
 ) -> Any:
+    if type(index) is Linear:
+        raise UndefinedRuleError(message(
+            "linear_transpose", "the program is not linear: which branch of a cond runs depends on "
+            "its arguments.",
+        ))  # fmt: skip
     linear = [type(x) is Linear for x in operands]
     mask = nonzero(cts)
     known = [x for x in operands if type(x) is not Linear]
