@@ -209,15 +209,77 @@ def test_a_batch_of_ordered_prints_shows_its_examples_in_turn(capsys):
         assert capsys.readouterr().out.split() == ["a0", "a1", "a2", "b0", "b1", "b2"]
 
 
-def test_replicas_call_back_beside_collectives_and_refuse_an_order():
+def test_replicas_call_back_beside_collectives():
     def f(x):
         return psum(pure_callback(lambda v: v * 2, like(x), x, vmap_method="sequential"), "i")
 
     xs = np.arange(4, dtype=np.float32)
     for how in (lambda g: g, jit):
         np.testing.assert_array_equal(how(pmap(f, axis_name="i"))(xs), [12.0] * 4)
-    with pytest.raises(ValueError, match="replicas run at the same time"):
-        pmap(lambda x: debug.print("{}", x, ordered=True))(xs)
+
+
+def _over(shape, specs, **more):
+    names = ("i", "j")[: len(shape)]
+    mesh = make_mesh(shape, names, devices=devices("cpu")[: int(np.prod(shape))])
+    return lambda f: shard_map(f, mesh=mesh, in_specs=specs, out_specs=specs, **more)
+
+
+MEMBERS = {
+    # name: (what it makes of a function, how many devices call it, how many have each piece)
+    "one device": (_over((1,), P("i")), 1, 1),
+    "a mesh": (_over((4,), P("i")), 4, 1),
+    "replicated": (_over((2, 2), P("i")), 4, 2),
+    "manual along one axis": (_over((2, 2), P("i"), axis_names={"i"}), 2, 1),
+    "one device of two axes": (_over((1, 1), P("i"), axis_names={"i"}), 1, 1),
+    "pmap": (lambda f: lambda x: pmap(f)(x.reshape(4, -1)).reshape(-1), 4, 1),
+}
+
+
+@pytest.mark.sampled(every=2)
+@pytest.mark.parametrize("name", MEMBERS)
+@pytest.mark.parametrize("compiled", [False, True])
+def test_each_device_has_its_ordered_effects_in_the_order_of_the_program(name, compiled):
+    wrap, count, copies = MEMBERS[name]
+    if name == "pmap" and compiled:
+        pytest.skip("one program runs pmap as a batch")
+    if name.startswith(("manual", "one device of two")) and not compiled:
+        pytest.skip("axes that are not manual need a program around it")
+    seen = []
+
+    def note(step, x):
+        seen.append((int(step), *np.ravel(x).tolist()))
+        return np.float32(step)
+
+    def member(x):
+        def step(total, i):
+            io_callback(note, like(X), i, x, ordered=True)
+            more = io_callback(note, like(X), i + 10, x, ordered=True)
+            return total + more, None
+
+        io_callback(note, like(X), -1, x, ordered=True)
+        total, _ = lax.scan(step, x * 0, np.arange(3))
+        debug.callback(note, 99, x, ordered=True)
+        return total + lax.cond(x.sum() >= 0, lambda: 1, lambda: 2)
+
+    def program(x):
+        io_callback(note, like(X), -2, x, ordered=True)
+        out = wrap(member)(x)
+        io_callback(note, like(X), 100, x, ordered=True)
+        return out
+
+    x = np.arange(8, dtype=np.float32)
+    out = (jit(program) if compiled else program)(x)
+    effects_barrier()
+    np.testing.assert_array_equal(out, [10 + 11 + 12 + 1] * 8)
+    assert seen[0] == (-2, *x) and seen[-1] == (100, *x)
+    of_member = [-1, 0, 10, 1, 11, 2, 12, 99]
+    assert len(seen) == 2 + count * len(of_member)
+    for piece in x.reshape(count // copies, -1).tolist():
+        steps = [step for step, *values in seen[1:-1] if values == piece]
+        if copies == 1:
+            assert steps == of_member
+        else:  # of two devices, each of which has the order
+            assert sorted(steps) == sorted(of_member * copies)
 
 
 def test_a_callback_in_a_replica_runs_programs_on_all_devices():

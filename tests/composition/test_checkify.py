@@ -205,6 +205,7 @@ def above(x, n):
         lambda x, n: lax.scan(lambda y, _: (above(y, n), None), x, None, 1)[0],
     ],
 )
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("named", [False, True])
 @pytest.mark.parametrize("compiled", [False, True])
 def test_arguments_that_are_no_arrays_are_what_they_are(fun, named, compiled):

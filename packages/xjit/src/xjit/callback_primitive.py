@@ -12,7 +12,6 @@ Neighbours: `callbacks` and `debug` bind it; `callback_runs` is what runtimes ca
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -141,7 +140,6 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, host
     ordered = effect is not None and effect.ordered
     targets, device = _targets(b, effect, device)
     if ordered:
-        _check_one_replica(b, effect)
         operands, avals_in = [b.order, *operands], [ORDER, *avals_in]
         avals_out = [ORDER, *avals_out]
     functions = b.module.callbacks
@@ -199,15 +197,6 @@ def _layout(aval: ShapedArray) -> str:
     """Return the layout of an array as NumPy has it: the last dimension is the nearest."""
     order = ", ".join(map(str, reversed(range(aval.ndim))))
     return f"dense<{f'[{order}]' if aval.ndim else ''}> : tensor<{aval.ndim}xindex>"
-
-
-def _check_one_replica(b: Builder, effect: Any) -> None:
-    if math.prod(b.axis_sizes.values()) > 1:
-        raise ValueError(message(
-            "callback", "replicas run at the same time, so their effects have no order.",
-            got=f"effects: {effect}, in a program of {math.prod(b.axis_sizes.values())} replicas",
-            hint="leave out ordered=True, or call it outside of pmap",
-        ))  # fmt: skip
 
 
 def _jvp(handle: JVPHandle, primals: Any, tangents: Any, **params: Any) -> Any:

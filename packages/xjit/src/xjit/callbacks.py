@@ -109,7 +109,8 @@ def io_callback(
       *args: pytrees of arrays.
       sharding: a `SingleDeviceSharding` for the device, in a program over several, whose part
         calls the function, once, with whole arrays; None for the first one.
-      ordered: whether all such calls of a program happen in its order.
+      ordered: whether all such calls of a program happen in its order; under `shard_map` and `pmap`
+        those of each device do.
       **kwargs: further pytrees of arrays.
 
     Returns:

@@ -9,6 +9,7 @@ Neighbours: `shardy_text` writes how operands and results lie; `xpar.shard_map` 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -19,7 +20,7 @@ from xjit.named_shardings import NamedSharding
 from xjit.partition_specs import PartitionSpec
 from xjit.shardy_text import axis_texts, sharding_text
 from xjit.stablehlo_text import Builder, Members, type_text
-from xprim import ORDER, ClosedJaxpr, ShapedArray, dtypes, shaped_array
+from xprim import ORDER, ClosedJaxpr, ShapedArray, dtypes, ordered_effects, shaped_array
 
 __all__ = ["Port", "by_one_member", "manual_computation", "own_number"]
 
@@ -58,12 +59,20 @@ def manual_computation(
       manual: the axes whose members run by themselves; over the others XLA splits the pieces.
       name: of the program.
     """
-    module, inner = builder.module, Builder(builder.module)
+    module = builder.module
+    if mesh.size == 1:  # not split, so nobody would take the body out again
+        with _inside(module, mesh, manual):
+            return _by_itself(builder, closed, operands, ports_in, ports_out)
+    ordered = bool(ordered_effects(closed.jaxpr.effects))
+    inner = Builder(module)
     with _inside(module, mesh, manual):
-        symbol, captured = module.function(closed, name)
+        symbol, captured = module.function(closed, name, ordered=ordered)
     everywhere = NamedSharding(mesh, PartitionSpec())
     ports = [*[Port(everywhere, c.aval, c.aval, c.aval) for c in captured], *ports_in]
     operands = [*[builder.array_constant(c) for c in captured], *operands]
+    if ordered:  # on each device the effects have the order of the program
+        ports = [*ports, Port(everywhere, ORDER, ORDER, ORDER)]
+        operands, ports_out = [*operands, builder.order], [*ports_out, _orders(mesh, manual)]
     blocks = [builder.fresh() for _ in ports]
     pieces = [_reshaped(inner, x, p.block, p.local) for x, p in zip(blocks, ports, strict=True)]
     outs = [builder.fresh() for _ in ports_out]
@@ -72,11 +81,44 @@ def manual_computation(
                        f"({types[0]}) -> ({types[1]})")  # fmt: skip
     results = [_reshaped(inner, x, p.local, p.block) for x, p in zip(outs, ports_out, strict=True)]
     if results:
-        return _written(builder, inner, operands, blocks, results, (ports, ports_out), mesh, manual)
+        found = _written(
+            builder, inner, operands, blocks, results, (ports, ports_out), mesh, manual
+        )
+        if ordered:  # what comes after waits for all devices
+            builder.order = _last_of(builder, found.pop(), ports_out[-1].whole)
+        return found
     # XLA forgets who runs what has no results: "side-effect HLO must have sharding".
     results, ports_out = [inner.constant(False, ORDER)], [Port(everywhere, ORDER, ORDER, ORDER)]
     _written(builder, inner, operands, blocks, results, (ports, ports_out), mesh, manual)
     return []
+
+
+def _orders(mesh: Any, manual: Sequence[Any]) -> Port:
+    """Return what is said of the values that keep the order on each device: they are stacked."""
+    one, count = shaped_array((1,), ORDER.dtype), math.prod([mesh.shape[name] for name in manual])
+    stacked = NamedSharding(mesh, PartitionSpec(tuple(manual)))
+    return Port(stacked, one.update(shape=(count,)), one, ORDER)
+
+
+def _last_of(builder: Any, orders: str, whole: ShapedArray) -> str:
+    """Return the name of a value that is there when all of the values are that keep the order."""
+    start = builder.constant(False, ORDER)
+    region = builder.reducer("stablehlo.or", ORDER.dtype)
+    found = builder.op("stablehlo.reduce", [orders, start], [whole, ORDER], [ORDER],
+                       "dimensions = array<i64: 0>", regions=region)  # fmt: skip
+    return str(found[0])
+
+
+def _by_itself(
+    builder: Builder, closed: ClosedJaxpr, operands: Sequence[str], ports_in: Sequence[Port],
+    ports_out: Sequence[Port],
+) -> list[str]:  # fmt: skip
+    """Write the program of the one device of a mesh into the code around it."""
+    pieces = [_reshaped(builder, x, p.whole, p.local)
+              for x, p in zip(operands, ports_in, strict=True)]  # fmt: skip
+    results = builder.inline(closed, pieces)
+    return [_reshaped(builder, x, p.local, p.whole)
+            for x, p in zip(results, ports_out, strict=True)]  # fmt: skip
 
 
 def _written(
@@ -155,7 +197,8 @@ def by_one_member(
       write: writes the operation, into the builder and for the operands that it is given.
     """
     members: Members | None = builder.members
-    if members is None or set(members.manual) == set(members.mesh.axis_names):
+    is_split = members is not None and members.mesh.size > 1
+    if not is_split or set(members.manual) == set(members.mesh.axis_names):
         return list(write(builder, operands))
     mesh, inner = members.mesh, Builder(builder.module)
     rest = [name for name in mesh.axis_names if name not in members.manual]
@@ -216,6 +259,8 @@ def own_number(builder: Any) -> str:
     members: Members = builder.members
     unsigned = shaped_array((), dtypes.uint32)
     rest = [name for name in members.mesh.axis_names if name not in members.manual]
+    if members.mesh.size == 1:
+        return str(builder.constant(0, unsigned))
     if not rest:
         (number,) = builder.op("stablehlo.partition_id", [], [], [unsigned])
     else:  # only where all axes are manual has a device a number

@@ -409,16 +409,20 @@ class Module:
         """Return the lines that declare the meshes."""
         return [f"sdy.mesh @{symbol} = {text}" for text, symbol in self.meshes.items()]
 
-    def function(self, closed: ClosedJaxpr, name: str) -> tuple[str, list[Any]]:
+    def function(
+        self, closed: ClosedJaxpr, name: str, *, ordered: bool = False
+    ) -> tuple[str, list[Any]]:
         """Return the symbol of the private function that computes a program.
 
-        The second result are the large constants that it takes as leading arguments.
+        The second result are the large constants that it takes as leading arguments. One that is
+        `ordered` takes and gives the value that keeps the order of effects, too, as the last.
         """
-        key = (id(closed), self.members and self.members.key())
+        key = (id(closed), self.members and self.members.key(), ordered)
         found = self._functions.get(key)
         if found is None:
             symbol = self.symbol(name)
-            found = (symbol, self.add_function(symbol, closed, public=False), closed)
+            constants = self.add_function(symbol, closed, public=False, ordered=ordered)
+            found = (symbol, constants, closed)
             self._functions[key] = found
         return found[0], found[1]
 
@@ -432,6 +436,7 @@ class Module:
         closed: ClosedJaxpr,
         *,
         public: bool,
+        ordered: bool = False,
         arg_attributes: Sequence[str] = (),
         result_attributes: Sequence[str] = (),
         of_captured: Callable[[ShapedArray], str] = lambda aval: "",
@@ -442,16 +447,22 @@ class Module:
           The large constants (Arrays) that the function takes as leading arguments.
         """
         builder = Builder(self)
-        operands = [f"%arg{i}" for i in range(len(closed.in_avals))]
+        avals, out_avals = list(closed.in_avals), list(closed.out_avals)
+        operands = [f"%arg{i}" for i in range(len(avals))]
+        if ordered:
+            builder.order = "%order"
         results = builder.inline(closed, operands)
+        if ordered:
+            operands, avals = [*operands, "%order"], [*avals, ORDER]
+            results, out_avals = [*results, builder.order], [*out_avals, ORDER]
         if not public:
             _check_order_kept(builder)
         constants = builder.captured.values()
         captured = [f"{n}: {type_text(c.aval)}" for n, c in constants]
         captured = _with_attributes(captured, [of_captured(c.aval) for _, c in constants])
-        arguments = [f"{n}: {type_text(a)}" for n, a in zip(operands, closed.in_avals, strict=True)]
+        arguments = [f"{n}: {type_text(a)}" for n, a in zip(operands, avals, strict=True)]
         args = ", ".join([*captured, *_with_attributes(arguments, arg_attributes)])
-        types = [type_text(a) for a in closed.out_avals]
+        types = [type_text(a) for a in out_avals]
         outs = ", ".join(_with_attributes(types, result_attributes))
         values = f" {', '.join(results)} : {', '.join(types)}" if results else ""
         visibility = "public" if public else "private"
