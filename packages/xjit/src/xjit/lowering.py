@@ -163,7 +163,7 @@ def lower(
       name: of the module, as profiles show it.
       donated: for each argument, whether its memory may become that of a result.
       keep_unused: whether arguments that nothing needs stay arguments.
-      platform: `cpu` or `gpu`: some primitives are written differently for them.
+      platform: `cpu`, `cuda`, `rocm` or `tpu`: some primitives are written differently for them.
       axis_sizes: the named axes that run over replicas of the program, which are numbered row by
         row over them.
       devices: those that the program is split over, in the order in which it counts them.

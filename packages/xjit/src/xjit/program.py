@@ -321,7 +321,8 @@ class Program:
     def hold(self, lowered: LoweredProgram, placement: Placement) -> None:
         """Take a text that was written in another process, where nothing is known of equations."""
         self.is_loaded = True
-        self._lowered[self._key_of_text(placement, lowered.platform)] = lowered
+        platform = gateway.lowering_platform(lowered.platform)
+        self._lowered[self._key_of_text(placement, platform)] = lowered
 
     def _key_of_text(self, placement: Placement, platform: str) -> tuple[Any, ...]:
         where = base_of(placement) if placement.is_split else None
@@ -329,7 +330,7 @@ class Program:
 
     def lowered(self, placement: Placement, platform: str | None = None) -> LoweredProgram:
         """Return the text of the program for a placement, or for another platform than it has."""
-        platform = platform or placement.platform
+        platform = gateway.lowering_platform(platform or placement.platform)
         key = self._key_of_text(placement, platform)
         found = self._lowered.get(key)
         if found is None:
@@ -358,7 +359,8 @@ class Program:
         """
         found = self.kernels.get(placement)
         if found is None:
-            if lowered is None or lowered.platform != placement.platform:
+            platform = gateway.lowering_platform(placement.platform)
+            if lowered is None or lowered.platform != platform:
                 lowered = self.lowered(placement)
             found = self.kernels[placement] = DeviceKernel(self, placement, lowered, in_full)
         if in_full:

@@ -320,6 +320,15 @@ class Builder:
         )
         return results
 
+    def on_host(
+        self, primitive: Any, operands: Names, avals_in: Sequence[ShapedArray],
+        avals_out: Sequence[ShapedArray], params: Mapping[str, Any],
+    ) -> list[str]:  # fmt: skip
+        """Have the host run the NumPy rule of a primitive while the program runs."""
+        from xjit.host_rules import write_on_host
+
+        return write_on_host(self, primitive, operands, avals_in, avals_out, params)
+
     def traced(
         self, fun: Callable[..., Any], operands: Names, avals_in: Sequence[ShapedArray],
         key: Any,

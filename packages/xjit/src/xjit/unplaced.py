@@ -100,10 +100,10 @@ def place_ahead(
         if platform is None or mesh is None:
             raise
         placement = Unplaced(mesh, given, program.out_shardings)
-        return placement, gateway.family_of_platform(platform)
+        return placement, gateway.lowering_platform(platform)
     if platform is None:
-        return placement, placement.platform
-    return placement, gateway.family_of_platform(platform)
+        return placement, gateway.lowering_platform(placement.platform)
+    return placement, gateway.lowering_platform(platform)
 
 
 def _on_device_chosen(program: Program, base: Placement, devices: Sequence[Any]) -> Placement:

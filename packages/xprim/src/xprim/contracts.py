@@ -161,6 +161,16 @@ class Builder(Protocol):
     def call(self, closed: ClosedJaxpr, operands: Names, name: str = "") -> list[str]:
         """Call a program as a private function, which is written once for each jaxpr."""
 
+    def on_host(
+        self, primitive: Any, operands: Names, avals_in: Sequence[ShapedArray],
+        avals_out: Sequence[ShapedArray], params: Mapping[str, Any],
+    ) -> list[str]:  # fmt: skip
+        """Have the host run the NumPy rule of a primitive while the program runs.
+
+        For what a platform has no routine for. Operands and results are copied to the host and
+        back; the first program that does so for a primitive logs that.
+        """
+
     def traced(
         self, fun: Callable[..., Any], operands: Names, avals_in: Sequence[ShapedArray], key: Any
     ) -> list[str]:

@@ -54,7 +54,7 @@ def default_export_platform() -> str:
       True
     """
     name = gateway.default_backend()
-    return "cuda" if name == "gpu" else name
+    return gateway.lowering_platform(name)
 
 
 def export(
@@ -174,7 +174,7 @@ def _texts(
             lower, closed, name=name, devices=where.devices, in_shardings=where.arguments,
             out_shardings=where.results,
         )  # fmt: skip
-        lowered = {p: lower_for(platform=_KIND.get(p, p)) for p in platforms}
+        lowered = {p: lower_for(platform=p) for p in platforms}
         for program in lowered.values():
             _check_no_python(name, program.python_functions)
         if len({program.kept for program in lowered.values()}) > 1:
@@ -183,9 +183,6 @@ def _texts(
         kept = next(iter(lowered.values())).kept
         avals = [closed.in_avals[i] for i in kept]
         return {p: module_text(each, avals, closed.out_avals) for p, each in lowered.items()}, kept
-
-
-_KIND = {"cuda": "gpu", "rocm": "gpu"}
 
 
 def _check_effects(name: str, closed: ClosedJaxpr) -> None:

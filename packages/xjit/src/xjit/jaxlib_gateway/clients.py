@@ -205,10 +205,17 @@ def canonical_platform(platform: str) -> str:
     return name
 
 
-def family_of_platform(platform: str) -> str:
-    """Return for which devices programs are written alike: `"cpu"`, `"gpu"` or `"tpu"`."""
+_WRITTEN_FOR = {"cpu": "cpu", "gpu": "cuda", "cuda": "cuda", "rocm": "rocm", "tpu": "tpu"}
+
+
+def lowering_platform(platform: str) -> str:
+    """Return what programs are written for: `"cpu"`, `"cuda"`, `"rocm"` or `"tpu"`.
+
+    Args:
+        platform: one of these, or `"gpu"`, as a device calls its own: here that is CUDA.
+    """
     name = str(platform).strip().lower()
-    return {"tpu": "tpu", "rocm": "gpu"}.get(name) or canonical_platform(name)
+    return _WRITTEN_FOR.get(name) or canonical_platform(name)
 
 
 def device_fingerprint(platform: str | None = None) -> str:

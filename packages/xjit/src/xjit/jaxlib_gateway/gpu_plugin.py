@@ -117,7 +117,11 @@ def _register_handlers(package: str, c_api: Any) -> None:
         xla_client.register_custom_call_target(name, value, platform="CUDA", api_version=1)
     for name in _HANDLER_MODULES:
         module = importlib.import_module(f"jaxlib.{name}")
+        for target in getattr(module, "batch_partitionable_targets", list)():
+            xla_client.register_custom_call_as_batch_partitionable(target)
         for target, capsule, api_version in module.registrations().get("CUDA", ()):
             xla_client.register_custom_call_target(
                 target, capsule, platform="CUDA", api_version=api_version
             )
+        # what runs on the host there (`cuhybrid_eig_real`) finds LAPACK, which this loads
+        getattr(module, "initialize_hybrid_kernels", list)()

@@ -34,6 +34,7 @@ from xnp.primitives.factorisation_choices import (
     SvdAlgorithm,
     check_choice,
     check_magma,
+    given,
 )
 from xnp.primitives.hessenberg import hessenberg_p
 from xnp.primitives.householder_product import householder_product_p
@@ -134,7 +135,8 @@ def eigh(
       symmetrize_input: whether to take (x + x^H) / 2 first.
       sort_eigenvalues: whether the eigenvalues must ascend; here they always do.
       subset_by_index: the half-open range of eigenvalues to return; None for all.
-      implementation: `EighImplementation.QR`, or None for it; the others are for accelerators.
+      implementation: `EighImplementation.QR`, which a CPU has alone, or `JACOBI` in programs for
+        GPUs; None leaves the choice there to cuSOLVER.
 
     Returns:
       v of shape (..., n, n), its columns of length one, and w of shape (..., n), real, ascending.
@@ -146,9 +148,12 @@ def eigh(
 
     Differentiable in: x, where the eigenvalues are distinct.
     """
-    check_choice("eigh", "implementation", implementation, EighImplementation.QR)
+    check_choice("eigh", "implementation", implementation, *EighImplementation)
     x = as_array(x, what="eigh: x")
-    v, w = eigh_p.bind(_symmetric("eigh", x) if symmetrize_input else x, lower=bool(lower))
+    v, w = eigh_p.bind(
+        _symmetric("eigh", x) if symmetrize_input else x, lower=bool(lower),
+        **given(implementation=implementation),
+    )  # fmt: skip
     if subset_by_index is not None:
         start, stop = _range("eigh", subset_by_index, x.shape[-1])
         v, w = sliced(v, v.ndim - 1, start, stop), sliced(w, w.ndim - 1, start, stop)
@@ -169,8 +174,10 @@ def eig(
       enable_eigvec_derivs: whether the vectors may be differentiated. Their derivative keeps each
         of length one and its largest component real, and needs distinct eigenvalues and one largest
         component in each vector.
-      implementation: `EigImplementation.LAPACK`, or None for it; the others are for GPUs.
-      use_magma: None or False: MAGMA is for GPUs.
+      implementation: `EigImplementation.LAPACK`, which a CPU has alone and which programs for GPUs
+        call on the host, too; there are `CUSOLVER`, without left eigenvectors, and `MAGMA`, where
+        it is installed. None is LAPACK, or MAGMA for large matrices where it is there.
+      use_magma: None or False; `EigImplementation.MAGMA` asks for it.
 
     Returns:
       Complex arrays; vectors are columns of length one, their largest component real.
@@ -182,13 +189,13 @@ def eig(
 
     Differentiable in: x, for the eigenvalues; for the vectors with `enable_eigvec_derivs`.
     """
-    check_choice("eig", "implementation", implementation, EigImplementation.LAPACK)
+    check_choice("eig", "implementation", implementation, *EigImplementation)
     check_magma("eig", use_magma)
     x = as_array(x, what="eig: x")
     return list(eig_p.bind(
         x, compute_left_eigenvectors=bool(compute_left_eigenvectors),
         compute_right_eigenvectors=bool(compute_right_eigenvectors),
-        enable_eigvec_derivs=bool(enable_eigvec_derivs),
+        enable_eigvec_derivs=bool(enable_eigvec_derivs), **given(implementation=implementation),
     ))  # fmt: skip
 
 
@@ -318,7 +325,9 @@ def svd(
       full_matrices: whether u and vh are square.
       compute_uv: whether the vectors are returned.
       subset_by_index: the half-open range of singular values to return; None for all.
-      algorithm: `SvdAlgorithm.DEFAULT` or `DIVIDE_AND_CONQUER`, or None for it.
+      algorithm: `SvdAlgorithm.DEFAULT` or None; a CPU has `DIVIDE_AND_CONQUER` alone, which is the
+        default there. Programs for CUDA have `JACOBI`, the default up to 1024 rows and columns, `QR`
+        beyond it, and `POLAR`.
 
     Returns:
       The singular values descend. Vectors are columns of u and rows of vh.
@@ -331,12 +340,14 @@ def svd(
     Differentiable in: x, where the singular values are distinct; the vectors of matrices that are
     not square without `full_matrices`.
     """
-    usual = SvdAlgorithm.DEFAULT, SvdAlgorithm.DIVIDE_AND_CONQUER
-    check_choice("svd", "algorithm", algorithm, *usual)
+    check_choice("svd", "algorithm", algorithm, *SvdAlgorithm)
     x = as_array(x, what="svd: x")
     if subset_by_index is not None and full_matrices and compute_uv:
         raise ValueError("svd: subset_by_index goes with full_matrices=False.")
-    results: Any = svd_p.bind(x, full_matrices=bool(full_matrices), compute_uv=bool(compute_uv))
+    results: Any = svd_p.bind(
+        x, full_matrices=bool(full_matrices), compute_uv=bool(compute_uv),
+        **given(algorithm=algorithm),
+    )  # fmt: skip
     if subset_by_index is not None:
         start, stop = _range("svd", subset_by_index, min(x.shape[-2:]))
         last = x.ndim - 1

@@ -11,12 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.lapack_text import info_aval, lapack_call, nan_on_failure, triangle
+from xnp.primitives.lapack_text import (
+    gpu_call,
+    info_aval,
+    lapack_call,
+    nan_on_failure,
+    triangle,
+)
 from xnp.primitives.matrices import adjoint, checked, lower_half, matmul, matrix_batch
 from xnp.primitives.operations import add
 from xnp.primitives.triangular_solve import solved
 from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, shaped_array, undefined
 from xprim.contracts import Builder
+from xprim.platform_rules import by_platform
 
 __all__ = ()
 
@@ -41,17 +48,34 @@ def _numpy(a: Any) -> Any:
     return (result,)
 
 
-def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
+def _lapack(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
     (aval,) = avals_in
     if aval.size == 0:
         return [b.constant(0, aval)]
-    if b.platform != "cpu":
-        result = b.op("stablehlo.cholesky", operands, avals_in, avals_out, "lower = true")[0]
-    else:
-        batch = aval.shape[:-2]
-        found, info = lapack_call(b, "cholesky", "potrf", aval.dtype, operands, [aval],
-                                  [aval, info_aval(batch)], "uplo = 76 : ui8")  # fmt: skip
-        result = nan_on_failure(b, info, batch, found, aval)
+    results = [aval, info_aval(aval.shape[:-2])]
+    found = lapack_call(b, "potrf", aval.dtype, operands, [aval], results, "uplo = 76 : ui8")
+    return _factor(b, found, aval)
+
+
+def _gpu(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
+    (aval,) = avals_in
+    if aval.size == 0:
+        return [b.constant(0, aval)]
+    results = [aval, info_aval(aval.shape[:-2])]
+    found = gpu_call(b, "solver_potrf_ffi", operands, [aval], results, "lower = true", {0: 0})
+    return _factor(b, found, aval)
+
+
+def _factor(b: Builder, found: Any, aval: ShapedArray) -> list[str]:
+    result = nan_on_failure(b, found[1], aval.shape[:-2], found[0], aval)
+    return [triangle(b, result, aval, "GE")]
+
+
+def _expanded(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
+    (aval,) = avals_in
+    if aval.size == 0:
+        return [b.constant(0, aval)]
+    (result,) = b.op("stablehlo.cholesky", operands, avals_in, avals_out, "lower = true")
     return [triangle(b, result, aval, "GE")]
 
 
@@ -72,7 +96,7 @@ cholesky_p: Primitive = Primitive(
     "cholesky",
     shape=_shape,
     numpy=_numpy,
-    stablehlo=_stablehlo,
+    stablehlo=by_platform("cholesky", cpu=_lapack, gpu=_gpu, default=_expanded),
     jvp=_jvp,
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: cholesky_p),

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from xnp import lax
+from xnp.primitives.lapack_text import gpu_call, triangle
 from xnp.primitives.matrices import (
     as_columns,
     as_rows,
@@ -30,6 +31,7 @@ from xprim import Primitive, ShapedArray, Zero, dtypes, undefined
 from xprim.contracts import Builder
 from xprim.dimension_names import Names
 from xprim.errors import message
+from xprim.platform_rules import by_platform
 
 __all__ = ()
 
@@ -69,6 +71,16 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
     if avals_out[0].size == 0:
         return [operands[0]]
     return b.traced(_rotated, operands, avals_in, key="cholesky_update")
+
+
+def _cuda(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
+    aval = avals_in[0]
+    if aval.size == 0 or aval.ndim > 2:  # the plugin's kernel is for one matrix
+        return _stablehlo(b, operands, avals_in, avals_out)
+    given = [triangle(b, operands[0], aval, "LE"), operands[1]]
+    found = gpu_call(b, "_cholesky_update_ffi", given, avals_in, avals_in, aliases={0: 0, 1: 1},
+                     column_major=False, cells=None)  # fmt: skip
+    return [triangle(b, found[0], aval, "LE")]
 
 
 def _rotated(r: Any, w: Any) -> Any:
@@ -129,7 +141,7 @@ cholesky_update_p: Primitive = Primitive(
     "cholesky_update",
     shape=_shape,
     numpy=_numpy,
-    stablehlo=_stablehlo,
+    stablehlo=by_platform("cholesky_update", cuda=_cuda, default=_stablehlo),
     jvp=_jvp,
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: cholesky_update_p),

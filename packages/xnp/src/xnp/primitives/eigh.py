@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives.factorisation_choices import EighImplementation, check_choice
 from xnp.primitives.finite_matrices import host_results, written_results
-from xnp.primitives.lapack_text import info_aval, lapack_call
+from xnp.primitives.lapack_text import gpu_call, info_aval, lapack_call
 from xnp.primitives.matrices import (
     adjoint,
     as_columns,
@@ -30,17 +31,21 @@ from xnp.primitives.matrices import (
 from xnp.primitives.operations import add, converted, div, filled, mul, sub
 from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, shaped_array, undefined
 from xprim.contracts import Builder
+from xprim.platform_rules import by_platform
 
 __all__ = ()
 
 
-def _shape(aval: ShapedArray, *, lower: bool) -> tuple[ShapedArray, ...]:
+def _shape(
+    aval: ShapedArray, *, lower: bool, implementation: EighImplementation | None = None
+) -> tuple[ShapedArray, ...]:
     batch, n, _ = checked("eigh", aval, square=True)
     return (shaped_array(aval.shape, aval.dtype),
             shaped_array((*batch, n), real_dtype(aval.dtype)))  # fmt: skip
 
 
-def _numpy(a: Any, *, lower: bool) -> Any:
+def _numpy(a: Any, *, lower: bool, implementation: EighImplementation | None = None) -> Any:
+    check_choice("eigh", "implementation", implementation, EighImplementation.QR)
     triangle: Any = "L" if lower else "U"
     try:
         w, v = np.linalg.eigh(a, triangle)
@@ -56,22 +61,44 @@ def _numpy(a: Any, *, lower: bool) -> Any:
     return host_results(a, (v, w), lower)
 
 
-def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, lower: bool) -> Any:
-    (aval,), (vectors, values) = avals_in, avals_out
+def _lapack(
+    b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, lower: bool,
+    implementation: EighImplementation | None = None,
+) -> Any:  # fmt: skip
+    check_choice("eigh", "implementation", implementation, EighImplementation.QR)
+    (aval,) = avals_in
     if aval.size == 0:
-        return [b.constant(0, vectors), b.constant(0, values)]
-    batch = aval.shape[:-2]
+        return [b.constant(0, x) for x in avals_out]
     routine = "heevd" if dtypes.is_complex(aval.dtype) else "syevd"
     config = f"mode = {ord('V')} : ui8, uplo = {ord('L' if lower else 'U')} : ui8"
-    v, w, info = lapack_call(b, "eigh", routine, aval.dtype, operands, [aval],
-                             [vectors, values, info_aval(batch)], config)  # fmt: skip
-    return written_results(b, operands[0], aval, info, [v, w], avals_out, lower)
+    results = [*avals_out, info_aval(aval.shape[:-2])]
+    *found, info = lapack_call(b, routine, aval.dtype, operands, [aval], results, config)
+    return written_results(b, operands[0], aval, info, found, avals_out, lower)
 
 
-def _jvp(primals: Any, tangents: Any, *, lower: bool) -> Any:
+_GPU_ALGORITHMS = {None: 0, EighImplementation.QR: 1, EighImplementation.JACOBI: 2}
+
+
+def _gpu(
+    b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, lower: bool,
+    implementation: EighImplementation | None = None,
+) -> Any:  # fmt: skip
+    known = EighImplementation.QR, EighImplementation.JACOBI
+    check_choice("eigh", "implementation", implementation, *known)
+    (aval,) = avals_in
+    if aval.size == 0:
+        return [b.constant(0, x) for x in avals_out]
+    number = _GPU_ALGORITHMS[implementation]
+    config = f"algorithm = {number} : ui8, lower = {str(lower).lower()}"
+    results = [*avals_out, info_aval(aval.shape[:-2])]
+    *found, info = gpu_call(b, "solver_syevd_ffi", operands, [aval], results, config, {0: 0})
+    return written_results(b, operands[0], aval, info, found, avals_out, lower)
+
+
+def _jvp(primals: Any, tangents: Any, *, lower: bool, **params: Any) -> Any:
     # with C = V^H dA V:  dw = diag(C),  dV = V (F . C),  F_ij = 1 / (w_j - w_i), 0 where i = j
     (a,), (a_dot,) = primals, tangents
-    outs = eigh_p.bind(a, lower=lower)
+    outs = eigh_p.bind(a, lower=lower, **params)
     v, w = outs
     if type(a_dot) is Zero:
         return outs, tuple([Zero(y.aval) for y in outs])
@@ -94,7 +121,7 @@ eigh_p: Primitive = Primitive(
     "eigh",
     shape=_shape,
     numpy=_numpy,
-    stablehlo=_stablehlo,
+    stablehlo=by_platform("eigh", cpu=_lapack, gpu=_gpu),
     jvp=_jvp,
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: eigh_p),

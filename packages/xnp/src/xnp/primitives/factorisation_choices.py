@@ -1,7 +1,8 @@
 """Which algorithm computes a factorisation: the arguments of `eig`, `eigh` and `svd`.
 
 The host and the CPU back end have LAPACK alone: QR iteration for `eig` and `eigh`, divide and
-conquer for `svd`. What cannot be had is refused, so that no choice is silently another one.
+conquer for `svd`. GPUs have others. What a platform does not have is refused where a program is
+written for it, so that no choice is silently another one.
 """
 
 from __future__ import annotations
@@ -58,6 +59,11 @@ def check_choice(operation: str, name: str, chosen: Any, *had: enum.Enum) -> Non
         operation, f"{chosen} is not available here.",
         expected=f"{' or '.join(map(str, had))}, or None",
     ))  # fmt: skip
+
+
+def given(**params: Any) -> dict[str, Any]:
+    """Return the params that are not None: programs show what was asked for alone."""
+    return {name: value for name, value in params.items() if value is not None}
 
 
 def check_magma(operation: str, use_magma: bool | None) -> None:

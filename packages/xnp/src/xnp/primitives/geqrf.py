@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.lapack_text import lapack_call
+from xnp.primitives.lapack_text import reflectors_call
 from xnp.primitives.matrices import checked, matrix_batch
 from xprim import Primitive, ShapedArray, dimension_names, shaped_array, undefined
 from xprim.contracts import Builder
+from xprim.platform_rules import by_platform
 
 __all__ = ()
 
@@ -35,14 +36,14 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
     (aval,), (packed, taus) = avals_in, avals_out
     if aval.size == 0:
         return [operands[0], b.constant(0, taus)]
-    return lapack_call(b, "qr", "geqrf", aval.dtype, operands, [packed], [packed, taus])
+    return reflectors_call(b, "geqrf", operands, [packed], [packed, taus])
 
 
 geqrf_p: Primitive = Primitive(
     "geqrf",
     shape=_shape,
     numpy=_numpy,
-    stablehlo=_stablehlo,
+    stablehlo=by_platform("geqrf", cpu=_stablehlo, gpu=_stablehlo),
     jvp=undefined("Q and R have derivatives, but not the reflectors: use qr"),
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: geqrf_p),

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives.finite_matrices import host_results, written_results
-from xnp.primitives.lapack_text import info_aval, lapack_call
+from xnp.primitives.lapack_text import info_aval, lapack_call, on_host
 from xnp.primitives.matrices import checked, matrix_batch
 from xnp.primitives.reflectors import reflector
 from xprim import Primitive, ShapedArray, dimension_names, shaped_array, undefined
 from xprim.contracts import Builder
+from xprim.platform_rules import by_platform
 
 __all__ = ()
 
@@ -53,16 +54,25 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
     if aval.size == 0 or n == 1:
         return [operands[0], b.constant(0, avals_out[1])]
     config = f"low = 1 : i32, high = {n} : i32"
-    *found, info = lapack_call(b, "hessenberg", "gehrd", aval.dtype, operands, avals_in,
+    *found, info = lapack_call(b, "gehrd", aval.dtype, operands, avals_in,
                                [*avals_out, info_aval(batch)], config)  # fmt: skip
     return written_results(b, operands[0], aval, info, found, avals_out)
+
+
+_host = on_host(lambda: hessenberg_p)
+
+
+def _gpu(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
+    if avals_out[1].size == 0:
+        return [operands[0], b.constant(0, avals_out[1])]
+    return _host(b, operands, avals_in, avals_out)
 
 
 hessenberg_p: Primitive = Primitive(
     "hessenberg",
     shape=_shape,
     numpy=_numpy,
-    stablehlo=_stablehlo,
+    stablehlo=by_platform("hessenberg", cpu=_stablehlo, gpu=_gpu),
     jvp=undefined("the signs of the reflectors are a convention, and break where columns vanish"),
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: hessenberg_p),

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.lapack_text import lapack_call
+from xnp.primitives.lapack_text import reflectors_call
 from xnp.primitives.matrices import checked, eye, matrix_batch
 from xnp.primitives.reflectors import check_taus, host_product, product_tangent
 from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, undefined
 from xprim.contracts import Builder
+from xprim.platform_rules import by_platform
 from xprim.errors import message
 
 __all__ = ()
@@ -37,12 +38,11 @@ def _numpy(a: Any, taus: Any) -> Any:
 
 
 def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
-    (aval, taus), (out,) = avals_in, avals_out
+    (_, taus), (out,) = avals_in, avals_out
     if out.size == 0 or taus.size == 0:
         columns = np.broadcast_to(np.eye(*out.shape[-2:], dtype=out.dtype), out.shape)
         return [b.constant(columns if out.size else 0, out)]
-    routine = "ungqr" if dtypes.is_complex(aval.dtype) else "orgqr"
-    return lapack_call(b, "householder_product", routine, aval.dtype, operands, avals_in, [out])
+    return reflectors_call(b, "orgqr", operands, avals_in, [out])
 
 
 def _jvp(primals: Any, tangents: Any) -> Any:
@@ -59,7 +59,7 @@ householder_product_p: Primitive = Primitive(
     "householder_product",
     shape=_shape,
     numpy=_numpy,
-    stablehlo=_stablehlo,
+    stablehlo=by_platform("householder_product", cpu=_stablehlo, gpu=_stablehlo),
     jvp=_jvp,
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: householder_product_p),

@@ -1,14 +1,20 @@
-"""The text of calls of LAPACK routines, and of what their results need.
+"""The text of calls of routines of libraries, and of what their results need.
 
-The routines are those that jaxlib registers for the CPU. They want column-major matrices, which the
-layouts of operands and results say, and report failure by an integer for each matrix.
+`lapack_call` writes those that jaxlib registers for the CPU, `gpu_call` those that the plugins for
+GPUs register: cuSOLVER, cuSPARSE and kernels of the plugin's own, under `cu...` for CUDA and
+`hip...` for ROCm. They want column-major matrices, which the layouts of operands and results say,
+and report failure by an integer for each matrix.
+
+What is written for a GPU says, too, which result may take the memory of which operand, and that the
+routine does with each part of a batch what it does with the whole, so that XLA splits a batch over
+devices without gathering it.
 
 Neighbours: `matrices` has the formulas; one module for each factorisation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,15 +22,17 @@ import numpy as np
 from xnp.primitives.choice_text import chosen, compared
 from xnp.primitives.complex_text import parts_of
 from xnp.primitives.matrices import LETTER
-from xprim import ShapedArray, dtypes, shaped_array
+from xprim import Primitive, ShapedArray, dtypes, shaped_array
 from xprim.contracts import Builder
-from xprim.errors import MissingRuleError, message
+from xprim.platform_rules import is_gpu
 
 __all__ = ()
 
+_NO_ALIASES: Mapping[int, int] = {}
+
 
 def lapack_call(
-    b: Any, primitive: str, routine: str, dtype: np.dtype[Any], operands: Sequence[str],
+    b: Builder, routine: str, dtype: np.dtype[Any], operands: Sequence[str],
     avals_in: Sequence[ShapedArray], avals_out: Sequence[ShapedArray], config: str = "",
     target: str | None = None,
 ) -> list[str]:  # fmt: skip
@@ -32,7 +40,6 @@ def lapack_call(
 
     Args:
       b: the builder.
-      primitive: for the error on platforms without LAPACK.
       routine: its name without the letter of the dtype: `potrf`.
       dtype: of the matrices.
       operands: names of the operands.
@@ -40,32 +47,142 @@ def lapack_call(
       avals_out: those of the results.
       config: the routine's options, as text of MLIR attributes.
       target: the name of the call, where it is not made of the routine's and the dtype's letter.
-
-    Raises:
-      MissingRuleError: on another platform than a CPU.
     """
-    if b.platform != "cpu":
-        raise MissingRuleError(message(
-            f"{primitive}", f"is not available in programs for {b.platform}.",
-            hint="compute it on the CPU: jit(f, backend='cpu'), or device_put to a CPU",
-        ))  # fmt: skip
     batch = max([aval.ndim for aval in avals_in]) - 2
     target = target or f"lapack_{LETTER[dtype]}{routine}_ffi"
-    attributes = ", ".join([
+    attributes = _call_attributes(target, config, avals_in, avals_out, batch)
+    return b.op("stablehlo.custom_call", operands, avals_in, avals_out, ", ".join(attributes))
+
+
+def gpu_call(
+    b: Builder, target: str, operands: Sequence[str], avals_in: Sequence[ShapedArray],
+    avals_out: Sequence[ShapedArray], config: str = "", aliases: Mapping[int, int] = _NO_ALIASES,
+    *, column_major: bool = True, cells: int | None = 2,
+) -> list[str]:  # fmt: skip
+    """Write a call of a routine of a GPU's library and return the names of its results.
+
+    Args:
+      b: the builder.
+      target: the name of the call without the letters of the platform: `solver_potrf_ffi`.
+      operands: names of the operands.
+      avals_in: their abstract values.
+      avals_out: those of the results.
+      config: the routine's options, as text of MLIR attributes.
+      aliases: the numbers of operands whose memory results may take, and of these results.
+      column_major: whether matrices are wanted in this order.
+      cells: how many dimensions of the operand with the most are no batch; None where the routine
+        takes no batches.
+    """
+    ndim = max([aval.ndim for aval in avals_in])
+    attributes = _call_attributes(
+        f"{'hip' if b.platform == 'rocm' else 'cu'}{target}", config, avals_in, avals_out,
+        ndim - 2 if column_major and cells is not None else None,
+    )  # fmt: skip
+    if aliases:
+        several = len(avals_out) > 1
+        texts = [_alias(i, str(o) if several else "") for i, o in aliases.items()]
+        attributes.append(f"output_operand_aliases = [{', '.join(texts)}]")
+    if cells is not None and all([type(aval.size) is int for aval in (*avals_in, *avals_out)]):
+        batch = ndim - cells
+        attributes += [
+            f'mhlo.frontend_attributes = {{num_batch_dims = "{batch}"}}',
+            f"sdy.sharding_rule = {_batch_rule(avals_in, avals_out, batch)}",
+        ]
+    return b.op("stablehlo.custom_call", operands, avals_in, avals_out, ", ".join(attributes))
+
+
+def reflectors_call(
+    b: Builder, routine: str, operands: Sequence[str], avals_in: Sequence[ShapedArray],
+    avals_out: Sequence[ShapedArray], config: str = "", *, overwritten: int = 0,
+) -> list[str]:  # fmt: skip
+    """Write a call of a routine that GPUs have under the same name, with the same operands.
+
+    Args:
+      b: the builder.
+      routine: `geqrf`, `orgqr` or `ormqr`; the last two have other names for complex matrices.
+      operands: names of the operands.
+      avals_in: their abstract values.
+      avals_out: those of the results.
+      config: the routine's options.
+      overwritten: the number of the operand whose memory the first result may take.
+    """
+    if is_gpu(b.platform):
+        aliases = {overwritten: 0}
+        return gpu_call(b, f"solver_{routine}_ffi", operands, avals_in, avals_out, config, aliases)
+    dtype = avals_in[0].dtype
+    if dtypes.is_complex(dtype):
+        routine = routine.replace("or", "un")
+    return lapack_call(b, routine, dtype, operands, avals_in, avals_out, config)
+
+
+def on_host(primitive: Callable[[], Primitive]) -> Callable[..., list[str]]:
+    """Return the `stablehlo` rule that has the host compute it while the program runs.
+
+    For what no library of the platform has.
+
+    Args:
+      primitive: returns the primitive, whose NumPy rule it is.
+    """
+
+    def rule(
+        b: Builder, operands: Sequence[str], avals_in: Any, avals_out: Any, **params: Any
+    ) -> list[str]:
+        if any([aval.size == 0 for aval in avals_in]):
+            return [b.constant(0, aval) for aval in avals_out]
+        return b.on_host(primitive(), operands, avals_in, avals_out, params)
+
+    return rule
+
+
+def _alias(operand: int, place: str) -> str:
+    return (
+        f"#stablehlo.output_operand_alias<output_tuple_indices = [{place}], "
+        f"operand_index = {operand}, operand_tuple_indices = []>"
+    )
+
+
+def _call_attributes(
+    target: str, config: str, avals_in: Sequence[ShapedArray], avals_out: Sequence[ShapedArray],
+    batch: int | None,
+) -> list[str]:  # fmt: skip
+    return [
         f'call_target_name = "{target}"',
         f"backend_config = {{{config}}}", "api_version = 4 : i32",
         f"operand_layouts = {_layouts(avals_in, batch)}",
         f"result_layouts = {_layouts(avals_out, batch)}",
-    ])  # fmt: skip
-    result: list[str] = b.op("stablehlo.custom_call", operands, avals_in, avals_out, attributes)
-    return result
+    ]  # fmt: skip
 
 
-def _layouts(avals: Sequence[ShapedArray], batch: int) -> str:
+def _batch_rule(
+    avals_in: Sequence[ShapedArray], avals_out: Sequence[ShapedArray], batch: int
+) -> str:
+    """Return the rule that the leading dimensions of all operands and results lie alike."""
+    sizes: dict[str, int] = {}
+
+    def factors(aval: ShapedArray) -> str:
+        names = [_factor(i) for i in range(batch)]
+        sizes.update(zip(names, aval.shape[:batch], strict=True))
+        for size in aval.shape[batch:]:
+            names.append(_factor(len(sizes)))
+            sizes[names[-1]] = size
+        return f"[{', '.join(names)}]"
+
+    given, found = [", ".join(map(factors, avals)) for avals in (avals_in, avals_out)]
+    inside = ", ".join([f"{name}={size}" for name, size in sizes.items()])
+    shown = f" {{{inside}}}" if inside else ""
+    return f"#sdy.op_sharding_rule<({given})->({found}){shown}, custom>"
+
+
+def _factor(i: int) -> str:
+    """Return what the dialect calls a factor: i, j, ..., z, z_1, ..."""
+    return chr(ord("i") + i) if i < 18 else f"z_{i - 17}"
+
+
+def _layouts(avals: Sequence[ShapedArray], batch: int | None) -> str:
     texts = []
     for aval in avals:
         order = list(range(aval.ndim - 1, -1, -1))
-        if aval.ndim == batch + 2:
+        if batch is not None and aval.ndim == batch + 2:
             order[0], order[1] = order[1], order[0]
         inside = f"[{', '.join(map(str, order))}]" if order else ""
         texts.append(f"dense<{inside}> : tensor<{len(order)}xindex>")

@@ -10,11 +10,12 @@ once, and the rest of the matrix is updated by one product for each panel.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from xnp.primitives.lapack_text import info_aval, lapack_call, nan_on_failure
+from xnp.primitives.lapack_text import gpu_call, info_aval, lapack_call, nan_on_failure
 from xnp.primitives.lu_pivots_to_permutation import permutation_of, permutation_text
 from xnp.primitives.matrices import checked, eye, matmul, matrix_batch, tril, triu
 from xnp.primitives.operations import (
@@ -30,6 +31,7 @@ from xnp.primitives.operations import (
 from xnp.primitives.triangular_solve import solve_lower, solved
 from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, shaped_array, undefined
 from xprim.contracts import Builder
+from xprim.platform_rules import by_platform
 
 __all__ = ()
 
@@ -80,16 +82,27 @@ def _factor_panel(out: Any, pivots: Any, start: int, stop: int) -> None:
         out[:, j + 1 :, j + 1 : stop] -= out[:, j + 1 :, j, None] * row[:, None, j + 1 : stop]
 
 
-def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
+def _lapack(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
+    aval = avals_out[0]
+    return _factors(b, avals_out, lambda avals: lapack_call(
+        b, "getrf", aval.dtype, operands, [aval], avals))  # fmt: skip
+
+
+def _gpu(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
+    aval = avals_out[0]
+    return _factors(b, avals_out, lambda avals: gpu_call(
+        b, "solver_getrf_ffi", operands, [aval], avals, aliases={0: 0}))  # fmt: skip
+
+
+def _factors(b: Builder, avals_out: Any, call: Callable[[Any], list[str]]) -> list[str]:
+    """Write the results of a call, whose pivots count from 1, in the form of ours."""
     aval, pivots_aval, permutation_aval = avals_out
     batch = aval.shape[:-2]
     if aval.size == 0:
         order = np.broadcast_to(np.arange(aval.shape[-2], dtype=np.int32), permutation_aval.shape)
         return [b.constant(0, aval), b.constant(0, pivots_aval),
                 b.constant(order, permutation_aval)]  # fmt: skip
-    found, pivots, info = lapack_call(
-        b, "lu", "getrf", aval.dtype, operands, [aval], [aval, pivots_aval, info_aval(batch)]
-    )
+    found, pivots, info = call([aval, pivots_aval, info_aval(batch)])
     one = b.full_like(1, pivots_aval)
     pivots = b.same_type_op("stablehlo.subtract", [pivots, one], pivots_aval)
     result = nan_on_failure(b, info, batch, found, aval, "GE")
@@ -144,7 +157,7 @@ lu_p: Primitive = Primitive(
     "lu",
     shape=_shape,
     numpy=_numpy,
-    stablehlo=_stablehlo,
+    stablehlo=by_platform("lu", cpu=_lapack, gpu=_gpu),
     jvp=_jvp,
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: lu_p),

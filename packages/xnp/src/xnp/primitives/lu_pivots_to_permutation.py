@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives.choice_text import chosen, compared
-from xnp.primitives.lapack_text import counted
+from xnp.primitives.lapack_text import counted, gpu_call
 from xprim import (
     ZERO,
     Primitive,
@@ -24,6 +24,7 @@ from xprim import (
 )
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
+from xprim.platform_rules import is_gpu
 
 __all__ = ()
 
@@ -76,12 +77,18 @@ def _rows_named(b: Builder, pivots: str, aval: Any, size: int) -> str:
 
 
 def permutation_text(b: Builder, pivots: str, pivots_aval: Any, out: Any) -> str:
-    """Write a loop over the pivots that exchanges entries of the permutation."""
+    """Write a loop over the pivots that exchanges entries of the permutation.
+
+    For GPUs there is a kernel that does the same. The pivots are rows: it checks none of them.
+    """
     last = out.ndim - 1
-    order = counted(b, out.shape, last)
     count = pivots_aval.shape[-1]
     if out.size == 0 or count == 0:
-        return order
+        return counted(b, out.shape, last)
+    if is_gpu(b.platform):
+        return gpu_call(b, "_lu_pivots_to_permutation", [pivots], [pivots_aval], [out],
+                        column_major=False, cells=1)[0]  # fmt: skip
+    order = counted(b, out.shape, last)
     index, truth = shaped_array((), dtypes.int32), shaped_array((), dtypes.bool_)
     zero, one, stop = [b.scalar(v, dtypes.int32) for v in (0, 1, count)]
     carried = [index, out]

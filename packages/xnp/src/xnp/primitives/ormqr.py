@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from xnp.primitives.lapack_text import corner, lapack_call
+from xnp.primitives.lapack_text import corner, reflectors_call
 from xnp.primitives.matrices import adjoint, checked, conj, matrix_batch
 from xnp.primitives.reflectors import check_taus, host_product, product_tangent
 from xprim import Linear, Primitive, ShapedArray, Zero, dimension_names, dtypes, shaped_array
 from xprim.contracts import Builder
+from xprim.platform_rules import by_platform
 from xprim.errors import message
 
 __all__ = ()
@@ -55,11 +56,10 @@ def _stablehlo(
     if k < aval.shape[-1]:
         a = corner(b, a, aval, aval.shape[-2], k)
         aval = shaped_array((*aval.shape[:-1], k), aval.dtype)
-    routine = "unmqr" if dtypes.is_complex(aval.dtype) else "ormqr"
     flags = {"left": left, "transpose": transpose}
     config = ", ".join([f"{name} = {str(flag).lower()}" for name, flag in flags.items()])
-    return lapack_call(b, "ormqr", routine, aval.dtype, [a, *operands[1:]], [aval, taus, c],
-                       avals_out, config)  # fmt: skip
+    return reflectors_call(b, "ormqr", [a, *operands[1:]], [aval, taus, c], avals_out, config,
+                           overwritten=2)  # fmt: skip
 
 
 def _jvp(primals: Any, tangents: Any, *, left: bool, transpose: bool) -> Any:
@@ -90,7 +90,7 @@ ormqr_p: Primitive = Primitive(
     "ormqr",
     shape=_shape,
     numpy=_numpy,
-    stablehlo=_stablehlo,
+    stablehlo=by_platform("ormqr", cpu=_stablehlo, gpu=_stablehlo),
     jvp=_jvp,
     transpose=_transpose,
     batch=matrix_batch(lambda: ormqr_p),

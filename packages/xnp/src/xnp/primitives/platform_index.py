@@ -14,6 +14,7 @@ import numpy as np
 from xprim import EAGER, ZERO, Primitive, dtypes, not_mapped, shaped_array, undefined
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
+from xprim.platform_rules import names_of_platform
 
 __all__ = ()
 
@@ -22,11 +23,8 @@ class NoPlatformError(NotImplementedError, ValueError):
     """No function is given for the platform of a program; caught as JAX's error, too."""
 
 
-_ALIASES = {"cuda": ("cuda", "gpu"), "rocm": ("rocm", "gpu")}
-
-
 def _place(platform: str, platforms: tuple[str, ...], has_default: bool) -> int:
-    for name in _ALIASES.get(platform, (platform,)):
+    for name in names_of_platform(platform):
         if name in platforms:
             return platforms.index(name)
     if has_default:

@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.lapack_text import corner, lapack_call, triangle
+from xnp.primitives.lapack_text import corner, reflectors_call, triangle
 from xnp.primitives.matrices import adjoint, checked, conj, eye, matmul, matrix_batch, tril
 from xnp.primitives.operations import add, concatenated, mul, scalar_like, sliced, sub
 from xnp.primitives.triangular_solve import solved
 from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, shaped_array, undefined
 from xprim.contracts import Builder
+from xprim.platform_rules import by_platform
 from xprim.errors import MissingRuleError, message
 
 __all__ = ()
@@ -44,7 +45,7 @@ def _stablehlo(
         eye = np.broadcast_to(np.eye(m, columns, dtype=aval.dtype), q_aval.shape)
         return [b.constant(eye if eye.size else 0, q_aval), b.constant(0, r_aval)]
     tau = shaped_array((*batch, k), aval.dtype)
-    packed, taus = lapack_call(b, "qr", "geqrf", aval.dtype, operands, [aval], [aval, tau])
+    packed, taus = reflectors_call(b, "geqrf", operands, [aval], [aval, tau])
     r = triangle(b, corner(b, packed, aval, r_aval.shape[-2], n), r_aval, "LE")
     reflectors = corner(b, packed, aval, m, min(columns, n))
     narrow = shaped_array((*batch, m, min(columns, n)), aval.dtype)
@@ -57,8 +58,7 @@ def _stablehlo(
             f"edge_padding_low = array<i64: {none}>, edge_padding_high = array<i64: {high}>, "
             f"interior_padding = array<i64: {none}>",
         )  # fmt: skip
-    routine = "ungqr" if dtypes.is_complex(aval.dtype) else "orgqr"
-    (q,) = lapack_call(b, "qr", routine, aval.dtype, [reflectors, taus], [q_aval, tau], [q_aval])
+    (q,) = reflectors_call(b, "orgqr", [reflectors, taus], [q_aval, tau], [q_aval])
     return [q, r]
 
 
@@ -102,7 +102,7 @@ qr_p: Primitive = Primitive(
     "qr",
     shape=_shape,
     numpy=_numpy,
-    stablehlo=_stablehlo,
+    stablehlo=by_platform("qr", cpu=_stablehlo, gpu=_stablehlo),
     jvp=_jvp,
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: qr_p),

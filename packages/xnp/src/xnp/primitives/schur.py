@@ -19,13 +19,14 @@ import numpy as np
 from xnp.primitives import schur_complex, schur_real
 from xnp.primitives.finite_matrices import written_results
 from xnp.primitives.hessenberg import reduce_in_place
-from xnp.primitives.lapack_text import info_aval, lapack_call
+from xnp.primitives.lapack_text import info_aval, lapack_call, on_host
 from xnp.primitives.matrices import checked, matrix_batch
 from xnp.primitives.reflectors import host_product
 from xnp.primitives.schur_choices import choice, host_choice
 from xnp.primitives.schur_steps import isolated
 from xprim import Primitive, ShapedArray, dimension_names, dtypes, shaped_array, undefined
 from xprim.contracts import Builder
+from xprim.platform_rules import by_platform
 
 __all__ = ()
 
@@ -82,7 +83,7 @@ def _stablehlo(
     parts = [values] if dtypes.is_complex(aval.dtype) else [values, values]
     config = f"mode = {ord('V')} : ui8, sort = {ord('N')} : ui8"
     found = lapack_call(
-        b, "schur", "gees", aval.dtype, operands, avals_in,
+        b, "gees", aval.dtype, operands, avals_in,
         [aval, aval, *parts, info_aval(batch), info_aval(batch)], config,
     )  # fmt: skip
     both = b.traced(choice, found[:2], [aval, aval], key="schur")
@@ -99,7 +100,7 @@ schur_p: Primitive = Primitive(
     "schur",
     shape=_shape,
     numpy=_numpy,
-    stablehlo=_stablehlo,
+    stablehlo=by_platform("schur", cpu=_stablehlo, gpu=on_host(lambda: schur_p)),
     jvp=undefined("its vectors have phases, or rotations of blocks, that nothing determines; what "
                   "is made of it, such as scipy.linalg.sqrtm and solve_sylvester, has derivatives"),
     transpose=undefined("it is not linear"),

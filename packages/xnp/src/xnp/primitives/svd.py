@@ -12,7 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.lapack_text import info_aval, lapack_call, nan_for_infinity, nan_on_failure
+from xnp.primitives.factorisation_choices import SvdAlgorithm, check_choice
+from xnp.primitives.finite_matrices import written_results
+from xnp.primitives.lapack_text import (
+    corner,
+    gpu_call,
+    info_aval,
+    lapack_call,
+    nan_for_infinity,
+    nan_on_failure,
+)
 from xnp.primitives.matrices import (
     adjoint,
     as_columns,
@@ -29,13 +38,15 @@ from xnp.primitives.operations import add, bind, converted, div, filled, mul, sc
 from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, shaped_array, undefined
 from xprim.contracts import Builder
 from xprim.errors import MissingRuleError, message
+from xprim.platform_rules import by_platform
 
 __all__ = ()
 
 
-def _shape(aval: ShapedArray, *, full_matrices: bool, compute_uv: bool) -> (
-    tuple[ShapedArray, ...]
-):  # fmt: skip
+def _shape(
+    aval: ShapedArray, *, full_matrices: bool, compute_uv: bool,
+    algorithm: SvdAlgorithm | None = None,
+) -> tuple[ShapedArray, ...]:  # fmt: skip
     batch, m, n = checked("svd", aval)
     k = min(m, n)
     values = shaped_array((*batch, k), real_dtype(aval.dtype))
@@ -46,7 +57,13 @@ def _shape(aval: ShapedArray, *, full_matrices: bool, compute_uv: bool) -> (
     return values, shaped_array(u, aval.dtype), shaped_array(vh, aval.dtype)
 
 
-def _numpy(a: Any, *, full_matrices: bool, compute_uv: bool) -> Any:
+_LAPACK_ALGORITHMS = SvdAlgorithm.DEFAULT, SvdAlgorithm.DIVIDE_AND_CONQUER
+
+
+def _numpy(
+    a: Any, *, full_matrices: bool, compute_uv: bool, algorithm: SvdAlgorithm | None = None
+) -> Any:
+    check_choice("svd", "algorithm", algorithm, *_LAPACK_ALGORITHMS)
     finite = np.isfinite(a)
     if not finite.all():  # of a matrix with an infinity, some builds of gesdd never end
         a = np.where(finite, a, a.dtype.type(np.nan))
@@ -73,8 +90,11 @@ def _decomposed(a: Any, full_matrices: bool, compute_uv: bool) -> tuple[Any, ...
     return s, u, vh
 
 
-def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, full_matrices: bool,
-               compute_uv: bool) -> Any:  # fmt: skip
+def _lapack(
+    b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, full_matrices: bool,
+    compute_uv: bool, algorithm: SvdAlgorithm | None = None,
+) -> Any:  # fmt: skip
+    check_choice("svd", "algorithm", algorithm, *_LAPACK_ALGORITHMS)
     (aval,) = avals_in
     *batch, m, n = aval.shape
     batch = tuple(batch)
@@ -90,10 +110,95 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, full
     config = f"mode = {ord(mode)} : ui8"
     # of a matrix with an infinity, gesdd never ends; of one with NaN, it says so at once
     matrices = nan_for_infinity(b, operands[0], aval)
-    results = lapack_call(b, "svd", "gesdd", aval.dtype, [matrices], [aval], outs, config)
+    results = lapack_call(b, "gesdd", aval.dtype, [matrices], [aval], outs, config)
     info = results[-1]
     return [nan_on_failure(b, info, batch, x, y)
             for x, y in zip(results[1:-1], avals_out, strict=False)]  # fmt: skip
+
+
+def _gpu(
+    b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, full_matrices: bool,
+    compute_uv: bool, algorithm: SvdAlgorithm | None = None,
+) -> Any:  # fmt: skip
+    (aval,) = avals_in
+    if aval.size == 0:
+        return [b.constant(_empty(x), x) for x in avals_out]
+    chosen = _gpu_algorithm(b, aval, algorithm)
+    if chosen in ("gesvdj", "gesvdp"):
+        economic = not full_matrices and (chosen == "gesvdp" or min(aval.shape[-2:]) > _BATCHED)
+        found, info = _two_sided(b, operands, aval, avals_out, chosen, economic, compute_uv)
+    else:
+        found, info = _by_iteration(
+            b, operands, aval, avals_out, chosen, full_matrices, compute_uv
+        )
+    return written_results(b, operands[0], aval, info, found, avals_out)
+
+
+_BATCHED = 32  # up to this size cuSOLVER works on whole batches, and then forms all vectors
+_LARGEST_OF_JACOBI = 1024
+
+
+def _gpu_algorithm(b: Builder, aval: ShapedArray, algorithm: SvdAlgorithm | None) -> str:
+    """Return the routine: Jacobi's method up to a size, then QR iteration, unless one is asked for.
+
+    The sizes are those of https://developer.download.nvidia.com/video/gputechconf/gtc/2019/
+    presentation/s9226-fast-singular-value-decomposition-on-gpus-v2.pdf, slide 5.
+    """
+    extra = [SvdAlgorithm.DIVIDE_AND_CONQUER] if b.platform == "rocm" else []
+    known = SvdAlgorithm.DEFAULT, SvdAlgorithm.QR, SvdAlgorithm.JACOBI, SvdAlgorithm.POLAR
+    check_choice("svd", "algorithm", algorithm, *known, *extra)
+    if algorithm in (None, SvdAlgorithm.DEFAULT):
+        return "gesvdj" if max(aval.shape[-2:]) <= _LARGEST_OF_JACOBI else "gesvd"
+    return {SvdAlgorithm.QR: "gesvd", SvdAlgorithm.JACOBI: "gesvdj",
+            SvdAlgorithm.POLAR: "gesvdp"}.get(algorithm, "gesdd")  # type: ignore[arg-type]  # fmt: skip
+
+
+def _two_sided(
+    b: Builder, operands: Any, aval: ShapedArray, avals_out: Any, routine: str, economic: bool,
+    compute_uv: bool,
+) -> tuple[list[str], str]:  # fmt: skip
+    """Write the call of a routine that gives V, and room for the vectors in any case."""
+    *batch, m, n = aval.shape
+    batch, k = tuple(batch), min(m, n)
+    u = shaped_array((*batch, m, k if economic else m), aval.dtype)
+    v = shaped_array((*batch, n, k if economic else n), aval.dtype)
+    config = f"compute_uv = {str(compute_uv).lower()}, full_matrices = {str(not economic).lower()}"
+    _, s, left, right, info = gpu_call(
+        b, f"solver_{routine}_ffi", operands, [aval], [aval, avals_out[0], u, v, info_aval(batch)],
+        config, {0: 0},
+    )  # fmt: skip
+    if not compute_uv:
+        return [s], info
+    vh = b.traced(lambda v: [adjoint(v)], [right], [v], key="adjoint")[0]
+    turned = shaped_array((*batch, *v.shape[:-3:-1]), aval.dtype)
+    u_out, vh_out = avals_out[1:]
+    return [s, corner(b, left, u, *u_out.shape[-2:]), corner(b, vh, turned, *vh_out.shape[-2:])], (
+        info
+    )
+
+
+def _by_iteration(
+    b: Builder, operands: Any, aval: ShapedArray, avals_out: Any, routine: str,
+    full_matrices: bool, compute_uv: bool,
+) -> tuple[list[str], str]:  # fmt: skip
+    """Write the call of a routine that gives V^H, of matrices that are not wider than tall.
+
+    A wide one is read as its transpose, which is the same memory in the order of rows.
+    """
+    batch, (m, n) = aval.shape[:-2], aval.shape[-2:]
+    transposed = m < n and routine == "gesvd"
+    none = shaped_array((), aval.dtype)
+    u, vh = avals_out[1:] if compute_uv else (none, none)
+    flags = {"compute_uv": compute_uv, "full_matrices": full_matrices, "transposed": transposed}
+    sides = (vh, u) if transposed else (u, vh)
+    _, s, left, right, info = gpu_call(
+        b, f"solver_{routine}_ffi", operands, [aval],
+        [aval, avals_out[0], *sides, info_aval(batch)],
+        ", ".join([f"{name} = {str(flag).lower()}" for name, flag in flags.items()]), {0: 0},
+        column_major=not transposed,
+    )  # fmt: skip
+    found = [right, left] if transposed else [left, right]
+    return [s, *(found if compute_uv else [])], info
 
 
 def _empty(aval: ShapedArray) -> Any:
@@ -103,10 +208,12 @@ def _empty(aval: ShapedArray) -> Any:
     return np.broadcast_to(np.eye(aval.shape[-2], aval.shape[-1], dtype=aval.dtype), aval.shape)
 
 
-def _jvp(primals: Any, tangents: Any, *, full_matrices: bool, compute_uv: bool) -> Any:
+def _jvp(
+    primals: Any, tangents: Any, *, full_matrices: bool, compute_uv: bool, **chosen: Any
+) -> Any:
     (a,), (a_dot,) = primals, tangents
     m, n = a.aval.shape[-2:]
-    params = {"full_matrices": full_matrices, "compute_uv": compute_uv}
+    params = {"full_matrices": full_matrices, "compute_uv": compute_uv, **chosen}
     if type(a_dot) is Zero:
         outs = svd_p.bind(a, **params)
         return outs, tuple([Zero(y.aval) for y in outs])
@@ -115,7 +222,7 @@ def _jvp(primals: Any, tangents: Any, *, full_matrices: bool, compute_uv: bool) 
             "svd", "the vectors of full_matrices=True have no derivative: those beyond the rank of "
             "the matrix are not determined.", got=a.aval.str_long(), hint="use full_matrices=False",
         ))  # fmt: skip
-    s, u, vh = svd_p.bind(a, full_matrices=False, compute_uv=True)
+    s, u, vh = svd_p.bind(a, **{**params, "full_matrices": False, "compute_uv": True})
     v = adjoint(vh)
     c = matmul(adjoint(u), matmul(a_dot, v))
     s_dot = real(diagonal(c))
@@ -172,7 +279,7 @@ svd_p: Primitive = Primitive(
     "svd",
     shape=_shape,
     numpy=_numpy,
-    stablehlo=_stablehlo,
+    stablehlo=by_platform("svd", cpu=_lapack, gpu=_gpu),
     jvp=_jvp,
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: svd_p),

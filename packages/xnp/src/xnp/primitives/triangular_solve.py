@@ -114,8 +114,7 @@ def _stablehlo(
                    "trans_x": "C" if adjoint else "T" if transpose_a else "N",
                    "uplo": "LU"[not lower]}  # fmt: skip
         config = ", ".join([f"{k} = {ord(v)} : ui8" for k, v in letters.items()])
-        return lapack_call(b, "triangular_solve", "trsm", out.dtype, [a, right], avals_in,
-                           avals_out, config)  # fmt: skip
+        return lapack_call(b, "trsm", out.dtype, [a, right], avals_in, avals_out, config)
     form = "ADJOINT" if adjoint else "TRANSPOSE" if transpose_a else "NO_TRANSPOSE"
     flags = {"left_side": left_side, "lower": lower, "unit_diagonal": unit_diagonal}
     attributes = [f"{name} = {str(flag).lower()}" for name, flag in flags.items()]

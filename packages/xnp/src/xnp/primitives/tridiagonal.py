@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives.finite_matrices import host_results, written_results
-from xnp.primitives.lapack_text import info_aval, lapack_call, nan_on_failure
+from xnp.primitives.lapack_text import gpu_call, info_aval, lapack_call, nan_on_failure
 from xnp.primitives.matrices import checked, matrix_batch, real_dtype
 from xnp.primitives.reflectors import reflector
 from xprim import Primitive, ShapedArray, dimension_names, dtypes, shaped_array, undefined
 from xprim.contracts import Builder
 from xprim.errors import message
+from xprim.platform_rules import by_platform, is_gpu
 
 __all__ = ()
 
@@ -70,11 +71,15 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, lowe
     batch = aval.shape[:-2]
     if aval.size == 0:
         return [b.constant(0, x) for x in avals_out]
-    routine = "hetrd" if dtypes.is_complex(aval.dtype) else "sytrd"
-    *found, info = lapack_call(
-        b, "tridiagonal", routine, aval.dtype, operands, avals_in,
-        [*avals_out, info_aval(batch)], f"uplo = {ord('L' if lower else 'U')} : ui8",
-    )  # fmt: skip
+    results = [*avals_out, info_aval(batch)]
+    if is_gpu(b.platform):
+        config = f"lower = {str(lower).lower()}"
+        found = gpu_call(b, "solver_sytrd_ffi", operands, avals_in, results, config, {0: 0})
+    else:
+        routine = "hetrd" if dtypes.is_complex(aval.dtype) else "sytrd"
+        config = f"uplo = {ord('L' if lower else 'U')} : ui8"
+        found = lapack_call(b, routine, aval.dtype, operands, avals_in, results, config)
+    *found, info = found
     if aval.shape[-1] == 1:  # nothing is reduced
         return [nan_on_failure(b, info, batch, x, y) for x, y in zip(found, avals_out, strict=True)]
     return written_results(b, operands[0], aval, info, found, avals_out, lower)
@@ -84,7 +89,7 @@ tridiagonal_p: Primitive = Primitive(
     "tridiagonal",
     shape=_shape,
     numpy=_numpy,
-    stablehlo=_stablehlo,
+    stablehlo=by_platform("tridiagonal", cpu=_stablehlo, gpu=_stablehlo),
     jvp=undefined("the signs of the reflectors are a convention, and break where columns vanish"),
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: tridiagonal_p),

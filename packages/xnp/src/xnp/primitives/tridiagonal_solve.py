@@ -13,13 +13,25 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.lapack_text import info_aval, lapack_call, nan_on_failure
+from xnp.primitives.lapack_text import gpu_call, info_aval, lapack_call, nan_on_failure
 from xnp.primitives.matrices import LETTER, as_columns, matrix_batch
-from xnp.primitives.operations import add, concatenated, filled, mul, neg, sliced
+from xnp.primitives.operations import (
+    add,
+    bind,
+    concatenated,
+    div,
+    filled,
+    mul,
+    neg,
+    selected,
+    sliced,
+    sub,
+)
 from xprim import Linear, Primitive, ShapedArray, Zero, dtypes
 from xprim.contracts import Builder
 from xprim.dimension_names import Names
 from xprim.errors import message
+from xprim.platform_rules import by_platform
 
 __all__ = ()
 
@@ -102,19 +114,58 @@ def _perturb(diagonal: Any, above: Any, second: Any) -> None:
     diagonal[...] = np.where(np.abs(diagonal) < least, moved, diagonal)
 
 
-def _stablehlo(
+def _lapack(
     b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, perturb_singular: bool
 ) -> Any:
     (out,) = avals_out
     if out.size == 0:
         return [operands[3]]
     if perturb_singular:
-        return lapack_call(b, "tridiagonal_solve", "", out.dtype, operands, avals_in, avals_out,
+        return lapack_call(b, "", out.dtype, operands, avals_in, avals_out,
                            target="tridiagonal_solve_perturbed_ffi")  # fmt: skip
     batch = out.shape[:-2]
-    *_, x, info = lapack_call(b, "tridiagonal_solve", "gtsv", out.dtype, operands, avals_in,
-                              [*avals_in, info_aval(batch)])  # fmt: skip
+    results = [*avals_in, info_aval(batch)]
+    *_, x, info = lapack_call(b, "gtsv", out.dtype, operands, avals_in, results)
     return [nan_on_failure(b, info, batch, x, out)]
+
+
+def _gpu(
+    b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, perturb_singular: bool
+) -> Any:
+    (out,) = avals_out
+    if out.size == 0:
+        return [operands[3]]
+    if perturb_singular:
+        return gpu_call(b, "_tridiagonal_solve_perturbed", operands, avals_in, avals_out)
+    if out.shape[-2] < 3:  # cuSPARSE wants three rows
+        return b.traced(_of_few_rows, operands, avals_in, key="tridiagonal_solve of few rows")
+    return gpu_call(b, "sparse_gtsv2_ffi", operands, avals_in, avals_out, aliases={3: 0})
+
+
+def _of_few_rows(dl: Any, d: Any, du: Any, b: Any) -> list[Any]:
+    """Return the solution for one row or two, by elimination as for more."""
+    last, count = d.aval.ndim - 1, b.aval.shape[-1]
+    if d.aval.shape[-1] == 1:
+        return [_divided(b, d)]
+    d0, d1 = [sliced(d, last, i, i + 1) for i in (0, 1)]
+    above, below = sliced(du, last, 0, 1), sliced(dl, last, 1, 2)
+    b0, b1 = [sliced(b, last, i, i + 1) for i in (0, 1)]
+    swap = bind("lt", bind("abs", d0), bind("abs", below))
+    wide = as_columns(swap, count)
+    pivot, rest = selected(swap, below, d0), selected(swap, d0, below)
+    beside, corner = selected(swap, d1, above), selected(swap, above, d1)
+    b0, b1 = selected(wide, b1, b0), selected(wide, b0, b1)
+    factor = div(rest, pivot)
+    x1 = _divided(sub(b1, mul(as_columns(factor, count), b0)), sub(corner, mul(factor, beside)))
+    x0 = _divided(sub(b0, mul(as_columns(beside, count), x1)), pivot)
+    return [concatenated([x0, x1], last)]
+
+
+def _divided(x: Any, pivot: Any) -> Any:
+    """Return x / pivot, and NaN where the pivot is zero."""
+    regular = bind("ne", pivot, filled(pivot.aval.shape, 0, pivot.aval.dtype))
+    pivot = selected(regular, pivot, filled(pivot.aval.shape, np.nan, pivot.aval.dtype))
+    return div(x, as_columns(pivot, x.aval.shape[-1]))
 
 
 def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
@@ -175,7 +226,7 @@ tridiagonal_solve_p: Primitive = Primitive(
     "tridiagonal_solve",
     shape=_shape,
     numpy=_numpy,
-    stablehlo=_stablehlo,
+    stablehlo=by_platform("tridiagonal_solve", cpu=_lapack, gpu=_gpu),
     jvp=_jvp,
     transpose=_transpose,
     batch=matrix_batch(lambda: tridiagonal_solve_p),
