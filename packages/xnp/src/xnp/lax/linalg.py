@@ -326,8 +326,8 @@ def svd(
       compute_uv: whether the vectors are returned.
       subset_by_index: the half-open range of singular values to return; None for all.
       algorithm: `SvdAlgorithm.DEFAULT` or None; a CPU has `DIVIDE_AND_CONQUER` alone, which is the
-        default there. Programs for CUDA have `JACOBI`, the default up to 1024 rows and columns, `QR`
-        beyond it, and `POLAR`.
+        default there. Programs for CUDA have `JACOBI`, the default up to 1024 rows and columns,
+        `QR` beyond it, and `POLAR`.
 
     Returns:
       The singular values descend. Vectors are columns of u and rows of vh.

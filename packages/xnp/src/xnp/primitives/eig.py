@@ -30,7 +30,6 @@ from xnp.primitives.matrices import (
     matmul,
     matrix_batch,
     real,
-    real_dtype,
 )
 from xnp.primitives.operations import (
     bind,

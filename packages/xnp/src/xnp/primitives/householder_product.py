@@ -13,10 +13,10 @@ import numpy as np
 from xnp.primitives.lapack_text import reflectors_call
 from xnp.primitives.matrices import checked, eye, matrix_batch
 from xnp.primitives.reflectors import check_taus, host_product, product_tangent
-from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, undefined
+from xprim import Primitive, ShapedArray, Zero, dimension_names, undefined
 from xprim.contracts import Builder
-from xprim.platform_rules import by_platform
 from xprim.errors import message
+from xprim.platform_rules import by_platform
 
 __all__ = ()
 

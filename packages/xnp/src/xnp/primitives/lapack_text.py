@@ -82,7 +82,7 @@ def gpu_call(
         several = len(avals_out) > 1
         texts = [_alias(i, str(o) if several else "") for i, o in aliases.items()]
         attributes.append(f"output_operand_aliases = [{', '.join(texts)}]")
-    if cells is not None and all([type(aval.size) is int for aval in (*avals_in, *avals_out)]):
+    if cells is not None and all(type(aval.size) is int for aval in (*avals_in, *avals_out)):
         batch = ndim - cells
         attributes += [
             f'mhlo.frontend_attributes = {{num_batch_dims = "{batch}"}}',
@@ -127,7 +127,7 @@ def on_host(primitive: Callable[[], Primitive]) -> Callable[..., list[str]]:
     def rule(
         b: Builder, operands: Sequence[str], avals_in: Any, avals_out: Any, **params: Any
     ) -> list[str]:
-        if any([aval.size == 0 for aval in avals_in]):
+        if any(aval.size == 0 for aval in avals_in):
             return [b.constant(0, aval) for aval in avals_out]
         return b.on_host(primitive(), operands, avals_in, avals_out, params)
 

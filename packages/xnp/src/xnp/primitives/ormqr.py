@@ -11,10 +11,10 @@ from typing import Any
 from xnp.primitives.lapack_text import corner, reflectors_call
 from xnp.primitives.matrices import adjoint, checked, conj, matrix_batch
 from xnp.primitives.reflectors import check_taus, host_product, product_tangent
-from xprim import Linear, Primitive, ShapedArray, Zero, dimension_names, dtypes, shaped_array
+from xprim import Linear, Primitive, ShapedArray, Zero, dimension_names, shaped_array
 from xprim.contracts import Builder
-from xprim.platform_rules import by_platform
 from xprim.errors import message
+from xprim.platform_rules import by_platform
 
 __all__ = ()
 

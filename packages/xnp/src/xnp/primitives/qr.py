@@ -18,8 +18,8 @@ from xnp.primitives.operations import add, concatenated, mul, scalar_like, slice
 from xnp.primitives.triangular_solve import solved
 from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, shaped_array, undefined
 from xprim.contracts import Builder
-from xprim.platform_rules import by_platform
 from xprim.errors import MissingRuleError, message
+from xprim.platform_rules import by_platform
 
 __all__ = ()
 

@@ -128,14 +128,16 @@ def _gpu(
         economic = not full_matrices and (chosen == "gesvdp" or min(aval.shape[-2:]) > _BATCHED)
         found, info = _two_sided(b, operands, aval, avals_out, chosen, economic, compute_uv)
     else:
-        found, info = _by_iteration(
-            b, operands, aval, avals_out, chosen, full_matrices, compute_uv
-        )
+        found, info = _by_iteration(b, operands, aval, avals_out, chosen, full_matrices, compute_uv)
     return written_results(b, operands[0], aval, info, found, avals_out)
 
 
 _BATCHED = 32  # up to this size cuSOLVER works on whole batches, and then forms all vectors
 _LARGEST_OF_JACOBI = 1024
+_GPU_ROUTINES: dict[Any, str] = {
+    SvdAlgorithm.QR: "gesvd", SvdAlgorithm.JACOBI: "gesvdj", SvdAlgorithm.POLAR: "gesvdp",
+    SvdAlgorithm.DIVIDE_AND_CONQUER: "gesdd",
+}  # fmt: skip
 
 
 def _gpu_algorithm(b: Builder, aval: ShapedArray, algorithm: SvdAlgorithm | None) -> str:
@@ -147,10 +149,9 @@ def _gpu_algorithm(b: Builder, aval: ShapedArray, algorithm: SvdAlgorithm | None
     extra = [SvdAlgorithm.DIVIDE_AND_CONQUER] if b.platform == "rocm" else []
     known = SvdAlgorithm.DEFAULT, SvdAlgorithm.QR, SvdAlgorithm.JACOBI, SvdAlgorithm.POLAR
     check_choice("svd", "algorithm", algorithm, *known, *extra)
-    if algorithm in (None, SvdAlgorithm.DEFAULT):
+    if algorithm is None or algorithm is SvdAlgorithm.DEFAULT:
         return "gesvdj" if max(aval.shape[-2:]) <= _LARGEST_OF_JACOBI else "gesvd"
-    return {SvdAlgorithm.QR: "gesvd", SvdAlgorithm.JACOBI: "gesvdj",
-            SvdAlgorithm.POLAR: "gesvdp"}.get(algorithm, "gesdd")  # type: ignore[arg-type]  # fmt: skip
+    return _GPU_ROUTINES[algorithm]
 
 
 def _two_sided(
@@ -158,8 +159,8 @@ def _two_sided(
     compute_uv: bool,
 ) -> tuple[list[str], str]:  # fmt: skip
     """Write the call of a routine that gives V, and room for the vectors in any case."""
-    *batch, m, n = aval.shape
-    batch, k = tuple(batch), min(m, n)
+    batch, (m, n) = aval.shape[:-2], aval.shape[-2:]
+    k = min(m, n)
     u = shaped_array((*batch, m, k if economic else m), aval.dtype)
     v = shaped_array((*batch, n, k if economic else n), aval.dtype)
     config = f"compute_uv = {str(compute_uv).lower()}, full_matrices = {str(not economic).lower()}"

@@ -1,0 +1,289 @@
+"""Programs written for a GPU, run on a CPU: NumPy plays the libraries.
+
+Each call of a routine becomes a call of a Python function that does what the documentation of the
+library says of the routine, with operands and results as they lie in memory. So what a program
+makes of the results (rows and columns, pivots from 1, packed vectors, codes of failure) is tried
+where no GPU is. The oracle's own programs run in the same way, which tries the routines here.
+
+Sources: cuSOLVER's and cuSPARSE's documentation, and LAPACK's for what has its names there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xstack
+from tests.nets.gpu_programs import lowered
+from xjit.placement import default_placement
+
+scipy_linalg = pytest.importorskip("scipy.linalg")
+
+Config = dict[str, Any]
+_CALL = re.compile(r'call_target_name = "(?:cu|hip)(\w+)"')
+_LIST = re.compile(r"(operand|result)_layouts = \[(.*?xindex>)\]")
+_LAYOUT = re.compile(r"dense<(?:\[([\d, ]*)\]|(\d*))> : tensor<\d+xindex>")
+_CONFIG = re.compile(r"backend_config = \{([^}]*)\}")
+_ALIASES = re.compile(r"output_operand_aliases = \[(?:#[^>]*>(?:, )?)*\], ")
+_TYPES = re.compile(r" : \(([^()]*)\) -> \(?(.*?)\)?$")
+_DTYPES = {"f32": np.float32, "f64": np.float64, "complex<f32>": np.complex64,
+           "complex<f64>": np.complex128, "i32": np.int32}  # fmt: skip
+
+
+def run(fun: Callable[..., Any], operands: Sequence[Any], platform: str = "cuda") -> Any:
+    """Return what a function computes as a program for a GPU, the libraries being played."""
+    stage = lowered(fun, operands, platform)
+    program = stage._lowered
+    callbacks = list(program.callbacks)
+    lines = [_played(line, callbacks) for line in program.body.splitlines()]
+    played = dataclasses.replace(
+        program, body="\n".join(lines), callbacks=tuple(callbacks), platform="cpu"
+    )
+    traced = stage._traced
+    kernel = traced._program.kernel(default_placement(), played)
+    outs = kernel.call([xstack.numpy.asarray(x) for x in operands])
+    return traced.out_tree.unflatten(outs)
+
+
+def _played(line: str, callbacks: list[Any]) -> str:
+    if "call_target_name" not in line:
+        return line
+    if '"xla_ffi_python_gpu_callback"' in line:
+        return line.replace("python_gpu", "python_cpu")
+    found = _CALL.search(line)
+    if found is None:
+        return line
+    callbacks.append(_Routine(found[1], line))
+    line = _CALL.sub('call_target_name = "xla_ffi_python_cpu_callback"', line)
+    line = _CONFIG.sub(f"backend_config = {{index = {len(callbacks) - 1} : ui64}}", line, count=1)
+    return _ALIASES.sub("", line)
+
+
+class _Routine:
+    """A routine with its options: of operands as they lie in memory, to such results."""
+
+    def __init__(self, name: str, line: str) -> None:
+        self.routine = globals()[name.removesuffix("_ffi").lstrip("_")]
+        self.config = dict(map(_option, filter(None, _CONFIG.search(line)[1].split(", "))))
+        layouts = [_layouts(text) for _, text in _LIST.findall(line)]
+        self.layouts_in, self.layouts_out = layouts
+        types = _TYPES.search(line)
+        self.types_out = [_type(t) for t in re.findall(r"tensor<(.*?)>(?=,|$|\))", types[2])]
+
+    def __call__(self, *operands: Any) -> tuple[Any, ...]:
+        """Run it."""
+        given = [_read(np.asarray(x), o) for x, o in zip(operands, self.layouts_in, strict=True)]
+        outs = self.routine(self.config, self.types_out, *given)
+        return tuple([
+            _written(np.asarray(y, dtype).reshape(shape), order)
+            for y, (shape, dtype), order in zip(outs, self.types_out, self.layouts_out, strict=True)
+        ])  # fmt: skip
+
+
+def _option(text: str) -> tuple[str, Any]:
+    name, _, value = text.partition(" = ")
+    if value in ("true", "false"):
+        return name, value == "true"
+    return name, value.strip('"') if value.startswith('"') else int(value.split(" : ")[0])
+
+
+def _layouts(text: str) -> list[tuple[int, ...]]:
+    return [tuple([int(d) for d in (a or b).split(", ") if d]) for a, b in _LAYOUT.findall(text)]
+
+
+def _type(text: str) -> tuple[tuple[int, ...], Any]:
+    *sizes, dtype = re.split(r"x(?=\d|f|c|i)", text)
+    return tuple(map(int, sizes)), _DTYPES[dtype]
+
+
+def _read(x: Any, order: tuple[int, ...]) -> Any:
+    """Return what stands in memory, of which `x` shows the bytes as if rows came first."""
+    slowest_first = order[::-1]
+    memory = x.reshape([x.shape[d] for d in slowest_first])
+    return memory.transpose(np.argsort(slowest_first))
+
+
+def _written(y: Any, order: tuple[int, ...]) -> Any:
+    return np.ascontiguousarray(y.transpose(order[::-1])).reshape(y.shape)
+
+
+def _each(fun: Callable[..., Any], cells: int, *operands: Any) -> list[Any]:
+    """Call a function for each member of a batch and stack its results."""
+    batch = operands[0].shape[: operands[0].ndim - cells]
+    flat = [x.reshape((-1, *x.shape[len(batch) :])) for x in operands]
+    found = [fun(*[x[i] for x in flat]) for i in range(flat[0].shape[0])]
+    return [np.stack(ys).reshape((*batch, *np.shape(ys[0]))) for ys in zip(*found, strict=True)]
+
+
+def solver_potrf(config: Config, types: Any, a: Any) -> Any:
+    assert config == {"lower": True}
+
+    def one(a: Any) -> Any:
+        half = np.tril(a, -1)
+        whole = half + half.conj().T + np.diag(np.diagonal(a).real)
+        try:
+            factor, info = np.linalg.cholesky(whole), 0
+        except np.linalg.LinAlgError:
+            factor, info = np.full_like(a, 7), 1
+        return np.tril(factor) + np.triu(a, 1), np.int32(info)
+
+    return _each(one, 2, a)
+
+
+def solver_getrf(config: Config, types: Any, a: Any) -> Any:
+    def one(a: Any) -> Any:
+        letter = {"f": "s", "d": "d", "F": "c", "D": "z"}[a.dtype.char]
+        lu, pivots, info = getattr(scipy_linalg.lapack, f"{letter}getrf")(a)
+        return lu, (pivots + 1).astype(np.int32), np.int32(info)
+
+    return _each(one, 2, a)
+
+
+def lu_pivots_to_permutation(config: Config, types: Any, pivots: Any) -> Any:
+    size = types[0][0][-1]
+
+    def one(pivots: Any) -> Any:
+        order = np.arange(size, dtype=np.int32)
+        for i, j in enumerate(pivots):
+            order[[i, j]] = order[[j, i]]
+        return (order,)
+
+    return _each(one, 1, pivots)
+
+
+def solver_geqrf(config: Config, types: Any, a: Any) -> Any:
+    def one(a: Any) -> Any:
+        h, taus = np.linalg.qr(a, mode="raw")
+        return h.T, taus
+
+    return _each(one, 2, a)
+
+
+def _product(a: Any, taus: Any) -> Any:
+    m = a.shape[0]
+    q = np.eye(m, dtype=a.dtype)
+    for i, tau in enumerate(taus):
+        v = np.zeros(m, a.dtype)
+        v[i], v[i + 1 :] = 1, a[i + 1 :, i]
+        q = q - tau * np.outer(q @ v, v.conj())
+    return q
+
+
+def solver_orgqr(config: Config, types: Any, a: Any, taus: Any) -> Any:
+    return _each(lambda a, taus: (_product(a, taus)[:, : a.shape[1]],), 2, a, taus)
+
+
+def solver_ormqr(config: Config, types: Any, a: Any, taus: Any, c: Any) -> Any:
+    def one(a: Any, taus: Any, c: Any) -> Any:
+        q = _product(a, taus)
+        q = q.conj().T if config["transpose"] else q
+        return (q @ c if config["left"] else c @ q,)
+
+    return _each(one, 2, a, taus, c)
+
+
+def solver_gesvdj(config: Config, types: Any, a: Any) -> Any:
+    if not config["full_matrices"]:
+        assert min(a.shape[-2:]) > 32 or a.ndim == 2, "no economic form for batches of small ones"
+    return solver_gesvdp(config, types, a)
+
+
+def solver_gesvdp(config: Config, types: Any, a: Any) -> Any:
+    def one(a: Any) -> Any:
+        if not np.isfinite(a).all():
+            a = np.ones_like(a)  # what comes out then means nothing
+        u, s, vh = np.linalg.svd(a, full_matrices=config["full_matrices"])
+        if not config["compute_uv"]:
+            u, vh = np.full_like(u, np.nan), np.full_like(vh, np.nan)
+        return np.full_like(a, 7), s, u, vh.conj().T, np.int32(0)
+
+    return _each(one, 2, a)
+
+
+def solver_gesvd(config: Config, types: Any, a: Any) -> Any:
+    if config["transposed"]:  # the memory of rows, read as columns
+        a = a.swapaxes(-1, -2)
+    assert a.shape[-2] >= a.shape[-1], "gesvd takes no wide matrices"
+    assert not config["transposed"] or config["compute_uv"] in (True, False)
+
+    def one(a: Any) -> Any:
+        u, s, vh = np.linalg.svd(a, full_matrices=config["full_matrices"])
+        return np.full_like(a, 7), s, u, vh, np.int32(0)
+
+    copy, s, u, vh, info = _each(one, 2, a)
+    if config["transposed"]:
+        copy, u, vh = [x.swapaxes(-1, -2) for x in (copy, u, vh)]
+    if not config["compute_uv"]:
+        u = vh = np.zeros(())
+    return copy, s, u, vh, info
+
+
+def solver_syevd(config: Config, types: Any, a: Any) -> Any:
+    def one(a: Any) -> Any:
+        if not np.isfinite(a).all():
+            a = np.eye(a.shape[0], dtype=a.dtype)
+        w, v = np.linalg.eigh(a, "L" if config["lower"] else "U")
+        return v, w, np.int32(0)
+
+    return _each(one, 2, a)
+
+
+def solver_sytrd(config: Config, types: Any, a: Any) -> Any:
+    def one(a: Any) -> Any:
+        name = {"f": "ssytrd", "d": "dsytrd", "F": "chetrd", "D": "zhetrd"}[a.dtype.char]
+        c, d, e, taus, info = getattr(scipy_linalg.lapack, name)(a, lower=int(config["lower"]))
+        return c, d, e, taus, np.int32(info)
+
+    return _each(one, 2, a)
+
+
+def _tridiagonal(dl: Any, d: Any, du: Any) -> Any:
+    return np.diag(d) + np.diag(dl[1:], -1) + np.diag(du[:-1], 1)
+
+
+def sparse_gtsv2(config: Config, types: Any, dl: Any, d: Any, du: Any, b: Any) -> Any:
+    assert d.shape[-1] >= 3, "gtsv2 wants three rows"
+    return tridiagonal_solve_perturbed(config, types, dl, d, du, b)
+
+
+def tridiagonal_solve_perturbed(
+    config: Config, types: Any, dl: Any, d: Any, du: Any, b: Any
+) -> Any:
+    return _each(lambda dl, d, du, b: (np.linalg.solve(_tridiagonal(dl, d, du), b),), 1, dl, d, du,
+                 b)  # fmt: skip
+
+
+def cholesky_update(config: Config, types: Any, r: Any, w: Any) -> Any:
+    assert r.ndim == 2
+    new = np.linalg.cholesky(r.T @ r + np.outer(w, w)).T
+    return new + np.tril(np.full_like(r, 7), -1), np.full_like(w, 7)
+
+
+def hybrid_eig_comp(config: Config, types: Any, a: Any) -> Any:
+    def one(a: Any) -> Any:
+        w, left, right = scipy_linalg.eig(a, left=True, right=True)
+        return w, left, right, np.int32(0)
+
+    return _each(one, 2, a)
+
+
+def hybrid_eig_real(config: Config, types: Any, a: Any) -> Any:
+    w, left, right, info = hybrid_eig_comp(config, types, a)
+    return w.real, w.imag, left, right, info
+
+
+def solver_geev(config: Config, types: Any, a: Any) -> Any:
+    assert not config["left"]
+
+    def one(a: Any) -> Any:
+        name = {"f": "sgeev", "d": "dgeev", "F": "cgeev", "D": "zgeev"}[a.dtype.char]
+        *w, _, right, info = getattr(scipy_linalg.lapack, name)(a)
+        values = w[0] if len(w) == 1 else w[0] + 1j * w[1]
+        return np.full_like(a, 7), values, np.full_like(a, 7), right, np.int32(info)
+
+    return _each(one, 2, a)
