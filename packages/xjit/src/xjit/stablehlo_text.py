@@ -309,14 +309,20 @@ class Builder:
     def call(self, closed: ClosedJaxpr, operands: Names, name: str = "") -> list[str]:
         """Call a program as a private function, which is written once for each jaxpr."""
         symbol, captured = self.module.function(closed, name or closed.jaxpr.name or "inner")
+        return self._call(symbol, captured, operands, closed.in_avals, closed.out_avals)
+
+    def _call(
+        self, symbol: str, captured: Sequence[Any], operands: Names,
+        avals_in: Sequence[ShapedArray], avals_out: Sequence[ShapedArray], attributes: str = "",
+    ) -> list[str]:  # fmt: skip
         operands = [*[self.array_constant(c) for c in captured], *operands]
-        avals = [*[c.aval for c in captured], *closed.in_avals]
-        types_in = ", ".join([type_text(a) for a in avals])
-        types_out = ", ".join([type_text(a) for a in closed.out_avals])
-        results = [self.fresh() for _ in closed.out_avals]
+        types_in = ", ".join([type_text(a) for a in (*[c.aval for c in captured], *avals_in)])
+        types_out = ", ".join([type_text(a) for a in avals_out])
+        results = [self.fresh() for _ in avals_out]
         left = f"{', '.join(results)} = " if results else ""
         self.lines.append(
-            f"{left}func.call @{symbol}({', '.join(operands)}) : ({types_in}) -> ({types_out})"
+            f"{left}func.call @{symbol}({', '.join(operands)}){attributes} : "
+            f"({types_in}) -> ({types_out})"
         )
         return results
 
@@ -342,6 +348,30 @@ class Builder:
           key: hashable; equal keys (with equal `avals_in`) promise the same program.
         """
         return self.inline(self.module.staged(fun, tuple(avals_in), key), operands)
+
+    def outline(
+        self, body: Callable[[Builder, list[str]], Sequence[str]], operands: Names,
+        avals_in: Sequence[ShapedArray], avals_out: Sequence[ShapedArray], key: Any, name: str,
+    ) -> list[str]:  # fmt: skip
+        """Write operations as a private function that XLA does not inline, once for each key.
+
+        XLA fuses what it inlines with all that uses a result, and then computes it once for each
+        use and element: of a chain of random draws that takes seconds to compile. Only the CPU's
+        compiler reads the attribute, and the partitioner needs programs without such calls.
+        """
+        module = self.module
+        if module.is_outlined or module.devices or _are_symbolic((*avals_in, *avals_out)):
+            return list(body(self, list(operands)))
+        symbol, captured = module.outlined(body, tuple(avals_in), tuple(avals_out), key, name)
+        attributes = _NOT_INLINED if module.platform == "cpu" else ""
+        return self._call(symbol, captured, operands, avals_in, avals_out, attributes)
+
+
+_NOT_INLINED = ' {mhlo.frontend_attributes = {inlineable = "false"}}'
+
+
+def _are_symbolic(avals: Iterable[ShapedArray]) -> bool:
+    return any(type(aval.size) is not int for aval in avals)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -384,9 +414,10 @@ class Members(NamedTuple):
 class Module:
     """A program under construction: its functions, name counter and platform."""
 
-    __slots__ = ("_functions", "_symbols", "apart", "count", "functions", "platform", "write_jaxpr",
-                 "axis_sizes", "callbacks", "channels", "cuts", "devices", "imported",
-                 "inspections", "members", "mesh", "meshes", "splits", "staged")  # fmt: skip
+    __slots__ = ("_functions", "_outlined", "_symbols", "apart", "axis_sizes", "callbacks",
+                 "channels", "count", "cuts", "devices", "functions", "imported", "inspections",
+                 "is_outlined", "members", "mesh", "meshes", "platform", "splits", "staged",
+                 "write_jaxpr")  # fmt: skip
 
     def __init__(
         self,
@@ -409,9 +440,11 @@ class Module:
         self.devices: list[Any] = []  # those that the program is split over
         self.members: Members | None = None
         self.channels = 0
+        self.is_outlined = False  # whether what is written belongs to a function of `outline`
         self.meshes: dict[str, str] = {}  # their symbols, by what they are (`shardy_text`)
         self.imported: dict[Any, str] = {}  # symbols of what came as text (`export.modules`)
         self._functions: dict[Any, tuple[str, list[Any], ClosedJaxpr]] = {}
+        self._outlined: dict[Any, tuple[str, list[Any]]] = {}
         self._symbols = Symbols()
 
     def declarations(self) -> list[str]:
@@ -435,6 +468,23 @@ class Module:
             self._functions[key] = found
         return found[0], found[1]
 
+    def outlined(
+        self, body: Callable[[Builder, list[str]], Sequence[str]],
+        avals_in: tuple[ShapedArray, ...], avals_out: tuple[ShapedArray, ...], key: Any, name: str,
+    ) -> tuple[str, list[Any]]:  # fmt: skip
+        """Return what `function` returns, for a function of `Builder.outline`."""
+        full_key = (key, avals_in)
+        found = self._outlined.get(full_key)
+        if found is None:
+            self.is_outlined = True
+            try:
+                symbol = self.symbol(name)
+                found = (symbol, self._write_function(symbol, body, avals_in, avals_out))
+            finally:
+                self.is_outlined = False
+            self._outlined[full_key] = found
+        return found
+
     def symbol(self, name: str) -> str:
         """Return a symbol for a name that no other function of the module has."""
         return self._symbols.new(name)
@@ -455,29 +505,43 @@ class Module:
         Returns:
           The large constants (Arrays) that the function takes as leading arguments.
         """
+        order = (ORDER,) if ordered else ()
+
+        def body(builder: Builder, operands: list[str]) -> list[str]:
+            if not ordered:
+                return builder.inline(closed, operands)
+            *operands, builder.order = operands
+            return [*builder.inline(closed, operands), builder.order]
+
+        return self._write_function(
+            symbol, body, (*closed.in_avals, *order), (*closed.out_avals, *order), public=public,
+            arg_attributes=arg_attributes, result_attributes=result_attributes,
+            of_captured=of_captured,
+        )  # fmt: skip
+
+    def _write_function(
+        self, symbol: str, body: Callable[[Builder, list[str]], Sequence[str]],
+        avals_in: Sequence[ShapedArray], avals_out: Sequence[ShapedArray], *, public: bool = False,
+        arg_attributes: Sequence[str] = (), result_attributes: Sequence[str] = (),
+        of_captured: Callable[[ShapedArray], str] = lambda aval: "",
+    ) -> list[Any]:  # fmt: skip
         builder = Builder(self)
-        avals, out_avals = list(closed.in_avals), list(closed.out_avals)
-        operands = [f"%arg{i}" for i in range(len(avals))]
-        if ordered:
-            builder.order = "%order"
-        results = builder.inline(closed, operands)
-        if ordered:
-            operands, avals = [*operands, "%order"], [*avals, ORDER]
-            results, out_avals = [*results, builder.order], [*out_avals, ORDER]
+        operands = [f"%arg{i}" for i in range(len(avals_in))]
+        results = body(builder, operands)
         if not public:
             _check_order_kept(builder)
         constants = builder.captured.values()
         captured = [f"{n}: {type_text(c.aval)}" for n, c in constants]
         captured = _with_attributes(captured, [of_captured(c.aval) for _, c in constants])
-        arguments = [f"{n}: {type_text(a)}" for n, a in zip(operands, avals, strict=True)]
+        arguments = [f"{n}: {type_text(a)}" for n, a in zip(operands, avals_in, strict=True)]
         args = ", ".join([*captured, *_with_attributes(arguments, arg_attributes)])
-        types = [type_text(a) for a in out_avals]
+        types = [type_text(a) for a in avals_out]
         outs = ", ".join(_with_attributes(types, result_attributes))
         values = f" {', '.join(results)} : {', '.join(types)}" if results else ""
         visibility = "public" if public else "private"
-        body = "\n".join([*builder.prelude, *builder.lines])
+        text = "\n".join([*builder.prelude, *builder.lines])
         self.functions.append(
-            f"func.func {visibility} @{symbol}({args}) -> ({outs}) {{\n{body}\nreturn{values}\n}}"
+            f"func.func {visibility} @{symbol}({args}) -> ({outs}) {{\n{text}\nreturn{values}\n}}"
         )
         return [c for _, c in constants]
 

@@ -183,6 +183,26 @@ class Builder(Protocol):
           key: hashable; equal keys (with equal `avals_in`) promise the same program.
         """
 
+    def outline(
+        self, body: Callable[[Any, list[str]], Names], operands: Names,
+        avals_in: Sequence[ShapedArray], avals_out: Sequence[ShapedArray], key: Any, name: str,
+    ) -> list[str]:  # fmt: skip
+        """Write operations as a private function, once for each key, and call it.
+
+        On the CPU the compiler does not inline it, so it is not fused with what uses its results,
+        which would compute it again for each use. For what is long and has few operands. Inside of
+        such a function, and in programs that are split over devices, the body stands in place.
+
+        Args:
+          body: writes the operations into the `Builder` it gets, from the names of the operands,
+            and returns the names of the results.
+          operands: names of the operands.
+          avals_in: their abstract values.
+          avals_out: the abstract values of the results.
+          key: hashable; equal keys (with equal `avals_in`) promise the same operations.
+          name: of the function.
+        """
+
 
 class BatchAxis(Protocol):
     """The axis that `vmap` maps over."""

@@ -66,12 +66,21 @@ def check_count(name: str, count: int, partitionable: bool) -> None:
 
 
 def in_programs(name: str, fun: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the stablehlo rule that writes what a function of Arrays does."""
+    """Return the stablehlo rule that writes what a function of Arrays does.
+
+    It is a function of its own: fused with what uses it, a draw would be computed for each use, and
+    so would all draws that its key comes from.
+    """
 
     def rule(b: Builder, operands: Any, avals_in: Any, avals_out: Any, **params: Any) -> Any:
-        return b.traced(
-            lambda *xs: (fun(*xs, **params),), operands, avals_in, (name, *params.items())
-        )
+        key = (name, *params.items())
+
+        def body(inner: Builder, names: Any) -> Any:
+            return inner.traced(lambda *xs: (fun(*xs, **params),), names, avals_in, key)
+
+        if not hasattr(b, "outline"):  # xjit before 0.2.1
+            return body(b, operands)
+        return b.outline(body, operands, avals_in, avals_out, key, name)
 
     return rule
 
