@@ -92,10 +92,13 @@ COLLECTIVES: dict[str, list[Sample]] = {
         ]
         for name in ("pmax", "pmin")
     },
-    "all_gather": [
-        *[Sample([_floats(2, 3)], {"all_gather_dimension": d, **_NAMED}) for d in (0, 1)],
-        Sample([_floats(2, 0)], {"all_gather_dimension": 1, **_NAMED}),
-    ],
+    **{
+        name: [
+            *[Sample([_floats(2, 3)], {"all_gather_dimension": d, **_NAMED}) for d in (0, 1)],
+            Sample([_floats(2, 0)], {"all_gather_dimension": 1, **_NAMED}),
+        ]
+        for name in ("all_gather", "all_gather_invariant")
+    },
     "all_to_all": [
         Sample([_floats(4, 4)], {"split_axis": 1, "concat_axis": 1, **_NAMED}),
         Sample([_floats(4, 2)], {"split_axis": 0, "concat_axis": 0, **_NAMED}),
@@ -125,8 +128,11 @@ COLLECTIVES: dict[str, list[Sample]] = {
     "axis_index": [Sample([], {"axis_name": ("i",)})],
 }
 
+# Along no axis, a cast of types is a value of its own; the others are in test_varying_axes.
+_CAST = {"axes": (), "mesh": None}
 _ONE = NamedSharding(Mesh(devices("cpu")[:1], "x"), PartitionSpec())
 SHARDINGS: dict[str, list[Sample]] = {
+    "pvary": [Sample([x], _CAST) for x in (np.float32(1), _floats(2, 3), np.arange(3), _floats(0))],
     "device_put": [
         Sample([x], {"sharding": _ONE, "source": None})
         for x in (np.float32(1), _floats(2, 3), np.arange(3), _floats(0))

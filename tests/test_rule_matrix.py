@@ -234,7 +234,8 @@ _MATRIX = "it takes matrices"
 NO_SCALARS = {
     **dict.fromkeys("argmax argmin cumlogsumexp cummax cummin cumprod cumsum top_k sort "
                     "concatenate split gather scatter scatter_add scatter_mul scatter_min "
-                    "scatter_max fft all_gather all_to_all reduce_scatter".split(), _AXIS),
+                    "scatter_max fft all_gather all_gather_invariant all_to_all "
+                    "reduce_scatter".split(), _AXIS),
     **dict.fromkeys("cholesky cholesky_update cofactors det eig eigh geqrf hessenberg "
                     "householder_product lu lu_pivots_to_permutation ormqr qr schur solve svd "
                     "symmetric_product triangular_solve tridiagonal "

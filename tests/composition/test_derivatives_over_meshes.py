@@ -59,7 +59,7 @@ CASES = {
         lambda x, w: x * w * xnp.roll(x, 2, 0),
     ),
     "gathered": (
-        lambda v, w: lax.sin(all_gather(v, "x", tiled=True) * w).sum(0), P(),
+        lambda v, w: lax.sin(all_gather(v, "x", tiled=True, to="invarying") * w).sum(0), P(),
         lambda x, w: xnp.sin(x * w).sum(0),
     ),
     "scattered": (
@@ -151,12 +151,14 @@ def test_a_custom_rule_inside_a_member_is_used():
     np.testing.assert_allclose(grad(f)(X), np.full_like(X, 0.1), rtol=1e-6)
 
 
-def test_gradients_inside_a_member_are_its_own():
+@pytest.mark.parametrize("check_vma", [True, False])
+def test_gradients_inside_a_member_by_what_all_share_are_summed_where_types_say_so(check_vma):
     def body(v, w):
         loss, g = value_and_grad(lambda w: ((v * w) ** 2).sum())(w)
-        return psum(loss, "x"), psum(g, "x")
+        return psum(loss, "x"), g if check_vma else psum(g, "x")
 
-    f = shard_map(body, mesh=MESH, in_specs=(P("x"), P()), out_specs=(P(), P()))
+    f = shard_map(body, mesh=MESH, in_specs=(P("x"), P()), out_specs=(P(), P()),
+                  check_vma=check_vma)  # fmt: skip
     loss, g = f(X, W)
     np.testing.assert_allclose(loss, ((X * W) ** 2).sum(), rtol=1e-5)
     np.testing.assert_allclose(g, (2 * X * X * W).sum(0), rtol=1e-5)

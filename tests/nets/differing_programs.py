@@ -205,26 +205,26 @@ def batches_of_sparse(j: Any, n: Any) -> Any:
     return j.vmap(lambda s: s.todense().sum())(sparse)
 
 
-def slopes_of_members(j: Any, n: Any) -> Any:
-    def member(x: Any, w: Any) -> Any:
-        return j.grad(lambda w: (x * w).sum())(w)[None]
-
+def on_two_members(j: Any, n: Any, member: Callable[[Any], Any]) -> Any:
     mesh, cut = j.sharding.Mesh(np.array(j.devices()[:2]), ("i",)), j.P("i")
-    mapped = j.shard_map(member, mesh=mesh, in_specs=(cut, j.P()), out_specs=cut)
-    return mapped(n.array([1.0, 2.0]), 1.0)
+    return j.jit(j.shard_map(member, mesh=mesh, in_specs=cut, out_specs=cut))(n.ones(2))
 
 
-def types_of_members(j: Any, n: Any) -> list[str]:
-    found: list[str] = []
+def carried_sum(j: Any, n: Any) -> Any:
+    """Begin a loop with what members share, and add what each has of its own."""
+    return on_two_members(j, n, lambda x: j.lax.fori_loop(0, 1, lambda _, c: c + x, n.zeros(1)))
+
+
+def slope_by_branch(j: Any, n: Any) -> Any:
+    """Differentiate by what members share, where each takes a branch of its own."""
 
     def member(x: Any) -> Any:
-        found.extend(j.typeof(x).manual_axis_type.varying)
-        return x
+        def loss(w: Any) -> Any:
+            return j.lax.cond(j.lax.axis_index("i") > 0, lambda w: 2 * w, lambda w: w, w)
 
-    spec = j.P("i")
-    mesh = j.make_mesh((2,), ("i",), (j.sharding.AxisType.Auto,))
-    j.shard_map(member, mesh=mesh, in_specs=spec, out_specs=spec)(n.ones(2))
-    return found
+        return j.grad(loss)(1.0) * x
+
+    return on_two_members(j, n, member)
 
 
 def explicit(j: Any, sizes: Any = (2,), names: Any = ("a",)) -> Any:
@@ -491,9 +491,9 @@ ARGUMENTS: list[Row] = [
      [1.0, 1.0]),
     ("`np.asarray(u)`", of_parts(lambda j, n, u: u, False), "JaxRuntimeError", [0.0, 1.0]),
     ("`u.astype(int)`", of_parts(lambda j, n, u: u.astype(int)), [0, 1], "ShardingTypeError"),
-    ("`typeof(x).manual_axis_type`", types_of_members, ["i"], "AttributeError"),
+    ("branches, carries and predicates in `shard_map`", carried_sum, "TypeError", [1.0, 1.0]),
+    ("branches, carries and predicates in `shard_map`", slope_by_branch, [1.0, 2.0], [3.0, 3.0]),
     ("`jit(f, in_shardings=s)(x)`", asked_otherwise, "ValueError", [1.0, 2.0, 3.0, 4.0]),
-    ("`grad` inside of a function of `shard_map`", slopes_of_members, [3.0, 3.0], [1.0, 2.0]),
     ("`if`, `print` of values in `shard_map`", branch_of_a_member, [1.0, 1.0],
      "TracerBoolConversionError"),
     ('`repr(P("x"))`', lambda j, n: repr(j.P("x")), "P('x',)", "PartitionSpec('x')"),

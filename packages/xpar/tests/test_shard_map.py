@@ -83,7 +83,8 @@ def test_a_collective_over_one_axis_is_that_of_vmap(name, mesh):
 
 def test_a_collective_over_two_axes_counts_the_first_one_slowest():
     def f(v):
-        return psum(v, ("x", "y")), all_gather(axis_index(("x", "y")), ("x", "y"))
+        numbers = all_gather(axis_index(("x", "y")), ("x", "y"), to="invarying")
+        return psum(v, ("x", "y")), numbers
 
     total, numbers = shard_map(f, mesh=TURNED, in_specs=P(("x", "y")), out_specs=P())(HOST)
     np.testing.assert_allclose(total, HOST.sum(0, keepdims=True), rtol=1e-5)
@@ -261,7 +262,7 @@ def test_a_missing_collective_is_found_and_its_line_named():
     f = shard_map(lambda v: v.sum(), mesh=MESH, in_specs=P("x"), out_specs=P())
     with pytest.raises(ValueError, match=(
         r"(?s)shard_map\(<lambda>\): result 0 varies over the axis 'x', which its spec does not "
-        r"name.*float32\[\] on each device.*where .*test_shard_map\.py.*psum, pmean or all_gather"
+        r"name.*float32\[\]{V:x} on each device.*where .*test_shard_map\.py.*psum, pmean, pmax"
     )):  # fmt: skip
         f(HOST)
     unchecked = shard_map(lambda v: v.sum(), mesh=MESH, in_specs=P("x"), out_specs=P(),
@@ -272,8 +273,10 @@ def test_a_missing_collective_is_found_and_its_line_named():
 @pytest.mark.parametrize(
     "body",
     [
-        lambda v: lax.scan(lambda c, r: (c + r, None), lax.full((4,), 0.0), v)[0],
-        lambda v: lax.fori_loop(0, 3, lambda i, c: c + v[0], lax.full((4,), 0.0)),
+        lambda v: lax.scan(lambda c, r: (c + r, None), pvary(lax.full((4,), 0.0), "x"), v)[0],
+        lambda v: lax.fori_loop(0, 3, lambda i, c: c + v[0], pvary(lax.full((4,), 0.0), "x")),
+        lambda v: all_gather(v, "x")[0, 0],
+        lambda v: pbroadcast(v, "x", 1)[0],
         lambda v: lax.while_loop(lambda c: c[0] < v[0, 0], lambda c: c + 1, lax.full((4,), 0.0)),
         lambda v: lax.cond(v[0, 0] > 0, lambda: lax.full((4,), 0.0), lambda: lax.full((4,), 1.0)),
         lambda v: lax.full((4,), 1.0) * axis_index("x"),
@@ -293,11 +296,10 @@ def test_what_varies_is_found_wherever_it_comes_from(body):
     [
         lambda v: lax.scan(lambda c, r: (c + psum(r, "x"), None), lax.full((4,), 0.0), v)[0],
         lambda v: pmax(v, "x")[0],
-        lambda v: all_gather(v, "x")[0, 0],
-        lambda v: pbroadcast(v, "x", 1)[0],
+        lambda v: all_gather(v, "x", to="invarying")[0, 0],
         lambda v: jit(lambda u: psum(u, "x"))(v)[0],
         lambda v: lax.cond(psum(v[0, 0], "x") > 0, lambda: psum(v, "x"), lambda: pmin(v, "x"))[0],
-        lambda v: psum(pvary(pcast(v, "x", to="varying"), ("x", "y")), "x")[0],
+        lambda v: psum(pvary(pcast(v, "x", to="varying"), ("x", "y")), ("x", "y"))[0],
     ],
 )
 def test_what_is_the_same_for_all_passes(body):

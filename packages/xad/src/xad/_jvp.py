@@ -44,12 +44,14 @@ from xprim import (
     eval_closed,
     state,
     trace_to_closed,
+    use_trace,
 )
 from xprim.derived_cells import taken
 from xprim.descriptions import described
 from xprim.errors import message
 from xprim.kernels import KernelTable, numpy_operand
 from xprim.numpy_kernels import numpy_function
+from xprim.sharded_types import vary
 from xprim.source import capture
 from xprim.tracebacks import boundary
 
@@ -153,11 +155,25 @@ class JVPTrace(Trace):
                 now["source"] = None
         if len(outs) == 1:
             out, dot = outs[0], dots[0]
+            if out.aval.spread is not dot.aval.spread:
+                dot = self._varying_as(out, dot)
             return (out if type(dot) is Zero else JVPTracer(self, out, dot),)
         return tuple([
-            out if type(dot) is Zero else JVPTracer(self, out, dot)
+            out if type(dot) is Zero
+            else JVPTracer(self, out, self._varying_as(out, dot))
             for out, dot in zip(outs, dots, strict=True)
         ])  # fmt: skip
+
+    def _varying_as(self, out: Any, dot: Tangent) -> Tangent:
+        """Return a tangent that varies over the manual axes over which its primal does.
+
+        The sum of a value that varies and one that all members share has the tangent of the latter,
+        where the former has none.
+        """
+        if type(dot) is Zero or not out.aval.vma - dot.aval.vma:
+            return dot
+        with use_trace(self.parent):  # type: ignore[arg-type]
+            return vary(dot, out.aval.vma, out.aval.spread.mesh)
 
     def primal_of(self, value: Any) -> Any:
         """Return the primal of a tracer of this trace; anything else unchanged."""

@@ -41,10 +41,10 @@ from xprim.sharded_types import (
     ShardingTypeError,
     as_typed,
     cotangent,
+    cotangent_as,
     kept_apart,
     left_open,
     parts_of_cotangents,
-    spread_as,
 )
 
 __all__ = ()
@@ -82,17 +82,11 @@ def backward_pass(
     cts: Env = {}
     for out, ct in zip(jaxpr.outvars, cotangents, strict=True):
         if type(out) is Var and out not in env and type(ct) is not Zero:
-            if out.aval.spread is not None:
-                ct = _as_cotangent(ct, out.aval)
+            if out.aval.spread is not ct.aval.spread or out.aval.spread is not None:
+                ct = cotangent_as(ct, out.aval)
             cts[out] = added(cts[out], ct) if out in cts else ct
     _run_backwards(jaxpr.eqns if all_linear else _linear_equations(jaxpr, env), env, cts)
     return [cts[v] if v in cts else Zero(cotangent(v.aval)) for v in linear_vars]
-
-
-def _as_cotangent(ct: Any, aval: ShapedArray) -> Any:
-    """Return a cotangent whose type says of sums what that of its primal does."""
-    wanted = cotangent(aval)
-    return ct if wanted is aval else spread_as(ct, wanted)
 
 
 def _run_backwards(eqns: Sequence[Equation], env: Env, cts: Env) -> None:
@@ -185,7 +179,7 @@ def _transpose_equation(eqn: Equation, given: Sequence[Tangent], env: Env, cts: 
     for x, operand, result in zip(inputs, operands, results, strict=True):
         if type(operand) is Linear and type(result) is not Zero:
             if result.aval.spread is not x.aval.spread or x.aval.spread is not None:
-                result = spread_as(result, cotangent(x.aval))
+                result = cotangent_as(result, x.aval)
             old = cts.get(x)
             cts[x] = result if old is None else added(old, result)
 

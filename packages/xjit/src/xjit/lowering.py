@@ -21,7 +21,7 @@ import numpy as np
 from xjit import jaxlib_gateway as gateway
 from xjit.cut_dimensions import cuts_of
 from xjit.meshes import Mesh
-from xjit.named_shardings import NamedSharding
+from xjit.named_shardings import NamedSharding, says_of_explicit_axes
 from xjit.operation_metadata import add_metadata, locate, xla_metadata
 from xjit.products_apart import products_apart
 from xjit.sharding_inspection import Inspection
@@ -254,7 +254,7 @@ def _without_what_is_said(
     XLA computes other values for some programs that say it twice (jaxlib 0.10.2 to 0.12.0.1).
     """
     named = [eqn for eqn in jaxpr.eqns if eqn.primitive.name == "sharding_constraint"]
-    said = [eqn for eqn in named if eqn.outputs[0].aval.spread is None]
+    said = [eqn for eqn in named if not says_of_explicit_axes(eqn.outputs[0].aval.spread)]
     if not said:
         return jaxpr
     uses = Counter([*[x for eqn in jaxpr.eqns for x in eqn.inputs], *jaxpr.outvars])
@@ -438,7 +438,7 @@ def _as_typed(builder: Builder, results: Sequence[str], outputs: Sequence[Var]) 
             (name,) = builder.op("sdy.propagation_barrier", [name], [v.aval], [v.aval],
                                  "allowed_direction = 1 : i32")  # fmt: skip
         spread = v.aval.spread
-        if spread is not None:
+        if says_of_explicit_axes(spread):
             is_open = len(spread.mesh.explicit_axes) < len(spread.mesh.axis_names)
             text = sharding_text(module, spread, v.aval.ndim, is_open=is_open)
             (name,) = builder.op("sdy.sharding_constraint", [name], [v.aval], [v.aval],

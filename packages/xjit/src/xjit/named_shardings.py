@@ -28,8 +28,8 @@ from xprim.errors import message
 from xprim.tracebacks import boundary
 
 __all__ = [
-    "NamedSharding", "NoMeshError", "check_axis_names", "in_types", "resolved",
-    "sharding_named_by",
+    "NamedSharding", "NoMeshError", "VaryingSharding", "check_axis_names", "in_types", "resolved",
+    "says_of_explicit_axes", "sharding_named_by", "with_varying",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -69,6 +69,9 @@ class NamedSharding(Sharding):
     """
 
     __slots__ = ("_hash", "memory", "mesh", "spec")
+
+    varying: frozenset[Any] = frozenset()
+    """In a type: the manual axes along which the value varies (see `VaryingSharding`)."""
 
     @boundary
     def __init__(
@@ -176,7 +179,8 @@ class NamedSharding(Sharding):
         if not isinstance(other, NamedSharding):
             return NotImplemented
         return (self._hash == other._hash and self.spec == other.spec
-                and self.mesh == other.mesh and self.memory == other.memory)  # fmt: skip
+                and self.mesh == other.mesh and self.memory == other.memory
+                and self.varying == other.varying)  # fmt: skip
 
     def __hash__(self) -> int:
         return self._hash
@@ -186,6 +190,65 @@ class NamedSharding(Sharding):
 
     def __repr__(self) -> str:
         return f"NamedSharding(mesh={self.mesh!r}, spec={self.spec!r}{memory_text(self)})"
+
+
+class VaryingSharding(NamedSharding):
+    """What the type of a value says inside manual axes of a mesh along which it varies.
+
+    Args:
+      sharding: how it lies along explicit axes, with an entry for each dimension.
+      varying: the manual axes along which members hold values of their own.
+    """
+
+    __slots__ = ("varying",)
+
+    def __init__(self, sharding: NamedSharding, varying: frozenset[Any]) -> None:
+        self.mesh, self.spec, self.memory = sharding.mesh, sharding.spec, sharding.memory
+        self.varying = varying
+        self._hash = hash((self.mesh, self.spec, self.memory, varying))
+
+    def update(self, **changes: Any) -> VaryingSharding:
+        """Return the same with another `mesh`, `spec` or `memory_kind`."""
+        return VaryingSharding(NamedSharding.update(self, **changes), self.varying)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> Any:
+        said = NamedSharding(self.mesh, self.spec, memory_kind=self.memory)
+        return VaryingSharding, (said, self.varying)
+
+    def __repr__(self) -> str:
+        axes = ", ".join(sorted(map(repr, self.varying)))
+        return f"{super().__repr__()[:-1]}, varying={{{axes}}})"
+
+
+def says_of_explicit_axes(spread: NamedSharding | None) -> bool:
+    """Return whether a type says more than along which manual axes a value varies."""
+    return spread is not None and bool(spread.spec.sums or spread.spec.names())
+
+
+@functools.lru_cache(maxsize=4096)
+def with_varying(
+    spread: NamedSharding | None, axes: frozenset[Any], mesh: AbstractMesh, ndim: int
+) -> NamedSharding | None:
+    """Return what a type says that varies over these manual axes, and over no others.
+
+    Args:
+      spread: what it says of explicit axes; None for nothing.
+      axes: manual axes of the mesh.
+      mesh: where `spread` names none.
+      ndim: the number of dimensions.
+    """
+    if spread is None:
+        if not axes:
+            return None
+        return VaryingSharding(NamedSharding(mesh, PartitionSpec(*[None] * ndim)), axes)
+    if axes:
+        return VaryingSharding(spread, axes)
+    if not says_of_explicit_axes(spread):
+        return None
+    return NamedSharding(spread.mesh, spread.spec, memory_kind=spread.memory)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -198,10 +261,12 @@ def in_types(sharding: Any, ndim: int) -> NamedSharding | None:
     parts = [tuple([n for n in axes_of(part) if n in explicit]) for part in sharding.spec]
     sums = {name: axes.intersection(explicit) for name, axes in (
         ("unreduced", sharding.spec.unreduced), ("reduced", sharding.spec.reduced))}  # fmt: skip
-    if not any(parts) and not any(sums.values()):
-        return None
-    parts += [()] * (ndim - len(parts))
-    return NamedSharding(mesh.abstract_mesh, PartitionSpec(*parts, **sums))
+    kept = None
+    if any(parts) or any(sums.values()):
+        parts += [()] * (ndim - len(parts))
+        kept = NamedSharding(mesh.abstract_mesh, PartitionSpec(*parts, **sums))
+    axes = sharding.varying.intersection(mesh.manual_axes)
+    return with_varying(kept, axes, mesh.abstract_mesh, ndim) if axes else kept
 
 
 def check_axis_names(operation: str, mesh: Any, spec: PartitionSpec) -> None:

@@ -23,11 +23,12 @@ from typing import Any, NoReturn
 
 from xjit import dimension_names
 from xjit.dimension_names import Names
-from xjit.named_shardings import NamedSharding
+from xjit.named_shardings import NamedSharding, says_of_explicit_axes, with_varying
 from xjit.partial_sums import Sums, check_call, sums_kept_apart, sums_of_results
 from xjit.partition_specs import PartitionSpec, axes_of
 from xprim import ShapedArray, config, shaped_array
 from xprim.errors import message
+from xprim.jaxpr import held_programs
 from xprim.sharded_types import ShardingTypeError
 
 __all__ = ["ForbiddenCollectiveError", "no_collectives", "results_of"]
@@ -77,6 +78,8 @@ def results_of(
     Raises:
       ShardingTypeError: it is not clear how a result is to be spread.
     """
+    if any(a.vma for a in avals):
+        return _varying_results(primitive, avals, params, out)
     rule = dimension_names.rule_of(primitive)
     if rule is None:
         if primitive.call_like:  # the types of its program say it
@@ -101,6 +104,42 @@ def results_of(
         parts = found
     return tuple([_typed(primitive, avals, a, p, mesh, sums)
                   for a, p in zip(out, parts, strict=True)])  # fmt: skip
+
+
+def _varying_results(
+    primitive: Any, avals: Sequence[ShapedArray], params: dict[str, Any],
+    out: Sequence[ShapedArray],
+) -> tuple[ShapedArray, ...]:  # fmt: skip
+    """Return the types of results where operands vary over manual axes: over those of any operand.
+
+    A collective says by its rule of kind `shard` over which axes its results vary; the results of a
+    call have the types of its program.
+    """
+    if primitive.call_like and held_programs(params):
+        check_call(primitive, avals, params)
+        return tuple(out)
+    rule = None if primitive.call_like else primitive.rules.get("shard")
+    axes = [a.vma for a in avals]
+    mesh = next(a.spread.mesh for a in avals if a.vma)
+    said = rule(*axes, **params) if rule else [frozenset().union(*axes)] * len(out)
+    along = [found.intersection(mesh.axis_names) for found in said]  # not of names of vmap
+    explicit = [_alike(a) for a in avals]
+    if any(a.spread is not None for a in explicit):
+        out = results_of(primitive, explicit, params, out)
+    return tuple([
+        shaped_array(a.shape, a.dtype, a.weak_type,
+                     with_varying(a.spread if says_of_explicit_axes(a.spread) else None, more, mesh,
+                                  a.ndim))
+        for a, more in zip(out, along, strict=True)
+    ])  # fmt: skip
+
+
+def _alike(aval: ShapedArray) -> ShapedArray:
+    """Return what a type says of explicit axes alone."""
+    if not aval.vma:
+        return aval
+    spread = with_varying(aval.spread, frozenset(), aval.spread.mesh, aval.ndim)
+    return shaped_array(aval.shape, aval.dtype, aval.weak_type, spread)
 
 
 _RESHARD = f"reshard(x, P()) makes an operand whole; {_REMEDY}"

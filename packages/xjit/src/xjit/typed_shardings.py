@@ -23,7 +23,7 @@ from xjit.meshes import (
     abstract_mesh_now,
     current_abstract_mesh,
 )
-from xjit.named_shardings import NamedSharding, in_types, resolved
+from xjit.named_shardings import NamedSharding, in_types, resolved, says_of_explicit_axes
 from xjit.partial_sums import check_parts, retyped
 from xjit.partition_specs import PartitionSpec
 from xjit.places_of_calls import meshes_near
@@ -36,9 +36,11 @@ from xprim import (
     ShapedArray,
     ShapeDtypeStruct,
     Tracer,
+    get_primitive,
     shaped_array,
 )
-from xprim.sharded_types import install_meshes, whole
+from xprim.errors import message
+from xprim.sharded_types import ShardingTypeError, install_meshes, whole
 
 __all__ = ["shardings_of_results", "typed_as"]
 
@@ -81,10 +83,34 @@ class _Meshes:
         return results_of(primitive, avals, params, out)
 
     def spread_as(self, x: Any, spread: NamedSharding | None) -> Any:
-        """Return a value that is spread so; None has it whole."""
+        """Return a value that is spread so; None has it whole, and the same for all members."""
+        have, wanted = x.aval.vma, frozenset() if spread is None else spread.varying
+        if have - wanted:
+            raise ShardingTypeError(message(
+                "shard_map", "a value that varies over manual axes stands where one is expected "
+                "that is the same for all members.", got=x.aval.str_long(),
+                hint="psum, pmean or pmax makes it the same; pcast(y, axes, to='varying') has the "
+                "other vary, too",
+            ))  # fmt: skip
+        if spread is not None and wanted - have:
+            x = self.vary(x, wanted, spread.mesh)
+        if x.aval.spread == spread or not (
+            says_of_explicit_axes(x.aval.spread) or says_of_explicit_axes(spread)
+        ):
+            return x
         if spread is None:
             spread = x.aval.spread.update(spec=PartitionSpec(*[None] * x.aval.ndim))
         return sharding_constraint_p.bind(x, sharding=spread)[0]
+
+    def vary(self, x: Any, axes: frozenset[Any], mesh: Any) -> Any:
+        """Return a value whose type says that it varies over manual axes, too."""
+        more = tuple([name for name in mesh.axis_names if name in axes - x.aval.vma])
+        return get_primitive("pvary").bind(x, axes=more, mesh=mesh)[0] if more else x
+
+    def summed_over(self, ct: Any, axes: frozenset[Any]) -> Any:
+        """Return the sum of the cotangents of the members of manual axes."""
+        names = tuple([name for name in ct.aval.spread.mesh.axis_names if name in axes])
+        return get_primitive("psum").bind(ct, axes=names, axis_index_groups=None)[0]
 
     def meshes_of(self, arrays: Sequence[Any]) -> tuple[Mesh, ...]:
         """Return the meshes, with their devices, over which arrays are spread."""

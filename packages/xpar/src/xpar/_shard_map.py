@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, ParamSpec, TypeVar, overload
 
 import xtree
 from xjit.calls import Arguments, Calls, FlatFunction, Signature, Traced
 from xjit.meshes import (
     AbstractMesh,
-    AxisType,
     Mesh,
     abstract_mesh_now,
     current_abstract_mesh,
@@ -23,9 +22,9 @@ from xjit.partition_specs import UNCONSTRAINED, PartitionSpec, axes_of
 from xjit.program import Program
 from xpar.handed_on import HandedOn, handed_on
 from xpar.named_axes import axis_names as names_in, total_size
-from xpar.shard_map_primitive import Lay, program_over_mesh, shard_map_p
-from xpar.varying_axes import alike_in_parts, axes_brought, unsaid
-from xprim import ClosedJaxpr, ShapedArray, extended_axes, source
+from xpar.shard_map_primitive import Lay, member_scope, mesh_inside, program_over_mesh, shard_map_p
+from xpar.varying_axes import alike_in_parts, axes_brought, checked_axes, unsaid, varying_over
+from xprim import ClosedJaxpr, ShapedArray, as_array, source
 from xprim.callables import check_function
 from xprim.errors import message
 from xprim.tracebacks import boundaries
@@ -93,8 +92,10 @@ def shard_map(
       out_specs: how the pieces of the results are joined, likewise.
       axis_names: the axes of the mesh over which `f` is written by hand; over the others XLA
         splits it. None at all stands for all of them.
-      check_vma: whether to check that results are the same over the axes that their specs do not
-        name. Without the check the value of one member is taken.
+      check_vma: whether types say along which axes values vary (`typeof(x).vma`). They are checked
+        against `out_specs`, and derivatives, inside and outside of `f`, are those of the whole
+        program. Without them the value of one member is taken where a spec does not name an axis,
+        and derivatives inside of `f` are of each member's own part.
 
     Returns:
       A function of whole arrays, to be called as it is or inside `jit`, `grad`, `vmap`, `scan`.
@@ -130,17 +131,17 @@ def shard_map(
 
 
 def pvary(x: PyTree, axis_name: AxisName) -> PyTree:
-    """Return values that count as different for each member of the named axes: the same values.
+    """Return values that count as varying over the named axes: the same values.
 
-    Over which axes values vary is found by looking at the program (`check_vma`), so nothing needs
-    this; programs that say it keep working.
+    Operations do this by themselves where a value that all members share meets one that varies; a
+    carry of a loop that begins shared and goes on varying needs it. Its transpose is `psum`.
 
     Args:
       x: a tree of arrays.
       axis_name: a name, or a tuple of names.
 
     Returns:
-      `x` itself.
+      A tree of the same values; in a function of `shard_map` their types say that they vary.
 
     Raises:
       NameError: when a name is not bound.
@@ -154,8 +155,11 @@ def pvary(x: PyTree, axis_name: AxisName) -> PyTree:
     if isinstance(axis_name, set | frozenset):
         raise TypeError(message("pvary", "the names come in a tuple.", got=repr(axis_name),
                                 expected="a name, or a tuple of names"))  # fmt: skip
-    total_size(names_in(axis_name), "pvary")
-    return x
+    names = names_in(axis_name)
+    total_size(names, "pvary")
+    if not checked_axes.value.intersection(names):
+        return x
+    return xtree.map(lambda leaf: varying_over(as_array(leaf, what="pvary"), names), x)
 
 
 def pcast(x: PyTree, axis_name: AxisName, *, to: str) -> PyTree:
@@ -168,7 +172,7 @@ def pcast(x: PyTree, axis_name: AxisName, *, to: str) -> PyTree:
         made the same by a collective.
 
     Returns:
-      `x` itself.
+      A tree of the same values.
 
     Raises:
       NameError: when a name is not bound.
@@ -183,7 +187,7 @@ def pcast(x: PyTree, axis_name: AxisName, *, to: str) -> PyTree:
     if to not in ("varying", "unreduced"):
         raise ValueError(message(
             "pcast", "values can only be cast to varying ones, or to parts of sums.",
-            got=f"{to=}", hint="psum, pmax or all_gather make values the same",
+            got=f"{to=}", hint="psum, pmax or all_gather(..., to='invarying') make values the same",
         ))  # fmt: skip
     return pvary(x, axis_name)
 
@@ -278,13 +282,25 @@ class _Member(FlatFunction):
         self.mesh = calls.mesh()
         self.manual = _manual_axes(calls, self.mesh)
         self.lays = _argument_lays(calls, self.mesh, self.manual, arguments, avals)
-        inside = _mesh_inside(self.mesh, self.manual)
-        pieces = [lay.piece(a, inside) for a, lay in zip(avals, self.lays, strict=True)]
+        inside = mesh_inside(self.mesh, self.manual)
+        axes = frozenset(self.manual if calls.options["check_vma"] else ())
+        pieces = [lay.piece(a, inside, axes) for a, lay in zip(avals, self.lays, strict=True)]
         super().__init__(calls.fun, arguments, pieces)
 
     def scope(self) -> AbstractContextManager[Any]:
         """Return the context that binds the axes."""
-        return _inside(self.mesh, self.manual)
+        return member_scope(self.mesh, self.manual, self.calls.options["check_vma"])
+
+    def run(self, *leaves: Any) -> list[Any]:
+        """Return the leaves of the result, which vary over all axes that their specs name."""
+        results = super().run(*leaves)
+        if self.calls.options["check_vma"]:
+            count = self.out_tree.num_leaves
+            lays = _result_lays(self.calls, self.mesh, self.manual, self.out_tree,
+                                [x.aval for x in results[:count]])  # fmt: skip
+            for i, lay in enumerate(lays):
+                results[i] = varying_over(results[i], lay.spec.names())
+        return results
 
     def params(self, closed: ClosedJaxpr, num_captured: int) -> dict[str, Any]:
         """Return the params of `shard_map_p` but for the program."""
@@ -292,35 +308,23 @@ class _Member(FlatFunction):
         count = len(closed.in_avals) - num_captured - len(self.lays)  # cells of outside
         in_lays = (*[whole] * num_captured, *self.lays, *[whole] * count)
         out_lays = (
-            *_result_lays(self.calls, self.mesh, self.manual, self.out_tree, closed),
+            *_result_lays(
+                self.calls,
+                self.mesh,
+                self.manual,
+                self.out_tree,
+                closed.out_avals[: self.out_tree.num_leaves],
+            ),  # those of cells follow
             *[self.lays[i] for i in self.written],
         )
         if self.calls.options["check_vma"]:
-            _check_varying(self.calls.name, closed, in_lays, out_lays, self.manual)
+            _check_varying(self.calls.name, closed, out_lays, self.manual)
         lays = (*in_lays, *out_lays)
         varying = axes_brought(closed).union(*[[*x.spec.names(), *x.spec.sums] for x in lays])
         return {"mesh": self.mesh, "manual": self.manual, "in_lays": in_lays,
                 "out_lays": out_lays, "name": self.calls.name,
+                "check_vma": bool(self.calls.options["check_vma"]),
                 "active": tuple([a for a in self.manual if a in varying])}  # fmt: skip
-
-
-@contextmanager
-def _inside(mesh: AnyMesh, manual: Sequence[Any]) -> Iterator[None]:
-    """Bind the axes that a member has a place along, which are of type Manual there."""
-    with (
-        extended_axes({name: mesh.shape[name] for name in manual}),
-        current_abstract_mesh(_mesh_inside(mesh, manual)),
-    ):
-        yield
-
-
-def _mesh_inside(mesh: AnyMesh, manual: Sequence[Any]) -> AbstractMesh:
-    """Return the mesh as a member sees it."""
-    types = dict.fromkeys(manual, AxisType.Manual)
-    outside = abstract_mesh_now()
-    if outside is not None and outside.axis_names == mesh.axis_names:
-        types |= dict.fromkeys(outside.manual_axes, AxisType.Manual)
-    return mesh.abstract_mesh.update_axis_types(types)
 
 
 def _is_spec(value: Any) -> bool:
@@ -410,9 +414,9 @@ def _along(spec: PartitionSpec, manual: Sequence[Any]) -> PartitionSpec:
 
 
 def _result_lays(
-    calls: _ShardMapCalls, mesh: AnyMesh, manual: Sequence[Any], out_tree: Any, closed: ClosedJaxpr
-) -> tuple[Lay, ...]:
-    avals = closed.out_avals[: out_tree.num_leaves]  # those of cells follow
+    calls: _ShardMapCalls, mesh: AnyMesh, manual: Sequence[Any], out_tree: Any,
+    avals: Sequence[ShapedArray],
+) -> tuple[Lay, ...]:  # fmt: skip
     names = [f"out_specs of result {i}" for i in range(len(avals))]
     lays = _lays(calls, mesh, manual, calls.options["out_specs"], out_tree.unflatten(avals), names,
                  avals, are_pieces=True)  # fmt: skip
@@ -465,28 +469,27 @@ def _check_sums(
 
 
 def _check_varying(
-    name: str, closed: ClosedJaxpr, in_lays: Sequence[Lay], out_lays: Sequence[Lay],
-    manual: Sequence[Any],
-) -> None:  # fmt: skip
+    name: str, closed: ClosedJaxpr, out_lays: Sequence[Lay], manual: Sequence[Any]
+) -> None:
     """Raise for a result that varies over an axis that its spec does not name."""
-    varying, said = [[frozenset([*x.spec.names(), *x.spec.unreduced]) for x in lays]
-                     for lays in (in_lays, out_lays)]  # fmt: skip
-    for i, axis in alike_in_parts(closed, varying, [x.spec.unreduced for x in out_lays]):
+    said = [frozenset([*x.spec.names(), *x.spec.unreduced]) for x in out_lays]
+    for i, axis in alike_in_parts(closed, [x.spec.unreduced for x in out_lays]):
         raise ValueError(message(
             f"shard_map({name})", f"result {i} is the same for all members of the axis {axis!r}, "
             "whose values its spec says are parts of a sum.",
             got=f"out_specs {out_lays[i].spec} for {closed.out_avals[i].str_long()} on each device",
             hint=f"leave {axis!r} out of unreduced; check_vma=False adds them up all the same",
         ))  # fmt: skip
-    for i, axes, eqn in unsaid(closed, varying, said):
+    for i, axes, eqn in unsaid(closed, said, manual):
         axis = next(name for name in manual if name in axes)
         raise ValueError(message(
             f"shard_map({name})", f"result {i} varies over the axis {axis!r}, which its spec does "
             "not name.",
             got=f"out_specs {out_lays[i].spec} for {closed.out_avals[i].str_long()} on each device",
             where=source.describe(eqn.source) if eqn is not None else "",
-            hint=f"psum, pmean or all_gather over {axis!r} makes it the same for all;\nor name the "
-            "axis in out_specs; check_vma=False takes the value of one member",
+            hint=f"psum, pmean, pmax or all_gather(..., to='invarying') over {axis!r} makes it the "
+            "same for all;\nor name the axis in out_specs; check_vma=False takes the value of one "
+            "member",
         ))  # fmt: skip
 
 

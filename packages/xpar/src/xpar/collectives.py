@@ -17,6 +17,7 @@ import xtree
 from xnp.docstrings import Family, complete
 from xnp.primitives.operations import add, converted, div, moved, mul, reshaped, scalar_like
 from xpar.exchange_collectives import (
+    all_gather_invariant_p,
     all_gather_p,
     all_to_all_p,
     axis_index_p,
@@ -25,6 +26,7 @@ from xpar.exchange_collectives import (
 )
 from xpar.named_axes import axis_names, checked_groups, group_size, total_size
 from xpar.reduction_collectives import pmax_p, pmin_p, psum_p, reduce_scatter_p
+from xpar.varying_axes import checked_axes, varying_over
 from xprim import Array, Primitive, as_array, axis_size as _size_of, dtypes
 from xprim.errors import message
 from xprim.tracebacks import boundary
@@ -66,7 +68,7 @@ def psum(x: PyTree, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups =
     def summed(leaf: Any) -> Any:
         if type(leaf) in _PYTHON_NUMBERS:
             return leaf * count
-        value = _array("psum", leaf)
+        value = _array("psum", leaf, names)
         if dtypes.is_bool(value.dtype):
             value = converted(value, dtypes.int32)
         return psum_p.bind(value, axes=names, axis_index_groups=groups)[0] if names else value
@@ -96,7 +98,7 @@ def pmean(x: PyTree, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups 
     count = group_size(names, checked_groups("pmean", axis_index_groups, names, over_several=True))
 
     def mean(leaf: Any) -> Any:
-        total = _array("pmean", psum(leaf, names, axis_index_groups=axis_index_groups))
+        total = as_array(psum(leaf, names, axis_index_groups=axis_index_groups))
         if not dtypes.is_inexact(total.dtype):
             total = converted(total, dtypes.python_scalar_dtype(float))
         return div(total, scalar_like(total, count))
@@ -166,7 +168,7 @@ def psum_scatter(
     count = group_size(names, groups)
 
     def scattered(leaf: Any) -> Any:
-        value = _array("psum_scatter", leaf)
+        value = _array("psum_scatter", leaf, names)
         dim = _dimension("psum_scatter", "scatter_dimension", scatter_dimension, value.ndim)
         if not tiled and value.shape[dim] != count:
             raise ValueError(message(
@@ -203,8 +205,9 @@ def all_gather(
       axis_index_groups: lists of members of equal length; each list is collected by itself.
       axis: the dimension of the result along which the members stand.
       tiled: whether to join along the existing dimension `axis` instead of making a new one.
-      to: `"varying"` or `"invarying"`, whether the result counts as different for each member;
-        `shard_map` finds that by itself, so both are the same here.
+      to: whether in a function of `shard_map` the result counts as a value of each member
+        (`"varying"`) or as one for all (`"invarying"`), as `out_specs` that do not name the axis
+        want it. The cotangent of the latter is not summed over members.
 
     Returns:
       A tree like `x`: arrays with a dimension more, of the size of the axis, or with `tiled` one
@@ -227,15 +230,18 @@ def all_gather(
     names = axis_names(axis_name)
     groups = checked_groups("all_gather", axis_index_groups, names, over_several=True)
     total_size(names)
+    primitive: Primitive = all_gather_p
+    if to == "invarying" and groups is None and checked_axes.value.issuperset(names):
+        primitive = all_gather_invariant_p
 
     def gathered(leaf: Any) -> Any:
-        value = _array("all_gather", leaf)
+        value = _array("all_gather", leaf, names)
         dim = _dimension("all_gather", "axis", axis, value.ndim + (not tiled))
         if not tiled:
             value = reshaped(value, (*value.shape[:dim], 1, *value.shape[dim:]))
         for together in [names] if groups else [(name,) for name in reversed(names)]:
             size = group_size(together, groups)
-            (value,) = all_gather_p.bind(
+            (value,) = primitive.bind(
                 value, all_gather_dimension=dim, axis_name=together, axis_size=size,
                 axis_index_groups=groups,
             )  # fmt: skip
@@ -285,7 +291,7 @@ def all_to_all(
     count = group_size(names, groups)
 
     def exchanged(leaf: Any) -> Any:
-        value = _array("all_to_all", leaf)
+        value = _array("all_to_all", leaf, names)
         split = _dimension("all_to_all", "split_axis", split_axis, value.ndim)
         concat = _dimension("all_to_all", "concat_axis", concat_axis, value.ndim)
         if not tiled:
@@ -362,9 +368,11 @@ def ppermute(x: PyTree, axis_name: AxisName, perm: Sequence[tuple[int, int]]) ->
                 "ppermute", f"each {what} must occur once and lie within the axis of size {size}.",
                 got=f"{what}s {members}",
             ))  # fmt: skip
-    return xtree.map(
-        lambda leaf: ppermute_p.bind(_array("ppermute", leaf), axis_name=name, perm=pairs)[0], x
-    )
+
+    def permuted(leaf: Any) -> Any:
+        return ppermute_p.bind(_array("ppermute", leaf, name), axis_name=name, perm=pairs)[0]
+
+    return xtree.map(permuted, x)
 
 
 @boundary
@@ -445,7 +453,7 @@ def pbroadcast(x: PyTree, axis_name: AxisName, source: int) -> PyTree:
         ))  # fmt: skip
     return xtree.map(
         lambda leaf: pbroadcast_p.bind(
-            _array("pbroadcast", leaf), axis_name=name, source=int(source)
+            _array("pbroadcast", leaf, name), axis_name=name, source=int(source)
         )[0],
         x,
     )
@@ -472,6 +480,7 @@ def axis_index(axis_name: AxisName) -> Array:
     index: Any = None
     for name in names:
         (one,) = axis_index_p.bind(axis_name=(name,))
+        one = varying_over(one, (name,))
         index = one if index is None else add(mul(index, scalar_like(one, _size_of(name))), one)
     return as_array(0) if index is None else index
 
@@ -503,14 +512,15 @@ def _chosen(
     bind: Callable[..., Any] = primitive.bind
 
     def chosen(leaf: Any) -> Any:
-        value = _array(operation, leaf)
+        value = _array(operation, leaf, names)
         return bind(value, axes=names, axis_index_groups=groups)[0] if names else value
 
     return xtree.map(chosen, x)
 
 
-def _array(operation: str, value: Any) -> Array:
-    return as_array(value, what=f"{operation}: an operand")
+def _array(operation: str, value: Any, names: Sequence[Any]) -> Array:
+    """Return an operand, which counts as one value for each member of the axes."""
+    return varying_over(as_array(value, what=f"{operation}: an operand"), names)
 
 
 def _one_name(operation: str, axis_name: Any) -> tuple[Any, ...]:

@@ -16,12 +16,15 @@ from typing import Any
 
 from xjit.manual_text import own_number
 from xnp.primitives.operations import (
+    add,
     bind,
     broadcasted,
     filled,
     iota,
     moved,
+    mul,
     reshaped,
+    scalar_like,
     selected,
     sliced,
 )
@@ -37,15 +40,18 @@ from xpar.named_axes import (
     unbound,
 )
 from xpar.reduction_collectives import psum_p
+from xpar.varying_axes import varying_over
 from xprim import (
     LINEAR,
     STRUCTURAL,
     ZERO,
     Primitive,
     ShapedArray,
+    axis_size as size_of_axis,
     dimension_names,
     dtypes,
     not_mapped,
+    primitive_maker,
     scalar_array,
     shaped_array,
     undefined,
@@ -99,21 +105,47 @@ def _merged(x: Any, dim: int) -> Any:
 
 
 def _gather_transpose(cts: Any, x: Any, *, all_gather_dimension: int, **params: Any) -> Any:
-    return (bind("reduce_scatter", cts[0], scatter_dimension=all_gather_dimension, **params),)
+    ct = varying_over(cts[0], params["axis_name"])
+    return (bind("reduce_scatter", ct, scatter_dimension=all_gather_dimension, **params),)
 
 
-all_gather_p: Primitive = Primitive(
-    "all_gather",
-    shape=_gather_shape,
-    numpy=_numpy,
-    stablehlo=_gather_stablehlo,
-    jvp=LINEAR,
-    transpose=_gather_transpose,
-    batch=collective_batch(lambda: all_gather_p, _gather_on_axis, ("all_gather_dimension",)),
-    dimensions=dimension_names.whole_along("all_gather_dimension"),
-    shard=gathers_members("axis_name"),
-    physical=STRUCTURAL,
-    axis_param="axis_name",
+def _own_piece(cts: Any, x: Any, *, all_gather_dimension: int, axis_name: Any, axis_size: int,
+               axis_index_groups: Any) -> Any:  # fmt: skip
+    """Return a member's piece of the cotangent of what all members share."""
+    place: Any = scalar_array(0, dtypes.int32)
+    for name in axis_name:
+        (one,) = axis_index_p.bind(axis_name=(name,))
+        one = varying_over(one, (name,))
+        place = add(mul(place, scalar_like(one, size_of_axis(name))), one)
+    size = x.aval.shape[all_gather_dimension]
+    zero = scalar_array(0, dtypes.int32)
+    starts: list[Any] = [zero] * x.aval.ndim
+    starts[all_gather_dimension] = mul(place, scalar_like(place, size))
+    return (bind("dynamic_slice", cts[0], *starts, slice_sizes=x.aval.shape),)
+
+
+@primitive_maker
+def _all_gather(name: str, transpose: Any, shard: Any) -> Primitive:
+    primitive: Primitive = Primitive(
+        name,
+        shape=_gather_shape,
+        numpy=_numpy,
+        stablehlo=_gather_stablehlo,
+        jvp=LINEAR,
+        transpose=transpose,
+        batch=collective_batch(lambda: primitive, _gather_on_axis, ("all_gather_dimension",)),
+        dimensions=dimension_names.whole_along("all_gather_dimension"),
+        shard=shard,
+        physical=STRUCTURAL,
+        axis_param="axis_name",
+    )
+    return primitive
+
+
+all_gather_p = _all_gather("all_gather", _gather_transpose, scatters_members)
+# the result counts as one value for all members, of which each gives its piece a cotangent
+all_gather_invariant_p = _all_gather(
+    "all_gather_invariant", _own_piece, gathers_members("axis_name")
 )
 
 
@@ -161,7 +193,8 @@ def _exchange_on_axis(axis: BatchAxis, x: Any, dim: Any, params: Any) -> tuple[A
 
 def _exchange_transpose(cts: Any, x: Any, *, split_axis: int, concat_axis: int,
                         **params: Any) -> Any:  # fmt: skip
-    return all_to_all_p.bind(cts[0], split_axis=concat_axis, concat_axis=split_axis, **params)
+    ct = varying_over(cts[0], params["axis_name"])
+    return all_to_all_p.bind(ct, split_axis=concat_axis, concat_axis=split_axis, **params)
 
 
 def _exchange_dimensions(avals: Any, out: Any, params: dict[str, Any]) -> Any:
@@ -209,7 +242,7 @@ def _permute_on_axis(axis: BatchAxis, x: Any, dim: Any, params: Any) -> tuple[An
 
 def _permute_transpose(cts: Any, x: Any, *, axis_name: Any, perm: Any) -> Any:
     inverse = tuple([(target, source) for source, target in perm])
-    return ppermute_p.bind(cts[0], axis_name=axis_name, perm=inverse)
+    return ppermute_p.bind(varying_over(cts[0], axis_name), axis_name=axis_name, perm=inverse)
 
 
 ppermute_p: Primitive = Primitive(
@@ -258,8 +291,9 @@ def _broadcast_on_axis(axis: BatchAxis, x: Any, dim: Any, params: Any) -> tuple[
 
 
 def _broadcast_transpose(cts: Any, x: Any, *, axis_name: Any, source: int) -> Any:
-    (total,) = psum_p.bind(cts[0], axes=axis_name, axis_index_groups=None)
+    (total,) = psum_p.bind(varying_over(cts[0], axis_name), axes=axis_name, axis_index_groups=None)
     (index,) = axis_index_p.bind(axis_name=axis_name)
+    index = varying_over(index, axis_name)
     is_source = bind("eq", index, scalar_array(source, dtypes.int32))
     shape = total.aval.shape
     zeros = filled(shape, 0, total.aval.dtype)
@@ -275,7 +309,7 @@ pbroadcast_p: Primitive = Primitive(
     transpose=_broadcast_transpose,
     batch=collective_batch(lambda: pbroadcast_p, _broadcast_on_axis),
     dimensions=dimension_names.alike,
-    shard=gathers_members("axis_name"),
+    shard=scatters_members,
     physical=STRUCTURAL,
     axis_param="axis_name",
 )

@@ -56,6 +56,7 @@ def program_over_devices(params: dict[str, Any]) -> Program:
     mesh = Mesh(np.array(params["devices"]), (name,))
     return program_over_mesh({
         "jaxpr": params["jaxpr"], "mesh": mesh, "manual": (name,), "active": (name,),
+        "check_vma": False,
         "in_lays": tuple([_lay(name, axis) for axis in params["in_axes"]]),
         "out_lays": tuple([_lay(name, axis) for axis in params["out_axes"]]),
         "name": params["name"],

@@ -22,6 +22,7 @@ from xpar.named_axes import (
     scatters_members,
     unbound,
 )
+from xpar.varying_axes import varying_over
 from xprim import (
     LINEAR,
     Primitive,
@@ -68,8 +69,12 @@ def _sum_on_axis(axis: BatchAxis, x: Any, dim: Any, params: Any) -> tuple[Any, A
     return mul(x, scalar_like(x, axis.size)), not_mapped
 
 
-def _sum_transpose(cts: Any, x: Any, **params: Any) -> Any:
-    return psum_p.bind(cts[0], **params)
+def _sum_transpose(cts: Any, x: Any, *, axes: Any, axis_index_groups: Any) -> Any:
+    """Give each member the cotangent of the sum: as it is, where types say that all share it."""
+    ct = varying_over(cts[0], axes)
+    shared = x.aval.vma.intersection(axes) if axis_index_groups is None else frozenset()
+    rest = tuple([name for name in axes if name not in shared])
+    return psum_p.bind(ct, axes=rest, axis_index_groups=axis_index_groups) if rest else (ct,)
 
 
 psum_p: Primitive = Primitive(
@@ -168,7 +173,8 @@ def _scatter_on_axis(axis: BatchAxis, x: Any, dim: Any, params: Any) -> tuple[An
 
 
 def _scatter_transpose(cts: Any, x: Any, *, scatter_dimension: int, **params: Any) -> Any:
-    return (bind("all_gather", cts[0], all_gather_dimension=scatter_dimension, **params),)
+    ct = varying_over(cts[0], params["axis_name"])
+    return (bind("all_gather", ct, all_gather_dimension=scatter_dimension, **params),)
 
 
 reduce_scatter_p: Primitive = Primitive(

@@ -2,14 +2,15 @@
 
 Params: `jaxpr` is the program of one device; `mesh`; `manual`, the axes whose members run by
 themselves; `active`, those of them along which any value varies; `in_lays` and `out_lays` say how
-each operand is cut and each result joined. Evaluated it is a program of one equation over the mesh.
- Under a transformation the program of the device is
+each operand is cut and each result joined; `check_vma`, whether types say what varies. Evaluated it
+is a program of one equation over the mesh. Under a transformation the program of the device is
 transformed and `shard_map` is bound again, by the rules that `xprim.calls` gives all calls.
 
-What all members get whole, each gives a cotangent of its own: these are summed. What they agree on
-is one value, of which each has a share: its cotangent is divided among them. So the transpose needs
-to know nothing about what the program does with its values. Along an axis that is not active all
-members do the same, so one of them stands for all.
+Where types say what varies, the program of a member has for what all members share one cotangent,
+the sum over members (`varying_axes`). Without types, what all members get whole, each gives a
+cotangent of its own, and these are summed here; what they agree on is one value, of which each has
+a share, so its cotangent is divided among them. Along an axis that is not active all members do the
+same, so one of them stands for all.
 
 Neighbours: `shard_map` is the public function, `xjit.manual_text` writes programs.
 """
@@ -17,16 +18,19 @@ Neighbours: `shard_map` is the public function, `xjit.manual_text` writes progra
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from xjit.manual_text import Port, manual_computation
+from xjit.meshes import AbstractMesh, AxisType, abstract_mesh_now, current_abstract_mesh
 from xjit.named_shardings import NamedSharding, check_axis_names
 from xjit.partition_specs import PartitionSpec, axes_of
 from xjit.program import Program
 from xjit.typed_shardings import typed_as
 from xnp import lax
 from xnp.primitives.operations import filled, mul, scalar_like
+from xpar.varying_axes import checked_axes, varying_over, varying_type
 from xprim import (
     EAGER_ON_HOST,
     ClosedJaxpr,
@@ -37,6 +41,7 @@ from xprim import (
     Var,
     Zero,
     config,
+    eval_closed,
     extended_axes,
     shaped_array,
     state,
@@ -49,6 +54,8 @@ from xprim.sharded_types import ShardingTypeError, spread_as, whole
 from xprim.varying_axes import Axes, varying_results
 
 __all__ = ()
+
+_NONE: frozenset[Any] = frozenset()
 
 
 class Lay(NamedTuple):
@@ -77,8 +84,14 @@ class Lay(NamedTuple):
             shape.append(math.prod([sizes[name] for name in self.last]))
         return shaped_array(tuple(shape), local.dtype, local.weak_type)
 
-    def typed(self, local: ShapedArray, mesh: Any) -> ShapedArray:
-        """Return the abstract value of the whole with the explicit axes that cut it."""
+    def typed(self, local: ShapedArray, mesh: Any, manual: Sequence[Any]) -> ShapedArray:
+        """Return the abstract value of the whole, with what types say of it outside.
+
+        Args:
+          local: the abstract value of a piece.
+          mesh: the mesh.
+          manual: the axes whose pieces make up the whole; along others it may vary.
+        """
         whole = self.whole(local, dict(mesh.shape))
         sharding = self.sharding(mesh, whole.ndim)
         if local.spread is not None:  # along axes that are not manual
@@ -99,20 +112,31 @@ class Lay(NamedTuple):
                 unreduced=self.spec.unreduced | inner.unreduced,
                 reduced=self.spec.reduced | inner.reduced,
             ))  # fmt: skip
-        return typed_as(whole, sharding)
+        kept = local.vma.difference(manual)
+        found = typed_as(whole, sharding)
+        if not kept:
+            return found
+        return varying_type(found, kept, local.spread.mesh)
 
-    def piece(self, whole: ShapedArray, mesh: Any) -> ShapedArray:
+    def piece(self, whole: ShapedArray, mesh: Any, varying: frozenset[Any] = _NONE) -> ShapedArray:
         """Return the abstract value of a piece, where none are stacked.
 
         Args:
           whole: the abstract value of the whole.
           mesh: as it is inside: along axes of type Explicit the piece is still cut.
+          varying: the manual axes along which types say what varies.
         """
         shape, sizes = list(whole.shape), mesh.shape
         for i, part in enumerate(self.spec):
             shape[i] //= math.prod([sizes[name] for name in axes_of(part)])
         local = shaped_array(tuple(shape), whole.dtype, whole.weak_type)
-        return local if whole.spread is None else typed_as(local, whole.spread.update(mesh=mesh))
+        if whole.spread is not None:
+            local = typed_as(local, whole.spread.update(mesh=mesh))
+        # of what is reduced each member has a copy, whose cotangent is its part of the sum
+        axes = varying.intersection([*self.spec.names(), *self.spec.sums])
+        if not axes:
+            return local
+        return varying_type(local, axes, mesh)
 
     def sharding(self, mesh: Any, ndim: int = 0) -> NamedSharding:
         """Return how the whole, of so many dimensions, lies on a mesh."""
@@ -156,9 +180,9 @@ class Lay(NamedTuple):
         return tuple([name for name in active if name not in used])
 
 
-def _shape(*avals: Any, jaxpr: ClosedJaxpr, mesh: Any, out_lays: Any, **_: Any) -> Any:
+def _shape(*avals: Any, jaxpr: ClosedJaxpr, mesh: Any, manual: Any, out_lays: Any, **_: Any) -> Any:
     return tuple([
-        lay.typed(a, mesh) for a, lay in zip(jaxpr.out_avals, out_lays, strict=True)
+        lay.typed(a, mesh, manual) for a, lay in zip(jaxpr.out_avals, out_lays, strict=True)
     ])  # fmt: skip
 
 
@@ -180,7 +204,7 @@ def program_over_mesh(params: dict[str, Any], donated: tuple[bool, ...] = ()) ->
 
 def _program(jaxpr: ClosedJaxpr, params: dict[str, Any], donated: tuple[bool, ...]) -> Program:
     mesh = params["mesh"]
-    sides = [[Var(lay.typed(a, mesh)) for a, lay in zip(avals, lays, strict=True)]
+    sides = [[Var(lay.typed(a, mesh, params["manual"])) for a, lay in zip(avals, lays, strict=True)]
              for avals, lays in ((jaxpr.in_avals, params["in_lays"]),
                                  (jaxpr.out_avals, params["out_lays"]))]  # fmt: skip
     equation = Equation(shard_map_p, sides[0], sides[1], params)
@@ -206,7 +230,7 @@ def _numpy(*operands: Any, **params: Any) -> Any:
 
 def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, jaxpr: ClosedJaxpr,
                mesh: Any, manual: Any, in_lays: Any, out_lays: Any, name: str,
-               active: Any) -> Any:  # fmt: skip
+               active: Any, check_vma: bool = False) -> Any:  # fmt: skip
     ports_in = [lay.port(a, mesh) for a, lay in zip(jaxpr.in_avals, in_lays, strict=True)]
     ports_out = [lay.port(a, mesh) for a, lay in zip(jaxpr.out_avals, out_lays, strict=True)]
     return manual_computation(b, jaxpr, operands, ports_in, ports_out, mesh, manual, name)
@@ -221,7 +245,9 @@ def _derived(kind: str, params: dict[str, Any], entries: Any) -> dict[str, Any]:
         outs = tuple([lay.dual() for lay in outs])
     in_lays, out_lays = entries(params["in_lays"], outs, residual, Lay.batched)
     if kind == "transpose":
-        out_lays = [_summed(lay.dual(), active) for lay in out_lays]
+        out_lays = [lay.dual() for lay in out_lays]
+        if not params["check_vma"]:
+            out_lays = [_summed(lay, active) for lay in out_lays]
     name = params["name"] if kind in ("primal", "dce") else f"{kind}_{params['name']}"
     return {"in_lays": tuple(in_lays), "out_lays": tuple(out_lays), "name": name}
 
@@ -232,7 +258,31 @@ def _summed(lay: Lay, active: Sequence[Any]) -> Lay:
     return Lay(lay.spec, 0, shared) if shared else lay
 
 
+@contextmanager
+def member_scope(mesh: Any, manual: Sequence[Any], check_vma: bool) -> Iterator[None]:
+    """Bind the axes that a member has a place along, which are of type Manual there."""
+    checked = checked_axes.value.difference(manual).union(manual if check_vma else ())
+    with (
+        extended_axes({name: mesh.shape[name] for name in manual}),
+        current_abstract_mesh(mesh_inside(mesh, manual)),
+        checked_axes(checked),
+    ):
+        yield
+
+
+def mesh_inside(mesh: Any, manual: Sequence[Any]) -> AbstractMesh:
+    """Return the mesh as a member sees it."""
+    types = dict.fromkeys(manual, AxisType.Manual)
+    outside = abstract_mesh_now()
+    if outside is not None and outside.axis_names == mesh.axis_names:
+        types |= dict.fromkeys(outside.manual_axes, AxisType.Manual)
+    found: AbstractMesh = mesh.abstract_mesh.update_axis_types(types)
+    return found
+
+
 def _scope(params: dict[str, Any]) -> Any:
+    if params["check_vma"]:
+        return member_scope(params["mesh"], params["manual"], True)
     sizes = params["mesh"].shape
     return extended_axes({name: sizes[name] for name in params["manual"]})
 
@@ -251,6 +301,8 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, jaxpr: ClosedJaxpr, **p
     own: Any = type(axis)  # an axis of the members, each of which has its share of the examples
     with _scope(params):
         batched, mapped_out = own(axis.size // count).batch_jaxpr(jaxpr, mapped, False)
+        if params["check_vma"]:
+            batched = _with_examples_along(batched, mapped, mapped_out, along, params)
     changed = {
         kind: tuple([lay.batched(along) if m else lay for lay, m in zip(lays, mask, strict=True)])
         for kind, lays, mask in (("in_lays", params["in_lays"], mapped),
@@ -287,6 +339,24 @@ def _axes_of_examples(axis: BatchAxis, jaxpr: ClosedJaxpr, params: Any) -> tuple
     return ()
 
 
+def _with_examples_along(
+    batched: ClosedJaxpr, mapped: Sequence[bool], mapped_out: Sequence[bool],
+    along: tuple[Any, ...], params: Any,
+) -> ClosedJaxpr:  # fmt: skip
+    """Return a program of whole batches in whose types these vary along the axes that cut them."""
+    mesh = mesh_inside(params["mesh"], params["manual"])
+    avals = [
+        varying_type(a, frozenset(along), mesh) if m else a
+        for a, m in zip(batched.in_avals, mapped, strict=True)
+    ]
+
+    def member(*pieces: Any) -> list[Any]:
+        outs = eval_closed(batched, *pieces)
+        return [varying_over(y, along) if m else y for y, m in zip(outs, mapped_out, strict=True)]
+
+    return ClosedJaxpr(*trace_to_jaxpr(member, avals, name=batched.jaxpr.name))
+
+
 def _check_count(axis: BatchAxis, count: int, params: Any) -> None:
     if axis.size % count:
         raise ValueError(message(
@@ -313,6 +383,8 @@ def _axes_in(jaxpr: ClosedJaxpr) -> frozenset[Any]:
 
 
 def _transpose(handle: TransposeHandle, cts: Any, *operands: Any, **params: Any) -> Any:
+    if params["check_vma"]:
+        return _RULES["transpose"](handle, cts, *operands, **params)
     active, sizes = params["active"], dict(params["mesh"].shape)
     shares = []
     for ct, lay in zip(cts, params["out_lays"], strict=True):
@@ -353,7 +425,7 @@ def _checked(
     handle: ChecksHandle, before: Any, operands: Any, *, jaxpr: ClosedJaxpr, **params: Any
 ) -> Any:
     """Run it with checks; the states of the members are stacked."""
-    with _scope({"mesh": params["mesh"], "manual": params["manual"]}):
+    with _scope(params):
         checked = checked_member(handle, jaxpr)
     stacked = Lay(PartitionSpec(), 0, params["active"])
     lays = (*[stacked] * len(before), *params["out_lays"])

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -37,6 +37,20 @@ __all__ = ()
 Shape = tuple[int, ...]
 
 
+class ManualAxisType(NamedTuple):
+    """What a type says of a value along the manual axes of a mesh, in a function of `shard_map`.
+
+    Attributes:
+      varying: the axes along which members hold values of their own.
+      unreduced: those along which members hold parts of a sum.
+      reduced: those along which all members hold the value, and parts of its cotangent.
+    """
+
+    varying: frozenset[Any] = frozenset()
+    unreduced: frozenset[Any] = frozenset()
+    reduced: frozenset[Any] = frozenset()
+
+
 class ShapedArray:
     """The shape, dtype and weak type of an array.
 
@@ -48,7 +62,8 @@ class ShapedArray:
       size: number of elements.
       physical: the abstract value of the numbers that the elements are made of, where the dtype is
         an extended one; of booleans for `float0`; None where the elements are numbers themselves.
-      spread: how the array is cut along the explicit axes of a mesh; None where it is whole.
+      spread: how the array is cut along the explicit axes of a mesh, and along which manual axes it
+        varies; None where it is whole and the same for all members.
 
     Example:
       >>> ShapedArray((2, 3), "float32")
@@ -118,12 +133,14 @@ class ShapedArray:
         ])  # fmt: skip
 
     def _sums(self) -> str:
-        """Return the axes along which the array is in parts of a sum, or its cotangent is."""
+        """Return the axes along which it varies, is in parts of a sum, or its cotangent is."""
         if self.spread is None:
             return ""
         spec, order = self.spread.spec, self.spread.mesh.axis_names
         found = []
-        for mark, axes in (("U", spec.unreduced), ("R", spec.reduced)):
+        for mark, axes in (
+            ("V", self.spread.varying), ("U", spec.unreduced), ("R", spec.reduced),
+        ):  # fmt: skip
             names = [str(name) for name in order if name in axes]
             if names:
                 shown = ",".join(names)
@@ -134,6 +151,27 @@ class ShapedArray:
     def sharding(self) -> Any:
         """How the array is cut along the explicit axes of a mesh, as far as types say it."""
         return self.spread or _of_meshes[0].whole(self.ndim)
+
+    @property
+    def vma(self) -> frozenset[Any]:
+        """The manual axes of a mesh along which the value varies, in a function of `shard_map`.
+
+        Members along other axes all hold the same value.
+        """
+        return _NO_AXES if self.spread is None else self.spread.varying
+
+    @property
+    def manual_axis_type(self) -> ManualAxisType:
+        """What is known along manual axes of a mesh: where the value varies, or is in parts."""
+        if self.spread is None:
+            return _SHARED
+        spec, manual = self.spread.spec, self.spread.mesh.manual_axes
+        return ManualAxisType(
+            self.spread.varying, spec.unreduced.intersection(manual),
+            spec.reduced.intersection(manual),
+        )  # fmt: skip
+
+    mat = manual_axis_type
 
     def update(self, **changes: Any) -> ShapedArray:
         """Return the abstract value with another `shape`, `dtype`, `weak_type` or `sharding`.
@@ -170,6 +208,8 @@ class ShapedArray:
         return shaped_array(self.shape, dtypes.float0, False, self.spread)
 
 
+_NO_AXES: frozenset[Any] = frozenset()
+_SHARED = ManualAxisType()
 _Key = tuple[Shape, np.dtype[Any], bool, Any]
 # Abstract values are compared by identity; each is here as long as someone has it.
 _interned: dict[_Key, weakref.ref[ShapedArray]] = {}

@@ -9,6 +9,8 @@ entries, and a value is brought to the type that is wanted of it.
     spread_call    the same for any function of trees: what `out_sharding=` asks for
     with_dimension, without_dimension   types of batches, and of their examples
     cotangent      the type of cotangents, which are in parts where the value is reduced
+    cotangent_as   bring a cotangent to that type: sum what members give for one value
+    vary           say of a value that it varies over manual axes of a mesh
     kept_apart     leave the parts of sums where they are
 
 Neighbours: `avals` prints types, `primitive` asks for those of results.
@@ -25,9 +27,10 @@ from xprim.avals import ShapedArray, shaped_array
 
 __all__ = [
     "Meshes", "ShardingTypeError", "as_typed", "axes_of_dimensions", "batched",
-    "batched_sharding", "captured", "cotangent", "install_meshes", "is_spread", "kept_apart",
+    "batched_sharding", "captured", "cotangent", "cotangent_as", "install_meshes", "is_spread",
+    "kept_apart",
     "left_open", "meshes_of", "near", "parts_of_cotangents", "spread_as", "spread_call",
-    "spread_results", "whole", "with_dimension", "without_dimension",
+    "spread_results", "vary", "varying_alike", "whole", "with_dimension", "without_dimension",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -66,6 +69,12 @@ class Meshes(Protocol):
 
     def spread_as(self, x: Any, spread: Any) -> Any:
         """Return a value that is spread so; None has it whole."""
+
+    def vary(self, x: Any, axes: frozenset[Any], mesh: Any) -> Any:
+        """Return a value whose type says that it varies over manual axes, too."""
+
+    def summed_over(self, ct: Any, axes: frozenset[Any]) -> Any:
+        """Return the sum of the cotangents of the members of manual axes."""
 
     def meshes_of(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
         """Return the meshes, with their devices, over which arrays are spread."""
@@ -123,6 +132,39 @@ def spread_as(x: Any, aval: ShapedArray) -> Any:
     if x.aval.spread is aval.spread or x.aval.spread == aval.spread:
         return x
     return _avals._of_meshes[0].spread_as(x, aval.spread)
+
+
+def cotangent_as(ct: Any, aval: ShapedArray) -> Any:
+    """Return a cotangent of the type that those of values of a type have.
+
+    A value that is the same for all members of an axis gets the sum of their cotangents: that is
+    the transpose of its use beside values that vary.
+
+    Args:
+      ct: an array or tracer of the shape of `aval`.
+      aval: the type of the value.
+    """
+    wanted = cotangent(aval)
+    if ct.aval.spread is wanted.spread or ct.aval.spread == wanted.spread:
+        return ct
+    more = ct.aval.vma - wanted.vma
+    if more:
+        ct = _avals._of_meshes[0].summed_over(ct, more)
+    return spread_as(ct, wanted)
+
+
+def vary(x: Any, axes: frozenset[Any], mesh: Any) -> Any:
+    """Return a value whose type says that it varies over manual axes of a mesh, too."""
+    return _avals._of_meshes[0].vary(x, axes, mesh) if axes - x.aval.vma else x
+
+
+def varying_alike(arrays: Sequence[Any], along: Sequence[Any] = ()) -> list[Any]:
+    """Return values cast to vary over the axes over which any of them, or of `along`, varies."""
+    said = [x.aval.spread for x in (*along, *arrays) if x.aval.vma]
+    if not said:
+        return list(arrays)
+    axes = frozenset().union(*[spread.varying for spread in said])
+    return [vary(x, axes, said[0].mesh) for x in arrays]
 
 
 def meshes_of(arrays: Sequence[Any]) -> tuple[Any, ...]:
@@ -272,6 +314,6 @@ def batched_sharding(spread: Any, along: Any, ndim: int) -> Any:
 
 
 def _with_parts(spread: Any, parts: tuple[Any, ...]) -> Any:
-    says_more = spread.spec.unreduced or spread.spec.reduced
+    says_more = spread.spec.unreduced or spread.spec.reduced or spread.varying
     is_cut = any(part is not None for part in parts)
     return spread.update(spec=parts) if is_cut or says_more else None

@@ -10,8 +10,11 @@ from xnp.lax.control_flow_cells import closing_over_cells
 from xnp.lax.control_flow_staging import (
     cell_values,
     known_without_jit,
+    results_varying_alike,
+    retyped_varying,
     same_type,
     staged,
+    varying_alike_with,
     write_cells,
 )
 from xnp.primitives.cond import cond_p
@@ -233,13 +236,19 @@ def _chosen(
         staged(fun, in_tree, avals, operation=operation, what=name, writes_cells=True)
         for fun, name in zip(functions, names, strict=True)
     ]
+    if len({body.out_tree for body in bodies}) == 1:
+        bodies = results_varying_alike(bodies)
     check_branches(bodies, names, operation, functions)
     cells = {use.cell: use for body in bodies for use in body.cells}
     if cells:
         bodies = [_with_cells(body, cells) for body in bodies]
     captured, branches = _with_common_captures(bodies)
     given = [*captured, *values, *cell_values(list(cells.values()))]
-    outs = cond_p.bind(index, *given, branches=_weak_types_joined(branches))
+    branches = list(_weak_types_joined(branches))
+    if index.aval.vma:
+        given = varying_alike_with(index, given)
+        branches = [retyped_varying(br, given, index) for br in branches]
+    outs = cond_p.bind(index, *given, branches=tuple(branches))
     count = len(outs) - len(cells)
     write_cells(list(cells.values()), outs[count:])
     return xtree.unflatten(bodies[0].out_tree, outs[:count])

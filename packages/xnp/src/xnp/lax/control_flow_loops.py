@@ -12,8 +12,8 @@ from xnp.lax.control_flow_staging import (
     check_carry,
     handed_on,
     known_without_jit,
+    settled_carry,
     staged,
-    weak_carry_promoted,
     write_cells,
 )
 from xnp.primitives.while_loop import while_p
@@ -34,6 +34,7 @@ from xprim.errors import message
 from xprim.kept_programs import Staged
 from xprim.leaves import flat_arrays
 from xprim.promotion import result_type
+from xprim.sharded_types import vary
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, PyTree
 
@@ -100,7 +101,7 @@ def _repeated(
     carry, tree = flat_arrays(init_val, operation, "the carry")
     in_tree = xtree.treedef_tuple((tree,))
 
-    def stage() -> Staged:
+    def stage(carry: list[Array]) -> Staged:
         return staged(
             body_fun,
             in_tree,
@@ -111,21 +112,21 @@ def _repeated(
             users=users,
         )
 
-    body = stage()
-    if body.out_tree == tree:
-        promoted = weak_carry_promoted(carry, body.out_avals)
-        if any(a is not b for a, b in zip(promoted, carry, strict=True)):
-            carry = promoted
-            body = stage()
+    carry, body = settled_carry(stage, carry, 0, lambda body: body.out_tree == tree)
     theirs, returned = [xtree.treedef_children(t)[own] if own else t for t in (tree, body.out_tree)]
     check_carry(theirs, returned, [x.aval for x in carry[own:]], body.out_avals[own:], operation,
                 "body_fun", users)  # fmt: skip
     test = staged(cond_fun, in_tree, [x.aval for x in carry], operation=operation, what="cond_fun")
     _check_test(test, cond_fun)
+    (goes_on,) = test.out_avals
+    if any(goes_on.vma - x.aval.vma for x in carry):  # members end after steps of their own
+        varying = [vary(x, goes_on.vma, goes_on.spread.mesh) for x in carry]
+        return _repeated(cond_fun, body_fun, xtree.unflatten(tree, varying), operation, users, own)
     captured, tested = _reading_carried_cells(test, body.cells, len(carry))
+    operands = [*captured, *body.captured, *carry, *cell_values(body.cells)]
     outs = while_p.bind(
-        *captured, *body.captured, *carry, *cell_values(body.cells), cond_jaxpr=tested,
-        body_jaxpr=body.closed, cond_nconsts=len(captured), body_nconsts=len(body.captured),
+        *operands, cond_jaxpr=tested, body_jaxpr=body.closed, cond_nconsts=len(captured),
+        body_nconsts=len(body.captured),
     )  # fmt: skip
     write_cells(body.cells, outs[len(carry) :])
     return xtree.unflatten(tree, handed_on(body, carry, outs))
@@ -249,20 +250,18 @@ def _counted(
     def step(i: Any, val: Any) -> Any:
         return get_primitive("add").bind(i, number(1))[0], body_fun(i, val)
 
-    def stage() -> Staged:
+    def stage(carry: list[Array]) -> Staged:
         avals = [counter.aval, *[x.aval for x in carry]]
         return staged(
             step, in_tree, avals, operation="fori_loop", what="body_fun", writes_cells=True,
             users=body_fun,
         )  # fmt: skip
 
-    body = stage()
-    out_tree = xtree.treedef_children(body.out_tree)[1]
-    if out_tree == tree:
-        promoted = weak_carry_promoted(carry, body.out_avals[1:])
-        if any(a is not b for a, b in zip(promoted, carry, strict=True)):
-            carry = promoted
-            body = stage()
+    def returned(body: Staged) -> Any:
+        return xtree.treedef_children(body.out_tree)[1]
+
+    carry, body = settled_carry(stage, carry, 1, lambda body: returned(body) == tree)
+    out_tree = returned(body)
     check_carry(tree, out_tree, [x.aval for x in carry], body.out_avals[1:], "fori_loop",
                 "body_fun", body_fun)  # fmt: skip
     unrolled = unroll_count(1 if unroll is None else unroll, length, "fori_loop")

@@ -12,8 +12,8 @@ from xnp.lax.control_flow_staging import (
     cell_values,
     check_carry,
     handed_on,
+    settled_carry,
     staged,
-    weak_carry_promoted,
     write_cells,
 )
 from xnp.primitives.operations import concatenated, moved, reshaped, sliced
@@ -163,18 +163,13 @@ def _staged_body(
     """Return the carry, promoted where it was weakly typed, the body, and the structure of ys."""
     in_tree = xtree.treedef_tuple((tree, x_tree))
 
-    def stage() -> Staged:
+    def stage(carry: list[Array]) -> Staged:
         avals = [*[x.aval for x in carry], *elements]
         return staged(f, in_tree, avals, operation="scan", what="the body", writes_cells=True)
 
-    body = stage()
+    carry, body = settled_carry(stage, carry, 0, lambda body: _pair_of(body, f)[0] == tree)
     carry_tree, y_tree = _pair_of(body, f)
     count = carry_tree.num_leaves
-    if carry_tree == tree:
-        promoted = weak_carry_promoted(carry, body.out_avals[:count])
-        if any(a is not b for a, b in zip(promoted, carry, strict=True)):
-            carry = promoted
-            body = stage()
     check_carry(tree, carry_tree, [x.aval for x in carry], body.out_avals[:count], "scan",
                 "the body", f)  # fmt: skip
     return carry, body, y_tree

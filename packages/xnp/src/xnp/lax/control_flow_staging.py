@@ -17,11 +17,13 @@ from typing import Any
 import xtree
 from xprim import (
     Array,
+    ClosedJaxpr,
     ConcreteArray,
     ShapedArray,
     close_over,
     config,
     ensure_compile_time_eval,
+    eval_closed,
     get_primitive,
     promotion,
     trace_to_jaxpr,
@@ -32,6 +34,7 @@ from xprim.descriptions import LazyNames, argument_names, described, place_of
 from xprim.errors import message
 from xprim.kept_programs import KeptPrograms, Staged, staged_with_cells
 from xprim.leaves import flat_arrays, paths_of
+from xprim.sharded_types import vary
 
 __all__ = ()
 
@@ -110,6 +113,98 @@ def write_cells(uses: Sequence[CellUse], values: Sequence[Array]) -> None:
 def same_type(a: ShapedArray, b: ShapedArray) -> bool:
     """Return whether two abstract values are equal but for the weak type."""
     return a.shape == b.shape and a.dtype == b.dtype and a.spread == b.spread
+
+
+def varying_alike_with(choice: Array, values: Sequence[Array]) -> list[Array]:
+    """Return values that vary over the manual axes over which a choice does.
+
+    Members that choose otherwise run other programs: what these share with the others' has to be
+    summed, in derivatives, outside of them.
+    """
+    return [vary(x, choice.aval.vma, choice.aval.spread.mesh) for x in values]
+
+
+def retyped_varying(closed: ClosedJaxpr, operands: Sequence[Array], choice: Array) -> ClosedJaxpr:
+    """Return a program for operands that vary over more axes, whose results vary as a choice does.
+
+    Args:
+      closed: the program.
+      operands: its operands.
+      choice: the value that says whether the program runs.
+    """
+
+    def run(*args: Array) -> list[Array]:
+        return varying_alike_with(choice, eval_closed(closed, *args))
+
+    return ClosedJaxpr(*trace_to_jaxpr(run, [x.aval for x in operands], name=closed.jaxpr.name))
+
+
+def settled_carry(
+    stage: Callable[[list[Array]], Staged], carry: list[Array], first: int,
+    fits: Callable[[Staged], bool],
+) -> tuple[list[Array], Staged]:  # fmt: skip
+    """Stage a body, and give the carry types that the body keeps where that can be.
+
+    A weakly typed part gets the dtype that the body makes of it. A part that all members of a mesh
+    share, and that the body makes vary from member to member, counts as varying from the start.
+
+    Args:
+      stage: stages the body for a carry.
+      carry: the first carry.
+      first: the number of the first result of the body that is of the next carry.
+      fits: whether a body returns a carry of the structure of the first one.
+
+    Returns:
+      The carry, and the body staged for it.
+    """
+    body, is_first = stage(carry), True
+    while fits(body):
+        outs = body.out_avals[first : first + len(carry)]
+        promoted = weak_carry_promoted(carry, outs) if is_first else carry
+        promoted = [
+            vary(x, out.vma, out.spread.mesh) if out.vma else x
+            for x, out in zip(promoted, outs, strict=True)
+        ]
+        if all(a is b for a, b in zip(promoted, carry, strict=True)):
+            mesh = next((x.aval.spread.mesh for x in carry if x.aval.vma), None)
+            if mesh is not None:
+                body = _with_results_varying(body, first, [x.aval.vma for x in carry], mesh)
+            return carry, body
+        carry, is_first = promoted, False
+        body = stage(carry)
+    return carry, body
+
+
+def _with_results_varying(
+    body: Staged, first: int, axes: Sequence[frozenset[Any]], mesh: Any
+) -> Staged:
+    """Return a body whose results, from the first of some on, vary over these axes, too."""
+    outs = body.out_avals[first : first + len(axes)]
+    if all(wanted <= out.vma for wanted, out in zip(axes, outs, strict=True)):
+        return body
+
+    def run(*args: Array) -> list[Array]:
+        results = list(eval_closed(body.closed, *args))
+        for i, wanted in enumerate(axes, first):
+            results[i] = vary(results[i], wanted, mesh)
+        return results
+
+    jaxpr = trace_to_jaxpr(run, body.closed.in_avals, name=body.closed.jaxpr.name)
+    return Staged(ClosedJaxpr(*jaxpr), body.captured, body.out_tree, body.cells, body.read)
+
+
+def results_varying_alike(bodies: Sequence[Staged]) -> list[Staged]:
+    """Return branches each of whose results vary over the axes over which that of any branch does.
+
+    Args:
+      bodies: branches with results of one structure.
+    """
+    if not any(a.vma for body in bodies for a in body.out_avals):
+        return list(bodies)
+    axes = [frozenset[Any]().union(*[a.vma for a in avals])
+            for avals in zip(*[body.out_avals for body in bodies], strict=True)]  # fmt: skip
+    mesh = next(a.spread.mesh for body in bodies for a in body.out_avals if a.vma)
+    return [_with_results_varying(body, 0, axes, mesh) for body in bodies]
 
 
 def weak_carry_promoted(carry: Sequence[Array], out_avals: Sequence[ShapedArray]) -> list[Array]:

@@ -80,13 +80,11 @@ def arg_stablehlo(better: str, worst: Callable[[Any], Any], extreme: str) -> Cal
                 lambda x: in_two_passes(x, axes=axes, index_dtype=index_dtype), operands, avals_in,
                 ("arg", extreme, axes, index_dtype),
             )  # fmt: skip
-        dtype, counted = _unpacked(aval.dtype), _unpacked(index_dtype)
-        x, aval = b.convert(x, aval, dtype), shaped_array(aval.shape, dtype)
-        places, found = shaped_array(aval.shape, counted), shaped_array(out.shape, counted)
-        element, place = shaped_array((), dtype), shaped_array((), counted)
-        values = shaped_array(out.shape, dtype)
+        places = shaped_array(aval.shape, index_dtype)
+        element, place = shaped_array((), aval.dtype), shaped_array((), index_dtype)
+        values = shaped_array(out.shape, aval.dtype)
         (counts,) = b.op("stablehlo.iota", [], [], [places], f"iota_dimension = {axes[0]} : i64")
-        start = [b.scalar(worst(dtype), dtype), b.scalar(0, counted)]
+        start = [b.scalar(worst(aval.dtype), aval.dtype), b.scalar(0, index_dtype)]
         region = b.region(
             [element, place, element, place],
             lambda inner, names: _better_pair(inner, names, better, element, place),
@@ -94,23 +92,11 @@ def arg_stablehlo(better: str, worst: Callable[[Any], Any], extreme: str) -> Cal
         )
         results = b.op(
             "stablehlo.reduce", [x, counts, *start], [aval, places, element, place],
-            [values, found], f"dimensions = array<i64: {axes[0]}>", region,
+            [values, out], f"dimensions = array<i64: {axes[0]}>", region,
         )  # fmt: skip
-        return [b.convert(results[1], found, index_dtype)]
+        return [results[1]]
 
     return stablehlo_rule
-
-
-def _unpacked(dtype: Any) -> Any:
-    """Return a dtype of whole bytes that has the same numbers.
-
-    XLA reduces two operands at once only where they lie alike in memory, and says so of elements
-    that share a byte, too: "reduce_decomposer.cc: RET_CHECK failure", layouts that differ by
-    `E(4)`. The oracle's text fails there likewise.
-    """
-    if dtypes.itemsize_bits(dtype) >= 8:
-        return dtype
-    return np.dtype(np.float32 if dtypes.is_floating(dtype) else np.int32)
 
 
 def _better_pair(b: Builder, names: Any, better: str, element: Any, place: Any) -> Any:

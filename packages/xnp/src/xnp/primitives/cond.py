@@ -58,7 +58,7 @@ from xprim.contracts import (
 )
 from xprim.derived_cells import UsedCell, given_values, with_cells, written_values
 from xprim.errors import UndefinedRuleError, message
-from xprim.sharded_types import spread_as
+from xprim.sharded_types import spread_as, whole
 from xprim.varying_axes import Axes, varying_results
 
 __all__ = ()
@@ -69,8 +69,8 @@ Branches = tuple[ClosedJaxpr, ...]
 def _shape(index: ShapedArray, *avals: ShapedArray, branches: Branches) -> Any:
     if index.shape or index.dtype != dtypes.int32:
         raise TypeError(message("cond", "the index must be an int32 scalar.", got=index.str_long()))
-    expected = [a.strong() for a in branches[0].in_avals]
-    if [a.strong() for a in avals] != expected:
+    expected = [whole(a.strong()) for a in branches[0].in_avals]
+    if [whole(a.strong()) for a in avals] != expected:
         raise TypeError(message(
             "cond", "the operands do not have the types that the branches take.",
             got=", ".join(a.str_long() for a in avals),

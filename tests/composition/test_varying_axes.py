@@ -1,0 +1,253 @@
+"""Along which axes of a mesh values vary: types, what they allow, and derivatives, beside JAX."""
+
+import os
+
+import numpy as np
+import pytest
+
+import xnp
+import xstack
+from tests.nets import member_programs
+from tests.nets.member_programs import Space
+from xad import checkpoint, custom_vjp, grad, jvp, vjp
+from xbatch import vmap
+from xjit import jit
+from xnp import lax
+from xpar import (
+    P,
+    all_gather,
+    axis_index,
+    make_mesh,
+    pcast,
+    pmean,
+    psum,
+    pvary,
+    shard_map,
+)
+
+MESH = make_mesh((4, 2), ("x", "y"))
+RNG = np.random.default_rng(0)
+W, X, Z, U = (RNG.normal(size=s).astype(np.float32) for s in ((8,), (32,), (16,), (64,)))
+SPECS = (P(), P("x"), P("y"), P(("x", "y")))
+
+OURS = Space(lax=xstack.lax, numpy=xnp, grad=grad, jit=jit, checkpoint=checkpoint,
+             custom_vjp=custom_vjp, pcast=pcast, vma=lambda v: xstack.typeof(v).vma)  # fmt: skip
+
+
+def members(fun, in_specs, out_specs, **options):
+    return shard_map(fun, mesh=MESH, in_specs=in_specs, out_specs=out_specs, **options)
+
+
+def weighed(fun):
+    """A number made of a result, with a different weight for each element."""
+    return lambda *xs: (y := fun(*xs), (y * xnp.cos(xnp.arange(y.size) * 1.0)).sum())[1]
+
+
+# --- beside the oracle -------------------------------------------------------------------------
+
+PROGRAMS = int(os.environ.get("FUZZ_PROGRAMS", "24")) // 4  # each compiles four programs
+
+
+def oracle():
+    jax = pytest.importorskip("jax")
+    if len(jax.devices()) < 8:
+        pytest.skip("the oracle has fewer than eight devices")
+    space = Space(
+        lax=jax.lax, numpy=jax.numpy, grad=jax.grad, jit=jax.jit, checkpoint=jax.checkpoint,
+        custom_vjp=jax.custom_vjp, pcast=jax.lax.pcast,
+        vma=lambda v: getattr(jax.typeof(v), "vma", None) or _vma_of_12(jax.typeof(v)),
+    )  # fmt: skip
+    auto = (jax.sharding.AxisType.Auto,) * 2
+    mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=auto)
+    spec = jax.sharding.PartitionSpec
+    specs = (spec(), spec("x"), spec("y"), spec(("x", "y")))
+    return jax, space, mesh, specs
+
+
+def _vma_of_12(aval):
+    kind = getattr(aval, "manual_axis_type", None)
+    return getattr(kind, "varying", frozenset())
+
+
+def test_random_programs_of_members_have_the_values_and_gradients_of_the_oracle():
+    jax, *there = oracle()
+    wrong = []
+    for seed in range(PROGRAMS):
+        steps = member_programs.draw(seed)
+        ours, theirs = pair_of_programs(jax, *there, steps)
+
+        def weighed_there(*xs, f=theirs):
+            y = f(*xs)
+            return (y * jax.numpy.cos(jax.numpy.arange(y.size) * 1.0)).sum()
+
+        try:
+            want = [jax.jit(theirs)(W, X, Z, U),
+                    *jax.jit(jax.grad(weighed_there, (0, 1, 2, 3)))(W, X, Z, U)]  # fmt: skip
+        except NotImplementedError:  # the oracle has no derivative of pmax
+            continue
+        got = [jit(ours)(W, X, Z, U), *jit(grad(weighed(ours), (0, 1, 2, 3)))(W, X, Z, U)]
+        for a, b in zip(got, want, strict=True):
+            # sums of up to 64 float32 terms in another order, through up to eight steps
+            scale = 1 + np.abs(np.asarray(b)).max()
+            if not np.allclose(a, b, rtol=1e-3, atol=1e-4 * scale):
+                wrong.append((seed, [step[:5] for step in steps]))
+                break
+    assert not wrong, wrong[:3]
+
+
+def pair_of_programs(jax, space, mesh, specs, steps):
+    """Return a program of members for both namespaces."""
+    ours = members(lambda *xs: member_programs.run(OURS, steps, *xs), SPECS, SPECS[3])
+    theirs = jax.shard_map(lambda *xs: member_programs.run(space, steps, *xs), mesh=mesh,
+                           in_specs=specs, out_specs=specs[3])  # fmt: skip
+    return ours, theirs
+
+
+# --- types -------------------------------------------------------------------------------------
+
+TYPES = {  # what a member does: the type that it gives
+    "what an axis cuts": (lambda w, x: x, "float32[8]{V:x}"),
+    "what all share": (lambda w, x: w, "float32[8]"),
+    "both": (lambda w, x: w * x, "float32[8]{V:x}"),
+    "a number": (lambda w, x: axis_index("y"), "int32[]{V:y}"),
+    "over two axes": (lambda w, x: x * axis_index("y"), "float32[8]{V:(x,y)}"),
+    "a sum": (lambda w, x: psum(x, "x"), "float32[8]"),
+    "a sum over another axis": (lambda w, x: psum(x, "y"), "float32[8]{V:x}"),
+    "a sum of what all share": (lambda w, x: psum(w, "x"), "float32[8]"),
+    "gathered": (lambda w, x: all_gather(x, "x", tiled=True), "float32[32]{V:x}"),
+    "gathered for all": (
+        lambda w, x: all_gather(x, "x", tiled=True, to="invarying"), "float32[32]",
+    ),
+    "cast": (lambda w, x: pcast(w, ("x", "y"), to="varying"), "float32[8]{V:(x,y)}"),
+    "a call": (lambda w, x: jit(lambda a: a + x)(w), "float32[8]{V:x}"),
+    "a carry that begins shared": (
+        lambda w, x: lax.scan(lambda c, _: (c + x, None), w, None, 2)[0], "float32[8]{V:x}",
+    ),
+    "a carry that becomes shared": (
+        lambda w, x: lax.fori_loop(0, 2, lambda _, c: psum(c, "x"), x), "float32[8]{V:x}",
+    ),
+    "a branch that varies": (
+        lambda w, x: lax.cond(w[0] > 0, lambda: x, lambda: w), "float32[8]{V:x}",
+    ),
+    "a predicate that varies": (
+        lambda w, x: lax.cond(x[0] > 0, lambda: w, lambda: 2 * w), "float32[8]{V:x}",
+    ),
+    "a loop that ends by what varies": (
+        lambda w, x: lax.while_loop(lambda c: c[0] < x[0], lambda c: c + 1, w), "float32[8]{V:x}",
+    ),
+    "an example": (lambda w, x: vmap(lambda a: a * w)(x[:, None])[0], "float32[8]{V:x}"),
+    "a gradient by what all share": (
+        lambda w, x: grad(lambda w: (w * x).sum())(w), "float32[8]",
+    ),
+    "a gradient by what varies": (
+        lambda w, x: grad(lambda x: (w * x).sum())(x), "float32[8]{V:x}",
+    ),
+    "a tangent": (lambda w, x: jvp(lambda w: w + x, (w,), (w,))[1], "float32[8]{V:x}"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_types_say_along_which_axes_values_vary(name):
+    program, wanted = TYPES[name]
+    seen = []
+
+    def member(w, x):
+        y = program(w, x)
+        seen.append(xstack.typeof(y))
+        return y.sum()
+
+    unchecked = {"check_vma": False}
+    for options in ({}, unchecked):
+        jit(members(lambda w, x: pvary(member(w, x), ("x", "y"))[None], (P(), P("x")),
+                    P(("x", "y")), **options))(W, X)  # fmt: skip
+    assert seen[0].str_long() == wanted
+    assert seen[0].vma == seen[0].manual_axis_type.varying == seen[0].mat.varying
+    assert seen[1].vma == frozenset() and "{" not in seen[1].str_long()
+
+
+def test_types_outside_of_members_name_no_manual_axes():
+    x = xnp.ones(3)
+    assert xstack.typeof(x).vma == frozenset()
+    assert xstack.typeof(x).manual_axis_type == (frozenset(),) * 3
+    mapped = members(lambda x: x, P("x"), P("x"))
+    assert xstack.make_jaxpr(mapped)(X).out_avals[0].vma == frozenset()
+
+
+# --- derivatives -------------------------------------------------------------------------------
+
+OWN = {"in_specs": (P(), P("x")), "out_specs": P()}
+
+
+def mean_square(w, x):
+    return xnp.mean((xnp.sin(x) * w.sum() - 1) ** 2)
+
+
+@pytest.mark.parametrize("place", ["outside", "inside", "inside, of the mean", "pulled back"])
+def test_a_gradient_means_the_same_wherever_it_is_taken(place):
+    want = jit(grad(mean_square))(W, X)
+    loss = {
+        "outside": lambda w, x: grad(members(
+            lambda w, x: pmean(mean_square(w, x), "x"), **OWN))(w, x),
+        "inside": members(lambda w, x: grad(mean_square)(w, x) / 4, **OWN),
+        "inside, of the mean": members(
+            lambda w, x: grad(lambda w: pmean(mean_square(w, x), "x"))(w), **OWN),
+        "pulled back": members(
+            lambda w, x: vjp(lambda w: mean_square(w, x), w)[1](xnp.float32(0.25))[0], **OWN),
+    }[place]  # fmt: skip
+    # a mean of 32 float32 terms in another order
+    np.testing.assert_allclose(jit(loss)(W, X), want, rtol=1e-5, atol=1e-6)
+
+
+def test_a_step_of_data_parallel_training_written_for_jax_is_that_of_one_device():
+    def step(w, x):
+        return w - 0.1 * xstack.lax.pmean(grad(mean_square)(w, x), "x") / 4
+
+    got = jit(members(step, **OWN))(W, X)
+    np.testing.assert_allclose(got, W - 0.1 * grad(mean_square)(W, X), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("branches", "slopes"),
+    [
+        ((lambda w: 2 * w.sum(), lambda w: w.sum()), [2.0, 1.0]),
+        ((lambda w: (w * w).sum(), lambda w: 3 * w[0]), None),
+    ],
+)
+def test_members_that_take_branches_of_their_own_sum_their_slopes(branches, slopes):
+    """The sum is a collective, for which those in another branch would wait for ever."""
+    pieces = X.reshape(4, 8)
+
+    def member(w, x):
+        return grad(lambda w: lax.cond(x[0] > 0, *branches, w))(w)
+
+    want = sum(grad(branches[0] if piece[0] > 0 else branches[1])(W) for piece in pieces)
+    assert {bool(piece[0] > 0) for piece in pieces} == {True, False}
+    np.testing.assert_allclose(jit(members(member, **OWN))(W, X), want, rtol=1e-6)
+    if slopes is not None:
+        assert want[0] == sum(slopes[0] if piece[0] > 0 else slopes[1] for piece in pieces)
+
+
+def test_without_types_a_gradient_inside_of_a_member_is_of_its_own_part():
+    own = members(lambda w, x: grad(lambda w: (w * x).sum())(w), (P(), P("x")), P("x"),
+                  check_vma=False)  # fmt: skip
+    np.testing.assert_allclose(own(W, X), X, rtol=1e-6)
+
+
+def test_a_rule_that_gives_what_varies_for_what_all_share_is_summed():
+    @custom_vjp
+    def scaled(w, x):
+        return w * x
+
+    scaled.defvjp(lambda w, x: (w * x, (w, x)), lambda r, ct: (ct * r[1], ct * r[0]))
+    got = members(lambda w, x: grad(lambda w: scaled(w, x).sum())(w), **OWN)(W, X)
+    np.testing.assert_allclose(got, X.reshape(4, 8).sum(0), rtol=1e-5, atol=1e-6)
+
+
+def test_what_varies_may_not_be_written_where_all_members_share():
+    def member(x):
+        ref = xstack.new_ref(xnp.zeros(8))
+        ref[...] = x
+        return ref[...]
+
+    with pytest.raises(TypeError, match=r"(?s)varies over manual axes.*V:x.*pcast"):
+        members(member, P("x"), P("x"))(X)
