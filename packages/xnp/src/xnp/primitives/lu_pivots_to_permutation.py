@@ -98,6 +98,9 @@ def permutation_text(b: Builder, pivots: str, pivots_aval: Any, out: Any) -> str
 
     def body(inner: Builder, names: Any) -> Any:
         i, permutation = names
+        if not last and not inner.is_split:
+            swapped = _swapped_in_vector(inner, permutation, out, pivots, pivots_aval, i)
+            return [inner.same_type_op("stablehlo.add", [i, one], index), swapped]
         starts = [*([zero] * last), i]
         # `order`, the index along the last dimension, also is the first permutation
         swapped = _swapped(inner, permutation, order, out, pivots, pivots_aval, starts)
@@ -106,6 +109,26 @@ def permutation_text(b: Builder, pivots: str, pivots_aval: Any, out: Any) -> str
     regions = b.regions(b.region(carried, condition, [truth]), b.region(carried, body, carried))
     result: str = b.op("stablehlo.while", [zero, order], carried, carried, regions=regions)[1]
     return result
+
+
+def _swapped_in_vector(
+    b: Builder, permutation: str, out: Any, pivots: str, pivots_aval: Any, i: str
+) -> str:
+    """Write the exchange of entry i and the entry that pivot i names, in a single permutation."""
+    index, one = shaped_array((), dtypes.int32), shaped_array((1,), dtypes.int32)
+
+    def entry(x: str, aval: Any, place: str) -> str:
+        (found,) = b.op("stablehlo.dynamic_slice", [x, place], [aval, index], [one],
+                        "slice_sizes = array<i64: 1>")  # fmt: skip
+        return found
+
+    def put(x: str, value: str, place: str) -> str:
+        avals = [out, one, index]
+        return b.op("stablehlo.dynamic_update_slice", [x, value, place], avals, [out])[0]
+
+    (other,) = b.op("stablehlo.reshape", [entry(pivots, pivots_aval, i)], [one], [index])
+    first, second = entry(permutation, out, i), entry(permutation, out, other)
+    return put(put(permutation, second, i), first, other)
 
 
 def _swapped(b: Builder, permutation: str, positions: str, out: Any, pivots: str, pivots_aval: Any,
