@@ -82,6 +82,35 @@ def test_each_hash_is_computed_once(name: str) -> None:
     assert compiled.as_text().count("shift-left(") >= ROTATIONS * (hashes(count) - 1)
 
 
+def test_each_hash_is_computed_once_on_every_device() -> None:
+    mesh = xstack.make_mesh((2,), ("x",))
+    program = uniforms([(4 + i, 2) for i in range(3)])
+
+    def pieces(key: Any) -> Any:
+        return sum(drawn.sum() for drawn in program(key[0]))[None]
+
+    mapped = xstack.shard_map(pieces, mesh=mesh, in_specs=xstack.P("x"), out_specs=xstack.P("x"))
+    keys = random.split(KEY)
+    x = xstack.device_put(np.ones(8, np.float32), xstack.NamedSharding(mesh, xstack.P("x")))
+    split = xstack.jit(lambda key, x: (program(key), x * 2))
+    for fun, args in ((xstack.jit(mapped), (keys,)), (split, (KEY, x))):
+        text = fun.lower(*args).compile().as_text()
+        assert text.count("shift-left(") <= 6 * ROTATIONS
+    np.testing.assert_allclose(  # sums in another order: some rounding errors of about 10
+        np.asarray(xstack.jit(mapped)(keys)), [pieces(k[None])[0] for k in keys], rtol=1e-6
+    )
+    for drawn, expected in zip(split(KEY, x)[0], program(KEY), strict=True):
+        np.testing.assert_array_equal(np.asarray(drawn), np.asarray(expected))
+
+
+def test_a_large_draw_of_a_split_program_is_split() -> None:
+    mesh = xstack.make_mesh((2,), ("x",))
+    x = xstack.device_put(np.ones((64, 128), np.float32), xstack.NamedSharding(mesh, xstack.P("x")))
+    fun = xstack.jit(lambda key, x: x * random.uniform(key, x.shape))
+    text = fun.lower(KEY, x).compile().as_text()
+    assert "[32,128]" in text and "[64,128]" not in text
+
+
 def test_a_further_draw_of_a_shape_is_a_few_lines() -> None:
     few, many = [
         len(xstack.jit(uniforms([(8, 1)] * k)).lower(KEY).as_text().splitlines()) for k in (4, 36)

@@ -357,16 +357,27 @@ class Builder:
 
         XLA fuses what it inlines with all that uses a result, and then computes it once for each
         use and element: of a chain of random draws that takes seconds to compile. Only the CPU's
-        compiler reads the attribute, and the partitioner needs programs without such calls.
+        compiler reads the attribute. In a program that is split over devices a function is computed
+        whole on each, so only small ones are functions there.
         """
         module = self.module
-        if module.is_outlined or module.devices or _are_symbolic((*avals_in, *avals_out)):
+        if (
+            module.is_outlined
+            or self._is_to_split(avals_out)
+            or _are_symbolic((*avals_in, *avals_out))
+        ):
             return list(body(self, list(operands)))
         symbol, captured = module.outlined(body, tuple(avals_in), tuple(avals_out), key, name)
         attributes = _NOT_INLINED if module.platform == "cpu" else ""
         return self._call(symbol, captured, operands, avals_in, avals_out, attributes)
 
+    def _is_to_split(self, avals: Sequence[ShapedArray]) -> bool:
+        return self.is_split and (
+            self.members is not None or any(a.size > _MAX_WHOLE for a in avals)
+        )
 
+
+_MAX_WHOLE = 4096
 _NOT_INLINED = ' {mhlo.frontend_attributes = {inlineable = "false"}}'
 
 
