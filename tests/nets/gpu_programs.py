@@ -279,3 +279,29 @@ def _call(op: Any) -> Call:
         operands=", ".join([str(x.type) for x in op.operands]),
         results=", ".join([str(x.type) for x in op.results]),
     )  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------ other forms
+
+
+def expression(value: Any, known: dict[Any, str] | None = None) -> str:
+    """Return how a value in a block is computed from the block's arguments, without names."""
+    owner = value.owner
+    if isinstance(owner, ir.Block):
+        return f"argument {ir.BlockArgument(value).arg_number}"
+    op = owner.operation if hasattr(owner, "operation") else owner
+    inner = [expression(x) for x in op.operands]
+    attributes = [f"{name}={op.attributes[name]}" for name in op.attributes]
+    return f"{op.name.rpartition('.')[2]}({', '.join([*inner, *sorted(attributes)])})"
+
+
+def sorts_in(text: str) -> list[tuple[str, ...]]:
+    """Return the sorts of a program: operands, attributes, and how elements are compared."""
+    return [_sort(op) for op in operations(text) if op.name in ("stablehlo.sort", "chlo.top_k")]
+
+
+def _sort(op: Any) -> tuple[str, ...]:
+    said = [f"{name}={op.attributes[name]}" for name in op.attributes]
+    compared = [expression(x) for region in op.regions for x in region.blocks[0].operations[
+        len(region.blocks[0].operations) - 1].operands]  # fmt: skip
+    return (op.name, *sorted(said), *[str(x.type) for x in op.operands], *compared)
