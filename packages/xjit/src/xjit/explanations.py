@@ -5,7 +5,8 @@
 
 tells the seconds of tracing, lowering and compiling; how many equations each of the user's lines
 makes; blocks of equations that come again and again, which a `scan` would hold once; arrays that
-the function captured; and what memory the program takes.
+the function captured; how exactly its matrix products and convolutions are computed; and what
+memory the program takes.
 
 Neighbours: `stages` has the steps, `profiler` says where the time of a run goes.
 """
@@ -31,7 +32,7 @@ from xprim.jaxpr import subjaxprs
 from xprim.source import describe
 from xprim.tracebacks import boundary
 
-__all__ = ["Block", "Constant", "Explanation", "explain"]
+__all__ = ["Block", "Constant", "Explanation", "Product", "explain"]
 
 __dir__ = __all__.copy
 
@@ -74,6 +75,26 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
+class Product:
+    """Matrix products or convolutions of one line.
+
+    Attributes:
+      operation: the name of the primitive.
+      types: of the operands.
+      precision: how exactly each is computed: `float32`, `TensorFloat-32`, `bfloat16`, another
+        dtype, or the name of an algorithm.
+      count: how many there are.
+      where: the line.
+    """
+
+    operation: str
+    types: str
+    precision: str
+    count: int
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """What `explain` found; `str` shows it, `svg` draws it.
 
@@ -86,6 +107,7 @@ class Explanation:
       blocks: what comes again and again; the largest first.
       constants: captured arrays of a KiB and more; the largest first.
       memory: sizes in bytes by name.
+      products: the matrix products and convolutions, with the precision that each has.
     """
 
     name: str
@@ -96,6 +118,7 @@ class Explanation:
     blocks: Sequence[Block]
     constants: Sequence[Constant]
     memory: Mapping[str, int]
+    products: Sequence[Product] = ()
 
     def __str__(self) -> str:
         steps = ", ".join([f"{k} {1e3 * v:.1f} ms" for k, v in self.seconds.items()])
@@ -113,6 +136,11 @@ class Explanation:
         for c in self.constants:
             called = f" {c.variable}" if c.variable else ""
             lines.append(f"captured:{called} {c.type}, {_size(c.nbytes)}, used at {c.where}")
+        lines += [
+            f"product: {p.operation} of {p.types} in {p.precision}"
+            f"{f', {p.count} times' if p.count > 1 else ''}, at {p.where or 'an unknown line'}"
+            for p in self.products
+        ]
         kinds = [f"{k.removesuffix('_size_in_bytes')} {_size(v)}" for k, v in self.memory.items()
                  if v]  # fmt: skip
         lines.append(f"memory: {', '.join(kinds) or 'none'}")
@@ -192,7 +220,39 @@ def explain(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
         blocks=_repeated(closed.jaxpr.eqns),
         constants=_constants(inspect.unwrap(fun), closed),
         memory=program.memory_analysis(),
+        products=_products(eqns, lowered._lowered.platform),
     )
+
+
+def _products(eqns: Sequence[Equation], platform: str) -> list[Product]:
+    """Return the products of a program for a platform, those that are alike counted."""
+    found = Counter([
+        (
+            eqn.primitive.name, " and ".join([x.aval.str_short() for x in eqn.inputs[:2]]),
+            _precision(eqn, platform), describe(eqn.source),
+        )
+        for eqn in eqns if "precision" in eqn.params
+    ])  # fmt: skip
+    return [Product(*key[:3], count, key[3]) for key, count in found.items()]
+
+
+_LESS = {"cuda": "TensorFloat-32", "rocm": "TensorFloat-32", "tpu": "bfloat16"}
+_SINGLE = ("float32", "complex64")
+
+
+def _precision(eqn: Equation, platform: str) -> str:
+    """Return how exactly an operation is computed: see `xnp.lax.Precision`."""
+    asked = eqn.params["precision"]
+    dtypes = [x.aval.dtype.name for x in (*eqn.inputs[:2], *eqn.outputs)]
+    single = next((name for name in dtypes if name in _SINGLE), None)
+    if hasattr(asked, "accumulation_type"):
+        return f"{asked.lhs_precision_type} summed in {asked.accumulation_type}"
+    if asked is not None and not isinstance(asked, tuple):
+        return str(asked)
+    levels = {level.name for level in asked or ()}
+    if single is None or platform not in _LESS or not levels - {"HIGHEST"}:
+        return "float32" if single is not None else dtypes[-1]
+    return _LESS[platform]
 
 
 def _equations(jaxpr: Any) -> Iterator[Equation]:

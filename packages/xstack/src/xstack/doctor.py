@@ -15,6 +15,7 @@ from typing import Any
 
 import xjit
 from xjit import cache, jaxlib_gateway as gateway
+from xprim import config
 
 __all__ = ["facts", "print_environment_info", "problems"]
 
@@ -43,7 +44,16 @@ def facts() -> list[tuple[str, str]]:
         ("platforms", _told_or_failed(gateway.platforms)[0]),
         ("devices", _told_or_failed(xjit.devices)[0]),
         ("compilation cache", str(cache.directory() or "off")),
+        ("products of float32", _precision_of_products()),
     ]
+
+
+def _precision_of_products() -> str:
+    """Return how exactly products of float32 are computed where a program does not say."""
+    asked = config.values.default_matmul_precision
+    if asked is None:
+        return "float32 on every platform (default_matmul_precision is None)"
+    return f"default_matmul_precision={asked!r}: less than float32 on GPUs, if it names less"
 
 
 def print_environment_info(return_string: bool = False) -> str | None:

@@ -15,9 +15,11 @@ import numpy as np
 from xnp.primitives.operations import bind, broadcasted, filled, selected
 from xnp.primitives.sort import comparable, compare_text
 from xnp.primitives.table import BOOL, REAL
+from xnp.primitives.upcast_lowering import FOUR_BITS, TWO_BITS, upcast
 from xprim import Primitive, ShapedArray, dtypes, shaped_array
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
+from xprim.platform_rules import by_platform
 
 __all__ = ()
 
@@ -53,6 +55,9 @@ def arg_numpy(find: Callable[..., Any]) -> Callable[..., Any]:
     return numpy_rule
 
 
+_TINY_FLOATS = (dtypes.float4_e2m1fn, dtypes.float6_e2m3fn, dtypes.float6_e3m2fn)
+
+
 def arg_stablehlo(better: str, worst: Callable[[Any], Any], extreme: str) -> Callable[..., Any]:
     """Return the lowering.
 
@@ -74,12 +79,14 @@ def arg_stablehlo(better: str, worst: Callable[[Any], Any], extreme: str) -> Cal
 
     def stablehlo_rule(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, axes: Any,
                        index_dtype: Any) -> Any:  # fmt: skip
+        return b.traced(
+            lambda x: in_two_passes(x, axes=axes, index_dtype=index_dtype), operands, avals_in,
+            ("arg", extreme, axes, index_dtype),
+        )  # fmt: skip
+
+    def in_one_pass(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, axes: Any,
+                    index_dtype: Any) -> Any:  # fmt: skip
         (x,), (aval,), (out,) = operands, avals_in, avals_out
-        if b.platform == "cpu":
-            return b.traced(
-                lambda x: in_two_passes(x, axes=axes, index_dtype=index_dtype), operands, avals_in,
-                ("arg", extreme, axes, index_dtype),
-            )  # fmt: skip
         places = shaped_array(aval.shape, index_dtype)
         element, place = shaped_array((), aval.dtype), shaped_array((), index_dtype)
         values = shaped_array(out.shape, aval.dtype)
@@ -96,7 +103,10 @@ def arg_stablehlo(better: str, worst: Callable[[Any], Any], extreme: str) -> Cal
         )  # fmt: skip
         return [results[1]]
 
-    return stablehlo_rule
+    # XLA wants all operands of a reduction in one layout, and elements of less than a byte have
+    # layouts of their own (`reduce_decomposer.cc`)
+    wide = upcast(upcast(in_one_pass, TWO_BITS + FOUR_BITS, np.int8), _TINY_FLOATS, np.float32)
+    return by_platform(extreme.replace("reduce_", "arg"), cpu=stablehlo_rule, default=wide)
 
 
 def _better_pair(b: Builder, names: Any, better: str, element: Any, place: Any) -> Any:

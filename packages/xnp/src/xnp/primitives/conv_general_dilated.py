@@ -30,7 +30,12 @@ from xnp.primitives.conv_dimensions import (
 from xnp.primitives.conv_groups import by_groups_of_features, merged, regrouped, unmerged
 from xnp.primitives.dot_general import accumulation_dtype, product_dtype
 from xnp.primitives.operations import bind, filled
-from xnp.primitives.precision import DotAlgorithm, DotAlgorithmPreset, precision_attribute
+from xnp.primitives.precision import (
+    DotAlgorithm,
+    DotAlgorithmPreset,
+    precision_attribute,
+    precision_for,
+)
 from xnp.primitives.split_programs import held_along, held_whole, is_split, may_be_cut
 from xnp.primitives.upcast_lowering import TWO_BITS, upcast
 from xprim import (
@@ -212,7 +217,8 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, **param
         operands = [b.convert(x, a, total) for x, a in zip(operands, avals_in, strict=True)]
         avals_in = [shaped_array(a.shape, total) for a in avals_in]
     wide = shaped_array(out.shape, total)
-    attributes = _attributes(**params)
+    precision = precision_for(b.platform, params["precision"], total)
+    attributes = _attributes(**{**params, "precision": precision})
     if dtypes.is_complex(total):
         result = _complex_text(b, operands, avals_in, wide, attributes)
     else:

@@ -29,6 +29,7 @@ from xnp.primitives.precision import (
     dtype_kind,
     holds_products,
     precision_attribute,
+    precision_for,
 )
 from xnp.primitives.split_programs import product_text
 from xnp.primitives.table import NATIVE
@@ -267,6 +268,7 @@ def _stablehlo(
         result_aval = out if total == out.dtype else shaped_array(out.shape, total)
     else:
         result_aval = out
+    precision = precision_for(b.platform, precision, avals_in[0].dtype)
     attributes = _attributes(dimension_numbers, precision, lhs.dtype, rhs.dtype, out.dtype)
     result = product_text(b, operands, avals_in, result_aval, dimension_numbers, attributes)
     return [b.convert(result, result_aval, out.dtype)]

@@ -1,9 +1,10 @@
 """How exactly matrix products and convolutions are computed on hardware with a choice.
 
 `Precision` names a level; `DotAlgorithm` and its presets say the exact types in which a product is
-formed and accumulated. The `precision` param of a primitive is None (the hardware's default), a
-pair of `Precision`, one for each operand, or one algorithm. The option `default_matmul_precision`
-enters where an operation is bound, so a jaxpr always shows what it will run with.
+formed and accumulated. The `precision` param of a primitive is None (nobody asked: full float32, on
+every platform), a pair of `Precision`, one for each operand, or one algorithm. The option
+`default_matmul_precision` enters where an operation is bound, so a jaxpr always shows what it will
+run with.
 
 Names and types of the algorithms: StableHLO specification, section dot_general.
 """
@@ -179,6 +180,26 @@ def _level(value: Any, operation: str) -> Precision:
         operation, "precision must be a name, a Precision, a pair of them, or a dot algorithm.",
         got=described(value),
     ))  # fmt: skip
+
+
+_FULL = (Precision.HIGHEST, Precision.HIGHEST)
+_SINGLE = (dtypes.float32, dtypes.complex64)
+
+
+def precision_for(platform: str, precision: Any, dtype: np.dtype[Any]) -> Any:
+    """Return what a program for a platform says where `precision` is a primitive's param.
+
+    Where nothing is said, a GPU rounds the operands to TensorFloat-32 (relative errors of 3e-4) and
+    a TPU to bfloat16. So products of 32 bits say that they are full where nobody asked for less.
+
+    Args:
+      platform: what the program is written for.
+      precision: the param.
+      dtype: in which the products are formed.
+    """
+    if precision is None and platform != "cpu" and dtype in _SINGLE:
+        return _FULL
+    return precision
 
 
 def precision_attribute(precision: Any) -> str:

@@ -1,0 +1,198 @@
+"""What every primitive becomes in programs for GPUs, on its samples, and how exact products are.
+
+A cell is a sample of a primitive, or a function that makes products, and a platform. That a text is
+right is `test_programs_for_gpus`'s subject; here each is written, and what differs from the text
+for a CPU is a table, so that none differs by chance.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import xstack
+import xstack.numpy as xnp
+from tests.nets.cells import drawn
+from xjit.explanations import _equations, _products, explain
+from xjit.lowering import lower
+from xjit.testing import _program_of_samples
+from xnp.testing import samples
+from xprim import Undefined, get_primitive
+from xstack import lax
+from xstack.doctor import facts
+
+GPUS = ("cuda", "rocm")
+
+WRITTEN_OTHERWISE = {
+    "argmax": "one pass over pairs, where a CPU takes two", "argmin": "likewise",
+    "cholesky": "cuSOLVER", "cholesky_update": "a kernel of the plugin's",
+    "eig": "LAPACK, by the plugin",
+    "eigh": "cuSOLVER", "geqrf": "cuSOLVER", "householder_product": "cuSOLVER", "lu": "cuSOLVER",
+    "lu_pivots_to_permutation": "a kernel of the plugin's", "ormqr": "cuSOLVER", "qr": "cuSOLVER",
+    "svd": "cuSOLVER", "tridiagonal": "cuSOLVER", "tridiagonal_solve": "cuSPARSE",
+    "triangular_solve": "XLA has cuBLAS do it", "hessenberg": "the host", "schur": "the host",
+    "det": "lu", "pinv": "svd", "solve": "lu",
+    "cumlogsumexp": "windows, where a CPU loops over blocks",
+    "dynamic_update_slice": "a CPU needs a barrier",
+    "dot_general": "full float32 is asked for; products of narrow floats are native",
+    "conv_general_dilated": "likewise", "cofactors": "svd",
+}  # fmt: skip
+
+
+def text_of(primitive, sample, platform):
+    return lower(_program_of_samples(primitive, [sample]), platform=platform).body
+
+
+def cells():
+    rows = []
+    for name, table in sorted(samples.TABLE.items()):
+        seen = set()
+        for sample in table:
+            key = (tuple([(x.shape, x.dtype.name) for x in sample.arrays()]), str(sample.params))
+            if key not in seen:
+                seen.add(key)
+                rows.append((name, sample))
+    return rows
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("platform", GPUS)
+def test_each_sample_is_written_for_gpus_and_what_differs_is_known(platform):
+    for name, sample in drawn(cells(), 250):
+        primitive = get_primitive(name)
+        if type(primitive.rules.get("stablehlo")) is Undefined:
+            continue
+        text = text_of(primitive, sample, platform)
+        if name not in WRITTEN_OTHERWISE:
+            assert text == text_of(primitive, sample, "cpu"), name
+        assert "lapack" not in text, name
+
+
+@pytest.mark.fuzz
+def test_operands_of_a_reduction_have_layouts_that_xla_can_compare():
+    # elements of less than a byte have layouts of their own, `reduce_decomposer.cc` refuses others
+    for name, sample in drawn([(n, s) for n, s in cells() if n in ("argmax", "argmin")], 20):
+        text = text_of(get_primitive(name), sample, "cuda")
+        for line in re.findall(r"\}\) \{dimensions = .*", text):
+            types = re.findall(r"tensor<(?:\d+x)*([uisf]\w+)>", line)
+            assert not {"i4", "ui4", "i2", "ui2", "f4E2M1FN"} & set(types), (name, line)
+
+
+def test_the_size_of_the_net_of_primitives_for_gpus():
+    names = {name for name, _ in cells()}
+    print(f"\n{len(names)} primitives, {len(cells())} samples of other types or params")
+    assert len(cells()) > 1000
+
+
+# ---------------------------------------------------------------------------------------- precision
+
+X = np.ones((4, 4), np.float32)
+IMAGE, KERNEL = np.ones((1, 2, 5, 5), np.float32), np.ones((3, 2, 2, 2), np.float32)
+LONG = np.ones(200, np.float32)
+HEADS = np.ones((1, 4, 2, 3), np.float32)
+
+PRODUCTS = {
+    "matmul": lambda: xnp.matmul(X, X), "operator": lambda: xnp.asarray(X) @ X,
+    "dot": lambda: xnp.dot(X, X), "vdot": lambda: xnp.vdot(X, X), "inner": lambda: xnp.inner(X, X),
+    "tensordot": lambda: xnp.tensordot(X, X), "einsum": lambda: xnp.einsum("ij,jk,kl->il", X, X, X),
+    "vecdot": lambda: xnp.vecdot(X, X), "matvec": lambda: xnp.matvec(X, X[0]),
+    "complex": lambda: xnp.matmul(X * 1j, X), "lax.dot": lambda: lax.dot(X, X),
+    "batch_matmul": lambda: lax.batch_matmul(X[None], X[None]),
+    "half and single": lambda: xnp.matmul(X.astype(np.float16), X),
+    "conv": lambda: lax.conv(IMAGE, KERNEL, (1, 1), "SAME"),
+    "conv_transpose": lambda: lax.conv_transpose(
+        np.ones((1, 5, 2), np.float32), np.ones((2, 2, 3), np.float32), (1,), "SAME"),
+    "convolve": lambda: xnp.convolve(LONG, LONG), "correlate": lambda: xnp.correlate(LONG, LONG),
+    "attention": lambda: xstack.nn.dot_product_attention(HEADS, HEADS, HEADS),
+    "ragged_dot": lambda: lax.ragged_dot(X, X[None], np.array([4], np.int32)),
+    "gradient of matmul": lambda: xstack.grad(lambda x: (x @ X).sum())(X),
+    "gradient of conv": lambda: xstack.grad(
+        lambda k: lax.conv(IMAGE, k, (1, 1), "SAME").sum())(KERNEL),
+    "gradient of attention": lambda: xstack.grad(
+        lambda q: xstack.nn.dot_product_attention(q, HEADS, HEADS).sum())(HEADS),
+    "expm": lambda: xstack.scipy.linalg.expm(X),
+    "gradient of cholesky": lambda: xstack.grad(lambda x: xnp.linalg.cholesky(x).sum())(X),
+    "matrix_power": lambda: xnp.linalg.matrix_power(X, 3), "cov": lambda: xnp.cov(X),
+}  # fmt: skip
+_PRODUCT = re.compile(r"stablehlo\.(?:dot_general|convolution)")
+
+
+def products(fun, platform):
+    """Return the lines of the products of 32 bits in a program."""
+    text = xstack.jit(fun).trace().lower(lowering_platforms=(platform,)).as_text()
+    lines = [line for line in text.splitlines() if _PRODUCT.search(line)]
+    return [line for line in lines if re.search(r"f32>+(?:, |\) ->)", line)]
+
+
+OF_LIBRARIES = ("expm", "gradient of cholesky")  # no TPU has them
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products_of_32_bits_are_full_on_gpus_where_nobody_asked_for_less(name):
+    for platform in ("cuda",) if name in OF_LIBRARIES else ("cuda", "tpu"):
+        found = products(lambda: PRODUCTS[name](), platform)
+        assert found and all(line.count("precision HIGHEST") == 2 for line in found), found
+
+
+def test_less_is_what_a_call_an_option_or_a_scope_asks_for():
+    def full(x):
+        return x @ x
+
+    def less(x):
+        return xnp.matmul(x, x, precision="tensorfloat32")
+
+    text = text_for_cuda(full)
+    assert "precision HIGHEST" in text
+    assert "precision HIGH>" in text_for_cuda(less)
+    assert "precision DEFAULT" in text_for_cuda(lambda x: lax.dot(x, x, precision="default"))
+    with xstack.default_matmul_precision("tensorfloat32"):
+        assert "precision HIGH>" in text_for_cuda(full)
+    assert "tf32" in text_for_cuda(lambda x: lax.dot(x, x, precision="TF32_TF32_F32"))
+
+
+def text_for_cuda(fun):
+    return xstack.jit(fun).trace(X).lower(lowering_platforms=("cuda",)).as_text()
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "int32"])
+def test_products_of_other_dtypes_say_nothing(dtype):
+    x = xnp.ones((4, 4), dtype)
+    text = xstack.jit(lambda: x @ x).trace().lower(lowering_platforms=("cuda",)).as_text()
+    assert "dot_general" in text and "precision_config" not in text
+
+
+def test_programs_for_the_cpu_say_nothing_of_precision():
+    assert "precision_config" not in xstack.jit(lambda x: x @ x).lower(X).as_text()
+
+
+def test_explain_lists_the_products_with_the_precision_of_each():
+    def fun(x):
+        y = xnp.matmul(x, x, precision="tensorfloat32")
+        return xnp.matmul(y, x) @ x.astype(xnp.bfloat16).astype(np.float32)
+
+    found = explain(fun, X)
+    assert sum(p.count for p in found.products) == 3
+    assert {p.precision for p in found.products} == {"float32"}  # this is a CPU
+    assert "product: dot_general of f32[4,4] and f32[4,4] in float32, at test_prim" in str(found)
+    eqns = list(_equations(xstack.jit(fun).trace(X).jaxpr.jaxpr))
+    on_gpu = [(p.precision, p.count) for p in _products(eqns, "cuda")]
+    assert on_gpu == [("TensorFloat-32", 1), ("float32", 2)]
+
+
+def test_explain_names_algorithms_and_other_dtypes():
+    def fun(x):
+        return (lax.dot(x, x, precision="TF32_TF32_F32"), lax.dot(x, x, precision="default"),
+                lax.dot(x.astype(np.float16), x.astype(np.float16)))  # fmt: skip
+
+    eqns = list(_equations(xstack.jit(fun).trace(X).jaxpr.jaxpr))
+    assert [p.precision for p in _products(eqns, "cuda")] == [
+        "TF32_TF32_F32", "TensorFloat-32", "float16",
+    ]  # fmt: skip
+
+
+def test_doctor_tells_how_exact_products_are():
+    assert "products of float32:" in xstack.print_environment_info(return_string=True)
+    with xstack.default_matmul_precision("tensorfloat32"):
+        assert "tensorfloat32" in dict(facts())["products of float32"]
