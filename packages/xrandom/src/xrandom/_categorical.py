@@ -16,7 +16,7 @@ from xprim import Array, as_array, dtypes
 from xprim.errors import message
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
-from xrandom._uniform import uniform_between
+from xrandom._uniform import raw_positive
 from xrandom.arguments import Shape, checked_shape, floating_dtype, sample_shape
 from xrandom.docstrings import CATEGORICAL
 from xrandom.keys import words_of
@@ -41,7 +41,7 @@ def gumbel(
       shape: the shape of the result.
       dtype: a real floating dtype; None takes the default.
       mode: "low" (also None) uses one uniform number, which bounds the samples of float32 to about
-        [-4.47, 16.6]; "high" uses two and reaches further at twice the cost.
+        [-2.81, 16.6]; "high" uses two and reaches further at twice the cost.
       out_sharding: where the result is placed: None, or a sharding of one device.
 
     Raises:
@@ -69,7 +69,7 @@ def raw_gumbel(words: Any, shape: Shape, dtype: Any, mode: str) -> Array:
     """Draw `-log(-log(u))` from the words of a key."""
     info = dtypes.finfo(dtype)
     if mode == "low":
-        u = uniform_between(words, shape, dtype, float(info.tiny), 1.0)
+        u = raw_positive(words, shape, dtype)
         return lax.neg(lax.log(lax.neg(lax.log(u))))
     both = raw_uniform(words, (2, *shape), dtype)
     high, low = [lax.index_in_dim(both, i, 0, keepdims=False) for i in (0, 1)]

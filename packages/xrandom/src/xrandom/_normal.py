@@ -197,7 +197,9 @@ def _by_erf(u: Any, low: Any, high: Any) -> Array:
     a, b = lax.erf(lax.div(low, root)), lax.erf(lax.div(high, root))
     # The same rounding as a draw between bounds that are arrays.
     u = lax.max(a, lax.add(lax.mul(u, lax.sub(b, a)), a))
-    return lax.mul(lax.erf_inv(u), root)
+    # At -1 and 1 the inverse is infinite, or the bound: those are no samples.
+    inner = 1.0 - float(dtypes.finfo(u.dtype).epsneg)
+    return lax.mul(lax.erf_inv(lax.clamp(-inner, u, inner)), root)
 
 
 # --- tails ---------------------------------------------------------------------------------------

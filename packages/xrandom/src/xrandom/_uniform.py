@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,18 @@ import numpy as np
 from xnp import lax
 from xnp.docstrings import complete
 from xnp.placing import placed
-from xprim import Array
+from xprim import Array, ConcreteArray, dtypes
 from xprim.errors import ShapeError, message
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
-from xrandom.arguments import Shape, broadcasted, checked_shape, floating_dtype, parameter
+from xrandom.arguments import (
+    Shape,
+    broadcasted,
+    checked_shape,
+    floating_dtype,
+    parameter,
+    repeated,
+)
 from xrandom.keys import words_of
 from xrandom.standard_distributions import raw_uniform
 
@@ -62,8 +70,41 @@ def uniform(
         _check_bound(name, bound.shape, sizes)
     low, high = broadcasted(low, sizes), broadcasted(high, sizes)
     u = raw_uniform(words, sizes, exact)
-    sample = lax.max(low, lax.add(lax.mul(u, lax.sub(high, low)), low))
+    span = lax.sub(high, low)
+    sample = lax.max(low, lax.add(lax.mul(u, span), low))
+    if _may_be_endless(span):
+        endless = repeated(lax.bitwise_and(_is_infinite(span), lax.ne(high, math.inf)), sizes)
+        sample = lax.select(endless, _between_halves(u, low, high), sample)
     return placed(sample, out_sharding, "uniform")
+
+
+def _is_infinite(x: Any) -> Any:
+    return lax.eq(lax.abs(x), math.inf)
+
+
+def _may_be_endless(span: Any) -> bool:
+    """Whether the difference of two bounds is, or may be, above the greatest number."""
+    if type(span) is ConcreteArray and span.host is not None:
+        return bool(_host_infinite(span.host).any())
+    return True
+
+
+def _host_infinite(x: Any) -> Any:
+    return np.abs(x.astype(np.float32) if x.dtype.kind != "f" else x) == np.inf
+
+
+def _between_halves(u: Any, low: Any, high: Any) -> Any:
+    """Return `low + u (high - low)` for bounds whose difference is above the greatest number."""
+    return lax.add(lax.mul(u, high), lax.mul(lax.sub(1.0, u), low))
+
+
+def raw_positive(words: Any, shape: Shape, dtype: np.dtype[Any]) -> Array:
+    """Draw uniformly from (0, 1): multiples of epsilon, and half of it for 0.
+
+    A logarithm, or an inverse, of 0 or of the least number above it is no sample: in bfloat16 one
+    of 128 numbers is 0.
+    """
+    return lax.max(raw_uniform(words, shape, dtype), float(dtypes.finfo(dtype).eps) / 2)
 
 
 def _check_bound(name: str, shape: Shape, sizes: Shape) -> None:
@@ -86,6 +127,8 @@ def uniform_between(
     if minval == 0.0 and maxval == 1.0:
         return u
     low, span, ordered = _span(dtype, minval, maxval)
+    if math.isinf(span) and not math.isinf(low):
+        return lax.max(_between_halves(u, low, float(np.array(maxval).astype(dtype))), low)
     if span != 1.0:
         u = lax.mul(u, span)
     u = lax.add(u, low)

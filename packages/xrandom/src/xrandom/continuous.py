@@ -15,7 +15,7 @@ from xnp.placing import placed
 from xprim import Array, dtypes
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
-from xrandom._uniform import uniform_between
+from xrandom._uniform import raw_positive, uniform_between
 from xrandom.arguments import (
     Shape,
     broadcasted,
@@ -81,7 +81,7 @@ def logistic(
     words = words_of(key, "logistic")
     exact = floating_dtype(dtype, "logistic")
     sizes = checked_shape(shape, "logistic")
-    u = uniform_between(words, sizes, exact, float(dtypes.finfo(exact).tiny), 1.0)
+    u = raw_positive(words, sizes, exact)
     return placed(lax.sub(lax.log(u), lax.log1p(lax.neg(u))), out_sharding, "logistic")
 
 
@@ -141,7 +141,7 @@ def rayleigh(
     exact = floating_dtype(dtype, "rayleigh")
     s = parameter(scale, exact, "rayleigh: scale")
     sizes = sample_shape(shape, "rayleigh", s)
-    u = raw_uniform(words, sizes, exact)
+    u = raw_positive(words, sizes, exact)
     sample = lax.mul(broadcasted(s, sizes), lax.sqrt(lax.mul(lax.log(u), -2.0)))
     return placed(sample, out_sharding, "rayleigh")
 
@@ -166,7 +166,8 @@ def weibull_min(
     k = parameter(concentration, exact, "weibull_min: concentration")
     drawn = checked_shape(shape, "weibull_min")
     sizes = lax.broadcast_shapes(drawn, s.shape, k.shape)
-    e = raw_exponential(words, drawn, exact)
+    # its least value stands for all of [0, epsilon): a root of 0 would be far from all others
+    e = lax.max(raw_exponential(words, drawn, exact), float(dtypes.finfo(exact).eps) / 2)
     e, s, k = [repeated(x, sizes) for x in (e, s, k)]
     return lax.mul(lax.pow(e, lax.div(lax.full_like(k, 1.0), k)), s)
 
@@ -200,12 +201,29 @@ def triangular(
     sizes = sample_shape(shape, "triangular", *corners)
     a, c, b = [repeated(x, sizes) for x in corners]
     u = raw_uniform(words, sizes, exact)
+    scale, back = _scale_of_squares(lax.max(lax.abs(a), lax.abs(b)))
+    a, c, b = [lax.mul(x, scale) for x in (a, c, b)]
     width = lax.sub(b, a)
     rising = lax.add(a, lax.sqrt(lax.mul(lax.mul(u, width), lax.sub(c, a))))
     rest = lax.sub(lax.full_like(u, 1.0), u)
     falling = lax.sub(b, lax.sqrt(lax.mul(lax.mul(rest, width), lax.sub(b, c))))
     sample = lax.select(lax.lt(u, lax.div(lax.sub(c, a), width)), rising, falling)
-    return placed(sample, out_sharding, "triangular")
+    return placed(lax.mul(sample, back), out_sharding, "triangular")
+
+
+def _scale_of_squares(x: Any) -> tuple[Any, Any]:
+    """Return a power of two for each number, and its inverse: 1 where the square is in range.
+
+    Numbers times a power of two have the digits that they had.
+    """
+    most = int(dtypes.finfo(x.dtype).maxexp)  # 16, 128, 1024: a number below 2^most
+    quarter, half = most // 4, most // 2
+    x = lax.stop_gradient(x)
+    exponents = [lax.full_like(x, 2.0**e) for e in (-half - 2, 0, half + 1)]
+    inverses = [lax.full_like(x, 2.0**-e) for e in (-half - 2, 0, half + 1)]
+    low, high = lax.lt(x, 2.0**-quarter), lax.gt(x, 2.0 ** (half - 2))
+    return tuple([lax.select(high, large, lax.select(low, small, same))  # type: ignore[return-value]
+                  for large, same, small in (exponents, inverses)])  # fmt: skip
 
 
 @boundary
@@ -233,11 +251,22 @@ def wald(
     normal_words, uniform_words = raw_split(words, 2)
     y = lax.square(raw_normal(normal_words, sizes, exact))
     z = raw_uniform(uniform_words, sizes, exact)
-    square = lax.square(m)
+    # x and m^2 / x are the roots of the transformed equation. Where t is large the smaller one is a
+    # difference of numbers that agree, so there the larger one, a sum, comes first.
+    square, half = lax.square(m), lax.mul(y, 0.5)
     root = lax.sqrt(lax.add(lax.mul(lax.mul(m, 4.0), y), lax.mul(square, lax.square(y))))
     x = lax.sub(lax.add(m, lax.div(lax.mul(square, y), 2.0)), lax.mul(lax.div(m, 2.0), root))
+    inverse = lax.div(1.0, m)
+    turned = lax.mul(lax.sqrt(half), lax.sqrt(lax.add(half, lax.mul(inverse, 2.0))))
+    factor = lax.add(lax.add(inverse, half), turned)  # the larger one over m^2
+    info = dtypes.finfo(exact)
+    near = lax.lt(lax.mul(m, half), math.sqrt(2.5e-4 / float(info.eps)))
+    for in_range in (lax.gt(square, float(info.tiny) / float(info.eps)), lax.lt(square, math.inf)):
+        near = lax.bitwise_and(near, in_range)
+    other = lax.select(near, lax.div(square, x), lax.mul(lax.mul(m, factor), m))
+    x = lax.select(near, x, lax.div(1.0, factor))
     smaller = lax.le(z, lax.div(m, lax.add(m, x)))
-    return placed(lax.select(smaller, x, lax.div(square, x)), out_sharding, "wald")
+    return placed(lax.select(smaller, x, other), out_sharding, "wald")
 
 
 @boundary

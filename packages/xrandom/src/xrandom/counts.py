@@ -40,6 +40,9 @@ lax: Any = xnp.lax
 # Below this mean (number of successes), waiting times are counted.
 _SMALL = 10.0
 
+# Above this mean of a Poisson distribution float32 has no digit of k log(lam) behind the point.
+_GREAT = 1e5
+
 
 @boundary
 def poisson(
@@ -124,6 +127,7 @@ def _rejected_poisson(words: Any, rate: Any, shape: Shape, limit: int) -> Any:
     a = -0.059 + 0.02483 * b
     inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)
     v_accepted = 0.9277 - 3.6224 / (b - 2.0)
+    great = rate > _GREAT
 
     def step(words: Any, counts: Any, accepted: Any) -> Any:
         words, u_words, v_words = raw_split(words, 3)
@@ -133,6 +137,7 @@ def _rejected_poisson(words: Any, rate: Any, shape: Shape, limit: int) -> Any:
         k = lax.floor((2.0 * a / us + b) * u + rate + 0.43)
         s = lax.log(v * inverse_alpha / (a / (us * us) + b))
         density = -rate + k * log_rate - lax.lgamma(k + 1.0)
+        density = lax.select(great, _log_density_of_great(k, rate), density)
         quick = (us >= 0.07) & (v <= v_accepted)
         refused = (k < 0.0) | ((us < 0.013) & (v > us))
         accept = quick | (~refused & (s <= density))
@@ -140,6 +145,17 @@ def _rejected_poisson(words: Any, rate: Any, shape: Shape, limit: int) -> Any:
 
     start = (words, lax.full_like(rate, -1.0), lax.full(shape, False, dtypes.bool_))
     return _until(lambda s: s[2], step, start, limit)[1]
+
+
+def _log_density_of_great(k: Any, rate: Any) -> Any:
+    """Return `log(lam^k exp(-lam) / k!)` for a great lam, by Stirling's formula.
+
+    With `d = (k - lam) / lam` it is `-lam ((1 + d) log(1 + d) - d) - log(2 pi k) / 2`, whose terms
+    are of the size of the result; 1 / (12 k) is below a rounding.
+    """
+    d = lax.max((k - rate) / rate, -0.5)
+    deviance = rate * ((1.0 + d) * lax.log1p(d) - d)
+    return -deviance - 0.5 * lax.log(2 * math.pi * lax.max(k, 1.0))
 
 
 @boundary
@@ -167,11 +183,17 @@ def binomial(
     chance = as_array(p, what="binomial: p")
     if not dtypes.is_floating(chance.dtype):
         chance = lax.convert_element_type(chance, dtypes.python_scalar_dtype(float))
-    chance = lax.convert_element_type(chance, chance.dtype)
+    chance = _wide(chance)
     trials = lax.convert_element_type(as_array(n, what="binomial: n"), chance.dtype)
     sizes = sample_shape(shape, "binomial", trials, chance)
     counts = _binomial(words, repeated(trials, sizes), repeated(chance, sizes), sizes)
     return lax.convert_element_type(counts, exact)  # type: ignore[no-any-return]
+
+
+def _wide(chance: Any) -> Any:
+    """Return probabilities in float32 at least: 16 bits have no digits to count with."""
+    is_narrow = dtypes.finfo(chance.dtype).bits < 32
+    return lax.convert_element_type(chance, dtypes.float32 if is_narrow else chance.dtype)
 
 
 def _binomial(words: Any, trials: Any, p: Any, shape: Shape) -> Any:
@@ -224,6 +246,13 @@ def _rejected_binomial(words: Any, n: Any, p: Any, shape: Shape, limit: int) -> 
     odds = p / (1.0 - p)
     alpha = (2.83 + 5.1 / b) * deviation
     mode = lax.floor((n + 1.0) * p)
+    # of more trials log((n - mode + 1) / (n - k + 1)) times n has no digit behind the point
+    great = n > 0.006 / float(dtypes.finfo(n.dtype).eps)
+    balanced = (n + 1.0) * p - (1.0 - p)
+
+    def log_ratio(k: Any) -> Any:
+        """Return the logarithm of `odds (n - k + 1) / (k + 1)`, by its distance from 1."""
+        return lax.log1p((balanced - k) / ((1.0 - p) * (k + 1.0)))
 
     def step(words: Any, counts: Any, accepted: Any) -> Any:
         words, u_words, v_words = raw_split(words, 3)
@@ -234,15 +263,23 @@ def _rejected_binomial(words: Any, n: Any, p: Any, shape: Shape, limit: int) -> 
         k = lax.floor((2.0 * a / us + b) * u + c)
         refused = (k < 0.0) | (k > n)
         log_v = lax.log(v * alpha / (a / (us * us) + b))
-        bound = (
-            (mode + 0.5) * lax.log((mode + 1.0) / (odds * (n - mode + 1.0)))
-            + (n + 1.0) * lax.log((n - mode + 1.0) / (n - k + 1.0))
-            + (k + 0.5) * lax.log(odds * (n - k + 1.0) / (k + 1.0))
-            + _stirling_tail(mode)
+        tails = (
+            _stirling_tail(mode)
             + _stirling_tail(n - mode)
             - _stirling_tail(k)
             - _stirling_tail(n - k)
         )
+        bound = (
+            (mode + 0.5) * lax.log((mode + 1.0) / (odds * (n - mode + 1.0)))
+            + (n + 1.0) * lax.log((n - mode + 1.0) / (n - k + 1.0))
+            + (k + 0.5) * lax.log(odds * (n - k + 1.0) / (k + 1.0))
+        )
+        bound_of_great = (
+            (k + 0.5) * log_ratio(k)
+            - (mode + 0.5) * log_ratio(mode)
+            - (n + 1.0) * lax.log1p((mode - k) / (n - mode + 1.0))
+        )
+        bound = lax.select(great, bound_of_great, bound) + tails
         accept = quick | (~refused & (log_v <= bound))
         return words, lax.select(accept, k, counts), accepted | accept
 
@@ -288,6 +325,7 @@ def multinomial(
     chances = as_array(p, what="multinomial: p")
     if not dtypes.is_floating(chances.dtype):
         chances = lax.convert_element_type(chances, dtypes.python_scalar_dtype(float))
+    chances = _wide(chances)
     trials = lax.convert_element_type(as_array(n, what="multinomial: n"), chances.dtype)
     lead = chances.shape[:-1] if shape is None else checked_shape(shape, "multinomial")
     sample_shape(lead, "multinomial", trials)

@@ -4,6 +4,9 @@ A sample is drawn by rejection from a transformed normal one, each with a key of
 array at once: those that are accepted wait for the others. For an exponent below 1 the sample of
 `a + 1` is scaled by `u^(1 / a)`.
 
+For great exponents the cube is written as a sum that begins with the mean, and what is made of
+samples takes them, not their logarithms, which have no digits left for what differs.
+
 The derivative with respect to `a` is the implicit one, of the sample with its quantile held fixed.
 Source: Marsaglia, Tsang, "A simple method for generating gamma variables", ACM TOMS 26 (2000).
 """
@@ -34,7 +37,6 @@ from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from xrandom.arguments import (
     Shape,
-    broadcasted,
     checked_shape,
     floating_dtype,
     parameter,
@@ -53,8 +55,11 @@ __all__ = ()
 # The constant of the quick acceptance test in section 4 of the paper.
 _SQUEEZE = 0.0331
 
+# What a call of the primitive gives: samples, their logarithms, or both.
+_SAMPLES, _LOGARITHMS, _BOTH = False, True, None
 
-def _shape(key: ShapedArray, a: ShapedArray, *, log_space: bool, partitionable: bool) -> Any:
+
+def _shape(key: ShapedArray, a: ShapedArray, *, log_space: bool | None, partitionable: bool) -> Any:
     lead = key.shape[:-1]
     check_key("random_gamma", key)
     if a.shape[: len(lead)] != lead:
@@ -62,10 +67,11 @@ def _shape(key: ShapedArray, a: ShapedArray, *, log_space: bool, partitionable: 
             "random_gamma", "the leading dimensions of a must be those of the keys.",
             got=f"keys {key.str_long()}, a: {a.str_long()}",
         ))  # fmt: skip
-    return (shaped_array(a.shape, a.dtype),)
+    out = shaped_array(a.shape, a.dtype)
+    return (out, out) if log_space is _BOTH else (out,)
 
 
-def _samples(key: Any, a: Any, log_space: bool, partitionable: bool) -> Any:
+def _samples(key: Any, a: Any, log_space: bool | None, partitionable: bool) -> list[Any]:
     """Draw a sample for each element of `a`, with the layout of when the call was traced."""
     with config.threefry_partitionable(partitionable):
         lead = key.shape[:-1]
@@ -74,50 +80,68 @@ def _samples(key: Any, a: Any, log_space: bool, partitionable: bool) -> Any:
         flat = _drawn(
             lax.reshape(keys, (a.size, key.shape[-1])), lax.reshape(a, (a.size,)), log_space
         )
-        return lax.reshape(flat, a.shape)
+        return [lax.reshape(x, a.shape) for x in flat]
 
 
-def _drawn(keys: Any, a: Any, log_space: bool) -> Any:
-    """Draw `d v boost`, or its logarithm, for vectors of keys and exponents."""
+def _drawn(keys: Any, a: Any, log_space: bool | None) -> list[Any]:
+    """Draw `d v boost`, the logarithm before it or alone, for vectors of keys and exponents."""
     one = lax.full_like(a, 1.0)
     large = lax.ge(a, 1.0)
     d = lax.sub(lax.select(large, a, lax.add(a, 1.0)), 1.0 / 3.0)
     keys, boost_keys = _split_each(keys, 2)
-    v = _accepted(keys, d, lax.div(1.0 / 3.0, lax.sqrt(d)))
-    if log_space:
+    great = lax.gt(d, (0.008 / float(dtypes.finfo(a.dtype).eps)) ** 2)
+    x, v = _accepted(keys, d, lax.div(1.0 / 3.0, lax.sqrt(d)), great)
+    found = []
+    if log_space is not _SAMPLES:
         log_u = lax.neg(raw_exponential(boost_keys, (), a.dtype))
         zero = lax.full_like(a, 0.0)
         unscaled = lax.bitwise_or(large, lax.eq(log_u, 0.0))
         boost = lax.select(unscaled, zero, lax.mul(log_u, lax.div(one, a)))
-        return lax.add(lax.add(lax.log(d), lax.log(v)), boost)
-    u = lax.sub(one, raw_uniform(boost_keys, (), a.dtype))
-    boost = lax.select(large, one, lax.pow(u, lax.div(one, a)))
-    return lax.mul(lax.mul(d, v), boost)
+        found.append(lax.add(lax.add(lax.log(d), lax.log(v)), boost))
+    if log_space is not _LOGARITHMS:
+        u = lax.sub(one, raw_uniform(boost_keys, (), a.dtype))
+        boost = lax.select(large, one, lax.pow(u, lax.div(one, a)))
+        scaled = lax.select(great, _of_great(x, d), lax.mul(d, v))
+        found.append(lax.mul(scaled, boost))
+    return found
 
 
-def _accepted(keys: Any, d: Any, c: Any) -> Any:
-    """Return `v = (1 + c z)^3` of the accepted normal samples z."""
+def _of_great(x: Any, d: Any) -> Any:
+    """Return `d (1 + x / sqrt(9 d))^3` as a sum, `d + sqrt(d) x + x^2 / 3 + x^3 / (27 sqrt(d))`."""
+    root, square = lax.sqrt(d), lax.mul(x, x)
+    rest = lax.div(lax.mul(square, x), lax.mul(root, 27.0))
+    return lax.add(d, lax.add(lax.mul(root, x), lax.add(lax.div(square, 3.0), rest)))
 
-    def waiting(x_square: Any, v: Any, u: Any) -> Any:
+
+def _accepted(keys: Any, d: Any, c: Any, great: Any) -> tuple[Any, Any]:
+    """Return the accepted normal samples z, and `v = (1 + c z)^3`.
+
+    Those of great exponents are accepted at once: the acceptance, 1 but for some z^3 / sqrt(d), is
+    nothing but rounding there.
+    """
+
+    def waiting(x: Any, v: Any, u: Any) -> Any:
+        x_square = lax.mul(x, x)
         not_quick = lax.ge(u, lax.sub(1.0, lax.mul(lax.mul(x_square, x_square), _SQUEEZE)))
         bound = lax.add(lax.mul(x_square, 0.5), lax.mul(d, lax.add(lax.sub(1.0, v), lax.log(v))))
+        bound = lax.select(great, lax.full_like(bound, 0.0), bound)
         return lax.bitwise_and(not_quick, lax.ge(lax.log(u), bound))
 
     def propose(state: Any) -> Any:
-        _, x_square, v, u = state
-        todo = waiting(x_square, v, u)
+        todo = waiting(*state[1:])
         next_keys, x_keys, u_keys = _split_each(state[0], 3)
         x, cube_root = _positive(x_keys, c, todo)
         new = (
             next_keys,
-            lax.mul(x, x),
+            x,
             lax.mul(lax.mul(cube_root, cube_root), cube_root),
             raw_uniform(u_keys, (), d.dtype),
         )
         return tuple([_where(todo, y, old) for y, old in zip(new, state, strict=True)])
 
     start = (keys, lax.full_like(d, 0.0), lax.full_like(d, 1.0), lax.full_like(d, 2.0))
-    return lax.while_loop(lambda state: _any(waiting(*state[1:])), propose, start)[2]
+    _, x, v, _ = lax.while_loop(lambda state: _any(waiting(*state[1:])), propose, start)
+    return x, v
 
 
 def _positive(keys: Any, c: Any, todo: Any) -> tuple[Any, Any]:
@@ -141,6 +165,8 @@ def _any(mask: Any) -> Any:
 
 
 def _where(mask: Any, x: Any, y: Any) -> Any:
+    if type(y) is float:  # what is not chosen has no part in derivatives
+        return lax.select(mask, x, lax.full_like(x, y))
     if x.ndim > 1:
         mask = lax.broadcast_in_dim(mask, x.shape, (0,))
     return lax.select(mask, x, y)
@@ -155,21 +181,26 @@ def _split_each(keys: Any, num: int) -> list[Any]:
 
 
 def _numpy(key: Any, a: Any, **params: Any) -> Any:
-    return (_samples(key, a, **params),)
+    return tuple(_samples(key, a, **params))
 
 
-def _jvp(handle: JVPHandle, primals: Any, tangents: Any, *, log_space: bool, **params: Any) -> Any:
-    (out,) = random_gamma_p.bind(*primals, log_space=log_space, **params)
+def _jvp(
+    handle: JVPHandle, primals: Any, tangents: Any, *, log_space: bool | None, **params: Any
+) -> Any:
+    outs = random_gamma_p.bind(*primals, log_space=log_space, **params)
     a, a_dot = primals[1], tangents[1]
     if type(a_dot) is Zero:
-        return (out,), (Zero(handle.tangent_aval(out)),)
-    if not log_space:
-        return (out,), (lax.mul(a_dot, lax.random_gamma_grad(a, out)),)
-    # a logarithm of 0 stands for what is below the range of the dtype
-    tiny = lax.full_like(out, float(dtypes.finfo(out.dtype).tiny))
-    sample = lax.exp(out)
-    sample = lax.select(lax.eq(sample, 0.0), tiny, sample)
-    return (out,), (lax.mul(a_dot, lax.div(lax.random_gamma_grad(a, sample), sample)),)
+        return outs, tuple([Zero(handle.tangent_aval(out)) for out in outs])
+    slopes = []
+    if log_space is not _SAMPLES:
+        # a logarithm of 0 stands for what is below the range of the dtype
+        tiny = lax.full_like(a, float(dtypes.finfo(a.dtype).tiny))
+        sample = lax.exp(outs[0])
+        sample = lax.select(lax.eq(sample, 0.0), tiny, sample)
+        slopes.append(lax.div(lax.random_gamma_grad(a, sample), sample))
+    if log_space is not _LOGARITHMS:
+        slopes.append(lax.random_gamma_grad(a, outs[-1]))
+    return outs, tuple([lax.mul(a_dot, slope) for slope in slopes])
 
 
 def _batch(axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:
@@ -182,7 +213,7 @@ random_gamma_p = Primitive(
     call_like=True,
     shape=_shape,
     numpy=_numpy,
-    stablehlo=in_programs("random_gamma", _samples),
+    stablehlo=in_programs("random_gamma", _samples, several=True),
     jvp=_jvp,
     transpose=undefined("it is not linear"),
     batch=_batch,
@@ -261,11 +292,26 @@ def _gamma(
 
 def raw_gamma(words: Any, a: Any, shape: Shape, log_space: bool) -> Array:
     """Draw gamma samples, or their logarithms, from the words of a key."""
-    (out,) = random_gamma_p.bind(
+    return _raw(words, a, shape, log_space)[0]  # type: ignore[no-any-return]
+
+
+def _raw(words: Any, a: Any, shape: Shape, log_space: bool | None = _BOTH) -> Any:
+    """Draw logarithms of gamma samples and the samples, or one of them, from the words of a key."""
+    return random_gamma_p.bind(
         words, repeated(a, shape), log_space=log_space,
         partitionable=config.values.threefry_partitionable,
     )  # fmt: skip
-    return out  # type: ignore[no-any-return]
+
+
+def _is_great(a: Any) -> Any:
+    """Whether a sample varies, by a^-1/2, so little that its logarithm has too few digits."""
+    bound = max(16.0, (7e-5 / float(dtypes.finfo(a.dtype).eps)) ** 2)
+    return lax.gt(a, min(bound, float(dtypes.finfo(a.dtype).max) / 2))
+
+
+def _wide(x: Any) -> Any:
+    is_narrow = dtypes.finfo(x.dtype).bits < 32
+    return lax.convert_element_type(x, dtypes.float32) if is_narrow else x
 
 
 @boundary
@@ -298,11 +344,14 @@ def beta(
     exact = floating_dtype(dtype, "beta")
     params = [parameter(x, exact, f"beta: {name}") for x, name in ((a, "a"), (b, "b"))]
     sizes = sample_shape(shape, "beta", *params)
-    logs = [raw_gamma(w, p, sizes, True)
-            for w, p in zip(raw_split(words, 2), params, strict=True)]  # fmt: skip
-    largest = lax.max(*logs)
-    x, y = [lax.exp(lax.sub(g, largest)) for g in logs]
-    return placed(lax.div(x, lax.add(x, y)), out_sharding, "beta")
+    drawn = [_raw(w, p, sizes) for w, p in zip(raw_split(words, 2), params, strict=True)]
+    largest = lax.max(drawn[0][0], drawn[1][0])
+    x, y = [lax.exp(lax.sub(logs, largest)) for logs, _ in drawn]
+    sample = lax.div(x, lax.add(x, y))
+    great = _is_great(lax.min(*[repeated(p, sizes) for p in params]))
+    g, h = [_where(great, _wide(samples), 1.0) for _, samples in drawn]
+    direct = lax.convert_element_type(lax.div(g, lax.add(g, h)), exact)
+    return placed(lax.select(great, direct, sample), out_sharding, "beta")
 
 
 @boundary
@@ -328,14 +377,19 @@ def dirichlet(
         raise ValueError("dirichlet: alpha must have at least one dimension.")
     lead = exponents.shape[:-1] if shape is None else checked_shape(shape, "dirichlet")
     sizes = sample_shape((*lead, exponents.shape[-1]), "dirichlet", exponents)
-    logs = raw_gamma(words, exponents, sizes, True)
+    logs, samples = _raw(words, exponents, sizes)
     last = (len(sizes) - 1,)
     kept = tuple(range(len(sizes) - 1))
     largest = lax.stop_gradient(lax.reduce_max(logs, last))
     parts = lax.exp(lax.sub(logs, lax.broadcast_in_dim(largest, sizes, kept)))
     total = lax.reduce_sum(parts, last)
     sample = lax.div(parts, lax.broadcast_in_dim(total, sizes, kept))
-    return placed(sample, out_sharding, "dirichlet")
+    great = _is_great(lax.reduce_min(repeated(exponents, sizes), last))
+    great = lax.broadcast_in_dim(great, sizes, kept)
+    g = _where(great, _wide(samples), 1.0)
+    total = lax.broadcast_in_dim(lax.reduce_sum(g, last), sizes, kept)
+    direct = lax.convert_element_type(lax.div(g, total), exact)
+    return placed(lax.select(great, direct, sample), out_sharding, "dirichlet")
 
 
 @boundary
@@ -368,8 +422,9 @@ def chisquare(
 
 
 def _chisquare(words: Any, df: Any, shape: Shape) -> Array:
-    logs = raw_gamma(words, lax.div(df, 2.0), shape, True)
-    return lax.mul(lax.exp(logs), 2.0)
+    half = repeated(lax.div(df, 2.0), shape)
+    logs, samples = _raw(words, half, shape)
+    return lax.mul(lax.select(_is_great(half), samples, lax.exp(logs)), 2.0)
 
 
 @boundary
@@ -397,9 +452,22 @@ def f(
     above, below = parameter(dfnum, exact, "f: dfnum"), parameter(dfden, exact, "f: dfden")
     sizes = sample_shape(shape, "f", above, below)
     below_words, above_words = raw_split(words, 2)
-    parts = [lax.div(_chisquare(w, df, sizes), broadcasted(df, sizes))
-             for w, df in ((above_words, above), (below_words, below))]  # fmt: skip
-    return placed(lax.div(*parts), out_sharding, "f")
+    halves = [repeated(lax.div(df, 2.0), sizes) for df in (above, below)]
+    drawn = [_raw(w, half, sizes)
+             for w, half in zip((above_words, below_words), halves, strict=True)]  # fmt: skip
+    # Where a sample is out of range, the logarithm of the quotient may be in it.
+    logs = lax.sub(drawn[0][0], drawn[1][0])
+    logs = lax.add(logs, lax.sub(*[lax.log(half) for half in halves[::-1]]))
+    parts = []
+    for (log, sample), half, df in zip(drawn, halves, (above, below), strict=True):
+        square = lax.mul(lax.select(_is_great(half), sample, lax.exp(log)), 2.0)
+        parts.append(lax.div(square, repeated(df, sizes)))
+    info = dtypes.finfo(exact)
+    in_range = lax.bitwise_and(lax.gt(lax.min(*parts), float(info.tiny)),
+                               lax.lt(lax.max(*parts), float(info.max)))  # fmt: skip
+    quotient = lax.div(*[_where(in_range, part, 1.0) for part in parts])
+    sample = lax.select(in_range, quotient, lax.exp(logs))
+    return placed(sample, out_sharding, "f")
 
 
 @boundary
@@ -422,8 +490,13 @@ def t(
     sizes = sample_shape(shape, "t", half)
     normal_words, gamma_words = raw_split(words, 2)
     z = raw_normal(normal_words, sizes, exact)
-    g = raw_gamma(gamma_words, half, sizes, False)
-    return placed(lax.mul(z, lax.sqrt(lax.div(broadcasted(half, sizes), g))), out_sharding, "t")
+    logs, g = _raw(gamma_words, half, sizes)
+    # The root of a sample below the range of the dtype may be in it.
+    in_range = lax.gt(g, float(dtypes.finfo(exact).tiny) / float(dtypes.finfo(exact).eps))
+    half = repeated(half, sizes)
+    scale = lax.sqrt(lax.div(half, _where(in_range, g, 1.0)))
+    far = lax.exp(lax.mul(lax.sub(lax.log(half), logs), 0.5))
+    return placed(lax.mul(z, lax.select(in_range, scale, far)), out_sharding, "t")
 
 
 @boundary
@@ -451,8 +524,13 @@ def generalized_normal(
 def _generalized_normal(words: Any, p: Any, shape: Shape, dtype: np.dtype[Any]) -> Array:
     gamma_words, sign_words = raw_split(words, 2)
     inverse = lax.div(lax.full_like(p, 1.0), p)
-    g = raw_gamma(gamma_words, inverse, shape, False)
-    return lax.mul(rademacher(sign_words, shape, dtype), lax.pow(g, repeated(inverse, shape)))
+    logs, g = _raw(gamma_words, inverse, shape)
+    inverse = repeated(inverse, shape)
+    # The power of a sample below the range of the dtype may be near 1.
+    in_range = lax.gt(g, float(dtypes.finfo(dtype).tiny) / float(dtypes.finfo(dtype).eps))
+    power = lax.pow(_where(in_range, g, 1.0), inverse)
+    size = lax.select(in_range, power, lax.exp(lax.mul(logs, inverse)))
+    return lax.mul(rademacher(sign_words, shape, dtype), size)
 
 
 @boundary

@@ -14,6 +14,7 @@ from xprim.errors import message
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from xrandom._bits import raw_bits
+from xrandom._uniform import raw_positive
 from xrandom.arguments import (
     Shape,
     broadcasted,
@@ -244,8 +245,9 @@ def geometric(
         chance = lax.convert_element_type(chance, dtypes.python_scalar_dtype(float))
     chance = lax.convert_element_type(chance, chance.dtype)
     sizes = sample_shape(shape, "geometric", chance)
-    u = raw_uniform(words, sizes, chance.dtype)
-    u = lax.select(lax.eq(u, 0.0), lax.full_like(u, 1.0), u)
+    u = raw_positive(words, sizes, chance.dtype)
+    if dtypes.finfo(chance.dtype).bits < 32:  # which have no great quotients
+        u, chance = [lax.convert_element_type(x, dtypes.float32) for x in (u, chance)]
     tails = broadcasted(lax.log1p(lax.neg(chance)), sizes)
     trials = lax.add(lax.floor(lax.div(lax.log(u), tails)), 1.0)
     return placed(lax.convert_element_type(trials, exact), out_sharding, "geometric")

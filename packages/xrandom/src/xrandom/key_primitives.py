@@ -65,18 +65,27 @@ def check_count(name: str, count: int, partitionable: bool) -> None:
         ))  # fmt: skip
 
 
-def in_programs(name: str, fun: Callable[..., Any]) -> Callable[..., Any]:
+def in_programs(name: str, fun: Callable[..., Any], *, several: bool = False) -> Callable[..., Any]:
     """Return the stablehlo rule that writes what a function of Arrays does.
 
     It is a function of its own: fused with what uses it, a draw would be computed for each use, and
     so would all draws that its key comes from.
+
+    Args:
+      name: of the primitive.
+      fun: returns an Array, or with `several` a list of them.
+      several: whether there are several results.
     """
 
     def rule(b: Builder, operands: Any, avals_in: Any, avals_out: Any, **params: Any) -> Any:
         key = (name, *params.items())
 
+        def results(*xs: Any) -> Any:
+            found = fun(*xs, **params)
+            return tuple(found) if several else (found,)
+
         def body(inner: Builder, names: Any) -> Any:
-            return inner.traced(lambda *xs: (fun(*xs, **params),), names, avals_in, key)
+            return inner.traced(results, names, avals_in, key)
 
         if not hasattr(b, "outline"):  # xjit before 0.2.1
             return body(b, operands)
