@@ -19,6 +19,7 @@ from xprim.callables import check_function
 from xprim.descriptions import argument_names, described, place_of
 from xprim.errors import ArgumentError, message
 from xprim.leaves import as_arrays, flat_arrays, path_of
+from xprim.strict_options import calls_its_function
 
 __all__ = ()
 
@@ -48,6 +49,7 @@ class FlatFunction:
         self.aux: Any = None
         self.references: ReferenceArguments | None = None
 
+    @calls_its_function
     def __call__(self, *leaves: Any) -> list[Array]:
         """Call the function with these leaves of its arguments."""
         references = self.references

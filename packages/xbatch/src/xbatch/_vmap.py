@@ -10,6 +10,7 @@ Neighbours: `batching` interprets the operations, `vmap_errors` writes the error
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
@@ -34,6 +35,7 @@ from xprim.descriptions import argument_names
 from xprim.function_keys import describe_function
 from xprim.leaves import flat_arrays
 from xprim.sharded_types import spread_as
+from xprim.strict_options import calls_its_function
 from xprim.tracebacks import boundary, shorten
 from xprim.transformed import transforming
 from xprim.typing import AxisName, PyTree
@@ -130,6 +132,7 @@ class _Mapping:
         self.in_memo: AxesByStructure = {}
         self.out_memo: AxesByStructure = {}
 
+    @functools.partial(calls_its_function, inner="flat_fun")
     def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the function on all examples."""
         fun: Any = self.fun

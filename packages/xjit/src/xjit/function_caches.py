@@ -35,6 +35,7 @@ from xprim.function_keys import Identity, function_key, identities, is_by_identi
 from xprim.jaxpr import holds_arrays
 from xprim.leaves import flat_arrays
 from xprim.source import capture, describe_full
+from xprim.strict_options import calls_its_function
 
 __all__ = ()
 
@@ -113,6 +114,7 @@ class FlatFunction:
         self.out_tree: Any = None
         self.written: tuple[int, ...] = ()
 
+    @calls_its_function
     def run(self, *leaves: Any) -> list[Any]:
         """Return the leaves of the result, and the values of cells that were written."""
         given = list(leaves)

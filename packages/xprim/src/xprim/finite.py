@@ -16,6 +16,7 @@ from xprim.array import ConcreteArray
 from xprim.errors import XStackRuntimeError, message
 from xprim.seldom_options import no_execution
 from xprim.source import capture, describe
+from xprim.strict_options import arguments_of_caller
 from xprim.thread_state import state
 
 __all__ = ["execution_refused", "fault_in", "results_are_checked"]
@@ -46,7 +47,9 @@ def check_finite(name: str, operands: Sequence[Any], results: Sequence[Any]) -> 
     """Raise where a result of an operation holds what the options forbid.
 
     An infinity is no fault of an operation that was given one: constants such as the one that a
-    maximum begins with go through conversions and comparisons.
+    maximum begins with go through conversions and comparisons. Neither is an array of nothing but
+    NaN that the library makes of a constant, to choose it where a function is not defined: what
+    counts is whether it is chosen.
 
     Args:
       name: of the operation.
@@ -63,12 +66,36 @@ def check_finite(name: str, operands: Sequence[Any], results: Sequence[Any]) -> 
         return
     for x in results:
         fault = fault_in(_stored(x))
-        if fault and not (fault == _INFINITY and any(_is_infinite(_stored(y)) for y in operands)):
+        if fault and not _is_no_fault(name, fault, operands, _stored(x)):
             shapes = ", ".join([x.aval.str_long() for x in operands])
             raise FloatingPointError(message(
                 name, f"{fault} was computed.", got=f"{name}({shapes})",
                 where=describe(state.source or capture()),
             ))  # fmt: skip
+
+
+def _is_no_fault(name: str, fault: str, operands: Sequence[Any], result: Any) -> bool:
+    given = [_stored(x) for x in operands]
+    if fault == _INFINITY:
+        return any(map(_is_infinite, given))
+    return (
+        name != "select_n"
+        and any(map(_is_nothing_but_nan, given))
+        and _is_nothing_but_nan(result)
+        and not any(map(_has_nan, map(_elements, arguments_of_caller())))
+    )
+
+
+def _elements(x: Any) -> Any:
+    return _stored(x) if isinstance(x, ConcreteArray | np.ndarray) else np.asarray(x)
+
+
+def _is_nothing_but_nan(x: Any) -> bool:
+    return _has_nan(x) and bool(np.isnan(x).all())
+
+
+def _has_nan(x: Any) -> bool:
+    return dtypes.is_inexact(x.dtype) and bool(np.isnan(x).any())
 
 
 def execution_refused(name: str) -> XStackRuntimeError:

@@ -27,12 +27,13 @@ Neighbours: `dtypes` knows the kinds, `config` holds the two options.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, overload
 
 from xprim import config, dtypes
 from xprim.dtypes import DType, DTypeLike
 from xprim.errors import TypePromotionError, message
+from xprim.strict_options import are_passed_by_caller
 from xtree.boundaries import boundary, leave
 
 __all__ = ["promote", "promote_types", "result_type", "is_weakly_typed", "check_scalar_fits"]
@@ -40,11 +41,14 @@ __all__ = ["promote", "promote_types", "result_type", "is_weakly_typed", "check_
 __dir__ = __all__.copy
 
 
-def promote(*operands: tuple[Any, bool]) -> tuple[Any, bool]:
+def promote(
+    *operands: tuple[Any, bool], shapes: Sequence[tuple[int, ...]] | None = None
+) -> tuple[Any, bool]:
     """Return the dtype and the weakness of the result of an operation that joins its operands.
 
     Args:
         operands: for each operand its dtype (an object, not a name) and whether it is weak.
+        shapes: of the operands, by which a strict option knows those that the caller has passed.
 
     Returns:
         The dtype and whether it is weak. A join of weak operands alone is weak. bool is never weak.
@@ -59,7 +63,19 @@ def promote(*operands: tuple[Any, bool]) -> tuple[Any, bool]:
         (dtype('float16'), False)
     """
     options = config.values
-    return _promote(options.numpy_dtype_promotion, options.enable_x64, operands)
+    try:
+        return _promote(options.numpy_dtype_promotion, options.enable_x64, operands)
+    except TypePromotionError:
+        if _is_held(operands, shapes or [None] * len(operands)):
+            raise
+    return _promote("standard", options.enable_x64, operands)
+
+
+def _is_held(operands: Sequence[tuple[Any, bool]], shapes: Sequence[Any]) -> bool:
+    """Return whether operands that promote nowhere stay refused, as those of the caller are."""
+    if config.values.numpy_dtype_promotion != "strict":
+        return True
+    return are_passed_by_caller(list(zip(operands, shapes, strict=True)))
 
 
 @boundary
@@ -85,8 +101,13 @@ def promote_types(a: DTypeLike, b: DTypeLike) -> DType:
         (dtype('int16'), dtype('float16'))
     """
     nodes = frozenset(_node_of_name(x) for x in (a, b))
-    mode = config.values.numpy_dtype_promotion
-    joined = _least_upper_bound(mode, config.values.enable_x64, nodes)
+    mode, x64 = config.values.numpy_dtype_promotion, config.values.enable_x64
+    try:
+        joined = _least_upper_bound(mode, x64, nodes)
+    except TypePromotionError:
+        if _is_held([_dtype_and_weakness(x) for x in (a, b)], [None, None]):
+            raise
+        joined = _least_upper_bound("standard", x64, nodes)
     weak_kind = _PYTHON_TYPE_OF_NODE.get(joined)
     return joined if weak_kind is None else dtypes.DEFAULT_BY_PYTHON_TYPE[weak_kind][True]
 

@@ -223,6 +223,7 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
             "cross", f"axis {axis} must have three elements.",
             got=f"{x.aval.str_long()} and {y.aval.str_long()}",
         ))  # fmt: skip
+    check_ranks("cross", x, y, core=(1, 1))
     x, y = moved(x, places[0], x.ndim - 1), moved(y, places[1], y.ndim - 1)
     x, y = broadcast_batches("cross", x, y, core=(1, 1))
     last = x.ndim - 1

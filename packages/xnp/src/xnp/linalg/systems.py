@@ -222,7 +222,7 @@ def bounds_of(name: str, bound: Any, x: Any, core: int, dtype: np.dtype[Any]) ->
             name, "there must be one bound, or one for each matrix.",
             got=bounds.aval.str_long(), expected=f"a shape that broadcasts with {batch}",
         )) from None  # fmt: skip
-    check_ranks(name, bounds, x, core=(0, core))
+    check_ranks(name, bounds, x, core=(0, core), made=(1,))
     return broadcasted(bounds, shape)
 
 

@@ -23,6 +23,7 @@ from xnp.numpy.promoting import (
     broadcast_all,
     broadcasted,
     cast,
+    check_ranks,
     chosen,
     converted,
     inexact,
@@ -255,7 +256,7 @@ def trapezoid(
         y, x = inexact("trapezoid", y, x)
         x = wide(x)
         step = diff(x) if x.aval.ndim == 1 else diff(moveaxis(x, axis, -1))
-    own = y.aval
+    own, given = y.aval, (y, step if x is None else x)
     if x is None and step.aval.ndim:
         return converted(trapezoids_of_widths(wide(y), step, axis), own.dtype)
     axis = axis_of(axis, own.ndim, "trapezoid")
@@ -264,7 +265,7 @@ def trapezoid(
     y = array_of(moveaxis(wide(y), axis, -1), "trapezoid")
     both = bind("add", read(y, (..., slice(1, None))), read(y, (..., slice(None, -1))))
     step = array_of(step, "trapezoid")
-    check_ranks_of_widths(both, step)
+    check_ranks_of_widths(both, step, *given)
     both, step = broadcast_all("trapezoid", both, step)
     result = bind("mul", summed(bind("mul", both, step), -1), scalar_like(both, 0.5))
     return converted(result, own.dtype)
@@ -414,6 +415,7 @@ def cross(
     if axis is not None:
         axisa = axisb = axisc = size_of(axis)
     a, b = promoted("cross", a, b)
+    check_ranks("cross", a, b, core=(1, 1))
     a, b = moveaxis(a, axisa, -1), moveaxis(b, axisb, -1)
     sizes = a.shape[-1], b.shape[-1]
     if not {*sizes} <= {2, 3}:

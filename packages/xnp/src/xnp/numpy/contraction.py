@@ -251,7 +251,7 @@ def vdot(
     preferred_element_type: DTypeLike = None,
 ) -> Array:
     """Return the sum of products of all elements, those of `a` conjugated."""
-    a, b = array_of(a, "vdot"), array_of(b, "vdot")
+    a, b = promoted("vdot", a, b)
     a, b = reshaped(_conjugated(a), (a.aval.size,)), reshaped(b, (b.aval.size,))
     return dot(a, b, precision=precision, preferred_element_type=preferred_element_type)
 

@@ -49,6 +49,7 @@ from xprim import (
 from xprim.errors import message
 from xprim.kernels import Kernel, KernelTable, Refusal, numpy_operand
 from xprim.numpy_kernels import numpy_function
+from xprim.strict_options import times_let_pass
 from xprim.tracebacks import shorten
 
 __all__ = ()
@@ -207,10 +208,15 @@ def _first_call(
 ) -> Any:
     """Evaluate as it is written, which raises the errors, and leave a kernel for the next call."""
     key = (*[x.aval if type(x) is ConcreteArray else type(x) for x in operands], statics)
+    before = times_let_pass()
     whole = program_kernel(function, operands, statics)
     if whole is not None:
-        return table.keep(key, whole).start(operands)
+        if times_let_pass() == before:
+            table.keep(key, whole)
+        return whole.start(operands)
     results = apart(function(*operands, *statics), *operands)
+    if times_let_pass() != before:  # the same types are refused where the caller passes them
+        return results
 
     def make() -> Kernel:
         if not scalars_keep_their_values(operands):
@@ -276,11 +282,15 @@ def _on_device(
     except TypeError:  # an unhashable static argument
         return function(*args)
     if kernel is None:
+        before = times_let_pass()
         whole = program_kernel(function, operands, args[count:])
         if whole is not None:
-            return table.keep(key, Kernel(whole.start, whole.avals_out)).run(operands)
+            if times_let_pass() == before:
+                table.keep(key, Kernel(whole.start, whole.avals_out))
+            return whole.start(operands)
         result = function(*args)
-        table.make(key, operation_kernel, function, operands, args[count:], result)
+        if times_let_pass() == before:
+            table.make(key, operation_kernel, function, operands, args[count:], result)
         return result
     result = None if kernel.run is None else kernel.run(operands)
     return function(*args) if result is None else result
@@ -336,12 +346,11 @@ def binary_operator(
                     return otherwise(x1, x2)
                 aval = kernel.avals_out
                 return ConcreteArray(y, aval) if type(y) is _ndarray else _wrapped(y, aval)
-            program = kernel or _operator_program(table, function, x1, x2)
-            if type(program) is ProgramKernel:
-                return _started(program, otherwise, x1, x2)
-            result = otherwise(x1, x2)
-            _keep_operator_kernel(table, function, direct, x1, x2)
-            return result
+            if kernel is None:
+                return _first_operation(table, function, direct, otherwise, x1, x2)
+            if type(kernel) is ProgramKernel:
+                return _started(kernel, otherwise, x1, x2)
+            return otherwise(x1, x2)
         except Exception as error:
             shorten(error)
             raise
@@ -362,16 +371,34 @@ def check_out_and_where(operation: str, out: Any, where: Any) -> None:
         ))  # fmt: skip
 
 
-def _operator_program(table: KernelTable, function: Any, x: Any, y: Any) -> ProgramKernel | None:
-    """Return the compiled form of an operator for large operands, kept from now on, or None."""
+def _first_operation(
+    table: KernelTable, function: Any, direct: Any, otherwise: Any, x: Any, y: Any
+) -> Any:
+    """Evaluate an operator, and leave a kernel for the next call.
+
+    There is none for operands that are refused where the caller passes them: see `strict_options`.
+    """
+    before = times_let_pass()
+    program = _operator_program(function, x, y)
+    if program is not None:
+        if times_let_pass() == before:
+            table.keep(_operator_key(x, y), program)
+        return _started(program, otherwise, x, y)
+    result = otherwise(x, y)
+    if times_let_pass() == before:
+        _keep_operator_kernel(table, function, direct, x, y)
+    return result
+
+
+def _operator_program(function: Any, x: Any, y: Any) -> ProgramKernel | None:
+    """Return the compiled form of an operator for large operands, or None."""
     if not _are_arrays_and_scalars(x, y):
         return None
     try:
         dtype, _ = promotion.promote(*[_dtype_and_weakness(v) for v in (x, y)])
     except TypeError:  # the operator says it better
         return None
-    kernel = program_kernel(function, (x, y), dtype=dtype)
-    return None if kernel is None else table.keep(_operator_key(x, y), kernel)
+    return program_kernel(function, (x, y), dtype=dtype)
 
 
 def _started(kernel: ProgramKernel, otherwise: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:

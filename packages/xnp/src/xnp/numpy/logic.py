@@ -31,7 +31,7 @@ from xnp.numpy.promoting import (
 )
 from xnp.numpy.reductions import all as all_true
 from xnp.numpy.ufuncs import binary_function, unary_function
-from xprim import Array, dtypes, scalar_array
+from xprim import Array, config, dtypes, scalar_array
 from xprim.array import check_numbers
 from xprim.errors import ArgumentError, ShapeError
 from xprim.tracebacks import boundaries
@@ -92,6 +92,8 @@ def truth_of(x: Any, operation: str) -> Any:
 
 def _logical(name: str, primitive: str) -> Callable[[Any, Any], Any]:
     def written(x: Any, y: Any) -> Any:
+        if config.values.numpy_dtype_promotion != "standard":
+            promoted(name, x, y)  # which is the check
         return bind(primitive, *broadcast(name, truth_of(x, name), truth_of(y, name)))
 
     return written

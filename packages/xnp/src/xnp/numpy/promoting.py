@@ -39,6 +39,7 @@ from xprim import (
 from xprim.eager import EAGER
 from xprim.errors import ArgumentError, AxisError, ShapeError, message
 from xprim.static_sizes import static_int
+from xprim.strict_options import are_passed_by_caller
 from xtree.bounded import remember
 
 __all__ = ()
@@ -100,7 +101,7 @@ def promoted(operation: str, *operands: Any) -> list[Array]:
             x = array_of(x, operation)
             metas.append((x.aval.dtype, x.aval.weak_type))
         arrays.append(x)
-    dtype, weak = _common(operation, metas)
+    dtype, weak = _common(operation, metas, arrays)
     try:
         return [
             _scalar(x, dtype, weak) if type(x) in _SCALARS else converted(x, dtype, weak)
@@ -111,9 +112,10 @@ def promoted(operation: str, *operands: Any) -> list[Array]:
         raise OverflowError(f"{operation}: {problem}") from None
 
 
-def _common(operation: str, metas: list[Any]) -> Any:
+def _common(operation: str, metas: list[Any], operands: list[Any]) -> Any:
     try:
-        return promotion.promote(*metas)
+        shapes = [() if type(x) in _SCALARS else x.aval.shape for x in operands]
+        return promotion.promote(*metas, shapes=shapes)
     except TypeError as error:
         if str(error).startswith("promote:"):
             raise type(error)(operation + str(error).removeprefix("promote")) from None
@@ -203,16 +205,20 @@ def broadcast_checked(operation: str, *arrays: Any) -> list[Array]:
     return broadcast_all(operation, *arrays)
 
 
-def check_ranks(operation: str, *arrays: Any, core: Sequence[int] = ()) -> None:
+def check_ranks(
+    operation: str, *arrays: Any, core: Sequence[int] = (), made: Sequence[int] = ()
+) -> None:
     """Do what `numpy_rank_promotion` says of operands of different rank.
 
     Where the function is one of vectors or matrices, `core` says how many of the last dimensions of
-    each operand are its own: the ranks before them are compared.
+    each operand are its own: the ranks before them are compared. What of the arrays the function
+    has made of an operand, by position, is in `made`: it is none that the caller has passed.
     """
     if config.values.numpy_rank_promotion != "allow":
         shapes = [x.aval.shape for x in arrays]
         own = core or [0] * len(shapes)
-        _check_ranks(operation, shapes, {len(s) - k for s, k in zip(shapes, own, strict=True) if s})
+        ranks = {len(s) - k for s, k in zip(shapes, own, strict=True) if s}
+        _check_ranks(operation, shapes, ranks, [s for i, s in enumerate(shapes) if i not in made])
 
 
 def chosen(operation: str, mask: Any, new: Any, x: Any) -> Array:
@@ -246,8 +252,10 @@ def _incompatible(operation: str, avals: Sequence[Any]) -> ShapeError:
     ))  # fmt: skip
 
 
-def _check_ranks(operation: str, shapes: Sequence[Any], ranks: set[int]) -> None:
-    if len(ranks) < 2:
+def _check_ranks(
+    operation: str, shapes: Sequence[Any], ranks: set[int], passed: Sequence[Any]
+) -> None:
+    if len(ranks) < 2 or not are_passed_by_caller([(None, shape) for shape in passed if shape]):
         return
     text = message(
         operation, "operands of different rank would be broadcast: "

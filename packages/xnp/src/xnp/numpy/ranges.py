@@ -20,9 +20,11 @@ from xnp.numpy.indexing import read
 from xnp.numpy.promoting import (
     array_of,
     bind,
+    broadcast_all,
     broadcast_checked,
     broadcasted,
     cast,
+    check_ranks,
     inexact,
     reshaped,
     scalar_like,
@@ -320,7 +322,9 @@ def logspace(
       Array([  1.,  10., 100.], dtype=float32)
     """
     exponents = linspace(start, stop, num, endpoint, False, None, axis)
-    base_array, exponents = broadcast_checked("logspace", *inexact("logspace", base, exponents))
+    base_array, exponents = inexact("logspace", base, exponents)
+    check_ranks("logspace", base_array, exponents, made=(1,))
+    base_array, exponents = broadcast_all("logspace", base_array, exponents)
     result = bind("pow", base_array, exponents)
     return result if dtype is None else cast(result, dtypes.requested_dtype(dtype, "logspace"))
 

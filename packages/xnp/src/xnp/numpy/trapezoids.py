@@ -27,18 +27,25 @@ def trapezoids_of_widths(y: Any, widths: Any, axis: int) -> Any:
     lead = (slice(None),) * axis
     ends = [read(y, (*lead, part)) for part in (slice(1, None), slice(None, -1))]
     both = bind("add", *ends)
-    check_ranks_of_widths(both, widths)
+    check_ranks_of_widths(both, widths, y, widths)
     both, widths = broadcast_all("trapezoid", both, widths)
     behind = y.aval.ndim - axis  # the widths may have further dimensions in front
     areas = summed(bind("mul", both, widths), -behind)
     return bind("mul", areas, scalar_like(areas, 0.5))
 
 
-def check_ranks_of_widths(both: Any, widths: Any) -> None:
-    """Hold values and widths to one rank; a single width counts as the number that it is."""
+def check_ranks_of_widths(both: Any, widths: Any, y: Any, x: Any) -> None:
+    """Hold values and widths to one rank; a single width counts as the number that it is.
+
+    Args:
+      both: sums of neighbours.
+      widths: their distances.
+      y: the values that the caller has passed.
+      x: the places or distances that the caller has passed.
+    """
     if widths.aval.shape[-1:] == (1,) and 1 in (widths.aval.ndim, both.aval.ndim):
         return
-    check_ranks("trapezoid", both, widths)
+    check_ranks("trapezoid", y, x)
 
 
 def even_trapezoids(y: Any, step: Any, axis: int) -> Any:

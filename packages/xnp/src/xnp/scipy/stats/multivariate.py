@@ -11,7 +11,7 @@ from typing import Any
 
 import xnp.numpy as xn
 from xnp import lax, linalg
-from xnp.numpy.promoting import inexact
+from xnp.numpy.promoting import array_of, converted, inexact
 from xnp.scipy import special
 from xnp.scipy.stats.distribution import Distribution
 from xprim import Array, dtypes
@@ -82,6 +82,8 @@ def _multinomial_logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     Returns:
       An array of the leading dimensions; -inf where the counts do not sum to n, or are not whole.
     """
+    (p,) = inexact("multinomial.logpmf", p)
+    x, n = [_as_numbers(array_of(count, "multinomial.logpmf"), p) for count in (x, n)]
     x, n, p = inexact("multinomial.logpmf", x, n, p)
     inside = (x.sum(-1) == n) & ((x >= 0) & (xn.floor(x) == x)).all(-1)
     safe = xn.where(inside[..., None], x, 0)
@@ -89,6 +91,11 @@ def _multinomial_logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     value = special.gammaln(n + 1) + terms.sum(-1)
     result: Array = xn.where(inside, value, -math.inf)
     return result
+
+
+def _as_numbers(counts: Array, p: Array) -> Array:
+    """Return counts, which may be integers where probabilities are not, as numbers like these."""
+    return counts if dtypes.is_inexact(counts.aval.dtype) else converted(counts, p.aval.dtype)
 
 
 @boundary

@@ -1,0 +1,174 @@
+"""Strict options hold what callers pass, not what the library does with it.
+
+`numpy_rank_promotion` and `numpy_dtype_promotion` refuse operands that differ. Array functions are
+written with each other, so a check also meets operands that the library has made, of which the
+caller knows nothing. Which of both it is, is asked only once operands differ under an option that
+refuses this, so that it costs nobody else anything: `are_passed_by_caller` walks outwards to the
+function that the caller's code called, and looks for the operands among its arguments.
+
+An operand is found by its type, not by its identity: on the way it may become a traced value, or
+an Array. What is let pass is counted, for kernels of such a call must not be kept: the same types
+are refused where the caller passes them.
+
+Neighbours: `promotion` and array functions ask, `source` knows whose a frame is, `config` has the
+options.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from types import CodeType, FrameType
+from typing import Any, TypeVar
+
+import numpy as np
+
+import xtree
+from xprim import dtypes
+from xprim.array import ConcreteArray
+from xprim.source import is_hidden
+
+__all__ = ["are_passed_by_caller", "arguments_of_caller", "calls_its_function", "times_let_pass"]
+
+__dir__ = __all__.copy
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# A dtype and whether it is weak, or None for any; a shape, or None for any.
+Operand = tuple[tuple[Any, bool] | None, tuple[int, ...] | None]
+
+
+class _Count(threading.local):
+    passed = 0
+
+
+_count = _Count()
+_callers: set[CodeType] = set()
+_WEAK = (int, float, complex)
+_VARARGS, _VARKEYWORDS = 0x04, 0x08  # of `co_flags`; `inspect` takes long to import
+
+
+def times_let_pass() -> int:
+    """Return how often this thread was let pass operands that differ."""
+    return _count.passed
+
+
+def calls_its_function(fun: F, inner: str = "") -> F:
+    """Mark the function by which a transformation calls the one that it transforms; a decorator.
+
+    `jit(xnp.add)` calls an array function for the caller, where `odeint` calls it for itself.
+
+    Args:
+      fun: the function.
+      inner: the name of a function in it that is meant instead.
+    """
+    consts = fun.__code__.co_consts
+    codes = [c for c in consts if isinstance(c, CodeType) and c.co_name == inner]
+    _callers.update(codes or [fun.__code__])
+    return fun
+
+
+def are_passed_by_caller(operands: Sequence[Operand]) -> bool:
+    """Return whether the caller's code has passed operands that differ.
+
+    Args:
+      operands: those that a strict option refuses.
+
+    Returns:
+      Whether each is among the arguments of the function that the innermost frame outside of the
+      library has called. If not, it is counted: see `times_let_pass`.
+    """
+    frame = _called_frame()
+    if frame.f_globals["__name__"] == "xprim.promotion":  # the caller asks what operands would do
+        return True
+    found = list(_avals(_arguments(frame)))
+    if all(any(_is_as(aval, operand) for aval in found) for operand in operands):
+        return True
+    _count.passed += 1
+    return False
+
+
+def arguments_of_caller() -> list[Any]:
+    """Return the leaves of what the caller's code has passed, but for traced values."""
+    leaves = xtree.leaves(_arguments(_called_frame()))
+    return [
+        x
+        for x in leaves
+        if isinstance(x, ConcreteArray | np.ndarray | np.generic | float | complex)
+    ]
+
+
+def _called_frame() -> FrameType:
+    """Return the outermost frame of the library that the caller's code has called."""
+    frame = sys._getframe(2)
+    while True:
+        outer = frame.f_back
+        if outer is None or not is_hidden(outer.f_code.co_filename) or outer.f_code in _callers:
+            return frame
+        frame = outer
+
+
+def _arguments(frame: FrameType) -> list[Any]:
+    code = frame.f_code
+    several = bool(code.co_flags & _VARARGS) + bool(code.co_flags & _VARKEYWORDS)
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + several]
+    return [frame.f_locals.get(name) for name in names]
+
+
+def _avals(values: Any) -> Iterator[Operand]:
+    """Yield the types of all arrays and numbers in arguments; a sequence is an array, too."""
+    if isinstance(values, list | tuple):
+        for value in values:
+            yield from _avals(value)
+        if values and all(isinstance(v, int | float | complex | list | tuple) for v in values):
+            yield from _aval_of(_array_of(values))
+        return
+    leaves = xtree.leaves(values)
+    if len(leaves) == 1 and leaves[0] is values:
+        yield from _aval_of(values)
+    else:
+        yield from _avals(leaves)
+
+
+def _array_of(values: Any) -> Any:
+    try:
+        return np.asarray(values)
+    except ValueError:  # of different lengths
+        return None
+
+
+def _aval_of(value: Any) -> Iterator[Operand]:
+    aval = getattr(value, "aval", None)
+    if aval is not None:
+        yield (aval.dtype, aval.weak_type), aval.shape
+    elif type(value) in _WEAK:
+        yield (dtypes.python_scalar_dtype(type(value)), True), ()
+    elif isinstance(value, type | str | np.dtype | bool) or hasattr(value, "dtype"):
+        weak = isinstance(value, type) and value in _WEAK
+        with contextlib.suppress(TypeError):  # a string that names no dtype
+            yield (dtypes.dtype(value), weak), getattr(value, "shape", ())
+    elif hasattr(value, "__jax_array__"):
+        yield from _aval_of(value.__jax_array__())
+    elif hasattr(value, "__array__"):
+        yield from _aval_of(np.asarray(value))
+    else:  # `x.at[i]` holds an array
+        slots = [getattr(value, name, None) for name in getattr(type(value), "__slots__", ())]
+        yield from itertools.chain.from_iterable(map(_aval_of, filter(_is_array, slots)))
+
+
+def _is_array(value: Any) -> bool:
+    return getattr(value, "aval", None) is not None
+
+
+def _is_as(aval: Operand, operand: Operand) -> bool:
+    (kind, shape), (wanted, sizes) = aval, operand
+    shape = shape or ()
+    if wanted is None:
+        return shape == sizes
+    # An operand may have been reshaped before dtypes are compared.
+    return wanted == kind and (sizes is None or sizes == shape
+                               or math.prod(sizes) == math.prod(shape))  # fmt: skip
