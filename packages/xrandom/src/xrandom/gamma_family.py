@@ -205,7 +205,8 @@ def _jvp(
 
 def _batch(axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:
     fronts = [axis.to_front(x, d) for x, d in zip(operands, dims, strict=True)]
-    return random_gamma_p.bind(*fronts, **params), (0,)
+    outs = random_gamma_p.bind(*fronts, **params)
+    return outs, (0,) * len(outs)
 
 
 random_gamma_p = Primitive(
