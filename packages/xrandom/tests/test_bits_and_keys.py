@@ -134,6 +134,24 @@ def test_a_generator_that_is_not_there_is_refused() -> None:
         xrandom.key(0, impl="threefry2x32", dtype=xrandom.key_dtype())
 
 
+SEEDS = [True, np.bool_(True), np.int8(-3), np.int64(2**33 + 5), np.uint64(2**63 + 7),
+         np.array(2**33 + 5), np.array(-1, np.int64)]  # fmt: skip
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("seed", SEEDS, ids=repr)
+def test_a_seed_of_numpy_gives_what_the_integer_gives(seed, wide) -> None:
+    with config.enable_x64(wide):
+        for make in (xrandom.key, xrandom.PRNGKey):
+            expected = xrandom.key_data(make(int(seed)))
+            assert_equal(xrandom.key_data(make(seed)), expected)
+    key = xrandom.key(0)
+    assert_equal(
+        xrandom.key_data(xrandom.fold_in(key, np.bool_(True))),
+        xrandom.key_data(xrandom.fold_in(key, 1)),
+    )
+
+
 def test_what_is_no_key_is_refused() -> None:
     with pytest.raises(TypeError, match="bits: the value is not a random key"):
         xrandom.bits(np.zeros(2, np.float32))

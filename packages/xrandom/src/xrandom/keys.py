@@ -142,7 +142,7 @@ def key(seed: ArrayLike, *, impl: Any = None, dtype: DTypeLike = None) -> Array:
     """Make a random key from an integer.
 
     Args:
-      seed: an integer. Python integers keep their low 32 bits, or 64 with `enable_x64`.
+      seed: an integer. Python's and NumPy's keep their low 32 bits, or 64 with `enable_x64`.
       impl: the generator, "threefry2x32", "rbg" or "unsafe_rbg"; None takes
         `config.default_prng_impl`.
       dtype: the same as `impl`, as `key_dtype` gives it.
@@ -195,6 +195,8 @@ def _seeded(seed: Any, operation: str, dtype: Any) -> Array:
 
 def _seed_words(seed: Any, operation: str) -> Array:
     """Return the words `(seed >> 32, seed)`, of a 32-bit seed with a zero in front."""
+    if type(seed) is not int and _is_known_integer(seed):
+        seed = int(seed)
     if type(seed) is int:
         if not -(2**63) <= seed < 2**64:
             raise OverflowError(message(
@@ -205,7 +207,7 @@ def _seed_words(seed: Any, operation: str) -> Array:
         words = np.array([seed >> 32 & 0xFFFFFFFF if wide else 0, seed & 0xFFFFFFFF], np.uint32)
         return ConcreteArray(words, _SINGLE)
     array = as_array(seed, what=f"{operation}: the seed")
-    if array.ndim or not dtypes.is_integer(array.dtype):
+    if array.ndim or not (dtypes.is_integer(array.dtype) or dtypes.is_bool(array.dtype)):
         raise TypeError(message(
             operation, "the seed must be a single integer.", got=array.aval.str_long(),
             hint="vmap maps over arrays of seeds" if array.ndim else "",
@@ -216,6 +218,13 @@ def _seed_words(seed: Any, operation: str) -> Array:
     else:
         halves = [lax.full((), 0, dtypes.uint32), lax.convert_element_type(array, dtypes.uint32)]
     return lax.concatenate([lax.reshape(w, (1,)) for w in halves], 0)
+
+
+def _is_known_integer(x: Any) -> bool:
+    """Return whether a value is a single integer or truth of Python or NumPy."""
+    if isinstance(x, np.ndarray):
+        return x.ndim == 0 and x.dtype.kind in "iub"
+    return isinstance(x, int | np.bool_ | np.integer)
 
 
 @boundary
@@ -374,7 +383,7 @@ def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
         number: Any = as_array(data, dtypes.uint32)
     else:
         number = as_array(data, what="fold_in: data")
-        if number.ndim or not dtypes.is_integer(number.dtype):
+        if number.ndim or not (dtypes.is_integer(number.dtype) or dtypes.is_bool(number.dtype)):
             raise TypeError(message(
                 "fold_in", "data must be a single integer.", got=number.aval.str_long(),
                 hint="vmap maps over arrays of numbers" if number.ndim else "",
