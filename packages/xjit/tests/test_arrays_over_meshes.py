@@ -250,6 +250,11 @@ def test_arrays_are_made_of_what_this_process_has():
         make_array_from_process_local_data(SHARDINGS[5], HOST, (8, 4))
 
 
+def test_an_array_over_devices_has_no_single_address():
+    with pytest.raises(ValueError, match="an array over several devices has an address on each"):
+        device_put(HOST, SHARDINGS[1]).unsafe_buffer_pointer()
+
+
 def test_trees_are_made_of_what_this_process_has():
     data = {"a": HOST, "b": [HOST[0], HOST[:, 0]]}
     shared = make_array_from_process_local_data(SHARDINGS[0], data)

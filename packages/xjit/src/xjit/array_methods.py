@@ -27,6 +27,7 @@ from xjit.sharded_arrays import Shard, addressable_shards, global_shards, shardi
 from xjit.shardings import SingleDeviceSharding
 from xjit.transfer import copy_to_host_async
 from xprim import ConcreteArray, attach_methods
+from xprim.errors import message
 from xprim.tracebacks import shorten
 
 __all__ = ()
@@ -201,5 +202,12 @@ def _on_device_size_in_bytes(self: ConcreteArray) -> int:
 
 
 def _unsafe_buffer_pointer(self: ConcreteArray) -> int:
-    """Return the address of the elements on the device."""
+    """Return the address of the elements on the device; ValueError where there are several."""
+    sharding = sharding_of(self)
+    if sharding.num_devices > 1:
+        raise ValueError(message(
+            "unsafe_buffer_pointer", "an array over several devices has an address on each.",
+            got=f"{self.aval.str_long()} with {sharding!r}",
+            hint="x.addressable_shards[0].data.unsafe_buffer_pointer()",
+        ))  # fmt: skip
     return gateway.unsafe_pointer(_buffer_of(self))

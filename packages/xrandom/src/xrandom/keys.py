@@ -142,7 +142,8 @@ def key(seed: ArrayLike, *, impl: Any = None, dtype: DTypeLike = None) -> Array:
     """Make a random key from an integer.
 
     Args:
-      seed: an integer. Python's and NumPy's keep their low 32 bits, or 64 with `enable_x64`.
+      seed: an integer. Those of Python, and of 64 bits of NumPy, keep their low 32 bits, or all
+        with `enable_x64`.
       impl: the generator, "threefry2x32", "rbg" or "unsafe_rbg"; None takes
         `config.default_prng_impl`.
       dtype: the same as `impl`, as `key_dtype` gives it.
@@ -195,8 +196,8 @@ def _seeded(seed: Any, operation: str, dtype: Any) -> Array:
 
 def _seed_words(seed: Any, operation: str) -> Array:
     """Return the words `(seed >> 32, seed)`, of a 32-bit seed with a zero in front."""
-    if type(seed) is not int and _is_known_integer(seed):
-        seed = int(seed)
+    if type(seed) is not int and _has_64_bits(seed):
+        seed = int(seed)  # which would not fit without `enable_x64`
     if type(seed) is int:
         if not -(2**63) <= seed < 2**64:
             raise OverflowError(message(
@@ -220,11 +221,10 @@ def _seed_words(seed: Any, operation: str) -> Array:
     return lax.concatenate([lax.reshape(w, (1,)) for w in halves], 0)
 
 
-def _is_known_integer(x: Any) -> bool:
-    """Return whether a value is a single integer or truth of Python or NumPy."""
-    if isinstance(x, np.ndarray):
-        return x.ndim == 0 and x.dtype.kind in "iub"
-    return isinstance(x, int | np.bool_ | np.integer)
+def _has_64_bits(x: Any) -> bool:
+    """Return whether a value is a single integer of NumPy of 64 bits."""
+    return (isinstance(x, np.ndarray | np.integer) and x.ndim == 0
+            and x.dtype.kind in "iu" and x.dtype.itemsize == 8)  # fmt: skip
 
 
 @boundary
