@@ -23,10 +23,16 @@ from xjit.placement import (
     buffers_at,
     default_placement,
 )
-from xjit.sharded_arrays import Shard, addressable_shards, global_shards, sharding_of
+from xjit.sharded_arrays import (
+    Shard,
+    addressable_shards,
+    global_shards,
+    sharding_of,
+    spread_sharding,
+)
 from xjit.shardings import SingleDeviceSharding
 from xjit.transfer import copy_to_host_async
-from xprim import ConcreteArray, attach_methods
+from xprim import ConcreteArray, attach_methods, dtypes
 from xprim.errors import message
 from xprim.tracebacks import shorten
 
@@ -57,6 +63,7 @@ def attach() -> None:
             "is_deleted": _is_deleted,
             "on_device_size_in_bytes": _on_device_size_in_bytes,
             "unsafe_buffer_pointer": _unsafe_buffer_pointer,
+            "__cuda_array_interface__": property(_cuda_array_interface),
         },
         to=ConcreteArray,
     )
@@ -211,3 +218,24 @@ def _unsafe_buffer_pointer(self: ConcreteArray) -> int:
             hint="x.addressable_shards[0].data.unsafe_buffer_pointer()",
         ))  # fmt: skip
     return gateway.unsafe_pointer(_buffer_of(self))
+
+
+def _cuda_array_interface(self: ConcreteArray) -> dict[str, Any]:
+    """The memory of a GPU, as libraries for CUDA ask for it; other arrays do not have it."""
+    found = None if dtypes.is_extended(self.dtype) else _interface_of(self)
+    if found is None:
+        raise AttributeError(
+            "this array has no attribute '__cuda_array_interface__': it is not on a GPU, or CUDA "
+            "libraries have no name for its dtype"
+        )
+    return found
+
+
+def _interface_of(x: ConcreteArray) -> dict[str, Any] | None:
+    buffer = x.buffer
+    if buffer is None and gateway.in_host_memory(default_placement().device):
+        return None
+    if spread_sharding(x) is not None:
+        return None
+    found: dict[str, Any] | None = gateway.cuda_array_interface(_buffer_of(x))
+    return found

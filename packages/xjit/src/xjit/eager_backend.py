@@ -16,10 +16,11 @@ from typing import Any
 from xjit import jaxlib_gateway as gateway
 from xjit._devices import devices
 from xjit.checks import run_checked
+from xjit.deleted import DeletedBuffer
 from xjit.device_put_primitive import device_put_p
 from xjit.mappings import room
 from xjit.named_shardings import sharding_named_by
-from xjit.placement import OneDevice, buffers_at, default_placement
+from xjit.placement import buffers_at, default_placement
 from xjit.places_of_calls import common_placement
 from xjit.program import DeviceKernel, program_of
 from xjit.results import wrapped
@@ -61,6 +62,18 @@ _kernels = KernelTable("compiled operations", limit=4096)
 room.when_short(lambda share: forget_kernels())
 
 
+def lent_buffer(x: ConcreteArray) -> Any:
+    """Return the one buffer of an array that other libraries see, from now on the array's own.
+
+    What is in host memory alone goes to the default device, whose it is. What several devices hold
+    is gathered there.
+    """
+    buffer = x.buffer
+    if buffer is None or type(buffer) is DeletedBuffer or hasattr(buffer._sharding, "gathered"):
+        (buffer,) = buffers_at(default_placement(), [x])
+    return buffer
+
+
 class EagerBackend:
     """What `xjit` offers to eager evaluation."""
 
@@ -91,9 +104,12 @@ class EagerBackend:
         dl_device: Any = None,
     ) -> Any:  # fmt: skip
         """Lend the buffer of an array to another library, which must not write to it."""
-        where = common_placement([x], "__dlpack__")
-        (buffer,) = buffers_at(where if isinstance(where, OneDevice) else default_placement(), [x])
-        return gateway.to_dlpack(buffer, stream)
+        return gateway.to_dlpack(lent_buffer(x), stream)
+
+    def dlpack_device(self, x: ConcreteArray) -> tuple[int, int]:
+        """Return the device of what `dlpack` lends, after bringing there what is on the host."""
+        found: tuple[int, int] = gateway.lent_device(lent_buffer(x))
+        return found
 
     def borrow(self, source: Any, *, share: bool) -> ConcreteArray:
         """Return an array, where it lies, of what another library lends by DLPack."""
@@ -234,11 +250,25 @@ _away = gateway.away_from_host
 
 
 def _any_away(operands: tuple[Any, ...]) -> bool:
-    """Return whether an operand was put where NumPy cannot stand for the device."""
+    """Return whether an operand was put where NumPy cannot stand for the device.
+
+    What NumPy computes belongs to the default device: an operand that was put elsewhere is away,
+    though it be on the host, where an option chose another default.
+    """
+    chosen = config.values.default_device
     for x in operands:
-        if type(x) is ConcreteArray and x.buffer is not None and gateway.is_away(x.buffer):
-            return True
+        if type(x) is ConcreteArray and x.buffer is not None:
+            if gateway.is_away(x.buffer):
+                return True
+            if chosen is not None and _is_elsewhere(x.buffer):
+                return True
     return False
+
+
+def _is_elsewhere(buffer: Any) -> bool:
+    where = gateway.placement_of(buffer)
+    here = getattr(where, "_device", None)
+    return bool(where.committed and here is not default_placement().device)
 
 
 def _saves(primitive: Primitive, operands: Any, params: dict[str, Any], avals_out: Any) -> float:

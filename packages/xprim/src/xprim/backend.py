@@ -85,6 +85,9 @@ class Backend(Protocol):
     ) -> Any:  # fmt: skip
         """Lend the memory of an array to another library, as `__dlpack__` of the array standard."""
 
+    def dlpack_device(self, x: ConcreteArray) -> tuple[int, int]:
+        """Return the device of the memory that `dlpack` lends, as `__dlpack_device__` says it."""
+
     def borrow(self, source: Any, *, share: bool) -> ConcreteArray:
         """Return an array of what another library lends by DLPack, without a copy if `share`."""
 
@@ -176,6 +179,10 @@ class HostBackend:
         if not host.flags.writeable:  # NumPy exports what may be written; consumers must not
             host = host.copy()
         return host.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device)
+
+    def dlpack_device(self, x: ConcreteArray) -> tuple[int, int]:
+        """Return (1, 0): the memory of a CPU."""
+        return 1, 0
 
     def borrow(self, source: Any, *, share: bool) -> ConcreteArray:
         """Return an array of what NumPy can read."""

@@ -6,7 +6,9 @@ this package through which arrays can be made.
 
 from __future__ import annotations
 
+import functools
 import importlib
+import importlib.util
 from collections.abc import Sequence
 from typing import Any
 
@@ -86,9 +88,29 @@ class CompilerOnDemand(HostBackend):
         """Import the compiler, which knows the platforms."""
         return _loaded_backend().platform(operands)
 
+    def dlpack(
+        self, x: ConcreteArray, *, stream: Any = None, max_version: Any = None,
+        dl_device: Any = None,
+    ) -> Any:  # fmt: skip
+        """Lend memory of NumPy, or import the compiler where arrays belong to a GPU."""
+        if _may_have_a_gpu():
+            return _loaded_backend().dlpack(x, stream=stream, max_version=max_version,
+                                            dl_device=dl_device)  # fmt: skip
+        return super().dlpack(x, stream=stream, max_version=max_version, dl_device=dl_device)
+
+    def dlpack_device(self, x: ConcreteArray) -> tuple[int, int]:
+        """Return the CPU, or import the compiler where arrays belong to a GPU."""
+        return _loaded_backend().dlpack_device(x) if _may_have_a_gpu() else (1, 0)
+
     def borrow(self, source: Any, *, share: bool) -> ConcreteArray:
         """Import the compiler, which reads more memory and dtypes than NumPy."""
         return _loaded_backend().borrow(source, share=share)
+
+
+@functools.cache
+def _may_have_a_gpu() -> bool:
+    """Return whether a plugin is installed; only the compiler knows whether it finds a device."""
+    return importlib.util.find_spec("jax_plugins") is not None
 
 
 class _OnDemand:
@@ -115,4 +137,7 @@ def install() -> None:
     """Put the stand-ins in place, unless the compiler is there already."""
     if EAGER.backend is HOST:
         _install_backend(CompilerOnDemand())
-        attach_methods({name: _OnDemand(name) for name in _ABOUT_DEVICES}, to=ConcreteArray)
+        names = _ABOUT_DEVICES
+        if _may_have_a_gpu():
+            names = (*names, "__cuda_array_interface__")
+        attach_methods({name: _OnDemand(name) for name in names}, to=ConcreteArray)

@@ -23,7 +23,13 @@ from xprim.errors import message
 
 from .array_types import SUB_BYTE_DTYPES, ArrayType, array_type
 from .clients import client, default_device
-from .dlpack import data_pointer, export_capsule, host_array, import_capsule
+from .dlpack import (
+    data_pointer,
+    device_of_capsule,
+    export_capsule,
+    host_array,
+    import_capsule,
+)
 from .forks import check, is_orphan, refuse
 from .runtime import RuntimeFailure, XlaError, _jax, fail, xla_client
 from .waits import until_ready
@@ -192,7 +198,7 @@ def put(
         device = default_device()
     check()
     kind = array_type(array.shape, array.dtype)
-    if guards.to_device.used and not _in_host_memory(device):
+    if guards.to_device.used and not in_host_memory(device):
         guards.check(guards.to_device, kind, "the host", device)
     alias = may_alias and (array.flags.owndata or not array.flags.writeable)
     try:
@@ -235,7 +241,8 @@ def to_numpy(buffer: Buffer) -> np.ndarray[Any, Any]:
     return _to_numpy_slowly(buffer)
 
 
-def _in_host_memory(device: Any) -> bool:
+def in_host_memory(device: Any) -> bool:
+    """Return whether the memory of a device is that of the host."""
     return bool(device.platform == "cpu")
 
 
@@ -281,7 +288,7 @@ def block_until_ready(buffer: Buffer) -> Buffer:
 
 def copy_to_host_async(buffer: Buffer) -> None:
     """Start a copy to the host, which `to_numpy` then waits for; nothing to do on a CPU."""
-    if _in_host_memory(device_of(buffer)):
+    if in_host_memory(device_of(buffer)):
         return
     if guards.to_host.used:
         guards.check(guards.to_host, buffer.aval, device_of(buffer), "the host")
@@ -413,6 +420,31 @@ def to_dlpack(buffer: Buffer, stream: int | None = None) -> Any:
     return capsule
 
 
+def lent_device(buffer: Buffer) -> tuple[int, int]:
+    """Return what `__dlpack_device__` has to answer: what the capsule of the buffer says."""
+    if in_host_memory(device_of(buffer)):
+        return 1, 0
+    block_until_ready(buffer)
+    return device_of_capsule(export_capsule(buffer))
+
+
+def cuda_array_interface(buffer: Buffer) -> dict[str, Any] | None:
+    """Return the attribute of this name for the memory of a GPU, None for other memory.
+
+    The elements are computed when it is there, so no stream is named. It does not say that the
+    memory is read-only, as PyTorch refuses that; nobody must write to it all the same.
+    Source: https://numba.readthedocs.io/en/stable/cuda/cuda_array_interface.html, version 3
+    """
+    kind = buffer.aval
+    if in_host_memory(device_of(buffer)) or kind.dtype.kind not in "biufc":
+        return None
+    buffer._is_shared = True
+    return {
+        "shape": tuple(kind.shape), "typestr": kind.dtype.str, "strides": None, "version": 3,
+        "data": (unsafe_pointer(buffer) if 0 not in kind.shape else 0, False), "stream": None,
+    }  # fmt: skip
+
+
 def from_dlpack(source: Any, device: Any = None, *, may_alias: bool = False) -> Buffer:
     """Return a buffer of the elements of an object with `__dlpack__` and `__dlpack_device__`.
 
@@ -444,7 +476,7 @@ def _to_numpy_slowly(buffer: Buffer) -> np.ndarray[Any, Any]:
             hint="to_numpy(piece) for each piece of shards(buffer)",
         ))  # fmt: skip
     check_kept(buffer)
-    if guards.to_host.used and not _in_host_memory(devices[0]):
+    if guards.to_host.used and not in_host_memory(devices[0]):
         guards.check(guards.to_host, kind, devices[0], "the host")
     block_until_ready(buffer)
     try:

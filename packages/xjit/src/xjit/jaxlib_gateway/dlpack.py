@@ -83,6 +83,12 @@ def dlpack_device(device: Any) -> tuple[int, int]:
     return _CUDA_DEVICE, int(device.local_hardware_id)
 
 
+def device_of_capsule(capsule: Any) -> tuple[int, int]:
+    """Return the type and number of the device whose memory a capsule has."""
+    header = _header(capsule)
+    return int(header.device_type), int(header.device_id)
+
+
 def data_pointer(capsule: Any) -> int:
     """Return the address of the first element of a capsule."""
     header = _header(capsule)

@@ -304,8 +304,28 @@ def _tobytes(self: Any, order: str | None = "C") -> bytes:
 def _dlpack(self: Any, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
             copy: bool | None = None) -> Any:  # fmt: skip
     check_numbers(self.aval, "__dlpack__")
-    backend = HOST if copy else EAGER.backend  # the compiler lends its buffer
-    return backend.dlpack(self, stream=stream, max_version=max_version, dl_device=dl_device)
+    backend, (kind, number) = EAGER.backend, _dlpack_device(self)
+    asked = (kind, number) if dl_device is None else (int(dl_device[0]), int(dl_device[1]))
+    if asked != (kind, number) and (copy is False or asked[0] != _CPU):
+        raise BufferError(message(
+            "__dlpack__", "the memory is on another device than the one that was asked for.",
+            got=f"dl_device={asked}, copy={copy}, an array at {(kind, number)}",
+            hint="None takes it where it is, (1, 0) has it copied to the CPU",
+        ))  # fmt: skip
+    if asked[0] == _CPU and (copy or kind != _CPU):
+        return HOST.dlpack(self, max_version=max_version, dl_device=dl_device)
+    lent = self.copy() if copy else self
+    return backend.dlpack(lent, stream=stream, max_version=max_version, dl_device=dl_device)
+
+
+_CPU = 1  # kDLCPU of `dlpack.h`
+
+
+def _dlpack_device(self: Any) -> tuple[int, int]:
+    check_numbers(self.aval, "__dlpack_device__")
+    find: Any = getattr(EAGER.backend, "dlpack_device", HOST.dlpack_device)  # older ones have none
+    kind, number = find(self)
+    return int(kind), int(number)
 
 
 # --- methods --------------------------------------------------------------------------------------
@@ -417,7 +437,7 @@ def _concrete_methods() -> dict[str, Any]:
         "__float__": _float, "__complex__": _complex, "__index__": _index,
         "__hex__": lambda self: hex(_index(self)), "__oct__": lambda self: oct(_index(self)),
         "tolist": _tolist, "tobytes": _tobytes, "__dlpack__": _dlpack, "byteswap": _byteswap,
-        "__dlpack_device__": lambda self: (1, 0),
+        "__dlpack_device__": _dlpack_device,
         "device": property(array_api.host_device),
     }  # fmt: skip
 
