@@ -14,7 +14,7 @@ from xprim import as_array, config, dtypes, from_numpy
 
 @pytest.fixture(name="away")
 def pretend_that_devices_have_their_own_memory(monkeypatch):
-    monkeypatch.setattr(buffers, "_in_host_memory", lambda device: False)
+    monkeypatch.setattr(buffers, "in_host_memory", lambda device: False)
 
 
 def narrow(value):

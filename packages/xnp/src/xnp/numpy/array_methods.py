@@ -323,8 +323,8 @@ _CPU = 1  # kDLCPU of `dlpack.h`
 
 def _dlpack_device(self: Any) -> tuple[int, int]:
     check_numbers(self.aval, "__dlpack_device__")
-    find: Any = getattr(EAGER.backend, "dlpack_device", HOST.dlpack_device)  # older ones have none
-    kind, number = find(self)
+    backend = EAGER.backend if hasattr(EAGER.backend, "dlpack_device") else HOST  # older have none
+    kind, number = backend.dlpack_device(self)
     return int(kind), int(number)
 
 
