@@ -323,8 +323,7 @@ _CPU = 1  # kDLCPU of `dlpack.h`
 
 def _dlpack_device(self: Any) -> tuple[int, int]:
     check_numbers(self.aval, "__dlpack_device__")
-    backend = EAGER.backend if hasattr(EAGER.backend, "dlpack_device") else HOST  # older have none
-    kind, number = backend.dlpack_device(self)
+    kind, number = EAGER.backend.dlpack_device(self)
     return int(kind), int(number)
 
 
