@@ -197,13 +197,22 @@ def _by_erf(u: Any, low: Any, high: Any) -> Array:
     a, b = lax.erf(lax.div(low, root)), lax.erf(lax.div(high, root))
     # The same rounding as a draw between bounds that are arrays.
     u = lax.max(a, lax.add(lax.mul(u, lax.sub(b, a)), a))
-    # At -1 and 1 the inverse is infinite, or the bound: those are no samples.
-    inner = 1.0 - float(dtypes.finfo(u.dtype).epsneg)
-    return lax.mul(lax.erf_inv(lax.clamp(-inner, u, inner)), root)
+    if not (_is_near(low) and _is_near(high)):
+        # At -1 and 1 the inverse is infinite, or the bound: those are no samples.
+        inner = 1.0 - float(dtypes.finfo(u.dtype).epsneg)
+        u = lax.clamp(-inner, u, inner)
+    return lax.mul(lax.erf_inv(u), root)
+
+
+def _is_near(bound: Any) -> bool:
+    """Whether a bound is known to be one whose erf is not 1 in any dtype."""
+    is_number = type(bound) is ConcreteArray and bound.host is not None and not bound.ndim
+    return is_number and abs(float(bound.host)) <= _NEAR
 
 
 # --- tails ---------------------------------------------------------------------------------------
 
+_NEAR = 2.0  # erf(2 / sqrt(2)) is 0.954
 # From here out bounds may be in a tail. Nearer the mean the numbers of erf are dense enough.
 _NEAREST = 1.5
 # As many values of erf between bounds are enough to tell samples apart.

@@ -84,13 +84,12 @@ def _is_infinite(x: Any) -> Any:
 
 def _may_be_endless(span: Any) -> bool:
     """Whether the difference of two bounds is, or may be, above the greatest number."""
-    if type(span) is ConcreteArray and span.host is not None:
-        return bool(_host_infinite(span.host).any())
-    return True
-
-
-def _host_infinite(x: Any) -> Any:
-    return np.abs(x.astype(np.float32) if x.dtype.kind != "f" else x) == np.inf
+    if type(span) is not ConcreteArray or span.host is None:
+        return True
+    if not span.ndim:
+        return math.isinf(float(span.host))
+    host = span.host if span.host.dtype.kind == "f" else span.host.astype(np.float32)
+    return bool(np.isinf(host).any())
 
 
 def _between_halves(u: Any, low: Any, high: Any) -> Any:

@@ -17,7 +17,7 @@ from typing import Any
 import xnp.lax
 from xnp.docstrings import complete
 from xnp.placing import placed
-from xprim import Array, as_array, dtypes
+from xprim import Array, ConcreteArray, as_array, dtypes
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from xrandom.arguments import (
@@ -76,7 +76,8 @@ def poisson(
         raise ValueError(f"poisson: the method must be 'exact', got {method!r}.")
     words = words_of(key, "poisson")
     exact = integer_dtype(dtype, "poisson")
-    rate = lax.convert_element_type(as_array(lam, what="poisson: lam"), dtypes.float32)
+    given = as_array(lam, what="poisson: lam")
+    rate = lax.convert_element_type(given, dtypes.float32)
     sizes = sample_shape(shape, "poisson", rate)
     rate = repeated(rate, sizes)
     small = lax.bitwise_or(lax.ne(rate, rate), lax.lt(rate, _SMALL))
@@ -85,8 +86,9 @@ def poisson(
         words, lax.select(small, rate, lax.full_like(rate, 0.0)), sizes, limit
     )
     rejected = _rejected_poisson(
-        words, lax.select(small, lax.full_like(rate, 1e5), rate), sizes, limit
-    )
+        words, lax.select(small, lax.full_like(rate, 1e5), rate), sizes, limit,
+        _may_exceed(given, _GREAT),
+    )  # fmt: skip
     counts = lax.select(small, counted, rejected)
     counts = lax.select(lax.eq(rate, 0.0), lax.full_like(counts, 0.0), counts)
     return placed(lax.convert_element_type(counts, exact), out_sharding, "poisson")
@@ -120,14 +122,21 @@ def _counted_poisson(words: Any, rate: Any, shape: Shape, limit: int) -> Any:
     return lax.sub(state[1], 1.0)
 
 
-def _rejected_poisson(words: Any, rate: Any, shape: Shape, limit: int) -> Any:
+def _may_exceed(x: Any, bound: float) -> bool:
+    """Whether an element of an array is known to exceed a bound, or not known."""
+    if type(x) is not ConcreteArray or x.host is None:
+        return True
+    return not bool((x.host <= bound).all())
+
+
+def _rejected_poisson(words: Any, rate: Any, shape: Shape, limit: int, may_be_great: bool) -> Any:
     """Draw by transformed rejection: algorithm PTRS of the paper, with its constants."""
     log_rate = lax.log(rate)
     b = 0.931 + 2.53 * lax.sqrt(rate)
     a = -0.059 + 0.02483 * b
     inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)
     v_accepted = 0.9277 - 3.6224 / (b - 2.0)
-    great = rate > _GREAT
+    chosen = _choice(rate > _GREAT if may_be_great else None)
 
     def step(words: Any, counts: Any, accepted: Any) -> Any:
         words, u_words, v_words = raw_split(words, 3)
@@ -136,8 +145,11 @@ def _rejected_poisson(words: Any, rate: Any, shape: Shape, limit: int) -> Any:
         us = 0.5 - lax.abs(u)
         k = lax.floor((2.0 * a / us + b) * u + rate + 0.43)
         s = lax.log(v * inverse_alpha / (a / (us * us) + b))
-        density = -rate + k * log_rate - lax.lgamma(k + 1.0)
-        density = lax.select(great, _log_density_of_great(k, rate), density)
+        density = chosen(
+            lambda k: _log_density_of_great(k, rate),
+            lambda k: -rate + k * log_rate - lax.lgamma(k + 1.0),
+            k,
+        )
         quick = (us >= 0.07) & (v <= v_accepted)
         refused = (k < 0.0) | ((us < 0.013) & (v > us))
         accept = quick | (~refused & (s <= density))
@@ -145,6 +157,17 @@ def _rejected_poisson(words: Any, rate: Any, shape: Shape, limit: int) -> Any:
 
     start = (words, lax.full_like(rate, -1.0), lax.full(shape, False, dtypes.bool_))
     return _until(lambda s: s[2], step, start, limit)[1]
+
+
+def _choice(mask: Any) -> Callable[..., Any]:
+    """Return a function that gives f(k) where a mask holds, else g(k).
+
+    What no element needs is not computed: f without a mask, or where it holds nowhere.
+    """
+    if mask is None:
+        return lambda f, g, k: g(k)
+    some = lax.reduce_or(mask, tuple(range(mask.ndim)))
+    return lambda f, g, k: lax.cond(some, lambda k: lax.select(mask, f(k), g(k)), g, k)
 
 
 def _log_density_of_great(k: Any, rate: Any) -> Any:
@@ -184,9 +207,13 @@ def binomial(
     if not dtypes.is_floating(chance.dtype):
         chance = lax.convert_element_type(chance, dtypes.python_scalar_dtype(float))
     chance = _wide(chance)
-    trials = lax.convert_element_type(as_array(n, what="binomial: n"), chance.dtype)
+    given = as_array(n, what="binomial: n")
+    trials = lax.convert_element_type(given, chance.dtype)
     sizes = sample_shape(shape, "binomial", trials, chance)
-    counts = _binomial(words, repeated(trials, sizes), repeated(chance, sizes), sizes)
+    counts = _binomial(
+        words, repeated(trials, sizes), repeated(chance, sizes), sizes,
+        _may_exceed(given, _many(chance.dtype)),
+    )  # fmt: skip
     return lax.convert_element_type(counts, exact)  # type: ignore[no-any-return]
 
 
@@ -196,7 +223,12 @@ def _wide(chance: Any) -> Any:
     return lax.convert_element_type(chance, dtypes.float32 if is_narrow else chance.dtype)
 
 
-def _binomial(words: Any, trials: Any, p: Any, shape: Shape) -> Any:
+def _many(dtype: Any) -> float:
+    """Return the number of trials from which on n log(x) has no digit behind the point."""
+    return 0.006 / float(dtypes.finfo(dtype).eps)
+
+
+def _binomial(words: Any, trials: Any, p: Any, shape: Shape, may_be_many: bool) -> Any:
     """Draw with the smaller of p and 1 - p; NaN and infinities are put in at the end."""
     less = p < 0.5
     q = lax.select(less, p, 1.0 - p)
@@ -212,7 +244,7 @@ def _binomial(words: Any, trials: Any, p: Any, shape: Shape) -> Any:
     )
     rejected = _rejected_binomial(
         words, lax.select(small, lax.full_like(q, 1e4), whole),
-        lax.select(small, lax.full_like(q, 0.5), q), shape, limit,
+        lax.select(small, lax.full_like(q, 0.5), q), shape, limit, may_be_many,
     )  # fmt: skip
     counts = lax.select(small, counted, rejected)
     invalid = bad_chance | bad_trials
@@ -236,7 +268,9 @@ def _counted_binomial(words: Any, trials: Any, q: Any, shape: Shape, limit: int)
     return state[1] - 1.0
 
 
-def _rejected_binomial(words: Any, n: Any, p: Any, shape: Shape, limit: int) -> Any:
+def _rejected_binomial(
+    words: Any, n: Any, p: Any, shape: Shape, limit: int, may_be_many: bool
+) -> Any:
     """Draw by transformed rejection: algorithm BTRS of the paper, with its constants."""
     deviation = lax.sqrt(n * p * (1.0 - p))
     b = 1.15 + 2.53 * deviation
@@ -246,13 +280,16 @@ def _rejected_binomial(words: Any, n: Any, p: Any, shape: Shape, limit: int) -> 
     odds = p / (1.0 - p)
     alpha = (2.83 + 5.1 / b) * deviation
     mode = lax.floor((n + 1.0) * p)
-    # of more trials log((n - mode + 1) / (n - k + 1)) times n has no digit behind the point
-    great = n > 0.006 / float(dtypes.finfo(n.dtype).eps)
+    chosen = _choice(n > _many(n.dtype) if may_be_many else None)
     balanced = (n + 1.0) * p - (1.0 - p)
 
     def log_ratio(k: Any) -> Any:
         """Return the logarithm of `odds (n - k + 1) / (k + 1)`, by its distance from 1."""
         return lax.log1p((balanced - k) / ((1.0 - p) * (k + 1.0)))
+
+    def with_tails(x: Any, k: Any) -> Any:
+        x = x + _stirling_tail(mode) + _stirling_tail(n - mode)
+        return x - _stirling_tail(k) - _stirling_tail(n - k)
 
     def step(words: Any, counts: Any, accepted: Any) -> Any:
         words, u_words, v_words = raw_split(words, 3)
@@ -263,23 +300,21 @@ def _rejected_binomial(words: Any, n: Any, p: Any, shape: Shape, limit: int) -> 
         k = lax.floor((2.0 * a / us + b) * u + c)
         refused = (k < 0.0) | (k > n)
         log_v = lax.log(v * alpha / (a / (us * us) + b))
-        tails = (
-            _stirling_tail(mode)
-            + _stirling_tail(n - mode)
-            - _stirling_tail(k)
-            - _stirling_tail(n - k)
+        bound = chosen(
+            lambda k: with_tails(
+                (k + 0.5) * log_ratio(k)
+                - (mode + 0.5) * log_ratio(mode)
+                - (n + 1.0) * lax.log1p((mode - k) / (n - mode + 1.0)),
+                k,
+            ),
+            lambda k: with_tails(
+                (mode + 0.5) * lax.log((mode + 1.0) / (odds * (n - mode + 1.0)))
+                + (n + 1.0) * lax.log((n - mode + 1.0) / (n - k + 1.0))
+                + (k + 0.5) * lax.log(odds * (n - k + 1.0) / (k + 1.0)),
+                k,
+            ),
+            k,
         )
-        bound = (
-            (mode + 0.5) * lax.log((mode + 1.0) / (odds * (n - mode + 1.0)))
-            + (n + 1.0) * lax.log((n - mode + 1.0) / (n - k + 1.0))
-            + (k + 0.5) * lax.log(odds * (n - k + 1.0) / (k + 1.0))
-        )
-        bound_of_great = (
-            (k + 0.5) * log_ratio(k)
-            - (mode + 0.5) * log_ratio(mode)
-            - (n + 1.0) * lax.log1p((mode - k) / (n - mode + 1.0))
-        )
-        bound = lax.select(great, bound_of_great, bound) + tails
         accept = quick | (~refused & (log_v <= bound))
         return words, lax.select(accept, k, counts), accepted | accept
 
@@ -326,7 +361,9 @@ def multinomial(
     if not dtypes.is_floating(chances.dtype):
         chances = lax.convert_element_type(chances, dtypes.python_scalar_dtype(float))
     chances = _wide(chances)
-    trials = lax.convert_element_type(as_array(n, what="multinomial: n"), chances.dtype)
+    given = as_array(n, what="multinomial: n")
+    trials = lax.convert_element_type(given, chances.dtype)
+    may_be_many = _may_exceed(given, _many(chances.dtype))
     lead = chances.shape[:-1] if shape is None else checked_shape(shape, "multinomial")
     sample_shape(lead, "multinomial", trials)
     chances = repeated(chances, (*lead, chances.shape[-1]))
@@ -339,7 +376,7 @@ def multinomial(
 
     def step(remaining: Any, ratio_and_key: Any) -> Any:
         ratio, own = ratio_and_key
-        drawn = _binomial(own, remaining, ratio, lead)
+        drawn = _binomial(own, remaining, ratio, lead, may_be_many)
         return remaining - drawn, drawn
 
     _, counts = lax.scan(step, repeated(trials, lead), (ratios, keys), unroll=unroll)
