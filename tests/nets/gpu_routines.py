@@ -51,10 +51,7 @@ def run(fun: Callable[..., Any], operands: Sequence[Any], platform: str = "cuda"
 
 
 def _played(line: str, callbacks: list[Any]) -> str:
-    if "call_target_name" not in line:
-        return line
-    if '"xla_ffi_python_gpu_callback"' in line:
-        return line.replace("python_gpu", "python_cpu")
+    line = line.replace("xla_ffi_python_gpu_callback", "xla_ffi_python_cpu_callback")
     found = _CALL.search(line)
     if found is None:
         return line

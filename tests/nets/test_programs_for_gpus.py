@@ -272,6 +272,28 @@ def test_linear_algebra_is_exported_for_a_gpu_from_a_machine_without_one():
         ], cell.name
 
 
+def test_what_the_host_computes_is_exported_by_its_name_and_runs_where_it_is_read():
+    def fun(a):
+        t, z = LINALG.schur(a)
+        return z @ t @ z.T, LINALG.hessenberg(2 * a)[0]
+
+    made = xstack.export.export(xstack.jit(fun), platforms=("cpu", "cuda"))(TURNING)
+    back = xstack.export.deserialize(made.serialize())
+    assert [c.target for c in calls_in(back.mlir_module("cuda"))] == ["xstack_host_rule"] * 2
+    with xstack.enable_x64(True):
+        found = gpu_routines.run(back.call, [TURNING.astype(np.float32)])
+        np.testing.assert_allclose(found[0], TURNING, atol=1e-5)
+        np.testing.assert_allclose(found[1], LINALG.hessenberg(2 * TURNING)[0], atol=1e-5)
+
+
+def test_python_functions_of_users_are_not_exported():
+    def fun(x):
+        return xstack.pure_callback(np.sin, x, x)
+
+    with pytest.raises(ValueError, match="calls Python functions"):
+        xstack.export.export(xstack.jit(fun), platforms=("cuda",))(np.float32(1))
+
+
 def test_platform_dependent_chooses_the_function_of_the_gpu():
     def fun(x):
         return lax.platform_dependent(x, cuda=lambda x: x + 1, rocm=lambda x: x + 2,

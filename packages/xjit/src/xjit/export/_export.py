@@ -20,6 +20,7 @@ from xjit.export.modules import StoredModule, module_text, stored_module
 from xjit.export.safety import DisabledSafetyCheck, check_custom_calls
 from xjit.export.several_devices import Devices, devices_of
 from xjit.export.symbolic_programs import check_same_programs, scope_of, with_scope
+from xjit.host_rules import is_rule, named_rules
 from xjit.lowering import lower
 from xjit.retraces import retraces
 from xjit.stages import TracedFunction, Wrapped
@@ -176,13 +177,14 @@ def _texts(
         )  # fmt: skip
         lowered = {p: lower_for(platform=p) for p in platforms}
         for program in lowered.values():
-            _check_no_python(name, program.python_functions)
+            _check_no_python(name, [f for f in program.python_functions if not is_rule(f)])
         if len({program.kept for program in lowered.values()}) > 1:
             lowered = {p: lower_for(platform=each.platform, keep_unused=True)
                        for p, each in lowered.items()}  # fmt: skip
         kept = next(iter(lowered.values())).kept
         avals = [closed.in_avals[i] for i in kept]
-        return {p: module_text(each, avals, closed.out_avals) for p, each in lowered.items()}, kept
+        texts = {p: module_text(each, avals, closed.out_avals) for p, each in lowered.items()}
+        return {p: named_rules(t, lowered[p].callbacks) for p, t in texts.items()}, kept
 
 
 def _check_effects(name: str, closed: ClosedJaxpr) -> None:

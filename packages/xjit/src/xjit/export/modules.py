@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from xjit import jaxlib_gateway as gateway
+from xjit.host_rules import numbered_rules
 from xjit.lowering import LoweredProgram
 from xjit.shardy_text import declared
 from xjit.stablehlo_constants import dense
@@ -79,6 +80,7 @@ class StoredModule:
         key = (self, *sorted(values.items()))
         if key not in imported:
             text = substituted_text(self.text, values) if self.is_symbolic else self.text
+            text = numbered_rules(text, builder.platform, builder.module.callbacks)
             functions = with_meshes_of(builder.module, functions_of(text))
             functions, imported[key] = renamed_functions(builder.module, functions)
             builder.module.functions.append(functions)
