@@ -362,3 +362,12 @@ def test_an_error_of_each_turn_of_a_loop_is_raised_without_its_number():
 def test_sorting_makes_no_nan():
     x = xnp.asarray(np.float32([1, np.nan]))
     assert c.checkify(lambda x: xnp.sort(x), errors=c.nan_checks)(x)[0].get() is None
+
+
+def test_a_debug_check_takes_one_boolean():
+    with pytest.raises(TypeError, match="debug_check: the predicate must be one boolean"):
+        c.debug_check(xnp.array([True, False]), "no")
+    with pytest.raises(TypeError, match=r"pred.all\(\) holds where all of them do"):
+        c.checkify(lambda x: c.debug_check(x > 0, "no"))(xnp.ones(2))
+    error, _ = c.checkify(xstack.vmap(lambda x: c.debug_check(x > 0, "no")))(xnp.array([1.0, -1.0]))
+    assert "no" in error.get()

@@ -12,6 +12,7 @@ import xnp
 from packages.xjit.tests.new_process import run_in_new_process
 from tests.nets.cells import IN_FULL
 from xjit import XlaError, device_put, jit
+from xjit.jaxlib_gateway import runtime
 from xprim.errors import OutOfMemoryError, XStackRuntimeError
 
 # 400 TB: more than any machine's address space holds, so nothing is ever filled.
@@ -209,6 +210,27 @@ def test_the_error_names_the_operation_and_the_bytes():
     assert got.startswith("  got       RESOURCE_EXHAUSTED: Out of memory allocating 4000000000")
     assert isinstance(caught.value, XlaError) and isinstance(caught.value, MemoryError)
     assert isinstance(caught.value, XStackRuntimeError)
+
+
+def test_the_error_of_what_uses_a_result_says_that_the_operand_failed():
+    x = xnp.ones((10**7, 1))
+    for use in (lambda y: y + 1, lambda y: y.sum(), jit(lambda y: xnp.sin(y) * 2)):
+        with pytest.raises(OutOfMemoryError, match=r"^an operand of \S+: out of memory: 400,000,0"):
+            use(x @ x.T).block_until_ready()
+
+
+@pytest.mark.parametrize(("text", "asked"), [
+    ("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 363.80TiB.", "about 363.80 TiB"),
+    ("Out of memory while trying to allocate 1.5 GiB; ...", "about 1.5 GiB"),
+    ("Out of memory allocating 1500 bytes.", "1,500 bytes (1.46 KiB)"),
+    ("Out of memory: allocation of 2,048 bytes failed", "2,048 bytes (2 KiB)"),
+    ("RESOURCE_EXHAUSTED: no words", "more than there is"),
+])  # fmt: skip
+def test_the_bytes_asked_for_are_those_that_xla_says(text, asked):
+    with pytest.raises(OutOfMemoryError) as caught:
+        runtime.fail("f", "it failed", RuntimeError(text))
+    first = str(caught.value).splitlines()[0]
+    assert first.startswith(f"f: out of memory: {asked} w"), first
 
 
 def test_the_error_of_a_program_names_the_function():

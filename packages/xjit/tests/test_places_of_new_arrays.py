@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import xnp.numpy as xnp
 from packages.xjit.tests.new_process import run_in_new_process
 from xjit import SingleDeviceSharding, devices, jit
+from xnp import fft
 from xprim import HOST
 
 CALLS = """
 import numpy as np
 import xjit
 import xnp.numpy as xnp
+from xnp import fft
 from xnp import lax
 
 devices = xjit.devices()
@@ -74,12 +77,31 @@ def test_every_creation_function_puts_its_array_on_the_device_committed():
     assert run_in_new_process(program, XSTACK_NUM_CPU_DEVICES="8", XSTACK_PLATFORMS="cpu") == "21"
 
 
-def test_a_device_for_a_traced_value_is_refused_rather_than_forgotten():
-    place = devices("cpu")[0]
-    with pytest.raises(ValueError, match="zeros: a traced value lies where its program runs"):
-        jit(lambda: xnp.zeros(3, device=place))()
-    with pytest.raises(ValueError, match="asarray: a traced value lies where its program runs"):
-        jit(lambda x: xnp.asarray(x, device="cpu"))(1.0)
+@pytest.mark.parametrize("make", [
+    lambda x, d: xnp.zeros(3, device=d),
+    lambda x, d: xnp.ones(3, device=d),
+    lambda x, d: xnp.full(3, 2.0, device=d),
+    lambda x, d: xnp.empty(3, device=d),
+    lambda x, d: xnp.zeros_like(x, device=d),
+    lambda x, d: xnp.full_like(x, 2.0, device=d),
+    lambda x, d: xnp.asarray(x, device=d),
+    lambda x, d: xnp.array(x, device=d),
+    lambda x, d: xnp.astype(x, int, device=d),
+    lambda x, d: fft.fftfreq(3, device=d),
+    lambda x, d: fft.rfftfreq(3, device=d),
+    lambda x, d: xnp.arange(3, device=d),
+    lambda x, d: xnp.linspace(0, 1, 3, device=d),
+    lambda x, d: xnp.eye(3, device=d),
+])  # fmt: skip
+def test_a_device_in_a_program_leaves_a_value_where_that_runs(make):
+    x, first, last = xnp.arange(3.0), devices("cpu")[0], devices("cpu")[-1]
+    expected = make(x, None)
+    for place in (first, last, "cpu", SingleDeviceSharding(first)):
+        result = jit(lambda x, place=place: make(x, place))(x)
+        assert result.dtype == expected.dtype
+        np.testing.assert_allclose(result, expected)
+        assert result.devices() == {first}  # as of `device_put` in a program
+    assert make(x, last).devices() == {last}
 
 
 def test_an_array_that_was_donated_cannot_be_put_anywhere():

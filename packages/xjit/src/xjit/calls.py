@@ -47,6 +47,7 @@ from xprim import (
 from xprim.cells import CellUse
 from xprim.finite import results_are_checked
 from xprim.function_keys import describe_function
+from xprim.leaves import unchangeable
 from xprim.tracebacks import boundary, shorten
 
 __all__ = ["Arguments", "Calls", "FlatFunction", "Signature", "Traced"]
@@ -119,6 +120,7 @@ class Calls(abc.ABC):
         """
         try:
             if _values.disable_jit and self.obeys_disable_jit:
+                args, kwargs = unchangeable((args, kwargs))
                 return self.fun(*args, **kwargs)
             arguments = self.signature.split(args, kwargs)
             arrays = arguments.arrays()

@@ -1,8 +1,9 @@
 """Where results lie: what the arguments `device=`, `sharding=` and `out_sharding=` ask for.
 
-Placing is the compiler backend's work; without one there is host memory alone. A traced value lies
-where its program runs, so one device for it is refused here rather than forgotten. A sharding over
-a mesh is for traced values, too; `computed_as` lets it decide how the operation is computed.
+Placing is the compiler backend's work; without one there is host memory alone. A value of a
+compiled program is where that runs: one device for it means what `device_put` means there, nothing.
+A sharding over a mesh is for traced values, too; `computed_as` lets it decide how the operation is
+computed.
 """
 
 from __future__ import annotations
@@ -54,7 +55,6 @@ def placed(x: Array, sharding: Any, operation: str) -> Array:
 
     Raises:
       TypeError: for what is no sharding.
-      ValueError: one device for a traced value.
     """
     if sharding is None:
         return x
@@ -103,18 +103,9 @@ def on_device(x: Array, device: Any, operation: str) -> Array:
       x: an array.
       device: None, a device, the name of a platform, or a sharding.
       operation: what errors call the public function.
-
-    Raises:
-      ValueError: one device for a traced value.
     """
     if device is None:
         return x
     if is_over_mesh(device) and (isinstance(x, Tracer) or state.trace is not EAGER):
         return placed(x, device, operation)
-    if isinstance(x, Tracer):
-        raise ValueError(message(
-            operation, "a traced value lies where its program runs.",
-            got=f"{x.aval.str_long()}, to be put on {device!r}",
-            hint="jit(f, out_shardings=...) places the results of a program",
-        ))  # fmt: skip
     return EAGER.backend.device_put(x, device, operation)

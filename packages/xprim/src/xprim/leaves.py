@@ -9,13 +9,33 @@ Neighbours: `array` converts one value, `descriptions` has the other words of er
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
+
+import numpy as np
 
 import xtree
-from xprim.array import Array, as_array
+from xprim.array import Array, as_array, from_numpy
 
-__all__ = ["as_arrays", "flat_arrays", "path_of", "paths_of"]
+__all__ = ["as_arrays", "flat_arrays", "path_of", "paths_of", "unchangeable"]
 __dir__ = __all__.copy
+
+T = TypeVar("T")
+
+
+def unchangeable(tree: T) -> T:
+    """Return a tree with Arrays for NumPy's arrays, which a function could change in place.
+
+    For functions that are called as they are where a program would have traced values.
+
+    Example:
+      >>> import numpy as np
+      >>> unchangeable((np.zeros(2), 3))
+      (Array([0., 0.], dtype=float32), 3)
+    """
+    if not any(isinstance(x, np.ndarray) for x in xtree.leaves(tree)):
+        return tree
+    made: T = xtree.map(lambda x: from_numpy(x) if isinstance(x, np.ndarray) else x, tree)
+    return made
 
 
 def flat_arrays(tree: Any, operation: str, what: str = "the result") -> tuple[list[Array], Any]:

@@ -29,10 +29,14 @@ MOST_BYTES = 2**63 - 1
 
 
 def out_of_memory(
-    operation: str, nbytes: int | None, got: str = "", hint: str = ""
+    operation: str, nbytes: int | str | None, got: str = "", hint: str = ""
 ) -> OutOfMemoryError:
-    """Return the error for an operation that asked for so many bytes; None: nobody knows."""
-    asked = "more than there is was" if nbytes is None else f"{in_bytes(nbytes)} were"
+    """Return the error for an operation that asked for so many bytes.
+
+    A text is a number with its unit, as whoever rounded it has said it; None: nobody knows.
+    """
+    size = in_bytes(nbytes) if isinstance(nbytes, int) else nbytes
+    asked = "more than there is was" if size is None else f"{size} were"
     return OutOfMemoryError(
         message(operation, f"out of memory: {asked} asked for.", got=got, hint=hint)
     )

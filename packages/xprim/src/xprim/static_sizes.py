@@ -8,17 +8,32 @@ Neighbours: `trace` has the tracers, `errors` the classes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from xprim.array import ConcreteArray
 from xprim.descriptions import described
-from xprim.errors import ConcretizationTypeError, TracerIntegerConversionError
+from xprim.errors import (
+    ArgumentError,
+    ConcretizationTypeError,
+    TracerIntegerConversionError,
+    message,
+)
 from xprim.sizes import size_of
 from xprim.trace import Tracer
 
-__all__ = ["static_int", "static_shape"]
+__all__ = ["check_sizes", "static_int", "static_shape"]
 
 __dir__ = __all__.copy
+
+
+def check_sizes(operation: str, shapes: Sequence[Sequence[Any]]) -> None:
+    """Raise unless no size in some shapes is negative; of a symbolic one nothing is known."""
+    if any(isinstance(n, int) and n < 0 for shape in shapes for n in shape):
+        raise ArgumentError(message(
+            operation, "a size must not be negative.",
+            got=", ".join(str(tuple(shape)) for shape in shapes),
+        ))  # fmt: skip
 
 
 class TracedIntegerError(ConcretizationTypeError, TracerIntegerConversionError):

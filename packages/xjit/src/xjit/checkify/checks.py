@@ -70,12 +70,21 @@ def debug_check(pred: ArrayLike, msg: str, *fmt_args: Any, **fmt_kwargs: Any) ->
     """Check that something holds, but only under `checkify`; elsewhere nothing happens.
 
     Args:
-      pred: a boolean, or an array of them that must all hold.
+      pred: a boolean.
       msg: what the failure says, a format of `str.format`.
       *fmt_args: pytrees of arrays for `{}` and `{0}`.
       **fmt_kwargs: pytrees of arrays for `{name}`.
+
+    Raises:
+      TypeError: the predicate is no boolean, or an array of several.
     """
-    _check(pred, msg, fmt_args, fmt_kwargs, True)
+    found = _boolean(pred, "debug_check")
+    if found.aval.ndim:
+        raise TypeError(message(
+            "debug_check", "the predicate must be one boolean.", got=found.aval.str_long(),
+            hint="pred.all() holds where all of them do",
+        ))  # fmt: skip
+    _check(found, msg, fmt_args, fmt_kwargs, True)
 
 
 @boundary

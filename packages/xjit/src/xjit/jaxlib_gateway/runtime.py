@@ -62,14 +62,30 @@ class XlaMemoryError(XlaError, OutOfMemoryError):
     """A program, or data for one, asked for more memory than its device has."""
 
 
-_OUT_OF_MEMORY = re.compile(r"out of memory\D*?allocat\D*(\d+)", re.IGNORECASE)
+# "Out of memory allocating 400000000000000 bytes", "... trying to allocate 363.80TiB"
+_OUT_OF_MEMORY = re.compile(
+    r"out of memory\D*?allocat\D*(\d[\d,]*(?:\.\d+)?) ?([kmgtpe]i?b)?", re.IGNORECASE
+)
+
+# What XLA says of a program that could not begin, since what it waits for has failed.
+_OF_AN_OPERAND = re.compile("Error (dispatching|preparing) computation")
+
+
+def _asked(found: re.Match[str]) -> int | str:
+    """Return the bytes that an error of XLA's tells of; with a unit they are rounded."""
+    number, unit = found.groups()
+    if unit is not None:
+        return f"about {number} {unit}"
+    return int(float(number.replace(",", ""))) if "." in number else int(number.replace(",", ""))
 
 
 def fail(operation: str, problem: str, cause: BaseException) -> NoReturn:
     """Raise `cause` again as an `XlaError` whose first line is ours."""
     found = _OUT_OF_MEMORY.search(str(cause))
     if found is not None or "RESOURCE_EXHAUSTED" in str(cause):
-        nbytes = None if found is None else int(found.group(1))
+        nbytes = None if found is None else _asked(found)
+        if _OF_AN_OPERAND.search(str(cause)):
+            operation = f"an operand of {operation}"
         text = out_of_memory(operation, nbytes, str(cause).strip(), largest_arrays())
         raise XlaMemoryError(str(text)) from cause
     lines = str(cause).strip().replace("\n", "\n" + " " * 12)

@@ -34,7 +34,7 @@ from xprim.cells import Cell, CellUse
 from xprim.descriptions import described, place_of
 from xprim.errors import message
 from xprim.kept_programs import Staged
-from xprim.leaves import flat_arrays, paths_of
+from xprim.leaves import flat_arrays, paths_of, unchangeable
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, PyTree
 
@@ -105,7 +105,7 @@ def cond(
     predicate = _predicate(pred)
     known = known_without_jit(predicate)
     if known is not None:
-        return (true_fun if known else false_fun)(*operands)
+        return (true_fun if known else false_fun)(*unchangeable(operands))
     index = get_primitive("convert_element_type").bind(
         predicate, new_dtype=dtypes.int32, weak_type=False
     )[0]
@@ -200,7 +200,7 @@ def switch(
     number = _clamped(array, len(functions))
     known = known_without_jit(number)
     if known is not None:
-        return functions[int(known)](*operands)
+        return functions[int(known)](*unchangeable(operands))
     names = tuple([f"branches[{i}]" for i in range(len(functions))])
     return _chosen(number, functions, names, operands, "switch")
 
@@ -377,7 +377,7 @@ def platform_dependent(
         return functions[0](*args)
     known = known_without_jit(index)
     if known is not None:
-        return functions[int(known)](*args)
+        return functions[int(known)](*unchangeable(args))
     called = [*names, *([] if default is None else ["default"])]
     if len(functions) == 1:  # the index of a single branch would not be asked for
         functions, called = functions * 2, called * 2

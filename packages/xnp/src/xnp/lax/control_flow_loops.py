@@ -32,7 +32,7 @@ from xprim.cells import CellUse
 from xprim.descriptions import place_of
 from xprim.errors import message
 from xprim.kept_programs import Staged
-from xprim.leaves import flat_arrays
+from xprim.leaves import flat_arrays, unchangeable
 from xprim.promotion import result_type
 from xprim.sharded_types import vary
 from xprim.tracebacks import boundary
@@ -87,6 +87,7 @@ def while_loop(
     """
     val = init_val
     if config.values.disable_jit:
+        val = unchangeable(val)
         while known := known_without_jit(as_array(cond_fun(val))):
             val = body_fun(val)
         if known is not None:
@@ -216,7 +217,7 @@ def fori_loop(
     low, high, number = _bounds(lower, upper)
     if isinstance(low, int) and isinstance(high, int):
         if config.values.disable_jit:
-            val = init_val
+            val = unchangeable(init_val)
             for i in range(low, high):
                 val = body_fun(number(i), val)
             return val

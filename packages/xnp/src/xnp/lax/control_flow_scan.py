@@ -23,7 +23,7 @@ from xprim.cells import Cell
 from xprim.descriptions import described, place_of
 from xprim.errors import message
 from xprim.kept_programs import Staged
-from xprim.leaves import flat_arrays
+from xprim.leaves import flat_arrays, unchangeable
 from xprim.optional_transforms import find
 from xprim.sharded_types import without_dimension
 from xprim.sizes import size_of
@@ -232,7 +232,7 @@ def unroll_count(unroll: Any, length: int, operation: str) -> int:
 
 def _in_python(f: Any, init: Any, xs: list[Array], tree: Any, steps: int, reverse: bool) -> Any:
     """Run a scan as a Python loop, as `config.disable_jit` asks for."""
-    carry, ys = init, []
+    carry, ys = unchangeable(init), []
     for i in range(steps - 1, -1, -1) if reverse else range(steps):
         carry, y = f(carry, xtree.unflatten(tree, [_row(x, i) for x in xs]))
         ys.append(y)

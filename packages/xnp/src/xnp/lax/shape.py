@@ -27,7 +27,7 @@ from xnp.primitives.transpose import transpose_p
 from xprim import Array, as_array, dtypes
 from xprim.errors import AxisError, message
 from xprim.sizes import size_of
-from xprim.static_sizes import static_shape
+from xprim.static_sizes import check_sizes, static_shape
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DTypeLike, ShardingLike
 
@@ -172,6 +172,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
       >>> broadcast_shapes((2, 1), (3,))
       (2, 3)
     """
+    check_sizes("broadcast_shapes", shapes)
     rank = max([len(s) for s in shapes], default=0)
     out = [1] * rank
     for shape in shapes:

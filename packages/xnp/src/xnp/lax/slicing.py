@@ -22,6 +22,7 @@ from xnp.primitives.operations import bind, filled, selected
 from xnp.primitives.slice import slice_p
 from xprim import Array, ConcreteArray, as_array, dtypes, scalar_array
 from xprim.errors import ShapeError, message
+from xprim.promotion import is_weakly_typed
 from xprim.sizes import size_of, slice_indices
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
@@ -244,6 +245,7 @@ def _starts(
         ))  # fmt: skip
     if not isinstance(negative, bool) and len(negative) != len(shape):
         raise ValueError(f"{name}: allow_negative_indices must have {len(shape)} elements.")
+    _check_one_dtype(name, parts)
     known = [_known(p) for p in parts]
     dtype = _start_dtype(parts, known, shape)
     starts: list[Array] = []
@@ -258,6 +260,17 @@ def _starts(
         else:
             starts.append(_traced_start(part, size, dtype, counts))
     return starts
+
+
+def _check_one_dtype(name: str, starts: Sequence[Any]) -> None:
+    """Raise unless all starts that have a dtype have the same; Python integers take any."""
+    found = {dtypes.dtype(x) for x in starts if hasattr(x, "dtype") and not is_weakly_typed(x)}
+    if len(found) > 1 and all(map(dtypes.is_integer, found)):
+        raise TypeError(message(
+            name, f"the starts have several dtypes: {', '.join(sorted(d.name for d in found))}.",
+            expected="integers of one dtype; Python's go with any",
+            hint="convert them: x.astype('int32')",
+        ))  # fmt: skip
 
 
 def _scalars(name: str, given: Any) -> list[Any]:

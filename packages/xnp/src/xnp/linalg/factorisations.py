@@ -86,10 +86,12 @@ def qr(a: ArrayLike, mode: str = "reduced") -> QRResult | Array:
 
     Args:
       a: matrices of shape (..., m, n).
-      mode: `"reduced"` for min(m, n) columns of Q, `"complete"` for a square Q, `"r"` for R alone,
-        `"raw"` for the transposed reflectors and their factors, as LAPACK's `geqrf` leaves them.
+      mode: `"reduced"` for min(m, n) columns of Q, `"complete"` (or `"full"`) for a square Q,
+        `"r"` for R alone, `"raw"` for the transposed reflectors and their factors, as LAPACK's
+        `geqrf` leaves them.
     """
     x = matrix("qr", a)
+    mode = "complete" if mode == "full" else mode
     if mode not in ("reduced", "complete", "r", "raw"):
         raise ValueError(message(
             "qr", f"there is no mode {mode!r}.", expected="'reduced', 'complete', 'r' or 'raw'",

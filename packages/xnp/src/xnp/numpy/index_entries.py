@@ -75,6 +75,7 @@ def entries_of(
       IndexError: too many indices, a position out of bounds, a mask of another shape.
       NonConcreteBooleanIndexError: a traced mask.
       TypeError: something that is no index.
+      FlagsInIndex: there are single booleans that are more than a new axis: see there.
     """
     parts = [_plain(part) for part in (index if type(index) is tuple else (index,))]
     taken = sum([_count(part) for part in parts])
@@ -89,6 +90,7 @@ def entries_of(
     rest = [slice(None)] * (len(shape) - taken)
     place = ellipses[0] if ellipses else len(parts)
     parts = [*parts[:place], *rest, *parts[place + 1 :]]
+    _check_flags(parts)
     entries: list[Entry] = []
     axis = 0
     for part in parts:
@@ -97,6 +99,47 @@ def entries_of(
             check_positions(part, axis, shape)
         axis += _count(part)
     return entries
+
+
+class FlagsInIndex(Exception):  # noqa: N818 - no error: the index is to be written another way
+    """Single booleans in an index beside arrays of positions, or a False.
+
+    Each is a vector of positions of a new dimension of size 1: of its one element, or of none. It
+    broadcasts with the other vectors. `as_positions` writes an index so.
+    """
+
+
+def _check_flags(parts: Sequence[Any]) -> None:
+    flags = [p for p in parts if isinstance(p, ConcreteArray) and _is_flag(p)]
+    others = len([p for p in parts if isinstance(p, Array)]) - len(flags)
+    if flags and (others or len(flags) > 1 or not bool(flags[0].to_host())):
+        raise FlagsInIndex
+
+
+def _is_flag(part: Any) -> bool:
+    return not part.aval.ndim and part.aval.dtype == dtypes.bool_
+
+
+def as_positions(x: Array, index: Any) -> tuple[Array, tuple[Any, ...]]:
+    """Return an array with a dimension for each single boolean of an index, and that index of it.
+
+    Source: https://numpy.org/doc/stable/user/basics.indexing.html, on booleans of no dimension.
+
+    Example:
+      >>> x, index = as_positions(as_array(np.ones((3, 4))), (0, False))
+      >>> x.shape, index[0], index[1].shape
+      ((3, 1, 4), 0, (0,))
+    """
+    parts = index if type(index) is tuple else (index,)
+    shape, inserted, found = list(x.aval.shape), 0, []
+    for part, dim in zip(parts, dimensions_of(parts, x.aval.ndim), strict=True):
+        plain = _plain(part)
+        if isinstance(plain, ConcreteArray) and _is_flag(plain):
+            shape.insert(dim + inserted, 1)
+            inserted += 1
+            part = np.zeros(int(plain.to_host()), np.int32)
+        found.append(part)
+    return reshaped(x, tuple(shape)), tuple(found)
 
 
 def check_strategy(strategy: str, index: Any) -> None:
@@ -264,10 +307,8 @@ def _mask_entries(mask: Any, axis: int, shape: Any) -> list[Entry]:
             f"index: a mask must have the shape of the dimensions it indexes, {expected}, got "
             f"{mask.shape}."
         )
-    if not mask.ndim:  # True is a new axis of size 1, False would be one of size 0
-        if bool(mask.to_host()):
-            return [NewAxis()]
-        raise IndexError("index: False selects nothing; x[:0] has no elements either.")
+    if not mask.ndim:  # a single True: `FlagsInIndex` has the others
+        return [NewAxis()]
     return [Positions(from_numpy(p.astype(np.int32))) for p in np.nonzero(mask.to_host())]
 
 

@@ -19,10 +19,12 @@ from xnp.numpy.creation import ones_like, zeros_like
 from xnp.numpy.dynamic_slices import has_slices, written_in_window
 from xnp.numpy.index_apply import MODE_OF_READING, applied_in_turn, may_repeat
 from xnp.numpy.index_entries import (
+    FlagsInIndex,
     Position,
     Positions,
     Span,
     array_at,
+    as_positions,
     check_strategy,
     entries_of,
     from_front,
@@ -313,7 +315,11 @@ def written(x: Any, index: Any, values: Any, primitive: str, options: Options) -
         return written_in_window(x, index, wraps, moved, lambda window, rest: written(
             window, rest, values, primitive, options))  # fmt: skip
     free = mode is None and config.values.index_checks != "allow"
-    entries = entries_of(index, x.aval.shape, checks=free, wraps=wraps, checks_arrays=True)
+    try:
+        entries = entries_of(index, x.aval.shape, checks=free, wraps=wraps, checks_arrays=True)
+    except FlagsInIndex:
+        expanded, places = as_positions(x, index)
+        return reshaped(written(expanded, places, values, primitive, options), x.aval.shape)
     return _scattered(x, entries, values, primitive, options)
 
 

@@ -25,11 +25,13 @@ from xnp.numpy.dynamic_slices import has_slices, read_in_window
 from xnp.numpy.index_elements import elements_at
 from xnp.numpy.index_entries import (
     Entry,
+    FlagsInIndex,
     NewAxis,
     Position,
     Positions,
     Span,
     array_at,
+    as_positions,
     counted_positions,
     entries_of,
     from_front,
@@ -159,7 +161,13 @@ def read(
             read, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices, mode=mode,
             fill_value=fill_value, wraps=wraps, checks=checks,
         ))  # fmt: skip
-    entries = entries_of(index, x.aval.shape, checks=free, wraps=wraps, checks_arrays=checks)
+    try:
+        entries = entries_of(index, x.aval.shape, checks=free, wraps=wraps, checks_arrays=checks)
+    except FlagsInIndex:
+        return read(
+            *as_positions(x, index), indices_are_sorted=indices_are_sorted, mode=mode,
+            unique_indices=unique_indices, fill_value=fill_value, wraps=wraps, checks=checks,
+        )  # fmt: skip
     arrays = [e.array for e in entries if type(e) is Positions]
     if not arrays:
         return _applied(x, _operations(x.aval.shape, entries))

@@ -31,7 +31,7 @@ from xprim import Array, ConcreteArray, dtypes, state
 from xprim.eager import EAGER
 from xprim.errors import ArgumentError, ShapeError, message
 from xprim.kernels import numpy_operand
-from xprim.static_sizes import static_int, static_shape as checked_shape
+from xprim.static_sizes import check_sizes, static_int, static_shape as checked_shape
 from xprim.tracebacks import boundaries, shorten
 from xprim.typing import ArrayLike, Axis, DeviceLike, DimSize, DTypeLike, ShapeLike, ShardingLike
 
@@ -455,6 +455,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
       (2, 3)
     """
     known = [checked_shape(shape, "broadcast_shapes") for shape in shapes]
+    check_sizes("broadcast_shapes", known)
     try:
         return np.broadcast_shapes(*known)
     except ValueError:
