@@ -5,23 +5,29 @@ an estimate of their error of order 4, by which their length is chosen (Hairer, 
 Solving ordinary differential equations I (1993), II.4), and with a polynomial of order 4 between
 (II.6).
 
-Reverse mode solves the adjoint equation backwards in time (Chen et al., Neural ordinary
-differential equations, 2018): it keeps the solution at the times that were asked for, and no steps.
+The steps themselves are not differentiated. Forward mode solves the variational equation with the
+equation (Hairer et al., I.14), reverse mode the adjoint equation backwards in time (Chen et al.,
+Neural ordinary differential equations, 2018): it keeps the solution at the times that were asked
+for, and no steps. Each is the transpose of the other, and both are solved by what has these
+derivatives itself: so there are derivatives of any order, in any modes.
 
-Neighbours: `custom_rules` has the rule; `xstack.experimental.ode` shows this.
+Neighbours: `custom_rules` and `_linear_call` have the rules; `xstack.experimental.ode` shows this.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 import xnp
 import xtree
+from xad._jvp import jvp
+from xad._linear_call import linear_call
 from xad._vjp import vjp
-from xad.custom_rules import custom_vjp
+from xad.custom_calls import SymbolicZero
+from xad.custom_rules import custom_jvp
 from xnp import lax
 from xnp.flatten_util import ravel_pytree
 from xprim import as_array, closure_convert, dtypes
@@ -62,7 +68,7 @@ def odeint(
     """Solve dy/dt = func(y, t, *args), y(t[0]) = y0.
 
     Args:
-      func: returns a pytree like `y0`; may capture values.
+      func: returns a pytree with the leaves of `y0`, in nodes of any type; may capture values.
       y0: the start, a pytree of arrays of real or complex floats.
       t: times that ascend, a vector, of which the first is that of the start.
       *args: pytrees of arrays.
@@ -76,7 +82,7 @@ def odeint(
       The solution at the times, a pytree like `y0` with one more dimension in front.
 
     Raises:
-      TypeError: a value that is no array of floats.
+      TypeError: a value that is no array of floats, or a slope with other leaves than `y0`.
 
     Example:
       >>> import xnp
@@ -84,7 +90,8 @@ def odeint(
       >>> [round(v, 4) for v in y.tolist()]
       [1.0, 0.3679]
 
-    Differentiable in: y0, t, args, and what `func` captures, in reverse.
+    Differentiable in: y0, t, args, and what `func` captures, to any order in any modes. The error
+    of each derivative is controlled as that of the solution is, by `rtol` and `atol`.
     """
     check_function(func, "odeint")
     start = xtree.map(lambda x: _checked(x, "y0", dtypes.is_inexact), y0)
@@ -94,18 +101,31 @@ def odeint(
     parameters = (*args, *captured)
     flat, unravel = ravel_pytree(xtree.map(_real_parts, start))
     start_avals, parameter_avals = xtree.map(lambda x: as_array(x).aval, (start, parameters))
+    leaf_avals = xtree.leaves(start_avals)
+    parts, part_tree = xtree.flatten(xtree.map(_real_parts, parameters))
 
     def whole(y: Any) -> Any:
         return xtree.map(_with_parts, start_avals, unravel(y))
 
     def slope(y: Any, t: Any, *parts: Any) -> Any:
-        values = xtree.map(_with_parts, parameter_avals, parts)
-        slopes = xtree.map(_like, start_avals, converted(whole(y), t, *values))
-        return ravel_pytree(xtree.map(_real_parts, slopes))[0].astype(y.dtype)
+        values = xtree.map(_with_parts, parameter_avals, xtree.unflatten(part_tree, parts))
+        leaves = xtree.leaves(converted(whole(y), t, *values))
+        _check_slope(leaves, leaf_avals)
+        slopes = [_like(aval, leaf) for aval, leaf in zip(leaf_avals, leaves, strict=True)]
+        return ravel_pytree(list(map(_real_parts, slopes)))[0].astype(y.dtype)
 
     limits = (float(rtol), float(atol), mxstep, hmax)
-    parts = xtree.map(_real_parts, parameters)
     return lax.map(whole, _integrated(slope, limits, flat, times, *parts))
+
+
+def _check_slope(leaves: Sequence[Any], avals: Sequence[Any]) -> None:
+    got = [as_array(x, what="odeint: the slope").aval for x in leaves]
+    if [a.shape for a in got] != [a.shape for a in avals]:
+        raise TypeError(message(
+            "odeint", "the function must return a slope for each value of the start.",
+            got=", ".join([a.str_long() for a in got]),
+            expected=", ".join([a.str_long() for a in avals]),
+        ))  # fmt: skip
 
 
 def _checked(x: Any, name: str, fits: Callable[[Any], bool]) -> Any:
@@ -128,7 +148,7 @@ def _with_parts(aval: Any, parts: Any) -> Any:
 
 def _like(aval: Any, slope: Any) -> Any:
     """Return a slope as complex numbers where the value is complex."""
-    return xnp.asarray(slope, aval.dtype) if dtypes.is_complex(aval.dtype) else slope
+    return xnp.asarray(slope, aval.dtype if dtypes.is_complex(aval.dtype) else None)
 
 
 def _solved(slope: Function, limits: Any, y0: Any, t: Any, *args: Any) -> Any:
@@ -237,52 +257,124 @@ def _polynomial(y: Any, new_y: Any, stages: list[Any], h: Any) -> list[Any]:
     return [a, b, c, left, y]
 
 
-# --- the adjoint equation -------------------------------------------------------------------------
+# --- derivatives ----------------------------------------------------------------------------------
 
-_integrated = custom_vjp(_solved, nondiff_argnums=(0, 1))
-
-
-def _forward(slope: Function, limits: Any, y0: Any, t: Any, *args: Any) -> Any:
-    solution = _solved(slope, limits, y0, t, *args)
-    return solution, (solution, t, args)
+_integrated = custom_jvp(_solved, nondiff_argnums=(0, 1))
 
 
-def _backward(slope: Function, limits: Any, residuals: Any, cotangent: Any) -> Any:
-    """Solve back in time, in s = -t: y' = -f, ybar' = ybar df/dy, abar' = ybar df/da."""
-    solution, t, args = residuals
-    empty = xtree.map(xnp.zeros_like, args)
-    flat_args, unravel = ravel_pytree(empty)
-    size = solution.shape[1]
-    inexact = flat_args.astype(solution.dtype) if not flat_args.size else flat_args
-
-    def reversed_slope(state: Any, s: Any, *args: Any) -> Any:
-        y, y_bar = state[:size], state[size : 2 * size]
-        value, pull = vjp(lambda y, *args: slope(y, -s, *args), y, *args)
-        y_bar_slope, *args_slope = pull(y_bar)
-        return xnp.concatenate(
-            [-value, y_bar_slope, ravel_pytree(tuple(args_slope))[0].astype(y.dtype)]
-        )
-
-    def backwards(carry: Any, step: Any) -> Any:
-        y_bar, args_bar = carry
-        y, now, before, cotangent_now, cotangent_before = step
-        # the solution at other times does not depend on this one
-        t_bar = (slope(y, now, *args) * cotangent_now).sum()
-        state = xnp.concatenate([y, y_bar, args_bar])
-        ends = xnp.stack([-now, -before])
-        state = _solved(reversed_slope, limits, state, ends, *args)[1]
-        y_bar = state[size : 2 * size] + cotangent_before
-        return (y_bar, state[2 * size :]), t_bar
-
-    steps = (solution[1:], t[1:], t[:-1], cotangent[1:], cotangent[:-1])
-    start = (cotangent[-1], xnp.zeros_like(inexact).astype(solution.dtype))
-    (y_bar, args_bar), t_bar = lax.scan(backwards, start, steps, reverse=True)
-    first = -(slope(solution[0], t[0], *args) * (y_bar - cotangent[0])).sum()
-    t_bar = xnp.concatenate([first[None], t_bar]).astype(t.dtype)
-    return y_bar, t_bar, *unravel(args_bar)
+def _tangent_rule(slope: Function, limits: Any, primals: Any, tangents: Any) -> Any:
+    y0, t, *args = primals
+    y0_dot, t_dot, *arg_dots = tangents
+    solution = _integrated(slope, limits, *primals)
+    moved = [i for i, dot in enumerate(arg_dots) if type(dot) is not SymbolicZero]
+    times_move = type(t_dot) is not SymbolicZero
+    variation = _Variation(slope, limits, moved, times_move)
+    linear = (
+        xnp.zeros_like(y0) if type(y0_dot) is SymbolicZero else y0_dot,
+        xnp.zeros_like(t) if not times_move else t_dot,
+        *[arg_dots[i] for i in moved],
+    )
+    residuals = (solution, t, *args)
+    return solution, linear_call(variation.push, variation.pull, residuals, linear)
 
 
-_integrated.defvjp(_forward, _backward)
+_integrated.defjvp(_tangent_rule, symbolic_zeros=True)
+
+
+class _Variation:
+    """How the solution changes with the start, the times and some of the arguments.
+
+    Attributes:
+      moved: the numbers of the arguments that change.
+      times_move: whether the times do.
+    """
+
+    def __init__(
+        self, slope: Function, limits: Any, moved: Sequence[int], times_move: bool
+    ) -> None:
+        self.slope = slope
+        self.limits = limits
+        self.moved = moved
+        self.times_move = times_move
+
+    def _slope_with(self, t: Any, args: Sequence[Any]) -> Function:
+        """Return the slope at a time as a function of the value and of the arguments that move."""
+
+        def function(y: Any, *values: Any) -> Any:
+            full = list(args)
+            for i, value in zip(self.moved, values, strict=True):
+                full[i] = value
+            return self.slope(y, t, *full)
+
+        return function
+
+    def _slopes(self, solution: Any, t: Any, args: Sequence[Any]) -> Any:
+        return lax.map(lambda point: self.slope(*point, *args), (solution, t))
+
+    def push(self, residuals: Any, dots: Any) -> Any:
+        """Solve the variational equation, v' = df/dy v + df/da adot, with y' = f."""
+        solution, t, *args = residuals
+        y0_dot, t_dot, *arg_dots = dots
+        size, count = solution.shape[1], len(args)
+
+        def both(state: Any, now: Any, *values: Any) -> Any:
+            args, dots = values[:count], values[count:]
+            point = (state[:size], *[args[i] for i in self.moved])
+            f, f_dot = jvp(self._slope_with(now, args), point, (state[size:], *dots))
+            return xnp.concatenate([f, f_dot])
+
+        slopes = self._slopes(solution, t, args) if self.times_move else None
+        if slopes is not None:
+            y0_dot = y0_dot - slopes[0] * t_dot[0].astype(y0_dot.dtype)
+        start = xnp.concatenate([solution[0], y0_dot])
+        result = _integrated(both, self.limits, start, t, *args, *arg_dots)[:, size:]
+        if slopes is not None:
+            result = result + slopes * t_dot[:, None].astype(result.dtype)
+        return result
+
+    def pull(self, residuals: Any, cotangent: Any) -> Any:
+        """Solve back in time, in s = -t: y' = -f, ybar' = ybar df/dy, abar' = ybar df/da."""
+        solution, t, *args = residuals
+        size, dtype = solution.shape[1], solution.dtype
+        shapes = [args[i].aval for i in self.moved]
+
+        def reversed_slope(state: Any, s: Any, *args: Any) -> Any:
+            y, y_bar = state[:size], state[size : 2 * size]
+            f = self._slope_with(-s, args)
+            value, pull = vjp(f, y, *[args[i] for i in self.moved])
+            slopes = [x.reshape(-1).astype(dtype) for x in pull(y_bar)]
+            return xnp.concatenate([-value, *slopes])
+
+        def backwards(carry: Any, step: Any) -> Any:
+            y_bar, args_bar = carry
+            y, now, before, cotangent_before = step
+            state = xnp.concatenate([y, y_bar, args_bar])
+            ends = xnp.stack([-now, -before])
+            state = _integrated(reversed_slope, self.limits, state, ends, *args)[1]
+            return (state[size : 2 * size] + cotangent_before, state[2 * size :]), None
+
+        steps = (solution[1:], t[1:], t[:-1], cotangent[:-1])
+        start = (cotangent[-1], xnp.zeros(sum(a.size for a in shapes), dtype))
+        (y_bar, args_bar), _ = lax.scan(backwards, start, steps, reverse=True)
+        return y_bar, self._times_bar(residuals, cotangent, y_bar), *_split(args_bar, shapes)
+
+    def _times_bar(self, residuals: Any, cotangent: Any, y_bar: Any) -> Any:
+        """Return the cotangent of the times: the solution at others does not depend on one."""
+        solution, t, *args = residuals
+        if not self.times_move:
+            return xnp.zeros_like(t)
+        slopes = self._slopes(solution, t, args)
+        t_bar = (slopes * cotangent).sum(1)
+        return (t_bar - (slopes[0] * y_bar).sum() * (xnp.arange(len(t)) == 0)).astype(t.dtype)
+
+
+def _split(flat: Any, avals: Sequence[Any]) -> list[Any]:
+    """Return parts of a vector as arrays of these types."""
+    ends = np.cumsum([0, *[a.size for a in avals]])
+    return [
+        flat[begin:end].reshape(a.shape).astype(a.dtype)
+        for a, begin, end in zip(avals, ends[:-1], ends[1:], strict=True)
+    ]
 
 
 boundaries(globals())
