@@ -215,6 +215,23 @@ def test_complex_differential_equations_are_solved_and_differentiated():
         np.testing.assert_allclose(x, y, rtol=1e-6)
 
 
+def test_solutions_of_differential_equations_have_derivatives_of_second_order_in_float32_too():
+    def last(a):
+        ys = odeint(lambda y, t, a: (-a * y[0],), [xnp.ones(2)], xnp.array([0.0, 1.0]), a)
+        return ys[0][1].sum()
+
+    with config.enable_x64(False):
+        second = [
+            xad.jvp(xad.grad(last), (1.0,), (1.0,))[1],
+            xad.grad(xad.grad(last))(1.0),
+            xad.grad(lambda a: xad.jvp(last, (a,), (1.0,))[1])(1.0),
+            xjit.jit(lambda a: xad.jvp(xad.grad(last), (a,), (1.0,))[1])(1.0),
+        ]
+        np.testing.assert_allclose(second, 2 * np.exp(-1), rtol=1e-5)
+    with pytest.raises(TypeError, match="odeint: the function must return a slope for each value"):
+        odeint(lambda y, t: (y[0],), (1.0, 2.0), np.array([0.0, 1.0]))
+
+
 def test_odeint_takes_so_many_steps_of_such_length_and_floats_alone():
     t = np.array([0.0, 100.0])
     few = odeint(lambda y, t: -y, 1.0, t, mxstep=3)

@@ -29,7 +29,7 @@ from xprim import (
 )
 from xprim.callables import check_function
 from xprim.calls import nonzero, rules_of_program, where_true, with_zeros
-from xprim.contracts import BatchAxis, TransposeHandle
+from xprim.contracts import BatchAxis, LinearizeHandle, TransposeHandle
 from xprim.errors import message
 from xprim.leaves import flat_arrays
 from xprim.typing import PyTree
@@ -171,22 +171,50 @@ def _skipping(closed: ClosedJaxpr, own: int, others: Sequence[Any], before: bool
     return ClosedJaxpr(closed.jaxpr.replace(invars=invars), closed.consts)
 
 
-def _jvp(handle: JVPHandle, primals: Any, tangents: Any, *, call: ClosedJaxpr,
-         transpose: ClosedJaxpr | _Later, num_residuals: int) -> Any:  # fmt: skip
+def _jvp(handle: JVPHandle, primals: Any, tangents: Any, **params: Any) -> Any:
     """Push tangents of linear arguments through the call; differentiate it by the residuals."""
-    params = {"call": call, "transpose": transpose, "num_residuals": num_residuals}
-    outs = linear_call_p.bind(*primals, **params)
-    dots = [Zero(handle.tangent_aval(out)) for out in outs]
+
+    def by_residuals(call: ClosedJaxpr, mask: list[bool], dots: list[Any]) -> Any:
+        forward, mask_out = handle.jvp_jaxpr(call, mask)
+        results = eval_closed(forward, *primals, *dots)
+        count = len(mask_out)
+        return results[:count], results[count:], mask_out
+
+    return _derivative(handle, primals, tangents, by_residuals, params)
+
+
+def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, **params: Any) -> Any:
+    """The same, where what needs no tangent is evaluated now."""
+
+    def by_residuals(call: ClosedJaxpr, mask: list[bool], dots: list[Any]) -> Any:
+        split = handle.linearize_jaxpr(call, mask)
+        results = eval_closed(split.primal, *primals)
+        pushed = eval_closed(split.linear, *split.residuals(primals, results), *dots)
+        return results[: split.num_results], pushed, split.nonzero_out
+
+    return _derivative(handle, primals, tangents, by_residuals, params)
+
+
+def _derivative(
+    handle: Any, primals: Any, tangents: Any, by_residuals: Callable[..., Any],
+    params: dict[str, Any],
+) -> Any:  # fmt: skip
+    num_residuals = params["num_residuals"]
     residuals, linear_dots = primals[:num_residuals], tangents[num_residuals:]
-    if any(nonzero(linear_dots)):
-        arrays = [handle.instantiate(t) for t in linear_dots]
-        dots = list(linear_call_p.bind(*residuals, *arrays, **params))
     residual_dots = tangents[:num_residuals]
     mask = nonzero(residual_dots)
     if any(mask):
-        forward, mask_out = handle.jvp_jaxpr(call, [*mask, *[False] * len(linear_dots)])
-        results = eval_closed(forward, *primals, *where_true(residual_dots, mask))
-        more = with_zeros(handle, outs, results[len(outs) :], mask_out)
+        full_mask = [*mask, *[False] * len(linear_dots)]
+        outs, dots, mask_out = by_residuals(
+            params["call"], full_mask, where_true(residual_dots, mask)
+        )
+        dots = with_zeros(handle, outs, dots, mask_out)
+    else:
+        outs = linear_call_p.bind(*primals, **params)
+        dots = [Zero(handle.tangent_aval(out)) for out in outs]
+    if any(nonzero(linear_dots)):
+        arrays = [handle.instantiate(t) for t in linear_dots]
+        more = linear_call_p.bind(*residuals, *arrays, **params)
         dots = [added(a, b) for a, b in zip(dots, more, strict=True)]
     return outs, dots
 
@@ -227,5 +255,6 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, call: ClosedJaxpr,
 linear_call_p = Primitive(
     "linear_call",
     call_like=True,
-    **rules_of_program("call") | {"jvp": _jvp, "transpose": _transpose, "batch": _batch},
+    **rules_of_program("call")
+    | {"jvp": _jvp, "linearize": _linearize, "transpose": _transpose, "batch": _batch},
 )

@@ -412,12 +412,27 @@ def _linear_jvp(handle: JVPHandle, primals: Any, tangents: Any, **params: Any) -
         outs = custom_vjp_linear_p.bind(*primals, **params)
         dots = [handle.instantiate(t) for t in tangents[count:]]
         return outs, custom_vjp_linear_p.bind(*primals[:count], *dots, **params)
-    program = trace_to_closed(lambda *xs: _pushed(*xs, **params), [x.aval for x in primals])
-    mask = nonzero(tangents)
+    program, mask = _pushed_program(primals, params), nonzero(tangents)
     forward, mask_out = handle.jvp_jaxpr(program, mask)
     results = eval_closed(forward, *primals, *where_true(tangents, mask))
     outs = results[: len(mask_out)]
     return outs, with_zeros(handle, outs, results[len(mask_out) :], mask_out)
+
+
+def _linear_linearize(handle: LinearizeHandle, primals: Any, tangents: Any, **params: Any) -> Any:
+    if not any(nonzero(tangents[: params["num_residuals"]])):
+        return _linear_jvp(handle, primals, tangents, **params)
+    program, mask = _pushed_program(primals, params), nonzero(tangents)
+    split = handle.linearize_jaxpr(program, mask)
+    results = eval_closed(split.primal, *primals)
+    outs = results[: split.num_results]
+    residuals = split.residuals(primals, results)
+    dots = eval_closed(split.linear, *residuals, *where_true(tangents, mask))
+    return outs, with_zeros(handle, outs, dots, split.nonzero_out)
+
+
+def _pushed_program(operands: Any, params: dict[str, Any]) -> ClosedJaxpr:
+    return trace_to_closed(lambda *xs: _pushed(*xs, **params), [x.aval for x in operands])
 
 
 def _linear_batch(axis: BatchAxis, operands: Any, dims: Any, *, bwd: Any, num_residuals: int,
@@ -442,6 +457,7 @@ custom_vjp_linear_p = Primitive(
     numpy=lambda *operands, **params: tuple(_pushed(*operands, **params)),
     stablehlo=_linear_stablehlo,
     jvp=_linear_jvp,
+    linearize=_linear_linearize,
     transpose=_linear_transpose,
     batch=_linear_batch,
 )

@@ -53,6 +53,7 @@ _NAMES_BY_MODULE = {
     "dynamic_update_slice": ("dynamic_update_slice",),
     "eig": ("eig",),
     "eigh": ("eigh",),
+    "equal_values": ("distinct_values", "on_diagonal", "rotations"),
     "exponential": ("exp", "exp2", "expm1", "log", "log1p", "log2", "logistic"),
     "fft": ("fft",),
     "gather": ("gather",),

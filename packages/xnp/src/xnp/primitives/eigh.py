@@ -2,8 +2,8 @@
 
 Only the triangle that `lower` names is read. Where LAPACK fails, the results are NaN.
 Source of the derivative: M. Giles, An extended collection of matrix derivative results for forward
-and reverse mode automatic differentiation (2008), section 3.1. It is not defined for the vectors of
-equal eigenvalues.
+and reverse mode automatic differentiation (2008), section 3.1; of equal eigenvalues see
+`equal_values`.
 """
 
 from __future__ import annotations
@@ -12,23 +12,19 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives.equal_values import gaps, rotations
 from xnp.primitives.factorisation_choices import EighImplementation, check_choice
 from xnp.primitives.finite_matrices import host_results, written_results
 from xnp.primitives.lapack_text import gpu_call, info_aval, lapack_call
 from xnp.primitives.matrices import (
     adjoint,
-    as_columns,
-    as_rows,
     checked,
-    diagonal,
-    eye,
     lower_half,
     matmul,
     matrix_batch,
-    real,
     real_dtype,
 )
-from xnp.primitives.operations import add, converted, div, filled, mul, sub
+from xnp.primitives.operations import add
 from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, shaped_array, undefined
 from xprim.contracts import Builder
 from xprim.platform_rules import by_platform
@@ -96,7 +92,7 @@ def _gpu(
 
 
 def _jvp(primals: Any, tangents: Any, *, lower: bool, **params: Any) -> Any:
-    # with C = V^H dA V:  dw = diag(C),  dV = V (F . C),  F_ij = 1 / (w_j - w_i), 0 where i = j
+    # with C = V^H dA V:  dw = diag(C),  dV = V X,  X_ij = C_ij / (w_j - w_i)
     (a,), (a_dot,) = primals, tangents
     outs = eigh_p.bind(a, lower=lower, **params)
     v, w = outs
@@ -104,17 +100,8 @@ def _jvp(primals: Any, tangents: Any, *, lower: bool, **params: Any) -> Any:
         return outs, tuple([Zero(y.aval) for y in outs])
     half = lower_half(a_dot if lower else adjoint(a_dot))
     c = matmul(adjoint(v), matmul(add(half, adjoint(half)), v))
-    inverse = inverse_differences(w)
-    return outs, (matmul(v, mul(converted(inverse, c.aval.dtype), c)), real(diagonal(c)))
-
-
-def inverse_differences(w: Any) -> Any:
-    """Return 1 / (w_j - w_i), and 0 on the diagonal."""
-    n = w.aval.shape[-1]
-    shape, dtype = (*w.aval.shape, n), w.aval.dtype
-    ones = eye(shape, dtype)
-    gaps = add(sub(as_rows(w, n), as_columns(w, n)), ones)
-    return sub(div(filled(shape, 1, dtype), gaps), ones)
+    x, w_dot = rotations(c, gaps(w))
+    return outs, (matmul(v, x), w_dot)
 
 
 eigh_p: Primitive = Primitive(

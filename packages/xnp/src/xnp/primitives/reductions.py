@@ -26,6 +26,7 @@ from xnp.primitives.operations import (
     filled,
     mul,
     reshaped,
+    selected,
     sliced,
     summed,
     transposed,
@@ -321,8 +322,11 @@ def _chooser_jvp(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
             return outs, (filled(y.aval.shape, 0, y.aval.dtype),)
         kept = tuple([i for i in range(x.aval.ndim) if i not in axes])
         equal = bind("eq", x, broadcasted(y, x.aval.shape, kept))
-        chosen = converted(bind("or", equal, bind("ne", x, x)), y.aval.dtype)
-        return outs, (div(summed(mul(x_dot, chosen), axes), summed(chosen, axes)),)
+        chosen = bind("or", equal, bind("ne", x, x))
+        # selected, not multiplied by 0: an infinite slope of an element that is not chosen is none
+        dots = selected(chosen, x_dot, filled(x.aval.shape, 0, x_dot.aval.dtype))
+        count = summed(converted(chosen, y.aval.dtype), axes)
+        return outs, (div(summed(dots, axes), count),)
 
     return jvp_rule
 

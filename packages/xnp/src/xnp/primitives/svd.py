@@ -3,7 +3,8 @@
 The results are s (descending), U and V^H, or s alone. With `full_matrices`, U and V^H are square.
 Where LAPACK fails, the results are NaN. Sources of the derivative: M. Giles, An extended collection
 of matrix derivative results (2008), section 3.2; J. Townsend, Differentiating the singular value
-decomposition (2016), for matrices that are not square.
+decomposition (2016), for matrices that are not square; of equal and of zero values see
+`equal_values`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives.equal_values import (
+    gaps,
+    pair_quotients,
+    quotients,
+    rotations,
+    rows_of,
+    sums,
+)
 from xnp.primitives.factorisation_choices import SvdAlgorithm, check_choice
 from xnp.primitives.finite_matrices import written_results
 from xnp.primitives.lapack_text import (
@@ -24,17 +33,13 @@ from xnp.primitives.lapack_text import (
 )
 from xnp.primitives.matrices import (
     adjoint,
-    as_columns,
-    as_rows,
     checked,
-    diagonal,
     eye,
     matmul,
     matrix_batch,
-    real,
     real_dtype,
 )
-from xnp.primitives.operations import add, bind, converted, div, filled, mul, scalar_like, sub
+from xnp.primitives.operations import add, mul, scaled, sub
 from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, shaped_array, undefined
 from xprim.contracts import Builder
 from xprim.errors import MissingRuleError, message
@@ -226,54 +231,37 @@ def _jvp(
     s, u, vh = svd_p.bind(a, **{**params, "full_matrices": False, "compute_uv": True})
     v = adjoint(vh)
     c = matmul(adjoint(u), matmul(a_dot, v))
-    s_dot = real(diagonal(c))
+    both, s_dot = rotations(scaled(add(c, adjoint(c)), 0.5), gaps(s))
     if not compute_uv:
         return (s,), (s_dot,)
-    u_dot, v_dot = _vector_tangents(s, u, v, c, a_dot)
+    u_dot, v_dot = _vector_tangents(s, u, v, c, both, a_dot)
     return (s, u, vh), (s_dot, u_dot, adjoint(v_dot))
 
 
-def _vector_tangents(s: Any, u: Any, v: Any, c: Any, a_dot: Any) -> tuple[Any, Any]:
-    # C = U^H dA V, F_ij = 1 / (s_j^2 - s_i^2), 0 where i = j:
-    #   dU = U (F . (C S + S C^H)) + (1 - U U^H) dA V / S,  dV = V (F . (S C + C^H S)) + ...
-    # for complex A, the phase of a pair of vectors is free: U takes all of it
-    k, dtype = s.aval.shape[-1], c.aval.dtype
-    columns, rows = converted(as_rows(s, k), dtype), converted(as_columns(s, k), dtype)
-    scaled_columns, scaled_rows = mul(c, columns), mul(c, rows)
-    inverse = converted(_inverse_gaps(s), dtype)
-    inner_u = mul(inverse, add(scaled_columns, adjoint(scaled_columns)))
-    inner_v = mul(inverse, add(scaled_rows, adjoint(scaled_rows)))
-    if dtypes.is_complex(dtype):
-        phase = mul(sub(c, adjoint(c)), scalar_like(c, 0.5))
-        ones = eye(c.aval.shape, dtype)
-        inner_u = add(inner_u, mul(ones, div(phase, _without_zeros(columns))))
-    u_dot, v_dot = matmul(u, inner_u), matmul(v, inner_v)
+def _vector_tangents(s: Any, u: Any, v: Any, c: Any, both: Any, a_dot: Any) -> tuple[Any, Any]:
+    # with C = U^H dA V, its hermitian part P and its other part M:
+    #   dU = U (X + Y) + (1 - U U^H) dA V / S,   X_ij = P_ij / (s_j - s_i)  turns both,
+    #   dV = V (X - Y) + (1 - V V^H) dA^H U / S, Y_ij = M_ij / (s_j + s_i)  turns them apart:
+    # the same as F . (C S + S C^H) with F_ij = 1 / (s_j^2 - s_i^2), but for equal values, too, Y
+    # is a number. For complex A, the phase of a pair of vectors is free: U takes all of it
+    dtype = c.aval.dtype
+    skew = scaled(sub(c, adjoint(c)), 0.5)
+    apart = pair_quotients(skew, sums(s))
+    inner_u, inner_v = add(both, apart), sub(both, apart)
     m, n = a_dot.aval.shape[-2:]
+    if dtypes.is_complex(dtype):
+        phase = quotients(skew, rows_of(s, s.aval.shape[-1]))
+        inner_u = add(inner_u, mul(eye(c.aval.shape, dtype), phase))
+    u_dot, v_dot = matmul(u, inner_u), matmul(v, inner_v)
     if m > n:
         image = matmul(a_dot, v)
         outside = sub(image, matmul(u, matmul(adjoint(u), image)))
-        u_dot = add(u_dot, div(outside, converted(as_rows(s, m), dtype)))
+        u_dot = add(u_dot, quotients(outside, rows_of(s, m)))
     if n > m:
         image = matmul(adjoint(a_dot), u)
         outside = sub(image, matmul(v, matmul(adjoint(v), image)))
-        v_dot = add(v_dot, div(outside, converted(as_rows(s, n), dtype)))
+        v_dot = add(v_dot, quotients(outside, rows_of(s, n)))
     return u_dot, v_dot
-
-
-def _inverse_gaps(s: Any) -> Any:
-    """Return 1 / (s_j^2 - s_i^2), and 0 on the diagonal."""
-    k = s.aval.shape[-1]
-    shape, dtype = (*s.aval.shape, k), s.aval.dtype
-    ones = eye(shape, dtype)
-    sj, si = as_rows(s, k), as_columns(s, k)
-    gaps = add(mul(sub(sj, si), add(sj, si)), ones)
-    return sub(div(filled(shape, 1, dtype), gaps), ones)
-
-
-def _without_zeros(x: Any) -> Any:
-    """Replace zeros by ones: what is divided by them is zero too."""
-    zero = bind("eq", x, filled(x.aval.shape, 0, x.aval.dtype))
-    return add(x, converted(zero, x.aval.dtype))
 
 
 svd_p: Primitive = Primitive(

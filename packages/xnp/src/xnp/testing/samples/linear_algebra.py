@@ -200,6 +200,34 @@ _VALUES = {"compute_left_eigenvectors": False, "compute_right_eigenvectors": Fal
 _RIGHT = {**_VALUES, "compute_right_eigenvectors": True}
 _PIVOTS = np.array([[2, 2, 3], [0, 1, 2]], np.int32)
 
+_GAPS = np.float64([[0, 1, 3], [-1, 0, 2], [-3, -2, 0]])
+
+
+def _rotations() -> list[Sample]:
+    """Return quotients by gaps: of hermitian matrices, of others, and of equal values."""
+    samples = []
+    for dtype in ("float64", "complex128", "float32"):
+        c, skew = _hermitian((3, 3), dtype), _matrix((3, 3), dtype)
+        skew, gaps = skew - skew.T.conj(), _GAPS.astype(dtype)
+        samples += [
+            Sample([c, gaps], {"kind": "values"}, _tolerance(dtype), smooth=False),
+            Sample([skew, abs(gaps).astype(dtype)], {"kind": "pairs"}, _tolerance(dtype),
+                   smooth=False),
+            Sample([np.stack([c, skew]), np.stack([gaps + 5] * 2)], {"kind": "each"},
+                   _tolerance(dtype)),
+            Sample([_matrix((4, 2), dtype), np.full((4, 2), 3, dtype)], {"kind": "none"},
+                   _tolerance(dtype)),
+        ]  # fmt: skip
+    equal = _GAPS * (abs(_GAPS) != 1)
+    edges = [
+        Sample([_hermitian((3, 3), "float64"), equal], {"kind": "values"}, EXACT, smooth=False,
+               note="equal values"),
+        *[Sample([np.zeros(shape), np.zeros(shape)], {"kind": "values"}, EXACT, smooth=False)
+          for shape in ((0, 0), (1, 1))],
+    ]  # fmt: skip
+    return [*samples, *edges]
+
+
 TABLE: dict[str, list[Sample]] = {
     "cholesky": [
         *_samples(_positive, _SQUARE), _nan(2),
@@ -227,6 +255,20 @@ TABLE: dict[str, list[Sample]] = {
         *_samples(_hermitian, _SQUARE, smooth_complex=False, lower=True),
         *_samples(_hermitian, _SQUARE, smooth_complex=False, lower=False),
         _nan(2, lower=True),
+    ],
+    "rotations": _rotations(),
+    "on_diagonal": [
+        Sample([np.arange(1.0, 4.0), _GAPS], {"is_tangent": False}, EXACT),
+        Sample([np.ones((2, 3), np.float32), np.stack([_GAPS] * 2).astype("float32")],
+               {"is_tangent": False}, FLOAT32),
+        Sample([np.arange(1.0, 4.0), _GAPS * (_GAPS != 1)], {"is_tangent": True}, EXACT,
+               smooth=False, note="equal values"),
+        Sample([np.zeros(0), np.zeros((0, 0))], {"is_tangent": False}, EXACT),
+    ],
+    "distinct_values": [
+        Sample([np.zeros((2, 0))], {}, EXACT),
+        Sample([np.float64([1, 2, 4])], {}, EXACT), Sample([np.ones((2, 3), "float32")], {}, EXACT,
+                                                           smooth=False, note="equal values"),
     ],
     "eig": [
         *_samples(_matrix, _SQUARE, **_VALUES),
