@@ -200,7 +200,7 @@ _VALUES = {"compute_left_eigenvectors": False, "compute_right_eigenvectors": Fal
 _RIGHT = {**_VALUES, "compute_right_eigenvectors": True}
 _PIVOTS = np.array([[2, 2, 3], [0, 1, 2]], np.int32)
 
-_GAPS = np.float64([[0, 1, 3], [-1, 0, 2], [-3, -2, 0]])
+_GAPS = np.array([[0.0, 1.0, 3.0], [-1.0, 0.0, 2.0], [-3.0, -2.0, 0.0]])
 
 
 def _rotations() -> list[Sample]:
@@ -267,7 +267,7 @@ TABLE: dict[str, list[Sample]] = {
     ],
     "distinct_values": [
         Sample([np.zeros((2, 0))], {}, EXACT),
-        Sample([np.float64([1, 2, 4])], {}, EXACT), Sample([np.ones((2, 3), "float32")], {}, EXACT,
+        Sample([np.array([1.0, 2.0, 4.0])], {}, EXACT), Sample([np.ones((2, 3), "float32")], {}, EXACT,
                                                            smooth=False, note="equal values"),
     ],
     "eig": [
