@@ -267,8 +267,8 @@ TABLE: dict[str, list[Sample]] = {
     ],
     "distinct_values": [
         Sample([np.zeros((2, 0))], {}, EXACT),
-        Sample([np.array([1.0, 2.0, 4.0])], {}, EXACT), Sample([np.ones((2, 3), "float32")], {}, EXACT,
-                                                           smooth=False, note="equal values"),
+        Sample([np.array([1.0, 2.0, 4.0])], {}, EXACT),
+        Sample([np.ones((2, 3), "float32")], {}, EXACT, smooth=False, note="equal values"),
     ],
     "eig": [
         *_samples(_matrix, _SQUARE, **_VALUES),
