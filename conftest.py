@@ -37,7 +37,8 @@ def _isolate_environment() -> Path | None:
     for name in [name for name in os.environ if name.startswith("XSTACK_")]:
         del os.environ[name]
     folder = Path(tempfile.mkdtemp(prefix="xstack-tests-"))
-    os.environ["XSTACK_PLATFORMS"] = "cpu"
+    # `python -m tools.gpu_check` runs them on a GPU
+    os.environ["XSTACK_PLATFORMS"] = os.environ.get("TESTS_PLATFORMS", "cpu")
     os.environ["XSTACK_NUM_CPU_DEVICES"] = VIRTUAL_CPU_DEVICES
     os.environ["XDG_CACHE_HOME"] = str(folder)
     # Tests count what is compiled; those of the cache switch it on.

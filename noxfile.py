@@ -116,6 +116,15 @@ def bench(session: nox.Session) -> None:
     session.run("python", "-m", "benchmarks", *session.posargs)
 
 
+@nox.session(default=False)
+def gpu(session: nox.Session) -> None:
+    """Try everything on a GPU, if there is one; arguments go to tools/gpu_check.py."""
+    install_editable(session, groups=["bench", "test"])
+    if shutil.which("nvidia-smi"):
+        session.install(*third_party(["xjit"], extras=["cuda13"]))
+    session.run("python", "-m", "tools.gpu_check", *session.posargs)
+
+
 @nox.session
 def docs(session: nox.Session) -> None:
     """Build the site with warnings as errors, and run every example of it."""

@@ -11,21 +11,17 @@ import xstack
 import xstack.numpy as xnp
 from tests.nets import gpu_routines
 from tests.nets.cells import drawn
-from tests.nets.gpu_programs import (
+from tests.nets.gpu_cells import (
     ALONE,
     CUDA_ALONE,
     MADE,
     PLATFORMS,
     ROWS,
-    calls_in,
     cells_of,
     function_of,
-    lowered,
     operands_of,
-    operations,
-    oracle_text,
-    our_text,
 )
+from tests.nets.gpu_programs import calls_in, lowered, operations, oracle_text, our_text
 from xjit import host_rules
 from xjit.retraces import retraces
 from xstack import lax

@@ -65,3 +65,20 @@ def test_a_cache_that_does_not_work_is_told(capsys, healthy):
     assert main(["doctor"]) == 1 and "chmod 700" in capsys.readouterr().out
     with enable_compilation_cache(False):
         assert any("each process compiles anew" in p for p in doctor.problems())
+
+
+def test_a_plugin_of_another_version_than_jaxlib_is_told_with_the_line_that_mends_it(monkeypatch):
+    versions = {"jaxlib": "0.12.0", "jax-cuda13-plugin": "0.11.2", "jax-cuda13-pjrt": "0.12.0"}
+    monkeypatch.setattr(doctor, "_version", lambda name: versions.get(name, ""))
+    (told,) = [p for p in doctor.problems() if "jax-cuda13" in p]
+    assert told.startswith("jax-cuda13-plugin is 0.11.2, and jaxlib 0.12.0")
+    assert told.endswith("pip install 'jax-cuda13-plugin[with-cuda]==0.12.0'")
+    assert dict(doctor.facts())["jax-cuda13-pjrt"] == "0.12.0"
+    versions["jax-cuda13-plugin"] = "0.12.0.1"
+    assert not any("jax-cuda13" in p for p in doctor.problems())
+
+
+def test_the_driver_is_among_the_facts(monkeypatch, healthy):
+    (healthy / "version").write_text("NVRM version: 580.1\nGCC: 12\n")
+    monkeypatch.setattr(doctor, "_NVIDIA_DRIVER", healthy / "version")
+    assert dict(doctor.facts())["driver"] == "NVRM version: 580.1"

@@ -25,6 +25,7 @@ _PACKAGES = ("xtree", "xprim", "xnp", "xrandom", "xad", "xbatch", "xjit", "xpar"
 _OTHERS = ("jaxlib", "numpy", "ml_dtypes")
 _ASKS_FOR_DEVICES = ("XSTACK_PLATFORMS", "XSTACK_NUM_CPU_DEVICES")
 _NVIDIA_DRIVER = Path("/proc/driver/nvidia/version")
+_PLUGINS = ("jax-cuda13-plugin", "jax-cuda13-pjrt", "jax-cuda12-plugin", "jax-cuda12-pjrt")
 
 
 def facts() -> list[tuple[str, str]]:
@@ -41,11 +42,18 @@ def facts() -> list[tuple[str, str]]:
         ("system", f"{platform.system()} {platform.release()} {platform.machine()}"),
         *found,
         ("runtime", gateway.version()),
+        *[(name, version) for name in _PLUGINS if (version := _version(name))],
+        *[("driver", line) for line in _driver()],
         ("platforms", _told_or_failed(gateway.platforms)[0]),
         ("devices", _told_or_failed(xjit.devices)[0]),
         ("compilation cache", str(cache.directory() or "off")),
         ("products of float32", _precision_of_products()),
     ]
+
+
+def _driver() -> list[str]:
+    """Return what NVIDIA's driver says of itself, a line where there is one."""
+    return _NVIDIA_DRIVER.read_text().splitlines()[:1] if _NVIDIA_DRIVER.is_file() else []
 
 
 def _precision_of_products() -> str:
@@ -81,7 +89,7 @@ def problems() -> list[str]:
         asked = [name for name in _ASKS_FOR_DEVICES if os.environ.get(name)]
         mended = f"; unset {' '.join(asked)}" if asked else ""
         return [f"no device can be used: {reason}{mended}"]
-    return [*_problems_of_devices(), *_problems_of_the_cache()]
+    return [*_problems_of_devices(), *_problems_of_plugins(), *_problems_of_the_cache()]
 
 
 def _told_or_failed(find: Callable[[], Iterable[Any]]) -> tuple[str, str]:
@@ -104,13 +112,26 @@ def _problems_of_devices() -> Iterator[str]:
     if _NVIDIA_DRIVER.exists() and plugin is None:
         yield (
             "there is a GPU, but no plugin for it: work runs on the CPU; "
-            f"pip install jax-cuda13-plugin jax-cuda13-pjrt, for {gateway.version()}"
+            f"pip install 'jax-cuda13-plugin[with-cuda]', for {gateway.version()}"
         )
     chosen = os.environ.get("XSTACK_PLATFORMS", "")
     if plugin is not None and chosen and "gpu" not in chosen and "cuda" not in chosen:
         yield f"there is a plugin for GPUs, but XSTACK_PLATFORMS={chosen} leaves it out; unset it"
     elif plugin is not None and xjit.default_backend() == "cpu":
         yield "the plugin for GPUs is there, but work runs on the CPU: it found no device"
+
+
+def _problems_of_plugins() -> Iterator[str]:
+    """Yield the distributions of a plugin that are not made for this jaxlib."""
+    wanted = _version("jaxlib")
+    for name in _PLUGINS:
+        found = _version(name)
+        if found and found.split(".")[:3] != wanted.split(".")[:3]:
+            plugin = name.replace("-pjrt", "-plugin")
+            yield (
+                f"{name} is {found}, and jaxlib {wanted}: programs for the GPU may not run; "
+                f"pip install '{plugin}[with-cuda]=={wanted}'"
+            )
 
 
 def _problems_of_the_cache() -> Iterator[str]:
