@@ -63,6 +63,8 @@ SIBLINGS_BY_PACKAGE = {
 }
 
 _ARRAYS = frozenset({"numpy", "ml_dtypes"})
+# Extras install them; the gateway finds them beside jaxlib, and nothing imports them by name.
+_PLUGINS = frozenset({"jax-cuda12-plugin", "jax-cuda13-plugin"})
 THIRD_PARTY_BY_PACKAGE = {
     "xtree": frozenset[str](),
     "xprim": _ARRAYS,
@@ -70,9 +72,9 @@ THIRD_PARTY_BY_PACKAGE = {
     "xrandom": frozenset({"numpy"}),
     "xad": frozenset({"numpy"}),
     "xbatch": frozenset({"numpy"}),
-    "xjit": _ARRAYS | {"jaxlib"},
+    "xjit": _ARRAYS | {"jaxlib"} | _PLUGINS,
     "xpar": frozenset({"numpy", "safetensors", "rich"}),
-    "xstack": frozenset({"numpy", "sklearn", "matplotlib", "rich"}),
+    "xstack": frozenset({"numpy", "sklearn", "matplotlib", "rich"}) | _PLUGINS,
 }
 IMPORT_NAME_BY_DISTRIBUTION = {"scikit-learn": "sklearn"}
 

@@ -22,6 +22,10 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/explain/coming_from_jax.md"
 
 HELD_BY = {
+    "products of float32 on a GPU": (
+        "tests/nets/test_primitives_for_gpus.py",
+        "test_products_of_32_bits_are_full_on_gpus_where_nobody_asked_for_less",
+    ),
     "small operations outside": ("packages/xjit/tests/test_eager_backend.py",
                                  "test_small_operations_compile_nothing"),
     "loops outside of `jit`": ("packages/xjit/tests/test_eager_loops.py",
