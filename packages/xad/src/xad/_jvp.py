@@ -41,7 +41,6 @@ from xprim import (
     Zero,
     check_no_leaks,
     config,
-    eval_closed,
     state,
     trace_to_closed,
     use_trace,
@@ -49,6 +48,7 @@ from xprim import (
 from xprim.derived_cells import taken
 from xprim.descriptions import described
 from xprim.errors import message
+from xprim.jaxpr import interpret
 from xprim.kernels import KernelTable, numpy_operand
 from xprim.numpy_kernels import numpy_function
 from xprim.sharded_types import vary
@@ -312,10 +312,15 @@ def jvp(
 
 
 def jvp_flat(
-    fun: Callable[..., Sequence[Any]], primals: Sequence[Any], tangents: Sequence[Tangent],
-    trace_class: type[JVPTrace] | None = None, parent: Trace | None = None,
+    fun: Callable[..., Sequence[Any]] | ClosedJaxpr, primals: Sequence[Any],
+    tangents: Sequence[Tangent], trace_class: type[JVPTrace] | None = None,
+    parent: Trace | None = None,
 ) -> tuple[list[Any], list[Tangent]]:  # fmt: skip
-    """Run a function of flat lists forward on primals and tangents (arrays or `Zero`)."""
+    """Run a function of flat lists forward on primals and tangents (arrays or `Zero`).
+
+    It may be a program, which is run from here: Python bounds the frames, and so how deep programs
+    nest.
+    """
     previous = state.trace
     parent = previous if parent is None else parent
     if trace_class is None:
@@ -326,7 +331,10 @@ def jvp_flat(
             for p, t in zip(primals, tangents, strict=True)]  # fmt: skip
     state.trace = trace
     try:
-        results = fun(*args)
+        if type(fun) is ClosedJaxpr:
+            results: Sequence[Any] = interpret(fun.jaxpr, fun.consts, args)
+        else:
+            results = fun(*args)  # type: ignore[operator]
     finally:
         state.trace = previous
         trace.closed = True
@@ -420,7 +428,7 @@ def _jvp_of(
         given = iter(args[count:])
         dots = [next(given) if nz else Zero(a)
                 for nz, a in zip(nonzero, closed.in_avals, strict=True)]  # fmt: skip
-        outs, out_dots = jvp_flat(lambda *xs: eval_closed(closed, *xs), args[:count], dots)
+        outs, out_dots = jvp_flat(closed, args[:count], dots)
         nonzero_out.extend(
             (w and is_differentiable(out.aval)) or type(d) is not Zero
             for w, out, d in zip(wanted, outs, out_dots, strict=True)

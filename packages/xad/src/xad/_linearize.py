@@ -38,13 +38,12 @@ from xprim import (
     close_over,
     closed_without_dead_code,
     config,
-    eval_closed,
     state,
     substituted,
     trace_to_closed,
     trace_to_jaxpr,
 )
-from xprim.derived_cells import taken
+from xprim.derived_cells import kept, taken
 from xprim.kernels import KernelTable, Refusal, numpy_operand
 from xprim.numpy_kernels import numpy_function
 from xprim.sharded_types import meshes_of
@@ -156,7 +155,7 @@ class LinearProgram:
 
 
 def linearize_flat(
-    fun: Callable[..., Sequence[Any]],
+    fun: Callable[..., Sequence[Any]] | ClosedJaxpr,
     primals: Sequence[Any],
     nonzero: Sequence[bool],
     wanted: Sequence[bool] = (),
@@ -164,7 +163,7 @@ def linearize_flat(
     """Evaluate a function of flat lists at `primals` and return its derivative there.
 
     Args:
-      fun: takes and returns flat sequences of Arrays.
+      fun: takes and returns flat sequences of Arrays; or a program.
       primals: where to evaluate.
       nonzero: for each primal, whether to differentiate with respect to it.
       wanted: for each result, whether its tangent is to be an array although zero.
@@ -262,7 +261,8 @@ class LinearizeHandle(JVPHandle):
         """
         wanted = (instantiate,) * len(closed.out_avals) if isinstance(instantiate, bool) else (
             tuple(instantiate))  # fmt: skip
-        return closed.derived(_linearized, tuple(nonzero), wanted)
+        args = tuple(nonzero), wanted
+        return kept(closed.memo, (_linearized, *args), _linearized, closed, *args)
 
 
 LINEARIZE_HANDLE = LinearizeHandle()
@@ -274,9 +274,7 @@ def _linearized(
     captured: list[Any] = []
 
     def primal_part(*primals: Any) -> list[Any]:
-        outs, program = linearize_flat(
-            lambda *xs: eval_closed(closed, *xs), primals, nonzero, wanted
-        )
+        outs, program = linearize_flat(closed, primals, nonzero, wanted)
         linear, needed = _linear_part(program)
         captured.append((linear, program.nonzero_out))
         return [*outs, *needed]

@@ -16,7 +16,6 @@ from xprim import (
     ClosedJaxpr,
     ShapedArray,
     Zero,
-    eval_closed,
     get_primitive,
     not_mapped,
     trace_to_jaxpr,
@@ -106,7 +105,7 @@ class BatchAxis(BatchDimension):
         mapped_out: list[bool] = []
 
         def on_batches(*values: Any) -> list[Any]:
-            outs, out_dims = batch_flat(self, lambda *xs: eval_closed(closed, *xs), values, dims)
+            outs, out_dims = batch_flat(self, closed, values, dims)
             mapped_out.extend(
                 w or d is not not_mapped for w, d in zip(wanted, out_dims, strict=True)
             )

@@ -28,6 +28,7 @@ from xprim import (
     not_mapped,
     state,
 )
+from xprim.jaxpr import interpret
 from xprim.sharded_types import without_dimension
 from xprim.source import capture
 from xtree.bounded import remember
@@ -166,7 +167,7 @@ class BatchTrace(Trace):
 
 def batch_flat(
     axis: BatchAxis,
-    fun: Callable[..., Sequence[Array]],
+    fun: Callable[..., Sequence[Array]] | ClosedJaxpr,
     values: Sequence[Any],
     dims: Sequence[Any],
 ) -> tuple[list[Any], list[Any]]:
@@ -174,7 +175,8 @@ def batch_flat(
 
     Args:
       axis: the axis to map over.
-      fun: takes and returns flat sequences of Arrays.
+      fun: takes and returns flat sequences of Arrays; or a program, which is run from here: Python
+        bounds the frames, and so how deep programs nest.
       values: the operands.
       dims: for each operand its batch dimension, or `not_mapped`.
 
@@ -189,7 +191,10 @@ def batch_flat(
     if axis.name is not None:
         state.axis_sizes = {**outer_sizes, axis.name: axis.size}
     try:
-        results = fun(*args)
+        if type(fun) is ClosedJaxpr:
+            results: Sequence[Any] = interpret(fun.jaxpr, fun.consts, args)
+        else:
+            results = fun(*args)  # type: ignore[operator]
     finally:
         state.trace = previous
         state.axis_sizes = outer_sizes

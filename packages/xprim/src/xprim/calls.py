@@ -34,7 +34,7 @@ from xprim.contracts import (
     LinearizeHandle,
     TransposeHandle,
 )
-from xprim.derived_cells import UsedCell, given_values, with_cells, written_values
+from xprim.derived_cells import Asked, UsedCell, given_values, written_values
 from xprim.jaxpr import ClosedJaxpr, Equation, eval_closed
 from xprim.jaxpr_passes import closed_without_dead_code
 from xprim.primitive import Primitive, get_primitive
@@ -156,8 +156,14 @@ class _CallRules:
 
     def transformed(self, transform: Callable[..., Any], params: Params, *args: Any) -> Any:
         """Return what a method of a handle makes of a program, and the cells which that uses."""
-        if self.scope is None:
-            return with_cells(transform, *args)
+        if self.scope is None:  # as `with_cells` does, in the same frame
+            now = state.__dict__
+            outer = now["derived_cells"]
+            now["derived_cells"] = asked = Asked()
+            try:
+                return transform(*args), asked.found
+            finally:
+                now["derived_cells"] = outer
         with self.scope(params):
             return transform(*args), ()  # what each device or copy would write is not known
 
