@@ -266,8 +266,11 @@ def average(
         weights = bind("transpose", weights, permutation=tuple(order))
         weights = bind("broadcast_in_dim", weights, shape=a.aval.shape,
                        broadcast_dimensions=tuple(sorted(axes)))  # fmt: skip
+    aval = a.aval
+    a, weights = wide(a), wide(weights)
     total = summed(weights, axes, keepdims=keepdims)
     result = bind("div", summed(bind("mul", a, weights), axes, keepdims=keepdims), total)
+    result, total = [converted(v, aval.dtype, aval.weak_type) for v in (result, total)]
     return (result, total) if returned else result
 
 

@@ -28,6 +28,7 @@ from xnp.numpy.promoting import (
     broadcasted,
     cast,
     check_ranks,
+    converted,
     elements_now,
     filled,
     inexact,
@@ -497,6 +498,7 @@ def cov(
     if dtype is not None:
         given = [cast(v, _inexact_dtype("cov", dtype)) for v in given]
     x = concatenate([_variables(v, rowvar) for v in given], 0)
+    aval, x = x.aval, wide(x)
     ddof = int(not bias) if ddof is None else ddof
     weights = weights_of_observations(fweights, aweights, x.aval.shape[1])
     if weights is None:
@@ -509,8 +511,8 @@ def cov(
         centered = x - center[:, None]
         scaled = centered * weights[None]
     other = centered.conj() if dtypes.is_complex(x.aval.dtype) else centered
-    result = dot(scaled, other.T) / divisor
-    return result.squeeze()
+    result = array_of(dot(scaled, other.T) / divisor, "cov").squeeze()
+    return converted(result, aval.dtype, aval.weak_type)
 
 
 def _inexact_dtype(operation: str, dtype: Any) -> Any:
