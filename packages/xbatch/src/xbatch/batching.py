@@ -61,6 +61,11 @@ class BatchTracer(Tracer):
         except KeyError:
             self.aval = element_aval(aval, dim)
 
+    @property
+    def batch_axis(self) -> BatchAxis:
+        """The axis of the batch: its size, and its name where it has one."""
+        return self._trace.axis
+
     def origin(self) -> str:
         """Say where the batched value comes from."""
         return getattr(self.value, "origin", str)()

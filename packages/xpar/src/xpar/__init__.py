@@ -46,6 +46,10 @@ with namespace(globals(), at_once=True):
     )
     from xpar._pmap import pmap as pmap
     from xpar._shard_map import pcast as pcast, pvary as pvary, shard_map as shard_map
+    from xpar._xmap import (
+        named_shape as named_shape,
+        xmap as xmap,
+    )
     from xpar.axis_map import smap as smap
     from xpar.axis_scopes import (
         auto_axes as auto_axes,

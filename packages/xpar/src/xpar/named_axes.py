@@ -19,7 +19,7 @@ import numpy as np
 
 import xbatch
 from xnp.primitives.operations import concatenated, filled, sliced
-from xprim import Primitive, axis_size, not_mapped
+from xprim import Primitive, axis_size, config, not_mapped
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
 
@@ -28,9 +28,24 @@ __all__ = ()
 Groups = tuple[tuple[int, ...], ...] | None
 
 
+axis_aliases: config.Option[tuple[tuple[Any, tuple[Any, ...]], ...]] = config.define(
+    config.Option(
+        "axis_aliases",
+        (),
+        "Names that stand for several axes, the first the slowest; `xmap` sets it.",
+        kind=tuple,
+        in_cache_key=True,
+    )
+)
+
+
 def axis_names(axis_name: Any) -> tuple[Any, ...]:
-    """Return one name, or a tuple or list of names, as a tuple."""
-    return tuple(axis_name) if isinstance(axis_name, tuple | list) else (axis_name,)
+    """Return one name, or a tuple or list of names, as a tuple of the axes that they stand for."""
+    names = tuple(axis_name) if isinstance(axis_name, tuple | list) else (axis_name,)
+    if not axis_aliases.value:
+        return names
+    members = dict(axis_aliases.value)
+    return tuple([part for name in names for part in members.get(name, (name,))])
 
 
 def total_size(names: Sequence[Any], operation: str = "collective") -> int:

@@ -14,7 +14,7 @@ Compiling: jit, make_jaxpr, eval_shape, typeof, ShapeDtypeStruct,
 named_scope, named_call, ensure_compile_time_eval, clear_caches,
 check_captured_values; modules export, stages, ffi.
 
-Batching and many devices: vmap, pmap, shard_map, smap, make_mesh, set_mesh,
+Batching and many devices: vmap, pmap, shard_map, smap, xmap, make_mesh, set_mesh,
 get_mesh, get_abstract_mesh, use_abstract_mesh, reshard, P, NamedSharding,
 Shard; modules sharding, distributed.
 
@@ -166,6 +166,7 @@ with namespace(globals(), after="xstack.numpy"):  # which gives arrays and trace
         shard_map as shard_map,
         smap as smap,
         use_abstract_mesh as use_abstract_mesh,
+        xmap as xmap,
     )
     from xprim import (
         Array as Array,
