@@ -152,6 +152,16 @@ ARRAYS_BETTER_THAN_THE_ORACLE: list[tuple[str, set[str], str]] = [
     (r"nn\.standardize\(m, 0\)", {"equal operands"}, "rounding, of a variance of 0"),
 ]
 
+# (expressions as a pattern, the names of points, why the modes differ there)
+UNLIKE_IN_OTHER_MODES: list[tuple[str, set[str], str]] = [
+    (
+        r"(linalg|laxlinalg)\.(svd(vals)?|cond|(matrix_)?norm)\([rst](, .*)?\)",
+        _SINGULAR,
+        "no derivative, which reverse mode knows, and forward over forward mode in part; the net of "
+        "second order has the points where there is one",
+    ),
+]
+
 _LIBRARIES = "NumPy's LAPACK and that of the compiler choose other vectors for equal values"
 
 # (expressions as a pattern, the names of points, why compiled derivatives are others than eager)

@@ -129,8 +129,11 @@ def jacobians(
         }
         if not once:
             gradient = library.grad(weighted, everything)
+            forward = library.jacfwd(weighted, everything)
             found["dd forward reverse"] = library.jacfwd(gradient, everything)(*xs)
             found["dd reverse reverse"] = library.jacrev(gradient, everything)(*xs)
+            found["dd forward forward"] = library.jacfwd(forward, everything)(*xs)
+            found["dd reverse forward"] = library.jacrev(forward, everything)(*xs)
         return found
 
     return derivatives

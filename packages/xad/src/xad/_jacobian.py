@@ -9,6 +9,7 @@ installed, else taken one by one.
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,7 +25,13 @@ from xad.arguments import (
 )
 from xad.linear_functions import active_cotangents_of
 from xad.tangents import float0_zeros, instantiate, is_differentiable, typed_as, zeros_of
-from xnp.lax import concatenate_p, reshape_p, transpose_p
+from xnp.lax import (
+    broadcast_in_dim_p,
+    concatenate_p,
+    convert_element_type_p,
+    reshape_p,
+    transpose_p,
+)
 from xprim import (
     Array,
     ShapedArray,
@@ -32,6 +39,7 @@ from xprim import (
     dtypes,
     eval_closed,
     from_numpy,
+    get_primitive,
     optional_transforms,
     shaped_array,
 )
@@ -47,6 +55,8 @@ def jacfwd(
     argnums: ArgNums = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
+    *,
+    chunk_size: int | None = None,
 ) -> Callable[..., Any]:
     """Return a function that computes the Jacobian by forward mode.
 
@@ -55,6 +65,7 @@ def jacfwd(
       argnums: which positional arguments to differentiate with respect to.
       has_aux: whether `fun` returns a pair `(result, auxiliary)`.
       holomorphic: whether `fun` is a holomorphic function of complex arguments.
+      chunk_size: how many columns are computed at once: memory is bounded by these. None takes all.
 
     Returns:
       A function of the same arguments. For a result of shape `r` and an argument of shape `a` it
@@ -69,9 +80,8 @@ def jacfwd(
       array([[2., 0.],
              [0., 4.]], dtype=float32)
     """
-    return _jacobian(
-        fun, argnums, has_aux, holomorphic, "jacfwd", _by_columns, check_forward_arguments
-    )
+    method = functools.partial(_by_columns, _checked_size(chunk_size, "jacfwd"))
+    return _jacobian(fun, argnums, has_aux, holomorphic, "jacfwd", method, check_forward_arguments)
 
 
 @boundary
@@ -81,14 +91,18 @@ def jacrev(
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
+    *,
+    chunk_size: int | None = None,
 ) -> Callable[..., Any]:
     """Return a function that computes the Jacobian by reverse mode.
 
     Args and result are those of `jacfwd`; `allow_int` accepts integer arguments, whose derivative
-    is zero of dtype `float0`. Cheaper than `jacfwd` when the result is smaller than the argument.
+    is zero of dtype `float0`, and `chunk_size` counts rows. Cheaper than `jacfwd` when the result
+    is smaller than the argument.
     """
     check = functools.partial(check_reverse_arguments, allow_int=allow_int)
-    return _jacobian(fun, argnums, has_aux, holomorphic, "jacrev", _by_rows, check)
+    method = functools.partial(_by_rows, _checked_size(chunk_size, "jacrev"))
+    return _jacobian(fun, argnums, has_aux, holomorphic, "jacrev", method, check)
 
 
 jacobian = jacrev
@@ -100,6 +114,8 @@ def hessian(
     argnums: ArgNums = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
+    *,
+    chunk_size: int | None = None,
 ) -> Callable[..., Any]:
     """Return a function that computes the matrix of second derivatives, forward over reverse.
 
@@ -108,14 +124,16 @@ def hessian(
       argnums: which positional arguments to differentiate with respect to.
       has_aux: whether `fun` returns a pair `(result, auxiliary)`.
       holomorphic: whether `fun` is a holomorphic function of complex arguments.
+      chunk_size: how many columns are computed at once: memory is bounded by these. None takes all.
 
     Returns:
       A function of the same arguments; for a scalar result and an argument of shape `a` it gives an
       array of shape `a + a`.
     """
     check_function(fun, "hessian")
-    gradient = jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic)
-    second = jacfwd(gradient, argnums, has_aux=has_aux, holomorphic=holomorphic)
+    options: dict[str, Any] = {"has_aux": has_aux, "holomorphic": holomorphic}
+    gradient = jacrev(fun, argnums, **options)
+    second = jacfwd(gradient, argnums, chunk_size=chunk_size, **options)
     return transformed(second, fun, "hessian")
 
 
@@ -166,8 +184,25 @@ def _check_results(outs: Sequence[Array], operation: str, holomorphic: bool) -> 
             ))  # fmt: skip
 
 
+def _checked_size(chunk_size: Any, operation: str) -> int | None:
+    if chunk_size is None:
+        return None
+    try:
+        size = operator.index(chunk_size)
+    except TypeError:
+        size = 0
+    if size < 1:
+        raise ValueError(message(
+            operation, "chunk_size must be an int of at least 1, or None.", got=repr(chunk_size)
+        ))  # fmt: skip
+    return size
+
+
 def _by_columns(
-    program: LinearProgram, in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray]
+    chunk_size: int | None,
+    program: LinearProgram,
+    in_avals: Sequence[ShapedArray],
+    out_avals: Sequence[ShapedArray],
 ) -> list[list[Any]]:
     """Return, for each result, its derivative by each primal: one tangent for each element.
 
@@ -186,7 +221,7 @@ def _by_columns(
                 if live
             ]
 
-        found = iter(_mapped(push, in_avals[k]) if any(active) else ())
+        found = iter(_mapped(push, in_avals[k], chunk_size) if any(active) else ())
         return [next(found) if live else _constant_zeros(a, (in_avals[k].size, *a.shape))
                 for a, live in zip(out_avals, active, strict=True)]  # fmt: skip
 
@@ -198,7 +233,10 @@ def _by_columns(
 
 
 def _by_rows(
-    program: LinearProgram, in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray]
+    chunk_size: int | None,
+    program: LinearProgram,
+    in_avals: Sequence[ShapedArray],
+    out_avals: Sequence[ShapedArray],
 ) -> list[list[Any]]:
     """Return, for each result, its derivative by each primal: one cotangent for each element."""
 
@@ -207,7 +245,7 @@ def _by_rows(
             cts = [ct if i == k else Zero(a) for i, a in enumerate(out_avals)]
             return active_cotangents_of(program, in_avals, cts)
 
-        rows = iter(_mapped(pull, out))
+        rows = iter(_mapped(pull, out, chunk_size))
         shapes = [out.shape + a.shape for a in in_avals]
         return [
             _reshaped(next(rows), shape) if nz else float0_zeros(shape)
@@ -217,15 +255,29 @@ def _by_rows(
     return [rows_of(k, out) for k, out in enumerate(out_avals)]
 
 
-def _mapped(fun: Callable[[Any], list[Any]], aval: ShapedArray) -> list[Any]:
+def _mapped(
+    fun: Callable[[Any], list[Any]], aval: ShapedArray, chunk_size: int | None
+) -> list[Any]:
     """Apply a linear function to every basis vector of `aval`; results have the basis in front."""
+    vmap = optional_transforms.find("vmap")
+    if chunk_size is not None and vmap is not None and aval.size > chunk_size:
+        places = from_numpy(np.arange(aval.size).reshape(aval.shape), canonical=True)
+
+        def of_number(k: Any) -> list[Any]:
+            everywhere = broadcast_in_dim_p.bind(k, shape=aval.shape, broadcast_dimensions=())[0]
+            (chosen,) = get_primitive("eq").bind(places, everywhere)
+            return fun(
+                convert_element_type_p.bind(chosen, new_dtype=aval.dtype, weak_type=False)[0]
+            )
+
+        chunked: list[Any] = vmap(of_number, chunk_size=chunk_size)(_reshaped(places, (aval.size,)))
+        return chunked
     eye = np.eye(aval.size, dtype=aval.dtype).reshape(aval.size, *aval.shape)
     if aval.size == 0:
         zero = instantiate(Zero(aval))
         avals = [shaped_array((0, *r.aval.shape), r.aval.dtype, r.aval.weak_type)
                  for r in fun(zero)]  # fmt: skip
         return [typed_as(Zero(a), a) for a in avals]
-    vmap = optional_transforms.find("vmap")
     if vmap is not None:
         mapped: list[Any] = vmap(fun)(from_numpy(eye, copy=False, canonical=False))
         return mapped

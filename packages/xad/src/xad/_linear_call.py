@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import xtree
-from xad._jvp import JVPHandle
 from xad.tangents import added
 from xprim import (
     ClosedJaxpr,
@@ -29,7 +28,7 @@ from xprim import (
 )
 from xprim.callables import check_function
 from xprim.calls import nonzero, rules_of_program, where_true, with_zeros
-from xprim.contracts import BatchAxis, LinearizeHandle, TransposeHandle
+from xprim.contracts import BatchAxis, JVPHandle, LinearizeHandle, TransposeHandle
 from xprim.errors import message
 from xprim.leaves import flat_arrays
 from xprim.typing import PyTree
@@ -196,7 +195,7 @@ def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, **params: A
 
 
 def _derivative(
-    handle: Any, primals: Any, tangents: Any, by_residuals: Callable[..., Any],
+    handle: JVPHandle, primals: Any, tangents: Any, by_residuals: Callable[..., Any],
     params: dict[str, Any],
 ) -> Any:  # fmt: skip
     num_residuals = params["num_residuals"]

@@ -19,6 +19,7 @@ from xbatch import vmap_errors as errors
 from xbatch._mapped_cells import inside, last_values, mapped_cells, written_outside
 from xbatch.axis import BatchAxis
 from xbatch.batching import batch_flat
+from xbatch.chunks import in_chunks
 from xbatch.mapped_types import (
     Held,
     elements_of,
@@ -56,6 +57,8 @@ def vmap(
     axis_name: AxisName = None,
     axis_size: int | None = None,
     spmd_axis_name: AxisName = None,
+    *,
+    chunk_size: int | None = None,
 ) -> F:
     """Return a function that maps `fun` over an axis of its arguments.
 
@@ -71,6 +74,10 @@ def vmap(
       axis_size: the number of examples; needed only where no argument is mapped.
       spmd_axis_name: the axis of a mesh, or several, that cut the axis of the examples wherever
         `fun` says how a value lies (`with_sharding_constraint`). None leaves that to the compiler.
+      chunk_size: how many examples are run at once, chunk after chunk, so that what `fun` computes
+        on the way takes the memory of that many; it is traced then, as the body of a loop. None
+        runs all at once. The results are equal. It does not go with `axis_name`, since collectives
+        are over all examples.
 
     Returns:
       A function of the same arguments, with one more axis in those that are mapped and in the
@@ -97,7 +104,12 @@ def vmap(
         axis_size = errors.checked_size(axis_size)
     mesh_axes = () if spmd_axis_name is None else spmd_axis_name
     mesh_axes = mesh_axes if isinstance(mesh_axes, tuple) else (mesh_axes,)
-    run = _Mapping(fun, in_axes, out_axes, axis_name, axis_size, mesh_axes, size_given).run
+    if chunk_size is not None:
+        named = (axis_name, spmd_axis_name) != (None, None)
+        chunk_size = errors.checked_chunk_size(chunk_size, named)
+    run = _Mapping(
+        fun, in_axes, out_axes, axis_name, axis_size, mesh_axes, size_given, chunk_size
+    ).run
 
     @transforming(fun, "vmap")
     def vmapped(*args: Any, **kwargs: Any) -> Any:
@@ -107,7 +119,7 @@ def vmap(
             shorten(error)
             raise
 
-    options = (in_axes, out_axes, axis_name, axis_size, mesh_axes)
+    options = (in_axes, out_axes, axis_name, axis_size, mesh_axes, chunk_size)
     describe_function(vmapped, lambda: ("vmap", fun, *options))
     return cast("F", vmapped)
 
@@ -115,14 +127,16 @@ def vmap(
 class _Mapping:
     """A function and how to map it, with what was worked out for the structures it met."""
 
-    __slots__ = ("axis_name", "axis_size", "fun", "in_axes", "in_memo", "mesh_axes", "out_axes",
-                 "out_memo", "size_given")  # fmt: skip
+    __slots__ = ("axis_name", "axis_size", "chunk_size", "fun", "in_axes", "in_memo", "mesh_axes",
+                 "out_axes", "out_memo", "size_given")  # fmt: skip
 
     def __init__(
         self, fun: Callable[..., Any], in_axes: Any, out_axes: Any, axis_name: Any,
         axis_size: int | None, mesh_axes: tuple[Any, ...], size_given: Any,
+        chunk_size: int | None,
     ) -> None:  # fmt: skip
         self.fun = fun
+        self.chunk_size = chunk_size
         self.in_axes = in_axes
         self.out_axes = out_axes
         self.axis_name = axis_name
@@ -162,7 +176,12 @@ class _Mapping:
                 results, out_tree = flat_arrays(result, "vmap")
             return [*results, *last_values(cells, elements)] if cells else results
 
-        results, out_dims = batch_flat(axis, flat_fun, values, dims)
+        if self.chunk_size is None or axis.size <= self.chunk_size:
+            results, out_dims = batch_flat(axis, flat_fun, values, dims)
+        elif cells or with_types or axis.spread is not None:
+            raise errors.not_in_chunks()
+        else:
+            results, out_dims = in_chunks(axis, flat_fun, values, dims, self.chunk_size)
         if cells:
             results, out_dims = written_outside(axis, cells, results, out_dims)
         wanted = self._wanted(results, out_tree)

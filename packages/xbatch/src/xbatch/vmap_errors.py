@@ -73,6 +73,32 @@ def checked_size(axis_size: Any) -> int:
     return size
 
 
+def checked_chunk_size(chunk_size: Any, named: bool) -> int:
+    """Return `chunk_size` as an int; `named` is whether the axis has a name."""
+    try:
+        size = operator.index(chunk_size)
+    except TypeError:
+        raise _wrong(
+            TypeError, "chunk_size must be an int or None.", got=repr(chunk_size)
+        ) from None
+    if size < 1:
+        raise _wrong(ValueError, "chunk_size must be at least 1.", got=str(size))
+    if named:
+        raise _wrong(
+            ValueError, "chunk_size does not go with axis_name or spmd_axis_name: collectives are "
+            "over all examples.",
+        )  # fmt: skip
+    return size
+
+
+def not_in_chunks() -> ValueError:
+    """Return the error for what cannot be run a few examples at a time."""
+    return _wrong(
+        ValueError, "chunk_size does not go with references, objects of registered types or "
+        "examples that a mesh cuts.",
+    )  # fmt: skip
+
+
 def examples_cut_otherwise(part: Any, other: Any) -> ValueError:
     """Return the error for arguments whose examples are cut along different axes of a mesh."""
     return _wrong(
