@@ -157,8 +157,8 @@ UNLIKE_IN_OTHER_MODES: list[tuple[str, set[str], str]] = [
     (
         r"(linalg|laxlinalg)\.(svd(vals)?|cond|(matrix_)?norm)\([rst](, .*)?\)",
         _SINGULAR,
-        "no derivative, which reverse mode knows, and forward over forward mode in part; the net of "
-        "second order has the points where there is one",
+        "no derivative, which reverse mode knows, and forward over forward mode in part; the net "
+        "of second order has the points where there is one",
     ),
 ]
 
