@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 
 import numpy as np
 import pytest
@@ -24,6 +25,8 @@ from tests.nets.gpu_cells import (
 from tests.nets.gpu_programs import calls_in, lowered, operations, oracle_text, our_text
 from xjit import host_rules
 from xjit.retraces import retraces
+from xnp.testing import samples
+from xprim import config, get_primitive
 from xstack import lax
 
 PLATFORM = pytest.mark.parametrize("platform", PLATFORMS)
@@ -298,3 +301,30 @@ def test_platform_dependent_chooses_the_function_of_the_gpu():
     for platform, number in [("cuda", 1.0), ("rocm", 2.0), ("cpu", 3.0)]:
         text = lowered(fun, [np.float32(0)], platform).as_text()
         assert f"dense<{number:e}>" in text or f"dense<{number}" in text, text
+
+
+# ------------------------------------------------------------------ operands that lie alike
+
+EXTREMES = [
+    (name, sample) for name in ("argmax", "argmin") for sample in samples.TABLE[name]
+    if sample.operands[0].size
+]  # fmt: skip
+_PACKED = re.compile(r"tensor<[\dx]*(u?i[24]|f4\w+)>")
+
+
+@pytest.mark.sampled(every=6, per="name")
+@pytest.mark.parametrize(("name", "sample"), EXTREMES)
+def test_operands_that_are_reduced_together_share_no_bytes(name, sample):
+    # XLA for GPUs refuses a reduction of two operands whose layouts differ, sizes in bits included.
+    primitive = get_primitive(name)
+
+    def find(x):
+        return primitive.bind(x, **sample.params)[0]
+
+    with retraces("allow"), config.enable_x64(True):
+        operands = [xnp.asarray(x) for x in sample.operands]
+        text = lowered(find, operands, "cuda").as_text()
+        found, expected = gpu_routines.run(find, operands), find(operands[0])
+    types = [line.partition(" : ")[2] for line in text.splitlines() if "dimensions = array" in line]
+    assert types and not any(_PACKED.search(line) for line in types)
+    np.testing.assert_array_equal(found, expected)

@@ -197,8 +197,9 @@ def by_one_member(
       write: writes the operation, into the builder and for the operands that it is given.
     """
     members: Members | None = builder.members
-    is_split = members is not None and members.mesh.size > 1
-    if not is_split or set(members.manual) == set(members.mesh.axis_names):
+    if members is None or members.mesh.size == 1:
+        return list(write(builder, operands))
+    if set(members.manual) == set(members.mesh.axis_names):
         return list(write(builder, operands))
     mesh, inner = members.mesh, Builder(builder.module)
     rest = [name for name in mesh.axis_names if name not in members.manual]
