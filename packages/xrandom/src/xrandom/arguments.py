@@ -105,3 +105,12 @@ def repeated(x: Any, shape: Shape) -> Any:
     if x.shape == shape:
         return x
     return lax.broadcast_in_dim(x, shape, tuple(range(len(shape) - x.ndim, len(shape))))
+
+
+def is_approximate(method: str, operation: str) -> bool:
+    """Return whether a method draws samples without a loop; raise where there is none so called."""
+    if method not in ("exact", "approximate"):
+        raise ValueError(message(
+            operation, f"there is no method {method!r}.", expected="'exact' or 'approximate'",
+        ))  # fmt: skip
+    return method == "approximate"
