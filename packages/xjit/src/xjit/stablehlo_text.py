@@ -357,32 +357,20 @@ class Builder:
 
         XLA fuses what it inlines with all that uses a result, and then computes it once for each
         use and element: of a chain of random draws that takes seconds to compile. Only the CPU's
-        compiler reads the attribute. In a program that is split over devices a function is computed
-        whole on each, so only small ones are functions there.
+        compiler reads the attribute. A computation that is manual along some axes of a mesh and
+        leaves others to the partitioner has no such calls.
         """
         module = self.module
-        if (
-            module.is_outlined
-            or self._is_to_split(avals_out)
-            or _are_symbolic((*avals_in, *avals_out))
-        ):
+        is_partly_manual = self.is_split and self.members is not None
+        is_fixed = all(type(aval.size) is int for aval in (*avals_in, *avals_out))
+        if module.is_outlined or is_partly_manual or not is_fixed:
             return list(body(self, list(operands)))
         symbol, captured = module.outlined(body, tuple(avals_in), tuple(avals_out), key, name)
         attributes = _NOT_INLINED if module.platform == "cpu" else ""
         return self._call(symbol, captured, operands, avals_in, avals_out, attributes)
 
-    def _is_to_split(self, avals: Sequence[ShapedArray]) -> bool:
-        return self.is_split and (
-            self.members is not None or any(a.size > _MAX_WHOLE for a in avals)
-        )
 
-
-_MAX_WHOLE = 4096
 _NOT_INLINED = ' {mhlo.frontend_attributes = {inlineable = "false"}}'
-
-
-def _are_symbolic(avals: Iterable[ShapedArray]) -> bool:
-    return any(type(aval.size) is not int for aval in avals)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -191,8 +191,8 @@ class Builder(Protocol):
 
         On the CPU the compiler does not inline it, so it is not fused with what uses its results,
         which would compute it again for each use. For what is long and has few operands. Inside of
-        such a function, and for large results in programs that are split over devices, the body
-        stands in place.
+        such a function, and in computations that are manual along some axes of a mesh only, the
+        body stands in place.
 
         Args:
           body: writes the operations into the `Builder` it gets, from the names of the operands,
