@@ -61,6 +61,46 @@ def test_the_text_and_the_picture_say_the_same(found, tmp_path):
     assert (tmp_path / "f.txt").read_text() == text + "\n"
 
 
+def test_the_share_of_each_line_is_that_of_the_instructions_that_were_compiled():
+    def f(x):
+        y = lax.erf_inv(x)  # one equation, and some forty instructions
+        for _ in range(5):
+            y = lax.scan(lambda c, _: (c * 2, None), y, None, 3)[0]
+        return -y
+
+    found = explain(f, np.ones(3, np.float32))
+    shares = {where.partition(" in ")[0]: share for where, share in found.compiled_by_line}
+    first = f.__code__.co_firstlineno
+    by_equations = [where for where, _ in found.by_line if f":{first + 1} in f" in where]
+    assert len(by_equations) == 1 and shares[f"test_explanations.py:{first + 1}"] > 0.2
+    assert sum(shares.values()) == pytest.approx(1)
+    assert "compiled code:" in str(found) and not found.recomputed
+
+
+def test_a_function_that_many_lines_call_is_shared_among_them():
+    inner = jit(lambda x: lax.erf_inv(x * 2 + 1) - x / 3)
+
+    def f(x):
+        y = inner(x[0])
+        return y + inner(x[1])
+
+    found = explain(f, np.ones(2, np.float32))
+    assert found.compiled_by_line and not found.recomputed
+
+
+def test_a_line_that_is_computed_again_for_each_use_is_warned_of():
+    def f(x):
+        for _ in range(7):
+            y = x * 1.5 + lax.rev(x, (0,))
+            x = y + lax.concatenate([y[1:], y[:1]], 0)
+        return x
+
+    found = explain(f, np.ones(8, np.float32))
+    (line, times), *_ = found.recomputed
+    assert "in f" in line and times >= 3
+    assert f"warning: XLA computes {line} again for each use, {times:.1f} times" in str(found)
+
+
 def test_a_jitted_function_without_equations_is_explained_too():
     found = explain(jit(lambda x: x), 1.0)
     assert found.equations == 0 and not found.blocks and not found.constants

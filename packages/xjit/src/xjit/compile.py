@@ -10,10 +10,13 @@ processes, `program` runs.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import logging
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,7 +39,9 @@ from xjit.monitoring import (
 from xjit.operation_metadata import without_places
 from xjit.placement import Placement
 from xjit.sharding_inspection import with_probes
-from xprim import cache_options, config, dtypes, shaped_array
+from xprim import ClosedJaxpr, Equation, Jaxpr, cache_options, config, dtypes, shaped_array
+from xprim.jaxpr import subjaxprs
+from xprim.source import describe
 
 __all__ = ()
 
@@ -45,6 +50,10 @@ logger = logging.getLogger("xjit")
 Options = Mapping[str, bool | int | float | str]
 
 _MAX_EXECUTABLES = 2048
+SLOW_SECONDS = 10.0
+"""After this a compilation says that it is under way."""
+# A signal may come to another thread, which does not wake the one that waits.
+_LOOK_UP_SECONDS = 0.25
 
 
 @dataclass(slots=True)
@@ -79,7 +88,7 @@ in_turn = LocksByKey()
 
 def executable_for(
     lowered: LoweredProgram, placement: Placement, options: Options | None = None,
-    own: Mapping[str, Any] | None = None,
+    own: Mapping[str, Any] | None = None, closed: ClosedJaxpr | None = None,
 ) -> gateway.Executable:  # fmt: skip
     """Return the executable of a program at a placement, compiled now or before.
 
@@ -88,13 +97,14 @@ def executable_for(
       placement: where it runs.
       options: settings of XLA by name.
       own: options of ours by name, where it may be compiled with less effort first.
+      closed: the program before it was lowered, which says its lines where compiling takes long.
 
     Raises:
       XlaError: XLA does not accept or cannot compile the program.
     """
     level = None if own is None else level_of(lowered, placement, options, own)
     if lowered.python_functions:  # the text names them by number only
-        return _made(None, lowered, placement, options, level)
+        return _made(None, lowered, placement, options, level, closed)
     digest = hashlib.sha256(lowered.body.encode()).digest()
     key = _key(digest, placement, options)
     found = _executables.get(key)
@@ -102,7 +112,7 @@ def executable_for(
         with in_turn.of(key):
             found = _executables.get(key)  # another thread has made it meanwhile
             if found is None:
-                found = _made(digest, lowered, placement, options, level)
+                found = _made(digest, lowered, placement, options, level, closed)
                 _executables.put(key, found)
                 return found
     statistics.found += 1
@@ -111,7 +121,7 @@ def executable_for(
 
 def _made(
     digest: bytes | None, lowered: LoweredProgram, placement: Placement, options: Options | None,
-    level: int | None,
+    level: int | None, closed: ClosedJaxpr | None,
 ) -> gateway.Executable:  # fmt: skip
     """Return the executable of a program from the disk, or compile it.
 
@@ -127,12 +137,14 @@ def _made(
         if found is not None:
             return found
     if level is None:
-        return _compiled_and_stored(lowered, placement, settings, entry)
+        return _compiled_and_stored(lowered, placement, settings, entry, closed)
     is_told = config.values.log_compiles  # which the other thread does not see
-    first, _ = _compiled(lowered, placement, quick(settings, level), "compiled first")
+    first, _ = _compiled(
+        lowered, placement, quick(settings, level), "compiled first", closed=closed
+    )
 
     def in_full() -> gateway.Executable:
-        return _compiled_and_stored(lowered, placement, settings, entry, is_told)
+        return _compiled_and_stored(lowered, placement, settings, entry, closed, is_told)
 
     finish_later(first, lowered.name, in_full)
     return first
@@ -218,7 +230,7 @@ class _Stored:
 
 def _compiled_and_stored(
     lowered: LoweredProgram, placement: Placement, settings: dict[str, Any],
-    entry: _Stored | None, is_told: bool | None = None,
+    entry: _Stored | None, closed: ClosedJaxpr | None, is_told: bool | None = None,
 ) -> gateway.Executable:  # fmt: skip
     """Return what XLA made of a program with all effort.
 
@@ -227,7 +239,7 @@ def _compiled_and_stored(
     """
     again = is_told is not None
     what = "compiled in full" if again else "compiled"
-    found, seconds = _compiled(lowered, placement, settings, what, is_told)
+    found, seconds = _compiled(lowered, placement, settings, what, is_told, closed)
     if entry is not None:
         entry.store(found, seconds)
     return found
@@ -273,7 +285,7 @@ def clear_executables() -> None:
 
 def _compiled(
     lowered: LoweredProgram, placement: Placement, settings: dict[str, Any],
-    what: str = "compiled", is_told: bool | None = None,
+    what: str = "compiled", is_told: bool | None = None, closed: ClosedJaxpr | None = None,
 ) -> tuple[gateway.Executable, float]:  # fmt: skip
     """Return what XLA made of a program, and the seconds that it took."""
     text, probes = with_probes(lowered.text, lowered.inspections)
@@ -285,8 +297,13 @@ def _compiled(
     if of_xla:
         settings = {**settings, "options": {**of_xla, **(settings["options"] or {})}}
     start = time.perf_counter()
+    run = functools.partial(
+        compiler, text, placement.devices, host_callbacks=lowered.callbacks, **settings
+    )
     try:
-        executable = compiler(text, placement.devices, host_callbacks=lowered.callbacks, **settings)
+        # what asks Python functions of the user stays in their thread; nobody waits behind calls
+        is_direct = lowered.python_functions or is_told is not None
+        executable = run() if is_direct else _watched(run, lowered, closed)
     except Exception:
         _raise_what_users_raised(lowered)
         raise
@@ -302,6 +319,65 @@ def _compiled(
     for inspection, probe in zip(lowered.inspections, probes, strict=True):
         inspection.tell(placement, probe)
     return executable, seconds
+
+
+def _watched(
+    run: Callable[[], gateway.Executable], lowered: LoweredProgram, closed: ClosedJaxpr | None
+) -> gateway.Executable:
+    """Compile in a thread, so that Ctrl-C ends the wait for it; say so where that takes long.
+
+    XLA cannot be stopped: the thread ends with it, and the interpreter waits for the thread at its
+    end, since the process would die by a signal otherwise (Python before 3.12).
+    """
+    found: list[gateway.Executable] = []
+    raised: list[BaseException] = []
+    is_over = threading.Event()
+
+    def work() -> None:
+        try:
+            found.append(run())
+        except BaseException as error:
+            raised.append(error)
+        finally:
+            is_over.set()
+
+    start = time.monotonic()
+    try:
+        threading.Thread(target=work, name=f"xjit compiles {lowered.name}", daemon=False).start()
+    except RuntimeError:  # there can be no more threads
+        return run()
+    is_said = False
+    while not is_over.wait(_LOOK_UP_SECONDS):
+        if not is_said and time.monotonic() - start >= SLOW_SECONDS:
+            is_said = True
+            logger.warning(_what_takes_long(lowered, closed))
+    if raised:
+        raise raised.pop()
+    return found.pop()
+
+
+def _what_takes_long(lowered: LoweredProgram, closed: ClosedJaxpr | None) -> str:
+    """Say which program takes long to compile, how large it is, and what makes it large."""
+    types = ", ".join([a.str_long() for a in lowered.in_avals])
+    eqns = [] if closed is None else equations_of(closed.jaxpr)
+    lines = Counter([describe(eqn.source) for eqn in eqns])
+    most = [f", of which {count / lines.total():.0%} of {where}"
+            for where, count in lines.most_common(1) if where]  # fmt: skip
+    return (
+        f"compiling {lowered.name.removeprefix('jit_')}({types}) takes more than "
+        f"{SLOW_SECONDS:.0f} s: {lowered.body.count('stablehlo.'):,} operations{''.join(most)}. "
+        "Ctrl-C ends the wait; explain(f, *args) shows what takes the time"
+    )
+
+
+def equations_of(jaxpr: Jaxpr) -> Iterator[Equation]:
+    """Yield all equations; one that holds programs stands for these."""
+    for eqn in jaxpr.eqns:
+        inner = list(subjaxprs(eqn.params))
+        if not inner:
+            yield eqn
+        for program in inner:
+            yield from equations_of(program)
 
 
 def _raise_what_users_raised(lowered: LoweredProgram) -> None:

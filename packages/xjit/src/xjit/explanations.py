@@ -4,9 +4,10 @@
     explain(step, state, batch).save("step.svg")
 
 tells the seconds of tracing, lowering and compiling; how many equations each of the user's lines
-makes; blocks of equations that come again and again, which a `scan` would hold once; arrays that
-the function captured; how exactly its matrix products and convolutions are computed; and what
-memory the program takes.
+makes, and which share of the instructions that XLA made code for; lines that XLA computes again and
+again, so that compiling grows faster than the program; blocks of equations that come again and
+again, which a `scan` would hold once; arrays that the function captured; how exactly its matrix
+products and convolutions are computed; and what memory the program takes.
 
 Neighbours: `stages` has the steps, `profiler` says where the time of a run goes.
 """
@@ -14,6 +15,7 @@ Neighbours: `stages` has the steps, `profiler` says where the time of a run goes
 from __future__ import annotations
 
 import inspect
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,11 +27,11 @@ from xml.sax.saxutils import escape
 import numpy as np
 
 from xjit._jit import jit
-from xjit.compile import statistics
+from xjit.compile import equations_of, statistics
+from xjit.lowering import source_locations
 from xprim import ClosedJaxpr, ConcreteArray, Equation
 from xprim.callables import check_function, name_of
-from xprim.jaxpr import subjaxprs
-from xprim.source import describe
+from xprim.source import describe, file_name
 from xprim.tracebacks import boundary
 
 __all__ = ["Block", "Constant", "Explanation", "Product", "explain"]
@@ -104,6 +106,10 @@ class Explanation:
       from_cache: whether the executable was there already, so that `compile` says little.
       equations: how many the program has, those of loops and branches once.
       by_line: the user's lines, and how many equations each makes; the largest first.
+      compiled_by_line: the user's lines, and which share of the optimised program's instructions
+        each causes, which is about its share of the time to compile; the largest first.
+      recomputed: the user's lines whose operations XLA computes three times or more, since it fuses
+        them with each use, and how often; the most first.
       blocks: what comes again and again; the largest first.
       constants: captured arrays of a KiB and more; the largest first.
       memory: sizes in bytes by name.
@@ -115,6 +121,8 @@ class Explanation:
     from_cache: bool
     equations: int
     by_line: Sequence[tuple[str, int]]
+    compiled_by_line: Sequence[tuple[str, float]]
+    recomputed: Sequence[tuple[str, float]]
     blocks: Sequence[Block]
     constants: Sequence[Constant]
     memory: Mapping[str, int]
@@ -128,6 +136,15 @@ class Explanation:
             lines.append(f"  {count / max(self.equations, 1):6.1%}  {count:6}  {where}")
         if len(self.by_line) > _SHOWN:
             lines.append(f"  and {len(self.by_line) - _SHOWN} lines more")
+        if self.compiled_by_line:
+            lines.append("compiled code:")
+        for where, share in self.compiled_by_line[:_SHOWN]:
+            lines.append(f"  {share:6.1%}          {where or 'elsewhere'}")
+        lines += [
+            f"warning: XLA computes {where} again for each use, {times:.1f} times: the time to "
+            "compile grows faster than the program; a scan would hold it once"
+            for where, times in self.recomputed
+        ]
         lines += [
             f"repeated: {b.equations} equations {b.repeats} times from {b.where or 'here'}; "
             "a scan would hold them once"
@@ -209,14 +226,23 @@ def explain(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
     program = lowered.compile()
     seconds["compile"] = time.perf_counter() - start
     closed: ClosedJaxpr = traced.jaxpr
-    eqns = list(_equations(closed.jaxpr))
+    eqns = list(equations_of(closed.jaxpr))
     lines = Counter([describe(eqn.source) for eqn in eqns])
+    with source_locations(True):
+        located = compiled.trace(*args, **kwargs).lower().as_text()
+    named = {where.partition(" in ")[0]: where for where in lines}
+    shares, recomputed = [
+        [(named.get(where, where), figure) for where, figure in figures]
+        for figures in _compiled_lines(located, lowered.as_text(), program.as_text())
+    ]
     return Explanation(
         name=name_of(fun, "the function"),
         seconds=seconds,
         from_cache=statistics.compiled == before,
         equations=len(eqns),
         by_line=lines.most_common(),
+        compiled_by_line=shares,
+        recomputed=recomputed,
         blocks=_repeated(closed.jaxpr.eqns),
         constants=_constants(inspect.unwrap(fun), closed),
         memory=program.memory_analysis(),
@@ -255,14 +281,104 @@ def _precision(eqn: Equation, platform: str) -> str:
     return _LESS[platform]
 
 
-def _equations(jaxpr: Any) -> Iterator[Equation]:
-    """Yield all equations; one that holds programs stands for these."""
-    for eqn in jaxpr.eqns:
-        inner = list(subjaxprs(eqn.params))
-        if not inner:
-            yield eqn
-        for program in inner:
-            yield from _equations(program)
+_USER_LINE = re.compile(r' loc\("(?:[^"\\]|\\.)*"\("((?:[^"\\]|\\.)*)":(\d+):\d+\)\)$')
+_FUNCTION = re.compile(r"func\.func \w+ @([\w.$]+)\(")
+_CALL = re.compile(r"func\.call @([\w.$]+)\(")
+_INSTRUCTION = re.compile(r" = .*source_line=(\d+)")
+_LEAST_TIMES = 3.0
+_MAIN = "main"
+
+
+@dataclass(slots=True)
+class _TextLines:
+    """What is known of the lines of a program's text, which begin with 1.
+
+    Attributes:
+      where: the user's lines, "" where there is none.
+      functions: the functions that they belong to.
+      calls: of each function those that call it, with the user's line of the call.
+    """
+
+    where: list[str]
+    functions: list[str]
+    calls: dict[str, list[tuple[str, str]]]
+
+    @classmethod
+    def of(cls, text: str) -> _TextLines:
+        """Read the text of a program that carries the user's lines."""
+        lines = text.splitlines()
+        found = cls([""] * (len(lines) + 1), [_MAIN] * (len(lines) + 1), {})
+        function, regions = _MAIN, list[int]()
+        for number, line in enumerate(lines, 1):
+            header = _FUNCTION.match(line)
+            function = header[1] if header else function
+            found.functions[number] = function
+            place = _USER_LINE.search(line)
+            if place:
+                found.where[number] = f"{file_name(place[1])}:{place[2]}"
+            if line.endswith("({"):
+                regions.append(number)
+            elif line.startswith("})") and regions:
+                found._fill(regions.pop(), number)
+            call = _CALL.search(line)
+            if call:
+                found.calls.setdefault(call[1], []).append((function, found.where[number]))
+        return found
+
+    def _fill(self, start: int, end: int) -> None:
+        """Have the lines of an operation's regions be of its own line, where nothing is known."""
+        for number in range(start, end):
+            self.where[number] = self.where[number] or self.where[end]
+
+    def copies(self, function: str) -> int:
+        """Return how often a function is called, by way of all that call it."""
+        callers = self.calls.get(function, ())
+        return 1 if function == _MAIN else sum([self.copies(caller) for caller, _ in callers])
+
+    def places(self, number: int) -> list[str]:
+        """Return the user's lines that a line of the text belongs to, of a function all callers."""
+        where, function = self.where[number], self.functions[number]
+        if where or function == _MAIN:
+            return [where]
+        return [place for _, place in self.calls.get(function, ())] or [""]
+
+
+def _compiled_lines(
+    located: str, text: str, optimised: str
+) -> tuple[list[tuple[str, float]], list[tuple[str, float]]]:
+    """Return which share of an optimised program each of the user's lines causes, and the repeats.
+
+    Args:
+      located: the text that was lowered, with the user's lines.
+      text: the same without them, which was compiled: of as many lines.
+      optimised: what XLA made of that, each instruction with the line of the text that it is of.
+    """
+    if located.count("\n") != text.count("\n"):
+        return [], []
+    lines = _TextLines.of(located)
+    made: Counter[int] = Counter()
+    times: Counter[int] = Counter()  # in how many computations: one of XLA holds no copies
+    for computation in optimised.split("\n}"):
+        found = Counter([int(n) for n in _INSTRUCTION.findall(computation)])
+        made.update(found)
+        times.update(found.keys())
+    shares: dict[str, float] = {}
+    copies: dict[str, list[float]] = {}
+    for number, count in made.items():
+        if number >= len(lines.where):
+            continue
+        places = lines.places(number)
+        expected = max(lines.copies(lines.functions[number]), 1)
+        for place in places:
+            shares[place] = shares.get(place, 0.0) + count / len(places)
+            copies.setdefault(place, []).append(times[number] / expected)
+    total = max(sum(shares.values()), 1)
+    means = [(where, sum(each) / len(each)) for where, each in copies.items() if where]
+    repeats = [(where, mean) for where, mean in means if mean >= _LEAST_TIMES]
+    return (
+        [(where, shares[where] / total) for where in sorted(shares, key=lambda w: -shares[w])],
+        sorted(repeats, key=lambda pair: -pair[1]),
+    )
 
 
 def _repeated(eqns: Sequence[Equation]) -> list[Block]:

@@ -462,6 +462,11 @@ def _staged_program(
     if closed is None:
         with config.index_checks("allow"):  # a rule does not leave its arrays
             jaxpr, consts = trace_to_jaxpr(fun, [whole(a) for a in avals])
+        # their lines would be where the first program with such a rule was lowered
+        jaxpr = jaxpr.replace(eqns=[
+            Equation(eqn.primitive, eqn.inputs, eqn.outputs, eqn.params, None, eqn.name_stack)
+            for eqn in jaxpr.eqns
+        ])  # fmt: skip
         closed = optimised(ClosedJaxpr(jaxpr, consts))
         remember(_staged, full_key, closed, _MAX_STAGED)
     return closed

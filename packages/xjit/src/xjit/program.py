@@ -93,7 +93,11 @@ class DeviceKernel:
         self.donated = lowered.donated
         self.avals_out = placement.avals(program.closed.out_avals)
         self.executable = executable_for(
-            lowered, placement, program.options, None if in_full else program.own_options
+            lowered,
+            placement,
+            program.options,
+            None if in_full else program.own_options,
+            self._closed,
         )
         placement = self.placement = placement.settled(self.executable, lowered)
         self.handlers = self.executable.handlers_at(
