@@ -1,0 +1,171 @@
+"""No family of operations grows faster than its program.
+
+A program of k steps, in a chain, side by side, or the gradient of either, is traced and lowered for
+k = 4, 16 and 64. Equations and lines of text between these are compared: from 16 to 64 there are
+four times as many more as from 4 to 16, where each step costs the same, and the exponent (the
+logarithm to base 4 of that factor) is 1. `nox -s fuzz` also compiles, and counts the instructions
+of the optimised program, which fusion can make to grow where the text does not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xstack
+from tests.nets.cells import IN_FULL
+from tests.nets.growth_rows import (
+    KINDS,
+    Row,
+    controls,
+    has_gradient,
+    primitives,
+    program,
+    public_functions,
+    samplers,
+    with_form,
+)
+from xprim.errors import MissingRuleError
+from xprim.jaxpr import subjaxprs
+from xstack import numpy as xnp
+
+LIMIT = 1.15
+SIZES = (4, 16, 64)
+COMPILED_SIZES = (1, 4, 16)
+_FREE = 12  # what grows by less than a line a step is not looked at: names of functions, constants
+
+FAMILIES: dict[str, dict[str, Row]] = {
+    "primitive": {row.name: row for row in primitives()},
+    "sampler": {row.name: row for row in samplers()},
+    "control": {row.name: row for row in controls()},
+    "function": {row.name: row for row in public_functions()},
+}
+CELLS = [(family, name) for family, rows in FAMILIES.items() for name in rows]
+COMPILED = [cell for cell in CELLS if cell[0] != "function"] if IN_FULL else []  # takes minutes
+_worst: list[tuple[float, str]] = []
+
+
+def exponent(counts: tuple[int, int, int]) -> float:
+    """Return how what is added grows with the number of steps, of counts at k, 4 k and 16 k."""
+    few, many = counts[1] - counts[0], counts[2] - counts[1]
+    return math.log(max(many, 1) / max(few, _FREE), 4)
+
+
+def equations(jaxpr: Any) -> int:
+    """Return how many equations a program has, those of inner programs with them."""
+    return sum(
+        1 + sum(equations(inner) for inner in subjaxprs(eqn.params)) for eqn in jaxpr.eqns
+    )  # fmt: skip
+
+
+def counts_of(row: Row, kind: str, k: int) -> dict[str, int]:
+    """Return the sizes of a program of k steps."""
+    fun, arguments = program(row, kind, k)
+    traced = xstack.jit(fun).trace(*arguments)
+    text = traced.lower().as_text()
+    return {"equations": equations(traced.jaxpr.jaxpr), "lines": text.count("\n")}
+
+
+def instructions_of(row: Row, kind: str, k: int) -> dict[str, int]:
+    """Return the size of an optimised program of k steps."""
+    fun, arguments = program(row, kind, k)
+    text = xstack.jit(fun).lower(*arguments).compile().as_text()
+    return {"instructions": text.count(" = ")}
+
+
+def check(
+    row: Row, kind: str, sizes: tuple[int, ...], count: Callable[..., dict[str, int]] = counts_of
+) -> None:
+    """Fail where a program of a row grows faster than the number of its steps."""
+    found = [count(row, kind, k) for k in sizes]
+    for what in found[0]:
+        numbers = tuple([each[what] for each in found])
+        grown = exponent(numbers)  # type: ignore[arg-type]
+        _worst.append((grown, f"{row.name}, {kind}: {what} {numbers}"))
+        assert grown <= LIMIT, f"{row.name}, {kind}: {what} {numbers} for {sizes} steps"
+
+
+def _row(family: str, name: str) -> Row:
+    found = with_form(name) if family == "function" else FAMILIES[family][name]
+    if found is None:
+        pytest.skip("it needs the values of its operands")
+    return found
+
+
+def _kinds(row: Row) -> list[str]:
+    """Return the kinds of programs of a row: gradients where derivatives are defined."""
+    kinds = list(KINDS[:2])
+    for kind in KINDS[2:] if has_gradient(row) else ():
+        fun, arguments = program(row, kind, 1)
+        try:
+            xstack.make_jaxpr(fun)(*arguments)
+        except (TypeError, NotImplementedError, MissingRuleError, ValueError):
+            continue
+        kinds.append(kind)
+    return kinds
+
+
+@pytest.mark.sampled(every=24, per="family")
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("family", "name"), CELLS)
+def test_equations_and_lines_grow_as_the_number_of_steps(family: str, name: str) -> None:
+    row = _row(family, name)
+    for kind in _kinds(row):
+        check(row, kind, SIZES)
+
+
+@pytest.mark.fuzz
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("family", "name"), COMPILED)
+def test_optimised_programs_grow_as_the_number_of_steps(family: str, name: str) -> None:
+    row = _row(family, name)
+    for kind in _kinds(row):
+        check(row, kind, COMPILED_SIZES, instructions_of)
+
+
+def test_draws_of_many_shapes_stay_apart_when_they_are_compiled() -> None:
+    def draws(x: Any) -> Any:
+        return xstack.random.uniform(x, (3, 2)), xstack.random.split(x)[0]
+
+    row = Row("draws", draws, (xstack.random.PRNGKey(0),))
+    check(row, "chain", (1, 3, 9), lambda *a: {"n": 4 * instructions_of(*a)["instructions"]})
+
+
+def test_the_size_of_the_net_and_its_worst_rows() -> None:
+    for grown, what in sorted(_worst, reverse=True)[:12]:
+        print(f"{grown:6.3f}  {what}")
+    print({family: len(rows) for family, rows in FAMILIES.items()})
+    assert len(FAMILIES["primitive"]) >= 200 and len(FAMILIES["sampler"]) >= 45
+    assert len(FAMILIES["function"]) >= 700
+
+
+# ------------------------------------------------------------------ the check finds what it shall
+
+
+def test_a_step_that_costs_more_each_time_is_found() -> None:
+    made = [0]
+
+    def step(x: Any) -> Any:
+        made[0] += 1
+        for _ in range(made[0]):
+            x = xnp.sin(x)
+        return x
+
+    row = Row("planted", step, (xnp.ones(3),))
+    with pytest.raises(AssertionError, match="planted, chain: equations"):
+        check(row, "chain", SIZES)
+
+
+def test_results_that_are_computed_again_for_each_use_are_found() -> None:
+    def twice(x: Any) -> Any:  # what fusion does where it may: the number of uses doubles
+        return np.float32(0.5) * x
+
+    def computed_again(row: Row, kind: str, k: int) -> dict[str, int]:
+        return {"instructions": k * k + instructions_of(row, kind, 1)["instructions"]}
+
+    with pytest.raises(AssertionError, match="instructions"):
+        check(Row("planted", twice, (xnp.ones(3),)), "chain", SIZES, computed_again)
