@@ -117,6 +117,7 @@ def number_of_size(size, x):
     return next(iter(x.devices())).id
 
 
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("first", ASKS)
 def test_every_answer_is_the_same_whoever_asks_first(first):
     for name, make in ARRAYS.items():

@@ -14,7 +14,9 @@ import pytest
 
 import xstack
 import xstack.numpy as xnp
+from tests.nets import gpu_routines
 from tests.nets.cells import drawn
+from tests.nets.gpu_programs import lowered
 from xjit.explanations import _equations, _products, explain
 from xjit.lowering import lower
 from xjit.testing import _program_of_samples
@@ -37,7 +39,7 @@ WRITTEN_OTHERWISE = {
     "cumlogsumexp": "windows, where a CPU loops over blocks",
     "dynamic_update_slice": "a CPU needs a barrier",
     "dot_general": "full float32 is asked for; products of narrow floats are native",
-    "conv_general_dilated": "likewise", "cofactors": "svd",
+    "conv_general_dilated": "likewise; integers by float64", "cofactors": "svd",
 }  # fmt: skip
 
 
@@ -60,7 +62,7 @@ def cells():
 @pytest.mark.fuzz
 @pytest.mark.parametrize("platform", GPUS)
 def test_each_sample_is_written_for_gpus_and_what_differs_is_known(platform):
-    for name, sample in drawn(cells(), 250):
+    for name, sample in drawn(cells(), 120):
         primitive = get_primitive(name)
         if type(primitive.rules.get("stablehlo")) is Undefined:
             continue
@@ -84,6 +86,40 @@ def test_the_size_of_the_net_of_primitives_for_gpus():
     names = {name for name, _ in cells()}
     print(f"\n{len(names)} primitives, {len(cells())} samples of other types or params")
     assert len(cells()) > 1000
+
+
+@pytest.mark.sampled(every=4)
+@pytest.mark.parametrize(
+    "dtype", ["int4", "int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"]
+)
+def test_convolutions_of_integers_are_exact_where_cudnn_has_none(dtype):
+    with xstack.enable_x64(True):
+        kind, info = xnp.dtype(dtype), xnp.iinfo(dtype)
+        rng = np.random.default_rng(0)
+        drawn_as = np.uint64 if dtype == "uint64" else np.int64
+        image, kernel = [
+            rng.integers(int(info.min), int(info.max), shape, drawn_as, endpoint=True).astype(kind)
+            for shape in ((2, 3, 6, 5), (4, 3, 3, 2))
+        ]  # fmt: skip
+
+        def fun(image, kernel):
+            return lax.conv_general_dilated(image, kernel, (1, 2), "SAME", rhs_dilation=(2, 1))
+
+        text = lowered(fun, [image, kernel], "cuda").as_text()
+        assert not re.search(r"convolution.*xu?i\d+>\) ->", text)
+        found = gpu_routines.run(fun, [image, kernel])
+        np.testing.assert_array_equal(found, xstack.jit(fun)(image, kernel))
+
+
+def test_narrow_integers_with_a_wide_result_take_one_convolution():
+    image, kernel = np.full((1, 2, 9), -128, np.int8), np.full((1, 2, 9), -128, np.int8)
+
+    def fun(image, kernel):
+        return lax.conv_general_dilated(image, kernel, (1,), "VALID",
+                                        preferred_element_type=np.int32)  # fmt: skip
+
+    assert lowered(fun, [image, kernel], "cuda").as_text().count("stablehlo.convolution") == 1
+    assert gpu_routines.run(fun, [image, kernel]).item() == 18 * 128**2
 
 
 # ---------------------------------------------------------------------------------------- precision
@@ -129,6 +165,7 @@ def products(fun, platform):
 OF_LIBRARIES = ("expm", "gradient of cholesky")  # no TPU has them
 
 
+@pytest.mark.sampled(every=6)
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_products_of_32_bits_are_full_on_gpus_where_nobody_asked_for_less(name):
     for platform in ("cuda",) if name in OF_LIBRARIES else ("cuda", "tpu"):

@@ -80,13 +80,13 @@ def sorts(ns, fun, x):
 def test_sorts_are_those_that_the_oracle_writes():
     cells = [(n, d, s) for n in SAME for d in DTYPES for s in SHAPES]
     tried = 0
-    for name, dtype, shape in drawn(cells, 30):
+    for name, dtype, shape in drawn(cells, 16):
         x = operand(dtype, shape)
         theirs = sorts(jax, SAME[name], x)
         if theirs is not None:
             tried += 1
             assert sorts(xstack, SAME[name], x) == theirs, (name, dtype, shape)
-    assert tried > 20
+    assert tried > 10
 
 
 def comparator(sort):

@@ -51,6 +51,7 @@ from xprim import (
 )
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import ArgumentError, message
+from xprim.platform_rules import is_gpu
 
 __all__ = ()
 
@@ -221,6 +222,8 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, **param
     attributes = _attributes(**{**params, "precision": precision})
     if dtypes.is_complex(total):
         result = _complex_text(b, operands, avals_in, wide, attributes)
+    elif dtypes.is_integer(total) and is_gpu(b.platform):
+        result = _integer_text(b, operands, (lhs.dtype, rhs.dtype), avals_in, wide, attributes)
     else:
         (result,) = b.op("stablehlo.convolution", operands, avals_in, [wide], attributes)
     return [b.convert(result, wide, out.dtype)]
@@ -239,6 +242,63 @@ def _kernel_held(
     if may_be_cut(b, lhs, image) or may_be_cut(b, out, result):
         return [operands[0], *held_whole(b, operands[1:], [rhs])]
     return [held_along(b, operands[0], lhs, image), held_along(b, operands[1], rhs, kernel)]
+
+
+def _integer_text(
+    b: Builder, operands: Any, given: Any, avals: Any, out: ShapedArray, attributes: str
+) -> str:
+    """Write a convolution of integers by those of float64, which cuDNN has where it has no others.
+
+    Each operand is a sum of pieces of 16 bits. A sum of products of two pieces is exact up to 2^21
+    products, and what is beyond the dtype wraps around in int64, as integers do.
+
+    Args:
+      b: the builder.
+      operands: names of the operands, converted to the dtype of the result.
+      given: the dtypes that they had before: what fits into a piece is one.
+      avals: their abstract values.
+      out: that of the result.
+      attributes: of the convolution.
+    """
+    count = _count_of_pieces(out.dtype)
+    pieces = [
+        _pieces(b, x, aval, min(count, _count_of_pieces(dtype)))
+        for x, aval, dtype in zip(operands, avals, given, strict=True)
+    ]
+    halves = [shaped_array(a.shape, dtypes.float64) for a in avals]
+    result, total = shaped_array(out.shape, dtypes.float64), shaped_array(out.shape, dtypes.int64)
+    terms = []
+    for i, x in enumerate(pieces[0]):
+        for j, y in enumerate(pieces[1][: count - i]):
+            (product,) = b.op("stablehlo.convolution", [x, y], halves, [result], attributes)
+            term = b.convert(product, result, dtypes.int64)
+            if i + j:
+                shift = b.full_like(16 * (i + j), total)
+                term = b.same_type_op("stablehlo.shift_left", [term, shift], total)
+            terms.append(term)
+    term = functools.reduce(lambda x, y: b.same_type_op("stablehlo.add", [x, y], total), terms)
+    return b.convert(term, total, out.dtype)
+
+
+def _count_of_pieces(dtype: np.dtype[Any]) -> int:
+    return max(dtypes.iinfo(dtype).bits // 16, 1) if dtypes.is_integer(dtype) else 1
+
+
+def _pieces(b: Builder, x: str, aval: ShapedArray, count: int) -> list[str]:
+    """Write the pieces of 16 bits of integers as float64, the lowest first; the last has a sign."""
+    if count == 1:
+        return [b.convert(x, aval, dtypes.float64)]
+    mask, found = b.full_like((1 << 16) - 1, aval), []
+    is_signed = dtypes.is_signed_integer(aval.dtype)
+    shift = f"stablehlo.shift_right_{'arithmetic' if is_signed else 'logical'}"
+    for place in range(count):
+        piece = x
+        if place:
+            piece = b.same_type_op(shift, [x, b.full_like(16 * place, aval)], aval)
+        if place < count - 1:
+            piece = b.same_type_op("stablehlo.and", [piece, mask], aval)
+        found.append(b.convert(piece, aval, dtypes.float64))
+    return found
 
 
 def _complex_text(b: Builder, operands: Any, avals: Any, out: ShapedArray, attributes: str) -> str:

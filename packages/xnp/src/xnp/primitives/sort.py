@@ -148,7 +148,7 @@ def _key_texts(b: Builder, x: str, y: str, aval: Any) -> list[tuple[str, str, An
     if dtypes.is_complex(aval.dtype):
         part, flag = shaped_array((), dtypes.to_floating_dtype(aval.dtype)), np.dtype(bool)
         is_nan = [compare_text(b, "NE", v, v, aval, "FLOAT") for v in (x, y)]
-        pairs = [(*is_nan, shaped_array((), flag))]
+        pairs = [(is_nan[0], is_nan[1], shaped_array((), flag))]
         for op in ("stablehlo.real", "stablehlo.imag"):
             left, right = (b.op(op, [v], [aval], [part])[0] for v in (x, y))
             pairs += _key_texts(b, left, right, part)
