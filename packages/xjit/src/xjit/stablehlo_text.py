@@ -11,6 +11,7 @@ Neighbours: `lowering` drives this over the equations of a jaxpr.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -44,6 +45,9 @@ Names = Sequence[str]
 LARGE_CONSTANT = 16
 
 _MAX_TYPES = 8192
+
+# The dtypes that have numbers above the range of float8_e5m2.
+_ABOVE_E5M2 = (dtypes.bfloat16, dtypes.float16, dtypes.float32, dtypes.float64)
 
 
 class _Types(dict[ShapedArray, str]):
@@ -256,7 +260,28 @@ class Builder:
         """Convert an operand to another element type (numerically)."""
         if aval.dtype == dtype:
             return operand
-        (name,) = self.op("stablehlo.convert", [operand], [aval], [shaped_array(aval.shape, dtype)])
+        out = shaped_array(aval.shape, dtype)
+        (name,) = self.op("stablehlo.convert", [operand], [aval], [out])
+        if dtype == dtypes.float8_e5m2 and aval.dtype in _ABOVE_E5M2:
+            return self._with_infinities(operand, aval, name, out)
+        return name
+
+    def _with_infinities(self, x: str, aval: ShapedArray, name: str, out: ShapedArray) -> str:
+        """Put infinities where numbers are above the range of float8_e5m2.
+
+        The instruction of NVIDIA's GPUs gives the greatest finite number there, and that for what
+        rounds to it, which is below `2^16 - 2^12`.
+        """
+        truth = shaped_array(aval.shape, dtypes.bool_)
+        for sign, direction in ((1, "GE"), (-1, "LE")):
+            limit, infinity = (
+                self.constant(sign * 61440.0, aval),
+                self.constant(sign * math.inf, out),
+            )
+            attribute = f"comparison_direction = #stablehlo<comparison_direction {direction}>"
+            (mask,) = self.op("stablehlo.compare", [x, limit], [aval, aval], [truth], attribute)
+            types = [truth, out, out]
+            (name,) = self.op("stablehlo.select", [mask, infinity, name], types, [out])
         return name
 
     def region(

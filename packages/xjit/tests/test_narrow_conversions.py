@@ -1,0 +1,58 @@
+"""Conversions to float8_e5m2, also by an instruction that stops at the greatest number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xnp
+from xjit import clear_caches, jit
+from xjit.stablehlo_text import Builder
+from xprim import config, dtypes, shaped_array
+
+NAMES = ("float16", "bfloat16", "float32", "float64")
+NUMBERS = [57344.0, 61439.0, 61440.0, 61441.0, 65504.0, 1e5, 3e38, np.inf, np.nan, 0.0, 1e-3, 3.3]
+
+
+@pytest.fixture(params=[False, True], ids=["as here", "saturating"])
+def instruction(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have conversions to float8_e5m2 stop at its greatest number, as those of NVIDIA's GPUs."""
+    if not request.param:
+        return
+    write = Builder.op
+
+    def saturating(self: Any, name: str, operands: Any, avals: Any, out: Any, *rest: Any) -> Any:
+        if name == "stablehlo.convert" and out[0].dtype == dtypes.float8_e5m2:
+            scalar = shaped_array((), avals[0].dtype)
+            low, high = [self.constant(v, scalar) for v in (-57344.0, 57344.0)]
+            operands = write(self, "stablehlo.clamp", [low, *operands, high],
+                             [scalar, avals[0], scalar], [avals[0]])  # fmt: skip
+        return write(self, name, operands, avals, out, *rest)
+
+    monkeypatch.setattr(Builder, "op", saturating)
+    clear_caches()
+
+
+@pytest.mark.parametrize("dtype", NAMES)
+def test_what_is_above_the_range_of_float8_becomes_infinite(dtype: str, instruction: None) -> None:
+    with config.enable_x64(True):
+        x = xnp.asarray(np.array([*NUMBERS, *[-v for v in NUMBERS]]), dtype)
+        found = jit(lambda x: x.astype(dtypes.float8_e5m2))(x)
+        # ml_dtypes rounds from float32, in which all of these are exact
+        expected = np.asarray(x).astype(np.float32).astype(dtypes.float8_e5m2)
+    np.testing.assert_array_equal(np.asarray(found).astype(np.float32), expected.astype(np.float32))
+
+
+def test_sums_of_float8_that_overflow_are_infinite(instruction: None) -> None:
+    x = xnp.asarray([[57344.0, 57344.0, 1.0], [-57344.0, -57344.0, 2.0]], dtypes.float8_e5m2)
+    functions = (
+        lambda x: xnp.sum(x, 1), lambda x: xnp.prod(x, 1), lambda x: xnp.cumsum(x, 1)[:, -1],
+        lambda x: x[:, 0] + x[:, 1], lambda x: x[:, 0] * abs(x[:, 1]),
+        lambda x: xnp.dot(x, abs(x[0])),
+    )  # fmt: skip
+    for function in functions:
+        found = np.asarray(jit(function)(x)).astype(np.float32)
+        expected = [np.inf, np.inf if function is functions[1] else -np.inf]
+        np.testing.assert_array_equal(found, np.float32(expected))
