@@ -380,3 +380,40 @@ def test_arrays_leave_and_enter_explicit_meshes():
     assert type_of(with_sharding_constraint(x, P(None, "y"))) == "[8,8@y]"
     np.testing.assert_array_equal(np.asarray(pickle.loads(pickle.dumps(x))), HOST)
     assert type_of(jit(lambda x: x, in_shardings=P("y"), out_shardings=P("x"))(HOST)) == "[8@x,8]"
+
+
+INDEXED = {
+    "x[0]": lambda x: x[0],
+    "x[:, -1]": lambda x: x[:, -1],
+    "x[2, 3]": lambda x: x[2, 3],
+    "x[i]": lambda x: x[xnp.asarray(np.int32(5))],
+    "index_in_dim": lambda x: lax.index_in_dim(x, 3, 1),
+    "dynamic_index_in_dim": lambda x: lax.dynamic_index_in_dim(x, 3, 0, keepdims=False),
+    "x[:, 2:6]": lambda x: x[:, 2:6],
+}
+
+
+@pytest.mark.parametrize("spec", [P("x"), P("x", "y"), P(None, "y")], ids=str)
+@pytest.mark.parametrize("wrap", [lambda f: f, jit], ids=["evaluated", "compiled"])
+@pytest.mark.parametrize("name", INDEXED)
+def test_one_element_of_a_dimension_that_is_cut_is_the_same_everywhere(name, wrap, spec):
+    index, x = INDEXED[name], spread(*spec)
+    out = wrap(index)(x)
+    np.testing.assert_array_equal(out, index(HOST))
+    size = lambda part: 1 if part is None else {"x": 2, "y": 4}[part]  # noqa: E731
+    for n, part in zip(out.shape, typeof(out).sharding.spec, strict=True):
+        assert n % size(part) == 0 and (n > 1 or part is None)
+    slope = wrap(grad(lambda x: (index(x) ** 2).sum()))(x)
+    assert typeof(slope).sharding.spec == typeof(x).sharding.spec
+    expected = grad(lambda x: (index(x) ** 2).sum())(HOST)
+    np.testing.assert_allclose(slope, expected, rtol=1e-6)
+
+
+def test_full_like_is_cut_as_its_array_is():
+    x = spread("x", "y")
+    for f in (lambda x: lax.full_like(x, 3.0), lambda x: lax.full_like(x, 3, np.int32)):
+        for wrap in (lambda f: f, jit):
+            out = wrap(f)(x)
+            assert typeof(out).sharding.spec == P("x", "y")
+            assert (np.asarray(out) == 3).all()
+    assert typeof(jit(lambda x: lax.full_like(x, 3.0, shape=(8,)))(x)).sharding.spec == P(None)

@@ -3,9 +3,13 @@
 import numpy as np
 import pytest
 
+import xnp.numpy as xnp
 import xrandom
+from xad import grad
+from xbatch import vmap
 from xjit import device_put, devices, jit
-from xpar import Mesh, NamedSharding, P
+from xpar import AxisType, Mesh, NamedSharding, P, set_mesh
+from xstack import typeof
 
 N = 8
 MESH = Mesh(np.array(devices("cpu")[:N]).reshape(4, 2), ("x", "y"))
@@ -34,3 +38,64 @@ def test_numbers_do_not_depend_on_how_they_lie(sampler, sharding):
     assert found.sharding == sharding
     # jit(sampler) on one device gives the same bits; the transforms of them round alike
     np.testing.assert_array_equal(found, jit(lambda key: sampler(key, (16, 24)))(xrandom.key(7)))
+
+
+EXPLICIT = Mesh(MESH.devices, ("x", "y"), AxisType.Explicit)
+KEYS = xrandom.split(xrandom.key(5), (8, 2))
+RATES = np.arange(1, 17, dtype=np.float32).reshape(8, 2)
+SAMPLERS = {
+    # name: (a draw from one key and one number, what its result has beside the keys' dimensions)
+    "bits": (lambda k, a: xrandom.bits(k, (3,)), 1),
+    "split": (lambda k, a: xrandom.key_data(xrandom.split(k)), 2),
+    "fold_in": (lambda k, a: xrandom.key_data(xrandom.fold_in(k, 3)), 1),
+    "uniform": (lambda k, a: xrandom.uniform(k, maxval=a), 0),
+    "normal": (lambda k, a: xrandom.normal(k, (2,)), 1),
+    "randint": (lambda k, a: xrandom.randint(k, (2,), 0, 9), 1),
+    "categorical": (lambda k, a: xrandom.categorical(k, xnp.stack([a, a])), 0),
+    "permutation": (lambda k, a: xrandom.permutation(k, 3), 1),
+    "gamma": (lambda k, a: xrandom.gamma(k, a), 0),
+    "loggamma": (lambda k, a: xrandom.loggamma(k, 0.5), 0),
+    "poisson": (lambda k, a: xrandom.poisson(k, a), 0),
+    "dirichlet": (lambda k, a: xrandom.dirichlet(k, xnp.ones(3)), 1),
+    "truncated_normal": (lambda k, a: xrandom.truncated_normal(k, -1.0, a), 0),
+}
+
+
+@pytest.mark.sampled(every=20)
+@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("spec", [P("x"), P("x", "y"), P(None, "y"), P(("x", "y"))], ids=str)
+@pytest.mark.parametrize("wrap", [lambda f: f, jit], ids=["evaluated", "compiled"])
+def test_keys_that_explicit_axes_cut_are_drawn_from_where_they_are(name, spec, wrap):
+    draw, more = SAMPLERS[name]
+    mapped = vmap(vmap(draw))
+    sharding = NamedSharding(EXPLICIT, spec)
+    with set_mesh(EXPLICIT):
+        out = wrap(mapped)(device_put(KEYS, sharding), device_put(RATES, sharding))
+        parts = [*spec, *[None] * (2 - len(spec) + more)]
+        assert typeof(out).sharding.spec == P(*parts)
+    # one device computes the same bits; the transforms of them may be fused otherwise
+    np.testing.assert_allclose(out, mapped(KEYS, RATES), rtol=1e-5, atol=1e-6)
+
+
+CUT = {
+    # how keys and exponents are cut, and so the samples
+    "keys": (P("x"), None, P("x", None)),
+    "exponents": (None, P(None, "y"), P(None, "y")),
+    "both": (P("x"), P(None, "y"), P("x", "y")),
+}
+
+
+@pytest.mark.sampled(every=6)
+@pytest.mark.parametrize("wrap", [lambda f: f, jit], ids=["evaluated", "compiled"])
+@pytest.mark.parametrize("name", CUT)
+def test_gamma_is_cut_as_keys_and_exponents_are(name, wrap):
+    of_keys, of_rates, expected = CUT[name]
+    draw = vmap(vmap(xrandom.gamma))
+    with set_mesh(EXPLICIT):
+        keys = device_put(KEYS, of_keys) if of_keys else KEYS
+        rates = device_put(RATES, of_rates) if of_rates else RATES
+        out = wrap(draw)(keys, rates)
+        slopes = wrap(grad(lambda a: draw(keys, a).sum()))(rates)
+    assert typeof(out).sharding.spec == expected
+    np.testing.assert_allclose(out, draw(KEYS, RATES), rtol=1e-5)
+    np.testing.assert_allclose(slopes, grad(lambda a: draw(KEYS, a).sum())(RATES), rtol=1e-4)

@@ -28,12 +28,14 @@ from xprim import (
     ShapedArray,
     Zero,
     config,
+    dimension_names,
     dtypes,
     shaped_array,
     undefined,
 )
 from xprim.contracts import BatchAxis, JVPHandle
 from xprim.errors import message
+from xprim.sharded_types import spread_as, whole
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from xrandom.arguments import (
@@ -183,7 +185,12 @@ def _split_each(keys: Any, num: int) -> list[Any]:
 
 
 def _numpy(key: Any, a: Any, **params: Any) -> Any:
-    return tuple(_samples(key, a, **params))
+    if key.aval.spread is None and a.aval.spread is None:
+        return tuple(_samples(key, a, **params))
+    # One vector is drawn: explicit axes of a mesh may cut what it has merged.
+    avals_out = random_gamma_p.infer((key.aval, a.aval), params)
+    outs = _samples(*[spread_as(x, whole(x.aval)) for x in (key, a)], **params)
+    return tuple([spread_as(x, aval) for x, aval in zip(outs, avals_out, strict=True)])
 
 
 def _jvp(
@@ -211,6 +218,13 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:
     return outs, (0,) * len(outs)
 
 
+def _dimensions(avals: Any, out: Any, params: Any) -> dimension_names.Names:
+    """Return how dimensions correspond: those of several keys are the first of the exponents."""
+    key, a = avals
+    keys = (*range(key.ndim - 1), None)
+    return dimension_names.Names([keys, tuple(range(a.ndim))], [tuple(range(a.ndim)) for _ in out])
+
+
 random_gamma_p = Primitive(
     "random_gamma",
     call_like=True,
@@ -220,6 +234,7 @@ random_gamma_p = Primitive(
     jvp=_jvp,
     transpose=undefined("it is not linear"),
     batch=_batch,
+    dimensions=_dimensions,
 )
 
 

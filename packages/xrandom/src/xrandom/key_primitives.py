@@ -141,7 +141,7 @@ random_bits_p = Primitive(
     transpose=_NOT_LINEAR,
     batch=batch_over_keys("random_bits"),
     cost=cost,
-    dimensions=dimension_names.each_whole,
+    dimensions=dimension_names.of_last(1),  # those of several keys are those of the results
 )
 
 
@@ -169,7 +169,7 @@ random_split_p = Primitive(
     transpose=_NOT_LINEAR,
     batch=batch_over_keys("random_split"),
     cost=cost,
-    dimensions=dimension_names.each_whole,
+    dimensions=dimension_names.of_last(1),  # those of several keys are those of the results
 )
 
 
@@ -198,5 +198,5 @@ random_fold_in_p = Primitive(
     jvp=ZERO,
     transpose=_NOT_LINEAR,
     batch=batch_over_keys("random_fold_in"),
-    dimensions=dimension_names.alike,
+    dimensions=dimension_names.of_last(1),
 )

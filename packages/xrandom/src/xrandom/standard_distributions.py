@@ -122,7 +122,7 @@ random_uniform_p = Primitive(
     transpose=undefined("random draws are not linear in their key"),
     batch=batch_over_keys("random_uniform"),
     cost=cost,
-    dimensions=dimension_names.each_whole,
+    dimensions=dimension_names.of_last(1),  # those of several keys are those of the results
 )
 
 
@@ -150,7 +150,7 @@ random_normal_p = Primitive(
     transpose=undefined("random draws are not linear in their key"),
     batch=batch_over_keys("random_normal"),
     cost=cost,
-    dimensions=dimension_names.each_whole,
+    dimensions=dimension_names.of_last(1),  # those of several keys are those of the results
 )
 
 

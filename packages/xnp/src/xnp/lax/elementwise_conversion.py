@@ -15,7 +15,7 @@ from xnp.docstrings import complete
 from xnp.docstrings.operations import CONVERSION
 from xnp.lax.elementwise_arithmetic import apply
 from xnp.lax.operands import pair
-from xnp.placing import placed
+from xnp.placing import as_spread, placed
 from xnp.primitives.bitcast_convert_type import bitcast_convert_type_p
 from xnp.primitives.broadcast_in_dim import broadcast_in_dim_p
 from xnp.primitives.complex_parts import complex_p, conj_p, imag_p, real_p
@@ -171,14 +171,15 @@ def full_like(
       fill_value: a scalar.
       dtype: None for that of `x`, whose weak type stays.
       shape: None for that of `x`.
-      sharding: as in `full`.
+      sharding: as in `full`; None, where no other shape is given, for how `x` is cut along
+        explicit axes of a mesh.
     """
     aval = x.aval if hasattr(x, "aval") else as_array(x).aval
     result = full(aval.shape if shape is None else shape, fill_value,
                   aval.dtype if dtype is None else dtype, sharding=sharding)  # fmt: skip
     if dtype is None and aval.weak_type:
         result = convert_element_type_p.bind(result, new_dtype=aval.dtype, weak_type=True)[0]
-    return result
+    return as_spread(result, x) if shape is None and sharding is None else result
 
 
 def stop_gradient(x: ArrayLike) -> PyTree:

@@ -1,4 +1,4 @@
-"""Which dimensions of operands and results correspond: the rules of products, gather and scatters.
+"""Which dimensions correspond: the rules of products, slices, gather and scatters.
 
 Neighbours: `dot_general`, `gather`, `scatter_family`; `xprim.dimension_names` has what is shared.
 """
@@ -23,6 +23,13 @@ def dot_dimensions(avals: Any, out: Any, params: Any) -> Names:
     right = _of_side("rhs", avals[1].ndim, rc, rb)
     free = [name for name in (*left, *right) if name[0] in ("lhs", "rhs")]
     return Names([left, right], [(*[("each", i) for i in range(len(lb))], *free)])
+
+
+def slice_dimensions(avals: Any, out: Any, params: Any) -> Names:
+    """Dimensions correspond by number, but one of which a single element is taken is whole."""
+    sizes = zip(avals[0].shape, out[0].shape, strict=True)
+    kept = [None if m == 1 != n else d for d, (n, m) in enumerate(sizes)]
+    return Names([tuple(range(a.ndim)) for a in avals], [tuple(kept)])
 
 
 def _of_side(side: str, ndim: int, summed: Sequence[int], batch: Sequence[int]) -> Dims:

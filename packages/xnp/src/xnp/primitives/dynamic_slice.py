@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from xnp.primitives.corresponding_dimensions import slice_dimensions
 from xnp.primitives.dimensions import inserted
 from xnp.primitives.index_modes import CLIP, GatherDimensionNumbers
 from xnp.primitives.operations import bind, broadcasted, concatenated, converted, filled, reshaped
@@ -17,7 +18,6 @@ from xprim import (
     Primitive,
     ShapedArray,
     Zero,
-    dimension_names,
     dtypes,
     linear_in,
     not_mapped,
@@ -135,5 +135,5 @@ dynamic_slice_p: Primitive = Primitive(
     batch=_batch,
     physical=STRUCTURAL,
     windows=lambda x, *starts, slice_sizes: window_at(x, starts, slice_sizes),
-    dimensions=dimension_names.alike,
+    dimensions=slice_dimensions,
 )

@@ -11,9 +11,10 @@ import functools
 from typing import Any
 
 from xnp.primitives import costs
+from xnp.primitives.corresponding_dimensions import slice_dimensions
 from xnp.primitives.dimensions import inserted
 from xnp.primitives.operations import bind, filled
-from xprim import LINEAR, STRUCTURAL, Primitive, ShapedArray, dimension_names, shaped_array
+from xprim import LINEAR, STRUCTURAL, Primitive, ShapedArray, shaped_array
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
 
@@ -103,5 +104,5 @@ slice_p: Primitive = Primitive(
     batch=_batch,
     physical=STRUCTURAL,
     cost=costs.nothing,
-    dimensions=dimension_names.alike,
+    dimensions=slice_dimensions,
 )
