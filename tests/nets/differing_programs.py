@@ -64,6 +64,29 @@ def of_one_shape(j: Any, n: Any) -> Any:
     return pair
 
 
+def pushed_through_a_reverse_rule(j: Any, n: Any) -> Any:
+    square = j.custom_vjp(lambda x: x * x)
+    square.defvjp(lambda x: (x * x, x), lambda x, ct: (2 * x * ct,))
+    return j.jvp(square, (3.0,), (1.0,))[1]
+
+
+def solved_and_pushed_forward(j: Any, n: Any) -> Any:
+    ode = importlib.import_module(f"{j.__name__}.experimental.ode")
+
+    def last(a: Any) -> Any:
+        return ode.odeint(lambda y, t, a: -a * y, 1.0, n.array([0.0, 1.0]), a, rtol=1e-4)[1]
+
+    return float(j.jvp(j.grad(last), (1.0,), (1.0,))[1].round(2))
+
+
+def norm_of_factors(j: Any, n: Any) -> Any:
+    def norm(a: Any) -> Any:
+        u, s, vh = n.linalg.svd(a)
+        return n.linalg.norm((u * s) @ vh)
+
+    return j.grad(norm)(n.eye(4)).diagonal()
+
+
 def with_batch_rule(library: Any, seen: list[Any]) -> Any:
     """Return a function whose rule for batches notes what is of the batch."""
 
@@ -395,6 +418,11 @@ PROGRAMS: list[Row] = [
      (False, False), (True, True)),
     ("`grad` of a `custom_vmap` function", lambda j, n: j.grad(with_batch_rule(j, []))(2.0),
      "ValueError", 4.0),
+    ("forward mode through a `custom_vjp`", pushed_through_a_reverse_rule, "TypeError", 6.0),
+    ("forward derivatives of `odeint`", solved_and_pushed_forward, "TypeError", 0.37),
+    ("gradients through `eigh` and `svd`", norm_of_factors, [nan] * 4, [0.5] * 4),
+    ("memory of `vmap`", lambda j, n: j.vmap(n.sin, chunk_size=2)(n.zeros(3)).shape, "TypeError",
+     (3,)),
     ("forward derivatives of a `custom_vmap`", batches_of_tangents_alone, [[False]], [[True]]),
     ("a dict in the metadata", after_metadata_changed, 2.0, 3.0),
     ("a global that a compiled function reads", after_a_global_changed, (1.0, 2.0, 1.0),

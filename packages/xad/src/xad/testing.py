@@ -3,6 +3,8 @@
 `check_derivatives` takes one sample of a primitive (see `xprim.testing`) and checks, in float64,
 its `jvp` rule against finite differences, its reverse mode against its forward mode, and the
 derivative of the rule itself. `check_grads` does the same for a function of pytrees, to any order.
+`check_rule` compares a `custom_jvp` or `custom_vjp` with the derivative that its function has
+without the rule.
 
 The finite difference is the central one of fourth order over points at h and 2h. Its error is
 about h^4 |f^(5)| / 30 + eps |f| / h, least near h = eps^(1/5) = 7e-4, where it is about 1e-12
@@ -20,6 +22,7 @@ import numpy as np
 import xtree
 from xad._jvp import jvp, jvp_flat
 from xad._vjp import vjp
+from xad.custom_rules import custom_jvp, custom_vjp
 from xad.tangents import instantiate, is_differentiable, tangent_aval
 from xad.transpose import backward_pass
 from xprim import (
@@ -36,14 +39,17 @@ from xprim import (
     dtypes,
     from_numpy,
     get_primitive,
+    optional_transforms,
     trace_to_jaxpr,
 )
-from xprim.errors import MissingRuleError
+from xprim.callables import name_of
+from xprim.descriptions import described
+from xprim.errors import MissingRuleError, UndefinedRuleError, message
 from xprim.testing import Sample
 
 __all__ = [
     "STEPS", "RTOL", "ATOL", "check_derivatives", "check_transpose", "check_grads", "check_jvp",
-    "check_vjp", "numerical_jvp",
+    "check_rule", "check_vjp", "numerical_jvp",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -331,6 +337,145 @@ def _check_to_order(
             return vjp(f, *xs)[1](cts)
 
     _check_to_order(derivative, args, order - 1, mode, check)
+
+
+def check_rule(
+    f: Callable[..., Any], *args: Any, order: int = 2, rtol: float | None = None,
+    atol: float | None = None,
+) -> None:  # fmt: skip
+    """Check the rule of a `custom_jvp` or `custom_vjp` against the derivative without it.
+
+    The function itself is differentiated, as if it had no rule, and the two are compared in
+    forward and in reverse mode, in all of their combinations up to an order, and in batches. For
+    a rule that is not meant to be the derivative (a clipped gradient) this is no check.
+
+    Args:
+      f: a `custom_jvp` or `custom_vjp` whose function can be differentiated without it.
+      *args: where; arguments of integers, and those of `nondiff_argnums`, are constants.
+      order: up to which order.
+      rtol: relative tolerance, by default by the dtype: 1e-8 in float64, 1e-4 in float32, 2e-2 in
+        half precision, and ten times that for each further order.
+      atol: absolute tolerance, likewise.
+
+    Raises:
+      AssertionError: a derivative differs; it names the modes, the innermost first.
+      TypeError: `f` has no rule of this kind.
+
+    Example:
+      >>> from xad import custom_vjp
+      >>> square = custom_vjp(lambda x: x * x)
+      >>> square.defvjp(lambda x: (x * x, x), lambda x, ct: (2 * x * ct,))
+      >>> check_rule(square, 2.0)
+    """
+    if not isinstance(f, custom_jvp | custom_vjp):
+        raise TypeError(message(
+            "check_rule", "the function has no rule.", got=described(f),
+            expected="a custom_jvp or custom_vjp",
+        ))  # fmt: skip
+    rule = _RuleCheck(f, args, rtol, atol)
+    rule.compare("", rule.function(f), rule.function(f.fun), 0)
+    rule.check(rule.function(f), rule.function(f.fun), "", order)
+
+
+class _RuleCheck:
+    """A function with a rule at a point, as one of the leaves that are differentiated.
+
+    Attributes:
+      point: these leaves.
+    """
+
+    def __init__(
+        self, f: custom_jvp[..., Any] | custom_vjp[..., Any], args: tuple[Any, ...],
+        rtol: float | None, atol: float | None,
+    ) -> None:  # fmt: skip
+        self.name = name_of(f.fun)
+        self.tolerance = rtol, atol
+        self._fixed = {i % len(args): args[i] for i in f.nondiff_argnums}
+        self._args = args
+        rest = [x for i, x in enumerate(args) if i not in self._fixed]
+        self._leaves, self._tree = xtree.flatten(rest)
+        self._leaves = list(map(as_array, self._leaves))
+        self._active = [i for i, x in enumerate(self._leaves) if is_differentiable(x.aval)]
+        self.point = [self._leaves[i] for i in self._active]
+
+    def function(self, fun: Callable[..., Any]) -> Callable[..., list[Any]]:
+        """Return a function of all arguments as one from leaves to leaves of floats."""
+
+        def flat(*xs: Any) -> list[Any]:
+            leaves = list(self._leaves)
+            for i, x in zip(self._active, xs, strict=True):
+                leaves[i] = x
+            rest = iter(xtree.unflatten(self._tree, leaves))
+            full = [self._fixed[i] if i in self._fixed else next(rest)
+                    for i in range(len(self._args))]  # fmt: skip
+            found = map(as_array, xtree.leaves(fun(*full)))
+            return [y for y in found if is_differentiable(y.aval)]
+
+        return flat
+
+    def check(self, found: Any, expected: Any, before: str, order: int) -> None:
+        """Compare the next derivatives of two functions in both modes, and those of these."""
+        for mode in ("forward", "reverse") if order else ():
+            what = f"{before} {mode}".strip()
+            derivatives = [self._derivative(g, mode) for g in (found, expected)]
+            try:
+                self._compare(
+                    f"the result that the {what} rule of {self.name} gives is another.",
+                    self._primal(found, mode), expected(*self.point), order=0,
+                )  # fmt: skip
+                self.compare(what, *derivatives, len(what.split()))
+            except UndefinedRuleError:
+                if mode == "reverse":
+                    raise
+                continue  # a bwd rule that has no transpose
+            self._check_batch(what, derivatives[0])
+            self.check(*derivatives, what, order - 1)
+
+    def _derivative(self, g: Callable[..., Any], mode: str) -> Callable[..., list[Any]]:
+        rng = np.random.default_rng(0)
+        if mode == "forward":
+            dots = _like(tuple(self.point), rng)
+            return lambda *xs: jvp(g, xs, dots)[1]  # type: ignore[no-any-return]
+        cts = _like(g(*self.point), rng)
+        return lambda *xs: list(vjp(g, *xs)[1](cts))
+
+    def _primal(self, g: Callable[..., Any], mode: str) -> Any:
+        if mode == "reverse":
+            return vjp(g, *self.point)[0]
+        return jvp(g, self.point, _like(tuple(self.point), np.random.default_rng(0)))[0]
+
+    def compare(self, what: str, found: Any, expected: Any, order: int) -> None:
+        """Compare what two functions give at the point."""
+        kind = f"the {what} derivative" if what else "the result"
+        fact = f"{kind} of {self.name} is not that of its function."
+        self._compare(fact, found(*self.point), expected(*self.point), order)
+
+    def _compare(self, fact: str, found: Any, expected: Any, order: int) -> None:
+        for x, y in zip(found, expected, strict=True):
+            default = {64: 1e-8, 32: 1e-4, 16: 2e-2}[_precision(x.dtype)] * 10.0 ** max(
+                order - 1, 0
+            )
+            rtol, atol = [default if t is None else t for t in self.tolerance]
+            got, wanted = np.asarray(x), np.asarray(y)
+            scale = atol * max(1.0, float(np.abs(wanted).max(initial=0.0)))
+            if not np.allclose(got, wanted, rtol=rtol, atol=scale, equal_nan=True):
+                raise AssertionError(message(
+                    "check_rule", fact, got=f"{got}", expected=f"{wanted}"
+                ))  # fmt: skip
+
+    def _check_batch(self, what: str, derivative: Callable[..., Any]) -> None:
+        """Compare a batch of two points with each of them."""
+        vmap = optional_transforms.find("vmap")
+        if vmap is None:
+            return
+        points = [self.point, [x * 0.99 for x in map(np.asarray, self.point)]]
+        batch = [np.stack([a, np.asarray(b, a.dtype)]) for a, b in
+                 zip(map(np.asarray, points[0]), points[1], strict=True)]  # fmt: skip
+        rows = vmap(derivative)(*map(as_array, batch))
+        fact = f"the {what} derivative of {self.name} in a batch is not that of each example."
+        for k in range(2):
+            single = derivative(*[as_array(x[k]) for x in batch])
+            self._compare(fact, [y[k] for y in map(np.asarray, rows)], single, len(what.split()))
 
 
 def check_jvp(
