@@ -87,7 +87,13 @@ def test_types_over_explicit_axes_are_kept(spec):
         assert each.out_avals[0].sharding == turned
         assert each.in_avals[1].spread is None is each.out_avals[1].spread
         assert each.in_shardings_jax(mesh)[0].is_equivalent_to(x.sharding, 2)
-        np.testing.assert_array_equal(each.call(x, np.float32(2))[0], 2 * A.T)
+        for call in (each.call, jit(each.call)):
+            out = call(x, np.float32(2))[0]
+            np.testing.assert_array_equal(out, 2 * A.T)
+            assert out.aval.sharding == turned
+        other = Mesh(CPUS.reshape(4, 2), ("a", "b"), AxisType.Explicit)
+        far = device_put(A, NamedSharding(other, P("a")))
+        np.testing.assert_array_equal(each.call(far, np.float32(2))[0], 2 * A.T)
         (x_bar, _) = each.vjp().call(x, np.float32(2), A.T, np.float32(0))
         np.testing.assert_array_equal(x_bar, 2 * A)
 
