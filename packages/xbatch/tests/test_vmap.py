@@ -5,7 +5,7 @@ from collections import namedtuple
 import numpy as np
 import pytest
 
-import xnp  # noqa: F401 - owns the primitives
+import xnp
 import xtree
 from xbatch import vmap
 from xnp import lax
@@ -404,3 +404,16 @@ def test_what_every_branch_of_a_cond_passes_through_is_not_mapped_by_its_predica
     assert float(same) == 2.0
     equal(mixed, np.where(xs > 1, 2, 4))
     assert "out_axes is None" in refused(vmap(f, (0, None), (0, None, None)), xs, 2.0)
+
+
+def test_a_number_that_is_not_mapped_stays_the_number_that_it_is():
+    def pooled(x, size):
+        return x[:size] if size % 2 else x  # the number is asked for its value, under any trace
+
+    x = xnp.ones((2, 4))
+    assert vmap(pooled, in_axes=(0, None))(x, 3).shape == (2, 3)
+    (traced,) = make_jaxpr(lambda x: vmap(pooled, in_axes=(0, None))(x, 3))(x).out_avals
+    assert traced.shape == (2, 3)
+    half = vmap(lambda x, k: x * k, in_axes=(0, None))(xnp.ones(2, "float16"), 2.5)
+    assert half.dtype == "float16" and half.tolist() == [2.5, 2.5]
+    assert vmap(lambda x, k: k, in_axes=(0, None))(x, 3).tolist() == [3, 3]

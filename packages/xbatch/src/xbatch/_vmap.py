@@ -45,6 +45,7 @@ from xtree.bounded import remember
 F = TypeVar("F", bound=Callable[..., Any])
 
 _MAX_STRUCTURES = 64  # kept for each vmapped function
+_NUMBERS = frozenset((bool, int, float, complex))
 
 AxesByStructure = dict[Any, list[Any]]
 
@@ -156,10 +157,13 @@ class _Mapping:
         leaves, in_tree = xtree.flatten((args, kwargs) if kwargs else args)
         axis, values, dims = self._arguments(args, kwargs, leaves, in_tree)
         cells = mapped_cells(leaves, values, dims)
+        numbers = [i for i, x in enumerate(leaves) if type(x) in _NUMBERS and dims[i] is not_mapped]
         out_tree: Any = None
 
         def flat_fun(*elements: Any) -> list[Any]:
             nonlocal out_tree
+            if numbers:  # the function may ask for their values: they stay what they are
+                elements = tuple([leaves[i] if i in numbers else x for i, x in enumerate(elements)])
             if with_types:
                 elements = elements_of(axis, self._size_of(axis), elements)
             if cells:
