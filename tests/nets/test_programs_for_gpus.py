@@ -258,6 +258,7 @@ def test_a_platform_without_a_rule_is_named_with_those_that_have_one():
 @pytest.mark.fuzz
 def test_linear_algebra_is_exported_for_a_gpu_from_a_machine_without_one():
     cells = [c for c in cells_of([*ROWS, *MADE]) if c.dtype == "float32"]
+    cells = [c for c in cells if not {"algorithm", "implementation"} & dict(c.keywords).keys()]
     checks = [xstack.export.DisabledSafetyCheck.custom_call("ALL")]
     for cell in drawn(cells, 3):
         fun = function_of(xstack, cell)
@@ -266,9 +267,14 @@ def test_linear_algebra_is_exported_for_a_gpu_from_a_machine_without_one():
             platforms=("cpu", "cuda"), disabled_checks=checks,
         )(*operands_of(cell))  # fmt: skip
         back = xstack.export.deserialize(made.serialize())
-        assert [c.target for c in calls_in(back.mlir_module("cuda"))] == [
-            c.target for c in calls_in(our_text(cell, "cuda"))
-        ], cell.name
+        stored, lowered_here = [
+            [c.target for c in calls_in(text)]
+            for text in (back.mlir_module("cuda"), our_text(cell, "cuda"))
+        ]
+        # what is stored is without dead code: the order of rows where nobody asks for it
+        assert set(stored) <= set(lowered_here) and len(stored) <= len(lowered_here), cell.name
+        assert bool(stored) == bool(lowered_here), cell.name
+        assert not any("lapack" in target for target in stored), cell.name
 
 
 def test_what_the_host_computes_is_exported_by_its_name_and_runs_where_it_is_read():

@@ -160,6 +160,8 @@ def _batch_rule(
     sizes: dict[str, int] = {}
 
     def factors(aval: ShapedArray) -> str:
+        if aval.ndim < batch:  # a result that is not computed, and has no batch
+            return "[]"
         names = [_factor(i) for i in range(batch)]
         sizes.update(zip(names, aval.shape[:batch], strict=True))
         for size in aval.shape[batch:]:
