@@ -17,7 +17,8 @@ import xstack.numpy as xnp
 from tests.nets import gpu_routines
 from tests.nets.cells import drawn
 from tests.nets.gpu_programs import lowered
-from xjit.explanations import _equations, _products, explain
+from xjit.compile import equations_of
+from xjit.explanations import _products, explain
 from xjit.lowering import lower
 from xjit.testing import _program_of_samples
 from xnp.testing import samples
@@ -213,7 +214,7 @@ def test_explain_lists_the_products_with_the_precision_of_each():
     assert sum(p.count for p in found.products) == 3
     assert {p.precision for p in found.products} == {"float32"}  # this is a CPU
     assert "product: dot_general of f32[4,4] and f32[4,4] in float32, at test_prim" in str(found)
-    eqns = list(_equations(xstack.jit(fun).trace(X).jaxpr.jaxpr))
+    eqns = list(equations_of(xstack.jit(fun).trace(X).jaxpr.jaxpr))
     on_gpu = [(p.precision, p.count) for p in _products(eqns, "cuda")]
     assert on_gpu == [("TensorFloat-32", 1), ("float32", 2)]
 
@@ -223,7 +224,7 @@ def test_explain_names_algorithms_and_other_dtypes():
         return (lax.dot(x, x, precision="TF32_TF32_F32"), lax.dot(x, x, precision="default"),
                 lax.dot(x.astype(np.float16), x.astype(np.float16)))  # fmt: skip
 
-    eqns = list(_equations(xstack.jit(fun).trace(X).jaxpr.jaxpr))
+    eqns = list(equations_of(xstack.jit(fun).trace(X).jaxpr.jaxpr))
     assert [p.precision for p in _products(eqns, "cuda")] == [
         "TF32_TF32_F32", "TensorFloat-32", "float16",
     ]  # fmt: skip
