@@ -101,10 +101,15 @@ _NAMES_BY_MODULE = {
     "solve": ("solve",),
     "sort": ("sort",),
     "special_bessel": ("bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e"),
-    "special_beta": ("betainc_grad_x", "regularized_incomplete_beta"),
+    "special_beta": (
+        "betainc_grad_x", "betainc_grad_x_derivative", "regularized_incomplete_beta",
+        "regularized_incomplete_beta_derivative",
+    ),
     "special_error": ("erf", "erf_inv", "erfc"),
-    "special_gamma": ("digamma", "lgamma", "polygamma", "zeta"),
-    "special_hypergeometric": ("hyp1f1", "hyp2f1", "owens_t"),
+    "special_gamma": ("digamma", "lgamma", "polygamma", "zeta", "zeta_derivative"),
+    "special_hypergeometric": (
+        "hyp1f1", "hyp1f1_derivative", "hyp2f1", "hyp2f1_derivative", "owens_t",
+    ),
     "special_incomplete": (
         "igamma", "igamma_grad_a", "igamma_grad_x", "igammac", "random_gamma_grad",
     ),

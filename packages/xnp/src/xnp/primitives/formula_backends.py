@@ -88,6 +88,14 @@ class HostMath:
         """Return sum_k c_k T_k(t)."""
         return chebyshev(t, coefficients)
 
+    def varies(self, x: Any) -> bool:
+        """Return whether a value is differentiated: see `formula_derivatives`."""
+        return False
+
+    def matters(self, term: Any, total: Any, eps: float) -> Any:
+        """Return where a term is more than `eps` of a total."""
+        return np.abs(term) > eps * np.abs(total)
+
     def narrowed(self, formula: Formula, *values: Any) -> Any:
         """Return `formula(m, *values)`, which is precise enough as loops are."""
         return formula(self, *values)
@@ -205,6 +213,15 @@ class TextMath:
         least = float(dtypes.finfo(self.aval.dtype).eps) / 16
         kept = [c for c in coefficients if abs(c) > least * abs(coefficients[0])]
         return chebyshev(t, kept)  # type: ignore[no-any-return]
+
+    def varies(self, x: Any) -> bool:
+        """Return whether a value is differentiated: see `formula_derivatives`."""
+        return False
+
+    def matters(self, term: Text, total: Any, eps: float) -> Text:
+        """Return where a term is more than `eps` of a total."""
+        bound = eps * self.abs(total) if isinstance(total, Text) else eps * abs(total)
+        return self.abs(term) > bound
 
     def narrowed(self, formula: Formula, *values: Text) -> Text:
         """Write a formula as loops are: in float32, for results that are no wider."""

@@ -22,6 +22,7 @@ from typing import Any
 
 from xnp.primitives import costs
 from xnp.primitives.formula_backends import numpy_rule, stablehlo_rule
+from xnp.primitives.formula_derivatives import derivatives_of, with_parameters
 from xnp.primitives.operations import add, bind, div, mul, neg, scalar_like, selected, sub
 from xnp.primitives.special_densities import (
     bend,
@@ -31,7 +32,7 @@ from xnp.primitives.special_densities import (
     stirling_error,
     tail,
 )
-from xnp.primitives.special_gamma import lgamma1p, unsupported
+from xnp.primitives.special_gamma import lgamma1p
 from xnp.primitives.table import FLOATING, elementwise_shape, repeated
 from xprim import ELEMENTWISE, Primitive, Zero, state, undefined
 
@@ -93,7 +94,7 @@ def _fraction(m: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
     bx, excess = b * x, a * y - b * x
 
     def unfinished(m: Any, *state: Any) -> Any:
-        return state[-1] > m.precision.eps
+        return m.matters(state[-1], 1.0, m.precision.eps)
 
     def step(m: Any, n: Any, a: Any, x: Any, bx: Any, excess: Any, c: Any, d: Any, h: Any,
              change: Any) -> Any:  # fmt: skip
@@ -106,7 +107,7 @@ def _fraction(m: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
         d = 1.0 / (denominator + numerator * d)
         c = denominator + numerator / c
         ratio = c * d
-        return a, x, bx, excess, c, d, h / ratio, m.abs(ratio - 1.0)
+        return a, x, bx, excess, c, d, h / ratio, ratio - 1.0
 
     first = a / (a + 1.0) * (excess + 1.0)
     # as a goes to infinity, what the first term is divided by depends on it no more
@@ -119,7 +120,7 @@ def _near_one(m: Any, a: Any, b: Any, y: Any, ratio: Any, needed: Any) -> Any:
     """Return I_(1-y)(a, b) for b <= 1 and y a < 2 or so."""
 
     def unfinished(m: Any, ay: Any, b: Any, y: Any, power: Any, total: Any) -> Any:
-        return m.abs(power) > m.precision.eps
+        return m.matters(power, 1.0, m.precision.eps)
 
     def step(m: Any, n: Any, ay: Any, b: Any, y: Any, power: Any, total: Any) -> Any:
         power = power * ((n * y - ay) / n)
@@ -256,23 +257,17 @@ def _sum_of_products(tangents: Any, slopes: Any, aval: Any) -> Any:
     return total
 
 
-def _betainc_jvp(primals: Any, tangents: Any) -> Any:
-    (y,) = state.trace.process(regularized_incomplete_beta_p, primals, {})
-    slopes = (unsupported("betainc", "a"), unsupported("betainc", "b"),
-              lambda: bind("betainc_grad_x", *primals))  # fmt: skip
-    return (y,), (_sum_of_products(tangents, slopes, y.aval),)
+def _slope_in_x(derivative: Any, orders: Any, a: Any, b: Any, x: Any) -> Any:
+    """Return the density, or its derivatives in the parameters."""
+    if not any(orders):
+        return bind("betainc_grad_x", a, b, x)
+    return bind("betainc_grad_x_derivative", a, b, x, orders=(*orders, 0))
 
 
-regularized_incomplete_beta_p = Primitive(
-    "regularized_incomplete_beta",
-    shape=elementwise_shape("betainc", FLOATING),
-    numpy=lambda a, b, x: (numpy_rule(betainc)(a, b, x),),
-    stablehlo=stablehlo_rule(betainc),
-    jvp=_betainc_jvp,
-    transpose=undefined("it is not linear"),
-    batch=ELEMENTWISE,
-    cost=costs.special,
+regularized_incomplete_beta_p, regularized_incomplete_beta_derivative_p = with_parameters(
+    "regularized_incomplete_beta", betainc, 2, _slope_in_x, operation="betainc"
 )
+betainc_grad_x_derivative_p = derivatives_of("betainc_grad_x", betainc_grad_x, 3)
 
 betainc_grad_x_p = Primitive(
     "betainc_grad_x",

@@ -17,7 +17,8 @@ from typing import Any
 from xnp.primitives import costs
 from xnp.primitives.chebyshev import DIGAMMA, DIGAMMA_ROOT, LGAMMA
 from xnp.primitives.formula_backends import numpy_rule, stablehlo_rule
-from xnp.primitives.operations import add, bind, mul, neg, scalar_like
+from xnp.primitives.formula_derivatives import with_parameters
+from xnp.primitives.operations import add, bind, mul, neg, scalar_like, scaled
 from xnp.primitives.special_densities import gamma_shifted, stirling_error
 from xnp.primitives.table import FLOATING, binary, unary
 from xprim.errors import UndefinedRuleError, message
@@ -219,11 +220,17 @@ polygamma_p = binary(
     cost=costs.special,
 )  # fmt: skip
 
-zeta_p = binary(
-    "zeta", FLOATING, numpy=numpy_rule(zeta), stablehlo=stablehlo_rule(zeta),
-    # d/dq sum (q + k)^-s = -s zeta(s + 1, q)
-    jvp=(unsupported("zeta", "x"),
-         lambda q_dot, z, s, q: mul(
-             q_dot, mul(neg(s), bind("zeta", add(s, scalar_like(s, 1)), q)))),
-    cost=costs.special,
-)  # fmt: skip
+def _zeta_of_order(m: Any, s: Any, q: Any) -> Any:
+    """Return zeta where it has derivatives in s: for q < 0 it is real at whole s alone."""
+    return m.where(q < 0.0, math.nan, zeta(m, s, q))
+
+
+def _zeta_slope(derivative: Any, orders: Any, s: Any, q: Any) -> Any:
+    """d/dq zeta(s, q) = -s zeta(s + 1, q), and its derivatives in s by Leibniz's rule."""
+    (n,) = orders
+    later = add(s, scalar_like(s, 1))
+    slope = mul(neg(s), derivative((n,), (later, q)))
+    return add(slope, scaled(derivative((n - 1,), (later, q)), -float(n))) if n else slope
+
+
+zeta_p, zeta_derivative_p = with_parameters("zeta", zeta, 1, _zeta_slope, _zeta_of_order)

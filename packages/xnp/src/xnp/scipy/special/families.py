@@ -96,7 +96,8 @@ def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """Return Kummer's confluent hypergeometric function M(a, b, x) = sum (a)_k/(b)_k x^k/k!.
 
     Accuracy: as of other functions for positive a, b and b - a; parameters of different signs may
-    make terms of the series cancel. Differentiable in: x. Source: DLMF 13.2.2.
+    make terms of the series cancel. Differentiable in: a, b, x. Infinite where b = 0, -1, ...,
+    unless the series ends before. Source: DLMF 13.2.2.
     """
     return applied("hyp1f1", "hyp1f1", a, b, x)
 
@@ -104,9 +105,11 @@ def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
 def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
     """Return Gauss's hypergeometric function F(a, b; c; x) = sum (a)_k (b)_k/(c)_k x^k/k!, x <= 1.
 
-    Accuracy: as of other functions for positive a, b, c; parameters of different signs, or
-    c - a - b near a whole number with x near 1, cost digits. Differentiable in: x. Source: DLMF
-    15.2.1.
+    Beyond 1 it is infinite, as in SciPy, but where it is real: where a, b, c - a or c - b is 0, -1,
+    ... It is infinite where c = 0, -1, ..., too, unless the series ends before.
+
+    Accuracy: as of other functions for positive a, b, c; parameters of different signs may cost
+    digits. Differentiable in: a, b, c, x. Source: DLMF 15.2.1.
     """
     return bind("hyp2f1", *broadcast_checked("hyp2f1", *inexact("hyp2f1", a, b, c, x)))
 
@@ -176,7 +179,7 @@ def sph_harm_y(
     Args:
       n: degrees, whole numbers 0 <= n.
       m: orders, whole numbers |m| <= n.
-      theta: polar angles in radians, from 0 to pi.
+      theta: polar angles in radians, from 0 to pi; beyond, P is that of their cosine.
       phi: azimuths in radians.
       diff_n: must be None: derivatives are taken by transformations.
       n_max: the greatest degree, a Python int; greater ones are taken for it. None for that of `n`,
@@ -217,7 +220,9 @@ def _greatest_degree(n: Array) -> int:
 
 def _normalized_legendre(n: Any, m: Any, theta: Any, most: int) -> Array:
     """Return P_n^m(cos theta) with its normalization, for m >= 0, up from n = m."""
+    # where the sine is negative, P has that of -theta, as |sin| = sqrt(1 - cos^2)
     x, sine = xn.cos(theta), xn.sin(theta)
+    sine = xn.where(sine < 0, -sine, sine)
     m = m.astype(x.dtype)
     n = n.astype(x.dtype)
 
