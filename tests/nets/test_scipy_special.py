@@ -8,10 +8,11 @@ forward and reverse, are those that mpmath takes of the reference.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ import xjit
 import xnp
 import xnp.scipy.special as special
 from tests.nets.cells import IN_FULL, drawn
-from xprim import config
+from xprim import config, dtypes
 
 pytestmark = [pytest.mark.fuzz, pytest.mark.filterwarnings("ignore")]
 
@@ -263,8 +264,7 @@ def test_edges_have_the_values_of_scipy(row):
 
 # --- derivatives ----------------------------------------------------------------------------------
 
-_CONSTANT = {"expn": (0,), "polygamma": (0,), "zeta": (0,), "hyp1f1": (0, 1), "hyp2f1": (0, 1, 2),
-             "comb": (0, 1), "factorial": (0,)}  # fmt: skip
+_CONSTANT = {"expn": (0,), "polygamma": (0,), "comb": (0, 1), "factorial": (0,)}
 SLOPES = [(row, i) for row, (_, columns) in ROWS.items() for i in range(len(columns))
           if i not in _CONSTANT.get(row, ())]  # fmt: skip
 
@@ -318,6 +318,183 @@ def test_second_derivatives_of_a_product_with_a_logarithm(function, x, modes, or
     log = y + 1 if function is special.xlog1py else y
     expected = {(0, 0): 0.0, (1, 1): -x / log**2}.get(order, 1 / log)
     np.testing.assert_allclose(fun(xnp.float32(x), xnp.float32(y)), expected, rtol=1e-6)
+
+
+# --- over the whole domain ------------------------------------------------------------------------
+
+domains = pytest.importorskip("tests.nets.special_domains")
+WIDE_DTYPES = ("float16", "bfloat16", "float32", "float64")
+# Relative errors: of float16 and bfloat16 the rounding of the result; of the others some hundred
+# roundings, for what cancels at parameters of both signs. What is held to 4 units is above.
+DIGITS = {"float16": 1e-3, "bfloat16": 8e-3, "float32": 3e-5, "float64": 2e-11}
+# Near zeros of a function the error is one of this size.
+FLOOR = {"float16": 2e-4, "bfloat16": 2e-3, "float32": 1e-6, "float64": 1e-14}
+# Sums whose terms cancel: by so much is the error larger than their result's.
+CANCELLING = {"hyp1f1": 1e3, "hyp2f1": 1e3, "poch": 10.0, "beta": 10.0}
+DOMAIN_CELLS = [(r, d, c) for r in ROWS for d in WIDE_DTYPES for c in (False, True)]
+
+
+def domain_of(row: str, dtype: str) -> list[np.ndarray]:
+    """Return the points of a row's grid as the dtype has them; subnormal operands are left out."""
+    kind = getattr(dtypes, dtype)
+    columns = [c.astype(kind).astype(float) for c in domains.grid(row, len(ROWS[row][1]))]
+    tiny = float(dtypes.finfo(kind).tiny)
+    whole = np.flatnonzero(np.all([(c == 0) | ~(np.abs(c) < tiny) for c in columns], 0))
+    if not IN_FULL:
+        whole = np.random.default_rng(len(row)).permutation(whole)[:60]
+    return [c[whole] for c in columns]
+
+
+@functools.cache
+def _values_of_domain(row: str, dtype: str) -> np.ndarray:
+    values: np.ndarray = domains.expected(row, ROWS[row][0], domain_of(row, dtype))
+    return values
+
+
+def faults_in_domain(row: str, dtype: str, compiled: bool) -> list[str]:
+    """Return the points of a row's grid at which its value is not the expected one."""
+    columns, exact = domain_of(row, dtype), _values_of_domain(row, dtype)
+    kind, function = getattr(dtypes, dtype), function_of(row)
+    with config.enable_x64(dtype == "float64"):
+        arrays = [xnp.asarray(c.astype(kind)) for c in columns]
+        found = np.asarray((xjit.jit(function) if compiled else function)(*arrays)).astype(float)
+    info, scale = dtypes.finfo(kind), CANCELLING.get(row, 1.0)
+    least, most = float(info.tiny), float(info.max)
+    rounded = exact.astype(kind).astype(float)
+    near = np.abs(found - exact) <= scale * (DIGITS[dtype] * np.abs(exact) + FLOOR[dtype] / 100)
+    if row in LESS or row in CANCELLING or np.abs(exact[np.isfinite(exact)]).min() == 0:
+        near |= np.abs(found - exact) <= scale * FLOOR[dtype]
+    near |= (found == rounded) | (np.isnan(found) & np.isnan(exact))
+    near |= (np.abs(exact) < least) & (np.abs(found) <= least)  # subnormal
+    near |= (np.abs(exact) > 0.99 * most) & (np.abs(found) > 0.99 * most) & (exact * found > 0)
+    wrong = np.flatnonzero(~near & domains.is_held(row, columns, exact))
+    return [f"{row}{tuple(float(c[k]) for c in columns)} {dtype}: {found[k]} for {exact[k]}"
+            for k in wrong]  # fmt: skip
+
+
+@pytest.mark.parametrize(("row", "dtype", "compiled"), drawn(DOMAIN_CELLS, 6))
+def test_values_over_the_whole_domain(row, dtype, compiled):
+    assert faults_in_domain(row, dtype, compiled) == []
+
+
+SLOPE_COUNT = 120 if IN_FULL else 12
+
+
+def inside(row: str) -> list[np.ndarray]:
+    """Return points of a row's grid at which its derivatives exist, some of them."""
+    columns = domains.grid(row, len(ROWS[row][1]))
+    exact = domains.expected(row, ROWS[row][0], columns)
+    usual = np.isfinite(columns).all(0) & np.isfinite(exact) & (np.abs(exact) > 1e-150)
+    if row in domains.BY_SCIPY:
+        usual &= ~domains.BY_SCIPY[row](*columns)
+    usual &= np.all([np.abs(c) <= 1e5 for c in columns], 0)
+    places = np.flatnonzero(usual)
+    chosen = np.random.default_rng(3).permutation(places)[:SLOPE_COUNT]
+    return [c[chosen] for c in columns]
+
+
+def slope_in_digits(row: str, position: int, point: Sequence[float]) -> float:
+    """Return a derivative by differences of both sides in 60 digits, NaN where they differ."""
+    reference = domains.REFERENCES.get(row, ROWS[row][0])
+    with mp.workdps(60):
+        values, step = [mp.mpf(v) for v in point], mp.mpf(10) ** -20
+        found = []
+        for k in (-1, 0, 1):
+            moved = [v + k * step * (i == position) for i, v in enumerate(values)]
+            try:
+                found.append(mp.mpmathify(reference(*moved)))
+            except (ValueError, ArithmeticError, TypeError, mp.NoConvergence):
+                return float("nan")
+        left, right = (found[1] - found[0]) / step, (found[2] - found[1]) / step
+        if any(mp.im(v) for v in found) or abs(left - right) > 1e-12 * (abs(left) + abs(right)):
+            return float("nan")
+        return float((left + right) / 2)
+
+
+@pytest.mark.parametrize(("row", "position"), drawn(SLOPES, 4))
+def test_derivatives_over_the_whole_domain(row, position):
+    columns = inside(row)
+    exact = np.array([slope_in_digits(row, position, p) for p in zip(*columns, strict=True)])
+    function = function_of(row)
+    with config.enable_x64(True):
+        x = [xnp.asarray(c) for c in columns]
+
+        def of_one(v: Any) -> Any:
+            return function(*x[:position], v, *x[position + 1 :])
+
+        found = np.asarray(xad.jvp(of_one, [x[position]], [xnp.ones_like(x[position])])[1])
+    bound = 1e-10 * CANCELLING.get(row, 1.0)
+    wrong = ~(np.abs(found - exact) <= bound * np.abs(exact) + 1e-13) & np.isfinite(exact)
+    assert np.isfinite(exact).any()
+    shown = [f"{tuple(float(c[k]) for c in columns)}: {found[k]} for {exact[k]}"
+             for k in np.flatnonzero(wrong)]  # fmt: skip
+    assert shown == []
+
+
+_PARTS = [-30.0, -6.5, -2.5, -1.0, -0.5, -1e-3, 0.0, 0.3, 1.0, 2.0, 5.9, 6.1, 20.0]
+PLANE = np.array([complex(x, y) for x in _PARTS for y in _PARTS])
+# functions of complex numbers, and the numbers that their branch cuts or poles leave out
+OF_COMPLEX = {
+    "erfcx": (lambda z: mp.exp(z * z) * mp.erfc(z), PLANE.real > -1e9),
+    "wofz": (lambda z: mp.exp(-z * z) * mp.erfc(-1j * z), PLANE.real > -1e9),
+    "gamma": (mp.gamma, (PLANE.imag != 0) | (PLANE.real > 0)),
+    "loggamma": (mp.loggamma, (PLANE.imag != 0) | (PLANE.real > 0)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("name", OF_COMPLEX)
+def test_values_over_the_complex_plane(name, dtype, compiled):
+    reference, kept = OF_COMPLEX[name]
+    z = PLANE[kept].astype(dtype)
+    with mp.workdps(60):
+        exact = np.array([complex(reference(mp.mpc(complex(v)))) for v in z])
+    function = getattr(special, name)
+    with config.enable_x64(dtype == "complex128"):
+        found = np.asarray((xjit.jit(function) if compiled else function)(xnp.asarray(z)))
+    assert found.dtype == dtype
+    # the exponential's argument is rounded: of e^1300 to some hundred units; `wofz` has zeros below
+    bound, most = (2e-4, 1e38) if dtype == "complex64" else (1e-11, 1e300)
+    wrong = ~(np.abs(found - exact) <= bound * np.abs(exact)) & (np.abs(exact) < most)
+    wrong &= np.abs(exact) > 1e-37
+    assert [(z[k], found[k], exact[k]) for k in np.flatnonzero(wrong)] == []
+
+
+ANGLES = np.array([-7.0, -3.5, -np.pi / 2, -0.5, 0.0, 1e-3, 0.7, 1.5, 3.0, 3.5, 5.0, 40.0])
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_spherical_harmonics_of_all_degrees_orders_and_angles(dtype, compiled):
+    orders = [(n, m) for n in range(7) for m in range(-n, n + 1)]
+    n, m = (np.repeat([o[k] for o in orders], ANGLES.size) for k in (0, 1))
+    theta = np.tile(ANGLES, len(orders)).astype(dtype)
+    phi = np.linspace(-4, 4, theta.size).astype(dtype)
+    exact = scipy_special.sph_harm_y(n, m, theta.astype(float), phi.astype(float))
+    with config.enable_x64(dtype == "float64"):
+        arguments = [xnp.asarray(v) for v in (n, m, theta, phi)]
+        function = functools.partial(special.sph_harm_y, n_max=6)
+        found = np.asarray((xjit.jit(function) if compiled else function)(*arguments))
+        slope = xad.jvp(lambda t: function(*arguments[:2], t, arguments[3]),
+                        arguments[2:3], [xnp.ones_like(arguments[2])])[1]  # fmt: skip
+    atol = 2e-5 if dtype == "float32" else 1e-13
+    np.testing.assert_allclose(found, exact, rtol=0, atol=atol)
+    if dtype == "float64":
+        smooth = np.abs(np.sin(theta)) > 1e-2  # |sin| has a kink
+        step = 1e-6
+        up, down = (scipy_special.sph_harm_y(n, m, theta + s, phi) for s in (step, -step))
+        exact = (up - down) / (2 * step)
+        np.testing.assert_allclose(np.asarray(slope)[smooth], exact[smooth], rtol=0, atol=1e-7)
+
+
+def test_the_size_of_the_net_of_domains():
+    points = sum(domains.grid(row, len(kinds))[0].size for row, (_, kinds) in ROWS.items())
+    total = points * 2 * len(WIDE_DTYPES)
+    print(f"{points} points of {len(ROWS)} functions, {total} values in {len(DOMAIN_CELLS)} cells")
+    print(f"{len(SLOPES)} derivatives at {SLOPE_COUNT} points; {PLANE.size} complex points")
+    assert points >= 9_000
+    assert len(SLOPES) >= 55
 
 
 @pytest.mark.parametrize(

@@ -273,7 +273,6 @@ def test_the_greatest_float64_is_an_order(compiled):
 
 
 def test_what_has_no_derivative_says_so():
-    for name, operands, position in [("igamma_grad_a", (1.0, 2.0), 0), ("zeta", (2.0, 1.0), 0),
-                                     ("betainc", (1.0, 2.0, 0.5), 1)]:  # fmt: skip
+    for name in ("igamma_grad_a", "polygamma"):
         with pytest.raises(ValueError, match=r"the derivative with respect to .* is not available"):
-            xad.grad(getattr(lax, name), position)(*operands)
+            xad.grad(getattr(lax, name))(1.0, 2.0)

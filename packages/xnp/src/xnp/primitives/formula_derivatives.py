@@ -348,7 +348,9 @@ class TaylorMath:
             return unfinished(TaylorMath(m, self.highest), *state_of(numbers))  # type: ignore[misc]
 
         condition = None if unfinished is None else flat_unfinished
-        return state_of(self.inner.loop(condition, flat_step, flat(first), limit, tables, wide=True))
+        return state_of(
+            self.inner.loop(condition, flat_step, flat(first), limit, tables, wide=True)
+        )
 
 
 def _is_number(x: Series) -> bool:

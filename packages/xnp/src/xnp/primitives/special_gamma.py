@@ -220,6 +220,7 @@ polygamma_p = binary(
     cost=costs.special,
 )  # fmt: skip
 
+
 def _zeta_of_order(m: Any, s: Any, q: Any) -> Any:
     """Return zeta where it has derivatives in s: for q < 0 it is real at whole s alone."""
     return m.where(q < 0.0, math.nan, zeta(m, s, q))

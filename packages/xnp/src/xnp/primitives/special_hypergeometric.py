@@ -30,8 +30,7 @@ from xnp.primitives.formula_derivatives import with_parameters
 from xnp.primitives.operations import add, bind, div, mul, scalar_like, scaled
 from xnp.primitives.special_gamma import digamma_positive, lgamma, lgamma_positive
 from xnp.primitives.special_normal import normal_density, normal_tail
-from xnp.primitives.table import FLOATING, binary, elementwise_shape, repeated
-from xprim import ELEMENTWISE, Primitive, Zero, primitive_maker, state, undefined
+from xnp.primitives.table import FLOATING, binary
 
 __all__ = ()
 
@@ -95,14 +94,14 @@ def _inverse_gamma(m: Any, x: Any) -> tuple[Any, Any]:
 
 
 def _gamma_quotient(m: Any, above: Any, below: Any) -> Any:
-    """Return the product of Gamma of some values by that of others, 0 at the poles of the others."""
+    """Return the product of Gamma of some values by that of others, 0 at the others' poles."""
     factor, log = 1.0, 0.0
     for x in above:
-        f, l = _inverse_gamma(m, x)
-        factor, log = factor / f, log + l
+        of_x, log_x = _inverse_gamma(m, x)
+        factor, log = factor / of_x, log + log_x
     for x in below:
-        f, l = _inverse_gamma(m, x)
-        factor, log = factor * f, log - l
+        of_x, log_x = _inverse_gamma(m, x)
+        factor, log = factor * of_x, log - log_x
     return factor * m.exp(log)
 
 

@@ -66,12 +66,25 @@ def gamma(m: Any, x: Any) -> Any:
 
 def gamma_sign(m: Any, x: Any) -> Any:
     """Return the sign of Gamma(x): 1 or -1."""
-    one = 1.0 + 0.0 * x
-    return m.where((x < 0.0) & _is_odd(m, m.floor(x)), -one, one)
+    return m.where((x < 0.0) & _is_odd(m, m.floor(x)), -1.0, 1.0)
+
+
+def _is_mirrored(m: Any, p: Any, q: Any) -> Any:
+    """Return where p = 0, -1, ... and q is a whole number > 0 with p + q <= 0."""
+    return (p <= 0.0) & _is_whole(m, p) & _is_whole(m, q) & (q > 0.0) & (p + q <= 0.0)
 
 
 def betaln(m: Any, a: Any, b: Any) -> Any:
-    """Return log |B(a, b)|."""
+    """Return log |B(a, b)|: infinite at its poles, where a or b is 0, -1, ..."""
+    low, high = m.minimum(a, b), m.maximum(a, b)
+    mirrored = _is_mirrored(m, low, high)
+    pole = ((a <= 0.0) & _is_whole(m, a)) | ((b <= 0.0) & _is_whole(m, b))
+    pole = pole & ~mirrored & (a == a) & (b == b)
+    a, b = m.where(mirrored, 1.0 - low - high, a), m.where(mirrored, high, b)
+    return m.where(pole, math.inf, _betaln(m, a, b))
+
+
+def _betaln(m: Any, a: Any, b: Any) -> Any:
     positive = (a > 0.0) & (b > 0.0)
     p, q = m.where(positive, m.maximum(a, b), 1.0), m.where(positive, m.minimum(a, b), 1.0)
     small = lgamma(m, m.minimum(q, 10.0)) - gamma_ratio(m, p, m.minimum(q, 10.0))
@@ -83,12 +96,18 @@ def betaln(m: Any, a: Any, b: Any) -> Any:
     value = m.where(q > 10.0, both, small)
     value = m.where((p == math.inf) & (q > 0.0), -math.inf, value)
     sums = lgamma(m, a) + lgamma(m, b) - lgamma(m, a + b)
+    low, high = m.minimum(a, b), m.maximum(a, b)
+    sums = m.where((high == math.inf) & (low < 0.0) & (low > -math.inf), math.inf, sums)
     return m.where(positive, value, sums)
 
 
 def beta(m: Any, a: Any, b: Any) -> Any:
     """Return B(a, b)."""
-    return gamma_sign(m, a) * gamma_sign(m, b) * gamma_sign(m, a + b) * m.exp(betaln(m, a, b))
+    size = gamma_sign(m, a) * gamma_sign(m, b) * gamma_sign(m, a + b) * m.exp(betaln(m, a, b))
+    # B(-n, b) = (-1)^b B(1 - n - b, b) for whole b <= n
+    p, q = m.minimum(a, b), m.maximum(a, b)
+    mirrored = _is_mirrored(m, p, q)
+    return m.where(mirrored & _is_odd(m, q), -m.abs(size), m.where(mirrored, m.abs(size), size))
 
 
 def poch(m: Any, z: Any, n: Any) -> Any:
@@ -100,13 +119,18 @@ def poch(m: Any, z: Any, n: Any) -> Any:
     value = m.exp(m.where(n < 0.0, -ratio, ratio))
     # z (z + 1) ... = (-1)^n (1 - end)(2 - end) ... (-z)
     pole = (z <= 0.0) & _is_whole(m, z)
-    mirrored = pole & _is_whole(m, n) & (n >= 0.0) & (end <= 0.0)
-    falling = m.exp(gamma_ratio(m, m.where(mirrored, 1.0 - end, 1.0), m.where(mirrored, n, 0.0)))
+    mirrored = pole & _is_whole(m, n) & (end <= 0.0) & (m.abs(n) < math.inf)
+    # or its inverse, for n < 0
+    last = m.where(mirrored, 1.0 - m.maximum(z, end), 1.0)
+    falling = gamma_ratio(m, last, m.where(mirrored, m.abs(n), 0.0))
+    falling = m.exp(m.where(n < 0.0, -falling, falling))
     falling = m.where(_is_odd(m, n), -falling, falling)
     other = gamma_sign(m, z) * gamma_sign(m, end) * m.exp(lgamma(m, end) - lgamma(m, z))
     other = m.where(pole, 0.0 * end, other)
-    return m.where(n == 0.0, 1.0 + 0.0 * z,
-                   m.where(positive, value, m.where(mirrored, falling, other)))  # fmt: skip
+    value = m.where(positive, value, m.where(mirrored, falling, other))
+    value = m.where((n == math.inf) & (z > 0.0), math.inf, value)
+    value = m.where((z == math.inf) & (m.abs(n) < math.inf), m.where(n < 0.0, 0.0, math.inf), value)
+    return m.where((n == 0.0) & (z == z), 1.0, value)
 
 
 def _digamma_less(x: Any, y: Any) -> Any:

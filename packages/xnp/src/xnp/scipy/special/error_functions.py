@@ -48,7 +48,13 @@ def erfcinv(y: ArrayLike) -> Array:
 
 
 def erfcx(x: ArrayLike) -> Array:
-    """Return exp(x^2) erfc(x), which falls as 1 / (x sqrt(pi))."""
+    """Return exp(x^2) erfc(x), which falls as 1 / (x sqrt(pi)); of complex x it is w(ix).
+
+    Source: DLMF 7.2.3.
+    """
+    (x,) = inexact("erfcx", x)
+    if dtypes.is_complex(x.aval.dtype):
+        return wofz(bind("complex", -x.imag, x.real))
     return applied("erfcx", "erfcx", x)
 
 

@@ -123,7 +123,7 @@ def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
       x: the exponent; NaN where it is less than 1, infinite where it is 1.
       q: the offset; None for 1, which gives Riemann's zeta function for x >= 1.
 
-    Differentiable in: q.
+    Differentiable in: x, for q > 0; q.
     """
     return applied("zeta", "zeta", x, 1 if q is None else q)
 
@@ -149,7 +149,7 @@ def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
 
 
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
-    """Return the regularized incomplete beta function I_x(a, b). Differentiable in x."""
+    """Return the regularized incomplete beta function I_x(a, b). Differentiable in a, b, x."""
     return applied("regularized_incomplete_beta", "betainc", a, b, x)
 
 

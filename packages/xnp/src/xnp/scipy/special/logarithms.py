@@ -113,7 +113,8 @@ def _boxcox(x: Any, lmbda: Any, log: str, operation: str) -> Array:
     x, power = broadcast_checked(operation, *inexact(operation, x, lmbda))
     logarithm = bind(log, x)
     near = (abs(power * logarithm) < 0.02) | (power == 0)
-    u = xn.where(near, power * xn.where(near, logarithm, 0), 0)
+    # at power 0 an infinite logarithm is the result
+    u = xn.where(near, power * xn.where(near & xn.isfinite(logarithm), logarithm, 0), 0)
     series = 1 + u / 2 * (1 + u / 3 * (1 + u / 4 * (1 + u / 5 * (1 + u / 6 * (1 + u / 7)))))
     far = xn.expm1(xn.where(near, 1, power * logarithm)) / xn.where(near, 1, power)
     result: Array = xn.where(near, logarithm * series, far)

@@ -99,6 +99,17 @@ def _many_operands(points: Sequence[tuple[float, ...]], smooth: Sequence[tuple[f
     return [*samples, *extra]
 
 
+def _derivatives(points: Sequence[tuple[float, ...]], orders: tuple[int, ...]) -> list[Sample]:
+    """Return samples of derivatives in parameters, which are smooth in all operands."""
+    params, tolerance = {"orders": orders}, _approximate("float32")
+    columns = [array(column, "float32") for column in zip(*points, strict=True)]
+    scalars = [array(v, "float16") for v in points[0]]
+    empty = [np.zeros((0,), np.float32)] * len(scalars)
+    return [Sample(columns, params, tolerance, smooth=True),
+            Sample(scalars, params, _approximate("float16"), smooth=False),
+            Sample(empty, params, tolerance, smooth=False)]  # fmt: skip
+
+
 _GAMMA = [(1.0, 2.0), (0.5, 0.25), (3.0, 10.0), (20.0, 19.0), (0.1, 3.0), (30.0, 50.0)]
 _GAMMA_EDGES = [(1.0, 0.0), (1.0, np.inf), (-1.0, 1.0), (1.0, -1.0), (np.nan, 1.0), (1.0, np.nan)]
 _BETA = [(1.0, 2.0, 0.3), (0.5, 0.5, 0.9), (12.0, 15.0, 0.4), (3.0, 0.7, 0.05)]
@@ -119,7 +130,7 @@ TABLE: dict[str, list[Sample]] = {
         [(1.0, 0.75), (2.0, 1.25), (1.0, 4.0)], (1,)),
     "zeta": _many_operands(
         [(2.0, 1.0), (1.0, 2.0), (0.5, 1.0), (4.0, 0.5), (2.0, np.nan)],
-        [(2.0, 1.5), (3.5, 0.75), (2.5, 8.0)], (1,)),
+        [(2.0, 1.5), (3.5, 0.75), (2.5, 8.0)], (0, 1)),
     "beta": _many_operands([*_PAIRS, *_PAIR_EDGES], _PAIRS, (0, 1)),
     "betaln": _many_operands([*_PAIRS, *_PAIR_EDGES], _PAIRS, (0, 1)),
     "poch": _many_operands([*_PAIRS, (-3.0, 2.0), (-2.5, 1.5), (0.0, 0.0)], _PAIRS, (0, 1)),
@@ -128,7 +139,7 @@ TABLE: dict[str, list[Sample]] = {
     "expn": _many_operands([*_ORDERS, *_ORDER_EDGES], _ORDERS, (1,)),
     "owens_t": _many_operands([*_PAIRS, *_PAIR_EDGES, (-1.0, -2.0)], _PAIRS, (0, 1)),
     "hyp1f1": _many_operands(
-        [*_CONFLUENT, (0.0, 1.0, 2.0), (1.0, 0.0, 0.5), (1.0, 2.0, np.nan)], _CONFLUENT, (2,)),
+        [*_CONFLUENT, (0.0, 1.0, 2.0), (1.0, 0.0, 0.5), (1.0, 2.0, np.nan)], _CONFLUENT, (0, 1, 2)),
     "hyp2f1": _many_operands(
         [*_GAUSSIAN, (1.0, 1.0, 3.0, 1.0), (1.0, 1.0, 2.0, 1.0), (1.0, 1.0, 2.0, 1.5)], _GAUSSIAN,
         (3,)),
@@ -138,5 +149,10 @@ TABLE: dict[str, list[Sample]] = {
     "igamma_grad_x": _many_operands([*_GAMMA, *_GAMMA_EDGES], _GAMMA, (0, 1)),
     "random_gamma_grad": _many_operands(_GAMMA, _GAMMA, ()),
     "betainc_grad_x": _many_operands([*_BETA, *_BETA_EDGES], _BETA, (0, 1, 2)),
-    "regularized_incomplete_beta": _many_operands([*_BETA, *_BETA_EDGES], _BETA, (2,)),
+    "regularized_incomplete_beta": _many_operands([*_BETA, *_BETA_EDGES], _BETA, (0, 1, 2)),
+    "hyp1f1_derivative": _derivatives(_CONFLUENT, (1, 0)),
+    "hyp2f1_derivative": _derivatives(_GAUSSIAN[:2], (0, 1, 0)),
+    "zeta_derivative": _derivatives([(2.0, 1.5), (3.5, 0.75), (2.5, 8.0)], (1,)),
+    "regularized_incomplete_beta_derivative": _derivatives(_BETA[:2], (1, 0)),
+    "betainc_grad_x_derivative": _derivatives(_BETA[:2], (1, 0, 0)),
 }  # fmt: skip
