@@ -372,12 +372,12 @@ def faults_in_domain(row: str, dtype: str, compiled: bool) -> list[str]:
             for k in wrong]  # fmt: skip
 
 
-@pytest.mark.parametrize(("row", "dtype", "compiled"), drawn(DOMAIN_CELLS, 6))
+@pytest.mark.parametrize(("row", "dtype", "compiled"), drawn(DOMAIN_CELLS, 4))
 def test_values_over_the_whole_domain(row, dtype, compiled):
     assert faults_in_domain(row, dtype, compiled) == []
 
 
-SLOPE_COUNT = 120 if IN_FULL else 12
+SLOPE_COUNT = 100 if IN_FULL else 4
 
 
 def inside(row: str) -> list[np.ndarray]:
@@ -411,7 +411,7 @@ def slope_in_digits(row: str, position: int, point: Sequence[float]) -> float:
         return float((left + right) / 2)
 
 
-@pytest.mark.parametrize(("row", "position"), drawn(SLOPES, 4))
+@pytest.mark.parametrize(("row", "position"), drawn(SLOPES, 3))
 def test_derivatives_over_the_whole_domain(row, position):
     columns = inside(row)
     exact = np.array([slope_in_digits(row, position, p) for p in zip(*columns, strict=True)])
@@ -442,9 +442,10 @@ OF_COMPLEX = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("compiled", [False, True])
-@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
-@pytest.mark.parametrize("name", OF_COMPLEX)
+COMPLEX_CELLS = list(itertools.product(OF_COMPLEX, ["complex64", "complex128"], [False, True]))
+
+
+@pytest.mark.parametrize(("name", "dtype", "compiled"), drawn(COMPLEX_CELLS, 3))
 def test_values_over_the_complex_plane(name, dtype, compiled):
     reference, kept = OF_COMPLEX[name]
     z = PLANE[kept].astype(dtype)
@@ -456,7 +457,9 @@ def test_values_over_the_complex_plane(name, dtype, compiled):
     assert found.dtype == dtype
     # the exponential's argument is rounded: of e^1300 to some hundred units; `wofz` has zeros below
     bound, most = (2e-4, 1e38) if dtype == "complex64" else (1e-11, 1e300)
-    wrong = ~(np.abs(found - exact) <= bound * np.abs(exact)) & (np.abs(exact) < most)
+    # near its zeros the error of `loggamma` is one of the last place of 1
+    floor = bound / 100 if name == "loggamma" else 0.0
+    wrong = ~(np.abs(found - exact) <= bound * np.abs(exact) + floor) & (np.abs(exact) < most)
     wrong &= np.abs(exact) > 1e-37
     assert [(z[k], found[k], exact[k]) for k in np.flatnonzero(wrong)] == []
 
@@ -464,8 +467,10 @@ def test_values_over_the_complex_plane(name, dtype, compiled):
 ANGLES = np.array([-7.0, -3.5, -np.pi / 2, -0.5, 0.0, 1e-3, 0.7, 1.5, 3.0, 3.5, 5.0, 40.0])
 
 
-@pytest.mark.parametrize("compiled", [False, True])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+HARMONICS = [("float32", False), ("float32", True), ("float64", False), ("float64", True)]
+
+
+@pytest.mark.parametrize(("dtype", "compiled"), drawn(HARMONICS, 2))
 def test_spherical_harmonics_of_all_degrees_orders_and_angles(dtype, compiled):
     orders = [(n, m) for n in range(7) for m in range(-n, n + 1)]
     n, m = (np.repeat([o[k] for o in orders], ANGLES.size) for k in (0, 1))
