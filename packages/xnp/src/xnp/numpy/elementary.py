@@ -247,7 +247,8 @@ def _spacing_by_bits(x: Any) -> Any:
         return scalar_like(bits, value)
 
     def bits_of(value: float) -> Any:
-        return number(int(np.asarray(value).astype(dtype).view(integer)))
+        whole: Any = integer
+        return number(int(np.asarray(value).astype(dtype).view(whole)))
 
     size = bind("and", bits, number((1 << (8 * dtype.itemsize - 1)) - 1))
     exponent = bind("max", bind("shift_right_logical", size, number(digits)), number(1))

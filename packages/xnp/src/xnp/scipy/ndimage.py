@@ -50,11 +50,16 @@ def _wrapped(place: Any, size: int, period: int) -> Any:
     return xn.where(place < 0, low, xn.where(place > size - 1, high, place))
 
 
+def _clipped(place: Any, size: int) -> Any:
+    """Return places and indices moved to the outermost points."""
+    return xn.clip(place, 0, size - 1)
+
+
 # how a place outside is brought inside, and then the index of a point beside it
 _PLACES: dict[str, Callable[[Any, int], Any]] = {
-    "constant": lambda place, size: xn.clip(place, 0, size - 1),
+    "constant": _clipped,
     "grid-constant": lambda place, size: xn.clip(place, -2, size + 1),
-    "nearest": lambda place, size: xn.clip(place, 0, size - 1),
+    "nearest": _clipped,
     "wrap": lambda place, size: _wrapped(place, size, max(size - 1, 1)),
     "grid-wrap": lambda place, size: _wrapped(place, size, size),
     "mirror": _mirrored,
@@ -148,7 +153,7 @@ def _nodes(place: Any, size: int, order: int, mode: str) -> list[tuple[Any, Any,
         fraction = place - below
         lower = below.astype(dtypes.int32)
         found = [(lower, 1 - fraction), (lower + 1, fraction)]
-    index = _INDICES.get(mode, lambda index, size: xn.clip(index, 0, size - 1))
+    index = _INDICES.get(mode, _clipped)
     return [(index(i, size), w, (i >= 0) & (i < size)) for i, w in found]
 
 
