@@ -147,13 +147,8 @@ def _key_texts(b: Builder, x: str, y: str, aval: Any) -> list[tuple[str, str, An
     """Return pairs of scalars whose total order is that of x and y."""
     if dtypes.is_complex(aval.dtype):
         part, flag = shaped_array((), dtypes.to_floating_dtype(aval.dtype)), np.dtype(bool)
-<<<<<<< HEAD
-        is_nan = [compare_text(b, "NE", v, v, aval, "FLOAT") for v in (x, y)]
-        pairs = [(is_nan[0], is_nan[1], shaped_array((), flag))]
-=======
         of_x, of_y = (compare_text(b, "NE", v, v, aval, "FLOAT") for v in (x, y))
         pairs = [(of_x, of_y, shaped_array((), flag))]
->>>>>>> bf9f1d84 (Hold special functions over their whole domains; type the new code)
         for op in ("stablehlo.real", "stablehlo.imag"):
             left, right = (b.op(op, [v], [aval], [part])[0] for v in (x, y))
             pairs += _key_texts(b, left, right, part)
