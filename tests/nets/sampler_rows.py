@@ -222,6 +222,14 @@ CONTINUOUS: dict[str, tuple[list[tuple[float, ...]], Distribution]] = {
         [(a, b) for a in (0.01, 1.0, 100.0, 6e4) for b in (0.01, 1.0, 100.0, 6e4)]
         + [(1e8, 1e8)], lambda a, b: _f(a, b)),
     "t": ([(d,) for d in (0.01, 0.1, 1.0, 3.0, 1e3, 6e4, 1e10, 1e30)], lambda d: _t(d)),
+    # of vectors, one number of each
+    "dirichlet": (
+        [(a, b, c) for a in (1e-4, 0.5, 1e4) for b in (0.5, 100.0) for c in (1e-4, 1.0)]
+        + [(6e4, 6e4, 6e4), (1e6, 1e6, 1e6), (1e-30, 1e-30, 1e-30)],
+        lambda a, b, c: _beta(a, b + c)),
+    "ball": (
+        [(p,) for p in (0.5, 1.0, 2.0, 8.0, 100.0, 1e4)],
+        lambda p: lambda r: np.clip(r, 0, 1) ** 3),
     "generalized_normal": (
         [(p,) for p in (0.1, 0.5, 1.0, 2.0, 8.0, 100.0, 6e4)], _generalized_normal),
 }  # fmt: skip
@@ -302,6 +310,13 @@ DISCRETE: dict[str, tuple[list[tuple[float, ...]], Distribution]] = {
          for p in (0.0, 1e-4, 0.5, 0.75, 0.9995, 1.0)]
         + [(1e8, 1e-7), (1e6, 1e-6), (1e30, 1e-30), (1e10, 1e-9), (1e6, 2e-5)], _binomial),
     "geometric": ([(p,) for p in (1e-8, 1e-4, 0.01, 0.5, 0.9990234375, 1.0)], _geometric),
+    "multinomial": (
+        [(n, p) for n in (0.0, 1.0, 1000.0, 6e4, 1e6) for p in (0.0, 1e-4, 0.5, 0.75, 1.0)],
+        _binomial),
+    "categorical": (
+        [(x,) for x in (-1e4, -10.0, -2.0, 0.0, 2.0, 100.0, math.inf, -math.inf)],
+        lambda x: _bernoulli(special.expit(x))),
+    "choice": ([(p,) for p in (0.0, 1e-4, 0.25, 0.5, 0.9990234375, 1.0)], _bernoulli),
     "bernoulli": ([(p,) for p in (0.0, 1e-4, 0.25, 0.5, 0.9990234375, 1.0)], _bernoulli),
 }  # fmt: skip
 

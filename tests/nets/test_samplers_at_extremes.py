@@ -42,9 +42,39 @@ def drawn(cell: Cell, key: Any) -> np.ndarray[Any, Any]:
         found = sampler(key, *args, shape)
     elif cell.name in ("poisson", "geometric"):
         found = sampler(key, *args, shape, "int32" if cell.dtype != "float64" else "int64")
+    elif cell.name in OF_VECTORS:
+        found = OF_VECTORS[cell.name](key, *args, dtype)
     else:
         found = sampler(key, *args, shape, dtype)
     return np.asarray(found).astype(np.float64)
+
+
+def _multinomial(key: Any, n: Any, p: Any, dtype: Any) -> Any:
+    chances = np.array([p, np.asarray(1.0 - float(p)).astype(dtype)])
+    return xrandom.multinomial(key, n, chances, shape=(COUNT,))[:, 0]
+
+
+def _ball(key: Any, p: Any, dtype: Any) -> Any:
+    x = np.abs(np.asarray(xrandom.ball(key, 3, p, (COUNT,), dtype)).astype(np.float64))
+    power, most = float(p), x.max(1)
+    return most * ((x / most[:, None]) ** power).sum(1) ** (1 / power)
+
+
+def _categorical(key: Any, x: Any, dtype: Any) -> Any:
+    return xrandom.categorical(key, np.array([0 * x if np.isfinite(x) else 0, x], dtype),
+                               shape=(COUNT,))  # fmt: skip
+
+
+def _choice(key: Any, p: Any, dtype: Any) -> Any:
+    return xrandom.choice(key, 2, (COUNT,), p=np.array([1.0 - float(p), p], dtype))
+
+
+# One number of each vector, or how far out a point is, or which of two is chosen.
+OF_VECTORS = {
+    "dirichlet": lambda key, *args: xrandom.dirichlet(
+        key, np.array(args[:3]), (COUNT,), args[3])[:, 0],
+    "multinomial": _multinomial, "ball": _ball, "categorical": _categorical, "choice": _choice,
+}  # fmt: skip
 
 
 def distance(x: np.ndarray[Any, Any], cell: Cell) -> float:
@@ -154,8 +184,7 @@ def test_every_sampler_has_rows() -> None:
 # What has no parameters that can be extreme, or no distribution function: elsewhere, or above.
 WITHOUT_ROW = {
     *"Key PRNGKey clone fold_in key key_data key_dtype key_impl split wrap_key_data".split(),
-    *"bits randint rademacher categorical permutation choice".split(),
-    *"ball dirichlet multinomial multivariate_normal orthogonal random_gamma_p".split(),
+    *"bits randint rademacher permutation multivariate_normal orthogonal random_gamma_p".split(),
 }  # fmt: skip
 
 

@@ -626,6 +626,7 @@ def ball(
     normal_words, exponential_words = raw_split(words, 2)
     g = _generalized_normal(normal_words, exponent, full, exact)
     e = raw_exponential(exponential_words, sizes, exact)
+    e = lax.max(e, float(dtypes.finfo(exact).eps) / 2)  # the powers may all be below the range
     powers = lax.pow(lax.abs(g), repeated(exponent, full))
     total = lax.add(lax.reduce_sum(powers, (len(sizes),)), e)
     inverse = lax.div(lax.full_like(exponent, 1.0), exponent)
