@@ -49,6 +49,12 @@ def counted_by_checkpoint(j: Any, n: Any) -> Any:
     return ref[...]
 
 
+def entropy_of_one_rank(j: Any, n: Any) -> Any:
+    """A function of one vector that makes a matrix of it."""
+    with j.numpy_rank_promotion("raise"):
+        return importlib.import_module(f"{j.__name__}.scipy.stats").poisson.entropy(n.ones(2)).shape
+
+
 async def asynchronous(x: Any) -> Any:
     return x
 
@@ -357,6 +363,9 @@ def out_of_device(j: Any, n: Any) -> Any:
 
 Row = tuple[str, Program, Any, Any]
 INDICES: list[Row] = [
+    ("starts of a Python number", lambda j, n: j.lax.dynamic_slice(
+        n.arange(4.0).reshape(2, 2), (0, np.uint8(1)), (1, 1)), "TypeError", [[1.0]]),
+    ("operands that differ inside", entropy_of_one_rank, "ValueError", (2,)),
     ("an int index", lambda j, n: n.arange(3)[5], 2, "IndexError"),
     ("an int index", lambda j, n: n.arange(3)[n.array([5])], [2], "IndexCheckError"),
     ("an int index", lambda j, n: j.jit(lambda x, i: x[i])(n.arange(3), 5), 2, 2),
