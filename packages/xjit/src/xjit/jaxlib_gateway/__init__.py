@@ -7,7 +7,14 @@ is met in this folder, and its tests run on the oldest and the newest release.
 Neighbours: `xjit.devices` shows devices to users; compilation and dispatch build on the rest.
 """
 
-from .runtime import Device, RuntimeFailure, XlaError, fail, version  # isort: skip
+from .runtime import (  # isort: skip
+    FOLDS_DIVISION_BY_ZERO,
+    Device,
+    RuntimeFailure,
+    XlaError,
+    fail,
+    version,
+)
 from .array_types import ArrayType, array_type, element_type
 from .buffer_pools import BufferPool, PassingSharding, PooledBuffer, buffer_pool
 from .buffers import (
@@ -104,6 +111,7 @@ from .waits import Watcher, until_ready, watch, watched
 
 __all__ = [
     "CALLBACK_TARGET",
+    "FOLDS_DIVISION_BY_ZERO",
     "ArrayType",
     "Buffer",
     "BufferType",

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from xprim.errors import OutOfMemoryError, XStackRuntimeError, message
 from xprim.largest_arrays import largest_arrays
@@ -56,6 +56,11 @@ def version() -> str:
         True
     """
     return f"jaxlib {_jaxlib_version} xla {xla_client._version} ifrt {_jax.ifrt_version_number}"
+
+
+# Whether XLA ends the process where it divides constant integers by 0 before it compiles (seen on
+# 0.10.2, not on 0.12): `jit(lambda: lax.div(1, 0))` would.
+FOLDS_DIVISION_BY_ZERO: Final = tuple(map(int, _jaxlib_version.split(".")[:2])) < (0, 12)
 
 
 class XlaMemoryError(XlaError, OutOfMemoryError):
