@@ -15,6 +15,7 @@ from xad.arguments import (
     differentiated,
 )
 from xad.linear_functions import cotangents_of
+from xad.tape import zero_absorbing
 from xprim import Array, ConcreteArray, ShapedArray, dtypes, scalar_array
 from xprim.callables import check_function
 from xprim.descriptions import place_of
@@ -36,6 +37,8 @@ def grad(
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
+    *,
+    zero_absorbing: bool | None = None,
 ) -> Callable[P, Any]:
     """Return a function that computes the gradient of a scalar function.
 
@@ -50,6 +53,9 @@ def grad(
       holomorphic: whether `fun` is a holomorphic function of complex arguments.
       allow_int: whether to accept integer arguments, whose gradient is zero of dtype `float0`.
       reduce_axes: must be empty (JAX's experimental argument).
+      zero_absorbing: whether cotangents that are zero stay zero through infinite or NaN slopes, so
+        that a branch of `where` that is not selected gives no NaN. None takes
+        `config.zero_absorbing`. It costs a comparison and a selection for each product.
 
     Returns:
       A function of the same arguments. Its result has the structure of argument `argnums` (a tuple
@@ -64,7 +70,9 @@ def grad(
       6.0
     """
     check_reduce_axes(reduce_axes, "grad")
-    value_and_gradient = _value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, "grad")
+    value_and_gradient = _value_and_grad(
+        fun, argnums, has_aux, holomorphic, allow_int, "grad", zero_absorbing
+    )
 
     @transforming(fun, "grad")
     def gradient(*args: Any, **kwargs: Any) -> Any:
@@ -86,6 +94,8 @@ def value_and_grad(
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
+    *,
+    zero_absorbing: bool | None = None,
 ) -> Callable[P, tuple[R, Any]]:
     """Return a function that computes both `fun` and its gradient, evaluating `fun` once.
 
@@ -103,7 +113,7 @@ def value_and_grad(
     """
     check_reduce_axes(reduce_axes, "value_and_grad")
     value_and_gradient = _value_and_grad(
-        fun, argnums, has_aux, holomorphic, allow_int, "value_and_grad"
+        fun, argnums, has_aux, holomorphic, allow_int, "value_and_grad", zero_absorbing
     )
     return transformed(boundary(value_and_gradient), fun, "value_and_grad")
 
@@ -115,8 +125,10 @@ def _value_and_grad(
     holomorphic: bool,
     allow_int: bool,
     operation: str,
+    absorbs: bool | None,
 ) -> Callable[..., Any]:
     check_function(fun, operation)
+    linearized = linearize_flat if absorbs is None else _with_option(absorbs)
 
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
         flat, primals, tree = differentiated(
@@ -126,7 +138,7 @@ def _value_and_grad(
             primals, tree, operation, holomorphic=holomorphic, allow_int=allow_int
         )
         avals = [x.aval for x in primals]
-        outs, program = linearize_flat(flat, primals, active)
+        outs, program = linearized(flat, primals, active)
         _check_scalar(outs, flat, operation, holomorphic, fun)
         cts = cotangents_of(program, avals, [_one(outs[0].aval)])
         grads = xtree.unflatten(tree, cts)
@@ -134,6 +146,14 @@ def _value_and_grad(
         return ((value, flat.aux) if has_aux else value), grads
 
     return value_and_gradient
+
+
+def _with_option(absorbs: bool) -> Callable[..., Any]:
+    def linearized(*args: Any) -> Any:
+        with zero_absorbing(absorbs):
+            return linearize_flat(*args)
+
+    return linearized
 
 
 def _one(aval: ShapedArray) -> Array:

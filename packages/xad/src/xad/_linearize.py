@@ -261,7 +261,7 @@ class LinearizeHandle(JVPHandle):
         """
         wanted = (instantiate,) * len(closed.out_avals) if isinstance(instantiate, bool) else (
             tuple(instantiate))  # fmt: skip
-        args = tuple(nonzero), wanted
+        args = tuple(nonzero), wanted, _values.zero_absorbing
         return kept(closed.memo, (_linearized, *args), _linearized, closed, *args)
 
 
@@ -269,7 +269,7 @@ LINEARIZE_HANDLE = LinearizeHandle()
 
 
 def _linearized(
-    closed: ClosedJaxpr, nonzero: tuple[bool, ...], wanted: tuple[bool, ...]
+    closed: ClosedJaxpr, nonzero: tuple[bool, ...], wanted: tuple[bool, ...], absorbs: bool
 ) -> Linearized:
     captured: list[Any] = []
 

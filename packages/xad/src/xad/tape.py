@@ -19,7 +19,9 @@ from xprim import (
     Primitive,
     Trace,
     Zero,
+    config,
     effects_text,
+    get_primitive,
     unrepeatable_effects,
 )
 from xprim.errors import UndefinedRuleError, message
@@ -27,16 +29,28 @@ from xprim.errors import UndefinedRuleError, message
 __all__ = ()
 
 
+# In place of what a tape that absorbs zeros records.
+_ABSORBING = {"mul": "absorbing_product", "div": "absorbing_quotient"}
+
+zero_absorbing = config.define(config.Option(
+    "zero_absorbing", False, "Whether tangents and cotangents that are zero stay zero through "
+    "infinite or NaN derivatives, as of a branch of where that is not selected, in reverse mode "
+    "and linearize.", kind=bool, in_cache_key=True,
+))  # fmt: skip
+_values = config.values
+
+
 class TapeTrace(JaxprTrace):
     """Records what depends on tangents, evaluates the rest through its parent."""
 
-    __slots__ = ("divides_calls", "records_all")
+    __slots__ = ("absorbs", "divides_calls", "records_all")
 
     name = "linearize"
 
     def __init__(self, parent: Trace) -> None:
         super().__init__(parent)
         self.keeps_sources = parent.keeps_sources  # the tape itself is run at once
+        self.absorbs = _values.zero_absorbing
         self.records_all = False
         self.divides_calls = False  # while a user's rule runs, which may mix primals and tangents
 
@@ -53,8 +67,17 @@ class TapeTrace(JaxprTrace):
         if self.divides_calls and (primitive.call_like or "dce" in primitive.rules):
             return self._process_in_parts(primitive, operands, params)
         if not primitive.call_like:
+            if self.absorbs and primitive.name in _ABSORBING:
+                return self._append_absorbing(primitive, operands)
             return self.append(primitive, operands, params)
         return super().process(primitive, operands, params)
+
+    def _append_absorbing(self, primitive: Primitive, operands: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Record a product or quotient by what is known so that a tangent of 0 stays 0."""
+        x, y = operands
+        if primitive.name == "mul" and self.owns(y):
+            x, y = y, x
+        return self.append(get_primitive(_ABSORBING[primitive.name]), (x, y), {})
 
     def _process_in_parts(
         self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]

@@ -20,6 +20,7 @@ DEFINED_BY = {
     "callback_deadlock_seconds": "xjit.callback_runs", "check_captured_values":
     "xjit.function_caches", "keep_freed_memory": "xnp.primitives.memory_order",
     "log": "xprim.kernels", "retraces": "xjit.retraces", "source_locations": "xjit.lowering",
+    "zero_absorbing": "xad.tape",
 }  # fmt: skip
 
 

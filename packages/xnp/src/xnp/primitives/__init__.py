@@ -22,7 +22,8 @@ _NAMES_BY_MODULE = {
     "argmax": ("argmax",),
     "argmin": ("argmin",),
     "arithmetic": (
-        "abs", "add", "div", "max", "min", "mul", "neg", "rem", "sign", "sub", "zero_quotient",
+        "abs", "absorbing_product", "absorbing_quotient", "add", "div", "max", "min", "mul", "neg",
+        "rem", "sign", "sub", "zero_quotient",
     ),
     "bitcast_convert_type": ("bitcast_convert_type",),
     "bitwise": (

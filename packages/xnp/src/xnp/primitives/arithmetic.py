@@ -186,6 +186,61 @@ zero_quotient_p: Primitive = binary(
 )  # fmt: skip
 
 
+# --- products and quotients that are 0 where their first operand is -------------------------------
+
+# What `config.zero_absorbing` records in place of mul and div: tangents that are zero stay so
+# through factors that are infinite or NaN.
+
+
+def _factor_numpy(x: Any, y: Any) -> Any:
+    return np.where(x == 0, np.ones((), y.dtype), y)
+
+
+def _absorbing_stablehlo(name: str) -> Callable[..., Any]:
+    def absorbing(x: Any, y: Any) -> list[Any]:
+        zero = bind("eq", x, scalar_like(x, 0))
+        return [bind(name, x, selected(zero, filled(y.aval.shape, 1, y.aval.dtype), y))]
+
+    def rule(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+        (out,) = avals_out
+        names = [b.broadcast(x, aval, out.shape)
+                 for x, aval in zip(operands, avals_in, strict=True)]  # fmt: skip
+        return b.traced(absorbing, names, [out, out], key=f"absorbing {name}")
+
+    return rule
+
+
+def _absorbing_product_transpose(ct: Any, x: Any, y: Any) -> Any:
+    if type(x) is Linear:
+        return absorbing_product_p.bind(ct, y)[0], Zero(y.aval)
+    return Zero(x.aval), absorbing_product_p.bind(x, ct)[0]
+
+
+def _absorbing_quotient_transpose(ct: Any, x: Any, y: Any) -> Any:
+    return absorbing_quotient_p.bind(ct, y)[0], Zero(y.aval)
+
+
+def _quotient_by_divisor(y_dot: Any, z: Any, x: Any, y: Any) -> Any:
+    slope = absorbing_quotient_p.bind(z, y)[0]
+    return neg_p.bind(absorbing_product_p.bind(slope, y_dot)[0])[0]
+
+
+absorbing_product_p: Primitive = binary(
+    "absorbing_product", INEXACT, numpy=lambda x, y: np.multiply(x, _factor_numpy(x, y)),
+    stablehlo=_absorbing_stablehlo("mul"),
+    jvp=(lambda x_dot, z, x, y: absorbing_product_p.bind(x_dot, y)[0],
+         lambda y_dot, z, x, y: absorbing_product_p.bind(x, y_dot)[0]),
+    transpose=_absorbing_product_transpose, cost=costs.arithmetic, linearity=multilinear(0, 1),
+)  # fmt: skip
+
+absorbing_quotient_p: Primitive = binary(
+    "absorbing_quotient", INEXACT, numpy=lambda x, y: _div_numpy(x, _factor_numpy(x, y)),
+    stablehlo=_absorbing_stablehlo("div"),
+    jvp=(lambda x_dot, z, x, y: absorbing_quotient_p.bind(x_dot, y)[0], _quotient_by_divisor),
+    transpose=_absorbing_quotient_transpose, cost=costs.division, linearity=linear_in(0),
+)  # fmt: skip
+
+
 def _rem_numpy(x: Any, y: Any) -> Any:
     return np.fmod(x, y) if x.dtype in FLOATING else _integer_rem(x, y)
 

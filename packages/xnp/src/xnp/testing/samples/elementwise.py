@@ -70,6 +70,8 @@ _ARITHMETIC = {
     "sub": binary_samples(NUMBERS, tolerance=_rounded),
     "mul": binary_samples(ANY, tolerance=_rounded),
     "div": binary_samples(NUMBERS, second=_away_from_zero, tolerance=_rounded),
+    "absorbing_product": binary_samples(INEXACT, second=_away_from_zero, tolerance=_rounded),
+    "absorbing_quotient": binary_samples(INEXACT, second=_away_from_zero, tolerance=_rounded),
     "zero_quotient": binary_samples(INEXACT, second=_away_from_zero, tolerance=_rounded),
     "rem": binary_samples(REAL, lambda x: 3.7 * x, _away_from_zero, tolerance=_rounded),
     "max": binary_samples((*REAL, "bool", *COMPLEX), special=_no_negative_zero),
