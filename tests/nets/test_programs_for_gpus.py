@@ -26,7 +26,7 @@ from tests.nets.gpu_programs import calls_in, lowered, operations, oracle_text, 
 from xjit import host_rules
 from xjit.retraces import retraces
 from xnp.testing import samples
-from xprim import config, get_primitive
+from xprim import EAGER, config, get_primitive
 from xstack import lax
 
 PLATFORM = pytest.mark.parametrize("platform", PLATFORMS)
@@ -245,6 +245,33 @@ def test_algorithms_that_a_platform_lacks_are_refused_where_a_program_is_written
     ]:  # fmt: skip
         with pytest.raises(ValueError, match=f"{name}: .* is not available here"):
             lowered(fun, [A], platform)
+
+
+def test_algorithms_that_the_host_lacks_are_left_to_the_compiler_outside_of_programs(monkeypatch):
+    jacobi, qr = LINALG.SvdAlgorithm.JACOBI, LINALG.EighImplementation.JACOBI
+    cusolver = LINALG.EigImplementation.CUSOLVER
+    calls = {
+        "svd": lambda: LINALG.svd(A, algorithm=jacobi), "eigh": lambda: LINALG.eigh(
+            A, implementation=qr),
+        "eig": lambda: LINALG.eig(A, implementation=cusolver, compute_left_eigenvectors=False),
+    }  # fmt: skip
+    for name, call in calls.items():  # a CPU has none of them
+        with pytest.raises(ValueError, match=f"{name}: .* is not available here"):
+            call()
+    played = []
+
+    def on_gpu(self, primitive, operands, params, avals_out):
+        played.append(primitive.name)
+        return tuple(
+            gpu_routines.run(
+                lambda x: primitive.bind(x, **params), [operands[0].to_host()])
+        )  # fmt: skip
+
+    monkeypatch.setattr(type(EAGER.backend), "evaluate", on_gpu)
+    found = [call() for call in calls.values()]
+    assert played == list(calls)
+    np.testing.assert_allclose(found[0][1], np.linalg.svd(A)[1], rtol=1e-5)  # float32
+    np.testing.assert_allclose(found[1][1], np.linalg.eigh(A)[0], rtol=1e-5)
 
 
 def test_a_platform_without_a_rule_is_named_with_those_that_have_one():

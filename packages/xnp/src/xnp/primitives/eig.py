@@ -16,7 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.factorisation_choices import EigImplementation, check_choice
+from xnp.primitives.factorisation_choices import (
+    EigImplementation,
+    by_compiler,
+    check_choice,
+    is_for_compiler,
+)
 from xnp.primitives.lapack_text import gpu_call, info_aval, lapack_call, nan_on_failure
 from xnp.primitives.matrices import (
     adjoint,
@@ -67,6 +72,14 @@ def _shape(aval: ShapedArray, *, compute_left_eigenvectors: bool,
 def _numpy(a: Any, *, compute_left_eigenvectors: bool, compute_right_eigenvectors: bool,
            enable_eigvec_derivs: bool, implementation: EigImplementation | None = None,
            ) -> Any:  # fmt: skip
+    if is_for_compiler(implementation, EigImplementation.LAPACK):
+        params = {
+            "compute_left_eigenvectors": compute_left_eigenvectors,
+            "compute_right_eigenvectors": compute_right_eigenvectors,
+            "enable_eigvec_derivs": enable_eigvec_derivs,
+            "implementation": implementation,
+        }
+        return by_compiler(eig_p, a, params)  # fmt: skip
     check_choice("eig", "implementation", implementation, EigImplementation.LAPACK)
     dtype = complex_dtype(a.dtype)
     w = np.full(a.shape[:-1], complex(np.nan, np.nan), dtype)

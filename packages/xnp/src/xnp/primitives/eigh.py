@@ -13,7 +13,12 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives.equal_values import gaps, rotations
-from xnp.primitives.factorisation_choices import EighImplementation, check_choice
+from xnp.primitives.factorisation_choices import (
+    EighImplementation,
+    by_compiler,
+    check_choice,
+    is_for_compiler,
+)
 from xnp.primitives.finite_matrices import host_results, written_results
 from xnp.primitives.lapack_text import gpu_call, info_aval, lapack_call
 from xnp.primitives.matrices import (
@@ -41,6 +46,8 @@ def _shape(
 
 
 def _numpy(a: Any, *, lower: bool, implementation: EighImplementation | None = None) -> Any:
+    if is_for_compiler(implementation, EighImplementation.QR):
+        return by_compiler(eigh_p, a, {"lower": lower, "implementation": implementation})
     check_choice("eigh", "implementation", implementation, EighImplementation.QR)
     triangle: Any = "L" if lower else "U"
     try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 from typing import Any
 
+from xprim import EAGER, ConcreteArray, Primitive, shaped_array
 from xprim.errors import message
 
 __all__ = ()
@@ -59,6 +60,21 @@ def check_choice(operation: str, name: str, chosen: Any, *had: enum.Enum) -> Non
         operation, f"{chosen} is not available here.",
         expected=f"{' or '.join(map(str, had))}, or None",
     ))  # fmt: skip
+
+
+def by_compiler(primitive: Primitive, operand: Any, params: dict[str, Any]) -> Any:
+    """Have the compiler compute by an algorithm that the host has not, where the operand belongs.
+
+    For `numpy` rules. A program for a CPU refuses what no CPU has.
+    """
+    x = ConcreteArray(operand, shaped_array(operand.shape, operand.dtype))
+    outs = EAGER.backend.evaluate(primitive, (x,), params, primitive.infer((x.aval,), params))
+    return tuple([y.to_host() for y in outs])
+
+
+def is_for_compiler(chosen: Any, *had: enum.Enum) -> bool:
+    """Return whether an algorithm is none of those that the host has, and there is a compiler."""
+    return chosen is not None and chosen not in had and EAGER.backend.compiles
 
 
 def given(**params: Any) -> dict[str, Any]:

@@ -21,7 +21,12 @@ from xnp.primitives.equal_values import (
     rows_of,
     sums,
 )
-from xnp.primitives.factorisation_choices import SvdAlgorithm, check_choice
+from xnp.primitives.factorisation_choices import (
+    SvdAlgorithm,
+    by_compiler,
+    check_choice,
+    is_for_compiler,
+)
 from xnp.primitives.finite_matrices import written_results
 from xnp.primitives.lapack_text import (
     corner,
@@ -68,6 +73,9 @@ _LAPACK_ALGORITHMS = SvdAlgorithm.DEFAULT, SvdAlgorithm.DIVIDE_AND_CONQUER
 def _numpy(
     a: Any, *, full_matrices: bool, compute_uv: bool, algorithm: SvdAlgorithm | None = None
 ) -> Any:
+    if is_for_compiler(algorithm, *_LAPACK_ALGORITHMS):
+        params = {"full_matrices": full_matrices, "compute_uv": compute_uv, "algorithm": algorithm}
+        return by_compiler(svd_p, a, params)
     check_choice("svd", "algorithm", algorithm, *_LAPACK_ALGORITHMS)
     finite = np.isfinite(a)
     if not finite.all():  # of a matrix with an infinity, some builds of gesdd never end
