@@ -75,7 +75,7 @@ def _chain(step: Step, k: int) -> Step:
         outs = []
         for _ in range(k):
             outs = _arrays(step(*xs))
-            xs = tuple([_changed(x, outs) for x in xs])
+            xs = tuple([_stored(_changed(x, outs)) for x in xs])
         return [*outs, *xs]
 
     return fun
@@ -93,6 +93,17 @@ def _changed(x: Any, outs: Sequence[Any]) -> Any:
     if x.dtype == bool:
         return x ^ bit
     return x + bit.astype(x.dtype)
+
+
+def _stored(x: Any) -> Any:
+    """Return an operand that XLA computes once: it fuses nothing with a branch.
+
+    Sums that it fuses with each later step are computed again there, whatever the step is.
+    """
+    if x.size == 0 or dtypes.is_extended(x.dtype):
+        return x
+    first = xnp.real(xnp.ravel(x)[0])
+    return lax.cond(first == first, lambda x: x, xnp.zeros_like, x)
 
 
 def _side_by_side(step: Step, k: int) -> Step:

@@ -46,7 +46,7 @@ FAMILIES: dict[str, dict[str, Row]] = {
 }
 CELLS = [(family, name) for family, rows in FAMILIES.items() for name in rows]
 COMPILED = [cell for cell in CELLS if cell[0] != "function"] if IN_FULL else []  # takes minutes
-_worst: list[tuple[float, str]] = []
+_worst: list[tuple[float, int, str]] = []  # exponent, size of the largest, what
 
 
 def exponent(counts: tuple[int, int, int]) -> float:
@@ -85,7 +85,7 @@ def check(
     for what in found[0]:
         numbers = tuple([each[what] for each in found])
         grown = exponent(numbers)  # type: ignore[arg-type]
-        _worst.append((grown, f"{row.name}, {kind}: {what} {numbers}"))
+        _worst.append((round(grown, 3), numbers[-1], f"{row.name}, {kind}: {what} {numbers}"))
         assert grown <= LIMIT, f"{row.name}, {kind}: {what} {numbers} for {sizes} steps"
 
 
@@ -136,7 +136,7 @@ def test_draws_of_many_shapes_stay_apart_when_they_are_compiled() -> None:
 
 
 def test_the_size_of_the_net_and_its_worst_rows() -> None:
-    for grown, what in sorted(_worst, reverse=True)[:12]:
+    for grown, _, what in sorted(_worst, reverse=True)[:12]:
         print(f"{grown:6.3f}  {what}")
     print({family: len(rows) for family, rows in FAMILIES.items()})
     assert len(FAMILIES["primitive"]) >= 200 and len(FAMILIES["sampler"]) >= 45
