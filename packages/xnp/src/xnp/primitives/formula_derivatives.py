@@ -387,11 +387,13 @@ def _powers_of_loop(step: Step, first: list[Series], tables: Any, highest: Order
 Slope = Callable[..., Any]
 
 
+@primitive_maker
 def with_parameters(
-    name: str, formula: Formula, count: int, slope: Slope,
-    differentiated: Formula | None = None, operation: str = "",
-) -> tuple[Primitive, Primitive]:  # fmt: skip
-    """Define a function of some parameters and x, and its derivatives in the parameters.
+    name: str, formula: Formula, count: int, slope: Slope, operation: str = ""
+) -> Primitive:
+    """Define a function of some parameters and x.
+
+    Its derivatives in the parameters are those of a primitive that `derivatives_of` defines.
 
     Args:
       name: of the primitive; that of its derivatives ends in `_derivative`.
@@ -399,20 +401,48 @@ def with_parameters(
       count: how many parameters there are.
       slope: the derivative in x of a derivative of some orders: a function of the function from
         orders and operands to a derivative, of the orders, and of the operands.
-      differentiated: the formula whose derivatives are taken; by default the same.
       operation: what errors call the function; by default the name.
     """
     numpy_formula = numpy_rule(formula)
-    derivatives = derivatives_of(name, differentiated or formula, count, slope)
 
     def jvp(primals: Any, tangents: Any) -> Any:
-        outs = state.trace.process(value, tuple(primals), {})
+        outs = state.trace.process(primitive, tuple(primals), {})
         return outs, (_tangent(name, count, slope, (0,) * count, primals, tangents, outs[0].aval),)
 
-    value = _elementwise(
+    primitive = _elementwise(
         name, operation or name, lambda *xs: (numpy_formula(*xs),), stablehlo_rule(formula), jvp
     )
-    return value, derivatives
+    return primitive
+
+
+@primitive_maker
+def derivatives_of(
+    name: str, formula: Formula, count: int, slope: Slope | None = None
+) -> Primitive:
+    """Define the derivatives of a primitive in its first operands.
+
+    The static parameter `orders` says how often each is differentiated in.
+
+    Args:
+      name: that of the primitive and `_derivative`.
+      formula: of its value.
+      count: how many operands are parameters.
+      slope: see `with_parameters`; None where all operands are parameters.
+    """
+    function = name.removesuffix("_derivative")
+
+    def numpy(*operands: Any, orders: Order) -> Any:
+        return (numpy_rule(derivative_of(formula, orders))(*operands),)
+
+    def stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, orders: Order) -> Any:
+        return stablehlo_rule(derivative_of(formula, orders))(b, operands, avals_in, avals_out)
+
+    def jvp(primals: Any, tangents: Any, *, orders: Order) -> Any:
+        outs = state.trace.process(primitive, tuple(primals), {"orders": orders})
+        return outs, (_tangent(function, count, slope, orders, primals, tangents, outs[0].aval),)
+
+    primitive = _elementwise(name, function, numpy, stablehlo, jvp)
+    return primitive
 
 
 @primitive_maker
@@ -427,34 +457,6 @@ def _elementwise(name: str, operation: str, numpy: Any, stablehlo: Any, jvp: Any
         batch=ELEMENTWISE,
         cost=costs.special,
     )
-
-
-def derivatives_of(
-    name: str, formula: Formula, count: int, slope: Slope | None = None
-) -> Primitive:
-    """Define the derivatives of a primitive in its first operands.
-
-    The static parameter `orders` says how often each is differentiated in.
-
-    Args:
-      name: of the primitive.
-      formula: of its value.
-      count: how many operands are parameters.
-      slope: see `with_parameters`; None where all operands are parameters.
-    """
-
-    def numpy(*operands: Any, orders: Order) -> Any:
-        return (numpy_rule(derivative_of(formula, orders))(*operands),)
-
-    def stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, orders: Order) -> Any:
-        return stablehlo_rule(derivative_of(formula, orders))(b, operands, avals_in, avals_out)
-
-    def jvp(primals: Any, tangents: Any, *, orders: Order) -> Any:
-        outs = state.trace.process(primitive, tuple(primals), {"orders": orders})
-        return outs, (_tangent(name, count, slope, orders, primals, tangents, outs[0].aval),)
-
-    primitive = _elementwise(f"{name}_derivative", name, numpy, stablehlo, jvp)
-    return primitive
 
 
 def _tangent(

@@ -264,10 +264,13 @@ def _slope_in_x(derivative: Any, orders: Any, a: Any, b: Any, x: Any) -> Any:
     return bind("betainc_grad_x_derivative", a, b, x, orders=(*orders, 0))
 
 
-regularized_incomplete_beta_p, regularized_incomplete_beta_derivative_p = with_parameters(
-    "regularized_incomplete_beta", betainc, 2, _slope_in_x, operation="betainc"
+regularized_incomplete_beta_p = with_parameters(
+    "regularized_incomplete_beta", betainc, 2, _slope_in_x, "betainc"
 )
-betainc_grad_x_derivative_p = derivatives_of("betainc_grad_x", betainc_grad_x, 3)
+regularized_incomplete_beta_derivative_p = derivatives_of(
+    "regularized_incomplete_beta_derivative", betainc, 2, _slope_in_x
+)
+betainc_grad_x_derivative_p = derivatives_of("betainc_grad_x_derivative", betainc_grad_x, 3)
 
 betainc_grad_x_p = Primitive(
     "betainc_grad_x",

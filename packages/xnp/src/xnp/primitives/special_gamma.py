@@ -17,7 +17,7 @@ from typing import Any
 from xnp.primitives import costs
 from xnp.primitives.chebyshev import DIGAMMA, DIGAMMA_ROOT, LGAMMA
 from xnp.primitives.formula_backends import numpy_rule, stablehlo_rule
-from xnp.primitives.formula_derivatives import with_parameters
+from xnp.primitives.formula_derivatives import derivatives_of, with_parameters
 from xnp.primitives.operations import add, bind, mul, neg, scalar_like, scaled
 from xnp.primitives.special_densities import gamma_shifted, stirling_error
 from xnp.primitives.table import FLOATING, binary, unary
@@ -234,4 +234,5 @@ def _zeta_slope(derivative: Any, orders: Any, s: Any, q: Any) -> Any:
     return add(slope, scaled(derivative((n - 1,), (later, q)), -float(n))) if n else slope
 
 
-zeta_p, zeta_derivative_p = with_parameters("zeta", zeta, 1, _zeta_slope, _zeta_of_order)
+zeta_p = with_parameters("zeta", zeta, 1, _zeta_slope)
+zeta_derivative_p = derivatives_of("zeta_derivative", _zeta_of_order, 1, _zeta_slope)

@@ -26,7 +26,7 @@ import numpy as np
 
 from xnp.primitives import costs
 from xnp.primitives.formula_backends import numpy_rule, stablehlo_rule
-from xnp.primitives.formula_derivatives import with_parameters
+from xnp.primitives.formula_derivatives import derivatives_of, with_parameters
 from xnp.primitives.operations import add, bind, div, mul, scalar_like, scaled
 from xnp.primitives.special_gamma import digamma_positive, lgamma, lgamma_positive
 from xnp.primitives.special_normal import normal_density, normal_tail
@@ -421,8 +421,10 @@ def _leibniz(orders: Any, factors: Any, divisor: Any, derivative: Any) -> Any:
     return total
 
 
-hyp1f1_p, hyp1f1_derivative_p = with_parameters("hyp1f1", hyp1f1, 2, hyp1f1_slope)
-hyp2f1_p, hyp2f1_derivative_p = with_parameters("hyp2f1", hyp2f1, 3, hyp2f1_slope)
+hyp1f1_p = with_parameters("hyp1f1", hyp1f1, 2, hyp1f1_slope)
+hyp1f1_derivative_p = derivatives_of("hyp1f1_derivative", hyp1f1, 2, hyp1f1_slope)
+hyp2f1_p = with_parameters("hyp2f1", hyp2f1, 3, hyp2f1_slope)
+hyp2f1_derivative_p = derivatives_of("hyp2f1_derivative", hyp2f1, 3, hyp2f1_slope)
 
 
 def _owens_h(h_dot: Any, y: Any, h: Any, a: Any) -> Any:
