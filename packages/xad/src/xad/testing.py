@@ -417,25 +417,25 @@ class _RuleCheck:
         """Compare the next derivatives of two functions in both modes, and those of these."""
         for mode in ("forward", "reverse") if order else ():
             what = f"{before} {mode}".strip()
-            derivatives = [self._derivative(g, mode) for g in (found, expected)]
+            ours, theirs = [self._derivative(g, mode) for g in (found, expected)]
             try:
                 self._compare(
                     f"the result that the {what} rule of {self.name} gives is another.",
                     self._primal(found, mode), expected(*self.point), order=0,
                 )  # fmt: skip
-                self.compare(what, *derivatives, len(what.split()))
+                self.compare(what, ours, theirs, len(what.split()))
             except UndefinedRuleError:
                 if mode == "reverse":
                     raise
                 continue  # a bwd rule that has no transpose
-            self._check_batch(what, derivatives[0])
-            self.check(*derivatives, what, order - 1)
+            self._check_batch(what, ours)
+            self.check(ours, theirs, what, order - 1)
 
     def _derivative(self, g: Callable[..., Any], mode: str) -> Callable[..., list[Any]]:
         rng = np.random.default_rng(0)
         if mode == "forward":
             dots = _like(tuple(self.point), rng)
-            return lambda *xs: jvp(g, xs, dots)[1]  # type: ignore[no-any-return]
+            return lambda *xs: jvp(g, xs, dots)[1]
         cts = _like(g(*self.point), rng)
         return lambda *xs: list(vjp(g, *xs)[1](cts))
 
