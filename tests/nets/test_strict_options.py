@@ -193,7 +193,8 @@ def test_no_strict_option_raises_where_all_numbers_are_finite(
 
 @pytest.mark.parametrize("way", ["differentiated", "mapped"])
 def test_no_check_of_values_raises_in_a_derivative_of_finite_numbers(way: str) -> None:
-    sample = [p for p in drawn(_points("float32"), 30) if p.layout == "plain" and _is_finite(p)]
+    plain = [p for p in drawn(_points("float32"), 30) if p.layout == "plain"]
+    sample = [p for p in plain if not _are_in(REFUSED_RIGHTLY, p) and _is_finite(p)]
     options = {"debug_nans": True, "debug_infs": True}
     refused = []
     for point, text in _failing(way, sample, options):
