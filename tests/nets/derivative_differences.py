@@ -149,7 +149,11 @@ ARRAYS_BETTER_THAN_THE_ORACLE: list[tuple[str, set[str], str]] = [
         {"plain", "ordered"},
         "rounding of second derivatives that cancel",
     ),
-    (r"nn\.standardize\(m, 0\)", {"equal operands"}, "rounding, of a variance of 0"),
+    (
+        r"nn\.standardize\(m, 0\)",
+        {"equal operands", "ties"},
+        "the oracle's rounding, of a difference of squares",
+    ),
 ]
 
 # (expressions as a pattern, the names of points, why the modes differ there)
