@@ -75,6 +75,7 @@ def write_on_host(
 
 @functools.lru_cache(maxsize=256)
 def _say(name: str, platform: str) -> None:
+    """Say once for each primitive and platform that the host computes it."""
     _logger.warning(
         "%s: no library of %s has it: the host computes it while the program runs, with copies of "
         "its operands and results (this is said once)", name, platform,

@@ -137,7 +137,7 @@ def install() -> None:
     """Put the stand-ins in place, unless the compiler is there already."""
     if EAGER.backend is HOST:
         _install_backend(CompilerOnDemand())
-        names = _ABOUT_DEVICES
+        names: tuple[str, ...] = _ABOUT_DEVICES
         if _may_have_a_gpu():
             names = (*names, "__cuda_array_interface__")
         attach_methods({name: _OnDemand(name) for name in names}, to=ConcreteArray)

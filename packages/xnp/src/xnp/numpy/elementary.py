@@ -240,7 +240,7 @@ def _spacing_by_bits(x: Any) -> Any:
     distances from small numbers are subnormal.
     """
     dtype, digits = x.aval.dtype, int(dtypes.finfo(x.aval.dtype).nmant)
-    integer = {2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}[dtype.itemsize]
+    integer: Any = {2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}[dtype.itemsize]
     bits = bind("bitcast_convert_type", x, new_dtype=integer)
 
     def number(value: int) -> Any:

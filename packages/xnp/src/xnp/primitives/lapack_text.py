@@ -28,6 +28,7 @@ from xprim.platform_rules import is_gpu
 
 __all__ = ()
 
+# Stays empty.
 _NO_ALIASES: Mapping[int, int] = {}
 
 
