@@ -151,7 +151,7 @@ ARRAYS_BETTER_THAN_THE_ORACLE: list[tuple[str, set[str], str]] = [
     ),
     (
         r"nn\.standardize\(m, 0\)",
-        {"equal operands", "ties"},
+        {"equal operands", "equal", "ties"},
         "the oracle's rounding, of a difference of squares",
     ),
 ]
