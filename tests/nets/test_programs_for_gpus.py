@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -42,14 +43,29 @@ def needs_none(cell):
     return any(0 in shape for shape in cell.shapes)
 
 
+OLD_ORACLE_REFUSES = {"scipy.linalg.lu"}  # batches, before 0.12
+
+
+def calls_of_oracle(cell, platform):
+    """Return the calls of the oracle's program, None for what its older releases refuse."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of arguments that it takes no longer one day
+        try:
+            return calls_in(oracle_text(cell, platform))
+        except ValueError:
+            if cell.path not in OLD_ORACLE_REFUSES:
+                raise
+            return None
+
+
 @pytest.mark.fuzz
 @PLATFORM
 def test_routines_are_called_as_the_oracle_calls_them(platform):
     wrong = []
     for cell in drawn(cells_of(ROWS), 14):
         ours = calls_in(our_text(cell, platform))
-        theirs = [] if needs_none(cell) else calls_in(oracle_text(cell, platform))
-        if ours != theirs:
+        theirs = [] if needs_none(cell) else calls_of_oracle(cell, platform)
+        if theirs is not None and ours != theirs:
             wrong.append((cell.name, ours, theirs))
     assert not wrong, wrong[0]
 
@@ -59,7 +75,9 @@ def test_routines_are_called_as_the_oracle_calls_them(platform):
 def test_what_is_made_of_routines_calls_none_that_the_oracle_does_not_call(platform):
     wrong = []
     for cell in drawn(cells_of(MADE), 6):
-        ours, theirs = calls_in(our_text(cell, platform)), calls_in(oracle_text(cell, platform))
+        ours, theirs = calls_in(our_text(cell, platform)), calls_of_oracle(cell, platform)
+        if theirs is None:
+            continue
         if not set(ours) <= set(theirs) or bool(ours) != bool(theirs):
             wrong.append((cell.name, ours, theirs))
     assert not wrong, wrong[0]
