@@ -42,7 +42,7 @@ def no_forward_mode(x):
     return x
 
 
-no_forward_mode.defvjp(lambda x: (x, None), lambda _, ct: (ct,))
+no_forward_mode.defvjp(lambda x: (x, None), lambda _, ct: (xnp.clip(ct, -1, 1),))  # not linear
 
 MISTAKES = {
     "a tangent of another shape": (ValueError, lambda: jvp(xnp.sin, (X3,), (xnp.ones(4),))),
@@ -68,7 +68,6 @@ MISTAKES = {
     "children that are no sequence": (ValueError, uncountable),
     "a product of another shape": (ValueError, lambda: scaled(lambda x: x[:1], lambda f, b: b)),
     "a solution of another shape": (ValueError, lambda: scaled(lambda x: x, lambda f, b: b[:1])),
-    "a slope without a formula": (NotImplementedError, lambda: grad(lax.zeta)(2.0, 3.0)),
     "a bool for an axis": (TypeError, lambda: pmap(lambda x: x, in_axes=False)(xnp.ones(1))),
 }
 

@@ -224,10 +224,11 @@ def a_spread_array_that_was_donated():
     ValueError,
     """
     shard_map(mean): result 0 varies over the axis 'x', which its spec does not name.
-      got       out_specs PartitionSpec() for float32[] on each device
+      got       out_specs PartitionSpec() for float32[]{V:x} on each device
       where     test_meshes.py:LINE in mean
-      hint      psum, pmean or all_gather over 'x' makes it the same for all;
-                or name the axis in out_specs; check_vma=False takes the value of one member
+      hint      psum, pmean or pmax over 'x' makes it the same for all;
+                all_gather does with to='invarying'; or name the axis in out_specs;
+                check_vma=False takes the value of one member
     """,
 )
 def a_missing_collective():

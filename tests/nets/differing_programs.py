@@ -511,7 +511,7 @@ ARGUMENTS: list[Row] = [
     ("the positions that `nonzero", lambda j, n: n.nonzero(n.zeros(0), size=2, fill_value=7)[0],
      [0, 0], [7, 7]),
     ("a reference of outside that a `checkpoint` writes", counted_by_checkpoint, 2.0, 1.0),
-    ("a device for a traced value", out_of_device, "TypeError", "ValueError"),
+    ("a device for a traced value", out_of_device, "TypeError", [[1.0, 1.0], [1.0, 1.0]]),
     ("`qr(x, pivoting=True)`", lambda j, n: j.scipy.linalg.qr(n.zeros((0, 3)), pivoting=True)[2],
      [0, 0, 0], [0, 1, 2]),
     ("`scipy.linalg.eigh(a)` of a matrix", lambda j, n: j.scipy.linalg.eigh(

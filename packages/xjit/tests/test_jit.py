@@ -13,7 +13,7 @@ import pytest
 import xjit
 from xjit import jit, statistics
 from xnp import lax
-from xprim import Array, ConcreteArray, as_array, config, get_primitive, make_jaxpr
+from xprim import Array, ConcreteArray, Primitive, as_array, config, make_jaxpr, undefined
 from xprim.errors import MissingRuleError
 
 
@@ -406,12 +406,16 @@ def test_disable_jit_runs_the_function_as_it_is():
 
 
 def test_a_missing_rule_names_the_primitive_and_the_line():
-    p = get_primitive("custom_vjp_linear")
+    nothing = undefined("nobody needs it")
+    p = Primitive(
+        "for_the_host_alone", shape=lambda x: (x,), numpy=lambda x: (x,), stablehlo=nothing,
+        jvp=nothing, transpose=nothing, batch=nothing,
+    )  # fmt: skip
 
     def bad(x):
-        return p.bind(x, bwd=len, num_residuals=0, out_avals=(x.aval,))[0]
+        return p.bind(x)[0]
 
-    with pytest.raises(MissingRuleError, match=r"(?s)custom_vjp_linear.*test_jit.py:\d+ in bad"):
+    with pytest.raises(MissingRuleError, match=r"(?s)for_the_host_alone.*test_jit.py:\d+ in bad"):
         jit(bad)(1.0)
 
 

@@ -487,9 +487,9 @@ def _check_varying(
             "not name.",
             got=f"out_specs {out_lays[i].spec} for {closed.out_avals[i].str_long()} on each device",
             where=source.describe(eqn.source) if eqn is not None else "",
-            hint=f"psum, pmean, pmax or all_gather(..., to='invarying') over {axis!r} makes it the "
-            "same for all;\nor name the axis in out_specs; check_vma=False takes the value of one "
-            "member",
+            hint=f"psum, pmean or pmax over {axis!r} makes it the same for all;\nall_gather does "
+            "with to='invarying'; or name the axis in out_specs;\ncheck_vma=False takes the value "
+            "of one member",
         ))  # fmt: skip
 
 
