@@ -1,7 +1,7 @@
 """The rich form of long texts: escaped, and of bounded length."""
 
 import xtree
-from xtree.notebooks import escaped, preformatted
+from xtree.errors import escaped, preformatted
 
 
 def test_a_structure_shows_its_text_escaped():

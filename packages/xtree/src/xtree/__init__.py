@@ -5,9 +5,21 @@ The short names are those of `jax.tree`, the long ones those of `jax.tree_util` 
 `xtree.tree_util`); they are the same functions.
 """
 
-from xtree.namespaces import namespace
+from xtree.namespaces import moved_modules, namespace
 
 __version__ = "0.2.1"
+
+# The names that public modules had in release 0.2, by where their contents are now.
+moved_modules(__name__, """
+        boundaries: compiling
+        errors: notebooks
+        flattening: walk
+        interning: bounded locks
+        records: exactness
+        registry: containers
+        transforms: partial paths prefix
+        treedef: mismatch treedef_text unflattening
+""")  # fmt: skip
 
 with namespace(globals()):
     from xtree.dataclass_nodes import (
@@ -41,21 +53,6 @@ with namespace(globals()):
         SequenceKey as SequenceKey,
         keystr as keystr,
     )
-    from xtree.mismatch import (
-        Mismatch as Mismatch,
-        flatten_up_to as flatten_up_to,
-    )
-    from xtree.node_types import PyTree as PyTree
-    from xtree.partial import Partial as Partial
-    from xtree.paths import (
-        tree_flatten_with_path as tree_flatten_with_path,
-        tree_leaves_with_path as tree_leaves_with_path,
-        tree_map_with_path as tree_map_with_path,
-    )
-    from xtree.prefix import (
-        broadcast_prefix as broadcast_prefix,
-        prefix_errors as prefix_errors,
-    )
     from xtree.register import (
         register_pytree_node as register_pytree_node,
         register_pytree_node_class as register_pytree_node_class,
@@ -64,13 +61,20 @@ with namespace(globals()):
         register_static as register_static,
     )
     from xtree.registry import (
+        PyTree as PyTree,
         PyTreeRegistry as PyTreeRegistry,
         default_registry as default_registry,
     )
     from xtree.transforms import (
+        Partial as Partial,
+        broadcast_prefix as broadcast_prefix,
+        prefix_errors as prefix_errors,
         tree_all as tree_all,
         tree_broadcast as tree_broadcast,
+        tree_flatten_with_path as tree_flatten_with_path,
+        tree_leaves_with_path as tree_leaves_with_path,
         tree_map as tree_map,
+        tree_map_with_path as tree_map_with_path,
         tree_reduce as tree_reduce,
         tree_reduce_associative as tree_reduce_associative,
         tree_transpose as tree_transpose,
@@ -91,7 +95,9 @@ with namespace(globals()):
         unflatten as unflatten,
     )
     from xtree.treedef import (
+        Mismatch as Mismatch,
         PyTreeDef as PyTreeDef,
+        flatten_up_to as flatten_up_to,
         treedef_children as treedef_children,
         treedef_from_node_data as treedef_from_node_data,
         treedef_is_leaf as treedef_is_leaf,

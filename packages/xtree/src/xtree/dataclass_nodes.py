@@ -1,7 +1,4 @@
-"""Dataclasses as nodes: data fields are children, meta fields are metadata.
-
-Neighbours: `register` for types in general.
-"""
+"""Dataclasses as nodes: data fields are children, meta fields are metadata."""
 
 from __future__ import annotations
 

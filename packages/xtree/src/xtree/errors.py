@@ -1,28 +1,23 @@
-"""The errors of pytree operations, and the one template their texts follow.
-
-The first line says which operation failed and what is wrong; the lines after it, each optional,
-say what was given, what was expected, and what would help. Every class also derives from the
-built-in class that fits (`ValueError`, `TypeError`), so callers need not know the names here.
-
-Neighbours: every module of the package raises these; `mismatch` fills in the structural ones.
-"""
+"""The errors of pytree operations, and the one template their texts follow; text for notebooks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 __all__ = [
-    "DepthError",
-    "KeyOrderError",
-    "MalformedNodeError",
-    "RegistrationError",
-    "StructureMismatchError",
-    "message",
-    "shown",
-    "with_article",
-]
+    "DepthError", "KeyOrderError", "MalformedNodeError", "RegistrationError",
+    "StructureMismatchError", "message", "shown", "with_article", "escaped", "preformatted",
+]  # fmt: skip
 
 __dir__ = __all__.copy
+
+
+# ---------------------------------------------------------------------------------------- errors
+# The errors of pytree operations, and the one template their texts follow.
+#
+# The first line says which operation failed and what is wrong; the lines after it, each optional,
+# say what was given, what was expected, and what would help. Every class also derives from the
+# built-in class that fits (`ValueError`, `TypeError`), so callers need not know the names here.
 
 
 class StructureMismatchError(ValueError):
@@ -123,3 +118,34 @@ def shown(value: object, limit: int = 80) -> str:
     except Exception:
         text = f"<{type(value).__name__} object whose repr fails>"
     return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+# ------------------------------------------------------------------------------------- notebooks
+# The rich form of what has a long text, for notebooks: the text, escaped and of bounded length.
+
+_MOST_LINES = 200
+_MOST_CHARACTERS = 20_000
+
+
+def escaped(text: str) -> str:
+    """Return a text as HTML shows it.
+
+    Example:
+      >>> escaped("a < b & c")
+      'a &lt; b &amp; c'
+    """
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return text.replace('"', "&quot;").replace("'", "&#x27;")
+
+
+def preformatted(text: str) -> str:
+    """Return a text as a block of HTML that keeps its lines; the end of a long one is left out.
+
+    Example:
+      >>> preformatted("PyTreeDef([*, *])")
+      '<pre style="font-family: monospace">PyTreeDef([*, *])</pre>'
+    """
+    lines = text[:_MOST_CHARACTERS].split("\n")
+    shown = "\n".join(lines[:_MOST_LINES])
+    left_out = f"\n... ({len(text):,} characters)" if len(shown) < len(text) else ""
+    return f'<pre style="font-family: monospace">{escaped(shown + left_out)}</pre>'

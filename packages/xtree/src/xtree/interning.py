@@ -1,30 +1,95 @@
-"""Interning: equal tree definitions are one object, so that they compare and hash by identity.
-
-A weak table maps (node type, metadata, identities of the children) to the definition that is
-alive. Metadata made of plain values (`None`, strings, numbers, classes, tuples of these) is looked
-up by value *and type*, so `1`, `1.0` and `True` stay apart and a round trip gives back what went
-in. Any other metadata is looked up by identity, because objects that are equal need not be
-interchangeable; definitions that hold such metadata compare by value (`treedef`), which
-`equality_key` stands for. Metadata that cannot be hashed can mostly be changed: its definition is
-made anew each time, with a key that says what the metadata was then.
-
-Neighbours: `treedef` makes all of its objects through this table.
-"""
+"""Tables that stay bounded, locks that survive a fork, and interning of equal values."""
 
 from __future__ import annotations
 
+import os
+import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Hashable
 from typing import Any, Generic, TypeVar
 
 from xtree.errors import MalformedNodeError, message, shown
-from xtree.exactness import unseen_in_attributes
-from xtree.locks import forkable_rlock
+from xtree.records import unseen_in_attributes
 
-__all__ = ["InternTable", "equality_key", "is_hashable", "is_same", "value_key"]
+__all__ = [
+    "remember", "forkable_lock", "forkable_rlock", "InternTable", "equality_key", "is_hashable",
+    "is_same", "value_key",
+]  # fmt: skip
 
 __dir__ = __all__.copy
+
+
+# --------------------------------------------------------------------------------------- bounded
+# Tables that do not grow without end: what is kept in them is found again, or made again.
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
+
+def remember(table: dict[_K, _V], key: _K, value: _V, limit: int) -> _V:
+    """Keep a value in a table, which is emptied when it would hold more than `limit`; return it.
+
+    A hot path looks into the table itself. Two threads that find nothing both make a value, and the
+    later one stays: values of one key are equal.
+
+    Args:
+      table: a dictionary of the asker's.
+      key: what determines the value.
+      value: what was made for it.
+      limit: how many are kept.
+
+    Example:
+      >>> squares = {}
+      >>> [remember(squares, x, x * x, limit=2) for x in (1, 2, 3)], squares
+      ([1, 4, 9], {3: 9})
+    """
+    if len(table) >= limit:
+        table.clear()
+    table[key] = value
+    return value
+
+
+# ----------------------------------------------------------------------------------------- locks
+# Locks that a forked process finds free.
+#
+# A child made by `os.fork` has the memory of its parent but only the thread that forked: a lock
+# that another thread held at that moment would never be released in it. What these locks guard is
+# whole at any moment, so the child may take them.
+
+
+def forkable_lock() -> threading.Lock:
+    """Return a lock that is free in a forked child.
+
+    Example:
+      >>> with forkable_lock() as held:
+      ...     held
+      True
+    """
+    return _freed_in_child(threading.Lock())  # type: ignore[no-any-return]
+
+
+def forkable_rlock() -> Any:
+    """Return a lock that one thread may take several times, and that is free in a forked child."""
+    return _freed_in_child(threading.RLock())
+
+
+def _freed_in_child(lock: Any) -> Any:
+    if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
+        os.register_at_fork(after_in_child=lock._at_fork_reinit)
+    return lock
+
+
+# ------------------------------------------------------------------------------------- interning
+# Interning: equal tree definitions are one object, so that they compare and hash by identity.
+#
+# A weak table maps (node type, metadata, identities of the children) to the definition that is
+# alive. Metadata made of plain values (`None`, strings, numbers, classes, tuples of these) is
+# looked up by value *and type*, so `1`, `1.0` and `True` stay apart and a round trip gives back
+# what went in. Any other metadata is looked up by identity, because objects that are equal need
+# not be interchangeable; definitions that hold such metadata compare by value (`treedef`), which
+# `equality_key` stands for. Metadata that cannot be hashed can mostly be changed: its definition
+# is made anew each time, with a key that says what the metadata was then.
 
 T = TypeVar("T")
 

@@ -4,8 +4,6 @@ A path prints as the Python expression that leads from the root to the leaf,
 `['layers'][0].weight`, which is what error messages show. Each container has its own class of key,
 so that `x[0]`, `x['0']` and `x.zero` stay apart; the key of a registered class may be any hashable
 value whose `str` reads well at the end of an expression.
-
-Neighbours: `registry` holds the functions that give a node's keys, `walk` collects them into paths.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from types import FrameType, TracebackType
     from typing import Any
 
-__all__ = ["namespace", "Namespace"]
+__all__ = ["namespace", "Namespace", "moved_modules"]
 
 __dir__ = __all__.copy
 
@@ -253,3 +253,48 @@ def _noting_import(
     if fromlist and level == 0 and id(globals) in _open:
         return _Noted(name, fromlist)
     return _import(name, globals, locals, fromlist or (), level)
+
+
+def moved_modules(package: str, table: str) -> None:
+    """Let modules of a package be imported by the names that they had before.
+
+    Args:
+      package: its name.
+      table: lines `new: old old ...` of names below it; a line that has no colon continues one.
+
+    Example:
+      >>> moved_modules("xtree", "flattening: flatten_of_old")
+      >>> import xtree.flatten_of_old
+      >>> xtree.flatten_of_old.__name__
+      'xtree.flattening'
+    """
+    if not any(type(finder) is _MovedModules for finder in sys.meta_path):
+        sys.meta_path.append(_MovedModules())  # asked last, for names that nobody else has
+    _moved_tables.setdefault(package, []).append(table)
+
+
+_moved_tables: dict[str, list[str]] = {}  # by package: what `moved_modules` was given, a text each
+
+
+class _MovedModules:
+    """The finder and loader of modules by the names that they had."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        return type(__spec__)(name, self) if self._home(name) else None  # type: ignore[arg-type]
+
+    def _home(self, name: str) -> str:
+        package, _, rest = name.partition(".")
+        home = ""
+        for word in " ".join(_moved_tables.get(package, ())).split():
+            if word.endswith(":"):
+                home = word[:-1]
+            elif word == rest:
+                return f"{package}.{home}"
+        return ""
+
+    def create_module(self, spec: Any) -> None:
+        """Leave it to the import system: `exec_module` puts the module in its place."""
+
+    def exec_module(self, module: Any) -> None:
+        name = module.__name__
+        sys.modules[name] = importlib.import_module(self._home(name))

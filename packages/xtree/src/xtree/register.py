@@ -4,8 +4,6 @@ A registration is a function that takes an instance apart into children and meta
 puts it together. The children are trees again; the metadata is part of the structure and must be
 comparable; where it is hashable too, calls are faster. A third function, optional, also names the
 children, for key paths.
-
-Neighbours: `dataclass_nodes` derives these functions from fields, `registry` keeps them.
 """
 
 from __future__ import annotations

@@ -1,10 +1,4 @@
-"""Map, reduce, transpose and broadcast trees.
-
-Each is flatten, a loop over the leaves, and unflatten. Where several trees go in, the first sets
-the structure and must be a prefix of the others.
-
-Neighbours: `paths` has the maps with key paths, `prefix` what broadcasting is made of.
-"""
+"""Map, reduce, transpose and broadcast trees; prefixes, key paths of leaves, `Partial`."""
 
 from __future__ import annotations
 
@@ -12,24 +6,251 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from xtree.boundaries import boundaries, leave
+from xtree.boundaries import boundaries
 from xtree.errors import message
-from xtree.flattening import tree_flatten, tree_leaves, tree_structure
-from xtree.mismatch import flatten_up_to
-from xtree.node_types import PyTree
-from xtree.prefix import broadcast_prefix
-from xtree.treedef import PyTreeDef
+from xtree.flattening import tree_flatten, tree_leaves, tree_structure, walk_with_path
+from xtree.key_paths import GetAttrKey, KeyPath
+from xtree.leaving import boundary, leave
+from xtree.register import register_pytree_node
+from xtree.registry import PyTree
+from xtree.treedef import Mismatch, PyTreeDef, find_mismatches, flatten_up_to
 
 __all__ = [
-    "tree_all",
-    "tree_broadcast",
-    "tree_map",
-    "tree_reduce",
-    "tree_reduce_associative",
-    "tree_transpose",
-]
+    "broadcast_prefix", "prefix_errors", "tree_flatten_with_path", "tree_leaves_with_path",
+    "tree_map_with_path", "Partial", "tree_all", "tree_broadcast", "tree_map", "tree_reduce",
+    "tree_reduce_associative", "tree_transpose",
+]  # fmt: skip
 
 __dir__ = __all__.copy
+
+
+# ---------------------------------------------------------------------------------------- prefix
+# Prefixes: a tree whose leaves stand for whole subtrees of another.
+#
+# `in_axes=(0, {"w": None, "b": 1})` is a prefix of the arguments it is about: each of its leaves
+# applies to all leaves of the subtree at the same place. Here such a leaf is repeated that often,
+# and all the places where the two do not fit are told.
+
+
+def broadcast_prefix(
+    prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> list[Any]:
+    """Return one leaf of the prefix for each leaf of the full tree.
+
+    Args:
+        prefix_tree: a tree whose leaves stand for whole subtrees.
+        full_tree: the full tree.
+        is_leaf: where it returns true for a value of `prefix_tree`, that value is a leaf; to let
+            None be one, pass `lambda x: x is None`.
+
+    Returns:
+        A list as long as the list of leaves of `full_tree`.
+
+    Raises:
+        StructureMismatchError: `prefix_tree` is not a prefix of `full_tree`; names the place and
+            the difference.
+
+    Example:
+        >>> broadcast_prefix((0, None), ([1, 2], {"a": 3, "b": 4}), is_leaf=lambda x: x is None)
+        [0, 0, None, None]
+    """
+    leaves, treedef = tree_flatten(prefix_tree, is_leaf)
+    subtrees = flatten_up_to(treedef, full_tree, "broadcast", "the prefix", "the full tree")
+    result: list[Any] = []
+    for leaf, subtree in zip(leaves, subtrees, strict=True):
+        result += [leaf] * tree_structure(subtree).num_leaves
+    return result
+
+
+def prefix_errors(
+    prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> list[Mismatch]:
+    """Return every place where a tree is not a prefix of another; empty when it is one.
+
+    Args:
+        prefix_tree: a tree whose leaves stand for whole subtrees.
+        full_tree: the full tree.
+        is_leaf: where it returns true for a value of `prefix_tree`, that value is a leaf.
+
+    Returns:
+        One `Mismatch` per place, in order; its `error(operation, prefix_name, full_name)` makes
+        the exception to raise.
+
+    Example:
+        >>> [mismatch] = prefix_errors({"a": (0, 1)}, {"a": (1, 2, 3)})
+        >>> print(mismatch.error("vmap", "in_axes", "args"))
+        vmap: in_axes and args differ at ['a']: different lengths.
+          got       args['a']: a tuple of length 3
+          expected  a tuple of length 2, as in in_axes
+    """
+    return find_mismatches(tree_structure(prefix_tree, is_leaf), full_tree)
+
+
+# ----------------------------------------------------------------------------------------- paths
+# Flatten and map with key paths: each leaf together with where it lies.
+
+
+def tree_flatten_with_path(
+    tree: PyTree,
+    is_leaf: Callable[..., bool] | None = None,
+    is_leaf_takes_path: bool = False,
+) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
+    """Take a tree apart into pairs of key path and leaf, and its structure.
+
+    Args:
+        tree: any tree.
+        is_leaf: where it returns true for a value, that value is a leaf.
+        is_leaf_takes_path: call `is_leaf(path, value)` instead of `is_leaf(value)`.
+
+    Returns:
+        The pairs in the order of `flatten`, and the structure.
+
+    Example:
+        >>> from xtree import keystr
+        >>> pairs, _ = tree_flatten_with_path({"a": [1, 2], "b": 3})
+        >>> [(keystr(path), leaf) for path, leaf in pairs]
+        [("['a'][0]", 1), ("['a'][1]", 2), ("['b']", 3)]
+    """
+    pairs: list[tuple[KeyPath, Any]] = []
+    treedef = walk_with_path(
+        tree,
+        lambda path, leaf: pairs.append((path, leaf)),
+        _taking_path(is_leaf, is_leaf_takes_path),
+    )
+    return pairs, treedef
+
+
+def tree_leaves_with_path(
+    tree: PyTree,
+    is_leaf: Callable[..., bool] | None = None,
+    is_leaf_takes_path: bool = False,
+) -> list[tuple[KeyPath, Any]]:
+    """Return the pairs of key path and leaf of a tree; see `flatten_with_path`."""
+    return tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
+
+
+def tree_map_with_path(
+    f: Callable[..., Any],
+    tree: PyTree,
+    *rest: Any,
+    is_leaf: Callable[..., bool] | None = None,
+    is_leaf_takes_path: bool = False,
+) -> PyTree:
+    """Call `f(path, leaf, *other_leaves)` for each leaf of `tree`; return the tree of results.
+
+    Args:
+        f: gets the key path, the leaf, and the subtree of each tree in `rest` at the same place.
+        tree: the tree that sets the structure of the result.
+        *rest: trees of which `tree` is a prefix.
+        is_leaf: where it returns true for a value of `tree`, that value is a leaf.
+        is_leaf_takes_path: call `is_leaf(path, value)` instead of `is_leaf(value)`.
+
+    Raises:
+        StructureMismatchError: `tree` is not a prefix of one of `rest`.
+
+    Example:
+        >>> from xtree import keystr
+        >>> tree_map_with_path(lambda path, x: f"{keystr(path)}={x}", {"a": [1, 2]})
+        {'a': ["['a'][0]=1", "['a'][1]=2"]}
+    """
+    pairs, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
+    columns = [
+        flatten_up_to(treedef, other, "map_with_path", "the first tree", f"tree {position}")
+        for position, other in enumerate(rest, start=2)
+    ]
+    rows = zip(pairs, *columns, strict=True)
+    return treedef.unflatten([f(path, leaf, *others) for (path, leaf), *others in rows])
+
+
+def _taking_path(
+    is_leaf: Callable[..., bool] | None, takes_path: bool
+) -> Callable[[KeyPath, Any], bool] | None:
+    if is_leaf is None or takes_path:
+        return is_leaf
+    return lambda path, value: is_leaf(value)
+
+
+# --------------------------------------------------------------------------------------- partial
+# `Partial`: a function with some arguments bound, as a tree.
+#
+# The bound arguments are children and the function is metadata, so a `Partial` can be passed to
+# and returned from transformed functions: what is bound is traced, differentiated and batched
+# like any other argument.
+
+
+class Partial(functools.partial):  # type: ignore[type-arg]
+    """`functools.partial` whose bound arguments are leaves.
+
+    A `Partial` of a `Partial` is one `Partial` with all the arguments. A `functools.partial` given
+    as the function stays as it
+    is: what it binds is constant.
+
+    Example:
+        >>> import xtree
+        >>> add = Partial(lambda x, y: x + y, 1)
+        >>> add(2)
+        3
+        >>> xtree.leaves(add)
+        [1]
+        >>> xtree.map(lambda x: 10 * x, add)(2)
+        12
+    """
+
+    @boundary
+    def __new__(cls, func: Callable[..., Any], /, *args: Any, **keywords: Any) -> Partial:
+        """Bind the arguments."""
+        if type(func) is Partial:
+            args = func.args + args
+            keywords = {**func.keywords, **keywords}
+            func = func.func
+        if isinstance(func, functools.partial) and not hasattr(func, "__wrapped__"):
+            func = _Constant(func)  # else functools would merge the arguments
+        return super().__new__(cls, func, *args, **keywords)
+
+
+class _Constant:
+    """A `functools.partial` as an opaque function."""
+
+    __slots__ = ("func",)
+
+    def __init__(self, func: functools.partial[Any]) -> None:
+        self.func = func
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.func(*args, **kwargs)
+
+    def __eq__(self, other: object) -> bool:
+        return self.func == (other.func if type(other) is _Constant else other)
+
+    def __hash__(self) -> int:
+        return hash(self.func)
+
+    def __repr__(self) -> str:
+        return repr(self.func)
+
+
+def _flatten(partial: Partial) -> tuple[tuple[Any, Any], Any]:
+    return (partial.args, partial.keywords), partial.func
+
+
+def _unflatten(func: Any, children: tuple[Any, Any]) -> Partial:
+    args, keywords = children
+    return Partial(func, *args, **keywords)
+
+
+def _flatten_with_keys(partial: Partial) -> Any:
+    pairs = ((GetAttrKey("args"), partial.args), (GetAttrKey("keywords"), partial.keywords))
+    return pairs, partial.func
+
+
+register_pytree_node(Partial, _flatten, _unflatten, _flatten_with_keys)
+
+
+# ------------------------------------------------------------------------------------ transforms
+# Map, reduce, transpose and broadcast trees.
+#
+# Each is flatten, a loop over the leaves, and unflatten. Where several trees go in, the first
+# sets the structure and must be a prefix of the others.
 
 
 class _NotGiven:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from xtree.flattening import tree_flatten, tree_leaves, tree_structure, tree_unflatten
 from xtree.namespaces import namespace
-from xtree.paths import tree_flatten_with_path, tree_leaves_with_path, tree_map_with_path
 from xtree.transforms import (
     tree_all,
     tree_broadcast,
+    tree_flatten_with_path,
+    tree_leaves_with_path,
     tree_map,
+    tree_map_with_path,
     tree_reduce,
     tree_reduce_associative,
     tree_transpose,

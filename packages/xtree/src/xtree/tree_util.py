@@ -23,8 +23,6 @@ from xtree.key_paths import (
     keystr,
 )
 from xtree.namespaces import namespace
-from xtree.partial import Partial
-from xtree.paths import tree_flatten_with_path, tree_leaves_with_path, tree_map_with_path
 from xtree.register import (
     register_pytree_node,
     register_pytree_node_class,
@@ -34,9 +32,13 @@ from xtree.register import (
 )
 from xtree.registry import default_registry
 from xtree.transforms import (
+    Partial,
     tree_all,
     tree_broadcast,
+    tree_flatten_with_path,
+    tree_leaves_with_path,
     tree_map,
+    tree_map_with_path,
     tree_reduce,
     tree_reduce_associative,
     tree_transpose,

@@ -1,14 +1,4 @@
-"""`PyTreeDef`: the structure of a tree without its leaves.
-
-A definition is a node type, its metadata and the definitions of its children; `LEAF` stands for
-one leaf. Definitions are immutable and interned: two that are equal are the same object, so `==`
-and `hash`, and with them every cache that is keyed by structure, cost nothing. The exception is
-metadata compared by value (see `interning`): those definitions are a subclass that walks both
-structures, with the hash computed once.
-
-Neighbours: `flattening` makes definitions from trees, `mismatch` explains why a tree does not fit
-one, `unflattening` builds trees.
-"""
+"""`PyTreeDef`: the structure of a tree without its leaves; unflatten; mismatch errors."""
 
 from __future__ import annotations
 
@@ -16,29 +6,371 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 from typing import Any
 
-from xtree.boundaries import boundaries, leave
-from xtree.bounded import remember
-from xtree.containers import DICT, TUPLE
-from xtree.errors import DepthError, RegistrationError, message
-from xtree.interning import InternTable, equality_key, is_hashable, is_same, value_key
-from xtree.mismatch import flatten_up_to
-from xtree.notebooks import preformatted
-from xtree.registry import NodeType, default_registry
-from xtree.treedef_text import node_text
-from xtree.unflattening import unflatten
+from xtree.boundaries import USES_BEFORE_COMPILING, boundaries, compile_build, is_compilable
+from xtree.errors import (
+    DepthError,
+    MalformedNodeError,
+    RegistrationError,
+    StructureMismatchError,
+    message,
+    preformatted,
+    shown,
+    with_article,
+)
+from xtree.interning import InternTable, equality_key, is_hashable, is_same, remember, value_key
+from xtree.key_paths import KeyPath, keystr
+from xtree.leaving import leave
+from xtree.records import Record, set_once
+from xtree.registry import DICT, TUPLE, NodeType, default_registry
 
 __all__ = [
-    "LEAF",
-    "MAX_DEPTH",
-    "PyTreeDef",
-    "make_treedef",
-    "treedef_children",
-    "treedef_from_node_data",
-    "treedef_is_leaf",
-    "treedef_tuple",
-]
+    "node_text", "unflatten", "Mismatch", "find_mismatches", "flatten_up_to", "LEAF",
+    "MAX_DEPTH", "PyTreeDef", "make_treedef", "treedef_children", "treedef_from_node_data",
+    "treedef_is_leaf", "treedef_tuple",
+]  # fmt: skip
 
 __dir__ = __all__.copy
+
+
+# ---------------------------------------------------------------------------------- treedef text
+# How a tree definition prints: as its containers, with `*` for each leaf.
+
+
+def node_text(treedef: PyTreeDef, children: list[str]) -> str:
+    """Return the text of a node whose children have the given texts."""
+    if treedef.node is None:
+        return "*"
+    items = ", ".join(children)
+    kind = treedef.node.type
+    if kind is tuple:
+        return f"({items},)" if len(children) == 1 else f"({items})"
+    if kind is list:
+        return f"[{items}]"
+    if kind is dict:
+        pairs = zip(treedef.data, children, strict=True)
+        return "{" + ", ".join([f"{key!r}: {child}" for key, child in pairs]) + "}"
+    if kind is type(None):
+        return "None"
+    data = "" if hasattr(kind, "_fields") and treedef.data is None else f"[{treedef.data}]"
+    return f"CustomNode({treedef.node.label}{data}, [{items}])"
+
+
+# ---------------------------------------------------------------------------------- unflattening
+# Unflatten: build a tree from its structure and its leaves.
+#
+# A flat container is built at once; others by recursion over the structure, one call a node,
+# until a structure has been built so often that compiling it pays. Trees deeper than Python likes
+# to recurse are built with a stack.
+
+# Deeper structures are built with a stack of their own, which no recursion limit cuts short.
+_MAX_RECURSION = 100
+
+
+def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
+    """Build the tree of structure `treedef` with the given leaves, in order.
+
+    Raises:
+        ValueError: there are too few leaves or too many.
+    """
+    if type(leaves) is not list:
+        leaves = list(leaves)
+    if len(leaves) != treedef.num_leaves:
+        raise _wrong_count(treedef, len(leaves))
+    build = treedef.build
+    if build is not None:
+        return build(leaves)
+    node = treedef.node
+    if node is None:
+        return leaves[0]
+    if treedef.is_flat:
+        return node.unflatten(treedef.data, tuple(leaves))
+    treedef.times_built += 1
+    if treedef.times_built == USES_BEFORE_COMPILING and is_compilable(treedef):
+        treedef.build = compile_build(treedef)
+    if treedef.depth > _MAX_RECURSION:
+        return _build_deep(treedef, iter(leaves))
+    return _build(treedef, iter(leaves).__next__)
+
+
+def _build(treedef: PyTreeDef, next_leaf: Callable[[], Any]) -> Any:
+    children = [
+        next_leaf() if child.node is None else _build(child, next_leaf)
+        for child in treedef.child_defs
+    ]
+    return treedef.node.unflatten(treedef.data, tuple(children))  # type: ignore[union-attr]
+
+
+def _build_deep(treedef: PyTreeDef, leaves: Iterator[Any]) -> Any:
+    stack: list[tuple[PyTreeDef, list[Any]]] = [(treedef, [])]
+    while True:
+        parent, children = stack[-1]
+        if len(children) < len(parent.child_defs):
+            child = parent.child_defs[len(children)]
+            if child.node is None:
+                children.append(next(leaves))
+            else:
+                stack.append((child, []))
+            continue
+        value = parent.node.unflatten(parent.data, tuple(children))  # type: ignore[union-attr]
+        stack.pop()
+        if not stack:
+            return value
+        stack[-1][1].append(value)
+
+
+def _wrong_count(treedef: PyTreeDef, count: int) -> ValueError:
+    problem = "too few leaves" if count < treedef.num_leaves else "too many leaves"
+    return ValueError(
+        message(
+            "unflatten",
+            f"{problem} for the structure.",
+            got=f"{count} leaves",
+            expected=f"{treedef.num_leaves} leaves",
+        )
+    )
+
+
+# -------------------------------------------------------------------------------------- mismatch
+# Flatten a tree up to a structure, and say where and why that fails.
+#
+# The way that succeeds is a recursion that checks each container once and collects subtrees. Only
+# when it fails are the two walked again with key paths, to name the first place (or all places)
+# where they differ, and how.
+
+
+class Mismatch(Record):
+    """One place where a structure is not a prefix of a tree.
+
+    Attributes:
+        path: the key path of the place.
+        problem: what differs, as a short phrase.
+        got: the subtree of the full tree there, described.
+        expected: what the prefix has there, described.
+        hint: the remedy, where one is certain.
+    """
+
+    __slots__ = __match_args__ = ("path", "problem", "got", "expected", "hint")
+    path: KeyPath
+    problem: str
+    got: str
+    expected: str
+    hint: str
+
+    def __init__(
+        self, path: KeyPath, problem: str, got: str, expected: str, hint: str = ""
+    ) -> None:
+        set_once(self, "path", path)
+        set_once(self, "problem", problem)
+        set_once(self, "got", got)
+        set_once(self, "expected", expected)
+        set_once(self, "hint", hint)
+
+    def error(
+        self, operation: str, prefix: str = "the prefix", full: str = "the tree"
+    ) -> StructureMismatchError:
+        """Return the exception that reports this mismatch of the two named trees."""
+        place = f" at {keystr(self.path)}" if self.path else ""
+        return StructureMismatchError(
+            message(
+                operation,
+                f"{prefix} and {full} differ{place}: {self.problem}.",
+                got=f"{full}{keystr(self.path)}: {self.got}",
+                expected=f"{self.expected}, as in {prefix}",
+                hint=self.hint,
+            )
+        )
+
+
+def flatten_up_to(
+    treedef: PyTreeDef,
+    tree: Any,
+    operation: str = "flatten_up_to",
+    prefix: str = "the structure",
+    full: str = "the tree",
+) -> list[Any]:
+    """Return the subtrees of `tree` that lie at the leaves of `treedef`.
+
+    Args:
+        treedef: the structure.
+        tree: a tree of which it is a prefix.
+        operation: the public operation, for the error.
+        prefix: what to call the structure in the error.
+        full: what to call the tree in the error.
+
+    Raises:
+        StructureMismatchError: the structure is not a prefix; names the key path and the
+            difference.
+    """
+    if treedef.match is not None:
+        leaves = treedef.match(tree)
+        if leaves is not None:
+            return leaves
+    subtrees: list[Any] = []
+    if treedef.depth <= _MAX_RECURSION:
+        if _collect(treedef, tree, subtrees):
+            return subtrees
+    elif _collect_deep(treedef, tree, subtrees):
+        return subtrees
+    mismatches = find_mismatches(treedef, tree, limit=1)
+    if not mismatches:
+        raise _changing_children(operation, f"{full}: {shown(tree)}")
+    raise mismatches[0].error(operation, prefix, full)
+
+
+def find_mismatches(treedef: PyTreeDef, tree: Any, limit: int | None = None) -> list[Mismatch]:
+    """Return the places, in order, at most `limit`, where `treedef` is no prefix of `tree`."""
+    found: list[Mismatch] = []
+    stack: list[tuple[PyTreeDef, Any, KeyPath]] = [(treedef, tree, ())]
+    while stack and (limit is None or len(found) < limit):
+        part, value, path = stack.pop()
+        node = part.node
+        if node is None:
+            continue
+        mismatch = _mismatch_at(part, node, value, path)
+        if mismatch is not None:
+            found.append(mismatch)
+            continue
+        keyed_children, _ = node.children_with_keys(value)
+        if len(keyed_children) != len(part.child_defs):
+            raise _changing_children(f"flatten {node.type.__qualname__}", shown(value))
+        children = zip(part.child_defs, keyed_children, strict=True)
+        stack += [(child, v, (*path, key)) for child, (key, v) in reversed(list(children))]
+    return found
+
+
+def _collect(treedef: PyTreeDef, tree: Any, subtrees: list[Any]) -> bool:
+    """Append the subtrees at the leaves of `treedef`; say whether it is a prefix of `tree`."""
+    node = treedef.node
+    if node is None:
+        subtrees.append(tree)
+        return True
+    values = _matching_children(treedef, node, tree)
+    if values is None:
+        return False
+    if treedef.is_flat:
+        subtrees += values
+        return True
+    for child, value in zip(treedef.child_defs, values, strict=True):
+        if child.node is None:
+            subtrees.append(value)
+        elif not _collect(child, value, subtrees):
+            return False
+    return True
+
+
+def _collect_deep(treedef: PyTreeDef, tree: Any, subtrees: list[Any]) -> bool:
+    stack = [(treedef, tree)]
+    while stack:
+        part, value = stack.pop()
+        if part.node is None:
+            subtrees.append(value)
+            continue
+        values = _matching_children(part, part.node, value)
+        if values is None:
+            return False
+        stack += reversed(list(zip(part.child_defs, values, strict=True)))
+    return True
+
+
+def _matching_children(treedef: PyTreeDef, node: NodeType, value: Any) -> Any:
+    """Return the children of `value` if it is the node that `treedef` asks for, else None."""
+    kind = type(value)
+    if kind is not node.type:
+        return None
+    if kind is tuple or kind is list:
+        return value if len(value) == len(treedef.child_defs) else None
+    if treedef.select is not None:
+        if len(value) != len(treedef.child_defs):
+            return None
+        try:
+            return treedef.select(value)
+        except KeyError:
+            return None
+    values, data = node.children(value)
+    if len(values) != len(treedef.child_defs) or not is_same(data, treedef.data):
+        return None
+    return values
+
+
+def _mismatch_at(treedef: PyTreeDef, node: NodeType, value: Any, path: KeyPath) -> Mismatch | None:
+    kind: Any = node.type
+    if type(value) is not kind:
+        hint = ""
+        if value is None or kind is type(None):
+            hint = "None is a node without leaves; is_leaf=lambda x: x is None makes it a leaf"
+        expected = _describe(kind, len(treedef.child_defs))
+        return Mismatch(path, "different types", _describe_value(value), expected, hint)
+    if treedef.select is not None:
+        return _key_mismatch(treedef, value, path)
+    values, data = node.children(value)
+    count = len(treedef.child_defs)
+    if kind is tuple or kind is list:
+        if len(values) == count:
+            return None
+        return Mismatch(path, "different lengths", _describe_value(value), _describe(kind, count))
+    if not is_same(data, treedef.data):
+        return Mismatch(
+            path,
+            f"different metadata of {kind.__qualname__}",
+            shown(data),
+            shown(treedef.data),
+        )
+    if len(values) != count:
+        got = f"{len(values)} children of {kind.__qualname__}"
+        return Mismatch(path, "different numbers of children", got, f"{count} children")
+    return None
+
+
+def _key_mismatch(treedef: PyTreeDef, value: dict[Any, Any], path: KeyPath) -> Mismatch | None:
+    expected_keys = set(treedef.data)
+    missing = [key for key in treedef.data if key not in value]
+    extra = [key for key in value if key not in expected_keys]
+    if not missing and not extra:
+        return None
+    parts = []
+    if missing:
+        parts.append(f"without the keys {shown(missing)}")
+    if extra:
+        parts.append(f"with the additional keys {shown(extra)}")
+    got = f"a dict {' and '.join(parts)}"
+    return Mismatch(path, "different keys", got, f"a dict with the keys {shown([*treedef.data])}")
+
+
+def _changing_children(operation: str, got: str) -> MalformedNodeError:
+    return MalformedNodeError(
+        message(
+            operation,
+            "a registered flatten function gave other children when it was called again.",
+            got=got,
+            expected="the same children whenever it is called with the same object",
+        )
+    )
+
+
+def _describe(kind: type, count: int) -> str:
+    if kind is type(None):
+        return "None"
+    if kind is tuple or kind is list:
+        return f"a {kind.__name__} of length {count}"
+    return with_article(kind.__qualname__)
+
+
+def _describe_value(value: Any) -> str:
+    if type(value) in (tuple, list):
+        return _describe(type(value), len(value))
+    if value is None:
+        return "None"
+    return f"{with_article(type(value).__qualname__)}, {shown(value, 60)}"
+
+
+# --------------------------------------------------------------------------------------- treedef
+# `PyTreeDef`: the structure of a tree without its leaves.
+#
+# A definition is a node type, its metadata and the definitions of its children; `LEAF` stands for
+# one leaf. Definitions are immutable and interned: two that are equal are the same object, so
+# `==` and `hash`, and with them every cache that is keyed by structure, cost nothing. The
+# exception is metadata compared by value (see `interning`): those definitions are a subclass that
+# walks both structures, with the hash computed once.
 
 # A tree this deep is a mistake (mostly a container that holds itself). Python's own recursion
 # limit is 1000.
@@ -398,4 +730,16 @@ def _from_steps(steps: list[tuple[type | None, Any, int]]) -> PyTreeDef:
     return results[0]
 
 
-boundaries(globals(), written=True)
+boundaries(
+    globals(),
+    written=True,
+    names=[
+        "find_mismatches",
+        "flatten_up_to",
+        "make_treedef",
+        "treedef_children",
+        "treedef_from_node_data",
+        "treedef_is_leaf",
+        "treedef_tuple",
+    ],
+)
