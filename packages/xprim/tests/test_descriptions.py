@@ -6,9 +6,16 @@ import numpy as np
 import pytest
 
 from xprim import ShapeDtypeStruct, from_numpy, make_jaxpr
-from xprim.descriptions import LazyNames, argument_names, brief, described, place_of
-from xprim.errors import ConcretizationTypeError, TracerIntegerConversionError
-from xprim.static_sizes import static_int, static_shape
+from xprim.errors import (
+    ConcretizationTypeError,
+    LazyNames,
+    TracerIntegerConversionError,
+    argument_names,
+    brief,
+    described,
+    place_of,
+)
+from xprim.static_arguments import static_int, static_shape
 
 
 class Owner:

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 from xprim import Effect, as_array
-from xprim.captured_state import captured_state
 from xprim.function_keys import (
     Identity,
+    captured_state,
     describe_function,
     function_key,
     is_by_identity,

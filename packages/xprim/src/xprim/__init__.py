@@ -10,11 +10,26 @@
 """
 
 import xtree
-from xprim import late_primitives  # noqa: F401 - where they are found
+from xprim import primitive  # noqa: F401 - where they are found
 from xprim.source import hide
-from xtree.namespaces import namespace
+from xtree.namespaces import moved_modules, namespace
 
 __version__ = "0.2.1"
+
+# The names that public modules had in release 0.2, by where their contents are now.
+moved_modules(__name__, """
+        avals: sizes
+        calls: batch_dimension
+        config: thread_state
+        config_object: scopes
+        eager: backend finite largest_arrays
+        errors: check_sites descriptions unknown_attributes
+        function_keys: argument_keys captured_state
+        memory: host_memory
+        static_arguments: static_keys static_sizes
+        strict_options: seldom_options
+        transformed: callables
+""")  # fmt: skip
 
 with namespace(globals(), at_once=True):
     from xprim import (
@@ -43,11 +58,7 @@ with namespace(globals(), at_once=True):
         ShapeDtypeStruct as ShapeDtypeStruct,
         shaped_array as shaped_array,
     )
-    from xprim.backend import (
-        HOST as HOST,
-        Backend as Backend,
-        HostBackend as HostBackend,
-    )
+    from xprim.config import state as state
     from xprim.contracts import (
         BatchAxis as BatchAxis,
         Builder as Builder,
@@ -59,35 +70,36 @@ with namespace(globals(), at_once=True):
     from xprim.eager import (
         EAGER as EAGER,
         EAGER_ON_HOST as EAGER_ON_HOST,
+        HOST as HOST,
+        Backend as Backend,
+        HostBackend as HostBackend,
         install_backend as install_backend,
     )
-    from xprim.effects import (
-        ORDER as ORDER,
-        Effect as Effect,
-        effects_text as effects_text,
-        exact_effects as exact_effects,
-        ordered_effects as ordered_effects,
-        unrepeatable_effects as unrepeatable_effects,
-    )
     from xprim.jaxpr import (
+        ORDER as ORDER,
         Atom as Atom,
         ClosedJaxpr as ClosedJaxpr,
+        Effect as Effect,
         Equation as Equation,
         Jaxpr as Jaxpr,
         JaxprEqn as JaxprEqn,
         Literal as Literal,
         Var as Var,
         check_jaxpr as check_jaxpr,
+        effects_text as effects_text,
         eval_closed as eval_closed,
         eval_jaxpr as eval_jaxpr,
+        exact_effects as exact_effects,
         jaxpr_as_fun as jaxpr_as_fun,
+        ordered_effects as ordered_effects,
+        unrepeatable_effects as unrepeatable_effects,
     )
     from xprim.primitive import (
         Primitive as Primitive,
         get_primitive as get_primitive,
+        primitive_maker as primitive_maker,
         primitives as primitives,
     )
-    from xprim.rule_places import primitive_maker as primitive_maker
     from xprim.rules import (
         ELEMENTWISE as ELEMENTWISE,
         LINEAR as LINEAR,
@@ -109,7 +121,6 @@ with namespace(globals(), at_once=True):
         not_mapped as not_mapped,
         undefined as undefined,
     )
-    from xprim.thread_state import state as state
     from xprim.trace import (
         Trace as Trace,
         Tracer as Tracer,
@@ -149,10 +160,10 @@ with namespace(globals()):  # the first use imports them
         substituted as substituted,
     )
     from xprim.jaxpr_text import format_jaxpr as format_jaxpr
-    from xprim.leaks import check_no_leaks as check_no_leaks
     from xprim.staging import (
         JaxprTrace as JaxprTrace,
         JaxprTracer as JaxprTracer,
+        check_no_leaks as check_no_leaks,
         close_over as close_over,
         trace_to_closed as trace_to_closed,
         trace_to_jaxpr as trace_to_jaxpr,

@@ -15,8 +15,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from xprim.primitive import Primitive, get_primitive, load_primitives, primitives
-from xprim.rule_places import rule_places
+from xprim.primitive import Primitive, get_primitive, load_primitives, primitives, rule_places
 from xprim.rules import Kind, LinearIn, MultiLinear, Symbol, Undefined, kinds
 from xtree.misspellings import nearest
 

@@ -7,20 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import xtree
 from xprim.array import Array, as_array
-from xprim.avals import ShapedArray, ShapeDtypeStruct
-from xprim.callables import check_function, look_like, name_of
+from xprim.avals import ShapedArray, ShapeDtypeStruct, size_of
 from xprim.cells import Cell, CellUse
-from xprim.descriptions import LazyNames, argument_names
+from xprim.config import state
 from xprim.eager import EAGER, FoldingTrace
-from xprim.errors import message
+from xprim.errors import LazyNames, argument_names, message
 from xprim.jaxpr import ClosedJaxpr, eval_jaxpr
 from xprim.leaves import flat_arrays
-from xprim.sizes import size_of
 from xprim.staging import close_over, trace_to_jaxpr
-from xprim.thread_state import state
 from xprim.trace import Trace, extended_axes
 from xprim.tracebacks import boundary
-from xprim.transformed import transforming
+from xprim.transformed import check_function, look_like, name_of, transforming
 
 if TYPE_CHECKING:
     from xprim.typing import ArrayLike, PyTree

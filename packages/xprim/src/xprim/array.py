@@ -21,14 +21,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xprim import dtypes
-from xprim.avals import ShapedArray, shaped_array
-from xprim.descriptions import brief, kind_name, with_article
-from xprim.errors import message
-from xprim.host_memory import forgotten, lent, refuse_masked, sealed
-from xprim.memory import allocated
-from xprim.sizes import SymbolicSize
-from xprim.unknown_attributes import HINTS, UnknownAttribute
+from xprim.avals import ShapedArray, SymbolicSize, shaped_array
+from xprim.errors import HINTS, UnknownAttribute, brief, kind_name, message
+from xprim.memory import allocated, forgotten, lent, refuse_masked, sealed
 from xtree.boundaries import boundary, is_boundary, leave
+from xtree.errors import with_article
 
 if TYPE_CHECKING:
     from xprim.array_interface import ArrayInterface
@@ -281,13 +278,13 @@ def attach_methods(methods: Mapping[str, Any], *, to: type[Array] = Array) -> No
     """
     for name, method in methods.items():
         _name_after(name, method)
-        setattr(to, name, _bounded(method))
+        setattr(to, name, _bound(method))
 
 
-def _bounded(method: Any) -> Any:
+def _bound(method: Any) -> Any:
     if type(method) is property:
         getter = method.fget
-        return method if getter is None else method.getter(_bounded(getter))
+        return method if getter is None else method.getter(_bound(getter))
     return method if type(method) is not FunctionType or is_boundary(method) else boundary(method)
 
 

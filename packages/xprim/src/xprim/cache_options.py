@@ -2,8 +2,6 @@
 
 They are defined here, and read by `xjit`, so that a program can set them before a compiler is
 loaded. The defaults are ours: the cache is on, and bounded.
-
-Neighbour: `config` has all other options.
 """
 
 from __future__ import annotations

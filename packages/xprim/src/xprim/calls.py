@@ -1,23 +1,4 @@
-"""Primitives that call a program: the rules they share, and the bookkeeping of tangents.
-
-A call holds a closed jaxpr in its param `jaxpr`. Whatever is done to it, the pattern is one: ask
-the transformation's handle for the derived program, call that, put the results where they belong.
-`call_rules(name)` are these rules, so the owner of a call (`jit`, `checkpoint`, `pmap`, a stranger)
-writes what is its own: evaluation, lowering, and the params of the derived calls. What is a program
-to all but one transformation, as functions with rules of their own are, takes `rules_of_program`.
-
-    kind        operands                            results
-    jvp         primals, nonzero tangents           results, their nonzero tangents
-    primal      primals                             results, residuals
-    linear      residuals, nonzero tangents         nonzero tangents of the results
-    transpose   known operands, given cotangents    nonzero cotangents of the linear operands
-    batched     the same, some with a batch dimension in front
-    checked     the state of checks, operands       the state, results
-    dce         what is needed                      what is used
-
-Neighbours: `rules` declares the kinds of rules; `xnp.primitives` has loops and branches, which do
-more with their programs and take only the bookkeeping from here.
-"""
+"""Primitives that call a program: the rules they share; the batch dimension of values."""
 
 from __future__ import annotations
 
@@ -26,6 +7,7 @@ from contextlib import AbstractContextManager
 from itertools import compress
 from typing import Any, TypeVar
 
+from xprim.config import state
 from xprim.contracts import (
     BatchAxis,
     Builder,
@@ -39,14 +21,96 @@ from xprim.jaxpr import ClosedJaxpr, Equation, eval_closed
 from xprim.jaxpr_passes import closed_without_dead_code
 from xprim.primitive import Primitive, get_primitive
 from xprim.rules import Linear, Zero, not_mapped
-from xprim.thread_state import state
 
 __all__ = [
-    "call_rules", "rules_of_program", "run_call", "call_in_place", "nonzero", "where_true",
-    "with_zeros", "all_to_front", "front_dims",
+    "BatchDimension", "bind_one", "call_rules", "rules_of_program", "run_call", "call_in_place",
+    "nonzero", "where_true", "with_zeros", "all_to_front", "front_dims",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
+
+
+# ------------------------------------------------------------------------------- batch dimension
+# Where a batch dimension is, and how it is moved: what batch rules of ordinary primitives need.
+#
+# `xbatch.batching` adds what transforms functions and programs, for the rules of calls;
+# `extended` maps over the dimensions of an element with this part alone.
+
+
+class BatchDimension:
+    """An axis that is mapped over, as far as it concerns where its dimension is.
+
+    Attributes:
+      size: how many examples there are.
+      name: the axis name that collectives use, or None.
+      mesh_axes: the axes of a mesh that cut the dimension, where a program says how values lie.
+      spread: the sharding of the dimension alone along explicit axes of a mesh, or None.
+    """
+
+    __slots__ = ("mesh_axes", "name", "size", "spread")
+
+    def __init__(
+        self, size: int, name: Any = None, mesh_axes: tuple[Any, ...] = (), spread: Any = None
+    ) -> None:
+        self.size = size
+        self.name = name
+        self.mesh_axes = mesh_axes
+        self.spread = spread
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(size={self.size}, name={self.name!r})"
+
+    def to_front(self, x: Any, dim: Any) -> Any:
+        """Return an operand with its batch dimension first; one that is not mapped is repeated."""
+        if dim is not_mapped:
+            return self.broadcast(x, 0)
+        return self.move(x, dim, 0) if dim else x
+
+    def to_back(self, x: Any, dim: Any) -> Any:
+        """Return an operand with its batch dimension last; one that is not mapped is repeated."""
+        if dim is not_mapped:
+            return self.broadcast(x, x.aval.ndim)
+        return self.move(x, dim, x.aval.ndim - 1)
+
+    def move(self, x: Any, source: int, destination: int) -> Any:
+        """Move a dimension of an array, the others staying in order."""
+        if source == destination:
+            return x
+        order = [i for i in range(x.aval.ndim) if i != source]
+        order.insert(destination, source)
+        return bind_one("transpose", x, permutation=tuple(order))
+
+    def broadcast(self, x: Any, dim: int = 0) -> Any:
+        """Repeat an array that is not mapped along a new batch dimension at position `dim`."""
+        shape = x.aval.shape
+        kept = tuple([i for i in range(len(shape) + 1) if i != dim])
+        whole = (*shape[:dim], self.size, *shape[dim:])
+        return bind_one("broadcast_in_dim", x, shape=whole, broadcast_dimensions=kept)
+
+
+def bind_one(name: str, x: Any, **params: Any) -> Any:
+    """Apply the primitive of that name to one operand and return its one result."""
+    return get_primitive(name).bind(x, **params)[0]
+
+
+# ----------------------------------------------------------------------------------------- calls
+# Primitives that call a program: the rules they share, and the bookkeeping of tangents.
+#
+# A call holds a closed jaxpr in its param `jaxpr`. Whatever is done to it, the pattern is one:
+# ask the transformation's handle for the derived program, call that, put the results where they
+# belong. `call_rules(name)` are these rules, so the owner of a call (`jit`, `checkpoint`, `pmap`,
+# a stranger) writes what is its own: evaluation, lowering, and the params of the derived calls.
+# What is a program to all but one transformation, as functions with rules of their own are, takes
+# `rules_of_program`.
+#
+#     kind        operands                            results
+#     jvp         primals, nonzero tangents           results, their nonzero tangents
+#     primal      primals                             results, residuals
+#     linear      residuals, nonzero tangents         nonzero tangents of the results
+#     transpose   known operands, given cotangents    nonzero cotangents of the linear operands
+#     batched     the same, some with a batch dimension in front
+#     checked     the state of checks, operands       the state, results
+#     dce         what is needed                      what is used
 
 T = TypeVar("T")
 Params = dict[str, Any]

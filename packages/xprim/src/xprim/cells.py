@@ -9,8 +9,6 @@ as it is. `CellUse` says so to who stages; who knows nothing of cells may let th
 Under a trace that only interprets (a derivative, a batch) the cell of outside is read as any
 value that is closed over. What is written goes outside, too, so it must not depend on what is
 differentiated or batched.
-
-Neighbours: `staging` notes the uses; `xnp.refs` has the references that users see.
 """
 
 from __future__ import annotations
@@ -19,12 +17,12 @@ from typing import Any
 
 from xprim.array import Array, ConcreteArray
 from xprim.avals import ShapedArray
+from xprim.config import state
 from xprim.contracts import BatchAxis
 from xprim.errors import message
 from xprim.primitive import Primitive
 from xprim.rules import Zero, not_mapped, undefined
 from xprim.sharded_types import spread_as
-from xprim.thread_state import state
 from xprim.trace import Trace, Tracer
 
 __all__ = ["Cell", "CellUse"]

@@ -1,45 +1,187 @@
 """Options: typed, read in nanoseconds, overridable per thread for the length of a scope.
 
-An option has a process-wide value and, in a thread that is inside `with option(value):`, a value
-of that thread. Both live on one `threading.local` subclass: the process-wide value is an
-attribute of the *class*, the override one of the thread's *instance*, so a hot path reads
-`config.values.enable_x64`, one attribute look-up, and finds whichever holds; changing the class
-reaches every thread without an override. Options that change what a traced program means are
-declared with `in_cache_key=True`; `trace_context()` joins them into one interned tuple that
-caches use as part of their key.
-
-Each option starts from the environment variable `XSTACK_<NAME>` where that is set, else from its
-default. `errors` has the form of messages, `thread_state` the interned tuple of a thread.
+`state` is what a thread is doing now: its trace, its options, named axes, name scopes.
 """
 
 from __future__ import annotations
 
+import contextvars
 import functools
 import importlib
 import os
+import sys
 import threading
 import types
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Generic, ParamSpec, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, Self, TypedDict, TypeVar
 
-from xprim.errors import message
-from xprim.option_help import DocOfOption, NotGiven, OneOfItsName
-from xprim.thread_state import STALE, state
+import numpy as np
+
 from xtree.boundaries import boundary
-from xtree.locks import forkable_lock
+from xtree.errors import message
+from xtree.interning import forkable_lock
+
+if TYPE_CHECKING:
+    from xprim.derived_cells import Asked
+    from xprim.source import Source
+    from xprim.trace import Trace
 
 __all__ = [
-    "update", "read", "options", "TraceContext", "trace_context", "when_changed",
-    "announce_change", "NOT_GIVEN", "Option", "define", "Override", "values", "enable_x64",
-    "numpy_dtype_promotion", "numpy_rank_promotion", "default_matmul_precision",
-    "threefry_partitionable", "default_prng_impl", "default_device", "disable_jit",
-    "debug_nans", "debug_infs", "debug_key_reuse", "check_tracer_leaks", "enable_checks",
-    "log_compiles", "explain_cache_misses", "traceback_filtering", "transfer_guard",
+    "STALE", "ThreadItems", "ThreadState", "no_more_threads", "state", "threads_seen", "update",
+    "read", "options", "TraceContext", "trace_context", "when_changed", "announce_change",
+    "NOT_GIVEN", "Option", "define", "Override", "values", "enable_x64", "numpy_dtype_promotion",
+    "numpy_rank_promotion", "default_matmul_precision", "threefry_partitionable",
+    "default_prng_impl", "default_device", "disable_jit", "debug_nans", "debug_infs",
+    "debug_key_reuse", "check_tracer_leaks", "enable_checks", "log_compiles",
+    "explain_cache_misses", "traceback_filtering", "transfer_guard",
     "transfer_guard_host_to_device", "transfer_guard_device_to_host",
     "transfer_guard_device_to_device", "index_checks",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
+
+
+# ---------------------------------------------------------------------------------- thread state
+# What a thread is doing now: its trace, its options, named axes, name scopes and source override.
+#
+# All of it lives in one `threading.local` (a `ContextVar` would be copied into worker threads,
+# which would then record into a stranger's jaxpr). An attribute of such an object costs 60 ns,
+# its dictionary 28 ns and each item of that 10 ns, so hot code takes the dictionary once:
+#
+#
+# `ThreadItems` says what is in it.
+
+
+class ThreadItems(TypedDict):
+    """The items of `state.__dict__`, which are the attributes of `state`.
+
+    Attributes:
+      trace: the trace that interprets primitives now.
+      options: stands for the values of all options on which programs depend, as the last call of
+        `config.trace_context` found them; `STALE` before, and when the thread enters or leaves a
+        scope of other values. Part of the key of whatever depends on them.
+      axis_sizes: the named axes in scope; replaced, never written to.
+      name_stack: the names of the scopes that the thread is in.
+      source: the user's line for all operations, or None where each looks for its own.
+      run_quietly: calls a function with NumPy's floating-point warnings off, which rules expect. A
+        `contextvars` context of the thread costs 0.1 us, `np.errstate` 0.5 us.
+      derived_cells: who asks for the cells of the next program that is derived: `derived_cells`.
+      constant_cells: how many programs were staged that have values of cells as constants.
+    """
+
+    trace: Trace
+    options: tuple[int, Any]
+    axis_sizes: Mapping[Any, int]
+    name_stack: tuple[str, ...]
+    source: Source | None
+    run_quietly: Callable[..., Any]
+    derived_cells: Asked | None
+    constant_cells: int
+
+
+STALE: Final[tuple[int, Any]] = (-1, None)
+
+threads_seen: set[int] = set()
+"""The identifiers of all threads that have used the library; of ended ones, too."""
+
+no_more_threads: Final = threading.Event()
+"""Set when the interpreter ends: then a thread that uses the library for the first time ends."""
+
+
+class ThreadState(threading.local):
+    """The state of each thread: see `ThreadItems` for its attributes."""
+
+    __dict__: ThreadItems  # type: ignore[assignment]  # declared: others may read it
+
+    trace: Trace  # that of the class is where threads start
+    options: tuple[int, Any]
+    axis_sizes: Mapping[Any, int]
+    name_stack: tuple[str, ...]
+    source: Source | None
+    run_quietly: Callable[..., Any]
+    derived_cells: Asked | None
+    constant_cells: int
+
+    def __init__(self) -> None:
+        self.trace = getattr(type(self), "trace", None)  # type: ignore[assignment]
+        self.options = STALE
+        self.axis_sizes = MappingProxyType({})
+        self.name_stack = ()
+        self.source = None
+        self.derived_cells = None
+        self.constant_cells = 0
+        context = contextvars.Context()
+        context.run(np.seterr, all="ignore")
+        threads_seen.add(threading.get_ident())
+        if no_more_threads.is_set():
+            raise SystemExit
+        self.run_quietly = context.run
+
+
+state = ThreadState()
+
+
+# ----------------------------------------------------------------------------------- option help
+# What `help` shows of one option of the configuration, and what copies and pickles of it are.
+
+
+class NotGiven:
+    """The type of `config.NOT_GIVEN`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "<not given>"
+
+
+class OneOfItsName:
+    """Copies of an option are the option; a pickle holds its name."""
+
+    __slots__ = ()
+    name: str
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, _memo: Any) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return sys.modules[type(self).__module__].option_named, (self.name, "config")
+
+
+class DocOfOption:
+    """`Option.__doc__`: for the class what it is, for an option what that one does."""
+
+    def __init__(self, of_class: str | None) -> None:
+        self._of_class = of_class
+
+    def __get__(self, option: Any, _: type) -> str | None:
+        if option is None:
+            return self._of_class
+        takes = f" One of {', '.join(map(repr, option.choices))}." if option.choices else ""
+        name, variable = option.name, option.environment_variable
+        return (
+            f"{option.doc}\n\nBy default {option.default!r}.{takes}\n\n"
+            f"config.{name}.value reads it; config.update({name!r}, value) sets it, and\n"
+            f"{variable} in the environment; `with config.{name}(value):` is for a block."
+        )
+
+
+# ---------------------------------------------------------------------------------------- config
+# Options: typed, read in nanoseconds, overridable per thread for the length of a scope.
+#
+# An option has a process-wide value and, in a thread that is inside `with option(value):`, a
+# value of that thread. Both live on one `threading.local` subclass: the process-wide value is an
+# attribute of the *class*, the override one of the thread's *instance*, so a hot path reads
+# `config.values.enable_x64`, one attribute look-up, and finds whichever holds; changing the class
+# reaches every thread without an override. Options that change what a traced program means are
+# declared with `in_cache_key=True`; `trace_context()` joins them into one interned tuple that
+# caches use as part of their key.
+#
+# Each option starts from the environment variable `XSTACK_<NAME>` where that is set, else from
+# its default. `errors` has the form of messages, `thread_state` the interned tuple of a thread.
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -401,7 +543,7 @@ def option_named(name: str, operation: str) -> Option[Any]:
     """Return an option; an AttributeError suggests the nearest name where there is none."""
     option = _option_by_name.get(name.removeprefix("jax_")) if isinstance(name, str) else None
     if option is None:
-        rare = importlib.import_module("xprim.later_options")
+        rare = importlib.import_module("xprim.config_object")
         option = rare.option_elsewhere(name, operation, _option_by_name)
     return option
 

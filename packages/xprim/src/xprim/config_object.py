@@ -1,26 +1,92 @@
-"""The configuration as one object, which reads like that of JAX: what `xstack.config` is.
-
-    config.jax_enable_x64            the value, under the name it has in JAX
-    config.enable_x64                the option itself: `.value`, `with config.enable_x64(True):`
-    config.update("jax_enable_x64", True), config.read("enable_x64"), config.values
-
-An attribute cannot be assigned: that would look like a setting and change nothing.
-
-Neighbours: `config` holds the options and their values.
-"""
+"""The configuration as one object, which reads like that of JAX; options as contexts."""
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from xprim import config as _options
-from xprim.errors import message
+from xprim import config as _options, config as xprim_config
 from xtree.boundaries import boundary, leave
+from xtree.errors import message
+from xtree.misspellings import nearest
 
-__all__ = ["config"]
+__all__ = ["checking_leaks", "disable_jit", "config"]
 
 __dir__ = __all__.copy
+
+
+# --------------------------------------------------------------------------------- later options
+# Options that are there once another module is imported, and names that no option has.
+
+# Asked for before its module is imported, the option is there nevertheless.
+DEFINED_BY = {
+    "callback_deadlock_seconds": "xjit.callbacks.primitive",
+    "check_captured_values": "xjit.cache.functions",
+    "keep_freed_memory": "xnp.primitives.table",
+    "log": "xprim.kernels",
+    "retraces": "xjit.debug.monitoring",
+    "source_locations": "xjit.lowering.modules",
+    "zero_absorbing": "xad._linearize",
+}
+
+
+def option_elsewhere(name: Any, operation: str, options: Mapping[str, Any]) -> Any:
+    """Return an option whose module is imported for it; an AttributeError suggests a near name."""
+    plain = str(name).removeprefix("jax_")
+    if plain in DEFINED_BY:
+        with contextlib.suppress(ModuleNotFoundError):  # the package may not be installed
+            importlib.import_module(DEFINED_BY[plain])
+    if isinstance(name, str) and plain in options:
+        return options[plain]
+    near = nearest(plain, options)
+    hint = f"did you mean {near}?" if near else "dir(xstack.config) lists them all"
+    text = message(operation, f"there is no option {name!r}.", hint=hint)
+    raise AttributeError(text, name=plain, obj=None)  # Python suggests nothing besides
+
+
+# ---------------------------------------------------------------------------------------- scopes
+# Options as contexts, under the names and arguments that users of JAX know.
+
+
+@boundary
+def disable_jit(disable: bool = True) -> xprim_config.Override:
+    """Return a context, or decorator, in which `jit` calls its function as it is.
+
+    Control flow runs as Python, so prints and debuggers see values.
+
+    Args:
+      disable: False has `jit` compile again within such a context.
+
+    Example:
+      >>> from xprim import config
+      >>> with disable_jit():
+      ...     with disable_jit(disable=False):
+      ...         config.disable_jit.value
+      False
+    """
+    return xprim_config.disable_jit(disable)
+
+
+def checking_leaks() -> xprim_config.Override:
+    """Return a context in which a traced value that outlives its transformation is an error.
+
+    Example:
+      >>> with checking_leaks():
+      ...     config.check_tracer_leaks.value
+      True
+    """
+    return xprim_config.check_tracer_leaks(True)
+
+
+# --------------------------------------------------------------------------------- config object
+# The configuration as one object, which reads like that of JAX: what `xstack.config` is.
+#
+#     config.jax_enable_x64            the value, under the name it has in JAX
+#     config.enable_x64                the option itself: `.value`, `with config.enable_x64(True):`
+#
+# An attribute cannot be assigned: that would look like a setting and change nothing.
 
 _PREFIX = "jax_"
 _FUNCTIONS = {

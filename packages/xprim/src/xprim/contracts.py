@@ -13,8 +13,6 @@ a type checker.
 
 Operands in a `stablehlo` rule are names of values in the text (`%7`), each with an abstract value
 that says its type. In the other rules operands are Arrays, or stand-ins from `rules`.
-
-Neighbours: `rules` has the signatures of rules; `calls` the rules that calls share.
 """
 
 from __future__ import annotations

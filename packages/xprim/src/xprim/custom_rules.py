@@ -31,6 +31,7 @@ from typing import Any
 from xprim import dtypes, optional_transforms
 from xprim.avals import shaped_array
 from xprim.calls import nonzero, rules_of_program, run_call, where_true, with_zeros
+from xprim.config import state
 from xprim.contracts import (
     BatchAxis,
     Builder,
@@ -44,7 +45,6 @@ from xprim.jaxpr import ClosedJaxpr, eval_closed
 from xprim.primitive import Primitive
 from xprim.rules import Zero, not_mapped
 from xprim.staging import JaxprTrace, close_over, trace_to_closed, trace_to_jaxpr
-from xprim.thread_state import state
 
 __all__ = ()
 
@@ -54,12 +54,12 @@ FlatFunction = Callable[..., Sequence[Any]]
 _of_program = rules_of_program("call")
 
 
-def _printed(*, call: Any, **rules: Any) -> dict[str, Any]:
+def _print(*, call: Any, **rules: Any) -> dict[str, Any]:
     return {"call_jaxpr": call} | {name: rules[name] for name in ("jvp", "fwd", "bwd")
                                    if name in rules}  # fmt: skip
 
 
-def _staged_call(call: Any, operands: Any, name: str) -> tuple[ClosedJaxpr, list[Any]]:
+def _stage_call(call: Any, operands: Any, name: str) -> tuple[ClosedJaxpr, list[Any]]:
     """Stage a call; the tracers that it captures become leading operands."""
     if isinstance(call, ClosedJaxpr):
         return call, []
@@ -154,7 +154,7 @@ def _depends_on_the_batch() -> ValueError:
 
 
 def _stage_jvp(trace: JaxprTrace, operands: Any, params: dict[str, Any]) -> Any:
-    closed, captured = _staged_call(params["call"], operands, "custom_jvp")
+    closed, captured = _stage_call(params["call"], operands, "custom_jvp")
     jvp, count = params["jvp"], len(captured)
 
     def jvp_without_captured(primals: Any, tangents: Any) -> Any:
@@ -190,7 +190,7 @@ def _batch_jvp(axis: BatchAxis, operands: Any, dims: Any, *, call: Any, jvp: Any
     return outs, batch.dims(outs)
 
 
-def _checked_jvp(
+def _check_jvp(
     handle: ChecksHandle, before: Any, operands: Any, *, call: ClosedJaxpr, jvp: Any
 ) -> Any:
     """Give the function the state, which has no tangents, and leave its rule as it is."""
@@ -217,9 +217,9 @@ custom_jvp_call_p = Primitive(
     jvp=_jvp_of_jvp,
     linearize=_linearize_jvp,
     batch=_batch_jvp,
-    print=_printed,
+    print=_print,
     stage=_stage_jvp,
-    checked=_checked_jvp,
+    checked=_check_jvp,
 )
 
 
@@ -227,7 +227,7 @@ custom_jvp_call_p = Primitive(
 
 
 def _stage_vjp(trace: JaxprTrace, operands: Any, params: dict[str, Any]) -> Any:
-    closed, captured = _staged_call(params["call"], operands, "custom_vjp")
+    closed, captured = _stage_call(params["call"], operands, "custom_vjp")
     fwd, bwd, count = params["fwd"], params["bwd"], len(captured)
     if count:
         zeros = [Zero(c.aval) for c in captured]
@@ -244,16 +244,16 @@ def _without_leading(fun: FlatFunction, count: int) -> FlatFunction:
 
 def _linearize_vjp(handle: LinearizeHandle, primals: Any, tangents: Any, *, fwd: Any, bwd: Any,
                    count_outs: Callable[[], int], **_rest: Any) -> Any:  # fmt: skip
-    return _derivative_of_vjp(handle, primals, tangents, fwd, bwd, count_outs, _recorded)
+    return _derivative_of_vjp(handle, primals, tangents, fwd, bwd, count_outs, _record)
 
 
 def _jvp_of_vjp(handle: JVPHandle, primals: Any, tangents: Any, *, fwd: Any, bwd: Any,
                 count_outs: Callable[[], int], **_rest: Any) -> Any:  # fmt: skip
-    push = _recorded if isinstance(state.trace, JaxprTrace) else _pushed
+    push = _record if isinstance(state.trace, JaxprTrace) else _pushed
     return _derivative_of_vjp(handle, primals, tangents, fwd, bwd, count_outs, push)
 
 
-def _recorded(*operands: Any, **params: Any) -> Sequence[Any]:
+def _record(*operands: Any, **params: Any) -> Sequence[Any]:
     return custom_vjp_linear_p.bind(*operands, **params)
 
 
@@ -325,7 +325,7 @@ def _batch_vjp(axis: BatchAxis, operands: Any, dims: Any, *, call: Any, fwd: Any
     return outs, batch.dims(outs)
 
 
-def _checked_vjp(
+def _check_vjp(
     handle: ChecksHandle, before: Any, operands: Any, *, call: ClosedJaxpr, fwd: Any, bwd: Any,
     count_outs: Any,
 ) -> Any:  # fmt: skip
@@ -354,9 +354,9 @@ custom_vjp_call_p = Primitive(
     jvp=_jvp_of_vjp,
     linearize=_linearize_vjp,
     batch=_batch_vjp,
-    print=_printed,
+    print=_print,
     stage=_stage_vjp,
-    checked=_checked_vjp,
+    checked=_check_vjp,
 )
 
 

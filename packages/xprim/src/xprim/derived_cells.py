@@ -6,8 +6,6 @@ derived program gets the values of these as its last arguments, and gives those 
 its last results. Who asks a handle for a derived program, and can pass these along, asks by
 `with_cells`; what derives it stages with what `taken` returns. Where nobody asks, the values are
 constants of a program that is made for this moment alone, and nothing may be written.
-
-Neighbours: `cells` has the cells, `staging` notes the uses, `jaxpr` keeps derived programs.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from xprim.thread_state import state
+from xprim.config import state
 
 if TYPE_CHECKING:  # programs keep what is derived with this, and cells are above them
     from xprim.cells import CellUse

@@ -3,8 +3,6 @@
 They are defined here, and read by `xjit` when it makes its first client, so that a program can set
 them before a compiler is loaded. After that they stay as they are. The environment variables of
 their names say the same to a program that sets nothing.
-
-Neighbour: `config` has all other options.
 """
 
 from __future__ import annotations

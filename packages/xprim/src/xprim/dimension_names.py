@@ -6,8 +6,6 @@ dimensions may give the parts of the results itself: for each the axes that cut 
 None in all for "that is not clear". `AS_SAID` in place of a rule leaves it to the `shape` rule.
 
 Here is what many primitives share; who has one of its own writes it beside its other rules.
-
-Neighbours: `rules` declares the kind; `xjit.sharding_rules` makes shardings of types of it.
 """
 
 from __future__ import annotations

@@ -8,8 +8,6 @@ here, and differ in who chose it:
                          `enable_x64` is set.
     requested_dtype      the user wrote `dtype=...`: honoured as it is; only `int`, `float` and
                          `complex` stand for the default of their kind.
-
-Neighbours: `promotion` joins dtypes, `config` holds `enable_x64`, `avals` pairs dtypes with shapes.
 """
 
 from __future__ import annotations

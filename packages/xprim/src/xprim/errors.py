@@ -1,37 +1,50 @@
-"""The errors, and the one form in which all messages are written.
-
-`message` writes the form: `operation: problem` and then labelled lines (got, expected, where,
-hint). Each class below has its page in its docstring: a program that is wrong, and the right one.
-Errors about traced values are given the tracer and write their text only when somebody reads it,
-because code that probes (`try: int(x)`) must not pay for it; the text then replaces the tracer,
-so that an error that was read or pickled keeps no trace alive.
-
-Every class that JAX names differently stands under both names (`JAXTypeError` is
-`XStackTypeError`). This module imports nothing of the family but the form of messages, so that all
-of it can raise these.
-"""
+"""The errors, and the one form of all messages: operation, got, expected, where, hint."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+import functools
+import importlib
+import inspect
+import re
+from collections.abc import Callable, Sequence
+from types import CodeType, MethodType
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from xtree.errors import message
+import xtree
+from xprim.source import file_name, is_hidden
+from xtree.boundaries import leave
+from xtree.errors import message, with_article
+from xtree.records import Record, set_once
 
 __all__ = [
     "message", "XStackError", "XStackTypeError", "XStackIndexError", "XStackRuntimeError",
     "OutOfMemoryError", "ConcretizationTypeError", "TracerBoolConversionError",
-    "TracerIntegerConversionError", "TracerArrayConversionError",
-    "NonConcreteBooleanIndexError", "UnexpectedTracerError", "CheckError", "IndexCheckError",
-    "KeyReuseError",
-    "InconclusiveDimensionOperation", "JaxprTypeError", "ImpureRuleError",
-    "ArgumentError", "ShapeError", "AxisError", "TypePromotionError", "MissingRuleError",
-    "UndefinedRuleError", "DuplicateRuleError", "number_wanted", "JAXTypeError", "JAXIndexError",
-    "JaxRuntimeError",
+    "TracerIntegerConversionError", "TracerArrayConversionError", "NonConcreteBooleanIndexError",
+    "UnexpectedTracerError", "CheckError", "IndexCheckError", "KeyReuseError",
+    "InconclusiveDimensionOperation", "JaxprTypeError", "ImpureRuleError", "ArgumentError",
+    "ShapeError", "AxisError", "TypePromotionError", "MissingRuleError", "UndefinedRuleError",
+    "DuplicateRuleError", "number_wanted", "JAXTypeError", "JAXIndexError", "JaxRuntimeError",
+    "described", "kind_name", "with_article", "brief", "place_of", "argument_names", "LazyNames",
+    "HINTS", "UnknownAttribute", "attribute_error", "CheckSite",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
+
+
+# ---------------------------------------------------------------------------------------- errors
+# The errors, and the one form in which all messages are written.
+#
+# `message` writes the form: `operation: problem` and then labelled lines (got, expected, where,
+# hint). Each class below has its page in its docstring: a program that is wrong, and the right
+# one. Errors about traced values are given the tracer and write their text only when somebody
+# reads it, because code that probes (`try: int(x)`) must not pay for it; the text then replaces
+# the tracer, so that an error that was read or pickled keeps no trace alive.
+#
+# Every class that JAX names differently stands under both names (`JAXTypeError` is
+# `XStackTypeError`). This module imports nothing of the family but the form of messages, so that
+# all of it can raise these.
 
 
 class XStackError(Exception):
@@ -103,7 +116,7 @@ class _TracerError(XStackError):
             content = message(
                 self._operation,
                 self._problem,
-                got=_described(content),
+                got=_describe(content),
                 where=_origin_of(content),
                 hint=self._hint,
             )
@@ -513,7 +526,7 @@ def derivative_lost(tracer: Any, conversion: str, place: str) -> ConcretizationT
     origin = _origin_of(tracer)
     return ConcretizationTypeError(message(
         conversion, "a number has no derivative, and one is taken by this value.",
-        got=f"{_described(tracer)}, {origin}" if origin else _described(tracer),
+        got=f"{_describe(tracer)}, {origin}" if origin else _describe(tracer),
         where=place,
         hint="compute with arrays and the functions of xnp, not with numbers and those of math;\n"
         "a number that is to be a constant: float(lax.stop_gradient(x))",
@@ -525,7 +538,7 @@ JAXIndexError = XStackIndexError
 JaxRuntimeError = XStackRuntimeError
 
 
-def _described(tracer: Any) -> str:
+def _describe(tracer: Any) -> str:
     name = getattr(tracer, "name", None)
     text = f"a traced {tracer.aval.str_short()}"
     return f"{name}: {text}" if isinstance(name, str) and name else text
@@ -534,3 +547,385 @@ def _described(tracer: Any) -> str:
 def _origin_of(tracer: Any) -> str:
     origin = getattr(tracer, "origin", None)
     return origin() if origin is not None else ""
+
+
+# ---------------------------------------------------------------------------------- descriptions
+# How errors speak of values and functions: `an int`, `a list of length 2`, `loss at train.py:41`.
+#
+# `described` says what somebody passed, `place_of` where a function of theirs stands,
+# `argument_names` what its arguments are called. They run only when an error is written.
+
+_LONGEST = 60
+_MOST_WRAPPERS = 100
+
+
+def described(value: Any) -> str:
+    """Return what a value is, with its article: its kind, and its shape or length.
+
+    Example:
+      >>> described(3), described([1, 2]), described(None), described(len)
+      ('an int', 'a list of length 2', 'None', 'the function len')
+    """
+    if value is None:
+        return "None"
+    aval = getattr(value, "aval", None)
+    if aval is not None and hasattr(aval, "str_long"):
+        return f"an array {aval.strong().str_long()}"
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    if isinstance(shape, tuple) and dtype is not None and hasattr(value, "__array__"):
+        return f"a NumPy array {dtype}[{','.join(map(str, shape))}]"
+    if isinstance(value, type):
+        return f"the class {value.__qualname__}"
+    if inspect.isroutine(value):
+        return f"the function {value.__name__}"
+    name = kind_name(value)
+    if isinstance(value, tuple | list | dict | set | frozenset):
+        return f"{with_article(name)} of length {len(value)}"
+    return with_article(name)
+
+
+def kind_name(value: Any) -> str:
+    """Return the name of a value's type, with its module unless that is built in."""
+    kind = type(value)
+    module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
+    return module + kind.__qualname__
+
+
+def brief(value: Any) -> str:
+    """Return the start of a value's repr, on one line."""
+    text = repr(value)
+    first = text.splitlines()[0] if text else ""
+    return first if first == text and len(first) <= _LONGEST else f"{first[: _LONGEST - 3]}..."
+
+
+def place_of(fun: Callable[..., Any]) -> str:
+    """Return `loss at train.py:41` for a function, or its name alone: a builtin's, or one of ours.
+
+    Example:
+      >>> place_of(len), place_of(place_of)
+      ('len', 'place_of')
+    """
+    plain = _unwrap(fun)
+    name = getattr(plain, "__name__", None)
+    if not isinstance(name, str):
+        name = type(plain).__qualname__
+    code = getattr(plain, "__code__", None)
+    if not isinstance(code, CodeType):
+        return name
+    file = code.co_filename
+    return name if is_hidden(file) else f"{name} at {file_name(file)}:{code.co_firstlineno}"
+
+
+def _unwrap(fun: Any) -> Any:
+    """Return the function inside partials and wrappers, as far as the way down has an end."""
+    for _ in range(_MOST_WRAPPERS):
+        if callable(inner := getattr(fun, "__wrapped__", None)):
+            fun = inner
+        elif isinstance(fun, functools.partial):
+            fun = fun.func
+        elif isinstance(fun, MethodType):
+            fun = fun.__func__
+        else:
+            break
+    return fun
+
+
+def argument_names(fun: Callable[..., Any], args: Sequence[Any], kwargs: Any) -> list[str]:
+    """Return what to call each leaf of the arguments: `x`, `y['a']`, `args[2]`.
+
+    Example:
+      >>> argument_names(lambda x, y: x, [1, {"a": 2}], {"z": 3})
+      ['x', "y['a']", 'z']
+    """
+    names = _parameter_names(fun, len(args))
+    found = []
+    for i, arg in enumerate(args):
+        found += [names[i] + xtree.keystr(p) for p, _ in xtree.leaves_with_path(arg)]
+    for key in sorted(kwargs):
+        found += [key + xtree.keystr(p) for p, _ in xtree.leaves_with_path(kwargs[key])]
+    return found
+
+
+def _parameter_names(fun: Callable[..., Any], count: int) -> list[str]:
+    names: list[str] = []
+    try:
+        parameters = list(inspect.signature(fun).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    for p in parameters:
+        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
+            names.append(p.name)
+        elif p.kind is p.VAR_POSITIONAL:
+            names += [f"{p.name}[{k}]" for k in range(max(0, count - len(names)))]
+            break
+    return names[:count] + [f"args[{i}]" for i in range(len(names), count)]
+
+
+class LazyNames(Sequence[str]):
+    """Names of a function's arguments, worked out when an error asks for one.
+
+    Args:
+      find: returns them.
+      fun: the function, where it is known.
+    """
+
+    def __init__(self, find: Callable[[], Sequence[str]], fun: Any = None) -> None:
+        self._find = find
+        self._fun = fun
+
+    def place(self) -> str:
+        """Return `loss at train.py:41` for the function, or an empty string."""
+        return "" if self._fun is None else place_of(self._fun)
+
+    def __len__(self) -> int:
+        return len(self._find())
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._find()[index]
+
+
+# ---------------------------------------------------------------------------- unknown attributes
+# What arrays answer to the attributes of other libraries' arrays: the words that do it here.
+#
+# `x.backward()`, `x.unsqueeze(0)`, `x.fill(0)` are no attributes of arrays: `hasattr` says so,
+# and `dir` does not list them. The error names the way here, from the table below.
+#
+# Concrete arrays have a descriptor for each of these names, which raises the error. A
+# `__getattr__` would do it in one place, but with one in its class reading a property takes twice
+# as long, and on Python 3.11 reading any attribute three times. Tracers, which are slower anyhow,
+# have it.
+
+_GRADIENTS = "derivatives are of functions, not in arrays: slopes = xstack.grad(loss)(params)"
+_NEVER_IN_PLACE = "arrays do not change in place: "
+_BY_NAME = {
+    "backward": _GRADIENTS, "grad": _GRADIENTS, "grad_fn": _GRADIENTS, "is_leaf": _GRADIENTS,
+    "requires_grad": _GRADIENTS, "requires_grad_": _GRADIENTS, "retain_grad": _GRADIENTS,
+    "detach": "lax.stop_gradient(x) lets no derivative through",
+    "numpy": "np.asarray(x)", "to_numpy": "np.asarray(x)", "values": "np.asarray(x)",
+    "cpu": "xstack.device_put(x, xstack.devices('cpu')[0]), or np.asarray(x)",
+    "cuda": "xstack.device_put(x, xstack.devices('gpu')[0])",
+    "to": "xstack.device_put(x, device) for another device, x.astype(dtype) for another dtype",
+    "is_cuda": "x.device says where it is",
+    "contiguous": "nothing to do: memory is in order always",
+    "is_contiguous": "nothing to do: memory is in order always",
+    "float": "x.astype('float32')", "double": "x.astype('float64'), with xstack.enable_x64",
+    "half": "x.astype('float16')", "bfloat16": "x.astype('bfloat16')",
+    "int": "x.astype('int32')", "long": "x.astype('int64'), with xstack.enable_x64",
+    "short": "x.astype('int16')", "byte": "x.astype('uint8')", "bool": "x.astype(bool)",
+    "type": "x.dtype, and x.astype(dtype) for another", "type_as": "x.astype(y.dtype)",
+    "unsqueeze": "x[:, None], or xnp.expand_dims(x, axis)",
+    "permute": "x.transpose(1, 0)", "t": "x.T",
+    "expand": "xnp.broadcast_to(x, shape)", "expand_as": "xnp.broadcast_to(x, y.shape)",
+    "view_as": "x.reshape(y.shape)", "reshape_as": "x.reshape(y.shape)",
+    "numel": "x.size", "dim": "x.ndim", "ndimension": "x.ndim", "get_shape": "x.shape",
+    "mm": "x @ y", "bmm": "x @ y", "matmul": "x @ y", "mv": "x @ y",
+    "pow": "x ** y", "mul": "x * y", "add": "x + y", "sub": "x - y", "div": "x / y",
+    "norm": "xnp.linalg.norm(x)", "det": "xnp.linalg.det(x)", "inverse": "xnp.linalg.inv(x)",
+    "masked_fill": "xnp.where(mask, value, x)", "masked_select": "x[mask]",
+    "index_select": "xnp.take(x, indices, axis=0)",
+    "gather": "xnp.take_along_axis(x, indices, axis=0)",
+    "index_add": "x.at[indices].add(y)", "scatter": "x.at[indices].set(y)",
+    "scatter_add": "x.at[indices].add(y)", "clamp": "x.clip(low, high)",
+    "topk": "xstack.lax.top_k(x, k)", "unbind": "list(x)",
+    "chunk": "xnp.array_split(x, parts)", "split": "xnp.split(x, parts)",
+    "append": "xnp.append(x, y) makes a new, longer array; in a loop, a list and xnp.stack once",
+    "extend": "xnp.concatenate([x, y]) makes a new, longer array",
+    "apply": "a function of arrays as it is, or xstack.vmap(f)(x) of one of elements",
+    "map": "a function of arrays as it is, or xstack.vmap(f)(x) of one of elements",
+    "assign": _NEVER_IN_PLACE + "x = value",
+    "fill": _NEVER_IN_PLACE + "x = xnp.full_like(x, value)",
+    "put": _NEVER_IN_PLACE + "x = xnp.put(x, indices, values, inplace=False)",
+    "resize": _NEVER_IN_PLACE + "x = xnp.resize(x, shape)",
+    "itemset": _NEVER_IN_PLACE + "x = x.at[index].set(value)",
+    "partition": _NEVER_IN_PLACE + "x = xnp.partition(x, kth)",
+    "setflags": _NEVER_IN_PLACE + "np.array(x) is a copy that does",
+    "tofile": "np.asarray(x).tofile(file), or xnp.save(file, x)",
+    "dump": "xnp.save(file, x), or pickle.dump(x, file)",
+}  # fmt: skip
+_FUNCTIONS = {
+    "xnp": "abs exp log log2 sqrt square sin cos tan tanh sign floor ceil median diff flip roll "
+           "tril triu outer unique isnan allclose nansum where minimum maximum cross tile",
+    "xstack.nn": "relu sigmoid softmax log_softmax logsumexp gelu silu softplus one_hot",
+}  # fmt: skip
+_CHANGES = {
+    "zero": "xnp.zeros_like(x)", "fill": "xnp.full_like(x, value)", "copy": "y",
+    "add": "x + y", "sub": "x - y", "mul": "x * y", "div": "x / y", "pow": "x ** y",
+    "clamp": "x.clip(low, high)", "relu": "xstack.nn.relu(x)", "exp": "xnp.exp(x)",
+    "neg": "-x", "sqrt": "xnp.sqrt(x)", "normal": "xstack.random.normal(key, x.shape)",
+    "uniform": "xstack.random.uniform(key, x.shape)", "unsqueeze": "x[:, None]",
+    "masked_fill": "xnp.where(mask, value, x)", "scatter": "x.at[indices].set(y)",
+    "scatter_add": "x.at[indices].add(y)", "index_add": "x.at[indices].add(y)",
+    "index_fill": "x.at[indices].set(value)",
+}  # fmt: skip
+
+HINTS: dict[str, str] = {
+    **{name: f"{home}.{name}(x)" for home, names in _FUNCTIONS.items() for name in names.split()},
+    **{f"{name}_": f"{_NEVER_IN_PLACE}x = {text}" for name, text in _CHANGES.items()},
+    **_BY_NAME,
+}
+"""The names, and how to do here what they mean."""
+
+
+class UnknownAttribute:
+    """A descriptor that an object does not have, and says so."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: Any, owner: type) -> NoReturn:
+        try:
+            raise attribute_error(owner if instance is None else instance, self._name)
+        except AttributeError as error:
+            leave(error)
+            raise
+
+    def __repr__(self) -> str:
+        return f"<not here: {HINTS[self._name]}>"
+
+
+def attribute_error(value: Any, name: str) -> AttributeError:
+    """Return the error of an array that has no attribute of a name.
+
+    Where there is no hint Python looks itself for a name that is spelt alike, in a traceback.
+
+    Example:
+      >>> print(attribute_error(0, "numel"))
+      'int' object has no attribute 'numel'.
+        hint      x.size
+    """
+    text = f"{type(value).__name__!r} object has no attribute {name!r}"
+    hint = HINTS.get(name)
+    if hint is None:
+        return AttributeError(text, name=name, obj=value)
+    return AttributeError(f"{text}.\n  hint      {hint}", name=name, obj=None)
+
+
+# ------------------------------------------------------------------------------ unknown keywords
+# Errors about a keyword that a public function does not have name the one that was meant.
+#
+# Python says `sum() got an unexpected keyword argument 'dim'`. Where such an error leaves the
+# library, `hint_at_keyword` adds what the argument is called here: by the words of other
+# libraries, or else by the nearest spelling among the function's own parameters. A call that is
+# right pays nothing for it.
+
+_UNKNOWN = re.compile(r"got an unexpected keyword argument '(\w+)'$")
+# What other libraries call an argument -> what it is called here, the likeliest first.
+_HERE = {
+    "dim": ("axis", "axes", "dimension", "dimensions", "axis1"),
+    "dims": ("axis", "axes", "dimensions"),
+    "keepdim": ("keepdims",),
+    "keep_dims": ("keepdims",),
+    "size": ("shape", "newshape"),
+    "shape": ("newshape",),
+    "input": ("a", "x", "arr"),
+    "other": ("x2", "y", "b"),
+    "unbiased": ("correction", "ddof"),
+    "descending": ("reverse",),
+    "dim0": ("axis1",),
+    "dim1": ("axis2",),
+    "repeats": ("reps",),
+    "mean": ("loc",),
+    "low": ("minval",),
+    "high": ("maxval",),
+}
+
+
+def hint_at_keyword(error: BaseException) -> None:
+    """Have an error about an unknown keyword of a public function say the known one.
+
+    Args:
+      error: whose traceback ends at the boundary of the function, which Python refused to call.
+    """
+    found = _UNKNOWN.search(str(error)) if type(error) is TypeError and error.args else None
+    traceback = error.__traceback__
+    if found is None or traceback is None or traceback.tb_next is not None:
+        return
+    names = _parameters(traceback.tb_frame.f_locals)
+    words = [word for word in _HERE.get(found[1], ()) if word in names]
+    spelling = importlib.import_module("xtree.misspellings")  # which takes milliseconds to import
+    known = words[0] if words else spelling.nearest(found[1], names)
+    if known is not None:
+        error.args = (f"{error}.\n  hint      it is called {known}= here",)
+
+
+def _parameters(of_boundary: dict[str, Any]) -> tuple[str, ...]:
+    """Return the names of the parameters of the function that a boundary is around."""
+    fun = of_boundary.get("_fun", of_boundary.get("fun"))
+    code = getattr(fun, "__code__", None)
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if code else ()
+
+
+# ----------------------------------------------------------------------------------- check sites
+# A check in a program: what it says when it fails, and where it stands.
+#
+# The primitive `check` holds a `CheckSite`. Evaluated, it raises its text; `checkify` makes a
+# value of the failure, and the text when somebody asks for it.
+
+
+class CheckSite(Record):
+    """What a check says.
+
+    Attributes:
+      kind: what is checked: `user`, `nan`, `div` or `index`.
+      text: a format of `str.format`.
+      tree: the structure of the arguments (args, kwargs) of the format; None for no arguments.
+      where: the user's line, as errors show it.
+      is_debug: whether it is only made where `checkify` asks for it.
+
+    Example:
+      >>> site = CheckSite("user", "x is {x}", xtree.structure(((), {"x": 0})), "train.py:3")
+      >>> print(site.error([-1.0]))
+      x is -1.0 (`check` failed)
+        where     train.py:3
+    """
+
+    __slots__ = __match_args__ = ("kind", "text", "tree", "where", "is_debug")
+    kind: str
+    text: str
+    tree: xtree.PyTreeDef
+    where: str
+    is_debug: bool
+
+    def __init__(
+        self, kind: str, text: str, tree: xtree.PyTreeDef | None = None, where: str = "",
+        is_debug: bool = False,
+    ) -> None:  # fmt: skip
+        set_once(self, "kind", kind)
+        set_once(self, "text", text)
+        set_once(self, "tree", xtree.structure(((), {})) if tree is None else tree)
+        set_once(self, "where", where)
+        set_once(self, "is_debug", is_debug)
+
+    def message(
+        self, values: Sequence[Any], index: tuple[int, ...] | None = None,
+        outer: tuple[int, ...] | None = None,
+    ) -> str:  # fmt: skip
+        """Return what it says of values.
+
+        Args:
+          values: the arrays that its text shows.
+          index: the example of a batch that failed.
+          outer: that of a batch of calls.
+        """
+        args, kwargs = self.tree.unflatten([_scalar(x) for x in values])
+        text = self.text.format(*args, **kwargs)
+        if index:
+            first, newline, rest = text.partition("\n")
+            text = f"{first} (at mapped index {', '.join(map(str, index))}){newline}{rest}"
+        if self.kind == "user":
+            text += " (`check` failed)"
+        if outer:
+            text = f"at mapped index {', '.join(map(str, outer))}: {text}"
+        return text + (f"\n  where     {self.where}" if self.where else "")
+
+    def error(self, values: Sequence[Any], index: tuple[int, ...] | None = None) -> CheckError:
+        """Return the exception for values."""
+        return CheckError(self.message(values, index))
+
+
+def _scalar(value: Any) -> Any:
+    """Return an array as it is shown: a scalar as a number."""
+    host = np.asarray(value)
+    return host[()] if host.ndim == 0 else host

@@ -12,7 +12,6 @@ The step to physical ones is made at the very end, and in one way:
     wrap[dtype]  unwrap    the two primitives between an array of numbers and an extended one
 
 An operation on numbers has no `physical` rule, and is refused before anything else is asked.
-Neighbours: `dtypes.ExtendedDType` declares a dtype, `avals` knows the physical abstract value.
 """
 
 from __future__ import annotations
@@ -24,17 +23,17 @@ from typing import Any
 from xprim import config, dimension_names, dtypes
 from xprim.array import Array, ConcreteArray, as_array
 from xprim.avals import ShapedArray, shaped_array
-from xprim.batch_dimension import BatchDimension, bind_one
+from xprim.calls import BatchDimension, bind_one
+from xprim.config import state
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
 from xprim.jaxpr import ClosedJaxpr, Equation, eval_closed, interpret, programs_inside
 from xprim.primitive import Primitive, has_extended
 from xprim.rules import ELEMENTWISE, STRUCTURAL, ZERO, not_mapped, undefined
 from xprim.staging import trace_to_jaxpr
-from xprim.static_keys import params_key
-from xprim.thread_state import state
+from xprim.static_arguments import params_key
 from xprim.trace import Trace
-from xtree.bounded import remember
+from xtree.interning import remember
 
 __all__ = ["as_physical", "physical", "unwrap", "unwrap_p", "wrap", "wrap_p", "wrapped"]
 
@@ -146,7 +145,7 @@ def physical_program(
     if found is None:
         avals_out = primitive.infer(avals, params)
         jaxpr, consts = trace_to_jaxpr(
-            lambda *arrays: _applied(primitive, avals, avals_out, arrays, params),
+            lambda *arrays: _apply(primitive, avals, avals_out, arrays, params),
             [_stored(a) for a in avals],
         )
         program = ClosedJaxpr(jaxpr, consts)
@@ -158,7 +157,7 @@ def _stored(aval: ShapedArray) -> ShapedArray:
     return aval.stored if dtypes.is_extended(aval.dtype) else aval
 
 
-def _applied(
+def _apply(
     primitive: Primitive, avals: Sequence[ShapedArray], avals_out: Sequence[ShapedArray],
     arrays: Sequence[Any], params: dict[str, Any],
 ) -> Sequence[Any]:  # fmt: skip
@@ -237,7 +236,7 @@ def physical(closed: ClosedJaxpr) -> ClosedJaxpr:
     """
     found = closed.memo.get("physical")
     if found is None:
-        found = _converted(closed) if _mentions_extended(closed) else _UNCHANGED
+        found = _convert(closed) if _mentions_extended(closed) else _UNCHANGED
         closed.memo["physical"] = found
     return closed if found is _UNCHANGED else found
 
@@ -252,7 +251,7 @@ def _mentions_extended(closed: ClosedJaxpr) -> bool:
     return has_extended(avals) or any(physical(p) is not p for p in programs_inside(closed))
 
 
-def _converted(closed: ClosedJaxpr) -> ClosedJaxpr:
+def _convert(closed: ClosedJaxpr) -> ClosedJaxpr:
     consts = [as_physical(c) for c in closed.consts]
     jaxpr, found = trace_to_jaxpr(
         lambda *args: interpret(closed.jaxpr, consts, args, _run_equation),
@@ -270,7 +269,7 @@ def _run_equation(eqn: Equation, operands: Sequence[Any]) -> Sequence[Any]:
         return primitive.bind(*operands, **params)
     avals, avals_out = [x.aval for x in eqn.inputs], [v.aval for v in eqn.outputs]
     if has_extended((*avals, *avals_out)):
-        return _applied(primitive, avals, avals_out, operands, eqn.params)
+        return _apply(primitive, avals, avals_out, operands, eqn.params)
     return primitive.bind(*operands, **eqn.params)
 
 

@@ -1,33 +1,24 @@
-"""The jaxpr: a program as a flat list of equations over typed variables.
-
-    jaxpr     ::= { lambda constvars ; invars . let equations in (outvars) }
-    equation  ::= outputs = primitive[params] inputs
-    input     ::= variable | literal
-
-Variables carry abstract values; params are hashable; each equation remembers the user's source
-line. Jaxprs are immutable, and compare and hash by identity, so whatever is derived from one (its
-derivative, its batched form, its executable) is kept in its own `memo` and dies with it.
-
-Neighbours: `staging` builds jaxprs, `jaxpr_passes` rewrites them, `jaxpr_text` prints them.
-"""
+"""The jaxpr: a program as a flat list of equations over typed variables, with effects."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
+import numpy as np
+
 import xprim
 from xprim.array import ConcreteArray, as_array
-from xprim.avals import ShapedArray
+from xprim.avals import ShapedArray, shaped_array
+from xprim.config import state
 from xprim.derived_cells import kept
-from xprim.descriptions import described
-from xprim.errors import JaxprTypeError, message
+from xprim.errors import JaxprTypeError, described
 from xprim.primitive import Primitive
 from xprim.sharded_types import as_typed, is_spread
 from xprim.source import Source
-from xprim.thread_state import state
 from xtree.boundaries import boundary, leave
-from xtree.notebooks import preformatted
+from xtree.errors import message, preformatted
+from xtree.records import Record, set_once
 
 __all__ = [
     "Effects", "Var", "Literal", "Atom", "Equation", "JaxprEqn", "Jaxpr", "ClosedJaxpr",
@@ -36,6 +27,92 @@ __all__ = [
 ]  # fmt: skip
 
 __dir__ = __all__.copy
+
+
+# --------------------------------------------------------------------------------------- effects
+# Effects: what an equation does beside computing its results.
+#
+# A primitive with an `effects` rule says which effects an equation of it has; a call has those of
+# its program. No equation with an effect is dropped, merged with another or moved past one, and
+# what would make it happen twice (recomputation under `checkpoint`), or for examples that do not
+# take part (branches and loops of a batch), is refused, unless the effect is for looking at a
+# program only: `Effect(exact=False)`, as prints are.
+#
+# An effect is any hashable object. Equations with an effect happen one after the other, in the
+# order of the program; those of an `Effect(ordered=False)` each happen, in any order. In a
+# compiled program an order must be made: a primitive whose `stablehlo` rule passes
+# `builder.order` along has it, and lowering refuses the effects of any other.
+
+ORDER = shaped_array((), np.dtype(bool))
+"""The abstract value of what ordered effects pass along in a compiled program."""
+
+
+class Effect(Record):
+    """An effect of equations.
+
+    Attributes:
+      name: what errors call it.
+      ordered: whether equations with it must happen in the order of the program.
+      exact: whether it must happen as often as the program says; where it need not, transformations
+        may compute its equation again, or for examples of a batch that take no part.
+      repeatable: whether computing its equation again for the same operands does nothing more, as a
+        check of them; for examples that take no part it is exact all the same.
+
+    Example:
+      >>> Effect("log", ordered=False)
+      Effect(name='log', ordered=False, exact=True, repeatable=False)
+    """
+
+    __slots__ = __match_args__ = ("name", "ordered", "exact", "repeatable")
+    name: str
+    ordered: bool
+    exact: bool
+    repeatable: bool
+
+    def __init__(
+        self, name: str, ordered: bool = True, exact: bool = True, repeatable: bool = False
+    ) -> None:
+        set_once(self, "name", name)
+        set_once(self, "ordered", ordered)
+        set_once(self, "exact", exact)
+        set_once(self, "repeatable", repeatable)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def ordered_effects(effects: Iterable[Any]) -> list[Any]:
+    """Return the effects whose equations must happen in order, sorted by their text."""
+    found = [e for e in effects if not isinstance(e, Effect) or e.ordered]
+    return sorted(found, key=str)
+
+
+def exact_effects(effects: Iterable[Any]) -> list[Any]:
+    """Return the effects whose equations must happen as often as the program says, sorted."""
+    found = [e for e in effects if not isinstance(e, Effect) or e.exact]
+    return sorted(found, key=str)
+
+
+def unrepeatable_effects(effects: Iterable[Any]) -> list[Any]:
+    """Return the effects whose equations must not be computed again, sorted by their text."""
+    return [e for e in exact_effects(effects) if not (isinstance(e, Effect) and e.repeatable)]
+
+
+def effects_text(effects: Iterable[Any]) -> str:
+    """Return the names of effects as errors list them."""
+    return ", ".join(sorted(map(str, effects)))
+
+
+# ----------------------------------------------------------------------------------------- jaxpr
+# The jaxpr: a program as a flat list of equations over typed variables.
+#
+#     jaxpr     ::= { lambda constvars ; invars . let equations in (outvars) }
+#     equation  ::= outputs = primitive[params] inputs
+#     input     ::= variable | literal
+#
+# Variables carry abstract values; params are hashable; each equation remembers the user's source
+# line. Jaxprs are immutable, and compare and hash by identity, so whatever is derived from one
+# (its derivative, its batched form, its executable) is kept in its own `memo` and dies with it.
 
 T = TypeVar("T")
 Effects = frozenset[Any]

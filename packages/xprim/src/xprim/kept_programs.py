@@ -8,8 +8,6 @@ that captured such.
 A function that reaches what may change has no such key. Its programs are its own, and stay as long
 as it sees the same. It may change that itself while it is traced, as one does that counts its
 traces: what it saw last is what counts.
-
-Neighbours: `staging` makes the programs; `checkpoint` and control flow keep theirs here.
 """
 
 from __future__ import annotations
@@ -20,13 +18,12 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import xtree
-from xprim.argument_keys import call_key, seen_by, value_key
 from xprim.avals import ShapedArray
 from xprim.cells import Cell, CellUse
-from xprim.function_keys import identities, identity_key
+from xprim.function_keys import call_key, identities, identity_key, seen_by, value_key
 from xprim.jaxpr import ClosedJaxpr, Jaxpr, holds_arrays
 from xprim.staging import close_over
-from xtree.bounded import remember
+from xtree.interning import remember
 from xtree.records import Record, set_once
 
 __all__ = ["Staged", "KeptPrograms", "staged_with_cells"]

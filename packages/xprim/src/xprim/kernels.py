@@ -15,9 +15,6 @@ Reasons go to the logger `xprim.kernels`; `XSTACK_LOG=kernels` or `config.update
 shows them. A rule that fails unexpectedly while a kernel is made is always shown; under
 `config.enable_checks` its error is raised, and a kernel is made anew at each use and compared with
 the one that was kept.
-
-Neighbours: `xnp.numpy.dispatch` has the kernels of array functions, `xad` those of derivatives,
-`xjit.eager_backend` those of single large operations.
 """
 
 from __future__ import annotations
@@ -32,14 +29,13 @@ from typing import Any, Protocol
 from xprim import config, dtypes
 from xprim.array import ConcreteArray
 from xprim.avals import ShapedArray
+from xprim.config import state
 from xprim.eager import EAGER
 from xprim.errors import ImpureRuleError, XStackError, message
 from xprim.jaxpr import ClosedJaxpr
+from xprim.jaxpr_passes import first_difference
 from xprim.primitive import Primitive
-from xprim.program_differences import first_difference
-from xprim.thread_state import state
-from xtree.bounded import remember
-from xtree.locks import forkable_rlock
+from xtree.interning import forkable_rlock, remember
 
 __all__ = [
     "REFUSED",

@@ -2,8 +2,6 @@
 
 A transformation flattens the user's arguments, calls the function, and flattens its result. What is
 no array then is named by its key path: `grad: the result at ['loss']: a str is not an array.`
-
-Neighbours: `array` converts one value, `descriptions` has the other words of errors.
 """
 
 from __future__ import annotations

@@ -6,8 +6,6 @@ equals the rule, the line makes that call: it saves a Python call. Ufuncs broadc
 themselves, and write over a large operand that nothing else needs.
 
 Under `config.enable_checks` each call of NumPy is compared with the rule that it stands for.
-
-Neighbours: `kernels` has the tables in which such functions are kept.
 """
 
 from __future__ import annotations
@@ -21,14 +19,13 @@ import numpy as np
 from xprim import config, dtypes
 from xprim.array import ConcreteArray
 from xprim.avals import ShapedArray
-from xprim.eager import EAGER
+from xprim.eager import EAGER, results_are_checked
 from xprim.errors import ImpureRuleError, message
-from xprim.finite import results_are_checked
 from xprim.jaxpr import ClosedJaxpr, Equation, Jaxpr, Literal, Var
 from xprim.jaxpr_passes import dead_code_removed
 from xprim.kernels import Refusal
 from xprim.rules import NumpyCall, Operand
-from xprim.seldom_options import no_execution
+from xprim.strict_options import no_execution
 
 __all__ = ["numpy_function", "same_elements"]
 
@@ -141,7 +138,7 @@ def _function_of_equation(jaxpr: Jaxpr, eqn: Equation) -> Callable[..., Any] | N
     if call is None or call.arguments is not None:
         return None
     if config.values.enable_checks:
-        return _compared(eqn, call)
+        return _compare(eqn, call)
     return _specialized(call, [x.aval for x in eqn.inputs], eqn)
 
 
@@ -150,7 +147,7 @@ def _specialized(call: NumpyCall, avals: list[ShapedArray], eqn: Equation) -> Ca
     return call.function if call.specialize is None else call.specialize(avals, out)
 
 
-def _compared(eqn: Equation, call: NumpyCall) -> Callable[..., Any]:
+def _compare(eqn: Equation, call: NumpyCall) -> Callable[..., Any]:
     """Return a function of an equation's operands that does both the call and the rule."""
     rule = eqn.primitive.rule("numpy")
     function = _specialized(call, [x.aval for x in eqn.inputs], eqn)
@@ -270,7 +267,7 @@ class _Writer:
         if call is None or call.function is np.broadcast_to:
             return ""
         if self.compares:
-            function, operands = _compared(eqn, call), [self.atom(x) for x in eqn.inputs]
+            function, operands = _compare(eqn, call), [self.atom(x) for x in eqn.inputs]
         elif _is_elementwise(call):
             function, operands = self.ufunc_call(call, eqn)
         else:

@@ -6,8 +6,6 @@ A program is written for `cpu`, `cuda`, `rocm`, `tpu`, or another one by its nam
 `cuda` and `rocm` where they have no rule of their own, `default` what is left. What a library of a
 platform computes (LAPACK, cuSOLVER) is such a rule, and so is another form of the same operation
 that the compiler of one platform knows better.
-
-Neighbours: `rules` has the signature; `contracts` says what a builder is.
 """
 
 from __future__ import annotations

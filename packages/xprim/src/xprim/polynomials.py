@@ -3,8 +3,6 @@
 A polynomial is a dictionary from monomials to coefficients; a monomial is a sorted tuple of atoms,
 `()` the constant one; an atom is the name of a variable, or a function of polynomials:
 `("floordiv", p, q)`, `("mod", p, q)`, `("max", p, q)`, `("min", p, q)`, each in frozen form.
-
-Neighbour: `symbolic_dimensions` gives them the operators of integers.
 """
 
 from __future__ import annotations
@@ -62,7 +60,7 @@ def multiplied(p: Polynomial, q: Polynomial) -> Polynomial:
     return {m: c for m, c in total.items() if c}
 
 
-def _divided_term(m: Monomial, c: int, n: Monomial, d: int) -> tuple[Monomial, int] | None:
+def _divide_term(m: Monomial, c: int, n: Monomial, d: int) -> tuple[Monomial, int] | None:
     rest = list(m)
     for atom in n:
         if atom not in rest:
@@ -78,7 +76,7 @@ def divided(p: Polynomial, q: Polynomial) -> tuple[Polynomial, Polynomial]:
         quotient: Polynomial = {}
         rest: Polynomial = {}
         for m, c in p.items():
-            found = _divided_term(m, c, n, d)
+            found = _divide_term(m, c, n, d)
             if found is None:
                 rest[m] = c
             else:
@@ -87,7 +85,7 @@ def divided(p: Polynomial, q: Polynomial) -> tuple[Polynomial, Polynomial]:
     lead, d = frozen(q)[0]
     quotient, rest = {}, dict(p)
     for _ in range(8):
-        terms = [_divided_term(m, c, lead, d) for m, c in rest.items()]
+        terms = [_divide_term(m, c, lead, d) for m, c in rest.items()]
         term = next(filter(None, terms), None)
         if term is None:
             break
@@ -156,25 +154,25 @@ def computed(source: str, value_by_name: Callable[[str], Any]) -> Any:
         tree = ast.parse(source.strip().replace("^", "**"), mode="eval").body
     except SyntaxError:
         raise ValueError(source) from None
-    return _computed(tree, value_by_name)
+    return _compute(tree, value_by_name)
 
 
-def _computed(node: ast.AST, value: Callable[[str], Any]) -> Any:
+def _compute(node: ast.AST, value: Callable[[str], Any]) -> Any:
     match node:
         case ast.Constant(value=int(number)):
             return number
         case ast.Name(id=name):
             return value(name)
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_computed(operand, value)
+            return -_compute(operand, value)
         case ast.UnaryOp(op=ast.UAdd(), operand=operand):
-            return _computed(operand, value)
+            return _compute(operand, value)
         case ast.BinOp(op=ast.Pow(), right=right) if not _is_exponent(right):
             raise ValueError(f"{ast.unparse(right)} is no exponent from 0 to 16")
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-            return _OPERATORS[type(op)](_computed(left, value), _computed(right, value))
+            return _OPERATORS[type(op)](_compute(left, value), _compute(right, value))
         case ast.Call(func=ast.Name(id=name), args=[left, right]) if name in FUNCTIONS:
-            return FUNCTIONS[name](_computed(left, value), _computed(right, value))
+            return FUNCTIONS[name](_compute(left, value), _compute(right, value))
     raise ValueError(ast.unparse(node))
 
 

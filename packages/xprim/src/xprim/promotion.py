@@ -20,8 +20,6 @@ promote.
 
 Source: the lattice of JAX, https://docs.jax.dev/en/latest/type_promotion.html, which this equals
 for every pair.
-
-Neighbours: `dtypes` knows the kinds, `config` holds the two options.
 """
 
 from __future__ import annotations

@@ -166,7 +166,7 @@ declare_kind(
     "effects",
     signature="(**params) -> frozenset of effects",
     consumer="xprim",
-    doc="the effects of an equation, which keep it in order and alive (see `xprim.effects`)",
+    doc="the effects of an equation, which keep it in order and alive (see `xprim.jaxpr`)",
 )
 declare_kind(
     "print",
@@ -282,7 +282,7 @@ ELEMENTWISE: Final = Symbol(
 STRUCTURAL: Final = Symbol(
     "STRUCTURAL",
     "moves elements without looking at them: for extended dtypes the batch rule serves, given the "
-    "part of a batch axis that `xprim.batch_dimension` has",
+    "part of a batch axis that `xprim.calls` has",
 )
 
 

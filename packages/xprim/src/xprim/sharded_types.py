@@ -12,8 +12,6 @@ entries, and a value is brought to the type that is wanted of it.
     cotangent_as   bring a cotangent to that type: sum what members give for one value
     vary           say of a value that it varies over manual axes of a mesh
     kept_apart     leave the parts of sums where they are
-
-Neighbours: `avals` prints types, `primitive` asks for those of results.
 """
 
 from __future__ import annotations

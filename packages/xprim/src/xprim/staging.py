@@ -1,14 +1,9 @@
-"""Staging: run a Python function once on tracers and keep what it did as a jaxpr.
-
-A `JaxprTrace` appends one equation for each primitive. Its tracers know only their abstract value.
-Whatever the function closes over becomes a constant: a concrete scalar a literal, anything else
-(larger arrays, tracers of enclosing transformations) a constant variable, each once.
-
-Neighbours: `jaxpr` is what comes out; `make_jaxpr` and `eval_shape` are the public doors.
-"""
+"""Staging: run a Python function once on tracers and keep what it did as a jaxpr; find leaks."""
 
 from __future__ import annotations
 
+import gc
+import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,17 +11,77 @@ from xprim import config, dtypes
 from xprim.array import Array, ConcreteArray
 from xprim.avals import ShapedArray
 from xprim.cells import Cell, CellUse
+from xprim.config import state
 from xprim.derived_cells import note_constants
-from xprim.descriptions import LazyNames
+from xprim.errors import LazyNames, UnexpectedTracerError
 from xprim.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var, check_jaxpr
-from xprim.leaks import check_no_leaks
 from xprim.primitive import Primitive
 from xprim.sharded_types import captured
 from xprim.source import capture, describe
-from xprim.thread_state import state
 from xprim.trace import Trace, Tracer, foreign_operand, raise_leaked
+from xtree.errors import with_article
 
 __all__ = ()
+
+
+# ----------------------------------------------------------------------------------------- leaks
+# Find traced values that are kept beyond the function that was traced.
+#
+# Nothing is recorded while tracing. With the option `check_tracer_leaks`, the end of a scope
+# looks among all objects that the garbage collector knows for tracers of the trace that ends, and
+# says what holds them. That is slow, and costs nothing when the option is off.
+
+_HINT = (
+    "return the value from the transformed function instead of keeping it elsewhere\n"
+    "(in a list, an attribute, a global)"
+)
+
+
+def check_no_leaks(trace: Trace) -> None:
+    """Raise when a tracer of a trace that has ended is still alive.
+
+    The caller drops its own references first.
+
+    Raises:
+      UnexpectedTracerError: naming the operation that made the value and what holds it.
+    """
+    gc.collect()
+    # Their types: `isinstance` would ask other libraries' objects for `__class__`, and some warn.
+    leaked = [x for x in gc.get_objects() if issubclass(type(x), Tracer) and x._trace is trace]
+    if not leaked:
+        return
+    tracer = leaked[0]
+    holders = [_describe(h) for h in gc.get_referrers(tracer) if _holds(h, leaked)]
+    del leaked
+    kept = f", kept in {holders[0]}" if holders else ""
+    raise UnexpectedTracerError(
+        tracer,
+        problem=f"a traced value is still alive when its transformation ends{kept}.",
+        hint=_HINT,
+    )
+
+
+def _holds(holder: Any, own: list[Tracer]) -> bool:
+    return holder is not own and not isinstance(holder, types.FrameType | Trace)
+
+
+def _describe(holder: Any) -> str:
+    if isinstance(holder, types.CellType):
+        return "the closure of a function"
+    if isinstance(holder, dict):
+        names = [str(k) for k, v in holder.items() if isinstance(v, Tracer)]
+        return f"a dict under {names[0]!r}" if names else "a dict"
+    size = f" of length {len(holder)}" if isinstance(holder, list | tuple | set) else ""
+    return f"{with_article(type(holder).__name__)}{size}"
+
+
+# --------------------------------------------------------------------------------------- staging
+# Staging: run a Python function once on tracers and keep what it did as a jaxpr.
+#
+# A `JaxprTrace` appends one equation for each primitive. Its tracers know only their abstract
+# value. Whatever the function closes over becomes a constant: a concrete scalar a literal,
+# anything else (larger arrays, tracers of enclosing transformations) a constant variable, each
+# once.
 
 _HIDDEN_CALLERS = 3  # `capture`, `append`, and the `process` or `stage` rule that called it
 

@@ -1,18 +1,4 @@
-"""Strict options hold what callers pass, not what the library does with it.
-
-`numpy_rank_promotion` and `numpy_dtype_promotion` refuse operands that differ. Array functions are
-written with each other, so a check also meets operands that the library has made, of which the
-caller knows nothing. Which of both it is, is asked only once operands differ under an option that
-refuses this, so that it costs nobody else anything: `are_passed_by_caller` walks outwards to the
-function that the caller's code called, and looks for the operands among its arguments.
-
-An operand is found by its type, not by its identity: on the way it may become a traced value, or
-an Array. What is let pass is counted, for kernels of such a call must not be kept: the same types
-are refused where the caller passes them.
-
-Neighbours: `promotion` and array functions ask, `source` knows whose a frame is, `config` has the
-options.
-"""
+"""Strict options, which hold what callers pass, and options that few programs set."""
 
 from __future__ import annotations
 
@@ -30,11 +16,63 @@ import numpy as np
 import xtree
 from xprim import dtypes
 from xprim.array import ConcreteArray
+from xprim.config import Option, define
 from xprim.source import is_hidden
 
-__all__ = ["are_passed_by_caller", "arguments_of_caller", "calls_its_function", "times_let_pass"]
+__all__ = [
+    "enable_custom_prng", "first_compile_level", "no_execution", "no_tracing",
+    "are_passed_by_caller", "arguments_of_caller", "calls_its_function", "times_let_pass",
+]  # fmt: skip
 
 __dir__ = __all__.copy
+
+
+# -------------------------------------------------------------------------------- seldom options
+# Options that few programs set: what is forbidden for a while, keys of a newer form, quick tiers.
+
+enable_custom_prng = define(
+    Option(
+        "enable_custom_prng",
+        False,
+        "Whether `PRNGKey`, and what splits its keys, gives keys of dtype `key<fry>`.",
+        kind=bool,
+        in_cache_key=True,
+    )
+)
+first_compile_level = define(
+    Option[int | None](
+        "first_compile_level",
+        None,
+        "At which level of XLA's optimisation programs are compiled first, to be replaced by what "
+        "a thread compiles in full; None compiles in full at once.",
+        kind=int,
+        choices=(None, 0, 1, 2),
+    )
+)
+no_tracing = define(
+    Option("no_tracing", False, "Whether it is an error to trace a function for `jit`.", kind=bool)
+)
+no_execution = define(
+    Option(
+        "no_execution", False, "Whether it is an error to compute anything.", kind=bool,
+        in_cache_key=True,
+    )
+)  # fmt: skip
+
+
+# -------------------------------------------------------------------------------- strict options
+# Strict options hold what callers pass, not what the library does with it.
+#
+# `numpy_rank_promotion` and `numpy_dtype_promotion` refuse operands that differ. Array functions
+# are written with each other, so a check also meets operands that the library has made, of which
+# the caller knows nothing. Which of both it is, is asked only once operands differ under an
+# option that refuses this, so that it costs nobody else anything: `are_passed_by_caller` walks
+# outwards to the function that the caller's code called, and looks for the operands among its
+# arguments.
+#
+# An operand is found by its type, not by its identity: on the way it may become a traced value,
+# or an Array. What is let pass is counted, for kernels of such a call must not be kept: the same
+# types are refused where the caller passes them.
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -1,17 +1,4 @@
-"""Symbolic dimensions: sizes that are not known while a program is traced.
-
-A `SymbolicDimension` is an `int`: its own value is a *stand-in*, and what is computed from it by
-the operators of integers is another one, whose text says what it is (`2*b + 1`). So shapes, and all
-code that computes with shapes, work as they are. A comparison is decided by what is known of the
-variables. Where it cannot be, the user's code gets an error that teaches; the library takes what
-holds for the stand-in, and the scope notes it as an assumption that calls are checked against.
-
-Code that takes the number itself (C code, `range`) makes a program of the stand-in. So whoever
-writes a program of symbolic dimensions traces it for several stand-ins, usual, small and large
-ones, and compares (`xjit.export`).
-
-Neighbours: `polynomials` has the arithmetic, `stand_ins` the numbers, `avals` shapes.
-"""
+"""Symbolic dimensions: sizes that are not known while a program is traced."""
 
 from __future__ import annotations
 
@@ -20,18 +7,18 @@ import operator
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from xprim import polynomials as poly, source
-from xprim.errors import InconclusiveDimensionOperation, message
+from xprim.avals import SymbolicSize
+from xprim.errors import InconclusiveDimensionOperation
 from xprim.primitive import get_primitive
-from xprim.sizes import SymbolicSize
-from xprim.stand_ins import candidates, largest, smallest, usual
 from xtree.boundaries import boundary
+from xtree.errors import message
 
 __all__ = [
     "SymbolicDimension", "SymbolicScope", "dimension_text", "is_symbolic", "substituted_text",
@@ -39,6 +26,59 @@ __all__ = [
 ]  # fmt: skip
 
 __dir__ = __all__.copy
+
+
+# ------------------------------------------------------------------------------------- stand ins
+# The numbers that stand in for the variables of symbolic dimensions while a program is traced.
+#
+# Tracing computes nothing of these sizes. The usual ones are primes, unlike common sizes. What a
+# number that Python knows is compared with, as in `2.5 < d`, or computed with, as in `d & 64`,
+# shows when the same function is traced for the smallest ones and for large ones.
+
+_USUAL = [53, 59, 61, 67, 71, 73, 79]
+_LARGE = 0xFFFFE  # even, unlike the others, and with the bits that they have not
+
+
+def usual(k: int) -> int:
+    """Return what stands in for the variable of a number."""
+    return _USUAL[k % len(_USUAL)]
+
+
+def smallest(_k: int) -> int:
+    """Return the smallest number there is."""
+    return 1
+
+
+def largest(k: int) -> int:
+    """Return a large number."""
+    return max(1, _LARGE - 2 * k)
+
+
+def candidates(now: Collection[int], first_of: Callable[[int], int]) -> Iterator[Sequence[int]]:
+    """Return numbers to try: those that the variables have, large ones if wanted, small ones."""
+    count = len(now)
+    yield list(now)
+    if first_of is largest:
+        for bits in range(_LARGE.bit_length() - 2, 1, -1):
+            for step in (-2, 2):
+                yield [max(1, _LARGE % (2 << bits) + k * step) for k in range(count)]
+    for attempt in range(1, 400):
+        yield [1 + (attempt * (2 * k + 1) + 5 * k) % 400 for k in range(count)]
+
+
+# --------------------------------------------------------------------------- symbolic dimensions
+# Symbolic dimensions: sizes that are not known while a program is traced.
+#
+# A `SymbolicDimension` is an `int`: its own value is a *stand-in*, and what is computed from it
+# by the operators of integers is another one, whose text says what it is (`2*b + 1`). So shapes,
+# and all code that computes with shapes, work as they are. A comparison is decided by what is
+# known of the variables. Where it cannot be, the user's code gets an error that teaches; the
+# library takes what holds for the stand-in, and the scope notes it as an assumption that calls
+# are checked against.
+#
+# Code that takes the number itself (C code, `range`) makes a program of the stand-in. So whoever
+# writes a program of symbolic dimensions traces it for several stand-ins, usual, small and large
+# ones, and compares (`xjit.export`).
 
 _SIGNS = {">=": [("+", "-")], "<=": [("-", "+")], "==": [("+", "-"), ("-", "+")]}
 _writing = threading.local()
@@ -394,14 +434,14 @@ def _polynomial(x: Any) -> poly.Polynomial:
 
 def _floordiv(scope: SymbolicScope, p: poly.Polynomial, q: poly.Polynomial) -> Any:
     _check_divisor(q)
-    quotient, rest = _divided(scope, p, q)
+    quotient, rest = _divide(scope, p, q)
     if rest and not _is_remainder(scope, rest, q):
         atom = ("floordiv", poly.frozen(rest), poly.frozen(q))
         quotient = poly.added(quotient, {(atom,): 1})
     return scope.made(quotient)
 
 
-def _divided(
+def _divide(
     scope: SymbolicScope, p: poly.Polynomial, q: poly.Polynomial
 ) -> tuple[poly.Polynomial, poly.Polynomial]:
     """Return quotient and rest, with a rest from -q to -1 brought into the range of remainders."""
@@ -418,7 +458,7 @@ def _check_divisor(q: poly.Polynomial) -> None:
 
 def _mod(scope: SymbolicScope, p: poly.Polynomial, q: poly.Polynomial) -> Any:
     _check_divisor(q)
-    _, rest = _divided(scope, p, q)
+    _, rest = _divide(scope, p, q)
     if not rest or _is_remainder(scope, rest, q):
         return scope.made(rest)
     return scope.made({(("mod", poly.frozen(rest), poly.frozen(q)),): 1})

@@ -21,11 +21,11 @@ import numpy as np
 from xprim import dtypes
 from xprim.array import ConcreteArray
 from xprim.avals import shaped_array
+from xprim.config import state
 from xprim.kernels import Refusal
 from xprim.numpy_kernels import numpy_function, same_elements
 from xprim.primitive import Primitive, get_primitive
 from xprim.staging import trace_to_closed
-from xprim.thread_state import state
 
 __all__ = [
     "Tolerance", "EXACT", "Sample", "SampleTable", "check_shape", "check_ufunc",

@@ -14,8 +14,6 @@ times as much):
     state.trace = trace
     try: ...
     finally: state.trace = previous
-
-Neighbours: `eager` is the bottom trace, `staging` the one that builds jaxprs.
 """
 
 from __future__ import annotations
@@ -27,6 +25,7 @@ from weakref import ref
 
 from xprim.array import Array, ConcreteArray
 from xprim.avals import ShapedArray
+from xprim.config import state
 from xprim.errors import (
     ConcretizationTypeError,
     TracerArrayConversionError,
@@ -34,15 +33,14 @@ from xprim.errors import (
     TracerIntegerConversionError,
     UndefinedRuleError,
     UnexpectedTracerError,
+    attribute_error,
     derivative_lost,
     message,
     number_wanted,
 )
 from xprim.rules import Linear
 from xprim.source import capture, describe
-from xprim.thread_state import state
 from xprim.transformed import transforming
-from xprim.unknown_attributes import attribute_error
 from xtree.boundaries import boundaries, boundary, leave
 
 if TYPE_CHECKING:

@@ -6,8 +6,6 @@ an error that is about to leave the library; `boundary` does that for a public f
 `traceback_filtering` chooses how, and "off" keeps all frames.
 
 A `try` that nothing leaves costs nothing, so a boundary may stand on hot paths.
-
-Neighbour: `source` knows which files are the library's.
 """
 
 from __future__ import annotations
@@ -23,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from xprim import config
-from xprim.integer_arguments import called, name_argument
+from xprim.errors import hint_at_keyword
 from xprim.source import is_hidden
-from xprim.unknown_keywords import hint_at_keyword
+from xprim.static_arguments import called, name_argument
 from xtree.boundaries import boundaries, boundary, when_leaving
 
 __all__ = ["boundaries", "boundary", "shorten"]
@@ -60,9 +58,9 @@ def shorten(error: BaseException) -> None:
     entries = _to_the_last_of_the_user(error.__traceback__)
     if in_notebook:  # IPython leaves marked frames out and counts them, but never the last one
         _mark(entries)
-        error.__traceback__ = _joined(entries)
+        error.__traceback__ = _join(entries)
     else:
-        error.__traceback__ = _joined([entry for entry in entries if not _is_hidden(entry)])
+        error.__traceback__ = _join([entry for entry in entries if not _is_hidden(entry)])
     context = error.__context__
     if context is not None and not _to_the_last_of_the_user(context.__traceback__):
         error.__suppress_context__ = True  # a detour of the library, of which users know nothing
@@ -166,7 +164,7 @@ def _to_the_last_of_the_user(traceback: TracebackType | None) -> list[TracebackT
     return entries[:users]
 
 
-def _joined(entries: list[TracebackType]) -> TracebackType | None:
+def _join(entries: list[TracebackType]) -> TracebackType | None:
     following = None
     for tb in reversed(entries):
         following = TracebackType(following, tb.tb_frame, tb.tb_lasti, tb.tb_lineno)

@@ -4,8 +4,6 @@ A value varies over an axis when members of the axis may hold different ones: pi
 that is cut along it, the number of the member, and what is computed of these; a collective over the
 axis ends it. The rule of kind `shard` of a primitive says over which axes its results vary; without
 one, over those of any operand.
-
-Neighbours: `rules` declares the kind; `xpar` looks for collectives that are missing.
 """
 
 from __future__ import annotations
@@ -56,11 +54,11 @@ def _of_equation(eqn: Equation, operands: list[Axes]) -> Sequence[Axes]:
     inner = eqn.params.get("jaxpr")
     if type(inner) is ClosedJaxpr and len(inner.in_avals) == len(operands):
         return varying_results(inner, operands)
-    everything = _NONE.union(*operands, *map(_brought, eqn.params.values()))
+    everything = _NONE.union(*operands, *map(_axes_of_results, eqn.params.values()))
     return [everything] * len(eqn.outputs)
 
 
-def _brought(param: Any) -> Axes:
+def _axes_of_results(param: Any) -> Axes:
     """Return the axes over which results of a program vary whatever its operands are."""
     if type(param) is not ClosedJaxpr:
         return _NONE
