@@ -5,7 +5,7 @@ import pytest
 
 import xnp
 import xtree
-from xnp.numpy.dynamic_slices import DynamicSlice, ds
+from xnp.numpy.index_entries import DynamicSlice, ds
 from xprim import make_jaxpr
 from xprim.errors import ConcretizationTypeError, ShapeError
 

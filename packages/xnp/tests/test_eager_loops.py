@@ -8,7 +8,7 @@ import pytest
 
 import xtree
 from xnp import lax
-from xnp.primitives.eager_loops import steps_before_compiling, work_of
+from xnp.primitives.control_flow import steps_before_compiling, work_of
 from xprim import EAGER, HOST, HostBackend, config, eval_closed, install_backend, make_jaxpr
 from xprim.testing import functions_entered
 

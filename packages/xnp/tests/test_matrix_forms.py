@@ -3,7 +3,7 @@ import pytest
 
 import xnp
 from xnp import lax
-from xnp.primitives.schur import schur_p
+from xnp.primitives.eigen import schur_p
 from xnp.scipy import linalg
 from xprim import config
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import xnp.numpy as xnp
-from xnp.primitives.memory_order import for_memory_order
+from xnp.primitives.table import for_memory_order
 from xprim import shaped_array
 
 WIDE = np.arange(600 * 1100, dtype=np.float32).reshape(600, 1100)

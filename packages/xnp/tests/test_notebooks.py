@@ -10,7 +10,7 @@ import pytest
 
 import xnp
 from xprim import make_jaxpr
-from xtree.notebooks import preformatted
+from xtree.errors import preformatted
 
 
 def cells_of(html: str) -> list[list[str]]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from xnp import lax
-from xnp.primitives.pad import _in_steps
+from xnp.primitives.shapes import _in_steps
 
 
 @pytest.mark.parametrize("size", range(4))

@@ -118,7 +118,7 @@ def test_short_time_transforms_are_those_of_scipy_and_go_back(kwargs):
                                     "blackmanharris", "bartlett", "cosine", ("gaussian", 3.0),
                                     ("kaiser", 4.0), ("tukey", 0.4)])  # fmt: skip
 def test_windows_are_those_of_scipy(window):
-    from xnp.scipy.signal.windows import window_of
+    from xnp.scipy.signal.convolution import window_of
 
     for n in (1, 8, 9):
         near(window_of(window, n, "test"), theirs.get_window(window, n))

@@ -5,15 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from xnp.primitives.special_bessel import bessel_i0e_p, bessel_i1e_p
-from xnp.primitives.special_beta import regularized_incomplete_beta_p
 from xnp.primitives.special_error import erf_inv_p, erf_p, erfc_p
-from xnp.primitives.special_gamma import digamma_p, lgamma_p, polygamma_p, zeta_p
-from xnp.primitives.special_incomplete import (
+from xnp.primitives.special_functions import bessel_i0e_p, bessel_i1e_p
+from xnp.primitives.special_gamma import (
+    digamma_p,
     igamma_grad_a_p,
     igamma_p,
     igammac_p,
+    lgamma_p,
+    polygamma_p,
     random_gamma_grad_p,
+    regularized_incomplete_beta_p,
+    zeta_p,
 )
 from xprim import state
 

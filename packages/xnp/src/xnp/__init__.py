@@ -12,9 +12,42 @@ of neural networks; `xnp.linalg` linear algebra; `xnp.scipy` the functions of Sc
 
 from xnp.numpy import array_methods as _methods  # noqa: F401 - attaches the methods of arrays
 from xprim import source
-from xtree.namespaces import namespace
+from xtree.namespaces import moved_modules, namespace
 
 __version__ = "0.2.1"
+
+# The names that public modules had in release 0.2, by where their contents are now.
+moved_modules(__name__, """
+        docstrings: docstrings.errors docstrings.numpy_differences
+        lax.contractions: lax.ragged lax.scaled_products
+        lax.control_flow: lax.control_flow_branches lax.control_flow_loops lax.control_flow_scan
+        lax.convolution: lax.patches
+        lax.elementwise: lax.elementwise_arithmetic lax.elementwise_conversion
+        lax.elementwise_functions lax.elementwise_logic lax.special
+        lax.slicing: lax.indexed
+        linalg.systems: linalg.norms
+        nn: attention
+        numpy.array_methods: numpy.printing
+        numpy.creation: numpy.triangles
+        numpy.elementary: numpy.bits numpy.rounding
+        numpy.index_entries: numpy.dynamic_slices
+        numpy.ranges: numpy.window_functions
+        numpy.reductions: numpy.averages numpy.running_totals
+        numpy.scalar_types: numpy.array_api
+        numpy.selection: numpy.replacement numpy.sorting
+        numpy.sets: numpy.insertion
+        numpy.shaping: numpy.joining
+        numpy.statistics: numpy.nan_reductions
+        primitives.random_bits: philox
+        primitives.table: primitives.operations
+        refs: mutation
+        scipy.linalg.factorisations: scipy.linalg.schur_forms scipy.linalg.systems
+        scipy.linalg.matrix_functions: scipy.linalg.special_matrices scipy.linalg.sylvester
+        scipy.signal.convolution: scipy.signal.spectra
+        scipy.special.functions: scipy.special.error_functions scipy.special.families
+        scipy.special.gamma_functions scipy.special.integrals scipy.special.logarithms
+        scipy.stats.descriptive: scipy.stats.kernel_density
+""")  # fmt: skip
 
 with namespace(globals(), at_once=True):
     from xnp import lax as lax, linalg as linalg, numpy as numpy
@@ -31,6 +64,6 @@ with namespace(globals(), overview="xnp.numpy"):  # the first use imports them
         refs as refs,
         scipy as scipy,
     )
-    from xnp.mutation import mutable as mutable
+    from xnp.refs import mutable as mutable
 
 source.hide(__file__)

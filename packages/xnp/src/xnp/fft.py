@@ -7,9 +7,6 @@
 
 Each brings an array to the lengths asked for, by zeros or by cutting, transforms the dimensions,
 three at a time, and scales. All are differentiable in the array, to any order.
-
-Neighbours: `xnp.lax.fourier` has the strict function below these.
-Source: NumPy reference, section "Discrete Fourier Transform".
 """
 
 from __future__ import annotations
@@ -19,26 +16,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from xnp.docstrings import complete
-from xnp.docstrings.fourier import FOURIER
+from xnp.docstrings.families import FOURIER
 from xnp.lax.fourier import FftType, fft as _transform
 from xnp.numpy.creation import counting
-from xnp.numpy.dispatch import dispatched
-from xnp.numpy.promoting import (
-    array_of,
-    axes_of,
-    axis_of,
-    bind,
-    cast,
-    inexact,
-    scalar_like,
-    several_axes,
-)
+from xnp.numpy.dispatch import array_of, axes_of, axis_of, cast, dispatched, inexact, several_axes
 from xnp.numpy.rearranging import roll
 from xnp.numpy.shaping import moveaxis
 from xnp.placing import on_device
+from xnp.primitives.table import bind, scalar_like
 from xprim import Array, dtypes, scalar_array
 from xprim.errors import message
-from xprim.static_sizes import static_int
+from xprim.static_arguments import static_int
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DeviceLike, DTypeLike
 
@@ -102,12 +90,12 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
     """Return the real transform of a signal given by its first half: a[-m] is conj(a[m])."""
     x = array_of(a, "hfft")
     flipped = bind("conj", x, input_dtype=x.aval.dtype) if dtypes.is_complex(x.aval.dtype) else x
-    return _along_one("hfft", FftType.IRFFT, flipped, n, axis, _exchanged(norm, "hfft"))
+    return _along_one("hfft", FftType.IRFFT, flipped, n, axis, _exchange(norm, "hfft"))
 
 
 def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Return the inverse of `hfft`: half of a signal whose transform is real."""
-    x = _along_one("ihfft", FftType.RFFT, a, n, axis, _exchanged(norm, "ihfft"))
+    x = _along_one("ihfft", FftType.RFFT, a, n, axis, _exchange(norm, "ihfft"))
     return bind("conj", x, input_dtype=x.aval.dtype)
 
 
@@ -189,7 +177,7 @@ def irfft2(
 def _along_one(name: str, kind: FftType, a: Any, n: Any, axis: Any, norm: str | None) -> Array:
     x = array_of(a, name)
     lengths = None if n is None else (_length(n, name),)
-    return _scaled(x, name, kind, lengths, (axis_of(axis, x.aval.ndim, name),), _known(norm, name))
+    return _scale(x, name, kind, lengths, (axis_of(axis, x.aval.ndim, name),), _known(norm, name))
 
 
 def _along_two(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: str | None) -> Array:
@@ -209,7 +197,7 @@ def _along_several(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: st
             got=f"s={tuple(s)} and axes={tuple(axes)}",
         ))  # fmt: skip
     lengths = None if s is None else tuple([_length(n, name, -1) for n in s])
-    return _scaled(x, name, kind, lengths, found, _known(norm, name))
+    return _scale(x, name, kind, lengths, found, _known(norm, name))
 
 
 def _length(n: Any, name: str, kept: int | None = None) -> int:
@@ -232,13 +220,13 @@ def _known(norm: str | None, name: str) -> str:
     return norm
 
 
-def _exchanged(norm: str | None, name: str) -> str:
+def _exchange(norm: str | None, name: str) -> str:
     """Return the norm of a transform that goes the other way."""
     return _NORMS[-1 - _NORMS.index(_known(norm, name))]
 
 
 @dispatched(1)
-def _scaled(
+def _scale(
     x: Array, name: str, kind: FftType, lengths: Any, axes: tuple[int, ...], norm: str
 ) -> Array:
     """Bring an array to the lengths, transform it along the axes, and scale."""
@@ -252,7 +240,7 @@ def _scaled(
         return _without_axes(x, kind)
     x = moveaxis(x, axes, tuple(range(-len(axes), 0)))
     sizes = _sizes(x.aval.shape[-len(axes) :], lengths, kind, name)
-    result = _transformed(_brought_to(x, sizes, kind), kind, sizes)
+    result = _transformed(_crop_or_pad(x, sizes, kind), kind, sizes)
     factor = _factor(math.prod(sizes), kind in _FORWARD, norm)
     if factor != 1:
         result = bind("mul", result, scalar_like(result, factor))
@@ -280,7 +268,7 @@ def _sizes(shape: tuple[int, ...], lengths: Any, kind: FftType, name: str) -> tu
     return tuple(sizes)
 
 
-def _brought_to(x: Array, sizes: tuple[int, ...], kind: FftType) -> Array:
+def _crop_or_pad(x: Array, sizes: tuple[int, ...], kind: FftType) -> Array:
     """Cut the last dimensions or fill them with zeros, to what the transform takes."""
     taken = list(sizes)
     if kind == FftType.IRFFT:
@@ -396,7 +384,7 @@ def fftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
       >>> xnp.fft.fftshift(xnp.fft.fftfreq(4))
       Array([-0.5 , -0.25,  0.  ,  0.25], dtype=float32)
     """
-    return _shifted("fftshift", x, axes, lambda size: size // 2)
+    return _shift("fftshift", x, axes, lambda size: size // 2)
 
 
 def ifftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
@@ -407,10 +395,10 @@ def ifftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
       >>> xnp.fft.ifftshift(xnp.fft.fftshift(xnp.array([0, 1, 2])))
       Array([0, 1, 2], dtype=int32)
     """
-    return _shifted("ifftshift", x, axes, lambda size: -(size // 2))
+    return _shift("ifftshift", x, axes, lambda size: -(size // 2))
 
 
-def _shifted(name: str, x: Any, axes: Any, shift: Any) -> Array:
+def _shift(name: str, x: Any, axes: Any, shift: Any) -> Array:
     x = array_of(x, name)
     found = axes_of(axes, x.aval.ndim, name)
     return roll(x, tuple([shift(x.aval.shape[k]) for k in found]), found)

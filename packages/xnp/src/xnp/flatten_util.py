@@ -1,7 +1,4 @@
-"""A pytree of arrays as one vector, and back: what optimisers of vectors ask for.
-
-Neighbours: `xtree` takes trees apart; `xnp.concatenate` joins what comes out.
-"""
+"""A pytree of arrays as one vector, and back: what optimisers of vectors ask for."""
 
 from __future__ import annotations
 

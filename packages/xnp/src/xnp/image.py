@@ -5,9 +5,6 @@ the result lies at x = (o + 1/2 - translation) / scale - 1/2 of the input, whose
 the method's kernel at x - i. The weights of an element are scaled to the sum 1. Where the image
 becomes smaller, the kernel is stretched by 1 / scale, so that every element of the input counts:
 this is the antialiasing.
-
-Neighbours: `xnp.numpy.contraction` multiplies by the matrices.
-Source: K. Turkowski, Filters for common resampling tasks, Graphics Gems I, 1990.
 """
 
 from __future__ import annotations
@@ -34,12 +31,12 @@ from xnp.numpy import (
     tensordot,
     where,
 )
-from xnp.numpy.promoting import array_of, axes_of, cast, computation_dtype, inexact
+from xnp.numpy.dispatch import array_of, axes_of, cast, computation_dtype, inexact
 from xnp.primitives.precision import PrecisionLike
 from xprim import Array, dtypes
+from xprim.avals import SymbolicSize
 from xprim.errors import message
-from xprim.sizes import SymbolicSize
-from xprim.static_sizes import static_shape
+from xprim.static_arguments import static_shape
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 

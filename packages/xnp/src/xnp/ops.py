@@ -4,8 +4,6 @@
 
 Row k of the data goes to segment `segment_ids[k]`, and the rows of a segment are joined: one
 scatter of the data into what an empty segment gives. All are differentiable in the data.
-
-Neighbours: `xnp.lax.indexed` has the scatters; `x.at[...]` updates arrays with NumPy's indices.
 """
 
 from __future__ import annotations
@@ -15,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from xnp.lax import ScatterDimensionNumbers, indexed
+from xnp.lax import ScatterDimensionNumbers, slicing
 from xnp.numpy import reductions
-from xnp.numpy.promoting import array_of, bind, broadcasted, cast, filled, reshaped
+from xnp.numpy.dispatch import array_of, cast
 from xnp.placing import placed
+from xnp.primitives.table import bind, broadcasted, filled, reshaped
 from xprim import Array, ConcreteArray, dtypes
 from xprim.errors import ConcretizationTypeError, message
-from xprim.static_sizes import static_int
+from xprim.static_arguments import static_int
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, ShardingLike
 
@@ -71,7 +70,7 @@ def segment_sum(
 
     Differentiable in: data.
     """
-    joined = _Join("segment_sum", indexed.scatter_add, reductions.sum, _zero)
+    joined = _Join("segment_sum", slicing.scatter_add, reductions.sum, _zero)
     return joined(data, segment_ids, num_segments, indices_are_sorted, unique_indices,
                   bucket_size, mode, out_sharding)  # fmt: skip
 
@@ -90,7 +89,7 @@ def segment_prod(
 
     The arguments are those of `segment_sum`. The derivative exists for `unique_indices` alone.
     """
-    joined = _Join("segment_prod", indexed.scatter_mul, reductions.prod, _one)
+    joined = _Join("segment_prod", slicing.scatter_mul, reductions.prod, _one)
     return joined(data, segment_ids, num_segments, indices_are_sorted, unique_indices,
                   bucket_size, mode, out_sharding)  # fmt: skip
 
@@ -109,7 +108,7 @@ def segment_max(
 
     The arguments are those of `segment_sum`.
     """
-    joined = _Join("segment_max", indexed.scatter_max, reductions.max, _least)
+    joined = _Join("segment_max", slicing.scatter_max, reductions.max, _least)
     return joined(data, segment_ids, num_segments, indices_are_sorted, unique_indices,
                   bucket_size, mode, out_sharding)  # fmt: skip
 
@@ -128,7 +127,7 @@ def segment_min(
 
     The arguments are those of `segment_sum`.
     """
-    joined = _Join("segment_min", indexed.scatter_min, reductions.min, _greatest)
+    joined = _Join("segment_min", slicing.scatter_min, reductions.min, _greatest)
     return joined(data, segment_ids, num_segments, indices_are_sorted, unique_indices,
                   bucket_size, mode, out_sharding)  # fmt: skip
 

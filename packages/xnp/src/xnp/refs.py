@@ -11,8 +11,6 @@ as arguments; compiled, it takes their values and gives the next ones, and the m
 that nobody else holds is used again. The writes of a program happen in its order, whatever the
 control flow. Two names for one reference would make that a question, so a function may not get
 one twice.
-
-Neighbours: `xprim.cells` says how programs pass values along, `xnp.numpy.index_update` updates.
 """
 
 from __future__ import annotations
@@ -24,17 +22,19 @@ from xnp.numpy.creation import zeros
 from xnp.numpy.index_update import rank_of
 from xprim import Array, ShapedArray, as_array, get_primitive
 from xprim.cells import Cell
-from xprim.descriptions import described
-from xprim.errors import XStackTypeError, message
+from xprim.errors import XStackTypeError, described, message
 from xprim.tracebacks import boundaries, boundary
 from xprim.typing import ArrayLike, DuckTypedArray, PyTree
 
 __all__ = [
     "Ref", "RefView", "addupdate", "empty_ref", "free_ref", "freeze", "get", "new_ref", "set",
-    "swap",
+    "swap", "mutable",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
+
+
+# ------------------------------------------------------------------------------------------ refs
 
 Index = Any
 
@@ -266,24 +266,24 @@ def freeze(ref: Ref) -> Array:
       ValueError: Ref: it is used after freeze.
         got       a Ref of float32[]
     """
-    value: Array = _checked(ref, "freeze").end("freeze")
+    value: Array = _check(ref, "freeze").end("freeze")
     return value
 
 
 def free_ref(ref: Ref) -> None:
     """Give up a reference, which nobody may use any more; errors are those of `freeze`."""
-    _checked(ref, "free_ref").end("free_ref")
+    _check(ref, "free_ref").end("free_ref")
 
 
 def get(ref: Ref | RefView, idx: Index | None = None) -> Array:
     """Return elements of a reference: `ref[idx]`; None stands for all."""
-    value: Array = _checked(ref, "get")[_all_if_none(idx)]
+    value: Array = _check(ref, "get")[_all_if_none(idx)]
     return value
 
 
 def set(ref: Ref | RefView, idx: Index | None, value: Any) -> None:
     """Write elements of a reference: `ref[idx] = value`; None stands for all."""
-    _checked(ref, "set")[_all_if_none(idx)] = value
+    _check(ref, "set")[_all_if_none(idx)] = value
 
 
 def swap(ref: Ref | RefView, idx: Index | None, value: Any) -> Array:
@@ -300,21 +300,21 @@ def swap(ref: Ref | RefView, idx: Index | None, value: Any) -> Array:
       (1.0, 2.0)
     """
     index = _all_if_none(idx)
-    before: Array = _checked(ref, "swap")[index]
+    before: Array = _check(ref, "swap")[index]
     ref[index] = value
     return before
 
 
 def addupdate(ref: Ref | RefView, idx: Index | None, x: Any) -> None:
     """Add to elements of a reference; None stands for all, repeated positions add up."""
-    _checked(ref, "addupdate").addupdate(x, _all_if_none(idx))
+    _check(ref, "addupdate").addupdate(x, _all_if_none(idx))
 
 
 def _all_if_none(idx: Index | None) -> Index:
     return ... if idx is None else idx
 
 
-def _checked(ref: Any, operation: str) -> Any:
+def _check(ref: Any, operation: str) -> Any:
     if not isinstance(ref, Ref | RefView):
         raise TypeError(message(
             operation, "it takes a reference.", got=described(ref), expected="what new_ref returns"
@@ -369,5 +369,94 @@ for _operator in (
     *"neg pos abs invert lt le gt ge float int complex".split(),
 ):
     setattr(Ref, f"__{_operator}__", boundary(_refuse))
+
+
+# -------------------------------------------------------------------------------------- mutation
+# Sequences of updates written as assignments: `mutable`.
+
+
+class mutable:  # noqa: N801 - read as a verb: `with mutable(x) as y`
+    """Write elements of an array by assignments, within a `with` block.
+
+    The array that was given does not change. The block works on a reference to its elements, so
+    updates of a large array use the memory of the one before, also in programs that are traced, and
+    derivatives go through them.
+
+    Args:
+      x: an array, or what can be made one.
+
+    Attributes:
+      array: after the block, the array with all updates.
+
+    Example:
+      >>> import xnp
+      >>> with mutable(xnp.zeros(4)) as y:
+      ...     y[0] = 1.0
+      ...     y[1:3] += 2.0
+      >>> y.array
+      Array([1., 2., 2., 0.], dtype=float32)
+    """
+
+    __slots__ = ("_array", "_given", "_ref")
+
+    def __init__(self, x: Any) -> None:
+        self._given = x
+        self._ref: Ref | None = None
+        self._array: Array | None = None
+
+    def __enter__(self) -> mutable:
+        if self._ref is not None or self._array is not None:
+            raise RuntimeError("mutable: a block is entered once; make another mutable(x).")
+        self._ref = new_ref(self._given)
+        return self
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        self._array = freeze(self._inside())
+        self._ref = None
+
+    @property
+    def array(self) -> Array:
+        """The array with all updates."""
+        if self._array is None:
+            raise RuntimeError(message(
+                "mutable", "the array is there after the block.",
+                hint="y[...] reads the elements within it",
+            ))  # fmt: skip
+        return self._array
+
+    def __getitem__(self, index: Any) -> Array:
+        return self._inside()[index]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._inside()[index] = value
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the array, which updates keep."""
+        found: tuple[int, ...] = self._any().shape
+        return found
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the array, which updates keep."""
+        return self._any().dtype
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"mutable({self._any()[...]!r})"
+
+    def _inside(self) -> Ref:
+        if self._ref is None:
+            raise RuntimeError(message(
+                "mutable", "elements are read and written within the block.",
+                hint="with mutable(x) as y: y[0] = 1.0, and y.array after it",
+            ))  # fmt: skip
+        return self._ref
+
+    def _any(self) -> Any:
+        return self._array if self._ref is None and self._array is not None else self._inside()
+
 
 boundaries(globals())

@@ -1,7 +1,7 @@
 """Softmax and kin: softmax, log_softmax, logsumexp, logmeanexp, without overflow.
 
 The greatest element is taken off before powers are taken; it is a constant of the derivative, for
-the result does not depend on it. Neighbours: `nn` shows these, `attention` uses them.
+the result does not depend on it.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Any, Literal, NamedTuple, overload
 
 import xnp.numpy as xn
 from xnp.docstrings import complete
-from xnp.docstrings.neural_networks import SOFTMAX
-from xnp.numpy.dispatch import dispatched
-from xnp.numpy.promoting import array_of, bind, broadcasted, cast, inexact, scalar_like
+from xnp.docstrings.families import SOFTMAX
+from xnp.numpy.dispatch import array_of, cast, dispatched, inexact
 from xnp.numpy.reductions import mask_of, static_axis
+from xnp.primitives.table import bind, broadcasted, scalar_like
 from xprim import Array, dtypes
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, Axis

@@ -1,15 +1,12 @@
-"""Matrix products: `dot`, `dot_general`, `batch_matmul`.
-
-Neighbours: `xnp.primitives.dot_general` has the rules, `xnp.primitives.precision` the precisions.
-"""
+"""Matrix products: `dot`, `dot_general`, `batch_matmul`, `ragged_dot`, `scaled_dot`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from xnp.docstrings import complete
-from xnp.placing import computed_as
+from xnp.placing import computed_as, placed
 from xnp.primitives.dot_general import dot_general_p
 from xnp.primitives.precision import (
     DotAlgorithm,
@@ -18,25 +15,34 @@ from xnp.primitives.precision import (
     PrecisionLike,
     normal_precision,
 )
+from xnp.primitives.table import (
+    bind,
+    broadcasted,
+    converted,
+    filled,
+    iota,
+    moved,
+    mul,
+    reshaped,
+    selected,
+    transposed,
+)
 from xprim import Array, as_array, dtypes
+from xprim.avals import size_of
 from xprim.errors import ShapeError, message
-from xprim.sizes import size_of
-from xprim.tracebacks import boundaries
+from xprim.tracebacks import boundaries, boundary
 from xprim.typing import ArrayLike, DTypeLike, ShardingLike
+from xtree.namespaces import namespace
 
 __all__ = [
-    "DotAlgorithm",
-    "DotAlgorithmPreset",
-    "DotDimensionNumbers",
-    "Precision",
-    "PrecisionLike",
-    "batch_matmul",
-    "dot",
-    "dot_general",
-    "dot_general_p",
-]
+    "DotAlgorithm", "DotAlgorithmPreset", "DotDimensionNumbers", "Precision", "PrecisionLike",
+    "batch_matmul", "dot", "dot_general", "dot_general_p", "RaggedDotDimensionNumbers",
+    "ragged_dot", "ragged_dot_general", "scaled_dot",
+]  # fmt: skip
 
-__dir__ = __all__.copy
+
+# ---------------------------------------------------------------------------------- contractions
+# Matrix products: `dot`, `dot_general`, `batch_matmul`.
 
 DotDimensionNumbers = tuple[
     tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]
@@ -93,8 +99,8 @@ def dot_general(
             "dot_general", "dimension_numbers must be ((lhs contracting, rhs contracting), (lhs "
             "batch, rhs batch)).", got=f"{dimension_numbers!r}",
         )) from None  # fmt: skip
-    numbers = ((_dims(lc, lhs.ndim), _dims(rc, rhs.ndim)),
-               (_dims(lb, lhs.ndim), _dims(rb, rhs.ndim)))  # fmt: skip
+    numbers = ((_contractions_dims(lc, lhs.ndim), _contractions_dims(rc, rhs.ndim)),
+               (_contractions_dims(lb, lhs.ndim), _contractions_dims(rb, rhs.ndim)))  # fmt: skip
     return _product(lhs, rhs, numbers, precision, preferred_element_type)
 
 
@@ -171,7 +177,7 @@ def _product(lhs: Any, rhs: Any, numbers: Any, precision: Any, preferred: Any) -
     return result
 
 
-def _dims(dims: Any, ndim: int) -> tuple[int, ...]:
+def _contractions_dims(dims: Any, ndim: int) -> tuple[int, ...]:
     found = [size_of(d) for d in dims]
     return tuple([d + ndim if -ndim <= d < 0 else d for d in found])
 
@@ -189,5 +195,293 @@ def _bad_dot(lhs: Any, rhs: Any) -> TypeError:
 ))  # fmt: skip
 
 
+# ---------------------------------------------------------------------------------------- ragged
+# Products of matrices in groups of rows of different sizes: `ragged_dot`, `ragged_dot_general`.
+#
+# A mixture of experts sends `group_sizes[g]` rows to expert g. The rows lie one group after the
+# other in one *ragged* dimension, and each group meets its own matrix. Written for compilers,
+# which want fixed shapes: every group is the whole array with the rows of the others set to 0.
+
+
+class RaggedDotDimensionNumbers(NamedTuple):
+    """Which dimensions of a ragged product are contracted, mapped, ragged, and number the groups.
+
+    Attributes:
+      dot_dimension_numbers: `((lhs contracting, rhs contracting), (lhs batch, rhs batch))`.
+      lhs_ragged_dimensions: the one dimension of `lhs` that is cut into groups.
+      rhs_group_dimensions: the one dimension of `rhs` that counts groups, when the ragged dimension
+        is neither contracted nor mapped; else none.
+    """
+
+    dot_dimension_numbers: DotDimensionNumbers
+    lhs_ragged_dimensions: Sequence[int]
+    rhs_group_dimensions: Sequence[int]
+
+
+_ROWS = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
+
+
+def ragged_dot(
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    group_sizes: ArrayLike,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike = None,
+    group_offset: None = None,
+    out_sharding: ShardingLike = None,
+) -> Array:
+    """Multiply each group of rows by the matrix of the group.
+
+    Args:
+      lhs: an array of shape (m, k), its rows one group after the other.
+      rhs: an array of shape (g, k, n), a matrix for each group.
+      group_sizes: g integers, how many rows each group has; rows beyond their sum give 0.
+      precision: as for `dot_general`.
+      preferred_element_type: the dtype of the result, as for `dot_general`.
+      group_offset: must be None.
+      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
+
+    Returns:
+      An array of shape (m, n).
+
+    Example:
+      >>> import numpy as np
+      >>> from xnp import lax
+      >>> rows, matrices = np.float32([[1], [2], [3]]), np.float32([[[10]], [[100]]])
+      >>> np.asarray(lax.ragged_dot(rows, matrices, np.array([1, 2]))).tolist()
+      [[10.0], [200.0], [300.0]]
+
+    Differentiable in: lhs, rhs.
+    """
+    return ragged_dot_general(lhs, rhs, group_sizes, _ROWS, precision, preferred_element_type,
+                              group_offset, out_sharding)  # fmt: skip
+
+
+def ragged_dot_general(
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    group_sizes: ArrayLike,
+    ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike = None,
+    group_offset: None = None,
+    out_sharding: ShardingLike = None,
+) -> Array:
+    """Contract arrays of which a dimension of `lhs` lies in groups.
+
+    Args:
+      lhs: an array with one ragged dimension. If that is free, each group meets its own part of
+        `rhs`, along the group dimension; if it is contracted, each group gives a result of its own;
+        if it is mapped, this is `dot_general`.
+      rhs: an array.
+      group_sizes: an integer for each group, how many indices of the ragged dimension it has. Or of
+        shape (..., groups): other sizes for each index of the mapped dimensions and of those free
+        (or contracted) ones of `lhs` that come before the ragged one, if it is free (contracted).
+      ragged_dot_dimension_numbers: which dimensions are which.
+      precision: as for `dot_general`.
+      preferred_element_type: as for `dot_general`.
+      group_offset: must be None.
+      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
+
+    Returns:
+      The result of `dot_general`; where the ragged dimension is contracted, a stack of such with a
+      leading dimension of groups.
+
+    Raises:
+      TypeError: dimension numbers or sizes that do not go together.
+
+    Example:
+      >>> import numpy as np
+      >>> from xnp import lax
+      >>> numbers = lax.RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), [0], [0])
+      >>> weights = np.stack([np.eye(2), 3 * np.eye(2)])
+      >>> lax.ragged_dot_general(np.ones((3, 2)), weights, np.int32([1, 2]), numbers).tolist()
+      [[1.0, 1.0], [3.0, 3.0], [3.0, 3.0]]
+
+    Differentiable in: lhs, rhs.
+    """
+    what = "ragged_dot_general"
+    x, y = as_array(lhs, what=f"{what}: lhs"), as_array(rhs, what=f"{what}: rhs")
+    sizes = as_array(group_sizes, what=f"{what}: group_sizes")
+    numbers = ragged_dot_dimension_numbers
+    ragged, prefix, group_dims = _check(x, y, sizes, numbers, group_offset)
+    (contracting, other), (batch, other_batch) = [
+        [_ragged_dims(d, z.aval.ndim) for d, z in zip(pair, (x, y), strict=True)]
+        for pair in numbers.dot_dimension_numbers
+    ]
+    if ragged in batch:
+        dims = ((contracting, other), (batch, other_batch))
+        return dot_general(x, y, dims, precision, preferred_element_type, out_sharding=out_sharding)
+    groups = _groups(x, sizes, ragged, prefix)
+    within = tuple([d + 1 for d in contracting])
+    mapped = tuple([d + 1 for d in batch])
+    if ragged in contracting:
+        dims = ((within, other), (mapped, other_batch))
+        result = dot_general(groups, y, dims, precision, preferred_element_type)
+        # the dimension of groups is the first free one, behind the mapped ones
+        return placed(moved(result, len(batch), 0), out_sharding, what)
+    dims = (((0, *within), (*group_dims, *other)), (mapped, other_batch))
+    return dot_general(groups, y, dims, precision, preferred_element_type,
+                       out_sharding=out_sharding)  # fmt: skip
+
+
+def _groups(x: Any, sizes: Any, ragged: int, prefix: tuple[int, ...]) -> Any:
+    """Return a stack of the array for each group, with zeros where the others are."""
+    whole = (sizes.aval.shape[-1], *x.aval.shape)
+    counts = converted(sizes, dtypes.int32)
+    ends = bind("cumsum", counts, axis=counts.aval.ndim - 1, reverse=False)
+    starts = bind("sub", ends, counts)
+    # from (*prefix, groups) to the dimensions of the stack, groups first and the prefix in order
+    order = sorted(range(len(prefix)), key=prefix.__getitem__) if counts.aval.ndim > 1 else []
+    dims = (0, *[prefix[i] + 1 for i in order])
+    place = iota(whole, ragged + 1)
+    bounds = [broadcasted(transposed(b, (len(order), *order)), whole, dims) for b in (starts, ends)]
+    mask = bind("and", bind("ge", place, bounds[0]), bind("lt", place, bounds[1]))
+    stack = broadcasted(x, whole, tuple(range(1, len(whole))))
+    return selected(mask, stack, filled(whole, 0, x.aval.dtype))
+
+
+def _check(x: Any, y: Any, sizes: Any, numbers: Any, offset: Any) -> tuple[
+    int, tuple[int, ...], tuple[int, ...]
+]:  # fmt: skip
+    """Return the ragged dimension of `lhs`, those its groups may differ in, and those of `rhs`."""
+    what = "ragged_dot_general"
+    if offset is not None:
+        raise NotImplementedError(f"{what}: group_offset must be None.")
+    ragged = _ragged_dims(numbers.lhs_ragged_dimensions, x.aval.ndim)
+    group_dims = _ragged_dims(numbers.rhs_group_dimensions, y.aval.ndim)
+    if len(ragged) != 1:
+        raise TypeError(f"{what}: lhs must have one ragged dimension, got {ragged}.")
+    (of_lhs, of_rhs), (batch, of_batch) = numbers.dot_dimension_numbers
+    contracting, batch = _ragged_dims(of_lhs, x.aval.ndim), _ragged_dims(batch, x.aval.ndim)
+    taken = (*_ragged_dims(of_rhs, y.aval.ndim), *_ragged_dims(of_batch, y.aval.ndim))
+    is_free = ragged[0] not in (*contracting, *batch)
+    if len(group_dims) != int(is_free) or any(d in taken for d in group_dims):
+        raise TypeError(message(
+            what, "rhs has a group dimension exactly if the ragged dimension is free, and it is "
+            "neither contracted nor mapped.",
+            got=f"lhs_ragged_dimensions={ragged}, rhs_group_dimensions={group_dims}",
+        ))  # fmt: skip
+    prefix = _prefix(x.aval.ndim, ragged[0], contracting, batch)
+    wanted = (*[x.aval.shape[d] for d in prefix], *sizes.aval.shape[-1:])
+    if not dtypes.is_integer(sizes.aval.dtype) or sizes.aval.shape not in (wanted, wanted[-1:]):
+        raise TypeError(message(
+            what, "group_sizes must be integers, one for each group, or so for each index of the "
+            "dimensions before.", got=sizes.aval.str_long(),
+            expected=f"a shape of {wanted[-1:]} or {wanted}",
+        ))  # fmt: skip
+    if is_free and y.aval.shape[group_dims[0]] != wanted[-1]:
+        raise TypeError(message(
+            what, "rhs must have an index of its group dimension for each group.",
+            got=f"rhs: {y.aval.str_long()}, group_sizes: {sizes.aval.str_long()}",
+        ))  # fmt: skip
+    return ragged[0], prefix, group_dims
+
+
+def _prefix(
+    ndim: int, ragged: int, contracting: tuple[int, ...], batch: tuple[int, ...]
+) -> tuple[int, ...]:
+    """Return the dimensions of `lhs` in each index of which the groups may have other sizes.
+
+    They are the mapped ones, and those of the ragged dimension's own kind that come before it.
+    """
+    if ragged in batch:
+        return batch[: batch.index(ragged)]
+    if ragged in contracting:
+        return (*batch, *contracting[: contracting.index(ragged)])
+    return (*batch, *[d for d in range(ragged) if d not in contracting and d not in batch])
+
+
+def _ragged_dims(dims: Sequence[int], ndim: int) -> tuple[int, ...]:
+    found = [size_of(d) for d in dims]
+    if not all(-ndim <= d < ndim for d in found):
+        raise TypeError(f"ragged_dot_general: there are {ndim} dimensions, got {tuple(found)}.")
+    return tuple([d % ndim for d in found])
+
+
+# ------------------------------------------------------------------------------- scaled products
+# Products of arrays in narrow formats whose blocks have scales: scaled_dot.
+#
+# A block-scaled array is a pair: elements in a format of 4 or 8 bits, and one scale for each
+# block of them along the contracted dimension. Source: Open Compute Project, OCP Microscaling
+# Formats (MX) Specification 1.0 (2023).
+
+
+@boundary
+def scaled_dot(
+    lhs: ArrayLike, rhs: ArrayLike, *, lhs_scale: ArrayLike | None = None,
+    rhs_scale: ArrayLike | None = None, dimension_numbers: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:  # fmt: skip
+    """Return the product of `lhs * lhs_scale` and `rhs * rhs_scale`, each scale for a block.
+
+    Args:
+      lhs: an array of two dimensions or more, mostly of a dtype of 4 or 8 bits.
+      rhs: the same.
+      lhs_scale: scales of the shape of lhs, but for contracted dimensions, whose sizes divide those
+        of lhs: each scale is for that many elements in a row. None for ones.
+      rhs_scale: scales of rhs.
+      dimension_numbers: contracted and batch dimensions, as for `dot_general`; None for the matrix
+        product of the last two, all before being batches.
+      preferred_element_type: the dtype of the work and of the result; None for bfloat16.
+
+    Returns:
+      An array of the shape that `dot_general` gives.
+
+    Example:
+      >>> import xnp
+      >>> x, scale = xnp.ones((2, 4)), xnp.array([[1.0, 2.0], [4.0, 8.0]])
+      >>> scaled_dot(x, x.T, lhs_scale=scale, preferred_element_type="float32").tolist()
+      [[6.0, 6.0], [24.0, 24.0]]
+
+    Differentiable in: lhs, rhs and their scales, where these are of a floating dtype.
+    """
+    x, y = as_array(lhs, what="scaled_dot: lhs"), as_array(rhs, what="scaled_dot: rhs")
+    if dimension_numbers is None:
+        if x.ndim < 2 or y.ndim != x.ndim:
+            raise ValueError(message(
+                "scaled_dot", "the operands must have the same number of dimensions, two at least.",
+                got=f"lhs: {x.aval.str_long()}, rhs: {y.aval.str_long()}",
+            ))  # fmt: skip
+        batch = tuple(range(x.ndim - 2))
+        dimension_numbers = ((x.ndim - 1,), (x.ndim - 2,)), (batch, batch)
+    wanted = dtypes.bfloat16 if preferred_element_type is None else dtypes.requested_dtype(
+        preferred_element_type, "scaled_dot")  # fmt: skip
+    (of_lhs, of_rhs), _ = dimension_numbers
+    x = _scaled(x, lhs_scale, of_lhs, wanted, "lhs")
+    y = _scaled(y, rhs_scale, of_rhs, wanted, "rhs")
+    return dot_general(x, y, dimension_numbers, preferred_element_type=wanted)
+
+
+def _scaled(x: Any, scale: Any, contracted: Sequence[int], dtype: Any, name: str) -> Any:
+    """Return the product of elements and the scales of their blocks, in a dtype."""
+    x = converted(x, dtype)
+    if scale is None:
+        return x
+    scale = as_array(scale, what=f"scaled_dot: {name}_scale")
+    shape, sizes = x.aval.shape, scale.aval.shape
+    if len(sizes) != len(shape) or not all(
+        n == m or (d in contracted and m and n % m == 0)
+        for d, (n, m) in enumerate(zip(shape, sizes, strict=True))
+    ):
+        raise ValueError(message(
+            "scaled_dot", f"the scales do not fit {name}.",
+            got=f"{name}: {x.aval.str_long()}, {name}_scale: {scale.aval.str_long()}",
+            expected="equal sizes, or, in contracted dimensions, sizes that divide",
+        ))  # fmt: skip
+    blocks: list[int] = []
+    places: list[int] = []
+    for n, m in zip(shape, sizes, strict=True):
+        places.append(len(blocks))
+        blocks += [m] if n == m else [m, n // m]
+    spread = broadcasted(converted(scale, dtype), blocks, places)
+    return mul(x, reshaped(spread, shape))
+
+
 complete(globals())
-boundaries(globals())
+
+namespace(globals()).close()
+
+boundaries(
+    globals(), names=["batch_matmul", "dot", "dot_general", "ragged_dot", "ragged_dot_general"]
+)

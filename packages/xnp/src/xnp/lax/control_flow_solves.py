@@ -3,9 +3,6 @@
 The solver is a function of the user's and is never differentiated; the implicit function theorem
 says how a solution moves with the system. Everything is traced once, so a solver may loop as long
 as it needs.
-
-Neighbours: `xnp.primitives.linear_solve` has the rules of the linear system; those of a root are a
-custom rule.
 """
 
 from __future__ import annotations
@@ -15,18 +12,17 @@ from typing import Any
 
 import xtree
 from xnp.lax.control_flow_staging import same_type, staged
-from xnp.primitives.inner_programs import split_at
-from xnp.primitives.linear_solve import PROGRAMS, linear_solve_p
-from xnp.primitives.operations import neg
+from xnp.primitives.control_flow import split_at
+from xnp.primitives.linear_systems import PROGRAMS, linear_solve_p
+from xnp.primitives.table import neg
 from xprim import ClosedJaxpr, Zero, custom_jvp_call_p, dtypes, eval_closed
-from xprim.callables import check_function
 from xprim.calls import nonzero, where_true
-from xprim.descriptions import described, place_of
-from xprim.errors import MissingRuleError, ShapeError, message
+from xprim.errors import MissingRuleError, ShapeError, described, message, place_of
 from xprim.kept_programs import Staged
 from xprim.leaves import flat_arrays, paths_of
 from xprim.optional_transforms import find
 from xprim.tracebacks import boundary
+from xprim.transformed import check_function
 from xprim.typing import ArrayLike, PyTree
 
 __all__ = ["custom_linear_solve", "custom_root", "linear_solve_p"]
@@ -80,20 +76,20 @@ def custom_linear_solve(
     leaves, tree = flat_arrays(b, "custom_linear_solve", "b")
     system = _System(tree, [x.aval for x in leaves], "custom_linear_solve")
     forward = system.staged(matvec, "matvec")
-    solver = system.solver(_applied_to(solve, matvec), "solve", has_aux)
+    solver = system.solver(_apply_to(solve, matvec), "solve", has_aux)
     backward, solver_back = forward, solver
     if not symmetric or transpose_solve is not None:
         vecmat = matvec if symmetric else system.transposed(matvec)
-        backward, solver_back = _staged_transpose(system, vecmat, transpose_solve, has_aux)
+        backward, solver_back = _stage_transpose(system, vecmat, transpose_solve, has_aux)
     programs = (forward, backward, solver, solver_back)
-    captured, counts = _grouped(programs)
+    captured, counts = _group(programs)
     closed = [None if program is None else program.closed for program in programs]
     params = dict(zip(PROGRAMS, closed, strict=True))
     outs = linear_solve_p.bind(*captured, *leaves, counts=counts, **params)
     return xtree.unflatten(solver.out_tree, outs)
 
 
-def _staged_transpose(
+def _stage_transpose(
     system: _System, vecmat: Callable[[Any], Any] | None,
     transpose_solve: Callable[..., Any] | None, has_aux: bool,
 ) -> tuple[Any, Any]:  # fmt: skip
@@ -101,20 +97,20 @@ def _staged_transpose(
     if transpose_solve is None or vecmat is None:
         return None, None
     check_function(transpose_solve, "custom_linear_solve")
-    solver = _applied_to(transpose_solve, vecmat)
+    solver = _apply_to(transpose_solve, vecmat)
     return (
         system.staged(vecmat, "the transpose of matvec"),
         system.solver(solver, "transpose_solve", has_aux),
     )
 
 
-def _grouped(programs: Sequence[Staged | None]) -> tuple[list[Any], tuple[int, ...]]:
+def _group(programs: Sequence[Staged | None]) -> tuple[list[Any], tuple[int, ...]]:
     """Return what the programs captured, and how many values are of each."""
     groups: list[Sequence[Any]] = [() if p is None else p.captured for p in programs]
     return [x for group in groups for x in group], tuple([len(group) for group in groups])
 
 
-def _applied_to(fun: Callable[..., Any], first: Callable[..., Any]) -> Callable[[Any], Any]:
+def _apply_to(fun: Callable[..., Any], first: Callable[..., Any]) -> Callable[[Any], Any]:
     def applied(x: Any) -> Any:
         return fun(first, x)
 
@@ -235,8 +231,8 @@ def custom_root(
     _check_inexact(leaves)
     system = _System(tree, [x.aval for x in leaves], "custom_root")
     residual = system.staged(f, "f")
-    solver = system.solver(_applied_to(solve, f), "solve", has_aux)
-    root = _Root(residual, solver, _staged_tangent_solve(system, f, tangent_solve))
+    solver = system.solver(_apply_to(solve, f), "solve", has_aux)
+    root = _Root(residual, solver, _stage_tangent_solve(system, f, tangent_solve))
     outs = custom_jvp_call_p.bind(*root.captured, *leaves, call=root.call, jvp=root.jvp)
     return xtree.unflatten(solver.out_tree, outs)
 
@@ -249,7 +245,7 @@ def _check_inexact(guess: Any) -> None:
             ))  # fmt: skip
 
 
-def _staged_tangent_solve(
+def _stage_tangent_solve(
     system: _System, f: Callable[..., Any], tangent_solve: Callable[..., Any]
 ) -> Staged | None:
     """Return the program from a root and a right-hand side to the tangent of the root."""
@@ -277,7 +273,7 @@ class _Root:
 
     def __init__(self, residual: Staged, solver: Staged, tangent_solver: Staged | None) -> None:
         self.residual, self.solver, self.tangent_solver = residual, solver, tangent_solver
-        self.captured, self.counts = _grouped((residual, solver, tangent_solver))
+        self.captured, self.counts = _group((residual, solver, tangent_solver))
 
     def call(self, *operands: Any) -> Any:
         """Run the solver."""

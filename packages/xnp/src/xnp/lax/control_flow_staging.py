@@ -1,16 +1,13 @@
 """How control flow turns the user's functions into programs, and checks what they return.
 
-`staged` traces a function of pytrees once and keeps the program for the next call with an equal
-function and equal types, so a loop that is called again does not trace again. Traced values from
-outside become leading operands; a program that has such is not kept, as they are of one call.
-
-Neighbours: `control_flow_branches`, `control_flow_loops`, `control_flow_scan`;
-`xprim.kept_programs` has the table.
+The user's functions become jaxprs; what they close over becomes operands. Errors compare the types
+of branches, and of a carry before and after one step, leaf by leaf.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -28,15 +25,94 @@ from xprim import (
     promotion,
     trace_to_jaxpr,
 )
-from xprim.callables import name_of
-from xprim.cells import CellUse
-from xprim.descriptions import LazyNames, argument_names, described, place_of
-from xprim.errors import message
+from xprim.cells import Cell, CellUse
+from xprim.errors import LazyNames, argument_names, described, message, place_of
 from xprim.kept_programs import KeptPrograms, Staged, staged_with_cells
 from xprim.leaves import flat_arrays, paths_of
 from xprim.sharded_types import vary
+from xprim.transformed import name_of
 
 __all__ = ()
+
+
+# ---------------------------------------------------------------------------- control flow cells
+# Cells (references) among the arguments of functions that control flow calls.
+#
+# A branch closes over the cells among its operands, which is what a function may do with any
+# cell. Of a cell that a loop goes along each step has an element of its own: a cell of the step,
+# whose last value is one more y; all of them together are what is written to the cell in the end.
+
+
+def closing_over_cells(
+    functions: Sequence[Callable[..., Any]], operands: tuple[Any, ...], operation: str
+) -> tuple[Sequence[Callable[..., Any]], tuple[Any, ...]]:
+    """Return functions that close over the cells among the operands, and the other operands.
+
+    Raises:
+      ValueError: one cell is passed twice.
+    """
+    leaves, tree = xtree.flatten(operands)
+    cells = _cells_in(leaves, operation)
+    if not cells:
+        return functions, operands
+
+    def closing_over(fun: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*values: Any) -> Any:
+            rest = iter(values)
+            return fun(*tree.unflatten([x if isinstance(x, Cell) else next(rest) for x in leaves]))
+
+        return functools.wraps(fun)(call) if callable(fun) else fun
+
+    arrays = tuple([x for x in leaves if not isinstance(x, Cell)])
+    return [closing_over(f) for f in functions], arrays
+
+
+def along_cells(
+    f: Callable[..., Any], xs: Any, run: Callable[[Callable[..., Any], Any], Any]
+) -> Any:
+    """Run a scan along arrays among which are cells, and write what the steps made of these.
+
+    Args:
+      f: from the carry and elements of `xs` to the next carry and a y.
+      xs: a tree of arrays and cells.
+      run: the scan, without cells: from the function and its `xs` to the carry and ys.
+    """
+    leaves, tree = xtree.flatten(xs)
+    cells = _cells_in(leaves, "scan")
+
+    def step(carry: Any, elements: Any) -> Any:
+        own = [c.argument(x) if isinstance(c, Cell) else x
+               for c, x in zip(leaves, elements, strict=True)]  # fmt: skip
+        result = f(carry, tree.unflatten(own))
+        if not isinstance(result, tuple | list) or len(result) != 2:
+            return result  # which is refused
+        return result[0], (result[1], [x.lend() for x in own if isinstance(x, Cell)])
+
+    values = [x.value() if isinstance(x, Cell) else x for x in leaves]
+    carry, (ys, ends) = run(functools.wraps(f)(step) if callable(f) else f, values)
+    for cell, end in zip(cells, ends, strict=True):
+        cell.write(end)
+    return carry, ys
+
+
+def _cells_in(leaves: Sequence[Any], operation: str) -> list[Cell]:
+    found = [x for x in leaves if isinstance(x, Cell)]
+    if len({id(x) for x in found}) < len(found):
+        raise ValueError(message(
+            operation, f"one {found[0].kind} is used under two names.",
+            got=f"a {found[0].kind} that is passed twice",
+            expected="each of them once, so that it is clear what a write changes",
+        ))  # fmt: skip
+    return found
+
+
+# -------------------------------------------------------------------------- control flow staging
+# How control flow turns the user's functions into programs, and checks what they return.
+#
+# `staged` traces a function of pytrees once and keeps the program for the next call with an equal
+# function and equal types, so a loop that is called again does not trace again. Traced values
+# from outside become leading operands; a program that has such is not kept, as they are of one
+# call.
 
 # Bodies and branches of control flow.
 _programs = KeptPrograms(limit=1024)
@@ -218,7 +294,7 @@ def weak_carry_promoted(carry: Sequence[Array], out_avals: Sequence[ShapedArray]
         if x.aval.weak_type and not (out.weak_type and same_type(x.aval, out)):
             dtype, weak = promotion.promote((x.dtype, True), (out.dtype, out.weak_type))
             if dtype != x.dtype or not weak:
-                x = _converted(x, dtype, weak)
+                x = _convert(x, dtype, weak)
         promoted.append(x)
     return promoted
 
@@ -240,7 +316,7 @@ def handed_on(body: Staged, carry: Sequence[Array], outs: Sequence[Array]) -> li
     ]
 
 
-def _converted(x: Array, dtype: Any, weak: bool) -> Array:
+def _convert(x: Array, dtype: Any, weak: bool) -> Array:
     """Convert, at once what is known: that is none of the program's equations."""
     convert: Any = get_primitive("convert_element_type")
     with ensure_compile_time_eval() if type(x) is ConcreteArray else contextlib.nullcontext():

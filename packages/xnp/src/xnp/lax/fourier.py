@@ -1,7 +1,4 @@
-"""Fourier transforms: `fft` and its types.
-
-Neighbours: `xnp.primitives.fft` has the rules; `xnp.fft` is NumPy's interface.
-"""
+"""Fourier transforms: `fft` and its types."""
 
 from __future__ import annotations
 
@@ -10,10 +7,10 @@ from typing import Any
 
 from xnp.docstrings import complete
 from xnp.primitives.fft import FftType, fft_p
-from xnp.primitives.operations import converted
+from xnp.primitives.table import converted
 from xprim import Array, as_array, dtypes
+from xprim.avals import size_of
 from xprim.errors import message
-from xprim.sizes import size_of
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike
 

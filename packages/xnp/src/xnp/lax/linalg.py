@@ -3,98 +3,514 @@
 Matrices are the last two dimensions; dtypes are float32, float64, complex64 and complex128. Where a
 factorisation does not exist or LAPACK fails, results are NaN. `xnp.linalg` is NumPy's interface,
 with promotion.
-
-Neighbours: `matrix_forms`, `matrix_systems` and `polar_iteration` define what is shown here, too.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any, Literal, overload
 
 from xnp.docstrings import complete
-from xnp.lax.matrix_forms import (
-    cholesky_update,
-    hessenberg,
-    householder_product,
-    ormqr,
-    schur,
-    symmetric_product,
-    tridiagonal,
-)
-from xnp.lax.matrix_systems import triangular_solve, tridiagonal_solve
-from xnp.lax.polar_iteration import qdwh
-from xnp.primitives.cholesky import cholesky_p
-from xnp.primitives.cholesky_update import cholesky_update_p
-from xnp.primitives.column_pivots import column_order, columns_at
-from xnp.primitives.eig import eig_p
-from xnp.primitives.eigh import eigh_p
-from xnp.primitives.factorisation_choices import (
+from xnp.lax import control_flow as loops
+from xnp.primitives.cholesky import cholesky_p, cholesky_update_p, symmetric_product_p
+from xnp.primitives.eigen import eig_p, eigh_p, hessenberg_p, schur_p, tridiagonal_p
+from xnp.primitives.linalg_lowering import (
     EighImplementation,
     EigImplementation,
     SvdAlgorithm,
+    adjoint,
     check_choice,
     check_magma,
+    checked,
+    eye,
     given,
+    matmul,
+    mt,
+    tril,
 )
-from xnp.primitives.hessenberg import hessenberg_p
-from xnp.primitives.householder_product import householder_product_p
-from xnp.primitives.lu import lu_p
-from xnp.primitives.lu_pivots_to_permutation import lu_pivots_to_permutation_p
-from xnp.primitives.matrices import adjoint, checked
-from xnp.primitives.operations import add, converted, mul, scalar_like, sliced
-from xnp.primitives.ormqr import ormqr_p
-from xnp.primitives.qr import qr_p
-from xnp.primitives.schur import schur_p
+from xnp.primitives.linear_systems import (
+    HALVES,
+    lu_p,
+    lu_pivots_to_permutation_p,
+    solved,
+    triangular_solve_p,
+    tridiagonal_solve_p,
+)
+from xnp.primitives.qr import column_order, columns_at, householder_product_p, ormqr_p, qr_p
 from xnp.primitives.svd import svd_p
-from xnp.primitives.symmetric_product import symmetric_product_p
-from xnp.primitives.triangular_solve import triangular_solve_p
-from xnp.primitives.tridiagonal import tridiagonal_p
-from xnp.primitives.tridiagonal_solve import tridiagonal_solve_p
-from xprim import Array, as_array, dtypes
+from xnp.primitives.table import (
+    add,
+    bind,
+    concatenated,
+    converted,
+    div,
+    iota,
+    mul,
+    reshaped,
+    scalar_like,
+    scaled,
+    selected,
+    sliced,
+    sub,
+    summed,
+)
+from xprim import Array, as_array, dtypes, scalar_array
+from xprim.avals import size_of
 from xprim.errors import message
-from xprim.sizes import size_of
-from xprim.tracebacks import boundaries
+from xprim.static_arguments import static_int
+from xprim.tracebacks import boundaries, boundary
 from xprim.typing import ArrayLike
 from xtree.namespaces import namespace
 
 __all__ = [
-    "EigImplementation",
-    "EighImplementation",
-    "SvdAlgorithm",
-    "cholesky",
-    "cholesky_p",
-    "cholesky_update",
-    "cholesky_update_p",
-    "eig",
-    "eig_p",
-    "eigh",
-    "eigh_p",
-    "hessenberg",
-    "hessenberg_p",
-    "householder_product",
-    "householder_product_p",
-    "lu",
-    "lu_p",
-    "lu_pivots_to_permutation",
-    "lu_pivots_to_permutation_p",
-    "ormqr",
-    "ormqr_p",
-    "qdwh",
-    "qr",
-    "qr_p",
-    "schur",
-    "schur_p",
-    "svd",
-    "svd_p",
-    "symmetric_product",
-    "symmetric_product_p",
-    "triangular_solve",
-    "triangular_solve_p",
-    "tridiagonal",
-    "tridiagonal_p",
-    "tridiagonal_solve",
-    "tridiagonal_solve_p",
-]
+    "EigImplementation", "EighImplementation", "SvdAlgorithm", "cholesky", "cholesky_p",
+    "cholesky_update", "cholesky_update_p", "eig", "eig_p", "eigh", "eigh_p", "hessenberg",
+    "hessenberg_p", "householder_product", "householder_product_p", "lu", "lu_p",
+    "lu_pivots_to_permutation", "lu_pivots_to_permutation_p", "ormqr", "ormqr_p", "qdwh", "qr",
+    "qr_p", "schur", "schur_p", "svd", "svd_p", "symmetric_product", "symmetric_product_p",
+    "triangular_solve", "triangular_solve_p", "tridiagonal", "tridiagonal_p",
+    "tridiagonal_solve", "tridiagonal_solve_p",
+]  # fmt: skip
+
+
+# -------------------------------------------------------------------------------- matrix systems
+# Linear systems whose matrices need no factorisation: triangular and tridiagonal ones.
+#
+# All take batches in the leading dimensions. `xnp.lax.linalg` shows them beside the
+# factorisations.
+
+
+@boundary
+def triangular_solve(
+    a: ArrayLike, b: ArrayLike, *, left_side: bool = False, lower: bool = False,
+    transpose_a: bool = False, conjugate_a: bool = False, unit_diagonal: bool = False,
+) -> Array:  # fmt: skip
+    """Solve op(a) x = b, or x op(a) = b, for triangular a.
+
+    Args:
+      a: matrices of shape (..., n, n), of which one triangle is read.
+      b: right sides, of shape (..., n, k) or (..., k, n); also (..., n) for a single one.
+      left_side: whether a stands on the left of x.
+      lower: whether the lower triangle is read.
+      transpose_a: whether op transposes.
+      conjugate_a: whether op conjugates.
+      unit_diagonal: whether the diagonal is taken for ones, and not read.
+
+    Returns:
+      x, of the shape of b; floats of 16 bits are solved in float32.
+
+    Example:
+      >>> import xnp
+      >>> a, b = xnp.array([[2.0, 0.0], [1.0, 1.0]]), xnp.array([[2.0], [3.0]])
+      >>> triangular_solve(a, b, left_side=True, lower=True)
+      Array([[1.],
+             [2.]], dtype=float32)
+
+    Differentiable in: a, b.
+    Source: StableHLO specification, section triangular_solve.
+    """
+    a, b = as_array(a, what="triangular_solve: a"), as_array(b, what="triangular_solve: b")
+    is_vector = b.ndim == a.ndim - 1
+    narrow = a.dtype if a.dtype == b.dtype and a.dtype in HALVES else None
+    if narrow is not None:  # no kernel has them
+        a, b = [converted(v, dtypes.float32) for v in (a, b)]
+    if is_vector:
+        b = _with_dimension(b, b.ndim if left_side else b.ndim - 1)
+    x: Array = triangular_solve_p.bind(
+        a, b, left_side=bool(left_side), lower=bool(lower), transpose_a=bool(transpose_a),
+        conjugate_a=bool(conjugate_a) and dtypes.is_complex(a.dtype),
+        unit_diagonal=bool(unit_diagonal),
+    )[0]  # fmt: skip
+    if is_vector:
+        x = _without_dimension(x, x.ndim - 1 if left_side else x.ndim - 2)
+    return x if narrow is None else converted(x, narrow)
+
+
+def _with_dimension(x: Any, dim: int) -> Any:
+    shape = list(x.aval.shape)
+    shape.insert(dim, 1)
+    return reshaped(x, shape)
+
+
+def _without_dimension(x: Any, dim: int) -> Any:
+    return reshaped(x, [n for i, n in enumerate(x.aval.shape) if i != dim])
+
+
+@boundary
+def tridiagonal_solve(
+    dl: ArrayLike, d: ArrayLike, du: ArrayLike, b: ArrayLike, *, perturb_singular: bool = False
+) -> Array:
+    """Solve A x = b for tridiagonal A.
+
+    Args:
+      dl: the lower diagonal, of shape (..., m): dl[i] is A[i, i - 1], and dl[0] is not read.
+      d: the diagonal, of the same shape.
+      du: the upper diagonal: du[i] is A[i, i + 1], and du[m - 1] is not read.
+      b: right sides, of shape (..., m, n) and the same dtype.
+      perturb_singular: whether pivots next to zero are moved away from it, so that x is finite;
+        of real operands.
+
+    Returns:
+      x, of the shape of b; NaN where A is singular.
+
+    Example:
+      >>> import xnp
+      >>> ones, b = xnp.ones(3), xnp.array([[4.0], [8.0], [8.0]])
+      >>> tridiagonal_solve(ones, 2 * ones, ones, b).round(3).tolist()
+      [[1.0], [2.0], [3.0]]
+
+    Differentiable in: dl, d, du, b.
+    """
+    named = {"dl": dl, "d": d, "du": du, "b": b}
+    arrays = [as_array(x, what=f"tridiagonal_solve: {name}") for name, x in named.items()]
+    result: Array = tridiagonal_solve_p.bind(*arrays, perturb_singular=bool(perturb_singular))[0]
+    return result
+
+
+# ---------------------------------------------------------------------------------- matrix forms
+# Matrices brought to simpler forms by reflectors and rotations, and work with these.
+#
+# All take batches in the leading dimensions. `xnp.lax.linalg` shows them beside the
+# factorisations.
+
+
+@boundary
+def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
+    """Return the upper triangular R1 with R1^T R1 = R^T R + w w^T.
+
+    Args:
+      r_matrix: R, real matrices of shape (..., n, n), of which the upper triangle is read.
+      w_vector: w, of shape (..., n) and the same dtype.
+
+    Returns:
+      An array of the shape of R, found in n^2 steps.
+
+    Example:
+      >>> import xnp
+      >>> cholesky_update(xnp.array([[3.0, 0.0], [0.0, 1.0]]), xnp.array([4.0, 0.0]))
+      Array([[5., 0.],
+             [0., 1.]], dtype=float32)
+
+    Differentiable in: r_matrix, w_vector. Source: P. Gill, G. Golub, W. Murray, M. Saunders,
+    Methods for modifying matrix factorizations (1974).
+    """
+    r = as_array(r_matrix, what="cholesky_update: r_matrix")
+    w = as_array(w_vector, what="cholesky_update: w_vector")
+    result: Array = cholesky_update_p.bind(r, w)[0]
+    return result
+
+
+@boundary
+def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
+    """Reduce square matrices to upper Hessenberg form, A = Q H Q^H.
+
+    Args:
+      a: matrices of shape (..., n, n).
+
+    Returns:
+      H on and above the first subdiagonal, with the vectors of reflectors below; and their factors,
+      of shape (..., n - 1). `householder_product(h[..., 1:, :-1], taus)` is Q but for its first row
+      and column, those of the identity. Where LAPACK fails, they are NaN.
+
+    Example:
+      >>> import xnp
+      >>> h, taus = hessenberg(xnp.array([[1.0, 2.0], [3.0, 4.0]]))
+      >>> h.tolist(), taus.tolist()
+      ([[1.0, 2.0], [3.0, 4.0]], [0.0])
+    """
+    h, taus = hessenberg_p.bind(as_array(a, what="hessenberg: a"))
+    return h, taus
+
+
+@boundary
+def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
+    """Return the product Q of Householder reflectors: its first n columns.
+
+    Args:
+      a: matrices of shape (..., m, n), m >= n, with the vectors of the reflectors below their
+        diagonal; the ones on it are not stored.
+      taus: the factors of the reflectors, of shape (..., k), k <= n.
+
+    Returns:
+      An array of the shape of `a`, with orthonormal columns.
+
+    Example:
+      >>> import xnp
+      >>> q = householder_product(xnp.array([[5.0], [0.5]]), xnp.array([1.6]))
+      >>> q.round(3).tolist()
+      [[-0.6000000238418579], [-0.800000011920929]]
+
+    Differentiable in: a, taus.
+    """
+    a = as_array(a, what="householder_product: a")
+    taus = as_array(taus, what="householder_product: taus")
+    result: Array = householder_product_p.bind(a, taus)[0]
+    return result
+
+
+@boundary
+def ormqr(
+    a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, transpose: bool = False
+) -> Array:
+    """Multiply by the square Q of reflectors, without forming it.
+
+    Args:
+      a: matrices of shape (..., m, n) with the vectors of the reflectors below their diagonal, as a
+        QR factorisation leaves them (the transpose of what `xnp.linalg.qr` returns for mode="raw").
+      taus: their factors, of shape (..., k).
+      c: what is multiplied, of shape (..., m, p), or (..., p, m) where Q stands on the right.
+      left: whether Q stands on the left.
+      transpose: whether it is Q^H.
+
+    Returns:
+      Q c, Q^H c, c Q or c Q^H, of the shape of c.
+
+    Example:
+      >>> import xnp
+      >>> reflectors, taus = xnp.array([[5.0], [0.5]]), xnp.array([1.6])
+      >>> ormqr(reflectors, taus, xnp.array([[1.0], [0.0]])).round(3).tolist()
+      [[-0.6000000238418579], [-0.800000011920929]]
+
+    Differentiable in: a, taus, c.
+    """
+    a, taus = as_array(a, what="ormqr: a"), as_array(taus, what="ormqr: taus")
+    c = as_array(c, what="ormqr: c")
+    result: Array = ormqr_p.bind(a, taus, c, left=bool(left), transpose=bool(transpose))[0]
+    return result
+
+
+@boundary
+def schur(
+    x: ArrayLike, *, compute_schur_vectors: bool = True, sort_eig_vals: bool = False,
+    select_callable: Callable[..., Any] | None = None,
+) -> tuple[Array, ...]:  # fmt: skip
+    """Return the Schur form (t, z) of square matrices, x = z t z^H with unitary z.
+
+    Args:
+      x: matrices of shape (..., n, n).
+      compute_schur_vectors: whether z is among the results.
+      sort_eig_vals: must be False: eigenvalues stand in the order in which they are found.
+      select_callable: must be None.
+
+    Returns:
+      t, upper triangular for complex x; for real x real, with a block of two rows for each pair of
+      complex eigenvalues, [[a, b], [c, a]] with b c < 0 and |b| >= |c|. The first of the large
+      components of each column of z is positive. Without `compute_schur_vectors`, (t,). Where x is
+      not finite they are NaN.
+
+    Example:
+      >>> import xnp
+      >>> t, z = schur(xnp.array([[2.0, 0.0], [1.0, 3.0]]))
+      >>> t.tolist(), z.tolist()
+      ([[3.0, 1.0], [0.0, 2.0]], [[0.0, 1.0], [1.0, 0.0]])
+    """
+    if sort_eig_vals or select_callable is not None:
+        raise ValueError(message(
+            "schur", "eigenvalues cannot be sorted.",
+            got=f"sort_eig_vals={sort_eig_vals!r}, select_callable={select_callable!r}",
+            expected="False and None",
+        ))  # fmt: skip
+    x = as_array(x, what="schur: x")
+    return tuple(schur_p.bind(x, compute_schur_vectors=bool(compute_schur_vectors)))
+
+
+@boundary
+def symmetric_product(
+    a_matrix: ArrayLike, c_matrix: ArrayLike, *, alpha: float = 1.0, beta: float = 0.0,
+    symmetrize_output: bool = False,
+) -> Array:  # fmt: skip
+    """Return alpha A A^T + beta C.
+
+    Args:
+      a_matrix: A, real matrices of shape (..., m, n).
+      c_matrix: C, symmetric matrices of shape (..., m, m).
+      alpha: a Python number.
+      beta: a Python number.
+      symmetrize_output: whether the upper triangle is made the transpose of the lower one.
+
+    Returns:
+      An array of the shape of C.
+
+    Example:
+      >>> import xnp
+      >>> symmetric_product(xnp.array([[1.0], [2.0]]), xnp.ones((2, 2)), beta=1.0)
+      Array([[2., 3.],
+             [3., 5.]], dtype=float32)
+
+    Differentiable in: a_matrix, c_matrix.
+    """
+    a = as_array(a_matrix, what="symmetric_product: a_matrix")
+    c = as_array(c_matrix, what="symmetric_product: c_matrix")
+    result: Array = symmetric_product_p.bind(a, c, alpha=float(alpha), beta=float(beta))[0]
+    return add(tril(result), mt(tril(result, -1))) if symmetrize_output else result
+
+
+@boundary
+def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Array, Array, Array, Array]:
+    """Reduce Hermitian matrices to real tridiagonal form, A = Q T Q^H.
+
+    Args:
+      a: matrices of shape (..., n, n), of which one triangle is read.
+      lower: whether it is the lower one.
+
+    Returns:
+      (a, d, e, taus): the matrix with T on its diagonals and the vectors of reflectors beyond them,
+      the diagonal (..., n) of T and the one beside it (..., n - 1), both real, and the factors of
+      the reflectors (..., n - 1).
+
+    Example:
+      >>> import xnp
+      >>> _, d, e, _ = tridiagonal(xnp.array([[4.0, 2.0], [2.0, 3.0]]))
+      >>> d.tolist(), e.tolist()
+      ([4.0, 3.0], [2.0])
+    """
+    found, d, e, taus = tridiagonal_p.bind(as_array(a, what="tridiagonal: a"), lower=bool(lower))
+    return found, d, e, taus
+
+
+# ------------------------------------------------------------------------------- polar iteration
+# The polar decomposition by Halley's iteration with dynamic weights.
+#
+# Each step maps the singular values x of U to x (a + b x^2) / (1 + c x^2); the weights are best
+# for singular values of at least l, which is known beforehand, so their number and values are,
+# too. Source: Y. Nakatsukasa, Z. Bai, F. Gygi, Optimizing Halley's iteration for computing the
+# matrix polar decomposition (2010).
+
+_MOST = 10  # iterations, where the caller does not say
+_FROM_QR = 100.0  # weights c above this are too great for a step by Cholesky's factorisation
+
+
+@boundary
+def qdwh(
+    x: ArrayLike, *, is_hermitian: bool = False, max_iterations: int | None = None,
+    eps: float | None = None, dynamic_shape: tuple[Any, Any] | None = None,
+) -> tuple[Array, Array, Array, Array]:  # fmt: skip
+    """Return the polar decomposition x = u h, by an iteration of QR and Cholesky factorisations.
+
+    Args:
+      x: a matrix of full rank, of shape (m, n) with m >= n.
+      is_hermitian: whether x is; it is treated like others.
+      max_iterations: after how many steps to stop; None for 10.
+      eps: the relative precision; None for that of the dtype.
+      dynamic_shape: the rows and columns of x that count, which may be traced; the rest of x is
+        taken for zero. None for all.
+
+    Returns:
+      (u, h, num_iters, is_converged): u of shape (m, n) with orthonormal columns, h Hermitian
+      positive semidefinite of shape (n, n), the number of steps, and whether they were enough.
+
+    Example:
+      >>> import xnp
+      >>> u, h, _, _ = qdwh(xnp.array([[0.0, 2.0], [1.0, 0.0]]))
+      >>> abs(u).round(3).tolist(), abs(h).round(3).tolist()
+      ([[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 2.0]])
+    """
+    del is_hermitian
+    x = as_array(x, what="qdwh: x")
+    batch, m, n = checked("qdwh", x.aval)
+    if batch or m < n:
+        raise ValueError(message(
+            "qdwh", "the operand must be one matrix with at least as many rows as columns.",
+            got=x.aval.str_long(),
+        ))  # fmt: skip
+    most = _MOST if max_iterations is None else static_int(max_iterations, "qdwh", "max_iterations")
+    precision = float(dtypes.finfo(x.dtype).eps) if eps is None else float(eps)
+    if dynamic_shape is not None:
+        x = _within(x, dynamic_shape)
+    return _iterated(x, most, precision)
+
+
+def _within(x: Any, shape: tuple[Any, Any]) -> Any:
+    inside = None
+    for dim, size in enumerate(shape):
+        size = converted(as_array(size, what="qdwh: dynamic_shape"), dtypes.int32)
+        less = bind("lt", iota(x.aval.shape, dim), _repeat(size, x.aval.shape))
+        inside = less if inside is None else bind("and", inside, less)
+    return selected(inside, x, _repeat(scalar_like(x, 0), x.aval.shape))
+
+
+def _repeat(value: Any, shape: Any) -> Any:
+    return bind("broadcast_in_dim", value, shape=tuple(shape), broadcast_dimensions=())
+
+
+def _iterated(x: Any, most: int, eps: float) -> tuple[Any, Any, Any, Any]:
+    magnitudes = bind("abs", x)
+    zero = scalar_like(magnitudes, 0)
+    greatest = mul(
+        _greatest(summed(magnitudes, (0,)), zero), _greatest(summed(magnitudes, (1,)), zero)
+    )
+    bound = bind("sqrt", greatest)  # of the largest singular value
+    bound = selected(bind("eq", bound, zero), scalar_like(bound, 1), bound)
+    u = div(x, _repeat(converted(bound, x.aval.dtype), x.aval.shape))
+    limit = math.cbrt(5 * eps)
+    weights, reached = _weights(eps, most)
+    previous = u
+    for a, b, c in weights:
+        previous, u = u, _step(u, a, b, c)
+
+    def unfinished(state: Any) -> Any:
+        count, u, previous = state
+        far = bind("gt", _distance(u, previous), scalar_like(bound, limit))
+        return bind("and", bind("lt", count, scalar_like(count, most)), far)
+
+    def more(state: Any) -> Any:
+        count, u, _ = state
+        return add(count, scalar_like(count, 1)), _step(u, 3.0, 1.0, 3.0), u
+
+    count = scalar_array(len(weights), dtypes.int32)
+    if reached and most > len(weights):
+        count, u, previous = loops.while_loop(unfinished, more, (count, u, previous))
+    converged: Array = scalar_array(False, dtypes.bool_)
+    if reached:  # the steps before leave great singular values where they are
+        converged = bind("le", _distance(u, previous), scalar_like(bound, limit))
+    u = sub(scaled(u, 1.5), scaled(matmul(u, matmul(adjoint(u), u)), 0.5))
+    h = matmul(adjoint(u), x)
+    return u, scaled(add(h, adjoint(h)), 0.5), count, converged
+
+
+def _greatest(x: Any, zero: Any) -> Any:
+    return bind("max", bind("reduce_max", x, axes=(0,)), zero) if x.aval.size else zero
+
+
+def _distance(u: Any, previous: Any) -> Any:
+    change = bind("abs", sub(u, previous))
+    return bind("sqrt", summed(mul(change, change), (0, 1)))
+
+
+def _weights(low: float, most: int) -> tuple[list[tuple[float, float, float]], bool]:
+    """Return a, b, c of the steps that bring singular values from `low` to 1, and if they do."""
+    found: list[tuple[float, float, float]] = []
+    tolerance = 5 * low
+    while low + tolerance < 1 and len(found) < most:
+        square = low * low
+        d = math.cbrt(4 * (1 - square) / square**2)
+        root = math.sqrt(1 + d)
+        a = root + math.sqrt(8 - 4 * d + 8 * (2 - square) / (square * root)) / 2
+        b = (a - 1) ** 2 / 4
+        c = a + b - 1
+        low = low * (a + b * square) / (1 + c * square)
+        found.append((a, b, c))
+    return found, low + tolerance >= 1
+
+
+def _step(u: Any, a: float, b: float, c: float) -> Any:
+    """Return U (a I + b U^H U) (I + c U^H U)^-1."""
+    m, n = u.aval.shape
+    identity = eye((n, n), u.aval.dtype)
+    if c > _FROM_QR:
+        q, _ = qr_p.bind(concatenated([scaled(u, math.sqrt(c)), identity], 0), full_matrices=False)
+        product = matmul(sliced(q, 0, 0, m), adjoint(sliced(q, 0, m, m + n)))
+        return add(scaled(u, b / c), scaled(product, (a - b / c) / math.sqrt(c)))
+    gram = add(identity, scaled(matmul(adjoint(u), u), c))
+    (lower,) = cholesky_p.bind(gram)
+    is_complex = dtypes.is_complex(u.aval.dtype)
+    half = solved(lower, adjoint(u), lower=True)
+    whole = solved(lower, half, lower=True, transpose_a=True, conjugate_a=is_complex)
+    return add(scaled(u, b / c), scaled(adjoint(whole), a - b / c))
+
+
+# ---------------------------------------------------------------------------------------- linalg
 
 
 def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
@@ -373,8 +789,8 @@ def _range(name: str, subset: tuple[int, int], size: int) -> tuple[int, int]:
     return start, stop
 
 
+complete(globals())
+
 namespace(globals()).close()
 
-
-complete(globals())
 boundaries(globals())

@@ -1,7 +1,7 @@
 """`xnp.lax`: sorting, the greatest elements, and cumulative operations.
 
 NaN is the greatest number in `sort`; it wins in `argmin`, `argmax`, `cummin` and
-`cummax`. Neighbours: `reductions` combine all elements of an axis, `windows` those of each window.
+`cummax`.
 """
 
 from __future__ import annotations
@@ -12,22 +12,16 @@ from typing import Any, overload
 
 from xnp import lax
 from xnp.docstrings import complete
-from xnp.docstrings.shape_operations import ORDERING
+from xnp.docstrings.lax import ORDERING
 from xnp.lax.shape import dimension_of
 from xnp.numpy.elementary import logaddexp
-from xnp.primitives.argmax import argmax_p
-from xnp.primitives.argmin import argmin_p
-from xnp.primitives.cumlogsumexp import cumlogsumexp_p
-from xnp.primitives.cummax import cummax_p
-from xnp.primitives.cummin import cummin_p
-from xnp.primitives.cumprod import cumprod_p
-from xnp.primitives.cumsum import cumsum_p
-from xnp.primitives.operations import bind
-from xnp.primitives.sort import sort_p
-from xnp.primitives.top_k import top_k_p
+from xnp.primitives.arg_reductions import argmax_p, argmin_p
+from xnp.primitives.cumulative import cumlogsumexp_p, cummax_p, cummin_p, cumprod_p, cumsum_p
+from xnp.primitives.sort import sort_p, top_k_p
+from xnp.primitives.table import bind
 from xprim import Array, Primitive, as_array, dtypes
+from xprim.avals import size_of
 from xprim.errors import message
-from xprim.sizes import size_of
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DTypeLike
 

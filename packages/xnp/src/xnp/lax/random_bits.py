@@ -18,12 +18,11 @@ from typing import Any
 
 import xnp.numpy as xn
 from xnp import lax
-from xnp.philox import philox_blocks, philox_words
 from xnp.placing import placed
-from xnp.primitives.rng_words import rng_words_p
+from xnp.primitives.random_bits import philox_blocks, philox_words, rng_words_p
 from xprim import Array, as_array, dtypes
 from xprim.errors import message
-from xprim.static_sizes import static_shape
+from xprim.static_arguments import static_shape
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 
@@ -122,7 +121,7 @@ def _parts(words: Any) -> tuple[Any, Any, Any]:
     first, *rest = [lax.index_in_dim(words, i, 0, keepdims=False) for i in range(words.shape[0])]
     if words.dtype == dtypes.uint64:
         return (*_halves(first), rest[0])
-    return first, rest[0], _joined(rest[1], rest[2])
+    return first, rest[0], _join(rest[1], rest[2])
 
 
 def _halves(x: Any) -> tuple[Any, Any]:
@@ -132,7 +131,7 @@ def _halves(x: Any) -> tuple[Any, Any]:
     return low, high
 
 
-def _joined(low: Any, high: Any) -> Any:
+def _join(low: Any, high: Any) -> Any:
     low, high = [lax.convert_element_type(w, dtypes.uint64) for w in (low, high)]
     return lax.bitwise_or(low, lax.shift_left(high, 32))
 
@@ -152,7 +151,7 @@ def _threefry_bits(key: Any, counter: Any, shape: Shape, wide: bool) -> tuple[An
     if wide or not shape:
         size = math.prod(shape)
         y = _threefry(lax.add(lax.iota(dtypes.uint64, size), counter), key)
-        return lax.reshape(_joined(*y) if wide else y[0], shape), size
+        return lax.reshape(_join(*y) if wide else y[0], shape), size
     even = [d for d, n in enumerate(shape) if n % 2 == 0]
     d = even[0] if even else shape.index(max(shape))
     pairs = (*shape[:d], -(-shape[d] // 2), 1, *shape[d + 1 :])
@@ -231,7 +230,7 @@ def _floats(low: Any, high: Any) -> Any:
     """Scale numbers of [0, 1) that are multiples of the least spacing of the dtype there."""
     dtype = low.aval.dtype
     bits = dtypes.finfo(dtype).nmant + 1
-    words = _joined(_words(low.shape), _words(low.shape)) if bits > 32 else _words(low.shape)
+    words = _join(_words(low.shape), _words(low.shape)) if bits > 32 else _words(low.shape)
     kept = lax.shift_right_logical(words, dtypes.itemsize_bits(words.dtype) - bits)
     unit = lax.mul(lax.convert_element_type(kept, dtype), 2.0**-bits)
     return lax.add(low, lax.mul(unit, lax.sub(high, low)))
@@ -241,6 +240,6 @@ def _integers(low: Any, high: Any) -> Any:
     """Add remainders of 64-bit words by the width of the range."""
     dtype = low.aval.dtype
     width = lax.sub(*[lax.convert_element_type(x, dtypes.uint64) for x in (high, low)])
-    words = _joined(_words(low.shape), _words(low.shape))
+    words = _join(_words(low.shape), _words(low.shape))
     steps = lax.rem(words, lax.max(width, lax.full_like(width, 1)))
     return lax.add(low, lax.convert_element_type(steps, dtype))

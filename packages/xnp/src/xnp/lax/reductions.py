@@ -1,7 +1,4 @@
-"""Reductions over axes: `reduce_sum` and its kin, and `reduce` by any computation.
-
-Neighbours: `xnp.primitives.reductions` and `xnp.primitives.reduce` have the rules.
-"""
+"""Reductions over axes: `reduce_sum` and its kin, and `reduce` by any computation."""
 
 from __future__ import annotations
 
@@ -10,14 +7,14 @@ from typing import Any
 
 import xtree
 from xnp.docstrings import complete
-from xnp.docstrings.shape_operations import REDUCTIONS
+from xnp.docstrings.lax import REDUCTIONS
 from xnp.placing import placed
-from xnp.primitives.reduce import reduce_p
 from xnp.primitives.reductions import (
     reduce_and_p,
     reduce_max_p,
     reduce_min_p,
     reduce_or_p,
+    reduce_p,
     reduce_prod_p,
     reduce_sum_p,
     reduce_xor_p,
@@ -34,8 +31,8 @@ from xprim import (
     shaped_array,
     trace_to_jaxpr,
 )
+from xprim.avals import size_of
 from xprim.errors import AxisError, message
-from xprim.sizes import size_of
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, PyTree, ShardingLike
 
@@ -79,12 +76,12 @@ def reduce_sum(
       >>> np.asarray(reduce_sum(np.float32([[1, 2], [3, 4]]), (1,)))
       array([3., 7.], dtype=float32)
     """
-    return placed(_reduced(reduce_sum_p, operand, axes), out_sharding, "reduce_sum")
+    return placed(_reduce(reduce_sum_p, operand, axes), out_sharding, "reduce_sum")
 
 
 def reduce_prod(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Multiply the elements along axes; 1 where there is none."""
-    return _reduced(reduce_prod_p, operand, axes)
+    return _reduce(reduce_prod_p, operand, axes)
 
 
 def reduce_max(
@@ -95,29 +92,29 @@ def reduce_max(
     NaN if there is one among them; -inf or the least integer where there is no element. Complex
     numbers are ordered by real, then imaginary part. Elements that tie share the derivative.
     """
-    return placed(_reduced(reduce_max_p, operand, axes), out_sharding, "reduce_max")
+    return placed(_reduce(reduce_max_p, operand, axes), out_sharding, "reduce_max")
 
 
 def reduce_min(
     operand: ArrayLike, axes: Sequence[int], *, out_sharding: ShardingLike = None
 ) -> Array:
     """Take the least element along axes; see `reduce_max`."""
-    return placed(_reduced(reduce_min_p, operand, axes), out_sharding, "reduce_min")
+    return placed(_reduce(reduce_min_p, operand, axes), out_sharding, "reduce_min")
 
 
 def reduce_and(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Join booleans, or the bits of integers, by "and"; all bits are set where there is none."""
-    return _reduced(reduce_and_p, operand, axes)
+    return _reduce(reduce_and_p, operand, axes)
 
 
 def reduce_or(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Join booleans, or the bits of integers, by "or"; 0 where there is none."""
-    return _reduced(reduce_or_p, operand, axes)
+    return _reduce(reduce_or_p, operand, axes)
 
 
 def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Join booleans, or the bits of integers, by exclusive "or"; 0 where there is none."""
-    return _reduced(reduce_xor_p, operand, axes)
+    return _reduce(reduce_xor_p, operand, axes)
 
 
 def reduce(
@@ -156,11 +153,11 @@ def reduce(
     Differentiable in: operands, init_values, when the computation consists of elementwise
     operations.
     """
-    results = _reduced_tree(operands, init_values, computation, dimensions)
+    results = _reduce_tree(operands, init_values, computation, dimensions)
     return xtree.map(lambda y: placed(y, out_sharding, "reduce"), results)
 
 
-def _reduced_tree(
+def _reduce_tree(
     operands: Any, init_values: Any, computation: Callable[[Any, Any], Any],
     dimensions: Sequence[int],
 ) -> Any:  # fmt: skip
@@ -174,12 +171,12 @@ def _reduced_tree(
     xs = [as_array(x, what="reduce: an operand") for x in leaves]
     inits = [_initial(i, x.aval) for i, x in zip(init_leaves, xs, strict=True)]
     axes = _axes("reduce", dimensions, xs[0].ndim if xs else 0)
-    jaxpr, captured = _staged(computation, xs, tree)
+    jaxpr, captured = _stage(computation, xs, tree)
     known = _known_reduction(jaxpr) if len(xs) == 1 else None
     if known is not None:
         joined, reduction = known
         total = reduction.bind(xs[0], axes=axes)[0]
-        return xtree.unflatten(tree, [_joined(joined, inits[0], total)])
+        return xtree.unflatten(tree, [_join(joined, inits[0], total)])
     if captured:
         raise TypeError(message(
             "reduce", "the computation uses a traced value from outside of it.",
@@ -203,7 +200,7 @@ def _initial(value: Any, aval: ShapedArray) -> Any:
     return init
 
 
-def _staged(computation: Any, xs: Any, tree: Any) -> tuple[ClosedJaxpr, list[Any]]:
+def _stage(computation: Any, xs: Any, tree: Any) -> tuple[ClosedJaxpr, list[Any]]:
     scalars = [shaped_array((), x.dtype) for x in xs]
     count = len(xs)
 
@@ -250,11 +247,11 @@ def _known_reduction(closed: ClosedJaxpr) -> tuple[str, Primitive] | None:
     return name, _REDUCTION_BY_NAME[name]
 
 
-def _joined(name: str, init: Any, total: Any) -> Any:
+def _join(name: str, init: Any, total: Any) -> Any:
     return get_primitive(name).bind(init, total)[0]
 
 
-def _reduced(primitive: Primitive, operand: Any, axes: Sequence[int]) -> Array:
+def _reduce(primitive: Primitive, operand: Any, axes: Sequence[int]) -> Array:
     operand = as_array(operand, what=primitive.name)
     result: Array = primitive.bind(operand, axes=_axes(primitive.name, axes, operand.ndim))[0]
     return result

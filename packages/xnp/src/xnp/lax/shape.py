@@ -1,8 +1,7 @@
 """`xnp.lax`: functions that change the shape of arrays and the order of their elements.
 
 Strict: dimensions are taken as written (negative ones count from the end where said), nothing is
-promoted. All of them are linear. Neighbours: `slicing` reads and writes parts of arrays,
-`xnp.primitives` has one module for each primitive used here.
+promoted. All of them are linear.
 """
 
 from __future__ import annotations
@@ -13,21 +12,23 @@ from typing import Any
 import numpy as np
 
 from xnp.docstrings import complete
-from xnp.docstrings.shape_operations import SHAPE
+from xnp.docstrings.lax import SHAPE
 from xnp.placing import computed_as, placed
-from xnp.primitives.broadcast_in_dim import broadcast_in_dim_p
-from xnp.primitives.concatenate import concatenate_p
-from xnp.primitives.iota import iota_p
-from xnp.primitives.pad import pad_p
-from xnp.primitives.reshape import reshape_p
-from xnp.primitives.rev import rev_p
-from xnp.primitives.split import split_p
-from xnp.primitives.squeeze import squeeze_p
-from xnp.primitives.transpose import transpose_p
+from xnp.primitives.shapes import (
+    broadcast_in_dim_p,
+    concatenate_p,
+    iota_p,
+    pad_p,
+    reshape_p,
+    rev_p,
+    split_p,
+    squeeze_p,
+    transpose_p,
+)
 from xprim import Array, as_array, dtypes
+from xprim.avals import size_of
 from xprim.errors import AxisError, message
-from xprim.sizes import size_of
-from xprim.static_sizes import check_sizes, static_shape
+from xprim.static_arguments import check_sizes, static_shape
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DTypeLike, ShardingLike
 

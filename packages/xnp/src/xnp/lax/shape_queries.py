@@ -1,7 +1,4 @@
-"""What the shape and the dtype of something are, and arrays of the shape of others.
-
-Neighbours: `shape` has the functions that change shapes.
-"""
+"""What the shape and the dtype of something are, and arrays of the shape of others."""
 
 from __future__ import annotations
 
@@ -13,12 +10,12 @@ import numpy as np
 from xnp.docstrings import complete
 from xnp.lax.windows import padtype_to_pads
 from xnp.numpy.creation import zeros
-from xnp.primitives.conv_dimensions import dilated
-from xnp.primitives.operations import broadcasted, concatenated, converted, reshaped
+from xnp.primitives.convolution import dilated
+from xnp.primitives.table import broadcasted, concatenated, converted, reshaped
 from xprim import Array, as_array, dtypes
+from xprim.avals import SymbolicSize
 from xprim.errors import message
-from xprim.sizes import SymbolicSize
-from xprim.static_sizes import static_shape
+from xprim.static_arguments import static_shape
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DTypeLike, ShardingLike
 

@@ -1,7 +1,7 @@
 """`xnp.lax`: reductions of all windows of an array, the base of pooling.
 
 Windows that are summed, or whose greatest or least element is taken, are primitives of their own.
-Any other computation goes over an array of all windows. Neighbours: `reductions`.
+Any other computation goes over an array of all windows.
 """
 
 from __future__ import annotations
@@ -13,20 +13,23 @@ import numpy as np
 
 import xtree
 from xnp.docstrings import complete
-from xnp.lax.indexed import GatherDimensionNumbers, gather
 from xnp.lax.reductions import reduce
 from xnp.lax.shape import ints, pad
-from xnp.primitives import select_and_scatter_add as _transposes  # noqa: F401 - defines it
-from xnp.primitives.reduce_window_max import reduce_window_max_p
-from xnp.primitives.reduce_window_min import reduce_window_min_p
-from xnp.primitives.reduce_window_sum import reduce_window_sum_p
+from xnp.lax.slicing import gather
+from xnp.primitives import windows as _transposes  # noqa: F401 - defines it
+from xnp.primitives.index_modes import GatherDimensionNumbers
 from xnp.primitives.reductions import greatest, least
 from xnp.primitives.table import BOOL, NUMBER, REAL
-from xnp.primitives.window_text import window_shape
-from xnp.primitives.window_views import check_windows
+from xnp.primitives.windows import (
+    check_windows,
+    reduce_window_max_p,
+    reduce_window_min_p,
+    reduce_window_sum_p,
+    window_shape,
+)
 from xprim import Array, ConcreteArray, Primitive, as_array, trace_to_jaxpr
+from xprim.avals import size_of
 from xprim.errors import ShapeError, message
-from xprim.sizes import size_of
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, PyTree
 

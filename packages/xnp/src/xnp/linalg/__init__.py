@@ -17,8 +17,6 @@ for a singular matrix or a factorisation that does not exist: results then hold 
 
 `help(xnp.linalg.svd)` says what a name does. The functions are imported when the first of a module
 is used: most programs need none.
-
-Neighbours: `xnp.lax.linalg` is the strict interface below this one.
 """
 
 from xtree.namespaces import namespace
@@ -38,13 +36,6 @@ with namespace(globals(), overview=True):
         svd as svd,
         svdvals as svdvals,
     )
-    from xnp.linalg.norms import (
-        cond as cond,
-        matrix_norm as matrix_norm,
-        matrix_rank as matrix_rank,
-        norm as norm,
-        vector_norm as vector_norm,
-    )
     from xnp.linalg.products import (
         cross as cross,
         diagonal as diagonal,
@@ -59,12 +50,17 @@ with namespace(globals(), overview=True):
     )
     from xnp.linalg.systems import (
         SlogdetResult as SlogdetResult,
+        cond as cond,
         det as det,
         inv as inv,
         lstsq as lstsq,
+        matrix_norm as matrix_norm,
+        matrix_rank as matrix_rank,
+        norm as norm,
         pinv as pinv,
         slogdet as slogdet,
         solve as solve,
         tensorinv as tensorinv,
         tensorsolve as tensorsolve,
+        vector_norm as vector_norm,
     )

@@ -1,7 +1,4 @@
-"""Factorisations of matrices, and singular values and eigenvalues alone.
-
-Neighbours: `xnp.lax.linalg` computes; `operands` promotes.
-"""
+"""Factorisations of matrices, and singular values and eigenvalues alone."""
 
 from __future__ import annotations
 
@@ -9,10 +6,10 @@ from typing import Any, Literal, NamedTuple, overload
 
 from xnp import lax
 from xnp.docstrings import complete
-from xnp.docstrings.linear_algebra import FACTORISATIONS
-from xnp.linalg.operands import matrix
-from xnp.primitives.geqrf import geqrf_p
-from xnp.primitives.matrices import adjoint, matmul
+from xnp.docstrings.families import FACTORISATIONS
+from xnp.linalg.products import matrix
+from xnp.primitives.linalg_lowering import adjoint, matmul
+from xnp.primitives.qr import geqrf_p
 from xprim import Array
 from xprim.errors import message
 from xprim.tracebacks import boundaries

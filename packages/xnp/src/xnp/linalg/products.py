@@ -1,7 +1,4 @@
-"""Products of vectors, matrices and tensors, and what is read off a matrix.
-
-Neighbours: `operands` promotes and broadcasts; `xnp.lax.dot_general` computes.
-"""
+"""Products of vectors, matrices and tensors; operands of `xnp.linalg`."""
 
 from __future__ import annotations
 
@@ -9,16 +6,20 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from xnp import lax
 from xnp.docstrings import complete
-from xnp.docstrings.linear_algebra import PRODUCTS
-from xnp.linalg.operands import broadcast_batches, promoted
-from xnp.numpy.promoting import axis_of, check_ranks
+from xnp.docstrings.families import PRODUCTS
+from xnp.numpy.dispatch import axis_of, check_ranks
 from xnp.numpy.rearranging import trace as array_trace
 from xnp.placing import computed_as
-from xnp.primitives.matrices import eye, mt
-from xnp.primitives.operations import (
+from xnp.primitives.linalg_lowering import eye, mt
+from xnp.primitives.linear_systems import solve_p
+from xnp.primitives.table import (
+    broadcasted,
     concatenated,
+    converted,
     filled,
     moved,
     mul,
@@ -26,10 +27,9 @@ from xnp.primitives.operations import (
     sliced,
     sub,
 )
-from xnp.primitives.solve import solve_p
-from xprim import Array, as_array, dtypes
+from xprim import Array, as_array, dtypes, promotion
 from xprim.errors import ShapeError, message
-from xprim.static_sizes import static_int
+from xprim.static_arguments import static_int
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DTypeLike, ShardingLike
 
@@ -39,6 +39,59 @@ __all__ = [
 ]  # fmt: skip
 
 __dir__ = __all__.copy
+
+
+# -------------------------------------------------------------------------------------- operands
+# Operands of the functions of this package: promotion and broadcasting.
+
+
+def promote(name: str, *values: Any, inexact: bool = False) -> list[Any]:
+    """Return operands as arrays of one dtype, by the rules of promotion.
+
+    Args:
+      name: what errors call the function.
+      values: arrays, NumPy arrays, Python scalars.
+      inexact: whether integers and booleans become the default float dtype.
+    """
+    arrays = [as_array(v, what=f"{name}: operand {i}") for i, v in enumerate(values)]
+    dtype = promotion.result_type(*arrays)
+    if inexact:
+        dtype = dtypes.to_inexact_dtype(dtype)
+    return [converted(x, dtype) for x in arrays]
+
+
+def matrix(name: str, value: Any, *, square: bool = False) -> Any:
+    """Return one operand as floating matrices, or raise a ValueError."""
+    (x,) = promote(name, value, inexact=True)
+    if x.ndim < 2:
+        raise ShapeError(message(
+            name, "the operand must have at least two dimensions.", got=x.aval.str_long(),
+        ))  # fmt: skip
+    if square and x.shape[-1] != x.shape[-2]:
+        raise ShapeError(message(name, "the matrix must be square.", got=x.aval.str_long()))
+    return x
+
+
+def broadcast_batches(name: str, *arrays: Any, core: Sequence[int]) -> list[Any]:
+    """Broadcast the leading dimensions of arrays, whose last `core[i]` ones are their own."""
+    batches = [x.shape[: x.ndim - k] for x, k in zip(arrays, core, strict=True)]
+    try:
+        batch = np.broadcast_shapes(*batches)
+    except ValueError:
+        raise ValueError(message(
+            name, "the batch dimensions cannot be broadcast.",
+            got=f"{' and '.join(x.aval.str_long() for x in arrays)}",
+        )) from None  # fmt: skip
+    return [_broadcast(x, (*batch, *x.shape[x.ndim - k :]))
+            for x, k in zip(arrays, core, strict=True)]  # fmt: skip
+
+
+def _broadcast(x: Any, shape: tuple[int, ...]) -> Any:
+    return broadcasted(x, shape, tuple(range(len(shape) - x.ndim, len(shape))))
+
+
+# -------------------------------------------------------------------------------------- products
+# Products of vectors, matrices and tensors, and what is read off a matrix.
 
 
 def matmul(
@@ -61,7 +114,7 @@ def matmul(
       >>> np.asarray(matmul(np.float32([[1, 2]]), np.float32([3, 4])))
       array([11.], dtype=float32)
     """
-    x, y = promoted("matmul", x1, x2)
+    x, y = promote("matmul", x1, x2)
     if not x.ndim or not y.ndim:
         raise ValueError(message(
             "matmul", "the operands must have at least one dimension.",
@@ -91,7 +144,7 @@ def vecdot(
     preferred_element_type: DTypeLike = None,
 ) -> Array:  # fmt: skip
     """Sum conj(x1) x2 along an axis; the other dimensions are broadcast."""
-    x, y = promoted("vecdot", x1, x2)
+    x, y = promote("vecdot", x1, x2)
     x = moved(x, axis_of(axis, x.ndim, "vecdot"), x.ndim - 1)
     y = moved(y, axis_of(axis, y.ndim, "vecdot"), y.ndim - 1)
     if x.shape[-1] != y.shape[-1]:
@@ -107,7 +160,7 @@ def vecdot(
 
 def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Return all products x1[i] x2[j] of two vectors."""
-    x, y = promoted("outer", x1, x2)
+    x, y = promote("outer", x1, x2)
     if x.ndim != 1 or y.ndim != 1:
         raise ValueError(message(
             "outer", "the operands must be vectors.",
@@ -140,7 +193,7 @@ def tensordot(
     if out_sharding is not None:
         return computed_as(out_sharding, tensordot, x1, x2, axes=axes, precision=precision,
                            preferred_element_type=preferred_element_type)  # fmt: skip
-    x, y = promoted("tensordot", x1, x2)
+    x, y = promote("tensordot", x1, x2)
     if isinstance(axes, Sequence):
         first, second = [
             [axis_of(a, z.ndim, "tensordot")
@@ -161,7 +214,7 @@ def multi_dot(arrays: Sequence[Any], *, precision: lax.PrecisionLike = None) -> 
       arrays: matrices; the first and the last may be vectors.
       precision: see `lax.dot_general`.
     """
-    xs = promoted("multi_dot", *arrays)
+    xs = promote("multi_dot", *arrays)
     if len(xs) < 2:
         raise ValueError(f"multi_dot: there must be at least two arrays, got {len(xs)}.")
     ends = (0, len(xs) - 1)
@@ -197,7 +250,7 @@ def _best_order(sizes: list[int]) -> dict[tuple[int, int], int]:
 
 def matrix_power(a: ArrayLike, n: int) -> Array:
     """Multiply square matrices n times by themselves; negative powers are those of the inverse."""
-    (x,) = promoted("matrix_power", a, inexact=n < 0)
+    (x,) = promote("matrix_power", a, inexact=n < 0)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ShapeError(message(
             "matrix_power", "the matrix must be square.", got=x.aval.str_long(),
@@ -216,7 +269,7 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
 
 def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """Return the cross products of vectors of three elements along an axis."""
-    x, y = promoted("cross", x1, x2)
+    x, y = promote("cross", x1, x2)
     places = axis_of(axis, x.ndim, "cross"), axis_of(axis, y.ndim, "cross")
     if x.shape[places[0]] != 3 or y.shape[places[1]] != 3:
         raise ValueError(message(
@@ -272,12 +325,11 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike = None) -> Array
     The sum of booleans and small integers is of the default integer dtype, unless `dtype` says
     otherwise.
     """
-    (x,) = promoted("trace", x)
+    (x,) = promote("trace", x)
     wanted = None if dtype is None else dtypes.requested_dtype(dtype, "trace")
     return array_trace(x, offset, -2, -1, wanted)
 
 
 complete(globals(), PRODUCTS)
-
 
 boundaries(globals())

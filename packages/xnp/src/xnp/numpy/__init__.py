@@ -114,30 +114,30 @@ The array class: ndarray.
 from xtree.namespaces import namespace
 
 with namespace(globals(), at_once=True):
-    from xnp.numpy.array_api import *  # noqa: F403
-    from xnp.numpy.averages import *  # noqa: F403
-    from xnp.numpy.bits import *  # noqa: F403
+    from xnp.numpy.array_methods import *  # noqa: F403
     from xnp.numpy.contraction import *  # noqa: F403
-    from xnp.numpy.creation import *  # noqa: F403
-    from xnp.numpy.elementary import *  # noqa: F403
+    from xnp.numpy.creation import *  # noqa: F403  # noqa: F403
+    from xnp.numpy.elementary import *  # noqa: F403  # noqa: F403  # noqa: F403
     from xnp.numpy.indexing import *  # noqa: F403
-    from xnp.numpy.joining import *  # noqa: F403
     from xnp.numpy.logic import *  # noqa: F403
-    from xnp.numpy.printing import *  # noqa: F403
-    from xnp.numpy.ranges import *  # noqa: F403
+    from xnp.numpy.ranges import (
+        arange as arange,
+        geomspace as geomspace,
+        indices as indices,
+        linspace as linspace,
+        logspace as logspace,
+        meshgrid as meshgrid,
+        mgrid as mgrid,
+        ogrid as ogrid,
+        vander as vander,
+    )
     from xnp.numpy.rearranging import *  # noqa: F403
-    from xnp.numpy.reductions import *  # noqa: F403
-    from xnp.numpy.replacement import *  # noqa: F403
-    from xnp.numpy.rounding import *  # noqa: F403
-    from xnp.numpy.running_totals import *  # noqa: F403
-    from xnp.numpy.scalar_types import *  # noqa: F403
-    from xnp.numpy.selection import *  # noqa: F403
-    from xnp.numpy.shaping import *  # noqa: F403
-    from xnp.numpy.sorting import *  # noqa: F403
-    from xnp.numpy.triangles import *  # noqa: F403
-    from xnp.numpy.ufunc_methods import *  # noqa: F403
+    from xnp.numpy.reductions import *  # noqa: F403  # noqa: F403  # noqa: F403
+    from xnp.numpy.scalar_types import *  # noqa: F403  # noqa: F403
+    from xnp.numpy.selection import *  # noqa: F403  # noqa: F403  # noqa: F403
+    from xnp.numpy.shaping import *  # noqa: F403  # noqa: F403
     from xnp.numpy.ufuncs import *  # noqa: F403
-    from xnp.numpy.universal_functions import *  # noqa: F403
+    from xnp.numpy.universal_functions import *  # noqa: F403  # noqa: F403
 
 with namespace(globals(), overview=True):  # the first use imports them
     from xnp.numpy._einsum import einsum as einsum, einsum_path as einsum_path
@@ -187,20 +187,6 @@ with namespace(globals(), overview=True):  # the first use imports them
         triu_indices_from as triu_indices_from,
         unravel_index as unravel_index,
     )
-    from xnp.numpy.insertion import delete as delete, insert as insert
-    from xnp.numpy.nan_reductions import (
-        nanargmax as nanargmax,
-        nanargmin as nanargmin,
-        nancumprod as nancumprod,
-        nancumsum as nancumsum,
-        nanmax as nanmax,
-        nanmean as nanmean,
-        nanmin as nanmin,
-        nanprod as nanprod,
-        nanstd as nanstd,
-        nansum as nansum,
-        nanvar as nanvar,
-    )
     from xnp.numpy.padding import pad as pad, trim_zeros as trim_zeros
     from xnp.numpy.polynomials import (
         poly as poly,
@@ -214,7 +200,16 @@ with namespace(globals(), overview=True):  # the first use imports them
         polyval as polyval,
         roots as roots,
     )
+    from xnp.numpy.ranges import (
+        bartlett as bartlett,
+        blackman as blackman,
+        hamming as hamming,
+        hanning as hanning,
+        kaiser as kaiser,
+    )
     from xnp.numpy.sets import (
+        delete as delete,
+        insert as insert,
         intersect1d as intersect1d,
         isin as isin,
         setdiff1d as setdiff1d,
@@ -235,16 +230,20 @@ with namespace(globals(), overview=True):  # the first use imports them
         histogram_bin_edges as histogram_bin_edges,
         histogramdd as histogramdd,
         median as median,
+        nanargmax as nanargmax,
+        nanargmin as nanargmin,
+        nancumprod as nancumprod,
+        nancumsum as nancumsum,
+        nanmax as nanmax,
+        nanmean as nanmean,
         nanmedian as nanmedian,
+        nanmin as nanmin,
         nanpercentile as nanpercentile,
+        nanprod as nanprod,
         nanquantile as nanquantile,
+        nanstd as nanstd,
+        nansum as nansum,
+        nanvar as nanvar,
         percentile as percentile,
         quantile as quantile,
-    )
-    from xnp.numpy.window_functions import (
-        bartlett as bartlett,
-        blackman as blackman,
-        hamming as hamming,
-        hanning as hanning,
-        kaiser as kaiser,
     )

@@ -3,7 +3,6 @@
 The operands are joined two at a time, each pair by one `dot_general`; which pair comes next is
 decided by a greedy search (the smallest growth of memory, then the fewest operations), or from the
 left. Labels of one operand alone are summed before, repeated labels read the diagonal.
-Neighbours: `contraction` has the products that have names.
 """
 
 from __future__ import annotations
@@ -16,15 +15,15 @@ from typing import Any
 
 from xnp.docstrings import complete
 from xnp.numpy.contraction import dot_general
-from xnp.numpy.promoting import array_of, bind, broadcasted, promoted
+from xnp.numpy.dispatch import array_of, promoted
 from xnp.numpy.rearranging import diagonal
 from xnp.numpy.reductions import sum as summed
-from xnp.numpy.shaping import permuted
+from xnp.numpy.shaping import permute
 from xnp.placing import computed_as
 from xnp.primitives.precision import PrecisionLike
+from xnp.primitives.table import bind, broadcasted
 from xprim import Array, dtypes
-from xprim.descriptions import described
-from xprim.errors import ShapeError, message
+from xprim.errors import ShapeError, described, message
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShardingLike
 
@@ -98,13 +97,13 @@ def _contracted(
     join: Callable[..., Array] = dot_general,
 ) -> Array:  # fmt: skip
     """Contract operands pair by pair."""
-    terms, result, arrays = _parsed(subscripts, operands)
+    terms, result, arrays = _parse(subscripts, operands)
     arrays = promoted("einsum", *arrays)
     preferred = None if preferred_element_type is None else (
         dtypes.requested_dtype(preferred_element_type, "einsum"))  # fmt: skip
     sizes = _sizes(terms, arrays)
     pairs = [
-        _simplified(t, x, _wanted(i, terms, result))
+        _simplify(t, x, _wanted(i, terms, result))
         for i, (t, x) in enumerate(zip(terms, arrays, strict=True))
     ]
     for step in _path(optimize, [t for t, _ in pairs], result, sizes):
@@ -113,7 +112,7 @@ def _contracted(
         while len(chosen) > 1:
             (left, x), (right, y) = chosen[:2]
             rest = "".join([t for t, _ in (*pairs, *chosen[2:])]) + result
-            chosen = [_joined(left, x, right, y, rest, precision, preferred, join), *chosen[2:]]
+            chosen = [_join(left, x, right, y, rest, precision, preferred, join), *chosen[2:]]
         pairs.append(chosen[0])
     ((labels, x),) = pairs
     contracted: Array = _arranged(labels, x, result, sizes, preferred)
@@ -145,7 +144,7 @@ def einsum_path(
       >>> xnp.einsum_path("ij,jk,kl->il", a, b, c)[0]
       ['einsum_path', (0, 1), (0, 1)]
     """
-    terms, result, arrays = _parsed(subscripts, operands)
+    terms, result, arrays = _parse(subscripts, operands)
     sizes = _sizes(terms, arrays)
     path = _path(optimize, terms, result, sizes)
     text = f"{','.join(terms)}->{result}: " + ", ".join(map(str, path))
@@ -155,7 +154,7 @@ def einsum_path(
 # --- the text -------------------------------------------------------------------------------------
 
 
-def _parsed(subscripts: Any, operands: Sequence[Any]) -> tuple[list[str], str, list[Any]]:
+def _parse(subscripts: Any, operands: Sequence[Any]) -> tuple[list[str], str, list[Any]]:
     """Return the labels of each operand, those of the result, and the operands."""
     if not isinstance(subscripts, str):
         subscripts, operands = _of_lists((subscripts, *operands))
@@ -171,7 +170,7 @@ def _parsed(subscripts: Any, operands: Sequence[Any]) -> tuple[list[str], str, l
     spare = [c for c in _LETTERS if c not in used]
     rank = max([_ellipsis_rank(t, x) for t, x in zip(terms, arrays, strict=True)])
     shared = "".join(spare[:rank])
-    terms = [_expanded(t, x, shared, subscripts) for t, x in zip(terms, arrays, strict=True)]
+    terms = [_expand(t, x, shared, subscripts) for t, x in zip(terms, arrays, strict=True)]
     everything = "".join(terms)
     if arrow:
         result = right.replace("...", shared)
@@ -220,7 +219,7 @@ def _ellipsis_rank(term: str, x: Any) -> int:
     return x.aval.ndim - len(term.replace("...", "")) if "..." in term else 0
 
 
-def _expanded(term: str, x: Any, shared: str, subscripts: str) -> str:
+def _expand(term: str, x: Any, shared: str, subscripts: str) -> str:
     if "..." in term:
         rank = _ellipsis_rank(term, x)
         term = term.replace("...", shared[len(shared) - rank :] if rank > 0 else "")
@@ -302,7 +301,7 @@ def _wanted(i: int, terms: list[str], result: str) -> str:
     return "".join([t for k, t in enumerate(terms) if k != i]) + result
 
 
-def _simplified(labels: str, x: Any, wanted: str) -> tuple[str, Any]:
+def _simplify(labels: str, x: Any, wanted: str) -> tuple[str, Any]:
     """Read diagonals of repeated labels and sum over labels that nobody else has."""
     for c in dict.fromkeys(labels):
         while labels.count(c) > 1:
@@ -320,7 +319,7 @@ def _simplified(labels: str, x: Any, wanted: str) -> tuple[str, Any]:
     return labels, x
 
 
-def _joined(
+def _join(
     left: str, x: Any, right: str, y: Any, rest: str, precision: Any, preferred: Any,
     join: Callable[..., Array],
 ) -> tuple[str, Any]:  # fmt: skip
@@ -328,8 +327,8 @@ def _joined(
     # a size 1 that broadcasts is dropped where the other operand has the label
     left, x = _without_ones(left, x, right, y)
     right, y = _without_ones(right, y, left, x)
-    left, x = _simplified(left, x, right + rest)
-    right, y = _simplified(right, y, left + rest)
+    left, x = _simplify(left, x, right + rest)
+    right, y = _simplify(right, y, left + rest)
     batch = [c for c in left if c in right and c in rest]
     summed_labels = [c for c in left if c in right and c not in rest]
     dims = [
@@ -355,8 +354,8 @@ def _without_ones(labels: str, x: Any, others: str, y: Any) -> tuple[str, Any]:
 
 
 def _arranged(labels: str, x: Any, result: str, sizes: dict[str, int], preferred: Any) -> Any:
-    labels, x = _simplified(labels, x, result)
-    x = permuted(x, tuple([labels.index(c) for c in result]))
+    labels, x = _simplify(labels, x, result)
+    x = permute(x, tuple([labels.index(c) for c in result]))
     x = broadcasted(x, tuple([sizes[c] for c in result]))
     if preferred is not None and x.aval.dtype != preferred:
         x = bind("convert_element_type", x, new_dtype=preferred, weak_type=False)

@@ -1,10 +1,4 @@
-"""The methods, properties and operators of arrays, attached to `Array` when this is imported.
-
-Operators are the functions of `ufuncs`, `logic` and `bits`: those of `ConcreteArray` have kernels
-of their own. A binary operator returns NotImplemented for what is no array, also where NumPy
-could make one of it, so that the other operand's class may answer. Python's own containers and
-strings, which have no answer, are refused with a hint; classes derived from them may have one.
-"""
+"""The methods, properties and operators of arrays, attached to `Array` when this is imported."""
 
 from __future__ import annotations
 
@@ -15,36 +9,162 @@ from typing import Any
 
 import numpy as np
 
+from xnp.docstrings import complete
+from xnp.docstrings.arrays import PRINTING
 from xnp.numpy import (
-    array_api,
-    averages,
-    bits,
     contraction,
     creation,
     elementary,
+    elementary as bits,
+    elementary as rounding,
     indexing,
     logic,
     numpy_protocols,
-    printing,
     rearranging,
     reductions,
-    rounding,
-    running_totals,
+    reductions as averages,
+    reductions as running_totals,
+    scalar_types as array_api,
     selection,
+    selection as sorting,
     shaping,
-    sorting,
     ufuncs,
 )
 from xnp.numpy.dispatch import binary_operator
-from xnp.numpy.index_helper import IndexUpdateHelper
+from xnp.numpy.index_update import IndexUpdateHelper
 from xprim import EAGER, HOST, Array, ConcreteArray, Tracer, as_array, attach_methods, dtypes
 from xprim.array import check_numbers
-from xprim.descriptions import kind_name, with_article
-from xprim.errors import message
-from xprim.tracebacks import boundary, shorten
+from xprim.avals import size_of
+from xprim.errors import kind_name, message, with_article
+from xprim.tracebacks import boundaries, boundary, shorten
 from xprim.typing import ArrayLike, DeviceLike, DTypeLike, ShardingLike
 
-__all__ = ()
+__all__ = ["array_repr", "array_str", "get_printoptions", "printoptions", "set_printoptions"]
+
+__dir__ = __all__.copy
+
+
+# -------------------------------------------------------------------------------------- printing
+# How arrays print: `Array([1., 2.], dtype=float32)`; NumPy's print options hold.
+
+get_printoptions = np.get_printoptions
+printoptions = np.printoptions
+set_printoptions = np.set_printoptions
+
+
+def _printable(x: ConcreteArray) -> Any:
+    """Return host elements of a dtype that NumPy's printer knows."""
+    if x.aval.dtype is dtypes.float0:
+        return np.asarray(x)
+    host = x.to_stored()
+    if host.dtype.kind == "V":  # an ml_dtypes type
+        return host.astype(np.float32 if dtypes.is_floating(host.dtype) else np.int32)
+    return host
+
+
+def _is_elsewhere(x: Any) -> bool:
+    """Return whether other processes have some of the elements."""
+    return not getattr(x, "is_fully_addressable", True) and not x.is_fully_replicated
+
+
+def concrete_repr(x: ConcreteArray) -> str:
+    """Return `Array(elements, dtype=...)`, with the shape of empty and large ones, and weakness."""
+    aval = x.aval
+    parts = ["dtype=float0" if aval.dtype is dtypes.float0 else f"dtype={aval.dtype.name}"]
+    if aval.weak_type:
+        parts.append("weak_type=True")
+    summarised = aval.size > np.get_printoptions()["threshold"]
+    if dtypes.is_extended(aval.dtype) or summarised:  # the numbers have more dimensions, or fewer
+        parts.insert(0, f"shape={aval.shape}")
+    prefix = "Array("
+    if aval.size == 0:
+        body = "[]" if dtypes.is_extended(aval.dtype) else f"[], shape={aval.shape}"
+    elif _is_elsewhere(x):
+        return f"{prefix}shape={aval.shape}, {parts[-1]})"
+    else:
+        # NumPy decides from the last line of `suffix` whether the dtype still fits behind
+        body = np.array2string(_printable(x), separator=", ", prefix=prefix)
+    tail = ", ".join(parts)
+    last = body.rpartition("\n")[2]
+    width = np.get_printoptions()["linewidth"]
+    indent = prefix if "\n" not in body else ""
+    gap = " " if len(indent) + len(last) + len(tail) + 3 <= width else "\n" + " " * len(prefix)
+    return f"{prefix}{body},{gap}{tail})"
+
+
+def concrete_str(x: ConcreteArray) -> str:
+    """Return the elements alone, as NumPy prints them; those of no numbers with their type."""
+    if dtypes.is_extended(x.aval.dtype) or _is_elsewhere(x):
+        return concrete_repr(x)
+    return str(_printable(x))
+
+
+def concrete_format(x: ConcreteArray, spec: str) -> str:
+    """Format an array of rank 0 as the Python number that it is, others as their text."""
+    if not (x.aval.shape or dtypes.is_extended(x.aval.dtype)):
+        return format(x.to_host()[()].item() if x.aval.dtype.kind != "V" else _printable(x).item(),
+                      spec)  # fmt: skip
+    if spec and x.aval.shape:
+        raise TypeError(message(
+            "format", f"only a number can be written as {spec!r}.", got=x.aval.str_long(),
+            hint="format its elements, or use xnp.array_str(x, precision=...)",
+        ))  # fmt: skip
+    return format(concrete_str(x), spec)
+
+
+def array_repr(
+    arr: ArrayLike, max_line_width: int | None = None, precision: int | None = None,
+    suppress_small: bool | None = None,
+) -> str:  # fmt: skip
+    """Return the text that `repr` gives, under other print options."""
+    if isinstance(arr, Tracer):
+        return repr(arr)
+    with np.printoptions(**_options(max_line_width, precision, suppress_small)):
+        return repr(arr)
+
+
+def array_str(
+    a: ArrayLike, max_line_width: int | None = None, precision: int | None = None,
+    suppress_small: bool | None = None,
+) -> str:  # fmt: skip
+    """Return the text that `str` gives, under other print options.
+
+    Args:
+      a: an array.
+      max_line_width: how many characters a line may have; None as the options of NumPy say, and so
+        the others.
+      precision: how many digits behind the point.
+      suppress_small: whether numbers near 0 are written as 0.
+
+    Returns:
+      A text.
+
+    Example:
+      >>> import xnp
+      >>> xnp.array_str(xnp.array([1 / 3]), precision=2)
+      '[0.33]'
+    """
+    if isinstance(a, Tracer):
+        return str(a)
+    with np.printoptions(**_options(max_line_width, precision, suppress_small)):
+        return str(a)
+
+
+def _options(width: Any, precision: Any, suppress: Any) -> dict[str, Any]:
+    sizes = {"linewidth": width, "precision": precision}
+    given = {name: None if n is None else size_of(n) for name, n in sizes.items()}
+    given["suppress"] = suppress
+    return {name: value for name, value in given.items() if value is not None}
+
+
+# --------------------------------------------------------------------------------- array methods
+# The methods, properties and operators of arrays, attached to `Array` when this is imported.
+#
+# Operators are the functions of `ufuncs`, `logic` and `bits`: those of `ConcreteArray` have
+# kernels of their own. A binary operator returns NotImplemented for what is no array, also where
+# NumPy could make one of it, so that the other operand's class may answer. Python's own
+# containers and strings, which have no answer, are refused with a hint; classes derived from them
+# may have one.
 
 _OPERANDS = (Array, np.ndarray, np.generic, int, float, complex)
 _SEQUENCES = frozenset([list, tuple])
@@ -208,7 +328,7 @@ def _iter(self: Any) -> Iterator[Any]:
     return iter([self[i] for i in range(self.aval.shape[0])])
 
 
-def _reversed(self: Any) -> Iterator[Any]:
+def _reverse(self: Any) -> Iterator[Any]:
     return iter([self[i] for i in range(_len(self) - 1, -1, -1)])
 
 
@@ -402,7 +522,7 @@ def _methods() -> dict[str, Any]:
     return functions | {
         "__getitem__": indexing.getitem, "__setitem__": boundary(_setitem),
         "__delitem__": boundary(_delitem), "__len__": boundary(_len), "__iter__": boundary(_iter),
-        "__reversed__": boundary(_reversed), "__contains__": boundary(_contains),
+        "__reversed__": boundary(_reverse), "__contains__": boundary(_contains),
         "__array_ufunc__": numpy_protocols.array_ufunc,
         "__array_function__": numpy_protocols.array_function,
         "__array_namespace__": array_api.namespace_of, "__copy__": _copy_method,
@@ -431,8 +551,8 @@ def _notebooks() -> Any:
 def _concrete_methods() -> dict[str, Any]:
     return {
         "_repr_html_": lambda self: _notebooks().array_html(self),
-        "__repr__": printing.concrete_repr, "__str__": printing.concrete_str,
-        "__format__": printing.concrete_format, "__bool__": _bool, "__int__": _int,
+        "__repr__": concrete_repr, "__str__": concrete_str,
+        "__format__": concrete_format, "__bool__": _bool, "__int__": _int,
         "__float__": _float, "__complex__": _complex, "__index__": _index,
         "__hex__": lambda self: hex(_index(self)), "__oct__": lambda self: oct(_index(self)),
         "tolist": _tolist, "tobytes": _tobytes, "__dlpack__": _dlpack, "byteswap": _byteswap,
@@ -444,3 +564,8 @@ def _concrete_methods() -> dict[str, Any]:
 attach_methods(_operators() | _methods())
 attach_methods(_concrete_methods() | _concrete_operators(), to=ConcreteArray)
 attach_methods(_tracer_operators(), to=Tracer)
+
+
+complete(globals(), PRINTING)
+
+boundaries(globals())

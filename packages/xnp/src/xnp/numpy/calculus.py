@@ -9,38 +9,32 @@ from typing import Any, overload
 
 from xnp import lax
 from xnp.docstrings import complete
-from xnp.docstrings.array_making import CALCULUS
+from xnp.docstrings.arrays import CALCULUS
 from xnp.numpy.creation import asarray
-from xnp.numpy.dispatch import dispatched
-from xnp.numpy.indexing import read
-from xnp.numpy.joining import concatenate
-from xnp.numpy.promoting import (
+from xnp.numpy.dispatch import (
     array_of,
     axes_of,
     axis_of,
     beside,
-    bind,
     broadcast_all,
-    broadcasted,
     cast,
     check_ranks,
     chosen,
     converted,
+    dispatched,
     inexact,
     promoted,
-    reshaped,
-    scalar_like,
-    selected,
     wide,
 )
+from xnp.numpy.indexing import read
 from xnp.numpy.reductions import sum as summed
-from xnp.numpy.shaping import moveaxis
-from xnp.numpy.sorting import searchsorted
-from xnp.numpy.trapezoids import check_ranks_of_widths, even_trapezoids, trapezoids_of_widths
+from xnp.numpy.selection import searchsorted
+from xnp.numpy.shaping import concatenate, moveaxis
 from xnp.primitives.precision import PrecisionLike
+from xnp.primitives.table import bind, broadcasted, reshaped, scalar_like, selected
 from xprim import Array, ConcreteArray, dtypes
+from xprim.avals import size_of
 from xprim.errors import ArgumentError, message
-from xprim.sizes import size_of
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, Axis, DTypeLike
 
@@ -51,6 +45,55 @@ __all__ = [
 
 __dir__ = __all__.copy
 
+
+# ------------------------------------------------------------------------------------ trapezoids
+# Sums of trapezoids, of which `trapezoid` is made.
+
+
+def trapezoids_of_widths(y: Any, widths: Any, axis: int) -> Any:
+    """Return the sum of trapezoids whose widths are an array, which broadcasts as it stands."""
+    axis = axis_of(axis, y.aval.ndim, "trapezoid")
+    lead = (slice(None),) * axis
+    ends = [read(y, (*lead, part)) for part in (slice(1, None), slice(None, -1))]
+    both = bind("add", *ends)
+    check_ranks_of_widths(both, widths, y, widths)
+    both, widths = broadcast_all("trapezoid", both, widths)
+    behind = y.aval.ndim - axis  # the widths may have further dimensions in front
+    areas = summed(bind("mul", both, widths), -behind)
+    return bind("mul", areas, scalar_like(areas, 0.5))
+
+
+def check_ranks_of_widths(both: Any, widths: Any, y: Any, x: Any) -> None:
+    """Hold values and widths to one rank; a single width counts as the number that it is.
+
+    Args:
+      both: sums of neighbours.
+      widths: their distances.
+      y: the values that the caller has passed.
+      x: the places or distances that the caller has passed.
+    """
+    if widths.aval.shape[-1:] == (1,) and 1 in (widths.aval.ndim, both.aval.ndim):
+        return
+    check_ranks("trapezoid", y, x)
+
+
+def even_trapezoids(y: Any, step: Any, axis: int) -> Any:
+    """Return the sum of halves of both ends and all values between, times the step."""
+    lead = (slice(None),) * axis
+    ends = [_half(read(y, (*lead, i))) for i in (0, -1)]
+    between = summed(read(y, (*lead, slice(1, -1))), axis)
+    total = bind("add", between, bind("add", *ends))
+    return bind("mul", *broadcast_all("trapezoid", total, step))
+
+
+def _half(x: Any) -> Any:
+    if dtypes.is_complex(x.aval.dtype):  # by parts: 0.5 + 0j times infinity has a NaN
+        return bind("complex", *[_half(bind(part, x)) for part in ("real", "imag")])
+    return bind("mul", x, scalar_like(x, 0.5))
+
+
+# -------------------------------------------------------------------------------------- calculus
+# Differences, integrals and interpolation: diff, gradient, trapezoid, interp, convolve, unwrap.
 
 _FEW = 16  # products that are written out; more are a convolution
 
@@ -450,12 +493,12 @@ def _convolved(operation: str, a: Any, v: Any, mode: str, precision: Any, prefer
     low, high = {"full": (m - 1, m - 1), "valid": (0, 0),
                  "same": (m - 1 - (m - 1) // 2, (m - 1) // 2)}[mode]  # fmt: skip
     backwards = bind("rev", v, dimensions=(0,))
-    add_up = _windows_times if m > _FEW else _shifted_products
+    add_up = _windows_times if m > _FEW else _shift_products
     result = add_up(a, backwards, (low, high), precision)
     return result if preferred is None else cast(result, dtypes.requested_dtype(preferred))
 
 
-def _shifted_products(a: Any, kernel: Any, padding: tuple[int, int], precision: Any) -> Any:
+def _shift_products(a: Any, kernel: Any, padding: tuple[int, int], precision: Any) -> Any:
     """Add a vector times each element of a kernel, moved: no element meets one beyond the ends."""
     del precision  # of no product of matrices
     return _moved_and_added(a, kernel, padding)

@@ -2,7 +2,7 @@
 
 All become one `dot_general`, with transposes of the result where its dimensions stand elsewhere.
 Floats of 16 bits are summed in float32; `precision` and `preferred_element_type` are those of
-`xnp.lax.dot_general`. Neighbours: `einsum` for sums written as text.
+`xnp.lax.dot_general`.
 """
 
 from __future__ import annotations
@@ -11,27 +11,25 @@ from collections.abc import Sequence
 from typing import Any
 
 from xnp.docstrings import complete
-from xnp.docstrings.array_making import PRODUCTS
-from xnp.numpy.dispatch import dispatched
-from xnp.numpy.promoting import (
+from xnp.docstrings.arrays import PRODUCTS
+from xnp.numpy.dispatch import (
     array_of,
     axes_of,
     axis_of,
-    bind,
-    broadcasted,
     cast,
     check_ranks,
     common_shape,
+    dispatched,
     promoted,
-    reshaped,
     several_axes,
 )
-from xnp.numpy.shaping import permuted
+from xnp.numpy.shaping import permute
 from xnp.placing import computed_as
 from xnp.primitives.precision import PrecisionLike, holds_products, normal_precision
+from xnp.primitives.table import bind, broadcasted, reshaped
 from xprim import Array, dtypes, shaped_array
 from xprim.errors import ArgumentError, ShapeError, message
-from xprim.static_sizes import static_int
+from xprim.static_arguments import static_int
 from xprim.tracebacks import boundaries, shorten
 from xprim.typing import ArrayLike, DTypeLike, ShardingLike
 
@@ -146,7 +144,7 @@ def _matmul(a: Any, b: Any, precision: Any, preferred: Any) -> Array:
         if ranks[0] == 1:
             return result
         rest = result.aval.ndim
-        return permuted(result, (*range(1, rest - 1), 0, rest - 1))
+        return permute(result, (*range(1, rest - 1), 0, rest - 1))
     return _batched_matmul(a, b, precision, preferred)
 
 
@@ -297,7 +295,7 @@ def vecdot(
 
 def _last(x: Any, axis: int) -> Any:
     d = axis_of(axis, x.aval.ndim, "vecdot")
-    return permuted(x, (*[i for i in range(x.aval.ndim) if i != d], d))
+    return permute(x, (*[i for i in range(x.aval.ndim) if i != d], d))
 
 
 def tensordot(

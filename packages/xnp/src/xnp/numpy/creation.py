@@ -1,27 +1,31 @@
-"""Making arrays: `array`, `zeros`, `arange`, `linspace`, `eye`, ...
-
-Python numbers without a dtype get the default of their kind (int32, float32, complex64; 64 bits
-with `enable_x64`); a dtype that is asked for is honoured, 64 bits included. Small results are
-made on the host at once, also while a program is staged, where they are constants; large constant
-ones become `broadcast_in_dim` and `iota` in a staged program, so that it holds no large constants.
-"""
+"""Making arrays: `array`, `zeros`, `full`, `eye`, `tri`, ..."""
 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from xnp.docstrings import complete
-from xnp.docstrings.array_making import CREATION
-from xnp.numpy.dispatch import host_aval
-from xnp.numpy.promoting import array_of, bind, broadcast_all, broadcasted, cast, filled, promoted
+from xnp.docstrings.arrays import CREATION, TRIANGLES
+from xnp.numpy.dispatch import (
+    array_of,
+    broadcast_all,
+    cast,
+    converted,
+    dispatched,
+    host_aval,
+    promoted,
+)
 from xnp.placing import as_spread, on_device, placed, sharding_over_mesh
+from xnp.primitives.table import bind, broadcasted, filled, scalar_like, selected
 from xprim import (
     Array,
     ConcreteArray,
+    Tracer,
     as_array,
     dtypes,
     from_numpy,
@@ -31,20 +35,38 @@ from xprim import (
     scalar_array,
     state,
 )
+from xprim.avals import size_of
 from xprim.eager import EAGER
 from xprim.errors import ArgumentError, ShapeError, message
-from xprim.host_memory import refuse_masked
-from xprim.sizes import size_of
-from xprim.static_sizes import static_shape
+from xprim.memory import refuse_masked
+from xprim.static_arguments import static_int, static_shape
 from xprim.tracebacks import boundaries, shorten
-from xprim.typing import ArrayLike, DeviceLike, DTypeLike, NestedArrays, ShapeLike, ShardingLike
+from xprim.typing import (
+    ArrayLike,
+    DeviceLike,
+    DimSize,
+    DTypeLike,
+    NestedArrays,
+    ShapeLike,
+    ShardingLike,
+)
 
 __all__ = [
     "array", "asarray", "copy", "empty", "empty_like", "full", "full_like", "ones", "ones_like",
-    "zeros", "zeros_like",
+    "zeros", "zeros_like", "eye", "identity", "tri", "tril", "triu",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
+
+
+# -------------------------------------------------------------------------------------- creation
+# Making arrays: `array`, `zeros`, `arange`, `linspace`, `eye`, ...
+#
+# Python numbers without a dtype get the default of their kind (int32, float32, complex64; 64 bits
+# with `enable_x64`); a dtype that is asked for is honoured, 64 bits included. Small results are
+# made on the host at once, also while a program is staged, where they are constants; large
+# constant ones become `broadcast_in_dim` and `iota` in a staged program, so that it holds no
+# large constants.
 
 _SCALARS = frozenset([bool, int, float, complex])
 _ONLY_FLOATS = {float}
@@ -202,10 +224,10 @@ def _array_of_numpy(value: Any, dtype: Any, copy: bool) -> Array:
     if value.dtype.kind in "OUSMm":
         return from_numpy(value)  # raises
     wide = from_numpy(value, copy=False, canonical=False)
-    return _converted_now(wide, dtype)
+    return _convert_now(wide, dtype)
 
 
-def _converted_now(x: Array, dtype: Any) -> Array:
+def _convert_now(x: Array, dtype: Any) -> Array:
     params = {"new_dtype": dtype, "weak_type": False}
     result: Array = EAGER.process(get_primitive("convert_element_type"), (x,), params)[0]
     return result
@@ -236,7 +258,7 @@ def _array_of_list(items: Sequence[Any], dtype: Any) -> Array:
         _check_kept(host, target)
         if kind != "i" and not dtypes.is_inexact(target):
             wide = ConcreteArray(host, host_aval(host.shape, host.dtype))
-            return _converted_now(wide, target)
+            return _convert_now(wide, target)
     if host.dtype != target:
         host = state.run_quietly(host.astype, target)
     return ConcreteArray(host, host_aval(host.shape, target))
@@ -287,7 +309,7 @@ def _stacked(items: Sequence[Any], dtype: Any) -> Array:
     if dtype is None:  # of all together, so that a number in a row of its own gives way, too
         elements = promoted("array", *elements)
         dtype = elements[0].aval.dtype
-    return _joined(items, iter([_array_of_value(x, dtype, False) for x in elements]))
+    return _join(items, iter([_array_of_value(x, dtype, False) for x in elements]))
 
 
 def _element(item: Any) -> Array:
@@ -305,10 +327,10 @@ def _elements(items: Sequence[Any]) -> Iterator[Any]:
             yield item if type(item) in _SCALARS else _element(item)
 
 
-def _joined(items: Sequence[Any], arrays: Iterator[Array]) -> Array:
+def _join(items: Sequence[Any], arrays: Iterator[Array]) -> Array:
     """Join arrays, which are the elements of nested lists, as these are nested."""
     parts = [
-        _joined(item, arrays) if isinstance(item, list | tuple) and item else next(arrays)
+        _join(item, arrays) if isinstance(item, list | tuple) and item else next(arrays)
         for item in items
     ]
     shapes = {p.aval.shape for p in parts}
@@ -561,7 +583,147 @@ def counting(shape: tuple[int, ...], dimension: int, dtype: Any) -> Any:
     return bind("iota", dtype=dtype, shape=shape, dimension=dimension)
 
 
-complete(globals(), CREATION)
+# ------------------------------------------------------------------------------------- triangles
+# Matrices of ones by the diagonal: eye, identity, tri; and the triangles of a matrix.
+#
+# A mask of a small matrix whose diagonal is known is a constant, any other is made by comparing
+# row and column numbers.
 
+_SMALL = 4096  # elements that may be a constant of a staged program
+
+
+def eye(
+    N: int,
+    M: int | None = None,
+    k: DimSize = 0,
+    dtype: DTypeLike = None,
+    *,
+    device: DeviceLike = None,
+) -> Array:
+    """Return a matrix of ones on diagonal `k` and zeros elsewhere.
+
+    Args:
+      N: the number of rows.
+      M: the number of columns; None for as many.
+      k: 0 for the main diagonal, positive for one above it; may be a traced integer.
+      dtype: of the result; None for the default floating dtype.
+      device: where the array shall be; None for the default.
+
+    Returns:
+      A matrix; the default dtype is float32, where NumPy has float64.
+
+    Example:
+      >>> import xnp
+      >>> xnp.eye(2, 3, k=1)
+      Array([[0., 1., 0.],
+             [0., 0., 1.]], dtype=float32)
+    """
+    rows = static_int(N, "eye", "the number of rows")
+    columns = rows if M is None else static_int(M, "eye", "the number of columns")
+    k = _offset(k, "eye")
+    wanted = dtypes.python_scalar_dtype(float) if dtype is None else (
+        dtypes.requested_dtype(dtype, "eye"))  # fmt: skip
+    if rows < 0 or columns < 0:
+        raise ShapeError(f"eye: dimensions must not be negative, got {rows} and {columns}.")
+    if type(rows * columns) is int and rows * columns <= _SMALL and isinstance(k, int):
+        result = cast(from_numpy(np.eye(rows, columns, k, dtype=bool), copy=False), wanted)
+    else:
+        shape = (rows, columns)
+        i = bind("add", counting(shape, 0, dtypes.int32), converted(as_array(k), dtypes.int32))
+        result = cast(bind("eq", i, counting(shape, 1, dtypes.int32)), wanted)
+    return on_device(result, device, "eye")
+
+
+def _offset(k: Any, operation: str) -> int | Array:
+    """Return the number of a diagonal: an int, or an integer scalar that is traced."""
+    if not isinstance(k, Tracer) or k.concrete() is not None:
+        return static_int(k, operation, "k")
+    if k.aval.shape or not dtypes.is_integer(k.aval.dtype):
+        raise TypeError(f"{operation}: k must be an integer, got {k.aval.strong().str_long()}.")
+    return k
+
+
+def identity(n: int, dtype: DTypeLike = None) -> Array:
+    """Return the identity matrix of `n` rows.
+
+    Args:
+      n: the number of rows and of columns.
+      dtype: of the result; None for the default floating dtype.
+
+    Returns:
+      A matrix.
+
+    Example:
+      >>> import xnp
+      >>> xnp.identity(2)
+      Array([[1., 0.],
+             [0., 1.]], dtype=float32)
+    """
+    return eye(n, dtype=dtype)
+
+
+def tri(N: int, M: int | None = None, k: DimSize = 0, dtype: DTypeLike = None) -> Array:
+    """Return a matrix of ones on and below diagonal `k`, zeros above.
+
+    Args:
+      N: the number of rows.
+      M: the number of columns; None for as many.
+      k: 0 for the main diagonal, positive for one above it.
+      dtype: of the result; None for the default floating dtype.
+
+    Returns:
+      A matrix.
+
+    Example:
+      >>> import xnp
+      >>> xnp.tri(2, 3)
+      Array([[1., 0., 0.],
+             [1., 1., 0.]], dtype=float32)
+    """
+    rows = static_int(N, "tri", "the number of rows")
+    columns = rows if M is None else static_int(M, "tri", "the number of columns")
+    wanted = dtypes.python_scalar_dtype(float) if dtype is None else (
+        dtypes.requested_dtype(dtype, "tri"))  # fmt: skip
+    return cast(_below(rows, columns, k), wanted)
+
+
+def _below(rows: int, columns: int, k: Any) -> Array:
+    """Return the mask of the elements on and below a diagonal, which may be a traced number."""
+    offset = _offset(k, "tri")
+    if type(rows * columns) is int and rows * columns <= _SMALL and isinstance(offset, int):
+        return from_numpy(np.tri(rows, columns, offset, bool), copy=False)
+    i = counting((rows, columns), 0, dtypes.int32)
+    return bind("ge", bind("add", i, converted(as_array(offset), dtypes.int32)),
+                counting((rows, columns), 1, dtypes.int32))  # fmt: skip
+
+
+def _triangle(operation: str, keeps_below: bool) -> Any:
+    @dispatched(1)
+    def written(m: Any, k: int) -> Array:
+        m = array_of(m, operation)
+        if m.aval.ndim < 2:
+            raise ValueError(f"{operation}: takes matrices, got {m.aval.str_long()}.")
+        rows, columns = m.aval.shape[-2:]
+        mask = broadcasted(_below(rows, columns, k if keeps_below else k - 1), m.aval.shape)
+        zero = scalar_like(m, 0)
+        return selected(mask, m, zero) if keeps_below else selected(mask, zero, m)
+
+    return written
+
+
+_tril, _triu = _triangle("tril", True), _triangle("triu", False)
+
+
+def tril(m: ArrayLike, k: int = 0) -> Array:
+    """Return matrices (last two dimensions) with zeros above diagonal `k`."""
+    return _tril(m, operator.index(k))  # type: ignore[no-any-return]
+
+
+def triu(m: ArrayLike, k: int = 0) -> Array:
+    """Return matrices (last two dimensions) with zeros below diagonal `k`."""
+    return _triu(m, operator.index(k))  # type: ignore[no-any-return]
+
+
+complete(globals(), [*CREATION, *TRIANGLES])
 
 boundaries(globals())

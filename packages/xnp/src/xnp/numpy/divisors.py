@@ -1,7 +1,4 @@
-"""The greatest common divisor and the least common multiple of integers.
-
-Neighbours: `ufuncs` has arithmetic, `bits` what works on the bits of integers.
-"""
+"""The greatest common divisor and the least common multiple of integers."""
 
 from __future__ import annotations
 
@@ -9,16 +6,9 @@ from typing import Any
 
 from xnp import lax
 from xnp.docstrings import complete
-from xnp.docstrings.array_functions import DIVISORS
-from xnp.numpy.promoting import (
-    array_of,
-    bind,
-    broadcast_checked,
-    cast,
-    promoted,
-    scalar_like,
-    selected,
-)
+from xnp.docstrings.arrays import DIVISORS
+from xnp.numpy.dispatch import array_of, broadcast_checked, cast, promoted
+from xnp.primitives.table import bind, scalar_like, selected
 from xprim import Array, dtypes
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike

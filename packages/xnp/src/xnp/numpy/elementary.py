@@ -1,8 +1,4 @@
-"""Elementary functions: exponentials, logarithms, trigonometry, roots, complex parts.
-
-Integers and booleans become float32 first. Accuracy: that of NumPy (a few ulp) on the host, of XLA
-in compiled programs. Neighbours: `ufuncs` has arithmetic, `rounding` what makes whole numbers.
-"""
+"""Elementary functions: exponentials, trigonometry, roots, complex parts, rounding, bits."""
 
 from __future__ import annotations
 
@@ -13,42 +9,314 @@ from typing import Any
 import numpy as np
 
 from xnp.docstrings import complete
-from xnp.docstrings.array_functions import ELEMENTARY
-from xnp.numpy.bits import EXPONENT_BITS, OF_C, scaled_by_power, split_now
-from xnp.numpy.dispatch import dispatched
-from xnp.numpy.promoting import (
+from xnp.docstrings.arrays import BITS, ELEMENTARY, ROUNDING
+from xnp.numpy.dispatch import (
     array_of,
-    bind,
     broadcast,
     broadcast_all,
     broadcast_checked,
-    broadcasted,
     cast,
     check_ranks,
+    chosen,
     converted,
+    dispatched,
     elements_now,
-    filled,
     inexact,
-    scalar_like,
-    selected,
+    promoted,
+    wide,
 )
 from xnp.numpy.ufuncs import Unary, binary_function, unary_function
+from xnp.primitives.table import bind, broadcasted, filled, scalar_like, selected
 from xprim import Array, ConcreteArray, dtypes, shaped_array, state
 from xprim.array import check_numbers
+from xprim.avals import size_of
 from xprim.errors import ArgumentError, message
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
 __all__ = [
-    "acos", "acosh", "angle", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2",
-    "arctanh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "conj", "conjugate", "copysign",
-    "cos", "cosh", "deg2rad", "degrees", "exp", "exp2", "expm1", "frexp", "heaviside",
-    "hypot", "i0", "imag", "ldexp", "log", "log10", "log1p", "log2", "logaddexp",
-    "logaddexp2", "nextafter", "rad2deg", "radians", "real", "sin", "sinc", "sinh", "spacing",
-    "sqrt", "tan", "tanh",
+    "bitwise_and", "bitwise_count", "bitwise_invert", "bitwise_left_shift", "bitwise_not",
+    "bitwise_or", "bitwise_right_shift", "bitwise_xor", "invert", "left_shift", "right_shift",
+    "around", "ceil", "fix", "floor", "nan_to_num", "rint", "round", "trunc", "acos", "acosh",
+    "angle", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "asin",
+    "asinh", "atan", "atan2", "atanh", "cbrt", "conj", "conjugate", "copysign", "cos", "cosh",
+    "deg2rad", "degrees", "exp", "exp2", "expm1", "frexp", "heaviside", "hypot", "i0", "imag",
+    "ldexp", "log", "log10", "log1p", "log2", "logaddexp", "logaddexp2", "nextafter", "rad2deg",
+    "radians", "real", "sin", "sinc", "sinh", "spacing", "sqrt", "tan", "tanh",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
+
+
+# ------------------------------------------------------------------------------------------ bits
+# Operations on the bits of integers: and, or, xor, not, shifts, counts; powers of two.
+#
+# Booleans are integers of one bit for `bitwise_and`, `bitwise_or`, `bitwise_xor` and `invert`.
+
+
+def _integers(name: str, *operands: Any) -> Any:
+    arrays = promoted(name, *operands)
+    dtype = arrays[0].aval.dtype
+    if not (dtypes.is_integer(dtype) or dtypes.is_bool(dtype)):
+        raise TypeError(f"{name}: takes integers and booleans, got dtype {dtype.name}.")
+    return broadcast(name, *arrays)
+
+
+def _numbers_of_bits(name: str, x: Any, y: Any) -> Any:
+    """Promote the operands of a shift; booleans count as integers."""
+    x, y = _integers(name, x, y)
+    if dtypes.is_bool(x.aval.dtype):
+        return [cast(v, dtypes.python_scalar_dtype(int)) for v in (x, y)]
+    return x, y
+
+
+def _left_shift(x: Any, y: Any) -> Any:
+    return bind("shift_left", *_numbers_of_bits("left_shift", x, y))
+
+
+def _right_shift(x: Any, y: Any) -> Any:
+    x, y = _numbers_of_bits("right_shift", x, y)
+    signed = dtypes.is_signed_integer(x.aval.dtype)
+    return bind("shift_right_arithmetic" if signed else "shift_right_logical", x, y)
+
+
+def _bitwise_count(x: Any) -> Any:
+    (x,) = _integers("bitwise_count", x)
+    if dtypes.is_bool(x.aval.dtype):
+        return converted(x, dtypes.uint8)
+    if dtypes.is_signed_integer(x.aval.dtype):
+        x = bind("abs", x)
+    return bind("convert_element_type", bind("population_count", x), new_dtype=dtypes.uint8,
+                weak_type=False)  # fmt: skip
+
+
+def _bitwise(name: str, primitive: str) -> Callable[[Any, Any], Any]:
+    def written(x: Any, y: Any) -> Any:
+        return bind(primitive, *_integers(name, x, y))
+
+    return written
+
+
+bitwise_and = binary_function(
+    "bitwise_and", _bitwise("bitwise_and", "and"), "Return the bits that x and y both have."
+)
+bitwise_or = binary_function(
+    "bitwise_or", _bitwise("bitwise_or", "or"), "Return the bits that x or y has."
+)
+bitwise_xor = binary_function(
+    "bitwise_xor", _bitwise("bitwise_xor", "xor"), "Return the bits that one of x and y has."
+)
+invert = unary_function(
+    "invert", lambda x: bind("not", *_integers("invert", x)), "Return x with all bits turned."
+)
+bitwise_not = bitwise_invert = invert
+left_shift = binary_function("left_shift", _left_shift, "Return x 2^y, without the bits above.")
+right_shift = binary_function(
+    "right_shift", _right_shift, "Return x / 2^y rounded down; the sign stays."
+)
+bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
+bitwise_count = unary_function(
+    "bitwise_count", _bitwise_count, "Return the number of bits set in |x|, as uint8."
+)
+
+
+# --- powers of two in floats: for `ldexp` and `frexp` ---------------------------------------------
+
+
+OF_C = frozenset([dtypes.float32, dtypes.float64])  # of which NumPy has C's functions
+EXPONENT_BITS = {
+    dtypes.bfloat16: dtypes.int16, dtypes.float32: dtypes.int32, dtypes.float64: dtypes.int64
+}  # fmt: skip
+
+
+def scale_by_power(x: Any, n: Any) -> Array:
+    """Multiply by at most three powers of two that are normal numbers, so exactly.
+
+    Steps down stop short of the subnormal numbers by the digits of the mantissa: a product that one
+    step has rounded is rounded to zero by the next. Source: scalbn of the musl C library.
+    """
+    info, whole = dtypes.finfo(x.aval.dtype), EXPONENT_BITS[x.aval.dtype]
+    high, low = info.maxexp - 1, info.minexp
+    bounds = dtypes.iinfo(n.aval.dtype)
+    least, most = max(4 * low, int(bounds.min)), min(4 * high, int(bounds.max))
+    n = bind("clamp", scalar_like(n, least), n, scalar_like(n, most))
+    n = cast(n, whole)
+    for _ in range(2):
+        up = bind("gt", n, scalar_like(n, high))
+        down = bind("lt", n, scalar_like(n, low))
+        step = selected(down, scalar_like(n, low + info.nmant + 1), scalar_like(n, 0))
+        step = selected(up, scalar_like(n, high), step)
+        x, n = bind("mul", x, _power_of_two(step, x.aval.dtype)), bind("sub", n, step)
+    n = bind("clamp", scalar_like(n, low), n, scalar_like(n, high))
+    result: Array = bind("mul", x, _power_of_two(n, x.aval.dtype))
+    return result
+
+
+def _power_of_two(n: Any, dtype: Any) -> Any:
+    """Return 2^n by its bits, for n in the range of normal exponents."""
+    info = dtypes.finfo(dtype)
+    field = bind("add", n, scalar_like(n, info.maxexp - 1))
+    bits = bind("shift_left", field, scalar_like(n, info.nmant))
+    return bind("bitcast_convert_type", bits, new_dtype=dtype)
+
+
+def split_now(x: Any, host: Any) -> tuple[Array, Array]:
+    """Return what `frexp` does of elements that are there."""
+    mantissa, exponent = [np.asarray(part) for part in np.frexp(host)]
+    exponent = exponent.astype(np.int32, copy=False)
+    finite = np.isfinite(host)
+    if not finite.all():  # C leaves open what the exponent of the others is
+        exponent = np.where(finite, exponent, np.int32(0))
+    aval = shaped_array(host.shape, dtypes.int32)
+    return ConcreteArray(mantissa, x.aval.strong()), ConcreteArray(exponent, aval)
+
+
+# -------------------------------------------------------------------------------------- rounding
+# Whole numbers from floats, and floats without NaN: floor, round, trunc, nan_to_num.
+
+
+def _whole(name: str, primitive: str, **params: Any) -> Any:
+    def written(x: Any) -> Any:
+        x = array_of(x, name)
+        dtype = x.aval.dtype
+        if dtypes.is_integer(dtype) or dtypes.is_bool(dtype):
+            return cast(x, dtypes.python_scalar_dtype(float)) if name == "rint" else x
+        if dtypes.is_complex(dtype):
+            if name != "rint":
+                raise TypeError(f"{name}: does not take complex numbers, got {x.aval.str_long()}.")
+            parts = [bind(primitive, bind(p, x), **params) for p in ("real", "imag")]
+            return bind("complex", *parts)
+        return bind(primitive, x, **params)
+
+    return written
+
+
+def _trunc(x: Any) -> Any:
+    x = array_of(x, "trunc")
+    if not dtypes.is_floating(x.aval.dtype):
+        return _whole("trunc", "floor")(x)
+    below = bind("lt", x, scalar_like(x, 0))
+    return selected(below, bind("ceil", x), bind("floor", x))
+
+
+floor = unary_function("floor", _whole("floor", "floor"), "Return the largest whole number <= x.")
+ceil = unary_function("ceil", _whole("ceil", "ceil"), "Return the smallest whole number >= x.")
+rint = unary_function(
+    "rint", _whole("rint", "round", rounding_method=1), "Return the next whole number, halves even."
+)
+trunc = unary_function("trunc", _trunc, "Return x without its fraction: rounded towards zero.")
+fix = trunc
+
+
+@dispatched(1)
+def _round(a: Any, decimals: int) -> Array:
+    a = array_of(a, "round")
+    dtype = a.aval.dtype
+    if dtypes.is_bool(dtype) or dtypes.is_integer(dtype):
+        if decimals >= 0:
+            return array_of(a, "round")
+        floats = cast(a, dtypes.float64 if dtype.itemsize > 4 else dtypes.float32)
+        return cast(_round(floats, decimals), dtype)
+    if dtypes.is_complex(dtype):
+        return bind("complex", *[_round(bind(p, a), decimals) for p in ("real", "imag")])
+    if decimals == 0:
+        return bind("round", a, rounding_method=1)
+    x = wide(a)
+    factor = scalar_like(x, 10.0 ** min(abs(decimals), 308))
+    there, back = ("mul", "div") if decimals > 0 else ("div", "mul")
+    rounded = bind(back, bind("round", bind(there, x, factor), rounding_method=1), factor)
+    # Where the detour overflows: no digits to lose behind the point, none left before it.
+    otherwise = x if decimals > 0 else bind("mul", x, scalar_like(x, 0))
+    rounded = selected(bind("is_finite", rounded), rounded, otherwise)
+    return converted(rounded, dtype, a.aval.weak_type)
+
+
+def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
+    """Return elements rounded to a number of decimals, halves to even; integers stay.
+
+    Args:
+      a: an array.
+      decimals: how many digits behind the point stay; may be negative.
+      out: not supported, must be None.
+
+    Returns:
+      An array of the shape and dtype of `a`.
+
+    Example:
+      >>> import xnp
+      >>> xnp.round(xnp.array([0.125, 2.5]), 2)
+      Array([0.12, 2.5 ], dtype=float32)
+    """
+    if out is not None:
+        raise TypeError("round: out= is not supported, for arrays do not change.")
+    return _round(a, size_of(decimals))
+
+
+around = round
+
+
+def as_python_rounds(x: Any, ndigits: int | None = None) -> Array:
+    """Return what the built-in `round` gives: integers, if no number of digits is asked for."""
+    if ndigits is not None:
+        return round(x, ndigits)
+    result = round(x)
+    if not dtypes.is_floating(result.aval.dtype):
+        return result
+    return cast(result, dtypes.python_scalar_dtype(int))
+
+
+def nan_to_num(
+    x: ArrayLike, copy: bool = True, nan: ArrayLike = 0.0, posinf: ArrayLike | None = None,
+    neginf: ArrayLike | None = None,
+) -> Array:  # fmt: skip
+    """Return `x` with NaN and infinities replaced by numbers.
+
+    Args:
+      x: an array.
+      copy: has no effect: arrays do not change.
+      nan: what stands for NaN; an array broadcasts with `x`.
+      posinf: what stands for +inf; None for the largest finite number.
+      neginf: what stands for -inf; None for the least finite number.
+
+    Returns:
+      An array of the dtype of `x`; a new one, also with `copy=False`, where NumPy writes
+      into `x`.
+
+    Example:
+      >>> import xnp
+      >>> xnp.nan_to_num(xnp.array([1.0, xnp.nan, -xnp.inf]), neginf=-9)
+      Array([ 1.,  0., -9.], dtype=float32)
+    """
+    del copy
+    x = array_of(x, "nan_to_num")
+    dtype = x.aval.dtype
+    if not dtypes.is_inexact(dtype):
+        check_numbers(x.aval, "nan_to_num")
+        return x
+    if dtypes.is_complex(dtype):
+        parts = [nan_to_num(bind(p, x), True, nan, posinf, neginf) for p in ("real", "imag")]
+        return bind("complex", *parts)
+    info = dtypes.finfo(dtype)
+    posinf = float(info.max) if posinf is None else posinf
+    neginf = float(info.min) if neginf is None else neginf
+    return _replace(x, nan, posinf, neginf)  # type: ignore[no-any-return]
+
+
+@dispatched(4)
+def _replace(x: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
+    dtype = x.aval.dtype
+    replacements = [(bind("ne", x, x), nan), (bind("eq", x, scalar_like(x, math.inf)), posinf),
+                    (bind("eq", x, scalar_like(x, -math.inf)), neginf)]  # fmt: skip
+    for mask, value in replacements:
+        x = chosen("nan_to_num", mask, cast(array_of(value, "nan_to_num"), dtype), x)
+    return x
+
+
+# ------------------------------------------------------------------------------------ elementary
+# Elementary functions: exponentials, logarithms, trigonometry, roots, complex parts.
+#
+# Integers and booleans become float32 first. Accuracy: that of NumPy (a few ulp) on the host, of
+# XLA in compiled programs.
 
 
 def _of(name: str, primitive: str, doc: str) -> Unary:
@@ -96,7 +364,7 @@ log2 = unary_function("log2", _logarithm("log2", 2), "Return the logarithm to ba
 log10 = unary_function("log10", _logarithm("log10", 10), "Return the logarithm to base 10.")
 
 
-def _scaled(name: str, factor: float) -> Callable[[Any], Any]:
+def _scale(name: str, factor: float) -> Callable[[Any], Any]:
     def written(x: Any) -> Any:
         (x,) = inexact(name, x)
         return bind("mul", x, scalar_like(x, factor))
@@ -105,10 +373,10 @@ def _scaled(name: str, factor: float) -> Callable[[Any], Any]:
 
 
 radians = deg2rad = unary_function(
-    "radians", _scaled("radians", math.pi / 180), "Return degrees as radians."
+    "radians", _scale("radians", math.pi / 180), "Return degrees as radians."
 )
 degrees = rad2deg = unary_function(
-    "degrees", _scaled("degrees", 180 / math.pi), "Return radians as degrees."
+    "degrees", _scale("degrees", 180 / math.pi), "Return radians as degrees."
 )
 
 
@@ -366,8 +634,8 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         return ConcreteArray(scaled, shaped_array(scaled.shape, dtype))
     x1, x2 = broadcast_all("ldexp", x1, x2)
     if dtype not in EXPONENT_BITS:  # exact in float32, and rounded where it is converted back
-        return cast(scaled_by_power(cast(x1, dtypes.float32), x2), dtype)
-    return scaled_by_power(x1, x2)
+        return cast(scale_by_power(cast(x1, dtypes.float32), x2), dtype)
+    return scale_by_power(x1, x2)
 
 
 def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
@@ -459,7 +727,6 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
     return _angle(z, bool(deg))
 
 
-complete(globals(), ELEMENTARY)
-
+complete(globals(), [*BITS, *ROUNDING, *ELEMENTARY])
 
 boundaries(globals())

@@ -9,20 +9,11 @@ import numpy as np
 
 from xnp.docstrings import complete
 from xnp.numpy.creation import array, asarray, counting
-from xnp.numpy.promoting import (
-    array_of,
-    axis_of,
-    bind,
-    broadcasted,
-    cast,
-    elements_now,
-    reshaped,
-    scalar_like,
-)
+from xnp.numpy.dispatch import array_of, axis_of, cast, elements_now
 from xnp.numpy.shaping import moveaxis
+from xnp.primitives.table import bind, broadcasted, reshaped, scalar_like
 from xprim import EAGER, Array, dtypes, from_numpy
-from xprim.descriptions import described
-from xprim.errors import message
+from xprim.errors import described, message
 from xprim.tracebacks import boundaries, boundary
 from xprim.typing import ArrayLike, DeviceLike, DTypeLike
 

@@ -15,12 +15,11 @@ from typing import Any, TypeVar
 import xtree
 from xnp.docstrings import complete
 from xnp.numpy.creation import asarray, counting, shape_of, zeros
-from xnp.numpy.joining import stack
-from xnp.numpy.promoting import array_of, axis_of, broadcasted, check_ranks, reshaped
-from xnp.numpy.shaping import broadcast_shapes, expand_dims, moveaxis
+from xnp.numpy.dispatch import array_of, axis_of, check_ranks
+from xnp.numpy.shaping import broadcast_shapes, expand_dims, moveaxis, stack
+from xnp.primitives.table import broadcasted, reshaped
 from xprim import Array, ConcreteArray, ShapeDtypeStruct, dtypes, eval_shape
-from xprim.descriptions import described
-from xprim.errors import ConcretizationTypeError, message
+from xprim.errors import ConcretizationTypeError, described, message
 from xprim.optional_transforms import find
 from xprim.tracebacks import boundaries, boundary
 from xprim.transformed import transforming
@@ -308,7 +307,7 @@ def _one_by_one(
     flat = [reshaped(broadcasted(x, (*shape, *core)), (count, *core))
             for x, core in zip(arrays, cores, strict=True)]  # fmt: skip
     results = [call(*[x[i] for x in flat]) for i in range(count)]
-    return xtree.map(lambda *column: _joined(list(column), shape), *results)
+    return xtree.map(lambda *column: _join(list(column), shape), *results)
 
 
 def _of_no_elements(
@@ -322,7 +321,7 @@ def _of_no_elements(
     return xtree.map(lambda r: zeros((*shape, *r.shape), r.dtype), eval_shape(call, *one))
 
 
-def _joined(results: list[Any], shape: tuple[int, ...]) -> Any:
+def _join(results: list[Any], shape: tuple[int, ...]) -> Any:
     joined = stack([asarray(r) for r in results])
     return reshaped(joined, (*shape, *joined.shape[1:]))
 

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from xnp.docstrings import complete
-from xnp.docstrings.array_making import POSITIONS
+from xnp.docstrings.arrays import POSITIONS
 from xnp.numpy.creation import array, asarray, shape_of
-from xnp.numpy.joining import concatenate
-from xnp.numpy.promoting import array_of, reshaped
+from xnp.numpy.dispatch import array_of
 from xnp.numpy.ranges import arange, linspace
 from xnp.numpy.selection import nonzero, where
+from xnp.numpy.shaping import concatenate
+from xnp.primitives.table import reshaped
 from xprim import Array, ConcreteArray, dtypes, from_numpy, promotion
-from xprim.descriptions import brief
-from xprim.errors import ConcretizationTypeError, message
-from xprim.static_sizes import static_int
+from xprim.errors import ConcretizationTypeError, brief, message
+from xprim.static_arguments import static_int
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, Arrays, DimSize, DTypeLike, DuckTypedArray, ShapeLike
 

@@ -1,24 +1,17 @@
-"""Writing elements: `x.at[index].set(y)`, `.add`, `.multiply`, ..., which return a new array.
-
-Under evaluation NumPy updates a copy of the host array. Otherwise the index becomes one scatter:
-index arrays and static positions are elements of the index vectors, slices with step 1 are windows,
-other slices are index arrays with a dimension of their own.
-
-Out of bounds: static ints are an IndexError; updates at positions in arrays are left out, or as
-`mode` says. Neighbours: `index_entries` analyses the index, `indexing` reads.
-"""
+"""Writing elements: `x.at[index].set(y)`, `.add`, `.apply`, ..., which return a new array."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
 
 import numpy as np
 
-from xnp.numpy.creation import ones_like, zeros_like
-from xnp.numpy.dynamic_slices import has_slices, written_in_window
-from xnp.numpy.index_apply import MODE_OF_READING, applied_in_turn, may_repeat
+from xnp import lax
+from xnp.numpy.creation import counting, ones_like, zeros_like
+from xnp.numpy.dispatch import array_of, cast, common_shape
 from xnp.numpy.index_entries import (
+    DynamicSlice,
     FlagsInIndex,
     Position,
     Positions,
@@ -28,20 +21,21 @@ from xnp.numpy.index_entries import (
     check_strategy,
     entries_of,
     from_front,
+    has_slices,
     index_dtype,
     index_vectors,
+    update_window,
     with_new_axes,
 )
-from xnp.numpy.indexed_on_meshes import indexed_as
 from xnp.numpy.indexing import host_index, is_not_plain, read
-from xnp.numpy.promoting import array_of, bind, broadcasted, cast, common_shape, reshaped, selected
 from xnp.numpy.ufuncs import divide, power
-from xnp.placing import placed
-from xnp.primitives.index_checks import check_room
-from xnp.primitives.index_modes import GatherScatterMode, ScatterDimensionNumbers
+from xnp.placing import computed_as, placed
+from xnp.primitives.index_modes import GatherScatterMode, ScatterDimensionNumbers, check_room
+from xnp.primitives.table import bind, broadcasted, reshaped, scalar_like, selected
 from xprim import (
     Array,
     ConcreteArray,
+    as_array,
     config,
     dtypes,
     from_numpy,
@@ -49,13 +43,136 @@ from xprim import (
     shaped_array,
     state,
 )
-from xprim.eager import EAGER
+from xprim.eager import EAGER, results_are_checked
 from xprim.errors import message
-from xprim.finite import results_are_checked
 from xprim.kernels import numpy_operand
 from xprim.tracebacks import boundary
 
 __all__ = ()
+
+
+# ------------------------------------------------------------------------------- repeated places
+# A function of elements of a vector, once for each time that a place is named.
+#
+# The second time, the function gets what it gave the first time, as with NumPy's `ufunc.at`.
+
+
+def positions_may_repeat(places: Any) -> bool:
+    """Return whether places name, or, where they are traced, could name, one more than once."""
+    if not isinstance(places, ConcreteArray):
+        return True
+    host = np.asarray(places).ravel()
+    return len(np.unique(host)) < len(host)
+
+
+def apply_in_turn(x: Any, places: Any, func: Callable[[Any], Any]) -> Array:
+    """Return an array with a function applied at one place after the other.
+
+    Args:
+      x: an array.
+      places: positions in the flattened array; its size where there is no element.
+      func: from a scalar to a scalar.
+    """
+    size = x.aval.size
+    if not size:
+        return x  # type: ignore[no-any-return]
+
+    def step(flat: Any, place: Any) -> tuple[Any, None]:
+        at = bind("min", place, scalar_like(place, size - 1))
+        old = lax.dynamic_index_in_dim(flat, at, keepdims=False)
+        there = bind("lt", place, scalar_like(place, size))
+        new = selected(there, as_array(func(old), old.aval.dtype), old)
+        return lax.dynamic_update_index_in_dim(flat, new, at, 0), None
+
+    flat, _ = lax.scan(step, reshaped(x, (size,)), reshaped(places, (places.aval.size,)))
+    return reshaped(flat, x.aval.shape)
+
+
+# ----------------------------------------------------------------------------------- index apply
+# `x.at[index].apply(f)`: a function of each element that an index names, once for each time.
+#
+# Where no element is named twice all are read, given to `f` at once, and written. Otherwise, and
+# where traced positions could name one twice, a scan goes over them: the second time, `f` gets
+# what it gave the first time, as with NumPy's `ufunc.at`.
+
+MODE_OF_READING = {"drop": "fill"}  # what an update leaves out is read as NaN or zero
+
+
+def index_may_repeat(x: Any, index: Any, mode: Any, wraps: bool) -> bool:
+    """Return whether an index names, or could name, an element of `x` more than once."""
+    parts = index if isinstance(index, tuple) else (index,)
+    if not any(_is_positions(p) for p in parts):
+        return False
+    return positions_may_repeat(_places(x, index, mode, wraps))
+
+
+def _is_positions(part: Any) -> bool:
+    """Return whether a part of an index is an array of integers."""
+    if isinstance(part, slice | DynamicSlice | int | np.integer | type(None) | type(Ellipsis)):
+        return False
+    if isinstance(part, Array):
+        return not dtypes.is_bool(part.aval.dtype)
+    return bool(np.asarray(part).dtype != np.bool_)
+
+
+def _places(x: Any, index: Any, mode: Any, wraps: bool) -> Any:
+    """Return where the elements are in the flattened array; its size where they are outside."""
+    size = x.aval.size
+    dtype = dtypes.int32 if size < 1 << 31 else dtypes.int64
+    counts = reshaped(counting((size,), 0, dtype), x.aval.shape)
+    if mode in (None, "drop"):
+        return read(counts, index, mode="fill", fill_value=size, wraps=wraps)
+    fill_value = size if mode == "fill" else None
+    return read(counts, index, mode=mode, fill_value=fill_value, wraps=wraps)
+
+
+def apply_at_index_in_turn(
+    x: Any, index: Any, func: Callable[[Any], Any], mode: Any, wraps: bool
+) -> Array:
+    """Return `x` with `func` applied to one named element after the other."""
+    places = _places(x, index, mode, wraps)
+    return apply_in_turn(array_of(x, "at[].apply"), places, func)
+
+
+# ----------------------------------------------------------------------------- indexed on meshes
+# `x.at[index]` whose result lies as `out_sharding` says.
+
+_OPTIONS = ("indices_are_sorted", "unique_indices", "mode", "wrap_negative_indices")
+
+
+def index_as(
+    reference: Any, sharding: Any, name: str, options: Sequence[Any], *values: Any, **more: Any
+) -> Array:
+    """Return what a method of `array.at[index]` gives, computed so that it lies as asked.
+
+    Args:
+      reference: `array.at[index]`.
+      sharding: how the result lies.
+      name: of the method.
+      options: the values of `_OPTIONS`.
+      *values: its arguments.
+      **more: options of its own.
+    """
+    named = dict(zip(_OPTIONS, options, strict=True)) | more
+
+    def method(array: Any, index: Any, *given: Any) -> Any:
+        return getattr(array.at[index], name)(*given, **named)
+
+    result: Array = computed_as(
+        sharding, method, reference._array, reference._index, *values, operation=f"at[].{name}"
+    )
+    return result
+
+
+# ---------------------------------------------------------------------------------- index update
+# Writing elements: `x.at[index].set(y)`, `.add`, `.multiply`, ..., which return a new array.
+#
+# Under evaluation NumPy updates a copy of the host array. Otherwise the index becomes one
+# scatter: index arrays and static positions are elements of the index vectors, slices with step 1
+# are windows, other slices are index arrays with a dimension of their own.
+#
+# Out of bounds: static ints are an IndexError; updates at positions in arrays are left out, or as
+# `mode` says.
 
 _DROP = GatherScatterMode.FILL_OR_DROP
 
@@ -113,7 +230,7 @@ class IndexUpdateRef:
             GatherScatterMode.from_any(mode)  # of places that are known, none is asked for
         if out_sharding is not None:
             options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
-            return indexed_as(self, out_sharding, "get", options, fill_value=fill_value)
+            return index_as(self, out_sharding, "get", options, fill_value=fill_value)
         return read(
             self._array, self._index, indices_are_sorted=indices_are_sorted,
             unique_indices=unique_indices, mode=mode, fill_value=fill_value,
@@ -127,12 +244,12 @@ class IndexUpdateRef:
     ) -> Array:  # fmt: skip
         """Return the array with the elements replaced; of several to one place, one wins."""
         if mode is None and wrap_negative_indices and out_sharding is None:  # the usual call
-            updated = _updated_on_host(self._array, self._index, values, None)
+            updated = _update_on_host(self._array, self._index, values, None)
             if updated is not None:
                 return updated
         options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
         if out_sharding is not None:
-            return indexed_as(self, out_sharding, "set", options, values)
+            return index_as(self, out_sharding, "set", options, values)
         return self._combined(values, "scatter", None, options)
 
     @boundary
@@ -146,8 +263,8 @@ class IndexUpdateRef:
         is named twice.
         """
         options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
-        if not unique_indices and may_repeat(self._array, self._index, mode, options[3]):
-            return applied_in_turn(self._array, self._index, func, mode, options[3])
+        if not unique_indices and index_may_repeat(self._array, self._index, mode, options[3]):
+            return apply_at_index_in_turn(self._array, self._index, func, mode, options[3])
         return self._combined(func(self._read(options)), "scatter", None, options)
 
     @boundary
@@ -158,7 +275,7 @@ class IndexUpdateRef:
         """Return the array with values added to the elements, all that come to one place."""
         options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
         if out_sharding is not None:
-            return indexed_as(self, out_sharding, "add", options, values)
+            return index_as(self, out_sharding, "add", options, values)
         return self._combined(values, "scatter_add", np.add, options)
 
     @boundary
@@ -222,7 +339,7 @@ class IndexUpdateRef:
     ) -> Array:  # fmt: skip
         """Return the array with the elements raised to powers, all that come to one place."""
         options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
-        if not unique_indices and may_repeat(self._array, self._index, mode, options[3]):
+        if not unique_indices and index_may_repeat(self._array, self._index, mode, options[3]):
             x, one = self._array, ones_like(self._array)
             exponents = IndexUpdateRef(one, self._index)._combined(
                 values, "scatter_mul", np.multiply, options)  # fmt: skip
@@ -244,7 +361,7 @@ class IndexUpdateRef:
 
     def _combined(self, values: Any, primitive: str, ufunc: Any, options: Options) -> Array:
         if options[2] is None and options[3]:
-            updated = _updated_on_host(self._array, self._index, values, ufunc)
+            updated = _update_on_host(self._array, self._index, values, ufunc)
             if updated is not None:
                 return updated
         return written(self._array, self._index, values, primitive, options)
@@ -254,7 +371,7 @@ _NUMPY_KINDS = frozenset("biufc")
 _UFUNC_KINDS = frozenset("biuf")
 
 
-def _updated_on_host(x: Any, index: Any, values: Any, ufunc: Any) -> Array | None:
+def _update_on_host(x: Any, index: Any, values: Any, ufunc: Any) -> Array | None:
     """Update a copy of a host array by NumPy, or return None when that cannot be."""
     if type(x) is not ConcreteArray or state.__dict__["trace"] is not EAGER:
         return None
@@ -312,7 +429,7 @@ def written(x: Any, index: Any, values: Any, primitive: str, options: Options) -
     _, _, mode, wraps = options
     if has_slices(index):
         moved = mode is not None and GatherScatterMode.from_any(mode) is not _DROP
-        return written_in_window(x, index, wraps, moved, lambda window, rest: written(
+        return update_window(x, index, wraps, moved, lambda window, rest: written(
             window, rest, values, primitive, options))  # fmt: skip
     free = mode is None and config.values.index_checks != "allow"
     try:
@@ -467,3 +584,43 @@ class _Layout:
             common[k[1]] if type(k) is tuple else sizes[k] for k in numpy_order
         ])  # fmt: skip
         self.to_updates = tuple([numpy_order.index(k) for k in ours])
+
+
+# ---------------------------------------------------------------------------------- index helper
+# What `x.at` is: the object that takes the index in brackets.
+
+_HINT = "x = x.at[index].set(value) makes a new array"
+
+
+class IndexUpdateHelper:
+    """What `x.at` is: `x.at[index]` names elements to update."""
+
+    __slots__ = ("_array",)
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    def __getitem__(self, index: Any) -> IndexUpdateRef:
+        return IndexUpdateRef(self._array, index)
+
+    @boundary
+    def __setitem__(self, index: Any, value: Any) -> NoReturn:
+        del index, value
+        raise TypeError(message(
+            "at[]", "arrays do not change, so elements cannot be assigned.", hint=_HINT,
+        ))  # fmt: skip
+
+    @boundary
+    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        del args, kwargs
+        raise TypeError(message("at[]", "takes the index in brackets.", hint=_HINT))
+
+    @boundary
+    def __getattr__(self, name: str) -> NoReturn:
+        text = f"{type(self).__name__!r} object has no attribute {name!r}"
+        if name.startswith("_") or not hasattr(IndexUpdateRef, name):
+            raise AttributeError(text, name=name, obj=self)
+        raise AttributeError(f"{text}: the index in brackets goes before it.\n  hint      {_HINT}")
+
+    def __repr__(self) -> str:
+        return f"<at of {self._array!r}>"

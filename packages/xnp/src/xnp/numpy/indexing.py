@@ -1,13 +1,4 @@
-"""Reading elements: `x[...]`, `take`, `take_along_axis`, and index arithmetic.
-
-A basic index (ints, slices, new axes) becomes `slice`, `rev` and `squeeze`; one traced int for each
-dimension a `dynamic_slice`; anything else one `gather`, after the static slices. Under evaluation,
-NumPy's own indexing reads the host array, and only what it refuses goes the written way.
-
-Out of bounds: static ints are an IndexError, numbers in arrays where `index_checks` says so; else
-they are moved inside, or read a fill value, as in `x.at[i].get(mode=...)`.
-Neighbours: `index_entries` analyses the index, `index_update` writes.
-"""
+"""Reading elements: `x[...]`, `take`, `take_along_axis`, `ds`; index expressions."""
 
 from __future__ import annotations
 
@@ -20,9 +11,7 @@ import numpy as np
 
 from xnp.docstrings import complete
 from xnp.numpy.creation import counting
-from xnp.numpy.dispatch import host_aval
-from xnp.numpy.dynamic_slices import has_slices, read_in_window
-from xnp.numpy.index_elements import elements_at
+from xnp.numpy.dispatch import array_of, axis_of, common_shape, host_aval
 from xnp.numpy.index_entries import (
     Entry,
     FlagsInIndex,
@@ -32,28 +21,28 @@ from xnp.numpy.index_entries import (
     Span,
     array_at,
     as_positions,
-    counted_positions,
+    count_positions,
     entries_of,
     from_front,
+    has_slices,
     index_dtype,
     index_vectors,
+    read_in_window,
     with_new_axes,
 )
-from xnp.numpy.promoting import (
-    array_of,
-    axis_of,
-    bind,
-    broadcasted,
-    common_shape,
-    filled,
-    reshaped,
-    scalar_like,
-    selected,
+from xnp.primitives.index_modes import GatherDimensionNumbers, GatherScatterMode, check_if_asked
+from xnp.primitives.table import bind, broadcasted, filled, reshaped, scalar_like, selected
+from xprim import (
+    EAGER,
+    Array,
+    ConcreteArray,
+    config,
+    dtypes,
+    from_stored,
+    scalar_array,
+    shaped_array,
+    state,
 )
-from xnp.primitives.index_checks import check_if_asked
-from xnp.primitives.index_modes import GatherDimensionNumbers, GatherScatterMode
-from xprim import Array, ConcreteArray, config, dtypes, scalar_array, shaped_array, state
-from xprim.eager import EAGER
 from xprim.errors import message
 from xprim.kernels import numpy_operand
 from xprim.tracebacks import boundaries, boundary, shorten
@@ -62,6 +51,50 @@ from xprim.typing import ArrayLike
 __all__ = ["take", "take_along_axis"]
 
 __dir__ = __all__.copy
+
+
+# -------------------------------------------------------------------------------- index elements
+# Indexing of arrays of extended dtypes by numbers and slices, as views of what is kept of them.
+#
+# `keys[i]`, and so `for k in keys` and `k1, k2 = split(key)`, are as quick as for arrays of
+# numbers. Anything else goes the way of all primitives (see `xprim.extended`).
+
+_PARTS = frozenset([int, slice])
+_SMALL = 4096  # elements; larger arrays may still be in the making
+
+
+def elements_at(x: Array, index: Any) -> Array | None:
+    """Return `x[index]`, or None where it takes more than a view of host memory.
+
+    Numbers and slices name leading dimensions: those of the array are the leading ones of the
+    numbers that its elements are made of, too.
+    """
+    if type(x) is not ConcreteArray or state.__dict__["trace"] is not EAGER:
+        return None
+    parts = index if type(index) is tuple else (index,)
+    aval = x.aval
+    if len(parts) > aval.ndim or aval.size > _SMALL or not _PARTS.issuperset(map(type, parts)):
+        return None
+    if not EAGER.backend.on_host(x):
+        return None
+    try:
+        result = x.to_stored()[(*parts, ...)]
+    except (IndexError, TypeError, ValueError):  # said by the way of all primitives
+        return None
+    ndim = result.ndim - (aval.stored.ndim - aval.ndim)
+    return from_stored(result, host_aval(result.shape[:ndim], aval.dtype))
+
+
+# -------------------------------------------------------------------------------------- indexing
+# Reading elements: `x[...]`, `take`, `take_along_axis`, and index arithmetic.
+#
+# A basic index (ints, slices, new axes) becomes `slice`, `rev` and `squeeze`; one traced int for
+# each dimension a `dynamic_slice`; anything else one `gather`, after the static slices. Under
+# evaluation, NumPy's own indexing reads the host array, and only what it refuses goes the written
+# way.
+#
+# Out of bounds: static ints are an IndexError, numbers in arrays where `index_checks` says so;
+# else they are moved inside, or read a fill value, as in `x.at[i].get(mode=...)`.
 
 _BASIC = frozenset([int, slice, NoneType, EllipsisType, bool])
 _BOUNDS = frozenset([int, NoneType])
@@ -154,7 +187,7 @@ def read(
     if free:
         parts = _plain_parts(index)
         if parts is not None:
-            return _applied(x, _operations_of_parts(x.aval.shape, parts))
+            return _apply(x, _operations_of_parts(x.aval.shape, parts))
     if has_slices(index):
         fills = mode is not None and GatherScatterMode.from_any(mode) is _FILL
         return read_in_window(x, index, wraps, _fill_scalar(fill_value), fills, functools.partial(
@@ -170,11 +203,11 @@ def read(
         )  # fmt: skip
     arrays = [e.array for e in entries if type(e) is Positions]
     if not arrays:
-        return _applied(x, _operations(x.aval.shape, entries))
+        return _apply(x, _operations(x.aval.shape, entries))
     if mode is None and all(not a.aval.ndim for a in arrays):
         return _windows_of_one(x, entries)
     x, entries = _spans_taken(x, entries)
-    return _gathered(x, entries, indices_are_sorted, unique_indices, mode, fill_value)
+    return _gather(x, entries, indices_are_sorted, unique_indices, mode, fill_value)
 
 
 _read_or_refused = boundary(read)  # where NumPy has refused already, so that its words do not show
@@ -185,7 +218,7 @@ _read_or_refused = boundary(read)  # where NumPy has refused already, so that it
 Operation = tuple[str, dict[str, Any]]  # the name of a primitive of one operand, and its params
 
 
-def _applied(x: Array, operations: Sequence[Operation]) -> Array:
+def _apply(x: Array, operations: Sequence[Operation]) -> Array:
     for name, params in operations:
         x = bind(name, x, **params)
     return x
@@ -233,7 +266,7 @@ def _operations(shape: tuple[int, ...], entries: list[Entry]) -> list[Operation]
 def _spans_taken(x: Any, entries: list[Entry]) -> Any:
     """Apply the slices: whole dimensions stay."""
     operations, entries = _span_operations(x.aval.shape, entries)
-    return _applied(x, operations), entries
+    return _apply(x, operations), entries
 
 
 def _span_operations(
@@ -305,7 +338,7 @@ def _check_not_empty(shape: Any, dims: Any, batch: tuple[int, ...] = ()) -> None
             raise IndexError(f"index: dimension {d} of shape {shape} has no elements to read.")
 
 
-def _gathered(
+def _gather(
     x: Any, entries: list[Entry], are_sorted: bool, unique: bool, mode: Any, fill_value: Any
 ) -> Array:
     """Read the elements that index arrays name; the slices are taken already."""
@@ -385,7 +418,7 @@ def take(
     if mode is None is fill_value:
         check_if_asked(positions, axis, x.aval.shape)
     if mode == "wrap":
-        positions = _wrapped_positions(positions, x.aval.shape[axis])
+        positions = _wrap_positions(positions, x.aval.shape[axis])
     elif mode == "raise":
         raise ValueError(message(
             "take", "mode 'raise' cannot be, for errors do not depend on values.",
@@ -393,7 +426,7 @@ def take(
         ))  # fmt: skip
     chosen = {"wrap": "promise_in_bounds", None: "fill"}.get(mode, mode)
     if chosen == "clip":
-        positions = _limited(positions, x.aval.shape[axis])
+        positions = _limit(positions, x.aval.shape[axis])
     index = (*[slice(None)] * axis, positions)
     return read(
         x, index, unique_indices=unique_indices, indices_are_sorted=indices_are_sorted,
@@ -401,13 +434,13 @@ def take(
     )  # fmt: skip
 
 
-def _limited(positions: Any, size: int) -> Any:
+def _limit(positions: Any, size: int) -> Any:
     """Move positions inside; NumPy's clip mode counts nothing from the end."""
     low, high = scalar_like(positions, 0), scalar_like(positions, max(size - 1, 0))
     return bind("min", bind("max", positions, low), high)
 
 
-def _wrapped_positions(positions: Any, size: int) -> Any:
+def _wrap_positions(positions: Any, size: int) -> Any:
     count = scalar_like(positions, max(size, 1))
     rest = bind("rem", positions, count)
     if dtypes.is_unsigned_integer(rest.aval.dtype):
@@ -458,9 +491,9 @@ def take_along_axis(
     if mode == "one_hot":  # 0 out of bounds, what the product with rows of one 1 gives
         mode, fill_value = "fill", 0 if fill_value is None else fill_value
     mode = "fill" if mode is None else mode
-    positions = counted_positions(positions, x.aval.shape[axis], wrap_negative_indices)
+    positions = count_positions(positions, x.aval.shape[axis], wrap_negative_indices)
     if _lines(x, axis) is _lines(positions, axis) and x.aval.size:
-        return _gathered_along(x, positions, axis, mode, fill_value)
+        return _gather_along(x, positions, axis, mode, fill_value)
     return read(x, _index_along(x, positions, axis), mode=mode, fill_value=fill_value)
 
 
@@ -470,7 +503,7 @@ def _lines(x: Array, axis: int) -> Any:
     return shaped_array((*shape[:axis], 1, *shape[axis + 1 :]), dtypes.int32)
 
 
-def _gathered_along(x: Array, positions: Array, axis: int, mode: Any, fill_value: Any) -> Array:
+def _gather_along(x: Array, positions: Array, axis: int, mode: Any, fill_value: Any) -> Array:
     """Read along an axis where nothing is broadcast: the other dimensions walk together."""
     shape = positions.aval.shape
     places = from_front(positions, x.aval.shape[axis], index_dtype([positions]))
@@ -509,4 +542,5 @@ def no_out(operation: str, out: Any) -> None:
 
 
 complete(globals())
+
 boundaries(globals())

@@ -1,7 +1,7 @@
 """Comparisons, logical operations and tests of elements: equal, logical_and, isnan, isclose, ...
 
 Comparisons promote their operands and give booleans; complex numbers are ordered by their real,
-then their imaginary parts. Neighbours: `ufuncs` has the makers, `bits` the operations on bits.
+then their imaginary parts.
 """
 
 from __future__ import annotations
@@ -12,25 +12,22 @@ from typing import Any
 import numpy as np
 
 from xnp.docstrings import complete
-from xnp.docstrings.array_reductions import LOGIC
+from xnp.docstrings.arrays import LOGIC
 from xnp.numpy.creation import asarray
-from xnp.numpy.dispatch import dispatched
-from xnp.numpy.indexing import no_out
-from xnp.numpy.promoting import (
+from xnp.numpy.dispatch import (
     array_of,
-    bind,
     broadcast,
     broadcast_all,
     broadcast_checked,
     cast,
-    filled,
+    dispatched,
     inexact,
     promoted,
-    scalar_like,
-    selected,
 )
+from xnp.numpy.indexing import no_out
 from xnp.numpy.reductions import all as all_true
 from xnp.numpy.ufuncs import binary_function, unary_function
+from xnp.primitives.table import bind, filled, scalar_like, selected
 from xprim import Array, config, dtypes, scalar_array
 from xprim.array import check_numbers
 from xprim.errors import ArgumentError, ShapeError

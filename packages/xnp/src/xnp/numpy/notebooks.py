@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from xprim import ConcreteArray, dtypes
-from xtree.notebooks import escaped, preformatted
+from xtree.errors import escaped, preformatted
 
 __all__ = ()
 

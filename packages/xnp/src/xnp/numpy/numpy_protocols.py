@@ -7,20 +7,18 @@ asks for something that arrays cannot do (`out=`, `dtype=` of a ufunc, a list ch
 NumPy's: it gets the elements, as `np.asarray` gives them, and a tracer, which has none, is refused.
 
 `np.asarray`, `np.array` and what else makes arrays of anything ask neither and give NumPy's arrays.
-
-Neighbours: `array_methods` attaches these methods.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
-import xnp
 from xprim import Array
 
 __all__: list[str] = []
@@ -122,7 +120,7 @@ def _function_of_ufunc(ufunc: Any, method: str) -> Callable[..., Any] | None:
     name: str = ufunc.__name__
     if getattr(np, name, None) is not ufunc:
         return None
-    found: Any = getattr(xnp, name, None)
+    found: Any = getattr(sys.modules["xnp"], name, None)
     answer: Callable[..., Any] | None = (
         found if method == "__call__" else getattr(found, method, None)
     )
@@ -134,7 +132,8 @@ def _function_named(module: str, name: str) -> Callable[..., Any] | None:
     """Return our function of the name that a function of NumPy has in its module."""
     if module not in ("numpy", "numpy.linalg", "numpy.fft") or name in _ABOUT_NUMPY:
         return None
-    holder: Any = xnp if module == "numpy" else getattr(xnp, module.removeprefix("numpy."))
+    package = sys.modules["xnp"]
+    holder: Any = package if module == "numpy" else getattr(package, module.removeprefix("numpy."))
     found = getattr(holder, name, None)
     return found if callable(found) and not isinstance(found, type) else None
 

@@ -10,28 +10,16 @@ import numpy as np
 
 import xtree
 from xnp.docstrings import complete
-from xnp.numpy.averages import mean
+from xnp.numpy.dispatch import apart, array_of, axes_of, axis_of, beside, cast, elements_now
+from xnp.numpy.elementary import round as round_
 from xnp.numpy.indexing import read
-from xnp.numpy.promoting import (
-    apart,
-    array_of,
-    axes_of,
-    axis_of,
-    beside,
-    bind,
-    broadcasted,
-    cast,
-    elements_now,
-    reshaped,
-    scalar_like,
-)
 from xnp.numpy.ranges import linspace
-from xnp.numpy.reductions import max as max_, min as min_
-from xnp.numpy.rounding import round as round_
+from xnp.numpy.reductions import max as max_, mean, min as min_
 from xnp.numpy.statistics import median
+from xnp.primitives.table import bind, broadcasted, reshaped, scalar_like
 from xprim import Array, ConcreteArray, dtypes
+from xprim.avals import SymbolicSize, size_of
 from xprim.errors import ConcretizationTypeError, message
-from xprim.sizes import SymbolicSize, size_of
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, Axis
 
@@ -116,7 +104,7 @@ def _pairs(value: Any, ndim: int, name: str, shape: Any) -> list[tuple[Any, Any]
         given = {axis_of(d, ndim, "pad"): v for d, v in value.items()}
         return [_pair(given.get(d, 0)) for d in range(ndim)]
     if name != "pad_width" and not _is_static(value):
-        return _traced_pairs(value, ndim)
+        return _trace_pairs(value, ndim)
     if isinstance(value, Array) and not isinstance(value, ConcreteArray):
         raise ConcretizationTypeError(value, "pad", f"{name} is traced, but shapes are static.")
     host = _widths_on_host(value) if name == "pad_width" else np.asarray(value)
@@ -138,7 +126,7 @@ def _widths_on_host(value: Any) -> np.ndarray[Any, Any]:
     return host
 
 
-def _traced_pairs(value: Any, ndim: int) -> list[tuple[Any, Any]]:
+def _trace_pairs(value: Any, ndim: int) -> list[tuple[Any, Any]]:
     if isinstance(value, list | tuple):
         return [_pair(v) for v in value] if len(value) == ndim else [_pair(value)] * ndim
     if not value.ndim:
@@ -180,7 +168,7 @@ def _by_positions(positions: Callable[[int, int, int], Any]) -> Callable[..., An
         _check_not_empty(size, d)
         places = np.asarray(positions(size, low, high), np.int32)
         if reflect_type == "even":
-            return _copied(x, d, places, low)
+            return _copy(x, d, places, low)
         if reflect_type != "odd":
             raise ValueError(f"pad: reflect_type must be 'even' or 'odd', got {reflect_type!r}.")
         return _odd(x, d, low, high, positions)
@@ -194,7 +182,7 @@ def _check_not_empty(size: int, d: int) -> None:
         raise ValueError(f"pad: axis {d} has no elements to copy from; use mode 'constant'.")
 
 
-def _copied(x: Any, d: int, places: np.ndarray[Any, Any], low: int) -> Any:
+def _copy(x: Any, d: int, places: np.ndarray[Any, Any], low: int) -> Any:
     """Copy the elements at positions along an axis: a few runs of neighbours as slices.
 
     From position `low` on stands the whole array, which is copied as it is.

@@ -10,35 +10,21 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from xnp.docstrings import complete
-from xnp.docstrings.array_making import POLYNOMIALS
+from xnp.docstrings.arrays import POLYNOMIALS
 from xnp.numpy.calculus import convolve
 from xnp.numpy.contraction import outer
-from xnp.numpy.creation import asarray, ones, zeros_like
+from xnp.numpy.creation import asarray, eye, ones, zeros_like
+from xnp.numpy.dispatch import array_of, broadcast_all, common_shape, inexact, promoted
 from xnp.numpy.indexing import read
-from xnp.numpy.joining import concatenate
-from xnp.numpy.promoting import (
-    array_of,
-    bind,
-    broadcast_all,
-    broadcasted,
-    common_shape,
-    filled,
-    inexact,
-    promoted,
-    reshaped,
-    scalar_like,
-    selected,
-)
 from xnp.numpy.ranges import arange, vander
 from xnp.numpy.rearranging import roll
 from xnp.numpy.reductions import argmax
-from xnp.numpy.selection import reshaped_flat, where
-from xnp.numpy.shaping import atleast_1d
-from xnp.numpy.sorting import argsort
-from xnp.numpy.triangles import eye
+from xnp.numpy.selection import argsort, reshaped_flat, where
+from xnp.numpy.shaping import atleast_1d, concatenate
+from xnp.primitives.table import bind, broadcasted, filled, reshaped, scalar_like, selected
 from xprim import Array, ConcreteArray, dtypes, get_primitive, shaped_array
+from xprim.avals import size_of
 from xprim.errors import ConcretizationTypeError, message
-from xprim.sizes import size_of
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 

@@ -1,9 +1,4 @@
-"""Sequences and grids: arange, linspace, logspace, geomspace, eye, meshgrid, indices, mgrid, ...
-
-Bounds that are Python numbers are computed by NumPy on the host; traced ones are taken where the
-number of elements is known (`linspace` and its kin).
-Neighbours: `creation` has filled arrays, `index_tricks` positions of triangles and diagonals.
-"""
+"""Sequences and grids: arange, linspace, meshgrid, indices, mgrid; windows of samples."""
 
 from __future__ import annotations
 
@@ -14,24 +9,23 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from xnp.docstrings import complete
+from xnp.docstrings.arrays import RANGES
 from xnp.numpy.creation import array, counting, shape_of
-from xnp.numpy.dispatch import dispatched, host_aval
-from xnp.numpy.indexing import read
-from xnp.numpy.promoting import (
+from xnp.numpy.dispatch import (
     array_of,
-    bind,
     broadcast_all,
     broadcast_checked,
-    broadcasted,
     cast,
     check_ranks,
+    dispatched,
+    host_aval,
     inexact,
-    reshaped,
-    scalar_like,
-    selected,
 )
+from xnp.numpy.elementary import i0
+from xnp.numpy.indexing import read
 from xnp.numpy.shaping import moveaxis
 from xnp.placing import on_device, placed
+from xnp.primitives.table import bind, broadcasted, reshaped, scalar_like, selected
 from xprim import (
     EAGER,
     Array,
@@ -43,21 +37,26 @@ from xprim import (
     scalar_array,
     state,
 )
-from xprim.descriptions import described
-from xprim.errors import ArgumentError, ConcretizationTypeError
+from xprim.avals import SymbolicSize, size_of
+from xprim.errors import ArgumentError, ConcretizationTypeError, described
 from xprim.memory import out_of_memory
-from xprim.sizes import SymbolicSize, size_of
-from xprim.static_sizes import static_int
+from xprim.static_arguments import static_int
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DeviceLike, DimSize, DTypeLike, ShardingLike
 
 __all__ = [
     "arange", "geomspace", "indices", "linspace", "logspace", "meshgrid", "mgrid", "ogrid",
-    "vander",
+    "vander", "bartlett", "blackman", "hamming", "hanning", "kaiser",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
 
+
+# ---------------------------------------------------------------------------------------- ranges
+# Sequences and grids: arange, linspace, logspace, geomspace, eye, meshgrid, indices, mgrid, ...
+#
+# Bounds that are Python numbers are computed by NumPy on the host; traced ones are taken where
+# the number of elements is known (`linspace` and its kin).
 
 _SMALL = 4096  # elements that may be a constant of a staged program
 
@@ -110,7 +109,7 @@ def arange(
     count, first, by = _count_of(*known)
     if dtypes.is_bool(dtype) and count > 2:
         raise TypeError(f"arange: {count} booleans are no range of numbers.")
-    result = _counted(count, first, by, dtype)
+    result = _count(count, first, by, dtype)
     return placed(on_device(result, device, "arange"), out_sharding, "arange")
 
 
@@ -135,7 +134,7 @@ def _range_dtype(bounds: Any) -> Any:
 _MOST = 2**35
 
 
-def _counted(count: int, first: Any, by: Any, dtype: Any) -> Array:
+def _count(count: int, first: Any, by: Any, dtype: Any) -> Array:
     """Return `count` numbers: large arrays are counted where they shall be, small ones here."""
     if dtypes.is_integer(dtype) and any(isinstance(x, float | np.floating) for x in (first, by)):
         # as NumPy: the distance is that of the first two numbers, which are truncated
@@ -539,6 +538,60 @@ ogrid = _Grid("ogrid", True)
 # --- window functions -----------------------------------------------------------------------------
 
 
-complete(globals())
+# ------------------------------------------------------------------------------ window functions
+# Windows of samples: bartlett, blackman, hamming, hanning, kaiser.
+
+
+def _window(function: Any, M: int, *args: Any) -> Any:
+    return host_array(function(size_of(M), *args), dtypes.python_scalar_dtype(float))
+
+
+def bartlett(M: int) -> Array:
+    """Return the triangular window of `M` points."""
+    return _window(np.bartlett, M)  # type: ignore[no-any-return]
+
+
+def blackman(M: int) -> Array:
+    """Return the Blackman window of `M` points."""
+    return _window(np.blackman, M)  # type: ignore[no-any-return]
+
+
+def hamming(M: int) -> Array:
+    """Return the Hamming window of `M` points."""
+    return _window(np.hamming, M)  # type: ignore[no-any-return]
+
+
+def hanning(M: int) -> Array:
+    """Return the Hann window of `M` points."""
+    return _window(np.hanning, M)  # type: ignore[no-any-return]
+
+
+def kaiser(M: int, beta: ArrayLike) -> Array:
+    """Return the Kaiser window of `M` points.
+
+    Args:
+      M: the number of points, a Python int; there are none for 0 and below.
+      beta: the shape parameter, a number: 0 for a rectangle, greater for narrower windows.
+
+    Returns:
+      A vector of the default floating dtype.
+
+    Differentiable in: beta.
+
+    Example:
+      >>> import xnp
+      >>> xnp.kaiser(3, 2.0).round(3)
+      Array([0.439, 1.   , 0.439], dtype=float32)
+    """
+    if not isinstance(beta, Tracer):
+        return _window(np.kaiser, M, float(beta))  # type: ignore[no-any-return, arg-type]
+    half = (size_of(M) - 1) / 2
+    distance = (np.arange(size_of(M)) - half) / (half or 1.0)
+    width = array(np.sqrt(np.maximum(1 - distance * distance, 0.0)))
+    b = broadcasted(cast(beta, width.aval.dtype), width.aval.shape)
+    return bind("div", i0(bind("mul", b, width)), i0(b))
+
+
+complete(globals(), RANGES)
 
 boundaries(globals())

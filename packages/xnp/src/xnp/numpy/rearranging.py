@@ -1,7 +1,4 @@
-"""Elements in other places: repeat, tile, roll, flip, rot90, diagonals, triangles, bits.
-
-Neighbours: `shaping` changes only shapes, `padding` adds elements around an array.
-"""
+"""Elements in other places: repeat, tile, roll, flip, rot90, diagonals, triangles, bits."""
 
 from __future__ import annotations
 
@@ -12,34 +9,27 @@ from typing import Any
 import numpy as np
 
 from xnp.docstrings import complete
-from xnp.docstrings.array_making import REARRANGING
-from xnp.numpy.creation import counting
-from xnp.numpy.dispatch import dispatched
-from xnp.numpy.indexing import read
-from xnp.numpy.promoting import (
+from xnp.docstrings.arrays import REARRANGING
+from xnp.numpy.creation import counting, eye
+from xnp.numpy.dispatch import (
     apart,
     array_of,
     axes_of,
     axis_of,
-    bind,
-    broadcasted,
     cast,
+    dispatched,
     elements_now,
-    filled,
-    reshaped,
-    scalar_like,
-    selected,
     several_axes,
 )
+from xnp.numpy.indexing import read
 from xnp.numpy.reductions import sum as summed
-from xnp.numpy.shaping import moveaxis, permuted
-from xnp.numpy.triangles import eye
+from xnp.numpy.shaping import moveaxis, permute
 from xnp.placing import computed_as
+from xnp.primitives.table import bind, broadcasted, filled, reshaped, scalar_like, selected
 from xprim import Array, ConcreteArray, Tracer, dtypes, scalar_array, shaped_array
-from xprim.descriptions import described
-from xprim.errors import ConcretizationTypeError, ShapeError, message
-from xprim.sizes import size_of
-from xprim.static_sizes import static_int, static_shape
+from xprim.avals import size_of
+from xprim.errors import ConcretizationTypeError, ShapeError, described, message
+from xprim.static_arguments import static_int, static_shape
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, Axis, DimSize, DTypeLike, ShapeLike, ShardingLike
 
@@ -82,10 +72,10 @@ def repeat(
     if out_sharding is not None:
         return computed_as(out_sharding, repeat, a, repeats, axis,
                            total_repeat_length=total_repeat_length)  # fmt: skip
-    return _repeated(array_of(a, "repeat"), repeats, axis, total_repeat_length)
+    return _repeat(array_of(a, "repeat"), repeats, axis, total_repeat_length)
 
 
-def _repeated(a: Any, repeats: Any, axis: int | None, total_repeat_length: int | None) -> Array:
+def _repeat(a: Any, repeats: Any, axis: int | None, total_repeat_length: int | None) -> Array:
     if axis is None:
         a, axis = reshaped(a, (a.aval.size,)), 0
     axis = axis_of(axis, a.aval.ndim, "repeat")
@@ -339,8 +329,8 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     order = list(range(m.aval.ndim))
     order[first], order[second] = second, first
     if k == 1:
-        return permuted(flip(m, second), tuple(order))
-    return flip(permuted(m, tuple(order)), second)
+        return permute(flip(m, second), tuple(order))
+    return flip(permute(m, tuple(order)), second)
 
 
 # --- diagonals and triangles ----------------------------------------------------------------------

@@ -1,62 +1,430 @@
-"""Statistics: quantiles, histograms, correlation.
-
-Quantiles interpolate between the two elements next to the place asked for; a NaN makes the result
-NaN, but for the `nan...` functions, which leave NaN out.
-"""
+"""Statistics: quantiles, histograms, correlation; reductions that ignore NaN."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from xnp.docstrings import complete
-from xnp.docstrings.statistics import QUANTILES
-from xnp.numpy.averages import average, mean, weights_of_observations
+from xnp.docstrings.arrays import NAN_REDUCTIONS, QUANTILES
+from xnp.numpy import reductions as averages, reductions as r, reductions as running_totals
 from xnp.numpy.contraction import dot
-from xnp.numpy.creation import asarray
-from xnp.numpy.indexing import no_out, read
-from xnp.numpy.interpolated_quantiles import interpolated
-from xnp.numpy.joining import concatenate, unstack
-from xnp.numpy.promoting import (
+from xnp.numpy.creation import asarray, counting
+from xnp.numpy.dispatch import (
     array_of,
     axes_of,
     beside,
-    bind,
-    broadcasted,
     cast,
     check_ranks,
     converted,
     elements_now,
-    filled,
     inexact,
     promoted,
-    reshaped,
-    scalar_like,
-    selected,
     wide,
 )
+from xnp.numpy.indexing import no_out, read, take_along_axis
 from xnp.numpy.ranges import linspace
-from xnp.numpy.reductions import kept, max as max_, min as min_
-from xnp.numpy.shaping import moveaxis
-from xnp.numpy.sorting import searchsorted, sort
-from xnp.numpy.weighted_quantiles import inverted_cdf
+from xnp.numpy.reductions import (
+    any as any_,
+    average,
+    cumsum,
+    kept,
+    max as max_,
+    mean,
+    min as min_,
+    sum as summed,
+    weights_of_observations,
+)
+from xnp.numpy.selection import argsort, searchsorted, sort
+from xnp.numpy.shaping import concatenate, moveaxis, unstack
 from xnp.placing import placed
+from xnp.primitives.table import bind, broadcasted, filled, reshaped, scalar_like, selected
 from xprim import Array, ConcreteArray, dtypes, from_numpy, scalar_array
+from xprim.avals import size_of
 from xprim.errors import ConcretizationTypeError, ShapeError, message
-from xprim.sizes import size_of
-from xprim.static_sizes import static_int
+from xprim.static_arguments import static_int
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, Axis, DTypeLike, ShardingLike
 
 __all__ = [
-    "bincount", "corrcoef", "cov", "histogram", "histogram2d", "histogram_bin_edges",
-    "histogramdd", "median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile",
+    "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin",
+    "nanprod", "nanstd", "nansum", "nanvar", "bincount", "corrcoef", "cov", "histogram",
+    "histogram2d", "histogram_bin_edges", "histogramdd", "median", "nanmedian", "nanpercentile",
+    "nanquantile", "percentile", "quantile",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
+
+
+# -------------------------------------------------------------------------------- nan reductions
+# Reductions that leave NaN out: nansum, nanmean, nanmax, nanargmax, nancumsum, ...
+
+_LARGE = 1 << 14  # elements: where it pays to look whether there is a NaN
+
+
+def _mask(a: Any) -> Any:
+    return bind("ne", a, a)
+
+
+def _without_nan(a: Any, operation: str, neutral: float) -> Any:
+    a = array_of(a, operation)
+    if not dtypes.is_inexact(a.aval.dtype):
+        return a
+    hosts = elements_now(a) if a.aval.size >= _LARGE else None
+    if hosts is None:
+        return selected(_mask(a), scalar_like(a, neutral), a)
+    (host,) = hosts
+    mask = host != host
+    if not mask.any():
+        return a
+    kept = host.copy()
+    kept[mask] = neutral
+    return ConcreteArray(kept, a.aval)
+
+
+def nansum(
+    a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None,
+    keepdims: bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None,
+) -> Array:  # fmt: skip
+    """Return the sum over axes of what is not NaN. Arguments as of `sum`."""
+    return r.sum(_without_nan(a, "nansum", 0), axis, dtype, out, keepdims, initial, where)
+
+
+def nanprod(
+    a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None,
+    keepdims: bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None,
+) -> Array:  # fmt: skip
+    """Return the product over axes of what is not NaN. Arguments as of `prod`."""
+    return r.prod(_without_nan(a, "nanprod", 1), axis, dtype, out, keepdims, initial, where)
+
+
+def nancumsum(
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, out: None = None
+) -> Array:
+    """Return running sums along an axis, NaN counting as 0."""
+    return running_totals.cumsum(_without_nan(a, "nancumsum", 0), axis, dtype, out)
+
+
+def nancumprod(
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, out: None = None
+) -> Array:
+    """Return running products along an axis, NaN counting as 1."""
+    return running_totals.cumprod(_without_nan(a, "nancumprod", 1), axis, dtype, out)
+
+
+def _extremum(operation: str, function: Callable[..., Any], neutral: float) -> Callable[..., Any]:
+    def reduce(a: Any, axis: Any, out: Any, keepdims: bool, initial: Any, where: Any) -> Any:
+        no_out(operation, out)
+        a = array_of(a, operation)
+        if a.aval.size >= _LARGE and elements_now(a) is not None:
+            result = function(a, axis, None, keepdims, initial, where)
+            if not np.isnan(np.asarray(result)).any():  # a NaN comes through: there is none
+                return result
+        result = function(_without_nan(a, operation, neutral), axis, None, keepdims, initial, where)
+        if not dtypes.is_inexact(a.aval.dtype) or initial is not None:
+            return result
+        none_left = r.all(_mask(a), axis, keepdims=keepdims, where=where)
+        return selected(none_left, scalar_like(result, math.nan), result)
+
+    return reduce
+
+
+_nanmax = _extremum("nanmax", r.max, -math.inf)
+_nanmin = _extremum("nanmin", r.min, math.inf)
+
+
+def nanmax(
+    a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False,
+    initial: ArrayLike | None = None, where: ArrayLike | None = None,
+) -> Array:  # fmt: skip
+    """Return the greatest element over axes that is not NaN; NaN where all are."""
+    return _nanmax(a, axis, out, keepdims, initial, where)  # type: ignore[no-any-return]
+
+
+def nanmin(
+    a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False,
+    initial: ArrayLike | None = None, where: ArrayLike | None = None,
+) -> Array:  # fmt: skip
+    """Return the least element over axes that is not NaN; NaN where all are."""
+    return _nanmin(a, axis, out, keepdims, initial, where)  # type: ignore[no-any-return]
+
+
+def _is_known_full(a: Any) -> bool:
+    """Whether many elements can be looked at, and none is NaN."""
+    hosts = elements_now(a) if a.aval.size >= _LARGE else None
+    return hosts is not None and not np.isnan(hosts[0]).any()
+
+
+def _counts(a: Any, axis: Any, keepdims: bool, where: Any, dtype: Any) -> Any:
+    """Return how many elements are not NaN."""
+    numbers = bind("not", _mask(a))
+    if where is not None:
+        mask = broadcasted(r.mask_of(where, "nanmean"), a.aval.shape)
+        numbers = bind("and", numbers, mask)
+    return r.sum(numbers, axis, dtype, keepdims=keepdims)
+
+
+def nanmean(
+    a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None,
+    keepdims: bool = False, where: ArrayLike | None = None,
+) -> Array:  # fmt: skip
+    """Return the mean over axes of what is not NaN; NaN where nothing is left."""
+    no_out("nanmean", out)
+    a = array_of(a, "nanmean")
+    if not dtypes.is_inexact(a.aval.dtype):
+        return averages.mean(a, axis, dtype, out, keepdims, where=where)
+    total = nansum(wide(a), axis, dtype, None, keepdims, None, where)
+    result = _over(total, _counts(a, axis, keepdims, where, total.dtype))
+    return result if dtype is not None else converted(result, a.aval.dtype, a.aval.weak_type)
+
+
+def nanvar(
+    a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None, ddof: float = 0,
+    keepdims: bool = False, where: ArrayLike | None = None, mean: ArrayLike | None = None,
+    correction: ArrayLike | None = None,
+) -> Array:  # fmt: skip
+    """Return the variance over axes of what is not NaN; NaN where too little is left."""
+    (a,) = inexact("nanvar", a)
+    result = _nanvar(wide(a), axis, out, ddof, keepdims, where, mean, correction)
+    return _in_dtype(result, a, dtype)
+
+
+def _nanvar(a: Any, axis: Any, out: Any, ddof: Any, keepdims: bool, where: Any, mean: Any,
+            correction: Any, *, root: bool = False) -> Array:  # fmt: skip
+    no_out("nanvar", out)
+    ddof = ddof if correction is None else correction
+    center = nanmean(a, axis, None, None, True, where) if mean is None else (
+        wide(array_of(mean, "nanvar")))  # fmt: skip
+    a, center = promoted("nanvar", a, center)
+    # where NaN is left out the distance is 0, and so are its derivatives
+    numbers = a if _is_known_full(a) else selected(_mask(a), broadcasted(center, a.aval.shape), a)
+    squares = averages.squared_distance(numbers, center)
+    total = r.sum(squares, axis, None, None, keepdims, None, where)
+    count = _counts(a, axis, keepdims, where, total.dtype)
+    divisor = bind("sub", count, cast(array_of(ddof, "nanvar"), count.dtype))
+    return _over(total, divisor, root=root)
+
+
+def _over(total: Any, divisor: Any, *, root: bool = False) -> Array:
+    """Return the quotient, or its square root; NaN where the divisor is not positive.
+
+    There the derivatives are zero: what they would be computed from is replaced by 1 beforehand.
+    """
+    is_complex = dtypes.is_complex(divisor.dtype)
+    size = bind("real", divisor) if is_complex else divisor
+    enough = bind("gt", size, scalar_like(size, 0))
+    total, divisor = [selected(enough, x, scalar_like(x, 1)) for x in (total, divisor)]
+    quotient = bind("div", total, divisor)
+    result = bind("sqrt", quotient) if root else quotient
+    nothing = complex(math.nan, math.nan) if is_complex else math.nan
+    return selected(enough, result, scalar_like(result, nothing))
+
+
+def _in_dtype(result: Any, a: Any, dtype: Any) -> Array:
+    """Return a spread of the elements of `a` in the dtype asked for, or in their own real one."""
+    if dtype is not None:
+        return cast(result, dtypes.requested_dtype(dtype, "nanvar"))
+    return converted(result, dtypes.to_floating_dtype(a.aval.dtype), a.aval.weak_type)
+
+
+def nanstd(
+    a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None, ddof: float = 0,
+    keepdims: bool = False, where: ArrayLike | None = None, mean: ArrayLike | None = None,
+    correction: ArrayLike | None = None,
+) -> Array:  # fmt: skip
+    """Return the standard deviation over axes of what is not NaN."""
+    (a,) = inexact("nanstd", a)
+    result = _nanvar(wide(a), axis, out, ddof, keepdims, where, mean, correction, root=True)
+    return _in_dtype(result, a, dtype)
+
+
+def _position(operation: str, function: Callable[..., Any], neutral: float) -> Callable[..., Any]:
+    def find(a: Any, axis: Any, out: Any, keepdims: bool) -> Any:
+        a = array_of(a, operation)
+        result = function(_without_nan(a, operation, neutral), axis, out, keepdims)
+        if not dtypes.is_inexact(a.aval.dtype):
+            return result
+        none_left = r.all(_mask(a), axis, keepdims=keepdims)
+        return selected(none_left, scalar_like(result, -1), result)
+
+    return find
+
+
+_nanargmax = _position("nanargmax", r.argmax, -math.inf)
+_nanargmin = _position("nanargmin", r.argmin, math.inf)
+
+
+def nanargmax(
+    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Array:
+    """Return the position of the greatest element that is not NaN; -1 where all are."""
+    return _nanargmax(a, axis, out, keepdims)  # type: ignore[no-any-return]
+
+
+def nanargmin(
+    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Array:
+    """Return the position of the least element that is not NaN; -1 where all are."""
+    return _nanargmin(a, axis, out, keepdims)  # type: ignore[no-any-return]
+
+
+# ------------------------------------------------------------------------ interpolated quantiles
+# One quantile of sorted lines: between the two elements next to its place.
+#
+# Where a line has a NaN, or nothing but NaN, the result is NaN and has no slopes.
+
+
+def interpolated(lines: Any, q: Any, count: int, method: str, skip_nan: bool) -> Array:
+    """Return one quantile of sorted lines, which NaN stands at the ends of.
+
+    Args:
+      lines: arrays of shape (..., count), ascending.
+      q: the quantile, from 0 to 1.
+      count: how many elements a line has.
+      method: which of the two elements next to the place, or what between them.
+      skip_nan: whether NaN is left out; otherwise it makes the result NaN.
+    """
+    dtype, outer = lines.aval.dtype, lines.aval.shape[:-1]
+    is_nan = bind("ne", lines, lines)
+    numbers = summed(bind("not", is_nan), -1, dtype) if skip_nan else filled(outer, count, dtype)
+    last = bind("sub", array_of(numbers, "quantile"), scalar_like(lines, 1))
+    place = bind("mul", broadcasted(cast(q, dtype), outer), last)
+    zero = scalar_like(place, 0)
+    low, high = bind("floor", place), bind("ceil", place)
+    weight = bind("sub", place, low)
+    low, high = [bind("max", bind("min", v, last), zero) for v in (low, high)]
+    spoiled = bind("lt", last, zero) if skip_nan else any_(is_nan, -1)
+    # what is spoiled has no slopes: no product with NaN may reach the operands
+    below, above = [selected(spoiled, zero, _picked(lines, v)) for v in (low, high)]
+    if method == "linear":
+        result = _between(below, above, weight)
+    elif method == "midpoint":
+        result = bind("mul", bind("add", below, above), scalar_like(below, 0.5))
+    elif method == "nearest":
+        nearer = bind("le", weight, scalar_like(weight, 0.5))
+        result = selected(nearer, below, above)
+    else:
+        result = below if method == "lower" else above
+    return selected(spoiled, scalar_like(result, math.nan), result)
+
+
+def _between(below: Array, above: Array, weight: Array) -> Array:
+    """Return a point of the line from one number to another; of equal infinities, the infinity."""
+    infinite = bind("and", bind("eq", below, above), bind("not", bind("is_finite", below)))
+    zero, one = scalar_like(below, 0), scalar_like(weight, 1)
+    low, high = [selected(infinite, zero, x) for x in (below, above)]
+    point = bind("add", bind("mul", low, bind("sub", one, weight)), bind("mul", high, weight))
+    return selected(infinite, below, point)
+
+
+def _picked(lines: Any, place: Any) -> Array:
+    """Return the element of each line at a whole number."""
+    rank = lines.aval.ndim
+    index = [counting(place.aval.shape, d, dtypes.int32) for d in range(rank - 1)]
+    return read(lines, (*index, cast(place, dtypes.int32)))
+
+
+# ---------------------------------------------------------------------------- weighted quantiles
+# Quantiles by the inverse of the distribution function, in which elements may have weights.
+#
+# The quantile q is the least element up to which the weights sum to q of their total (method
+# "inverted_cdf"; NumPy allows weights for this one alone). An element of weight 0 is never it.
+
+
+def inverted_cdf(
+    operation: str, a: Any, q: Any, axis: Any, weights: Any, keepdims: bool, skip_nan: bool
+) -> Array:
+    """Return the quantiles `q` of the elements of `a` over axes.
+
+    Args:
+      operation: what errors call the public function.
+      a: a real array.
+      q: a number from 0 to 1 or a vector of such, which comes first in the result.
+      axis: the axes; None for all.
+      weights: None, or numbers that are not negative, of the shape of `a` or of its axes.
+      keepdims: whether reduced axes stay with size 1.
+      skip_nan: whether NaN elements are left out; else a line that has one gives NaN.
+    """
+    a, q = inexact(operation, a, q)
+    shape = a.aval.shape
+    axes = axes_of(axis, len(shape), operation)
+    values, masses = _lines(a, axes), _line_weights(operation, a, axis, axes, weights)
+    order = argsort(values, -1)
+    values, masses = take_along_axis(values, order, -1), take_along_axis(masses, order, -1)
+    is_nan = bind("ne", values, values)
+    zero = scalar_like(masses, 0)
+    bad = bind("not", bind("ge", masses, zero))  # negative, or NaN
+    sums = cumsum(selected(bind("or", is_nan, bad), zero, masses), -1)
+    spoiled = bind("or", any_(bad, -1), _no_mass(sums))
+    if not skip_nan:
+        spoiled = bind("or", spoiled, any_(is_nan, -1))
+    results = [_reached(values, sums, q[i]) for i in range(q.aval.shape[0])] if q.aval.ndim else [
+        _reached(values, sums, q)]  # fmt: skip
+    results = [selected(spoiled, scalar_like(x, math.nan), x) for x in results]
+    results = [kept(x, shape, axes, keepdims) for x in results]
+    if not q.aval.ndim:
+        return results[0]
+    return bind("concatenate", *[reshaped(x, (1, *x.aval.shape)) for x in results], dimension=0)
+
+
+def _line_weights(operation: str, a: Array, axis: Any, axes: Any, weights: Any) -> Array:
+    """Return the weights of the lines of `a`, in a dtype in which they may be summed."""
+    shape = a.aval.shape
+    reduced = tuple([shape[d] for d in axes])
+    weights = 1.0 if weights is None else weights
+    (weights,) = inexact(operation, weights)
+    if dtypes.is_complex(weights.aval.dtype):
+        raise ValueError(f"{operation}: weights must not be complex.")
+    own = weights.aval.shape
+    if own and own != shape and (axis is None or own != reduced):
+        raise ValueError(message(
+            operation, "the weights have another shape than what they weigh.",
+            got=f"weights: {weights.aval.str_long()}, a: {a.aval.str_long()}",
+            expected=f"the shape {shape}"
+            + ("" if axis is None else f", or that of the axes, {reduced}"),
+        ))  # fmt: skip
+    if dtypes.itemsize_bits(weights.aval.dtype) < 32:
+        weights = cast(weights, dtypes.float32)
+    if own and own == shape:
+        return _lines(weights, axes)
+    outer = [n for d, n in enumerate(shape) if d not in axes]
+    line = reshaped(weights, (math.prod(own),)) if own else weights
+    return broadcasted(line, (*outer, math.prod(reduced)))
+
+
+def _lines(x: Array, axes: tuple[int, ...]) -> Array:
+    """Return an array whose last dimension runs over some axes together."""
+    shape = x.aval.shape
+    outer = tuple([n for d, n in enumerate(shape) if d not in axes])
+    moved = moveaxis(x, axes, tuple(range(len(outer), len(shape))))
+    return reshaped(moved, (*outer, math.prod([shape[d] for d in axes])))
+
+
+def _no_mass(sums: Array) -> Array:
+    total = sums[..., -1] if sums.aval.shape[-1] else summed(sums, -1)
+    return bind("eq", total, scalar_like(total, 0))
+
+
+def _reached(values: Array, sums: Array, q: Any) -> Array:
+    """Return the first element of each line at which the sum of weights reaches its part `q`."""
+    if not values.aval.shape[-1]:
+        return summed(values, -1)
+    total = sums[..., -1:]
+    target = broadcasted(bind("mul", cast(q, total.aval.dtype), total), sums.aval.shape)
+    before = bind("or", bind("lt", sums, target), bind("eq", sums, scalar_like(sums, 0)))
+    place = summed(before, -1, dtypes.int32, keepdims=True)
+    last = scalar_like(place, max(values.aval.shape[-1] - 1, 0))
+    return take_along_axis(values, bind("min", place, last), -1)[..., 0]
+
+
+# ------------------------------------------------------------------------------------ statistics
+# Statistics: quantiles, histograms, correlation.
+#
+# Quantiles interpolate between the two elements next to the place asked for; a NaN makes the
+# result NaN, but for the `nan...` functions, which leave NaN out.
 
 Bins = Any  # a number of bins, their bounds, or for more dimensions a sequence of either
 
@@ -252,14 +620,14 @@ def bincount(
     counts = filled((length,), 0, weights.aval.dtype)
     hosts = None if is_weighted else elements_now(x)
     if hosts is not None:
-        counts = _counted(hosts[0], length)
+        counts = _count(hosts[0], length)
     elif length:
         places = bind("max", x, scalar_like(x, 0))
         counts = counts.at[places].add(broadcasted(weights, x.aval.shape), mode="drop")
     return placed(counts, out_sharding, "bincount")
 
 
-def _counted(numbers: np.ndarray[Any, Any], length: int) -> Array:
+def _count(numbers: np.ndarray[Any, Any], length: int) -> Array:
     """Return how often each number below `length` occurs, negative ones counted as 0."""
     if numbers.size and numbers.min() < 0:
         numbers = np.maximum(numbers, 0)
@@ -571,6 +939,6 @@ def _within_one(x: Any) -> Any:
     return bind("max", bind("min", x, scalar_like(x, 1)), scalar_like(x, -1))
 
 
-complete(globals(), QUANTILES)
+complete(globals(), [*NAN_REDUCTIONS, *QUANTILES])
 
 boundaries(globals())

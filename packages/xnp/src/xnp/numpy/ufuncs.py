@@ -15,18 +15,17 @@ from typing import Any, Protocol
 import numpy as np
 
 from xnp.docstrings import complete
-from xnp.docstrings.array_functions import UFUNCS
-from xnp.numpy.dispatch import binary_operator, check_out_and_where, dispatched
-from xnp.numpy.promoting import (
-    bind,
+from xnp.docstrings.arrays import UFUNCS
+from xnp.numpy.dispatch import (
+    binary_operator,
     broadcast,
-    broadcasted,
+    check_out_and_where,
     converted,
+    dispatched,
     inexact,
     promoted,
-    scalar_like,
-    selected,
 )
+from xnp.primitives.table import bind, broadcasted, scalar_like, selected
 from xprim import Array, dtypes
 from xprim.array import check_numbers
 from xprim.errors import message

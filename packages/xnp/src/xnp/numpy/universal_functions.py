@@ -1,15 +1,8 @@
-"""Universal functions: `frompyfunc`, its class `ufunc`, and `add.reduce`, `maximum.at`, ...
-
-A ufunc of two operands can join all elements along an axis (`reduce`), give the results on the way
-(`accumulate`), join slices (`reduceat`), pair every element with every other (`outer`), and update
-elements at positions (`at`). Each has one way that serves any function, step by step in a scan;
-where a reduction or a scatter does the same at once, the function brings it along.
-
-Neighbour: `ufunc_methods` gives the methods to `xnp.add` and its kin.
-"""
+"""Universal functions: `frompyfunc`, its class `ufunc`, and `add.reduce`, `maximum.at`, ..."""
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from types import FunctionType
@@ -19,23 +12,33 @@ import numpy as np
 
 import xnp.numpy as xn
 from xnp import lax
+from xnp.numpy import elementary, elementary as bits, logic, reductions as r, ufuncs
 from xnp.numpy.creation import array, asarray
-from xnp.numpy.dispatch import check_out_and_where
+from xnp.numpy.dispatch import axes_of, axis_of, cast, check_out_and_where
 from xnp.numpy.indexing import no_out
-from xnp.numpy.promoting import axes_of, axis_of, bind, broadcasted, cast, reshaped, selected
 from xnp.numpy.ranges import arange
-from xnp.numpy.reductions import kept
+from xnp.numpy.reductions import cumprod, cumsum, kept
 from xnp.numpy.shaping import expand_dims, moveaxis
+from xnp.primitives.table import bind, broadcasted, reshaped, selected
 from xprim import Array, dtypes
-from xprim.callables import name_of
+from xprim.avals import size_of
 from xprim.errors import ArgumentError, message
-from xprim.sizes import size_of
 from xprim.tracebacks import boundaries, boundary
+from xprim.transformed import name_of
 from xprim.typing import ArrayLike
 
 __all__ = ["frompyfunc", "ufunc"]
 
 __dir__ = __all__.copy
+
+
+# --------------------------------------------------------------------------- universal functions
+# Universal functions: `frompyfunc`, its class `ufunc`, and `add.reduce`, `maximum.at`, ...
+#
+# A ufunc of two operands can join all elements along an axis (`reduce`), give the results on the
+# way (`accumulate`), join slices (`reduceat`), pair every element with every other (`outer`), and
+# update elements at positions (`at`). Each has one way that serves any function, step by step in
+# a scan; where a reduction or a scatter does the same at once, the function brings it along.
 
 
 class _UfuncType(type):
@@ -350,6 +353,68 @@ def frompyfunc(
       Array(6, dtype=int32)
     """
     return ufunc(func, size_of(nin), size_of(nout), identity=identity)
+
+
+# --------------------------------------------------------------------------------- ufunc methods
+# `add.reduce`, `maximum.at`, ...: methods of universal functions, given to `xnp.add` and its kin.
+#
+# Those are plain functions, which cost less to call than objects; what
+# `universal_functions.ufunc` offers becomes their attributes. Where a reduction, a running total
+# or a scatter does the same at once, it is used.
+
+_ATTRIBUTES = (
+    "nin", "nout", "nargs", "identity", "reduce", "accumulate", "at", "reduceat", "outer",
+)  # fmt: skip
+
+
+def _give_methods(
+    function: Callable[..., Any], nin: int = 2, *, identity: Any = None,
+    reduce: Callable[..., Any] | None = None, accumulate: Callable[..., Any] | None = None,
+    at: str | None = None,
+) -> None:  # fmt: skip
+    """Make the methods attributes of a function; the keywords say what it has of its own."""
+    update = None if at is None else functools.partial(_update, at)
+    methods = ufunc(
+        function, nin, 1, identity=identity, call=function, reduce=reduce, accumulate=accumulate,
+        at=update,
+    )  # fmt: skip
+    for name in _ATTRIBUTES:
+        setattr(function, name, getattr(methods, name))
+
+
+def _update(method: str, a: Any, indices: Any, b: Any) -> Array:
+    return getattr(asarray(a).at[indices], method)(b)  # type: ignore[no-any-return]
+
+
+def _extremum(reduction: Callable[..., Array]) -> Callable[..., Array]:
+    def reduce(a: Any, *, axis: Any, dtype: Any, **options: Any) -> Array:
+        return reduction(asarray(a, dtype), axis, **options)
+
+    return reduce
+
+
+def _truth(reduction: Callable[..., Array], joined: Callable[..., Array]) -> Callable[..., Array]:
+    def reduce(a: Any, *, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Array:
+        total = reduction(asarray(a, dtype), axis, keepdims=keepdims, where=where)
+        return total if initial is None else joined(initial, total)
+
+    return reduce
+
+
+_give_methods(ufuncs.add, identity=0, reduce=r.sum, accumulate=cumsum, at="add")
+_give_methods(ufuncs.multiply, identity=1, reduce=r.prod, accumulate=cumprod, at="multiply")
+_give_methods(ufuncs.subtract, at="subtract")
+_give_methods(ufuncs.negative, 1)
+_give_methods(ufuncs.maximum, reduce=_extremum(r.max), at="max")
+_give_methods(ufuncs.minimum, reduce=_extremum(r.min), at="min")
+_give_methods(elementary.logaddexp, identity=-math.inf)
+_give_methods(elementary.logaddexp2, identity=-math.inf)
+_give_methods(logic.logical_and, identity=True, reduce=_truth(r.all, logic.logical_and))
+_give_methods(logic.logical_or, identity=False, reduce=_truth(r.any, logic.logical_or))
+_give_methods(logic.logical_xor, identity=False)
+_give_methods(bits.bitwise_and, identity=-1)
+_give_methods(bits.bitwise_or, identity=0)
+_give_methods(bits.bitwise_xor, identity=0)
 
 
 boundaries(globals())

@@ -1,9 +1,11 @@
 """The array primitives. Each module defines some of them with all of their rules.
 
-- `table`: the constructors of elementwise primitives.
-- `arithmetic`, `powers`, `trigonometric`, ...: their rows.
-- `broadcast_in_dim`, `gather`, ...: one module for each primitive that is no row of a table.
-- `operations`, `dimensions`, `narrow_dtypes`: what rules are written with.
+- `table`: constructors of elementwise primitives, and short forms for rules that are formulas.
+- `elementwise`, `conversion`, `special_gamma`, `special_error`, ...: their rows.
+- `shapes`, `slicing`, `gather`, `scatter`, `windows`, `cumulative`, `reductions`, `sort`, ...:
+  structural primitives, a family a module.
+- `cholesky`, `qr`, `eigen`, `svd`, `linear_systems`: factorisations; `linalg_lowering`: LAPACK.
+- `control_flow`, `cond`, `scan`, `while_loop`: primitives that hold programs.
 
 A module is imported when one of its primitives is first asked for, by its name or as a name of
 `xnp.lax`, or all of them by `load_all`, for who walks over the registry.
@@ -19,122 +21,67 @@ __all__ = ()
 
 # The primitives, by the module that defines them, which is imported when one of them is used.
 _NAMES_BY_MODULE = {
-    "argmax": ("argmax",),
-    "argmin": ("argmin",),
-    "arithmetic": (
-        "abs", "absorbing_product", "absorbing_quotient", "add", "div", "max", "min", "mul", "neg",
-        "rem", "sign", "sub", "zero_quotient",
+    "arg_reductions": ("argmax", "argmin"),
+    "cholesky": ("cholesky", "cholesky_update", "symmetric_product"),
+    "cond": ("branch_operands", "cond"),
+    "control_flow": ("check", "platform_index"),
+    "conversion": (
+        "bitcast_convert_type", "clamp", "convert_element_type", "copy", "optimization_barrier",
+        "reduce_precision", "select_n", "stop_gradient",
     ),
-    "bitcast_convert_type": ("bitcast_convert_type",),
-    "bitwise": (
-        "and", "clz", "mulhi", "not", "or", "population_count", "shift_left",
-        "shift_right_arithmetic", "shift_right_logical", "xor",
-    ),
-    "branch_operands": ("branch_operands",),
-    "broadcast_in_dim": ("broadcast_in_dim",),
-    "check": ("check",),
-    "cholesky": ("cholesky",),
-    "cholesky_update": ("cholesky_update",),
-    "clamp": ("clamp",),
-    "comparison": ("eq", "eq_to", "ge", "gt", "le", "le_to", "lt", "lt_to", "ne"),
-    "complex_parts": ("complex", "conj", "imag", "real"),
-    "concatenate": ("concatenate",),
-    "cond": ("cond",),
-    "conv_general_dilated": ("conv_general_dilated",),
-    "convert_element_type": ("convert_element_type",),
-    "cumlogsumexp": ("cumlogsumexp",),
-    "cummax": ("cummax",),
-    "cummin": ("cummin",),
-    "cumprod": ("cumprod",),
-    "cumsum": ("cumsum",),
-    "det": ("cofactors", "det"),
-    "dimension_value": ("dimension_value",),
+    "convolution": ("conv_general_dilated",),
+    "cumulative": ("cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum"),
     "dot_general": ("dot_general",),
-    "dynamic_slice": ("dynamic_slice",),
-    "dynamic_update_slice": ("dynamic_update_slice",),
-    "eig": ("eig",),
-    "eigh": ("eigh",),
+    "eigen": ("eig", "eigh", "hessenberg", "schur", "tridiagonal"),
+    "elementwise": (
+        "abs", "absorbing_product", "absorbing_quotient", "acos", "acosh", "add", "and", "asin",
+        "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "clz", "complex", "conj", "cos",
+        "cosh", "div", "eq", "eq_to", "exp", "exp2", "expm1", "floor", "ge", "gt", "imag",
+        "integer_pow", "is_finite", "le", "le_to", "log", "log1p", "log2", "logistic", "lt",
+        "lt_to", "max", "min", "mul", "mulhi", "ne", "neg", "nextafter", "not",
+        "one_minus_square", "or", "polynomial", "population_count", "pow", "real", "rem", "round",
+        "rsqrt", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sign", "sin",
+        "sinh", "sqrt", "square", "sub", "tan", "tanh", "xor", "zero_quotient",
+    ),
     "equal_values": ("distinct_values", "on_diagonal", "rotations"),
-    "exponential": ("exp", "exp2", "expm1", "log", "log1p", "log2", "logistic"),
     "fft": ("fft",),
     "gather": ("gather",),
-    "geqrf": ("geqrf",),
-    "hessenberg": ("hessenberg",),
-    "householder_product": ("householder_product",),
-    "identity": ("copy", "optimization_barrier", "stop_gradient"),
-    "iota": ("iota",),
-    "linear_solve": ("custom_linear_solve",),
-    "lu": ("lu",),
-    "lu_pivots_to_permutation": ("lu_pivots_to_permutation",),
-    "ormqr": ("ormqr",),
-    "pad": ("pad",),
-    "pinv": ("pinv",),
-    "platform_index": ("platform_index",),
-    "powers": (
-        "cbrt", "integer_pow", "one_minus_square", "polynomial", "pow", "rsqrt", "sqrt",
-        "square",
+    "linear_systems": (
+        "cofactors", "custom_linear_solve", "det", "lu", "lu_pivots_to_permutation", "solve",
+        "triangular_solve", "tridiagonal_solve",
     ),
-    "qr": ("qr",),
-    "reduce": ("reduce",),
-    "reduce_precision": ("reduce_precision",),
-    "reduce_window_max": ("reduce_window_max",),
-    "reduce_window_min": ("reduce_window_min",),
-    "reduce_window_sum": ("reduce_window_sum",),
+    "qr": ("geqrf", "householder_product", "ormqr", "qr"),
+    "random_bits": ("rng_words",),
     "reductions": (
-        "reduce_and", "reduce_max", "reduce_min", "reduce_or", "reduce_prod", "reduce_sum",
-        "reduce_xor",
+        "reduce", "reduce_and", "reduce_max", "reduce_min", "reduce_or", "reduce_prod",
+        "reduce_sum", "reduce_xor",
     ),
-    "reshape": ("reshape",),
-    "rev": ("rev",),
-    "rng_words": ("rng_words",),
-    "rounding": ("ceil", "floor", "is_finite", "nextafter", "round"),
     "scan": ("scan",),
-    "scatter": ("scatter",),
-    "scatter_add": ("scatter_add",),
-    "scatter_max": ("scatter_max",),
-    "scatter_min": ("scatter_min",),
-    "scatter_mul": ("scatter_mul",),
-    "schur": ("schur",),
-    "select_and_gather_add": ("select_and_gather_add",),
-    "select_and_scatter_add": ("select_and_scatter_add",),
-    "select_n": ("select_n",),
-    "slice": ("slice",),
-    "solve": ("solve",),
-    "sort": ("sort",),
-    "special_bessel": ("bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e"),
-    "special_beta": (
-        "betainc_grad_x", "betainc_grad_x_derivative", "regularized_incomplete_beta",
-        "regularized_incomplete_beta_derivative",
+    "scatter": ("scatter", "scatter_add", "scatter_max", "scatter_min", "scatter_mul"),
+    "shapes": (
+        "broadcast_in_dim", "concatenate", "dimension_value", "iota", "pad", "reshape", "rev",
+        "split", "squeeze", "transpose",
     ),
-    "special_error": ("erf", "erf_inv", "erfc"),
-    "special_gamma": ("digamma", "lgamma", "polygamma", "zeta", "zeta_derivative"),
-    "special_hypergeometric": (
-        "hyp1f1", "hyp1f1_derivative", "hyp2f1", "hyp2f1_derivative", "owens_t",
+    "slicing": ("dynamic_slice", "dynamic_update_slice", "slice"),
+    "sort": ("sort", "top_k"),
+    "special_error": ("dawsn", "erf", "erf_inv", "erfc", "erfcx", "log_ndtr", "ndtr", "ndtri"),
+    "special_functions": (
+        "bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e", "cosine_integral", "expi", "expn",
+        "fresnel_cosine", "fresnel_sine", "hyp1f1", "hyp1f1_derivative", "hyp2f1",
+        "hyp2f1_derivative", "logit", "owens_t", "sine_integral", "spence", "xlog1py", "xlogy",
     ),
-    "special_incomplete": (
-        "igamma", "igamma_grad_a", "igamma_grad_x", "igammac", "random_gamma_grad",
+    "special_gamma": (
+        "beta", "betainc_grad_x", "betainc_grad_x_derivative", "betaln", "digamma", "gamma",
+        "igamma", "igamma_grad_a", "igamma_grad_x", "igammac", "lgamma", "poch", "polygamma",
+        "random_gamma_grad", "regularized_incomplete_beta",
+        "regularized_incomplete_beta_derivative", "zeta", "zeta_derivative",
     ),
-    "special_integrals": (
-        "cosine_integral", "expi", "expn", "fresnel_cosine", "fresnel_sine",
-        "sine_integral", "spence",
-    ),
-    "special_logarithms": ("logit", "xlog1py", "xlogy"),
-    "special_normal": ("dawsn", "erfcx", "log_ndtr", "ndtr", "ndtri"),
-    "special_products": ("beta", "betaln", "gamma", "poch"),
-    "split": ("split",),
-    "squeeze": ("squeeze",),
-    "svd": ("svd",),
-    "symmetric_product": ("symmetric_product",),
-    "top_k": ("top_k",),
-    "transpose": ("transpose",),
-    "triangular_solve": ("triangular_solve",),
-    "tridiagonal": ("tridiagonal",),
-    "tridiagonal_solve": ("tridiagonal_solve",),
-    "trigonometric": (
-        "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "sin",
-        "sinh", "tan", "tanh",
-    ),
+    "svd": ("pinv", "svd"),
     "while_loop": ("while",),
+    "windows": (
+        "reduce_window_max", "reduce_window_min", "reduce_window_sum", "select_and_gather_add",
+        "select_and_scatter_add",
+    ),
 }  # fmt: skip
 
 _MODULE_BY_PRIMITIVE = {

@@ -1,9 +1,4 @@
-"""cholesky: the lower triangular L with A = L L^H of a Hermitian positive definite A.
-
-Only the lower triangle of A is read. Where A is not positive definite, the lower triangle of the
-result is NaN. Source of the derivative: I. Murray, Differentiation of the Cholesky decomposition
-(2016), section 3.1: dL = L Phi(L^-1 dA L^-H), Phi the lower triangle with half of the diagonal.
-"""
+"""Cholesky factors: cholesky, cholesky_update, and the symmetric product A A^T."""
 
 from __future__ import annotations
 
@@ -11,29 +6,49 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.lapack_text import (
+from xnp import lax
+from xnp.primitives.linalg_lowering import (
+    adjoint,
+    as_columns,
+    as_rows,
+    checked,
     gpu_call,
     info_aval,
     lapack_call,
+    lower_half,
+    matmul,
+    matrix_batch,
+    mt,
     nan_on_failure,
     triangle,
+    triu,
 )
-from xnp.primitives.matrices import adjoint, checked, lower_half, matmul, matrix_batch
-from xnp.primitives.operations import add
-from xnp.primitives.triangular_solve import solved
+from xnp.primitives.linear_systems import solved
+from xnp.primitives.table import add, mul, scaled
 from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, shaped_array, undefined
 from xprim.contracts import Builder
+from xprim.dimension_names import Names
+from xprim.errors import message
 from xprim.platform_rules import by_platform
 
 __all__ = ()
 
 
-def _shape(aval: ShapedArray) -> tuple[ShapedArray, ...]:
+# -------------------------------------------------------------------------------------- cholesky
+# cholesky: the lower triangular L with A = L L^H of a Hermitian positive definite A.
+#
+# Only the lower triangle of A is read. Where A is not positive definite, the lower triangle of
+# the result is NaN. Source of the derivative: I. Murray, Differentiation of the Cholesky
+# decomposition (2016), section 3.1: dL = L Phi(L^-1 dA L^-H), Phi the lower triangle with half of
+# the diagonal.
+
+
+def _cholesky_shape(aval: ShapedArray) -> tuple[ShapedArray, ...]:
     checked("cholesky", aval, square=True)
     return (shaped_array(aval.shape, aval.dtype),)
 
 
-def _numpy(a: Any) -> Any:
+def _cholesky_numpy(a: Any) -> Any:
     try:
         return (np.linalg.cholesky(a),)
     except np.linalg.LinAlgError:
@@ -71,7 +86,7 @@ def _factor(b: Builder, found: Any, aval: ShapedArray) -> list[str]:
     return [triangle(b, result, aval, "GE")]
 
 
-def _expanded(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
+def _expand(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
     (aval,) = avals_in
     if aval.size == 0:
         return [b.constant(0, aval)]
@@ -79,7 +94,7 @@ def _expanded(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
     return [triangle(b, result, aval, "GE")]
 
 
-def _jvp(primals: Any, tangents: Any) -> Any:
+def _cholesky_jvp(primals: Any, tangents: Any) -> Any:
     (a,), (a_dot,) = primals, tangents
     outs = cholesky_p.bind(a)
     if type(a_dot) is Zero:
@@ -94,11 +109,201 @@ def _jvp(primals: Any, tangents: Any) -> Any:
 
 cholesky_p: Primitive = Primitive(
     "cholesky",
-    shape=_shape,
-    numpy=_numpy,
-    stablehlo=by_platform("cholesky", cpu=_lapack, gpu=_gpu, default=_expanded),
-    jvp=_jvp,
+    shape=_cholesky_shape,
+    numpy=_cholesky_numpy,
+    stablehlo=by_platform("cholesky", cpu=_lapack, gpu=_gpu, default=_expand),
+    jvp=_cholesky_jvp,
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: cholesky_p),
+    dimensions=dimension_names.of_last(2),
+)
+
+
+# ------------------------------------------------------------------------------- cholesky update
+# cholesky_update: the upper triangular R1 with R1^T R1 = R^T R + w w^T, for an upper triangular
+# R.
+#
+# Each row of R is rotated with what is left of w, so that this vanishes column by column; that
+# takes n^2 steps where a new factorisation takes n^3. Only the upper triangle of R is read.
+# Source: P. Gill, G. Golub, W. Murray, M. Saunders, Methods for modifying matrix factorizations
+# (1974). The derivative is that of the factorisation of the right side: dR1 = Phi(R1^-T dA R1^-1)
+# R1, Phi the upper triangle with half of the diagonal.
+
+
+def _cholesky_update_shape(r: ShapedArray, w: ShapedArray) -> tuple[ShapedArray, ...]:
+    checked("cholesky_update", r, square=True)
+    if w.dtype != r.dtype or dtypes.is_complex(r.dtype):
+        raise TypeError(
+            "cholesky_update: requires real operands of equal dtypes, got "
+            f"{r.dtype.name}, {w.dtype.name}."
+        )
+    if w.shape != r.shape[:-1]:
+        raise ValueError(message(
+            "cholesky_update", "the operands do not fit.",
+            got=f"r_matrix: {r.str_long()}, w_vector: {w.str_long()}",
+            expected="shapes (..., n, n) and (..., n)",
+        ))  # fmt: skip
+    return (r.strong(),)
+
+
+def _cholesky_update_numpy(r: Any, w: Any) -> Any:
+    out, rest = np.triu(r), np.array(w)
+    for k in range(r.shape[-1]):
+        x, y = out[..., k, k], rest[..., k]
+        size = np.hypot(x, y)
+        turns = y != 0
+        divisor = np.where(turns, size, 1)
+        cosine = np.where(turns, x / divisor, 1)[..., None]
+        sine = np.where(turns, y / divisor, 0)[..., None]
+        row = out[..., k, :].copy()
+        out[..., k, :] = cosine * row + sine * rest
+        rest = cosine * rest - sine * row
+    return (np.triu(out),)
+
+
+def _cholesky_update_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
+    if avals_out[0].size == 0:
+        return [operands[0]]
+    return b.traced(_rotated, operands, avals_in, key="cholesky_update")
+
+
+def _cuda(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
+    aval = avals_in[0]
+    if aval.size == 0 or aval.ndim > 2:  # the plugin's kernel is for one matrix
+        return _cholesky_update_stablehlo(b, operands, avals_in, avals_out)
+    given = [triangle(b, operands[0], aval, "LE"), operands[1]]
+    found = gpu_call(b, "_cholesky_update_ffi", given, avals_in, avals_in, aliases={0: 0, 1: 1},
+                     column_major=False, cells=None)  # fmt: skip
+    return [triangle(b, found[0], aval, "LE")]
+
+
+def _rotated(r: Any, w: Any) -> Any:
+    """Return the result by a loop over rows, for programs."""
+    n, rows, dtype = r.shape[-1], r.ndim - 2, r.dtype
+    one, zero = lax.full(w.shape[:-1], 1, dtype), lax.full(w.shape[:-1], 0, dtype)
+
+    def step(k: Any, state: Any) -> Any:
+        out, rest = state
+        row = lax.dynamic_index_in_dim(out, k, rows, keepdims=False)
+        x = lax.dynamic_index_in_dim(row, k, rows, keepdims=False)
+        y = lax.dynamic_index_in_dim(rest, k, rows, keepdims=False)
+        greatest = lax.max(lax.abs(x), lax.abs(y))
+        turns = lax.ne(y, zero)
+        greatest = lax.select(turns, greatest, one)
+        a, b = lax.div(x, greatest), lax.div(y, greatest)
+        size = lax.sqrt(lax.add(lax.mul(a, a), lax.mul(b, b)))
+        size = lax.select(turns, size, one)
+        cosine = _along_row(lax.select(turns, lax.div(a, size), one), n)
+        sine = _along_row(lax.select(turns, lax.div(b, size), zero), n)
+        new = lax.add(lax.mul(cosine, row), lax.mul(sine, rest))
+        rest = lax.sub(lax.mul(cosine, rest), lax.mul(sine, row))
+        return lax.dynamic_update_index_in_dim(out, new, k, rows), rest
+
+    return [triu(lax.fori_loop(0, n, step, (triu(r), w))[0])]
+
+
+def _along_row(x: Any, n: int) -> Any:
+    return lax.broadcast_in_dim(x, (*x.shape, n), tuple(range(x.ndim)))
+
+
+def _cholesky_update_jvp(primals: Any, tangents: Any) -> Any:
+    r, w = primals
+    r_dot, w_dot = tangents
+    outs = cholesky_update_p.bind(r, w)
+    new = outs[0]
+    half = None  # dA is it and its transpose
+    if type(r_dot) is not Zero:
+        half = matmul(mt(triu(r)), triu(r_dot))
+    if type(w_dot) is not Zero:
+        n = w.aval.shape[-1]
+        product = mul(as_columns(w, n), as_rows(w_dot, n))
+        half = product if half is None else add(half, product)
+    if half is None:
+        return outs, (Zero(new.aval),)
+    inner = solved(new, add(half, mt(half)), lower=False, transpose_a=True)
+    inner = solved(new, inner, lower=False, left_side=False)
+    return outs, (matmul(mt(lower_half(inner)), new),)
+
+
+def _dimensions(avals: Any, out: Any, params: dict[str, Any]) -> Names:
+    """Factors may be cut, each of them is whole."""
+    batch = tuple(range(avals[1].ndim - 1))
+    return Names([(*batch, None, None), (*batch, None)], [(*batch, None, None)])
+
+
+cholesky_update_p: Primitive = Primitive(
+    "cholesky_update",
+    shape=_cholesky_update_shape,
+    numpy=_cholesky_update_numpy,
+    stablehlo=by_platform("cholesky_update", cuda=_cuda, default=_cholesky_update_stablehlo),
+    jvp=_cholesky_update_jvp,
+    transpose=undefined("it is not linear"),
+    batch=matrix_batch(lambda: cholesky_update_p),
+    dimensions=_dimensions,
+)
+
+
+# ----------------------------------------------------------------------------- symmetric product
+# symmetric_product: alpha A A^T + beta C, for real matrices A and symmetric C.
+
+
+def _symmetric_product_shape(
+    a: ShapedArray, c: ShapedArray, *, alpha: float, beta: float
+) -> tuple[ShapedArray, ...]:
+    batch, m, _ = checked("symmetric_product", a)
+    checked("symmetric_product", c, square=True)
+    if a.dtype != c.dtype or dtypes.is_complex(a.dtype):
+        raise TypeError(
+            "symmetric_product: requires real operands of equal dtypes, got "
+            f"{a.dtype.name}, {c.dtype.name}."
+        )
+    if c.shape != (*batch, m, m):
+        raise ValueError(message(
+            "symmetric_product", "the operands do not fit.",
+            got=f"a_matrix: {a.str_long()}, c_matrix: {c.str_long()}",
+            expected="shapes (..., m, n) and (..., m, m)",
+        ))  # fmt: skip
+    return (c.strong(),)
+
+
+def _symmetric_product_numpy(a: Any, c: Any, *, alpha: float, beta: float) -> Any:
+    dtype = c.dtype.type
+    return (dtype(alpha) * np.matmul(a, a.swapaxes(-1, -2)) + dtype(beta) * c,)
+
+
+def _formula(a: Any, c: Any, *, alpha: float, beta: float) -> Any:
+    return [add(scaled(matmul(a, mt(a)), alpha), scaled(c, beta))]
+
+
+def _symmetric_product_stablehlo(
+    b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, alpha: float, beta: float
+) -> Any:
+    def formula(a: Any, c: Any) -> Any:
+        return _formula(a, c, alpha=alpha, beta=beta)
+
+    return b.traced(formula, operands, avals_in, key=("symmetric_product", alpha, beta))
+
+
+def _symmetric_product_jvp(primals: Any, tangents: Any, *, alpha: float, beta: float) -> Any:
+    a, c = primals
+    a_dot, c_dot = tangents
+    outs = symmetric_product_p.bind(a, c, alpha=alpha, beta=beta)
+    terms = [] if type(c_dot) is Zero else [scaled(c_dot, beta)]
+    if type(a_dot) is not Zero:
+        cross = scaled(matmul(a, mt(a_dot)), alpha)
+        terms.append(add(cross, mt(cross)))
+    if not terms:
+        return outs, (Zero(outs[0].aval),)
+    return outs, (terms[0] if len(terms) == 1 else add(*terms),)
+
+
+symmetric_product_p: Primitive = Primitive(
+    "symmetric_product",
+    shape=_symmetric_product_shape,
+    numpy=_symmetric_product_numpy,
+    stablehlo=_symmetric_product_stablehlo,
+    jvp=_symmetric_product_jvp,
+    transpose=undefined("it is not linear"),
+    batch=matrix_batch(lambda: symmetric_product_p),
     dimensions=dimension_names.of_last(2),
 )

@@ -1,17 +1,4 @@
-"""cond: run one of several programs, chosen by an integer.
-
-    outs = cond[branches=(p0, p1, ...)] index operands...
-
-The index is an int32 scalar and is clamped into range; all branches take the same operands and
-give results of the same types. Under `vmap` with a mapped index every branch runs and the results
-are selected.
-
-Derivatives: in reverse mode a branch leaves its residuals in slots that the branches share, those
-of another branch being zero; the linear program is a `cond` again. With a concrete index, only the
-branch that is taken is differentiated.
-
-Semantics: StableHLO specification, section case.
-"""
+"""cond: run one of several programs, chosen by an integer; branch_operands."""
 
 from __future__ import annotations
 
@@ -19,17 +6,26 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from xnp.primitives.branch_operands import branch_operands_p
-from xnp.primitives.choice_text import known_scalar, write_branch, write_in_order
-from xnp.primitives.guarded_checks import only_checks, with_guard
-from xnp.primitives.inner_programs import (
+from xnp.primitives.control_flow import (
     derived,
     narrowed,
     needed_arguments,
+    only_checks,
     split_at,
     traced,
+    with_guard,
 )
-from xnp.primitives.operations import bind, broadcasted, filled, scalar_like
+from xnp.primitives.lowering_text import known_scalar, write_branch, write_in_order
+from xnp.primitives.sort import take_along
+from xnp.primitives.table import (
+    bind,
+    broadcasted,
+    converted,
+    filled,
+    reshaped,
+    scalar_like,
+    selected,
+)
 from xprim import (
     ORDER,
     ClosedJaxpr,
@@ -40,12 +36,14 @@ from xprim import (
     ShapedArray,
     Var,
     Zero,
+    dimension_names,
     dtypes,
     eval_closed,
     exact_effects,
     get_primitive,
     not_mapped,
     ordered_effects,
+    scalar_array,
 )
 from xprim.calls import all_to_front, front_dims, nonzero, where_true, with_zeros
 from xprim.contracts import (
@@ -62,6 +60,149 @@ from xprim.sharded_types import spread_as, whole
 from xprim.varying_axes import Axes, varying_results
 
 __all__ = ()
+
+
+# ------------------------------------------------------------------------------- branch operands
+# branch_operands: the operands of one branch of a `cond` whose index has batch dimensions.
+#
+#     outs = branch_operands[branch=k leading=(...)] index operands...
+#
+# There every branch runs for all examples, and `select_n` drops what was not asked for. What it
+# drops must not reach a derivative: 0 times the infinite slope of the branch that an example did
+# not take is NaN. Evaluated, this primitive is the identity and costs nothing. Differentiated, an
+# example that does not take the branch gets the operands of one that does, so that every slope is
+# one that the user's program has, and its tangents are zero. (Where no example takes the branch,
+# no tangent is left to be multiplied, and the zeros are selected after the product in reverse
+# mode.)
+#
+# `index` has the batch dimensions; operand i has the first `leading[i]` of them in front.
+
+
+def _masks(index: Any, branch: int) -> list[Any]:
+    """Return who takes the branch: by the number of batch dimensions, in those that follow any."""
+    masks = [bind("eq", index, broadcasted(scalar_array(branch, index.aval.dtype),
+                                           index.aval.shape))]  # fmt: skip
+    for axis in reversed(range(index.aval.ndim)):
+        masks.insert(0, bind("reduce_or", masks[0], axes=(axis,)))
+    return masks
+
+
+def _keep(mask: Any, x: Any, otherwise: Any) -> Any:
+    """Return x where a mask of its leading dimensions holds."""
+    return selected(broadcasted(mask, x.aval.shape, tuple(range(mask.aval.ndim))), x, otherwise)
+
+
+def _zero(mask: Any, x: Any) -> Any:
+    if type(x) is Zero:
+        return x
+    return _keep(mask, x, filled(x.aval.shape, 0, x.aval.dtype))
+
+
+def _from_takers(masks: Sequence[Any], operands: Sequence[Any], leading: Sequence[int]) -> Any:
+    """Return the operands with those of the first that takes the branch in place of the others'."""
+    xs = list(operands)
+    for axis in reversed(range(len(masks) - 1)):
+        mask = masks[axis + 1]
+        first = bind("argmax", converted(mask, dtypes.int32), axes=(axis,),
+                     index_dtype=dtypes.int32)  # fmt: skip
+        for i, x in enumerate(xs):
+            if leading[i] > axis and x.aval.size:
+                xs[i] = _keep(mask, x, bind("stop_gradient", _repeat(x, first, axis)))
+    return xs
+
+
+def _repeat(x: Any, place: Any, axis: int) -> Any:
+    """Return x with its element at a place along an axis in all of them."""
+    shape = x.aval.shape
+    one = (*shape[:axis], 1, *shape[axis + 1 :])
+    found = take_along(x, broadcasted(place, one, tuple(range(axis))), axis)
+    rest = (*shape[:axis], *shape[axis + 1 :])
+    kept = tuple([d for d in range(len(shape)) if d != axis])
+    return broadcasted(reshaped(found, rest), shape, kept)
+
+
+def _branch_operands_jvp(
+    primals: Any, tangents: Any, *, branch: int, leading: tuple[int, ...]
+) -> Any:
+    (index, *xs), (_, *dots) = primals, tangents
+    if all(type(dot) is Zero for dot in dots):
+        outs = branch_operands_p.bind(index, *xs, branch=branch, leading=leading)
+        return outs, tuple(dots)
+    masks = _masks(index, branch)
+    outs = tuple(_from_takers(masks, xs, leading))
+    return outs, tuple([_zero(masks[n], dot) for n, dot in zip(leading, dots, strict=True)])
+
+
+def _branch_operands_transpose(
+    cts: Any, index: Any, *xs: Any, branch: int, leading: tuple[int, ...]
+) -> Any:
+    masks = _masks(index, branch)
+    bars = [
+        _zero(masks[n], ct) if type(x) is Linear else Zero(x.aval)
+        for ct, x, n in zip(cts, xs, leading, strict=True)
+    ]
+    return (Zero(index.aval), *bars)
+
+
+def _branch_operands_batch(
+    axis: BatchAxis, operands: Any, dims: Any, *, branch: int, leading: tuple[int, ...]
+) -> Any:
+    (index, *xs), (index_dim, *xs_dims) = operands, dims
+    index = axis.to_front(index, index_dim)
+    fronts, depths = [], []
+    for x, d, n in zip(xs, xs_dims, leading, strict=True):
+        shared = d is not_mapped and not n
+        fronts.append(x if shared else axis.to_front(x, d))
+        depths.append(0 if shared else n + 1)
+    outs = branch_operands_p.bind(index, *fronts, branch=branch, leading=tuple(depths))
+    return outs, tuple([0 if n else not_mapped for n in depths])
+
+
+def _branch_operands_dce(used: Sequence[bool], eqn: Equation) -> Equation:
+    """Keep the operands that are asked for: each result is one of them."""
+    index, *xs = eqn.inputs
+    leading = tuple(where_true(eqn.params["leading"], used))
+    return eqn.replace(
+        inputs=[index, *where_true(xs, used)],
+        outputs=where_true(eqn.outputs, used),
+        params=eqn.params | {"leading": leading},
+    )
+
+
+def _physical(_trailing: int, *operands: Any, **params: Any) -> Any:
+    # Each result is the operand itself. The dimensions of an element come last: to map over them
+    # would give the index, and the operands that hold numbers, batch dimensions that are not there.
+    return branch_operands_p.bind(*operands, **params)
+
+
+branch_operands_p: Primitive = Primitive(
+    "branch_operands",
+    shape=lambda index, *avals, **_: avals,
+    numpy=lambda index, *xs, **_: xs,
+    stablehlo=lambda b, operands, avals_in, avals_out, **_: list(operands[1:]),
+    jvp=_branch_operands_jvp,
+    transpose=_branch_operands_transpose,
+    batch=_branch_operands_batch,
+    dce=_branch_operands_dce,
+    physical=_physical,
+    dimensions=dimension_names.AS_SAID,
+)
+
+
+# ------------------------------------------------------------------------------------------ cond
+# cond: run one of several programs, chosen by an integer.
+#
+#     outs = cond[branches=(p0, p1, ...)] index operands...
+#
+# The index is an int32 scalar and is clamped into range; all branches take the same operands and
+# give results of the same types. Under `vmap` with a mapped index every branch runs and the
+# results are selected.
+#
+# Derivatives: in reverse mode a branch leaves its residuals in slots that the branches share,
+# those of another branch being zero; the linear program is a `cond` again. With a concrete index,
+# only the branch that is taken is differentiated.
+#
+# Semantics: StableHLO specification, section case.
 
 Branches = tuple[ClosedJaxpr, ...]
 
@@ -118,7 +259,7 @@ def _effects(*, branches: Branches) -> Any:
     return frozenset().union(*[br.effects for br in branches])
 
 
-def _dce(used: Sequence[bool], eqn: Equation) -> Equation:
+def _cond_dce(used: Sequence[bool], eqn: Equation) -> Equation:
     branches: Branches = eqn.params["branches"]
     each = [needed_arguments(br, used) for br in branches]
     needed = [any(flags) for flags in zip(*each, strict=True)]
@@ -132,7 +273,7 @@ def _dce(used: Sequence[bool], eqn: Equation) -> Equation:
 # --- derivatives -------------------------------------------------------------------------------
 
 
-def _jvp(handle: JVPHandle, primals: Any, tangents: Any, *, branches: Branches) -> Any:
+def _cond_jvp(handle: JVPHandle, primals: Any, tangents: Any, *, branches: Branches) -> Any:
     (index, *operands), (_, *dots) = primals, tangents
     mask = nonzero(dots)
     given = where_true(dots, mask)
@@ -170,7 +311,7 @@ def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, *, branches
         if any(nonzero_out):
             out_dots = eval_closed(split.linear, *residuals, *given)
     else:
-        each = _linearized_branches(handle, branches, mask)
+        each = _linearize_branches(handle, branches, mask)
         first, *others = [split.primal for split, _ in each]
         joint, cells = _with_joint_cells([(split.primal, own) for split, own in each])
         primal, linear, forwarded = derived(
@@ -187,7 +328,7 @@ def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, *, branches
     return outs, with_zeros(handle, outs, out_dots, nonzero_out)
 
 
-def _linearized_branches(
+def _linearize_branches(
     handle: LinearizeHandle, branches: Branches, mask: list[bool]
 ) -> list[tuple[Any, Sequence[UsedCell]]]:
     """Return each branch in two parts, with the same nonzero tangents in each, and its cells."""
@@ -287,7 +428,7 @@ def _linear_branch(
     return traced(linear, avals, split.linear.jaxpr.name)
 
 
-def _transpose(
+def _cond_transpose(
     handle: TransposeHandle, cts: Any, index: Any, *operands: Any, branches: Branches
 ) -> Any:
     if type(index) is Linear:
@@ -351,7 +492,7 @@ def _with_cells(
 # --- batching ----------------------------------------------------------------------------------
 
 
-def _batch(axis: BatchAxis, operands: Any, dims: Any, *, branches: Branches) -> Any:
+def _cond_batch(axis: BatchAxis, operands: Any, dims: Any, *, branches: Branches) -> Any:
     (index, *rest), (index_dim, *rest_dims) = operands, dims
     values, mapped = all_to_front(axis, rest, rest_dims)
     if index_dim is not not_mapped:
@@ -415,7 +556,7 @@ def _shard(chosen_by: Axes, *operands: Axes, branches: Any) -> list[Axes]:
     return [chosen_by.union(*axes) for axes in zip(*each, strict=True)]
 
 
-def _checked(handle: ChecksHandle, state: Any, operands: Any, *, branches: Any) -> Any:
+def _check(handle: ChecksHandle, state: Any, operands: Any, *, branches: Any) -> Any:
     index, *rest = operands
     checked = tuple([handle.program(branch) for branch in branches])
     results = cond_p.bind(index, *state, *rest, branches=checked)
@@ -428,12 +569,12 @@ cond_p = Primitive(
     shape=_shape,
     numpy=_numpy,
     stablehlo=_stablehlo,
-    jvp=_jvp,
+    jvp=_cond_jvp,
     linearize=_linearize,
-    transpose=_transpose,
-    batch=_batch,
+    transpose=_cond_transpose,
+    batch=_cond_batch,
     effects=_effects,
-    dce=_dce,
+    dce=_cond_dce,
     shard=_shard,
-    checked=_checked,
+    checked=_check,
 )

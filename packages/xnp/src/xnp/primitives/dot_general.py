@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives import costs
-from xnp.primitives.corresponding_dimensions import dot_dimensions
-from xnp.primitives.operations import bind, converted
+from xnp.primitives.gather import dot_dimensions
+from xnp.primitives.lowering_text import TWO_BITS, product_text, upcast
 from xnp.primitives.precision import (
     DotAlgorithm,
     DotAlgorithmPreset,
@@ -31,9 +31,7 @@ from xnp.primitives.precision import (
     precision_attribute,
     precision_for,
 )
-from xnp.primitives.split_programs import product_text
-from xnp.primitives.table import NATIVE
-from xnp.primitives.upcast_lowering import TWO_BITS, upcast
+from xnp.primitives.table import NATIVE, bind, converted
 from xprim import (
     Linear,
     Primitive,
@@ -324,7 +322,7 @@ def _transpose(
     preferred_element_type: Any,
 ) -> Any:  # fmt: skip
     (ct,) = cts
-    for_lhs, for_rhs = _transposed_numbers(dimension_numbers, lhs.aval.ndim, rhs.aval.ndim)
+    for_lhs, for_rhs = _transpose_numbers(dimension_numbers, lhs.aval.ndim, rhs.aval.ndim)
     if type(lhs) is Linear:
         numbers, permutation = for_lhs
         result = _bind(ct, rhs, numbers, precision, lhs.aval.dtype)
@@ -335,7 +333,7 @@ def _transpose(
 
 
 @functools.lru_cache(maxsize=4096)
-def _transposed_numbers(dimension_numbers: Any, lhs_ndim: int, rhs_ndim: int) -> Any:
+def _transpose_numbers(dimension_numbers: Any, lhs_ndim: int, rhs_ndim: int) -> Any:
     """Return, for each operand, the product that gives its cotangent and how to arrange it.
 
     The cotangent has the dimensions (batch, lhs free, rhs free). Contracting one operand's free
@@ -413,7 +411,7 @@ def _past(dims: Sequence[int], d: int) -> tuple[int, ...]:
     return tuple([i + (i >= d) for i in dims])
 
 
-def _printed(*, dimension_numbers: Any, **params: Any) -> dict[str, Any]:
+def _print(*, dimension_numbers: Any, **params: Any) -> dict[str, Any]:
     """Show the numbers as lists, as JAX's users know them, and what is not None."""
     lists = tuple([tuple([list(dims) for dims in pair]) for pair in dimension_numbers])
     return {"dimension_numbers": lists} | {k: v for k, v in params.items() if v is not None}
@@ -427,7 +425,7 @@ dot_general_p: Primitive = Primitive(
     jvp=multilinear(0, 1),
     transpose=_transpose,
     batch=_batch,
-    print=_printed,
+    print=_print,
     cost=costs.product,
     ufunc=_ufunc,
     dimensions=dot_dimensions,

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.matrices import (
+from xnp.primitives.linalg_lowering import (
     adjoint,
     as_columns,
     as_rows,
@@ -36,7 +36,7 @@ from xnp.primitives.matrices import (
     real,
     real_dtype,
 )
-from xnp.primitives.operations import (
+from xnp.primitives.table import (
     add,
     bind,
     broadcasted,
@@ -84,7 +84,7 @@ def _without_rounding(x: Any, values: Any) -> Any:
     """Replace by 0 what is so small that it may be the rounding of these values."""
     if not values.aval.shape[-1]:
         return x
-    small = bind("le", bind("abs", x), _repeated(_rounding_of(values), x.aval.shape))
+    small = bind("le", bind("abs", x), _repeat(_rounding_of(values), x.aval.shape))
     rounding = selected(small, x, filled(x.aval.shape, 0, x.aval.dtype))
     return sub(x, bind("stop_gradient", rounding))  # whose tangents are those of x
 
@@ -95,7 +95,7 @@ def _rounding_of(values: Any) -> Any:
     return scaled(bind("stop_gradient", largest), _ROUNDING * n * unit)
 
 
-def _repeated(x: Any, shape: tuple[int, ...]) -> Any:
+def _repeat(x: Any, shape: tuple[int, ...]) -> Any:
     """Repeat a number for each matrix to the shape of the matrices."""
     return broadcasted(x, shape, tuple(range(x.aval.ndim)))
 
@@ -141,7 +141,7 @@ def _numpy(c: Any, g: Any, *, kind: str) -> Any:
     return x, np.ascontiguousarray(d)
 
 
-def _written(c: Any, g: Any, *, kind: str) -> list[Any]:
+def _write(c: Any, g: Any, *, kind: str) -> list[Any]:
     shape, dtype = c.aval.shape, c.aval.dtype
     zero = bind("eq", g, filled(shape, 0, dtype))
     x = div(c, selected(zero, filled(shape, 1, dtype), g))
@@ -151,7 +151,7 @@ def _written(c: Any, g: Any, *, kind: str) -> list[Any]:
 
 def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, kind: str) -> Any:
     return b.traced(
-        lambda c, g: _written(c, g, kind=kind), operands, avals_in, key=("rotations", kind)
+        lambda c, g: _write(c, g, kind=kind), operands, avals_in, key=("rotations", kind)
     )
 
 
@@ -237,7 +237,7 @@ def _is_large(x: Any, of: Any) -> Any:
     largest = bind("reduce_max", sizes, axes=(len(shape) - 2, len(shape) - 1))
     unit = float(dtypes.finfo(sizes.aval.dtype).eps)
     bound = scaled(largest, _NUMERATOR * max(shape[-2:]) * unit)
-    return bind("gt", bind("abs", x), _repeated(bound, shape))
+    return bind("gt", bind("abs", x), _repeat(bound, shape))
 
 
 rotations_p: Primitive = Primitive(

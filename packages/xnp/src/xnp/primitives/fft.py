@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.operations import bind, broadcasted, concatenated, converted, filled, mul
+from xnp.primitives.table import bind, broadcasted, concatenated, converted, filled, mul
 from xprim import LINEAR, Primitive, ShapedArray, dimension_names, dtypes, shaped_array
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message

@@ -7,8 +7,6 @@ where the formula's branches agree on both sides of their borders, as those of a
 do. A branch that is infinite or NaN has no derivative: NaN.
 
 Source: A. Griewank and A. Walther, Evaluating derivatives (2008), chapter 13.
-
-Neighbours: `formula_backends` has the functions of formulas.
 """
 
 from __future__ import annotations
@@ -21,18 +19,17 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives import costs
-from xnp.primitives.chebyshev import chebyshev
 from xnp.primitives.formula_backends import (
     Condition,
     Formula,
     HostMath,
     Step,
+    chebyshev,
     numpy_rule,
     stablehlo_rule,
 )
-from xnp.primitives.operations import add, bind, mul
-from xnp.primitives.table import FLOATING, elementwise_shape, repeated
-from xnp.primitives.text_values import Text
+from xnp.primitives.lowering_text import Text
+from xnp.primitives.table import FLOATING, add, bind, elementwise_shape, mul, repeated
 from xprim import ELEMENTWISE, Primitive, Zero, primitive_maker, state, undefined
 
 __all__ = ()

@@ -1,27 +1,19 @@
 """gather: read a window of the operand at each of many index vectors.
 
-Semantics: StableHLO specification, section gather, with the modes of `GatherScatterMode` for
-windows that do not fit. It is linear in the operand; its transpose is `scatter_add`.
-Neighbours: `index_modes` explains the dimension numbers, `gather_plans` runs them in NumPy.
+On the host a gather is one NumPy indexing expression, whose plan is cached for each set of shapes;
+the scatters use the same plans. `corresponding_dimensions` says which dimensions of operands and
+results correspond, for shardings.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from xnp.primitives.corresponding_dimensions import gather_dimensions
-from xnp.primitives.dimensions import bumped
-from xnp.primitives.gather_plans import (
-    GatherPlan,
-    clipped,
-    inside,
-    plan_of,
-    starts_in_dims,
-    strided,
-    window_slices,
-)
 from xnp.primitives.index_modes import (
     CLIP,
     FILL_OR_DROP,
@@ -30,7 +22,8 @@ from xnp.primitives.index_modes import (
     fill_of,
     upper_bounds,
 )
-from xnp.primitives.operations import bind, broadcasted, concatenated, filled, selected
+from xnp.primitives.shapes import shift_dims_for_batch
+from xnp.primitives.table import bind, broadcasted, concatenated, filled, selected
 from xprim import (
     STRUCTURAL,
     Primitive,
@@ -42,9 +35,279 @@ from xprim import (
     shaped_array,
 )
 from xprim.contracts import BatchAxis, Builder
+from xprim.dimension_names import Names
 from xprim.errors import message
 
 __all__ = ()
+
+
+# ---------------------------------------------------------------------- corresponding dimensions
+# Which dimensions correspond: the rules of products, slices, gather and scatters.
+
+Dims = tuple[Any, ...]
+
+
+def dot_dimensions(avals: Any, out: Any, params: Any) -> Names:
+    """Dimensions that are summed over, and those of batches, have a name on both sides."""
+    (lc, rc), (lb, rb) = params["dimension_numbers"]
+    left = _of_side("lhs", avals[0].ndim, lc, lb)
+    right = _of_side("rhs", avals[1].ndim, rc, rb)
+    free = [name for name in (*left, *right) if name[0] in ("lhs", "rhs")]
+    return Names([left, right], [(*[("each", i) for i in range(len(lb))], *free)])
+
+
+def slice_dimensions(avals: Any, out: Any, params: Any) -> Names:
+    """Dimensions correspond by number, but one of which a single element is taken is whole."""
+    sizes = zip(avals[0].shape, out[0].shape, strict=True)
+    kept = [None if m == 1 != n else d for d, (n, m) in enumerate(sizes)]
+    return Names([tuple(range(a.ndim)) for a in avals], [tuple(kept)])
+
+
+def _of_side(side: str, ndim: int, summed: Sequence[int], batch: Sequence[int]) -> Dims:
+    names: dict[int, Any] = {d: ("sum", i) for i, d in enumerate(summed)}
+    names |= {d: ("each", i) for i, d in enumerate(batch)}
+    return tuple([names.get(d, (side, d)) for d in range(ndim)])
+
+
+def _index(
+    operand: ShapedArray, indices: ShapedArray, dropped: set[int], sizes: dict[int, int],
+    pairs: Any,
+) -> tuple[list[Any], list[Any], list[Any]]:  # fmt: skip
+    """Return names for an operand read or written at indices, for its windows, and for batches.
+
+    Args:
+      operand: its type.
+      indices: that of the indices.
+      dropped: the dimensions of the operand that no window has.
+      sizes: for each dimension of the operand, the size of a window.
+      pairs: of dimensions of operand and indices that go together.
+    """
+    is_full = [sizes[d] == n and d not in dropped for d, n in enumerate(operand.shape)]
+    names: list[Any] = [d if full else None for d, full in enumerate(is_full)]
+    for d, i in pairs:
+        names[d] = ("index", i)
+    windows = [names[d] for d in range(operand.ndim) if d not in dropped]
+    return names, windows, [("index", d) for d in range(indices.ndim - 1)]
+
+
+def _laid_out(ndim: int, window_dims: Sequence[int], windows: Dims, batch: Dims) -> Dims:
+    """Return the names of an array that has windows in some dimensions and batches in the rest."""
+    inside, rest = iter(windows), iter(batch)
+    return tuple([next(inside) if d in window_dims else next(rest) for d in range(ndim)])
+
+
+def gather_dimensions(avals: Any, out: Any, params: Any) -> Names:
+    """Windows keep the names of dimensions that they take whole; batches are those of indices."""
+    numbers, (operand, indices) = params["dimension_numbers"], avals
+    dropped = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
+    pairs = zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True)
+    sizes = dict(enumerate(params["slice_sizes"]))
+    names, windows, batch = _index(operand, indices, dropped, sizes, pairs)
+    result = _laid_out(out[0].ndim, numbers.offset_dims, tuple(windows), tuple(batch))
+    return Names([tuple(names), (*batch, None)], [result])
+
+
+def scatter_dimensions(avals: Any, out: Any, params: Any) -> Names:
+    """Windows lie as the dimensions of the operand that they fill; many may meet in one element."""
+    numbers, (operand, indices, updates) = params["dimension_numbers"], avals
+    dropped = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
+    pairs = zip(numbers.operand_batching_dims, numbers.scatter_indices_batching_dims, strict=True)
+    kept = [d for d in range(operand.ndim) if d not in dropped]
+    sizes = dict.fromkeys(range(operand.ndim), -1)
+    sizes |= zip(kept, [updates.shape[d] for d in numbers.update_window_dims], strict=True)
+    names, windows, batch = _index(operand, indices, dropped, sizes, pairs)
+    batch = [name if name in names else None for name in batch]
+    of_updates = _laid_out(updates.ndim, numbers.update_window_dims, tuple(windows), tuple(batch))
+    return Names([tuple(names), (*batch, None), of_updates], [tuple(names)])
+
+
+# ---------------------------------------------------------------------------------- gather plans
+# What a gather or scatter amounts to in NumPy, found once for each set of shapes.
+#
+# The dimension numbers are analysed when a combination is seen for the first time; what is left
+# for each call is one of three ways, cheapest first:
+#
+#     single   one window: a basic slice at integer starts
+#     take     unit windows along one dimension: `take`, or one index array
+#     general  one index array for each indexed dimension, over a strided view of all windows
+#              (gather), or one flat index for each element (scatter)
+
+Shape = tuple[int, ...]
+Ndarray = np.ndarray[Any, Any]
+
+
+class GatherPlan(NamedTuple):
+    """The analysed dimension numbers of a gather, or of the gather that inverts a scatter.
+
+    Attributes:
+      shape: of the operand.
+      window: the slice size in each operand dimension.
+      index_map: the operand dimension of each element of an index vector.
+      bounds: the largest start of each element of an index vector, in the indices' dtype.
+      unsigned_bounds: the same, in the unsigned dtype of that size.
+      most: the same as Python ints.
+      batch: the batch shape of the indices.
+      out_shape: of the gather's result.
+      window_dims: operand dimensions that stay in the result.
+      batching: pairs of an operand dimension and the batch dimension of the indices it follows.
+      to_out: permutation from (batch dims, window dims) to the result, None when trivial.
+      from_out: its inverse, None when trivial.
+      single: whether there is exactly one window.
+      take_axis: the one dimension of unit windows, if all other dimensions are taken whole; or -1.
+      take_to_out: permutation from the result of `take` along it, None when trivial.
+    """
+
+    shape: Shape
+    window: Shape
+    index_map: Shape
+    bounds: Ndarray
+    unsigned_bounds: Ndarray
+    most: list[int]
+    batch: Shape
+    out_shape: Shape
+    window_dims: Shape
+    batching: tuple[tuple[int, int], ...]
+    to_out: Shape | None
+    from_out: Shape | None
+    single: bool
+    take_axis: int
+    take_to_out: Shape | None
+
+
+@functools.lru_cache(maxsize=4096)
+def plan_of(
+    numbers: GatherDimensionNumbers, shape: Shape, indices: Shape, window: Shape,
+    index_dtype: Any,
+) -> GatherPlan:  # fmt: skip
+    """Analyse the dimension numbers of a gather."""
+    batch = indices[:-1]
+    dropped = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
+    window_dims = tuple([d for d in range(len(shape)) if d not in dropped])
+    rank = len(batch) + len(window_dims)
+    offset = numbers.offset_dims
+    batch_places = [i for i in range(rank) if i not in offset]
+    # position, in (batch dims, window dims), of each dimension of the result
+    source = [0] * rank
+    for k, place in enumerate((*batch_places, *offset)):
+        source[place] = k
+    sizes = (*batch, *[window[d] for d in window_dims])
+    take_axis = _take_axis(numbers, shape, window)
+    bounds = upper_bounds(shape, window, numbers.start_index_map, index_dtype)
+    if bounds.dtype == object:  # of symbolic dimensions, of which only shapes are asked
+        bounds = np.zeros(bounds.shape, index_dtype)
+    return GatherPlan(
+        shape=shape,
+        window=window,
+        index_map=numbers.start_index_map,
+        bounds=bounds,
+        unsigned_bounds=bounds.astype(f"u{bounds.dtype.itemsize}"),
+        most=bounds.tolist(),
+        batch=batch,
+        out_shape=tuple([sizes[k] for k in source]),
+        window_dims=window_dims,
+        batching=tuple(zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims,
+                           strict=True)),
+        to_out=_nontrivial(source),
+        from_out=_nontrivial([*batch_places, *offset]),
+        single=math.prod(batch) == 1,
+        take_axis=take_axis,
+        take_to_out=_take_to_out(source, take_axis, len(batch)) if take_axis >= 0 else None,
+    )  # fmt: skip
+
+
+def _take_axis(numbers: GatherDimensionNumbers, shape: Shape, window: Shape) -> int:
+    if len(numbers.start_index_map) != 1 or numbers.operand_batching_dims:
+        return -1
+    (axis,) = numbers.start_index_map
+    whole = all(w == n for d, (w, n) in enumerate(zip(window, shape, strict=True)) if d != axis)
+    if not whole or numbers.collapsed_slice_dims != (axis,):
+        return -1
+    return axis
+
+
+def _take_to_out(source: list[int], axis: int, num_batch: int) -> Shape | None:
+    # take gives (window dims before the axis, batch dims, window dims behind it)
+    places = [
+        axis + k if k < num_batch else k - num_batch + (num_batch if k - num_batch >= axis else 0)
+        for k in source
+    ]
+    return _nontrivial(places)
+
+
+def _nontrivial(permutation: list[int]) -> Shape | None:
+    return None if permutation == list(range(len(permutation))) else tuple(permutation)
+
+
+def clipped(plan: GatherPlan, indices: Ndarray) -> Ndarray:
+    """Return the index vectors with every window moved inside the operand, as `intp`."""
+    if indices.dtype.kind != "u":
+        indices = np.maximum(indices, 0)
+    return np.minimum(indices, plan.bounds).astype(np.intp, copy=False)
+
+
+def inside(plan: GatherPlan, indices: Ndarray) -> Ndarray:
+    """Return for each index vector whether its window lies within the operand."""
+    # negative numbers are beyond every bound when read as unsigned
+    unsigned = plan.unsigned_bounds.dtype
+    fits: Ndarray = indices.view(unsigned) <= plan.unsigned_bounds
+    if fits.shape[-1] == 1:
+        return fits[..., 0]
+    return np.logical_and.reduce(fits, axis=-1)  # type: ignore[no-any-return]
+
+
+def starts_in_dims(plan: GatherPlan, indices: Ndarray) -> list[Any]:
+    """Return for each operand dimension its start, broadcastable over the batch shape, or 0."""
+    starts: list[Any] = [0] * len(plan.shape)
+    for j, d in enumerate(plan.index_map):
+        starts[d] = indices[..., j]
+    for d, place in plan.batching:
+        ones = [1] * len(plan.batch)
+        ones[place] = -1
+        starts[d] = np.arange(plan.shape[d]).reshape(ones)
+    return starts
+
+
+def window_slices(plan: GatherPlan, starts: list[int]) -> tuple[slice, ...]:
+    """Return the basic index of one window."""
+    low = [0] * len(plan.shape)
+    for d, start in zip(plan.index_map, starts, strict=True):
+        low[d] = start
+    return tuple([slice(a, a + w) for a, w in zip(low, plan.window, strict=True)])
+
+
+def strided(x: Ndarray, shape: Sequence[int], strides: Sequence[int]) -> Ndarray:
+    """Return a read-only view of an array with another shape and other strides (in bytes)."""
+    dtype = x.dtype
+    if not dtypes.is_numpys(dtype):  # as_strided names dtypes by kind and size, as NumPy's are
+        x = x.view(f"u{dtype.itemsize}")
+    view = np.lib.stride_tricks.as_strided(x, shape, strides, writeable=False)
+    return view.view(dtype)
+
+
+@functools.lru_cache(maxsize=1024)
+def window_offsets(shape: Shape, window: Shape) -> Ndarray:
+    """Return the flat offsets of the elements of a window at the origin, in row-major order."""
+    offsets: Ndarray = np.zeros((), np.intp)
+    for stride, size in zip(row_major_strides(shape), window, strict=True):
+        offsets = offsets[..., None] + np.arange(size) * stride
+    offsets = offsets.reshape(-1)
+    offsets.flags.writeable = False
+    return offsets
+
+
+def row_major_strides(shape: Shape) -> list[int]:
+    """Return how many elements apart neighbours are in each dimension."""
+    strides = [1] * len(shape)
+    for d in range(len(shape) - 2, -1, -1):
+        strides[d] = strides[d + 1] * shape[d + 1]
+    return strides
+
+
+# ---------------------------------------------------------------------------------------- gather
+# gather: read a window of the operand at each of many index vectors.
+#
+# Semantics: StableHLO specification, section gather, with the modes of `GatherScatterMode` for
+# windows that do not fit. It is linear in the operand; its transpose is `scatter_add`.
 
 _PARALLEL = "operand_batching_dims and start_indices_batching_dims"
 
@@ -124,7 +387,7 @@ def _numpy(x: Any, indices: Any, *, dimension_numbers: Any, slice_sizes: Any, mo
     if plan.single:
         return (_gather_one(plan, x, indices, fills, fill_value),)
     if plan.take_axis >= 0 and indices.dtype == np.int32 and x.flags.c_contiguous:
-        found = _taken(plan, x, indices, fills)
+        found = _take(plan, x, indices, fills)
         if found is not None:
             return (found if plan.take_to_out is None else found.transpose(plan.take_to_out),)
     if fills:
@@ -136,7 +399,7 @@ def _numpy(x: Any, indices: Any, *, dimension_numbers: Any, slice_sizes: Any, mo
     return (_gather_in_bounds(plan, x, clipped(plan, indices)),)
 
 
-def _taken(plan: GatherPlan, x: Any, indices: Any, fills: bool) -> Any:
+def _take(plan: GatherPlan, x: Any, indices: Any, fills: bool) -> Any:
     """Gather by one `take`; None when something would have to be filled in."""
     if not fills:
         return x.take(indices[..., 0], axis=plan.take_axis, mode="clip")
@@ -284,7 +547,7 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, dimension_numbers: Any,
     else:
         x = axis.to_front(x, d)
         collapsed, mapped, batching = (
-            bumped(v, 0) for v in (n.collapsed_slice_dims, n.start_index_map,
+            shift_dims_for_batch(v, 0) for v in (n.collapsed_slice_dims, n.start_index_map,
                                    n.operand_batching_dims)
         )  # fmt: skip
         if d_indices is not_mapped:  # all batch elements are read through one wider window

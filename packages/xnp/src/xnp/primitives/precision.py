@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xprim import config, dtypes
-from xprim.descriptions import described
-from xprim.errors import ArgumentError, message
+from xprim.errors import ArgumentError, described, message
 
 __all__ = ()
 

@@ -1,53 +1,489 @@
-"""scan: run a program for each element along the leading axes of arrays, with a carry.
-
-    carry, ys = scan[jaxpr length reverse num_consts num_carry unroll] consts carry xs
-
-    jaxpr       consts, carry, x -> carry, y
-
-The xs have a leading dimension of `length`, of which each step sees one element; the ys of all
-steps are stacked. `reverse` takes the elements from last to first (ys keep the places of their xs);
-`unroll` writes that many steps into one turn of the compiled loop.
-
-Neighbours: `scan_derivatives` has the rules of forward and reverse mode.
-"""
+"""scan: run a program for each element along the leading axis of arrays, with a carry."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from xnp.primitives.eager_loops import numpy_step, run_compiled, steps_before_compiling
-from xnp.primitives.inner_programs import (
+from xnp.primitives.control_flow import (
+    derived,
     grown_mask,
     narrowed,
     needed_arguments,
+    numpy_step,
+    rearranged,
+    run_compiled,
     split_at,
+    steps_before_compiling,
+    traced,
 )
-from xnp.primitives.scan_derivatives import jvp_rule, linearize_rule, transpose_rule
+from xnp.primitives.table import add
 from xprim import (
     ORDER,
     ClosedJaxpr,
     ConcreteArray,
     Equation,
+    Jaxpr,
+    Linear,
+    Literal,
     Primitive,
     ShapedArray,
+    Zero,
+    closed_without_dead_code,
     dtypes,
     eval_closed,
     from_stored,
+    get_primitive,
     not_mapped,
+    operands_of_results,
     ordered_effects,
     shaped_array,
     state,
 )
-from xprim.calls import where_true
-from xprim.contracts import BatchAxis, Builder, ChecksHandle
+from xprim.calls import nonzero, where_true, with_zeros
+from xprim.contracts import (
+    BatchAxis,
+    Builder,
+    ChecksHandle,
+    JVPHandle,
+    LinearizeHandle,
+    TransposeHandle,
+)
+from xprim.derived_cells import given_values, with_cells, written_values
 from xprim.errors import message
-from xprim.sharded_types import whole, with_dimension, without_dimension
+from xprim.sharded_types import cotangent, whole, with_dimension, without_dimension
 from xprim.varying_axes import Axes, grown_axes, varying_results
 
 __all__ = ()
+
+
+# ------------------------------------------------------------------------------ scan derivatives
+# The derivatives of scan: forward along the loop, linearized with stacked residuals, transposed.
+#
+#     jvp        a scan over (carry, carry_dot); the body is the derivative of the body
+#     linearize  the primal scan gives the residuals of each step as extra ys; the linear scan
+#     takes
+#                them as xs. Residuals that all steps share are computed once and are consts; one
+#                that
+#                is an element of an xs is that xs.
+#     transpose  a scan in the other direction, which carries the cotangents of consts and carry
+#
+# A tangent of the carry that is zero at first may become nonzero by a step, so the mask of
+# nonzero ones grows until a step does not change it.
+
+
+def _bind(*operands: Any, **params: Any) -> tuple[Any, ...]:
+    return get_primitive("scan").bind(*operands, **params)
+
+
+# --- forward mode ------------------------------------------------------------------------------
+
+
+def jvp_rule(handle: JVPHandle, primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, num_consts: int,
+             num_carry: int, **options: Any) -> Any:  # fmt: skip
+    """Scan over values and tangents together."""
+    consts, carry, xs = split_at(primals, num_consts, num_carry)
+    const_dots, carry_dots, x_dots = split_at(tangents, num_consts, num_carry)
+    const_mask, x_mask = nonzero(const_dots), nonzero(x_dots)
+    num_ys = len(jaxpr.out_avals) - num_carry
+
+    def body_jvp(mask: list[bool]) -> Any:
+        wanted = [*mask, *[False] * num_ys]
+        return handle.jvp_jaxpr(jaxpr, [*const_mask, *mask, *x_mask], wanted)
+
+    forward, mask, y_mask = grown_mask(body_jvp, nonzero(carry_dots))
+    counts = (sum(const_mask), sum(mask))
+    body = derived(
+        forward, ("scan", num_consts, num_carry),
+        lambda: _interleaved(forward, num_consts, num_carry, len(xs), num_ys, counts),
+    )  # fmt: skip
+    dots = [handle.instantiate(t) for t in where_true(carry_dots, mask)]
+    results = _bind(
+        *consts, *where_true(const_dots, const_mask), *carry, *dots,
+        *xs, *where_true(x_dots, x_mask),
+        jaxpr=body, num_consts=num_consts + counts[0], num_carry=num_carry + counts[1], **options,
+    )  # fmt: skip
+    carry_out, dots_out, ys, y_dots = split_at(results, num_carry, counts[1], num_ys)
+    outs = [*carry_out, *ys]
+    return outs, with_zeros(handle, outs, [*dots_out, *y_dots], [*mask, *y_mask])
+
+
+def _interleaved(
+    forward: ClosedJaxpr, num_consts: int, num_carry: int, num_xs: int, num_ys: int,
+    counts: tuple[int, int],
+) -> ClosedJaxpr:  # fmt: skip
+    """Bring the derivative of a body into the order of a body: consts, carry, xs; carry, ys."""
+    consts, carry, xs, const_dots, dots, x_dots = split_at(
+        range(len(forward.in_avals)), num_consts, num_carry, num_xs, *counts
+    )
+    carry_out, ys, dots_out, y_dots = split_at(
+        range(len(forward.out_avals)), num_carry, num_ys, counts[1]
+    )
+    return rearranged(
+        forward,
+        [*consts, *const_dots, *carry, *dots, *xs, *x_dots],
+        [*carry_out, *dots_out, *ys, *y_dots],
+    )
+
+
+# --- linearization -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Split:
+    """A body split into a primal and a linear one.
+
+    Rules inside may use cells. The values of those that they write are carried behind the carry,
+    the values of others are consts behind the consts.
+
+    Attributes:
+      primal: consts, carry, x -> carry, y, residuals of the step.
+      shared: from the consts to the residuals that all steps share.
+      linear: residual consts, const tangents, carry tangents, residual xs, x tangents -> carry
+        tangents, y tangents.
+      const_args: the consts that are residuals.
+      x_args: the xs that are residuals.
+    """
+
+    primal: ClosedJaxpr
+    shared: ClosedJaxpr
+    linear: ClosedJaxpr
+    const_args: list[int]
+    x_args: list[int]
+
+
+def linearize_rule(handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr,
+                   num_consts: int, num_carry: int, **options: Any) -> Any:  # fmt: skip
+    """Run the primal scan, which also stacks residuals; leave a linear scan on the tape."""
+    consts, carry, xs = split_at(primals, num_consts, num_carry)
+    const_dots, carry_dots, x_dots = split_at(tangents, num_consts, num_carry)
+    const_mask, x_mask = nonzero(const_dots), nonzero(x_dots)
+    num_ys = len(jaxpr.out_avals) - num_carry
+
+    def linearized(mask: list[bool]) -> Any:
+        wanted = [*mask, *[False] * num_ys]
+        found = with_cells(handle.linearize_jaxpr, jaxpr, [*const_mask, *mask, *x_mask], wanted)
+        return found, found[0].nonzero_out
+
+    (whole, cells), carry_mask, y_mask = grown_mask(linearized, nonzero(carry_dots))
+    written = [used.is_written for used in cells]
+    counts = (num_consts, num_carry, len(xs), sum(const_mask))
+    split: _Split = derived(
+        whole.primal, ("scan linearize", counts, tuple(carry_mask), tuple(written)),
+        lambda: _split_body(whole, counts, carry_mask, written),
+    )  # fmt: skip
+    consts, carry = _with_values(consts, carry, given_values(cells), written)
+    results = _bind(
+        *consts, *carry, *xs, jaxpr=split.primal, num_consts=len(consts), num_carry=len(carry),
+        **options,
+    )  # fmt: skip
+    carry_out, ends, ys, stacked = split_at(results, num_carry, written.count(True), num_ys)
+    outs = written_values(cells, [*carry_out, *ys, *ends])
+    mask = [*carry_mask, *y_mask]
+    if not any(mask):
+        return outs, with_zeros(handle, outs, (), mask)
+    shared = eval_closed(split.shared, *consts)
+    residual_consts = [*[consts[i] for i in split.const_args], *shared]
+    dots_in = where_true(const_dots, const_mask)
+    dots = [handle.instantiate(t) for t in where_true(carry_dots, carry_mask)]
+    out_dots = _bind(
+        *residual_consts, *dots_in, *dots, *[xs[i] for i in split.x_args], *stacked,
+        *where_true(x_dots, x_mask), jaxpr=split.linear, num_carry=len(dots),
+        num_consts=len(residual_consts) + len(dots_in), **options,
+    )  # fmt: skip
+    return outs, with_zeros(handle, outs, out_dots, mask)
+
+
+def _split_body(
+    split: Any, counts: tuple[int, int, int, int], carry_mask: list[bool], written: list[bool]
+) -> _Split:
+    """Return the two bodies of a linearized one.
+
+    Args:
+      split: the linearized body. The values of cells are its last arguments, and those that it
+        writes its last results.
+      counts: of the consts, the carry, the xs, and the consts with a tangent.
+      carry_mask: which parts of the carry have one.
+      written: for each cell, whether it is written.
+    """
+    num_consts, num_carry, num_xs, num_const_dots = counts
+    primal = split.primal.jaxpr
+    end = len(primal.outvars) - written.count(True)
+    extra = iter(primal.outvars[split.num_results : end])
+    atoms = [primal.invars[k] if k >= 0 else next(extra) for k in split.forwarded]
+    consts, carry, xs, cells = split_at(primal.invars, num_consts, num_carry, num_xs)
+    consts, carry = _with_values(consts, carry, cells, written)
+    body = ClosedJaxpr(primal.replace(invars=[*consts, *carry, *xs]), split.primal.consts)
+    const_place, x_place = [{v: i for i, v in enumerate(part)} for part in (consts, xs)]
+    known = _known_from_consts(body.jaxpr, len(consts))
+    kinds = _kinds_of_residuals(atoms, const_place, x_place, known)
+    # the linear body takes the residuals in front, in the order of their atoms
+    const_dots, dots, x_dots = split_at(
+        range(len(atoms), len(split.linear.in_avals)), num_const_dots, sum(carry_mask)
+    )
+    order = [*kinds.const, *kinds.shared, *const_dots, *dots, *kinds.x, *kinds.stacked, *x_dots]
+    carry_out, ys = split_at(primal.outvars[: split.num_results], num_carry)
+    results = [*carry_out, *primal.outvars[end:], *ys, *[atoms[r] for r in kinds.stacked]]
+    return _Split(
+        primal=_with_results(body, results),
+        shared=_shared_program(body, [atoms[r] for r in kinds.shared], consts),
+        linear=rearranged(split.linear, order),
+        const_args=[const_place[atoms[r]] for r in kinds.const],
+        x_args=[x_place[atoms[r]] for r in kinds.x],
+    )
+
+
+def _with_values(
+    consts: list[Any], carry: list[Any], values: Sequence[Any], written: list[bool]
+) -> tuple[list[Any], list[Any]]:
+    """Return the consts and the carry with the values of cells behind them."""
+    return [*consts, *_others(values, written)], [*carry, *where_true(values, written)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Kinds:
+    """The numbers of the residuals of a body, by where they come from."""
+
+    const: list[int]
+    shared: list[int]
+    x: list[int]
+    stacked: list[int]
+
+
+def _kinds_of_residuals(
+    atoms: Sequence[Any], consts: Container[Any], xs: Container[Any], known: set[Any]
+) -> _Kinds:
+    """Sort residuals: a const, known from consts, an element of an xs, or new with each step."""
+    kinds = _Kinds([], [], [], [])
+    for r, atom in enumerate(atoms):
+        if atom in consts:
+            kinds.const.append(r)
+        elif atom in xs:
+            kinds.x.append(r)
+        elif type(atom) is Literal or atom in known:
+            kinds.shared.append(r)
+        else:
+            kinds.stacked.append(r)
+    return kinds
+
+
+def _with_results(closed: ClosedJaxpr, results: Sequence[Any]) -> ClosedJaxpr:
+    jaxpr = closed.jaxpr.replace(outvars=list(results))
+    return closed_without_dead_code(ClosedJaxpr(jaxpr, closed.consts), keep_arguments=True)[0]
+
+
+def _known_from_consts(jaxpr: Jaxpr, num_consts: int) -> set[Any]:
+    """Return the variables of a body that depend on its consts alone."""
+    known: set[Any] = {*jaxpr.constvars, *jaxpr.invars[:num_consts]}
+    for eqn in jaxpr.eqns:
+        if all(type(x) is Literal or x in known for x in eqn.inputs) and not eqn.effects:
+            known.update(eqn.outputs)
+    return known
+
+
+def _shared_program(
+    closed: ClosedJaxpr, atoms: Sequence[Any], invars: Sequence[Any]
+) -> ClosedJaxpr:
+    jaxpr = closed.jaxpr
+    if jaxpr.effects:  # they happen in the steps; what is shared depends on none
+        jaxpr = jaxpr.replace(eqns=[eqn for eqn in jaxpr.eqns if not eqn.effects])
+    small = _with_results(ClosedJaxpr(jaxpr, closed.consts), atoms)
+    return ClosedJaxpr(small.jaxpr.replace(invars=list(invars)), small.consts)
+
+
+# --- transposition -----------------------------------------------------------------------------
+
+
+def transpose_rule(
+    handle: TransposeHandle, cts: Any, *operands: Any, jaxpr: ClosedJaxpr, length: int,
+    reverse: bool, num_consts: int, num_carry: int, **options: Any,
+) -> Any:  # fmt: skip
+    """Scan backwards with the transposed body; a known part of the carry is run forward first."""
+    linear = split_at([type(x) is Linear for x in operands], num_consts, num_carry)
+    carry_linear = _carry_that_becomes_linear(jaxpr, *linear)
+    options |= {"length": length, "reverse": reverse}
+    if all(carry_linear):
+        return _transpose(handle, cts, operands, jaxpr, num_consts, num_carry, options)
+    _, carry, xs = split_at(operands, num_consts, num_carry)
+    others, jaxpr, num_consts, num_carry, cts = _carry_made_linear(
+        operands, cts, carry_linear, jaxpr, num_consts, num_carry, options
+    )
+    results = transpose_rule(
+        handle, cts, *others, jaxpr=jaxpr, num_consts=num_consts, num_carry=num_carry, **options
+    )
+    return _with_carry_zeros(results, carry, carry_linear, num_consts, len(xs))
+
+
+def _transpose(
+    handle: TransposeHandle, cts: Any, operands: Sequence[Any], jaxpr: ClosedJaxpr, num_consts: int,
+    num_carry: int, options: dict[str, Any],
+) -> Any:  # fmt: skip
+    """Transpose a scan whose carry is linear throughout."""
+    consts, _, xs = split_at(operands, num_consts, num_carry)
+    const_linear, x_linear = [[type(x) is Linear for x in part] for part in (consts, xs)]
+    carry_cts, y_cts = split_at(cts, num_carry)
+    y_mask = nonzero(y_cts)
+    masks = (tuple(const_linear), tuple(x_linear), tuple(y_mask))
+    (body, _), cells = with_cells(
+        handle.transpose_jaxpr, jaxpr, [*const_linear, *[True] * num_carry, *x_linear],
+        [*[True] * num_carry, *y_mask], True,
+    )  # fmt: skip
+    written = [used.is_written for used in cells]
+    backward = derived(
+        body, ("scan transpose", num_carry, num_consts, *masks),
+        lambda: _backward_body(body, jaxpr, const_linear, num_carry, x_linear, y_mask, written),
+    )  # fmt: skip
+    values = given_values(cells)
+    const_avals = [x.aval for x in where_true(consts, const_linear)]
+    results = _bind(
+        *_others(consts, const_linear),
+        *_others(values, written),
+        *[handle.instantiate(Zero(cotangent(a.strong()))) for a in const_avals],
+        *[handle.instantiate(ct) for ct in carry_cts],
+        *where_true(values, written),
+        *_others(xs, x_linear),
+        *where_true(y_cts, y_mask),
+        jaxpr=backward, num_consts=num_consts - len(const_avals) + written.count(False),
+        num_carry=len(const_avals) + num_carry + written.count(True),
+        **options | {"reverse": not options["reverse"]},
+    )  # fmt: skip
+    cts_there, ends, x_cts = split_at(results, len(const_avals) + num_carry, written.count(True))
+    # a cotangent of each part of the carry is there, but that of a known one is not asked for
+    found = iter(written_values(cells, [*cts_there, *x_cts, *ends]))
+    there = [*const_linear, *[True] * num_carry, *x_linear]
+    return _where_linear(operands, [next(found) if t else None for t in there])
+
+
+def _where_linear(operands: Sequence[Any], cotangents: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple([
+        ct if type(x) is Linear else Zero(x.aval)
+        for x, ct in zip(operands, cotangents, strict=True)
+    ])  # fmt: skip
+
+
+def _carry_that_becomes_linear(
+    jaxpr: ClosedJaxpr, consts: list[bool], carry: list[bool], xs: list[bool]
+) -> list[bool]:
+    """Return which parts of the carry depend on linear operands, at the start or after a step."""
+    while True:
+        linear = set(where_true(jaxpr.jaxpr.invars, [*consts, *carry, *xs]))
+        for eqn in jaxpr.eqns:
+            marked = {k for k, x in enumerate(eqn.inputs) if x in linear}
+            if marked:  # of a call that mixes primals and tangents, some results may need none
+                needs = zip(eqn.outputs, operands_of_results(eqn), strict=True)
+                linear.update([v for v, operands in needs if not marked.isdisjoint(operands)])
+        out = [v in linear for v in jaxpr.jaxpr.outvars[: len(carry)]]
+        joint = [a or b for a, b in zip(carry, out, strict=True)]
+        if joint == carry:
+            return carry
+        carry = joint
+
+
+def _backward_body(
+    body: ClosedJaxpr, jaxpr: ClosedJaxpr, const_linear: list[bool], num_carry: int,
+    x_linear: list[bool], y_mask: list[bool], written: list[bool],
+) -> ClosedJaxpr:  # fmt: skip
+    """Return (residual consts), (const cts, carry cts), (residual xs, y cts) -> cts, x cts.
+
+    `body` is the transpose of `jaxpr`, and `written` says of each cell that it uses whether it
+    writes it. The values of those that it does are in the carry behind the cotangents, those of the
+    others are consts.
+    """
+    num_written, num_read = written.count(True), written.count(False)
+    num_consts = len(const_linear)
+    known_consts, num_sums = const_linear.count(False), const_linear.count(True)
+    known_xs = x_linear.count(False)
+
+    def backward(*args: Any) -> list[Any]:
+        consts, read, sums, carry_cts, now, xs, y_cts = split_at(
+            args, known_consts, num_read, num_sums, num_carry, num_written, known_xs
+        )
+        ends, others = iter(now), iter(read)
+        values = [next(ends) if w else next(others) for w in written]
+        results = eval_closed(body, *consts, *xs, *carry_cts, *y_cts, *values)
+        totals = [add(a, b) for a, b in zip(sums, results[:num_sums], strict=True)]
+        cts, x_cts, nexts = split_at(
+            results[num_sums:], num_carry, len(results) - num_sums - num_carry - num_written
+        )
+        return [*totals, *cts, *nexts, *x_cts]
+
+    consts, carry, xs = split_at(jaxpr.in_avals, num_consts, num_carry)
+    ys = jaxpr.out_avals[num_carry:]
+    sums = [cotangent(a.strong()) for a in where_true(consts, const_linear)]
+    cells = body.in_avals[len(body.in_avals) - len(written) :]
+    avals = [
+        *_others(consts, const_linear), *_others(cells, written), *sums,
+        *[cotangent(a.strong()) for a in carry], *where_true(cells, written),
+        *_others(xs, x_linear),
+        *[cotangent(a.strong()) for a in where_true(ys, y_mask)],
+    ]  # fmt: skip
+    return traced(backward, avals, jaxpr.jaxpr.name)
+
+
+def _others(values: Sequence[Any], mask: Sequence[bool]) -> list[Any]:
+    return [x for x, m in zip(values, mask, strict=True) if not m]
+
+
+def _carry_made_linear(
+    operands: Sequence[Any], cts: Sequence[Any], carry_linear: list[bool], jaxpr: ClosedJaxpr,
+    num_consts: int, num_carry: int, options: dict[str, Any],
+) -> tuple[list[Any], ClosedJaxpr, int, int, list[Any]]:  # fmt: skip
+    """Make the known part of the carry (a loop counter) xs: run it forward and stack its values."""
+    consts, carry, xs = split_at(operands, num_consts, num_carry)
+    known = [not lin for lin in carry_linear]
+    known_args = [
+        *[type(x) is not Linear for x in consts], *known, *[type(x) is not Linear for x in xs]
+    ]  # fmt: skip
+    num_ys = len(jaxpr.out_avals) - num_carry
+    forward = narrowed(jaxpr, [*known, *[False] * num_ys], known_args)
+    known_consts = known_args[:num_consts].count(True)
+    inputs = forward.jaxpr.invars[known_consts : known_consts + sum(known)]
+    stacking = ClosedJaxpr(
+        forward.jaxpr.replace(outvars=[*forward.jaxpr.outvars, *inputs]), forward.consts
+    )
+    results = _bind(
+        *where_true(operands, known_args), jaxpr=stacking, num_consts=known_consts,
+        num_carry=sum(known), **options,
+    )  # fmt: skip
+    counters = results[sum(known) :]
+    numbers = list(range(len(jaxpr.in_avals)))
+    const_ids, carry_ids, x_ids = split_at(numbers, num_consts, num_carry)
+    body = rearranged(
+        jaxpr,
+        [*const_ids, *where_true(carry_ids, carry_linear), *where_true(carry_ids, known), *x_ids],
+        [*where_true(range(num_carry), carry_linear), *range(num_carry, num_carry + num_ys)],
+    )
+    operands = [*consts, *where_true(carry, carry_linear), *counters, *xs]
+    kept_cts = [*where_true(cts[:num_carry], carry_linear), *cts[num_carry:]]
+    return operands, body, num_consts, sum(carry_linear), kept_cts
+
+
+def _with_carry_zeros(
+    results: Sequence[Any], carry: Sequence[Any], carry_linear: list[bool], num_consts: int,
+    num_xs: int,
+) -> tuple[Any, ...]:  # fmt: skip
+    """Put zeros for the known part of the carry among the cotangents."""
+    const_cts = results[:num_consts]
+    found = iter(results[num_consts : num_consts + sum(carry_linear)])
+    x_cts = results[len(results) - num_xs :] if num_xs else ()
+    carry_cts = [next(found) if lin else Zero(x.aval)
+                 for x, lin in zip(carry, carry_linear, strict=True)]  # fmt: skip
+    return (*const_cts, *carry_cts, *x_cts)
+
+
+# ------------------------------------------------------------------------------------------ scan
+# scan: run a program for each element along the leading axes of arrays, with a carry.
+#
+#     carry, ys = scan[jaxpr length reverse num_consts num_carry unroll] consts carry xs
+#
+#     jaxpr       consts, carry, x -> carry, y
+#
+# The xs have a leading dimension of `length`, of which each step sees one element; the ys of all
+# steps are stacked. `reverse` takes the elements from last to first (ys keep the places of their
+# xs); `unroll` writes that many steps into one turn of the compiled loop.
 
 
 def _shape(*avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, num_consts: int, num_carry: int,
@@ -69,10 +505,10 @@ def _shape(*avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, num_consts: int
             expected=", ".join(a.str_long() for a in expected),
         ))  # fmt: skip
     carry_out, ys = split_at(jaxpr.out_avals, num_carry)
-    return (*carry_out, *[stacked_aval(y, length) for y in ys])
+    return (*carry_out, *[stack_aval(y, length) for y in ys])
 
 
-def stacked_aval(aval: ShapedArray, length: int) -> ShapedArray:
+def stack_aval(aval: ShapedArray, length: int) -> ShapedArray:
     """Return the abstract value of `length` such values, stacked."""
     return with_dimension(aval, 0, length)
 
@@ -84,7 +520,7 @@ def _numpy(*operands: Any, jaxpr: ClosedJaxpr, length: int, reverse: bool, num_c
                   "num_carry": num_carry, "unroll": unroll}  # fmt: skip
         return run_compiled(scan_p, operands, jaxpr, params)
     order = range(length - 1, -1, -1) if reverse else range(length)
-    y_avals = [stacked_aval(a, length) for a in jaxpr.out_avals[num_carry:]]
+    y_avals = [stack_aval(a, length) for a in jaxpr.out_avals[num_carry:]]
     stacks = [np.empty(a.stored.shape, a.stored.dtype) for a in y_avals]
     step = numpy_step(jaxpr, operands, length)
     if step is None:
@@ -301,7 +737,7 @@ def _shard(*operands: Axes, **params: Any) -> list[Axes]:
     return [*carry, *step(carry)[len(carry) :]]
 
 
-def _checked(handle: ChecksHandle, state: Any, operands: Any, **params: Any) -> Any:
+def _check(handle: ChecksHandle, state: Any, operands: Any, **params: Any) -> Any:
     """Carry the state along, in front of the carry."""
     count, new = params["num_consts"], len(state)
     step = handle.program(params["jaxpr"], after=count)
@@ -323,5 +759,5 @@ scan_p = Primitive(
     effects=_effects,
     dce=_dce,
     shard=_shard,
-    checked=_checked,
+    checked=_check,
 )

@@ -1,11 +1,4 @@
-"""sort: order the elements along one dimension; further operands follow the keys.
-
-The first `num_keys` operands are compared, the first one first; all are permuted. Smaller elements
-come first, NaN comes last, -0.0 equals 0.0, False comes before True; complex numbers are compared
-by their real, then their imaginary parts, and those with a NaN in either part come last, as in
-NumPy. Semantics: StableHLO specification, section sort.
-The derivative permutes the tangents in the same way.
-"""
+"""sort and top_k: order elements along one dimension, or take the greatest of them."""
 
 from __future__ import annotations
 
@@ -14,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives import costs
-from xnp.primitives.along_axis import take_along
-from xnp.primitives.comparison import total_order_key
-from xnp.primitives.dimensions import index_dtype_for
-from xnp.primitives.operations import bind
-from xnp.primitives.upcast_lowering import NAN_AS_NEGATIVE_ZERO, TWO_BITS, upcast
+from xnp.primitives.elementwise import total_order_key
+from xnp.primitives.index_modes import PROMISE_IN_BOUNDS, GatherDimensionNumbers
+from xnp.primitives.lowering_text import FOUR_BITS, NAN_AS_NEGATIVE_ZERO, TWO_BITS, upcast
+from xnp.primitives.shapes import index_dtype_for, without
+from xnp.primitives.table import BOOL, REAL, bind, filled, reshaped
 from xprim import (
     Primitive,
     ShapedArray,
@@ -34,10 +27,104 @@ from xprim.errors import message
 
 __all__ = ()
 
+
+# ------------------------------------------------------------------------------------ along axis
+# Pieces for rules that move tangents along one dimension: by given indices, or by a recurrence.
+#
+# `take_along` reads at indices that differ for every element of the other dimensions,
+# `rows_along` whole rows; `linear_recurrence` solves y[i] = a[i] y[i-1] + b[i] in a logarithmic
+# number of steps. Both are linear (in `x`, and in `b`), so rules written with them can be
+# transposed.
+
+
+def take_along(x: Any, indices: Any, axis: int) -> Any:
+    """Return `x` read along an axis at indices that are in bounds, one for each element."""
+    shape = indices.aval.shape
+    if not indices.aval.size:
+        return filled(shape, 0, x.aval.dtype)
+    others = without(tuple(range(len(shape))), axis)
+    numbers = GatherDimensionNumbers((), (axis,), (axis,), others, others)
+    return bind(
+        "gather", x, reshaped(indices, (*shape, 1)), dimension_numbers=numbers,
+        slice_sizes=(1,) * len(shape), indices_are_sorted=False, unique_indices=False,
+        mode=PROMISE_IN_BOUNDS, fill_value=None,
+    )  # fmt: skip
+
+
+def rows_along(x: Any, indices: Any) -> Any:
+    """Return the rows of matrices at indices that are in bounds, a vector of them for each."""
+    shape = x.aval.shape
+    last = len(shape) - 1
+    if not x.aval.size:
+        return filled((*indices.aval.shape, shape[last]), 0, x.aval.dtype)
+    batch = tuple(range(last - 1))
+    numbers = GatherDimensionNumbers((last,), (last - 1,), (last - 1,), batch, batch)
+    return bind(
+        "gather", x, reshaped(indices, (*indices.aval.shape, 1)), dimension_numbers=numbers,
+        slice_sizes=(*[1] * last, shape[last]), indices_are_sorted=False, unique_indices=False,
+        mode=PROMISE_IN_BOUNDS, fill_value=None,
+    )  # fmt: skip
+
+
+def linear_recurrence(a: Any, b: Any, axis: int) -> Any:
+    """Return y with y[0] = b[0] and y[i] = a[i] y[i-1] + b[i] along an axis.
+
+    Neighbouring steps are joined to one, the recurrence of half the length is solved, and the
+    elements between follow from it.
+    """
+    size = b.aval.shape[axis]
+    if size < 2:
+        return b
+    a_odd, b_odd = _part(a, axis, 1, size, 2), _part(b, axis, 1, size, 2)
+    a_even, b_even = (_part(v, axis, 0, size - 1, 2) for v in (a, b))
+    joined = bind("add", bind("mul", a_odd, b_even), b_odd)
+    y_odd = linear_recurrence(bind("mul", a_odd, a_even), joined, axis)
+    first = _part(b, axis, 0, 1, 1)
+    y_even = first
+    if size > 2:
+        a_rest, b_rest = _part(a, axis, 2, size, 2), _part(b, axis, 2, size, 2)
+        before = _part(y_odd, axis, 0, b_rest.aval.shape[axis], 1)
+        rest = bind("add", bind("mul", a_rest, before), b_rest)
+        y_even = bind("concatenate", first, rest, dimension=axis)
+    return bind("add", _interleaved(y_even, axis, 0, size), _interleaved(y_odd, axis, 1, size))
+
+
+def shift(x: Any, axis: int, value: Any) -> Any:
+    """Return `x` moved by one place along an axis: a value first, the last element dropped."""
+    config = [(0, 0, 0)] * x.aval.ndim
+    config[axis] = (1, -1, 0)
+    return bind("pad", x, filled((), value, x.aval.dtype), padding_config=tuple(config))
+
+
+def _part(x: Any, axis: int, start: int, stop: int, step: int) -> Any:
+    ndim = x.aval.ndim
+    low, high, strides = [0] * ndim, list(x.aval.shape), [1] * ndim
+    low[axis], high[axis], strides[axis] = start, stop, step
+    return bind("slice", x, start_indices=tuple(low), limit_indices=tuple(high),
+                strides=tuple(strides))  # fmt: skip
+
+
+def _interleaved(x: Any, axis: int, start: int, size: int) -> Any:
+    """Spread the elements to every second place from `start`, with zeros between."""
+    config = [(0, 0, 0)] * x.aval.ndim
+    covered = 2 * x.aval.shape[axis] - 1
+    config[axis] = (start, size - start - covered, 1)
+    return bind("pad", x, filled((), 0, x.aval.dtype), padding_config=tuple(config))
+
+
+# ------------------------------------------------------------------------------------------ sort
+# sort: order the elements along one dimension; further operands follow the keys.
+#
+# The first `num_keys` operands are compared, the first one first; all are permuted. Smaller
+# elements come first, NaN comes last, -0.0 equals 0.0, False comes before True; complex numbers
+# are compared by their real, then their imaginary parts, and those with a NaN in either part come
+# last, as in NumPy. Semantics: StableHLO specification, section sort. The derivative permutes the
+# tangents in the same way.
+
 _LONG = 4096  # shorter ones are ordered as quickly by merging, or both take microseconds
 
 
-def _shape(*avals: ShapedArray, dimension: int, is_stable: bool, num_keys: int) -> Any:
+def _sort_shape(*avals: ShapedArray, dimension: int, is_stable: bool, num_keys: int) -> Any:
     if not 1 <= num_keys <= len(avals):
         raise ValueError(
             f"sort: num_keys must be from 1 to the number of operands, {len(avals)}, "
@@ -63,11 +150,11 @@ def comparable(x: Any) -> list[Any]:
     return [x.astype(np.float32 if dtypes.is_floating(dtype) else np.int8)]
 
 
-def _numpy(*xs: Any, dimension: int, is_stable: bool, num_keys: int) -> Any:
+def _sort_numpy(*xs: Any, dimension: int, is_stable: bool, num_keys: int) -> Any:
     if len(xs) == 1:
         keys = comparable(xs[0])
         if keys[0] is xs[0]:
-            return (_sorted(xs[0], dimension),)
+            return (_sort(xs[0], dimension),)
     else:
         keys = [key for x in xs[:num_keys] for key in comparable(x)]
     if len(keys) == 1:
@@ -105,7 +192,7 @@ def _is_disordered(x: Any, axis: int) -> Any:
     return 4 * np.count_nonzero(descents) > descents.size
 
 
-def _sorted(x: Any, dimension: int) -> Any:
+def _sort(x: Any, dimension: int) -> Any:
     """Sort by NumPy's vector loops where equal elements are alike in all their bits.
 
     The copy comes first: where there is no memory for it, nothing is worth looking at.
@@ -119,7 +206,7 @@ def _sorted(x: Any, dimension: int) -> Any:
     return out
 
 
-def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, dimension: int,
+def _sort_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, dimension: int,
                is_stable: bool, num_keys: int) -> Any:  # fmt: skip
     scalars = [shaped_array((), a.dtype) for a in avals_in for _ in range(2)]
     flag = shaped_array((), np.dtype(bool))
@@ -154,11 +241,11 @@ def _key_texts(b: Builder, x: str, y: str, aval: Any) -> list[tuple[str, str, An
             pairs += _key_texts(b, left, right, part)
         return pairs
     if dtypes.is_floating(aval.dtype):
-        return [(_ordered_text(b, x, aval), _ordered_text(b, y, aval), aval)]
+        return [(_order_text(b, x, aval), _order_text(b, y, aval), aval)]
     return [(x, y, aval)]
 
 
-def _ordered_text(b: Builder, x: str, aval: Any) -> str:
+def _order_text(b: Builder, x: str, aval: Any) -> str:
     """Make one zero and one NaN of all: the total order tells their signs apart.
 
     XLA for GPUs knows this form, in which both tests are of the element itself, and has CUB's radix
@@ -188,7 +275,7 @@ def compare_text(b: Builder, direction: str, x: str, y: str, aval: Any, how: str
     return name
 
 
-def _jvp(primals: Any, tangents: Any, *, dimension: int, **params: Any) -> Any:
+def _sort_jvp(primals: Any, tangents: Any, *, dimension: int, **params: Any) -> Any:
     shape = primals[0].aval.shape
     if all(type(t) is Zero for t in tangents):
         outs = sort_p.bind(*primals, dimension=dimension, **params)
@@ -200,7 +287,7 @@ def _jvp(primals: Any, tangents: Any, *, dimension: int, **params: Any) -> Any:
     return tuple(sorted_), tuple(dots)
 
 
-def _batch(axis: BatchAxis, operands: Any, dims: Any, *, dimension: int, **params: Any) -> Any:
+def _sort_batch(axis: BatchAxis, operands: Any, dims: Any, *, dimension: int, **params: Any) -> Any:
     d = dims[0]
     xs = operands
     if d is not_mapped or any(other is not_mapped or other != d for other in dims):
@@ -212,12 +299,95 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, dimension: int, **param
 
 sort_p: Primitive = Primitive(
     "sort",
-    shape=_shape,
-    numpy=_numpy,
-    stablehlo=upcast(upcast(_stablehlo, TWO_BITS, np.int8), NAN_AS_NEGATIVE_ZERO, np.float32),
-    jvp=_jvp,
+    shape=_sort_shape,
+    numpy=_sort_numpy,
+    stablehlo=upcast(upcast(_sort_stablehlo, TWO_BITS, np.int8), NAN_AS_NEGATIVE_ZERO, np.float32),
+    jvp=_sort_jvp,
     transpose=undefined("it is not linear"),
-    batch=_batch,
+    batch=_sort_batch,
     cost=costs.nothing,
     dimensions=dimension_names.whole_along("dimension"),
+)
+
+
+# ----------------------------------------------------------------------------------------- top k
+# top_k: the k greatest elements along an axis, in descending order, and where they stand.
+#
+# Floats are compared in their total order: NaN is the greatest (with its sign bit set, as 0/0
+# makes it on some processors, the least), 0.0 is above -0.0. Of equal elements the one with the
+# lower index comes first. Semantics: CHLO, operation top_k. The derivative reads the tangents at
+# the indices.
+
+
+def _top_k_shape(aval: ShapedArray, *, k: int, axis: int) -> tuple[ShapedArray, ...]:
+    if aval.dtype not in REAL | BOOL:
+        raise ValueError(f"top_k: does not take operands of dtype {aval.dtype.name}.")
+    if not 0 <= axis < aval.ndim:
+        raise ValueError(f"top_k: there is no axis {axis} in {aval.str_long()}.")
+    if not 0 <= k <= aval.shape[axis]:
+        raise ValueError(
+            f"top_k: k must be from 0 to the size of the axis, {aval.shape[axis]}; got {k}."
+        )
+    if type(aval.shape[axis]) is int and aval.shape[axis] > 1 << 31:
+        raise ValueError(f"top_k: places are int32, too small for {aval.shape[axis]} elements.")
+    shape = (*aval.shape[:axis], k, *aval.shape[axis + 1 :])
+    return shaped_array(shape, aval.dtype, aval.weak_type), shaped_array(shape, dtypes.int32)
+
+
+def _top_k_numpy(x: Any, *, k: int, axis: int) -> Any:
+    values = x
+    if x.dtype in dtypes.SMALL_FLOATS:  # some have one NaN only, with the bits of -0.0
+        values = np.where(np.isnan(x), np.float32(np.nan), x.astype(np.float32))
+    key = total_order_key(values) if dtypes.is_floating(x.dtype) else comparable(x)[0]
+    # inverting the bits of integers turns their order round, and equal ones stay in place
+    order = stable_order(np.invert(key), axis)
+    order = order[(slice(None),) * axis + (slice(k),)]
+    return np.take_along_axis(x, order, axis), order.astype(np.int32)
+
+
+def _top_k_stablehlo(
+    b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, k: int, axis: int
+) -> Any:
+    (x,), (aval,) = operands, avals_in
+    last = aval.ndim - 1
+    if axis == last:
+        return b.op("chlo.top_k", [x], [aval], avals_out, f"k = {k} : i64")
+    swap = list(range(aval.ndim))
+    swap[axis], swap[last] = last, axis  # its own inverse
+    attribute = f"permutation = array<i64: {', '.join(map(str, swap))}>"
+
+    def swapped(a: Any) -> Any:
+        return shaped_array(tuple([a.shape[d] for d in swap]), a.dtype)
+
+    moved = b.op("stablehlo.transpose", [x], [aval], [swapped(aval)], attribute)
+    inner = [swapped(a) for a in avals_out]
+    found = b.op("chlo.top_k", moved, [swapped(aval)], inner, f"k = {k} : i64")
+    return [b.op("stablehlo.transpose", [v], [a], [out], attribute)[0]
+            for v, a, out in zip(found, inner, avals_out, strict=True)]  # fmt: skip
+
+
+def _top_k_jvp(primals: Any, tangents: Any, *, k: int, axis: int) -> Any:
+    (x_dot,) = tangents
+    values, places = top_k_p.bind(*primals, k=k, axis=axis)
+    dot = Zero(values.aval) if type(x_dot) is Zero else take_along(x_dot, places, axis)
+    return (values, places), (dot, Zero(places.aval))
+
+
+def _top_k_batch(batch: Any, operands: Any, dims: Any, *, k: int, axis: int) -> Any:
+    (d,) = dims
+    return top_k_p.bind(operands[0], k=k, axis=axis + (d <= axis)), (d, d)
+
+
+top_k_p: Primitive = Primitive(
+    "top_k",
+    shape=_top_k_shape,
+    numpy=_top_k_numpy,
+    stablehlo=upcast(
+        upcast(_top_k_stablehlo, TWO_BITS + FOUR_BITS, np.int8), dtypes.SMALL_FLOATS, np.float32
+    ),
+    jvp=_top_k_jvp,
+    transpose=undefined("it is not linear"),
+    batch=_top_k_batch,
+    cost=costs.nothing,
+    dimensions=dimension_names.whole_along("axis"),
 )

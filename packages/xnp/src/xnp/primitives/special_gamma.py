@@ -1,29 +1,192 @@
-"""The logarithm of the gamma function and its derivatives: lgamma, digamma, polygamma, zeta.
+"""The gamma function and its relatives: lgamma, digamma, zeta, beta, incomplete gamma.
 
-    lgamma(x) = log |Gamma(x)|,   digamma = lgamma',   polygamma(m, x) = digamma^(m)(x),
-    zeta(s, q) = sum_{k >= 0} (q + k)^-s        (Hurwitz)
-
-lgamma and digamma by Chebyshev series near their zeros and by Stirling's series far out (DLMF
-5.11), zeta by the Euler-Maclaurin formula (DLMF 25.11.5), for negative q by the sum over all whole
-numbers, which is periodic. Poles and infinities are as SciPy has them: zeta is inf at all poles.
-Semantics: CHLO, ops lgamma, digamma, polygamma, zeta.
+Each function is a formula that is evaluated by NumPy on the host and written as StableHLO in
+programs (`formula_backends`); its source stands beside it.
 """
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from xnp.primitives import costs
-from xnp.primitives.chebyshev import DIGAMMA, DIGAMMA_ROOT, LGAMMA
-from xnp.primitives.formula_backends import numpy_rule, stablehlo_rule
+from xnp.primitives.formula_backends import (
+    DIGAMMA,
+    DIGAMMA_ROOT,
+    LGAMMA,
+    Precision,
+    numpy_rule,
+    stablehlo_rule,
+)
 from xnp.primitives.formula_derivatives import derivatives_of, with_parameters
-from xnp.primitives.operations import add, bind, mul, neg, scalar_like, scaled
-from xnp.primitives.special_densities import gamma_shifted, stirling_error
-from xnp.primitives.table import FLOATING, binary, unary
+from xnp.primitives.table import (
+    FLOATING,
+    add,
+    binary,
+    bind,
+    div,
+    elementwise_shape,
+    mul,
+    neg,
+    repeated,
+    scalar_like,
+    scaled,
+    selected,
+    sub,
+    unary,
+)
+from xprim import ELEMENTWISE, Primitive, Zero, state, undefined
 from xprim.errors import UndefinedRuleError, message
 
 __all__ = ()
+
+
+# ----------------------------------------------------------------------------- special densities
+# What the incomplete gamma and beta functions share: logarithms without cancellation, and tails.
+#
+# For large parameters the densities x^a e^-x / Gamma(a + 1) and x^a (1 - x)^b / B(a, b) are near
+# normal; their logarithms are sums of large terms that cancel, unless they are taken about the
+# mode. The tail of such a density is an integral of exp(-g(t)) with g convex, which `tail` takes
+# by the Gauss-Legendre rule over the stretch where the integrand is worth adding: 28 points are
+# enough for float64, 14 for float32 (Press et al., Numerical Recipes, 3rd edition, 6.2, do so
+# with 18).
+
+HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
+
+
+@functools.cache
+def _rule(points: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return nodes and weights of the Gauss-Legendre rule on [0, 1]."""
+    nodes, weights = np.polynomial.legendre.leggauss(points)
+    return tuple((0.5 + 0.5 * nodes).tolist()), tuple((0.5 * weights).tolist())
+
+
+def bend(m: Any, x: Any, log: Any) -> Any:
+    """Return (log(1 + x) - x) / x^2; its operands are those of `log1p_less`."""
+    near, inner, outer = _near_and_far(m, x)
+    return m.where(near, _bend_near(m, inner), (log - outer) / outer / outer)
+
+
+def log1p_less(m: Any, x: Any, log: Any) -> Any:
+    """Return log(1 + x) - x.
+
+    Args:
+      m: the functions of formulas.
+      x: the operand.
+      log: log(1 + x), as well as it is known; only used beyond 0.4.
+    """
+    near, inner, outer = _near_and_far(m, x)
+    return m.where(near, inner * inner * _bend_near(m, inner), log - outer)
+
+
+def _near_and_far(m: Any, x: Any) -> tuple[Any, Any, Any]:
+    near = m.abs(x) < 0.4
+    return near, m.where(near, x, 0.0), m.where(near, 1.0, x)
+
+
+def _bend_near(m: Any, x: Any) -> Any:
+    """Return (log(1 + x) - x) / x^2 by log(1 + x) = 2 artanh(r), r = x / (2 + x)."""
+    inverse = 1.0 / (2.0 + x)
+    r = x * inverse
+    square = r * r
+    last = 27 if m.precision is Precision else 11
+    series = 1 / last + 0.0 * square
+    for k in range(last - 2, 1, -2):
+        series = series * square + 1 / k
+    return (2.0 * r * inverse * series - 1.0) * inverse
+
+
+def stirling_error(a: Any) -> Any:
+    """Return lgamma(a) - ((a - 1/2) log a - a + log(2 pi) / 2) for a >= 10 (DLMF 5.11.1)."""
+    z = 1.0 / (a * a)
+    series = 1 / 156 + 0.0 * z  # B_2k / (2k (2k - 1)), k = 7 ... 1
+    for c in (-691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12):
+        series = series * z + c
+    return series / a
+
+
+def log_less_digamma(a: Any) -> Any:
+    """Return log(a) - digamma(a) for a >= 10 (DLMF 5.11.2)."""
+    z = 1.0 / (a * a)
+    series = -1 / 12 + 0.0 * z  # B_2k / 2k, k = 7 ... 1
+    for c in (691 / 32760, -1 / 132, 1 / 240, -1 / 252, 1 / 120, -1 / 12):
+        series = series * z + c
+    return 0.5 / a - series * z
+
+
+def gamma_shifted(m: Any, a: Any) -> tuple[Any, Any]:
+    """Return lgamma(1 + a) and digamma(1 + a) for 0 <= a <= 31, to rounding at a + 10."""
+    product, slope = a + 1.0, 1.0
+    for k in range(2, 10):
+        factor = a + float(k)
+        product, slope = product * factor, slope * factor + product
+    z = a + 10.0
+    log_z = m.log(z)
+    value = (z - 0.5) * log_z - z + HALF_LOG_2PI + stirling_error(z) - m.log(product)
+    return value, log_z - log_less_digamma(z) - slope / product
+
+
+def reach(m: Any, slope: Any, curvature: Any, upwards: Any) -> Any:
+    """Return the d from where e^-(slope d + curvature (d - log(1 + d))) is not worth adding.
+
+    Args:
+      m: the functions of formulas.
+      slope: at d = 0; not below -1.
+      curvature: positive.
+      upwards: whether d is positive; else it is -d of the formula, where the curve is steeper.
+    """
+    # d - log(1 + d) is more than d^2 / (2 + 4 d / 3) for positive d, than d^2 / 2 for negative d
+    far = -m.precision.far
+    third = m.where(upwards, 2 / 3, 0.0)
+    b, c = slope - far * third, m.sqrt(4.0 * far * (slope * third + 0.5 * curvature))
+    ratio = b / c
+    return 2.0 * far / (c * (ratio + m.sqrt(ratio * ratio + 1.0)))
+
+
+def tail(
+    m: Any, integrand: Callable[..., tuple[Any, ...]], needed: Any, values: tuple[Any, ...],
+    integrals: int,
+) -> list[Any]:  # fmt: skip
+    """Return the integrals of functions of t from 0 to 1.
+
+    Args:
+      m: the functions of formulas.
+      integrand: from these, t and the values to the functions there.
+      needed: a mask.
+      values: what the functions depend on; in the range of float32.
+      integrals: the number of functions.
+    """
+
+    def unfinished(m: Any, needed: Any, *_: Any) -> Any:
+        return needed > 0.0
+
+    def step(m: Any, n: Any, node: Any, weight: Any, needed: Any, *state: Any) -> Any:
+        values = state[integrals:]
+        found = integrand(m, node, *values)
+        sums = [s + weight * f for s, f in zip(state, found, strict=False)]
+        return needed, *sums, *values
+
+    zero = 0.0 * values[0]
+    start = (m.where(needed, 1.0, zero), *[zero] * integrals, *values)
+    points = m.precision.points
+    results: list[Any] = m.loop(unfinished, step, start, points, _rule(points))
+    return results[1 : 1 + integrals]
+
+
+# --------------------------------------------------------------------------------- special gamma
+# The logarithm of the gamma function and its derivatives: lgamma, digamma, polygamma, zeta.
+#
+#     lgamma(x) = log |Gamma(x)|,   digamma = lgamma',   polygamma(m, x) = digamma^(m)(x),
+#     zeta(s, q) = sum_{k >= 0} (q + k)^-s        (Hurwitz)
+#
+# lgamma and digamma by Chebyshev series near their zeros and by Stirling's series far out (DLMF
+# 5.11), zeta by the Euler-Maclaurin formula (DLMF 25.11.5), for negative q by the sum over all
+# whole numbers, which is periodic. Poles and infinities are as SciPy has them: zeta is inf at all
+# poles. Semantics: CHLO, ops lgamma, digamma, polygamma, zeta.
 
 # B_2k; B_2k / (2k (2k - 1)) and B_2k / 2k are the coefficients of Stirling's series
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510,
@@ -236,3 +399,704 @@ def _zeta_slope(derivative: Any, orders: Any, s: Any, q: Any) -> Any:
 
 zeta_p = with_parameters("zeta", zeta, 1, _zeta_slope)
 zeta_derivative_p = derivatives_of("zeta_derivative", _zeta_of_order, 1, _zeta_slope)
+
+
+# ---------------------------------------------------------------------------- special incomplete
+# Incomplete gamma functions: igamma, igammac, and their derivatives.
+#
+#     igamma(a, x) = P(a, x) = 1/Gamma(a) int_0^x t^(a-1) e^-t dt,    igammac = Q = 1 - P
+#
+# Of P and Q that one is computed which is not near 1, the other is one minus it:
+#
+#     a <= 30, x below the median: P by its series (DLMF 8.7.1, of positive terms: 8.7.2)
+#     a <= 30, x < 3/2, above it:  Q by the series in powers of x about 1 - x^a / Gamma(a + 1)
+#     a <= 30, x above both:       Q by its continued fraction (DLMF 8.9.2)
+#     a > 30:                      the tail of the density on the side of x (`special_densities`)
+#
+# each with the derivative in a carried along, as multiples of D = x^a e^-x / Gamma(a + 1), so
+# that `random_gamma_grad`, dx/da of a sample x of a gamma distribution with its quantile held
+# fixed, which is -(dP/da) / (dP/dx) with dP/dx = D a / x, needs no D.
+
+_LARGE = 30.0  # the least a whose density is integrated
+_MOST_TERMS = 150  # of series and continued fraction: they need 90 at most
+
+
+def _series(m: Any, a: Any, x: Any, slopes: bool) -> Any:
+    """Return S = P / D = sum x^n / ((a+1) ... (a+n)), and dS/da, for x < a or so."""
+
+    def unfinished(m: Any, a: Any, x: Any, term: Any, dterm: Any, total: Any, dtotal: Any) -> Any:
+        going = term > m.precision.eps * total
+        return going | (m.abs(dterm) > m.precision.eps * m.abs(dtotal)) if slopes else going
+
+    def step(m: Any, n: Any, a: Any, x: Any, term: Any, dterm: Any, total: Any,
+             dtotal: Any) -> Any:  # fmt: skip
+        inverse = 1.0 / (a + n)
+        ratio = x * inverse
+        dterm = (dterm - term * inverse) * ratio
+        term = term * ratio
+        return a, x, term, dterm, total + term, dtotal + dterm
+
+    zero = 0.0 * a
+    start = (a, x, 1.0 + zero, zero, 1.0 + zero, zero)
+    return m.loop(unfinished, step, start, _MOST_TERMS)[4:6]
+
+
+def _powers(m: Any, a: Any, x: Any) -> Any:
+    """Return S = sum_{n > 0} (-x)^n / ((a+n) n!), and dS/da, for x < 3/2."""
+
+    def unfinished(m: Any, a: Any, x: Any, power: Any, total: Any, dtotal: Any) -> Any:
+        return m.abs(power) > m.precision.eps * m.abs(total)
+
+    def step(m: Any, n: Any, a: Any, x: Any, power: Any, total: Any, dtotal: Any) -> Any:
+        power = power * (-x / n)
+        inverse = 1.0 / (a + n)
+        term = power * inverse
+        return a, x, power, total + term, dtotal - term * inverse
+
+    zero = 0.0 * a
+    return m.loop(unfinished, step, (a, x, 1.0 + zero, zero, zero), _MOST_TERMS, wide=True)[3:5]
+
+
+def _special_incomplete_fraction(m: Any, a: Any, x: Any, slopes: bool) -> Any:
+    """Return h = Q / (D a) and d log(h) / da, for x > a, x > 3/2.
+
+    By Lentz's method as modified by Thompson and Barnett (1986).
+    """
+    b = x + 1.0 - a
+    d, zero = 1.0 / b, 0.0 * a
+
+    def unfinished(m: Any, a: Any, b: Any, c: Any, d: Any, dc: Any, dd: Any, h: Any, slope: Any,
+                   change: Any) -> Any:  # fmt: skip
+        return change > m.precision.eps
+
+    def step(m: Any, n: Any, a: Any, b: Any, c: Any, d: Any, dc: Any, dd: Any, h: Any, slope: Any,
+             change: Any) -> Any:  # fmt: skip
+        an = n * (a - n)  # its derivative in a is n, that of b is -1
+        b = b + 2.0
+        inverse = 1.0 / (an * d + b)
+        added = (1.0 - n * d - an * dd) * inverse  # dd / d
+        d, dd = inverse, added * inverse
+        of_c = 1.0 / c
+        dc = (n - an * dc * of_c) * of_c - 1.0
+        c = b + an * of_c
+        added = added + dc / c
+        ratio = c * d
+        change = m.abs(ratio - 1.0)
+        if slopes:
+            change = m.maximum(change, m.abs(added))
+        return a, b, c, d, dc, dd, h * ratio, slope + added, change
+
+    start = (a, b, 1e30 + zero, d, zero, d * d, d, d, 1.0 + zero)
+    return m.loop(unfinished, step, start, _MOST_TERMS, wide=True)[6:8]
+
+
+def _special_incomplete_tail(m: Any, a: Any, x: Any, needed: Any) -> tuple[Any, Any]:
+    """Return P / D for x < a, else Q / D, and the same with log(t / x) as a factor, for a > 30.
+
+    With t = x (1 + d), int t^(a-1) e^-t dt = x^a e^-x int (1 + d)^(a-1) e^(-x d) dd.
+    """
+    upwards = x >= a
+    slope = a - 1.0 - x
+    length = reach(m, m.abs(slope), a - 1.0, upwards)
+    length = m.where(upwards, length, -m.minimum(length, 1.0))
+
+    def integrand(m: Any, t: Any, length: Any, slope: Any, curvature: Any) -> tuple[Any, Any]:
+        d = t * length
+        log = m.log1p(d)
+        value = m.exp(t * (slope + t * curvature * bend(m, d, log)))
+        return value, value * log
+
+    values = (length, slope * length, (a - 1.0) * length * length)
+    value, with_log = tail(m, integrand, needed, values, 2)
+    scale = a * m.abs(length)
+    return scale * value, scale * with_log
+
+
+def _special_incomplete_density(m: Any, a: Any, x: Any) -> tuple[Any, Any, Any]:
+    """Return D, digamma(a + 1) for a <= 30, and log(x / a) for a >= 10."""
+    lgamma, digamma = gamma_shifted(m, m.minimum(a, _LARGE))
+    large = m.maximum(a, 10.0)
+    # log D about x = a, where its terms cancel
+    excess = (x - large) / large
+    log_ratio = m.where(m.abs(excess) < 0.4, m.log1p(excess), m.log(m.maximum(x / large, 1e-300)))
+    far = large * log1p_less(m, excess, log_ratio) - stirling_error(large)
+    exponent = m.where(a > 10.0, far, a * m.log(x) - x - lgamma)
+    root = m.where(a > 10.0, math.sqrt(1 / (2 * math.pi)) / m.sqrt(large), 1.0)
+    return m.exp(exponent) * root, digamma, log_ratio
+
+
+class _Parts:
+    """P or Q, and |dP/da| / D, for finite a >= 0 and x > 0."""
+
+    def __init__(self, m: Any, a: Any, x: Any, slopes: bool) -> None:
+        log_x = m.log(x)
+        large, small_x = a > _LARGE, x < 1.5
+        # where P is near 1/2
+        median = m.where(x < 0.5, -0.4 / m.where(x < 0.5, log_x, -1.0), m.minimum(1.1 * x, 1.25))
+        self.of_p = of_p = a > m.where(large | ~small_x, x, median)
+        by_series, by_powers = of_p & ~large, small_x & ~of_p & ~large
+        by_fraction = ~(large | small_x | of_p)
+
+        self.density, digamma, log_ratio = _special_incomplete_density(m, a, x)
+        outer = m.maximum(a, 10.0)
+
+        def operands(needed: Any, safe_x: float, least: float, most: float) -> tuple[Any, Any]:
+            within = m.minimum(m.maximum(x, least), most)
+            return m.where(needed, a, 1.0), m.where(needed, within, safe_x)
+
+        series, dseries = _series(m, *operands(by_series, 0.0, 0.0, _LARGE), slopes)
+        powers, dpowers = _powers(m, *operands(by_powers, 0.0, 0.0, 1.5))
+        # h x is 1 beyond 1e20, and h denormal beyond 1e300
+        x_far, self.x = m.minimum(x, 1e20), m.where(by_fraction, m.minimum(x, 1e290), x)
+        h, dlog_h = _special_incomplete_fraction(m, *operands(by_fraction, 1e20, 1.5, 1e20), slopes)
+        h = h * (x_far / self.x)
+        tails, with_log = _special_incomplete_tail(m, outer, x, large)
+
+        # of the fraction of small x: g = x^a / Gamma(a + 1), which is near 1
+        log_g = a * log_x - lgamma1p(m, m.minimum(a, 1.25))
+        less = m.expm1(m.where(by_powers, log_g, 0.0))
+        value = self.density * m.where(
+            large, tails, m.where(of_p, series, m.where(small_x, 0.0, a * h))
+        )
+        self.value = m.where(by_powers, -less - (1.0 + less) * (a * powers), value)
+
+        gap = log_x - digamma
+        slope = m.where(of_p, gap * series + dseries, h * (a * (gap + dlog_h) + 1.0))
+        at_small = -m.exp(m.minimum(x, 1.5)) * (gap * (1.0 + a * powers) + powers + a * dpowers)
+        slope = m.where(by_powers, at_small, slope)
+        at_large = (log_ratio + log_less_digamma(outer)) * tails + with_log
+        self.slope = m.abs(m.where(large, at_large, slope))
+
+
+def _special_incomplete_inside(m: Any, a: Any, x: Any) -> tuple[Any, Any, Any]:
+    """Return the mask of finite a >= 0 and x > 0, and operands that are such everywhere."""
+    inside = (a >= 0.0) & (x > 0.0) & (a < math.inf) & (x < math.inf)
+    return inside, m.where(inside, a, 1.0), m.where(inside, x, 1e-20)
+
+
+def _regularized(m: Any, a: Any, x: Any, upper: bool) -> Any:
+    inside, a0, x0 = _special_incomplete_inside(m, a, x)
+    parts = _Parts(m, a0, x0, slopes=False)
+    value = m.maximum(m.minimum(parts.value, 1.0), 0.0)
+    of_p, other = parts.of_p, 1.0 - value
+    value = m.where(of_p, other, value) if upper else m.where(of_p, value, other)
+    low, high = (x == 0.0) | (a == math.inf), (x == math.inf) | (a == 0.0)
+    edge = m.where(low, 1.0 if upper else 0.0, 0.0 if upper else 1.0)
+    outside = (low & high) | (a < 0.0) | (x < 0.0) | ~((a == a) & (x == x))
+    return m.where(inside, value, m.where(outside, math.nan, edge))
+
+
+def igamma(m: Any, a: Any, x: Any) -> Any:
+    """Return P(a, x)."""
+    return _regularized(m, a, x, upper=False)
+
+
+def igammac(m: Any, a: Any, x: Any) -> Any:
+    """Return Q(a, x)."""
+    return _regularized(m, a, x, upper=True)
+
+
+def igamma_grad_a(m: Any, a: Any, x: Any) -> Any:
+    """Return dP/da, which is not positive."""
+    inside, a0, x0 = _special_incomplete_inside(m, a, x)
+    parts = _Parts(m, a0, x0, slopes=True)
+    value = m.where(inside, -parts.density * parts.slope, math.nan)
+    return m.where(_at_end(m, a, x), 0.0, value)
+
+
+def random_gamma_grad(m: Any, a: Any, x: Any) -> Any:
+    """Return dx/da at a fixed quantile, which is not negative."""
+    inside, a0, x0 = _special_incomplete_inside(m, a, x)
+    parts = _Parts(m, a0, x0, slopes=True)
+    value = m.where(inside, parts.x * parts.slope / m.abs(a0), math.nan)
+    return m.where(_at_end(m, a, x), m.where(x == math.inf, math.inf, 0.0), value)
+
+
+def igamma_grad_x(m: Any, a: Any, x: Any) -> Any:
+    """Return dP/dx = x^(a-1) e^-x / Gamma(a)."""
+    inside, a0, x0 = _special_incomplete_inside(m, a, x)
+    value = m.where(inside, _special_incomplete_density(m, a0, x0)[0] * (a0 / x0), math.nan)
+    value = m.where(_at_end(m, a, x), 0.0, value)
+    at_zero = m.where(a < 1.0, math.inf, m.where(a == 1.0, 1.0, 0.0))
+    return m.where((x == 0.0) & (a > 0.0) & (a < math.inf), at_zero, value)
+
+
+def _at_end(m: Any, a: Any, x: Any) -> Any:
+    """Return the mask where one of the operands is 0 or infinite and P constant in the other."""
+    by_x = (((x == 0.0) & (a > 0.0)) | ((x == math.inf) & (a >= 0.0))) & (a < math.inf)
+    return by_x | ((a == math.inf) & (x >= 0.0) & (x < math.inf))
+
+
+# --- primitives ---------------------------------------------------------------------------------
+
+
+def _mixed(p: Any, a: Any, x: Any) -> Any:
+    """Return d2P/(da dx) = p (log x - digamma(a)), which is 0 where p = dP/dx is."""
+    slope = mul(p, sub(bind("log", x), bind("digamma", a)))
+    return selected(bind("eq", p, scalar_like(p, 0)), scalar_like(p, 0), slope)
+
+
+def _special_incomplete_curvature(p: Any, a: Any, x: Any) -> Any:
+    """Return d2P/dx2 = p ((a - 1) / x - 1), at x = 0 by its limit."""
+    zero, one = scalar_like(x, 0), scalar_like(x, 1)
+    at_zero = bind("eq", x, zero)
+    less = sub(a, one)
+    inner = mul(p, sub(div(less, selected(at_zero, one, x)), one))
+    # p(a - 1, 0), of which Gamma(a - 1) has the sign, less p(a, 0)
+    below = selected(bind("eq", less, zero), neg(one), scalar_like(x, -math.inf))
+    limit = selected(bind("gt", less, zero), bind("igamma_grad_x", less, x), below)
+    return selected(at_zero, limit, inner)
+
+
+def _grad_x(a: Any, x: Any) -> Any:
+    return bind("igamma_grad_x", a, x)
+
+
+igamma_p = binary(
+    "igamma", FLOATING, numpy=numpy_rule(igamma), stablehlo=stablehlo_rule(igamma),
+    jvp=(lambda a_dot, y, a, x: mul(a_dot, bind("igamma_grad_a", a, x)),
+         lambda x_dot, y, a, x: mul(x_dot, _grad_x(a, x))),
+    cost=costs.special,
+)  # fmt: skip
+
+igammac_p = binary(
+    "igammac", FLOATING, numpy=numpy_rule(igammac), stablehlo=stablehlo_rule(igammac),
+    jvp=(lambda a_dot, y, a, x: neg(mul(a_dot, bind("igamma_grad_a", a, x))),
+         lambda x_dot, y, a, x: neg(mul(x_dot, _grad_x(a, x)))),
+    cost=costs.special,
+)  # fmt: skip
+
+igamma_grad_x_p = binary(
+    "igamma_grad_x", FLOATING, numpy=numpy_rule(igamma_grad_x),
+    stablehlo=stablehlo_rule(igamma_grad_x),
+    jvp=(lambda a_dot, p, a, x: mul(a_dot, _mixed(p, a, x)),
+         lambda x_dot, p, a, x: mul(x_dot, _special_incomplete_curvature(p, a, x))),
+    cost=costs.special,
+)  # fmt: skip
+
+igamma_grad_a_p = binary(
+    "igamma_grad_a", FLOATING, numpy=numpy_rule(igamma_grad_a),
+    stablehlo=stablehlo_rule(igamma_grad_a),
+    jvp=(unsupported("igamma_grad_a", "a"),
+         lambda x_dot, y, a, x: mul(x_dot, _mixed(_grad_x(a, x), a, x))),
+    cost=costs.special,
+)  # fmt: skip
+
+random_gamma_grad_p = binary(
+    "random_gamma_grad", FLOATING, numpy=numpy_rule(random_gamma_grad),
+    stablehlo=stablehlo_rule(random_gamma_grad),
+    jvp=(unsupported("random_gamma_grad", "a"), unsupported("random_gamma_grad", "x")),
+    cost=costs.special,
+)  # fmt: skip
+
+
+# ---------------------------------------------------------------------------------- special beta
+# The incomplete beta function and its density.
+#
+#     betainc(a, b, x) = I_x(a, b) = 1/B(a, b) int_0^x t^(a-1) (1-t)^(b-1) dt
+#
+# Of I_x(a, b) and I_(1-x)(b, a) = 1 - I_x(a, b) that one is computed whose x is below the mean:
+# for min(a, b) <= 30 by its continued fraction (DLMF 8.17.22) with Lentz's method as modified by
+# Thompson and Barnett (1986), beyond as the tail of the density (`special_densities`), each as a
+# multiple of D = x^a (1-x)^b / B(a, b). For b <= 1, where I may be small above the mean too, it
+# is there
+#
+#     I_x(a, b) = 1 - g - g b sum_{n > 0} (1-a)_n y^n / (n! (b+n)),   y = 1 - x,
+#     g = y^b Gamma(a+b) / (Gamma(a) Gamma(1+b))        (DLMF 8.17.7, 15.2.1)
+#
+# with an expm1 for 1 - g.
+
+_MOST_STEPS = 150  # of the continued fraction: it needs 50 at most
+
+
+def gamma_ratio(m: Any, a: Any, b: Any) -> Any:
+    """Return log(Gamma(a + b) / Gamma(a)) for b <= 10, with all digits for small b too.
+
+    By recurrence to z = a + 10 and Stirling's formula there, both without differences.
+    """
+    finite = m.minimum(a, 1e28)  # beyond, what follows is 0
+    product, excess = finite, b  # of a (a + 1) ..., and what that of a + b is more
+    for k in range(1, 10):
+        product, excess = product * (finite + k), excess * (finite + (b + k)) + product * b
+    z = a + 10.0
+    u, v = 1.0 / z, 1.0 / (z + b)
+    power, sums, total = u, 1.0 + 0.0 * z, 1 / 12 + 0.0 * z
+    for c in (-1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156):
+        sums = v * v * sums + power * (u + v)  # (v^k - u^k) / (v - u) for k = 3, 5, ...
+        power = power * (u * u)
+        total = total + c * sums
+    first = m.where(b * u < 1e-17, b, (z - 0.5) * m.log1p(b * u))  # 1 / z may be denormal
+    stirling = first + b * (m.log(z + b) - 1.0) - b * u * v * total
+    return stirling - m.log1p(excess / product)
+
+
+def _special_beta_density(m: Any, a: Any, b: Any, x: Any, y: Any, ratio: Any) -> Any:
+    """Return D = x^a y^b / B(a, b) where y = 1 - x.
+
+    `ratio` is log(Gamma(p + q) / Gamma(p)) for q <= 10, the lesser of a and b, and the greater p.
+    """
+    u, v = m.maximum(a, 10.0), m.maximum(b, 10.0)
+    # about the mode, by Stirling's formula
+    excess = x * v - y * u
+    e, f = excess / u, -excess / v
+    far = u * log1p_less(m, e, m.log(x * (v / u + 1.0)))
+    far = far + v * log1p_less(m, f, m.log(y * (u / v + 1.0)))
+    far = far + stirling_error(u + v) - stirling_error(u) - stirling_error(v)
+    root = m.sqrt(m.minimum(u, v) / (1.0 + m.minimum(u, v) / m.maximum(u, v)) * (0.5 / math.pi))
+    log_x = m.where(x > 0.5, m.log1p(-m.minimum(y, 0.5)), m.log(x))
+    log_y = m.where(y > 0.5, m.log1p(-m.minimum(x, 0.5)), m.log(y))
+    least = m.minimum(m.minimum(a, b), 10.0)
+    exponent = a * log_x + b * log_y + ratio - gamma_shifted(m, least)[0]
+    both = (a > 10.0) & (b > 10.0)
+    return m.exp(m.where(both, far, exponent)) * m.where(both, root, least)
+
+
+def _special_beta_fraction(m: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
+    """Return I_x(a, b) / D for x below the mean or so.
+
+    The even part of the continued fraction of DLMF 8.17.22 (DiDonato and Morris, "Algorithm 708",
+    1992), with b x and a y - b x, which are not large though a or b be.
+    """
+    bx, excess = b * x, a * y - b * x
+
+    def unfinished(m: Any, *state: Any) -> Any:
+        return m.matters(state[-1], 1.0, m.precision.eps)
+
+    def step(m: Any, n: Any, a: Any, x: Any, bx: Any, excess: Any, c: Any, d: Any, h: Any,
+             change: Any) -> Any:  # fmt: skip
+        inverse = 1.0 / (a + (2.0 * n - 1.0))
+        difference = bx - n * x
+        numerator = (a + (n - 1.0)) * inverse * (a * x * inverse + (bx + (n - 1.0) * x) * inverse)
+        numerator = numerator * (n * difference)
+        slope = (a + n) / (a + (2.0 * n + 1.0))
+        denominator = n + n * difference * inverse + slope * (excess + 1.0 + n * (2.0 - x))
+        d = 1.0 / (denominator + numerator * d)
+        c = denominator + numerator / c
+        ratio = c * d
+        return a, x, bx, excess, c, d, h / ratio, ratio - 1.0
+
+    first = a / (a + 1.0) * (excess + 1.0)
+    # as a goes to infinity, what the first term is divided by depends on it no more
+    finite, one = m.minimum(a, 1e12), 1.0 + 0.0 * a
+    start = (finite, x, bx, m.minimum(excess, 1e12), m.minimum(first, 1e12), 0.0 * a, one, one)
+    return m.loop(unfinished, step, start, _MOST_STEPS, wide=True)[6] / first
+
+
+def _near_one(m: Any, a: Any, b: Any, y: Any, ratio: Any, needed: Any) -> Any:
+    """Return I_(1-y)(a, b) for b <= 1 and y a < 2 or so."""
+
+    def unfinished(m: Any, ay: Any, b: Any, y: Any, power: Any, total: Any) -> Any:
+        return m.matters(power, 1.0, m.precision.eps)
+
+    def step(m: Any, n: Any, ay: Any, b: Any, y: Any, power: Any, total: Any) -> Any:
+        power = power * ((n * y - ay) / n)
+        return ay, b, y, power, total + power / (b + n)
+
+    y0 = m.where(needed, y, 0.0)
+    start = (y0 * a, m.where(needed, b, 1.0), y0, 1.0 + 0.0 * a, 0.0 * a)
+    total = m.loop(unfinished, step, start, _MOST_TERMS)[4]
+    log_g = b * m.log(y) + ratio - lgamma1p(m, m.minimum(b, 1.0))
+    less = m.expm1(log_g)
+    return -less - (1.0 + less) * (b * total)
+
+
+def _special_beta_tail(m: Any, a: Any, b: Any, x: Any, y: Any, needed: Any) -> Any:
+    """Return the mass beyond x on its side of the mean by D, for 30 < a <= b.
+
+    With t = x (1 + d) and r = x / y, the density in d is (1 + d)^(a-1) (1 - r d)^(b-1) D / y.
+    """
+    upwards = x * b > y * a
+    r = x / y
+    slope = (a - 1.0) - (b - 1.0) * r
+    length = reach(m, m.abs(slope), (a - 1.0) + 0.6 * ((b - 1.0) * r) * r, upwards)
+    length = m.where(upwards, m.minimum(length, 1.0 / r), -m.minimum(length, 1.0))
+
+    def integrand(m: Any, t: Any, length: Any, of_b: Any, slope: Any, curvature: Any,
+                  curvature_b: Any) -> tuple[Any]:  # fmt: skip
+        d, e = t * length, t * of_b
+        bent = curvature * bend(m, d, m.log1p(d)) + curvature_b * bend(m, e, m.log1p(e))
+        return (m.exp(t * (slope + t * bent)),)
+
+    of_b = -r * length
+    values = (length, of_b, slope * length, (a - 1.0) * length * length, (b - 1.0) * of_b * of_b)
+    (value,) = tail(m, integrand, needed, values, 1)
+    return value * m.abs(length) / y
+
+
+def _special_beta_inside(m: Any, a: Any, b: Any, x: Any) -> tuple[Any, Any, Any, Any]:
+    """Return the mask of finite a, b > 0 with 0 < x < 1, and operands that are such everywhere."""
+    inside = (a > 0.0) & (b > 0.0) & (x > 0.0) & (x < 1.0) & (a < math.inf) & (b < math.inf)
+    return inside, m.where(inside, a, 1.0), m.where(inside, b, 1.0), m.where(inside, x, 0.5)
+
+
+def betainc(m: Any, a: Any, b: Any, x: Any) -> Any:
+    """Return I_x(a, b), with the limits where operands are 0 or infinite."""
+    inside, a0, b0, x0 = _special_beta_inside(m, a, b, x)
+    y0 = 1.0 - x0
+    large = m.minimum(a0, b0) > _LARGE
+    # the fraction converges below its mean, a tail is taken on the side of the density's
+    swap = m.where(large, a0 - b0, x0 - (a0 + 1.0) / (a0 + b0 + 2.0)) > 0.0
+    u, v = m.where(swap, b0, a0), m.where(swap, a0, b0)
+    w, z = m.where(swap, y0, x0), m.where(swap, x0, y0)
+    near_one = swap & (b0 <= 1.0) & ~large
+    others = ~(large | near_one)
+    tails = _special_beta_tail(m, u, v, w, z, large)
+    lower = _special_beta_fraction(m, m.where(others, u, 1.0), m.where(others, v, 1.0),
+                      m.where(others, w, 0.0), m.where(others, z, 1.0))  # fmt: skip
+    greater, lesser = m.maximum(a0, b0), m.minimum(m.minimum(a0, b0), 10.0)
+    ratio = gamma_ratio(m, m.where(near_one, a0, greater), m.where(near_one, b0, lesser))
+    small = _near_one(m, a0, b0, y0, ratio, near_one)
+    value = m.minimum(
+        _special_beta_density(m, u, v, w, z, ratio) * m.where(large, tails, lower), 1.0
+    )
+    is_lower = m.where(large, y0 * a0 - x0 * b0, m.where(swap, -1.0, 1.0)) >= 0.0
+    value = m.where(is_lower, value, 1.0 - value)
+    value = m.where(inside, m.where(near_one, small, value), math.nan)
+    # all mass is at 0, or at 1, or not anywhere
+    at_zero = ((a == 0.0) & (b > 0.0)) | ((b == math.inf) & (a < math.inf) & (a >= 0.0))
+    at_one = ((b == 0.0) & (a > 0.0)) | ((a == math.inf) & (b < math.inf) & (b >= 0.0))
+    proper = ((a > 0.0) & (b > 0.0) & ((a < math.inf) | (b < math.inf))) | at_zero | at_one
+    value = m.where(at_zero & (x > 0.0) & (x < 1.0), 1.0, value)
+    value = m.where(at_one & (x > 0.0) & (x < 1.0), 0.0, value)
+    return m.where(proper & (x == 0.0), 0.0, m.where(proper & (x == 1.0), 1.0, value))
+
+
+def betainc_grad_x(m: Any, a: Any, b: Any, x: Any) -> Any:
+    """Return dI/dx = x^(a-1) (1-x)^(b-1) / B(a, b)."""
+    inside, a0, b0, x0 = _special_beta_inside(m, a, b, x)
+    y0 = 1.0 - x0
+    ratio = gamma_ratio(m, m.maximum(a0, b0), m.minimum(m.minimum(a0, b0), 10.0))
+    value = m.where(inside, _special_beta_density(m, a0, b0, x0, y0, ratio) / x0 / y0, math.nan)
+    finite = (a > 0.0) & (b > 0.0) & (a < math.inf) & (b < math.inf)
+    at_zero = m.where(a < 1.0, math.inf, m.where(a == 1.0, b, 0.0))
+    at_one = m.where(b < 1.0, math.inf, m.where(b == 1.0, a, 0.0))
+    value = m.where(finite & (x == 0.0), at_zero, m.where(finite & (x == 1.0), at_one, value))
+    # all mass is at one end
+    end = ((a == 0.0) | (a == math.inf)) & (b > 0.0) & (b < math.inf)
+    end = end | (((b == 0.0) | (b == math.inf)) & (a > 0.0) & (a < math.inf))
+    return m.where(end & (x > 0.0) & (x < 1.0), 0.0, value)
+
+
+# --- primitives ---------------------------------------------------------------------------------
+
+
+def _special_beta_curvature(p: Any, a: Any, b: Any, x: Any) -> Any:
+    """Return d2I/dx2 = p ((a - 1) / x - (b - 1) / (1 - x)), at 0 and 1 by its limits."""
+    zero, one = scalar_like(x, 0), scalar_like(x, 1)
+    y = sub(one, x)
+    at_zero, at_one = bind("eq", x, zero), bind("eq", y, zero)
+    first = div(sub(a, one), selected(at_zero, one, x))
+    second = div(sub(b, one), selected(at_one, one, y))
+    inner = mul(p, sub(first, second))
+    return selected(at_zero, _slope_at_zero(a, b, x),
+                    selected(at_one, neg(_slope_at_zero(b, a, y)), inner))  # fmt: skip
+
+
+def _slope_at_zero(a: Any, b: Any, x: Any) -> Any:
+    """Return the slope of the density at x = 0: (a + b - 1) times that of a - 1, for a > 1."""
+    one = scalar_like(x, 1)
+    less = sub(a, one)
+    below = selected(bind("eq", a, one), mul(b, sub(one, b)), scalar_like(x, -math.inf))
+    above = mul(sub(add(a, b), one), bind("betainc_grad_x", less, b, x))
+    return selected(bind("gt", a, one), above, below)
+
+
+def _density_jvp(primals: Any, tangents: Any) -> Any:
+    a, b, x = primals
+    (p,) = state.trace.process(betainc_grad_x_p, primals, {})
+    zero = scalar_like(x, 0)
+    empty, both = bind("eq", p, zero), bind("digamma", add(a, b))
+
+    def by(shape: Any, log: Any) -> Any:
+        slope = mul(p, sub(add(log, both), bind("digamma", shape)))
+        return selected(empty, zero if zero.aval.shape == p.aval.shape else sub(p, p), slope)
+
+    slopes = (lambda: by(a, bind("log", x)), lambda: by(b, bind("log1p", neg(x))),
+              lambda: _special_beta_curvature(p, a, b, x))  # fmt: skip
+    return (p,), (_sum_of_products(tangents, slopes, p.aval),)
+
+
+def _sum_of_products(tangents: Any, slopes: Any, aval: Any) -> Any:
+    total: Any = Zero(aval)
+    for dot, slope in zip(tangents, slopes, strict=True):
+        if type(dot) is not Zero:
+            product = repeated(mul(dot, slope()), aval.shape)
+            total = product if type(total) is Zero else add(total, product)
+    return total
+
+
+def _slope_in_x(derivative: Any, orders: Any, a: Any, b: Any, x: Any) -> Any:
+    """Return the density, or its derivatives in the parameters."""
+    if not any(orders):
+        return bind("betainc_grad_x", a, b, x)
+    return bind("betainc_grad_x_derivative", a, b, x, orders=(*orders, 0))
+
+
+regularized_incomplete_beta_p = with_parameters(
+    "regularized_incomplete_beta", betainc, 2, _slope_in_x, "betainc"
+)
+regularized_incomplete_beta_derivative_p = derivatives_of(
+    "regularized_incomplete_beta_derivative", betainc, 2, _slope_in_x
+)
+betainc_grad_x_derivative_p = derivatives_of("betainc_grad_x_derivative", betainc_grad_x, 3)
+
+betainc_grad_x_p = Primitive(
+    "betainc_grad_x",
+    shape=elementwise_shape("betainc_grad_x", FLOATING),
+    numpy=lambda a, b, x: (numpy_rule(betainc_grad_x)(a, b, x),),
+    stablehlo=stablehlo_rule(betainc_grad_x),
+    jvp=_density_jvp,
+    transpose=undefined("it is not linear"),
+    batch=ELEMENTWISE,
+    cost=costs.special,
+)
+
+
+# ------------------------------------------------------------------------------ special products
+# Products that the gamma function extends: gamma, beta, betaln, poch.
+#
+#     beta(a, b) = Gamma(a) Gamma(b) / Gamma(a + b),   poch(z, n) = Gamma(z + n) / Gamma(z)
+#
+# gamma by recurrence from [3/4, 9/4) up to 12, by Stirling's formula (DLMF 5.11.3) beyond, by
+# reflection (DLMF 5.5.3) below 0. Quotients of gamma functions come of the differences of
+# Stirling's formulas, not of formulas that were rounded first. Signs and poles are those of
+# SciPy.
+
+_START = 12.0  # of Stirling's formula
+
+
+def _is_whole(m: Any, x: Any) -> Any:
+    return m.floor(x) == x
+
+
+def _is_odd(m: Any, x: Any) -> Any:
+    return ~(m.floor(0.5 * x) == 0.5 * x)
+
+
+def _gamma_positive(m: Any, x: Any) -> Any:
+    """Return Gamma(x) for x >= 3/4."""
+    inner, product = m.minimum(x, _START), 1.0 + 0.0 * x
+    for _ in range(int(_START) - 2):
+        above = inner > 2.25
+        inner = m.where(above, inner - 1.0, inner)
+        product = m.where(above, product * inner, product)
+    near = product * m.exp(lgamma1p(m, inner - 1.0))
+    far = m.minimum(m.maximum(x, _START), 175.0)
+    half = m.pow(far, 0.5 * (far - 0.5))  # its square may overflow where the product does not
+    outer = half * m.exp(-far) * half * m.exp(stirling_error(far) + HALF_LOG_2PI)
+    return m.where(x > _START, outer, near)
+
+
+def gamma(m: Any, x: Any) -> Any:
+    """Return Gamma(x): infinite at 0, NaN at -1, -2, ... and at -inf."""
+    near_zero = (x > -0.25) & (x < 0.75)
+    reflected = x <= -0.25
+    value = _gamma_positive(m, m.where(near_zero, 1.0 + x, m.where(reflected, 1.0 - x, x)))
+    whole = m.floor(x + 0.5)
+    sine = m.sin(math.pi * (x - whole))  # of pi x, but for the sign (-1)^whole
+    mirrored = math.pi / m.where(reflected, sine, 1.0) / value
+    mirrored = m.where(_is_odd(m, whole), -mirrored, mirrored)
+    result = m.where(near_zero, value / m.where(near_zero, x, 1.0),
+                     m.where(reflected, mirrored, value))  # fmt: skip
+    result = m.where(x > 175.0, math.inf, result)
+    return m.where((x < 0.0) & _is_whole(m, x), math.nan, result)
+
+
+def gamma_sign(m: Any, x: Any) -> Any:
+    """Return the sign of Gamma(x): 1 or -1."""
+    return m.where((x < 0.0) & _is_odd(m, m.floor(x)), -1.0, 1.0)
+
+
+def _is_mirrored(m: Any, p: Any, q: Any) -> Any:
+    """Return where p = 0, -1, ... and q is a whole number > 0 with p + q <= 0."""
+    return (p <= 0.0) & _is_whole(m, p) & _is_whole(m, q) & (q > 0.0) & (p + q <= 0.0)
+
+
+def betaln(m: Any, a: Any, b: Any) -> Any:
+    """Return log |B(a, b)|: infinite at its poles, where a or b is 0, -1, ..."""
+    low, high = m.minimum(a, b), m.maximum(a, b)
+    mirrored = _is_mirrored(m, low, high)
+    pole = ((a <= 0.0) & _is_whole(m, a)) | ((b <= 0.0) & _is_whole(m, b))
+    pole = pole & ~mirrored & (a == a) & (b == b)
+    a, b = m.where(mirrored, 1.0 - low - high, a), m.where(mirrored, high, b)
+    return m.where(pole, math.inf, _betaln(m, a, b))
+
+
+def _betaln(m: Any, a: Any, b: Any) -> Any:
+    positive = (a > 0.0) & (b > 0.0)
+    p, q = m.where(positive, m.maximum(a, b), 1.0), m.where(positive, m.minimum(a, b), 1.0)
+    small = lgamma(m, m.minimum(q, 10.0)) - gamma_ratio(m, p, m.minimum(q, 10.0))
+    u, v = m.maximum(p, 10.0), m.maximum(q, 10.0)
+    ratio = v / u
+    both = HALF_LOG_2PI + stirling_error(u) + stirling_error(v) - stirling_error(u + v)
+    both = both - 0.5 * m.log(v) - (u - 0.5) * m.log1p(ratio)
+    both = both + v * m.where(ratio < 1e-300, -math.inf, m.log(ratio) - m.log1p(ratio))
+    value = m.where(q > 10.0, both, small)
+    value = m.where((p == math.inf) & (q > 0.0), -math.inf, value)
+    sums = lgamma(m, a) + lgamma(m, b) - lgamma(m, a + b)
+    low, high = m.minimum(a, b), m.maximum(a, b)
+    sums = m.where((high == math.inf) & (low < 0.0) & (low > -math.inf), math.inf, sums)
+    return m.where(positive, value, sums)
+
+
+def beta(m: Any, a: Any, b: Any) -> Any:
+    """Return B(a, b)."""
+    size = gamma_sign(m, a) * gamma_sign(m, b) * gamma_sign(m, a + b) * m.exp(betaln(m, a, b))
+    # B(-n, b) = (-1)^b B(1 - n - b, b) for whole b <= n
+    p, q = m.minimum(a, b), m.maximum(a, b)
+    mirrored = _is_mirrored(m, p, q)
+    return m.where(mirrored & _is_odd(m, q), -m.abs(size), m.where(mirrored, m.abs(size), size))
+
+
+def poch(m: Any, z: Any, n: Any) -> Any:
+    """Return the rising factorial Gamma(z + n) / Gamma(z), of whole z <= 0 with whole n too."""
+    end = z + n
+    positive = (z > 0.0) & (end > 0.0)
+    low, step = m.where(positive, m.minimum(z, end), 1.0), m.where(positive, m.abs(n), 0.0)
+    ratio = gamma_ratio(m, low, step)
+    value = m.exp(m.where(n < 0.0, -ratio, ratio))
+    # z (z + 1) ... = (-1)^n (1 - end)(2 - end) ... (-z)
+    pole = (z <= 0.0) & _is_whole(m, z)
+    mirrored = pole & _is_whole(m, n) & (end <= 0.0) & (m.abs(n) < math.inf)
+    # or its inverse, for n < 0
+    last = m.where(mirrored, 1.0 - m.maximum(z, end), 1.0)
+    falling = gamma_ratio(m, last, m.where(mirrored, m.abs(n), 0.0))
+    falling = m.exp(m.where(n < 0.0, -falling, falling))
+    falling = m.where(_is_odd(m, n), -falling, falling)
+    other = gamma_sign(m, z) * gamma_sign(m, end) * m.exp(lgamma(m, end) - lgamma(m, z))
+    other = m.where(pole, 0.0 * end, other)
+    value = m.where(positive, value, m.where(mirrored, falling, other))
+    value = m.where((n == math.inf) & (z > 0.0), math.inf, value)
+    value = m.where((z == math.inf) & (m.abs(n) < math.inf), m.where(n < 0.0, 0.0, math.inf), value)
+    return m.where((n == 0.0) & (z == z), 1.0, value)
+
+
+def _digamma_less(x: Any, y: Any) -> Any:
+    return sub(bind("digamma", x), bind("digamma", y))
+
+
+gamma_p = unary(
+    "gamma", FLOATING, numpy=numpy_rule(gamma), stablehlo=stablehlo_rule(gamma),
+    jvp=lambda x_dot, y, x: mul(x_dot, mul(y, bind("digamma", x))), cost=costs.special,
+)  # fmt: skip
+
+betaln_p = binary(
+    "betaln", FLOATING, numpy=numpy_rule(betaln), stablehlo=stablehlo_rule(betaln),
+    jvp=(lambda a_dot, z, a, b: mul(a_dot, _digamma_less(a, add(a, b))),
+         lambda b_dot, z, a, b: mul(b_dot, _digamma_less(b, add(a, b)))),
+    cost=costs.special,
+)  # fmt: skip
+
+beta_p = binary(
+    "beta", FLOATING, numpy=numpy_rule(beta), stablehlo=stablehlo_rule(beta),
+    jvp=(lambda a_dot, z, a, b: mul(a_dot, mul(z, _digamma_less(a, add(a, b)))),
+         lambda b_dot, z, a, b: mul(b_dot, mul(z, _digamma_less(b, add(a, b))))),
+    cost=costs.special,
+)  # fmt: skip
+
+poch_p = binary(
+    "poch", FLOATING, numpy=numpy_rule(poch), stablehlo=stablehlo_rule(poch),
+    jvp=(lambda z_dot, y, z, n: mul(z_dot, mul(y, _digamma_less(add(z, n), z))),
+         lambda n_dot, y, z, n: mul(n_dot, mul(y, bind("digamma", add(z, n))))),
+    cost=costs.special,
+)  # fmt: skip

@@ -1,11 +1,4 @@
-"""svd: singular values s and singular vectors, A = U diag(s) V^H.
-
-The results are s (descending), U and V^H, or s alone. With `full_matrices`, U and V^H are square.
-Where LAPACK fails, the results are NaN. Sources of the derivative: M. Giles, An extended collection
-of matrix derivative results (2008), section 3.2; J. Townsend, Differentiating the singular value
-decomposition (2016), for matrices that are not square; of equal and of zero values see
-`equal_values`.
-"""
+"""Singular values: svd, and the pseudo-inverse pinv."""
 
 from __future__ import annotations
 
@@ -13,38 +6,39 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.equal_values import (
-    gaps,
-    pair_quotients,
-    quotients,
-    rotations,
-    rows_of,
-    sums,
-)
-from xnp.primitives.factorisation_choices import (
+from xnp.primitives.equal_values import gaps, pair_quotients, quotients, rotations, rows_of, sums
+from xnp.primitives.linalg_lowering import (
     SvdAlgorithm,
+    adjoint,
+    as_columns,
     by_compiler,
     check_choice,
-    is_for_compiler,
-)
-from xnp.primitives.finite_matrices import written_results
-from xnp.primitives.lapack_text import (
+    checked,
     corner,
+    eye,
     gpu_call,
     info_aval,
+    is_for_compiler,
     lapack_call,
-    nan_for_infinity,
-    nan_on_failure,
-)
-from xnp.primitives.matrices import (
-    adjoint,
-    checked,
-    eye,
     matmul,
     matrix_batch,
+    nan_for_infinity,
+    nan_on_failure,
     real_dtype,
+    write_results,
 )
-from xnp.primitives.operations import add, mul, scaled, sub
+from xnp.primitives.table import (
+    add,
+    bind,
+    broadcasted,
+    converted,
+    div,
+    filled,
+    mul,
+    scaled,
+    selected,
+    sub,
+)
 from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, shaped_array, undefined
 from xprim.contracts import Builder
 from xprim.errors import MissingRuleError, message
@@ -53,7 +47,17 @@ from xprim.platform_rules import by_platform
 __all__ = ()
 
 
-def _shape(
+# ------------------------------------------------------------------------------------------- svd
+# svd: singular values s and singular vectors, A = U diag(s) V^H.
+#
+# The results are s (descending), U and V^H, or s alone. With `full_matrices`, U and V^H are
+# square. Where LAPACK fails, the results are NaN. Sources of the derivative: M. Giles, An
+# extended collection of matrix derivative results (2008), section 3.2; J. Townsend,
+# Differentiating the singular value decomposition (2016), for matrices that are not square; of
+# equal and of zero values see `equal_values`.
+
+
+def _svd_shape(
     aval: ShapedArray, *, full_matrices: bool, compute_uv: bool,
     algorithm: SvdAlgorithm | None = None,
 ) -> tuple[ShapedArray, ...]:  # fmt: skip
@@ -70,7 +74,7 @@ def _shape(
 _LAPACK_ALGORITHMS = SvdAlgorithm.DEFAULT, SvdAlgorithm.DIVIDE_AND_CONQUER
 
 
-def _numpy(
+def _svd_numpy(
     a: Any, *, full_matrices: bool, compute_uv: bool, algorithm: SvdAlgorithm | None = None
 ) -> Any:
     if is_for_compiler(algorithm, *_LAPACK_ALGORITHMS):
@@ -84,7 +88,7 @@ def _numpy(
         return _decomposed(a, full_matrices, compute_uv)
     except np.linalg.LinAlgError:
         pass
-    avals = _shape(shaped_array(a.shape, a.dtype), full_matrices=full_matrices,
+    avals = _svd_shape(shaped_array(a.shape, a.dtype), full_matrices=full_matrices,
                    compute_uv=compute_uv)  # fmt: skip
     results = tuple([np.full(x.shape, np.nan, x.dtype) for x in avals])
     for i in np.ndindex(a.shape[:-2]):
@@ -142,7 +146,7 @@ def _gpu(
         found, info = _two_sided(b, operands, aval, avals_out, chosen, economic, compute_uv)
     else:
         found, info = _by_iteration(b, operands, aval, avals_out, chosen, full_matrices, compute_uv)
-    return written_results(b, operands[0], aval, info, found, avals_out)
+    return write_results(b, operands[0], aval, info, found, avals_out)
 
 
 _BATCHED = 32  # up to this size cuSOLVER works on whole batches, and then forms all vectors
@@ -222,7 +226,7 @@ def _empty(aval: ShapedArray) -> Any:
     return np.broadcast_to(np.eye(aval.shape[-2], aval.shape[-1], dtype=aval.dtype), aval.shape)
 
 
-def _jvp(
+def _svd_jvp(
     primals: Any, tangents: Any, *, full_matrices: bool, compute_uv: bool, **chosen: Any
 ) -> Any:
     (a,), (a_dot,) = primals, tangents
@@ -274,11 +278,109 @@ def _vector_tangents(s: Any, u: Any, v: Any, c: Any, both: Any, a_dot: Any) -> t
 
 svd_p: Primitive = Primitive(
     "svd",
-    shape=_shape,
-    numpy=_numpy,
+    shape=_svd_shape,
+    numpy=_svd_numpy,
     stablehlo=by_platform("svd", cpu=_lapack, gpu=_gpu),
-    jvp=_jvp,
+    jvp=_svd_jvp,
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: svd_p),
+    dimensions=dimension_names.of_last(2),
+)
+
+
+# ------------------------------------------------------------------------------------------ pinv
+# pinv: the Moore-Penrose inverse P of a matrix A.
+#
+# The second operand has a bound for each matrix of a batch: singular values up to this times the
+# largest one count as zero, so that P does not vary with it but where it jumps. It is a primitive
+# because its derivative needs none of the singular vectors, which need not have one. Source: G.
+# Golub and V. Pereyra, The differentiation of pseudo-inverses and nonlinear least squares
+# problems whose variables separate (1973), equation 4.12:
+#
+#     dP = -P dA P + P P^H dA^H (1 - A P) + (1 - P A) dA^H P^H P
+
+
+def _pinv_shape(aval: ShapedArray, rtol: ShapedArray) -> tuple[ShapedArray, ...]:
+    batch, m, n = checked("pinv", aval)
+    if rtol.shape != tuple(batch) or rtol.dtype != real_dtype(aval.dtype):
+        raise ValueError(message(
+            "pinv", "the second operand must have one bound for each matrix.",
+            got=f"matrices of {aval.str_long()}, bounds of {rtol.str_long()}",
+        ))  # fmt: skip
+    return (shaped_array((*batch, n, m), aval.dtype),)
+
+
+def _pinv_numpy(a: Any, rtol: Any) -> Any:
+    if a.size == 0:
+        return (np.zeros((*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype),)
+    s, u, vh = svd_p.rule("numpy")(a, full_matrices=False, compute_uv=True)
+    keep = s > rtol[..., None] * s[..., :1]
+    inverse = np.where(keep, 1 / np.where(keep, s, 1), 0 * s)[..., None]
+    u_adjoint = u.swapaxes(-1, -2).conj()
+    result = np.matmul(vh.swapaxes(-1, -2).conj(), inverse.astype(s.dtype) * u_adjoint)
+    return (result.astype(a.dtype, copy=False),)
+
+
+def _by_values(a: Any, rtol: Any) -> Any:
+    s, u, vh = svd_p.bind(a, full_matrices=False, compute_uv=True)
+    shape, dtype = s.aval.shape, s.aval.dtype
+    largest = bind("reduce_max", s, axes=(s.aval.ndim - 1,))
+    least = mul(largest, rtol)
+    keep = bind("gt", s, broadcasted(least, shape, tuple(range(s.aval.ndim - 1))))
+    zeros = mul(s, filled(shape, 0, dtype))
+    inverse = selected(keep, div(filled(shape, 1, dtype), s), zeros)
+    rows = converted(as_columns(inverse, u.aval.shape[-2]), a.aval.dtype)
+    return [matmul(adjoint(vh), mul(rows, adjoint(u)))]
+
+
+def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
+    if avals_out[0].size == 0:
+        return [b.constant(0, avals_out[0])]
+    return b.traced(_by_values, operands, avals_in, key=("pinv",))
+
+
+def _pinv_jvp(primals: Any, tangents: Any) -> Any:
+    (a, rtol), (a_dot, _) = primals, tangents
+    outs = pinv_p.bind(a, rtol)
+    if type(a_dot) is Zero:
+        return outs, (Zero(outs[0].aval),)
+    p = outs[0]
+    ph, dh = adjoint(p), adjoint(a_dot)
+    # every product of three or four is taken so that its middle ones are n x n, for m >= n, or
+    # m x m: never the larger of the two
+    first = matmul(p, matmul(a_dot, p)) if _is_wide(a) else matmul(matmul(p, a_dot), p)
+    return outs, (sub(add(_in_rows(p, ph, dh, a), _in_columns(p, ph, dh, a)), first),)
+
+
+def _is_wide(a: Any) -> bool:
+    return bool(a.aval.shape[-2] < a.aval.shape[-1])
+
+
+def _in_rows(p: Any, ph: Any, dh: Any, a: Any) -> Any:
+    """Return P P^H dA^H (1 - A P)."""
+    if _is_wide(a):
+        left = matmul(p, matmul(ph, dh))
+        return sub(left, matmul(left, matmul(a, p)))
+    square = matmul(p, ph)
+    return sub(matmul(square, dh), matmul(matmul(square, matmul(dh, a)), p))
+
+
+def _in_columns(p: Any, ph: Any, dh: Any, a: Any) -> Any:
+    """Return (1 - P A) dA^H P^H P."""
+    if _is_wide(a):
+        square = matmul(ph, p)
+        return sub(matmul(dh, square), matmul(p, matmul(matmul(a, dh), square)))
+    right = matmul(matmul(dh, ph), p)
+    return sub(right, matmul(matmul(p, a), right))
+
+
+pinv_p: Primitive = Primitive(
+    "pinv",
+    shape=_pinv_shape,
+    numpy=_pinv_numpy,
+    stablehlo=_stablehlo,
+    jvp=_pinv_jvp,
+    transpose=undefined("it is not linear"),
+    batch=matrix_batch(lambda: pinv_p),
     dimensions=dimension_names.of_last(2),
 )

@@ -1,46 +1,417 @@
-"""Rows of the tables of primitives: elementwise operations, each with all of its rules.
+"""Constructors of elementwise primitives: a row of a table, with all of its rules.
 
-An elementwise primitive takes operands that all have one shape, but for operands of rank 0, which
-stand for an array of that shape filled with one value. All operands have one dtype (`lax` is
-strict; the NumPy functions promote first). The derivative is given as a formula for each operand:
-
-    unary    jvp=lambda x_dot, y, x: ...            y is the result
-    binary   jvp=(lambda x_dot, z, x, y: ..., lambda y_dot, z, x, y: ...)
-
-and `None` in the pair says that the operation is piecewise constant in that operand.
+`unary`, `binary` and `nary` make a primitive from its NumPy function, its StableHLO operation and
+its formulas. The short forms (`add`, `mul`, `select`, ...) bind primitives in rules that are
+formulas; `accuracy` lowers the option of that name, and large operands keep their order in memory
+on the host.
 """
 
 from __future__ import annotations
 
+import enum
+import functools
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from xnp.primitives.accuracy import Accuracy, accuracy_attribute
-from xnp.primitives.memory_order import for_memory_order, keep_memory_of_results
 from xprim import (
     ELEMENTWISE,
     LINEAR,
     ZERO,
+    Array,
     Linear,
     NumpyCall,
     Primitive,
     ShapedArray,
     Undefined,
     Zero,
+    config,
     dtypes,
     get_primitive,
     primitive_maker,
+    scalar_array,
     shaped_array,
     state,
     undefined,
 )
 from xprim.contracts import Builder
 from xprim.errors import ShapeError, message
+from xtree.records import Record, set_once
 
-__all__ = ()
+__all__ = [
+    "bind", "reshaped", "transposed", "moved", "broadcasted", "sliced", "concatenated",
+    "converted", "in_dtype", "filled", "scalar_like", "add", "sub", "mul", "div", "neg",
+    "scaled", "summed", "selected", "counting", "iota",
+]  # fmt: skip
+
+__dir__ = __all__.copy
+
+
+# ------------------------------------------------------------------------------------ operations
+# Short forms of binding shape and elementwise primitives, for rules that are formulas.
+#
+# A formula such as d sqrt(x) = dx / (2 sqrt(x)) reads `mul(x_dot, div(scalar_like(x, 0.5), y))`.
+# `xnp.lax` imports the primitives, so their rules cannot import it; these functions look a
+# primitive up by its name when they are called, so they work under every trace. They take and
+# give single Arrays and check nothing: rules know what they pass.
+
+# The primitives that were asked for by name: an import at most for each.
+_primitives: dict[str, Primitive] = {}
+
+
+def bind(name: str, *operands: Any, **params: Any) -> Array:
+    """Bind a primitive of one result by its name and return that result."""
+    primitive = _primitives.get(name)
+    if primitive is None:
+        primitive = _primitives[name] = get_primitive(name)
+    result: Array = state.__dict__["trace"].process(primitive, operands, params)[0]
+    return result
+
+
+def reshaped(x: Array, shape: Sequence[int]) -> Array:
+    """Reshape, or return `x` when it has that shape."""
+    shape = tuple(shape)
+    return x if x.aval.shape == shape else bind("reshape", x, new_sizes=shape, dimensions=None)
+
+
+def transposed(x: Array, permutation: Sequence[int]) -> Array:
+    """Permute dimensions: dimension `permutation[i]` of `x` becomes dimension i."""
+    permutation = tuple(permutation)
+    if permutation == tuple(range(len(permutation))):
+        return x
+    return bind("transpose", x, permutation=permutation)
+
+
+def moved(x: Array, source: int, target: int) -> Array:
+    """Move one dimension to another place."""
+    order = [i for i in range(x.aval.ndim) if i != source]
+    order.insert(target, source)
+    return transposed(x, order)
+
+
+def broadcasted(x: Array, shape: Sequence[int], dims: Sequence[int] | None = None) -> Array:
+    """Repeat `x` to a shape; its dimension i goes to `dims[i]`, without `dims` to the last ones."""
+    shape, old = tuple(shape), x.aval.shape
+    if old == shape:
+        return x
+    places = range(len(shape) - len(old), len(shape)) if dims is None else dims
+    return bind("broadcast_in_dim", x, shape=shape, broadcast_dimensions=tuple(places))
+
+
+def sliced(x: Array, dim: int, start: int, stop: int, step: int = 1) -> Array:
+    """Return `x[..., start:stop:step, ...]` in one dimension."""
+    shape = x.aval.shape
+    if (start, stop, step) == (0, shape[dim], 1):
+        return x
+    starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)
+    starts[dim], limits[dim], strides[dim] = start, stop, step
+    return bind("slice", x, start_indices=tuple(starts), limit_indices=tuple(limits),
+                strides=None if step == 1 else tuple(strides))  # fmt: skip
+
+
+def concatenated(xs: Sequence[Array], dim: int) -> Array:
+    """Join arrays along a dimension."""
+    return xs[0] if len(xs) == 1 else bind("concatenate", *xs, dimension=dim)
+
+
+def converted(x: Array, dtype: np.dtype[Any]) -> Array:
+    """Convert to a dtype that is not weak."""
+    if x.aval.dtype == dtype and not x.aval.weak_type:
+        return x
+    return bind("convert_element_type", x, new_dtype=dtype, weak_type=False)
+
+
+def in_dtype(x: Array, dtype: np.dtype[Any]) -> Array:
+    """Convert to a dtype; a weak type is no reason to convert, as in a tangent."""
+    return x if x.aval.dtype == dtype else converted(x, dtype)
+
+
+def filled(shape: Sequence[int], value: Any, dtype: np.dtype[Any]) -> Array:
+    """Return an array filled with a Python scalar."""
+    return broadcasted(scalar_array(value, dtype), shape)
+
+
+def scalar_like(x: Any, value: Any) -> Array:
+    """Return a Python number as a 0-d array of the dtype of `x`, weakly typed as it is."""
+    aval = x.aval
+    return scalar_array(value, aval.dtype, aval.weak_type)
+
+
+def add(x: Any, y: Any) -> Array:
+    """Return x + y."""
+    return bind("add", x, y)
+
+
+def sub(x: Any, y: Any) -> Array:
+    """Return x - y."""
+    return bind("sub", x, y)
+
+
+def mul(x: Any, y: Any) -> Array:
+    """Return x * y."""
+    return bind("mul", x, y)
+
+
+def div(x: Any, y: Any) -> Array:
+    """Return x / y."""
+    return bind("div", x, y)
+
+
+def neg(x: Any) -> Array:
+    """Return -x."""
+    return bind("neg", x)
+
+
+def scaled(x: Any, factor: Any) -> Array:
+    """Return x times a Python number."""
+    return bind("mul", x, scalar_array(factor, x.aval.dtype))
+
+
+def summed(x: Array, axes: Sequence[int]) -> Array:
+    """Sum over axes."""
+    axes = tuple(axes)
+    return bind("reduce_sum", x, axes=axes) if axes else x
+
+
+def selected(mask: Any, on_true: Any, on_false: Any) -> Array:
+    """Return `on_true` where the mask holds, else `on_false`; scalars are repeated."""
+    return bind("select_n", mask, on_false, on_true)
+
+
+def counting(size: int, dtype: Any) -> Array:
+    """Return 0, 1, ..., size - 1."""
+    return bind("iota", dtype=np.dtype(dtype), shape=(size,), dimension=0)
+
+
+def iota(shape: Sequence[int], dim: int) -> Array:
+    """Return the index along a dimension, as int32."""
+    return bind("iota", dtype=dtypes.int32, shape=tuple(shape), dimension=dim)
+
+
+# -------------------------------------------------------------------------------------- accuracy
+# How accurate a compiled elementary function must be: `exp(x, accuracy=...)`.
+#
+# XLA may compute functions such as exp by several algorithms. An `AccuracyMode` or a `Tolerance`
+# chooses among them; it becomes the `result_accuracy` attribute of the StableHLO operation. On
+# the host, NumPy's function is used whatever is asked: its error is a few ulp, as that of the
+# default.
+
+
+class AccuracyMode(enum.Enum):
+    """Which algorithm XLA takes: the usual one, or the most accurate one that it has."""
+
+    HIGHEST = 1
+    DEFAULT = 2
+
+
+class Tolerance(Record):
+    """The error that a compiled elementary function may have; one of the bounds must hold.
+
+    Attributes:
+      atol: absolute error.
+      rtol: relative error.
+      ulps: error in units of the last place.
+
+    Raises:
+      ValueError: when a bound is negative, or all are zero.
+
+    Example:
+      >>> Tolerance(ulps=4)
+      Tolerance(atol=0.0, rtol=0.0, ulps=4)
+    """
+
+    __slots__ = __match_args__ = ("atol", "rtol", "ulps")
+    atol: float
+    rtol: float
+    ulps: int
+
+    def __init__(self, atol: float = 0.0, rtol: float = 0.0, ulps: int = 0) -> None:
+        if min(atol, rtol, ulps) < 0 or not (atol or rtol or ulps):
+            raise ValueError(message(
+                "Tolerance", "the bounds must not be negative, and one must be above zero.",
+                got=f"atol={atol}, rtol={rtol}, ulps={ulps}",
+            ))  # fmt: skip
+        set_once(self, "atol", atol)
+        set_once(self, "rtol", rtol)
+        set_once(self, "ulps", ulps)
+
+
+Accuracy: TypeAlias = AccuracyMode | Tolerance | None
+
+
+def accuracy_attribute(accuracy: Accuracy) -> str:
+    """Return the `result_accuracy` attribute of an operation, or nothing for the default."""
+    if accuracy is None:
+        return ""
+    if isinstance(accuracy, AccuracyMode):
+        mode, bounds = accuracy.name, ""
+    else:
+        mode = "TOLERANCE"
+        bounds = f"atol = {accuracy.atol:e}, rtol = {accuracy.rtol:e}, ulps = {accuracy.ulps}, "
+    return (
+        f"result_accuracy = #stablehlo.result_accuracy<{bounds}"
+        f"mode = #stablehlo.result_accuracy_mode<{mode}>>"
+    )
+
+
+# ---------------------------------------------------------------------------------- memory order
+# Elementwise NumPy functions of two large operands, whatever their order in memory.
+#
+# What makes NumPy wait for memory or for its own loops:
+#
+# - One operand lies across the other, `x * x.T`: a walk row by row touches a new cache line of
+#   `x.T`
+#   for each element. In strips of columns the lines of one row are still there for the next: 70 ms
+#   become 20 for 3000 x 3000 (XLA, which transposes first, takes 40).
+# - A number stands for one operand of `maximum` or `minimum`, whose vector loops take two arrays:
+#   it
+#   becomes a row of 4096, 0.33 to 0.13 ns for each element.
+# - A short row is repeated, `x - x.mean(0)` of 10000 x 10: the inner loop has 10 elements. Many
+#   rows
+#   of the one operand are one long row, from which the other, repeated as often, is subtracted.
+#
+# And the memory of results: glibc returns what was freed to the kernel, and the next result of
+# that size has its pages made again, 358 faults and 0.5 ms of 0.8 in that example. It goes on to
+# keep up to twice the largest block that it saw freed, at most 2 x 32 MiB; so one is freed,
+# untouched, when the first kernel for large arrays is made (M_MMAP_THRESHOLD in the manual of
+# mallopt). The option `keep_freed_memory` says whether.
+
+_MEMORY_ORDER_LARGE = 1 << 18  # elements: smaller operands that lie across stay in the cache
+_STRIP = 512  # columns: as many cache lines of the operand that lies across fit into 32 KiB
+_LARGE_TO_REPEAT = 1 << 14  # elements
+_SHORT = 64  # elements of a row whose loop costs more than its work
+_LONG = 4096
+_SLOW_WITH_A_NUMBER = (np.maximum, np.minimum)  # as with a stride of 0: four times as long
+
+Function = Callable[..., Any]
+
+_KEPT_BY_GLIBC = (1 << 25) - (1 << 13)  # DEFAULT_MMAP_THRESHOLD_MAX, less its own head
+
+keep_freed_memory = config.define(
+    config.Option(
+        "keep_freed_memory", True,
+        "Whether the C library keeps up to 64 MiB that large arrays gave back, for the next ones.",
+        kind=bool,
+    )
+)  # fmt: skip
+
+
+@functools.cache
+def keep_memory_of_results() -> None:
+    """Let the C library keep freed memory, unless the option says no when this is first called."""
+    if keep_freed_memory.value:
+        np.empty(_KEPT_BY_GLIBC, np.uint8)
+
+
+def for_memory_order(function: Function, x: Any, y: Any, aval: ShapedArray) -> Function:
+    """Return a function of two operands that does the same, quickly in any order of memory.
+
+    Args:
+      function: a NumPy ufunc.
+      x: the first operand, an Array of the shape that the function is for, or a number.
+      y: the second.
+      aval: the shape and dtype of the result; where it is small, the function itself is returned.
+    """
+    shape = aval.shape
+    if aval.size < _LARGE_TO_REPEAT or not shape:
+        return function
+    shapes: list[tuple[int, ...]] = [getattr(v, "shape", ()) for v in (x, y)]
+    if function in _SLOW_WITH_A_NUMBER and sorted(shapes) == [(), shape]:
+        return _with_a_row(function, number_first=not shapes[0])
+    if len(shape) < 2:
+        return function
+    if 1 < shape[-1] <= _SHORT and shape in shapes:
+        (row,) = [s for s in shapes if s != shape] or [shape]
+        if math.prod(row) == shape[-1] == row[-1]:
+            return _with_long_rows(function, shape, row_first=shapes[0] == row)
+    if aval.size >= _MEMORY_ORDER_LARGE and shape[-1] > _STRIP and shapes[0] == shapes[1]:
+        return _in_strips(function, aval)
+    return function
+
+
+def _with_a_row(function: Function, number_first: bool) -> Function:
+    """Return the function for a whole operand and a number, which becomes a row of that number."""
+
+    def run(a: Any, b: Any) -> Any:
+        number, whole = (a, b) if number_first else (b, a)
+        if not whole.flags.c_contiguous:
+            return function(a, b)
+        row, flat = np.full(_LONG, number, whole.dtype), whole.reshape(-1)
+        out, end = np.empty_like(flat), flat.size - flat.size % _LONG
+        rows, rows_out = [v[:end].reshape(-1, _LONG) for v in (flat, out)]
+        for part, other, into in ((rows, row, rows_out), (flat[end:], number, out[end:])):
+            function(*((other, part) if number_first else (part, other)), out=into)
+        return out.reshape(whole.shape)
+
+    return run
+
+
+def _with_long_rows(function: Function, shape: tuple[int, ...], row_first: bool) -> Function:
+    """Return the function for a whole operand and a row of as many elements as its last dimension.
+
+    Args:
+      function: a NumPy ufunc.
+      shape: of the whole operand, and of the result.
+      row_first: whether the row is the first operand.
+    """
+    count, length = math.prod(shape[:-1]), shape[-1]
+    repeats = max(n for n in range(1, _LONG // length + 1) if count % n == 0)
+    if repeats < 8:
+        return function
+
+    def run(a: Any, b: Any) -> Any:
+        row, whole = (a, b) if row_first else (b, a)
+        if not whole.flags.c_contiguous:
+            return function(a, b)
+        long_row = np.empty((repeats, length), row.dtype)
+        long_row[...] = row.reshape(length)
+        long_row, rows = long_row.reshape(-1), whole.reshape(-1, repeats * length)
+        result = function(long_row, rows) if row_first else function(rows, long_row)
+        return result.reshape(shape)
+
+    return run
+
+
+def _in_strips(function: Function, aval: ShapedArray) -> Function:
+    """Return the function for two operands of one shape, either of which may lie across."""
+
+    def run(a: Any, b: Any) -> Any:
+        if _direction(a) * _direction(b) != -1:
+            return function(a, b)
+        result = np.empty(aval.shape, aval.dtype)
+        for first in range(0, aval.shape[-1], _STRIP):
+            strip = np.s_[..., first : first + _STRIP]
+            function(a[strip], b[strip], out=result[strip])
+        return result
+
+    return run
+
+
+def _direction(x: np.ndarray[Any, Any]) -> int:
+    """Return 1 where rows of a matrix lie together in memory, -1 where columns do, else 0."""
+    if 1 in x.shape[-2:]:
+        return 0
+    between_rows, between_columns = abs(x.strides[-2]), abs(x.strides[-1])
+    if not between_rows or not between_columns:  # repeated
+        return 0
+    return 1 if between_columns < between_rows else -1
+
+
+# ----------------------------------------------------------------------------------------- table
+# Rows of the tables of primitives: elementwise operations, each with all of its rules.
+#
+# An elementwise primitive takes operands that all have one shape, but for operands of rank 0,
+# which stand for an array of that shape filled with one value. All operands have one dtype (`lax`
+# is strict; the NumPy functions promote first). The derivative is given as a formula for each
+# operand:
+#
+#     unary    jvp=lambda x_dot, y, x: ...            y is the result
+#     binary   jvp=(lambda x_dot, z, x, y: ..., lambda y_dot, z, x, y: ...)
+#
+# and `None` in the pair says that the operation is piecewise constant in that operand.
 
 Formula = Callable[..., Any]
 Kinds = frozenset[np.dtype[Any]]
@@ -68,7 +439,7 @@ _KIND_NAMES = {
 }  # fmt: skip
 
 _NONLINEAR = "it is not linear"
-_LARGE = 1 << 14  # elements: their memory comes from the kernel and goes back to it
+_TABLE_LARGE = 1 << 14  # elements: their memory comes from the kernel and goes back to it
 
 
 def elementwise_shape(
@@ -261,7 +632,7 @@ def ufunc_rule(numpy: Any, ufunc: Any = None, kinds: Kinds = NATIVE) -> dict[str
     call = NumpyCall(ufunc, specialize=specialize)
 
     def rule(avals_in: Any, avals_out: Any, **_params: Any) -> NumpyCall | None:
-        if avals_out[0].size >= _LARGE:
+        if avals_out[0].size >= _TABLE_LARGE:
             keep_memory_of_results()
         native = all(a.dtype in kinds for a in (*avals_in, *avals_out))
         return call if native else None
@@ -350,7 +721,7 @@ def binary(
         numpy=lambda x, y: (numpy(x, y),),
         stablehlo=elementwise_stablehlo(stablehlo) if isinstance(stablehlo, str) else stablehlo,
         jvp=_binary_jvp(jvp, lambda: primitive) if isinstance(jvp, tuple) else jvp,
-        transpose=undefined(_NONLINEAR) if transpose is None else _summed_transpose(transpose),
+        transpose=undefined(_NONLINEAR) if transpose is None else _sum_transpose(transpose),
         batch=ELEMENTWISE,
         **more,
         **ufunc_rule(numpy, ufunc, ufunc_kinds),
@@ -375,12 +746,12 @@ def _binary_jvp(
     return jvp_rule
 
 
-def _summed_transpose(rule: Callable[..., Any]) -> Callable[..., Any]:
+def _sum_transpose(rule: Callable[..., Any]) -> Callable[..., Any]:
     def transpose_rule(cts: Any, *operands: Any, **params: Any) -> Any:
         results = rule(cts[0], *operands, **params)
         return tuple([
             r if type(r) is Zero or type(x) is not Linear or r.aval.shape == x.aval.shape
-            else summed(r)
+            else sum_over_all(r)
             for x, r in zip(operands, results, strict=True)
         ])  # fmt: skip
 
@@ -394,6 +765,6 @@ def repeated(x: Any, shape: tuple[int, ...]) -> Any:
     return get_primitive("broadcast_in_dim").bind(x, shape=shape, broadcast_dimensions=())[0]
 
 
-def summed(x: Any) -> Any:
+def sum_over_all(x: Any) -> Any:
     """Sum all elements: what the transpose of repeating a rank-0 value is."""
     return get_primitive("reduce_sum").bind(x, axes=tuple(range(x.aval.ndim)))[0]

@@ -15,10 +15,10 @@ import numpy as np
 
 import xnp.numpy as xn
 from xnp import fft as fourier, lax
-from xnp.numpy.promoting import axes_of, axis_of, inexact
+from xnp.numpy.dispatch import axes_of, axis_of, inexact
 from xprim import Array, dtypes
+from xprim.avals import size_of
 from xprim.errors import message
-from xprim.sizes import size_of
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 

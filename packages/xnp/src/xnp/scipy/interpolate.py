@@ -11,7 +11,7 @@ import numpy as np
 
 import xnp.numpy as xn
 import xtree
-from xnp.numpy.promoting import array_of, inexact
+from xnp.numpy.dispatch import array_of, inexact
 from xprim import Array, ConcreteArray, dtypes
 from xprim.errors import message
 from xprim.tracebacks import boundary

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import xnp.numpy as xn
-from xnp.numpy.promoting import array_of, inexact
+from xnp.numpy.dispatch import array_of, inexact
 from xprim import Array, dtypes
 from xprim.errors import message
 from xprim.tracebacks import boundaries
@@ -43,7 +43,7 @@ def _reflected(place: Any, size: int) -> Any:
     return xn.where(place < 0, low, xn.where(place > size - 1, high, place))
 
 
-def _wrapped(place: Any, size: int, period: int) -> Any:
+def _wrap(place: Any, size: int, period: int) -> Any:
     """Return places moved by whole periods to where the array has points."""
     low = place + period * (xn.trunc(-place / period) + 1)
     high = _turned(place, period)
@@ -60,8 +60,8 @@ _PLACES: dict[str, Callable[[Any, int], Any]] = {
     "constant": _clipped,
     "grid-constant": lambda place, size: xn.clip(place, -2, size + 1),
     "nearest": _clipped,
-    "wrap": lambda place, size: _wrapped(place, size, max(size - 1, 1)),
-    "grid-wrap": lambda place, size: _wrapped(place, size, size),
+    "wrap": lambda place, size: _wrap(place, size, max(size - 1, 1)),
+    "grid-wrap": lambda place, size: _wrap(place, size, size),
     "mirror": _mirrored,
     "reflect": _reflected,
     "grid-mirror": _reflected,

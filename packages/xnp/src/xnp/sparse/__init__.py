@@ -21,38 +21,12 @@ with namespace(globals()):
         bcoo_todense as bcoo_todense,
         todense as todense,
     )
-    from xnp.sparse.creation import (
-        empty as empty,
-        eye as eye,
-    )
     from xnp.sparse.formats import (
         BCSR as BCSR,
         COO as COO,
         CSC as CSC,
         CSR as CSR,
         JAXSparse as JAXSparse,
-    )
-    from xnp.sparse.layouts import (
-        bcoo_concatenate as bcoo_concatenate,
-        bcoo_reduce_sum as bcoo_reduce_sum,
-        bcoo_reshape as bcoo_reshape,
-        bcoo_slice as bcoo_slice,
-        bcoo_sort_indices as bcoo_sort_indices,
-        bcoo_sum_duplicates as bcoo_sum_duplicates,
-        bcoo_transpose as bcoo_transpose,
-    )
-    from xnp.sparse.parts import (
-        bcoo_dynamic_slice as bcoo_dynamic_slice,
-        bcoo_rev as bcoo_rev,
-        bcoo_squeeze as bcoo_squeeze,
-    )
-    from xnp.sparse.products import (
-        bcoo_dot_general as bcoo_dot_general,
-        bcoo_dot_general_sampled as bcoo_dot_general_sampled,
-        bcoo_multiply_dense as bcoo_multiply_dense,
-        bcoo_multiply_sparse as bcoo_multiply_sparse,
-    )
-    from xnp.sparse.row_functions import (
         bcsr_concatenate as bcsr_concatenate,
         bcsr_dot_general as bcsr_dot_general,
         bcsr_extract as bcsr_extract,
@@ -67,5 +41,23 @@ with namespace(globals()):
         csr_matmat as csr_matmat,
         csr_matvec as csr_matvec,
         csr_todense as csr_todense,
+        empty as empty,
+        eye as eye,
+    )
+    from xnp.sparse.layouts import (
+        bcoo_concatenate as bcoo_concatenate,
+        bcoo_dot_general as bcoo_dot_general,
+        bcoo_dot_general_sampled as bcoo_dot_general_sampled,
+        bcoo_dynamic_slice as bcoo_dynamic_slice,
+        bcoo_multiply_dense as bcoo_multiply_dense,
+        bcoo_multiply_sparse as bcoo_multiply_sparse,
+        bcoo_reduce_sum as bcoo_reduce_sum,
+        bcoo_reshape as bcoo_reshape,
+        bcoo_rev as bcoo_rev,
+        bcoo_slice as bcoo_slice,
+        bcoo_sort_indices as bcoo_sort_indices,
+        bcoo_squeeze as bcoo_squeeze,
+        bcoo_sum_duplicates as bcoo_sum_duplicates,
+        bcoo_transpose as bcoo_transpose,
     )
     from xnp.sparse.sparsified import sparsify as sparsify

@@ -1,7 +1,4 @@
-"""The sparse array that users meet, and how one is made of a dense one and the other way.
-
-Neighbours: `coordinates` says what it holds.
-"""
+"""The sparse array that users meet, and how one is made of a dense one and the other way."""
 
 from __future__ import annotations
 
@@ -13,17 +10,12 @@ import numpy as np
 
 import xnp.numpy as xn
 import xtree
-from xnp.numpy.promoting import axes_of
-from xnp.sparse.coordinates import (
-    Coordinates,
-    known,
-    lengths,
-    made,
-    moved_out,
-    places,
-    with_unit_dims,
-)
+from xnp.numpy.dispatch import axes_of
 from xnp.sparse.layouts import (
+    Coordinates,
+    bcoo_dot_general,
+    bcoo_multiply_dense,
+    bcoo_multiply_sparse,
     bcoo_reduce_sum,
     bcoo_reshape,
     bcoo_slice,
@@ -31,13 +23,18 @@ from xnp.sparse.layouts import (
     bcoo_sum_duplicates,
     bcoo_transpose,
     joined,
+    known,
+    lengths,
+    made,
+    moved_out,
+    places,
     squeezed,
+    with_unit_dims,
     without_zeros,
 )
-from xnp.sparse.products import bcoo_dot_general, bcoo_multiply_dense, bcoo_multiply_sparse
 from xprim import Array
 from xprim.errors import ConcretizationTypeError, message
-from xprim.static_sizes import static_int
+from xprim.static_arguments import static_int
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike
 from xtree.boundaries import boundary_methods

@@ -1,37 +1,51 @@
-"""Matrices by rows and by coordinates: `BCSR`, `CSR`, `CSC`, `COO`.
-
-These say in other words what a `BCOO` says, for programs that have their matrices so:
-
-    COO         values, their rows and their columns
-    CSR, CSC    values, row by row (column by column), the column of each, where each row begins
-    BCSR        CSR with batch dimensions in front and dense ones behind
-
-Everything is computed as a `BCOO`: the row of each value takes a sum over all values. What lies
-behind the end of the last row is not there.
-
-Neighbours: `bcoo` has the class, `row_functions` the functions of these.
-"""
+"""Matrices by rows and by coordinates: `BCSR`, `CSR`, `CSC`, `COO`, and their functions."""
 
 from __future__ import annotations
 
 import abc
 import functools
 import math
-from collections.abc import Sequence
-from typing import Any, Self
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, Self, overload
 
 import numpy as np
 
 import xnp.numpy as xn
 import xtree
+from xnp.primitives.precision import PrecisionLike
 from xnp.sparse.bcoo import BCOO, bcoo_fromdense
-from xnp.sparse.coordinates import is_there, lengths, made, moved_out, places
-from xnp.sparse.layouts import bcoo_sum_duplicates, without_zeros
+from xnp.sparse.layouts import (
+    bcoo_concatenate,
+    bcoo_dot_general,
+    bcoo_sum_duplicates,
+    is_there,
+    lengths,
+    made,
+    moved_out,
+    places,
+    without_zeros,
+)
 from xprim import Array
-from xprim.errors import message
+from xprim.avals import size_of
+from xprim.errors import described, message
+from xprim.tracebacks import boundary
+from xprim.typing import ArrayLike, DTypeLike
 from xtree.boundaries import boundary_methods
 
 __all__ = ()
+
+
+# --------------------------------------------------------------------------------------- formats
+# Matrices by rows and by coordinates: `BCSR`, `CSR`, `CSC`, `COO`.
+#
+# These say in other words what a `BCOO` says, for programs that have their matrices so:
+#
+#     COO         values, their rows and their columns
+#     CSR, CSC    values, row by row (column by column), the column of each, where each row begins
+#     BCSR        CSR with batch dimensions in front and dense ones behind
+#
+# Everything is computed as a `BCOO`: the row of each value takes a sum over all values. What lies
+# behind the end of the last row is not there.
 
 
 @boundary_methods
@@ -476,3 +490,248 @@ def _flat_rows(mat: Compressed) -> tuple[Any, Any]:
 
 for _cls in (BCSR, CSR, CSC):
     xtree.register_pytree_node(_cls, _flat_rows, functools.partial(_compressed, _cls))
+
+
+# -------------------------------------------------------------------------------------- creation
+# Sparse arrays of zeros, and with ones in a diagonal, of any format.
+
+_FORMATS: dict[str, Callable[[BCOO], BCOO | BCSR | COO | CSR | CSC]] = {
+    "bcoo": lambda x: x, "bcsr": BCSR.from_bcoo, "csr": CSR.from_bcoo, "csc": CSC.from_bcoo,
+    "coo": COO.from_bcoo,
+}  # fmt: skip
+
+
+@overload
+def empty(
+    shape: Sequence[int], dtype: DTypeLike = ..., index_dtype: DTypeLike = ...,
+    sparse_format: Literal['bcoo'] = ..., *, n_batch: int = ..., n_dense: int = ..., nse: int = ...,
+) -> BCOO: ...  # fmt: skip
+@overload
+def empty(
+    shape: Sequence[int], dtype: DTypeLike = ..., index_dtype: DTypeLike = ...,
+    sparse_format: str = ..., *, n_batch: int = ..., n_dense: int = ..., nse: int = ...,
+) -> BCOO | BCSR | COO | CSR | CSC: ...  # fmt: skip
+@boundary
+def empty(
+    shape: Sequence[int], dtype: DTypeLike = None, index_dtype: DTypeLike = "int32",
+    sparse_format: str = "bcoo", *, n_batch: int = 0, n_dense: int = 0, nse: int = 0,
+) -> BCOO | BCSR | COO | CSR | CSC:  # fmt: skip
+    """Return a sparse array of zeros.
+
+    Args:
+      shape: of the array.
+      dtype: of the values; float32 by default.
+      index_dtype: of the indices.
+      sparse_format: "bcoo", "bcsr", "csr", "csc" or "coo".
+      n_batch: the number of batch dimensions;
+      n_dense: and of dense ones.
+      nse: how many values there is room for.
+    """
+    kind = _format("empty", sparse_format)
+    shape, n_batch = lengths("empty", shape), size_of(n_batch)
+    stop = len(shape) - n_dense
+    sparse = shape[n_batch:stop]
+    data = xn.zeros((*shape[:n_batch], nse, *shape[stop:]), dtype)
+    there = xn.zeros((*shape[:n_batch], nse), bool)
+    indices = moved_out(xn.zeros((*there.shape, len(sparse)), index_dtype), there, sparse)
+    return kind(made(BCOO, data, indices, sparse, True, True))
+
+
+@overload
+def eye(
+    N: int, M: int | None = ..., k: int = ..., dtype: DTypeLike = ..., index_dtype: DTypeLike = ...,
+    sparse_format: Literal['bcoo'] = ..., *, n_batch: int = ..., n_dense: int = ...,
+) -> BCOO: ...  # fmt: skip
+@overload
+def eye(
+    N: int, M: int | None = ..., k: int = ..., dtype: DTypeLike = ..., index_dtype: DTypeLike = ...,
+    sparse_format: str = ..., *, n_batch: int = ..., n_dense: int = ...,
+) -> BCOO | BCSR | COO | CSR | CSC: ...  # fmt: skip
+@boundary
+def eye(
+    N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = None,
+    index_dtype: DTypeLike = "int32",
+    sparse_format: str = "bcoo", *, n_batch: int = 0, n_dense: int = 0,
+) -> BCOO | BCSR | COO | CSR | CSC:  # fmt: skip
+    """Return the sparse matrix with ones in a diagonal.
+
+    Args:
+      N: the number of rows;
+      M: and of columns; `N` by default.
+      k: which diagonal, counted upwards.
+      dtype: of the values; float32 by default.
+      index_dtype: of the indices.
+      sparse_format: "bcoo", "bcsr", "csr", "csc" or "coo".
+      n_batch: the number of batch dimensions;
+      n_dense: and of dense ones.
+
+    Example:
+      >>> eye(3, k=1).indices.tolist()
+      [[0, 1], [1, 2]]
+    """
+    kind = _format("eye", sparse_format)
+    N, columns = lengths("eye", (N, N if M is None else M))
+    k = size_of(k)
+    n_batch, n_dense = size_of(n_batch), size_of(n_dense)
+    if n_batch or n_dense:
+        dense = np.eye(N, columns, k)
+        return kind(bcoo_fromdense(xn.asarray(dense, dtype or np.float32), n_batch=n_batch,
+                                   n_dense=n_dense, index_dtype=index_dtype))  # fmt: skip
+    rows = np.arange(max(0, -k), max(0, -k, min(N, columns - k)))
+    indices = np.stack([rows, rows + k], -1)
+    data = xn.ones(len(rows), dtype)
+    places = xn.asarray(indices, index_dtype)
+    return kind(made(BCOO, data, places, (N, columns), True, True))
+
+
+def _format(operation: str, name: Any) -> Callable[[BCOO], BCOO | BCSR | COO | CSR | CSC]:
+    """Return what makes of a `BCOO` an array of a format."""
+    if name not in _FORMATS:
+        raise ValueError(
+            f"{operation}: formats of sparse arrays are {', '.join(map(repr, _FORMATS))}, "
+            f"got {described(name)}."
+        )
+    return _FORMATS[name]
+
+
+# --------------------------------------------------------------------------------- row functions
+# Functions of the formats `BCSR`, `CSR` and `COO`, under the names they have in JAX.
+
+
+@boundary
+def bcsr_fromdense(
+    mat: ArrayLike, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0,
+    index_dtype: DTypeLike = np.int32,
+) -> BCSR:  # fmt: skip
+    """Return the elements of an array that are not zero, row by row; see `bcoo_fromdense`.
+
+    Args:
+      mat: an array of any dtype.
+      nse: how many there is room for, for each element of the batch.
+      n_batch: how many leading dimensions are batch;
+      n_dense: and how many trailing ones are dense; two are between.
+      index_dtype: of the indices.
+
+    Example:
+      >>> bcsr_fromdense(np.eye(3)).indptr.tolist()
+      [0, 1, 2, 3]
+    """
+    return BCSR.fromdense(
+        mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype
+    )  # fmt: skip
+
+
+@boundary
+def bcsr_todense(mat: BCSR) -> Array:
+    """Return a sparse array with its zeros."""
+    return mat.todense()
+
+
+@boundary
+def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
+    """Return a sparse array with values of equal places added; see `bcoo_sum_duplicates`."""
+    return mat.sum_duplicates(nse, remove_zeros=False)
+
+
+@boundary
+def bcsr_extract(indices: ArrayLike, indptr: ArrayLike, mat: ArrayLike) -> Array:
+    """Return the elements of a dense array at places that are given row by row.
+
+    Args:
+      indices: the columns, [batch..., nse].
+      indptr: where rows begin and the last one ends, [batch..., rows + 1].
+      mat: the array, of shape [batch..., rows, columns, dense...].
+
+    Returns:
+      An array of shape [batch..., nse, dense...], 0 for what is out of range.
+    """
+    columns, x = xn.asarray(indices), xn.asarray(mat)
+    rows = rows_of(xn.asarray(indptr), columns.shape[-1], columns.dtype)
+    pairs = xn.stack([rows, columns], -1)
+    shape = x.shape[columns.ndim - 1 : columns.ndim + 1]
+    pairs = moved_out(pairs, is_there(pairs, shape), shape)
+    return x.at[places(pairs)].get(mode="fill", fill_value=0)
+
+
+@boundary
+def bcsr_dot_general(
+    lhs: BCSR | Array, rhs: Array, *, dimension_numbers: Any, precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike = None,
+) -> Any:  # fmt: skip
+    """Return the sum of products over some dimensions; see `bcoo_dot_general`.
+
+    Args:
+      lhs: an array; at least one of the two is sparse.
+      rhs: an array.
+      dimension_numbers: `((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))`.
+      precision: as in `lax.dot_general`.
+      preferred_element_type: the dtype of the result; by default that of both by promotion.
+    """
+    return bcoo_dot_general(
+        as_bcoo(lhs), as_bcoo(rhs), dimension_numbers=dimension_numbers, precision=precision,
+        preferred_element_type=preferred_element_type,
+    )  # fmt: skip
+
+
+@boundary
+def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
+    """Return sparse arrays joined along a dimension; see `bcoo_concatenate`."""
+    return BCSR.from_bcoo(bcoo_concatenate([x.to_bcoo() for x in operands], dimension=dimension))
+
+
+@boundary
+def csr_fromdense(
+    mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32
+) -> CSR:
+    """Return the elements of a matrix that are not zero, row by row; see `bcoo_fromdense`."""
+    made: CSR = CSR.fromdense(mat, nse=nse, index_dtype=index_dtype)
+    return made
+
+
+@boundary
+def csr_todense(mat: CSR) -> Array:
+    """Return a sparse matrix with its zeros."""
+    return mat.todense()
+
+
+@boundary
+def csr_matvec(mat: CSR, v: ArrayLike, transpose: bool = False) -> Array:
+    """Return the product of a sparse matrix, or of its transpose, and a vector."""
+    return _product(mat, v, transpose)
+
+
+@boundary
+def csr_matmat(mat: CSR, B: ArrayLike, *, transpose: bool = False) -> Array:
+    """Return the product of a sparse matrix, or of its transpose, and a matrix."""
+    return _product(mat, B, transpose)
+
+
+@boundary
+def coo_fromdense(
+    mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32
+) -> COO:
+    """Return the elements of a matrix that are not zero; see `bcoo_fromdense`."""
+    return COO.fromdense(mat, nse=nse, index_dtype=index_dtype)
+
+
+@boundary
+def coo_todense(mat: COO) -> Array:
+    """Return a sparse matrix with its zeros."""
+    return mat.todense()
+
+
+@boundary
+def coo_matvec(mat: COO, v: ArrayLike, transpose: bool = False) -> Array:
+    """Return the product of a sparse matrix, or of its transpose, and a vector."""
+    return _product(mat, v, transpose)
+
+
+@boundary
+def coo_matmat(mat: COO, B: ArrayLike, *, transpose: bool = False) -> Array:
+    """Return the product of a sparse matrix, or of its transpose, and a matrix."""
+    return _product(mat, B, transpose)
+
+
+def _product(mat: Any, other: Any, transpose: bool) -> Array:
+    product: Array = (mat.T if transpose else mat) @ xn.asarray(other)
+    return product

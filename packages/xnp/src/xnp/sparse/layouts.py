@@ -1,16 +1,10 @@
-"""Sparse arrays with other dimensions, parts, and orders of their values.
-
-Batch, sparse and dense dimensions keep their kinds. Indices of the sparse dimensions are computed
-with, values are moved only where dense or batch dimensions are.
-
-Neighbours: `coordinates` says what a sparse array holds.
-"""
+"""Structure of sparse arrays: dimensions, parts, orders of values, products."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -18,23 +12,171 @@ import numpy as np
 
 import xnp.numpy as xn
 from xnp import lax
-from xnp.sparse.coordinates import (
-    Coordinates,
-    full,
-    is_there,
-    known,
-    moved_out,
-    places,
-    with_unit_dims,
-)
-from xprim import Array, promotion
-from xprim.errors import ConcretizationTypeError, message
-from xprim.static_sizes import static_int
+from xnp.primitives.precision import PrecisionLike
+from xprim import Array, as_array, promotion
+from xprim.errors import ConcretizationTypeError, ShapeError, message
+from xprim.static_arguments import static_int
 from xprim.tracebacks import boundary
+from xprim.typing import ArrayLike, DTypeLike
+from xtree.boundaries import boundary_methods
 
 __all__ = ()
 
-C = TypeVar("C", bound=Coordinates)
+
+# ----------------------------------------------------------------------------------- coordinates
+# What a sparse array is: values, and the indices where they are.
+#
+# An array of shape (batch..., sparse..., dense...) has for each element of the batch `nse`
+# values, each a dense array, at indices of the sparse dimensions:
+#
+#     data     [batch..., nse, dense...]       indices     [batch..., nse, number of sparse dims]
+#
+# The shape follows from the two arrays and the lengths of the sparse dimensions, which is all
+# that the pytree keeps beside them: so `vmap` over the leading axis of both sees arrays of a
+# smaller batch. Values of equal indices are added; what has an index out of range is not there,
+# which is how lists of different lengths fill one array.
+
+C = TypeVar("C", bound="Coordinates")
+Shape = tuple[int, ...]
+
+
+def lengths(name: str, shape: Sequence[int]) -> Shape:
+    """Return the lengths of a shape, which are not negative."""
+    found = tuple([static_int(n, f"{name}: a length of shape") for n in shape])
+    if any(n < 0 for n in found):
+        raise ValueError(message(
+            name, "the lengths of a shape are not negative.", got=f"shape={found}",
+        ))  # fmt: skip
+    return found
+
+
+@boundary_methods
+class Coordinates:
+    """Values with the indices where they are."""
+
+    data: Any
+    indices: Any
+    sparse_shape: Shape
+    indices_sorted: bool
+    unique_indices: bool
+
+    def like(
+        self: C, data: Any, indices: Any, sparse_shape: Sequence[int], *, is_sorted: bool = False,
+        is_unique: bool = False,
+    ) -> C:  # fmt: skip
+        """Return an array of the same class, its parts unchecked."""
+        return made(type(self), data, indices, tuple(sparse_shape), is_sorted, is_unique)
+
+    @property
+    def batch_shape(self) -> Shape:
+        """The lengths of the batch dimensions; one of `data` and `indices` may have 1 in place."""
+        n = self.n_batch
+        pairs = zip(self.data.shape[:n], self.indices.shape[:n], strict=True)
+        return tuple([b if a == 1 else a for a, b in pairs])
+
+    @property
+    def dense_shape(self) -> Shape:
+        """The lengths of the dense dimensions."""
+        return tuple(self.data.shape[self.n_batch + 1 :])
+
+    @property
+    def shape(self) -> Shape:
+        """The lengths of all dimensions."""
+        return (*self.batch_shape, *self.sparse_shape, *self.dense_shape)
+
+    @property
+    def nse(self) -> int:
+        """How many values there are for each element of the batch."""
+        return int(self.indices.shape[-2])
+
+    @property
+    def n_batch(self) -> int:
+        """The number of batch dimensions."""
+        return len(self.indices.shape) - 2
+
+    @property
+    def n_sparse(self) -> int:
+        """The number of sparse dimensions."""
+        return len(self.sparse_shape)
+
+    @property
+    def n_dense(self) -> int:
+        """The number of dense dimensions."""
+        return len(self.data.shape) - 1 - self.n_batch
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return self.n_batch + self.n_sparse + self.n_dense
+
+    @property
+    def size(self) -> int:
+        """The number of elements, zeros included."""
+        return math.prod(self.shape)
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the values."""
+        return self.data.dtype
+
+
+def made(
+    cls: type[C], data: Any, indices: Any, sparse_shape: Shape, is_sorted: bool, is_unique: bool
+) -> C:
+    """Return an object of the class, its parts unchecked: they may be anything in a pytree."""
+    made = object.__new__(cls)
+    made.data, made.indices, made.sparse_shape = data, indices, sparse_shape
+    made.indices_sorted, made.unique_indices = is_sorted, is_unique
+    return made
+
+
+def full(mat: Coordinates) -> tuple[Array, Array]:
+    """Return data and indices, both with the whole batch."""
+    data = xn.broadcast_to(mat.data, (*mat.batch_shape, mat.nse, *mat.dense_shape))
+    return data, xn.broadcast_to(mat.indices, (*mat.batch_shape, mat.nse, mat.n_sparse))
+
+
+def places(indices: Array) -> tuple[Array, ...]:
+    """Return an index array for each batch and sparse dimension, all of shape [batch..., nse]."""
+    rows = indices.shape[:-1]
+    numbers = [xn.arange(n, dtype=indices.dtype) for n in rows[:-1]]
+    batch = [
+        xn.broadcast_to(with_unit_dims(x, len(rows) - d - 1), rows) for d, x in enumerate(numbers)
+    ]
+    return (*batch, *[indices[..., i] for i in range(indices.shape[-1])])
+
+
+def is_there(indices: Array, sparse_shape: Sequence[int]) -> Array:
+    """Return which values have indices in range: bool[batch..., nse]."""
+    bounds = xn.asarray(tuple(sparse_shape), indices.dtype)
+    return xn.all((indices >= 0) & (indices < bounds), axis=-1)
+
+
+def known(mat: Coordinates) -> tuple[Array, Array]:
+    """Return data and indices with the whole batch, data 0 where the index is out of range."""
+    data, indices = full(mat)
+    there = is_there(indices, mat.sparse_shape)
+    return xn.where(with_unit_dims(there, mat.n_dense), data, xn.zeros((), data.dtype)), indices
+
+
+def moved_out(indices: Array, there: Array, sparse_shape: Sequence[int]) -> Array:
+    """Return indices with those that are not there one beyond the end in each dimension."""
+    ends = xn.asarray(tuple(sparse_shape), indices.dtype)
+    moved: Array = xn.where(with_unit_dims(there, 1), indices, ends)
+    return moved
+
+
+def with_unit_dims(x: Array, count: int) -> Array:
+    """Return an array with dimensions of length 1 behind."""
+    wide: Array = x.reshape(*x.shape, *[1] * count)
+    return wide
+
+
+# --------------------------------------------------------------------------------------- layouts
+# Sparse arrays with other dimensions, parts, and orders of their values.
+#
+# Batch, sparse and dense dimensions keep their kinds. Indices of the sparse dimensions are
+# computed with, values are moved only where dense or batch dimensions are.
 
 
 @boundary
@@ -74,11 +216,11 @@ def bcoo_sort_indices(mat: C) -> C:
     """Return a sparse array with ascending indices."""
     if mat.indices_sorted:
         return mat
-    data, indices, _ = _ordered(mat)
+    data, indices, _ = _order(mat)
     return mat.like(data, indices, mat.sparse_shape, is_sorted=True, is_unique=mat.unique_indices)
 
 
-def _ordered(mat: Coordinates) -> tuple[Array, Array, Array]:
+def _order(mat: Coordinates) -> tuple[Array, Array, Array]:
     """Return data and indices in ascending order of indices, and which are in range."""
     data, indices = known(mat)
     there = is_there(indices, mat.sparse_shape)
@@ -102,7 +244,7 @@ def bcoo_sum_duplicates(mat: C, nse: int | None = None) -> C:
         many as it needs, which is not known while tracing. The last ones are lost if there are
         more.
     """
-    data, indices, there = _ordered(mat)
+    data, indices, there = _order(mat)
     before = indices[..., :-1, :]
     is_new = xn.concatenate(
         [there[..., :1], xn.any(indices[..., 1:, :] != before, axis=-1) & there[..., 1:]], -1
@@ -280,7 +422,7 @@ def bcoo_concatenate(operands: Sequence[C], *, dimension: int) -> C:
       dimension: which one.
     """
     operands = list(operands)
-    axis = _checked_axis(operands, dimension)
+    axis = _check_axis(operands, dimension)
     first = operands[0]
     dtype = promotion.result_type(*[m.data for m in operands])
     parts = [(data.astype(dtype), indices) for data, indices in map(known, operands)]
@@ -291,7 +433,7 @@ def bcoo_concatenate(operands: Sequence[C], *, dimension: int) -> C:
     if column < first.n_sparse:
         sparse[column] = starts[-1]
         parts = [
-            (data, _shifted(mat, indices, column, start, sparse))
+            (data, _shift(mat, indices, column, start, sparse))
             for mat, (data, indices), start in zip(operands, parts, starts, strict=False)
         ]
     else:
@@ -302,7 +444,7 @@ def bcoo_concatenate(operands: Sequence[C], *, dimension: int) -> C:
     return first.like(data, indices, sparse, is_unique=unique)
 
 
-def _checked_axis(operands: Sequence[Any], dimension: Any) -> int:
+def _check_axis(operands: Sequence[Any], dimension: Any) -> int:
     """Return the dimension along which sparse arrays can be joined, counted from the first."""
     if not operands or not all(isinstance(m, Coordinates) for m in operands):
         raise TypeError("bcoo_concatenate: takes a sequence of sparse arrays, at least one.")
@@ -317,7 +459,7 @@ def _checked_axis(operands: Sequence[Any], dimension: Any) -> int:
     return axis
 
 
-def _shifted(
+def _shift(
     mat: Coordinates, indices: Array, column: int, start: int, sparse: Sequence[int]
 ) -> Array:
     """Return indices moved along a dimension of an array that has grown."""
@@ -361,3 +503,329 @@ def joined(a: C, b: Any) -> C:
     return a.like(xn.concatenate([data.astype(dtype), more.astype(dtype)], a.n_batch),
                   xn.concatenate([indices, at.astype(indices.dtype)], a.n_batch),
                   a.sparse_shape)  # fmt: skip
+
+
+# ----------------------------------------------------------------------------------------- parts
+# Parts of sparse arrays: without dimensions, backwards, and at places that may be traced.
+
+
+@boundary
+def bcoo_squeeze(arr: C, *, dimensions: Sequence[int]) -> C:
+    """Return a sparse array without some of its dimensions, each of length 1.
+
+    Args:
+      arr: the array.
+      dimensions: which ones, counted from either end.
+    """
+    axes = _axes("bcoo_squeeze", arr, dimensions)
+    for d in axes:
+        if arr.shape[d] != 1:
+            raise ValueError(f"bcoo_squeeze: dimension {d} of {arr!r} is not of length 1.")
+    return squeezed(arr, axes)
+
+
+@boundary
+def bcoo_rev(operand: C, dimensions: Sequence[int]) -> C:
+    """Return a sparse array backwards along some of its dimensions.
+
+    Args:
+      operand: the array.
+      dimensions: which ones, counted from either end.
+
+    Example:
+      >>> from xnp.sparse import eye
+      >>> bcoo_rev(eye(3), dimensions=[0]).indices.tolist()
+      [[2, 0], [1, 1], [0, 2]]
+    """
+    axes = _axes("bcoo_rev", operand, dimensions)
+    n, stop = operand.n_batch, operand.n_batch + operand.n_sparse
+    data, indices = full(operand)
+    turned = [d for d in axes if d < n]
+    data = xn.flip(data, [*turned, *[d - operand.n_sparse + 1 for d in axes if d >= stop]])
+    indices = xn.flip(indices, turned)
+    there = is_there(indices, operand.sparse_shape)
+    for c in (d - n for d in axes if n <= d < stop):
+        indices = indices.at[..., c].set(operand.sparse_shape[c] - 1 - indices[..., c])
+    indices = moved_out(indices, there, operand.sparse_shape)
+    return operand.like(data, indices, operand.sparse_shape, is_unique=operand.unique_indices)
+
+
+@boundary
+def bcoo_dynamic_slice(mat: C, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> C:
+    """Return a part of a sparse array that begins where values, maybe traced ones, say.
+
+    Args:
+      mat: the array.
+      start_indices: for each dimension the first index; one from which the part would not fit is
+        brought to where it does, as by `lax.dynamic_slice`.
+      slice_sizes: for each dimension the length.
+
+    Returns:
+      An array with room for as many values as `mat` has.
+    """
+    sizes = [static_int(n, "bcoo_dynamic_slice: slice_sizes") for n in slice_sizes]
+    starts = [as_array(i, what="bcoo_dynamic_slice: a start") for i in start_indices]
+    if not len(starts) == len(sizes) == mat.ndim or any(
+        not 0 <= m <= n for m, n in zip(sizes, mat.shape, strict=True)
+    ):
+        raise ValueError(
+            f"bcoo_dynamic_slice: {len(starts)} starts and sizes {tuple(sizes)} do not fit {mat!r}."
+        )
+    n, stop = mat.n_batch, mat.n_batch + mat.n_sparse
+    data, indices = full(mat)
+    zero = xn.zeros((), _dtype_of(starts))
+    whole = lax.dynamic_slice(
+        data, [*starts[:n], zero, *starts[stop:]], [*sizes[:n], mat.nse, *sizes[stop:]]
+    )
+    indices = lax.dynamic_slice(
+        indices, [*starts[:n], zero, zero], [*sizes[:n], mat.nse, mat.n_sparse]
+    )
+    lengths = sizes[n:stop]
+    if not lengths:
+        return mat.like(whole, indices, [])
+    there = is_there(indices, mat.sparse_shape)
+    firsts = [
+        xn.where(s < 0, s + size, s)
+        for s, size in zip(starts[n:stop], mat.sparse_shape, strict=True)
+    ]
+    first = xn.stack([
+        xn.clip(s, 0, size - m).astype(indices.dtype)
+        for s, m, size in zip(firsts, lengths, mat.sparse_shape, strict=True)
+    ])  # fmt: skip
+    moved = indices - first
+    there = there & is_there(moved, lengths)
+    return mat.like(whole, moved_out(moved, there, lengths), lengths, is_unique=mat.unique_indices)
+
+
+def _dtype_of(starts: Sequence[Any]) -> Any:
+    """Return the dtype of the first of some numbers, of which all others are."""
+    return starts[0].dtype if starts else "int32"
+
+
+def _axes(operation: str, mat: Coordinates, dimensions: Sequence[int]) -> list[int]:
+    axes = [static_int(d, operation, "dimensions") for d in dimensions]
+    for d in axes:
+        if not -mat.ndim <= d < mat.ndim:
+            raise ValueError(f"{operation}: there is no dimension {d} of {mat!r}.")
+    return [d % mat.ndim for d in axes]
+
+
+# -------------------------------------------------------------------------------------- products
+# Products of sparse arrays with dense and with sparse ones.
+#
+# The product with a dense array is a gather and a scatter: each value meets what the dense array
+# has at its indices, and the products are added where the indices of the result say.
+
+SparseOrDense = Any  # a sparse array of coordinates, or what array functions take
+
+
+@boundary
+def bcoo_multiply_dense(sp_mat: Coordinates, v: ArrayLike) -> Array:
+    """Return the values of the elementwise product with a dense array, at the same indices.
+
+    Args:
+      sp_mat: a sparse array.
+      v: an array that can be broadcast to its shape.
+
+    Returns:
+      Data for the indices of `sp_mat`.
+    """
+    v = xn.asarray(v)
+    shape = sp_mat.shape
+    if np.broadcast_shapes(v.shape, shape) != shape:
+        raise ValueError(message(
+            "bcoo_multiply_dense",
+            f"shape {v.shape} cannot be broadcast to that of the sparse array.", got=f"{sp_mat!r}",
+        ))  # fmt: skip
+    v = v.reshape(*[1] * (len(shape) - v.ndim), *v.shape)
+    data, indices = known(sp_mat)
+    at = places(indices)
+    # where `v` is repeated, its only element is meant
+    at = tuple([xn.zeros_like(i) if v.shape[d] == 1 else i for d, i in enumerate(at)])
+    met = v.at[at].get(mode="fill", fill_value=0) if at else v
+    values: Array = data * met
+    return values
+
+
+@boundary
+def bcoo_multiply_sparse(lhs: C, rhs: Coordinates) -> C:
+    """Return the elementwise product of two sparse arrays of one shape.
+
+    Its values are those of `lhs`, each times the sum of what `rhs` has at the same index: all pairs
+    of values are compared.
+    """
+    if lhs.shape != rhs.shape or lhs.n_batch != rhs.n_batch or lhs.n_dense != rhs.n_dense:
+        raise ValueError(message(
+            "bcoo_multiply_sparse", "the arrays must be alike.", got=f"{lhs!r} and {rhs!r}",
+        ))  # fmt: skip
+    (data, indices), (other, at) = known(lhs), known(rhs)
+    same = xn.all(indices[..., :, None, :] == at[..., None, :, :].astype(indices.dtype), axis=-1)
+    dtype = promotion.result_type(data, other)
+    rows = other.reshape(*other.shape[: lhs.n_batch + 1], math.prod(lhs.dense_shape))
+    met = xn.matmul(same.astype(dtype), rows.astype(dtype))
+    met = met.reshape(*met.shape[:-1], *lhs.dense_shape)
+    return lhs.like(data * met, indices, lhs.sparse_shape, is_sorted=lhs.indices_sorted,
+                    is_unique=lhs.unique_indices)  # fmt: skip
+
+
+@boundary
+def bcoo_dot_general(
+    lhs: SparseOrDense,
+    rhs: SparseOrDense,
+    *,
+    dimension_numbers: Any,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike = None,
+) -> Any:
+    """Return the sum of products over some dimensions, as `lax.dot_general` does.
+
+    Args:
+      lhs: an array; at least one of the two is sparse.
+      rhs: an array.
+      dimension_numbers: `((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))`.
+      precision: of products of matrices inside of dense dimensions, as in `lax.dot_general`.
+      preferred_element_type: the dtype of the result; by default that of both by promotion.
+
+    Returns:
+      A dense array; a sparse one when both are.
+
+    Example:
+      >>> import xnp
+      >>> from xnp.sparse import eye
+      >>> bcoo_dot_general(eye(2), xnp.ones((2, 1)), dimension_numbers=(((1,), (0,)), ((), ())))
+      Array([[1.],
+             [1.]], dtype=float32)
+    """
+    (left, right), (left_batch, right_batch) = dimension_numbers
+    contracting = tuple(map(int, left)), tuple(map(int, right))
+    batch = tuple(map(int, left_batch)), tuple(map(int, right_batch))
+    sparse = [isinstance(x, Coordinates) for x in (lhs, rhs)]
+    lhs, rhs = [x if s else xn.asarray(x) for x, s in zip((lhs, rhs), sparse, strict=True)]
+    _check_lengths(lhs, rhs, contracting, batch)
+    dtype = preferred_element_type or promotion.result_type(
+        *[x.data if s else x for x, s in zip((lhs, rhs), sparse, strict=True)])  # fmt: skip
+    if all(sparse):
+        return _sparse_by_sparse(lhs, rhs, contracting, batch, dtype)
+    if sparse[0]:
+        return _sparse_by_dense(lhs, rhs, contracting, batch, dtype, precision)
+    out = _sparse_by_dense(rhs, lhs, contracting[::-1], batch[::-1], dtype, precision)
+    n = len(batch[0])
+    own = rhs.ndim - n - len(contracting[1])  # free dimensions of the sparse one come first
+    order = [*range(n), *range(n + own, out.ndim), *range(n, n + own)]
+    return xn.transpose(out, order)
+
+
+@boundary
+def bcoo_dot_general_sampled(
+    A: ArrayLike, B: ArrayLike, indices: ArrayLike, *, dimension_numbers: Any
+) -> Array:
+    """Return some elements of the product of two dense arrays, as `lax.dot_general` has it.
+
+    Args:
+      A: an array.
+      B: an array.
+      indices: which elements, as those of a `BCOO`: integers of shape [batch..., nse, n], where
+        batch are the first dimensions of the product, and n dimensions follow.
+      dimension_numbers: `((A_contracting, B_contracting), (A_batch, B_batch))`.
+
+    Returns:
+      An array of shape [batch..., nse, rest...]. The product is computed whole.
+    """
+    at = xn.asarray(indices)
+    product = lax.dot_general(xn.asarray(A), xn.asarray(B), dimension_numbers)
+    return product.at[places(at)].get(mode="fill", fill_value=0)
+
+
+def _check_lengths(lhs: Any, rhs: Any, contracting: Any, batch: Any) -> None:
+    for name, (a, b) in (("contracted", contracting), ("batch", batch)):
+        lengths = [lhs.shape[i] for i in a], [rhs.shape[i] for i in b]
+        if lengths[0] != lengths[1]:
+            raise ShapeError(message(
+                "bcoo_dot_general", f"the {name} dimensions differ: {lengths[0]} and {lengths[1]}.",
+                got=f"shapes {lhs.shape} and {rhs.shape}",
+            ))  # fmt: skip
+
+
+def _sparse_by_dense(
+    lhs: Coordinates, rhs: Array, contracting: Any, batch: Any, dtype: Any, precision: Any
+) -> Array:
+    """Return the product in the order: batch, free dimensions of `lhs`, those of `rhs`.
+
+    Dimensions are letters: those that indices name (`named`) are gathered and scattered, the dense
+    ones are those of an `einsum` for all values together.
+    """
+    named = lhs.n_batch + lhs.n_sparse
+    data, indices = known(lhs)
+    at = places(indices)
+    partner = dict(zip(contracting[0] + batch[0], contracting[1] + batch[1], strict=True))
+    values = list(range(lhs.n_batch + 1))  # letters of the dimensions of values
+    free = _others(range(rhs.ndim), partner.values())
+    met, met_letters = _met(rhs, at, partner, values)
+    order = [*batch[0], *_others(range(lhs.ndim), partner)]
+    placed = _others(order, range(named, lhs.ndim))
+    kept = _others(order, range(named))
+    products = xn.einsum(
+        data.astype(dtype), [*values, *range(100 + named, 100 + lhs.ndim)],
+        met.astype(dtype), met_letters,
+        [*(values if placed else []), *[100 + d for d in kept], *[200 + d for d in free]],
+        precision=precision, optimize="optimal",
+    )  # fmt: skip
+    if not placed:
+        return products
+    out = xn.zeros((*[lhs.shape[d] for d in placed], *products.shape[len(values) :]), dtype)
+    out = out.at[tuple([at[d] for d in placed])].add(products, mode="drop")
+    now = [*placed, *kept]
+    return xn.transpose(out, [*map(now.index, order), *range(len(now), out.ndim)])
+
+
+def _met(
+    rhs: Array, at: Sequence[Array], partner: dict[int, int], values: list[int]
+) -> tuple[Array, list[int]]:
+    """Return what each value meets in a dense array, and the letters of its dimensions."""
+    letter = {d: 200 + d for d in range(rhs.ndim)} | {p: 100 + d for d, p in partner.items()}
+    looked_up = [d for d in range(len(at)) if d in partner]
+    if not looked_up:
+        return rhs, list(map(letter.__getitem__, range(rhs.ndim)))
+    first = [partner[d] for d in looked_up]
+    rest = _others(range(rhs.ndim), first)
+    met = xn.transpose(rhs, [*first, *rest])
+    met = met.at[tuple([at[d] for d in looked_up])].get(mode="fill", fill_value=0)
+    return met, [*values, *map(letter.__getitem__, rest)]
+
+
+def _others(axes: Iterable[int], taken: Iterable[int]) -> list[int]:
+    """Return the axes that are not taken, in their order."""
+    taken = set(taken)
+    return [d for d in axes if d not in taken]
+
+
+def _sparse_by_sparse(lhs: Any, rhs: Any, contracting: Any, batch: Any, dtype: Any) -> Any:
+    """Return the product of two sparse arrays as one: all pairs of values, of which few stay."""
+    if batch[0] or lhs.n_batch or rhs.n_batch or lhs.n_dense or rhs.n_dense:
+        raise ValueError(message(
+            "bcoo_dot_general",
+            "the product of two sparse arrays takes no batch and no dense dimensions.",
+            got=f"{lhs!r} and {rhs!r}",
+            hint="vmap over the batch, or make one of them dense: y.todense()",
+        ))  # fmt: skip
+    (data, indices), (other, at) = known(lhs), known(rhs)
+    mine, theirs = list(contracting[0]), list(contracting[1])
+    same = indices[:, None, np.array(mine, int)] == at[None, :, np.array(theirs, int)]
+    there = is_there(indices, lhs.sparse_shape)[:, None] & is_there(at, rhs.sparse_shape)
+    meet = xn.all(same, axis=-1) & there
+    products = xn.where(meet, data.astype(dtype)[:, None] * other.astype(dtype), 0)
+    columns = [
+        xn.broadcast_to(x, meet.shape)
+        for x in (*_columns(indices[:, None], mine), *_columns(at[None], theirs))
+    ]
+    shape = [n for shape, axes in ((lhs.shape, mine), (rhs.shape, theirs))
+             for d, n in enumerate(shape) if d not in axes]  # fmt: skip
+    stacked = xn.stack(columns, -1) if columns else xn.zeros((*meet.shape, 0), indices.dtype)
+    moved = moved_out(stacked.reshape(meet.size, len(shape)), meet.ravel(), shape)
+    product = lhs.like(products.ravel(), moved, shape)
+    size = math.prod(shape)
+    return bcoo_sum_duplicates(product, size) if size < product.nse else product
+
+
+def _columns(indices: Array, left_out: Sequence[int]) -> list[Array]:
+    return [indices[..., c] for c in range(indices.shape[-1]) if c not in left_out]

@@ -1,7 +1,4 @@
-"""Eigenvectors and solutions of sparse systems: `lobpcg_standard`, `spsolve`.
-
-Neighbours: `scipy.sparse.linalg` has solvers that need products with the matrix alone.
-"""
+"""Eigenvectors and solutions of sparse systems: `lobpcg_standard`, `spsolve`."""
 
 from __future__ import annotations
 
@@ -12,9 +9,8 @@ import xnp.numpy as xn
 from xnp import lax, linalg
 from xnp.sparse.formats import CSR, JAXSparse, as_bcoo
 from xprim import Array, dtypes
-from xprim.descriptions import described
-from xprim.errors import message
-from xprim.static_sizes import static_int
+from xprim.errors import described, message
+from xprim.static_arguments import static_int
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike
 
@@ -58,7 +54,7 @@ def lobpcg_standard(
     Source: A. Knyazev, Toward the optimal preconditioned eigensolver, SIAM J. Sci. Comput. 23
     (2001), with the basis made orthonormal in each round.
     """
-    start = _checked_start(X)
+    start = _check_start(X)
     product = _product(A, start.shape[0])
     bound = dtypes.finfo(start.dtype).eps if tol is None else tol
     bound = xn.asarray(bound, start.dtype) * 10 * start.shape[0]
@@ -90,7 +86,7 @@ def lobpcg_standard(
     return values, vectors, count
 
 
-def _checked_start(X: ArrayLike) -> Any:
+def _check_start(X: ArrayLike) -> Any:
     start = xn.asarray(X)
     start = start.astype(dtypes.to_inexact_dtype(start.dtype))
     if start.ndim != 2 or not 0 < 5 * start.shape[1] < start.shape[0]:

@@ -12,10 +12,13 @@ from typing import Any
 
 import xnp.numpy as xn
 import xtree
-from xnp.sparse.coordinates import Coordinates
 from xnp.sparse.formats import JAXSparse, as_bcoo
 from xnp.sparse.layouts import (
+    Coordinates,
     bcoo_concatenate,
+    bcoo_dot_general,
+    bcoo_multiply_dense,
+    bcoo_multiply_sparse,
     bcoo_reduce_sum,
     bcoo_reshape,
     bcoo_slice,
@@ -24,14 +27,12 @@ from xnp.sparse.layouts import (
     joined,
     squeezed,
 )
-from xnp.sparse.products import bcoo_dot_general, bcoo_multiply_dense, bcoo_multiply_sparse
 from xprim import Array, ClosedJaxpr, Equation, as_array, shaped_array, trace_to_closed
-from xprim.callables import check_function
 from xprim.errors import message
 from xprim.jaxpr import interpret
 from xprim.leaves import flat_arrays
 from xprim.tracebacks import boundary
-from xprim.transformed import transforming
+from xprim.transformed import check_function, transforming
 
 __all__ = ()
 
@@ -90,10 +91,10 @@ def _is_sparse(x: Any) -> bool:
 
 def _run(program: ClosedJaxpr, values: Sequence[Any]) -> list[Any]:
     """Run a program on arrays and sparse arrays."""
-    return interpret(program.jaxpr, program.consts, values, _applied)
+    return interpret(program.jaxpr, program.consts, values, _apply)
 
 
-def _applied(eqn: Equation, operands: Sequence[Any]) -> Any:
+def _apply(eqn: Equation, operands: Sequence[Any]) -> Any:
     """Return the results of an equation."""
     if not any(map(_is_sparse, operands)):
         return eqn.primitive.bind(*operands, **eqn.params)
@@ -108,12 +109,12 @@ def _applied(eqn: Equation, operands: Sequence[Any]) -> Any:
         return [_RULES[name](*operands, **eqn.params)]
     raise TypeError(message(
         "sparsify", f"{name} has no rule for sparse arrays.",
-        got=", ".join(map(_described, operands)),
+        got=", ".join(map(_describe, operands)),
         hint="give it the dense array, x.todense(), or apply sparsify to parts",
     ))  # fmt: skip
 
 
-def _described(x: Any) -> str:
+def _describe(x: Any) -> str:
     return repr(x) if _is_sparse(x) else str(x.aval.str_short())
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import xnp.numpy as xn
-from xnp.linalg.operands import promoted
+from xnp.linalg.products import promote
 from xprim import Array, dtypes
 from xprim.errors import message
 from xprim.tracebacks import boundaries
@@ -26,7 +26,7 @@ def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple
       Indices of codes, int32, and Euclidean distances; both of shape (m,).
     """
     del check_finite
-    x, codes = promoted("vq", obs, code_book, inexact=True)
+    x, codes = promote("vq", obs, code_book, inexact=True)
     if x.ndim != codes.ndim or x.ndim not in (1, 2) or x.shape[1:] != codes.shape[1:]:
         raise ValueError(message(
             "vq", "the observations do not fit the codes.",

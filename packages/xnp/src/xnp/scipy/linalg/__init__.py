@@ -10,16 +10,10 @@
 Matrices are the last two dimensions; all leading ones are a batch. Options of SciPy about memory
 and checks (`overwrite_a`, `check_finite`, `lwork`) are taken, and mean nothing here: arrays do not
 change, and no function looks at values: of what is not finite comes what is not finite.
-
-Neighbours: `xnp.linalg` has NumPy's functions, `xnp.lax.linalg` the factorisations below both.
 """
 
 from xtree.namespaces import namespace
 
 with namespace(globals(), at_once=True):
-    from xnp.scipy.linalg.factorisations import *  # noqa: F403
-    from xnp.scipy.linalg.matrix_functions import *  # noqa: F403
-    from xnp.scipy.linalg.schur_forms import *  # noqa: F403
-    from xnp.scipy.linalg.special_matrices import *  # noqa: F403
-    from xnp.scipy.linalg.sylvester import *  # noqa: F403
-    from xnp.scipy.linalg.systems import *  # noqa: F403
+    from xnp.scipy.linalg.factorisations import *  # noqa: F403  # noqa: F403  # noqa: F403
+    from xnp.scipy.linalg.matrix_functions import *  # noqa: F403  # noqa: F403  # noqa: F403

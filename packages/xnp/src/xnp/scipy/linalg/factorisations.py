@@ -1,7 +1,4 @@
-"""Factorisations: cholesky, lu, qr, svd, eigh, eigh_tridiagonal, polar.
-
-Neighbours: `xnp.lax.linalg` has them as primitives, `systems` those that are kept for solving.
-"""
+"""Factorisations and systems: cholesky, lu, qr, svd, eigh, schur, solve, lu_solve, ..."""
 
 from __future__ import annotations
 
@@ -9,17 +6,412 @@ from typing import Any, Literal, overload
 
 import xnp.numpy as xn
 from xnp import lax, linalg
-from xnp.linalg.operands import matrix, promoted
-from xnp.numpy.promoting import inexact
-from xnp.scipy.linalg.systems import cholesky_factor
-from xprim import Array
+from xnp.linalg.products import broadcast_batches, matrix, promote
+from xnp.numpy.dispatch import inexact
+from xprim import Array, dtypes
 from xprim.errors import message
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
-__all__ = ["cholesky", "eigh", "eigh_tridiagonal", "lu", "polar", "qr", "qr_multiply", "svd"]
+__all__ = [
+    "hessenberg", "rsf2csf", "schur", "cho_factor", "cho_solve", "det", "inv", "lu_factor",
+    "lu_solve", "solve", "solve_triangular", "cholesky", "eigh", "eigh_tridiagonal", "lu",
+    "polar", "qr", "qr_multiply", "svd",
+]  # fmt: skip
 
 __dir__ = __all__.copy
+
+
+# ----------------------------------------------------------------------------------- schur forms
+# Unitary similarities: schur, rsf2csf, hessenberg.
+
+
+def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
+    """Return (t, z) with a = z t z^H, unitary z, and a (nearly) upper triangular t.
+
+    Args:
+      a: square matrices of shape (..., n, n).
+      output: "real" for t and z of the dtype of `a`, where t of a real `a` has blocks of two rows
+        for pairs of complex eigenvalues; "complex" for complex ones, with t upper triangular.
+
+    Returns:
+      Arrays of the shape of `a`. The first of the large components of each column of z is positive
+      (SciPy leaves the phases to rounding errors).
+
+    Example:
+      >>> import numpy as np
+      >>> t, z = schur(np.array([[2.0, 0.0], [1.0, 3.0]], np.float32))
+      >>> t.tolist(), z.tolist()
+      ([[3.0, 1.0], [0.0, 2.0]], [[0.0, 1.0], [1.0, 0.0]])
+    """
+    if output not in ("real", "complex"):
+        raise ValueError(message(
+            "schur", "there is no such output.", got=f"{output!r}", expected="'real' or 'complex'",
+        ))  # fmt: skip
+    x = matrix("schur", a, square=True)
+    if output == "complex":
+        x = x.astype(dtypes.to_complex_dtype(x.dtype))
+    t, z = lax.linalg.schur(x)
+    return t, z
+
+
+def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
+    """Turn a real Schur form into a complex one, with an upper triangular T.
+
+    Args:
+      T: real Schur forms of shape (..., n, n).
+      Z: their vectors; batches are broadcast.
+      check_finite: means nothing here.
+
+    Returns:
+      Complex (T, Z), of which Z T Z^H is the same matrix.
+
+    Example:
+      >>> import numpy as np
+      >>> t = np.array([[0.0, 1.0], [-1.0, 0.0]], np.float32)
+      >>> abs(rsf2csf(t, np.eye(2, dtype=np.float32))[0]).round(3).tolist()
+      [[1.0, 0.0], [0.0, 1.0]]
+
+    Differentiable in: T, Z, where the eigenvalues of each block are distinct.
+    """
+    del check_finite
+    t, z = promote("rsf2csf", T, Z, inexact=True)
+    t, z = matrix("rsf2csf", t, square=True), matrix("rsf2csf", z, square=True)
+    if t.shape[-1] != z.shape[-1]:
+        raise ValueError(message(
+            "rsf2csf", "the matrices do not fit.",
+            got=f"T: {t.aval.str_long()}, Z: {z.aval.str_long()}", expected="equal shapes",
+        ))  # fmt: skip
+    t, z = broadcast_batches("rsf2csf", t, z, core=(2, 2))
+    dtype = dtypes.to_complex_dtype(t.dtype)
+    n = t.shape[-1]
+    if n < 2:
+        return t.astype(dtype), z.astype(dtype)
+    turned = lax.fori_loop(1, n, _split_block, (t.astype(dtype), z.astype(dtype)))
+    return xn.triu(turned[0]), turned[1]
+
+
+def _split_block(step: Any, state: Any) -> Any:
+    """Make the element below the diagonal of one pair of rows zero, by a rotation of both."""
+    t, z = state
+    n = t.shape[-1]
+    k = n - 1 - step  # the upper row of the pair
+    block = lax.dynamic_slice_in_dim(lax.dynamic_slice_in_dim(t, k, 2, -2), k, 2, -1)
+    a, b, c, d = block[..., 0, 0], block[..., 0, 1], block[..., 1, 0], block[..., 1, 1]
+    half = (a - d) / 2
+    mu = half + xn.sqrt(half * half + b * c)  # an eigenvalue less d; the other is half - sqrt
+    eps = xn.finfo(t.dtype).eps
+    needed = xn.abs(c) > eps * (xn.abs(a) + xn.abs(d))
+    size = xn.sqrt((mu * xn.conj(mu)).real + (c * xn.conj(c)).real)
+    size = xn.where(needed, size, 1).astype(t.dtype)
+    cosine = xn.where(needed, mu / size, 1)
+    sine = xn.where(needed, c / size, 0)
+    upper = xn.stack([xn.conj(cosine), sine], -1)
+    turn = xn.stack([upper, xn.stack([-sine, cosine], -1)], -2)  # of the rows
+    back = xn.conj(turn).mT
+    rows = lax.dynamic_slice_in_dim(t, k, 2, -2)
+    t = lax.dynamic_update_slice_in_dim(t, turn @ rows, k, -2)
+    columns = lax.dynamic_slice_in_dim(t, k, 2, -1)
+    t = lax.dynamic_update_slice_in_dim(t, columns @ back, k, -1)
+    vectors = lax.dynamic_slice_in_dim(z, k, 2, -1)
+    return t, lax.dynamic_update_slice_in_dim(z, vectors @ back, k, -1)
+
+
+@overload
+def hessenberg(
+    a: ArrayLike, *, calc_q: Literal[False] = ..., overwrite_a: bool = ..., check_finite: bool = ...
+) -> Array: ...
+@overload
+def hessenberg(
+    a: ArrayLike, *, calc_q: Literal[True], overwrite_a: bool = ..., check_finite: bool = ...
+) -> tuple[Array, Array]: ...
+@overload
+def hessenberg(
+    a: ArrayLike, *, calc_q: bool, overwrite_a: bool = ..., check_finite: bool = ...
+) -> Array | tuple[Array, Array]: ...
+def hessenberg(
+    a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> Array | tuple[Array, Array]:
+    """Return h, zero below its first subdiagonal, or (h, q), with a = q h q^H and unitary q.
+
+    Args:
+      a: square matrices of shape (..., n, n).
+      calc_q: whether q is returned, too.
+      overwrite_a: means nothing here.
+      check_finite: means nothing here.
+
+    Example:
+      >>> import numpy as np
+      >>> a = np.array([[1.0, 2.0], [3.0, 4.0]], np.float32)
+      >>> hessenberg(a).tolist()
+      [[1.0, 2.0], [3.0, 4.0]]
+    """
+    del overwrite_a, check_finite
+    x = matrix("hessenberg", a, square=True)
+    packed, taus = lax.linalg.hessenberg(x)
+    h = xn.triu(packed, -1)
+    if not calc_q:
+        return h
+    n = x.shape[-1]
+    q = xn.broadcast_to(xn.eye(n, dtype=x.dtype), x.shape)
+    if n > 1:
+        inner = lax.linalg.householder_product(packed[..., 1:, :-1], taus)
+        q = q.at[..., 1:, 1:].set(inner)
+    return h, q
+
+
+# --------------------------------------------------------------------------------------- systems
+# Linear systems, by factorisations that are kept or not.
+
+_TRANSPOSED = {0: "N", 1: "T", 2: "C", "N": "N", "T": "T", "C": "C"}
+
+
+def _system(operation: str, a: Any, b: Any) -> tuple[Array, Array, bool]:
+    """Return square matrices and right sides of one dtype, as matrices, and whether b is a vector.
+
+    A right side is a vector where it has one dimension, or one less than the matrices and no
+    shape of matrices that would fit.
+    """
+    x, y = promote(operation, a, b, inexact=True)
+    x = matrix(operation, x, square=True)
+    is_vector = y.ndim == 1 or (y.ndim == x.ndim - 1 and y.shape == x.shape[:-1])
+    if is_vector:
+        y = y[..., None]
+    if y.ndim < 2 or y.shape[-2] != x.shape[-1]:
+        raise ValueError(message(
+            operation, "the operands do not fit.",
+            got=f"a: {x.aval.str_long()}, b: {y.aval.str_long()}",
+            expected="as many rows of b as columns of a",
+        ))  # fmt: skip
+    x, y = broadcast_batches(operation, x, y, core=(2, 2))
+    return x, y, is_vector
+
+
+def _solution(x: Any, is_vector: bool) -> Array:
+    result: Array = x[..., 0] if is_vector else x
+    return result
+
+
+def solve_triangular(
+    a: ArrayLike,
+    b: ArrayLike,
+    trans: int | str = 0,
+    lower: bool = False,
+    unit_diagonal: bool = False,
+    overwrite_b: bool = False,
+    debug: object = None,
+    check_finite: bool = True,
+) -> Array:
+    """Solve op(a) x = b for triangular a.
+
+    Args:
+      a: matrices of shape (..., n, n), of which one triangle is read.
+      b: right sides of shape (n,) or (..., n, k).
+      trans: op: 0 or "N" for a itself, 1 or "T" for its transpose, 2 or "C" for its adjoint.
+      lower: whether the lower triangle is read.
+      unit_diagonal: whether the diagonal is taken for ones, and not read.
+      overwrite_b: means nothing here.
+      debug: means nothing here.
+      check_finite: means nothing here.
+
+    Differentiable in: a, b.
+    """
+    del overwrite_b, debug, check_finite
+    op = _TRANSPOSED.get(trans)
+    if op is None:
+        raise ValueError(message(
+            "solve_triangular", "there is no such operation.", got=f"trans={trans!r}",
+            expected="0, 1, 2, 'N', 'T' or 'C'",
+        ))  # fmt: skip
+    x, y, is_vector = _system("solve_triangular", a, b)
+    result = lax.linalg.triangular_solve(
+        x, y, left_side=True, lower=lower, transpose_a=op != "N", conjugate_a=op == "C",
+        unit_diagonal=unit_diagonal,
+    )  # fmt: skip
+    return _solution(result, is_vector)
+
+
+def cho_factor(
+    a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Array, bool]:
+    """Return Cholesky's factor of Hermitian matrices, and `lower`, for `cho_solve`.
+
+    Args:
+      a: positive definite matrices of shape (..., n, n), of which one triangle is read.
+      lower: whether it is the lower one; the factor is a lower triangle then, too.
+      overwrite_a: means nothing here.
+      check_finite: means nothing here.
+
+    Returns:
+      The factor, zero beside its triangle (SciPy leaves there what was in `a`), NaN where `a` is
+      not positive definite; and `lower`.
+    """
+    del overwrite_a, check_finite
+    return cholesky_factor("cho_factor", a, lower), lower
+
+
+def cholesky_factor(operation: str, a: Any, lower: bool) -> Array:
+    """Return L with L L^H = a, reading the lower triangle of a, or U = L^H, reading the upper."""
+    x = matrix(operation, a, square=True)
+    if not lower:
+        x = xn.conj(x).mT
+    factor = lax.linalg.cholesky(x, symmetrize_input=False)
+    return factor if lower else xn.conj(factor).mT
+
+
+def cho_solve(
+    c_and_lower: tuple[Any, bool],
+    b: ArrayLike,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+) -> Array:
+    """Solve a x = b with the factor of a.
+
+    Args:
+      c_and_lower: what `cho_factor(a)` gave.
+      b: right sides of shape (n,) or (..., n, k).
+      overwrite_b: means nothing here.
+      check_finite: means nothing here.
+
+    Example:
+      >>> import numpy as np
+      >>> a = np.float32([[4, 2], [2, 3]])
+      >>> np.asarray(cho_solve(cho_factor(a), np.float32([2, 1]))).round(5).tolist()
+      [0.5, 0.0]
+    """
+    del overwrite_b, check_finite
+    c, lower = c_and_lower
+    x, y, is_vector = _system("cho_solve", c, b)
+    for is_adjoint in (not lower, lower):
+        y = lax.linalg.triangular_solve(
+            x, y, left_side=True, lower=lower, transpose_a=is_adjoint, conjugate_a=is_adjoint
+        )
+    return _solution(y, is_vector)
+
+
+def lu_factor(
+    a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Array, Array]:
+    """Return L and U in one matrix, and the row exchanges, for `lu_solve`.
+
+    Args:
+      a: matrices of shape (..., m, n).
+      overwrite_a: means nothing here.
+      check_finite: means nothing here.
+
+    Returns:
+      L below the diagonal (its diagonal is one), U on and above it; and the row that each row was
+      exchanged with, int32.
+    """
+    del overwrite_a, check_finite
+    factors, pivots, _ = lax.linalg.lu(matrix("lu_factor", a))
+    return factors, pivots
+
+
+def lu_solve(
+    lu_and_piv: tuple[Any, Any], b: ArrayLike, trans: int = 0, overwrite_b: bool = False,
+    check_finite: bool = True,
+) -> Array:  # fmt: skip
+    """Solve op(a) x = b with the factors of a.
+
+    Args:
+      lu_and_piv: what `lu_factor(a)` gave.
+      b: right sides of shape (n,) or (..., n, k).
+      trans: op: 0 for a itself, 1 for its transpose, 2 for its adjoint.
+      overwrite_b: means nothing here.
+      check_finite: means nothing here.
+    """
+    del overwrite_b, check_finite
+    if trans not in (0, 1, 2):
+        raise ValueError(message(
+            "lu_solve", "there is no such operation.", got=f"trans={trans!r}", expected="0, 1 or 2",
+        ))  # fmt: skip
+    factors, pivots = lu_and_piv
+    x, y, is_vector = _system("lu_solve", factors, b)
+    order = lax.linalg.lu_pivots_to_permutation(pivots, x.shape[-1])
+    order = xn.broadcast_to(order, (*y.shape[:-2], x.shape[-1]))[..., None]
+
+    def triangular(y: Any, lower: bool) -> Any:
+        return lax.linalg.triangular_solve(
+            x, y, left_side=True, lower=lower, unit_diagonal=lower, transpose_a=trans > 0,
+            conjugate_a=trans == 2,
+        )  # fmt: skip
+
+    if trans == 0:
+        y = xn.take_along_axis(y, order, -2)
+        y = triangular(triangular(y, lower=True), lower=False)
+    else:
+        y = triangular(triangular(y, lower=False), lower=True)
+        y = xn.take_along_axis(y, xn.argsort(order, axis=-2), -2)
+    return _solution(y, is_vector)
+
+
+_STRUCTURES = ("gen", "sym", "her", "pos")
+
+
+def solve(
+    a: ArrayLike,
+    b: ArrayLike,
+    lower: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    debug: bool = False,
+    check_finite: bool = True,
+    assume_a: str = "gen",
+) -> Array:
+    """Solve a x = b.
+
+    Args:
+      a: square matrices of shape (..., n, n).
+      b: right sides of shape (n,) or (..., n, k).
+      lower: for "pos", whether the lower triangle is read.
+      overwrite_a: means nothing here.
+      overwrite_b: means nothing here.
+      debug: means nothing here.
+      check_finite: means nothing here.
+      assume_a: "gen" for any matrix; "pos" for positive definite ones, which are solved in half the
+        time; "sym" and "her" are solved as any.
+
+    Differentiable in: a, b.
+    """
+    del overwrite_a, overwrite_b, debug, check_finite
+    if assume_a not in _STRUCTURES:
+        raise ValueError(message(
+            "solve", "there is no such structure.", got=f"assume_a={assume_a!r}",
+            expected=f"one of {_STRUCTURES}",
+        ))  # fmt: skip
+    if assume_a == "pos":
+        return cho_solve(cho_factor(a, lower), b)
+    x, y, is_vector = _system("solve", a, b)
+    return _solution(linalg.solve(x, y), is_vector)
+
+
+def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
+    """Return the inverses of square matrices; inf or NaN where they are singular.
+
+    Args:
+      a: matrices of shape (..., n, n).
+      overwrite_a: means nothing here.
+      check_finite: means nothing here.
+    """
+    del overwrite_a, check_finite
+    return linalg.inv(a)
+
+
+def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
+    """Return the determinants of square matrices.
+
+    Args:
+      a: matrices of shape (..., n, n).
+      overwrite_a: means nothing here.
+      check_finite: means nothing here.
+    """
+    del overwrite_a, check_finite
+    return linalg.det(a)
+
+
+# -------------------------------------------------------------------------------- factorisations
+# Factorisations: cholesky, lu, qr, svd, eigh, eigh_tridiagonal, polar.
 
 
 def cholesky(
@@ -179,7 +571,7 @@ def qr_multiply(
         raise ValueError(message(
             "qr_multiply", "there is no such mode.", got=f"{mode!r}", expected="'left' or 'right'",
         ))  # fmt: skip
-    x, y = promoted("qr_multiply", a, c, inexact=True)
+    x, y = promote("qr_multiply", a, c, inexact=True)
     x = matrix("qr_multiply", x)
     m, k = x.shape[-2], min(x.shape[-2:])
     is_vector = y.ndim == 1
@@ -286,11 +678,11 @@ def eigh(
         x = matrix("eigh", a, square=True)
         v, w = lax.linalg.eigh(x, lower=lower, symmetrize_input=False)
         return w if eigvals_only else (w, v)
-    x, y = promoted("eigh", a, b, inexact=True)
+    x, y = promote("eigh", a, b, inexact=True)
     factor = cholesky_factor("eigh", y, lower)
     factor = factor if lower else xn.conj(factor).mT
     x = _hermitian(matrix("eigh", x, square=True), lower)
-    reduced = _reduced(x, factor) if type == 1 else xn.conj(factor).mT @ x @ factor
+    reduced = _reduce(x, factor) if type == 1 else xn.conj(factor).mT @ x @ factor
     v, w = lax.linalg.eigh((reduced + xn.conj(reduced).mT) / 2, symmetrize_input=False)
     if eigvals_only:
         return w
@@ -308,7 +700,7 @@ def _hermitian(x: Array, lower: bool) -> Any:
     return half + xn.conj(half).mT + diagonal
 
 
-def _reduced(x: Any, factor: Array) -> Any:
+def _reduce(x: Any, factor: Array) -> Any:
     """Return L^-1 x L^-H."""
     left = lax.linalg.triangular_solve(factor, x, left_side=True, lower=True)
     return lax.linalg.triangular_solve(
@@ -370,11 +762,11 @@ def eigh_tridiagonal(
         ))  # fmt: skip
     x = xn.diag(d) + xn.diag(e, -1) + xn.diag(xn.conj(e), 1)
     v, w = lax.linalg.eigh(x, symmetrize_input=False)
-    chosen = _chosen(w, select, select_range)
+    chosen = _choose(w, select, select_range)
     return w[chosen] if eigvals_only else (w[chosen], v[:, chosen])
 
 
-def _chosen(w: Array, select: str, limits: tuple[float, float] | None) -> Any:
+def _choose(w: Array, select: str, limits: tuple[float, float] | None) -> Any:
     if select == "a" and limits is None:
         return slice(None)
     if select not in ("i", "v") or limits is None:

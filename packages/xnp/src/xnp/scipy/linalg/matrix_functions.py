@@ -1,11 +1,4 @@
-"""Functions of matrices: expm, expm_frechet, sqrtm, funm.
-
-Source: N. Higham, The scaling and squaring method for the matrix exponential revisited (2005); A.
-Bjorck, S. Hammarling, A Schur method for the square root of a matrix (1983); B. Parlett, A
-recurrence among the elements of functions of triangular matrices (1976).
-
-Neighbours: `schur_forms` and `sylvester`.
-"""
+"""Functions of matrices, matrices with a name: expm, sqrtm, solve_sylvester, toeplitz, ..."""
 
 from __future__ import annotations
 
@@ -13,20 +6,427 @@ import math
 from collections.abc import Callable
 from typing import Any, Literal, overload
 
+import numpy as np
+
 import xnp.numpy as xn
 from xnp import lax, linalg
-from xnp.linalg.operands import matrix, promoted
-from xnp.scipy.linalg.schur_forms import schur
-from xnp.scipy.linalg.sylvester import solve_sylvester
+from xnp.linalg.products import broadcast_batches, matrix, promote
+from xnp.numpy.dispatch import array_of, check_ranks, inexact
+from xnp.scipy.linalg.factorisations import schur
 from xprim import Array, dtypes
 from xprim.errors import message
-from xprim.static_sizes import static_int
+from xprim.static_arguments import static_int
 from xprim.tracebacks import boundaries
-from xprim.typing import ArrayLike
+from xprim.typing import ArrayLike, DTypeLike
 
-__all__ = ["expm", "expm_frechet", "funm", "sqrtm"]
+__all__ = [
+    "solve_sylvester", "block_diag", "circulant", "companion", "convolution_matrix", "dft",
+    "fiedler", "fiedler_companion", "hadamard", "hankel", "helmert", "hilbert", "invhilbert",
+    "invpascal", "leslie", "pascal", "toeplitz", "expm", "expm_frechet", "funm", "sqrtm",
+]  # fmt: skip
 
 __dir__ = __all__.copy
+
+
+# ------------------------------------------------------------------------------------- sylvester
+# Sylvester's equation A X + X B = C: solve_sylvester.
+#
+# With the complex Schur forms A = U R U^H, B = V S V^H it is R Y + Y S = U^H C V for Y = U^H X V,
+# and column j of Y solves a triangular system with R + S[j, j]. Source: R. Bartels, G. Stewart,
+# Algorithm 432, Solution of the matrix equation AX + XB = C (1972).
+
+
+def solve_sylvester(
+    A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "schur", tol: float = 1e-8
+) -> Array:
+    """Solve A X + X B = C.
+
+    Args:
+      A: square matrices of shape (..., m, m).
+      B: square matrices of shape (..., n, n).
+      C: right sides of shape (..., m, n); all batches are broadcast.
+      method: "schur", or "eigen" for eigenvectors, which is faster, and less exact where these are
+        nearly dependent.
+      tol: how near to zero the sum of an eigenvalue of A and one of B may come; where it is nearer,
+        X is NaN, since there is no solution, or more than one.
+
+    Returns:
+      X, of the shape of C, real where all operands are.
+
+    Example:
+      >>> import numpy as np
+      >>> a, b = np.array([[1.0]], np.float32), np.array([[2.0]], np.float32)
+      >>> solve_sylvester(a, b, np.array([[6.0]], np.float32)).round(3).tolist()
+      [[2.0]]
+
+    Differentiable in: A, B, C.
+    """
+    if method not in ("schur", "eigen"):
+        raise ValueError(message(
+            "solve_sylvester", "there is no such method.", got=f"{method!r}",
+            expected="'schur' or 'eigen'",
+        ))  # fmt: skip
+    a, b, c = promote("solve_sylvester", A, B, C, inexact=True)
+    a = matrix("solve_sylvester", a, square=True)
+    b = matrix("solve_sylvester", b, square=True)
+    c = matrix("solve_sylvester", c)
+    if c.shape[-2:] != (a.shape[-1], b.shape[-1]):
+        raise ValueError(message(
+            "solve_sylvester", "the operands do not fit.",
+            got=f"A: {a.aval.str_long()}, B: {b.aval.str_long()}, C: {c.aval.str_long()}",
+            expected="C.shape[-2:] == (A.shape[-1], B.shape[-1])",
+        ))  # fmt: skip
+    a, b, c = broadcast_batches("solve_sylvester", a, b, c, core=(2, 2, 2))
+    found = _by_schur_forms if method == "schur" else _by_eigenvectors
+
+    def solve(_: Any, right: Any) -> Any:
+        return found(a, b, right, tol)
+
+    def transposed(_: Any, right: Any) -> Any:
+        # A^T X + X B^T = C is B X^T + X^T A = C^T
+        return found(b, a, right.mT, tol).mT
+
+    def product(x: Any) -> Any:
+        return a @ x + x @ b
+
+    result: Array = lax.custom_linear_solve(product, c, solve, transposed)
+    return result
+
+
+def _by_schur_forms(a: Any, b: Any, c: Any, tol: float) -> Any:
+    (r, u), (s, v) = schur(a, "complex"), schur(b, "complex")
+    right = xn.conj(u).mT @ c.astype(u.dtype) @ v
+    x = u @ solve_triangular_sylvester(r, s, right) @ xn.conj(v).mT
+    values = xn.diagonal(r, 0, -2, -1), xn.diagonal(s, 0, -2, -1)
+    return _real_where(c.dtype, _determined(x, *values, tol))
+
+
+def solve_triangular_sylvester(r: Any, s: Any, right: Any) -> Any:
+    """Solve R Y + Y S = F for upper triangular matrices R and S."""
+    columns = right.shape[-1]
+    if not right.size:
+        return xn.zeros_like(right)
+    identity = xn.eye(r.shape[-1], dtype=r.dtype)
+
+    def step(j: Any, y: Any) -> Any:
+        column = lax.dynamic_slice_in_dim(s, j, 1, -1)
+        own = lax.dynamic_slice_in_dim(column, j, 1, -2)
+        rest = lax.dynamic_slice_in_dim(right, j, 1, -1) - y @ column
+        found = lax.linalg.triangular_solve(r + own * identity, rest, left_side=True)
+        return lax.dynamic_update_slice_in_dim(y, found, j, -1)
+
+    return lax.fori_loop(0, columns, step, xn.zeros_like(right))
+
+
+def _by_eigenvectors(a: Any, b: Any, c: Any, tol: float) -> Any:
+    (p, u), (q, v) = linalg.eig(a), linalg.eig(b)
+    right = linalg.solve(u, c.astype(u.dtype) @ v)
+    y = right / (p[..., :, None] + q[..., None, :])
+    x = linalg.solve(v.mT, (u @ y).mT).mT
+    return _real_where(c.dtype, _determined(x, p, q, tol))
+
+
+def _determined(x: Any, p: Any, q: Any, tol: float) -> Any:
+    """Return X, or NaN where an eigenvalue p is next to one of -q."""
+    near = (xn.abs(p[..., :, None] + q[..., None, :]) < tol).any((-2, -1), keepdims=True)
+    return xn.where(near, math.nan, x)
+
+
+def _real_where(dtype: Any, x: Any) -> Any:
+    return x if dtypes.is_complex(dtype) else x.real
+
+
+# ------------------------------------------------------------------------------ special matrices
+# Matrices with a name, and those that vectors make.
+#
+# Source: G. Golub and C. Van Loan, Matrix computations (2013); N. Higham, The test matrix toolbox
+# (1995); forms and names are SciPy's.
+
+
+def _size(n: Any, operation: str, least: int = 0) -> int:
+    size = static_int(n, operation, "n")
+    if size < least:
+        raise ValueError(message(
+            operation, "the size is too small.", got=f"{n}", expected=f"{least} or more",
+        ))  # fmt: skip
+    return size
+
+
+def _default(values: Any) -> Array:
+    return xn.asarray(values, dtypes.canonicalize_dtype(float))
+
+
+def block_diag(*arrs: Any) -> Array:
+    """Return a matrix with matrices on its diagonal, and zeros elsewhere.
+
+    Args:
+      *arrs: matrices, vectors (a row each) or numbers; without any an empty matrix of shape (1, 0).
+    """
+    if not arrs:
+        return xn.zeros((1, 0))
+    blocks = [xn.atleast_2d(x) for x in promote("block_diag", *arrs)]
+    wrong = [x for x in blocks if x.ndim != 2]
+    if wrong:
+        raise ValueError(message(
+            "block_diag", "takes matrices, vectors and numbers.", got=wrong[0].aval.str_long(),
+        ))  # fmt: skip
+    width, place, rows = sum(x.shape[1] for x in blocks), 0, []
+    for x in blocks:
+        rows.append(xn.pad(x, ((0, 0), (place, width - place - x.shape[1]))))
+        place += x.shape[1]
+    return xn.concatenate(rows)
+
+
+def _read(vector: Array, places: Any) -> Array:
+    result: Array = vector[places]
+    return result
+
+
+def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
+    """Return the matrix of constant diagonals with a first column and row.
+
+    Args:
+      c: the first column, raveled, or a batch of them of shape (..., m).
+      r: the first row, whose first element is not read; None for the conjugate of c.
+
+    Returns:
+      An array of shape (..., m, n).
+    """
+    c = xn.atleast_1d(array_of(c, "toeplitz"))
+    r = xn.conj(c) if r is None else xn.atleast_1d(array_of(r, "toeplitz"))
+    column, row = promote("toeplitz", c, r)
+    check_ranks("toeplitz", column, row, core=(1, 1))
+    m, n = column.shape[-1], row.shape[-1]
+    batch = xn.broadcast_shapes(column.shape[:-1], row.shape[:-1])
+    column, row = xn.broadcast_to(column, (*batch, m)), xn.broadcast_to(row, (*batch, n))
+    values = xn.concatenate([column[..., ::-1], row[..., 1:]], -1)
+    result: Array = values[..., np.arange(n) - np.arange(m)[:, None] + m - 1]
+    return result
+
+
+def circulant(c: ArrayLike) -> Array:
+    """Return matrices (..., n, n) whose first columns are c, each further one turned by one."""
+    c = xn.atleast_1d(array_of(c, "circulant"))
+    n = c.shape[-1]
+    result: Array = c[..., (np.arange(n)[:, None] - np.arange(n)) % max(n, 1)]
+    return result
+
+
+def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
+    """Return the matrix of constant antidiagonals with a first column and last row.
+
+    Args:
+      c: the first column, a vector.
+      r: the last row, whose first element is not read; None for zeros.
+    """
+    c = array_of(c, "hankel").reshape((-1,))
+    r = xn.zeros_like(c) if r is None else array_of(r, "hankel").reshape((-1,))
+    column, row = promote("hankel", c, r)
+    values = xn.concatenate([column, row[1:]])
+    return _read(values, np.arange(column.size)[:, None] + np.arange(row.size))
+
+
+def companion(a: ArrayLike) -> Array:
+    """Return the matrix whose characteristic polynomial has the coefficients a / a[0].
+
+    Args:
+      a: coefficients of descending powers, two or more, or a batch of shape (..., n).
+
+    Returns:
+      An array of shape (..., n - 1, n - 1).
+    """
+    (x,) = inexact("companion", a)
+    if not x.ndim or x.shape[-1] < 2:
+        raise ValueError(message(
+            "companion", "takes two coefficients or more.", got=x.aval.str_long(),
+        ))  # fmt: skip
+    n = x.shape[-1] - 1
+    first = (-x[..., 1:] / x[..., :1])[..., None, :]
+    below = xn.broadcast_to(xn.eye(n - 1, n, dtype=x.dtype), (*x.shape[:-1], n - 1, n))
+    return xn.concatenate([first, below], -2)
+
+
+def fiedler(a: ArrayLike) -> Array:
+    """Return the symmetric matrices |a_i - a_j|, of shape (..., n, n)."""
+    x = xn.atleast_1d(array_of(a, "fiedler"))
+    return xn.abs(x[..., :, None] - x[..., None, :])
+
+
+def fiedler_companion(a: ArrayLike) -> Array:
+    """Return the pentadiagonal matrix whose characteristic polynomial is that of `companion`.
+
+    Args:
+      a: coefficients of descending powers, one or more, or a batch of shape (..., n).
+
+    Returns:
+      An array of shape (..., n - 1, n - 1).
+
+    Source: M. Fiedler, A note on companion matrices (2003).
+    """
+    (x,) = inexact("fiedler_companion", a)
+    if not x.ndim or not x.shape[-1]:
+        raise ValueError(message(
+            "fiedler_companion", "takes one coefficient or more.", got=x.aval.str_long(),
+        ))  # fmt: skip
+    n = x.shape[-1] - 1
+    if n < 2:
+        return (-x[..., 1:] / x[..., :1])[..., None][..., :n]
+    x = x / x[..., :1]
+    place, ones = np.zeros((n, n), int), np.zeros((n, n))
+    place[0, 0], ones[1, 0] = 1, 1
+    for k in range(2, n + 1):  # the pairs of each power stand above and below the diagonal in turn
+        row, column = (k - 1, k - 2) if k % 2 else (k - 2, k - 1)
+        place[row, column] = k
+    for k in range(2, n):
+        row, column = (k, k - 2) if k % 2 else (k - 2, k)
+        ones[row, column] = 1
+    values = xn.where(place > 0, -x[..., place], 0)
+    result: Array = values + xn.asarray(ones, x.dtype)
+    return result
+
+
+def leslie(f: ArrayLike, s: ArrayLike) -> Array:
+    """Return the matrices of a population by age, with the first row f and s below the diagonal.
+
+    Args:
+      f: fecundities, of shape (..., n).
+      s: survivals from each age to the next, of shape (..., n - 1).
+    """
+    first, rest = promote("leslie", f, s)
+    if not first.ndim or not rest.ndim or not 2 <= first.shape[-1] == rest.shape[-1] + 1:
+        raise ValueError(message(
+            "leslie", "the vectors do not fit.",
+            got=f"f: {first.aval.str_long()}, s: {rest.aval.str_long()}",
+            expected="shapes (..., n) and (..., n - 1), n of 2 or more",
+        ))  # fmt: skip
+    n = first.shape[-1]
+    batch = xn.broadcast_shapes(first.shape[:-1], rest.shape[:-1])
+    row = xn.broadcast_to(first[..., None, :], (*batch, 1, n))
+    diagonal = xn.eye(n - 1, n, dtype=rest.dtype) * rest[..., :, None]
+    return xn.concatenate([row, xn.broadcast_to(diagonal, (*batch, n - 1, n))], -2)
+
+
+def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
+    """Return the matrix A with A @ v = convolve(a, v, mode) for vectors v of n elements.
+
+    Args:
+      a: a vector, or a batch of shape (..., m).
+      n: the number of columns, 1 or more.
+      mode: "full", "same" or "valid", as of `convolve`.
+    """
+    size = _size(n, "convolution_matrix", 1)
+    x = xn.atleast_1d(array_of(a, "convolution_matrix"))
+    m = x.shape[-1]
+    if mode not in ("full", "same", "valid") or not m:
+        raise ValueError(message(
+            "convolution_matrix", "there is no such mode, or no element.",
+            got=f"{mode!r}, {x.aval.str_long()}", expected="'full', 'same' or 'valid'",
+        ))  # fmt: skip
+    start, stop = 0, m + size - 1
+    if mode == "same":
+        start = (min(m, size) - 1) // 2
+        stop = start + max(m, size)
+    elif mode == "valid":
+        start, stop = min(m, size) - 1, max(m, size)
+    place = np.arange(start, stop)[:, None] - np.arange(size)
+    inside = (place >= 0) & (place < m)
+    result: Array = xn.where(inside, x[..., np.where(inside, place, 0)], 0)
+    return result
+
+
+def dft(n: int, scale: str | None = None, *, dtype: DTypeLike = None) -> Array:
+    """Return the matrix of the discrete Fourier transform, exp(-2 pi i j k / n).
+
+    Args:
+      n: its size.
+      scale: None, "sqrtn" to divide by the root of n, "n" to divide by n.
+      dtype: a complex dtype; None for the default one.
+    """
+    size = _size(n, "dft")
+    if scale not in (None, "sqrtn", "n"):
+        raise ValueError(message(
+            "dft", "there is no such scale.", got=f"{scale!r}", expected="None, 'sqrtn', 'n'",
+        ))  # fmt: skip
+    index = np.outer(np.arange(size), np.arange(size)) % max(size, 1)  # so that angles are small
+    values = np.exp(-2j * np.pi * index / max(size, 1))
+    values = values / {None: 1, "sqrtn": math.sqrt(max(size, 1)), "n": max(size, 1)}[scale]
+    return xn.asarray(values, dtypes.canonicalize_dtype(complex) if dtype is None else dtype)
+
+
+def hadamard(n: int, dtype: DTypeLike = int) -> Array:
+    """Return Hadamard's matrix of 1 and -1, by Sylvester's construction; n is a power of two."""
+    size = _size(n, "hadamard", 1)
+    if size & (size - 1):
+        raise ValueError(message("hadamard", "the size must be a power of two.", got=f"{n}"))
+    index = np.arange(size)
+    ones = index[:, None] & index
+    parity = np.zeros_like(ones)
+    while ones.any():
+        parity, ones = parity ^ (ones & 1), ones >> 1
+    return xn.asarray(1 - 2 * parity, dtypes.requested_dtype(dtype, "hadamard"))
+
+
+def helmert(n: int, full: bool = False) -> Array:
+    """Return Helmert's matrix, of orthonormal rows without the first one, or with it (`full`)."""
+    size = _size(n, "helmert", 1)
+    k = np.arange(size)[:, None].astype(float)
+    values = np.tril(np.ones((size, size)), -1) - np.diag(np.arange(size))
+    values = values / np.sqrt(np.where(k > 0, k * (k + 1), 1))
+    values[0] = 1 / math.sqrt(size)
+    return _default(values if full else values[1:])
+
+
+def hilbert(n: int) -> Array:
+    """Return Hilbert's matrix 1 / (i + j + 1)."""
+    index = np.arange(_size(n, "hilbert"))
+    return _default(1.0 / (index[:, None] + index + 1))
+
+
+def invhilbert(n: int) -> Array:
+    """Return the inverse of Hilbert's matrix, whose elements are whole numbers, as floats."""
+    size = _size(n, "invhilbert")
+    values = [[(-1) ** (i + j) * (i + j + 1) * math.comb(size + i, size - j - 1)
+               * math.comb(size + j, size - i - 1) * math.comb(i + j, i) ** 2
+               for j in range(size)] for i in range(size)]  # fmt: skip
+    return _default(np.array(values, float).reshape(size, size))
+
+
+def _binomials(size: int, kind: str | None, operation: str) -> Any:
+    if kind not in (None, "symmetric", "lower", "upper"):
+        raise ValueError(message(
+            operation, "there is no such kind.", got=f"{kind!r}",
+            expected="'symmetric', 'lower' or 'upper'",
+        ))  # fmt: skip
+    lower = np.array([[float(math.comb(i, j)) for j in range(size)] for i in range(size)])
+    return lower.reshape(size, size)
+
+
+def pascal(n: int, kind: str | None = None) -> Array:
+    """Return Pascal's matrix of binomials.
+
+    Args:
+      n: its size.
+      kind: "symmetric" (also None), of elements (i + j over i), or its factor "lower" or "upper".
+    """
+    lower = _binomials(_size(n, "pascal"), kind, "pascal")
+    return _default(lower if kind == "lower" else lower.T if kind == "upper" else lower @ lower.T)
+
+
+def invpascal(n: int, kind: str | None = None) -> Array:
+    """Return the inverse of Pascal's matrix; arguments as of `pascal`."""
+    size = _size(n, "invpascal")
+    lower = _binomials(size, kind, "invpascal")
+    index = np.arange(size)
+    lower = lower * (1 - 2 * ((index[:, None] + index) % 2))
+    return _default(lower if kind == "lower" else lower.T if kind == "upper" else lower.T @ lower)
+
+
+# ------------------------------------------------------------------------------ matrix functions
+# Functions of matrices: expm, expm_frechet, sqrtm, funm.
+#
+# Source: N. Higham, The scaling and squaring method for the matrix exponential revisited (2005);
+# A. Bjorck, S. Hammarling, A Schur method for the square root of a matrix (1983); B. Parlett, A
+# recurrence among the elements of functions of triangular matrices (1976).
 
 # The degree of Pade's approximant, and the norm up to which it is right to rounding (table 2.3; for
 # single precision Higham, Functions of matrices (2008), section 10.3).
@@ -129,7 +529,7 @@ def expm_frechet(
             "expm_frechet", "there is no such method.", got=f"{method!r}",
             expected="None, 'SPS' or 'blockEnlarge'",
         ))  # fmt: skip
-    a, e = promoted("expm_frechet", A, E, inexact=True)
+    a, e = promote("expm_frechet", A, E, inexact=True)
     a = matrix("expm_frechet", a, square=True)
     if a.shape != e.shape:
         raise ValueError(message(

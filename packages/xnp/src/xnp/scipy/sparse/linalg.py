@@ -15,10 +15,10 @@ import xnp.numpy as xn
 import xtree
 from xnp import lax, linalg
 from xnp.flatten_util import ravel_pytree
-from xnp.numpy.promoting import array_of
+from xnp.numpy.dispatch import array_of
 from xprim import Array, dtypes, promotion
 from xprim.errors import message
-from xprim.static_sizes import static_int
+from xprim.static_arguments import static_int
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, PyTree
 
@@ -67,7 +67,7 @@ def cg(
     Source: M. Hestenes and E. Stiefel, Methods of conjugate gradients for solving linear systems
     (1952).
     """
-    return _solved("cg", _conjugate_gradients, A, b, x0, (tol, atol, maxiter), M, hermitian=True)
+    return _solve("cg", _conjugate_gradients, A, b, x0, (tol, atol, maxiter), M, hermitian=True)
 
 
 def bicgstab(
@@ -84,7 +84,7 @@ def bicgstab(
 
     Source: H. van der Vorst, Bi-CGSTAB (1992).
     """
-    return _solved("bicgstab", _stabilised, A, b, x0, (tol, atol, maxiter), M)
+    return _solve("bicgstab", _stabilised, A, b, x0, (tol, atol, maxiter), M)
 
 
 def gmres(
@@ -125,7 +125,7 @@ def gmres(
     size = static_int(restart, "gmres", "restart")
 
     solver = functools.partial(_minimal_residuals, restart=size)
-    x, _ = _solved("gmres", solver, A, b, x0, (tol, atol, maxiter), M)
+    x, _ = _solve("gmres", solver, A, b, x0, (tol, atol, maxiter), M)
     failed = functools.reduce(xn.logical_or, [xn.isnan(part).any() for part in xtree.leaves(x)])
     return x, xn.where(failed, -1, 0)
 
@@ -145,7 +145,7 @@ def _linear(operation: str, what: str, A: Any) -> Linear:
     return lambda x: matrix @ x
 
 
-def _solved(
+def _solve(
     operation: str, solver: Callable[..., Any], A: Any, b: Any, x0: Any, ends: tuple[Any, Any, Any],
     M: Any, *, hermitian: bool = False,
 ) -> tuple[Any, None]:  # fmt: skip

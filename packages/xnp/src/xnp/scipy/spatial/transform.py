@@ -14,9 +14,9 @@ from typing import Any
 import xnp.numpy as xn
 import xtree
 from xnp import linalg
-from xnp.numpy.promoting import inexact
+from xnp.numpy.dispatch import inexact
 from xnp.scipy import special
-from xnp.scipy.uniform import uniform
+from xnp.scipy.operands import uniform
 from xprim import Array, dtypes
 from xprim.errors import message
 from xprim.typing import ArrayLike

@@ -14,8 +14,4 @@ about 1e-13, evaluated and compiled alike: most are computed in float64 and roun
 from xtree.namespaces import namespace
 
 with namespace(globals(), at_once=True):
-    from xnp.scipy.special.error_functions import *  # noqa: F403
-    from xnp.scipy.special.families import *  # noqa: F403
-    from xnp.scipy.special.gamma_functions import *  # noqa: F403
-    from xnp.scipy.special.integrals import *  # noqa: F403
-    from xnp.scipy.special.logarithms import *  # noqa: F403
+    from xnp.scipy.special.functions import *  # noqa: F403  # noqa: F403  # noqa: F403  # noqa: F403  # noqa: F403

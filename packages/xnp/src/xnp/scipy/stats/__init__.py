@@ -16,12 +16,12 @@ from xtree.namespaces import namespace
 with namespace(globals(), at_once=True):
     from xnp.scipy.stats.continuous import *  # noqa: F403
     from xnp.scipy.stats.descriptive import (
+        gaussian_kde as gaussian_kde,
         mode as mode,
         rankdata as rankdata,
         sem as sem,
     )
     from xnp.scipy.stats.discrete import *  # noqa: F403
-    from xnp.scipy.stats.kernel_density import gaussian_kde as gaussian_kde
     from xnp.scipy.stats.multivariate import *  # noqa: F403
 
 as_modules(__name__, [value for value in globals().values() if isinstance(value, Distribution)])

@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 import xnp.numpy as xn
-from xnp.numpy.promoting import inexact
+from xnp.numpy.dispatch import inexact
 from xnp.scipy import special
 from xnp.scipy.stats.distribution import discrete, where_defined, with_signature
 from xprim import Array, dtypes

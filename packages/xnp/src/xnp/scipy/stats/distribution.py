@@ -8,8 +8,6 @@ From it come functions as SciPy's, `expon.logpdf(x, loc=0, scale=1)`. Everything
 share is here, once: promotion; 0 or 1 outside of the support; NaN for NaN, for a scale that is not
 positive and for parameters that are not valid; formulas see only points of the support and valid
 parameters, so that derivatives are right at the edges and outside, too.
-
-Neighbours: `continuous` and `discrete` have the rows.
 """
 
 from __future__ import annotations
@@ -25,8 +23,7 @@ from typing import Any
 
 import xnp.numpy as xn
 from xnp.lax import stop_gradient
-from xnp.numpy.dispatch import dispatched
-from xnp.numpy.promoting import cast, inexact
+from xnp.numpy.dispatch import cast, dispatched, inexact
 from xprim import Array, as_array, dtypes
 from xprim.errors import message
 from xprim.tracebacks import boundary

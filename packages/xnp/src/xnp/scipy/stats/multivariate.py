@@ -11,7 +11,7 @@ from typing import Any
 
 import xnp.numpy as xn
 from xnp import lax, linalg
-from xnp.numpy.promoting import array_of, converted, inexact
+from xnp.numpy.dispatch import array_of, converted, inexact
 from xnp.scipy import special
 from xnp.scipy.stats.distribution import Distribution
 from xprim import Array, dtypes

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives import conv_general_dilated as _rules  # noqa: F401 - defines the primitive
-from xnp.primitives.conv_dimensions import ConvDimensionNumbers
+from xnp.primitives import convolution as _rules  # noqa: F401 - defines the primitive
+from xnp.primitives.convolution import ConvDimensionNumbers
 from xprim import dtypes
 from xprim.testing import EXACT, Sample, Tolerance
 

@@ -5,8 +5,6 @@ it from here: for each dtype that the shape rule accepts, NaN, the infinities, -
 the denormal numbers, or the ends of the integers, where the family's own rows lack them. The first
 row of the primitive lends its shapes and params. What a primitive does not get is in `LEFT_OUT`,
 with the reason; `tests/test_rule_matrix.py` holds the tables to that.
-
-Neighbours: `values` and `elementwise_values` make the operands of the families' own rows.
 """
 
 from __future__ import annotations

@@ -6,11 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives import (
-    reduce as _reduce,  # noqa: F401 - defines the primitive
-    reductions as _rules,  # noqa: F401 - defines the primitives
-)
-from xnp.primitives.arithmetic import add_p, mul_p
+from xnp.primitives.elementwise import add_p, mul_p
 from xprim import ClosedJaxpr, dtypes, shaped_array, trace_to_jaxpr
 from xprim.testing import EXACT, Sample, Tolerance
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from xnp.lax import indexed as _functions  # noqa: F401 - defines the primitives
+from xnp.lax import slicing as _functions  # noqa: F401 - defines the primitives
 from xnp.primitives.index_modes import (
     CLIP,
     FILL_OR_DROP,

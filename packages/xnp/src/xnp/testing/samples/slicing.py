@@ -6,10 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from xnp.lax import (
-    indexed as _more,  # noqa: F401 - defines gather
-    slicing as _functions,  # noqa: F401 - defines the slices
-)
 from xnp.primitives.index_modes import (
     CLIP,
     FILL_OR_DROP,

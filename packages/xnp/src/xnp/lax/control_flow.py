@@ -1,0 +1,1043 @@
+"""Control flow: `cond`, `switch`, `while_loop`, `fori_loop`, `scan`, `map`, `associative_scan`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, overload
+
+import xtree
+from xnp.docstrings import complete
+from xnp.lax.control_flow_staging import (
+    along_cells,
+    cell_values,
+    check_carry,
+    closing_over_cells,
+    handed_on,
+    known_without_jit,
+    results_varying_alike,
+    retyped_varying,
+    same_type,
+    settled_carry,
+    staged,
+    varying_alike_with,
+    write_cells,
+)
+from xnp.primitives.cond import cond_p
+from xnp.primitives.control_flow import platform_index_p, traced, with_ignored_arguments
+from xnp.primitives.scan import scan_p
+from xnp.primitives.table import concatenated, moved, reshaped, sliced
+from xnp.primitives.while_loop import while_p
+from xprim import (
+    Array,
+    ClosedJaxpr,
+    ConcreteArray,
+    ShapedArray,
+    Tracer,
+    Var,
+    as_array,
+    config,
+    dtypes,
+    eval_closed,
+    get_primitive,
+    scalar_array,
+)
+from xprim.avals import size_of
+from xprim.cells import Cell, CellUse
+from xprim.errors import described, message, place_of
+from xprim.kept_programs import Staged
+from xprim.leaves import flat_arrays, paths_of, unchangeable
+from xprim.optional_transforms import find
+from xprim.promotion import result_type
+from xprim.sharded_types import vary, without_dimension
+from xprim.static_arguments import static_int
+from xprim.tracebacks import boundaries, boundary
+from xprim.typing import ArrayLike, PyTree
+
+__all__ = [
+    "cond", "platform_dependent", "switch", "associative_scan", "map", "scan", "fori_loop",
+    "while_loop",
+]  # fmt: skip
+
+__dir__ = __all__.copy
+
+
+# ------------------------------------------------------------------------- control flow branches
+# Choosing among functions by a value: `cond`, `switch`, `platform_dependent`.
+
+R = TypeVar("R")
+
+
+class _NoOperand:
+    def __repr__(self) -> str:
+        return "<no operand>"
+
+
+_NO_OPERAND = _NoOperand()
+
+
+@overload
+def cond(
+    pred: ArrayLike, true_fun: Callable[..., ArrayLike], false_fun: Callable[..., ArrayLike],
+    *operands: Any, operand: Any = ...,
+) -> Array: ...  # fmt: skip
+@overload
+def cond(
+    pred: ArrayLike, true_fun: Callable[..., R], false_fun: Callable[..., R], *operands: Any,
+    operand: Any = ...,
+) -> R: ...  # fmt: skip
+@overload
+def cond(  # the older form
+    pred: ArrayLike, true_fun: Any, false_fun: Callable[..., Any], *operands: Any,
+    operand: Any = ...,
+) -> Any: ...  # fmt: skip
+def cond(
+    pred: ArrayLike, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any,
+    operand: PyTree = _NO_OPERAND,
+) -> PyTree:  # fmt: skip
+    """Apply one of two functions, as a boolean says that may be a traced value.
+
+    Both functions are traced, and one is run: `true_fun(*operands) if pred else
+    false_fun(*operands)`. Under `vmap` over `pred` both run, and the results are selected.
+
+    Args:
+      pred: a boolean scalar, or a number that counts as true unless it is 0.
+      true_fun: a function of the operands that returns a pytree of arrays.
+      false_fun: likewise; the results are of the same structure, shapes and dtypes.
+      *operands: pytrees of arrays.
+      operand: the operand, as one keyword argument.
+
+    The older form `cond(pred, x, true_fun, y, false_fun)` gives each function its own operand.
+
+    Returns:
+      The result of the function that was chosen.
+
+    Raises:
+      TypeError: `pred` is no scalar, or the results of the functions differ in structure or type.
+
+    Differentiable in: the operands, and traced values that the functions use.
+
+    Example:
+      >>> from xnp import lax
+      >>> print(lax.cond(True, lambda x: x, lambda x: -x, 3))
+      3
+    """
+    operands = _with_operand("cond", operands, operand)
+    if _gives_each_its_operand(true_fun, false_fun, operands):
+        return _of_own_operands(pred, true_fun, false_fun, *operands)
+    predicate = _predicate(pred)
+    known = known_without_jit(predicate)
+    if known is not None:
+        return (true_fun if known else false_fun)(*unchangeable(operands))
+    index = get_primitive("convert_element_type").bind(
+        predicate, new_dtype=dtypes.int32, weak_type=False
+    )[0]
+    return _choose(index, (false_fun, true_fun), ("false_fun", "true_fun"), operands, "cond")
+
+
+def _gives_each_its_operand(second: Any, third: Any, rest: Any) -> bool:
+    """Whether the arguments after the predicate are those of the older form of `cond`."""
+    return len(rest) == 2 and callable(third) and callable(rest[1]) and not callable(second)
+
+
+def _of_own_operands(
+    pred: Any, x: Any, true_fun: Callable[[Any], Any], y: Any, false_fun: Callable[[Any], Any]
+) -> Any:
+    """Apply `true_fun` to `x` or `false_fun` to `y`: the older form of `cond`."""
+    return cond(pred, lambda x, _: true_fun(x), lambda _, y: false_fun(y), x, y)
+
+
+def _predicate(pred: Any) -> Any:
+    if callable(pred) and not isinstance(pred, Array):
+        raise TypeError(message(
+            "cond", "the predicate must be a scalar, got a function.",
+            expected="cond(pred, true_fun, false_fun, *operands)",
+        ))  # fmt: skip
+    array = as_array(pred, what="cond: the predicate")
+    if array.ndim:
+        raise TypeError(message(
+            "cond", "the predicate must be a scalar.", got=array.aval.str_long(),
+            hint="vmap maps cond over an array of predicates, where selects elementwise",
+        ))  # fmt: skip
+    if dtypes.is_bool(array.dtype):
+        return array
+    if not (dtypes.is_integer(array.dtype) or dtypes.is_floating(array.dtype)):
+        raise TypeError(
+            f"cond: the predicate must be a boolean or a real number, got {array.dtype.name}."
+        )
+    return get_primitive("ne").bind(array, scalar_array(0, array.dtype))[0]
+
+
+@overload
+def switch(
+    index: ArrayLike, branches: Sequence[Callable[..., ArrayLike]], *operands: Any,
+    operand: Any = ...,
+) -> Array: ...  # fmt: skip
+@overload
+def switch(
+    index: ArrayLike, branches: Sequence[Callable[..., R]], *operands: Any, operand: Any = ...
+) -> R: ...
+def switch(
+    index: ArrayLike, branches: Sequence[Callable[..., Any]], *operands: Any,
+    operand: PyTree = _NO_OPERAND,
+) -> PyTree:  # fmt: skip
+    """Apply one of several functions, as an integer says that may be a traced value.
+
+    Args:
+      index: an integer scalar; it is clamped to the range of `branches`.
+      branches: functions of the operands that return pytrees of the same structure, shapes and
+        dtypes.
+      *operands: pytrees of arrays.
+      operand: the operand, as one keyword argument.
+
+    Returns:
+      The result of the function that was chosen.
+
+    Raises:
+      TypeError: `index` is no integer scalar, or the results of the functions differ.
+      ValueError: there are no branches.
+
+    Differentiable in: the operands, and traced values that the functions use.
+
+    Example:
+      >>> from xnp import lax
+      >>> print(lax.switch(7, [lambda x: x, lambda x: x + 1, lambda x: x * x], 3))
+      9
+    """
+    operands = _with_operand("switch", operands, operand)
+    if callable(branches):
+        raise TypeError(message(
+            "switch", "the branches must be a sequence of functions.", got=described(branches),
+            expected="switch(index, [f, g, ...], *operands)",
+        ))  # fmt: skip
+    functions = tuple(branches)
+    if not functions:
+        raise ValueError("switch: there must be at least one branch.")
+    array = as_array(index, what="switch: the index")
+    if array.ndim or not dtypes.is_integer(array.dtype):
+        raise TypeError(message(
+            "switch", "the index must be an integer scalar.", got=array.aval.strong().str_long(),
+        ))  # fmt: skip
+    if len(functions) == 1:
+        return functions[0](*operands)
+    number = _clamped(array, len(functions))
+    known = known_without_jit(number)
+    if known is not None:
+        return functions[int(known)](*unchangeable(operands))
+    names = tuple([f"branches[{i}]" for i in range(len(functions))])
+    return _choose(number, functions, names, operands, "switch")
+
+
+def _clamped(index: Any, count: int) -> Any:
+    """Clamp an index of any integer dtype to `0 <= index < count` and make it int32."""
+    if dtypes.iinfo(index.dtype).max >= count - 1:
+        low, high = scalar_array(0, index.dtype), scalar_array(count - 1, index.dtype)
+        index = get_primitive("clamp").bind(low, index, high)[0]
+    else:
+        index = get_primitive("max").bind(index, scalar_array(0, index.dtype))[0]
+    return get_primitive("convert_element_type").bind(
+        index, new_dtype=dtypes.int32, weak_type=False
+    )[0]
+
+
+def _with_operand(operation: str, operands: tuple[Any, ...], operand: Any) -> tuple[Any, ...]:
+    if operand is _NO_OPERAND:
+        return operands
+    if operands:
+        raise TypeError(f"{operation}: give the operands by position or as operand=, not both.")
+    return (operand,)
+
+
+def _choose(
+    index: Any, functions: Sequence[Callable[..., Any]], names: Sequence[str],
+    operands: tuple[Any, ...], operation: str,
+) -> Any:  # fmt: skip
+    functions, operands = closing_over_cells(functions, operands, operation)
+    values, in_tree = flat_arrays(operands, operation, "the operands")
+    avals = [x.aval for x in values]
+    bodies = [
+        staged(fun, in_tree, avals, operation=operation, what=name, writes_cells=True)
+        for fun, name in zip(functions, names, strict=True)
+    ]
+    if len({body.out_tree for body in bodies}) == 1:
+        bodies = results_varying_alike(bodies)
+    check_branches(bodies, names, operation, functions)
+    cells = {use.cell: use for body in bodies for use in body.cells}
+    if cells:
+        bodies = [_with_cells(body, cells) for body in bodies]
+    captured, branches = _with_common_captures(bodies)
+    given = [*captured, *values, *cell_values(list(cells.values()))]
+    branches = list(_weak_types_joined(branches))
+    if index.aval.vma:
+        given = varying_alike_with(index, given)
+        branches = [retyped_varying(br, given, index) for br in branches]
+    outs = cond_p.bind(index, *given, branches=tuple(branches))
+    count = len(outs) - len(cells)
+    write_cells(list(cells.values()), outs[count:])
+    return xtree.unflatten(bodies[0].out_tree, outs[:count])
+
+
+def _with_cells(body: Staged, cells: dict[Cell, CellUse]) -> Staged:
+    """Give a branch all cells that some branch writes as last arguments and results, in order."""
+    jaxpr, own = body.closed.jaxpr, len(body.cells)
+    ins, outs = len(jaxpr.invars) - own, len(jaxpr.outvars) - own
+    pairs = zip(jaxpr.invars[ins:], jaxpr.outvars[outs:], strict=True)
+    ends: dict[Cell, tuple[Any, Any]] = {
+        use.cell: pair for use, pair in zip(body.cells, pairs, strict=True)
+    }
+    for cell in cells:
+        unchanged = Var(cell.aval)
+        ends.setdefault(cell, (unchanged, unchanged))
+    extended = jaxpr.replace(
+        invars=[*jaxpr.invars[:ins], *[ends[cell][0] for cell in cells]],
+        outvars=[*jaxpr.outvars[:outs], *[ends[cell][1] for cell in cells]],
+    )
+    closed = ClosedJaxpr(extended, body.closed.consts)
+    return Staged(closed, body.captured, body.out_tree, tuple(cells.values()))
+
+
+def check_branches(
+    bodies: Sequence[Staged], names: Sequence[str], operation: str,
+    functions: Sequence[Callable[..., Any]],
+) -> None:  # fmt: skip
+    """Check that all branches give results of the same structure and types."""
+    first = bodies[0]
+    for body, name, fun in zip(bodies[1:], names[1:], functions[1:], strict=True):
+        where = f"{place_of(functions[0])}, {place_of(fun)}"
+        if body.out_tree != first.out_tree:
+            raise TypeError(message(
+                operation, "the branches must return results of the same structure.",
+                got=f"{names[0]}: {first.out_tree}, {name}: {body.out_tree}", where=where,
+            ))  # fmt: skip
+        pairs = list(zip(first.out_avals, body.out_avals, strict=True))
+        wrong = [i for i, (a, b) in enumerate(pairs) if not same_type(a, b)]
+        if wrong:
+            paths = paths_of(first.out_tree)
+            shown = "; ".join([
+                f"result{paths[i]}: {pairs[i][0].strong().str_long()} in {names[0]}, "
+                f"{pairs[i][1].strong().str_long()} in {name}"
+                for i in wrong[:3]
+            ])  # fmt: skip
+            raise TypeError(message(
+                operation, "the branches must return results of the same types.", got=shown,
+                where=where,
+            ))  # fmt: skip
+
+
+def _with_common_captures(bodies: Sequence[Staged]) -> tuple[list[Any], list[ClosedJaxpr]]:
+    """Give all branches all captured values as leading arguments."""
+    captured = {id(c): c for body in bodies for c in body.captured}
+    if not captured:
+        return [], [body.closed for body in bodies]
+    branches = []
+    for body in bodies:
+        own = {id(c): v for c, v in zip(body.captured, body.closed.jaxpr.invars, strict=False)}
+        missing = [c.aval for i, c in captured.items() if i not in own]
+        extended = with_ignored_arguments(body.closed, missing, at=0)
+        invars = extended.jaxpr.invars
+        spare = iter(invars[: len(missing)])
+        lead = [own[i] if i in own else next(spare) for i in captured]
+        rest = invars[len(captured) :]
+        branches.append(ClosedJaxpr(extended.jaxpr.replace(invars=[*lead, *rest]), extended.consts))
+    return list(captured.values()), branches
+
+
+def _weak_types_joined(branches: Sequence[ClosedJaxpr]) -> tuple[ClosedJaxpr, ...]:
+    """Make a result strongly typed in all branches when it is in some."""
+    joint = [all(a.weak_type for a in avals)
+             for avals in zip(*[br.out_avals for br in branches], strict=True)]  # fmt: skip
+    return tuple([_with_weak_types(br, joint) for br in branches])
+
+
+def _with_weak_types(branch: ClosedJaxpr, weak: Sequence[bool]) -> ClosedJaxpr:
+    if [a.weak_type for a in branch.out_avals] == list(weak):
+        return branch
+
+    def strengthened(*args: Any) -> list[Any]:
+        convert = get_primitive("convert_element_type")
+        return [
+            x if x.aval.weak_type == w
+            else convert.bind(x, new_dtype=x.dtype, weak_type=False)[0]
+            for x, w in zip(eval_closed(branch, *args), weak, strict=True)
+        ]  # fmt: skip
+
+    return traced(strengthened, branch.in_avals, branch.jaxpr.name)
+
+
+def platform_dependent(
+    *args: Any, default: Callable[..., Any] | None = None, **per_platform: Callable[..., Any]
+) -> PyTree:
+    """Apply the function that is given for the platform the program is compiled for.
+
+    Evaluated without `jit`, that is the platform of the device on which the arrays of `args` are,
+    or of the default device.
+
+    Args:
+      *args: pytrees of arrays.
+      default: the function for every platform that is not named; without one, running elsewhere
+        is an error.
+      **per_platform: functions by platform: `cpu`, `cuda`, `rocm`, `tpu`. All must return results
+        of the same structure, shapes and dtypes.
+
+    Returns:
+      What the function of the platform returns.
+
+    Example:
+      >>> from xnp import lax
+      >>> print(lax.platform_dependent(3, cpu=lambda x: x + 1, default=lambda x: x))
+      4
+    """
+    if not per_platform and default is None:
+        raise ValueError("platform_dependent: there must be a function for some platform.")
+    names = tuple(per_platform)
+    functions = [*per_platform.values(), *([] if default is None else [default])]
+    for name, fun in zip((*names, "default"), functions, strict=False):
+        if not callable(fun):
+            raise TypeError(f"platform_dependent: {name} must be a function, got {described(fun)}.")
+    arrays = [x for x in xtree.leaves(args) if isinstance(x, Array)]  # numbers have no place
+    (index,) = platform_index_p.bind(*arrays, platforms=names, has_default=default is not None)
+    if not names:
+        return functions[0](*args)
+    known = known_without_jit(index)
+    if known is not None:
+        return functions[int(known)](*unchangeable(args))
+    called = [*names, *([] if default is None else ["default"])]
+    if len(functions) == 1:  # the index of a single branch would not be asked for
+        functions, called = functions * 2, called * 2
+    return _choose(index, functions, called, args, "platform_dependent")
+
+
+# ----------------------------------------------------------------------------- control flow scan
+# Going along arrays: `scan`, `map`, `associative_scan`.
+
+Carry = TypeVar("Carry")
+X = TypeVar("X")
+Y = TypeVar("Y")
+
+
+@overload
+def scan(
+    f: Callable[[Array, X], tuple[ArrayLike, Y]], init: ArrayLike, xs: X | None = ...,
+    length: int | None = ..., reverse: bool = ..., unroll: int | bool = ...,
+    _split_transpose: bool = ...,
+) -> tuple[Array, Y]: ...  # fmt: skip
+@overload
+def scan(
+    f: Callable[[Carry, X], tuple[Carry, Y]], init: Carry, xs: X | None = ...,
+    length: int | None = ..., reverse: bool = ..., unroll: int | bool = ...,
+    _split_transpose: bool = ...,
+) -> tuple[Carry, Y]: ...  # fmt: skip
+@boundary
+def scan(
+    f: Callable[[Any, Any], Any], init: PyTree, xs: PyTree = None, length: int | None = None,
+    reverse: bool = False, unroll: int | bool = 1, _split_transpose: bool = False,
+) -> PyTree:  # fmt: skip
+    """Go along the leading axes of arrays, passing a carry from step to step.
+
+    The meaning of::
+
+        carry, ys = init, []
+        for x in xs:
+            carry, y = f(carry, x)
+            ys.append(y)
+        return carry, stack(ys)
+
+    `f` is traced once, however long the arrays are, and differentiates in both modes.
+
+    Args:
+      f: from the carry and a slice of `xs` to a pair: the next carry (of the same structure, shapes
+        and dtypes) and any pytree of arrays.
+      init: the first carry.
+      xs: a pytree of arrays with one leading dimension, or None. A reference among them is written
+        element by element, as the reference to an element that `f` gets is.
+      length: how many steps; needed where `xs` has no arrays.
+      reverse: whether to go from the last element to the first; ys keep the places of their xs.
+      unroll: how many steps one turn of the compiled loop holds; True or 0 for all.
+      _split_transpose: a hint of JAX's about the way back, from which nothing follows here.
+
+    Returns:
+      The last carry, and the pytree of stacked ys.
+
+    Raises:
+      TypeError: `f` does not return a pair, or not a carry of the types that it gets.
+      ValueError: the leading dimensions of `xs` or `length` differ.
+
+    Differentiable in: `init`, `xs` and traced values that `f` uses.
+
+    Example:
+      >>> import numpy as np
+      >>> from xnp import lax
+      >>> total, sums = lax.scan(lambda c, x: (c + x, c + x), 0, np.arange(1, 5))
+      >>> print(total, np.asarray(sums))
+      10 [ 1  3  6 10]
+    """
+    if not callable(f):
+        raise TypeError(message("scan", "the body must be a function.", got=described(f)))
+    if any(isinstance(x, Cell) for x in xtree.leaves(xs)):
+        return along_cells(f, xs, lambda f, xs: scan(f, init, xs, length, reverse, unroll))
+    x_leaves, x_tree = flat_arrays(xs, "scan", "xs")
+    steps = _length(x_leaves, x_tree, length)
+    unrolled = unroll_count(unroll, steps, "scan")
+    if config.values.disable_jit:
+        return _in_python(f, init, x_leaves, x_tree, steps, reverse)
+    carry, tree = flat_arrays(init, "scan", "the carry")
+    elements = [without_dimension(x.aval, 0) for x in x_leaves]
+    carry, body, y_tree = _stage_body(f, carry, tree, elements, x_tree)
+    count = len(carry)
+    options = {"length": steps, "reverse": bool(reverse), "unroll": unrolled}
+    outs = run_scan(body, carry, x_leaves, options)
+    return xtree.unflatten(tree, outs[:count]), xtree.unflatten(y_tree, outs[count:])
+
+
+def run_scan(
+    body: Staged, carry: Sequence[Any], xs: Sequence[Any], options: dict[str, Any]
+) -> Sequence[Any]:
+    """Run a staged body along arrays, the cells that it writes as part of the carry.
+
+    Args:
+      body: from the carry and elements of `xs` to the next carry and ys.
+      carry: the first one.
+      xs: the arrays.
+      options: other params of the equation.
+    """
+    closed, cells, first = body.closed, body.cells, len(body.captured) + len(carry)
+    if cells:
+        closed = _cells_in_carry(closed, first, len(carry), len(cells))
+    outs = scan_p.bind(
+        *body.captured, *carry, *cell_values(cells), *xs, jaxpr=closed,
+        num_consts=len(body.captured), num_carry=len(carry) + len(cells), **options,
+    )  # fmt: skip
+    end = len(carry) + len(cells)
+    if cells:
+        write_cells(cells, outs[len(carry) : end])
+    return (*handed_on(body, carry, outs), *outs[end:])
+
+
+def _cells_in_carry(closed: ClosedJaxpr, first: int, count: int, cells: int) -> ClosedJaxpr:
+    """Bring the last arguments and results, those of cells, behind the carry.
+
+    Args:
+      closed: the body.
+      first: the number of the first argument that is an element.
+      count: how many results are the carry.
+      cells: how many are of cells.
+    """
+    ins, outs = closed.jaxpr.invars, closed.jaxpr.outvars
+    return ClosedJaxpr(
+        closed.jaxpr.replace(
+            invars=[*ins[:first], *ins[-cells:], *ins[first:-cells]],
+            outvars=[*outs[:count], *outs[-cells:], *outs[count:-cells]],
+        ),
+        closed.consts,
+    )
+
+
+def _stage_body(
+    f: Any, carry: list[Array], tree: Any, elements: list[ShapedArray], x_tree: Any
+) -> tuple[list[Array], Staged, Any]:
+    """Return the carry, promoted where it was weakly typed, the body, and the structure of ys."""
+    in_tree = xtree.treedef_tuple((tree, x_tree))
+
+    def stage(carry: list[Array]) -> Staged:
+        avals = [*[x.aval for x in carry], *elements]
+        return staged(f, in_tree, avals, operation="scan", what="the body", writes_cells=True)
+
+    carry, body = settled_carry(stage, carry, 0, lambda body: _pair_of(body, f)[0] == tree)
+    carry_tree, y_tree = _pair_of(body, f)
+    count = carry_tree.num_leaves
+    check_carry(tree, carry_tree, [x.aval for x in carry], body.out_avals[:count], "scan",
+                "the body", f)  # fmt: skip
+    return carry, body, y_tree
+
+
+def _pair_of(body: Staged, f: Any) -> tuple[Any, Any]:
+    """Return the structures of the carry and the ys that a body returned."""
+    result = body.result_leaves()
+    if not isinstance(result, tuple | list) or len(result) != 2:
+        raise TypeError(message(
+            "scan", "the body must return a pair (carry, y).", got=f"{body.out_tree}",
+            where=place_of(f), hint="return carry, None if there is no y",
+        ))  # fmt: skip
+    return xtree.structure(result[0]), xtree.structure(result[1])
+
+
+def _length(xs: list[Array], tree: Any, length: int | None) -> int:
+    """Return how many steps there are."""
+    given = set() if length is None else {static_int(length, "scan", "length")}
+    paths = xtree.leaves_with_path(xtree.unflatten(tree, range(len(xs))))
+    named = [(f"xs{xtree.keystr(path)}", xs[i]) for path, i in paths]
+    for name, x in named:
+        if not x.ndim:
+            raise ValueError(message(
+                "scan", "every array of xs needs a leading dimension to go along.",
+                got=f"{name}: {x.aval.str_long()}",
+            ))  # fmt: skip
+    sizes = given.union([x.shape[0] for x in xs])
+    if len(sizes) > 1:
+        shown = ", ".join([f"{name}: {x.aval.str_long()}" for name, x in named[:4]])
+        raise ValueError(message(
+            "scan", "the leading dimensions of xs and length must be equal.",
+            got=shown + ("" if length is None else f", length={length}"),
+        ))  # fmt: skip
+    if not sizes:
+        raise ValueError(message(
+            "scan", "how many steps there are must be said by xs or length.",
+            got="no arrays in xs, and length=None",
+        ))  # fmt: skip
+    return sizes.pop()
+
+
+def unroll_count(unroll: Any, length: int, operation: str) -> int:
+    """Return how many steps to write into one turn of a loop."""
+    if unroll is False:
+        return 1
+    if isinstance(unroll, Tracer):
+        unroll = static_int(unroll, operation, "unroll")
+    try:
+        count = length if unroll is True else size_of(unroll) or length
+    except TypeError:
+        count = -1
+    if count < 0:
+        raise ValueError(message(
+            operation, "unroll must be a bool or an integer that is not negative.",
+            got=f"{unroll!r}",
+        ))  # fmt: skip
+    return max(1, min(count, length))
+
+
+def _in_python(f: Any, init: Any, xs: list[Array], tree: Any, steps: int, reverse: bool) -> Any:
+    """Run a scan as a Python loop, as `config.disable_jit` asks for."""
+    carry, ys = unchangeable(init), []
+    for i in range(steps - 1, -1, -1) if reverse else range(steps):
+        carry, y = f(carry, xtree.unflatten(tree, [_row(x, i) for x in xs]))
+        ys.append(y)
+    if not ys:
+        raise ValueError("scan: a scan of no steps cannot run under config.disable_jit.")
+    if reverse:
+        ys.reverse()
+    return carry, xtree.map(lambda *rows: _stacked([as_array(r) for r in rows]), *ys)
+
+
+def _row(x: Any, i: int) -> Any:
+    return reshaped(sliced(x, 0, i, i + 1), x.shape[1:])
+
+
+def _stacked(rows: list[Any]) -> Any:
+    return concatenated([reshaped(r, (1, *r.shape)) for r in rows], 0)
+
+
+@boundary
+def map(f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y:
+    """Apply a function to each element along the leading axes of arrays, one after the other.
+
+    As `vmap(f)(xs)`, but in the memory of one element (or of `batch_size` of them).
+
+    Args:
+      f: from a slice of `xs` to a pytree of arrays.
+      xs: a pytree of arrays with one leading dimension.
+      batch_size: how many elements to do at once with `vmap`; None or 0 does them one by one.
+
+    Returns:
+      The pytree of stacked results.
+
+    Differentiable in: `xs` and traced values that `f` uses.
+
+    Example:
+      >>> import numpy as np
+      >>> from xnp import lax
+      >>> print(np.asarray(lax.map(lambda x: x + 1, np.arange(3))))
+      [1 2 3]
+    """
+    if not callable(f):
+        raise TypeError(f"map: f must be a function, got {described(f)}.")
+    size = 0 if batch_size is None else size_of(batch_size)
+    if size < 0:
+        raise ValueError(f"map: batch_size must not be negative, got {batch_size}.")
+    if not size:
+        return scan(lambda _, x: ((), f(x)), (), xs)[1]
+    vmap = find("vmap")
+    if vmap is None:
+        raise ImportError(message(
+            "map", "batch_size needs the package that batches.", hint="install xstack-xbatch",
+        ))  # fmt: skip
+    leaves, tree = flat_arrays(xs, "map", "xs")
+    length = _length(leaves, tree, None)
+    batched = vmap(f)
+    whole = length // size * size
+    pieces = []
+    if whole:
+        batches = [reshaped(sliced(x, 0, 0, whole), (whole // size, size, *x.shape[1:]))
+                   for x in leaves]  # fmt: skip
+        ys = scan(lambda _, x: ((), batched(x)), (), xtree.unflatten(tree, batches))[1]
+        pieces.append(xtree.map(lambda y: reshaped(y, (whole, *y.shape[2:])), ys))
+    if whole < length or not whole:
+        rest = [sliced(x, 0, whole, length) for x in leaves]
+        pieces.append(batched(xtree.unflatten(tree, rest)))
+    return xtree.map(lambda *parts: concatenated(parts, 0), *pieces)  # type: ignore[no-any-return]
+
+
+@boundary
+def associative_scan(fn: Callable[[X, X], X], elems: X, reverse: bool = False, axis: int = 0) -> X:
+    """Combine each element with all before it, by an associative function, in parallel.
+
+    Args:
+      fn: an associative function of two pytrees like `elems`, each with any size along `axis`; it
+        combines them element by element along that axis.
+      elems: a pytree of arrays of one size along `axis`.
+      reverse: whether to combine each element with all after it.
+      axis: the axis to go along.
+
+    Returns:
+      A pytree like `elems`: along `axis`, `e0, fn(e0, e1), fn(fn(e0, e1), e2), ...`.
+
+    Differentiable in: `elems`.
+
+    Source: Blelloch, "Prefix sums and their applications", 1990.
+
+    Example:
+      >>> import numpy as np
+      >>> from xnp import lax
+      >>> print(np.asarray(lax.associative_scan(lax.add, np.arange(1, 5))))
+      [ 1  3  6 10]
+    """
+    if not callable(fn):
+        raise TypeError(f"associative_scan: fn must be a function, got {described(fn)}.")
+    leaves, tree = flat_arrays(elems, "associative_scan", "elems")
+    if not leaves:
+        return elems
+    axis = _common_axis(leaves, axis)
+
+    def combine(a: list[Any], b: list[Any]) -> list[Any]:
+        result = fn(xtree.unflatten(tree, a), xtree.unflatten(tree, b))
+        arrays, given = flat_arrays(result, "associative_scan", "the result of fn")
+        if given != tree or [x.shape for x in arrays] != [x.shape for x in a]:
+            raise ValueError(message(
+                "associative_scan", "fn must return a tree like its arguments, of the same shapes.",
+                got=f"{given} of {', '.join([x.aval.str_long() for x in arrays])}",
+                expected=f"{tree} of {', '.join([x.aval.str_long() for x in a])}",
+                where=place_of(fn),
+            ))  # fmt: skip
+        return arrays
+
+    if reverse:
+        leaves = [_reverse(x, axis) for x in leaves]
+    results = _prefixes(combine, leaves, axis)
+    if reverse:
+        results = [_reverse(x, axis) for x in results]
+    return xtree.unflatten(tree, results)  # type: ignore[no-any-return]
+
+
+def _common_axis(xs: list[Array], axis: int) -> int:
+    """Return the axis counted from the front, along which all arrays have one size."""
+    ndim = xs[0].ndim
+    if not -ndim <= axis < ndim:
+        raise ValueError(
+            f"associative_scan: axis {axis} is out of range for arrays of {ndim} dimensions."
+        )
+    axis %= ndim
+    sizes = {x.shape[axis] if x.ndim > axis else -1 for x in xs}
+    if len(sizes) > 1:
+        raise ValueError(message(
+            "associative_scan", "all arrays must have one size along the axis.",
+            got=f"{', '.join([x.aval.str_long() for x in xs])}, axis={axis}",
+        ))  # fmt: skip
+    return axis
+
+
+def _prefixes(combine: Callable[..., list[Any]], xs: list[Any], axis: int) -> list[Any]:
+    """Combine pairs of neighbours, take the prefixes of those, and fill in the ones between."""
+    size = xs[0].shape[axis]
+    if size < 2:
+        return xs
+
+    def part(values: list[Any], start: int, stop: int, step: int = 1) -> list[Any]:
+        return [sliced(x, axis, start, stop, step) for x in values]
+
+    odd = _prefixes(combine, combine(part(xs, 0, size - 1, 2), part(xs, 1, size, 2)), axis)
+    later = part(xs, 2, size, 2)
+    before = odd if size % 2 else part(odd, 0, size // 2 - 1)
+    even = combine(before, later) if size > 2 else later
+    even = [concatenated([a, b], axis) for a, b in zip(part(xs, 0, 1), even, strict=True)]
+    return [_interleaved(a, b, axis) for a, b in zip(even, odd, strict=True)]
+
+
+def _interleaved(even: Any, odd: Any, axis: int) -> Any:
+    count = odd.shape[axis]
+    paired = [moved(_unit(x, axis, count), x.ndim, axis + 1) for x in (even, odd)]
+    shape = list(odd.shape)
+    shape[axis] = 2 * count
+    woven = reshaped(concatenated(paired, axis + 1), shape)
+    if even.shape[axis] == count:
+        return woven
+    return concatenated([woven, sliced(even, axis, count, count + 1)], axis)
+
+
+def _unit(x: Any, axis: int, count: int) -> Any:
+    """Return the first `count` elements along an axis, with a new last dimension of size 1."""
+    part = sliced(x, axis, 0, count)
+    return reshaped(part, (*part.shape, 1))
+
+
+def _reverse(x: Any, axis: int) -> Any:
+    return get_primitive("rev").bind(x, dimensions=(axis,))[0]
+
+
+# ---------------------------------------------------------------------------- control flow loops
+# Loops: `while_loop` and `fori_loop`.
+
+
+@overload
+def while_loop(
+    cond_fun: Callable[[Array], ArrayLike], body_fun: Callable[[Array], ArrayLike],
+    init_val: ArrayLike,
+) -> Array: ...  # fmt: skip
+@overload
+def while_loop(
+    cond_fun: Callable[[Carry], ArrayLike], body_fun: Callable[[Carry], Carry], init_val: Carry
+) -> Carry: ...
+@boundary
+def while_loop(
+    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: PyTree
+) -> PyTree:
+    """Repeat a function while a condition on its result holds.
+
+    The meaning of::
+
+        val = init_val
+        while cond_fun(val):
+            val = body_fun(val)
+
+    Args:
+      cond_fun: from the carry to a boolean scalar.
+      body_fun: from the carry to the next one, of the same structure, shapes and dtypes.
+      init_val: the first carry, a pytree of arrays.
+
+    Returns:
+      The last carry.
+
+    Raises:
+      TypeError: `cond_fun` does not return a boolean scalar, or `body_fun` not a carry.
+
+    Differentiable in: `init_val` and traced values that the functions use, in forward mode. Reverse
+    mode would need the values of every step: `scan`, or `fori_loop` with bounds known in advance.
+
+    Example:
+      >>> from xnp import lax
+      >>> print(lax.while_loop(lambda x: x < 100, lambda x: x * 2, 1))
+      128
+    """
+    val = init_val
+    if config.values.disable_jit:
+        val = unchangeable(val)
+        while known := known_without_jit(as_array(cond_fun(val))):
+            val = body_fun(val)
+        if known is not None:
+            return val
+    return _repeat(cond_fun, body_fun, val, "while_loop", body_fun)
+
+
+def _repeat(
+    cond_fun: Any, body_fun: Any, init_val: Any, operation: str, users: Any, own: int = 0
+) -> Any:
+    """Run a loop; `users` is the user's function, `own` how many leading carries are not theirs."""
+    carry, tree = flat_arrays(init_val, operation, "the carry")
+    in_tree = xtree.treedef_tuple((tree,))
+
+    def stage(carry: list[Array]) -> Staged:
+        return staged(
+            body_fun,
+            in_tree,
+            [x.aval for x in carry],
+            operation=operation,
+            what="body_fun",
+            writes_cells=True,
+            users=users,
+        )
+
+    carry, body = settled_carry(stage, carry, 0, lambda body: body.out_tree == tree)
+    theirs, returned = [xtree.treedef_children(t)[own] if own else t for t in (tree, body.out_tree)]
+    check_carry(theirs, returned, [x.aval for x in carry[own:]], body.out_avals[own:], operation,
+                "body_fun", users)  # fmt: skip
+    test = staged(cond_fun, in_tree, [x.aval for x in carry], operation=operation, what="cond_fun")
+    _check_test(test, cond_fun)
+    (goes_on,) = test.out_avals
+    if any(goes_on.vma - x.aval.vma for x in carry):  # members end after steps of their own
+        varying = [vary(x, goes_on.vma, goes_on.spread.mesh) for x in carry]
+        return _repeat(cond_fun, body_fun, xtree.unflatten(tree, varying), operation, users, own)
+    captured, tested = _reading_carried_cells(test, body.cells, len(carry))
+    operands = [*captured, *body.captured, *carry, *cell_values(body.cells)]
+    outs = while_p.bind(
+        *operands, cond_jaxpr=tested, body_jaxpr=body.closed, cond_nconsts=len(captured),
+        body_nconsts=len(body.captured),
+    )  # fmt: skip
+    write_cells(body.cells, outs[len(carry) :])
+    return xtree.unflatten(tree, handed_on(body, carry, outs))
+
+
+def _reading_carried_cells(
+    test: Staged, cells: Sequence[CellUse], count: int
+) -> tuple[Sequence[Any], ClosedJaxpr]:
+    """Return what a condition captures, and the condition with the cells of the body's carry.
+
+    Args:
+      test: the condition.
+      cells: those that the body writes.
+      count: how many values of the carry are no cells.
+    """
+    if not cells:
+        return test.captured, test.closed
+    jaxpr = test.closed.jaxpr
+    read = {use.cell: v for use, v in zip(test.read, jaxpr.invars, strict=False)}
+    carried = [read.get(use.cell) or Var(use.cell.aval) for use in cells]
+    lead = len(test.captured)
+    kept = [(x, v) for x, v in zip(test.captured, jaxpr.invars, strict=False) if v not in carried]
+    invars = [*[v for _, v in kept], *jaxpr.invars[lead : lead + count], *carried]
+    return [x for x, _ in kept], ClosedJaxpr(jaxpr.replace(invars=invars), test.closed.consts)
+
+
+def _check_test(test: Staged, cond_fun: Any) -> None:
+    if len(test.out_avals) != 1 or not xtree.treedef_is_leaf(test.out_tree):
+        raise TypeError(message(
+            "while_loop", "cond_fun must return a boolean scalar.",
+            got=f"the structure {test.out_tree}", where=place_of(cond_fun),
+        ))  # fmt: skip
+    (aval,) = test.out_avals
+    if aval.shape or not dtypes.is_bool(aval.dtype):
+        raise TypeError(message(
+            "while_loop", "cond_fun must return a boolean scalar.", got=aval.strong().str_long(),
+            where=place_of(cond_fun), hint="compare with 0, or reduce with all() or any()",
+        ))  # fmt: skip
+
+
+@overload
+def fori_loop(
+    lower: ArrayLike, upper: ArrayLike, body_fun: Callable[[Array, Array], ArrayLike],
+    init_val: ArrayLike, *, unroll: int | bool | None = ...,
+) -> Array: ...  # fmt: skip
+@overload
+def fori_loop(
+    lower: ArrayLike, upper: ArrayLike, body_fun: Callable[[Array, Carry], Carry],
+    init_val: Carry, *, unroll: int | bool | None = ...,
+) -> Carry: ...  # fmt: skip
+@boundary
+def fori_loop(
+    lower: ArrayLike, upper: ArrayLike, body_fun: Callable[[Any, Any], Any], init_val: PyTree, *,
+    unroll: int | bool | None = None,
+) -> PyTree:  # fmt: skip
+    """Repeat a function for each integer of a range.
+
+    The meaning of::
+
+        val = init_val
+        for i in range(lower, upper):
+            val = body_fun(i, val)
+
+    Args:
+      lower: the first integer.
+      upper: the integer before which to stop.
+      body_fun: from the integer and the carry to the next carry, of the same structure, shapes and
+        dtypes.
+      init_val: the first carry, a pytree of arrays.
+      unroll: how many steps one turn of the compiled loop holds (True for all); only for bounds
+        that are known.
+
+    Returns:
+      The last carry; `init_val` when `upper <= lower`.
+
+    Raises:
+      TypeError: the bounds are no integer scalars, or `body_fun` does not return a carry.
+
+    Differentiable in: `init_val` and traced values that `body_fun` uses. With bounds that are known
+    (not traced) in both modes, otherwise in forward mode.
+
+    Example:
+      >>> from xnp import lax
+      >>> print(lax.fori_loop(0, 5, lambda i, total: total + i, 0))
+      10
+    """
+    low, high, number = _bounds(lower, upper)
+    if isinstance(low, int) and isinstance(high, int):
+        if config.values.disable_jit:
+            val = unchangeable(init_val)
+            for i in range(low, high):
+                val = body_fun(number(i), val)
+            return val
+        return _count(low, high, number, body_fun, init_val, unroll)
+    if unroll is not None and unroll is not False and unroll != 1:
+        raise ValueError(message(
+            "fori_loop", "unroll needs bounds that are known while tracing.",
+            got=f"unroll={unroll!r} with a traced bound",
+        ))  # fmt: skip
+    low, high = [number(x) for x in (low, high)]
+
+    def test(state: Any) -> Any:
+        return get_primitive("lt").bind(state[0], state[1])[0]
+
+    def step(state: Any) -> Any:
+        i, stop, val = state
+        return get_primitive("add").bind(i, number(1))[0], stop, body_fun(i, val)
+
+    return _repeat(test, step, (low, high, init_val), "fori_loop", body_fun, own=2)[2]
+
+
+def _count(low: int, high: int, number: _Number, body_fun: Any, init_val: Any, unroll: Any) -> Any:
+    """Run a loop of known length as a scan that counts in its carry."""
+    length = max(high - low, 0)
+    carry, tree = flat_arrays(init_val, "fori_loop", "the carry")
+    counter = number(low)
+    in_tree = xtree.treedef_tuple((_LEAF, tree))
+
+    def step(i: Any, val: Any) -> Any:
+        return get_primitive("add").bind(i, number(1))[0], body_fun(i, val)
+
+    def stage(carry: list[Array]) -> Staged:
+        avals = [counter.aval, *[x.aval for x in carry]]
+        return staged(
+            step, in_tree, avals, operation="fori_loop", what="body_fun", writes_cells=True,
+            users=body_fun,
+        )  # fmt: skip
+
+    def returned(body: Staged) -> Any:
+        return xtree.treedef_children(body.out_tree)[1]
+
+    carry, body = settled_carry(stage, carry, 1, lambda body: returned(body) == tree)
+    out_tree = returned(body)
+    check_carry(tree, out_tree, [x.aval for x in carry], body.out_avals[1:], "fori_loop",
+                "body_fun", body_fun)  # fmt: skip
+    unrolled = unroll_count(1 if unroll is None else unroll, length, "fori_loop")
+    options = {"length": length, "reverse": False, "unroll": unrolled}
+    outs = run_scan(body, [counter, *carry], (), options)
+    return xtree.unflatten(tree, outs[1:])
+
+
+_LEAF = xtree.structure(0)
+_Number = Callable[[Any], Array]
+
+
+def _bounds(lower: Any, upper: Any) -> tuple[Any, Any, _Number]:
+    """Return the bounds, as ints where they are known, and what gives them the counter's type.
+
+    It is weak where `lower` is: from a Python number the counter leaves the dtypes of others alone.
+    """
+    arrays = [as_array(x, what=f"fori_loop: {name}")
+              for x, name in ((lower, "lower"), (upper, "upper"))]  # fmt: skip
+    for x, name in zip(arrays, ("lower", "upper"), strict=True):
+        if x.ndim or not dtypes.is_integer(x.dtype):
+            raise TypeError(message(
+                "fori_loop", f"{name} must be an integer scalar.", got=x.aval.strong().str_long(),
+            ))  # fmt: skip
+    dtype = result_type(*arrays)
+    weak = arrays[0].aval.weak_type and arrays[0].dtype == dtype
+
+    def number(x: Any) -> Array:
+        if not isinstance(x, Array):
+            return as_array(x) if weak else scalar_array(x, dtype)
+        convert: Any = get_primitive("convert_element_type")
+        return convert.bind(x, new_dtype=dtype, weak_type=weak)[0]  # type: ignore[no-any-return]
+
+    low, high = [int(x.to_host()) if type(x) is ConcreteArray else x for x in arrays]
+    return low, high, number
+
+
+complete(globals())
+
+boundaries(globals(), names=["cond", "platform_dependent", "switch"])

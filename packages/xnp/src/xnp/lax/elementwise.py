@@ -1,0 +1,960 @@
+"""`xnp.lax`: the elementwise functions, strict about dtypes."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from xnp.docstrings import complete
+from xnp.docstrings.lax import ARITHMETIC, CONVERSION, FUNCTIONS, LOGIC, SPECIAL
+from xnp.placing import as_spread, placed
+from xnp.primitives.conversion import (
+    agreeing,
+    bitcast_convert_type_p,
+    clamp_p,
+    convert_element_type_p,
+    copy_p,
+    optimization_barrier_p,
+    reduce_precision_p,
+    select_n_p,
+    stop_gradient_p,
+)
+from xnp.primitives.elementwise import (
+    RoundingMethod,
+    abs_p,
+    acos_p,
+    acosh_p,
+    add_p,
+    and_p,
+    asin_p,
+    asinh_p,
+    atan2_p,
+    atan_p,
+    atanh_p,
+    cbrt_p,
+    ceil_p,
+    clz_p,
+    complex_p,
+    conj_p,
+    cos_p,
+    cosh_p,
+    div_p,
+    eq_p,
+    eq_to_p,
+    exp2_p,
+    exp_p,
+    expm1_p,
+    floor_p,
+    ge_p,
+    gt_p,
+    imag_p,
+    integer_pow_p,
+    is_finite_p,
+    le_p,
+    le_to_p,
+    log1p_p,
+    log2_p,
+    log_p,
+    logistic_p,
+    lt_p,
+    lt_to_p,
+    max_p,
+    min_p,
+    mul_p,
+    mulhi_p,
+    ne_p,
+    neg_p,
+    nextafter_p,
+    not_p,
+    one_minus_square_p,
+    or_p,
+    polynomial_p,
+    population_count_p,
+    pow_p,
+    real_p,
+    rem_p,
+    round_p,
+    rsqrt_p,
+    shift_left_p,
+    shift_right_arithmetic_p,
+    shift_right_logical_p,
+    sign_p,
+    sin_p,
+    sinh_p,
+    sqrt_p,
+    square_p,
+    sub_p,
+    tan_p,
+    tanh_p,
+    xor_p,
+)
+from xnp.primitives.shapes import broadcast_in_dim_p
+from xnp.primitives.special_error import erf_inv_p, erf_p, erfc_p
+from xnp.primitives.special_functions import bessel_i0e_p, bessel_i1e_p
+from xnp.primitives.special_gamma import (
+    digamma_p,
+    igamma_grad_a_p,
+    igamma_p,
+    igammac_p,
+    lgamma_p,
+    polygamma_p,
+    random_gamma_grad_p,
+    regularized_incomplete_beta_p,
+    zeta_p,
+)
+from xnp.primitives.table import Accuracy, AccuracyMode, Tolerance, repeated
+from xprim import (
+    EAGER,
+    Array,
+    ConcreteArray,
+    Primitive,
+    as_array,
+    dtypes,
+    get_primitive,
+    scalar_array,
+    state,
+)
+from xprim.avals import size_of
+from xprim.errors import message
+from xprim.static_arguments import static_shape
+from xprim.tracebacks import boundaries
+from xprim.typing import ArrayLike, DTypeLike, PyTree, ShardingLike
+from xtree import tree_flatten, tree_map, tree_unflatten
+
+__all__ = [
+    "RoundingMethod", "abs", "abs_p", "add", "add_p", "cbrt", "cbrt_p", "ceil", "ceil_p", "div",
+    "div_p", "floor", "floor_p", "integer_pow", "integer_pow_p", "is_finite", "is_finite_p",
+    "max", "max_p", "min", "min_p", "mul", "mul_p", "neg", "neg_p", "nextafter", "nextafter_p",
+    "one_minus_square", "one_minus_square_p", "polynomial", "polynomial_p", "pow", "pow_p",
+    "reciprocal", "rem", "rem_p", "round", "round_p", "rsqrt", "rsqrt_p", "sign", "sign_p",
+    "sqrt", "sqrt_p", "square", "square_p", "sub", "sub_p", "bitcast_convert_type",
+    "bitcast_convert_type_p", "complex", "complex_p", "conj", "conj_p", "convert_element_type",
+    "convert_element_type_p", "copy_p", "full", "full_like", "imag", "imag_p",
+    "optimization_barrier", "optimization_barrier_p", "real", "real_p", "reduce_precision",
+    "reduce_precision_p", "stage", "stop_gradient", "stop_gradient_p", "AccuracyMode",
+    "Tolerance", "acos", "acos_p", "acosh", "acosh_p", "asin", "asin_p", "asinh", "asinh_p",
+    "atan", "atan2", "atan2_p", "atan_p", "atanh", "atanh_p", "cos", "cos_p", "cosh", "cosh_p",
+    "exp", "exp2", "exp2_p", "exp_p", "expm1", "expm1_p", "log", "log1p", "log1p_p", "log2",
+    "log2_p", "log_p", "logistic", "logistic_p", "sin", "sin_p", "sinh", "sinh_p", "tan",
+    "tan_p", "tanh", "tanh_p", "and_p", "bitwise_and", "bitwise_not", "bitwise_or",
+    "bitwise_xor", "clamp", "clamp_p", "clz", "clz_p", "eq", "eq_p", "eq_to_p", "ge", "ge_p",
+    "gt", "gt_p", "le", "le_p", "le_to_p", "lt", "lt_p", "lt_to_p", "mulhi", "mulhi_p", "ne",
+    "ne_p", "not_p", "or_p", "population_count", "population_count_p", "select", "select_n",
+    "select_n_p", "shift_left", "shift_left_p", "shift_right_arithmetic",
+    "shift_right_arithmetic_p", "shift_right_logical", "shift_right_logical_p", "xor_p",
+    "bessel_i0e", "bessel_i0e_p", "bessel_i1e", "bessel_i1e_p", "betainc", "digamma",
+    "digamma_p", "erf", "erf_inv", "erf_inv_p", "erf_p", "erfc", "erfc_p", "igamma",
+    "igamma_grad_a", "igamma_grad_a_p", "igamma_p", "igammac", "igammac_p", "lgamma", "lgamma_p",
+    "polygamma", "polygamma_p", "random_gamma_grad", "regularized_incomplete_beta_p", "zeta",
+    "zeta_p",
+]  # fmt: skip
+
+__dir__ = __all__.copy
+
+
+# -------------------------------------------------------------------------------------- operands
+# Operands of `xnp.lax` functions: what may be given where an array is expected.
+#
+# `lax` is strict: dtypes must be equal, and so must ranks. Three things are forgiven: NumPy
+# arrays and Python scalars are accepted; a Python scalar beside arrays takes their dtype when it
+# is of their kind, so `add(x, 1.0)` works for `x` of any floating dtype, and `add(x, 1)` for any
+# integer dtype; and a dimension of size 1 is repeated to the size that it has in the other
+# operand.
+#
+#     add(float32 array, 1.0)   float32
+#     add(float32 array, 1)     TypeError: float32, int32
+#     add(1, 1.0)               TypeError: int32, float32
+
+_IS_OF_KIND = {
+    bool: dtypes.is_bool,
+    int: dtypes.is_integer,
+    float: dtypes.is_floating,
+    builtins.complex: dtypes.is_complex,
+}
+
+
+def pair(x: Any, y: Any) -> tuple[Array, Array]:
+    """Return two operands as Arrays."""
+    if type(x) is not ConcreteArray or type(y) is not ConcreteArray:
+        x, y = _arrays(x, y)
+    if x.aval is not y.aval and x.aval.shape != y.aval.shape:
+        x, y = leveled(x, y)
+    return x, y
+
+
+def _arrays(x: Any, y: Any) -> tuple[Array, Array]:
+    x_is_scalar, y_is_scalar = type(x) in _IS_OF_KIND, type(y) in _IS_OF_KIND
+    if not x_is_scalar:
+        x = as_array(x)
+        return x, _scalar_beside(y, x) if y_is_scalar else as_array(y)
+    if y_is_scalar:
+        return as_array(x), as_array(y)
+    y = as_array(y)
+    return _scalar_beside(x, y), y
+
+
+def leveled(*arrays: Array) -> list[Array]:
+    """Return arrays of one rank with dimensions of size 1 repeated; others stay for the errors."""
+    shapes = [x.aval.shape for x in arrays if x.aval.shape]
+    if len({len(shape) for shape in shapes}) != 1:
+        return list(arrays)
+    sizes = [{*column} - {1} or {1} for column in zip(*shapes, strict=True)]
+    if builtins.max(map(len, sizes)) > 1:
+        return list(arrays)
+    shape = tuple([size for (size,) in sizes])
+    return [x if x.aval.shape in ((), shape) else _repeat(x, shape) for x in arrays]
+
+
+def _repeat(x: Array, shape: tuple[int, ...]) -> Array:
+    result: Array = broadcast_in_dim_p.bind(
+        x, shape=shape, broadcast_dimensions=tuple(range(len(shape)))
+    )[0]
+    return result
+
+
+def several(*values: Any) -> list[Array]:
+    """Return operands as Arrays; Python scalars follow the first one that is none."""
+    other = None
+    for value in values:
+        if type(value) not in _IS_OF_KIND:
+            other = as_array(value)
+            break
+    if other is None:
+        return [as_array(v) for v in values]
+    return [
+        _scalar_beside(v, other) if type(v) in _IS_OF_KIND else as_array(v) for v in values
+    ]  # fmt: skip
+
+
+def _scalar_beside(value: Any, other: Array) -> Array:
+    aval = other.aval
+    if aval.weak_type or not _IS_OF_KIND[type(value)](aval.dtype):
+        return as_array(value)
+    return scalar_array(value, aval.dtype)
+
+
+# ------------------------------------------------------------------------ elementwise arithmetic
+# `xnp.lax`: elementwise arithmetic, powers, rounding.
+#
+# Operands have equal dtypes, and shapes that are equal but for sizes of 1, or rank 0 (see
+# `operands`). Semantics: the StableHLO specification, in the section of the operation's name.
+
+
+def apply(primitive: Primitive, x: ArrayLike, accuracy: Accuracy = None) -> Array:
+    """Apply a primitive of one operand; `accuracy` is a param where it is given."""
+    if type(x) is not ConcreteArray:
+        x = as_array(x)
+    if accuracy is None:
+        return primitive.bind(x)[0]  # type: ignore[no-any-return]
+    return primitive.bind(x, accuracy=accuracy)[0]  # type: ignore[no-any-return]
+
+
+def neg(x: ArrayLike) -> Array:
+    """Return -x. Numbers; unsigned integers wrap around."""
+    return apply(neg_p, x)
+
+
+def add(x: ArrayLike, y: ArrayLike) -> Array:
+    """Return x + y. Any dtype; `or` for booleans.
+
+    Raises:
+      TypeError: when the dtypes or the shapes differ.
+
+    Example:
+      >>> add(2.0, 1.5).aval
+      ShapedArray(~float32[])
+    """
+    if type(x) is not ConcreteArray or type(y) is not ConcreteArray or x.aval is not y.aval:
+        x, y = pair(x, y)
+    return add_p.bind(x, y)[0]  # type: ignore[no-any-return]
+
+
+def sub(x: ArrayLike, y: ArrayLike) -> Array:
+    """Return x - y. Numbers."""
+    if type(x) is not ConcreteArray or type(y) is not ConcreteArray or x.aval is not y.aval:
+        x, y = pair(x, y)
+    return sub_p.bind(x, y)[0]  # type: ignore[no-any-return]
+
+
+def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike = None) -> Array:
+    """Return x y. Any dtype; `and` for booleans.
+
+    With `out_dtype` both are brought to that dtype first, so that a product of int8 numbers can be
+    an int32 one.
+    """
+    if out_dtype is not None:
+        x, y = pair(x, y)
+        wide = {"new_dtype": dtypes.requested_dtype(out_dtype, "mul"), "weak_type": False}
+        x, y = [get_primitive("convert_element_type").bind(v, **wide)[0] for v in (x, y)]
+    if type(x) is not ConcreteArray or type(y) is not ConcreteArray or x.aval is not y.aval:
+        x, y = pair(x, y)
+    return mul_p.bind(x, y)[0]  # type: ignore[no-any-return]
+
+
+def div(x: ArrayLike, y: ArrayLike) -> Array:
+    """Return x / y; integers round towards zero, and x / 0 is -1 (all bits set)."""
+    if type(x) is not ConcreteArray or type(y) is not ConcreteArray or x.aval is not y.aval:
+        x, y = pair(x, y)
+    return div_p.bind(x, y)[0]  # type: ignore[no-any-return]
+
+
+def rem(x: ArrayLike, y: ArrayLike) -> Array:
+    """Return x - y trunc(x / y), with the sign of x. Real numbers; an integer x rem 0 is x."""
+    return rem_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
+
+
+def max(x: ArrayLike, y: ArrayLike) -> Array:
+    """Return the greater of x and y, NaN if one is. Complex numbers in lexicographic order.
+
+    Differentiable; where x equals y, each gets half of the derivative.
+    """
+    if type(x) is not ConcreteArray or type(y) is not ConcreteArray or x.aval is not y.aval:
+        x, y = pair(x, y)
+    return max_p.bind(x, y)[0]  # type: ignore[no-any-return]
+
+
+def min(x: ArrayLike, y: ArrayLike) -> Array:
+    """Return the lesser of x and y, NaN if one is; else as `max`."""
+    if type(x) is not ConcreteArray or type(y) is not ConcreteArray or x.aval is not y.aval:
+        x, y = pair(x, y)
+    return min_p.bind(x, y)[0]  # type: ignore[no-any-return]
+
+
+def abs(x: ArrayLike) -> Array:
+    """Return |x|, real for a complex x. Signed integers (INT_MIN stays), floats, complex."""
+    return apply(abs_p, x)
+
+
+def sign(x: ArrayLike) -> Array:
+    """Return -1, 0 or 1 (-0.0 and NaN for themselves); x / |x| for a complex x."""
+    return apply(sign_p, x)
+
+
+def pow(x: ArrayLike, y: ArrayLike) -> Array:
+    """Return x^y. x floating or complex; y of the same dtype or of an integer dtype.
+
+    The derivative in x is 0 where y is 0; in y it takes log(0) as 0.
+    """
+    if type(y) is int:
+        return pow_p.bind(as_array(x), as_array(y))[0]  # type: ignore[no-any-return]
+    return pow_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
+
+
+def integer_pow(x: ArrayLike, y: int) -> Array:
+    """Return x^y for a Python integer y, by repeated squaring. Numbers; integers for y >= 0."""
+    return integer_pow_p.bind(as_array(x), y=size_of(y))[0]  # type: ignore[no-any-return]
+
+
+def square(x: ArrayLike) -> Array:
+    """Return x^2. Numbers."""
+    return apply(square_p, x)
+
+
+def reciprocal(x: ArrayLike) -> Array:
+    """Return 1 / x. Floats and complex."""
+    return integer_pow(x, -1)
+
+
+def sqrt(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
+    """Return the square root, NaN for negative floats. Floats and complex."""
+    return apply(sqrt_p, x, accuracy)
+
+
+def rsqrt(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
+    """Return 1 / sqrt(x). Floats and complex."""
+    return apply(rsqrt_p, x, accuracy)
+
+
+def cbrt(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
+    """Return the real cube root, also of negative numbers. Floats."""
+    return apply(cbrt_p, x, accuracy)
+
+
+def one_minus_square(x: ArrayLike) -> Array:
+    """Return 1 - x^2 as (1 + x)(1 - x), which is accurate near 1 and -1. Numbers."""
+    x = as_array(x)
+    if dtypes.is_integer(x.aval.dtype):
+        return sub(1, mul(x, x))
+    return apply(one_minus_square_p, x)
+
+
+def polynomial(x: ArrayLike, coeffs: Sequence[ArrayLike], *, unroll: int | None = None) -> Array:
+    """Return coeffs[0] + coeffs[1] x + coeffs[2] x^2 + ..., by Horner's scheme.
+
+    Args:
+      x: where, numbers.
+      coeffs: at least one; each of the shape of x or a scalar.
+      unroll: None: the scheme is always written out.
+
+    Raises:
+      ValueError: when there are no coefficients, or for another `unroll`.
+    """
+    if not len(coeffs):
+        raise ValueError("polynomial: needs at least one coefficient.")
+    if unroll is not None:
+        raise ValueError(
+            f"polynomial: unroll must be None: the scheme is always written out, got {unroll}."
+        )
+    return polynomial_p.bind(*leveled(*several(x, *coeffs)))[0]  # type: ignore[no-any-return]
+
+
+def floor(x: ArrayLike) -> Array:
+    """Return the greatest integer <= x. Floats."""
+    return apply(floor_p, x)
+
+
+def ceil(x: ArrayLike) -> Array:
+    """Return the least integer >= x. Floats."""
+    return apply(ceil_p, x)
+
+
+def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Array:
+    """Return the nearest integer; halves away from zero, or to even. Floats."""
+    method = int(RoundingMethod(rounding_method))
+    return round_p.bind(as_array(x), rounding_method=method)[0]  # type: ignore[no-any-return]
+
+
+def is_finite(x: ArrayLike) -> Array:
+    """Return whether x is neither infinite nor NaN. Floats; boolean result."""
+    return apply(is_finite_p, x)
+
+
+def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
+    """Return the float next to x1 on the way to x2. Floats."""
+    return nextafter_p.bind(*pair(x1, x2))[0]  # type: ignore[no-any-return]
+
+
+# ------------------------------------------------------------------------ elementwise conversion
+# `xnp.lax`: conversions of dtype, parts of complex numbers, constants, identities.
+#
+# Conversions take `dtype` as users write it: 64-bit dtypes are honoured without a flag; `int`,
+# `float` and `complex` stand for the default dtype of their kind.
+
+
+def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
+    """Return the same numbers in another dtype.
+
+    Floats become integers by rounding towards zero, those out of range the nearest integer there
+    is, NaN becomes 0; complex numbers lose their imaginary part; integers wrap around.
+
+    Args:
+      operand: of any dtype.
+      new_dtype: the dtype.
+
+    Example:
+      >>> convert_element_type(2.7, "int32").aval
+      ShapedArray(int32[])
+    """
+    dtype = _required_dtype(new_dtype, "convert_element_type")
+    if type(operand) is int and dtypes.is_integer(dtype):
+        operand = np.array(operand & _ALL_BITS, np.uint64).astype(dtype)  # wraps around
+    elif type(operand) is int and dtypes.is_inexact(dtype):
+        operand = float(operand)  # no integer dtype need hold it
+    x = as_array(operand)
+    if x.aval.dtype == dtype and not x.aval.weak_type:
+        return x
+    result: Array = convert_element_type_p.bind(x, new_dtype=dtype, weak_type=False)[0]
+    return result
+
+
+_ALL_BITS = (1 << 64) - 1
+
+
+def _required_dtype(dtype: Any, operation: str) -> Any:
+    if dtype is None:
+        raise TypeError(f"{operation}: the dtype is missing.")
+    return dtypes.requested_dtype(dtype, operation)
+
+
+def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
+    """Return the same bits read as another dtype.
+
+    Between dtypes of equal width the shape stays; a wider dtype takes the last dimension, whose
+    size must be the ratio of the widths; a narrower one adds such a dimension.
+
+    Example:
+      >>> bitcast_convert_type(1.0, "int32").to_host().item() == 0x3F800000
+      True
+    """
+    dtype = _required_dtype(new_dtype, "bitcast_convert_type")
+    result: Array = bitcast_convert_type_p.bind(as_array(operand), new_dtype=dtype)[0]
+    return result
+
+
+def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Array:
+    """Return floats rounded to what a format of fewer bits can hold, in the same dtype.
+
+    Args:
+      operand: floats.
+      exponent_bits: at least 1. Larger magnitudes become infinite, smaller ones zero.
+      mantissa_bits: at least 0. Halves round to even.
+    """
+    return reduce_precision_p.bind(  # type: ignore[no-any-return]
+        as_array(operand),
+        exponent_bits=size_of(exponent_bits),
+        mantissa_bits=size_of(mantissa_bits),
+    )[0]
+
+
+def complex(x: ArrayLike, y: ArrayLike) -> Array:
+    """Return x + iy. float32 or float64."""
+    return complex_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
+
+
+def real(x: ArrayLike) -> Array:
+    """Return the real part. Complex."""
+    return apply(real_p, x)
+
+
+def imag(x: ArrayLike) -> Array:
+    """Return the imaginary part. Complex."""
+    return apply(imag_p, x)
+
+
+def conj(x: ArrayLike) -> Array:
+    """Return the complex conjugate, complex also for floats. Complex, float32, float64."""
+    x = as_array(x)
+    return conj_p.bind(x, input_dtype=x.aval.dtype)[0]  # type: ignore[no-any-return]
+
+
+def full(
+    shape: Sequence[int],
+    fill_value: ArrayLike,
+    dtype: DTypeLike = None,
+    *,
+    sharding: ShardingLike = None,
+) -> Array:
+    """Return an array filled with a scalar.
+
+    Args:
+      shape: of the result.
+      fill_value: a scalar.
+      dtype: None for that of `fill_value`, whose weak type stays.
+      sharding: where the result shall lie; None leaves it to the default device.
+
+    Example:
+      >>> full((2, 3), 1.0, "bfloat16").aval
+      ShapedArray(bfloat16[2,3])
+    """
+    value: Any = fill_value
+    if dtype is not None:
+        dtype = dtypes.requested_dtype(dtype, "full")
+        if type(value) in (int, float, bool):
+            value = _scalar_of(value, dtype)
+        else:
+            value = convert_element_type(value, dtype)
+    value = as_array(value)
+    if value.aval.shape:
+        raise TypeError(f"full: fill_value must be a scalar, got {value.aval.str_long()}.")
+    shape = static_shape(shape, "full")
+    if shape:
+        value = broadcast_in_dim_p.bind(value, shape=shape, broadcast_dimensions=())[0]
+    return placed(value, sharding, "full")
+
+
+def _scalar_of(value: Any, dtype: Any) -> Array:
+    if dtypes.is_integer(dtype) and type(value) is float:
+        return convert_element_type(value, dtype)
+    return scalar_array(value, dtype)
+
+
+def full_like(
+    x: ArrayLike,
+    fill_value: ArrayLike,
+    dtype: DTypeLike = None,
+    shape: Sequence[int] | None = None,
+    sharding: ShardingLike = None,
+) -> Array:
+    """Return an array filled with a scalar, with shape and dtype of `x` unless given.
+
+    Args:
+      x: an array, or a `ShapeDtypeStruct`.
+      fill_value: a scalar.
+      dtype: None for that of `x`, whose weak type stays.
+      shape: None for that of `x`.
+      sharding: as in `full`; None, where no other shape is given, for how `x` is cut along
+        explicit axes of a mesh.
+    """
+    aval = x.aval if hasattr(x, "aval") else as_array(x).aval
+    result = full(aval.shape if shape is None else shape, fill_value,
+                  aval.dtype if dtype is None else dtype, sharding=sharding)  # fmt: skip
+    if dtype is None and aval.weak_type:
+        result = convert_element_type_p.bind(result, new_dtype=aval.dtype, weak_type=True)[0]
+    return as_spread(result, x) if shape is None and sharding is None else result
+
+
+def stop_gradient(x: ArrayLike) -> PyTree:
+    """Return x, with a derivative of zero; leaves of a pytree of inexact dtype alone need it.
+
+    Example:
+      >>> stop_gradient({"a": 1.0})["a"].aval
+      ShapedArray(~float32[])
+    """
+    return tree_map(_stopped, x)
+
+
+def _stopped(leaf: Any) -> Any:
+    x = as_array(leaf)
+    return stop_gradient_p.bind(x)[0] if dtypes.is_inexact(x.aval.dtype) else leaf
+
+
+def stage(x: ArrayLike, /) -> Array:
+    """Return a value as an array of the program that is being traced, or as an Array outside.
+
+    Args:
+      x: an array or a number.
+
+    Returns:
+      An array of its shape and dtype, under a trace a tracer.
+
+    Example:
+      >>> from xprim import Tracer, eval_shape
+      >>> traced = []
+      >>> shape = eval_shape(lambda: traced.append(stage(1.0)))
+      >>> isinstance(traced[0], Tracer), stage(1.0)
+      (True, Array(1., dtype=float32, weak_type=True))
+    """
+    value = as_array(x, what="stage")
+    return value if state.trace is EAGER else copy_p.bind(value)[0]
+
+
+def optimization_barrier(operand: ArrayLike, /) -> PyTree:
+    """Return a pytree of arrays; the compiler moves and merges nothing across this point."""
+    leaves, treedef = tree_flatten(operand)
+    if not leaves:
+        return operand
+    outs = optimization_barrier_p.bind(*[as_array(leaf) for leaf in leaves])
+    return tree_unflatten(treedef, outs)
+
+
+# ------------------------------------------------------------------------- elementwise functions
+# `xnp.lax`: exponentials, logarithms, circular and hyperbolic functions.
+#
+# Floats and complex, unless said otherwise. `accuracy` (an `AccuracyMode` or a `Tolerance`) is
+# what the compiled function must reach; None leaves the choice to XLA, which errs by a few ulp.
+
+
+def exp(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
+    """Return e^x."""
+    return apply(exp_p, x, accuracy)
+
+
+def exp2(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
+    """Return 2^x."""
+    return apply(exp2_p, x, accuracy)
+
+
+def expm1(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
+    """Return e^x - 1, accurate near 0."""
+    return apply(expm1_p, x, accuracy)
+
+
+def log(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
+    """Return the natural logarithm, -inf at 0, NaN for negative floats."""
+    return apply(log_p, x, accuracy)
+
+
+def log2(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
+    """Return the logarithm to base 2."""
+    return apply(log2_p, x, accuracy)
+
+
+def log1p(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
+    """Return log(1 + x), accurate near 0."""
+    return apply(log1p_p, x, accuracy)
+
+
+def logistic(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
+    """Return 1 / (1 + e^-x)."""
+    return apply(logistic_p, x, accuracy)
+
+
+def sin(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
+    """Return the sine of x in radians."""
+    return apply(sin_p, x, accuracy)
+
+
+def cos(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
+    """Return the cosine of x in radians."""
+    return apply(cos_p, x, accuracy)
+
+
+def tan(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
+    """Return the tangent of x in radians."""
+    return apply(tan_p, x, accuracy)
+
+
+def asin(x: ArrayLike) -> Array:
+    """Return the arc sine, in [-pi/2, pi/2]."""
+    return apply(asin_p, x)
+
+
+def acos(x: ArrayLike) -> Array:
+    """Return the arc cosine, in [0, pi]."""
+    return apply(acos_p, x)
+
+
+def atan(x: ArrayLike) -> Array:
+    """Return the arc tangent, in [-pi/2, pi/2]."""
+    return apply(atan_p, x)
+
+
+def sinh(x: ArrayLike) -> Array:
+    """Return the hyperbolic sine."""
+    return apply(sinh_p, x)
+
+
+def cosh(x: ArrayLike) -> Array:
+    """Return the hyperbolic cosine."""
+    return apply(cosh_p, x)
+
+
+def tanh(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
+    """Return the hyperbolic tangent."""
+    return apply(tanh_p, x, accuracy)
+
+
+def asinh(x: ArrayLike) -> Array:
+    """Return the inverse hyperbolic sine."""
+    return apply(asinh_p, x)
+
+
+def acosh(x: ArrayLike) -> Array:
+    """Return the inverse hyperbolic cosine, NaN below 1."""
+    return apply(acosh_p, x)
+
+
+def atanh(x: ArrayLike) -> Array:
+    """Return the inverse hyperbolic tangent, NaN outside [-1, 1]."""
+    return apply(atanh_p, x)
+
+
+def atan2(x: ArrayLike, y: ArrayLike) -> Array:
+    """Return the angle of the point (y, x), in [-pi, pi]: atan(x / y) in its quadrant. Floats."""
+    return atan2_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
+
+
+# ----------------------------------------------------------------------------- elementwise logic
+# `xnp.lax`: comparisons, operations on bits, choices.
+#
+# Comparisons give booleans. Semantics: the StableHLO specification, section of the name.
+
+
+def eq(x: ArrayLike, y: ArrayLike) -> Array:
+    """Return x == y; NaN equals nothing. Any dtype."""
+    return eq_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
+
+
+def ne(x: ArrayLike, y: ArrayLike) -> Array:
+    """Return x != y; NaN differs from all. Any dtype."""
+    return ne_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
+
+
+def lt(x: ArrayLike, y: ArrayLike) -> Array:
+    """Return x < y; false for NaN. Real numbers and booleans."""
+    return lt_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
+
+
+def le(x: ArrayLike, y: ArrayLike) -> Array:
+    """Return x <= y; false for NaN. Real numbers and booleans."""
+    return le_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
+
+
+def gt(x: ArrayLike, y: ArrayLike) -> Array:
+    """Return x > y; false for NaN. Real numbers and booleans."""
+    return gt_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
+
+
+def ge(x: ArrayLike, y: ArrayLike) -> Array:
+    """Return x >= y; false for NaN. Real numbers and booleans."""
+    return ge_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
+
+
+def bitwise_and(x: ArrayLike, y: ArrayLike) -> Array:
+    """Return the bits set in both. Integers and booleans."""
+    return and_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
+
+
+def bitwise_or(x: ArrayLike, y: ArrayLike) -> Array:
+    """Return the bits set in one or both. Integers and booleans."""
+    return or_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
+
+
+def bitwise_xor(x: ArrayLike, y: ArrayLike) -> Array:
+    """Return the bits set in one only. Integers and booleans."""
+    return xor_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
+
+
+def shift_left(x: ArrayLike, y: ArrayLike) -> Array:
+    """Return x 2^y; 0 for y outside [0, width). Integers."""
+    return shift_left_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
+
+
+def shift_right_arithmetic(x: ArrayLike, y: ArrayLike) -> Array:
+    """Return x shifted down by y bits, its sign bit repeated. Integers."""
+    return shift_right_arithmetic_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
+
+
+def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Array:
+    """Return x shifted down by y bits, zeros coming in. Integers."""
+    return shift_right_logical_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
+
+
+def mulhi(x: ArrayLike, y: ArrayLike) -> Array:
+    """Return the upper half of the bits of the exact product. Integers."""
+    return mulhi_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
+
+
+def bitwise_not(x: ArrayLike) -> Array:
+    """Return all bits inverted. Integers and booleans."""
+    return apply(not_p, x)
+
+
+def population_count(x: ArrayLike) -> Array:
+    """Return how many bits are set. Integers."""
+    return apply(population_count_p, x)
+
+
+def clz(x: ArrayLike) -> Array:
+    """Return how many zero bits lead the highest set bit. Integers."""
+    return apply(clz_p, x)
+
+
+def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
+    """Return elements of `cases[which]`.
+
+    Args:
+      which: booleans (for two cases) or int32 indices; of the shape of the cases, or a scalar. An
+        index out of range is clamped.
+      cases: arrays of one dtype and shape, or scalars.
+
+    Example:
+      >>> float(select_n(True, 1.0, 2.0).to_host())
+      2.0
+    """
+    return select_n_p.bind(as_array(which), *several(*cases))[0]  # type: ignore[no-any-return]
+
+
+def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
+    """Return `on_true` where `pred` holds and `on_false` elsewhere. See `select_n`."""
+    return select_n(pred, on_false, on_true)
+
+
+def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:  # noqa: A002 - JAX's names
+    """Return x limited to [min, max]; NaN stays. The bounds may be scalars.
+
+    The derivative is 0 where x equals a bound. Complex numbers are ordered by real, then imaginary
+    part: the result is `min(max(low, x), high)`.
+    """
+    low, x, high = several(min, x, max)
+    if dtypes.is_complex(x.aval.dtype):
+        agreeing(low.aval, x.aval, high.aval)
+        return _clamped_complex(low, x, high)
+    return clamp_p.bind(low, x, high)[0]  # type: ignore[no-any-return]
+
+
+def _clamped_complex(low: Array, x: Array, high: Array) -> Array:
+    low, high = [
+        repeated(bound, x.aval.shape) if not bound.aval.ndim else bound for bound in (low, high)
+    ]
+    return min_p.bind(max_p.bind(low, x)[0], high)[0]  # type: ignore[no-any-return]
+
+
+# --------------------------------------------------------------------------------------- special
+# `xnp.lax`: special functions. Operands are floats of one dtype.
+#
+# They are right to a few ulp of float32, and to about 1e-13 of float64, evaluated and compiled
+# alike; at poles and at the ends of their domains they have the limits that SciPy has.
+
+
+def erf(x: ArrayLike) -> Array:
+    """Return the error function, 2/sqrt(pi) int_0^x exp(-t^2) dt."""
+    return apply(erf_p, x)
+
+
+def erfc(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
+    """Return 1 - erf(x), accurate for large x.
+
+    There is one algorithm for it, so that an `accuracy` is checked but chooses nothing.
+    """
+    if not isinstance(accuracy, Accuracy):
+        raise TypeError(message(
+            "erfc", f"{accuracy!r} is no accuracy.",
+            expected="None, an AccuracyMode or a Tolerance",
+        ))  # fmt: skip
+    return apply(erfc_p, x)
+
+
+def erf_inv(x: ArrayLike) -> Array:
+    """Return y with erf(y) = x; infinite at -1 and 1, NaN outside."""
+    return apply(erf_inv_p, x)
+
+
+def lgamma(x: ArrayLike) -> Array:
+    """Return log |Gamma(x)|; infinite at 0, -1, -2, ..."""
+    return apply(lgamma_p, x)
+
+
+def digamma(x: ArrayLike) -> Array:
+    """Return the derivative of lgamma; NaN at 0, -1, -2, ..."""
+    return apply(digamma_p, x)
+
+
+def polygamma(m: ArrayLike, x: ArrayLike) -> Array:
+    """Return the m-th derivative of digamma, for a whole number m given as a float.
+
+    Differentiable in x.
+    """
+    return polygamma_p.bind(*pair(m, x))[0]  # type: ignore[no-any-return]
+
+
+def zeta(x: ArrayLike, q: ArrayLike) -> Array:
+    """Return the Hurwitz zeta function, sum_{k >= 0} (q + k)^-x for x > 1. Differentiable in q."""
+    return zeta_p.bind(*pair(x, q))[0]  # type: ignore[no-any-return]
+
+
+def igamma(a: ArrayLike, x: ArrayLike) -> Array:
+    """Return the regularized lower incomplete gamma function P(a, x), for a > 0 and x >= 0."""
+    return igamma_p.bind(*pair(a, x))[0]  # type: ignore[no-any-return]
+
+
+def igammac(a: ArrayLike, x: ArrayLike) -> Array:
+    """Return the regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x)."""
+    return igammac_p.bind(*pair(a, x))[0]  # type: ignore[no-any-return]
+
+
+def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
+    """Return the derivative of `igamma(a, x)` with respect to a."""
+    return igamma_grad_a_p.bind(*pair(a, x))[0]  # type: ignore[no-any-return]
+
+
+def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
+    """Return dx/da of a sample x of the gamma distribution of shape a, its quantile held fixed."""
+    return random_gamma_grad_p.bind(*pair(a, x))[0]  # type: ignore[no-any-return]
+
+
+def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
+    """Return the regularized incomplete beta function I_x(a, b), for a, b > 0 and 0 <= x <= 1.
+
+    Differentiable in x.
+    """
+    operands = leveled(*several(a, b, x))
+    return regularized_incomplete_beta_p.bind(*operands)[0]  # type: ignore[no-any-return]
+
+
+def bessel_i0e(x: ArrayLike) -> Array:
+    """Return exp(-|x|) I0(x), the modified Bessel function of order 0, scaled."""
+    return apply(bessel_i0e_p, x)
+
+
+def bessel_i1e(x: ArrayLike) -> Array:
+    """Return exp(-|x|) I1(x), the modified Bessel function of order 1, scaled."""
+    return apply(bessel_i1e_p, x)
+
+
+complete(globals(), [*ARITHMETIC, *CONVERSION, *FUNCTIONS, *LOGIC, *SPECIAL])
+
+boundaries(globals(), written=True)

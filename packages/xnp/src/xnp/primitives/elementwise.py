@@ -1,0 +1,1775 @@
+"""The elementwise primitives: arithmetic, bits, comparisons, exponentials, powers, ...
+
+Each primitive is a row: the constructor from `table`, the dtypes it accepts, its NumPy function,
+its StableHLO operation and the formula of its derivative. Semantics are those of the StableHLO
+specification, the section of the same name.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from xnp.primitives import costs
+from xnp.primitives.lowering_text import (
+    BYTES,
+    chosen,
+    compared,
+    in_bytes,
+    in_wider,
+    same_dtype,
+    upcast,
+)
+from xnp.primitives.table import (
+    ANY,
+    BITS,
+    COMPLEX,
+    FLOATING,
+    INEXACT,
+    INTEGER,
+    NATIVE,
+    NUMBER,
+    SIGNED,
+    UNSIGNED,
+    Accuracy,
+    Kinds,
+    accuracy_attribute,
+    add,
+    binary,
+    bind,
+    common_dtype,
+    div,
+    elementwise_shape,
+    elementwise_stablehlo,
+    equal_shape,
+    filled,
+    in_dtype,
+    mul,
+    neg,
+    repeated,
+    retyped_stablehlo,
+    scalar_like,
+    scaled as table_scaled,
+    selected,
+    sub,
+    tunable_stablehlo,
+    unary,
+)
+from xprim import (
+    ELEMENTWISE,
+    LINEAR,
+    ZERO,
+    Linear,
+    NumpyCall,
+    Operand,
+    Primitive,
+    ShapedArray,
+    Zero,
+    dtypes,
+    linear_in,
+    multilinear,
+    primitive_maker,
+    scalar_array,
+    shaped_array,
+    state,
+    undefined,
+)
+from xprim.contracts import Builder
+from xprim.errors import message
+
+__all__ = ()
+
+
+# --------------------------------------------------------------------------------- complex parts
+# Complex numbers and their parts: complex, real, imag, conj.
+#
+# Semantics: StableHLO specification, sections complex, real, imag. Derivatives are linear over
+# the reals: the transposes use that real and imaginary parts are separate real outputs.
+
+_F32_F64: Kinds = frozenset([dtypes.float32, dtypes.float64])
+
+
+def complex_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the complex dtype whose parts have this dtype."""
+    return dtypes.complex64 if dtype == dtypes.float32 else dtypes.complex128
+
+
+def part_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype of the parts of complex numbers of this dtype."""
+    return dtypes.float32 if dtype == dtypes.complex64 else dtypes.float64
+
+
+def _complex_numpy(x: Any, y: Any) -> Any:
+    out = np.empty(np.broadcast_shapes(x.shape, y.shape), complex_dtype(x.dtype))
+    out.real, out.imag = x, y
+    return out
+
+
+def _complex_transpose(ct: Any, x: Any, y: Any) -> Any:
+    # <ct, x + iy> is the real part of ct (x + iy): Re(ct) x - Im(ct) y
+    return (
+        bind("real", ct) if type(x) is Linear else Zero(x.aval),
+        bind("neg", bind("imag", ct)) if type(y) is Linear else Zero(y.aval),
+    )
+
+
+def _with_zero(part: Any) -> Any:
+    return scalar_array(0.0, part.aval.dtype)
+
+
+complex_p = binary(
+    "complex", _F32_F64, numpy=_complex_numpy, stablehlo=retyped_stablehlo("stablehlo.complex"),
+    jvp=(lambda x_dot, z, x, y: bind("complex", x_dot, _with_zero(x_dot)),
+         lambda y_dot, z, x, y: bind("complex", _with_zero(y_dot), y_dot)),
+    transpose=_complex_transpose, out_dtype=complex_dtype, linearity=LINEAR,
+)  # fmt: skip
+
+real_p = unary(
+    "real", COMPLEX, numpy=np.real, stablehlo=retyped_stablehlo("stablehlo.real"),
+    jvp=lambda x_dot, y, x: bind("real", x_dot),
+    linear=lambda ct: bind("complex", ct, _with_zero(ct)), out_dtype=part_dtype,
+    cost=costs.nothing,
+)  # fmt: skip
+
+imag_p = unary(
+    "imag", COMPLEX, numpy=np.imag, stablehlo=retyped_stablehlo("stablehlo.imag"),
+    jvp=lambda x_dot, y, x: bind("imag", x_dot),
+    linear=lambda ct: bind("complex", _with_zero(ct), bind("neg", ct)), out_dtype=part_dtype,
+    cost=costs.nothing,
+)  # fmt: skip
+
+
+# --- conj ---------------------------------------------------------------------------------------
+
+_conj_kinds = elementwise_shape("conj", COMPLEX | _F32_F64)
+
+
+def _conj_shape(x: ShapedArray, *, input_dtype: Any) -> tuple[ShapedArray, ...]:
+    (out,) = _conj_kinds(x)
+    if out.dtype in FLOATING:
+        out = shaped_array(out.shape, complex_dtype(out.dtype), out.weak_type)
+    return (out,)
+
+
+def _conj_numpy(x: Any, *, input_dtype: Any) -> Any:
+    out = np.conjugate(x)
+    return out if out.dtype in COMPLEX else out.astype(complex_dtype(out.dtype))
+
+
+def _conj_stablehlo(
+    b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, input_dtype: Any
+) -> list[str]:
+    (x,), (aval,), (out,) = operands, avals_in, avals_out
+    part = shaped_array(out.shape, part_dtype(out.dtype))
+    if aval.dtype in FLOATING:
+        return _join(b, x, b.constant(0, part), part, out)
+    (re,) = b.op("stablehlo.real", [x], [aval], [part])
+    (im,) = b.op("stablehlo.imag", [x], [aval], [part])
+    im = b.same_type_op("stablehlo.negate", [im], part)
+    return _join(b, re, im, part, out)
+
+
+def _join(b: Builder, re: str, im: str, part: ShapedArray, out: ShapedArray) -> list[str]:
+    results: list[str] = b.op("stablehlo.complex", [re, im], [part, part], [out])
+    return results
+
+
+def _conj_transpose(ct: Any, *, input_dtype: Any) -> Any:
+    out = bind("conj", ct, input_dtype=ct.aval.dtype)
+    return out if input_dtype in COMPLEX else bind("real", out)
+
+
+conj_p = unary(
+    "conj", COMPLEX | _F32_F64, shape=_conj_shape, numpy=_conj_numpy, stablehlo=_conj_stablehlo,
+    jvp=lambda x_dot, y, x, *, input_dtype: bind("conj", x_dot, input_dtype=input_dtype),
+    linear=_conj_transpose, has_params=True,
+)  # fmt: skip
+
+
+# ---------------------------------------------------------------------------------- complex text
+# StableHLO text of functions of complex numbers, where XLA's own operation is not enough.
+#
+# The sign of a zero says on which side of a branch cut a number lies (C99, Annex G): sqrt(-2 -
+# 0i) is -1.41i. XLA's operations take -0 for 0 there. Their functions are real on a part of the
+# real line, so that f(conj z) = conj f(z): computed above the line, and mirrored for numbers
+# below it.
+
+
+def parts_of(b: Builder, z: str, aval: ShapedArray) -> tuple[list[str], ShapedArray]:
+    """Write the real and imaginary parts of complex numbers; return them and their type."""
+    part = shaped_array(aval.shape, part_dtype(aval.dtype))
+    return [b.op(f"stablehlo.{name}", [z], [aval], [part])[0] for name in ("real", "imag")], part
+
+
+def of_parts(b: Builder, parts: list[str], part: ShapedArray, aval: ShapedArray) -> str:
+    """Write complex numbers of the type `aval` from their parts."""
+    return b.op("stablehlo.complex", parts, [part, part], [aval])[0]
+
+
+def scaled(b: Builder, x: str, factor: float, aval: ShapedArray) -> str:
+    """Write numbers times a real one: parts apart, for infinity times the imaginary 0 is NaN."""
+    if not dtypes.is_complex(aval.dtype):
+        return b.same_type_op("stablehlo.multiply", [x, b.constant(factor, aval)], aval)
+    parts, part = parts_of(b, x, aval)
+    return of_parts(b, [scaled(b, p, factor, part) for p in parts], part, aval)
+
+
+# Powers of 2 by the bytes of a part: what is squared lies between the inverse of the first and it,
+# after a product with the second or its inverse, so that no square is infinite or loses digits.
+_IN_RANGE = {4: (2.0**40, 2.0**80), 8: (2.0**450, 2.0**600)}
+
+
+def magnitude(b: Builder, z: str, aval: ShapedArray) -> str:
+    """Write sqrt(x^2 + y^2) of x + y i: infinite where a part is, also beside a NaN."""
+    parts, part = parts_of(b, z, aval)
+    sizes = [b.same_type_op("stablehlo.abs", [p], part) for p in parts]
+    top = b.same_type_op("stablehlo.maximum", sizes, part)
+    bound, power = _IN_RANGE[part.dtype.itemsize]
+    high = compared(b, "GT", top, b.constant(bound, part), part)
+    low = compared(b, "LT", top, b.constant(1 / bound, part), part)
+    up, down, one, infinity = [b.constant(v, part) for v in (power, 1 / power, 1.0, math.inf)]
+    factor = chosen(b, high, down, chosen(b, low, up, one, part), part)
+    inverse = chosen(b, high, up, chosen(b, low, down, one, part), part)
+    squares = []
+    for size in sizes:
+        size = b.same_type_op("stablehlo.multiply", [size, factor], part)
+        squares.append(b.same_type_op("stablehlo.multiply", [size, size], part))
+    length = b.same_type_op("stablehlo.add", squares, part)
+    length = b.same_type_op("stablehlo.sqrt", [length], part)
+    length = b.same_type_op("stablehlo.multiply", [length, inverse], part)
+    for size in sizes:
+        infinite = compared(b, "EQ", size, infinity, part)
+        length = chosen(b, infinite, infinity, length, part)
+    return length
+
+
+def mirrored(rule: Any, axis: str = "real") -> Any:
+    """Return the rule of a function of symmetric values, right on both sides of its cuts.
+
+    Args:
+      rule: a `stablehlo` rule of one operand, right for imaginary parts (real parts for the other
+        axis) that are not negative, a zero among them.
+      axis: which axis a number and its value are mirrored at: "real" where f(conj z) = conj f(z),
+        "imaginary" where f(-conj z) = -conj f(z).
+    """
+    turned = 1 if axis == "real" else 0
+
+    def write(b: Builder, operands: Any, avals_in: Any, avals_out: Any, **params: Any) -> Any:
+        (aval,) = avals_in
+        if not dtypes.is_complex(aval.dtype):
+            return rule(b, operands, avals_in, avals_out, **params)
+        parts, part = parts_of(b, operands[0], aval)
+        below = _is_negative(b, parts[turned], part)
+        parts[turned] = b.same_type_op("stablehlo.abs", [parts[turned]], part)
+        (result,) = rule(b, [of_parts(b, parts, part, aval)], avals_in, avals_out, **params)
+        parts, _ = parts_of(b, result, aval)
+        negated = b.same_type_op("stablehlo.negate", [parts[turned]], part)
+        parts[turned] = chosen(b, below, negated, parts[turned], part)
+        return [of_parts(b, parts, part, aval)]
+
+    return write
+
+
+def _is_negative(b: Builder, x: str, aval: ShapedArray) -> str:
+    """Write whether real numbers, zeros among them, have the sign bit."""
+    wide = aval.dtype == dtypes.float64
+    bits = shaped_array(aval.shape, dtypes.int64 if wide else dtypes.int32)
+    (whole,) = b.op("stablehlo.bitcast_convert", [x], [aval], [bits])
+    return compared(b, "LT", whole, b.constant(0, bits), bits)
+
+
+# --------------------------------------------------------------------------------- complex edges
+# StableHLO text of complex functions where the compiler's formulas lose digits or leave the
+# range.
+#
+# XLA has sinh(x) = (e^x - e^-x) / 2 inside of its complex functions, whose digits cancel near 0;
+# |z|^2, which overflows and vanishes long before z does; and the quotient z / |z|, whose size is
+# infinite for numbers that are not. Each rule here corrects a part of a result where that shows.
+
+# from the builder, the parts of the operand and of the result, and their type, to the right parts
+Correction = Callable[[Builder, list[str], list[str], ShapedArray], list[str]]
+
+
+def corrected(rule: Any, correction: Correction) -> Any:
+    """Return the rule of a function of one operand whose complex results are corrected."""
+
+    def write(b: Builder, operands: Any, avals_in: Any, avals_out: Any, **params: Any) -> Any:
+        results = rule(b, operands, avals_in, avals_out, **params)
+        (aval,) = avals_in
+        if not dtypes.is_complex(aval.dtype):
+            return results
+        given, part = parts_of(b, operands[0], aval)
+        found, _ = parts_of(b, results[0], aval)
+        return [of_parts(b, correction(b, given, found, part), part, aval)]
+
+    return write
+
+
+def by_hyperbolic_sine(axis: int, out: int, factor: str, sign: float = 1.0) -> Correction:
+    """Return the correction of a part that is a hyperbolic sine times a factor, near its zero.
+
+    Args:
+      axis: the part of the operand whose hyperbolic sine it is: 0 the real one, 1 the imaginary.
+      out: the part of the result.
+      factor: the operation on the operand's other part.
+      sign: of the product.
+    """
+
+    def correction(b: Builder, given: list[str], found: list[str], part: ShapedArray) -> list[str]:
+        x, other = given[axis], given[1 - axis]
+        # sinh(x) = (e + e / (e + 1)) / 2 of e = e^x - 1, which has all digits near 0
+        e = b.same_type_op("stablehlo.exponential_minus_one", [x], part)
+        inverse = b.same_type_op("stablehlo.add", [e, b.constant(1, part)], part)
+        inverse = b.same_type_op("stablehlo.divide", [e, inverse], part)
+        double = b.same_type_op("stablehlo.add", [e, inverse], part)
+        sine = b.same_type_op("stablehlo.multiply", [double, b.constant(sign / 2, part)], part)
+        turned = b.same_type_op(factor, [other], part)
+        product = b.same_type_op("stablehlo.multiply", [sine, turned], part)
+        is_near = _less(b, x, 1.0, part)
+        product = chosen(b, _less(b, other, math.inf, part), product, found[out], part)
+        found[out] = chosen(b, is_near, product, found[out], part)
+        return found
+
+    return correction
+
+
+def beside_a_pole(axis: int) -> Correction:
+    """Return the correction of atanh (axis 0) and atan (axis 1) beside their poles at 1 and -1.
+
+    With p = 1 or -1 on the axis and a small distance q from it the part along the axis is
+    p (log 2 - log|q|) / 2.
+    """
+
+    def correction(b: Builder, given: list[str], found: list[str], part: ShapedArray) -> list[str]:
+        pole, distance = given[axis], given[1 - axis]
+        difference = b.same_type_op(
+            "stablehlo.subtract",
+            [b.constant(math.log(2), part), _log_size(b, distance, part)],
+            part,
+        )
+        half = b.same_type_op("stablehlo.multiply", [pole, b.constant(0.5, part)], part)
+        value = b.same_type_op("stablehlo.multiply", [half, difference], part)
+        size = b.same_type_op("stablehlo.abs", [pole], part)
+        value = chosen(b, _less(b, distance, 1e-10, part), value, found[axis], part)
+        is_pole = compared(b, "EQ", size, b.constant(1, part), part)
+        found[axis] = chosen(b, is_pole, value, found[axis], part)
+        return found
+
+    return correction
+
+
+def above_minus_one(b: Builder, given: list[str], found: list[str], part: ShapedArray) -> list[str]:
+    """Correct log(1 + z) of z = -1 + iy, which is log|y| along the real axis."""
+    is_above = compared(b, "EQ", given[0], b.constant(-1, part), part)
+    return [chosen(b, is_above, _log_size(b, given[1], part), found[0], part), found[1]]
+
+
+def in_range(b: Builder, z: str, aval: ShapedArray) -> str:
+    """Write complex numbers as far from zero as they are, but a quarter so where it is very far.
+
+    So that their size is not infinite where they are not.
+    """
+    parts, part = parts_of(b, z, aval)
+    sizes = [b.same_type_op("stablehlo.abs", [x], part) for x in parts]
+    greater = b.same_type_op("stablehlo.maximum", sizes, part)
+    is_far = compared(b, "GT", greater, b.constant(2.0**100, part), part)
+    factor = chosen(b, is_far, b.constant(0.25, part), b.constant(1, part), part)
+    scaled = [b.same_type_op("stablehlo.multiply", [x, factor], part) for x in parts]
+    return of_parts(b, scaled, part, aval)
+
+
+def _log_size(b: Builder, x: str, part: ShapedArray) -> str:
+    size = b.same_type_op("stablehlo.abs", [x], part)
+    return b.same_type_op("stablehlo.log", [size], part)
+
+
+def _less(b: Builder, x: str, bound: float, part: ShapedArray) -> str:
+    """Write whether the size of real numbers is less than a bound."""
+    size = b.same_type_op("stablehlo.abs", [x], part)
+    return compared(b, "LT", size, b.constant(bound, part), part)
+
+
+# ------------------------------------------------------------------------------ complex division
+# Division of complex numbers that leaves the range only where the quotient does.
+#
+# NumPy and XLA divide as Smith did (Algorithm 116, CACM 1962): with |c| >= |d| the divisor of
+# both parts is c + d (d / c), which reaches twice the greatest part of the denominator, and the
+# numerators twice that of the numerator. So where one of the operands is near the end of the
+# range, quarters of both are divided: an exact scale (after Baudin and Smith, A robust complex
+# division in Scilab, 2012, section 3, who scale each by itself), and what falls below the range
+# then is nothing beside it.
+
+_QUARTER = 0.25
+_divide = elementwise_stablehlo("stablehlo.divide")
+
+
+def _far(dtype: np.dtype[Any]) -> float:
+    """Return beyond what a part of a number is far out: a quarter of the greatest number."""
+    return float(dtypes.finfo(dtype).max) * _QUARTER
+
+
+# --- NumPy ----------------------------------------------------------------------------------------
+
+
+def divided(x: Any, y: Any) -> Any:
+    """Divide complex arrays; where a step overflows, quarters of those far out."""
+    try:
+        with np.errstate(over="raise"):
+            return np.true_divide(x, y)
+    except FloatingPointError:
+        parts = np.broadcast_arrays(x.real, x.imag, y.real, y.imag)
+        greatest = functools.reduce(np.maximum, map(np.abs, parts))
+        factor = np.where(greatest > _far(greatest.dtype), _QUARTER, 1).astype(greatest.dtype)
+        with np.errstate(over="ignore"):
+            return np.true_divide(_by_parts(x, factor), _by_parts(y, factor))
+
+
+def _by_parts(z: Any, factor: Any) -> Any:
+    """Return complex numbers times real ones, parts apart: infinity times 0j is NaN."""
+    out = np.empty(factor.shape, z.dtype)
+    out.real, out.imag = z.real * factor, z.imag * factor
+    return out
+
+
+# --- StableHLO ------------------------------------------------------------------------------------
+
+
+def div_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+    """Write a division; of complex numbers, of quarters of those far out."""
+    (out,) = avals_out
+    if not dtypes.is_complex(out.dtype):
+        return _divide(b, operands, avals_in, avals_out)
+    x, y = [b.broadcast(z, a, out.shape) for z, a in zip(operands, avals_in, strict=True)]
+    (of_x, part), (of_y, _) = parts_of(b, x, out), parts_of(b, y, out)
+    sizes = [b.same_type_op("stablehlo.abs", [p], part) for p in (*of_x, *of_y)]
+    greatest = sizes[0]
+    for size in sizes[1:]:
+        greatest = b.same_type_op("stablehlo.maximum", [greatest, size], part)
+    is_far = compared(b, "GT", greatest, b.constant(_far(part.dtype), part), part)
+    factor = chosen(b, is_far, b.constant(_QUARTER, part), b.constant(1, part), part)
+    near = [
+        of_parts(b, [b.same_type_op("stablehlo.multiply", [p, factor], part) for p in z], part, out)
+        for z in (of_x, of_y)
+    ]
+    return [b.same_type_op("stablehlo.divide", near, out)]
+
+
+# ------------------------------------------------------------------------------------ arithmetic
+# Elementwise arithmetic: neg, add, sub, mul, div, rem, max, min, abs, sign.
+#
+# Semantics: StableHLO specification, sections of these names. Integers wrap around; division
+# rounds towards zero, division by zero gives -1 (all bits set) and a remainder by zero the
+# dividend; max and min propagate NaN, and order complex numbers by their real, then their
+# imaginary parts.
+
+# --- linear operations --------------------------------------------------------------------------
+
+
+def _add_transpose(ct: Any, x: Any, y: Any) -> Any:
+    return tuple([ct if type(v) is Linear else Zero(v.aval) for v in (x, y)])
+
+
+def _sub_transpose(ct: Any, x: Any, y: Any) -> Any:
+    return (
+        ct if type(x) is Linear else Zero(x.aval),
+        neg_p.bind(ct)[0] if type(y) is Linear else Zero(y.aval),
+    )
+
+
+def _mul_transpose(ct: Any, x: Any, y: Any) -> Any:
+    if type(x) is Linear:
+        return mul_p.bind(ct, y)[0], Zero(y.aval)
+    return Zero(x.aval), mul_p.bind(x, ct)[0]
+
+
+neg_p: Primitive = unary(
+    "neg", NUMBER, numpy=same_dtype(np.negative), stablehlo="stablehlo.negate",
+    jvp=lambda x_dot, y, x: neg_p.bind(x_dot)[0],
+    linear=lambda ct: neg_p.bind(ct)[0], ufunc=np.negative, cost=costs.arithmetic,
+)  # fmt: skip
+
+# XLA folds the sum of two constant masks as that of one-bit integers, so True + True is False.
+add_p: Primitive = binary(
+    "add", ANY, numpy=np.add, stablehlo=elementwise_stablehlo("stablehlo.add", "stablehlo.or"),
+    jvp=(lambda x_dot, z, x, y: x_dot, lambda y_dot, z, x, y: y_dot),
+    transpose=_add_transpose, cost=costs.arithmetic, linearity=LINEAR,
+)  # fmt: skip
+
+sub_p: Primitive = binary(
+    "sub", NUMBER, numpy=np.subtract, stablehlo="stablehlo.subtract",
+    jvp=(lambda x_dot, z, x, y: x_dot, lambda y_dot, z, x, y: neg_p.bind(y_dot)[0]),
+    transpose=_sub_transpose, cost=costs.arithmetic, linearity=LINEAR,
+)  # fmt: skip
+
+mul_p: Primitive = binary(
+    "mul", ANY, numpy=np.multiply,
+    stablehlo=elementwise_stablehlo("stablehlo.multiply", "stablehlo.and"),
+    jvp=(lambda x_dot, z, x, y: mul_p.bind(x_dot, y)[0],
+         lambda y_dot, z, x, y: mul_p.bind(x, y_dot)[0]),
+    transpose=_mul_transpose, cost=costs.arithmetic, linearity=multilinear(0, 1),
+)  # fmt: skip
+
+
+# --- division -----------------------------------------------------------------------------------
+
+
+def _div_numpy(x: Any, y: Any) -> Any:
+    if x.dtype in COMPLEX:
+        return divided(x, y)
+    return np.true_divide(x, y) if x.dtype in FLOATING else _integer_div(x, y)
+
+
+@in_bytes
+def _integer_div(x: Any, y: Any) -> Any:
+    """Round towards zero; by zero gives all bits set, INT_MIN / -1 gives INT_MIN."""
+    by_zero = y == 0
+    y = np.where(by_zero, np.ones((), y.dtype), y)
+    quotient, remainder = np.floor_divide(x, y), np.remainder(x, y)
+    if x.dtype.kind == "i":
+        quotient = quotient + ((remainder != 0) & ((x < 0) != (y < 0))).astype(x.dtype)
+    return np.where(by_zero, np.invert(np.zeros((), x.dtype)), quotient)
+
+
+def _div_transpose(ct: Any, x: Any, y: Any) -> Any:
+    return div_p.bind(ct, y)[0], Zero(y.aval)
+
+
+def _div_jvp(primals: Any, tangents: Any) -> Any:
+    x, y = primals
+    x_dot, y_dot = tangents
+    outs = div_p.bind(x, y)
+    z = outs[0]
+    if type(y_dot) is Zero:
+        dot = Zero(z.aval) if type(x_dot) is Zero else div_p.bind(x_dot, y)[0]
+    elif type(x_dot) is Zero:  # d(x/y) = -(x/y)/y dy, the factor computed once for all dy
+        dot = mul_p.bind(y_dot, neg_p.bind(div_p.bind(z, y)[0])[0])[0]
+    else:  # d(x/y) = (dx - (x/y) dy)/y: in reverse mode one division serves both
+        dot = div_p.bind(sub_p.bind(x_dot, mul_p.bind(z, y_dot)[0])[0], y)[0]
+    return outs, (dot if type(dot) is Zero else repeated(dot, z.aval.shape),)
+
+
+def _div_linearity(avals: Any, params: Any) -> Any:
+    """Quotients of integers are rounded."""
+    return linear_in(0) if dtypes.is_inexact(avals[0].dtype) else None
+
+
+div_p: Primitive = binary(
+    "div", NUMBER, numpy=_div_numpy, stablehlo=div_stablehlo, jvp=_div_jvp,
+    transpose=_div_transpose, ufunc=np.true_divide, ufunc_kinds=FLOATING & NATIVE,
+    cost=costs.division, divisor=Operand(1), linearity=_div_linearity,
+)  # fmt: skip
+
+
+# --- a quotient that is 0 where both operands are -------------------------------------------------
+
+# For terms of a derivative that vanish with their denominators, as x / y of x log y at (0, 0), or
+# the share of two equal eigenvalues in what does not depend on the basis of their space.
+
+
+def _both_zero(x: Any, y: Any) -> Any:
+    return bind("and", bind("eq", x, scalar_like(x, 0)), bind("eq", y, scalar_like(y, 0)))
+
+
+def _zero_quotient_numpy(x: Any, y: Any) -> Any:
+    vanishes = (x == 0) & (y == 0)
+    return _div_numpy(x, np.where(vanishes, np.ones((), y.dtype), y))
+
+
+def _zero_quotient_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+    (out,) = avals_out
+    names = [b.broadcast(name, aval, out.shape)
+             for name, aval in zip(operands, avals_in, strict=True)]  # fmt: skip
+
+    def quotient(x: Any, y: Any) -> list[Any]:
+        return [div_p.bind(x, selected(_both_zero(x, y), filled(out.shape, 1, out.dtype), y))[0]]
+
+    return b.traced(quotient, names, [out, out], key="zero_quotient")
+
+
+def _zero_quotient_transpose(ct: Any, x: Any, y: Any) -> Any:
+    return zero_quotient_p.bind(ct, y)[0], Zero(y.aval)
+
+
+zero_quotient_p: Primitive = binary(
+    "zero_quotient", INEXACT, numpy=_zero_quotient_numpy, stablehlo=_zero_quotient_stablehlo,
+    jvp=(lambda x_dot, z, x, y: zero_quotient_p.bind(x_dot, y)[0],
+         # d(x/y) = -(x/y)/y dy, whose numerator is 0 where both are
+         lambda y_dot, z, x, y: neg_p.bind(mul_p.bind(zero_quotient_p.bind(z, y)[0], y_dot)[0])[0]),
+    transpose=_zero_quotient_transpose, cost=costs.division, linearity=linear_in(0),
+)  # fmt: skip
+
+
+# --- products and quotients that are 0 where their first operand is -------------------------------
+
+# What `config.zero_absorbing` records in place of mul and div: tangents that are zero stay so
+# through factors that are infinite or NaN.
+
+
+def _factor_numpy(x: Any, y: Any) -> Any:
+    return np.where(x == 0, np.ones((), y.dtype), y)
+
+
+def _absorbing_stablehlo(name: str) -> Callable[..., Any]:
+    def absorbing(x: Any, y: Any) -> list[Any]:
+        zero = bind("eq", x, scalar_like(x, 0))
+        return [bind(name, x, selected(zero, filled(y.aval.shape, 1, y.aval.dtype), y))]
+
+    def rule(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+        (out,) = avals_out
+        names = [b.broadcast(x, aval, out.shape)
+                 for x, aval in zip(operands, avals_in, strict=True)]  # fmt: skip
+        return b.traced(absorbing, names, [out, out], key=f"absorbing {name}")
+
+    return rule
+
+
+def _absorbing_product_transpose(ct: Any, x: Any, y: Any) -> Any:
+    if type(x) is Linear:
+        return absorbing_product_p.bind(ct, y)[0], Zero(y.aval)
+    return Zero(x.aval), absorbing_product_p.bind(x, ct)[0]
+
+
+def _absorbing_quotient_transpose(ct: Any, x: Any, y: Any) -> Any:
+    return absorbing_quotient_p.bind(ct, y)[0], Zero(y.aval)
+
+
+def _quotient_by_divisor(y_dot: Any, z: Any, x: Any, y: Any) -> Any:
+    slope = absorbing_quotient_p.bind(z, y)[0]
+    return neg_p.bind(absorbing_product_p.bind(slope, y_dot)[0])[0]
+
+
+absorbing_product_p: Primitive = binary(
+    "absorbing_product", INEXACT, numpy=lambda x, y: np.multiply(x, _factor_numpy(x, y)),
+    stablehlo=_absorbing_stablehlo("mul"),
+    jvp=(lambda x_dot, z, x, y: absorbing_product_p.bind(x_dot, y)[0],
+         lambda y_dot, z, x, y: absorbing_product_p.bind(x, y_dot)[0]),
+    transpose=_absorbing_product_transpose, cost=costs.arithmetic, linearity=multilinear(0, 1),
+)  # fmt: skip
+
+absorbing_quotient_p: Primitive = binary(
+    "absorbing_quotient", INEXACT, numpy=lambda x, y: _div_numpy(x, _factor_numpy(x, y)),
+    stablehlo=_absorbing_stablehlo("div"),
+    jvp=(lambda x_dot, z, x, y: absorbing_quotient_p.bind(x_dot, y)[0], _quotient_by_divisor),
+    transpose=_absorbing_quotient_transpose, cost=costs.division, linearity=linear_in(0),
+)  # fmt: skip
+
+
+def _rem_numpy(x: Any, y: Any) -> Any:
+    return np.fmod(x, y) if x.dtype in FLOATING else _integer_rem(x, y)
+
+
+@in_bytes
+def _integer_rem(x: Any, y: Any) -> Any:
+    by_zero = y == 0
+    return np.where(by_zero, x, np.fmod(x, np.where(by_zero, np.ones((), y.dtype), y)))
+
+
+def _rem_wrt_y(y_dot: Any, z: Any, x: Any, y: Any) -> Any:
+    # x rem y = x - y trunc(x / y), where trunc is piecewise constant
+    quotient = div_p.bind(x, y)[0]
+    whole = mul_p.bind(sign_p.bind(quotient)[0], bind("floor", abs_p.bind(quotient)[0]))[0]
+    return mul_p.bind(y_dot, neg_p.bind(whole)[0])[0]
+
+
+rem_p: Primitive = binary(
+    "rem", INTEGER | FLOATING, numpy=_rem_numpy, stablehlo="stablehlo.remainder",
+    jvp=(lambda x_dot, z, x, y: x_dot, _rem_wrt_y), cost=costs.division, divisor=Operand(1),
+)  # fmt: skip
+
+
+# --- max and min --------------------------------------------------------------------------------
+
+
+def _choose(x_dot: Any, x: Any, y: Any, better: str) -> Any:
+    """Return the part of x_dot in the derivative: all, none, or half where x and y are equal."""
+    one, half, zero = scalar_like(x_dot, 1.0), scalar_like(x_dot, 0.5), scalar_like(x_dot, 0.0)
+    weight = selected(bind("eq", x, y), half, selected(_order(better, x, y), one, zero))
+    return mul_p.bind(x_dot, weight)[0]
+
+
+def _order(better: str, x: Any, y: Any) -> Any:
+    if x.aval.dtype not in COMPLEX:
+        return bind(better, x, y)
+    (re_x, re_y), (im_x, im_y) = [[bind(part, v) for v in (x, y)] for part in ("real", "imag")]
+    return selected(bind("eq", re_x, re_y), bind(better, im_x, im_y), bind(better, re_x, re_y))
+
+
+def _extremum_numpy(ufunc: Any, compare: Any) -> Callable[..., Any]:
+    def rule(x: Any, y: Any) -> Any:
+        if x.dtype in COMPLEX:
+            better = np.where(x.real == y.real, compare(x.imag, y.imag), compare(x.real, y.real))
+            return np.where(better, x, y)
+        out = ufunc(x, y)
+        return out if out.dtype is x.dtype else out.astype(x.dtype)
+
+    return rule
+
+
+def _extremum_stablehlo(op: str, direction: str) -> Callable[..., list[str]]:
+    elementwise = elementwise_stablehlo(op)
+
+    def rule(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+        (out,) = avals_out
+        if out.dtype not in COMPLEX:
+            return elementwise(b, operands, avals_in, avals_out)
+        x, y = [b.broadcast(v, a, out.shape) for v, a in zip(operands, avals_in, strict=True)]
+        part = shaped_array(out.shape, dtypes.float32 if out.dtype.itemsize == 8 else (
+            dtypes.float64))  # fmt: skip
+        mask = shaped_array(out.shape, dtypes.bool_)
+        re_x, re_y, im_x, im_y = [
+            b.op(f"stablehlo.{name}", [v], [out], [part])[0]
+            for name in ("real", "imag") for v in (x, y)
+        ]  # fmt: skip
+
+        ties = [compared(b, how, u, v, part) for how, u, v in (
+            ("EQ", re_x, re_y), (direction, im_x, im_y), (direction, re_x, re_y))]  # fmt: skip
+        better = b.op("stablehlo.select", ties, [mask] * 3, [mask])[0]
+        return [chosen(b, better, x, y, out)]
+
+    return rule
+
+
+max_p: Primitive = binary(
+    "max", ANY, numpy=_extremum_numpy(np.maximum, np.greater),
+    ufunc=np.maximum, ufunc_kinds=NATIVE - COMPLEX,
+    stablehlo=_extremum_stablehlo("stablehlo.maximum", "GT"),
+    jvp=(lambda x_dot, z, x, y: _choose(x_dot, x, y, "gt"),
+         lambda y_dot, z, x, y: _choose(y_dot, y, x, "gt")),
+    cost=costs.arithmetic,
+)  # fmt: skip
+
+min_p: Primitive = binary(
+    "min", ANY, numpy=_extremum_numpy(np.minimum, np.less),
+    ufunc=np.minimum, ufunc_kinds=NATIVE - COMPLEX,
+    stablehlo=_extremum_stablehlo("stablehlo.minimum", "LT"),
+    jvp=(lambda x_dot, z, x, y: _choose(x_dot, x, y, "lt"),
+         lambda y_dot, z, x, y: _choose(y_dot, y, x, "lt")),
+    cost=costs.arithmetic,
+)  # fmt: skip
+
+
+# --- magnitude and sign -------------------------------------------------------------------------
+
+
+def real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype of the parts of a complex dtype; other dtypes are their own."""
+    if dtype not in COMPLEX:
+        return dtype
+    return dtypes.float32 if dtype.itemsize == 8 else dtypes.float64
+
+
+def _abs_numpy(x: Any) -> Any:
+    out = np.absolute(x)
+    return out if out.dtype is x.dtype or x.dtype in COMPLEX else out.astype(x.dtype)
+
+
+def _abs_jvp(x_dot: Any, y: Any, x: Any) -> Any:
+    if x.aval.dtype not in COMPLEX:
+        # the derivative from the right at zero
+        return selected(bind("ge", x, scalar_like(x, 0.0)), x_dot, neg_p.bind(x_dot)[0])
+    # |x| = sqrt(x conj(x)), so d|x| = Re(conj(x) dx) / |x|; zero at zero
+    size = selected(bind("eq", y, scalar_like(y, 0.0)), scalar_like(y, 1.0), y)
+    conjugate = bind("conj", x, input_dtype=x.aval.dtype)
+    direction = div_p.bind(conjugate, in_dtype(size, x.aval.dtype))[0]
+    return bind("real", mul_p.bind(x_dot, direction)[0])
+
+
+_size_stablehlo = retyped_stablehlo("stablehlo.abs")
+
+
+def _abs_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+    (x,), (aval,) = operands, avals_in
+    if aval.dtype in COMPLEX:
+        # XLA's own has NaN for an infinity beside a NaN, and 2 units of error
+        return [magnitude(b, x, aval)]
+    if aval.dtype not in SIGNED:
+        return _size_stablehlo(b, operands, avals_in, avals_out)
+    # XLA takes abs for a number that is not negative, which that of the least integer is, and
+    # leaves out the bound of an index by it: a gather then read before the array.
+    negated = b.same_type_op("stablehlo.negate", [x], aval)
+    return [b.same_type_op("stablehlo.maximum", [x, negated], aval)]
+
+
+abs_p: Primitive = unary(
+    "abs", SIGNED | INEXACT, numpy=_abs_numpy, stablehlo=_abs_stablehlo,
+    jvp=_abs_jvp, out_dtype=lambda dtype: real_dtype(dtype) if dtype in COMPLEX else None,
+    cost=costs.arithmetic,
+)  # fmt: skip
+
+
+def _sign_numpy(x: Any) -> Any:
+    if x.dtype in FLOATING:
+        out = np.asarray(np.sign(x))
+        zeros = x == 0
+        if zeros.any():
+            np.copyto(out, x, where=zeros)  # NumPy's own makes 0.0 of -0.0
+        return out
+    if x.dtype in COMPLEX:  # a quarter of it has a size that is not infinite
+        x = np.where(np.isinf(np.absolute(x)), x * x.dtype.type(0.25), x)
+    out = np.sign(x)
+    return out if out.dtype is x.dtype else out.astype(x.dtype)
+
+
+def _sign_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+    (x,), (aval,) = operands, avals_in
+    if aval.dtype in COMPLEX:
+        x = in_range(b, x, aval)
+    if aval.dtype not in dtypes.UNSIGNED:
+        return [b.same_type_op("stablehlo.sign", [x], aval)]
+    # stablehlo.sign takes no unsigned integers: 0 or 1 is the lesser of x and 1
+    return [b.same_type_op("stablehlo.minimum", [x, b.constant(1, aval)], aval)]
+
+
+def _sign_jvp(x_dot: Any, y: Any, x: Any) -> Any:
+    if x.aval.dtype not in COMPLEX:
+        return Zero(y.aval)
+    # s = x / |x|: ds = (dx - s Re(conj(s) dx)) / |x| = i s Im(conj(s) dx) / |x|
+    size = abs_p.bind(x)[0]
+    size = selected(bind("eq", size, scalar_like(size, 0.0)), scalar_like(size, 1.0), size)
+    turned = mul_p.bind(bind("conj", y, input_dtype=y.aval.dtype), x_dot)[0]
+    angle = div_p.bind(bind("imag", turned), size)[0]
+    return mul_p.bind(y, bind("complex", scalar_like(angle, 0.0), angle))[0]
+
+
+sign_p: Primitive = unary(
+    "sign", NUMBER, numpy=_sign_numpy, stablehlo=_sign_stablehlo, jvp=_sign_jvp
+)
+
+
+# --------------------------------------------------------------------------------------- bitwise
+# Operations on bits: and, or, xor, not, shifts, population_count, clz, mulhi.
+#
+# Semantics: StableHLO specification, sections of these names. A shift by the width of the dtype
+# or more gives 0, or all sign bits for the arithmetic one; shift counts are read as unsigned.
+
+and_p = binary(
+    "and", BITS, numpy=same_dtype(np.bitwise_and), stablehlo="stablehlo.and", jvp=ZERO,
+    ufunc=np.bitwise_and, cost=costs.arithmetic,
+)  # fmt: skip
+or_p = binary(
+    "or", BITS, numpy=same_dtype(np.bitwise_or), stablehlo="stablehlo.or", jvp=ZERO,
+    ufunc=np.bitwise_or, cost=costs.arithmetic,
+)  # fmt: skip
+xor_p = binary(
+    "xor", BITS, numpy=same_dtype(np.bitwise_xor), stablehlo="stablehlo.xor", jvp=ZERO,
+    ufunc=np.bitwise_xor, cost=costs.arithmetic,
+)  # fmt: skip
+not_p = unary(
+    "not",
+    BITS,
+    numpy=same_dtype(np.invert),
+    stablehlo="stablehlo.not",
+    jvp=ZERO,
+    ufunc=np.invert,
+    cost=costs.arithmetic,
+)
+
+
+# --- shifts -------------------------------------------------------------------------------------
+
+
+def _unsigned(x: Any) -> Any:
+    """Return the bits of integers of 8 bits or more as unsigned integers."""
+    return x.view(f"u{x.dtype.itemsize}") if x.dtype.kind == "i" else x
+
+
+def _shift(function: Callable[[Any, Any, Any, int], Any]) -> Callable[[Any, Any], Any]:
+    """Return a NumPy rule; `function` gets values, counts below the width, overflow mask, width.
+
+    The mask is None where nothing is over.
+    """
+
+    def rule(x: Any, y: Any) -> Any:
+        width = dtypes.itemsize_bits(x.dtype)
+        dtype, wide = x.dtype, BYTES.get(x.dtype)
+        if wide is not None:
+            x, y = x.astype(wide), y.astype(wide)
+        count = _unsigned(y)
+        over = count >= width  # a negative count reads as a large one
+        if not over.any():
+            over = None
+        else:
+            count = np.where(over, np.zeros((), count.dtype), count)
+        shifted = function(x, count, over, width)
+        return shifted.astype(dtype) if wide is not None else shifted.view(dtype)
+
+    return rule
+
+
+def _left(x: Any, count: Any, over: Any, width: int) -> Any:
+    bits = _unsigned(x)
+    return _zero_where(over, np.left_shift(bits, count))
+
+
+def _right_arithmetic(x: Any, count: Any, over: Any, width: int) -> Any:
+    shifted = np.right_shift(x, count.astype(x.dtype))
+    if x.dtype.kind == "i":
+        return (
+            shifted
+            if over is None
+            else np.where(
+                over, np.where(x < 0, -np.ones((), x.dtype), np.zeros((), x.dtype)), shifted
+            )
+        )
+    # unsigned: the top bit is the sign that is repeated
+    signed = x.view(f"i{x.dtype.itemsize}") if width == 8 * x.dtype.itemsize else (
+        (x.astype(np.int8) << (8 - width)) >> (8 - width))  # fmt: skip
+    most = count.astype(signed.dtype)
+    if over is not None:
+        most = np.where(over, np.asarray(width - 1, signed.dtype), most)
+    return np.right_shift(signed, most)
+
+
+def _right_logical(x: Any, count: Any, over: Any, width: int) -> Any:
+    bits = _unsigned(x)
+    if width < 8:  # widened with its sign, which is no bit of it
+        bits = bits & np.uint8((1 << width) - 1)
+    return _zero_where(over, np.right_shift(bits, count))
+
+
+def _zero_where(over: Any, shifted: Any) -> Any:
+    return shifted if over is None else np.where(over, np.zeros((), shifted.dtype), shifted)
+
+
+shift_left_p = binary(
+    "shift_left", INTEGER, numpy=_shift(_left), stablehlo="stablehlo.shift_left", jvp=ZERO,
+)  # fmt: skip
+shift_right_arithmetic_p = binary(
+    "shift_right_arithmetic", INTEGER, numpy=_shift(_right_arithmetic),
+    stablehlo="stablehlo.shift_right_arithmetic", jvp=ZERO,
+)  # fmt: skip
+shift_right_logical_p = binary(
+    "shift_right_logical", INTEGER, numpy=_shift(_right_logical),
+    stablehlo="stablehlo.shift_right_logical", jvp=ZERO,
+)  # fmt: skip
+
+
+# --- counts -------------------------------------------------------------------------------------
+
+
+def _own_bits(x: Any) -> tuple[Any, int]:
+    """Return the bits as unsigned integers of 8 bits or more, and how many of them count."""
+    width = dtypes.itemsize_bits(x.dtype)
+    wide = BYTES.get(x.dtype)
+    if wide is None:
+        return _unsigned(x), width
+    return _unsigned(x.astype(wide)) & np.uint8((1 << width) - 1), width
+
+
+def _population_count_numpy(x: Any) -> Any:
+    return np.bitwise_count(_own_bits(x)[0]).astype(x.dtype)
+
+
+def _clz_numpy(x: Any) -> Any:
+    bits, width = _own_bits(x)
+    # smear the highest set bit downwards; the zeros above it are what is left to count
+    shift = 1
+    while shift < width:
+        bits = bits | (bits >> np.asarray(shift, bits.dtype))
+        shift *= 2
+    return (np.uint8(width) - np.bitwise_count(bits)).astype(x.dtype)
+
+
+def _population_count_stablehlo(
+    b: Builder, operands: Any, avals_in: Any, avals_out: Any
+) -> list[str]:
+    (x,), (aval,) = operands, avals_in
+    wide = BYTES.get(aval.dtype)
+    if wide is None:
+        return [b.same_type_op("stablehlo.popcnt", [x], aval)]
+    wide_aval = aval.update(dtype=wide)  # XLA counts the copies of the sign bit, too
+    mask = b.constant((1 << dtypes.itemsize_bits(aval.dtype)) - 1, wide_aval)
+    bits = b.same_type_op("stablehlo.and", [b.convert(x, aval, wide), mask], wide_aval)
+    return [b.convert(b.same_type_op("stablehlo.popcnt", [bits], wide_aval), wide_aval, aval.dtype)]
+
+
+population_count_p = unary(
+    "population_count", INTEGER, numpy=_population_count_numpy,
+    stablehlo=_population_count_stablehlo, jvp=ZERO,
+)  # fmt: skip
+clz_p = unary(
+    "clz", INTEGER, numpy=_clz_numpy, stablehlo="stablehlo.count_leading_zeros", jvp=ZERO,
+)  # fmt: skip
+
+
+# --- mulhi --------------------------------------------------------------------------------------
+
+
+def _mulhi_numpy(x: Any, y: Any) -> Any:
+    """Return the upper half of the bits of the exact product."""
+    width = dtypes.itemsize_bits(x.dtype)
+    if width < 64:
+        wide = np.int64 if x.dtype in dtypes.SIGNED else np.uint64
+        product = x.astype(wide) * y.astype(wide)
+        return (product >> wide(width)).astype(x.dtype)
+    low = np.uint64(0xFFFFFFFF)
+    half = np.uint64(32)
+    u, v = x.astype(np.uint64), y.astype(np.uint64)
+    u0, u1, v0, v1 = u & low, u >> half, v & low, v >> half
+    middle = u1 * v0 + ((u0 * v0) >> half)
+    other = u0 * v1 + (middle & low)
+    high = u1 * v1 + (middle >> half) + (other >> half)
+    if x.dtype.kind == "i":  # of two's complement: take away what the signs added
+        zero = np.uint64(0)
+        high = high - np.where(x < 0, v, zero) - np.where(y < 0, u, zero)
+    return high.astype(x.dtype)
+
+
+_plain_mulhi = retyped_stablehlo("chlo.mulhi")
+
+
+def _mulhi_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+    (out,) = avals_out
+    wide = BYTES.get(out.dtype)
+    if wide is None:
+        return _plain_mulhi(b, operands, avals_in, avals_out)
+    aval = out.update(dtype=wide)  # 8 bits hold the whole product of 4
+    factors = [b.broadcast(b.convert(x, a, wide), a.update(dtype=wide), out.shape)
+               for x, a in zip(operands, avals_in, strict=True)]  # fmt: skip
+    product = b.same_type_op("stablehlo.multiply", factors, aval)
+    shift = "arithmetic" if out.dtype in dtypes.SIGNED else "logical"
+    width = b.constant(dtypes.itemsize_bits(out.dtype), aval)
+    high = b.same_type_op(f"stablehlo.shift_right_{shift}", [product, width], aval)
+    return [b.convert(high, aval, out.dtype)]
+
+
+mulhi_p = binary(
+    "mulhi", INTEGER, numpy=_mulhi_numpy, stablehlo=_mulhi_stablehlo, jvp=ZERO,
+)  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------ comparison
+# Comparisons: eq, ne, lt, le, gt, ge, and the total order of floats: eq_to, lt_to, le_to.
+#
+# Results are booleans. Semantics: StableHLO specification, section compare. NaN is unordered and
+# unequal to itself; in the total order -NaN < -inf < ... < -0.0 < 0.0 < ... < inf < NaN.
+
+
+def _compare_stablehlo(direction: str, *, total_order: bool = False) -> Callable[..., list[str]]:
+    def rule(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+        (out,) = avals_out
+        dtype = avals_in[0].dtype
+        names = [b.broadcast(x, a, out.shape) for x, a in zip(operands, avals_in, strict=True)]
+        types = [shaped_array(out.shape, dtype)] * 2
+        kind = "TOTALORDER" if total_order else _comparison_type(dtype)
+        return b.op(
+            "stablehlo.compare", names, types, avals_out,
+            f"comparison_direction = #stablehlo<comparison_direction {direction}>, "
+            f"compare_type = #stablehlo<comparison_type {kind}>",
+        )  # fmt: skip
+
+    return rule
+
+
+def _comparison_type(dtype: np.dtype[Any]) -> str:
+    if dtype in FLOATING or dtype in COMPLEX:
+        return "FLOAT"
+    return "UNSIGNED" if dtype in UNSIGNED or dtype == dtypes.bool_ else "SIGNED"
+
+
+@primitive_maker
+def _comparison(name: str, kinds: Kinds, ufunc: Any, direction: str, **more: Any) -> Primitive:
+    return binary(
+        name, kinds, numpy=ufunc, stablehlo=_compare_stablehlo(direction), jvp=ZERO,
+        out_dtype=dtypes.bool_, cost=costs.arithmetic, **more,
+    )  # fmt: skip
+
+
+def _of_elements(name: str, reduction: str) -> Callable[..., Any]:
+    """Return the rule for extended dtypes: elements are equal where all of their numbers are."""
+
+    def rule(trailing: int, x: Any, y: Any) -> Any:
+        found = bind(name, x, y)
+        axes = tuple(range(found.aval.ndim - trailing, found.aval.ndim))
+        return (bind(reduction, found, axes=axes) if axes else found,)
+
+    return rule
+
+
+eq_p = _comparison("eq", ANY, np.equal, "EQ", physical=_of_elements("eq", "reduce_and"))
+ne_p = _comparison("ne", ANY, np.not_equal, "NE", physical=_of_elements("ne", "reduce_or"))
+lt_p = _comparison("lt", ANY - COMPLEX, np.less, "LT")
+le_p = _comparison("le", ANY - COMPLEX, np.less_equal, "LE")
+gt_p = _comparison("gt", ANY - COMPLEX, np.greater, "GT")
+ge_p = _comparison("ge", ANY - COMPLEX, np.greater_equal, "GE")
+
+
+def total_order_key(x: Any) -> Any:
+    """Return signed integers that are ordered as the floats are in the total order.
+
+    The bits of a float, read as an integer, order positive floats; negative ones the other way.
+    """
+    bits = x.view(f"i{x.dtype.itemsize}")
+    if x.dtype.itemsize == 1 and dtypes.itemsize_bits(x.dtype) < 8:  # stored in a byte
+        bits = bits << (8 - dtypes.itemsize_bits(x.dtype))
+    lowest = np.iinfo(bits.dtype).min
+    return np.where(bits < 0, np.invert(bits) ^ lowest, bits)
+
+
+@primitive_maker
+def _total_order(name: str, ufunc: Any, direction: str) -> Primitive:
+    return binary(
+        name, FLOATING, numpy=lambda x, y: ufunc(total_order_key(x), total_order_key(y)),
+        stablehlo=_compare_stablehlo(direction, total_order=True), jvp=ZERO, out_dtype=dtypes.bool_,
+    )  # fmt: skip
+
+
+eq_to_p = _total_order("eq_to", np.equal, "EQ")
+lt_to_p = _total_order("lt_to", np.less, "LT")
+le_to_p = _total_order("le_to", np.less_equal, "LE")
+
+
+# ----------------------------------------------------------------------------------- exponential
+# Exponentials and logarithms: exp, exp2, expm1, log, log2, log1p, logistic.
+#
+# Semantics: StableHLO specification, sections exponential, exponential_minus_one, log,
+# log_plus_one, logistic. Accuracy: a few ulp; of the host rules as NumPy's, of compiled programs
+# as XLA's.
+
+exp_p = unary(
+    "exp", INEXACT, numpy=np.exp, stablehlo="stablehlo.exponential", tunable=True,
+    jvp=lambda x_dot, y, x: mul_p.bind(x_dot, y)[0],
+)  # fmt: skip
+
+
+def _exp2_stablehlo(
+    b: Builder, operands: Any, avals_in: Any, avals_out: Any, accuracy: Accuracy = None
+) -> list[str]:
+    (x,), (aval,) = operands, avals_in
+    x = scaled(b, x, math.log(2), aval)
+    attribute = accuracy_attribute(accuracy)
+    results: list[str] = b.op("stablehlo.exponential", [x], [aval], [aval], attribute)
+    return results
+
+
+exp2_p = unary(
+    "exp2", INEXACT, numpy=np.exp2, stablehlo=_exp2_stablehlo, tunable=True,
+    jvp=lambda x_dot, y, x: mul(x_dot, table_scaled(y, math.log(2))),
+)  # fmt: skip
+
+
+def _expm1_numpy(x: Any) -> Any:
+    result = np.expm1(x)
+    if x.dtype.kind != "c":
+        return result
+    return np.where(x.imag == 0, result.real + x.imag * 1j, result).astype(x.dtype)
+
+
+expm1_p = unary(
+    "expm1", INEXACT, numpy=_expm1_numpy, stablehlo="stablehlo.exponential_minus_one", tunable=True,
+    jvp=lambda x_dot, y, x: mul(x_dot, bind("exp", x)),  # y + 1 cancels far below zero
+)  # fmt: skip
+
+log_p = unary(
+    "log", INEXACT, numpy=np.log, stablehlo="stablehlo.log", tunable=True,
+    jvp=lambda x_dot, y, x: div_p.bind(x_dot, x)[0],
+)  # fmt: skip
+
+
+def _log2_stablehlo(
+    b: Builder, operands: Any, avals_in: Any, avals_out: Any, accuracy: Accuracy = None
+) -> list[str]:
+    aval = avals_in[0]
+    (y,) = b.op("stablehlo.log", operands, [aval], [aval], accuracy_attribute(accuracy))
+    return [scaled(b, y, 1 / math.log(2), aval)]
+
+
+log2_p = unary(
+    "log2", INEXACT, numpy=np.log2, stablehlo=_log2_stablehlo, tunable=True,
+    jvp=lambda x_dot, y, x: div(x_dot, table_scaled(x, math.log(2))),
+)  # fmt: skip
+
+
+def _log1p_numpy(x: Any) -> Any:
+    if x.dtype.kind != "c":
+        return np.log1p(x)
+    # log(1 + z) = log(|1 + z|^2) / 2 + i angle, and |1 + z|^2 = 1 + (2 x + x^2 + y^2), whose sum
+    # cancels near the circle around -1: it is taken with the errors of its terms.
+    re, im = x.real.astype(np.float64), x.imag.astype(np.float64)
+    with_one = re + 1
+    excess = _sum_of_squares_more_than_one(re, im)
+    near = np.abs(excess) < 0.5
+    size = np.where(
+        near, np.log1p(np.where(near, excess, 0)) / 2, np.log(np.hypot(with_one, im))
+    )  # fmt: skip
+    result = np.empty(x.shape, x.dtype)
+    result.real, result.imag = size, np.arctan2(im, with_one)
+    return result
+
+
+def _sum_of_squares_more_than_one(x: Any, y: Any) -> Any:
+    """Return 2 x + x^2 + y^2 with the rounding errors of the products and sums added."""
+    (xx, xx_error), (yy, yy_error) = _exact_square(x), _exact_square(y)
+    first, first_error = _exact_sum(2 * x, yy)
+    total, total_error = _exact_sum(first, xx)
+    return total + (first_error + total_error + xx_error + yy_error)
+
+
+def _exact_sum(a: Any, b: Any) -> tuple[Any, Any]:
+    """Return a + b rounded, and its error. Source: Knuth's TwoSum."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+def _exact_square(a: Any) -> tuple[Any, Any]:
+    """Return a^2 rounded, and its error. Source: Dekker's product with Veltkamp's splitting."""
+    scaled_up = a * (2.0**27 + 1)
+    high = scaled_up - (scaled_up - a)
+    low = a - high
+    square = a * a
+    return square, ((high * high - square) + 2 * high * low) + low * low
+
+
+log1p_p = unary(
+    "log1p", INEXACT, numpy=_log1p_numpy, tunable=True,
+    stablehlo=corrected(tunable_stablehlo("stablehlo.log_plus_one"), above_minus_one),
+    jvp=lambda x_dot, y, x: div(x_dot, add(x, scalar_like(x, 1))),
+)  # fmt: skip
+
+
+@in_wider
+def _logistic_numpy(x: Any) -> Any:
+    one = np.ones((), x.dtype)
+    if x.dtype.kind != "c":
+        return one / (one + np.exp(-x))
+    # of complex numbers NumPy divides one by an infinity to NaN: the power that cannot overflow
+    is_left = x.real < 0
+    power = np.exp(np.where(is_left, x, -x))
+    return np.where(is_left, power, one) / (one + power)
+
+
+def _logistic_jvp(x_dot: Any, y: Any, x: Any) -> Any:
+    # 1 / (1 + e^-x) has the derivative y (1 - y), where 1 - y is logistic(-x) with all digits
+    return mul(x_dot, mul(y, bind("logistic", neg(x))))
+
+
+logistic_p = unary(
+    "logistic", INEXACT, numpy=_logistic_numpy, stablehlo="stablehlo.logistic", tunable=True,
+    jvp=_logistic_jvp,
+)  # fmt: skip
+
+
+# --------------------------------------------------------------------------------- trigonometric
+# Circular and hyperbolic functions and their inverses; angles are in radians.
+#
+# Semantics: StableHLO and CHLO specifications, sections of these names; branch cuts of the
+# complex functions as in C99. Accuracy: a few ulp; of the host rules as NumPy's, of compiled
+# programs as XLA's.
+
+
+def _formula(op: str) -> Callable[..., Any]:
+    """Return the rule of an operation that is a formula, with numbers beyond the 8-bit floats.
+
+    XLA's compiler does not end on asinh of some of these.
+    """
+    return upcast(retyped_stablehlo(op), dtypes.SMALL_FLOATS, np.float32)
+
+
+def _squared(x: Any) -> Any:
+    return bind("square", x)
+
+
+def _one_plus_square(x: Any) -> Any:
+    return add(_squared(x), scalar_like(x, 1))
+
+
+sin_p = unary(
+    "sin", INEXACT, numpy=np.sin, tunable=True,
+    stablehlo=corrected(
+        tunable_stablehlo("stablehlo.sine"), by_hyperbolic_sine(1, 1, "stablehlo.cosine")
+    ),
+    jvp=lambda x_dot, y, x: mul_p.bind(x_dot, cos_p.bind(x)[0])[0], cost=costs.nothing,
+)  # fmt: skip
+cos_p: Primitive = unary(
+    "cos", INEXACT, numpy=np.cos, tunable=True,
+    stablehlo=corrected(
+        tunable_stablehlo("stablehlo.cosine"), by_hyperbolic_sine(1, 1, "stablehlo.sine", -1.0)
+    ),
+    jvp=lambda x_dot, y, x: neg_p.bind(mul_p.bind(x_dot, sin_p.bind(x)[0])[0])[0],
+    cost=costs.nothing,
+)  # fmt: skip
+tan_p = unary(
+    "tan", INEXACT, numpy=np.tan, stablehlo="stablehlo.tan", tunable=True,
+    jvp=lambda x_dot, y, x: mul(x_dot, _one_plus_square(y)), cost=costs.nothing,
+)  # fmt: skip
+asin_p = unary(
+    "asin", INEXACT, numpy=np.arcsin, stablehlo=mirrored(_formula("chlo.asin")),
+    jvp=lambda x_dot, y, x: mul(x_dot, bind("rsqrt", bind("one_minus_square", x))),
+)  # fmt: skip
+acos_p = unary(
+    "acos", INEXACT, numpy=np.arccos, stablehlo=mirrored(_formula("chlo.acos")),
+    jvp=lambda x_dot, y, x: mul(x_dot, neg(bind("rsqrt", bind("one_minus_square", x)))),
+)  # fmt: skip
+atan_p = unary(
+    "atan", INEXACT, numpy=np.arctan,
+    stablehlo=corrected(mirrored(_formula("chlo.atan"), "imaginary"), beside_a_pole(1)),
+    jvp=lambda x_dot, y, x: div(x_dot, _one_plus_square(x)),
+)  # fmt: skip
+
+# the angle of the point (y, x): d atan2(x, y) = (y dx - x dy) / (x^2 + y^2)
+atan2_p = binary(
+    "atan2", FLOATING, numpy=np.arctan2, stablehlo="stablehlo.atan2",
+    jvp=(lambda x_dot, z, x, y: mul(x_dot, div(y, add(_squared(x), _squared(y)))),
+         lambda y_dot, z, x, y: mul(y_dot, div(neg(x), add(_squared(x), _squared(y))))),
+    cost=costs.nothing,
+)  # fmt: skip
+
+sinh_p = unary(
+    "sinh", INEXACT, numpy=np.sinh,
+    stablehlo=corrected(_formula("chlo.sinh"), by_hyperbolic_sine(0, 0, "stablehlo.cosine")),
+    jvp=lambda x_dot, y, x: mul(x_dot, bind("cosh", x)),
+)  # fmt: skip
+cosh_p = unary(
+    "cosh", INEXACT, numpy=np.cosh,
+    stablehlo=corrected(_formula("chlo.cosh"), by_hyperbolic_sine(0, 1, "stablehlo.sine")),
+    jvp=lambda x_dot, y, x: mul(x_dot, bind("sinh", x)),
+)  # fmt: skip
+# (1 - y)(1 + y) and not 1 - y^2: y is near 1 for most large x
+tanh_p = unary(
+    "tanh", INEXACT, numpy=np.tanh, stablehlo="stablehlo.tanh", tunable=True,
+    jvp=lambda x_dot, y, x: mul(x_dot, bind("one_minus_square", y)),
+)  # fmt: skip
+asinh_p = unary(
+    "asinh", INEXACT, numpy=np.arcsinh, stablehlo=mirrored(_formula("chlo.asinh"), "imaginary"),
+    jvp=lambda x_dot, y, x: mul(x_dot, bind("rsqrt", _one_plus_square(x))),
+)  # fmt: skip
+# sqrt(x - 1) sqrt(x + 1) has the branch cuts of acosh, sqrt(x^2 - 1) has not
+acosh_p = unary(
+    "acosh", INEXACT, numpy=np.arccosh, stablehlo=mirrored(_formula("chlo.acosh")),
+    jvp=lambda x_dot, y, x: mul(x_dot, mul(bind("rsqrt", sub(x, scalar_like(x, 1))),
+                                           bind("rsqrt", add(x, scalar_like(x, 1))))),
+)  # fmt: skip
+atanh_p = unary(
+    "atanh", INEXACT, numpy=np.arctanh,
+    stablehlo=corrected(mirrored(_formula("chlo.atanh")), beside_a_pole(0)),
+    jvp=lambda x_dot, y, x: div(x_dot, bind("one_minus_square", x)),
+)  # fmt: skip
+
+
+# ---------------------------------------------------------------------------------------- powers
+# Powers and roots: pow, integer_pow, square, sqrt, rsqrt, cbrt, one_minus_square, polynomial.
+#
+# Semantics: StableHLO specification, sections power, sqrt, rsqrt, cbrt. `pow` takes an exponent
+# of the base's dtype or an integer one; `integer_pow[y]` has its exponent as a param and
+# multiplies by repeated squaring; `polynomial x c0 c1 ...` is c0 + c1 x + c2 x^2 + ... by
+# Horner's scheme.
+
+# --- pow ----------------------------------------------------------------------------------------
+
+
+def _pow_shape(x: ShapedArray, y: ShapedArray) -> tuple[ShapedArray, ...]:
+    if x.dtype not in INEXACT:
+        raise TypeError(message(
+            "pow", f"does not take a base of dtype {x.dtype.name}.",
+            expected="a floating or complex dtype",
+            hint="integer_pow takes integers, and so does xnp.power",
+        ))  # fmt: skip
+    if y.dtype not in INTEGER:
+        common_dtype("pow", (x, y))
+    weak = x.weak_type and y.weak_type
+    return (shaped_array(equal_shape("pow", (x, y)), x.dtype, weak),)
+
+
+def _pow_numpy(x: Any, y: Any) -> Any:
+    dtype = x.dtype
+    if dtype in COMPLEX:
+        return (_complex_power(x, y).astype(dtype, copy=False),)
+    if y.dtype is dtype:
+        return (np.power(x, y),)
+    if y.dtype in INTEGER:
+        wide = dtypes.float64  # holds any int32
+        return (np.power(x.astype(wide), y.astype(wide)).astype(dtype),)
+    return (np.power(x, y),)
+
+
+def _complex_power(x: Any, y: Any) -> Any:
+    """Return x^y; by its exponent where NumPy has NaN, 1 and what vanishes apart (see below)."""
+    wide = dtypes.complex128 if y.dtype in INTEGER else x.dtype
+    x, y = x.astype(wide, copy=False), y.astype(wide, copy=False)
+    power = np.power(x, y)
+    is_spoilt = ~np.isfinite(power) | np.isinf(np.abs(x))
+    if is_spoilt.any():
+        logarithm, angle = np.log(x).real, np.arctan2(x.imag, x.real)
+        turned = y.imag * angle
+        exponent = y.real * logarithm - np.where(np.isnan(turned), 0, turned)
+        direction = y.real * angle + y.imag * logarithm
+        by_exponent = np.exp(exponent) * (np.cos(direction) + 1j * np.sin(direction))
+        power = np.where(is_spoilt & np.isfinite(exponent), by_exponent.astype(wide), power)
+        power = np.where(x == 1, 1, np.where(exponent == -np.inf, 0, power))
+    return power
+
+
+def _pow_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+    (x, y), (x_aval, y_aval), (out,) = operands, avals_in, avals_out
+    y = b.convert(y, y_aval, x_aval.dtype)
+    y = b.broadcast(y, shaped_array(y_aval.shape, x_aval.dtype), out.shape)
+    x = b.broadcast(x, x_aval, out.shape)
+    power = b.same_type_op("stablehlo.power", [x, y], out)
+    return [_with_right_factors(b, power, x, y, out) if dtypes.is_complex(out.dtype) else power]
+
+
+def _with_right_factors(b: Builder, power: str, x: str, y: str, aval: ShapedArray) -> str:
+    """Write |x^y| = exp(Re(y) log|x| - Im(y) arg x) by its exponent where a factor is no number.
+
+    The compiler multiplies |x|^Re(y) by the rest, which is NaN, infinite or 0 where one of the two
+    overflows or vanishes alone. Where the exponent is -inf the power is 0: 0 to a power with a
+    positive real part, and 1 / inf; the compiler has NaN, the product of 0 with a direction that
+    is none. Infinity times the angle 0 turns nothing.
+    """
+    (real, imag), part = parts_of(b, y, aval)
+    (x_real, x_imag), _ = parts_of(b, x, aval)
+    angle = b.same_type_op("stablehlo.atan2", [x_imag, x_real], part)
+    (logarithm, _), _ = parts_of(b, b.same_type_op("stablehlo.log", [x], aval), aval)
+    grown = b.same_type_op("stablehlo.multiply", [real, logarithm], part)
+    turned = b.same_type_op("stablehlo.multiply", [imag, angle], part)
+    is_turned = compared(b, "EQ", turned, turned, part)
+    turned = chosen(b, is_turned, turned, b.constant(0, part), part)
+    exponent = b.same_type_op("stablehlo.subtract", [grown, turned], part)
+    direction = b.same_type_op(
+        "stablehlo.add",
+        [b.same_type_op("stablehlo.multiply", [real, angle], part),
+         b.same_type_op("stablehlo.multiply", [imag, logarithm], part)],
+        part,
+    )  # fmt: skip
+    by_exponent = of_parts(b, [exponent, direction], part, aval)
+    by_exponent = b.same_type_op("stablehlo.exponential", [by_exponent], aval)
+    power = chosen(
+        b, _spoilt(b, [logarithm, grown, turned], exponent, part), by_exponent, power, aval
+    )
+    vanishes = compared(b, "EQ", exponent, b.constant(-np.inf, part), part)
+    return chosen(b, vanishes, b.constant(0, aval), power, aval)
+
+
+def _spoilt(b: Builder, logarithms: list[str], exponent: str, part: ShapedArray) -> str:
+    """Write where the size of the base or a factor of the power is no number; its exponent is."""
+    least = float(np.log(dtypes.finfo(part.dtype).smallest_normal))
+    sizes = [b.same_type_op("stablehlo.abs", [x], part) for x in logarithms]
+    greatest = sizes[0]
+    for size in sizes[1:]:
+        greatest = b.same_type_op("stablehlo.maximum", [greatest, size], part)
+    truth = shaped_array(part.shape, dtypes.bool_)
+    both = [
+        compared(b, "GT", greatest, b.constant(-least - 0.5, part), part),
+        compared(b, "LT", exponent, b.constant(np.inf, part), part),
+    ]
+    return b.same_type_op("stablehlo.and", both, truth)
+
+
+def _pow_jvp(primals: Any, tangents: Any) -> Any:
+    """d(x^y) = y x^(y-1) dx + log(x) x^y dy, with log(0) as 0.
+
+    Where y = 0 and x^-1 is no number, the first factor 0 wins: x^0 is 1 for every x.
+    """
+    (x, y), (x_dot, y_dot) = primals, tangents
+    (z,) = state.trace.process(pow_p, (x, y), {})
+    total = None
+    if type(x_dot) is not Zero:
+        less = bind("pow", _powered(x, y, z.aval.shape), sub(y, scalar_like(y, 1)))
+        total = repeated(mul(x_dot, mul(in_dtype(y, x.aval.dtype), less)), z.aval.shape)
+    if type(y_dot) is not Zero and y.aval.dtype in INEXACT:
+        base = selected(bind("eq", x, scalar_like(x, 0)), scalar_like(x, 1), x)
+        term = repeated(mul(y_dot, mul(bind("log", base), z)), z.aval.shape)
+        total = term if total is None else add(total, term)
+    return (z,), (Zero(z.aval) if total is None else total,)
+
+
+def _powered(x: Any, y: Any, shape: tuple[int, ...]) -> Any:
+    """Return the base of x^(y-1): x, but 1 where y = 0 and 1 / x is infinite or NaN."""
+    at_zero = bind("eq", y, scalar_like(y, 0))
+    tame = bind("is_finite", bind("abs", div(scalar_like(x, 1), x)))
+    usual = bind("or", bind("not", at_zero), tame)
+    return selected(repeated(usual, shape), repeated(x, shape), scalar_like(x, 1))
+
+
+pow_p = Primitive(
+    "pow",
+    shape=_pow_shape,
+    numpy=_pow_numpy,
+    stablehlo=_pow_stablehlo,
+    jvp=_pow_jvp,
+    transpose=undefined("it is not linear"),
+    batch=ELEMENTWISE,
+    cost=costs.nothing,
+)
+
+
+# --- integer_pow --------------------------------------------------------------------------------
+
+
+def by_squaring(x: Any, y: int, product: Callable[[Any, Any], Any]) -> Any:
+    """Return x^y for y > 0 by repeated squaring, with the given product."""
+    result = None
+    while True:
+        if y & 1:
+            result = x if result is None else product(result, x)
+        y >>= 1
+        if y == 0:
+            return result
+        x = product(x, x)
+
+
+def _integer_pow_shape(x: ShapedArray, *, y: int) -> tuple[ShapedArray, ...]:
+    if y < 0 and x.dtype in INTEGER:
+        raise TypeError(message(
+            "integer_pow", "an integer cannot be raised to a negative power.",
+            got=f"{x.str_long()} to the power {y}",
+        ))  # fmt: skip
+    return _number_shape(x)
+
+
+_number_shape = elementwise_shape("integer_pow", NUMBER)
+
+
+@in_wider
+def _integer_pow_numpy(x: Any, *, y: int) -> Any:
+    if y == 0:
+        return np.ones(x.shape, x.dtype)
+    power = by_squaring(x, abs(y), np.multiply)
+    return power if y > 0 else np.divide(np.ones((), x.dtype), power)
+
+
+def _square_ufunc(avals_in: Any, avals_out: Any, *, y: int = 2) -> NumpyCall | None:
+    if y != 2 or avals_in[0].dtype not in NATIVE:
+        return None
+    return NumpyCall(np.multiply, (Operand(0), Operand(0)))
+
+
+def _integer_pow_stablehlo(
+    b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, y: int
+) -> list[str]:
+    (x,), (aval,) = operands, avals_in
+    if y == 0:
+        return [b.constant(1, aval)]
+    power = by_squaring(x, abs(y), lambda u, v: b.same_type_op("stablehlo.multiply", [u, v], aval))
+    if y < 0:
+        power = b.same_type_op("stablehlo.divide", [b.constant(1, aval), power], aval)
+    return [power]
+
+
+def _integer_pow_jvp(x_dot: Any, z: Any, x: Any, *, y: int) -> Any:
+    if y == 0:
+        return Zero(z.aval)
+    less = x if y == 2 else bind("integer_pow", x, y=y - 1)  # d(x^y) = y x^(y-1) dx
+    return mul(x_dot, table_scaled(less, y))
+
+
+integer_pow_p = unary(
+    "integer_pow", NUMBER, numpy=_integer_pow_numpy, stablehlo=_integer_pow_stablehlo,
+    jvp=_integer_pow_jvp, shape=_integer_pow_shape, has_params=True, ufunc=_square_ufunc,
+)  # fmt: skip
+
+
+# --- squares and roots --------------------------------------------------------------------------
+
+
+def _square_numpy(x: Any) -> Any:
+    if x.dtype.kind != "c":
+        return np.multiply(x, x)
+    a, b = x.real, x.imag  # (a + ib)^2 = (a - b)(a + b) + 2iab, whose digits do not cancel
+    result = np.empty(x.shape, x.dtype)
+    is_diagonal = (np.abs(a) == np.abs(b)) & np.isfinite(a)
+    result.real = np.where(is_diagonal, np.zeros((), a.dtype), (a - b) * (a + b))
+    result.imag = 2 * (a * b)
+    return result
+
+
+def _square_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+    (x,), (aval,) = operands, avals_in
+    if not dtypes.is_complex(aval.dtype):
+        return [b.same_type_op("stablehlo.multiply", [x, x], aval)]
+    (re, im), part = parts_of(b, x, aval)
+    below = b.same_type_op("stablehlo.subtract", [re, im], part)
+    above = b.same_type_op("stablehlo.add", [re, im], part)
+    product = b.same_type_op("stablehlo.multiply", [below, above], part)
+    sizes = [b.same_type_op("stablehlo.abs", [y], part) for y in (re, im)]
+    nothing = b.same_type_op("stablehlo.subtract", sizes, part)  # 0, or NaN of infinite parts
+    is_diagonal = compared(b, "EQ", sizes[0], sizes[1], part)
+    real = chosen(b, is_diagonal, nothing, product, part)
+    cross = b.same_type_op("stablehlo.multiply", [re, im], part)
+    imag = b.same_type_op("stablehlo.add", [cross, cross], part)
+    return [of_parts(b, [real, imag], part, aval)]
+
+
+def _real_square_ufunc(avals_in: Any, avals_out: Any) -> NumpyCall | None:
+    return None if dtypes.is_complex(avals_in[0].dtype) else _square_ufunc(avals_in, avals_out)
+
+
+square_p = unary(
+    "square", NUMBER, numpy=_square_numpy, stablehlo=_square_stablehlo,
+    jvp=lambda x_dot, y, x: mul(x_dot, table_scaled(x, 2)), ufunc=_real_square_ufunc,
+    cost=costs.arithmetic,
+)  # fmt: skip
+
+sqrt_p = unary(
+    "sqrt", INEXACT, numpy=np.sqrt, stablehlo=mirrored(tunable_stablehlo("stablehlo.sqrt")),
+    tunable=True,
+    jvp=lambda x_dot, y, x: mul_p.bind(x_dot, div_p.bind(scalar_like(x, 0.5), y)[0])[0],
+)  # fmt: skip
+
+
+@in_wider
+def _rsqrt_numpy(x: Any) -> Any:
+    root = np.sqrt(x)
+    inverse = np.divide(np.ones((), x.dtype), root)
+    if x.dtype.kind != "c":
+        return inverse
+    return np.where(np.isinf(root), np.zeros((), x.dtype), inverse)  # where NumPy gives NaN
+
+
+rsqrt_p = unary(
+    "rsqrt", INEXACT, stablehlo=mirrored(tunable_stablehlo("stablehlo.rsqrt")), tunable=True,
+    numpy=_rsqrt_numpy,
+    # d x^(-1/2) = -1/2 x^(-1/2) / x dx
+    jvp=lambda x_dot, y, x: mul(x_dot, table_scaled(div(y, x), -0.5)),
+)  # fmt: skip
+
+cbrt_p = unary(
+    "cbrt", FLOATING, numpy=np.cbrt, stablehlo="stablehlo.cbrt", tunable=True,
+    jvp=lambda x_dot, y, x: mul(x_dot, table_scaled(bind("integer_pow", y, y=-2), 1 / 3)),
+    cost=costs.nothing,
+)  # fmt: skip
+
+
+def _one_minus_square_stablehlo(
+    b: Builder, operands: Any, avals_in: Any, avals_out: Any
+) -> list[str]:
+    (x,), (aval,) = operands, avals_in
+    one = b.constant(1, aval)
+    factors = [b.same_type_op(f"stablehlo.{op}", [one, x], aval) for op in ("add", "subtract")]
+    return [b.same_type_op("stablehlo.multiply", factors, aval)]
+
+
+# (1 + x)(1 - x), which is accurate near x = 1 where 1 - x^2 is not
+one_minus_square_p = unary(
+    "one_minus_square", INEXACT, stablehlo=_one_minus_square_stablehlo,
+    numpy=in_wider(lambda x: (1 + x) * (1 - x)),
+    jvp=lambda x_dot, y, x: mul(x_dot, table_scaled(x, -2)),
+)  # fmt: skip
+
+
+# --- polynomial ---------------------------------------------------------------------------------
+
+
+def _polynomial_numpy(x: Any, *coefficients: Any) -> Any:
+    return (_horner(x, *coefficients),)
+
+
+@in_wider
+def _horner(x: Any, *coefficients: Any) -> Any:
+    result = np.broadcast_to(coefficients[-1], np.broadcast_shapes(
+        x.shape, *[c.shape for c in coefficients]))  # fmt: skip
+    for c in coefficients[-2::-1]:
+        result = result * x + c
+    return result
+
+
+def _polynomial_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+    (out,) = avals_out
+    x, *cs = [b.broadcast(v, a, out.shape) for v, a in zip(operands, avals_in, strict=True)]
+    result = cs[-1]
+    for c in cs[-2::-1]:
+        product = b.same_type_op("stablehlo.multiply", [result, x], out)
+        result = b.same_type_op("stablehlo.add", [product, c], out)
+    return [result]
+
+
+def _polynomial_jvp(primals: Any, tangents: Any) -> Any:
+    """D p(x) = p'(x) dx + sum_i x^i dc_i."""
+    x, *cs = primals
+    x_dot, *c_dots = tangents
+    (z,) = state.trace.process(polynomial_p, tuple(primals), {})
+    terms = []
+    if type(x_dot) is not Zero and len(cs) > 1:
+        slopes = [table_scaled(c, i) for i, c in enumerate(cs) if i]
+        terms.append(mul(x_dot, bind("polynomial", x, *slopes)))
+    for i, c_dot in enumerate(c_dots):
+        if type(c_dot) is not Zero:
+            terms.append(mul(c_dot, bind("integer_pow", x, y=i)) if i else c_dot)
+    total = None
+    for term in terms:
+        term = repeated(term, z.aval.shape)
+        total = term if total is None else add(total, term)
+    return (z,), (Zero(z.aval) if total is None else total,)
+
+
+polynomial_p = Primitive(
+    "polynomial",
+    shape=elementwise_shape("polynomial", NUMBER),
+    numpy=_polynomial_numpy,
+    stablehlo=_polynomial_stablehlo,
+    jvp=_polynomial_jvp,
+    transpose=undefined("it is not linear"),
+    batch=ELEMENTWISE,
+)
+
+
+# -------------------------------------------------------------------------------------- rounding
+# Rounding and steps between floats: floor, ceil, round, is_finite, nextafter.
+#
+# `round[rounding_method]`: 0 rounds halves away from zero, 1 to even. Semantics: StableHLO
+# specification, sections floor, ceil, round_nearest_afz, round_nearest_even, is_finite; for
+# nextafter, IEEE 754.
+
+
+class RoundingMethod(enum.IntEnum):
+    """Where numbers half way between two integers go."""
+
+    AWAY_FROM_ZERO = 0
+    TO_NEAREST_EVEN = 1
+
+
+floor_p = unary("floor", FLOATING, numpy=np.floor, stablehlo="stablehlo.floor", jvp=ZERO)
+ceil_p = unary("ceil", FLOATING, numpy=np.ceil, stablehlo="stablehlo.ceil", jvp=ZERO)
+
+
+def _round_numpy(x: Any, *, rounding_method: int) -> Any:
+    if rounding_method == RoundingMethod.TO_NEAREST_EVEN:
+        return np.rint(x)
+    # what is half or more reaches the next integer: the sum of 0.5 and the greatest float below
+    # half rounds to 1; numbers without a fraction stay, since less than half of a unit is added
+    wide = x if x.dtype in (dtypes.float32, dtypes.float64) else x.astype(np.float32)
+    below = np.nextafter(wide.dtype.type(0.5), wide.dtype.type(0))
+    return np.trunc(wide + np.copysign(below, wide)).astype(x.dtype)
+
+
+def _round_cost(avals_in: Any, avals_out: Any, *, rounding_method: int) -> float | None:
+    even = rounding_method == RoundingMethod.TO_NEAREST_EVEN
+    return (costs.nothing if even else _PASSES)(avals_in, avals_out)
+
+
+_PASSES = costs.per_result(1.0)  # four passes of NumPy's
+
+
+def _round_stablehlo(
+    b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, rounding_method: int
+) -> list[str]:
+    even = rounding_method == RoundingMethod.TO_NEAREST_EVEN
+    op = "stablehlo.round_nearest_even" if even else "stablehlo.round_nearest_afz"
+    return [b.same_type_op(op, operands, avals_out[0])]
+
+
+round_p = unary(
+    "round",
+    FLOATING,
+    numpy=_round_numpy,
+    stablehlo=_round_stablehlo,
+    jvp=ZERO,
+    has_params=True,
+    cost=_round_cost,
+)
+
+is_finite_p = unary(
+    "is_finite", FLOATING, numpy=np.isfinite, stablehlo=retyped_stablehlo("stablehlo.is_finite"),
+    jvp=ZERO, out_dtype=dtypes.bool_,
+)  # fmt: skip
+
+nextafter_p = binary(
+    "nextafter", FLOATING, numpy=np.nextafter, stablehlo=retyped_stablehlo("chlo.next_after"),
+    jvp=(lambda x_dot, z, x, y: x_dot, None),  # it moves with x, whatever the direction y
+)  # fmt: skip

@@ -1,0 +1,540 @@
+"""What the factorisations share: checks, batching, LAPACK calls, non-finite input."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Container, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from xnp.primitives.elementwise import parts_of
+from xnp.primitives.lowering_text import chosen, compared as lowering_text_compared
+from xnp.primitives.precision import Precision
+from xnp.primitives.table import add, bind, broadcasted, converted, filled, iota, mul, selected
+from xprim import EAGER, ConcreteArray, Primitive, ShapedArray, dtypes, scalar_array, shaped_array
+from xprim.contracts import BatchAxis, Builder
+from xprim.errors import ShapeError, message
+from xprim.platform_rules import is_gpu
+
+__all__ = ()
+
+
+# -------------------------------------------------------------------------------------- matrices
+# What the rules of the matrix factorisations share.
+#
+# Matrices are the last two dimensions of an array, all dimensions before are a batch. Here are
+# the shape checks, the batch rule, and formulas on matrices (adjoint, product, triangles).
+
+LETTER = {dtypes.float32: "s", dtypes.float64: "d", dtypes.complex64: "c", dtypes.complex128: "z"}
+_FULL = (Precision.HIGHEST, Precision.HIGHEST)
+_REAL: dict[Any, Any] = {dtypes.complex64: dtypes.float32, dtypes.complex128: dtypes.float64}
+
+
+def real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype of the real part."""
+    found: np.dtype[Any] = _REAL.get(dtype, dtype)
+    return found
+
+
+def complex_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the complex dtype of the same precision."""
+    return dtypes.to_complex_dtype(dtype)
+
+
+def checked(
+    name: str, aval: ShapedArray, *, square: bool = False, narrow: Container[Any] = ()
+) -> tuple[Any, int, int]:
+    """Return (batch shape, rows, columns) of a matrix, or raise.
+
+    Raises:
+      TypeError: the dtype is not float32, float64, complex64 or complex128, nor one of `narrow`.
+      ValueError: there are fewer than two dimensions, or the matrix is not square.
+    """
+    if aval.dtype not in LETTER and aval.dtype not in narrow:
+        raise TypeError(message(
+            name, f"does not take operands of dtype {aval.dtype.name}.",
+            expected="float32, float64, complex64 or complex128",
+        ))  # fmt: skip
+    if aval.ndim < 2:
+        raise ValueError(message(
+            name,
+            "the operand must be a matrix, or a batch of matrices in its last two dimensions.",
+            got=aval.str_long(),
+        ))  # fmt: skip
+    *batch, m, n = aval.shape
+    if square and m != n:
+        raise ShapeError(message(name, "the matrix must be square.", got=aval.str_long()))
+    return tuple(batch), m, n
+
+
+def matrix_batch(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
+    """Return the batch rule of a primitive that keeps leading dimensions."""
+
+    def batch_rule(axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:
+        fronts = [axis.to_front(x, d) for x, d in zip(operands, dims, strict=True)]
+        outs = primitive().bind(*fronts, **params)
+        return outs, (0,) * len(outs)
+
+    return batch_rule
+
+
+# -------------------------------------------------------------------------------------- formulas
+
+
+def mt(x: Any) -> Any:
+    """Return the transpose of matrices."""
+    n = x.aval.ndim
+    return bind("transpose", x, permutation=(*range(n - 2), n - 1, n - 2))
+
+
+def conj(x: Any) -> Any:
+    """Return the complex conjugate; real arrays are their own."""
+    return bind("conj", x, input_dtype=x.aval.dtype) if dtypes.is_complex(x.aval.dtype) else x
+
+
+def adjoint(x: Any) -> Any:
+    """Return the conjugate transpose."""
+    return conj(mt(x))
+
+
+def matmul(x: Any, y: Any) -> Any:
+    """Return the product of matrices with equal batch dimensions, in full precision."""
+    n = x.aval.ndim
+    batch = tuple(range(n - 2))
+    return bind("dot_general", x, y, dimension_numbers=(((n - 1,), (n - 2,)), (batch, batch)),
+                precision=_FULL, preferred_element_type=None)  # fmt: skip
+
+
+def compared(shape: tuple[int, ...], name: str, k: int = 0) -> Any:
+    """Return where `row + k` compares so with `column`, for matrices of a shape."""
+    rows, columns = iota(shape, len(shape) - 2), iota(shape, len(shape) - 1)
+    if k:
+        rows = bind("add", rows, scalar_array(k, dtypes.int32))
+    return bind(name, rows, columns)
+
+
+def tril(x: Any, k: int = 0) -> Any:
+    """Return the lower triangle up to diagonal k, zeros above."""
+    shape = x.aval.shape
+    return selected(compared(shape, "ge", k), x, filled(shape, 0, x.aval.dtype))
+
+
+def triu(x: Any, k: int = 0) -> Any:
+    """Return the upper triangle from diagonal k on, zeros below."""
+    shape = x.aval.shape
+    return selected(compared(shape, "le", k), x, filled(shape, 0, x.aval.dtype))
+
+
+def eye(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    """Return identity matrices (of any shape of matrices)."""
+    return converted(compared(shape, "eq"), dtype)
+
+
+def lower_half(x: Any) -> Any:
+    """Return the lower triangle with the diagonal halved.
+
+    For any x, `h + adjoint(h)` of the result h is the Hermitian matrix with that lower triangle.
+    """
+    shape, dtype = x.aval.shape, x.aval.dtype
+    below = converted(compared(shape, "gt"), dtype)
+    half = mul(eye(shape, dtype), scalar_array(0.5, dtype))
+    return mul(x, bind("add", below, half))
+
+
+def diagonal(x: Any) -> Any:
+    """Return the main diagonal of square matrices as vectors."""
+    n = x.aval.ndim
+    masked = mul(x, eye(x.aval.shape, x.aval.dtype))
+    return bind("reduce_sum", masked, axes=(n - 2,))
+
+
+def as_rows(v: Any, count: int) -> Any:
+    """Repeat vectors as all rows of matrices of `count` rows: the result at (i, j) is v[j]."""
+    n = v.aval.ndim
+    shape = (*v.aval.shape[:-1], count, v.aval.shape[-1])
+    return broadcasted(v, shape, (*range(n - 1), n))
+
+
+def as_columns(v: Any, count: int) -> Any:
+    """Repeat vectors as all columns of matrices of `count` columns: at (i, j) stands v[i]."""
+    n = v.aval.ndim
+    return broadcasted(v, (*v.aval.shape, count), tuple(range(n)))
+
+
+def real(x: Any) -> Any:
+    """Return the real part."""
+    return bind("real", x) if dtypes.is_complex(x.aval.dtype) else x
+
+
+# ------------------------------------------------------------------------- factorisation choices
+# Which algorithm computes a factorisation: the arguments of `eig`, `eigh` and `svd`.
+#
+# The host and the CPU back end have LAPACK alone: QR iteration for `eig` and `eigh`, divide and
+# conquer for `svd`. GPUs have others. What a platform does not have is refused where a program is
+# written for it, so that no choice is silently another one.
+
+
+class EigImplementation(enum.Enum):
+    """The library that computes `eig`."""
+
+    CUSOLVER = "cusolver"
+    MAGMA = "magma"
+    LAPACK = "lapack"
+
+
+class EighImplementation(enum.Enum):
+    """The algorithm of `eigh`."""
+
+    QR = "qr"
+    JACOBI = "jacobi"
+    QDWH = "qdwh"
+
+
+class SvdAlgorithm(enum.Enum):
+    """The algorithm of `svd`."""
+
+    DEFAULT = "default"
+    QR = "QR"
+    JACOBI = "Jacobi"
+    POLAR = "polar"
+    DIVIDE_AND_CONQUER = "divide_and_conquer"
+
+
+def check_choice(operation: str, name: str, chosen: Any, *had: enum.Enum) -> None:
+    """Raise unless a choice is None or one of those that can be had.
+
+    Args:
+      operation: what errors call the function.
+      name: of the argument.
+      chosen: what the caller gave.
+      *had: the members of an enumeration that can be had.
+    """
+    kind = type(had[0])
+    if chosen is None or chosen in had:
+        return
+    if not isinstance(chosen, kind):
+        raise TypeError(f"{operation}: {name} must be a {kind.__name__} or None, got {chosen!r}.")
+    raise ValueError(message(
+        operation, f"{chosen} is not available here.",
+        expected=f"{' or '.join(map(str, had))}, or None",
+    ))  # fmt: skip
+
+
+def by_compiler(primitive: Primitive, operand: Any, params: dict[str, Any]) -> Any:
+    """Have the compiler compute by an algorithm that the host has not, where the operand belongs.
+
+    For `numpy` rules. A program for a CPU refuses what no CPU has.
+    """
+    x = ConcreteArray(operand, shaped_array(operand.shape, operand.dtype))
+    outs = EAGER.backend.evaluate(primitive, (x,), params, primitive.infer((x.aval,), params))
+    return tuple([y.to_host() for y in outs])
+
+
+def is_for_compiler(chosen: Any, *had: enum.Enum) -> bool:
+    """Return whether an algorithm is none of those that the host has, and there is a compiler."""
+    return chosen is not None and chosen not in had and EAGER.backend.compiles
+
+
+def given(**params: Any) -> dict[str, Any]:
+    """Return the params that are not None: programs show what was asked for alone."""
+    return {name: value for name, value in params.items() if value is not None}
+
+
+def check_magma(operation: str, use_magma: bool | None) -> None:
+    """Refuse to use MAGMA, a library for GPUs."""
+    if use_magma:
+        raise ValueError(f"{operation}: MAGMA is not available here; leave use_magma out.")
+
+
+# ----------------------------------------------------------------------------------- lapack text
+# The text of calls of routines of libraries, and of what their results need.
+#
+# `lapack_call` writes those that jaxlib registers for the CPU, `gpu_call` those that the plugins
+# for GPUs register: cuSOLVER, cuSPARSE and kernels of the plugin's own, under `cu...` for CUDA
+# and `hip...` for ROCm. They want column-major matrices, which the layouts of operands and
+# results say, and report failure by an integer for each matrix.
+#
+# What is written for a GPU says, too, which result may take the memory of which operand, and that
+# the routine does with each part of a batch what it does with the whole, so that XLA splits a
+# batch over devices without gathering it.
+
+# Stays empty.
+_NO_ALIASES: Mapping[int, int] = {}
+
+
+def lapack_call(
+    b: Builder, routine: str, dtype: np.dtype[Any], operands: Sequence[str],
+    avals_in: Sequence[ShapedArray], avals_out: Sequence[ShapedArray], config: str = "",
+    target: str | None = None,
+) -> list[str]:  # fmt: skip
+    """Write a call of a LAPACK routine and return the names of its results.
+
+    Args:
+      b: the builder.
+      routine: its name without the letter of the dtype: `potrf`.
+      dtype: of the matrices.
+      operands: names of the operands.
+      avals_in: their abstract values; one at least is a matrix or a batch of them.
+      avals_out: those of the results.
+      config: the routine's options, as text of MLIR attributes.
+      target: the name of the call, where it is not made of the routine's and the dtype's letter.
+    """
+    batch = max([aval.ndim for aval in avals_in]) - 2
+    target = target or f"lapack_{LETTER[dtype]}{routine}_ffi"
+    attributes = _call_attributes(target, config, avals_in, avals_out, batch)
+    return b.op("stablehlo.custom_call", operands, avals_in, avals_out, ", ".join(attributes))
+
+
+def gpu_call(
+    b: Builder, target: str, operands: Sequence[str], avals_in: Sequence[ShapedArray],
+    avals_out: Sequence[ShapedArray], config: str = "", aliases: Mapping[int, int] = _NO_ALIASES,
+    *, column_major: bool = True, cells: int | None = 2,
+) -> list[str]:  # fmt: skip
+    """Write a call of a routine of a GPU's library and return the names of its results.
+
+    Args:
+      b: the builder.
+      target: the name of the call without the letters of the platform: `solver_potrf_ffi`.
+      operands: names of the operands.
+      avals_in: their abstract values.
+      avals_out: those of the results.
+      config: the routine's options, as text of MLIR attributes.
+      aliases: the numbers of operands whose memory results may take, and of these results.
+      column_major: whether matrices are wanted in this order.
+      cells: how many dimensions of the operand with the most are no batch; None where the routine
+        takes no batches.
+    """
+    ndim = max([aval.ndim for aval in avals_in])
+    attributes = _call_attributes(
+        f"{'hip' if b.platform == 'rocm' else 'cu'}{target}", config, avals_in, avals_out,
+        ndim - 2 if column_major and cells is not None else None,
+    )  # fmt: skip
+    if aliases:
+        several = len(avals_out) > 1
+        texts = [_alias(i, str(o) if several else "") for i, o in aliases.items()]
+        attributes.append(f"output_operand_aliases = [{', '.join(texts)}]")
+    if cells is not None and all(type(aval.size) is int for aval in (*avals_in, *avals_out)):
+        batch = ndim - cells
+        attributes += [
+            f'mhlo.frontend_attributes = {{num_batch_dims = "{batch}"}}',
+            f"sdy.sharding_rule = {_batch_rule(avals_in, avals_out, batch)}",
+        ]
+    return b.op("stablehlo.custom_call", operands, avals_in, avals_out, ", ".join(attributes))
+
+
+def reflectors_call(
+    b: Builder, routine: str, operands: Sequence[str], avals_in: Sequence[ShapedArray],
+    avals_out: Sequence[ShapedArray], config: str = "", *, overwritten: int = 0,
+) -> list[str]:  # fmt: skip
+    """Write a call of a routine that GPUs have under the same name, with the same operands.
+
+    Args:
+      b: the builder.
+      routine: `geqrf`, `orgqr` or `ormqr`; the last two have other names for complex matrices.
+      operands: names of the operands.
+      avals_in: their abstract values.
+      avals_out: those of the results.
+      config: the routine's options.
+      overwritten: the number of the operand whose memory the first result may take.
+    """
+    if is_gpu(b.platform):
+        aliases = {overwritten: 0}
+        return gpu_call(b, f"solver_{routine}_ffi", operands, avals_in, avals_out, config, aliases)
+    dtype = avals_in[0].dtype
+    if dtypes.is_complex(dtype):
+        routine = routine.replace("or", "un")
+    return lapack_call(b, routine, dtype, operands, avals_in, avals_out, config)
+
+
+def on_host(primitive: Callable[[], Primitive]) -> Callable[..., list[str]]:
+    """Return the `stablehlo` rule that has the host compute it while the program runs.
+
+    For what no library of the platform has.
+
+    Args:
+      primitive: returns the primitive, whose NumPy rule it is.
+    """
+
+    def rule(
+        b: Builder, operands: Sequence[str], avals_in: Any, avals_out: Any, **params: Any
+    ) -> list[str]:
+        if any(aval.size == 0 for aval in avals_in):
+            return [b.constant(0, aval) for aval in avals_out]
+        return b.on_host(primitive(), operands, avals_in, avals_out, params)
+
+    return rule
+
+
+def _alias(operand: int, place: str) -> str:
+    return (
+        f"#stablehlo.output_operand_alias<output_tuple_indices = [{place}], "
+        f"operand_index = {operand}, operand_tuple_indices = []>"
+    )
+
+
+def _call_attributes(
+    target: str, config: str, avals_in: Sequence[ShapedArray], avals_out: Sequence[ShapedArray],
+    batch: int | None,
+) -> list[str]:  # fmt: skip
+    return [
+        f'call_target_name = "{target}"',
+        f"backend_config = {{{config}}}", "api_version = 4 : i32",
+        f"operand_layouts = {_layouts(avals_in, batch)}",
+        f"result_layouts = {_layouts(avals_out, batch)}",
+    ]  # fmt: skip
+
+
+def _batch_rule(
+    avals_in: Sequence[ShapedArray], avals_out: Sequence[ShapedArray], batch: int
+) -> str:
+    """Return the rule that the leading dimensions of all operands and results lie alike."""
+    sizes: dict[str, int] = {}
+
+    def factors(aval: ShapedArray) -> str:
+        if aval.ndim < batch:  # a result that is not computed, and has no batch
+            return "[]"
+        names = [_factor(i) for i in range(batch)]
+        sizes.update(zip(names, aval.shape[:batch], strict=True))
+        for size in aval.shape[batch:]:
+            names.append(_factor(len(sizes)))
+            sizes[names[-1]] = size
+        return f"[{', '.join(names)}]"
+
+    given, found = [", ".join(map(factors, avals)) for avals in (avals_in, avals_out)]
+    inside = ", ".join([f"{name}={size}" for name, size in sizes.items()])
+    shown = f" {{{inside}}}" if inside else ""
+    return f"#sdy.op_sharding_rule<({given})->({found}){shown}, custom>"
+
+
+def _factor(i: int) -> str:
+    """Return what the dialect calls a factor: i, j, ..., z, z_1, ..."""
+    return chr(ord("i") + i) if i < 18 else f"z_{i - 17}"
+
+
+def _layouts(avals: Sequence[ShapedArray], batch: int | None) -> str:
+    texts = []
+    for aval in avals:
+        order = list(range(aval.ndim - 1, -1, -1))
+        if batch is not None and aval.ndim == batch + 2:
+            order[0], order[1] = order[1], order[0]
+        inside = f"[{', '.join(map(str, order))}]" if order else ""
+        texts.append(f"dense<{inside}> : tensor<{len(order)}xindex>")
+    return f"[{', '.join(texts)}]"
+
+
+def info_aval(batch: tuple[int, ...]) -> ShapedArray:
+    """Return the abstract value of the integers that report failure."""
+    return shaped_array(batch, dtypes.int32)
+
+
+def nan_on_failure(
+    b: Any, info: str, batch: tuple[int, ...], value: str, aval: ShapedArray, direction: str = "EQ"
+) -> str:
+    """Write `value`, with NaN in those members of the batch whose `info` is not zero.
+
+    With `direction` GE, only where it is negative.
+    """
+    flags = info_aval(batch)
+    good = lowering_text_compared(b, direction, info, b.full_like(0, flags), flags)
+    truth = shaped_array(batch, dtypes.bool_)
+    mask = b.broadcast(good, truth, aval.shape, range(len(batch)))
+    return chosen(b, mask, value, b.full_like(_nan_of(aval), aval), aval)
+
+
+def nan_for_infinity(b: Builder, value: str, aval: ShapedArray) -> str:
+    """Write `value` with NaN in the place of its infinities."""
+    truth = shaped_array(aval.shape, dtypes.bool_)
+    parts, part = parts_of(b, value, aval) if dtypes.is_complex(aval.dtype) else ([value], aval)
+    finite = [b.op("stablehlo.is_finite", [x], [part], [truth])[0] for x in parts]
+    both = finite[0] if len(finite) == 1 else b.same_type_op("stablehlo.and", finite, truth)
+    return chosen(b, both, value, b.full_like(_nan_of(aval), aval), aval)
+
+
+def _nan_of(aval: ShapedArray) -> complex:
+    return complex(np.nan, np.nan) if dtypes.is_complex(aval.dtype) else np.nan
+
+
+def counted(b: Builder, shape: tuple[int, ...], dim: int) -> str:
+    """Write the index along a dimension, as int32."""
+    aval = shaped_array(shape, dtypes.int32)
+    attribute = f"iota_dimension = {dim} : i64"
+    return b.op("stablehlo.iota", [], [], [aval], attribute)[0]
+
+
+def triangle(b: Builder, value: str, aval: ShapedArray, direction: str) -> str:
+    """Write the lower (GE) or upper (LE) triangle of matrices, zeros elsewhere."""
+    indices = shaped_array(aval.shape, dtypes.int32)
+    rows, columns = counted(b, aval.shape, aval.ndim - 2), counted(b, aval.shape, aval.ndim - 1)
+    mask = lowering_text_compared(b, direction, rows, columns, indices)
+    return chosen(b, mask, value, b.full_like(0, aval), aval)
+
+
+def corner(b: Builder, value: str, aval: ShapedArray, rows: int, columns: int) -> str:
+    """Write the leading rows and columns of matrices."""
+    out = shaped_array((*aval.shape[:-2], rows, columns), aval.dtype)
+    if out is aval:
+        return value
+    attributes = (
+        f"start_indices = array<i64: {', '.join(['0'] * aval.ndim)}>, "
+        f"limit_indices = array<i64: {', '.join(map(str, out.shape))}>, "
+        f"strides = array<i64: {', '.join(['1'] * aval.ndim)}>"
+    )
+    result: str = b.op("stablehlo.slice", [value], [aval], [out], attributes)[0]
+    return result
+
+
+# ------------------------------------------------------------------------------- finite matrices
+# NaN for matrices that hold an infinity or NaN, where a factorisation of them means nothing.
+#
+# What LAPACK makes of them depends on the order of its steps, so that the host and the compiler
+# would differ. Orthogonal similarities (`eigh`, `hessenberg`, `schur`, `tridiagonal`) mix all
+# elements: all of the results of such a matrix are NaN. Elimination (`lu`, `solve`) has answers,
+# as NumPy has.
+
+
+def host_results(a: Any, found: Sequence[Any], lower: bool | None = None) -> tuple[Any, ...]:
+    """Return what was found, as NaN for the matrices of `a` that are not finite.
+
+    With `lower` only their lower triangles count, or with False their upper ones.
+    """
+    counted = a if lower is None else np.tril(a) if lower else np.triu(a)
+    finite = np.isfinite(counted).all((-2, -1))
+    if finite.all():
+        return tuple(found)
+    shapes = [(*finite.shape, *[1] * (y.ndim - finite.ndim)) for y in found]
+    return tuple([
+        np.where(finite.reshape(shape), y, y.dtype.type(np.nan))
+        for y, shape in zip(found, shapes, strict=True)
+    ])  # fmt: skip
+
+
+def write_results(
+    b: Builder, operand: str, aval: ShapedArray, info: str, found: Sequence[str],
+    avals: Sequence[ShapedArray], lower: bool | None = None,
+) -> list[str]:  # fmt: skip
+    """Write what was found, as `host_results` returns it, and NaN where `info` tells of failure."""
+    batch = aval.shape[:-2]
+    shown = [nan_on_failure(b, info, batch, x, y) for x, y in zip(found, avals, strict=True)]
+
+    def chosen(a: Any, *results: Any) -> list[Any]:
+        finite = _are_finite(a, lower)
+        dims = tuple(range(finite.aval.ndim))
+        return [
+            selected(broadcasted(finite, y.aval.shape, dims), y,
+                     filled(y.aval.shape, np.nan, y.aval.dtype))
+            for y in results
+        ]  # fmt: skip
+
+    key = ("results of finite matrices", lower)
+    return b.traced(chosen, [operand, *shown], [aval, *avals], key=key)
+
+
+def _are_finite(a: Any, lower: bool | None) -> Any:
+    shape = a.aval.shape
+    if dtypes.is_complex(a.aval.dtype):  # an infinity or NaN in one of the parts is one of the sum
+        a = add(bind("abs", bind("real", a)), bind("abs", bind("imag", a)))
+    finite = bind("is_finite", a)
+    if lower is not None:
+        finite = bind("or", finite, compared(shape, "lt" if lower else "gt"))
+    return bind("reduce_and", finite, axes=(len(shape) - 2, len(shape) - 1))

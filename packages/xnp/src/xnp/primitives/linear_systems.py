@@ -1,0 +1,1138 @@
+"""Linear systems: lu, solve, triangular and tridiagonal systems, determinants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from xnp.primitives.control_flow import split_at
+from xnp.primitives.linalg_lowering import (
+    LETTER,
+    adjoint,
+    as_columns,
+    as_rows,
+    checked,
+    compared as linalg_lowering_compared,
+    conj,
+    counted,
+    diagonal,
+    eye,
+    gpu_call,
+    info_aval,
+    lapack_call,
+    matmul,
+    matrix_batch,
+    mt,
+    nan_on_failure,
+    tril,
+    triu,
+)
+from xnp.primitives.lowering_text import chosen, compared, upcast
+from xnp.primitives.sort import rows_along, shift
+from xnp.primitives.svd import svd_p
+from xnp.primitives.table import (
+    add,
+    bind,
+    broadcasted,
+    concatenated,
+    converted,
+    div,
+    filled,
+    iota,
+    mul,
+    neg,
+    scaled,
+    selected,
+    sliced,
+    sub,
+    summed,
+)
+from xprim import (
+    ZERO,
+    ClosedJaxpr,
+    Linear,
+    Primitive,
+    ShapedArray,
+    Zero,
+    dimension_names,
+    dtypes,
+    eval_closed,
+    shaped_array,
+    undefined,
+)
+from xprim.calls import all_to_front, nonzero, where_true, with_zeros
+from xprim.contracts import BatchAxis, Builder, JVPHandle, TransposeHandle
+from xprim.dimension_names import Names
+from xprim.errors import message
+from xprim.platform_rules import by_platform, is_gpu
+
+__all__ = ()
+
+
+# ------------------------------------------------------------------------------ triangular solve
+# triangular_solve: solve op(A) X = B, or X op(A) = B, for a triangular A.
+#
+# op(A) is A, its transpose, its conjugate or its adjoint; only the named triangle of A is read,
+# and with `unit_diagonal` its diagonal is taken for ones. With NumPy, every case is brought to a
+# lower triangular A on the left, by transposing and by reversing the order of rows and columns,
+# and that is solved by halves: X1 = A11^-1 B1, X2 = A22^-1 (B2 - A21 X1), so that matrix products
+# do the work.
+#
+# Semantics: StableHLO specification, section triangular_solve.
+
+HALVES = (dtypes.float16, dtypes.bfloat16)  # no kernel has them: they are solved in float32
+_SMALL = 16  # rows below which a loop over rows beats splitting further
+
+
+def solved(
+    a: Any, b: Any, *, lower: bool, left_side: bool = True, transpose_a: bool = False,
+    conjugate_a: bool = False, unit_diagonal: bool = False,
+) -> Any:  # fmt: skip
+    """Bind the primitive; for rules."""
+    return triangular_solve_p.bind(
+        a, b, left_side=left_side, lower=lower, transpose_a=transpose_a, conjugate_a=conjugate_a,
+        unit_diagonal=unit_diagonal,
+    )[0]  # fmt: skip
+
+
+def _triangular_solve_shape(a: ShapedArray, b: ShapedArray, *, left_side: bool, **_: Any) -> (
+    tuple[ShapedArray, ...]
+):  # fmt: skip
+    batch, n, _n = checked("triangular_solve", a, square=True, narrow=HALVES)
+    b_batch, rows, columns = checked("triangular_solve", b, narrow=HALVES)
+    if a.dtype != b.dtype:
+        raise TypeError(
+            "lax.triangular_solve requires operands of equal dtypes, got "
+            f"{a.dtype.name}, {b.dtype.name}."
+        )
+    if batch != b_batch or (rows if left_side else columns) != n:
+        side = "b.shape[-2]" if left_side else "b.shape[-1]"
+        raise ValueError(message(
+            "triangular_solve", "the operands do not fit.",
+            got=f"a: {a.str_long()}, b: {b.str_long()}",
+            expected=f"a.shape[-1] == {side}, and equal batch dimensions",
+        ))  # fmt: skip
+    return (shaped_array(b.shape, b.dtype),)
+
+
+def _triangular_solve_numpy(
+    a: Any,
+    b: Any,
+    *,
+    left_side: bool,
+    lower: bool,
+    transpose_a: bool,
+    conjugate_a: bool,
+    unit_diagonal: bool,
+) -> Any:
+    if a.dtype in HALVES:
+        options = {"left_side": left_side, "lower": lower, "transpose_a": transpose_a,
+                   "conjugate_a": conjugate_a, "unit_diagonal": unit_diagonal}  # fmt: skip
+        (x,) = _triangular_solve_numpy(a.astype(np.float32), b.astype(np.float32), **options)
+        return (x.astype(a.dtype),)
+    if conjugate_a and a.dtype.kind == "c":
+        a = np.conj(a)
+    if transpose_a == left_side:  # X op(A) = B is op(A)^T X^T = B^T
+        a, lower = a.swapaxes(-1, -2), not lower
+    if not left_side:
+        b = b.swapaxes(-1, -2)
+    if not lower:
+        a, b = a[..., ::-1, ::-1], b[..., ::-1, :]
+    x = np.empty(b.shape, b.dtype)
+    solve_lower(np.ascontiguousarray(a), b, x, unit_diagonal)
+    if not lower:
+        x = x[..., ::-1, :]
+    return (x if left_side else x.swapaxes(-1, -2),)
+
+
+def solve_lower(a: Any, b: Any, x: Any, unit_diagonal: bool) -> None:
+    """Write the solution of A x = b, for a lower triangular A, to `x`."""
+    n = a.shape[-1]
+    if n <= _SMALL:
+        for i in range(n):
+            row = b[..., i, :]
+            if i:
+                row = row - np.matmul(a[..., i : i + 1, :i], x[..., :i, :])[..., 0, :]
+            x[..., i, :] = row if unit_diagonal else row / a[..., i, i, None]
+        return
+    half = n // 2
+    solve_lower(a[..., :half, :half], b[..., :half, :], x[..., :half, :], unit_diagonal)
+    rest = b[..., half:, :] - np.matmul(a[..., half:, :half], x[..., :half, :])
+    solve_lower(a[..., half:, half:], rest, x[..., half:, :], unit_diagonal)
+
+
+def _triangular_solve_stablehlo(
+    b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, left_side: bool, lower: bool,
+    transpose_a: bool, conjugate_a: bool, unit_diagonal: bool,
+) -> Any:  # fmt: skip
+    (out,) = avals_out
+    a, right = operands
+    if out.size == 0:
+        return [b.constant(0, out)]
+    is_complex = dtypes.is_complex(out.dtype)
+    if is_complex and conjugate_a and not transpose_a:
+        a = _conjugated(b, a, avals_in[0])
+    adjoint = is_complex and conjugate_a and transpose_a
+    if b.platform == "cpu":
+        letters = {"diag": "UN"[not unit_diagonal], "side": "LR"[not left_side],
+                   "trans_x": "C" if adjoint else "T" if transpose_a else "N",
+                   "uplo": "LU"[not lower]}  # fmt: skip
+        config = ", ".join([f"{k} = {ord(v)} : ui8" for k, v in letters.items()])
+        return lapack_call(b, "trsm", out.dtype, [a, right], avals_in, avals_out, config)
+    form = "ADJOINT" if adjoint else "TRANSPOSE" if transpose_a else "NO_TRANSPOSE"
+    flags = {"left_side": left_side, "lower": lower, "unit_diagonal": unit_diagonal}
+    attributes = [f"{name} = {str(flag).lower()}" for name, flag in flags.items()]
+    attributes.append(f"transpose_a = #stablehlo<transpose {form}>")
+    return b.op("stablehlo.triangular_solve", [a, right], avals_in, avals_out,
+                ", ".join(attributes))  # fmt: skip
+
+
+def _conjugated(b: Builder, x: str, aval: ShapedArray) -> str:
+    part = shaped_array(aval.shape, np.zeros((), aval.dtype).real.dtype)
+    (re,) = b.op("stablehlo.real", [x], [aval], [part])
+    (im,) = b.op("stablehlo.imag", [x], [aval], [part])
+    minus = b.same_type_op("stablehlo.negate", [im], part)
+    result: str = b.op("stablehlo.complex", [re, minus], [part, part], [aval])[0]
+    return result
+
+
+def _triangular_solve_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+    # op(A) X = B gives op(A) dX = dB - op(dA) X, dA within the triangle that is read
+    (a, b), (a_dot, b_dot) = primals, tangents
+    outs = triangular_solve_p.bind(a, b, **params)
+    x = outs[0]
+    right = None if type(b_dot) is Zero else b_dot
+    if type(a_dot) is not Zero:
+        skip = 1 if params["unit_diagonal"] else 0
+        a_dot = tril(a_dot, -skip) if params["lower"] else triu(a_dot, skip)
+        if params["conjugate_a"]:
+            a_dot = conj(a_dot)
+        if params["transpose_a"]:
+            a_dot = mt(a_dot)
+        change = neg(matmul(a_dot, x) if params["left_side"] else matmul(x, a_dot))
+        right = change if right is None else add(right, change)
+    if right is None:
+        return outs, (Zero(x.aval),)
+    return outs, triangular_solve_p.bind(a, right, **params)
+
+
+def _triangular_solve_transpose(
+    cts: Any, a: Any, b: Any, *, transpose_a: bool, **params: Any
+) -> Any:
+    assert type(b) is Linear
+    outs = triangular_solve_p.bind(a, cts[0], transpose_a=not transpose_a, **params)
+    return Zero(a.aval), outs[0]
+
+
+def _triangular_solve_batch(axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:
+    a, b = [axis.to_front(x, d) for x, d in zip(operands, dims, strict=True)]
+    return triangular_solve_p.bind(a, b, **params), (0,)
+
+
+triangular_solve_p: Primitive = Primitive(
+    "triangular_solve",
+    shape=_triangular_solve_shape,
+    numpy=_triangular_solve_numpy,
+    stablehlo=upcast(_triangular_solve_stablehlo, HALVES, np.float32),
+    jvp=_triangular_solve_jvp,
+    transpose=_triangular_solve_transpose,
+    batch=_triangular_solve_batch,
+    dimensions=dimension_names.of_last(2),
+)
+
+
+# ----------------------------------------------------------------------------- tridiagonal solve
+# tridiagonal_solve: the solution X of A X = B for a tridiagonal A, given by its three diagonals.
+#
+# Row i of A is dl[i], d[i], du[i] in the columns i - 1, i, i + 1; dl[0] and du[-1] are not read.
+# The method is elimination with exchanges of neighbouring rows. Where A is singular X is NaN;
+# with `perturb_singular` pivots that are next to nothing are moved away from zero by eps times
+# the greatest element of the triangular factor, so that X is finite. Source: LAPACK Users' Guide,
+# `gtsv`; for the perturbation `lagts`.
+
+
+def _tridiagonal_solve_shape(
+    dl: ShapedArray, d: ShapedArray, du: ShapedArray, b: ShapedArray, *, perturb_singular: bool
+) -> tuple[ShapedArray, ...]:
+    if d.dtype not in LETTER or {dl.dtype, du.dtype, b.dtype} != {d.dtype}:
+        found = ", ".join([x.dtype.name for x in (dl, d, du, b)])
+        raise TypeError(message(
+            "tridiagonal_solve", "does not take operands of such dtypes.", got=f"{found}",
+            expected="one of float32, float64, complex64 and complex128 for all of them",
+        ))  # fmt: skip
+    if not dl.shape == d.shape == du.shape == b.shape[:-1] or d.ndim < 1:
+        texts = [f"{n}: {x.str_long()}" for n, x in zip("dl d du b".split(), (dl, d, du, b),
+                                                        strict=True)]  # fmt: skip
+        raise ValueError(message(
+            "tridiagonal_solve", "the operands do not fit.", got=", ".join(texts),
+            expected="diagonals of one shape (..., m), and b of shape (..., m, n)",
+        ))  # fmt: skip
+    if perturb_singular and dtypes.is_complex(d.dtype):
+        raise TypeError("tridiagonal_solve: perturb_singular goes with real operands.")
+    return (b.strong(),)
+
+
+def _tridiagonal_solve_numpy(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool) -> Any:
+    m = d.shape[-1]
+    if not b.size:
+        return (b,)
+    diagonal, above, x = np.array(d), np.array(du), np.array(b)
+    second = np.zeros_like(above)  # the second diagonal above, which exchanges of rows fill
+    below = np.concatenate([dl[..., 1:], np.zeros_like(dl[..., :1])], -1)
+    for i in range(m - 1):
+        _eliminate(diagonal, above, second, below, x, i)
+    if perturb_singular:
+        _perturb(diagonal, above, second)
+    else:
+        singular = np.any(diagonal == 0, -1)
+        x[singular] = np.nan
+    for i in range(m - 1, -1, -1):
+        rest = x[..., i, :]
+        if i + 1 < m:
+            rest = rest - above[..., i, None] * x[..., i + 1, :]
+        if i + 2 < m:
+            rest = rest - second[..., i, None] * x[..., i + 2, :]
+        x[..., i, :] = rest / diagonal[..., i, None]
+    return (x,)
+
+
+def _eliminate(diagonal: Any, above: Any, second: Any, below: Any, x: Any, i: int) -> None:
+    """Clear the element below row i of all matrices, exchanging the rows where it is greater."""
+    p, q = diagonal[..., i].copy(), below[..., i].copy()
+    swap = _size(p) < _size(q)
+    beside, next_own = above[..., i].copy(), diagonal[..., i + 1].copy()
+    next_above = above[..., i + 1].copy() if i + 2 < diagonal.shape[-1] else np.zeros_like(p)
+    pivot = np.where(swap, q, p)
+    factor = np.where(pivot == 0, 0, np.where(swap, p, q) / np.where(pivot == 0, 1, pivot))
+    diagonal[..., i] = pivot
+    above[..., i] = np.where(swap, next_own, beside)
+    second[..., i] = np.where(swap, next_above, 0)
+    diagonal[..., i + 1] = np.where(swap, beside - factor * next_own, next_own - factor * beside)
+    if i + 2 < diagonal.shape[-1]:
+        above[..., i + 1] = np.where(swap, -factor * next_above, next_above)
+    row, rest = x[..., i, :].copy(), x[..., i + 1, :].copy()
+    mask, factor = swap[..., None], factor[..., None]
+    x[..., i, :] = np.where(mask, rest, row)
+    x[..., i + 1, :] = np.where(mask, row - factor * rest, rest - factor * row)
+
+
+def _size(x: Any) -> Any:
+    return np.abs(x.real) + np.abs(x.imag)
+
+
+def _perturb(diagonal: Any, above: Any, second: Any) -> None:
+    parts = [np.abs(diagonal).max(-1), np.abs(above[..., :-1]).max(-1, initial=0),
+             np.abs(second).max(-1)]  # fmt: skip
+    least = np.finfo(diagonal.dtype).eps * np.maximum.reduce(parts)
+    least = np.where(least == 0, np.finfo(diagonal.dtype).eps, least)[..., None]
+    moved = np.copysign(least, diagonal)
+    diagonal[...] = np.where(np.abs(diagonal) < least, moved, diagonal)
+
+
+def _tridiagonal_solve_lapack(
+    b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, perturb_singular: bool
+) -> Any:
+    (out,) = avals_out
+    if out.size == 0:
+        return [operands[3]]
+    if perturb_singular:
+        return lapack_call(b, "", out.dtype, operands, avals_in, avals_out,
+                           target="tridiagonal_solve_perturbed_ffi")  # fmt: skip
+    batch = out.shape[:-2]
+    results = [*avals_in, info_aval(batch)]
+    *_, x, info = lapack_call(b, "gtsv", out.dtype, operands, avals_in, results)
+    return [nan_on_failure(b, info, batch, x, out)]
+
+
+def _tridiagonal_solve_gpu(
+    b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, perturb_singular: bool
+) -> Any:
+    (out,) = avals_out
+    if out.size == 0:
+        return [operands[3]]
+    if perturb_singular:
+        return gpu_call(b, "_tridiagonal_solve_perturbed", operands, avals_in, avals_out)
+    if out.shape[-2] < 3:  # cuSPARSE wants three rows
+        return b.traced(_of_few_rows, operands, avals_in, key="tridiagonal_solve of few rows")
+    return gpu_call(b, "sparse_gtsv2_ffi", operands, avals_in, avals_out, aliases={3: 0})
+
+
+def _of_few_rows(dl: Any, d: Any, du: Any, b: Any) -> list[Any]:
+    """Return the solution for one row or two, by elimination as for more."""
+    last, count = d.aval.ndim - 1, b.aval.shape[-1]
+    if d.aval.shape[-1] == 1:
+        return [_divide(b, d)]
+    d0, d1 = [sliced(d, last, i, i + 1) for i in (0, 1)]
+    above, below = sliced(du, last, 0, 1), sliced(dl, last, 1, 2)
+    b0, b1 = [sliced(b, last, i, i + 1) for i in (0, 1)]
+    swap = bind("lt", bind("abs", d0), bind("abs", below))
+    wide = as_columns(swap, count)
+    pivot, rest = selected(swap, below, d0), selected(swap, d0, below)
+    beside, corner = selected(swap, d1, above), selected(swap, above, d1)
+    b0, b1 = selected(wide, b1, b0), selected(wide, b0, b1)
+    factor = div(rest, pivot)
+    x1 = _divide(sub(b1, mul(as_columns(factor, count), b0)), sub(corner, mul(factor, beside)))
+    x0 = _divide(sub(b0, mul(as_columns(beside, count), x1)), pivot)
+    return [concatenated([x0, x1], last)]
+
+
+def _divide(x: Any, pivot: Any) -> Any:
+    """Return x / pivot, and NaN where the pivot is zero."""
+    regular = bind("ne", pivot, filled(pivot.aval.shape, 0, pivot.aval.dtype))
+    pivot = selected(regular, pivot, filled(pivot.aval.shape, np.nan, pivot.aval.dtype))
+    return div(x, as_columns(pivot, x.aval.shape[-1]))
+
+
+def _tridiagonal_solve_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+    # A X = B gives A dX = dB - dA X
+    *diagonals, _ = primals
+    *diagonals_dot, b_dot = tangents
+    outs = tridiagonal_solve_p.bind(*primals, **params)
+    terms = [] if type(b_dot) is Zero else [b_dot]
+    terms += [neg(x) for x in _products(diagonals_dot, outs[0])]
+    if not terms:
+        return outs, (Zero(outs[0].aval),)
+    right = terms[0]
+    for term in terms[1:]:
+        right = add(right, term)
+    return outs, tridiagonal_solve_p.bind(*diagonals, right, **params)
+
+
+def _products(diagonals: Any, x: Any) -> list[Any]:
+    """Return the products with X of each diagonal that is not Zero."""
+    found = []
+    for v, step in zip(diagonals, (-1, 0, 1), strict=True):
+        if type(v) is not Zero:
+            repeated = as_columns(v, x.aval.shape[-1])
+            found.append(mul(repeated, _moved(x, step, x.aval.ndim - 2)))
+    return found
+
+
+def _moved(x: Any, step: int, dim: int) -> Any:
+    """Return x[i + step] at i, and zero where there is no such element."""
+    if not step:
+        return x
+    n = x.aval.shape[dim]
+    shape = list(x.aval.shape)
+    shape[dim] = min(1, n)
+    none = filled(shape, 0, x.aval.dtype)
+    if step > 0:
+        return concatenated([sliced(x, dim, min(1, n), n), none], dim)
+    return concatenated([none, sliced(x, dim, 0, max(n - 1, 0))], dim)
+
+
+def _tridiagonal_solve_transpose(cts: Any, dl: Any, d: Any, du: Any, b: Any, **params: Any) -> Any:
+    assert type(b) is Linear
+    last = d.aval.ndim - 1
+    (found,) = tridiagonal_solve_p.bind(
+        _moved(du, -1, last), d, _moved(dl, 1, last), cts[0], **params
+    )
+    return Zero(dl.aval), Zero(d.aval), Zero(du.aval), found
+
+
+def _dimensions(avals: Any, out: Any, params: dict[str, Any]) -> Names:
+    """Systems may be cut; their equations and right hand sides are whole."""
+    batch = tuple(range(avals[1].ndim - 1))
+    return Names([(*batch, *[None] * (a.ndim - len(batch))) for a in avals],
+                 [(*batch, None, None) for _ in out])  # fmt: skip
+
+
+tridiagonal_solve_p: Primitive = Primitive(
+    "tridiagonal_solve",
+    shape=_tridiagonal_solve_shape,
+    numpy=_tridiagonal_solve_numpy,
+    stablehlo=by_platform(
+        "tridiagonal_solve", cpu=_tridiagonal_solve_lapack, gpu=_tridiagonal_solve_gpu
+    ),
+    jvp=_tridiagonal_solve_jvp,
+    transpose=_tridiagonal_solve_transpose,
+    batch=matrix_batch(lambda: tridiagonal_solve_p),
+    dimensions=_dimensions,
+)
+
+
+# ---------------------------------------------------------------------- lu pivots to permutation
+# lu_pivots_to_permutation: the row order that a sequence of row exchanges leads to.
+#
+# Row i is exchanged with row pivots[i], for i = 0, 1, ...; the result p says that row i of the
+# permuted matrix is row p[i] of the first one. A negative pivot counts from the end, and one out
+# of range stands for the nearest row, so that the result is a permutation, always.
+
+
+def _lu_pivots_to_permutation_shape(
+    aval: ShapedArray, *, permutation_size: int
+) -> tuple[ShapedArray, ...]:
+    if aval.dtype != dtypes.int32 or aval.ndim < 1:
+        raise TypeError(message(
+            "lu_pivots_to_permutation", "the pivots must be vectors of int32.", got=aval.str_long(),
+        ))  # fmt: skip
+    if aval.shape[-1] > permutation_size:
+        raise ValueError(message(
+            "lu_pivots_to_permutation", "there are more pivots than rows.",
+            got=f"{aval.shape[-1]} pivots, permutation_size={permutation_size}",
+        ))  # fmt: skip
+    return (shaped_array((*aval.shape[:-1], permutation_size), dtypes.int32),)
+
+
+def permutation_of(pivots: Any, size: int) -> Any:
+    """Return the permutations of NumPy pivots."""
+    flat = pivots.reshape((-1, pivots.shape[-1])) if pivots.size else np.zeros((0, 0), np.int32)
+    shape = (*pivots.shape[:-1], size)
+    result = np.array(np.broadcast_to(np.arange(size, dtype=np.int32), shape))
+    rows = result.reshape((-1, size)) if size else result
+    members = np.arange(len(flat))
+    for i in range(flat.shape[1]):
+        j = flat[:, i]
+        first = rows[members, i].copy()
+        rows[members, i] = rows[members, j]
+        rows[members, j] = first
+    return result
+
+
+def _lu_pivots_to_permutation_numpy(pivots: Any, *, permutation_size: int) -> Any:
+    positions = np.where(pivots < 0, pivots + permutation_size, pivots)
+    return (permutation_of(np.clip(positions, 0, permutation_size - 1), permutation_size),)
+
+
+def _lu_pivots_to_permutation_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *,
+               permutation_size: int) -> Any:  # fmt: skip
+    rows = _rows_named(b, operands[0], avals_in[0], permutation_size)
+    return [permutation_text(b, rows, avals_in[0], avals_out[0])]
+
+
+def _rows_named(b: Builder, pivots: str, aval: Any, size: int) -> str:
+    """Write the rows that pivots stand for, from 0 to size - 1."""
+    zero, count, last = [b.full_like(n, aval) for n in (0, size, size - 1)]
+    from_end = b.same_type_op("stablehlo.add", [pivots, count], aval)
+    rows = chosen(b, compared(b, "LT", pivots, zero, aval), from_end, pivots, aval)
+    return b.same_type_op("stablehlo.clamp", [zero, rows, last], aval)
+
+
+def permutation_text(b: Builder, pivots: str, pivots_aval: Any, out: Any) -> str:
+    """Write a loop over the pivots that exchanges entries of the permutation.
+
+    For GPUs there is a kernel that does the same. The pivots are rows: it checks none of them.
+    """
+    last = out.ndim - 1
+    count = pivots_aval.shape[-1]
+    if out.size == 0 or count == 0:
+        return counted(b, out.shape, last)
+    if is_gpu(b.platform):
+        return gpu_call(b, "_lu_pivots_to_permutation", [pivots], [pivots_aval], [out],
+                        column_major=False, cells=1)[0]  # fmt: skip
+    order = counted(b, out.shape, last)
+    index, truth = shaped_array((), dtypes.int32), shaped_array((), dtypes.bool_)
+    zero, one, stop = [b.scalar(v, dtypes.int32) for v in (0, 1, count)]
+    carried = [index, out]
+
+    def condition(inner: Builder, names: Any) -> Any:
+        return [compared(inner, "LT", names[0], stop, index)]
+
+    def body(inner: Builder, names: Any) -> Any:
+        i, permutation = names
+        if not last and not inner.is_split:
+            swapped = _swap_in_vector(inner, permutation, out, pivots, pivots_aval, i)
+            return [inner.same_type_op("stablehlo.add", [i, one], index), swapped]
+        starts = [*([zero] * last), i]
+        # `order`, the index along the last dimension, also is the first permutation
+        swapped = _swap(inner, permutation, order, out, pivots, pivots_aval, starts)
+        return [inner.same_type_op("stablehlo.add", [i, one], index), swapped]
+
+    regions = b.regions(b.region(carried, condition, [truth]), b.region(carried, body, carried))
+    result: str = b.op("stablehlo.while", [zero, order], carried, carried, regions=regions)[1]
+    return result
+
+
+def _swap_in_vector(
+    b: Builder, permutation: str, out: Any, pivots: str, pivots_aval: Any, i: str
+) -> str:
+    """Write the exchange of entry i and the entry that pivot i names, in a single permutation."""
+    index, one = shaped_array((), dtypes.int32), shaped_array((1,), dtypes.int32)
+
+    def entry(x: str, aval: Any, place: str) -> str:
+        (found,) = b.op("stablehlo.dynamic_slice", [x, place], [aval, index], [one],
+                        "slice_sizes = array<i64: 1>")  # fmt: skip
+        return found
+
+    def put(x: str, value: str, place: str) -> str:
+        avals = [out, one, index]
+        return b.op("stablehlo.dynamic_update_slice", [x, value, place], avals, [out])[0]
+
+    (other,) = b.op("stablehlo.reshape", [entry(pivots, pivots_aval, i)], [one], [index])
+    first, second = entry(permutation, out, i), entry(permutation, out, other)
+    return put(put(permutation, second, i), first, other)
+
+
+def _swap(b: Builder, permutation: str, positions: str, out: Any, pivots: str, pivots_aval: Any,
+             starts: list[str]) -> str:  # fmt: skip
+    """Write the exchange of entry i, where `starts` is, and the entry that pivot i names."""
+    column = shaped_array((*out.shape[:-1], 1), dtypes.int32)
+    rows = shaped_array(out.shape[:-1], dtypes.int32)
+    index = shaped_array((), dtypes.int32)
+    start_avals = [index] * out.ndim
+    wide = tuple(range(out.ndim))
+
+    def entry(x: str, aval: Any) -> Any:
+        sizes = f"slice_sizes = array<i64: {', '.join(map(str, column.shape))}>"
+        operands, avals = [x, *starts], [aval, *start_avals]
+        return b.op("stablehlo.dynamic_slice", operands, avals, [column], sizes)[0]
+
+    target = b.broadcast(entry(pivots, pivots_aval), column, out.shape, wide)
+    hit = compared(b, "EQ", positions, target, out)
+    masked = chosen(b, hit, permutation, b.full_like(0, out), out)
+    (moved,) = b.op(
+        "stablehlo.reduce", [masked, b.scalar(0, dtypes.int32)], [out, index], [rows],
+        f"dimensions = array<i64: {out.ndim - 1}>", b.reducer("stablehlo.add", dtypes.int32),
+    )  # fmt: skip
+    (moved,) = b.op("stablehlo.reshape", [moved], [rows], [column])
+    first = b.broadcast(entry(permutation, out), column, out.shape, wide)
+    (swapped,) = b.op(
+        "stablehlo.dynamic_update_slice", [chosen(b, hit, first, permutation, out), moved, *starts],
+        [out, column, *start_avals], [out],
+    )  # fmt: skip
+    return swapped
+
+
+def _lu_pivots_to_permutation_batch(
+    axis: BatchAxis, operands: Any, dims: Any, *, permutation_size: int
+) -> Any:
+    pivots = axis.to_front(operands[0], dims[0])
+    outs = lu_pivots_to_permutation_p.bind(pivots, permutation_size=permutation_size)
+    return outs, (0,)
+
+
+lu_pivots_to_permutation_p: Primitive = Primitive(
+    "lu_pivots_to_permutation",
+    shape=_lu_pivots_to_permutation_shape,
+    numpy=_lu_pivots_to_permutation_numpy,
+    stablehlo=_lu_pivots_to_permutation_stablehlo,
+    jvp=ZERO,
+    transpose=undefined("integers have no cotangents"),
+    batch=_lu_pivots_to_permutation_batch,
+    dimensions=dimension_names.of_last(1),
+)
+
+
+# -------------------------------------------------------------------------------------------- lu
+# lu: L U = P A with row interchanges, for matrices of any shape.
+#
+# The results are L and U in one matrix (L unit lower triangular, its ones not stored), the pivots
+# (row i was exchanged with row pivots[i]), and the permutation: `A[permutation] = L U`. Where a
+# pivot is zero its column of L is left as it is, as LAPACK does.
+#
+# With NumPy, panels of columns are factored one column at a time, for all matrices of a batch at
+# once, and the rest of the matrix is updated by one product for each panel.
+
+_PANEL = 32
+
+
+def _lu_shape(aval: ShapedArray) -> tuple[ShapedArray, ...]:
+    batch, m, n = checked("lu", aval)
+    return (
+        shaped_array(aval.shape, aval.dtype),
+        shaped_array((*batch, min(m, n)), dtypes.int32),
+        shaped_array((*batch, m), dtypes.int32),
+    )
+
+
+def _lu_numpy(a: Any) -> Any:
+    *batch, m, n = a.shape
+    out = np.array(a.reshape((-1, m, n)) if a.size else np.zeros((0, m, n), a.dtype), order="C")
+    k = min(m, n)
+    pivots = np.zeros((out.shape[0], k), np.int32)
+    for start in range(0, k, _PANEL):
+        stop = min(start + _PANEL, k)
+        _factor_panel(out, pivots, start, stop)
+        if stop < n:
+            block = out[:, start:stop, start:stop]
+            upper = np.empty_like(out[:, start:stop, stop:])
+            solve_lower(block, out[:, start:stop, stop:], upper, True)
+            out[:, start:stop, stop:] = upper
+            out[:, stop:, stop:] -= out[:, stop:, start:stop] @ upper
+    pivots = pivots.reshape((*batch, k)) if a.size else np.zeros((*batch, k), np.int32)
+    return out.reshape(a.shape), pivots, permutation_of(pivots, m)
+
+
+def _factor_panel(out: Any, pivots: Any, start: int, stop: int) -> None:
+    """Factor columns `start` to `stop` in place, exchanging whole rows."""
+    members = np.arange(out.shape[0])
+    for j in range(start, stop):
+        column = out[:, j:, j]
+        sizes = np.abs(column.real) + np.abs(column.imag) if column.dtype.kind == "c" else (
+            np.abs(column))  # fmt: skip
+        pivot = np.argmax(sizes, axis=1) + j
+        pivots[:, j] = pivot
+        row = out[members, pivot]
+        out[members, pivot] = out[:, j]
+        out[:, j] = row
+        below, divisor = out[:, j + 1 :, j], row[:, j, None]
+        out[:, j + 1 :, j] = np.where(divisor == 0, below, below / divisor)
+        out[:, j + 1 :, j + 1 : stop] -= out[:, j + 1 :, j, None] * row[:, None, j + 1 : stop]
+
+
+def _lu_lapack(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
+    aval = avals_out[0]
+    return _factors(b, avals_out, lambda avals: lapack_call(
+        b, "getrf", aval.dtype, operands, [aval], avals))  # fmt: skip
+
+
+def _lu_gpu(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
+    aval = avals_out[0]
+    return _factors(b, avals_out, lambda avals: gpu_call(
+        b, "solver_getrf_ffi", operands, [aval], avals, aliases={0: 0}))  # fmt: skip
+
+
+def _factors(b: Builder, avals_out: Any, call: Callable[[Any], list[str]]) -> list[str]:
+    """Write the results of a call, whose pivots count from 1, in the form of ours."""
+    aval, pivots_aval, permutation_aval = avals_out
+    batch = aval.shape[:-2]
+    if aval.size == 0:
+        order = np.broadcast_to(np.arange(aval.shape[-2], dtype=np.int32), permutation_aval.shape)
+        return [b.constant(0, aval), b.constant(0, pivots_aval),
+                b.constant(order, permutation_aval)]  # fmt: skip
+    found, pivots, info = call([aval, pivots_aval, info_aval(batch)])
+    one = b.full_like(1, pivots_aval)
+    pivots = b.same_type_op("stablehlo.subtract", [pivots, one], pivots_aval)
+    result = nan_on_failure(b, info, batch, found, aval, "GE")
+    return [result, pivots, permutation_text(b, pivots, pivots_aval, permutation_aval)]
+
+
+def _lu_jvp(primals: Any, tangents: Any) -> Any:
+    # with X = L^-1 P dA U^-1, L and U made square by ones on the diagonal:
+    #   dL = L strictly-lower(X),  dU = upper(X) U
+    # because L^-1 dL is strictly lower triangular and dU U^-1 is upper triangular
+    (a,), (a_dot,) = primals, tangents
+    outs = lu_p.bind(a)
+    factors, _, permutation = outs
+    zeros = tuple([Zero(y.aval) for y in outs])
+    if type(a_dot) is Zero:
+        return outs, zeros
+    *batch, m, n = a.aval.shape
+    k, last, dtype = min(m, n), a.aval.ndim - 1, a.aval.dtype
+    lower = add(_pad_zeros(tril(sliced(factors, last, 0, k), -1), last, m),
+                eye((*batch, m, m), dtype))  # fmt: skip
+    upper = _pad_zeros(triu(sliced(factors, last - 1, 0, k)), last - 1, n)
+    if n > k:
+        corner = triu(eye((*batch, n, n), dtype))
+        upper = add(upper, _pad_zeros(sliced(corner, last - 1, k, n), last - 1, n, front=True))
+    x = solved(lower, matmul(row_selector(permutation, dtype), a_dot), lower=True,
+               unit_diagonal=True)  # fmt: skip
+    x = solved(upper, x, lower=False, left_side=False)
+    return outs, (add(matmul(lower, tril(x, -1)), matmul(triu(x), upper)), *zeros[1:])
+
+
+def _pad_zeros(x: Any, dim: int, size: int, *, front: bool = False) -> Any:
+    """Append zeros along a dimension up to a size, or put them before."""
+    missing = size - x.aval.shape[dim]
+    if not missing:
+        return x
+    shape = list(x.aval.shape)
+    shape[dim] = missing
+    zeros = filled(shape, 0, x.aval.dtype)
+    return concatenated([zeros, x] if front else [x, zeros], dim)
+
+
+def row_selector(permutation: Any, dtype: Any) -> Any:
+    """Return the matrices P with (P A)[i] = A[permutation[i]]."""
+    n = permutation.aval.ndim
+    m = permutation.aval.shape[-1]
+    shape = (*permutation.aval.shape, m)
+    rows = broadcasted(permutation, shape, tuple(range(n)))
+    return converted(bind("eq", rows, iota(shape, n)), dtype)
+
+
+lu_p: Primitive = Primitive(
+    "lu",
+    shape=_lu_shape,
+    numpy=_lu_numpy,
+    stablehlo=by_platform("lu", cpu=_lu_lapack, gpu=_lu_gpu),
+    jvp=_lu_jvp,
+    transpose=undefined("it is not linear"),
+    batch=matrix_batch(lambda: lu_p),
+    dimensions=dimension_names.of_last(2),
+)
+
+
+# ----------------------------------------------------------------------------------------- solve
+# solve: the solution X of A X = B for square matrices A.
+#
+# It is a primitive, not a formula of `lu` and `triangular_solve`, for its derivative's sake: A dX
+# = dB - dA X needs one more solution with the same matrix and no derivative of the factorisation.
+# Compiled, it is that formula. Where A is singular, the result holds inf or NaN.
+
+
+def solve_system(a: Any, b: Any) -> Any:
+    """Return A^-1 B for batches of square matrices A and of matrices B; for rules."""
+    return solve_p.bind(a, b)[0]
+
+
+def _solve_shape(a: ShapedArray, b: ShapedArray) -> tuple[ShapedArray, ...]:
+    batch, n, _ = checked("solve", a, square=True)
+    b_batch, rows, _ = checked("solve", b)
+    if a.dtype != b.dtype:
+        raise TypeError(
+            f"solve: requires operands of equal dtypes, got {a.dtype.name}, {b.dtype.name}."
+        )
+    if batch != b_batch or rows != n:
+        raise ValueError(message(
+            "solve", "the operands do not fit.", got=f"a: {a.str_long()}, b: {b.str_long()}",
+            expected="a.shape[-1] == b.shape[-2], and equal batch dimensions",
+        ))  # fmt: skip
+    return (shaped_array(b.shape, b.dtype),)
+
+
+def _solve_numpy(a: Any, b: Any) -> Any:
+    try:
+        return (np.linalg.solve(a, b),)
+    except np.linalg.LinAlgError:
+        pass
+    factors, _, permutation = lu_p.rule("numpy")(a)
+    permuted = np.take_along_axis(b, permutation[..., None], axis=-2)
+    triangular = triangular_solve_p.rule("numpy")
+    sides = {"left_side": True, "transpose_a": False, "conjugate_a": False}
+    (lower,) = triangular(factors, permuted, lower=True, unit_diagonal=True, **sides)
+    return triangular(factors, lower, lower=False, unit_diagonal=False, **sides)
+
+
+def _by_factors(a: Any, b: Any) -> Any:
+    factors, _, permutation = lu_p.bind(a)
+    permuted = rows_along(b, permutation)
+    lower = solved(factors, permuted, lower=True, unit_diagonal=True)
+    return [solved(factors, lower, lower=False)]
+
+
+def _solve_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
+    return b.traced(_by_factors, operands, avals_in, key="solve")
+
+
+def _solve_jvp(primals: Any, tangents: Any) -> Any:
+    (a, b), (a_dot, b_dot) = primals, tangents
+    outs = solve_p.bind(a, b)
+    if type(a_dot) is Zero:
+        if type(b_dot) is Zero:
+            return outs, (Zero(outs[0].aval),)
+        return outs, solve_p.bind(a, b_dot)
+    change = matmul(a_dot, outs[0])
+    right = neg(change) if type(b_dot) is Zero else sub(b_dot, change)
+    return outs, solve_p.bind(a, right)
+
+
+def _solve_transpose(cts: Any, a: Any, b: Any) -> Any:
+    assert type(b) is Linear
+    return Zero(a.aval), solve_system(mt(a), cts[0])
+
+
+solve_p: Primitive = Primitive(
+    "solve",
+    shape=_solve_shape,
+    numpy=_solve_numpy,
+    stablehlo=_solve_stablehlo,
+    jvp=_solve_jvp,
+    transpose=_solve_transpose,
+    batch=matrix_batch(lambda: solve_p),
+    dimensions=dimension_names.of_last(2),
+)
+
+
+# ------------------------------------------------------------------------------------------- det
+# det: determinants, and `cofactors`, their derivative, at regular and singular matrices alike.
+#
+# det A is the product of the pivots of LU, with the sign of the row exchanges. That has no
+# derivative where a pivot is 0; the determinant, a polynomial, has. With A = U S V^H, of singular
+# values s:
+#
+#     d det A = sum_ij C_ij dA_ij,  the cofactors C = det(U V^H) conj(U diag(prod_{k != i} s_k)
+#     V^H)
+#
+# and, from the cofactors of S + E to first order in E, for E = U^H dA V and P_ij = the product of
+# all singular values but s_i and s_j (which needs no division),
+#
+#     d cofactors(S)_ij = -E_ji P_ij   for i != j,     d cofactors(S)_ii = sum_{k != i} E_kk P_ik
+#
+# so the first two derivatives are right for every rank.
+
+
+def pivots_of(x: Any) -> tuple[Any, Any]:
+    """Return the sign of the row exchanges and the diagonal of U of the LU factorisation."""
+    factors, pivots, _ = lu_p.bind(x)
+    shape, last, dtype = pivots.aval.shape, pivots.aval.ndim - 1, x.aval.dtype
+    exchanged = bind("ne", pivots, iota(shape, last))
+    signs = sub(filled(shape, 1, dtype), scaled(converted(exchanged, dtype), 2))
+    return _product(signs), diagonal(factors)
+
+
+def _product(x: Any) -> Any:
+    return bind("reduce_prod", x, axes=(x.aval.ndim - 1,))
+
+
+def _by_pivots(x: Any) -> Any:
+    sign, values = pivots_of(x)
+    return mul(sign, _product(values))
+
+
+# --- det ----------------------------------------------------------------------------------------
+
+
+def _det_shape(aval: ShapedArray) -> tuple[ShapedArray, ...]:
+    batch, _, _ = checked("det", aval, square=True)
+    return (shaped_array(batch, aval.dtype),)
+
+
+def _det_numpy(a: Any) -> Any:
+    factors, pivots, _ = lu_p.rule("numpy")(a)
+    exchanges = np.sum(pivots != np.arange(pivots.shape[-1]), axis=-1)
+    values = np.prod(np.diagonal(factors, axis1=-2, axis2=-1), axis=-1)
+    return (np.where(exchanges % 2, -values, values).astype(a.dtype, copy=False),)
+
+
+def _det_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
+    return b.traced(lambda a: [_by_pivots(a)], operands, avals_in, key="det")
+
+
+def _det_jvp(primals: Any, tangents: Any) -> Any:
+    (a,), (a_dot,) = primals, tangents
+    outs = det_p.bind(a)
+    if type(a_dot) is Zero:
+        return outs, (Zero(outs[0].aval),)
+    return outs, (_inner(cofactors_p.bind(a)[0], a_dot),)
+
+
+def _inner(x: Any, y: Any) -> Any:
+    n = x.aval.ndim
+    return summed(mul(x, y), (n - 2, n - 1))
+
+
+det_p: Primitive = Primitive(
+    "det",
+    shape=_det_shape,
+    numpy=_det_numpy,
+    stablehlo=_det_stablehlo,
+    jvp=_det_jvp,
+    transpose=undefined("it is not linear"),
+    batch=matrix_batch(lambda: det_p),
+    dimensions=dimension_names.of_last(2),
+)
+
+
+# --- cofactors ----------------------------------------------------------------------------------
+
+
+def _same_shape(aval: ShapedArray) -> tuple[ShapedArray, ...]:
+    checked("cofactors", aval, square=True)
+    return (shaped_array(aval.shape, aval.dtype),)
+
+
+def _numpy_cofactors(a: Any) -> Any:
+    if a.size == 0:
+        return (np.zeros(a.shape, a.dtype),)
+    s, u, vh = svd_p.rule("numpy")(a, full_matrices=False, compute_uv=True)
+    (sign,) = _det_numpy(np.matmul(u, vh))
+    ones = np.ones((*s.shape[:-1], 1), s.dtype)
+    before = np.cumprod(np.concatenate([ones, s[..., :-1]], -1), -1)
+    after = np.cumprod(np.concatenate([s[..., 1:], ones], -1)[..., ::-1], -1)[..., ::-1]
+    found = np.matmul(u * (before * after)[..., None, :], vh).conj() * sign[..., None, None]
+    return (found.astype(a.dtype, copy=False),)
+
+
+def _stablehlo_cofactors(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
+    if avals_out[0].size == 0:
+        return list(operands)
+    return b.traced(lambda a: [_by_values(a)], operands, avals_in, key="cofactors")
+
+
+def _by_values(a: Any) -> Any:
+    s, u, vh = _decomposed(a)
+    before, after = _before_and_after(s)
+    rows = as_rows(converted(mul(before, after), a.aval.dtype), s.aval.shape[-1])
+    return _turned(mul(u, rows), vh, det_p.bind(matmul(u, vh))[0])
+
+
+def _decomposed(a: Any) -> Any:
+    return svd_p.bind(a, full_matrices=False, compute_uv=True)
+
+
+def _turned(x: Any, vh: Any, sign: Any) -> Any:
+    """Return the conjugate of x V^H, times a sign (a phase) for each matrix."""
+    found = conj(matmul(x, vh))
+    shape = found.aval.shape
+    return mul(found, broadcasted(sign, shape, tuple(range(len(shape) - 2))))
+
+
+def _before_and_after(s: Any) -> tuple[Any, Any]:
+    """Return for each i the products of all s_k with k < i, and of those with k > i."""
+    last, n = s.aval.ndim - 1, s.aval.shape[-1]
+    ones = filled((*s.aval.shape[:-1], 1), 1, s.aval.dtype)
+    before = concatenated([ones, sliced(s, last, 0, n - 1)], last)
+    after = concatenated([sliced(s, last, 1, n), ones], last)
+    return (bind("cumprod", before, axis=last, reverse=False),
+            bind("cumprod", after, axis=last, reverse=True))  # fmt: skip
+
+
+def _all_but_two(s: Any) -> Any:
+    """Return the matrices P_ij: the product of all s_k but s_i and s_j, and 0 for i = j."""
+    n, last = s.aval.shape[-1], s.aval.ndim
+    rows = as_rows(s, n)
+    shape, dtype = rows.aval.shape, rows.aval.dtype
+    later = selected(linalg_lowering_compared(shape, "lt"), rows, filled(shape, 1, dtype))
+    between = shift(bind("cumprod", later, axis=last, reverse=False), last, 1)
+    before, after = _before_and_after(s)
+    upper = triu(mul(mul(as_columns(before, n), between), as_rows(after, n)), 1)
+    return add(upper, mt(upper))
+
+
+def _cofactors_jvp(primals: Any, tangents: Any) -> Any:
+    (a,), (a_dot,) = primals, tangents
+    outs = cofactors_p.bind(a)
+    if type(a_dot) is Zero or a.aval.size == 0:
+        return outs, (Zero(outs[0].aval),)
+    s, u, vh = _decomposed(a)
+    e = matmul(matmul(adjoint(u), a_dot), adjoint(vh))
+    pairs = converted(_all_but_two(s), a.aval.dtype)
+    n = s.aval.shape[-1]
+    sums = summed(mul(pairs, as_rows(diagonal(e), n)), (e.aval.ndim - 1,))
+    inner = sub(mul(as_columns(sums, n), eye(e.aval.shape, a.aval.dtype)), mul(mt(e), pairs))
+    sign = det_p.bind(matmul(u, vh))[0]
+    # conj(U) D conj(V^H) is the conjugate of U conj(D) V^H
+    return outs, (_turned(matmul(u, conj(inner)), vh, sign),)
+
+
+cofactors_p: Primitive = Primitive(
+    "cofactors",
+    shape=_same_shape,
+    numpy=_numpy_cofactors,
+    stablehlo=_stablehlo_cofactors,
+    jvp=_cofactors_jvp,
+    transpose=undefined("it is not linear"),
+    batch=matrix_batch(lambda: cofactors_p),
+    dimensions=dimension_names.of_last(2),
+)
+
+
+# ---------------------------------------------------------------------------------- linear solve
+# custom_linear_solve: solve a linear system by a program of the user's, differentiated
+# implicitly.
+#
+#
+# The operands begin with what the four programs captured, as many for each as `counts` says; then
+# comes b. Evaluated, the primitive is `solve`. From A x = b follows
+#
+#     x_dot = A^-1 (b_dot - A_dot x)              one more solve, and the derivative of `matvec`
+#     b_bar = A^-T x_bar                          a solve by the programs of the transposed system
+#
+# so no derivative is ever taken of `solve` itself, which may be a loop with an end known only at
+# run time. The transposed system is this primitive with its programs in pairs exchanged; `vecmat`
+# and `transpose_solve` are None where the user gave no way to solve it. `aux` counts as constant.
+
+PROGRAMS = ("matvec", "vecmat", "solve", "transpose_solve")
+_SOLVE = PROGRAMS.index("solve")
+_EXCHANGED = (1, 0, 3, 2)
+
+
+def _linear_solve_shape(*avals: Any, solve: ClosedJaxpr, **_rest: Any) -> Any:
+    return solve.out_avals
+
+
+def _linear_solve_numpy(
+    *operands: Any, solve: ClosedJaxpr, counts: Sequence[int], **_rest: Any
+) -> Any:
+    *consts, b = split_at(operands, *counts)
+    return tuple(eval_closed(solve, *consts[_SOLVE], *b))
+
+
+def _linear_solve_stablehlo(builder: Builder, operands: Any, avals_in: Any, avals_out: Any, *,
+               solve: ClosedJaxpr, counts: Sequence[int], **_rest: Any) -> Any:  # fmt: skip
+    *consts, b = split_at(operands, *counts)
+    return builder.inline(solve, [*consts[_SOLVE], *b])
+
+
+def _effects(*, solve: ClosedJaxpr, **_rest: Any) -> Any:
+    return solve.effects
+
+
+def _linear_solve_jvp(handle: JVPHandle, primals: Any, tangents: Any, **params: Any) -> Any:
+    outs = linear_solve_p.bind(*primals, **params)
+    *consts, b = split_at(primals, *params["counts"])
+    *const_dots, rhs = split_at(tangents, *params["counts"])
+    x = outs[: len(b)]
+    mask = nonzero(const_dots[0])
+    if any(mask):  # A_dot x
+        matvec = params["matvec"]
+        forward, mask_out = handle.jvp_jaxpr(matvec, [*mask, *[False] * len(b)])
+        results = eval_closed(forward, *consts[0], *x, *where_true(const_dots[0], mask))
+        changes = with_zeros(handle, x, results[len(b) :], mask_out)
+        rhs = [_difference(b_dot, change) for b_dot, change in zip(rhs, changes, strict=True)]
+    dots: Sequence[Any] = [Zero(handle.tangent_aval(out)) for out in outs]
+    if any(nonzero(rhs)):
+        known = primals[: len(primals) - len(b)]
+        solved = linear_solve_p.bind(*known, *[handle.instantiate(r) for r in rhs], **params)
+        dots = [*solved[: len(b)], *dots[len(b) :]]
+    return outs, dots
+
+
+def _difference(x: Any, y: Any) -> Any:
+    if type(y) is Zero:
+        return x
+    return neg(y) if type(x) is Zero else sub(x, y)
+
+
+def _linear_solve_transpose(
+    handle: TransposeHandle, cts: Any, *operands: Any, **params: Any
+) -> Any:
+    *consts, b = split_at(operands, *params["counts"])
+    _check_transposable(consts, params)
+    exchanged = {name: params[PROGRAMS[k]] for name, k in zip(PROGRAMS, _EXCHANGED, strict=True)}
+    results = linear_solve_p.bind(
+        *[x for k in _EXCHANGED for x in consts[k]],
+        *[handle.instantiate(ct) for ct in cts[: len(b)]],
+        counts=tuple([params["counts"][k] for k in _EXCHANGED]),
+        **exchanged,
+    )
+    given = [r if type(x) is Linear else Zero(x.aval) for x, r in zip(b, results, strict=False)]
+    return (*[Zero(x.aval) for group in consts for x in group], *given)
+
+
+def _check_transposable(consts: Any, params: Any) -> None:
+    if any(type(x) is Linear for group in consts for x in group):
+        raise TypeError(message(
+            "custom_linear_solve", "the solution is not linear in what matvec and solve captured.",
+            hint="it is linear in b alone; grad differentiates it in both",
+        ))  # fmt: skip
+    if params["transpose_solve"] is None:
+        raise TypeError(message(
+            "custom_linear_solve", "reverse mode needs the transposed system to be solved.",
+            got="neither transpose_solve nor symmetric=True",
+            hint="custom_linear_solve(..., transpose_solve=lambda vecmat, b: ...)",
+        ))  # fmt: skip
+
+
+def _linear_solve_batch(axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:
+    counts = params["counts"]
+    *consts, b = split_at(operands, *counts)
+    *const_dims, b_dims = split_at(dims, *counts)
+    values: list[Any] = []
+    batched: dict[str, Any] = {}
+    for name, group, group_dims in zip(PROGRAMS, consts, const_dims, strict=True):
+        moved, mapped = all_to_front(axis, group, group_dims)
+        values += moved
+        program = params[name]
+        if program is not None:  # unknowns and right-hand sides are batches in all of them
+            program = axis.batch_jaxpr(program, [*mapped, *[True] * len(b)], True)[0]
+        batched[name] = program
+    values += [axis.to_front(x, d) for x, d in zip(b, b_dims, strict=True)]
+    outs = linear_solve_p.bind(*values, counts=counts, **batched)
+    return outs, (0,) * len(outs)
+
+
+linear_solve_p = Primitive(
+    "custom_linear_solve",
+    call_like=True,
+    shape=_linear_solve_shape,
+    numpy=_linear_solve_numpy,
+    stablehlo=_linear_solve_stablehlo,
+    jvp=_linear_solve_jvp,
+    transpose=_linear_solve_transpose,
+    batch=_linear_solve_batch,
+    effects=_effects,
+)
