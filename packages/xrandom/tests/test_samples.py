@@ -23,8 +23,8 @@ def test_results_have_the_shape_that_the_shape_rule_says(name: str, sample: Samp
 
 def test_every_primitive_of_this_package_has_samples_or_a_test_of_its_own() -> None:
     import xprim
-    import xrandom.gamma_family
+    import xrandom.continuous
 
-    folder = str(Path(xrandom.gamma_family.__file__).parent)
+    folder = str(Path(xrandom.continuous.__file__).parent)
     own = {p.name for p in xprim.primitives() if p.defined_at.startswith(folder)}
-    assert own == {*TABLE, xrandom.gamma_family.random_gamma_p.name}
+    assert own == {*TABLE, xrandom.continuous.random_gamma_p.name}

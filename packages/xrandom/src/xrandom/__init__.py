@@ -25,28 +25,16 @@ of their names is first used.
 """
 
 from xprim import source
-from xtree.namespaces import namespace
+from xtree.namespaces import moved_modules, namespace
 
 __version__ = "0.2.1"
 
+# The names that public modules had in release 0.2, by where their contents are now.
+moved_modules(__name__, """
+        hashing: threefry_hash
+""")  # fmt: skip
+
 with namespace(globals(), at_once=True):
-    from xrandom._bits import bits as bits
-    from xrandom._categorical import (
-        categorical as categorical,
-        gumbel as gumbel,
-    )
-    from xrandom._normal import (
-        lognormal as lognormal,
-        normal as normal,
-        truncated_normal as truncated_normal,
-    )
-    from xrandom._uniform import uniform as uniform
-    from xrandom.integers import (
-        bernoulli as bernoulli,
-        geometric as geometric,
-        rademacher as rademacher,
-        randint as randint,
-    )
     from xrandom.keys import (
         Key as Key,
         PRNGKey as PRNGKey,
@@ -59,21 +47,44 @@ with namespace(globals(), at_once=True):
         split as split,
         wrap_key_data as wrap_key_data,
     )
-    from xrandom.shuffling import (
+    from xrandom.samplers import (
+        bernoulli as bernoulli,
+        bits as bits,
+        categorical as categorical,
         choice as choice,
+        geometric as geometric,
+        gumbel as gumbel,
+        lognormal as lognormal,
+        normal as normal,
         permutation as permutation,
+        rademacher as rademacher,
+        randint as randint,
+        truncated_normal as truncated_normal,
+        uniform as uniform,
     )
 
 with namespace(globals(), overview=True):  # families that few programs need
     from xrandom.continuous import (
+        ball as ball,
+        beta as beta,
         cauchy as cauchy,
+        chisquare as chisquare,
+        dirichlet as dirichlet,
         double_sided_maxwell as double_sided_maxwell,
         exponential as exponential,
+        f as f,
+        gamma as gamma,
+        generalized_normal as generalized_normal,
         laplace as laplace,
+        loggamma as loggamma,
         logistic as logistic,
         maxwell as maxwell,
+        multivariate_normal as multivariate_normal,
+        orthogonal as orthogonal,
         pareto as pareto,
+        random_gamma_p as random_gamma_p,
         rayleigh as rayleigh,
+        t as t,
         triangular as triangular,
         wald as wald,
         weibull_min as weibull_min,
@@ -82,22 +93,6 @@ with namespace(globals(), overview=True):  # families that few programs need
         binomial as binomial,
         multinomial as multinomial,
         poisson as poisson,
-    )
-    from xrandom.gamma_family import (
-        ball as ball,
-        beta as beta,
-        chisquare as chisquare,
-        dirichlet as dirichlet,
-        f as f,
-        gamma as gamma,
-        generalized_normal as generalized_normal,
-        loggamma as loggamma,
-        random_gamma_p as random_gamma_p,
-        t as t,
-    )
-    from xrandom.multivariate import (
-        multivariate_normal as multivariate_normal,
-        orthogonal as orthogonal,
     )
 
 source.hide(__file__)  # errors and equations show the user's lines, not ours

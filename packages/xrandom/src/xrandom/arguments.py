@@ -9,14 +9,14 @@ import numpy as np
 from xnp import lax
 from xprim import as_array, config, dtypes
 from xprim.errors import ShapeError, message
-from xprim.static_sizes import static_shape
+from xprim.static_arguments import static_shape
 
 __all__ = ()
 
 Shape = tuple[int, ...]
 
 
-def checked_shape(shape: Any, operation: str) -> Shape:
+def check_shape(shape: Any, operation: str) -> Shape:
     """Return a shape as a tuple of non-negative ints."""
     sizes = static_shape(shape, operation)
     for n in sizes:
@@ -76,7 +76,7 @@ def sample_shape(shape: Any, operation: str, *params: Any) -> Shape:
                 f"{operation}: the parameters' shapes do not broadcast, got "
                 f"{', '.join(map(str, given))}."
             ) from None
-    wanted = checked_shape(shape, operation)
+    wanted = check_shape(shape, operation)
     if not any(given):
         return wanted
     try:

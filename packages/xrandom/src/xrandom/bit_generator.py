@@ -1,19 +1,4 @@
-"""Which counters a draw hashes: the two layouts, for the host and for compiled programs.
-
-A key is two words. What is drawn from it is the hash of counters, and the layouts differ in these:
-
-    partitionable  element i hashes the 64-bit counter i: no piece of a draw needs another
-    original       n words hash the counters 0 .. n-1, the first half paired with the second
-
-A key of the generator "rbg" is four words: bits are those of Philox, which fewer operations make,
-and such a key is split, and numbers are folded in, as two keys of Threefry side by side.
-
-Each function stands here twice, `host_...` on NumPy arrays and `lax_...` on Arrays; the samples
-hold the two together. Keys may have leading dimensions, which come first in the result.
-
-Source of the layouts: the behaviour of `jax.random` with `jax_threefry_partitionable` on and off.
-Neighbours: `hashing` and `threefry` hash, `key_primitives` has the primitives.
-"""
+"""Which counters a draw hashes: layouts for the host and for programs; generators by name."""
 
 from __future__ import annotations
 
@@ -24,13 +9,32 @@ import numpy as np
 
 import xnp.numpy as xn
 from xnp import lax
-from xnp.philox import philox_blocks, philox_words
-from xprim import dtypes, scalar_array
-from xprim.sizes import SymbolicSize
-from xrandom.hashing import Words, hash_lanes, hash_range, hash_words
-from xrandom.threefry import threefry2x32_p
+from xnp.primitives.random_bits import philox_blocks, philox_words
+from xprim import config, dtypes, scalar_array
+from xprim.avals import SymbolicSize
+from xprim.errors import described, message
+from xrandom.hashing import Words, hash_lanes, hash_range, hash_words, threefry2x32_p
 
 __all__ = ()
+
+
+# --------------------------------------------------------------------------------- bit generator
+# Which counters a draw hashes: the two layouts, for the host and for compiled programs.
+#
+# A key is two words. What is drawn from it is the hash of counters, and the layouts differ in
+# these:
+#
+#     partitionable  element i hashes the 64-bit counter i: no piece of a draw needs another
+#     original       n words hash the counters 0 .. n-1, the first half paired with the second
+#
+# A key of the generator "rbg" is four words: bits are those of Philox, which fewer operations
+# make, and such a key is split, and numbers are folded in, as two keys of Threefry side by side.
+#
+# Each function stands here twice, `host_...` on NumPy arrays and `lax_...` on Arrays; the samples
+# hold the two together. Keys may have leading dimensions, which come first in the result.
+#
+# Source of the layouts: the behaviour of `jax.random` with `jax_threefry_partitionable` on and
+# off.
 
 Shape = tuple[int, ...]
 
@@ -152,7 +156,7 @@ def lax_bits(key: Any, bit_width: int, shape: Shape, partitionable: bool) -> Any
     high, low = _lax_blocks(key, shape)
     dtype = UINT_BY_WIDTH[bit_width]
     if bit_width == 64:
-        return _joined(high, low)
+        return _join(high, low)
     bits = lax.bitwise_xor(high, low)
     return bits if bit_width == 32 else lax.convert_element_type(bits, dtype)
 
@@ -166,7 +170,7 @@ def lax_split(key: Any, shape: Shape, partitionable: bool) -> Any:
         return lax.reshape(side_by_side, (*batch, *shape, WIDE_KEY))
     if not partitionable:
         return lax.reshape(_lax_stream(key, 2 * math.prod(shape)), (*batch, *shape, 2))
-    return _paired(*_lax_blocks(key, shape))
+    return _pair(*_lax_blocks(key, shape))
 
 
 def lax_fold_in(key: Any, data: Any) -> Any:
@@ -176,7 +180,7 @@ def lax_fold_in(key: Any, data: Any) -> Any:
         each = lax.broadcast_in_dim(data, halves.shape[:-1], tuple(range(data.ndim)))
         return lax.reshape(lax_fold_in(halves, each), key.shape)
     k0, k1 = _words_of(key)
-    return _paired(*threefry2x32_p.bind(k0, k1, lax.full_like(data, 0), data))
+    return _pair(*threefry2x32_p.bind(k0, k1, lax.full_like(data, 0), data))
 
 
 def _as_number(n: int, dtype: Any) -> Any:
@@ -227,13 +231,13 @@ def _words_of(key: Any) -> tuple[Any, Any]:
     )
 
 
-def _paired(y0: Any, y1: Any) -> Any:
+def _pair(y0: Any, y1: Any) -> Any:
     shape = y0.shape
     halves = [lax.reshape(y, (*shape, 1)) for y in (y0, y1)]
     return lax.concatenate(halves, len(shape))
 
 
-def _joined(high: Any, low: Any) -> Any:
+def _join(high: Any, low: Any) -> Any:
     high, low = [lax.convert_element_type(x, dtypes.uint64) for x in (high, low)]
     return lax.bitwise_or(lax.shift_left(high, 32), low)
 
@@ -256,7 +260,7 @@ def _lax_original_bits(key: Any, bit_width: int, size: int) -> Any:
         return words
     last = key.ndim - 1
     if bit_width == 64:
-        return _joined(
+        return _join(
             lax.slice_in_dim(words, 0, size, axis=last),
             lax.slice_in_dim(words, size, 2 * size, axis=last),
         )
@@ -269,3 +273,65 @@ def _lax_original_bits(key: Any, bit_width: int, size: int) -> Any:
     )
     flat = lax.reshape(small, (*key.shape[:-1], words.shape[-1] * parts))
     return lax.slice_in_dim(flat, 0, size, axis=last)
+
+
+# ------------------------------------------------------------------------------------ generators
+# The generators of random numbers, by their names, and the dtypes of their keys.
+#
+#     threefry2x32   key<fry>    two words    each number is the hash of its place
+#     rbg            key<rbg>    four words   Philox: fewer operations for each number
+#     unsafe_rbg     key<urbg>   four words   the same, and keys are split by it, too
+#
+# All give the same bits on every platform, uncompiled, compiled and mapped over keys. Of
+# "unsafe_rbg", that the keys that `split` and `fold_in` make are independent is not shown.
+
+THREEFRY: Final = "threefry2x32"
+UNSAFE: Final = "unsafe_rbg"
+
+
+class KeyDType(dtypes.ExtendedDType):
+    """The dtype of keys of a generator, a subtype of `dtypes.prng_key`; one object for each."""
+
+    __slots__ = ("_home", "element_shape", "impl", "name")
+    type = dtypes.prng_key
+    base = dtypes.uint32
+    elements = "random keys"
+    hint = "key_data(key) gives the words of a key, which are numbers"
+
+    def __init__(self, impl: str, name: str, words: int, home: str) -> None:
+        self.impl, self.name, self.element_shape, self._home = impl, name, (words,), home
+
+    def __reduce__(self) -> str:
+        return self._home  # the name in this module, which exported programs have, too
+
+
+KEY_DTYPE: Final[Any] = KeyDType(THREEFRY, "key<fry>", 2, "KEY_DTYPE")
+WIDE_KEY_DTYPE: Final[Any] = KeyDType("rbg", "key<rbg>", WIDE_KEY, "WIDE_KEY_DTYPE")
+UNSAFE_KEY_DTYPE: Final[Any] = KeyDType(UNSAFE, "key<urbg>", WIDE_KEY, "UNSAFE_KEY_DTYPE")
+
+_DTYPES: Final[dict[str, Any]] = {
+    dtype.impl: dtype for dtype in (KEY_DTYPE, WIDE_KEY_DTYPE, UNSAFE_KEY_DTYPE)
+}
+
+
+def asked_dtype(operation: str, impl: Any = None, dtype: Any = None) -> Any:
+    """Return the dtype of keys that the arguments `impl` and `dtype` of a function ask for."""
+    if impl is not None and dtype is not None:
+        raise ValueError(f"{operation}: give one of impl and dtype, not both.")
+    wanted = impl if dtype is None else dtype
+    if wanted is None:
+        wanted = config.values.default_prng_impl
+    if isinstance(wanted, KeyDType):
+        return wanted
+    if not isinstance(wanted, str):
+        raise TypeError(message(
+            operation, "the generator must be given by its name.", got=described(wanted),
+            expected=", ".join(map(repr, _DTYPES)),
+        ))  # fmt: skip
+    if wanted not in _DTYPES:
+        raise ValueError(message(
+            operation, f"there is no generator {wanted!r}.",
+            expected=", ".join(map(repr, _DTYPES)),
+            hint="" if impl or dtype else "config.default_prng_impl names the generator",
+        ))  # fmt: skip
+    return _DTYPES[wanted]

@@ -22,7 +22,7 @@ from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from xrandom.arguments import (
     Shape,
-    checked_shape,
+    check_shape,
     floating_dtype,
     integer_dtype,
     is_approximate,
@@ -30,8 +30,8 @@ from xrandom.arguments import (
     sample_shape,
 )
 from xrandom.docstrings import COUNTS
+from xrandom.key_primitives import raw_normal, raw_uniform
 from xrandom.keys import raw_split, words_of
-from xrandom.standard_distributions import raw_normal, raw_uniform
 
 __all__ = ()
 
@@ -86,9 +86,7 @@ def poisson(
     if approximate:
         counts = _approximated_poisson(words, rate, sizes, limit)
         return placed(lax.convert_element_type(counts, exact), out_sharding, "poisson")
-    counted = _counted_poisson(
-        words, lax.select(small, rate, lax.full_like(rate, 0.0)), sizes, limit
-    )
+    counted = _count_poisson(words, lax.select(small, rate, lax.full_like(rate, 0.0)), sizes, limit)
     rejected = _rejected_poisson(
         words, lax.select(small, lax.full_like(rate, 1e5), rate), sizes, limit,
         _may_exceed(given, _GREAT),
@@ -148,7 +146,7 @@ def _until(done: Callable[[Any], Any], step: Callable[..., Any], state: Any, lim
     return lax.while_loop(unfinished, lambda s: (lax.add(s[0], 1), *step(*s[1:])), start)[1:]
 
 
-def _counted_poisson(words: Any, rate: Any, shape: Shape, limit: int) -> Any:
+def _count_poisson(words: Any, rate: Any, shape: Shape, limit: int) -> Any:
     """Count how many uniform numbers it takes for their product to fall below `exp(-lam)`."""
     below = lax.neg(rate)
 
@@ -280,7 +278,7 @@ def _binomial(words: Any, trials: Any, p: Any, shape: Shape, may_be_many: bool) 
     small = bad_trials | (trials * q <= _SMALL)
     whole = lax.floor(trials)
     limit = 2**31 - 1
-    counted = _counted_binomial(
+    counted = _count_binomial(
         words, lax.select(small, whole, lax.full_like(q, 0.0)), q, shape, limit
     )
     rejected = _rejected_binomial(
@@ -294,7 +292,7 @@ def _binomial(words: Any, trials: Any, p: Any, shape: Shape, may_be_many: bool) 
     return lax.select(less | bad_trials | (q != q) | endless, counts, whole - counts)
 
 
-def _counted_binomial(words: Any, trials: Any, q: Any, shape: Shape, limit: int) -> Any:
+def _count_binomial(words: Any, trials: Any, q: Any, shape: Shape, limit: int) -> Any:
     """Count how many geometric waiting times fit into the trials."""
     log_failure = lax.log1p(-q)
 
@@ -405,7 +403,7 @@ def multinomial(
     given = as_array(n, what="multinomial: n")
     trials = lax.convert_element_type(given, chances.dtype)
     may_be_many = _may_exceed(given, _many(chances.dtype))
-    lead = chances.shape[:-1] if shape is None else checked_shape(shape, "multinomial")
+    lead = chances.shape[:-1] if shape is None else check_shape(shape, "multinomial")
     sample_shape(lead, "multinomial", trials)
     chances = repeated(chances, (*lead, chances.shape[-1]))
     count = chances.shape[-1]

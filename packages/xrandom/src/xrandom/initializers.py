@@ -8,8 +8,6 @@ geometric one).
 Sources: Glorot and Bengio, AISTATS 2010 (`glorot`, also `xavier`); LeCun et al., Efficient
 BackProp, 1998 (`lecun`); He et al., ICCV 2015 (`he`, also `kaiming`); Saxe et al., ICLR 2014
 (`orthogonal`); Xiao et al., ICML 2018 (`delta_orthogonal`).
-
-Neighbours: `uniform`, `normal` and `multivariate` have the samplers.
 """
 
 from __future__ import annotations
@@ -23,16 +21,19 @@ from xnp import lax
 from xnp.docstrings import complete
 from xnp.placing import placed
 from xprim import Array, dtypes
+from xprim.avals import size_of
 from xprim.errors import message
-from xprim.sizes import size_of
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
-from xrandom._normal import normal as random_normal, truncated_normal as random_truncated_normal
-from xrandom._uniform import uniform as random_uniform
-from xrandom.arguments import checked_shape, floating_dtype
+from xrandom.arguments import check_shape, floating_dtype
+from xrandom.continuous import orthogonal as random_orthogonal
 from xrandom.docstrings import INITIALIZERS
 from xrandom.keys import split
-from xrandom.multivariate import orthogonal as random_orthogonal
+from xrandom.samplers import (
+    normal as random_normal,
+    truncated_normal as random_truncated_normal,
+    uniform as random_uniform,
+)
 from xtree.namespaces import namespace
 
 __all__ = [
@@ -196,13 +197,13 @@ def variance_scaling(
     @_placing
     def init(key: Any, shape: Any, dtype: Any = None) -> Array:
         kind = _inexact_dtype(own if dtype is None else dtype)
-        sizes = checked_shape(shape, "initializers.variance_scaling")
+        sizes = check_shape(shape, "initializers.variance_scaling")
         fan_in, fan_out = _fans(sizes, in_axis, out_axis, batch_axis)
         fan = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2,
                "fan_geo_avg": math.sqrt(fan_in * fan_out)}[mode]  # fmt: skip
         if 0 in sizes:
             return xnp.zeros(sizes, kind)
-        draw = _scaled_complex if dtypes.is_complex(kind) else _scaled_real
+        draw = _scale_complex if dtypes.is_complex(kind) else _scale_real
         return draw(distribution, key, sizes, kind, scale / fan)
 
     return init
@@ -215,7 +216,7 @@ def _inexact_dtype(dtype: Any) -> Any:
     return floating_dtype(dtype, operation)
 
 
-def _scaled_real(
+def _scale_real(
     distribution: Distribution, key: Any, shape: Any, dtype: Any, variance: Any
 ) -> Array:
     """Draw real weights of a variance."""
@@ -228,7 +229,7 @@ def _scaled_real(
     return random_truncated_normal(key, -2, 2, shape, dtype) * stddev
 
 
-def _scaled_complex(
+def _scale_complex(
     distribution: Distribution, key: Any, shape: Any, dtype: Any, variance: Any
 ) -> Array:
     """Draw complex weights with `E |w|^2` equal to a variance, their angle uniform.
@@ -331,7 +332,7 @@ def orthogonal(
 
     @_placing
     def init(key: Any, shape: Any, dtype: Any = None) -> Array:
-        sizes = checked_shape(shape, "initializers.orthogonal")
+        sizes = check_shape(shape, "initializers.orthogonal")
         if len(sizes) < 2:
             raise ValueError(
                 f"initializers.orthogonal: the shape must have two axes or more, got {sizes}."
@@ -364,7 +365,7 @@ def delta_orthogonal(
 
     @_placing
     def init(key: Any, shape: Any, dtype: Any = None) -> Array:
-        sizes = checked_shape(shape, "initializers.delta_orthogonal")
+        sizes = check_shape(shape, "initializers.delta_orthogonal")
         if len(sizes) not in (3, 4, 5) or sizes[-2] > sizes[-1]:
             raise ValueError(message(
                 "initializers.delta_orthogonal", "the shape cannot hold an orthogonal kernel.",

@@ -9,8 +9,6 @@ Arrays of keys are arrays: they are indexed, reshaped, joined, mapped over, and 
 transformation as any; arithmetic on them is refused. Every function here and every sampler takes
 either form, and gives back the form it was given. A key is used once: `split` makes new ones of it,
 `fold_in` makes one of it and a number.
-
-Neighbours: `xprim.extended` has the mechanism of such dtypes, `key_primitives` what works on words.
 """
 
 from __future__ import annotations
@@ -26,16 +24,14 @@ import numpy as np
 from xnp import lax
 from xnp.docstrings import complete
 from xprim import Array, ConcreteArray, as_array, config, dtypes, shaped_array
-from xprim.descriptions import described
-from xprim.errors import KeyReuseError, message
+from xprim.errors import KeyReuseError, described, message
 from xprim.extended import as_physical, unwrap, wrap, wrap_p, wrapped
-from xprim.seldom_options import enable_custom_prng
+from xprim.strict_options import enable_custom_prng
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike
-from xrandom.arguments import checked_shape
-from xrandom.bit_generator import WIDE_KEY
+from xrandom.arguments import check_shape
+from xrandom.bit_generator import KEY_DTYPE, THREEFRY, UNSAFE, WIDE_KEY, KeyDType, asked_dtype
 from xrandom.docstrings import KEYS
-from xrandom.generators import KEY_DTYPE, THREEFRY, UNSAFE, KeyDType, asked_dtype
 from xrandom.key_primitives import random_bits_p, random_fold_in_p, random_split_p
 
 __all__ = ()
@@ -355,7 +351,7 @@ def _unsafe_hash(number: Any) -> Any:
 
 
 def _split_shape(num: Any) -> tuple[int, ...]:
-    return checked_shape(num, "split")
+    return check_shape(num, "split")
 
 
 @boundary

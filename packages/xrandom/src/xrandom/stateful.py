@@ -3,7 +3,7 @@
 A generator holds a key and a reference to a counter. Each draw folds the counter into the key and
 adds one to it, so draws differ though no key is split, in compiled functions and in loops as well.
 What a program draws depends on the order of its draws; keys that are passed along are what is to be
-preferred where that matters. Neighbours: `keys`, and `xnp.refs` for what a reference may do.
+preferred where that matters.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import xtree
 from xnp.refs import Ref, new_ref
 from xprim import EAGER, Array, state
 from xprim.errors import message
-from xprim.static_sizes import static_shape
+from xprim.static_arguments import static_shape
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DTypeLike
 from xtree.boundaries import boundary_methods
@@ -184,7 +184,7 @@ def _shape_of(size: int | Sequence[int] | None, *parameters: ArrayLike) -> tuple
     return static_shape(size, "StatefulPRNG: size")
 
 
-def _flattened(rng: StatefulPRNG) -> tuple[tuple[Any, Any], None]:
+def _flatten(rng: StatefulPRNG) -> tuple[tuple[Any, Any], None]:
     return (rng._base_key, rng._counter), None
 
 
@@ -192,7 +192,7 @@ def _unflattened(_: None, children: Sequence[Any]) -> StatefulPRNG:
     return StatefulPRNG(*children)
 
 
-xtree.register_pytree_node(StatefulPRNG, _flattened, _unflattened)
+xtree.register_pytree_node(StatefulPRNG, _flatten, _unflattened)
 
 
 def stateful_rng(seed: ArrayLike | None = None, *, impl: Any = None) -> StatefulPRNG:
