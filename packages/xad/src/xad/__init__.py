@@ -15,22 +15,17 @@ __version__ = "0.2.1"
 
 with namespace(globals(), at_once=True):
     from xad._checkpoint import (
-        checkpoint as checkpoint,
-        checkpoint_p as checkpoint_p,
-        remat as remat,
-    )
-    from xad._checkpoint_policies import (
         Offloadable as Offloadable,
         Recompute as Recompute,
         Saveable as Saveable,
+        checkpoint as checkpoint,
         checkpoint_name as checkpoint_name,
         checkpoint_name_fwd as checkpoint_name_fwd,
+        checkpoint_p as checkpoint_p,
         checkpoint_policies as checkpoint_policies,
         name_p as name_p,
-    )
-    from xad._grad import (
-        grad as grad,
-        value_and_grad as value_and_grad,
+        print_saved_residuals as print_saved_residuals,
+        remat as remat,
     )
     from xad._jacobian import (
         hessian as hessian,
@@ -45,13 +40,15 @@ with namespace(globals(), at_once=True):
     )
     from xad._vjp import (
         fwd_and_bwd as fwd_and_bwd,
+        grad as grad,
         linear_transpose as linear_transpose,
         linearize as linearize,
+        value_and_grad as value_and_grad,
         vjp as vjp,
     )
-    from xad.custom_calls import SymbolicZero as SymbolicZero
     from xad.custom_rules import (
         CustomVJPPrimal as CustomVJPPrimal,
+        SymbolicZero as SymbolicZero,
         custom_gradient as custom_gradient,
         custom_jvp as custom_jvp,
         custom_vjp as custom_vjp,
@@ -60,7 +57,6 @@ with namespace(globals(), at_once=True):
         stop_gradient as stop_gradient,
         zero_from_primal as zero_from_primal,
     )
-    from xad.residuals import print_saved_residuals as print_saved_residuals
     from xprim import (
         closure_convert as closure_convert,
         custom_jvp_call_p as custom_jvp_call_p,

@@ -1,59 +1,572 @@
-"""Rematerialization: keep less of the forward pass, compute it again in the backward pass.
-
-`checkpoint(f)` stages `f` and binds the primitive `checkpoint`. Evaluated, it is a plain call. In
-reverse mode its derivative goes onto the tape as one equation, whose residuals are the arguments of
-`f` and whatever the policy lets it save; transposing that equation computes the rest again. So
-nothing of the inside of `f` is kept between the passes but what the policy names. The program is
-kept for the next call of an equal function with equal types.
-
-Neighbours: `checkpoint_policies` has the policies and the names they speak of, `saved_values` the
-programs that make and use what is saved, `residuals` shows what is kept, `xprim.calls` the rules of
-all calls.
-"""
+"""`checkpoint`: keep less of the forward pass, compute it again in the backward pass."""
 
 from __future__ import annotations
 
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, overload
+from typing import Any, Final, TypeVar, overload
 
 import xtree
-from xad._checkpoint_policies import POLICY_MAKERS, Policy
-from xad._linearize import LinearizeHandle
-from xad.reference_arguments import references_in
-from xad.saved_values import (
-    computed_again,
-    derivative_given,
-    saved_residuals_of,
-    saved_values,
-    split_at,
-    with_calls_inlined,
-    with_results,
-)
+from xad._jvp import tangent_avals
+from xad._linearize import LINEARIZE_HANDLE, LinearizeHandle
+from xad.arguments import references_in
+from xad.tangents import is_differentiable
 from xprim import (
+    ELEMENTWISE,
+    LINEAR,
     ClosedJaxpr,
+    Equation,
+    Jaxpr,
+    Literal,
     Primitive,
+    ShapedArray,
+    Trace,
+    Var,
+    as_array,
     closed_without_dead_code,
     effects_text,
     eval_closed,
+    source,
     stage,
+    state,
     static_positions,
+    substituted,
     trace_to_closed,
+    undefined,
     unrepeatable_effects,
 )
-from xprim.callables import check_function
+from xprim.avals import size_of
 from xprim.calls import call_rules, nonzero, where_true, with_zeros
 from xprim.cells import Cell, CellUse
 from xprim.contracts import Builder
-from xprim.derived_cells import UsedCell, given_values, with_cells, written_values
-from xprim.descriptions import described
-from xprim.errors import UndefinedRuleError, message
+from xprim.derived_cells import UsedCell, given_values, taken, with_cells, written_values
+from xprim.errors import UndefinedRuleError, argument_names, described, message
 from xprim.kept_programs import KeptPrograms, Staged, staged_with_cells
 from xprim.leaves import as_arrays
-from xprim.sizes import size_of
 from xprim.tracebacks import boundary, shorten
-from xprim.transformed import transforming
+from xprim.transformed import check_function, transforming
+from xprim.typing import PyTree
+from xtree.records import Record, set_once
+
+__all__ = ()
+
+
+# --------------------------------------------------------------------------- checkpoint policies
+# What `checkpoint` may keep: policies, the names they speak of, and their verdicts.
+#
+# A policy looks at one equation, `policy(primitive, *avals, **params)`, and says whether its
+# results are kept for the backward pass. `checkpoint_name` marks a value for the policies that go
+# by name; it is the identity otherwise.
+
+
+class _Verdict:
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __bool__(self) -> bool:
+        return self.name == "Saveable"
+
+
+Saveable: Final = _Verdict("Saveable")
+Recompute: Final = _Verdict("Recompute")
+
+
+class Offloadable(Record):
+    """The verdict that a result may be kept in another memory.
+
+    Where the program runs on a backend with one memory (the CPU, NumPy) it is kept there.
+
+    Attributes:
+      src: the kind of memory that the value is in.
+      dst: the kind of memory to keep it in.
+    """
+
+    __slots__ = __match_args__ = ("src", "dst")
+    src: str
+    dst: str
+
+    def __init__(
+        self, src: str, dst: str,
+    ) -> None:  # fmt: skip
+        set_once(self, "src", src)
+        set_once(self, "dst", dst)
+
+
+Verdict = bool | _Verdict | Offloadable
+Policy = Callable[..., Verdict]
+
+
+def is_saved(verdict: Verdict) -> bool:
+    """Return whether a policy's verdict keeps the value."""
+    return isinstance(verdict, Offloadable) or bool(verdict)
+
+
+@boundary
+def checkpoint_name(x: PyTree, name: str) -> PyTree:
+    """Give a value a name that policies such as `save_only_these_names` can refer to.
+
+    Args:
+      x: a pytree of arrays.
+      name: the name.
+
+    Returns:
+      The same tree; its values are what the name stands for.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"checkpoint_name: the name must be a string, got a {type(name).__name__}.")
+    return xtree.map(lambda leaf: name_p.bind(as_array(leaf), name=name)[0], x)
+
+
+@boundary
+def checkpoint_name_fwd(x: PyTree, name: str) -> PyTree:
+    """Give a value a name, as `checkpoint_name` does (JAX's name for use in `fwd` rules)."""
+    return checkpoint_name(x, name)
+
+
+def _same(x: Any, **_params: Any) -> Any:
+    return (x,)
+
+
+name_p = Primitive(
+    "name",
+    shape=_same,
+    numpy=_same,
+    stablehlo=lambda b, operands, avals_in, avals_out, *, name: operands,
+    jvp=LINEAR,
+    transpose=lambda cts, x, *, name: cts,
+    batch=ELEMENTWISE,
+)
+
+
+class checkpoint_policies:  # noqa: N801 - a namespace, named as users know it
+    """Policies for `checkpoint`: which intermediate results the forward pass may keep."""
+
+    @staticmethod
+    def everything_saveable(*_avals: Any, **_params: Any) -> bool:
+        """Keep everything."""
+        return True
+
+    @staticmethod
+    def nothing_saveable(*_avals: Any, **_params: Any) -> bool:
+        """Keep nothing but the arguments."""
+        return False
+
+    @staticmethod
+    def dots_saveable(prim: Primitive, *_avals: Any, **_params: Any) -> bool:
+        """Keep the results of contractions, which are dear to compute again."""
+        return prim.name in _CONTRACTIONS
+
+    checkpoint_dots = dots_saveable
+
+    @staticmethod
+    def dots_with_no_batch_dims_saveable(prim: Primitive, *_avals: Any, **params: Any) -> bool:
+        """Keep the results of contractions without batch dimensions, such as weights times data."""
+        if prim.name != "dot_general":
+            return False
+        _, (lhs_batch, rhs_batch) = params["dimension_numbers"]
+        return not lhs_batch and not rhs_batch
+
+    checkpoint_dots_with_no_batch_dims = dots_with_no_batch_dims_saveable
+
+    @staticmethod
+    def save_only_these_names(*names: str) -> Policy:
+        """Keep the values that `checkpoint_name` gave one of these names."""
+
+        def policy(primitive: Primitive, *_avals: Any, **params: Any) -> bool:
+            return primitive is name_p and params["name"] in names
+
+        return policy
+
+    @staticmethod
+    def save_anything_except_these_names(*names: str) -> Policy:
+        """Keep everything but the values with these names."""
+
+        def policy(primitive: Primitive, *_avals: Any, **params: Any) -> bool:
+            return not (primitive is name_p and params["name"] in names)
+
+        return policy
+
+    @staticmethod
+    def save_any_names_but_these(*names: str) -> Policy:
+        """Keep the values that `checkpoint_name` gave any other name."""
+
+        def policy(primitive: Primitive, *_avals: Any, **params: Any) -> bool:
+            return primitive is name_p and params["name"] not in names
+
+        return policy
+
+    @staticmethod
+    def save_and_offload_only_these_names(
+        *,
+        names_which_can_be_saved: Sequence[str],
+        names_which_can_be_offloaded: Sequence[str],
+        offload_src: str,
+        offload_dst: str,
+    ) -> Policy:
+        """Keep the values with the first names where they are, those with the others elsewhere."""
+        saved, offloaded = set(names_which_can_be_saved), set(names_which_can_be_offloaded)
+        if saved & offloaded:
+            raise ValueError(message(
+                "save_and_offload_only_these_names", "a name must be in one of the two lists.",
+                got=f"{sorted(saved & offloaded)} in both",
+            ))  # fmt: skip
+
+        def policy(primitive: Primitive, *_avals: Any, **params: Any) -> Verdict:
+            if primitive is name_p and params["name"] in saved:
+                return Saveable
+            if primitive is name_p and params["name"] in offloaded:
+                return Offloadable(offload_src, offload_dst)
+            return Recompute
+
+        return policy
+
+    @staticmethod
+    def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
+        """Keep the results of contractions without batch dimensions, in another memory."""
+
+        def policy(primitive: Primitive, *avals: Any, **params: Any) -> Verdict:
+            if checkpoint_policies.dots_with_no_batch_dims_saveable(primitive, *avals, **params):
+                return Offloadable(offload_src, offload_dst)
+            return Recompute
+
+        return policy
+
+    @staticmethod
+    def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
+        """Keep what either policy keeps."""
+
+        def policy(primitive: Primitive, *avals: Any, **params: Any) -> bool:
+            return is_saved(policy_1(primitive, *avals, **params)) or is_saved(
+                policy_2(primitive, *avals, **params)
+            )
+
+        return policy
+
+
+POLICY_MAKERS: tuple[Any, ...] = (
+    checkpoint_policies.save_only_these_names,
+    checkpoint_policies.save_anything_except_these_names,
+    checkpoint_policies.save_any_names_but_these,
+    checkpoint_policies.save_and_offload_only_these_names,
+    checkpoint_policies.offload_dot_with_no_batch_dims,
+    checkpoint_policies.save_from_both_policies,
+)
+
+_CONTRACTIONS = ("dot_general", "conv_general_dilated", "ragged_dot_general")
+
+
+# ---------------------------------------------------------------------------------- saved values
+# The programs behind a checkpoint that keeps some values: one makes them, one is given them.
+#
+# The forward program has the saved values among its results. The derivative is that of the
+# program in which each saved value is joined with its computation, `saved_value(given,
+# computed)`: both are the same number, the tangent is that of the computation. After
+# differentiation every use of the computed value is replaced by the given one, and its
+# computation is dead code.
+
+
+def saved_values(jaxpr: ClosedJaxpr, policy: Policy | None) -> list[Var]:
+    """Return the variables of a program that the policy lets the forward pass keep."""
+    if policy is None:
+        return []
+    saved: list[Var] = []
+    for eqn in jaxpr.eqns:
+        if is_saved(policy(eqn.primitive, *[x.aval for x in eqn.inputs], **eqn.params)):
+            saved += eqn.outputs
+    return saved
+
+
+def compute_again(jaxpr: ClosedJaxpr, policy: Policy | None) -> ClosedJaxpr:
+    """Return the program without what only has effects that the policy keeps from a repeat."""
+    if policy is None or not jaxpr.effects:
+        return jaxpr
+    inner = jaxpr.jaxpr
+    eqns = [
+        eqn for eqn in inner.eqns
+        if eqn.outputs
+        or not is_saved(policy(eqn.primitive, *[x.aval for x in eqn.inputs], **eqn.params))
+    ]  # fmt: skip
+    return ClosedJaxpr(inner.replace(eqns=eqns), jaxpr.consts)
+
+
+def with_results(jaxpr: ClosedJaxpr, extra: Sequence[Var]) -> ClosedJaxpr:
+    """Return the program with more of its variables as results."""
+    return jaxpr.derived(_with_results, tuple(extra)) if extra else jaxpr
+
+
+def _with_results(jaxpr: ClosedJaxpr, extra: Sequence[Var]) -> ClosedJaxpr:
+    inner = jaxpr.jaxpr
+    return ClosedJaxpr(inner.replace(outvars=[*inner.outvars, *extra]), jaxpr.consts)
+
+
+def saved_residuals_of(linear: ClosedJaxpr, known: int, policy: Policy | None) -> list[Var]:
+    """Return the variables of a derivative, computed of primals alone, that the policy lets keep.
+
+    Args:
+      linear: the derivative.
+      known: how many of its first arguments are primals.
+      policy: what is asked.
+    """
+    if policy is None:
+        return []
+    primal = {*linear.jaxpr.invars[:known], *linear.jaxpr.constvars}
+    saved: list[Var] = []
+    for eqn in linear.eqns:
+        if eqn.effects:  # is not to happen twice
+            continue
+        if all(isinstance(x, Literal) or x in primal for x in eqn.inputs):
+            primal.update(eqn.outputs)
+            if is_saved(policy(eqn.primitive, *[x.aval for x in eqn.inputs], **eqn.params)):
+                saved += eqn.outputs
+    return saved
+
+
+def split_at(
+    linear: ClosedJaxpr, known: int, saved: tuple[Var, ...]
+) -> tuple[ClosedJaxpr, ClosedJaxpr, list[bool]]:
+    """Return the program of what a derivative needs of some of its variables, and the rest of it.
+
+    Args:
+      linear: the derivative.
+      known: how many of its first arguments are primals.
+      saved: the variables, computed of those alone.
+
+    Returns:
+      A program from the primals to the variables that are needed; one from these and some of the
+      arguments to the results; and for each of `saved` and of the arguments, whether it takes it.
+    """
+    inner = linear.jaxpr
+    given = frozenset(saved)
+    eqns = [eqn for eqn in inner.eqns if given.isdisjoint(eqn.outputs)]
+    opened = inner.replace(invars=[*saved, *inner.invars], eqns=eqns)
+    rest, taken = closed_without_dead_code(ClosedJaxpr(opened, linear.consts))
+    wanted = [v for v, is_taken in zip(saved, taken, strict=False) if is_taken]
+    silent = [eqn for eqn in inner.eqns if not eqn.effects]
+    all_made = inner.replace(invars=inner.invars[:known], eqns=silent, outvars=wanted)
+    made = closed_without_dead_code(ClosedJaxpr(all_made, linear.consts), keep_arguments=True)[0]
+    return made, rest, taken
+
+
+def derivative_given(
+    handle: LinearizeHandle, jaxpr: ClosedJaxpr, saved: Sequence[Var], nonzero: tuple[bool, ...]
+) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
+    """Return the derivative of a program that is given some of its values.
+
+    Every equation of it either computes with primals alone or is linear in the tangents, those of
+    calls inside included; so it can be transposed.
+
+    Args:
+      handle: differentiates a program.
+      jaxpr: the program.
+      saved: the variables whose values are leading arguments of the derivative.
+      nonzero: for each argument of the program, whether it has a tangent that is not zero.
+
+    Returns:
+      A program from the saved values, the primals, the nonzero tangents and the values of cells
+      that rules use to the results and their nonzero tangents; and for each result whether its
+      tangent is among them.
+    """
+    if not saved:
+        return jaxpr.derived(_join_parts, handle, nonzero)
+    return jaxpr.derived(_of_saved_values, handle, tuple(saved), nonzero)
+
+
+def _of_saved_values(
+    jaxpr: ClosedJaxpr, handle: LinearizeHandle, saved: Sequence[Var], nonzero: tuple[bool, ...]
+) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
+    joined = _with_saved_values(jaxpr, saved)
+    # Of this program and not of `joined`: the cells that rules use are told to who asks for it.
+    derived, nonzero_out = _join_parts(joined, handle, (False,) * len(saved) + nonzero)
+    return _computations_replaced(derived), nonzero_out
+
+
+def _join_parts(
+    closed: ClosedJaxpr, handle: LinearizeHandle, nonzero: tuple[bool, ...]
+) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
+    """Return the primal program followed by the linear one, as one program."""
+    uses = taken()
+    split, cells = with_cells(handle.linearize_jaxpr, closed, nonzero)
+    count = len(closed.in_avals)
+
+    def both(*args: Any) -> list[Any]:
+        primals = [*args[:count], *given_values(cells)]
+        results = eval_closed(split.primal, *primals)  # the cells were written before: not again
+        residuals = split.residuals(primals, results)
+        dots = eval_closed(split.linear, *residuals, *args[count:])
+        return [*results[: split.num_results], *dots]
+
+    avals = [*closed.in_avals, *tangent_avals(closed.in_avals, nonzero)]
+    return trace_to_closed(both, avals, name=closed.jaxpr.name, cells=uses), split.nonzero_out
+
+
+def _with_saved_values(jaxpr: ClosedJaxpr, saved: Sequence[Var]) -> ClosedJaxpr:
+    inner = jaxpr.jaxpr
+    given = {v: Var(v.aval) for v in saved}
+    joined: dict[Any, Var] = {}
+    eqns: list[Equation] = []
+    for eqn in inner.eqns:
+        inputs = [joined.get(x, x) for x in eqn.inputs]
+        eqns.append(eqn.replace(inputs=inputs))
+        for v in eqn.outputs:
+            if v in given:
+                joined[v] = Var(v.aval)
+                eqns.append(Equation(saved_value_p, [given[v], v], [joined[v]], {}, eqn.source))
+    return ClosedJaxpr(
+        inner.replace(
+            invars=[*given.values(), *inner.invars],
+            eqns=eqns,
+            outvars=[joined.get(x, x) for x in inner.outvars],
+        ),
+        jaxpr.consts,
+    )
+
+
+def _computations_replaced(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """Use the given values where their computations and what joins the two are used."""
+    replacements: dict[Var, Any] = {}
+    eqns = []
+    for eqn in closed.eqns:
+        if eqn.primitive is saved_value_p:
+            given, computed = eqn.inputs
+            replacements[eqn.outputs[0]] = given
+            if isinstance(computed, Var):
+                replacements[computed] = given
+        else:
+            eqns.append(eqn)
+    return ClosedJaxpr(substituted(closed.jaxpr.replace(eqns=eqns), replacements), closed.consts)
+
+
+def _first(given: Any, computed: Any) -> Any:
+    return (given,)
+
+
+def _saved_jvp(primals: Any, tangents: Any) -> Any:
+    return saved_value_p.bind(*primals), (tangents[1],)
+
+
+saved_value_p = Primitive(
+    "saved_value",
+    shape=_first,
+    numpy=_first,
+    stablehlo=lambda b, operands, avals_in, avals_out: operands[:1],
+    jvp=_saved_jvp,
+    transpose=undefined("it disappears when it is differentiated"),
+    batch=ELEMENTWISE,
+)
+
+
+# --- calls inside ------------------------------------------------------------------------------
+
+
+def with_calls_inlined(jaxpr: ClosedJaxpr) -> ClosedJaxpr:
+    """Return the program with its plain calls written out, so that policies see inside.
+
+    A plain call is a primitive with an `inline` rule, such as `jit`.
+    """
+    if not any("inline" in eqn.primitive.rules for eqn in jaxpr.eqns):
+        return jaxpr
+    return jaxpr.derived(_inlined)
+
+
+def _inlined(jaxpr: ClosedJaxpr) -> ClosedJaxpr:
+    return trace_to_closed(
+        lambda *args: _eval_inlined(jaxpr, args), jaxpr.in_avals, name=jaxpr.jaxpr.name
+    )
+
+
+def _eval_inlined(jaxpr: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+    previous = state.trace
+    state.trace = InliningTrace(previous)
+    try:
+        return eval_closed(jaxpr, *args)
+    finally:
+        state.trace = previous
+
+
+class InliningTrace(Trace):
+    """Hands every primitive to its parent, but the equations of a plain call one by one."""
+
+    __slots__ = ()
+
+    name = "inline"
+
+    def process(
+        self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
+    ) -> tuple[Any, ...]:
+        """Apply a primitive, or the program that a call holds."""
+        inline = primitive.rules.get("inline")
+        if inline is not None:
+            return inline(*operands, **params)  # type: ignore[no-any-return]
+        assert self.parent is not None
+        return self.parent.process(primitive, operands, params)
+
+
+# ------------------------------------------------------------------------------------- residuals
+# What reverse mode keeps between its passes: `print_saved_residuals`.
+
+
+@boundary
+def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    """Print the values that differentiating `f` keeps for the backward pass, and their origins.
+
+    Args:
+      f: a function of pytrees of arrays.
+      *args: arguments of the shapes and dtypes in question.
+      **kwargs: likewise.
+
+    Example:
+      >>> from xad import print_saved_residuals
+      >>> print_saved_residuals(lambda x: x * x, 3.0)
+      f32[] from the argument x
+    """
+    for aval, origin in saved_residuals(f, *args, **kwargs):
+        print(f"{aval.str_short()} {origin}")  # noqa: T201 - what the function is for
+
+
+def saved_residuals(
+    fun: Callable[..., Any], *args: Any, **kwargs: Any
+) -> list[tuple[ShapedArray, str]]:
+    """Return the abstract value and the origin of each value kept for the backward pass."""
+    closed, _ = stage(fun, args, kwargs, operation="print_saved_residuals")
+    nonzero = [is_differentiable(a) for a in closed.in_avals]
+    split = LINEARIZE_HANDLE.linearize_jaxpr(closed, nonzero)
+    names = argument_names(fun, args, kwargs)
+    found = [(closed.in_avals[k], f"from the argument {names[k]}")
+             for k in dict.fromkeys(split.forwarded) if k >= 0]  # fmt: skip
+    extra = split.primal.jaxpr.outvars[split.num_results :]
+    found += _origins(split.primal, dict.fromkeys(extra))
+    return found + [(c.aval, "from a constant") for c in split.linear.consts]
+
+
+def _origins(primal: ClosedJaxpr, residuals: Any) -> list[tuple[ShapedArray, str]]:
+    return [(v.aval, _origin(primal.jaxpr, v)) for v in residuals]
+
+
+def _origin(jaxpr: Jaxpr, v: Any) -> str:
+    if isinstance(v, Literal) or v in set(jaxpr.constvars):
+        return "from a constant"
+    eqn = next(e for e in jaxpr.eqns if v in set(e.outputs))
+    place = source.describe(eqn.source)
+    after = f" from {place}" if place else ""
+    if eqn.primitive is name_p:
+        return f"named '{eqn.params['name']}'{after}"
+    return f"output of {eqn.primitive.name}{after}"
+
+
+# ------------------------------------------------------------------------------------ checkpoint
+# Rematerialization: keep less of the forward pass, compute it again in the backward pass.
+#
+# `checkpoint(f)` stages `f` and binds the primitive `checkpoint`. Evaluated, it is a plain call.
+# In reverse mode its derivative goes onto the tape as one equation, whose residuals are the
+# arguments of `f` and whatever the policy lets it save; transposing that equation computes the
+# rest again. So nothing of the inside of `f` is kept between the passes but what the policy
+# names. The program is kept for the next call of an equal function with equal types.
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -246,7 +759,7 @@ def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxpr: C
     jaxpr = with_calls_inlined(jaxpr) if policy is not None else jaxpr
     count = len(jaxpr.out_avals)
     saved = saved_values(jaxpr, policy)
-    again = computed_again(jaxpr, policy)
+    again = compute_again(jaxpr, policy)
     (derived, mask_out), cells = with_cells(derivative_given, handle, again, saved, tuple(mask))
     linear, needed = closed_without_dead_code(derived, (False,) * count + (True,) * sum(mask_out))
     kept = tuple([v for v, n in zip(saved, needed, strict=False) if n])

@@ -17,13 +17,13 @@ import numpy as np
 
 import xtree
 from xad._linearize import LinearProgram, linearize_flat
+from xad._vjp import active_cotangents_of
 from xad.arguments import (
     ArgNums,
     check_forward_arguments,
     check_reverse_arguments,
     differentiated,
 )
-from xad.linear_functions import active_cotangents_of
 from xad.tangents import float0_zeros, instantiate, is_differentiable, typed_as, zeros_of
 from xnp.lax import (
     broadcast_in_dim_p,
@@ -43,10 +43,9 @@ from xprim import (
     optional_transforms,
     shaped_array,
 )
-from xprim.callables import check_function
 from xprim.errors import message
 from xprim.tracebacks import boundary
-from xprim.transformed import transformed, transforming
+from xprim.transformed import check_function, transformed, transforming
 
 
 @boundary
@@ -80,7 +79,7 @@ def jacfwd(
       array([[2., 0.],
              [0., 4.]], dtype=float32)
     """
-    method = functools.partial(_by_columns, _checked_size(chunk_size, "jacfwd"))
+    method = functools.partial(_by_columns, _check_size(chunk_size, "jacfwd"))
     return _jacobian(fun, argnums, has_aux, holomorphic, "jacfwd", method, check_forward_arguments)
 
 
@@ -101,7 +100,7 @@ def jacrev(
     is smaller than the argument.
     """
     check = functools.partial(check_reverse_arguments, allow_int=allow_int)
-    method = functools.partial(_by_rows, _checked_size(chunk_size, "jacrev"))
+    method = functools.partial(_by_rows, _check_size(chunk_size, "jacrev"))
     return _jacobian(fun, argnums, has_aux, holomorphic, "jacrev", method, check)
 
 
@@ -184,7 +183,7 @@ def _check_results(outs: Sequence[Array], operation: str, holomorphic: bool) -> 
             ))  # fmt: skip
 
 
-def _checked_size(chunk_size: Any, operation: str) -> int | None:
+def _check_size(chunk_size: Any, operation: str) -> int | None:
     if chunk_size is None:
         return None
     try:

@@ -16,12 +16,17 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeVar, overload
 
 import xtree
-from xad.arguments import FlatFunction, flat_arguments
+from xad.arguments import (
+    FlatFunction,
+    check_each_once,
+    flat_arguments,
+    tangents_and_cells,
+    write_tangents,
+)
 from xad.derivative_kernels import USES_BEFORE_KERNEL, JVPKernel
-from xad.reference_arguments import check_each_once, tangents_and_cells, write_tangents
 from xad.tangents import (
     Tangent,
-    checked_tangents,
+    check_tangents,
     instantiate,
     is_differentiable,
     jvp_rule,
@@ -46,8 +51,7 @@ from xprim import (
     use_trace,
 )
 from xprim.derived_cells import taken
-from xprim.descriptions import described
-from xprim.errors import message
+from xprim.errors import described, message
 from xprim.jaxpr import interpret
 from xprim.kernels import KernelTable, numpy_operand
 from xprim.numpy_kernels import numpy_function
@@ -288,7 +292,7 @@ def jvp(
     in_avals = [x.aval for x in leaves]
     references = flat.references
     if references is None:
-        dots = checked_tangents(tuple(tangents), in_tree, in_avals, "jvp")
+        dots = check_tangents(tuple(tangents), in_tree, in_avals, "jvp")
         outs, out_dots = jvp_flat(flat, leaves, dots)
     else:
         dots, cells = tangents_and_cells(

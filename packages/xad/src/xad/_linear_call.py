@@ -26,11 +26,11 @@ from xprim import (
     not_mapped,
     stage,
 )
-from xprim.callables import check_function
 from xprim.calls import nonzero, rules_of_program, where_true, with_zeros
 from xprim.contracts import BatchAxis, JVPHandle, LinearizeHandle, TransposeHandle
 from xprim.errors import message
 from xprim.leaves import flat_arrays
+from xprim.transformed import check_function
 from xprim.typing import PyTree
 
 
@@ -70,7 +70,7 @@ def linear_call(
     call, captured = close_over(call.jaxpr, call.consts)
     ahead = [x.aval for x in captured]
     made = functools.partial(
-        _staged_transpose,
+        _stage_transpose,
         fun_transpose,
         (shapes, cts),
         [x.aval for x in linear],
@@ -138,7 +138,7 @@ def _program(transpose: ClosedJaxpr | _Later) -> ClosedJaxpr:
     return transpose.program() if isinstance(transpose, _Later) else transpose
 
 
-def _staged_transpose(
+def _stage_transpose(
     fun: Any, args: Any, linear: Sequence[Any], linear_tree: Any, ahead: Sequence[Any]
 ) -> tuple[ClosedJaxpr, list[Any]]:
     """Return the program of a transpose and what it captures; `ahead` are arguments it skips."""

@@ -2,7 +2,6 @@
 
 `vjp(f, x, y)[1].with_refs(ref, GradValue())` says it for each leaf of the arguments; the marks
 `GradRef` and `DidntWant` stand in the result where no cotangent does.
-Neighbours: `linear_functions` has the pull-back, `xprim.cells` what a reference is.
 """
 
 from __future__ import annotations
@@ -11,11 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import xtree
-from xad.reference_arguments import check_each_once
+from xad.arguments import check_each_once
 from xprim import Array, Zero, dtypes
 from xprim.cells import Cell
-from xprim.descriptions import described
-from xprim.errors import message
+from xprim.errors import described, message
 from xprim.leaves import path_of
 
 __all__ = ["DidntWant", "DontWant", "GradRef", "GradValue"]
@@ -79,7 +77,7 @@ class DidntWant(_Node):
     __slots__ = ()
 
 
-def checked_places(places: tuple[Any, ...], signature: Any) -> list[Any]:
+def check_places(places: tuple[Any, ...], signature: Any) -> list[Any]:
     """Return where the cotangent of each leaf goes.
 
     Args:

@@ -15,8 +15,6 @@ operations, where `jvp` of `jvp` costs 2^n.
 
 A `series` rule says what the `jvp` rule cannot: that a formula is linear, or how to divide. Loops
 and branches are taken by their `jvp` rules, whose programs double with each order.
-
-Neighbours: `_jvp` is the first order; `xstack.experimental.jet` shows this.
 """
 
 from __future__ import annotations
@@ -57,10 +55,10 @@ from xprim import (
     state,
     use_trace,
 )
-from xprim.callables import check_function
 from xprim.errors import message
 from xprim.leaves import flat_arrays
 from xprim.tracebacks import boundaries
+from xprim.transformed import check_function
 
 __all__ = ["jet"]
 
@@ -112,7 +110,7 @@ def jet(
     leaves, tree = flat_arrays(tuple(primals), "jet", "the argument")
     rows = _rows_of(len(primals), series, tree, leaves)
     factors = [math.factorial(k) if factorial_scaled else 1 for k in range(len(rows) + 1)]
-    rows = [[_scaled(x, 1 / n) for x in row] for n, row in zip(factors[1:], rows, strict=True)]
+    rows = [[_scale(x, 1 / n) for x in row] for n, row in zip(factors[1:], rows, strict=True)]
     trace = JetTrace(state.trace, len(rows))
     inputs = [_input(trace, terms) for terms in zip(leaves, *rows, strict=True)]
     with use_trace(trace):
@@ -171,10 +169,10 @@ def _leaves_of(terms: Any, k: int, tree: Any, leaves: Sequence[Array]) -> list[A
 
 def _as_array(term: Term, factor: int, aval: ShapedArray) -> Any:
     """Return a term of a result, weakly typed where the result is."""
-    return instantiate(Zero(aval)) if type(term) is Zero else typed_as(_scaled(term, factor), aval)
+    return instantiate(Zero(aval)) if type(term) is Zero else typed_as(_scale(term, factor), aval)
 
 
-def _scaled(x: Any, factor: float) -> Any:
+def _scale(x: Any, factor: float) -> Any:
     return x if factor == 1 else mul_p.bind(x, scalar_array(factor, x.aval.dtype))[0]
 
 
@@ -380,7 +378,7 @@ class _Constant:
 
 
 def _times(term: Term, k: int) -> Term:
-    return term if type(term) is Zero else _scaled(term, k)
+    return term if type(term) is Zero else _scale(term, k)
 
 
 def _single(k: int, count: int) -> Iterator[tuple[int, ...]]:

@@ -10,8 +10,6 @@ equation (Hairer et al., I.14), reverse mode the adjoint equation backwards in t
 Neural ordinary differential equations, 2018): it keeps the solution at the times that were asked
 for, and no steps. Each is the transpose of the other, and both are solved by what has these
 derivatives itself: so there are derivatives of any order, in any modes.
-
-Neighbours: `custom_rules` and `_linear_call` have the rules; `xstack.experimental.ode` shows this.
 """
 
 from __future__ import annotations
@@ -26,14 +24,13 @@ import xtree
 from xad._jvp import jvp
 from xad._linear_call import linear_call
 from xad._vjp import vjp
-from xad.custom_calls import SymbolicZero
-from xad.custom_rules import custom_jvp
+from xad.custom_rules import SymbolicZero, custom_jvp
 from xnp import lax
 from xnp.flatten_util import ravel_pytree
 from xprim import as_array, closure_convert, dtypes
-from xprim.callables import check_function
 from xprim.errors import message
 from xprim.tracebacks import boundaries
+from xprim.transformed import check_function
 from xprim.typing import ArrayLike, PyTree
 
 __all__ = ["odeint"]
@@ -94,8 +91,8 @@ def odeint(
     of each derivative is controlled as that of the solution is, by `rtol` and `atol`.
     """
     check_function(func, "odeint")
-    start = xtree.map(lambda x: _checked(x, "y0", dtypes.is_inexact), y0)
-    times = _checked(t, "t", dtypes.is_floating)
+    start = xtree.map(lambda x: _check(x, "y0", dtypes.is_inexact), y0)
+    times = _check(t, "t", dtypes.is_floating)
     args = xtree.map(lambda x: as_array(x, what="odeint: args"), args)
     converted, captured = closure_convert(func, start, times[0], *args)
     parameters = (*args, *captured)
@@ -128,7 +125,7 @@ def _check_slope(leaves: Sequence[Any], avals: Sequence[Any]) -> None:
         ))  # fmt: skip
 
 
-def _checked(x: Any, name: str, fits: Callable[[Any], bool]) -> Any:
+def _check(x: Any, name: str, fits: Callable[[Any], bool]) -> Any:
     array = as_array(x, what=f"odeint: {name}")
     if not fits(array.dtype):
         raise TypeError(message(
@@ -151,7 +148,7 @@ def _like(aval: Any, slope: Any) -> Any:
     return xnp.asarray(slope, aval.dtype if dtypes.is_complex(aval.dtype) else None)
 
 
-def _solved(slope: Function, limits: Any, y0: Any, t: Any, *args: Any) -> Any:
+def _solve(slope: Function, limits: Any, y0: Any, t: Any, *args: Any) -> Any:
     """Return the solution at times, of shape (len(t), len(y0))."""
     rtol, atol, mxstep, hmax = limits
 
@@ -259,7 +256,7 @@ def _polynomial(y: Any, new_y: Any, stages: list[Any], h: Any) -> list[Any]:
 
 # --- derivatives ----------------------------------------------------------------------------------
 
-_integrated = custom_jvp(_solved, nondiff_argnums=(0, 1))
+_integrated = custom_jvp(_solve, nondiff_argnums=(0, 1))
 
 
 def _tangent_rule(slope: Function, limits: Any, primals: Any, tangents: Any) -> Any:

@@ -8,8 +8,6 @@ Steps are found by a line search for the strong Wolfe conditions (algorithms 3.5
 loop: it first widens an interval, then narrows it. All is a program, so that minimisations are
 compiled and batched; they are not differentiated through: `lax.custom_root` differentiates what
 they find.
-
-Neighbours: `grad` has the derivatives; `xstack.scipy.optimize` shows these.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import xnp
-from xad._grad import value_and_grad
+from xad._vjp import value_and_grad
 from xnp import lax
 from xprim import Array, as_array, dtypes
 from xprim.errors import message
@@ -116,7 +114,7 @@ def minimize(
     def value(x: Any) -> Any:
         return fun(x, *args)
 
-    run = _bfgs if known is _BFGS else _limited_bfgs
+    run = _bfgs if known is _BFGS else _limit_bfgs
     return run(value_and_grad(value), x, **given)
 
 
@@ -284,7 +282,7 @@ class _Steps(NamedTuple):
     inverse: Any
 
 
-def _limited_bfgs(
+def _limit_bfgs(
     function: Function, x: Any, maxiter: int | None = None, norm: Any = 2, maxcor: int = 10,
     ftol: Any = 2.220446049250313e-09, gtol: Any = 1e-5, maxfun: float | None = None,
     maxgrad: float | None = None, maxls: int = 20,

@@ -8,8 +8,6 @@ identity (the straight-through estimator).
 Formats and scales: Open Compute Project, OCP Microscaling Formats (MX) Specification 1.0 (2023),
 and for `nvfp4` the same with scales of float8_e4m3fn and one more for the whole array (NVIDIA,
 Introducing NVFP4, 2025).
-
-Neighbours: `xnp.nn.scaled_matmul` multiplies what is quantized already; `custom_rules`.
 """
 
 from __future__ import annotations
@@ -157,13 +155,13 @@ def scaled_dot_general(
             what, "needs a configuration for lhs, rhs and gradients.", got=f"{len(configs)}",
         ))  # fmt: skip
     (of_x, of_y), (batch_x, batch_y) = dimension_numbers
-    x3, kept_x = _folded(x, of_x, batch_x)
-    y3, kept_y = _folded(y, of_y, batch_y)
+    x3, kept_x = _fold(x, of_x, batch_x)
+    y3, kept_y = _fold(y, of_y, batch_y)
     shape = (*[x.shape[d] for d in batch_x], *kept_x, *kept_y)
     return lax.reshape(_product(x3, y3, out, configs), shape)
 
 
-def _folded(x: Any, contracted: Sequence[int], batch: Sequence[int]) -> tuple[Any, list[int]]:
+def _fold(x: Any, contracted: Sequence[int], batch: Sequence[int]) -> tuple[Any, list[int]]:
     """Return an array as (batch, free, contracted), and its free sizes."""
     special = (*batch, *contracted)
     free = [d for d in range(x.ndim) if d not in special]
@@ -178,7 +176,7 @@ def _product(x: Any, y: Any, out: Any, configs: Sequence[BlockScaleConfig]) -> A
 
     @custom_vjp
     def product(x: Any, y: Any) -> Any:
-        return _scaled_product(x, y, of_x, of_y, out)
+        return _scale_product(x, y, of_x, of_y, out)
 
     def forward(x: Any, y: Any) -> Any:
         return product(x, y), (x, y)
@@ -197,7 +195,7 @@ def _gradient(z_bar: Any, y: Any, of_z: BlockScaleConfig, of_y: BlockScaleConfig
     """Return the sums over n of z_bar[b, m, n] y[b, n, k], in blocks along n."""
     if of_z.mode == "nvfp4":
         return lax.dot_general(z_bar, y, (((2,), (1,)), ((0,), (0,))), preferred_element_type=out)
-    return _scaled_product(z_bar, y.mT, of_z, of_y, out)
+    return _scale_product(z_bar, y.mT, of_z, of_y, out)
 
 
 def _passed(x_bar: Any, x: Any, config: BlockScaleConfig) -> Any:
@@ -208,9 +206,7 @@ def _passed(x_bar: Any, x: Any, config: BlockScaleConfig) -> Any:
     return x_bar.astype(x.dtype)
 
 
-def _scaled_product(
-    x: Any, y: Any, of_x: BlockScaleConfig, of_y: BlockScaleConfig, out: Any
-) -> Any:
+def _scale_product(x: Any, y: Any, of_x: BlockScaleConfig, of_y: BlockScaleConfig, out: Any) -> Any:
     parts = [_quantized(x, of_x), _quantized(y, of_y)]
     (x_narrow, x_scales), (y_narrow, y_scales) = parts
     whole = [c.global_scale for c in (of_x, of_y) if c.global_scale is not None]

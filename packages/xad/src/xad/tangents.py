@@ -29,8 +29,7 @@ from xprim import (
     scalar_array,
     state,
 )
-from xprim.descriptions import described
-from xprim.errors import ShapeError, message
+from xprim.errors import ShapeError, described, message
 from xprim.leaves import path_of
 from xprim.sharded_types import spread_as
 
@@ -89,7 +88,7 @@ def jvp_rule(primitive: Primitive) -> JvpRule:
     """Return the forward derivative rule of a primitive, symbols resolved."""
     rule = _jvp_rules.get(primitive)
     if rule is None:
-        rule = _jvp_rules[primitive] = _resolved(primitive, primitive.rule("jvp"))
+        rule = _jvp_rules[primitive] = _resolve(primitive, primitive.rule("jvp"))
     return rule
 
 
@@ -97,7 +96,7 @@ def jvp_rule(primitive: Primitive) -> JvpRule:
 _jvp_rules: dict[Primitive, JvpRule] = {}
 
 
-def _resolved(primitive: Primitive, rule: Any) -> JvpRule:
+def _resolve(primitive: Primitive, rule: Any) -> JvpRule:
     if rule is ZERO:
         return _zero_rule(primitive)
     if rule is LINEAR:
@@ -170,7 +169,7 @@ def zeros_of(aval: ShapedArray) -> Any:
     return typed_as(Zero(aval), aval)
 
 
-def checked_tangents(
+def check_tangents(
     tangents: Any, tree: Any, avals: Sequence[ShapedArray], operation: str, what: str = "tangent"
 ) -> list[Tangent]:
     """Return the leaves of the user's tangents or cotangents, checked against the primals.
@@ -193,12 +192,12 @@ def checked_tangents(
     lenient = what == "cotangent"
     return [
         x if isinstance(x, Array) and x.aval is a and (lenient or a.physical is None)
-        else _checked(x, a, i, tree, operation, what)
+        else _check(x, a, i, tree, operation, what)
         for i, (x, a) in enumerate(zip(leaves, avals, strict=True))
     ]  # fmt: skip
 
 
-def _checked(value: Any, aval: ShapedArray, i: int, tree: Any, operation: str, what: str) -> Any:
+def _check(value: Any, aval: ShapedArray, i: int, tree: Any, operation: str, what: str) -> Any:
     if type(value) is Zero:
         return value
     where = path_of(tree, i, " at ")

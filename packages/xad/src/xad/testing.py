@@ -42,10 +42,9 @@ from xprim import (
     optional_transforms,
     trace_to_jaxpr,
 )
-from xprim.callables import name_of
-from xprim.descriptions import described
-from xprim.errors import MissingRuleError, UndefinedRuleError, message
+from xprim.errors import MissingRuleError, UndefinedRuleError, described, message
 from xprim.testing import Sample
+from xprim.transformed import name_of
 
 __all__ = [
     "STEPS", "RTOL", "ATOL", "check_derivatives", "check_transpose", "check_grads", "check_jvp",

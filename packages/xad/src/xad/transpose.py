@@ -13,10 +13,9 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
-from xad.derivative_kernels import KernelEquation, LinearizedKernel
-from xad.known_parts import divided
+from xad._linearize import TapeTrace
+from xad.derivative_kernels import KernelEquation, LinearizedKernel, divided
 from xad.tangents import Tangent, added, instantiate, tangent_aval, typed_as
-from xad.tape import TapeTrace
 from xprim import (
     Array,
     ClosedJaxpr,
@@ -202,10 +201,10 @@ def _by_rule_over_axes(
     except ShardingTypeError:
         if parts_of_cotangents([cotangent(x.aval) for x in values]):
             raise
-    return _left_open(rule, given, operands, params, linear, values)
+    return _with_auto_sharding(rule, given, operands, params, linear, values)
 
 
-def _left_open(
+def _with_auto_sharding(
     rule: Callable[..., Sequence[Tangent]], given: Sequence[Tangent], operands: Sequence[Any],
     params: dict[str, Any], linear: Sequence[int], values: Sequence[Any],
 ) -> Sequence[Tangent]:  # fmt: skip
@@ -364,13 +363,13 @@ class TransposeHandle:
           A program from the other arguments followed by the given cotangents to the nonzero
           cotangents of the linear arguments, and for each linear argument whether it is among them.
         """
-        return closed.derived(_transposed, tuple(linear), tuple(nonzero_cts), instantiate_all)
+        return closed.derived(_transpose, tuple(linear), tuple(nonzero_cts), instantiate_all)
 
 
 TRANSPOSE_HANDLE = TransposeHandle()
 
 
-def _transposed(
+def _transpose(
     closed: ClosedJaxpr, linear: Any, nonzero_cts: Any, instantiate_all: bool
 ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
     others = [a for a, lin in zip(closed.in_avals, linear, strict=True) if not lin]

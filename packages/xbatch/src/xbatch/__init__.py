@@ -11,9 +11,14 @@ Differentiation, compilation and control flow compose with these through the rul
 
 import xnp  # noqa: F401 - defines the array primitives that batching itself needs
 from xprim import source
-from xtree.namespaces import namespace
+from xtree.namespaces import moved_modules, namespace
 
 __version__ = "0.2.1"
+
+# The names that public modules had in release 0.2, by where their contents are now.
+moved_modules(__name__, """
+        _vmap: mapped_types
+""")  # fmt: skip
 
 with namespace(globals(), at_once=True):
     from xbatch._custom_vmap import (
@@ -21,17 +26,17 @@ with namespace(globals(), at_once=True):
         custom_vmap_call_p as custom_vmap_call_p,
         sequential_vmap as sequential_vmap,
     )
-    from xbatch._vmap import vmap as vmap
-    from xbatch.axis import BatchAxis as BatchAxis
-    from xbatch.batching import (
-        BatchTrace as BatchTrace,
-        BatchTracer as BatchTracer,
-        batch_flat as batch_flat,
-    )
-    from xbatch.mapped_types import (
+    from xbatch._vmap import (
         is_vmappable as is_vmappable,
         register_vmappable as register_vmappable,
         unregister_vmappable as unregister_vmappable,
+        vmap as vmap,
+    )
+    from xbatch.batching import (
+        BatchAxis as BatchAxis,
+        BatchTrace as BatchTrace,
+        BatchTracer as BatchTracer,
+        batch_flat as batch_flat,
     )
 
 source.hide(__file__)  # errors and equations show the user's lines, not ours

@@ -26,14 +26,13 @@ from xprim import (
     trace_to_closed,
     trace_to_jaxpr,
 )
-from xprim.callables import attribute_of_wrapped, check_function, look_like, name_of
 from xprim.calls import all_to_front, front_dims, nonzero, rules_of_program, where_true, with_zeros
 from xprim.contracts import BatchAxis, ChecksHandle, JVPHandle, LinearizeHandle
 from xprim.errors import MissingRuleError, message
 from xprim.function_keys import constant_by_attributes
 from xprim.leaves import flat_arrays
 from xprim.tracebacks import boundary
-from xprim.transformed import Transforms
+from xprim.transformed import Transforms, attribute_of_wrapped, check_function, look_like, name_of
 from xtree.boundaries import boundary_methods
 
 FlatRule = Callable[[Any, Sequence[Any], Sequence[bool]], tuple[Sequence[Any], Sequence[bool]]]
@@ -117,7 +116,7 @@ class custom_vmap(Transforms):  # noqa: N801 - a decorator
             in_batched = xtree.unflatten(in_tree, mapped[num_captured:])
             args = xtree.unflatten(in_tree, values[num_captured:])
             answer = self.vmap_rule(axis.size, in_batched, *args)
-            return _checked(self.fun, answer, out_tree, axis, call.out_avals)
+            return _check(self.fun, answer, out_tree, axis, call.out_avals)
 
         return rule
 
@@ -185,7 +184,7 @@ def _captures_mapped(fun: Callable[..., Any]) -> ValueError:
     ))  # fmt: skip
 
 
-def _checked(fun: Any, answer: Any, out_tree: Any, axis: Any, out_avals: Any) -> Any:
+def _check(fun: Any, answer: Any, out_tree: Any, axis: Any, out_avals: Any) -> Any:
     """Return the flat results of a rule and which are mapped, or say what is wrong with them."""
     name = f"custom_vmap: the rule of {name_of(fun)}"
     if not isinstance(answer, tuple) or len(answer) != 2:

@@ -1,46 +1,517 @@
-"""`vmap`: write the program for one example, run it on a batch.
-
-The wrapped function runs once, on tracers that stand for one example each; every operation is
-carried out on the whole batch at once. This file is the boundary to users: trees of arguments and
-results, prefix trees of axes, and the errors that name an argument. What `in_axes` and `out_axes`
-mean for a structure of arguments or results is worked out once for each structure.
-
-Neighbours: `batching` interprets the operations, `vmap_errors` writes the errors.
-"""
+"""`vmap`: write the program for one example, run it on a batch."""
 
 from __future__ import annotations
 
 import functools
+import operator
+from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, cast
+from functools import partial
+from typing import Any, NamedTuple, TypeVar, cast
 
 import xtree
-from xbatch import vmap_errors as errors
-from xbatch._mapped_cells import inside, last_values, mapped_cells, written_outside
-from xbatch.axis import BatchAxis
-from xbatch.batching import batch_flat
+from xbatch.batching import BatchAxis, BatchTracer, batch_flat
 from xbatch.chunks import in_chunks
-from xbatch.mapped_types import (
-    Held,
-    elements_of,
-    flat_results,
-    held,
-    kinds,
-    wholes_of,
-    with_specs,
-)
-from xprim import Array, as_array, not_mapped
-from xprim.callables import check_function
+from xnp import lax
+from xprim import Array, as_array, dtypes, not_mapped, state
 from xprim.cells import Cell
-from xprim.descriptions import argument_names
+from xprim.errors import argument_names, message
 from xprim.function_keys import describe_function
-from xprim.leaves import flat_arrays
+from xprim.leaves import as_arrays, flat_arrays, path_of
 from xprim.sharded_types import spread_as
 from xprim.strict_options import calls_its_function
 from xprim.tracebacks import boundary, shorten
-from xprim.transformed import transforming
+from xprim.transformed import check_function, transforming
 from xprim.typing import AxisName, PyTree
-from xtree.bounded import remember
+from xtree.interning import remember
+
+__all__ = ["is_vmappable", "register_vmappable", "unregister_vmappable"]
+
+__dir__ = __all__.copy
+
+
+# ---------------------------------------------------------------------------------- mapped types
+# Types that `vmap` takes apart by functions of their own, where a tree of arrays does not say
+# how.
+#
+# An object of a registered type is one leaf: one entry of `in_axes` or `out_axes`, an int or an
+# object of the type's own specifications, stands for all of it. On the way in the type's function
+# makes of it what stands for one example, on the way out of that the whole again; each calls back
+# with the arrays inside. So some of them may be mapped along other axes, or not at all.
+
+
+class _Kind(NamedTuple):
+    """How `vmap` takes objects of a type apart and puts them together."""
+
+    spec_type: type
+    axis_size_type: type
+    to_elt: Callable[..., Any]
+    from_elt: Callable[..., Any]
+    make_iota: Callable[[Any], Any] | None
+
+
+# By the type of the objects; as many as were registered.
+kinds: dict[type, _Kind] = {}
+
+
+class Held:
+    """An object of a registered type among leaves, with its entry of `in_axes`."""
+
+    __slots__ = ("spec", "value")
+
+    aval = "an object"  # stands for it in a tree of types
+
+    def __init__(self, value: Any, spec: Any = None) -> None:
+        self.value = value
+        self.spec = spec
+
+
+@boundary
+def register_vmappable(
+    data_type: type, spec_type: type, axis_size_type: type, to_elt: Callable[..., Any],
+    from_elt: Callable[..., Any], make_iota: Callable[[Any], Any] | None = None,
+) -> None:  # fmt: skip
+    """Let `vmap` take the objects of a type apart by functions.
+
+    Args:
+      data_type: the type; its subclasses are others.
+      spec_type: the type of its entries in `in_axes` and `out_axes`, `int` or one of its own. None
+        may stand there for any type.
+      axis_size_type: the type of `axis_size` that `make_iota` is for; its objects have `__index__`.
+      to_elt: `to_elt(element, number, x, spec)` returns what stands for one example of `x`. For an
+        array `a` inside, `element(a, axis)` is its part along that axis, or `a` itself for the axis
+        None; `number()` is the number of the example.
+      from_elt: `from_elt(whole, axis_size, x, spec)` returns the whole of such a result `x`. For an
+        array `a` inside, `whole(axis_size, a, axis)` is that of all examples, along that axis.
+      make_iota: returns the numbers of the examples, from an `axis_size` of `axis_size_type`; None
+        for those from 0, as int32.
+
+    Raises:
+      TypeError: a type is no type, or a function cannot be called.
+
+    Example:
+      >>> import numpy as np
+      >>> from xbatch import vmap
+      >>> class Scaled:
+      ...     def __init__(self, values, scale):
+      ...         self.values, self.scale = values, scale
+      >>> register_vmappable(
+      ...     Scaled, int, int,
+      ...     lambda element, number, x, axis: Scaled(element(x.values, axis), x.scale),
+      ...     lambda whole, size, x, axis: Scaled(whole(size, x.values, axis), x.scale),
+      ... )
+      >>> vmap(lambda x: x.values * x.scale, axis_size=2)(Scaled(np.array([1, 2]), 10))
+      Array([10, 20], dtype=int32)
+      >>> unregister_vmappable(Scaled)
+    """
+    for name, given in (("data_type", data_type), ("spec_type", spec_type),
+                        ("axis_size_type", axis_size_type)):  # fmt: skip
+        if not isinstance(given, type):
+            raise TypeError(message(
+                "register_vmappable", f"{name} must be a type.", got=repr(given)
+            ))  # fmt: skip
+    for name, function in (("to_elt", to_elt), ("from_elt", from_elt), ("make_iota", make_iota)):
+        if not callable(function) and (function is not None or name != "make_iota"):
+            raise TypeError(message(
+                "register_vmappable", f"{name} must be a function.", got=repr(function)
+            ))  # fmt: skip
+    kinds[data_type] = _Kind(spec_type, axis_size_type, to_elt, from_elt, make_iota)
+
+
+def unregister_vmappable(data_type: type) -> None:
+    """Let `vmap` treat the objects of a type as any others again."""
+    kinds.pop(data_type, None)
+
+
+def is_vmappable(x: Any) -> bool:
+    """Return whether the type of an object is registered."""
+    return type(x) in kinds
+
+
+def is_spec(axis: Any) -> bool:
+    """Return whether an entry of `in_axes` or `out_axes` is of a registered type."""
+    return any(type(axis) is kind.spec_type for kind in tuple(kinds.values()))
+
+
+def as_leaves(tree: Any) -> Any:
+    """Return a tree in which objects of registered types are leaves."""
+    leaves, structure = xtree.flatten(tree, is_leaf=is_vmappable)
+    return xtree.unflatten(structure, [Held(x) if is_vmappable(x) else x for x in leaves])
+
+
+def with_specs(values: list[Any], axes: list[Any]) -> tuple[list[Any], list[Any]]:
+    """Return the arguments, the objects with their entries, and the axes of arrays alone."""
+    pairs = [*zip(values, axes, strict=True)]
+    for x, axis in pairs:
+        _check_spec(x, axis, "in_axes")
+    return ([Held(x.value, a) if type(x) is Held else x for x, a in pairs],
+            [None if type(x) is Held else a for x, a in pairs])  # fmt: skip
+
+
+def _check_spec(x: Any, axis: Any, name: str) -> None:
+    wanted = kinds[type(x.value)].spec_type if type(x) is Held else int
+    if axis is not None and axis is not not_mapped and type(axis) is not wanted:
+        what = f"a {type(x.value).__qualname__}" if type(x) is Held else "an array"
+        raise TypeError(message(
+            "vmap", f"the entry of {name} for {what} must be of type {wanted.__name__}, or None.",
+            got=repr(axis),
+        ))  # fmt: skip
+
+
+# --- elements -------------------------------------------------------------------------------------
+
+
+def elements_of(axis: BatchAxis, axis_size: Any, values: Any) -> tuple[Any, ...]:
+    """Return the arguments for one example, inside the trace: objects by their functions."""
+    trace: Any = state.trace
+
+    def element(x: Any, spec: Any) -> Any:
+        kind = kinds.get(type(x))
+        if kind is not None:
+            return kind.to_elt(element, number, x, spec)
+        if spec is None:
+            return x
+        array = as_array(x, what="vmap: an array of an object")
+        return BatchTracer(trace, array, _dimension(array, spec, axis.size))
+
+    def number() -> Any:
+        makers = [k.make_iota for k in tuple(kinds.values()) if k.axis_size_type is type(axis_size)]
+        make = next((m for m in makers if m is not None), None)
+        counted = lax.iota(dtypes.int32, axis.size) if make is None else as_array(make(axis_size))
+        return BatchTracer(trace, counted, _dimension(counted, 0, axis.size))
+
+    return tuple([element(x.value, x.spec) if type(x) is Held else x for x in values])
+
+
+def _dimension(x: Array, axis: Any, size: int) -> Any:
+    shape, place = x.aval.shape, axis + len(x.aval.shape) if axis < 0 else axis
+    if not 0 <= place < len(shape) or shape[place] != size:
+        raise ValueError(message(
+            "vmap", f"an array of an object has no {size} examples along axis {axis}.",
+            got=x.aval.str_long(), hint="axis_size=... says how many examples there are",
+        ))  # fmt: skip
+    return place
+
+
+# --- results --------------------------------------------------------------------------------------
+
+
+def flat_results(result: Any) -> tuple[list[Any], Any]:
+    """Return the results as a list, objects as `Held`, and their structure."""
+    leaves, structure = xtree.flatten(as_leaves(result))
+    arrays = as_arrays([0 if type(x) is Held else x for x in leaves], "vmap", structure,
+                       "the result")  # fmt: skip
+    return [x if type(x) is Held else a for x, a in zip(leaves, arrays, strict=True)], structure
+
+
+def wholes_of(
+    axis: BatchAxis, axis_size: Any, results: list[Any], wanted: list[Any],
+    placed: Callable[..., Any],
+) -> list[Any]:  # fmt: skip
+    """Return the results, inside the trace: objects as those of all examples, by their functions.
+
+    `placed(x, dim, wanted, i)` puts the batch dimension of an array where it is wanted.
+    """
+
+    def whole(i: int, size: Any, x: Any, spec: Any) -> Any:
+        kind = kinds.get(type(x))
+        if kind is not None:
+            return kind.from_elt(partial(whole, i), size, x, spec)
+        array, dim = as_array(x, what="vmap: an array of a result"), not_mapped
+        if type(array) is BatchTracer and array._trace.axis is axis:
+            array, dim = array.value, array.dim
+        spec = not_mapped if spec is None else spec
+        return array if dim is spec else placed(array, dim, spec, i)
+
+    found = []
+    for i, (x, spec) in enumerate(zip(results, wanted, strict=True)):
+        _check_spec(x, spec, "out_axes")
+        spec = None if spec is not_mapped else spec
+        found.append(Held(whole(i, axis_size, x.value, spec)) if type(x) is Held else x)
+    return found
+
+
+# ----------------------------------------------------------------------------------- vmap errors
+# The errors of `vmap`: what was asked, what the arguments are, and by which name they are known.
+#
+# All of this runs only after something was found wrong, so it may take its time: argument names
+# come from the function's signature, and sizes that differ are listed argument by argument.
+
+_E = TypeVar("_E", bound=Exception)
+
+
+_MAX_LISTED = 20
+
+
+def _wrong(kind: type[_E], problem: str, **labels: str) -> _E:
+    """Return the error of `vmap` that says this."""
+    return kind(message("vmap", problem, **labels))
+
+
+def _count(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}"
+
+
+def check_in_axes(in_axes: Any) -> None:
+    """Raise a TypeError unless `in_axes` is an int, None, or a tuple of trees of them."""
+    one = in_axes is None or type(in_axes) is int or is_spec(in_axes)
+    if not one and not isinstance(in_axes, tuple):
+        raise _wrong(
+            TypeError,
+            "in_axes must be an int, None, or a tuple with an entry for each argument.",
+            got=repr(in_axes),
+        )
+    _check_leaves("in_axes", in_axes)
+
+
+def check_out_axes(out_axes: Any) -> None:
+    """Raise a TypeError unless `out_axes` is a tree of ints and None."""
+    _check_leaves("out_axes", out_axes)
+
+
+def _check_leaves(name: str, axes: Any) -> None:
+    for path, leaf in xtree.leaves_with_path(axes):
+        if type(leaf) is not int and not is_spec(leaf):
+            raise _wrong(
+                TypeError,
+                f"{name} may hold only ints and None.",
+                got=f"{name}{xtree.keystr(path)} = {leaf!r}",
+            )
+
+
+def check_size(axis_size: Any) -> int:
+    """Return `axis_size` as an int."""
+    try:
+        size = operator.index(axis_size)
+    except TypeError:
+        raise _wrong(TypeError, "axis_size must be an int or None.", got=repr(axis_size)) from None
+    if size < 0:
+        raise _wrong(ValueError, "axis_size must not be negative.", got=str(size))
+    return size
+
+
+def check_chunk_size(chunk_size: Any, named: bool) -> int:
+    """Return `chunk_size` as an int; `named` is whether the axis has a name."""
+    try:
+        size = operator.index(chunk_size)
+    except TypeError:
+        raise _wrong(
+            TypeError, "chunk_size must be an int or None.", got=repr(chunk_size)
+        ) from None
+    if size < 1:
+        raise _wrong(ValueError, "chunk_size must be at least 1.", got=str(size))
+    if named:
+        raise _wrong(
+            ValueError, "chunk_size does not go with axis_name or spmd_axis_name: collectives are "
+            "over all examples.",
+        )  # fmt: skip
+    return size
+
+
+def not_in_chunks() -> ValueError:
+    """Return the error for what cannot be run a few examples at a time."""
+    return _wrong(
+        ValueError, "chunk_size does not go with references, objects of registered types or "
+        "examples that a mesh cuts.",
+    )  # fmt: skip
+
+
+def examples_cut_otherwise(part: Any, other: Any) -> ValueError:
+    """Return the error for arguments whose examples are cut along different axes of a mesh."""
+    return _wrong(
+        ValueError, "the axes of the examples are cut along different axes of a mesh.",
+        got=f"{part!r} and {other!r}", hint="reshard(x, P(...)) makes the arguments agree",
+    )  # fmt: skip
+
+
+def examples_cut_already(mesh_axes: Any, part: Any) -> ValueError:
+    """Return the error for `spmd_axis_name` beside examples that explicit axes cut."""
+    return _wrong(
+        ValueError, "the types of the arguments say how the examples are cut, and so does "
+        "spmd_axis_name.", got=f"{part!r} and spmd_axis_name={mesh_axes!r}",
+        hint="leave spmd_axis_name out",
+    )  # fmt: skip
+
+
+def in_axes_mismatch(in_axes: Any, args: Any, mismatch: Any) -> Exception:
+    """Return the error for `in_axes` that is no prefix of the arguments."""
+    if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+        hint = ""
+        if len(args) == 1 and isinstance(args[0], tuple | list) and len(in_axes) == len(args[0]):
+            hint = "for one argument that is a tuple, write in_axes=((...),)"
+        return _wrong(
+            ValueError,
+            "in_axes must have one entry for each positional argument.",
+            got=f"{_count(len(in_axes), 'entry', 'entries')} in in_axes={in_axes!r}, "
+            + _count(len(args), "argument", "arguments"),
+            hint=hint,
+        )
+    error: Exception = mismatch.error("vmap", "in_axes", "args")
+    return error
+
+
+def out_axes_mismatch(mismatch: Any) -> Exception:
+    """Return the error for `out_axes` that is no prefix of the result."""
+    error: Exception = mismatch.error("vmap", "out_axes", "the result")
+    return error
+
+
+def bad_arguments(
+    fun: Callable[..., Any], args: Any, kwargs: Any, values: Sequence[Array],
+    axes: Sequence[int | None], axis_size: int | None,
+) -> ValueError:  # fmt: skip
+    """Return the error for arguments that cannot be mapped together."""
+    names = argument_names(fun, args, kwargs)
+    mapped = [(n, x, a) for n, x, a in zip(names, values, axes, strict=True) if a is not None]
+    if not mapped and axis_size is None:
+        return _wrong(
+            ValueError,
+            "no argument is mapped, so the number of examples is unknown.",
+            got=f"{_count(len(names), 'array', 'arrays')} among the arguments, none with an "
+            "axis in in_axes",
+            expected="an axis in in_axes that is not None, or axis_size=",
+        )
+    for name, x, a in mapped:
+        if not -x.ndim <= a < x.ndim:
+            return _axis_out_of_range(name, x, a)
+    return _sizes_differ(mapped, axis_size)
+
+
+def _axis_out_of_range(name: str, x: Array, axis: int) -> ValueError:
+    rank = axis + 1 if axis >= 0 else -axis
+    hint = ""
+    if x.ndim == 0:
+        hint = "in_axes=None for an argument that all examples share" + (
+            ";\na list or tuple is a tree of arguments: xnp.array(...) makes one array of numbers"
+            if name.endswith("]") else ""
+        )  # fmt: skip
+    return _wrong(
+        ValueError,
+        f"the argument {name} has no axis {axis}.",
+        got=f"{name}: {x.aval.strong().str_long()}",
+        expected=f"an array with at least {rank} dimension{'s' if rank != 1 else ''}",
+        hint=hint,
+    )
+
+
+def _sizes_differ(mapped: Sequence[tuple[str, Array, int]], axis_size: int | None) -> ValueError:
+    sizes = [x.shape[a] for _, x, a in mapped]
+    distinct = sorted(set(sizes) | ({axis_size} if axis_size is not None else set()))
+    lines = [] if axis_size is None else [f"axis_size={axis_size}"]
+    lines += [
+        f"{name}: size {size} along axis {a} of {x.aval.str_long()}"
+        for (name, x, a), size in zip(mapped, sizes, strict=True)
+    ]
+    if len(lines) > _MAX_LISTED:  # keep those that stand out
+        common = Counter(sizes).most_common(1)[0][0]
+        rare = [t for t, s in zip(lines[-len(sizes) :], sizes, strict=True) if s != common]
+        rest = len(sizes) - len(rare)
+        shown = rare[: _MAX_LISTED - 1]
+        more = [f"... and {len(rare) - len(shown)} more"] if len(rare) > len(shown) else []
+        lines = [*lines[: len(lines) - len(sizes)], *shown, *more,
+                 f"all other {rest} arrays: size {common}"]  # fmt: skip
+    return _wrong(
+        ValueError,
+        f"the axes to map have different sizes: {_join(distinct)}.",
+        got="\n".join(lines),
+        expected="one size along all mapped axes",
+    )
+
+
+def _join(numbers: Sequence[int]) -> str:
+    *first, last = [str(n) for n in numbers]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def map_result(x: Any, dim: int, i: int, out_tree: Any) -> ValueError:
+    """Return the error for a result that differs among examples although out_axes is None."""
+    name = _result_name(i, out_tree)
+    return _wrong(
+        ValueError,
+        f"out_axes is None for {name}, which differs from example to example.",
+        got=f"{name}: {x.aval.str_long()}, mapped along axis {dim}",
+        expected="an int in out_axes for results that depend on a mapped argument",
+    )
+
+
+def out_axis_out_of_range(x: Any, axis: int, ndim: int, i: int, out_tree: Any) -> ValueError:
+    """Return the error for an entry of `out_axes` that the result has no room for."""
+    name = _result_name(i, out_tree)
+    return _wrong(
+        ValueError,
+        f"out_axes places the axis of the examples at {axis}, which {name} does not have.",
+        got=f"{name}: {_count(ndim, 'dimension', 'dimensions')} with that of the examples",
+        expected=f"an int from {-ndim} to {ndim - 1}",
+    )
+
+
+def _result_name(i: int, out_tree: Any) -> str:
+    return f"the result{path_of(out_tree, i)}"
+
+
+# ---------------------------------------------------------------------------------- mapped cells
+# References among the arguments that `vmap` maps: each example has its own part of one.
+#
+# Inside, a cell of the batch trace stands for it; its last value goes back as a whole batch.
+
+MappedCells = dict[int, tuple[Cell, int]]
+"""By the number of the argument: a cell that is mapped, and its batch dimension."""
+
+
+def map_cells(leaves: Sequence[Any], values: Sequence[Any], dims: Sequence[Any]) -> MappedCells:
+    """Return the cells among the mapped arguments.
+
+    Args:
+      leaves: the arguments.
+      values: the same as arrays.
+      dims: their batch dimensions.
+
+    Raises:
+      ValueError: one is passed twice.
+    """
+    found: MappedCells = {}
+    for i, (x, value, dim) in enumerate(zip(leaves, values, dims, strict=True)):
+        if value is not x and dim is not not_mapped and isinstance(x, Cell):
+            if any(x is cell for cell, _ in found.values()):
+                raise ValueError(message(
+                    "vmap", f"one {x.kind} is used under two names.",
+                    got=f"a {x.kind} of {x.aval.str_long()}, passed twice",
+                    hint="leave out the argument, or pass two references",
+                ))  # fmt: skip
+            found[i] = (x, dim)
+    return found
+
+
+def inside(cells: MappedCells, elements: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the arguments of the function for one example, with cells of its own."""
+    return tuple([cells[i][0].argument(x) if i in cells else x for i, x in enumerate(elements)])
+
+
+def last_values(cells: MappedCells, elements: Sequence[Any]) -> list[Any]:
+    """Return the values that the cells of one example have in the end."""
+    return [elements[i].lend() for i in cells]
+
+
+def write_outer_refs(
+    axis: BatchAxis, cells: MappedCells, results: Sequence[Any], dims: Sequence[Any]
+) -> tuple[list[Any], list[Any]]:
+    """Write the last values of cells, and return the other results and their dimensions."""
+    count = len(results) - len(cells)
+    ends = zip(results[count:], dims[count:], cells.values(), strict=True)
+    for value, dim, (cell, place) in ends:
+        cell.write(
+            axis.broadcast(value, place) if dim is not_mapped else axis.move(value, dim, place)
+        )
+    return [*results[:count]], [*dims[:count]]
+
+
+# ------------------------------------------------------------------------------------------ vmap
+# `vmap`: write the program for one example, run it on a batch.
+#
+# The wrapped function runs once, on tracers that stand for one example each; every operation is
+# carried out on the whole batch at once. This file is the boundary to users: trees of arguments
+# and results, prefix trees of axes, and the errors that name an argument. What `in_axes` and
+# `out_axes` mean for a structure of arguments or results is worked out once for each structure.
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -98,16 +569,16 @@ def vmap(
     check_function(fun, "vmap")
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
-    errors.check_in_axes(in_axes)
-    errors.check_out_axes(out_axes)
+    check_in_axes(in_axes)
+    check_out_axes(out_axes)
     size_given = axis_size
     if axis_size is not None:
-        axis_size = errors.checked_size(axis_size)
+        axis_size = check_size(axis_size)
     mesh_axes = () if spmd_axis_name is None else spmd_axis_name
     mesh_axes = mesh_axes if isinstance(mesh_axes, tuple) else (mesh_axes,)
     if chunk_size is not None:
         named = (axis_name, spmd_axis_name) != (None, None)
-        chunk_size = errors.checked_chunk_size(chunk_size, named)
+        chunk_size = check_chunk_size(chunk_size, named)
     run = _Mapping(
         fun, in_axes, out_axes, axis_name, axis_size, mesh_axes, size_given, chunk_size
     ).run
@@ -153,10 +624,10 @@ class _Mapping:
         fun: Any = self.fun
         with_types = bool(kinds)
         if with_types:
-            args, kwargs = held((args, kwargs))
+            args, kwargs = as_leaves((args, kwargs))
         leaves, in_tree = xtree.flatten((args, kwargs) if kwargs else args)
         axis, values, dims = self._arguments(args, kwargs, leaves, in_tree)
-        cells = mapped_cells(leaves, values, dims)
+        cells = map_cells(leaves, values, dims)
         numbers = [i for i, x in enumerate(leaves) if type(x) in _NUMBERS and dims[i] is not_mapped]
         out_tree: Any = None
 
@@ -183,14 +654,14 @@ class _Mapping:
         if self.chunk_size is None or axis.size <= self.chunk_size:
             results, out_dims = batch_flat(axis, flat_fun, values, dims)
         elif cells or with_types or axis.spread is not None:
-            raise errors.not_in_chunks()
+            raise not_in_chunks()
         else:
             results, out_dims = in_chunks(axis, flat_fun, values, dims, self.chunk_size)
         if cells:
-            results, out_dims = written_outside(axis, cells, results, out_dims)
+            results, out_dims = write_outer_refs(axis, cells, results, out_dims)
         wanted = self._wanted(results, out_tree)
         placed = [
-            x.value if type(x) is Held else x if d is w else _placed(axis, x, d, w, i, out_tree)
+            x.value if type(x) is Held else x if d is w else _place(axis, x, d, w, i, out_tree)
             for i, (x, d, w) in enumerate(zip(results, out_dims, wanted, strict=True))
         ]
         return xtree.unflatten(out_tree, placed)
@@ -209,7 +680,7 @@ class _Mapping:
         """Put objects of registered types among the results together."""
 
         def placed(x: Any, dim: Any, wanted: Any, i: int) -> Any:
-            return _placed(axis, x, dim, wanted, i, out_tree)
+            return _place(axis, x, dim, wanted, i, out_tree)
 
         wanted = self._wanted(results, out_tree)
         return wholes_of(axis, self._size_of(axis), results, wanted, placed)
@@ -231,11 +702,11 @@ class _Mapping:
             values, axes = with_specs(values, axes)
         size, dims = _dims(values, axes, self.axis_size)
         if dims is None or size is None:
-            raise errors.bad_arguments(self.fun, args, kwargs, values, axes, self.axis_size)
+            raise bad_arguments(self.fun, args, kwargs, values, axes, self.axis_size)
         mesh_axes, spread = self.mesh_axes, None
         pairs = zip(values, dims, strict=True)
         if any(d is not not_mapped and x.aval.spread is not None for x, d in pairs):
-            values, spread = _cut_alike(values, dims, mesh_axes)
+            values, spread = _slice_alike(values, dims, mesh_axes)
             mesh_axes = mesh_axes or _axes_of(spread)
         return BatchAxis(size, self.axis_name, mesh_axes, spread), values, dims
 
@@ -251,7 +722,7 @@ def _axes_of_arguments(in_axes: Any, args: Any, kwargs: Any) -> list[Any]:
         return [in_axes] * len(xtree.leaves(args)) + options
     mismatches = xtree.prefix_errors(in_axes, args, is_leaf=_is_none)
     if mismatches:
-        raise errors.in_axes_mismatch(in_axes, args, mismatches[0])
+        raise in_axes_mismatch(in_axes, args, mismatches[0])
     return xtree.broadcast_prefix(in_axes, args, is_leaf=_is_none) + options
 
 
@@ -264,7 +735,7 @@ def _axes_of_results(out_axes: Any, out_tree: Any, results: Sequence[Any]) -> li
         full = xtree.unflatten(out_tree, [x.aval for x in results])
         mismatches = xtree.prefix_errors(out_axes, full, is_leaf=_is_none)
         if mismatches:
-            raise errors.out_axes_mismatch(mismatches[0])
+            raise out_axes_mismatch(mismatches[0])
         axes = xtree.broadcast_prefix(out_axes, full, is_leaf=_is_none)
     return [not_mapped if a is None else a for a in axes]
 
@@ -308,7 +779,7 @@ def _dims(
     return size, dims
 
 
-def _cut_alike(
+def _slice_alike(
     values: list[Array], dims: Sequence[Any], mesh_axes: tuple[Any, ...]
 ) -> tuple[list[Array], Any]:
     """Return values whose mapped dimensions are all cut along the same explicit axes of a mesh.
@@ -323,12 +794,12 @@ def _cut_alike(
         if part is None:
             continue
         if along is not None and along.spec[0] != part:
-            raise errors.examples_cut_otherwise(along.spec[0], part)
+            raise examples_cut_otherwise(along.spec[0], part)
         along = spread.update(spec=type(spread.spec)(part))
     if along is None:
         return values, None
     if mesh_axes:
-        raise errors.examples_cut_already(mesh_axes, along.spec[0])
+        raise examples_cut_already(mesh_axes, along.spec[0])
     found = list(values)
     for i in mapped:
         found[i] = spread_as(values[i], _cut(values[i].aval, dims[i], along))
@@ -350,12 +821,12 @@ def _axes_of(spread: Any) -> tuple[Any, ...]:
     return part if isinstance(part, tuple) else (part,)
 
 
-def _placed(axis: BatchAxis, x: Any, dim: Any, wanted: Any, i: int, out_tree: Any) -> Any:
+def _place(axis: BatchAxis, x: Any, dim: Any, wanted: Any, i: int, out_tree: Any) -> Any:
     """Put the batch dimension of a result where `out_axes` wants it."""
     if wanted is not_mapped:
-        raise errors.mapped_result(x, dim, i, out_tree)
+        raise map_result(x, dim, i, out_tree)
     ndim = x.aval.ndim + (dim is not_mapped)
     place = wanted + ndim if wanted < 0 else wanted
     if not 0 <= place < ndim:
-        raise errors.out_axis_out_of_range(x, wanted, ndim, i, out_tree)
+        raise out_axis_out_of_range(x, wanted, ndim, i, out_tree)
     return axis.broadcast(x, place) if dim is not_mapped else axis.move(x, dim, place)

@@ -2,8 +2,6 @@
 
 The examples are cut into chunks of one size, which a loop runs one after the other, and a rest. So
 the function is batched, and compiled, for a chunk; results are those of the whole batch.
-
-Neighbours: `_vmap` has the arguments and results; `axis` is what a chunk is mapped over.
 """
 
 from __future__ import annotations
@@ -11,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xbatch.axis import BatchAxis
-from xbatch.batching import batch_flat
+from xbatch.batching import BatchAxis, batch_flat
 from xnp import lax
 from xprim import not_mapped
 

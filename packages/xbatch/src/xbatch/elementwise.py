@@ -68,13 +68,13 @@ def _aligned(
     if not mapped:
         shape.insert(dim, axis.size)
     aligned = [
-        _placed(axis, x, d, r, dim, tuple(shape))
+        _place(axis, x, d, r, dim, tuple(shape))
         for x, d, r in zip(operands, dims, ranks, strict=True)
     ]
     return aligned, dim
 
 
-def _placed(axis: Any, x: Any, d: Any, rank: int, dim: int, shape: tuple[int, ...]) -> Any:
+def _place(axis: Any, x: Any, d: Any, rank: int, dim: int, shape: tuple[int, ...]) -> Any:
     if d is not_mapped:
         if rank == 0:
             return x

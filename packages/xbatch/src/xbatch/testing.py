@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from xbatch.axis import BatchAxis
-from xbatch.batching import batch_flat
+from xbatch.batching import BatchAxis, batch_flat
 from xprim import ConcreteArray, Primitive, dtypes, get_primitive, not_mapped, shaped_array
 from xprim.testing import Sample
 from xprim.tracebacks import boundaries
