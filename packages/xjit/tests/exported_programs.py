@@ -14,9 +14,8 @@ import numpy as np
 import xnp
 from xjit import device_put, devices, jit
 from xjit.export import export
-from xjit.meshes import AbstractMesh, Mesh
-from xjit.named_shardings import NamedSharding
-from xjit.partition_specs import P
+from xjit.sharding.meshes import AbstractMesh, Mesh
+from xjit.sharding.shardings import NamedSharding, P
 from xnp import lax
 
 FOLDER = Path(__file__).parent / "exported"

@@ -7,17 +7,15 @@ import pytest
 
 import xnp
 from xjit import device_get, device_put, devices, jit
-from xjit.jaxlib_gateway import XlaError, buffers, spread_buffers, spread_over
-from xjit.meshes import Mesh
-from xjit.named_shardings import NamedSharding
-from xjit.partition_specs import P
-from xjit.sharded_arrays import (
+from xjit.dispatch.sharded_arrays import (
     make_array_from_callback,
     make_array_from_process_local_data,
     make_array_from_single_device_arrays,
 )
-from xjit.shardings import SingleDeviceSharding
-from xjit.transfer import _exchanged
+from xjit.dispatch.transfer import _exchange
+from xjit.jaxlib_gateway import XlaError, buffers, sharded_buffers, spread_over
+from xjit.sharding.meshes import Mesh
+from xjit.sharding.shardings import NamedSharding, P, SingleDeviceSharding
 from xprim import as_array
 from xprim.errors import UnexpectedTracerError
 
@@ -119,7 +117,7 @@ def check_that_it_may_be_written(shape, sharding):
 
 def test_to_read_an_array_lends_none_of_its_pieces(monkeypatch):
     monkeypatch.setattr(buffers, "pieces_lent", [False])
-    monkeypatch.setattr(spread_buffers, "pieces_lent", buffers.pieces_lent)
+    monkeypatch.setattr(sharded_buffers, "pieces_lent", buffers.pieces_lent)
     x = device_put(HOST, SHARDINGS[1])
     np.testing.assert_array_equal(device_put(x, SHARDINGS[3]), HOST)
     assert not buffers.pieces_lent[0]
@@ -129,7 +127,7 @@ def test_to_read_an_array_lends_none_of_its_pieces(monkeypatch):
 
 def test_devices_exchange_pieces_by_a_program_where_the_host_is_not_to():
     x = device_put(HOST, SHARDINGS[3])
-    moved = _exchanged(x, SHARDINGS[5])
+    moved = _exchange(x, SHARDINGS[5])
     assert moved.sharding == SHARDINGS[5]
     np.testing.assert_array_equal(moved, HOST)
 

@@ -15,11 +15,11 @@ import pytest
 import xjit
 import xnp
 import xtree
-from xjit import cache, cache_disk, cache_files, jit, statistics
+from xjit import jit, statistics
+from xjit.cache import disk as cache_disk, disk as cache_files, inspection
 from xjit.cache.__main__ import main
-from xjit.cache_disk import DiskCache, disk_cache, facts_of, key_of
-from xjit.cache_files import Entry, pack
-from xjit.callbacks import pure_callback
+from xjit.cache.disk import DiskCache, Entry, disk_cache, facts_of, key_of, pack
+from xjit.callbacks.functions import pure_callback
 from xprim import ShapeDtypeStruct, cache_options, config
 from xprim.cache_options import compilation_cache_dir, enable_compilation_cache
 
@@ -234,9 +234,9 @@ def test_collecting_spares_what_another_process_writes_now(kept):
 
 CHILD = textwrap.dedent("""
     import os, random, signal, sys, time
-    import xjit.cache_disk
-    from xjit.cache_disk import DiskCache
-    from xjit.cache_files import Entry
+    import xjit.cache.disk
+    from xjit.cache.disk import DiskCache
+    from xjit.cache.disk import Entry
     from pathlib import Path
 
     def content(key, n):
@@ -457,7 +457,7 @@ def test_options_bound_what_is_stored(on):
             xjit.clear_caches()
             jit(lambda x: x * 5 - 2)(np.ones(3, np.float32))
             found = len(disk_cache().entries())
-            cache.clear()
+            inspection.clear()
             return found
         finally:
             for name in options:
@@ -488,25 +488,25 @@ def test_the_directory_is_that_of_the_user_unless_one_is_named(monkeypatch, tmp_
 def test_a_directory_is_chosen_and_looked_at_anew(tmp_path):
     before = compilation_cache_dir.value
     with enable_compilation_cache(True):
-        cache.set_cache_dir(tmp_path / "other")
-        assert cache.directory() == tmp_path / "other" / "xstack-programs"
+        inspection.set_cache_dir(tmp_path / "other")
+        assert inspection.directory() == tmp_path / "other" / "xstack-programs"
         Path(tmp_path, "other").write_text("a file in its place")
         jit(lambda x: x * 5 - 2)(np.ones(3))
-        assert cache.stats()["stored"] == 0
+        assert inspection.stats()["stored"] == 0
         Path(tmp_path, "other").unlink()
         Path(tmp_path, "other").mkdir()
-        cache.reset_cache()
+        inspection.reset_cache()
         jit(lambda x: x * 7 - 3)(np.ones(3))
-        assert cache.stats()["stored"] == 1
-        cache.set_cache_dir("")
-        assert cache.directory() is None
-        cache.set_cache_dir(before)
+        assert inspection.stats()["stored"] == 1
+        inspection.set_cache_dir("")
+        assert inspection.directory() is None
+        inspection.set_cache_dir(before)
 
 
 def test_the_commands_show_check_explain_and_clean(on, capsys):
     jit(lambda x: xnp.sin(x))(np.ones(3, np.float32))
     jit(lambda x: xnp.cos(x))(np.ones(3, np.float32))
-    numbers = cache.stats()
+    numbers = inspection.stats()
     assert numbers["entries"] == 2 and numbers["bytes"] > 1000 and numbers["seconds"] > 0
     assert main(["stats", "-v"]) == 0
     listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]]
@@ -525,7 +525,7 @@ def test_the_commands_show_check_explain_and_clean(on, capsys):
     on.directory.chmod(0o777)
     assert main(["doctor"]) == 1 and "other users can write" in capsys.readouterr().out
     with enable_compilation_cache(False):
-        assert main(["stats"]) == 1 and cache.directory() is None and cache.stats() == {}
+        assert main(["stats"]) == 1 and inspection.directory() is None and inspection.stats() == {}
 
 
 def test_the_next_process_compiles_nothing(tmp_path):
@@ -576,10 +576,12 @@ def test_what_goes_wrong_is_raised_where_that_is_asked_for(kept, tmp_path, monke
 
 def test_each_program_that_is_looked_for_on_disk_is_an_event(tmp_path):
     seen = []
-    xjit.monitoring.register_event_listener(lambda name, **_: seen.append(name.rpartition("/")[2]))
+    xjit.debug.monitoring.register_event_listener(
+        lambda name, **_: seen.append(name.rpartition("/")[2])
+    )
     try:
         with enable_compilation_cache(True), compilation_cache_dir(str(tmp_path)):
             jit(lambda x: x * 3 - 8.75)(np.float32(1))
     finally:
-        xjit.monitoring.clear_event_listeners()
+        xjit.debug.monitoring.clear_event_listeners()
     assert seen == ["compile_requests_use_cache", "cache_misses"]

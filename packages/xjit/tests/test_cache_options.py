@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import xjit
-from xjit import cache_disk
-from xjit.operation_metadata import without_places
+from xjit.cache import disk as cache_disk
+from xjit.lowering.operation_metadata import without_places
 from xprim import cache_options
 
 SAME_BUT_FOR_PLACES = """
@@ -21,10 +21,11 @@ def test_places_count_in_the_key_unless_that_is_not_wanted(tmp_path):
 
     def misses(number, option):
         with (
-            cache_options.enable_compilation_cache(True), xjit.lowering.source_locations(True),
+            cache_options.enable_compilation_cache(True),
+            xjit.lowering.modules.source_locations(True),
             cache_options.compilation_cache_dir(str(tmp_path / str(option))),
             cache_options.compilation_cache_include_metadata_in_key(option),
-        ):  # fmt: skip
+        ):
             cache_disk.forget_what_was_found()
             for lines in (1, 5):
                 file = tmp_path / f"written {number} {lines}.py"
@@ -91,8 +92,8 @@ def test_caches_of_xla_change_no_key(tmp_path, monkeypatch):
         given.append(options)
         return compiled(text, devices, options=options, **settings)
 
-    compiled = xjit.compile.compiler
-    monkeypatch.setattr(xjit.compile, "compiler", compiling)
+    compiled = xjit.lowering.compile.compiler
+    monkeypatch.setattr(xjit.lowering.compile, "compiler", compiling)
     told = {cache_options.XLA_CACHES[1]: str(tmp_path)}
     with (
         cache_options.enable_compilation_cache(True),
@@ -100,8 +101,8 @@ def test_caches_of_xla_change_no_key(tmp_path, monkeypatch):
     ):
         cache_disk.forget_what_was_found()
         xjit.jit(lambda x: x * 40 + 2).lower(np.float32(1)).compile()
-        xjit.compile.clear_executables()
-        monkeypatch.setattr(xjit.compile, "options_of_xla", lambda device: told)
+        xjit.lowering.compile.clear_executables()
+        monkeypatch.setattr(xjit.lowering.compile, "options_of_xla", lambda device: told)
         xjit.jit(lambda x: x * 40 + 2.0).lower(np.float32(1)).compile()
         assert cache_disk.disk_cache().hits == 1
         xjit.jit(lambda x: x * 41 + 2).lower(np.float32(1)).compile()

@@ -9,8 +9,8 @@ import pytest
 
 import xnp
 from xjit import debug, jit
-from xjit.callback_primitive import DEBUG, ORDERED_DEBUG, callback_p
-from xjit.callbacks import effects_barrier, io_callback, pure_callback
+from xjit.callbacks.functions import effects_barrier, io_callback, pure_callback
+from xjit.callbacks.primitive import DEBUG, ORDERED_DEBUG, callback_p
 from xnp import lax
 from xprim import Effect, Primitive, ShapeDtypeStruct, as_array, config, make_jaxpr, undefined
 from xprim.errors import JaxRuntimeError

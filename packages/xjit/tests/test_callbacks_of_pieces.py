@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from xjit import debug, device_put, devices, jit
-from xjit.meshes import Mesh
-from xjit.named_shardings import NamedSharding
-from xjit.partition_specs import PartitionSpec as P
+from xjit.sharding.meshes import Mesh
+from xjit.sharding.shardings import NamedSharding, PartitionSpec as P
 from xnp import lax
 
 X = np.arange(8, dtype=np.float32)

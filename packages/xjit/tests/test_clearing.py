@@ -8,7 +8,7 @@ os.environ.pop("XSTACK_NUM_CPU_DEVICES", None)
 import numpy as np
 import xnp
 from xjit import devices, device_put, jit
-from xjit.clearing import clear_backends
+from xjit.cache.clearing import clear_backends
 from xprim import config
 
 f = jit(lambda x: xnp.sin(x) + 1)

@@ -10,7 +10,7 @@ import textwrap
 import pytest
 
 import xjit as xd
-from xjit.jaxlib_gateway import clients, gpu_plugin
+from xjit.jaxlib_gateway import clients
 from xprim import device_options
 
 
@@ -35,10 +35,10 @@ def fresh_choice(monkeypatch):
     """Let a test choose platforms without a trace afterwards."""
     monkeypatch.delenv("XSTACK_PLATFORMS", raising=False)
     clients.platforms.cache_clear()
-    gpu_plugin.find_gpu_plugin.cache_clear()
+    clients.find_gpu_plugin.cache_clear()
     yield monkeypatch
     clients.platforms.cache_clear()
-    gpu_plugin.find_gpu_plugin.cache_clear()
+    clients.find_gpu_plugin.cache_clear()
 
 
 def test_devices_are_listed_by_their_ids():
@@ -100,7 +100,7 @@ def test_the_number_of_cpu_devices_is_a_positive_integer(count):
 
 
 def test_a_gpu_without_its_plugin_says_what_to_install(fresh_choice, tmp_path):
-    fresh_choice.setattr(gpu_plugin, "_folders_of", lambda name: [tmp_path])
+    fresh_choice.setattr(clients, "_folders_of", lambda name: [tmp_path])
     for name in ("gpu", "cuda"):
         with pytest.raises(RuntimeError, match="jax-cuda13-plugin"):
             xd.devices(name)
@@ -113,8 +113,8 @@ def test_the_newest_plugin_is_found_by_its_library(fresh_choice, tmp_path):
         folder = tmp_path / f"xla_cuda{cuda}"
         folder.mkdir()
         (folder / "xla_cuda_plugin.so").touch()
-    fresh_choice.setattr(gpu_plugin, "_folders_of", lambda name: [tmp_path])
-    found = gpu_plugin.find_gpu_plugin()
+    fresh_choice.setattr(clients, "_folders_of", lambda name: [tmp_path])
+    found = clients.find_gpu_plugin()
     assert found == (tmp_path / "xla_cuda13" / "xla_cuda_plugin.so", "jax_cuda13_plugin")
     assert clients.platforms() == ("gpu", "cpu")
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from xjit import jit
-from xjit.explanations import explain
-from xjit.parallel_compilation import compile_all
+from xjit.debug.explanations import explain
+from xjit.stored_programs import compile_all
 from xnp import lax
 from xprim import as_array
 

@@ -21,7 +21,7 @@ from xjit.export import (
     register_namedtuple_serialization,
     register_pytree_node_serialization,
 )
-from xjit.export.tree_forms import tree_form, tree_of_form
+from xjit.export.files import tree_form, tree_of_form
 from xnp import lax
 from xnp.refs import freeze, new_ref
 from xprim import ZERO, Effect, Primitive, ShapeDtypeStruct, undefined

@@ -6,10 +6,9 @@ import pytest
 import xnp
 from xjit import device_put, devices, jit
 from xjit.export import deserialize, export, symbolic_args_specs
-from xjit.meshes import AbstractMesh, AxisType, Mesh, current_mesh
-from xjit.named_shardings import NamedSharding
-from xjit.partition_specs import P
-from xjit.sharding_constraint import with_sharding_constraint
+from xjit.sharding.constraints import with_sharding_constraint
+from xjit.sharding.meshes import AbstractMesh, AxisType, Mesh, current_mesh
+from xjit.sharding.shardings import NamedSharding, P
 
 CPUS = np.array(devices("cpu")[:8], dtype=object)
 MESH, REVERSED = Mesh(CPUS[:2], ("x",)), Mesh(CPUS[:2][::-1], ("other",))

@@ -10,21 +10,12 @@ import pytest
 
 import xnp
 from packages.xjit.tests.new_process import run_in_new_process
-from xjit import (
-    XlaError,
-    background,
-    compile as compiling,
-    debug,
-    export,
-    first_tier,
-    jit,
-    statistics,
-    stored_programs,
-)
-from xjit.callbacks import effects_barrier, io_callback, pure_callback
+from xjit import XlaError, debug, export, jit, statistics, stored_programs
+from xjit.callbacks.functions import effects_barrier, io_callback, pure_callback
+from xjit.lowering import compile as background, compile as compiling, compile as first_tier
 from xnp import lax
 from xprim import ShapeDtypeStruct, config
-from xprim.seldom_options import first_compile_level
+from xprim.strict_options import first_compile_level
 
 QUICK = {"first_compile_level": 0}
 X = np.linspace(0, 3, 1000, dtype=np.float32)
@@ -69,11 +60,11 @@ def test_the_first_code_is_quick_and_the_full_one_takes_its_place(gate):
 
 
 def test_calls_start_the_full_code_and_the_first_one_is_freed(gate, monkeypatch):
-    made = []
+    made, finish_later = [], first_tier.finish_later
 
     def spy(first, *rest):
         made.append(first)
-        first_tier.finish_later(first, *rest)
+        finish_later(first, *rest)
 
     monkeypatch.setattr(compiling, "finish_later", spy)
     f = jit(lambda x: xnp.cos(x) * 5, compiler_options=QUICK)
@@ -267,7 +258,8 @@ PROGRAM = """
     import sys
     import numpy as np
     import xjit, xnp
-    from xjit import first_tier, statistics
+    from xjit.lowering import compile as first_tier
+    from xjit import statistics
     f = xjit.jit(lambda x: xnp.sin(x) * 2 + 1)
     np.testing.assert_allclose(f(np.ones(5, np.float32)), np.sin(1) * 2 + 1, rtol=1e-6)
     first_tier._behind.wait()
@@ -288,10 +280,11 @@ def test_the_disk_keeps_the_full_code_alone_and_it_is_found_with_and_without_the
 SEVERAL = """
     import numpy as np
     import xjit, xnp
-    from xjit import first_tier, statistics
-    from xjit.meshes import Mesh
-    from xjit.named_shardings import NamedSharding
-    from xjit.partition_specs import PartitionSpec
+    from xjit.lowering import compile as first_tier
+    from xjit import statistics
+    from xjit.sharding.meshes import Mesh
+    from xjit.sharding.shardings import NamedSharding
+    from xjit.sharding.shardings import PartitionSpec
     mesh = Mesh(np.array(xjit.devices()), ("i",))
     x = xjit.device_put(np.ones(8, np.float32), NamedSharding(mesh, PartitionSpec("i")))
     print(float(xjit.jit(lambda x: (x * 2).sum())(x)))
@@ -309,7 +302,7 @@ ENDING = """
     import threading, sys
     import numpy as np
     import xjit, xnp
-    from xjit import compile as compiling
+    from xjit.lowering import compile as compiling
     real, begun = compiling.compiler, threading.Event()
     def compiler(text, devices, **settings):
         if threading.current_thread().name == "xjit compiles in full":
@@ -348,7 +341,7 @@ def test_a_forked_child_has_no_thread_and_waits_for_none():
     text = """
         import os, warnings
         import numpy as np, xjit
-        from xjit import first_tier
+        from xjit.lowering import compile as first_tier
         warnings.simplefilter("ignore")
         xjit.jit(lambda x: x * 2 + 1)(np.ones(3, np.float32))
         child = os.fork()

@@ -7,16 +7,13 @@ import pytest
 
 import xnp
 from xjit import device_put, devices, jit, statistics
-from xjit.callbacks import effects_barrier, pure_callback
-from xjit.debug import callback
-from xjit.mesh_placement import OverMesh
-from xjit.meshes import AbstractMesh, Mesh
-from xjit.named_shardings import NamedSharding
-from xjit.partition_specs import P
-from xjit.program import Program
-from xjit.replicas import _turns
-from xjit.sharding_constraint import with_sharding_constraint
-from xjit.shardings import SingleDeviceSharding
+from xjit.callbacks.functions import effects_barrier, pure_callback
+from xjit.debug.prints import callback
+from xjit.dispatch.placement import OverMesh, _turns
+from xjit.dispatch.program import Program
+from xjit.sharding.constraints import with_sharding_constraint
+from xjit.sharding.meshes import AbstractMesh, Mesh
+from xjit.sharding.shardings import NamedSharding, P, SingleDeviceSharding
 from xnp import lax
 from xprim import ShapeDtypeStruct, eval_shape, get_primitive, make_jaxpr
 

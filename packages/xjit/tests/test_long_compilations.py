@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import pytest
 
-import xjit.compile as compiling
+import xjit.lowering.compile as compiling
 from xjit import jit
 from xprim.errors import XStackError
 

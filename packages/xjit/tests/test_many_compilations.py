@@ -11,7 +11,8 @@ import pytest
 
 import xnp
 from packages.xjit.tests.new_process import run_in_new_process
-from xjit import XlaError, compile as compiling, jit, statistics
+from xjit import XlaError, jit, statistics
+from xjit.lowering import compile as compiling
 
 COUNT = min(int(os.environ.get("FUZZ_PROGRAMS", "32")), 10_000)
 BOUND = 8
@@ -20,8 +21,9 @@ PROGRAM = """
     import gc, resource, threading
     import numpy as np
     import xjit, xnp
-    from xjit import compile as compiling, function_caches
-    from xjit.program import DeviceKernel
+    from xjit.lowering import compile as compiling
+    from xjit.cache import functions as function_caches
+    from xjit.dispatch.program import DeviceKernel
 
     X = np.arange(8, dtype=np.float32)
     COUNT, BOUND = {count}, {bound}

@@ -6,8 +6,9 @@ import sys
 import pytest
 
 import xnp
-from xjit import jit, mappings
-from xjit.mappings import Room
+from xjit import jit
+from xjit.cache import memory
+from xjit.cache.memory import Room
 from xprim.errors import OutOfMemoryError
 
 ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="counts mappings as Linux shows them")
@@ -49,8 +50,8 @@ def test_without_a_bound_nothing_is_counted():
 def test_mappings_of_programs_that_are_only_kept_do_not_pile_up(monkeypatch):
     lines = pathlib.Path("/proc/self/maps")
     start = len(lines.read_text().splitlines())
-    monkeypatch.setattr(mappings.room, "_limit", 2 * (start + 200))
-    monkeypatch.setattr(mappings.room, "_since", start + 200)
+    monkeypatch.setattr(memory.room, "_limit", 2 * (start + 200))
+    monkeypatch.setattr(memory.room, "_since", start + 200)
 
     def program(k):
         return lambda x: [xnp.cumsum(xnp.sort(x * i + k)) for i in range(10)]

@@ -5,17 +5,14 @@ import pytest
 
 import xnp
 from xjit import device_put, devices, jit
-from xjit.memories import Space, compute_on
-from xjit.meshes import Mesh
-from xjit.named_shardings import NamedSharding
-from xjit.operation_metadata import scheduling_group, xla_metadata_call
-from xjit.partition_specs import P
-from xjit.sharded_arrays import (
+from xjit.dispatch.sharded_arrays import (
     make_array_from_callback,
     make_array_from_process_local_data,
     make_array_from_single_device_arrays,
 )
-from xjit.shardings import SingleDeviceSharding, TiledSharding
+from xjit.lowering.operation_metadata import Space, compute_on, scheduling_group, xla_metadata_call
+from xjit.sharding.meshes import Mesh
+from xjit.sharding.shardings import NamedSharding, P, SingleDeviceSharding, TiledSharding
 
 X = np.float32([1, 2, 3])
 CPUS = np.array(devices("cpu")[:8], dtype=object)

@@ -8,10 +8,15 @@ import pytest
 
 from xjit import devices
 from xjit.jaxlib_gateway import Tiles
-from xjit.meshes import AbstractMesh, AxisType, Mesh
-from xjit.named_shardings import NamedSharding, named_as
-from xjit.partition_specs import P, PartitionSpec
-from xjit.shardings import SingleDeviceSharding, TiledSharding
+from xjit.sharding.meshes import AbstractMesh, AxisType, Mesh
+from xjit.sharding.shardings import (
+    NamedSharding,
+    P,
+    PartitionSpec,
+    SingleDeviceSharding,
+    TiledSharding,
+    named_as,
+)
 
 N = 8
 CPUS = np.array(devices("cpu")[:N], dtype=object)

@@ -9,7 +9,7 @@ import pytest
 
 import xnp
 from xjit import clear_caches, jit
-from xjit.stablehlo_text import Builder
+from xjit.lowering.stablehlo_text import Builder
 from xprim import config, dtypes, shaped_array
 
 NAMES = ("float16", "bfloat16", "float32", "float64")

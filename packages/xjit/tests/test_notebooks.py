@@ -7,10 +7,8 @@ import numpy as np
 
 import xjit
 import xnp
-from xjit.meshes import AbstractMesh, AxisType, Mesh
-from xjit.named_shardings import NamedSharding
-from xjit.notebooks import mesh_html
-from xjit.partition_specs import PartitionSpec
+from xjit.sharding.meshes import AbstractMesh, AxisType, Mesh, mesh_html
+from xjit.sharding.shardings import NamedSharding, PartitionSpec
 
 
 def rows_of(html):

@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 
 from xjit import devices, export, jit
-from xjit.layouts import Format, Layout
-from xjit.meshes import Mesh
-from xjit.named_shardings import NamedSharding
-from xjit.partition_specs import P
-from xjit.shardings import SingleDeviceSharding, TiledSharding
+from xjit.sharding.layouts import Format, Layout
+from xjit.sharding.meshes import Mesh
+from xjit.sharding.shardings import NamedSharding, P, SingleDeviceSharding, TiledSharding
 
 CPU = devices("cpu")[0]
 MESH = Mesh(np.array([CPU]), ("x",))

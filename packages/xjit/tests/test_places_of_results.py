@@ -5,7 +5,7 @@ import pytest
 
 import xnp
 from xjit import device_put, devices, jit
-from xjit.shardings import SingleDeviceSharding
+from xjit.sharding.shardings import SingleDeviceSharding
 
 
 def test_out_sharding_and_device_commit_results_to_the_device():

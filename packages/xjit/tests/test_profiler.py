@@ -10,7 +10,8 @@ import urllib.request
 import numpy as np
 import pytest
 
-from xjit import jit, perfetto, profiler
+from xjit import jit
+from xjit.debug import profiler, profiler as perfetto
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 import xjit
 import xnp
 from xjit import jit
-from xjit.retraces import RetraceError, no_retrace, retraces
+from xjit.debug.monitoring import RetraceError, no_retrace, retraces
 from xprim import config, make_jaxpr
 
 

@@ -3,9 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from xjit import device_put, devices, jit, program, stages, statistics
-from xjit.lowering import source_locations
-from xjit.shardings import SingleDeviceSharding
+from xjit import device_put, devices, jit, stages, statistics
+from xjit.dispatch import program
+from xjit.lowering.modules import source_locations
+from xjit.sharding.shardings import SingleDeviceSharding
 from xnp import lax
 from xprim import ShapeDtypeStruct, as_array, named_scope
 

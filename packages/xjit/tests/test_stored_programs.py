@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from xjit import devices, jit, statistics
-from xjit.compile import clear_executables
+from xjit.lowering.compile import clear_executables
 from xjit.stored_programs import deserialize_and_load, serialize
 from xnp import lax
 from xprim import as_array
@@ -69,7 +69,7 @@ def test_programs_for_a_device_run_there_or_on_the_one_that_is_named():
 
 
 def test_a_program_that_calls_python_is_refused():
-    from xjit.callbacks import pure_callback
+    from xjit.callbacks.functions import pure_callback
 
     compiled = jit(lambda x: pure_callback(np.sin, x, x)).lower(X).compile()
     with pytest.raises(ValueError, match=r"(?s)calls Python functions cannot.*with 1 callback"):

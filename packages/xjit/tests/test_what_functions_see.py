@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from xjit import function_caches, jit
-from xjit.function_caches import check_captured_values
+from xjit import jit
+from xjit.cache import functions
+from xjit.cache.functions import check_captured_values
 from xnp import lax
 from xprim import as_array, config
 
@@ -204,7 +205,7 @@ def test_explain_cache_misses_names_the_global_that_changed(caplog):
 
 def test_a_function_whose_trace_is_not_kept_is_not_walked_through(monkeypatch):
     walked = []
-    monkeypatch.setattr(function_caches, "captured_state", walked.append)
+    monkeypatch.setattr(functions, "captured_state", walked.append)
     thing = Model(2.0)
 
     @jit

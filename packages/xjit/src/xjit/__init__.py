@@ -11,15 +11,57 @@ that concern devices. It starts no device.
 
 import xnp  # noqa: F401 - gives tracers their operators, also where nobody else imports it
 from xjit import late_primitives  # noqa: F401 - where they are found
-from xjit.array_methods import attach
-from xjit.eager_backend import EagerBackend, NoDevices
+from xjit.dispatch.eager_backend import EagerBackend, NoDevices
+from xjit.dispatch.placement import read_buffer
+from xjit.dispatch.transfer import attach
 from xjit.exits import end_threads_at_exit
 from xjit.jaxlib_gateway import guard_forks, when_orphaned
-from xjit.placement import read_buffer
 from xprim import install_backend, register_buffer_reader, source
-from xtree.namespaces import namespace
+from xtree.namespaces import moved_modules, namespace
 
 __version__ = "0.2.1"
+
+# The names that public modules had in release 0.2, by where their contents are now.
+moved_modules(__name__, """
+        cache.clearing: clearing runtime_clients
+        cache.disk: cache_disk cache_files
+        cache.memory: locks_by_key
+        callbacks.ffi: ffi ffi_primitive
+        callbacks.functions: format_errors
+        callbacks.primitive: callback_primitive callback_runs
+        checkify._checkify: checkify.categories checkify.checks checkify.rewriting
+        checkify.failures: checkify.index_bounds
+        debug.explanations: explanations
+        debug.monitoring: monitoring retraces
+        debug.profiler: profiler
+        dispatch.calls: calls
+        dispatch.placement: laid_placement mesh_placement placement replicas
+        dispatch.placement_inference: places_of_calls
+        dispatch.program: program
+        dispatch.requested_shardings: asked_shardings
+        dispatch.sharded_arrays: sharded_arrays
+        dispatch.transfer: device_put_primitive live
+        export.exported: export.exported_calls export.modules export.reading
+        export.files: export.safety export.several_devices export.tree_forms
+        export.symbolic_shapes: export.symbolic_programs
+        lowering.compile: background first_tier
+        lowering.composites: composites
+        lowering.operation_metadata: memories operation_metadata
+        lowering.stablehlo_text: manual_text shardy_text stablehlo_constants symbols
+        lowering.unreduced_programs: stacked_parts
+        sharding.constraints: sharding_constraint
+        sharding.custom_partitioning: custom_partitioning factor_rules
+        sharding.inspection: sharding_inspection
+        sharding.layouts: layouts
+        sharding.meshes: meshes
+        sharding.partial_sums: auto_axes partial_sums
+        sharding.queries: places_in_programs
+        sharding.rules: dimension_names sharding_rules
+        sharding.shardings: named_shardings partition_specs shardings
+        sharding.typed: axis_modes typed_shardings
+        stages: unplaced
+        stored_programs: parallel_compilation
+""")  # fmt: skip
 
 with namespace(globals(), at_once=True):
     from xjit import stages as stages
@@ -36,24 +78,24 @@ with namespace(globals(), at_once=True):
         process_indices as process_indices,
         set_num_cpu_devices as set_num_cpu_devices,
     )
-    from xjit._jit import jit as jit
-    from xjit.clearing import clear_caches as clear_caches
-    from xjit.compile import statistics as statistics
-    from xjit.eager_backend import compile_and_run as compile_and_run
-    from xjit.function_caches import check_captured_values as check_captured_values
-    from xjit.jaxlib_gateway import XlaError as XlaError
-    from xjit.jit_primitive import jit_p as jit_p
-    from xjit.live import live_arrays as live_arrays
-    from xjit.lowering import LoweredProgram as LoweredProgram, lower as lower
-    from xjit.shardings import (
-        Sharding as Sharding,
-        SingleDeviceSharding as SingleDeviceSharding,
-    )
-    from xjit.transfer import (
+    from xjit.cache.clearing import clear_caches as clear_caches
+    from xjit.cache.functions import check_captured_values as check_captured_values
+    from xjit.dispatch.calls import jit_p as jit_p
+    from xjit.dispatch.eager_backend import compile_and_run as compile_and_run
+    from xjit.dispatch.jit import jit as jit
+    from xjit.dispatch.transfer import (
         block_until_ready as block_until_ready,
         copy_to_host_async as copy_to_host_async,
         device_get as device_get,
         device_put as device_put,
+        live_arrays as live_arrays,
+    )
+    from xjit.jaxlib_gateway import XlaError as XlaError
+    from xjit.lowering.compile import statistics as statistics
+    from xjit.lowering.modules import LoweredProgram as LoweredProgram, lower as lower
+    from xjit.sharding.shardings import (
+        Sharding as Sharding,
+        SingleDeviceSharding as SingleDeviceSharding,
     )
 
 register_buffer_reader(read_buffer)

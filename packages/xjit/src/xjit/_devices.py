@@ -4,7 +4,6 @@ What: `devices`, `local_devices`, their counts, `default_backend`, `default_devi
 numbers of processes.
 Idea: a device is the runtime's own object (`id`, `platform`, `device_kind`, `process_index`,
 `memory_stats()`). Asking for devices starts the platform's client, importing this does not.
-Neighbours: `jaxlib_gateway` does the work; arrays and compiled programs are placed on devices.
 """
 
 from __future__ import annotations

@@ -3,8 +3,6 @@
 Where one of the options is set, a program is compiled with a check of each equation, and gives one
 result more: the number of the first check that failed, which says the operation and the user's
 line. So one run tells where a bad value of its results came from.
-
-Neighbours: `checkify.finite_results` makes such programs, `calls` and `eager_backend` run them.
 """
 
 from __future__ import annotations
@@ -14,38 +12,38 @@ from typing import Any
 
 import numpy as np
 
-from xjit.placement import Placement
-from xjit.program import Program, program_of
+from xjit.dispatch.placement import Placement
+from xjit.dispatch.program import Program, program_of
 from xprim import ClosedJaxpr, ConcreteArray, config
+from xprim.eager import fault_in, results_are_checked
 from xprim.errors import message
-from xprim.finite import fault_in, results_are_checked
 
 __all__ = ()
 
 _values = config.values
 
 
-def run_checked(
+def run_with_checks(
     closed: ClosedJaxpr, operands: Sequence[Any], name: str, placement: Placement | None = None
 ) -> tuple[ConcreteArray, ...]:
     """Run a compiled program; its results are looked at where an option asks for that."""
     program = program_of(closed, name, placement)
     if not results_are_checked():
         return tuple(program.call(operands))
-    return tuple(checked_results(name, with_checks(program).call(operands)))
+    return tuple(check_results(name, with_checks(program).call(operands)))
 
 
 def with_checks(program: Program) -> Program:
     """Return the program whose first result is the number of the check that failed, or 0."""
     if program.checked is None:
         wanted = [name for name in ("debug_nans", "debug_infs") if getattr(_values, name)]
-        from xjit.checkify.finite_results import with_code
+        from xjit.checkify._checkify import with_code
 
         program.checked = program.with_result(with_code(program.closed, frozenset(wanted)))
     return program.checked
 
 
-def checked_results(name: str, results: Sequence[ConcreteArray]) -> list[ConcreteArray]:
+def check_results(name: str, results: Sequence[ConcreteArray]) -> list[ConcreteArray]:
     """Return the results of a checked program without the number of what failed.
 
     Args:
@@ -81,7 +79,7 @@ def look_at_results(
 
 
 def _place(code: ConcreteArray) -> str:
-    from xjit.checkify.finite_results import place_of
+    from xjit.checkify._checkify import place_of
 
     failed = np.asarray(code.to_host()).ravel()  # of each replica
     failed = failed[failed != 0]

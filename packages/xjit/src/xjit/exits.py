@@ -5,7 +5,6 @@ through C++ that allows no unwinding, and the process dies by a signal. So at ex
 thread that has used the library is asked to end, by a `SystemExit` at its next step, which Python
 does not report; those that are inside the library are waited for, and asked again. A thread that
 comes to the library later ends at its first step there.
-Neighbours: `xprim.trace` notes the threads, `xprim.source` knows the library's frames.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ import threading
 import time
 from types import FrameType
 
+from xprim.config import no_more_threads, threads_seen
 from xprim.source import is_hidden
-from xprim.thread_state import no_more_threads, threads_seen
 
 __all__ = ()
 

@@ -2,9 +2,6 @@
 
 A Python function is of its process, but a rule has a name that every process knows: a program that
 is stored says the name and the params in the place of the function's number.
-
-Neighbours: `stablehlo_text` imports this for the first such operation; `callback_primitive` writes
-the call; `export.modules` stores programs.
 """
 
 from __future__ import annotations
@@ -18,13 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xjit.callback_primitive import callback_p
-from xjit.callback_runs import CompiledCallback
+from xjit.callbacks.primitive import CompiledCallback, callback_p
 from xprim import Primitive, ShapedArray, get_primitive
 from xtree.records import Record, set_once
 
 if TYPE_CHECKING:
-    from xjit.stablehlo_text import Builder
+    from xjit.lowering.stablehlo_text import Builder
 
 __all__ = ["HostRule", "is_rule", "named_rules", "numbered_rules", "write_on_host"]
 

@@ -9,11 +9,11 @@ from xprim.primitive import add_finder
 __all__ = ()
 
 _MODULE_BY_NAME = {
-    "call_exported": "xjit.export.exported_calls",
-    "callback": "xjit.callback_primitive",
-    "composite": "xjit.composites",
-    "custom_partitioning": "xjit.custom_partitioning",
-    "dce_sink": "xjit.composites",
+    "call_exported": "xjit.export.exported",
+    "callback": "xjit.callbacks.primitive",
+    "composite": "xjit.lowering.composites",
+    "custom_partitioning": "xjit.sharding.custom_partitioning",
+    "dce_sink": "xjit.lowering.composites",
     "layout_constraint": "xjit.layout_constraint",
 }
 

@@ -1,8 +1,6 @@
 """The primitive `layout_constraint`: a value, and how it lies in memory inside of a program.
 
 Params: `order`, the numbers of the dimensions, the slowest first.
-
-Neighbours: `layouts` has the layouts, `sharding_constraint` says how a value lies on a mesh.
 """
 
 from __future__ import annotations
@@ -12,10 +10,10 @@ from typing import Any
 
 import xtree
 from xjit import jaxlib_gateway as gateway
-from xjit.ffi_attributes import layout_of, layouts_text, spread_layout
-from xjit.laid_placement import order_of, put_in_order
-from xjit.layouts import Layout, inner_order
-from xjit.sharded_arrays import sharding_of
+from xjit.callbacks.ffi import layout_of, layouts_text, spread_layout
+from xjit.dispatch.placement import order_of, put_in_order
+from xjit.dispatch.sharded_arrays import sharding_of
+from xjit.sharding.layouts import Layout, inner_order
 from xprim import (
     EAGER,
     LINEAR,
@@ -29,8 +27,7 @@ from xprim import (
     state,
 )
 from xprim.contracts import BatchAxis, Builder
-from xprim.descriptions import described
-from xprim.errors import message
+from xprim.errors import described, message
 from xprim.tracebacks import boundaries
 from xprim.typing import PyTree
 
@@ -59,7 +56,7 @@ def with_layout_constraint(x: PyTree, layouts: PyTree) -> PyTree:
     Example:
       >>> import numpy as np
       >>> from xjit import jit
-      >>> from xjit.layouts import Layout
+      >>> from xjit.sharding.layouts import Layout
       >>> x = np.arange(6, dtype=np.float32).reshape(2, 3)
       >>> jit(lambda x: with_layout_constraint(x + x, Layout((1, 0))) @ x.T)(x)
       Array([[ 10.,  28.],

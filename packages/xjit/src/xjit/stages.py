@@ -1,14 +1,4 @@
-"""The stages of compiling ahead of time: `Traced`, `Lowered`, `Compiled`.
-
-    jit(f).trace(*args)   the jaxpr           .lower()
-          .lower(*args)   the StableHLO text  .compile()
-                          the executable      called with arguments of those shapes
-
-Arguments may be arrays or anything with a shape and a dtype. `Wrapped` is the type of what `jit`
-returns.
-
-Neighbours: `calls` makes these, `program` holds what they share.
-"""
+"""The stages of compiling ahead of time: `Traced`, `Lowered`, `Compiled`."""
 
 from __future__ import annotations
 
@@ -17,6 +7,7 @@ from dataclasses import dataclass
 from typing import (
     Any,
     Concatenate,
+    NoReturn,
     ParamSpec,
     Protocol,
     TypeVar,
@@ -26,36 +17,166 @@ from typing import (
 
 import xtree
 from xjit import jaxlib_gateway as gateway
-from xjit.arguments import Arguments
-from xjit.cells_of_calls import CellsOfProgram, one_at_a_time
-from xjit.checks import checked_results, look_at_results, with_checks
-from xjit.deleted import DeletedBuffer
-from xjit.dispatch import Dispatcher
-from xjit.laid_placement import base_of, check_orders, in_orders_of, orders_in, orders_out
-from xjit.layouts import format_of
-from xjit.lowering import LoweredProgram, source_locations
-from xjit.notebooks import stage_html
-from xjit.of_this_process import ProgramOfThisProcess
-from xjit.parameters import parameters_named
-from xjit.placement import OneDevice, Placement, moved
-from xjit.places_of_calls import common_placement
-from xjit.program import DeviceKernel, Program
-from xjit.shardings import Sharding, SingleDeviceSharding
-from xjit.typed_shardings import described
-from xjit.unplaced import place_ahead
-from xprim import ClosedJaxpr, ShapedArray, Tracer, config
+from xjit.cache.functions import CellsOfProgram, one_at_a_time
+from xjit.checks import check_results, look_at_results, with_checks
+from xjit.dispatch.arguments import Arguments, parameters_named
+from xjit.dispatch.fast_path import DeletedBuffer, Dispatcher
+from xjit.dispatch.placement import (
+    Bring,
+    OneDevice,
+    Placement,
+    base_of,
+    check_orders,
+    committed_to,
+    in_orders_ahead,
+    in_orders_of,
+    moved,
+    orders_in,
+    orders_out,
+)
+from xjit.dispatch.placement_inference import common_placement
+from xjit.dispatch.program import DeviceKernel, Program
+from xjit.lowering.modules import LoweredProgram, source_locations
+from xjit.sharding.layouts import format_of
+from xjit.sharding.meshes import AbstractMesh, Mesh, ProgramOfThisProcess, stage_html
+from xjit.sharding.queries import abstract_mesh_within
+from xjit.sharding.shardings import (
+    NamedSharding,
+    NoMeshError,
+    PartitionSpec,
+    Sharding,
+    SingleDeviceSharding,
+)
+from xjit.sharding.typed import described
+from xprim import ClosedJaxpr, ConcreteArray, ShapedArray, Tracer, config
+from xprim.eager import results_are_checked
 from xprim.errors import message
-from xprim.finite import results_are_checked
 from xprim.sharded_types import whole
 from xprim.tracebacks import shorten
 from xprim.typing import PyTree
 
 __all__ = [
-    "Wrapped", "ArgInfo", "TracedFunction", "Traced", "Lowered", "Compiled", "CompilerOptions",
-    "MemoryAnalysis",
+    "Unplaced", "place_ahead", "Wrapped", "ArgInfo", "TracedFunction", "Traced", "Lowered",
+    "Compiled", "CompilerOptions", "MemoryAnalysis",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
+
+
+# -------------------------------------------------------------------------------------- unplaced
+# The placement of programs that are only written: over meshes whose devices nobody has.
+#
+# Devices are numbers there, as in stored programs, so the text is that for any devices of the
+# mesh.
+
+
+class Unplaced(Placement):
+    """A program over a mesh without devices.
+
+    Args:
+      mesh: the mesh.
+      in_shardings: for each argument, how it lies; None has it whole on each device.
+      out_shardings: for each result, how it shall lie; None leaves that to XLA.
+    """
+
+    __slots__ = ("_mesh",)
+    is_split = True
+
+    def __init__(
+        self, mesh: Mesh | AbstractMesh, in_shardings: Sequence[Sharding | None],
+        out_shardings: Sequence[Sharding | None],
+    ) -> None:  # fmt: skip
+        super().__init__(tuple(range(mesh.size)), num_partitions=mesh.size)
+        self._mesh = mesh
+        everywhere = NamedSharding(mesh, PartitionSpec())
+        self.in_shardings = tuple([s or everywhere for s in in_shardings])
+        self.out_shardings = tuple(out_shardings)
+
+    def _refuse(self) -> NoReturn:
+        raise NoMeshError(message(
+            "compile", "the program is over a mesh without devices.", got=repr(self._mesh),
+            hint="lower and compile it inside `with set_mesh(mesh):`; export stores it as it is",
+        ))  # fmt: skip
+
+    @property
+    def platform(self) -> str:
+        """Raise: nothing is known of the devices."""
+        self._refuse()
+
+    def bring(self, lowered: LoweredProgram) -> Bring:
+        """Raise: there are no devices."""
+        self._refuse()
+
+    def constants(self, constants: Sequence[ConcreteArray]) -> list[Any]:
+        """Raise: there are no devices."""
+        self._refuse()
+
+    def shardings(self, avals: Sequence[ShapedArray], executable: gateway.Executable) -> list[Any]:
+        """Raise: there are no devices."""
+        self._refuse()
+
+
+def place_ahead(
+    program: Program, shardings: Sequence[Sharding | None], platform: str | None,
+    orders: Sequence[gateway.Order] = (), devices: Sequence[Any] = (),
+) -> tuple[Placement, str]:  # fmt: skip
+    """Return the placement of a program that is lowered, and the platform it is written for.
+
+    Args:
+      program: the program.
+      shardings: for each argument, how its description says that it lies, or None.
+      platform: the one that was asked for; without it, that on which the program will run.
+      orders: for each argument, in which order its description says that it lies, or None.
+      devices: for each argument, the one device that it was put on, or None.
+
+    Raises:
+      ValueError: arguments were put on different devices.
+      NoMeshError: it is over a mesh without devices, and no platform was asked for.
+    """
+    placement: Placement
+    try:
+        base = _on_device_chosen(program, program.placement_ahead(shardings), devices)
+        placement = in_orders_ahead(program, base, orders)
+    except NoMeshError:
+        mesh, given = _mesh_of(program, shardings)
+        if platform is None or mesh is None:
+            raise
+        placement = Unplaced(mesh, given, program.out_shardings)
+        return placement, gateway.lowering_platform(platform)
+    if platform is None:
+        return placement, gateway.lowering_platform(placement.platform)
+    return placement, gateway.lowering_platform(platform)
+
+
+def _on_device_chosen(program: Program, base: Placement, devices: Sequence[Any]) -> Placement:
+    """Return the placement of a program that may be anywhere: the device of its arguments."""
+    is_free = program.placement is None and isinstance(base, OneDevice)
+    chosen = dict.fromkeys([d for d in devices if d is not None]) if is_free else {}
+    if len(chosen) > 1:
+        raise ValueError(message(
+            program.name, "the arguments were put on different devices.",
+            got=", ".join(map(str, chosen)), hint="bring them together with device_put(x, device)",
+        ))  # fmt: skip
+    return committed_to(next(iter(chosen))) if chosen else base
+
+
+def _mesh_of(program: Program, shardings: Sequence[Sharding | None]) -> Any:
+    """Return the mesh that a program names, None for none, and how its arguments lie."""
+    asked = program.in_shardings or [None] * len(shardings)
+    given = [a or s for a, s in zip(asked, shardings, strict=True)]
+    named = [s.mesh for s in (*given, *program.out_shardings) if isinstance(s, NamedSharding)]
+    return abstract_mesh_within(program.closed) or next(iter(named), None), given
+
+
+# ---------------------------------------------------------------------------------------- stages
+# The stages of compiling ahead of time: `Traced`, `Lowered`, `Compiled`.
+#
+#     jit(f).trace(*args)   the jaxpr           .lower()
+#           .lower(*args)   the StableHLO text  .compile()
+#                           the executable      called with arguments of those shapes
+#
+# Arguments may be arrays or anything with a shape and a dtype. `Wrapped` is the type of what
+# `jit` returns.
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
@@ -250,7 +371,7 @@ class Lowered(_Stage):
             with source_locations(True):
                 program = program.with_options(program.options or {})
                 text = program.lowered(self._placement, self._lowered.platform).text
-        in_hlo = _checked_dialect("as_text", dialect) == "hlo"
+        in_hlo = _check_dialect("as_text", dialect) == "hlo"
         return gateway.hlo_text(text, with_metadata=debug_info) if in_hlo else text
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
@@ -260,7 +381,7 @@ class Lowered(_Stage):
           dialect: "stablehlo", as None, for a module of `jaxlib.mlir`; "hlo" for an
             `XlaComputation`.
         """
-        if _checked_dialect("compiler_ir", dialect) == "hlo":
+        if _check_dialect("compiler_ir", dialect) == "hlo":
             return gateway.hlo_computation(self._lowered.text)
         return gateway.stablehlo_module(self._lowered.text)
 
@@ -280,7 +401,7 @@ class Lowered(_Stage):
         return f"Lowered({self._traced.fun_name}, {len(self._lowered.text)} characters)"
 
 
-def _checked_dialect(operation: str, dialect: str | None) -> str:
+def _check_dialect(operation: str, dialect: str | None) -> str:
     if dialect not in (None, "stablehlo", "hlo"):
         raise ValueError(message(
             operation, f"there is no form in the dialect {dialect!r}.",
@@ -378,7 +499,7 @@ class Compiled(_Stage):
         checked = with_checks(program)
         is_of_device = program.placement is None and isinstance(kernel.placement, OneDevice)
         checking = checked.kernel(kernel.placement) if is_of_device else checked.kernel_for(arrays)
-        return checked_results(name, checking.call(checking.owned(leaves, arrays)))
+        return check_results(name, checking.call(checking.owned(leaves, arrays)))
 
     def _kernel_for(self, arrays: list[Any]) -> DeviceKernel:
         """Return the kernel for arguments that may be committed to its device."""

@@ -1,43 +1,88 @@
-"""Compiled programs as bytes: for `pickle`, and for `experimental.serialize_executable`.
-
-    serialize(compiled)                         -> bytes, structure of arguments, of the result
-    deserialize_and_load(bytes, in_tree, out_tree) -> Compiled
-
-Stored are the machine code, what it depends on (see `cache_disk.facts_of`), and the text of the
-program. Where a reader's machine, jaxlib or devices are others, the text is compiled anew; so what
-was stored runs wherever its platform is. Nothing is traced, and no Python code is stored.
-
-Neighbours: `stages` has `Compiled`, `compile` loads code; `export` is for any platform.
-"""
+"""Compiled programs as bytes, for `pickle` and `serialize_executable`."""
 
 from __future__ import annotations
 
 import io
 import pickle
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 from xjit._devices import Device, devices as devices_of
-from xjit.arguments import Signature
-from xjit.compile import code_of, load
-from xjit.laid_placement import Laid, laid
-from xjit.lowering import LoweredProgram
-from xjit.mesh_placement import OverMesh, over_mesh
-from xjit.meshes import Mesh
-from xjit.named_shardings import NamedSharding
-from xjit.placement import OneDevice, Placement, one_device
-from xjit.program import Program
-from xjit.replicas import Replicas, replicas
-from xjit.stages import Compiled, TracedFunction
+from xjit.dispatch.arguments import Signature
+from xjit.dispatch.placement import (
+    Laid,
+    OneDevice,
+    OverMesh,
+    Placement,
+    Replicas,
+    laid,
+    one_device,
+    over_mesh,
+    replicas,
+)
+from xjit.dispatch.program import Program
+from xjit.lowering.compile import code_of, load
+from xjit.lowering.modules import LoweredProgram
+from xjit.sharding.meshes import Mesh
+from xjit.sharding.shardings import NamedSharding
+from xjit.stages import Compiled, Lowered, TracedFunction
 from xprim import ClosedJaxpr, Jaxpr, Var
-from xprim.descriptions import described
-from xprim.errors import message
+from xprim.errors import described, message
 from xprim.tracebacks import boundary
 from xprim.typing import PyTree
 
-__all__ = ["deserialize_and_load", "serialize"]
+__all__ = ["compile_all", "deserialize_and_load", "serialize"]
 
 __dir__ = __all__.copy
+
+
+# -------------------------------------------------------------------------- parallel compilation
+# Compile several programs at the same time.
+
+
+@boundary
+def compile_all(lowered: Sequence[Lowered], max_workers: int | None = None) -> list[Compiled]:
+    """Compile programs in threads: XLA works without Python's lock.
+
+    Args:
+      lowered: what `jit(f).lower(...)` returned, of each program.
+      max_workers: how many are compiled at a time; None for as many as Python thinks good.
+
+    Returns:
+      The compiled programs, in the same order.
+
+    Raises:
+      XlaError: one of them cannot be compiled; the first one in order.
+
+    Example:
+      >>> import numpy as np
+      >>> from xjit import jit
+      >>> programs = [jit(f).lower(np.float32(4)) for f in (lambda x: x + 1, lambda x: x * x)]
+      >>> [float(p(np.float32(4))) for p in compile_all(programs)]
+      [5.0, 16.0]
+    """
+    for i, one in enumerate(lowered):
+        if not isinstance(one, Lowered):
+            raise TypeError(message(
+                "compile_all", f"program {i} is not lowered.", got=described(one),
+                expected="what jit(f).lower(...) returned",
+            ))  # fmt: skip
+    if not lowered:
+        return []
+    with ThreadPoolExecutor(max_workers, thread_name_prefix="compile_all") as pool:
+        return list(pool.map(Lowered.compile, lowered))
+
+
+# ------------------------------------------------------------------------------- stored programs
+# Compiled programs as bytes: for `pickle`, and for `experimental.serialize_executable`.
+#
+#     serialize(compiled)                         -> bytes, structure of arguments, of the result
+#     deserialize_and_load(bytes, in_tree, out_tree) -> Compiled
+#
+# Stored are the machine code, what it depends on (see `cache_disk.facts_of`), and the text of the
+# program. Where a reader's machine, jaxlib or devices are others, the text is compiled anew; so
+# what was stored runs wherever its platform is. Nothing is traced, and no Python code is stored.
 
 _MARK: Final = b"xstack compiled 1\n"
 _DEVICE: type[Any] = Device

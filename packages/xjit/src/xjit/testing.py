@@ -1,7 +1,4 @@
-"""The check of `stablehlo` rules: compiled text against the `numpy` rule, on samples.
-
-Neighbours: `xprim.testing` has samples and the check of `shape` rules.
-"""
+"""The check of `stablehlo` rules: compiled text against the `numpy` rule, on samples."""
 
 from __future__ import annotations
 
@@ -10,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from xjit.lowering import lower
-from xjit.program import Program
+from xjit.dispatch.program import Program
+from xjit.lowering.modules import lower
 from xprim import (
     EAGER,
     ClosedJaxpr,

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from xjit import cache
+from xjit.cache import inspection
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -25,32 +25,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     two.add_argument("first")
     two.add_argument("second")
     given = parser.parse_args(arguments)
-    if cache.directory() is None:
-        print(cache.NO_CACHE)
+    if inspection.directory() is None:
+        print(inspection.NO_CACHE)
         return 1
     return _run(given)
 
 
 def _run(given: Any) -> int:
     if given.command == "stats":
-        found = cache.stats()
-        print(f"{cache.directory()}: {found['entries']} programs, {found['bytes']} bytes of "
+        found = inspection.stats()
+        print(f"{inspection.directory()}: {found['entries']} programs, {found['bytes']} bytes of "
               f"{found['max_bytes']}; compiling them took {found['seconds']:.1f} s")  # fmt: skip
-        for key, name, seconds in cache.entries() if given.v else ():
+        for key, name, seconds in inspection.entries() if given.v else ():
             print(f"{key[:16]}  {seconds:8.3f} s  {name}")
     elif given.command == "gc":
-        print(f"{cache.collect()} bytes freed")
+        print(f"{inspection.collect()} bytes freed")
     elif given.command == "clear":
-        print(f"{cache.clear()} programs removed")
+        print(f"{inspection.clear()} programs removed")
     elif given.command == "explain":
         try:
-            print(cache.explain(given.first, given.second))
+            print(inspection.explain(given.first, given.second))
         except LookupError as error:
             print(error)
             return 1
     else:
-        problems = cache.doctor()
-        print("\n".join(problems) or f"{cache.directory()}: works")
+        problems = inspection.doctor()
+        print("\n".join(problems) or f"{inspection.directory()}: works")
         return 1 if problems else 0
     return 0
 

@@ -11,22 +11,20 @@ bounds. Under `jit`, `vmap` and `grad` of its result an error is an array like a
 from xtree.namespaces import namespace
 
 with namespace(globals()):
-    from xjit.checkify._checkify import checkify as checkify
-    from xjit.checkify.categories import (
+    from xjit.checkify._checkify import (
         ErrorCategory as ErrorCategory,
         all_checks as all_checks,
         automatic_checks as automatic_checks,
+        check as check,
+        check_error as check_error,
+        checkify as checkify,
+        debug_check as debug_check,
         div_checks as div_checks,
+        error_if as error_if,
         float_checks as float_checks,
         index_checks as index_checks,
         nan_checks as nan_checks,
         user_checks as user_checks,
-    )
-    from xjit.checkify.checks import (
-        check as check,
-        check_error as check_error,
-        debug_check as debug_check,
-        error_if as error_if,
     )
     from xjit.checkify.failures import (
         Error as Error,

@@ -1,30 +1,505 @@
-"""`checkify`: a function whose failures are values.
-
-Neighbours: `rewriting` makes the program with checks, `failures` has what it returns.
-"""
+"""`checkify`: functions whose failures are values, by rewriting programs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, ParamSpec, TypeVar
+from dataclasses import dataclass
+from typing import Any, Final, ParamSpec, TypeVar
 
 import numpy as np
 
-from xjit.checkify.categories import ErrorCategory, all_checks, user_checks
-from xjit.checkify.failures import Error, no_failure
-from xjit.checkify.rewriting import Asked, width_needed
-from xprim import as_array, close_over, config, trace_to_jaxpr
-from xprim.callables import check_function, name_of
-from xprim.errors import message
+import xtree
+from xjit.callbacks.functions import format_error_like
+from xjit.checkify.failures import (
+    BYTES_OF_INDEX,
+    Error,
+    State,
+    check_bounds,
+    check_of,
+    no_failure,
+    width_of,
+)
+from xnp import lax
+from xprim import (
+    STRUCTURAL,
+    Array,
+    ClosedJaxpr,
+    Equation,
+    Jaxpr,
+    ShapedArray,
+    as_array,
+    close_over,
+    config,
+    dtypes,
+    get_primitive,
+    shaped_array,
+    source,
+    trace_to_jaxpr,
+)
+from xprim.errors import CheckSite, described, message
+from xprim.extended import unwrap
+from xprim.jaxpr import interpret, subjaxprs
 from xprim.leaves import flat_arrays
 from xprim.tracebacks import boundaries, boundary
-from xprim.transformed import transforming
+from xprim.transformed import check_function, name_of, transforming
+from xprim.typing import ArrayLike
 from xtree import tree_map
 
-__all__ = ["checkify"]
+__all__ = [
+    "Asked", "width_needed", "ErrorCategory", "user_checks", "nan_checks", "div_checks",
+    "index_checks", "float_checks", "automatic_checks", "all_checks", "check", "check_error",
+    "debug_check", "error_if", "checkify",
+]  # fmt: skip
 
 __dir__ = __all__.copy
+
+
+# ------------------------------------------------------------------------------------- rewriting
+# From a program to the program with its checks: equation by equation.
+#
+#     asked.run(program, state, operands)  ->  state after it, results
+#
+# A check of the user's, and an operation for which one is asked (division, indexing, whatever may
+# give a NaN), moves the state on. Programs inside (calls, loops, branches) get the state as two
+# more operands and results by the rules of kind `checked`, from the owners of the primitives that
+# hold them; each is made once and kept in the memo of its program.
+
+_CHECK = get_primitive("check")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which checks are made, and how many bytes the values take that they show.
+
+    It is what rules of kind `checked` get (`xprim.contracts.ChecksHandle`).
+    """
+
+    kinds: frozenset[str]
+    width: int
+
+    @property
+    def avals(self) -> tuple[ShapedArray, ...]:
+        """The types of the state."""
+        return shaped_array((), dtypes.int32), shaped_array((self.width,), dtypes.uint8)
+
+    def run(
+        self, closed: ClosedJaxpr, state: Sequence[Any], operands: Sequence[Any]
+    ) -> tuple[State, list[Any]]:
+        """Run a program with its checks under the current trace.
+
+        Args:
+          closed: the program.
+          state: what failed before.
+          operands: of the program.
+
+        Returns:
+          What failed first, and the results.
+        """
+        now = State(*state)
+
+        def checked(eqn: Equation, values: Sequence[Any]) -> Sequence[Any]:
+            nonlocal now
+            now, results = _checked(now, eqn, values, self)
+            return results
+
+        outs = interpret(closed.jaxpr, closed.consts, operands, checked)
+        return now, outs
+
+    def program(self, closed: ClosedJaxpr, after: int = 0) -> ClosedJaxpr:
+        """Return the program that takes the state after so many operands, and gives it first."""
+        return closed.derived(_with_state, self, after)
+
+    def unchecked(self, closed: ClosedJaxpr, after: int = 0) -> ClosedJaxpr:
+        """Return the program that takes the state likewise, leaves it alone, and checks nothing."""
+        return closed.derived(_unchecked, self, after)
+
+    def first(self, state: Sequence[Any], states: Sequence[Any]) -> State:
+        """Return the state after members that began with none that failed: theirs are stacked."""
+        before, (codes, payloads) = State(*state), states
+        first = lax.argmax(lax.ne(codes, np.int32(0)), 0, np.int32)
+        new = [lax.dynamic_index_in_dim(x, first, 0, False) for x in (codes, payloads)]
+        had = lax.ne(before.code, np.int32(0))
+        code = lax.select(had, before.code, new[0])
+        had_all = lax.broadcast(had, new[1].aval.shape)
+        return State(code, lax.select(had_all, before.payload, new[1]))
+
+
+def _with_state(closed: ClosedJaxpr, asked: Asked, after: int) -> ClosedJaxpr:
+    def program(*args: Any) -> list[Any]:
+        state, operands = args[after : after + 2], [*args[:after], *args[after + 2 :]]
+        state, outs = asked.run(closed, state, operands)
+        return [*state, *outs]
+
+    return _traced(program, closed, asked, after)
+
+
+def _unchecked(closed: ClosedJaxpr, asked: Asked, after: int) -> ClosedJaxpr:
+    nothing = Asked(frozenset(), asked.width)
+
+    def program(*args: Any) -> list[Any]:
+        state, operands = args[after : after + 2], [*args[:after], *args[after + 2 :]]
+        return nothing.run(closed, state, operands)[1]
+
+    return _traced(program, closed, asked, after)
+
+
+def _traced(program: Any, closed: ClosedJaxpr, asked: Asked, after: int) -> ClosedJaxpr:
+    avals = [*closed.in_avals[:after], *asked.avals, *closed.in_avals[after:]]
+    return ClosedJaxpr(*trace_to_jaxpr(program, avals, name=closed.jaxpr.name))
+
+
+def width_needed(jaxpr: Jaxpr, kinds: frozenset[str]) -> int:
+    """Return how many bytes the values of the checks of a program take, at most."""
+    most = 0
+    for eqn in jaxpr.eqns:
+        if eqn.primitive is _CHECK:
+            most = max(most, _width_of_check(eqn))
+        if "index" in kinds and "windows" in eqn.primitive.rules:
+            most = max(most, BYTES_OF_INDEX)
+        for inner in subjaxprs(eqn.params):
+            most = max(most, width_needed(inner, kinds))
+    return most
+
+
+def _width_of_check(eqn: Equation) -> int:
+    ndim: int
+    ndim, mapped = eqn.params["batch_ndim"], eqn.params["mapped"]
+    avals = [x.aval for x in eqn.inputs[1:]]
+    return 4 * ndim + width_of([
+        shaped_array(a.shape[ndim:] if m else a.shape, a.dtype)
+        for a, m in zip(avals, mapped, strict=True)
+    ])  # fmt: skip
+
+
+def site_of(eqn: Equation, kind: str, text: str) -> CheckSite:
+    """Return what an automatic check of an equation says."""
+    return CheckSite(kind, text, where=source.describe(eqn.source))
+
+
+def _checked(
+    state: State, eqn: Equation, operands: Sequence[Any], asked: Asked
+) -> tuple[State, Sequence[Any]]:
+    """Run an equation with its checks."""
+    if eqn.primitive is _CHECK:
+        return _rewriting_check(state, eqn, operands, asked)
+    rule = eqn.primitive.rules.get("checked")
+    if rule is None:
+        return _plain(state, eqn, operands, asked)
+    after, results = rule(asked, state, operands, **eqn.params)
+    return State(*after), results
+
+
+def _plain(
+    state: State, eqn: Equation, operands: Sequence[Any], asked: Asked
+) -> tuple[State, Sequence[Any]]:
+    """Run an equation, with the automatic checks that are asked for."""
+    rules = eqn.primitive.rules
+    if "index" in asked.kinds and "windows" in rules:
+        state = check_bounds(state, eqn, operands)
+    if "div" in asked.kinds and "divisor" in rules:
+        divisor = operands[rules["divisor"].number]
+        zero = lax.eq(divisor, lax.full(divisor.aval.shape, 0, divisor.aval.dtype))
+        state = state.failing(_any(zero), site_of(eqn, "div", "division by zero"))
+    results = eqn.primitive.bind(*operands, **eqn.params)
+    # A NaN of its results is no new one.
+    moves_elements = rules.get("physical") is STRUCTURAL or eqn.primitive.name in _MOVERS
+    if asked.kinds & _OF_RESULTS and not moves_elements:
+        for x in results:
+            if dtypes.is_inexact(x.aval.dtype):
+                state = _check_result(state, eqn, x, asked)
+    return state, results
+
+
+# What moves elements otherwise than by its batch rule, where they are of an extended dtype.
+_MOVERS = frozenset(["branch_operands", "optimization_barrier", "sort"])
+
+
+def _check_result(state: State, eqn: Equation, x: Any, asked: Asked) -> State:
+    if "nan" in asked.kinds:
+        text = f"nan generated by primitive: {eqn.primitive.name}."
+        state = state.failing(_any(lax.ne(x, x)), site_of(eqn, "nan", text))
+    if "debug_nans" in asked.kinds:
+        state = state.failing(_any(lax.ne(x, x)), site_of(eqn, "debug_nans", _shown(eqn)))
+    if "debug_infs" in asked.kinds:
+        state = state.failing(_any(_infinite(x)), site_of(eqn, "debug_infs", _shown(eqn)))
+    return state
+
+
+def _shown(eqn: Equation) -> str:
+    return f"{eqn.primitive.name}({', '.join([x.aval.str_long() for x in eqn.inputs])})"
+
+
+def _infinite(x: Any) -> Any:
+    if dtypes.is_complex(x.aval.dtype):
+        return lax.bitwise_or(_infinite(lax.real(x)), _infinite(lax.imag(x)))
+    return lax.eq(lax.abs(x), lax.full(x.aval.shape, np.inf, x.aval.dtype))
+
+
+_OF_OPTIONS = frozenset(["debug_nans", "debug_infs"])
+_OF_RESULTS = _OF_OPTIONS | {"nan"}
+
+
+def _any(x: Any) -> Any:
+    return lax.reduce_or(x, tuple(range(x.aval.ndim))) if x.aval.ndim else x
+
+
+def _rewriting_check(
+    state: State, eqn: Equation, operands: Sequence[Any], asked: Asked
+) -> tuple[State, Sequence[Any]]:
+    """Make a check a part of the state; where it is not asked for, it raises.
+
+    But a check of the user's under `checkify` that does not ask for it is dropped.
+    """
+    if eqn.params["site"].kind not in asked.kinds:
+        if eqn.params["site"].kind != "user" or asked.kinds & _OF_OPTIONS:
+            eqn.primitive.bind(*operands, **eqn.params)
+        return state, ()
+    (pred, *values), params = operands, eqn.params
+    ndim = params["batch_ndim"]
+    if not ndim:
+        return state.failing(lax.bitwise_not(_all(pred)), params["site"], values), ()
+    count = int(np.prod(pred.aval.shape[:ndim]))
+    own = pred.aval.shape[ndim:]
+    each = lax.reshape(pred, (count, *own))
+    each = lax.reduce_and(each, tuple(range(1, each.aval.ndim))) if own else each
+    position = lax.argmin(each, 0, np.int32)
+    shown = [_example(v, position, ndim, count) if m else v
+             for v, m in zip(values, params["mapped"], strict=True)]  # fmt: skip
+    index = _unravelled(position, pred.aval.shape[:ndim])
+    failed = lax.bitwise_not(_all(pred))
+    return state.failing(failed, params["site"], [index, *shown], ndim), ()
+
+
+def _all(x: Any) -> Any:
+    return lax.reduce_and(x, tuple(range(x.aval.ndim))) if x.aval.ndim else x
+
+
+def _example(x: Any, position: Any, ndim: int, count: int) -> Any:
+    flat = lax.reshape(x, (count, *x.aval.shape[ndim:]))
+    return lax.dynamic_index_in_dim(flat, position, 0, keepdims=False)
+
+
+def _unravelled(position: Any, shape: Sequence[int]) -> Any:
+    parts = []
+    for size in reversed(shape):
+        parts.append(lax.reshape(lax.rem(position, np.int32(size)), (1,)))
+        position = lax.div(position, np.int32(size))
+    return lax.concatenate(parts[::-1], 0)
+
+
+# ------------------------------------------------------------------------------------ categories
+# The kinds of checks that `checkify` is asked for, as sets to be joined with `|`.
+
+
+class ErrorCategory(str):
+    """A kind of checks: `user`, `nan`, `div` or `index`."""
+
+    __slots__ = ()
+
+
+user_checks: Final = frozenset([ErrorCategory("user")])
+"""Those that the program makes by `check`."""
+nan_checks: Final = frozenset([ErrorCategory("nan")])
+"""That no operation gives a NaN."""
+div_checks: Final = frozenset([ErrorCategory("div")])
+"""That nothing is divided by zero."""
+index_checks: Final = frozenset([ErrorCategory("index")])
+"""That no array is read or written out of its bounds."""
+float_checks: Final = nan_checks | div_checks
+automatic_checks: Final = float_checks | index_checks
+all_checks: Final = automatic_checks | user_checks
+
+
+# -------------------------------------------------------------------------------- finite results
+# Programs that say which equation made the first NaN or infinity, for `debug_nans`, `debug_infs`.
+
+
+def with_code(closed: ClosedJaxpr, options: frozenset[str]) -> ClosedJaxpr:
+    """Return the program with one more result first: the number of the check that failed, or 0.
+
+    Args:
+      closed: the program.
+      options: which are set, by name.
+    """
+    return closed.derived(_with_code, options)
+
+
+def _with_code(closed: ClosedJaxpr, options: frozenset[str]) -> ClosedJaxpr:
+    def program(*operands: Any) -> list[Any]:
+        asked = Asked(options, width_needed(closed.jaxpr, options))
+        state, outs = asked.run(closed, no_failure(asked.width), operands)
+        return [state.code, *outs]
+
+    return ClosedJaxpr(*trace_to_jaxpr(program, closed.in_avals, name=closed.jaxpr.name))
+
+
+def place_of(code: int) -> str:
+    """Return the operation of the check with a number, and the user's line."""
+    check = check_of(code)
+    return check.text + (f" at {check.where}" if check.where else "")
+
+
+# ---------------------------------------------------------------------------------------- checks
+# Checks that programs make: `check`, `debug_check`, `error_if`, `check_error`.
+
+T = TypeVar("T")
+
+
+@boundary
+def check(
+    pred: ArrayLike, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any
+) -> None:
+    """Check that something holds.
+
+    Where it does not, the call raises: evaluated at once, and compiled when the program runs. A
+    program that is called through `checkify` returns the failure instead.
+
+    Args:
+      pred: a boolean, or an array of them that must all hold.
+      msg: what the failure says, a format of `str.format`.
+      *fmt_args: pytrees of arrays for `{}` and `{0}`.
+      debug: whether it is only made under `checkify`.
+      **fmt_kwargs: pytrees of arrays for `{name}`.
+
+    Raises:
+      CheckError: it does not hold.
+      TypeError: `pred` is not boolean, `msg` is no string.
+      ValueError: `msg` does not fit its arguments.
+
+    Example:
+      >>> from xjit import jit
+      >>> @jit
+      ... def root(x):
+      ...     check(x >= 0, "x must not be negative, got {}", x)
+      ...     return x ** 0.5
+      >>> root(4.0)
+      Array(2., dtype=float32, weak_type=True)
+      >>> root(-4.0)
+      Traceback (most recent call last):
+      xprim.errors.CheckError: x must not be negative, got -4.0 (`check` failed)
+      ...
+    """
+    _checks_check(pred, msg, fmt_args, fmt_kwargs, debug)
+
+
+@boundary
+def debug_check(pred: ArrayLike, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
+    """Check that something holds, but only under `checkify`; elsewhere nothing happens.
+
+    Args:
+      pred: a boolean.
+      msg: what the failure says, a format of `str.format`.
+      *fmt_args: pytrees of arrays for `{}` and `{0}`.
+      **fmt_kwargs: pytrees of arrays for `{name}`.
+
+    Raises:
+      TypeError: the predicate is no boolean, or an array of several.
+    """
+    found = _boolean(pred, "debug_check")
+    if found.aval.ndim:
+        raise TypeError(message(
+            "debug_check", "the predicate must be one boolean.", got=found.aval.str_long(),
+            hint="pred.all() holds where all of them do",
+        ))  # fmt: skip
+    _checks_check(found, msg, fmt_args, fmt_kwargs, True)
+
+
+@boundary
+def error_if(x: T, pred: ArrayLike, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> T:
+    """Return `x`, and raise where a condition holds.
+
+    Args:
+      x: anything.
+      pred: a boolean, or an array of them of which none may hold.
+      msg: what the failure says, a format of `str.format`.
+      *fmt_args: pytrees of arrays for `{}` and `{0}`.
+      **fmt_kwargs: pytrees of arrays for `{name}`.
+
+    Returns:
+      `x` as it is.
+
+    Raises:
+      CheckError: the condition holds.
+
+    Example:
+      >>> error_if(2.0, False, "not this time")
+      2.0
+    """
+    pred = _boolean(pred, "error_if")
+    _checks_check(lax.bitwise_not(pred), msg, fmt_args, fmt_kwargs, False)
+    return x
+
+
+@boundary
+def check_error(error: Error) -> None:
+    """Raise the failure that an error holds, if there is one, as `check` does.
+
+    Args:
+      error: what a function gave that `checkify` returned.
+
+    Example:
+      >>> from xjit.checkify import init_error
+      >>> check_error(init_error)
+    """
+    if not isinstance(error, Error):
+        raise TypeError(
+            message("check_error", "the error must be one of checkify.", got=described(error))
+        )
+    code, payload = map(as_array, xtree.leaves(error))
+    get_primitive("check").bind(
+        lax.eq(code, np.int32(0)), code, payload, site=_RaiseAgain("user", ""), batch_ndim=0,
+        mapped=(False, False),
+    )  # fmt: skip
+
+
+class _RaiseAgain(CheckSite):
+    """The check of an error that a program has already."""
+
+    __slots__ = ()
+
+    def message(
+        self, values: Any, index: tuple[int, ...] | None = None,
+        outer: tuple[int, ...] | None = None,
+    ) -> str:  # fmt: skip
+        """Return what the failed checks said."""
+        found = Error(*map(np.asarray, values)).texts(is_inner=True)
+        where = ", ".join(map(str, (*(outer or ()), *(index or ()))))
+        return "\n".join([f"{text} (at mapped index {where})" if where else text for text in found])
+
+
+def _boolean(pred: Any, operation: str) -> Array:
+    found = as_array(pred, what=f"{operation}: the predicate")
+    if found.aval.dtype != dtypes.bool_:
+        raise TypeError(
+            message(operation, "the predicate must be boolean.", got=found.aval.str_long())
+        )
+    return found
+
+
+def _checks_check(pred: Any, msg: str, args: Any, kwargs: Any, is_debug: bool) -> None:
+    array = _boolean(pred, "check")
+    if not isinstance(msg, str):
+        raise TypeError(message("check", "the text must be a string.", got=described(msg)))
+    leaves, tree = xtree.flatten((args, kwargs))
+    values = [as_array(x, what="check: an argument of the text") for x in leaves]
+    values = [unwrap(x) if dtypes.is_extended(x.aval.dtype) else x for x in values]
+    site = CheckSite("user", msg, tree, source.describe(source.capture()), is_debug)
+    try:
+        site.message([np.zeros(v.aval.shape, v.aval.dtype) for v in values])
+    except (ValueError, LookupError, AttributeError, TypeError) as error:
+        raise format_error_like(error)(message(
+            "check", "the text does not fit its arguments.",
+            got=f"{msg!r}: {type(error).__name__}: {error}",
+            hint="write {} or {name} for each argument, braces as {{ }}",
+        )) from None  # fmt: skip
+    get_primitive("check").bind(
+        array, *values, site=site, batch_ndim=0, mapped=(False,) * len(values)
+    )
+
+
+# -------------------------------------------------------------------------------------- checkify
+# `checkify`: a function whose failures are values.
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -102,4 +577,4 @@ def _known_positions_as_asked(kinds: frozenset[Any]) -> AbstractContextManager[N
     return nullcontext()
 
 
-boundaries(globals())
+boundaries(globals(), names=["checkify"])

@@ -1,12 +1,4 @@
-"""Failures as values: which check failed first, and the values that its text shows.
-
-An `Error` is two arrays. `code` is 0, or the number of a check in a table of the process, where
-equal checks have one number; `payload` holds the values as bytes, as many as the largest check of
-the program needs. So all failures of a program have one type, and loops, branches and batches carry
-them as any array.
-
-Neighbours: `rewriting` makes programs with them, `checks` raises them.
-"""
+"""Failures as values: which check failed first, its values; out-of-bounds reads and writes."""
 
 from __future__ import annotations
 
@@ -18,17 +10,27 @@ import numpy as np
 
 import xtree
 from xnp import lax
-from xprim import ConcreteArray, ShapedArray, as_array, dtypes, shaped_array
-from xprim.check_sites import CheckSite
-from xprim.errors import CheckError, ConcretizationTypeError
+from xprim import ConcreteArray, Equation, ShapedArray, as_array, dtypes, shaped_array, source
+from xprim.errors import CheckError, CheckSite, ConcretizationTypeError
 from xprim.typing import ArrayLike, PyTree
 from xtree.boundaries import boundary_methods
-from xtree.locks import forkable_lock
+from xtree.interning import forkable_lock
 
-__all__ = ["Error", "JaxRuntimeError", "Site", "State", "check_of", "init_error", "no_failure",
-           "width_of"]  # fmt: skip
+__all__ = [
+    "Error", "JaxRuntimeError", "Site", "State", "check_of", "init_error", "no_failure",
+    "width_of", "BYTES_OF_INDEX", "check_bounds",
+]  # fmt: skip
 
 __dir__ = __all__.copy
+
+
+# -------------------------------------------------------------------------------------- failures
+# Failures as values: which check failed first, and the values that its text shows.
+#
+# An `Error` is two arrays. `code` is 0, or the number of a check in a table of the process, where
+# equal checks have one number; `payload` holds the values as bytes, as many as the largest check
+# of the program needs. So all failures of a program have one type, and loops, branches and
+# batches carry them as any array.
 
 JaxRuntimeError = CheckError
 
@@ -229,3 +231,43 @@ def _none() -> Error:
 
 init_error: Final = _none()
 """The error of a program in which nothing failed."""
+
+
+# ---------------------------------------------------------------------------------- index bounds
+# Whether an operation reads or writes out of bounds, and with which index.
+
+BYTES_OF_INDEX: Final = 12  # the index, its axis and the size there
+_TREE: Final = xtree.structure(((0, 0, 0), {}))
+
+
+def check_bounds(state: State, eqn: Equation, operands: Sequence[Any]) -> State:
+    """Return the state after the check of an equation whose primitive has a rule `windows`."""
+    shape = operands[0].aval.shape
+    starts, axes, sizes = eqn.primitive.rules["windows"](*operands, **eqn.params)
+    if not axes or not starts.aval.size:
+        return state
+    limits = as_array(np.array([shape[a] - n for a, n in zip(axes, sizes, strict=True)], np.int32))
+    wide = lax.convert_element_type(starts, np.int32)
+    bad = lax.bitwise_or(lax.lt(wide, np.int32(0)), lax.gt(wide, _spread(limits, wide)))
+    unsigned = starts.aval.dtype == np.uint32
+    if unsigned:  # beyond what int32 holds, it is negative there
+        bad = lax.bitwise_or(bad, lax.gt(starts, np.uint32(2**31 - 1)))
+    flat = lax.reshape(bad, (bad.aval.size,))
+    position = lax.argmax(flat, 0, np.int32)
+    index = lax.dynamic_index_in_dim(lax.reshape(wide, (wide.aval.size,)), position, 0, False)
+    part = lax.rem(position, np.int32(len(axes)))
+    axis, size = [
+        lax.dynamic_index_in_dim(as_array(np.array(table, np.int32)), part, 0, False)
+        for table in (axes, [shape[a] for a in axes])
+    ]
+    site = CheckSite(
+        "index",
+        f"out-of-bounds indexing for array of shape {shape}: index {{}} is out of bounds for axis "
+        "{} with size {}.",
+        _TREE, source.describe(eqn.source),
+    )  # fmt: skip
+    return state.failing(lax.reduce_or(flat, (0,)), site, [index, axis, size])
+
+
+def _spread(limits: Any, starts: Any) -> Any:
+    return lax.broadcast_in_dim(limits, starts.aval.shape, (starts.aval.ndim - 1,))

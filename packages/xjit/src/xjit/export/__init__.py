@@ -17,17 +17,16 @@ with namespace(globals()):
         export as export,
     )
     from xjit.export.calling_conventions import *  # noqa: F403 - two long names
-    from xjit.export.exported import Exported as Exported
-    from xjit.export.reading import deserialize as deserialize
-    from xjit.export.safety import DisabledSafetyCheck as DisabledSafetyCheck
+    from xjit.export.exported import Exported as Exported, deserialize as deserialize
+    from xjit.export.files import (
+        DisabledSafetyCheck as DisabledSafetyCheck,
+        register_namedtuple_serialization as register_namedtuple_serialization,
+        register_pytree_node_serialization as register_pytree_node_serialization,
+    )
     from xjit.export.symbolic_shapes import (
         is_symbolic_dim as is_symbolic_dim,
         symbolic_args_specs as symbolic_args_specs,
         symbolic_dim_bounds as symbolic_dim_bounds,
         symbolic_shape as symbolic_shape,
-    )
-    from xjit.export.tree_forms import (
-        register_namedtuple_serialization as register_namedtuple_serialization,
-        register_pytree_node_serialization as register_pytree_node_serialization,
     )
     from xprim.symbolic_dimensions import SymbolicScope as SymbolicScope

@@ -2,8 +2,6 @@
 
 The program is traced as `jit` does it, and written once for each platform; what would not mean the
 same elsewhere is refused: Python functions, ordered effects, copies on several devices.
-
-Neighbours: `exported` is the result, `modules` its programs, `safety` what is checked.
 """
 
 from __future__ import annotations
@@ -14,15 +12,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xjit import jaxlib_gateway as gateway
-from xjit._jit import jit
-from xjit.export.exported import Exported
-from xjit.export.modules import StoredModule, module_text, stored_module
-from xjit.export.safety import DisabledSafetyCheck, check_custom_calls
-from xjit.export.several_devices import Devices, devices_of
-from xjit.export.symbolic_programs import check_same_programs, scope_of, with_scope
+from xjit.debug.monitoring import retraces
+from xjit.dispatch.jit import jit
+from xjit.export.exported import Exported, StoredModule, module_text, stored_module
+from xjit.export.files import Devices, DisabledSafetyCheck, check_custom_calls, devices_of
+from xjit.export.symbolic_shapes import check_same_programs, scope_of, with_scope
 from xjit.host_rules import is_rule, named_rules
-from xjit.lowering import lower
-from xjit.retraces import retraces
+from xjit.lowering.modules import lower
 from xjit.stages import TracedFunction, Wrapped
 from xprim import (
     ClosedJaxpr,
@@ -34,8 +30,7 @@ from xprim import (
     optional_transforms,
     ordered_effects,
 )
-from xprim.descriptions import described
-from xprim.errors import message
+from xprim.errors import described, message
 from xprim.source import is_hidden
 from xprim.symbolic_dimensions import written_for_programs
 from xprim.tracebacks import boundaries, boundary
@@ -103,7 +98,7 @@ def export(
                 hint="export(jit(f))(*args)",
             ))  # fmt: skip
         fun_jit = jit(given)
-    names = _checked_platforms(platforms)
+    names = _check_platforms(platforms)
     checks = tuple(disabled_checks)
 
     @boundary
@@ -120,7 +115,7 @@ def _is_of_the_family(fun: Any) -> bool:
     return code is not None and is_hidden(code.co_filename)
 
 
-def _checked_platforms(platforms: Sequence[str] | None) -> tuple[str, ...]:
+def _check_platforms(platforms: Sequence[str] | None) -> tuple[str, ...]:
     if platforms is None:
         return ()
     names = (platforms,) if isinstance(platforms, str) else tuple(platforms)

@@ -4,8 +4,6 @@
     2    on several, where arguments and results lie as the program says
 
 The number rises when that changes. Programs say theirs, and a reader knows which it can call.
-
-Neighbours: `exported` calls, `reading` looks at the number.
 """
 
 from __future__ import annotations

@@ -1,34 +1,404 @@
-"""`Exported`: a program that was compiled elsewhere or before, and how it is called.
-
-Neighbours: `_export` makes one of a function, `files` of bytes; `exported_calls` has the rules of
-its call under transformations.
-"""
+"""`Exported`: a program that was compiled elsewhere or before, how it is read and called."""
 
 from __future__ import annotations
 
 import functools
+import hashlib
+import json
+import re
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import xtree
-from xjit._jit import jit
-from xjit.export.calling_conventions import of_one_device, of_several_devices
-from xjit.export.exported_calls import call_flat
-from xjit.export.files import serialized
-from xjit.export.modules import StoredModule
-from xjit.export.safety import DisabledSafetyCheck, is_platform_free
-from xjit.export.several_devices import Spread
-from xjit.meshes import AbstractMesh, Mesh
-from xjit.of_this_process import ProgramOfThisProcess
-from xjit.shardings import Sharding
-from xprim import ShapedArray, as_array
+from xjit import jaxlib_gateway as gateway
+from xjit.dispatch.jit import jit
+from xjit.dispatch.program import program_of
+from xjit.export.calling_conventions import (
+    maximum_supported_calling_convention_version,
+    minimum_supported_calling_convention_version,
+    of_one_device,
+    of_several_devices,
+)
+from xjit.export.files import (
+    DIGEST_FROM,
+    HEAD,
+    MARK,
+    VERSION,
+    DisabledSafetyCheck,
+    Spread,
+    aval_of_form,
+    is_platform_free,
+    serialized,
+    spread_of_form,
+    tree_of_form,
+)
+from xjit.export.symbolic_shapes import check_facts, sizes_in, solved
+from xjit.host_rules import numbered_rules
+from xjit.lowering.modules import LoweredProgram
+from xjit.lowering.stablehlo_text import Builder, Module, declared, dense, sharding_text, type_text
+from xjit.sharding.meshes import AbstractMesh, Mesh, ProgramOfThisProcess
+from xjit.sharding.shardings import Sharding
+from xnp import lax
+from xprim import (
+    ClosedJaxpr,
+    Effect,
+    Primitive,
+    ShapedArray,
+    Zero,
+    as_array,
+    custom_vjp_call_p,
+    dtypes,
+    not_mapped,
+    trace_to_jaxpr,
+    undefined,
+)
+from xprim.contracts import BatchAxis
 from xprim.errors import message
+from xprim.extended import unwrap, wrap
+from xprim.sharded_types import whole
+from xprim.symbolic_dimensions import (
+    SymbolicScope,
+    dimension_text,
+    is_symbolic,
+    substituted_text,
+    value_of,
+)
 from xprim.tracebacks import boundary
 
-__all__ = ["Exported"]
+__all__ = [
+    "StoredModule", "module_text", "stored_module", "call_exported_p", "call_flat", "Exported",
+    "deserialize",
+]  # fmt: skip
 
 __dir__ = __all__.copy
+
+
+# --------------------------------------------------------------------------------------- modules
+# Programs in the portable form of StableHLO, and how they become part of another program.
+#
+# What: `StoredModule`, one program as bytes; `module_text`, the text of what is stored: `main`
+# takes the kept arguments alone, and large constants are written into it. Idea: the runtime
+# compiles the portable form as it is, and it is what StableHLO promises to read for years. A
+# program that calls an exported one holds its functions, under names of their own.
+
+_SYMBOL = re.compile(r"func\.func (?:public |private )?@([\w$.-]+)")
+_MESH = re.compile(r"^ *sdy\.mesh @([\w$.-]+) = (.*)$", re.MULTILINE)
+_MAIN_LINE = re.compile(r"func\.func public @main\(.*")
+_MAIN = re.compile(r"func\.func public @main\((.*)\) -> \((.*)\) \{$", re.MULTILINE)
+# What is said of an argument or a result: where it lies, whether its memory may be taken.
+_SAID = re.compile(
+    r" \{(?:(?:, )?(?:[\w.]+ = true|sdy\.sharding = #sdy\.sharding<@[\w$.-]+, \[[^]]*\]>))+\}"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class StoredModule:
+    """One program whose function `main` takes and gives arrays.
+
+    Attributes:
+      portable: the program in StableHLO's portable form; one with symbolic dimensions is its text,
+        compressed, with `$[2*b]` for a dimension.
+      is_symbolic: whether it has symbolic dimensions.
+    """
+
+    portable: bytes
+    is_symbolic: bool = False
+
+    @functools.cached_property
+    def text(self) -> str:
+        """The program as StableHLO text."""
+        if self.is_symbolic:
+            return zlib.decompress(self.portable).decode()
+        return gateway.text_of_portable(self.portable)
+
+    def write_call(
+        self, builder: Builder, operands: Any, avals_in: Any, avals_out: Any,
+        values: Mapping[str, Any],
+    ) -> Any:  # fmt: skip
+        """Write a call of `main` into another program, which gets the functions when it is first.
+
+        Args:
+          builder: writes the other program.
+          operands: names of the kept arguments.
+          avals_in: their abstract values.
+          avals_out: those of the results.
+          values: of the variables of symbolic dimensions.
+
+        Returns:
+          The names of the results.
+        """
+        imported = builder.module.imported
+        key = (self, *sorted(values.items()))
+        if key not in imported:
+            text = substituted_text(self.text, values) if self.is_symbolic else self.text
+            text = numbered_rules(text, builder.platform, builder.module.callbacks)
+            functions = with_meshes_of(builder.module, functions_of(text))
+            functions, imported[key] = rename_functions(builder.module, functions)
+            builder.module.functions.append(functions)
+        types_in = ", ".join(map(type_text, avals_in))
+        types_out = ", ".join(map(type_text, avals_out))
+        results = [builder.fresh() for _ in avals_out]
+        left = f"{', '.join(results)} = " if results else ""
+        called = f"func.call @{imported[key]}({', '.join(operands)})"
+        builder.lines.append(f"{left}{called} : ({types_in}) -> ({types_out})")
+        return results
+
+
+def stored_module(text: str, is_symbolic: bool) -> StoredModule:
+    """Return the program of a text, to be stored."""
+    if is_symbolic:
+        return StoredModule(zlib.compress(text.encode()), True)
+    return StoredModule(gateway.portable(text))
+
+
+def functions_of(text: str) -> str:
+    """Return the functions of a module's text, without the module around them."""
+    return text[text.index("{\n", text.index("module @")) + 2 : text.rindex("}")]
+
+
+def rename_functions(module: Module, functions: str) -> tuple[str, str]:
+    """Return functions as private ones under names new to a module, and the name of `main`."""
+    found = _SYMBOL.findall(functions)
+    names = {name: module.symbol(name) for name in found}
+    symbols = re.compile(rf"@({'|'.join(map(re.escape, found))})(?![\w$.-])")
+    unsaid = _MAIN_LINE.sub(lambda match: _SAID.sub("", match[0]), functions)
+    renamed = symbols.sub(lambda match: f"@{names[match[1]]}", unsaid)
+    return renamed.replace("func.func public", "func.func private"), names["main"]
+
+
+def with_meshes_of(module: Module, functions: str) -> str:
+    """Return functions that name the meshes of a module, which gets those that it has not."""
+    symbols = {name: declared(module, text) for name, text in _MESH.findall(functions)}
+    if not symbols:
+        return functions
+    without = _MESH.sub("", functions)
+    names = "|".join(map(re.escape, symbols))
+    return re.sub(rf"<@({names})(?=, )", lambda match: f"<@{symbols[match[1]]}", without)
+
+
+def module_text(lowered: LoweredProgram, in_avals: Any, out_avals: Any) -> str:
+    """Return the text of a lowered program with its constants written into it.
+
+    Args:
+      lowered: the program.
+      in_avals: the abstract values of the kept arguments.
+      out_avals: those of the results.
+    """
+    if not lowered.constants:
+        return lowered.text
+    module = Module(_no_programs, _no_programs, lowered.platform)
+    functions, symbol = rename_functions(module, lowered.body)
+    constants = [x.aval.stored for x in lowered.constants]
+    arguments, results = [a.stored for a in in_avals], [a.stored for a in out_avals]
+    names = _number("c", constants), _number("arg", arguments), _number("r", results)
+    types_in, types_out = _types([*constants, *arguments]), _types(results)
+    left, returned = (f"{names[2]} = ", f" {names[2]} : {types_out}") if results else ("", "")
+    operands = ", ".join(filter(None, names[:2]))
+    given, taken = _MAIN.search(lowered.body).groups()  # type: ignore[union-attr]
+    head = given[given.index("%arg0: ") :] if arguments else ""
+    lines = [
+        *[f"%c{i} = stablehlo.constant {_dense(x)}" for i, x in enumerate(lowered.constants)],
+        f"{left}func.call @{symbol}({operands}) : ({types_in}) -> ({types_out})",
+        f"return{returned}",
+    ]
+    main = "\n".join([f"func.func public @main({head}) -> ({taken}) {{", *lines, "}"])
+    return f"module @{lowered.name} {{\n{functions}\n{main}\n}}\n"
+
+
+def _number(name: str, avals: list[ShapedArray]) -> str:
+    return ", ".join([f"%{name}{i}" for i in range(len(avals))])
+
+
+def _types(avals: list[ShapedArray]) -> str:
+    return ", ".join(map(type_text, avals))
+
+
+def _dense(array: Any) -> str:
+    aval = array.aval.stored
+    return dense(array.to_stored(), aval.strong(), type_text(aval.strong()))
+
+
+def _no_programs(*_: Any) -> Any:
+    raise AssertionError("a module of texts alone")
+
+
+# -------------------------------------------------------------------------------- exported calls
+# The primitive `call_exported`: a call of a stored program, with all of its rules.
+#
+# The param `exported` is the `Exported`. Nothing of the program is known but its text, so a
+# derivative is asked of the `Exported`, and a batch calls it for each example in turn. Compiled,
+# the functions of the stored program become functions of the one that calls it.
+
+
+def call_flat(exported: Any, arrays: Sequence[Any]) -> Sequence[Any]:
+    """Call a stored program with the leaves of its arguments, so that it can be differentiated."""
+    _check_arguments(exported, [x.aval for x in arrays])
+
+    def call(*operands: Any) -> Sequence[Any]:
+        results = call_exported_p.bind(*map(_numbers, operands), exported=exported)
+        return [wrap(r, a.dtype) if dtypes.is_extended(a.dtype) else r
+                for r, a in zip(results, exported.out_avals, strict=True)]  # fmt: skip
+
+    def backward(residuals: Sequence[Any], cotangents: Sequence[Any]) -> Sequence[Any]:
+        derivative = exported.vjp()
+        avals = derivative.in_avals[len(residuals) :]
+        given = [_cotangent(ct, a) for ct, a in zip(cotangents, avals, strict=True)]
+        results = call_flat(derivative, [*residuals, *given])
+        return [Zero(r.aval) if r.aval.dtype == dtypes.float0 else r for r in results]
+
+    def forward(perturbed: Any) -> Any:
+        return lambda *operands: (*call_flat(exported, operands), *operands)
+
+    return custom_vjp_call_p.bind(
+        *arrays, call=call, fwd=forward, bwd=backward, count_outs=lambda: len(exported.out_avals)
+    )
+
+
+def _cotangent(ct: Any, aval: ShapedArray) -> Any:
+    if type(ct) is Zero:
+        return lax.full(ct.aval.shape, 0, aval.dtype)
+    return ct
+
+
+def _numbers(x: Any) -> Any:
+    return unwrap(x) if dtypes.is_extended(x.aval.dtype) else x
+
+
+def _check_arguments(exported: Any, avals: Sequence[ShapedArray]) -> None:
+    for i, (given, expected) in enumerate(zip(avals, exported.in_avals, strict=True)):
+        if given.dtype != expected.dtype or not _fits(given.shape, expected.shape):
+            raise ValueError(message(
+                "call", f"{exported.fun_name} was exported for other arguments.",
+                got=f"{_name_of(exported, i)}: {given.str_long()}", expected=expected.str_long(),
+            ))  # fmt: skip
+
+
+def _fits(given: Sequence[Any], expected: Sequence[Any]) -> bool:
+    return len(given) == len(expected) and all(
+        is_symbolic(e) or g == e for g, e in zip(given, expected, strict=True)
+    )
+
+
+def _values_of_variables(exported: Any, avals: Sequence[ShapedArray]) -> dict[str, Any]:
+    """Return the values of the symbolic dimensions in a call, which keep to what is known."""
+    expected = [a.stored for a in exported.in_avals]
+    if not sizes_in(expected):
+        return {}
+    names = [_name_of(exported, i) for i in range(len(expected))]
+    values = solved(expected, avals, names)
+    check_facts(exported.symbolic_facts, values, exported.fun_name)
+    return values
+
+
+def _shape(*avals: ShapedArray, exported: Any) -> Any:
+    values = _values_of_variables(exported, avals)
+    meshes = [a.spread.mesh for a in avals if a.spread is not None]
+    outs = [a.stored if dtypes.is_extended(a.dtype) else a for a in exported.out_avals]
+    # Types say it over the axes that cut the arguments; over other meshes results are whole.
+    outs = [a if a.spread is None or a.spread.mesh in meshes else whole(a) for a in outs]
+    return [_with_sizes(a, values) for a in outs]
+
+
+def _with_sizes(aval: ShapedArray, values: dict[str, Any]) -> ShapedArray:
+    if not any(map(is_symbolic, aval.shape)):
+        return aval
+    shape = [value_of(dimension_text(d), values) if is_symbolic(d) else d for d in aval.shape]
+    return aval.update(shape=shape, sharding=aval.spread)
+
+
+def _name_of(exported: Any, i: int) -> str:
+    tree = exported.in_tree.unflatten(range(len(exported.in_avals)))
+    (half, place, *rest), _ = xtree.leaves_with_path(tree)[i]
+    where = xtree.keystr(tuple(rest))
+    if half == xtree.SequenceKey(0):
+        return f"argument {xtree.keystr((place,)).strip('[]')}{where}"
+    return f"{xtree.keystr((place,))[2:-2]}{where}"
+
+
+def _numpy(*operands: Any, exported: Any) -> Any:
+    avals = tuple([x.aval for x in operands])
+    jaxpr, consts = trace_to_jaxpr(lambda *xs: call_exported_p.bind(*xs, exported=exported), avals)
+    return tuple(program_of(ClosedJaxpr(jaxpr, consts), exported.fun_name).call(operands))
+
+
+def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, exported: Any) -> Any:
+    kept, spread = exported.module_kept_var_idx, exported.spread
+    if spread is not None:
+        _check_devices(b.module, exported)
+        operands = _lying_as(b, operands, avals_in, spread.arguments)
+    results = exported.module_for(b.platform).write_call(
+        b, [operands[i] for i in kept], [avals_in[i] for i in kept], avals_out,
+        _values_of_variables(exported, avals_in),
+    )  # fmt: skip
+    return results if spread is None else _lying_as(b, results, avals_out, spread.results)
+
+
+def _check_devices(module: Any, exported: Any) -> None:
+    """Raise where a program of several devices is called on another number of them."""
+    count = 1 if module.members is not None else max(len(module.devices), 1)
+    if count != exported.nr_devices:
+        raise ValueError(message(
+            "call", f"{exported.fun_name} was exported for {exported.nr_devices} devices and is "
+            f"called on {count}.",
+            hint="put its arguments on a mesh of so many: device_put(args, s) with s of\n"
+            "exported.in_shardings_jax(mesh)",
+        ))  # fmt: skip
+
+
+def _lying_as(b: Builder, names: Any, avals: Any, places: Any) -> list[Any]:
+    """Have values lie as a stored program says."""
+    found = []
+    for name, aval, place in zip(names, avals, places, strict=True):
+        if place is not None:
+            text = sharding_text(b.module, place.on(b.module.devices), aval.ndim)
+            (name,) = b.op("sdy.sharding_constraint", [name], [aval], [aval],
+                           f"sharding = #sdy.sharding{text}")  # fmt: skip
+        found.append(name)
+    return found
+
+
+def _effects(*, exported: Any) -> frozenset[Any]:
+    return frozenset(exported.unordered_effects)
+
+
+def _batch(axis: BatchAxis, operands: Any, dims: Any, *, exported: Any) -> Any:
+    mapped = [d is not not_mapped for d in dims]
+    fronts = [axis.to_front(x, d) for x, d, m in zip(operands, dims, mapped, strict=True) if m]
+
+    def one(examples: Sequence[Any]) -> Sequence[Any]:
+        given = iter(examples)
+        own = [next(given) if m else x for x, m in zip(operands, mapped, strict=True)]
+        return call_exported_p.bind(*own, exported=exported)
+
+    outs = lax.map(one, tuple(fronts))
+    return outs, (0,) * len(outs)
+
+
+def _print(*, exported: Any) -> dict[str, Any]:
+    return {"name": exported.fun_name}
+
+
+call_exported_p = Primitive(
+    "call_exported",
+    call_like=True,
+    shape=_shape,
+    numpy=_numpy,
+    stablehlo=_stablehlo,
+    jvp=undefined(
+        "of a stored program only the reverse derivative is known",
+        "grad and vjp work where serialize(vjp_order=1) stored it",
+    ),
+    transpose=undefined("a stored program is not known to be linear"),
+    batch=_batch,
+    effects=_effects,
+    print=_print,
+)
+
+
+# -------------------------------------------------------------------------------------- exported
+# `Exported`: a program that was compiled elsewhere or before, and how it is called.
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -243,3 +613,96 @@ class Exported(ProgramOfThisProcess):
 
 
 _NAMES: Final = {"gpu": ("cuda", "rocm"), "cuda": ("cuda",), "rocm": ("rocm",)}
+
+
+# --------------------------------------------------------------------------------------- reading
+# `deserialize`: from bytes to an `Exported`.
+
+
+@boundary
+def deserialize(blob: bytes | bytearray) -> Exported:
+    """Read an exported program back.
+
+    A program may call the routines of the runtime, so only read what you trust.
+
+    Args:
+      blob: what `Exported.serialize` returned.
+
+    Raises:
+      TypeError: `blob` is not bytes.
+      ValueError: the bytes are of something else, damaged, or of a newer version; or hold a class
+        that is not registered here.
+
+    Example:
+      >>> deserialize(b"something else")
+      Traceback (most recent call last):
+      ValueError: deserialize: these are not the bytes of an exported program.
+        hint      Exported.serialize() makes them
+    """
+    if not isinstance(blob, bytes | bytearray | memoryview):
+        raise TypeError(
+            message("deserialize", "an exported program is bytes.", got=type(blob).__name__)
+        )
+    data = bytes(blob)
+    if not data.startswith(MARK):
+        raise ValueError(message(
+            "deserialize", "these are not the bytes of an exported program.",
+            hint="Exported.serialize() makes them",
+        ))  # fmt: skip
+    if len(data) < HEAD.size:
+        raise _damaged("it ends too early")
+    _, version, digest, length = HEAD.unpack_from(data)
+    if not 1 <= version <= VERSION:
+        raise ValueError(message(
+            "deserialize", "the program was stored by a newer version of xjit.",
+            got=f"version {version} of the format", expected=f"version {VERSION} or older",
+            hint="a newer xstack-xjit reads it",
+        ))  # fmt: skip
+    if hashlib.sha256(data[DIGEST_FROM:]).digest() != digest:
+        raise _damaged("the checksum does not fit")
+    start = HEAD.size + length
+    return _exported(json.loads(data[HEAD.size : start]), memoryview(data)[start:])
+
+
+def _damaged(what: str) -> ValueError:
+    return ValueError(message("deserialize", "the bytes are damaged.", got=what))
+
+
+def _avals(
+    facts: dict[str, Any], name: str, side: int, scope: SymbolicScope | None
+) -> tuple[ShapedArray, ...]:
+    """Return the abstract values of the arguments or results; older files say no types of them."""
+    forms = facts[name]
+    types = facts["types"][side] if "types" in facts else [None] * len(forms)
+    return tuple([aval_of_form(a, scope, t) for a, t in zip(forms, types, strict=True)])
+
+
+def _exported(facts: dict[str, Any], programs: memoryview) -> Exported:
+    convention = facts["calling_convention"]
+    low = minimum_supported_calling_convention_version
+    high = maximum_supported_calling_convention_version
+    if not low <= convention <= high:
+        raise ValueError(message(
+            "deserialize", "the program is called in a way that is not known here.",
+            got=f"calling convention {convention}", expected=f"one from {low} to {high}",
+        ))  # fmt: skip
+    constraints, known = facts.get("symbolic") or (None, ())
+    scope = None if constraints is None else SymbolicScope(constraints)
+    modules = {place: StoredModule(bytes(programs[place[0] : sum(place)]), scope is not None)
+               for place in map(tuple, facts["programs"])}  # fmt: skip
+    platforms, derivative = tuple(facts["platforms"]), facts["vjp"]
+    return Exported(
+        fun_name=facts["fun_name"],
+        in_tree=tree_of_form(facts["in_tree"]),
+        in_avals=_avals(facts, "in_avals", 0, scope),
+        out_tree=tree_of_form(facts["out_tree"]),
+        out_avals=_avals(facts, "out_avals", 1, scope),
+        platforms=platforms,
+        unordered_effects=tuple(Effect(n, ordered=False, exact=e) for n, e in facts["effects"]),
+        disabled_safety_checks=tuple(map(DisabledSafetyCheck, facts["disabled_checks"])),
+        module_kept_var_idx=tuple(facts["kept"]),
+        modules=dict(zip(platforms, [modules[tuple(p)] for p in facts["programs"]], strict=True)),
+        make_vjp=None if derivative is None else lambda: _exported(derivative, programs),
+        symbolic_facts=dict(known),
+        spread=spread_of_form(facts.get("devices")),
+    )

@@ -4,7 +4,6 @@ What: platforms and devices, buffers, executables, and what programs may call, a
 functions whose behaviour is the same on every supported jaxlib.
 Idea: all of jaxlib that is used here is private and moves between its releases; whatever moves
 is met in this folder, and its tests run on the oldest and the newest release.
-Neighbours: `xjit.devices` shows devices to users; compilation and dispatch build on the rest.
 """
 
 from .runtime import (  # isort: skip
@@ -15,8 +14,70 @@ from .runtime import (  # isort: skip
     fail,
     version,
 )
+from xjit.jaxlib_gateway.array_types import Tiles, hlo_sharding, whole
+from xjit.jaxlib_gateway.buffers import (
+    BufferPool,
+    PassingSharding,
+    PooledBuffer,
+    buffer_pool,
+    pooled_shards,
+    put_replicated,
+    put_shards,
+)
+from xjit.jaxlib_gateway.clients import (
+    GpuPlugin,
+    Member,
+    Watcher,
+    find_gpu_plugin,
+    guard_forks,
+    is_orphan,
+    serve,
+    share_devices,
+    startable,
+    until_ready,
+    watch,
+    watched,
+    when_orphaned,
+)
+from xjit.jaxlib_gateway.executables import (
+    CALLBACK_TARGET,
+    PIECES_TARGET,
+    TARGET as PARTITIONER_TARGET,
+    Order,
+    Partitioner,
+    ShardingProbe,
+    ask as ask_partitioner,
+    estimated_cost,
+    hlo_computation,
+    hlo_text,
+    include_dir,
+    layout_mode,
+    orders_of,
+    orders_used,
+    portable,
+    python_callback,
+    register_batch_partitionable,
+    register_ffi_target,
+    register_ffi_type,
+    register_lapack,
+    stablehlo_module,
+    text_of_portable,
+    turned,
+)
+from xjit.jaxlib_gateway.sharded_buffers import (
+    SpreadOver,
+    alike,
+    as_spread,
+    assemble_spread,
+    laid_over,
+    order_of,
+    pieces_by_device,
+    put_spread,
+    respread,
+    spread_over,
+)
+
 from .array_types import ArrayType, array_type, element_type
-from .buffer_pools import BufferPool, PassingSharding, PooledBuffer, buffer_pool
 from .buffers import (
     Buffer,
     BufferType,
@@ -69,45 +130,6 @@ from .clients import (
 )
 from .dlpack import dlpack_device
 from .executables import Executable, MemoryAnalysis, compile_program, deserialize_program
-from .foreign import (
-    CALLBACK_TARGET,
-    PIECES_TARGET,
-    include_dir,
-    python_callback,
-    register_batch_partitionable,
-    register_ffi_target,
-    register_ffi_type,
-    register_lapack,
-)
-from .forks import guard_forks, is_orphan, startable, when_orphaned
-from .gpu_plugin import GpuPlugin, find_gpu_plugin
-from .orders import Order, layout_mode, orders_of, orders_used, turned
-from .partitioners import TARGET as PARTITIONER_TARGET, Partitioner, ask as ask_partitioner
-from .probes import ShardingProbe
-from .processes import Member, serve, share_devices
-from .program_forms import (
-    estimated_cost,
-    hlo_computation,
-    hlo_text,
-    portable,
-    stablehlo_module,
-    text_of_portable,
-)
-from .sharded_transfer import pooled_shards, put_replicated, put_shards
-from .spread_buffers import (
-    SpreadOver,
-    alike,
-    as_spread,
-    assemble_spread,
-    laid_over,
-    order_of,
-    pieces_by_device,
-    put_spread,
-    respread,
-    spread_over,
-)
-from .tiles import Tiles, hlo_sharding, whole
-from .waits import Watcher, until_ready, watch, watched
 
 __all__ = [
     "CALLBACK_TARGET",

@@ -1,40 +1,201 @@
-"""Raw buffers: data on one device, or one program argument spread over several.
-
-What: `put` and `to_numpy`, and all that can be asked of a buffer.
-Idea: a buffer is jaxlib's own `ArrayImpl`, held by a stand-in for the two Python objects that
-it wants: an `ArrayType` (shape and dtype) and a sharding, one for each device, made once. They
-are what makes a buffer self-describing: `buffer.aval.dtype`, `buffer.aval.shape`.
-Some of jaxlib's methods import `jax` where it is installed (those that make single-device
-arrays: `_arrays`, `unsafe_buffer_pointer`, `_single_device_array_to_np_array_did_copy`), so they
-are kept for what nothing else does.
-Neighbours: `executables` runs programs on buffers, `dlpack` shares them with other libraries.
-"""
+"""Buffers: data on devices, and transfers of host arrays."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from typing import Any, TypeAlias
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from xjit import transfer_guards as guards
-from xprim.errors import message
-
-from .array_types import SUB_BYTE_DTYPES, ArrayType, array_type
-from .clients import client, default_device
-from .dlpack import (
+from xjit.jaxlib_gateway import transfer_guards as guards
+from xjit.jaxlib_gateway.array_types import SUB_BYTE_DTYPES, ArrayType, Index, Tiles, array_type
+from xjit.jaxlib_gateway.clients import (
+    check,
+    client,
+    default_device,
+    is_orphan,
+    refuse,
+    until_ready,
+)
+from xjit.jaxlib_gateway.dlpack import (
     data_pointer,
     device_of_capsule,
     export_capsule,
     host_array,
     import_capsule,
 )
-from .forks import check, is_orphan, refuse
-from .runtime import RuntimeFailure, XlaError, _jax, fail, xla_client
-from .waits import until_ready
+from xjit.jaxlib_gateway.runtime import RuntimeFailure, XlaError, _jax, fail, xla_client
+from xprim.errors import message
 
 __all__ = ()
+
+
+# -------------------------------------------------------------------------------- pieces on host
+# Pieces of arrays in host memory, cut for devices from other pieces: each element moves once.
+#
+# The runtime reads the memory of a CPU array in place where it begins at a multiple of 64 bytes
+# and nothing lies between the elements, and copies all other. So a piece that is there already,
+# as a part of what is given, is handed on as it is; any other is written to memory of its own
+# that begins so. What goes where depends on shapes and tiles alone, and is kept.
+
+ALIGNMENT = 64
+"""Bytes: a multiple of what any vector instruction wants; less aligned memory is copied."""
+
+# Below, a second copy costs less than to look where each part of each piece goes.
+_SMALL_BYTES = 1 << 14
+
+
+class Part(NamedTuple):
+    """What a wanted piece has of one that is given: the places of the same elements in both."""
+
+    given: int
+    in_given: Index
+    in_wanted: Index
+
+
+def pieces_for(
+    given: Sequence[np.ndarray[Any, Any]], tiles: Tiles, wanted: Tiles, shape: tuple[int, ...],
+    *, lent: bool,
+) -> list[np.ndarray[Any, Any]]:  # fmt: skip
+    """Return the piece of each device, by their numbers; those with the same piece share it.
+
+    Args:
+      given: the pieces of an array, in the order of `tiles.pieces`.
+      tiles: how the array is cut into these.
+      wanted: how it shall be cut.
+      shape: of the array.
+      lent: whether somebody may write to what is given, so that it must be copied.
+    """
+    dtype = given[0].dtype
+    if math.prod(shape) * dtype.itemsize <= _SMALL_BYTES:
+        return _small_pieces(given, shape, *_places(shape, tiles, wanted), lent=lent)
+    found: dict[int, np.ndarray[Any, Any]] = {}
+    for numbers, piece_shape, parts in _cuts(shape, tiles, wanted):
+        found.update(dict.fromkeys(numbers, _piece(given, piece_shape, parts, lent)))
+    return [found[number] for number in range(wanted.devices.size)]
+
+
+def _small_pieces(
+    given: Sequence[np.ndarray[Any, Any]], shape: tuple[int, ...], places_given: Sequence[Index],
+    places: Sequence[Index], piece_shape: tuple[int, ...], order: Sequence[int], *, lent: bool,
+) -> list[np.ndarray[Any, Any]]:  # fmt: skip
+    """Return the piece of each device, by way of the whole array, in one block of memory."""
+    whole = given[0]
+    if len(given) > 1:
+        whole = aligned_memory(shape, whole.dtype)
+        for place, piece in zip(places_given, given, strict=True):
+            whole[place] = piece
+    elif lent or (len(places) == 1 and not _is_read_in_place(whole)):
+        whole = _aligned_copy(whole)
+    if len(places) == 1:
+        return [whole] * len(order)
+    pieces = _block(len(places), piece_shape, whole.dtype)
+    for place, piece in zip(places, pieces, strict=True):
+        piece[...] = whole[place]
+    return [pieces[k] for k in order]
+
+
+def _block(count: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> list[np.ndarray[Any, Any]]:
+    """Return memory for so many arrays, which the runtime reads in place."""
+    step = -(-math.prod(shape) * dtype.itemsize // ALIGNMENT) * ALIGNMENT
+    raw = np.empty(count * step + ALIGNMENT, np.uint8)
+    start = -raw.__array_interface__["data"][0] % ALIGNMENT
+    return [np.ndarray(shape, dtype, raw, start + k * step) for k in range(count)]
+
+
+def _aligned_copy(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    copy = aligned_memory(array.shape, array.dtype)
+    copy[...] = array
+    return copy
+
+
+@functools.lru_cache(maxsize=1024)
+def _places(
+    shape: tuple[int, ...], given: Tiles, wanted: Tiles
+) -> tuple[list[Index], list[Index], tuple[int, ...], list[int]]:
+    """Return the places of the pieces that are given and wanted, the shape of the latter.
+
+    And for each device the number of its piece.
+    """
+    order: dict[int, int] = {}
+    pieces = list(wanted.pieces(shape))
+    for k, (_, numbers) in enumerate(pieces):
+        order.update(dict.fromkeys(numbers, k))
+    in_order = [order[number] for number in range(wanted.devices.size)]
+    places_given = [index for index, _ in given.pieces(shape)]
+    return places_given, [index for index, _ in pieces], wanted.piece_shape(shape), in_order
+
+
+def _piece(
+    given: Sequence[np.ndarray[Any, Any]], shape: tuple[int, ...], parts: Sequence[Part], lent: bool
+) -> np.ndarray[Any, Any]:
+    if len(parts) == 1 and not lent:
+        source = given[parts[0].given]
+        view = source if source.shape == shape else source[parts[0].in_given]
+        if _is_read_in_place(view):
+            return view
+    piece = aligned_memory(shape, given[0].dtype)
+    for k, in_given, in_wanted in parts:
+        piece[in_wanted] = given[k][in_given]
+    return piece
+
+
+def _is_read_in_place(array: np.ndarray[Any, Any]) -> bool:
+    return array.flags.c_contiguous and array.__array_interface__["data"][0] % ALIGNMENT == 0
+
+
+def aligned_memory(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Return memory for an array that the runtime reads in place."""
+    nbytes = math.prod(shape) * dtype.itemsize
+    raw = np.empty(nbytes + ALIGNMENT, np.uint8)
+    start = -raw.__array_interface__["data"][0] % ALIGNMENT
+    return raw[start : start + nbytes].view(dtype).reshape(shape)
+
+
+@functools.lru_cache(maxsize=1024)
+def _cuts(
+    shape: tuple[int, ...], given: Tiles, wanted: Tiles
+) -> list[tuple[list[int], tuple[int, ...], list[Part]]]:
+    """Return for each wanted piece the numbers of its devices, its shape, and its parts."""
+    sources = [_bounds(index, shape) for index, _ in given.pieces(shape)]
+    piece_shape = wanted.piece_shape(shape)
+    cuts = []
+    for index, numbers in wanted.pieces(shape):
+        bounds = _bounds(index, shape)
+        overlaps = [_overlap(k, source, bounds) for k, source in enumerate(sources)]
+        cuts.append((numbers, piece_shape, [part for part in overlaps if part is not None]))
+    return cuts
+
+
+def _bounds(index: Index, shape: tuple[int, ...]) -> list[tuple[int, int]]:
+    return [s.indices(n)[:2] for s, n in zip(index, shape, strict=True)]
+
+
+def _overlap(
+    k: int, given: Sequence[tuple[int, int]], wanted: Sequence[tuple[int, int]]
+) -> Part | None:
+    """Return what two pieces have in common, None for nothing."""
+    in_given, in_wanted = [], []
+    for (a, a_end), (b, b_end) in zip(given, wanted, strict=True):
+        start, end = max(a, b), min(a_end, b_end)
+        if start >= end:
+            return None
+        in_given.append(slice(start - a, end - a))
+        in_wanted.append(slice(start - b, end - b))
+    return Part(k, tuple(in_given), tuple(in_wanted))
+
+
+# --------------------------------------------------------------------------------------- buffers
+# Raw buffers: data on one device, or one program argument spread over several.
+#
+# What: `put` and `to_numpy`, and all that can be asked of a buffer. Idea: a buffer is jaxlib's
+# own `ArrayImpl`, held by a stand-in for the two Python objects that it wants: an `ArrayType`
+# (shape and dtype) and a sharding, one for each device, made once. They are what makes a buffer
+# self-describing: `buffer.aval.dtype`, `buffer.aval.shape`. Some of jaxlib's methods import `jax`
+# where it is installed (those that make single-device arrays: `_arrays`, `unsafe_buffer_pointer`,
+# `_single_device_array_to_np_array_did_copy`), so they are kept for what nothing else does.
 
 Buffer: TypeAlias = Any  # opaque: only the functions of this folder look inside
 BufferType = _jax.ArrayImpl  # the class of all buffers
@@ -516,3 +677,228 @@ def _copy_of_memory(buffer: Buffer) -> np.ndarray[Any, Any]:
     if 0 in kind.shape:
         return np.empty(kind.shape, kind.dtype)
     return np.array(_Memory(export_capsule(buffer), kind)).view(kind.dtype)
+
+
+# ---------------------------------------------------------------------------------- buffer pools
+# Small host values for programs that start at once: NumPy arrays and Python numbers.
+#
+# What: `buffer_pool`, which makes the functions that bring values of one type to one placement.
+# Idea: where a program is called with host values, making buffers of them costs as much as
+# starting it. A CPU program reads its arguments where they are, so a few buffers whose memory the
+# runtime was given once are written anew for each call. Such a buffer is written by one call at a
+# time, and only when the program that read it last is over; a call that finds none in the pool
+# makes one. Whoever adds programs that hand their arguments to Python must copy them there: the
+# next call overwrites a pooled buffer.
+
+_IN_PLACE = xla_client.HostBufferSemantics.ZERO_COPY
+
+PassingSharding = _jax.SingleDeviceSharding
+"""The class of the shardings of buffers from a `buffer_pool`, which no array keeps."""
+
+# Above it, copying costs more than the runtime's call, and the memory is better given back.
+_MAX_BYTES = 1 << 16
+
+PooledBuffer = tuple[Any, Buffer]
+"""What is written to (an array of NumPy, or its memory), and the buffer that shows it."""
+
+BufferPool = tuple[Callable[[Any], PooledBuffer], Callable[[PooledBuffer], None]]
+
+
+def buffer_pool(
+    shape: tuple[int, ...], dtype: np.dtype[Any], where: Any, *, kept: bool = False
+) -> BufferPool:
+    """Return two functions: from a host value to a pooled buffer, and one that takes it back.
+
+    A buffer that is taken back is written again by a later call, so it may be given back only when
+    the program that read it is over; it need not be given back at all. A value that does not fit
+    is the runtime's or NumPy's error.
+
+    Args:
+        shape: of the values.
+        dtype: of NumPy arrays among the values, in the machine's byte order; Python numbers, which
+            cost less than arrays of rank 0, are brought to it.
+        where: the placement, on one device.
+        kept: whether the program may keep the memory, so that each value needs its own.
+
+    Example:
+        >>> from xjit.jaxlib_gateway import default_device, placement, to_numpy
+        >>> fill, release = buffer_pool((2,), np.dtype("float32"), placement((default_device(),)))
+        >>> pooled = fill(np.float32([1, 2]))
+        >>> to_numpy(pooled[1])
+        array([1., 2.], dtype=float32)
+        >>> release(pooled)
+    """
+    found = None if kept else pooled_buffers(shape, dtype, where)
+    if found is None:
+        place = _placer(shape, dtype, where)
+        return lambda value: (None, place(value)), _drop
+    new, free = found
+    take = free.pop
+
+    def fill(value: Any) -> PooledBuffer:
+        try:
+            pooled = take()
+        except IndexError:  # several threads, or a program that takes its time
+            pooled = new()
+        pooled[0][...] = value
+        return pooled
+
+    return fill, free.append
+
+
+def _drop(pooled: PooledBuffer) -> None:
+    """Take back a buffer that is not used again."""
+
+
+def pooled_buffers(
+    shape: tuple[int, ...], dtype: np.dtype[Any], where: Any
+) -> tuple[Callable[[], PooledBuffer], list[PooledBuffer]] | None:
+    """Return what makes such buffers, and the first; None where the runtime would copy."""
+    device = where._device
+    nbytes = dtype.itemsize
+    for n in shape:
+        nbytes *= n
+    if device.platform != "cpu" or not 0 < nbytes <= _MAX_BYTES or dtype in SUB_BYTE_DTYPES:
+        return None
+    kind, devices, sharding = array_type(shape, dtype), [device], _sharding(where)
+
+    def make() -> PooledBuffer:
+        host = aligned_memory(shape, dtype)
+        buffer = _jax.batched_device_put(
+            kind, sharding, [host], devices, True, False, _IN_PLACE, True
+        )
+        # Python's own writing of a float32 is quicker, and makes infinity of 1e300 without a word.
+        return host.data if not shape and dtype.char in "fd" else host, buffer
+
+    written, buffer = first = make()
+    try:
+        in_place = unsafe_pointer(buffer) == np.asarray(written).ctypes.data
+    except RuntimeFailure:
+        return None
+    return (make, [first]) if in_place else None
+
+
+def _placer(
+    shape: tuple[int, ...], dtype: np.dtype[Any], where: Any
+) -> Callable[[np.ndarray[Any, Any] | complex], Buffer]:
+    """Return a function from a host value of this type to a buffer with a copy of it."""
+    kind, device = array_type(shape, dtype), where._device
+    put_all, copy, devices, sharding = _jax.batched_device_put, _COPY, [device], _sharding(where)
+    # Without this the runtime makes 64-bit elements narrow, with it all Python numbers wide.
+    keeps_64_bits = dtype.itemsize // (2 if dtype.kind == "c" else 1) == 8
+
+    def place(value: Any) -> Buffer:
+        return put_all(kind, sharding, [value], devices, True, False, copy, keeps_64_bits)
+
+    def ask_and_place(value: Any) -> Buffer:
+        if guards.to_device.used:
+            guards.check(guards.to_device, kind, "the host", device)
+        return place(value)
+
+    return place if device.platform == "cpu" else ask_and_place
+
+
+def _sharding(where: Any) -> Any:
+    return _passing_sharding(where._device) or where
+
+
+@functools.lru_cache(maxsize=4096)
+def _passing_sharding(device: Any) -> Any:
+    """Return a sharding of jaxlib's own class, or None where jaxlib asks it for Python methods.
+
+    From jaxlib 0.11 on it does not, and a buffer costs 0.3 us less than with a class of ours.
+    """
+    sharding = PassingSharding(device)
+    one = np.zeros((), np.float32)
+    try:
+        _jax.batched_device_put(
+            array_type((), one.dtype), sharding, [one], [device], True, False, _COPY, True
+        )
+    except AttributeError:
+        return None
+    return sharding
+
+
+# ------------------------------------------------------------------------------ sharded transfer
+# Host arrays on several devices at once, for programs that run on all of them.
+#
+# One call of the runtime places all pieces. It takes pieces of an array for its rows, so the type
+# of such a buffer is that of all pieces in a row: the program reads it, and no array keeps it.
+# Small pieces are written to memory that the devices have already (`pooled_shards`).
+
+
+class RowShards(ManyDevices):
+    """Placement of an array that is cut along its first axis, one piece on each device."""
+
+    __slots__ = ()
+    committed = False
+
+    def _to_xla_hlo_sharding(self, ndim: int) -> Any:
+        tiles = [len(self.devices), *[1] * (ndim - 1)]
+        return xla_client.HloSharding.iota_tile(tiles, tiles, list(range(ndim)))
+
+    def shard_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of a piece."""
+        return (shape[0] // len(self.devices), *shape[1:])
+
+
+# One object for each row of devices.
+_in_a_row = functools.lru_cache(maxsize=4096)(RowShards)
+
+
+def put_shards(arrays: Sequence[np.ndarray[Any, Any]], devices: tuple[Any, ...]) -> Buffer:
+    """Return one buffer with a host array on each device, for a program that runs on all of them.
+
+    The arrays must be equal in shape and dtype, in native byte order; their memory may be used by
+    the runtime, on the caller's promise that nothing writes to it any more.
+    """
+    first = arrays[0]
+    if not first.ndim or not first.size:  # nothing to lie along in a row
+        return assemble([put(a, d, may_alias=True) for a, d in zip(arrays, devices, strict=True)])
+    shape = (len(arrays) * first.shape[0], *first.shape[1:])
+    return _put_at_once("put_shards", shape, arrays, _in_a_row(devices), devices)
+
+
+def pooled_shards(
+    shape: tuple[int, ...], dtype: np.dtype[Any], devices: tuple[Any, ...]
+) -> PooledBuffer | None:
+    """Return memory for a piece on each device, and one buffer that shows it to a program.
+
+    Whoever writes to it must know that the program that read it last is over.
+
+    Args:
+        shape: of a piece.
+        dtype: of a piece, in the machine's byte order.
+        devices: each holds one piece.
+
+    Returns:
+        A list of what is written to, one for each device, and the buffer; None where the runtime
+        would not read in place (accelerators, large pieces).
+    """
+    found = [pooled_buffers(shape, dtype, placement((device,))) for device in devices]
+    if None in found:
+        return None
+    firsts = [first for one in found if one is not None for first in one[1]]
+    return [memory for memory, _ in firsts], assemble([buffer for _, buffer in firsts], devices)
+
+
+def put_replicated(array: np.ndarray[Any, Any], devices: tuple[Any, ...]) -> Buffer:
+    """Return one buffer with the whole host array on each device; otherwise as `put_shards`."""
+    arrays = [array] * len(devices)
+    return _put_at_once("put_replicated", array.shape, arrays, placement(devices), devices)
+
+
+def _put_at_once(
+    operation: str, shape: tuple[int, ...], arrays: Sequence[np.ndarray[Any, Any]], where: Any,
+    devices: tuple[Any, ...],
+) -> Buffer:  # fmt: skip
+    kind = array_type(shape, arrays[0].dtype)
+    if guards.to_device.used and devices[0].platform != "cpu":
+        guards.check(guards.to_device, kind, "the host", devices[0])
+    alias = all(a.flags.owndata or not a.flags.writeable for a in arrays)
+    try:
+        return _jax.batched_device_put(
+            kind, where, arrays, devices, True, False, _ALIAS if alias else _COPY, True
+        )
+    except RuntimeFailure as error:
+        fail(operation, f"{kind} could not be placed on {len(devices)} devices", error)

@@ -1,35 +1,281 @@
-"""PJRT clients: one for each platform, made on first use.
-
-What: `client`, the number of virtual CPU devices, which platforms there are and which is default.
-Idea: importing starts nothing; the first request for a platform makes its client under a lock
-and every later one finds it in a dictionary. The CPU client may show several devices, which
-share the cores: that is how programs for many devices are tested on one machine.
-Neighbours: `gpu_plugin` finds and starts CUDA, `processes` joins several processes;
-`xjit.devices` is the public face.
-"""
+"""PJRT clients: one for each platform, made on first use; processes, forks, CUDA."""
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import hashlib
+import importlib
+import importlib.util
 import os
 import platform as machine_facts
+import threading
 import warnings
-from collections.abc import Callable, Sequence
+import weakref
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, NoReturn, Protocol, TypeVar
 
+from xjit.jaxlib_gateway.runtime import RuntimeFailure, XlaError, _jax, fail, version, xla_client
 from xprim import device_options
-from xprim.descriptions import brief
-from xprim.errors import message
-from xtree.locks import forkable_rlock
-
-from . import forks
-from .gpu_plugin import find_gpu_plugin, make_gpu_client
-from .runtime import RuntimeFailure, fail, version, xla_client
-from .waits import watched
+from xprim.errors import brief, message
+from xtree.interning import forkable_rlock
 
 __all__ = ()
+
+
+# ----------------------------------------------------------------------------------------- forks
+# After a fork: the child has the memory of its parent, and none of its threads.
+#
+# The runtime's threads do the work of programs and copies, so whatever needs them in the child
+# would wait for ever. `startable` knows all that can start a program; in the child each is made
+# to raise. Memory on the host stays readable. A parent that has used no device leaves nothing to
+# guard.
+
+in_use = [False]
+"""Whether this process has made a client."""
+
+is_orphan = [False]
+"""Whether this process was forked from one that had."""
+
+# What starts a program: in a child of a fork all of these refuse.
+_startable: weakref.WeakSet[Any] = weakref.WeakSet()
+_callbacks: list[Callable[[], None]] = []
+
+
+def guard_forks() -> None:
+    """Have children of this process look after themselves.
+
+    To be called once, when all locks exist: children free them in the order of their making, and
+    what is done here takes some.
+    """
+    if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
+        os.register_at_fork(after_in_child=_in_child)
+
+
+def startable(x: Any) -> None:
+    """Note an object whose attribute `start` starts a program."""
+    _startable.add(x)
+
+
+def when_orphaned(callback: Callable[[], None]) -> None:
+    """Have `callback` called in a child that cannot use the devices of its parent."""
+    _callbacks.append(callback)
+
+
+def refuse(*_: Any) -> NoReturn:
+    """Raise the error for the use of a device in such a child."""
+    raise XlaError(message(
+        "devices", "this process was forked from one that had used them, and has none.",
+        expected="a process of its own, or work that NumPy does",
+        hint="multiprocessing.get_context('spawn') starts processes that can use devices;\nso does "
+        "a fork before the first use of a device",
+    ))  # fmt: skip
+
+
+def check() -> None:
+    """Raise where devices are out of reach."""
+    if is_orphan[0]:
+        refuse()
+
+
+def _in_child() -> None:
+    if not in_use[0]:
+        return
+    is_orphan[0] = True
+    for x in list(_startable):
+        x.start = refuse
+    for callback in _callbacks:
+        callback()
+
+
+# ----------------------------------------------------------------------------------------- waits
+# Waiting for the runtime while other processes may fail.
+#
+# The runtime waits in C++ for values of other processes, for ever if one of them has stopped.
+# Where processes work together somebody watches them (`watch`): then waiting is asking again and
+# again, and the watcher may raise in between.
+
+T = TypeVar("T")
+
+
+class Watcher(Protocol):
+    """Who knows whether the other processes live."""
+
+    def wait(self, is_done: Callable[[], bool]) -> None:
+        """Return when `is_done` says so; raise where that will not come."""
+
+    def explain(self, failure: BaseException) -> None:
+        """Raise what stands behind a failure of the runtime, or return where nothing is known."""
+
+    def agree(self, text: str, name: str, devices: tuple[Any, ...]) -> None:
+        """Raise where other processes compile another program for their part of these devices."""
+
+
+watch: list[Watcher | None] = [None]
+"""Who watches the other processes, if there are any."""
+
+
+def until_ready(buffer: Any) -> None:
+    """Wait until a buffer is computed.
+
+    Raises:
+        RuntimeFailure: it was not computed, or is deleted.
+    """
+    watcher = watch[0]
+    if watcher is None or buffer.is_deleted():
+        buffer.block_until_ready()
+        return
+    watcher.wait(buffer.is_ready)
+    try:
+        buffer.block_until_ready()
+    except RuntimeFailure as failure:
+        watcher.explain(failure)
+        raise
+
+
+def watched(work: Callable[[], T]) -> T:
+    """Return the result of work that waits for other processes in C++."""
+    watcher = watch[0]
+    if watcher is None:
+        return work()
+    results: list[T] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run, name="xjit: waiting for other processes", daemon=True)
+    thread.start()
+    watcher.wait(lambda: not thread.is_alive())
+    if errors:
+        watcher.explain(errors[0])
+        raise errors[0]
+    return results[0]
+
+
+# ------------------------------------------------------------------------------------ gpu plugin
+# Find and start the CUDA plugin, without running the plugin's own Python code.
+#
+# What: `find_gpu_plugin` and `make_gpu_client`. Idea: the distributions `jax-cuda13-pjrt` and
+# `jax-cuda13-plugin` hold a shared library and the handlers of its custom calls, but their
+# `initialize()` imports `jax`. So the library is found by its path and loaded, and the handlers
+# are registered one by one, as that function does it. NVIDIA's libraries are loaded first: when
+# they come as Python packages no loader path names them. Source of the order of steps:
+# `jax_plugins/cuda/__init__.py` of the JAX project.
+
+_CUDA_VERSIONS = ("13", "12")
+_HANDLER_MODULES = ("gpu_linalg", "gpu_prng", "gpu_solver", "gpu_sparse")
+# In the order in which they depend on one another.
+_NVIDIA_LIBRARIES = (
+    "libcudart.so.*", "libnvrtc.so.*", "libcublasLt.so.*", "libcublas.so.*", "libnccl.so.*",
+    "libcupti.so.*", "libnvJitLink.so.*", "libcusparse.so.*", "libcusolver.so.*",
+    "libcufft.so.*", "libnvshmem_host.so.*", "libcudnn.so.*",
+)  # fmt: skip
+
+
+class GpuPlugin(NamedTuple):
+    """Where the plugin's library lies and which package holds its custom calls."""
+
+    library: Path
+    handlers: str
+
+
+@functools.cache
+def find_gpu_plugin() -> GpuPlugin | None:
+    """Return the installed CUDA plugin, the newest version first, or None."""
+    for cuda in _CUDA_VERSIONS:
+        for folder in _folders_of("jax_plugins"):
+            library = folder / f"xla_cuda{cuda}" / "xla_cuda_plugin.so"
+            if library.exists():
+                return GpuPlugin(library, f"jax_cuda{cuda}_plugin")
+    return None
+
+
+def make_gpu_client(processes: Mapping[str, Any]) -> Any:
+    """Start the CUDA plugin and return its client.
+
+    Args:
+        processes: what there is to say of other processes, nothing where this one is alone.
+    """
+    plugin = find_gpu_plugin()
+    if plugin is None:
+        raise RuntimeError(message(
+            "client", "the platform 'gpu' needs the CUDA plugin, which is not installed.",
+            expected="the distributions jax-cuda13-plugin and jax-cuda13-pjrt, in the\nversion of "
+            "jaxlib",
+        ))  # fmt: skip
+    try:
+        if not xla_client.pjrt_plugin_loaded("cuda"):
+            _load_nvidia_libraries()
+            c_api = xla_client.load_pjrt_plugin_dynamically("cuda", str(plugin.library))
+            _register_handlers(plugin.handlers, c_api)
+        if not xla_client.pjrt_plugin_initialized("cuda"):
+            xla_client.initialize_pjrt_plugin("cuda")
+        options = xla_client.generate_pjrt_gpu_plugin_options()
+        if not processes:
+            return xla_client.make_c_api_client("cuda", options)
+        # Several processes, whose values NCCL carries: untested, as no GPU was at hand.
+        options |= {"node_id": processes["node_id"], "num_nodes": processes["num_nodes"]}
+        if processes["visible_devices"]:
+            options["visible_devices"] = list(processes["visible_devices"])
+        return xla_client.make_c_api_client("cuda", options, processes["distributed_client"])
+    except RuntimeFailure as error:
+        fail("client", "the GPU client could not be started", error)
+
+
+def _folders_of(namespace: str) -> list[Path]:
+    """Return the folders of a namespace package, without importing any code."""
+    found = importlib.util.find_spec(namespace)
+    folders = None if found is None else found.submodule_search_locations
+    return [Path(folder) for folder in folders or ()]
+
+
+def _load_nvidia_libraries() -> None:
+    folders = [lib for root in _folders_of("nvidia") for lib in root.glob("*/lib")]
+    for pattern in _NVIDIA_LIBRARIES:
+        for path in sorted(file for folder in folders for file in folder.glob(pattern)):
+            try:
+                ctypes.CDLL(str(path))
+            except OSError:  # another copy on the loader's path may serve; the client will say
+                continue
+
+
+def _register_handlers(package: str, c_api: Any) -> None:
+    """Register the typed custom calls that the plugin's own package holds."""
+    extension: Any = importlib.import_module(f"{package}.cuda_plugin_extension")
+    register = functools.partial(extension.register_custom_call_target, c_api)
+    xla_client.register_custom_call_handler("CUDA", register)
+    if hasattr(extension, "ffi_types"):
+        register_type = functools.partial(extension.register_custom_type, c_api)
+        xla_client.register_custom_type_handler("CUDA", register_type)
+        for name, value in extension.ffi_types().items():
+            xla_client.register_custom_type(name, value, platform="CUDA")
+    handlers = getattr(extension, "ffi_handlers", None) or extension.ffi_registrations
+    for name, value in handlers().items():
+        xla_client.register_custom_call_target(name, value, platform="CUDA", api_version=1)
+    for name in _HANDLER_MODULES:
+        module = importlib.import_module(f"jaxlib.{name}")
+        for target in getattr(module, "batch_partitionable_targets", list)():
+            xla_client.register_custom_call_as_batch_partitionable(target)
+        for target, capsule, api_version in module.registrations().get("CUDA", ()):
+            xla_client.register_custom_call_target(
+                target, capsule, platform="CUDA", api_version=api_version
+            )
+        # what runs on the host there (`cuhybrid_eig_real`) finds LAPACK, which this loads
+        getattr(module, "initialize_hybrid_kernels", list)()
+
+
+# --------------------------------------------------------------------------------------- clients
+# PJRT clients: one for each platform, made on first use.
+#
+# What: `client`, the number of virtual CPU devices, which platforms there are and which is
+# default. Idea: importing starts nothing; the first request for a platform makes its client under
+# a lock and every later one finds it in a dictionary. The CPU client may show several devices,
+# which share the cores: that is how programs for many devices are tested on one machine.
 
 _NAME_BY_ALIAS = {"cpu": "cpu", "gpu": "gpu", "cuda": "gpu"}
 
@@ -75,7 +321,7 @@ def platforms() -> tuple[str, ...]:
     commas), replaces the list; otherwise it is `gpu`, where the CUDA plugin is installed, and
     `cpu`. No client is made.
     """
-    chosen = _chosen_platforms()
+    chosen = _choose_platforms()
     if chosen.strip():
         named = [canonical_platform(name) for name in chosen.split(",") if name.strip()]
         names = tuple(dict.fromkeys(named))
@@ -86,7 +332,7 @@ def platforms() -> tuple[str, ...]:
     return names
 
 
-def _chosen_platforms() -> str:
+def _choose_platforms() -> str:
     options = (device_options.platforms, device_options.platform_name)
     asked = [option.value for option in options if option.value]
     return str(asked[0]) if asked else os.environ.get("XSTACK_PLATFORMS", "")
@@ -99,7 +345,7 @@ def default_backend() -> str:
     gives way to the CPU, with one warning.
     """
     first = platforms()[0]
-    if first == "cpu" or first in _client_by_platform or _chosen_platforms():
+    if first == "cpu" or first in _client_by_platform or _choose_platforms():
         return first
     with _lock:
         if first not in _failure_by_platform:
@@ -263,11 +509,11 @@ def default_device(platform: str | None = None) -> Any:
 
 def _make(name: str) -> Any:
     """Return the client of `name`, making it if no other thread was faster."""
-    forks.check()
+    check()
     with _lock:
         found = _client_by_platform.get(name)
         if found is None:
-            forks.in_use[0] = True
+            in_use[0] = True
             found = _client_by_platform[name] = watched(
                 _make_cpu_client if name == "cpu" else lambda: make_gpu_client(_processes)
             )
@@ -280,7 +526,7 @@ def _forget_clients() -> None:
     _default_device_by_platform.clear()
 
 
-forks.when_orphaned(_forget_clients)
+when_orphaned(_forget_clients)
 
 
 def _make_cpu_client() -> Any:
@@ -327,3 +573,144 @@ def _cpu_features() -> str:
         first_processor = cpuinfo.read_text().split("\n\n")[0].splitlines()
         lines = [line for line in first_processor if line.startswith(wanted)]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+
+
+# ------------------------------------------------------------------------------------- processes
+# Several processes that share one set of devices.
+#
+# What: the coordination service (`serve`), one process's connection to it (`Member`), and what
+# has the clients of devices made with it (`share_devices`). Idea: the service holds texts under
+# keys, through which all learn of one another's devices; the client of each then knows the
+# devices of all, and values travel over TCP (gloo) between CPUs and by NCCL between GPUs. A
+# connection that fails ends the process in C++, so whoever connects makes sure that the service
+# and the others are there (`xpar.distributed` does).
+
+
+class Member:
+    """The connection of one process to the service.
+
+    Args:
+        address: `host:port` of the service.
+        process_id: the number of this process, from 0.
+        timeout: how long the service may take to answer, in seconds.
+        heartbeat_timeout: after how many seconds without a sign the service calls a process dead.
+
+    Raises:
+        XlaError: the service refused. Where nobody answers, jaxlib ends the process.
+    """
+
+    def __init__(self, address: str, process_id: int, timeout: int, heartbeat_timeout: int) -> None:
+        self.client = _jax.get_distributed_runtime_client(
+            address, process_id, init_timeout=timeout, heartbeat_timeout=heartbeat_timeout,
+            shutdown_timeout=10, use_compression=True,
+        )  # fmt: skip
+        try:
+            self.client.connect()
+        except RuntimeFailure as error:
+            fail("initialize", f"no connection by way of {address}", error)
+
+    def set(self, key: str, text: str) -> None:
+        """Keep a text under a key, in place of what was there."""
+        self._ask(self.client.key_value_set, key, text, allow_overwrite=True)
+
+    def set_bytes(self, key: str, data: bytes) -> None:
+        """Keep bytes under a key, in place of what was there."""
+        self._ask(self.client.key_value_set_bytes, key, data, allow_overwrite=True)
+
+    def get_bytes(self, key: str) -> bytes | None:
+        """Return what is kept under a key, None where there is nothing."""
+        try:
+            found: bytes = self.client.key_value_try_get_bytes(key)
+        except RuntimeFailure as error:
+            if "NOT_FOUND" in str(error):
+                return None
+            fail("distributed", "the coordination service did not answer", error)
+        return found
+
+    def texts(self, folder: str) -> dict[str, str]:
+        """Return what is kept under the keys that begin with `folder/`, by what follows."""
+        found = self._ask(self.client.key_value_dir_get, folder)
+        return {key.rpartition("/")[2]: text for key, text in found}
+
+    def count(self, key: str) -> int:
+        """Add one to the number under a key, and return it."""
+        return int(self._ask(self.client.key_value_increment, key, 1))
+
+    def delete(self, key: str) -> None:
+        """Forget a key, and all that begin with it and a slash."""
+        self._ask(self.client.key_value_delete, key)
+
+    def live(self, process_ids: Sequence[int]) -> dict[int, int]:
+        """Wait for the living among these processes to call this, and return which they are.
+
+        Returns:
+            For each of them a number that another start of it would not have.
+        """
+        found: dict[int, int] = self._ask(self.client.get_live_nodes, list(process_ids))
+        return found
+
+    def leave(self) -> None:
+        """End the connection."""
+        self._ask(self.client.shutdown)
+
+    def notice_of_preemption(self) -> Any:
+        """Return what has processes agree on a step when one is told to end by SIGTERM.
+
+        From then on that signal ends this process no more.
+        """
+        manager = _jax.create_preemption_sync_manager()
+        manager.initialize(self.client)
+        return manager
+
+    def _ask(self, method: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return method(*args, **kwargs)
+        except RuntimeFailure as error:
+            fail("distributed", "the coordination service did not answer", error)
+
+
+def serve(address: str, num_processes: int, heartbeat_timeout: int) -> Any:
+    """Start the coordination service in this process; it ends when the result is shut down.
+
+    Args:
+        address: where it listens, `host:port`.
+        num_processes: how many processes there are.
+        heartbeat_timeout: after how many seconds without a sign a process counts as dead.
+
+    Raises:
+        XlaError: it cannot listen there.
+    """
+    try:
+        return _jax.get_distributed_runtime_service(
+            address, num_processes, heartbeat_timeout=heartbeat_timeout, shutdown_timeout=10,
+            recoverable=True,  # otherwise the death of one ends all others, without a word
+        )  # fmt: skip
+    except RuntimeFailure as error:
+        fail("initialize", f"the coordination service cannot listen at {address}", error)
+
+
+def share_devices(
+    member: Member, process_id: int, num_processes: int, hostname: str | None = None,
+    visible_devices: Sequence[int] = (),
+) -> None:  # fmt: skip
+    """Have the clients of devices that are made from now on know those of all processes.
+
+    Args:
+        member: the connection of this process.
+        process_id: its number.
+        num_processes: how many there are.
+        hostname: the name or address at which the others reach this process, for gloo.
+        visible_devices: the numbers of the GPUs that this process uses; all where none is given.
+
+    Raises:
+        RuntimeError: devices are in use already.
+    """
+    configure_clients(
+        distributed_client=member.client,
+        node_id=process_id,
+        num_nodes=num_processes,
+        visible_devices=visible_devices,
+        collectives=lambda: _jax.make_gloo_tcp_collectives(
+            distributed_client=member.client, hostname=hostname
+        ),
+    )

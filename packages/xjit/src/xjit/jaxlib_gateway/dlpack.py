@@ -5,7 +5,6 @@ Idea: a capsule holds a C struct whose first fields say where the data is and wh
 also a counted reference: while it lives, the buffer's memory is neither freed nor donated, which
 makes it the safe way to a raw address.
 Source: the DLPack specification, `dlpack.h` (`DLManagedTensor`, `DLDataTypeCode`).
-Neighbours: `buffers` holds the public `to_dlpack` and `from_dlpack`.
 """
 
 from __future__ import annotations
@@ -105,7 +104,7 @@ def host_array(source: Any) -> np.ndarray[Any, Any]:
         capsule = source.__dlpack__(max_version=(1, 0))  # which read-only memory needs
     except TypeError:  # older than the argument
         capsule = source.__dlpack__()
-    header = _checked_header(capsule, _CPU_DEVICE)
+    header = _check_header(capsule, _CPU_DEVICE)
     try:
         return np.from_dlpack(_Offered(capsule))
     except (RuntimeError, TypeError, BufferError):  # NumPy knows only its own dtypes
@@ -119,7 +118,7 @@ def import_capsule(source: Any, device: Any) -> tuple[Any, tuple[int, ...], np.d
     """Return jaxlib's buffer over the device memory that `source` offers, its shape and dtype."""
     stream = device.get_stream_for_external_ready_events()
     capsule = source.__dlpack__(stream=stream)
-    header = _checked_header(capsule, _CUDA_DEVICE)
+    header = _check_header(capsule, _CUDA_DEVICE)
     shape, dtype = tuple(header.shape[: header.ndim]), dtype_of(header)
     try:
         return _jax.dlpack_managed_tensor_to_buffer(capsule, device, stream), shape, dtype
@@ -182,7 +181,7 @@ def _header(capsule: Any) -> _Header:
     return _Header.from_address(address)
 
 
-def _checked_header(capsule: Any, device_type: int) -> _Header:
+def _check_header(capsule: Any, device_type: int) -> _Header:
     """Return the header of a foreign capsule, after comparing it with what its object said."""
     header = _header(capsule)
     shape = tuple(header.shape[: header.ndim])

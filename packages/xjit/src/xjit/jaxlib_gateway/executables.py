@@ -1,34 +1,410 @@
-"""Compile StableHLO text and run it.
-
-What: `compile_program`, `deserialize_program` and the `Executable` they return.
-Idea: XLA parses the text itself, so no MLIR is imported (but for programs that call Python). A
-result handler for each output, made once, turns what the runtime returns into buffers; a call
-is then two calls into C++. Donation is written in the text: an argument with the attribute
-`tf.aliasing_output = 0 : i32` (its memory becomes that output) or `jax.buffer_donor = true`
-is deleted by the call, unless somebody still looks at its memory, who then keeps it.
-Collectives between replicas name no channel, those between partitions name one: the runtime ends
-the process where a `collective_permute` of replicas has a channel.
-Neighbours: `buffers` for what goes in and comes out, `foreign` for what a program may call.
-"""
+"""Compile StableHLO text and run it; foreign functions, partitioners and probes in programs."""
 
 from __future__ import annotations
 
+import functools
+import itertools
+import math
 import struct
+import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+from jaxlib import _hlo
 
+from xjit.jaxlib_gateway.array_types import (
+    SUB_BYTE_DTYPES,
+    ArrayType,
+    Tiles,
+    array_type,
+    element_type,
+    hlo_sharding,
+    tiles_of,
+    whole,
+)
+from xjit.jaxlib_gateway.buffers import Buffer, assemble, placement, shards
+from xjit.jaxlib_gateway.clients import canonical_platform, client, startable
+from xjit.jaxlib_gateway.runtime import RuntimeFailure, _jax, fail, xla_client
 from xprim.errors import message
 
-from .array_types import ArrayType, array_type
-from .buffers import Buffer, assemble, placement, shards
-from .clients import client
-from .forks import startable
-from .runtime import RuntimeFailure, _jax, fail, xla_client
-from .tiles import Tiles, tiles_of, whole
-
 __all__ = ()
+
+
+# --------------------------------------------------------------------------------- program forms
+# The forms of a program before it is compiled: XLA's own notation, and a module of MLIR.
+#
+# What: `hlo_computation`, `hlo_text`, `stablehlo_module` and `estimated_cost`; `portable`, which
+# later releases read, and `text_of_portable`, its way back. Idea: the portable form is written as
+# of a version of StableHLO that is twelve weeks old, so that a jaxlib of that age reads it, too,
+# and later ones do for years
+# (https://github.com/openxla/stablehlo/blob/main/docs/compatibility.md). The runtime compiles it
+# as it is. What Shardy says of several devices stands in it unchanged.
+
+
+def hlo_computation(text: str) -> Any:
+    """Return the program of a StableHLO text as XLA reads it, before any optimisation.
+
+    Returns:
+        jaxlib's `XlaComputation`, which has `as_hlo_text` and `as_serialized_hlo_module_proto`.
+
+    Raises:
+        XlaError: it is no StableHLO.
+    """
+    try:
+        return _jax.mlir.mlir_module_to_xla_computation(text, False, False)
+    except (RuntimeFailure, ValueError) as error:
+        fail("hlo_computation", "XLA refused the program", error)
+
+
+def hlo_text(text: str, *, with_metadata: bool) -> str:
+    """Return the program of a StableHLO text in XLA's notation.
+
+    Args:
+        text: the program.
+        with_metadata: whether operations are shown with their names and lines, where it has such.
+    """
+    computation = hlo_computation(text)
+    if not with_metadata:
+        return str(computation.as_hlo_text())
+    options = _hlo.HloPrintOptions()
+    options.print_metadata = True
+    return str(computation.get_hlo_module().to_string(options))
+
+
+def stablehlo_module(text: str) -> Any:
+    """Return the MLIR module of a StableHLO text, with a context of its own.
+
+    Raises:
+        XlaError: it is no StableHLO.
+    """
+    from xjit.jaxlib_gateway.mlir_modules import parse_module  # MLIR costs 30 ms
+
+    return parse_module(text)
+
+
+def portable(text: str) -> bytes:
+    """Return the program of a StableHLO text in the portable form.
+
+    Raises:
+        XlaError: it is no StableHLO.
+    """
+    from xjit.jaxlib_gateway.mlir_modules import twelve_weeks_old  # MLIR costs 30 ms
+
+    try:
+        return bytes(_jax.mlir.serialize_portable_artifact(text, twelve_weeks_old(), True))
+    except (RuntimeFailure, ValueError) as error:
+        fail("export", "the program has no portable form", error)
+
+
+def text_of_portable(data: bytes) -> str:
+    """Return the StableHLO text of a program in the portable form.
+
+    Raises:
+        XlaError: this jaxlib does not read it.
+    """
+    from xjit.jaxlib_gateway.mlir_modules import new_context  # MLIR costs 30 ms
+
+    try:
+        with new_context() as context:
+            return str(_jax.mlir.deserialize_portable_artifact(data, context))
+    except (RuntimeFailure, ValueError) as error:
+        fail("export", "this jaxlib does not read the program", error)
+
+
+def estimated_cost(text: str, platform: str) -> dict[str, float]:
+    """Return XLA's estimates for a program before it is compiled, by name, such as `flops`."""
+    module = hlo_computation(text).get_hlo_module()
+    own = client("cpu" if platform in ("rocm", "tpu") else platform)  # nobody has those here
+    return dict(_jax.hlo_module_cost_analysis(own, module))
+
+
+# ---------------------------------------------------------------------------------- partitioners
+# Let Python say how an operation is split over devices, while XLA splits the program around it.
+#
+# What: `ask`, which makes a partitioner known and returns what its custom call carries. Idea: for
+# a custom call of a target that is made known, XLA's partitioner calls back with how operands and
+# results lie; it is told how they shall lie, and what each device computes. The `backend_config`
+# of the call is a number, by which the one who answers is found.
+
+TARGET = "xstack.custom_partitioning"
+"""The name by which XLA knows the custom call."""
+
+
+class Partitioner(Protocol):
+    """Who says how an operation is split.
+
+    Attributes:
+      count: the number of devices.
+      in_ndims: the number of dimensions of each operand.
+      out_ndims: that of each result.
+    """
+
+    count: int
+    in_ndims: list[int]
+    out_ndims: list[int]
+
+    def split(
+        self, operands: Sequence[Tiles], results: Sequence[Tiles]
+    ) -> tuple[str, Sequence[Tiles], Sequence[Tiles]]:
+        """Return what each device computes of its pieces, and how operands and results shall lie.
+
+        Args:
+          operands: how XLA would have them lie.
+          results: likewise.
+
+        Returns:
+          A module of StableHLO, and the tiles that it is written for.
+        """
+
+
+# By the numbers in programs; each lives as long as its program.
+_known: weakref.WeakValueDictionary[int, Partitioner] = weakref.WeakValueDictionary()
+_numbers = itertools.count(1)
+_lock = threading.Lock()
+_registered: list[bool] = []
+
+
+def ask(partitioner: Partitioner) -> str:
+    """Have XLA ask a partitioner, which must live until its program is compiled.
+
+    Returns:
+      The `backend_config` of its custom call.
+    """
+    with _lock:
+        if not _registered:
+            xla_client.register_custom_call_partitioner(
+                TARGET,
+                _as_its_user_has_it,
+                _split,
+                _whole,
+                can_side_effecting_have_replicated_sharding=True,
+            )
+            _registered.append(True)
+        number = next(_numbers)
+        _known[number] = partitioner
+    return str(number)
+
+
+def _as_its_user_has_it(sharding: Any, _shape: Any, _config: Any) -> Any:
+    return sharding
+
+
+def _whole(_arg_shapes: Any, _arg_shardings: Any, _shape: Any, _config: Any) -> Any:
+    return xla_client.HloSharding.replicate()  # which the rule in the text of the program precedes
+
+
+def _split(
+    _arg_shapes: Any, arg_shardings: Sequence[Any], result_shape: Any, result_sharding: Any,
+    config: Any,
+) -> tuple[bytes, list[Any], Any]:  # fmt: skip
+    partitioner = _known[int(config)]
+    parts = result_sharding.tuple_elements() if result_shape.is_tuple() else [result_sharding]
+    sides = (arg_shardings, partitioner.in_ndims), (parts, partitioner.out_ndims)
+    tiles = [[tiles_of(s.to_proto(), partitioner.count, ndim)
+              for s, ndim in zip(side, ndims, strict=True)] for side, ndims in sides]  # fmt: skip
+    text, operands, results = partitioner.split(*tiles)
+    found = [hlo_sharding(t) for t in results]
+    packed = found[0]
+    if result_shape.is_tuple():
+        packed = xla_client.HloSharding.tuple_sharding(result_shape, found)
+    return text.encode(), [hlo_sharding(t) for t in operands], packed
+
+
+# ---------------------------------------------------------------------------------------- probes
+# Learn how XLA has spread a value inside a program that it splits.
+#
+# What: `ShardingProbe`, which is told while the program is compiled. Idea: XLA's partitioner
+# calls back at a custom call of a target of its own, whose `backend_config` is the address of a
+# function. The address is written just before the program is compiled, so texts stay equal from
+# process to process.
+
+
+class ShardingProbe:
+    """What one custom call of a program learns; it must live until the program is compiled."""
+
+    __slots__ = ("_found", "_heard")
+
+    target = "InspectSharding"
+    """The name that XLA knows of the custom call, which returns its operand."""
+
+    def __init__(self) -> None:
+        self._found: list[Any] = []
+        self._heard = self._found.append  # the address is of this object
+
+    def config(self) -> str:
+        """Return the `backend_config` of the custom call, as MLIR writes a string of bytes."""
+        address: bytes = xla_client.encode_inspect_sharding_callback(self._heard)
+        return "".join([f"\\{byte:02X}" for byte in address])
+
+    def tiles(self, members: np.ndarray[Any, Any], ndim: int) -> Tiles | None:
+        """Return how the value is spread over devices; None where XLA left the call out.
+
+        Args:
+          members: the numbers of the devices: a row for each of those that XLA splits the value
+            over, with a column for each of those that run the code by themselves.
+          ndim: the number of dimensions of the value.
+        """
+        if not self._found:
+            return None
+        proto = self._found[-1].to_proto()
+        counted = math.prod(proto.tile_assignment_dimensions)
+        if len(members) < counted:  # XLA counts all of them
+            return tiles_of(proto, counted, ndim)
+        tiles = tiles_of(proto, len(members), ndim)
+        return Tiles(tiles.counts, members[tiles.devices])
+
+
+# --------------------------------------------------------------------------------------- foreign
+# What a compiled program may call: libraries of C code, and Python.
+#
+# What: `register_ffi_target`, `register_lapack` and `python_callback`. Idea: a custom call names
+# its target, and the runtime finds the target in a table for each platform. Python functions are
+# not in that table: a program is compiled with its list of callbacks, and the target
+# `CALLBACK_TARGET[platform]` calls the one with the index in its `backend_config`:
+#
+#     %1 = stablehlo.custom_call @xla_ffi_python_cpu_callback(%0) {
+#         api_version = 4 : i32, has_side_effect = true, backend_config = {index = 0 : ui64},
+#         operand_layouts = [dense<0> : tensor<1xindex>],
+#         result_layouts = [dense<0> : tensor<1xindex>]} : (tensor<3xf32>) -> tensor<3xf32>
+
+CALLBACK_TARGET = {"cpu": "xla_ffi_python_cpu_callback", "gpu": "xla_ffi_python_gpu_callback"}
+# The same, called by each device that a program is split over, with its own pieces.
+PIECES_TARGET = {
+    "cpu": "xla_ffi_partitioned_python_cpu_callback",
+    "gpu": "xla_ffi_partitioned_python_gpu_callback",
+}
+
+_XLA_NAME_BY_PLATFORM = {"cpu": "cpu", "gpu": "CUDA"}
+_lapack_lock = threading.Lock()
+_lapack_is_registered = threading.Event()
+
+
+def register_ffi_target(
+    name: str, target: Any, platform: str = "cpu", *, api_version: int = 1, **more: Any
+) -> None:
+    """Let programs of `platform` call the C function in the capsule `target` by `name`.
+
+    Args:
+        name: what stands after `stablehlo.custom_call @`.
+        target: a `PyCapsule` of the function, or a dictionary of capsules by stage.
+        platform: `"cpu"` or `"gpu"`.
+        api_version: 1 for the typed interface of `xla/ffi/api/ffi.h` (a program then says
+            `api_version = 4 : i32`), 0 for the untyped one.
+        **more: further arguments of jaxlib's.
+    """
+    if api_version not in (0, 1):
+        raise ValueError(message(
+            "register_ffi_target", "there are two versions of the interface.",
+            got=f"{api_version!r}", expected="1 (typed) or 0 (untyped)",
+        ))  # fmt: skip
+    xla_platform = _XLA_NAME_BY_PLATFORM[canonical_platform(platform.lower())]
+    try:
+        xla_client.register_custom_call_target(
+            name, target, platform=xla_platform, api_version=api_version, **more
+        )
+    except RuntimeFailure as error:
+        fail("register_ffi_target", f"{name!r} could not be registered", error)
+
+
+def register_ffi_type(name: str, registration: Any, platform: str = "cpu") -> None:
+    """Let functions of `platform` keep states of a type; `registration` has its capsules."""
+    xla_platform = _XLA_NAME_BY_PLATFORM[canonical_platform(platform.lower())]
+    try:
+        xla_client.register_custom_type(name, registration, platform=xla_platform)
+    except RuntimeFailure as error:
+        fail("register_ffi_type", f"{name!r} could not be registered", error)
+
+
+def register_batch_partitionable(name: str) -> None:
+    """Say that a registered function does with each part of a batch what it does with the whole."""
+    try:
+        xla_client.register_custom_call_as_batch_partitionable(name)
+    except RuntimeFailure as error:
+        fail("register_batch_partitionable", f"{name!r} could not be registered", error)
+
+
+def include_dir() -> str:
+    """Return the folder of the headers for functions that programs call."""
+    return str(Path(xla_client.__file__).parent / "include")
+
+
+def register_lapack() -> None:
+    """Let CPU programs call LAPACK, as `@lapack_spotrf_ffi` and the like; once is enough.
+
+    The routines are those of SciPy, which this loads.
+    """
+    if _lapack_is_registered.is_set():
+        return
+    with _lapack_lock:
+        if _lapack_is_registered.is_set():
+            return
+        from jaxlib import lapack  # loads SciPy's libraries, which few programs need
+
+        lapack._lapack.initialize()
+        for name, target, api_version in lapack.registrations()["cpu"]:
+            register_ffi_target(name, target, "cpu", api_version=api_version)
+        _lapack_is_registered.set()
+
+
+def python_callback(
+    function: Callable[..., Any], outputs: Sequence[Any]
+) -> Callable[..., tuple[np.ndarray[Any, Any], ...]]:
+    """Return `function` as the runtime wants it among the `host_callbacks` of a program.
+
+    Args:
+        function: takes one read-only NumPy array for each operand, which it may keep, and returns
+            a sequence of array-likes, one for each of `outputs`. It runs on a thread of the
+            runtime; its exception becomes the failure of the program.
+        outputs: objects with `shape` and `dtype`, as the program's text says.
+
+    Example:
+        >>> callback = python_callback(lambda x: (x + 1,), [np.zeros(2)])
+        >>> callback(np.array([1.0, 2.0]))
+        (array([2., 3.]),)
+    """
+    expected = [(tuple(o.shape), np.dtype(o.dtype)) for o in outputs]
+
+    def call(*operands: Any) -> tuple[np.ndarray[Any, Any], ...]:
+        results = function(*operands)
+        if len(results) != len(expected):
+            raise ValueError(message(
+                "python_callback", "the function returned another number of results.",
+                got=f"{len(results)}", expected=f"{len(expected)}",
+            ))  # fmt: skip
+        return tuple(
+            _check(position, result, shape, dtype)
+            for position, (result, (shape, dtype)) in enumerate(zip(results, expected, strict=True))
+        )
+
+    return call
+
+
+def _check(
+    position: int, result: Any, shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> np.ndarray[Any, Any]:
+    array = np.asarray(result)
+    if array.shape != shape or array.dtype != dtype:
+        raise ValueError(message(
+            "python_callback", f"result {position} does not have the declared type.",
+            got=f"{array.dtype}{list(array.shape)}", expected=f"{dtype}{list(shape)}",
+        ))  # fmt: skip
+    return np.ascontiguousarray(array).reshape(shape)
+
+
+# ----------------------------------------------------------------------------------- executables
+# Compile StableHLO text and run it.
+#
+# What: `compile_program`, `deserialize_program` and the `Executable` they return. Idea: XLA
+# parses the text itself, so no MLIR is imported (but for programs that call Python). A result
+# handler for each output, made once, turns what the runtime returns into buffers; a call is then
+# two calls into C++. Donation is written in the text: an argument with the attribute
+# `tf.aliasing_output = 0 : i32` (its memory becomes that output) or `jax.buffer_donor = true` is
+# deleted by the call, unless somebody still looks at its memory, who then keeps it. Collectives
+# between replicas name no channel, those between partitions name one: the runtime ends the
+# process where a `collective_permute` of replicas has a channel.
 
 # Before the bytes of a serialised executable: a mark, and the number of Python callbacks, without
 # which the runtime would look for them in an empty table and crash.
@@ -271,7 +647,7 @@ def compile_program(
         >>> one.execute([])[0].aval
         float32[]
     """
-    chosen = _chosen_devices("compile_program", devices, num_replicas * num_partitions)
+    chosen = _choose_devices("compile_program", devices, num_replicas * num_partitions)
     settings = _compile_options(
         chosen, num_replicas, num_partitions, use_spmd, use_shardy, options or {}
     )
@@ -326,7 +702,7 @@ def deserialize_program(
             "deserialize_program", "the number of Python callbacks differs.",
             got=f"{len(callbacks)}", expected=f"{callback_count}",
         ))  # fmt: skip
-    chosen = _chosen_devices("deserialize_program", devices, num_replicas * num_partitions)
+    chosen = _choose_devices("deserialize_program", devices, num_replicas * num_partitions)
     settings = _compile_options(
         chosen, num_replicas, num_partitions, use_spmd, use_shardy, options or {}
     )
@@ -344,7 +720,7 @@ def deserialize_program(
     return Executable(loaded, chosen, outputs, callbacks, from_bytes=True)
 
 
-def _chosen_devices(operation: str, devices: Sequence[Any] | None, count: int) -> tuple[Any, ...]:
+def _choose_devices(operation: str, devices: Sequence[Any] | None, count: int) -> tuple[Any, ...]:
     chosen = tuple(client().local_devices()[:count] if devices is None else devices)
     if len(chosen) != count or len(set(chosen)) != count:
         raise ValueError(message(
@@ -388,3 +764,92 @@ def _output_types(loaded: Any) -> tuple[ArrayType, ...]:
     result = xla_client.XlaComputation(module).program_shape().result_shape()
     pieces = result.tuple_shapes() if result.is_tuple() else [result]
     return tuple(array_type(tuple(p.dimensions()), p.numpy_dtype()) for p in pieces)
+
+
+# ---------------------------------------------------------------------------------------- orders
+# The order of dimensions in the memory of buffers, where it is not that of NumPy.
+#
+# The elements of a buffer may lie in any order of its dimensions, the slowest first: (1, 0) has
+# the columns of a matrix one after another. Programs are compiled for the orders of their
+# arguments and results, which their text names (`layout_mode`), and the runtime does not look
+# whether buffers fit: one in another order would be misread. So the order is a part of the
+# sharding object of a buffer (`spread_buffers.laid_over`), by which all that is given to programs
+# is compared.
+#
+# `turned` brings a buffer into another order, by a program on its devices; `lies_in` reads one.
+
+Order: TypeAlias = tuple[int, ...] | None
+
+orders_used = [False]
+"""Whether anything was ever in another order than that of NumPy; until then nobody need ask."""
+
+
+def layout_mode(order: Order | str) -> str:
+    """Return the attribute of an argument or a result that lies in an order.
+
+    "auto" leaves it to the compiler.
+    """
+    if order is None or isinstance(order, str):
+        return f'mhlo.layout_mode = "{order or "default"}"'
+    return f'mhlo.layout_mode = "{{{",".join(map(str, reversed(order)))}}}"'
+
+
+def orders_of(layouts: Sequence[Any]) -> list[Order]:
+    """Return the orders that the runtime's layouts of arguments or results name."""
+    orders = [tuple(layout._xla_layout().minor_to_major())[::-1] for layout in layouts]
+    return [None if order == tuple(range(len(order))) else order for order in orders]
+
+
+def turned(buffer: Any, before: Order, where: Any, after: Order, devices: tuple[Any, ...]) -> Any:
+    """Return a buffer of the same pieces on the same devices, in another order.
+
+    Args:
+      buffer: the buffer.
+      before: the order in which it lies.
+      where: the sharding object of the other one.
+      after: the order in which that one lies.
+      devices: which they are.
+    """
+    kind = buffer.aval
+    shape = where.shard_shape(kind.shape)
+    program = _turning(shape, kind.dtype, before, after, devices)
+    handler = result_handler(array_type(kind.shape, kind.dtype), where)
+    return program.start([buffer]).consume_with_handlers([handler])[0]
+
+
+@functools.lru_cache(maxsize=256)
+def _turning(
+    shape: tuple[int, ...], dtype: np.dtype[Any], before: Order, after: Order,
+    devices: tuple[Any, ...],
+) -> Executable:  # fmt: skip
+    """Return the program that brings pieces of a type from one order to another."""
+    kind = f"tensor<{''.join([f'{n}x' for n in shape])}{element_type(dtype)}>"
+    text = (
+        "module @turned { func.func public @main("
+        f"%0: {kind} {{{layout_mode(before)}}}) -> ({kind} {{{layout_mode(after)}}}) "
+        f"{{ return %0 : {kind} }} }}"
+    )
+    return compile_program(
+        text, devices, num_replicas=len(devices), outputs=[array_type(shape, dtype)]
+    )
+
+
+def lies_in(order: Order, host: np.ndarray[Any, Any], platform: str) -> np.ndarray[Any, Any]:
+    """Return what was read of a piece as an array with its elements where they belong.
+
+    Memory of the CPU is shown as it is: with the strides of the order by jaxlib 0.12, and as if it
+    lay in the order of NumPy by those before, which know no other.
+
+    Args:
+      order: in which the piece lies.
+      host: what was read.
+      platform: of its device.
+    """
+    if order is None or platform != "cpu" or host.dtype in SUB_BYTE_DTYPES:  # read as values
+        return host
+    if not host.flags.c_contiguous:
+        return host
+    raw = host.reshape([host.shape[d] for d in order])
+    seen = raw.transpose(np.argsort(order))
+    seen.flags.writeable = False
+    return seen

@@ -4,7 +4,6 @@ What: `parse_module`.
 Idea: the runtime takes Python callbacks only with a module, not with text. Nothing else needs
 MLIR, so this file is imported on the first such program. A context is made for each parse and
 dropped with the module: contexts keep all they have seen.
-Neighbours: `executables`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 What: `start`, `stop`, `data_of`, `write_files`, annotations, the server and memory profiles.
 Idea: a session gives its record as bytes on every jaxlib; what is read or written is made of these.
-Neighbours: `xjit.profiler` is the public face. It is loaded when that is used.
 """
 
 from __future__ import annotations

@@ -5,7 +5,6 @@ failure of theirs becomes, and the versions.
 Idea: XLA reads its log level when its library is loaded and otherwise greets each new client on
 stderr, so the level stands in the environment during the import, unless the user has chosen one.
 Nothing of jaxlib is configured or changed: `jax` may live in the same process.
-Neighbours: `clients`, `buffers`, `executables`, `foreign` and `dlpack` import jaxlib from here.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ import os
 import re
 from typing import Final, NoReturn
 
+from xprim.eager import largest_arrays
 from xprim.errors import OutOfMemoryError, XStackRuntimeError, message
-from xprim.largest_arrays import largest_arrays
 from xprim.memory import out_of_memory
 
 _LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"

@@ -1,0 +1,21 @@
+"""Look into programs while they run: `debug.print`, `debug.callback`, `debug.breakpoint`.
+
+prints         printing, callbacks, breakpoints, shardings
+explanations   how long each step of compiling takes, and which lines make a program large
+profiler       records of time and memory
+monitoring     events of a process, and why a call is traced again
+"""
+
+from xtree.namespaces import namespace
+
+with namespace(globals()):
+    from xjit.callbacks.primitive import (
+        DebugEffect as DebugEffect,
+        OrderedDebugEffect as OrderedDebugEffect,
+    )
+    from xjit.debug.prints import (
+        breakpoint as breakpoint,
+        callback as callback,
+        log as log,
+        print as print,
+    )

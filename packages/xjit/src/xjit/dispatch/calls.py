@@ -1,0 +1,364 @@
+"""The slow path of a call: trace, look up or compile, run, or transform; the primitive."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from xjit.cache.functions import (
+    CellsOfProgram,
+    FlatFunction,
+    Traced,
+    Traces,
+    check_captured_values,
+    has_rules,
+    one_at_a_time,
+    refused_write,
+)
+from xjit.checks import check_results, run_with_checks, with_checks
+from xjit.dispatch.arguments import Arguments, Signature
+from xjit.dispatch.fast_path import DeletedBuffer, Dispatcher
+from xjit.dispatch.placement import OneDevice, Placement, moved, order_if_committed
+from xjit.dispatch.placement_inference import device_put_on
+from xjit.dispatch.program import Program
+from xjit.dispatch.sharded_arrays import spread_sharding
+from xjit.sharding.layouts import Layout, order_asked
+from xjit.sharding.shardings import NamedSharding, SingleDeviceSharding, TiledSharding, resolved
+from xjit.stages import Lowered, TracedFunction
+from xprim import (
+    EAGER,
+    ClosedJaxpr,
+    ConcreteArray,
+    Primitive,
+    ShapedArray,
+    ShapeDtypeStruct,
+    Tracer,
+    close_over,
+    config,
+    dtypes,
+    ordered_effects,
+    state,
+    trace_to_jaxpr,
+)
+from xprim.calls import call_in_place, call_rules
+from xprim.cells import CellUse
+from xprim.contracts import Builder
+from xprim.eager import results_are_checked
+from xprim.function_keys import describe_function
+from xprim.leaves import unchangeable
+from xprim.tracebacks import boundary, shorten
+
+__all__ = ["Arguments", "Calls", "FlatFunction", "Signature", "Traced"]
+
+__dir__ = __all__.copy
+
+
+# --------------------------------------------------------------------------------- jit primitive
+# The primitive `jit`: a call of a closed jaxpr that is compiled.
+#
+# Evaluated, it compiles and runs its program; staged, it is one equation; every transformation
+# transforms the program (once, kept in the program's memo) and binds `jit` again. In StableHLO it
+# is a call of a function that is written once, or its few operations in place.
+
+# A program of so few equations is written in place: a function of its own would be longer. So is
+# one with effects in order, since functions pass no order along.
+_SMALL = 3
+
+_SAME_NAME = ("primal", "dce")
+
+
+def _numpy(*operands: Any, jaxpr: ClosedJaxpr, name: str, **options: Any) -> Any:
+    return run_with_checks(jaxpr, operands, name, options.get("placement"))
+
+
+def _stablehlo(builder: Builder, operands: Any, avals_in: Any, avals_out: Any, *,
+               jaxpr: ClosedJaxpr, name: str, **_options: Any) -> Any:  # fmt: skip
+    if len(jaxpr.eqns) <= _SMALL or ordered_effects(jaxpr.effects):
+        return builder.inline(jaxpr, operands)
+    return builder.call(jaxpr, operands, name)
+
+
+def _rename(kind: str, params: dict[str, Any], entries: Any) -> dict[str, Any]:
+    """Name the program of a derived call after what was derived."""
+    return {} if kind in _SAME_NAME else {"name": f"{kind}_{params['name']}"}
+
+
+jit_p = Primitive(
+    "jit",
+    call_like=True,
+    **call_rules("jit", derived=_rename, numpy=_numpy, stablehlo=_stablehlo, inline=call_in_place),
+)
+
+
+# ----------------------------------------------------------------------------------------- calls
+# Calls of compiled functions the long way: trace, find what was compiled, run, or transform.
+#
+# `Calls` belongs to one `jit(f)` or `pmap(f)`. A call is taken apart and looked up in the
+# function's cache by (structure, static values, abstract values, options); a miss traces the
+# function once. The cache itself belongs to the function's key, so another `jit` of an equal
+# function finds it. Under a transformation (a trace other than evaluation) a call is one
+# equation.
+
+_values = config.values
+
+
+class Calls(abc.ABC):
+    """The long way of one compiled function.
+
+    Args:
+      fun: the function.
+      signature: which of its arguments are static and which donated.
+      options: what its programs depend on beside that.
+      keep_unused: whether arguments that nothing needs are passed to programs.
+      compiler_options: settings of XLA by name.
+      max_traces: how often it may be traced, None for any number of times.
+      out_placement: where results are put after a call, None leaves them where they are.
+    """
+
+    def __init__(
+        self, fun: Callable[..., Any], signature: Signature, options: Hashable, *,
+        keep_unused: bool = False, compiler_options: dict[str, Any] | None = None,
+        out_placement: OneDevice | None = None, max_traces: int | None = None,
+    ) -> None:  # fmt: skip
+        self.fun = fun
+        self.signature = signature
+        self.name = signature.name
+        self.keep_unused = keep_unused
+        self.compiler_options = dict(compiler_options or {})
+        self.out_placement = out_placement
+        self.option_key = (signature.key(), keep_unused, options,
+                           tuple(sorted(self.compiler_options.items())))  # fmt: skip
+        self.dispatcher = Dispatcher(signature, DeletedBuffer(f"was donated to {self.name}"))
+        self.traces = Traces(
+            fun, signature.api, self.name, self.option_key, self.dispatcher.clear, max_traces
+        )
+
+    obeys_disable_jit = True
+    writes_captured_cells = False
+    """Whether functions may write references that they close over, not only those they get."""
+
+    @abc.abstractmethod
+    def placement_of(self, traced: Traced) -> Placement | None:
+        """Return where the program of a trace runs; None asks its arguments."""
+
+    def shardings_of(self, traced: Traced) -> dict[str, Any]:
+        """Return the `in_shardings` and `out_shardings` of the program of a trace, if asked for."""
+        return {}
+
+    def layouts_of(self, traced: Traced, arguments: Arguments) -> dict[str, Any]:
+        """Return the `in_layouts` and `out_layouts` of the program of a trace, if asked for."""
+        return {}
+
+    @abc.abstractmethod
+    def bind(self, traced: Traced, operands: Sequence[Any]) -> Sequence[Any]:
+        """Make a call one equation of the current trace."""
+
+    def flat_function(self, arguments: Arguments, avals: Sequence[ShapedArray]) -> FlatFunction:
+        """Return what is traced for arguments of these abstract values."""
+        return FlatFunction(self.fun, arguments, avals)
+
+    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call the function, by whatever way the moment asks for.
+
+        A jitted function that is called in another is traced in it, so Python's limit of frames
+        bounds how deep they nest: the frames from here to the function are few, on purpose.
+        """
+        try:
+            if _values.disable_jit and self.obeys_disable_jit:
+                args, kwargs = unchangeable((args, kwargs))
+                return self.fun(*args, **kwargs)
+            arguments = self.signature.split(args, kwargs)
+            arrays = arguments.arrays()
+            is_eager = state.trace is EAGER and not any(isinstance(x, Tracer) for x in arrays)
+            key = arguments.key([x.aval for x in arrays], in_axes=not is_eager)
+            traced, place = self.traces.find(key, arguments)
+            if traced is None:  # written out, since each frame counts
+                flat = self.flat_function(arguments, key[2])
+                uses: list[CellUse] = []
+                with flat.scope():
+                    staged = trace_to_jaxpr(flat.run, flat.avals, cells=uses, **flat.names())
+                traced = self._kept(place, flat, *staged, uses)
+            results: Sequence[Any]
+            if traced.cells is not None:
+                if not is_eager and arguments.cells and has_rules(traced.closed):
+                    return self.fun(*args, **kwargs)  # rules keep the cells themselves
+                results = self._run_with_cells(key, traced, arguments, arrays, is_eager)
+            elif is_eager:
+                results = self._run(key, traced, arguments, (args, kwargs), arrays)
+            else:
+                results = self.bind(traced, [*traced.captured, *arrays])
+            return traced.out_tree.unflatten(list(results))
+        except Exception as error:
+            shorten(error)
+            raise
+
+    def _kept(
+        self, place: Any, flat: FlatFunction, jaxpr: Any, consts: Any, uses: Sequence[CellUse]
+    ) -> Traced:
+        written = [use.cell for use in uses if use.is_written]
+        if written and not self.writes_captured_cells:
+            raise refused_write(self.signature.api, self.name, written[0])
+        closed, captured = close_over(jaxpr, consts)
+        params = flat.params(closed, len(captured))
+        cells = None
+        if uses or flat.arguments.cells:
+            cells = CellsOfProgram(uses, flat.written)
+        return self.traces.keep(place, Traced(closed, captured, flat.out_tree, params, cells))
+
+    def _run_with_cells(
+        self, key: Any, traced: Traced, arguments: Arguments, arrays: list[Any], is_eager: bool
+    ) -> Sequence[Any]:
+        """Run or bind the program of a trace that uses cells, and write what it gives for them."""
+        assert traced.cells is not None
+        cells = traced.cells.of_call(self.signature.api, self.name, arguments)
+        if is_eager:
+            with one_at_a_time:
+                operands = cells.given(arrays)
+                results = self._run(key, traced, arguments, ((operands,), {}), operands)
+                return cells.write(results, fresh=True)
+        outs = self.bind(traced, [*traced.captured, *cells.lent(arrays)])
+        return cells.write(outs, fresh=False)
+
+    def _run(
+        self,
+        key: Any,
+        traced: Traced,
+        arguments: Arguments,
+        given: tuple[tuple[Any, ...], dict[str, Any]],
+        arrays: list[Any],
+    ) -> list[ConcreteArray]:
+        """Run the program of a trace, and let the next such call take the short way."""
+        program = self.program(traced, arguments)
+        is_checked = results_are_checked()
+        if is_checked:
+            program = with_checks(program)
+        kernel = program.kernel_for(arrays)
+        results = kernel.call(kernel.owned(given, arrays))
+        if is_checked:
+            results = check_results(self.name, results)
+        elif (
+            self.out_placement is None
+            and traced.cells is None
+            and not traced.zeros
+            and check_captured_values.value == "off"
+            and kernel.donated == program.donated  # the front gives up all leaves of an argument
+        ):
+            entry = kernel.entry(traced.out_tree)
+            if entry is not None:
+                self.dispatcher.add(given[0], given[1], key[2], key[3], entry)
+        if self.out_placement is not None:
+            results = moved(results, self.out_placement)
+        return _with_zeros(results, traced.zeros) if traced.zeros else results
+
+    def program(self, traced: Traced, arguments: Arguments) -> Program:
+        """Return the program of a trace; it compiles when it is first called."""
+        if traced.program is None:
+            traced.program = Program(
+                traced.closed,
+                self.name,
+                donated=self._donated(traced, arguments),
+                keep_unused=self.keep_unused,
+                placement=self.placement_of(traced),
+                arg_names=arguments.without_leaves().names,
+                options=self.compiler_options,
+                on_mesh=True,
+                **self.shardings_of(traced),
+                **self.layouts_of(traced, arguments),
+            )
+        return traced.program
+
+    def _donated(self, traced: Traced, arguments: Arguments) -> Sequence[bool]:
+        donated = self.signature.donated(arguments)
+        return donated if traced.cells is None else traced.cells.donated(donated)
+
+    def parts(self) -> tuple[Any, ...]:
+        """Return what the function is made of, for the keys of functions that see it."""
+        return (self.signature.api, self.fun, *self.option_key)
+
+    def give_methods(self, compiled: Any) -> None:
+        """Give the function that users call the methods of `Wrapped`."""
+        compiled.lower = boundary(self.lower)
+        compiled.trace = boundary(self.trace)
+        compiled.eval_shape = boundary(self.eval_shape)
+        compiled.clear_cache = self.clear_cache
+        compiled.stats = self.traces.stats
+        compiled._cache_size = self.traces.__len__
+        describe_function(compiled, self.parts)
+
+    # --- ahead of time -------------------------------------------------------------------------
+
+    def trace(self, *args: Any, **kwargs: Any) -> TracedFunction:
+        """Trace the function for arguments (arrays, or shapes and dtypes) and stop there."""
+        arguments = self.signature.split(args, kwargs)
+        key = arguments.key(arguments.avals())
+        traced, place = self.traces.find(key, arguments)
+        if traced is None:
+            flat = self.flat_function(arguments, key[2])
+            uses: list[CellUse] = []
+            with flat.scope():
+                staged = trace_to_jaxpr(flat.run, flat.avals, cells=uses, **flat.names())
+            traced = self._kept(place, flat, *staged, uses)
+        return TracedFunction(
+            jaxpr=traced.closed,
+            arguments=arguments.without_leaves(),
+            avals=key[2],
+            out_tree=traced.out_tree,
+            program=self.program(traced, arguments),
+            shardings=[_spread_sharding(leaf) for leaf in arguments.leaves],
+            described=(
+                [
+                    order_if_committed(x) if type(x) is ConcreteArray else _order_described(x)
+                    for x in arguments.leaves
+                ],
+                [_device_chosen(x) for x in arguments.leaves],
+            ),
+            out_placement=self.out_placement,
+            cells=traced.cells,
+        )
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """Trace and lower the function for arguments (arrays, or shapes and dtypes)."""
+        return self.trace(*args, **kwargs).lower()
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the tree of shapes and dtypes of the result; nothing is compiled."""
+        return self.trace(*args, **kwargs).out_info
+
+    def clear_cache(self) -> None:
+        """Forget what was traced and compiled of this function."""
+        self.dispatcher.clear()
+        self.traces.clear()
+
+
+def _with_zeros(results: Sequence[Any], zeros: Sequence[int]) -> list[Any]:
+    """Return results with those of dtype float0 as NumPy arrays, as outside of compiled calls."""
+    return [np.zeros(x.shape, dtypes.float0) if i in zeros else x for i, x in enumerate(results)]
+
+
+def _spread_sharding(leaf: Any) -> Any:
+    """Return the sharding over a mesh that an argument has, or that its description names."""
+    if type(leaf) is ConcreteArray:  # most are, and have a single place
+        found = spread_sharding(leaf)
+    else:
+        found = getattr(leaf, "sharding", None) if not isinstance(leaf, Tracer) else None
+        found = resolved(found, "lower")
+    return found if isinstance(found, NamedSharding | TiledSharding) else None
+
+
+def _device_chosen(leaf: Any) -> Any:
+    """Return the device that an argument was put on, or that its description names, or None."""
+    if type(leaf) is ConcreteArray:
+        return device_put_on(leaf)
+    found = getattr(leaf, "sharding", None) if isinstance(leaf, ShapeDtypeStruct) else None
+    return found.devices_in_order[0] if isinstance(found, SingleDeviceSharding) else None
+
+
+def _order_described(leaf: Any) -> Any:
+    """Return in which order an argument is described as lying; None stands for any."""
+    described = leaf.format if isinstance(leaf, ShapeDtypeStruct) else None
+    if described is None or not isinstance(described.layout, Layout):
+        return None
+    return order_asked(described.layout, leaf.aval, "lower")

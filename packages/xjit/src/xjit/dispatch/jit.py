@@ -1,0 +1,637 @@
+"""`jit`: compile a function when it is first called; and buckets of sizes that share programs."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import weakref
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from types import FunctionType
+from typing import Any, NamedTuple, ParamSpec, TypeVar, overload
+
+import numpy as np
+
+import xtree
+from xjit.cache.functions import FlatFunction, Traced
+from xjit.debug.monitoring import retraces
+from xjit.dispatch.arguments import Arguments, Signature, own_parameters
+from xjit.dispatch.calls import Calls, jit_p
+from xjit.dispatch.placement import OneDevice, committed_to
+from xjit.dispatch.requested_shardings import (
+    AskedShardings,
+    ShardedFunction,
+    asks_for_mesh,
+    check_one_choice_of_devices,
+    places_of_arguments,
+)
+from xjit.sharding.layouts import AskedLayouts, formats_split
+from xjit.sharding.shardings import device_named_by, one_device_in
+from xjit.stages import Wrapped
+from xnp import lax
+from xprim import (
+    Array,
+    ClosedJaxpr,
+    ConcreteArray,
+    Jaxpr,
+    ShapedArray,
+    ShapeDtypeStruct,
+    as_array,
+    dtypes,
+    eval_closed,
+    scalar_array,
+    shaped_array,
+)
+from xprim.avals import size_of
+from xprim.errors import message
+from xprim.extended import unwrap
+from xprim.function_keys import Identity
+from xprim.jaxpr import subjaxprs
+from xprim.tracebacks import boundary
+from xprim.transformed import check_function, name_of, transformed
+from xprim.typing import DeviceLike, PyTree
+
+__all__ = ()
+
+
+# --------------------------------------------------------------------------------------- buckets
+# Arguments of many sizes for few programs: sizes are padded to those of buckets.
+#
+#
+# An argument is filled up with zeros to the size of its bucket, the program for that size runs,
+# and what its results have too much is cut off. How the sizes of results follow those of
+# arguments is found out by tracing with one less. Whether a function can be padded at all (a sum
+# can, a mean cannot) is found out by the first call that pads: it computes the unpadded result,
+# too, and compares. A greatest element above zero says nothing of those below, so it does the
+# same for elements that are all below zero and all above, near and far, unless the program has
+# effects or a loop that such elements might keep from ending.
+
+
+def bucketed(fun: Callable[..., Any], compiled: Any, options: Mapping[str, Any]) -> Any:
+    """Return a jitted function that pads its arguments, with the methods of all such.
+
+    Args:
+      fun: the function.
+      compiled: what `jit` made of it.
+      options: those of `jit`.
+
+    Raises:
+      ValueError: an option asks for what padded copies of arguments do not have.
+    """
+    for name in ("donate_argnums", "donate_argnames", "in_shardings", "out_shardings"):
+        if options[name] is not None:
+            raise ValueError(message(
+                "jit", f"buckets cannot be joined with {name}.", got=f"{name}={options[name]!r}",
+                hint="arguments are copied where they are padded",
+            ))  # fmt: skip
+    padded = Buckets(fun, compiled, options["buckets"])
+
+    @functools.wraps(fun)
+    @boundary
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return padded(*args, **kwargs)
+
+    made: Any = call
+    for name in ("lower", "trace"):
+        setattr(made, name, padded.ahead(getattr(compiled, name)))
+    made.eval_shape = boundary(padded.eval_shape)
+    made.clear_cache, made.stats = compiled.clear_cache, compiled.stats
+    return made
+
+
+class Padded(NamedTuple):
+    """Which sizes a call has, and which its program.
+
+    Attributes:
+      size: of the argument.
+      bucket: what it is filled up to.
+    """
+
+    size: int
+    bucket: int
+
+
+class Buckets:
+    """A jitted function whose arguments are padded.
+
+    Args:
+      fun: the function.
+      compiled: what `jit` made of it.
+      asked: for names of arguments, for axes, the sizes of buckets.
+    """
+
+    def __init__(self, fun: Callable[..., Any], compiled: Any, asked: Any) -> None:
+        self.name = name_of(fun)
+        self._fun = fun
+        self._compiled = compiled
+        self._signature = inspect.signature(fun)
+        self._asked = _check(asked, self.name, self._signature)
+        self._slopes: dict[Any, list[Any]] = {}
+        self._compared: set[Any] = set()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Pad, call, cut off; and compare once."""
+        given = self._signature.bind(*args, **kwargs)
+        with retraces("allow"):  # a program for each bucket is what was asked for
+            results, is_padded = self._results(given)
+            if is_padded:
+                self._compare_once(given, results)
+        return results
+
+    def _results(self, given: inspect.BoundArguments) -> tuple[Any, bool]:
+        """Return the results of the padded program, cut off, and whether anything was padded."""
+        sizes: list[Padded] = []
+        padded = self._with_sizes(given, sizes, _filled)
+        results = self._compiled(*padded.args, **padded.kwargs)
+        is_padded = any(size != bucket for size, bucket in sizes)
+        return (self._cut(results, given, sizes) if is_padded else results), is_padded
+
+    def ahead(self, stage: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a stage ahead of time, made for the padded arguments."""
+
+        @boundary
+        def of_padded(*args: Any, **kwargs: Any) -> Any:
+            given = self._with_sizes(self._signature.bind(*args, **kwargs), [], _pad_type)
+            with retraces("allow"):
+                return stage(*given.args, **given.kwargs)
+
+        return of_padded
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the types of the results for the arguments as they are."""
+        with retraces("allow"):
+            return self._compiled.eval_shape(*args, **kwargs)
+
+    def _with_sizes(
+        self, given: inspect.BoundArguments, sizes: list[Padded], fill: Callable[..., Any]
+    ) -> inspect.BoundArguments:  # fmt: skip
+        """Return the arguments with each asked axis filled up; note the sizes."""
+        changed = inspect.BoundArguments(given.signature, dict(given.arguments))
+        for name, rules in self._asked.items():
+            if name in given.arguments:
+                changed.arguments[name] = xtree.map(
+                    lambda x, name=name, rules=rules: self._filled_up(x, name, rules, sizes, fill),
+                    given.arguments[name],
+                )
+        return changed
+
+    def _filled_up(
+        self, x: Any, name: str, rules: Mapping[int, Any], sizes: list[Padded],
+        fill: Callable[..., Any],
+    ) -> Any:  # fmt: skip
+        shape = list(np.shape(x) if not hasattr(x, "shape") else x.shape)
+        for axis, rule in rules.items():
+            if not -len(shape) <= axis < len(shape):
+                raise ValueError(message(
+                    "jit",
+                    f"buckets names axis {axis} of {name}, which has {len(shape)} dimensions.",
+                    got=f"{name}: an array of shape {tuple(shape)}",
+                ))  # fmt: skip
+            size = shape[axis]
+            shape[axis] = _bucket(rule, size, name)
+            sizes.append(Padded(size, shape[axis]))
+        return fill(x, tuple(shape))
+
+    def _cut(
+        self, results: Any, given: inspect.BoundArguments, sizes: Sequence[Padded]
+    ) -> Any:  # fmt: skip
+        """Cut off what results have too much."""
+        leaves, tree = xtree.flatten(results)
+        kept = self._shapes_of_results(leaves, given, sizes)
+        return tree.unflatten([
+            x if list(x.shape) == shape else lax.slice(x, (0,) * len(shape), tuple(shape))
+            for x, shape in zip(leaves, kept, strict=True)
+        ])  # fmt: skip
+
+    def _shapes_of_results(
+        self, leaves: Sequence[Any], given: inspect.BoundArguments, sizes: Sequence[Padded]
+    ) -> list[list[int]]:  # fmt: skip
+        """Return the shapes that the results have without padding: each size that is padded counts.
+
+        Equal sizes vary together, since an operation may ask them to be equal.
+        """
+        kept = [list(x.shape) for x in leaves]
+        groups = list(dict.fromkeys([s for s in sizes if s.size != s.bucket]))
+        where = tuple([groups.index(s) if s in groups else -1 for s in sizes])
+        for i, group in enumerate(groups):
+            key = (where, i, tuple([s.bucket for s in sizes]), self._types(given))
+            if key not in self._slopes:
+                self._slopes[key] = self._slopes_of(given, group, leaves)
+            for shape, slopes in zip(kept, self._slopes[key], strict=True):
+                for d, slope in enumerate(slopes):
+                    shape[d] -= slope * (group.bucket - group.size)
+        return kept
+
+    def _types(self, given: inspect.BoundArguments) -> Any:
+        """Return what stays of the arguments when sizes vary."""
+        leaves, tree = xtree.flatten(dict(given.arguments))
+        return tree, tuple([(np.ndim(x), str(getattr(x, "dtype", type(x)))) for x in leaves])
+
+    def _slopes_of(
+        self, given: inspect.BoundArguments, group: Padded, leaves: Sequence[Any]
+    ) -> list[Any]:  # fmt: skip
+        """Return for each dimension of the results how it grows with the sizes of a group."""
+        smaller = self._with_sizes(given, [], functools.partial(_pad_type, less=group))
+        traced = xtree.leaves(self._compiled.eval_shape(*smaller.args, **smaller.kwargs))
+        return [
+            [n - m for n, m in zip(x.shape, y.shape, strict=True)]
+            for x, y in zip(leaves, traced, strict=True)
+        ]
+
+    def _compare_once(self, given: inspect.BoundArguments, results: Any) -> None:
+        """Compare a padded call with an unpadded one, and so for elements of other signs."""
+        leaves = xtree.leaves((dict(given.arguments), results))
+        types = self._types(given)
+        if types in self._compared or any(
+            isinstance(x, Array) and type(x) is not ConcreteArray for x in leaves
+        ):
+            return
+        self._compare(given, results)
+        if _ends_whatever_it_is_given(self._compiled.trace(*given.args, **given.kwargs).jaxpr):
+            for factor in (-1, 1, -100, 100):
+                other = self._away_from_zero(given, factor)
+                self._compare(other, self._results(other)[0])
+        self._compared.add(types)
+
+    def _compare(self, given: inspect.BoundArguments, results: Any) -> None:
+        wanted = xtree.leaves(self._compiled(*given.args, **given.kwargs))
+        got, _ = xtree.tree_flatten_with_path(results)
+        for (path, x), y in zip(got, wanted, strict=True):
+            if x.shape != y.shape or not _are_close(_numbers(x), _numbers(y)):
+                raise ValueError(message(
+                    "jit", f"{self.name} cannot be padded: its result{xtree.keystr(path)} differs.",
+                    got=f"{_shown(x)} with padding", expected=f"{_shown(y)} without",
+                    hint="what is filled up holds zeros: give the function the true size, and\n"
+                         "have it leave the rest out (a mean as the sum over the size)",
+                ))  # fmt: skip
+
+    def _away_from_zero(
+        self, given: inspect.BoundArguments, factor: int
+    ) -> inspect.BoundArguments:  # fmt: skip
+        """Return the arguments with the padded ones all above zero, or below."""
+        changed = inspect.BoundArguments(given.signature, dict(given.arguments))
+        for name in self._asked:
+            if name in given.arguments:
+                changed.arguments[name] = xtree.map(
+                    lambda x: _moved_away(as_array(x), factor), given.arguments[name]
+                )
+        return changed
+
+
+def _moved_away(x: Array, factor: int) -> Array:
+    """Return factor (|x| + 1), of the type of x; x itself without a sign, or a wide step."""
+    dtype = x.aval.dtype
+    kind = "" if dtypes.is_extended(dtype) else np.dtype(dtype).kind
+    is_float = dtypes.is_inexact(dtype) and kind != "c"
+    if not is_float and (kind != "i" or abs(factor) > 1):
+        return x
+    one, scale = scalar_array(1, dtype), scalar_array(factor, dtype)
+    return lax.mul(lax.add(lax.abs(x), one), scale)
+
+
+def _ends_whatever_it_is_given(program: ClosedJaxpr) -> bool:
+    """Return whether a program may be run with other elements: no effects, no open loop."""
+    return not program.effects and not _has_open_loop(program.jaxpr)
+
+
+def _has_open_loop(jaxpr: Jaxpr) -> bool:
+    return any(
+        "rounds" in eqn.primitive.rules or any(map(_has_open_loop, subjaxprs(eqn.params)))
+        for eqn in jaxpr.eqns
+    )
+
+
+def _numbers(x: Any) -> np.ndarray[Any, Any]:
+    """Return the numbers that the elements of an array are made of."""
+    return np.asarray(unwrap(x) if dtypes.is_extended(x.aval.dtype) else x)
+
+
+def _are_close(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> bool:
+    """Return whether numbers differ by no more than sums in another order do."""
+    if not dtypes.is_inexact(x.dtype):
+        return bool((x == y).all())
+    wide = np.complex128 if dtypes.is_complex(x.dtype) else np.float64
+    near = 256 * float(dtypes.finfo(x.dtype).eps)
+    scale = near * float(np.max(np.abs(y.astype(wide)), initial=0, where=np.isfinite(y)))
+    return np.allclose(x.astype(wide), y.astype(wide), rtol=near, atol=scale, equal_nan=True)
+
+
+def _shown(x: Any) -> str:
+    aval = as_array(x).aval
+    is_short = aval.size <= 8 and not dtypes.is_extended(aval.dtype)
+    return str(np.asarray(x)) if is_short else aval.str_long()
+
+
+def _filled(x: Any, shape: tuple[int, ...]) -> Any:
+    """Return an array with zeros behind its elements, up to a shape."""
+    array = as_array(x)
+    if array.shape == shape:
+        return x
+    edges = [(0, n - m, 0) for n, m in zip(shape, array.shape, strict=True)]
+    return lax.pad(array, scalar_array(0, array.dtype), edges)
+
+
+def _pad_type(x: Any, shape: tuple[int, ...], less: Padded | None = None) -> Any:
+    """Return the type of what `_filled` gives, or of one smaller in the sizes of a group."""
+    own = tuple(np.shape(x)) if not hasattr(x, "shape") else tuple(x.shape)
+    if less is not None:
+        shape = tuple([
+            n - 1 if Padded(m, n) == less else n for m, n in zip(own, shape, strict=True)
+        ])  # fmt: skip
+    aval = x.aval if hasattr(x, "aval") else None
+    if aval is None and not isinstance(x, ShapeDtypeStruct):
+        aval = as_array(x).aval
+    dtype, weak = (x.dtype, False) if aval is None else (aval.dtype, aval.weak_type)
+    return ShapeDtypeStruct(shaped_array(shape, dtype).shape, dtype, weak_type=weak)
+
+
+def _bucket(rule: Any, size: int, name: str) -> int:
+    if rule == "pow2":
+        return 1 << max(size - 1, 0).bit_length()
+    if type(rule) is int:
+        return -(-size // rule) * rule
+    found: list[int] = [n for n in rule if n >= size]
+    if not found:
+        raise ValueError(message(
+            "jit", f"no bucket of {name} is large enough.", got=f"a size of {size}",
+            expected=f"at most {max(rule)}",
+        ))  # fmt: skip
+    return min(found)
+
+
+def _check(asked: Any, name: str, signature: inspect.Signature) -> dict[str, dict[int, Any]]:
+    """Return the option, whose names, axes and rules are right."""
+    for argument, rules in asked.items() if isinstance(asked, Mapping) else [("", None)]:
+        if (
+            argument not in signature.parameters
+            or not isinstance(rules, Mapping)
+            or not all(map(_is_rule, rules, rules.values()))
+        ):
+            raise ValueError(message(
+                "jit", f"buckets does not say how arguments of {name} are padded.",
+                got=f"buckets={asked!r}",
+                expected='{"name": {axis: "pow2"}}, or a number for its multiples, or sizes',
+            ))  # fmt: skip
+    return {argument: dict(rules) for argument, rules in asked.items()}
+
+
+def _is_rule(axis: Any, rule: Any) -> bool:
+    if type(axis) is not int:
+        return False
+    if isinstance(rule, list | tuple):
+        return bool(rule) and all(type(n) is int and n > 0 for n in rule)
+    return rule == "pow2" or (type(rule) is int and rule > 0)
+
+
+# ------------------------------------------------------------------------------------------- jit
+# `jit`: compile a function when it is first called, and call what was compiled after that.
+#
+# A call like one before is a look-up and the start of an executable (`dispatch`). Everything else
+# (another placement, a trace, a transformation) is `calls.Calls`.
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@overload
+def jit(
+    fun: Callable[P, R],
+    *,
+    in_shardings: Any = ...,
+    out_shardings: Any = ...,
+    static_argnums: int | Sequence[int] | None = ...,
+    static_argnames: str | Iterable[str] | None = ...,
+    donate_argnums: int | Sequence[int] | None = ...,
+    donate_argnames: str | Iterable[str] | None = ...,
+    keep_unused: bool = ...,
+    device: Any = ...,
+    backend: str | None = ...,
+    inline: bool = ...,
+    compiler_options: dict[str, Any] | None = ...,
+    max_traces: int | None = ...,
+    buckets: Mapping[str, Mapping[int, Any]] | None = ...,
+) -> Wrapped[P, R]: ...
+
+
+@overload
+def jit(
+    fun: None = None,
+    *,
+    in_shardings: Any = ...,
+    out_shardings: Any = ...,
+    static_argnums: int | Sequence[int] | None = ...,
+    static_argnames: str | Iterable[str] | None = ...,
+    donate_argnums: int | Sequence[int] | None = ...,
+    donate_argnames: str | Iterable[str] | None = ...,
+    keep_unused: bool = ...,
+    device: Any = ...,
+    backend: str | None = ...,
+    inline: bool = ...,
+    compiler_options: dict[str, Any] | None = ...,
+    max_traces: int | None = ...,
+    buckets: Mapping[str, Mapping[int, Any]] | None = ...,
+) -> Callable[[Callable[P, R]], Wrapped[P, R]]: ...
+
+
+@boundary
+def jit(
+    fun: Callable[..., Any] | None = None,
+    *,
+    in_shardings: PyTree = None,
+    out_shardings: PyTree = None,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Iterable[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Iterable[str] | None = None,
+    keep_unused: bool = False,
+    device: DeviceLike = None,
+    backend: str | None = None,
+    inline: bool = False,
+    compiler_options: dict[str, Any] | None = None,
+    max_traces: int | None = None,
+    buckets: Mapping[str, Mapping[int, Any]] | None = None,
+) -> Callable[..., Any]:
+    """Return a function that computes what `fun` computes, compiled by XLA.
+
+    `fun` is traced when it is called with new shapes, dtypes or static values: Python runs then,
+    and only then. Equal functions share their programs.
+
+    Args:
+      fun: a function of pytrees of arrays; without it, `jit` returns a decorator.
+      in_shardings: how the arguments shall lie: a sharding or device for all, or a tree prefix of
+        the arguments (a tuple with an entry for each positional one). A partition spec is over the
+        mesh that is set. None, for all or some, leaves them as they come.
+      out_shardings: likewise for the results; None leaves them to the compiler.
+      static_argnums: positions of arguments that are part of the program; they must be hashable.
+      static_argnames: names of such arguments.
+      donate_argnums: positions of arguments whose memory the results may take; not usable after.
+      donate_argnames: names of such arguments.
+      keep_unused: whether arguments that the program does not need are transferred all the same.
+      device: where to run; None follows the arguments.
+      backend: name of the platform whose first device runs it (`"cpu"`, `"gpu"`).
+      inline: whether the operations become part of an enclosing program one by one.
+      compiler_options: settings of XLA by name.
+      max_traces: how often it may be traced; None for any number of times.
+      buckets: for names of arguments, for axes, which sizes programs are made for: `"pow2"` for
+        powers of two, a number for its multiples, or a list of sizes. Arguments are filled up with
+        zeros, and results cut off; the first call that does so checks that it changes nothing.
+
+    Returns:
+      The compiled function. It has `lower`, `trace`, `eval_shape`, `clear_cache`, `stats`.
+
+    Raises:
+      TypeError: `fun` is not callable, or an argument is no array and not static.
+      ValueError: a static argument is not hashable.
+      RetraceError: it would be traced more than `max_traces` times.
+
+    Example:
+      >>> jit(lambda x: x + x)(3.0)
+      Array(6., dtype=float32, weak_type=True)
+    """
+    options: dict[str, Any] = {
+        "in_shardings": in_shardings, "out_shardings": out_shardings,
+        "static_argnums": static_argnums, "static_argnames": static_argnames,
+        "donate_argnums": donate_argnums, "donate_argnames": donate_argnames,
+        "keep_unused": keep_unused, "device": device, "backend": backend, "inline": inline,
+        "compiler_options": compiler_options, "buckets": buckets,
+        "max_traces": None if max_traces is None else size_of(max_traces),
+    }  # fmt: skip
+    if fun is None:
+        return functools.partial(jit, **options)
+    check_function(fun, "jit", "options go by keyword: jit(f, static_argnums=...)")
+    return _jitted(fun, _with_layouts(options))  # type: ignore[no-any-return]
+
+
+def _with_layouts(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options with shardings alone in their places, and `layouts` beside them."""
+    shardings, layouts = {}, []
+    for name in ("in_shardings", "out_shardings"):
+        shardings[name], asked = formats_split(options[name], f"jit({name})")
+        layouts.append(asked)
+    found = None if layouts == [None, None] else AskedLayouts(*layouts)
+    return {**options, **shardings, "layouts": found}
+
+
+class _JitCalls(Calls):
+    """The calls of one jitted function.
+
+    Args:
+      fun: the function.
+      options: the keyword arguments of `jit`, without shardings over meshes.
+      own: what else its programs depend on.
+    """
+
+    def __init__(
+        self, fun: Callable[..., Any], options: dict[str, Any], own: Hashable = None
+    ) -> None:
+        self._inline = bool(options["inline"])
+        self._placement = _choose_placement(options)
+        device = one_device_in(options["out_shardings"], "jit(out_shardings)")
+        out_placement = None if device is None else committed_to(device)
+        self._layouts: AskedLayouts | None = options["layouts"]
+        if self._layouts is not None:
+            own = (own, self._layouts.key)
+            if out_placement is not None:  # results are made there, in the orders that are asked
+                _check_one_device(self._placement, out_placement)
+                self._placement, out_placement = out_placement, None
+        places = [None if p is None else Identity(p) for p in (self._placement, out_placement)]
+        super().__init__(
+            fun, Signature(fun, options), (self._inline, *places, own),
+            keep_unused=bool(options["keep_unused"]), out_placement=out_placement,
+            compiler_options=options["compiler_options"], max_traces=options["max_traces"],
+        )  # fmt: skip
+
+    writes_captured_cells = True
+
+    def layouts_of(self, traced: Traced, arguments: Arguments) -> dict[str, Any]:
+        """Return the orders that were asked for, none for captured values."""
+        asked = self._layouts
+        if asked is None:
+            return {}
+        captured = (None,) * len(traced.captured)
+        more_in, more_out = traced.cells.counts() if traced.cells else (0, 0)
+        ins, outs = traced.closed.in_avals, traced.closed.out_avals
+        in_avals = ins[len(captured) : len(ins) - more_in]
+        of_arguments = asked.of_arguments(
+            lambda tree, is_leaf: places_of_arguments(tree, arguments, in_avals, is_leaf),
+            arguments.names(), in_avals, self.name,
+        )  # fmt: skip
+        of_results = asked.of_results(traced.out_tree, outs[: len(outs) - more_out], self.name)
+        return {"in_layouts": (*captured, *of_arguments, *(None,) * more_in),
+                "out_layouts": (*of_results, *(None,) * more_out)}  # fmt: skip
+
+    def placement_of(self, traced: Traced) -> OneDevice | None:
+        """Return the device that `jit` was asked for."""
+        return self._placement
+
+    def bind(self, traced: Traced, operands: Sequence[Any]) -> Sequence[Any]:
+        """Make a call one equation of the current trace, or several if it is to be inline."""
+        if self._inline:
+            return eval_closed(traced.closed, *operands)
+        options = {} if self._placement is None else {"placement": self._placement}
+        return jit_p.bind(*operands, jaxpr=traced.closed, name=self.name, **options)
+
+
+class _ShardedCalls(_JitCalls):
+    """The calls of a function whose arguments or results are asked to lie on a mesh.
+
+    Its program says so in equations, so derived programs do, too; called by itself, its arguments
+    are brought where they shall be, and its results are there.
+    """
+
+    def __init__(self, fun: Callable[..., Any], options: dict[str, Any]) -> None:
+        self.shardings = AskedShardings(options["in_shardings"], options["out_shardings"])
+        check_one_choice_of_devices(options)
+        plain = options | {"in_shardings": None, "out_shardings": None}
+        super().__init__(fun, plain, self.shardings.key)
+
+    def flat_function(self, arguments: Arguments, avals: Sequence[ShapedArray]) -> FlatFunction:
+        """Return what is traced: the function, and how its arguments and results lie."""
+        return ShardedFunction(self.fun, arguments, avals, self.shardings)
+
+    def shardings_of(self, traced: Traced) -> dict[str, Any]:
+        """Return the shardings that were resolved for a trace, none for captured values."""
+        params = traced.params
+        captured = (None,) * len(traced.captured)
+        more_in, more_out = traced.cells.counts() if traced.cells else (0, 0)
+        return {"in_shardings": (*captured, *params["in_shardings"], *(None,) * more_in),
+                "out_shardings": (*params["out_shardings"], *(None,) * more_out)}  # fmt: skip
+
+
+def _jitted(fun: Callable[..., Any], options: dict[str, Any]) -> Any:
+    if options["buckets"] is not None:
+        return bucketed(fun, _jitted(fun, options | {"buckets": None}), options)
+    if asks_for_mesh(options):
+        calls: _JitCalls = _ShardedCalls(fun, options)
+    else:
+        calls = _JitCalls(fun, options)
+    front = calls.dispatcher.function(calls.__call__, own_parameters(fun))
+    own = functools.WRAPPER_UPDATES if type(fun) is FunctionType else ()
+    jitted: Any = transformed(front, fun, "jit", updated=own)
+    calls.give_methods(jitted)
+    if options["out_shardings"] is not None:
+        # `xprim.eval_shape` asks, as this knows how results lie; decorators copy it to their own
+        jitted.asked_results = weakref.ref(jitted), calls.eval_shape
+    return jitted
+
+
+def _check_one_device(where: OneDevice | None, of_results: OneDevice) -> None:
+    """Raise where arguments and results are asked for on different devices."""
+    if where is not None and where is not of_results:
+        raise ValueError(message(
+            "jit", "results of a layout are on the device that makes them.",
+            got=f"out_shardings on {of_results.device}, in_shardings or device on {where.device}",
+        ))  # fmt: skip
+
+
+def _choose_placement(options: dict[str, Any]) -> OneDevice | None:
+    device = device_named_by(options["device"], "jit(device)")
+    asked = one_device_in(options["in_shardings"], "jit(in_shardings)")
+    if options["backend"] is not None:
+        if device is not None:
+            raise ValueError("jit: device and backend name the same thing; give one of them.")
+        device = device_named_by(options["backend"], "jit(backend)")
+    if asked is not None:
+        if device is not None and device is not asked:
+            raise ValueError(f"jit: the program cannot run on {device} with arguments on {asked}.")
+        device = asked
+    return None if device is None else committed_to(device)

@@ -1,0 +1,751 @@
+"""Move arrays: `device_put`, `device_get`, waiting; methods of arrays; `live_arrays`."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any, overload
+
+import numpy as np
+
+import xtree
+from xjit import jaxlib_gateway as gateway
+from xjit._devices import default_backend
+from xjit.cache.memory import Bounded
+from xjit.dispatch.fast_path import DeletedBuffer, give_up, raise_deleted
+from xjit.dispatch.placement import (
+    OneDevice,
+    buffers_at,
+    committed_to,
+    default_placement,
+    in_order_of_numpy,
+    in_own_memory,
+    moved,
+    order_if_committed,
+    order_of,
+    put_in_order,
+    read,
+)
+from xjit.dispatch.placement_inference import with_devices
+from xjit.dispatch.program import Program
+from xjit.dispatch.sharded_arrays import (
+    Shard,
+    addressable_shards,
+    global_shards,
+    sharding_of,
+    spread_sharding,
+    with_sharding,
+)
+from xjit.jaxlib_gateway.transfer_guards import Explicit
+from xjit.lowering.operation_metadata import Space
+from xjit.sharding.constraints import (
+    asked_for_always,
+    check_sharding,
+    constraint_text,
+    of_examples,
+    sharding_constraint_p,
+)
+from xjit.sharding.layouts import Format, Layout, format_of, formats_split, inner_order, order_asked
+from xjit.sharding.partial_sums import sums_of
+from xjit.sharding.shardings import (
+    NamedSharding,
+    PartitionSpec,
+    Sharding,
+    SingleDeviceSharding,
+    TiledSharding,
+    device_named_by,
+    sharding_named_by,
+)
+from xjit.sharding.typed import typed_as
+from xprim import (
+    LINEAR,
+    STRUCTURAL,
+    Array,
+    ClosedJaxpr,
+    ConcreteArray,
+    Jaxpr,
+    Primitive,
+    ShapedArray,
+    Tracer,
+    Var,
+    as_array,
+    attach_methods,
+    dimension_names,
+    dtypes,
+    from_numpy,
+    from_stored,
+    get_primitive,
+    not_mapped,
+)
+from xprim.array import is_shared
+from xprim.contracts import BatchAxis, Builder
+from xprim.errors import message
+from xprim.sharded_types import cotangent, spread_as, whole
+from xprim.tracebacks import boundary, shorten
+from xprim.typing import DeviceLike, PyTree
+
+__all__ = ["UNKNOWN", "device_put_p", "live_arrays"]
+
+__dir__ = __all__.copy
+
+
+# -------------------------------------------------------------------------- device put primitive
+# The primitive `device_put`: a traced value, and where it is to be.
+#
+# Evaluated it moves the array, so a function that is differentiated or batched outside of `jit`
+# may go from one device or mesh to another. In a compiled program, which runs on its devices, it
+# says how the value lies. Params: `sharding`, and `source`, where the operand is as far as that
+# is known: its cotangent goes back there. None for a sharding stands for data that nobody put
+# anywhere.
+
+UNKNOWN = "unknown"
+"""The `source` of a value of which nothing is known but its type."""
+
+
+def _shape(
+    aval: ShapedArray, *, sharding: Sharding | None, source: Any
+) -> tuple[ShapedArray, ...]:  # fmt: skip
+    return (aval.update(sharding=sharding if isinstance(sharding, NamedSharding) else None),)
+
+
+def _numpy(x: Any, *, sharding: Sharding | None, source: Any) -> Any:
+    return (x,)
+
+
+def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *,
+               sharding: Sharding | None, source: Any) -> Any:  # fmt: skip
+    if isinstance(sharding, NamedSharding | TiledSharding):
+        return constraint_text(b, operands, avals_in, avals_out, sharding=sharding)
+    spread = avals_in[0].spread
+    if spread is None:
+        return operands
+    whole = spread.update(spec=PartitionSpec())
+    return constraint_text(b, operands, avals_in, avals_out, sharding=whole)
+
+
+def _transpose(cts: Any, x: Any, *, sharding: Sharding | None, source: Any) -> Any:
+    if source is not UNKNOWN:
+        return device_put_p.bind(cts[0], sharding=source, source=sharding)
+    if cts[0].aval.spread is not None or x.aval.spread is not None:
+        return (spread_as(cts[0], cotangent(x.aval)),)
+    if isinstance(sharding, NamedSharding | TiledSharding):  # in a program, on its devices
+        return sharding_constraint_p.bind(cts[0], sharding=sharding)
+    return cts
+
+
+def _batch(
+    axis: BatchAxis, operands: Any, dims: Any, *, sharding: Sharding | None, source: Any
+) -> Any:  # fmt: skip
+    (x,), (dim,) = operands, dims
+    if dim is not not_mapped:
+        if isinstance(sharding, TiledSharding) or isinstance(source, TiledSharding):
+            x, dim = axis.move(x, dim, x.aval.ndim - 1), x.aval.ndim - 1
+        sharding, source = [
+            of_examples(axis, dim, s) if isinstance(s, NamedSharding) else s
+            for s in (sharding, source)
+        ]
+    return device_put_p.bind(x, sharding=sharding, source=source), (dim,)
+
+
+device_put_p: Primitive = Primitive(
+    "device_put",
+    shape=_shape,
+    numpy=_numpy,
+    stablehlo=_stablehlo,
+    jvp=LINEAR,
+    transpose=_transpose,
+    batch=_batch,
+    physical=STRUCTURAL,
+    cost=asked_for_always,
+    dimensions=dimension_names.AS_SAID,
+)
+
+
+# -------------------------------------------------------------------------------------- transfer
+# Move arrays: `device_put`, `device_get`, and waiting for results.
+#
+# Data put on a named device is committed to it; without a device it goes to the default one and
+# follows later arguments. Nothing here waits but `device_get` and `block_until_ready`.
+
+
+@overload
+def device_put(
+    x: Array | np.ndarray[Any, Any] | float | complex, device: DeviceLike = ..., *,
+    src: DeviceLike = ..., donate: bool = ..., may_alias: bool | None = ...,
+) -> Array: ...  # fmt: skip
+
+
+@overload
+def device_put(
+    x: PyTree, device: DeviceLike = ..., *, src: DeviceLike = ..., donate: bool = ...,
+    may_alias: bool | None = ...,
+) -> PyTree: ...  # fmt: skip
+
+
+@boundary
+def device_put(
+    x: PyTree, device: DeviceLike = None, *, src: DeviceLike = None, donate: bool = False,
+    may_alias: bool | None = None,
+) -> PyTree:  # fmt: skip
+    """Put a tree of arrays on a device, or over the devices of a mesh.
+
+    Args:
+      x: a tree of arrays, NumPy arrays and numbers (64-bit values become 32-bit ones unless
+        `enable_x64` is set).
+      device: a device, the name of a platform, a sharding, a partition spec over the mesh that is
+        set, for all leaves or as a tree prefix of them; None, and a `Space` of memory, leave arrays
+        where they are and put the rest on the default device.
+      src: where the arrays are now, as for `device`; an array that is elsewhere is an error. None
+        takes them wherever they are.
+      donate: whether the arrays of `x` may be used up; they cannot be used afterwards.
+      may_alias: whether the result may share memory with `x`; the default shares what is there.
+        It cannot share memory that is given up by `donate`.
+
+    Returns:
+      The tree of arrays on their devices. Of traced values it says how they lie on a mesh; other
+      places do nothing.
+
+    Raises:
+      ValueError: a value cannot be cut as a sharding says, or is not where `src` says; with both
+        `donate` and `may_alias`.
+      TypeError: a leaf is no array, or a place none.
+
+    Example:
+      >>> import numpy as np
+      >>> device_put(np.array([1.0, 2.0])).dtype
+      dtype('float32')
+    """
+    if donate and may_alias:
+        raise ValueError("device_put: what is donated cannot be shared: leave out may_alias=True.")
+    leaves, tree = xtree.flatten(x)
+    places = _places(device, x, len(leaves))
+    for leaf, place in zip(leaves, _places(src, x, len(leaves)), strict=True):
+        _check_source(leaf, place)
+    with Explicit():
+        results = [
+            _put_leaf(leaf, place, may_alias) for leaf, place in zip(leaves, places, strict=True)
+        ]
+    if donate:
+        for old, new in zip(leaves, results, strict=True):
+            if type(old) is ConcreteArray and old is not new:
+                give_up(old, DeletedBuffer("was donated to device_put"))
+    return tree.unflatten(results)
+
+
+def _places(tree: Any, x: Any, count: int) -> list[Any]:
+    """Return a place for each leaf of `x`, from one for all or a tree of them."""
+    if tree is None or _is_place(tree):
+        return [tree] * count
+    try:
+        return xtree.broadcast_prefix(tree, x, is_leaf=lambda d: d is None or _is_place(d))
+    except xtree.StructureMismatchError as error:
+        raise ValueError(message(
+            "device_put", "the places are no tree prefix of what is put there.", got=str(error),
+            expected="one place for all, or a tree of places like the tree of arrays",
+        )) from None  # fmt: skip
+
+
+def _check_source(leaf: Any, place: Any) -> None:
+    """Refuse an array that is on another device than was said."""
+    buffer = leaf.buffer if isinstance(leaf, ConcreteArray) else None
+    if place is None or buffer is None or type(buffer) is DeletedBuffer:
+        return
+    here, sharding = sharding_of(leaf), sharding_named_by(place, "device_put")
+    device = place if sharding else device_named_by(place, "device_put")
+    if here.device_set != (sharding.device_set if sharding else {device}) or (
+        sharding and not here.is_equivalent_to(sharding, leaf.ndim)
+    ):  # fmt: skip
+        where = here if len(here.device_set) > 1 else next(iter(here.device_set))
+        raise ValueError(message(
+            "device_put", "an array is not where src says.",
+            got=f"an array on {where}, src: {device}",
+        ))  # fmt: skip
+
+
+def _is_place(value: Any) -> bool:
+    places = gateway.Device | str | PartitionSpec | Space | Format | Layout
+    return isinstance(value, places) or hasattr(value, "tiles")
+
+
+def _put_leaf(leaf: Any, place: Any, may_alias: bool | None) -> Array:
+    """Put what a user passed where a user says; None leaves it, or puts it on the default device.
+
+    Each element of a NumPy array that is spread is copied once, into the memory of its piece.
+    """
+    if isinstance(place, Space):
+        leaf, place = _of_space(leaf, place)
+    elif isinstance(place, Format | Layout):
+        return _put_in_format(leaf, place, may_alias)
+    sharding = sharding_named_by(place, "device_put")
+    if sharding is None:
+        x = as_array(leaf, what="device_put")
+        if isinstance(leaf, bool | int | float | complex):  # whose array others may have, too
+            x = ConcreteArray(x.to_host(), x.aval)  # type: ignore[attr-defined]
+        return put(x, device_named_by(place, "device_put"), may_alias)
+    if not isinstance(leaf, np.ndarray):
+        return put_over(as_array(leaf, what="device_put"), sharding, may_alias)
+    x = from_numpy(leaf, copy=False, what="device_put")
+    sharding.check_shape(x.shape, "device_put")
+    host = x.to_stored()
+    buffer = gateway.put_spread(
+        host, gateway.spread_over(sharding), may_alias=not np.may_share_memory(host, leaf)
+    )
+    return ConcreteArray(None, typed_as(x.aval, sharding), buffer)
+
+
+def _put_in_format(leaf: Any, place: Any, may_alias: bool | None) -> Array:
+    """Put what a user passed over devices, in the order of a layout in the memory of each."""
+    sharding, layout = formats_split(place, "device_put")
+    x = as_array(leaf, what="device_put")
+    order = layout and inner_order(order_asked(layout, x.aval, "device_put"), x.aval)
+    if isinstance(x, Tracer):
+        there = _put_leaf(x, sharding, may_alias)
+        if layout is None:
+            return there
+        constraint = get_primitive("layout_constraint")
+        turned: Array = constraint.bind(there, order=layout.major_to_minor)[0]
+        return turned
+    assert isinstance(x, ConcreteArray)
+    if type(x.buffer) is DeletedBuffer:
+        raise_deleted(x.aval.str_long(), x.buffer)
+    if sharding is not None and order is not None:
+        sharding.check_shape(x.shape, "device_put")
+        sharding = with_devices(sharding)
+        if (order_of(x), sharding_of(x)) == (order, sharding) and order_if_committed(x):
+            return x if may_alias is not False else _copy(x)
+        found = put_in_order(x, sharding, order)
+        return ConcreteArray(None, typed_as(x.aval, sharding), found.buffer)
+    return in_order_of_numpy(_put_leaf(leaf, sharding, may_alias))  # type: ignore[arg-type]
+
+
+_KINDS = {Space.Device: "device", Space.Host: "pinned_host"}
+
+
+def _of_space(leaf: Any, space: Space) -> tuple[Any, Any]:
+    """Return a value, and the place for it in a kind of memory; None where it stays as it is."""
+    x = as_array(leaf, what="device_put")
+    if not isinstance(x, ConcreteArray) or space is Space.Any:  # programs choose memory themselves
+        return leaf, None
+    here = sharding_of(x)
+    if here.memory_kind == _KINDS[space]:
+        return leaf, None
+    return x, here.with_memory_kind(_KINDS[space])
+
+
+def put_over(x: Array, sharding: Sharding, may_alias: bool | None) -> Array:
+    """Put an array over devices as a sharding says; of a traced one, say that it lies so."""
+    if isinstance(x, Tracer):
+        check_sharding(x, sharding, "device_put")
+        return _said(x, sharding)
+    assert isinstance(x, ConcreteArray)
+    sharding.check_shape(x.shape, "device_put")
+    lies = x.buffer is not None and type(x.buffer) is not DeletedBuffer
+    if (
+        lies
+        and sharding_of(x) == sharding
+        and may_alias is not False
+        and x.aval is typed_as(x.aval, sharding)
+    ):
+        return x
+    found = _exchange(x, sharding) if _by_exchange(x, sharding) else with_sharding(x, sharding)
+    found.aval = typed_as(found.aval, sharding)
+    return found if may_alias is not False else _copy(found)
+
+
+def _said(x: Tracer, sharding: Sharding) -> Array:
+    """Return a traced value that is to be at a place; programs choose its memory themselves."""
+    sharding = in_own_memory(sharding)
+    value = x.concrete()
+    source: Any = UNKNOWN if x.aval.spread is None else x.aval.spread
+    if isinstance(value, ConcreteArray) and type(value.buffer) is not DeletedBuffer:
+        is_loose = value.buffer is None or not gateway.placement_of(value.buffer).committed
+        source = None if is_loose else sharding_of(value)
+    return device_put_p.bind(x, sharding=sharding, source=source)[0]  # type: ignore[no-any-return]
+
+
+def placed(x: ConcreteArray, sharding: Sharding | None) -> ConcreteArray:
+    """Return an array where `device_put` shall have it; None is where nobody put it."""
+    if sharding is None:
+        return moved([x], default_placement())[0]
+    if isinstance(sharding, SingleDeviceSharding) and sharding.memory is None:
+        found = put(x, sharding.devices_in_order[0])
+    else:
+        found = put_over(x, with_devices(sharding), None)
+    assert isinstance(found, ConcreteArray)
+    return found
+
+
+def _by_exchange(x: ConcreteArray, sharding: Sharding) -> bool:
+    """Return whether the devices bring the pieces about, rather than the host.
+
+    On a CPU the host's memory is theirs, and a copy there needs no program.
+    """
+    where = getattr(x.buffer, "_sharding", None)
+    if type(where) is not gateway.SpreadOver:
+        return False
+    if where.devices[0].platform == "cpu" and sharding.is_fully_addressable:
+        return False
+    return set(where.devices) == sharding.device_set
+
+
+def _exchange(x: ConcreteArray, sharding: Sharding) -> ConcreteArray:
+    """Return an array spread otherwise over its devices, by a program that does only this."""
+    if sums_of(typed_as(x.aval, sharding)) != sums_of(x.aval):
+        return sharding_constraint_p.bind(x, sharding=sharding)[0]  # type: ignore[no-any-return]
+    key = ("device_put", x.aval, sharding)
+    program = _exchanges.get(key)
+    if program is None:
+        v = Var(x.aval)
+        closed = ClosedJaxpr(Jaxpr([], [v], [v], [], "device_put"))
+        program = Program(closed, "device_put", out_shardings=(sharding,), keep_unused=True)
+        _exchanges.put(key, program)
+    return program.call([x])[0]
+
+
+# Programs that bring arrays from one sharding to another.
+_exchanges: Bounded[Program] = Bounded(256)
+
+
+def put(x: Array, device: Any, may_alias: bool | None = None) -> Array:
+    """Put an array on a device, or on the default one; of a traced one, say that it is there."""
+    if isinstance(x, Tracer):
+        return x if device is None else _said(x, SingleDeviceSharding(device))
+    assert isinstance(x, ConcreteArray)
+    if type(x.buffer) is DeletedBuffer:
+        raise_deleted(x.aval.str_long(), x.buffer)
+    if device is None:
+        if x.buffer is None:
+            buffers_at(default_placement(), [x])
+        return x if may_alias is not False else _copy(x)
+    if order_of(x) is not None:
+        return _put_in_its_order(x, device, may_alias)
+    return _put_on(x, committed_to(device), may_alias)
+
+
+def _put_on(x: ConcreteArray, where: OneDevice, may_alias: bool | None) -> ConcreteArray:
+    """Put an array on a device."""
+    buffer, device = x.buffer, where.device
+    if (
+        buffer is not None
+        and gateway.placement_of(buffer) is where.sharding
+        and may_alias is not False
+    ):
+        return x
+    if buffer is None or gateway.device_of(buffer) is device:
+        host = x.to_stored()  # on the same device: a CPU buffer shares the memory
+        alias = may_alias is not False
+        return ConcreteArray(x.host, whole(x.aval), gateway.put(host, device, may_alias=alias))
+    return ConcreteArray(x.host, whole(x.aval), gateway.copy_to_device(buffer, device))
+
+
+def _put_in_its_order(x: ConcreteArray, device: Any, may_alias: bool | None) -> ConcreteArray:
+    """Put an array on a device in the order in which it lies, which is not that of NumPy."""
+    sharding, order = SingleDeviceSharding(device), order_of(x)
+    if sharding_of(x) != sharding or not order_if_committed(x):
+        return put_in_order(x, sharding, order)
+    return x if may_alias is not False else _copy(x)
+
+
+def _copy(x: ConcreteArray) -> ConcreteArray:
+    assert x.buffer is not None
+    where = gateway.placement_of(x.buffer)
+    if type(where) is gateway.SpreadOver:
+        return ConcreteArray(None, x.aval, gateway.put_spread(read(x), where, may_alias=False))
+    host = np.array(x.to_stored())
+    buffer = gateway.put(host, gateway.device_of(x.buffer), committed=where.committed)
+    return ConcreteArray(None, x.aval, buffer)
+
+
+@boundary
+def device_get(x: PyTree) -> PyTree:
+    """Return a tree with the arrays of `x` as NumPy arrays; other leaves stay as they are.
+
+    Arrays of an extended dtype, such as random keys, stay arrays, and come to host memory.
+
+    Copies from several devices run side by side. The NumPy arrays are read-only views where the
+    data is in host memory already.
+    """
+    leaves, tree = xtree.flatten(x)
+    copy_to_host_async(leaves)
+    with Explicit():
+        return tree.unflatten([_on_host(v) if isinstance(v, Array) else v for v in leaves])
+
+
+def _on_host(x: Array) -> Any:
+    """Return an array as NumPy's; one of an extended dtype, which has no such, in host memory."""
+    if isinstance(x, ConcreteArray) and dtypes.is_extended(x.aval.dtype):
+        return from_stored(x.to_stored(), x.aval)
+    return np.asarray(x)
+
+
+def copy_to_host_async(x: PyTree) -> PyTree:
+    """Start copying a tree of arrays to the host, where `np.asarray` then finds them; return it.
+
+    What is no array and has a method of this name is asked for the same; all else is left alone.
+    """
+    with Explicit():
+        for leaf in xtree.leaves(x):
+            if not isinstance(leaf, Array) and hasattr(leaf, "copy_to_host_async"):
+                leaf.copy_to_host_async()
+            buffer = leaf.buffer if isinstance(leaf, ConcreteArray) else None
+            if buffer is not None and leaf.host is None and type(buffer) is not DeletedBuffer:
+                gateway.copy_to_host_async(buffer)
+    return x
+
+
+def block_until_ready(x: PyTree) -> PyTree:
+    """Wait until all arrays in a tree are computed, and return the tree.
+
+    Raises:
+      XlaError: a computation failed.
+    """
+    for leaf in xtree.leaves(x):
+        buffer = leaf.buffer if isinstance(leaf, ConcreteArray) else None
+        if buffer is not None and leaf.host is None:
+            if type(buffer) is DeletedBuffer:
+                raise_deleted(leaf.aval.str_long(), buffer)
+            gateway.block_until_ready(buffer)
+    return x
+
+
+# ------------------------------------------------------------------------------------------ live
+# Which arrays exist.
+
+
+def live_arrays(platform: str | None = None) -> list[Any]:
+    """Return the arrays that exist and have elements, those of this library's own left out.
+
+    It looks at all objects of Python, which takes milliseconds.
+
+    Args:
+      platform: where they are: "cpu" or "gpu"; None for the default one.
+
+    Raises:
+      RuntimeError: there is no platform of that name.
+
+    Example:
+      >>> import numpy as np
+      >>> from xjit import jit
+      >>> x = jit(lambda x: x + 1)(np.zeros(3, np.float32))
+      >>> any(x is y for y in live_arrays())
+      True
+    """
+    name = gateway.canonical_platform(default_backend() if platform is None else platform)
+    arrays = [x for x in gc.get_objects() if type(x) is ConcreteArray and not is_shared(x)]
+    return [
+        x for x in arrays
+        if type(x.buffer) is not DeletedBuffer and not dtypes.is_extended(x.dtype)
+        and x.platform() == name
+    ]  # fmt: skip
+
+
+# --------------------------------------------------------------------------------- array methods
+# Methods of arrays that concern devices and buffers, given to arrays when `xjit` is imported.
+#
+#     block_until_ready  is_ready  copy_to_host_async     waiting
+#     device  devices  sharding  format  committed        where
+#     addressable_shards  global_shards  addressable_data  is_fully_addressable
+#     is_fully_replicated
+#     delete  is_deleted  on_device_size_in_bytes  unsafe_buffer_pointer   memory
+#     _committed  _value                                  as libraries written for JAX ask for them
+
+
+def attach() -> None:
+    """Give concrete arrays the methods of this module."""
+    attach_methods(
+        {
+            "block_until_ready": _block_until_ready,
+            "copy_to_host_async": _copy_to_host_async,
+            "is_ready": _is_ready,
+            "device": property(_device),
+            "devices": _devices,
+            "platform": _platform,
+            "sharding": property(_sharding),
+            "format": property(_format),
+            "addressable_shards": property(_addressable_shards),
+            "global_shards": property(_global_shards),
+            "addressable_data": _addressable_data,
+            "is_fully_addressable": property(_is_fully_addressable),
+            "is_fully_replicated": property(_is_fully_replicated),
+            "committed": property(_committed),
+            "_committed": property(_committed),
+            "_value": property(_value),
+            "delete": _delete,
+            "is_deleted": _is_deleted,
+            "on_device_size_in_bytes": _on_device_size_in_bytes,
+            "unsafe_buffer_pointer": _unsafe_buffer_pointer,
+            "__cuda_array_interface__": property(_cuda_array_interface),
+        },
+        to=ConcreteArray,
+    )
+
+
+def _buffer_of(x: ConcreteArray) -> Any:
+    """Return the buffer of an array, put on the default device when it has none."""
+    buffer = x.buffer
+    if buffer is None:
+        (buffer,) = buffers_at(default_placement(), [x])
+    elif type(buffer) is DeletedBuffer:
+        raise_deleted(x.aval.str_long(), buffer)
+    return buffer
+
+
+def _block_until_ready(self: ConcreteArray) -> ConcreteArray:
+    """Wait until the elements are computed and return the array."""
+    # A program's results are waited for in turn, so this asks the buffer itself.
+    if self.host is None:
+        try:
+            if gateway.is_orphan[0] or gateway.watch[0] is not None:
+                gateway.block_until_ready(_buffer_of(self))
+            try:
+                self.buffer.block_until_ready()
+            except (AttributeError, gateway.RuntimeFailure):  # none, gone, or failed: says so
+                gateway.block_until_ready(_buffer_of(self))
+        except Exception as error:
+            shorten(error)
+            raise
+    return self
+
+
+def _copy_to_host_async(self: ConcreteArray) -> None:
+    """Start copying the elements to the host."""
+    copy_to_host_async(self)
+
+
+def _is_ready(self: ConcreteArray) -> bool:
+    """Whether the elements are computed."""
+    return self.host is not None or gateway.is_ready(_buffer_of(self))
+
+
+def _device(self: ConcreteArray) -> Any:
+    """The device that holds the array, or the sharding of one that several devices hold.
+
+    An array that is on the host will be on the default device.
+    """
+    buffer = self.buffer
+    if buffer is None:
+        return default_placement().device
+    if type(getattr(buffer, "_sharding", None)) is gateway.SpreadOver:
+        where = sharding_of(self)
+        alone = isinstance(where, SingleDeviceSharding)  # in the memory of its host
+        return where.devices_in_order[0] if alone else where
+    return gateway.device_of(_buffer_of(self))
+
+
+def _devices(self: ConcreteArray) -> set[Any]:
+    """Return the set of devices that hold the array."""
+    if self.buffer is None:
+        return {default_placement().device}
+    return set(gateway.devices_of(_buffer_of(self)))
+
+
+def _platform(self: ConcreteArray) -> str:
+    """Return the platform of its devices: "cpu" or "gpu"."""
+    return str(next(iter(_devices(self))).platform)
+
+
+def _sharding(self: ConcreteArray) -> Any:
+    """How the array is spread over devices."""
+    _check_kept(self)
+    return sharding_of(self)
+
+
+def _format(self: ConcreteArray) -> Format:
+    """How the array is spread over devices, and lies in the memory of each."""
+    return format_of(self.aval, _sharding(self), order_of(self))
+
+
+def _addressable_shards(self: ConcreteArray) -> list[Shard]:
+    """The pieces on the devices of this process."""
+    _check_kept(self)
+    return addressable_shards(self)
+
+
+def _global_shards(self: ConcreteArray) -> list[Shard]:
+    """The pieces on all devices; those of other processes have no data."""
+    _check_kept(self)
+    return global_shards(self)
+
+
+def _addressable_data(self: ConcreteArray, index: int) -> Any:
+    """Return the piece on a device of this process, by its number."""
+    return _addressable_shards(self)[index].data
+
+
+def _is_fully_addressable(self: ConcreteArray) -> bool:
+    """Whether all pieces are on devices of this process."""
+    return bool(_sharding(self).is_fully_addressable)
+
+
+def _is_fully_replicated(self: ConcreteArray) -> bool:
+    """Whether each device has all elements."""
+    return bool(_sharding(self).is_fully_replicated)
+
+
+def _check_kept(x: ConcreteArray) -> None:
+    if type(x.buffer) is DeletedBuffer:
+        raise_deleted(x.aval.str_long(), x.buffer)
+
+
+def _committed(self: ConcreteArray) -> bool:
+    """Whether the array was put on its device by request."""
+    buffer = self.buffer
+    return buffer is not None and bool(gateway.placement_of(_buffer_of(self)).committed)
+
+
+def _value(self: ConcreteArray) -> Any:
+    """The elements, as a NumPy array that cannot be written."""
+    return np.asarray(self)
+
+
+def _delete(self: ConcreteArray) -> None:
+    """Give up the memory; using the array afterwards is an error."""
+    buffer = self.buffer
+    give_up(self, DeletedBuffer("was deleted"))
+    if buffer is not None and type(buffer) is not DeletedBuffer:
+        gateway.delete(buffer)
+
+
+def _is_deleted(self: ConcreteArray) -> bool:
+    """Whether the array, or a piece of it, was deleted or donated."""
+    buffer = self.buffer
+    if buffer is None or type(buffer) is DeletedBuffer:
+        return buffer is not None
+    return self.host is None and gateway.is_deleted(buffer)
+
+
+def _on_device_size_in_bytes(self: ConcreteArray) -> int:
+    """Return the bytes the array takes on its device."""
+    return gateway.nbytes_on_device(_buffer_of(self))
+
+
+def _unsafe_buffer_pointer(self: ConcreteArray) -> int:
+    """Return the address of the elements on the device; ValueError where there are several."""
+    sharding = sharding_of(self)
+    if sharding.num_devices > 1:
+        raise ValueError(message(
+            "unsafe_buffer_pointer", "an array over several devices has an address on each.",
+            got=f"{self.aval.str_long()} with {sharding!r}",
+            hint="x.addressable_shards[0].data.unsafe_buffer_pointer()",
+        ))  # fmt: skip
+    return gateway.unsafe_pointer(_buffer_of(self))
+
+
+def _cuda_array_interface(self: ConcreteArray) -> dict[str, Any]:
+    """The memory of a GPU, as libraries for CUDA ask for it; other arrays do not have it."""
+    found = None if dtypes.is_extended(self.dtype) else _interface_of(self)
+    if found is None:
+        raise AttributeError(
+            "this array has no attribute '__cuda_array_interface__': it is not on a GPU, or CUDA "
+            "libraries have no name for its dtype"
+        )
+    return found
+
+
+def _interface_of(x: ConcreteArray) -> dict[str, Any] | None:
+    buffer = x.buffer
+    if buffer is None and gateway.in_host_memory(default_placement().device):
+        return None
+    if spread_sharding(x) is not None:
+        return None
+    found: dict[str, Any] | None = gateway.cuda_array_interface(_buffer_of(x))
+    return found

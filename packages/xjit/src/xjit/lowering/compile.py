@@ -1,0 +1,600 @@
+"""Compile lowered programs, each text once; quickly first, with full effort later."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import hashlib
+import logging
+import os
+import threading
+import time
+import weakref
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from xjit import jaxlib_gateway as gateway
+from xjit.cache.disk import (
+    DiskCache,
+    Entry,
+    compressed,
+    disk_cache,
+    facts_of,
+    key_of,
+    options_of_xla,
+)
+from xjit.cache.memory import Bounded, LocksByKey, room
+from xjit.debug.monitoring import (
+    CACHE_ASKED,
+    CACHE_HIT,
+    CACHE_MISS,
+    COMPILED,
+    record_event,
+    record_event_duration_secs,
+)
+from xjit.dispatch.placement import OneDevice, Placement
+from xjit.lowering.modules import LoweredProgram
+from xjit.lowering.operation_metadata import without_places
+from xjit.sharding.inspection import with_probes
+from xprim import ClosedJaxpr, Equation, Jaxpr, cache_options, config, dtypes, shaped_array
+from xprim.jaxpr import subjaxprs
+from xprim.source import describe
+from xprim.strict_options import first_compile_level
+from xtree.interning import forkable_rlock
+
+__all__ = ["InTurn", "Once", "NAME", "finish", "finish_later", "level_of", "split_options"]
+
+__dir__ = __all__.copy
+
+
+# ------------------------------------------------------------------------------------ background
+# Work that nobody waits for, done by one thread, one after the other.
+#
+# The thread is there while there is work, and takes no room otherwise. At the end of the
+# interpreter what has not begun is left out, and what has is waited for: until Python 3.14 a
+# thread that comes out of the runtime afterwards would end the process by a signal. A finaliser
+# or a handler of a signal may come by again in the same thread, so locks are re-entrant.
+
+
+class Once:
+    """Work that is done by whoever comes first; who comes second waits until it is done.
+
+    Example:
+      >>> work = Once(lambda: print("done"))
+      >>> work()
+      done
+      >>> work()
+    """
+
+    __slots__ = ("_lock", "_work")
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self._work: Callable[[], None] | None = work
+        self._lock = forkable_rlock()
+
+    def __call__(self) -> None:
+        """Do the work, or wait until it is done."""
+        with self._lock:
+            work, self._work = self._work, None
+            if work is not None:
+                work()
+
+
+class InTurn:
+    """A queue of work with a thread, which ends with the work.
+
+    Args:
+      name: of the thread.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._work: deque[Callable[[], None]] = deque()
+        self._thread: threading.Thread | None = None
+        self._lock = forkable_rlock()
+        self._is_over = False
+
+    def add(self, work: Callable[[], None]) -> bool:
+        """Have something done later, which raises nothing; False where the process is ending."""
+        with self._lock:
+            if self._is_over:
+                return False
+            self._work.append(work)
+            if self._thread is None:
+                thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError:  # there can be no more threads
+                    self._work.pop()
+                    return False
+                self._thread = thread
+            return True
+
+    def wait(self) -> None:
+        """Wait until nothing is left to do."""
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                if not self._work:
+                    self._thread = None
+                    return
+                work = self._work.popleft()
+            work()
+            del work  # it may hold programs that have died meanwhile
+
+    def _end(self) -> None:
+        """Leave out what has not begun, and wait for what has."""
+        with self._lock:
+            self._is_over = True
+            self._work.clear()
+        self.wait()
+
+    def _forget(self) -> None:
+        """Have no thread in a forked process, where it is not."""
+        self._work.clear()
+        self._thread = None
+
+    def end_at_exit(self) -> InTurn:
+        """Return this, which ends before the interpreter does, and is empty after a fork."""
+        atexit.register(self._end)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forget)
+        return self
+
+
+# ------------------------------------------------------------------------------------ first tier
+# A first executable that is made quickly, and replaced by the one of full effort later.
+#
+# What: the option `first_compile_level`; `level_of`, which says for a program whether it has a
+# first tier; `finish_later`, which compiles in full behind the calls; `finish`, which waits for
+# that. Idea: an executable of the first tier starts by way of a cell, which is given the full
+# code when it is there. All who hold it (programs, fronts of functions, kernels) have the full
+# one from then on.
+
+logger = logging.getLogger("xjit")
+
+NAME = first_compile_level.name
+_LEVEL = "xla_backend_optimization_level"
+
+_behind = InTurn("xjit compiles in full").end_at_exit()
+
+
+def split_options(
+    options: Mapping[str, Any] | None,
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the settings of XLA among compiler options, and the others, which are ours.
+
+    Raises:
+      TypeError, ValueError: there is no such level.
+    """
+    of_xla = dict(options or {})
+    if NAME not in of_xla:
+        return of_xla, {}
+    return of_xla, {NAME: first_compile_level.check(of_xla.pop(NAME))}
+
+
+def level_of(
+    lowered: LoweredProgram, placement: Placement, options: Mapping[str, Any] | None,
+    own: Mapping[str, Any],
+) -> int | None:  # fmt: skip
+    """Return at which level a program is compiled first, None for in full at once.
+
+    Args:
+      lowered: the program.
+      placement: where it runs: on several devices XLA may lay results out otherwise at each level.
+      options: the settings of XLA; a level among them is what the user wants for good.
+      own: what `split_options` found for this program.
+    """
+    level = own.get(NAME, first_compile_level.value)
+    if level is None or not isinstance(placement, OneDevice) or placement.platform != "cpu":
+        return None
+    return None if lowered.inspections or _LEVEL in (options or {}) else level
+
+
+def quick(settings: Mapping[str, Any], level: int) -> dict[str, Any]:
+    """Return what the compiler is told of the first tier, from what it is told of the full one."""
+    return {**settings, "options": {**(settings["options"] or {}), _LEVEL: level}}
+
+
+def finish_later(
+    first: gateway.Executable, name: str, in_full: Callable[[], gateway.Executable]
+) -> None:
+    """Have an executable take the code of full effort, as soon as that is there.
+
+    Where it cannot be made the first one stays, and the log says why.
+
+    Args:
+      first: what was compiled at a lower level.
+      name: of the program.
+      in_full: compiles it.
+    """
+    known = weakref.ref(first)
+
+    def work() -> None:
+        executable = known()
+        if executable is None:  # nobody holds it any more
+            return
+        try:
+            executable.become(in_full())
+        except Exception as error:
+            logger.warning(
+                "%s stays as it was compiled first, with less effort: %s: %s",
+                name, type(error).__name__, error,
+            )  # fmt: skip
+        executable.pending = None
+
+    first.be_replaceable()
+    first.pending = Once(work)
+    _behind.add(first.pending)
+
+
+def finish(executable: gateway.Executable) -> None:
+    """Have an executable be the one of full effort, now."""
+    pending = executable.pending
+    if pending is not None:
+        pending()
+
+
+# --------------------------------------------------------------------------------------- compile
+# Compile lowered programs, each text once.
+#
+# What: `executable_for`, and `statistics`, which count programs and seconds. Idea: executables
+# are found again by a digest of the text without the module's name, the device and the options,
+# so equal programs of different functions are compiled once. The cache is bounded. What is not
+# there is looked for on disk by the same digest, where earlier processes left it.
+
+Options = Mapping[str, bool | int | float | str]
+
+_MAX_EXECUTABLES = 2048
+SLOW_SECONDS = 10.0
+"""After this a compilation says that it is under way."""
+# A signal may come to another thread, which does not wake the one that waits.
+_LOOK_UP_SECONDS = 0.25
+
+
+@dataclass(slots=True)
+class Statistics:
+    """What was compiled in this process so far.
+
+    Attributes:
+      compiled: programs given to XLA.
+      recompiled: those of them that it was given again, behind the calls (`first_compile_level`).
+      found: programs whose executable was there already, for another function or placement.
+      loaded: programs whose executable was on disk, from an earlier process.
+      seconds: time spent in XLA.
+      text_bytes: length of the texts of the programs given to XLA.
+    """
+
+    compiled: int = 0
+    recompiled: int = 0
+    found: int = 0
+    loaded: int = 0
+    seconds: float = 0.0
+    text_bytes: int = 0
+
+
+statistics = Statistics()
+
+# Executables by the digest of their text, devices and settings: other functions find them.
+_executables: Bounded[gateway.Executable] = Bounded(_MAX_EXECUTABLES)
+room.when_short(_executables.forget)
+in_turn = LocksByKey()
+"""Held while a program is compiled: threads that want the same one wait for it."""
+
+
+def executable_for(
+    lowered: LoweredProgram, placement: Placement, options: Options | None = None,
+    own: Mapping[str, Any] | None = None, closed: ClosedJaxpr | None = None,
+) -> gateway.Executable:  # fmt: skip
+    """Return the executable of a program at a placement, compiled now or before.
+
+    Args:
+      lowered: the program.
+      placement: where it runs.
+      options: settings of XLA by name.
+      own: options of ours by name, where it may be compiled with less effort first.
+      closed: the program before it was lowered, which says its lines where compiling takes long.
+
+    Raises:
+      XlaError: XLA does not accept or cannot compile the program.
+    """
+    level = None if own is None else level_of(lowered, placement, options, own)
+    if lowered.python_functions:  # the text names them by number only
+        return _made(None, lowered, placement, options, level, closed)
+    digest = hashlib.sha256(lowered.body.encode()).digest()
+    key = _key(digest, placement, options)
+    found = _executables.get(key)
+    if found is None:
+        with in_turn.of(key):
+            found = _executables.get(key)  # another thread has made it meanwhile
+            if found is None:
+                found = _made(digest, lowered, placement, options, level, closed)
+                _executables.put(key, found)
+                return found
+    statistics.found += 1
+    return found
+
+
+def _made(
+    digest: bytes | None, lowered: LoweredProgram, placement: Placement, options: Options | None,
+    level: int | None, closed: ClosedJaxpr | None,
+) -> gateway.Executable:  # fmt: skip
+    """Return the executable of a program from the disk, or compile it.
+
+    Where the text of a program does not say all, there is no digest of it; where it is not to be
+    compiled with less effort first, no level.
+    """
+    settings = _settings(lowered, placement, options)
+    disk = None if digest is None else disk_cache()
+    entry = None
+    if disk is not None and digest is not None and gateway.are_local(placement.devices):
+        entry = _Stored(disk, _digest_on_disk(digest, lowered.body), lowered, placement, settings)
+        found = entry.load()
+        if found is not None:
+            return found
+    if level is None:
+        return _compile_and_stored(lowered, placement, settings, entry, closed)
+    is_told = config.values.log_compiles  # which the other thread does not see
+    first, _ = _compile(lowered, placement, quick(settings, level), "compiled first", closed=closed)
+
+    def in_full() -> gateway.Executable:
+        return _compile_and_stored(lowered, placement, settings, entry, closed, is_told)
+
+    finish_later(first, lowered.name, in_full)
+    return first
+
+
+def _digest_on_disk(digest: bytes, body: str) -> bytes:
+    """Return the digest by which a program is kept on disk, from that of its whole text."""
+    if cache_options.compilation_cache_include_metadata_in_key.value or ' loc("' not in body:
+        return digest
+    return hashlib.sha256(without_places(body).encode()).digest()
+
+
+def _key(digest: bytes, placement: Placement, options: Options | None) -> tuple[Any, ...]:
+    return (digest, placement.devices, placement.num_partitions, placement.is_split,
+            tuple(sorted((options or {}).items())))  # fmt: skip
+
+
+def code_of(
+    executable: gateway.Executable, lowered: LoweredProgram, placement: Placement,
+    options: Options | None,
+) -> tuple[bytes, dict[str, str]]:  # fmt: skip
+    """Return the code of a compiled program, and what it depends on beside its text."""
+    settings = _settings(lowered, placement, options)
+    finish(executable)
+    if executable.from_bytes:
+        executable, _ = _compile(lowered, placement, settings)
+    return executable.serialize(), facts_of(placement.devices, settings)
+
+
+def load(
+    code: bytes, facts: Mapping[str, str], lowered: LoweredProgram, placement: Placement,
+    options: Options | None,
+) -> None:  # fmt: skip
+    """Let a program be found with the code that `code_of` gave, if that was made for this place."""
+    settings = _settings(lowered, placement, options)
+    if facts != facts_of(placement.devices, settings):
+        return
+    _prepare(lowered.body)
+    try:
+        executable = gateway.deserialize_program(code, placement.devices, **settings)
+    except (gateway.XlaError, ValueError):  # not taken: it is compiled anew
+        return
+    statistics.loaded += 1
+    digest = hashlib.sha256(lowered.body.encode()).digest()
+    _executables.put(_key(digest, placement, options), executable)
+
+
+class _Stored:
+    """The place of a program on disk."""
+
+    def __init__(
+        self, disk: DiskCache, digest: bytes, lowered: LoweredProgram, placement: Placement,
+        settings: dict[str, Any],
+    ) -> None:  # fmt: skip
+        self._disk, self._lowered = disk, lowered
+        self._placement, self._settings = placement, settings
+        self._facts = facts_of(placement.devices, settings)
+        self._key = key_of(digest, self._facts)
+
+    def _use(self, code: bytes) -> gateway.Executable:
+        _prepare(self._lowered.body)
+        return gateway.deserialize_program(code, self._placement.devices, **self._settings)
+
+    def load(self) -> gateway.Executable | None:
+        """Return what is there, None where nothing is."""
+        record_event(CACHE_ASKED)
+        start = time.perf_counter()
+        found = self._disk.load(self._key, self._use)
+        record_event(CACHE_MISS if found is None else CACHE_HIT)
+        if found is not None:
+            statistics.loaded += 1
+            _log("loaded", self._lowered, time.perf_counter() - start)
+        return found
+
+    def store(self, executable: gateway.Executable, seconds: float) -> None:
+        """Write what took so long to compile."""
+        if seconds >= cache_options.persistent_cache_min_compile_time_secs.value:
+            lowered, facts = self._lowered, self._facts
+            self._disk.store(
+                self._key, lambda: _entry(executable, lowered, facts, seconds), self._use
+            )
+
+
+def _compile_and_stored(
+    lowered: LoweredProgram, placement: Placement, settings: dict[str, Any],
+    entry: _Stored | None, closed: ClosedJaxpr | None, is_told: bool | None = None,
+) -> gateway.Executable:  # fmt: skip
+    """Return what XLA made of a program with all effort.
+
+    Behind the calls, where another thread compiles it again, `is_told` says what the option
+    `log_compiles` says to the caller.
+    """
+    again = is_told is not None
+    what = "compiled in full" if again else "compiled"
+    found, seconds = _compile(lowered, placement, settings, what, is_told, closed)
+    if entry is not None:
+        entry.store(found, seconds)
+    return found
+
+
+def _entry(
+    executable: gateway.Executable, lowered: LoweredProgram, facts: dict[str, str], seconds: float
+) -> Entry:
+    return Entry(executable.serialize(), {
+        "name": lowered.name, "seconds": seconds, "text": compressed(lowered.body), **facts,
+    })  # fmt: skip
+
+
+def _settings(
+    lowered: LoweredProgram, placement: Placement, options: Options | None
+) -> dict[str, Any]:
+    """Return what compiling and loading a program are told alike."""
+    return {
+        "num_replicas": placement.num_replicas, "num_partitions": placement.num_partitions,
+        "use_spmd": placement.is_split, "use_shardy": placement.is_split,
+        "free_outputs": _free_outputs(lowered, placement), "options": options,
+        "outputs": [shaped_array(a.shape, dtypes.stored(a.dtype)) for a in lowered.out_avals],
+    }  # fmt: skip
+
+
+def _prepare(text: str) -> None:
+    """Make ready for a program what it needs to be loaded."""
+    if "lapack_" in text:  # the routines must be known before a program with them is
+        gateway.register_lapack()
+    room.make(text)
+
+
+def _log(what: str, lowered: LoweredProgram, seconds: float, is_told: bool | None = None) -> None:
+    if config.values.log_compiles if is_told is None else is_told:
+        types = ", ".join([a.str_long() for a in lowered.in_avals])
+        logger.warning("%s %s(%s) in %.3f s", what, lowered.name, types, seconds)
+
+
+def clear_executables() -> None:
+    """Forget all executables that no function holds."""
+    _executables.clear()
+
+
+def _compile(
+    lowered: LoweredProgram, placement: Placement, settings: dict[str, Any],
+    what: str = "compiled", is_told: bool | None = None, closed: ClosedJaxpr | None = None,
+) -> tuple[gateway.Executable, float]:  # fmt: skip
+    """Return what XLA made of a program, and the seconds that it took."""
+    text, probes = with_probes(lowered.text, lowered.inspections)
+    _prepare(text)
+    watcher = gateway.watch[0]
+    if watcher is not None and not gateway.are_local(placement.devices):
+        watcher.agree(lowered.body, lowered.name, placement.devices)
+    of_xla = options_of_xla(placement.devices[0])
+    if of_xla:
+        settings = {**settings, "options": {**of_xla, **(settings["options"] or {})}}
+    start = time.perf_counter()
+    run = functools.partial(
+        compiler, text, placement.devices, host_callbacks=lowered.callbacks, **settings
+    )
+    try:
+        # what asks Python functions of the user stays in their thread; nobody waits behind calls
+        is_direct = lowered.python_functions or is_told is not None
+        executable = run() if is_direct else _watched(run, lowered, closed)
+    except Exception:
+        _raise_what_users_raised(lowered)
+        raise
+    seconds = time.perf_counter() - start
+    statistics.seconds += seconds
+    if is_told is None:
+        statistics.compiled += 1
+        statistics.text_bytes += len(text)
+        record_event_duration_secs(COMPILED, seconds, fun_name=lowered.name)
+    else:
+        statistics.recompiled += 1
+    _log(what, lowered, seconds, is_told)
+    for inspection, probe in zip(lowered.inspections, probes, strict=True):
+        inspection.tell(placement, probe)
+    return executable, seconds
+
+
+def _watched(
+    run: Callable[[], gateway.Executable], lowered: LoweredProgram, closed: ClosedJaxpr | None
+) -> gateway.Executable:
+    """Compile in a thread, so that Ctrl-C ends the wait for it; say so where that takes long.
+
+    XLA cannot be stopped: the thread ends with it, and the interpreter waits for the thread at its
+    end, since the process would die by a signal otherwise (Python before 3.12).
+    """
+    found: list[gateway.Executable] = []
+    raised: list[BaseException] = []
+    is_over = threading.Event()
+
+    def work() -> None:
+        try:
+            found.append(run())
+        except BaseException as error:
+            raised.append(error)
+        finally:
+            is_over.set()
+
+    start = time.monotonic()
+    try:
+        threading.Thread(target=work, name=f"xjit compiles {lowered.name}", daemon=False).start()
+    except RuntimeError:  # there can be no more threads
+        return run()
+    is_said = False
+    while not is_over.wait(_LOOK_UP_SECONDS):
+        if not is_said and time.monotonic() - start >= SLOW_SECONDS:
+            is_said = True
+            logger.warning(_what_takes_long(lowered, closed))
+    if raised:
+        raise raised.pop()
+    return found.pop()
+
+
+def _what_takes_long(lowered: LoweredProgram, closed: ClosedJaxpr | None) -> str:
+    """Say which program takes long to compile, how large it is, and what makes it large."""
+    types = ", ".join([a.str_long() for a in lowered.in_avals])
+    eqns = [] if closed is None else equations_of(closed.jaxpr)
+    lines = Counter([describe(eqn.source) for eqn in eqns])
+    most = [f", of which {count / lines.total():.0%} of {where}"
+            for where, count in lines.most_common(1) if where]  # fmt: skip
+    return (
+        f"compiling {lowered.name.removeprefix('jit_')}({types}) takes more than "
+        f"{SLOW_SECONDS:.0f} s: {lowered.body.count('stablehlo.'):,} operations{''.join(most)}. "
+        "Ctrl-C ends the wait; explain(f, *args) shows what takes the time"
+    )
+
+
+def equations_of(jaxpr: Jaxpr) -> Iterator[Equation]:
+    """Yield all equations; one that holds programs stands for these."""
+    for eqn in jaxpr.eqns:
+        inner = list(subjaxprs(eqn.params))
+        if not inner:
+            yield eqn
+        for program in inner:
+            yield from equations_of(program)
+
+
+def _raise_what_users_raised(lowered: LoweredProgram) -> None:
+    """Raise what a function raised that XLA asked how to split an operation."""
+    for split in lowered.splits:
+        error, split.error = split.error, None
+        if error is not None:
+            raise error from None
+
+
+def _free_outputs(lowered: LoweredProgram, placement: Placement) -> list[bool]:
+    """Return for each result whether XLA may choose how it lies: where the text says nothing."""
+    if not placement.is_split:
+        return []
+    asked = placement.out_shardings or [None] * len(lowered.out_avals)
+    return [sharding is None for sharding in asked]
+
+
+# What turns text into an executable.
+compiler: Callable[..., gateway.Executable] = gateway.compile_program

@@ -1,0 +1,499 @@
+"""Lowering: from a closed jaxpr to the text of a StableHLO module.
+
+Dead code and repeated equations go first, in inner programs too; then each equation's `stablehlo`
+rule writes its operations. Arguments that nothing needs are dropped, large constants become leading
+arguments, so the text says only what is computed: two functions with equal programs give equal
+text, and are compiled once. Donated arguments are marked with the result that takes their memory.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from xjit import jaxlib_gateway as gateway
+from xjit.lowering.operation_metadata import add_metadata, locate, xla_metadata
+from xjit.lowering.stablehlo_text import (
+    Builder,
+    Members,
+    Module,
+    everywhere_text,
+    mark_optimised,
+    optimised,
+    sharding_text,
+    type_text,
+)
+from xjit.lowering.unreduced_programs import passed
+from xjit.sharding.inspection import Inspection
+from xjit.sharding.meshes import Mesh
+from xjit.sharding.queries import cuts_of
+from xjit.sharding.shardings import NamedSharding, Sharding, says_of_explicit_axes
+from xjit.xla_workarounds.partition_barriers import products_apart
+from xprim import (
+    ClosedJaxpr,
+    ConcreteArray,
+    Equation,
+    Jaxpr,
+    Literal,
+    ShapedArray,
+    Undefined,
+    Var,
+    closed_without_dead_code,
+    common_subexpressions_merged,
+    config,
+    effects_text,
+    extended,
+    ordered_effects,
+    source,
+    trace_to_jaxpr,
+)
+from xprim.errors import MissingRuleError, message
+from xprim.sharded_types import whole
+from xprim.static_arguments import static_key
+from xtree.interning import remember
+
+__all__ = [
+    "NO_LAYOUTS",
+    "Layouts",
+    "LoweredProgram",
+    "lower",
+    "source_locations",
+    "text_of_piece",
+    "warn_of_useless_donations",
+]
+
+__dir__ = __all__.copy
+
+source_locations = config.define(
+    config.Option(
+        "source_locations",
+        False,
+        "Whether programs carry the user's file and line for each operation (profiles show them).",
+        kind=bool,
+        in_cache_key=True,
+    )
+)
+
+_MAX_STAGED = 1024
+# Programs that `stablehlo` rules trace, by function, abstract values and params.
+_staged: dict[Any, ClosedJaxpr] = {}
+
+
+class Layouts(NamedTuple):
+    """In which orders the dimensions of arguments and results lie in memory, the slowest first.
+
+    "auto" leaves one to XLA; None, as nothing at all for all, stands for the order of NumPy.
+    """
+
+    ins: Sequence[Any] = ()
+    outs: Sequence[Any] = ()
+
+
+NO_LAYOUTS = Layouts()
+
+
+@dataclass(frozen=True, slots=True)
+class LoweredProgram:
+    """The text of a program and how to call it.
+
+    Attributes:
+      name: the module's name.
+      body: the text of its functions.
+      constants: Arrays to pass before the arguments.
+      kept: the numbers of the arguments that the program takes.
+      donated: the numbers (among all arguments) of those whose memory becomes that of results.
+      useless: the numbers of those that were donated, but no result can take their memory.
+      in_avals: the abstract values of the kept arguments.
+      out_avals: the abstract values of the results.
+      callbacks: the Python functions that it calls.
+      platform: what it is written for.
+      inspections: who asks how values inside it lie.
+      splits: who says how operations of it are split over devices.
+    """
+
+    name: str
+    body: str
+    constants: tuple[ConcreteArray, ...]
+    kept: tuple[int, ...]
+    donated: tuple[int, ...]
+    useless: tuple[int, ...]
+    in_avals: tuple[ShapedArray, ...]
+    out_avals: tuple[ShapedArray, ...]
+    callbacks: tuple[Callable[..., Any], ...]
+    platform: str
+    inspections: tuple[Inspection, ...] = ()
+    splits: tuple[Any, ...] = ()
+
+    @property
+    def python_functions(self) -> tuple[Callable[..., Any], ...]:
+        """What belongs to this process: a program with one in it is not for others."""
+        asking = [inspection.callback for inspection in self.inspections]
+        return (*self.callbacks, *asking, *self.splits)
+
+    @property
+    def text(self) -> str:
+        """The text of the whole module."""
+        return f"module @{self.name} {{\n{self.body}\n}}\n"
+
+
+def lower(
+    closed: ClosedJaxpr,
+    *,
+    name: str = "main",
+    donated: Sequence[bool] = (),
+    keep_unused: bool = False,
+    platform: str = "cpu",
+    axis_sizes: Mapping[Any, int] | None = None,
+    devices: Sequence[Any] = (),
+    in_shardings: Sequence[Sharding | None] = (),
+    out_shardings: Sequence[Sharding | None] = (),
+    layouts: Layouts = NO_LAYOUTS,
+) -> LoweredProgram:
+    """Write the program of a closed jaxpr as StableHLO.
+
+    Args:
+      closed: the program; its constants are concrete arrays.
+      name: of the module, as profiles show it.
+      donated: for each argument, whether its memory may become that of a result.
+      keep_unused: whether arguments that nothing needs stay arguments.
+      platform: `cpu`, `cuda`, `rocm` or `tpu`: some primitives are written differently for them.
+      axis_sizes: the named axes that run over replicas of the program, which are numbered row by
+        row over them.
+      devices: those that the program is split over, in the order in which it counts them.
+      in_shardings: for each argument how it lies; of None nothing is said.
+      out_shardings: for each result how it shall lie, None leaves that to XLA.
+      layouts: in which orders the dimensions of arguments and results lie in memory.
+
+    Raises:
+      MissingRuleError: a primitive has no `stablehlo` rule; the message names the user's line.
+    """
+    numbers = extended.physical(closed)
+    stacked, in_shardings, out_shardings = passed(numbers, in_shardings, out_shardings)
+    smaller, needed = closed_without_dead_code(stacked, keep_arguments=keep_unused)
+    kept = tuple([i for i, need in enumerate(needed) if need or keep_unused])
+    shardings, orders = _of_kept(in_shardings, kept), _of_kept(layouts.ins, kept)
+    shorter = common_subexpressions_merged(smaller.jaxpr)
+    shorter = _without_what_is_said(shorter, shardings, out_shardings)
+    mark_optimised(smaller := ClosedJaxpr(shorter, smaller.consts))
+    given = tuple(donated) or (False,) * len(needed)
+    module = _module(platform, axis_sizes or {}, devices, (*in_shardings, *out_shardings))
+    _note_what_is_said(module, smaller, shardings, out_shardings)
+    outs = layouts.outs or (None,) * len(smaller.out_avals)
+    results = _results_in_place(smaller, [given[i] for i in kept], orders, outs)
+    constants = module.add_function(
+        "main", smaller, public=True, of_captured=lambda aval: _everywhere(module, aval),
+        arg_attributes=_argument_attributes(module, smaller, results, shardings, orders, outs),
+        result_attributes=_result_attributes(module, out_shardings, smaller.out_avals, outs),
+    )  # fmt: skip
+    return LoweredProgram(
+        name=module.symbol(f"jit_{name}"), constants=tuple(constants), kept=kept,
+        body="\n".join([*module.declarations(), *module.functions]),
+        donated=tuple([i for i, r in zip(kept, results, strict=True) if r is not None]),
+        useless=tuple([i for i, r in zip(kept, results, strict=True) if r is None and given[i]]),
+        in_avals=tuple([closed.in_avals[i] for i in kept]), out_avals=numbers.out_avals,
+        callbacks=tuple(module.callbacks), platform=platform,
+        inspections=tuple(module.inspections), splits=tuple(module.splits),
+    )  # fmt: skip
+
+
+def text_of_piece(closed: ClosedJaxpr, mesh: Any, devices: Sequence[Any], platform: str) -> str:
+    """Return the module of a program that each device of a mesh runs on its own pieces.
+
+    All that it captures stands in the text: it takes the pieces alone.
+    """
+    module = _module(platform, dict(mesh.shape), devices)
+    numbers = np.array([module.devices.index(device) for device in mesh.devices_in_order])
+    module.members = Members(mesh, tuple(mesh.axis_names), numbers.reshape(mesh.axis_sizes))
+    symbol, captured = module.function(optimised(extended.physical(closed)), "piece")
+    builder = Builder(module)
+    values = [builder.constant(c.to_host(), c.aval) for c in captured]
+    names = [f"%arg{i}" for i in range(len(closed.in_avals))]
+    outs = [builder.fresh() for _ in closed.out_avals]
+    types = [", ".join(map(type_text, avals)) for avals in (
+        [c.aval for c in captured], closed.in_avals, closed.out_avals)]  # fmt: skip
+    given = ", ".join(filter(None, types[:2]))
+    arguments = ", ".join(
+        [f"{n}: {type_text(a)}" for n, a in zip(names, closed.in_avals, strict=True)]
+    )
+    main = "\n".join([
+        f"func.func public @main({arguments}) -> ({types[2]}) {{",
+        *builder.prelude,
+        f"{', '.join(outs)} = func.call @{symbol}({', '.join([*values, *names])}) : ({given}) -> "
+        f"({types[2]})",
+        f"return {', '.join(outs)} : {types[2]}",
+        "}",
+    ])  # fmt: skip
+    return "\n".join(["module @piece {", *module.declarations(), *module.functions, main, "}"])
+
+
+def _mesh_of(shardings: Sequence[Sharding | None], devices: tuple[Any, ...]) -> Any:
+    """Return the mesh by whose names users call the devices of a program, if there is one."""
+    meshes: list[Any] = [s.mesh for s in shardings if isinstance(s, NamedSharding)]
+    known = [mesh for mesh in meshes if isinstance(mesh, Mesh)]
+    return next((mesh for mesh in known if mesh.devices_in_order == devices), None)
+
+
+def _note_what_is_said(module: Module, closed: ClosedJaxpr, ins: Any, outs: Any) -> None:
+    if module.devices:
+        module.cuts = cuts_of(closed, ins, outs)
+        module.apart = products_apart(closed, ins, outs)
+
+
+def _without_what_is_said(
+    jaxpr: Jaxpr, in_shardings: Sequence[Sharding | None], out_shardings: Sequence[Sharding | None]
+) -> Jaxpr:
+    """Leave out constraints of arguments and results that the text says of these anyhow.
+
+    XLA computes other values for some programs that say it twice (jaxlib 0.10.2 to 0.12.0.1).
+    """
+    named = [eqn for eqn in jaxpr.eqns if eqn.primitive.name == "sharding_constraint"]
+    said = [eqn for eqn in named if not says_of_explicit_axes(eqn.outputs[0].aval.spread)]
+    if not said:
+        return jaxpr
+    uses = Counter([*[x for eqn in jaxpr.eqns for x in eqn.inputs], *jaxpr.outvars])
+    given = dict(zip(jaxpr.invars, in_shardings, strict=False))
+    asked = dict(zip(jaxpr.outvars, out_shardings, strict=False))
+    same: dict[Any, Any] = {}
+    for eqn in said:
+        x, (y,), where = same.get(eqn.inputs[0], eqn.inputs[0]), eqn.outputs, eqn.params["sharding"]
+        if given.get(x) == where or (asked.get(y) == where and uses[y] == 1):
+            same[y] = x
+    return _without_copies(jaxpr, same) if same else jaxpr
+
+
+def _without_copies(jaxpr: Jaxpr, same: Mapping[Any, Any]) -> Jaxpr:
+    """Leave out the equations that make the keys of `same`: its values stand in their places."""
+    eqns = [eqn.replace(inputs=tuple([same.get(x, x) for x in eqn.inputs]))
+            for eqn in jaxpr.eqns if same.keys().isdisjoint(eqn.outputs)]  # fmt: skip
+    outvars = tuple([same.get(x, x) for x in jaxpr.outvars])
+    return jaxpr.replace(eqns=eqns, outvars=outvars)
+
+
+def _module(
+    platform: str, axis_sizes: Mapping[Any, int], devices: Sequence[Any],
+    shardings: Sequence[Sharding | None] = (),
+) -> Module:  # fmt: skip
+    module = Module(_write_jaxpr, _stage_program, platform)
+    module.axis_sizes = dict(axis_sizes)
+    module.devices = list(devices)
+    module.mesh = _mesh_of(shardings, tuple(devices))
+    return module
+
+
+def _of_kept(values: Sequence[Any], kept: Sequence[int]) -> list[Any]:
+    """Return what there is for each argument that is kept, None where there is nothing at all."""
+    return [values[i] for i in kept] if values else [None] * len(kept)
+
+
+def _argument_attributes(
+    module: Module, closed: ClosedJaxpr, results: Sequence[int | None],
+    shardings: Sequence[Sharding | None], layouts: Sequence[Any], of_results: Sequence[Any],
+) -> list[str]:  # fmt: skip
+    """Return what the text says of each argument: which result takes its memory, how it lies.
+
+    XLA would choose for those of which nothing is said. Where results may lie otherwise, it looks
+    for one of the same size on each device.
+
+    Args:
+      module: what is written.
+      closed: the program.
+      results: for each argument the result that takes its memory.
+      shardings: for each argument how it lies over devices.
+      layouts: for each argument the order in which it lies.
+      of_results: likewise for the results.
+    """
+    texts = []
+    for i, (aval, result) in enumerate(zip(closed.in_avals, results, strict=True)):
+        text = "" if result is None else f"tf.aliasing_output = {result} : i32"
+        if result is not None and (module.devices or layouts[i] != of_results[result]):
+            text = "jax.buffer_donor = true"
+        where = _sharding_attribute(module, shardings[i], aval)
+        texts.append(", ".join(filter(None, (text, where))))
+    return _with_layouts(layouts, texts)
+
+
+def _result_attributes(
+    module: Module, shardings: Sequence[Sharding | None], avals: Sequence[ShapedArray],
+    layouts: Sequence[Any],
+) -> list[str]:  # fmt: skip
+    pairs = zip(shardings, avals, strict=bool(shardings))
+    return _with_layouts(layouts, [_sharding_attribute(module, s, aval) for s, aval in pairs])
+
+
+def _sharding_attribute(module: Module, sharding: Sharding | None, aval: ShapedArray) -> str:
+    if sharding is None:
+        return ""
+    return f"sdy.sharding = #sdy.sharding{sharding_text(module, sharding, aval.ndim)}"
+
+
+def _with_layouts(layouts: Sequence[Any], texts: list[str]) -> list[str]:
+    """Add to what the text says of arguments or results in which order they lie."""
+    if not any(layouts):
+        return texts
+    texts = texts or [""] * len(layouts)
+    return [
+        ", ".join(filter(None, (text, layout and gateway.layout_mode(layout))))
+        for text, layout in zip(texts, layouts, strict=True)
+    ]
+
+
+def _everywhere(module: Module, aval: ShapedArray) -> str:
+    """Return what the text says of a captured array: each device has the whole."""
+    if not module.devices:
+        return ""
+    return f"sdy.sharding = #sdy.sharding{everywhere_text(module, aval.ndim)}"
+
+
+def _results_in_place(
+    closed: ClosedJaxpr, donated: Sequence[bool], layouts: Sequence[Any], of_results: Sequence[Any]
+) -> list[int | None]:
+    """Return for each argument the result that takes its memory, if it is donated.
+
+    It has the same type, and lies in the same order if there is such a one.
+    """
+    if not any(donated):
+        return [None] * len(closed.in_avals)
+    free: dict[Any, list[int]] = {}
+    for i, key in enumerate(zip(closed.out_avals, of_results, strict=True)):
+        free.setdefault((key[0].strong(), key[1]), []).append(i)
+    keys = [(a.strong(), layout) for a, layout in zip(closed.in_avals, layouts, strict=True)]
+    found = [free[key].pop(0) if given and free.get(key) else None
+             for key, given in zip(keys, donated, strict=True)]  # fmt: skip
+    left = {kind: places for (kind, _), places in free.items() if places}
+    return [
+        left[key[0]].pop(0) if given and result is None and left.get(key[0]) else result
+        for key, given, result in zip(keys, donated, found, strict=True)
+    ]
+
+
+def warn_of_useless_donations(
+    name: str, lowered: LoweredProgram, names_of: Callable[[], Sequence[str]] = tuple
+) -> None:
+    """Say which donated arguments no result could take the memory of: they stay as they are."""
+    if not lowered.useless:
+        return
+    arg_names = names_of()
+    shown = [
+        f"{arg_names[i] if i < len(arg_names) else f'argument {i}'}: "
+        f"{lowered.in_avals[lowered.kept.index(i)].str_long()}"
+        for i in lowered.useless
+    ]
+    warnings.warn(
+        message(
+            name, f"no result can take the memory of what was donated: {', '.join(shown)}.",
+            expected="a result of the same shape and dtype for each donated array",
+            hint="leave it out of donate_argnums; it stays readable",
+        ),
+        stacklevel=source.depth(),
+    )  # fmt: skip
+
+
+def _write_jaxpr(builder: Builder, jaxpr: Jaxpr, operands: list[str]) -> list[str]:
+    """Write the equations of a jaxpr into a builder and return the names of its results."""
+    names: dict[Any, str] = dict(zip((*jaxpr.constvars, *jaxpr.invars), operands, strict=True))
+    located, is_marked = source_locations.value, xla_metadata.used
+    for eqn in jaxpr.eqns:
+        start = len(builder.lines)
+        results = _write_equation(builder, eqn, names)
+        names.update(zip(eqn.outputs, results, strict=True))
+        if is_marked:
+            add_metadata(builder, start, eqn.name_stack)
+        if located:
+            locate(builder.lines, start, eqn)
+    outvars: Sequence[Any] = jaxpr.outvars
+    return [names[x] if x in names else _literal(builder, x, names) for x in outvars]
+
+
+def _write_equation(builder: Builder, eqn: Equation, names: dict[Any, str]) -> Sequence[str]:
+    inputs: Sequence[Any] = eqn.inputs
+    outputs = eqn.outputs
+    rule = eqn.primitive.rules.get("stablehlo")
+    if rule is None or type(rule) is Undefined:
+        raise _missing_rule(eqn)
+    before = builder.last_order
+    operands = [names[x] if x in names else _literal(builder, x, names) for x in inputs]
+    results: Sequence[str] = rule(
+        builder, operands, [x.aval for x in inputs], [v.aval for v in outputs], **eqn.params
+    )
+    if len(results) != len(outputs):
+        raise _wrong_results(eqn, len(results))
+    if "effects" in eqn.primitive.rules and builder.last_order is before:
+        _check_no_order(eqn)
+    return _as_typed(builder, results, outputs) if builder.module.devices else results
+
+
+def _as_typed(builder: Builder, results: Sequence[str], outputs: Sequence[Var]) -> list[str]:
+    """Have results lie as their types say; along axes that are not explicit XLA may cut more."""
+    module = builder.module
+    found = []
+    for name, v in zip(results, outputs, strict=True):
+        if v in module.apart and builder.is_split:
+            (name,) = builder.op("sdy.propagation_barrier", [name], [v.aval], [v.aval],
+                                 "allowed_direction = 1 : i32")  # fmt: skip
+        spread = v.aval.spread
+        if says_of_explicit_axes(spread):
+            is_open = len(spread.mesh.explicit_axes) < len(spread.mesh.axis_names)
+            text = sharding_text(module, spread, v.aval.ndim, is_open=is_open)
+            (name,) = builder.op("sdy.sharding_constraint", [name], [v.aval], [v.aval],
+                                 f"sharding = #sdy.sharding{text}")  # fmt: skip
+        found.append(name)
+    return found
+
+
+def _literal(builder: Builder, literal: Literal, names: dict[Any, str]) -> str:
+    """Return the name of a literal, from now on among the names."""
+    name = names[literal] = builder.constant(literal.value.to_host(), literal.aval)
+    return name
+
+
+def _stage_program(
+    fun: Callable[..., Any], avals: tuple[ShapedArray, ...], key: Any
+) -> ClosedJaxpr:
+    """Stage a function that is a rule written with other primitives, once for each key."""
+    full_key = (static_key(key), avals, config.trace_context())
+    closed = _staged.get(full_key)
+    if closed is None:
+        with config.index_checks("allow"):  # a rule does not leave its arrays
+            jaxpr, consts = trace_to_jaxpr(fun, [whole(a) for a in avals])
+        # their lines would be where the first program with such a rule was lowered
+        jaxpr = jaxpr.replace(eqns=[
+            Equation(eqn.primitive, eqn.inputs, eqn.outputs, eqn.params, None, eqn.name_stack)
+            for eqn in jaxpr.eqns
+        ])  # fmt: skip
+        closed = optimised(ClosedJaxpr(jaxpr, consts))
+        remember(_staged, full_key, closed, _MAX_STAGED)
+    return closed
+
+
+def _missing_rule(eqn: Equation) -> MissingRuleError:
+    try:
+        eqn.primitive.rule("stablehlo")
+    except MissingRuleError as error:
+        where = source.describe(eqn.source)
+        return type(error)(f"{error}\n  where     {where}" if where else str(error))
+    raise AssertionError(eqn)
+
+
+def _check_no_order(eqn: Equation) -> None:
+    """Raise for an equation whose effects must happen in order, but whose rule made none."""
+    ordered = ordered_effects(eqn.effects)
+    if ordered:
+        raise TypeError(message(
+            eqn.primitive.name, "it has side effects whose order a compiled program would not "
+            "keep.",
+            got=f"effects: {effects_text(ordered)}", where=source.describe(eqn.source),
+            hint="run it outside of jit, declare Effect(name, ordered=False) where any order is "
+            "right, or pass builder.order along in its stablehlo rule",
+        ))  # fmt: skip
+
+
+def _wrong_results(eqn: Equation, count: int) -> TypeError:
+    return TypeError(message(
+        f"{eqn.primitive.name}", f"its stablehlo rule returned {count} names.",
+        expected=f"{len(eqn.outputs)}, one for each result",
+    ))  # fmt: skip

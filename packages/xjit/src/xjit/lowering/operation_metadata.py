@@ -1,0 +1,303 @@
+"""Metadata of operations that the compiler passes on; kinds of memory: `Space`, `compute_on`."""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import functools
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import xtree
+from xprim import Equation, config, source, state
+from xprim.errors import described, message
+from xprim.transformed import check_function
+from xprim.typing import PyTree
+
+__all__ = [
+    "locate", "scheduling_group", "set_xla_metadata", "without_places", "xla_metadata_call",
+    "Space", "compute_on",
+]  # fmt: skip
+
+__dir__ = __all__.copy
+
+
+# ---------------------------------------------------------------------------- operation metadata
+# Metadata of operations: keys and texts that the compiler passes on with each.
+#
+# What: `set_xla_metadata`, and how the text of a program shows it, as `mhlo.frontend_attributes`;
+# and the user's lines (`locate`). Idea: metadata is part of the scope that an equation is made
+# in, beside the names of `named_scope`, so derivatives and batches of an equation have it, too.
+# What is set while a function is traced makes another program of it, so it is an option that the
+# keys of programs see.
+
+Items = tuple[tuple[str, str | None], ...]
+
+xla_metadata = config.define(
+    config.Option[Items](
+        "xla_metadata",
+        (),
+        "Keys and texts that operations have; set_xla_metadata sets it.",
+        validate=lambda v: isinstance(v, tuple),
+        in_cache_key=True,
+    )
+)
+
+
+class MetadataScope(str):
+    """A scope of equations that has metadata; as a name it shows what it sets."""
+
+    __slots__ = ("items",)
+    items: Items
+
+    @classmethod
+    def of(cls, items: Items) -> MetadataScope:
+        """Return the scope that sets these items; None takes one away."""
+        scope = cls("{" + ", ".join([f"{k}={v}" for k, v in items]) + "}")
+        scope.items = items
+        return scope
+
+
+def set_xla_metadata(x: Callable[..., Any] | None = None, **kwargs: Any) -> Any:
+    """Give the operations that are traced inside metadata, which XLA passes on.
+
+    It shows as `mhlo.frontend_attributes` of the operations in the text of the program, and as
+    `frontend_attributes` in that of XLA. What is nested adds to it, or replaces values.
+
+    Args:
+      x: a function, whose operations have the metadata; None makes a context manager, which
+        decorates functions, too.
+      **kwargs: a value for each key: a text, or what `str` makes one of; booleans are written as
+        `true` and `false`. None takes a key away.
+
+    Returns:
+      The function, or the context manager.
+
+    Raises:
+      TypeError: `x` is no function.
+
+    Example:
+      >>> from xjit import jit
+      >>> @jit
+      ... def f(x):
+      ...     with set_xla_metadata(stage="square"):
+      ...         y = x * x
+      ...     return y + 1
+      >>> print(f.lower(2.0).as_text().count('mhlo.frontend_attributes = {stage = "square"}'))
+      1
+    """
+    items = tuple([(key, _text(value)) for key, value in kwargs.items()])
+    if x is None:
+        return metadata(items)
+    if not callable(x):
+        raise TypeError(message(
+            "set_xla_metadata", "it takes a function, or keys alone.", got=described(x),
+            hint="with set_xla_metadata(key=...): around what computes the value",
+        ))  # fmt: skip
+    return functools.wraps(x)(metadata(items)(x))
+
+
+def xla_metadata_call(f: Callable[..., Any] | None = None, /, **meta: Any) -> Any:
+    """Give the operations of a function metadata; without a function, return what takes one.
+
+    Args:
+      f: the function.
+      **meta: a value for each key, as for `set_xla_metadata`.
+
+    Example:
+      >>> from xjit import jit
+      >>> f = xla_metadata_call(lambda x: x * x, tag="block")
+      >>> 'tag = "block"' in jit(f).lower(2.0).as_text()
+      True
+    """
+    scope = functools.partial(_function_inside, tuple([(k, _text(v)) for k, v in meta.items()]))
+    return scope if f is None else scope(f)
+
+
+def scheduling_group(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator whose functions' operations XLA schedules as one group.
+
+    Args:
+      name: of the group.
+
+    Example:
+      >>> from xjit import jit
+      >>> f = scheduling_group("exchange")(lambda x: x * x)
+      >>> 'scheduling_group = "exchange"' in jit(f).lower(2.0).as_text()
+      True
+    """
+    return functools.partial(_function_inside, (("scheduling_group", name),))
+
+
+def _function_inside(items: Items, f: Any) -> Callable[..., Any]:
+    check_function(f, "xla_metadata_call", "a function, or keys alone")
+    return functools.wraps(f)(metadata(items)(f))
+
+
+@contextlib.contextmanager
+def metadata(items: Items) -> Iterator[None]:
+    """Return the scope in which operations have these items."""
+    previous = state.name_stack
+    state.name_stack = (*previous, MetadataScope.of(items))
+    try:
+        with xla_metadata((*xla_metadata.value, *items)):
+            yield
+    finally:
+        state.name_stack = previous
+
+
+def _text(value: Any) -> str | None:
+    if value is None:
+        return None
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def add_metadata(builder: Any, start: int, name_stack: Sequence[str]) -> None:
+    """Add metadata to the operations that an equation has written.
+
+    Those of equations inside of it have their own already, which is more.
+
+    Args:
+      builder: the `Builder` of the text.
+      start: the number of lines before the equation.
+      name_stack: the scopes of the equation.
+    """
+    found: dict[str, str | None] = {}
+    for scope in name_stack:
+        if isinstance(scope, MetadataScope):
+            found.update(scope.items)
+    inside = ", ".join([
+        f"{_key(k)} = {json.dumps(v)}" for k, v in sorted(found.items()) if v is not None
+    ])  # fmt: skip
+    lines = builder.lines
+    for i in range(max(start, builder.marked), len(lines)) if inside else ():
+        if _OPERATION.match(lines[i]):
+            lines[i] = _with_attributes(lines[i], inside)
+    builder.marked = len(lines)
+
+
+_OPERATION = re.compile(r'(%[^=]+ = )?("?(stablehlo|chlo)\.(?!constant|return)|func\.call @)')
+_ATTRIBUTES = "mhlo.frontend_attributes = {"
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z_][\w$.]*", name) else json.dumps(name)
+
+
+def _with_attributes(line: str, inside: str) -> str:
+    operation, colon, types = line.rpartition(" : ")
+    if _ATTRIBUTES in operation.rpartition("\n")[2]:
+        start, own, rest = operation.rpartition(_ATTRIBUTES)
+        return f"{start}{own}{inside}, {rest}{colon}{types}"
+    if operation.endswith("}") and not operation.endswith("{}"):
+        return f"{operation[:-1]}, {_ATTRIBUTES}{inside}}}}}{colon}{types}"
+    return f"{operation} {{{_ATTRIBUTES}{inside}}}}}{colon}{types}"
+
+
+def locate(lines: list[str], start: int, eqn: Equation) -> None:
+    """Add the user's line to what was written of an equation, from a line of the text on."""
+    file, line, _ = source.describe_full(eqn.source)
+    if not file:
+        return
+    quoted = file.replace("\\", "\\\\").replace('"', '\\"')
+    scope = "/".join([*eqn.name_stack, eqn.primitive.name]).replace("\\", "/").replace('"', "'")
+    for i in range(start, len(lines)):
+        if not lines[i].endswith(":0))"):  # it has one, of an equation of a program written here
+            lines[i] += f' loc("{scope}"("{quoted}":{line}:0))'
+
+
+_PLACE = re.compile(r' loc\("(?:[^"\\]|\\.)*"\("(?:[^"\\]|\\.)*":\d+:0\)\)$', re.MULTILINE)
+
+
+def without_places(text: str) -> str:
+    """Return the text of a program without the lines of the user that it names."""
+    return _PLACE.sub("", text)
+
+
+# -------------------------------------------------------------------------------------- memories
+# Kinds of memory, and code that runs beside the device: `Space`, `compute_on`.
+#
+# On a CPU there is one memory, that of the host, and one place where code runs. What a program
+# says of these is passed on to the compiler, which has its own mind about it on other platforms.
+
+
+class Space(enum.Enum):
+    """A kind of memory: that of the device, that of the host beside it, or either of them."""
+
+    Device = enum.auto()
+    Host = enum.auto()
+    Any = enum.auto()
+
+    def __repr__(self) -> str:
+        return f"Space.{self.name}"
+
+
+_TYPES = {"device": "dense", "device_host": "host", "tpu_sparsecore": "sparseoffload"}
+_STREAM = re.compile(r"gpu_stream:(\d+)")
+
+
+def compute_on(
+    f: Callable[..., Any] | None = None, *, compute_type: str,
+    out_memory_spaces: PyTree = Space.Device, compiler_options: dict[str, Any] | None = None,
+) -> Any:  # fmt: skip
+    """Say where the operations of a function run: on the device, or on the host beside it.
+
+    The compiler is told by metadata of the operations; that of the CPU computes all in one place.
+
+    Args:
+      f: the function; None makes a decorator.
+      compute_type: `device`, `device_host`, `tpu_sparsecore` or `gpu_stream:` and a number.
+      out_memory_spaces: where the results are wanted, a `Space` or a tree prefix of them. They
+        stay in the memory in which they are made: device_put brings them elsewhere.
+      compiler_options: settings for this part of the program, by name.
+
+    Returns:
+      The function.
+
+    Raises:
+      TypeError: `compute_type` is no text.
+      ValueError: there is no such place, or the results are wanted in no memory that there is.
+
+    Differentiable: derivatives run where the function does.
+
+    Example:
+      >>> from xjit import jit
+      >>> @compute_on(compute_type="device_host", out_memory_spaces=Space.Device)
+      ... def doubled(x):
+      ...     return x * 2
+      >>> '_xla_compute_type = "host"' in jit(doubled).lower(1.0).as_text()
+      True
+    """
+    items = _items(compute_type, compiler_options)
+    for space in xtree.leaves(out_memory_spaces):
+        if space is not Space.Device and space is not Space.Any:
+            raise ValueError(message(
+                "compute_on", "its results stay in the memory of the device.", got=repr(space),
+                expected="Space.Device", hint="device_get(y) brings them to the host",
+            ))  # fmt: skip
+
+    def on(f: Callable[..., Any]) -> Callable[..., Any]:
+        check_function(f, "compute_on", "the function comes first, then compute_type=")
+        return functools.wraps(f)(metadata(items)(f))
+
+    return on if f is None else on(f)
+
+
+def _items(compute_type: Any, options: dict[str, Any] | None) -> Items:
+    if not isinstance(compute_type, str):
+        raise TypeError(message(
+            "compute_on", "the place is given by its name.", got=f"compute_type={compute_type!r}",
+            expected=", ".join(map(repr, _TYPES)),
+        ))  # fmt: skip
+    stream = _STREAM.fullmatch(compute_type)
+    if stream is not None:
+        return (("_xla_stream_annotation", stream[1]), ("inlineable", "false"))
+    if compute_type not in _TYPES:
+        raise ValueError(message(
+            "compute_on", "there is no such place.", got=f"compute_type={compute_type!r}",
+            expected=f"{', '.join(map(repr, _TYPES))} or 'gpu_stream:1'",
+        ))  # fmt: skip
+    settings = () if options is None else (("backend_config", json.dumps(options)),)
+    return (("_xla_compute_type", _TYPES[compute_type]), *settings)

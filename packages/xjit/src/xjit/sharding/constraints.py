@@ -1,0 +1,225 @@
+"""The primitive `sharding_constraint`: a value, and how it is to lie on a mesh.
+
+The value stays what it is; in a compiled program the partitioner is told. A program with one in it
+runs on the mesh that it names. Params: `sharding`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import xtree
+from xjit.dispatch.placement import committed_to, moved
+from xjit.lowering.stablehlo_text import sharding_text
+from xjit.sharding.meshes import AbstractMesh, abstract_mesh_now
+from xjit.sharding.partial_sums import check_parts
+from xjit.sharding.shardings import (
+    UNCONSTRAINED,
+    NamedSharding,
+    PartitionSpec,
+    Sharding,
+    SingleDeviceSharding,
+    TiledSharding,
+    resolved,
+)
+from xprim import (
+    EAGER,
+    LINEAR,
+    STRUCTURAL,
+    Array,
+    ConcreteArray,
+    Primitive,
+    ShapedArray,
+    Tracer,
+    as_array,
+    dimension_names,
+    not_mapped,
+    state,
+)
+from xprim.contracts import BatchAxis, Builder
+from xprim.errors import message
+from xprim.sharded_types import cotangent, spread_as
+from xprim.tracebacks import boundaries
+from xprim.typing import PyTree
+
+__all__ = [
+    "asked_for_always", "check_sharding", "constrained", "constraint_text", "of_examples",
+    "sharding_constraint_p", "with_sharding_constraint",
+]  # fmt: skip
+
+__dir__ = __all__.copy
+
+_ALWAYS = 1e18  # nanoseconds: NumPy has no devices, so eager evaluation always compiles it
+
+
+def with_sharding_constraint(x: PyTree, shardings: PyTree) -> PyTree:
+    """Say how values lie on a mesh, for the compiler to obey.
+
+    Inside `jit` it decides where an intermediate value is computed; outside it moves arrays.
+
+    Args:
+      x: a tree of arrays.
+      shardings: for all leaves, or a tree prefix of `x` with one for each: a sharding, a partition
+        spec over the mesh that is set, or None to leave a value alone. A dimension whose entry is
+        `PartitionSpec.UNCONSTRAINED` is left to the compiler.
+
+    Returns:
+      A tree like `x`.
+
+    Raises:
+      ValueError: a spec has more entries than a value has dimensions, a spec is given where no mesh
+        is set, or a dimension is not a multiple of its number of pieces: that of an array, or of a
+        traced value along explicit axes. Others are filled up by the compiler.
+
+    Differentiable: a cotangent lies as its value.
+
+    Example:
+      >>> import numpy as np
+      >>> from xjit import devices, jit
+      >>> from xjit.sharding.meshes import Mesh
+      >>> s = NamedSharding(Mesh(np.array(devices("cpu")[:1]), "x"), PartitionSpec("x"))
+      >>> y = jit(lambda x: with_sharding_constraint(x + x, s))(np.ones(2, np.float32))
+      >>> y.sharding.is_equivalent_to(s, 1)
+      True
+    """
+    leaves, tree = xtree.flatten(x)
+    places = xtree.broadcast_prefix(shardings, x, is_leaf=is_place)
+    return tree.unflatten([
+        constrained(as_array(leaf, what="with_sharding_constraint"), place)
+        for leaf, place in zip(leaves, places, strict=True)
+    ])  # fmt: skip
+
+
+def constrained(x: Array, place: Any, operation: str = "with_sharding_constraint") -> Array:
+    """Return a value that lies as asked; None asks nothing."""
+    sharding = resolved(place, operation)
+    if sharding is None or _is_of_no_mesh(sharding):
+        return x
+    if isinstance(sharding, SingleDeviceSharding):
+        if state.trace is EAGER and isinstance(x, ConcreteArray):
+            return moved([x], committed_to(sharding.devices_in_order[0]))[0]
+        return x
+    if not isinstance(sharding, Sharding):
+        raise TypeError(message(
+            operation, "this is no sharding.", got=repr(place),
+            expected="a NamedSharding, or a PartitionSpec where a mesh is set",
+        ))  # fmt: skip
+    check_sharding(x, sharding, operation)
+    return sharding_constraint_p.bind(x, sharding=sharding)[0]  # type: ignore[no-any-return]
+
+
+def _is_of_no_mesh(sharding: Any) -> bool:
+    """Return whether a sharding is that of a type outside of all meshes, which asks nothing."""
+    return (
+        isinstance(sharding, NamedSharding)
+        and isinstance(sharding.mesh, AbstractMesh)
+        and not sharding.mesh.axis_names
+    )
+
+
+def check_sharding(x: Array, sharding: Sharding, operation: str) -> None:
+    """Raise where a value cannot lie so."""
+    _check_no_member(sharding, operation)
+    is_traced = isinstance(x, Tracer) or state.trace is not EAGER
+    if is_traced and not isinstance(sharding, TiledSharding):
+        sharding.check_rank(x.shape, operation)  # the compiler fills up what does not divide
+    else:
+        sharding.check_shape(x.shape, operation)
+
+
+def _check_no_member(sharding: Sharding, operation: str) -> None:
+    """Raise for an axis along which the function is one member: XLA would end the process."""
+    mesh = abstract_mesh_now()
+    if mesh is None or not isinstance(sharding, NamedSharding):
+        return
+    for name in sharding.spec.names():
+        if name in mesh.manual_axes:
+            raise ValueError(message(
+                operation, f"the axis {name!r} is of type Manual inside of shard_map.",
+                got=repr(sharding.spec),
+                expected="other axes of the mesh: each member has a piece of its own",
+            ))  # fmt: skip
+
+
+def is_place(value: Any) -> bool:
+    """Return whether a value in a tree of places is a leaf."""
+    return value is None or isinstance(value, Sharding | PartitionSpec)
+
+
+def _shape(aval: ShapedArray, *, sharding: Sharding) -> tuple[ShapedArray, ...]:
+    if isinstance(sharding, NamedSharding):
+        check_parts(aval, sharding)
+    return (aval.update(sharding=sharding if isinstance(sharding, NamedSharding) else None),)
+
+
+def _numpy(x: Any, *, sharding: Sharding) -> Any:
+    return (x,)
+
+
+def constraint_text(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *,
+                    sharding: Sharding) -> Any:  # fmt: skip
+    """Write that a value lies so, and return its name: the `stablehlo` rule."""
+    module = b.module  # type: ignore[attr-defined]
+    if not module.devices and sharding.num_devices == 1:
+        return operands  # the program is of one device, and may become part of one of several
+    text = sharding_text(module, sharding, avals_in[0].ndim)
+    return b.op("sdy.sharding_constraint", operands, avals_in, avals_out,
+                f"sharding = #sdy.sharding{text}")  # fmt: skip
+
+
+def _transpose(cts: Any, x: Any, *, sharding: Sharding) -> Any:
+    """Have the cotangent lie as the result, where types do not say otherwise."""
+    if cts[0].aval.spread is not None or x.aval.spread is not None:
+        return (spread_as(cts[0], cotangent(x.aval)),)
+    return sharding_constraint_p.bind(cts[0], sharding=sharding)
+
+
+def _batch(axis: BatchAxis, operands: Any, dims: Any, *, sharding: Sharding) -> Any:
+    (x,), (dim,) = operands, dims
+    if dim is not not_mapped and isinstance(sharding, NamedSharding):
+        sharding = of_examples(axis, dim, sharding)
+    elif dim is not not_mapped:
+        x, dim = axis.move(x, dim, x.aval.ndim - 1), x.aval.ndim - 1
+    return sharding_constraint_p.bind(x, sharding=sharding), (dim,)
+
+
+def of_examples(axis: BatchAxis, dim: int, sharding: NamedSharding) -> NamedSharding:
+    """Return how a batch lies along dimension `dim`, each of whose examples lies so."""
+    is_open = not sharding.mesh.are_all_axes_explicit
+    examples = axis.mesh_axes or (UNCONSTRAINED if is_open else None)
+    _check_examples(axis, sharding)
+    parts = [*sharding.spec, *[None] * (dim - len(sharding.spec))]
+    return sharding.update(spec=(*parts[:dim], examples, *parts[dim:]))
+
+
+def _check_examples(axis: BatchAxis, sharding: NamedSharding) -> None:
+    """Raise where `spmd_axis_name` names an axis that cuts a dimension of the examples."""
+    for name in axis.mesh_axes:
+        if name in sharding.spec.names():
+            raise ValueError(message(
+                "vmap", f"spmd_axis_name {name!r} cuts the examples already.",
+                got=f"a sharding constraint {sharding.spec}",
+                expected="axes of the mesh that the function under vmap does not use",
+            ))  # fmt: skip
+
+
+def asked_for_always(avals_in: Any, avals_out: Any, **_params: Any) -> float:
+    """Cost so much by NumPy, which has no devices, that eager evaluation asks the back end."""
+    return _ALWAYS
+
+
+sharding_constraint_p: Primitive = Primitive(
+    "sharding_constraint",
+    shape=_shape,
+    numpy=_numpy,
+    stablehlo=constraint_text,
+    jvp=LINEAR,
+    transpose=_transpose,
+    batch=_batch,
+    physical=STRUCTURAL,
+    cost=asked_for_always,
+    dimensions=dimension_names.AS_SAID,
+)
+
+
+boundaries(globals())

@@ -1,0 +1,275 @@
+"""The order of the dimensions of arrays in memory.
+
+    Layout    an order, the slowest dimension first
+    Format    a layout and a sharding: what `x.format` is
+
+Arrays lie in the order of NumPy, the last dimension the nearest, unless a `Format` asks for
+another: in `device_put`, or of the arguments and results of a program. Values are the same in all.
+`AskedLayouts` is what a user of `jit` asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar, TypeAlias
+
+import xtree
+from xjit import jaxlib_gateway as gateway
+from xjit.sharding.shardings import Sharding
+from xprim import ShapedArray
+from xprim.errors import described, message
+from xprim.tracebacks import boundaries, boundary
+from xtree.records import Record, set_once
+
+__all__ = ["AUTO", "AskedLayouts", "Format", "Layout", "Wish", "format_of", "formats_split",
+           "inner_order", "layout_as", "order_asked", "wish_of"]  # fmt: skip
+
+__dir__ = __all__.copy
+
+Wish: TypeAlias = tuple[int, ...] | str | None
+"""An order of dimensions, the slowest first; `AUTO`; or None for that of NumPy."""
+
+AUTO = "auto"
+"""The order that the compiler chooses."""
+
+
+class _Auto:
+    """The layout that the compiler likes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "AutoLayout"
+
+
+class Layout(Record):
+    """An order of the dimensions in memory.
+
+    Attributes:
+      major_to_minor: the numbers of the dimensions, the slowest first.
+      tiling: tiles of accelerators; None or empty for none.
+      sub_byte_element_size_in_bits: of elements that are packed, else 0.
+
+    Example:
+      >>> Layout((1, 0))
+      Layout(major_to_minor=(1, 0), tiling=None, sub_byte_element_size_in_bits=0)
+    """
+
+    AUTO: ClassVar[Any] = _Auto()
+
+    __slots__ = __match_args__ = ("major_to_minor", "tiling", "sub_byte_element_size_in_bits")
+    major_to_minor: tuple[int, ...]
+    tiling: tuple[tuple[int, ...], ...] | None
+    sub_byte_element_size_in_bits: int
+
+    @boundary
+    def __init__(
+        self, major_to_minor: Sequence[int], tiling: Sequence[Sequence[int]] | None = None,
+        sub_byte_element_size_in_bits: int = 0,
+    ) -> None:  # fmt: skip
+        if not isinstance(major_to_minor, Iterable):
+            raise TypeError(message(
+                "Layout", "major_to_minor is a sequence of the numbers of dimensions.",
+                got=described(major_to_minor), hint="Layout((1, 0)) lays columns one by one",
+            ))  # fmt: skip
+        set_once(self, "major_to_minor", tuple(major_to_minor))
+        set_once(self, "tiling", None if tiling is None else tuple(map(tuple, tiling)))
+        set_once(self, "sub_byte_element_size_in_bits", sub_byte_element_size_in_bits)
+
+
+class Format(Record):
+    """How an array lies on its devices, and in the memory of each.
+
+    Attributes:
+      layout: a `Layout`; `Layout.AUTO` or None for what the compiler likes.
+      sharding: over which devices, None for any.
+
+    Raises:
+      ValueError: a layout is given without a sharding.
+      TypeError: they are something else.
+
+    Example:
+      >>> Format(Layout.AUTO)
+      Format(layout=AutoLayout, sharding=None)
+    """
+
+    __slots__ = __match_args__ = ("layout", "sharding")
+    layout: Layout | _Auto | None
+    sharding: Sharding | None
+
+    @boundary
+    def __init__(
+        self, layout: Layout | _Auto | None = None, sharding: Sharding | None = None
+    ) -> None:
+        set_once(self, "layout", layout)
+        set_once(self, "sharding", sharding)
+        if not isinstance(self.layout, Layout | _Auto | None):
+            raise TypeError(message(
+                "Format", "this is no layout.", got=described(self.layout),
+                expected="a Layout, Layout.AUTO or None",
+            ))  # fmt: skip
+        if not isinstance(self.sharding, Sharding | None):
+            raise TypeError(message(
+                "Format", "this is no sharding.", got=described(self.sharding),
+                expected="a NamedSharding, a SingleDeviceSharding or None",
+            ))  # fmt: skip
+        if isinstance(self.layout, Layout) and self.sharding is None:
+            raise ValueError(message(
+                "Format", "a layout is of an array on certain devices.", got=repr(self.layout),
+                hint="Format(layout, sharding)",
+            ))  # fmt: skip
+
+
+def format_of(aval: ShapedArray, sharding: Sharding | None, order: Any = None) -> Format:
+    """Return the format of an array that lies so on devices, and so in the memory of each."""
+    return Format() if sharding is None else Format(layout_as(aval, order), sharding)
+
+
+def layout_as(aval: ShapedArray, order: Any) -> Layout:
+    """Return the layout of an array whose dimensions lie in an order, None for that of NumPy."""
+    dims = range(aval.ndim)  # elements of an extended dtype have dimensions of their own
+    return Layout(tuple(dims if order is None else [d for d in order if d in dims]), ())
+
+
+def formats_split(places: Any, operation: str) -> tuple[Any, Any]:
+    """Return a tree of places as one of shardings and one of layouts, which is None for none.
+
+    Args:
+      places: a tree of shardings, formats, ...
+      operation: what errors call the public function.
+
+    Raises:
+      ValueError: a layout stands alone, or has tiles.
+    """
+    leaves = [] if places is None else xtree.leaves(places)
+    if not any(isinstance(leaf, Format | Layout) for leaf in leaves):
+        return places, None
+    for leaf in leaves:
+        _check_place(leaf, operation)
+    shardings = xtree.map(lambda p: p.sharding if isinstance(p, Format) else p, places)
+    layouts = xtree.map(lambda p: p.layout if isinstance(p, Format) else None, places)
+    asked = any(isinstance(p, Format) and p.layout is not None for p in leaves)
+    return shardings, layouts if asked else None
+
+
+def _check_place(place: Any, operation: str) -> None:
+    layout = place.layout if isinstance(place, Format) else place
+    if layout is place and isinstance(layout, Layout | _Auto):
+        raise ValueError(message(
+            operation, "a layout is of an array on certain devices.", got=repr(layout),
+            hint="Format(layout, sharding)",
+        ))  # fmt: skip
+    if not isinstance(layout, Layout):
+        return
+    if layout.tiling or layout.sub_byte_element_size_in_bits:
+        raise ValueError(message(
+            operation, "arrays have no tiles here, and no packed elements.", got=repr(layout),
+            expected="Layout(major_to_minor)",
+        ))  # fmt: skip
+    if place.sharding.memory is not None:
+        raise ValueError(message(
+            operation, "in memory beside that of the devices arrays lie in the order of NumPy.",
+            got=repr(place), expected=f"a sharding with memory_kind {'device'!r}",
+        ))  # fmt: skip
+
+
+def order_asked(layout: Any, aval: ShapedArray, what: str) -> tuple[int, ...]:
+    """Return the order that a layout gives an array.
+
+    Raises:
+      ValueError: it is `Layout.AUTO`, or no order of its dimensions.
+    """
+    if not isinstance(layout, Layout):
+        raise ValueError(message(
+            what, "the order of an array is named.", got=repr(layout),
+            expected="Format(Layout(major_to_minor), sharding)",
+            hint="Layout.AUTO is for the arguments and results of jit",
+        ))  # fmt: skip
+    order = layout.major_to_minor
+    if sorted(order) != list(range(aval.ndim)):
+        raise ValueError(message(
+            what, "a layout is an order of the dimensions.", got=repr(layout),
+            expected=f"the numbers from 0 to {aval.ndim - 1} for {aval.str_long()}"
+            if aval.ndim else f"Layout(()) for {aval.str_long()}",
+        ))  # fmt: skip
+    return order
+
+
+def wish_of(wish: Wish, aval: ShapedArray) -> Wish:
+    """Return a wish as programs have it: see `inner_order`."""
+    return wish if wish is None or isinstance(wish, str) else inner_order(wish, aval)
+
+
+def inner_order(order: tuple[int, ...], aval: ShapedArray) -> gateway.Order:
+    """Return an order of the dimensions of an array as buffers have it, None for NumPy's.
+
+    The dimensions of the elements of an extended dtype are the nearest.
+    """
+    if order == tuple(range(aval.ndim)):
+        return None
+    return (*order, *range(aval.ndim, (aval.physical or aval).ndim))
+
+
+class AskedLayouts:
+    """The layouts that a user of `jit` asked for: of arguments and results, as trees.
+
+    Args:
+      in_layouts: a tree prefix of the positional arguments, or one for all; None for no wish.
+      out_layouts: a tree prefix of the result.
+
+    Attributes:
+      key: hashable, equal for equal wishes.
+    """
+
+    __slots__ = ("_in", "_out", "key")
+
+    def __init__(self, in_layouts: Any, out_layouts: Any) -> None:
+        gateway.orders_used[0] = True
+        self._in = in_layouts
+        self._out = out_layouts
+        flat = [xtree.flatten(tree, is_leaf=_is_leaf) for tree in (in_layouts, out_layouts)]
+        self.key = tuple([(structure, *leaves) for leaves, structure in flat])
+
+    def of_arguments(
+        self, spread: Callable[..., Sequence[Any]], names: Sequence[str],
+        avals: Sequence[ShapedArray], name: str,
+    ) -> tuple[Wish, ...]:  # fmt: skip
+        """Return for each leaf of the arguments its order, `AUTO`, or None for no wish.
+
+        Args:
+          spread: from a tree of layouts and what is a leaf in it, to one for each leaf.
+          names: of the leaves.
+          avals: their abstract values.
+          name: of the function.
+        """
+        if self._in is None:
+            return (None,) * len(avals)
+        return _wishes(spread(self._in, _is_leaf), names, avals, f"jit({name}): in_shardings")
+
+    def of_results(
+        self, out_tree: Any, avals: Sequence[ShapedArray], name: str
+    ) -> tuple[Wish, ...]:
+        """Return for each leaf of the result its order, `AUTO`, or None for no wish."""
+        if self._out is None:
+            return (None,) * len(avals)
+        template = out_tree.unflatten(avals)
+        found = xtree.broadcast_prefix(self._out, template, is_leaf=_is_leaf)
+        labels = [f"result {i}" for i in range(len(avals))]
+        return _wishes(found, labels, avals, f"jit({name}): out_shardings")
+
+
+def _is_leaf(value: Any) -> bool:
+    return value is None or isinstance(value, Layout | _Auto)
+
+
+def _wishes(
+    layouts: Sequence[Any], labels: Sequence[str], avals: Sequence[ShapedArray], what: str
+) -> tuple[Wish, ...]:
+    return tuple([
+        AUTO if isinstance(layout, _Auto)
+        else layout and order_asked(layout, aval, f"{what} of {label}")
+        for layout, label, aval in zip(layouts, labels, avals, strict=True)
+    ])  # fmt: skip
+
+
+boundaries(globals())

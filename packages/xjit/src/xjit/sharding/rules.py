@@ -1,0 +1,279 @@
+"""Sharding rules: how results of primitives are sharded over explicit axes, from their operands."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn
+
+from xjit.sharding.partial_sums import Sums, check_call, sums_kept_apart, sums_of_results
+from xjit.sharding.shardings import (
+    NamedSharding,
+    PartitionSpec,
+    axes_of,
+    says_of_explicit_axes,
+    with_varying,
+)
+from xprim import ELEMENTWISE, Primitive, ShapedArray, config, shaped_array
+from xprim.dimension_names import AS_SAID, Names, alike
+from xprim.errors import message
+from xprim.jaxpr import held_programs
+from xprim.sharded_types import ShardingTypeError
+
+__all__ = [
+    "AS_SAID", "Names", "alike", "rule_of", "ForbiddenCollectiveError", "no_collectives",
+    "results_of",
+]  # fmt: skip
+
+__dir__ = __all__.copy
+
+
+# ------------------------------------------------------------------------------- dimension names
+# Which dimensions of operands and results of a primitive correspond: the rules, asked for.
+#
+# Owners of primitives write them (`xprim.dimension_names`, rule kind `dimensions`); elementwise
+# ones need none.
+
+
+def rule_of(primitive: Primitive) -> Any:
+    """Return the rule of a primitive, AS_SAID, or None where nothing is known of its dimensions."""
+    found = primitive.rules.get("dimensions")
+    if found is None and primitive.rules["batch"] is ELEMENTWISE:
+        return alike
+    return found
+
+
+# -------------------------------------------------------------------------------- sharding rules
+# How results of primitives are spread over explicit axes of a mesh, from how their operands are.
+#
+# A rule names the dimensions of the operands and the results of a primitive: dimensions of one
+# name correspond, and are cut alike (`dimension_names` has the rules). From that follows what all
+# types need:
+#
+#     a dimension of a result   is cut as the operands' dimensions of its name are; None gives way
+#     of no result              is summed over, or chosen from: XLA brings the members together
+#     None among an operand's   must be whole: sort along it, index it
+#
+# Where two operands differ, where two dimensions of a result would be cut along one axis, and
+# where both sides of a contraction are cut, it is the program that must say what it wants
+# (`ShardingTypeError`).
+
+no_collectives: config.Option[frozenset[Any]] = config.define(
+    config.Option(
+        "no_collectives",
+        frozenset(),
+        "Axes of type Explicit along which no operation may exchange values.",
+        kind=frozenset,
+        in_cache_key=True,
+    )
+)
+
+
+class ForbiddenCollectiveError(ShardingTypeError):
+    """An operation would exchange values along an axis that `no_collectives` names.
+
+    Sums over a dimension that the axis cuts, and changes of what it cuts, need all of its members:
+
+        with no_collectives({"x"}):
+            y = x.sum(0)        # x: float32[8@x,4]
+            z = x.sum(1)        # of float32[8@x,4] gives float32[8@x]: each device by itself
+    """
+
+
+_SPLIT = frozenset(["dot_general", "reduce_sum"])
+"""What can leave a sum in parts: its batch rule serves for a contracted dimension that is split."""
+
+_REMEDY = "auto_axes(f)(..., out_sharding=P(...)) leaves the operation to the compiler"
+
+
+def results_of(
+    primitive: Any, avals: Sequence[ShapedArray], params: dict[str, Any],
+    out: Sequence[ShapedArray],
+) -> tuple[ShapedArray, ...]:  # fmt: skip
+    """Return the types of the results of a primitive, at least one of whose operands is spread.
+
+    Args:
+      primitive: the operation.
+      avals: the types of its operands.
+      params: its params.
+      out: the types of its results, by its own rule.
+
+    Raises:
+      ShardingTypeError: it is not clear how a result is to be spread.
+    """
+    if any(a.vma for a in avals):
+        return _varying_results(primitive, avals, params, out)
+    rule = rule_of(primitive)
+    if rule is None:
+        if primitive.call_like:  # the types of its program say it
+            check_call(primitive, avals, params)
+            return tuple(out)
+        _refuse(primitive, avals, "it does not say how its results are spread", _RESHARD)
+    if rule is AS_SAID:
+        for before, after in zip(avals, out, strict=False):
+            _check_change(primitive, before, after)
+        return tuple(out)
+    found = rule(avals, out, params)
+    mesh = _common_mesh(primitive, avals)
+    sums = sums_of_results(primitive, avals, params)
+    if isinstance(found, Names):
+        apart = sums_kept_apart.value if primitive.name in _SPLIT else frozenset()
+        parts, left = _parts_by_name(primitive, avals, found, apart)
+        sums = Sums(sums.unreduced | left, sums.reduced - left)
+    else:
+        if found is None:
+            _refuse(primitive, avals, "an axis would cut dimensions that it merges or splits",
+                    "the argument out_sharding says how the result is spread")  # fmt: skip
+        parts = found
+    return tuple([_typed(primitive, avals, a, p, mesh, sums)
+                  for a, p in zip(out, parts, strict=True)])  # fmt: skip
+
+
+def _varying_results(
+    primitive: Any, avals: Sequence[ShapedArray], params: dict[str, Any],
+    out: Sequence[ShapedArray],
+) -> tuple[ShapedArray, ...]:  # fmt: skip
+    """Return the types of results where operands vary over manual axes: over those of any operand.
+
+    A collective says by its rule of kind `shard` over which axes its results vary; the results of a
+    call have the types of its program.
+    """
+    if primitive.call_like and held_programs(params):
+        check_call(primitive, avals, params)
+        return tuple(out)
+    rule = None if primitive.call_like else primitive.rules.get("shard")
+    axes = [a.vma for a in avals]
+    mesh = next(a.spread.mesh for a in avals if a.vma)
+    said = rule(*axes, **params) if rule else [frozenset().union(*axes)] * len(out)
+    along = [found.intersection(mesh.axis_names) for found in said]  # not of names of vmap
+    explicit = [_alike(a) for a in avals]
+    if any(a.spread is not None for a in explicit):
+        out = results_of(primitive, explicit, params, out)
+    return tuple([
+        shaped_array(a.shape, a.dtype, a.weak_type,
+                     with_varying(a.spread if says_of_explicit_axes(a.spread) else None, more, mesh,
+                                  a.ndim))
+        for a, more in zip(out, along, strict=True)
+    ])  # fmt: skip
+
+
+def _alike(aval: ShapedArray) -> ShapedArray:
+    """Return what a type says of explicit axes alone."""
+    if not aval.vma:
+        return aval
+    spread = with_varying(aval.spread, frozenset(), aval.spread.mesh, aval.ndim)
+    return shaped_array(aval.shape, aval.dtype, aval.weak_type, spread)
+
+
+_RESHARD = f"reshard(x, P()) makes an operand whole; {_REMEDY}"
+
+
+def _parts_by_name(
+    primitive: Any, avals: Sequence[ShapedArray], names: Names, apart: frozenset[Any]
+) -> tuple[list[list[Any]], frozenset[Any]]:
+    """Return for each result by which axes each dimension is cut, and where sums stay in parts.
+
+    Args:
+      primitive: the operation.
+      avals: the types of its operands.
+      names: those of dimensions.
+      apart: axes along which a sum over a dimension that they cut is not brought together.
+    """
+    in_results = {name for dims in names.results for name in dims}
+    parts: dict[Any, Any] = {}
+    for name, part in _cut(primitive, avals, names):
+        is_clear = name in in_results or not apart.isdisjoint(axes_of(part))
+        if name in parts and not (is_clear and parts[name] == part):
+            _refuse_pair(primitive, avals, name in in_results)
+        parts[name] = part
+    summed = [n for name, part in parts.items() if name not in in_results for n in axes_of(part)]
+    _check_sums(primitive, avals, [name for name in summed if name not in apart])
+    parts[None] = None
+    return [[parts.get(n) for n in dims] for dims in names.results], apart.intersection(summed)
+
+
+def _cut(primitive: Any, avals: Sequence[ShapedArray], names: Names) -> Iterator[tuple[Any, Any]]:
+    """Yield the names of the dimensions of operands that are cut, and by what."""
+    for aval, dims in zip(avals, names.operands, strict=True):
+        spec = () if aval.spread is None else aval.spread.spec
+        for dim, (name, part) in enumerate(zip(dims, spec, strict=bool(spec))):
+            if part is not None and name is None:
+                _refuse(primitive, avals, f"the dimension {dim} of {aval.str_short()} must be "
+                        "whole", _RESHARD)  # fmt: skip
+            if part is not None:
+                yield name, part
+
+
+def _typed(
+    primitive: Any, avals: Sequence[ShapedArray], aval: ShapedArray, parts: Sequence[Any],
+    mesh: Any, sums: Sums,
+) -> ShapedArray:  # fmt: skip
+    """Return the type of a result, after a look at what cuts it."""
+    axes = [name for part in parts for name in axes_of(part)]
+    sizes = mesh.shape
+    if sums.unreduced.intersection(axes):
+        _refuse(primitive, avals, "an axis would cut the result and have it in parts of a sum",
+                f"reshard one operand first; {_REMEDY}")  # fmt: skip
+    if len(set(axes)) < len(axes):
+        twice = next(name for name in axes if axes.count(name) > 1)
+        _refuse(primitive, avals, f"two dimensions of the result would be cut along the axis "
+                f"{twice!r}", f"reshard one operand first; {_REMEDY}")  # fmt: skip
+    for n, part in zip(aval.shape, parts, strict=True):
+        if n % math.prod([sizes[name] for name in axes_of(part)]):
+            _refuse(primitive, avals, f"a dimension of size {n} of the result does not divide "
+                    f"over {part!r}", _RESHARD)  # fmt: skip
+    reduced, spread = sums.reduced.difference(axes), None
+    if axes or sums.unreduced or reduced:
+        spec = PartitionSpec(*parts, unreduced=sums.unreduced, reduced=reduced)
+        spread = NamedSharding(mesh, spec)
+    return shaped_array(aval.shape, aval.dtype, aval.weak_type, spread)
+
+
+def _common_mesh(primitive: Any, avals: Sequence[ShapedArray]) -> Any:
+    meshes = [a.spread.mesh for a in avals if a.spread is not None]
+    for mesh in meshes:
+        if mesh.shape_tuple != meshes[0].shape_tuple:
+            _refuse(primitive, avals, "the operands are spread over different meshes",
+                    f"{meshes[0]!r} and {mesh!r}: device_put brings them together")  # fmt: skip
+    return meshes[0]
+
+
+def _check_sums(primitive: Any, avals: Sequence[ShapedArray], axes: Sequence[Any]) -> None:
+    """Raise where members of a forbidden axis would be brought together."""
+    for name in axes:
+        if name in no_collectives.value:
+            _forbid(primitive, avals, name)
+
+
+def _check_change(primitive: Any, before: ShapedArray, after: ShapedArray) -> None:
+    """Raise where a forbidden axis would no longer cut the dimension that it cuts."""
+    if before.spread is None or not no_collectives.value:
+        return
+    later = PartitionSpec(*[None] * before.ndim) if after.spread is None else after.spread.spec
+    changed = set(before.spread.spec.unreduced - later.unreduced)
+    for old, new in zip(before.spread.spec, later, strict=True):
+        changed |= set(axes_of(old)) - set(axes_of(new))
+    for name in sorted(changed.intersection(no_collectives.value), key=str):
+        _forbid(primitive, (before, after), name)
+
+
+def _forbid(primitive: Any, avals: Sequence[ShapedArray], name: Any) -> NoReturn:
+    raise ForbiddenCollectiveError(message(
+        primitive.name, f"it would exchange values along the axis {name!r}, which no_collectives "
+        "forbids.", got=", ".join([a.str_long() for a in avals]),
+    ))  # fmt: skip
+
+
+def _refuse_pair(primitive: Any, avals: Sequence[ShapedArray], is_kept: bool) -> NoReturn:
+    if is_kept:
+        _refuse(primitive, avals, "corresponding dimensions are cut along different axes",
+                "reshard(x, ...) makes them agree, or one of them whole")  # fmt: skip
+    _refuse(primitive, avals, "contracted dimensions are cut on both sides, and how the result "
+            "is to be spread is ambiguous",
+            "the argument out_sharding says it, as in einsum(..., out_sharding=P())")  # fmt: skip
+
+
+def _refuse(primitive: Any, avals: Sequence[ShapedArray], problem: str, hint: str) -> NoReturn:
+    raise ShardingTypeError(message(
+        primitive.name, f"{problem}.", got=", ".join([a.str_long() for a in avals]), hint=hint,
+    ))  # fmt: skip

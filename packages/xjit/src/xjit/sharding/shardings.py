@@ -1,0 +1,926 @@
+"""Shardings: how the elements of an array are split over devices, in the words users know.
+
+`Sharding` and `SingleDeviceSharding`; `PartitionSpec` names for each dimension of an array the
+mesh axes along which it is split; `NamedSharding` is a mesh with a spec.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Self
+
+import numpy as np
+
+import xtree
+from xjit import jaxlib_gateway as gateway
+from xjit.sharding.meshes import AbstractMesh, Mesh, OfThisProcess, mesh_now, sharding_html
+from xprim.errors import message
+from xprim.tracebacks import boundary
+from xprim.typing import DeviceLike
+
+__all__ = [
+    "Sharding", "SingleDeviceSharding", "make_single_device_sharding", "UNCONSTRAINED", "P",
+    "PartitionSpec", "axes_of", "NamedSharding", "NoMeshError", "VaryingSharding",
+    "check_axis_names", "in_types", "resolved", "says_of_explicit_axes", "sharding_named_by",
+    "with_varying",
+]  # fmt: skip
+
+__dir__ = __all__.copy
+
+
+# ------------------------------------------------------------------------------------- shardings
+# Shardings: how the elements of an array are spread over devices, in the words users know.
+#
+# `Sharding` is the base; `SingleDeviceSharding` says that an array is wholly on one device.
+# `device_named_by` reads what users pass where one device is asked for.
+
+Index = tuple[slice, ...]
+_MEMORY_KINDS = ("device", "pinned_host", "unpinned_host")
+
+
+class Sharding:
+    """How the elements of an array are spread over devices.
+
+    A kind of sharding says its `devices_in_order` and its `tiles`; the rest follows.
+    """
+
+    __slots__ = ()
+    memory: str | None = None
+    """The kind of memory, None for that in which the devices compute."""
+
+    def __copy__(self) -> Self:
+        return self  # nothing in it changes
+
+    def __deepcopy__(self, _memo: Any) -> Self:
+        return self  # devices are those of this process
+
+    @property
+    def devices_in_order(self) -> tuple[Any, ...]:
+        """The devices, in the order in which programs number them."""
+        raise TypeError(f"{type(self).__name__}: must say its devices_in_order.")
+
+    def tiles(self, ndim: int) -> gateway.Tiles:
+        """Return which device holds which piece of an array of so many dimensions."""
+        raise TypeError(f"{type(self).__name__}: must say its tiles.")
+
+    @property
+    def device_set(self) -> set[Any]:
+        """The devices that hold pieces of the array."""
+        return set(self.devices_in_order)
+
+    @property
+    def has_devices(self) -> bool:
+        """Whether it says on which devices arrays are."""
+        return True
+
+    @property
+    def num_devices(self) -> int:
+        """The number of devices."""
+        return len(self.device_set)
+
+    @property
+    def addressable_devices(self) -> set[Any]:
+        """The devices of this process."""
+        devices = self.devices_in_order
+        here = devices[0].client.process_index()
+        return {device for device in devices if device.process_index == here}
+
+    @property
+    def _device_assignment(self) -> tuple[Any, ...]:
+        """The devices in order, by the name that libraries written for JAX read."""
+        return self.devices_in_order
+
+    def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
+        """Return XLA's own description, for an array of so many dimensions; likewise."""
+        return gateway.hlo_sharding(self.tiles(num_dimensions))
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Whether all devices belong to this process."""
+        return len(self.addressable_devices) == self.num_devices
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether each device has all elements."""
+        raise TypeError(f"{type(self).__name__}: must say whether it is_fully_replicated.")
+
+    @property
+    def memory_kind(self) -> str:
+        """The kind of memory: that of the devices, or of their host."""
+        return self.memory or _OWN_MEMORY
+
+    @boundary
+    def with_memory_kind(self, kind: str | None) -> Sharding:
+        """Return the same sharding in another kind of memory.
+
+        Raises:
+          ValueError: the devices have no such memory.
+        """
+        if kind is not None and kind != self.memory_kind:
+            raise ValueError(message(
+                type(self).__name__, f"pieces without names have no memory of kind {kind!r}.",
+                hint="device_put(x, NamedSharding(mesh, spec, memory_kind=...))",
+            ))  # fmt: skip
+        return self
+
+    def check_rank(self, shape: tuple[int, ...], operation: str) -> None:
+        """Raise where no array of so many dimensions can be spread so."""
+
+    def check_shape(self, shape: tuple[int, ...], operation: str = "sharding") -> None:
+        """Raise where an array of this shape cannot be spread so."""
+
+    @boundary
+    def shard_shape(self, global_shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of the piece on each device of an array of a shape.
+
+        Raises:
+          ValueError: the shape cannot be cut so.
+        """
+        shape = tuple(global_shape)
+        self.check_shape(shape)
+        return self.tiles(len(shape)).piece_shape(shape)
+
+    def devices_indices_map(self, global_shape: tuple[int, ...]) -> Mapping[Any, Index]:
+        """Return for each device the place of its piece in an array of a shape.
+
+        Raises:
+          ValueError: the shape cannot be cut so.
+        """
+        shape = tuple(global_shape)
+        self.check_shape(shape)
+        indices = self.tiles(len(shape)).indices(shape)
+        return dict(zip(self.devices_in_order, indices, strict=True))
+
+    def addressable_devices_indices_map(self, global_shape: tuple[int, ...]) -> Mapping[Any, Index]:
+        """Return what `devices_indices_map` does, for the devices of this process."""
+        here = self.addressable_devices
+        return {d: i for d, i in self.devices_indices_map(global_shape).items() if d in here}
+
+    def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
+        """Whether arrays of so many dimensions lie in the same way under both.
+
+        Of two over abstract meshes, whether the pieces have the same places, whatever the axes are
+        called. One that has devices is not equivalent to one that has none.
+        """
+        if self.has_devices != other.has_devices:
+            return False
+        if self.has_devices and self.devices_in_order != other.devices_in_order:
+            return False
+        return self.memory == other.memory and self.tiles(ndim) == other.tiles(ndim)
+
+
+class SingleDeviceSharding(Sharding, OfThisProcess):
+    """The whole array is on one device.
+
+    Example:
+      >>> from xjit import devices
+      >>> SingleDeviceSharding(devices("cpu")[0]).num_devices
+      1
+    """
+
+    __slots__ = ("_device", "memory")
+    _holds = "a device"
+    _instead = "pickle the number of the device, device.id"
+
+    def __init__(self, device: DeviceLike, *, memory_kind: str | None = None) -> None:
+        self.memory = check_memory("SingleDeviceSharding", memory_kind, device)
+        self._device = device
+
+    @boundary
+    def with_memory_kind(self, kind: str | None) -> SingleDeviceSharding:
+        """Return the same sharding in another kind of memory."""
+        return SingleDeviceSharding(self._device, memory_kind=kind)
+
+    @property
+    def devices_in_order(self) -> tuple[Any, ...]:
+        """The one device."""
+        return (self._device,)
+
+    def tiles(self, ndim: int) -> gateway.Tiles:
+        """Return one piece, the whole."""
+        return gateway.whole(1, ndim)
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """True: the one device has all elements."""
+        return True
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SingleDeviceSharding):
+            return NotImplemented
+        return bool(self._device == other._device) and self.memory == other.memory
+
+    def __hash__(self) -> int:
+        return hash((SingleDeviceSharding, self._device, self.memory))
+
+    def __repr__(self) -> str:
+        return f"SingleDeviceSharding(device={self._device!r}{memory_text(self)})"
+
+
+def make_single_device_sharding(
+    device: DeviceLike, *, memory_kind: str | None = None
+) -> SingleDeviceSharding:
+    """Return the sharding of arrays that are wholly on one device.
+
+    Args:
+      device: the device.
+      memory_kind: the kind of memory: `"device"`, as None, or `"pinned_host"` and
+        `"unpinned_host"` where the device has them.
+    """
+    return SingleDeviceSharding(device, memory_kind=memory_kind)
+
+
+class TiledSharding(Sharding, OfThisProcess):
+    """Pieces on devices in a way that no partition spec over a mesh names.
+
+    A compiled program may choose such a one for a result: half of an axis for one dimension.
+
+    Args:
+      devices: in order.
+      tiles: which device holds which piece.
+    """
+
+    __slots__ = ("_devices", "_tiles")
+    _holds = "devices"
+    _instead = "pickle a partition spec, and mesh.abstract_mesh"
+
+    def __init__(self, devices: tuple[Any, ...], tiles: gateway.Tiles) -> None:
+        self._devices = devices
+        self._tiles = tiles
+
+    @property
+    def devices_in_order(self) -> tuple[Any, ...]:
+        """The devices, in the order in which programs number them."""
+        return self._devices
+
+    def tiles(self, ndim: int) -> gateway.Tiles:
+        """Return which device holds which piece; dimensions at the end are whole."""
+        counts = self._tiles.counts
+        more = (1,) * (ndim - len(counts))
+        own = self._tiles
+        return gateway.Tiles(counts + more, own.devices, own.summands) if more else own
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether each device has all elements."""
+        return math.prod(self._tiles.counts) * self._tiles.summands == 1
+
+    def check_shape(self, shape: tuple[int, ...], operation: str = "sharding") -> None:
+        """Raise where an array of this shape cannot be spread so."""
+        counts = self._tiles.counts
+        if len(shape) < len(counts) or any(n % c for n, c in zip(shape, counts, strict=False)):
+            raise ValueError(message(
+                operation, "an array of this shape cannot be cut so.", got=f"shape {shape}",
+                expected=f"multiples of {counts}",
+            ))  # fmt: skip
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TiledSharding):
+            return NotImplemented
+        return self._devices == other._devices and self._tiles == other._tiles
+
+    def __hash__(self) -> int:
+        return hash((self._devices, self._tiles))
+
+    def __repr__(self) -> str:
+        return f"TiledSharding(pieces={self._tiles.counts}, devices={self._tiles.devices.tolist()})"
+
+
+_OWN_MEMORY = "device"
+
+
+def check_memory(operation: str, kind: str | None, device: Any = None) -> str | None:
+    """Return what a sharding keeps of a kind of memory: None for that of the devices.
+
+    Args:
+      operation: what errors call the public function.
+      kind: the kind that is asked for.
+      device: one of the devices; without it all kinds are known that any device has.
+
+    Raises:
+      ValueError: the device has no such memory.
+    """
+    if kind is None or kind == _OWN_MEMORY:
+        return None
+    known: Any = _MEMORY_KINDS
+    if isinstance(device, gateway.Device):
+        known = sorted({memory.kind for memory in device.addressable_memories()})
+    if kind not in known:
+        *most, last = map(repr, known)
+        raise ValueError(message(
+            operation, f"there is no memory of kind {kind!r} here.",
+            expected=f"{', '.join(most)} or {last}" if most else last,
+        ))  # fmt: skip
+    return kind
+
+
+def memory_text(sharding: Sharding) -> str:
+    """Return what representations say of the memory, nothing for that of the devices."""
+    return "" if sharding.memory is None else f", memory_kind={sharding.memory!r}"
+
+
+def device_named_by(value: Any, operation: str) -> Any:
+    """Return the device that a user's argument names, or None for None.
+
+    Args:
+      value: a device, the name of a platform, a sharding of one device, or None.
+      operation: what errors call the public function.
+
+    Raises:
+      RuntimeError: there is no such platform.
+      ValueError: a sharding over several devices.
+      TypeError: anything else.
+    """
+    if value is None or isinstance(value, gateway.Device):
+        return value
+    if isinstance(value, str):
+        return _device_of_platform(value, operation)
+    devices = getattr(value, "device_set", None)
+    if devices is None:
+        raise TypeError(message(
+            operation, f"{value!r} is not a place.",
+            expected="a device, the name of a platform, or a SingleDeviceSharding",
+        ))  # fmt: skip
+    if len(devices) != 1:
+        raise ValueError(message(
+            operation, f"a sharding over {len(devices)} devices cannot be used here.",
+            expected="a device or a sharding of one device",
+            hint="the package xpar spreads arrays over several devices",
+        ))  # fmt: skip
+    return next(iter(devices))
+
+
+def _device_of_platform(name: str, operation: str) -> Any:
+    try:
+        return gateway.default_device(name)
+    except gateway.XlaError:  # says itself why no device can be used
+        raise
+    except RuntimeError as error:
+        there = [platform for platform in gateway.platforms() if platform != name]
+        raise RuntimeError(message(
+            operation, f"there is no platform {name!r} here.",
+            expected=f"{' or '.join(map(repr, there))}, a device, or a SingleDeviceSharding",
+            hint=f"{str(error).splitlines()[0]}",
+        )) from None  # fmt: skip
+
+
+def one_device_in(tree: Any, operation: str) -> Any:
+    """Return the one device that all leaves of a tree of places name, or None."""
+    found = [device_named_by(leaf, operation) for leaf in xtree.leaves(tree)]
+    distinct = list(dict.fromkeys(found))
+    if len(distinct) > 1:
+        raise ValueError(message(
+            operation, "a program runs on one device.", got=", ".join(map(str, distinct)),
+            hint="the package xpar spreads programs over several devices",
+        ))  # fmt: skip
+    return distinct[0] if distinct else None
+
+
+# ------------------------------------------------------------------------------- partition specs
+# Partition specs: for each dimension of an array, the mesh axes that it is cut along.
+
+
+class _Unconstrained:
+    """What stands in a partition spec for a dimension that the compiler may cut as it likes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "UNCONSTRAINED"
+
+    def __reduce__(self) -> str:
+        return "UNCONSTRAINED"
+
+
+UNCONSTRAINED = _Unconstrained()
+
+
+class PartitionSpec:
+    """For each dimension of an array, the mesh axes that it is cut along.
+
+    Args:
+      *partitions: for each dimension an axis name, a tuple of them (the first the slowest), None
+        where the dimension is whole, or `PartitionSpec.UNCONSTRAINED` where the compiler decides.
+        Dimensions that are left out at the end are whole.
+      unreduced: a set of axes whose members hold parts of a sum: the array is what they add up to.
+      reduced: a set of axes whose members all have the array, and its cotangent in parts: the
+        derivative by such an array is `unreduced`, and the other way round.
+
+    Raises:
+      ValueError: an axis name occurs twice.
+      TypeError: the axes do not come in a set.
+
+    Example:
+      >>> PartitionSpec("x", None, ("y", "z"))
+      PartitionSpec('x', None, ('y', 'z'))
+      >>> PartitionSpec("x", unreduced={"y"})
+      PartitionSpec('x', unreduced={'y'})
+      >>> len(PartitionSpec())
+      0
+    """
+
+    __slots__ = ("_partitions", "reduced", "unreduced")
+    UNCONSTRAINED = UNCONSTRAINED
+
+    @boundary
+    def __init__(
+        self, *partitions: Any, unreduced: Iterable[Any] = frozenset(),
+        reduced: Iterable[Any] = frozenset(),
+    ) -> None:  # fmt: skip
+        self.unreduced = _axes_in_set("unreduced", unreduced)
+        self.reduced = _axes_in_set("reduced", reduced)
+        self._partitions = tuple(map(_canonical, partitions))
+        names = [*self.names(), *self.unreduced, *self.reduced]
+        if len(set(names)) != len(names):
+            twice = next(n for n in names if names.count(n) > 1)
+            raise ValueError(message(
+                "PartitionSpec", f"the axis name {twice!r} occurs twice.", got=repr(self),
+                expected="each axis of a mesh cuts at most one dimension" + (
+                    ", or is of one set" if self.sums else ""),
+            ))  # fmt: skip
+
+    @property
+    def partitions(self) -> tuple[Any, ...]:
+        """The entries for the dimensions."""
+        return self._partitions
+
+    @property
+    def sums(self) -> frozenset[Any]:
+        """The axes of both sets: those along which the array or its cotangent is in parts."""
+        return self.unreduced | self.reduced
+
+    @boundary
+    def update(self, **changes: Any) -> PartitionSpec:
+        """Return the same spec with other `partitions`, or another set: `unreduced`, `reduced`."""
+        given = {"partitions": self._partitions, "unreduced": self.unreduced,
+                 "reduced": self.reduced}  # fmt: skip
+        for name in changes.keys() - given.keys():
+            raise TypeError(message(
+                "PartitionSpec.update", f"there is no attribute {name!r}.",
+                expected=", ".join(given),
+            ))  # fmt: skip
+        given |= changes
+        return PartitionSpec(
+            *given["partitions"], unreduced=given["unreduced"], reduced=given["reduced"]
+        )
+
+    def names(self) -> list[Any]:
+        """Return all axis names that cut dimensions, in order."""
+        return [name for part in self._partitions for name in axes_of(part)]
+
+    def index(self, part: Any) -> int:
+        """Return the first dimension that is cut by these axes; ValueError where none is."""
+        return self._partitions.index(_canonical(part))
+
+    def count(self, part: Any) -> int:
+        """Return how many dimensions are cut by these axes."""
+        return self._partitions.count(_canonical(part))
+
+    def __getitem__(self, i: Any) -> Any:
+        return self._partitions[i]
+
+    def __len__(self) -> int:
+        return len(self._partitions)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._partitions)
+
+    def __add__(self, other: Any) -> PartitionSpec:
+        if not isinstance(other, PartitionSpec | tuple):
+            return NotImplemented
+        return self._joined(self, other, other)
+
+    def __radd__(self, other: Any) -> PartitionSpec:
+        if not isinstance(other, tuple):
+            return NotImplemented
+        return self._joined(other, self, other)
+
+    def _joined(self, first: Iterable[Any], then: Iterable[Any], other: Any) -> PartitionSpec:
+        more = other if isinstance(other, PartitionSpec) else PartitionSpec()
+        return PartitionSpec(
+            *first, *then, unreduced=self.unreduced | more.unreduced,
+            reduced=self.reduced | more.reduced,
+        )  # fmt: skip
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, PartitionSpec):
+            return (self._partitions == other._partitions and self.unreduced == other.unreduced
+                    and self.reduced == other.reduced)  # fmt: skip
+        if isinstance(other, tuple):
+            return not self.sums and self._partitions == tuple(map(_canonical, other))
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        if not self.sums:
+            return hash(self._partitions)
+        return hash((self._partitions, self.unreduced, self.reduced))
+
+    def __reduce__(self) -> Any:
+        if not self.sums:
+            return PartitionSpec, self._partitions
+        return _with_sums, (self._partitions, self.unreduced, self.reduced)
+
+    def __repr__(self) -> str:
+        sets = [f"{name}={{{', '.join(sorted(map(repr, axes)))}}}"
+                for name, axes in (("unreduced", self.unreduced), ("reduced", self.reduced))
+                if axes]  # fmt: skip
+        return f"PartitionSpec({', '.join([*map(repr, self._partitions), *sets])})"
+
+
+def _with_sums(partitions: Any, unreduced: Any, reduced: Any) -> PartitionSpec:
+    """Return the spec that was pickled."""
+    return PartitionSpec(*partitions, unreduced=unreduced, reduced=reduced)
+
+
+P = PartitionSpec
+"""`PartitionSpec`, by its short name."""
+
+
+def axes_of(part: Any) -> tuple[Any, ...]:
+    """Return the axis names of one dimension."""
+    if part is None or part is UNCONSTRAINED:
+        return ()
+    return part if isinstance(part, tuple) else (part,)
+
+
+def _canonical(part: Any) -> Any:
+    """Return an entry with `("x",)` as `"x"`, and no names at all as None."""
+    if not isinstance(part, tuple | list):
+        return part
+    for name in part:
+        if isinstance(name, tuple | list):
+            raise ValueError(message(
+                "PartitionSpec", "an entry is a name or a tuple of names, and this one has a tuple "
+                "in it.", got=repr(part), expected=f"{_flat(part)!r}",
+            ))  # fmt: skip
+    return part[0] if len(part) == 1 else tuple(part) or None
+
+
+def _flat(part: Any) -> tuple[Any, ...]:
+    """Return the names of an entry in which tuples are nested."""
+    return tuple([
+        name for item in part
+        for name in (_flat(item) if isinstance(item, tuple | list) else (item,))
+    ])  # fmt: skip
+
+
+def _axes_in_set(keyword: str, axes: Any) -> frozenset[Any]:
+    """Return the axes of a keyword, which come in a set: a string would be one of letters."""
+    if not isinstance(axes, set | frozenset):
+        raise TypeError(message(
+            "PartitionSpec", f"{keyword} takes a set of axis names.", got=f"{keyword}={axes!r}",
+            hint=f"{keyword}={{'x'}}",
+        ))  # fmt: skip
+    if None in axes or UNCONSTRAINED in axes:
+        raise ValueError(message(
+            "PartitionSpec", f"{keyword} names axes of a mesh.", got=f"{keyword}={axes!r}",
+        ))  # fmt: skip
+    return frozenset(axes)
+
+
+# ------------------------------------------------------------------------------- named shardings
+# `NamedSharding`: how an array lies on a mesh, by the names of the mesh's axes.
+#
+# What XLA chose for a result is read back into one (`named_as`), so that users see their own
+# names.
+
+
+class NoMeshError(ValueError, RuntimeError):
+    """A partition spec is given where no mesh is set.
+
+    The mesh says which devices a spec is about::
+
+        jit(f, in_shardings=P("x"))(x)                  # which devices?
+        with set_mesh(mesh):
+            jit(f, in_shardings=P("x"))(x)              # those of the mesh
+        jit(f, in_shardings=NamedSharding(mesh, P("x")))(x)
+    """
+
+
+class NamedSharding(Sharding):
+    """How an array lies on a mesh.
+
+    Args:
+      mesh: a `Mesh`, or an `AbstractMesh` where a program says on which devices it runs.
+      spec: for each dimension, the axes of the mesh that it is cut along.
+      memory_kind: the kind of memory: `"device"`, as None, or `"pinned_host"` and
+        `"unpinned_host"` where the devices have them. What is there a program brings to the
+        devices when it computes with it.
+
+    Raises:
+      ValueError: the spec names an axis that the mesh does not have, or leaves a dimension to the
+        compiler where all axes are explicit.
+
+    Example:
+      >>> from xjit import devices
+      >>> mesh = Mesh(np.array(devices("cpu")[:1]), ("x",))
+      >>> NamedSharding(mesh, PartitionSpec("x")).shard_shape((4, 2))
+      (4, 2)
+    """
+
+    __slots__ = ("_hash", "memory", "mesh", "spec")
+
+    varying: frozenset[Any] = frozenset()
+    """In a type: the manual axes along which the value varies (see `VaryingSharding`)."""
+
+    @boundary
+    def __init__(
+        self, mesh: Mesh | AbstractMesh, spec: PartitionSpec, *, memory_kind: str | None = None
+    ) -> None:
+        if not isinstance(mesh, Mesh | AbstractMesh):
+            raise TypeError(message(
+                "NamedSharding", "its first argument is a mesh.", got=repr(mesh),
+                expected="a Mesh or an AbstractMesh",
+            ))  # fmt: skip
+        if not isinstance(spec, PartitionSpec):
+            raise TypeError(message(
+                "NamedSharding", "its second argument is a partition spec.", got=repr(spec),
+                hint="NamedSharding(mesh, P('x')) cuts the first dimension along the axis x",
+            ))  # fmt: skip
+        some = mesh.devices_in_order[:1] if isinstance(mesh, Mesh) else ()
+        self.memory = check_memory("NamedSharding", memory_kind, *some)
+        check_axis_names("NamedSharding", mesh, spec)
+        if mesh.are_all_axes_explicit and UNCONSTRAINED in spec:
+            raise ValueError(message(
+                "NamedSharding", "no compiler chooses how arrays lie along explicit axes.",
+                got=repr(spec), expected="for each dimension the axes of the mesh, or None",
+            ))  # fmt: skip
+        self.mesh = mesh
+        self.spec = spec
+        self._hash = hash((mesh, spec, self.memory))
+
+    @boundary
+    def update(self, **changes: Any) -> NamedSharding:
+        """Return the same sharding with another `mesh`, `spec` or `memory_kind`.
+
+        A spec that is a sequence of entries says nothing of sums: these stay as they are.
+        """
+        spec = changes.pop("spec", self.spec)
+        mesh = changes.pop("mesh", self.mesh)
+        kind = changes.pop("memory_kind", self.memory)
+        if changes:
+            raise TypeError(message(
+                "NamedSharding.update", f"there is no attribute {min(changes)!r}.",
+                expected="mesh, spec, memory_kind",
+            ))  # fmt: skip
+        spec = spec if isinstance(spec, PartitionSpec) else self.spec.update(partitions=spec)
+        return NamedSharding(mesh, spec, memory_kind=kind)
+
+    @boundary
+    def with_memory_kind(self, kind: str | None) -> NamedSharding:
+        """Return the same sharding in another kind of memory."""
+        return NamedSharding(self.mesh, self.spec, memory_kind=kind)
+
+    @property
+    def devices_in_order(self) -> tuple[Any, ...]:
+        """The devices of the mesh, row by row."""
+        if isinstance(self.mesh, AbstractMesh):
+            raise ValueError(message(
+                "NamedSharding", "an abstract mesh has no devices.", got=repr(self),
+                hint="make it of a Mesh, or use it inside a program that runs on one",
+            ))  # fmt: skip
+        return self.mesh.devices_in_order
+
+    @property
+    def has_devices(self) -> bool:
+        """Whether the mesh has devices: an `AbstractMesh` has none."""
+        return not isinstance(self.mesh, AbstractMesh)
+
+    def tiles(self, ndim: int) -> gateway.Tiles:
+        """Return which device holds which piece of an array of so many dimensions."""
+        return _tiles(self.mesh.shape_tuple, self.spec, ndim)
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether each device has all elements."""
+        sizes = self.mesh.shape
+        apart = (*self.spec.names(), *self.spec.unreduced)
+        return math.prod([sizes[name] for name in apart]) == 1
+
+    def check_rank(self, shape: tuple[int, ...], operation: str) -> None:
+        """Raise where the spec is of more dimensions than an array has."""
+        if len(self.spec) > len(shape):
+            raise ValueError(message(
+                operation, "the partition spec has more entries than the array has dimensions.",
+                got=f"{self.spec} for the shape {shape}",
+                expected=f"at most {len(shape)} entries",
+            ))  # fmt: skip
+
+    def check_shape(self, shape: tuple[int, ...], operation: str = "sharding") -> None:
+        """Raise where an array of this shape cannot be spread so."""
+        self.check_rank(shape, operation)
+        sizes = self.mesh.shape
+        for dim, part in enumerate(self.spec):
+            count = math.prod([sizes[name] for name in axes_of(part)])
+            if shape[dim] % count:
+                names = " and ".join(map(repr, axes_of(part)))
+                more = -shape[dim] % count
+                raise ValueError(message(
+                    operation, f"dimension {dim} does not divide evenly over the mesh.",
+                    got=f"size {shape[dim]} of the shape {shape}, cut along {names}",
+                    expected=f"a multiple of {count}",
+                    hint=f"pad it by {more}: xpar.pad_for_sharding(x, sharding) does, and cut the "
+                    "result again",
+                ))  # fmt: skip
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, NamedSharding):
+            return NotImplemented
+        return (self._hash == other._hash and self.spec == other.spec
+                and self.mesh == other.mesh and self.memory == other.memory
+                and self.varying == other.varying)  # fmt: skip
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def _repr_html_(self) -> str:
+        return sharding_html(self)
+
+    def __repr__(self) -> str:
+        return f"NamedSharding(mesh={self.mesh!r}, spec={self.spec!r}{memory_text(self)})"
+
+
+class VaryingSharding(NamedSharding):
+    """What the type of a value says inside manual axes of a mesh along which it varies.
+
+    Args:
+      sharding: how it lies along explicit axes, with an entry for each dimension.
+      varying: the manual axes along which members hold values of their own.
+    """
+
+    __slots__ = ("varying",)
+
+    def __init__(self, sharding: NamedSharding, varying: frozenset[Any]) -> None:
+        self.mesh, self.spec, self.memory = sharding.mesh, sharding.spec, sharding.memory
+        self.varying = varying
+        self._hash = hash((self.mesh, self.spec, self.memory, varying))
+
+    def update(self, **changes: Any) -> VaryingSharding:
+        """Return the same with another `mesh`, `spec` or `memory_kind`."""
+        return VaryingSharding(NamedSharding.update(self, **changes), self.varying)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> Any:
+        said = NamedSharding(self.mesh, self.spec, memory_kind=self.memory)
+        return VaryingSharding, (said, self.varying)
+
+    def __repr__(self) -> str:
+        axes = ", ".join(sorted(map(repr, self.varying)))
+        return f"{super().__repr__()[:-1]}, varying={{{axes}}})"
+
+
+def says_of_explicit_axes(spread: NamedSharding | None) -> bool:
+    """Return whether a type says more than along which manual axes a value varies."""
+    return spread is not None and bool(spread.spec.sums or spread.spec.names())
+
+
+@functools.lru_cache(maxsize=4096)
+def with_varying(
+    spread: NamedSharding | None, axes: frozenset[Any], mesh: AbstractMesh, ndim: int
+) -> NamedSharding | None:
+    """Return what a type says that varies over these manual axes, and over no others.
+
+    Args:
+      spread: what it says of explicit axes; None for nothing.
+      axes: manual axes of the mesh.
+      mesh: where `spread` names none.
+      ndim: the number of dimensions.
+    """
+    if spread is None:
+        if not axes:
+            return None
+        return VaryingSharding(NamedSharding(mesh, PartitionSpec(*[None] * ndim)), axes)
+    if axes:
+        return VaryingSharding(spread, axes)
+    if not says_of_explicit_axes(spread):
+        return None
+    return NamedSharding(spread.mesh, spread.spec, memory_kind=spread.memory)
+
+
+@functools.lru_cache(maxsize=4096)
+def in_types(sharding: Any, ndim: int) -> NamedSharding | None:
+    """Return what the type of an array of so many dimensions keeps of how it lies."""
+    if not isinstance(sharding, NamedSharding):
+        return None
+    mesh = sharding.mesh
+    explicit = mesh.explicit_axes
+    parts = [tuple([n for n in axes_of(part) if n in explicit]) for part in sharding.spec]
+    sums = {name: axes.intersection(explicit) for name, axes in (
+        ("unreduced", sharding.spec.unreduced), ("reduced", sharding.spec.reduced))}  # fmt: skip
+    kept = None
+    if any(parts) or any(sums.values()):
+        parts += [()] * (ndim - len(parts))
+        kept = NamedSharding(mesh.abstract_mesh, PartitionSpec(*parts, **sums))
+    axes = sharding.varying.intersection(mesh.manual_axes)
+    return with_varying(kept, axes, mesh.abstract_mesh, ndim) if axes else kept
+
+
+def check_axis_names(operation: str, mesh: Any, spec: PartitionSpec) -> None:
+    """Raise where a spec names an axis that a mesh does not have, or has sums unknown to types."""
+    _check_sums(operation, mesh, spec)
+    for name in (*spec.names(), *spec.sums):
+        if name not in mesh.axis_names:
+            raise ValueError(message(
+                operation, f"the mesh has no axis {name!r}.", got=f"{spec} for {mesh!r}",
+                expected=f"names among {', '.join(map(repr, mesh.axis_names))}",
+            ))  # fmt: skip
+
+
+def _check_sums(operation: str, mesh: Any, spec: PartitionSpec) -> None:
+    for name in spec.sums.intersection(mesh.auto_axes):
+        raise ValueError(message(
+            operation, f"the axis {name!r} is of type Auto, and only types say what is a part of a "
+            "sum.", got=f"{spec} for {mesh!r}",
+            hint="make_mesh(..., axis_types=AxisType.Explicit)",
+        ))  # fmt: skip
+
+
+@functools.lru_cache(maxsize=4096)
+def _tiles(shape: tuple[tuple[Any, int], ...], spec: PartitionSpec, ndim: int) -> gateway.Tiles:
+    """Return the tiles into which a partition spec cuts an array of so many dimensions."""
+    names, sizes = [name for name, _ in shape], [size for _, size in shape]
+    parts = [*map(axes_of, spec), *[()] * (ndim - len(spec))]
+    used = [names.index(name) for part in parts for name in part]
+    summed = [i for i, name in enumerate(names) if name in spec.unreduced]
+    rest = [i for i in range(len(names)) if i not in (*used, *summed)]
+    numbers = np.arange(math.prod(sizes)).reshape(sizes).transpose([*used, *summed, *rest])
+    counts = tuple([math.prod([sizes[names.index(n)] for n in part]) for part in parts])
+    return gateway.Tiles(counts, numbers, math.prod([sizes[i] for i in summed]))
+
+
+def named_as(mesh: Mesh, devices: tuple[Any, ...], tiles: gateway.Tiles) -> Sharding:
+    """Return the sharding over a mesh that is meant by tiles, or one without names.
+
+    Args:
+      mesh: whose names are wanted; of the same devices in the same order.
+      devices: that the numbers of `tiles` count.
+      tiles: which device holds which piece.
+    """
+    if mesh.devices_in_order != devices:
+        return TiledSharding(devices, tiles)
+    return _named_as(mesh, tiles) or TiledSharding(devices, tiles)
+
+
+@functools.lru_cache(maxsize=4096)
+def _named_as(mesh: Mesh, tiles: gateway.Tiles) -> NamedSharding | None:
+    """Return the sharding over a mesh that cuts an array into these tiles, or None."""
+    places = np.empty((mesh.size, len(tiles.counts)), int)
+    for place in np.ndindex(*tiles.counts):
+        places[tiles.devices[place]] = place
+    grid = places.reshape(*mesh.axis_sizes, len(tiles.counts))
+    spec = [_axes_along(mesh, grid[..., dim]) for dim in range(len(tiles.counts))]
+    while spec and not spec[-1]:
+        spec.pop()
+    names = [name for part in spec for name in part]
+    if len(set(names)) != len(names):
+        return None
+    found = NamedSharding(mesh, PartitionSpec(*spec))
+    return found if found.tiles(len(tiles.counts)) == tiles else None
+
+
+def _axes_along(mesh: Mesh, places: np.ndarray[Any, Any]) -> tuple[Any, ...]:
+    """Return the axes along which the places in one dimension grow, the slowest first."""
+    steps = []
+    for axis, name in enumerate(mesh.axis_names):
+        line = np.moveaxis(places, axis, 0).reshape(places.shape[axis], -1)[:, 0]
+        if len(line) > 1 and line[1] != line[0]:
+            steps.append((-int(line[1] - line[0]), name))
+    return tuple([name for _, name in sorted(steps, key=lambda step: step[0])])
+
+
+def resolved(value: Any, operation: str) -> Any:
+    """Return what a user gave for a sharding, with the mesh of now for a partition spec.
+
+    Raises:
+      NoMeshError: a partition spec, and no mesh is set.
+    """
+    if not isinstance(value, PartitionSpec):
+        return value
+    mesh = mesh_now()
+    if mesh is None:
+        raise NoMeshError(message(
+            operation, "a partition spec needs a mesh, and none is set.", got=repr(value),
+            hint="give NamedSharding(mesh, spec), or call it inside `with set_mesh(mesh):`",
+        ))  # fmt: skip
+    return NamedSharding(mesh, value)
+
+
+def sharding_named_by(value: Any, operation: str) -> Sharding | None:
+    """Return the sharding over a mesh that a user named, or None where it is something else.
+
+    Memory beside that of a single device is such a place, too.
+
+    Args:
+      value: a sharding, a partition spec, a device, ...
+      operation: what errors call the public function.
+    """
+    found = resolved(value, operation)
+    if isinstance(found, SingleDeviceSharding) and found.memory is not None:
+        return found
+    return found if isinstance(found, NamedSharding | TiledSharding) else None

@@ -1,0 +1,345 @@
+"""Shardings in types, as meshes have them, and changes of axis modes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import xtree
+from xjit.dispatch.placement_inference import meshes_near
+from xjit.sharding import partial_sums
+from xjit.sharding.constraints import constrained, is_place, sharding_constraint_p
+from xjit.sharding.meshes import (
+    AbstractMesh,
+    AxisType,
+    Mesh,
+    abstract_mesh_now,
+    current_abstract_mesh,
+)
+from xjit.sharding.partial_sums import called_with, check_parts, retyped, sums_kept_apart
+from xjit.sharding.rules import results_of
+from xjit.sharding.shardings import (
+    NamedSharding,
+    PartitionSpec,
+    Sharding,
+    in_types,
+    resolved,
+    says_of_explicit_axes,
+)
+from xprim import (
+    Array,
+    ClosedJaxpr,
+    ConcreteArray,
+    ShapedArray,
+    ShapeDtypeStruct,
+    Tracer,
+    as_array,
+    get_primitive,
+    shaped_array,
+)
+from xprim.errors import message
+from xprim.leaves import flat_arrays
+from xprim.sharded_types import ShardingTypeError, install_meshes, whole
+
+__all__ = ["call_in_mode", "shardings_of_results", "typed_as"]
+
+__dir__ = __all__.copy
+
+
+# ------------------------------------------------------------------------------------ axis modes
+# Parts of a program in which other axes of the mesh are explicit than around it.
+#
+# `auto_axes` leaves axes to the compiler for the length of a function, `explicit_axes` makes them
+# part of types there; the argument `out_sharding` of array functions is the first of these. All
+# are `call_in_mode`: one call (`auto_axes_p`) whose values have other types inside.
+
+
+def call_in_mode(
+    fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], operation: str, *,
+    out: Any = None, mesh: Any = None, ins: Any = None,
+) -> Any:  # fmt: skip
+    """Call a function in which the axes of the mesh have other types.
+
+    Args:
+      fun: from trees of arrays to one.
+      args: its arguments.
+      kwargs: likewise.
+      operation: what errors call the public function.
+      out: how the results lie outside, a tree prefix; None leaves that to the compiler.
+      mesh: as it is inside; by default that of `out`, without explicit axes.
+      ins: how the arguments lie inside, a tree prefix of `args`; None as outside.
+    """
+    outs = xtree.map(lambda place: resolved(place, operation), out, is_leaf=is_place)
+    sums = [axis for s in xtree.leaves(outs, is_leaf=is_place) if hasattr(s, "spec")
+            for axis in s.spec.unreduced]  # fmt: skip
+    if sums and mesh is None:
+        return _in_parts(fun, args, kwargs, operation, outs, frozenset(sums))
+    if mesh is None:
+        found = [s.mesh for s in xtree.leaves(outs, is_leaf=is_place) if hasattr(s, "mesh")]
+        if not found:
+            return fun(*args, **kwargs)
+        mesh = found[0].with_types([AxisType.Auto] * len(found[0].axis_names))
+    inner = _InMode(fun, (args, kwargs), operation, outs, mesh)
+    operands, avals = inner.operands((ins, None) if ins is not None else None)
+    results = called_with(inner.run, operands, avals, inner.spreads, operation)
+    return inner.out_tree.unflatten(list(results))
+
+
+def _in_parts(
+    fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], operation: str,
+    outs: Any, axes: frozenset[Any],
+) -> Any:  # fmt: skip
+    """Call a function whose sums stay in parts along axes: only types can say what these are."""
+    with sums_kept_apart(sums_kept_apart.value | axes):
+        result = fun(*args, **kwargs)
+    leaves, tree = flat_arrays(result, operation)
+    places = _for_each(outs, result, operation)
+    return tree.unflatten([
+        constrained(x, place, operation) for x, place in zip(leaves, places, strict=True)
+    ])  # fmt: skip
+
+
+def _for_each(outs: Any, result: Any, operation: str) -> list[Sharding | None]:
+    try:
+        return list(xtree.broadcast_prefix(outs, result, is_leaf=is_place))
+    except (ValueError, TypeError) as error:
+        raise ValueError(message(
+            operation, "out_sharding is no tree prefix of the result.", got=str(error)
+        )) from None  # fmt: skip
+
+
+class _InMode:
+    """A function, to be traced on other types of its arguments than these have outside."""
+
+    __slots__ = ("_fun", "_leaves", "_mesh", "_numbers", "_operation", "_outs", "_places", "_tree",
+                 "out_tree")  # fmt: skip
+
+    def __init__(
+        self, fun: Callable[..., Any], given: Any, operation: str, outs: Any, mesh: Any
+    ) -> None:
+        self._fun = fun
+        self._leaves, self._tree = xtree.flatten(given)
+        self._operation = operation
+        self._outs = outs
+        self._mesh = mesh
+        self._numbers: list[int] = []
+        self._places: list[Sharding | None] = []
+        self.out_tree: Any = None
+
+    def operands(self, ins: Any) -> tuple[list[Array], list[ShapedArray]]:
+        """Return the arguments, and their types inside."""
+        asked: list[Any] = [None] * len(self._leaves)
+        if ins is not None:
+            asked = xtree.broadcast_prefix(
+                ins, self._tree.unflatten(self._leaves), is_leaf=is_place)  # fmt: skip
+        self._numbers = [i for i, x in enumerate(self._leaves)
+                         if isinstance(x, Array) or asked[i] is not None]  # fmt: skip
+        values, avals = [], []
+        for i in self._numbers:
+            x = as_array(self._leaves[i], what=self._operation)
+            place = asked[i] if asked[i] is None else resolved(asked[i], self._operation)
+            if place is not None:
+                x = constrained(x, place, self._operation)
+            values.append(x)
+            avals.append(self._inside(x.aval, place or x.aval.spread))
+        return values, avals
+
+    def _inside(self, aval: ShapedArray, sharding: Any) -> ShapedArray:
+        spread = None
+        if isinstance(sharding, NamedSharding):
+            spread = in_types(retyped(sharding, self._mesh), aval.ndim)
+        return shaped_array(aval.shape, aval.dtype, aval.weak_type, spread)
+
+    def run(self, *arrays: Any) -> list[Array]:
+        """Call the function and return the leaves of its result, which lie as was asked."""
+        values = list(self._leaves)
+        for i, x in zip(self._numbers, arrays, strict=True):
+            values[i] = x
+        args, kwargs = self._tree.unflatten(values)
+        with current_abstract_mesh(self._mesh.abstract_mesh):
+            result = self._fun(*args, **kwargs)
+        results, self.out_tree = flat_arrays(result, self._operation)
+        self._places = _for_each(self._outs, result, self._operation)
+        return [constrained(x, self._retyped(s), self._operation)
+                for x, s in zip(results, self._places, strict=True)]  # fmt: skip
+
+    def _retyped(self, sharding: Any) -> Any:
+        """Return a sharding over the mesh as it is inside."""
+        if not isinstance(sharding, NamedSharding):
+            return sharding
+        return retyped(sharding, sharding.mesh.with_types(self._mesh.axis_types))
+
+    def spreads(self, avals: Sequence[ShapedArray]) -> list[NamedSharding | None]:
+        """Return how the results are spread outside."""
+        return [in_types(s, a.ndim) for s, a in zip(self._places, avals, strict=True)]
+
+
+# ------------------------------------------------------------------------------- typed shardings
+# Shardings in types, as meshes have them: what `xprim.sharded_types` asks for.
+#
+# A type keeps of a sharding the axes of type `Explicit`, over the mesh without its devices, with
+# an entry for each dimension; where none of these axes cuts anything it keeps nothing.
+
+_NO_MESH = AbstractMesh((), ())
+
+
+class _Meshes:
+    """The answers of this package."""
+
+    __slots__ = ()
+
+    def whole(self, ndim: int) -> NamedSharding:
+        """Return the sharding that types show of an array that no axis cuts."""
+        return NamedSharding(abstract_mesh_now() or _NO_MESH, PartitionSpec(*[None] * ndim))
+
+    def in_types(self, sharding: Any, shape: tuple[int, ...]) -> NamedSharding | None:
+        """Return what a type keeps of a sharding or partition spec."""
+        found = resolved(sharding, "ShapedArray")
+        if isinstance(found, NamedSharding):
+            found.check_rank(shape, "ShapedArray")
+        kept = in_types(found, len(shape))
+        if kept is not None:
+            kept.check_shape(shape, "ShapedArray")
+        return kept
+
+    def captured(self, spread: NamedSharding, shape: tuple[int, ...]) -> NamedSharding | None:
+        """Return what a type keeps of a sharding where the axes are of other types."""
+        mesh = current_abstract_mesh.value
+        if mesh is None or mesh == spread.mesh or mesh.shape_tuple != spread.mesh.shape_tuple:
+            return spread
+        return in_types(retyped(spread, mesh), len(shape))
+
+    def results(
+        self, primitive: Any, avals: Sequence[ShapedArray], params: dict[str, Any],
+        out: Sequence[ShapedArray],
+    ) -> tuple[ShapedArray, ...]:  # fmt: skip
+        """Return the types of a primitive's results."""
+        return results_of(primitive, avals, params, out)
+
+    def spread_as(self, x: Any, spread: NamedSharding | None) -> Any:
+        """Return a value that is spread so; None has it whole, and the same for all members."""
+        have, wanted = x.aval.vma, frozenset() if spread is None else spread.varying
+        if have - wanted:
+            raise ShardingTypeError(message(
+                "shard_map", "a value that varies over manual axes stands where one is expected "
+                "that is the same for all members.", got=x.aval.str_long(),
+                hint="psum, pmean or pmax makes it the same; pcast(y, axes, to='varying') has the "
+                "other vary, too",
+            ))  # fmt: skip
+        if spread is not None and wanted - have:
+            x = self.vary(x, wanted, spread.mesh)
+        if x.aval.spread == spread or not (
+            says_of_explicit_axes(x.aval.spread) or says_of_explicit_axes(spread)
+        ):
+            return x
+        if spread is None:
+            spread = x.aval.spread.update(spec=PartitionSpec(*[None] * x.aval.ndim))
+        return sharding_constraint_p.bind(x, sharding=spread)[0]
+
+    def vary(self, x: Any, axes: frozenset[Any], mesh: Any) -> Any:
+        """Return a value whose type says that it varies over manual axes, too."""
+        more = tuple([name for name in mesh.axis_names if name in axes - x.aval.vma])
+        return get_primitive("pvary").bind(x, axes=more, mesh=mesh)[0] if more else x
+
+    def summed_over(self, ct: Any, axes: frozenset[Any]) -> Any:
+        """Return the sum of the cotangents of the members of manual axes."""
+        names = tuple([name for name in ct.aval.spread.mesh.axis_names if name in axes])
+        return get_primitive("psum").bind(ct, axes=names, axis_index_groups=None)[0]
+
+    def meshes_of(self, arrays: Sequence[Any]) -> tuple[Mesh, ...]:
+        """Return the meshes, with their devices, over which arrays are spread."""
+        held = [_held(x) for x in arrays]
+        given = [x.sharding for x in held if isinstance(x, ConcreteArray)]
+        meshes = [s.mesh for s in given if isinstance(s, NamedSharding)]
+        return tuple(dict.fromkeys([mesh for mesh in meshes if isinstance(mesh, Mesh)]))
+
+    def near(self, meshes: tuple[Mesh, ...]) -> AbstractContextManager[None]:
+        """Have values whose types alone say how they are spread lie on the devices of meshes."""
+        return meshes_near(meshes)
+
+    def kept_apart(self, axes: frozenset[Any]) -> AbstractContextManager[None]:
+        """Have sums over what these axes cut stay in parts."""
+        return partial_sums.sums_kept_apart(partial_sums.sums_kept_apart.value | axes)
+
+    def left_open(
+        self, fun: Callable[..., Sequence[Any]], operands: Sequence[Any], spreads: Sequence[Any]
+    ) -> Sequence[Any]:
+        """Run a function of flat arrays without shardings in types; its results are spread so."""
+        return called_with(fun, operands, [whole(x.aval) for x in operands], spreads)
+
+    def spread_call(
+        self, fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
+        out_sharding: Any, operation: str,
+    ) -> Any:  # fmt: skip
+        """Call a function whose results lie as a user's sharding, or tree prefix of them, says."""
+        return call_in_mode(fun, args, kwargs, operation, out=out_sharding)
+
+
+def _held(x: Any) -> Any:
+    """Return what the tracers of derivatives and batches hold, which may be concrete."""
+    while isinstance(x, Tracer):
+        x = getattr(x, "primal", None) if hasattr(x, "primal") else getattr(x, "value", None)
+    return x
+
+
+def typed_as(aval: ShapedArray, sharding: Any) -> ShapedArray:
+    """Return the type of an array that lies so."""
+    spread = in_types(sharding, aval.ndim)
+    if spread is aval.spread:
+        return aval
+    if spread is not None:
+        check_parts(aval, spread)
+    return shaped_array(aval.shape, aval.dtype, aval.weak_type, spread)
+
+
+def described(tree: Any, avals: Sequence[ShapedArray], ways: Sequence[Sharding | None]) -> Any:
+    """Return the tree of shapes and dtypes of results, and of how they lie as far as it is known.
+
+    Args:
+      tree: the structure of the results.
+      avals: their types.
+      ways: for each how it lies; of None its type may say it.
+    """
+    return tree.unflatten([
+        ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type,
+                         sharding=a.spread if where is None else where)
+        for a, where in zip(avals, ways, strict=False)
+    ])  # fmt: skip
+
+
+def shardings_of_results(closed: ClosedJaxpr) -> tuple[NamedSharding | None, ...]:
+    """Return how the results of a program shall lie by their types; nothing where these are silent.
+
+    They are silent without explicit axes, and where the mesh has others, too, for the compiler: but
+    for parts of sums.
+    """
+    found = closed.memo.get("shardings of results")
+    if found is None:
+        found = closed.memo["shardings of results"] = _shardings_of_results(closed)
+    return found
+
+
+def _shardings_of_results(closed: ClosedJaxpr) -> tuple[NamedSharding | None, ...]:
+    avals = (*closed.out_avals, *closed.in_avals)
+    spread = next((a.spread for a in avals if a.spread is not None), None)
+    if spread is None:
+        return ()
+    if set(spread.mesh.axis_types) != {AxisType.Explicit}:
+        return _shardings_of_parts(closed)
+    return tuple([
+        a.spread or NamedSharding(spread.mesh, PartitionSpec(*[None] * a.ndim))
+        for a in closed.out_avals
+    ])  # fmt: skip
+
+
+def _shardings_of_parts(closed: ClosedJaxpr) -> tuple[NamedSharding | None, ...]:
+    """Return those of results in parts of sums, of which XLA does not tell."""
+    found = tuple([
+        a.spread if a.spread is not None and a.spread.spec.unreduced else None
+        for a in closed.out_avals
+    ])  # fmt: skip
+    return found if any(found) else ()
+
+
+install_meshes(_Meshes())
