@@ -6,7 +6,7 @@ import numpy as np
 
 from xbatch import vmap
 from xjit import jaxlib_gateway as gateway
-from xjit.lowering import lower
+from xjit.lowering.modules import lower
 from xpar import collectives as c
 from xprim import make_jaxpr
 

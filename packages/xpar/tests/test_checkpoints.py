@@ -18,7 +18,7 @@ pytest.importorskip("safetensors")
 
 import xjit
 from packages.xpar.tests.several_processes import run_processes
-from xpar import NamedSharding, P, checkpoint_files, checkpoints, make_mesh
+from xpar import NamedSharding, P, checkpoints, checkpoints as checkpoint_files, make_mesh
 from xprim import ShapeDtypeStruct
 
 DEVICES = xjit.devices("cpu")

@@ -9,7 +9,7 @@ import warnings
 import pytest
 
 from packages.xpar.tests.several_processes import free_address
-from xpar import clusters, distributed, gathering
+from xpar import distributed, distributed as clusters
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +22,7 @@ def _no_devices_in_use(monkeypatch):
 def coordinator(count, seconds):
     """Gather processes in a thread of this one; yield the address."""
     listener = socket.create_server(("127.0.0.1", 0))
-    found = gathering.Gathering(listener, count)
+    found = distributed.Gathering(listener, count)
 
     def run():
         if found.gather(time.monotonic() + seconds, seconds):
@@ -44,7 +44,7 @@ def check_in_all(address, numbers, count, seconds=60.0):
 
     def run(place, number):
         try:
-            found = gathering.check_in(
+            found = distributed.check_in(
                 address, number, count, seconds, time.monotonic() + seconds, f"place {place}"
             )
             found.connection.close()
@@ -96,7 +96,7 @@ def test_processes_agree_on_their_number():
 
 def test_a_process_that_went_before_the_others_came_may_come_again():
     with coordinator(2, 60) as address:
-        gone = socket.create_connection(gathering.split_address(address))
+        gone = socket.create_connection(distributed.split_address(address))
         gone.sendall(b'{"protocol": "xpar gathering 1", "process": 1, "of": 2, "name": "gone"}\n')
         gone.recv(1000)
         gone.close()
@@ -105,7 +105,7 @@ def test_a_process_that_went_before_the_others_came_may_come_again():
 
 def test_strangers_at_the_port_are_left_alone():
     with coordinator(1, 60) as address:
-        stranger = socket.create_connection(gathering.split_address(address))
+        stranger = socket.create_connection(distributed.split_address(address))
         stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
         assert stranger.recv(100) == b""
         stranger.close()

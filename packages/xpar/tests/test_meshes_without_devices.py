@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from xjit import device_put, devices, jit
-from xjit.meshes import AbstractMesh, AxisType
-from xjit.named_shardings import NoMeshError
+from xjit.sharding.meshes import AbstractMesh, AxisType
+from xjit.sharding.shardings import NoMeshError
 from xpar import Mesh, NamedSharding, P, make_mesh, psum, set_mesh, shard_map, use_abstract_mesh
 from xprim import ShapeDtypeStruct, make_jaxpr
 

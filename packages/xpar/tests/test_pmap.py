@@ -9,10 +9,9 @@ import pytest
 
 from xbatch import vmap
 from xjit import check_captured_values, device_put, devices, jit, statistics
-from xjit.meshes import Mesh
-from xjit.named_shardings import NamedSharding
-from xjit.partition_specs import P
-from xjit.program import Program
+from xjit.dispatch.program import Program
+from xjit.sharding.meshes import Mesh
+from xjit.sharding.shardings import NamedSharding, P
 from xnp import lax
 from xpar import (
     all_gather,

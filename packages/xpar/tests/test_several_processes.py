@@ -136,7 +136,7 @@ FAULTY = """
         while True:
             float(total(x))
             time.sleep(0.02)  # leave the processors to other tests meanwhile
-    except xpar.process_watch.ProcessFailureError as error:
+    except xpar.distributed.ProcessFailureError as error:
         assert error.failed_processes & {0, 1}, error
         assert {d.process_index for d in error.failed_devices} == error.failed_processes
         print("after", round(time.monotonic() - start, 1))

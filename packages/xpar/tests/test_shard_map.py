@@ -5,8 +5,8 @@ import pytest
 
 from xbatch import vmap
 from xjit import device_put, devices, jit
-from xjit.callbacks import io_callback
-from xjit.debug import callback
+from xjit.callbacks.functions import io_callback
+from xjit.debug.prints import callback
 from xnp import lax
 from xpar import (
     AxisType,

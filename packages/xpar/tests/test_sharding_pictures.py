@@ -24,10 +24,10 @@ from xpar import (
 from xpar.sharding_pictures import (
     drawn,
     inspect_array_sharding,
+    sharding_picture,
     visualize_array_sharding,
     visualize_sharding,
 )
-from xpar.sharding_svg import sharding_picture
 
 N = 8
 HOST = np.arange(32, dtype=np.float32).reshape(8, 4)

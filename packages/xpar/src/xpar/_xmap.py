@@ -21,16 +21,15 @@ from typing import Any, NamedTuple
 
 import xtree
 from xbatch import BatchTracer, vmap
-from xjit.meshes import AbstractMesh, Mesh, current_mesh
-from xjit.partition_specs import PartitionSpec
+from xjit.sharding.meshes import AbstractMesh, Mesh, current_mesh
+from xjit.sharding.shardings import PartitionSpec
 from xnp import lax
 from xpar._shard_map import shard_map
-from xpar.named_axes import axis_aliases
+from xpar.collectives import axis_aliases
 from xprim import Tracer, as_array
-from xprim.callables import check_function
 from xprim.errors import message
 from xprim.tracebacks import boundaries
-from xprim.transformed import transformed
+from xprim.transformed import check_function, transformed
 from xprim.typing import PyTree
 
 __all__ = ["named_shape", "xmap"]

@@ -1,7 +1,4 @@
-"""`smap`: a function on each device along one axis of the mesh, as `vmap` is along a dimension.
-
-Neighbours: `shard_map` takes partition specs, and several axes together.
-"""
+"""`smap`: a function on each device along one axis of the mesh, as `vmap` is along a dimension."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 import xtree
-from xjit.partition_specs import PartitionSpec
+from xjit.sharding.shardings import PartitionSpec
 from xpar._shard_map import INFER, shard_map
 from xprim.errors import message
 from xprim.tracebacks import boundaries

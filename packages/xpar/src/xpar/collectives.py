@@ -1,38 +1,913 @@
-"""Collectives: operations across a named axis that an enclosing `vmap` or `pmap` binds.
-
-Each function takes a tree of arrays, the values of one member, and the name of the axis (or several
-names, where the docstring says so). They work the same under `vmap(..., axis_name="i")`, eagerly on
-NumPy, and under `pmap`; outside of any such axis they raise a `NameError`.
-
-Neighbours: `reduction_collectives` and `exchange_collectives` define the primitives.
-"""
+"""Collectives: operations across a named axis that `vmap`, `pmap` or `shard_map` binds."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NoReturn
 
+import numpy as np
+
+import xbatch
+import xnp
 import xtree
+from xjit.lowering.stablehlo_text import own_number
+from xjit.sharding.meshes import abstract_mesh_now
+from xjit.sharding.shardings import with_varying
 from xnp.docstrings import Family, complete
-from xnp.primitives.operations import add, converted, div, moved, mul, reshaped, scalar_like
-from xpar.exchange_collectives import (
-    all_gather_invariant_p,
-    all_gather_p,
-    all_to_all_p,
-    axis_index_p,
-    pbroadcast_p,
-    ppermute_p,
+from xnp.primitives.table import (
+    add,
+    bind,
+    broadcasted,
+    concatenated,
+    converted,
+    div,
+    filled,
+    iota,
+    moved,
+    mul,
+    reshaped,
+    scalar_like,
+    selected,
+    sliced,
 )
-from xpar.named_axes import axis_names, checked_groups, group_size, total_size
-from xpar.reduction_collectives import pmax_p, pmin_p, psum_p, reduce_scatter_p
-from xpar.varying_axes import checked_axes, varying_over
-from xprim import Array, Primitive, as_array, axis_size as _size_of, dtypes
+from xprim import (
+    LINEAR,
+    STRUCTURAL,
+    ZERO,
+    Array,
+    ClosedJaxpr,
+    Equation,
+    Primitive,
+    ShapedArray,
+    as_array,
+    axis_size as _size_of,
+    axis_size as size_of_axis,
+    axis_size as trace_axis_size,
+    config,
+    dimension_names,
+    dtypes,
+    not_mapped,
+    primitive_maker,
+    scalar_array,
+    shaped_array,
+    undefined,
+)
+from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
+from xprim.sharded_types import vary
 from xprim.tracebacks import boundary
-from xprim.typing import AxisIndexGroups, AxisName, PyTree
+from xprim.typing import ArrayLike, AxisIndexGroups, AxisName, PyTree
+from xprim.varying_axes import Axes
 
 __all__ = ()
+
+
+# ---------------------------------------------------------------------------------- varying axes
+# Along which axes of a mesh values vary: the types of values in a function of `shard_map`.
+#
+# Along the axes that `checked_axes` names, types say which values differ from member to member
+# (`float32[3]{V:x}`, `typeof(x).vma`): the pieces of an operand that an axis cuts, the number of
+# a member, and what is computed of these. The results of an operation vary over the axes of all
+# of its operands. Collectives change what varies, each by its rule of kind `shard`:
+#
+#     psum, pmax, pmin                    from values that vary over an axis to one value for all
+#     all_gather, all_to_all, ppermute    from values that vary to values that vary
+#     pvary                               counts one value as so many, which happen to be equal
+#
+# `psum` and `pvary` are each other's transpose, so the cotangent of a value that all members
+# share is the sum of theirs, and that of a result that they share is a copy for each.
+#
+# Source: the typing rules of `jax.shard_map` with `check_vma=True`.
+
+_NONE: Axes = frozenset()
+
+checked_axes: config.Option[Axes] = config.define(
+    config.Option(
+        "checked_axes",
+        _NONE,
+        "Manual axes of a mesh along which types say what varies; `shard_map` sets it.",
+        kind=frozenset,
+        in_cache_key=True,
+    )
+)
+
+
+def varying_over(x: Array, names: Sequence[Any]) -> Array:
+    """Return a value that counts as varying over those of some axes that are checked."""
+    axes = checked_axes.value.intersection(names)
+    return vary(x, axes, abstract_mesh_now()) if axes else x
+
+
+def varying_type(aval: ShapedArray, axes: Axes, mesh: Any) -> ShapedArray:
+    """Return a type whose values vary over some manual axes of a mesh, beside those it names."""
+    spread = with_varying(aval.spread, aval.vma | axes, mesh, aval.ndim)
+    return shaped_array(aval.shape, aval.dtype, aval.weak_type, spread)
+
+
+def _pvary_shape(aval: ShapedArray, *, axes: Any, mesh: Any) -> tuple[ShapedArray, ...]:
+    return (varying_type(aval, frozenset(axes), mesh),)
+
+
+def _pvary_numpy(x: Any, *, axes: Any, mesh: Any) -> Any:
+    return (x,)
+
+
+def _pvary_stablehlo(
+    b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, axes: Any, mesh: Any
+) -> Any:
+    return operands
+
+
+def _pvary_transpose(cts: Any, x: Any, *, axes: Any, mesh: Any) -> Any:
+    return (bind("psum", cts[0], axes=axes, axis_index_groups=None) if axes else cts[0],)
+
+
+def _pvary_batch(axis: BatchAxis, operands: Any, dims: Any, *, axes: Any, mesh: Any) -> Any:
+    return pvary_p.bind(*operands, axes=axes, mesh=mesh), dims
+
+
+pvary_p: Primitive = Primitive(
+    "pvary",
+    shape=_pvary_shape,
+    numpy=_pvary_numpy,
+    stablehlo=_pvary_stablehlo,
+    jvp=LINEAR,
+    transpose=_pvary_transpose,
+    batch=_pvary_batch,
+    dimensions=dimension_names.alike,
+    shard=lambda varying, *, axes, mesh: (varying.union(axes),),
+    physical=STRUCTURAL,
+)
+
+
+def axes_brought(closed: ClosedJaxpr) -> Axes:
+    """Return the axes over which some value of a program varies although no argument does."""
+    found = _NONE
+    for eqn in closed.jaxpr.eqns:
+        rule = eqn.primitive.rules.get("shard")
+        if rule is not None:
+            found = found.union(*rule(*[_NONE] * len(eqn.inputs), **eqn.params))
+        for param in eqn.params.values():
+            inner = param if type(param) is tuple else (param,)
+            found = found.union(*[axes_brought(x) for x in inner if type(x) is ClosedJaxpr])
+    return found
+
+
+def unsaid(
+    closed: ClosedJaxpr, said: Sequence[Axes], manual: Sequence[Any]
+) -> Iterator[tuple[int, Axes, Equation | None]]:
+    """Yield the results that vary over axes that are not said, with these and their equation.
+
+    Args:
+      closed: the program of one member.
+      said: for each result, the axes over which it may vary.
+      manual: the axes that are asked about.
+    """
+    outvars: Sequence[Any] = closed.jaxpr.outvars
+    for i, out in enumerate(outvars):
+        axes = out.aval.vma.intersection(manual) - said[i]
+        if axes:
+            makers = {v: eqn for eqn in closed.jaxpr.eqns for v in eqn.outputs}
+            yield i, axes, makers.get(out)
+
+
+def alike_in_parts(closed: ClosedJaxpr, parts: Sequence[Axes]) -> Iterator[tuple[int, Any]]:
+    """Yield the results that count as parts of sums along an axis over which they do not vary.
+
+    Args:
+      closed: the program of one member.
+      parts: for each result, the axes along which its pieces are added up.
+    """
+    for i, (out, axes) in enumerate(zip(closed.jaxpr.outvars, parts, strict=True)):
+        yield from [(i, axis) for axis in sorted(axes - out.aval.vma, key=str)]
+
+
+# ------------------------------------------------------------------------------------ named axes
+# Named axes, as collectives see them: sizes, groups of members, replicas, and the batch rules.
+#
+# A collective names an axis that an enclosing `vmap` or `pmap` binds. Under `vmap` the members of
+# the axis are the positions along a batch dimension, and a collective becomes ordinary operations
+# along it. Under `pmap` they are replicas of one program, numbered row by row over all bound
+# axes, and a collective becomes the StableHLO operation over groups of replicas.
+
+Groups = tuple[tuple[int, ...], ...] | None
+
+
+axis_aliases: config.Option[tuple[tuple[Any, tuple[Any, ...]], ...]] = config.define(
+    config.Option(
+        "axis_aliases",
+        (),
+        "Names that stand for several axes, the first the slowest; `xmap` sets it.",
+        kind=tuple,
+        in_cache_key=True,
+    )
+)
+
+
+def axis_names(axis_name: Any) -> tuple[Any, ...]:
+    """Return one name, or a tuple or list of names, as a tuple of the axes that they stand for."""
+    names = tuple(axis_name) if isinstance(axis_name, tuple | list) else (axis_name,)
+    if not axis_aliases.value:
+        return names
+    members = dict(axis_aliases.value)
+    return tuple([part for name in names for part in members.get(name, (name,))])
+
+
+def total_size(names: Sequence[Any], operation: str = "collective") -> int:
+    """Return the number of members of several axes together; `NameError` for an unbound one."""
+    return math.prod([trace_axis_size(name, operation) for name in names])
+
+
+def check_groups(
+    operation: str, groups: Any, names: Sequence[Any], *, over_several: bool = False
+) -> Groups:
+    """Return `axis_index_groups` as tuples, or raise a ValueError.
+
+    The groups must be equally large and hold each index of the axis exactly once. Over several
+    axes, where that is possible, members are counted row by row.
+    """
+    total_size(names, operation)  # the names are bound
+    if groups is None:
+        return None
+    rows = tuple([tuple([int(i) for i in row]) for row in groups])
+    if len(names) != 1 and not over_several:
+        raise ValueError(message(
+            operation, "axis_index_groups needs one axis name.", got=f"{tuple(names)}",
+        ))  # fmt: skip
+    size = total_size(names)
+    members = sorted([i for row in rows for i in row])
+    if members != list(range(size)) or len({len(row) for row in rows}) != 1:
+        axes = " and ".join(map(repr, names))
+        raise ValueError(message(
+            operation,
+            f"axis_index_groups must split the axis {axes} of size {size} into groups of one size.",
+            got=f"{groups}", expected=f"each index from 0 to {size - 1} once",
+        ))  # fmt: skip
+    return rows
+
+
+def group_size(names: Sequence[Any], groups: Groups) -> int:
+    """Return how many members take part in one collective."""
+    return total_size(names) if groups is None else len(groups[0])
+
+
+def unbound(names: Sequence[Any]) -> NoReturn:
+    """Raise the error for a collective that is evaluated outside its axis."""
+    for name in names:
+        trace_axis_size(name)
+    raise NameError(message(
+        "collective",
+        f"the axis name {names[0]!r} is bound, but not around the values given to it.",
+        expected="a call inside the vmap, pmap or shard_map that binds the name",
+    ))  # fmt: skip
+
+
+# --- under vmap --------------------------------------------------------------------------------
+
+
+def collective_batch(
+    primitive: Callable[[], Primitive],
+    on_axis: Callable[..., tuple[Any, Any]],
+    dimension_params: Sequence[str] = (),
+    *,
+    ordered: bool = False,
+) -> Callable[..., Any]:
+    """Return the batch rule of a collective of one operand.
+
+    Args:
+      primitive: gives the primitive.
+      on_axis: `(axis, x, dim, params) -> (result, dim)`, what it does along the batch dimension
+        when this `vmap` binds its axis.
+      dimension_params: the params that number dimensions of the operand, and are shifted when
+        another `vmap` than this one binds the axis.
+      ordered: whether over several axes it is more than one after the other.
+    """
+
+    def batch_rule(axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:
+        (x,), (dim,) = operands, dims
+        name_param = primitive().axis_param
+        names = params[name_param]
+        if axis.name is None or axis.name not in names:
+            shifted = {p: params[p] + (params[p] >= dim) for p in dimension_params}
+            return primitive().bind(x, **(params | shifted)), (dim,)
+        rest = tuple([n for n in names if n != axis.name])
+        if rest and (ordered or params.get("axis_index_groups") is not None):
+            raise ValueError(message(
+                f"{primitive().name}",
+                f"over several axes it needs members on devices, and vmap binds {axis.name!r}.",
+                got=f"{names}", expected="axes of pmap or shard_map, or one name",
+            ))  # fmt: skip
+        y, y_dim = _by_groups(on_axis, axis, x, dim, params)
+        if rest:
+            (y,) = primitive().bind(y, **(params | {name_param: rest}))
+        return (y,), (y_dim,)
+
+    return batch_rule
+
+
+def _by_groups(
+    on_axis: Callable[..., tuple[Any, Any]],
+    axis: BatchAxis,
+    x: Any,
+    dim: Any,
+    params: dict[str, Any],
+) -> tuple[Any, Any]:
+    groups: Groups = params.get("axis_index_groups")
+    if groups is None:
+        return on_axis(axis, x, dim, params)
+    x = axis.to_front(x, dim)
+    part = xbatch.BatchAxis(len(groups[0]))
+    parts = [part.to_front(*on_axis(part, picked(x, g), 0, params)) for g in groups]
+    members = [i for g in groups for i in g]
+    return picked(concatenated(parts, 0), np.argsort(members).tolist()), 0
+
+
+def picked(x: Any, rows: Sequence[int]) -> Any:
+    """Return the given rows along dimension 0, zeros where a row is -1; runs move as one piece."""
+    pieces, start = [], 0
+    for i in range(1, len(rows) + 1):
+        if i < len(rows) and rows[i] == (-1 if rows[i - 1] < 0 else rows[i - 1] + 1):
+            continue
+        if rows[start] < 0:
+            pieces.append(filled((i - start, *x.aval.shape[1:]), 0, x.aval.dtype))
+        else:
+            pieces.append(sliced(x, 0, rows[start], rows[i - 1] + 1))
+        start = i
+    return concatenated(pieces, 0)
+
+
+def is_mapped(dim: Any) -> bool:
+    """Return whether a value differs from member to member."""
+    return dim is not not_mapped
+
+
+# --- over which axes values vary ---------------------------------------------------------------
+
+
+def gathers_members(name_param: str) -> Callable[..., tuple[frozenset[Any], ...]]:
+    """Return the shard rule of a collective that gives all members of its axes one value."""
+
+    def shard_rule(varying: frozenset[Any], **params: Any) -> tuple[frozenset[Any], ...]:
+        if params.get("axis_index_groups") is not None:  # one value for each group
+            return (varying,)
+        return (varying - frozenset(params[name_param]),)
+
+    return shard_rule
+
+
+def scatters_members(
+    varying: frozenset[Any], *, axis_name: Any, **_params: Any
+) -> tuple[frozenset[Any], ...]:
+    """Say over which axes the result of a collective varies that gives each member its own."""
+    return (varying | frozenset(axis_name),)
+
+
+# --- under pmap and shard_map -------------------------------------------------------------------
+
+
+def collective_attributes(
+    builder: Builder, names: Sequence[Any], groups: Groups = None, *, global_ids: bool = True
+) -> str:
+    """Return the attributes that say who takes part in a collective over these axes.
+
+    Args:
+      builder: writes the program.
+      names: of the axes.
+      groups: their members, in groups.
+      global_ids: whether the operation has `use_global_device_ids`.
+    """
+    rows = groups_attribute(replica_groups(builder, names, groups))
+    channel = builder.channel()
+    return f"replica_groups = {rows}{channel}" + (
+        ", use_global_device_ids" if channel and global_ids else "")  # fmt: skip
+
+
+def replica_groups(
+    builder: Builder, names: Sequence[Any], groups: Groups = None
+) -> list[list[int]]:
+    """Return the groups of replicas, or of devices of a mesh, that a collective joins.
+
+    They are numbered row by row over `builder.axis_sizes`, in its order, but for devices that a
+    mesh has in another order.
+    """
+    sizes = builder.axis_sizes
+    _require_replicas(names, sizes)
+    bound = list(sizes)
+    members = builder.members
+    replicas = np.arange(math.prod(sizes.values())) if members is None else members.numbers
+    replicas = replicas.reshape([sizes[n] for n in bound])
+    order = [i for i, n in enumerate(bound) if n not in names]
+    order += [bound.index(n) for n in names]
+    rows = replicas.transpose(order).reshape(-1, math.prod([sizes[n] for n in names])).tolist()
+    if groups is None:
+        return rows
+    return [[row[i] for i in group] for row in rows for group in groups]
+
+
+def _require_replicas(names: Sequence[Any], sizes: Mapping[Any, int]) -> None:
+    for name in names:
+        if name not in sizes:
+            known = ", ".join([repr(n) for n in sizes]) or "none"
+            raise NameError(message(
+                "collective", f"the axis name {name!r} is not bound here.",
+                got=f"axis names in scope: {known}",
+                expected="a name given as axis_name= by an enclosing pmap, or an axis of shard_map",
+            ))  # fmt: skip
+
+
+def groups_attribute(rows: Sequence[Sequence[int]]) -> str:
+    """Return groups of replicas, or pairs of them, as the text of an attribute."""
+    inside = ", ".join([f"[{', '.join(map(str, row))}]" for row in rows])
+    width = len(rows[0]) if rows else 2
+    return f"dense<[{inside}]> : tensor<{len(rows)}x{width}xi64>" if rows else (
+        "dense<> : tensor<0x2xi64>")  # fmt: skip
+
+
+# ------------------------------------------------------------------------- reduction collectives
+# The collectives that combine values: psum, pmax, pmin, reduce_scatter.
+#
+#     psum            every member gets the sum over the members of the axes
+#     pmax, pmin      ... the largest, the smallest
+#     reduce_scatter  the sum is cut along a dimension, and every member gets its piece
+#
+# Each member's tangent is its own, so the transpose of `psum` is `psum`: all results depend on
+# every operand. Semantics: StableHLO specification, sections all_reduce and reduce_scatter.
+
+
+def _all_reduce(op: str) -> Callable[..., Any]:
+    def stablehlo_rule(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, axes: Any,
+                       axis_index_groups: Any) -> Any:  # fmt: skip
+        return b.op("stablehlo.all_reduce", operands, avals_in, avals_out,
+                    collective_attributes(b, axes, axis_index_groups),
+                    b.reducer(op, avals_in[0].dtype))  # fmt: skip
+
+    return stablehlo_rule
+
+
+def _reduce_numpy(x: Any, *, axes: Any, axis_index_groups: Any) -> Any:
+    unbound(axes)
+
+
+# --- psum --------------------------------------------------------------------------------------
+
+
+def _sum_shape(aval: ShapedArray, *, axes: Any, axis_index_groups: Any) -> tuple[ShapedArray, ...]:
+    if dtypes.is_bool(aval.dtype):
+        raise TypeError("psum: does not take operands of dtype bool.")
+    return (aval,)
+
+
+def _sum_on_axis(axis: BatchAxis, x: Any, dim: Any, params: Any) -> tuple[Any, Any]:
+    if is_mapped(dim):
+        return bind("reduce_sum", x, axes=(dim,)), not_mapped
+    return mul(x, scalar_like(x, axis.size)), not_mapped
+
+
+def _sum_transpose(cts: Any, x: Any, *, axes: Any, axis_index_groups: Any) -> Any:
+    """Give each member the cotangent of the sum: as it is, where types say that all share it."""
+    ct = varying_over(cts[0], axes)
+    shared = x.aval.vma.intersection(axes) if axis_index_groups is None else frozenset()
+    rest = tuple([name for name in axes if name not in shared])
+    return psum_p.bind(ct, axes=rest, axis_index_groups=axis_index_groups) if rest else (ct,)
+
+
+psum_p: Primitive = Primitive(
+    "psum",
+    shape=_sum_shape,
+    numpy=_reduce_numpy,
+    stablehlo=_all_reduce("stablehlo.add"),
+    jvp=LINEAR,
+    transpose=_sum_transpose,
+    batch=collective_batch(lambda: psum_p, _sum_on_axis),
+    dimensions=dimension_names.alike,
+    shard=gathers_members("axes"),
+    axis_param="axes",
+)
+
+
+# --- pmax, pmin --------------------------------------------------------------------------------
+
+
+@primitive_maker
+def _chooser(name: str, op: str, reduce: str) -> Primitive:
+    """Define the primitive that chooses one of the members' values."""
+
+    def shape_rule(aval: ShapedArray, *, axes: Any, axis_index_groups: Any) -> Any:
+        if dtypes.is_complex(aval.dtype):
+            raise TypeError(f"{name}: complex numbers have no order.")
+        return (aval,)
+
+    def jvp_rule(primals: Any, tangents: Any, **params: Any) -> Any:
+        (x,), (x_dot,) = primals, tangents
+        (y,) = primitive.bind(x, **params)
+        chosen = converted(bind("eq", x, y), x.aval.dtype)
+        # members that tie share the derivative, as in reduce_max
+        (total,) = psum_p.bind(mul(chosen, x_dot), **params)
+        (count,) = psum_p.bind(chosen, **params)
+        return (y,), (div(total, count),)
+
+    def on_axis(axis: BatchAxis, x: Any, dim: Any, params: Any) -> tuple[Any, Any]:
+        return (bind(reduce, x, axes=(dim,)) if is_mapped(dim) else x), not_mapped
+
+    primitive = Primitive(
+        name,
+        shape=shape_rule,
+        numpy=_reduce_numpy,
+        stablehlo=_all_reduce(op),
+        jvp=jvp_rule,
+        transpose=undefined("it is not linear"),
+        batch=collective_batch(lambda: primitive, on_axis),
+        dimensions=dimension_names.alike,
+        shard=gathers_members("axes"),
+        axis_param="axes",
+    )
+    return primitive
+
+
+pmax_p = _chooser("pmax", "stablehlo.maximum", "reduce_max")
+pmin_p = _chooser("pmin", "stablehlo.minimum", "reduce_min")
+
+
+# --- reduce_scatter ----------------------------------------------------------------------------
+
+
+def _scatter_shape(
+    aval: ShapedArray, *, axis_name: Any, axis_size: int, scatter_dimension: int,
+    axis_index_groups: Any,
+) -> tuple[ShapedArray, ...]:  # fmt: skip
+    shape = list(aval.shape)
+    if not 0 <= scatter_dimension < len(shape) or shape[scatter_dimension] % axis_size:
+        raise ValueError(message(
+            "psum_scatter", "the scattered dimension must be a multiple of the number of members.",
+            got=f"dimension {scatter_dimension} of {aval.str_long()}, {axis_size} members",
+        ))  # fmt: skip
+    shape[scatter_dimension] //= axis_size
+    return (shaped_array(tuple(shape), aval.dtype, aval.weak_type),)
+
+
+def _scatter_numpy(x: Any, *, axis_name: Any, **_params: Any) -> Any:
+    unbound(axis_name)
+
+
+def _scatter_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, axis_name: Any,
+                       axis_size: int, scatter_dimension: int,
+                       axis_index_groups: Any) -> Any:  # fmt: skip
+    members = collective_attributes(b, axis_name, axis_index_groups)
+    return b.op("stablehlo.reduce_scatter", operands, avals_in, avals_out,
+                f"{members}, scatter_dimension = {scatter_dimension} : i64",
+                b.reducer("stablehlo.add", avals_in[0].dtype))  # fmt: skip
+
+
+def _scatter_on_axis(axis: BatchAxis, x: Any, dim: Any, params: Any) -> tuple[Any, Any]:
+    total, _ = _sum_on_axis(axis, x, dim, params)
+    place = params["scatter_dimension"]
+    shape = total.aval.shape
+    pieces = (axis.size, shape[place] // axis.size)
+    return reshaped(total, (*shape[:place], *pieces, *shape[place + 1 :])), place
+
+
+def _scatter_transpose(cts: Any, x: Any, *, scatter_dimension: int, **params: Any) -> Any:
+    ct = varying_over(cts[0], params["axis_name"])
+    return (bind("all_gather", ct, all_gather_dimension=scatter_dimension, **params),)
+
+
+reduce_scatter_p: Primitive = Primitive(
+    "reduce_scatter",
+    shape=_scatter_shape,
+    numpy=_scatter_numpy,
+    stablehlo=_scatter_stablehlo,
+    jvp=LINEAR,
+    transpose=_scatter_transpose,
+    batch=collective_batch(lambda: reduce_scatter_p, _scatter_on_axis, ("scatter_dimension",)),
+    dimensions=dimension_names.whole_along("scatter_dimension"),
+    shard=scatters_members,
+    axis_param="axis_name",
+)
+
+
+# -------------------------------------------------------------------------- exchange collectives
+# The collectives that move values: all_gather, all_to_all, ppermute, pbroadcast, axis_index.
+#
+#     all_gather   every member gets the values of all, joined along a dimension
+#     all_to_all   each member cuts its value in pieces and sends the k-th to member k
+#     ppermute     each member sends its value to at most one other; who gets none has zeros
+#     pbroadcast   every member gets the value of one
+#     axis_index   every member gets its own number
+#
+# Semantics: StableHLO specification, sections all_gather, all_to_all, collective_permute,
+# replica_id.
+
+
+def _numpy(x: Any, *, axis_name: Any, **_params: Any) -> Any:
+    unbound(axis_name)
+
+
+def _resized(aval: ShapedArray, dim: int, size: int) -> ShapedArray:
+    shape = aval.shape
+    return shaped_array((*shape[:dim], size, *shape[dim + 1 :]), aval.dtype, aval.weak_type)
+
+
+# --- all_gather --------------------------------------------------------------------------------
+
+
+def _gather_shape(
+    aval: ShapedArray, *, all_gather_dimension: int, axis_name: Any, axis_size: int,
+    axis_index_groups: Any,
+) -> tuple[ShapedArray, ...]:  # fmt: skip
+    dim = all_gather_dimension
+    if not 0 <= dim < aval.ndim:
+        raise ValueError(f"all_gather: {aval.str_long()} has no dimension {dim} to join along.")
+    return (_resized(aval, dim, aval.shape[dim] * axis_size),)
+
+
+def _gather_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *,
+                      all_gather_dimension: int, axis_name: Any, axis_size: int,
+                      axis_index_groups: Any) -> Any:  # fmt: skip
+    members = collective_attributes(b, axis_name, axis_index_groups)
+    attributes = f"all_gather_dim = {all_gather_dimension} : i64, {members}"
+    return b.op("stablehlo.all_gather", operands, avals_in, avals_out, attributes)
+
+
+def _gather_on_axis(axis: BatchAxis, x: Any, dim: Any, params: Any) -> tuple[Any, Any]:
+    place = params["all_gather_dimension"]
+    x = axis.move(x, dim, place) if is_mapped(dim) else axis.broadcast(x, place)
+    return _merge(x, place), not_mapped
+
+
+def _merge(x: Any, dim: int) -> Any:
+    """Join dimension `dim` with the next one."""
+    shape = x.aval.shape
+    return reshaped(x, (*shape[:dim], shape[dim] * shape[dim + 1], *shape[dim + 2 :]))
+
+
+def _gather_transpose(cts: Any, x: Any, *, all_gather_dimension: int, **params: Any) -> Any:
+    ct = varying_over(cts[0], params["axis_name"])
+    return (bind("reduce_scatter", ct, scatter_dimension=all_gather_dimension, **params),)
+
+
+def _own_piece(cts: Any, x: Any, *, all_gather_dimension: int, axis_name: Any, axis_size: int,
+               axis_index_groups: Any) -> Any:  # fmt: skip
+    """Return a member's piece of the cotangent of what all members share."""
+    place: Any = scalar_array(0, dtypes.int32)
+    for name in axis_name:
+        (one,) = axis_index_p.bind(axis_name=(name,))
+        one = varying_over(one, (name,))
+        place = add(mul(place, scalar_like(one, size_of_axis(name))), one)
+    size = x.aval.shape[all_gather_dimension]
+    zero = scalar_array(0, dtypes.int32)
+    starts: list[Any] = [zero] * x.aval.ndim
+    starts[all_gather_dimension] = mul(place, scalar_like(place, size))
+    return (bind("dynamic_slice", cts[0], *starts, slice_sizes=x.aval.shape),)
+
+
+@primitive_maker
+def _all_gather(name: str, transpose: Any, shard: Any) -> Primitive:
+    primitive: Primitive = Primitive(
+        name,
+        shape=_gather_shape,
+        numpy=_numpy,
+        stablehlo=_gather_stablehlo,
+        jvp=LINEAR,
+        transpose=transpose,
+        batch=collective_batch(lambda: primitive, _gather_on_axis, ("all_gather_dimension",)),
+        dimensions=dimension_names.whole_along("all_gather_dimension"),
+        shard=shard,
+        physical=STRUCTURAL,
+        axis_param="axis_name",
+    )
+    return primitive
+
+
+all_gather_p = _all_gather("all_gather", _gather_transpose, scatters_members)
+# the result counts as one value for all members, of which each gives its piece a cotangent
+all_gather_invariant_p = _all_gather(
+    "all_gather_invariant", _own_piece, gathers_members("axis_name")
+)
+
+
+# --- all_to_all --------------------------------------------------------------------------------
+
+
+def _exchange_shape(
+    aval: ShapedArray, *, split_axis: int, concat_axis: int, axis_name: Any, axis_size: int,
+    axis_index_groups: Any,
+) -> tuple[ShapedArray, ...]:  # fmt: skip
+    if not (0 <= split_axis < aval.ndim and 0 <= concat_axis < aval.ndim):
+        raise ValueError(message(
+            "all_to_all", "split_axis and concat_axis must be dimensions of the operand.",
+            got=f"{split_axis} and {concat_axis} for {aval.str_long()}",
+        ))  # fmt: skip
+    if aval.shape[split_axis] % axis_size:
+        raise ValueError(message(
+            "all_to_all", "the dimension to split must be a multiple of the number of members.",
+            got=f"dimension {split_axis} of {aval.str_long()}, {axis_size} members",
+        ))  # fmt: skip
+    out = _resized(aval, split_axis, aval.shape[split_axis] // axis_size)
+    return (_resized(out, concat_axis, out.shape[concat_axis] * axis_size),)
+
+
+def _exchange_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *,
+                        split_axis: int, concat_axis: int, axis_name: Any, axis_size: int,
+                        axis_index_groups: Any) -> Any:  # fmt: skip
+    members = collective_attributes(b, axis_name, axis_index_groups, global_ids=False)
+    return b.op(
+        "stablehlo.all_to_all", operands, avals_in, avals_out,
+        f"split_dimension = {split_axis} : i64, concat_dimension = {concat_axis} : i64, "
+        f"split_count = {axis_size} : i64, {members}",
+    )  # fmt: skip
+
+
+def _exchange_on_axis(axis: BatchAxis, x: Any, dim: Any, params: Any) -> tuple[Any, Any]:
+    split, concat = params["split_axis"], params["concat_axis"]
+    x = axis.to_front(x, dim)  # [sender, ...]
+    shape = x.aval.shape
+    cut = (axis.size, shape[split + 1] // axis.size)
+    x = reshaped(x, (*shape[: split + 1], *cut, *shape[split + 2 :]))
+    x = moved(x, split + 1, 0)  # [receiver, sender, ...]
+    return _merge(moved(x, 1, concat + 1), concat + 1), 0
+
+
+def _exchange_transpose(cts: Any, x: Any, *, split_axis: int, concat_axis: int,
+                        **params: Any) -> Any:  # fmt: skip
+    ct = varying_over(cts[0], params["axis_name"])
+    return all_to_all_p.bind(ct, split_axis=concat_axis, concat_axis=split_axis, **params)
+
+
+def _exchange_dimensions(avals: Any, out: Any, params: dict[str, Any]) -> Any:
+    """What is cut in pieces or joined of them must be whole."""
+    along = {"dims": (params["split_axis"], params["concat_axis"])}
+    return dimension_names.whole_along("dims")(avals, out, along)
+
+
+all_to_all_p: Primitive = Primitive(
+    "all_to_all",
+    shape=_exchange_shape,
+    numpy=_numpy,
+    stablehlo=_exchange_stablehlo,
+    jvp=LINEAR,
+    transpose=_exchange_transpose,
+    batch=collective_batch(lambda: all_to_all_p, _exchange_on_axis, ("split_axis", "concat_axis")),
+    dimensions=_exchange_dimensions,
+    shard=scatters_members,
+    physical=STRUCTURAL,
+    axis_param="axis_name",
+)
+
+
+# --- ppermute ----------------------------------------------------------------------------------
+
+
+def _same_shape(aval: ShapedArray, **_params: Any) -> tuple[ShapedArray, ...]:
+    return (aval,)
+
+
+def _permute_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, axis_name: Any,
+                       perm: Any) -> Any:  # fmt: skip
+    rows = replica_groups(b, axis_name)
+    pairs = [[row[source], row[target]] for row in rows for source, target in perm]
+    return b.op("stablehlo.collective_permute", operands, avals_in, avals_out,
+                f"source_target_pairs = {groups_attribute(pairs)}{b.channel()}")  # fmt: skip
+
+
+def _permute_on_axis(axis: BatchAxis, x: Any, dim: Any, params: Any) -> tuple[Any, Any]:
+    sources = [-1] * axis.size
+    for source, target in params["perm"]:
+        sources[target] = source
+    return picked(axis.to_front(x, dim), sources), 0
+
+
+def _permute_transpose(cts: Any, x: Any, *, axis_name: Any, perm: Any) -> Any:
+    inverse = tuple([(target, source) for source, target in perm])
+    return ppermute_p.bind(varying_over(cts[0], axis_name), axis_name=axis_name, perm=inverse)
+
+
+ppermute_p: Primitive = Primitive(
+    "ppermute",
+    shape=_same_shape,
+    numpy=_numpy,
+    stablehlo=_permute_stablehlo,
+    jvp=LINEAR,
+    transpose=_permute_transpose,
+    batch=collective_batch(lambda: ppermute_p, _permute_on_axis, ordered=True),
+    dimensions=dimension_names.alike,
+    shard=scatters_members,
+    physical=STRUCTURAL,
+    axis_param="axis_name",
+)
+
+
+# --- pbroadcast --------------------------------------------------------------------------------
+
+
+def _broadcast_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *,
+                         axis_name: Any, source: int) -> Any:  # fmt: skip
+    """Gather and take one: not every platform has a collective broadcast."""
+    (aval,), size = avals_in, b.axis_sizes.get(axis_name[0], 1)
+    members = collective_attributes(b, axis_name)
+    one = shaped_array((1, *aval.shape), aval.dtype)
+    everything = shaped_array((size, *aval.shape), aval.dtype)
+    (x,) = b.op("stablehlo.reshape", operands, avals_in, [one])
+    (x,) = b.op("stablehlo.all_gather", [x], [one], [everything],
+                f"all_gather_dim = 0 : i64, {members}")  # fmt: skip
+    starts = ", ".join(map(str, (source, *[0] * aval.ndim)))
+    limits = ", ".join(map(str, (source + 1, *aval.shape)))
+    steps = ", ".join(["1"] * (aval.ndim + 1))
+    (x,) = b.op("stablehlo.slice", [x], [everything], [one],
+                f"start_indices = array<i64: {starts}>, limit_indices = array<i64: {limits}>, "
+                f"strides = array<i64: {steps}>")  # fmt: skip
+    return b.op("stablehlo.reshape", [x], [one], avals_out)
+
+
+def _broadcast_on_axis(axis: BatchAxis, x: Any, dim: Any, params: Any) -> tuple[Any, Any]:
+    if not is_mapped(dim):
+        return x, not_mapped
+    source = params["source"]
+    shape = x.aval.shape
+    return reshaped(sliced(x, dim, source, source + 1), shape[:dim] + shape[dim + 1 :]), not_mapped
+
+
+def _broadcast_transpose(cts: Any, x: Any, *, axis_name: Any, source: int) -> Any:
+    (total,) = psum_p.bind(varying_over(cts[0], axis_name), axes=axis_name, axis_index_groups=None)
+    (index,) = axis_index_p.bind(axis_name=axis_name)
+    index = varying_over(index, axis_name)
+    is_source = bind("eq", index, scalar_array(source, dtypes.int32))
+    shape = total.aval.shape
+    zeros = filled(shape, 0, total.aval.dtype)
+    return (selected(broadcasted(is_source, shape), total, zeros),)
+
+
+pbroadcast_p: Primitive = Primitive(
+    "pbroadcast",
+    shape=_same_shape,
+    numpy=_numpy,
+    stablehlo=_broadcast_stablehlo,
+    jvp=LINEAR,
+    transpose=_broadcast_transpose,
+    batch=collective_batch(lambda: pbroadcast_p, _broadcast_on_axis),
+    dimensions=dimension_names.alike,
+    shard=scatters_members,
+    physical=STRUCTURAL,
+    axis_param="axis_name",
+)
+
+
+# --- axis_index --------------------------------------------------------------------------------
+
+
+def _index_shape(*, axis_name: Any) -> tuple[ShapedArray, ...]:
+    return (shaped_array((), dtypes.int32),)
+
+
+def _index_numpy(*, axis_name: Any) -> Any:
+    unbound(axis_name)
+
+
+def _index_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *,
+                     axis_name: Any) -> Any:  # fmt: skip
+    replica_groups(b, axis_name)  # raises for an unbound name
+    sizes = b.axis_sizes
+    names = list(sizes)
+    stride = math.prod([sizes[n] for n in names[names.index(axis_name[0]) + 1 :]])
+    unsigned = shaped_array((), dtypes.uint32)
+    if b.members is not None:
+        index = own_number(b)
+    else:
+        (index,) = b.op("stablehlo.replica_id", [], [], [unsigned])
+    if stride != 1:
+        index = b.same_type_op(
+            "stablehlo.divide", [index, b.scalar(stride, dtypes.uint32)], unsigned
+        )
+    index = b.same_type_op(
+        "stablehlo.remainder", [index, b.scalar(sizes[axis_name[0]], dtypes.uint32)], unsigned
+    )
+    return [b.convert(index, unsigned, dtypes.int32)]
+
+
+def _index_batch(axis: BatchAxis, operands: Any, dims: Any, *, axis_name: Any) -> Any:
+    return (iota((axis.size,), 0),), (0,)
+
+
+axis_index_p: Primitive = Primitive(
+    "axis_index",
+    shape=_index_shape,
+    numpy=_index_numpy,
+    stablehlo=_index_stablehlo,
+    jvp=ZERO,
+    transpose=undefined("it has no operands"),
+    batch=_index_batch,
+    shard=lambda *, axis_name: (frozenset(axis_name),),
+    axis_param="axis_name",
+)
+
+
+# ----------------------------------------------------------------------------------- collectives
+# Collectives: operations across a named axis that an enclosing `vmap` or `pmap` binds.
+#
+# Each function takes a tree of arrays, the values of one member, and the name of the axis (or
+# several names, where the docstring says so). They work the same under `vmap(...,
+# axis_name="i")`, eagerly on NumPy, and under `pmap`; outside of any such axis they raise a
+# `NameError`.
 
 _PYTHON_NUMBERS = (bool, int, float, complex)
 
@@ -62,7 +937,7 @@ def psum(x: PyTree, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups =
     Differentiable, its transpose is itself. The order in which floats are added is not specified.
     """
     names = axis_names(axis_name)
-    groups = checked_groups("psum", axis_index_groups, names, over_several=True)
+    groups = check_groups("psum", axis_index_groups, names, over_several=True)
     count = group_size(names, groups)
 
     def summed(leaf: Any) -> Any:
@@ -95,7 +970,7 @@ def pmean(x: PyTree, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups 
       [-2.  2.  0.]
     """
     names = axis_names(axis_name)
-    count = group_size(names, checked_groups("pmean", axis_index_groups, names, over_several=True))
+    count = group_size(names, check_groups("pmean", axis_index_groups, names, over_several=True))
 
     def mean(leaf: Any) -> Any:
         total = as_array(psum(leaf, names, axis_index_groups=axis_index_groups))
@@ -118,7 +993,7 @@ def pmax(x: PyTree, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups =
 
     Differentiable: members that tie share the derivative equally.
     """
-    return _chosen("pmax", pmax_p, x, axis_name, axis_index_groups)
+    return _choose("pmax", pmax_p, x, axis_name, axis_index_groups)
 
 
 @boundary
@@ -131,7 +1006,7 @@ def pmin(x: PyTree, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups =
       >>> print(vmap(lambda x: pmin(x, "i"), axis_name="i")(np.int32([4, 5, 3])))
       [3 3 3]
     """
-    return _chosen("pmin", pmin_p, x, axis_name, axis_index_groups)
+    return _choose("pmin", pmin_p, x, axis_name, axis_index_groups)
 
 
 @boundary
@@ -164,7 +1039,7 @@ def psum_scatter(
       [4 6]
     """
     names = axis_names(axis_name)
-    groups = checked_groups("psum_scatter", axis_index_groups, names, over_several=True)
+    groups = check_groups("psum_scatter", axis_index_groups, names, over_several=True)
     count = group_size(names, groups)
 
     def scattered(leaf: Any) -> Any:
@@ -228,7 +1103,7 @@ def all_gather(
             expected="'varying' or 'invarying'",
         ))  # fmt: skip
     names = axis_names(axis_name)
-    groups = checked_groups("all_gather", axis_index_groups, names, over_several=True)
+    groups = check_groups("all_gather", axis_index_groups, names, over_several=True)
     total_size(names)
     primitive: Primitive = all_gather_p
     if to == "invarying" and groups is None and checked_axes.value.issuperset(names):
@@ -287,7 +1162,7 @@ def all_to_all(
     names = axis_names(axis_name)
     if axis_index_groups is not None:
         names = _one_name("all_to_all", axis_name)
-    groups = checked_groups("all_to_all", axis_index_groups, names)
+    groups = check_groups("all_to_all", axis_index_groups, names)
     count = group_size(names, groups)
 
     def exchanged(leaf: Any) -> Any:
@@ -304,7 +1179,7 @@ def all_to_all(
             value = moved(value, split, concat)
             split = concat
         if len(names) != 1:
-            return _exchanged_over(names, value, split, concat)
+            return _exchange_over(names, value, split, concat)
         return all_to_all_p.bind(
             value, split_axis=split, concat_axis=concat, axis_name=names, axis_size=count,
             axis_index_groups=groups,
@@ -313,7 +1188,7 @@ def all_to_all(
     return xtree.map(exchanged, x)
 
 
-def _exchanged_over(names: tuple[Any, ...], x: Array, split: int, concat: int) -> Array:
+def _exchange_over(names: tuple[Any, ...], x: Array, split: int, concat: int) -> Array:
     """Exchange pieces over several axes: over one after the other, a dimension of `x` for each."""
     sizes = [_size_of(name, "all_to_all") for name in names]
     shape, total = x.aval.shape, math.prod(sizes)
@@ -504,11 +1379,11 @@ def axis_size(axis_name: AxisName) -> int:
     return math.prod([_size_of(name) for name in axis_names(axis_name)])
 
 
-def _chosen(
+def _choose(
     operation: str, primitive: Primitive, x: Any, axis_name: Any, axis_index_groups: Any
 ) -> Any:
     names = axis_names(axis_name)
-    groups = checked_groups(operation, axis_index_groups, names, over_several=True)
+    groups = check_groups(operation, axis_index_groups, names, over_several=True)
     bind: Callable[..., Any] = primitive.bind
 
     def chosen(leaf: Any) -> Any:
@@ -536,12 +1411,122 @@ def _dimension(operation: str, what: str, dim: int, ndim: int) -> int:
     return dim % ndim
 
 
-complete(globals(), [
-    Family((
-        "x: a tree of real arrays.",
-        "axis_name: a name, or a tuple of names.",
-        "axis_index_groups: lists of members of equal length; each is taken by itself.",
-    ),
-        "A tree like `x`.",
-        {"pmax": None, "pmin": None}),
-])  # fmt: skip
+# ------------------------------------------------------------------------------- ragged exchange
+# `ragged_all_to_all`: members send each other slices of different sizes.
+#
+# Sizes are values of the program, and what devices exchange must have a shape. So the members say
+# each other where slices begin, each gets the rows of all, and picks those that are for it: a
+# gather, whose derivative puts the cotangents back. Costs what `all_gather` of the operand does.
+
+
+@boundary
+def ragged_all_to_all(
+    operand: ArrayLike,
+    output: ArrayLike,
+    input_offsets: ArrayLike,
+    send_sizes: ArrayLike,
+    output_offsets: ArrayLike,
+    recv_sizes: ArrayLike,
+    *,
+    axis_name: AxisName,
+    axis_index_groups: AxisIndexGroups = None,
+) -> Array:
+    """Send slices of rows to the members of a named axis, each of a size of its own.
+
+    With K slices and N members the first K / N slices go to member 0, the next to member 1, and so
+    on. Slice `i` are the rows of `operand` from `input_offsets[i]` on, `send_sizes[i]` of them; the
+    member that gets them writes them over the rows of its `output` from `output_offsets[i]` on.
+
+    Args:
+      operand: of shape (rows, ...): what is sent.
+      output: of shape (other rows, ...): what stands where nothing is received.
+      input_offsets: of shape (K,), integers: where the slices begin in `operand`.
+      send_sizes: of shape (K,), integers: the number of rows of each.
+      output_offsets: of shape (K,), integers: where each begins in the `output` of its receiver.
+      recv_sizes: of shape (K,), integers: the number of rows of what is received, sender by sender;
+        the `send_sizes` of the senders.
+      axis_name: the name of the axis.
+      axis_index_groups: lists of members of equal length that exchange among themselves.
+
+    Returns:
+      An array like `output`. Of slices that overlap in it the later one counts.
+
+    Raises:
+      NameError: when the name is not bound.
+      ValueError: the rows of `operand` and `output` differ in shape, the offsets and sizes in
+        length, or K is no multiple of the number of members.
+      TypeError: offsets or sizes are no integers.
+
+    Example:
+      >>> import numpy as np
+      >>> from xbatch import vmap
+      >>> i32 = np.int32
+      >>> print(vmap(
+      ...     lambda *xs: ragged_all_to_all(*xs, axis_name="i"), axis_name="i"
+      ... )(i32([[1, 2, 2], [3, 4, 0]]), i32(np.zeros((2, 4))), i32([[0, 1], [0, 1]]),
+      ...   i32([[1, 2], [1, 1]]), i32([[0, 0], [1, 2]]), i32([[1, 1], [2, 1]])))
+      [[1 3 0 0]
+       [2 2 4 0]]
+
+    Differentiable in `operand` and `output`.
+    """
+    names = axis_names(axis_name)
+    groups = check_groups("ragged_all_to_all", axis_index_groups, names)
+    count = group_size(names, groups)
+    rows, kept = [as_array(x, what="ragged_all_to_all") for x in (operand, output)]
+    tables = [as_array(x, what="ragged_all_to_all")
+              for x in (input_offsets, send_sizes, output_offsets, recv_sizes)]  # fmt: skip
+    _check(rows, kept, tables, count)
+    if not rows.shape[0]:  # nobody has anything to send
+        return kept
+    exchange: dict[str, Any] = {"axis_index_groups": axis_index_groups, "tiled": True}
+    begin_there, begin_here = [
+        all_to_all(table, axis_name, 0, 0, **exchange) for table in (tables[0], tables[2])
+    ]
+    everything = all_gather(rows, axis_name, axis_index_groups=axis_index_groups)
+    sizes = tables[3]
+    place = xnp.arange(kept.shape[0])[:, None] - begin_here[None, :]  # row of each in each slice
+    is_in = (place >= 0) & (place < sizes[None, :])
+    last = sizes.shape[0] - 1 - xnp.argmax(is_in[:, ::-1], axis=1)
+    sender = last // (sizes.shape[0] // count)
+    row = begin_there[last] + xnp.take_along_axis(place, last[:, None], 1)[:, 0]
+    received = everything[sender, xnp.clip(row, 0, max(rows.shape[0] - 1, 0))]
+    is_sent = is_in.any(1).reshape(-1, *[1] * (kept.ndim - 1))
+    found: Array = xnp.where(is_sent, received.astype(kept.dtype), kept)
+    return found
+
+
+def _check(rows: Array, kept: Array, tables: list[Array], count: int) -> None:
+    if not rows.ndim or rows.shape[1:] != kept.shape[1:] or rows.dtype != kept.dtype:
+        raise ValueError(message(
+            "ragged_all_to_all", "operand and output must have rows of one type.",
+            got=f"{rows.aval.str_long()} and {kept.aval.str_long()}",
+        ))  # fmt: skip
+    shapes = [table.shape for table in tables]
+    if len(set(shapes)) > 1 or len(shapes[0]) != 1 or shapes[0][0] % count or not shapes[0][0]:
+        raise ValueError(message(
+            "ragged_all_to_all", "offsets and sizes must have one length, so many for each member.",
+            got=f"shapes {', '.join(map(str, shapes))}",
+            expected=f"(K,), K a multiple of {count}",
+        ))  # fmt: skip
+    for table in tables:
+        if table.dtype.kind not in "iu":
+            raise TypeError(message(
+                "ragged_all_to_all", "offsets and sizes are integers.", got=table.aval.str_long()
+            ))  # fmt: skip
+
+
+complete(
+    globals(),
+    [
+        Family(
+            (
+                "x: a tree of real arrays.",
+                "axis_name: a name, or a tuple of names.",
+                "axis_index_groups: lists of members of equal length; each is taken by itself.",
+            ),
+            "A tree like `x`.",
+            {"pmax": None, "pmin": None},
+        ),
+    ],
+)

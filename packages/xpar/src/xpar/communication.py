@@ -18,14 +18,13 @@ from typing import Any
 
 import xtree
 from xjit import jit
-from xjit.lowering import source_locations
-from xjit.named_shardings import resolved
-from xjit.shardings import Sharding
+from xjit.lowering.modules import source_locations
+from xjit.sharding.shardings import Sharding, resolved
 from xnp import lax
 from xprim import Array, as_array
-from xprim.callables import name_of
 from xprim.errors import message
 from xprim.tracebacks import boundaries
+from xprim.transformed import name_of
 
 __all__ = [
     "Collective", "Communication", "assert_no_collectives", "explain_communication",
@@ -115,7 +114,7 @@ def explain_communication(f: Callable[..., Any], *args: Any, **kwargs: Any) -> C
     with source_locations(True):
         function: Any = f if hasattr(f, "lower") else jit(f)
         text = function.lower(*args, **kwargs).compile().as_text()
-    return Communication(name_of(f), _collectives(text), _copied(args, kwargs))
+    return Communication(name_of(f), _collectives(text), _copy(args, kwargs))
 
 
 def assert_no_collectives(f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
@@ -251,7 +250,7 @@ def _part(text: str, title: str) -> str:
     return text.partition(f"\n{title}\n")[2].partition("\n\n")[0]
 
 
-def _copied(args: Any, kwargs: Any) -> tuple[tuple[str, int, int, str], ...]:
+def _copy(args: Any, kwargs: Any) -> tuple[tuple[str, int, int, str], ...]:
     found = []
     for path, leaf in xtree.leaves_with_path((args, kwargs)):
         sharding = getattr(leaf, "sharding", None)

@@ -3,8 +3,6 @@
 Each finds the others through the environment, by `distributed.initialize()` without arguments.
 What they print is merged line by line, with the number of the process in front. When one dies, the
 others are ended, and what it said last, its traceback, is shown last.
-
-Neighbours: `distributed` and `clusters` read the variables that are set here.
 """
 
 from __future__ import annotations

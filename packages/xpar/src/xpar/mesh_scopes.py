@@ -1,32 +1,50 @@
-"""Meshes for users: made of the devices at hand, and set for a stretch of a program.
-
-    make_mesh                      a mesh of the first devices, by shape and names
-    set_mesh, use_mesh, get_mesh   the mesh that partition specs refer to
-    reshard                        move arrays to another sharding, or say so while tracing
-
-Neighbours: `xjit.meshes` has the classes.
-"""
+"""Meshes for users: made of the devices at hand, set for a scope; explicit and automatic axes."""
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from xjit import device_put, devices as all_devices
-from xjit.meshes import AbstractMesh, AxisType, Mesh, abstract_mesh_now, current_mesh
+from xjit.sharding import rules as sharding_rules
+from xjit.sharding.meshes import (
+    AbstractMesh,
+    AxisType,
+    Mesh,
+    abstract_mesh_now,
+    current_abstract_mesh,
+    current_mesh,
+)
+from xjit.sharding.shardings import NamedSharding
+from xjit.sharding.typed import call_in_mode
 from xprim import EAGER, state
+from xprim.config import Override
 from xprim.errors import message
 from xprim.tracebacks import boundaries
-from xprim.typing import PyTree
+from xprim.transformed import check_function, name_of, transforming
+from xprim.typing import PyTree, ShardingLike
 from xtree.boundaries import boundary_methods
 
-__all__ = ["get_abstract_mesh", "get_mesh", "make_mesh", "reshard", "set_mesh", "use_mesh"]
+__all__ = [
+    "get_abstract_mesh", "get_mesh", "make_mesh", "reshard", "set_mesh", "use_mesh", "auto_axes",
+    "explicit_axes", "no_collectives", "use_abstract_mesh",
+]  # fmt: skip
 
 __dir__ = __all__.copy
+
+
+# ----------------------------------------------------------------------------------- mesh scopes
+# Meshes for users: made of the devices at hand, and set for a stretch of a program.
+#
+#     make_mesh                      a mesh of the first devices, by shape and names
+#     set_mesh, use_mesh, get_mesh   the mesh that partition specs refer to
+#     reshard                        move arrays to another sharding, or say so while tracing
 
 
 def make_mesh(
@@ -153,6 +171,186 @@ def reshard(xs: PyTree, out_shardings: PyTree) -> PyTree:
       ValueError: an array cannot be cut as its sharding says.
     """
     return device_put(xs, out_shardings)
+
+
+# ----------------------------------------------------------------------------------- axis scopes
+# Explicit and automatic axes for the length of a function, and meshes without devices.
+#
+#     auto_axes            the compiler chooses how values lie along some axes
+#     explicit_axes        types say it: float32[8@x,4]
+#     use_abstract_mesh    trace for a mesh whose devices are not here
+#     no_collectives       along these axes no value may be exchanged
+
+
+def auto_axes(
+    f: Callable[..., Any] | None = None, /, *, axes: str | Sequence[Any] | None = None,
+    out_sharding: ShardingLike = None,
+) -> Callable[..., Any]:  # fmt: skip
+    """Return a function in which the compiler chooses how values lie along axes of the mesh.
+
+    Around it these axes are of type `Explicit`, and types say how values lie. Inside they do not,
+    so nothing there can be ambiguous; `out_sharding` says how the results lie.
+
+    Args:
+      f: a function of trees of arrays; without it, a decorator.
+      axes: the names of the axes; by default all of the mesh that is set.
+      out_sharding: how the results lie, a sharding or partition spec for all or a tree prefix of
+        them. Where it is not given here, each call gives it.
+
+    Returns:
+      A function like `f`, which takes `out_sharding` as a keyword argument as well.
+
+    Raises:
+      TypeError: nothing says how the results lie.
+      ValueError: there is no mesh, or it has no such axis.
+
+    Example:
+      >>> import numpy as np
+      >>> from xpar import AxisType, P, make_mesh, reshard, set_mesh
+      >>> with set_mesh(make_mesh((1,), ("x",), AxisType.Explicit)):
+      ...     x = reshard(np.ones((2, 2), np.float32), P("x"))
+      ...     print(auto_axes(lambda x: x + x.T)(x, out_sharding=P("x")).aval)
+      float32[2@x,2]
+    """
+    if f is None:
+        return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
+
+    def automatic(args: Any, kwargs: Any, out: Any) -> Any:
+        mesh = _with_type("auto_axes", axes, AxisType.Auto)
+        if not isinstance(out, NamedSharding):
+            mesh = _required("auto_axes", mesh)
+        return call_in_mode(f, args, kwargs, "auto_axes", out=out, mesh=mesh)
+
+    return _with_axis_modes(f, "auto_axes", automatic, "out_sharding", out_sharding, "results")
+
+
+def explicit_axes(
+    f: Callable[..., Any] | None = None, /, *, axes: str | Sequence[Any] | None = None,
+    in_sharding: PyTree = None,
+) -> Callable[..., Any]:  # fmt: skip
+    """Return a function in which types say how values lie along axes of the mesh.
+
+    Around it these axes are of type `Auto`, and the compiler chooses.
+
+    Args:
+      f: a function of trees of arrays; without it, a decorator.
+      axes: the names of the axes; by default all of the mesh that is set.
+      in_sharding: how the arguments lie inside, a sharding or partition spec for all or a tree
+        prefix of the tuple of arguments. Where it is not given here, each call gives it.
+
+    Returns:
+      A function like `f`, which takes `in_sharding` as a keyword argument as well.
+
+    Raises:
+      TypeError: nothing says how the arguments lie.
+      ValueError: there is no mesh, or it has no such axis.
+    """
+    if f is None:
+        return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)
+
+    def explicit(args: Any, kwargs: Any, ins: Any) -> Any:
+        mesh = _required("explicit_axes", _with_type("explicit_axes", axes, AxisType.Explicit))
+        return call_in_mode(f, args, kwargs, "explicit_axes", mesh=mesh, ins=ins)
+
+    return _with_axis_modes(f, "explicit_axes", explicit, "in_sharding", in_sharding, "arguments")
+
+
+def _with_axis_modes(
+    f: Callable[..., Any], operation: str, call: Callable[[Any, Any, Any], Any], keyword: str,
+    given: Any, what: str,
+) -> Callable[..., Any]:  # fmt: skip
+    """Return a function like `f` that is told how values lie here, or by a keyword at each call."""
+    check_function(f, operation)
+
+    @transforming(f, operation)
+    def told(*args: Any, **kwargs: Any) -> Any:
+        sharding = kwargs.pop(keyword, None) if given is None else given
+        if sharding is None:
+            raise TypeError(message(
+                f"{operation}({name_of(f)})", f"nothing says how the {what} lie.",
+                hint=f"f(..., {keyword}=P(...)), or {operation}(f, {keyword}=P(...))",
+            ))  # fmt: skip
+        return call(args, kwargs, sharding)
+
+    return told
+
+
+@contextmanager
+def use_abstract_mesh(mesh: AbstractMesh) -> Iterator[AbstractMesh]:
+    """Trace what is inside for a mesh that has no devices.
+
+    Partition specs refer to it, and `get_abstract_mesh` returns it. What is traced for it can be
+    printed and lowered; to run, a program needs devices.
+
+    Args:
+      mesh: the mesh.
+
+    Raises:
+      TypeError: it is no `AbstractMesh`.
+
+    Example:
+      >>> from xpar import P
+      >>> from xprim import ShapeDtypeStruct
+      >>> with use_abstract_mesh(AbstractMesh((4,), ("x",), AxisType.Explicit)):
+      ...     x = ShapeDtypeStruct((8, 2), "float32", sharding=P("x"))
+      ...     print(x.aval)
+      float32[8@x,2]
+    """
+    if not isinstance(mesh, AbstractMesh):
+        raise TypeError(message("use_abstract_mesh", "this is no AbstractMesh.", got=repr(mesh),
+                                hint="mesh.abstract_mesh is that of a Mesh"))  # fmt: skip
+    with current_abstract_mesh(mesh):
+        yield mesh
+
+
+def no_collectives(new_val: Iterable[Any]) -> Override:
+    """Forbid operations inside that exchange values along explicit axes of the mesh.
+
+    What is refused while a program is traced: sums over a dimension that such an axis cuts, and
+    changes of what it cuts.
+
+    Args:
+      new_val: the names of the axes, a set.
+
+    Returns:
+      A context manager, which is a decorator, too.
+
+    Raises:
+      TypeError: it is no set of names.
+
+    Example:
+      >>> with no_collectives({"x"}):
+      ...     pass
+    """
+    if isinstance(new_val, str):
+        raise TypeError(message("no_collectives", "the names come in a set.", got=repr(new_val),
+                                expected=f"{{{new_val!r}}}"))  # fmt: skip
+    return sharding_rules.no_collectives(frozenset(new_val))
+
+
+def _with_type(operation: str, axes: Any, wanted: AxisType) -> AbstractMesh | None:
+    """Return the mesh of now with the named axes of a type."""
+    mesh = abstract_mesh_now()
+    if mesh is None:
+        return None
+    names = mesh.axis_names if axes is None else (axes,) if isinstance(axes, str) else tuple(axes)
+    for name in names:
+        if name not in mesh.axis_names:
+            raise ValueError(message(
+                operation, f"the mesh has no axis {name!r}.", got=repr(mesh),
+                expected=f"names among {', '.join(map(repr, mesh.axis_names))}",
+            ))  # fmt: skip
+    pairs = zip(mesh.axis_names, mesh.axis_types, strict=True)
+    return mesh.with_types([wanted if name in names else old for name, old in pairs])
+
+
+def _required(operation: str, mesh: AbstractMesh | None) -> AbstractMesh:
+    if mesh is None:
+        raise ValueError(message(
+            operation, "there is no mesh.",
+            hint="call it inside `with set_mesh(mesh):`",
+        ))  # fmt: skip
+    return mesh
 
 
 boundaries(globals())

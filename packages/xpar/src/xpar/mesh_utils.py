@@ -5,8 +5,6 @@
 
 CPUs and GPUs of a machine are equally far from each other, so what counts is which process a device
 belongs to: the last axes stay within processes, the first ones go between them.
-
-Neighbours: `mesh_scopes` has `make_mesh`, which takes devices as they come.
 """
 
 from __future__ import annotations

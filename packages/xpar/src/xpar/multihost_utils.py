@@ -6,8 +6,6 @@
     live_devices  reached_preemption_sync_point   who has failed, and when to save before the end
 
 In a single process each does what it says for one.
-
-Neighbours: `distributed` finds the processes, `process_watch` sees who fails.
 """
 
 from __future__ import annotations
@@ -29,16 +27,15 @@ from xjit import (
     process_count,
     process_index,
 )
-from xjit.meshes import Mesh
-from xjit.named_shardings import NamedSharding
-from xjit.partition_specs import PartitionSpec
-from xjit.sharded_arrays import (
+from xjit.dispatch.sharded_arrays import (
     make_array_from_process_local_data,
     make_array_from_single_device_arrays,
     sharding_of,
 )
+from xjit.sharding.meshes import Mesh
+from xjit.sharding.shardings import NamedSharding, PartitionSpec
 from xpar import distributed
-from xpar.process_watch import ProcessFailureError
+from xpar.distributed import ProcessFailureError
 from xprim import ConcreteArray, as_array
 from xprim.errors import message
 from xprim.tracebacks import boundaries
@@ -86,7 +83,7 @@ def broadcast_one_to_all(in_tree: PyTree, is_source: bool | None = None) -> PyTr
             "broadcast_one_to_all", "exactly one process must be the source.",
             got=f"is_source in the processes {sources.tolist()}",
         ))  # fmt: skip
-    return xtree.map(lambda x: _gathered(_on_host(x))[sources[0]], in_tree)
+    return xtree.map(lambda x: _gather(_on_host(x))[sources[0]], in_tree)
 
 
 def process_allgather(in_tree: PyTree, tiled: bool = False) -> PyTree:
@@ -118,7 +115,7 @@ def process_allgather(in_tree: PyTree, tiled: bool = False) -> PyTree:
                 ))  # fmt: skip
             return np.asarray(_whole(x))
         host = _on_host(x)
-        found = host[None] if process_count() == 1 else _gathered(host)
+        found = host[None] if process_count() == 1 else _gather(host)
         return found.reshape(-1, *host.shape[1:]) if tiled and host.ndim else found
 
     return xtree.map(gather, in_tree)
@@ -164,9 +161,9 @@ def assert_equal(in_tree: PyTree, fail_message: str = "") -> None:
     digests = [_digest(paths), *map(_digest, leaves)]
     if process_count() == 1:
         return
-    _check_all_equal(_gathered(np.frombuffer(digests[0], np.uint8)), "the structure", fail_message)
+    _check_all_equal(_gather(np.frombuffer(digests[0], np.uint8)), "the structure", fail_message)
     for path, digest in zip(paths, digests[1:], strict=True):
-        gathered = _gathered(np.frombuffer(digest, np.uint8))
+        gathered = _gather(np.frombuffer(digest, np.uint8))
         _check_all_equal(gathered, f"x{path}", fail_message)
 
 
@@ -360,7 +357,7 @@ def _on_host(x: Any) -> np.ndarray[Any, Any]:
     return np.asarray(found)
 
 
-def _gathered(host: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _gather(host: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return the values of all processes, stacked in their order."""
     processes = process_count()
     firsts = [local_devices(process)[0] for process in range(processes)]
@@ -377,14 +374,14 @@ def _whole(x: Any) -> Any:
     mesh = sharding.mesh if isinstance(sharding, NamedSharding) else Mesh(
         np.array(sharding.devices_in_order), ("devices",)
     )  # fmt: skip
-    return _copied(NamedSharding(mesh, PartitionSpec()))(x)
+    return _copy(NamedSharding(mesh, PartitionSpec()))(x)
 
 
 # Jitted copies to a sharding; 64 of them are kept.
 _copy_by_sharding: dict[Any, Any] = {}
 
 
-def _copied(sharding: NamedSharding) -> Any:
+def _copy(sharding: NamedSharding) -> Any:
     """Return the compiled copy to a sharding, one function for each."""
     found = _copy_by_sharding.get(sharding)
     if found is None:

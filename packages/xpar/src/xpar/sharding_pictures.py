@@ -1,36 +1,207 @@
-"""Pictures of how arrays lie: which device has which piece, printed or shown.
-
-`visualize_array_sharding` shows an array, `visualize_sharding` a sharding for a shape, and
-`inspect_array_sharding` hands the sharding to a function. An array of one dimension is a row of
-pieces, one of two a table; of more, the first two dimensions that are cut are shown. Of a traced
-value it is known when its program is compiled, and shown then.
-
-Neighbours: `sharding_cells` draws, `sharding_svg` has the picture that notebooks show.
-"""
+"""Pictures of shardings: which device has which piece, printed, or as SVG for notebooks."""
 
 from __future__ import annotations
 
+import html
+import itertools
+import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
-from xjit.named_shardings import resolved
-from xjit.sharding_inspection import inspected
-from xjit.shardings import Sharding
-from xpar.sharding_cells import cells_of, drawn
-from xpar.sharding_svg import BACKGROUNDS, ShardingPicture
+from xjit.sharding.inspection import inspected
+from xjit.sharding.shardings import Sharding, resolved
 from xprim import as_array
-from xprim.callables import check_function
 from xprim.errors import message
-from xprim.tracebacks import boundaries
-from xprim.typing import ArrayLike, ShardingLike
+from xprim.tracebacks import boundaries, boundary
+from xprim.transformed import check_function
+from xprim.typing import ArrayLike, PyTree, ShardingLike
 
 __all__ = [
-    "cells_of", "drawn", "inspect_array_sharding", "visualize_array_sharding",
-    "visualize_sharding",
+    "cells_of", "drawn", "ShardingPicture", "sharding_picture", "inspect_array_sharding",
+    "visualize_array_sharding", "visualize_sharding",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
+
+
+# -------------------------------------------------------------------------------- sharding cells
+# What stands in the pieces of a picture of a sharding, and the table that is drawn of it.
+
+_COLOURS = (42, 44, 45, 46, 43, 41, 47, 100)  # backgrounds of a terminal, one after another
+
+
+def cells_of(sharding: Sharding, ndim: int) -> list[list[str]]:
+    """Return the names of the devices of each piece, row by row.
+
+    Args:
+      sharding: how an array lies.
+      ndim: the number of its dimensions.
+    """
+    tiles, devices = sharding.tiles(ndim), sharding.devices_in_order
+    down, across = _shown(tiles.counts)
+    order = [dim for dim in (down, across) if dim is not None]
+    hidden = tuple([0 if dim not in order else slice(None) for dim in range(len(tiles.counts))])
+    pieces = tiles.devices[hidden]
+    rows = 1 if down is None else tiles.counts[down]
+    table = pieces.reshape(rows, 1 if across is None else tiles.counts[across], -1)
+    return [[_label([devices[n] for n in sorted(cell)]) for cell in row] for row in table.tolist()]
+
+
+def _shown(counts: Sequence[int]) -> tuple[Any, Any]:
+    """Return the dimensions that go down and across in the picture, None where none does."""
+    cut = [dim for dim, count in enumerate(counts) if count > 1]
+    if len(cut) > 1:
+        return cut[0], cut[1]
+    if cut and len(counts) > 1 and cut[0] == 0:
+        return 0, None
+    return None, cut[0] if cut else None
+
+
+def _label(devices: Sequence[Any]) -> str:
+    """Return what is written on a piece: `CPU 0,1`."""
+    return f"{devices[0].platform.upper()} {','.join([str(device.id) for device in devices])}"
+
+
+def painted(text: str, number: int) -> str:
+    """Return a text on the background of a piece, in the words of terminals."""
+    return f"\x1b[30;{_COLOURS[number % len(_COLOURS)]}m{text}\x1b[0m"
+
+
+def drawn(
+    cells: list[list[str]], width: int, height: int, in_colour: bool,
+    paint: Callable[[str, int], str] = painted,
+) -> list[str]:  # fmt: skip
+    """Return the lines of a table.
+
+    Args:
+      cells: what stands in the pieces, row by row.
+      width: of a piece, in characters.
+      height: of a piece, in lines.
+      in_colour: whether pieces have colours.
+      paint: gives a text the colour of a number.
+    """
+    bars = ["─" * width] * len(cells[0])
+    lines = ["┌" + "┬".join(bars) + "┐"]
+    numbers = {label: i for i, label in enumerate(dict.fromkeys(itertools.chain(*cells)))}
+    for i, row in enumerate(cells):
+        if i:
+            lines.append("├" + "┼".join(bars) + "┤")
+        for line in range(height):
+            shown = [label[:width] if line == height // 2 else "" for label in row]
+            texts = [f"{text:^{width}}" for text in shown]
+            if in_colour:
+                texts = [paint(t, numbers[name]) for t, name in zip(texts, row, strict=True)]
+            lines.append("│" + "│".join(texts) + "│")
+    lines.append("└" + "┴".join(bars) + "┘")
+    return lines
+
+
+# ---------------------------------------------------------------------------------- sharding svg
+# Pictures of how arrays lie as SVG, for notebooks and files.
+
+_WIDTH, _HEIGHT = 96, 40  # of a piece, in pixels
+BACKGROUNDS = (
+    "#a6cee3", "#b2df8a", "#fdbf6f", "#cab2d6", "#fb9a99", "#ffff99", "#dddddd", "#8dd3c7",
+)  # fmt: skip
+
+
+class ShardingPicture:
+    """A picture of which device has which piece of an array.
+
+    A notebook shows it as SVG; printed it is text.
+
+    Args:
+      cells: what stands in the pieces, row by row.
+    """
+
+    __slots__ = ("_cells",)
+
+    def __init__(self, cells: Sequence[Sequence[str]]) -> None:
+        self._cells = [list(row) for row in cells]
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
+
+    def svg(self) -> str:
+        """Return the picture as the text of an SVG document."""
+        labels = dict.fromkeys(itertools.chain(*self._cells))
+        colours = dict(zip(labels, itertools.cycle(BACKGROUNDS), strict=False))
+        width = max(_WIDTH, *[8 * len(label) + 16 for label in labels])
+        size = width * len(self._cells[0]), _HEIGHT * len(self._cells)
+        right, bottom = size[0] + 2, size[1] + 2
+        parts = [
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{right}" height="{bottom}" '
+            f'viewBox="-1 -1 {right} {bottom}">'
+        ]
+        for i, row in enumerate(self._cells):
+            for j, label in enumerate(row):
+                parts.append(
+                    f'<rect x="{j * width}" y="{i * _HEIGHT}" width="{width}" height="{_HEIGHT}" '
+                    f'fill="{colours[label]}" stroke="black"/>'
+                    f'<text x="{(j + 0.5) * width}" y="{(i + 0.5) * _HEIGHT}" font-size="13" '
+                    'font-family="monospace" text-anchor="middle" dominant-baseline="central">'
+                    f"{html.escape(label)}</text>"
+                )
+        return "\n".join([*parts, "</svg>\n"])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the picture to an SVG file.
+
+        Args:
+          path: of the file, which is replaced.
+        """
+        Path(path).write_text(self.svg(), encoding="utf-8")
+
+    def __str__(self) -> str:
+        width = max(9, *[len(label) + 2 for row in self._cells for label in row])
+        return "\n".join(drawn(self._cells, width, 1, in_colour=False))
+
+    __repr__ = __str__
+
+
+@boundary
+def sharding_picture(x: PyTree, sharding: ShardingLike = None) -> ShardingPicture:
+    """Return a picture of which device has which piece of an array.
+
+    Args:
+      x: an array; or, with `sharding`, its shape.
+      sharding: how an array of this shape would lie: a sharding, or a partition spec over the mesh
+        that is set.
+
+    Returns:
+      A picture, which notebooks show; `save(path)` writes it to a file.
+
+    Raises:
+      TypeError: a traced value, or what is no sharding.
+      ValueError: such an array cannot be cut so.
+
+    Example:
+      >>> import numpy as np
+      >>> from xjit import device_put, devices
+      >>> sharding_picture(device_put(np.ones(4), devices("cpu")[0]))
+      ┌─────────┐
+      │  CPU 0  │
+      └─────────┘
+    """
+    if sharding is None:
+        array = as_array(x, what="sharding_picture")
+        x, sharding = array.shape, getattr(array, "sharding", None)
+    found = resolved(sharding, "sharding_picture")
+    if not isinstance(found, Sharding):
+        raise TypeError(message("sharding_picture", "this is no sharding.", got=repr(sharding)))
+    found.check_shape(tuple(x), "sharding_picture")
+    return ShardingPicture(cells_of(found, len(tuple(x))))
+
+
+# ----------------------------------------------------------------------------- sharding pictures
+# Pictures of how arrays lie: which device has which piece, printed or shown.
+#
+# `visualize_array_sharding` shows an array, `visualize_sharding` a sharding for a shape, and
+# `inspect_array_sharding` hands the sharding to a function. An array of one dimension is a row of
+# pieces, one of two a table; of more, the first two dimensions that are cut are shown. Of a
+# traced value it is known when its program is compiled, and shown then.
 
 
 def visualize_array_sharding(arr: ArrayLike, **kwargs: Any) -> None:
@@ -154,4 +325,6 @@ def inspect_array_sharding(value: ArrayLike, *, callback: Callable[[Sharding], A
     inspected(as_array(value, what="inspect_array_sharding"), callback)
 
 
-boundaries(globals())
+boundaries(
+    globals(), names=["inspect_array_sharding", "visualize_array_sharding", "visualize_sharding"]
+)

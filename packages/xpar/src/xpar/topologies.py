@@ -1,7 +1,4 @@
-"""Topologies: which devices there are, described for a compiler.
-
-Neighbours: `mesh_utils` puts devices in a grid.
-"""
+"""Topologies: which devices there are, described for a compiler."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from xjit import Device, devices
-from xjit.meshes import Mesh
+from xjit.sharding.meshes import Mesh
 from xpar.mesh_utils import create_device_mesh
 from xprim.errors import message
 from xprim.tracebacks import boundaries
