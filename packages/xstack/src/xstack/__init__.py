@@ -55,9 +55,14 @@ no compiler is started before it is needed.
 """
 
 from xstack.absences import hint_for
-from xtree.namespaces import namespace
+from xtree.namespaces import moved_modules, namespace
 
 __version__ = "0.2.1"
+
+# The names that public modules had in release 0.2, by where their contents are now.
+moved_modules(__name__, """
+        extend.core.types: extend.core.current_trace extend.core.unused
+""")  # fmt: skip
 
 with namespace(globals()):
     from xprim.config import (
@@ -81,13 +86,11 @@ with namespace(globals()):
         transfer_guard_host_to_device as transfer_guard_host_to_device,
     )
     from xprim.config_object import (
-        config as config,
-    )
-    from xprim.scopes import (
         checking_leaks as checking_leaks,
+        config as config,
         disable_jit as disable_jit,
     )
-    from xprim.seldom_options import (
+    from xprim.strict_options import (
         enable_custom_prng as enable_custom_prng,
         no_execution as no_execution,
         no_tracing as no_tracing,
@@ -136,13 +139,11 @@ with namespace(globals(), after="xstack.numpy"):  # which gives arrays and trace
         process_index as process_index,
         process_indices as process_indices,
     )
-    from xjit.callbacks import (
+    from xjit.callbacks.functions import (
         effects_barrier as effects_barrier,
         pure_callback as pure_callback,
     )
-    from xnp.numpy.dynamic_slices import (
-        ds as ds,
-    )
+    from xnp.numpy.index_entries import ds as ds
     from xnp.refs import (
         Ref as Ref,
         empty_ref as empty_ref,

@@ -44,7 +44,7 @@ def flatten_fun(fun: WrappedFun, in_tree: Any) -> Flattened:
       >>> flat.call_wrapped(*leaves), out_tree()
       ([9], PyTreeDef({'sum': *}))
     """
-    flattened: Flattened = _flattened(fun, in_tree)
+    flattened: Flattened = _flatten(fun, in_tree)
     return flattened
 
 
@@ -61,19 +61,19 @@ def flatten_fun_nokwargs(fun: WrappedFun, in_tree: Any) -> Flattened:
       >>> flat.call_wrapped(3, 4)
       [4]
     """
-    flattened: Flattened = _flattened_nokwargs(fun, in_tree)
+    flattened: Flattened = _flatten_nokwargs(fun, in_tree)
     return flattened
 
 
 @transformation_with_aux
-def _flattened(in_tree: Any, *leaves: Any) -> Any:
+def _flatten(in_tree: Any, *leaves: Any) -> Any:
     args, kwargs = xtree.unflatten(in_tree, leaves)
     result = yield args, kwargs
     yield xtree.flatten(result)
 
 
 @transformation_with_aux
-def _flattened_nokwargs(in_tree: Any, *leaves: Any) -> Any:
+def _flatten_nokwargs(in_tree: Any, *leaves: Any) -> Any:
     result = yield xtree.unflatten(in_tree, leaves), {}
     yield xtree.flatten(result)
 

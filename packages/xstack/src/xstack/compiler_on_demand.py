@@ -54,10 +54,10 @@ class CompilerOnDemand(HostBackend):
         """Import the compiler for an operation that may be large, and let it decide."""
         for aval in avals_out:
             if aval.size >= _SMALL:
-                return _loaded_backend().takes(primitive, operands, params, avals_out)
+                return _load_backend().takes(primitive, operands, params, avals_out)
         for x in operands:
             if x.aval.size >= _SMALL:
-                return _loaded_backend().takes(primitive, operands, params, avals_out)
+                return _load_backend().takes(primitive, operands, params, avals_out)
         return False
 
     def evaluate(
@@ -68,25 +68,25 @@ class CompilerOnDemand(HostBackend):
         avals_out: tuple[ShapedArray, ...],
     ) -> tuple[ConcreteArray, ...]:
         """Hand an operation to the compiler."""
-        return _loaded_backend().evaluate(primitive, operands, params, avals_out)
+        return _load_backend().evaluate(primitive, operands, params, avals_out)
 
     def run_program(
         self, closed: ClosedJaxpr, operands: Sequence[ConcreteArray], name: str
     ) -> tuple[ConcreteArray, ...]:
         """Import the compiler for a program that is worth compiling."""
-        return _loaded_backend().run_program(closed, operands, name)
+        return _load_backend().run_program(closed, operands, name)
 
     def devices(self) -> list[Any]:
         """Import the compiler, which knows the devices."""
-        return _loaded_backend().devices()
+        return _load_backend().devices()
 
     def device_put(self, x: Array, device: Any, operation: str) -> Array:
         """Import the compiler for an array that somebody wants on a device."""
-        return _loaded_backend().device_put(x, device, operation)
+        return _load_backend().device_put(x, device, operation)
 
     def platform(self, operands: Sequence[ConcreteArray] = ()) -> str:
         """Import the compiler, which knows the platforms."""
-        return _loaded_backend().platform(operands)
+        return _load_backend().platform(operands)
 
     def dlpack(
         self, x: ConcreteArray, *, stream: Any = None, max_version: Any = None,
@@ -94,17 +94,17 @@ class CompilerOnDemand(HostBackend):
     ) -> Any:  # fmt: skip
         """Lend memory of NumPy, or import the compiler where arrays belong to a GPU."""
         if _may_have_a_gpu():
-            return _loaded_backend().dlpack(x, stream=stream, max_version=max_version,
+            return _load_backend().dlpack(x, stream=stream, max_version=max_version,
                                             dl_device=dl_device)  # fmt: skip
         return super().dlpack(x, stream=stream, max_version=max_version, dl_device=dl_device)
 
     def dlpack_device(self, x: ConcreteArray) -> tuple[int, int]:
         """Return the CPU, or import the compiler where arrays belong to a GPU."""
-        return _loaded_backend().dlpack_device(x) if _may_have_a_gpu() else (1, 0)
+        return _load_backend().dlpack_device(x) if _may_have_a_gpu() else (1, 0)
 
     def borrow(self, source: Any, *, share: bool) -> ConcreteArray:
         """Import the compiler, which reads more memory and dtypes than NumPy."""
-        return _loaded_backend().borrow(source, share=share)
+        return _load_backend().borrow(source, share=share)
 
 
 @functools.cache
@@ -128,7 +128,7 @@ class _OnDemand:
         return getattr(owner if instance is None else instance, self.name)
 
 
-def _loaded_backend() -> Backend:
+def _load_backend() -> Backend:
     importlib.import_module("xjit")  # installs its own backend in place of this one
     return EAGER.backend
 

@@ -14,13 +14,11 @@ with namespace(globals(), at_once=True, hint=hint_for):
         ensure_compile_time_eval as ensure_compile_time_eval,
         eval_jaxpr as eval_jaxpr,
     )
-    from xstack.extend.core.current_trace import (
-        find_top_trace as find_top_trace,
-        trace_state_clean as trace_state_clean,
-    )
     from xstack.extend.core.types import (
         DropVar as DropVar,
+        find_top_trace as find_top_trace,
         mapped_aval as mapped_aval,
+        trace_state_clean as trace_state_clean,
         unmapped_aval as unmapped_aval,
         valid_jaxtype as valid_jaxtype,
     )

@@ -5,7 +5,8 @@ from xtree.namespaces import namespace
 
 with namespace(globals(), at_once=True, hint=hint_for):
     from xjit.checkify import error_if as error_if
-    from xjit.debug import (
+    from xjit.debug.explanations import explain as explain
+    from xjit.debug.prints import (
         DebugEffect as DebugEffect,
         OrderedDebugEffect as OrderedDebugEffect,
         breakpoint as breakpoint,
@@ -13,14 +14,13 @@ with namespace(globals(), at_once=True, hint=hint_for):
         log as log,
         print as print,
     )
-    from xjit.explanations import explain as explain
     from xpar.communication import (
         assert_no_collectives as assert_no_collectives,
         explain_communication as explain_communication,
     )
     from xpar.sharding_pictures import (
         inspect_array_sharding as inspect_array_sharding,
+        sharding_picture as sharding_picture,
         visualize_array_sharding as visualize_array_sharding,
         visualize_sharding as visualize_sharding,
     )
-    from xpar.sharding_svg import sharding_picture as sharding_picture

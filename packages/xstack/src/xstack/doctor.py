@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import xjit
-from xjit import cache, jaxlib_gateway as gateway
+from xjit import jaxlib_gateway as gateway
+from xjit.cache import inspection
 from xprim import config
 
 __all__ = ["facts", "print_environment_info", "problems"]
@@ -46,7 +47,7 @@ def facts() -> list[tuple[str, str]]:
         *[("driver", line) for line in _driver()],
         ("platforms", _told_or_failed(gateway.platforms)[0]),
         ("devices", _told_or_failed(xjit.devices)[0]),
-        ("compilation cache", str(cache.directory() or "off")),
+        ("compilation cache", str(inspection.directory() or "off")),
         ("products of float32", _precision_of_products()),
     ]
 
@@ -135,11 +136,11 @@ def _problems_of_plugins() -> Iterator[str]:
 
 
 def _problems_of_the_cache() -> Iterator[str]:
-    if cache.directory() is None:
+    if inspection.directory() is None:
         yield (
             "the compilation cache is off, or this user has no home directory: each process "
             "compiles anew; unset XSTACK_ENABLE_COMPILATION_CACHE, or name a directory in "
             "XSTACK_COMPILATION_CACHE_DIR"
         )
         return
-    yield from cache.doctor()
+    yield from inspection.doctor()

@@ -4,7 +4,7 @@ from xstack.absences import hint_for
 from xtree.namespaces import namespace
 
 with namespace(globals(), at_once=True, hint=hint_for):
-    from xjit.ffi import (
+    from xjit.callbacks.ffi import (
         build_ffi_lowering_function as build_ffi_lowering_function,
         ffi_call as ffi_call,
         ffi_lowering as ffi_lowering,

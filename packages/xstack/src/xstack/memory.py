@@ -4,4 +4,4 @@ from xstack.absences import hint_for
 from xtree.namespaces import namespace
 
 with namespace(globals(), hint=hint_for):
-    from xjit.memories import Space as Space
+    from xjit.lowering.operation_metadata import Space as Space

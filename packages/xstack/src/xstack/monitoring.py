@@ -4,7 +4,7 @@ from xstack.absences import hint_for
 from xtree.namespaces import namespace
 
 with namespace(globals(), at_once=True, hint=hint_for):
-    from xjit.monitoring import (
+    from xjit.debug.monitoring import (
         clear_event_listeners as clear_event_listeners,
         record_event as record_event,
         record_event_duration_secs as record_event_duration_secs,

@@ -4,7 +4,7 @@ from xstack.absences import hint_for
 from xtree.namespaces import namespace
 
 with namespace(globals(), at_once=True, hint=hint_for):
-    from xjit.profiler import (
+    from xjit.debug.profiler import (
         ProfileData as ProfileData,
         ProfileEvent as ProfileEvent,
         ProfileLine as ProfileLine,

@@ -1,7 +1,4 @@
-"""Sparse arrays of random numbers at random places.
-
-Neighbours: `experimental.sparse` shows this; it joins `xnp.sparse` and `xrandom`.
-"""
+"""Sparse arrays of random numbers at random places."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ import numpy as np
 import xnp
 import xrandom
 from xnp.sparse import BCOO
-from xprim.static_sizes import static_int
+from xprim.static_arguments import static_int
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike
 

@@ -1,7 +1,4 @@
-"""Derivatives by sparse arrays, which are sparse: of the values, at the same indices.
-
-Neighbours: `experimental.sparse` shows this; it joins `xad` and `xnp.sparse`.
-"""
+"""Derivatives by sparse arrays, which are sparse: of the values, at the same indices."""
 
 from __future__ import annotations
 
@@ -12,9 +9,8 @@ import xad
 import xnp
 import xtree
 from xnp.sparse import JAXSparse
-from xprim.callables import check_function
 from xprim.tracebacks import boundary
-from xprim.transformed import transforming
+from xprim.transformed import check_function, transforming
 
 __all__ = ()
 

@@ -4,7 +4,6 @@ from xstack.absences import hint_for
 from xtree.namespaces import namespace
 
 with namespace(globals(), at_once=True, hint=hint_for):
-    from xjit.parallel_compilation import compile_all as compile_all
     from xjit.stages import (
         ArgInfo as ArgInfo,
         Compiled as Compiled,
@@ -13,3 +12,4 @@ with namespace(globals(), at_once=True, hint=hint_for):
         Traced as Traced,
         Wrapped as Wrapped,
     )
+    from xjit.stored_programs import compile_all as compile_all

@@ -25,13 +25,14 @@ from typing import Any
 import numpy as np
 
 import xtree
-from xjit import jit, monitoring
+from xjit import jit
+from xjit.debug import monitoring
 from xprim import as_array, dtypes
-from xprim.callables import check_function, name_of
 from xprim.config import Override, check_tracer_leaks
 from xprim.errors import message
 from xprim.extended import unwrap
-from xprim.static_sizes import static_int
+from xprim.static_arguments import static_int
+from xprim.transformed import check_function, name_of
 from xstack.absences import hint_for
 from xtree.namespaces import namespace
 

@@ -4,8 +4,7 @@
 `xnp.relu` those of another module of this namespace. Errors about them say the way, before a name
 that is only spelt nearly alike, and before the page of what JAX has and this namespace has not.
 
-Imported when such an error is made. Neighbours: `absences` asks; `xprim.unknown_attributes` has the
-same for attributes of arrays.
+Imported when such an error is made.
 """
 
 import importlib

@@ -3,4 +3,4 @@
 from xtree.namespaces import namespace
 
 with namespace(globals()):
-    from xstack.extend.core.unused import stop_gradient_p as stop_gradient_p
+    from xstack.extend.core.types import stop_gradient_p as stop_gradient_p

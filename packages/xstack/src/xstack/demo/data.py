@@ -39,7 +39,7 @@ def load(path: Path | None, seed: int) -> Dataset:
     """Return the digits, or the data in a file; raises `DemoError` for what cannot be used."""
     x, y = _digits() if path is None else _read(path)
     name = "the digits" if path is None else str(path)
-    x, y = _checked(x, y, name)
+    x, y = _check(x, y, name)
     image_shape = _image_shape(x)
     labels, numbers = np.unique(y, return_inverse=True)
     if len(labels) < 2:
@@ -99,7 +99,7 @@ def _header_lines(path: Path) -> int:
     return 0
 
 
-def _checked(x: Host, y: Host, name: str) -> tuple[Host, Host]:
+def _check(x: Host, y: Host, name: str) -> tuple[Host, Host]:
     if x.ndim < 2 or x.size == 0:
         raise DemoError(f"{name}: x must have shape (examples, features...), got {x.shape}")
     if y.shape != (len(x),):

@@ -74,7 +74,7 @@ def train(data: Dataset, settings: Settings, report: Progress, ctrl_c: CtrlC) ->
     something to draw.
     """
     run = Run()
-    device = _chosen_device(settings.device)
+    device = _choose_device(settings.device)
     params = xstack.device_put(initial_params(data, settings), device)
     rate = np.float32(settings.learning_rate)
     first_x, first_y = next(batches(data, settings))
@@ -98,7 +98,7 @@ def train(data: Dataset, settings: Settings, report: Progress, ctrl_c: CtrlC) ->
     return run
 
 
-def _chosen_device(platform: str) -> Any:
+def _choose_device(platform: str) -> Any:
     try:
         here = xstack.process_index()
         return next(d for d in xstack.devices(platform) if d.process_index == here)

@@ -8,8 +8,6 @@ an `OptimizerState`, which is a pytree, so a step of training can be compiled an
     params_fn(state) -> params
 
 Step sizes are numbers, or schedules: functions from the number of the step to a number.
-
-Neighbours: `step_sizes` has the schedules, `stax` the layers.
 """
 
 from __future__ import annotations
@@ -22,8 +20,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeAlias
 import xnp
 import xtree
 from xprim import Array
-from xprim.descriptions import described
-from xprim.errors import message
+from xprim.errors import described, message
 from xprim.tracebacks import boundaries, boundary
 from xprim.typing import ArrayLike, PyTree
 from xstack.absences import hint_for
@@ -111,13 +108,13 @@ def optimizer(opt_maker: Callable[P, _Triple]) -> Callable[P, Optimizer]:
 
         def init_fn(x0_tree: Any) -> OptimizerState:
             leaves, tree = xtree.flatten(x0_tree)
-            return _packed([init(x) for x in leaves], tree)
+            return _pack([init(x) for x in leaves], tree)
 
         def update_fn(i: Any, grad_tree: Any, opt_state: OptimizerState) -> OptimizerState:
             grads, tree = xtree.flatten(grad_tree)
             _check_same("the gradients have", tree, "the parameters", opt_state.tree_def)
             states = [update(i, g, s) for g, s in zip(grads, _unpacked(opt_state), strict=True)]
-            after = _packed(states, tree)
+            after = _pack(states, tree)
             for new, old in zip(after.subtree_defs, opt_state.subtree_defs, strict=True):
                 _check_same("update gave a state of", new, "the state it was given", old)
             return after
@@ -132,7 +129,7 @@ def optimizer(opt_maker: Callable[P, _Triple]) -> Callable[P, Optimizer]:
     return tree_opt_maker
 
 
-def _packed(states: Sequence[Any], tree: Any) -> OptimizerState:
+def _pack(states: Sequence[Any], tree: Any) -> OptimizerState:
     flat = [xtree.flatten(state) for state in states]
     return OptimizerState([leaves for leaves, _ in flat], tree, tuple([d for _, d in flat]))
 
@@ -415,7 +412,7 @@ def pack_optimizer_state(marked_pytree: PyTree) -> OptimizerState:
             "each leaf must be a JoinPoint, as unpack_optimizer_state makes them.",
             got=described(strangers[0]),
         ))  # fmt: skip
-    return _packed([point.subtree for point in points], tree)
+    return _pack([point.subtree for point in points], tree)
 
 
 boundaries(globals())

@@ -5,8 +5,6 @@
 
 A layer is such a pair, and `serial` and `parallel` make one of several. Names of layers are
 capitalised as names of classes are. The keyword `rng` gives a key to the layers that draw numbers.
-
-Neighbours: `optimizers` trains what is made here.
 """
 
 from __future__ import annotations

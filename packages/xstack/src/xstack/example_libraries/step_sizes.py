@@ -1,7 +1,4 @@
-"""Schedules: functions from the number of a step to its size.
-
-Neighbours: `optimizers` shows these.
-"""
+"""Schedules: functions from the number of a step to its size."""
 
 from __future__ import annotations
 
@@ -10,8 +7,7 @@ from typing import Any
 
 import xnp
 from xprim import Array
-from xprim.descriptions import described
-from xprim.errors import message
+from xprim.errors import described, message
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike
 

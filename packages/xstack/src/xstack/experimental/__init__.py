@@ -4,7 +4,7 @@ from xstack.absences import hint_for
 from xtree.namespaces import namespace
 
 with namespace(globals(), hint=hint_for):
-    from xjit.callbacks import io_callback as io_callback
+    from xjit.callbacks.functions import io_callback as io_callback
     from xstack.experimental import (
         checkify as checkify,
         compilation_cache as compilation_cache,

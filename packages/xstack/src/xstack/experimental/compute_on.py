@@ -4,4 +4,4 @@ from xstack.absences import hint_for
 from xtree.namespaces import namespace
 
 with namespace(globals(), hint=hint_for):
-    from xjit.memories import compute_on as compute_on
+    from xjit.lowering.operation_metadata import compute_on as compute_on

@@ -4,7 +4,7 @@ from xstack.absences import hint_for
 from xtree.namespaces import namespace
 
 with namespace(globals(), hint=hint_for):
-    from xjit.custom_partitioning import (
+    from xjit.sharding.custom_partitioning import (
         BATCHING as BATCHING,
         ArrayMapping as ArrayMapping,
         CompoundFactor as CompoundFactor,

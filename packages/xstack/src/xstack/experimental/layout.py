@@ -5,7 +5,4 @@ from xtree.namespaces import namespace
 
 with namespace(globals(), hint=hint_for):
     from xjit.layout_constraint import with_layout_constraint as with_layout_constraint
-    from xjit.layouts import (
-        Format as Format,
-        Layout as Layout,
-    )
+    from xjit.sharding.layouts import Format as Format, Layout as Layout

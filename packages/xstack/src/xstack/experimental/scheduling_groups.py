@@ -4,7 +4,7 @@ from xstack.absences import hint_for
 from xtree.namespaces import namespace
 
 with namespace(globals(), hint=hint_for):
-    from xjit.operation_metadata import (
+    from xjit.lowering.operation_metadata import (
         scheduling_group as scheduling_group,
         xla_metadata_call as xla_metadata_call,
     )

@@ -4,4 +4,4 @@ from xstack.absences import hint_for
 from xtree.namespaces import namespace
 
 with namespace(globals(), hint=hint_for):
-    from xrandom.threefry_hash import *  # noqa: F403 - the whole public namespace
+    from xrandom.hashing import *  # noqa: F403 - the whole public namespace

@@ -4,7 +4,7 @@
     primitive_transposes[p] = rule    (cotangents, *operands, **params) -> cotangents
 
 A tangent that is known to be zero is a `Zero`; an operand that a rule is to transpose with respect
-to is an `UndefinedPrimal`. Neighbours: `rule_tables` has the primitives.
+to is an `UndefinedPrimal`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
     fancy_primitive_batchers[p] = rule    (axis, operands, dims, **params) -> the same
 
 A batch dimension is a number, or None where an operand or a result has none; an `axis` has a `size`
-and a `name`. Neighbours: `rule_tables` has the primitives.
+and a `name`.
 """
 
 from __future__ import annotations

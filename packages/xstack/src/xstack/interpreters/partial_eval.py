@@ -2,7 +2,7 @@
 
 These are the functions that libraries written for JAX take from its module of this name; this
 family has no partial evaluation (see docs/decisions/0002), and `xstack.make_jaxpr` is the way to a
-program. Neighbour: `xstack.extend.linear_util` wraps the functions.
+program.
 """
 
 from __future__ import annotations

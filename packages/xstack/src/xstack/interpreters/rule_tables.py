@@ -33,8 +33,7 @@ from xprim import (
     not_mapped,
     primitive_maker,
 )
-from xprim.descriptions import described, place_of
-from xprim.errors import MissingRuleError
+from xprim.errors import MissingRuleError, described, place_of
 from xprim.tracebacks import boundary
 from xtree.errors import message
 

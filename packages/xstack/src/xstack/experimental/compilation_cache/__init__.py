@@ -1,4 +1,4 @@
-"""The compilation cache on disk, where code of JAX's looks for it; `xjit.cache` is its own home."""
+"""The compilation cache on disk, where code of JAX looks for it; its home is `xjit.cache`."""
 
 from xstack.absences import hint_for
 from xtree.namespaces import namespace

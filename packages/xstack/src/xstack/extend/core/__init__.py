@@ -21,16 +21,14 @@ with namespace(globals(), at_once=True, hint=hint_for):
         JaxprTypeError as JaxprTypeError,
     )
     from xstack.extend.core import primitives as primitives
-    from xstack.extend.core.current_trace import (
-        find_top_trace as find_top_trace,
-        set_current_trace as set_current_trace,
-        take_current_trace as take_current_trace,
-    )
     from xstack.extend.core.types import (
         DropVar as DropVar,
         TraceTag as TraceTag,
+        find_top_trace as find_top_trace,
         jaxprs_in_params as jaxprs_in_params,
         mapped_aval as mapped_aval,
+        set_current_trace as set_current_trace,
+        take_current_trace as take_current_trace,
         unmapped_aval as unmapped_aval,
         valid_jaxtype as valid_jaxtype,
     )

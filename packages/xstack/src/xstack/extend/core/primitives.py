@@ -167,4 +167,4 @@ with namespace(globals(), hint=hint_for):
     from xrandom import (
         random_gamma_p as random_gamma_p,
     )
-    from xstack.extend.core.unused import call_p as call_p, closed_call_p as closed_call_p
+    from xstack.extend.core.types import call_p as call_p, closed_call_p as closed_call_p

@@ -1,18 +1,102 @@
-"""Types of examples and of batches, and what can be an argument of a function of arrays."""
+"""Types and traces for libraries that extend the family, and primitives that only JAX has."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from xprim import ClosedJaxpr, Jaxpr, ShapedArray, Var, typeof
+from xprim import EAGER, ClosedJaxpr, Jaxpr, ShapedArray, Trace, Var, check_no_leaks, state, typeof
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
+from xstack.interpreters.rule_tables import Primitive
 
 __all__ = [
-    "DropVar", "TraceTag", "jaxprs_in_params", "mapped_aval", "unmapped_aval", "valid_jaxtype",
+    "find_top_trace", "set_current_trace", "take_current_trace", "trace_state_clean", "call_p",
+    "closed_call_p", "stop_gradient_p", "DropVar", "TraceTag", "jaxprs_in_params", "mapped_aval",
+    "unmapped_aval", "valid_jaxtype",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
+
+
+# --------------------------------------------------------------------------------- current trace
+# The trace that interprets operations now, for libraries that install one of their own.
+
+
+@contextmanager
+def take_current_trace() -> Iterator[Trace]:
+    """Give the current trace, and evaluate operations inside the block.
+
+    Example:
+      >>> with take_current_trace() as trace:
+      ...     trace.name
+      'eager'
+    """
+    trace = state.trace
+    with set_current_trace(EAGER):
+        yield trace
+
+
+@contextmanager
+def set_current_trace(trace: Trace, check_leaks: bool = False) -> Iterator[None]:
+    """Have a trace interpret the operations inside the block.
+
+    Args:
+      trace: as `take_current_trace` gives it, or of a class of one's own.
+      check_leaks: whether values of that trace that live on after the block are an error.
+
+    Raises:
+      UnexpectedTracerError: naming such a value, and what holds it.
+
+    Example:
+      >>> with take_current_trace() as trace, set_current_trace(trace):
+      ...     state.trace is trace
+      True
+    """
+    previous = state.trace
+    state.trace = trace
+    try:
+        yield
+    finally:
+        state.trace = previous
+    if check_leaks:
+        check_no_leaks(trace)
+
+
+def find_top_trace(_values: Any = ()) -> Trace:
+    """Return the trace that interprets operations now, whatever the values.
+
+    Example:
+      >>> find_top_trace().name
+      'eager'
+    """
+    return state.trace
+
+
+def trace_state_clean() -> bool:
+    """Return whether operations are evaluated at once: no transformation is at work.
+
+    Example:
+      >>> trace_state_clean()
+      True
+    """
+    return state.trace is EAGER
+
+
+# ---------------------------------------------------------------------------------------- unused
+# Primitives that programs of JAX have and programs of this family never do.
+#
+# Interpreters of programs keep rules for them, by name, so the names are here: `xstack.jit` makes
+# a `jit` of every call, and `lax.stop_gradient` is a function with a derivative rule.
+
+call_p = Primitive("call")
+closed_call_p = Primitive("closed_call")
+stop_gradient_p = Primitive("stop_gradient")
+
+
+# ----------------------------------------------------------------------------------------- types
+# Types of examples and of batches, and what can be an argument of a function of arrays.
 
 
 class DropVar(Var):
