@@ -141,11 +141,11 @@ def docs(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Check style, format, complexity, the floors, and the links of the pages."""
+    """Check style, format, complexity, the floors, the words, and the links of the pages."""
     session.install(*group("lint"))
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
-    for tool in ("code_metrics", "layers", "doc_links"):
+    for tool in ("code_metrics", "layers", "retired_words", "doc_links"):
         session.run("python", f"tools/{tool}.py")
 
 

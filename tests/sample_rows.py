@@ -13,9 +13,8 @@ import numpy as np
 
 import xnp.testing.samples
 from xjit import devices
-from xjit.meshes import Mesh
-from xjit.named_shardings import NamedSharding
-from xjit.partition_specs import PartitionSpec
+from xjit.sharding.meshes import Mesh
+from xjit.sharding.shardings import NamedSharding, PartitionSpec
 from xnp.testing.samples.edges import edge_rows, shape_rule_accepts
 from xprim import extended_axes
 from xprim.testing import Sample, Tolerance

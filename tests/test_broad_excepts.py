@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 SILENT = {
-    ("xprim/largest_arrays.py", "_is_held"): "says whether a buffer may be asked; jaxlib has many "
+    ("xprim/eager.py", "_is_held"): "says whether a buffer may be asked; jaxlib has many "
     "classes of errors for one that may not",
     ("xpar/distributed.py", "_end_now"): "the process ends, whatever its streams say",
     ("xtree/errors.py", "shown"): "a repr of the user's fails while another error is told",

@@ -14,10 +14,10 @@ import xprim
 from xad._jvp import JVPHandle
 from xad._linearize import Linearized, LinearizeHandle
 from xad.transpose import TransposeHandle
-from xbatch.axis import BatchAxis
-from xjit.checkify.rewriting import Asked
-from xjit.eager_backend import EagerBackend, NoDevices
-from xjit.stablehlo_text import Builder
+from xbatch.batching import BatchAxis
+from xjit.checkify._checkify import Asked
+from xjit.dispatch.eager_backend import EagerBackend, NoDevices
+from xjit.lowering.stablehlo_text import Builder
 from xprim import contracts
 from xstack.compiler_on_demand import CompilerOnDemand
 
@@ -153,18 +153,16 @@ LABEL = re.compile(r"\\n  (got|expected|where|hint)  ")
 # Texts that are no `operation: sentence`, to which `message` would have nothing to add.
 LABELS_BY_HAND = {
     "xbatch/_custom_vmap.py": "the sentence begins with whose rule it is",
-    "xjit/arguments.py": "the sentence begins with the option that is wrong",
-    "xjit/function_caches.py": "it has a label of its own, what changed",
+    "xjit/cache/functions.py": "it has a label of its own, what changed",
+    "xjit/debug/monitoring.py": "a line for the first warnings of several",
+    "xjit/dispatch/arguments.py": "the sentence begins with the option that is wrong",
     "xjit/jaxlib_gateway/clients.py": "the sentence begins with the variable that is wrong",
-    "xjit/lowering.py": "a line for an error that is there",
-    "xjit/retraces.py": "a line for the first warnings of several",
-    "xnp/numpy/index_helper.py": "a line for Python's own text about an attribute",
+    "xjit/lowering/modules.py": "a line for an error that is there",
     "xnp/numpy/index_tricks.py": "a line for an error that writes the rest itself",
-    "xprim/check_sites.py": "a line for the text of a user",
+    "xnp/numpy/index_update.py": "a line for Python's own text about an attribute",
+    "xprim/errors.py": "a line for the text of a user",
     "xprim/testing.py": "what an assertion says",
-    "xprim/unknown_attributes.py": "a line for Python's own text about an attribute",
-    "xprim/unknown_keywords.py": "a line for Python's own text about a keyword",
-    "xrandom/shuffling.py": "the sentence begins with the argument that is wrong",
+    "xrandom/samplers.py": "the sentence begins with the argument that is wrong",
     "xtree/namespaces.py": "a line for the error of a missing name",
 }
 

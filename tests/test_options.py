@@ -16,8 +16,8 @@ import xstack
 from xad import grad
 from xjit import jit
 from xprim import config
+from xprim.config_object import DEFINED_BY
 from xprim.errors import TypePromotionError
-from xprim.later_options import DEFINED_BY
 
 ROOT = Path(__file__).parent.parent
 SOURCES = [

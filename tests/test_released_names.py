@@ -19,10 +19,6 @@ TAKEN_AWAY = {
     ("xnp.numpy.creation", "fromfunction"): "users have it as `xnp.fromfunction`, as before",
     **{("xnp.numpy.creation", f"from{what}"): f"users have it as `xnp.from{what}`, as before"
        for what in ("buffer", "file", "iter", "string")},
-    **{("xnp.numpy.selection", name): f"users have it as `xnp.{name}`, as before"
-       for name in ("place", "put", "put_along_axis")},
-    **{("xnp.numpy.ranges", name): f"users have it as `xnp.{name}`, as before"
-       for name in ("bartlett", "blackman", "hamming", "hanning", "kaiser")},
     ("xnp.numpy.rearranging", "fill_diagonal"): "users have it as `xnp.fill_diagonal`, as before",
 }  # fmt: skip
 """Names of modules below those that users import from, which no released sibling takes."""

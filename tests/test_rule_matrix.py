@@ -16,8 +16,8 @@ import pytest
 import xad
 import xbatch
 import xjit
-import xjit.checkify.index_bounds
-import xjit.eager_backend
+import xjit.checkify.failures
+import xjit.dispatch.eager_backend
 import xnp.testing.samples
 import xpar
 import xprim
@@ -344,7 +344,7 @@ def test_a_dtype_or_an_edge_that_falls_out_of_the_rows_is_missed():
 
 
 @pytest.mark.parametrize(
-    "module", [xprim.numpy_kernels, xjit.eager_backend, xjit.checkify.index_bounds]
+    "module", [xprim.numpy_kernels, xjit.dispatch.eager_backend, xjit.checkify.failures]
 )
 def test_who_makes_kernels_or_checks_bounds_knows_no_primitive_by_name(module):
     names = {p.name for p in primitives()}

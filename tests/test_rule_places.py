@@ -17,7 +17,7 @@ import xprim
 from xprim import Primitive, Undefined, kinds, primitive_maker, primitives, undefined
 from xprim.__main__ import describe, import_owners
 from xprim.errors import DuplicateRuleError, MissingRuleError
-from xprim.rule_places import rule_places
+from xprim.primitive import rule_places
 
 import_owners()
 ROOT = Path(__file__).resolve().parents[1]
@@ -81,13 +81,13 @@ def test_errors_about_rules_name_the_row_and_the_formula(primitive):
 def test_sine_is_shown_where_its_formula_stands():
     sin = xprim.get_primitive("sin")
     text = describe(sin, [kinds["numpy"], kinds["jvp"]])
-    path = ROOT / "packages/xnp/src/xnp/primitives/trigonometric.py"
+    path = ROOT / "packages/xnp/src/xnp/primitives/elementwise.py"
     lines = path.read_text().splitlines()
     row = lines.index("sin_p = unary(") + 1
     formula = next(i for i, line in enumerate(lines, 1) if "cos_p.bind(x)" in line)
-    assert f"trigonometric.py:{row}\n" in text
-    assert f"trigonometric.py:{row} numpy.sin" in text
-    assert f"trigonometric.py:{formula} <lambda>" in text
+    assert f"elementwise.py:{row}\n" in text
+    assert f"elementwise.py:{row} numpy.sin" in text
+    assert f"elementwise.py:{formula} <lambda>" in text
 
 
 def test_the_row_is_where_a_stranger_calls_a_maker():

@@ -18,10 +18,10 @@ walked = functools.cache(walk.walk)
 # cannot do without.
 LANDMARKS = {
     "sin": ("xnp.numpy.dispatch", "xprim.staging.trace_to_jaxpr"),
-    "grad": ("xad._grad", "xad.transpose.backward_pass"),
+    "grad": ("xad._vjp", "xad.transpose.backward_pass"),
     "vmap": ("xbatch._vmap", "xbatch.batching.batch_flat"),
-    "jit": ("xjit.dispatch", "xjit.lowering.lower"),
-    "pmap": ("xjit.dispatch", "xjit.lowering.lower"),
+    "jit": ("xjit.dispatch.fast_path", "xjit.lowering.modules.lower"),
+    "pmap": ("xjit.dispatch.fast_path", "xjit.lowering.modules.lower"),
 }
 
 

@@ -3,7 +3,7 @@
 A public function says, in sections of the Google form, what each argument is (`Args`), what comes
 back (`Returns`), and shows an example that runs (`Example`). One that takes an argument which every
 function refuses in the same way, such as an axis or a dtype, says so (`Raises`); the table of these
-is `xnp.docstrings.errors`. A test holds it.
+is `xnp.docstrings`. A test holds it.
 """
 
 import importlib
@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from xnp.docstrings.errors import raised
+from xnp.docstrings import raised
 
 _SECTION = re.compile(r"^(Args|Returns|Yields|Example):\n((?:[ ].*\n?|\n)*)", re.MULTILINE)
 MODULES = (

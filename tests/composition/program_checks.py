@@ -29,7 +29,7 @@ from tests.composition.program_data import (
 from xad import grad, jvp, vjp
 from xbatch import vmap
 from xjit import jit
-from xjit.eager_backend import EagerBackend
+from xjit.dispatch.eager_backend import EagerBackend
 from xnp import lax
 from xprim import (
     EAGER,

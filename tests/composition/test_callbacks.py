@@ -11,7 +11,7 @@ import xrandom
 from xad import checkpoint, custom_jvp, grad, jvp, vjp
 from xbatch import vmap
 from xjit import SingleDeviceSharding, debug, device_put, devices, jit
-from xjit.callbacks import effects_barrier, io_callback, pure_callback
+from xjit.callbacks.functions import effects_barrier, io_callback, pure_callback
 from xnp import lax
 from xpar import NamedSharding, PartitionSpec as P, make_mesh, pmap, psum, shard_map
 from xprim import ShapeDtypeStruct

@@ -15,14 +15,14 @@ import xnp
 from xad import grad
 from xbatch import vmap
 from xjit import devices, jit
-from xjit.custom_partitioning import (
+from xjit.sharding.custom_partitioning import (
     BATCHING,
     ArrayMapping,
     CompoundFactor,
     SdyShardingRule,
     custom_partitioning,
+    rule_of_text,
 )
-from xjit.factor_rules import rule_of_text
 from xnp import lax
 from xpar import Mesh, NamedSharding, P, psum, shard_map
 from xstack import device_put

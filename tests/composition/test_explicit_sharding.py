@@ -12,7 +12,7 @@ import xrandom
 from xad import checkpoint, custom_jvp, grad, jvp, vjp
 from xbatch import vmap
 from xjit import device_put, devices, jit
-from xjit.sharding_rules import results_of
+from xjit.sharding.rules import results_of
 from xnp import lax
 from xpar import (
     AbstractDevice,

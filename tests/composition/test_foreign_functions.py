@@ -9,7 +9,8 @@ import pytest
 
 from xad import jvp
 from xbatch import vmap
-from xjit import XlaError, compile_and_run, ffi, jit
+from xjit import XlaError, compile_and_run, jit
+from xjit.callbacks import ffi
 from xprim import Primitive, ShapeDtypeStruct, as_array, undefined
 from xprim.errors import MissingRuleError
 

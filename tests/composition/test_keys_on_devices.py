@@ -12,7 +12,7 @@ import xjit
 import xpar
 import xrandom
 from xbatch import vmap
-from xjit.partition_specs import P
+from xjit.sharding.shardings import P
 from xnp import lax
 from xpar import all_gather, all_to_all, pbroadcast, pmap, ppermute, psum
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import xstack
-from xrandom.threefry_hash import threefry_2x32
+from xrandom.hashing import threefry_2x32
 from xstack import lax, numpy as xnp, random
 
 KEY = random.PRNGKey(3)

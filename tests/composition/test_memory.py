@@ -20,7 +20,10 @@ import xjit
 import xnp
 from xad import grad
 from xbatch import vmap
-from xjit import compile as compiling, eager_backend, function_caches, jit
+from xjit import jit
+from xjit.cache import functions
+from xjit.dispatch import eager_backend
+from xjit.lowering import compile as compiling
 from xnp import lax
 from xprim import ClosedJaxpr, Jaxpr, make_jaxpr
 
@@ -125,7 +128,7 @@ def test_results_and_residuals_die_after_the_gradient():
 
 
 def test_the_caches_are_bounded():
-    assert function_caches._functions.capacity <= 1024
+    assert functions._functions.capacity <= 1024
     assert compiling._executables.capacity <= 4096
     assert eager_backend._kernels.limit <= 8192
 

@@ -17,9 +17,10 @@ import pytest
 
 import xnp
 from xad import grad
-from xjit import device_put, devices, jit, lowering
+from xjit import device_put, devices, jit
+from xjit.lowering import modules
 from xnp import lax
-from xnp.primitives import conv_general_dilated
+from xnp.primitives import convolution
 from xpar import (
     Mesh,
     NamedSharding,
@@ -313,7 +314,7 @@ def test_products_whose_operands_a_program_constrains_are_right():
 
 
 def test_the_product_that_xla_splits_wrongly_is_still_the_one_that_is_known(monkeypatch):
-    monkeypatch.setattr(lowering, "products_apart", lambda *_: frozenset())
+    monkeypatch.setattr(modules, "products_apart", lambda *_: frozenset())
     left, right, asked = (NamedSharding(MESH, spec) for spec in WRONGLY_SPLIT[0])
     a, b = _matrices()
     wrong = jit(lambda a, b: a @ b, in_shardings=(left, right), out_shardings=asked)(a, b)
@@ -341,8 +342,8 @@ def test_convolutions_whose_space_is_cut_are_right_and_so_are_their_gradients(im
 
 def test_the_convolution_that_xla_splits_wrongly_is_still_the_one_that_is_known(monkeypatch):
     x, k = _images_and_kernels()
-    monkeypatch.setattr(conv_general_dilated, "may_be_cut", lambda *_: False)
-    monkeypatch.setattr(conv_general_dilated, "held_along", lambda b, name, *_: name)
+    monkeypatch.setattr(convolution, "may_be_cut", lambda *_: False)
+    monkeypatch.setattr(convolution, "held_along", lambda b, name, *_: name)
     ins = NamedSharding(MESH, P(None, None, "x")), NamedSharding(MESH, P("y"))
     wrong = jit(lambda x, k: _convolved(x, k), in_shardings=ins)(x, k)
     assert not np.allclose(wrong, _convolved(x, k), atol=0.1), "XLA is mended: hold no kernels"

@@ -8,7 +8,7 @@ import pytest
 import xnp
 from xjit import statistics
 from xnp import lax
-from xnp.primitives import while_rounds
+from xnp.primitives import while_loop
 
 
 @pytest.mark.sampled(every=3)
@@ -19,7 +19,7 @@ from xnp.primitives import while_rounds
 )  # fmt: skip
 @pytest.mark.parametrize("steps", [999, 1000, 1001, 4321])
 def test_a_long_while_takes_every_step_over_several_rounds(monkeypatch, first, stride, steps):
-    monkeypatch.setattr(while_rounds, "_WORK_OF_A_ROUND", 4000)  # 1000 steps and fewer
+    monkeypatch.setattr(while_loop, "_WORK_OF_A_ROUND", 4000)  # 1000 steps and fewer
     first = xnp.asarray(first)
     by = xnp.asarray(stride, first.dtype) if stride == 0 else stride
 

@@ -12,8 +12,8 @@ import xrandom
 from xad import checkpoint, custom_jvp, grad, jvp, vjp
 from xbatch import vmap
 from xjit import device_put, devices, jit
-from xjit.callbacks import pure_callback
-from xjit.partial_sums import linear_operands
+from xjit.callbacks.functions import pure_callback
+from xjit.sharding.partial_sums import linear_operands
 from xnp import lax
 from xnp.testing.samples import TABLE
 from xpar import (

@@ -6,7 +6,7 @@ import pytest
 import xstack
 import xstack.numpy as xnp
 from tests.errors.refusals import Refusals
-from xjit.program import DonatedTwiceError
+from xjit.dispatch.program import DonatedTwiceError
 from xstack import jit, lax
 
 refused = Refusals()

@@ -12,7 +12,7 @@ import xrandom
 import xstack
 from tools.docstrings import MODULES, functions_of
 from xnp import lax, linalg, nn
-from xnp.docstrings.errors import raised
+from xnp.docstrings import raised
 
 WORDS = ("mode", "method", "norm", "order", "padding", "UPLO", "indexing", "side", "precision")
 WRONG = {

@@ -7,8 +7,8 @@ import xpar
 import xstack.numpy as xnp
 from tests.errors.refusals import Refusals
 from xjit.jaxlib_gateway import XlaError
-from xjit.layouts import Layout
-from xjit.named_shardings import NoMeshError
+from xjit.sharding.layouts import Layout
+from xjit.sharding.shardings import NoMeshError
 from xstack import (
     NamedSharding,
     P,

@@ -10,7 +10,7 @@ import pytest
 
 import xstack
 import xstack.numpy as xnp
-from xprim.unknown_attributes import HINTS
+from xprim.errors import HINTS
 from xstack import lax, nn, random
 from xstack.unknown_names import _HERE as WORDS
 

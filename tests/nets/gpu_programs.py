@@ -17,7 +17,7 @@ from jaxlib.mlir import ir
 
 import xstack
 from tests.nets.gpu_cells import Cell, function_of, operands_of
-from xjit.retraces import retraces
+from xjit.debug.monitoring import retraces
 
 jax = pytest.importorskip("jax")
 mlir = pytest.importorskip("jax._src.interpreters.mlir")

@@ -20,7 +20,7 @@ import pytest
 
 import xstack
 from tests.nets.gpu_programs import lowered
-from xjit.placement import default_placement
+from xjit.dispatch.placement import default_placement
 
 scipy_linalg = pytest.importorskip("scipy.linalg")
 

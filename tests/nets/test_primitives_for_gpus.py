@@ -17,9 +17,9 @@ import xstack.numpy as xnp
 from tests.nets import gpu_routines
 from tests.nets.cells import drawn
 from tests.nets.gpu_programs import lowered
-from xjit.compile import equations_of
-from xjit.explanations import _products, explain
-from xjit.lowering import lower
+from xjit.debug.explanations import _products, explain
+from xjit.lowering.compile import equations_of
+from xjit.lowering.modules import lower
 from xjit.testing import _program_of_samples
 from xnp.testing import samples
 from xprim import Undefined, get_primitive

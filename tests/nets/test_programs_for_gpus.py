@@ -25,7 +25,7 @@ from tests.nets.gpu_cells import (
 )
 from tests.nets.gpu_programs import calls_in, lowered, operations, oracle_text, our_text
 from xjit import host_rules
-from xjit.retraces import retraces
+from xjit.debug.monitoring import retraces
 from xnp.testing import samples
 from xprim import EAGER, config, get_primitive
 from xstack import lax

@@ -9,11 +9,11 @@ from __future__ import annotations
 from xad._jvp import JVPHandle
 from xad._linearize import Linearized, LinearizeHandle
 from xad.transpose import TransposeHandle
-from xbatch.axis import BatchAxis
-from xjit.eager_backend import EagerBackend, NoDevices
-from xjit.stablehlo_text import Builder
+from xbatch.batching import BatchAxis
+from xjit.dispatch.eager_backend import EagerBackend, NoDevices
+from xjit.lowering.stablehlo_text import Builder
 from xprim import HostBackend, contracts
-from xprim.backend import Backend
+from xprim.eager import Backend
 from xstack.compiler_on_demand import CompilerOnDemand
 
 

@@ -1,0 +1,63 @@
+"""Count retired words: `python tools/retired_words.py`.
+
+The glossary (`docs/design/glossary.md`) names the terms that texts use, and what they replace.
+Older texts still hold retired words, so the root `pyproject.toml` has the number of each
+(`tool.retired_words`). More of one than that fails: new lines use the terms. Whoever replaces some
+lowers the number with `--update`.
+"""
+
+import re
+import sys
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PATTERNS = ("packages/*/src/**/*.py", "packages/*/README.md", "docs/**/*.md", "tools/*.py", "*.md")
+_EXCEPT = ("docs/design/glossary.md", "tools/retired_words.py")
+
+
+def count(word: str, texts: Iterable[str]) -> int:
+    """Return how often a word or phrase stands in texts, across line ends and in any case."""
+    pattern = re.compile(r"\b" + r"\W+".join(map(re.escape, word.split())) + r"\b", re.IGNORECASE)
+    return sum(len(pattern.findall(text)) for text in texts)
+
+
+def check(known: dict[str, int], texts: list[str]) -> list[str]:
+    """Return a line for each word of which there are more than known."""
+    found = {word: count(word, texts) for word in known}
+    return [
+        f"pyproject.toml:1: {word!r} is retired (docs/design/glossary.md): {found[word]} times, "
+        f"{most} were there"
+        for word, most in known.items()
+        if found[word] > most
+    ]
+
+
+def main(arguments: list[str]) -> int:
+    """Print the words that became more; with `--update`, write today's numbers."""
+    path = ROOT / "pyproject.toml"
+    text = path.read_text()
+    known = tomllib.loads(text)["tool"]["retired_words"]
+    texts = _texts()
+    if arguments == ["--update"]:
+        for word in known:
+            text = re.sub(
+                rf'^"{word}" = \d+', f'"{word}" = {count(word, texts)}', text, flags=re.MULTILINE
+            )
+        path.write_text(text)
+        return 0
+    offences = check(known, texts)
+    print(*offences, f"retired words: {len(offences)} offences", sep="\n")
+    return 1 if offences else 0
+
+
+def _texts() -> list[str]:
+    paths = {path for pattern in PATTERNS for path in ROOT.glob(pattern)}
+    names = {path.relative_to(ROOT).as_posix(): path for path in paths}
+    kept = [names[name] for name in sorted(names) if name not in _EXCEPT]
+    return [path.read_text() for path in kept if "_build" not in path.parts]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
