@@ -276,7 +276,11 @@ def _source(path: Path) -> str:
 
 def modules_that_hold(package: str, name: str, value: Any) -> list[str]:
     """Return the loaded modules of a package in which a name is a value."""
-    loaded = [(m, sys.modules[m]) for m in sorted(sys.modules) if m.partition(".")[0] == package]
+    loaded = [  # a module that moved is there under its old name, too
+        (m, sys.modules[m])
+        for m in sorted(sys.modules)
+        if m.partition(".")[0] == package and sys.modules[m].__name__ == m
+    ]
     return [m for m, module in loaded if vars(module).get(name) is value]
 
 
