@@ -67,6 +67,8 @@ ROWS = {
     "random.multivariate_normal": "f(k, v[:3], s @ s.T)",
     "random.truncated_normal": "f(k, 0.0, 1.0)", "random.triangular": "f(k, 0.0, 0.5, 1.0)",
     "random.weibull_min": "f(k, 1.0, 1.0)", "make_jaxpr": "f(abs)(v)", "vmap": "f(abs)(v)",
+    **dict.fromkeys(("jacfwd", "jacrev", "jacobian"), "f(abs)(v)"),
+    "hessian": "f(lambda x: (x * x).sum())(v)",
     "jit": "f(abs)(v)", "checkpoint": "f(abs)(v)", "numpy.array_repr": "f(v)",
     "numpy.array_str": "f(v)", "numpy.frombuffer": "f(bytes(16))",
     "numpy.fromstring": "f('1 2', sep=' ')",
@@ -104,7 +106,7 @@ _LAYERS = "it makes a layer, whose parts are called later"
 _SHAPES_OF_SHAPES = "it answers for the shapes of convolutions and windows; no array comes out"
 WITHOUT_CELL = {
     **dict.fromkeys(
-        "local_devices make_array_from_callback make_array_from_process_local_data make_mesh pmap"
+        "local_devices make_array_from_callback make_mesh pmap"
         " make_array_from_single_device_arrays lax.all_gather lax.all_to_all lax.pbroadcast"
         " lax.pshuffle lax.psum_scatter lax.pswapaxes debug.visualize_sharding"
         " distributed.initialize experimental.multihost_utils.reached_preemption_sync_point"

@@ -14,9 +14,9 @@ Compiling: jit, make_jaxpr, eval_shape, typeof, ShapeDtypeStruct,
 named_scope, named_call, ensure_compile_time_eval, clear_caches,
 check_captured_values; modules export, stages, ffi.
 
-Batching and many devices: vmap, pmap, shard_map, smap, xmap, make_mesh, set_mesh,
-get_mesh, get_abstract_mesh, use_abstract_mesh, reshard, P, NamedSharding,
-Shard; modules sharding, distributed.
+Batching and many devices: vmap, pmap, shard_map, smap, xmap, make_mesh,
+set_mesh, get_mesh, get_abstract_mesh, use_abstract_mesh, reshard, P,
+NamedSharding, Shard; modules sharding, distributed.
 
 Arrays: modules numpy, lax, random, nn, scipy, image, ops, dlpack, dtypes;
 trees of them: modules tree, tree_util, flatten_util; Array; ds, a slice

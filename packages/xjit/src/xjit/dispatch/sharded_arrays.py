@@ -29,7 +29,7 @@ from xprim import Array, ConcreteArray, Tracer, as_array, dtypes, shaped_array
 from xprim.errors import UnexpectedTracerError, message
 from xprim.extended import as_physical, wrap
 from xprim.tracebacks import boundaries
-from xprim.typing import DTypeLike, ShardingLike
+from xprim.typing import DTypeLike, PyTree, ShardingLike
 from xtree import broadcast_prefix, tree_flatten, tree_unflatten
 from xtree.records import Record, set_once
 
@@ -269,8 +269,8 @@ def _traced(operation: str, x: Array) -> str:
 
 
 def make_array_from_process_local_data(
-    sharding: Any, local_data: Any, global_shape: Any = None
-) -> Any:
+    sharding: PyTree, local_data: PyTree, global_shape: PyTree = None
+) -> PyTree:
     """Make arrays of what this process has of them.
 
     Args:

@@ -31,6 +31,7 @@ from xnp.primitives.formula_backends import (
 from xnp.primitives.lowering_text import Text
 from xnp.primitives.table import FLOATING, add, bind, elementwise_shape, mul, repeated
 from xprim import ELEMENTWISE, Primitive, Zero, primitive_maker, state, undefined
+from xprim.contracts import Builder
 
 __all__ = ()
 
@@ -431,7 +432,9 @@ def derivatives_of(
     def numpy(*operands: Any, orders: Order) -> Any:
         return (numpy_rule(derivative_of(formula, orders))(*operands),)
 
-    def stablehlo(b: Any, operands: Any, avals_in: Any, avals_out: Any, *, orders: Order) -> Any:
+    def stablehlo(
+        b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, orders: Order
+    ) -> Any:
         return stablehlo_rule(derivative_of(formula, orders))(b, operands, avals_in, avals_out)
 
     def jvp(primals: Any, tangents: Any, *, orders: Order) -> Any:
