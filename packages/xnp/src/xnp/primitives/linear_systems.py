@@ -29,7 +29,7 @@ from xnp.primitives.linalg_lowering import (
     tril,
     triu,
 )
-from xnp.primitives.lowering_text import chosen, compared, upcast
+from xnp.primitives.lowering_text import chosen, compared, is_split, upcast
 from xnp.primitives.sort import rows_along, shift
 from xnp.primitives.svd import svd_p
 from xnp.primitives.table import (
@@ -532,7 +532,7 @@ def permutation_text(b: Builder, pivots: str, pivots_aval: Any, out: Any) -> str
 
     def body(inner: Builder, names: Any) -> Any:
         i, permutation = names
-        if not last and not inner.is_split:
+        if not last and not is_split(inner):
             swapped = _swap_in_vector(inner, permutation, out, pivots, pivots_aval, i)
             return [inner.same_type_op("stablehlo.add", [i, one], index), swapped]
         starts = [*([zero] * last), i]
