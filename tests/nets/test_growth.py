@@ -109,7 +109,7 @@ def _kinds(row: Row) -> list[str]:
     return kinds
 
 
-@pytest.mark.sampled(every=80, per="family")
+@pytest.mark.sampled(every=81, per="family")
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("family", "name"), CELLS)
 def test_equations_and_lines_grow_as_the_number_of_steps(family: str, name: str) -> None:

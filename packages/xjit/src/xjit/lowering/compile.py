@@ -502,8 +502,12 @@ def _compile(
     )
     try:
         # what asks Python functions of the user stays in their thread; nobody waits behind calls
-        is_direct = lowered.python_functions or is_told is not None
-        executable = run() if is_direct else _watched(run, lowered, closed)
+        if lowered.python_functions or is_told is not None:
+            executable = run()
+        elif threading.current_thread() is threading.main_thread():
+            executable = _interruptible(run, lowered, closed)
+        else:
+            executable = _in_this_thread(run, lowered, closed)
     except Exception:
         _raise_what_users_raised(lowered)
         raise
@@ -521,7 +525,26 @@ def _compile(
     return executable, seconds
 
 
-def _watched(
+def _in_this_thread(
+    run: Callable[[], gateway.Executable], lowered: LoweredProgram, closed: ClosedJaxpr | None
+) -> gateway.Executable:
+    """Compile where no Ctrl-C arrives; say so where that takes long.
+
+    A thread of its own would be started while the interpreter ends, if this is a daemon thread.
+    """
+    timer = threading.Timer(SLOW_SECONDS, lambda: logger.warning(_what_takes_long(lowered, closed)))
+    timer.daemon = True
+    try:
+        timer.start()
+    except RuntimeError:  # there can be no more threads
+        return run()
+    try:
+        return run()
+    finally:
+        timer.cancel()
+
+
+def _interruptible(
     run: Callable[[], gateway.Executable], lowered: LoweredProgram, closed: ClosedJaxpr | None
 ) -> gateway.Executable:
     """Compile in a thread, so that Ctrl-C ends the wait for it; say so where that takes long.
