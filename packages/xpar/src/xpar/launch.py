@@ -23,7 +23,7 @@ __all__ = ()
 
 _COLOURS = (36, 33, 32, 35, 34, 31)  # of a terminal, one after another
 # Gloo's greeting, a line for each group of devices; lines of several threads run into each other.
-_NOISE = re.compile(r"\[Gloo\] Rank |is connected to \d+ peer ranks")
+_NOISE = re.compile(r"\[Gloo\] Rank |\d+ peer ranks|connected peer ranks is")
 _HOLD = 1.0  # seconds for which a traceback is kept back, in case its process ends by it
 _GRACE = 5.0  # seconds from the request to end to the end by force
 _POLL = 0.05
