@@ -163,8 +163,7 @@ class JVPTrace(Trace):
                 dot = self._varying_as(out, dot)
             return (out if type(dot) is Zero else JVPTracer(self, out, dot),)
         return tuple([
-            out if type(dot) is Zero
-            else JVPTracer(self, out, self._varying_as(out, dot))
+            out if type(dot) is Zero else JVPTracer(self, out, self._varying_as(out, dot))
             for out, dot in zip(outs, dots, strict=True)
         ])  # fmt: skip
 
@@ -174,6 +173,8 @@ class JVPTrace(Trace):
         The sum of a value that varies and one that all members share has the tangent of the latter,
         where the former has none.
         """
+        if out.aval.spread is dot.aval.spread:  # as everywhere where there is no mesh
+            return dot
         if type(dot) is Zero or not out.aval.vma - dot.aval.vma:
             return dot
         with use_trace(self.parent):  # type: ignore[arg-type]

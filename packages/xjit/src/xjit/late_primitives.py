@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-
-from xprim.primitive import add_finder
+from xprim.primitive import find_in_modules
 
 __all__ = ()
 
@@ -17,16 +15,4 @@ _MODULE_BY_NAME = {
     "layout_constraint": "xjit.layout_constraint",
 }
 
-
-def _find(name: str) -> None:
-    module = _MODULE_BY_NAME.get(name)
-    if module is not None:
-        importlib.import_module(module)
-
-
-def _load_all() -> None:
-    for module in _MODULE_BY_NAME.values():
-        importlib.import_module(module)
-
-
-add_finder(_find, _load_all)
+find_in_modules(_MODULE_BY_NAME)

@@ -7,7 +7,7 @@ import importlib
 import inspect
 import sys
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,7 +23,9 @@ from xtree.boundaries import boundary
 from xtree.errors import message
 from xtree.interning import remember
 
-__all__ = ["Primitive", "get_primitive", "add_finder", "load_primitives", "primitives"]
+__all__ = [
+    "Primitive", "get_primitive", "add_finder", "find_in_modules", "load_primitives", "primitives",
+]  # fmt: skip
 
 __dir__ = __all__.copy
 
@@ -391,6 +393,25 @@ def add_finder(find: Callable[[str], None], load_all: Callable[[], None]) -> Non
     _loaders.append(load_all)
 
 
+def find_in_modules(module_by_name: Mapping[str, str]) -> None:
+    """Say in which modules primitives are defined that are imported late.
+
+    Args:
+      module_by_name: for the name of each primitive its module.
+    """
+
+    def find(name: str) -> None:
+        module = module_by_name.get(name)
+        if module is not None:
+            importlib.import_module(module)
+
+    def load_all() -> None:
+        for module in module_by_name.values():
+            importlib.import_module(module)
+
+    add_finder(find, load_all)
+
+
 def load_primitives() -> None:
     """Import all primitives of the packages that are imported, for who walks over the registry."""
     for load_all in _loaders:
@@ -415,15 +436,4 @@ _MODULE_BY_NAME = {
 }
 
 
-def _find(name: str) -> None:
-    module = _MODULE_BY_NAME.get(name)
-    if module is not None:
-        importlib.import_module(module)
-
-
-def _load_all() -> None:
-    for module in _MODULE_BY_NAME.values():
-        importlib.import_module(module)
-
-
-add_finder(_find, _load_all)
+find_in_modules(_MODULE_BY_NAME)

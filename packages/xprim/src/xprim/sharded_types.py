@@ -28,7 +28,7 @@ __all__ = [
     "batched_sharding", "captured", "cotangent", "cotangent_as", "install_meshes", "is_spread",
     "kept_apart",
     "left_open", "meshes_of", "near", "parts_of_cotangents", "spread_as", "spread_call",
-    "spread_results", "vary", "varying_alike", "whole", "with_dimension", "without_dimension",
+    "spread_results", "vary", "whole", "with_dimension", "without_dimension",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -154,15 +154,6 @@ def cotangent_as(ct: Any, aval: ShapedArray) -> Any:
 def vary(x: Any, axes: frozenset[Any], mesh: Any) -> Any:
     """Return a value whose type says that it varies over manual axes of a mesh, too."""
     return _avals._of_meshes[0].vary(x, axes, mesh) if axes - x.aval.vma else x
-
-
-def varying_alike(arrays: Sequence[Any], along: Sequence[Any] = ()) -> list[Any]:
-    """Return values cast to vary over the axes over which any of them, or of `along`, varies."""
-    said = [x.aval.spread for x in (*along, *arrays) if x.aval.vma]
-    if not said:
-        return list(arrays)
-    axes = frozenset().union(*[spread.varying for spread in said])
-    return [vary(x, axes, said[0].mesh) for x in arrays]
 
 
 def meshes_of(arrays: Sequence[Any]) -> tuple[Any, ...]:
