@@ -143,3 +143,26 @@ def test_resources_need_a_mesh_and_axes_are_said_by_name():
         xmap(lambda v: v, 0, ["b"])
     with pytest.raises(TypeError, match="positional arguments alone"):
         xmap(lambda v: v, ["b"], ["b"])(v=np.ones(4))
+
+
+def test_a_call_with_arguments_of_a_known_type_is_not_traced_again():
+    seen = []
+
+    def member(v):
+        seen.append(v)
+        return v * 2
+
+    double = xmap(member, ["batch"], ["batch"], axis_resources={"batch": "x"}, mesh=MESH)
+    for _ in range(3):
+        np.testing.assert_array_equal(double(np.ones(8, np.float32)), np.full(8, 2))
+    assert len(seen) == 1
+    assert double(np.ones(4, np.float32)).shape == (4,)
+    assert len(seen) == 2
+
+
+def test_the_mesh_of_a_call_is_the_one_that_is_set_then():
+    other = Mesh(np.array(devices("cpu")[:2]), ("x",))
+    double = xmap(lambda v: v * 2, ["batch"], ["batch"], axis_resources={"batch": "x"})
+    for mesh in (MESH, other, MESH):
+        with set_mesh(mesh):
+            assert double(np.ones(8, np.float32)).sharding == NamedSharding(mesh, P("x"))

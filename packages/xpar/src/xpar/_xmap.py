@@ -31,10 +31,13 @@ from xprim.errors import message
 from xprim.tracebacks import boundaries
 from xprim.transformed import check_function, transformed
 from xprim.typing import PyTree
+from xtree.interning import remember
 
 __all__ = ["named_shape", "xmap"]
 
 __dir__ = __all__.copy
+
+_MOST_FUNCTIONS = 64
 
 Positions = dict[Any, int]  # of the dimensions that have a name
 
@@ -132,6 +135,7 @@ class _Xmap:
         self.out_axes = _with_positions("out_axes", out_axes)
         self.sizes = sizes
         self.mesh = mesh
+        self._mapped: dict[Any, Callable[..., Any]] = {}  # at most `_MOST_FUNCTIONS`
         self.resources = {
             name: tuple(axes) if isinstance(axes, tuple | list) else (axes,)
             for name, axes in resources.items()
@@ -154,16 +158,27 @@ class _Xmap:
         arrays = [as_array(x, what=f"xmap: argument {i}") for i, x in enumerate(leaves)]
         places = _of_each_leaf(self.in_axes, args)
         sizes = self._sizes(arrays, places)
-        counts = self._counts(sizes)
+        mesh = self._mesh() if self.resources else None
+        key = (tree, tuple(sizes.items()), mesh)
+        mapped = self._mapped.get(key)
+        if mapped is None:  # kept, so that it is traced once for arguments of a type
+            mapped = self._function(tree, places, sizes, mesh)
+            remember(self._mapped, key, mapped, _MOST_FUNCTIONS)
+        return mapped(*arrays)
+
+    def _function(
+        self, tree: Any, places: Sequence[Positions], sizes: dict[Any, int], mesh: Any
+    ) -> Callable[..., Any]:
+        """Return the function of the leaves of the arguments."""
+        counts = self._counts(sizes, mesh)
         local = {name: size // counts.get(name, 1) for name, size in sizes.items()}
         mapped = self._batched(tree, places, local, counts)
         if not counts:
-            return mapped(*arrays)
-        over_mesh = shard_map(
-            mapped, mesh=self.mesh, in_specs=tuple([self._spec(p) for p in places]),
+            return mapped
+        return shard_map(
+            mapped, mesh=mesh, in_specs=tuple([self._spec(p) for p in places]),
             out_specs=xtree.map(self._spec, self.out_axes, is_leaf=_is_positions),
         )  # fmt: skip
-        return over_mesh(*arrays)
 
     def _sizes(self, arrays: Sequence[Any], places: Sequence[Positions]) -> dict[Any, int]:
         """Return the size of each name, after a look at all that have it."""
@@ -190,10 +205,8 @@ class _Xmap:
                 ))  # fmt: skip
         return sizes
 
-    def _counts(self, sizes: dict[Any, int]) -> dict[Any, int]:
-        """Return over how many devices each name with a resource is cut."""
-        if not self.resources:
-            return {}
+    def _mesh(self) -> Mesh | AbstractMesh:
+        """Return the mesh of a call."""
         mesh = current_mesh.value if self.mesh is None else self.mesh
         if mesh is None:
             raise ValueError(message(
@@ -201,6 +214,10 @@ class _Xmap:
                 got=f"axis_resources={self.resources}",
                 hint="give mesh=, or call it inside `with set_mesh(mesh):`",
             ))  # fmt: skip
+        return mesh
+
+    def _counts(self, sizes: dict[Any, int], mesh: Any) -> dict[Any, int]:
+        """Return over how many devices each name with a resource is cut."""
         counts = {}
         for name, axes in self.resources.items():
             for axis in axes:
