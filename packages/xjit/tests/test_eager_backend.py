@@ -211,3 +211,19 @@ def test_with_debug_nans_each_operation_of_a_function_is_looked_at(programs):
     with config.debug_nans(True), pytest.raises(FloatingPointError, match="rem"):
         xnp.remainder(x, 0.0)
     assert not programs
+
+
+@pytest.mark.parametrize("call", [lambda x: x * 2, lambda x: x + x, lambda x: 1.5 - x, xnp.abs])
+def test_large_work_that_numpy_does_with_device_buffers_has_a_kernel(call):
+    host = np.linspace(-1, 1, 40_000, dtype=np.float32).reshape(200, 200)
+    x = device_put(host)
+    expected = call(as_array(host))
+    results = [call(x) for _ in range(3)]
+    for y in results:
+        assert y.aval is expected.aval
+        np.testing.assert_array_equal(y, expected)
+    names = {code.co_name for code in functions_entered(lambda: call(x))}
+    assert "process" not in names, "the primitive was evaluated by its rules"
+    x.delete()
+    with pytest.raises(RuntimeError, match="deleted"):
+        call(x)

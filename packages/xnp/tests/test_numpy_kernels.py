@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 import tracemalloc
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 import xnp
 from xnp import lax
+from xnp.numpy import dispatch
 from xnp.testing.samples import TABLE
 from xprim import (
     ClosedJaxpr,
@@ -23,7 +25,7 @@ from xprim import (
     state,
     trace_to_jaxpr,
 )
-from xprim.kernels import Refusal
+from xprim.kernels import KernelTable, Refusal
 from xprim.numpy_kernels import numpy_function, same_elements
 from xprim.testing import check_ufunc, functions_entered
 
@@ -241,3 +243,45 @@ def test_a_scalar_of_numpy_that_a_rule_gave_is_reshaped_as_an_array():
     aval = shaped_array((), dtypes.float32)
     program = ClosedJaxpr(*trace_to_jaxpr(lambda x: [lax.reshape(x, (1, 1))], [aval]))
     assert numpy_function(program)(np.float32(2))[0].tolist() == [[2]]
+
+
+# --- the cache of eager calls ---------------------------------------------------------------------
+
+OPERATORS = {
+    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul,
+    "divide": operator.truediv, "floor_divide": operator.floordiv, "remainder": operator.mod,
+    "equal": operator.eq, "less": operator.lt, "greater_equal": operator.ge,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("other", [np.float32([3, 1]), 2.0, 3], ids=["array", "float", "int"])
+@pytest.mark.parametrize("name", OPERATORS)
+def test_an_operator_finds_the_kernel_of_its_function(name, other):
+    x = xnp.asarray(np.float32([[1, 2]] * 7))
+    y = other if isinstance(other, float | int) else xnp.asarray(other)
+    expected = getattr(xnp, name)(x, y)
+    made = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(KernelTable, "make", lambda *args: made.append(args))
+        result = OPERATORS[name](x, y)
+    assert made == []
+    assert result.aval is expected.aval
+    np.testing.assert_array_equal(result, expected)
+
+
+def test_kernels_of_one_function_for_scalars_and_arrays_are_apart():
+    x = xnp.asarray(np.int8([1, 2]))
+    for _ in range(3):
+        assert (x + 1).dtype == xnp.int8
+        assert (x + xnp.asarray(1)).dtype == xnp.int8  # weak
+        assert (x + xnp.asarray(np.int32(1))).dtype == xnp.int32
+        assert (x + 1.5).dtype == xnp.float32
+        with pytest.raises(OverflowError, match=r"^add: "):
+            x + 1000
+
+
+def test_one_bound_holds_for_all_eager_calls():
+    table = dispatch._kernels
+    assert [t for t in vars(dispatch).values() if isinstance(t, KernelTable)] == [table]
+    xnp.sin(xnp.zeros(3))
+    assert 0 < len(table) <= table.limit

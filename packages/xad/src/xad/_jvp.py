@@ -23,7 +23,7 @@ from xad.arguments import (
     tangents_and_cells,
     write_tangents,
 )
-from xad.derivative_kernels import USES_BEFORE_KERNEL, JVPKernel
+from xad.derivative_kernels import JVPKernel
 from xad.tangents import (
     Tangent,
     check_tangents,
@@ -51,6 +51,7 @@ from xprim import (
     use_trace,
 )
 from xprim.derived_cells import taken
+from xprim.eager_costs import USES_BEFORE_KERNEL
 from xprim.errors import described, message
 from xprim.jaxpr import interpret
 from xprim.kernels import KernelTable, numpy_operand

@@ -9,7 +9,6 @@ from typing import Any
 
 from xad._jvp import JVPHandle, JVPTrace, JVPTracer, jvp_flat
 from xad.derivative_kernels import (
-    USES_BEFORE_KERNEL,
     KernelEquation,
     LinearizedKernel,
     divided,
@@ -39,6 +38,7 @@ from xprim import (
     unrepeatable_effects,
 )
 from xprim.derived_cells import kept, taken
+from xprim.eager_costs import USES_BEFORE_KERNEL
 from xprim.errors import UndefinedRuleError, message
 from xprim.kernels import KernelTable, Refusal, numpy_operand
 from xprim.numpy_kernels import numpy_function

@@ -103,9 +103,6 @@ def _part(call: Equation, wanted: list[bool]) -> Part:
 # results are the same to the bit. A primitive gets its kernel when it was differentiated several
 # times.
 
-# A kernel costs about 0.13 ms for each direction and saves some 4 us at each use.
-USES_BEFORE_KERNEL = 16
-
 
 class JVPKernel(Kernel):
     """A primitive with its derivative: the results, then the tangents that are not zero.

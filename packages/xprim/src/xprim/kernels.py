@@ -31,6 +31,7 @@ from xprim.array import ConcreteArray
 from xprim.avals import ShapedArray
 from xprim.config import state
 from xprim.eager import EAGER
+from xprim.eager_costs import READ_AT_ONCE
 from xprim.errors import ImpureRuleError, XStackError, message
 from xprim.jaxpr import ClosedJaxpr
 from xprim.jaxpr_passes import first_difference
@@ -53,7 +54,6 @@ __all__ = [
 __dir__ = __all__.copy
 
 MAX_KERNELS = 2048  # in one table
-_SMALL = 4096  # elements
 
 log = config.define(
     config.Option("log", "", "What is logged: 'kernels', or nothing.", choices=("", "kernels"))
@@ -289,7 +289,7 @@ def numpy_operand(x: ConcreteArray) -> Any:
     """
     if x.buffer is None:
         return x.host
-    if x.aval.size > _SMALL or dtypes.is_extended(x.aval.dtype):
+    if x.aval.size > READ_AT_ONCE or dtypes.is_extended(x.aval.dtype):
         return None
     return x.to_host() if EAGER.backend.on_host(x) else None
 

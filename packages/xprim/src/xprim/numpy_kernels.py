@@ -20,6 +20,7 @@ from xprim import config, dtypes
 from xprim.array import ConcreteArray
 from xprim.avals import ShapedArray
 from xprim.eager import EAGER, results_are_checked
+from xprim.eager_costs import HUGE
 from xprim.errors import ImpureRuleError, message
 from xprim.jaxpr import ClosedJaxpr, Equation, Jaxpr, Literal, Var
 from xprim.jaxpr_passes import dead_code_removed
@@ -33,9 +34,6 @@ __dir__ = __all__.copy
 
 MAX_EQUATIONS = 64
 _LARGE = 1 << 13  # elements: where new memory costs more than to name the old
-# An operation with more elements gains nothing, and goes by its rule, which says what did not fit
-# into memory.
-_HUGE = 1 << 24
 
 
 def numpy_function(program: ClosedJaxpr, *, single: bool = False) -> Callable[..., Any]:
@@ -93,7 +91,7 @@ def _check_equation(eqn: Equation) -> None:
         raise Refusal(f"it holds a call ({eqn.primitive})")
     if _is_compiled(eqn):
         raise Refusal(f"the compiler takes its {eqn.primitive}")
-    if any(v.aval.size > _HUGE for v in eqn.outputs):
+    if any(v.aval.size > HUGE for v in eqn.outputs):
         raise Refusal(f"the result of its {eqn.primitive} is huge")
     if any(dtypes.is_extended(v.aval.dtype) for v in (*eqn.inputs, *eqn.outputs)):
         raise Refusal(f"its {eqn.primitive} is about an extended dtype")

@@ -25,11 +25,9 @@ from xprim import (
     attach_methods,
     install_backend as _install_backend,
 )
+from xprim.eager_costs import SMALL
 
 __all__ = ()
-
-# Work of fewer elements than this never goes to the compiler.
-_SMALL = 1 << 13
 
 # Methods and attributes of arrays that `xjit` attaches when it is imported.
 _ABOUT_DEVICES = (
@@ -53,10 +51,10 @@ class CompilerOnDemand(HostBackend):
     ) -> bool:  # fmt: skip
         """Import the compiler for an operation that may be large, and let it decide."""
         for aval in avals_out:
-            if aval.size >= _SMALL:
+            if aval.size >= SMALL:
                 return _load_backend().takes(primitive, operands, params, avals_out)
         for x in operands:
-            if x.aval.size >= _SMALL:
+            if x.aval.size >= SMALL:
                 return _load_backend().takes(primitive, operands, params, avals_out)
         return False
 

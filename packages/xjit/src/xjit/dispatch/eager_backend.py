@@ -1,9 +1,8 @@
 """Eager evaluation of large operations: compiled once for each (primitive, avals, params).
 
-`EagerBackend.takes` decides by costs and placement alone, so equal programs take equal paths:
-operations on data that lives on an accelerator or a second device go to XLA, and so does work that
-is large, asynchronously; the rest runs in NumPy. What compiling saves is said by the `cost` rule of
-a primitive, which its owner measured.
+`EagerBackend.takes` decides by costs (`xprim.eager_costs`) and placement alone, so equal programs
+take equal paths: operations on data that lives on an accelerator or a second device go to XLA, and
+so does work that is large, asynchronously; the rest runs in NumPy.
 """
 
 from __future__ import annotations
@@ -29,25 +28,17 @@ from xprim import (
     Primitive,
     ShapedArray,
     config,
-    dtypes,
     shaped_array,
     state,
 )
 from xprim.eager import results_are_checked
+from xprim.eager_costs import SMALL, WORTH_COMPILING, saved_time
 from xprim.jaxpr import memo_of, program_of_equation
 from xprim.kernels import Kernel, KernelTable, forget_kernels
 from xprim.static_arguments import params_key
 from xprim.strict_options import no_execution
 
 __all__ = ()
-
-# With fewer elements in the first operand and result, NumPy gets the work at once.
-_SMALL = 1 << 13
-_WORTH_COMPILING = 1 << 19  # nanoseconds that it saves
-
-# What is supposed where there is no `cost` rule, for each element of the results; floats of 16 bits
-# and fewer are converted one by one.
-_SUPPOSED, _SUPPOSED_NARROW = 0.25, 4.0
 
 # From operands to the buffers of the results; None where an operand is not placed yet, or is gone.
 _Start = Callable[[Sequence[ConcreteArray]], list[Any] | None]
@@ -82,13 +73,14 @@ class EagerBackend:
     ) -> bool:  # fmt: skip
         """Return whether an operation is compiled rather than run by NumPy."""
         try:
-            if avals_out[0].size < _SMALL and operands[0].aval.size < _SMALL and not _away[0]:
+            if avals_out[0].size < SMALL and operands[0].aval.size < SMALL and not _away[0]:
                 return False
         except IndexError:  # no operands, or no results
             pass
         if _away[0] and _any_away(operands):
             return True
-        return _saves(primitive, operands, params, avals_out) >= _WORTH_COMPILING
+        avals_in = [x.aval for x in operands]
+        return saved_time(primitive, avals_in, avals_out, params) >= WORTH_COMPILING
 
     def on_host(self, x: ConcreteArray) -> bool:
         """Return whether the buffer of an array lies where NumPy can stand for its device."""
@@ -264,21 +256,3 @@ def _is_elsewhere(buffer: Any) -> bool:
     where = gateway.placement_of(buffer)
     here = getattr(where, "_device", None)
     return bool(where.committed and here is not default_placement().device)
-
-
-def _saves(primitive: Primitive, operands: Any, params: dict[str, Any], avals_out: Any) -> float:
-    """Return how many nanoseconds compiling an operation saves."""
-    rule = primitive.rules.get("cost")
-    saved: float | None = None
-    if rule is not None:
-        saved = rule([x.aval for x in operands], avals_out, **params)
-    return _supposed(avals_out) if saved is None else saved
-
-
-def _supposed(avals_out: Sequence[ShapedArray]) -> float:
-    costs = [
-        a.size * (_SUPPOSED_NARROW if a.dtype.itemsize < 4 and dtypes.is_inexact(a.dtype)
-                  else _SUPPOSED)
-        for a in avals_out
-    ]  # fmt: skip
-    return max(costs, default=0.0)

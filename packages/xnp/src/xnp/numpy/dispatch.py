@@ -1,8 +1,4 @@
-"""From operands of an array function to a kernel: promotion, the eager fast path.
-
-`array_function` and `binary_operator` find the kernel by the types of the operands in one
-dictionary look-up; large operands run as one program of the compiler's.
-"""
+"""From operands of an array function to what runs: promotion, and the cache of eager calls."""
 
 from __future__ import annotations
 
@@ -42,6 +38,7 @@ from xprim import (
     state,
 )
 from xprim.eager import EAGER, results_are_checked
+from xprim.eager_costs import SMALL, WORTH_COMPILING, passes_time
 from xprim.errors import ArgumentError, AxisError, ShapeError, XStackError, message
 from xprim.kernels import Kernel, KernelTable, Refusal, numpy_operand
 from xprim.numpy_kernels import numpy_function
@@ -328,7 +325,442 @@ def axes_of(axis: Any, ndim: int, operation: str) -> tuple[int, ...]:
     return (axis_of(axis, ndim, operation),)
 
 
-# -------------------------------------------------------------------------------- whole programs
+# ----------------------------------------------------------------------------------- eager calls
+# Eager calls: one cache from the types of the operands to what runs.
+#
+# A function of the NumPy API is written once, for every trace: it promotes, broadcasts and binds
+# primitives. That costs microseconds for each layer. So the first call of some types decides what
+# the next ones run, and `_kernels` keeps it:
+#
+#     (function, abstract values and types of Python scalars, static arguments, options) -> kernel
+#
+#     small operands on the host   one function of ndarrays and scalars, `HostKernel`
+#     large operands               one compiled program, where the compiler takes a part of it
+#     operands on a device         the compiled program of the one primitive that it amounts to
+#     anything else                `REFUSED`: the function as it is written
+#
+# What decides is `xprim.eager_costs`. A kernel is made from the function's own jaxpr, so all ways
+# give the same. `x + y` and `add(x, y)` are one function here. Python scalars are keyed by their
+# type, not their value.
+#
+# After a large operation the processor's caches hold data, not the interpreter's state: each layer
+# of Python between the user and the runtime then costs microseconds, so programs on a device are
+# found by one look-up as well.
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_ndarray = np.ndarray
+_INT32 = range(-(2**31), 2**31)
+_TAKEN = frozenset([ConcreteArray, bool, int, float, complex])
+_ON_DEVICE = "on a device"
+
+# Abstract values of results made on the host: kept alive, because making one anew costs 2 us.
+host_aval = functools.lru_cache(maxsize=4096)(shaped_array)
+
+# What eager calls run, by function, abstract values, static arguments and whether operands are on
+# a device.
+_kernels = KernelTable("eager calls", limit=1 << 14)
+_find = _kernels.get
+
+
+class EagerCall:
+    """An array function, with what is known of it for all types of its operands.
+
+    Attributes:
+      function: as it is written for every trace; what the cache is keyed by.
+      count: how many leading arguments are arrays or Python scalars; the others are static.
+      direct: the NumPy function that gives the same where all operands have one native dtype.
+      promotes: whether Python scalars become constants of the dtype that all operands promote to;
+        else they have their own default dtype.
+    """
+
+    __slots__ = ("count", "direct", "function", "promotes")
+
+    def __init__(
+        self, function: Callable[..., Any], count: int, *,
+        direct: Callable[[Any, Any], Any] | None = None, promotes: bool = False,
+    ) -> None:  # fmt: skip
+        self.function = function
+        self.count = count
+        self.direct = direct
+        self.promotes = promotes
+
+    def scalar_dtype(self, operands: Sequence[Any]) -> Any:
+        """Return the dtype that Python scalars among the operands become; None for their own."""
+        if not self.promotes:
+            return None
+        return promotion.promote(*[_dtype_and_weakness(x) for x in operands])[0]
+
+
+class ProgramKernel(Kernel):
+    """The compiled form of an array function.
+
+    Attributes:
+      start: from arrays and Python scalars, as the function takes them, to its results; None where
+        the operands are not where they were.
+    """
+
+    __slots__ = ("start",)
+
+    def __init__(self, start: Callable[[Sequence[Any]], Any], avals_out: Any) -> None:
+        super().__init__(None, avals_out)
+        self.start = start
+
+
+# --- looking up -----------------------------------------------------------------------------------
+
+
+def dispatched(count: int) -> Callable[[F], F]:
+    """Return a decorator that looks up what an array function runs for the types of its operands.
+
+    Args:
+      count: how many leading positional arguments are arrays (or Python scalars); the others are
+        static, positional and hashable.
+
+    The function must bind the same primitives whatever the values of its arrays are.
+    """
+
+    def decorate(function: F) -> F:
+        fronts = {1: _look_up_one, 2: _look_up_two}
+        fast = fronts.get(count, _look_up)(EagerCall(function, count))
+        return typing_cast(F, functools.update_wrapper(fast, function))
+
+    return decorate
+
+
+def _look_up_one(call: EagerCall) -> Callable[..., Any]:
+    function, general = call.function, _look_up(call)
+
+    def array_function(x: Any, *statics: Any) -> Any:
+        try:
+            now = state.__dict__
+            if now["trace"] is not EAGER:
+                return function(x, *statics)
+            if type(x) is ConcreteArray:
+                host = x.host
+                if host is None or x.buffer is not None:
+                    host = numpy_operand(x)
+                if host is not None:
+                    try:
+                        kernel = _find((function, x.aval, statics, now["options"]))
+                    except TypeError:  # an unhashable static argument
+                        kernel = None
+                    if kernel is not None and kernel.run is not None:
+                        result = now["run_quietly"](kernel.run, host)
+                        if type(result) is not _ndarray:
+                            return _wrap(result, kernel.avals_out)
+                        return ConcreteArray(result, kernel.avals_out)
+            return general(x, *statics)
+        except Exception as error:
+            shorten(error)
+            raise
+
+    return array_function
+
+
+def _look_up_two(call: EagerCall) -> Callable[..., Any]:
+    function, general = call.function, _look_up(call)
+
+    def array_function(x: Any, y: Any, *statics: Any) -> Any:
+        try:
+            now = state.__dict__
+            if now["trace"] is not EAGER:
+                return function(x, y, *statics)
+            if type(x) is ConcreteArray and type(y) is ConcreteArray:
+                a, b = x.host, y.host
+                if a is not None and b is not None and x.buffer is None and y.buffer is None:
+                    try:
+                        kernel = _find((function, x.aval, y.aval, statics, now["options"]))
+                    except TypeError:
+                        kernel = None
+                    if kernel is not None and kernel.run is not None:
+                        result = now["run_quietly"](kernel.run, a, b)
+                        if type(result) is not _ndarray:
+                            return _wrap(result, kernel.avals_out)
+                        return ConcreteArray(result, kernel.avals_out)
+            return general(x, y, *statics)
+        except Exception as error:
+            shorten(error)
+            raise
+
+    return array_function
+
+
+def binary_operator(
+    function: Callable[[Any, Any], Any],
+    direct: Callable[[Any, Any], Any] | None = None,
+    otherwise: Callable[[Any, Any], Any] | None = None,
+) -> Callable[[Any, Any], Any]:
+    """Return a function of two operands that looks up what it runs, also for Python scalars.
+
+    Args:
+      function: as it is for every trace.
+      direct: a NumPy function that gives the same where both operands have one native dtype.
+      otherwise: called instead of `function` when there is no kernel: an operator, which must look
+        at the other operand first.
+    """
+    otherwise = otherwise or function
+    general = _look_up(EagerCall(function, 2, direct=direct, promotes=True), otherwise)
+
+    def operator(x1: Any, x2: Any, out: None = None, where: Any = None) -> Any:
+        try:
+            if out is not None or where is not None:
+                check_out_and_where(operator.__name__, out, where)
+            key_x: Any
+            key_y: Any
+            now = state.__dict__
+            if now["trace"] is not EAGER:
+                return otherwise(x1, x2)
+            if type(x1) is ConcreteArray:
+                a, key_x = x1.host, x1.aval
+                if a is None or x1.buffer is not None:
+                    a = numpy_operand(x1)
+            else:
+                a, key_x = x1, type(x1)
+            if type(x2) is ConcreteArray:
+                b, key_y = x2.host, x2.aval
+                if b is None or x2.buffer is not None:
+                    b = numpy_operand(x2)
+            else:
+                b, key_y = x2, type(x2)
+            kernel = _find((function, key_x, key_y, now["options"]))
+            if kernel is not None and kernel.run is not None and a is not None and b is not None:
+                try:
+                    y = now["run_quietly"](kernel.run, a, b)
+                except OverflowError:  # a Python integer: the function as written says it better
+                    return otherwise(x1, x2)
+                aval = kernel.avals_out
+                return ConcreteArray(y, aval) if type(y) is _ndarray else _wrap(y, aval)
+            return general(x1, x2)
+        except Exception as error:
+            shorten(error)
+            raise
+
+    return operator
+
+
+def _look_up(call: EagerCall, otherwise: Callable[..., Any] | None = None) -> Callable[..., Any]:
+    """Return a function that finds what runs for any operands, and decides at a first call.
+
+    `otherwise` is called where nothing is found, by default the function as it is written.
+    """
+    function, count, promotes = call.function, call.count, call.promotes
+    otherwise = otherwise or function
+
+    def array_function(*args: Any) -> Any:
+        try:
+            now = state.__dict__
+            if now["trace"] is not EAGER:
+                return otherwise(*args)
+            operands: list[Any] = []
+            key: list[Any] = [function]
+            is_away = False
+            for x in args[:count]:
+                kind = type(x)
+                if kind is ConcreteArray:
+                    host = x.host
+                    if host is None or x.buffer is not None:
+                        host = numpy_operand(x)
+                        is_away = is_away or host is None
+                    operands.append(host)
+                    key.append(x.aval)
+                elif kind in _SCALARS and (promotes or kind is not int or x in _INT32):
+                    operands.append(x if promotes else scalar_array(x).host)
+                    key.append(kind)
+                else:
+                    return otherwise(*args)
+            if not promotes:
+                key.append(args[count:])
+            if is_away:
+                key.append(_ON_DEVICE)
+            try:
+                kernel = _find((*key, now["options"])) or _kernels.find(key)
+            except TypeError:  # an unhashable static argument
+                return apart(otherwise(*args), *args[:count])
+            if kernel is None:
+                return _first_call(call, key, args, otherwise)
+            if kernel.run is None or is_away:
+                return _run_on_device(kernel, args, count, otherwise)
+            try:
+                result = now["run_quietly"](kernel.run, *operands)
+            except OverflowError:  # a Python integer: the function as written says it better
+                return otherwise(*args)
+            return ConcreteArray(result, kernel.avals_out) if type(result) is _ndarray else (
+                _wrap(result, kernel.avals_out))  # fmt: skip
+        except Exception as error:
+            shorten(error)
+            raise
+
+    return array_function
+
+
+def _run_on_device(
+    kernel: Kernel, args: tuple[Any, ...], count: int, otherwise: Callable[..., Any]
+) -> Any:
+    """Run what was found for operands on a device, or for large ones; as written if it cannot."""
+    operands = args[:count]
+    try:
+        if type(kernel) is ProgramKernel:
+            result = kernel.start(operands)
+            if result is not None:
+                return result
+        elif kernel.run is not None and all(map(_is_on_host, operands)):
+            hosts = [x.to_host() if type(x) is ConcreteArray else x for x in operands]
+            return _wrap(state.__dict__["run_quietly"](kernel.run, *hosts), kernel.avals_out)
+    except OverflowError:  # as above
+        pass
+    return apart(otherwise(*args), *operands)
+
+
+def _is_on_host(x: Any) -> bool:
+    return type(x) is not ConcreteArray or x.buffer is None or EAGER.backend.on_host(x)
+
+
+def _wrap(result: Any, aval: Any) -> Any:
+    """Wrap an ndarray, a NumPy scalar, or several results."""
+    if type(aval) is tuple:
+        arrays = [_wrap(r, a) for r, a in zip(result, aval, strict=True)]
+        return tuple(arrays)
+    return ConcreteArray(
+        result if type(result) is _ndarray else np.asarray(result, aval.dtype), aval
+    )
+
+
+def check_out_and_where(operation: str, out: Any, where: Any) -> None:
+    """Refuse the arguments by which NumPy writes a part of an array."""
+    if out is not None:
+        raise TypeError(
+            f"{operation}: out= is not supported, for arrays do not change; use the result."
+        )
+    if where is not None and where is not True:
+        raise TypeError(message(
+            operation, "where= would leave elements without a value.",
+            hint=f"xnp.where(mask, xnp.{operation}(...), other) says what they are",
+        ))  # fmt: skip
+
+
+# --- deciding -------------------------------------------------------------------------------------
+
+
+def _first_call(
+    call: EagerCall, key: list[Any], args: tuple[Any, ...], otherwise: Callable[..., Any]
+) -> Any:
+    """Evaluate as it is written, which raises the errors, and keep what the next calls run.
+
+    Nothing is kept for operands that are refused where the caller passes them: see
+    `strict_options`.
+    """
+    operands, statics = args[: call.count], args[call.count :]
+    if call.promotes and ConcreteArray not in map(type, operands):
+        return otherwise(*args)
+    try:
+        dtype = call.scalar_dtype(operands)
+    except TypeError:  # the function says it better
+        return otherwise(*args)
+    before = times_let_pass()
+    program = program_kernel(call.function, operands, statics, dtype)
+    if program is not None:
+        if times_let_pass() == before:
+            _kernels.keep(key, program)
+        return _run_on_device(program, args, call.count, otherwise)
+    results = apart(otherwise(*args), *operands)
+    if times_let_pass() == before and _kernels.find(key) is None:
+        make = _device_kernel if key[-1] is _ON_DEVICE else _host_kernel
+        _kernels.make(key, make, call, operands, statics, dtype, results)
+    return results
+
+
+def _host_kernel(
+    call: EagerCall, operands: Sequence[Any], statics: tuple[Any, ...], dtype: Any, results: Any
+) -> Kernel:
+    """Return the function of ndarrays and Python scalars that a call amounts to."""
+    if dtype is None and not scalars_keep_their_values(operands):
+        raise Refusal("a Python number may have more digits than its default dtype")
+    arrays = [
+        x if type(x) is ConcreteArray else scalar_array(x) if dtype is None
+        else ConcreteArray(None, shaped_array((), dtype, True))
+        for x in operands
+    ]  # fmt: skip
+    with config.numpy_rank_promotion("allow"):  # the call itself has said what it has to say
+        program, single = _traced(call.function, arrays, statics)
+    avals_out: Any = program.out_avals[0] if single else program.out_avals
+    if dtype is None:
+        _check_types(call.function, avals_out, results)
+    run = numpy_function(program, single=single)
+    if call.direct is not None and _is_direct(operands, dtype):
+        x, y = operands
+        return Kernel(for_memory_order(call.direct, x, y, avals_out), avals_out)
+    return Kernel(run if dtype is None else _with_scalars(run, operands, dtype), avals_out)
+
+
+def _traced(
+    function: Callable[..., Any], arrays: Sequence[ConcreteArray], statics: Sequence[Any]
+) -> tuple[ClosedJaxpr, bool]:
+    """Return the program of a function, and whether it gives one result instead of several."""
+    single = False
+
+    def flat(*arrays: Any) -> Any:
+        nonlocal single
+        results = function(*arrays, *statics)
+        single = not isinstance(results, tuple | list)
+        return (results,) if single else results
+
+    return xprim.trace_to_closed(flat, [x.aval for x in arrays]), single
+
+
+def _check_types(function: Callable[..., Any], avals_out: Any, results: Any) -> None:
+    """Check that the next calls give results of the types of the first one."""
+    some = results if isinstance(results, tuple | list) else (results,)
+    avals = tuple([x.aval for x in some])
+    made = avals_out if type(avals_out) is tuple else (avals_out,)
+    if avals != made:
+        raise TypeError(message(
+            function.__name__, "the types of the results depend on the values of Python numbers.",
+            got=f"{avals} of these values, {made} of any of their types",
+        ))  # fmt: skip
+
+
+def scalars_keep_their_values(operands: Any) -> bool:
+    """Whether Python numbers among the operands can go through their default dtypes unharmed."""
+    kinds = {type(x) for x in operands}
+    found = {x.aval.dtype for x in operands if type(x) is ConcreteArray}
+    if kinds & {float, complex} and dtypes.python_scalar_dtype(float) != dtypes.float64:
+        return not found & {dtypes.float64, dtypes.complex128}
+    narrow = {d for d in found if dtypes.is_integer(d)} - {dtypes.int32, dtypes.int64}
+    return int not in kinds or not narrow
+
+
+def _dtype_and_weakness(x: Any) -> tuple[Any, bool]:
+    if type(x) is ConcreteArray:
+        return x.aval.dtype, x.aval.weak_type
+    return dtypes.python_scalar_dtype(type(x)), type(x) is not bool
+
+
+def _is_direct(operands: Sequence[Any], dtype: Any) -> bool:
+    """Return whether NumPy's own function does the same with these operands."""
+    return dtype in NATIVE and all(_passes_directly(x, dtype) for x in operands)
+
+
+def _passes_directly(x: Any, dtype: Any) -> bool:
+    """Whether NumPy does with an operand, where the result is of `dtype`, what we do."""
+    if type(x) is ConcreteArray:
+        return bool(x.aval.dtype == dtype)
+    if type(x) is float:
+        return dtypes.is_inexact(dtype)
+    return type(x) is int and dtypes.is_integer(dtype)
+
+
+def _with_scalars(run: Callable[..., Any], operands: Sequence[Any], dtype: Any) -> Any:
+    """Return what computes from ndarrays and Python scalars by a function of ndarrays."""
+    x, y = operands
+    if type(y) is not ConcreteArray:
+        return lambda a, value: run(a, scalar_array(value, dtype).host)
+    if type(x) is not ConcreteArray:
+        return lambda value, b: run(scalar_array(value, dtype).host, b)
+    return run
+
+
+# --- compiled forms -------------------------------------------------------------------------------
 # Array functions of large operands as one program of the compiler's.
 #
 # A function that amounts to several primitives passes over memory once for each; where the
@@ -338,24 +770,6 @@ def axes_of(axis: Any, ndim: int, operation: str) -> tuple[int, ...]:
 # they are many.
 #
 # On a device a function that amounts to one operation has that operation's program alone.
-
-_SMALL = 1 << 13  # elements: no compiler takes work on fewer
-_WORTH_COMPILING = 1 << 19  # nanoseconds; a pass takes an eighth of one for each element
-_TAKEN = frozenset([ConcreteArray, bool, int, float, complex])
-
-
-class ProgramKernel(Kernel):
-    """The compiled form of an array function.
-
-    Attributes:
-      start: from arrays and Python scalars, as the function takes them, to its results.
-    """
-
-    __slots__ = ("start",)
-
-    def __init__(self, start: Callable[[Sequence[Any]], Any], avals_out: Any) -> None:
-        super().__init__(None, avals_out)
-        self.start = start
 
 
 def program_kernel(
@@ -382,10 +796,13 @@ def program_kernel(
         return None
     arrays = _arrays_that_fit(operands, dtype)
     sizes = [v for v in statics if type(v) is int]  # of results, maybe
-    if max(math.prod([x.aval.size for x in arrays]), *sizes, 0) < _SMALL:
+    if max(math.prod([x.aval.size for x in arrays]), *sizes, 0) < SMALL:
         return None
-    program, single = _traced(function, arrays, statics)
-    if program is None or not _is_taken(program):
+    try:
+        program, single = _traced(function, arrays, statics)
+    except (ArithmeticError, LookupError, TypeError, ValueError, XStackError):
+        return None  # the function itself says what is wrong with values that are there
+    if not _is_taken(program):
         return None
     name = function.__name__.lstrip("_")  # as errors and records of time tell it
 
@@ -394,16 +811,6 @@ def program_kernel(
         return results[0] if single else results
 
     return ProgramKernel(start, program.out_avals[0] if single else program.out_avals)
-
-
-def scalars_keep_their_values(operands: Any) -> bool:
-    """Whether Python numbers among the operands can go through their default dtypes unharmed."""
-    kinds = {type(x) for x in operands}
-    found = {x.aval.dtype for x in operands if type(x) is ConcreteArray}
-    if kinds & {float, complex} and dtypes.python_scalar_dtype(float) != dtypes.float64:
-        return not found & {dtypes.float64, dtypes.complex128}
-    narrow = {d for d in found if dtypes.is_integer(d)} - {dtypes.int32, dtypes.int64}
-    return int not in kinds or not narrow
 
 
 def _arrays_that_fit(operands: Sequence[Any], dtype: Any) -> list[ConcreteArray]:
@@ -419,24 +826,6 @@ def _as_arrays(operands: Sequence[Any], dtype: Any) -> list[ConcreteArray]:
         scalar_array(x, dtype, True)) for x in operands]  # fmt: skip
 
 
-def _traced(
-    function: Callable[..., Any], arrays: Sequence[ConcreteArray], statics: Sequence[Any]
-) -> tuple[ClosedJaxpr | None, bool]:
-    """Return the program of a function, and whether it gives one result instead of several."""
-    single = False
-
-    def flat(*arrays: Any) -> Any:
-        nonlocal single
-        results = function(*arrays, *statics)
-        single = not isinstance(results, tuple | list)
-        return (results,) if single else results
-
-    try:
-        return xprim.trace_to_closed(flat, [x.aval for x in arrays]), single
-    except (ArithmeticError, LookupError, TypeError, ValueError, XStackError):
-        return None, single  # the function itself says what is wrong with values that are there
-
-
 def _is_taken(program: ClosedJaxpr) -> bool:
     eqns = program.jaxpr.eqns
     if len(eqns) < 2 or program.effects or {type(x) for x in program.consts} - {ConcreteArray}:
@@ -444,18 +833,7 @@ def _is_taken(program: ClosedJaxpr) -> bool:
     atoms = [x for eqn in eqns for x in (*eqn.inputs, *eqn.outputs)]
     if any(dtypes.is_extended(x.aval.dtype) for x in atoms):
         return False
-    return _passes(eqns) >= _WORTH_COMPILING or any(_compiler_takes(eqn) for eqn in eqns)
-
-
-def _passes(eqns: Sequence[Equation]) -> float:
-    """Return the nanoseconds that all passes over memory but one take, 0 where one sums up."""
-    sizes = []
-    for eqn in eqns:
-        most, size = max([x.aval.size for x in eqn.inputs], default=0), eqn.outputs[0].aval.size
-        if eqn.primitive.call_like or (most > _SMALL and size < most // 2):
-            return 0
-        sizes.append(size)
-    return (sum(sizes) - max(sizes)) / 8
+    return passes_time(eqns) >= WORTH_COMPILING or any(_compiler_takes(eqn) for eqn in eqns)
 
 
 def _compiler_takes(eqn: Equation) -> bool:
@@ -464,24 +842,31 @@ def _compiler_takes(eqn: Equation) -> bool:
     return EAGER.backend.takes(eqn.primitive, stand_ins, eqn.params, avals_out)
 
 
-# --- one operation on a device ------------------------------------------------------------------
-
-
-def operation_kernel(
-    function: Callable[..., Any], operands: Sequence[Any], statics: Sequence[Any], result: Any
+def _device_kernel(
+    call: EagerCall, operands: Sequence[Any], statics: tuple[Any, ...], dtype: Any, result: Any
 ) -> Kernel:
-    """Return what starts the program of a call that gave `result`."""
+    """Return the kernel on the host where the compiler takes no operation, else that of the one."""
+    try:
+        return _host_kernel(call, operands, statics, dtype, result)
+    except Refusal:
+        return _operation_kernel(call, operands, statics, result)
+
+
+def _operation_kernel(
+    call: EagerCall, operands: Sequence[Any], statics: Sequence[Any], result: Any
+) -> Kernel:
+    """Return what starts the program of the one operation that a call amounts to, on a device."""
     if {type(x) for x in (*operands, result)} != {ConcreteArray}:
         raise Refusal("not one array from arrays")
-    eqn, order = _single_equation(lambda *arrays: (function(*arrays, *statics),), operands)
+    eqn, order = _single_equation(lambda *arrays: (call.function(*arrays, *statics),), operands)
     start = EAGER.backend.compiled_operation(
         eqn.primitive, [operands[i] for i in order], eqn.params
     )
     if start is None:
         raise Refusal(f"the compiler has no program of {eqn.primitive} that starts at once")
     if order != list(range(len(operands))):
-        return Kernel(lambda arrays: start([arrays[i] for i in order]), result.aval)
-    return Kernel(start, result.aval)
+        return ProgramKernel(lambda arrays: start([arrays[i] for i in order]), result.aval)
+    return ProgramKernel(start, result.aval)
 
 
 def _single_equation(
@@ -495,436 +880,3 @@ def _single_equation(
     if not all(type(x) is Var for x in eqn.inputs) or [*eqn.outputs] != [*jaxpr.outvars]:
         raise Refusal("its operation takes or gives other values, too")
     return eqn, [jaxpr.invars.index(x) for x in eqn.inputs]
-
-
-# -------------------------------------------------------------------------------------- dispatch
-# Dispatch: which kernel an array function amounts to, found by the types of its operands.
-#
-# A function of the NumPy API is written once, for every trace: it promotes, broadcasts and binds
-# primitives. That costs microseconds for each layer. `dispatched` puts a table of kernels in
-# front of it, by the abstract values of the operands (and the static arguments). A kernel is made
-# from the function's own jaxpr, so both ways give the same:
-#
-#     small operands on the host   one function of ndarrays, made at the first call
-#     large operands               one compiled program, where the compiler takes a part of it
-#     operands on a device         the compiled program of the one primitive that it amounts to
-#     anything else                the function as it is written
-#
-# Python scalars are keyed by their type, not their value. After a large operation the processor's
-# caches hold data, not the interpreter's state: each layer of Python between the user and the
-# runtime then costs microseconds, so programs on a device are found by one look-up as well.
-
-_LARGE = 4096  # elements: `numpy_operand` leaves more of them to a device
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-_ndarray = np.ndarray
-_INT32 = range(-(2**31), 2**31)
-
-
-# Abstract values of results made on the host: kept alive, because making one anew costs 2 us.
-host_aval = functools.lru_cache(maxsize=4096)(shaped_array)
-
-
-def dispatched(count: int) -> Callable[[F], F]:
-    """Return a decorator that puts a table of kernels in front of an array function.
-
-    Args:
-      count: how many leading positional arguments are arrays (or Python scalars); the others are
-        static, positional and hashable.
-
-    The function must bind the same primitives whatever the values of its arrays are.
-    """
-
-    def decorate(function: F) -> F:
-        # A table for each array function, by abstract values of operands and static values.
-        table = KernelTable(function.__name__)
-        fronts = {1: _unary_front, 2: _binary_front}
-        fast = fronts[count](function, table) if count in fronts else _front(function, table, count)
-        return typing_cast(F, functools.update_wrapper(fast, function))
-
-    return decorate
-
-
-def _unary_front(function: Callable[..., Any], table: KernelTable) -> Callable[..., Any]:
-    def array_function(x: Any, *statics: Any) -> Any:
-        try:
-            now = state.__dict__
-            if type(x) is ConcreteArray and now["trace"] is EAGER:
-                host = x.host
-                if host is None or x.buffer is not None:
-                    host = numpy_operand(x)
-                if host is None:
-                    return apart(_on_device(function, table, (x, *statics), 1), x)
-                try:
-                    kernel = table.get((x.aval, statics, now["options"]))
-                except TypeError:  # an unhashable static argument
-                    return apart(function(x, *statics), x)
-                if kernel is None:
-                    return _first_call(function, table, (x,), statics)
-                run = kernel.run
-                if run is not None:
-                    result = now["run_quietly"](run, host)
-                    if type(result) is not _ndarray:
-                        return _wrap(result, kernel.avals_out)
-                    return ConcreteArray(result, kernel.avals_out)
-                return _not_by_numpy(kernel, function, (x, *statics), 1)
-            return function(x, *statics)
-        except Exception as error:
-            shorten(error)
-            raise
-
-    return array_function
-
-
-def _binary_front(function: Callable[..., Any], table: KernelTable) -> Callable[..., Any]:
-    general = _front(function, table, 2)
-
-    def array_function(x: Any, y: Any, *statics: Any) -> Any:
-        try:
-            now = state.__dict__
-            if type(x) is ConcreteArray and type(y) is ConcreteArray and now["trace"] is EAGER:
-                a, b = x.host, y.host
-                if a is not None and b is not None and x.buffer is None and y.buffer is None:
-                    try:
-                        kernel = table.get((x.aval, y.aval, statics, now["options"]))
-                    except TypeError:
-                        kernel = None
-                    if kernel is not None and kernel.run is not None:
-                        result = now["run_quietly"](kernel.run, a, b)
-                        if type(result) is not _ndarray:
-                            return _wrap(result, kernel.avals_out)
-                        return ConcreteArray(result, kernel.avals_out)
-                elif x.buffer is not None and x.aval.size > _LARGE:  # `numpy_operand` gives None
-                    return apart(_on_device(function, table, (x, y, *statics), 2), x, y)
-            return general(x, y, *statics)
-        except Exception as error:
-            shorten(error)
-            raise
-
-    return array_function
-
-
-def _front(function: Callable[..., Any], table: KernelTable, count: int) -> Callable[..., Any]:
-    def array_function(*args: Any) -> Any:
-        try:
-            now = state.__dict__
-            if now["trace"] is not EAGER:
-                return function(*args)
-            hosts, key = [], []
-            for x in args[:count]:
-                kind = type(x)
-                if kind is ConcreteArray:
-                    host = x.host
-                    if host is None or x.buffer is not None:
-                        host = numpy_operand(x)
-                    if host is None:
-                        return apart(_on_device(function, table, args, count), *args[:count])
-                    hosts.append(host)
-                    key.append(x.aval)
-                elif kind in _SCALARS and (kind is not int or x in _INT32):
-                    hosts.append(scalar_array(x).host)
-                    key.append(kind)
-                else:
-                    return function(*args)
-            try:
-                kernel = table.get((*key, args[count:], now["options"]))
-            except TypeError:
-                return function(*args)
-            if kernel is None:
-                return _first_call(function, table, args[:count], args[count:])
-            if kernel.run is None:
-                return _not_by_numpy(kernel, function, args, count)
-            result = now["run_quietly"](kernel.run, *hosts)
-            return _wrap(result, kernel.avals_out) if type(result) is not _ndarray else (
-                ConcreteArray(result, kernel.avals_out))  # fmt: skip
-        except Exception as error:
-            shorten(error)
-            raise
-
-    return array_function
-
-
-def _not_by_numpy(kernel: Kernel, function: Any, args: tuple[Any, ...], count: int) -> Any:
-    """Evaluate what has no function of ndarrays."""
-    if type(kernel) is ProgramKernel:
-        return kernel.start(args[:count])
-    return apart(function(*args), *args[:count])
-
-
-def _wrap(result: Any, aval: Any) -> Any:
-    """Wrap a NumPy scalar, or several results."""
-    if type(aval) is tuple:
-        arrays = [_wrap(r, a) for r, a in zip(result, aval, strict=True)]
-        return tuple(arrays)
-    return ConcreteArray(
-        result if type(result) is _ndarray else np.asarray(result, aval.dtype), aval
-    )
-
-
-def _first_call(
-    function: Callable[..., Any], table: KernelTable, operands: tuple[Any, ...], statics: Any
-) -> Any:
-    """Evaluate as it is written, which raises the errors, and leave a kernel for the next call."""
-    key = (*[x.aval if type(x) is ConcreteArray else type(x) for x in operands], statics)
-    before = times_let_pass()
-    whole = program_kernel(function, operands, statics)
-    if whole is not None:
-        if times_let_pass() == before:
-            table.keep(key, whole)
-        return whole.start(operands)
-    results = apart(function(*operands, *statics), *operands)
-    if times_let_pass() != before:  # the same types are refused where the caller passes them
-        return results
-
-    def make() -> Kernel:
-        if not scalars_keep_their_values(operands):
-            raise Refusal("a Python number may have more digits than its default dtype")
-        kernel = _host_kernel(lambda *arrays: function(*arrays, *statics), operands)
-        _check_types(function, kernel, results)
-        return kernel
-
-    table.make(key, make)
-    return results
-
-
-def _check_types(function: Callable[..., Any], kernel: Kernel, results: Any) -> None:
-    """Check that the next calls give results of the types of the first one."""
-    some = results if isinstance(results, tuple | list) else (results,)
-    avals = tuple([x.aval for x in some])
-    made = kernel.avals_out if type(kernel.avals_out) is tuple else (kernel.avals_out,)
-    if avals != made:
-        raise TypeError(message(
-            function.__name__, "the types of the results depend on the values of Python numbers.",
-            got=f"{avals} of these values, {made} of any of their types",
-        ))  # fmt: skip
-
-
-def _host_kernel(function: Callable[..., Any], operands: tuple[Any, ...]) -> Kernel:
-    """Return the kernel of a function for operands as these; one or several results."""
-    avals = tuple([x.aval if type(x) is ConcreteArray else scalar_array(x).aval for x in operands])
-    single = False
-
-    def flat(*arrays: Any) -> Any:
-        nonlocal single
-        results = function(*arrays)
-        single = not isinstance(results, tuple | list)
-        return (results,) if single else results
-
-    with config.numpy_rank_promotion("allow"):  # the call itself has said what it has to say
-        program = xprim.trace_to_closed(flat, avals)
-    run = numpy_function(program, single=single)
-    return Kernel(run, program.out_avals[0] if single else program.out_avals)
-
-
-# --- on a device ----------------------------------------------------------------------------------
-
-
-def _on_device(
-    function: Callable[..., Any], table: KernelTable, args: tuple[Any, ...], count: int
-) -> Any:
-    """Call a function of arrays, by the compiled program that it amounts to where there is one.
-
-    Args:
-      function: as it is for every trace.
-      table: its kernels.
-      args: `count` arrays or Python scalars, then the static arguments.
-      count: how many.
-    """
-    operands = args[:count]
-    if any(type(x) is int and x not in _INT32 for x in operands):
-        return function(*args)
-    try:
-        types = [x.aval if type(x) is ConcreteArray else type(x) for x in operands]
-        key: Any = (_ON_DEVICE, *types, args[count:])
-        kernel = table.get((*key, state.__dict__["options"])) or table.find(key)
-    except TypeError:  # an unhashable static argument
-        return function(*args)
-    if kernel is None:
-        before = times_let_pass()
-        whole = program_kernel(function, operands, args[count:])
-        if whole is not None:
-            if times_let_pass() == before:
-                table.keep(key, Kernel(whole.start, whole.avals_out))
-            return whole.start(operands)
-        result = function(*args)
-        if times_let_pass() == before:
-            table.make(key, operation_kernel, function, operands, args[count:], result)
-        return result
-    result = None if kernel.run is None else kernel.run(operands)
-    return function(*args) if result is None else result
-
-
-_ON_DEVICE = "on device"
-
-
-# --- operators ------------------------------------------------------------------------------------
-
-
-def binary_operator(
-    function: Callable[[Any, Any], Any],
-    direct: Callable[[Any, Any], Any] | None = None,
-    otherwise: Callable[[Any, Any], Any] | None = None,
-) -> Callable[[Any, Any], Any]:
-    """Put a table of kernels in front of a function of two operands, quicker than `dispatched`.
-
-    Args:
-      function: as it is for every trace.
-      direct: a NumPy function that gives the same where both operands have one native dtype.
-      otherwise: called instead of `function` when there is no kernel: an operator, which must look
-        at the other operand first.
-    """
-    table, otherwise = KernelTable(function.__name__), otherwise or function  # by both types
-
-    def operator(x1: Any, x2: Any, out: None = None, where: Any = None) -> Any:
-        try:
-            if out is not None or where is not None:
-                check_out_and_where(operator.__name__, out, where)
-            key_x: Any
-            key_y: Any
-            now = state.__dict__
-            if now["trace"] is not EAGER:
-                return otherwise(x1, x2)
-            if type(x1) is ConcreteArray:
-                a, key_x = x1.host, x1.aval
-                if a is None or x1.buffer is not None:
-                    a = numpy_operand(x1)
-            else:
-                a, key_x = x1, type(x1)
-            if type(x2) is ConcreteArray:
-                b, key_y = x2.host, x2.aval
-                if b is None or x2.buffer is not None:
-                    b = numpy_operand(x2)
-            else:
-                b, key_y = x2, type(x2)
-            kernel = table.get((key_x, key_y, now["options"]))
-            if kernel is not None and kernel.run is not None and a is not None and b is not None:
-                try:
-                    y = now["run_quietly"](kernel.run, a, b)
-                except OverflowError:  # a Python integer: the function as written says it better
-                    return otherwise(x1, x2)
-                aval = kernel.avals_out
-                return ConcreteArray(y, aval) if type(y) is _ndarray else _wrap(y, aval)
-            if kernel is None:
-                return _first_operation(table, function, direct, otherwise, x1, x2)
-            if type(kernel) is ProgramKernel:
-                return _run_compiled(kernel, otherwise, x1, x2)
-            return otherwise(x1, x2)
-        except Exception as error:
-            shorten(error)
-            raise
-
-    return operator
-
-
-def check_out_and_where(operation: str, out: Any, where: Any) -> None:
-    """Refuse the arguments by which NumPy writes a part of an array."""
-    if out is not None:
-        raise TypeError(
-            f"{operation}: out= is not supported, for arrays do not change; use the result."
-        )
-    if where is not None and where is not True:
-        raise TypeError(message(
-            operation, "where= would leave elements without a value.",
-            hint=f"xnp.where(mask, xnp.{operation}(...), other) says what they are",
-        ))  # fmt: skip
-
-
-def _first_operation(
-    table: KernelTable, function: Any, direct: Any, otherwise: Any, x: Any, y: Any
-) -> Any:
-    """Evaluate an operator, and leave a kernel for the next call.
-
-    There is none for operands that are refused where the caller passes them: see `strict_options`.
-    """
-    before = times_let_pass()
-    program = _operator_program(function, x, y)
-    if program is not None:
-        if times_let_pass() == before:
-            table.keep(_operator_key(x, y), program)
-        return _run_compiled(program, otherwise, x, y)
-    result = otherwise(x, y)
-    if times_let_pass() == before:
-        _keep_operator_kernel(table, function, direct, x, y)
-    return result
-
-
-def _operator_program(function: Any, x: Any, y: Any) -> ProgramKernel | None:
-    """Return the compiled form of an operator for large operands, or None."""
-    if not _are_arrays_and_scalars(x, y):
-        return None
-    try:
-        dtype, _ = promotion.promote(*[_dtype_and_weakness(v) for v in (x, y)])
-    except TypeError:  # the operator says it better
-        return None
-    return program_kernel(function, (x, y), dtype=dtype)
-
-
-def _run_compiled(
-    kernel: ProgramKernel, otherwise: Callable[[Any, Any], Any], x: Any, y: Any
-) -> Any:
-    try:
-        return kernel.start((x, y))
-    except OverflowError:  # as above
-        return otherwise(x, y)
-
-
-def _are_arrays_and_scalars(x: Any, y: Any) -> bool:
-    kinds = {type(x), type(y)}
-    return ConcreteArray in kinds and kinds - _SCALARS == {ConcreteArray}
-
-
-def _operator_key(x: Any, y: Any) -> list[Any]:
-    return [v.aval if type(v) is ConcreteArray else type(v) for v in (x, y)]
-
-
-def _keep_operator_kernel(table: KernelTable, function: Any, direct: Any, x: Any, y: Any) -> None:
-    key = _operator_key(x, y) if _are_arrays_and_scalars(x, y) else None
-    if key is None or table.find(key) is not None:
-        return
-    dtype, _ = promotion.promote(*[_dtype_and_weakness(v) for v in (x, y)])
-    scalar = ConcreteArray(None, shaped_array((), dtype, True))
-
-    def make() -> Kernel:
-        operands = tuple([v if type(v) is ConcreteArray else scalar for v in (x, y)])
-        kernel = _host_kernel(function, operands)
-        if direct is not None and _is_direct(x, y, dtype):
-            return Kernel(for_memory_order(direct, x, y, kernel.avals_out), kernel.avals_out)
-        return Kernel(_on_host_operands(kernel.run, x, y, dtype), kernel.avals_out)
-
-    table.make(key, make)
-
-
-def _dtype_and_weakness(x: Any) -> tuple[Any, bool]:
-    if type(x) is ConcreteArray:
-        return x.aval.dtype, x.aval.weak_type
-    return dtypes.python_scalar_dtype(type(x)), type(x) is not bool
-
-
-def _is_direct(x: Any, y: Any, dtype: Any) -> bool:
-    """Return whether NumPy's own function does the same with these operands."""
-    return dtype in NATIVE and _passes_directly(x, dtype) and _passes_directly(y, dtype)
-
-
-def _on_host_operands(run: Any, x: Any, y: Any, dtype: Any) -> Any:
-    """Return what computes from NumPy arrays and Python scalars by the program of Arrays."""
-    if type(y) is not ConcreteArray:
-        return _with_scalar_second(run, dtype)
-    return run if type(x) is ConcreteArray else _with_scalar_first(run, dtype)
-
-
-def _passes_directly(x: Any, dtype: Any) -> bool:
-    """Whether NumPy does with an operand, where the result is of `dtype`, what we do."""
-    if type(x) is ConcreteArray:
-        return bool(x.aval.dtype == dtype)
-    if type(x) is float:
-        return dtypes.is_inexact(dtype)
-    return type(x) is int and dtypes.is_integer(dtype)
-
-
-def _with_scalar_second(run: Any, dtype: Any) -> Any:
-    return lambda a, value: run(a, scalar_array(value, dtype).host)
-
-
-def _with_scalar_first(run: Any, dtype: Any) -> Any:
-    return lambda value, b: run(scalar_array(value, dtype).host, b)

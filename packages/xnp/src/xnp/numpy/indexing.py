@@ -43,6 +43,7 @@ from xprim import (
     shaped_array,
     state,
 )
+from xprim.eager_costs import READ_AT_ONCE
 from xprim.errors import message
 from xprim.kernels import numpy_operand
 from xprim.tracebacks import boundaries, boundary, shorten
@@ -60,7 +61,6 @@ __dir__ = __all__.copy
 # numbers. Anything else goes the way of all primitives (see `xprim.extended`).
 
 _PARTS = frozenset([int, slice])
-_SMALL = 4096  # elements; larger arrays may still be in the making
 
 
 def elements_at(x: Array, index: Any) -> Array | None:
@@ -73,7 +73,11 @@ def elements_at(x: Array, index: Any) -> Array | None:
         return None
     parts = index if type(index) is tuple else (index,)
     aval = x.aval
-    if len(parts) > aval.ndim or aval.size > _SMALL or not _PARTS.issuperset(map(type, parts)):
+    if (
+        len(parts) > aval.ndim
+        or aval.size > READ_AT_ONCE
+        or not _PARTS.issuperset(map(type, parts))
+    ):
         return None
     if not EAGER.backend.on_host(x):
         return None

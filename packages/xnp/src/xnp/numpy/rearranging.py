@@ -28,6 +28,7 @@ from xnp.placing import computed_as
 from xnp.primitives.table import bind, broadcasted, filled, reshaped, scalar_like, selected
 from xprim import Array, ConcreteArray, Tracer, dtypes, scalar_array, shaped_array
 from xprim.avals import size_of
+from xprim.eager_costs import HUGE
 from xprim.errors import ConcretizationTypeError, ShapeError, described, message
 from xprim.static_arguments import static_int, static_shape
 from xprim.tracebacks import boundaries
@@ -39,9 +40,6 @@ __all__ = [
 ]  # fmt: skip
 
 __dir__ = __all__.copy
-
-
-_HUGE = 1 << 24  # elements: the rules say what does not fit into memory
 
 
 # --- repeat ---------------------------------------------------------------------------------------
@@ -82,7 +80,7 @@ def _repeat(a: Any, repeats: Any, axis: int | None, total_repeat_length: int | N
     if total_repeat_length is not None and static_int(total_repeat_length, "repeat") < 0:
         raise ValueError(f"repeat: total_repeat_length is negative: {total_repeat_length}.")
     if isinstance(repeats, int) and total_repeat_length is None:
-        hosts = elements_now(a) if 0 <= repeats * a.aval.size < _HUGE else None
+        hosts = elements_now(a) if 0 <= repeats * a.aval.size < HUGE else None
         if hosts is not None:
             repeated = np.repeat(hosts[0], repeats, axis)
             aval = shaped_array(repeated.shape, a.aval.dtype, a.aval.weak_type)

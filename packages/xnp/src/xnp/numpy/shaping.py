@@ -30,6 +30,7 @@ from xnp.primitives.table import bind, broadcasted, reshaped
 from xprim import Array, ConcreteArray, dtypes, state
 from xprim.avals import size_of
 from xprim.eager import EAGER
+from xprim.eager_costs import READ_AT_ONCE
 from xprim.errors import ArgumentError, ShapeError, described, message
 from xprim.kernels import numpy_operand
 from xprim.static_arguments import check_sizes, static_int, static_shape as checked_shape
@@ -625,13 +626,10 @@ def _host_parts(arrays: Any) -> Any:
             first = aval
         elif aval.dtype is not first.dtype or aval.weak_type != first.weak_type:
             return None
-        if host is None or aval.size > _SMALL:
+        if host is None or aval.size > READ_AT_ONCE:
             return None
         hosts.append(host)
     return None if first is None else (hosts, first)
-
-
-_SMALL = 4096  # elements; joining is exact, so that the way taken cannot be told by its result
 
 
 def concatenate(arrays: Arrays, axis: int | None = 0, dtype: DTypeLike = None) -> Array:

@@ -41,6 +41,7 @@ from xprim.calls import where_true
 from xprim.contracts import BatchAxis, Builder, JVPHandle
 from xprim.derived_cells import kept
 from xprim.eager import results_are_checked
+from xprim.eager_costs import EQUATIONS_BEFORE_KERNEL, loop_steps_by_numpy, loop_work
 from xprim.errors import CheckSite, message
 from xprim.jaxpr import held_programs, interpret, program_of_equation
 from xprim.kernels import Kernel, ProgramKernels, Refusal
@@ -157,14 +158,6 @@ def traced(
 # the one of the program, never of some steps here and some there, and which of them depends on
 # nothing but the program and its operands. What a loop began with stays in memory until then.
 
-# Work is counted in equations of NumPy on small arrays. To compile a loop costs as much as 8192 to
-# 16384 of them; it is compiled much before it has cost that, since loops are run more than once.
-_WORTH_COMPILING = 512
-# A long body takes long to compile: it is worth that when each of its equations runs so often.
-_LEAST_STEPS = 16
-_ELEMENTS_PER_UNIT = 4096
-_NANOSECONDS_PER_UNIT = 1500
-
 
 def steps_before_compiling(programs: Sequence[ClosedJaxpr], operands: Sequence[Any]) -> float:
     """Return how many steps a loop may have to be run by NumPy.
@@ -185,7 +178,7 @@ def steps_before_compiling(programs: Sequence[ClosedJaxpr], operands: Sequence[A
         return math.inf
     if not all(map(backend.on_host, operands)):
         return -1
-    return _LEAST_STEPS + _WORTH_COMPILING // (1 + sum(map(work_of, programs)))
+    return loop_steps_by_numpy(sum(map(work_of, programs)))
 
 
 def work_of(closed: ClosedJaxpr) -> float:
@@ -197,16 +190,9 @@ def _work_of_equation(eqn: Equation) -> float:
     inner = [work_of(closed) for closed in held_programs(eqn.params)]
     if "branches" in eqn.params:
         return 1 + max(inner, default=0)
-    avals_in, avals_out = [x.aval for x in eqn.inputs], [v.aval for v in eqn.outputs]
-    elements = max([a.size for a in (*avals_in, *avals_out)], default=0)
-    rule = eqn.primitive.rules.get("cost")
-    saved = (rule and rule(avals_in, avals_out, **eqn.params)) or 0
     length = eqn.params.get("length", 1)
     times = length if isinstance(length, int) else 1
-    return (
-        1 + elements / _ELEMENTS_PER_UNIT + max(saved, 0) / _NANOSECONDS_PER_UNIT
-        + times * sum(inner)
-    )  # fmt: skip
+    return loop_work(eqn) + times * sum(inner)
 
 
 def _has_compiled_form(closed: ClosedJaxpr) -> bool:
@@ -243,8 +229,7 @@ def numpy_step(
     return kernel.run if kernel and steps and all(map(EAGER.backend.on_host, operands)) else None
 
 
-# It takes as long to write a kernel as to evaluate so many equations by their rules.
-_steps = ProgramKernels("steps of loops", worth=128)
+_steps = ProgramKernels("steps of loops", worth=EQUATIONS_BEFORE_KERNEL)
 
 
 def _kernel_of(closed: ClosedJaxpr) -> Kernel:

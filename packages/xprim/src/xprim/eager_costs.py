@@ -1,0 +1,102 @@
+"""Where eager work runs: the cost model that NumPy, kernels, loops and the compiler share.
+
+Small work is done by NumPy at once; large work is compiled, once for its types. The choice depends
+on primitives, abstract values and placement alone, never on timing, so equal calls take equal
+paths. Every threshold of that choice stands here, with its unit and what it was measured by:
+
+    operation       compiled where its `cost` rule says that this saves `WORTH_COMPILING`
+    array function  compiled as one program where the compiler takes one of its operations, or
+                    where its passes over memory but one take as long
+    loop            compiled where its work exceeds that of `loop_steps_by_numpy`
+    kernel          written after as many uses as pay for it
+
+Who asks: `EAGER.backend` about an operation, `xnp.numpy.dispatch` about an array function,
+`xnp.primitives.control_flow` about a loop, `xprim.kernels` and `xad` about kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xprim import dtypes
+from xprim.avals import ShapedArray
+from xprim.jaxpr import Equation
+from xprim.primitive import Primitive
+
+__all__ = [
+    "EQUATIONS_BEFORE_KERNEL", "HUGE", "READ_AT_ONCE", "SMALL", "USES_BEFORE_KERNEL",
+    "WORTH_COMPILING", "loop_steps_by_numpy", "loop_work", "passes_time", "saved_time",
+]  # fmt: skip
+
+__dir__ = __all__.copy
+
+SMALL = 1 << 13
+"""Elements: with fewer in the first operand and the results, NumPy gets the work at once."""
+READ_AT_ONCE = 1 << 12
+"""Elements: NumPy reads no larger device buffer in place, since it may not be computed yet."""
+HUGE = 1 << 24
+"""Elements: larger results go by the rule, which says what did not fit into memory."""
+WORTH_COMPILING = 1 << 19
+"""Nanoseconds that compiling must save at each call; a compilation takes 12 ms and more."""
+USES_BEFORE_KERNEL = 16
+"""Uses of a derivative before its kernel is made: 0.13 ms for each direction, saving 4 us."""
+EQUATIONS_BEFORE_KERNEL = 128
+"""Equations of a loop's step that NumPy evaluates in the time that it takes to write a kernel."""
+
+# What is supposed where there is no `cost` rule, in nanoseconds for each element of the results;
+# floats of 16 bits and fewer are converted one by one.
+_SUPPOSED, _SUPPOSED_NARROW = 0.25, 4.0
+_PASS = 0.125  # nanoseconds that one pass over memory takes for each element
+
+# Work of loops, in equations of NumPy on small arrays. To compile a loop costs as much as 8192 to
+# 16384 of them; it is compiled much before it has cost that, since loops are run more than once.
+_LOOP_WORK = 512
+# A long body takes long to compile: it is worth that when each of its equations runs so often.
+_LEAST_STEPS = 16
+_ELEMENTS_PER_UNIT = 4096
+_NANOSECONDS_PER_UNIT = 1500
+
+
+def saved_time(
+    primitive: Primitive, avals_in: Sequence[ShapedArray], avals_out: Sequence[ShapedArray],
+    params: dict[str, Any],
+) -> float:  # fmt: skip
+    """Return the nanoseconds that compiling an operation saves, by its `cost` rule."""
+    rule = primitive.rules.get("cost")
+    saved: float | None = None if rule is None else rule(avals_in, avals_out, **params)
+    return _supposed(avals_out) if saved is None else saved
+
+
+def _supposed(avals_out: Sequence[ShapedArray]) -> float:
+    costs = [
+        a.size * (_SUPPOSED_NARROW if a.dtype.itemsize < 4 and dtypes.is_inexact(a.dtype)
+                  else _SUPPOSED)
+        for a in avals_out
+    ]  # fmt: skip
+    return max(costs, default=0.0)
+
+
+def passes_time(eqns: Sequence[Equation]) -> float:
+    """Return the nanoseconds that all passes over memory but one take, 0 where one reduces."""
+    sizes = []
+    for eqn in eqns:
+        most, size = max([x.aval.size for x in eqn.inputs], default=0), eqn.outputs[0].aval.size
+        if eqn.primitive.call_like or (most > SMALL and size < most // 2):
+            return 0
+        sizes.append(size)
+    return (sum(sizes) - max(sizes)) * _PASS
+
+
+def loop_work(eqn: Equation) -> float:
+    """Return the work of one equation in NumPy, without that of the programs that it holds."""
+    avals_in, avals_out = [x.aval for x in eqn.inputs], [v.aval for v in eqn.outputs]
+    elements = max([a.size for a in (*avals_in, *avals_out)], default=0)
+    rule = eqn.primitive.rules.get("cost")
+    saved = (rule and rule(avals_in, avals_out, **eqn.params)) or 0
+    return 1 + elements / _ELEMENTS_PER_UNIT + max(saved, 0) / _NANOSECONDS_PER_UNIT
+
+
+def loop_steps_by_numpy(work: float) -> float:
+    """Return how many steps of a loop NumPy runs at most, where one step has so much work."""
+    return _LEAST_STEPS + _LOOP_WORK // (1 + work)
