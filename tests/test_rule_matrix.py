@@ -236,7 +236,7 @@ NO_SCALARS = {
                     "concatenate split gather scatter scatter_add scatter_mul scatter_min "
                     "scatter_max fft all_gather all_gather_invariant all_to_all "
                     "reduce_scatter".split(), _AXIS),
-    **dict.fromkeys("cholesky cholesky_update cofactors det distinct_values eig eigh geqrf "
+    **dict.fromkeys("block_values cholesky cholesky_update cofactors det eig eigh geqrf "
                     "hessenberg on_diagonal rotations "
                     "householder_product lu lu_pivots_to_permutation ormqr qr schur solve svd "
                     "symmetric_product triangular_solve tridiagonal "

@@ -161,6 +161,9 @@ GENERAL = {
     "two pairs": of_singular_values(1.0, 1.0, 3.0, 3.0, basis=B4),
     "identity": np.eye(4),
 }
+# whose two least values are apart from the others
+SPLIT = {k: SYMMETRIC[k] for k in SYMMETRIC if k not in ("identity", "three equal")}
+UNITARY = np.linalg.qr(RNG.normal(size=(4, 4)) + 1j * RNG.normal(size=(4, 4)))[0]
 LOW = {
     "rank 2": of_singular_values(2.0, 1.0, 0.0, 0.0, basis=B4),
     "rank 3": of_singular_values(2.0, 1.0, 1.0, 0.0, basis=B4),
@@ -189,13 +192,18 @@ def rebuilt_norm(a):
 
 def polar_factor(a):
     u, _, vh = linalg.svd(a, full_matrices=False)
-    return (WEIGHTS[: a.shape[0], : a.shape[1]] * (u @ vh)).sum()
+    return xnp.real((WEIGHTS[: a.shape[0], : a.shape[1]] * (u @ vh)).sum())
 
 
 def projection(a, least=2):
     _, v = linalg.eigh(a)
     v = v[:, :least]
     return xnp.real((WEIGHTS * (v @ v.conj().T)).sum())
+
+
+def projection_by_svd(a):
+    _, _, vh = linalg.svd(a, full_matrices=False)
+    return (WEIGHTS * (vh[2:].T @ vh[2:])).sum()
 
 
 def norm_of_square(a):
@@ -214,20 +222,24 @@ MATRICES: dict[str, tuple[Callable[[Any], Any], dict[str, Any], int]] = {
     "norm of U S V, low rank": (rebuilt_norm, {k: LOW[k] for k in ("rank 2", "rank 3")}, 1),
     "norm of U S V, tall": (rebuilt_norm, TALL, 1),
     "norm of U S V, wide": (lambda a: rebuilt_norm(a.T), TALL, 1),
-    "U V": (polar_factor, GENERAL, 1),
-    "U V, tall": (polar_factor, TALL, 1),
+    "U V": (polar_factor, GENERAL, 2),
+    "U V, tall": (polar_factor, TALL, 2),
+    "U V, wide": (lambda a: polar_factor(a.T), TALL, 2),
+    "U V, complex": (lambda a: polar_factor(a @ xnp.array(UNITARY)), GENERAL, 2),
+    "U V, complex and tall": (
+        lambda a: polar_factor(a @ xnp.array(UNITARY[:3, :3])), {"isometry": TALL["isometry"]}, 2),
     "nuclear norm": (lambda a: linalg.norm(a, "nuc"), GENERAL, 1),
     "norm of V w^2 V": (symmetric(norm_of_square), SYMMETRIC, 1),
     "norm of V w^2 V, complex": (hermitian(norm_of_square), SYMMETRIC, 1),
     "sum of exp(w)": (symmetric(lambda a: xnp.exp(linalg.eigvalsh(a)).sum()), SYMMETRIC, 1),
     "sum of exp(w), complex": (
         hermitian(lambda a: xnp.exp(linalg.eigvalsh(a)).sum()), SYMMETRIC, 1),
-    "projection": (
-        symmetric(projection), {k: SYMMETRIC[k] for k in SYMMETRIC if k != "identity"
-                                and k != "three equal"}, 1),
+    "projection": (symmetric(projection), SPLIT, 2),
+    "projection, complex": (hermitian(projection), SPLIT, 2),
+    "projection by svd": (projection_by_svd, {k: GENERAL[k] for k in SPLIT}, 2),
     "largest value": (
         symmetric(lambda a: linalg.eigvalsh(a)[-1]),
-        {k: SYMMETRIC[k] for k in ("distinct", "equal", "three equal")}, 1),
+        {k: SYMMETRIC[k] for k in ("distinct", "equal", "three equal")}, 2),
     "norm 2": (
         lambda a: linalg.norm(a, 2), {k: GENERAL[k] for k in ("distinct", "equal", "three equal")},
         2),

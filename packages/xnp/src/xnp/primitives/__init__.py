@@ -43,7 +43,7 @@ _NAMES_BY_MODULE = {
         "rsqrt", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sign", "sin",
         "sinh", "sqrt", "square", "sub", "tan", "tanh", "xor", "zero_quotient",
     ),
-    "equal_values": ("distinct_values", "on_diagonal", "rotations"),
+    "equal_values": ("block_values", "on_diagonal", "rotations"),
     "fft": ("fft",),
     "gather": ("gather",),
     "linear_systems": (

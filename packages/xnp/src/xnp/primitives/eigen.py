@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.equal_values import gaps, rotations
+from xnp.primitives.equal_values import block_values, rotations
 from xnp.primitives.linalg_lowering import (
     EighImplementation,
     EigImplementation,
@@ -850,10 +850,15 @@ def _eigh_jvp(primals: Any, tangents: Any, *, lower: bool, **params: Any) -> Any
     v, w = outs
     if type(a_dot) is Zero:
         return outs, tuple([Zero(y.aval) for y in outs])
-    half = lower_half(a_dot if lower else adjoint(a_dot))
-    c = matmul(adjoint(v), matmul(add(half, adjoint(half)), v))
-    x, w_dot = rotations(c, gaps(w))
+    whole, change = [_hermitian_part(x, lower) for x in (a, a_dot)]
+    c = matmul(adjoint(v), matmul(change, v))
+    x, w_dot = rotations(c, block_values(w, v, v, whole))
     return outs, (matmul(v, x), w_dot)
+
+
+def _hermitian_part(x: Any, lower: bool) -> Any:
+    half = lower_half(x if lower else adjoint(x))
+    return add(half, adjoint(half))
 
 
 eigh_p: Primitive = Primitive(

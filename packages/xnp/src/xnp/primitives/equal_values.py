@@ -5,18 +5,29 @@ X_ij = C_ij / (w_j - w_i), and the eigenvalues change by the diagonal of C. Of e
 vectors they have is open, and X is taken for 0 there: that is right for all that depends on the
 space of the vectors alone (norms, projections, polar factors, sums over the space).
 
-In reverse mode the numerators are known: those that vanish with their denominators are 0, others
-are NaN, since what depends on the choice of the vectors has no derivative. NaN, too, is what the
-first derivatives cannot tell. Where vectors of equal values are weighted by functions of the
-values, as in V g(w) V^H, the limit of (g(w_j) - g(w_i)) / (w_j - w_i) takes the derivative of g;
-and a second derivative takes how a space splits where its values do not stay equal.
+It is right at every order, since X solves X B - B X = C for B = V^H A V, which is diag(w) at the
+point itself. Vectors that turn by X keep B in blocks, one for each group of equal values, whatever
+the direction: the tangent of B is C within the blocks and 0 outside of them. So what is
+differentiated again is B, and not w, which has no second derivative where a block splits. Singular
+values have B = U^H A V likewise, with X B - B X = P and Y B + B Y = M of `svd`.
 
-    rotations        (C, G) -> C / G, 0 where G = 0, and the real diagonal of C
+In reverse mode the numerators are known: those that vanish with their denominators are 0, others
+are NaN, since what depends on the choice of the vectors has no derivative. NaN, too, is what these
+derivatives cannot tell: how functions of the values themselves change where a block splits.
+
+No choice of tangents could tell it. Let W = V g(w) V^H with w_i = w_j. Its tangent in the basis of
+V is, from tangents V Z and w_dot of the factors, Z g(w) + g(w) Z^H + g'(w) diag(w_dot), and Z must
+be antihermitian for V to stay unitary: the element ij of the first two terms cancels, that of the
+third is 0, and right is g'(w) C_ij. Only other vectors would do, those that diagonalise C. But the
+vectors are results of the function, which do not depend on the direction of a derivative (and
+could not in `linearize`, `vjp` and `jacfwd`, which have one set of vectors for all directions).
+
+    block_values     (w, U, V, A) -> diag(w), whose tangent is that of U^H A V
+    rotations        (C, B) -> X, 0 between equal values, and the real diagonal of C
     on_diagonal      d -> diag(d), the adjoint of that diagonal
-    distinct_values  w -> w, whose tangents are NaN, or 0, where values are equal
 
 Sources: M. Giles, An extended collection of matrix derivative results (2008), 3.1 and 3.2; for
-equal values T. Kato, Perturbation theory for linear operators (1966), II.2.
+equal values T. Kato, Perturbation theory for linear operators (1966), II.2 and II.4.
 """
 
 from __future__ import annotations
@@ -25,14 +36,16 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives import linalg_lowering
 from xnp.primitives.linalg_lowering import (
     adjoint,
     as_columns,
     as_rows,
-    checked,
     compared,
     diagonal,
+    matmul,
     matrix_batch,
+    mt,
     real,
     real_dtype,
 )
@@ -43,13 +56,12 @@ from xnp.primitives.table import (
     converted,
     div,
     filled,
-    mul,
     scaled,
     selected,
     sub,
     summed,
 )
-from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, shaped_array
+from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, shaped_array, undefined
 from xprim.contracts import Builder
 
 __all__ = ()
@@ -58,41 +70,106 @@ _ROUNDING = 8.0  # values differ by rounding when by so many units times the siz
 _NUMERATOR = 64.0  # a numerator is zero to rounding when below so many units times that size
 
 
-def gaps(w: Any) -> Any:
-    """Return w_j - w_i, 0 where they are equal to rounding."""
+# --- block_values ---------------------------------------------------------------------------------
+
+
+def block_values(w: Any, u: Any, v: Any, a: Any) -> Any:
+    """Return diag(w), for A V = U diag(w), with the tangent of U^H A V."""
+    return block_values_p.bind(converted(w, a.aval.dtype), u, v, a)[0]
+
+
+def _block_shape(w: ShapedArray, u: Any, v: Any, a: Any) -> tuple[ShapedArray, ...]:
+    return (shaped_array((*w.shape, w.shape[-1]), w.dtype),)
+
+
+def _with_diagonal(w: Any) -> Any:
     n = w.aval.shape[-1]
-    w = distinct_values_p.bind(w)[0]
-    return _without_rounding(sub(as_rows(w, n), as_columns(w, n)), w)
+    rows = as_rows(w, n)
+    shape = rows.aval.shape
+    return selected(compared(shape, "eq"), rows, filled(shape, 0, w.aval.dtype))
 
 
-def sums(s: Any) -> Any:
-    """Return s_i + s_j, 0 on the diagonal and where both are zero to rounding."""
-    n = s.aval.shape[-1]
-    s = distinct_values_p.bind(s)[0]
-    both = add(as_rows(s, n), as_columns(s, n))
-    own = compared(both.aval.shape, "eq")
-    return selected(own, filled(both.aval.shape, 0, both.aval.dtype), _without_rounding(both, s))
+def _diagonal_numpy(w: Any) -> Any:
+    n = w.shape[-1]
+    result = np.zeros((*w.shape, n), w.dtype)
+    result[..., np.arange(n), np.arange(n)] = w
+    return result
 
 
-def rows_of(s: Any, count: int) -> Any:
-    """Return s_j in all rows, 0 where it is zero to rounding."""
-    s = distinct_values_p.bind(s)[0]
-    return _without_rounding(as_rows(s, count), s)
+def _block_jvp(primals: Any, tangents: Any) -> Any:
+    w, u, v, a = primals
+    _, u_dot, v_dot, a_dot = tangents
+    total: Any = Zero(shaped_array((*w.aval.shape, w.aval.shape[-1]), w.aval.dtype))
+    terms = []
+    if type(a_dot) is not Zero:
+        terms.append(matmul(adjoint(u), matmul(a_dot, v)))
+    if type(u_dot) is not Zero:
+        terms.append(matmul(adjoint(u_dot), matmul(a, v)))
+    if type(v_dot) is not Zero:
+        terms.append(matmul(adjoint(u), matmul(a, v_dot)))
+    for term in terms:
+        total = term if type(total) is Zero else add(total, term)
+    return block_values_p.bind(*primals), (total,)
 
 
-def _without_rounding(x: Any, values: Any) -> Any:
-    """Replace by 0 what is so small that it may be the rounding of these values."""
-    if not values.aval.shape[-1]:
-        return x
-    small = bind("le", bind("abs", x), _repeat(_rounding_of(values), x.aval.shape))
-    rounding = selected(small, x, filled(x.aval.shape, 0, x.aval.dtype))
-    return sub(x, bind("stop_gradient", rounding))  # whose tangents are those of x
+block_values_p: Primitive = Primitive(
+    "block_values",
+    shape=_block_shape,
+    numpy=lambda w, u, v, a: (_diagonal_numpy(w),),
+    stablehlo=lambda b, operands, avals_in, avals_out: b.traced(
+        lambda w: [_with_diagonal(w)], operands[:1], avals_in[:1], key="block_values"
+    ),
+    jvp=_block_jvp,
+    transpose=undefined("it is not linear"),
+    batch=matrix_batch(lambda: block_values_p),
+    dimensions=dimension_names.of_last(2),
+)
+
+
+# --- rotations ------------------------------------------------------------------------------------
+
+
+# The equation that is solved for X, and so what an element of C is divided by; what is taken for 0
+# is checked in reverse mode accordingly:
+_VALUES = "values"  # X B - B X = C of hermitian C, w_j - w_i; the diagonal of C is a second result
+_PAIRS = "pairs"  # X B + B X = C of antihermitian C, w_i + w_j
+_EACH = "each"  # X B = C of any C, w_j
+
+
+def rotations(c: Any, b: Any) -> tuple[Any, Any]:
+    """Return X with X B - B X = C, 0 between equal values, and the real diagonal of C = C^H."""
+    x, d = rotations_p.bind(c, b, kind=_VALUES, transposed=False, checked=True)
+    return x, d
+
+
+def pair_quotients(c: Any, b: Any) -> Any:
+    """Return X with X B + B X = C, 0 between values that are zero, antihermitian as C."""
+    return rotations_p.bind(c, b, kind=_PAIRS, transposed=False, checked=True)[0]
+
+
+def quotients(c: Any, b: Any) -> Any:
+    """Return X with X B = C, 0 where the values are zero."""
+    return rotations_p.bind(c, b, kind=_EACH, transposed=False, checked=True)[0]
+
+
+def _divisors(b: Any, shape: tuple[int, ...], kind: str) -> Any:
+    """Return what the elements of C are divided by, 0 where that is zero to rounding."""
+    w = real(diagonal(bind("stop_gradient", b)))
+    rows = as_rows(w, shape[-2])
+    if kind != _EACH:
+        rows = bind("sub" if kind == _VALUES else "add", rows, as_columns(w, shape[-1]))
+    if not w.aval.shape[-1]:
+        return rows
+    none = filled(shape, 0, w.aval.dtype)
+    # equal ones, too, beside one that is NaN, of which a bound need not be a number
+    small = bind("le", bind("abs", rows), _repeat(_rounding_of(w), shape))
+    return selected(bind("or", small, bind("eq", rows, none)), none, rows)
 
 
 def _rounding_of(values: Any) -> Any:
     n, unit = values.aval.shape[-1], float(dtypes.finfo(values.aval.dtype).eps)
     largest = bind("reduce_max", bind("abs", values), axes=(values.aval.ndim - 1,))
-    return scaled(bind("stop_gradient", largest), _ROUNDING * n * unit)
+    return scaled(largest, _ROUNDING * n * unit)
 
 
 def _repeat(x: Any, shape: tuple[int, ...]) -> Any:
@@ -100,126 +177,134 @@ def _repeat(x: Any, shape: tuple[int, ...]) -> Any:
     return broadcasted(x, shape, tuple(range(x.aval.ndim)))
 
 
-# --- rotations ------------------------------------------------------------------------------------
+def _are_equal(b: Any, shape: tuple[int, ...], kind: str) -> Any:
+    """Return where X is taken for 0, but for the diagonal of equations that leave it open."""
+    divisors = _divisors(b, shape, kind)
+    equal = bind("eq", divisors, filled(shape, 0, divisors.aval.dtype))
+    return bind("and", equal, compared(shape, "ne")) if kind == _VALUES else equal
 
 
-# What is taken for 0 is checked in reverse mode by kinds:
-_VALUES = "values"  # C is hermitian; its diagonal is a second result
-_PAIRS = "pairs"  # C / G is antihermitian
-_EACH = "each"  # every element by itself
-_NONE = "none"  # the transpose of one of these
+def _has_diagonal(kind: str, checked: bool) -> bool:
+    return kind == _VALUES and checked
 
 
-def rotations(c: Any, g: Any) -> tuple[Any, Any]:
-    """Return C / G, 0 where G is, and the real diagonal of C, for hermitian matrices."""
-    x, d = rotations_p.bind(c, converted(g, c.aval.dtype), kind=_VALUES)
-    return x, d
-
-
-def pair_quotients(c: Any, g: Any) -> Any:
-    """Return C / G, 0 where G is, antihermitian matrices as C."""
-    return rotations_p.bind(c, converted(g, c.aval.dtype), kind=_PAIRS)[0]
-
-
-def quotients(c: Any, g: Any) -> Any:
-    """Return C / G, 0 where G is, for matrices of any shape."""
-    return rotations_p.bind(c, converted(g, c.aval.dtype), kind=_EACH)[0]
-
-
-def _shape(c: ShapedArray, g: ShapedArray, *, kind: str) -> tuple[ShapedArray, ...]:
-    batch, _, n = checked("rotations", c, square=kind in (_VALUES, _PAIRS))
+def _shape(
+    c: ShapedArray, b: ShapedArray, *, kind: str, transposed: bool, checked: bool
+) -> tuple[ShapedArray, ...]:
+    batch, _, n = linalg_lowering.checked("rotations", c, square=kind != _EACH)
     x, d = shaped_array(c.shape, c.dtype), shaped_array((*batch, n), real_dtype(c.dtype))
-    return (x, d) if kind == _VALUES else (x,)
+    return (x, d) if _has_diagonal(kind, checked) else (x,)
 
 
-def _numpy(c: Any, g: Any, *, kind: str) -> Any:
-    zero = g == 0
-    x = np.where(zero, c.dtype.type(0), c / np.where(zero, g.dtype.type(1), g))
-    if kind != _VALUES:
+def _numpy(c: Any, b: Any, *, kind: str, transposed: bool, checked: bool) -> Any:
+    w = np.diagonal(b, axis1=-2, axis2=-1).real
+    rows = w[..., None, :]
+    if kind != _EACH:
+        rows = rows - w[..., :, None] if kind == _VALUES else rows + w[..., :, None]
+    zero = rows == 0
+    if w.shape[-1]:
+        unit = w.dtype.type(_ROUNDING * w.shape[-1] * float(dtypes.finfo(w.dtype).eps))
+        zero |= np.abs(rows) <= np.abs(w).max(-1)[..., None, None] * unit
+    x = np.where(zero, c.dtype.type(0), c / np.where(zero, w.dtype.type(1), rows))
+    if not _has_diagonal(kind, checked):
         return (x,)
     d = np.diagonal(c, axis1=-2, axis2=-1).real
     return x, np.ascontiguousarray(d)
 
 
-def _write(c: Any, g: Any, *, kind: str) -> list[Any]:
+def _write(c: Any, b: Any, kind: str, checked: bool) -> list[Any]:
     shape, dtype = c.aval.shape, c.aval.dtype
-    zero = bind("eq", g, filled(shape, 0, dtype))
-    x = div(c, selected(zero, filled(shape, 1, dtype), g))
+    divisors = converted(_divisors(b, shape, kind), dtype)
+    zero = bind("eq", divisors, filled(shape, 0, dtype))
+    x = div(c, selected(zero, filled(shape, 1, dtype), divisors))
     x = selected(zero, filled(shape, 0, dtype), x)
-    return [x, real(diagonal(c))] if kind == _VALUES else [x]
+    return [x, real(diagonal(c))] if _has_diagonal(kind, checked) else [x]
 
 
-def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, kind: str) -> Any:
+def _stablehlo(
+    b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, kind: str, transposed: bool,
+    checked: bool,
+) -> Any:  # fmt: skip
     return b.traced(
-        lambda c, g: _write(c, g, kind=kind), operands, avals_in, key=("rotations", kind)
-    )
+        lambda c, values: _write(c, values, kind, checked), operands, avals_in,
+        key=("rotations", kind, checked),
+    )  # fmt: skip
 
 
-def _jvp(primals: Any, tangents: Any, *, kind: str) -> Any:
-    # d(C / G) = (dC - X dG) / G, where X = C / G
-    (c, g), (c_dot, g_dot) = primals, tangents
-    outs = rotations_p.bind(c, g, kind=kind)
+def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+    # dX B - B dX = dC - (X dB - dB X), and so on
+    (c, b), (c_dot, b_dot) = primals, tangents
+    kind = params["kind"]
+    outs = rotations_p.bind(c, b, **params)
     change = c_dot
-    if type(g_dot) is not Zero:
-        term = mul(outs[0], g_dot)
+    if type(b_dot) is not Zero:
+        term = _applied(outs[0], b_dot, kind, params["transposed"])
         change = bind("neg", term) if type(c_dot) is Zero else sub(c_dot, term)
     if type(change) is Zero:
         return outs, tuple([Zero(y.aval) for y in outs])
-    dots = rotations_p.bind(change, g, kind=kind)  # X dG has no diagonal
-    if kind != _VALUES or type(g_dot) is Zero:
+    dots = rotations_p.bind(change, b, **params)
+    if not _has_diagonal(kind, params["checked"]) or type(b_dot) is Zero:
         return outs, dots
-    unknown = summed(real(_nan_where(_coupled(c, g), g_dot)), (c.aval.ndim - 1,))
+    # the diagonal is that of dC, since that of X dB - dB X is 0: X and dB share no element
+    unknown = summed(real(_nan_where(_coupled(c, b), b_dot)), (c.aval.ndim - 1,))
     return outs, (dots[0], add(dots[1], unknown))
 
 
-def _coupled(c: Any, g: Any) -> Any:
+def _applied(x: Any, b: Any, kind: str, transposed: bool) -> Any:
+    """Return the left side of the equation, or its transpose as a linear function of X."""
+    b = mt(b) if transposed else b
+    after = matmul(x, b)
+    if kind == _EACH:
+        return after
+    return bind("sub" if kind == _VALUES else "add", after, matmul(b, x))
+
+
+def _coupled(c: Any, b: Any) -> Any:
     """Return where C couples vectors of equal values.
 
-    These values change by the eigenvalues of that part of C, not by its diagonal, so that of second
-    derivatives but the sum is known.
+    Where a second direction does so, too, what functions of the values have of second derivatives
+    is the product of both, which the diagonals do not hold.
     """
-    shape = c.aval.shape
-    equal = bind("and", bind("eq", g, filled(shape, 0, g.aval.dtype)), compared(shape, "ne"))
-    return bind("and", equal, _is_large(c, c))
+    return bind("and", _are_equal(b, c.aval.shape, _VALUES), _is_large(c, c))
 
 
 def _nan_where(condition: Any, dot: Any) -> Any:
     """Return 0, and NaN where a condition holds and `dot` is not 0: linear, as its transpose is."""
     none = filled(dot.aval.shape, 0, dot.aval.dtype)
     infinite = bind("zero_quotient", selected(condition, dot, none), none)
-    return selected(condition, sub(infinite, infinite), none)
+    # infinity times 0 is NaN; the second quotient makes the transpose the same operation
+    return bind("zero_quotient", scaled(infinite, 0.0), none)
 
 
-def _transpose(cts: Any, c: Any, g: Any, *, kind: str) -> Any:
-    x_bar, d_bar = (*cts, Zero(g.aval))[:2]
+def _transpose(cts: Any, c: Any, b: Any, *, kind: str, transposed: bool, checked: bool) -> Any:
+    x_bar, d_bar = (*cts, Zero(c.aval))[:2]
     total = None
     if type(x_bar) is not Zero:
-        total = rotations_p.bind(x_bar, g, kind=_NONE)[0]
-        if kind != _NONE:
+        # unlike the equation itself, its transpose is solved for matrices of any kind
+        (total,) = rotations_p.bind(x_bar, b, kind=kind, transposed=not transposed, checked=False)
+        if checked:
             nan = filled(total.aval.shape, np.nan, total.aval.dtype)
-            total = selected(_undetermined(x_bar, d_bar, g, kind), nan, total)
+            total = selected(_undetermined(x_bar, d_bar, b, kind), nan, total)
     if type(d_bar) is not Zero:
-        term = on_diagonal(d_bar, g)
+        term = on_diagonal(d_bar, b)
         total = term if total is None else add(total, term)
-    return (Zero(c.aval) if total is None else total), Zero(g.aval)
+    return (Zero(c.aval) if total is None else total), Zero(b.aval)
 
 
-def _undetermined(x_bar: Any, d_bar: Any, g: Any, kind: str) -> Any:
+def _undetermined(x_bar: Any, d_bar: Any, b: Any, kind: str) -> Any:
     """Return where a numerator is not zero although its denominator is.
 
     That of vectors that turn into each other is the part of `x_bar` that is antihermitian. Where
     the values of the same space have cotangents, too, these are the diagonal of a matrix whose
     other elements are not known, but where it looks like a multiple of the identity matrix.
     """
-    shape = g.aval.shape
-    equal = bind("eq", g, filled(shape, 0, g.aval.dtype))
+    equal = _are_equal(b, x_bar.aval.shape, kind)
     if kind == _EACH:
         return bind("and", equal, _is_large(x_bar, x_bar))
-    equal = bind("and", equal, compared(shape, "ne"))
     across = adjoint(x_bar)
     wrong = _is_large(sub(x_bar, across), x_bar)
     if type(d_bar) is not Zero:
-        n = shape[-1]
+        n = x_bar.aval.shape[-1]
         weighted = bind("ne", d_bar, filled(d_bar.aval.shape, 0, d_bar.aval.dtype))
         pairs = bind("or", as_rows(weighted, n), as_columns(weighted, n))
         along = _is_large(add(x_bar, across), x_bar)
@@ -252,106 +337,40 @@ rotations_p: Primitive = Primitive(
 )
 
 
-# --- distinct_values ------------------------------------------------------------------------------
-
-
-def _values_jvp(primals: Any, tangents: Any) -> Any:
-    (w,), (w_dot,) = primals, tangents
-    if type(w_dot) is Zero or not w.aval.shape[-1]:
-        return (w,), (w_dot,)
-    n = w.aval.shape[-1]
-    equal = bind("eq", _without_rounding(sub(as_rows(w, n), as_columns(w, n)), w),
-                 filled((*w.aval.shape, n), 0, w.aval.dtype))  # fmt: skip
-    equal = bind("and", equal, compared(equal.aval.shape, "ne"))
-    shared = bind("reduce_or", equal, axes=(w.aval.ndim,))
-    return (w,), (add(w_dot, _nan_where(shared, w_dot)),)
-
-
-distinct_values_p: Primitive = Primitive(
-    "distinct_values",
-    shape=lambda w: (w,),
-    numpy=lambda w: (w,),
-    stablehlo=lambda b, operands, avals_in, avals_out: list(operands),
-    jvp=_values_jvp,
-    transpose=lambda cts, w: cts,
-    batch=matrix_batch(lambda: distinct_values_p),
-    dimensions=dimension_names.of_last(1),
-)
-
-
 # --- on_diagonal ----------------------------------------------------------------------------------
 
 
-def on_diagonal(d: Any, g: Any) -> Any:
-    """Return diag(d) in the dtype of G."""
-    return on_diagonal_p.bind(converted(d, g.aval.dtype), g, is_tangent=False)[0]
+def on_diagonal(d: Any, b: Any) -> Any:
+    """Return diag(d) in the dtype of B."""
+    return on_diagonal_p.bind(converted(d, b.aval.dtype), b)[0]
 
 
-def _diagonal_shape(d: ShapedArray, g: ShapedArray, *, is_tangent: bool) -> Any:
-    return (shaped_array(g.shape, g.dtype),)
-
-
-def _diagonal_formula(d: Any, g: Any, *, is_tangent: bool) -> list[Any]:
-    """Return diag(d); a tangent is NaN between equal values whose weights change."""
-    shape, n = g.aval.shape, g.aval.shape[-1]
-    own, none = compared(shape, "eq"), filled(shape, 0, g.aval.dtype)
-    result = selected(own, as_rows(d, n), none)
-    if is_tangent:
-        zeros = filled(d.aval.shape, 0, d.aval.dtype)
-        changes = bind("ne", d, zeros)
-        pairs = bind("or", as_rows(changes, n), as_columns(changes, n))
-        equal = bind("eq", g, filled(shape, 0, g.aval.dtype))
-        unknown = bind("and", bind("and", equal, compared(shape, "ne")), pairs)
-        result = selected(unknown, filled(shape, np.nan, g.aval.dtype), result)
-    return [result]
-
-
-def _diagonal_numpy(d: Any, g: Any, *, is_tangent: bool) -> Any:
-    n = g.shape[-1]
-    own = np.eye(n, dtype=bool)
-    result = np.where(own, d[..., None, :], g.dtype.type(0))
-    if is_tangent:
-        changes = d != 0
-        pairs = changes[..., None, :] | changes[..., :, None]
-        result = np.where((g == 0) & ~own & pairs, g.dtype.type(np.nan), result)
-    return (np.ascontiguousarray(np.broadcast_to(result, g.shape)),)
-
-
-def _diagonal_stablehlo(
-    b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, is_tangent: bool
-) -> Any:
-    return b.traced(
-        lambda d, g: _diagonal_formula(d, g, is_tangent=is_tangent), operands, avals_in,
-        key=("on_diagonal", is_tangent),
-    )  # fmt: skip
-
-
-def _diagonal_jvp(primals: Any, tangents: Any, *, is_tangent: bool) -> Any:
-    (d, g), (d_dot, g_dot) = primals, tangents
-    outs = on_diagonal_p.bind(d, g, is_tangent=is_tangent)
+def _on_diagonal_jvp(primals: Any, tangents: Any) -> Any:
+    # between equal values the tangent is that of how the weights depend on the values, times dB
+    (d, b), (d_dot, b_dot) = primals, tangents
+    outs = on_diagonal_p.bind(d, b)
     dot: Any = Zero(outs[0].aval)
     if type(d_dot) is not Zero:
-        (dot,) = on_diagonal_p.bind(d_dot, g, is_tangent=True)
-    if type(g_dot) is not Zero:  # equal values of other weights: the matrix has no derivative
-        shape, n = g.aval.shape, g.aval.shape[-1]
-        unlike = bind("ne", as_rows(d, n), as_columns(d, n))
-        unlike = bind("and", unlike, bind("eq", g, filled(shape, 0, g.aval.dtype)))
-        unknown = _nan_where(unlike, g_dot)
+        (dot,) = on_diagonal_p.bind(d_dot, b)
+    if type(b_dot) is not Zero:
+        shape, n = b.aval.shape, b.aval.shape[-1]
+        condition = _are_equal(b, shape, _VALUES)
+        if type(d_dot) is Zero:
+            condition = bind("and", condition, bind("ne", as_rows(d, n), as_columns(d, n)))
+        unknown = _nan_where(condition, b_dot)
         dot = unknown if type(dot) is Zero else add(dot, unknown)
     return outs, (dot,)
 
 
-def _diagonal_transpose(cts: Any, d: Any, g: Any, *, is_tangent: bool) -> Any:
-    return diagonal(cts[0]), Zero(g.aval)
-
-
 on_diagonal_p: Primitive = Primitive(
     "on_diagonal",
-    shape=_diagonal_shape,
-    numpy=_diagonal_numpy,
-    stablehlo=_diagonal_stablehlo,
-    jvp=_diagonal_jvp,
-    transpose=_diagonal_transpose,
+    shape=lambda d, b: (shaped_array(b.shape, b.dtype),),
+    numpy=lambda d, b: (_diagonal_numpy(d),),
+    stablehlo=lambda b, operands, avals_in, avals_out: b.traced(
+        lambda d: [_with_diagonal(d)], operands[:1], avals_in[:1], key="on_diagonal"
+    ),
+    jvp=_on_diagonal_jvp,
+    transpose=lambda cts, d, b: (diagonal(cts[0]), Zero(b.aval)),
     batch=matrix_batch(lambda: on_diagonal_p),
     dimensions=dimension_names.of_last(1),
 )

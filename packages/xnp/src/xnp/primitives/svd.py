@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.equal_values import gaps, pair_quotients, quotients, rotations, rows_of, sums
+from xnp.primitives.equal_values import block_values, pair_quotients, quotients, rotations
 from xnp.primitives.linalg_lowering import (
     SvdAlgorithm,
     adjoint,
@@ -243,36 +243,37 @@ def _svd_jvp(
     s, u, vh = svd_p.bind(a, **{**params, "full_matrices": False, "compute_uv": True})
     v = adjoint(vh)
     c = matmul(adjoint(u), matmul(a_dot, v))
-    both, s_dot = rotations(scaled(add(c, adjoint(c)), 0.5), gaps(s))
+    b = block_values(s, u, v, a)
+    both, s_dot = rotations(scaled(add(c, adjoint(c)), 0.5), b)
     if not compute_uv:
         return (s,), (s_dot,)
-    u_dot, v_dot = _vector_tangents(s, u, v, c, both, a_dot)
+    u_dot, v_dot = _vector_tangents(b, u, v, c, both, a_dot)
     return (s, u, vh), (s_dot, u_dot, adjoint(v_dot))
 
 
-def _vector_tangents(s: Any, u: Any, v: Any, c: Any, both: Any, a_dot: Any) -> tuple[Any, Any]:
-    # with C = U^H dA V, its hermitian part P and its other part M:
-    #   dU = U (X + Y) + (1 - U U^H) dA V / S,   X_ij = P_ij / (s_j - s_i)  turns both,
-    #   dV = V (X - Y) + (1 - V V^H) dA^H U / S, Y_ij = M_ij / (s_j + s_i)  turns them apart:
-    # the same as F . (C S + S C^H) with F_ij = 1 / (s_j^2 - s_i^2), but for equal values, too, Y
-    # is a number. For complex A, the phase of a pair of vectors is free: U takes all of it
-    dtype = c.aval.dtype
+def _vector_tangents(b: Any, u: Any, v: Any, c: Any, both: Any, a_dot: Any) -> tuple[Any, Any]:
+    # with C = U^H dA V, its hermitian part P and its other part M, and B = U^H A V, diag(s) here:
+    #   dU = U (X + Y) + (1 - U U^H) dA V B^-1,   X B - B X = P, X_ij = P_ij / (s_j - s_i)
+    #   dV = V (X - Y) + (1 - V V^H) dA^H U B^-1, Y B + B Y = M, Y_ij = M_ij / (s_j + s_i)
+    # X turns both, Y turns them apart: the same as F . (C S + S C^H) with F_ij = 1 / (s_j^2 -
+    # s_i^2), but for equal values, too, Y is a number. For complex A, the phase of a pair of
+    # vectors is free: U takes all of it
     skew = scaled(sub(c, adjoint(c)), 0.5)
-    apart = pair_quotients(skew, sums(s))
+    apart = pair_quotients(skew, b)
     inner_u, inner_v = add(both, apart), sub(both, apart)
     m, n = a_dot.aval.shape[-2:]
-    if dtypes.is_complex(dtype):
-        phase = quotients(skew, rows_of(s, s.aval.shape[-1]))
-        inner_u = add(inner_u, mul(eye(c.aval.shape, dtype), phase))
+    if dtypes.is_complex(c.aval.dtype):
+        phase = mul(eye(c.aval.shape, c.aval.dtype), apart)
+        inner_u, inner_v = add(inner_u, phase), add(inner_v, phase)
     u_dot, v_dot = matmul(u, inner_u), matmul(v, inner_v)
     if m > n:
         image = matmul(a_dot, v)
         outside = sub(image, matmul(u, matmul(adjoint(u), image)))
-        u_dot = add(u_dot, quotients(outside, rows_of(s, m)))
+        u_dot = add(u_dot, quotients(outside, b))
     if n > m:
         image = matmul(adjoint(a_dot), u)
         outside = sub(image, matmul(v, matmul(adjoint(v), image)))
-        v_dot = add(v_dot, quotients(outside, rows_of(s, n)))
+        v_dot = add(v_dot, quotients(outside, b))
     return u_dot, v_dot
 
 

@@ -200,29 +200,37 @@ _VALUES = {"compute_left_eigenvectors": False, "compute_right_eigenvectors": Fal
 _RIGHT = {**_VALUES, "compute_right_eigenvectors": True}
 _PIVOTS = np.array([[2, 2, 3], [0, 1, 2]], np.int32)
 
-_GAPS = np.array([[0.0, 1.0, 3.0], [-1.0, 0.0, 2.0], [-3.0, -2.0, 0.0]])
+_DIAGONAL = np.diag([1.0, 2.0, 4.0])
+_EQUAL = np.diag([1.0, 1.0, 4.0])
+
+
+def _equation(kind: str, *, transposed: bool = False, checked: bool = True) -> dict[str, Any]:
+    return {"kind": kind, "transposed": transposed, "checked": checked}
 
 
 def _rotations() -> list[Sample]:
-    """Return quotients by gaps: of hermitian matrices, of others, and of equal values."""
+    """Return equations with diagonal matrices: of hermitian right sides, others, equal values.
+
+    Of B the diagonal alone is read: tangents of the other elements are those of the equation, which
+    differences of this do not show.
+    """
     samples = []
     for dtype in ("float64", "complex128", "float32"):
         c, skew = _hermitian((3, 3), dtype), _matrix((3, 3), dtype)
-        skew, gaps = skew - skew.T.conj(), _GAPS.astype(dtype)
+        skew, b = skew - skew.T.conj(), _DIAGONAL.astype(dtype)
+        exact = _tolerance(dtype)
         samples += [
-            Sample([c, gaps], {"kind": "values"}, _tolerance(dtype), smooth=False),
-            Sample([skew, abs(gaps).astype(dtype)], {"kind": "pairs"}, _tolerance(dtype),
+            Sample([c, b], _equation("values"), exact, smooth=False),
+            Sample([skew, b], _equation("pairs"), exact, smooth=False),
+            Sample([np.stack([c, skew]), np.stack([b] * 2)], _equation("each"), exact,
                    smooth=False),
-            Sample([np.stack([c, skew]), np.stack([gaps + 5] * 2)], {"kind": "each"},
-                   _tolerance(dtype)),
-            Sample([_matrix((4, 2), dtype), np.full((4, 2), 3, dtype)], {"kind": "none"},
-                   _tolerance(dtype)),
+            Sample([_matrix((4, 3), dtype), b], _equation("each", transposed=True, checked=False),
+                   exact, smooth=False),
         ]  # fmt: skip
-    equal = _GAPS * (abs(_GAPS) != 1)
     edges = [
-        Sample([_hermitian((3, 3), "float64"), equal], {"kind": "values"}, EXACT, smooth=False,
+        Sample([_hermitian((3, 3), "float64"), _EQUAL], _equation("values"), EXACT, smooth=False,
                note="equal values"),
-        *[Sample([np.zeros(shape), np.zeros(shape)], {"kind": "values"}, EXACT, smooth=False)
+        *[Sample([np.zeros(shape), np.zeros(shape)], _equation("values"), EXACT, smooth=False)
           for shape in ((0, 0), (1, 1))],
     ]  # fmt: skip
     return [*samples, *edges]
@@ -258,17 +266,18 @@ TABLE: dict[str, list[Sample]] = {
     ],
     "rotations": _rotations(),
     "on_diagonal": [
-        Sample([np.arange(1.0, 4.0), _GAPS], {"is_tangent": False}, EXACT),
-        Sample([np.ones((2, 3), np.float32), np.stack([_GAPS] * 2).astype("float32")],
-               {"is_tangent": False}, FLOAT32),
-        Sample([np.arange(1.0, 4.0), _GAPS * (_GAPS != 1)], {"is_tangent": True}, EXACT,
-               smooth=False, note="equal values"),
-        Sample([np.zeros(0), np.zeros((0, 0))], {"is_tangent": False}, EXACT),
+        Sample([np.arange(1.0, 4.0), _DIAGONAL], {}, EXACT),
+        Sample([np.ones((2, 3), np.float32), np.stack([_DIAGONAL] * 2).astype("float32")], {},
+               FLOAT32),
+        Sample([np.arange(1.0, 4.0), _EQUAL], {}, EXACT, smooth=False, note="equal values"),
+        Sample([np.zeros(0), np.zeros((0, 0))], {}, EXACT),
     ],
-    "distinct_values": [
-        Sample([np.zeros((2, 0))], {}, EXACT),
-        Sample([np.array([1.0, 2.0, 4.0])], {}, EXACT),
-        Sample([np.ones((2, 3), "float32")], {}, EXACT, smooth=False, note="equal values"),
+    "block_values": [
+        Sample([np.zeros((2, 0)), *[np.zeros((2, 0, 0))] * 3], {}, EXACT),
+        Sample([np.array([1.0, 2.0, 4.0]), np.eye(3), np.eye(3), _DIAGONAL], {}, EXACT,
+               smooth=False, note="whose tangent is that of a product"),
+        Sample([np.ones((2, 3), "float32"), *[np.stack([np.eye(3, dtype="float32")] * 2)] * 3], {},
+               EXACT, smooth=False, note="equal values"),
     ],
     "eig": [
         *_samples(_matrix, _SQUARE, **_VALUES),
