@@ -86,6 +86,14 @@ def test_an_import_inside_a_function_is_found_unless_it_is_an_optional_dependenc
     assert problems("xad.grad", "def f():\n    import functools", functools="no reason") != []
 
 
+def test_code_of_text_is_made_in_one_module():
+    source = "def f(text):\n    exec(compile(text, 'f', 'exec'))"
+    found = problems("xjit.dispatch.jit", source)
+    assert [line.partition(" is called")[0] for line in found] == ["2: exec", "2: compile"]
+    assert problems("xtree.generated_code", source) == []
+    assert problems("xjit.stages", "import re\nre.compile('a')\nf.compile()") == []
+
+
 @pytest.mark.parametrize("source", [
     "import xjit",
     "def test_f():\n    import xbatch.vmap",

@@ -82,6 +82,9 @@ IMPORT_NAME_BY_DISTRIBUTION = {"scikit-learn": "sklearn"}
 JAXLIB_GATEWAY = re.compile(r"xjit\.jaxlib_gateway\w*(\.|$)")
 JAXLIB_PARTS = frozenset({"jaxlib", "jax_plugins", "jax_cuda12_plugin", "jax_cuda13_plugin"})
 
+# The one module that makes code of text.
+CODE_AT_RUN_TIME = "xtree.generated_code"
+
 
 @dataclass(frozen=True, slots=True)
 class Import:
@@ -153,6 +156,9 @@ def check_module(module: str, source: str, optional: dict[str, str]) -> Iterator
     for found in imports_of(source):
         for problem in _problems(package, module, found, optional):
             yield f"{found.line}: {problem}"
+    if module != CODE_AT_RUN_TIME:
+        for line, name in _calls(source, {"exec", "compile"}):
+            yield f"{line}: {name} is called: {CODE_AT_RUN_TIME}.define_function makes code"
 
 
 def imports_of(source: str) -> Iterator[Import]:
@@ -219,6 +225,15 @@ def _imports_below(node: ast.AST, *, in_function: bool) -> Iterator[Import]:
             yield Import(name, child.lineno, in_function)  # type: ignore[attr-defined]
         is_function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
         yield from _imports_below(child, in_function=in_function or is_function)
+
+
+def _calls(source: str, names: set[str]) -> Iterator[tuple[int, str]]:
+    """Yield line and name of each call of one of some builtins."""
+    if not any(f"{name}(" in source for name in names):
+        return
+    for node in ast.walk(parsed(source)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names:
+            yield node.lineno, node.func.id
 
 
 def _names_imported(node: ast.AST) -> list[str]:

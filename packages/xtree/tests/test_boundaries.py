@@ -5,7 +5,7 @@ import types
 
 import pytest
 
-from xtree import boundaries as subject, leaving
+from xtree import boundaries as subject
 from xtree.boundaries import boundaries, boundary, leave
 
 MODULE = """
@@ -24,7 +24,7 @@ class Shape: pass
 @pytest.fixture
 def seen(monkeypatch):
     errors = []
-    monkeypatch.setattr(leaving, "_leaving", [errors.append])
+    monkeypatch.setattr(subject, "_leaving", [errors.append])
     return errors
 
 

@@ -27,6 +27,7 @@ from xprim.jaxpr_passes import dead_code_removed
 from xprim.kernels import Refusal
 from xprim.rules import NumpyCall, Operand
 from xprim.strict_options import no_execution
+from xtree.generated_code import define_function
 
 __all__ = ["numpy_function", "same_elements"]
 
@@ -238,8 +239,8 @@ class _Writer:
         results = ", ".join([self.atom(v) for v in jaxpr.outvars])
         result = results if single or not results else f"{results},"
         body = "\n    ".join([*lines, f"return ({result})"])
-        exec(f"def kernel({arguments}):\n    {body}", self.globals)
-        function: Callable[..., Any] = self.globals["kernel"]
+        text = f"def kernel({arguments}):\n    {body}"
+        function: Callable[..., Any] = define_function("kernel", text, self.globals, home=__file__)
         return function
 
     def lines(self, eqn: Equation) -> list[str]:

@@ -11,7 +11,7 @@ __version__ = "0.2.1"
 
 # The names that public modules had in release 0.2, by where their contents are now.
 moved_modules(__name__, """
-        boundaries: compiling
+        generated_code: compiling
         errors: notebooks
         flattening: walk
         interning: bounded locks

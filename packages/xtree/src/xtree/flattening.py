@@ -6,18 +6,17 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from operator import itemgetter
 from typing import Any
 
-from xtree.boundaries import (
+from xtree.boundaries import boundaries, leave
+from xtree.errors import DepthError, message, shown, with_article
+from xtree.interning import remember
+from xtree.key_paths import KeyEntry, KeyPath, keystr
+from xtree.registry import DICT, LIST, NONE, TUPLE, NodeType, PyTree, default_registry, sorted_keys
+from xtree.structure_code import (
     USES_BEFORE_COMPILING,
-    boundaries,
     can_match,
     compile_match,
     is_compilable,
 )
-from xtree.errors import DepthError, message, shown, with_article
-from xtree.interning import remember
-from xtree.key_paths import KeyEntry, KeyPath, keystr
-from xtree.leaving import leave
-from xtree.registry import DICT, LIST, NONE, TUPLE, NodeType, PyTree, default_registry, sorted_keys
 from xtree.treedef import LEAF, MAX_DEPTH, MAX_RECENT, PyTreeDef, make_treedef, unflatten
 
 __all__ = [

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import Any, TypeAlias
 
-from xtree.leaving import boundary
+from xtree.boundaries import boundary
 from xtree.records import Record, set_once
 
 __all__ = [

@@ -136,7 +136,7 @@ class Namespace:
             try:
                 raise self._unknown(name, asking)
             except Exception as error:
-                importlib.import_module("xtree.leaving").leave(error)
+                importlib.import_module("xtree.boundaries").leave(error)
                 raise
         value = self._globals[name] = home.value(self._globals["__name__"])
         return value

@@ -6,11 +6,10 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from xtree.boundaries import boundaries
+from xtree.boundaries import boundaries, boundary, leave
 from xtree.errors import message
 from xtree.flattening import tree_flatten, tree_leaves, tree_structure, walk_with_path
 from xtree.key_paths import GetAttrKey, KeyPath
-from xtree.leaving import boundary, leave
 from xtree.register import register_pytree_node
 from xtree.registry import PyTree
 from xtree.treedef import Mismatch, PyTreeDef, find_mismatches, flatten_up_to

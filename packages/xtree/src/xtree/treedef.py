@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 from typing import Any
 
-from xtree.boundaries import USES_BEFORE_COMPILING, boundaries, compile_build, is_compilable
+from xtree.boundaries import boundaries, leave
 from xtree.errors import (
     DepthError,
     MalformedNodeError,
@@ -19,9 +19,9 @@ from xtree.errors import (
 )
 from xtree.interning import InternTable, equality_key, is_hashable, is_same, remember, value_key
 from xtree.key_paths import KeyPath, keystr
-from xtree.leaving import leave
 from xtree.records import Record, set_once
 from xtree.registry import DICT, TUPLE, NodeType, default_registry
+from xtree.structure_code import USES_BEFORE_COMPILING, compile_build, is_compilable
 
 __all__ = [
     "node_text", "unflatten", "Mismatch", "find_mismatches", "flatten_up_to", "LEAF",

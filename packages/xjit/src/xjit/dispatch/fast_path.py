@@ -51,7 +51,7 @@ from xprim.errors import described, message
 from xprim.kernels import Refusal, forget_with_kernels, log_refusal
 from xprim.static_arguments import static_key
 from xprim.tracebacks import shorten
-from xtree.boundaries import written_function
+from xtree.generated_code import define_function
 
 __all__ = ()
 
@@ -290,10 +290,7 @@ def unrolled_wrap(count: int) -> Callable[..., list[ConcreteArray]]:
 
 
 def _generate(name: str, text: str) -> Callable[..., Any]:
-    # A name in this folder, so that the frame is hidden; no such file, so that no line is shown.
-    function: Callable[..., Any] = written_function(
-        name, text, dict(_NAMESPACE), f"{__file__}-made"
-    )
+    function: Callable[..., Any] = define_function(name, text, _NAMESPACE, home=__file__)
     return function
 
 
