@@ -229,6 +229,7 @@ def numpy_step(
     return kernel.run if kernel and steps and all(map(EAGER.backend.on_host, operands)) else None
 
 
+# Kernels of the steps of loops, by program.
 _steps = ProgramKernels("steps of loops", worth=EQUATIONS_BEFORE_KERNEL)
 
 
