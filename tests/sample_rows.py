@@ -96,7 +96,7 @@ COLLECTIVES: dict[str, list[Sample]] = {
             *[Sample([_floats(2, 3)], {"all_gather_dimension": d, **_NAMED}) for d in (0, 1)],
             Sample([_floats(2, 0)], {"all_gather_dimension": 1, **_NAMED}),
         ]
-        for name in ("all_gather", "all_gather_invariant")
+        for name in ("all_gather", "all_gather_invariant", "all_gather_reduced")
     },
     "all_to_all": [
         Sample([_floats(4, 4)], {"split_axis": 1, "concat_axis": 1, **_NAMED}),
@@ -132,6 +132,10 @@ _CAST = {"axes": (), "mesh": None}
 _ONE = NamedSharding(Mesh(devices("cpu")[:1], "x"), PartitionSpec())
 SHARDINGS: dict[str, list[Sample]] = {
     "pvary": [Sample([x], _CAST) for x in (np.float32(1), _floats(2, 3), np.arange(3), _floats(0))],
+    "pcast": [
+        Sample([x], {**_CAST, "old": "varying", "new": "unreduced"})
+        for x in (np.float32(1), _floats(2, 3), np.arange(3), _floats(0))
+    ],
     "device_put": [
         Sample([x], {"sharding": _ONE, "source": None})
         for x in (np.float32(1), _floats(2, 3), np.arange(3), _floats(0))

@@ -10,6 +10,8 @@ ROOT = Path(__file__).resolve().parents[1]
 SILENT = {
     ("xprim/eager.py", "_is_held"): "says whether a buffer may be asked; jaxlib has many "
     "classes of errors for one that may not",
+    ("xpar/_shard_map.py", "key"): "the hash of a user's object may raise anything, and a call "
+    "whose values cannot be hashed is not kept",
     ("xpar/distributed.py", "_end_now"): "the process ends, whatever its streams say",
     ("xtree/errors.py", "shown"): "a repr of the user's fails while another error is told",
 }

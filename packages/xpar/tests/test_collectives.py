@@ -243,7 +243,7 @@ def test_an_unbound_name_is_told_with_those_in_scope(fun, text):
     (lambda v: ours.ppermute(v, "i", [(0, 7)]), "each target must occur once"),
     (lambda v: ours.ppermute(v, ("i", "j"), []), "over several axes it needs members on devices"),
     (lambda v: ours.pshuffle(v, ("i", "j"), [1, 2, 3]), "takes one axis name"),
-    (lambda v: ours.all_gather(v, "i", to="reduced"), "no values of type 'reduced'"),
+    (lambda v: ours.all_gather(v, "i", to="unreduced"), "no values of type 'unreduced'"),
     (lambda v: ours.pshuffle(v, "i", [1, 2, 3]), "must be a permutation"),
     (lambda v: ours.pbroadcast(v, "i", 4), "source must lie within"),
     (lambda v: ours.all_to_all(v, "i", 0, 0), "must have the size of the axis"),

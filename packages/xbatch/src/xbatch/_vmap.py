@@ -798,8 +798,9 @@ def _slice_alike(
         along = spread.update(spec=type(spread.spec)(part))
     if along is None:
         return values, None
-    if mesh_axes:
-        raise examples_cut_already(mesh_axes, along.spec[0])
+    part = along.spec[0]
+    if mesh_axes and mesh_axes != (part if type(part) is tuple else (part,)):
+        raise examples_cut_already(mesh_axes, part)
     found = list(values)
     for i in mapped:
         found[i] = spread_as(values[i], _cut(values[i].aval, dims[i], along))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from xprim import EAGER, Array, ConcreteArray, Tracer, state
+from xprim import EAGER, Array, ConcreteArray, ShapeDtypeStruct, Tracer, state
 from xprim.errors import message
 from xprim.sharded_types import spread_as, spread_call
 
@@ -75,9 +75,14 @@ def placed(x: Array, sharding: Any, operation: str) -> Array:
 
 
 def as_spread(x: Array, like: Any) -> Array:
-    """Return an array that is cut along the explicit axes of a mesh as another of its shape is."""
-    if isinstance(like, Array) and like.aval.spread is not None:
-        x = spread_as(x, like.aval)
+    """Return an array of the type of another of its shape along the axes of a mesh.
+
+    A description says by its type what members of manual axes hold; how it lies along explicit
+    ones, its sharding says.
+    """
+    aval = like.aval if isinstance(like, Array | ShapeDtypeStruct) else None
+    if aval is not None and aval.spread is not None and (isinstance(like, Array) or any(aval.mat)):
+        x = spread_as(x, aval)
     return x
 
 

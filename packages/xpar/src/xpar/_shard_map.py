@@ -14,6 +14,7 @@ import xtree
 from xjit.dispatch.calls import Arguments, Calls, FlatFunction, Signature, Traced
 from xjit.dispatch.program import Program
 from xjit.lowering.stablehlo_text import Port, manual_computation
+from xjit.sharding.manual_axes import recast
 from xjit.sharding.meshes import (
     AbstractMesh,
     AxisType,
@@ -29,6 +30,7 @@ from xjit.sharding.shardings import (
     PartitionSpec,
     axes_of,
     check_axis_names,
+    says_of_manual_axes,
 )
 from xjit.sharding.typed import typed_as
 from xnp import lax
@@ -39,6 +41,7 @@ from xpar.collectives import (
     axis_names as names_in,
     checked_axes,
     total_size,
+    type_of_members,
     unsaid,
     varying_over,
     varying_type,
@@ -49,6 +52,7 @@ from xprim import (
     ClosedJaxpr,
     Equation,
     Jaxpr,
+    ManualAxisType,
     Primitive,
     ShapedArray,
     Var,
@@ -107,7 +111,7 @@ class HandedOn(NamedTuple):
         try:
             found = (self.tree, self.specs, tuple([(i, static_key(x)) for i, x in self.values]))
             hash(found)
-        except TypeError:
+        except Exception:  # whatever the hash of a user's object raises
             return None
         return found
 
@@ -208,7 +212,7 @@ class Lay(NamedTuple):
                 parts.insert(self.dim, None)
             parts += [None] * (whole.ndim - len(parts))
             outer = [*sharding.spec, *[None] * (len(parts) - len(sharding.spec))]
-            inner = local.spread.spec
+            inner = _sums_outside(local.spread.spec, manual)
             if self.spec.unreduced and inner.unreduced:
                 raise ShardingTypeError(message(
                     "shard_map", "a value is in parts of sums inside, and across members.",
@@ -220,11 +224,12 @@ class Lay(NamedTuple):
                 unreduced=self.spec.unreduced | inner.unreduced,
                 reduced=self.spec.reduced | inner.reduced,
             ))  # fmt: skip
-        kept = local.vma.difference(manual)
         found = typed_as(whole, sharding)
-        if not kept:
+        if not says_of_manual_axes(local.spread):
             return found
-        return varying_type(found, kept, local.spread.mesh)
+        return type_of_members(found, local.spread.mesh, **{
+            state: axes.difference(manual) for state, axes in local.mat._asdict().items()
+        })  # fmt: skip
 
     def piece(self, whole: ShapedArray, mesh: Any, varying: frozenset[Any] = _NONE) -> ShapedArray:
         """Return the abstract value of a piece, where none are stacked.
@@ -239,12 +244,15 @@ class Lay(NamedTuple):
             shape[i] //= math.prod([sizes[name] for name in axes_of(part)])
         local = shaped_array(tuple(shape), whole.dtype, whole.weak_type)
         if whole.spread is not None:
-            local = typed_as(local, whole.spread.update(mesh=mesh))
-        # of what is reduced each member has a copy, whose cotangent is its part of the sum
-        axes = varying.intersection([*self.spec.names(), *self.spec.sums])
-        if not axes:
+            spec = _sums_outside(whole.spread.spec, [*self.spec.names(), *self.spec.sums])
+            local = typed_as(local, whole.spread.update(mesh=mesh, spec=spec))
+        spec = self.spec
+        if varying.isdisjoint([*spec.names(), *spec.sums]):
             return local
-        return varying_type(local, axes, mesh)
+        return type_of_members(
+            local, mesh, varying=varying.intersection(spec.names()),
+            unreduced=varying & spec.unreduced, reduced=varying & spec.reduced,
+        )  # fmt: skip
 
     def sharding(self, mesh: Any, ndim: int = 0) -> NamedSharding:
         """Return how the whole, of so many dimensions, lies on a mesh."""
@@ -286,6 +294,13 @@ class Lay(NamedTuple):
         """Return the axes whose members all have the same piece."""
         used = {*self.spec.names(), *self.spec.sums, *self.axes}
         return tuple([name for name in active if name not in used])
+
+
+def _sums_outside(spec: PartitionSpec, axes: Sequence[Any]) -> PartitionSpec:
+    """Return a spec that says nothing of sums along some axes."""
+    return spec.update(
+        unreduced=spec.unreduced.difference(axes), reduced=spec.reduced.difference(axes)
+    )
 
 
 def _shape(*avals: Any, jaxpr: ClosedJaxpr, mesh: Any, manual: Any, out_lays: Any, **_: Any) -> Any:
@@ -681,28 +696,36 @@ def pvary(x: PyTree, axis_name: AxisName) -> PyTree:
     if isinstance(axis_name, set | frozenset):
         raise TypeError(message("pvary", "the names come in a tuple.", got=repr(axis_name),
                                 expected="a name, or a tuple of names"))  # fmt: skip
-    names = names_in(axis_name)
-    total_size(names, "pvary")
-    if not checked_axes.value.intersection(names):
-        return x
-    return xtree.map(lambda leaf: varying_over(as_array(leaf, what="pvary"), names), x)
+    return pcast(x, axis_name, to="varying")
 
 
 def pcast(x: PyTree, axis_name: AxisName, *, to: str) -> PyTree:
-    """Return values that count as varying over the named axes; see `pvary`.
+    """Return values that count as others along named axes, in the types of a `shard_map`.
+
+    | from | to | members hold | the transpose |
+    |---|---|---|---|
+    | `"invarying"`, one value for all | `"varying"` | equal values of their own | `psum` |
+    | `"varying"`, values of their own | `"unreduced"` | the parts of a sum | reduced to varying |
+    | `"invarying"` | `"reduced"` | the value, and parts of its cotangent | `psum` of the parts |
+    | `"reduced"` | `"varying"` | equal values of their own | varying to unreduced |
+    | `"invarying"` or `"reduced"` | `"unreduced"` | the first member the value, others zeros | |
+
+    Where types do not say what varies (`vmap`, `check_vma=False`), nothing changes.
 
     Args:
       x: a tree of arrays.
       axis_name: a name, or a tuple of names.
-      to: `"varying"`, or `"unreduced"` for what `out_specs` call parts of a sum; what varies is
-        made the same by a collective.
+      to: `"varying"`, `"unreduced"` or `"reduced"`. What varies, or is in parts, becomes the same
+        by a collective.
 
     Returns:
       A tree of the same values.
 
     Raises:
       NameError: when a name is not bound.
-      ValueError: `to` is something else.
+      TypeError: the names come in a set, which has no order.
+      ValueError: `to` is something else, values cannot become that without a collective, or along
+        several axes they count differently now.
 
     Example:
       >>> import numpy as np
@@ -710,12 +733,45 @@ def pcast(x: PyTree, axis_name: AxisName, *, to: str) -> PyTree:
       >>> print(vmap(lambda x: pcast(x, "i", to="varying"), axis_name="i")(np.int32([1, 2])))
       [1 2]
     """
-    if to not in ("varying", "unreduced"):
+    if isinstance(axis_name, set | frozenset):
+        raise TypeError(message("pcast", "the names come in a tuple.", got=repr(axis_name),
+                                expected="a name, or a tuple of names"))  # fmt: skip
+    if to not in ("varying", "unreduced", "reduced"):
         raise ValueError(message(
-            "pcast", "values can only be cast to varying ones, or to parts of sums.",
+            "pcast", "values can only be cast to varying, unreduced or reduced ones.",
             got=f"{to=}", hint="psum, pmax or all_gather(..., to='invarying') make values the same",
         ))  # fmt: skip
-    return pvary(x, axis_name)
+    names = names_in(axis_name)
+    total_size(names, "pcast")
+    axes = checked_axes.value.intersection(names)
+    mesh = abstract_mesh_now()
+    if not axes or mesh is None:
+        return x
+    in_order = tuple([name for name in mesh.axis_names if name in axes])
+    return xtree.map(lambda leaf: _cast(as_array(leaf, what="pcast"), in_order, to, mesh), x)
+
+
+def _cast(x: Array, axes: tuple[Any, ...], to: str, mesh: Any) -> Array:
+    held = x.aval.mat
+    states = {held.state(name) for name in axes} - {to}
+    if not states:
+        return x
+    if len(states) > 1:
+        raise ValueError(message(
+            "pcast", "along the axes members hold different things.",
+            got=f"{x.aval.str_long()}, "
+            + ", ".join([f"{name!r}: {held.state(name)}" for name in axes]),
+            expected="axes of one kind", hint="one pcast for each kind",
+        ))  # fmt: skip
+    (old,) = states
+    if old == "unreduced" or (old, to) == ("varying", "reduced"):
+        raise ValueError(message(
+            "pcast", f"what is {old} becomes {to} by a collective.", got=x.aval.str_long(),
+            hint="psum adds up, and pcast(..., to='reduced') counts the sum as reduced",
+        ))  # fmt: skip
+    rest = tuple([name for name in axes if held.state(name) == old])
+    found: Array = recast(x, rest, old, to, mesh)
+    return found
 
 
 class _ShardMapCalls(Calls):
@@ -825,8 +881,18 @@ class _Member(FlatFunction):
             lays = _result_lays(self.calls, self.mesh, self.manual, self.out_tree,
                                 [x.aval for x in results[:count]])  # fmt: skip
             for i, lay in enumerate(lays):
-                results[i] = varying_over(results[i], lay.spec.names())
+                results[i] = self._as_said(results[i], lay.spec)
         return results
+
+    def _as_said(self, x: Array, spec: PartitionSpec) -> Array:
+        """Return a result of which members hold what its spec says, as far as a cast can do it."""
+        held = x.aval.mat
+        wanted = ManualAxisType(frozenset(spec.names()), spec.unreduced, spec.reduced)
+        for name in self.manual:
+            old, new = held.state(name), wanted.state(name)
+            if (old, new) in _CASTS_OF_RESULTS:
+                x = recast(x, (name,), old, new, mesh_inside(self.mesh, self.manual))
+        return x
 
     def params(self, closed: ClosedJaxpr, num_captured: int) -> dict[str, Any]:
         """Return the params of `shard_map_p` but for the program."""
@@ -851,6 +917,12 @@ class _Member(FlatFunction):
                 "out_lays": out_lays, "name": self.calls.name,
                 "check_vma": bool(self.calls.options["check_vma"]),
                 "active": tuple([a for a in self.manual if a in varying])}  # fmt: skip
+
+
+_CASTS_OF_RESULTS = frozenset([
+    ("invarying", "varying"), ("reduced", "varying"), ("invarying", "reduced"),
+    ("reduced", "invarying"), ("varying", "unreduced"),
+])  # fmt: skip
 
 
 def _is_spec(value: Any) -> bool:
@@ -998,7 +1070,17 @@ def _check_varying(
     name: str, closed: ClosedJaxpr, out_lays: Sequence[Lay], manual: Sequence[Any]
 ) -> None:
     """Raise for a result that varies over an axis that its spec does not name."""
-    said = [frozenset([*x.spec.names(), *x.spec.unreduced]) for x in out_lays]
+    said = [frozenset(x.spec.names()) for x in out_lays]
+    for i, out in enumerate(closed.out_avals[: len(out_lays)]):
+        more = out.mat.unreduced.intersection(manual) - out_lays[i].spec.unreduced
+        for axis in sorted(more, key=str):
+            raise ValueError(message(
+                f"shard_map({name})", f"result {i} is unreduced along the axis {axis!r}, "
+                "and its spec does not say so.",
+                got=f"out_specs {out_lays[i].spec} for {out.str_long()} on each device",
+                hint=f"psum over {axis!r} adds the parts up;\n"
+                f"P(..., unreduced={{{axis!r}}}) hands them on",
+            ))  # fmt: skip
     for i, axis in alike_in_parts(closed, [x.spec.unreduced for x in out_lays]):
         raise ValueError(message(
             f"shard_map({name})", f"result {i} is the same for all members of the axis {axis!r}, "

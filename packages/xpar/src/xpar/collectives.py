@@ -12,8 +12,9 @@ import xbatch
 import xnp
 import xtree
 from xjit.lowering.stablehlo_text import own_number
+from xjit.sharding.manual_axes import recast
 from xjit.sharding.meshes import abstract_mesh_now
-from xjit.sharding.shardings import with_varying
+from xjit.sharding.shardings import with_manual_axes
 from xnp.docstrings import Family, complete
 from xnp.primitives.table import (
     add,
@@ -38,6 +39,7 @@ from xprim import (
     Array,
     ClosedJaxpr,
     Equation,
+    ManualAxisType,
     Primitive,
     ShapedArray,
     as_array,
@@ -55,7 +57,7 @@ from xprim import (
 )
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
-from xprim.sharded_types import vary
+from xprim.sharded_types import ShardingTypeError, vary
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, AxisIndexGroups, AxisName, PyTree
 from xprim.varying_axes import Axes
@@ -78,6 +80,13 @@ __all__ = ()
 # `psum` and `pvary` are each other's transpose, so the cotangent of a value that all members
 # share is the sum of theirs, and that of a result that they share is a copy for each.
 #
+# Members may also hold the parts of a sum (`{U:x}`), or all the value whose cotangent is in parts
+# (`{R:x}`), so that a sum waits. Types say that, too (rules of kind `sums`):
+#
+#     pcast                   varying -> unreduced, reduced -> varying, invarying -> reduced
+#     psum, psum_scatter      unreduced -> invarying, varying; reduced and unreduced are dual, so
+#     all_gather              varying -> reduced       transposes psum_scatter of what is unreduced
+#
 # Source: the typing rules of `jax.shard_map` with `check_vma=True`.
 
 _NONE: Axes = frozenset()
@@ -99,10 +108,23 @@ def varying_over(x: Array, names: Sequence[Any]) -> Array:
     return vary(x, axes, abstract_mesh_now()) if axes else x
 
 
+def type_of_members(
+    aval: ShapedArray, mesh: Any, *, varying: Axes = _NONE, unreduced: Axes = _NONE,
+    reduced: Axes = _NONE,
+) -> ShapedArray:  # fmt: skip
+    """Return a type of what members of manual axes hold, beside what it says already."""
+    held = aval.mat
+    held = held._replace(
+        varying=held.varying | varying, unreduced=held.unreduced | unreduced,
+        reduced=held.reduced | reduced,
+    )  # fmt: skip
+    spread = with_manual_axes(aval.spread, held, mesh, aval.ndim)
+    return shaped_array(aval.shape, aval.dtype, aval.weak_type, spread)
+
+
 def varying_type(aval: ShapedArray, axes: Axes, mesh: Any) -> ShapedArray:
     """Return a type whose values vary over some manual axes of a mesh, beside those it names."""
-    spread = with_varying(aval.spread, aval.vma | axes, mesh, aval.ndim)
-    return shaped_array(aval.shape, aval.dtype, aval.weak_type, spread)
+    return type_of_members(aval, mesh, varying=axes)
 
 
 def _pvary_shape(aval: ShapedArray, *, axes: Any, mesh: Any) -> tuple[ShapedArray, ...]:
@@ -127,6 +149,10 @@ def _pvary_batch(axis: BatchAxis, operands: Any, dims: Any, *, axes: Any, mesh: 
     return pvary_p.bind(*operands, axes=axes, mesh=mesh), dims
 
 
+def _print_without_mesh(**params: Any) -> dict[str, Any]:
+    return {name: value for name, value in params.items() if name != "mesh"}
+
+
 pvary_p: Primitive = Primitive(
     "pvary",
     shape=_pvary_shape,
@@ -138,6 +164,74 @@ pvary_p: Primitive = Primitive(
     dimensions=dimension_names.alike,
     shard=lambda varying, *, axes, mesh: (varying.union(axes),),
     physical=STRUCTURAL,
+    print=_print_without_mesh,
+)
+
+
+# --- pcast -------------------------------------------------------------------------------------
+
+
+def _cast_type(
+    aval: ShapedArray, *, axes: Any, mesh: Any, old: str, new: str
+) -> tuple[ShapedArray, ...]:
+    held = aval.mat._asdict()
+    for state, change in ((old, frozenset.difference), (new, frozenset.union)):
+        if state != "invarying":
+            held[state] = change(held[state], axes)
+    spread = with_manual_axes(aval.spread, ManualAxisType(**held), mesh, aval.ndim)
+    return (shaped_array(aval.shape, aval.dtype, aval.weak_type, spread),)
+
+
+def _cast_varying(varying: Axes, *, axes: Any, mesh: Any, old: str, new: str) -> tuple[Axes, ...]:
+    if old == "varying":
+        varying = varying.difference(axes)
+    return (varying.union(axes) if new == "varying" else varying,)
+
+
+def _cast_sums(
+    unreduced: Axes, reduced: Axes, *, axes: Any, mesh: Any, old: str, new: str
+) -> tuple[Axes, Axes]:
+    if old == "reduced":
+        reduced = reduced.difference(axes)
+    if new == "unreduced":
+        unreduced = unreduced.union(axes)
+    return unreduced, reduced.union(axes) if new == "reduced" else reduced
+
+
+def _cast_numpy(x: Any, *, axes: Any, mesh: Any, old: str, new: str) -> Any:
+    return (x,)
+
+
+def _cast_stablehlo(
+    b: Builder, operands: Any, avals_in: Any, avals_out: Any, **_params: Any
+) -> Any:
+    return operands
+
+
+_DUAL = {"unreduced": "reduced", "reduced": "unreduced"}
+
+
+def _cast_transpose(cts: Any, x: Any, *, axes: Any, mesh: Any, old: str, new: str) -> Any:
+    return (recast(cts[0], axes, _DUAL.get(new, new), _DUAL.get(old, old), mesh),)
+
+
+def _cast_batch(axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:
+    return pcast_p.bind(*operands, **params), dims
+
+
+pcast_p: Primitive = Primitive(
+    "pcast",
+    shape=_cast_type,
+    numpy=_cast_numpy,
+    stablehlo=_cast_stablehlo,
+    jvp=LINEAR,
+    transpose=_cast_transpose,
+    batch=_cast_batch,
+    dimensions=dimension_names.alike,
+    shard=_cast_varying,
+    sums=_cast_sums,
+    physical=STRUCTURAL,
+    print=_print_without_mesh,
 )
 
 
@@ -180,7 +274,7 @@ def alike_in_parts(closed: ClosedJaxpr, parts: Sequence[Axes]) -> Iterator[tuple
       parts: for each result, the axes along which its pieces are added up.
     """
     for i, (out, axes) in enumerate(zip(closed.jaxpr.outvars, parts, strict=True)):
-        yield from [(i, axis) for axis in sorted(axes - out.aval.vma, key=str)]
+        yield from [(i, axis) for axis in sorted(axes - out.aval.mat.unreduced, key=str)]
 
 
 # ------------------------------------------------------------------------------------ named axes
@@ -466,10 +560,20 @@ def _sum_on_axis(axis: BatchAxis, x: Any, dim: Any, params: Any) -> tuple[Any, A
 
 def _sum_transpose(cts: Any, x: Any, *, axes: Any, axis_index_groups: Any) -> Any:
     """Give each member the cotangent of the sum: as it is, where types say that all share it."""
+    parts = tuple([name for name in axes if name in x.aval.mat.unreduced])
+    if parts:  # each member has the cotangent of its part
+        ct = recast(cts[0], parts, "invarying", "reduced", x.aval.spread.mesh)
+        return (varying_over(ct, [name for name in axes if name not in parts]),)
     ct = varying_over(cts[0], axes)
     shared = x.aval.vma.intersection(axes) if axis_index_groups is None else frozenset()
     rest = tuple([name for name in axes if name not in shared])
     return psum_p.bind(ct, axes=rest, axis_index_groups=axis_index_groups) if rest else (ct,)
+
+
+def _sum_of_parts(
+    unreduced: Axes, reduced: Axes, *, axes: Any, axis_index_groups: Any
+) -> tuple[Axes, Axes]:
+    return unreduced.difference(axes), reduced
 
 
 psum_p: Primitive = Primitive(
@@ -482,6 +586,7 @@ psum_p: Primitive = Primitive(
     batch=collective_batch(lambda: psum_p, _sum_on_axis),
     dimensions=dimension_names.alike,
     shard=gathers_members("axes"),
+    sums=_sum_of_parts,
     axis_param="axes",
 )
 
@@ -568,8 +673,15 @@ def _scatter_on_axis(axis: BatchAxis, x: Any, dim: Any, params: Any) -> tuple[An
 
 
 def _scatter_transpose(cts: Any, x: Any, *, scatter_dimension: int, **params: Any) -> Any:
-    ct = varying_over(cts[0], params["axis_name"])
-    return (bind("all_gather", ct, all_gather_dimension=scatter_dimension, **params),)
+    ct, names = varying_over(cts[0], params["axis_name"]), params["axis_name"]
+    back = "all_gather_reduced" if x.aval.mat.unreduced.issuperset(names) else "all_gather"
+    return (bind(back, ct, all_gather_dimension=scatter_dimension, **params),)
+
+
+def _scatter_sums(
+    unreduced: Axes, reduced: Axes, *, axis_name: Any, **_params: Any
+) -> tuple[Axes, Axes]:
+    return unreduced.difference(axis_name), reduced
 
 
 reduce_scatter_p: Primitive = Primitive(
@@ -582,6 +694,7 @@ reduce_scatter_p: Primitive = Primitive(
     batch=collective_batch(lambda: reduce_scatter_p, _scatter_on_axis, ("scatter_dimension",)),
     dimensions=dimension_names.whole_along("scatter_dimension"),
     shard=scatters_members,
+    sums=_scatter_sums,
     axis_param="axis_name",
 )
 
@@ -642,8 +755,16 @@ def _merge(x: Any, dim: int) -> Any:
 
 
 def _gather_transpose(cts: Any, x: Any, *, all_gather_dimension: int, **params: Any) -> Any:
-    ct = varying_over(cts[0], params["axis_name"])
+    ct, names = cts[0], params["axis_name"]
+    if not ct.aval.mat.unreduced.issuperset(names):
+        ct = varying_over(ct, names)
     return (bind("reduce_scatter", ct, scatter_dimension=all_gather_dimension, **params),)
+
+
+def _gather_sums(
+    unreduced: Axes, reduced: Axes, *, axis_name: Any, **_params: Any
+) -> tuple[Axes, Axes]:
+    return unreduced, reduced.union(axis_name)
 
 
 def _own_piece(cts: Any, x: Any, *, all_gather_dimension: int, axis_name: Any, axis_size: int,
@@ -662,7 +783,7 @@ def _own_piece(cts: Any, x: Any, *, all_gather_dimension: int, axis_name: Any, a
 
 
 @primitive_maker
-def _all_gather(name: str, transpose: Any, shard: Any) -> Primitive:
+def _all_gather(name: str, transpose: Any, shard: Any, **sums: Any) -> Primitive:
     primitive: Primitive = Primitive(
         name,
         shape=_gather_shape,
@@ -675,6 +796,7 @@ def _all_gather(name: str, transpose: Any, shard: Any) -> Primitive:
         shard=shard,
         physical=STRUCTURAL,
         axis_param="axis_name",
+        **sums,
     )
     return primitive
 
@@ -683,6 +805,10 @@ all_gather_p = _all_gather("all_gather", _gather_transpose, scatters_members)
 # the result counts as one value for all members, of which each gives its piece a cotangent
 all_gather_invariant_p = _all_gather(
     "all_gather_invariant", _own_piece, gathers_members("axis_name")
+)
+# as before, and the cotangent of each member is a part of the sum that is scattered
+all_gather_reduced_p = _all_gather(
+    "all_gather_reduced", _gather_transpose, gathers_members("axis_name"), sums=_gather_sums
 )
 
 
@@ -943,7 +1069,7 @@ def psum(x: PyTree, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups =
     def summed(leaf: Any) -> Any:
         if type(leaf) in _PYTHON_NUMBERS:
             return leaf * count
-        value = _array("psum", leaf, names)
+        value = _array("psum", leaf, names, adds_up=True)
         if dtypes.is_bool(value.dtype):
             value = converted(value, dtypes.int32)
         return psum_p.bind(value, axes=names, axis_index_groups=groups)[0] if names else value
@@ -1043,7 +1169,7 @@ def psum_scatter(
     count = group_size(names, groups)
 
     def scattered(leaf: Any) -> Any:
-        value = _array("psum_scatter", leaf, names)
+        value = _array("psum_scatter", leaf, names, adds_up=True)
         dim = _dimension("psum_scatter", "scatter_dimension", scatter_dimension, value.ndim)
         if not tiled and value.shape[dim] != count:
             raise ValueError(message(
@@ -1082,7 +1208,8 @@ def all_gather(
       tiled: whether to join along the existing dimension `axis` instead of making a new one.
       to: whether in a function of `shard_map` the result counts as a value of each member
         (`"varying"`) or as one for all (`"invarying"`), as `out_specs` that do not name the axis
-        want it. The cotangent of the latter is not summed over members.
+        want it. The cotangent of the latter is not summed over members. `"reduced"` is one for
+        all, too, whose cotangent is unreduced: the transpose scatters the sum.
 
     Returns:
       A tree like `x`: arrays with a dimension more, of the size of the axis, or with `tiled` one
@@ -1097,17 +1224,17 @@ def all_gather(
 
     Differentiable; the transpose is `psum_scatter`.
     """
-    if to not in ("varying", "invarying"):
+    if to not in _GATHERED:
         raise ValueError(message(
             "all_gather", f"there are no values of type {to!r} here.",
-            expected="'varying' or 'invarying'",
+            expected=", ".join(map(repr, _GATHERED)),
         ))  # fmt: skip
     names = axis_names(axis_name)
     groups = check_groups("all_gather", axis_index_groups, names, over_several=True)
     total_size(names)
     primitive: Primitive = all_gather_p
-    if to == "invarying" and groups is None and checked_axes.value.issuperset(names):
-        primitive = all_gather_invariant_p
+    if groups is None and checked_axes.value.issuperset(names):
+        primitive = _GATHERED[to]
 
     def gathered(leaf: Any) -> Any:
         value = _array("all_gather", leaf, names)
@@ -1123,6 +1250,10 @@ def all_gather(
         return value
 
     return xtree.map(gathered, x)
+
+
+_GATHERED = {"varying": all_gather_p, "invarying": all_gather_invariant_p,
+             "reduced": all_gather_reduced_p}  # fmt: skip
 
 
 @boundary
@@ -1393,9 +1524,23 @@ def _choose(
     return xtree.map(chosen, x)
 
 
-def _array(operation: str, value: Any, names: Sequence[Any]) -> Array:
-    """Return an operand, which counts as one value for each member of the axes."""
-    return varying_over(as_array(value, what=f"{operation}: an operand"), names)
+def _array(operation: str, value: Any, names: Sequence[Any], *, adds_up: bool = False) -> Array:
+    """Return an operand, which counts as one value for each member of the axes.
+
+    Args:
+      operation: the collective.
+      value: the operand.
+      names: of the axes.
+      adds_up: whether members may hold parts of a sum.
+    """
+    x = as_array(value, what=f"{operation}: an operand")
+    parts = x.aval.mat.unreduced.intersection(names)
+    if parts and not adds_up:
+        raise ShardingTypeError(message(
+            operation, f"the operand is unreduced along {min(parts, key=str)!r}.",
+            got=x.aval.str_long(), hint="psum or psum_scatter adds the parts up",
+        ))  # fmt: skip
+    return varying_over(x, [name for name in names if name not in parts])
 
 
 def _one_name(operation: str, axis_name: Any) -> tuple[Any, ...]:

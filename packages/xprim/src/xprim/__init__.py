@@ -54,6 +54,7 @@ with namespace(globals(), at_once=True):
     )
     from xprim.avals import (
         AbstractValue as AbstractValue,
+        ManualAxisType as ManualAxisType,
         ShapedArray as ShapedArray,
         ShapeDtypeStruct as ShapeDtypeStruct,
         shaped_array as shaped_array,

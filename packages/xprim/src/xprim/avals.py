@@ -110,6 +110,18 @@ class ManualAxisType(NamedTuple):
     unreduced: frozenset[Any] = frozenset()
     reduced: frozenset[Any] = frozenset()
 
+    def invarying(self, mesh: Any) -> frozenset[Any]:
+        """Return the manual axes of a mesh along which all members hold the value."""
+        return frozenset(mesh.manual_axes) - self.varying - self.unreduced - self.reduced
+
+    def state(self, axis: Any) -> str:
+        """Return what members along an axis hold, in the word that `pcast` has for it."""
+        if axis in self.varying:
+            return "varying"
+        if axis in self.unreduced:
+            return "unreduced"
+        return "reduced" if axis in self.reduced else "invarying"
+
 
 class ShapedArray:
     """The shape, dtype and weak type of an array.

@@ -218,6 +218,13 @@ declare_kind(
     "of these symbols",
 )
 declare_kind(
+    "sums",
+    signature="(unreduced, reduced, **params) -> (unreduced, reduced), sets of manual axes",
+    consumer="xjit",
+    doc="of a collective of one operand: along which manual axes of a mesh its result is in parts "
+    "of sums, and along which its cotangent is",
+)
+declare_kind(
     "stacked",
     signature="(**params) -> the params that differ",
     consumer="xjit",

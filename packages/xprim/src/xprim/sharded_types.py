@@ -71,8 +71,8 @@ class Meshes(Protocol):
     def vary(self, x: Any, axes: frozenset[Any], mesh: Any) -> Any:
         """Return a value whose type says that it varies over manual axes, too."""
 
-    def summed_over(self, ct: Any, axes: frozenset[Any]) -> Any:
-        """Return the sum of the cotangents of the members of manual axes."""
+    def cotangent_as(self, ct: Any, spread: Any) -> Any:
+        """Return a cotangent that is spread so; None has it whole, and one for all members."""
 
     def meshes_of(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
         """Return the meshes, with their devices, over which arrays are spread."""
@@ -136,7 +136,7 @@ def cotangent_as(ct: Any, aval: ShapedArray) -> Any:
     """Return a cotangent of the type that those of values of a type have.
 
     A value that is the same for all members of an axis gets the sum of their cotangents: that is
-    the transpose of its use beside values that vary.
+    the transpose of its use beside values that vary. Where it is reduced, theirs are the parts.
 
     Args:
       ct: an array or tracer of the shape of `aval`.
@@ -145,10 +145,7 @@ def cotangent_as(ct: Any, aval: ShapedArray) -> Any:
     wanted = cotangent(aval)
     if ct.aval.spread is wanted.spread or ct.aval.spread == wanted.spread:
         return ct
-    more = ct.aval.vma - wanted.vma
-    if more:
-        ct = _avals._of_meshes[0].summed_over(ct, more)
-    return spread_as(ct, wanted)
+    return _avals._of_meshes[0].cotangent_as(ct, wanted.spread)
 
 
 def vary(x: Any, axes: frozenset[Any], mesh: Any) -> Any:

@@ -24,3 +24,4 @@ with namespace(globals(), at_once=True, hint=hint_for):
         use_abstract_mesh as use_abstract_mesh,
         use_mesh as use_mesh,
     )
+    from xprim import ManualAxisType as ManualAxisType

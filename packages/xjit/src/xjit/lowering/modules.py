@@ -32,7 +32,12 @@ from xjit.lowering.unreduced_programs import passed
 from xjit.sharding.inspection import Inspection
 from xjit.sharding.meshes import Mesh
 from xjit.sharding.queries import cuts_of
-from xjit.sharding.shardings import NamedSharding, Sharding, says_of_explicit_axes
+from xjit.sharding.shardings import (
+    NamedSharding,
+    Sharding,
+    along_explicit_axes,
+    says_of_explicit_axes,
+)
 from xjit.xla_workarounds.partition_barriers import products_apart
 from xprim import (
     ClosedJaxpr,
@@ -435,8 +440,8 @@ def _as_typed(builder: Builder, results: Sequence[str], outputs: Sequence[Var]) 
         if v in module.apart and builder.is_split:
             (name,) = builder.op("sdy.propagation_barrier", [name], [v.aval], [v.aval],
                                  "allowed_direction = 1 : i32")  # fmt: skip
-        spread = v.aval.spread
-        if says_of_explicit_axes(spread):
+        spread = along_explicit_axes(v.aval.spread)
+        if spread is not None:
             is_open = len(spread.mesh.explicit_axes) < len(spread.mesh.axis_names)
             text = sharding_text(module, spread, v.aval.ndim, is_open=is_open)
             (name,) = builder.op("sdy.sharding_constraint", [name], [v.aval], [v.aval],

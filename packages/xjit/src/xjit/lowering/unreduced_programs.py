@@ -9,6 +9,9 @@ dimension that is contracted is split by the axes that cut it. Each device holds
 programs the array of a device has the shape of the value, or of its piece.
 
     passed    a whole program on stacks, whose arguments and results have the parts end to end
+
+Along manual axes members hold the parts themselves, and what is linear works on them as it is. Only
+a whole value that is added becomes the part of the first member.
 """
 
 from __future__ import annotations
@@ -17,6 +20,9 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
+from xjit.sharding.manual_axes import recast
 from xjit.sharding.partial_sums import called_with, linear_operands, sums_of
 from xjit.sharding.shardings import NamedSharding, PartitionSpec, axes_of
 from xprim import (
@@ -24,6 +30,7 @@ from xprim import (
     ClosedJaxpr,
     ConcreteArray,
     Equation,
+    Literal,
     ShapedArray,
     dtypes,
     get_primitive,
@@ -137,7 +144,7 @@ def _mentions_parts(closed: ClosedJaxpr) -> bool:
     jaxpr = closed.jaxpr
     avals = {v.aval for v in (*jaxpr.constvars, *jaxpr.invars, *jaxpr.outvars)}
     avals.update([v.aval for eqn in jaxpr.eqns for v in eqn.outputs])
-    return any(map(_axes, avals)) or any(
+    return any(_axes(a) or _axes_of_members(a) for a in avals) or any(
         _on_stacks(p) is not p for p in programs_inside(closed)
     )  # fmt: skip
 
@@ -166,6 +173,8 @@ def _run(eqn: Equation, operands: Sequence[Any]) -> Sequence[Any]:
         params = {name: _with_stacks(value) for name, value in eqn.params.items()}
         params |= primitive.rules.get("stacked", _nothing)(**eqn.params)
         return primitive.bind(*operands, **params)
+    if any(map(_axes_of_members, out)):
+        operands = _as_parts_of_members(eqn, operands, avals, out)
     if not any(map(_axes, (*avals, *out))):
         return primitive.bind(*operands, **eqn.params)
     if primitive.rules.get("dimensions") is not AS_SAID:
@@ -176,6 +185,25 @@ def _run(eqn: Equation, operands: Sequence[Any]) -> Sequence[Any]:
         return operands
     result = _changed(operands[0], avals[0], out[0])
     return (result,) if _axes(out[0]) else primitive.bind(result, **eqn.params)
+
+
+def _as_parts_of_members(
+    eqn: Equation, operands: Sequence[Any], avals: Sequence[ShapedArray],
+    out: Sequence[ShapedArray],
+) -> list[Any]:  # fmt: skip
+    """Return the operands of what is linear in all together: a whole one as the first part."""
+    argnums, together = linear_operands(eqn.primitive, avals, eqn.params)
+    if not together or eqn.primitive.name == "pcast":
+        return list(operands)
+    mesh, axes, found = out[0].spread.mesh, _axes_of_members(out[0]), list(operands)
+    for i in argnums:
+        given = eqn.inputs[i]
+        if type(given) is Literal and not np.any(given.value.to_host()):
+            continue  # zeros are zeros in parts, too
+        for axis in axes:
+            old = avals[i].mat.state(axis)
+            found[i] = recast(found[i], (axis,), old, "unreduced", mesh)
+    return found
 
 
 def _nothing(**_params: Any) -> dict[str, Any]:
@@ -379,7 +407,17 @@ def _stack_type(aval: ShapedArray) -> ShapedArray:
 def _axes(aval: ShapedArray) -> tuple[Any, ...]:
     """Return the axes along which a value is in parts, in the order of the mesh."""
     unreduced = sums_of(aval).unreduced
-    return _in_order(aval.spread.mesh, unreduced) if unreduced else ()
+    if not unreduced:
+        return ()
+    return _in_order(aval.spread.mesh, unreduced.difference(aval.spread.mesh.manual_axes))
+
+
+def _axes_of_members(aval: ShapedArray) -> tuple[Any, ...]:
+    """Return the manual axes along which members hold the parts of a value."""
+    unreduced = sums_of(aval).unreduced
+    if not unreduced:
+        return ()
+    return _in_order(aval.spread.mesh, unreduced.intersection(aval.spread.mesh.manual_axes))
 
 
 def _count(aval: ShapedArray) -> int:

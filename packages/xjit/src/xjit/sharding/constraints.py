@@ -132,7 +132,7 @@ def _check_no_member(sharding: Sharding, operation: str) -> None:
     mesh = abstract_mesh_now()
     if mesh is None or not isinstance(sharding, NamedSharding):
         return
-    for name in sharding.spec.names():
+    for name in (*sharding.spec.names(), *sharding.spec.sums):
         if name in mesh.manual_axes:
             raise ValueError(message(
                 operation, f"the axis {name!r} is of type Manual inside of shard_map.",

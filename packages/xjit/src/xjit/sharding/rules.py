@@ -10,11 +10,12 @@ from xjit.sharding.partial_sums import Sums, check_call, sums_kept_apart, sums_o
 from xjit.sharding.shardings import (
     NamedSharding,
     PartitionSpec,
+    along_explicit_axes,
     axes_of,
-    says_of_explicit_axes,
-    with_varying,
+    says_of_manual_axes,
+    with_manual_axes,
 )
-from xprim import ELEMENTWISE, Primitive, ShapedArray, config, shaped_array
+from xprim import ELEMENTWISE, ManualAxisType, Primitive, ShapedArray, config, shaped_array
 from xprim.dimension_names import AS_SAID, Names, alike
 from xprim.errors import message
 from xprim.jaxpr import held_programs
@@ -101,8 +102,8 @@ def results_of(
     Raises:
       ShardingTypeError: it is not clear how a result is to be spread.
     """
-    if any(a.vma for a in avals):
-        return _varying_results(primitive, avals, params, out)
+    if any(says_of_manual_axes(a.spread) for a in avals):
+        return _results_of_members(primitive, avals, params, out)
     rule = rule_of(primitive)
     if rule is None:
         if primitive.call_like:  # the types of its program say it
@@ -129,39 +130,63 @@ def results_of(
                   for a, p in zip(out, parts, strict=True)])  # fmt: skip
 
 
-def _varying_results(
+def _results_of_members(
     primitive: Any, avals: Sequence[ShapedArray], params: dict[str, Any],
     out: Sequence[ShapedArray],
 ) -> tuple[ShapedArray, ...]:  # fmt: skip
-    """Return the types of results where operands vary over manual axes: over those of any operand.
+    """Return the types of results where types say what members of manual axes hold.
 
-    A collective says by its rule of kind `shard` over which axes its results vary; the results of a
-    call have the types of its program.
+    Results vary over the axes of any operand, and are in parts of sums where an operand is. A
+    collective says by its rules of kind `shard` and `sums` what it changes; the results of a call
+    have the types of its program.
     """
     if primitive.call_like and held_programs(params):
         check_call(primitive, avals, params)
         return tuple(out)
-    rule = None if primitive.call_like else primitive.rules.get("shard")
     axes = [a.vma for a in avals]
-    mesh = next(a.spread.mesh for a in avals if a.vma)
+    mesh = next(a.spread.mesh for a in avals if says_of_manual_axes(a.spread))
+    rule = None if primitive.call_like else primitive.rules.get("shard")
     said = rule(*axes, **params) if rule else [frozenset().union(*axes)] * len(out)
     along = [found.intersection(mesh.axis_names) for found in said]  # not of names of vmap
-    explicit = [_alike(a) for a in avals]
+    unreduced, reduced = _sums_of_members(primitive, avals, params, mesh)
+    explicit = [_typed_along(a, along_explicit_axes(a.spread)) for a in avals]
     if any(a.spread is not None for a in explicit):
         out = results_of(primitive, explicit, params, out)
-    return tuple([
-        shaped_array(a.shape, a.dtype, a.weak_type,
-                     with_varying(a.spread if says_of_explicit_axes(a.spread) else None, more, mesh,
-                                  a.ndim))
-        for a, more in zip(out, along, strict=True)
-    ])  # fmt: skip
+    held = [ManualAxisType(varying, unreduced, reduced - varying) for varying in along]
+    return tuple(
+        [
+            _typed_along(a, with_manual_axes(a.spread, kind, mesh, a.ndim))
+            for a, kind in zip(out, held, strict=True)
+        ]
+    )
 
 
-def _alike(aval: ShapedArray) -> ShapedArray:
-    """Return what a type says of explicit axes alone."""
-    if not aval.vma:
+def _sums_of_members(
+    primitive: Any, avals: Sequence[ShapedArray], params: dict[str, Any], mesh: Any
+) -> Sums:
+    """Return the manual axes along which results, or their cotangents, are in parts of sums."""
+    held = [a.mat for a in avals]
+    rule = primitive.rules.get("sums")
+    if rule is not None:
+        return Sums(*rule(held[0].unreduced, held[0].reduced, **params))
+    if not any(kind.unreduced or kind.reduced for kind in held):
+        return Sums()
+    parts = [kind._replace(varying=frozenset()) for kind in held]
+    alone = [_typed_along(a, with_manual_axes(None, kind, mesh, a.ndim))
+             for a, kind in zip(avals, parts, strict=True)]  # fmt: skip
+    sums = sums_of_results(primitive, alone, params)
+    varying = frozenset().union(*[a.vma for a in avals])
+    for axis in sorted(sums.unreduced & varying, key=str):
+        _refuse(primitive, avals, f"one operand is unreduced along {axis!r}, and another "
+                "varies over it", f"pcast(x, {axis!r}, to='unreduced') counts as parts what varies;"
+                f"\npsum(y, {axis!r}) adds parts up")  # fmt: skip
+    return sums
+
+
+def _typed_along(aval: ShapedArray, spread: Any) -> ShapedArray:
+    """Return a type with another account of how values are spread."""
+    if spread is aval.spread:
         return aval
-    spread = with_varying(aval.spread, frozenset(), aval.spread.mesh, aval.ndim)
     return shaped_array(aval.shape, aval.dtype, aval.weak_type, spread)
 
 

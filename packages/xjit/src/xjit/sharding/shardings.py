@@ -16,6 +16,7 @@ import numpy as np
 import xtree
 from xjit import jaxlib_gateway as gateway
 from xjit.sharding.meshes import AbstractMesh, Mesh, OfThisProcess, mesh_now, sharding_html
+from xprim import ManualAxisType
 from xprim.errors import message
 from xprim.tracebacks import boundary
 from xprim.typing import DeviceLike
@@ -23,8 +24,9 @@ from xprim.typing import DeviceLike
 __all__ = [
     "Sharding", "SingleDeviceSharding", "make_single_device_sharding", "UNCONSTRAINED", "P",
     "PartitionSpec", "axes_of", "NamedSharding", "NoMeshError", "VaryingSharding",
-    "check_axis_names", "in_types", "resolved", "says_of_explicit_axes", "sharding_named_by",
-    "with_varying",
+    "along_explicit_axes", "check_axis_names", "in_types", "resolved", "says_of_explicit_axes",
+    "says_of_manual_axes", "sharding_named_by",
+    "with_manual_axes",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -776,31 +778,52 @@ class VaryingSharding(NamedSharding):
 
 
 def says_of_explicit_axes(spread: NamedSharding | None) -> bool:
-    """Return whether a type says more than along which manual axes a value varies."""
-    return spread is not None and bool(spread.spec.sums or spread.spec.names())
+    """Return whether a type says more than what members of manual axes hold."""
+    if spread is None:
+        return False
+    spec = spread.spec
+    return bool(spec.names()) or not spec.sums.issubset(spread.mesh.manual_axes)
+
+
+def says_of_manual_axes(spread: NamedSharding | None) -> bool:
+    """Return whether a type says what members of manual axes hold, other than one value for all."""
+    if spread is None:
+        return False
+    return bool(spread.varying) or not spread.spec.sums.isdisjoint(spread.mesh.manual_axes)
 
 
 @functools.lru_cache(maxsize=4096)
-def with_varying(
-    spread: NamedSharding | None, axes: frozenset[Any], mesh: AbstractMesh, ndim: int
+def along_explicit_axes(spread: NamedSharding | None) -> NamedSharding | None:
+    """Return what a type says of explicit axes alone, None for nothing."""
+    if spread is None or not says_of_explicit_axes(spread):
+        return None
+    spec, manual = spread.spec, spread.mesh.manual_axes
+    spec = spec.update(
+        unreduced=spec.unreduced.difference(manual), reduced=spec.reduced.difference(manual)
+    )
+    return NamedSharding(spread.mesh, spec, memory_kind=spread.memory)
+
+
+@functools.lru_cache(maxsize=4096)
+def with_manual_axes(
+    spread: NamedSharding | None, held: ManualAxisType, mesh: AbstractMesh, ndim: int
 ) -> NamedSharding | None:
-    """Return what a type says that varies over these manual axes, and over no others.
+    """Return what a type says of a value, of which the members of manual axes hold this.
 
     Args:
       spread: what it says of explicit axes; None for nothing.
-      axes: manual axes of the mesh.
-      mesh: where `spread` names none.
+      held: what members hold.
+      mesh: as it is inside.
       ndim: the number of dimensions.
     """
-    if spread is None:
-        if not axes:
-            return None
-        return VaryingSharding(NamedSharding(mesh, PartitionSpec(*[None] * ndim)), axes)
-    if axes:
-        return VaryingSharding(spread, axes)
-    if not says_of_explicit_axes(spread):
-        return None
-    return NamedSharding(spread.mesh, spread.spec, memory_kind=spread.memory)
+    kept = along_explicit_axes(spread)
+    if not any(held):
+        return kept
+    spec = PartitionSpec(*[None] * ndim) if kept is None else kept.spec
+    found = NamedSharding(mesh, spec.update(
+        unreduced=spec.unreduced | held.unreduced, reduced=spec.reduced | held.reduced
+    ))  # fmt: skip
+    return VaryingSharding(found, held.varying) if held.varying else found
 
 
 @functools.lru_cache(maxsize=4096)
@@ -811,14 +834,14 @@ def in_types(sharding: Any, ndim: int) -> NamedSharding | None:
     mesh = sharding.mesh
     explicit = mesh.explicit_axes
     parts = [tuple([n for n in axes_of(part) if n in explicit]) for part in sharding.spec]
-    sums = {name: axes.intersection(explicit) for name, axes in (
+    sums = {name: axes.difference(mesh.auto_axes) for name, axes in (
         ("unreduced", sharding.spec.unreduced), ("reduced", sharding.spec.reduced))}  # fmt: skip
-    kept = None
-    if any(parts) or any(sums.values()):
-        parts += [()] * (ndim - len(parts))
-        kept = NamedSharding(mesh.abstract_mesh, PartitionSpec(*parts, **sums))
     axes = sharding.varying.intersection(mesh.manual_axes)
-    return with_varying(kept, axes, mesh.abstract_mesh, ndim) if axes else kept
+    if not (any(parts) or any(sums.values()) or axes):
+        return None
+    parts += [()] * (ndim - len(parts))
+    kept = NamedSharding(mesh.abstract_mesh, PartitionSpec(*parts, **sums))
+    return VaryingSharding(kept, axes) if axes else kept
 
 
 def check_axis_names(operation: str, mesh: Any, spec: PartitionSpec) -> None:

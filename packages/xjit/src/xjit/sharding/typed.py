@@ -10,6 +10,7 @@ import xtree
 from xjit.dispatch.placement_inference import meshes_near
 from xjit.sharding import partial_sums
 from xjit.sharding.constraints import constrained, is_place, sharding_constraint_p
+from xjit.sharding.manual_axes import recast
 from xjit.sharding.meshes import (
     AbstractMesh,
     AxisType,
@@ -23,9 +24,10 @@ from xjit.sharding.shardings import (
     NamedSharding,
     PartitionSpec,
     Sharding,
+    along_explicit_axes,
     in_types,
     resolved,
-    says_of_explicit_axes,
+    says_of_manual_axes,
 )
 from xprim import (
     Array,
@@ -35,7 +37,6 @@ from xprim import (
     ShapeDtypeStruct,
     Tracer,
     as_array,
-    get_primitive,
     shaped_array,
 )
 from xprim.errors import message
@@ -219,33 +220,35 @@ class _Meshes:
 
     def spread_as(self, x: Any, spread: NamedSharding | None) -> Any:
         """Return a value that is spread so; None has it whole, and the same for all members."""
-        have, wanted = x.aval.vma, frozenset() if spread is None else spread.varying
-        if have - wanted:
-            raise ShardingTypeError(message(
-                "shard_map", "a value that varies over manual axes stands where one is expected "
-                "that is the same for all members.", got=x.aval.str_long(),
-                hint="psum, pmean or pmax makes it the same; pcast(y, axes, to='varying') has the "
-                "other vary, too",
-            ))  # fmt: skip
-        if spread is not None and wanted - have:
-            x = self.vary(x, wanted, spread.mesh)
-        if x.aval.spread == spread or not (
-            says_of_explicit_axes(x.aval.spread) or says_of_explicit_axes(spread)
-        ):
-            return x
-        if spread is None:
-            spread = x.aval.spread.update(spec=PartitionSpec(*[None] * x.aval.ndim))
-        return sharding_constraint_p.bind(x, sharding=spread)[0]
+        for (old, new), axes in _changes(x.aval, spread):
+            if old == "varying":
+                raise ShardingTypeError(message(
+                    "shard_map", "a value that varies over manual axes stands where one is "
+                    "expected that is the same for all members.", got=x.aval.str_long(),
+                    hint="psum, pmean or pmax makes it the same; pcast(y, axes, to='varying') has "
+                    "the other vary, too",
+                ))  # fmt: skip
+            if old == "unreduced":
+                raise ShardingTypeError(message(
+                    "shard_map", "an unreduced value stands where one is expected that is not.",
+                    got=x.aval.str_long(), hint=f"psum(x, {axes!r}) adds the parts up",
+                ))  # fmt: skip
+            x = recast(x, axes, old, new, (spread or x.aval.spread).mesh)
+        return _along_explicit_axes(x, spread)
 
     def vary(self, x: Any, axes: frozenset[Any], mesh: Any) -> Any:
         """Return a value whose type says that it varies over manual axes, too."""
-        more = tuple([name for name in mesh.axis_names if name in axes - x.aval.vma])
-        return get_primitive("pvary").bind(x, axes=more, mesh=mesh)[0] if more else x
+        held = x.aval.mat
+        for old in ("invarying", "reduced"):
+            some = tuple([n for n in mesh.axis_names if n in axes and held.state(n) == old])
+            x = recast(x, some, old, "varying", mesh)
+        return x
 
-    def summed_over(self, ct: Any, axes: frozenset[Any]) -> Any:
-        """Return the sum of the cotangents of the members of manual axes."""
-        names = tuple([name for name in ct.aval.spread.mesh.axis_names if name in axes])
-        return get_primitive("psum").bind(ct, axes=names, axis_index_groups=None)[0]
+    def cotangent_as(self, ct: Any, spread: NamedSharding | None) -> Any:
+        """Return a cotangent that is spread so: what members give is added up, or are the parts."""
+        for (old, new), axes in _changes(ct.aval, spread):
+            ct = recast(ct, axes, old, new, (spread or ct.aval.spread).mesh)
+        return _along_explicit_axes(ct, spread)
 
     def meshes_of(self, arrays: Sequence[Any]) -> tuple[Mesh, ...]:
         """Return the meshes, with their devices, over which arrays are spread."""
@@ -274,6 +277,36 @@ class _Meshes:
     ) -> Any:  # fmt: skip
         """Call a function whose results lie as a user's sharding, or tree prefix of them, says."""
         return call_in_mode(fun, args, kwargs, operation, out=out_sharding)
+
+
+def _changes(
+    aval: ShapedArray, spread: NamedSharding | None
+) -> list[tuple[tuple[str, str], tuple[Any, ...]]]:
+    """Return how members' shares of a value change where it is to be spread so: along which axes.
+
+    Both are words of `pcast`, what members hold before and what they hold then.
+    """
+    meshes = [s.mesh for s in (spread, aval.spread) if s is not None]
+    if not (says_of_manual_axes(spread) or says_of_manual_axes(aval.spread)):
+        return []
+    wanted = shaped_array(aval.shape, aval.dtype, False, spread).mat
+    held, changes = aval.mat, dict[tuple[str, str], list[Any]]()
+    for name in meshes[0].manual_axes:
+        pair = held.state(name), wanted.state(name)
+        if pair[0] != pair[1]:
+            changes.setdefault(pair, []).append(name)
+    return [(pair, tuple(names)) for pair, names in changes.items()]
+
+
+def _along_explicit_axes(x: Any, spread: NamedSharding | None) -> Any:
+    """Return a value that lies so along explicit axes."""
+    have, wanted = along_explicit_axes(x.aval.spread), along_explicit_axes(spread)
+    if have == wanted:
+        return x
+    if wanted is None:
+        assert have is not None
+        wanted = have.update(spec=PartitionSpec(*[None] * x.aval.ndim))
+    return sharding_constraint_p.bind(x, sharding=wanted)[0]
 
 
 def _held(x: Any) -> Any:
