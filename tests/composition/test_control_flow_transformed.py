@@ -176,7 +176,7 @@ def test_a_batch_of_while_loops_runs_until_all_are_done() -> None:
 
 
 def test_reverse_mode_of_a_while_loop_says_what_to_use_instead() -> None:
-    with pytest.raises(MissingRuleError, match="use scan, or fori_loop with bounds"):
+    with pytest.raises(MissingRuleError, match="max_steps=N bounds it; or use scan"):
         xad.grad(lambda x: _grown(lax, x, np.int32(3)))(np.float32(1))
 
 

@@ -187,8 +187,9 @@ def an_auxiliary_result_that_is_not_there():
 @refused(
     UndefinedRuleError,
     """
-    while: has no transpose rule: reverse mode needs the values of all steps, which are not kept.
-      hint      use scan, or fori_loop with bounds that are Python integers
+    while: has no transpose rule: reverse mode needs a bound on the number of steps.
+      where     the loop whose body is at test_derivatives.py:LINE in <lambda>
+      hint      max_steps=N bounds it; or use scan, or fori_loop with bounds that are integers
     """,
     NotImplementedError,
     ValueError,

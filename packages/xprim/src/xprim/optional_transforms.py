@@ -18,7 +18,7 @@ __all__ = ["find"]
 __dir__ = __all__.copy
 
 _MODULE_BY_NAME = {
-    "jit": "xjit", "jvp": "xad", "linear_transpose": "xad", "linearize": "xad",
+    "checkpoint": "xad", "jit": "xjit", "jvp": "xad", "linear_transpose": "xad", "linearize": "xad",
     "transpose_on_tape": "xad.transpose", "vjp": "xad", "vmap": "xbatch",
 }  # fmt: skip
 

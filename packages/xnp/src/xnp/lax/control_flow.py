@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
@@ -22,10 +24,11 @@ from xnp.lax.control_flow_staging import (
     varying_alike_with,
     write_cells,
 )
+from xnp.primitives.checkpointed_loop import Schedule
 from xnp.primitives.cond import cond_p
 from xnp.primitives.control_flow import platform_index_p, traced, with_ignored_arguments
 from xnp.primitives.scan import scan_p
-from xnp.primitives.table import concatenated, moved, reshaped, sliced
+from xnp.primitives.table import concatenated, filled, moved, reshaped, sliced
 from xnp.primitives.while_loop import while_p
 from xprim import (
     Array,
@@ -418,18 +421,21 @@ Y = TypeVar("Y")
 def scan(
     f: Callable[[Array, X], tuple[ArrayLike, Y]], init: ArrayLike, xs: X | None = ...,
     length: int | None = ..., reverse: bool = ..., unroll: int | bool = ...,
-    _split_transpose: bool = ...,
+    _split_transpose: bool = ..., *, checkpoint_every: int | None = ...,
+    until: Callable[[Array], ArrayLike] | None = ...,
 ) -> tuple[Array, Y]: ...  # fmt: skip
 @overload
 def scan(
     f: Callable[[Carry, X], tuple[Carry, Y]], init: Carry, xs: X | None = ...,
     length: int | None = ..., reverse: bool = ..., unroll: int | bool = ...,
-    _split_transpose: bool = ...,
+    _split_transpose: bool = ..., *, checkpoint_every: int | None = ...,
+    until: Callable[[Carry], ArrayLike] | None = ...,
 ) -> tuple[Carry, Y]: ...  # fmt: skip
 @boundary
 def scan(
     f: Callable[[Any, Any], Any], init: PyTree, xs: PyTree = None, length: int | None = None,
-    reverse: bool = False, unroll: int | bool = 1, _split_transpose: bool = False,
+    reverse: bool = False, unroll: int | bool = 1, _split_transpose: bool = False, *,
+    checkpoint_every: int | None = None, until: Callable[[Any], Any] | None = None,
 ) -> PyTree:  # fmt: skip
     """Go along the leading axes of arrays, passing a carry from step to step.
 
@@ -453,6 +459,12 @@ def scan(
       reverse: whether to go from the last element to the first; ys keep the places of their xs.
       unroll: how many steps one turn of the compiled loop holds; True or 0 for all.
       _split_transpose: a hint of JAX's about the way back, from which nothing follows here.
+      checkpoint_every: reverse mode stores the carry before each so many steps, and the residuals
+        of that many steps at a time, which it computes again; None stores the residuals of all
+        steps. For n steps the memory is least near `sqrt(n)`.
+      until: from the carry to a boolean scalar. Where it holds after a step, the later steps are
+        left out: the carry stays, and their ys are zeros. Under `vmap` each example stops by
+        itself, and the steps are run until the last.
 
     Returns:
       The last carry, and the pytree of stacked ys.
@@ -469,23 +481,117 @@ def scan(
       >>> total, sums = lax.scan(lambda c, x: (c + x, c + x), 0, np.arange(1, 5))
       >>> print(total, np.asarray(sums))
       10 [ 1  3  6 10]
+      >>> total, sums = lax.scan(
+      ...     lambda c, x: (c + x, c + x), 0, np.arange(1, 5), until=lambda c: c > 2
+      ... )
+      >>> print(total, np.asarray(sums))
+      3 [1 3 0 0]
     """
     if not callable(f):
         raise TypeError(message("scan", "the body must be a function.", got=described(f)))
     if any(isinstance(x, Cell) for x in xtree.leaves(xs)):
-        return along_cells(f, xs, lambda f, xs: scan(f, init, xs, length, reverse, unroll))
+        return along_cells(f, xs, lambda f, xs: scan(
+            f, init, xs, length, reverse, unroll, checkpoint_every=checkpoint_every, until=until
+        ))  # fmt: skip
     x_leaves, x_tree = flat_arrays(xs, "scan", "xs")
     steps = _length(x_leaves, x_tree, length)
     unrolled = unroll_count(unroll, steps, "scan")
+    block = None
+    if checkpoint_every is not None:
+        block = static_int(checkpoint_every, "scan", "checkpoint_every")
+        if block < 1:
+            raise ValueError(f"scan: checkpoint_every must be positive, got {block}.")
     if config.values.disable_jit:
-        return _in_python(f, init, x_leaves, x_tree, steps, reverse)
+        return _in_python(f, init, x_leaves, x_tree, steps, reverse, until)
+    if block is not None and until is None and steps > 1:
+        return _in_blocks(f, init, x_leaves, x_tree, steps, bool(reverse), unroll, block)
     carry, tree = flat_arrays(init, "scan", "the carry")
     elements = [without_dimension(x.aval, 0) for x in x_leaves]
     carry, body, y_tree = _stage_body(f, carry, tree, elements, x_tree)
     count = len(carry)
+    if until is not None:
+        ends = _ending_step(f, until, body.out_avals[count:], y_tree)
+        first = (as_array(False), xtree.unflatten(tree, carry))
+        (_, last), ys = scan(
+            ends, first, xs, steps, reverse, unroll, checkpoint_every=checkpoint_every
+        )
+        return last, ys
     options = {"length": steps, "reverse": bool(reverse), "unroll": unrolled}
     outs = run_scan(body, carry, x_leaves, options)
     return xtree.unflatten(tree, outs[:count]), xtree.unflatten(y_tree, outs[count:])
+
+
+def _in_blocks(
+    f: Any, init: Any, xs: list[Array], tree: Any, steps: int, reverse: bool, unroll: Any,
+    block: int,
+) -> Any:  # fmt: skip
+    """Run a scan as one of scans of `block` steps, whose residuals are computed again."""
+    checkpoint = find("checkpoint")
+
+    def run(carry: Any, xs: Any, length: int) -> Any:
+        return scan(f, carry, xs, length, reverse, unroll)
+
+    def recomputed(length: int) -> Any:
+        def step(carry: Any, x: Any) -> Any:
+            return run(carry, x, length)
+
+        return step if checkpoint is None else checkpoint(step, prevent_cse=False)
+
+    whole = steps // block * block
+    parts = []
+
+    def go_along_blocks(carry: Any) -> Any:
+        shape = (whole // block, block)
+        blocks = [reshaped(sliced(x, 0, 0, whole), (*shape, *x.shape[1:])) for x in xs]
+        carry, ys = scan(recomputed(block), carry, xtree.unflatten(tree, blocks), shape[0], reverse)
+        parts.append(xtree.map(lambda y: reshaped(y, (whole, *y.shape[2:])), ys))
+        return carry
+
+    def go_along_rest(carry: Any) -> Any:
+        rest = [sliced(x, 0, whole, steps) for x in xs]
+        carry, ys = recomputed(steps - whole)(carry, xtree.unflatten(tree, rest))
+        parts.append(ys)
+        return carry
+
+    todo = [go_along_blocks] * (whole > 0) + [go_along_rest] * (whole < steps)
+    carry = init
+    for go in reversed(todo) if reverse else todo:
+        carry = go(carry)
+    if reverse:
+        parts.reverse()
+    return carry, xtree.map(lambda *ys: concatenated(list(ys), 0), *parts)
+
+
+def _ending_step(f: Any, until: Any, y_avals: Sequence[ShapedArray], y_tree: Any) -> Any:
+    """Return the step of a carry `(done, carry)` that does nothing once it is done."""
+
+    def stay(done: Any, carry: Any, x: Any) -> Any:
+        zeros = [filled(a.shape, 0, a.dtype) for a in y_avals]
+        return (done, carry), xtree.unflatten(y_tree, zeros)
+
+    def move(done: Any, carry: Any, x: Any) -> Any:
+        carry, y = f(carry, x)
+        return (_is_over(until, carry), carry), y
+
+    @functools.wraps(f)
+    def step(state: Any, x: Any) -> Any:
+        done, carry = state
+        return cond(done, stay, move, done, carry, x)
+
+    return step
+
+
+def _is_over(until: Any, carry: Any) -> Any:
+    """Return what `until` says of a carry."""
+    if not callable(until):
+        raise TypeError(message("scan", "until must be a function.", got=described(until)))
+    over = as_array(until(carry), what="scan: the result of until")
+    if over.ndim or not dtypes.is_bool(over.dtype):
+        raise TypeError(message(
+            "scan", "until must return a boolean scalar.", got=over.aval.strong().str_long(),
+            where=place_of(until),
+        ))  # fmt: skip
+    return over
 
 
 def run_scan(
@@ -604,12 +710,18 @@ def unroll_count(unroll: Any, length: int, operation: str) -> int:
     return max(1, min(count, length))
 
 
-def _in_python(f: Any, init: Any, xs: list[Array], tree: Any, steps: int, reverse: bool) -> Any:
+def _in_python(
+    f: Any, init: Any, xs: list[Array], tree: Any, steps: int, reverse: bool, until: Any
+) -> Any:
     """Run a scan as a Python loop, as `config.disable_jit` asks for."""
     carry, ys = unchangeable(init), []
     for i in range(steps - 1, -1, -1) if reverse else range(steps):
         carry, y = f(carry, xtree.unflatten(tree, [_row(x, i) for x in xs]))
         ys.append(y)
+        if until is not None and bool(_is_over(until, carry)):
+            zeros = xtree.map(lambda y: filled(as_array(y).shape, 0, as_array(y).dtype), y)
+            ys += [zeros] * (steps - len(ys))
+            break
     if not ys:
         raise ValueError("scan: a scan of no steps cannot run under config.disable_jit.")
     if reverse:
@@ -784,20 +896,24 @@ def _reverse(x: Any, axis: int) -> Any:
 # ---------------------------------------------------------------------------- control flow loops
 # Loops: `while_loop` and `fori_loop`.
 
+Checkpoints = int | str
+
 
 @overload
 def while_loop(
     cond_fun: Callable[[Array], ArrayLike], body_fun: Callable[[Array], ArrayLike],
-    init_val: ArrayLike,
+    init_val: ArrayLike, *, max_steps: int | None = ..., checkpoints: Checkpoints = ...,
 ) -> Array: ...  # fmt: skip
 @overload
 def while_loop(
-    cond_fun: Callable[[Carry], ArrayLike], body_fun: Callable[[Carry], Carry], init_val: Carry
-) -> Carry: ...
+    cond_fun: Callable[[Carry], ArrayLike], body_fun: Callable[[Carry], Carry], init_val: Carry,
+    *, max_steps: int | None = ..., checkpoints: Checkpoints = ...,
+) -> Carry: ...  # fmt: skip
 @boundary
 def while_loop(
-    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: PyTree
-) -> PyTree:
+    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: PyTree, *,
+    max_steps: int | None = None, checkpoints: Checkpoints = "sqrt",
+) -> PyTree:  # fmt: skip
     """Repeat a function while a condition on its result holds.
 
     The meaning of::
@@ -810,21 +926,36 @@ def while_loop(
       cond_fun: from the carry to a boolean scalar.
       body_fun: from the carry to the next one, of the same structure, shapes and dtypes.
       init_val: the first carry, a pytree of arrays.
+      max_steps: the loop stops after so many steps, whatever `cond_fun` says. With this bound the
+        loop is differentiable in reverse mode.
+      checkpoints: how many carries reverse mode stores: a number, `"sqrt"` (about
+        `sqrt(2 max_steps)`, and each step is computed twice more at most), or `"log"`
+        (`log2(max_steps)`, about half as many times more). The memory is that of so many carries
+        and of one step, the time that of the steps that were taken, not of `max_steps`.
 
     Returns:
       The last carry.
 
     Raises:
       TypeError: `cond_fun` does not return a boolean scalar, or `body_fun` not a carry.
+      ValueError: `max_steps` is negative, or `checkpoints` is not positive.
 
-    Differentiable in: `init_val` and traced values that the functions use, in forward mode. Reverse
-    mode would need the values of every step: `scan`, or `fori_loop` with bounds known in advance.
+    Differentiable in: `init_val` and traced values that the functions use: in forward mode, and
+    with `max_steps` in every mode and order. Derivatives of second and higher order store
+    `2 sqrt(max_steps)` carries, whatever `checkpoints` says.
+
+    Source: binomial checkpointing, Griewank and Walther, "Algorithm 799: revolve", ACM TOMS 26,
+    2000.
 
     Example:
       >>> from xnp import lax
       >>> print(lax.while_loop(lambda x: x < 100, lambda x: x * 2, 1))
       128
+      >>> print(lax.while_loop(lambda x: x < 100, lambda x: x * 2, 1, max_steps=3))
+      8
     """
+    if max_steps is not None:
+        return _bounded(cond_fun, body_fun, init_val, max_steps, checkpoints)
     val = init_val
     if config.values.disable_jit:
         val = unchangeable(val)
@@ -835,9 +966,86 @@ def while_loop(
     return _repeat(cond_fun, body_fun, val, "while_loop", body_fun)
 
 
-def _repeat(
-    cond_fun: Any, body_fun: Any, init_val: Any, operation: str, users: Any, own: int = 0
+def _bounded(
+    cond_fun: Any, body_fun: Any, init_val: Any, max_steps: Any, checkpoints: Checkpoints
 ) -> Any:
+    """Run a `while_loop` that counts its steps, up to a bound."""
+    schedule = _schedule("while_loop", max_steps, checkpoints)
+
+    if config.values.disable_jit:
+        val = unchangeable(init_val)
+        for _ in range(schedule.max_steps):
+            known = known_without_jit(as_array(cond_fun(val)))
+            if known is None:
+                break
+            if not known:
+                return val
+            val = body_fun(val)
+        else:
+            return val
+
+    def step(state: Any) -> Any:
+        return _next(state[0]), body_fun(state[1])
+
+    def test(state: Any) -> Any:
+        goes_on = cond_fun(state[1])
+        return _and_few(goes_on, state[0], schedule)
+
+    first = (scalar_array(0, dtypes.int32), init_val)
+    return _repeat(
+        functools.wraps(cond_fun)(test) if callable(cond_fun) else cond_fun, step, first,
+        "while_loop", body_fun, 1, schedule,
+    )[1]  # fmt: skip
+
+
+def _next(n: Any) -> Any:
+    """Return the integer after one of any dtype."""
+    one = scalar_array(1, n.dtype)
+    aval = n.aval
+    (after,) = get_primitive("add").bind(n, one if not aval.weak_type else as_array(1))
+    return after
+
+
+def _and_few(goes_on: Any, steps: Any, schedule: Schedule) -> Any:
+    """Return whether a loop goes on and has taken fewer steps than it may."""
+    if not xtree.treedef_is_leaf(xtree.structure(goes_on)):
+        return goes_on  # which is refused
+    array = as_array(goes_on, what="while_loop: the result of cond_fun")
+    if array.ndim or not dtypes.is_bool(array.dtype):
+        return array
+    few = get_primitive("lt").bind(steps, scalar_array(schedule.max_steps, dtypes.int32))[0]
+    return get_primitive("and").bind(few, array)[0]
+
+
+def _schedule(operation: str, max_steps: Any, checkpoints: Checkpoints) -> Schedule:
+    """Return the bound on a loop's steps, and how many carries reverse mode stores.
+
+    With s checkpoints, steps that are computed at most t times more reach (s + t)! / (s! t!): for
+    t = 2 that is about s^2 / 2.
+    """
+    steps = static_int(max_steps, operation, "max_steps")
+    if steps < 0:
+        raise ValueError(f"{operation}: max_steps must not be negative, got {steps}.")
+    if checkpoints == "sqrt":
+        count = math.isqrt(2 * steps) + 1
+    elif checkpoints == "log":
+        count = max(steps, 1).bit_length()
+    elif isinstance(checkpoints, str):
+        count = 0
+    else:
+        count = static_int(checkpoints, operation, "checkpoints")
+    if count < 1:
+        raise ValueError(message(
+            operation, "checkpoints must be a positive number, 'sqrt' or 'log'.",
+            got=repr(checkpoints),
+        ))  # fmt: skip
+    return Schedule(steps, min(count, max(steps, 1)))
+
+
+def _repeat(
+    cond_fun: Any, body_fun: Any, init_val: Any, operation: str, users: Any, own: int = 0,
+    schedule: Schedule | None = None,
+) -> Any:  # fmt: skip
     """Run a loop; `users` is the user's function, `own` how many leading carries are not theirs."""
     carry, tree = flat_arrays(init_val, operation, "the carry")
     in_tree = xtree.treedef_tuple((tree,))
@@ -862,12 +1070,13 @@ def _repeat(
     (goes_on,) = test.out_avals
     if any(goes_on.vma - x.aval.vma for x in carry):  # members end after steps of their own
         varying = [vary(x, goes_on.vma, goes_on.spread.mesh) for x in carry]
-        return _repeat(cond_fun, body_fun, xtree.unflatten(tree, varying), operation, users, own)
+        varied = xtree.unflatten(tree, varying)
+        return _repeat(cond_fun, body_fun, varied, operation, users, own, schedule)
     captured, tested = _reading_carried_cells(test, body.cells, len(carry))
     operands = [*captured, *body.captured, *carry, *cell_values(body.cells)]
     outs = while_p.bind(
         *operands, cond_jaxpr=tested, body_jaxpr=body.closed, cond_nconsts=len(captured),
-        body_nconsts=len(body.captured),
+        body_nconsts=len(body.captured), **({} if schedule is None else {"schedule": schedule}),
     )  # fmt: skip
     write_cells(body.cells, outs[len(carry) :])
     return xtree.unflatten(tree, handed_on(body, carry, outs))
@@ -911,17 +1120,20 @@ def _check_test(test: Staged, cond_fun: Any) -> None:
 @overload
 def fori_loop(
     lower: ArrayLike, upper: ArrayLike, body_fun: Callable[[Array, Array], ArrayLike],
-    init_val: ArrayLike, *, unroll: int | bool | None = ...,
+    init_val: ArrayLike, *, unroll: int | bool | None = ..., max_steps: int | None = ...,
+    checkpoints: Checkpoints = ...,
 ) -> Array: ...  # fmt: skip
 @overload
 def fori_loop(
     lower: ArrayLike, upper: ArrayLike, body_fun: Callable[[Array, Carry], Carry],
-    init_val: Carry, *, unroll: int | bool | None = ...,
+    init_val: Carry, *, unroll: int | bool | None = ..., max_steps: int | None = ...,
+    checkpoints: Checkpoints = ...,
 ) -> Carry: ...  # fmt: skip
 @boundary
 def fori_loop(
     lower: ArrayLike, upper: ArrayLike, body_fun: Callable[[Any, Any], Any], init_val: PyTree, *,
-    unroll: int | bool | None = None,
+    unroll: int | bool | None = None, max_steps: int | None = None,
+    checkpoints: Checkpoints = "sqrt",
 ) -> PyTree:  # fmt: skip
     """Repeat a function for each integer of a range.
 
@@ -938,7 +1150,11 @@ def fori_loop(
         dtypes.
       init_val: the first carry, a pytree of arrays.
       unroll: how many steps one turn of the compiled loop holds (True for all); only for bounds
-        that are known.
+        that are known, and without `max_steps`.
+      max_steps: the loop stops after so many steps; with this bound a loop with traced bounds is
+        differentiable in reverse mode.
+      checkpoints: how many carries reverse mode stores then: a number, `"sqrt"` or `"log"`, as
+        `while_loop` says.
 
     Returns:
       The last carry; `init_val` when `upper <= lower`.
@@ -947,7 +1163,7 @@ def fori_loop(
       TypeError: the bounds are no integer scalars, or `body_fun` does not return a carry.
 
     Differentiable in: `init_val` and traced values that `body_fun` uses. With bounds that are known
-    (not traced) in both modes, otherwise in forward mode.
+    (not traced), or with `max_steps`, in both modes, otherwise in forward mode.
 
     Example:
       >>> from xnp import lax
@@ -955,6 +1171,11 @@ def fori_loop(
       10
     """
     low, high, number = _bounds(lower, upper)
+    schedule = None if max_steps is None else _schedule("fori_loop", max_steps, checkpoints)
+    if schedule is not None and isinstance(low, int) and isinstance(high, int):
+        high = min(high, low + schedule.max_steps)
+        if not config.values.disable_jit:
+            low, high = number(low), number(high)
     if isinstance(low, int) and isinstance(high, int):
         if config.values.disable_jit:
             val = unchangeable(init_val)
@@ -965,18 +1186,22 @@ def fori_loop(
     if unroll is not None and unroll is not False and unroll != 1:
         raise ValueError(message(
             "fori_loop", "unroll needs bounds that are known while tracing.",
-            got=f"unroll={unroll!r} with a traced bound",
+            got=f"unroll={unroll!r} with "
+            + ("a traced bound" if schedule is None else "max_steps"),
         ))  # fmt: skip
-    low, high = [number(x) for x in (low, high)]
+    counted = () if schedule is None else (scalar_array(0, dtypes.int32),)
+    first = (*counted, number(low), number(high), init_val)
 
     def test(state: Any) -> Any:
-        return get_primitive("lt").bind(state[0], state[1])[0]
+        *steps, i, stop, _ = state
+        goes_on = get_primitive("lt").bind(i, stop)[0]
+        return _and_few(goes_on, steps[0], schedule) if schedule else goes_on
 
     def step(state: Any) -> Any:
-        i, stop, val = state
-        return get_primitive("add").bind(i, number(1))[0], stop, body_fun(i, val)
+        *steps, i, stop, val = state
+        return *[_next(n) for n in steps], _next(i), stop, body_fun(i, val)
 
-    return _repeat(test, step, (low, high, init_val), "fori_loop", body_fun, own=2)[2]
+    return _repeat(test, step, first, "fori_loop", body_fun, len(first) - 1, schedule)[-1]
 
 
 def _count(low: int, high: int, number: _Number, body_fun: Any, init_val: Any, unroll: Any) -> Any:

@@ -43,6 +43,7 @@ _NAMES_BY_MODULE = {
         "rsqrt", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sign", "sin",
         "sinh", "sqrt", "square", "sub", "tan", "tanh", "xor", "zero_quotient",
     ),
+    "checkpointed_loop": ("loop_tangents",),
     "equal_values": ("block_values", "on_diagonal", "rotations"),
     "fft": ("fft",),
     "gather": ("gather",),

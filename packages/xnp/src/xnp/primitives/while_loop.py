@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from xnp.primitives.checkpointed_loop import Schedule, record_tangents, steps_taken
 from xnp.primitives.control_flow import (
     derived,
     grown_mask,
@@ -45,13 +47,13 @@ from xprim import (
     shaped_array,
     state,
     trace_to_jaxpr,
-    undefined,
     unrepeatable_effects,
 )
 from xprim.calls import nonzero, where_true, with_zeros
 from xprim.contracts import BatchAxis, Builder, ChecksHandle, JVPHandle, LinearizeHandle
 from xprim.errors import UndefinedRuleError, message
 from xprim.sharded_types import whole
+from xprim.source import describe
 from xprim.varying_axes import Axes, grown_axes, varying_results
 
 __all__ = ()
@@ -196,8 +198,9 @@ def _counter_of(body: ClosedJaxpr, nconsts: int) -> tuple[int, int] | None:
 #     body_jaxpr  body_consts, carry -> carry
 #
 # Derivatives: forward mode carries the tangents along. Reverse mode would have to keep residuals
-# of a number of steps that nobody knows in advance, so there is none: the tape holds the forward
-# loop, which `linearize` can run and `transpose` refuses.
+# of a number of steps that nobody knows in advance: the tape holds the forward loop, which
+# `linearize` can run and `transpose` refuses. With a `schedule`, which bounds the number of steps,
+# it holds `loop_tangents`, which can be transposed.
 #
 # Under `vmap` with a mapped condition the loop runs until all examples are done; those that are
 # done keep their values. What the body hands on as it got it is the same for all, and stays one
@@ -207,7 +210,8 @@ def _counter_of(body: ClosedJaxpr, nconsts: int) -> tuple[int, int] | None:
 
 
 def _shape(*avals: ShapedArray, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr,
-           cond_nconsts: int, body_nconsts: int) -> Any:  # fmt: skip
+           cond_nconsts: int, body_nconsts: int,
+           schedule: Schedule | None = None) -> Any:  # fmt: skip
     _, _, carry = split_at(avals, cond_nconsts, body_nconsts)
     expected = [whole(a.strong()) for a in body_jaxpr.out_avals]
     if [whole(a.strong()) for a in carry] != expected:
@@ -220,7 +224,7 @@ def _shape(*avals: ShapedArray, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr
 
 
 def _numpy(*operands: Any, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, cond_nconsts: int,
-           body_nconsts: int) -> Any:  # fmt: skip
+           body_nconsts: int, schedule: Schedule | None = None) -> Any:  # fmt: skip
     most, done = steps_before_compiling((cond_jaxpr, body_jaxpr), operands), 0
     loop = Loop(cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts)
     may_be_long, steps = loop.was_compiled, _by_rules(loop, operands)
@@ -283,7 +287,8 @@ def _by_kernels(
 
 
 def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, cond_jaxpr: ClosedJaxpr,
-               body_jaxpr: ClosedJaxpr, cond_nconsts: int, body_nconsts: int) -> Any:  # fmt: skip
+               body_jaxpr: ClosedJaxpr, cond_nconsts: int, body_nconsts: int,
+               schedule: Schedule | None = None) -> Any:  # fmt: skip
     cond_consts, body_consts, carry = split_at(operands, cond_nconsts, body_nconsts)
     carry_avals = [a.strong() for a in avals_out]
     boolean = shaped_array((), dtypes.bool_)
@@ -315,7 +320,7 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, cond
     return results
 
 
-def _effects(*, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, **_counts: int) -> Any:
+def _effects(*, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, **_others: Any) -> Any:
     return cond_jaxpr.effects | body_jaxpr.effects
 
 
@@ -342,22 +347,30 @@ def _dce(used: Sequence[bool], eqn: Equation) -> Equation:
         params={
             "cond_jaxpr": smaller_cond, "body_jaxpr": smaller_body,
             "cond_nconsts": sum(cond_keep), "body_nconsts": sum(body_keep),
+            **_moved(params.get("schedule"), lambda place: sum(live[:place])),
         },
     )  # fmt: skip
+
+
+def _moved(schedule: Schedule | None, place: Callable[[int], int]) -> dict[str, Any]:
+    """Return the param of a loop whose counter is elsewhere in the carry, if it has one."""
+    return {"schedule": replace(schedule, counter=place(schedule.counter))} if schedule else {}
 
 
 # --- derivatives -------------------------------------------------------------------------------
 
 
 def _jvp(handle: JVPHandle, primals: Any, tangents: Any, *, cond_jaxpr: ClosedJaxpr,
-         body_jaxpr: ClosedJaxpr, cond_nconsts: int, body_nconsts: int) -> Any:  # fmt: skip
+         body_jaxpr: ClosedJaxpr, cond_nconsts: int, body_nconsts: int,
+         **schedule: Any) -> Any:  # fmt: skip
     cond_consts, body_consts, carry = split_at(primals, cond_nconsts, body_nconsts)
     _, const_dots, carry_dots = split_at(tangents, cond_nconsts, body_nconsts)
     const_mask = nonzero(const_dots)
     body, mask = _body_jvp(handle, body_jaxpr, const_mask, nonzero(carry_dots), body_nconsts)
     if not any(mask):
         outs = while_p.bind(*primals, cond_jaxpr=cond_jaxpr, body_jaxpr=body_jaxpr,
-                            cond_nconsts=cond_nconsts, body_nconsts=body_nconsts)  # fmt: skip
+                            cond_nconsts=cond_nconsts, body_nconsts=body_nconsts,
+                            **schedule)  # fmt: skip
         return outs, with_zeros(handle, outs, (), mask)
     count = len(carry)
     dot_avals = [a.strong() for a in where_true(body_jaxpr.out_avals, mask)]
@@ -368,7 +381,7 @@ def _jvp(handle: JVPHandle, primals: Any, tangents: Any, *, cond_jaxpr: ClosedJa
     results = while_p.bind(
         *cond_consts, *body_consts, *where_true(const_dots, const_mask), *carry, *dots,
         cond_jaxpr=cond, body_jaxpr=body, cond_nconsts=cond_nconsts,
-        body_nconsts=body_nconsts + sum(const_mask),
+        body_nconsts=body_nconsts + sum(const_mask), **schedule,
     )  # fmt: skip
     outs = results[:count]
     return outs, with_zeros(handle, outs, results[count:], mask)
@@ -397,12 +410,33 @@ def _body_jvp(
 
 def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, **params: Any) -> Any:
     """Run the loop now, and leave on the tape the loop that carries tangents along."""
+    if "schedule" in params:
+        return _linearize_bounded(handle, primals, tangents, **params)
     outs, dots = _jvp(handle, primals, tangents, **params)
     if any(nonzero(dots)):
         if unrepeatable_effects(_effects(**params)):
             raise _effects_refused("be linearized, which runs it twice", params)
         outs = while_p.bind(*primals, **params)  # those of the joint loop are on the tape
     return outs, dots
+
+
+def _linearize_bounded(
+    handle: LinearizeHandle, primals: Any, tangents: Any, *, schedule: Schedule, **params: Any
+) -> Any:
+    """Run the loop now, and leave on the tape its derivative for the number of steps it took."""
+    outs = while_p.bind(*primals, schedule=schedule, **params)
+    counts = params["cond_nconsts"], params["body_nconsts"]
+    _, consts, carry = split_at(primals, *counts)
+    _, const_dots, carry_dots = split_at(tangents, *counts)
+    if not any(nonzero([*const_dots, *carry_dots])):
+        return outs, with_zeros(handle, outs, (), [False] * len(outs))
+    if unrepeatable_effects(_effects(**params)):
+        raise _effects_refused("be linearized, which runs it twice", params)
+    dots, mask = record_tangents(
+        handle, steps_taken(outs, schedule), params["body_jaxpr"], consts, carry, const_dots,
+        carry_dots, schedule,
+    )  # fmt: skip
+    return outs, with_zeros(handle, outs, dots, mask)
 
 
 def _effects_refused(what: str, params: dict[str, Any]) -> UndefinedRuleError:
@@ -412,11 +446,21 @@ def _effects_refused(what: str, params: dict[str, Any]) -> UndefinedRuleError:
     ))  # fmt: skip
 
 
+def _transpose(_handle: Any, _cts: Any, *_operands: Any, body_jaxpr: ClosedJaxpr, **_: Any) -> Any:
+    where = next(filter(None, [describe(eqn.source) for eqn in body_jaxpr.jaxpr.eqns]), "")
+    raise UndefinedRuleError(message(
+        "while", "has no transpose rule: reverse mode needs a bound on the number of steps.",
+        where=f"the loop whose body is at {where}" if where else "",
+        hint="max_steps=N bounds it; or use scan, or fori_loop with bounds that are integers",
+    ))  # fmt: skip
+
+
 # --- batching ----------------------------------------------------------------------------------
 
 
 def _batch(axis: BatchAxis, operands: Any, dims: Any, *, cond_jaxpr: ClosedJaxpr,
-           body_jaxpr: ClosedJaxpr, cond_nconsts: int, body_nconsts: int) -> Any:  # fmt: skip
+           body_jaxpr: ClosedJaxpr, cond_nconsts: int, body_nconsts: int,
+           schedule: Schedule | None = None) -> Any:  # fmt: skip
     mapped = [d is not not_mapped for d in dims]
     cond_mapped, body_mapped, carry_mapped = split_at(mapped, cond_nconsts, body_nconsts)
     body, carry_mapped, _ = grown_mask(
@@ -439,11 +483,11 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, cond_jaxpr: ClosedJaxpr
     if test_mapped:
         consts = front[: cond_nconsts + body_nconsts]
         outs = _until_all_are_done(
-            cond, body, consts, front[len(consts) :], cond_nconsts, tuple(carry_mapped)
+            cond, body, consts, front[len(consts) :], cond_nconsts, tuple(carry_mapped), schedule
         )
     else:
         outs = while_p.bind(*front, cond_jaxpr=cond, body_jaxpr=body, cond_nconsts=cond_nconsts,
-                            body_nconsts=body_nconsts)  # fmt: skip
+                            body_nconsts=body_nconsts, **_moved(schedule, int))  # fmt: skip
     return outs, tuple([0 if m else not_mapped for m in carry_mapped])
 
 
@@ -459,7 +503,7 @@ def _of_those_that_go_on(
 
 def _until_all_are_done(
     cond: ClosedJaxpr, body: ClosedJaxpr, consts: list[Any], carry: list[Any], cond_nconsts: int,
-    mapped: tuple[bool, ...],
+    mapped: tuple[bool, ...], schedule: Schedule | None,
 ) -> Any:  # fmt: skip
     """Loop while any example's condition holds; the carry gets these conditions in front."""
     (test,) = eval_closed(cond, *consts[:cond_nconsts], *carry)
@@ -469,7 +513,7 @@ def _until_all_are_done(
     )
     results = while_p.bind(
         *consts, test, *carry, cond_jaxpr=any_cond, body_jaxpr=guarded, cond_nconsts=0,
-        body_nconsts=len(consts),
+        body_nconsts=len(consts), **_moved(schedule, lambda place: place + 1),
     )  # fmt: skip
     return tuple(results[1:])
 
@@ -503,7 +547,7 @@ def _guarded(
 
 def _shard(
     *operands: Axes, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, cond_nconsts: int,
-    body_nconsts: int,
+    body_nconsts: int, schedule: Schedule | None = None,
 ) -> list[Axes]:  # fmt: skip
     tested, consts, carry = split_at(operands, cond_nconsts, body_nconsts)
 
@@ -518,6 +562,7 @@ def _shard(
 def _check(
     handle: ChecksHandle, state: Any, operands: Any, *, cond_jaxpr: ClosedJaxpr,
     body_jaxpr: ClosedJaxpr, cond_nconsts: int, body_nconsts: int,
+    schedule: Schedule | None = None,
 ) -> Any:  # fmt: skip
     """Carry the state along; the condition is checked before the loop and after each step."""
     cond_consts, body_consts, carry = split_at(operands, cond_nconsts, body_nconsts)
@@ -527,6 +572,7 @@ def _check(
         *cond_consts, *cond_consts, *body_consts, *state, *carry, body_jaxpr=step,
         cond_jaxpr=handle.unchecked(cond_jaxpr, after=cond_nconsts),
         cond_nconsts=cond_nconsts, body_nconsts=cond_nconsts + body_nconsts,
+        **_moved(schedule, lambda place: place + len(state)),
     )  # fmt: skip
     return results[: len(state)], results[len(state) :]
 
@@ -556,10 +602,7 @@ while_p = Primitive(
     stablehlo=_stablehlo,
     jvp=_jvp,
     linearize=_linearize,
-    transpose=undefined(
-        "reverse mode needs the values of all steps, which are not kept",
-        "use scan, or fori_loop with bounds that are Python integers",
-    ),
+    transpose=_transpose,
     batch=_batch,
     effects=_effects,
     dce=_dce,
