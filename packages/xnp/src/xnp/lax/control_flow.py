@@ -1009,7 +1009,7 @@ def _next(n: Any) -> Any:
 def _and_few(goes_on: Any, steps: Any, schedule: Schedule) -> Any:
     """Return whether a loop goes on and has taken fewer steps than it may."""
     if not xtree.treedef_is_leaf(xtree.structure(goes_on)):
-        return goes_on  # which is refused
+        return goes_on  # _check_test raises
     array = as_array(goes_on, what="while_loop: the result of cond_fun")
     if array.ndim or not dtypes.is_bool(array.dtype):
         return array

@@ -253,8 +253,8 @@ def _plus(x: Any, value: int) -> Any:
 #
 # `table[j]` is the number of the step before which the carry in row j of the buffers was stored, -1
 # where the row is free. The last row is written when nothing is to be stored. For each step, from
-# the last one to the first: take the latest checkpoint, go on from it to the step, and on the way
-# leave checkpoints in the free rows, at distances that are best for those that are left.
+# the last one to the first: take the latest checkpoint, compute from it the carry of the step, and
+# store checkpoints on the way in the free rows, at distances that are best for those that are left.
 
 
 def _pull_back(steps: _Steps, operands: Sequence[Any]) -> Sequence[Any]:
@@ -294,7 +294,7 @@ def _go_on(
     steps: _Steps, end: Any, position: Any, table: Any, consts: Sequence[Any],
     carry: Sequence[Any], buffers: Sequence[Any],
 ) -> tuple[Any, list[Any], list[Any], list[Any]]:  # fmt: skip
-    """Go on from a checkpoint to the step before `end`, and leave checkpoints on the way."""
+    """Compute the carry before step `end - 1` from a checkpoint; store others on the way."""
     rows, count, num_consts = steps.schedule.checkpoints, steps.num_carry, len(consts)
 
     def is_before(position: Any, end: Any, *_: Any) -> Any:
