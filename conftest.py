@@ -10,6 +10,7 @@ import gc
 import itertools
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -52,6 +53,10 @@ def _isolate_environment() -> Path | None:
 
 
 _folder = _isolate_environment()
+
+# Shells start what runs in the background with Ctrl-C ignored; tests send it to themselves.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _set_hypothesis_profile() -> None:

@@ -320,6 +320,31 @@ def test_second_derivatives_of_a_product_with_a_logarithm(function, x, modes, or
     np.testing.assert_allclose(fun(xnp.float32(x), xnp.float32(y)), expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+def test_zeros_between_poles_have_all_digits(compiled):
+    def run(function, *operands):
+        return float((xjit.jit(function) if compiled else function)(*operands))
+
+    with config.enable_x64(True):
+        with mp.workdps(40):
+            roots = {x: float(mp.digamma(mp.mpf(x))) for x in (1.46164, 1.4616321449683622)}
+            middle = float(mp.polygamma(12, mp.mpf(-7.5)))
+        for x, expected in roots.items():  # 4 roundings of the series
+            np.testing.assert_allclose(run(special.digamma, x), expected, rtol=1e-15)
+        np.testing.assert_allclose(run(special.polygamma, 12.0, -7.5), middle, rtol=1e-13)
+
+
+@pytest.mark.parametrize("function", [special.boxcox, special.boxcox1p])
+def test_slopes_of_powers_are_limits_at_both_ends(function):
+    zero = 0.0 if function is special.boxcox else -1.0
+    slopes = {0.3: (np.inf, 0.0), 1.0: (1.0, 1.0), 2.0: (0.0, np.inf), 0.0: (np.inf, 0.0)}
+    for power, expected in slopes.items():
+        found = [float(xad.grad(function)(x, power)) for x in (zero, np.inf)]
+        assert found == list(expected)
+    # of -1 / power
+    assert float(xad.grad(function, 1)(zero, 2.0)) == 0.25
+
+
 # --- over the whole domain ------------------------------------------------------------------------
 
 domains = pytest.importorskip("tests.nets.special_domains")

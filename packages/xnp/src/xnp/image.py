@@ -185,8 +185,11 @@ def scale_and_translate(
             "scale_and_translate", "only spatial dimensions change their size.",
             got=f"{x.aval.str_long()} to shape {sizes}, spatial_dims={axes}",
         ))  # fmt: skip
-    (image_like,) = inexact("scale_and_translate", x)
-    x, scales, moves = inexact("scale_and_translate", x, asarray(scale), asarray(translation))
+    # each by itself first: integers are numbers of elements, beside floats as well
+    given = [
+        inexact("scale_and_translate", v)[0] for v in (x, asarray(scale), asarray(translation))
+    ]
+    x, scales, moves = inexact("scale_and_translate", *given)
     for name, values in (("scale", scales), ("translation", moves)):
         if values.aval.shape != (len(axes),):
             raise ValueError(message(
@@ -195,7 +198,7 @@ def scale_and_translate(
             ))  # fmt: skip
     each = [[values[k] for k in range(len(axes))] for values in (scales, moves)]
     result = _resampled(x, sizes, axes, each[0], each[1], kind, antialias, precision)
-    in_its_dtype: Array = cast(result, image_like.aval.dtype)
+    in_its_dtype: Array = cast(result, given[0].aval.dtype)
     return in_its_dtype
 
 

@@ -260,7 +260,9 @@ def digamma(m: Any, x: Any) -> Any:
     y = m.where(near_zero, 1.0 + x, m.where(reflected, 1.0 - x, x))
     high, middle, low = DIGAMMA_ROOT
     inside = m.minimum(m.maximum(y, 1.0), 2.0)
-    central = (((inside - high) - middle) - low) * m.chebyshev(2.0 * inside - 3.0, DIGAMMA)
+    # XLA adds up constants that are subtracted in turn, but not beyond a maximum (of -1, the least)
+    from_root = m.maximum(m.maximum(inside - high, -1.0) - middle, -1.0) - low
+    central = from_root * m.chebyshev(2.0 * inside - 3.0, DIGAMMA)
     value = m.where((y >= 1.0) & (y <= 2.0), central, digamma_positive(m, y))
     angle = math.pi * (x - m.floor(x + 0.5))
     mirrored = value - math.pi * m.cos(angle) / m.sin(angle)
@@ -299,8 +301,15 @@ def _plain_zeta(m: Any, s: Any, q: Any, log_factor: Any) -> Any:
     return m.exp(log_factor - s * m.log(q)) * m.narrowed(_zeta_times_power, s, q)
 
 
-def _difference(m: Any, s: Any, p: Any, q: Any, log_factor: Any) -> Any:
-    return _plain_zeta(m, s, p, log_factor) - _plain_zeta(m, s, q, log_factor)
+def _mirrored_zeta(m: Any, s: Any, q: Any, log_factor: Any) -> Any:
+    """Return it for q < 0: for odd s the first two cancel near q = -1/2, -3/2, ..."""
+    fraction, is_even = -q - m.floor(-q), _is_even(m, s)
+    left, right, rest = [
+        _plain_zeta(m, s, p, log_factor) for p in (1.0 - fraction, fraction, 1.0 - q)
+    ]
+    # equal ones are compared, since a compiler may subtract one of them before it is rounded
+    difference = m.where(left == right, 0.0, left - right)
+    return m.where(is_even, left + right - rest, difference + rest)
 
 
 def _zeta_at(m: Any, s: Any, q: Any, log_factor: Any) -> Any:
@@ -314,12 +323,10 @@ def _zeta_at(m: Any, s: Any, q: Any, log_factor: Any) -> Any:
     plain = (s > 1.0) & (s < math.inf) & (q < math.inf) & ~pole
     negative = (q < 0.0) & (m.floor(s) == s) & plain
     plain = plain & (negative | (q > 0.0))
-    fraction = -q - m.floor(-q)
     s0 = m.where(plain, s, 2.0)
-    q0 = m.where(plain, m.where(negative, 1.0 - fraction, q), 1.0)
-    value = _plain_zeta(m, s0, q0, log_factor)
-    mirrored = m.if_any(negative, _difference, (s0, fraction, 1.0 - q, log_factor))
-    value = value + m.where(_is_even(m, s), mirrored, -mirrored)
+    value = _plain_zeta(m, s0, m.where(plain & ~negative, q, 1.0), log_factor)
+    mirrored = m.if_any(negative, _mirrored_zeta, (s, q, log_factor))
+    value = m.where(negative, mirrored, value)
     value = m.where(plain, value, math.nan)
     outside = m.where(q > 1.0, 0.0, m.where(q == 1.0, 1.0, math.inf))
     value = m.where((s == math.inf) & (q > 0.0), outside, value)

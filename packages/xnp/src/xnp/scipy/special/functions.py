@@ -10,7 +10,7 @@ import numpy as np
 
 import xnp.numpy as xn
 from xnp import lax, nn, softmax as _sums
-from xnp.numpy.dispatch import array_of, broadcast_checked, cast, dispatched, inexact
+from xnp.numpy.dispatch import array_of, broadcast_checked, cast, dispatched, inexact, wide
 from xnp.primitives.table import bind
 from xnp.scipy.operands import applied
 from xnp.softmax import logsumexp as logsumexp
@@ -177,9 +177,10 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
             expected="exact=False, a float result",
             hint="math.factorial gives whole numbers of any size",
         ))  # fmt: skip
-    (n,) = inexact("factorial", n)
+    (given,) = inexact("factorial", n)
+    n = wide(given)
     found = xn.where(n < 0, 0, bind("gamma", xn.where(n < 0, 0, n) + 1))
-    return cast(found, n.dtype, n.aval.weak_type)
+    return cast(found, given.dtype, given.aval.weak_type)
 
 
 def poch(z: ArrayLike, m: ArrayLike) -> Array:
@@ -447,13 +448,14 @@ def _rel_entr(p: Any, q: Any) -> Array:
 
 def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     """Return the Kullback-Leibler term p log(p / q) - p + q; inf where p or q is negative."""
-    p, q = inexact("kl_div", p, q)
+    given = inexact("kl_div", p, q)
+    p, q = map(wide, given)
     inside = (p >= 0) & (q >= 0)
     endless = inside & ((p == math.inf) != (q == math.inf))
     p, q = xn.where(endless, 1, p), xn.where(endless, 1, q)  # whose slopes are numbers
     value = rel_entr(p, q) + xn.where(inside, q - p, 0)
-    result: Array = xn.where(endless, math.inf, value)
-    return result
+    found: Array = xn.where(endless, math.inf, value)
+    return cast(found, given[0].dtype, found.aval.weak_type)
 
 
 def expit(x: ArrayLike) -> Array:
@@ -482,15 +484,27 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
 @dispatched(2)
 def _boxcox(x: Any, lmbda: Any, log: str, operation: str) -> Array:
     """Return (e^u - 1) / lmbda with u = lmbda log(x), for small u by its series."""
-    x, power = broadcast_checked(operation, *inexact(operation, x, lmbda))
-    logarithm = bind(log, x)
-    near = (abs(power * logarithm) < 0.02) | (power == 0)
-    # at power 0 an infinite logarithm is the result
-    u = xn.where(near, power * xn.where(near & xn.isfinite(logarithm), logarithm, 0), 0)
-    series = 1 + u / 2 * (1 + u / 3 * (1 + u / 4 * (1 + u / 5 * (1 + u / 6 * (1 + u / 7)))))
-    far = xn.expm1(xn.where(near, 1, power * logarithm)) / xn.where(near, 1, power)
-    result: Array = xn.where(near, logarithm * series, far)
-    return result
+    given = broadcast_checked(operation, *inexact(operation, x, lmbda))
+    x, power = map(wide, given)
+    base = x if log == "log" else 1 + x
+    at_end = (base == 0) | (base == math.inf)
+    logarithm = bind(log, xn.where(at_end, int(log == "log"), x))
+    u = power * logarithm
+    near = abs(u) < 0.02
+    v = xn.where(near, u, 0)
+    series = 1 + v / 2 * (1 + v / 3 * (1 + v / 4 * (1 + v / 5 * (1 + v / 6 * (1 + v / 7)))))
+    far = xn.expm1(xn.where(near, 1, u)) / xn.where(near, 1, power)
+    inside = xn.where(near, logarithm * series, far)
+    # at the ends, where the logarithm is infinite, the power has the slopes
+    still = at_end & (power == 0)
+    moves = at_end & ~still
+    exponent = xn.where(moves, power, 1)
+    end = (xn.where(moves, base, 1) ** exponent - 1) / exponent
+    # the slope in the power, log(x)^2 / 2, is infinite where the logarithm is
+    logarithm = bind("log", xn.where(still, base, 1)) * xn.exp(xn.where(base == 0, -power, power))
+    end = xn.where(still, logarithm, end)
+    found: Array = xn.where(at_end, end, inside)
+    return cast(found, given[0].dtype, found.aval.weak_type)
 
 
 def softmax(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
