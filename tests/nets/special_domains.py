@@ -79,10 +79,10 @@ def _polygamma(n: Any, x: Any) -> Any:
         return mp.polygamma(n, x)
     if x == mp.floor(x):
         raise ValueError("a pole")
-    cotangent = [0, 1]  # the n-th derivative of cot as a polynomial of it, whose slope is -1 - it^2
+    cotangent = [0, 1]  # the n-th derivative of cot as a polynomial of it; cot' = -1 - cot^2
     for _ in range(int(n)):
-        slope = [k * c for k, c in enumerate(cotangent)][1:]
-        cotangent = [-(a + b) for a, b in zip([*slope, 0, 0], [0, 0, *slope], strict=True)]
+        derived = [k * c for k, c in enumerate(cotangent)][1:]
+        cotangent = [-(a + b) for a, b in zip([*derived, 0, 0], [0, 0, *derived], strict=True)]
     at = mp.polyval(cotangent[::-1], mp.cot(mp.pi * x))
     return (-1) ** int(n) * mp.polygamma(n, 1 - x) - mp.pi ** (n + 1) * at
 

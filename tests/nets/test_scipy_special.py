@@ -335,10 +335,15 @@ def test_zeros_between_poles_have_all_digits(compiled):
 
 
 @pytest.mark.parametrize("function", [special.boxcox, special.boxcox1p])
-def test_slopes_of_powers_are_limits_at_both_ends(function):
+def test_derivatives_of_powers_are_limits_at_both_ends(function):
     zero = 0.0 if function is special.boxcox else -1.0
-    slopes = {0.3: (np.inf, 0.0), 1.0: (1.0, 1.0), 2.0: (0.0, np.inf), 0.0: (np.inf, 0.0)}
-    for power, expected in slopes.items():
+    expected_by_power = {
+        0.3: (np.inf, 0.0),
+        1.0: (1.0, 1.0),
+        2.0: (0.0, np.inf),
+        0.0: (np.inf, 0.0),
+    }
+    for power, expected in expected_by_power.items():
         found = [float(xad.grad(function)(x, power)) for x in (zero, np.inf)]
         assert found == list(expected)
     # of -1 / power

@@ -185,11 +185,11 @@ def scale_and_translate(
             "scale_and_translate", "only spatial dimensions change their size.",
             got=f"{x.aval.str_long()} to shape {sizes}, spatial_dims={axes}",
         ))  # fmt: skip
-    # each by itself first: integers are numbers of elements, beside floats as well
-    given = [
-        inexact("scale_and_translate", v)[0] for v in (x, asarray(scale), asarray(translation))
-    ]
-    x, scales, moves = inexact("scale_and_translate", *given)
+    (x,) = inexact("scale_and_translate", x)
+    scales, moves = inexact("scale_and_translate", asarray(scale), asarray(translation))
+    dtype = x.aval.dtype
+    if scales.aval.dtype == dtypes.float64:
+        x = cast(x, dtypes.complex128 if dtypes.is_complex(dtype) else dtypes.float64)
     for name, values in (("scale", scales), ("translation", moves)):
         if values.aval.shape != (len(axes),):
             raise ValueError(message(
@@ -198,7 +198,7 @@ def scale_and_translate(
             ))  # fmt: skip
     each = [[values[k] for k in range(len(axes))] for values in (scales, moves)]
     result = _resampled(x, sizes, axes, each[0], each[1], kind, antialias, precision)
-    in_its_dtype: Array = cast(result, given[0].aval.dtype)
+    in_its_dtype: Array = cast(result, dtype)
     return in_its_dtype
 
 

@@ -495,12 +495,12 @@ def _boxcox(x: Any, lmbda: Any, log: str, operation: str) -> Array:
     series = 1 + v / 2 * (1 + v / 3 * (1 + v / 4 * (1 + v / 5 * (1 + v / 6 * (1 + v / 7)))))
     far = xn.expm1(xn.where(near, 1, u)) / xn.where(near, 1, power)
     inside = xn.where(near, logarithm * series, far)
-    # at the ends, where the logarithm is infinite, the power has the slopes
+    # at the ends, where the logarithm is infinite, the power has the derivatives
     still = at_end & (power == 0)
     moves = at_end & ~still
     exponent = xn.where(moves, power, 1)
     end = (xn.where(moves, base, 1) ** exponent - 1) / exponent
-    # the slope in the power, log(x)^2 / 2, is infinite where the logarithm is
+    # the derivative in the power, log(x)^2 / 2, is infinite where the logarithm is
     logarithm = bind("log", xn.where(still, base, 1)) * xn.exp(xn.where(base == 0, -power, power))
     end = xn.where(still, logarithm, end)
     found: Array = xn.where(at_end, end, inside)
