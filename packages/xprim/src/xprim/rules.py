@@ -11,6 +11,7 @@ with one rule for each kind. Rules take and give tuples; operands are positional
     batch      (axis, operands, dims, **params) -> (results, result dims)
     ufunc      (avals_in, avals_out, **params) -> the NumPy call that equals the `numpy` rule
     cost       (avals_in, avals_out, **params) -> nanoseconds that compiling would save
+    host       (avals_in, avals_out, **params) -> whether compiled CPU programs call `numpy`
 
 A rule is a pure function of its operands, abstract values and params: called again with operands of
 the same abstract values and equal params, it does the same operations. What it reads besides (a
@@ -155,6 +156,14 @@ declare_kind(
     consumer="xjit",
     doc="by how much a compiled program beats the numpy rule: eager work that saves half a "
     "millisecond is compiled; None, as no rule, supposes a function of NumPy's",
+)
+declare_kind(
+    "host",
+    signature="(avals_in, avals_out, **params) -> None or dimensions of the first operand",
+    consumer="xjit",
+    doc="where a compiled program for a CPU calls the numpy rule, which then works on arrays of "
+    "NumPy alone: the dimensions along which operands and results may be divided, each piece by "
+    "itself; None has XLA compute it",
 )
 declare_kind(
     "stage",

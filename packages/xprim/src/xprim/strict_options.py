@@ -20,7 +20,7 @@ from xprim.config import Option, define
 from xprim.source import is_hidden
 
 __all__ = [
-    "enable_custom_prng", "first_compile_level", "no_execution", "no_tracing",
+    "enable_custom_prng", "first_compile_level", "host_kernels", "no_execution", "no_tracing",
     "are_passed_by_caller", "arguments_of_caller", "calls_its_function", "times_let_pass",
 ]  # fmt: skip
 
@@ -47,6 +47,16 @@ first_compile_level = define(
         "a thread compiles in full; None compiles in full at once.",
         kind=int,
         choices=(None, 0, 1, 2),
+    )
+)
+host_kernels = define(
+    Option(
+        "host_kernels",
+        True,
+        "Whether compiled CPU programs call routines of NumPy where these are faster than what XLA "
+        "compiles, such as its sorts.",
+        kind=bool,
+        in_cache_key=True,
     )
 )
 no_tracing = define(

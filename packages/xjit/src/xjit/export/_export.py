@@ -168,7 +168,7 @@ def _texts(
     with written_for_programs():
         lower_for = functools.partial(
             lower, closed, name=name, devices=where.devices, in_shardings=where.arguments,
-            out_shardings=where.results,
+            out_shardings=where.results, is_portable=True,
         )  # fmt: skip
         lowered = {p: lower_for(platform=p) for p in platforms}
         for program in lowered.values():

@@ -64,6 +64,13 @@ from xjit.jaxlib_gateway.executables import (
     text_of_portable,
     turned,
 )
+from xjit.jaxlib_gateway.host_kernels import (
+    HOST_KERNEL_DTYPES,
+    LEAST_ELEMENTS,
+    TARGET as HOST_KERNEL,
+    HostKernel,
+    register_host_kernels,
+)
 from xjit.jaxlib_gateway.sharded_buffers import (
     SpreadOver,
     alike,
@@ -142,6 +149,10 @@ __all__ = [
     "Device",
     "Executable",
     "GpuPlugin",
+    "HOST_KERNEL",
+    "HOST_KERNEL_DTYPES",
+    "HostKernel",
+    "LEAST_ELEMENTS",
     "Member",
     "MemoryAnalysis",
     "Order",
@@ -226,6 +237,7 @@ __all__ = [
     "register_batch_partitionable",
     "register_ffi_target",
     "register_ffi_type",
+    "register_host_kernels",
     "register_lapack",
     "set_num_cpu_devices",
     "serve",

@@ -27,6 +27,7 @@ from xjit.jaxlib_gateway.array_types import (
 )
 from xjit.jaxlib_gateway.buffers import Buffer, assemble, placement, shards
 from xjit.jaxlib_gateway.clients import canonical_platform, client, startable
+from xjit.jaxlib_gateway.host_kernels import awaited
 from xjit.jaxlib_gateway.runtime import RuntimeFailure, _jax, fail, xla_client
 from xprim.errors import message
 
@@ -453,9 +454,11 @@ class Executable:
         outputs: Sequence[Any] | None,
         callbacks: tuple[Callable[..., Any], ...],
         from_bytes: bool = False,
+        is_awaited: bool = False,
     ) -> None:
         self._loaded = loaded
-        self.start: Callable[[Sequence[Buffer]], Any] = loaded.execute_sharded
+        start: Callable[..., Any] = loaded.execute_sharded
+        self.start = awaited(start) if is_awaited else start
         startable(self)
         self.devices = devices
         self.callbacks = callbacks
@@ -467,7 +470,7 @@ class Executable:
 
     def be_replaceable(self) -> None:
         """Start by way of a cell, so that `become` reaches all who have asked for `start`."""
-        current: list[Any] = [self._loaded.execute_sharded]
+        current: list[Any] = [self.start]
 
         def start(buffers: Sequence[Buffer], **options: bool) -> Any:
             return current[0](buffers, **options)
@@ -476,7 +479,7 @@ class Executable:
 
     def become(self, other: Executable) -> None:
         """Take the code of another executable of the same program, from the next start on."""
-        self._current[0] = other._loaded.execute_sharded
+        self._current[0] = other.start
         self._loaded, self.callbacks = other._loaded, other.callbacks
 
     def handlers(self, where: Any, name: str = "") -> list[Any]:
@@ -617,6 +620,7 @@ def compile_program(
     options: Mapping[str, OptionValue] | None = None,
     host_callbacks: Sequence[Callable[..., Any]] = (),
     outputs: Sequence[Any] | None = None,
+    is_awaited: bool = False,
 ) -> Executable:
     """Compile a StableHLO module for `devices`.
 
@@ -636,6 +640,7 @@ def compile_program(
             (see `python_callback`).
         outputs: objects with `shape` and `dtype`, one for each output on one device; asked of
             XLA when not given (12 us and more).
+        is_awaited: whether the interpreter ends only when the program does, which calls Python.
 
     Raises:
         XlaError: XLA cannot parse or compile the program, or does not know an option.
@@ -668,7 +673,7 @@ def compile_program(
             loaded = chosen[0].client.compile_and_load(text.encode(), where, settings)
     except RuntimeFailure as error:
         fail("compile_program", "XLA refused the program", error)
-    return Executable(loaded, chosen, outputs, callbacks)
+    return Executable(loaded, chosen, outputs, callbacks, is_awaited=is_awaited)
 
 
 def deserialize_program(
@@ -683,6 +688,7 @@ def deserialize_program(
     options: Mapping[str, OptionValue] | None = None,
     host_callbacks: Sequence[Callable[..., Any]] = (),
     outputs: Sequence[Any] | None = None,
+    is_awaited: bool = False,
 ) -> Executable:
     """Load what `Executable.serialize` returned, with the arguments it was compiled with.
 
@@ -717,7 +723,7 @@ def deserialize_program(
         loaded = load(*arguments)
     except RuntimeFailure as error:
         fail("deserialize_program", "the runtime did not take the program", error)
-    return Executable(loaded, chosen, outputs, callbacks, from_bytes=True)
+    return Executable(loaded, chosen, outputs, callbacks, from_bytes=True, is_awaited=is_awaited)
 
 
 def _choose_devices(operation: str, devices: Sequence[Any] | None, count: int) -> tuple[Any, ...]:

@@ -35,6 +35,7 @@ from xjit.debug.monitoring import (
     record_event_duration_secs,
 )
 from xjit.dispatch.placement import OneDevice, Placement
+from xjit.host_kernels import prepare_host_kernels
 from xjit.lowering.modules import LoweredProgram
 from xjit.lowering.operation_metadata import without_places
 from xjit.sharding.inspection import with_probes
@@ -461,6 +462,7 @@ def _settings(
         "num_replicas": placement.num_replicas, "num_partitions": placement.num_partitions,
         "use_spmd": placement.is_split, "use_shardy": placement.is_split,
         "free_outputs": _free_outputs(lowered, placement), "options": options,
+        "is_awaited": gateway.HOST_KERNEL in lowered.body,
         "outputs": [shaped_array(a.shape, dtypes.stored(a.dtype)) for a in lowered.out_avals],
     }  # fmt: skip
 
@@ -469,6 +471,8 @@ def _prepare(text: str) -> None:
     """Make ready for a program what it needs to be loaded."""
     if "lapack_" in text:  # the routines must be known before a program with them is
         gateway.register_lapack()
+    if gateway.HOST_KERNEL in text:
+        prepare_host_kernels()
     room.make(text)
 
 

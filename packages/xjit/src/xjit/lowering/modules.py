@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xjit import jaxlib_gateway as gateway
+from xjit.host_kernels import write_host_kernel
 from xjit.lowering.operation_metadata import add_metadata, locate, xla_metadata
 from xjit.lowering.stablehlo_text import (
     Builder,
@@ -60,6 +61,7 @@ from xprim import (
 from xprim.errors import MissingRuleError, message
 from xprim.sharded_types import whole
 from xprim.static_arguments import static_key
+from xprim.strict_options import host_kernels
 from xtree.interning import remember
 
 __all__ = [
@@ -158,6 +160,7 @@ def lower(
     in_shardings: Sequence[Sharding | None] = (),
     out_shardings: Sequence[Sharding | None] = (),
     layouts: Layouts = NO_LAYOUTS,
+    is_portable: bool = False,
 ) -> LoweredProgram:
     """Write the program of a closed jaxpr as StableHLO.
 
@@ -173,6 +176,7 @@ def lower(
       in_shardings: for each argument how it lies; of None nothing is said.
       out_shardings: for each result how it shall lie, None leaves that to XLA.
       layouts: in which orders the dimensions of arguments and results lie in memory.
+      is_portable: whether the text is for readers elsewhere: it calls no routines of this library.
 
     Raises:
       MissingRuleError: a primitive has no `stablehlo` rule; the message names the user's line.
@@ -187,6 +191,7 @@ def lower(
     mark_optimised(smaller := ClosedJaxpr(shorter, smaller.consts))
     given = tuple(donated) or (False,) * len(needed)
     module = _module(platform, axis_sizes or {}, devices, (*in_shardings, *out_shardings))
+    module.calls_host = platform == "cpu" and not is_portable and host_kernels.value
     _note_what_is_said(module, smaller, shardings, out_shardings)
     outs = layouts.outs or (None,) * len(smaller.out_avals)
     results = _results_in_place(smaller, [given[i] for i in kept], orders, outs)
@@ -422,9 +427,14 @@ def _write_equation(builder: Builder, eqn: Equation, names: dict[Any, str]) -> S
         raise _missing_rule(eqn)
     before = builder.last_order
     operands = [names[x] if x in names else _literal(builder, x, names) for x in inputs]
-    results: Sequence[str] = rule(
-        builder, operands, [x.aval for x in inputs], [v.aval for v in outputs], **eqn.params
-    )
+    avals_in, avals_out = [x.aval for x in inputs], [v.aval for v in outputs]
+    results: Sequence[str] | None = None
+    if builder.module.calls_host and "host" in eqn.primitive.rules:
+        results = write_host_kernel(
+            builder, eqn.primitive, operands, avals_in, avals_out, eqn.params
+        )
+    if results is None:
+        results = rule(builder, operands, avals_in, avals_out, **eqn.params)
     if len(results) != len(outputs):
         raise _wrong_results(eqn, len(results))
     if "effects" in eqn.primitive.rules and builder.last_order is before:

@@ -695,9 +695,9 @@ class Module:
     """A program under construction: its functions, name counter and platform."""
 
     __slots__ = ("_functions", "_outlined", "_symbols", "apart", "axis_sizes", "callbacks",
-                 "channels", "count", "cuts", "devices", "functions", "imported", "inspections",
-                 "is_outlined", "members", "mesh", "meshes", "platform", "splits", "staged",
-                 "write_jaxpr")  # fmt: skip
+                 "calls_host", "channels", "count", "cuts", "devices", "functions", "imported",
+                 "inspections", "is_outlined", "members", "mesh", "meshes", "platform", "splits",
+                 "staged", "write_jaxpr")  # fmt: skip
 
     def __init__(
         self,
@@ -711,6 +711,7 @@ class Module:
         self.count = 0
         self.functions: list[str] = []
         self.callbacks: list[Any] = []
+        self.calls_host = False  # whether NumPy may compute what it does faster (`host_kernels`)
         self.inspections: list[Any] = []  # who asks how values lie (`sharding_inspection`)
         self.splits: list[Any] = []  # who says how operations are split (`custom_partitioning`)
         self.axis_sizes: dict[Any, int] = {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from typing import Any
 
 import numpy as np
@@ -121,7 +123,7 @@ def _interleaved(x: Any, axis: int, start: int, size: int) -> Any:
 # last, as in NumPy. Semantics: StableHLO specification, section sort. The derivative permutes the
 # tangents in the same way.
 
-_LONG = 4096  # shorter ones are ordered as quickly by merging, or both take microseconds
+_LONG, _MANY = 4, 4096  # fewer are ordered as quickly by merging, or both take microseconds
 
 
 def _sort_shape(*avals: ShapedArray, dimension: int, is_stable: bool, num_keys: int) -> Any:
@@ -157,32 +159,78 @@ def _sort_numpy(*xs: Any, dimension: int, is_stable: bool, num_keys: int) -> Any
             return (_sort(xs[0], dimension),)
     else:
         keys = [key for x in xs[:num_keys] for key in comparable(x)]
-    if len(keys) == 1:
-        order = stable_order(keys[0], dimension)
-    else:
-        order = np.lexsort(keys[::-1], axis=dimension)
+    order = stable_order(keys[-1], dimension)
+    for key in keys[-2::-1]:
+        order = along(order, stable_order(along(key, order, dimension), dimension), dimension)
     return tuple([along(x, order, dimension) for x in xs])
 
 
 def stable_order(x: Any, axis: int) -> Any:
     """Return the places of the elements in order, equal ones as they stand: NaN last, -0.0 as 0.0.
 
-    NumPy orders 16 bits by counting (a radix sort) and 32 bits by merging, which takes twice as
-    long where the elements are in no order: two orders by 16 bits, the lower ones first, are the
-    same order. Merging is far quicker where runs are in order already, so neighbours are compared.
+    NumPy merges to find stable orders of 32 and 64 bits, without vector loops. A key of 32 bits and
+    the place of its element make a number of 64 bits, which NumPy sorts by vector loops: no two are
+    equal, so that their order is the stable one. Of keys of 64 bits any order is found first; where
+    some are equal, ranks and places are sorted in the same way. Merging is far quicker where runs
+    are in order already, so neighbours are compared.
     """
-    if x.dtype.itemsize != 4 or x.shape[axis] < _LONG or not _is_disordered(x, axis):
+    size = x.shape[axis]
+    is_wide = x.dtype.itemsize in (4, 8)
+    is_long = x.size >= _MANY and _LONG <= size < 1 << 32
+    if not is_wide or not is_long or not _is_disordered(x, axis):
         return np.argsort(x, axis=axis, kind="stable")
+    if axis != x.ndim - 1:
+        rows = np.ascontiguousarray(np.moveaxis(x, axis, -1))
+        return np.moveaxis(stable_order(rows, x.ndim - 1), -1, axis)
+    return _order_of_keys(_rank(x)) if x.dtype.itemsize == 4 else _order_of_wide(x)
+
+
+def _rank(x: Any) -> Any:
+    """Return numbers of 32 bits without signs that are ordered as the elements are."""
+    if x.dtype.kind == "u":
+        return x
     if x.dtype.kind == "f":
         x = total_order_key(np.where(x != x, np.float32(np.nan), x + np.float32(0)))
-    order = np.argsort(x.astype(np.uint16), axis=axis, kind="stable")
-    upper = (x >> 16).astype(f"{x.dtype.kind}2")
-    return along(order, np.argsort(along(upper, order, axis), axis=axis, kind="stable"), axis)
+    return x.view(np.uint32) ^ np.uint32(1 << 31)
+
+
+def _order_of_keys(keys: Any) -> Any:
+    """Return the stable order of numbers of 32 bits along the last axis."""
+    joined = np.empty(keys.shape, np.uint64)
+    halves = joined.view(np.uint32).reshape(*keys.shape, 2)
+    is_little = sys.byteorder == "little"
+    halves[..., int(is_little)] = keys
+    halves[..., int(not is_little)] = np.arange(keys.shape[-1], dtype=np.uint32)
+    joined.sort(axis=-1)
+    joined &= np.uint64((1 << 32) - 1)
+    return joined.view(np.int64)
+
+
+def _order_of_wide(x: Any) -> Any:
+    """Return the stable order of numbers of 64 bits along the last axis."""
+    order = np.argsort(x, axis=-1)
+    ordered = np.take_along_axis(x, order, -1)
+    left, right = ordered[..., :-1], ordered[..., 1:]
+    differs = left != right
+    if x.dtype.kind == "f":
+        differs &= left == left  # NaN are last, and equal each other here
+    if differs.all():
+        return order
+    ranks = np.zeros(x.shape, np.uint32)
+    np.cumsum(differs, axis=-1, out=ranks[..., 1:])
+    keys = np.empty_like(ranks)
+    np.put_along_axis(keys, order, ranks, -1)
+    return _order_of_keys(keys)
 
 
 def along(x: Any, order: Any, axis: int) -> Any:
     """Return the elements at places along a dimension."""
-    return x[order] if x.ndim == 1 else np.take_along_axis(x, order, axis)
+    if x.ndim == 1:
+        return x[order]
+    if axis < x.ndim - 1 or not x.flags.c_contiguous:
+        return np.take_along_axis(x, order, axis)
+    ahead = x.shape[:-1]  # the rows one after the other: half the time of an index for each axis
+    return x.take(order + x.shape[-1] * np.arange(math.prod(ahead)).reshape(*ahead, 1))
 
 
 def _is_disordered(x: Any, axis: int) -> Any:
@@ -275,6 +323,17 @@ def compare_text(b: Builder, direction: str, x: str, y: str, aval: Any, how: str
     return name
 
 
+def _sort_host(avals_in: Any, avals_out: Any, *, dimension: int, **_: Any) -> Any:
+    """Have NumPy sort, 2 to 150 times as fast as XLA where it is more than entering Python costs.
+
+    One array of 1,024 float32: 37 us and 87; one order of them 47 and 62, of 4,096 90 and 336.
+    """
+    shape = avals_in[0].shape
+    if avals_in[0].size < (1024 if len(avals_in) == 1 else 4096) or shape[dimension] < 4:
+        return None
+    return without(tuple(range(len(shape))), dimension)
+
+
 def _sort_jvp(primals: Any, tangents: Any, *, dimension: int, **params: Any) -> Any:
     shape = primals[0].aval.shape
     if all(type(t) is Zero for t in tangents):
@@ -306,6 +365,7 @@ sort_p: Primitive = Primitive(
     transpose=undefined("it is not linear"),
     batch=_sort_batch,
     cost=costs.nothing,
+    host=_sort_host,
     dimensions=dimension_names.whole_along("dimension"),
 )
 

@@ -1,0 +1,110 @@
+"""NumPy routines inside of compiled CPU programs, where they beat what XLA compiles.
+
+A primitive whose owner gave it a rule of kind `host` is written as a call of its NumPy rule, where
+that rule says so for the shapes and dtypes at hand. The call names the primitive and its params,
+which every process knows. What is exported, split by XLA over devices, or written for another
+platform has the plain operations.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from xjit import jaxlib_gateway as gateway
+from xprim import Primitive, ShapedArray, dtypes, get_primitive, shaped_array
+
+if TYPE_CHECKING:
+    from xjit.lowering.stablehlo_text import Builder
+
+__all__ = ["prepare_host_kernels", "write_host_kernel"]
+
+__dir__ = __all__.copy
+
+
+def write_host_kernel(
+    b: Builder, primitive: Primitive, operands: Sequence[str], avals_in: Sequence[ShapedArray],
+    avals_out: Sequence[ShapedArray], params: Mapping[str, Any],
+) -> list[str] | None:  # fmt: skip
+    """Write the call of a primitive's NumPy rule, and return the names of its results.
+
+    Returns:
+      None where XLA is to compute it.
+    """
+    if b.is_split or not all(map(_is_callable_on, (*avals_in, *avals_out))):
+        return None
+    source = max(range(len(avals_in)), key=lambda i: avals_in[i].size)
+    if avals_in[source].size < gateway.LEAST_ELEMENTS:
+        return None
+    dims = primitive.rules["host"](avals_in, avals_out, **params)
+    if dims is None:
+        return None
+    shape = avals_in[0].shape
+    split = max(dims, key=lambda d: shape[d], default=None)
+    text = repr((primitive.name, tuple(sorted(params.items())), split))
+    try:
+        ast.literal_eval(text)
+    except (SyntaxError, ValueError):  # a param that no text stands for
+        return None
+    part = _arithmetic(b, operands[source], avals_in[source])
+    avals_in = (*avals_in, shaped_array((gateway.LEAST_ELEMENTS,), avals_in[source].dtype))
+    quoted = text.replace("\\", "\\\\").replace('"', "\\22")
+    return b.op(
+        "stablehlo.custom_call", [*operands, part], avals_in, avals_out,
+        f'call_target_name = "{gateway.HOST_KERNEL}", api_version = 4 : i32, '
+        f'backend_config = {{kernel = "{quoted}"}}, '
+        f"operand_layouts = {_layouts(avals_in)}, result_layouts = {_layouts(avals_out)}",
+    )  # fmt: skip
+
+
+def _is_callable_on(aval: ShapedArray) -> bool:
+    """Return whether kernels take or fill arrays of a type."""
+    is_filled = type(aval.size) is int and aval.size > 0
+    return is_filled and aval.dtype in gateway.HOST_KERNEL_DTYPES
+
+
+def _arithmetic(b: Builder, operand: str, aval: ShapedArray) -> str:
+    """Write arithmetic that the call depends on, so that the program leaves its caller's thread.
+
+    See `xjit.jaxlib_gateway.host_kernels`.
+    """
+    flat = shaped_array((aval.size,), aval.dtype)
+    part = shaped_array((gateway.LEAST_ELEMENTS,), aval.dtype)
+    (name,) = b.op("stablehlo.reshape", [operand], [aval], [flat])
+    (name,) = b.op(
+        "stablehlo.slice", [name], [flat], [part],
+        f"start_indices = array<i64: 0>, limit_indices = array<i64: {gateway.LEAST_ELEMENTS}>, "
+        "strides = array<i64: 1>",
+    )  # fmt: skip
+    op = "stablehlo.not" if dtypes.is_bool(aval.dtype) else "stablehlo.negate"
+    return b.same_type_op(op, [name], part)
+
+
+def _layouts(avals: Sequence[ShapedArray]) -> str:
+    """Return the attribute that says of arrays that they lie in the order of NumPy."""
+    orders = [", ".join(map(str, range(a.ndim - 1, -1, -1))) for a in avals]
+    texts = [f"dense<{f'[{order}]' if order else ''}> : tensor<{a.ndim}xindex>"
+             for order, a in zip(orders, avals, strict=True)]  # fmt: skip
+    return f"[{', '.join(texts)}]"
+
+
+def prepare_host_kernels() -> None:
+    """Have the runtime know the calls, before it loads a program with one."""
+    gateway.register_host_kernels(_kernel_named)
+
+
+def _kernel_named(text: str) -> tuple[gateway.HostKernel, int | None]:
+    """Return what the text of a call names, and the dimension along which it may be divided."""
+    name, params, split = ast.literal_eval(text)
+    rule, options = get_primitive(name).rule("numpy"), dict(params)
+
+    def kernel(operands: Sequence[Any], results: Sequence[Any]) -> None:
+        with np.errstate(all="ignore"):  # as eager operations run
+            found = rule(*operands, **options)
+        for result, value in zip(results, found, strict=True):
+            np.copyto(result, value)
+
+    return kernel, split
