@@ -8,7 +8,7 @@ call's frame, and lends the buffers as ndarrays:
     %1 = stablehlo.custom_call @xstack_host_kernel(%0) {
         api_version = 4 : i32, backend_config = {kernel = "('sort', (('dimension', 0), ...))"}, ...
 
-The text names the routine and its options, so a program with such a call is found again on disk,
+The text names the routine and its options, so a program with such a call is kept on disk,
 pickled and loaded in another process as any other is.
 
 The lock of the interpreter is held to enter and to leave; NumPy's long loops release it. Work whose
