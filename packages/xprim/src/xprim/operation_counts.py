@@ -8,6 +8,8 @@ a contraction two operations for each product; a loop its steps; a choice its de
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 from xprim.jaxpr import ClosedJaxpr, Equation, held_programs
 
@@ -43,23 +45,31 @@ def count_operations(closed: ClosedJaxpr) -> float:
 
 def count_equation(eqn: Equation) -> float:
     """Return the estimated number of scalar operations of one equation."""
-    name, params = eqn.primitive.name, eqn.params
-    inner = [count_operations(program) for program in held_programs(params)]
-    if inner:
-        if "branches" in params:
-            return max(inner)
-        steps = params.get("length", _STEPS if name == "while" else 1)
-        return sum(inner) * (steps if isinstance(steps, int) else _STEPS)
-    sizes = [math.prod(d for d in x.aval.shape if isinstance(d, int)) for x in eqn.inputs]
-    out = sum([math.prod(d for d in v.aval.shape if isinstance(d, int)) for v in eqn.outputs])
+    name = eqn.primitive.name
+    if held_programs(eqn.params):
+        return _count_of_call(eqn)
+    sizes = [_size(x.aval.shape) for x in eqn.inputs]
+    out = sum([_size(v.aval.shape) for v in eqn.outputs])
     if name == "dot_general":
-        (contracted, _), _ = params["dimension_numbers"]
+        (contracted, _), _ = eqn.params["dimension_numbers"]
         shape = eqn.inputs[0].aval.shape
-        products = out * math.prod(shape[d] for d in contracted if isinstance(shape[d], int))
-        return 2.0 * products
+        return 2.0 * out * _size([shape[d] for d in contracted])
     if name == "conv_general_dilated":
         kernel = eqn.inputs[1].aval.shape
-        features = params["dimension_numbers"].rhs_spec[0]
-        return float(2 * out * sizes[1] / max(kernel[features], 1))
-    elements = max([out, *sizes])
-    return float(elements * _DEAR if name in _DEAR_NAMES else elements)
+        features = eqn.params["dimension_numbers"].rhs_spec[0]
+        return 2.0 * out * sizes[1] / max(_size([kernel[features]]), 1)
+    return float(max([out, *sizes]) * (_DEAR if name in _DEAR_NAMES else 1))
+
+
+def _count_of_call(eqn: Equation) -> float:
+    params = eqn.params
+    inner = [count_operations(program) for program in held_programs(params)]
+    if "branches" in params:
+        return max(inner)
+    steps = params.get("length", _STEPS if eqn.primitive.name == "while" else 1)
+    return sum(inner) * (steps if isinstance(steps, int) else _STEPS)
+
+
+def _size(shape: Sequence[Any]) -> int:
+    """Return the number of elements; a dimension that is not known counts once."""
+    return math.prod([d for d in shape if isinstance(d, int)])

@@ -269,11 +269,7 @@ def _choose(
     index: Any, functions: Sequence[Callable[..., Any]], names: Sequence[str],
     operands: tuple[Any, ...], operation: str, batching: Batching | None = None,
 ) -> Any:  # fmt: skip
-    if batching is not None and batching not in BATCHINGS:
-        raise ValueError(message(
-            operation, "batching is none of the ways that there are.", got=repr(batching),
-            expected=", ".join([repr(way) for way in BATCHINGS]),
-        ))  # fmt: skip
+    options = _batching_options(operation, batching)
     functions, operands = closing_over_cells(functions, operands, operation)
     values, in_tree = flat_arrays(operands, operation, "the operands")
     avals = [x.aval for x in values]
@@ -293,11 +289,22 @@ def _choose(
     if index.aval.vma:
         given = varying_alike_with(index, given)
         branches = [retyped_varying(br, given, index) for br in branches]
-    options = {} if batching is None else {"batching": batching}
     outs = cond_p.bind(index, *given, branches=tuple(branches), **options)
     count = len(outs) - len(cells)
     write_cells(list(cells.values()), outs[count:])
     return xtree.unflatten(bodies[0].out_tree, outs[:count])
+
+
+def _batching_options(operation: str, batching: Batching | None) -> dict[str, Any]:
+    """Return the params of the equation that say what happens for a batch of predicates."""
+    if batching is None:
+        return {}
+    if batching not in BATCHINGS:
+        raise ValueError(message(
+            operation, "batching is none of the ways that there are.", got=repr(batching),
+            expected=", ".join([repr(way) for way in BATCHINGS]),
+        ))  # fmt: skip
+    return {"batching": batching}
 
 
 def _with_cells(body: Staged, cells: dict[Cell, CellUse]) -> Staged:
