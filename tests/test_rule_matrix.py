@@ -113,9 +113,26 @@ def test_each_kind_is_asked_for_by_the_package_that_is_said_to_consume_it(kind):
     declaring = ROOT / "packages/xprim/src/xprim/rules.py"
     for consumer in re.findall(r"\w+", kind.consumer):
         sources = (ROOT / "packages" / consumer / "src").rglob("*.py")
-        assert any(f'"{kind.name}"' in path.read_text() for path in sources if path != declaring), (
-            consumer
-        )
+        text = "".join([path.read_text() for path in sources if path != declaring])
+        assert any(f'"{name}"' in text for name in kind.parts or [kind.name]), consumer
+
+
+def test_every_part_of_a_kind_is_asked_for():
+    declaring = ("xprim/rules.py", "xprim/calls.py")
+    paths = ROOT.glob("packages/*/src/**/*.py")
+    sources = [path.read_text() for path in paths if not any(map(path.match, declaring))]
+    for kind in kinds.values():
+        for part in kind.parts:
+            assert any(f'"{part}"' in text for text in sources), f"{kind.name}: {part}"
+
+
+def test_every_primitive_with_rules_about_programs_says_where_its_programs_are():
+    parts = kinds["programs"].parts
+    for primitive in OURS:
+        if not parts.keys().isdisjoint(primitive.rules):
+            assert "programs" in primitive.rules, primitive
+        if primitive.call_like and "programs" in primitive.rules:
+            assert "effects" in primitive.rules, primitive
 
 
 def test_the_required_kinds_are_the_six_of_the_core():

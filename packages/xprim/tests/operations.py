@@ -7,11 +7,11 @@ from xprim import (
     LINEAR,
     Primitive,
     as_array,
-    closed_without_dead_code,
     eval_closed,
     shaped_array,
     undefined,
 )
+from xprim.calls import Programs
 
 NONE = undefined("it is for tests")
 
@@ -44,19 +44,10 @@ divide_p = Primitive(
 )  # fmt: skip
 
 
-def _call_dce(used, eqn):
-    closed, needed = closed_without_dead_code(eqn.params["jaxpr"], used)
-    return eqn.replace(
-        inputs=[x for x, n in zip(eqn.inputs, needed, strict=True) if n],
-        outputs=[v for v, u in zip(eqn.outputs, used, strict=True) if u],
-        params={"jaxpr": closed},
-    )
-
-
 call_p = Primitive(
     "test_call", call_like=True, shape=lambda *avals, jaxpr: jaxpr.out_avals,
     numpy=lambda *xs, jaxpr: tuple(eval_closed(jaxpr, *xs)), stablehlo=NONE, jvp=NONE,
-    transpose=NONE, batch=NONE, effects=lambda *, jaxpr: jaxpr.effects, dce=_call_dce,
+    transpose=NONE, batch=NONE, programs=Programs({"jaxpr": ("xs",)}),
 )  # fmt: skip
 
 

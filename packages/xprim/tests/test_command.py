@@ -44,7 +44,7 @@ def test_missing_and_unusual_rules_are_described():
     assert command._where(None, scale_p) == "missing"
     assert command._where(len, scale_p).endswith("len")
     assert command._where(3, scale_p) == "3"
-    assert command._mark(None) == ""
+    assert command._mark({}) == ""
     assert operations.scale_p.name in command.describe(operations.scale_p, list(kinds.values()))
 
 

@@ -312,14 +312,11 @@ def _with_checks(handle: ChecksHandle, state: Any, operands: Any, *, call: Any, 
     return handle.run(call, state, operands)
 
 
-_of_program = rules_of_program("call")
 custom_vmap_call_p = Primitive(
     "custom_vmap_call",
     call_like=True,
-    **_of_program,
-    in_parts=_of_program["numpy"],
+    **rules_of_program("call", runs="in_parts", checked=_with_checks),
     jvp=_jvp,
     linearize=_linearize,
     batch=_batch,
-    checked=_with_checks,
 )

@@ -113,7 +113,7 @@ layout_constraint_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=lambda cts, x, *, order: layout_constraint_p.bind(cts[0], order=order),
     batch=_batch,
-    dimensions=dimension_names.alike,
+    sharding=dimension_names.alike,
     physical=STRUCTURAL,
 )
 

@@ -75,7 +75,6 @@ from xprim.static_arguments import static_key
 from xprim.tracebacks import boundaries
 from xprim.transformed import check_function, transformed
 from xprim.typing import AxisName, PyTree
-from xprim.varying_axes import Axes, varying_results
 from xtree.interning import remember
 
 __all__ = ["pcast", "pvary", "shard_map"]
@@ -528,11 +527,6 @@ def _stacked(*, mesh: Any, in_lays: Any, out_lays: Any, **_params: Any) -> dict[
     }
 
 
-def _shard(*operands: Axes, jaxpr: ClosedJaxpr, manual: Any, **_params: Any) -> list[Axes]:
-    """Inside of another `shard_map`: along its own axes all of a result is one value."""
-    return [axes.difference(manual) for axes in varying_results(jaxpr, operands)]
-
-
 def check_member(handle: ChecksHandle, jaxpr: ClosedJaxpr) -> ClosedJaxpr:
     """Return the program of a member with checks, which begins with none that failed."""
 
@@ -567,7 +561,6 @@ shard_map_p: Primitive = Primitive(
         "stablehlo": _stablehlo,
         "transpose": _transpose,
         "batch": _batch,
-        "shard": _shard,
         "stacked": _stacked,
         "checked": _check,
     },

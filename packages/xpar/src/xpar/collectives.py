@@ -42,6 +42,7 @@ from xprim import (
     ManualAxisType,
     Primitive,
     ShapedArray,
+    Sharding,
     as_array,
     axis_size as _size_of,
     axis_size as size_of_axis,
@@ -60,7 +61,6 @@ from xprim.errors import message
 from xprim.sharded_types import ShardingTypeError, vary
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, AxisIndexGroups, AxisName, PyTree
-from xprim.varying_axes import Axes
 
 __all__ = ()
 
@@ -89,6 +89,7 @@ __all__ = ()
 #
 # Source: the typing rules of `jax.shard_map` with `check_vma=True`.
 
+Axes = frozenset[Any]
 _NONE: Axes = frozenset()
 
 checked_axes: config.Option[Axes] = config.define(
@@ -161,8 +162,9 @@ pvary_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_pvary_transpose,
     batch=_pvary_batch,
-    dimensions=dimension_names.alike,
-    shard=lambda varying, *, axes, mesh: (varying.union(axes),),
+    sharding=Sharding(
+        dimension_names.alike, varying=lambda varying, *, axes, mesh: (varying.union(axes),)
+    ),
     physical=STRUCTURAL,
     print=_print_without_mesh,
 )
@@ -227,9 +229,7 @@ pcast_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_cast_transpose,
     batch=_cast_batch,
-    dimensions=dimension_names.alike,
-    shard=_cast_varying,
-    sums=_cast_sums,
+    sharding=Sharding(dimension_names.alike, varying=_cast_varying, sums=_cast_sums),
     physical=STRUCTURAL,
     print=_print_without_mesh,
 )
@@ -584,9 +584,7 @@ psum_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_sum_transpose,
     batch=collective_batch(lambda: psum_p, _sum_on_axis),
-    dimensions=dimension_names.alike,
-    shard=gathers_members("axes"),
-    sums=_sum_of_parts,
+    sharding=Sharding(dimension_names.alike, varying=gathers_members("axes"), sums=_sum_of_parts),
     axis_param="axes",
 )
 
@@ -623,8 +621,7 @@ def _chooser(name: str, op: str, reduce: str) -> Primitive:
         jvp=jvp_rule,
         transpose=undefined("it is not linear"),
         batch=collective_batch(lambda: primitive, on_axis),
-        dimensions=dimension_names.alike,
-        shard=gathers_members("axes"),
+        sharding=Sharding(dimension_names.alike, varying=gathers_members("axes")),
         axis_param="axes",
     )
     return primitive
@@ -692,9 +689,11 @@ reduce_scatter_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_scatter_transpose,
     batch=collective_batch(lambda: reduce_scatter_p, _scatter_on_axis, ("scatter_dimension",)),
-    dimensions=dimension_names.whole_along("scatter_dimension"),
-    shard=scatters_members,
-    sums=_scatter_sums,
+    sharding=Sharding(
+        dimension_names.whole_along("scatter_dimension"),
+        varying=scatters_members,
+        sums=_scatter_sums,
+    ),
     axis_param="axis_name",
 )
 
@@ -792,8 +791,7 @@ def _all_gather(name: str, transpose: Any, shard: Any, **sums: Any) -> Primitive
         jvp=LINEAR,
         transpose=transpose,
         batch=collective_batch(lambda: primitive, _gather_on_axis, ("all_gather_dimension",)),
-        dimensions=dimension_names.whole_along("all_gather_dimension"),
-        shard=shard,
+        sharding=Sharding(dimension_names.whole_along("all_gather_dimension"), varying=shard),
         physical=STRUCTURAL,
         axis_param="axis_name",
         **sums,
@@ -874,8 +872,7 @@ all_to_all_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_exchange_transpose,
     batch=collective_batch(lambda: all_to_all_p, _exchange_on_axis, ("split_axis", "concat_axis")),
-    dimensions=_exchange_dimensions,
-    shard=scatters_members,
+    sharding=Sharding(_exchange_dimensions, varying=scatters_members),
     physical=STRUCTURAL,
     axis_param="axis_name",
 )
@@ -916,8 +913,7 @@ ppermute_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_permute_transpose,
     batch=collective_batch(lambda: ppermute_p, _permute_on_axis, ordered=True),
-    dimensions=dimension_names.alike,
-    shard=scatters_members,
+    sharding=Sharding(dimension_names.alike, varying=scatters_members),
     physical=STRUCTURAL,
     axis_param="axis_name",
 )
@@ -971,8 +967,7 @@ pbroadcast_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_broadcast_transpose,
     batch=collective_batch(lambda: pbroadcast_p, _broadcast_on_axis),
-    dimensions=dimension_names.alike,
-    shard=scatters_members,
+    sharding=Sharding(dimension_names.alike, varying=scatters_members),
     physical=STRUCTURAL,
     axis_param="axis_name",
 )
@@ -1022,7 +1017,7 @@ axis_index_p: Primitive = Primitive(
     jvp=ZERO,
     transpose=undefined("it has no operands"),
     batch=_index_batch,
-    shard=lambda *, axis_name: (frozenset(axis_name),),
+    sharding=Sharding(varying=lambda *, axis_name: (frozenset(axis_name),)),
     axis_param="axis_name",
 )
 

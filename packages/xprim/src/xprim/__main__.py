@@ -12,7 +12,7 @@ import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from xprim.primitive import Primitive, get_primitive, load_primitives, primitives, rule_places
@@ -59,15 +59,16 @@ def describe(primitive: Primitive, shown: Sequence[Kind]) -> str:
     """Return every rule of a primitive with its file and line."""
     lines = [f"{primitive.name}   defined at {_short(primitive.defined_at)}"]
     for kind in shown:
-        rule = primitive.rules.get(kind.name)
-        if rule is not None or kind.required:
-            lines.append(f"  {kind.name:<10} {_where(rule, primitive)}")
+        found = kind.rules_among(primitive.rules)
+        if not found and kind.required:
+            found = {kind.name: None}
+        lines += [f"  {name:<10} {_where(rule, primitive)}" for name, rule in found.items()]
     return "\n".join(lines)
 
 
 def matrix(shown: Sequence[Kind], *, markdown: bool = False) -> str:
     """Return the table of primitives and kinds: a mark where there is a rule."""
-    rows = [[p.name, *[_mark(p.rules.get(k.name)) for k in shown]] for p in primitives()]
+    rows = [[p.name, *[_mark(k.rules_among(p.rules)) for k in shown]] for p in primitives()]
     header = ["primitive", *[k.name for k in shown]]
     if markdown:
         lines = [header, ["---"] * len(header), *rows]
@@ -82,12 +83,13 @@ def matrix(shown: Sequence[Kind], *, markdown: bool = False) -> str:
     )
 
 
-def _mark(rule: Any) -> str:
-    if rule is None:
+def _mark(rules: Mapping[str, Any]) -> str:
+    if not rules:
         return ""
-    if isinstance(rule, Undefined):
+    if all(isinstance(rule, Undefined) for rule in rules.values()):
         return "-"
-    return "." if isinstance(rule, Symbol | LinearIn | MultiLinear) else "+"
+    common = all(isinstance(rule, Symbol | LinearIn | MultiLinear) for rule in rules.values())
+    return "." if common else "+"
 
 
 def _where(rule: Any, primitive: Primitive) -> str:

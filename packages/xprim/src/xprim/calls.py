@@ -1,9 +1,10 @@
-"""Primitives that call a program: the rules they share; the batch dimension of values."""
+"""Primitives that hold programs: where these are, the rules they share; the batch dimension."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from itertools import compress
 from typing import Any, TypeVar
 
@@ -20,11 +21,12 @@ from xprim.derived_cells import Asked, UsedCell, given_values, written_values
 from xprim.jaxpr import ClosedJaxpr, Equation, eval_closed
 from xprim.jaxpr_passes import closed_without_dead_code
 from xprim.primitive import Primitive, get_primitive
-from xprim.rules import Linear, Zero, not_mapped
+from xprim.rules import UNBOUNDED, DerivedRules, Linear, Zero, not_mapped
 
 __all__ = [
-    "BatchDimension", "bind_one", "call_rules", "rules_of_program", "run_call", "call_in_place",
-    "nonzero", "where_true", "with_zeros", "all_to_front", "front_dims",
+    "BatchDimension", "bind_one", "Programs", "narrowed", "run_call", "call_rules",
+    "rules_of_program", "call_in_place", "nonzero", "where_true", "with_zeros",
+    "all_to_front", "front_dims",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -93,6 +95,248 @@ def bind_one(name: str, x: Any, **params: Any) -> Any:
     return get_primitive(name).bind(x, **params)[0]
 
 
+# ----------------------------------------------------------------------------------------- programs
+# The programs that call-like primitives hold, and the rules that follow from where they stand.
+#
+# A call-like primitive says once which of its params are programs and which operands each takes.
+# Operands stand in groups, whose sizes are numbers, params, or the rest:
+#
+#     call    {"jaxpr": ("operands",)}                    operands: the rest
+#     cond    {"branches": ("operands",)}                 operands: one index, then the rest
+#     scan    {"jaxpr": ("consts", "carry", "xs")}        num_consts, num_carry, the rest
+#     while   {"cond_jaxpr": ("cond_consts", "carry"),    cond_nconsts, body_nconsts, the rest
+#              "body_jaxpr": ("body_consts", "carry")}
+#
+# The results of a program are those of the primitive, in order; a carried group stands first among
+# them, and what a round gives for it enters the next one. From that follow the effects of the
+# primitive, what of it is left when results are unused, which result depends on which operand, its
+# form with checks inside, and how it runs equation by equation.
+
+Params = dict[str, Any]
+Entries = Callable[[Sequence[Any], Sequence[Any], Any, Callable[[Any], Any]], tuple[Any, Any]]
+Derived = Callable[[str, Params, Entries], Params]
+Scope = Callable[[Params], AbstractContextManager[Any]]
+
+
+class Programs(DerivedRules):
+    """The rule of kind `programs`: where the programs of a primitive are, and what they take.
+
+    Args:
+      takes: for each param that holds a program, or a tuple of programs of which one runs, the
+        groups of operands that it takes.
+      operands: the groups in order, and the size of each: a number, the param that holds it, or
+        None for the rest. What no program takes the primitive reads itself.
+      carry: the group that rounds of a loop pass on.
+      test: the param whose program tells whether there is another round; its result is no result
+        of the primitive.
+      narrows: whether results can be left out; not where rules of the user's stand for all of them.
+      runs: `"inline"` for a plain call, whose equations may stand in its place; `"in_parts"` where
+        they do so when a derivative rule passes primals and tangents to one call.
+      unbounded: whether values alone say how many rounds there are.
+      derived: `derived(kind, params, entries)` gives the params that differ for a derived call; see
+        `xprim.calls.call_rules`.
+      scope: `scope(params)` is the context in which the programs are transformed.
+      **own: parts that the primitive gives itself in place of those that follow.
+
+    Example:
+      >>> from xprim import get_primitive
+      >>> sorted(Programs({"jaxpr": ("xs",)}).of_primitive(get_primitive("custom_jvp_call")))
+      ['checked', 'dce', 'effects']
+    """
+
+    __slots__ = (
+        "carry", "derived", "narrows", "operands", "runs", "scope", "takes", "test", "unbounded"
+    )  # fmt: skip
+
+    def __init__(
+        self, takes: Mapping[str, tuple[str, ...]], *,
+        operands: Mapping[str, int | str | None] | None = None, carry: str = "", test: str = "",
+        narrows: bool = True, runs: str = "", unbounded: bool = False,
+        derived: Derived | None = None, scope: Scope | None = None, **own: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(**own)
+        self.takes = takes
+        self.operands = operands or dict.fromkeys(next(iter(takes.values()), ()))
+        self.carry = carry
+        self.test = test
+        self.narrows = narrows
+        self.runs = runs
+        self.unbounded = unbounded
+        self.derived = derived
+        self.scope = scope or _no_scope
+
+    def of_primitive(self, primitive: Any) -> dict[str, Any]:
+        """Return the rules that follow for a primitive, by name."""
+        found: dict[str, Any] = {}
+        if self.takes:
+            found["effects"] = self._effects_rule()
+        if self.takes and self.narrows:
+            found |= {"dce": self._dce, "checked": self._checked_rule(primitive)}
+        if self.runs:
+            (param,) = self.takes
+            found[self.runs] = _running(param)
+        if self.unbounded:
+            found["rounds"] = UNBOUNDED
+        return found | self.parts
+
+    def _spans(self, params: Params, count: int) -> dict[str, range]:
+        """Return the numbers of the operands of each group."""
+        spans, start = {}, 0
+        for name, size in self.operands.items():
+            length = params[size] if isinstance(size, str) else size
+            stop = count if length is None else start + length
+            spans[name] = range(start, stop)
+            start = stop
+        return spans
+
+    def _effects_rule(self) -> Callable[..., frozenset[Any]]:
+        names = tuple(self.takes)
+
+        def effects(**params: Any) -> frozenset[Any]:
+            found: frozenset[Any] = frozenset()
+            for name in names:
+                for program in _each(params[name]):
+                    if type(program) is ClosedJaxpr:  # while all is evaluated it may be a function
+                        found |= program.effects
+            return found
+
+        return effects
+
+    # --- dead code -----------------------------------------------------------------------------
+
+    def _dce(self, used: Sequence[bool], eqn: Equation) -> Equation:
+        """Keep the results that are used or carried to what is used, and what they need."""
+        params, spans = eqn.params, self._spans(eqn.params, len(eqn.inputs))
+        places = {name: _joint(spans, groups) for name, groups in self.takes.items()}
+        taken = set().union(*places.values())
+        needed, live = [k not in taken for k in range(len(eqn.inputs))], list(used)
+        while self._add_needed(needed, live, params, places, spans.get(self.carry, ())):
+            pass
+
+        def smaller(name: str) -> Any:
+            keep, wanted = [needed[k] for k in places[name]], self._wanted(name, live)
+            return _of_each(params[name], lambda program: narrowed(program, wanted, keep))
+
+        sizes = {size: spans[group] for group, size in self.operands.items() if size in params}
+        changed = {size: sum([needed[k] for k in span]) for size, span in sizes.items()}
+        changed |= {name: smaller(name) for name in places}
+        if self.derived is not None:
+            changed = self.derived(
+                "dce", params,
+                lambda ins, outs, *_: (list(compress(ins, needed)), list(compress(outs, live))),
+            ) | changed  # fmt: skip
+        return eqn.replace(
+            inputs=list(compress(eqn.inputs, needed)),
+            outputs=list(compress(eqn.outputs, live)),
+            params=params | changed,
+        )
+
+    def _add_needed(
+        self, needed: list[bool], live: list[bool], params: Params,
+        places: Mapping[str, Sequence[int]], carried: Sequence[int],
+    ) -> bool:  # fmt: skip
+        """Add the operands that live results need; return whether a carried one is live by that."""
+        for name, numbers in places.items():
+            for program in _each(params[name]):
+                for k in compress(numbers, needed_arguments(program, self._wanted(name, live))):
+                    needed[k] = True
+        before = list(live)
+        for result, k in enumerate(carried):
+            live[result] = needed[k] = live[result] or needed[k]
+        return live != before
+
+    def _wanted(self, name: str, live: Sequence[bool]) -> Sequence[bool]:
+        return (True,) if name == self.test else live
+
+    # --- checks --------------------------------------------------------------------------------
+
+    def _checked_rule(self, primitive: Any) -> Callable[..., Any]:
+        """Return the rule that passes the state through: in front of what is carried, or of all."""
+
+        def checked(handle: ChecksHandle, state: Any, operands: Any, **params: Any) -> Any:
+            new, spans = len(state), self._spans(params, len(operands))
+            changed: Params = {}
+            with self.scope(params):
+                for name, groups in self.takes.items():
+                    before = groups[: groups.index(self.carry)] if self.carry else ()
+                    after = sum([len(spans[group]) for group in before])
+                    changed[name] = _of_each(params[name], partial(handle.program, after=after))
+            size = self.operands.get(self.carry)
+            if isinstance(size, str):
+                changed[size] = params[size] + new
+            at = spans[self.carry or next(iter(self.takes.values()))[0]].start
+            if self.derived is not None:
+                changed = self.derived(
+                    "checked", params,
+                    lambda ins, outs, entry, _: (
+                        [*ins[:at], *[entry] * new, *ins[at:]], [*[entry] * new, *outs]
+                    ),
+                ) | changed  # fmt: skip
+            results = primitive.bind(*operands[:at], *state, *operands[at:], **params | changed)
+            return results[:new], results[new:]
+
+        return checked
+
+
+def _no_scope(_params: Params) -> AbstractContextManager[Any]:
+    return nullcontext()
+
+
+def _joint(spans: Mapping[str, range], groups: Sequence[str]) -> list[int]:
+    return [k for group in groups for k in spans[group]]
+
+
+def _each(value: Any) -> Sequence[Any]:
+    return value if type(value) is tuple else (value,)
+
+
+def _of_each(value: Any, change: Callable[[Any], Any]) -> Any:
+    return tuple(map(change, value)) if type(value) is tuple else change(value)
+
+
+# --- programs with fewer arguments and results ---------------------------------------------------
+
+
+def narrowed(
+    closed: ClosedJaxpr, results: Sequence[bool], arguments: Sequence[bool]
+) -> ClosedJaxpr:
+    """Return the program with some results and arguments only; these must be all it needs."""
+    return closed.derived(_narrowed, tuple(results), tuple(arguments))
+
+
+def _narrowed(
+    closed: ClosedJaxpr, results: Sequence[bool], arguments: Sequence[bool]
+) -> ClosedJaxpr:
+    exact, needed = closed_without_dead_code(closed, results)
+    if needed == list(arguments):
+        return exact
+    jaxpr = exact.jaxpr
+    invars = list(compress(closed.jaxpr.invars, arguments))
+    return ClosedJaxpr(jaxpr.replace(invars=invars), exact.consts)
+
+
+def needed_arguments(closed: ClosedJaxpr, results: Sequence[bool]) -> list[bool]:
+    """Return for each argument whether some of the results depend on it."""
+    return closed_without_dead_code(closed, results)[1]
+
+
+# --- programs that run ---------------------------------------------------------------------------
+
+
+def run_call(call: Callable[..., Sequence[Any]] | ClosedJaxpr, *args: Any) -> tuple[Any, ...]:
+    """Run what a param holds that is a program or, while all is evaluated, a function."""
+    return tuple(eval_closed(call, *args) if isinstance(call, ClosedJaxpr) else call(*args))
+
+
+def _running(param: str) -> Callable[..., tuple[Any, ...]]:
+    """Return the rule that runs the program of a param equation by equation."""
+
+    def run(*operands: Any, **params: Any) -> tuple[Any, ...]:
+        return run_call(params[param], *operands)
+
+    return run
+
+
 # ----------------------------------------------------------------------------------------- calls
 # Primitives that call a program: the rules they share, and the bookkeeping of tangents.
 #
@@ -113,10 +357,8 @@ def bind_one(name: str, x: Any, **params: Any) -> Any:
 #     dce         what is needed                      what is used
 
 T = TypeVar("T")
-Params = dict[str, Any]
-Entries = Callable[[Sequence[Any], Sequence[Any], Any, Callable[[Any], Any]], tuple[Any, Any]]
-Derived = Callable[[str, Params, Entries], Params]
-Scope = Callable[[Params], AbstractContextManager[Any]]
+# What the program of a call takes.
+_OPERANDS = {"jaxpr": ("operands",)}
 
 
 def _same_params(kind: str, params: Params, entries: Entries) -> Params:
@@ -128,8 +370,9 @@ _NO_CHANGES: Params = {}
 
 
 def call_rules(
-    name: str, *, derived: Derived = _same_params, scope: Scope | None = None, **own: Any
-) -> dict[str, Any]:
+    name: str, *, derived: Derived = _same_params, scope: Scope | None = None, runs: str = "",
+    **own: Any,
+) -> dict[str, Any]:  # fmt: skip
     """Return the rules of a primitive that calls its param `jaxpr` with its operands.
 
     Args:
@@ -140,6 +383,7 @@ def call_rules(
         batched)` what the derived call has: `residual` is the entry of a new value,
         `batched(entry)` that of a value that gets a batch dimension in front.
       scope: `scope(params)` is the context in which its program is transformed, if it needs one.
+      runs: see `xprim.calls.Programs`.
       **own: rules of the primitive's own, beside or in place of the shared ones.
 
     Example:
@@ -151,14 +395,15 @@ def call_rules(
     """
     rules = _CallRules(name, derived, scope)
     shared = {
-        **{kind: _OF_JAXPR[kind] for kind in ("shape", "numpy", "stablehlo", "effects")},
+        **{kind: _OF_JAXPR[kind] for kind in ("shape", "numpy", "stablehlo")},
         "jvp": rules.jvp, "linearize": rules.linearize, "transpose": rules.transpose,
-        "batch": rules.batch, "dce": rules.dce, "checked": rules.checked,
+        "batch": rules.batch,
+        "programs": Programs(_OPERANDS, runs=runs, derived=derived, scope=scope),
     }  # fmt: skip
     return shared | own
 
 
-def rules_of_program(param: str) -> dict[str, Any]:
+def rules_of_program(param: str, **more: Any) -> dict[str, Any]:
     """Return the rules of a primitive that is a program until something else is asked of it.
 
     A function with a rule of its own for one transformation is, to all others, the program that it
@@ -167,10 +412,11 @@ def rules_of_program(param: str) -> dict[str, Any]:
     Args:
       param: where the primitive holds its program, which takes the operands as they are. While
         functions are evaluated the param may hold one, of flat lists of arrays, in its place.
+      **more: what `xprim.calls.Programs` takes besides.
 
     Example:
       >>> sorted(rules_of_program("call"))
-      ['effects', 'numpy', 'shape', 'stablehlo', 'transpose']
+      ['numpy', 'programs', 'shape', 'stablehlo', 'transpose']
     """
 
     def shape(*_avals: Any, **params: Any) -> Any:
@@ -187,20 +433,13 @@ def rules_of_program(param: str) -> dict[str, Any]:
         results = iter(handle.backward_pass(closed.jaxpr, closed.consts, operands, cts))
         return [next(results) if type(x) is Linear else Zero(x.aval) for x in operands]
 
-    def effects(**params: Any) -> Any:
-        return getattr(params[param], "effects", frozenset())
-
+    programs = Programs({param: ("operands",)}, narrows=False, **more)
     return {"shape": shape, "numpy": numpy, "stablehlo": stablehlo, "transpose": transpose,
-            "effects": effects}  # fmt: skip
-
-
-def run_call(call: Callable[..., Sequence[Any]] | ClosedJaxpr, *args: Any) -> tuple[Any, ...]:
-    """Run what a param holds that is a program or, while all is evaluated, a function."""
-    return tuple(eval_closed(call, *args) if isinstance(call, ClosedJaxpr) else call(*args))
+            "programs": programs}  # fmt: skip
 
 
 def call_in_place(*operands: Any, jaxpr: ClosedJaxpr, **_params: Any) -> tuple[Any, ...]:
-    """Run the program of a call equation by equation: its `numpy` rule, and its `inline` rule."""
+    """Run the program of a call equation by equation: its `numpy` rule."""
     return tuple(eval_closed(jaxpr, *operands))
 
 
@@ -288,16 +527,6 @@ class _CallRules:
             )  # fmt: skip
         return outs, with_zeros(handle, outs, out_dots, mask_out)
 
-    def checked(self, handle: ChecksHandle, before: Any, operands: Any, *, jaxpr: ClosedJaxpr,
-                **params: Any) -> Any:  # fmt: skip
-        """Call the program with checks."""
-        count, (program, _) = len(before), self.transformed(handle.program, params, jaxpr)
-        results = self.bind(
-            "checked", program, [*before, *operands], params,
-            lambda ins, outs, new, _: ([*[new] * count, *ins], [*[new] * count, *outs]),
-        )  # fmt: skip
-        return results[:count], results[count:]
-
     def transpose(self, handle: TransposeHandle, cts: Any, *operands: Any, jaxpr: ClosedJaxpr,
                   **params: Any) -> Any:  # fmt: skip
         """Call the transposed program."""
@@ -335,20 +564,6 @@ class _CallRules:
             cells,
         )  # fmt: skip
         return results, front_dims(mapped_out)
-
-    def dce(self, used: Sequence[bool], eqn: Equation) -> Equation:
-        """Keep of a call the wanted results and what they need."""
-        smaller, needed = closed_without_dead_code(eqn.params["jaxpr"], used)
-        changes = self.derived(
-            "dce",
-            eqn.params,
-            lambda ins, outs, *_: (where_true(ins, needed), where_true(outs, used)),
-        )
-        return eqn.replace(
-            inputs=where_true(eqn.inputs, needed),
-            outputs=where_true(eqn.outputs, used),
-            params=eqn.params | changes | {"jaxpr": smaller},
-        )
 
 
 def _with_entries_of(cells: Sequence[UsedCell], entries: Entries) -> Entries:

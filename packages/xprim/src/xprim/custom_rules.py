@@ -51,9 +51,6 @@ __all__ = ()
 FlatFunction = Callable[..., Sequence[Any]]
 
 
-_of_program = rules_of_program("call")
-
-
 def _print(*, call: Any, **rules: Any) -> dict[str, Any]:
     return {"call_jaxpr": call} | {name: rules[name] for name in ("jvp", "fwd", "bwd")
                                    if name in rules}  # fmt: skip
@@ -212,14 +209,11 @@ def _no_tangents(handle: ChecksHandle) -> list[Zero]:
 custom_jvp_call_p = Primitive(
     "custom_jvp_call",
     call_like=True,
-    **_of_program,
-    in_parts=_of_program["numpy"],
+    **rules_of_program("call", runs="in_parts", stage=_stage_jvp, checked=_check_jvp),
     jvp=_jvp_of_jvp,
     linearize=_linearize_jvp,
     batch=_batch_jvp,
     print=_print,
-    stage=_stage_jvp,
-    checked=_check_jvp,
 )
 
 
@@ -349,14 +343,11 @@ def _check_vjp(
 custom_vjp_call_p = Primitive(
     "custom_vjp_call",
     call_like=True,
-    **_of_program,
-    in_parts=_of_program["numpy"],
+    **rules_of_program("call", runs="in_parts", stage=_stage_vjp, checked=_check_vjp),
     jvp=_jvp_of_vjp,
     linearize=_linearize_vjp,
     batch=_batch_vjp,
     print=_print,
-    stage=_stage_vjp,
-    checked=_check_vjp,
 )
 
 

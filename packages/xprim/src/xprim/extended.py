@@ -27,7 +27,14 @@ from xprim.calls import BatchDimension, bind_one
 from xprim.config import state
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
-from xprim.jaxpr import ClosedJaxpr, Equation, eval_closed, interpret, programs_inside
+from xprim.jaxpr import (
+    ClosedJaxpr,
+    Equation,
+    eval_closed,
+    interpret,
+    map_programs,
+    programs_inside,
+)
 from xprim.primitive import Primitive, has_extended
 from xprim.rules import ELEMENTWISE, STRUCTURAL, ZERO, not_mapped, undefined
 from xprim.staging import trace_to_jaxpr
@@ -265,20 +272,11 @@ def _run_equation(eqn: Equation, operands: Sequence[Any]) -> Sequence[Any]:
     """Run an equation on physical arrays."""
     primitive = eqn.primitive
     if primitive.call_like:
-        params = {name: _with_physical_programs(value) for name, value in eqn.params.items()}
-        return primitive.bind(*operands, **params)
+        return primitive.bind(*operands, **map_programs(eqn.params, physical))
     avals, avals_out = [x.aval for x in eqn.inputs], [v.aval for v in eqn.outputs]
     if has_extended((*avals, *avals_out)):
         return _apply(primitive, avals, avals_out, operands, eqn.params)
     return primitive.bind(*operands, **eqn.params)
-
-
-def _with_physical_programs(value: Any) -> Any:
-    if isinstance(value, ClosedJaxpr):
-        return physical(value)
-    if type(value) is tuple and any(isinstance(item, ClosedJaxpr) for item in value):
-        return tuple([_with_physical_programs(item) for item in value])
-    return value
 
 
 # --- the two primitives ------------------------------------------------------------------------
@@ -331,7 +329,7 @@ wrap_p: Primitive = Primitive(
     transpose=_NO_NUMBERS,
     batch=_wrap_batch,
     physical=_physical_copy,
-    dimensions=dimension_names.of_last(1),
+    sharding=dimension_names.of_last(1),
 )
 
 unwrap_p: Primitive = Primitive(
@@ -343,5 +341,5 @@ unwrap_p: Primitive = Primitive(
     transpose=_NO_NUMBERS,
     batch=lambda axis, operands, dims: (unwrap_p.bind(*operands), tuple(dims)),
     physical=_physical_copy,
-    dimensions=dimension_names.of_last(0),
+    sharding=dimension_names.of_last(0),
 )

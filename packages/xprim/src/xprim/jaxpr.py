@@ -23,7 +23,7 @@ from xtree.records import Record, set_once
 __all__ = [
     "Effects", "Var", "Literal", "Atom", "Equation", "JaxprEqn", "Jaxpr", "ClosedJaxpr",
     "programs_inside", "holds_arrays", "eval_jaxpr", "eval_closed", "interpret", "jaxpr_as_fun",
-    "subjaxprs", "held_programs", "memo_of", "program_of_equation", "check_jaxpr",
+    "subjaxprs", "held_programs", "map_programs", "memo_of", "program_of_equation", "check_jaxpr",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -452,6 +452,21 @@ def held_programs(params: dict[str, Any]) -> list[ClosedJaxpr]:
     What is derived for the equation is best kept in the memo of the first one: it dies with it.
     """
     return [program for program in _held(params.values()) if type(program) is ClosedJaxpr]
+
+
+def map_programs(
+    params: dict[str, Any], convert: Callable[[ClosedJaxpr], ClosedJaxpr]
+) -> dict[str, Any]:
+    """Return the params of an equation with each program that they hold converted."""
+
+    def of_value(value: Any) -> Any:
+        if type(value) is ClosedJaxpr:
+            return convert(value)
+        if type(value) is tuple and any(type(item) is ClosedJaxpr for item in value):
+            return tuple(map(of_value, value))
+        return value
+
+    return {name: of_value(value) for name, value in params.items()}
 
 
 def memo_of(params: dict[str, Any]) -> dict[Any, Any]:

@@ -17,7 +17,7 @@ from xprim.array import as_array, check_numbers
 from xprim.avals import ShapedArray
 from xprim.config import state
 from xprim.errors import DuplicateRuleError, MissingRuleError, UndefinedRuleError, described
-from xprim.rules import Undefined, kinds
+from xprim.rules import DerivedRules, RuleParts, Undefined, kind_of_part, kinds
 from xprim.sharded_types import spread_results
 from xtree.boundaries import boundary
 from xtree.errors import message
@@ -216,8 +216,9 @@ class Primitive:
         self.defined_at, self.module = row_place(__file__)
         core = {"shape": shape, "numpy": numpy, "stablehlo": stablehlo, "jvp": jvp,
                 "transpose": transpose, "batch": batch}  # fmt: skip
-        for kind, rule in (core | more).items():
-            self.define(kind, rule)
+        rules = core | more
+        for kind in sorted(rules, key=_has_parts):  # a part by its own name counts before the rest
+            self.define(kind, rules[kind])
         other = _registry.setdefault(name, self)
         if other is not self:
             raise DuplicateRuleError(message(
@@ -233,8 +234,9 @@ class Primitive:
         return get_primitive, (self.name,)
 
     def define(self, kind: str, rule: Any) -> None:
-        """Add the rule of a kind that this primitive has no rule of yet."""
-        if kind not in kinds:
+        """Add the rule of a kind, or a part of it, that this primitive does not have yet."""
+        declared = kinds.get(kind)
+        if declared is None and kind not in kind_of_part:
             raise TypeError(message(
                 self.name, f"there is no rule kind {kind!r}.",
                 expected=f"one of {', '.join(kinds)}",
@@ -245,7 +247,15 @@ class Primitive:
                 got=f"{self._place_of(rule, row_place(__file__)[0])}",
                 expected=f"only {self.place_of_rule(kind)}",
             ))  # fmt: skip
-        self.rules[kind] = rule
+        if declared is None or not declared.parts:
+            self.rules[kind] = rule
+        elif isinstance(rule, DerivedRules):
+            self.rules = rule.of_primitive(self) | self.rules | {kind: rule}
+        elif isinstance(rule, RuleParts):
+            for part, value in rule.parts.items():
+                self.define(part, value)
+        else:
+            self.define(next(iter(declared.parts)), rule)
 
     def rule(self, kind: str) -> Any:
         """Return the rule of a kind; `MissingRuleError` when there is none or it is undefined."""
@@ -265,7 +275,7 @@ class Primitive:
         return rule_places(rule, row, self.name)[0] if callable(rule) else f"{row} {rule!r}"
 
     def _missing(self, kind: str, gap: Undefined | None = None) -> MissingRuleError:
-        declared = kinds.get(kind)
+        declared = kinds.get(kind) or kind_of_part.get(kind)
         consumer = declared.consumer if declared else "an unknown package"
         if gap is not None:
             return UndefinedRuleError(message(
@@ -351,6 +361,10 @@ class Primitive:
         """Return the effects of an equation with these params."""
         rule = self.rules.get("effects")
         return frozenset() if rule is None else rule(**params)
+
+
+def _has_parts(kind: str) -> bool:
+    return kind in kinds and bool(kinds[kind].parts)
 
 
 class NotNumbersError(AttributeError):

@@ -9,9 +9,7 @@ with one rule for each kind. Rules take and give tuples; operands are positional
     jvp        (primals, tangents, **params) -> (primals_out, tangents_out)
     transpose  (cotangents, *operands, **params) -> cotangents of the operands
     batch      (axis, operands, dims, **params) -> (results, result dims)
-    ufunc      (avals_in, avals_out, **params) -> the NumPy call that equals the `numpy` rule
-    cost       (avals_in, avals_out, **params) -> nanoseconds that compiling would save
-    host       (avals_in, avals_out, **params) -> whether compiled CPU programs call `numpy`
+    programs   the programs that a call-like primitive holds, and which operands each takes
 
 A rule is a pure function of its operands, abstract values and params: called again with operands of
 the same abstract values and equal params, it does the same operations. What it reads besides (a
@@ -24,11 +22,16 @@ on abstract values, so they cannot look at the elements of their operands. Under
 `Zero(aval)` is a tangent or cotangent known to be zero; `not_mapped` is the batch dimension of a
 value that has none. A linear operand of a `transpose` rule is a `Linear(aval)`; the cotangent of
 any other operand is `Zero`. A package that cares for one more kind declares it with `declare_kind`.
+
+Some kinds have parts (`Eager(cost=..., ufunc=...)`), which consumers look up by their own names.
+Those of `programs` are rules that follow from what `xprim.calls.Programs` says: dead code,
+checks, inlining. A primitive may give a part by its name in place of the one that would follow. In
+releases 0.2.x each part was a kind, so their primitives work here, and they find these rules.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from xprim.avals import ShapedArray
@@ -37,38 +40,56 @@ from xtree.records import Record, set_once
 
 __all__ = [
     "Kind", "kinds", "declare_kind", "Symbol", "LINEAR", "ZERO", "ELEMENTWISE", "STRUCTURAL",
-    "UNBOUNDED", "Operand", "NumpyCall", "LinearIn", "linear_in", "MultiLinear", "multilinear",
-    "Undefined", "undefined", "Zero", "Linear", "not_mapped",
+    "UNBOUNDED", "RuleParts", "DerivedRules", "Eager", "Sharding", "Checks", "Operand", "NumpyCall",
+    "LinearIn", "linear_in", "MultiLinear", "multilinear", "Undefined", "undefined", "Zero",
+    "Linear", "not_mapped",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
 
 
+# Stays empty.
+_NO_PARTS: Final[Mapping[str, str]] = {}
+
+
 class Kind(Record):
     """A kind of rule: its name, its signature, who asks for it, and whether all must have it."""
 
-    __slots__ = __match_args__ = ("name", "signature", "consumer", "required", "doc")
+    __slots__ = __match_args__ = ("name", "signature", "consumer", "required", "doc", "parts")
     name: str
     signature: str
     consumer: str
     required: bool
     doc: str
+    parts: Mapping[str, str]
 
-    def __init__(self, name: str, signature: str, consumer: str, required: bool, doc: str) -> None:
+    def __init__(
+        self, name: str, signature: str, consumer: str, required: bool, doc: str,
+        parts: Mapping[str, str] = _NO_PARTS,
+    ) -> None:  # fmt: skip
         set_once(self, "name", name)
         set_once(self, "signature", signature)
         set_once(self, "consumer", consumer)
         set_once(self, "required", required)
         set_once(self, "doc", doc)
+        set_once(self, "parts", parts)
+
+    def rules_among(self, rules: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the rules of this kind among those of a primitive: its parts, or the one."""
+        return {name: rules[name] for name in (self.parts or (self.name,)) if name in rules}
 
 
 # The kinds of rules that packages have declared.
 kinds: dict[str, Kind] = {}
 
+# The kinds of which a part has this name.
+kind_of_part: dict[str, Kind] = {}
+
 
 def declare_kind(
-    name: str, *, signature: str, consumer: str, doc: str, required: bool = False
-) -> Kind:
+    name: str, *, signature: str, consumer: str, doc: str, required: bool = False,
+    parts: Mapping[str, str] = _NO_PARTS,
+) -> Kind:  # fmt: skip
     """Declare a kind of rule that primitives can have.
 
     Args:
@@ -77,15 +98,18 @@ def declare_kind(
       consumer: the package that asks for rules of this kind.
       doc: one line that says what the rule tells.
       required: whether a primitive must give one (only the core kinds are).
+      parts: for a kind whose rules are `RuleParts`, the signature and meaning of each part. A rule
+        that is no `RuleParts` is the first part.
 
     Raises:
       DuplicateRuleError: when the kind is declared already, with another signature.
     """
-    kind = Kind(name, signature, consumer, required, doc)
+    kind = Kind(name, signature, consumer, required, doc, parts)
     if kinds.setdefault(name, kind) != kind:
         raise DuplicateRuleError(
             f"declare_kind: the kind {name!r} is declared already, by {kinds[name].consumer}."
         )
+    kind_of_part.update(dict.fromkeys(parts, kind))
     return kind
 
 
@@ -139,37 +163,21 @@ declare_kind(
     doc="where the batch dimension goes",
 )
 declare_kind(
-    "shard",
-    signature="(axis names each operand varies over, **params) -> names each result varies over",
-    consumer="xpar",
-    doc="over which mesh axes the results vary; without a rule, over those of any operand",
-)
-declare_kind(
-    "ufunc",
-    signature="(avals_in, avals_out, **params) -> NumPy function, NumpyCall or None",
-    consumer="xprim",
-    doc="the call of NumPy that equals the numpy rule for these types, which kernels make directly",
-)
-declare_kind(
-    "cost",
-    signature="(avals_in, avals_out, **params) -> nanoseconds or None",
-    consumer="xjit",
-    doc="by how much a compiled program beats the numpy rule: eager work that saves half a "
-    "millisecond is compiled; None, as no rule, supposes a function of NumPy's",
-)
-declare_kind(
-    "host",
-    signature="(avals_in, avals_out, **params) -> None or dimensions of the first operand",
-    consumer="xjit",
-    doc="where a compiled program for a CPU calls the numpy rule, which then works on arrays of "
-    "NumPy alone: the dimensions along which operands and results may be divided, each piece by "
-    "itself; None has XLA compute it",
-)
-declare_kind(
-    "stage",
-    signature="(trace, operands, params) -> results",
-    consumer="xprim",
-    doc="how a call that holds a Python function becomes an equation",
+    "programs",
+    signature="xprim.calls.Programs",
+    consumer="xprim, xad, xjit",
+    parts={
+        "dce": "(used outputs, equation) -> equation: what is left when some results are unused",
+        "checked": "(handle, state, operands, **params) -> (state, results): the call with the "
+        "checks of checkify, whose state says what failed first",
+        "inline": "(*operands, **params) -> results: a plain call, equation by equation",
+        "in_parts": "(*operands, **params) -> results: likewise, where a derivative rule passes "
+        "primals and tangents to one call",
+        "stage": "(trace, operands, params) -> results: how a call of a Python function is staged",
+        "stacked": "(**params) -> changed params: the call on stacks of the parts of sums",
+        "rounds": "UNBOUNDED: how often a loop runs is known from values alone",
+    },
+    doc="the programs of a call-like primitive, and the operands that each takes",
 )
 declare_kind(
     "effects",
@@ -178,33 +186,22 @@ declare_kind(
     doc="the effects of an equation, which keep it in order and alive (see `xprim.jaxpr`)",
 )
 declare_kind(
-    "print",
-    signature="(**params) -> the params that a jaxpr shows",
-    consumer="xprim",
-    doc="how an equation's params are printed; without a rule, all of them as they are",
+    "eager",
+    signature="Eager(cost=..., ufunc=..., host=...), or the cost alone",
+    consumer="xprim, xnp, xjit",
+    parts={
+        "cost": "(avals_in, avals_out, **params) -> nanoseconds or None: by how much a compiled "
+        "program beats the numpy rule. Eager work that saves half a millisecond is compiled; "
+        "None, as no rule, stands for a function of NumPy",
+        "ufunc": "(avals_in, avals_out, **params) -> NumPy function, NumpyCall or None: the call "
+        "of NumPy that equals the numpy rule for these types, which kernels make directly",
+        "host": "(avals_in, avals_out, **params) -> None or dimensions of the first operand: where "
+        "a compiled program for a CPU calls the numpy rule, which then works on arrays of NumPy "
+        "alone. Operands and results may be divided along these dimensions; None has XLA compute "
+        "it",
+    },
+    doc="where the numpy rule runs, and what may run in its place",
 )
-declare_kind(
-    "dce",
-    signature="(used outputs, equation) -> equation",
-    consumer="xprim",
-    doc="what of a call-like equation is left when some of its results are not used",
-)
-declare_kind(
-    "inline",
-    signature="(*operands, **params) -> results",
-    consumer="xad",
-    doc="a plain call written out: what runs its program's equations one by one, so that policies "
-    "see them",
-)
-declare_kind(
-    "in_parts",
-    signature="(*operands, **params) -> results",
-    consumer="xad",
-    doc="a call written out where a derivative rule gives it primals and tangents, so that what "
-    "depends on primals alone is computed at once",
-)
-
-
 declare_kind(
     "physical",
     signature="(number of trailing dimensions, *physical arrays, **params) -> physical results",
@@ -213,65 +210,91 @@ declare_kind(
     "STRUCTURAL: elements are moved, not looked at",
 )
 declare_kind(
-    "dimensions",
-    signature="(avals_in, avals_out, params) -> xprim.dimension_names.Names",
-    consumer="xjit",
-    doc="which dimensions of operands and results correspond, for axes of a mesh in types; "
-    "elementwise primitives need none",
+    "sharding",
+    signature="Sharding(dimensions=..., linearity=..., varying=..., sums=...); or dimensions alone",
+    consumer="xjit, xpar",
+    parts={
+        "dimensions": "(avals_in, avals_out, params) -> xprim.dimension_names.Names: which "
+        "dimensions of operands and results correspond; elementwise primitives need none",
+        "linearity": "LINEAR, linear_in, multilinear, or (avals_in, params) -> one of these or "
+        "None: the operands that may be unreduced, where the jvp rule is none of these symbols",
+        "shard": "(axes that each operand varies over, **params) -> axes that each result varies "
+        "over; without it, those of any operand",
+        "sums": "(unreduced, reduced, **params) -> (unreduced, reduced): the manual axes along "
+        "which the result, or its cotangent, of a collective of one operand is unreduced",
+    },
+    doc="how the results are sharded over the axes of a mesh",
 )
 declare_kind(
-    "linearity",
-    signature="LINEAR, linear_in, multilinear, or (avals_in, params) -> one of these or None",
+    "checks",
+    signature="Checks(divisor=..., windows=...)",
     consumer="xjit",
-    doc="the operands that may be parts of a sum along axes of a mesh, where the jvp rule is none "
-    "of these symbols",
+    parts={
+        "divisor": "Operand(number): the operand by which an operation divides",
+        "windows": "(*operands, **params) -> starts, axes, sizes: where it reads or writes its "
+        "first operand: vectors of starts along the last dimension of an array, for each element "
+        "the axis and how much of it",
+    },
+    doc="what checkify looks at: divisors that are zero, indices out of bounds",
 )
 declare_kind(
-    "sums",
-    signature="(unreduced, reduced, **params) -> (unreduced, reduced), sets of manual axes",
-    consumer="xjit",
-    doc="of a collective of one operand: along which manual axes of a mesh its result is in parts "
-    "of sums, and along which its cotangent is",
-)
-declare_kind(
-    "stacked",
-    signature="(**params) -> the params that differ",
-    consumer="xjit",
-    doc="of a call whose params say how its operands and results lie on a mesh: those of the same "
-    "call where values in parts of sums are stacks of the parts, with the last dimension that of "
-    "these",
-)
-declare_kind(
-    "divisor",
-    signature="Operand(number)",
-    consumer="xjit",
-    doc="the operand by which an operation divides; checkify looks for zeros in it",
-)
-declare_kind(
-    "windows",
-    signature="(*operands, **params) -> starts, axes, sizes",
-    consumer="xjit",
-    doc="where an operation reads or writes its first operand: vectors of starts along the last "
-    "dimension of an array, for each element the axis and how much of it; checkify compares",
+    "print",
+    signature="(**params) -> the params that a jaxpr shows",
+    consumer="xprim",
+    doc="how an equation's params are printed; without a rule, all of them as they are",
 )
 
 
-declare_kind(
-    "rounds",
-    signature="UNBOUNDED",
-    consumer="xjit",
-    doc="how often a loop runs its programs, where neither shapes nor params say it: what runs a "
-    "function with other values than it was given keeps away from it",
-)
+class RuleParts:
+    """The rule of a kind that has parts: `Primitive.rules` holds each part by its own name.
+
+    Args:
+      **parts: the parts by name; None for one that there is not.
+    """
+
+    __slots__ = ("parts",)
+
+    def __init__(self, **parts: Any) -> None:
+        self.parts = {name: part for name, part in parts.items() if part is not None}
 
 
-declare_kind(
-    "checked",
-    signature="(handle, state, operands, **params) -> (state, results)",
-    consumer="xjit",
-    doc="a call-like primitive with the checks that checkify asks for in its programs, which carry "
-    "what failed first; without a rule it stays as it is, and checks in it raise",
-)
+class DerivedRules(RuleParts):
+    """A rule from which others follow; one that the primitive gives by its own name comes first."""
+
+    __slots__ = ()
+
+    def of_primitive(self, primitive: Any) -> dict[str, Any]:
+        """Return the rules that follow for a primitive, by name."""
+        raise NotImplementedError
+
+
+class Eager(RuleParts):
+    """Where the `numpy` rule runs, and what may run in its place: the kind `eager`."""
+
+    __slots__ = ()
+
+    def __init__(self, cost: Any = None, ufunc: Any = None, host: Any = None) -> None:
+        super().__init__(cost=cost, ufunc=ufunc, host=host)
+
+
+class Sharding(RuleParts):
+    """How results are sharded over the axes of a mesh: the kind `sharding`."""
+
+    __slots__ = ()
+
+    def __init__(
+        self, dimensions: Any = None, linearity: Any = None, varying: Any = None, sums: Any = None
+    ) -> None:
+        super().__init__(dimensions=dimensions, linearity=linearity, shard=varying, sums=sums)
+
+
+class Checks(RuleParts):
+    """What `checkify` looks at in the operands of a primitive: the kind `checks`."""
+
+    __slots__ = ()
+
+    def __init__(self, divisor: Operand | None = None, windows: Any = None) -> None:
+        super().__init__(divisor=divisor, windows=windows)
 
 
 class Symbol:

@@ -530,7 +530,7 @@ random_gamma_p = Primitive(
     jvp=_jvp,
     transpose=undefined("it is not linear"),
     batch=_batch,
-    dimensions=_dimensions,
+    sharding=_dimensions,
 )
 
 

@@ -294,7 +294,7 @@ threefry2x32_p = Primitive(
     jvp=ZERO,
     transpose=undefined("the hash is not linear"),
     batch=ELEMENTWISE,
-    cost=_cost,
+    eager=_cost,
 )
 
 

@@ -150,8 +150,8 @@ random_bits_p = Primitive(
     jvp=ZERO,
     transpose=_NOT_LINEAR,
     batch=batch_over_keys("random_bits"),
-    cost=cost,
-    dimensions=dimension_names.of_last(1),  # those of several keys are those of the results
+    eager=cost,
+    sharding=dimension_names.of_last(1),  # those of several keys are those of the results
 )
 
 
@@ -178,8 +178,8 @@ random_split_p = Primitive(
     jvp=ZERO,
     transpose=_NOT_LINEAR,
     batch=batch_over_keys("random_split"),
-    cost=cost,
-    dimensions=dimension_names.of_last(1),  # those of several keys are those of the results
+    eager=cost,
+    sharding=dimension_names.of_last(1),  # those of several keys are those of the results
 )
 
 
@@ -208,7 +208,7 @@ random_fold_in_p = Primitive(
     jvp=ZERO,
     transpose=_NOT_LINEAR,
     batch=batch_over_keys("random_fold_in"),
-    dimensions=dimension_names.of_last(1),
+    sharding=dimension_names.of_last(1),
 )
 
 
@@ -304,8 +304,8 @@ random_uniform_p = Primitive(
     jvp=ZERO,
     transpose=undefined("random draws are not linear in their key"),
     batch=batch_over_keys("random_uniform"),
-    cost=cost,
-    dimensions=dimension_names.of_last(1),  # those of several keys are those of the results
+    eager=cost,
+    sharding=dimension_names.of_last(1),  # those of several keys are those of the results
 )
 
 
@@ -332,8 +332,8 @@ random_normal_p = Primitive(
     jvp=ZERO,
     transpose=undefined("random draws are not linear in their key"),
     batch=batch_over_keys("random_normal"),
-    cost=cost,
-    dimensions=dimension_names.of_last(1),  # those of several keys are those of the results
+    eager=cost,
+    sharding=dimension_names.of_last(1),  # those of several keys are those of the results
 )
 
 

@@ -43,7 +43,7 @@ from xprim import (
     state,
     trace_to_jaxpr,
 )
-from xprim.calls import call_in_place, call_rules
+from xprim.calls import call_rules
 from xprim.cells import CellUse
 from xprim.contracts import Builder
 from xprim.eager import results_are_checked
@@ -89,7 +89,7 @@ def _rename(kind: str, params: dict[str, Any], entries: Any) -> dict[str, Any]:
 jit_p = Primitive(
     "jit",
     call_like=True,
-    **call_rules("jit", derived=_rename, numpy=_numpy, stablehlo=_stablehlo, inline=call_in_place),
+    **call_rules("jit", derived=_rename, numpy=_numpy, stablehlo=_stablehlo, runs="inline"),
 )
 
 

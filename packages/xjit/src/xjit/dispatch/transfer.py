@@ -155,8 +155,8 @@ device_put_p: Primitive = Primitive(
     transpose=_transpose,
     batch=_batch,
     physical=STRUCTURAL,
-    cost=asked_for_always,
-    dimensions=dimension_names.AS_SAID,
+    eager=asked_for_always,
+    sharding=dimension_names.AS_SAID,
 )
 
 

@@ -34,7 +34,7 @@ from xprim import (
     undefined,
 )
 from xprim.avals import size_of
-from xprim.calls import call_in_place, rules_of_program
+from xprim.calls import rules_of_program
 from xprim.contracts import BatchAxis
 from xprim.errors import message
 from xprim.kept_programs import KeptPrograms, Staged
@@ -167,7 +167,7 @@ def as_a_call(kind: str) -> Callable[..., Any]:
 composite_p = Primitive(
     "composite",
     call_like=True,
-    **rules_of_program("jaxpr") | {"stablehlo": _stablehlo, "inline": call_in_place},
+    **rules_of_program("jaxpr", runs="inline") | {"stablehlo": _stablehlo},
     jvp=as_a_call("jvp"),
     linearize=as_a_call("linearize"),
     batch=as_a_call("batch"),

@@ -42,7 +42,7 @@ from xprim import (
 from xprim.calls import BatchDimension, bind_one
 from xprim.dimension_names import AS_SAID, Names
 from xprim.errors import message
-from xprim.jaxpr import interpret, programs_inside
+from xprim.jaxpr import interpret, map_programs, programs_inside
 from xprim.sharded_types import ShardingTypeError, whole
 
 __all__ = ["passed"]
@@ -170,7 +170,7 @@ def _run(eqn: Equation, operands: Sequence[Any]) -> Sequence[Any]:
     primitive = eqn.primitive
     avals, out = [x.aval for x in eqn.inputs], [v.aval for v in eqn.outputs]
     if primitive.call_like:
-        params = {name: _with_stacks(value) for name, value in eqn.params.items()}
+        params = map_programs(eqn.params, _on_stacks)
         params |= primitive.rules.get("stacked", _nothing)(**eqn.params)
         return primitive.bind(*operands, **params)
     if any(map(_axes_of_members, out)):
@@ -209,14 +209,6 @@ def _as_parts_of_members(
 def _nothing(**_params: Any) -> dict[str, Any]:
     """Change nothing: only who says how whole values lie says how stacks do."""
     return {}
-
-
-def _with_stacks(value: Any) -> Any:
-    if isinstance(value, ClosedJaxpr):
-        return _on_stacks(value)
-    if type(value) is tuple and any(isinstance(item, ClosedJaxpr) for item in value):
-        return tuple([_with_stacks(item) for item in value])
-    return value
 
 
 def _changed(x: Any, before: ShapedArray, after: ShapedArray) -> Any:

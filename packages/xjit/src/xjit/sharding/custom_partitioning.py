@@ -32,7 +32,7 @@ from xprim import (
     state,
     static_positions,
 )
-from xprim.calls import call_in_place, rules_of_program
+from xprim.calls import rules_of_program
 from xprim.errors import UndefinedRuleError, message, place_of
 from xprim.kept_programs import KeptPrograms, Staged
 from xprim.leaves import flat_arrays
@@ -681,7 +681,7 @@ def _stablehlo(
 custom_partitioning_p = Primitive(
     "custom_partitioning",
     call_like=True,
-    **rules_of_program("jaxpr") | {"stablehlo": _stablehlo, "inline": call_in_place},
+    **rules_of_program("jaxpr", runs="inline") | {"stablehlo": _stablehlo},
     jvp=as_a_call("jvp"),
     linearize=as_a_call("linearize"),
     batch=as_a_call("batch"),

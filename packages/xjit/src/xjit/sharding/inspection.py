@@ -147,6 +147,6 @@ inspect_sharding_p = Primitive(
     jvp=_jvp,
     transpose=undefined("how a value lies is no linear function of it"),
     batch=_batch,
-    dimensions=dimension_names.alike,
+    sharding=dimension_names.alike,
     effects=_effects,
 )

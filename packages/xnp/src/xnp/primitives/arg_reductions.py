@@ -168,8 +168,8 @@ argmax_p: Primitive = Primitive(
     jvp=ZERO,
     transpose=undefined("it is piecewise constant"),
     batch=arg_batch(lambda: argmax_p),
-    cost=costs.reduction,
-    dimensions=dimension_names.without("axes"),
+    eager=costs.reduction,
+    sharding=dimension_names.without("axes"),
 )
 
 
@@ -186,6 +186,6 @@ argmin_p: Primitive = Primitive(
     jvp=ZERO,
     transpose=undefined("it is piecewise constant"),
     batch=arg_batch(lambda: argmin_p),
-    cost=costs.reduction,
-    dimensions=dimension_names.without("axes"),
+    eager=costs.reduction,
+    sharding=dimension_names.without("axes"),
 )

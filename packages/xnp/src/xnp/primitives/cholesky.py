@@ -115,7 +115,7 @@ cholesky_p: Primitive = Primitive(
     jvp=_cholesky_jvp,
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: cholesky_p),
-    dimensions=dimension_names.of_last(2),
+    sharding=dimension_names.of_last(2),
 )
 
 
@@ -239,7 +239,7 @@ cholesky_update_p: Primitive = Primitive(
     jvp=_cholesky_update_jvp,
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: cholesky_update_p),
-    dimensions=_dimensions,
+    sharding=_dimensions,
 )
 
 
@@ -305,5 +305,5 @@ symmetric_product_p: Primitive = Primitive(
     jvp=_symmetric_product_jvp,
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: symmetric_product_p),
-    dimensions=dimension_names.of_last(2),
+    sharding=dimension_names.of_last(2),
 )

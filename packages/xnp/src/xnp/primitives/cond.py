@@ -9,8 +9,6 @@ from typing import Any
 
 from xnp.primitives.control_flow import (
     derived,
-    narrowed,
-    needed_arguments,
     only_checks,
     split_at,
     traced,
@@ -49,11 +47,10 @@ from xprim import (
     ordered_effects,
     scalar_array,
 )
-from xprim.calls import all_to_front, front_dims, nonzero, where_true, with_zeros
+from xprim.calls import Programs, all_to_front, front_dims, nonzero, where_true, with_zeros
 from xprim.contracts import (
     BatchAxis,
     Builder,
-    ChecksHandle,
     JVPHandle,
     LinearizeHandle,
     TransposeHandle,
@@ -64,7 +61,6 @@ from xprim.operation_counts import count_operations
 from xprim.optional_transforms import find
 from xprim.sharded_types import spread_as, whole, without_dimension
 from xprim.source import describe, describe_full
-from xprim.varying_axes import Axes, varying_results
 
 __all__ = ()
 
@@ -190,9 +186,9 @@ branch_operands_p: Primitive = Primitive(
     jvp=_branch_operands_jvp,
     transpose=_branch_operands_transpose,
     batch=_branch_operands_batch,
-    dce=_branch_operands_dce,
+    programs=Programs({}, dce=_branch_operands_dce),
     physical=_physical,
-    dimensions=dimension_names.AS_SAID,
+    sharding=dimension_names.AS_SAID,
 )
 
 
@@ -254,7 +250,7 @@ def _stablehlo(
     # stablehlo.case runs the last branch for every index that is out of range
     low, high = b.scalar(0, scalar.dtype), b.scalar(len(branches) - 1, scalar.dtype)
     (clamped,) = b.op("stablehlo.clamp", [low, index, high], [scalar] * 3, [scalar])
-    if not ordered_effects(_effects(branches=branches)):
+    if not any(ordered_effects(branch.effects) for branch in branches):
         regions = [
             b.region([], partial(write_branch, branch, rest), avals_out) for branch in branches
         ]
@@ -267,21 +263,6 @@ def _stablehlo(
         "stablehlo.case", [clamped], [scalar], avals, regions=b.regions(*regions)
     )
     return results
-
-
-def _effects(*, branches: Branches, **_: Any) -> Any:
-    return frozenset().union(*[br.effects for br in branches])
-
-
-def _cond_dce(used: Sequence[bool], eqn: Equation) -> Equation:
-    branches: Branches = eqn.params["branches"]
-    each = [needed_arguments(br, used) for br in branches]
-    needed = [any(flags) for flags in zip(*each, strict=True)]
-    return eqn.replace(
-        inputs=[eqn.inputs[0], *where_true(eqn.inputs[1:], needed)],
-        outputs=where_true(eqn.outputs, used),
-        params=eqn.params | {"branches": tuple([narrowed(br, used, needed) for br in branches])},
-    )
 
 
 # --- derivatives -------------------------------------------------------------------------------
@@ -749,20 +730,6 @@ def _seen_by(branch: int, index: Any, operands: list[Any], mapped: list[bool]) -
     return branch_operands_p.bind(index, *operands, branch=branch, leading=leading)
 
 
-def _shard(chosen_by: Axes, *operands: Axes, branches: Any, **_: Any) -> list[Axes]:
-    each = [varying_results(branch, operands) for branch in branches]
-    return [chosen_by.union(*axes) for axes in zip(*each, strict=True)]
-
-
-def _check(
-    handle: ChecksHandle, state: Any, operands: Any, *, branches: Any, **batching: Any
-) -> Any:
-    index, *rest = operands
-    checked = tuple([handle.program(branch) for branch in branches])
-    results = cond_p.bind(index, *state, *rest, branches=checked, **batching)
-    return results[: len(state)], results[len(state) :]
-
-
 cond_p = Primitive(
     "cond",
     call_like=True,
@@ -773,8 +740,5 @@ cond_p = Primitive(
     linearize=_linearize,
     transpose=_cond_transpose,
     batch=_cond_batch,
-    effects=_effects,
-    dce=_cond_dce,
-    shard=_shard,
-    checked=_check,
+    programs=Programs({"branches": ("operands",)}, operands={"index": 1, "operands": None}),
 )

@@ -26,7 +26,6 @@ from xprim import (
     ShapedArray,
     Undefined,
     Var,
-    closed_without_dead_code,
     dtypes,
     exact_effects,
     get_primitive,
@@ -37,7 +36,6 @@ from xprim import (
     trace_to_jaxpr,
     undefined,
 )
-from xprim.calls import where_true
 from xprim.contracts import BatchAxis, Builder, JVPHandle
 from xprim.derived_cells import kept
 from xprim.eager import results_are_checked
@@ -120,20 +118,6 @@ def with_ignored_arguments(
     position = len(invars) if at is None else at
     invars[position:position] = [Var(a) for a in avals]
     return ClosedJaxpr(closed.jaxpr.replace(invars=invars), closed.consts)
-
-
-def narrowed(
-    closed: ClosedJaxpr, results: Sequence[bool], arguments: Sequence[bool]
-) -> ClosedJaxpr:
-    """Return the program with some results and arguments only; these must be all it needs."""
-    smaller, _ = closed_without_dead_code(closed, results, keep_arguments=True)
-    jaxpr = smaller.jaxpr
-    return ClosedJaxpr(jaxpr.replace(invars=where_true(jaxpr.invars, arguments)), smaller.consts)
-
-
-def needed_arguments(closed: ClosedJaxpr, results: Sequence[bool]) -> list[bool]:
-    """Return for each argument whether some of the results depend on it."""
-    return closed_without_dead_code(closed, results, keep_arguments=True)[1]
 
 
 def traced(

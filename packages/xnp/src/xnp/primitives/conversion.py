@@ -32,11 +32,13 @@ from xprim import (
     LINEAR,
     STRUCTURAL,
     ZERO,
+    Eager,
     Linear,
     NumpyCall,
     Operand,
     Primitive,
     ShapedArray,
+    Sharding,
     Zero,
     dimension_names,
     dtypes,
@@ -103,7 +105,7 @@ optimization_barrier_p: Primitive = Primitive(
     transpose=_barrier_transpose,
     batch=lambda axis, operands, dims: (optimization_barrier_p.bind(*operands), tuple(dims)),
     physical=lambda _, *operands: optimization_barrier_p.bind(*operands),
-    dimensions=dimension_names.AS_SAID,
+    sharding=dimension_names.AS_SAID,
 )
 
 
@@ -193,7 +195,7 @@ clamp_p = Primitive(
     jvp=_clamp_jvp,
     transpose=undefined("it is not linear"),
     batch=_clamp_batch,
-    dimensions=dimension_names.alike,
+    sharding=dimension_names.alike,
 )
 
 
@@ -295,9 +297,8 @@ select_n_p = Primitive(
     transpose=_select_n_transpose,
     batch=ELEMENTWISE,
     physical=STRUCTURAL,
-    ufunc=_ufunc,
-    cost=costs.choice,
-    linearity=lambda avals, params: linear_in(*range(1, len(avals))),
+    eager=Eager(costs.choice, ufunc=_ufunc),
+    sharding=Sharding(linearity=lambda avals, params: linear_in(*range(1, len(avals)))),
 )
 
 
@@ -396,7 +397,7 @@ convert_element_type_p = Primitive(
     jvp=_convert_element_type_jvp,
     transpose=_convert_element_type_transpose,
     batch=ELEMENTWISE,
-    linearity=_linearity,
+    sharding=Sharding(linearity=_linearity),
 )
 
 
@@ -500,7 +501,7 @@ bitcast_convert_type_p = Primitive(
     jvp=ZERO,
     transpose=undefined("its derivative is zero"),
     batch=_bitcast_convert_type_batch,
-    dimensions=dimension_names.alike,
+    sharding=dimension_names.alike,
 )
 
 

@@ -576,6 +576,6 @@ conv_general_dilated_p: Primitive = Primitive(
     jvp=multilinear(0, 1),
     transpose=_transpose,
     batch=_batch,
-    cost=costs.product,
-    dimensions=_dimensions,
+    eager=costs.product,
+    sharding=_dimensions,
 )

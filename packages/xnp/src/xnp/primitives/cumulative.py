@@ -179,8 +179,8 @@ cumsum_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_transpose,
     batch=cumulative_batch(lambda: cumsum_p),
-    cost=costs.nothing,
-    dimensions=dimension_names.whole_along("axis"),
+    eager=costs.nothing,
+    sharding=dimension_names.whole_along("axis"),
 )
 
 
@@ -215,8 +215,8 @@ cumprod_p: Primitive = Primitive(
     jvp=_cumprod_jvp,
     transpose=undefined("it is not linear"),
     batch=cumulative_batch(lambda: cumprod_p),
-    cost=costs.nothing,
-    dimensions=dimension_names.whole_along("axis"),
+    eager=costs.nothing,
+    sharding=dimension_names.whole_along("axis"),
 )
 
 
@@ -233,8 +233,8 @@ cummax_p: Primitive = Primitive(
     jvp=extremal_jvp(lambda: cummax_p),
     transpose=undefined("it is not linear"),
     batch=cumulative_batch(lambda: cummax_p),
-    cost=costs.nothing,
-    dimensions=dimension_names.whole_along("axis"),
+    eager=costs.nothing,
+    sharding=dimension_names.whole_along("axis"),
 )
 
 
@@ -251,8 +251,8 @@ cummin_p: Primitive = Primitive(
     jvp=extremal_jvp(lambda: cummin_p),
     transpose=undefined("it is not linear"),
     batch=cumulative_batch(lambda: cummin_p),
-    cost=costs.nothing,
-    dimensions=dimension_names.whole_along("axis"),
+    eager=costs.nothing,
+    sharding=dimension_names.whole_along("axis"),
 )
 
 
@@ -404,6 +404,6 @@ cumlogsumexp_p: Primitive = Primitive(
     jvp=_cumlogsumexp_jvp,
     transpose=undefined("it is not linear"),
     batch=cumulative_batch(lambda: cumlogsumexp_p),
-    cost=costs.special,
-    dimensions=dimension_names.whole_along("axis"),
+    eager=costs.special,
+    sharding=dimension_names.whole_along("axis"),
 )

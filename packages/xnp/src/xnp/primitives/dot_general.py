@@ -33,6 +33,7 @@ from xnp.primitives.precision import (
 )
 from xnp.primitives.table import NATIVE, bind, converted
 from xprim import (
+    Eager,
     Linear,
     Primitive,
     ShapedArray,
@@ -426,7 +427,6 @@ dot_general_p: Primitive = Primitive(
     transpose=_transpose,
     batch=_batch,
     print=_print,
-    cost=costs.product,
-    ufunc=_ufunc,
-    dimensions=dot_dimensions,
+    eager=Eager(costs.product, ufunc=_ufunc),
+    sharding=dot_dimensions,
 )

@@ -610,7 +610,7 @@ tridiagonal_p: Primitive = Primitive(
     jvp=undefined("the signs of the reflectors are a convention, and break where columns vanish"),
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: tridiagonal_p),
-    dimensions=dimension_names.of_last(2),
+    sharding=dimension_names.of_last(2),
 )
 
 
@@ -676,7 +676,7 @@ hessenberg_p: Primitive = Primitive(
     jvp=undefined("the signs of the reflectors are a convention, and break where columns vanish"),
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: hessenberg_p),
-    dimensions=dimension_names.of_last(2),
+    sharding=dimension_names.of_last(2),
 )
 
 
@@ -768,8 +768,8 @@ schur_p: Primitive = Primitive(
                   "is made of it, such as scipy.linalg.sqrtm and solve_sylvester, has derivatives"),
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: schur_p),
-    cost=_cost,
-    dimensions=dimension_names.of_last(2),
+    eager=_cost,
+    sharding=dimension_names.of_last(2),
 )  # fmt: skip
 
 
@@ -869,7 +869,7 @@ eigh_p: Primitive = Primitive(
     jvp=_eigh_jvp,
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: eigh_p),
-    dimensions=dimension_names.of_last(2),
+    sharding=dimension_names.of_last(2),
 )
 
 
@@ -1094,5 +1094,5 @@ eig_p: Primitive = Primitive(
     jvp=_eig_jvp,
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: eig_p),
-    dimensions=dimension_names.of_last(2),
+    sharding=dimension_names.of_last(2),
 )

@@ -1495,7 +1495,7 @@ pow_p = Primitive(
     jvp=_pow_jvp,
     transpose=undefined("it is not linear"),
     batch=ELEMENTWISE,
-    cost=costs.nothing,
+    eager=costs.nothing,
 )
 
 

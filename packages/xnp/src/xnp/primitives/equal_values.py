@@ -122,7 +122,7 @@ block_values_p: Primitive = Primitive(
     jvp=_block_jvp,
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: block_values_p),
-    dimensions=dimension_names.of_last(2),
+    sharding=dimension_names.of_last(2),
 )
 
 
@@ -333,7 +333,7 @@ rotations_p: Primitive = Primitive(
     jvp=_jvp,
     transpose=_transpose,
     batch=matrix_batch(lambda: rotations_p),
-    dimensions=dimension_names.of_last(2),
+    sharding=dimension_names.of_last(2),
 )
 
 
@@ -372,5 +372,5 @@ on_diagonal_p: Primitive = Primitive(
     jvp=_on_diagonal_jvp,
     transpose=lambda cts, d, b: (diagonal(cts[0]), Zero(b.aval)),
     batch=matrix_batch(lambda: on_diagonal_p),
-    dimensions=dimension_names.of_last(1),
+    sharding=dimension_names.of_last(1),
 )

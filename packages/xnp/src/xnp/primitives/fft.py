@@ -149,5 +149,5 @@ fft_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_transpose,
     batch=_batch,
-    dimensions=_dimensions,
+    sharding=_dimensions,
 )

@@ -455,7 +455,7 @@ def _elementwise(name: str, operation: str, numpy: Any, stablehlo: Any, jvp: Any
         jvp=jvp,
         transpose=undefined("it is not linear"),
         batch=ELEMENTWISE,
-        cost=costs.special,
+        eager=costs.special,
     )
 
 

@@ -26,8 +26,10 @@ from xnp.primitives.shapes import shift_dims_for_batch
 from xnp.primitives.table import bind, broadcasted, concatenated, filled, selected
 from xprim import (
     STRUCTURAL,
+    Checks,
     Primitive,
     ShapedArray,
+    Sharding,
     Zero,
     dtypes,
     linear_in,
@@ -585,7 +587,6 @@ gather_p: Primitive = Primitive(
     transpose=_transpose,
     batch=_batch,
     physical=STRUCTURAL,
-    windows=_windows,
-    dimensions=gather_dimensions,
-    linearity=_linearity,
+    checks=Checks(windows=_windows),
+    sharding=Sharding(gather_dimensions, linearity=_linearity),
 )

@@ -239,7 +239,7 @@ triangular_solve_p: Primitive = Primitive(
     jvp=_triangular_solve_jvp,
     transpose=_triangular_solve_transpose,
     batch=_triangular_solve_batch,
-    dimensions=dimension_names.of_last(2),
+    sharding=dimension_names.of_last(2),
 )
 
 
@@ -449,7 +449,7 @@ tridiagonal_solve_p: Primitive = Primitive(
     jvp=_tridiagonal_solve_jvp,
     transpose=_tridiagonal_solve_transpose,
     batch=matrix_batch(lambda: tridiagonal_solve_p),
-    dimensions=_dimensions,
+    sharding=_dimensions,
 )
 
 
@@ -611,7 +611,7 @@ lu_pivots_to_permutation_p: Primitive = Primitive(
     jvp=ZERO,
     transpose=undefined("integers have no cotangents"),
     batch=_lu_pivots_to_permutation_batch,
-    dimensions=dimension_names.of_last(1),
+    sharding=dimension_names.of_last(1),
 )
 
 
@@ -751,7 +751,7 @@ lu_p: Primitive = Primitive(
     jvp=_lu_jvp,
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: lu_p),
-    dimensions=dimension_names.of_last(2),
+    sharding=dimension_names.of_last(2),
 )
 
 
@@ -832,7 +832,7 @@ solve_p: Primitive = Primitive(
     jvp=_solve_jvp,
     transpose=_solve_transpose,
     batch=matrix_batch(lambda: solve_p),
-    dimensions=dimension_names.of_last(2),
+    sharding=dimension_names.of_last(2),
 )
 
 
@@ -912,7 +912,7 @@ det_p: Primitive = Primitive(
     jvp=_det_jvp,
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: det_p),
-    dimensions=dimension_names.of_last(2),
+    sharding=dimension_names.of_last(2),
 )
 
 
@@ -1006,7 +1006,7 @@ cofactors_p: Primitive = Primitive(
     jvp=_cofactors_jvp,
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: cofactors_p),
-    dimensions=dimension_names.of_last(2),
+    sharding=dimension_names.of_last(2),
 )
 
 

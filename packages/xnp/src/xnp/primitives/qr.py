@@ -287,7 +287,7 @@ geqrf_p: Primitive = Primitive(
     jvp=undefined("Q and R have derivatives, but not the reflectors: use qr"),
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: geqrf_p),
-    dimensions=dimension_names.of_last(2),
+    sharding=dimension_names.of_last(2),
 )
 
 
@@ -344,7 +344,7 @@ householder_product_p: Primitive = Primitive(
     jvp=_householder_product_jvp,
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: householder_product_p),
-    dimensions=dimension_names.of_last(2),
+    sharding=dimension_names.of_last(2),
 )
 
 
@@ -431,7 +431,7 @@ ormqr_p: Primitive = Primitive(
     jvp=_ormqr_jvp,
     transpose=_transpose,
     batch=matrix_batch(lambda: ormqr_p),
-    dimensions=dimension_names.of_last(2),
+    sharding=dimension_names.of_last(2),
 )
 
 
@@ -526,5 +526,5 @@ qr_p: Primitive = Primitive(
     jvp=_qr_jvp,
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: qr_p),
-    dimensions=dimension_names.of_last(2),
+    sharding=dimension_names.of_last(2),
 )

@@ -34,6 +34,7 @@ from xprim import (
     LINEAR,
     ZERO,
     ClosedJaxpr,
+    Eager,
     Equation,
     NumpyCall,
     Operand,
@@ -357,8 +358,8 @@ def _chooser(name: str, ufunc: Any, init: Init, op: str) -> Primitive:
         jvp=_chooser_jvp(lambda: primitive),
         transpose=undefined("it is not linear"),
         batch=reduction_batch(lambda: primitive),
-        cost=costs.reduction,
-        dimensions=dimension_names.without("axes"),
+        eager=costs.reduction,
+        sharding=dimension_names.without("axes"),
     )
     return primitive
 
@@ -373,8 +374,8 @@ def _bitwise(name: str, ufunc: Any, init: Init, op: str) -> Primitive:
         jvp=ZERO,
         transpose=undefined("integers and booleans have no cotangents"),
         batch=reduction_batch(lambda: primitive),
-        cost=costs.reduction,
-        dimensions=dimension_names.without("axes"),
+        eager=costs.reduction,
+        sharding=dimension_names.without("axes"),
     )
     return primitive
 
@@ -387,9 +388,8 @@ reduce_sum_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_sum_transpose,
     batch=reduction_batch(lambda: reduce_sum_p),
-    ufunc=_sum_ufunc,
-    cost=costs.reduction,
-    dimensions=dimension_names.without("axes"),
+    eager=Eager(costs.reduction, ufunc=_sum_ufunc),
+    sharding=dimension_names.without("axes"),
 )
 
 reduce_prod_p: Primitive = Primitive(
@@ -400,8 +400,8 @@ reduce_prod_p: Primitive = Primitive(
     jvp=_prod_jvp,
     transpose=undefined("it is not linear"),
     batch=reduction_batch(lambda: reduce_prod_p),
-    cost=costs.reduction,
-    dimensions=dimension_names.without("axes"),
+    eager=costs.reduction,
+    sharding=dimension_names.without("axes"),
 )
 
 reduce_max_p = _chooser("reduce_max", np.maximum, least, "stablehlo.maximum")
@@ -620,6 +620,6 @@ reduce_p: Primitive = Primitive(
     transpose=undefined("a reduction by a program is not linear"),
     batch=_batch,
     call_like=True,
-    cost=costs.reduction,
-    dimensions=dimension_names.without("dimensions"),
+    eager=costs.reduction,
+    sharding=dimension_names.without("dimensions"),
 )

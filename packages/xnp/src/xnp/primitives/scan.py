@@ -11,8 +11,6 @@ import numpy as np
 from xnp.primitives.control_flow import (
     derived,
     grown_mask,
-    narrowed,
-    needed_arguments,
     numpy_step,
     rearranged,
     run_compiled,
@@ -25,7 +23,6 @@ from xprim import (
     ORDER,
     ClosedJaxpr,
     ConcreteArray,
-    Equation,
     Jaxpr,
     Linear,
     Literal,
@@ -43,11 +40,10 @@ from xprim import (
     shaped_array,
     state,
 )
-from xprim.calls import nonzero, where_true, with_zeros
+from xprim.calls import Programs, narrowed, nonzero, where_true, with_zeros
 from xprim.contracts import (
     BatchAxis,
     Builder,
-    ChecksHandle,
     JVPHandle,
     LinearizeHandle,
     TransposeHandle,
@@ -55,7 +51,6 @@ from xprim.contracts import (
 from xprim.derived_cells import given_values, with_cells, written_values
 from xprim.errors import message
 from xprim.sharded_types import cotangent, whole, with_dimension, without_dimension
-from xprim.varying_axes import Axes, grown_axes, varying_results
 
 __all__ = ()
 
@@ -561,32 +556,6 @@ def _steps_by_kernel(step: Any, hosts: Any, order: range, stacks: list[Any]) -> 
     return carry
 
 
-def _effects(*, jaxpr: ClosedJaxpr, **_options: Any) -> Any:
-    return jaxpr.effects
-
-
-def _dce(used: Sequence[bool], eqn: Equation) -> Equation:
-    """Drop unused ys, and the parts of the carry that no used result depends on."""
-    params = eqn.params
-    jaxpr, num_consts, num_carry = params["jaxpr"], params["num_consts"], params["num_carry"]
-    live, used_ys = split_at(used, num_carry)
-    while True:
-        needed = needed_arguments(jaxpr, [*live, *used_ys])
-        carry_needed = needed[num_consts : num_consts + num_carry]
-        more = [a or b for a, b in zip(live, carry_needed, strict=True)]
-        if more == live:
-            break
-        live = more
-    consts_keep, _, xs_keep = split_at(needed, num_consts, num_carry)
-    keep = [*consts_keep, *live, *xs_keep]
-    smaller = narrowed(jaxpr, [*live, *used_ys], keep)
-    return eqn.replace(
-        inputs=where_true(eqn.inputs, keep),
-        outputs=where_true(eqn.outputs, [*live, *used_ys]),
-        params=params | {"jaxpr": smaller, "num_consts": sum(consts_keep), "num_carry": sum(live)},
-    )
-
-
 # --- lowering ----------------------------------------------------------------------------------
 
 
@@ -727,25 +696,6 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, jaxpr: ClosedJaxpr, num
     return outs, (*carry_dims, *[1 if m else not_mapped for m in ys_mapped])
 
 
-def _shard(*operands: Axes, **params: Any) -> list[Axes]:
-    consts, carry, xs = split_at(operands, params["num_consts"], params["num_carry"])
-
-    def step(carry: list[Axes]) -> list[Axes]:
-        return varying_results(params["jaxpr"], [*consts, *carry, *xs])
-
-    carry = grown_axes(lambda carry: step(carry)[: len(carry)], carry)
-    return [*carry, *step(carry)[len(carry) :]]
-
-
-def _check(handle: ChecksHandle, state: Any, operands: Any, **params: Any) -> Any:
-    """Carry the state along, in front of the carry."""
-    count, new = params["num_consts"], len(state)
-    step = handle.program(params["jaxpr"], after=count)
-    changes = {"jaxpr": step, "num_carry": params["num_carry"] + new}
-    results = scan_p.bind(*operands[:count], *state, *operands[count:], **params | changes)
-    return results[:new], results[new:]
-
-
 scan_p = Primitive(
     "scan",
     call_like=True,
@@ -756,8 +706,9 @@ scan_p = Primitive(
     linearize=linearize_rule,
     transpose=transpose_rule,
     batch=_batch,
-    effects=_effects,
-    dce=_dce,
-    shard=_shard,
-    checked=_check,
+    programs=Programs(
+        {"jaxpr": ("consts", "carry", "xs")},
+        operands={"consts": "num_consts", "carry": "num_carry", "xs": None},
+        carry="carry",
+    ),
 )

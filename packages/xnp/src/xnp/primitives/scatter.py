@@ -45,9 +45,11 @@ from xnp.primitives.table import (
 )
 from xprim import (
     STRUCTURAL,
+    Checks,
     Linear,
     Primitive,
     ShapedArray,
+    Sharding,
     Zero,
     dtypes,
     linear_in,
@@ -500,10 +502,9 @@ scatter_p: Primitive = Primitive(
     jvp=_scatter_jvp,
     transpose=_scatter_transpose,
     batch=scatter_batch(lambda: scatter_p),
-    windows=scatter_windows,
+    checks=Checks(windows=scatter_windows),
     physical=STRUCTURAL,
-    dimensions=scatter_dimensions,
-    linearity=linear_in(0, 2),
+    sharding=Sharding(scatter_dimensions, linearity=linear_in(0, 2)),
 )
 
 
@@ -541,9 +542,8 @@ scatter_add_p: Primitive = Primitive(
     jvp=_scatter_add_jvp,
     transpose=_scatter_add_transpose,
     batch=scatter_batch(lambda: scatter_add_p),
-    windows=scatter_windows,
-    dimensions=scatter_dimensions,
-    linearity=linear_in(0, 2),
+    checks=Checks(windows=scatter_windows),
+    sharding=Sharding(scatter_dimensions, linearity=linear_in(0, 2)),
 )
 
 
@@ -604,8 +604,8 @@ scatter_mul_p: Primitive = Primitive(
     jvp=_scatter_mul_jvp,
     transpose=_scatter_mul_transpose,
     batch=scatter_batch(lambda: scatter_mul_p),
-    windows=scatter_windows,
-    dimensions=scatter_dimensions,
+    checks=Checks(windows=scatter_windows),
+    sharding=scatter_dimensions,
 )
 
 
@@ -622,8 +622,8 @@ scatter_max_p: Primitive = Primitive(
     jvp=extremal_jvp(lambda: scatter_max_p),
     transpose=undefined("it is not linear"),
     batch=scatter_batch(lambda: scatter_max_p),
-    windows=scatter_windows,
-    dimensions=scatter_dimensions,
+    checks=Checks(windows=scatter_windows),
+    sharding=scatter_dimensions,
 )
 
 
@@ -640,6 +640,6 @@ scatter_min_p: Primitive = Primitive(
     jvp=extremal_jvp(lambda: scatter_min_p),
     transpose=undefined("it is not linear"),
     batch=scatter_batch(lambda: scatter_min_p),
-    windows=scatter_windows,
-    dimensions=scatter_dimensions,
+    checks=Checks(windows=scatter_windows),
+    sharding=scatter_dimensions,
 )

@@ -23,6 +23,7 @@ from xprim import (
     LINEAR,
     STRUCTURAL,
     ZERO,
+    Eager,
     Linear,
     NumpyCall,
     Operand,
@@ -229,9 +230,8 @@ broadcast_in_dim_p = Primitive(
     batch=_broadcast_in_dim_batch,
     physical=STRUCTURAL,
     print=_print,
-    ufunc=_broadcast_in_dim_ufunc,
-    cost=costs.nothing,
-    dimensions=_broadcast_in_dim_dimensions,
+    eager=Eager(costs.nothing, ufunc=_broadcast_in_dim_ufunc),
+    sharding=_broadcast_in_dim_dimensions,
 )
 
 
@@ -319,7 +319,7 @@ concatenate_p: Primitive = Primitive(
     transpose=_concatenate_transpose,
     batch=_concatenate_batch,
     physical=STRUCTURAL,
-    dimensions=dimension_names.alike,
+    sharding=dimension_names.alike,
 )
 
 
@@ -535,7 +535,7 @@ pad_p: Primitive = Primitive(
     transpose=_pad_transpose,
     batch=_pad_batch,
     physical=STRUCTURAL,
-    dimensions=dimension_names.alike,
+    sharding=dimension_names.alike,
 )
 
 
@@ -659,9 +659,8 @@ reshape_p: Primitive = Primitive(
     transpose=_reshape_transpose,
     batch=_reshape_batch,
     physical=STRUCTURAL,
-    ufunc=_reshape_ufunc,
-    cost=costs.nothing,
-    dimensions=_reshape_dimensions,
+    eager=Eager(costs.nothing, ufunc=_reshape_ufunc),
+    sharding=_reshape_dimensions,
 )
 
 
@@ -713,8 +712,8 @@ rev_p: Primitive = Primitive(
     transpose=_rev_transpose,
     batch=_rev_batch,
     physical=STRUCTURAL,
-    cost=costs.nothing,
-    dimensions=dimension_names.alike,
+    eager=costs.nothing,
+    sharding=dimension_names.alike,
 )
 
 
@@ -784,8 +783,8 @@ split_p: Primitive = Primitive(
     transpose=_split_transpose,
     batch=_split_batch,
     physical=STRUCTURAL,
-    cost=costs.nothing,
-    dimensions=dimension_names.alike,
+    eager=costs.nothing,
+    sharding=dimension_names.alike,
 )
 
 
@@ -846,9 +845,8 @@ squeeze_p: Primitive = Primitive(
     transpose=_squeeze_transpose,
     batch=_squeeze_batch,
     physical=STRUCTURAL,
-    ufunc=_squeeze_ufunc,
-    cost=costs.nothing,
-    dimensions=dimension_names.without("dimensions"),
+    eager=Eager(costs.nothing, ufunc=_squeeze_ufunc),
+    sharding=dimension_names.without("dimensions"),
 )
 
 
@@ -914,7 +912,6 @@ transpose_p: Primitive = Primitive(
     transpose=_transpose_transpose,
     batch=_transpose_batch,
     physical=STRUCTURAL,
-    ufunc=_transpose_ufunc,
-    cost=costs.nothing,
-    dimensions=_transpose_dimensions,
+    eager=Eager(costs.nothing, ufunc=_transpose_ufunc),
+    sharding=_transpose_dimensions,
 )

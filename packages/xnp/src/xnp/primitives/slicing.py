@@ -22,6 +22,7 @@ from xnp.primitives.table import (
 from xprim import (
     LINEAR,
     STRUCTURAL,
+    Checks,
     Linear,
     Primitive,
     ShapedArray,
@@ -144,8 +145,8 @@ slice_p: Primitive = Primitive(
     transpose=_slice_transpose,
     batch=_slice_batch,
     physical=STRUCTURAL,
-    cost=costs.nothing,
-    dimensions=slice_dimensions,
+    eager=costs.nothing,
+    sharding=slice_dimensions,
 )
 
 
@@ -263,8 +264,8 @@ dynamic_slice_p: Primitive = Primitive(
     transpose=_dynamic_slice_transpose,
     batch=_dynamic_slice_batch,
     physical=STRUCTURAL,
-    windows=lambda x, *starts, slice_sizes: window_at(x, starts, slice_sizes),
-    dimensions=slice_dimensions,
+    checks=Checks(windows=lambda x, *starts, slice_sizes: window_at(x, starts, slice_sizes)),
+    sharding=slice_dimensions,
 )
 
 
@@ -343,6 +344,6 @@ dynamic_update_slice_p: Primitive = Primitive(
     transpose=_dynamic_update_slice_transpose,
     batch=_dynamic_update_slice_batch,
     physical=STRUCTURAL,
-    windows=lambda x, update, *starts: window_at(x, starts, update.aval.shape),
-    dimensions=dimension_names.alike,
+    checks=Checks(windows=lambda x, update, *starts: window_at(x, starts, update.aval.shape)),
+    sharding=dimension_names.alike,
 )

@@ -15,6 +15,7 @@ from xnp.primitives.lowering_text import FOUR_BITS, NAN_AS_NEGATIVE_ZERO, TWO_BI
 from xnp.primitives.shapes import index_dtype_for, without
 from xnp.primitives.table import BOOL, REAL, bind, filled, reshaped
 from xprim import (
+    Eager,
     Primitive,
     ShapedArray,
     Zero,
@@ -364,9 +365,8 @@ sort_p: Primitive = Primitive(
     jvp=_sort_jvp,
     transpose=undefined("it is not linear"),
     batch=_sort_batch,
-    cost=costs.nothing,
-    host=_sort_host,
-    dimensions=dimension_names.whole_along("dimension"),
+    eager=Eager(costs.nothing, host=_sort_host),
+    sharding=dimension_names.whole_along("dimension"),
 )
 
 
@@ -448,6 +448,6 @@ top_k_p: Primitive = Primitive(
     jvp=_top_k_jvp,
     transpose=undefined("it is not linear"),
     batch=_top_k_batch,
-    cost=costs.nothing,
-    dimensions=dimension_names.whole_along("axis"),
+    eager=costs.nothing,
+    sharding=dimension_names.whole_along("axis"),
 )

@@ -955,7 +955,7 @@ betainc_grad_x_p = Primitive(
     jvp=_density_jvp,
     transpose=undefined("it is not linear"),
     batch=ELEMENTWISE,
-    cost=costs.special,
+    eager=costs.special,
 )
 
 

@@ -285,7 +285,7 @@ svd_p: Primitive = Primitive(
     jvp=_svd_jvp,
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: svd_p),
-    dimensions=dimension_names.of_last(2),
+    sharding=dimension_names.of_last(2),
 )
 
 
@@ -383,5 +383,5 @@ pinv_p: Primitive = Primitive(
     jvp=_pinv_jvp,
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: pinv_p),
-    dimensions=dimension_names.of_last(2),
+    sharding=dimension_names.of_last(2),
 )

@@ -13,8 +13,6 @@ from xnp.primitives.checkpointed_loop import Schedule, record_tangents, steps_ta
 from xnp.primitives.control_flow import (
     derived,
     grown_mask,
-    narrowed,
-    needed_arguments,
     numpy_step,
     only_checks,
     rearranged,
@@ -29,10 +27,8 @@ from xnp.primitives.control_flow import (
 from xnp.primitives.table import broadcasted, selected
 from xprim import (
     ORDER,
-    UNBOUNDED,
     ClosedJaxpr,
     ConcreteArray,
-    Equation,
     Literal,
     Primitive,
     ShapedArray,
@@ -49,12 +45,11 @@ from xprim import (
     trace_to_jaxpr,
     unrepeatable_effects,
 )
-from xprim.calls import nonzero, where_true, with_zeros
+from xprim.calls import Programs, nonzero, where_true, with_zeros
 from xprim.contracts import BatchAxis, Builder, ChecksHandle, JVPHandle, LinearizeHandle
 from xprim.errors import UndefinedRuleError, message
 from xprim.sharded_types import whole
 from xprim.source import describe
-from xprim.varying_axes import Axes, grown_axes, varying_results
 
 __all__ = ()
 
@@ -320,41 +315,16 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, cond
     return results
 
 
-def _effects(*, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, **_others: Any) -> Any:
-    return cond_jaxpr.effects | body_jaxpr.effects
-
-
-def _dce(used: Sequence[bool], eqn: Equation) -> Equation:
-    """Drop the parts of the carry that neither a used result nor the condition depends on."""
-    params = eqn.params
-    cond, body = params["cond_jaxpr"], params["body_jaxpr"]
-    cond_nconsts, body_nconsts = params["cond_nconsts"], params["body_nconsts"]
-    tested = needed_arguments(cond, [True])
-    live = [u or t for u, t in zip(used, tested[cond_nconsts:], strict=True)]
-    while True:
-        needed = needed_arguments(body, live)
-        more = [a or b for a, b in zip(live, needed[body_nconsts:], strict=True)]
-        if more == live:
-            break
-        live = more
-    cond_keep = tested[:cond_nconsts]
-    body_keep = needed[:body_nconsts]
-    smaller_cond = narrowed(cond, [True], [*cond_keep, *live])
-    smaller_body = narrowed(body, live, [*body_keep, *live])
-    return eqn.replace(
-        inputs=where_true(eqn.inputs, [*cond_keep, *body_keep, *live]),
-        outputs=where_true(eqn.outputs, live),
-        params={
-            "cond_jaxpr": smaller_cond, "body_jaxpr": smaller_body,
-            "cond_nconsts": sum(cond_keep), "body_nconsts": sum(body_keep),
-            **_moved(params.get("schedule"), lambda place: sum(live[:place])),
-        },
-    )  # fmt: skip
-
-
 def _moved(schedule: Schedule | None, place: Callable[[int], int]) -> dict[str, Any]:
     """Return the param of a loop whose counter is elsewhere in the carry, if it has one."""
     return {"schedule": replace(schedule, counter=place(schedule.counter))} if schedule else {}
+
+
+def _derived(kind: str, params: dict[str, Any], entries: Any) -> dict[str, Any]:
+    """Return where the counter is in the carry of a smaller loop."""
+    results = range(len(params["body_jaxpr"].out_avals))
+    _, kept = entries((), results, None, int)
+    return _moved(params.get("schedule"), kept.index)
 
 
 # --- derivatives -------------------------------------------------------------------------------
@@ -414,7 +384,7 @@ def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, **params: A
         return _linearize_bounded(handle, primals, tangents, **params)
     outs, dots = _jvp(handle, primals, tangents, **params)
     if any(nonzero(dots)):
-        if unrepeatable_effects(_effects(**params)):
+        if unrepeatable_effects(while_p.effects(params)):
             raise _effects_refused("be linearized, which runs it twice", params)
         outs = while_p.bind(*primals, **params)  # those of the joint loop are on the tape
     return outs, dots
@@ -430,7 +400,7 @@ def _linearize_bounded(
     _, const_dots, carry_dots = split_at(tangents, *counts)
     if not any(nonzero([*const_dots, *carry_dots])):
         return outs, with_zeros(handle, outs, (), [False] * len(outs))
-    if unrepeatable_effects(_effects(**params)):
+    if unrepeatable_effects(while_p.effects(params)):
         raise _effects_refused("be linearized, which runs it twice", params)
     dots, mask = record_tangents(
         handle, steps_taken(outs, schedule), params["body_jaxpr"], consts, carry, const_dots,
@@ -442,7 +412,7 @@ def _linearize_bounded(
 def _effects_refused(what: str, params: dict[str, Any]) -> UndefinedRuleError:
     return UndefinedRuleError(message(
         "while_loop", f"a loop with side effects cannot {what}.",
-        got=f"effects: {effects_text(exact_effects(_effects(**params)))}",
+        got=f"effects: {effects_text(exact_effects(while_p.effects(params)))}",
     ))  # fmt: skip
 
 
@@ -545,20 +515,6 @@ def _guarded(
     return any_cond, traced(step, [*const_avals, *avals], body.jaxpr.name)
 
 
-def _shard(
-    *operands: Axes, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, cond_nconsts: int,
-    body_nconsts: int, schedule: Schedule | None = None,
-) -> list[Axes]:  # fmt: skip
-    tested, consts, carry = split_at(operands, cond_nconsts, body_nconsts)
-
-    def step(carry: list[Axes]) -> list[Axes]:
-        (goes_on,) = varying_results(cond_jaxpr, [*tested, *carry])
-        found = varying_results(body_jaxpr, [*consts, *carry])
-        return [axes | goes_on for axes in found]  # members may take different numbers of steps
-
-    return grown_axes(step, carry)
-
-
 def _check(
     handle: ChecksHandle, state: Any, operands: Any, *, cond_jaxpr: ClosedJaxpr,
     body_jaxpr: ClosedJaxpr, cond_nconsts: int, body_nconsts: int,
@@ -604,9 +560,13 @@ while_p = Primitive(
     linearize=_linearize,
     transpose=_transpose,
     batch=_batch,
-    effects=_effects,
-    dce=_dce,
-    shard=_shard,
-    rounds=UNBOUNDED,
-    checked=_check,
+    programs=Programs(
+        {"cond_jaxpr": ("cond_consts", "carry"), "body_jaxpr": ("body_consts", "carry")},
+        operands={"cond_consts": "cond_nconsts", "body_consts": "body_nconsts", "carry": None},
+        carry="carry",
+        test="cond_jaxpr",
+        unbounded=True,
+        derived=_derived,
+        checked=_check,
+    ),
 )

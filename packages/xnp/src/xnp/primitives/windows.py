@@ -286,8 +286,8 @@ reduce_window_sum_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_reduce_window_sum_transpose,
     batch=windows_batch(lambda: reduce_window_sum_p),
-    cost=costs.reduction,
-    dimensions=dimension_names.alike,
+    eager=costs.reduction,
+    sharding=dimension_names.alike,
 )
 
 
@@ -420,7 +420,7 @@ select_and_gather_add_p: Primitive = Primitive(
     jvp=linear_in(0),
     transpose=_select_and_gather_add_transpose,
     batch=_select_and_gather_add_batch,
-    dimensions=dimension_names.alike,
+    sharding=dimension_names.alike,
 )
 
 
@@ -477,8 +477,8 @@ def window_extremal(name: str, ufunc: np.ufunc, op: str, neutral: Any, select: s
         jvp=jvp_rule,
         transpose=undefined("it is not linear"),
         batch=windows_batch(lambda: primitive),
-        cost=costs.reduction,
-        dimensions=dimension_names.alike,
+        eager=costs.reduction,
+        sharding=dimension_names.alike,
     )
     return primitive
 
@@ -590,5 +590,5 @@ select_and_scatter_add_p: Primitive = Primitive(
     jvp=linear_in(0),
     transpose=_select_and_scatter_add_transpose,
     batch=_select_and_scatter_add_batch,
-    dimensions=dimension_names.alike,
+    sharding=dimension_names.alike,
 )
