@@ -37,6 +37,31 @@ class Lends:
         return np.float32([0, 2])
 
 
+def scipy_of(j: Any, name: str) -> Any:
+    return importlib.import_module(f"{j.__name__}.scipy.{name}")
+
+
+def error_of_expm(j: Any, n: Any) -> bool:
+    """Whether a symmetric exponential is a thousandth off, by its eigenvalues in float64."""
+    a = np.random.RandomState(1).randn(3, 3).astype(np.float32)
+    a = a @ a.T + 3 * np.eye(3, dtype=np.float32)
+    values, vectors = np.linalg.eigh(a.astype(np.float64))
+    exact = vectors * np.exp(values) @ vectors.T
+    return bool(np.max(abs(np.asarray(scipy_of(j, "linalg").expm(a)) / exact - 1)) > 1e-3)
+
+
+def donated_by_device_put(j: Any, n: Any) -> bool:
+    x = j.device_put(n.ones(2), j.devices()[0])
+    j.device_put(x, j.devices()[-1], donate=True)
+    return bool(x.is_deleted())
+
+
+def deleted(n: Any) -> Any:
+    x = n.ones(2) + 1
+    x.delete()
+    return x
+
+
 def counted_by_checkpoint(j: Any, n: Any) -> Any:
     """How often a checkpointed function writes, where it is differentiated."""
     ref = j.new_ref(n.float32(0.0))
@@ -480,6 +505,30 @@ ARGUMENTS: list[Row] = [
      (3,), "ValueError"),
     ("an integer as the tangent", lambda j, n: float(j.linearize(n.negative, 1.0)[1](1)),
      "ValueError", -1.0),
+    ("an integer as the tangent", lambda j, n: j.jvp(n.negative, (1j,), (1.0,))[1].real,
+     "TypeError", -1.0),
+    ("a number with a fraction",
+     lambda j, n: j.random.key_data(j.random.fold_in(j.random.key(0), 1.5)),
+     [928981903, 3453687069], "TypeError"),
+    ("a number with a fraction",
+     lambda j, n: j.random.key_data(j.random.fold_in(j.random.key(0), 1.0)),
+     [928981903, 3453687069], [928981903, 3453687069]),
+    ("what `device_put(x, device, donate=True)`", donated_by_device_put, False, True),
+    ("`x.sharding`, `x.devices()` of a deleted", lambda j, n: deleted(n).sharding.num_devices,
+     1, "RuntimeError"),
+    ("`scipy.linalg.expm` of float32", error_of_expm, True, False),
+    ("`scipy.linalg.polar` of zeros",
+     lambda j, n: float(scipy_of(j, "linalg").polar(n.zeros((2, 2)))[0][0, 0]), 0.0, 1.0),
+    ("`fft.fft` along an axis", lambda j, n: n.fft.fft(n.zeros((0, 3)), axis=0).shape,
+     (0, 3), "ValueError"),
+    ("lists as operands", lambda j, n: scipy_of(j, "linalg").cholesky([[4.0]]),
+     [[2.0]], "TypeError"),
+    ("lists as operands", lambda j, n: n.fft.ihfft([1.0]), [1 + 0j], "TypeError"),
+    ("`1 in matrix`", lambda j, n: bool(1 in n.eye(2)), "ValueError", True),
+    ("`1 in matrix`", lambda j, n: len(list(n.eye(2).flat)), "NotImplementedError", 4),
+    ("`1 in matrix`", lambda j, n: n.zeros(1, ">i4"), "TypeError", [0]),
+    ("`1 in matrix`", lambda j, n: n.round(n.array(True)), "ValueError", True),
+    ("an int index out of range", lambda j, n: n.zeros(2).at[5].set(1.0), [0.0, 0.0], "IndexError"),
     ("a rule of MLIR objects", lowered_by_objects, 1.0, "TypeError"),
     ("`donate_argnums` with `debug_nans`", donated_while_checked, False, True),
     ("`repr(random.key(0))`", lambda j, n: repr(j.random.key(0)),

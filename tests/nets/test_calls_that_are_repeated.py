@@ -43,6 +43,7 @@ KINDS: dict[str, tuple[Any, ...]] = {
     "float32 matrices": _arrays(np.eye(3), np.eye(3), np.eye(3), dtype="float32"),
     "array and number": (*_arrays([0.5, 0.0], dtype="float16"), 1, 0.0),
     "number and array": (1, *_arrays([0, 1], [1, 1], dtype="int32")),
+    "number and small integers": (2, *_arrays([0, 1], [1, 1], dtype="int8")),
     "bool array and numbers": (*_arrays([True, False], dtype="bool"), 0, 1.0),
 }
 

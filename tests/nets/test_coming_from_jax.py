@@ -45,6 +45,9 @@ HELD_BY = {
     "a compiled function called in a callback": (
         "packages/xjit/tests/test_callbacks.py",
         "test_programs_in_callbacks_in_programs_end_in_any_number_of_threads"),
+    "`print(..., ordered=True)` and ordered": (
+        "tests/composition/test_callbacks.py",
+        "test_each_device_has_its_ordered_effects_in_the_order_of_the_program"),
     "the compilation cache on disk": ("packages/xjit/tests/test_cache_disk.py",
                                       "test_the_directory_is_that_of_the_user_unless_one_is_named"),
     "the third trace of a function": (

@@ -35,7 +35,12 @@ from xprim import (
     make_jaxpr,
     undefined,
 )
-from xprim.errors import MissingRuleError, TracerBoolConversionError, UnexpectedTracerError
+from xprim.errors import (
+    MissingRuleError,
+    ShapeError,
+    TracerBoolConversionError,
+    UnexpectedTracerError,
+)
 
 X = np.array([0.3, -1.2, 2.0], np.float32)
 
@@ -412,3 +417,16 @@ def test_the_two_passes_of_fwd_and_bwd_give_what_vjp_gives(jitted):
     assert float(bwd(fwd(2.0, 3.0)[1], 5.0)) == 10.0
     with pytest.raises(ValueError, match="fwd_and_bwd"):
         fwd()
+
+
+def test_what_flows_to_a_result_of_integers_is_not_looked_at_but_for_its_shape():
+    y, pull_back = vjp(lambda x: {"value": mul(x, x), "count": to_integer(x)}, X)
+    counts = (np.ones(3, np.int32), np.float32([1, 2, 3]), np.zeros(3, dtypes.float0), y["count"])
+    for count in counts:
+        (x_bar,) = pull_back({"value": np.ones(3, np.float32), "count": count})
+        close(x_bar, 2 * X)
+    with pytest.raises(ShapeError, match=r"the cotangent at \['count'\] must have the shape"):
+        pull_back({"value": np.ones(3, np.float32), "count": 0})
+    close(vjp(to_integer, np.float32(2))[1](1)[0], 0.0)
+    with pytest.raises(ShapeError, match="must have dtype float0"):  # a tangent says how it changes
+        jvp(lambda x: x, (np.ones(2, np.int32),), (np.ones(2, np.int32),))

@@ -417,3 +417,28 @@ def test_a_number_that_is_not_mapped_stays_the_number_that_it_is():
     half = vmap(lambda x, k: x * k, in_axes=(0, None))(xnp.ones(2, "float16"), 2.5)
     assert half.dtype == "float16" and half.tolist() == [2.5, 2.5]
     assert vmap(lambda x, k: k, in_axes=(0, None))(x, 3).tolist() == [3, 3]
+
+
+@pytest.mark.parametrize("chunk_size", [None, 2])
+def test_sum_match_sums_the_results_that_differ_among_examples(chunk_size):
+    x, y = np.arange(6, dtype=np.float32).reshape(3, 2), np.float32([1, 10])
+
+    def f(x, y):
+        return {"both": x * y, "shared": y + 1, "each": x}
+
+    axes = {"both": None, "shared": None, "each": 1}
+    options = {"out_axes": axes, "sum_match": True, "chunk_size": chunk_size}
+    found = vmap(f, (0, None), **options)(x, y)
+    np.testing.assert_array_equal(found["both"], (x * y).sum(0))
+    np.testing.assert_array_equal(found["shared"], y + 1)
+    np.testing.assert_array_equal(found["each"], x.T)
+    with pytest.raises(ValueError, match=r"out_axes is None for the result\['both'\]"):
+        vmap(f, (0, None), axes)(x, y)
+
+
+def test_sum_match_is_the_transpose_of_an_argument_that_all_examples_share():
+    x, w = np.arange(6, dtype=np.float32).reshape(3, 2), np.float32([2, 3])
+    rows = vmap(lambda y_bar, x: y_bar * x, out_axes=None, sum_match=True)
+    np.testing.assert_array_equal(rows(np.ones(3, np.float32), x), x.sum(0))
+    twice = vmap(rows, (None, 0))(np.ones(3, np.float32), np.stack([x, 2 * x]) * w)
+    np.testing.assert_array_equal(twice, np.stack([x.sum(0), 2 * x.sum(0)]) * w)

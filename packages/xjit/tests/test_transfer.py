@@ -17,7 +17,7 @@ from xjit import (
     jit,
 )
 from xnp import lax
-from xprim import Array, as_array, make_jaxpr
+from xprim import Array, as_array, config, make_jaxpr
 
 
 def test_device_put_narrows_and_copies_numpy_input():
@@ -146,3 +146,26 @@ def test_a_copy_to_the_host_is_asked_of_whatever_has_the_method():
     assert len(traced) == 1
     with pytest.raises(AttributeError, match="of its own"):
         copy_to_host_async([Broken()])
+
+
+def test_a_python_number_is_on_the_default_device_of_whoever_asks():
+    here, there = devices()[:2]
+    with config.default_device(there):
+        number = as_array(4321)  # one array for all equal numbers
+        assert jit(lax.neg)(number).devices() == number.devices() == {there}
+    again = as_array(4321)
+    assert again.devices() == {here} and again.device is here
+    assert again.sharding == SingleDeviceSharding(here)
+    assert [s.device for s in again.addressable_shards] == [here]
+    assert jit(lax.neg)(again).devices() == {here}
+    with config.default_device(there):
+        assert again.addressable_shards[0].device is there
+    assert device_put(4321, there).devices() == {there}
+
+
+@pytest.mark.parametrize("ask", ["unsafe_buffer_pointer", "copy_to_host_async"])
+def test_a_deleted_array_says_so_whatever_is_asked(ask):
+    x = as_array(np.ones(3))
+    x.delete()
+    with pytest.raises(RuntimeError, match=r"^Array: this float32\[3\] was deleted"):
+        getattr(x, ask)()

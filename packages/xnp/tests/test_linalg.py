@@ -200,3 +200,12 @@ def test_symmetric_integers_are_decomposed_as_floats():
     np.testing.assert_allclose(lax.linalg.eigh(x)[1], np.linalg.eigvalsh(x), rtol=1e-6)
     with pytest.raises(TypeError, match="cholesky: does not take operands of dtype int32"):
         lax.linalg.cholesky(x, symmetrize_input=False)
+
+
+@pytest.mark.parametrize("p", [None, 2, 1, -1, np.inf, "fro", "nuc"])
+def test_condition_numbers_of_singular_matrices_are_infinite_and_of_nan_nan(p):
+    found = linalg.cond(np.stack([np.zeros((2, 2)), np.eye(2), [[1, np.nan], [0, 1]]]), p)
+    kinds = np.asarray(found)
+    assert np.isposinf(kinds[0]) and np.isfinite(kinds[1]) and np.isnan(kinds[2])
+    if p in (None, 2):
+        np.testing.assert_array_equal(np.isinf(np.linalg.cond(np.zeros((2, 2)), p)), True)

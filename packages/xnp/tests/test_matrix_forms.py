@@ -255,3 +255,16 @@ def test_the_iteration_for_polar_factors_ends_and_agrees_with_the_singular_value
     w, _, vh = np.linalg.svd(a[:5, :3], full_matrices=False)
     np.testing.assert_allclose(small[:5, :3], w @ vh, 0, 1e-13)
     assert not small[5:].any()
+
+
+@pytest.mark.parametrize("shape", [(3, 0), (0, 0), (2, 3, 0)])
+def test_no_columns_are_in_order(shape):
+    q, r, order = linalg.qr(np.zeros(shape, np.float32), pivoting=True)
+    assert (q.shape[-1], r.shape, order.shape) == (shape[-2], shape, (*shape[:-2], 0))
+
+
+def test_a_system_is_solved_in_the_dtype_of_both_whatever_is_known_of_the_matrix():
+    a, b = xnp.asarray(4 * np.eye(2), "bfloat16"), np.float32([1, 3])
+    for assume_a in ("gen", "pos"):
+        x = linalg.solve(a, b, assume_a=assume_a)
+        assert (x.dtype, x.tolist()) == (np.float32, [0.25, 0.75])

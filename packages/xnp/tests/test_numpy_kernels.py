@@ -285,3 +285,10 @@ def test_one_bound_holds_for_all_eager_calls():
     assert [t for t in vars(dispatch).values() if isinstance(t, KernelTable)] == [table]
     xnp.sin(xnp.zeros(3))
     assert 0 < len(table) <= table.limit
+
+
+def test_a_power_is_as_weak_as_its_operands_in_every_call():
+    exponent = xnp.asarray(np.int8([0, 1, 3]))
+    assert [xnp.power(2, exponent).weak_type for _ in range(3)] == [False] * 3
+    assert not xnp.power(xnp.asarray(2), np.int32([1, 2])).weak_type
+    assert xnp.power(xnp.asarray(2), xnp.asarray(3)).weak_type

@@ -156,3 +156,16 @@ def test_the_rank_of_a_vector_is_that_of_numpy(x):
     found = xnp.linalg.matrix_rank(x)
     assert found.dtype == np.int32
     assert int(found) == np.linalg.matrix_rank(x)
+
+
+@pytest.mark.parametrize("name", ["polyder", "polyint"])
+def test_a_number_is_no_polynomial(name):
+    with pytest.raises(ValueError, match=rf"^{name}: takes vectors, got ~float32\[\]\."):
+        getattr(xnp, name)(2.5)
+
+
+def test_the_diagonal_is_that_of_an_array():
+    with pytest.raises(TypeError, match=r"^diag_indices_from: a list is not an array\."):
+        xnp.diag_indices_from([[1, 2], [3, 4]])
+    with pytest.raises(ValueError, match=r"^diag_indices_from: takes arrays of equal sizes"):
+        xnp.diag_indices_from(2.5)

@@ -1,3 +1,4 @@
+import copy
 import gc
 import pickle
 import threading
@@ -98,3 +99,13 @@ def test_descriptions_are_found_again_in_a_table_where_no_array_of_their_type_li
         ShapeDtypeStruct((2, 3), "int32"), ShapeDtypeStruct((2, 3), "float32", weak_type=True),
     ]  # fmt: skip
     assert len({hash(kind) for kind in kinds}) == len(set(kinds)) == 4
+
+
+def test_a_description_does_not_change_since_programs_are_found_by_it():
+    s = ShapeDtypeStruct((2, 3), np.float32)
+    with pytest.raises(AttributeError, match="attributes do not change, nor does shape") as error:
+        s.shape = (3,)
+    assert "update(shape=...)" in str(error.value)
+    with pytest.raises(AttributeError, match="attributes stay, so does dtype"):
+        del s.dtype
+    assert copy.copy(s) == copy.deepcopy(s) == pickle.loads(pickle.dumps(s)) == s

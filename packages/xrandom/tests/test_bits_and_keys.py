@@ -72,7 +72,9 @@ def test_split_is_that_of_jax(partitionable: bool, num: int | tuple[int, ...]) -
 
 
 @LAYOUTS
-@pytest.mark.parametrize("data", [0, 1, 77, 2**32 - 1, np.int32(-5), np.uint8(200)])
+@pytest.mark.parametrize(
+    "data", [0, 1, 77, 2**32 - 1, np.int32(-5), np.uint8(200), 7.0, np.float32(3)]
+)
 def test_fold_in_is_that_of_jax(partitionable: bool, data: int) -> None:
     with layout(partitionable):
         ours = xrandom.fold_in(xrandom.PRNGKey(42), data)
@@ -197,3 +199,18 @@ def test_shapes_that_cannot_be_are_errors_of_both_kinds(kind: type[Exception]) -
 def test_how_many_numbers_there_are_must_be_known_while_tracing(shuffled: Any) -> None:
     with pytest.raises(ConcretizationTypeError, match="how many numbers there are is a traced"):
         make_jaxpr(lambda n: shuffled(xrandom.key(0), n))(3)
+
+
+def test_a_counter_that_is_a_float_folds_in_as_its_integer() -> None:
+    key = xrandom.key(0)
+    for counter in (3.0, np.float64(3), xrandom.uniform(key, (), minval=3.0, maxval=3.0)):
+        assert_equal(xrandom.key_data(xrandom.fold_in(key, counter)),
+                     np.asarray(xrandom.key_data(xrandom.fold_in(key, 3))))  # fmt: skip
+    assert make_jaxpr(lambda x: xrandom.fold_in(key, x))(3.0).out_avals[0].shape == ()
+    for fraction in (1.5, np.inf, np.nan):
+        with pytest.raises(TypeError, match=r"^fold_in: data must be a single integer\."):
+            xrandom.fold_in(key, fraction)
+    with pytest.raises(OverflowError, match="-1 does not fit in uint32"):
+        xrandom.fold_in(key, -1.0)
+    with pytest.raises(TypeError, match=r"^fold_in: data must be a single integer\."):
+        xrandom.fold_in(key, 1j)

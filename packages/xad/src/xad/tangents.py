@@ -203,12 +203,7 @@ def _check(value: Any, aval: ShapedArray, i: int, tree: Any, operation: str, wha
     where = path_of(tree, i, " at ")
     if not is_differentiable(aval):
         if getattr(value, "dtype", None) != dtypes.float0:
-            raise ShapeError(message(
-                operation,
-                f"the {what}{where} of a value of dtype {aval.dtype.name} must have dtype float0.",
-                got=f"{type_text(value)}",
-                hint="integers and booleans have zero tangents: np.zeros(shape, float0)",
-            ))  # fmt: skip
+            _check_of_integers(value, aval, where, operation, what)
         return Zero(aval)
     if isinstance(value, bool | int | float | complex):
         array: Any = _scalar_tangent(value, aval)
@@ -220,6 +215,29 @@ def _check(value: Any, aval: ShapedArray, i: int, tree: Any, operation: str, wha
             got=array.aval.str_long(), expected=aval.strong().str_long(),
         ))  # fmt: skip
     return array
+
+
+def _check_of_integers(
+    value: Any, aval: ShapedArray, where: str, operation: str, what: str
+) -> None:
+    """Raise unless a value that is not of dtype float0 may stand for the zero of integers.
+
+    A cotangent may, of any dtype: nothing flows back from a result of integers, and a tree of
+    `ones_like(result)` has such leaves. A tangent says how integers change, which they cannot.
+    """
+    if what == "tangent":
+        raise ShapeError(message(
+            operation,
+            f"the {what}{where} of a value of dtype {aval.dtype.name} must have dtype float0.",
+            got=f"{type_text(value)}",
+            hint="integers and booleans have zero tangents: np.zeros(shape, float0)",
+        ))  # fmt: skip
+    array = as_array(value, what=f"{operation}: the {what}{where}")
+    if array.aval.shape != aval.shape:
+        raise ShapeError(message(
+            operation, f"the {what}{where} must have the shape of the result.",
+            got=array.aval.str_long(), expected=f"float0[{','.join(map(str, aval.shape))}]",
+        ))  # fmt: skip
 
 
 def _scalar_tangent(value: Any, aval: ShapedArray) -> Array:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar, cast
 
+import xnp
 import xtree
 from xbatch.batching import BatchAxis, BatchTracer, batch_flat
 from xbatch.chunks import in_chunks
@@ -529,6 +530,7 @@ def vmap(
     axis_name: AxisName = None,
     axis_size: int | None = None,
     spmd_axis_name: AxisName = None,
+    sum_match: bool = False,
     *,
     chunk_size: int | None = None,
 ) -> F:
@@ -541,11 +543,15 @@ def vmap(
         or hold some), or a tuple or list with one entry an argument. An entry may be a tree prefix
         of its argument. Keyword arguments are mapped over axis 0.
       out_axes: where the axis of the examples goes in the results; a tree prefix of the result.
-        None says that a result is the same for all examples.
+        None says that a result is the same for all examples, or with `sum_match` that it is the
+        sum over them.
       axis_name: a name for the axis, for collectives inside `fun`.
       axis_size: the number of examples; needed only where no argument is mapped.
       spmd_axis_name: the axis of a mesh, or several, that cut the axis of the examples wherever
         `fun` says how a value lies (`with_sharding_constraint`). None leaves that to the compiler.
+      sum_match: what `out_axes` of None means for a result that differs among examples: an error,
+        or with True the sum over the examples, as the transpose of an argument with `in_axes` of
+        None has it. Results that are the same for all examples stay what they are.
       chunk_size: how many examples are run at once, chunk after chunk, so that what `fun` computes
         on the way takes the memory of that many; it is traced then, as the body of a loop. None
         runs all at once. The results are equal. It does not go with `axis_name`, since collectives
@@ -557,14 +563,16 @@ def vmap(
 
     Raises:
       ValueError: when sizes differ, an axis is out of range, nothing is mapped, a result that
-        differs among examples has `out_axes` None, or a prefix does not fit; the text names the
-        argument.
+        differs among examples has `out_axes` None (without `sum_match`), or a prefix does not
+        fit; the text names the argument.
       TypeError: when `in_axes` or `out_axes` hold something else than ints and None.
 
     Example:
       >>> import numpy as np
       >>> vmap(lambda x, y: x + y, in_axes=(0, None))(np.array([1, 2]), 10)
       Array([11, 12], dtype=int32)
+      >>> vmap(lambda x: 2 * x, out_axes=None, sum_match=True)(np.array([1, 2]))
+      Array(6, dtype=int32)
     """
     check_function(fun, "vmap")
     if isinstance(in_axes, list):
@@ -580,7 +588,15 @@ def vmap(
         named = (axis_name, spmd_axis_name) != (None, None)
         chunk_size = check_chunk_size(chunk_size, named)
     run = _Mapping(
-        fun, in_axes, out_axes, axis_name, axis_size, mesh_axes, size_given, chunk_size
+        fun,
+        in_axes,
+        out_axes,
+        axis_name,
+        axis_size,
+        mesh_axes,
+        size_given,
+        chunk_size,
+        bool(sum_match),
     ).run
 
     @transforming(fun, "vmap")
@@ -591,7 +607,7 @@ def vmap(
             shorten(error)
             raise
 
-    options = (in_axes, out_axes, axis_name, axis_size, mesh_axes, chunk_size)
+    options = (in_axes, out_axes, axis_name, axis_size, mesh_axes, chunk_size, bool(sum_match))
     describe_function(vmapped, lambda: ("vmap", fun, *options))
     return cast("F", vmapped)
 
@@ -600,14 +616,15 @@ class _Mapping:
     """A function and how to map it, with what was worked out for the structures it met."""
 
     __slots__ = ("axis_name", "axis_size", "chunk_size", "fun", "in_axes", "in_memo", "mesh_axes",
-                 "out_axes", "out_memo", "size_given")  # fmt: skip
+                 "out_axes", "out_memo", "size_given", "sums")  # fmt: skip
 
     def __init__(
         self, fun: Callable[..., Any], in_axes: Any, out_axes: Any, axis_name: Any,
         axis_size: int | None, mesh_axes: tuple[Any, ...], size_given: Any,
-        chunk_size: int | None,
+        chunk_size: int | None, sums: bool,
     ) -> None:  # fmt: skip
         self.fun = fun
+        self.sums = sums  # results with `out_axes` of None over the examples
         self.chunk_size = chunk_size
         self.in_axes = in_axes
         self.out_axes = out_axes
@@ -661,10 +678,15 @@ class _Mapping:
             results, out_dims = write_outer_refs(axis, cells, results, out_dims)
         wanted = self._wanted(results, out_tree)
         placed = [
-            x.value if type(x) is Held else x if d is w else _place(axis, x, d, w, i, out_tree)
+            x.value if type(x) is Held else x if d is w else self._place(axis, x, d, w, i, out_tree)
             for i, (x, d, w) in enumerate(zip(results, out_dims, wanted, strict=True))
         ]
         return xtree.unflatten(out_tree, placed)
+
+    def _place(self, axis: BatchAxis, x: Any, dim: Any, wanted: Any, i: int, out_tree: Any) -> Any:
+        if wanted is not_mapped and self.sums:
+            return xnp.sum(x, axis=dim)
+        return _place(axis, x, dim, wanted, i, out_tree)
 
     def _size_of(self, axis: BatchAxis) -> Any:
         return axis.size if self.size_given is None else self.size_given
@@ -680,7 +702,7 @@ class _Mapping:
         """Put objects of registered types among the results together."""
 
         def placed(x: Any, dim: Any, wanted: Any, i: int) -> Any:
-            return _place(axis, x, dim, wanted, i, out_tree)
+            return self._place(axis, x, dim, wanted, i, out_tree)
 
         wanted = self._wanted(results, out_tree)
         return wholes_of(axis, self._size_of(axis), results, wanted, placed)

@@ -363,8 +363,13 @@ _of_meshes: list[Any] = [_NoMeshes()]
 """What knows meshes: see `sharded_types.Meshes`."""
 
 
+_set = object.__setattr__
+
+
 class ShapeDtypeStruct:
     """A stand-in for an array where only shape and dtype matter (`eval_shape`, `lower`).
+
+    It does not change, since programs are found by it: `update` makes another one.
 
     Attributes:
       sharding: how it lies on devices, None where that is open. A format may be given for it, and
@@ -377,6 +382,12 @@ class ShapeDtypeStruct:
 
     __slots__ = ("dtype", "format", "shape", "sharding", "weak_type")
 
+    shape: Shape
+    dtype: np.dtype[Any]
+    format: Any
+    sharding: Any
+    weak_type: bool
+
     @boundary
     def __init__(
         self,
@@ -386,13 +397,28 @@ class ShapeDtypeStruct:
         sharding: ShardingLike = None,
         weak_type: bool = False,
     ) -> None:
-        self.shape = tuple([size_of(d) for d in shape])
+        sizes = tuple([size_of(d) for d in shape])
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: the dtype is missing: None would be float64.")
-        self.dtype = dtypes.as_dtype(dtype)
-        self.format = sharding if hasattr(sharding, "layout") else None
-        self.sharding = sharding if self.format is None else self.format.sharding
-        self.weak_type = weak_type
+        layout = sharding if hasattr(sharding, "layout") else None
+        _set(self, "shape", sizes)
+        _set(self, "dtype", dtypes.as_dtype(dtype))
+        _set(self, "format", layout)
+        _set(self, "sharding", sharding if layout is None else layout.sharding)
+        _set(self, "weak_type", weak_type)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(message(
+            "ShapeDtypeStruct", f"attributes do not change, nor does {name}.",
+            hint=f"update({name}=...) makes another one",
+        ))  # fmt: skip
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"ShapeDtypeStruct: attributes stay, so does {name}.")
+
+    def __reduce__(self) -> Any:
+        place = self.format or self.sharding
+        return _described, (self.shape, self.dtype, place, self.weak_type)
 
     @classmethod
     def like(cls, x: Any) -> ShapeDtypeStruct:
@@ -465,3 +491,7 @@ class ShapeDtypeStruct:
     def __hash__(self) -> int:
         # Not of the abstract value, whose hash is its address: it lives no longer than this call.
         return hash((self.shape, self.dtype, self.weak_type, self.sharding))
+
+
+def _described(shape: Any, dtype: Any, sharding: Any, weak_type: bool) -> ShapeDtypeStruct:
+    return ShapeDtypeStruct(shape, dtype, sharding=sharding, weak_type=weak_type)

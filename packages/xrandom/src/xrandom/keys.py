@@ -360,13 +360,15 @@ def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
 
     Args:
       key: a single key, of either form.
-      data: an integer, of which 32 bits count; a traced one (a loop index) will do.
+      data: an integer, of which 32 bits count, or a floating number whose value is one, as a
+        counter of steps may be; a traced one (a loop index) will do, of which the fraction is cut
+        off.
 
     Returns:
       A key of the form of `key`.
 
     Raises:
-      TypeError: `data` is not a single integer.
+      TypeError: `data` is not a single number, or is known and has a fraction.
       OverflowError: `data` is a Python integer below 0 or above 2**32 - 1.
 
     Example:
@@ -379,17 +381,34 @@ def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
         number: Any = as_array(data, dtypes.uint32)
     else:
         number = as_array(data, what="fold_in: data")
-        if number.ndim or not (dtypes.is_integer(number.dtype) or dtypes.is_bool(number.dtype)):
+        if number.ndim or not _is_real(number.dtype):
             raise TypeError(message(
                 "fold_in", "data must be a single integer.", got=number.aval.str_long(),
                 hint="vmap maps over arrays of numbers" if number.ndim else "",
             ))  # fmt: skip
+        if type(number) is ConcreteArray and dtypes.is_floating(number.dtype):
+            number = as_array(_integer_of(number), dtypes.uint32)
         if number.dtype != dtypes.uint32 or number.weak_type:
             number = lax.convert_element_type(number, dtypes.uint32)
     if words.aval is not _SINGLE and _impl_of(key, words) == UNSAFE:
         return keys_like(key, lax.bitwise_xor(words, _unsafe_hash(number)))
     (out,) = random_fold_in_p.bind(words, number)
     return keys_like(key, out)
+
+
+def _is_real(dtype: np.dtype[Any]) -> bool:
+    return dtypes.is_integer(dtype) or dtypes.is_bool(dtype) or dtypes.is_floating(dtype)
+
+
+def _integer_of(number: ConcreteArray) -> int:
+    """Return the value of a floating number that is an integer, or raise a TypeError."""
+    value = float(number.to_host())
+    if not value.is_integer():  # nor are infinities and NaN
+        raise TypeError(message(
+            "fold_in", "data must be a single integer.", got=f"{value}",
+            hint="keys of numbers with fractions: fold_in(key, number.view('uint32'))",
+        ))  # fmt: skip
+    return int(value)
 
 
 def raw_split(words: Any, num: int) -> list[Any]:

@@ -413,7 +413,7 @@ def put(x: Array, device: Any, may_alias: bool | None = None) -> Array:
     if type(x.buffer) is DeletedBuffer:
         raise_deleted(x.aval.str_long(), x.buffer)
     if device is None:
-        if x.buffer is None:
+        if _kept_buffer(x) is None:
             buffers_at(default_placement(), [x])
         return x if may_alias is not False else _copy(x)
     if order_of(x) is not None:
@@ -579,9 +579,23 @@ def attach() -> None:
     )
 
 
+def _kept_buffer(x: ConcreteArray) -> Any:
+    """Return the buffer of an array, None for one that is on the host alone.
+
+    An array that stands for a Python number wherever that occurs belongs to the default device of
+    the caller: a copy for another one, which a program under `default_device` left, is dropped.
+    """
+    buffer = x.buffer
+    if buffer is None or x.aval.shape or not is_shared(x):
+        return buffer
+    if gateway.device_of(buffer) is not default_placement().device:
+        x.buffer = None
+    return x.buffer
+
+
 def _buffer_of(x: ConcreteArray) -> Any:
     """Return the buffer of an array, put on the default device when it has none."""
-    buffer = x.buffer
+    buffer = _kept_buffer(x)
     if buffer is None:
         (buffer,) = buffers_at(default_placement(), [x])
     elif type(buffer) is DeletedBuffer:
@@ -608,6 +622,7 @@ def _block_until_ready(self: ConcreteArray) -> ConcreteArray:
 
 def _copy_to_host_async(self: ConcreteArray) -> None:
     """Start copying the elements to the host."""
+    _check_kept(self)
     copy_to_host_async(self)
 
 
@@ -621,7 +636,7 @@ def _device(self: ConcreteArray) -> Any:
 
     An array that is on the host will be on the default device.
     """
-    buffer = self.buffer
+    buffer = _kept_buffer(self)
     if buffer is None:
         return default_placement().device
     if type(getattr(buffer, "_sharding", None)) is gateway.SpreadOver:
@@ -633,7 +648,7 @@ def _device(self: ConcreteArray) -> Any:
 
 def _devices(self: ConcreteArray) -> set[Any]:
     """Return the set of devices that hold the array."""
-    if self.buffer is None:
+    if _kept_buffer(self) is None:
         return {default_placement().device}
     return set(gateway.devices_of(_buffer_of(self)))
 
@@ -682,7 +697,7 @@ def _is_fully_replicated(self: ConcreteArray) -> bool:
 
 
 def _check_kept(x: ConcreteArray) -> None:
-    if type(x.buffer) is DeletedBuffer:
+    if type(_kept_buffer(x)) is DeletedBuffer:
         raise_deleted(x.aval.str_long(), x.buffer)
 
 
@@ -720,7 +735,7 @@ def _on_device_size_in_bytes(self: ConcreteArray) -> int:
 
 def _unsafe_buffer_pointer(self: ConcreteArray) -> int:
     """Return the address of the elements on the device; ValueError where there are several."""
-    sharding = sharding_of(self)
+    sharding = _sharding(self)
     if sharding.num_devices > 1:
         raise ValueError(message(
             "unsafe_buffer_pointer", "an array over several devices has an address on each.",

@@ -161,7 +161,7 @@ _DIFFERENCES = {
     "Booleans and small integers are spaced as the default float, where NumPy takes float16.":
         "spacing nextafter",
     "`d` is real, where NumPy takes complex numbers, too.": "fftfreq rfftfreq",
-    "Exactly 0 at whole numbers, where NumPy has some 1e-17.": "sinc",
+    "Exactly 0 at whole numbers and at inf - 2j, where NumPy has some 1e-17, and NaN.": "sinc",
     "Integers become floats first, where NumPy's differences of small ones wrap around.":
         "trapezoid unwrap",
 }  # fmt: skip

@@ -523,9 +523,26 @@ def cond(x: ArrayLike, p: float | str | None = None) -> Array:
     Args:
       x: matrices; square ones unless p is None, 2 or -2.
       p: the norm, as `ord` of `matrix_norm`; None for 2.
+
+    Returns:
+      Real numbers; infinity for singular matrices, NaN for those that have a NaN.
+
+    Example:
+      >>> import numpy as np
+      >>> cond(np.zeros((2, 2), np.float32)).item()
+      inf
     """
-    if 0 in as_array(x, what="cond: x").shape[-2:]:
+    operand = as_array(x, what="cond: x")
+    if 0 in operand.shape[-2:]:
         raise ValueError("cond: there is no condition number of a matrix without elements.")
+    found = _condition(operand, p)
+    broken = lax.reduce_or(lax.ne(operand, operand), (operand.ndim - 2, operand.ndim - 1))
+    unbounded = lax.bitwise_and(lax.ne(found, found), lax.bitwise_not(broken))
+    return lax.select(unbounded, lax.full_like(found, math.inf), found)
+
+
+def _condition(x: Array, p: float | str | None) -> Array:
+    """Return a condition number by its formula, which is NaN where 0 / 0 or 0 * inf comes up."""
     if p in (None, 2, -2):
         s = svdvals(x)
         last = s.ndim - 1

@@ -101,10 +101,10 @@ def diag_indices_from(arr: DuckTypedArray) -> tuple[Array, ...]:
       >>> xnp.diag_indices_from(xnp.ones((2, 2)))
       (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
     """
-    sizes = set(arr.shape)
-    if len(arr.shape) < 2 or len(sizes) != 1:
-        raise ValueError(f"diag_indices_from: takes arrays of equal sizes, got {arr.shape}.")
-    return diag_indices(arr.shape[0], len(arr.shape))
+    shape = arr.shape if hasattr(arr, "shape") else array_of(arr, "diag_indices_from").shape
+    if len(shape) < 2 or len(set(shape)) != 1:
+        raise ValueError(f"diag_indices_from: takes arrays of equal sizes, got {shape}.")
+    return diag_indices(shape[0], len(shape))
 
 
 def _triangle(operation: str, of_host: Any, n: Any, k: Any, m: Any) -> tuple[Array, Array]:

@@ -167,13 +167,21 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
     m = operator.index(m)
     if m < 0:
         raise ValueError(f"polyder: m must not be negative, got {m}.")
-    (p,) = inexact("polyder", asarray(p))
+    found = _coefficients("polyder", p)
     for _ in range(m):
-        count = p.shape[0] - 1
+        count = found.shape[0] - 1
         if count <= 0:
-            return p[:0]
-        p = p[:-1] * asarray(np.arange(count, 0, -1), p.dtype)
-    return p
+            return found[:0]
+        found = found[:-1] * asarray(np.arange(count, 0, -1), found.dtype)
+    return found
+
+
+def _coefficients(name: str, p: Any) -> Array:
+    """Return a floating array of at least one dimension, or raise a ValueError."""
+    found: Array = inexact(name, asarray(p))[0]
+    if not found.aval.ndim:
+        raise ValueError(f"{name}: takes vectors, got {found.aval.str_long()}.")
+    return found
 
 
 def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | Sequence[ArrayLike] | None = None) -> Array:
@@ -195,16 +203,16 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | Sequence[ArrayLike] | None 
     m = operator.index(m)
     if m < 0:
         raise ValueError(f"polyint: m must not be negative, got {m}.")
-    (p,) = inexact("polyint", asarray(p))
+    found = _coefficients("polyint", p)
     constants = asarray(0.0 if k is None else k).reshape(-1)
     if constants.size not in (1, m):
         raise ValueError(f"polyint: k must be a number or {m} numbers, got {constants.size}.")
     for i in range(m):
-        count = p.shape[0]
-        divisors = asarray(np.arange(count, 0, -1), p.dtype)
-        constant = constants[i if constants.size > 1 else 0].astype(p.dtype)
-        p = concatenate([p / divisors, constant.reshape(1)])
-    return p
+        count = found.shape[0]
+        divisors = asarray(np.arange(count, 0, -1), found.dtype)
+        constant = constants[i if constants.size > 1 else 0].astype(found.dtype)
+        found = concatenate([found / divisors, constant.reshape(1)])
+    return found
 
 
 def poly(seq_of_zeros: ArrayLike) -> Array:

@@ -19,6 +19,7 @@ from xnp.docstrings.arrays import UFUNCS
 from xnp.numpy.dispatch import (
     binary_operator,
     broadcast,
+    cast,
     check_out_and_where,
     converted,
     dispatched,
@@ -317,6 +318,8 @@ def _power(x: Any, y: Any) -> Any:
 def _integer_power(x: Any, y: Any) -> Any:
     """Multiply by repeated squaring, over the bits of the exponent."""
     dtype = x.aval.dtype
+    if x.aval.weak_type and not y.aval.weak_type:  # the exponent is read, but never multiplied
+        x = cast(x, dtype, weak=False)
     one, zero = scalar_like(x, 1), scalar_like(x, 0)
     result = one
     base, exponent = x, y

@@ -193,6 +193,8 @@ def column_order(x: Any) -> Array:
     """Return the order of columns, int32, of shape (..., n), for matrices (..., m, n)."""
     batch, m, n = checked("qr", x.aval)
     columns = lax.broadcasted_iota(dtypes.int32, (*batch, n), len(batch))
+    if n == 0:  # there is no longest column to be found
+        return columns
 
     def step(k: Any, state: Any) -> Any:
         rest, place = state  # place: where each column stands in the order

@@ -381,6 +381,7 @@ def solve(
             expected=f"one of {_STRUCTURES}",
         ))  # fmt: skip
     if assume_a == "pos":
+        a, b = promote("solve", a, b, inexact=True)
         return cho_solve(cho_factor(a, lower), b)
     x, y, is_vector = _system("solve", a, b)
     return _solution(linalg.solve(x, y), is_vector)
