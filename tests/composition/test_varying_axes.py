@@ -251,3 +251,44 @@ def test_what_varies_may_not_be_written_where_all_members_share():
 
     with pytest.raises(TypeError, match=r"(?s)varies over manual axes.*V:x.*pcast"):
         members(member, P("x"), P("x"))(X)
+
+
+# --- values outside of jit ---------------------------------------------------------------------
+
+
+def test_gradients_of_a_function_that_looks_are_those_of_one_that_does_not():
+    shown = []
+
+    def member(w, x, looks):
+        total = psum((w * x).sum(), "x")
+        if looks:
+            shown.append(str(total))
+            own = grad(lambda w: (xnp.sin(w) * x).sum())(w)
+            shown.append(str(own))
+            if total > 0:
+                return psum((own * w).sum() * total, "y")
+        own = grad(lambda w: (xnp.sin(w) * x).sum())(w)
+        return psum((own * w).sum() * total, "y")
+
+    def mapped(looks):
+        return members(lambda w, x: member(w, x, looks), (P(), P("x")), P())
+
+    for outer in (
+        lambda f: f,
+        lambda f: grad(f, (0, 1)),
+        lambda f: grad(lambda w, x: f(w, x) ** 2),
+    ):
+        found, wanted = [outer(mapped(looks))(W, X) for looks in (True, False)]
+        for a, b in zip(xstack.tree.leaves(found), xstack.tree.leaves(wanted), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+    assert len(shown) == 6 and "float32[8], the same at all mesh coordinates" in shown[1]
+
+
+def test_a_number_that_would_lose_a_derivative_is_an_error():
+    def member(w, x):
+        return psum((x * float(psum(w.sum(), "x"))).sum(), "x")
+
+    mapped = members(member, (P(), P("x")), P())
+    np.testing.assert_allclose(mapped(W, X), X.sum() * 4 * W.sum(), rtol=1e-5)
+    with pytest.raises(xstack.errors.ConcretizationTypeError, match="derivative"):
+        grad(mapped)(W, X)

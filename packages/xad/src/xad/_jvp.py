@@ -96,6 +96,11 @@ class JVPTracer(Tracer):
         primal = self.primal
         return primal if type(primal) is ConcreteArray else primal.concrete()
 
+    def seen(self) -> Array | None:
+        """Return the primal value to a user who looks, when it is known then."""
+        primal = self.primal
+        return primal if type(primal) is ConcreteArray else primal.seen()
+
     def varies(self) -> bool:
         """Return whether the derivative by this value, or by its primal, is still being taken."""
         primal = self.primal

@@ -46,7 +46,9 @@ from xpar.collectives import (
     varying_over,
     varying_type,
 )
+from xpar.member_values import MemberValues
 from xprim import (
+    EAGER,
     EAGER_ON_HOST,
     Array,
     ClosedJaxpr,
@@ -55,16 +57,20 @@ from xprim import (
     ManualAxisType,
     Primitive,
     ShapedArray,
+    ShapeDtypeStruct,
+    Tracer,
     Var,
     Zero,
     as_array,
     config,
+    current_trace,
     eval_closed,
     extended_axes,
     shaped_array,
     source,
     state,
     trace_to_jaxpr,
+    use_trace,
 )
 from xprim.calls import all_to_front, call_rules, front_dims
 from xprim.cells import Cell
@@ -390,6 +396,17 @@ def member_scope(mesh: Any, manual: Sequence[Any], check_vma: bool) -> Iterator[
         checked_axes(checked),
     ):
         yield
+
+
+@contextmanager
+def outside_of_members() -> Iterator[None]:
+    """Be where the call of a function of members is, for what is computed while it is traced."""
+    sizes, state.axis_sizes = state.axis_sizes, {}
+    try:
+        with current_abstract_mesh(None), checked_axes(_NONE):
+            yield
+    finally:
+        state.axis_sizes = sizes
 
 
 def mesh_inside(mesh: Any, manual: Sequence[Any]) -> AbstractMesh:
@@ -868,7 +885,15 @@ class _Member(FlatFunction):
 
     def run(self, *leaves: Any) -> list[Any]:
         """Return the leaves of the result, which vary over all axes that their specs name."""
-        results = super().run(*leaves)
+        trace: Any = current_trace()
+        values = trace.values = self._values(trace)
+        try:
+            results = super().run(*leaves)
+        except Exception as error:
+            if values is not None and values.were_seen:
+                error.add_note(f"while {self.calls.name} ran, once for all members of {self.mesh}")
+            raise
+        self.saw_values = values is not None and values.were_seen
         if self.calls.options["check_vma"]:
             count = self.out_tree.num_leaves
             lays = _result_lays(self.calls, self.mesh, self.manual, self.out_tree,
@@ -876,6 +901,17 @@ class _Member(FlatFunction):
             for i, lay in enumerate(lays):
                 results[i] = self._as_said(results[i], lay.spec)
         return results
+
+    def _values(self, trace: Any) -> MemberValues | None:
+        """Return what members hold, where the arguments are arrays and not only types of such."""
+        operands = self.arguments.leaves
+        if any(isinstance(x, ShapeDtypeStruct | Cell) for x in operands):
+            return None
+        if any(isinstance(x, Tracer) and x.concrete() is None for x in operands):
+            return None
+        options = self.calls.options
+        run = _RunsMembers(self.mesh, self.manual, self.lays, bool(options["check_vma"]))
+        return MemberValues(trace, operands, self.mesh, self.manual, run)
 
     def _as_said(self, x: Array, spec: PartitionSpec) -> Array:
         """Return a result of which members hold what its spec says, as far as a cast can do it."""
@@ -910,6 +946,35 @@ class _Member(FlatFunction):
                 "out_lays": out_lays, "name": self.calls.name,
                 "check_vma": bool(self.calls.options["check_vma"]),
                 "active": tuple([a for a in self.manual if a in varying])}  # fmt: skip
+
+
+class _RunsMembers:
+    """Runs a program of one member on all members of a mesh.
+
+    Args:
+      mesh: with devices.
+      manual: the axes that have members.
+      lays: of the arguments.
+      check_vma: whether types say what varies.
+    """
+
+    def __init__(
+        self, mesh: AnyMesh, manual: tuple[Any, ...], lays: Sequence[Lay], check_vma: bool
+    ) -> None:
+        self.mesh, self.manual, self.lays, self.check_vma = mesh, manual, lays, check_vma
+        self.checked = manual if check_vma else ()
+
+    def __call__(self, closed: ClosedJaxpr, arrays: Sequence[Any], axes: tuple[Any, ...]) -> Any:
+        """Return a result: one value, or those of the members of some axes, stacked."""
+        lay = Lay(PartitionSpec(), 0, axes) if axes else Lay(PartitionSpec())
+        varying = axes_brought(closed).union(axes, *[[*x.spec.names(), *x.spec.sums]
+                                                     for x in self.lays])  # fmt: skip
+        params = {"jaxpr": closed, "mesh": self.mesh, "manual": self.manual,
+                  "in_lays": tuple(self.lays), "out_lays": (lay,), "name": closed.jaxpr.name,
+                  "check_vma": self.check_vma,
+                  "active": tuple([a for a in self.manual if a in varying])}  # fmt: skip
+        with use_trace(EAGER), outside_of_members():
+            return program_over_mesh(params).call(arrays)[0]
 
 
 _CASTS_OF_RESULTS = frozenset([

@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 import types
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
+
+import numpy as np
 
 from xprim import config, dtypes
 from xprim.array import Array, ConcreteArray
@@ -13,7 +15,7 @@ from xprim.avals import ShapedArray
 from xprim.cells import Cell, CellUse
 from xprim.config import state
 from xprim.derived_cells import note_constants
-from xprim.errors import LazyNames, UnexpectedTracerError
+from xprim.errors import LazyNames, UnexpectedTracerError, derivative_lost
 from xprim.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var, check_jaxpr
 from xprim.primitive import Primitive
 from xprim.sharded_types import captured
@@ -86,6 +88,19 @@ def _describe(holder: Any) -> str:
 _HIDDEN_CALLERS = 3  # `capture`, `append`, and the `process` or `stage` rule that called it
 
 
+class Values(Protocol):
+    """What is known of the values of a function while it is traced, for those who look."""
+
+    def value(self, x: Tracer) -> Array | None:
+        """Return the value of a tracer, or None."""
+
+    def description(self, x: Tracer) -> str | None:
+        """Return how a tracer is printed, or None."""
+
+    def varies(self) -> bool:
+        """Return whether a derivative is being taken by an argument."""
+
+
 class JaxprTracer(Tracer):
     """A value inside a function that is being staged: shape and dtype are known, the rest not."""
 
@@ -103,12 +118,35 @@ class JaxprTracer(Tracer):
         """Say which equation or argument this value comes from."""
         return self._trace.origin_of(self.variable)
 
+    def seen(self) -> Array | None:
+        """Return the value where the arguments of the function are known, and somebody looks."""
+        values = self._trace.values
+        return None if values is None else values.value(self)
+
+    def varies(self) -> bool:
+        """Return whether a derivative is taken by an argument of the function."""
+        values = self._trace.values
+        return values is not None and values.varies()
+
+    def __repr__(self) -> str:
+        values = self._trace.values
+        return (None if values is None else values.description(self)) or super().__repr__()
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        value = self.seen()
+        if value is None:
+            super().__array__()
+        if self.varies():
+            raise derivative_lost(self, "asarray", describe(capture()))
+        return np.asarray(value, *args, **kwargs)
+
 
 class JaxprTrace(Trace):
     """Appends each primitive to a growing jaxpr."""
 
     __slots__ = (
         "_atom_by_id", "arg_names", "cells", "constvars", "consts", "eqns", "fun_name", "invars",
+        "values",
     )  # fmt: skip
 
     name = "jit"
@@ -122,6 +160,7 @@ class JaxprTrace(Trace):
         self.consts: list[Any] = []
         self.arg_names: Sequence[str] = ()
         self.cells: dict[Cell, CellUse] | None = None
+        self.values: Values | None = None
         self.keeps_sources = True
         self._atom_by_id: dict[int, Atom] = {}  # `consts` and literals keep the ids unique
 
@@ -285,6 +324,7 @@ def trace_to_jaxpr(
         state.source = outer_source
         trace.closed = True
         trace.cells = None  # whose uses hold tracers of this: nothing of it outlives the call
+        trace.values = None
     if config.enable_checks.used and config.values.enable_checks:
         check_jaxpr(jaxpr)
     if config.values.check_tracer_leaks:

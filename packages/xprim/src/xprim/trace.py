@@ -112,6 +112,13 @@ class Tracer(Array):
         """Return the concrete array that this tracer carries along, or None."""
         return None
 
+    def seen(self) -> Array | None:
+        """Return the concrete array that this tracer stands for, to a user who looks, or None.
+
+        It is `concrete()` where that is known without asking; operations choose nothing by it.
+        """
+        return self.concrete()
+
     def varies(self) -> bool:
         """Return whether a derivative is taken by this value, which a number would lose."""
         return False
@@ -200,7 +207,7 @@ class Tracer(Array):
 
     def _value_or(self, error: type[Exception], number: str = "") -> Any:
         """Return the concrete value, or raise; `number` names the conversion to Python numbers."""
-        value = self.concrete()
+        value = self.seen()
         if value is not None:
             return value
         if self._trace.closed:

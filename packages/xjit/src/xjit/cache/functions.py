@@ -232,9 +232,13 @@ class Traced:
       seconds: what tracing took.
       cells: the cells of outside that it uses, and how; None where it uses none.
       zeros: which results are tangents of integers, of dtype float0.
+      is_kept: whether other calls may use it: not where it was made for the values of one.
     """
 
-    __slots__ = ("captured", "cells", "closed", "out_tree", "params", "program", "seconds", "zeros")
+    __slots__ = (
+        "captured", "cells", "closed", "is_kept", "out_tree", "params", "program", "seconds",
+        "zeros",
+    )  # fmt: skip
 
     def __init__(
         self, closed: ClosedJaxpr, captured: list[Any], out_tree: Any, params: dict[str, Any],
@@ -247,6 +251,7 @@ class Traced:
         self.params = params
         self.program: Program | None = None
         self.seconds = 0.0
+        self.is_kept = True
         avals = closed.out_avals
         self.zeros = [i for i, a in enumerate(avals) if a.dtype == dtypes.float0]
 
@@ -261,9 +266,10 @@ class FlatFunction:
 
     Attributes:
       written: the numbers of the leaves that are cells and were written.
+      saw_values: whether it looked at the values of this call while it was traced.
     """
 
-    __slots__ = ("arguments", "avals", "fun", "out_tree", "written")
+    __slots__ = ("arguments", "avals", "fun", "out_tree", "saw_values", "written")
 
     def __init__(
         self, fun: Callable[..., Any], arguments: Arguments, avals: Sequence[ShapedArray]
@@ -273,6 +279,7 @@ class FlatFunction:
         self.avals = avals
         self.out_tree: Any = None
         self.written: tuple[int, ...] = ()
+        self.saw_values = False
 
     @calls_its_function
     def run(self, *leaves: Any) -> list[Any]:

@@ -206,7 +206,11 @@ class Calls(abc.ABC):
         cells = None
         if uses or flat.arguments.cells:
             cells = CellsOfProgram(uses, flat.written)
-        return self.traces.keep(place, Traced(closed, captured, flat.out_tree, params, cells))
+        traced = Traced(closed, captured, flat.out_tree, params, cells)
+        if flat.saw_values:
+            traced.is_kept = False
+            return traced
+        return self.traces.keep(place, traced)
 
     def _run_with_cells(
         self, key: Any, traced: Traced, arguments: Arguments, arrays: list[Any], is_eager: bool
@@ -242,6 +246,7 @@ class Calls(abc.ABC):
         elif (
             self.out_placement is None
             and traced.cells is None
+            and traced.is_kept
             and not traced.zeros
             and check_captured_values.value == "off"
             and kernel.donated == program.donated  # the front gives up all leaves of an argument

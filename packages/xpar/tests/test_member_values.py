@@ -1,0 +1,124 @@
+"""Outside of `jit`, a function of members sees values: prints, branches, conversions, errors."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import xnp
+from xbatch import vmap
+from xjit import jit
+from xpar import P, axis_index, make_mesh, pmean, psum, shard_map
+from xprim.errors import ConcretizationTypeError, TracerBoolConversionError
+
+MESH = make_mesh((2, 2), ("x", "y"))
+X = np.arange(16, dtype=np.float32).reshape(4, 4)
+W = np.ones(2, np.float32)
+
+
+def show(x):
+    sys.stdout.write(f"{x}\n")
+
+
+def members(fun, in_specs=None, out_specs=None, **options):
+    specs = {"in_specs": in_specs or (P(), P("x", "y")), "out_specs": out_specs or P("x", "y")}
+    return shard_map(fun, mesh=MESH, **specs, **options)
+
+
+def test_a_print_shows_each_block_with_its_mesh_coordinates(capsys):
+    members(lambda w, x: show(x) or x)(W, X)
+    shown = capsys.readouterr().out
+    assert shown.startswith("float32[2,2]{V:(x,y)} at mesh coordinates (x, y):\n(0, 0):\n[[0. 1.]")
+    assert "(1, 0):\n[[ 8.  9.]\n [12. 13.]]" in shown and "(1, 1)" in shown
+
+
+def test_a_print_shows_what_all_share_once(capsys):
+    members(lambda w, x: show(psum(x.sum(), ("x", "y"))) or x)(W, X)
+    assert capsys.readouterr().out == "float32[], the same at all mesh coordinates:\n120.0\n"
+
+
+def test_every_call_of_a_function_that_looks_prints_anew(capsys):
+    mapped = members(lambda w, x: show(x.sum()) or x)
+    for k in (1, 2, 2):
+        mapped(W, k * X)
+    shown = capsys.readouterr().out.split("float32[]{V:(x,y)} at mesh coordinates (x, y):\n")
+    assert [part.splitlines()[0] for part in shown[1:]] == ["(0, 0): 10.0"] + ["(0, 0): 20.0"] * 2
+
+
+def test_a_function_that_does_not_look_is_traced_once():
+    count = []
+    mapped = members(lambda w, x: count.append(1) or w[0] * x)
+    for k in (1, 2, 3):
+        np.testing.assert_array_equal(mapped(W, k * X), k * X)
+    assert len(count) == 1
+
+
+def test_branches_by_what_all_share_are_taken_anew_by_each_call():
+    def member(w, x):
+        return x if psum(x.sum(), ("x", "y")) > 0 else -2 * x
+
+    mapped = members(member)
+    for x, wanted in ((X, X), (-X, 2 * X), (X, X)):
+        np.testing.assert_array_equal(mapped(W, x), wanted)
+    with pytest.raises(TracerBoolConversionError):
+        jit(mapped)(W, X)
+    with pytest.raises(TracerBoolConversionError):
+        vmap(mapped, (None, 0))(W, X[None])
+
+
+def test_numbers_and_arrays_of_what_all_share_are_known():
+    seen = []
+
+    def member(w, x):
+        mean = pmean(x, ("x", "y"))
+        seen.extend([float(mean[0, 0]), np.asarray(mean), int(w.size * w[0]), mean.tolist()])
+        return x
+
+    members(member)(W, X)
+    block = X.reshape(2, 2, 2, 2).mean((0, 2))
+    assert seen[0] == block[0, 0] and seen[2] == 2 and seen[3] == block.tolist()
+    np.testing.assert_array_equal(seen[1], block)
+
+
+def test_one_value_of_what_varies_is_an_error_that_names_the_members():
+    with pytest.raises(ValueError, match="members hold values of their own") as caught:
+        members(lambda w, x: x if x.sum() > 11 else -x)(W, X)
+    assert "(0, 0): False" in str(caught.value) and "(0, 1): True" in str(caught.value)
+
+
+def test_without_types_every_value_counts_as_the_members_own(capsys):
+    members(lambda w, x: show(w.sum()) or x, check_vma=False)(W, X)
+    assert "(0, 0): 2.0\n(0, 1): 2.0" in capsys.readouterr().out
+
+
+def test_an_error_of_the_function_says_for_whom_it_ran():
+    def member(w, x):
+        if psum(x.sum(), ("x", "y")) > 0:
+            raise ArithmeticError("the sum is positive")
+        return x
+
+    with pytest.raises(ArithmeticError, match="positive") as caught:
+        members(member)(W, X)
+    (note,) = caught.value.__notes__
+    assert note.startswith("while member ran, once for all members of Mesh('x': 2, 'y': 2")
+
+
+def test_on_part_of_the_axes_blocks_are_those_of_these_axes(capsys):
+    mapped = shard_map(lambda x: show(x.sum(0)) or x, mesh=MESH, in_specs=P("x"),
+                       out_specs=P("x"), axis_names={"x"})  # fmt: skip
+    np.testing.assert_array_equal(mapped(X), X)
+    shown = capsys.readouterr().out
+    assert "at mesh coordinates (x):\n(0,): [ 4.  6.  8. 10.]\n(1,): [20. 22. 24. 26.]" in shown
+
+
+def test_values_that_are_captured_and_numbers_of_members_are_known(capsys):
+    extra = xnp.float32(10)
+    members(lambda w, x: show(extra * axis_index("x")) or x)(W, X)
+    assert capsys.readouterr().out.splitlines()[1:] == ["(0,): 0.0", "(1,): 10.0"]
+
+
+def test_what_jit_stages_inside_is_not_known():
+    with pytest.raises(TracerBoolConversionError):
+        members(lambda w, x: jit(lambda a: a if a[0] > 0 else -a)(w)[0] * x)(W, X)
+    with pytest.raises(ConcretizationTypeError):
+        jit(members(lambda w, x: float(w[0]) * x))(W, X)

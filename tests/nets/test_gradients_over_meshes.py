@@ -1,0 +1,67 @@
+"""Gradients of random programs over random meshes are those of the same program on one device."""
+
+import os
+
+import numpy as np
+import pytest
+
+from tests.nets import mesh_gradients
+from tests.nets.mesh_gradients import WIDTH, Members, OneDevice
+from xad import grad
+from xjit import devices, jit
+from xpar import Mesh, P, shard_map
+
+PROGRAMS = int(os.environ.get("FUZZ_PROGRAMS", "40")) // 5
+
+
+def over_a_mesh(program, inputs):
+    """Return the value of each member, and the gradients taken outside and inside of members."""
+    sizes = tuple(program.sizes.values())
+    mesh = Mesh(np.array(devices("cpu")[: np.prod(sizes)]).reshape(sizes), tuple(program.sizes))
+    specs, space, held = tuple(map(P, program.inputs)), Members(program.sizes), []
+
+    def member(*xs):
+        y, axes = mesh_gradients.run(space, program, *xs)
+        held.append(axes)
+        return y
+
+    def members(fun, out_specs):
+        return shard_map(fun, mesh=mesh, in_specs=specs, out_specs=out_specs)
+
+    def number(*xs):
+        return mesh_gradients.loss(space, program, *xs)
+
+    @jit
+    def everything(*xs):
+        each = tuple(range(len(xs)))
+        outside = grad(members(number, P()), each)(*xs)
+        inside = members(grad(number, each), specs)(*xs)
+        return members(member, P(tuple(program.sizes)))(*xs), outside, inside
+
+    y, outside, inside = everything(*[x.reshape(-1) for x in inputs])
+    return y.reshape(*sizes, WIDTH), outside, inside, held[-1]
+
+
+@pytest.mark.fuzz
+def test_values_types_and_gradients_in_all_places_are_those_of_one_device():
+    wrong = []
+    for seed in range(PROGRAMS):
+        program = mesh_gradients.draw(seed)
+        inputs, alone = mesh_gradients.values(program, seed), OneDevice(program.sizes)
+        y, axes = mesh_gradients.run(alone, program, *inputs)
+        each = tuple(range(len(inputs)))
+        wanted = grad(lambda *xs: mesh_gradients.loss(alone, program, *xs), each)(*inputs)  # noqa: B023
+        found, outside, inside, held = over_a_mesh(program, inputs)
+        pairs = [("value", found, y)]
+        for place, each_found in (("outside", outside), ("inside", inside)):
+            pairs += [(place, a, b) for a, b in zip(each_found, wanted, strict=True)]
+        for what, a, b in pairs:
+            a, b = np.asarray(a).reshape(np.shape(b)), np.asarray(b)
+            # sums of up to 64 float32 terms in another order, through up to eight steps
+            scale = 1 + np.abs(b).max()
+            if not np.allclose(a, b, rtol=1e-3, atol=2e-4 * scale):
+                wrong.append((seed, what, program))
+                break
+        if held != axes:
+            wrong.append((seed, "types", held, axes, program))
+    assert not wrong, "\n".join([f"{len(wrong)} of {PROGRAMS}", *map(str, wrong[:3])])
