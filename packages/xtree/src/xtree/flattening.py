@@ -11,13 +11,18 @@ from xtree.errors import DepthError, message, shown, with_article
 from xtree.interning import remember
 from xtree.key_paths import KeyEntry, KeyPath, keystr
 from xtree.registry import DICT, LIST, NONE, TUPLE, NodeType, PyTree, default_registry, sorted_keys
-from xtree.structure_code import (
+from xtree.treedef import (
+    LEAF,
+    MAX_DEPTH,
+    MAX_RECENT,
     USES_BEFORE_COMPILING,
+    PyTreeDef,
     can_match,
     compile_match,
     is_compilable,
+    make_treedef,
+    unflatten,
 )
-from xtree.treedef import LEAF, MAX_DEPTH, MAX_RECENT, PyTreeDef, make_treedef, unflatten
 
 __all__ = [
     "walk", "walk_with_path", "all_leaves", "flatten_one_level", "flatten_one_level_with_keys",

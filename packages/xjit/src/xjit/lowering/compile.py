@@ -525,7 +525,7 @@ def _compile(
         statistics.recompiled += 1
     _log(what, lowered, seconds, is_told)
     for inspection, probe in zip(lowered.inspections, probes, strict=True):
-        inspection.tell(placement, probe)
+        inspection.callback(placement.sharding_of(inspection.tiles(probe)))
     return executable, seconds
 
 

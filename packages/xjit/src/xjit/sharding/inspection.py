@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,9 +18,6 @@ from xprim import Array, ConcreteArray, Primitive, dimension_names, undefined
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
 from xtree.records import Record, set_once
-
-if TYPE_CHECKING:
-    from xjit.dispatch.placement import Placement  # which imports `lowering`, which imports this
 
 __all__ = ["inspect_sharding_p", "inspected"]
 
@@ -53,9 +50,9 @@ class Inspection(Record):
         set_once(self, "mark", mark)
         set_once(self, "members", members)
 
-    def tell(self, placement: Placement, probe: ShardingProbe) -> None:
-        """Call the function, now that the program is compiled."""
-        self.callback(placement.sharding_of(probe.tiles(self.members, self.ndim)))
+    def tiles(self, probe: ShardingProbe) -> Any:
+        """Return what a probe found, now that the program is compiled."""
+        return probe.tiles(self.members, self.ndim)
 
 
 def inspected(x: Array, callback: Callable[[Any], Any]) -> None:
