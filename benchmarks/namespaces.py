@@ -33,7 +33,7 @@ def load(name: str, *, devices: int = 1) -> Any:
         except ImportError:
             continue
     names = ("grad", "jvp", "vjp", "hessian", "vmap", "jit", "pmap", "make_jaxpr", "value_and_grad",
-             "device_put", "checkpoint")  # fmt: skip
+             "device_put", "checkpoint", "jacfwd")  # fmt: skip
     functions = {n: getattr(top, n) for n in names if _has(top, n)}
     return SimpleNamespace(name=name, compiles=True, wait=_wait, **modules, **functions)
 

@@ -29,6 +29,7 @@ GROUPS = {
     "trace_and_lower": (),
     "compilation": (),
     "random_programs": (),
+    "whole_programs": (),
     "dispatch": (),
     "compiled_run": (),
     "parallel_run": (),
@@ -40,7 +41,7 @@ GROUPS = {
 TARGETS = {
     "processes": 0.4, "eager_small": 0.25, "eager_large": 1.0, "eager_loops": 1.0,
     "uncompiled_derivatives": 0.1, "trace_and_lower": 0.15, "compilation": 0.85,
-    "random_programs": 0.8,
+    "random_programs": 0.8, "whole_programs": 0.7,
     "dispatch": 1.0, "compiled_run": 1.0, "parallel_run": 1.0,
     "million_uncompiled": 1.0, "million_compiled": 1.0,
 }  # fmt: skip

@@ -58,7 +58,7 @@ def _seconds(code: str, *, warm: bool = False) -> Any:
 
     def measure() -> float:
         with tempfile.TemporaryDirectory() as folder:
-            environment = os.environ | _caches_in(folder) if warm else None
+            environment = os.environ | caches_in(folder) if warm else None
             times = []
             for _ in range(3 if warm else 2):
                 start = time.perf_counter()
@@ -72,7 +72,7 @@ def _seconds(code: str, *, warm: bool = False) -> Any:
     return measure
 
 
-def _caches_in(folder: str) -> dict[str, str]:
+def caches_in(folder: str) -> dict[str, str]:
     """Return settings of both libraries for a cache of all compiled programs in a folder."""
     return {
         "XSTACK_ENABLE_COMPILATION_CACHE": "1", "XSTACK_COMPILATION_CACHE_DIR": folder,

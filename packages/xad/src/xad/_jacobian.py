@@ -9,6 +9,7 @@ installed, else taken one by one.
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -30,6 +31,7 @@ from xnp.lax import (
     concatenate_p,
     convert_element_type_p,
     reshape_p,
+    slice_p,
     transpose_p,
 )
 from xprim import (
@@ -210,25 +212,24 @@ def _by_columns(
     closed = program.closed()
     active = [is_differentiable(a) for a in out_avals]
 
-    def columns_of(k: int) -> list[Any]:
-        def push(dot: Any) -> list[Any]:
-            dots = [dot if i == k else instantiate(Zero(a)) for i, a in enumerate(in_avals)]
-            results = iter(eval_closed(closed, *dots))
-            return [
-                typed_as(next(results), a) if nz else zeros_of(a)
-                for a, nz, live in zip(out_avals, program.nonzero_out, active, strict=True)
-                if live
-            ]
+    def push(dots: list[Any]) -> list[Any]:
+        results = iter(eval_closed(closed, *dots))
+        return [
+            typed_as(next(results), a) if nz else zeros_of(a)
+            for a, nz, live in zip(out_avals, program.nonzero_out, active, strict=True)
+            if live
+        ]
 
-        found = iter(_mapped(push, in_avals[k], chunk_size) if any(active) else ())
-        return [next(found) if live else _constant_zeros(a, (in_avals[k].size, *a.shape))
-                for a, live in zip(out_avals, active, strict=True)]  # fmt: skip
-
-    columns = [columns_of(k) for k in range(len(in_avals))]
+    found = iter(_mapped(push, in_avals, chunk_size) if any(active) else ())
+    count = sum([a.size for a in in_avals])
+    columns = [next(found) if live else _constant_zeros(a, (count, *a.shape))
+               for a, live in zip(out_avals, active, strict=True)]  # fmt: skip
+    ends = list(itertools.accumulate([a.size for a in in_avals]))
     return [
-        [_basis_last(columns[k][i], out.shape + a.shape) for k, a in enumerate(in_avals)]
-        for i, out in enumerate(out_avals)
-    ]
+        [_basis_last(_rows(column, end - a.size, end), out.shape + a.shape)
+         for a, end in zip(in_avals, ends, strict=True)]
+        for column, out in zip(columns, out_avals, strict=True)
+    ]  # fmt: skip
 
 
 def _by_rows(
@@ -240,11 +241,11 @@ def _by_rows(
     """Return, for each result, its derivative by each primal: one cotangent for each element."""
 
     def rows_of(k: int, out: ShapedArray) -> list[Any]:
-        def pull(ct: Any) -> list[Any]:
-            cts = [ct if i == k else Zero(a) for i, a in enumerate(out_avals)]
+        def pull(ct: list[Any]) -> list[Any]:
+            cts = [ct[0] if i == k else Zero(a) for i, a in enumerate(out_avals)]
             return active_cotangents_of(program, in_avals, cts)
 
-        rows = iter(_mapped(pull, out, chunk_size))
+        rows = iter(_mapped(pull, [out], chunk_size))
         shapes = [out.shape + a.shape for a in in_avals]
         return [
             _reshaped(next(rows), shape) if nz else float0_zeros(shape)
@@ -255,36 +256,62 @@ def _by_rows(
 
 
 def _mapped(
-    fun: Callable[[Any], list[Any]], aval: ShapedArray, chunk_size: int | None
+    fun: Callable[[list[Any]], list[Any]], avals: Sequence[ShapedArray], chunk_size: int | None
 ) -> list[Any]:
-    """Apply a linear function to every basis vector of `aval`; results have the basis in front."""
+    """Apply a linear function of several arrays to each basis vector of all their elements.
+
+    One batch holds the vectors of all arrays, so the program of the function is there once.
+
+    Returns:
+      Its results with the basis in front: the elements of the first array, then of the second, ...
+    """
     vmap = optional_transforms.find("vmap")
-    if chunk_size is not None and vmap is not None and aval.size > chunk_size:
-        places = from_numpy(np.arange(aval.size).reshape(aval.shape), canonical=True)
+    sizes = [a.size for a in avals]
+    count = sum(sizes)
+    starts = [end - size for end, size in zip(itertools.accumulate(sizes), sizes, strict=True)]
+    if chunk_size is not None and vmap is not None and count > chunk_size:
+        places = [from_numpy(np.arange(start, start + a.size).reshape(a.shape), canonical=True)
+                  for start, a in zip(starts, avals, strict=True)]  # fmt: skip
 
         def of_number(k: Any) -> list[Any]:
-            everywhere = broadcast_in_dim_p.bind(k, shape=aval.shape, broadcast_dimensions=())[0]
-            (chosen,) = get_primitive("eq").bind(places, everywhere)
-            return fun(
-                convert_element_type_p.bind(chosen, new_dtype=aval.dtype, weak_type=False)[0]
-            )
+            return fun([_ones_where(at, k, a.dtype) for at, a in zip(places, avals, strict=True)])
 
-        chunked: list[Any] = vmap(of_number, chunk_size=chunk_size)(_reshaped(places, (aval.size,)))
+        chunked: list[Any] = vmap(of_number, chunk_size=chunk_size)(
+            from_numpy(np.arange(count), canonical=True)
+        )
         return chunked
-    eye = np.eye(aval.size, dtype=aval.dtype).reshape(aval.size, *aval.shape)
-    if aval.size == 0:
-        zero = instantiate(Zero(aval))
-        avals = [shaped_array((0, *r.aval.shape), r.aval.dtype, r.aval.weak_type)
-                 for r in fun(zero)]  # fmt: skip
-        return [typed_as(Zero(a), a) for a in avals]
-    if vmap is not None:
-        mapped: list[Any] = vmap(fun)(from_numpy(eye, copy=False, canonical=False))
+    if count == 0:
+        zeros = [instantiate(Zero(a)) for a in avals]
+        empty = [shaped_array((0, *r.aval.shape), r.aval.dtype, r.aval.weak_type)
+                 for r in fun(zeros)]  # fmt: skip
+        return [typed_as(Zero(a), a) for a in empty]
+    basis = [np.eye(count, a.size, -start, dtype=a.dtype).reshape(count, *a.shape)
+             for start, a in zip(starts, avals, strict=True)]  # fmt: skip
+    if vmap is not None and count > 1:
+        mapped: list[Any] = vmap(fun)([from_numpy(b, copy=False, canonical=False) for b in basis])
         return mapped
-    rows = [fun(from_numpy(row, copy=False, canonical=False)) for row in eye]
+    rows = [
+        fun([from_numpy(b[i], copy=False, canonical=False) for b in basis]) for i in range(count)
+    ]
     return [
         concatenate_p.bind(*[_reshaped(r, (1, *r.aval.shape)) for r in column], dimension=0)[0]
         for column in zip(*rows, strict=True)
     ]
+
+
+def _ones_where(places: Any, k: Any, dtype: Any) -> Any:
+    everywhere = broadcast_in_dim_p.bind(k, shape=places.aval.shape, broadcast_dimensions=())[0]
+    (chosen,) = get_primitive("eq").bind(places, everywhere)
+    return convert_element_type_p.bind(chosen, new_dtype=dtype, weak_type=False)[0]
+
+
+def _rows(x: Any, start: int, stop: int) -> Any:
+    if (start, stop) == (0, x.aval.shape[0]):
+        return x
+    rest = x.aval.shape[1:]
+    return slice_p.bind(
+        x, start_indices=(start, *[0] * len(rest)), limit_indices=(stop, *rest), strides=None
+    )[0]
 
 
 def _constant_zeros(aval: ShapedArray, shape: tuple[int, ...]) -> Any:
