@@ -253,7 +253,12 @@ def lstm(ns: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         return xnp.mean((xnp.stack(outputs, axis=1) - ys) ** 2)
 
     momenta = ns.tree.map(xnp.zeros_like, params)
-    return _sgd(ns, loss), (params, momenta, w.normal(batch, length, 16), w.normal(batch, length, 1))
+    return _sgd(ns, loss), (
+        params,
+        momenta,
+        w.normal(batch, length, 16),
+        w.normal(batch, length, 1),
+    )
 
 
 def coupling_flow(ns: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:

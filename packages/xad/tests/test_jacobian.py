@@ -43,6 +43,19 @@ def test_jacobians_of_trees_nest_the_trees(method):
     close(jac["b"][1], np.zeros(3))
 
 
+def test_jacobians_by_leaves_of_several_shapes():
+    def f(p):
+        return mul(p["a"], total(mul(p["b"], p["b"]))), total(p["none"])
+
+    p = {"a": X, "b": np.float32([[2, 3]]), "none": np.zeros((0, 2), np.float32)}
+    first, second = jacfwd(f)(p)
+    close(first["a"], 13 * np.eye(3))
+    close(first["b"], np.einsum("i,jk->ijk", X, 2 * p["b"]))
+    assert first["none"].shape == (3, 0, 2) and second["none"].shape == (0, 2)
+    close(second["a"], np.zeros(3))
+    close(second["b"], np.zeros((1, 2)))
+
+
 @pytest.mark.parametrize("method", [jacfwd, jacrev])
 def test_jacobians_pass_auxiliary_outputs_through(method):
     jac, aux = method(lambda x: (sin(x), {"n": 3, "x": x}), has_aux=True)(X)

@@ -62,6 +62,15 @@ def test_it_says_which_function_how_large_and_which_line_holds_most(heard):
     assert f"operations, of which 98% of {where}. Ctrl-C ends the wait" in text
 
 
+def test_of_many_arguments_it_names_the_first(heard):
+    def add_up(xs):
+        return sum(xs) * 17
+
+    jit(add_up)([np.float32(0)] * 400)
+    (text,) = heard
+    assert text.startswith(f"compiling add_up({'float32[], ' * 7}and 393 more) takes more than")
+
+
 def test_an_error_of_the_compiler_is_raised_where_it_was_called(heard):
     with pytest.raises(XStackError, match="no_such_option"):
         jit(lambda x: x + 17, compiler_options={"no_such_option": True})(np.float32(0))

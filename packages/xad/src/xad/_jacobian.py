@@ -269,34 +269,50 @@ def _mapped(
     sizes = [a.size for a in avals]
     count = sum(sizes)
     starts = [end - size for end, size in zip(itertools.accumulate(sizes), sizes, strict=True)]
-    if chunk_size is not None and vmap is not None and count > chunk_size:
-        places = [from_numpy(np.arange(start, start + a.size).reshape(a.shape), canonical=True)
-                  for start, a in zip(starts, avals, strict=True)]  # fmt: skip
-
-        def of_number(k: Any) -> list[Any]:
-            return fun([_ones_where(at, k, a.dtype) for at, a in zip(places, avals, strict=True)])
-
-        chunked: list[Any] = vmap(of_number, chunk_size=chunk_size)(
-            from_numpy(np.arange(count), canonical=True)
-        )
-        return chunked
     if count == 0:
-        zeros = [instantiate(Zero(a)) for a in avals]
-        empty = [shaped_array((0, *r.aval.shape), r.aval.dtype, r.aval.weak_type)
-                 for r in fun(zeros)]  # fmt: skip
-        return [typed_as(Zero(a), a) for a in empty]
+        return _of_no_vector(fun, avals)
+    if chunk_size is not None and vmap is not None and count > chunk_size:
+        numbers = from_numpy(np.arange(count), canonical=True)
+        chunked: list[Any] = vmap(_of_number(fun, avals, starts), chunk_size=chunk_size)(numbers)
+        return chunked
     basis = [np.eye(count, a.size, -start, dtype=a.dtype).reshape(count, *a.shape)
              for start, a in zip(starts, avals, strict=True)]  # fmt: skip
     if vmap is not None and count > 1:
         mapped: list[Any] = vmap(fun)([from_numpy(b, copy=False, canonical=False) for b in basis])
         return mapped
+    return _one_by_one(fun, basis)
+
+
+def _of_no_vector(fun: Callable[[list[Any]], list[Any]], avals: Sequence[ShapedArray]) -> list[Any]:
+    results = [r.aval for r in fun([instantiate(Zero(a)) for a in avals])]
+    empty = [shaped_array((0, *r.shape), r.dtype, r.weak_type) for r in results]
+    return [typed_as(Zero(a), a) for a in empty]
+
+
+def _one_by_one(
+    fun: Callable[[list[Any]], list[Any]], basis: Sequence[np.ndarray[Any, Any]]
+) -> list[Any]:
     rows = [
-        fun([from_numpy(b[i], copy=False, canonical=False) for b in basis]) for i in range(count)
+        fun([from_numpy(b, copy=False, canonical=False) for b in vector])
+        for vector in zip(*basis, strict=True)
     ]
     return [
         concatenate_p.bind(*[_reshaped(r, (1, *r.aval.shape)) for r in column], dimension=0)[0]
         for column in zip(*rows, strict=True)
     ]
+
+
+def _of_number(
+    fun: Callable[[list[Any]], list[Any]], avals: Sequence[ShapedArray], starts: Sequence[int]
+) -> Callable[[Any], list[Any]]:
+    """Return what applies a function to a basis vector by its number, without the whole basis."""
+    places = [from_numpy(np.arange(start, start + a.size).reshape(a.shape), canonical=True)
+              for start, a in zip(starts, avals, strict=True)]  # fmt: skip
+
+    def of_number(k: Any) -> list[Any]:
+        return fun([_ones_where(at, k, a.dtype) for at, a in zip(places, avals, strict=True)])
+
+    return of_number
 
 
 def _ones_where(places: Any, k: Any, dtype: Any) -> Any:

@@ -253,6 +253,7 @@ def finish(executable: gateway.Executable) -> None:
 Options = Mapping[str, bool | int | float | str]
 
 _MAX_EXECUTABLES = 2048
+_NAMED_TYPES = 8  # of arguments, in what is said of a long compilation
 SLOW_SECONDS = 10.0
 """After this a compilation says that it is under way."""
 # A signal may come to another thread, which does not wake the one that waits.
@@ -585,13 +586,15 @@ def _interruptible(
 
 def _what_takes_long(lowered: LoweredProgram, closed: ClosedJaxpr | None) -> str:
     """Say which program takes long to compile, how large it is, and what makes it large."""
-    types = ", ".join([a.str_long() for a in lowered.in_avals])
+    types = [a.str_long() for a in lowered.in_avals]
+    if len(types) > _NAMED_TYPES:  # the arguments of a network would fill pages
+        types = [*types[: _NAMED_TYPES - 1], f"and {len(types) - _NAMED_TYPES + 1} more"]
     eqns = [] if closed is None else equations_of(closed.jaxpr)
     lines = Counter([describe(eqn.source) for eqn in eqns])
     most = [f", of which {count / lines.total():.0%} of {where}"
             for where, count in lines.most_common(1) if where]  # fmt: skip
     return (
-        f"compiling {lowered.name.removeprefix('jit_')}({types}) takes more than "
+        f"compiling {lowered.name.removeprefix('jit_')}({', '.join(types)}) takes more than "
         f"{SLOW_SECONDS:.0f} s: {lowered.body.count('stablehlo.'):,} operations{''.join(most)}. "
         "Ctrl-C ends the wait; explain(f, *args) shows what takes the time"
     )
