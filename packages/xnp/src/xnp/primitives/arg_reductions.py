@@ -15,7 +15,16 @@ from xnp.primitives.lowering_text import FOUR_BITS, TWO_BITS, upcast
 from xnp.primitives.reductions import greatest, least
 from xnp.primitives.sort import comparable, compare_text
 from xnp.primitives.table import BOOL, REAL, bind, broadcasted, filled, selected
-from xprim import ZERO, Primitive, ShapedArray, dimension_names, dtypes, shaped_array, undefined
+from xprim import (
+    ZERO,
+    Primitive,
+    ShapedArray,
+    dimension_names,
+    dtypes,
+    primitive_maker,
+    shaped_array,
+    undefined,
+)
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
 from xprim.platform_rules import by_platform
@@ -155,37 +164,29 @@ def arg_batch(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
     return batch_rule
 
 
-# ---------------------------------------------------------------------------------------- argmax
-# argmax: where along an axis the greatest element stands.
+# -------------------------------------------------------------------------------- argmax, argmin
+# argmax, argmin: where along an axis the greatest or the least element stands.
 #
 # The first NaN wins, then the first of equals.
 
-argmax_p: Primitive = Primitive(
-    "argmax",
-    shape=arg_shape("argmax"),
-    numpy=arg_numpy(np.argmax),
-    stablehlo=arg_stablehlo("GT", least, "reduce_max"),
-    jvp=ZERO,
-    transpose=undefined("it is piecewise constant"),
-    batch=arg_batch(lambda: argmax_p),
-    eager=costs.reduction,
-    sharding=dimension_names.without("axes"),
-)
+
+@primitive_maker
+def _arg_reduction(
+    name: str, numpy: Any, direction: str, init: Callable[[Any], Any], reduction: str
+) -> Primitive:
+    primitive = Primitive(
+        name,
+        shape=arg_shape(name),
+        numpy=arg_numpy(numpy),
+        stablehlo=arg_stablehlo(direction, init, reduction),
+        jvp=ZERO,
+        transpose=undefined("it is piecewise constant"),
+        batch=arg_batch(lambda: primitive),
+        eager=costs.reduction,
+        sharding=dimension_names.without("axes"),
+    )
+    return primitive
 
 
-# ---------------------------------------------------------------------------------------- argmin
-# argmin: where along an axis the least element stands.
-#
-# The first NaN wins, then the first of equals.
-
-argmin_p: Primitive = Primitive(
-    "argmin",
-    shape=arg_shape("argmin"),
-    numpy=arg_numpy(np.argmin),
-    stablehlo=arg_stablehlo("LT", greatest, "reduce_min"),
-    jvp=ZERO,
-    transpose=undefined("it is piecewise constant"),
-    batch=arg_batch(lambda: argmin_p),
-    eager=costs.reduction,
-    sharding=dimension_names.without("axes"),
-)
+argmax_p = _arg_reduction("argmax", np.argmax, "GT", least, "reduce_max")
+argmin_p = _arg_reduction("argmin", np.argmin, "LT", greatest, "reduce_min")

@@ -40,6 +40,7 @@ from xprim import (
     dimension_names,
     dtypes,
     get_primitive,
+    primitive_maker,
     shaped_array,
     undefined,
 )
@@ -161,6 +162,32 @@ def _shared(x: Any, y: Any, x_dot: Any, axis: int) -> Any:
     return div(total, linear_recurrence(goes_on, weight, axis))
 
 
+# -------------------------------------------------------------------------------------- the rows
+
+
+_NOT_LINEAR = undefined("it is not linear")
+
+
+@primitive_maker
+def _cumulative(
+    name: str, kinds: Any, ufunc: Any, operation: str, init: Callable[[Any], Any], jvp: Any,
+    transpose: Any = _NOT_LINEAR,
+) -> Primitive:  # fmt: skip
+    """Define a cumulative reduction, by the ufunc and the operation of two elements."""
+    primitive = Primitive(
+        name,
+        shape=cumulative_shape(name, kinds),
+        numpy=cumulative_numpy(ufunc),
+        stablehlo=cumulative_stablehlo(lambda b, a: reducer(b, operation, a.dtype), init),
+        jvp=jvp,
+        transpose=transpose,
+        batch=cumulative_batch(lambda: primitive),
+        eager=costs.nothing,
+        sharding=dimension_names.whole_along("axis"),
+    )
+    return primitive
+
+
 # ---------------------------------------------------------------------------------------- cumsum
 # cumsum: cumulative sums along an axis. Linear; its transpose sums from the other end.
 
@@ -169,18 +196,8 @@ def _transpose(cts: Any, x: Any, *, axis: int, reverse: bool) -> Any:
     return cumsum_p.bind(cts[0], axis=axis, reverse=not reverse)
 
 
-cumsum_p: Primitive = Primitive(
-    "cumsum",
-    shape=cumulative_shape("cumsum", NUMBER),
-    numpy=cumulative_numpy(np.add),
-    stablehlo=cumulative_stablehlo(
-        lambda b, scalar: b.reducer("stablehlo.add", scalar.dtype), lambda dtype: 0
-    ),
-    jvp=LINEAR,
-    transpose=_transpose,
-    batch=cumulative_batch(lambda: cumsum_p),
-    eager=costs.nothing,
-    sharding=dimension_names.whole_along("axis"),
+cumsum_p: Primitive = _cumulative(
+    "cumsum", NUMBER, np.add, "stablehlo.add", lambda dtype: 0, LINEAR, _transpose
 )
 
 
@@ -205,54 +222,20 @@ def _cumprod_jvp(primals: Any, tangents: Any, *, axis: int, reverse: bool) -> An
     return outs, (dot,)
 
 
-cumprod_p: Primitive = Primitive(
-    "cumprod",
-    shape=cumulative_shape("cumprod", NUMBER),
-    numpy=cumulative_numpy(np.multiply),
-    stablehlo=cumulative_stablehlo(
-        lambda b, scalar: b.reducer("stablehlo.multiply", scalar.dtype), lambda dtype: 1
-    ),
-    jvp=_cumprod_jvp,
-    transpose=undefined("it is not linear"),
-    batch=cumulative_batch(lambda: cumprod_p),
-    eager=costs.nothing,
-    sharding=dimension_names.whole_along("axis"),
+cumprod_p: Primitive = _cumulative(
+    "cumprod", NUMBER, np.multiply, "stablehlo.multiply", lambda dtype: 1, _cumprod_jvp
 )
 
 
-# ---------------------------------------------------------------------------------------- cummax
-# cummax: the greatest element so far along an axis; NaN stays to the end.
+# -------------------------------------------------------------------------------- cummax, cummin
+# cummax, cummin: the greatest or the least element so far along an axis; NaN stays to the end.
 
-cummax_p: Primitive = Primitive(
-    "cummax",
-    shape=cumulative_shape("cummax", ANY),
-    numpy=cumulative_numpy(np.maximum),
-    stablehlo=cumulative_stablehlo(
-        lambda b, scalar: reducer(b, "stablehlo.maximum", scalar.dtype), least
-    ),
-    jvp=extremal_jvp(lambda: cummax_p),
-    transpose=undefined("it is not linear"),
-    batch=cumulative_batch(lambda: cummax_p),
-    eager=costs.nothing,
-    sharding=dimension_names.whole_along("axis"),
+cummax_p: Primitive = _cumulative(
+    "cummax", ANY, np.maximum, "stablehlo.maximum", least, extremal_jvp(lambda: cummax_p)
 )
 
-
-# ---------------------------------------------------------------------------------------- cummin
-# cummin: the smallest element so far along an axis; NaN stays to the end.
-
-cummin_p: Primitive = Primitive(
-    "cummin",
-    shape=cumulative_shape("cummin", ANY),
-    numpy=cumulative_numpy(np.minimum),
-    stablehlo=cumulative_stablehlo(
-        lambda b, scalar: reducer(b, "stablehlo.minimum", scalar.dtype), greatest
-    ),
-    jvp=extremal_jvp(lambda: cummin_p),
-    transpose=undefined("it is not linear"),
-    batch=cumulative_batch(lambda: cummin_p),
-    eager=costs.nothing,
-    sharding=dimension_names.whole_along("axis"),
+cummin_p: Primitive = _cumulative(
+    "cummin", ANY, np.minimum, "stablehlo.minimum", greatest, extremal_jvp(lambda: cummin_p)
 )
 
 

@@ -348,62 +348,52 @@ def _chooser_jvp(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
 # --------------------------------------------------------------------------------------- the rows
 
 
+_NOT_LINEAR = undefined("it is not linear")
+
+
 @primitive_maker
-def _chooser(name: str, ufunc: Any, init: Init, op: str) -> Primitive:
+def _reduction(
+    name: str, kinds: Any, numpy: Any, operation: str, init: Init, jvp: Any,
+    transpose: Any = _NOT_LINEAR, total: Callable[[Any], Any] = lambda dtype: dtype,
+    ufunc: Any = None,
+) -> Primitive:  # fmt: skip
+    """Define a reduction along axes, by the operation of two elements and its neutral element."""
     primitive = Primitive(
         name,
-        shape=reduction_shape(name, ANY),
-        numpy=_chooser_numpy(ufunc, init),
-        stablehlo=reduction_stablehlo(op, init),
-        jvp=_chooser_jvp(lambda: primitive),
-        transpose=undefined("it is not linear"),
+        shape=reduction_shape(name, kinds),
+        numpy=numpy,
+        stablehlo=reduction_stablehlo(operation, init, total),
+        jvp=jvp,
+        transpose=transpose,
         batch=reduction_batch(lambda: primitive),
-        eager=costs.reduction,
+        eager=Eager(costs.reduction, ufunc=ufunc),
         sharding=dimension_names.without("axes"),
     )
     return primitive
 
 
 @primitive_maker
-def _bitwise(name: str, ufunc: Any, init: Init, op: str) -> Primitive:
-    primitive = Primitive(
-        name,
-        shape=reduction_shape(name, BITS),
-        numpy=_bits_numpy(ufunc, init),
-        stablehlo=reduction_stablehlo(op, init),
-        jvp=ZERO,
-        transpose=undefined("integers and booleans have no cotangents"),
-        batch=reduction_batch(lambda: primitive),
-        eager=costs.reduction,
-        sharding=dimension_names.without("axes"),
-    )
+def _chooser(name: str, ufunc: Any, init: Init, operation: str) -> Primitive:
+    jvp = _chooser_jvp(lambda: primitive)
+    primitive = _reduction(name, ANY, _chooser_numpy(ufunc, init), operation, init, jvp)
     return primitive
 
 
-reduce_sum_p: Primitive = Primitive(
-    "reduce_sum",
-    shape=reduction_shape("reduce_sum", NUMBER),
-    numpy=_sum_numpy,
-    stablehlo=reduction_stablehlo("stablehlo.add", lambda dtype: 0, total_dtype),
-    jvp=LINEAR,
-    transpose=_sum_transpose,
-    batch=reduction_batch(lambda: reduce_sum_p),
-    eager=Eager(costs.reduction, ufunc=_sum_ufunc),
-    sharding=dimension_names.without("axes"),
-)
+@primitive_maker
+def _bitwise(name: str, ufunc: Any, init: Init, operation: str) -> Primitive:
+    no_cotangents = undefined("integers and booleans have no cotangents")
+    numpy = _bits_numpy(ufunc, init)
+    return _reduction(name, BITS, numpy, operation, init, ZERO, no_cotangents)
 
-reduce_prod_p: Primitive = Primitive(
-    "reduce_prod",
-    shape=reduction_shape("reduce_prod", NUMBER),
-    numpy=_prod_numpy,
-    stablehlo=reduction_stablehlo("stablehlo.multiply", lambda dtype: 1, total_dtype),
-    jvp=_prod_jvp,
-    transpose=undefined("it is not linear"),
-    batch=reduction_batch(lambda: reduce_prod_p),
-    eager=costs.reduction,
-    sharding=dimension_names.without("axes"),
-)
 
+reduce_sum_p: Primitive = _reduction(
+    "reduce_sum", NUMBER, _sum_numpy, "stablehlo.add", lambda dtype: 0, LINEAR, _sum_transpose,
+    total_dtype, _sum_ufunc,
+)  # fmt: skip
+reduce_prod_p: Primitive = _reduction(
+    "reduce_prod", NUMBER, _prod_numpy, "stablehlo.multiply", lambda dtype: 1, _prod_jvp,
+    total=total_dtype,
+)  # fmt: skip
 reduce_max_p = _chooser("reduce_max", np.maximum, least, "stablehlo.maximum")
 reduce_min_p = _chooser("reduce_min", np.minimum, greatest, "stablehlo.minimum")
 reduce_and_p = _bitwise("reduce_and", np.bitwise_and, all_ones, "stablehlo.and")

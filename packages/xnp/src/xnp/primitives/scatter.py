@@ -54,6 +54,7 @@ from xprim import (
     dtypes,
     linear_in,
     not_mapped,
+    primitive_maker,
     shaped_array,
     undefined,
 )
@@ -494,17 +495,35 @@ def _scatter_transpose(cts: Any, x: Any, indices: Any, updates: Any, **params: A
     return x_bar, Zero(indices.aval), updates_bar
 
 
-scatter_p: Primitive = Primitive(
+@primitive_maker
+def _scatter(
+    name: str, combine: Any, operation: str | None, jvp: Any, transpose: Any,
+    linearity: Any = None, **more: Any,
+) -> Primitive:  # fmt: skip
+    """Define a scatter, by the ufunc and the operation that combine an element and an update."""
+    primitive = Primitive(
+        name,
+        shape=scatter_shape(name, ANY),
+        numpy=scatter_numpy(combine),
+        stablehlo=scatter_stablehlo(operation),
+        jvp=jvp,
+        transpose=transpose,
+        batch=scatter_batch(lambda: primitive),
+        checks=Checks(windows=scatter_windows),
+        sharding=Sharding(scatter_dimensions, linearity=linearity),
+        **more,
+    )
+    return primitive
+
+
+scatter_p: Primitive = _scatter(
     "scatter",
-    shape=scatter_shape("scatter", ANY),
-    numpy=scatter_numpy(None),
-    stablehlo=scatter_stablehlo(None),
-    jvp=_scatter_jvp,
-    transpose=_scatter_transpose,
-    batch=scatter_batch(lambda: scatter_p),
-    checks=Checks(windows=scatter_windows),
+    None,
+    None,
+    _scatter_jvp,
+    _scatter_transpose,
+    linearity=linear_in(0, 2),
     physical=STRUCTURAL,
-    sharding=Sharding(scatter_dimensions, linearity=linear_in(0, 2)),
 )
 
 
@@ -534,16 +553,13 @@ def _scatter_add_transpose(cts: Any, x: Any, indices: Any, updates: Any, **param
     return (ct if type(x) is Linear else Zero(x.aval)), Zero(indices.aval), updates_bar
 
 
-scatter_add_p: Primitive = Primitive(
+scatter_add_p: Primitive = _scatter(
     "scatter_add",
-    shape=scatter_shape("scatter_add", ANY),
-    numpy=scatter_numpy(np.add),
-    stablehlo=scatter_stablehlo("stablehlo.add"),
-    jvp=_scatter_add_jvp,
-    transpose=_scatter_add_transpose,
-    batch=scatter_batch(lambda: scatter_add_p),
-    checks=Checks(windows=scatter_windows),
-    sharding=Sharding(scatter_dimensions, linearity=linear_in(0, 2)),
+    np.add,
+    "stablehlo.add",
+    _scatter_add_jvp,
+    _scatter_add_transpose,
+    linearity=linear_in(0, 2),
 )
 
 
@@ -596,50 +612,33 @@ def _scatter_mul_transpose(cts: Any, x: Any, indices: Any, updates: Any, **param
     return x_bar, Zero(indices.aval), Zero(updates.aval)
 
 
-scatter_mul_p: Primitive = Primitive(
+scatter_mul_p: Primitive = _scatter(
     "scatter_mul",
-    shape=scatter_shape("scatter_mul", ANY),
-    numpy=scatter_numpy(np.multiply),
-    stablehlo=scatter_stablehlo("stablehlo.multiply"),
-    jvp=_scatter_mul_jvp,
-    transpose=_scatter_mul_transpose,
-    batch=scatter_batch(lambda: scatter_mul_p),
-    checks=Checks(windows=scatter_windows),
-    sharding=scatter_dimensions,
+    np.multiply,
+    "stablehlo.multiply",
+    _scatter_mul_jvp,
+    _scatter_mul_transpose,
 )
 
 
-# ----------------------------------------------------------------------------------- scatter max
-# scatter_max: take the greater of windows of an array and updates; windows may overlap.
-#
-# NaN wins.
+# ---------------------------------------------------------------------- scatter max, scatter min
+# scatter_max, scatter_min: take the greater or the smaller of windows of an array and updates;
+# windows may overlap. NaN wins.
 
-scatter_max_p: Primitive = Primitive(
+_NOT_LINEAR = undefined("it is not linear")
+
+scatter_max_p: Primitive = _scatter(
     "scatter_max",
-    shape=scatter_shape("scatter_max", ANY),
-    numpy=scatter_numpy(np.maximum),
-    stablehlo=scatter_stablehlo("stablehlo.maximum"),
-    jvp=extremal_jvp(lambda: scatter_max_p),
-    transpose=undefined("it is not linear"),
-    batch=scatter_batch(lambda: scatter_max_p),
-    checks=Checks(windows=scatter_windows),
-    sharding=scatter_dimensions,
+    np.maximum,
+    "stablehlo.maximum",
+    extremal_jvp(lambda: scatter_max_p),
+    undefined("it is not linear"),
 )
 
-
-# ----------------------------------------------------------------------------------- scatter min
-# scatter_min: take the smaller of windows of an array and updates; windows may overlap.
-#
-# NaN wins.
-
-scatter_min_p: Primitive = Primitive(
+scatter_min_p: Primitive = _scatter(
     "scatter_min",
-    shape=scatter_shape("scatter_min", ANY),
-    numpy=scatter_numpy(np.minimum),
-    stablehlo=scatter_stablehlo("stablehlo.minimum"),
-    jvp=extremal_jvp(lambda: scatter_min_p),
-    transpose=undefined("it is not linear"),
-    batch=scatter_batch(lambda: scatter_min_p),
-    checks=Checks(windows=scatter_windows),
-    sharding=scatter_dimensions,
+    np.minimum,
+    "stablehlo.minimum",
+    extremal_jvp(lambda: scatter_min_p),
+    undefined("it is not linear"),
 )
