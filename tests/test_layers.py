@@ -15,8 +15,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([*ROOT.glob("docs/**/*.md"), *ROOT.glob("packages/*/README.md"), ROOT / "README.md"])
 
 
-def problems(module: str, source: str, **optional: str) -> list[str]:
-    return list(layers.check_module(module, source, optional))
+def problems(module: str, source: str) -> list[str]:
+    return list(layers.check_module(module, source))
 
 
 if IN_FULL:  # to read all files takes eight seconds: an ordinary run leaves it to `nox -s lint`
@@ -52,7 +52,7 @@ def test_arrows_only_point_down_and_floor_three_stays_apart():
         ("xprim.rules", "import xnp.lax as lax"),
         ("xtree.registry", "import numpy as np"),
         ("xad.grad", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import xjit"),
-        ("xad.grad", "import importlib\nxjit = importlib.import_module('xjit')"),
+        ("xad.grad", "xjit = late_import('xjit', 'few programs')"),
         ("xad.grad", "import scipy.special"),
         ("xjit.lowering.compile", "import jax"),
         ("xjit.jaxlib_gateway", "import jax"),
@@ -78,12 +78,28 @@ def test_an_import_from_a_lower_floor_is_allowed(module, source):
     assert problems(module, source) == []
 
 
-def test_an_import_inside_a_function_is_found_unless_it_is_an_optional_dependency():
+def test_an_import_inside_a_function_is_found_and_a_declared_late_import_is_not():
     source = "def plot():\n    import matplotlib.pyplot as plt\n    return plt"
     (found,) = problems("xstack.demo", source)
     assert found.startswith("2: matplotlib.pyplot is imported inside a function")
-    assert problems("xstack.demo", source, matplotlib="demo extra") == []
-    assert problems("xad.grad", "def f():\n    import functools", functools="no reason") != []
+    assert problems("xad.grad", "def f():\n    import functools") != []
+    late = "_plots = late_import('matplotlib.pyplot', 'the extra demo')"
+    assert problems("xstack.demo", late) == []
+    (found,) = problems("xad.grad", late)
+    assert found == "1: xad may not import matplotlib: it is not among its dependencies"
+    (found,) = problems("xstack.demo", f"def f():\n    {late}")
+    assert found.startswith("2: matplotlib.pyplot is imported inside a function")
+
+
+@pytest.mark.parametrize("source", [
+    "import importlib\nimportlib.import_module(name)",
+    "from importlib import import_module",
+    "import builtins\nbuiltins.__import__ = f",
+    "def f(name):\n    return __import__(name)",
+])  # fmt: skip
+def test_nothing_else_imports_late(source):
+    assert len(problems("xjit.stages", source)) == 1
+    assert problems("xtree.namespaces", source) == []
 
 
 def test_code_of_text_is_made_in_one_module():

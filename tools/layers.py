@@ -1,10 +1,10 @@
 """Hold the floors of the family: which package may import which.
 
 Every import statement of every module is read from its syntax tree (also inside functions, under
-`TYPE_CHECKING`, and `import_module("...")` with a literal name) and compared with the table below
-and with what the package's own `pyproject.toml` declares. Imports inside functions are for optional
-dependencies only; they are listed, with a reason, in the root `pyproject.toml` under
-`tool.layers.function_imports`.
+`TYPE_CHECKING`, and `late_import("...")` with a literal name) and compared with the table below
+and with what the package's own `pyproject.toml` declares. What is imported late, an optional
+dependency or what few programs need, is declared at the top of a module by
+`xtree.namespaces.late_import`, with the reason; nothing else imports late.
 
 The tests of a package, too, import its declared siblings alone, and take from them what is public,
 so that they run beside other versions of them; what needs more belongs in the top `tests/`.
@@ -84,6 +84,8 @@ JAXLIB_PARTS = frozenset({"jaxlib", "jax_plugins", "jax_cuda12_plugin", "jax_cud
 
 # The one module that makes code of text.
 CODE_AT_RUN_TIME = "xtree.generated_code"
+# The one module that imports what a name says, late.
+LATE_IMPORTS = "xtree.namespaces"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +114,6 @@ def check_workspace(root: Path = ROOT) -> list[str]:
 
 
 def _offences(root: Path) -> list[str]:
-    settings = tomllib.loads((root / "pyproject.toml").read_text())
-    optional = settings["tool"]["layers"]["function_imports"]
     offences: list[str] = []
     sources = sources_of(root, list(FLOOR_BY_PACKAGE))
     shown = shown_by(sources)
@@ -122,7 +122,7 @@ def _offences(root: Path) -> list[str]:
         source = root / "packages" / package / "src"
         for path in sorted(source.rglob("*.py")):
             module = _module_name(path.relative_to(source))
-            for problem in check_module(module, path.read_text(), optional.get(module, {})):
+            for problem in check_module(module, path.read_text()):
                 offences.append(f"{path.relative_to(root)}:{problem}")
         for path in sorted((root / "packages" / package / "tests").rglob("*.py")):
             text = path.read_text()
@@ -144,18 +144,20 @@ def check_test(package: str, source: str) -> Iterator[str]:
             yield f"{found.line}: a test of {package} may not need {top}: it belongs in tests/"
 
 
-def check_module(module: str, source: str, optional: dict[str, str]) -> Iterator[str]:
+def check_module(module: str, source: str) -> Iterator[str]:
     """Yield `line: what is wrong` for each import of a module that the floors do not allow.
 
     Args:
         module: dotted name of the module, as in `xad.grad`.
         source: its text.
-        optional: top-level names that it may import inside functions, with the reason of each.
     """
     package = module.partition(".")[0]
     for found in imports_of(source):
-        for problem in _problems(package, module, found, optional):
+        for problem in _problems(package, module, found):
             yield f"{found.line}: {problem}"
+    if module != LATE_IMPORTS:
+        for line, name in _late_imports(source):
+            yield f"{line}: {name} is used: {LATE_IMPORTS} has late_import and import_by_name"
     if module != CODE_AT_RUN_TIME:
         for line, name in _calls(source, {"exec", "compile"}):
             yield f"{line}: {name} is called: {CODE_AT_RUN_TIME}.define_function makes code"
@@ -200,7 +202,7 @@ def main() -> int:
     return 1 if offences else 0
 
 
-def _problems(package: str, module: str, found: Import, optional: dict[str, str]) -> Iterator[str]:
+def _problems(package: str, module: str, found: Import) -> Iterator[str]:
     top = found.top
     if top in sys.stdlib_module_names or top == package:
         pass
@@ -213,8 +215,9 @@ def _problems(package: str, module: str, found: Import, optional: dict[str, str]
             yield f"only xjit.jaxlib_gateway imports {top}"
     elif top not in THIRD_PARTY_BY_PACKAGE[package]:
         yield f"{package} may not import {top}: it is not among its dependencies"
-    if found.in_function and (top in sys.stdlib_module_names or top not in optional):
-        yield f"{found.module} is imported inside a function; only what pyproject.toml lists may be"
+    if found.in_function:
+        yield (f"{found.module} is imported inside a function: "
+               "`late_import` declares it at the top, with the reason")  # fmt: skip
 
 
 def _imports_below(node: ast.AST, *, in_function: bool) -> Iterator[Import]:
@@ -225,6 +228,18 @@ def _imports_below(node: ast.AST, *, in_function: bool) -> Iterator[Import]:
             yield Import(name, child.lineno, in_function)  # type: ignore[attr-defined]
         is_function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
         yield from _imports_below(child, in_function=in_function or is_function)
+
+
+def _late_imports(source: str) -> Iterator[tuple[int, str]]:
+    """Yield line and name of each use of what imports by a name."""
+    names = {"import_module", "__import__"}
+    if not any(name in source for name in names):
+        return
+    for node in ast.walk(parsed(source)):
+        match node:
+            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.alias(name=name):
+                if name in names:
+                    yield node.lineno, name
 
 
 def _calls(source: str, names: set[str]) -> Iterator[tuple[int, str]]:
@@ -243,7 +258,7 @@ def _names_imported(node: ast.AST) -> list[str]:
         case ast.ImportFrom(module=str(module), level=0):
             return [module]
         case ast.Call(
-            func=ast.Name(id="import_module" | "__import__" | "importorskip")
+            func=ast.Name(id="import_module" | "__import__" | "importorskip" | "late_import")
             | ast.Attribute(attr="import_module" | "importorskip"),
             args=[ast.Constant(value=str(name)), *_],
         ):

@@ -9,6 +9,8 @@ import types
 
 import pytest
 
+from xtree import namespaces
+
 HEAD = "from xtree.namespaces import namespace\n"
 
 
@@ -192,3 +194,23 @@ def test_python_adds_no_suggestion_to_ours(package):
     assert caught.value.name == "sqare"
     last = traceback.format_exception(caught.value)[-1]
     assert last.endswith("\n  hint      did you mean 'square'?\n")
+
+
+def test_a_late_module_is_imported_when_something_of_it_is_asked_for(tmp_path, monkeypatch):
+    (tmp_path / "late_example.py").write_text("value = 3")
+    monkeypatch.syspath_prepend(tmp_path)
+    late = namespaces.late_import("late_example", "it is an example")
+    assert repr(late) == "<module 'late_example', imported late>"
+    assert not hasattr(late, "__wrapped__")  # what `inspect` asks of all that a module holds
+    assert "late_example" not in sys.modules
+    assert late.value == 3
+    with pytest.raises(AttributeError, match="late_example"):
+        late.other  # noqa: B018
+    monkeypatch.setattr(sys.modules.pop("late_example"), "value", 4)
+    assert late.value == 3  # of the module that is there now
+
+
+def test_a_late_module_that_is_not_installed_says_so_when_it_is_asked():
+    late = namespaces.late_import("not_installed", "an extra installs it")
+    with pytest.raises(ImportError, match="not_installed"):
+        late.value  # noqa: B018

@@ -17,8 +17,11 @@ from xjit.dispatch.program import Program, program_of
 from xprim import ClosedJaxpr, ConcreteArray, config
 from xprim.eager import fault_in, results_are_checked
 from xprim.errors import message
+from xtree.namespaces import late_import
 
 __all__ = ()
+
+_checkify = late_import("xjit.checkify._checkify", "only where an option checks equations")
 
 _values = config.values
 
@@ -37,9 +40,8 @@ def with_checks(program: Program) -> Program:
     """Return the program whose first result is the number of the check that failed, or 0."""
     if program.checked is None:
         wanted = [name for name in ("debug_nans", "debug_infs") if getattr(_values, name)]
-        from xjit.checkify._checkify import with_code
-
-        program.checked = program.with_result(with_code(program.closed, frozenset(wanted)))
+        closed = _checkify.with_code(program.closed, frozenset(wanted))
+        program.checked = program.with_result(closed)
     return program.checked
 
 
@@ -79,8 +81,9 @@ def look_at_results(
 
 
 def _place(code: ConcreteArray) -> str:
-    from xjit.checkify._checkify import place_of
-
     failed = np.asarray(code.to_host()).ravel()  # of each replica
     failed = failed[failed != 0]
-    return place_of(int(failed[0])) if failed.size else "among the arguments already"
+    if not failed.size:
+        return "among the arguments already"
+    where: str = _checkify.place_of(int(failed[0]))
+    return where

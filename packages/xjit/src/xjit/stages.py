@@ -54,6 +54,7 @@ from xprim.errors import message
 from xprim.sharded_types import whole
 from xprim.tracebacks import shorten
 from xprim.typing import PyTree
+from xtree.namespaces import late_import
 
 __all__ = [
     "Unplaced", "place_ahead", "Wrapped", "ArgInfo", "TracedFunction", "Traced", "Lowered",
@@ -61,6 +62,8 @@ __all__ = [
 ]  # fmt: skip
 
 __dir__ = __all__.copy
+
+_stored_programs = late_import("xjit.stored_programs", "few programs are stored by the user")
 
 
 # -------------------------------------------------------------------------------------- unplaced
@@ -563,9 +566,7 @@ class Compiled(_Stage):
         }  # fmt: skip
 
     def __reduce__(self) -> Any:
-        from xjit.stored_programs import deserialize_and_load, serialize
-
-        return deserialize_and_load, serialize(self)
+        return _stored_programs.deserialize_and_load, _stored_programs.serialize(self)
 
     @property
     def out_info(self) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
 import json
 import os
 import re
@@ -24,10 +23,13 @@ from xpar import distributed
 from xprim import Array, ConcreteArray, ShapeDtypeStruct, Tracer, as_array, dtypes
 from xprim.errors import XStackRuntimeError, message
 from xprim.tracebacks import boundaries
+from xtree.namespaces import import_by_name, late_import
 
 __all__ = ["CheckpointError", "Saving", "restore", "save", "steps"]
 
 __dir__ = __all__.copy
+
+_files = late_import("safetensors.numpy", "the extra checkpoints installs it")
 
 
 # ------------------------------------------------------------------------------ checkpoint files
@@ -79,7 +81,7 @@ def library() -> Any:
       ImportError: it is not installed.
     """
     try:
-        return importlib.import_module("safetensors")
+        return import_by_name("safetensors")
     except ImportError as error:
         raise ImportError(message(
             "checkpoints", "the library safetensors is not installed.",
@@ -124,7 +126,7 @@ class Step:
         ]  # fmt: skip
         path = self._unfinished / file
         try:
-            importlib.import_module("safetensors.numpy").save_file(stored, str(path))
+            _files.save_file(stored, str(path))
         except library().SafetensorError as error:  # which is no OSError, as a full disk is
             raise OSError(f"save: {path} cannot be written: {error}") from None
         _force_to_disk(path)

@@ -17,6 +17,7 @@ from xprim.errors import message
 from xprim.tracebacks import boundaries, boundary
 from xprim.transformed import check_function
 from xprim.typing import ArrayLike, PyTree, ShardingLike
+from xtree.namespaces import late_import
 
 __all__ = [
     "cells_of", "drawn", "ShardingPicture", "sharding_picture", "inspect_array_sharding",
@@ -24,6 +25,8 @@ __all__ = [
 ]  # fmt: skip
 
 __dir__ = __all__.copy
+
+_console = late_import("rich.console", "the extra pictures installs it")
 
 
 # -------------------------------------------------------------------------------- sharding cells
@@ -277,12 +280,12 @@ def _shown_in_notebook(cells: list[list[str]]) -> bool:
 def _print(cells: list[list[str]], width: int, height: int, in_colour: bool) -> None:
     if in_colour:
         try:
-            from rich.console import Console
+            console = _console.Console()
         except ImportError:
             pass
         else:
             lines = drawn(cells, width, height, in_colour=True, paint=_marked)
-            Console().print("\n".join(lines), highlight=False, soft_wrap=True)
+            console.print("\n".join(lines), highlight=False, soft_wrap=True)
             return
     sys.stdout.write("\n".join(drawn(cells, width, height, in_colour)) + "\n")
 

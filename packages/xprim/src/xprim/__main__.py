@@ -18,6 +18,7 @@ from typing import Any
 from xprim.primitive import Primitive, get_primitive, load_primitives, primitives, rule_places
 from xprim.rules import Kind, LinearIn, MultiLinear, Symbol, Undefined, kinds
 from xtree.misspellings import nearest
+from xtree.namespaces import import_by_name
 
 _OWNERS = ("xnp", "xrandom", "xad", "xbatch", "xjit", "xpar")
 
@@ -51,7 +52,7 @@ def import_owners() -> None:
     """Import the installed packages that own primitives, and what they leave for later."""
     for name in _OWNERS:
         if importlib.util.find_spec(name) is not None:
-            importlib.import_module(name)
+            import_by_name(name)
     load_primitives()
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextvars
 import functools
-import importlib
 import os
 import sys
 import threading
@@ -21,6 +20,7 @@ import numpy as np
 from xtree.boundaries import boundary
 from xtree.errors import message
 from xtree.interning import forkable_lock
+from xtree.namespaces import late_import
 
 if TYPE_CHECKING:
     from xprim.derived_cells import Asked
@@ -40,6 +40,8 @@ __all__ = [
 ]  # fmt: skip
 
 __dir__ = __all__.copy
+
+_config_object = late_import("xprim.config_object", "names that no option has yet are rare")
 
 
 # ---------------------------------------------------------------------------------- thread state
@@ -543,8 +545,7 @@ def option_named(name: str, operation: str) -> Option[Any]:
     """Return an option; an AttributeError suggests the nearest name where there is none."""
     option = _option_by_name.get(name.removeprefix("jax_")) if isinstance(name, str) else None
     if option is None:
-        rare = importlib.import_module("xprim.config_object")
-        option = rare.option_elsewhere(name, operation, _option_by_name)
+        option = _config_object.option_elsewhere(name, operation, _option_by_name)
     return option
 
 

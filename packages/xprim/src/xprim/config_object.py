@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
@@ -11,6 +10,7 @@ from xprim import config as _options, config as xprim_config
 from xtree.boundaries import boundary, leave
 from xtree.errors import message
 from xtree.misspellings import nearest
+from xtree.namespaces import import_by_name
 
 __all__ = ["checking_leaks", "disable_jit", "config"]
 
@@ -37,7 +37,7 @@ def option_elsewhere(name: Any, operation: str, options: Mapping[str, Any]) -> A
     plain = str(name).removeprefix("jax_")
     if plain in DEFINED_BY:
         with contextlib.suppress(ModuleNotFoundError):  # the package may not be installed
-            importlib.import_module(DEFINED_BY[plain])
+            import_by_name(DEFINED_BY[plain])
     if isinstance(name, str) and plain in options:
         return options[plain]
     near = nearest(plain, options)

@@ -13,7 +13,6 @@ here, and differ in who chose it:
 from __future__ import annotations
 
 import functools
-import importlib
 import math
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -23,6 +22,7 @@ import numpy as np
 from xprim import config
 from xprim.errors import message
 from xtree.boundaries import boundary, leave
+from xtree.namespaces import late_import
 
 if TYPE_CHECKING:
     from xprim.typing import ArrayLike
@@ -43,6 +43,8 @@ __all__ = [
 ]  # fmt: skip
 
 __dir__ = __all__.copy
+
+_misspellings = late_import("xtree.misspellings", "what errors suggest, when there is one")
 
 DType: TypeAlias = np.dtype[Any]
 
@@ -543,8 +545,7 @@ def _no_dtype(dtype: Any, operation: str, problem: str = "") -> TypeError:
 def _meant(dtype: Any, operation: str) -> str:
     """Return what was likely meant by what is no dtype: a name, a shape, or nothing."""
     if isinstance(dtype, str):
-        names = importlib.import_module("xtree.misspellings")
-        near = names.nearest(dtype, [d.name for d in ALL])
+        near = _misspellings.nearest(dtype, [d.name for d in ALL])
         return f"did you mean {near!r}?" if near else ""
     if operation == "view" and isinstance(dtype, int | tuple):
         return f"view(dtype) looks at the same bytes; reshape({dtype!r}) gives another shape"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import inspect
 import re
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ import xtree
 from xprim.source import file_name, is_hidden
 from xtree.boundaries import leave
 from xtree.errors import message, with_article
+from xtree.namespaces import late_import
 from xtree.records import Record, set_once
 
 __all__ = [
@@ -31,6 +31,8 @@ __all__ = [
 ]  # fmt: skip
 
 __dir__ = __all__.copy
+
+_misspellings = late_import("xtree.misspellings", "what errors suggest, when there is one")
 
 
 # ---------------------------------------------------------------------------------------- errors
@@ -844,8 +846,7 @@ def hint_at_keyword(error: BaseException) -> None:
         return
     names = _parameters(traceback.tb_frame.f_locals)
     words = [word for word in _HERE.get(found[1], ()) if word in names]
-    spelling = importlib.import_module("xtree.misspellings")  # which takes milliseconds to import
-    known = words[0] if words else spelling.nearest(found[1], names)
+    known = words[0] if words else _misspellings.nearest(found[1], names)
     if known is not None:
         error.args = (f"{error}.\n  hint      it is called {known}= here",)
 

@@ -19,7 +19,6 @@ the one that was kept.
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 import weakref
@@ -37,6 +36,7 @@ from xprim.jaxpr import ClosedJaxpr
 from xprim.jaxpr_passes import first_difference
 from xprim.primitive import Primitive
 from xtree.interning import forkable_rlock, remember
+from xtree.namespaces import late_import
 
 __all__ = [
     "REFUSED",
@@ -52,6 +52,8 @@ __all__ = [
 ]
 
 __dir__ = __all__.copy
+
+_refusal_log = late_import("xprim.refusal_log", "it imports `logging`, which takes 5 ms")
 
 MAX_KERNELS = 2048  # in one table
 
@@ -255,7 +257,7 @@ def log_refusal(table: str, what: str, reason: str, *, shown: bool = False) -> N
     """
     shown = shown or log.value == "kernels"
     if shown or "logging" in sys.modules:  # else nobody listens
-        importlib.import_module("xprim.refusal_log").say(table, what, reason, shown=shown)
+        _refusal_log.say(table, what, reason, shown=shown)
 
 
 class Clearable(Protocol):

@@ -13,6 +13,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from xtree.namespaces import import_by_name
+
 __all__ = ["find"]
 
 __dir__ = __all__.copy
@@ -32,5 +34,5 @@ def find(name: str) -> Callable[..., Any] | None:
     imported = sys.modules.get(module)
     if imported is None and importlib.util.find_spec(module) is None:
         return None
-    found: Callable[..., Any] = getattr(imported or importlib.import_module(module), name)
+    found: Callable[..., Any] = getattr(imported or import_by_name(module), name)
     return found

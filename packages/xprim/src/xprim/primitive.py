@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import inspect
 import sys
 import types
@@ -22,6 +21,7 @@ from xprim.sharded_types import spread_results
 from xtree.boundaries import boundary
 from xtree.errors import message
 from xtree.interning import remember
+from xtree.namespaces import import_by_name
 
 __all__ = [
     "Primitive", "get_primitive", "add_finder", "find_in_modules", "load_primitives", "primitives",
@@ -417,11 +417,11 @@ def find_in_modules(module_by_name: Mapping[str, str]) -> None:
     def find(name: str) -> None:
         module = module_by_name.get(name)
         if module is not None:
-            importlib.import_module(module)
+            import_by_name(module)
 
     def load_all() -> None:
         for module in module_by_name.values():
-            importlib.import_module(module)
+            import_by_name(module)
 
     add_finder(find, load_all)
 

@@ -1,8 +1,10 @@
 """What errors say about names that the modules here do not have."""
 
-import importlib
+from xtree.namespaces import late_import
 
 __all__ = ()
+
+_unknown_names = late_import("xstack.unknown_names", "what errors suggest, when there is one")
 
 
 def hint_for(module: str, name: str, hint: str) -> str:
@@ -13,5 +15,5 @@ def hint_for(module: str, name: str, hint: str) -> str:
       name: what it does not have.
       hint: the name that is spelt nearly alike, in words, or nothing.
     """
-    found: str = importlib.import_module("xstack.unknown_names").hint(module, name, hint)
+    found: str = _unknown_names.hint(module, name, hint)
     return found

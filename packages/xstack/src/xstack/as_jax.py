@@ -13,7 +13,6 @@ for and never done by itself: docs/decisions/0026-libraries-written-for-jax.md.
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
@@ -23,6 +22,7 @@ from typing import Any
 
 import xstack
 from xtree.errors import message
+from xtree.namespaces import import_by_name
 
 __all__ = ["VERSION", "install", "uninstall"]
 
@@ -102,7 +102,7 @@ class _Finder(MetaPathFinder, Loader):
             return None
         own = _own_name(fullname)
         try:
-            importlib.import_module(own)
+            import_by_name(own)
         except ModuleNotFoundError as error:
             if error.name is not None and own.startswith(error.name):
                 return None
@@ -112,7 +112,7 @@ class _Finder(MetaPathFinder, Loader):
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         if spec.name == "jax":
             return _NamedJax(xstack)
-        module = importlib.import_module(_own_name(spec.name))
+        module: ModuleType = import_by_name(_own_name(spec.name))
         self._own_specs[module.__name__] = module.__spec__
         return module
 

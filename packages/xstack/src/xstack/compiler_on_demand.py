@@ -26,6 +26,7 @@ from xprim import (
     install_backend as _install_backend,
 )
 from xprim.eager_costs import SMALL
+from xtree.namespaces import import_by_name
 
 __all__ = ()
 
@@ -122,12 +123,12 @@ class _OnDemand:
         self.name = name
 
     def __get__(self, instance: Array | None, owner: type[Array]) -> Any:
-        importlib.import_module("xjit")
+        import_by_name("xjit")
         return getattr(owner if instance is None else instance, self.name)
 
 
 def _load_backend() -> Backend:
-    importlib.import_module("xjit")  # installs its own backend in place of this one
+    import_by_name("xjit")  # installs its own backend in place of this one
     return EAGER.backend
 
 

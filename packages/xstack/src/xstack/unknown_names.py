@@ -7,7 +7,7 @@ that is only spelt nearly alike, and before the page of what JAX has and this na
 Imported when such an error is made.
 """
 
-import importlib
+from xtree.namespaces import import_by_name
 
 __all__ = ()
 
@@ -81,6 +81,6 @@ def hint(module: str, name: str, near: str) -> str:
     if name in _HERE:
         return _HERE[name]
     for other in _OTHERS:
-        if other != module and name in importlib.import_module(other).__all__:
+        if other != module and name in import_by_name(other).__all__:
             return f"there is {other}.{name}"
     return near or _OF_JAX

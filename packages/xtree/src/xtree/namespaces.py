@@ -1,4 +1,6 @@
-"""The public names of a module, written once: as the imports that bring them.
+"""Late imports: the public names of a module, and modules that few programs need.
+
+The public names of a module are written once, as the imports that bring them.
 
     with namespace(globals()):
         from xad._checkpoint import checkpoint as checkpoint, remat as remat
@@ -12,6 +14,13 @@ An import statement calls `builtins.__import__`. While a block is open a functio
 place that notes what the module of the block asks for, and hands every other import on, of whatever
 thread. This module imports nothing that a bare interpreter does not have: `import xstack` is it and
 little else.
+
+What a module itself imports late it declares at its top, with the reason:
+
+    _mlir = late_import("xjit.jaxlib_gateway.mlir_modules", "MLIR takes 30 ms")
+
+Names that are computed go through `import_by_name`. Nothing else imports late, which
+`tools/layers.py` holds.
 """
 
 from __future__ import annotations
@@ -27,7 +36,9 @@ if TYPE_CHECKING:
     from types import FrameType, TracebackType
     from typing import Any
 
-__all__ = ["namespace", "Namespace", "moved_modules"]
+__all__ = [
+    "LateModule", "Namespace", "import_by_name", "late_import", "moved_modules", "namespace",
+]  # fmt: skip
 
 __dir__ = __all__.copy
 
@@ -136,7 +147,7 @@ class Namespace:
             try:
                 raise self._unknown(name, asking)
             except Exception as error:
-                importlib.import_module("xtree.boundaries").leave(error)
+                _boundaries.leave(error)
                 raise
         value = self._globals[name] = home.value(self._globals["__name__"])
         return value
@@ -151,8 +162,7 @@ class Namespace:
         message = f"module {module!r} has no attribute {name!r}"
         if name.startswith("_"):  # asked by a protocol, which does not read the answer
             return AttributeError(message)
-        words = importlib.import_module("xtree.misspellings")
-        near = words.nearest(name, self._globals["__all__"])
+        near = _misspellings.nearest(name, self._globals["__all__"])
         hint = f"did you mean {near!r}?" if near else ""
         if self._is_submodule(name):
             hint = f"it is a module of its own: import {module}.{name}"
@@ -160,7 +170,7 @@ class Namespace:
             hint = self._hint(module, name, hint)
         if not hint:
             return AttributeError(message)
-        if words.imports_from(asking) and f"{module}.{name}" not in sys.modules:
+        if _misspellings.imports_from(asking) and f"{module}.{name}" not in sys.modules:
             message = f"cannot import name {name!r} from {module!r}.\n  hint      {hint}"
             return ImportError(message, name=module, path=self._globals.get("__file__"))
         # With an object at hand Python would add a suggestion of its own to the traceback.
@@ -202,10 +212,10 @@ class _Home:
     def value(self, asking: str) -> Any:
         """Import the name for the module that asks for it, which may be its package."""
         if self.after:
-            importlib.import_module(self.after)
+            import_by_name(self.after)
         if self.module == asking:
-            return importlib.import_module(f"{asking}.{self.name}")
-        return getattr(importlib.import_module(self.module), self.name)
+            return import_by_name(f"{asking}.{self.name}")
+        return getattr(import_by_name(self.module), self.name)
 
 
 class _Noted:
@@ -215,7 +225,7 @@ class _Noted:
         self._module = module
         self._listed = "*" in names
         if self._listed:
-            self.__all__ = importlib.import_module(module).__all__
+            self.__all__ = import_by_name(module).__all__
 
     def __getattr__(self, name: str) -> _Home:
         return _Home(self._module, name, self._listed)
@@ -253,6 +263,53 @@ def _noting_import(
     if fromlist and level == 0 and id(globals) in _open:
         return _Noted(name, fromlist)
     return _import(name, globals, locals, fromlist or (), level)
+
+
+def import_by_name(name: str) -> Any:
+    """Return the module of a name, imported now unless it is there.
+
+    Example:
+      >>> import_by_name("math").sqrt(4)
+      2.0
+    """
+    return importlib.import_module(name)
+
+
+def late_import(name: str, reason: str) -> Any:
+    """Return what stands for a module until something of it is asked for, and then asks it.
+
+    Args:
+      name: of the module, as it is written in an import.
+      reason: why it is not imported with the module that declares this: what it costs, or which
+        extra installs it. It is for readers and for `tools/layers.py`.
+
+    Raises:
+      ImportError: when something is asked of a module that is not installed.
+
+    Example:
+      >>> fractions = late_import("fractions", "few numbers are rational")
+      >>> fractions.Fraction(2, 4)
+      Fraction(1, 2)
+    """
+    del reason
+    return LateModule(name)
+
+
+class LateModule:
+    """Stands for a module that is imported late; made by `late_import`."""
+
+    __slots__ = ("_module",)
+
+    def __init__(self, name: str) -> None:
+        self._module = name
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # asked by a protocol, of what is found among a module's names
+            raise AttributeError(name)
+        return getattr(import_by_name(self._module), name)
+
+    def __repr__(self) -> str:
+        return f"<module {self._module!r}, imported late>"
 
 
 def moved_modules(package: str, table: str) -> None:
@@ -297,4 +354,8 @@ class _MovedModules:
 
     def exec_module(self, module: Any) -> None:
         name = module.__name__
-        sys.modules[name] = importlib.import_module(self._home(name))
+        sys.modules[name] = import_by_name(self._home(name))
+
+
+_boundaries = late_import("xtree.boundaries", "only errors leave through one")
+_misspellings = late_import("xtree.misspellings", "what errors suggest, when there is one")

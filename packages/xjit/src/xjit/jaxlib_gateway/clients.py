@@ -20,6 +20,7 @@ from xjit.jaxlib_gateway.runtime import RuntimeFailure, XlaError, _jax, fail, ve
 from xprim import device_options
 from xprim.errors import brief, message
 from xtree.interning import forkable_rlock
+from xtree.namespaces import import_by_name
 
 __all__ = ()
 
@@ -246,7 +247,7 @@ def _load_nvidia_libraries() -> None:
 
 def _register_handlers(package: str, c_api: Any) -> None:
     """Register the typed custom calls that the plugin's own package holds."""
-    extension: Any = importlib.import_module(f"{package}.cuda_plugin_extension")
+    extension = import_by_name(f"{package}.cuda_plugin_extension")
     register = functools.partial(extension.register_custom_call_target, c_api)
     xla_client.register_custom_call_handler("CUDA", register)
     if hasattr(extension, "ffi_types"):
@@ -258,7 +259,7 @@ def _register_handlers(package: str, c_api: Any) -> None:
     for name, value in handlers().items():
         xla_client.register_custom_call_target(name, value, platform="CUDA", api_version=1)
     for name in _HANDLER_MODULES:
-        module = importlib.import_module(f"jaxlib.{name}")
+        module = import_by_name(f"jaxlib.{name}")
         for target in getattr(module, "batch_partitionable_targets", list)():
             xla_client.register_custom_call_as_batch_partitionable(target)
         for target, capsule, api_version in module.registrations().get("CUDA", ()):

@@ -30,8 +30,12 @@ from xjit.jaxlib_gateway.clients import canonical_platform, client, startable
 from xjit.jaxlib_gateway.host_kernels import awaited
 from xjit.jaxlib_gateway.runtime import RuntimeFailure, _jax, fail, xla_client
 from xprim.errors import message
+from xtree.namespaces import late_import
 
 __all__ = ()
+
+_mlir_modules = late_import("xjit.jaxlib_gateway.mlir_modules", "MLIR takes 30 ms")
+_lapack_handlers = late_import("jaxlib.lapack", "it loads the libraries of SciPy")
 
 
 # --------------------------------------------------------------------------------- program forms
@@ -81,9 +85,7 @@ def stablehlo_module(text: str) -> Any:
     Raises:
         XlaError: it is no StableHLO.
     """
-    from xjit.jaxlib_gateway.mlir_modules import parse_module  # MLIR costs 30 ms
-
-    return parse_module(text)
+    return _mlir_modules.parse_module(text)
 
 
 def portable(text: str) -> bytes:
@@ -92,10 +94,9 @@ def portable(text: str) -> bytes:
     Raises:
         XlaError: it is no StableHLO.
     """
-    from xjit.jaxlib_gateway.mlir_modules import twelve_weeks_old  # MLIR costs 30 ms
-
     try:
-        return bytes(_jax.mlir.serialize_portable_artifact(text, twelve_weeks_old(), True))
+        version = _mlir_modules.twelve_weeks_old()
+        return bytes(_jax.mlir.serialize_portable_artifact(text, version, True))
     except (RuntimeFailure, ValueError) as error:
         fail("export", "the program has no portable form", error)
 
@@ -106,10 +107,8 @@ def text_of_portable(data: bytes) -> str:
     Raises:
         XlaError: this jaxlib does not read it.
     """
-    from xjit.jaxlib_gateway.mlir_modules import new_context  # MLIR costs 30 ms
-
     try:
-        with new_context() as context:
+        with _mlir_modules.new_context() as context:
             return str(_jax.mlir.deserialize_portable_artifact(data, context))
     except (RuntimeFailure, ValueError) as error:
         fail("export", "this jaxlib does not read the program", error)
@@ -342,10 +341,8 @@ def register_lapack() -> None:
     with _lapack_lock:
         if _lapack_is_registered.is_set():
             return
-        from jaxlib import lapack  # loads SciPy's libraries, which few programs need
-
-        lapack._lapack.initialize()
-        for name, target, api_version in lapack.registrations()["cpu"]:
+        _lapack_handlers._lapack.initialize()
+        for name, target, api_version in _lapack_handlers.registrations()["cpu"]:
             register_ffi_target(name, target, "cpu", api_version=api_version)
         _lapack_is_registered.set()
 

@@ -31,6 +31,7 @@ from xprim.avals import SymbolicSize
 from xprim.errors import message
 from xprim.memory import MOST_BYTES, bytes_of, out_of_memory
 from xtree.interning import remember
+from xtree.namespaces import late_import
 
 __all__ = [
     "Symbols", "dense", "symbolic", "axis_texts", "declared", "everywhere_text", "held_text",
@@ -39,6 +40,8 @@ __all__ = [
 ]  # fmt: skip
 
 __dir__ = __all__.copy
+
+_host_rules = late_import("xjit.host_rules", "few programs leave work to the host")
 
 
 # --------------------------------------------------------------------------------------- symbols
@@ -612,9 +615,10 @@ class Builder:
         avals_out: Sequence[ShapedArray], params: Mapping[str, Any],
     ) -> list[str]:  # fmt: skip
         """Have the host run the NumPy rule of a primitive while the program runs."""
-        from xjit.host_rules import write_on_host
-
-        return write_on_host(self, primitive, operands, avals_in, avals_out, params)
+        found: list[str] = _host_rules.write_on_host(
+            self, primitive, operands, avals_in, avals_out, params
+        )
+        return found
 
     def traced(
         self, fun: Callable[..., Any], operands: Names, avals_in: Sequence[ShapedArray],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterator
 from types import NoneType
 from typing import Any
@@ -38,10 +37,13 @@ from xprim.avals import size_of
 from xprim.errors import kind_name, message, with_article
 from xprim.tracebacks import boundaries, boundary, shorten
 from xprim.typing import ArrayLike, DeviceLike, DTypeLike, ShardingLike
+from xtree.namespaces import late_import
 
 __all__ = ["array_repr", "array_str", "get_printoptions", "printoptions", "set_printoptions"]
 
 __dir__ = __all__.copy
+
+_notebooks = late_import("xnp.numpy.notebooks", "the rich form of arrays is for notebooks")
 
 
 # -------------------------------------------------------------------------------------- printing
@@ -544,13 +546,14 @@ def _compress(self: Array, condition: ArrayLike, axis: int | None = None, **opti
     return selection.compress(condition, self, axis, **options)
 
 
-def _notebooks() -> Any:
-    return importlib.import_module("xnp.numpy.notebooks")
+def _html(self: Array) -> str:
+    text: str = _notebooks.array_html(self)
+    return text
 
 
 def _concrete_methods() -> dict[str, Any]:
     return {
-        "_repr_html_": lambda self: _notebooks().array_html(self),
+        "_repr_html_": _html,
         "__repr__": concrete_repr, "__str__": concrete_str,
         "__format__": concrete_format, "__bool__": _bool, "__int__": _int,
         "__float__": _float, "__complex__": _complex, "__index__": _index,

@@ -13,9 +13,8 @@ A module is imported when one of its primitives is first asked for, by its name 
 
 from __future__ import annotations
 
-import importlib
-
-from xprim.primitive import add_finder
+from xprim.primitive import find_in_modules
+from xtree.namespaces import import_by_name
 
 __all__ = ()
 
@@ -86,7 +85,7 @@ _NAMES_BY_MODULE = {
 }  # fmt: skip
 
 _MODULE_BY_PRIMITIVE = {
-    name: module for module, names in _NAMES_BY_MODULE.items() for name in names
+    name: f"{__name__}.{module}" for module, names in _NAMES_BY_MODULE.items() for name in names
 }
 
 
@@ -97,14 +96,8 @@ def load_all() -> None:
       >>> from xnp.primitives import load_all
       >>> load_all()
     """
-    for module in _NAMES_BY_MODULE:
-        importlib.import_module(f"{__name__}.{module}")
+    for module in dict.fromkeys(_MODULE_BY_PRIMITIVE.values()):
+        import_by_name(module)
 
 
-def _import_module_of(name: str) -> None:
-    module = _MODULE_BY_PRIMITIVE.get(name)
-    if module is not None:
-        importlib.import_module(f"{__name__}.{module}")
-
-
-add_finder(_import_module_of, load_all)
+find_in_modules(_MODULE_BY_PRIMITIVE)

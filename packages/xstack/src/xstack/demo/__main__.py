@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 import time
 from collections.abc import Sequence
@@ -12,6 +11,13 @@ from typing import Any
 
 from xstack.demo.settings import DemoError, Settings, parse
 from xstack.demo.stopping import CtrlC
+from xtree.namespaces import import_by_name, late_import
+
+_regression = late_import("xstack.demo.linear_regression", "it loads the compiler: not for --help")
+_training = late_import("xstack.demo.training", "it loads the compiler: not for --help")
+_plots = late_import("xstack.demo.plots", "the extra demo installs what it needs")
+_console = late_import("rich.console", "the extra demo installs it")
+_bars = late_import("rich.progress", "the extra demo installs it")
 
 BAR = 24  # columns of a progress bar: with the figures a line has fewer than 80
 _LIBRARIES = {"matplotlib": "matplotlib", "rich": "rich", "sklearn": "scikit-learn"}
@@ -35,9 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _linear_regression(settings: Settings) -> int:
-    from xstack.demo import linear_regression  # loads the compiler: not for --help
-
-    true_loss, table = linear_regression.losses(settings.seed, min(settings.steps, 100))
+    true_loss, table = _regression.losses(settings.seed, min(settings.steps, 100))
     print(f"loss of the true parameters: {true_loss:.8f}")
     print(" step        loss")
     for step, value in table:
@@ -50,11 +54,11 @@ def _digits(settings: Settings, ctrl_c: CtrlC) -> int:
     _require_libraries(["matplotlib", "rich"] if settings.data else list(_LIBRARIES))
     start = time.perf_counter()
     for name in ("xstack.numpy", "xstack.random"):
-        importlib.import_module(name)
-    xjit = importlib.import_module("xjit")
+        import_by_name(name)
+    xjit = import_by_name("xjit")
     importing = time.perf_counter() - start
     data_module, training, mesh_training = (
-        importlib.import_module(f"xstack.demo.{n}") for n in ("data", "training", "mesh_training")
+        import_by_name(f"xstack.demo.{n}") for n in ("data", "training", "mesh_training")
     )
     mesh_training.join(settings)
     is_first = xjit.process_index() == 0  # of several processes one speaks
@@ -88,7 +92,7 @@ def _require_libraries(names: Sequence[str]) -> None:
     reasons = {}
     for name in names:
         try:
-            importlib.import_module(name)
+            import_by_name(name)
         except ImportError as error:
             reasons[_LIBRARIES[name]] = str(error)
     if reasons:
@@ -112,16 +116,14 @@ def _writable(out: Path) -> Path:
 
 def _progress(steps: int, is_shown: bool) -> tuple[Any, Any]:
     """Return a console and a function that makes a progress bar with loss and accuracy."""
-    from rich.console import Console  # these are dependencies of the demo alone
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    console = Console(highlight=False, quiet=not is_shown)
+    console = _console.Console(highlight=False, quiet=not is_shown)
 
     @contextmanager
     def bar(label: str) -> Any:
-        columns = (TextColumn("{task.description:<10}"), BarColumn(BAR), MofNCompleteColumn(),
-                   TextColumn("{task.fields[figures]}"))  # fmt: skip
-        with Progress(*columns, console=console) as progress:
+        columns = (_bars.TextColumn("{task.description:<10}"), _bars.BarColumn(BAR),
+                   _bars.MofNCompleteColumn(),
+                   _bars.TextColumn("{task.fields[figures]}"))  # fmt: skip
+        with _bars.Progress(*columns, console=console) as progress:
             task = progress.add_task(label, total=steps, figures="")
 
             def report(step: int, loss: float, accuracy: float) -> None:
@@ -149,13 +151,11 @@ def _summary(console: Any, seconds: dict[str, float], run: Any, parallel: Any, l
 
 
 def _draw(run: Any, parallel: Any, data: Any, out: Path, console: Any) -> None:
-    plots = importlib.import_module("xstack.demo.plots")
-    training = importlib.import_module("xstack.demo.training")
-    found = training.found_classes(run.params, data)
+    found = _training.found_classes(run.params, data)
     paths = [out / name for name in ("loss.png", "confusion.png", "predictions.png")]
-    plots.loss_curve(run, parallel, paths[0])
-    plots.confusion_matrix(found, data, paths[1])
-    plots.sample_predictions(found, data, paths[2])
+    _plots.loss_curve(run, parallel, paths[0])
+    _plots.confusion_matrix(found, data, paths[1])
+    _plots.sample_predictions(found, data, paths[2])
     for path in paths:
         console.print(f"wrote {path}", soft_wrap=True)
 

@@ -10,8 +10,11 @@ from typing import Any
 import numpy as np
 
 from xstack.demo.settings import DemoError
+from xtree.namespaces import late_import
 
 __all__ = ()
+
+_datasets = late_import("sklearn.datasets", "the extra demo installs it")
 
 Host = np.ndarray[Any, Any]
 
@@ -56,9 +59,7 @@ def load(path: Path | None, seed: int) -> Dataset:
 
 
 def _digits() -> tuple[Host, Host]:
-    from sklearn.datasets import load_digits  # a dependency of the demo alone
-
-    bunch = load_digits()
+    bunch = _datasets.load_digits()
     return bunch.images, bunch.target
 
 

@@ -12,7 +12,6 @@ parameters, so that derivatives are right at the edges and outside, too.
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import math
 import sys
@@ -27,6 +26,7 @@ from xnp.numpy.dispatch import cast, dispatched, inexact
 from xprim import Array, as_array, dtypes
 from xprim.errors import message
 from xprim.tracebacks import boundary
+from xtree.namespaces import import_by_name
 
 __all__ = ["Distribution", "as_modules", "continuous", "discrete"]
 
@@ -74,7 +74,7 @@ class Distribution(ModuleType):
         return self.__all__
 
     def __reduce__(self) -> Any:
-        return importlib.import_module, (self.__name__,)
+        return import_by_name, (self.__name__,)
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ primitive's rows, the dtypes and the values at their edges that these do not hav
 
 from __future__ import annotations
 
-import importlib
 import pkgutil
 
 from xnp.primitives import load_all
 from xnp.testing.samples.edges import edge_rows
 from xprim.testing import Sample
+from xtree.namespaces import import_by_name
 
 __all__ = ["TABLE"]
 
@@ -22,7 +22,7 @@ TABLE: dict[str, list[Sample]] = {}
 load_all()  # checks made from the samples walk over the registry
 
 for _module in sorted(pkgutil.iter_modules(__path__), key=lambda m: m.name):
-    _family = getattr(importlib.import_module(f"{__name__}.{_module.name}"), "TABLE", {})
+    _family = getattr(import_by_name(f"{__name__}.{_module.name}"), "TABLE", {})
     for _name, _samples in _family.items():
         if _name in TABLE:
             raise ValueError(f"samples: two families have samples of {_name!r}.")
