@@ -1,68 +1,25 @@
-"""Docstrings of public functions: none lacks a section, and what is generated runs."""
+"""Docstrings of public functions: none lacks a section, and what doctest does not find runs."""
 
 import doctest
-import importlib
 import inspect
-import pkgutil
 import re
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-import xnp.docstrings
-import xnp.fft
-import xnp.linalg
-import xnp.nn
-import xnp.numpy
-import xrandom
 from tools.docstrings import MODULES, functions_of, lacks
 
-FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
-
-def families():
-    """Yield each family of each table, with the functions of its members by name."""
-    for folder, package in [*((f.__path__, f.__name__) for f in (xnp.numpy, xnp.lax, xnp.linalg)),
-                            (xrandom.__path__, "xrandom")]:  # fmt: skip
-        for info in pkgutil.iter_modules(folder, f"{package}."):
-            importlib.import_module(info.name)
-    tables = [f"xnp.docstrings.{m.name}" for m in pkgutil.iter_modules(xnp.docstrings.__path__)]
-    for module in [*tables, "xrandom.docstrings"]:
-        for constant, table in vars(importlib.import_module(module)).items():
-            if not constant.isupper() or constant.startswith("_"):
-                continue
-            loaded = [m for name, m in sys.modules.items() if name != module]
-            (home,) = [m for m in loaded if vars(m).get(constant) is table]
-            for family in table:
-                yield f"{module}.{constant}", family, {n: vars(home)[n] for n in family.examples}
-
-
-FAMILIES = list(families())
-TABLES = sorted({table for table, _, _ in FAMILIES})
-
-
-@pytest.mark.parametrize("table", TABLES)
-def test_the_examples_of_families_print_what_they_say(table, capsys):
-    runner, finder = doctest.DocTestRunner(optionflags=FLAGS), doctest.DocTestParser()
-    tried = 0
-    of_table = [(family, members) for name, family, members in FAMILIES if name == table]
-    for family, name, function in [(f, *m) for f, ms in of_table for m in ms.items()]:
-        if family.examples[name] is not None:  # those of the code run where it is
-            runner.run(finder.get_doctest(inspect.getdoc(function), {}, name, None, None))
-        tried += 1
+def test_the_examples_of_functions_that_are_made_print_what_they_say(capsys):
+    """`--doctest-modules` collects what a `def` makes, and none of these."""
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+    made = [(name, f) for name, f in functions_of("xstack.numpy") if f.__module__ == "xnp"]
+    for name, function in made:
+        doc = inspect.getdoc(function) or ""
+        runner.run(doctest.DocTestParser().get_doctest(doc, {}, name, None, None))
     assert runner.summarize(verbose=False).failed == 0, capsys.readouterr().out
-    assert tried > 0
-
-
-def test_families_describe_the_arguments_that_their_functions_take():
-    for table, family, members in FAMILIES:
-        described = [text.partition(":")[0].strip("*") for text in family.args]
-        for name, function in members.items():
-            taken = list(inspect.signature(function).parameters)
-            assert not described or taken == described, f"{table}: {name}"
-            assert lacks(function) == [], name
+    assert len(made) > 70
 
 
 @pytest.mark.parametrize("module", MODULES)

@@ -10,9 +10,8 @@ import pytest
 import xnp
 import xrandom
 import xstack
-from tools.docstrings import MODULES, functions_of
+from tools.docstrings import MODULES, functions_of, raised
 from xnp import lax, linalg, nn
-from xnp.docstrings import raised
 
 WORDS = ("mode", "method", "norm", "order", "padding", "UPLO", "indexing", "side", "precision")
 WRONG = {

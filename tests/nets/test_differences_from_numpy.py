@@ -2,7 +2,7 @@
 
 The operands are those of the net of values, in 64 bits. What differs in general stands in `GENERAL`
 with the sentence of the page for those who come from NumPy; what differs in one function is a
-sentence of its docstring, from `xnp.docstrings` or of its own.
+sentence of its docstring.
 """
 
 from __future__ import annotations

@@ -18,7 +18,6 @@ __version__ = "0.2.1"
 
 # The names that public modules had in release 0.2, by where their contents are now.
 moved_modules(__name__, """
-        docstrings: docstrings.errors docstrings.numpy_differences
         lax.contractions: lax.ragged lax.scaled_products
         lax.control_flow: lax.control_flow_branches lax.control_flow_loops lax.control_flow_scan
         lax.convolution: lax.patches

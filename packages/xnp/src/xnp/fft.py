@@ -15,8 +15,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from xnp.docstrings import complete
-from xnp.docstrings.families import FOURIER
 from xnp.lax.fourier import FftType, fft as _transform
 from xnp.numpy.creation import counting
 from xnp.numpy.dispatch import array_of, axes_of, axis_of, cast, dispatched, inexact, several_axes
@@ -48,6 +46,8 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = N
 
     X[k] = sum over m of a[m] exp(-2 pi i k m / n), for k = 0 ... n - 1.
 
+    NumPy's takes `out` as well.
+
     Args:
       a: an array; floats of 16 bits and integers are transformed in float32.
       n: the length; the axis is cut or filled with zeros to it. None takes that of the axis.
@@ -72,29 +72,138 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = N
 
 
 def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """Return the inverse of `fft`."""
+    """Return the inverse of `fft`.
+
+    Args:
+        a: an array; floats of 16 bits and integers are transformed in float32.
+        n: the length; the axis is cut or filled with zeros to it. None takes that
+            of the axis.
+        axis: the dimension to transform.
+        norm: as for `fft`.
+
+    Returns:
+        An array of complex numbers: complex64, where NumPy has complex128, unless
+        `a` has 64 bits.
+
+    Raises:
+        TypeError: `a` is not an array.
+        ValueError: `n` is negative; `axis` is out of bounds; there is no such `norm`.
+
+    Example:
+        >>> import xnp
+        >>> xnp.fft.ifft(xnp.array([4.0, 0.0, 0.0, 0.0]))
+        Array([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
+    """
     return _along_one("ifft", FftType.IFFT, a, n, axis, norm)
 
 
 def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """Return the first n // 2 + 1 elements of the `fft` of real numbers, which say the rest."""
+    """Return the first n // 2 + 1 elements of the `fft` of real numbers, which say the rest.
+
+    NumPy's takes `out` as well.
+
+    Args:
+        a: a real array; floats of 16 bits and integers are transformed in float32.
+        n: the length; the axis is cut or filled with zeros to it. None takes that
+            of the axis.
+        axis: the dimension to transform.
+        norm: as for `fft`.
+
+    Returns:
+        An array of complex numbers, of n // 2 + 1 elements along the axis.
+
+    Raises:
+        TypeError: `a` is not an array.
+        ValueError: `n` is negative; `axis` is out of bounds; there is no such `norm`.
+
+    Example:
+        >>> import xnp
+        >>> xnp.fft.rfft(xnp.array([1.0, 0.0, -1.0, 0.0]))
+        Array([0.+0.j, 2.+0.j, 0.+0.j], dtype=complex64)
+    """
     return _along_one("rfft", FftType.RFFT, a, n, axis, norm)
 
 
 def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """Return the inverse of `rfft`, real numbers."""
+    """Return the inverse of `rfft`, real numbers.
+
+    NumPy's takes `out` as well.
+
+    Args:
+        a: an array of n // 2 + 1 elements along the axis.
+        n: the length of the result; None takes the even one, 2 (m - 1) for m
+            elements.
+        axis: the dimension to transform.
+        norm: as for `fft`.
+
+    Returns:
+        An array of real numbers.
+
+    Raises:
+        TypeError: `a` is not an array.
+        ValueError: `n` is negative; `axis` is out of bounds; there is no such `norm`.
+
+    Example:
+        >>> import xnp
+        >>> xnp.fft.irfft(xnp.array([0.0, 2.0, 0.0]))
+        Array([ 1.,  0., -1.,  0.], dtype=float32)
+    """
     return _along_one("irfft", FftType.IRFFT, a, n, axis, norm)
 
 
 def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """Return the real transform of a signal given by its first half: a[-m] is conj(a[m])."""
+    """Return the real transform of a signal given by its first half: a[-m] is conj(a[m]).
+
+    NumPy's takes `out` as well.
+
+    Args:
+        a: an array of n // 2 + 1 elements along the axis.
+        n: the length of the result; None takes the even one, 2 (m - 1) for m
+            elements.
+        axis: the dimension to transform.
+        norm: as for `fft`.
+
+    Returns:
+        An array of real numbers.
+
+    Raises:
+        TypeError: `a` is not an array.
+        ValueError: `n` is negative; `axis` is out of bounds; there is no such `norm`.
+
+    Example:
+        >>> import xnp
+        >>> xnp.fft.hfft(xnp.array([0.0, 0.5, 0.0]))
+        Array([ 1.,  0., -1.,  0.], dtype=float32)
+    """
     x = array_of(a, "hfft")
     flipped = bind("conj", x, input_dtype=x.aval.dtype) if dtypes.is_complex(x.aval.dtype) else x
     return _along_one("hfft", FftType.IRFFT, flipped, n, axis, _exchange(norm, "hfft"))
 
 
 def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """Return the inverse of `hfft`: half of a signal whose transform is real."""
+    """Return the inverse of `hfft`: half of a signal whose transform is real.
+
+    NumPy's takes `out` as well.
+
+    Args:
+        a: a real array; floats of 16 bits and integers are transformed in float32.
+        n: the length; the axis is cut or filled with zeros to it. None takes that
+            of the axis.
+        axis: the dimension to transform.
+        norm: as for `fft`.
+
+    Returns:
+        An array of complex numbers, of n // 2 + 1 elements along the axis.
+
+    Raises:
+        TypeError: `a` is not an array.
+        ValueError: `n` is negative; `axis` is out of bounds; there is no such `norm`.
+
+    Example:
+        >>> import xnp
+        >>> xnp.fft.ihfft(xnp.array([1.0, 0.0, -1.0, 0.0]))
+        Array([0. -0.j, 0.5-0.j, 0. -0.j], dtype=complex64)
+    """
     x = _along_one("ihfft", FftType.RFFT, a, n, axis, _exchange(norm, "ihfft"))
     return bind("conj", x, input_dtype=x.aval.dtype)
 
@@ -104,6 +213,8 @@ def fftn(
 ) -> Array:
     """Return the discrete Fourier transform along several axes.
 
+    NumPy's takes `out` as well.
+
     Args:
       a: an array, as for `fft`.
       s: the lengths, one for each axis; -1 and None leave the axis as it is.
@@ -112,6 +223,10 @@ def fftn(
 
     Returns:
       An array of complex numbers.
+
+    Raises:
+        TypeError: `a` is not an array.
+        ValueError: `axes` are out of bounds; there is no such `norm`.
 
     Example:
       >>> import xnp
@@ -125,49 +240,213 @@ def fftn(
 def ifftn(
     a: ArrayLike, s: Shape | None = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> Array:
-    """Return the inverse of `fftn`."""
+    """Return the inverse of `fftn`.
+
+    NumPy's takes `out` as well.
+
+    Args:
+        a: an array, as for `fft`; of `rfft2` and `rfftn` a real one.
+        s: the lengths, one for each axis; -1 and None leave the axis as it is. Of
+            `irfft2` and `irfftn` the last one is the length of the result there; None
+            takes the even one.
+        axes: the dimensions; None takes the last ones, as many as `s` has, or all.
+        norm: as for `fft`; n is the product of the lengths.
+
+    Returns:
+        An array of complex numbers, of `irfft2` and `irfftn` of real ones.
+
+    Raises:
+        TypeError: `a` is not an array.
+        ValueError: `axes` are out of bounds; there is no such `norm`.
+
+    Example:
+        >>> import xnp
+        >>> xnp.fft.ifftn(xnp.ones((2, 2))).real
+        Array([[1., 0.],
+               [0., 0.]], dtype=float32)
+    """
     return _along_several("ifftn", FftType.IFFT, a, s, axes, norm)
 
 
 def rfftn(
     a: ArrayLike, s: Shape | None = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> Array:
-    """Return the transform of real numbers: `rfft` along the last axis, `fft` along the others."""
+    """Return the transform of real numbers: `rfft` along the last axis, `fft` along the others.
+
+    NumPy's takes `out` as well.
+
+    Args:
+        a: an array, as for `fft`; of `rfft2` and `rfftn` a real one.
+        s: the lengths, one for each axis; -1 and None leave the axis as it is. Of
+            `irfft2` and `irfftn` the last one is the length of the result there; None
+            takes the even one.
+        axes: the dimensions; None takes the last ones, as many as `s` has, or all.
+        norm: as for `fft`; n is the product of the lengths.
+
+    Returns:
+        An array of complex numbers, of `irfft2` and `irfftn` of real ones.
+
+    Raises:
+        TypeError: `a` is not an array.
+        ValueError: `axes` are out of bounds; there is no such `norm`.
+
+    Example:
+        >>> import xnp
+        >>> xnp.fft.rfftn(xnp.ones((2, 2, 4))).shape
+        (2, 2, 3)
+    """
     return _along_several("rfftn", FftType.RFFT, a, s, axes, norm)
 
 
 def irfftn(
     a: ArrayLike, s: Shape | None = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> Array:
-    """Return the inverse of `rfftn`, real; the last of `s` is the length of the result there."""
+    """Return the inverse of `rfftn`, real; the last of `s` is the length of the result there.
+
+    NumPy's takes `out` as well.
+
+    Args:
+        a: an array, as for `fft`; of `rfft2` and `rfftn` a real one.
+        s: the lengths, one for each axis; -1 and None leave the axis as it is. Of
+            `irfft2` and `irfftn` the last one is the length of the result there; None
+            takes the even one.
+        axes: the dimensions; None takes the last ones, as many as `s` has, or all.
+        norm: as for `fft`; n is the product of the lengths.
+
+    Returns:
+        An array of complex numbers, of `irfft2` and `irfftn` of real ones.
+
+    Raises:
+        TypeError: `a` is not an array.
+        ValueError: `axes` are out of bounds; there is no such `norm`.
+
+    Example:
+        >>> import xnp
+        >>> xnp.fft.irfftn(xnp.ones((2, 2, 3))).shape
+        (2, 2, 4)
+    """
     return _along_several("irfftn", FftType.IRFFT, a, s, axes, norm)
 
 
 def fft2(
     a: ArrayLike, s: Shape | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Array:
-    """Return `fftn` along two axes."""
+    """Return `fftn` along two axes.
+
+    NumPy's takes `out` as well.
+
+    Args:
+        a: an array, as for `fft`; of `rfft2` and `rfftn` a real one.
+        s: the lengths, one for each axis; -1 and None leave the axis as it is. Of
+            `irfft2` and `irfftn` the last one is the length of the result there; None
+            takes the even one.
+        axes: the dimensions; None takes the last ones, as many as `s` has, or all.
+        norm: as for `fft`; n is the product of the lengths.
+
+    Returns:
+        An array of complex numbers, of `irfft2` and `irfftn` of real ones.
+
+    Raises:
+        TypeError: `a` is not an array.
+        ValueError: `axes` are out of bounds; there is no such `norm`.
+
+    Example:
+        >>> import xnp
+        >>> xnp.fft.fft2(xnp.ones((2, 2))).real
+        Array([[4., 0.],
+               [0., 0.]], dtype=float32)
+    """
     return _along_two("fft2", FftType.FFT, a, s, axes, norm)
 
 
 def ifft2(
     a: ArrayLike, s: Shape | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Array:
-    """Return `ifftn` along two axes."""
+    """Return `ifftn` along two axes.
+
+    NumPy's takes `out` as well.
+
+    Args:
+        a: an array, as for `fft`; of `rfft2` and `rfftn` a real one.
+        s: the lengths, one for each axis; -1 and None leave the axis as it is. Of
+            `irfft2` and `irfftn` the last one is the length of the result there; None
+            takes the even one.
+        axes: the dimensions; None takes the last ones, as many as `s` has, or all.
+        norm: as for `fft`; n is the product of the lengths.
+
+    Returns:
+        An array of complex numbers, of `irfft2` and `irfftn` of real ones.
+
+    Raises:
+        TypeError: `a` is not an array.
+        ValueError: `axes` are out of bounds; there is no such `norm`.
+
+    Example:
+        >>> import xnp
+        >>> xnp.fft.ifft2(xnp.ones((2, 2))).real
+        Array([[1., 0.],
+               [0., 0.]], dtype=float32)
+    """
     return _along_two("ifft2", FftType.IFFT, a, s, axes, norm)
 
 
 def rfft2(
     a: ArrayLike, s: Shape | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Array:
-    """Return `rfftn` along two axes."""
+    """Return `rfftn` along two axes.
+
+    NumPy's takes `out` as well.
+
+    Args:
+        a: an array, as for `fft`; of `rfft2` and `rfftn` a real one.
+        s: the lengths, one for each axis; -1 and None leave the axis as it is. Of
+            `irfft2` and `irfftn` the last one is the length of the result there; None
+            takes the even one.
+        axes: the dimensions; None takes the last ones, as many as `s` has, or all.
+        norm: as for `fft`; n is the product of the lengths.
+
+    Returns:
+        An array of complex numbers, of `irfft2` and `irfftn` of real ones.
+
+    Raises:
+        TypeError: `a` is not an array.
+        ValueError: `axes` are out of bounds; there is no such `norm`.
+
+    Example:
+        >>> import xnp
+        >>> xnp.fft.rfft2(xnp.ones((2, 4))).shape
+        (2, 3)
+    """
     return _along_two("rfft2", FftType.RFFT, a, s, axes, norm)
 
 
 def irfft2(
     a: ArrayLike, s: Shape | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Array:
-    """Return `irfftn` along two axes."""
+    """Return `irfftn` along two axes.
+
+    NumPy's takes `out` as well.
+
+    Args:
+        a: an array, as for `fft`; of `rfft2` and `rfftn` a real one.
+        s: the lengths, one for each axis; -1 and None leave the axis as it is. Of
+            `irfft2` and `irfftn` the last one is the length of the result there; None
+            takes the even one.
+        axes: the dimensions; None takes the last ones, as many as `s` has, or all.
+        norm: as for `fft`; n is the product of the lengths.
+
+    Returns:
+        An array of complex numbers, of `irfft2` and `irfftn` of real ones.
+
+    Raises:
+        TypeError: `a` is not an array.
+        ValueError: `axes` are out of bounds; there is no such `norm`.
+
+    Example:
+        >>> import xnp
+        >>> xnp.fft.irfft2(xnp.ones((2, 3))).shape
+        (2, 4)
+    """
     return _along_two("irfft2", FftType.IRFFT, a, s, axes, norm)
 
 
@@ -317,8 +596,20 @@ def fftfreq(
 ) -> Array:
     """Return the frequencies of the elements of `fft`, in cycles per unit of `d`.
 
+    `d` is real, where NumPy takes complex numbers, too.
+
+    Args:
+        n: the length of the transform.
+        d: the distance of two samples; a traced scalar, too.
+        dtype: of the result, floating; None for the default.
+        device: where the result shall be; None for the default.
+
     Returns:
       [0, 1, ..., n - 1 over 2, - n over 2, ..., -1] / (d n), whole halves.
+
+    Raises:
+        TypeError: `dtype` names no dtype.
+        ValueError: `n` is negative.
 
     Example:
       >>> import xnp
@@ -335,8 +626,20 @@ def rfftfreq(
 ) -> Array:
     """Return the frequencies of the elements of `rfft`: [0, 1, ..., n // 2] / (d n).
 
+    `d` is real, where NumPy takes complex numbers, too.
+
+    Args:
+        n: the length of the transform.
+        d: the distance of two samples; a traced scalar, too.
+        dtype: of the result, floating; None for the default.
+        device: where the result shall be; None for the default.
+
     Returns:
       A vector of n // 2 + 1 elements.
+
+    Raises:
+        TypeError: `dtype` names no dtype.
+        ValueError: `n` is negative.
 
     Example:
       >>> import xnp
@@ -379,6 +682,17 @@ def _per_unit(numbers: Array, size: int, d: Any, name: str) -> Array:
 def fftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
     """Move the frequency 0 from the front to the middle of the axes; None means all of them.
 
+    Args:
+        x: an array.
+        axes: an int or a sequence of ints; None for all.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` is not an array.
+        ValueError: `axes` are out of bounds.
+
     Example:
       >>> import xnp
       >>> xnp.fft.fftshift(xnp.fft.fftfreq(4))
@@ -389,6 +703,17 @@ def fftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
 
 def ifftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
     """Undo `fftshift`, also for odd lengths.
+
+    Args:
+        x: an array.
+        axes: an int or a sequence of ints; None for all.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` is not an array.
+        ValueError: `axes` are out of bounds.
 
     Example:
       >>> import xnp
@@ -402,9 +727,6 @@ def _shift(name: str, x: Any, axes: Any, shift: Any) -> Array:
     x = array_of(x, name)
     found = axes_of(axes, x.aval.ndim, name)
     return roll(x, tuple([shift(x.aval.shape[k]) for k in found]), found)
-
-
-complete(globals(), FOURIER)
 
 
 boundaries(globals())

@@ -25,8 +25,6 @@ import numpy as np
 
 import xnp.numpy as xn
 from xnp import lax
-from xnp.docstrings import complete
-from xnp.docstrings.families import NETWORKS
 from xnp.numpy.creation import asarray
 from xnp.numpy.dispatch import (
     array_of,
@@ -119,6 +117,9 @@ def dot_product_attention(
 
     Returns:
       An array of the shape and dtype of `query`, with the residual if it is asked for.
+
+    Raises:
+        TypeError: `key` is no random key.
 
     Example:
       >>> import xnp
@@ -223,13 +224,47 @@ def _between(far: float, x: Any) -> Any:
 
 
 def identity(x: ArrayLike) -> Array:
-    """Return x."""
+    """Return x.
+
+    Args:
+        x: an array of any shape, or a number; integers become the default float where
+            the result is not whole.
+
+    Returns:
+        An array of the shape of x, and of its dtype where that is floating.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import nn
+        >>> nn.identity(xnp.array([-1.0, 0.0, 2.0])).round(3)
+        Array([-1.,  0.,  2.], dtype=float32)
+    """
     return array_of(x, "identity")
 
 
 @dispatched(1)
 def relu(x: ArrayLike) -> Array:
-    """Return max(x, 0); the derivative at 0 is 0, and that at NaN too."""
+    """Return max(x, 0); the derivative at 0 is 0, and that at NaN too.
+
+    Args:
+        x: an array of any shape, or a number; integers become the default float where
+            the result is not whole.
+
+    Returns:
+        An array of the shape of x, and of its dtype where that is floating.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import nn
+        >>> nn.relu(xnp.array([-1.0, 0.0, 2.0])).round(3)
+        Array([0., 0., 2.], dtype=float32)
+    """
     (x,) = promoted("relu", x)
     zero = scalar_like(x, 0)
     return selected(bind("gt", x, zero), x, bind("max", bind("stop_gradient", x), zero))
@@ -237,7 +272,24 @@ def relu(x: ArrayLike) -> Array:
 
 @dispatched(1)
 def relu6(x: ArrayLike) -> Array:
-    """Return min(max(x, 0), 6)."""
+    """Return min(max(x, 0), 6).
+
+    Args:
+        x: an array of any shape, or a number; integers become the default float where
+            the result is not whole.
+
+    Returns:
+        An array of the shape of x, and of its dtype where that is floating.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import nn
+        >>> nn.relu6(xnp.array([-1.0, 0.0, 2.0])).round(3)
+        Array([0., 0., 2.], dtype=float32)
+    """
     (x,) = inexact("relu6", x)
     six = scalar_like(x, 6)
     return selected(bind("ge", x, six), six, relu(x))
@@ -245,26 +297,94 @@ def relu6(x: ArrayLike) -> Array:
 
 @dispatched(1)
 def sigmoid(x: ArrayLike) -> Array:
-    """Return 1 / (1 + e^-x)."""
+    """Return 1 / (1 + e^-x).
+
+    Args:
+        x: an array of any shape, or a number; integers become the default float where
+            the result is not whole.
+
+    Returns:
+        An array of the shape of x, and of its dtype where that is floating.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import nn
+        >>> nn.sigmoid(xnp.array([-1.0, 0.0, 2.0])).round(3)
+        Array([0.269, 0.5  , 0.881], dtype=float32)
+    """
     return bind("logistic", *inexact("sigmoid", x))
 
 
 @dispatched(1)
 def softplus(x: ArrayLike) -> Array:
-    """Return log(1 + e^x)."""
+    """Return log(1 + e^x).
+
+    Args:
+        x: an array of any shape, or a number; integers become the default float where
+            the result is not whole.
+
+    Returns:
+        An array of the shape of x, and of its dtype where that is floating.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import nn
+        >>> nn.softplus(xnp.array([-1.0, 0.0, 2.0])).round(3)
+        Array([0.313, 0.693, 2.127], dtype=float32)
+    """
     return xn.logaddexp(x, 0)
 
 
 @dispatched(1)
 def log_sigmoid(x: ArrayLike) -> Array:
-    """Return log(sigmoid(x)) = -softplus(-x)."""
+    """Return log(sigmoid(x)) = -softplus(-x).
+
+    Args:
+        x: an array of any shape, or a number; integers become the default float where
+            the result is not whole.
+
+    Returns:
+        An array of the shape of x, and of its dtype where that is floating.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import nn
+        >>> nn.log_sigmoid(xnp.array([-1.0, 0.0, 2.0])).round(3)
+        Array([-1.313, -0.693, -0.127], dtype=float32)
+    """
     (x,) = inexact("log_sigmoid", x)
     return -softplus(-array_of(x, "log_sigmoid"))
 
 
 @dispatched(1)
 def silu(x: ArrayLike) -> Array:
-    """Return x sigmoid(x)."""
+    """Return x sigmoid(x).
+
+    Args:
+        x: an array of any shape, or a number; integers become the default float where
+            the result is not whole.
+
+    Returns:
+        An array of the shape of x, and of its dtype where that is floating.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import nn
+        >>> nn.silu(xnp.array([-1.0, 0.0, 2.0])).round(3)
+        Array([-0.269,  0.   ,  1.762], dtype=float32)
+    """
     (x,) = inexact("silu", x)
     return _linear_beyond(_FAR, x, lambda near: bind("mul", near, bind("logistic", near)))
 
@@ -274,14 +394,48 @@ swish = silu
 
 @dispatched(1)
 def mish(x: ArrayLike) -> Array:
-    """Return x tanh(softplus(x))."""
+    """Return x tanh(softplus(x)).
+
+    Args:
+        x: an array of any shape, or a number; integers become the default float where
+            the result is not whole.
+
+    Returns:
+        An array of the shape of x, and of its dtype where that is floating.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import nn
+        >>> nn.mish(xnp.array([-1.0, 0.0, 2.0])).round(3)
+        Array([-0.303,  0.   ,  1.944], dtype=float32)
+    """
     (x,) = inexact("mish", x)
     return _linear_beyond(_FAR, x, lambda near: near * xn.tanh(softplus(near)))
 
 
 @dispatched(1)
 def soft_sign(x: ArrayLike) -> Array:
-    """Return x / (1 + |x|)."""
+    """Return x / (1 + |x|).
+
+    Args:
+        x: an array of any shape, or a number; integers become the default float where
+            the result is not whole.
+
+    Returns:
+        An array of the shape of x, and of its dtype where that is floating.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import nn
+        >>> nn.soft_sign(xnp.array([-1.0, 0.0, 2.0])).round(3)
+        Array([-0.5  ,  0.   ,  0.667], dtype=float32)
+    """
     (given,) = inexact("soft_sign", x)
     is_complex = dtypes.is_complex(given.dtype)
     # the largest number stands for infinity: both give 1
@@ -292,7 +446,24 @@ def soft_sign(x: ArrayLike) -> Array:
 
 @dispatched(1)
 def hard_tanh(x: ArrayLike) -> Array:
-    """Return x moved into [-1, 1]."""
+    """Return x moved into [-1, 1].
+
+    Args:
+        x: an array of any shape, or a number; integers become the default float where
+            the result is not whole.
+
+    Returns:
+        An array of the shape of x, and of its dtype where that is floating.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import nn
+        >>> nn.hard_tanh(xnp.array([-1.0, 0.0, 2.0])).round(3)
+        Array([-1.,  0.,  1.], dtype=float32)
+    """
     x = array_of(x, "hard_tanh")
     below = x if dtypes.is_unsigned_integer(x.dtype) else xn.where(x < -1, -1, x)
     return _where(x > 1, 1, below)
@@ -300,14 +471,48 @@ def hard_tanh(x: ArrayLike) -> Array:
 
 @dispatched(1)
 def hard_sigmoid(x: ArrayLike) -> Array:
-    """Return relu6(x + 3) / 6."""
+    """Return relu6(x + 3) / 6.
+
+    Args:
+        x: an array of any shape, or a number; integers become the default float where
+            the result is not whole.
+
+    Returns:
+        An array of the shape of x, and of its dtype where that is floating.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import nn
+        >>> nn.hard_sigmoid(xnp.array([-1.0, 0.0, 2.0])).round(3)
+        Array([0.333, 0.5  , 0.833], dtype=float32)
+    """
     (x,) = inexact("hard_sigmoid", x)
     return relu6(x + 3) / 6
 
 
 @dispatched(1)
 def hard_silu(x: ArrayLike) -> Array:
-    """Return x hard_sigmoid(x)."""
+    """Return x hard_sigmoid(x).
+
+    Args:
+        x: an array of any shape, or a number; integers become the default float where
+            the result is not whole.
+
+    Returns:
+        An array of the shape of x, and of its dtype where that is floating.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import nn
+        >>> nn.hard_silu(xnp.array([-1.0, 0.0, 2.0])).round(3)
+        Array([-0.333,  0.   ,  1.667], dtype=float32)
+    """
     (x,) = inexact("hard_silu", x)
     inner = bind("lt", bind("abs", x), scalar_like(x, 3))
     middle = selected(inner, x, scalar_like(x, 0))  # which has no products of infinities and zeros
@@ -329,12 +534,46 @@ def _elu(x: Any, alpha: Any) -> Array:
 
 
 def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
-    """Return x above 0 and alpha (e^x - 1) below."""
+    """Return x above 0 and alpha (e^x - 1) below.
+
+    Args:
+        x: an array of any shape, or a number.
+        alpha: how far down the result goes: a number, or an array that broadcasts.
+
+    Returns:
+        An array of the shape of x, floating.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import nn
+        >>> nn.elu(xnp.array([-1.0, 0.0, 2.0])).round(3)
+        Array([-0.632,  0.   ,  2.   ], dtype=float32)
+    """
     return _elu(x, alpha)
 
 
 def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
-    """Return x above 0 and alpha (e^(x / alpha) - 1) below."""
+    """Return x above 0 and alpha (e^(x / alpha) - 1) below.
+
+    Args:
+        x: an array of any shape, or a number.
+        alpha: how far down the result goes: a number, or an array that broadcasts.
+
+    Returns:
+        An array of the shape of x, floating.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import nn
+        >>> nn.celu(xnp.array([-1.0, 0.0, 2.0]), alpha=2.0).round(3)
+        Array([-0.787,  0.   ,  2.   ], dtype=float32)
+    """
     x, alpha = inexact("celu", x, alpha)
     check_ranks("celu", x, alpha)
     above = x > 0
@@ -347,6 +586,22 @@ def selu(x: ArrayLike) -> Array:
     """Return scale elu(x, alpha) with the constants that keep mean and variance.
 
     Source: Klambauer et al., Self-Normalizing Neural Networks, 2017.
+
+    Args:
+        x: an array of any shape, or a number; integers become the default float where
+            the result is not whole.
+
+    Returns:
+        An array of the shape of x, and of its dtype where that is floating.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import nn
+        >>> nn.selu(xnp.array([-1.0, 0.0, 2.0])).round(3)
+        Array([-1.111,  0.   ,  2.101], dtype=float32)
     """
     return 1.0507009873554804934193349852946 * _elu(x, 1.6732632423543772848170429916717)
 
@@ -358,7 +613,24 @@ def _leaky_relu(x: Any, slope: Any) -> Array:
 
 
 def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
-    """Return x above 0 and negative_slope x below."""
+    """Return x above 0 and negative_slope x below.
+
+    Args:
+        x: an array of any shape, or a number.
+        negative_slope: the slope below 0.
+
+    Returns:
+        An array of the shape of x, floating.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import nn
+        >>> nn.leaky_relu(xnp.array([-1.0, 0.0, 2.0]), 0.1).round(3)
+        Array([-0.1,  0. ,  2. ], dtype=float32)
+    """
     return _leaky_relu(x, negative_slope)
 
 
@@ -384,12 +656,46 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     """Return x times the normal distribution function of x, or its approximation by tanh.
 
     Source: Hendrycks and Gimpel, Gaussian Error Linear Units, 2016.
+
+    Args:
+        x: an array of any shape, or a number; integers become the default float.
+        approximate: whether the tanh stands for the distribution function.
+
+    Returns:
+        An array of the shape of x, floating.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import nn
+        >>> nn.gelu(xnp.array([-1.0, 0.0, 2.0])).round(3)
+        Array([-0.159,  0.   ,  1.955], dtype=float32)
     """
     return _gelu(x, bool(approximate))
 
 
 def glu(x: ArrayLike, axis: int = -1) -> Array:
-    """Return the first half along an axis times the sigmoid of the second."""
+    """Return the first half along an axis times the sigmoid of the second.
+
+    Args:
+        x: an array whose size along the axis is even.
+        axis: the axis that is halved.
+
+    Returns:
+        An array of half the size along the axis.
+
+    Raises:
+        TypeError: `x` is not an array.
+        ValueError: `axis` is out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import nn
+        >>> nn.glu(xnp.array([1.0, 2.0, 0.0, 0.0]))
+        Array([0.5, 1. ], dtype=float32)
+    """
     x = array_of(x, "glu")
     axis = axis_of(axis, x.aval.ndim, "glu")
     if x.aval.shape[axis] % 2:
@@ -416,13 +722,47 @@ def _squareplus_formula(x: Any, b: Any) -> Array:
 
 
 def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
-    """Return (x + sqrt(x^2 + b)) / 2."""
+    """Return (x + sqrt(x^2 + b)) / 2.
+
+    Args:
+        x: an array of any shape, or a number.
+        b: how round the corner is; 0 makes it `relu`.
+
+    Returns:
+        An array of the shape of x, floating.
+
+    Raises:
+        TypeError: an operand is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import nn
+        >>> nn.squareplus(xnp.array([-1.0, 0.0, 2.0])).round(3)
+        Array([0.618, 1.   , 2.414], dtype=float32)
+    """
     return _squareplus(x, b)
 
 
 @dispatched(1)
 def sparse_plus(x: ArrayLike) -> Array:
-    """Return 0 below -1, x above 1, and (x + 1)^2 / 4 between."""
+    """Return 0 below -1, x above 1, and (x + 1)^2 / 4 between.
+
+    Args:
+        x: an array of any shape, or a number; integers become the default float where
+            the result is not whole.
+
+    Returns:
+        An array of the shape of x, and of its dtype where that is floating.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import nn
+        >>> nn.sparse_plus(xnp.array([-1.0, 0.0, 2.0])).round(3)
+        Array([0.  , 0.25, 2.  ], dtype=float32)
+    """
     (x,) = inexact("sparse_plus", x)
     middle = xn.where(abs(x) >= 1, 0, x)  # NaN stays
     return _where(x <= -1, 0, xn.where(x >= 1, x, (middle + 1) ** 2 / 4))
@@ -430,7 +770,24 @@ def sparse_plus(x: ArrayLike) -> Array:
 
 @dispatched(1)
 def sparse_sigmoid(x: ArrayLike) -> Array:
-    """Return (x + 1) / 2 moved into [0, 1]."""
+    """Return (x + 1) / 2 moved into [0, 1].
+
+    Args:
+        x: an array of any shape, or a number; integers become the default float where
+            the result is not whole.
+
+    Returns:
+        An array of the shape of x, and of its dtype where that is floating.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import nn
+        >>> nn.sparse_sigmoid(xnp.array([-1.0, 0.0, 2.0])).round(3)
+        Array([0. , 0.5, 1. ], dtype=float32)
+    """
     (x,) = inexact("sparse_sigmoid", x)
     return 0.5 * xn.clip(x + 1, 0, 2)
 
@@ -440,6 +797,21 @@ def log1mexp(x: ArrayLike) -> Array:
     """Return log(1 - e^-x) for x > 0, by the form that is exact on either side of log 2.
 
     Source: Maechler, Accurately computing log(1 - exp(-|a|)), 2012.
+
+    Args:
+        x: a positive array, or a number.
+
+    Returns:
+        An array of the shape of x, floating.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import nn
+        >>> nn.log1mexp(xnp.array([1.0, 2.0])).round(3)
+        Array([-0.459, -0.145], dtype=float32)
     """
     (x,) = inexact("log1mexp", x)
     small = x < math.log(2)
@@ -470,6 +842,19 @@ def standardize(
       algorithm: of the variance: "stable" takes mean((x - mean)^2); "fast" takes mean(x^2) -
         mean(x)^2, but at least 0, which reads `x` once less, and loses all digits where the mean is
         a few thousand times the standard deviation (JAX's default).
+
+    Returns:
+        An array of the shape of x, floating.
+
+    Raises:
+        TypeError: `x` is not an array; `where` is not an array.
+        ValueError: `axis` is out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import nn
+        >>> nn.standardize(xnp.array([1.0, 3.0])).round(3)
+        Array([-1.,  1.], dtype=float32)
     """
     if algorithm not in ("fast", "stable"):
         raise ValueError(f"standardize: algorithm must be 'fast' or 'stable', got {algorithm!r}.")
@@ -513,6 +898,20 @@ def one_hot(
       dtype: of the result; None for the default floating dtype.
       axis: where the new dimension stands in the result.
       out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
+
+    Returns:
+        An array with one dimension more than x.
+
+    Raises:
+        TypeError: `x` is not an array; `dtype` names no dtype; `out_sharding` is no sharding.
+        ValueError: `num_classes` is negative; `axis` is out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import nn
+        >>> nn.one_hot(xnp.array([0, 2]), 3)
+        Array([[1., 0., 0.],
+               [0., 0., 1.]], dtype=float32)
     """
     x = asarray(x)
     wanted = dtypes.python_scalar_dtype(float) if dtype is None else (
@@ -542,6 +941,9 @@ def scaled_matmul(
     Returns:
       An array of shape (b, m, n).
 
+    Raises:
+        TypeError: an operand is not an array; `preferred_element_type` names no dtype.
+
     Example:
       >>> import xnp
       >>> x, scales = xnp.ones((1, 1, 4)), xnp.array([[[0.5, 2.0]]])
@@ -564,8 +966,6 @@ def scaled_matmul(
         preferred_element_type=preferred_element_type,
     )  # fmt: skip
 
-
-complete(globals(), NETWORKS)
 
 namespace(globals(), overview=True).close()
 

@@ -10,8 +10,6 @@ import math
 from typing import Any, Literal, NamedTuple, overload
 
 import xnp.numpy as xn
-from xnp.docstrings import complete
-from xnp.docstrings.families import SOFTMAX
 from xnp.numpy.dispatch import array_of, cast, dispatched, inexact
 from xnp.numpy.reductions import mask_of, static_axis
 from xnp.primitives.table import bind, broadcasted, scalar_like
@@ -51,6 +49,19 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Ar
       x: an array.
       axis: the axes to sum over.
       where: a mask of the elements that take part; the others are 0.
+
+    Returns:
+        An array of the shape of x, floating; 0 where an element is left out.
+
+    Raises:
+        TypeError: `x` is not an array; `where` is not an array.
+        ValueError: `axis` is out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import nn
+        >>> nn.softmax(xnp.array([0.0, 0.0]))
+        Array([0.5, 0.5], dtype=float32)
     """
     if where is None:
         return _softmax(x, static_axis(axis, "softmax"))
@@ -67,7 +78,26 @@ def _log_softmax(x: Any, axis: Any) -> Array:
 
 
 def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
-    """Return the logarithm of `softmax`. Arguments as of `softmax`; left out elements are -inf."""
+    """Return the logarithm of `softmax`. Arguments as of `softmax`; left out elements are -inf.
+
+    Args:
+        x: an array.
+        axis: the axis or axes over which the exponentials sum to 1.
+        where: booleans that say which elements count; None for all.
+
+    Returns:
+        An array of the shape of x, floating.
+
+    Raises:
+        TypeError: `x` is not an array; `where` is not an array.
+        ValueError: `axis` is out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import nn
+        >>> nn.log_softmax(xnp.array([0.0, 0.0])).round(3)
+        Array([-0.693, -0.693], dtype=float32)
+    """
     if where is None:
         return _log_softmax(x, static_axis(axis, "log_softmax"))
     (x,) = inexact("log_softmax", x)
@@ -139,6 +169,16 @@ def logsumexp(
     Returns:
       An array of the floating dtype of the operands; -inf where there is no element but -inf,
       with the slope 0.
+
+    Raises:
+        TypeError: an operand is not an array; `where` is not an array.
+        ValueError: `axis` is out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import nn
+        >>> nn.logsumexp(xnp.array([1000.0, 1000.0])).round(3)
+        Array(1000.693, dtype=float32)
     """
     if b is None and where is None and not return_sign:
         return _logsumexp(a, static_axis(axis, "logsumexp"), keepdims)
@@ -161,15 +201,32 @@ def logsumexp(
 def logmeanexp(
     x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None, keepdims: bool = False
 ) -> Array:
-    """Return log(mean(e^x)) over axes, without overflow."""
+    """Return log(mean(e^x)) over axes, without overflow.
+
+    Args:
+        x: an array.
+        axis: the axis or axes that go away; None for all.
+        where: booleans that say which elements count; None for all.
+        keepdims: whether they stay, with size 1.
+
+    Returns:
+        An array without the axes, floating.
+
+    Raises:
+        TypeError: `x` is not an array; `where` is not an array.
+        ValueError: `axis` is out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import nn
+        >>> nn.logmeanexp(xnp.array([1000.0, 1000.0]))
+        Array(1000., dtype=float32)
+    """
     (x,) = inexact("logmeanexp", x)
     mask = cast(array_of(True if where is None else where, "logmeanexp"), dtypes.bool_)
     count = xn.sum(broadcasted(mask, x.aval.shape), axis, x.dtype, keepdims=keepdims)
     total: Array = logsumexp(x, axis, keepdims=keepdims, where=where)
     return total - xn.log(count)
-
-
-complete(globals(), SOFTMAX)
 
 
 boundaries(globals())

@@ -15,7 +15,6 @@ from xjit.lowering.stablehlo_text import own_number
 from xjit.sharding.manual_axes import recast
 from xjit.sharding.meshes import abstract_mesh_now
 from xjit.sharding.shardings import with_manual_axes
-from xnp.docstrings import Family, complete
 from xnp.primitives.table import (
     add,
     bind,
@@ -1085,6 +1084,9 @@ def pmean(x: PyTree, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups 
     Returns:
       A tree like `x`, of floats.
 
+    Raises:
+        TypeError: `x` is not an array.
+
     Example:
       >>> import numpy as np
       >>> from xbatch import vmap
@@ -1107,6 +1109,17 @@ def pmean(x: PyTree, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups 
 def pmax(x: PyTree, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups = None) -> PyTree:
     """Return the largest value along a named axis to every member.
 
+    Args:
+        x: a tree of real arrays.
+        axis_name: a name, or a tuple of names.
+        axis_index_groups: lists of members of equal length; each is taken by itself.
+
+    Returns:
+        A tree like `x`.
+
+    Raises:
+        TypeError: `x` is not an array.
+
     Example:
       >>> import numpy as np
       >>> from xbatch import vmap
@@ -1121,6 +1134,17 @@ def pmax(x: PyTree, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups =
 @boundary
 def pmin(x: PyTree, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups = None) -> PyTree:
     """Return the smallest value along a named axis to every member; see `pmax`.
+
+    Args:
+        x: a tree of real arrays.
+        axis_name: a name, or a tuple of names.
+        axis_index_groups: lists of members of equal length; each is taken by itself.
+
+    Returns:
+        A tree like `x`.
+
+    Raises:
+        TypeError: `x` is not an array.
 
     Example:
       >>> import numpy as np
@@ -1153,6 +1177,9 @@ def psum_scatter(
     Returns:
       A tree like `x`, of arrays without the dimension, or with `tiled` of arrays that are smaller
       along it.
+
+    Raises:
+        TypeError: `x` is not an array.
 
     Example:
       >>> import numpy as np
@@ -1210,6 +1237,10 @@ def all_gather(
     Returns:
       A tree like `x`: arrays with a dimension more, of the size of the axis, or with `tiled` one
       that is as many times larger.
+
+    Raises:
+        TypeError: `x` is not an array.
+        ValueError: `axis` is out of bounds.
 
     Example:
       >>> import numpy as np
@@ -1275,6 +1306,9 @@ def all_to_all(
 
     Returns:
       A tree like `x`, of the dtypes of its arrays.
+
+    Raises:
+        TypeError: `x` is not an array.
 
     Example:
       >>> import numpy as np
@@ -1352,6 +1386,9 @@ def ppermute(x: PyTree, axis_name: AxisName, perm: Sequence[tuple[int, int]]) ->
     Returns:
       A tree like `x`.
 
+    Raises:
+        TypeError: `x` is not an array.
+
     Example:
       >>> import numpy as np
       >>> from xbatch import vmap
@@ -1389,6 +1426,9 @@ def pshuffle(x: PyTree, axis_name: AxisName, perm: Sequence[int]) -> PyTree:
     Returns:
       A tree like `x`.
 
+    Raises:
+        TypeError: `x` is not an array.
+
     Example:
       >>> import numpy as np
       >>> from xbatch import vmap
@@ -1419,6 +1459,10 @@ def pswapaxes(
     Returns:
       A tree like `x`.
 
+    Raises:
+        TypeError: `x` is not an array.
+        ValueError: `axis` is out of bounds.
+
     Example:
       >>> import numpy as np
       >>> from xbatch import vmap
@@ -1440,6 +1484,9 @@ def pbroadcast(x: PyTree, axis_name: AxisName, source: int) -> PyTree:
 
     Returns:
       A tree like `x`.
+
+    Raises:
+        TypeError: `x` is not an array.
 
     Example:
       >>> import numpy as np
@@ -1655,19 +1702,3 @@ def _check(rows: Array, kept: Array, tables: list[Array], count: int) -> None:
             raise TypeError(message(
                 "ragged_all_to_all", "offsets and sizes are integers.", got=table.aval.str_long()
             ))  # fmt: skip
-
-
-complete(
-    globals(),
-    [
-        Family(
-            (
-                "x: a tree of real arrays.",
-                "axis_name: a name, or a tuple of names.",
-                "axis_index_groups: lists of members of equal length; each is taken by itself.",
-            ),
-            "A tree like `x`.",
-            {"pmax": None, "pmin": None},
-        ),
-    ],
-)

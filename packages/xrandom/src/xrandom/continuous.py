@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from xnp import lax
-from xnp.docstrings import complete
 from xnp.placing import placed
 from xprim import (
     Array,
@@ -40,7 +39,6 @@ from xrandom.arguments import (
     repeated,
     sample_shape,
 )
-from xrandom.docstrings import CONTINUOUS, GAMMA, MULTIVARIATE
 from xrandom.key_primitives import check_key, in_programs, random_split_p, raw_normal, raw_uniform
 from xrandom.keys import raw_split, words_of
 from xrandom.samplers import draw_normal, rademacher, raw_positive, uniform_between
@@ -63,7 +61,26 @@ def exponential(
     *,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """Draw from the exponential distribution, of density `exp(-x)` for x >= 0."""
+    """Draw from the exponential distribution, of density `exp(-x)` for x >= 0.
+
+    Args:
+        key: a single random key, of either form.
+        shape: the shape of the result.
+        dtype: a real floating dtype; None takes the default.
+        out_sharding: where the result is placed: None, or a sharding of one device.
+
+    Returns:
+        An array of `shape` and of the dtype asked for.
+
+    Raises:
+        TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
+        ValueError: a length of `shape` is negative.
+
+    Example:
+        >>> import xrandom
+        >>> xrandom.exponential(xrandom.key(0), (2, 3)).shape
+        (2, 3)
+    """
     words = words_of(key, "exponential")
     sizes = check_shape(shape, "exponential")
     sample = raw_exponential(words, sizes, floating_dtype(dtype, "exponential"))
@@ -83,7 +100,26 @@ def laplace(
     *,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """Draw from the Laplace distribution, of density `exp(-|x|) / 2`."""
+    """Draw from the Laplace distribution, of density `exp(-|x|) / 2`.
+
+    Args:
+        key: a single random key, of either form.
+        shape: the shape of the result.
+        dtype: a real floating dtype; None takes the default.
+        out_sharding: where the result is placed: None, or a sharding of one device.
+
+    Returns:
+        An array of `shape` and of the dtype asked for.
+
+    Raises:
+        TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
+        ValueError: a length of `shape` is negative.
+
+    Example:
+        >>> import xrandom
+        >>> xrandom.laplace(xrandom.key(0), (2, 3)).shape
+        (2, 3)
+    """
     words = words_of(key, "laplace")
     exact = floating_dtype(dtype, "laplace")
     sizes = check_shape(shape, "laplace")
@@ -99,7 +135,26 @@ def logistic(
     *,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """Draw from the logistic distribution, of distribution function `1 / (1 + exp(-x))`."""
+    """Draw from the logistic distribution, of distribution function `1 / (1 + exp(-x))`.
+
+    Args:
+        key: a single random key, of either form.
+        shape: the shape of the result.
+        dtype: a real floating dtype; None takes the default.
+        out_sharding: where the result is placed: None, or a sharding of one device.
+
+    Returns:
+        An array of `shape` and of the dtype asked for.
+
+    Raises:
+        TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
+        ValueError: a length of `shape` is negative.
+
+    Example:
+        >>> import xrandom
+        >>> xrandom.logistic(xrandom.key(0), (2, 3)).shape
+        (2, 3)
+    """
     words = words_of(key, "logistic")
     exact = floating_dtype(dtype, "logistic")
     sizes = check_shape(shape, "logistic")
@@ -115,7 +170,26 @@ def cauchy(
     *,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """Draw from the Cauchy distribution, of density `1 / (pi (1 + x^2))`."""
+    """Draw from the Cauchy distribution, of density `1 / (pi (1 + x^2))`.
+
+    Args:
+        key: a single random key, of either form.
+        shape: the shape of the result.
+        dtype: a real floating dtype; None takes the default.
+        out_sharding: where the result is placed: None, or a sharding of one device.
+
+    Returns:
+        An array of `shape` and of the dtype asked for.
+
+    Raises:
+        TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
+        ValueError: a length of `shape` is negative.
+
+    Example:
+        >>> import xrandom
+        >>> xrandom.cauchy(xrandom.key(0), (2, 3)).shape
+        (2, 3)
+    """
     words = words_of(key, "cauchy")
     exact = floating_dtype(dtype, "cauchy")
     sizes = check_shape(shape, "cauchy")
@@ -136,6 +210,23 @@ def pareto(
       shape: the shape of the result; None takes that of `b`.
       dtype: a real floating dtype; None takes the default.
       out_sharding: where the result is placed: None, or a sharding of one device.
+
+    Returns:
+        An array of `shape` (where that is None, of the shape that the parameters
+        broadcast to) and of the dtype asked for.
+
+    Raises:
+        TypeError: `b` is not an array;
+            `key` is no random key;
+            `dtype` names no dtype;
+            `out_sharding` is no sharding.
+        ValueError: a length of `shape` is negative.
+
+    Example:
+        >>> import xnp
+        >>> import xrandom
+        >>> xrandom.pareto(xrandom.key(0), xnp.array([1.0, 2.0])).shape
+        (2,)
     """
     words = words_of(key, "pareto")
     exact = floating_dtype(dtype, "pareto")
@@ -158,6 +249,19 @@ def rayleigh(
       shape: the shape of the result; None takes that of `scale`.
       dtype: a real floating dtype; None takes the default.
       out_sharding: where the result is placed: None, or a sharding of one device.
+
+    Returns:
+        An array of `shape` (where that is None, of the shape that the parameters
+        broadcast to) and of the dtype asked for.
+
+    Raises:
+        TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
+        ValueError: a length of `shape` is negative.
+
+    Example:
+        >>> import xrandom
+        >>> xrandom.rayleigh(xrandom.key(0), 2.0, (3,)).shape
+        (3,)
     """
     words = words_of(key, "rayleigh")
     exact = floating_dtype(dtype, "rayleigh")
@@ -181,6 +285,18 @@ def weibull_min(
       concentration: the exponent, positive. Both broadcast against `shape`.
       shape: the shape of the uniform samples behind the result.
       dtype: a real floating dtype; None takes the default.
+
+    Returns:
+        An array of `shape` and of the dtype asked for.
+
+    Raises:
+        TypeError: `key` is no random key; `dtype` names no dtype.
+        ValueError: a length of `shape` is negative.
+
+    Example:
+        >>> import xrandom
+        >>> xrandom.weibull_min(xrandom.key(0), 1.0, 2.0, (2,)).shape
+        (2,)
     """
     words = words_of(key, "weibull_min")
     exact = floating_dtype(dtype, "weibull_min")
@@ -215,6 +331,19 @@ def triangular(
       shape: the shape of the result; None takes that to which the corners broadcast.
       dtype: a real floating dtype; None takes the default.
       out_sharding: where the result is placed: None, or a sharding of one device.
+
+    Returns:
+        An array of `shape` (where that is None, of the shape that the parameters
+        broadcast to) and of the dtype asked for.
+
+    Raises:
+        TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
+        ValueError: a length of `shape` is negative.
+
+    Example:
+        >>> import xrandom
+        >>> xrandom.triangular(xrandom.key(0), 0.0, 0.5, 1.0, (3,)).shape
+        (3,)
     """
     words = words_of(key, "triangular")
     exact = floating_dtype(dtype, "triangular")
@@ -264,6 +393,19 @@ def wald(
 
     Source: Michael, Schucany, Haas, "Generating random variates using transformations with multiple
     roots", The American Statistician 30 (1976).
+
+    Returns:
+        An array of `shape` (where that is None, of the shape that the parameters
+        broadcast to) and of the dtype asked for.
+
+    Raises:
+        TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
+        ValueError: a length of `shape` is negative.
+
+    Example:
+        >>> import xrandom
+        >>> xrandom.wald(xrandom.key(0), 1.0, (3,)).shape
+        (3,)
     """
     words = words_of(key, "wald")
     exact = floating_dtype(dtype, "wald")
@@ -299,7 +441,26 @@ def maxwell(
     *,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """Draw from the Maxwell distribution: the length of a vector of three normal samples."""
+    """Draw from the Maxwell distribution: the length of a vector of three normal samples.
+
+    Args:
+        key: a single random key, of either form.
+        shape: the shape of the result.
+        dtype: a real floating dtype; None takes the default.
+        out_sharding: where the result is placed: None, or a sharding of one device.
+
+    Returns:
+        An array of `shape` and of the dtype asked for.
+
+    Raises:
+        TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
+        ValueError: a length of `shape` is negative.
+
+    Example:
+        >>> import xrandom
+        >>> xrandom.maxwell(xrandom.key(0), (2, 3)).shape
+        (2, 3)
+    """
     words = words_of(key, "maxwell")
     exact = floating_dtype(dtype, "maxwell")
     sample = _raw_maxwell(words, check_shape(shape, "maxwell"), exact)
@@ -324,6 +485,18 @@ def double_sided_maxwell(
       shape: the dimensions that go before those to which `loc` and `scale` broadcast; with `()`,
         these are taken twice.
       dtype: a real floating dtype; None takes the default.
+
+    Returns:
+        An array of `shape` and of the dtype asked for.
+
+    Raises:
+        TypeError: `key` is no random key; `dtype` names no dtype.
+        ValueError: a length of `shape` is negative.
+
+    Example:
+        >>> import xrandom
+        >>> xrandom.double_sided_maxwell(xrandom.key(0), 0.0, 1.0, (2,)).shape
+        (2,)
     """
     words = words_of(key, "double_sided_maxwell")
     exact = floating_dtype(dtype, "double_sided_maxwell")
@@ -560,6 +733,13 @@ def gamma(
 
     Differentiable in: `a`.
 
+    Raises:
+        TypeError: `a` is not an array;
+            `key` is no random key;
+            `dtype` names no dtype;
+            `out_sharding` is no sharding.
+        ValueError: a length of `shape` is negative; there is no such `method`.
+
     Example:
       >>> from xrandom import gamma, key
       >>> gamma(key(0), 2.0, (3,)).shape
@@ -590,6 +770,23 @@ def loggamma(
       out_sharding: where the result is placed: None, or a sharding of one device.
 
     Differentiable in: `a`.
+
+    Returns:
+        An array of `shape` (where that is None, of the shape that the parameters
+        broadcast to) and of the dtype asked for.
+
+    Raises:
+        TypeError: `a` is not an array;
+            `key` is no random key;
+            `dtype` names no dtype;
+            `out_sharding` is no sharding.
+        ValueError: a length of `shape` is negative; there is no such `method`.
+
+    Example:
+        >>> import xnp
+        >>> import xrandom
+        >>> xrandom.loggamma(xrandom.key(0), xnp.array([0.1, 1.0])).shape
+        (2,)
     """
     return placed(_gamma(key, a, shape, dtype, method, True, "loggamma"), out_sharding, "loggamma")
 
@@ -701,6 +898,22 @@ def beta(
       out_sharding: where the result is placed: None, or a sharding of one device.
 
     Differentiable in: `a` and `b`.
+
+    Returns:
+        An array of `shape` (where that is None, of the shape that the parameters
+        broadcast to) and of the dtype asked for.
+
+    Raises:
+        TypeError: an operand is not an array;
+            `key` is no random key;
+            `dtype` names no dtype;
+            `out_sharding` is no sharding.
+        ValueError: a length of `shape` is negative; there is no such `method`.
+
+    Example:
+        >>> import xrandom
+        >>> xrandom.beta(xrandom.key(0), 1.0, 2.0, (3,)).shape
+        (3,)
     """
     draw = _approximated if is_approximate(method, "beta") else _raw
     words = words_of(key, "beta")
@@ -732,6 +945,20 @@ def dirichlet(
       out_sharding: where the result is placed: None, or a sharding of one device.
 
     Differentiable in: `alpha`.
+
+    Returns:
+        An array of `shape` with the size of alpha behind it; along that axis the
+        numbers sum to 1.
+
+    Raises:
+        TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
+        ValueError: a length of `shape` is negative.
+
+    Example:
+        >>> import xnp
+        >>> import xrandom
+        >>> xrandom.dirichlet(xrandom.key(0), xnp.ones(4)).sum().round(3)
+        Array(1., dtype=float32)
     """
     words = words_of(key, "dirichlet")
     exact = floating_dtype(dtype, "dirichlet")
@@ -775,6 +1002,19 @@ def chisquare(
       method: "exact", by rejection; or "approximate", without a loop: the distribution function is
         off by at most 2e-4.
       out_sharding: where the result is placed: None, or a sharding of one device.
+
+    Returns:
+        An array of `shape` (where that is None, of the shape that the parameters
+        broadcast to) and of the dtype asked for.
+
+    Raises:
+        TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
+        ValueError: a length of `shape` is negative; there is no such `method`.
+
+    Example:
+        >>> import xrandom
+        >>> xrandom.chisquare(xrandom.key(0), 3.0, (3,)).shape
+        (3,)
     """
     draw = _approximated if is_approximate(method, "chisquare") else _raw
     words = words_of(key, "chisquare")
@@ -809,6 +1049,19 @@ def f(
       shape: the shape of the result; None takes that to which they broadcast.
       dtype: a real floating dtype; None takes the default.
       out_sharding: where the result is placed: None, or a sharding of one device.
+
+    Returns:
+        An array of `shape` (where that is None, of the shape that the parameters
+        broadcast to) and of the dtype asked for.
+
+    Raises:
+        TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
+        ValueError: a length of `shape` is negative.
+
+    Example:
+        >>> import xrandom
+        >>> xrandom.f(xrandom.key(0), 3.0, 4.0, (3,)).shape
+        (3,)
     """
     words = words_of(key, "f")
     exact = floating_dtype(dtype, "f")
@@ -846,6 +1099,19 @@ def t(
       shape: the shape of the result; None takes that of `df`.
       dtype: a real floating dtype; None takes the default.
       out_sharding: where the result is placed: None, or a sharding of one device.
+
+    Returns:
+        An array of `shape` (where that is None, of the shape that the parameters
+        broadcast to) and of the dtype asked for.
+
+    Raises:
+        TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
+        ValueError: a length of `shape` is negative.
+
+    Example:
+        >>> import xrandom
+        >>> xrandom.t(xrandom.key(0), 3.0, (3,)).shape
+        (3,)
     """
     words = words_of(key, "t")
     exact = floating_dtype(dtype, "t")
@@ -875,6 +1141,18 @@ def generalized_normal(
       shape: the shape of the result.
       dtype: a real floating dtype; None takes the default.
       out_sharding: where the result is placed: None, or a sharding of one device.
+
+    Returns:
+        An array of `shape` and of the dtype asked for.
+
+    Raises:
+        TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
+        ValueError: a length of `shape` is negative.
+
+    Example:
+        >>> import xrandom
+        >>> xrandom.generalized_normal(xrandom.key(0), 1.5, (3,)).shape
+        (3,)
     """
     words = words_of(key, "generalized_normal")
     exact = floating_dtype(dtype, "generalized_normal")
@@ -913,6 +1191,18 @@ def ball(
 
     Source: Barthe, Guedon, Mendelson, Naor, "A probabilistic approach to the geometry of the l_p^n
     ball", Annals of Probability 33 (2005).
+
+    Returns:
+        An array of `shape` with d behind it: points of the ball of radius 1.
+
+    Raises:
+        TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
+        ValueError: a length of `shape` is negative.
+
+    Example:
+        >>> import xrandom
+        >>> xrandom.ball(xrandom.key(0), 3, shape=(5,)).shape
+        (5, 3)
     """
     words = words_of(key, "ball")
     exact = floating_dtype(dtype, "ball")
@@ -964,6 +1254,16 @@ def multivariate_normal(
       Samples of shape `(*shape, n)`.
 
     Differentiable in: `mean` and `cov`.
+
+    Raises:
+        TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
+        ValueError: a length of `shape` is negative; there is no such `method`.
+
+    Example:
+        >>> import xnp
+        >>> import xrandom
+        >>> xrandom.multivariate_normal(xrandom.key(0), xnp.zeros(2), xnp.eye(2), (5,)).shape
+        (5, 2)
     """
     if method not in _METHODS:
         raise ValueError(message(
@@ -1036,6 +1336,21 @@ def orthogonal(
       out_sharding: where the result is placed: None, or a sharding of one device.
 
     Source: Mezzadri, "How to generate random matrices from the classical compact groups" (2007).
+
+    Returns:
+        An array of `shape` with the two dimensions of a matrix behind it.
+
+    Raises:
+        TypeError: `m` is not an array;
+            `key` is no random key;
+            `dtype` names no dtype;
+            `out_sharding` is no sharding.
+        ValueError: `n` is negative; a length of `shape` is negative.
+
+    Example:
+        >>> import xrandom
+        >>> xrandom.orthogonal(xrandom.key(0), 3).shape
+        (3, 3)
     """
     words = words_of(key, "orthogonal")
     rows = operator.index(n)
@@ -1051,6 +1366,3 @@ def orthogonal(
     if rows < columns:
         x = lax.transpose(x, (*range(len(lead)), len(lead) + 1, len(lead)))
     return placed(x, out_sharding, "orthogonal")
-
-
-complete(globals(), [*CONTINUOUS, *GAMMA, *MULTIVARIATE])

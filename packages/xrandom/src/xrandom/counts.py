@@ -15,7 +15,6 @@ from collections.abc import Callable
 from typing import Any
 
 import xnp.lax
-from xnp.docstrings import complete
 from xnp.placing import placed
 from xprim import Array, ConcreteArray, as_array, dtypes
 from xprim.tracebacks import boundary
@@ -29,7 +28,6 @@ from xrandom.arguments import (
     repeated,
     sample_shape,
 )
-from xrandom.docstrings import COUNTS
 from xrandom.key_primitives import raw_normal, raw_uniform
 from xrandom.keys import raw_split, words_of
 
@@ -68,6 +66,10 @@ def poisson(
 
     Returns:
       An array of whole numbers, of `shape` and of the dtype.
+
+    Raises:
+        TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
+        ValueError: a length of `shape` is negative; there is no such `method`.
 
     Example:
       >>> from xrandom import key, poisson
@@ -239,6 +241,15 @@ def binomial(
 
     Returns:
       Whole numbers as floats; NaN where `n` is negative or `p` is no probability.
+
+    Raises:
+        TypeError: `key` is no random key; `dtype` names no dtype.
+        ValueError: a length of `shape` is negative.
+
+    Example:
+        >>> import xrandom
+        >>> xrandom.binomial(xrandom.key(0), 10, 0.5, (3,)).shape
+        (3,)
     """
     words = words_of(key, "binomial")
     exact = floating_dtype(dtype, "binomial")
@@ -394,6 +405,16 @@ def multinomial(
 
     Returns:
       Counts along the last axis, as long as `p` there, that sum to `n`.
+
+    Raises:
+        TypeError: `key` is no random key; `dtype` names no dtype.
+        ValueError: a length of `shape` is negative.
+
+    Example:
+        >>> import xnp
+        >>> import xrandom
+        >>> xrandom.multinomial(xrandom.key(0), 10.0, xnp.array([0.2, 0.8])).sum()
+        Array(10., dtype=float32)
     """
     words = words_of(key, "multinomial")
     chances = as_array(p, what="multinomial: p")
@@ -423,6 +444,3 @@ def multinomial(
     exact = floating_dtype(None, "multinomial") if dtype is None else (
         dtypes.requested_dtype(dtype, "multinomial"))  # fmt: skip
     return lax.convert_element_type(counts, exact)  # type: ignore[no-any-return]
-
-
-complete(globals(), COUNTS)

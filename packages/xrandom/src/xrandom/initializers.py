@@ -18,7 +18,6 @@ from typing import Any, Literal, Protocol
 
 import xnp
 from xnp import lax
-from xnp.docstrings import complete
 from xnp.placing import placed
 from xprim import Array, dtypes
 from xprim.avals import size_of
@@ -27,7 +26,6 @@ from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from xrandom.arguments import check_shape, floating_dtype
 from xrandom.continuous import orthogonal as random_orthogonal
-from xrandom.docstrings import INITIALIZERS
 from xrandom.keys import split
 from xrandom.samplers import (
     normal as random_normal,
@@ -81,7 +79,23 @@ def _placing(init: Callable[[Any, Any, Any], Array]) -> Initializer:
 def zeros(
     key: ArrayLike, shape: ShapeLike, dtype: DTypeLike = None, out_sharding: ShardingLike = None
 ) -> Array:
-    """Return zeros; the key is not used."""
+    """Return zeros; the key is not used.
+
+    Args:
+        key: a random key, which is not looked at.
+        shape: of the result.
+        dtype: of the result; None takes the default.
+        out_sharding: where the result is placed; None for the default device.
+
+    Returns:
+        An array of that shape and dtype.
+
+    Example:
+        >>> import xrandom
+        >>> from xrandom import initializers
+        >>> initializers.zeros(xrandom.key(0), (2,))
+        Array([0., 0.], dtype=float32)
+    """
     return placed(xnp.zeros(shape, dtype), out_sharding, "zeros")
 
 
@@ -89,7 +103,23 @@ def zeros(
 def ones(
     key: ArrayLike, shape: ShapeLike, dtype: DTypeLike = None, out_sharding: ShardingLike = None
 ) -> Array:
-    """Return ones; the key is not used."""
+    """Return ones; the key is not used.
+
+    Args:
+        key: a random key, which is not looked at.
+        shape: of the result.
+        dtype: of the result; None takes the default.
+        out_sharding: where the result is placed; None for the default device.
+
+    Returns:
+        An array of that shape and dtype.
+
+    Example:
+        >>> import xrandom
+        >>> from xrandom import initializers
+        >>> initializers.ones(xrandom.key(0), (2,))
+        Array([1., 1.], dtype=float32)
+    """
     return placed(xnp.ones(shape, dtype), out_sharding, "ones")
 
 
@@ -98,6 +128,20 @@ def constant(value: ArrayLike, dtype: DTypeLike = None) -> Initializer:
     """Return an initializer that fills arrays with a value, or one that broadcasts to the shape.
 
     Without a dtype integers become floating.
+
+    Args:
+        value: a number, or an array that broadcasts to the shape.
+        dtype: where the call names none; None takes the default.
+
+    Returns:
+        A function `init(key, shape, dtype=..., out_sharding=None)` that draws an
+        array.
+
+    Example:
+        >>> import xrandom
+        >>> from xrandom import initializers
+        >>> initializers.constant(2.0)(xrandom.key(0), (2,))
+        Array([2., 2.], dtype=float32)
     """
     own = dtype if dtype is not None else xnp.result_type(value, float)
 
@@ -110,7 +154,22 @@ def constant(value: ArrayLike, dtype: DTypeLike = None) -> Initializer:
 
 @boundary
 def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike = None) -> Initializer:
-    """Return an initializer that draws uniformly from `[0, scale)`."""
+    """Return an initializer that draws uniformly from `[0, scale)`.
+
+    Args:
+        scale: the numbers lie in [0, scale).
+        dtype: where the call names none; None takes the default.
+
+    Returns:
+        A function `init(key, shape, dtype=..., out_sharding=None)` that draws an
+        array.
+
+    Example:
+        >>> import xrandom
+        >>> from xrandom import initializers
+        >>> initializers.uniform(0.1)(xrandom.key(0), (3, 4)).shape
+        (3, 4)
+    """
     own = dtype
 
     @_placing
@@ -123,7 +182,22 @@ def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike = None) -> Initializer:
 
 @boundary
 def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike = None) -> Initializer:
-    """Return an initializer that draws normally, with mean 0 and a standard deviation."""
+    """Return an initializer that draws normally, with mean 0 and a standard deviation.
+
+    Args:
+        stddev: the standard deviation.
+        dtype: where the call names none; None takes the default.
+
+    Returns:
+        A function `init(key, shape, dtype=..., out_sharding=None)` that draws an
+        array.
+
+    Example:
+        >>> import xrandom
+        >>> from xrandom import initializers
+        >>> initializers.normal(0.1)(xrandom.key(0), (3, 4)).shape
+        (3, 4)
+    """
     own = dtype
 
     @_placing
@@ -146,6 +220,16 @@ def truncated_normal(
       dtype: a real floating dtype, used where the call names none.
       lower: the lower end, in standard deviations.
       upper: the upper end, in standard deviations.
+
+    Returns:
+        A function `init(key, shape, dtype=..., out_sharding=None)` that draws an
+        array.
+
+    Example:
+        >>> import xrandom
+        >>> from xrandom import initializers
+        >>> initializers.truncated_normal(0.1)(xrandom.key(0), (3, 4)).shape
+        (3, 4)
     """
     own = dtype
 
@@ -255,7 +339,25 @@ def _scale_complex(
 def glorot_uniform(
     in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: DTypeLike = None
 ) -> Initializer:
-    """Return `variance_scaling(1, "fan_avg", "uniform")`; also called `xavier_uniform`."""
+    """Return `variance_scaling(1, "fan_avg", "uniform")`; also called `xavier_uniform`.
+
+    Args:
+        in_axis: the axis or axes of the inputs.
+        out_axis: the axis or axes of the outputs.
+        batch_axis: the axes that are neither, and do not count.
+        dtype: a floating or complex dtype, where the call names none; None takes the
+            default.
+
+    Returns:
+        A function `init(key, shape, dtype=..., out_sharding=None)` that draws an
+        array.
+
+    Example:
+        >>> import xrandom
+        >>> from xrandom import initializers
+        >>> initializers.glorot_uniform()(xrandom.key(0), (3, 4)).shape
+        (3, 4)
+    """
     return variance_scaling(1.0, "fan_avg", "uniform", in_axis, out_axis, batch_axis, dtype)
 
 
@@ -263,7 +365,25 @@ def glorot_uniform(
 def glorot_normal(
     in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: DTypeLike = None
 ) -> Initializer:
-    """Return `variance_scaling(1, "fan_avg", "truncated_normal")`; also called `xavier_normal`."""
+    """Return `variance_scaling(1, "fan_avg", "truncated_normal")`; also called `xavier_normal`.
+
+    Args:
+        in_axis: the axis or axes of the inputs.
+        out_axis: the axis or axes of the outputs.
+        batch_axis: the axes that are neither, and do not count.
+        dtype: a floating or complex dtype, where the call names none; None takes the
+            default.
+
+    Returns:
+        A function `init(key, shape, dtype=..., out_sharding=None)` that draws an
+        array.
+
+    Example:
+        >>> import xrandom
+        >>> from xrandom import initializers
+        >>> initializers.glorot_normal()(xrandom.key(0), (3, 4)).shape
+        (3, 4)
+    """
     return variance_scaling(
         1.0, "fan_avg", "truncated_normal", in_axis, out_axis, batch_axis, dtype
     )
@@ -273,7 +393,25 @@ def glorot_normal(
 def lecun_uniform(
     in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: DTypeLike = None
 ) -> Initializer:
-    """Return `variance_scaling(1, "fan_in", "uniform")`."""
+    """Return `variance_scaling(1, "fan_in", "uniform")`.
+
+    Args:
+        in_axis: the axis or axes of the inputs.
+        out_axis: the axis or axes of the outputs.
+        batch_axis: the axes that are neither, and do not count.
+        dtype: a floating or complex dtype, where the call names none; None takes the
+            default.
+
+    Returns:
+        A function `init(key, shape, dtype=..., out_sharding=None)` that draws an
+        array.
+
+    Example:
+        >>> import xrandom
+        >>> from xrandom import initializers
+        >>> initializers.lecun_uniform()(xrandom.key(0), (3, 4)).shape
+        (3, 4)
+    """
     return variance_scaling(1.0, "fan_in", "uniform", in_axis, out_axis, batch_axis, dtype)
 
 
@@ -281,7 +419,25 @@ def lecun_uniform(
 def lecun_normal(
     in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: DTypeLike = None
 ) -> Initializer:
-    """Return `variance_scaling(1, "fan_in", "truncated_normal")`."""
+    """Return `variance_scaling(1, "fan_in", "truncated_normal")`.
+
+    Args:
+        in_axis: the axis or axes of the inputs.
+        out_axis: the axis or axes of the outputs.
+        batch_axis: the axes that are neither, and do not count.
+        dtype: a floating or complex dtype, where the call names none; None takes the
+            default.
+
+    Returns:
+        A function `init(key, shape, dtype=..., out_sharding=None)` that draws an
+        array.
+
+    Example:
+        >>> import xrandom
+        >>> from xrandom import initializers
+        >>> initializers.lecun_normal()(xrandom.key(0), (3, 4)).shape
+        (3, 4)
+    """
     return variance_scaling(1.0, "fan_in", "truncated_normal", in_axis, out_axis, batch_axis, dtype)
 
 
@@ -289,7 +445,25 @@ def lecun_normal(
 def he_uniform(
     in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: DTypeLike = None
 ) -> Initializer:
-    """Return `variance_scaling(2, "fan_in", "uniform")`; also called `kaiming_uniform`."""
+    """Return `variance_scaling(2, "fan_in", "uniform")`; also called `kaiming_uniform`.
+
+    Args:
+        in_axis: the axis or axes of the inputs.
+        out_axis: the axis or axes of the outputs.
+        batch_axis: the axes that are neither, and do not count.
+        dtype: a floating or complex dtype, where the call names none; None takes the
+            default.
+
+    Returns:
+        A function `init(key, shape, dtype=..., out_sharding=None)` that draws an
+        array.
+
+    Example:
+        >>> import xrandom
+        >>> from xrandom import initializers
+        >>> initializers.he_uniform()(xrandom.key(0), (3, 4)).shape
+        (3, 4)
+    """
     return variance_scaling(2.0, "fan_in", "uniform", in_axis, out_axis, batch_axis, dtype)
 
 
@@ -297,7 +471,25 @@ def he_uniform(
 def he_normal(
     in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: DTypeLike = None
 ) -> Initializer:
-    """Return `variance_scaling(2, "fan_in", "truncated_normal")`; also called `kaiming_normal`."""
+    """Return `variance_scaling(2, "fan_in", "truncated_normal")`; also called `kaiming_normal`.
+
+    Args:
+        in_axis: the axis or axes of the inputs.
+        out_axis: the axis or axes of the outputs.
+        batch_axis: the axes that are neither, and do not count.
+        dtype: a floating or complex dtype, where the call names none; None takes the
+            default.
+
+    Returns:
+        A function `init(key, shape, dtype=..., out_sharding=None)` that draws an
+        array.
+
+    Example:
+        >>> import xrandom
+        >>> from xrandom import initializers
+        >>> initializers.he_normal()(xrandom.key(0), (3, 4)).shape
+        (3, 4)
+    """
     return variance_scaling(2.0, "fan_in", "truncated_normal", in_axis, out_axis, batch_axis, dtype)
 
 
@@ -360,6 +552,16 @@ def delta_orthogonal(
       scale: a factor.
       column_axis: the axis of the columns of the matrix.
       dtype: a floating or complex dtype, used where the call names none.
+
+    Returns:
+        A function `init(key, shape, dtype=..., out_sharding=None)` that draws an
+        array.
+
+    Example:
+        >>> import xrandom
+        >>> from xrandom import initializers
+        >>> initializers.delta_orthogonal()(xrandom.key(0), (3, 3, 2, 4)).shape
+        (3, 3, 2, 4)
     """
     own, column_axis = dtype, size_of(column_axis)
 
@@ -413,7 +615,5 @@ def _one_of(what: str, value: Any, known: tuple[str, ...]) -> None:
             expected=f"one of {', '.join(known)}",
         ))  # fmt: skip
 
-
-complete(globals(), INITIALIZERS)
 
 namespace(globals()).close()

@@ -22,7 +22,6 @@ from typing import Any, Final, NewType
 import numpy as np
 
 from xnp import lax
-from xnp.docstrings import complete
 from xprim import Array, ConcreteArray, as_array, config, dtypes, shaped_array
 from xprim.errors import KeyReuseError, described, message
 from xprim.extended import as_physical, unwrap, wrap, wrap_p, wrapped
@@ -31,7 +30,6 @@ from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike
 from xrandom.arguments import check_shape
 from xrandom.bit_generator import KEY_DTYPE, THREEFRY, UNSAFE, WIDE_KEY, KeyDType, asked_dtype
-from xrandom.docstrings import KEYS
 from xrandom.key_primitives import random_bits_p, random_fold_in_p, random_split_p
 
 __all__ = ()
@@ -249,8 +247,16 @@ def key_data(keys: ArrayLike) -> Array:
     Args:
       keys: of either form; bare words are returned as they are.
 
+    Returns:
+        An array of uint32: the shape of the keys with the words behind it.
+
     Raises:
       TypeError: the value is not a random key.
+
+    Example:
+        >>> import xrandom
+        >>> xrandom.key_data(xrandom.key(0))
+        Array([0, 0], dtype=uint32)
     """
     array = as_array(keys, what="key_data: the key")
     dtype: Any = array.aval.dtype
@@ -264,6 +270,17 @@ def key_impl(keys: ArrayLike) -> str:
     """Return the name of the generator of a key, such as "threefry2x32".
 
     Four bare words are of "rbg", or of "unsafe_rbg" where `config.default_prng_impl` says so.
+
+    Args:
+        keys: an array of keys.
+
+    Returns:
+        A string.
+
+    Example:
+        >>> import xrandom
+        >>> xrandom.key_impl(xrandom.key(0))
+        'threefry2x32'
     """
     return _impl_of(keys, key_data(keys))
 
@@ -302,7 +319,22 @@ def wrap_key_data(key_bits_array: ArrayLike, *, impl: Any = None, dtype: DTypeLi
 
 @boundary
 def clone(key: ArrayLike) -> Array:
-    """Return the same key again, which `config.debug_key_reuse` then counts as a new one."""
+    """Return the same key again, which `config.debug_key_reuse` then counts as a new one.
+
+    Args:
+        key: a single random key, of either form.
+
+    Returns:
+        A key of the same words.
+
+    Raises:
+        TypeError: `key` is no random key.
+
+    Example:
+        >>> import xrandom
+        >>> bool((xrandom.clone(xrandom.key(0)) == xrandom.key(0)).all())
+        True
+    """
     words = key_data(key)
     dtype = getattr(key, "dtype", None)
     return wrap(words, dtype) if type(dtype) is KeyDType else words
@@ -318,6 +350,10 @@ def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Array:
 
     Returns:
       Keys of shape `(num,)` or `num`, of the form of `key` (bare words have one more dimension).
+
+    Raises:
+        TypeError: `key` is no random key.
+        ValueError: `num` is negative.
 
     Example:
       >>> from xrandom import PRNGKey, split
@@ -417,6 +453,3 @@ def raw_split(words: Any, num: int) -> list[Any]:
         words, shape=(num,), partitionable=config.values.threefry_partitionable
     )
     return [lax.index_in_dim(out, i, 0, keepdims=False) for i in range(num)]
-
-
-complete(globals(), KEYS)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from xnp import lax
-from xnp.docstrings import complete
 from xnp.numpy.indexing import take
 from xnp.placing import placed
 from xprim import Array, ConcreteArray, as_array, config, dtypes, get_primitive, scalar_array
@@ -28,7 +27,6 @@ from xrandom.arguments import (
     sample_shape,
 )
 from xrandom.bit_generator import UINT_BY_WIDTH
-from xrandom.docstrings import CATEGORICAL, INTEGERS, NORMAL
 from xrandom.key_primitives import random_bits_p, raw_normal, raw_uniform
 from xrandom.keys import raw_split, words_of
 
@@ -121,6 +119,10 @@ def uniform(
       Rounding can give `maxval` itself where the bounds are close together.
 
     Differentiable in `minval` and `maxval`.
+
+    Raises:
+        TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
+        ValueError: a length of `shape` is negative.
 
     Example:
       >>> from xrandom import key, uniform
@@ -230,7 +232,7 @@ def normal(
     *,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    r"""Draw from the standard normal distribution, of density `exp(-x^2 / 2) / sqrt(2 pi)`.
+    """Draw from the standard normal distribution, of density `exp(-x^2 / 2) / sqrt(2 pi)`.
 
     Args:
       key: a single random key, of either form.
@@ -241,6 +243,10 @@ def normal(
 
     Returns:
       Samples; in float32 their magnitude is below 5.42, as 23 random bits make each.
+
+    Raises:
+        TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
+        ValueError: a length of `shape` is negative.
 
     Example:
       >>> from xrandom import key, normal
@@ -282,6 +288,19 @@ def lognormal(
       out_sharding: where the result is placed: None, or a sharding of one device.
 
     Differentiable in `sigma`.
+
+    Returns:
+        An array of `shape` (where that is None, of the shape that the parameters
+        broadcast to) and of the dtype asked for.
+
+    Raises:
+        TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
+        ValueError: a length of `shape` is negative.
+
+    Example:
+        >>> import xrandom
+        >>> xrandom.lognormal(xrandom.key(0), 0.5, (3,)).shape
+        (3,)
     """
     words = words_of(key, "lognormal")
     exact = floating_dtype(dtype, "lognormal")
@@ -316,6 +335,10 @@ def truncated_normal(
       are not both beyond 3 standard deviations are those of JAX.
 
     Differentiable in `lower` and `upper`.
+
+    Raises:
+        TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
+        ValueError: a length of `shape` is negative.
 
     Example:
       >>> from xrandom import key, truncated_normal
@@ -543,8 +566,16 @@ def gumbel(
         [-2.81, 16.6]; "high" uses two and reaches further at twice the cost.
       out_sharding: where the result is placed: None, or a sharding of one device.
 
+    Returns:
+        An array of `shape` and of the dtype asked for.
+
     Raises:
       ValueError: there is no such mode.
+
+    Example:
+        >>> import xrandom
+        >>> xrandom.gumbel(xrandom.key(0), (3,)).shape
+        (3,)
     """
     words = words_of(key, "gumbel")
     exact = floating_dtype(dtype, "gumbel")
@@ -800,6 +831,10 @@ def bernoulli(
     Returns:
       An array of booleans.
 
+    Raises:
+        TypeError: `key` is no random key; `out_sharding` is no sharding.
+        ValueError: a length of `shape` is negative; there is no such `mode`.
+
     Example:
       >>> from xrandom import bernoulli, key
       >>> bernoulli(key(0), 0.5, (3,)).dtype
@@ -839,6 +874,18 @@ def rademacher(
       shape: the shape of the result.
       dtype: an integer or floating dtype; None takes int32, or int64 with `enable_x64`.
       out_sharding: where the result is placed: None, or a sharding of one device.
+
+    Returns:
+        An array of `shape` and of the dtype asked for.
+
+    Raises:
+        TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
+        ValueError: a length of `shape` is negative.
+
+    Example:
+        >>> import xrandom
+        >>> abs(xrandom.rademacher(xrandom.key(0), (3,)))
+        Array([1, 1, 1], dtype=int32)
     """
     words = words_of(key, "rademacher")
     if dtype is None:
@@ -869,6 +916,15 @@ def geometric(
 
     Returns:
       Integers from 1 on: `floor(log u / log(1 - p)) + 1`.
+
+    Raises:
+        TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
+        ValueError: a length of `shape` is negative.
+
+    Example:
+        >>> import xrandom
+        >>> xrandom.geometric(xrandom.key(0), 0.5, (3,)).shape
+        (3,)
     """
     words = words_of(key, "geometric")
     exact = integer_dtype(dtype, "geometric")
@@ -1066,6 +1122,3 @@ def _places(sums: Any, targets: Any, count: int) -> Any:
         low = lax.select(lax.bitwise_and(below, unfinished), lax.add(middle, 1), low)
         high = lax.select(lax.bitwise_and(lax.bitwise_not(below), unfinished), middle, high)
     return lax.reshape(low, targets.shape)
-
-
-complete(globals(), [*NORMAL, *CATEGORICAL, *INTEGERS])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from xnp.docstrings import complete
 from xnp.placing import computed_as, placed
 from xnp.primitives.dot_general import dot_general_p
 from xnp.primitives.precision import (
@@ -79,6 +78,12 @@ def dot_general(
       those of `rhs`. Dtypes of 16 bits and fewer are summed in float32 and rounded once; integers
       wrap around; booleans are joined by "or". A sum over no elements is zero.
 
+    Raises:
+        TypeError: an operand is not an array;
+            `preferred_element_type` names no dtype;
+            `out_sharding` is no sharding.
+        ValueError: there is no such `precision`.
+
     Example:
       >>> import numpy as np
       >>> x = np.ones((5, 2, 3), np.float32)
@@ -122,6 +127,12 @@ def dot(
     Returns:
       An array of the remaining dimensions, those of `lhs` first: a 0-d one for two vectors.
 
+    Raises:
+        TypeError: an operand is not an array;
+            `preferred_element_type` names no dtype;
+            `out_sharding` is no sharding.
+        ValueError: there is no such `precision`.
+
     Example:
       >>> import numpy as np
       >>> float(np.asarray(dot(np.float32([1, 2]), np.float32([3, 4]))))
@@ -150,6 +161,10 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None
 
     Returns:
       An array of shape (..., m, n).
+
+    Raises:
+        TypeError: an operand is not an array.
+        ValueError: there is no such `precision`.
 
     Example:
       >>> import numpy as np
@@ -243,6 +258,12 @@ def ragged_dot(
 
     Returns:
       An array of shape (m, n).
+
+    Raises:
+        TypeError: an operand is not an array;
+            `preferred_element_type` names no dtype;
+            `out_sharding` is no sharding.
+        ValueError: there is no such `precision`.
 
     Example:
       >>> import numpy as np
@@ -428,6 +449,9 @@ def scaled_dot(
     Returns:
       An array of the shape that `dot_general` gives.
 
+    Raises:
+        TypeError: an operand is not an array; `preferred_element_type` names no dtype.
+
     Example:
       >>> import xnp
       >>> x, scale = xnp.ones((2, 4)), xnp.array([[1.0, 2.0], [4.0, 8.0]])
@@ -477,8 +501,6 @@ def _scaled(x: Any, scale: Any, contracted: Sequence[int], dtype: Any, name: str
     spread = broadcasted(converted(scale, dtype), blocks, places)
     return mul(x, reshaped(spread, shape))
 
-
-complete(globals())
 
 namespace(globals()).close()
 

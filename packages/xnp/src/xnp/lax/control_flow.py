@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeVar, overload
 
 import xtree
-from xnp.docstrings import complete
 from xnp.lax.control_flow_staging import (
     along_cells,
     cell_values,
@@ -833,6 +832,9 @@ def associative_scan(fn: Callable[[X, X], X], elems: X, reverse: bool = False, a
 
     Source: Blelloch, "Prefix sums and their applications", 1990.
 
+    Raises:
+        ValueError: `axis` is out of bounds.
+
     Example:
       >>> import numpy as np
       >>> from xnp import lax
@@ -1290,7 +1292,5 @@ def _bounds(lower: Any, upper: Any) -> tuple[Any, Any, _Number]:
     low, high = [int(x.to_host()) if type(x) is ConcreteArray else x for x in arrays]
     return low, high, number
 
-
-complete(globals())
 
 boundaries(globals(), names=["cond", "platform_dependent", "switch"])

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from xnp.docstrings import complete
-from xnp.docstrings.lax import CONVOLUTION
 from xnp.lax.contractions import dot_general
 from xnp.lax.windows import padtype_to_pads
 from xnp.placing import placed
@@ -94,6 +92,12 @@ def conv_general_dilated(
     Returns:
       The output, laid out as `dimension_numbers` says.
 
+    Raises:
+        TypeError: an operand is not an array;
+            `preferred_element_type` names no dtype;
+            `out_sharding` is no sharding.
+        ValueError: there is no such `padding`; there is no such `precision`.
+
     Example:
       >>> import numpy as np
       >>> x, w = np.ones((1, 1, 5), np.float32), np.ones((1, 1, 3), np.float32)
@@ -149,7 +153,29 @@ def conv(
     lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequence[int], padding: str,
     precision: PrecisionLike = None, preferred_element_type: DTypeLike = None,
 ) -> Array:  # fmt: skip
-    """Convolve `(N, C, space...)` with `(O, I, space...)`; see `conv_general_dilated`."""
+    """Convolve `(N, C, space...)` with `(O, I, space...)`; see `conv_general_dilated`.
+
+    Args:
+        lhs: the images, (N, C, space...).
+        rhs: the kernels, (O, I, space...), of the same dtype.
+        window_strides: the step in each dimension of space.
+        padding: "SAME", "VALID" or pairs (low, high).
+        precision: how exactly products are computed; None for the default.
+        preferred_element_type: the dtype in which sums are kept and returned.
+
+    Returns:
+        An array (N, O, space...).
+
+    Raises:
+        TypeError: an operand is not an array; `preferred_element_type` names no dtype.
+        ValueError: there is no such `padding`; there is no such `precision`.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.conv(xnp.ones((1, 1, 4, 4)), xnp.ones((1, 1, 3, 3)), (1, 1), 'VALID').shape
+        (1, 1, 2, 2)
+    """
     return conv_general_dilated(
         lhs, rhs, window_strides, padding, precision=precision,
         preferred_element_type=preferred_element_type,
@@ -161,7 +187,32 @@ def conv_with_general_padding(
     lhs_dilation: Sequence[int] | None, rhs_dilation: Sequence[int] | None,
     precision: PrecisionLike = None, preferred_element_type: DTypeLike = None,
 ) -> Array:  # fmt: skip
-    """Convolve `(N, C, space...)` with `(O, I, space...)`; see `conv_general_dilated`."""
+    """Convolve `(N, C, space...)` with `(O, I, space...)`; see `conv_general_dilated`.
+
+    Args:
+        lhs: the images, (N, C, space...).
+        rhs: the kernels, (O, I, space...), of the same dtype.
+        window_strides: the step in each dimension of space.
+        padding: "SAME", "VALID" or pairs (low, high).
+        lhs_dilation: how far apart the elements of the images are set; None for 1.
+        rhs_dilation: and those of the kernels.
+        precision: how exactly products are computed; None for the default.
+        preferred_element_type: the dtype in which sums are kept and returned.
+
+    Returns:
+        An array (N, O, space...).
+
+    Raises:
+        TypeError: an operand is not an array; `preferred_element_type` names no dtype.
+        ValueError: there is no such `padding`; there is no such `precision`.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.conv_with_general_padding(xnp.ones((1, 1, 4, 4)), xnp.ones((1, 1, 3, 3)), (1, 1),
+        ...     [(1, 1)] * 2, None, None).shape
+        (1, 1, 4, 4)
+    """
     return conv_general_dilated(
         lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, precision=precision,
         preferred_element_type=preferred_element_type,
@@ -194,6 +245,10 @@ def conv_transpose(
 
     Returns:
       An array of n + 2 dimensions, in the order that `dimension_numbers` says.
+
+    Raises:
+        TypeError: an operand is not an array; `preferred_element_type` names no dtype.
+        ValueError: there is no such `padding`; there is no such `precision`.
 
     Example:
       >>> import numpy as np
@@ -242,6 +297,14 @@ def conv_dimension_numbers(
 ) -> ConvDimensionNumbers:
     """Return dimension numbers as numbers, from texts such as `("NHWC", "HWIO", "NHWC")`.
 
+    Args:
+        lhs_shape: the shape of the images.
+        rhs_shape: the shape of the kernels.
+        dimension_numbers: three texts, numbers already, or None for the usual order.
+
+    Returns:
+        A `ConvDimensionNumbers`.
+
     Example:
       >>> conv_dimension_numbers((1, 8, 8, 3), (3, 3, 3, 4), ("NHWC", "HWIO", "NHWC"))
       ConvDimensionNumbers(lhs_spec=(0, 3, 1, 2), rhs_spec=(3, 2, 0, 1), out_spec=(0, 3, 1, 2))
@@ -274,6 +337,17 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[tuple[i
     """Return the order (N, C, space...), (O, I, space...), (N, C, space...) of texts' dimensions.
 
     Dimensions of space are in the order of the kernel's text.
+
+    Args:
+        dimension_numbers: three texts, such as ("NHWC", "HWIO", "NHWC").
+
+    Returns:
+        Three tuples of dimensions.
+
+    Example:
+        >>> from xnp import lax
+        >>> lax.conv_general_permutations(('NHWC', 'HWIO', 'NHWC'))
+        ((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2))
     """
     lhs, rhs, out = dimension_numbers
     space = [c for c in rhs if c not in "OI"]
@@ -297,7 +371,23 @@ def conv_shape_tuple(
     pads: str | Sequence[tuple[int, int]],
     batch_group_count: int = 1,
 ) -> tuple[int, ...]:
-    """Return the shape of a convolution of `(N, C, space...)` with `(O, I, space...)`."""
+    """Return the shape of a convolution of `(N, C, space...)` with `(O, I, space...)`.
+
+    Args:
+        lhs_shape: the shape of the images.
+        rhs_shape: the shape of the kernels.
+        strides: the step in each dimension of space.
+        pads: "SAME", "VALID" or pairs (low, high).
+        batch_group_count: into how many groups the images are split.
+
+    Returns:
+        A tuple of sizes.
+
+    Example:
+        >>> from xnp import lax
+        >>> lax.conv_shape_tuple((1, 3, 4, 4), (8, 3, 3, 3), (1, 1), 'VALID')
+        (1, 8, 2, 2)
+    """
     if isinstance(pads, str):
         pads = padtype_to_pads(lhs_shape[2:], rhs_shape[2:], strides, pads)
     if len(pads) != len(lhs_shape) - 2:
@@ -314,7 +404,27 @@ def conv_general_shape_tuple(
     lhs_shape: Sequence[int], rhs_shape: Sequence[int], window_strides: Sequence[int],
     padding: str | Sequence[tuple[int, int]], dimension_numbers: Sequence[str],
 ) -> tuple[int, ...]:  # fmt: skip
-    """Return the shape of a convolution whose dimensions are laid out as texts say."""
+    """Return the shape of a convolution whose dimensions are laid out as texts say.
+
+    Args:
+        lhs_shape: the shape of the images.
+        rhs_shape: the shape of the kernels.
+        window_strides: the step in each dimension of space.
+        padding: "SAME", "VALID" or pairs (low, high).
+        dimension_numbers: three texts, such as ("NHWC", "HWIO", "NHWC").
+
+    Returns:
+        A tuple of sizes.
+
+    Raises:
+        ValueError: there is no such `padding`.
+
+    Example:
+        >>> from xnp import lax
+        >>> lax.conv_general_shape_tuple((1, 4, 4, 3), (3, 3, 3, 8), (1, 1), 'SAME',
+        ...     ('NHWC', 'HWIO', 'NHWC'))
+        (1, 4, 4, 8)
+    """
     lhs, rhs, out = conv_general_permutations(dimension_numbers)
     shape = conv_shape_tuple([lhs_shape[d] for d in lhs], [rhs_shape[d] for d in rhs],
                              window_strides, padding)  # fmt: skip
@@ -325,7 +435,27 @@ def conv_transpose_shape_tuple(
     lhs_shape: Sequence[int], rhs_shape: Sequence[int], window_strides: Sequence[int],
     padding: str | Sequence[tuple[int, int]], dimension_numbers: Sequence[str],
 ) -> tuple[int, ...]:  # fmt: skip
-    """Return the shape of `conv_transpose`."""
+    """Return the shape of `conv_transpose`.
+
+    Args:
+        lhs_shape: the shape of the images.
+        rhs_shape: the shape of the kernels.
+        window_strides: the step in each dimension of space.
+        padding: "SAME", "VALID" or pairs (low, high).
+        dimension_numbers: three texts, such as ("NHWC", "HWIO", "NHWC").
+
+    Returns:
+        A tuple of sizes.
+
+    Raises:
+        ValueError: there is no such `padding`.
+
+    Example:
+        >>> from xnp import lax
+        >>> lax.conv_transpose_shape_tuple((1, 4, 4, 3), (3, 3, 3, 8), (2, 2), 'SAME',
+        ...     ('NHWC', 'HWIO', 'NHWC'))
+        (1, 8, 8, 8)
+    """
     lhs, rhs, out = conv_general_permutations(dimension_numbers)
     kernel, space = [rhs_shape[d] for d in rhs], [lhs_shape[d] for d in lhs[2:]]
     pads = [
@@ -386,6 +516,10 @@ def conv_general_dilated_patches(
       The result of a convolution whose features are the input's ones times the elements of a
       window: for each feature, the elements of the window in row-major order.
 
+    Raises:
+        TypeError: `lhs` is not an array; `preferred_element_type` names no dtype.
+        ValueError: there is no such `padding`; there is no such `precision`.
+
     Example:
       >>> import numpy as np
       >>> from xnp import lax
@@ -432,6 +566,10 @@ def conv_general_dilated_local(
     Returns:
       An array of n + 2 dimensions in the order that `dimension_numbers` says.
 
+    Raises:
+        TypeError: an operand is not an array.
+        ValueError: there is no such `padding`; there is no such `precision`.
+
     Example:
       >>> import numpy as np
       >>> from xnp import lax
@@ -458,7 +596,5 @@ def conv_general_dilated_local(
     result: Array = transposed(product, [source[d] for d in range(len(source))])
     return result
 
-
-complete(globals(), CONVOLUTION)
 
 boundaries(globals())

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from xnp.docstrings import complete
-from xnp.docstrings.lax import ARITHMETIC, CONVERSION, FUNCTIONS, LOGIC, SPECIAL
 from xnp.placing import as_spread, placed
 from xnp.primitives.conversion import (
     agreeing,
@@ -253,12 +251,35 @@ def apply(primitive: Primitive, x: ArrayLike, accuracy: Accuracy = None) -> Arra
 
 
 def neg(x: ArrayLike) -> Array:
-    """Return -x. Numbers; unsigned integers wrap around."""
+    """Return -x. Numbers; unsigned integers wrap around.
+
+    Args:
+        x: an array or a number.
+
+    Returns:
+        An array of the shape and dtype of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.neg(xnp.array([1.0, -2.0]))
+        Array([-1.,  2.], dtype=float32)
+    """
     return apply(neg_p, x)
 
 
 def add(x: ArrayLike, y: ArrayLike) -> Array:
     """Return x + y. Any dtype; `or` for booleans.
+
+    Args:
+        x: an array or a number.
+        y: another of the same dtype; of the same shape, or a scalar.
+
+    Returns:
+        An array of the shape of the operands and of their dtype.
 
     Raises:
       TypeError: when the dtypes or the shapes differ.
@@ -273,7 +294,24 @@ def add(x: ArrayLike, y: ArrayLike) -> Array:
 
 
 def sub(x: ArrayLike, y: ArrayLike) -> Array:
-    """Return x - y. Numbers."""
+    """Return x - y. Numbers.
+
+    Args:
+        x: an array or a number.
+        y: another of the same dtype; of the same shape, or a scalar.
+
+    Returns:
+        An array of the shape of the operands and of their dtype.
+
+    Raises:
+        TypeError: an operand is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.sub(xnp.array([1.0, 2.0]), xnp.array([3.0, 4.0]))
+        Array([-2., -2.], dtype=float32)
+    """
     if type(x) is not ConcreteArray or type(y) is not ConcreteArray or x.aval is not y.aval:
         x, y = pair(x, y)
     return sub_p.bind(x, y)[0]  # type: ignore[no-any-return]
@@ -284,6 +322,23 @@ def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike = None) -> Array:
 
     With `out_dtype` both are brought to that dtype first, so that a product of int8 numbers can be
     an int32 one.
+
+    Args:
+        x: an array or a number.
+        y: another of the same dtype; of the same shape, or a scalar.
+        out_dtype: of the result; None for that of the operands.
+
+    Returns:
+        An array of the shape of the operands and of their dtype.
+
+    Raises:
+        TypeError: an operand is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.mul(xnp.array([1.0, 2.0]), xnp.array([3.0, 4.0]))
+        Array([3., 8.], dtype=float32)
     """
     if out_dtype is not None:
         x, y = pair(x, y)
@@ -295,14 +350,48 @@ def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike = None) -> Array:
 
 
 def div(x: ArrayLike, y: ArrayLike) -> Array:
-    """Return x / y; integers round towards zero, and x / 0 is -1 (all bits set)."""
+    """Return x / y; integers round towards zero, and x / 0 is -1 (all bits set).
+
+    Args:
+        x: an array or a number.
+        y: another of the same dtype; of the same shape, or a scalar.
+
+    Returns:
+        An array of the shape of the operands and of their dtype.
+
+    Raises:
+        TypeError: an operand is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.div(xnp.array([7, -7]), xnp.array([2, 2]))
+        Array([ 3, -3], dtype=int32)
+    """
     if type(x) is not ConcreteArray or type(y) is not ConcreteArray or x.aval is not y.aval:
         x, y = pair(x, y)
     return div_p.bind(x, y)[0]  # type: ignore[no-any-return]
 
 
 def rem(x: ArrayLike, y: ArrayLike) -> Array:
-    """Return x - y trunc(x / y), with the sign of x. Real numbers; an integer x rem 0 is x."""
+    """Return x - y trunc(x / y), with the sign of x. Real numbers; an integer x rem 0 is x.
+
+    Args:
+        x: an array or a number.
+        y: another of the same dtype; of the same shape, or a scalar.
+
+    Returns:
+        An array of the shape of the operands and of their dtype.
+
+    Raises:
+        TypeError: an operand is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.rem(xnp.array([7, -7]), xnp.array([3, 3]))
+        Array([ 1, -1], dtype=int32)
+    """
     return rem_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
 
 
@@ -310,6 +399,22 @@ def max(x: ArrayLike, y: ArrayLike) -> Array:
     """Return the greater of x and y, NaN if one is. Complex numbers in lexicographic order.
 
     Differentiable; where x equals y, each gets half of the derivative.
+
+    Args:
+        x: an array or a number.
+        y: another of the same dtype; of the same shape, or a scalar.
+
+    Returns:
+        An array of the shape of the operands and of their dtype.
+
+    Raises:
+        TypeError: an operand is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.max(xnp.array([1.0, 5.0]), xnp.array([3.0, 4.0]))
+        Array([3., 5.], dtype=float32)
     """
     if type(x) is not ConcreteArray or type(y) is not ConcreteArray or x.aval is not y.aval:
         x, y = pair(x, y)
@@ -317,19 +422,69 @@ def max(x: ArrayLike, y: ArrayLike) -> Array:
 
 
 def min(x: ArrayLike, y: ArrayLike) -> Array:
-    """Return the lesser of x and y, NaN if one is; else as `max`."""
+    """Return the lesser of x and y, NaN if one is; else as `max`.
+
+    Args:
+        x: an array or a number.
+        y: another of the same dtype; of the same shape, or a scalar.
+
+    Returns:
+        An array of the shape of the operands and of their dtype.
+
+    Raises:
+        TypeError: an operand is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.min(xnp.array([1.0, 5.0]), xnp.array([3.0, 4.0]))
+        Array([1., 4.], dtype=float32)
+    """
     if type(x) is not ConcreteArray or type(y) is not ConcreteArray or x.aval is not y.aval:
         x, y = pair(x, y)
     return min_p.bind(x, y)[0]  # type: ignore[no-any-return]
 
 
 def abs(x: ArrayLike) -> Array:
-    """Return |x|, real for a complex x. Signed integers (INT_MIN stays), floats, complex."""
+    """Return |x|, real for a complex x. Signed integers (INT_MIN stays), floats, complex.
+
+    Args:
+        x: an array or a number.
+
+    Returns:
+        An array of the shape and dtype of x. (The absolute value of complex numbers is
+        real.)
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.abs(xnp.array([-1.5, 2.0]))
+        Array([1.5, 2. ], dtype=float32)
+    """
     return apply(abs_p, x)
 
 
 def sign(x: ArrayLike) -> Array:
-    """Return -1, 0 or 1 (-0.0 and NaN for themselves); x / |x| for a complex x."""
+    """Return -1, 0 or 1 (-0.0 and NaN for themselves); x / |x| for a complex x.
+
+    Args:
+        x: an array or a number.
+
+    Returns:
+        An array of the shape and dtype of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.sign(xnp.array([-3.0, 0.0]))
+        Array([-1.,  0.], dtype=float32)
+    """
     return apply(sign_p, x)
 
 
@@ -337,6 +492,22 @@ def pow(x: ArrayLike, y: ArrayLike) -> Array:
     """Return x^y. x floating or complex; y of the same dtype or of an integer dtype.
 
     The derivative in x is 0 where y is 0; in y it takes log(0) as 0.
+
+    Args:
+        x: a floating or complex array, or a number.
+        y: the exponents: of the same dtype, or integers.
+
+    Returns:
+        An array of the shape of the operands and of the dtype of x.
+
+    Raises:
+        TypeError: an operand is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.pow(xnp.array([2.0, 3.0]), 2)
+        Array([4., 9.], dtype=float32)
     """
     if type(y) is int:
         return pow_p.bind(as_array(x), as_array(y))[0]  # type: ignore[no-any-return]
@@ -344,37 +515,156 @@ def pow(x: ArrayLike, y: ArrayLike) -> Array:
 
 
 def integer_pow(x: ArrayLike, y: int) -> Array:
-    """Return x^y for a Python integer y, by repeated squaring. Numbers; integers for y >= 0."""
+    """Return x^y for a Python integer y, by repeated squaring. Numbers; integers for y >= 0.
+
+    Args:
+        x: an array or a number.
+        y: a Python integer.
+
+    Returns:
+        An array of the shape and dtype of x.
+
+    Raises:
+        TypeError: an operand is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.integer_pow(xnp.array([2.0, 3.0]), -1).round(3)
+        Array([0.5  , 0.333], dtype=float32)
+    """
     return integer_pow_p.bind(as_array(x), y=size_of(y))[0]  # type: ignore[no-any-return]
 
 
 def square(x: ArrayLike) -> Array:
-    """Return x^2. Numbers."""
+    """Return x^2. Numbers.
+
+    Args:
+        x: an array or a number.
+
+    Returns:
+        An array of the shape and dtype of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.square(xnp.array([-3.0, 2.0]))
+        Array([9., 4.], dtype=float32)
+    """
     return apply(square_p, x)
 
 
 def reciprocal(x: ArrayLike) -> Array:
-    """Return 1 / x. Floats and complex."""
+    """Return 1 / x. Floats and complex.
+
+    Args:
+        x: an array or a number.
+
+    Returns:
+        An array of the shape and dtype of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.reciprocal(xnp.array([2.0, 4.0]))
+        Array([0.5 , 0.25], dtype=float32)
+    """
     return integer_pow(x, -1)
 
 
 def sqrt(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
-    """Return the square root, NaN for negative floats. Floats and complex."""
+    """Return the square root, NaN for negative floats. Floats and complex.
+
+    Args:
+        x: an array or a number.
+        accuracy: an `AccuracyMode` or `Tolerance` for compiled programs; None for the
+            compiler's choice.
+
+    Returns:
+        An array of the shape and dtype of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.sqrt(xnp.array([4.0, 9.0]))
+        Array([2., 3.], dtype=float32)
+    """
     return apply(sqrt_p, x, accuracy)
 
 
 def rsqrt(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
-    """Return 1 / sqrt(x). Floats and complex."""
+    """Return 1 / sqrt(x). Floats and complex.
+
+    Args:
+        x: an array or a number.
+        accuracy: an `AccuracyMode` or `Tolerance` for compiled programs; None for the
+            compiler's choice.
+
+    Returns:
+        An array of the shape and dtype of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.rsqrt(xnp.array([4.0, 16.0]))
+        Array([0.5 , 0.25], dtype=float32)
+    """
     return apply(rsqrt_p, x, accuracy)
 
 
 def cbrt(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
-    """Return the real cube root, also of negative numbers. Floats."""
+    """Return the real cube root, also of negative numbers. Floats.
+
+    Args:
+        x: an array or a number.
+        accuracy: an `AccuracyMode` or `Tolerance` for compiled programs; None for the
+            compiler's choice.
+
+    Returns:
+        An array of the shape and dtype of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.cbrt(xnp.array([8.0, -27.0])).round(3)
+        Array([ 2., -3.], dtype=float32)
+    """
     return apply(cbrt_p, x, accuracy)
 
 
 def one_minus_square(x: ArrayLike) -> Array:
-    """Return 1 - x^2 as (1 + x)(1 - x), which is accurate near 1 and -1. Numbers."""
+    """Return 1 - x^2 as (1 + x)(1 - x), which is accurate near 1 and -1. Numbers.
+
+    Args:
+        x: an array or a number.
+
+    Returns:
+        An array of the shape and dtype of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.one_minus_square(xnp.array([0.5, 1.0]))
+        Array([0.75, 0.  ], dtype=float32)
+    """
     x = as_array(x)
     if dtypes.is_integer(x.aval.dtype):
         return sub(1, mul(x, x))
@@ -389,8 +679,17 @@ def polynomial(x: ArrayLike, coeffs: Sequence[ArrayLike], *, unroll: int | None 
       coeffs: at least one; each of the shape of x or a scalar.
       unroll: None: the scheme is always written out.
 
+    Returns:
+        An array of the shape and dtype of x.
+
     Raises:
       ValueError: when there are no coefficients, or for another `unroll`.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.polynomial(xnp.array([2.0]), (1.0, 0.0, 3.0))
+        Array([13.], dtype=float32)
     """
     if not len(coeffs):
         raise ValueError("polynomial: needs at least one coefficient.")
@@ -402,28 +701,111 @@ def polynomial(x: ArrayLike, coeffs: Sequence[ArrayLike], *, unroll: int | None 
 
 
 def floor(x: ArrayLike) -> Array:
-    """Return the greatest integer <= x. Floats."""
+    """Return the greatest integer <= x. Floats.
+
+    Args:
+        x: an array or a number.
+
+    Returns:
+        An array of the shape and dtype of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.floor(xnp.array([-1.5, 0.5]))
+        Array([-2.,  0.], dtype=float32)
+    """
     return apply(floor_p, x)
 
 
 def ceil(x: ArrayLike) -> Array:
-    """Return the least integer >= x. Floats."""
+    """Return the least integer >= x. Floats.
+
+    Args:
+        x: an array or a number.
+
+    Returns:
+        An array of the shape and dtype of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.ceil(xnp.array([-1.5, 0.5]))
+        Array([-1.,  1.], dtype=float32)
+    """
     return apply(ceil_p, x)
 
 
 def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Array:
-    """Return the nearest integer; halves away from zero, or to even. Floats."""
+    """Return the nearest integer; halves away from zero, or to even. Floats.
+
+    Args:
+        x: an array or a number.
+        rounding_method: a `RoundingMethod`: where halves go.
+
+    Returns:
+        An array of the shape and dtype of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.round(xnp.array([0.5, 1.4]))
+        Array([1., 1.], dtype=float32)
+    """
     method = int(RoundingMethod(rounding_method))
     return round_p.bind(as_array(x), rounding_method=method)[0]  # type: ignore[no-any-return]
 
 
 def is_finite(x: ArrayLike) -> Array:
-    """Return whether x is neither infinite nor NaN. Floats; boolean result."""
+    """Return whether x is neither infinite nor NaN. Floats; boolean result.
+
+    Args:
+        x: an array or a number.
+
+    Returns:
+        A boolean array of the shape of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.is_finite(xnp.array([1.0, xnp.inf]))
+        Array([ True, False], dtype=bool)
+    """
     return apply(is_finite_p, x)
 
 
 def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """Return the float next to x1 on the way to x2. Floats."""
+    """Return the float next to x1 on the way to x2. Floats.
+
+    Args:
+        x1: a floating array or a number.
+        x2: another of the same dtype; of the same shape, or a scalar.
+
+    Returns:
+        An array of the shape of the operands and of their dtype.
+
+    Raises:
+        TypeError: an operand is not an array.
+        ValueError: the shapes of the operands do not fit together.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.nextafter(xnp.array([1.0]), xnp.array([2.0])) > 1.0
+        Array([ True], dtype=bool)
+    """
     return nextafter_p.bind(*pair(x1, x2))[0]  # type: ignore[no-any-return]
 
 
@@ -443,6 +825,12 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     Args:
       operand: of any dtype.
       new_dtype: the dtype.
+
+    Returns:
+        An array of the shape of the operand and of that dtype.
+
+    Raises:
+        TypeError: `operand` is not an array.
 
     Example:
       >>> convert_element_type(2.7, "int32").aval
@@ -475,6 +863,16 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     Between dtypes of equal width the shape stays; a wider dtype takes the last dimension, whose
     size must be the ratio of the widths; a narrower one adds such a dimension.
 
+    Args:
+        operand: an array.
+        new_dtype: another dtype; of another width, dimensions come or go.
+
+    Returns:
+        An array of that dtype.
+
+    Raises:
+        TypeError: `operand` is not an array.
+
     Example:
       >>> bitcast_convert_type(1.0, "int32").to_host().item() == 0x3F800000
       True
@@ -491,6 +889,18 @@ def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int)
       operand: floats.
       exponent_bits: at least 1. Larger magnitudes become infinite, smaller ones zero.
       mantissa_bits: at least 0. Halves round to even.
+
+    Returns:
+        An array of the shape and dtype of the operand.
+
+    Raises:
+        TypeError: `operand` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.reduce_precision(xnp.array([1.001]), 8, 7)
+        Array([1.], dtype=float32)
     """
     return reduce_precision_p.bind(  # type: ignore[no-any-return]
         as_array(operand),
@@ -500,22 +910,87 @@ def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int)
 
 
 def complex(x: ArrayLike, y: ArrayLike) -> Array:
-    """Return x + iy. float32 or float64."""
+    """Return x + iy. float32 or float64.
+
+    Args:
+        x: an array of float32 or float64: the real parts.
+        y: another of the same dtype: the imaginary parts.
+
+    Returns:
+        An array of complex64 or complex128.
+
+    Raises:
+        TypeError: an operand is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.complex(xnp.array([1.0]), xnp.array([2.0]))
+        Array([1.+2.j], dtype=complex64)
+    """
     return complex_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
 
 
 def real(x: ArrayLike) -> Array:
-    """Return the real part. Complex."""
+    """Return the real part. Complex.
+
+    Args:
+        x: a complex array or number.
+
+    Returns:
+        A real array of the shape of x, of half its width.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.real(xnp.array([1 + 2j]))
+        Array([1.], dtype=float32)
+    """
     return apply(real_p, x)
 
 
 def imag(x: ArrayLike) -> Array:
-    """Return the imaginary part. Complex."""
+    """Return the imaginary part. Complex.
+
+    Args:
+        x: a complex array or number.
+
+    Returns:
+        A real array of the shape of x, of half its width.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.imag(xnp.array([1 + 2j]))
+        Array([2.], dtype=float32)
+    """
     return apply(imag_p, x)
 
 
 def conj(x: ArrayLike) -> Array:
-    """Return the complex conjugate, complex also for floats. Complex, float32, float64."""
+    """Return the complex conjugate, complex also for floats. Complex, float32, float64.
+
+    Args:
+        x: an array or a number.
+
+    Returns:
+        A complex array of the shape of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.conj(xnp.array([1 + 2j]))
+        Array([1.-2.j], dtype=complex64)
+    """
     x = as_array(x)
     return conj_p.bind(x, input_dtype=x.aval.dtype)[0]  # type: ignore[no-any-return]
 
@@ -534,6 +1009,13 @@ def full(
       fill_value: a scalar.
       dtype: None for that of `fill_value`, whose weak type stays.
       sharding: where the result shall lie; None leaves it to the default device.
+
+    Returns:
+        An array of that shape and dtype.
+
+    Raises:
+        TypeError: `dtype` names no dtype.
+        ValueError: a length of `shape` is negative.
 
     Example:
       >>> full((2, 3), 1.0, "bfloat16").aval
@@ -577,6 +1059,19 @@ def full_like(
       shape: None for that of `x`.
       sharding: as in `full`; None, where no other shape is given, for how `x` is cut along
         explicit axes of a mesh.
+
+    Returns:
+        An array of that shape and dtype.
+
+    Raises:
+        TypeError: `x` is not an array; `dtype` names no dtype.
+        ValueError: a length of `shape` is negative.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.full_like(xnp.zeros(2), 7)
+        Array([7., 7.], dtype=float32)
     """
     aval = x.aval if hasattr(x, "aval") else as_array(x).aval
     result = full(aval.shape if shape is None else shape, fill_value,
@@ -588,6 +1083,15 @@ def full_like(
 
 def stop_gradient(x: ArrayLike) -> PyTree:
     """Return x, with a derivative of zero; leaves of a pytree of inexact dtype alone need it.
+
+    Args:
+        x: a tree of arrays.
+
+    Returns:
+        The same tree.
+
+    Raises:
+        TypeError: `x` is not an array.
 
     Example:
       >>> stop_gradient({"a": 1.0})["a"].aval
@@ -610,6 +1114,9 @@ def stage(x: ArrayLike, /) -> Array:
     Returns:
       An array of its shape and dtype, under a trace a tracer.
 
+    Raises:
+        TypeError: `x` is not an array.
+
     Example:
       >>> from xprim import Tracer, eval_shape
       >>> traced = []
@@ -622,7 +1129,23 @@ def stage(x: ArrayLike, /) -> Array:
 
 
 def optimization_barrier(operand: ArrayLike, /) -> PyTree:
-    """Return a pytree of arrays; the compiler moves and merges nothing across this point."""
+    """Return a pytree of arrays; the compiler moves and merges nothing across this point.
+
+    Args:
+        operand: a tree of arrays.
+
+    Returns:
+        The same tree.
+
+    Raises:
+        TypeError: `operand` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.optimization_barrier(xnp.ones(2))
+        Array([1., 1.], dtype=float32)
+    """
     leaves, treedef = tree_flatten(operand)
     if not leaves:
         return operand
@@ -638,102 +1161,445 @@ def optimization_barrier(operand: ArrayLike, /) -> PyTree:
 
 
 def exp(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
-    """Return e^x."""
+    """Return e^x.
+
+    Args:
+        x: an array or a number.
+        accuracy: an `AccuracyMode` or `Tolerance` for compiled programs; None for the
+            compiler's choice.
+
+    Returns:
+        An array of the shape and dtype of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.exp(xnp.array([0.0, 1.0])).round(3)
+        Array([1.   , 2.718], dtype=float32)
+    """
     return apply(exp_p, x, accuracy)
 
 
 def exp2(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
-    """Return 2^x."""
+    """Return 2^x.
+
+    Args:
+        x: an array or a number.
+        accuracy: an `AccuracyMode` or `Tolerance` for compiled programs; None for the
+            compiler's choice.
+
+    Returns:
+        An array of the shape and dtype of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.exp2(xnp.array([0.0, 3.0])).round(3)
+        Array([1., 8.], dtype=float32)
+    """
     return apply(exp2_p, x, accuracy)
 
 
 def expm1(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
-    """Return e^x - 1, accurate near 0."""
+    """Return e^x - 1, accurate near 0.
+
+    Args:
+        x: an array or a number.
+        accuracy: an `AccuracyMode` or `Tolerance` for compiled programs; None for the
+            compiler's choice.
+
+    Returns:
+        An array of the shape and dtype of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.expm1(xnp.array([0.0, 1.0])).round(3)
+        Array([0.   , 1.718], dtype=float32)
+    """
     return apply(expm1_p, x, accuracy)
 
 
 def log(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
-    """Return the natural logarithm, -inf at 0, NaN for negative floats."""
+    """Return the natural logarithm, -inf at 0, NaN for negative floats.
+
+    Args:
+        x: an array or a number.
+        accuracy: an `AccuracyMode` or `Tolerance` for compiled programs; None for the
+            compiler's choice.
+
+    Returns:
+        An array of the shape and dtype of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.log(xnp.array([1.0, 10.0])).round(3)
+        Array([0.   , 2.303], dtype=float32)
+    """
     return apply(log_p, x, accuracy)
 
 
 def log2(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
-    """Return the logarithm to base 2."""
+    """Return the logarithm to base 2.
+
+    Args:
+        x: an array or a number.
+        accuracy: an `AccuracyMode` or `Tolerance` for compiled programs; None for the
+            compiler's choice.
+
+    Returns:
+        An array of the shape and dtype of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.log2(xnp.array([1.0, 8.0])).round(3)
+        Array([0., 3.], dtype=float32)
+    """
     return apply(log2_p, x, accuracy)
 
 
 def log1p(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
-    """Return log(1 + x), accurate near 0."""
+    """Return log(1 + x), accurate near 0.
+
+    Args:
+        x: an array or a number.
+        accuracy: an `AccuracyMode` or `Tolerance` for compiled programs; None for the
+            compiler's choice.
+
+    Returns:
+        An array of the shape and dtype of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.log1p(xnp.array([0.0, 1.0])).round(3)
+        Array([0.   , 0.693], dtype=float32)
+    """
     return apply(log1p_p, x, accuracy)
 
 
 def logistic(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
-    """Return 1 / (1 + e^-x)."""
+    """Return 1 / (1 + e^-x).
+
+    Args:
+        x: an array or a number.
+        accuracy: an `AccuracyMode` or `Tolerance` for compiled programs; None for the
+            compiler's choice.
+
+    Returns:
+        An array of the shape and dtype of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.logistic(xnp.array([0.0, 2.0])).round(3)
+        Array([0.5  , 0.881], dtype=float32)
+    """
     return apply(logistic_p, x, accuracy)
 
 
 def sin(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
-    """Return the sine of x in radians."""
+    """Return the sine of x in radians.
+
+    Args:
+        x: an array or a number.
+        accuracy: an `AccuracyMode` or `Tolerance` for compiled programs; None for the
+            compiler's choice.
+
+    Returns:
+        An array of the shape and dtype of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.sin(xnp.array([0.0, 1.0])).round(3)
+        Array([0.   , 0.841], dtype=float32)
+    """
     return apply(sin_p, x, accuracy)
 
 
 def cos(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
-    """Return the cosine of x in radians."""
+    """Return the cosine of x in radians.
+
+    Args:
+        x: an array or a number.
+        accuracy: an `AccuracyMode` or `Tolerance` for compiled programs; None for the
+            compiler's choice.
+
+    Returns:
+        An array of the shape and dtype of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.cos(xnp.array([0.0, 1.0])).round(3)
+        Array([1.  , 0.54], dtype=float32)
+    """
     return apply(cos_p, x, accuracy)
 
 
 def tan(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
-    """Return the tangent of x in radians."""
+    """Return the tangent of x in radians.
+
+    Args:
+        x: an array or a number.
+        accuracy: an `AccuracyMode` or `Tolerance` for compiled programs; None for the
+            compiler's choice.
+
+    Returns:
+        An array of the shape and dtype of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.tan(xnp.array([0.0, 1.0])).round(3)
+        Array([0.   , 1.557], dtype=float32)
+    """
     return apply(tan_p, x, accuracy)
 
 
 def asin(x: ArrayLike) -> Array:
-    """Return the arc sine, in [-pi/2, pi/2]."""
+    """Return the arc sine, in [-pi/2, pi/2].
+
+    Args:
+        x: an array or a number.
+
+    Returns:
+        An array of the shape and dtype of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.asin(xnp.array([0.0, 1.0])).round(3)
+        Array([0.   , 1.571], dtype=float32)
+    """
     return apply(asin_p, x)
 
 
 def acos(x: ArrayLike) -> Array:
-    """Return the arc cosine, in [0, pi]."""
+    """Return the arc cosine, in [0, pi].
+
+    Args:
+        x: an array or a number.
+
+    Returns:
+        An array of the shape and dtype of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.acos(xnp.array([0.0, 1.0])).round(3)
+        Array([1.571, 0.   ], dtype=float32)
+    """
     return apply(acos_p, x)
 
 
 def atan(x: ArrayLike) -> Array:
-    """Return the arc tangent, in [-pi/2, pi/2]."""
+    """Return the arc tangent, in [-pi/2, pi/2].
+
+    Args:
+        x: an array or a number.
+
+    Returns:
+        An array of the shape and dtype of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.atan(xnp.array([0.0, 1.0])).round(3)
+        Array([0.   , 0.785], dtype=float32)
+    """
     return apply(atan_p, x)
 
 
 def sinh(x: ArrayLike) -> Array:
-    """Return the hyperbolic sine."""
+    """Return the hyperbolic sine.
+
+    Args:
+        x: an array or a number.
+
+    Returns:
+        An array of the shape and dtype of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.sinh(xnp.array([0.0, 1.0])).round(3)
+        Array([0.   , 1.175], dtype=float32)
+    """
     return apply(sinh_p, x)
 
 
 def cosh(x: ArrayLike) -> Array:
-    """Return the hyperbolic cosine."""
+    """Return the hyperbolic cosine.
+
+    Args:
+        x: an array or a number.
+
+    Returns:
+        An array of the shape and dtype of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.cosh(xnp.array([0.0, 1.0])).round(3)
+        Array([1.   , 1.543], dtype=float32)
+    """
     return apply(cosh_p, x)
 
 
 def tanh(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
-    """Return the hyperbolic tangent."""
+    """Return the hyperbolic tangent.
+
+    Args:
+        x: an array or a number.
+        accuracy: an `AccuracyMode` or `Tolerance` for compiled programs; None for the
+            compiler's choice.
+
+    Returns:
+        An array of the shape and dtype of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.tanh(xnp.array([0.0, 1.0])).round(3)
+        Array([0.   , 0.762], dtype=float32)
+    """
     return apply(tanh_p, x, accuracy)
 
 
 def asinh(x: ArrayLike) -> Array:
-    """Return the inverse hyperbolic sine."""
+    """Return the inverse hyperbolic sine.
+
+    Args:
+        x: an array or a number.
+
+    Returns:
+        An array of the shape and dtype of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.asinh(xnp.array([0.0, 1.0])).round(3)
+        Array([0.   , 0.881], dtype=float32)
+    """
     return apply(asinh_p, x)
 
 
 def acosh(x: ArrayLike) -> Array:
-    """Return the inverse hyperbolic cosine, NaN below 1."""
+    """Return the inverse hyperbolic cosine, NaN below 1.
+
+    Args:
+        x: an array or a number.
+
+    Returns:
+        An array of the shape and dtype of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.acosh(xnp.array([1.0, 2.0])).round(3)
+        Array([0.   , 1.317], dtype=float32)
+    """
     return apply(acosh_p, x)
 
 
 def atanh(x: ArrayLike) -> Array:
-    """Return the inverse hyperbolic tangent, NaN outside [-1, 1]."""
+    """Return the inverse hyperbolic tangent, NaN outside [-1, 1].
+
+    Args:
+        x: an array or a number.
+
+    Returns:
+        An array of the shape and dtype of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.atanh(xnp.array([0.0, 0.5])).round(3)
+        Array([0.   , 0.549], dtype=float32)
+    """
     return apply(atanh_p, x)
 
 
 def atan2(x: ArrayLike, y: ArrayLike) -> Array:
-    """Return the angle of the point (y, x), in [-pi, pi]: atan(x / y) in its quadrant. Floats."""
+    """Return the angle of the point (y, x), in [-pi, pi]: atan(x / y) in its quadrant. Floats.
+
+    Args:
+        x: an array or a number.
+        y: another of the same dtype; of the same shape, or a scalar.
+
+    Returns:
+        An array of the shape of the operands and of their dtype.
+
+    Raises:
+        TypeError: an operand is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.atan2(xnp.array([1.0]), xnp.array([0.0])).round(3)
+        Array([1.571], dtype=float32)
+    """
     return atan2_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
 
 
@@ -744,82 +1610,351 @@ def atan2(x: ArrayLike, y: ArrayLike) -> Array:
 
 
 def eq(x: ArrayLike, y: ArrayLike) -> Array:
-    """Return x == y; NaN equals nothing. Any dtype."""
+    """Return x == y; NaN equals nothing. Any dtype.
+
+    Args:
+        x: an array or a number.
+        y: another of the same dtype; of the same shape, or a scalar.
+
+    Returns:
+        A boolean array of the shape of the operands.
+
+    Raises:
+        TypeError: an operand is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.eq(xnp.array([1, 2, 3]), 2)
+        Array([False,  True, False], dtype=bool)
+    """
     return eq_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
 
 
 def ne(x: ArrayLike, y: ArrayLike) -> Array:
-    """Return x != y; NaN differs from all. Any dtype."""
+    """Return x != y; NaN differs from all. Any dtype.
+
+    Args:
+        x: an array or a number.
+        y: another of the same dtype; of the same shape, or a scalar.
+
+    Returns:
+        A boolean array of the shape of the operands.
+
+    Raises:
+        TypeError: an operand is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.ne(xnp.array([1, 2, 3]), 2)
+        Array([ True, False,  True], dtype=bool)
+    """
     return ne_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
 
 
 def lt(x: ArrayLike, y: ArrayLike) -> Array:
-    """Return x < y; false for NaN. Real numbers and booleans."""
+    """Return x < y; false for NaN. Real numbers and booleans.
+
+    Args:
+        x: an array or a number.
+        y: another of the same dtype; of the same shape, or a scalar.
+
+    Returns:
+        A boolean array of the shape of the operands.
+
+    Raises:
+        TypeError: an operand is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.lt(xnp.array([1, 2, 3]), 2)
+        Array([ True, False, False], dtype=bool)
+    """
     return lt_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
 
 
 def le(x: ArrayLike, y: ArrayLike) -> Array:
-    """Return x <= y; false for NaN. Real numbers and booleans."""
+    """Return x <= y; false for NaN. Real numbers and booleans.
+
+    Args:
+        x: an array or a number.
+        y: another of the same dtype; of the same shape, or a scalar.
+
+    Returns:
+        A boolean array of the shape of the operands.
+
+    Raises:
+        TypeError: an operand is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.le(xnp.array([1, 2, 3]), 2)
+        Array([ True,  True, False], dtype=bool)
+    """
     return le_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
 
 
 def gt(x: ArrayLike, y: ArrayLike) -> Array:
-    """Return x > y; false for NaN. Real numbers and booleans."""
+    """Return x > y; false for NaN. Real numbers and booleans.
+
+    Args:
+        x: an array or a number.
+        y: another of the same dtype; of the same shape, or a scalar.
+
+    Returns:
+        A boolean array of the shape of the operands.
+
+    Raises:
+        TypeError: an operand is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.gt(xnp.array([1, 2, 3]), 2)
+        Array([False, False,  True], dtype=bool)
+    """
     return gt_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
 
 
 def ge(x: ArrayLike, y: ArrayLike) -> Array:
-    """Return x >= y; false for NaN. Real numbers and booleans."""
+    """Return x >= y; false for NaN. Real numbers and booleans.
+
+    Args:
+        x: an array or a number.
+        y: another of the same dtype; of the same shape, or a scalar.
+
+    Returns:
+        A boolean array of the shape of the operands.
+
+    Raises:
+        TypeError: an operand is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.ge(xnp.array([1, 2, 3]), 2)
+        Array([False,  True,  True], dtype=bool)
+    """
     return ge_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
 
 
 def bitwise_and(x: ArrayLike, y: ArrayLike) -> Array:
-    """Return the bits set in both. Integers and booleans."""
+    """Return the bits set in both. Integers and booleans.
+
+    Args:
+        x: an array or a number.
+        y: another of the same dtype; of the same shape, or a scalar.
+
+    Returns:
+        An array of the shape of the operands and of their dtype.
+
+    Raises:
+        TypeError: an operand is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.bitwise_and(xnp.array([12, 10]), xnp.array([6, 6]))
+        Array([4, 2], dtype=int32)
+    """
     return and_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
 
 
 def bitwise_or(x: ArrayLike, y: ArrayLike) -> Array:
-    """Return the bits set in one or both. Integers and booleans."""
+    """Return the bits set in one or both. Integers and booleans.
+
+    Args:
+        x: an array or a number.
+        y: another of the same dtype; of the same shape, or a scalar.
+
+    Returns:
+        An array of the shape of the operands and of their dtype.
+
+    Raises:
+        TypeError: an operand is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.bitwise_or(xnp.array([12, 10]), xnp.array([6, 6]))
+        Array([14, 14], dtype=int32)
+    """
     return or_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
 
 
 def bitwise_xor(x: ArrayLike, y: ArrayLike) -> Array:
-    """Return the bits set in one only. Integers and booleans."""
+    """Return the bits set in one only. Integers and booleans.
+
+    Args:
+        x: an array or a number.
+        y: another of the same dtype; of the same shape, or a scalar.
+
+    Returns:
+        An array of the shape of the operands and of their dtype.
+
+    Raises:
+        TypeError: an operand is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.bitwise_xor(xnp.array([12, 10]), xnp.array([6, 6]))
+        Array([10, 12], dtype=int32)
+    """
     return xor_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
 
 
 def shift_left(x: ArrayLike, y: ArrayLike) -> Array:
-    """Return x 2^y; 0 for y outside [0, width). Integers."""
+    """Return x 2^y; 0 for y outside [0, width). Integers.
+
+    Args:
+        x: an array or a number.
+        y: another of the same dtype; of the same shape, or a scalar.
+
+    Returns:
+        An array of the shape of the operands and of their dtype.
+
+    Raises:
+        TypeError: an operand is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.shift_left(xnp.array([1, 3]), xnp.array([2, 2]))
+        Array([ 4, 12], dtype=int32)
+    """
     return shift_left_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
 
 
 def shift_right_arithmetic(x: ArrayLike, y: ArrayLike) -> Array:
-    """Return x shifted down by y bits, its sign bit repeated. Integers."""
+    """Return x shifted down by y bits, its sign bit repeated. Integers.
+
+    Args:
+        x: an array or a number.
+        y: another of the same dtype; of the same shape, or a scalar.
+
+    Returns:
+        An array of the shape of the operands and of their dtype.
+
+    Raises:
+        TypeError: an operand is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.shift_right_arithmetic(xnp.array([8, -8]), xnp.array([2, 2]))
+        Array([ 2, -2], dtype=int32)
+    """
     return shift_right_arithmetic_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
 
 
 def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Array:
-    """Return x shifted down by y bits, zeros coming in. Integers."""
+    """Return x shifted down by y bits, zeros coming in. Integers.
+
+    Args:
+        x: an array or a number.
+        y: another of the same dtype; of the same shape, or a scalar.
+
+    Returns:
+        An array of the shape of the operands and of their dtype.
+
+    Raises:
+        TypeError: an operand is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.shift_right_logical(xnp.array([8, 9]), xnp.array([2, 2]))
+        Array([2, 2], dtype=int32)
+    """
     return shift_right_logical_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
 
 
 def mulhi(x: ArrayLike, y: ArrayLike) -> Array:
-    """Return the upper half of the bits of the exact product. Integers."""
+    """Return the upper half of the bits of the exact product. Integers.
+
+    Args:
+        x: an array or a number.
+        y: another of the same dtype; of the same shape, or a scalar.
+
+    Returns:
+        An array of the shape of the operands and of their dtype.
+
+    Raises:
+        TypeError: an operand is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.mulhi(xnp.array([2**20, 3]), xnp.array([2**20, 3]))
+        Array([256,   0], dtype=int32)
+    """
     return mulhi_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
 
 
 def bitwise_not(x: ArrayLike) -> Array:
-    """Return all bits inverted. Integers and booleans."""
+    """Return all bits inverted. Integers and booleans.
+
+    Args:
+        x: an array or a number.
+
+    Returns:
+        An array of the shape and dtype of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.bitwise_not(xnp.array([0, 5]))
+        Array([-1, -6], dtype=int32)
+    """
     return apply(not_p, x)
 
 
 def population_count(x: ArrayLike) -> Array:
-    """Return how many bits are set. Integers."""
+    """Return how many bits are set. Integers.
+
+    Args:
+        x: an array or a number.
+
+    Returns:
+        An array of the shape and dtype of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.population_count(xnp.array([7, 8]))
+        Array([3, 1], dtype=int32)
+    """
     return apply(population_count_p, x)
 
 
 def clz(x: ArrayLike) -> Array:
-    """Return how many zero bits lead the highest set bit. Integers."""
+    """Return how many zero bits lead the highest set bit. Integers.
+
+    Args:
+        x: an array or a number.
+
+    Returns:
+        An array of the shape and dtype of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.clz(xnp.array([1, 8]))
+        Array([31, 28], dtype=int32)
+    """
     return apply(clz_p, x)
 
 
@@ -831,6 +1966,9 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
         index out of range is clamped.
       cases: arrays of one dtype and shape, or scalars.
 
+    Returns:
+        An array of the shape and dtype of the cases.
+
     Example:
       >>> float(select_n(True, 1.0, 2.0).to_host())
       2.0
@@ -839,7 +1977,22 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
 
 
 def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
-    """Return `on_true` where `pred` holds and `on_false` elsewhere. See `select_n`."""
+    """Return `on_true` where `pred` holds and `on_false` elsewhere. See `select_n`.
+
+    Args:
+        pred: booleans, of the shape of the other operands or a scalar.
+        on_true: an array.
+        on_false: another of the same shape and dtype.
+
+    Returns:
+        An array of that shape and dtype.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.select(xnp.array([True, False]), xnp.array([1, 2]), xnp.array([3, 4]))
+        Array([1, 4], dtype=int32)
+    """
     return select_n(pred, on_false, on_true)
 
 
@@ -848,6 +2001,23 @@ def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:  # noqa: A002 
 
     The derivative is 0 where x equals a bound. Complex numbers are ordered by real, then imaginary
     part: the result is `min(max(low, x), high)`.
+
+    Args:
+        min: the lower bound: of the shape and dtype of x, or a scalar.
+        x: an array.
+        max: the upper bound.
+
+    Returns:
+        An array of the shape and dtype of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.clamp(0.0, xnp.array([-1.0, 0.5, 2.0]), 1.0)
+        Array([0. , 0.5, 1. ], dtype=float32)
     """
     low, x, high = several(min, x, max)
     if dtypes.is_complex(x.aval.dtype):
@@ -871,7 +2041,23 @@ def _clamped_complex(low: Array, x: Array, high: Array) -> Array:
 
 
 def erf(x: ArrayLike) -> Array:
-    """Return the error function, 2/sqrt(pi) int_0^x exp(-t^2) dt."""
+    """Return the error function, 2/sqrt(pi) int_0^x exp(-t^2) dt.
+
+    Args:
+        x: a floating array or a number.
+
+    Returns:
+        An array of the shape and dtype of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.erf(xnp.array([0.0, 1.0])).round(3)
+        Array([0.   , 0.843], dtype=float32)
+    """
     return apply(erf_p, x)
 
 
@@ -879,6 +2065,23 @@ def erfc(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     """Return 1 - erf(x), accurate for large x.
 
     There is one algorithm for it, so that an `accuracy` is checked but chooses nothing.
+
+    Args:
+        x: a floating array or a number.
+        accuracy: an `AccuracyMode` or `Tolerance` for compiled programs; None for the
+            compiler's choice.
+
+    Returns:
+        An array of the shape and dtype of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.erfc(xnp.array([0.0, 1.0])).round(3)
+        Array([1.   , 0.157], dtype=float32)
     """
     if not isinstance(accuracy, Accuracy):
         raise TypeError(message(
@@ -889,17 +2092,65 @@ def erfc(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
 
 
 def erf_inv(x: ArrayLike) -> Array:
-    """Return y with erf(y) = x; infinite at -1 and 1, NaN outside."""
+    """Return y with erf(y) = x; infinite at -1 and 1, NaN outside.
+
+    Args:
+        x: a floating array or a number.
+
+    Returns:
+        An array of the shape and dtype of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.erf_inv(xnp.array([0.0, 0.5])).round(3)
+        Array([0.   , 0.477], dtype=float32)
+    """
     return apply(erf_inv_p, x)
 
 
 def lgamma(x: ArrayLike) -> Array:
-    """Return log |Gamma(x)|; infinite at 0, -1, -2, ..."""
+    """Return log |Gamma(x)|; infinite at 0, -1, -2, ...
+
+    Args:
+        x: a floating array or a number.
+
+    Returns:
+        An array of the shape and dtype of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.lgamma(xnp.array([1.0, 5.0])).round(3)
+        Array([0.   , 3.178], dtype=float32)
+    """
     return apply(lgamma_p, x)
 
 
 def digamma(x: ArrayLike) -> Array:
-    """Return the derivative of lgamma; NaN at 0, -1, -2, ..."""
+    """Return the derivative of lgamma; NaN at 0, -1, -2, ...
+
+    Args:
+        x: a floating array or a number.
+
+    Returns:
+        An array of the shape and dtype of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.digamma(xnp.array([1.0, 2.0])).round(3)
+        Array([-0.577,  0.423], dtype=float32)
+    """
     return apply(digamma_p, x)
 
 
@@ -907,32 +2158,133 @@ def polygamma(m: ArrayLike, x: ArrayLike) -> Array:
     """Return the m-th derivative of digamma, for a whole number m given as a float.
 
     Differentiable in x.
+
+    Args:
+        m: whole numbers, not negative, as a floating array.
+        x: an array of the same shape and dtype.
+
+    Returns:
+        An array of that shape and dtype.
+
+    Raises:
+        TypeError: an operand is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.polygamma(xnp.array([1.0]), xnp.array([1.0])).round(3)
+        Array([1.645], dtype=float32)
     """
     return polygamma_p.bind(*pair(m, x))[0]  # type: ignore[no-any-return]
 
 
 def zeta(x: ArrayLike, q: ArrayLike) -> Array:
-    """Return the Hurwitz zeta function, sum_{k >= 0} (q + k)^-x for x > 1. Differentiable in q."""
+    """Return the Hurwitz zeta function, sum_{k >= 0} (q + k)^-x for x > 1. Differentiable in q.
+
+    Args:
+        x: a floating array, the exponent.
+        q: an array of the same shape and dtype, where the sum begins.
+
+    Returns:
+        An array of that shape and dtype.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.zeta(xnp.array([2.0]), xnp.array([1.0])).round(3)
+        Array([1.645], dtype=float32)
+    """
     return zeta_p.bind(*pair(x, q))[0]  # type: ignore[no-any-return]
 
 
 def igamma(a: ArrayLike, x: ArrayLike) -> Array:
-    """Return the regularized lower incomplete gamma function P(a, x), for a > 0 and x >= 0."""
+    """Return the regularized lower incomplete gamma function P(a, x), for a > 0 and x >= 0.
+
+    Args:
+        a: a positive floating array: the shape of the distribution.
+        x: an array of the same shape and dtype, not negative.
+
+    Returns:
+        An array of that shape and dtype.
+
+    Raises:
+        TypeError: an operand is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.igamma(xnp.array([1.0, 2.0]), xnp.array([1.0, 1.0])).round(3)
+        Array([0.632, 0.264], dtype=float32)
+    """
     return igamma_p.bind(*pair(a, x))[0]  # type: ignore[no-any-return]
 
 
 def igammac(a: ArrayLike, x: ArrayLike) -> Array:
-    """Return the regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x)."""
+    """Return the regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x).
+
+    Args:
+        a: a positive floating array: the shape of the distribution.
+        x: an array of the same shape and dtype, not negative.
+
+    Returns:
+        An array of that shape and dtype.
+
+    Raises:
+        TypeError: an operand is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.igammac(xnp.array([1.0, 2.0]), xnp.array([1.0, 1.0])).round(3)
+        Array([0.368, 0.736], dtype=float32)
+    """
     return igammac_p.bind(*pair(a, x))[0]  # type: ignore[no-any-return]
 
 
 def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
-    """Return the derivative of `igamma(a, x)` with respect to a."""
+    """Return the derivative of `igamma(a, x)` with respect to a.
+
+    Args:
+        a: a positive floating array: the shape of the distribution.
+        x: an array of the same shape and dtype, not negative.
+
+    Returns:
+        An array of that shape and dtype.
+
+    Raises:
+        TypeError: an operand is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.igamma_grad_a(xnp.array([1.0, 2.0]), xnp.array([1.0, 1.0])).round(3)
+        Array([-0.432, -0.276], dtype=float32)
+    """
     return igamma_grad_a_p.bind(*pair(a, x))[0]  # type: ignore[no-any-return]
 
 
 def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
-    """Return dx/da of a sample x of the gamma distribution of shape a, its quantile held fixed."""
+    """Return dx/da of a sample x of the gamma distribution of shape a, its quantile held fixed.
+
+    Args:
+        a: a positive floating array: the shape of the distribution.
+        x: an array of the same shape and dtype, not negative.
+
+    Returns:
+        An array of that shape and dtype.
+
+    Raises:
+        TypeError: an operand is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.random_gamma_grad(xnp.array([1.0, 2.0]), xnp.array([1.0, 1.0])).round(3)
+        Array([1.174, 0.751], dtype=float32)
+    """
     return random_gamma_grad_p.bind(*pair(a, x))[0]  # type: ignore[no-any-return]
 
 
@@ -940,21 +2292,68 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """Return the regularized incomplete beta function I_x(a, b), for a, b > 0 and 0 <= x <= 1.
 
     Differentiable in x.
+
+    Args:
+        a: a positive floating array.
+        b: another of the same shape and dtype.
+        x: another, between 0 and 1.
+
+    Returns:
+        An array of that shape and dtype.
+
+    Raises:
+        TypeError: an operand is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.betainc(xnp.array([1.0]), xnp.array([2.0]), xnp.array([0.5])).round(3)
+        Array([0.75], dtype=float32)
     """
     operands = leveled(*several(a, b, x))
     return regularized_incomplete_beta_p.bind(*operands)[0]  # type: ignore[no-any-return]
 
 
 def bessel_i0e(x: ArrayLike) -> Array:
-    """Return exp(-|x|) I0(x), the modified Bessel function of order 0, scaled."""
+    """Return exp(-|x|) I0(x), the modified Bessel function of order 0, scaled.
+
+    Args:
+        x: a floating array or a number.
+
+    Returns:
+        An array of the shape and dtype of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.bessel_i0e(xnp.array([0.0, 1.0])).round(3)
+        Array([1.   , 0.466], dtype=float32)
+    """
     return apply(bessel_i0e_p, x)
 
 
 def bessel_i1e(x: ArrayLike) -> Array:
-    """Return exp(-|x|) I1(x), the modified Bessel function of order 1, scaled."""
+    """Return exp(-|x|) I1(x), the modified Bessel function of order 1, scaled.
+
+    Args:
+        x: a floating array or a number.
+
+    Returns:
+        An array of the shape and dtype of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.bessel_i1e(xnp.array([0.0, 1.0])).round(3)
+        Array([0.   , 0.208], dtype=float32)
+    """
     return apply(bessel_i1e_p, x)
 
-
-complete(globals(), [*ARITHMETIC, *CONVERSION, *FUNCTIONS, *LOGIC, *SPECIAL])
 
 boundaries(globals(), written=True)

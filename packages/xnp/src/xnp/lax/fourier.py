@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xnp.docstrings import complete
 from xnp.primitives.fft import FftType, fft_p
 from xnp.primitives.table import converted
 from xprim import Array, as_array, dtypes
@@ -32,6 +31,9 @@ def fft(x: ArrayLike, fft_type: FftType | str | int, fft_lengths: Sequence[int])
 
     Returns:
       The transform: complex, and real for IRFFT. The inverse ones divide by the lengths.
+
+    Raises:
+        TypeError: `x` is not an array.
 
     Example:
       >>> import numpy as np
@@ -69,6 +71,3 @@ def _kind(fft_type: Any) -> FftType:
     raise ValueError(message(
         "fft", f"there is no transform {fft_type!r}.", expected=", ".join(FftType.__members__),
     ))  # fmt: skip
-
-
-complete(globals())

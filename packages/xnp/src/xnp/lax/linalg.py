@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable
 from typing import Any, Literal, overload
 
-from xnp.docstrings import complete
 from xnp.lax import control_flow as loops
 from xnp.primitives.cholesky import cholesky_p, cholesky_update_p, symmetric_product_p
 from xnp.primitives.eigen import eig_p, eigh_p, hessenberg_p, schur_p, tridiagonal_p
@@ -100,6 +99,9 @@ def triangular_solve(
     Returns:
       x, of the shape of b; floats of 16 bits are solved in float32.
 
+    Raises:
+        TypeError: an operand is not an array.
+
     Example:
       >>> import xnp
       >>> a, b = xnp.array([[2.0, 0.0], [1.0, 1.0]]), xnp.array([[2.0], [3.0]])
@@ -153,6 +155,9 @@ def tridiagonal_solve(
 
     Returns:
       x, of the shape of b; NaN where A is singular.
+
+    Raises:
+        TypeError: `b` is not an array.
 
     Example:
       >>> import xnp
@@ -213,6 +218,9 @@ def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
       of shape (..., n - 1). `householder_product(h[..., 1:, :-1], taus)` is Q but for its first row
       and column, those of the identity. Where LAPACK fails, they are NaN.
 
+    Raises:
+        TypeError: `a` is not an array.
+
     Example:
       >>> import xnp
       >>> h, taus = hessenberg(xnp.array([[1.0, 2.0], [3.0, 4.0]]))
@@ -234,6 +242,9 @@ def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
 
     Returns:
       An array of the shape of `a`, with orthonormal columns.
+
+    Raises:
+        TypeError: `a` is not an array.
 
     Example:
       >>> import xnp
@@ -265,6 +276,9 @@ def ormqr(
 
     Returns:
       Q c, Q^H c, c Q or c Q^H, of the shape of c.
+
+    Raises:
+        TypeError: `a` is not an array.
 
     Example:
       >>> import xnp
@@ -298,6 +312,9 @@ def schur(
       complex eigenvalues, [[a, b], [c, a]] with b c < 0 and |b| >= |c|. The first of the large
       components of each column of z is positive. Without `compute_schur_vectors`, (t,). Where x is
       not finite they are NaN.
+
+    Raises:
+        TypeError: `x` is not an array.
 
     Example:
       >>> import xnp
@@ -359,6 +376,9 @@ def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Array, Array, Arra
       the diagonal (..., n) of T and the one beside it (..., n - 1), both real, and the factors of
       the reflectors (..., n - 1).
 
+    Raises:
+        TypeError: `a` is not an array.
+
     Example:
       >>> import xnp
       >>> _, d, e, _ = tridiagonal(xnp.array([[4.0, 2.0], [2.0, 3.0]]))
@@ -399,6 +419,9 @@ def qdwh(
     Returns:
       (u, h, num_iters, is_converged): u of shape (m, n) with orthonormal columns, h Hermitian
       positive semidefinite of shape (n, n), the number of steps, and whether they were enough.
+
+    Raises:
+        TypeError: `x` is not an array.
 
     Example:
       >>> import xnp
@@ -525,6 +548,9 @@ def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
       An array of the shape of x, zero above the diagonal; its lower triangle is NaN where x is not
       positive definite.
 
+    Raises:
+        TypeError: `x` is not an array.
+
     Example:
       >>> import xnp
       >>> cholesky(xnp.array([[4.0, 2.0], [2.0, 3.0]])).round(3)
@@ -556,6 +582,9 @@ def eigh(
 
     Returns:
       v of shape (..., n, n), its columns of length one, and w of shape (..., n), real, ascending.
+
+    Raises:
+        TypeError: `x` is not an array.
 
     Example:
       >>> import xnp
@@ -598,6 +627,9 @@ def eig(
     Returns:
       Complex arrays; vectors are columns of length one, their largest component real.
 
+    Raises:
+        TypeError: `x` is not an array.
+
     Example:
       >>> import xnp
       >>> eig(xnp.array([[4.0, 2.0], [2.0, 3.0]]))[0].shape
@@ -624,6 +656,9 @@ def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
     Returns:
       L (below the diagonal; its diagonal is one) and U in one matrix; the row that each of the
       first min(m, n) rows was exchanged with, int32; the order of rows that this leads to, int32.
+
+    Raises:
+        TypeError: `x` is not an array.
 
     Example:
       >>> import xnp
@@ -697,6 +732,9 @@ def qr(
       q of shape (..., m, m) and r of shape (..., m, n); without `full_matrices` (..., m, k) and
       (..., k, n) for k = min(m, n).
 
+    Raises:
+        TypeError: `x` is not an array.
+
     Example:
       >>> import xnp
       >>> abs(qr(xnp.array([[4.0, 2.0], [2.0, 3.0]]))[1]).round(3)
@@ -748,6 +786,9 @@ def svd(
     Returns:
       The singular values descend. Vectors are columns of u and rows of vh.
 
+    Raises:
+        TypeError: `x` is not an array.
+
     Example:
       >>> import xnp
       >>> svd(xnp.array([[4.0, 2.0], [2.0, 3.0]]), compute_uv=False).round(3)
@@ -788,8 +829,6 @@ def _range(name: str, subset: tuple[int, int], size: int) -> tuple[int, int]:
         ))  # fmt: skip
     return start, stop
 
-
-complete(globals())
 
 namespace(globals()).close()
 

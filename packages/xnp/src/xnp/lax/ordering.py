@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from typing import Any, overload
 
 from xnp import lax
-from xnp.docstrings import complete
-from xnp.docstrings.lax import ORDERING
 from xnp.lax.shape import dimension_of
 from xnp.numpy.elementary import logaddexp
 from xnp.primitives.arg_reductions import argmax_p, argmin_p
@@ -61,6 +59,9 @@ def sort(
 
     Differentiable: tangents are permuted alike. Source: StableHLO, section sort.
 
+    Raises:
+        TypeError: `operand` is not an array.
+
     Example:
       >>> import numpy as np
       >>> np.asarray(sort(np.array([3, 1, 2]))).tolist()
@@ -85,6 +86,15 @@ def sort_key_val(
 ) -> tuple[Array, Array]:
     """Sort keys along a dimension and permute values alike.
 
+    Args:
+        keys: an array.
+        values: another of the same shape.
+        dimension: the one along which is sorted.
+        is_stable: whether equal keys keep their order.
+
+    Returns:
+        The sorted keys and the values in that order.
+
     Example:
       >>> import numpy as np
       >>> k, v = sort_key_val(np.array([2, 1]), np.array([10.0, 20.0]))
@@ -104,6 +114,19 @@ def top_k(
     order, in which NaN is above infinity (below -infinity when its sign bit is set) and 0.0 above
     -0.0. Without `is_stable` the order of equal elements is not promised; it is the same.
     Differentiable in `operand`. Source: CHLO, operation top_k.
+
+    Args:
+        operand: an array.
+        k: how many.
+        axis: the axis along which they are looked for.
+        is_stable: whether of equal elements the first come first.
+
+    Returns:
+        Two arrays with k elements along the axis.
+
+    Raises:
+        TypeError: `operand` is not an array.
+        ValueError: `axis` is out of bounds.
 
     Example:
       >>> import numpy as np
@@ -126,6 +149,16 @@ def approx_max_k(
 
     An accelerator with an approximate search may miss some; here all are found, so the recall is 1,
     whatever is asked for.
+
+    Args:
+        operand: an array of floats.
+        k: how many.
+        reduction_dimension: the dimension to search.
+        recall_target: the share of the true ones that must be found, in (0, 1].
+        reduction_input_size_override: how many elements the number of candidates is
+            chosen for; below 0 those of the dimension.
+        aggregate_to_topk: whether k are returned, or all candidates: as many as a
+            search would need that finds the share asked for.
 
     Returns:
       A pair of arrays with `k` elements along the dimension, the greatest first: values of the
@@ -154,9 +187,22 @@ def approx_min_k(
 ) -> tuple[Array, Array]:  # fmt: skip
     """Return the k least elements along a dimension and their indices; see `approx_max_k`.
 
+    Args:
+        operand: an array of floats.
+        k: how many.
+        reduction_dimension: the dimension to search.
+        recall_target: the share of the true ones that must be found, in (0, 1].
+        reduction_input_size_override: how many elements the number of candidates is
+            chosen for; below 0 those of the dimension.
+        aggregate_to_topk: whether k are returned, or all candidates: as many as a
+            search would need that finds the share asked for.
+
     Returns:
       A pair of arrays with `k` elements along the dimension, the least first: values of the dtype
       of `operand`, and int32 positions.
+
+    Raises:
+        TypeError: `operand` is not an array.
 
     Example:
       >>> import numpy as np
@@ -210,6 +256,18 @@ def _candidates(shape: Sequence[int], axis: int, k: int, recall: float, tuned_fo
 def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     """Return the index of the greatest element along an axis; the first NaN or equal wins.
 
+    Args:
+        operand: an array.
+        axis: the axis to go along.
+        index_dtype: an integer dtype for the result.
+
+    Returns:
+        An array without the axis, of that dtype.
+
+    Raises:
+        TypeError: `operand` is not an array.
+        ValueError: `axis` is out of bounds.
+
     Example:
       >>> import numpy as np
       >>> np.asarray(argmax(np.array([1, 3, 3]), 0, "int32")).item()
@@ -220,6 +278,18 @@ def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
 
 def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     """Return the index of the least element along an axis; the first NaN or equal wins.
+
+    Args:
+        operand: an array.
+        axis: the axis to go along.
+        index_dtype: an integer dtype for the result.
+
+    Returns:
+        An array without the axis, of that dtype.
+
+    Raises:
+        TypeError: `operand` is not an array.
+        ValueError: `axis` is out of bounds.
 
     Example:
       >>> import numpy as np
@@ -241,6 +311,18 @@ def _arg(primitive: Primitive, operand: Any, axis: int, index_dtype: Any) -> Arr
 def cumsum(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Return cumulative sums along an axis, from its end with `reverse`. Linear.
 
+    Args:
+        operand: an array.
+        axis: the axis to go along.
+        reverse: whether to go from its end.
+
+    Returns:
+        An array of the shape and dtype of the operand.
+
+    Raises:
+        TypeError: `operand` is not an array.
+        ValueError: `axis` is out of bounds.
+
     Example:
       >>> import numpy as np
       >>> np.asarray(cumsum(np.array([1, 2, 3]), reverse=True)).tolist()
@@ -250,17 +332,74 @@ def cumsum(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
 
 
 def cumprod(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
-    """Return cumulative products along an axis, from its end with `reverse`. Differentiable."""
+    """Return cumulative products along an axis, from its end with `reverse`. Differentiable.
+
+    Args:
+        operand: an array.
+        axis: the axis to go along.
+        reverse: whether to go from its end.
+
+    Returns:
+        An array of the shape and dtype of the operand.
+
+    Raises:
+        TypeError: `operand` is not an array.
+        ValueError: `axis` is out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.cumprod(xnp.array([3.0, 1.0, 2.0])).round(3)
+        Array([3., 3., 6.], dtype=float32)
+    """
     return _cumulative(cumprod_p, operand, axis, reverse)
 
 
 def cummax(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
-    """Return the greatest element so far along an axis. Differentiable: the first of equals."""
+    """Return the greatest element so far along an axis. Differentiable: the first of equals.
+
+    Args:
+        operand: an array.
+        axis: the axis to go along.
+        reverse: whether to go from its end.
+
+    Returns:
+        An array of the shape and dtype of the operand.
+
+    Raises:
+        TypeError: `operand` is not an array.
+        ValueError: `axis` is out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.cummax(xnp.array([3.0, 1.0, 2.0])).round(3)
+        Array([3., 3., 3.], dtype=float32)
+    """
     return _cumulative(cummax_p, operand, axis, reverse)
 
 
 def cummin(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
-    """Return the least element so far along an axis. Differentiable: the first of equals."""
+    """Return the least element so far along an axis. Differentiable: the first of equals.
+
+    Args:
+        operand: an array.
+        axis: the axis to go along.
+        reverse: whether to go from its end.
+
+    Returns:
+        An array of the shape and dtype of the operand.
+
+    Raises:
+        TypeError: `operand` is not an array.
+        ValueError: `axis` is out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.cummin(xnp.array([3.0, 1.0, 2.0])).round(3)
+        Array([3., 1., 1.], dtype=float32)
+    """
     return _cumulative(cummin_p, operand, axis, reverse)
 
 
@@ -268,6 +407,24 @@ def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Ar
     """Return log(cumsum(exp(x))) along an axis without overflow. Differentiable.
 
     Of complex numbers the angle is in (-pi, pi]; they are summed by `associative_scan`.
+
+    Args:
+        operand: an array.
+        axis: the axis to go along.
+        reverse: whether to go from its end.
+
+    Returns:
+        An array of the shape and dtype of the operand.
+
+    Raises:
+        TypeError: `operand` is not an array.
+        ValueError: `axis` is out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.cumlogsumexp(xnp.array([3.0, 1.0, 2.0])).round(3)
+        Array([3.   , 3.127, 3.408], dtype=float32)
     """
     x = as_array(operand, what="cumlogsumexp")
     if dtypes.is_complex(x.aval.dtype):
@@ -282,7 +439,5 @@ def _cumulative(primitive: Primitive, operand: Any, axis: int, reverse: bool) ->
     d = dimension_of(axis, x.aval.ndim, primitive.name)
     return primitive.bind(x, axis=d, reverse=bool(reverse))[0]  # type: ignore[no-any-return]
 
-
-complete(globals(), ORDERING)
 
 boundaries(globals())

@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import xtree
-from xnp.docstrings import complete
-from xnp.docstrings.lax import REDUCTIONS
 from xnp.placing import placed
 from xnp.primitives.reductions import (
     reduce_and_p,
@@ -71,6 +69,10 @@ def reduce_sum(
     Returns:
       An array of the operand's dtype without those axes; 0 where there is no element.
 
+    Raises:
+        TypeError: `operand` is not an array; `out_sharding` is no sharding.
+        ValueError: `axes` are out of bounds.
+
     Example:
       >>> import numpy as np
       >>> np.asarray(reduce_sum(np.float32([[1, 2], [3, 4]]), (1,)))
@@ -80,7 +82,25 @@ def reduce_sum(
 
 
 def reduce_prod(operand: ArrayLike, axes: Sequence[int]) -> Array:
-    """Multiply the elements along axes; 1 where there is none."""
+    """Multiply the elements along axes; 1 where there is none.
+
+    Args:
+        operand: an array.
+        axes: the axes that go away.
+
+    Returns:
+        An array without the axes, of the dtype of the operand.
+
+    Raises:
+        TypeError: `operand` is not an array.
+        ValueError: `axes` are out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.reduce_prod(xnp.array([[1, 2], [3, 4]]), (1,))
+        Array([ 2, 12], dtype=int32)
+    """
     return _reduce(reduce_prod_p, operand, axes)
 
 
@@ -91,6 +111,24 @@ def reduce_max(
 
     NaN if there is one among them; -inf or the least integer where there is no element. Complex
     numbers are ordered by real, then imaginary part. Elements that tie share the derivative.
+
+    Args:
+        operand: an array.
+        axes: the axes that go away.
+        out_sharding: where the result is placed; None for where the operand is.
+
+    Returns:
+        An array without the axes, of the dtype of the operand.
+
+    Raises:
+        TypeError: `operand` is not an array; `out_sharding` is no sharding.
+        ValueError: `axes` are out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.reduce_max(xnp.array([[1, 2], [3, 4]]), (1,))
+        Array([2, 4], dtype=int32)
     """
     return placed(_reduce(reduce_max_p, operand, axes), out_sharding, "reduce_max")
 
@@ -98,22 +136,95 @@ def reduce_max(
 def reduce_min(
     operand: ArrayLike, axes: Sequence[int], *, out_sharding: ShardingLike = None
 ) -> Array:
-    """Take the least element along axes; see `reduce_max`."""
+    """Take the least element along axes; see `reduce_max`.
+
+    Args:
+        operand: an array.
+        axes: the axes that go away.
+        out_sharding: where the result is placed; None for where the operand is.
+
+    Returns:
+        An array without the axes, of the dtype of the operand.
+
+    Raises:
+        TypeError: `operand` is not an array; `out_sharding` is no sharding.
+        ValueError: `axes` are out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.reduce_min(xnp.array([[1, 2], [3, 4]]), (1,))
+        Array([1, 3], dtype=int32)
+    """
     return placed(_reduce(reduce_min_p, operand, axes), out_sharding, "reduce_min")
 
 
 def reduce_and(operand: ArrayLike, axes: Sequence[int]) -> Array:
-    """Join booleans, or the bits of integers, by "and"; all bits are set where there is none."""
+    """Join booleans, or the bits of integers, by "and"; all bits are set where there is none.
+
+    Args:
+        operand: an array.
+        axes: the axes that go away.
+
+    Returns:
+        An array without the axes, of the dtype of the operand.
+
+    Raises:
+        TypeError: `operand` is not an array.
+        ValueError: `axes` are out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.reduce_and(xnp.array([[True, True], [True, False]]), (1,))
+        Array([ True, False], dtype=bool)
+    """
     return _reduce(reduce_and_p, operand, axes)
 
 
 def reduce_or(operand: ArrayLike, axes: Sequence[int]) -> Array:
-    """Join booleans, or the bits of integers, by "or"; 0 where there is none."""
+    """Join booleans, or the bits of integers, by "or"; 0 where there is none.
+
+    Args:
+        operand: an array.
+        axes: the axes that go away.
+
+    Returns:
+        An array without the axes, of the dtype of the operand.
+
+    Raises:
+        TypeError: `operand` is not an array.
+        ValueError: `axes` are out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.reduce_or(xnp.array([[True, True], [True, False]]), (1,))
+        Array([ True,  True], dtype=bool)
+    """
     return _reduce(reduce_or_p, operand, axes)
 
 
 def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
-    """Join booleans, or the bits of integers, by exclusive "or"; 0 where there is none."""
+    """Join booleans, or the bits of integers, by exclusive "or"; 0 where there is none.
+
+    Args:
+        operand: an array.
+        axes: the axes that go away.
+
+    Returns:
+        An array without the axes, of the dtype of the operand.
+
+    Raises:
+        TypeError: `operand` is not an array.
+        ValueError: `axes` are out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.reduce_xor(xnp.array([[True, True], [True, False]]), (1,))
+        Array([False,  True], dtype=bool)
+    """
     return _reduce(reduce_xor_p, operand, axes)
 
 
@@ -141,6 +252,9 @@ def reduce(
     (without `init`), then the results: that is the same for an associative computation, quick, and
     one order outside of `jit` and inside, on every device. Sums and products alone (and "max",
     "min", "and", "or", "xor") are associative up to rounding, and joined in any order.
+
+    Raises:
+        TypeError: `out_sharding` is no sharding.
 
     Example:
       >>> import numpy as np
@@ -263,9 +377,6 @@ def _axes(name: str, axes: Sequence[int], ndim: int) -> tuple[int, ...]:
         if not -ndim <= a < ndim:
             raise AxisError(f"{name}: axis {a} is out of bounds for an array of {ndim} dimensions.")
     return tuple(sorted([a + ndim if a < 0 else a for a in found]))
-
-
-complete(globals(), REDUCTIONS)
 
 
 boundaries(globals())

@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from xnp.docstrings import complete
-from xnp.docstrings.lax import SHAPE
 from xnp.placing import computed_as, placed
 from xnp.primitives.shapes import (
     broadcast_in_dim_p,
@@ -81,6 +79,9 @@ def reshape(
       dimensions: the order in which the operand's dimensions are read; None for their own.
       out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
 
+    Returns:
+        An array of those sizes and of the dtype of the operand.
+
     Raises:
       TypeError: when the number of elements differs.
 
@@ -110,6 +111,16 @@ def reshape(
 def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
     """Permute the dimensions: dimension i of the result is `permutation[i]` of the operand.
 
+    Args:
+        operand: an array.
+        permutation: for each dimension of the result the one it was.
+
+    Returns:
+        An array of the dtype of the operand.
+
+    Raises:
+        TypeError: `operand` is not an array.
+
     Example:
       >>> transpose(np.zeros((2, 3, 4)), (2, 0, 1)).shape
       (4, 2, 3)
@@ -132,6 +143,19 @@ def broadcast_in_dim(
 
     Dimensions named out of order are transposed first.
 
+    Args:
+        operand: an array.
+        shape: the shape of the result.
+        broadcast_dimensions: for each dimension of the operand the one it becomes,
+            ascending; its size is that of the result, or 1.
+        out_sharding: where the result is placed; None for where the operand is.
+
+    Returns:
+        An array of that shape.
+
+    Raises:
+        TypeError: `operand` is not an array; `out_sharding` is no sharding.
+
     Example:
       >>> broadcast_in_dim(np.arange(3), (2, 3), (1,)).shape
       (2, 3)
@@ -153,6 +177,17 @@ def broadcast(
 ) -> Array:
     """Repeat an array along new leading dimensions of the given sizes.
 
+    Args:
+        operand: an array.
+        sizes: the sizes of the new dimensions, which come first.
+        out_sharding: where the result is placed; None for where the operand is.
+
+    Returns:
+        An array of shape (*sizes, *operand.shape).
+
+    Raises:
+        TypeError: `operand` is not an array; `out_sharding` is no sharding.
+
     Example:
       >>> broadcast(np.zeros(3), (2, 4)).shape
       (2, 4, 3)
@@ -165,6 +200,12 @@ def broadcast(
 
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     """Return the shape that arrays of these shapes have in common, as NumPy broadcasts them.
+
+    Args:
+        *shapes: tuples of sizes.
+
+    Returns:
+        A tuple of sizes.
 
     Raises:
       ValueError: when sizes differ and neither is 1.
@@ -193,6 +234,17 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
 def iota(dtype: DTypeLike, size: int) -> Array:
     """Return 0, 1, ..., size - 1.
 
+    Args:
+        dtype: of the result.
+        size: how many numbers.
+
+    Returns:
+        A vector of that size and dtype.
+
+    Raises:
+        TypeError: `dtype` names no dtype.
+        ValueError: `size` is negative.
+
     Example:
       >>> np.asarray(iota("int32", 3)).tolist()
       [0, 1, 2]
@@ -204,6 +256,19 @@ def broadcasted_iota(
     dtype: DTypeLike, shape: Sequence[int], dimension: int, *, out_sharding: ShardingLike = None
 ) -> Array:
     """Return an array of a shape that counts from 0 along one dimension.
+
+    Args:
+        dtype: of the result.
+        shape: the shape of the result.
+        dimension: the one along which is counted.
+        out_sharding: where the result is placed; None for the default device.
+
+    Returns:
+        An array of that shape and dtype.
+
+    Raises:
+        TypeError: `dtype` names no dtype; `out_sharding` is no sharding.
+        ValueError: a length of `shape` is negative.
 
     Example:
       >>> np.asarray(broadcasted_iota("int32", (2, 2), 1)).tolist()
@@ -219,6 +284,13 @@ def broadcasted_iota(
 
 def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Insert dimensions of size 1, where they stand in the result (negative: from its end).
+
+    Args:
+        array: an array.
+        dimensions: where the new ones stand in the result.
+
+    Returns:
+        An array of as many elements.
 
     Example:
       >>> expand_dims(np.zeros((2, 3)), (0, -1)).shape
@@ -241,6 +313,13 @@ def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
 def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Drop dimensions of size 1 (negative: counted from the end).
 
+    Args:
+        array: an array.
+        dimensions: those that are dropped, of size 1.
+
+    Returns:
+        An array of as many elements.
+
     Example:
       >>> squeeze(np.zeros((1, 3, 1)), (0, -1)).shape
       (3,)
@@ -255,6 +334,17 @@ def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
 
 def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:
     """Join the dimensions from start to stop (excluded; None for the end) into one.
+
+    Args:
+        operand: an array.
+        start_dimension: the first to be joined.
+        stop_dimension: the one behind the last; None for the end.
+
+    Returns:
+        An array of as many elements.
+
+    Raises:
+        TypeError: `operand` is not an array.
 
     Example:
       >>> collapse(np.zeros((2, 3, 4)), 1).shape
@@ -275,6 +365,13 @@ def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | Non
 def concatenate(operands: Sequence[ArrayLike], dimension: int) -> Array:
     """Join arrays along one of their dimensions.
 
+    Args:
+        operands: arrays of one dtype, whose shapes differ in one dimension alone.
+        dimension: that one.
+
+    Returns:
+        An array of the same dtype.
+
     Raises:
       TypeError: when shapes differ elsewhere, or dtypes differ.
 
@@ -291,6 +388,16 @@ def concatenate(operands: Sequence[ArrayLike], dimension: int) -> Array:
 
 def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
     """Join arrays of one shape along a new dimension.
+
+    Args:
+        operands: arrays of one shape and dtype.
+        axis: where the new dimension stands in the result.
+
+    Returns:
+        An array of one dimension more.
+
+    Raises:
+        ValueError: `axis` is out of bounds.
 
     Example:
       >>> stack([np.zeros(3), np.ones(3)]).shape
@@ -310,6 +417,17 @@ def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
 def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
     """Return the slices of an array along one dimension, without that dimension.
 
+    Args:
+        x: an array.
+        axis: the dimension that goes away.
+
+    Returns:
+        A tuple of arrays of one dimension less.
+
+    Raises:
+        TypeError: `x` is not an array.
+        ValueError: `axis` is out of bounds.
+
     Example:
       >>> [v.shape for v in unstack(np.zeros((2, 3)))]
       [(3,), (3,)]
@@ -322,6 +440,18 @@ def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
 def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array]:
     """Cut an array along one dimension into parts of the given sizes.
 
+    Args:
+        operand: an array.
+        sizes: the sizes of the parts, whose sum is that of the dimension.
+        axis: a dimension of the operand.
+
+    Returns:
+        A list of arrays.
+
+    Raises:
+        TypeError: `operand` is not an array.
+        ValueError: `axis` is out of bounds.
+
     Example:
       >>> [v.shape for v in split(np.zeros(5), (2, 3))]
       [(2,), (3,)]
@@ -333,6 +463,16 @@ def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array
 
 def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
     """Repeat the whole array `reps[i]` times along each dimension i.
+
+    Args:
+        operand: an array.
+        reps: for each dimension a number of times.
+
+    Returns:
+        An array of the dtype of the operand.
+
+    Raises:
+        TypeError: `operand` is not an array.
 
     Example:
       >>> tile(np.zeros((2, 3)), (2, 1)).shape
@@ -361,6 +501,12 @@ def pad(
       padding_value: of rank 0 and the operand's dtype; a Python scalar takes that dtype.
       padding_config: (low, high, interior) for each dimension; negative low and high crop.
 
+    Returns:
+        An array of the dtype of the operand.
+
+    Raises:
+        TypeError: `operand` is not an array.
+
     Example:
       >>> np.asarray(pad(np.array([1, 2]), 0, [(1, -1, 2)])).tolist()
       [0, 1, 0, 0]
@@ -376,6 +522,16 @@ def pad(
 def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Reverse the order of elements along some dimensions.
 
+    Args:
+        operand: an array.
+        dimensions: those that are reversed.
+
+    Returns:
+        An array of the shape and dtype of the operand.
+
+    Raises:
+        TypeError: `operand` is not an array.
+
     Example:
       >>> np.asarray(rev(np.arange(3), (0,))).tolist()
       [2, 1, 0]
@@ -383,9 +539,6 @@ def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     x = as_array(operand, what="rev")
     result: Array = rev_p.bind(x, dimensions=ints(dimensions, "rev: dimensions"))[0]
     return result
-
-
-complete(globals(), SHAPE)
 
 
 boundaries(globals(), written=True)

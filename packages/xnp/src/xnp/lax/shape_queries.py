@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from xnp.docstrings import complete
 from xnp.lax.windows import padtype_to_pads
 from xnp.numpy.creation import zeros
 from xnp.primitives.convolution import dilated
@@ -36,6 +35,9 @@ def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
 
     Returns:
       An array of the shape and dtype of `like_arr`.
+
+    Raises:
+        TypeError: `arr` is not an array.
 
     Example:
       >>> import numpy as np
@@ -68,6 +70,9 @@ def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
     Returns:
       An array of the same elements.
 
+    Raises:
+        TypeError: `x` is not an array.
+
     Example:
       >>> import numpy as np
       >>> from xnp import lax
@@ -96,6 +101,9 @@ def dtype(x: ArrayLike) -> np.dtype[Any]:
     Returns:
       A NumPy dtype.
 
+    Raises:
+        TypeError: `x` is not an array.
+
     Example:
       >>> from xnp import lax
       >>> lax.dtype(3)
@@ -115,6 +123,10 @@ def empty(shape: Sequence[int], dtype: DTypeLike, *, out_sharding: ShardingLike 
 
     Returns:
       An array of the shape and dtype.
+
+    Raises:
+        TypeError: `dtype` names no dtype; `out_sharding` is no sharding.
+        ValueError: a length of `shape` is negative.
 
     Example:
       >>> from xnp import lax
@@ -141,6 +153,9 @@ def reduce_window_shape_tuple(
 
     Returns:
       A tuple of ints.
+
+    Raises:
+        ValueError: there is no such `padding`.
 
     Example:
       >>> from xnp import lax
@@ -181,5 +196,4 @@ def shape_as_value(shape: Sequence[int]) -> Array:
     return result
 
 
-complete(globals())
 boundaries(globals())

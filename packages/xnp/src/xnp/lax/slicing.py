@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from xnp.docstrings import complete
-from xnp.docstrings.lax import INDEXED, SLICING
 from xnp.lax.shape import concatenate, dimension_of, ints, reshape, squeeze
 from xnp.numpy.index_update import apply_in_turn, positions_may_repeat
 from xnp.primitives.gather import gather_p
@@ -68,6 +66,15 @@ def slice(
 
     Bounds are static and count from 0. Linear in `operand`. Source: StableHLO, section slice.
 
+    Args:
+        operand: an array.
+        start_indices: for each dimension where the window begins.
+        limit_indices: and where it ends, excluded.
+        strides: the steps; None for 1 everywhere.
+
+    Returns:
+        An array of the dtype of the operand.
+
     Raises:
       TypeError: when the bounds do not lie within the operand.
 
@@ -93,6 +100,20 @@ def slice_in_dim(
 ) -> Array:
     """Slice one dimension, as `x[start:limit:stride]` does, and take the others whole.
 
+    Args:
+        operand: an array.
+        start_index: where the window begins; None for 0.
+        limit_index: where it ends, excluded; None for the end.
+        stride: the step.
+        axis: a dimension of the operand.
+
+    Returns:
+        An array of the dtype of the operand.
+
+    Raises:
+        TypeError: `operand` is not an array.
+        ValueError: `axis` is out of bounds.
+
     Example:
       >>> np.asarray(slice_in_dim(np.arange(6), 1, -1, 2)).tolist()
       [1, 3]
@@ -113,6 +134,15 @@ def slice_in_dim(
 
 def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Array:
     """Return one position of a dimension; a negative index counts from the end.
+
+    Args:
+        operand: an array.
+        index: a Python integer.
+        axis: a dimension of the operand.
+        keepdims: whether the dimension stays, with size 1.
+
+    Returns:
+        An array of the dtype of the operand.
 
     Raises:
       IndexError: when there is no such position.
@@ -147,6 +177,12 @@ def dynamic_slice(
       allow_negative_indices: whether negative starts count from the end (for each dimension, or
         for all). Starts are then moved so that the window lies inside.
 
+    Returns:
+        An array of shape `slice_sizes`.
+
+    Raises:
+        TypeError: `operand` is not an array.
+
     Example:
       >>> np.asarray(dynamic_slice(np.arange(6), (4,), (3,))).tolist()
       [3, 4, 5]
@@ -165,7 +201,29 @@ def dynamic_slice_in_dim(
     *,
     allow_negative_indices: bool = True,
 ) -> Array:
-    """Return a window along one dimension, all of the others; see `dynamic_slice`."""
+    """Return a window along one dimension, all of the others; see `dynamic_slice`.
+
+    Args:
+        operand: an array.
+        start_index: where the window begins, which may be traced; one that does not
+            fit is moved.
+        slice_size: the size of the window.
+        axis: a dimension of the operand.
+        allow_negative_indices: whether an index below 0 counts from the end.
+
+    Returns:
+        An array of that size along the axis.
+
+    Raises:
+        TypeError: `operand` is not an array.
+        ValueError: `axis` is out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.dynamic_slice_in_dim(xnp.array([1, 2, 3]), 1, 2)
+        Array([2, 3], dtype=int32)
+    """
     x = as_array(operand, what="dynamic_slice_in_dim")
     shape = x.aval.shape
     d = dimension_of(axis, len(shape), "dynamic_slice_in_dim")
@@ -183,7 +241,28 @@ def dynamic_index_in_dim(
     *,
     allow_negative_indices: bool = True,
 ) -> Array:
-    """Return one position of a dimension, which may be traced; see `dynamic_slice`."""
+    """Return one position of a dimension, which may be traced; see `dynamic_slice`.
+
+    Args:
+        operand: an array.
+        index: a position, which may be traced.
+        axis: a dimension of the operand.
+        keepdims: whether the dimension stays, with size 1.
+        allow_negative_indices: whether an index below 0 counts from the end.
+
+    Returns:
+        An array of the dtype of the operand.
+
+    Raises:
+        TypeError: `operand` is not an array.
+        ValueError: `axis` is out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.dynamic_index_in_dim(xnp.array([1, 2, 3]), 1, keepdims=False)
+        Array(2, dtype=int32)
+    """
     window = dynamic_slice_in_dim(
         operand, index, 1, axis, allow_negative_indices=allow_negative_indices
     )
@@ -205,6 +284,12 @@ def dynamic_update_slice(
       start_indices: an integer scalar for each dimension, or one integer array of rank 1.
       allow_negative_indices: as in `dynamic_slice`.
 
+    Returns:
+        An array of the shape and dtype of the operand.
+
+    Raises:
+        TypeError: `operand` is not an array.
+
     Example:
       >>> np.asarray(dynamic_update_slice(np.zeros(4), np.ones(2), (1,))).tolist()
       [0.0, 1.0, 1.0, 0.0]
@@ -225,7 +310,29 @@ def dynamic_update_slice_in_dim(
     *,
     allow_negative_indices: bool = True,
 ) -> Array:
-    """Return the array with a window along one dimension replaced; see `dynamic_update_slice`."""
+    """Return the array with a window along one dimension replaced; see `dynamic_update_slice`.
+
+    Args:
+        operand: an array.
+        update: what is put there, of the dtype of the operand.
+        start_index: where the window begins, which may be traced; one that does not
+            fit is moved.
+        axis: a dimension of the operand.
+        allow_negative_indices: whether an index below 0 counts from the end.
+
+    Returns:
+        An array of the shape and dtype of the operand.
+
+    Raises:
+        TypeError: `operand` is not an array.
+        ValueError: `axis` is out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.dynamic_update_slice_in_dim(xnp.array([1, 2, 3]), xnp.array([8, 9]), 1, 0)
+        Array([1, 8, 9], dtype=int32)
+    """
     x = as_array(operand, what="dynamic_update_slice_in_dim")
     d = dimension_of(axis, x.aval.ndim, "dynamic_update_slice_in_dim")
     starts: list[ArrayLike] = [0] * x.aval.ndim
@@ -241,7 +348,28 @@ def dynamic_update_index_in_dim(
     *,
     allow_negative_indices: bool = True,
 ) -> Array:
-    """Return the array with one position of a dimension replaced; see `dynamic_update_slice`."""
+    """Return the array with one position of a dimension replaced; see `dynamic_update_slice`.
+
+    Args:
+        operand: an array.
+        update: what is put there, with or without the dimension.
+        index: a position, which may be traced.
+        axis: a dimension of the operand.
+        allow_negative_indices: whether an index below 0 counts from the end.
+
+    Returns:
+        An array of the shape and dtype of the operand.
+
+    Raises:
+        TypeError: `operand` is not an array.
+        ValueError: `axis` is out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.dynamic_update_index_in_dim(xnp.array([1, 2, 3]), 9, 1, 0)
+        Array([1, 9, 3], dtype=int32)
+    """
     x = as_array(operand, what="dynamic_update_index_in_dim")
     new = as_array(update, x.aval.dtype, what="dynamic_update_index_in_dim: update")
     d = dimension_of(axis, x.aval.ndim, "dynamic_update_index_in_dim")
@@ -383,6 +511,10 @@ def gather(
 
     Differentiable in `operand`. Source: StableHLO, section gather.
 
+    Raises:
+        TypeError: `operand` is not an array.
+        ValueError: there is no such `mode`.
+
     Example:
       >>> numbers = GatherDimensionNumbers((), (0,), (0,))
       >>> np.asarray(gather(np.arange(4) * 10, np.array([[3], [0]]), numbers, (1,))).tolist()
@@ -478,6 +610,10 @@ def scatter(
 
     Differentiable in `operand` and `updates`. Source: StableHLO, section scatter.
 
+    Raises:
+        TypeError: `operand` is not an array.
+        ValueError: there is no such `mode`.
+
     Example:
       >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
       >>> np.asarray(scatter(np.zeros(3), np.array([[1]]), np.array([5.0]), numbers)).tolist()
@@ -497,7 +633,32 @@ def scatter_add(
     unique_indices: bool = False,
     mode: Mode = None,
 ) -> Array:
-    """Add updates to windows of the operand; all are added where they overlap. See `scatter`."""
+    """Add updates to windows of the operand; all are added where they overlap. See `scatter`.
+
+    Args:
+        operand: an array.
+        scatter_indices: integers: where windows begin, its last dimension a position.
+        updates: what is put into the windows, of the dtype of the operand.
+        dimension_numbers: a `ScatterDimensionNumbers`: which dimension is which.
+        indices_are_sorted: whether they are, which the compiler may use.
+        unique_indices: whether no two windows overlap, which it may use.
+        mode: a `GatherScatterMode` or its name: what becomes of windows that do not
+            fit.
+
+    Returns:
+        An array of the shape and dtype of the operand.
+
+    Raises:
+        TypeError: `operand` is not an array.
+        ValueError: there is no such `mode`.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.scatter_add(xnp.ones(3), xnp.array([[1]]), xnp.array([5.0]),
+        ...     lax.ScatterDimensionNumbers((), (0,), (0,)))
+        Array([1., 6., 1.], dtype=float32)
+    """
     return _scatter(scatter_add_p, operand, scatter_indices, updates, dimension_numbers,
                     indices_are_sorted, unique_indices, mode)  # fmt: skip
 
@@ -512,7 +673,32 @@ def scatter_sub(
     unique_indices: bool = False,
     mode: Mode = None,
 ) -> Array:
-    """Subtract updates from windows of the operand. See `scatter`."""
+    """Subtract updates from windows of the operand. See `scatter`.
+
+    Args:
+        operand: an array.
+        scatter_indices: integers: where windows begin, its last dimension a position.
+        updates: what is put into the windows, of the dtype of the operand.
+        dimension_numbers: a `ScatterDimensionNumbers`: which dimension is which.
+        indices_are_sorted: whether they are, which the compiler may use.
+        unique_indices: whether no two windows overlap, which it may use.
+        mode: a `GatherScatterMode` or its name: what becomes of windows that do not
+            fit.
+
+    Returns:
+        An array of the shape and dtype of the operand.
+
+    Raises:
+        TypeError: `operand` is not an array.
+        ValueError: there is no such `mode`.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.scatter_sub(xnp.ones(3), xnp.array([[1]]), xnp.array([5.0]),
+        ...     lax.ScatterDimensionNumbers((), (0,), (0,)))
+        Array([ 1., -4.,  1.], dtype=float32)
+    """
     x = as_array(operand, what="scatter_sub")
     negated = bind("neg", as_array(updates, x.aval.dtype, what="scatter_sub: updates"))
     return _scatter(scatter_add_p, x, scatter_indices, negated, dimension_numbers,
@@ -529,7 +715,32 @@ def scatter_mul(
     unique_indices: bool = False,
     mode: Mode = None,
 ) -> Array:
-    """Multiply windows of the operand by updates, repeatedly where they overlap. See `scatter`."""
+    """Multiply windows of the operand by updates, repeatedly where they overlap. See `scatter`.
+
+    Args:
+        operand: an array.
+        scatter_indices: integers: where windows begin, its last dimension a position.
+        updates: what is put into the windows, of the dtype of the operand.
+        dimension_numbers: a `ScatterDimensionNumbers`: which dimension is which.
+        indices_are_sorted: whether they are, which the compiler may use.
+        unique_indices: whether no two windows overlap, which it may use.
+        mode: a `GatherScatterMode` or its name: what becomes of windows that do not
+            fit.
+
+    Returns:
+        An array of the shape and dtype of the operand.
+
+    Raises:
+        TypeError: `operand` is not an array.
+        ValueError: there is no such `mode`.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.scatter_mul(xnp.ones(3), xnp.array([[1]]), xnp.array([5.0]),
+        ...     lax.ScatterDimensionNumbers((), (0,), (0,)))
+        Array([1., 5., 1.], dtype=float32)
+    """
     return _scatter(scatter_mul_p, operand, scatter_indices, updates, dimension_numbers,
                     indices_are_sorted, unique_indices, mode)  # fmt: skip
 
@@ -544,7 +755,32 @@ def scatter_min(
     unique_indices: bool = False,
     mode: Mode = None,
 ) -> Array:
-    """Take the smaller of windows of the operand and updates; NaN wins. See `scatter`."""
+    """Take the smaller of windows of the operand and updates; NaN wins. See `scatter`.
+
+    Args:
+        operand: an array.
+        scatter_indices: integers: where windows begin, its last dimension a position.
+        updates: what is put into the windows, of the dtype of the operand.
+        dimension_numbers: a `ScatterDimensionNumbers`: which dimension is which.
+        indices_are_sorted: whether they are, which the compiler may use.
+        unique_indices: whether no two windows overlap, which it may use.
+        mode: a `GatherScatterMode` or its name: what becomes of windows that do not
+            fit.
+
+    Returns:
+        An array of the shape and dtype of the operand.
+
+    Raises:
+        TypeError: `operand` is not an array.
+        ValueError: there is no such `mode`.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.scatter_min(xnp.ones(3), xnp.array([[1]]), xnp.array([5.0]),
+        ...     lax.ScatterDimensionNumbers((), (0,), (0,)))
+        Array([1., 1., 1.], dtype=float32)
+    """
     return _scatter(scatter_min_p, operand, scatter_indices, updates, dimension_numbers,
                     indices_are_sorted, unique_indices, mode)  # fmt: skip
 
@@ -559,7 +795,32 @@ def scatter_max(
     unique_indices: bool = False,
     mode: Mode = None,
 ) -> Array:
-    """Take the greater of windows of the operand and updates; NaN wins. See `scatter`."""
+    """Take the greater of windows of the operand and updates; NaN wins. See `scatter`.
+
+    Args:
+        operand: an array.
+        scatter_indices: integers: where windows begin, its last dimension a position.
+        updates: what is put into the windows, of the dtype of the operand.
+        dimension_numbers: a `ScatterDimensionNumbers`: which dimension is which.
+        indices_are_sorted: whether they are, which the compiler may use.
+        unique_indices: whether no two windows overlap, which it may use.
+        mode: a `GatherScatterMode` or its name: what becomes of windows that do not
+            fit.
+
+    Returns:
+        An array of the shape and dtype of the operand.
+
+    Raises:
+        TypeError: `operand` is not an array.
+        ValueError: there is no such `mode`.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import lax
+        >>> lax.scatter_max(xnp.ones(3), xnp.array([[1]]), xnp.array([5.0]),
+        ...     lax.ScatterDimensionNumbers((), (0,), (0,)))
+        Array([1., 5., 1.], dtype=float32)
+    """
     return _scatter(scatter_max_p, operand, scatter_indices, updates, dimension_numbers,
                     indices_are_sorted, unique_indices, mode)  # fmt: skip
 
@@ -592,6 +853,10 @@ def scatter_apply(
 
     Returns:
       An array of the shape and dtype of the operand.
+
+    Raises:
+        TypeError: `operand` is not an array.
+        ValueError: there is no such `mode`.
 
     Example:
       >>> import numpy as np
@@ -669,7 +934,5 @@ def _modulo(indices: Array, size: int) -> Array:
     result: Array = selected(below, bind("add", rest, period), rest)
     return result
 
-
-complete(globals(), [*SLICING, *INDEXED])
 
 boundaries(globals())

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 import xtree
-from xnp.docstrings import complete
 from xnp.lax.reductions import reduce
 from xnp.lax.shape import ints, pad
 from xnp.lax.slicing import gather
@@ -58,6 +57,9 @@ def padtype_to_pads(
 
     Returns:
       A list of pairs of ints, one for each dimension.
+
+    Raises:
+        ValueError: there is no such `padding`.
 
     Example:
       >>> padtype_to_pads((5,), (3,), (2,), "SAME")
@@ -120,6 +122,10 @@ def reduce_window(
 
     Returns:
       An array (or a pytree like `operand`) with an element for each window.
+
+    Raises:
+        TypeError: `operand` is not an array.
+        ValueError: there is no such `padding`.
 
     Example:
       >>> from xnp import lax
@@ -218,6 +224,3 @@ def _all_windows(x: Array, init: Array, params: Any) -> Array:
     dims = tuple(range(ndim))
     numbers = GatherDimensionNumbers((), dims, dims)
     return gather(x, index, numbers, (1,) * ndim, mode="promise_in_bounds")
-
-
-complete(globals())

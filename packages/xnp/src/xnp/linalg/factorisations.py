@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple, overload
 
 from xnp import lax
-from xnp.docstrings import complete
-from xnp.docstrings.families import FACTORISATIONS
 from xnp.linalg.products import matrix
 from xnp.primitives.linalg_lowering import adjoint, matmul
 from xnp.primitives.qr import geqrf_p
@@ -55,6 +53,8 @@ class SVDResult(NamedTuple):
 def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
     """Return the lower triangular L with a = L L^H, or with `upper` the L^H of it.
 
+    A matrix that is not positive definite gives NaN, where NumPy raises an error.
+
     Args:
       a: Hermitian positive definite matrices.
       upper: whether the upper triangular factor is returned.
@@ -64,6 +64,16 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
       NaN where a is not positive definite.
 
     Differentiable in: a.
+
+    Raises:
+        TypeError: `a` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import linalg
+        >>> linalg.cholesky(xnp.array([[4.0, 2.0], [2.0, 3.0]])).round(3)
+        Array([[2.   , 0.   ],
+               [1.   , 1.414]], dtype=float32)
     """
     x = matrix("cholesky", a, square=True)
     if upper and not symmetrize_input:
@@ -86,6 +96,20 @@ def qr(a: ArrayLike, mode: str = "reduced") -> QRResult | Array:
       mode: `"reduced"` for min(m, n) columns of Q, `"complete"` (or `"full"`) for a square Q,
         `"r"` for R alone, `"raw"` for the transposed reflectors and their factors, as LAPACK's
         `geqrf` leaves them.
+
+    Returns:
+        A `QRResult` with `Q` and `R`, or R alone for the mode "r".
+
+    Raises:
+        TypeError: `a` is not an array.
+        ValueError: there is no such `mode`.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import linalg
+        >>> abs(linalg.qr(xnp.array([[4.0, 2.0], [2.0, 3.0]])).R).round(3)
+        Array([[4.472, 3.13 ],
+               [0.   , 1.789]], dtype=float32)
     """
     x = matrix("qr", a)
     mode = "complete" if mode == "full" else mode
@@ -101,14 +125,47 @@ def qr(a: ArrayLike, mode: str = "reduced") -> QRResult | Array:
 
 
 def eig(a: ArrayLike) -> EigResult:
-    """Return the eigenvalues w and right eigenvectors v of square matrices: a v = v diag(w)."""
+    """Return the eigenvalues w and right eigenvectors v of square matrices: a v = v diag(w).
+
+    Args:
+        a: a matrix, or several: all dimensions but the last two are batches.
+
+    Returns:
+        An `EigResult` of complex arrays: `eigenvalues` (..., n) and `eigenvectors`
+        (..., n, n), in columns of length 1.
+
+    Raises:
+        TypeError: `a` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import linalg
+        >>> linalg.eig(xnp.array([[4.0, 2.0], [2.0, 3.0]])).eigenvalues.shape
+        (2,)
+    """
     x = matrix("eig", a, square=True)
     w, v = lax.linalg.eig(x, compute_left_eigenvectors=False)
     return EigResult(w, v)
 
 
 def eigvals(a: ArrayLike) -> Array:
-    """Return the eigenvalues of square matrices, complex and in no particular order."""
+    """Return the eigenvalues of square matrices, complex and in no particular order.
+
+    Args:
+        a: a matrix, or several: all dimensions but the last two are batches.
+
+    Returns:
+        A complex array (..., n).
+
+    Raises:
+        TypeError: `a` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import linalg
+        >>> linalg.eigvals(xnp.array([[4.0, 2.0], [2.0, 3.0]])).shape
+        (2,)
+    """
     x = matrix("eigvals", a, square=True)
     return lax.linalg.eig(
         x, compute_left_eigenvectors=False, compute_right_eigenvectors=False
@@ -118,10 +175,26 @@ def eigvals(a: ArrayLike) -> Array:
 def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
     """Return the eigenvalues w and eigenvectors v of Hermitian matrices: a v = v diag(w).
 
+    The mean of the matrix and its adjoint is decomposed, where NumPy reads one triangle alone.
+
     Args:
       a: the matrices.
       UPLO: `"L"` or `"U"`, the triangle to read when `symmetrize_input` is off; None for `"L"`.
       symmetrize_input: whether to take (a + a^H) / 2 first.
+
+    Returns:
+        An `EighResult`: real `eigenvalues` (..., n), ascending, and `eigenvectors`
+        (..., n, n), in columns of length 1.
+
+    Raises:
+        TypeError: `a` is not an array.
+        ValueError: there is no such `UPLO`.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import linalg
+        >>> linalg.eigh(xnp.array([[4.0, 2.0], [2.0, 3.0]])).eigenvalues.round(3)
+        Array([1.438, 5.562], dtype=float32)
     """
     x = matrix("eigh", a, square=True)
     if UPLO not in (None, "L", "U"):
@@ -131,7 +204,29 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
 
 
 def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
-    """Return the ascending eigenvalues of Hermitian matrices; see `eigh`."""
+    """Return the ascending eigenvalues of Hermitian matrices; see `eigh`.
+
+    The mean of the matrix and its adjoint is decomposed, where NumPy reads one triangle alone.
+
+    Args:
+        a: a matrix, or several: all dimensions but the last two are batches.
+        UPLO: which triangle is read, "L" or "U".
+        symmetrize_input: whether the mean of the matrix and its conjugate transpose is
+            taken first.
+
+    Returns:
+        A real array (..., n).
+
+    Raises:
+        TypeError: `a` is not an array.
+        ValueError: there is no such `UPLO`.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import linalg
+        >>> linalg.eigvalsh(xnp.array([[4.0, 2.0], [2.0, 3.0]])).round(3)
+        Array([1.438, 5.562], dtype=float32)
+    """
     return eigh(a, UPLO, symmetrize_input).eigenvalues
 
 
@@ -162,6 +257,19 @@ def svd(
       compute_uv: whether the vectors are returned.
       hermitian: whether a is Hermitian; that needs less work.
       subset_by_index: the half-open range of singular values to return; None for all.
+
+    Returns:
+        An `SVDResult` with `U`, the descending singular values `S` and `Vh`, or S
+        alone without `compute_uv`.
+
+    Raises:
+        TypeError: `a` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import linalg
+        >>> linalg.svd(xnp.array([[4.0, 2.0], [2.0, 3.0]])).S.round(3)
+        Array([5.562, 1.438], dtype=float32)
     """
     x = matrix("svd", a, square=hermitian)
     if hermitian and subset_by_index is None:
@@ -192,11 +300,25 @@ def _hermitian_svd(x: Any, compute_uv: bool) -> Array | SVDResult:
 
 
 def svdvals(x: ArrayLike, /) -> Array:
-    """Return the descending singular values of matrices."""
+    """Return the descending singular values of matrices.
+
+    Args:
+        x: a matrix, or several: all dimensions but the last two are batches.
+
+    Returns:
+        A real array (..., min(m, n)).
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import linalg
+        >>> linalg.svdvals(xnp.array([[4.0, 2.0], [2.0, 3.0]])).round(3)
+        Array([5.562, 1.438], dtype=float32)
+    """
     result: Array = svd(x, compute_uv=False)
     return result
 
-
-complete(globals(), FACTORISATIONS)
 
 boundaries(globals())

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 
 from xnp import lax
-from xnp.docstrings import complete
-from xnp.docstrings.families import PRODUCTS
 from xnp.numpy.dispatch import axis_of, check_ranks
 from xnp.numpy.rearranging import trace as array_trace
 from xnp.placing import computed_as
@@ -100,6 +98,8 @@ def matmul(
 ) -> Array:  # fmt: skip
     """Multiply matrices; vectors are rows on the left and columns on the right.
 
+    NumPy's takes `out` and `where` as well.
+
     Args:
       x1: of shape (..., m, k) or (k,).
       x2: of shape (..., k, n) or (k,); leading dimensions are broadcast.
@@ -108,6 +108,10 @@ def matmul(
 
     Returns:
       An array (..., m, n), without m or n where that operand is a vector.
+
+    Raises:
+        TypeError: an operand is not an array; `preferred_element_type` names no dtype.
+        ValueError: the shapes of the operands do not fit together; there is no such `precision`.
 
     Example:
       >>> import numpy as np
@@ -143,7 +147,32 @@ def vecdot(
     x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: lax.PrecisionLike = None,
     preferred_element_type: DTypeLike = None,
 ) -> Array:  # fmt: skip
-    """Sum conj(x1) x2 along an axis; the other dimensions are broadcast."""
+    """Sum conj(x1) x2 along an axis; the other dimensions are broadcast.
+
+    NumPy's takes `out` and `where` as well.
+
+    Args:
+        x1: an array.
+        x2: another; the dimensions but the axis are broadcast.
+        axis: the axis of the vectors.
+        precision: how exactly products are computed; None for the default.
+        preferred_element_type: the dtype in which sums are kept and returned.
+
+    Returns:
+        An array without the axis.
+
+    Raises:
+        TypeError: an operand is not an array; `preferred_element_type` names no dtype.
+        ValueError: the shapes of the operands do not fit together;
+            `axis` is out of bounds;
+            there is no such `precision`.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import linalg
+        >>> linalg.vecdot(xnp.array([1.0, 2.0]), xnp.array([3.0, 4.0]))
+        Array(11., dtype=float32)
+    """
     x, y = promote("vecdot", x1, x2)
     x = moved(x, axis_of(axis, x.ndim, "vecdot"), x.ndim - 1)
     y = moved(y, axis_of(axis, y.ndim, "vecdot"), y.ndim - 1)
@@ -159,7 +188,26 @@ def vecdot(
 
 
 def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Return all products x1[i] x2[j] of two vectors."""
+    """Return all products x1[i] x2[j] of two vectors.
+
+    Args:
+        x1: a vector of m elements.
+        x2: a vector of n elements.
+
+    Returns:
+        An array (m, n).
+
+    Raises:
+        TypeError: an operand is not an array.
+        ValueError: the shapes of the operands do not fit together.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import linalg
+        >>> linalg.outer(xnp.array([1, 2]), xnp.array([3, 4]))
+        Array([[3, 4],
+               [6, 8]], dtype=int32)
+    """
     x, y = promote("outer", x1, x2)
     if x.ndim != 1 or y.ndim != 1:
         raise ValueError(message(
@@ -189,6 +237,24 @@ def tensordot(
       precision: see `lax.dot_general`.
       preferred_element_type: see `lax.dot_general`.
       out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
+
+    Returns:
+        An array with the dimensions of both that are not summed over.
+
+    Raises:
+        TypeError: an operand is not an array;
+            `preferred_element_type` names no dtype;
+            `out_sharding` is no sharding.
+        ValueError: the shapes of the operands do not fit together;
+            `axes` are out of bounds;
+            there is no such `precision`.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import linalg
+        >>> linalg.tensordot(xnp.array([[4.0, 2.0], [2.0, 3.0]]),
+        ...     xnp.array([[4.0, 2.0], [2.0, 3.0]]), axes=2)
+        Array(33., dtype=float32)
     """
     if out_sharding is not None:
         return computed_as(out_sharding, tensordot, x1, x2, axes=axes, precision=precision,
@@ -210,9 +276,24 @@ def tensordot(
 def multi_dot(arrays: Sequence[Any], *, precision: lax.PrecisionLike = None) -> Array:
     """Multiply several matrices in the order that needs the fewest operations.
 
+    NumPy's takes `out` as well.
+
     Args:
       arrays: matrices; the first and the last may be vectors.
       precision: see `lax.dot_general`.
+
+    Returns:
+        The product, as `matmul` of all of them gives it.
+
+    Raises:
+        ValueError: there is no such `precision`.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import linalg
+        >>> linalg.multi_dot([xnp.array([[4.0, 2.0], [2.0, 3.0]]), xnp.array([[4.0, 2.0], [2.0,
+        ...     3.0]]), xnp.ones(2)])
+        Array([34., 27.], dtype=float32)
     """
     xs = promote("multi_dot", *arrays)
     if len(xs) < 2:
@@ -249,7 +330,27 @@ def _best_order(sizes: list[int]) -> dict[tuple[int, int], int]:
 
 
 def matrix_power(a: ArrayLike, n: int) -> Array:
-    """Multiply square matrices n times by themselves; negative powers are those of the inverse."""
+    """Multiply square matrices n times by themselves; negative powers are those of the inverse.
+
+    A singular matrix gives infinities or NaN, where NumPy raises an error.
+
+    Args:
+        a: a matrix, or several: all dimensions but the last two are batches.
+        n: a Python integer; negative powers are those of the inverse.
+
+    Returns:
+        An array of the shape of a.
+
+    Raises:
+        TypeError: `a` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import linalg
+        >>> linalg.matrix_power(xnp.array([[4.0, 2.0], [2.0, 3.0]]), 2)
+        Array([[20., 14.],
+               [14., 13.]], dtype=float32)
+    """
     (x,) = promote("matrix_power", a, inexact=n < 0)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ShapeError(message(
@@ -268,7 +369,26 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
 
 
 def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
-    """Return the cross products of vectors of three elements along an axis."""
+    """Return the cross products of vectors of three elements along an axis.
+
+    Args:
+        x1: an array with three elements along the axis.
+        x2: another; the other dimensions are broadcast.
+        axis: the axis of the vectors.
+
+    Returns:
+        An array of the shape that the operands have in common.
+
+    Raises:
+        TypeError: an operand is not an array.
+        ValueError: the shapes of the operands do not fit together; `axis` is out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import linalg
+        >>> linalg.cross(xnp.array([1.0, 0.0, 0.0]), xnp.array([0.0, 1.0, 0.0]))
+        Array([0., 0., 1.], dtype=float32)
+    """
     x, y = promote("cross", x1, x2)
     places = axis_of(axis, x.ndim, "cross"), axis_of(axis, y.ndim, "cross")
     if x.shape[places[0]] != 3 or y.shape[places[1]] != 3:
@@ -289,7 +409,23 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
 
 
 def matrix_transpose(x: ArrayLike, /) -> Array:
-    """Exchange the last two dimensions."""
+    """Exchange the last two dimensions.
+
+    Args:
+        x: an array of two dimensions or more.
+
+    Returns:
+        An array with the last two exchanged.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import linalg
+        >>> linalg.matrix_transpose(xnp.zeros((5, 2, 3))).shape
+        (5, 3, 2)
+    """
     x = as_array(x, what="matrix_transpose: x")
     if x.ndim < 2:
         raise ValueError(message(
@@ -299,7 +435,25 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
 
 
 def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
-    """Return the diagonals of matrices, `offset` above the main one."""
+    """Return the diagonals of matrices, `offset` above the main one.
+
+    Args:
+        x: a matrix, or several: all dimensions but the last two are batches.
+        offset: which diagonal; negative ones are below the main one.
+
+    Returns:
+        An array with the batch dimensions and the elements of the diagonal behind
+        them. (`xnp.diagonal` takes the first two axes.)
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import linalg
+        >>> linalg.diagonal(xnp.array([[4.0, 2.0], [2.0, 3.0]]))
+        Array([4., 3.], dtype=float32)
+    """
     x = as_array(x, what="diagonal: x")
     if x.ndim < 2:
         raise ValueError(message(
@@ -324,12 +478,27 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike = None) -> Array
 
     The sum of booleans and small integers is of the default integer dtype, unless `dtype` says
     otherwise.
+
+    Args:
+        x: a matrix, or several: all dimensions but the last two are batches.
+        offset: which diagonal; negative ones are below the main one.
+        dtype: of the sums; None for that of the elements.
+
+    Returns:
+        An array of the batch dimensions.
+
+    Raises:
+        TypeError: `x` is not an array; `dtype` names no dtype.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import linalg
+        >>> linalg.trace(xnp.array([[4.0, 2.0], [2.0, 3.0]]))
+        Array(7., dtype=float32)
     """
     (x,) = promote("trace", x)
     wanted = None if dtype is None else dtypes.requested_dtype(dtype, "trace")
     return array_trace(x, offset, -2, -1, wanted)
 
-
-complete(globals(), PRODUCTS)
 
 boundaries(globals())

@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xnp import lax
-from xnp.docstrings import complete
-from xnp.docstrings.families import NORMS, SYSTEMS
 from xnp.linalg.factorisations import svd, svdvals
 from xnp.linalg.products import broadcast_batches, diagonal, matmul, matrix, promote
 from xnp.numpy.creation import asarray
@@ -56,12 +54,17 @@ class SlogdetResult(NamedTuple):
 def solve(a: ArrayLike, b: ArrayLike) -> Array:
     """Solve a x = b.
 
+    A singular matrix gives infinities or NaN, where NumPy raises an error.
+
     Args:
       a: square matrices of shape (..., n, n).
       b: right sides: matrices of shape (..., n, k), or one vector (n,).
 
     Returns:
       x, of the broadcast shape of b; inf or NaN where a is singular.
+
+    Raises:
+        TypeError: an operand is not an array.
 
     Example:
       >>> import numpy as np
@@ -88,7 +91,26 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
 
 
 def inv(a: ArrayLike) -> Array:
-    """Return the inverses of square matrices; inf or NaN where they are singular."""
+    """Return the inverses of square matrices; inf or NaN where they are singular.
+
+    A singular matrix gives infinities or NaN, where NumPy raises an error.
+
+    Args:
+        a: a matrix, or several: all dimensions but the last two are batches.
+
+    Returns:
+        An array of the shape of a.
+
+    Raises:
+        TypeError: `a` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import linalg
+        >>> linalg.inv(xnp.array([[4.0, 2.0], [2.0, 3.0]])).round(3)
+        Array([[ 0.375, -0.25 ],
+               [-0.25 ,  0.5  ]], dtype=float32)
+    """
     x = matrix("inv", a, square=True)
     result: Array = solve_p.bind(x, eye(x.shape, x.dtype))[0]
     return result
@@ -113,6 +135,18 @@ def pinv(
 
     Differentiable in: a, where its rank does not change; the derivative is that of a matrix whose
     cut singular values are zeros, as they are but for rounding unless `rtol` is large.
+
+    Returns:
+        An array (..., n, m) for matrices (..., m, n).
+
+    Raises:
+        TypeError: `a` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import linalg
+        >>> linalg.pinv(xnp.array([[2.0], [0.0]]))
+        Array([[0.5, 0. ]], dtype=float32)
     """
     x = matrix("pinv", a, square=hermitian)
     if hermitian:
@@ -141,6 +175,15 @@ def lstsq(
 
     Returns:
       (x, residuals, rank, singular values).
+
+    Raises:
+        TypeError: an operand is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import linalg
+        >>> linalg.lstsq(xnp.array([[1.0], [1.0]]), xnp.array([1.0, 3.0]))[0].round(3)
+        Array([2.], dtype=float32)
     """
     x, y = promote("lstsq", a, b, inexact=True)
     if x.ndim != 2 or y.ndim not in (1, 2) or x.shape[0] != y.shape[0]:
@@ -212,6 +255,9 @@ def bounds_of(name: str, bound: Any, x: Any, core: int, dtype: np.dtype[Any]) ->
       x: what the bounds are for, an array whose last `core` dimensions are those of each.
       core: see `x`.
       dtype: of the result.
+
+    Raises:
+        TypeError: `x` is not an array; `dtype` names no dtype.
     """
     batch = x.shape[: x.ndim - core]
     bounds = converted(asarray(bound), dtype)
@@ -243,6 +289,16 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
       (0, -inf) where a matrix is singular.
 
     Differentiable in: a.
+
+    Raises:
+        TypeError: `a` is not an array.
+        ValueError: there is no such `method`.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import linalg
+        >>> linalg.slogdet(xnp.array([[4.0, 2.0], [2.0, 3.0]])).logabsdet.round(3)
+        Array(2.079, dtype=float32)
     """
     if method not in (None, "lu", "qr"):
         raise ValueError(message(
@@ -269,6 +325,21 @@ def det(a: ArrayLike) -> Array:
 
     Differentiable in: a, also where it is singular; to the second order there, of matrices with
     more than three rows.
+
+    Args:
+        a: a matrix, or several: all dimensions but the last two are batches.
+
+    Returns:
+        An array of the batch dimensions, of the dtype of a.
+
+    Raises:
+        TypeError: `a` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import linalg
+        >>> linalg.det(xnp.array([[4.0, 2.0], [2.0, 3.0]]))
+        Array(8., dtype=float32)
     """
     x = matrix("det", a, square=True)
     n = x.shape[-1]
@@ -301,7 +372,27 @@ def _small_det(x: Any, n: int) -> Any:
 
 
 def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
-    """Return the inverse of `x -> tensordot(a, x, a.ndim - ind)`: the first `ind` axes are rows."""
+    """Return the inverse of `x -> tensordot(a, x, a.ndim - ind)`: the first `ind` axes are rows.
+
+    A singular matrix gives infinities or NaN, where NumPy raises an error.
+
+    Args:
+        a: an array; the sizes of its first `ind` axes and of the others have one
+            product.
+        ind: how many axes are those of the results.
+
+    Returns:
+        An array whose shape is that of a with the two groups of axes exchanged.
+
+    Raises:
+        TypeError: `a` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import linalg
+        >>> linalg.tensorinv(xnp.eye(6).reshape(2, 3, 6), ind=2).shape
+        (6, 2, 3)
+    """
     (x,) = promote("tensorinv", a, inexact=True)
     if not 0 < ind < max(x.ndim, 1) or math.prod(x.shape[:ind]) != math.prod(x.shape[ind:]):
         raise ValueError(message(
@@ -316,10 +407,25 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
 def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     """Solve `tensordot(a, x, x.ndim) == b` for x.
 
+    A singular matrix gives infinities or NaN, where NumPy raises an error.
+
     Args:
       a: an array whose first dimensions are those of b.
       b: the right side.
       axes: axes of a to move to its end first.
+
+    Returns:
+        An array of the dimensions of a that are not those of b.
+
+    Raises:
+        TypeError: an operand is not an array.
+        ValueError: `axes` are out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import linalg
+        >>> linalg.tensorsolve(xnp.eye(6).reshape(2, 3, 6), xnp.ones((2, 3))).shape
+        (6,)
     """
     x, y = promote("tensorsolve", a, b, inexact=True)
     for axis in axes or ():
@@ -358,6 +464,10 @@ def norm(
 
     Returns:
       A real array without the axes, or with them in size 1 for `keepdims`.
+
+    Raises:
+        TypeError: `x` is not an array.
+        ValueError: `axis` is out of bounds.
 
     Example:
       >>> import numpy as np
@@ -401,6 +511,25 @@ def vector_norm(
     """Return `(sum |x|^ord)^(1/ord)` over an axis, several, or all elements.
 
     `ord` inf and -inf give the greatest and the least `|x|`, 0 the number of elements not zero.
+
+    Args:
+        x: an array.
+        axis: the axis or axes of the vectors; None takes all elements as one.
+        keepdims: whether the axes stay, with size 1.
+        ord: the order, a number or an infinity.
+
+    Returns:
+        A real array without the axes.
+
+    Raises:
+        TypeError: `x` is not an array.
+        ValueError: `axis` is out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import linalg
+        >>> linalg.vector_norm(xnp.array([3.0, 4.0]))
+        Array(5., dtype=float32)
     """
     (y,) = promote("vector_norm", x)
     if not dtypes.is_inexact(y.dtype):
@@ -479,6 +608,19 @@ def matrix_norm(
       ord: `"fro"` root of the sum of squares, `"nuc"` sum of the singular values, 1 and -1 greatest
         and least sum of a column, inf and -inf of a row, 2 and -2 greatest and least singular
         value.
+
+    Returns:
+        A real array of the batch dimensions (with two of size 1 behind them for
+        `keepdims`).
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import linalg
+        >>> linalg.matrix_norm(xnp.array([[4.0, 2.0], [2.0, 3.0]])).round(3)
+        Array(5.745, dtype=float32)
     """
     y = matrix("matrix_norm", x)
     rule = _MATRIX_NORMS.get(ord)
@@ -525,7 +667,11 @@ def cond(x: ArrayLike, p: float | str | None = None) -> Array:
       p: the norm, as `ord` of `matrix_norm`; None for 2.
 
     Returns:
-      Real numbers; infinity for singular matrices, NaN for those that have a NaN.
+      A real array of the batch dimensions; infinity for singular matrices, NaN for those that
+      have a NaN.
+
+    Raises:
+      TypeError: `x` is not an array.
 
     Example:
       >>> import numpy as np
@@ -568,6 +714,15 @@ def matrix_rank(
         the dtype.
       hermitian: whether M is Hermitian; that needs less work.
       tol: the absolute bound, instead of `rtol`.
+
+    Returns:
+        An int32 array of the batch dimensions.
+
+    Example:
+        >>> import xnp
+        >>> from xnp import linalg
+        >>> linalg.matrix_rank(xnp.array([[4.0, 2.0], [2.0, 3.0]]))
+        Array(2, dtype=int32)
     """
     check_one_bound("matrix_rank", "rtol", rtol, "tol", tol)
     operand = array_of(M, "matrix_rank")
@@ -581,7 +736,5 @@ def matrix_rank(
         rtol = max(x.shape[-2:]) * float(dtypes.finfo(x.dtype).eps)
     return rank_of(s, rtol)  # type: ignore[no-any-return]
 
-
-complete(globals(), [*SYSTEMS, *NORMS])
 
 boundaries(globals())

@@ -13,7 +13,6 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xnp.docstrings import complete
 from xnp.numpy.contraction import dot_general
 from xnp.numpy.dispatch import array_of, promoted
 from xnp.numpy.rearranging import diagonal
@@ -65,6 +64,12 @@ def einsum(
     Returns:
       An array whose dimensions are the labels of the result, of the dtype that the operands promote
       to. Where NumPy may return a view of its operand, this is an array of its own.
+
+    Raises:
+        TypeError: `out` is given;
+            `preferred_element_type` names no dtype;
+            `out_sharding` is no sharding.
+        ValueError: there is no such `precision`.
 
     Example:
       >>> import xnp
@@ -360,6 +365,3 @@ def _arranged(labels: str, x: Any, result: str, sizes: dict[str, int], preferred
     if preferred is not None and x.aval.dtype != preferred:
         x = bind("convert_element_type", x, new_dtype=preferred, weak_type=False)
     return x
-
-
-complete(globals())

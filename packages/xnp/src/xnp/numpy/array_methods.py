@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from xnp.docstrings import complete
-from xnp.docstrings.arrays import PRINTING
 from xnp.numpy import (
     contraction,
     creation,
@@ -118,7 +116,23 @@ def array_repr(
     arr: ArrayLike, max_line_width: int | None = None, precision: int | None = None,
     suppress_small: bool | None = None,
 ) -> str:  # fmt: skip
-    """Return the text that `repr` gives, under other print options."""
+    """Return the text that `repr` gives, under other print options.
+
+    Args:
+        arr: an array.
+        max_line_width: how many characters a line may have; None as the options of
+            NumPy say, and so the others.
+        precision: how many digits behind the point.
+        suppress_small: whether numbers near 0 are written as 0.
+
+    Returns:
+        A text.
+
+    Example:
+        >>> import xnp
+        >>> xnp.array_repr(xnp.array([1 / 3]), precision=2)
+        'Array([0.33], dtype=float32)'
+    """
     if isinstance(arr, Tracer):
         return repr(arr)
     with np.printoptions(**_options(max_line_width, precision, suppress_small)):
@@ -568,7 +582,5 @@ attach_methods(_operators() | _methods())
 attach_methods(_concrete_methods() | _concrete_operators(), to=ConcreteArray)
 attach_methods(_tracer_operators(), to=Tracer)
 
-
-complete(globals(), PRINTING)
 
 boundaries(globals())

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from typing import Any, overload
 
 from xnp import lax
-from xnp.docstrings import complete
-from xnp.docstrings.arrays import CALCULUS
 from xnp.numpy.creation import asarray
 from xnp.numpy.dispatch import (
     array_of,
@@ -71,6 +69,9 @@ def check_ranks_of_widths(both: Any, widths: Any, y: Any, x: Any) -> None:
       widths: their distances.
       y: the values that the caller has passed.
       x: the places or distances that the caller has passed.
+
+    Raises:
+        TypeError: an operand is not an array.
     """
     if widths.aval.shape[-1:] == (1,) and 1 in (widths.aval.ndim, both.aval.ndim):
         return
@@ -117,6 +118,10 @@ def diff(
 
     Returns:
       An array that is smaller by `n` along the axis, of the dtype of `a`.
+
+    Raises:
+        TypeError: `a` is not an array.
+        ValueError: `n` is negative; `axis` is out of bounds.
 
     Example:
       >>> import xnp
@@ -203,6 +208,9 @@ def gradient(
     Returns:
       An array for one axis, else a list of them.
 
+    Raises:
+        ValueError: `axis` is out of bounds.
+
     Example:
       >>> import xnp
       >>> xnp.gradient(xnp.array([0., 1., 4., 9.]))
@@ -278,6 +286,8 @@ def trapezoid(
 ) -> Array:
     """Return the integral of values along an axis by the trapezoidal rule.
 
+    Integers become floats first, where NumPy's differences of small ones wrap around.
+
     Args:
       y: values.
       x: their places; None for equal distances.
@@ -286,6 +296,10 @@ def trapezoid(
 
     Returns:
       A floating array without the axis.
+
+    Raises:
+        TypeError: an operand is not an array.
+        ValueError: `axis` is out of bounds.
 
     Example:
       >>> import xnp
@@ -332,6 +346,9 @@ def interp(
     Returns:
       A floating array of the shape of `x`, and of what it broadcasts with. That the places ascend
       is not checked.
+
+    Raises:
+        TypeError: `x` is not an array.
 
     Example:
       >>> import xnp
@@ -399,6 +416,8 @@ def unwrap(
 ) -> Array:
     """Return angles with multiples of the period added, so that neighbours are near each other.
 
+    Integers become floats first, where NumPy's differences of small ones wrap around.
+
     Args:
       p: angles, or other values that count up to whole periods.
       discont: the least jump that is taken for one of a period; None, and all below half a period,
@@ -408,6 +427,9 @@ def unwrap(
 
     Returns:
       An array of the shape of `p`, floating, but of integers with an integer period.
+
+    Raises:
+        ValueError: `axis` is out of bounds.
 
     Example:
       >>> import xnp
@@ -449,6 +471,10 @@ def cross(
     Returns:
       An array of vectors of three elements; of two vectors of two elements each, the third
       component alone.
+
+    Raises:
+        TypeError: an operand is not an array.
+        ValueError: `axis` is out of bounds.
 
     Example:
       >>> import xnp
@@ -544,6 +570,28 @@ def convolve(
     Where both have more than 16 elements, infinities of the shorter one give NaN towards the ends:
     XLA multiplies them with the zeros beyond.
 
+    Booleans are counted as floats, where NumPy's products and sums of them are booleans.
+
+    Args:
+        a: a vector.
+        v: a vector.
+        mode: "full" for all sums, "same" for as many as the longer vector has
+            elements, "valid" for those where the two overlap in full.
+        precision: how exactly hardware with a choice computes.
+        preferred_element_type: the dtype of the result; None for the one that the
+            vectors promote to.
+
+    Returns:
+        A vector. Integers are summed in their own dtype.
+
+    Raises:
+        TypeError: an operand is not an array; `preferred_element_type` names no dtype.
+        ValueError: there is no such `mode`.
+
+    Example:
+        >>> import xnp
+        >>> xnp.convolve(xnp.array([1, 2, 3]), xnp.array([0, 1]))
+        Array([0., 1., 2., 3.], dtype=float32)
     """
     return _convolved("convolve", a, v, mode, precision, preferred_element_type)
 
@@ -552,7 +600,31 @@ def correlate(
     a: ArrayLike, v: ArrayLike, mode: str = "valid", *, precision: PrecisionLike = None,
     preferred_element_type: DTypeLike = None,
 ) -> Array:  # fmt: skip
-    """Return the correlation of two vectors: sums of a[n + k] conj(v[k]). See `convolve`."""
+    """Return the correlation of two vectors: sums of a[n + k] conj(v[k]). See `convolve`.
+
+    Booleans are counted as floats, where NumPy's products and sums of them are booleans.
+
+    Args:
+        a: a vector.
+        v: a vector.
+        mode: "full" for all sums, "same" for as many as the longer vector has
+            elements, "valid" for those where the two overlap in full.
+        precision: how exactly hardware with a choice computes.
+        preferred_element_type: the dtype of the result; None for the one that the
+            vectors promote to.
+
+    Returns:
+        A vector. Integers are summed in their own dtype.
+
+    Raises:
+        TypeError: an operand is not an array; `preferred_element_type` names no dtype.
+        ValueError: there is no such `mode`.
+
+    Example:
+        >>> import xnp
+        >>> xnp.correlate(xnp.array([1, 2, 3]), xnp.array([0, 1]), mode="full")
+        Array([1., 2., 3., 0.], dtype=float32)
+    """
     v = asarray(v)
     backwards = bind("rev", v.conj(), dimensions=(0,))
     if mode == "same" and asarray(a).shape[0] < v.shape[0]:
@@ -563,7 +635,5 @@ def correlate(
     return convolve(a, backwards, mode, precision=precision,
                     preferred_element_type=preferred_element_type)  # fmt: skip
 
-
-complete(globals(), CALCULUS)
 
 boundaries(globals())

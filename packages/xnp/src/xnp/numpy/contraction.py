@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xnp.docstrings import complete
-from xnp.docstrings.arrays import PRODUCTS
 from xnp.numpy.dispatch import (
     array_of,
     axes_of,
@@ -93,6 +91,8 @@ def dot(
 ) -> Array:
     """Return the sum of products over the last dimension of `a` and the last but one of `b`.
 
+    NumPy's takes `out` as well.
+
     Args:
       a: an array; of vectors and matrices the usual products.
       b: an array; of one dimension, that one is contracted.
@@ -103,6 +103,12 @@ def dot(
     Returns:
       An array of the remaining dimensions of `a`, then those of `b`, of the dtype that the two
       promote to.
+
+    Raises:
+        TypeError: an operand is not an array;
+            `preferred_element_type` names no dtype;
+            `out_sharding` is no sharding.
+        ValueError: there is no such `precision`.
 
     Example:
       >>> import xnp
@@ -176,6 +182,8 @@ def matmul(
 ) -> Array:
     """Return the product of matrices in the last two dimensions; the leading ones broadcast.
 
+    NumPy's takes `out` and `where` as well.
+
     Args:
       a: an array of one dimension (a row) or more.
       b: an array of one dimension (a column) or more.
@@ -186,6 +194,12 @@ def matmul(
     Returns:
       An array of the broadcast leading dimensions, and the rows of `a` and columns of `b` where
       they have any; of the dtype that the two promote to.
+
+    Raises:
+        TypeError: an operand is not an array;
+            `preferred_element_type` names no dtype;
+            `out_sharding` is no sharding.
+        ValueError: there is no such `precision`.
 
     Example:
       >>> import xnp
@@ -204,7 +218,26 @@ def matmul(
 
 
 def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Return the products of matrices (last two dimensions) with vectors (last dimension)."""
+    """Return the products of matrices (last two dimensions) with vectors (last dimension).
+
+    NumPy's takes `out` and `where` as well.
+
+    Args:
+        x1: an array; see above which dimensions are contracted.
+        x2: an array; the other dimensions of the two broadcast.
+
+    Returns:
+        An array of the broadcast dimensions, then those of the vectors that result.
+
+    Raises:
+        TypeError: an operand is not an array.
+        ValueError: the shapes of the operands do not fit together.
+
+    Example:
+        >>> import xnp
+        >>> xnp.matvec(xnp.array([[1, 2], [3, 4]]), xnp.array([1, 1]))
+        Array([3, 7], dtype=int32)
+    """
     x1, x2 = array_of(x1, "matvec"), array_of(x2, "matvec")
     _check_dimensions("matvec", x1, x2, (2, 1))
     columns = matmul(x1, reshaped(x2, (*x2.aval.shape, 1)))
@@ -212,7 +245,26 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Return the products of conjugated vectors (last dimension) with matrices (last two)."""
+    """Return the products of conjugated vectors (last dimension) with matrices (last two).
+
+    NumPy's takes `out` and `where` as well.
+
+    Args:
+        x1: an array; see above which dimensions are contracted.
+        x2: an array; the other dimensions of the two broadcast.
+
+    Returns:
+        An array of the broadcast dimensions, then those of the vectors that result.
+
+    Raises:
+        TypeError: an operand is not an array.
+        ValueError: the shapes of the operands do not fit together.
+
+    Example:
+        >>> import xnp
+        >>> xnp.vecmat(xnp.array([1, 1]), xnp.array([[1, 2], [3, 4]]))
+        Array([4, 6], dtype=int32)
+    """
     x1, x2 = array_of(x1, "vecmat"), array_of(x2, "vecmat")
     _check_dimensions("vecmat", x1, x2, (1, 2))
     rows = _conjugated(x1)
@@ -248,7 +300,28 @@ def vdot(
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike = None,
 ) -> Array:
-    """Return the sum of products of all elements, those of `a` conjugated."""
+    """Return the sum of products of all elements, those of `a` conjugated.
+
+    Args:
+        a: an array.
+        b: an array.
+        precision: how exactly hardware with a choice computes.
+        preferred_element_type: the dtype of sums and result; None for the one that
+            the arrays promote to.
+
+    Returns:
+        An array of the remaining dimensions of `a`, then those of `b`; a 0-d one
+        where none are left.
+
+    Raises:
+        TypeError: an operand is not an array; `preferred_element_type` names no dtype.
+        ValueError: there is no such `precision`.
+
+    Example:
+        >>> import xnp
+        >>> xnp.vdot(xnp.array([1 + 2j]), xnp.array([3j]))
+        Array(6.+3.j, dtype=complex64)
+    """
     a, b = promoted("vdot", a, b)
     a, b = reshaped(_conjugated(a), (a.aval.size,)), reshaped(b, (b.aval.size,))
     return dot(a, b, precision=precision, preferred_element_type=preferred_element_type)
@@ -260,6 +333,8 @@ def vecdot(
 ) -> Array:  # fmt: skip
     """Return sums of products along an axis, `x1` conjugated; the other dimensions broadcast.
 
+    NumPy's takes `out` and `where` as well.
+
     Args:
       x1: an array of vectors, which are conjugated.
       x2: an array of vectors.
@@ -270,6 +345,12 @@ def vecdot(
 
     Returns:
       An array of the broadcast dimensions without the axis.
+
+    Raises:
+        TypeError: an operand is not an array; `preferred_element_type` names no dtype.
+        ValueError: the shapes of the operands do not fit together;
+            `axis` is out of bounds;
+            there is no such `precision`.
 
     Example:
       >>> import xnp
@@ -317,6 +398,12 @@ def tensordot(
       An array of the remaining dimensions of `a`, then those of `b`, of the dtype that the two
       promote to.
 
+    Raises:
+        TypeError: an operand is not an array;
+            `preferred_element_type` names no dtype;
+            `out_sharding` is no sharding.
+        ValueError: `axes` are out of bounds; there is no such `precision`.
+
     Example:
       >>> import xnp
       >>> xnp.tensordot(xnp.ones((2, 3, 4)), xnp.ones((3, 4, 5))).shape
@@ -362,7 +449,28 @@ def inner(
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike = None,
 ) -> Array:
-    """Return the sum of products over the last dimensions."""
+    """Return the sum of products over the last dimensions.
+
+    Args:
+        a: an array.
+        b: an array.
+        precision: how exactly hardware with a choice computes.
+        preferred_element_type: the dtype of sums and result; None for the one that
+            the arrays promote to.
+
+    Returns:
+        An array of the remaining dimensions of `a`, then those of `b`; a 0-d one
+        where none are left.
+
+    Raises:
+        TypeError: an operand is not an array; `preferred_element_type` names no dtype.
+        ValueError: there is no such `precision`.
+
+    Example:
+        >>> import xnp
+        >>> xnp.inner(xnp.array([[1, 2], [3, 4]]), xnp.array([1, 1]))
+        Array([3, 7], dtype=int32)
+    """
     a, b = promoted("inner", a, b)
     if not a.aval.ndim or not b.aval.ndim:
         return bind("mul", a, b)
@@ -384,6 +492,9 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
 
     Returns:
       A matrix with a row for each element of `a`.
+
+    Raises:
+        TypeError: an operand is not an array; `out` is given.
 
     Example:
       >>> import xnp
@@ -410,6 +521,9 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
     Returns:
       An array whose size in each dimension is the product of theirs.
 
+    Raises:
+        TypeError: an operand is not an array.
+
     Example:
       >>> import xnp
       >>> xnp.kron(xnp.array([1, 10]), xnp.array([1, 2]))
@@ -425,9 +539,6 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
     b = bind("broadcast_in_dim", reshaped(b, shapes[1]), shape=full,
              broadcast_dimensions=tuple(range(1, 2 * rank, 2))) if rank else b  # fmt: skip
     return reshaped(bind("mul", a, b), tuple([m * n for m, n in pairs]))
-
-
-complete(globals(), PRODUCTS)
 
 
 boundaries(globals())

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from xnp.docstrings import complete
-from xnp.docstrings.arrays import CREATION, TRIANGLES
 from xnp.numpy.dispatch import (
     array_of,
     broadcast_all,
@@ -354,6 +352,9 @@ def copy(a: ArrayLike, order: str | None = None) -> Array:
     Returns:
       An array of the shape and dtype of `a`.
 
+    Raises:
+        ValueError: there is no such `order`.
+
     Example:
       >>> import xnp
       >>> xnp.copy(xnp.array([1, 2]))
@@ -411,6 +412,10 @@ def zeros(
     Returns:
       An array of the shape; the default dtype is float32, where NumPy has float64.
 
+    Raises:
+        TypeError: `dtype` names no dtype; `out_sharding` is no sharding.
+        ValueError: a length of `shape` is negative.
+
     Example:
       >>> import xnp
       >>> xnp.zeros(3)
@@ -438,7 +443,29 @@ def ones(
     shape: ShapeLike, dtype: DTypeLike = None, *, device: DeviceLike = None,
     out_sharding: ShardingLike = None,
 ) -> Array:  # fmt: skip
-    """Return an array of ones; arguments as of `zeros`."""
+    """Return an array of ones; arguments as of `zeros`.
+
+    Args:
+        shape: an int or a sequence of ints.
+        dtype: of the result; None for the default floating dtype (float32, where
+            NumPy has float64).
+        device: where the array shall be; None for the default.
+        out_sharding: how the result lies: a sharding, or a partition spec over the
+            mesh set.
+
+    Returns:
+        An array of the shape.
+
+    Raises:
+        TypeError: `dtype` names no dtype; `out_sharding` is no sharding.
+        ValueError: a length of `shape` is negative.
+
+    Example:
+        >>> import xnp
+        >>> xnp.ones((2, 2), dtype=int)
+        Array([[1, 1],
+               [1, 1]], dtype=int32)
+    """
     return placed(_constant(1, shape, dtype, "ones", device), out_sharding, "ones")
 
 
@@ -446,7 +473,28 @@ def empty(
     shape: ShapeLike, dtype: DTypeLike = None, *, device: DeviceLike = None,
     out_sharding: ShardingLike = None,
 ) -> Array:  # fmt: skip
-    """Return an array of a shape; its elements are zeros."""
+    """Return an array of a shape; its elements are zeros.
+
+    Args:
+        shape: an int or a sequence of ints.
+        dtype: of the result; None for the default floating dtype (float32, where
+            NumPy has float64).
+        device: where the array shall be; None for the default.
+        out_sharding: how the result lies: a sharding, or a partition spec over the
+            mesh set.
+
+    Returns:
+        An array of the shape.
+
+    Raises:
+        TypeError: `dtype` names no dtype; `out_sharding` is no sharding.
+        ValueError: a length of `shape` is negative.
+
+    Example:
+        >>> import xnp
+        >>> xnp.empty(3)
+        Array([0., 0., 0.], dtype=float32)
+    """
     return zeros(shape, dtype, device=device, out_sharding=out_sharding)
 
 
@@ -465,6 +513,10 @@ def full(
 
     Returns:
       An array of the shape.
+
+    Raises:
+        TypeError: `dtype` names no dtype; `out_sharding` is no sharding.
+        ValueError: a length of `shape` is negative.
 
     Example:
       >>> import xnp
@@ -504,7 +556,28 @@ def zeros_like(
     a: ArrayLike, dtype: DTypeLike = None, shape: ShapeLike | None = None, *,
     device: DeviceLike = None, out_sharding: ShardingLike = None,
 ) -> Array:  # fmt: skip
-    """Return zeros of the shape and dtype of an array, or of those given."""
+    """Return zeros of the shape and dtype of an array, or of those given.
+
+    Args:
+        a: an array, which lends its shape, its dtype and its devices.
+        dtype: of the result; None for that of `a`.
+        shape: of the result; None for that of `a`.
+        device: where the array shall be; None for where `a` is.
+        out_sharding: how the result lies: a sharding, or a partition spec over the
+            mesh set.
+
+    Returns:
+        An array.
+
+    Raises:
+        TypeError: `a` is not an array; `dtype` names no dtype; `out_sharding` is no sharding.
+        ValueError: a length of `shape` is negative.
+
+    Example:
+        >>> import xnp
+        >>> xnp.zeros_like(xnp.array([1, 2]))
+        Array([0, 0], dtype=int32)
+    """
     return placed(_like(0, a, dtype, shape, "zeros_like", device), out_sharding, "zeros_like")
 
 
@@ -512,7 +585,28 @@ def ones_like(
     a: ArrayLike, dtype: DTypeLike = None, shape: ShapeLike | None = None, *,
     device: DeviceLike = None, out_sharding: ShardingLike = None,
 ) -> Array:  # fmt: skip
-    """Return ones of the shape and dtype of an array, or of those given."""
+    """Return ones of the shape and dtype of an array, or of those given.
+
+    Args:
+        a: an array, which lends its shape, its dtype and its devices.
+        dtype: of the result; None for that of `a`.
+        shape: of the result; None for that of `a`.
+        device: where the array shall be; None for where `a` is.
+        out_sharding: how the result lies: a sharding, or a partition spec over the
+            mesh set.
+
+    Returns:
+        An array.
+
+    Raises:
+        TypeError: `a` is not an array; `dtype` names no dtype; `out_sharding` is no sharding.
+        ValueError: a length of `shape` is negative.
+
+    Example:
+        >>> import xnp
+        >>> xnp.ones_like(xnp.array([1, 2]), dtype=float)
+        Array([1., 1.], dtype=float32)
+    """
     return placed(_like(1, a, dtype, shape, "ones_like", device), out_sharding, "ones_like")
 
 
@@ -533,6 +627,10 @@ def empty_like(
 
     Returns:
       An array.
+
+    Raises:
+        TypeError: `dtype` names no dtype.
+        ValueError: a length of `shape` is negative.
 
     Example:
       >>> import xnp
@@ -563,6 +661,10 @@ def full_like(
 
     Returns:
       An array.
+
+    Raises:
+        TypeError: `a` is not an array; `dtype` names no dtype; `out_sharding` is no sharding.
+        ValueError: a length of `shape` is negative.
 
     Example:
       >>> import xnp
@@ -612,6 +714,9 @@ def eye(
     Returns:
       A matrix; the default dtype is float32, where NumPy has float64.
 
+    Raises:
+        TypeError: `dtype` names no dtype.
+
     Example:
       >>> import xnp
       >>> xnp.eye(2, 3, k=1)
@@ -653,6 +758,10 @@ def identity(n: int, dtype: DTypeLike = None) -> Array:
     Returns:
       A matrix.
 
+    Raises:
+        TypeError: `dtype` names no dtype.
+        ValueError: `n` is negative.
+
     Example:
       >>> import xnp
       >>> xnp.identity(2)
@@ -673,6 +782,9 @@ def tri(N: int, M: int | None = None, k: DimSize = 0, dtype: DTypeLike = None) -
 
     Returns:
       A matrix.
+
+    Raises:
+        TypeError: `dtype` names no dtype.
 
     Example:
       >>> import xnp
@@ -715,15 +827,47 @@ _tril, _triu = _triangle("tril", True), _triangle("triu", False)
 
 
 def tril(m: ArrayLike, k: int = 0) -> Array:
-    """Return matrices (last two dimensions) with zeros above diagonal `k`."""
+    """Return matrices (last two dimensions) with zeros above diagonal `k`.
+
+    Args:
+        m: an array of two dimensions at least.
+        k: 0 for the main diagonal, positive for one above it.
+
+    Returns:
+        An array of the shape and dtype of `m`.
+
+    Raises:
+        TypeError: `m` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.tril(xnp.array([[1, 2], [3, 4]]))
+        Array([[1, 0],
+               [3, 4]], dtype=int32)
+    """
     return _tril(m, operator.index(k))  # type: ignore[no-any-return]
 
 
 def triu(m: ArrayLike, k: int = 0) -> Array:
-    """Return matrices (last two dimensions) with zeros below diagonal `k`."""
+    """Return matrices (last two dimensions) with zeros below diagonal `k`.
+
+    Args:
+        m: an array of two dimensions at least.
+        k: 0 for the main diagonal, positive for one above it.
+
+    Returns:
+        An array of the shape and dtype of `m`.
+
+    Raises:
+        TypeError: `m` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.triu(xnp.array([[1, 2], [3, 4]]))
+        Array([[1, 2],
+               [0, 4]], dtype=int32)
+    """
     return _triu(m, operator.index(k))  # type: ignore[no-any-return]
 
-
-complete(globals(), [*CREATION, *TRIANGLES])
 
 boundaries(globals())

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from xnp import lax
-from xnp.docstrings import complete
-from xnp.docstrings.arrays import DIVISORS
 from xnp.numpy.dispatch import array_of, broadcast_checked, cast, promoted
 from xnp.primitives.table import bind, scalar_like, selected
 from xprim import Array, dtypes
@@ -19,7 +17,27 @@ __dir__ = __all__.copy
 
 
 def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """Return the greatest common divisor of integers, not negative; 0 if both are 0."""
+    """Return the greatest common divisor of integers, not negative; 0 if both are 0.
+
+    NumPy's takes `out` and `where` as well.
+
+    Args:
+        x1: an array of integers, or a number.
+        x2: an array of integers, or a number. Both are broadcast to one shape.
+
+    Returns:
+        An array of integers, not negative, of the shape and the dtype that the
+        operands have in common.
+
+    Raises:
+        TypeError: an operand is not an array.
+        ValueError: the shapes of the operands do not fit together.
+
+    Example:
+        >>> import xnp
+        >>> xnp.gcd(xnp.array([12, 18]), 8)
+        Array([4, 2], dtype=int32)
+    """
     x, y = _integers("gcd", x1, x2)
     dtype, weak = x.aval.dtype, x.aval.weak_type
     if dtypes.is_signed_integer(dtype):  # the magnitude of the least integer needs all bits
@@ -41,7 +59,27 @@ def _step_of_euclid(pair: Any) -> Any:
 
 
 def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """Return the least common multiple of integers, not negative; 0 if one is 0."""
+    """Return the least common multiple of integers, not negative; 0 if one is 0.
+
+    NumPy's takes `out` and `where` as well.
+
+    Args:
+        x1: an array of integers, or a number.
+        x2: an array of integers, or a number. Both are broadcast to one shape.
+
+    Returns:
+        An array of integers, not negative, of the shape and the dtype that the
+        operands have in common.
+
+    Raises:
+        TypeError: an operand is not an array.
+        ValueError: the shapes of the operands do not fit together.
+
+    Example:
+        >>> import xnp
+        >>> xnp.lcm(xnp.array([4, 6]), 10)
+        Array([20, 30], dtype=int32)
+    """
     x, y = _integers("lcm", x1, x2)
     divisor = array_of(gcd(x, y), "lcm")
     none = bind("eq", divisor, scalar_like(divisor, 0))
@@ -56,9 +94,6 @@ def _integers(name: str, x1: Any, x2: Any) -> Any:
     if not dtypes.is_integer(x.aval.dtype):
         raise ValueError(f"{name}: takes integers, got dtype {x.aval.dtype.name}.")
     return broadcast_checked(name, x, y)
-
-
-complete(globals(), DIVISORS)
 
 
 boundaries(globals())

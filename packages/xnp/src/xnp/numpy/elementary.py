@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from xnp.docstrings import complete
-from xnp.docstrings.arrays import BITS, ELEMENTARY, ROUNDING
 from xnp.numpy.dispatch import (
     array_of,
     broadcast,
@@ -98,25 +96,176 @@ def _bitwise(name: str, primitive: str) -> Callable[[Any, Any], Any]:
 
 
 bitwise_and = binary_function(
-    "bitwise_and", _bitwise("bitwise_and", "and"), "Return the bits that x and y both have."
+    "bitwise_and",
+    _bitwise("bitwise_and", "and"),
+    """Return the bits that x and y both have.
+
+    Args:
+        x1: an array of integers or booleans, or a number.
+        x2: an array of integers or booleans, or a number. Both are broadcast to one
+            shape.
+        out: must be None: arrays do not change, so nothing is written into one.
+        where: must be None, as `out`; `xnp.where` chooses elements of the result.
+
+    Returns:
+        An array of the shape and the dtype that the operands have in common.
+
+    Raises:
+        TypeError: an operand is not an array; `out` is given; `where` is given.
+        ValueError: the shapes of the operands do not fit together.
+
+    Example:
+        >>> import xnp
+        >>> xnp.bitwise_and(xnp.array([12, 10]), 6)
+        Array([4, 2], dtype=int32)
+    """,
 )
 bitwise_or = binary_function(
-    "bitwise_or", _bitwise("bitwise_or", "or"), "Return the bits that x or y has."
+    "bitwise_or",
+    _bitwise("bitwise_or", "or"),
+    """Return the bits that x or y has.
+
+    Args:
+        x1: an array of integers or booleans, or a number.
+        x2: an array of integers or booleans, or a number. Both are broadcast to one
+            shape.
+        out: must be None: arrays do not change, so nothing is written into one.
+        where: must be None, as `out`; `xnp.where` chooses elements of the result.
+
+    Returns:
+        An array of the shape and the dtype that the operands have in common.
+
+    Raises:
+        TypeError: an operand is not an array; `out` is given; `where` is given.
+        ValueError: the shapes of the operands do not fit together.
+
+    Example:
+        >>> import xnp
+        >>> xnp.bitwise_or(xnp.array([12, 10]), 6)
+        Array([14, 14], dtype=int32)
+    """,
 )
 bitwise_xor = binary_function(
-    "bitwise_xor", _bitwise("bitwise_xor", "xor"), "Return the bits that one of x and y has."
+    "bitwise_xor",
+    _bitwise("bitwise_xor", "xor"),
+    """Return the bits that one of x and y has.
+
+    Args:
+        x1: an array of integers or booleans, or a number.
+        x2: an array of integers or booleans, or a number. Both are broadcast to one
+            shape.
+        out: must be None: arrays do not change, so nothing is written into one.
+        where: must be None, as `out`; `xnp.where` chooses elements of the result.
+
+    Returns:
+        An array of the shape and the dtype that the operands have in common.
+
+    Raises:
+        TypeError: an operand is not an array; `out` is given; `where` is given.
+        ValueError: the shapes of the operands do not fit together.
+
+    Example:
+        >>> import xnp
+        >>> xnp.bitwise_xor(xnp.array([12, 10]), 6)
+        Array([10, 12], dtype=int32)
+    """,
 )
 invert = unary_function(
-    "invert", lambda x: bind("not", *_integers("invert", x)), "Return x with all bits turned."
+    "invert",
+    lambda x: bind("not", *_integers("invert", x)),
+    """Return x with all bits turned.
+
+    NumPy's takes `out` and `where` as well.
+
+    Args:
+        x: an array of integers or booleans, or a number.
+
+    Returns:
+        An array of the shape and dtype of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.bitwise_invert(xnp.array([0, 5]))
+        Array([-1, -6], dtype=int32)
+    """,
 )
 bitwise_not = bitwise_invert = invert
-left_shift = binary_function("left_shift", _left_shift, "Return x 2^y, without the bits above.")
+left_shift = binary_function(
+    "left_shift",
+    _left_shift,
+    """Return x 2^y, without the bits above.
+
+    Args:
+        x1: an array of integers or booleans, or a number.
+        x2: an array of integers or booleans, or a number. Both are broadcast to one
+            shape.
+        out: must be None: arrays do not change, so nothing is written into one.
+        where: must be None, as `out`; `xnp.where` chooses elements of the result.
+
+    Returns:
+        An array of the shape and the dtype that the operands have in common.
+
+    Raises:
+        TypeError: an operand is not an array; `out` is given; `where` is given.
+        ValueError: the shapes of the operands do not fit together.
+
+    Example:
+        >>> import xnp
+        >>> xnp.bitwise_left_shift(xnp.array([1, 3]), 2)
+        Array([ 4, 12], dtype=int32)
+    """,
+)
 right_shift = binary_function(
-    "right_shift", _right_shift, "Return x / 2^y rounded down; the sign stays."
+    "right_shift",
+    _right_shift,
+    """Return x / 2^y rounded down; the sign stays.
+
+    Args:
+        x1: an array of integers or booleans, or a number.
+        x2: an array of integers or booleans, or a number. Both are broadcast to one
+            shape.
+        out: must be None: arrays do not change, so nothing is written into one.
+        where: must be None, as `out`; `xnp.where` chooses elements of the result.
+
+    Returns:
+        An array of the shape and the dtype that the operands have in common.
+
+    Raises:
+        TypeError: an operand is not an array; `out` is given; `where` is given.
+        ValueError: the shapes of the operands do not fit together.
+
+    Example:
+        >>> import xnp
+        >>> xnp.bitwise_right_shift(xnp.array([8, -8]), 2)
+        Array([ 2, -2], dtype=int32)
+    """,
 )
 bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
 bitwise_count = unary_function(
-    "bitwise_count", _bitwise_count, "Return the number of bits set in |x|, as uint8."
+    "bitwise_count",
+    _bitwise_count,
+    """Return the number of bits set in |x|, as uint8.
+
+    NumPy's takes `out` and `where` as well.
+
+    Args:
+        x: an array of integers or booleans, or a number.
+
+    Returns:
+        A uint8 array of the shape of x; of a negative number the bits of its size
+        count.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.bitwise_count(xnp.array([7, 8, -1]))
+        Array([3, 1, 1], dtype=uint8)
+    """,
 )
 
 
@@ -199,12 +348,94 @@ def _trunc(x: Any) -> Any:
     return selected(below, bind("ceil", x), bind("floor", x))
 
 
-floor = unary_function("floor", _whole("floor", "floor"), "Return the largest whole number <= x.")
-ceil = unary_function("ceil", _whole("ceil", "ceil"), "Return the smallest whole number >= x.")
-rint = unary_function(
-    "rint", _whole("rint", "round", rounding_method=1), "Return the next whole number, halves even."
+floor = unary_function(
+    "floor",
+    _whole("floor", "floor"),
+    """Return the largest whole number <= x.
+
+    NumPy's takes `out` and `where` as well.
+
+    Args:
+        x: an array of any shape, or a number.
+
+    Returns:
+        An array of the shape of x; integers keep their dtype.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.floor(xnp.array([-1.5, 0.5, 2.5]))
+        Array([-2.,  0.,  2.], dtype=float32)
+    """,
 )
-trunc = unary_function("trunc", _trunc, "Return x without its fraction: rounded towards zero.")
+ceil = unary_function(
+    "ceil",
+    _whole("ceil", "ceil"),
+    """Return the smallest whole number >= x.
+
+    NumPy's takes `out` and `where` as well.
+
+    Args:
+        x: an array of any shape, or a number.
+
+    Returns:
+        An array of the shape of x; integers keep their dtype.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.ceil(xnp.array([-1.5, 0.5, 2.5]))
+        Array([-1.,  1.,  3.], dtype=float32)
+    """,
+)
+rint = unary_function(
+    "rint",
+    _whole("rint", "round", rounding_method=1),
+    """Return the next whole number, halves even.
+
+    NumPy's takes `out` and `where` as well.
+
+    Args:
+        x: an array of any shape, or a number.
+
+    Returns:
+        An array of the shape of x; integers keep their dtype.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.rint(xnp.array([-1.5, 0.5, 2.5]))
+        Array([-2.,  0.,  2.], dtype=float32)
+    """,
+)
+trunc = unary_function(
+    "trunc",
+    _trunc,
+    """Return x without its fraction: rounded towards zero.
+
+    NumPy's takes `out` as well.
+
+    Args:
+        x: an array of any shape, or a number.
+
+    Returns:
+        An array of the shape of x; integers keep their dtype.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.fix(xnp.array([-1.5, 0.5, 2.5]))
+        Array([-1.,  0.,  2.], dtype=float32)
+    """,
+)
 fix = trunc
 
 
@@ -234,6 +465,8 @@ def _round(a: Any, decimals: int) -> Array:
 def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     """Return elements rounded to a number of decimals, halves to even; integers stay.
 
+    Booleans stay booleans, where NumPy makes them numbers.
+
     Args:
       a: an array.
       decimals: how many digits behind the point stay; may be negative.
@@ -241,6 +474,9 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
 
     Returns:
       An array of the shape and dtype of `a`.
+
+    Raises:
+        TypeError: `a` is not an array; `out` is given.
 
     Example:
       >>> import xnp
@@ -281,6 +517,9 @@ def nan_to_num(
     Returns:
       An array of the dtype of `x`; a new one, also with `copy=False`, where NumPy writes
       into `x`.
+
+    Raises:
+        TypeError: `x` is not an array.
 
     Example:
       >>> import xnp
@@ -326,25 +565,424 @@ def _of(name: str, primitive: str, doc: str) -> Unary:
     return unary_function(name, written, doc)
 
 
-sin = _of("sin", "sin", "Return the sine of an angle in radians.")
-cos = _of("cos", "cos", "Return the cosine of an angle in radians.")
-tan = _of("tan", "tan", "Return the tangent of an angle in radians.")
-arcsin = asin = _of("arcsin", "asin", "Return the angle in [-pi/2, pi/2] whose sine is x.")
-arccos = acos = _of("arccos", "acos", "Return the angle in [0, pi] whose cosine is x.")
-arctan = atan = _of("arctan", "atan", "Return the angle in [-pi/2, pi/2] whose tangent is x.")
-sinh = _of("sinh", "sinh", "Return (e^x - e^-x) / 2.")
-cosh = _of("cosh", "cosh", "Return (e^x + e^-x) / 2.")
-tanh = _of("tanh", "tanh", "Return sinh(x) / cosh(x).")
-arcsinh = asinh = _of("arcsinh", "asinh", "Return y with sinh(y) = x.")
-arccosh = acosh = _of("arccosh", "acosh", "Return the y >= 0 with cosh(y) = x.")
-arctanh = atanh = _of("arctanh", "atanh", "Return y with tanh(y) = x.")
-exp = _of("exp", "exp", "Return e^x.")
-exp2 = _of("exp2", "exp2", "Return 2^x.")
-expm1 = _of("expm1", "expm1", "Return e^x - 1, exact also for small x.")
-log = _of("log", "log", "Return the natural logarithm.")
-log1p = _of("log1p", "log1p", "Return log(1 + x), exact also for small x.")
-sqrt = _of("sqrt", "sqrt", "Return the square root; NaN of negative numbers.")
-cbrt = _of("cbrt", "cbrt", "Return the cube root, also of negative numbers.")
+sin = _of(
+    "sin",
+    "sin",
+    """Return the sine of an angle in radians.
+
+    Args:
+        x: an array of any shape, or a number; integers and booleans become the default
+            float.
+
+    Returns:
+        An array of the shape of x: floating, of the dtype of x where that is floating
+        or complex, else of the default float (float32, where NumPy has float64).
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.sin(xnp.array([0.0, 1.0])).round(3)
+        Array([0.   , 0.841], dtype=float32)
+    """,
+)
+cos = _of(
+    "cos",
+    "cos",
+    """Return the cosine of an angle in radians.
+
+    Args:
+        x: an array of any shape, or a number; integers and booleans become the default
+            float.
+
+    Returns:
+        An array of the shape of x: floating, of the dtype of x where that is floating
+        or complex, else of the default float (float32, where NumPy has float64).
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.cos(xnp.array([0.0, 1.0])).round(3)
+        Array([1.  , 0.54], dtype=float32)
+    """,
+)
+tan = _of(
+    "tan",
+    "tan",
+    """Return the tangent of an angle in radians.
+
+    Args:
+        x: an array of any shape, or a number; integers and booleans become the default
+            float.
+
+    Returns:
+        An array of the shape of x: floating, of the dtype of x where that is floating
+        or complex, else of the default float (float32, where NumPy has float64).
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.tan(xnp.array([0.0, 1.0])).round(3)
+        Array([0.   , 1.557], dtype=float32)
+    """,
+)
+arcsin = asin = _of(
+    "arcsin",
+    "asin",
+    """Return the angle in [-pi/2, pi/2] whose sine is x.
+
+    Args:
+        x: an array of any shape, or a number; integers and booleans become the default
+            float.
+
+    Returns:
+        An array of the shape of x: floating, of the dtype of x where that is floating
+        or complex, else of the default float (float32, where NumPy has float64).
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.arcsin(xnp.array([0.0, 1.0])).round(3)
+        Array([0.   , 1.571], dtype=float32)
+    """,
+)
+arccos = acos = _of(
+    "arccos",
+    "acos",
+    """Return the angle in [0, pi] whose cosine is x.
+
+    Args:
+        x: an array of any shape, or a number; integers and booleans become the default
+            float.
+
+    Returns:
+        An array of the shape of x: floating, of the dtype of x where that is floating
+        or complex, else of the default float (float32, where NumPy has float64).
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.arccos(xnp.array([0.0, 1.0])).round(3)
+        Array([1.571, 0.   ], dtype=float32)
+    """,
+)
+arctan = atan = _of(
+    "arctan",
+    "atan",
+    """Return the angle in [-pi/2, pi/2] whose tangent is x.
+
+    Args:
+        x: an array of any shape, or a number; integers and booleans become the default
+            float.
+
+    Returns:
+        An array of the shape of x: floating, of the dtype of x where that is floating
+        or complex, else of the default float (float32, where NumPy has float64).
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.arctan(xnp.array([0.0, 1.0])).round(3)
+        Array([0.   , 0.785], dtype=float32)
+    """,
+)
+sinh = _of(
+    "sinh",
+    "sinh",
+    """Return (e^x - e^-x) / 2.
+
+    Args:
+        x: an array of any shape, or a number; integers and booleans become the default
+            float.
+
+    Returns:
+        An array of the shape of x: floating, of the dtype of x where that is floating
+        or complex, else of the default float (float32, where NumPy has float64).
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.sinh(xnp.array([0.0, 1.0])).round(3)
+        Array([0.   , 1.175], dtype=float32)
+    """,
+)
+cosh = _of(
+    "cosh",
+    "cosh",
+    """Return (e^x + e^-x) / 2.
+
+    Args:
+        x: an array of any shape, or a number; integers and booleans become the default
+            float.
+
+    Returns:
+        An array of the shape of x: floating, of the dtype of x where that is floating
+        or complex, else of the default float (float32, where NumPy has float64).
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.cosh(xnp.array([0.0, 1.0])).round(3)
+        Array([1.   , 1.543], dtype=float32)
+    """,
+)
+tanh = _of(
+    "tanh",
+    "tanh",
+    """Return sinh(x) / cosh(x).
+
+    Args:
+        x: an array of any shape, or a number; integers and booleans become the default
+            float.
+
+    Returns:
+        An array of the shape of x: floating, of the dtype of x where that is floating
+        or complex, else of the default float (float32, where NumPy has float64).
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.tanh(xnp.array([0.0, 1.0])).round(3)
+        Array([0.   , 0.762], dtype=float32)
+    """,
+)
+arcsinh = asinh = _of(
+    "arcsinh",
+    "asinh",
+    """Return y with sinh(y) = x.
+
+    Args:
+        x: an array of any shape, or a number; integers and booleans become the default
+            float.
+
+    Returns:
+        An array of the shape of x: floating, of the dtype of x where that is floating
+        or complex, else of the default float (float32, where NumPy has float64).
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.arcsinh(xnp.array([0.0, 1.0])).round(3)
+        Array([0.   , 0.881], dtype=float32)
+    """,
+)
+arccosh = acosh = _of(
+    "arccosh",
+    "acosh",
+    """Return the y >= 0 with cosh(y) = x.
+
+    Args:
+        x: an array of any shape, or a number; integers and booleans become the default
+            float.
+
+    Returns:
+        An array of the shape of x: floating, of the dtype of x where that is floating
+        or complex, else of the default float (float32, where NumPy has float64).
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.arccosh(xnp.array([1.0, 2.0])).round(3)
+        Array([0.   , 1.317], dtype=float32)
+    """,
+)
+arctanh = atanh = _of(
+    "arctanh",
+    "atanh",
+    """Return y with tanh(y) = x.
+
+    Args:
+        x: an array of any shape, or a number; integers and booleans become the default
+            float.
+
+    Returns:
+        An array of the shape of x: floating, of the dtype of x where that is floating
+        or complex, else of the default float (float32, where NumPy has float64).
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.arctanh(xnp.array([0.0, 0.5])).round(3)
+        Array([0.   , 0.549], dtype=float32)
+    """,
+)
+exp = _of(
+    "exp",
+    "exp",
+    """Return e^x.
+
+    Args:
+        x: an array of any shape, or a number; integers and booleans become the default
+            float.
+
+    Returns:
+        An array of the shape of x: floating, of the dtype of x where that is floating
+        or complex, else of the default float (float32, where NumPy has float64).
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.exp(xnp.array([0.0, 1.0])).round(3)
+        Array([1.   , 2.718], dtype=float32)
+    """,
+)
+exp2 = _of(
+    "exp2",
+    "exp2",
+    """Return 2^x.
+
+    Args:
+        x: an array of any shape, or a number; integers and booleans become the default
+            float.
+
+    Returns:
+        An array of the shape of x: floating, of the dtype of x where that is floating
+        or complex, else of the default float (float32, where NumPy has float64).
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.exp2(xnp.array([0.0, 3.0])).round(3)
+        Array([1., 8.], dtype=float32)
+    """,
+)
+expm1 = _of(
+    "expm1",
+    "expm1",
+    """Return e^x - 1, exact also for small x.
+
+    Args:
+        x: an array of any shape, or a number; integers and booleans become the default
+            float.
+
+    Returns:
+        An array of the shape of x: floating, of the dtype of x where that is floating
+        or complex, else of the default float (float32, where NumPy has float64).
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.expm1(xnp.array([0.0, 1.0])).round(3)
+        Array([0.   , 1.718], dtype=float32)
+    """,
+)
+log = _of(
+    "log",
+    "log",
+    """Return the natural logarithm.
+
+    Args:
+        x: an array of any shape, or a number; integers and booleans become the default
+            float.
+
+    Returns:
+        An array of the shape of x: floating, of the dtype of x where that is floating
+        or complex, else of the default float (float32, where NumPy has float64).
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.log(xnp.array([1.0, 10.0])).round(3)
+        Array([0.   , 2.303], dtype=float32)
+    """,
+)
+log1p = _of(
+    "log1p",
+    "log1p",
+    """Return log(1 + x), exact also for small x.
+
+    Args:
+        x: an array of any shape, or a number; integers and booleans become the default
+            float.
+
+    Returns:
+        An array of the shape of x: floating, of the dtype of x where that is floating
+        or complex, else of the default float (float32, where NumPy has float64).
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.log1p(xnp.array([0.0, 1.0])).round(3)
+        Array([0.   , 0.693], dtype=float32)
+    """,
+)
+sqrt = _of(
+    "sqrt",
+    "sqrt",
+    """Return the square root; NaN of negative numbers.
+
+    Args:
+        x: an array of any shape, or a number; integers and booleans become the default
+            float.
+
+    Returns:
+        An array of the shape of x: floating, of the dtype of x where that is floating
+        or complex, else of the default float (float32, where NumPy has float64).
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.sqrt(xnp.array([0.0, 9.0])).round(3)
+        Array([0., 3.], dtype=float32)
+    """,
+)
+cbrt = _of(
+    "cbrt",
+    "cbrt",
+    """Return the cube root, also of negative numbers.
+
+    Args:
+        x: an array of any shape, or a number; integers and booleans become the default
+            float.
+
+    Returns:
+        An array of the shape of x: floating, of the dtype of x where that is floating
+        or complex, else of the default float (float32, where NumPy has float64).
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.cbrt(xnp.array([8.0, -27.0])).round(3)
+        Array([ 2., -3.], dtype=float32)
+    """,
+)
 
 
 def _logarithm(name: str, base: float) -> Callable[[Any], Any]:
@@ -360,8 +998,50 @@ def _logarithm(name: str, base: float) -> Callable[[Any], Any]:
     return written
 
 
-log2 = unary_function("log2", _logarithm("log2", 2), "Return the logarithm to base 2.")
-log10 = unary_function("log10", _logarithm("log10", 10), "Return the logarithm to base 10.")
+log2 = unary_function(
+    "log2",
+    _logarithm("log2", 2),
+    """Return the logarithm to base 2.
+
+    Args:
+        x: an array of any shape, or a number; integers and booleans become the default
+            float.
+
+    Returns:
+        An array of the shape of x: floating, of the dtype of x where that is floating
+        or complex, else of the default float (float32, where NumPy has float64).
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.log2(xnp.array([1.0, 8.0])).round(3)
+        Array([0., 3.], dtype=float32)
+    """,
+)
+log10 = unary_function(
+    "log10",
+    _logarithm("log10", 10),
+    """Return the logarithm to base 10.
+
+    Args:
+        x: an array of any shape, or a number; integers and booleans become the default
+            float.
+
+    Returns:
+        An array of the shape of x: floating, of the dtype of x where that is floating
+        or complex, else of the default float (float32, where NumPy has float64).
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.log10(xnp.array([1.0, 100.0])).round(3)
+        Array([0., 2.], dtype=float32)
+    """,
+)
 
 
 def _scale(name: str, factor: float) -> Callable[[Any], Any]:
@@ -373,10 +1053,48 @@ def _scale(name: str, factor: float) -> Callable[[Any], Any]:
 
 
 radians = deg2rad = unary_function(
-    "radians", _scale("radians", math.pi / 180), "Return degrees as radians."
+    "radians",
+    _scale("radians", math.pi / 180),
+    """Return degrees as radians.
+
+    Args:
+        x: an array of any shape, or a number; integers and booleans become the default
+            float.
+
+    Returns:
+        An array of the shape of x: floating, of the dtype of x where that is floating
+        or complex, else of the default float (float32, where NumPy has float64).
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.radians(xnp.array([0.0, 180.0])).round(3)
+        Array([0.   , 3.142], dtype=float32)
+    """,
 )
 degrees = rad2deg = unary_function(
-    "degrees", _scale("degrees", 180 / math.pi), "Return radians as degrees."
+    "degrees",
+    _scale("degrees", 180 / math.pi),
+    """Return radians as degrees.
+
+    Args:
+        x: an array of any shape, or a number; integers and booleans become the default
+            float.
+
+    Returns:
+        An array of the shape of x: floating, of the dtype of x where that is floating
+        or complex, else of the default float (float32, where NumPy has float64).
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.degrees(xnp.array([0.0, xnp.pi])).round(3)
+        Array([  0., 180.], dtype=float32)
+    """,
 )
 
 
@@ -472,17 +1190,195 @@ def _nextafter(x: Any, y: Any) -> Any:
 
 
 arctan2 = atan2 = binary_function(
-    "arctan2", _arctan2, "Return the angle of the point (y, x) in the order y, x, from -pi to pi."
+    "arctan2",
+    _arctan2,
+    """Return the angle of the point (y, x) in the order y, x, from -pi to pi.
+
+    Args:
+        x1: a real array or a number.
+        x2: a real array or a number. Both are broadcast to one shape.
+        out: must be None: arrays do not change, so nothing is written into one.
+        where: must be None, as `out`; `xnp.where` chooses elements of the result.
+
+    Returns:
+        An array of the shape and the dtype that the operands have in common; a Python
+        number takes the dtype of the array beside it. Integers and floats together
+        have the dtype of the floats, where NumPy may widen it. Integers become the
+        default float.
+
+    Raises:
+        TypeError: an operand is not an array; `out` is given; `where` is given.
+        ValueError: the shapes of the operands do not fit together.
+
+    Example:
+        >>> import xnp
+        >>> xnp.arctan2(xnp.array([1.0, -1.0]), 0.0).round(3)
+        Array([ 1.571, -1.571], dtype=float32)
+    """,
 )
-hypot = binary_function("hypot", _hypot, "Return sqrt(x^2 + y^2) without overflow.")
-logaddexp = binary_function("logaddexp", _logaddexp("logaddexp", None), "Return log(e^x + e^y).")
-logaddexp2 = binary_function("logaddexp2", _logaddexp("logaddexp2", 2), "Return log2(2^x + 2^y).")
+hypot = binary_function(
+    "hypot",
+    _hypot,
+    """Return sqrt(x^2 + y^2) without overflow.
+
+    Args:
+        x1: a real array or a number.
+        x2: a real array or a number. Both are broadcast to one shape.
+        out: must be None: arrays do not change, so nothing is written into one.
+        where: must be None, as `out`; `xnp.where` chooses elements of the result.
+
+    Returns:
+        An array of the shape and the dtype that the operands have in common; a Python
+        number takes the dtype of the array beside it. Integers and floats together
+        have the dtype of the floats, where NumPy may widen it. Integers become the
+        default float.
+
+    Raises:
+        TypeError: an operand is not an array; `out` is given; `where` is given.
+        ValueError: the shapes of the operands do not fit together.
+
+    Example:
+        >>> import xnp
+        >>> xnp.hypot(3.0, xnp.array([4.0, 0.0]))
+        Array([5., 3.], dtype=float32)
+    """,
+)
+logaddexp = binary_function(
+    "logaddexp",
+    _logaddexp("logaddexp", None),
+    """Return log(e^x + e^y).
+
+    Args:
+        x1: a real array or a number.
+        x2: a real array or a number. Both are broadcast to one shape.
+        out: must be None: arrays do not change, so nothing is written into one.
+        where: must be None, as `out`; `xnp.where` chooses elements of the result.
+
+    Returns:
+        An array of the shape and the dtype that the operands have in common; a Python
+        number takes the dtype of the array beside it. Integers and floats together
+        have the dtype of the floats, where NumPy may widen it. Integers become the
+        default float.
+
+    Raises:
+        TypeError: an operand is not an array; `out` is given; `where` is given.
+        ValueError: the shapes of the operands do not fit together.
+
+    Example:
+        >>> import xnp
+        >>> xnp.logaddexp(xnp.array([0.0, 1000.0]), 0.0).round(3)
+        Array([6.93e-01, 1.00e+03], dtype=float32)
+    """,
+)
+logaddexp2 = binary_function(
+    "logaddexp2",
+    _logaddexp("logaddexp2", 2),
+    """Return log2(2^x + 2^y).
+
+    Args:
+        x1: a real array or a number.
+        x2: a real array or a number. Both are broadcast to one shape.
+        out: must be None: arrays do not change, so nothing is written into one.
+        where: must be None, as `out`; `xnp.where` chooses elements of the result.
+
+    Returns:
+        An array of the shape and the dtype that the operands have in common; a Python
+        number takes the dtype of the array beside it. Integers and floats together
+        have the dtype of the floats, where NumPy may widen it. Integers become the
+        default float.
+
+    Raises:
+        TypeError: an operand is not an array; `out` is given; `where` is given.
+        ValueError: the shapes of the operands do not fit together.
+
+    Example:
+        >>> import xnp
+        >>> xnp.logaddexp2(xnp.array([0.0, 1000.0]), 0.0).round(3)
+        Array([   1., 1000.], dtype=float32)
+    """,
+)
 heaviside = binary_function(
-    "heaviside", _heaviside, "Return 0 for x < 0, y for x = 0, 1 for x > 0."
+    "heaviside",
+    _heaviside,
+    """Return 0 for x < 0, y for x = 0, 1 for x > 0.
+
+    Args:
+        x1: a real array or a number.
+        x2: a real array or a number. Both are broadcast to one shape.
+        out: must be None: arrays do not change, so nothing is written into one.
+        where: must be None, as `out`; `xnp.where` chooses elements of the result.
+
+    Returns:
+        An array of the shape and the dtype that the operands have in common; a Python
+        number takes the dtype of the array beside it. Integers and floats together
+        have the dtype of the floats, where NumPy may widen it. Integers become the
+        default float.
+
+    Raises:
+        TypeError: an operand is not an array; `out` is given; `where` is given.
+        ValueError: the shapes of the operands do not fit together.
+
+    Example:
+        >>> import xnp
+        >>> xnp.heaviside(xnp.array([-1.0, 0.0, 2.0]), 0.5)
+        Array([0. , 0.5, 1. ], dtype=float32)
+    """,
 )
-copysign = binary_function("copysign", _copysign, "Return |x| with the sign of y.")
+copysign = binary_function(
+    "copysign",
+    _copysign,
+    """Return |x| with the sign of y.
+
+    Args:
+        x1: a real array or a number.
+        x2: a real array or a number. Both are broadcast to one shape.
+        out: must be None: arrays do not change, so nothing is written into one.
+        where: must be None, as `out`; `xnp.where` chooses elements of the result.
+
+    Returns:
+        An array of the shape and the dtype that the operands have in common; a Python
+        number takes the dtype of the array beside it. Integers and floats together
+        have the dtype of the floats, where NumPy may widen it. Integers become the
+        default float.
+
+    Raises:
+        TypeError: an operand is not an array; `out` is given; `where` is given.
+        ValueError: the shapes of the operands do not fit together.
+
+    Example:
+        >>> import xnp
+        >>> xnp.copysign(xnp.array([1.0, 2.0]), -0.0)
+        Array([-1., -2.], dtype=float32)
+    """,
+)
 nextafter = binary_function(
-    "nextafter", _nextafter, "Return the float next to x in the direction of y."
+    "nextafter",
+    _nextafter,
+    """Return the float next to x in the direction of y.
+
+    Booleans and small integers are spaced as the default float, where NumPy takes float16.
+
+    Args:
+        x1: a real array or a number.
+        x2: a real array or a number. Both are broadcast to one shape.
+        out: must be None: arrays do not change, so nothing is written into one.
+        where: must be None, as `out`; `xnp.where` chooses elements of the result.
+
+    Returns:
+        An array of the shape and the dtype that the operands have in common; a Python
+        number takes the dtype of the array beside it. Integers and floats together
+        have the dtype of the floats, where NumPy may widen it. Integers become the
+        default float.
+
+    Raises:
+        TypeError: an operand is not an array; `out` is given; `where` is given.
+        ValueError: the shapes of the operands do not fit together.
+
+    Example:
+        >>> import xnp
+        >>> xnp.nextafter(xnp.array([1.0]), 2.0) > 1.0
+        Array([ True], dtype=bool)
+    """,
 )
 
 
@@ -537,7 +1433,26 @@ _spacing_anywhere = unary_function("spacing", _spacing, "")
 
 
 def spacing(x: ArrayLike, /) -> Array:
-    """Return the distance to the next float of larger size."""
+    """Return the distance to the next float of larger size.
+
+    Booleans and small integers are spaced as the default float, where NumPy takes float16.
+    NumPy's takes `out` and `where` as well.
+
+    Args:
+        x: a real array or a number; integers become the default float.
+
+    Returns:
+        An array of the shape of x, floating: the distance from each element to the
+        next one away from 0.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.spacing(xnp.array([1.0, 1024.0])) * 2**23
+        Array([1.000e+00, 1.024e+03], dtype=float32)
+    """
     if type(x) is ConcreteArray and x.aval.dtype in OF_C:
         hosts = elements_now(x)
         if hosts is not None:
@@ -602,7 +1517,28 @@ def _complex_sinc(x: Any) -> Any:
 
 
 sinc = unary_function(
-    "sinc", _sinc, "Return sin(pi x) / (pi x): 1 at 0, 0 at the infinities, which are its limits."
+    "sinc",
+    _sinc,
+    """Return sin(pi x) / (pi x): 1 at 0, 0 at the infinities, which are its limits.
+
+    Exactly 0 at whole numbers and at inf - 2j, where NumPy has some 1e-17, and NaN.
+
+    Args:
+        x: an array of any shape, or a number; integers and booleans become the default
+            float.
+
+    Returns:
+        An array of the shape of x: floating, of the dtype of x where that is floating
+        or complex, else of the default float (float32, where NumPy has float64).
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.sinc(xnp.array([0.0, 0.5])).round(3)
+        Array([1.   , 0.637], dtype=float32)
+    """,
 )
 
 
@@ -613,11 +1549,53 @@ def _i0(x: Any) -> Any:
     return bind("bessel_i0", x)
 
 
-i0 = unary_function("i0", _i0, "Return the modified Bessel function of the first kind of order 0.")
+i0 = unary_function(
+    "i0",
+    _i0,
+    """Return the modified Bessel function of the first kind of order 0.
+
+    Infinite at both infinities, where NumPy has NaN.
+
+    Args:
+        x: an array of any shape, or a number; integers and booleans become the default
+            float.
+
+    Returns:
+        An array of the shape of x: floating, of the dtype of x where that is floating
+        or complex, else of the default float (float32, where NumPy has float64).
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.i0(xnp.array([0.0, 1.0])).round(3)
+        Array([1.   , 1.266], dtype=float32)
+    """,
+)
 
 
 def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Return x1 2^x2 for integers x2, rounded once, also where 2^x2 itself is out of range."""
+    """Return x1 2^x2 for integers x2, rounded once, also where 2^x2 itself is out of range.
+
+    NumPy's takes `out` and `where` as well.
+
+    Args:
+        x1: a real array or a number, the mantissas.
+        x2: integers, the exponents. Both are broadcast to one shape.
+
+    Returns:
+        A floating array, x1 2^x2.
+
+    Raises:
+        TypeError: an operand is not an array.
+        ValueError: the shapes of the operands do not fit together.
+
+    Example:
+        >>> import xnp
+        >>> xnp.ldexp(xnp.array([1.0, 1.5]), 3)
+        Array([ 8., 12.], dtype=float32)
+    """
     x1, x2 = array_of(x1, "ldexp"), array_of(x2, "ldexp")
     if dtypes.is_bool(x2.aval.dtype):
         x2 = converted(x2, dtypes.int32)
@@ -639,7 +1617,25 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
-    """Return mantissas in [0.5, 1) and exponents with x = mantissa 2^exponent."""
+    """Return mantissas in [0.5, 1) and exponents with x = mantissa 2^exponent.
+
+    NumPy's takes `out` and `where` as well.
+
+    Args:
+        x: a real array or a number.
+
+    Returns:
+        Two arrays of the shape of x: mantissas between 0.5 and 1 (or 0), and int32
+        exponents.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.frexp(xnp.array([1.0, 10.0]))
+        (Array([0.5  , 0.625], dtype=float32), Array([1, 4], dtype=int32))
+    """
     (x,) = inexact("frexp", x)
     dtype = x.aval.dtype
     if dtypes.is_complex(dtype):
@@ -703,9 +1699,65 @@ def _conjugate(x: Any) -> Any:
     return _of_numbers(x, "conjugate")
 
 
-real = unary_function("real", _real, "Return the real part; x itself where it is real.")
-imag = unary_function("imag", _imag, "Return the imaginary part; zeros where x is real.")
-conjugate = conj = unary_function("conjugate", _conjugate, "Return the complex conjugate.")
+real = unary_function(
+    "real",
+    _real,
+    """Return the real part; x itself where it is real.
+
+    Args:
+        val: an array of any shape, or a number.
+
+    Returns:
+        An array of the shape of val; of a complex val the real dtype of half its width,
+        else its own dtype.
+
+    Example:
+        >>> import xnp
+        >>> xnp.real(xnp.array([1 + 2j, 3.0]))
+        Array([1., 3.], dtype=float32)
+    """,
+)
+imag = unary_function(
+    "imag",
+    _imag,
+    """Return the imaginary part; zeros where x is real.
+
+    Args:
+        val: an array of any shape, or a number.
+
+    Returns:
+        An array of the shape of val; of a complex val the real dtype of half its width,
+        else its own dtype.
+
+    Example:
+        >>> import xnp
+        >>> xnp.imag(xnp.array([1 + 2j, 3.0]))
+        Array([2., 0.], dtype=float32)
+    """,
+)
+conjugate = conj = unary_function(
+    "conjugate",
+    _conjugate,
+    """Return the complex conjugate.
+
+    Booleans stay booleans, where NumPy makes them numbers.
+    NumPy's takes `out` and `where` as well.
+
+    Args:
+        x: an array of any shape, or a number.
+
+    Returns:
+        An array of the shape and dtype of x; what is real is returned as it is.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.conj(xnp.array([1 + 2j, 3.0]))
+        Array([1.-2.j, 3.-0.j], dtype=complex64)
+    """,
+)
 
 
 @dispatched(1)
@@ -723,10 +1775,21 @@ def _angle(z: Any, deg: bool) -> Array:
 
 
 def angle(z: ArrayLike, deg: bool = False) -> Array:
-    """Return the angle of complex numbers with the real axis, in radians or degrees."""
+    """Return the angle of complex numbers with the real axis, in radians or degrees.
+
+    Args:
+        z: a complex or real array, or a number.
+        deg: whether the angle is in degrees; by default in radians.
+
+    Returns:
+        A real array of the shape of z, from -pi to pi (from -180 to 180).
+
+    Example:
+        >>> import xnp
+        >>> xnp.angle(xnp.array([1j, -1.0]), deg=True)
+        Array([ 90., 180.], dtype=float32)
+    """
     return _angle(z, bool(deg))
 
-
-complete(globals(), [*BITS, *ROUNDING, *ELEMENTARY])
 
 boundaries(globals())

@@ -7,7 +7,6 @@ from typing import IO, Any
 
 import numpy as np
 
-from xnp.docstrings import complete
 from xnp.numpy.creation import array, asarray, counting
 from xnp.numpy.dispatch import array_of, axis_of, cast, elements_now
 from xnp.numpy.shaping import moveaxis
@@ -148,6 +147,10 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     Returns:
       An array of uint8, of an eighth of the size along the axis.
 
+    Raises:
+        TypeError: `a` is not an array.
+        ValueError: `axis` is out of bounds.
+
     Example:
       >>> import xnp
       >>> xnp.packbits(xnp.array([1, 0, 1]))
@@ -193,6 +196,10 @@ def unpackbits(
 
     Returns:
       An array of uint8 that holds zeros and ones.
+
+    Raises:
+        TypeError: `a` is not an array.
+        ValueError: `axis` is out of bounds.
 
     Example:
       >>> import xnp
@@ -249,6 +256,9 @@ def frombuffer(
 
     Returns:
       A vector, which shares no memory with the buffer, where that of NumPy does.
+
+    Raises:
+        TypeError: `dtype` names no dtype.
 
     Example:
       >>> import xnp
@@ -311,6 +321,9 @@ def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: s
     Returns:
       A vector.
 
+    Raises:
+        TypeError: `dtype` names no dtype.
+
     Example:
       >>> import xnp
       >>> xnp.fromstring("1, 2, 3", dtype=int, sep=",")
@@ -319,5 +332,4 @@ def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: s
     return asarray(np.fromstring(string, dtype, count, sep=sep))
 
 
-complete(globals())
 boundaries(globals())

@@ -13,7 +13,6 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
 import xtree
-from xnp.docstrings import complete
 from xnp.numpy.creation import asarray, counting, shape_of, zeros
 from xnp.numpy.dispatch import array_of, axis_of, check_ranks
 from xnp.numpy.shaping import broadcast_shapes, expand_dims, moveaxis, stack
@@ -48,6 +47,10 @@ def apply_along_axis(
       An array of the shape of `arr`, with the shape of what the function returns in place of the
       axis.
 
+    Raises:
+        TypeError: `arr` is not an array.
+        ValueError: `axis` is out of bounds.
+
     Example:
       >>> import xnp
       >>> xnp.apply_along_axis(lambda v: v[::-1], 1, xnp.array([[1, 2], [3, 4]]))
@@ -81,6 +84,10 @@ def apply_over_axes(
 
     Returns:
       An array of as many dimensions as `a` has.
+
+    Raises:
+        TypeError: `a` is not an array.
+        ValueError: `axes` are out of bounds.
 
     Example:
       >>> import xnp
@@ -118,6 +125,10 @@ def fromfunction(
 
     Returns:
       What the function returns.
+
+    Raises:
+        TypeError: `dtype` names no dtype.
+        ValueError: a length of `shape` is negative.
 
     Example:
       >>> import xnp
@@ -159,6 +170,8 @@ def vectorize(
     signature: str | None = None,
 ) -> Callable[..., Any]:
     """Return a function that applies `pyfunc` to each element, or core array, of its arguments.
+
+    Arrays without elements need no `otypes`, as they do in NumPy.
 
     Args:
       pyfunc: a function of scalars, or of arrays as the signature says.
@@ -326,5 +339,4 @@ def _join(results: list[Any], shape: tuple[int, ...]) -> Any:
     return reshaped(joined, (*shape, *joined.shape[1:]))
 
 
-complete(globals())
 boundaries(globals())

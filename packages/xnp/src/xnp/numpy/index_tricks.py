@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from xnp.docstrings import complete
-from xnp.docstrings.arrays import POSITIONS
 from xnp.numpy.creation import array, asarray, shape_of
 from xnp.numpy.dispatch import array_of
 from xnp.numpy.ranges import arange, linspace
@@ -76,6 +74,9 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     Returns:
       A tuple of `ndim` equal vectors of integers.
 
+    Raises:
+        ValueError: `n` is negative.
+
     Example:
       >>> import xnp
       >>> xnp.diag_indices(3)
@@ -115,23 +116,93 @@ def _triangle(operation: str, of_host: Any, n: Any, k: Any, m: Any) -> tuple[Arr
 
 
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
-    """Return the positions on and below diagonal `k` of a matrix of `n` rows, `m` columns."""
+    """Return the positions on and below diagonal `k` of a matrix of `n` rows, `m` columns.
+
+    Args:
+        n: the number of rows.
+        k: the diagonal: 0 for the main one, positive for one above it.
+        m: the number of columns; None for as many as rows.
+
+    Returns:
+        Two vectors of integers, the rows and the columns, in the order of the
+        elements.
+
+    Raises:
+        TypeError: `m` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.tril_indices(2)
+        (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
+    """
     return _triangle("tril_indices", np.tril_indices, n, k, m)
 
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
-    """Return the positions on and above diagonal `k` of a matrix of `n` rows, `m` columns."""
+    """Return the positions on and above diagonal `k` of a matrix of `n` rows, `m` columns.
+
+    Args:
+        n: the number of rows.
+        k: the diagonal: 0 for the main one, positive for one above it.
+        m: the number of columns; None for as many as rows.
+
+    Returns:
+        Two vectors of integers, the rows and the columns, in the order of the
+        elements.
+
+    Raises:
+        TypeError: `m` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.triu_indices(2, k=1)
+        (Array([0], dtype=int32), Array([1], dtype=int32))
+    """
     return _triangle("triu_indices", np.triu_indices, n, k, m)
 
 
 def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
-    """Return the positions on and below diagonal `k` of a matrix."""
+    """Return the positions on and below diagonal `k` of a matrix.
+
+    Args:
+        arr: a matrix; only its shape counts.
+        k: the diagonal: 0 for the main one, positive for one above it.
+
+    Returns:
+        Two vectors of integers, the rows and the columns, in the order of the
+        elements.
+
+    Raises:
+        TypeError: `arr` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.tril_indices_from(xnp.ones((2, 2)))
+        (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
+    """
     rows, columns = _matrix_shape("tril_indices_from", arr)
     return tril_indices(rows, k, columns)
 
 
 def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
-    """Return the positions on and above diagonal `k` of a matrix."""
+    """Return the positions on and above diagonal `k` of a matrix.
+
+    Args:
+        arr: a matrix; only its shape counts.
+        k: the diagonal: 0 for the main one, positive for one above it.
+
+    Returns:
+        Two vectors of integers, the rows and the columns, in the order of the
+        elements.
+
+    Raises:
+        TypeError: `arr` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.triu_indices_from(xnp.ones((2, 2)), k=1)
+        (Array([0], dtype=int32), Array([1], dtype=int32))
+    """
     rows, columns = _matrix_shape("triu_indices_from", arr)
     return triu_indices(rows, k, columns)
 
@@ -157,6 +228,9 @@ def mask_indices(
     Returns:
       Two vectors of integers, the rows and the columns.
 
+    Raises:
+        ValueError: `n` is negative; `size` is negative.
+
     Example:
       >>> import xnp
       >>> xnp.mask_indices(2, xnp.triu)
@@ -177,6 +251,9 @@ def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Array, ...]:
     Returns:
       A tuple of arrays of the dtype of `indices`, one for each dimension. Nothing is raised for
       positions out of bounds, as NumPy does.
+
+    Raises:
+        ValueError: a length of `shape` is negative.
 
     Example:
       >>> import xnp
@@ -237,6 +314,10 @@ def ravel_multi_index(
 
     Returns:
       Integers in the shape that the positions have in common.
+
+    Raises:
+        TypeError: `dtype` names no dtype.
+        ValueError: there is no such `mode`.
 
     Example:
       >>> import xnp
@@ -340,6 +421,5 @@ class _Joiner:
 r_ = _Joiner("r_", 0, 1, -1)
 c_ = _Joiner("c_", -1, 2, 0)
 
-complete(globals(), POSITIONS)
 
 boundaries(globals())

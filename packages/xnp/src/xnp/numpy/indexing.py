@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from xnp.docstrings import complete
 from xnp.numpy.creation import counting
 from xnp.numpy.dispatch import array_of, axis_of, common_shape, host_aval
 from xnp.numpy.index_entries import (
@@ -393,6 +392,8 @@ def take(
 ) -> Array:  # fmt: skip
     """Return the elements of `a` along an axis at integer positions.
 
+    Positions out of bounds read what `mode` says, where NumPy raises an error.
+
     Args:
       a: an array.
       indices: integers; negative ones count from the end.
@@ -406,6 +407,10 @@ def take(
 
     Returns:
       An array of the shape of `a` with the dimension `axis` replaced by the shape of `indices`.
+
+    Raises:
+        TypeError: `a` is not an array; `out` is given.
+        ValueError: `axis` is out of bounds; there is no such `mode`.
 
     Example:
       >>> import xnp
@@ -470,6 +475,10 @@ def take_along_axis(
     Returns:
       An array of the shape of `indices` (broadcast), of the dtype of `arr`. Positions out of bounds
       give NaN or the least integer, where NumPy raises an error.
+
+    Raises:
+        TypeError: `arr` is not an array.
+        ValueError: `axis` is out of bounds; there is no such `mode`.
 
     Example:
       >>> import xnp
@@ -544,7 +553,5 @@ def no_out(operation: str, out: Any) -> None:
             f"{operation}: out= is not supported, for arrays do not change; use the result."
         )
 
-
-complete(globals())
 
 boundaries(globals())

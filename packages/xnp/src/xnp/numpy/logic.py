@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from xnp.docstrings import complete
-from xnp.docstrings.arrays import LOGIC
 from xnp.numpy.creation import asarray
 from xnp.numpy.dispatch import (
     array_of,
@@ -61,17 +59,157 @@ def _lexicographic(primitive: str, x: Any, y: Any) -> Any:
     return selected(bind("eq", re_x, re_y), of_im, of_re)
 
 
-equal = binary_function("equal", _comparison("equal", "eq"), "Return whether x == y.", np.equal)
+equal = binary_function(
+    "equal",
+    _comparison("equal", "eq"),
+    """Return whether x == y.
+
+    Args:
+        x1: an array or a number.
+        x2: an array or a number. Both are broadcast to one shape.
+        out: must be None: arrays do not change, so nothing is written into one.
+        where: must be None, as `out`; `xnp.where` chooses elements of the result.
+
+    Returns:
+        A boolean array of the shape that the operands have in common. A comparison
+        with NaN is False, but `not_equal`.
+
+    Raises:
+        TypeError: an operand is not an array; `out` is given; `where` is given.
+        ValueError: the shapes of the operands do not fit together.
+
+    Example:
+        >>> import xnp
+        >>> xnp.equal(xnp.array([1, 2, 3]), 2)
+        Array([False,  True, False], dtype=bool)
+    """,
+    np.equal,
+)
 not_equal = binary_function(
-    "not_equal", _comparison("not_equal", "ne"), "Return whether x != y.", np.not_equal
+    "not_equal",
+    _comparison("not_equal", "ne"),
+    """Return whether x != y.
+
+    Args:
+        x1: an array or a number.
+        x2: an array or a number. Both are broadcast to one shape.
+        out: must be None: arrays do not change, so nothing is written into one.
+        where: must be None, as `out`; `xnp.where` chooses elements of the result.
+
+    Returns:
+        A boolean array of the shape that the operands have in common. A comparison
+        with NaN is False, but `not_equal`.
+
+    Raises:
+        TypeError: an operand is not an array; `out` is given; `where` is given.
+        ValueError: the shapes of the operands do not fit together.
+
+    Example:
+        >>> import xnp
+        >>> xnp.not_equal(xnp.array([1, 2, 3]), 2)
+        Array([ True, False,  True], dtype=bool)
+    """,
+    np.not_equal,
 )
-less = binary_function("less", _comparison("less", "lt"), "Return whether x < y.")
+less = binary_function(
+    "less",
+    _comparison("less", "lt"),
+    """Return whether x < y.
+
+    Args:
+        x1: an array or a number.
+        x2: an array or a number. Both are broadcast to one shape.
+        out: must be None: arrays do not change, so nothing is written into one.
+        where: must be None, as `out`; `xnp.where` chooses elements of the result.
+
+    Returns:
+        A boolean array of the shape that the operands have in common. A comparison
+        with NaN is False, but `not_equal`.
+
+    Raises:
+        TypeError: an operand is not an array; `out` is given; `where` is given.
+        ValueError: the shapes of the operands do not fit together.
+
+    Example:
+        >>> import xnp
+        >>> xnp.less(xnp.array([1, 2, 3]), 2)
+        Array([ True, False, False], dtype=bool)
+    """,
+)
 less_equal = binary_function(
-    "less_equal", _comparison("less_equal", "le"), "Return whether x <= y."
+    "less_equal",
+    _comparison("less_equal", "le"),
+    """Return whether x <= y.
+
+    Args:
+        x1: an array or a number.
+        x2: an array or a number. Both are broadcast to one shape.
+        out: must be None: arrays do not change, so nothing is written into one.
+        where: must be None, as `out`; `xnp.where` chooses elements of the result.
+
+    Returns:
+        A boolean array of the shape that the operands have in common. A comparison
+        with NaN is False, but `not_equal`.
+
+    Raises:
+        TypeError: an operand is not an array; `out` is given; `where` is given.
+        ValueError: the shapes of the operands do not fit together.
+
+    Example:
+        >>> import xnp
+        >>> xnp.less_equal(xnp.array([1, 2, 3]), 2)
+        Array([ True,  True, False], dtype=bool)
+    """,
 )
-greater = binary_function("greater", _comparison("greater", "gt"), "Return whether x > y.")
+greater = binary_function(
+    "greater",
+    _comparison("greater", "gt"),
+    """Return whether x > y.
+
+    Args:
+        x1: an array or a number.
+        x2: an array or a number. Both are broadcast to one shape.
+        out: must be None: arrays do not change, so nothing is written into one.
+        where: must be None, as `out`; `xnp.where` chooses elements of the result.
+
+    Returns:
+        A boolean array of the shape that the operands have in common. A comparison
+        with NaN is False, but `not_equal`.
+
+    Raises:
+        TypeError: an operand is not an array; `out` is given; `where` is given.
+        ValueError: the shapes of the operands do not fit together.
+
+    Example:
+        >>> import xnp
+        >>> xnp.greater(xnp.array([1, 2, 3]), 2)
+        Array([False, False,  True], dtype=bool)
+    """,
+)
 greater_equal = binary_function(
-    "greater_equal", _comparison("greater_equal", "ge"), "Return whether x >= y."
+    "greater_equal",
+    _comparison("greater_equal", "ge"),
+    """Return whether x >= y.
+
+    Args:
+        x1: an array or a number.
+        x2: an array or a number. Both are broadcast to one shape.
+        out: must be None: arrays do not change, so nothing is written into one.
+        where: must be None, as `out`; `xnp.where` chooses elements of the result.
+
+    Returns:
+        A boolean array of the shape that the operands have in common. A comparison
+        with NaN is False, but `not_equal`.
+
+    Raises:
+        TypeError: an operand is not an array; `out` is given; `where` is given.
+        ValueError: the shapes of the operands do not fit together.
+
+    Example:
+        >>> import xnp
+        >>> xnp.greater_equal(xnp.array([1, 2, 3]), 2)
+        Array([False,  True,  True], dtype=bool)
+    """,
 )
 
 
@@ -97,16 +235,101 @@ def _logical(name: str, primitive: str) -> Callable[[Any, Any], Any]:
 
 
 logical_and = binary_function(
-    "logical_and", _logical("logical_and", "and"), "Return whether both x and y are not zero."
+    "logical_and",
+    _logical("logical_and", "and"),
+    """Return whether both x and y are not zero.
+
+    Args:
+        x1: an array or a number; what is not 0 counts as True.
+        x2: an array or a number; what is not 0 counts as True. Both are broadcast to
+            one shape.
+        out: must be None: arrays do not change, so nothing is written into one.
+        where: must be None, as `out`; `xnp.where` chooses elements of the result.
+
+    Returns:
+        A boolean array of the shape that the operands have in common.
+
+    Raises:
+        TypeError: an operand is not an array; `out` is given; `where` is given.
+        ValueError: the shapes of the operands do not fit together.
+
+    Example:
+        >>> import xnp
+        >>> xnp.logical_and(xnp.array([True, True, False]), xnp.array([1, 0, 0]))
+        Array([ True, False, False], dtype=bool)
+    """,
 )
 logical_or = binary_function(
-    "logical_or", _logical("logical_or", "or"), "Return whether x or y is not zero."
+    "logical_or",
+    _logical("logical_or", "or"),
+    """Return whether x or y is not zero.
+
+    Args:
+        x1: an array or a number; what is not 0 counts as True.
+        x2: an array or a number; what is not 0 counts as True. Both are broadcast to
+            one shape.
+        out: must be None: arrays do not change, so nothing is written into one.
+        where: must be None, as `out`; `xnp.where` chooses elements of the result.
+
+    Returns:
+        A boolean array of the shape that the operands have in common.
+
+    Raises:
+        TypeError: an operand is not an array; `out` is given; `where` is given.
+        ValueError: the shapes of the operands do not fit together.
+
+    Example:
+        >>> import xnp
+        >>> xnp.logical_or(xnp.array([True, True, False]), xnp.array([1, 0, 0]))
+        Array([ True,  True, False], dtype=bool)
+    """,
 )
 logical_xor = binary_function(
-    "logical_xor", _logical("logical_xor", "xor"), "Return whether one of x and y is not zero."
+    "logical_xor",
+    _logical("logical_xor", "xor"),
+    """Return whether one of x and y is not zero.
+
+    Args:
+        x1: an array or a number; what is not 0 counts as True.
+        x2: an array or a number; what is not 0 counts as True. Both are broadcast to
+            one shape.
+        out: must be None: arrays do not change, so nothing is written into one.
+        where: must be None, as `out`; `xnp.where` chooses elements of the result.
+
+    Returns:
+        A boolean array of the shape that the operands have in common.
+
+    Raises:
+        TypeError: an operand is not an array; `out` is given; `where` is given.
+        ValueError: the shapes of the operands do not fit together.
+
+    Example:
+        >>> import xnp
+        >>> xnp.logical_xor(xnp.array([True, True, False]), xnp.array([1, 0, 0]))
+        Array([False,  True, False], dtype=bool)
+    """,
 )
 logical_not = unary_function(
-    "logical_not", lambda x: bind("not", truth_of(x, "logical_not")), "Return whether x is zero."
+    "logical_not",
+    lambda x: bind("not", truth_of(x, "logical_not")),
+    """Return whether x is zero.
+
+    NumPy's takes `out` and `where` as well.
+
+    Args:
+        x: an array or a number; what is not 0 counts as True.
+
+    Returns:
+        A boolean array of the shape of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.logical_not(xnp.array([True, False]))
+        Array([False,  True], dtype=bool)
+    """,
 )
 
 
@@ -157,9 +380,72 @@ def _infinite(name: str, value: float) -> Callable[[Any], Any]:
     return written
 
 
-isnan = unary_function("isnan", _isnan, "Return whether each element is NaN.")
-isfinite = unary_function("isfinite", _isfinite, "Return whether each element is finite.")
-isinf = unary_function("isinf", _isinf, "Return whether each element is infinite.")
+isnan = unary_function(
+    "isnan",
+    _isnan,
+    """Return whether each element is NaN.
+
+    NumPy's takes `out` and `where` as well.
+
+    Args:
+        x: an array of any shape, or a number.
+
+    Returns:
+        A boolean array of the shape of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.isnan(xnp.array([1.0, xnp.nan, xnp.inf]))
+        Array([False,  True, False], dtype=bool)
+    """,
+)
+isfinite = unary_function(
+    "isfinite",
+    _isfinite,
+    """Return whether each element is finite.
+
+    NumPy's takes `out` and `where` as well.
+
+    Args:
+        x: an array of any shape, or a number.
+
+    Returns:
+        A boolean array of the shape of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.isfinite(xnp.array([1.0, xnp.nan, xnp.inf]))
+        Array([ True, False, False], dtype=bool)
+    """,
+)
+isinf = unary_function(
+    "isinf",
+    _isinf,
+    """Return whether each element is infinite.
+
+    NumPy's takes `out` and `where` as well.
+
+    Args:
+        x: an array of any shape, or a number.
+
+    Returns:
+        A boolean array of the shape of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.isinf(xnp.array([1.0, xnp.nan, xnp.inf]))
+        Array([False, False,  True], dtype=bool)
+    """,
+)
 _isposinf = unary_function(
     "isposinf", _infinite("isposinf", float("inf")), "Return whether each element is +inf."
 )
@@ -169,13 +455,45 @@ _isneginf = unary_function(
 
 
 def isposinf(x: ArrayLike, /, out: None = None) -> Array:
-    """Return whether each element is +inf."""
+    """Return whether each element is +inf.
+
+    Args:
+        x: a real array or a number.
+        out: must be None: arrays do not change, so nothing is written into one.
+
+    Returns:
+        A boolean array of the shape of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.isposinf(xnp.array([xnp.inf, -xnp.inf, 0.0]))
+        Array([ True, False, False], dtype=bool)
+    """
     no_out("isposinf", out)
     return _isposinf(x)
 
 
 def isneginf(x: ArrayLike, /, out: None = None) -> Array:
-    """Return whether each element is -inf."""
+    """Return whether each element is -inf.
+
+    Args:
+        x: a real array or a number.
+        out: must be None: arrays do not change, so nothing is written into one.
+
+    Returns:
+        A boolean array of the shape of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.isneginf(xnp.array([xnp.inf, -xnp.inf, 0.0]))
+        Array([False,  True, False], dtype=bool)
+    """
     no_out("isneginf", out)
     return _isneginf(x)
 
@@ -189,10 +507,44 @@ def _iscomplex(x: Any) -> Any:
 
 
 iscomplex = unary_function(
-    "iscomplex", _iscomplex, "Return whether each element has an imaginary part."
+    "iscomplex",
+    _iscomplex,
+    """Return whether each element has an imaginary part.
+
+    Args:
+        x: an array of any shape, or a number.
+
+    Returns:
+        A boolean array of the shape of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.iscomplex(xnp.array([1 + 2j, 3.0]))
+        Array([ True, False], dtype=bool)
+    """,
 )
 isreal = unary_function(
-    "isreal", lambda x: bind("not", _iscomplex(x)), "Return whether the imaginary parts are zero."
+    "isreal",
+    lambda x: bind("not", _iscomplex(x)),
+    """Return whether the imaginary parts are zero.
+
+    Args:
+        x: an array of any shape, or a number.
+
+    Returns:
+        A boolean array of the shape of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.isreal(xnp.array([1 + 2j, 3.0]))
+        Array([False,  True], dtype=bool)
+    """,
 )
 
 
@@ -213,12 +565,43 @@ def _signbit(x: Any) -> Any:
 
 
 signbit = unary_function(
-    "signbit", _signbit, "Return whether the sign of each element is negative, also for -0.0."
+    "signbit",
+    _signbit,
+    """Return whether the sign of each element is negative, also for -0.0.
+
+    NumPy's takes `out` and `where` as well.
+
+    Args:
+        x: an array of any shape, or a number.
+
+    Returns:
+        A boolean array of the shape of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.signbit(xnp.array([-0.0, 0.0, -2.0]))
+        Array([ True, False,  True], dtype=bool)
+    """,
 )
 
 
 def iscomplexobj(x: ArrayLike) -> bool:
-    """Return whether the dtype of `x` is complex."""
+    """Return whether the dtype of `x` is complex.
+
+    Args:
+        x: an array or a number.
+
+    Returns:
+        True or False: it is the dtype that counts, not the values.
+
+    Example:
+        >>> import xnp
+        >>> xnp.iscomplexobj(xnp.array([1 + 0j]))
+        True
+    """
     value: Any = x  # which may be a list or no array at all, whatever its type says
     if value is None or isinstance(value, str):
         return False
@@ -226,12 +609,36 @@ def iscomplexobj(x: ArrayLike) -> bool:
 
 
 def isrealobj(x: ArrayLike) -> bool:
-    """Return whether the dtype of `x` is not complex."""
+    """Return whether the dtype of `x` is not complex.
+
+    Args:
+        x: an array or a number.
+
+    Returns:
+        True or False: it is the dtype that counts, not the values.
+
+    Example:
+        >>> import xnp
+        >>> xnp.isrealobj(xnp.array([1 + 0j]))
+        False
+    """
     return not iscomplexobj(x)
 
 
 def isscalar(element: ArrayLike) -> bool:
-    """Return whether `element` is a Python or NumPy scalar, or an array of rank 0."""
+    """Return whether `element` is a Python or NumPy scalar, or an array of rank 0.
+
+    Args:
+        element: any object.
+
+    Returns:
+        True for a number and an array of rank 0, else False.
+
+    Example:
+        >>> import xnp
+        >>> xnp.isscalar(3.0), xnp.isscalar(xnp.zeros(3))
+        (True, False)
+    """
     if isinstance(element, Array):
         return element.ndim == 0
     is_array = isinstance(element, np.ndarray) or hasattr(element, "__jax_array__")
@@ -239,7 +646,19 @@ def isscalar(element: ArrayLike) -> bool:
 
 
 def iterable(y: ArrayLike) -> bool:
-    """Return whether `y` can be iterated over."""
+    """Return whether `y` can be iterated over.
+
+    Args:
+        y: any object.
+
+    Returns:
+        True where `iter(y)` works, which it does not for an array of rank 0.
+
+    Example:
+        >>> import xnp
+        >>> xnp.iterable([1]), xnp.iterable(1)
+        (True, False)
+    """
     if isinstance(y, Array):
         return y.ndim > 0
     return bool(np.iterable(y))
@@ -281,6 +700,9 @@ def isclose(
     Returns:
       A boolean array of the shape that the operands have in common.
 
+    Raises:
+        TypeError: an operand is not an array.
+
     Example:
       >>> import xnp
       >>> xnp.isclose(xnp.array([1.0, 2.0]), xnp.array([1.0 + 1e-6, 2.1]))
@@ -293,12 +715,45 @@ def allclose(
     a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-5, atol: ArrayLike = 1e-8,
     equal_nan: bool = False,
 ) -> Array:  # fmt: skip
-    """Return whether all elements are close, see `isclose`."""
+    """Return whether all elements are close, see `isclose`.
+
+    Args:
+        a: an array or a number.
+        b: another, broadcast against it.
+        rtol: the difference allowed, relative to b.
+        atol: and besides, absolute.
+        equal_nan: whether NaN equals NaN.
+
+    Returns:
+        A boolean array of rank 0: whether |a - b| <= atol + rtol |b| everywhere.
+
+    Raises:
+        TypeError: an operand is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.allclose(xnp.array([1.0, 2.0]), xnp.array([1.0, 2.00001]))
+        Array(True, dtype=bool)
+    """
     return all_true(isclose(a, b, rtol, atol, equal_nan))
 
 
 def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
-    """Return whether two arrays have one shape and equal elements."""
+    """Return whether two arrays have one shape and equal elements.
+
+    Args:
+        a1: an array.
+        a2: another.
+        equal_nan: whether NaN equals NaN.
+
+    Returns:
+        A boolean array of rank 0; False where the shapes differ.
+
+    Example:
+        >>> import xnp
+        >>> xnp.array_equal(xnp.array([1, 2]), xnp.array([1, 2]))
+        Array(True, dtype=bool)
+    """
     a1, a2 = asarray(a1), asarray(a2)
     if a1.shape != a2.shape:
         return scalar_array(False)
@@ -309,15 +764,25 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
 
 
 def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """Return whether two arrays have equal elements after broadcasting."""
+    """Return whether two arrays have equal elements after broadcasting.
+
+    Args:
+        a1: an array.
+        a2: another.
+
+    Returns:
+        A boolean array of rank 0; shapes that broadcast may differ.
+
+    Example:
+        >>> import xnp
+        >>> xnp.array_equiv(xnp.array([1, 1]), 1)
+        Array(True, dtype=bool)
+    """
     try:
         x, y = broadcast_all("array_equiv", *promoted("array_equiv", asarray(a1), asarray(a2)))
     except ShapeError:
         return scalar_array(False)
     return all_true(equal(x, y))
-
-
-complete(globals(), LOGIC)
 
 
 boundaries(globals())

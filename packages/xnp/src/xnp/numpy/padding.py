@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 import xtree
-from xnp.docstrings import complete
 from xnp.numpy.dispatch import apart, array_of, axes_of, axis_of, beside, cast, elements_now
 from xnp.numpy.elementary import round as round_
 from xnp.numpy.indexing import read
@@ -48,6 +47,9 @@ def pad(
 
     Returns:
       An array of the dtype of `array`.
+
+    Raises:
+        ValueError: there is no such `mode`.
 
     Example:
       >>> import xnp
@@ -347,6 +349,9 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axis = None) -> Array:
     Returns:
       An array of as many dimensions.
 
+    Raises:
+        ValueError: `axis` is out of bounds.
+
     Example:
       >>> import xnp
       >>> xnp.trim_zeros(xnp.array([[0, 0, 0], [0, 7, 0]])).tolist()
@@ -372,6 +377,3 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axis = None) -> Array:
         start = int(places[d].min()) if "f" in sides else None
         index[d] = slice(start, int(places[d].max()) + 1 if "b" in sides else None)
     return x[tuple(index)]
-
-
-complete(globals())

@@ -9,8 +9,6 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from xnp.docstrings import complete
-from xnp.docstrings.arrays import POLYNOMIALS
 from xnp.numpy.calculus import convolve
 from xnp.numpy.contraction import outer
 from xnp.numpy.creation import asarray, eye, ones, zeros_like
@@ -47,6 +45,9 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = None) -> Array:
 
     Returns:
       An array of the shape of `x`.
+
+    Raises:
+        TypeError: `x` is not an array.
 
     Example:
       >>> import xnp
@@ -85,17 +86,45 @@ def _of_one_length(a1: Any, a2: Any) -> Any:
 
 
 def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """Return the sum of two polynomials."""
+    """Return the sum of two polynomials.
+
+    Args:
+        a1: the coefficients of a polynomial, a vector, the highest power first.
+        a2: those of another one.
+
+    Returns:
+        The coefficients, a vector, the highest power first; zeros in front stay.
+
+    Example:
+        >>> import xnp
+        >>> xnp.polyadd(xnp.array([1, 2]), xnp.array([1, 0, 3]))
+        Array([1, 1, 5], dtype=int32)
+    """
     return bind("add", *_of_one_length(a1, a2))
 
 
 def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """Return the difference of two polynomials."""
+    """Return the difference of two polynomials.
+
+    Args:
+        a1: the coefficients of a polynomial, a vector, the highest power first.
+        a2: those of another one.
+
+    Returns:
+        The coefficients, a vector, the highest power first; zeros in front stay.
+
+    Example:
+        >>> import xnp
+        >>> xnp.polysub(xnp.array([1, 2]), xnp.array([1, 0, 3]))
+        Array([-1,  1, -1], dtype=int32)
+    """
     return bind("sub", *_of_one_length(a1, a2))
 
 
 def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
     """Return the product of two polynomials; one without coefficients is 0.
+
+    Booleans are counted as floats, where NumPy's products and sums of them are booleans.
 
     Args:
       a1: the coefficients of a polynomial, a vector, the highest power first.
@@ -129,6 +158,9 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
     Returns:
       The coefficients of quotient and remainder, a pair of vectors.
 
+    Raises:
+        TypeError: `v` is not an array.
+
     Example:
       >>> import xnp
       >>> xnp.polydiv(xnp.array([1., 0., -1.]), xnp.array([1., 1.]))
@@ -151,6 +183,8 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
 
 def polyder(p: ArrayLike, m: int = 1) -> Array:
     """Return the `m`-th derivative of a polynomial.
+
+    Integers become the default float, where NumPy keeps integers.
 
     Args:
       p: the coefficients, a vector, the highest power first.
@@ -354,6 +388,9 @@ def polyfit(
       The coefficients, the highest power first, in a column for each polynomial; with `full` or
       `cov` a tuple that begins with them.
 
+    Raises:
+        TypeError: an operand is not an array.
+
     Example:
       >>> import xnp
       >>> xnp.polyfit(xnp.array([0., 1., 2.]), xnp.array([1., 3., 5.]), 1).round(3)
@@ -409,7 +446,5 @@ def _singular(matrix: Any, rcond: float) -> Any:
     s, u, vt = svd.bind(array_of(matrix, "polyfit"), full_matrices=False, compute_uv=True)
     return u, s, vt, (s > rcond * s[0]).sum()
 
-
-complete(globals(), POLYNOMIALS)
 
 boundaries(globals())

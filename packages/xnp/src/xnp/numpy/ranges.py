@@ -8,8 +8,6 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from xnp.docstrings import complete
-from xnp.docstrings.arrays import RANGES
 from xnp.numpy.creation import array, counting, shape_of
 from xnp.numpy.dispatch import (
     array_of,
@@ -212,6 +210,10 @@ def linspace(
     Returns:
       An array of `num` elements along the new dimension; with `retstep` a pair with the distance.
 
+    Raises:
+        TypeError: `dtype` names no dtype.
+        ValueError: `num` is negative; `axis` is out of bounds.
+
     Example:
       >>> import xnp
       >>> xnp.linspace(0, 1, 3)
@@ -315,6 +317,10 @@ def logspace(
     Returns:
       An array of `num` elements along the new dimension.
 
+    Raises:
+        TypeError: `dtype` names no dtype.
+        ValueError: `num` is negative; `axis` is out of bounds.
+
     Example:
       >>> import xnp
       >>> xnp.logspace(0, 2, 3).round(3)
@@ -345,6 +351,10 @@ def geomspace(
     Returns:
       An array of `num` elements along the new dimension.
 
+    Raises:
+        TypeError: `dtype` names no dtype.
+        ValueError: `num` is negative; `axis` is out of bounds.
+
     Example:
       >>> import xnp
       >>> xnp.geomspace(1, 8, 4).round(3)
@@ -374,6 +384,8 @@ def geomspace(
 def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
     """Return the matrix of powers of the elements of a vector, the highest first.
 
+    Small integers keep their dtype and wrap around, where NumPy widens them to 64 bits.
+
     Args:
       x: a vector.
       N: the number of columns; None for as many as there are rows.
@@ -381,6 +393,9 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
 
     Returns:
       A matrix with a row for each element of `x`.
+
+    Raises:
+        TypeError: `x` is not an array.
 
     Example:
       >>> import xnp
@@ -420,6 +435,9 @@ def meshgrid(
 
     Returns:
       A tuple of arrays of as many dimensions as there are vectors.
+
+    Raises:
+        ValueError: there is no such `indexing`.
 
     Example:
       >>> import xnp
@@ -478,6 +496,9 @@ def indices(
 
     Returns:
       An array of shape (number of dimensions, *dimensions); with `sparse` a tuple of arrays.
+
+    Raises:
+        TypeError: `dtype` names no dtype.
 
     Example:
       >>> import xnp
@@ -547,22 +568,70 @@ def _window(function: Any, M: int, *args: Any) -> Any:
 
 
 def bartlett(M: int) -> Array:
-    """Return the triangular window of `M` points."""
+    """Return the triangular window of `M` points.
+
+    Args:
+        M: the number of points, a Python int; there are none for 0 and below.
+
+    Returns:
+        A vector of the default floating dtype, symmetric, with values up to 1.
+
+    Example:
+        >>> import xnp
+        >>> xnp.bartlett(3)
+        Array([0., 1., 0.], dtype=float32)
+    """
     return _window(np.bartlett, M)  # type: ignore[no-any-return]
 
 
 def blackman(M: int) -> Array:
-    """Return the Blackman window of `M` points."""
+    """Return the Blackman window of `M` points.
+
+    Args:
+        M: the number of points, a Python int; there are none for 0 and below.
+
+    Returns:
+        A vector of the default floating dtype, symmetric, with values up to 1.
+
+    Example:
+        >>> import xnp
+        >>> xnp.blackman(3).round(3)
+        Array([-0.,  1., -0.], dtype=float32)
+    """
     return _window(np.blackman, M)  # type: ignore[no-any-return]
 
 
 def hamming(M: int) -> Array:
-    """Return the Hamming window of `M` points."""
+    """Return the Hamming window of `M` points.
+
+    Args:
+        M: the number of points, a Python int; there are none for 0 and below.
+
+    Returns:
+        A vector of the default floating dtype, symmetric, with values up to 1.
+
+    Example:
+        >>> import xnp
+        >>> xnp.hamming(3).round(3)
+        Array([0.08, 1.  , 0.08], dtype=float32)
+    """
     return _window(np.hamming, M)  # type: ignore[no-any-return]
 
 
 def hanning(M: int) -> Array:
-    """Return the Hann window of `M` points."""
+    """Return the Hann window of `M` points.
+
+    Args:
+        M: the number of points, a Python int; there are none for 0 and below.
+
+    Returns:
+        A vector of the default floating dtype, symmetric, with values up to 1.
+
+    Example:
+        >>> import xnp
+        >>> xnp.hanning(3).round(3)
+        Array([0., 1., 0.], dtype=float32)
+    """
     return _window(np.hanning, M)  # type: ignore[no-any-return]
 
 
@@ -591,7 +660,5 @@ def kaiser(M: int, beta: ArrayLike) -> Array:
     b = broadcasted(cast(beta, width.aval.dtype), width.aval.shape)
     return bind("div", i0(bind("mul", b, width)), i0(b))
 
-
-complete(globals(), RANGES)
 
 boundaries(globals())

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from xnp.docstrings import complete
-from xnp.docstrings.arrays import REARRANGING
 from xnp.numpy.creation import counting, eye
 from xnp.numpy.dispatch import (
     apart,
@@ -61,6 +59,10 @@ def repeat(
 
     Returns:
       An array of the dtype of `a`.
+
+    Raises:
+        TypeError: `a` is not an array; `out_sharding` is no sharding.
+        ValueError: `axis` is out of bounds.
 
     Example:
       >>> import xnp
@@ -186,6 +188,9 @@ def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
     Returns:
       An array of the new shape; zeros where `a` has no elements.
 
+    Raises:
+        TypeError: `a` is not an array.
+
     Example:
       >>> import xnp
       >>> xnp.resize(xnp.array([1, 2, 3]), (2, 2))
@@ -216,6 +221,10 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[ArrayLike], axis: Axis = None
 
     Returns:
       An array of the shape and dtype of `a`.
+
+    Raises:
+        TypeError: `a` is not an array.
+        ValueError: `axis` is out of bounds.
 
     Example:
       >>> import xnp
@@ -282,6 +291,10 @@ def flip(m: ArrayLike, axis: Axis = None) -> Array:
     Returns:
       An array of the shape and dtype of `m`.
 
+    Raises:
+        TypeError: `m` is not an array.
+        ValueError: `axis` is out of bounds.
+
     Example:
       >>> import xnp
       >>> xnp.flip(xnp.array([1, 2, 3]))
@@ -291,12 +304,44 @@ def flip(m: ArrayLike, axis: Axis = None) -> Array:
 
 
 def fliplr(m: ArrayLike) -> Array:
-    """Return `m` with its columns reversed."""
+    """Return `m` with its columns reversed.
+
+    Args:
+        m: an array; of two dimensions at least for `fliplr`.
+
+    Returns:
+        An array of the shape and dtype of `m`.
+
+    Raises:
+        TypeError: `m` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.fliplr(xnp.array([[1, 2], [3, 4]]))
+        Array([[2, 1],
+               [4, 3]], dtype=int32)
+    """
     return flip(m, 1)
 
 
 def flipud(m: ArrayLike) -> Array:
-    """Return `m` with its rows reversed."""
+    """Return `m` with its rows reversed.
+
+    Args:
+        m: an array; of two dimensions at least for `fliplr`.
+
+    Returns:
+        An array of the shape and dtype of `m`.
+
+    Raises:
+        TypeError: `m` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.flipud(xnp.array([[1, 2], [3, 4]]))
+        Array([[3, 4],
+               [1, 2]], dtype=int32)
+    """
     return flip(m, 0)
 
 
@@ -310,6 +355,10 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
 
     Returns:
       An array of the dtype of `m`; the sizes of the two axes are exchanged for odd `k`.
+
+    Raises:
+        TypeError: `m` is not an array.
+        ValueError: `axes` are out of bounds.
 
     Example:
       >>> import xnp
@@ -357,6 +406,9 @@ def diagonal(a: ArrayLike, offset: DimSize = 0, axis1: int = 0, axis2: int = 1) 
     Returns:
       An array of one dimension less; an array of its own, where NumPy returns a view.
 
+    Raises:
+        TypeError: `a` is not an array.
+
     Example:
       >>> import xnp
       >>> xnp.diagonal(xnp.array([[1, 2], [3, 4]]))
@@ -388,6 +440,9 @@ def trace(
     Returns:
       An array without the two axes.
 
+    Raises:
+        TypeError: `a` is not an array; `dtype` names no dtype; `out` is given.
+
     Example:
       >>> import xnp
       >>> xnp.trace(xnp.array([[1, 2], [3, 4]]))
@@ -404,7 +459,26 @@ def trace(
 
 
 def diag(v: ArrayLike, k: int = 0) -> Array:
-    """Return the diagonal `k` of a matrix, or the matrix that has a vector as diagonal `k`."""
+    """Return the diagonal `k` of a matrix, or the matrix that has a vector as diagonal `k`.
+
+    Args:
+        v: an array; of `diag` a vector or a matrix.
+        k: the diagonal: 0 for the main one, positive for one above it, a Python
+            int.
+
+    Returns:
+        A matrix with zeros elsewhere, or of a matrix the vector. Where NumPy's
+        `diag` may return a view, this is an array of its own.
+
+    Raises:
+        TypeError: `v` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.diag(xnp.array([1, 2]))
+        Array([[1, 0],
+               [0, 2]], dtype=int32)
+    """
     v = array_of(v, "diag")
     if v.aval.ndim == 2:
         return diagonal(v, k)
@@ -424,7 +498,26 @@ def _diag(v: Any, k: int) -> Array:
 
 
 def diagflat(v: ArrayLike, k: int = 0) -> Array:
-    """Return the matrix that has the flattened elements as diagonal `k`."""
+    """Return the matrix that has the flattened elements as diagonal `k`.
+
+    Args:
+        v: an array; of `diag` a vector or a matrix.
+        k: the diagonal: 0 for the main one, positive for one above it, a Python
+            int.
+
+    Returns:
+        A matrix with zeros elsewhere, or of a matrix the vector. Where NumPy's
+        `diag` may return a view, this is an array of its own.
+
+    Raises:
+        TypeError: `v` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.diagflat(xnp.array([[1, 2]]))
+        Array([[1, 0],
+               [0, 2]], dtype=int32)
+    """
     v = array_of(v, "diagflat")
     return diag(reshaped(v, (v.aval.size,)), k)
 
@@ -476,7 +569,5 @@ def _check_divides(size: int, count: int) -> None:
             f"view: the last dimension, {size}, does not divide into elements of {count}."
         )
 
-
-complete(globals(), REARRANGING)
 
 boundaries(globals())

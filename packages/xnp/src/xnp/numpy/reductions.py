@@ -8,8 +8,6 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from xnp.docstrings import complete
-from xnp.docstrings.arrays import AVERAGES, REDUCTIONS, RUNNING_TOTALS
 from xnp.numpy.dispatch import (
     array_of,
     axes_of,
@@ -153,6 +151,8 @@ def sum(
 ) -> Array:  # fmt: skip
     """Return the sum of elements over axes; 0 for none.
 
+    A mask `where` may have more dimensions than the array, or longer ones, which NumPy refuses.
+
     Args:
       a: an array.
       axis: the axes to sum over; None for all.
@@ -166,6 +166,11 @@ def sum(
     Returns:
       An array without the reduced axes (with `keepdims`, of size 1 in them). Integers are summed in
       int32, where NumPy has int64.
+
+    Raises:
+        TypeError: `a` is not an array; `dtype` names no dtype; `out` is given; `where` is not an
+            array.
+        ValueError: `axis` is out of bounds.
 
     Example:
       >>> import xnp
@@ -186,7 +191,34 @@ def prod(
     keepdims: bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None,
     promote_integers: bool = True,
 ) -> Array:  # fmt: skip
-    """Return the product of elements over axes; 1 for none. Arguments as of `sum`."""
+    """Return the product of elements over axes; 1 for none. Arguments as of `sum`.
+
+    A mask `where` may have more dimensions than the array, or longer ones, which NumPy refuses.
+
+    Args:
+        a: an array.
+        axis: the axis or axes that go away; None for all.
+        dtype: of the result; None for that of the elements, where narrow integers and
+            booleans widen to int32.
+        out: must be None: arrays do not change, so nothing is written into one.
+        keepdims: whether they stay, with size 1.
+        initial: the value to begin with; None for none.
+        where: booleans that say which elements count; None for all.
+        promote_integers: whether narrow integers widen.
+
+    Returns:
+        An array without the axes; 1 of no elements.
+
+    Raises:
+        TypeError: `a` is not an array; `dtype` names no dtype; `out` is given; `where` is not an
+            array.
+        ValueError: `axis` is out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> xnp.prod(xnp.array([[3, 1], [2, 4]]), axis=1)
+        Array([3, 8], dtype=int32)
+    """
     no_out("prod", out)
     if where is not None:
         a = _with_where("prod", array_of(a, "prod"), where, 1)
@@ -265,6 +297,8 @@ def max(
 ) -> Array:  # fmt: skip
     """Return the greatest element over axes; NaN if one is.
 
+    A mask `where` may have more dimensions than the array, or longer ones, which NumPy refuses.
+
     Args:
       a: an array; without `initial` the axes must not be empty.
       axis: the axes to reduce; None for all.
@@ -275,6 +309,10 @@ def max(
 
     Returns:
       An array of the dtype of `a` without the reduced axes (with `keepdims`, of size 1 in them).
+
+    Raises:
+        TypeError: `a` is not an array; `out` is given.
+        ValueError: `axis` is out of bounds.
 
     Example:
       >>> import xnp
@@ -289,7 +327,31 @@ def min(
     a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False,
     initial: ArrayLike | None = None, where: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
-    """Return the least element over axes; NaN if one is. Arguments as of `max`."""
+    """Return the least element over axes; NaN if one is. Arguments as of `max`.
+
+    A mask `where` may have more dimensions than the array, or longer ones, which NumPy refuses.
+
+    Args:
+        a: an array.
+        axis: the axis or axes that go away; None for all.
+        out: must be None: arrays do not change, so nothing is written into one.
+        keepdims: whether they stay, with size 1.
+        initial: the value to begin with; None for none.
+        where: booleans that say which elements count; None for all.
+
+    Returns:
+        An array without the axes, of the dtype of a; NaN where one is. Of no elements
+        it is an error without `initial`.
+
+    Raises:
+        TypeError: `a` is not an array; `out` is given.
+        ValueError: `axis` is out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> xnp.min(xnp.array([[3, 1], [2, 4]]), axis=1)
+        Array([1, 2], dtype=int32)
+    """
     no_out("min", out)
     return _extreme("min", a, axis, keepdims, initial, where)
 
@@ -317,6 +379,10 @@ def minmax(
     Returns:
       A pair of arrays of the dtype of `a` without the reduced axes.
 
+    Raises:
+        TypeError: `a` is not an array; `out` is given.
+        ValueError: `axis` is out of bounds.
+
     Example:
       >>> import xnp
       >>> [int(v) for v in xnp.minmax(xnp.array([3, 1, 2]))]
@@ -335,7 +401,26 @@ def _ptp(a: Any, axis: Any, keepdims: bool) -> Array:
 
 
 def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
-    """Return the difference of the greatest and the least element over axes."""
+    """Return the difference of the greatest and the least element over axes.
+
+    Args:
+        a: an array.
+        axis: the axis or axes that go away; None for all.
+        out: must be None: arrays do not change, so nothing is written into one.
+        keepdims: whether they stay, with size 1.
+
+    Returns:
+        An array without the axes, of the dtype of a.
+
+    Raises:
+        TypeError: `a` is not an array; `out` is given.
+        ValueError: `axis` is out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> xnp.ptp(xnp.array([[1, 5], [2, 3]]), axis=1)
+        Array([4, 1], dtype=int32)
+    """
     no_out("ptp", out)
     return _ptp(a, static_axis(axis, "ptp"), keepdims)
 
@@ -360,7 +445,29 @@ def all(
     a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *,
     where: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
-    """Return whether all elements over axes are true (not zero); True for none."""
+    """Return whether all elements over axes are true (not zero); True for none.
+
+    A mask `where` may have more dimensions than the array, or longer ones, which NumPy refuses.
+
+    Args:
+        a: an array.
+        axis: the axis or axes that go away; None for all.
+        out: must be None: arrays do not change, so nothing is written into one.
+        keepdims: whether they stay, with size 1.
+        where: booleans that say which elements count; None for all.
+
+    Returns:
+        A boolean array without the axes; of no elements `all` is True and `any` False.
+
+    Raises:
+        TypeError: `a` is not an array; `out` is given; `where` is not an array.
+        ValueError: `axis` is out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> xnp.all(xnp.array([[1, 0], [2, 3]]), axis=1)
+        Array([False,  True], dtype=bool)
+    """
     no_out("all", out)
     if where is not None:
         a = _with_where("all", cast(array_of(a, "all"), dtypes.bool_), where, True)
@@ -371,7 +478,29 @@ def any(
     a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *,
     where: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
-    """Return whether an element over axes is true (not zero); False for none."""
+    """Return whether an element over axes is true (not zero); False for none.
+
+    A mask `where` may have more dimensions than the array, or longer ones, which NumPy refuses.
+
+    Args:
+        a: an array.
+        axis: the axis or axes that go away; None for all.
+        out: must be None: arrays do not change, so nothing is written into one.
+        keepdims: whether they stay, with size 1.
+        where: booleans that say which elements count; None for all.
+
+    Returns:
+        A boolean array without the axes; of no elements `all` is True and `any` False.
+
+    Raises:
+        TypeError: `a` is not an array; `out` is given; `where` is not an array.
+        ValueError: `axis` is out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> xnp.any(xnp.array([[0, 0], [2, 3]]), axis=1)
+        Array([False,  True], dtype=bool)
+    """
     no_out("any", out)
     if where is not None:
         a = _with_where("any", cast(array_of(a, "any"), dtypes.bool_), where, False)
@@ -385,7 +514,25 @@ def _count_nonzero(a: Any, axis: Any, keepdims: bool) -> Array:
 
 
 def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
-    """Return how many elements over axes are not zero."""
+    """Return how many elements over axes are not zero.
+
+    Args:
+        a: an array.
+        axis: the axis or axes that go away; None for all.
+        keepdims: whether they stay, with size 1.
+
+    Returns:
+        An int32 array without the axes.
+
+    Raises:
+        TypeError: `a` is not an array.
+        ValueError: `axis` is out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> xnp.count_nonzero(xnp.array([[3, 0], [2, 4]]), axis=1)
+        Array([1, 2], dtype=int32)
+    """
     if axis is None and not keepdims and type(a) is ConcreteArray and a.dtype == dtypes.bool_:
         hosts = elements_now(a)
         if hosts is not None:
@@ -423,6 +570,8 @@ def argmax(
 ) -> Array:
     """Return the position of the first greatest element along an axis; that of a NaN if there is.
 
+    Complex numbers have no order and raise an error; NumPy compares real parts first.
+
     Args:
       a: an array.
       axis: the axis; None counts in the flattened array.
@@ -431,6 +580,10 @@ def argmax(
 
     Returns:
       An array of the default integer dtype (int32, where NumPy has int64) without the axis.
+
+    Raises:
+        TypeError: `a` is not an array; `out` is given.
+        ValueError: `axis` is out of bounds.
 
     Example:
       >>> import xnp
@@ -444,7 +597,28 @@ def argmax(
 def argmin(
     a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Array:
-    """Return the position of the first least element along an axis; that of a NaN if there is."""
+    """Return the position of the first least element along an axis; that of a NaN if there is.
+
+    Complex numbers have no order and raise an error; NumPy compares real parts first.
+
+    Args:
+        a: an array.
+        axis: the axis that goes away; None for the position in `a.ravel()`.
+        out: must be None: arrays do not change, so nothing is written into one.
+        keepdims: whether they stay, with size 1.
+
+    Returns:
+        An int32 array of positions without the axis; the first of equals and of NaNs.
+
+    Raises:
+        TypeError: `a` is not an array; `out` is given.
+        ValueError: `axis` is out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> xnp.argmin(xnp.array([[3, 1], [2, 4]]), axis=1)
+        Array([1, 0], dtype=int32)
+    """
     no_out("argmin", out)
     return _argmin(a, static_axis(axis, "argmin"), bool(keepdims))
 
@@ -489,6 +663,11 @@ def mean(
     Returns:
       An array without the reduced axes (with `keepdims`, of size 1 in them), floating: of integers
       it is float32, where NumPy has float64.
+
+    Raises:
+        TypeError: `a` is not an array; `dtype` names no dtype; `out` is given; `where` is not an
+            array.
+        ValueError: `axis` is out of bounds.
 
     Example:
       >>> import xnp
@@ -588,12 +767,29 @@ def var(
 ) -> Array:  # fmt: skip
     """Return the variance over axes: the mean of `|a - mean(a)|^2`.
 
+    Args:
+        a: an array.
+        axis: the axes to reduce; None for all.
+        dtype: of the result; None for the real dtype of `a`, float32 for integers.
+        out: not supported, must be None.
+        ddof: what is taken from the number of elements in the divisor; NaN where none
+            are left.
+        keepdims: whether reduced axes stay with size 1.
+        where: a mask of the elements to take.
+        mean: the mean, if it is known already, with its axes kept.
+        correction: another name of `ddof`.
+
     Returns:
       A real array without the reduced axes (with `keepdims`, of size 1 in them): of integers it is
       float32, where NumPy has float64.
 
     Accuracy: the root of `var(x + c)` is that of `var(x)` to 8 epsilons of c (of float32 for 16-bit
     floats), beside what the sums `x + c` are rounded.
+
+    Raises:
+        TypeError: `a` is not an array; `dtype` names no dtype; `out` is given; `where` is not an
+            array.
+        ValueError: `axis` is out of bounds.
 
     Example:
       >>> import xnp
@@ -611,10 +807,27 @@ def std(
 ) -> Array:  # fmt: skip
     """Return the standard deviation over axes, the root of `var`.
 
+    Args:
+        a: an array.
+        axis: the axes to reduce; None for all.
+        dtype: of the result; None for the real dtype of `a`, float32 for integers.
+        out: not supported, must be None.
+        ddof: what is taken from the number of elements in the divisor; NaN where none
+            are left.
+        keepdims: whether reduced axes stay with size 1.
+        where: a mask of the elements to take.
+        mean: the mean, if it is known already, with its axes kept.
+        correction: another name of `ddof`.
+
     Returns:
       As of `var`. Its derivative is NaN where all elements are equal.
 
     Accuracy: `std(x + c)` is `std(x)` to 8 epsilons of c, as of `var`.
+
+    Raises:
+        TypeError: `a` is not an array; `dtype` names no dtype; `out` is given; `where` is not an
+            array.
+        ValueError: `axis` is out of bounds.
 
     Example:
       >>> import xnp
@@ -656,6 +869,10 @@ def average(
     Returns:
       An array without the reduced axes, floating, or a pair with the sum of weights in its shape.
       Where the weights sum to 0 it is NaN or infinite, and nothing is raised as NumPy does.
+
+    Raises:
+        TypeError: `a` is not an array.
+        ValueError: `axis` is out of bounds.
 
     Example:
       >>> import xnp
@@ -734,7 +951,28 @@ _cumsum, _cumprod = _running("cumsum", "cumsum"), _running("cumprod", "cumprod")
 def cumsum(
     a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, out: None = None
 ) -> Array:
-    """Return the sums of all elements up to each along an axis; None runs over all, flattened."""
+    """Return the sums of all elements up to each along an axis; None runs over all, flattened.
+
+    Small integers keep their dtype and wrap around, where NumPy widens them to 64 bits.
+
+    Args:
+        a: an array.
+        axis: the axis to go along; None for `a.ravel()`.
+        dtype: of the result; None for that of the elements, int32 for booleans.
+        out: must be None: arrays do not change, so nothing is written into one.
+
+    Returns:
+        An array of the shape of a (of one axis without `axis`).
+
+    Raises:
+        TypeError: `a` is not an array; `dtype` names no dtype; `out` is given.
+        ValueError: `axis` is out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> xnp.cumsum(xnp.array([1, 2, 3]))
+        Array([1, 3, 6], dtype=int32)
+    """
     no_out("cumsum", out)
     return _cumsum(a, static_axis(axis, "cumsum"), requested(dtype, "cumsum"), False)
 
@@ -742,7 +980,28 @@ def cumsum(
 def cumprod(
     a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, out: None = None
 ) -> Array:
-    """Return the products of all elements up to each along an axis; None runs over all."""
+    """Return the products of all elements up to each along an axis; None runs over all.
+
+    Small integers keep their dtype and wrap around, where NumPy widens them to 64 bits.
+
+    Args:
+        a: an array.
+        axis: the axis to go along; None for `a.ravel()`.
+        dtype: of the result; None for that of the elements, int32 for booleans.
+        out: must be None: arrays do not change, so nothing is written into one.
+
+    Returns:
+        An array of the shape of a (of one axis without `axis`).
+
+    Raises:
+        TypeError: `a` is not an array; `dtype` names no dtype; `out` is given.
+        ValueError: `axis` is out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> xnp.cumprod(xnp.array([1, 2, 3]))
+        Array([1, 2, 6], dtype=int32)
+    """
     no_out("cumprod", out)
     return _cumprod(a, static_axis(axis, "cumprod"), requested(dtype, "cumprod"), False)
 
@@ -770,7 +1029,28 @@ def cumulative_sum(
     x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike = None,
     include_initial: bool = False,
 ) -> Array:  # fmt: skip
-    """Return the sums of all elements up to each along an axis, with a 0 in front if asked for."""
+    """Return the sums of all elements up to each along an axis, with a 0 in front if asked for.
+
+    NumPy's takes `out` as well.
+
+    Args:
+        x: an array.
+        axis: the axis to go along; may be left out where there is one.
+        dtype: of the result; None for that of the elements, int32 for booleans.
+        include_initial: whether 0 (of products 1) stands first.
+
+    Returns:
+        An array of the shape of x, one longer along the axis with `include_initial`.
+
+    Raises:
+        TypeError: `x` is not an array; `dtype` names no dtype.
+        ValueError: `axis` is out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> xnp.cumulative_sum(xnp.array([1, 2, 3]), include_initial=True)
+        Array([0, 1, 3, 6], dtype=int32)
+    """
     return _cumulative(_cumsum, x, axis, dtype, include_initial, 0)
 
 
@@ -778,10 +1058,29 @@ def cumulative_prod(
     x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike = None,
     include_initial: bool = False,
 ) -> Array:  # fmt: skip
-    """Return the products of all elements up to each along an axis, with a 1 in front if asked."""
+    """Return the products of all elements up to each along an axis, with a 1 in front if asked.
+
+    NumPy's takes `out` as well.
+
+    Args:
+        x: an array.
+        axis: the axis to go along; may be left out where there is one.
+        dtype: of the result; None for that of the elements, int32 for booleans.
+        include_initial: whether 0 (of products 1) stands first.
+
+    Returns:
+        An array of the shape of x, one longer along the axis with `include_initial`.
+
+    Raises:
+        TypeError: `x` is not an array; `dtype` names no dtype.
+        ValueError: `axis` is out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> xnp.cumulative_prod(xnp.array([1, 2, 3]), include_initial=True)
+        Array([1, 1, 2, 6], dtype=int32)
+    """
     return _cumulative(_cumprod, x, axis, dtype, include_initial, 1)
 
-
-complete(globals(), [*REDUCTIONS, *AVERAGES, *RUNNING_TOTALS])
 
 boundaries(globals(), written=True)

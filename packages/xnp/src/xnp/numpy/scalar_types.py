@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from xnp.docstrings import complete
 from xnp.numpy.creation import asarray
 from xnp.placing import on_device
 from xprim import EAGER, Array, dtypes, promotion, scalar_array
@@ -163,6 +162,9 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | Sequence[DTypeLike]) -> builtins
 
     Returns:
       A Python bool.
+
+    Raises:
+        TypeError: `dtype` names no dtype.
 
     Example:
       >>> import xnp
@@ -339,6 +341,3 @@ def host_device(self: Any) -> str:
     """The device that holds the array: without a compiler, the host."""
     del self
     return "cpu"
-
-
-complete(globals())

@@ -9,8 +9,6 @@ from typing import Any, overload
 
 import numpy as np
 
-from xnp.docstrings import complete
-from xnp.docstrings.arrays import SORTING
 from xnp.numpy.creation import array, asarray, counting
 from xnp.numpy.dispatch import (
     apart,
@@ -112,6 +110,10 @@ def where(
       An array of the shape that the three have in common, of the dtype that `x` and `y` promote to;
       without them, as of `nonzero`.
 
+    Raises:
+        TypeError: an operand is not an array.
+        ValueError: `size` is negative.
+
     Example:
       >>> import xnp
       >>> xnp.where(xnp.array([True, False]), 1., 2.)
@@ -180,6 +182,9 @@ def clip(
 ) -> Array:
     """Return elements moved into the interval from `min` to `max`.
 
+    Complex numbers have no order and raise an error; NumPy compares real parts first.
+    NumPy's takes `out` as well.
+
     Args:
       arr: a real array.
       min: the lower bound, or None.
@@ -191,6 +196,9 @@ def clip(
     Returns:
       An array of the shape that the array and the bounds have in common, of the dtype that they
       promote to.
+
+    Raises:
+        TypeError: `arr` is not an array.
 
     Example:
       >>> import xnp
@@ -323,6 +331,10 @@ def flatnonzero(
     Returns:
       A vector of integers.
 
+    Raises:
+        TypeError: `a` is not an array.
+        ValueError: `size` is negative.
+
     Example:
       >>> import xnp
       >>> xnp.flatnonzero(xnp.array([0, 3, 0, 4]))
@@ -345,6 +357,10 @@ def argwhere(
 
     Returns:
       A matrix of integers with a column for each dimension of `a`.
+
+    Raises:
+        TypeError: `a` is not an array.
+        ValueError: `size` is negative.
 
     Example:
       >>> import xnp
@@ -374,6 +390,10 @@ def extract(
 
     Returns:
       A vector of the dtype of `arr`.
+
+    Raises:
+        TypeError: `arr` is not an array.
+        ValueError: `size` is negative.
 
     Example:
       >>> import xnp
@@ -406,6 +426,10 @@ def compress(
 
     Returns:
       An array of the dtype of `a`.
+
+    Raises:
+        TypeError: `a` is not an array; `out` is given.
+        ValueError: `axis` is out of bounds; `size` is negative.
 
     Example:
       >>> import xnp
@@ -456,6 +480,9 @@ def piecewise(
       An array of the shape and dtype of `x`; 0 where no condition holds. Each function is called
       with all elements, where NumPy hands it those of its condition.
 
+    Raises:
+        TypeError: `x` is not an array.
+
     Example:
       >>> import xnp
       >>> x = xnp.array([-1., 2.])
@@ -500,6 +527,10 @@ def choose(
 
     Returns:
       An array of the shape that `a` and the choices have in common.
+
+    Raises:
+        TypeError: `a` is not an array; `out` is given.
+        ValueError: there is no such `mode`.
 
     Example:
       >>> import xnp
@@ -551,6 +582,10 @@ def put(
     Returns:
       A new array of the shape and dtype of `a`. NumPy writes into `a` and returns None.
 
+    Raises:
+        TypeError: an operand is not an array.
+        ValueError: there is no such `mode`.
+
     Example:
       >>> import xnp
       >>> xnp.put(xnp.array([1, 2, 3]), xnp.array([0, 2]), xnp.array([8, 9]), inplace=False)
@@ -585,6 +620,9 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
 
     Returns:
       A new array of the shape and dtype of `arr`. NumPy writes into `arr` and returns None.
+
+    Raises:
+        TypeError: `arr` is not an array.
 
     Example:
       >>> import xnp
@@ -622,6 +660,10 @@ def put_along_axis(
     Returns:
       A new array of the shape and dtype of `arr`. NumPy writes into `arr` and returns None.
 
+    Raises:
+        TypeError: `arr` is not an array.
+        ValueError: `axis` is out of bounds; there is no such `mode`.
+
     Example:
       >>> import xnp
       >>> xnp.put_along_axis(xnp.array([[1, 2, 3]]), xnp.array([[1]]), 9, axis=1, inplace=False)
@@ -656,6 +698,9 @@ def fill_diagonal(
 
     Returns:
       A new array of the shape and dtype of `a`. NumPy writes into `a` and returns None.
+
+    Raises:
+        TypeError: `a` is not an array.
 
     Example:
       >>> import xnp
@@ -719,8 +764,20 @@ def sort(
 ) -> Array:  # fmt: skip
     """Return elements in order along an axis.
 
+    Args:
+        a: an array.
+        axis: the axis; None sorts the flattened array.
+        kind: any of NumPy's; all sorts are stable.
+        order: must be None.
+        stable: has no effect: all sorts are stable.
+        descending: whether the largest come first (NaN before them).
+
     Returns:
       An array of the shape and dtype of `a`; NaN come last.
+
+    Raises:
+        TypeError: `a` is not an array.
+        ValueError: `axis` is out of bounds; there is no such `order`.
 
     Example:
       >>> import xnp
@@ -761,8 +818,21 @@ def argsort(
 ) -> Array:  # fmt: skip
     """Return the positions of elements in order along an axis.
 
+    Args:
+        a: an array.
+        axis: the axis; None sorts the flattened array.
+        kind: any of NumPy's; all sorts are stable.
+        order: must be None.
+        stable: has no effect: all sorts are stable.
+        descending: whether the largest come first (NaN before them).
+        dtype: the integer dtype of the result; None for the default one.
+
     Returns:
       Integers in the shape of `a`.
+
+    Raises:
+        TypeError: `a` is not an array; `dtype` names no dtype.
+        ValueError: `axis` is out of bounds; there is no such `order`.
 
     Example:
       >>> import xnp
@@ -791,6 +861,9 @@ def sort_complex(a: ArrayLike) -> Array:
     Returns:
       A complex array, by real parts and, where these are equal, imaginary ones.
 
+    Raises:
+        TypeError: `a` is not an array.
+
     Example:
       >>> import xnp
       >>> xnp.sort_complex(xnp.array([2 + 1j, 1 - 1j, 1 - 2j]))
@@ -801,13 +874,51 @@ def sort_complex(a: ArrayLike) -> Array:
 
 
 def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
-    """Return elements with the `kth` along an axis where sorting puts it (all are sorted)."""
+    """Return elements with the `kth` along an axis where sorting puts it (all are sorted).
+
+    Args:
+        a: an array.
+        kth: a place along the axis, a Python int.
+        axis: the axis.
+
+    Returns:
+        An array of the shape of `a`: of `argpartition` integers. All is sorted,
+        which NumPy does not promise.
+
+    Raises:
+        TypeError: `a` is not an array.
+        ValueError: `axis` is out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> xnp.partition(xnp.array([3, 1, 2]), 1)
+        Array([1, 2, 3], dtype=int32)
+    """
     _check_kth("partition", a, kth, axis)
     return sort(a, axis)
 
 
 def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
-    """Return positions such that the `kth` is where sorting puts it (all are in order)."""
+    """Return positions such that the `kth` is where sorting puts it (all are in order).
+
+    Args:
+        a: an array.
+        kth: a place along the axis, a Python int.
+        axis: the axis.
+
+    Returns:
+        An array of the shape of `a`: of `argpartition` integers. All is sorted,
+        which NumPy does not promise.
+
+    Raises:
+        TypeError: `a` is not an array.
+        ValueError: `axis` is out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> xnp.argpartition(xnp.array([3, 1, 2]), 1)
+        Array([1, 2, 0], dtype=int32)
+    """
     _check_kth("argpartition", a, kth, axis)
     return argsort(a, axis)
 
@@ -830,6 +941,9 @@ def lexsort(keys: Arrays, axis: int = -1, *, batch_size: int | None = 16) -> Arr
 
     Returns:
       Integers in the shape of a key.
+
+    Raises:
+        ValueError: `axis` is out of bounds.
 
     Example:
       >>> import xnp
@@ -882,6 +996,10 @@ def top_k(
     Returns:
       Elements and positions; of equal elements the one with the lower position comes first.
 
+    Raises:
+        TypeError: `a` is not an array.
+        ValueError: `axis` is out of bounds; there is no such `mode`.
+
     Example:
       >>> import xnp
       >>> xnp.top_k(xnp.array([3, 1, 2]), 2, mode="smallest")[0]
@@ -920,6 +1038,10 @@ def searchsorted(
 
     Returns:
       Integers from 0 to the size of `a`, in the shape of `v`. NaN belongs at the end.
+
+    Raises:
+        TypeError: an operand is not an array.
+        ValueError: there is no such `side`; there is no such `method`.
 
     Example:
       >>> import xnp
@@ -1006,6 +1128,10 @@ def digitize(
     Returns:
       Integers in the shape of `x`, from 0 to the number of bounds.
 
+    Raises:
+        TypeError: `x` is not an array.
+        ValueError: there is no such `method`.
+
     Example:
       >>> import xnp
       >>> xnp.digitize(xnp.array([0.5, 2.5]), xnp.array([1., 2., 3.]))
@@ -1022,7 +1148,5 @@ def digitize(
     down = bins.size - searchsorted(bins[::-1], x, side, method=method)
     return selected(array_of(bins[-1] >= bins[0], "digitize"), up, down)
 
-
-complete(globals(), SORTING)
 
 boundaries(globals())

@@ -9,8 +9,6 @@ from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 
-from xnp.docstrings import complete
-from xnp.docstrings.arrays import SETS
 from xnp.numpy.creation import asarray, counting
 from xnp.numpy.dispatch import array_of, axis_of, beside, cast, promoted
 from xnp.numpy.indexing import read
@@ -152,6 +150,10 @@ def insert(
 
     Returns:
       An array of the dtype of `arr`, larger along the axis.
+
+    Raises:
+        TypeError: `arr` is not an array.
+        ValueError: `axis` is out of bounds.
 
     Example:
       >>> import xnp
@@ -477,7 +479,27 @@ def _values(found: _Distinct, lines: Array, number: int, fill_value: Any, size: 
 def unique_all(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueAllResult:
-    """Return distinct elements, where each occurs first, numbers of all, and counts."""
+    """Return distinct elements, where each occurs first, numbers of all, and counts.
+
+    Args:
+        x: an array; it is flattened.
+        size: how many elements to return, which a traced `x` needs: surplus ones
+            are left out, missing ones are `fill_value`.
+        fill_value: what stands for missing elements; None for the least one.
+
+    Returns:
+        A named tuple of arrays (of `unique_values` an array): elements in ascending
+        order, where the array API standard leaves the order open, and integers.
+
+    Raises:
+        TypeError: `x` is not an array.
+        ValueError: `size` is negative.
+
+    Example:
+        >>> import xnp
+        >>> xnp.unique_all(xnp.array([3, 1, 3])).counts
+        Array([1, 2], dtype=int32)
+    """
     return UniqueAllResult(*unique(x, True, True, True, equal_nan=False, size=size,
                                    fill_value=fill_value))  # fmt: skip
 
@@ -485,7 +507,27 @@ def unique_all(
 def unique_counts(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueCountsResult:
-    """Return distinct elements, and how often each occurs."""
+    """Return distinct elements, and how often each occurs.
+
+    Args:
+        x: an array; it is flattened.
+        size: how many elements to return, which a traced `x` needs: surplus ones
+            are left out, missing ones are `fill_value`.
+        fill_value: what stands for missing elements; None for the least one.
+
+    Returns:
+        A named tuple of arrays (of `unique_values` an array): elements in ascending
+        order, where the array API standard leaves the order open, and integers.
+
+    Raises:
+        TypeError: `x` is not an array.
+        ValueError: `size` is negative.
+
+    Example:
+        >>> import xnp
+        >>> xnp.unique_counts(xnp.array([3, 1, 3])).counts
+        Array([1, 2], dtype=int32)
+    """
     return UniqueCountsResult(*unique(x, False, False, True, equal_nan=False, size=size,
                                       fill_value=fill_value))  # fmt: skip
 
@@ -493,7 +535,27 @@ def unique_counts(
 def unique_inverse(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueInverseResult:
-    """Return distinct elements, and the number of the one at each place."""
+    """Return distinct elements, and the number of the one at each place.
+
+    Args:
+        x: an array; it is flattened.
+        size: how many elements to return, which a traced `x` needs: surplus ones
+            are left out, missing ones are `fill_value`.
+        fill_value: what stands for missing elements; None for the least one.
+
+    Returns:
+        A named tuple of arrays (of `unique_values` an array): elements in ascending
+        order, where the array API standard leaves the order open, and integers.
+
+    Raises:
+        TypeError: `x` is not an array.
+        ValueError: `size` is negative.
+
+    Example:
+        >>> import xnp
+        >>> xnp.unique_inverse(xnp.array([3, 1, 3])).inverse_indices
+        Array([1, 0, 1], dtype=int32)
+    """
     return UniqueInverseResult(*unique(x, False, True, False, equal_nan=False, size=size,
                                        fill_value=fill_value))  # fmt: skip
 
@@ -501,7 +563,27 @@ def unique_inverse(
 def unique_values(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> Array:
-    """Return distinct elements."""
+    """Return distinct elements.
+
+    Args:
+        x: an array; it is flattened.
+        size: how many elements to return, which a traced `x` needs: surplus ones
+            are left out, missing ones are `fill_value`.
+        fill_value: what stands for missing elements; None for the least one.
+
+    Returns:
+        A named tuple of arrays (of `unique_values` an array): elements in ascending
+        order, where the array API standard leaves the order open, and integers.
+
+    Raises:
+        TypeError: `x` is not an array.
+        ValueError: `size` is negative.
+
+    Example:
+        >>> import xnp
+        >>> xnp.unique_values(xnp.array([3, 1, 3]))
+        Array([1, 3], dtype=int32)
+    """
     values: Array = unique(x, equal_nan=False, size=size, fill_value=fill_value)
     return values
 
@@ -515,6 +597,8 @@ def isin(
 ) -> Array:  # fmt: skip
     """Return for each element whether it is among `test_elements`.
 
+    NumPy's takes `kind` as well.
+
     Args:
       element: an array.
       test_elements: an array.
@@ -524,6 +608,9 @@ def isin(
 
     Returns:
       A boolean array of the shape of `element`.
+
+    Raises:
+        ValueError: there is no such `method`.
 
     Example:
       >>> import xnp
@@ -570,6 +657,9 @@ def union1d(
     Returns:
       A vector in ascending order.
 
+    Raises:
+        ValueError: `size` is negative.
+
     Example:
       >>> import xnp
       >>> xnp.union1d(xnp.array([3, 1]), xnp.array([2, 3]))
@@ -601,6 +691,24 @@ def setdiff1d(
     """Return the distinct elements of the first array that are not in the second.
 
     With `size`, missing elements are `fill_value`, by default 0.
+
+    Args:
+        ar1: an array; it is flattened.
+        ar2: an array; it is flattened.
+        assume_unique: whether each array is known to have no element twice.
+        size: how many elements to return, which traced arrays need.
+        fill_value: what stands for missing elements.
+
+    Returns:
+        A vector in ascending order.
+
+    Raises:
+        ValueError: `size` is negative.
+
+    Example:
+        >>> import xnp
+        >>> xnp.setdiff1d(xnp.array([3, 1, 2]), xnp.array([2, 9]))
+        Array([1, 3], dtype=int32)
     """
     if size is not None and fill_value is None:
         fill_value = 0
@@ -649,6 +757,9 @@ def intersect1d(
     Returns:
       A vector in ascending order, or a tuple of it and two vectors of positions.
 
+    Raises:
+        ValueError: `size` is negative.
+
     Example:
       >>> import xnp
       >>> xnp.intersect1d(xnp.array([3, 1, 2]), xnp.array([2, 3, 9]))
@@ -679,6 +790,24 @@ def setxor1d(
 
     NaN is equal to nothing: each array that has one gives one. With `size`, missing elements are
     `fill_value`, by default the least element.
+
+    Args:
+        ar1: an array; it is flattened.
+        ar2: an array; it is flattened.
+        assume_unique: whether each array is known to have no element twice.
+        size: how many elements to return, which traced arrays need.
+        fill_value: what stands for missing elements.
+
+    Returns:
+        A vector in ascending order.
+
+    Raises:
+        ValueError: `size` is negative.
+
+    Example:
+        >>> import xnp
+        >>> xnp.setxor1d(xnp.array([3, 1, 2]), xnp.array([2, 9]))
+        Array([1, 3, 9], dtype=int32)
     """
     del assume_unique
     first, second = promoted("setxor1d", _flat(ar1, "setxor1d"), _flat(ar2, "setxor1d"))
@@ -694,8 +823,6 @@ def _only_in(own: Array, other: Array, size: int | None) -> tuple[Array, Array]:
     values, counts = unique(own, False, False, True, size=limit)
     return values, isin(values, other, invert=True) & (counts > 0)
 
-
-complete(globals(), SETS)
 
 boundaries(
     globals(),

@@ -9,8 +9,6 @@ from typing import Any, overload
 
 import numpy as np
 
-from xnp.docstrings import complete
-from xnp.docstrings.arrays import JOINING, SHAPING
 from xnp.numpy.creation import asarray
 from xnp.numpy.dispatch import (
     apart,
@@ -178,6 +176,10 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: ShardingLike = None) 
     Returns:
       A vector.
 
+    Raises:
+        TypeError: `a` is not an array; `out_sharding` is no sharding.
+        ValueError: there is no such `order`.
+
     Example:
       >>> import xnp
       >>> xnp.ravel(xnp.array([[1, 2], [3, 4]]), order="F")
@@ -221,6 +223,10 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     Returns:
       An array of the same elements.
 
+    Raises:
+        TypeError: `a` is not an array.
+        ValueError: `axes` are out of bounds.
+
     Example:
       >>> import xnp
       >>> xnp.transpose(xnp.ones((2, 3, 4)), (2, 0, 1)).shape
@@ -241,6 +247,9 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
 
     Returns:
       An array of the dtype of `x`.
+
+    Raises:
+        TypeError: `x` is not an array.
 
     Example:
       >>> import xnp
@@ -276,6 +285,9 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
 
     Returns:
       An array of the same elements.
+
+    Raises:
+        TypeError: `a` is not an array.
 
     Example:
       >>> import xnp
@@ -316,6 +328,9 @@ def moveaxis(
     Returns:
       An array of the same elements.
 
+    Raises:
+        TypeError: `a` is not an array.
+
     Example:
       >>> import xnp
       >>> xnp.moveaxis(xnp.ones((2, 3, 4)), 0, -1).shape
@@ -338,6 +353,10 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
 
     Returns:
       An array of the same elements.
+
+    Raises:
+        TypeError: `a` is not an array.
+        ValueError: `axis` is out of bounds.
 
     Example:
       >>> import xnp
@@ -378,6 +397,10 @@ def expand_dims(a: ArrayLike, axis: Axis) -> Array:
     Returns:
       An array of the same elements.
 
+    Raises:
+        TypeError: `a` is not an array.
+        ValueError: `axis` is out of bounds.
+
     Example:
       >>> import xnp
       >>> xnp.expand_dims(xnp.ones(3), (0, 2)).shape
@@ -405,6 +428,10 @@ def squeeze(a: ArrayLike, axis: Axis = None) -> Array:
 
     Returns:
       An array of the same elements.
+
+    Raises:
+        TypeError: `a` is not an array.
+        ValueError: `axis` is out of bounds.
 
     Example:
       >>> import xnp
@@ -435,7 +462,19 @@ def atleast_1d(ary: ArrayLike, /) -> Array: ...
 @overload
 def atleast_1d(*arys: ArrayLike) -> Any: ...
 def atleast_1d(*arys: ArrayLike) -> Array | tuple[Array, ...]:
-    """Return each array with one dimension at least."""
+    """Return each array with one dimension at least.
+
+    Args:
+        *arys: arrays or numbers.
+
+    Returns:
+        An array, or for several a list of arrays.
+
+    Example:
+        >>> import xnp
+        >>> xnp.atleast_1d(3)
+        Array([3], dtype=int32, weak_type=True)
+    """
     return _at_least(1, arys)
 
 
@@ -444,7 +483,19 @@ def atleast_2d(ary: ArrayLike, /) -> Array: ...
 @overload
 def atleast_2d(*arys: ArrayLike) -> Any: ...
 def atleast_2d(*arys: ArrayLike) -> Array | tuple[Array, ...]:
-    """Return each array with two dimensions at least, new ones in front."""
+    """Return each array with two dimensions at least, new ones in front.
+
+    Args:
+        *arys: arrays or numbers.
+
+    Returns:
+        An array, or for several a list of arrays.
+
+    Example:
+        >>> import xnp
+        >>> xnp.atleast_2d(xnp.array([1, 2]))
+        Array([[1, 2]], dtype=int32)
+    """
     return _at_least(2, arys)
 
 
@@ -453,7 +504,19 @@ def atleast_3d(ary: ArrayLike, /) -> Array: ...
 @overload
 def atleast_3d(*arys: ArrayLike) -> Any: ...
 def atleast_3d(*arys: ArrayLike) -> Array | tuple[Array, ...]:
-    """Return each array with three dimensions at least."""
+    """Return each array with three dimensions at least.
+
+    Args:
+        *arys: arrays or numbers.
+
+    Returns:
+        An array, or for several a list of arrays.
+
+    Example:
+        >>> import xnp
+        >>> xnp.atleast_3d(xnp.array([1, 2])).shape
+        (1, 2, 1)
+    """
     return _at_least(3, arys)
 
 
@@ -507,6 +570,10 @@ def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: ShardingLi
     Returns:
       An array of the shape.
 
+    Raises:
+        TypeError: `out_sharding` is no sharding.
+        ValueError: a length of `shape` is negative.
+
     Example:
       >>> import xnp
       >>> xnp.broadcast_to(xnp.array([1, 2]), (2, 2))
@@ -540,12 +607,36 @@ def broadcast_arrays(*args: Any) -> tuple[Array, ...]:
 
 
 def shape(a: ArrayLike) -> tuple[int, ...]:
-    """Return the shape of an array."""
+    """Return the shape of an array.
+
+    Args:
+        a: an array or a number.
+
+    Returns:
+        An int, or for `shape` a tuple of ints, also of a tracer.
+
+    Example:
+        >>> import xnp
+        >>> xnp.shape(xnp.ones((2, 3)))
+        (2, 3)
+    """
     return tuple(a.shape) if hasattr(a, "shape") else tuple(np.shape(a))
 
 
 def ndim(a: ArrayLike) -> int:
-    """Return the number of dimensions of an array."""
+    """Return the number of dimensions of an array.
+
+    Args:
+        a: an array or a number.
+
+    Returns:
+        An int, or for `shape` a tuple of ints, also of a tracer.
+
+    Example:
+        >>> import xnp
+        >>> xnp.ndim(xnp.ones((2, 3)))
+        2
+    """
     return len(shape(a))
 
 
@@ -558,6 +649,9 @@ def size(a: ArrayLike, axis: Axis = None) -> int:
 
     Returns:
       An int.
+
+    Raises:
+        ValueError: `axis` is out of bounds.
 
     Example:
       >>> import xnp
@@ -575,6 +669,8 @@ def astype(
 ) -> Array:
     """Return the elements of `x` in another dtype.
 
+    A float beyond an integer dtype becomes its nearest bound, NaN 0; NumPy's are undefined.
+
     Args:
       x: an array.
       dtype: the dtype; None for the default floating one. Complex numbers lose their imaginary
@@ -585,6 +681,9 @@ def astype(
 
     Returns:
       An array of the shape of `x`.
+
+    Raises:
+        TypeError: `x` is not an array; `dtype` names no dtype.
 
     Example:
       >>> import xnp
@@ -635,6 +734,8 @@ def _host_parts(arrays: Any) -> Any:
 def concatenate(arrays: Arrays, axis: int | None = 0, dtype: DTypeLike = None) -> Array:
     """Return arrays joined along an axis that they have.
 
+    NumPy's takes `out` as well.
+
     Args:
       arrays: a sequence of arrays of one shape but for the axis, or an array of one more dimension.
       axis: the axis; None joins the flattened arrays.
@@ -642,6 +743,10 @@ def concatenate(arrays: Arrays, axis: int | None = 0, dtype: DTypeLike = None) -
 
     Returns:
       An array of the dtype that the arrays promote to.
+
+    Raises:
+        TypeError: `dtype` names no dtype.
+        ValueError: `axis` is out of bounds.
 
     Example:
       >>> import xnp
@@ -710,12 +815,17 @@ def _check_alike(xs: Any, axis: int) -> None:
 def concat(arrays: Arrays, /, *, axis: int | None = 0) -> Array:
     """Return arrays joined along an axis, as `concatenate`.
 
+    NumPy's takes `out` and `dtype` as well.
+
     Args:
       arrays: as of `concatenate`.
       axis: the axis; None joins the flattened arrays.
 
     Returns:
       An array of the dtype that the arrays promote to.
+
+    Raises:
+        ValueError: `axis` is out of bounds.
 
     Example:
       >>> import xnp
@@ -736,6 +846,10 @@ def stack(arrays: Arrays, axis: int = 0, out: None = None, dtype: DTypeLike = No
 
     Returns:
       An array of one more dimension.
+
+    Raises:
+        TypeError: `out` is given; `dtype` names no dtype.
+        ValueError: `axis` is out of bounds.
 
     Example:
       >>> import xnp
@@ -786,6 +900,10 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     Returns:
       A tuple of arrays without the axis.
 
+    Raises:
+        TypeError: `x` is not an array.
+        ValueError: `axis` is out of bounds.
+
     Example:
       >>> import xnp
       >>> xnp.unstack(xnp.array([[1, 2], [3, 4]]))
@@ -799,18 +917,70 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
 
 
 def vstack(tup: Arrays, dtype: DTypeLike = None) -> Array:
-    """Return arrays joined along the first axis; vectors are rows."""
+    """Return arrays joined along the first axis; vectors are rows.
+
+    Args:
+        tup: a sequence of arrays, or an array whose first dimension is taken for
+            one.
+        dtype: of the result; None for the one the arrays promote to.
+
+    Returns:
+        An array.
+
+    Raises:
+        TypeError: `dtype` names no dtype.
+
+    Example:
+        >>> import xnp
+        >>> xnp.vstack([xnp.array([1, 2]), xnp.array([3, 4])])
+        Array([[1, 2],
+               [3, 4]], dtype=int32)
+    """
     return concatenate([atleast_2d(x) for x in tup], 0, dtype)
 
 
 def hstack(tup: Arrays, dtype: DTypeLike = None) -> Array:
-    """Return arrays joined along the second axis; vectors along their only one."""
+    """Return arrays joined along the second axis; vectors along their only one.
+
+    Args:
+        tup: a sequence of arrays, or an array whose first dimension is taken for
+            one.
+        dtype: of the result; None for the one the arrays promote to.
+
+    Returns:
+        An array.
+
+    Raises:
+        TypeError: `dtype` names no dtype.
+
+    Example:
+        >>> import xnp
+        >>> xnp.hstack([xnp.array([1, 2]), xnp.array([3])])
+        Array([1, 2, 3], dtype=int32)
+    """
     columns = [atleast_1d(x) for x in tup]
     return concatenate(columns, 0 if not columns or columns[0].ndim == 1 else 1, dtype)
 
 
 def dstack(tup: Arrays, dtype: DTypeLike = None) -> Array:
-    """Return arrays joined along the third axis."""
+    """Return arrays joined along the third axis.
+
+    Args:
+        tup: a sequence of arrays, or an array whose first dimension is taken for
+            one.
+        dtype: of the result; None for the one the arrays promote to.
+
+    Returns:
+        An array.
+
+    Raises:
+        TypeError: `dtype` names no dtype.
+
+    Example:
+        >>> import xnp
+        >>> xnp.dstack([xnp.array([1, 2]), xnp.array([3, 4])]).shape
+        (1, 2, 2)
+    """
     return concatenate([atleast_3d(x) for x in tup], 2, dtype)
 
 
@@ -844,6 +1014,10 @@ def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
 
     Returns:
       A new array, of the dtype that the two promote to.
+
+    Raises:
+        TypeError: `arr` is not an array.
+        ValueError: `axis` is out of bounds.
 
     Example:
       >>> import xnp
@@ -929,33 +1103,107 @@ def _split(
 def split(
     ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike, axis: int = 0
 ) -> list[Array]:
-    """Return an array taken apart along an axis, in a number of equal parts or before indices."""
+    """Return an array taken apart along an axis, in a number of equal parts or before indices.
+
+    Args:
+        ary: an array.
+        indices_or_sections: a number of parts, or the places before which to cut.
+        axis: along which.
+
+    Returns:
+        A list of arrays.
+
+    Raises:
+        ValueError: `axis` is out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> xnp.split(xnp.arange(4), 2)
+        [Array([0, 1], dtype=int32), Array([2, 3], dtype=int32)]
+    """
     return _split("split", ary, indices_or_sections, axis, True)
 
 
 def array_split(
     ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike, axis: int = 0
 ) -> list[Array]:
-    """Return an array taken apart along an axis; the first parts may be larger by one."""
+    """Return an array taken apart along an axis; the first parts may be larger by one.
+
+    Args:
+        ary: an array.
+        indices_or_sections: a number of parts, or the places before which to cut.
+        axis: along which.
+
+    Returns:
+        A list of arrays.
+
+    Raises:
+        ValueError: `axis` is out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> xnp.array_split(xnp.arange(3), 2)
+        [Array([0, 1], dtype=int32), Array([2], dtype=int32)]
+    """
     return _split("array_split", ary, indices_or_sections, axis, False)
 
 
 def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
-    """Return an array taken apart along its first axis."""
+    """Return an array taken apart along its first axis.
+
+    Args:
+        ary: an array.
+        indices_or_sections: a number of equal parts, or the places before which to
+            cut.
+
+    Returns:
+        A list of arrays.
+
+    Example:
+        >>> import xnp
+        >>> xnp.vsplit(xnp.ones((4, 2)), 2)[0].shape
+        (2, 2)
+    """
     return _split("vsplit", ary, indices_or_sections, 0, True)
 
 
 def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
-    """Return an array taken apart along its second axis; a vector along its only one."""
+    """Return an array taken apart along its second axis; a vector along its only one.
+
+    Args:
+        ary: an array.
+        indices_or_sections: a number of equal parts, or the places before which to
+            cut.
+
+    Returns:
+        A list of arrays.
+
+    Example:
+        >>> import xnp
+        >>> xnp.hsplit(xnp.arange(4), 2)
+        [Array([0, 1], dtype=int32), Array([2, 3], dtype=int32)]
+    """
     axis = 0 if array_of(ary, "hsplit").ndim == 1 else 1
     return _split("hsplit", ary, indices_or_sections, axis, True)
 
 
 def dsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
-    """Return an array taken apart along its third axis."""
+    """Return an array taken apart along its third axis.
+
+    Args:
+        ary: an array.
+        indices_or_sections: a number of equal parts, or the places before which to
+            cut.
+
+    Returns:
+        A list of arrays.
+
+    Example:
+        >>> import xnp
+        >>> xnp.dsplit(xnp.ones((1, 2, 4)), 2)[0].shape
+        (1, 2, 2)
+    """
     return _split("dsplit", ary, indices_or_sections, 2, True)
 
-
-complete(globals(), [*SHAPING, *JOINING])
 
 boundaries(globals(), written=True)

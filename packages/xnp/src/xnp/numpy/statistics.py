@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from xnp.docstrings import complete
-from xnp.docstrings.arrays import NAN_REDUCTIONS, QUANTILES
 from xnp.numpy import reductions as averages, reductions as r, reductions as running_totals
 from xnp.numpy.contraction import dot
 from xnp.numpy.creation import asarray, counting
@@ -89,7 +87,33 @@ def nansum(
     a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None,
     keepdims: bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
-    """Return the sum over axes of what is not NaN. Arguments as of `sum`."""
+    """Return the sum over axes of what is not NaN. Arguments as of `sum`.
+
+    A mask `where` may have more dimensions than the array, or longer ones, which NumPy refuses.
+
+    Args:
+        a: an array.
+        axis: the axis or axes that go away; None for all.
+        dtype: of the result; None for that of the elements, where narrow integers and
+            booleans widen to int32.
+        out: must be None: arrays do not change, so nothing is written into one.
+        keepdims: whether they stay, with size 1.
+        initial: the value to begin with; None for none.
+        where: booleans that say which elements count; None for all.
+
+    Returns:
+        An array without the axes; 0 (of products 1) where all elements are NaN.
+
+    Raises:
+        TypeError: `a` is not an array; `dtype` names no dtype; `out` is given; `where` is not an
+            array.
+        ValueError: `axis` is out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> xnp.nansum(xnp.array([[1.0, xnp.nan], [2.0, 4.0]]), axis=1)
+        Array([1., 6.], dtype=float32)
+    """
     return r.sum(_without_nan(a, "nansum", 0), axis, dtype, out, keepdims, initial, where)
 
 
@@ -97,21 +121,89 @@ def nanprod(
     a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None,
     keepdims: bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
-    """Return the product over axes of what is not NaN. Arguments as of `prod`."""
+    """Return the product over axes of what is not NaN. Arguments as of `prod`.
+
+    Args:
+        a: an array.
+        axis: the axis or axes that go away; None for all.
+        dtype: of the result; None for that of the elements, where narrow integers and
+            booleans widen to int32.
+        out: must be None: arrays do not change, so nothing is written into one.
+        keepdims: whether they stay, with size 1.
+        initial: the value to begin with; None for none.
+        where: booleans that say which elements count; None for all.
+
+    Returns:
+        An array without the axes; 0 (of products 1) where all elements are NaN.
+
+    Raises:
+        TypeError: `a` is not an array; `dtype` names no dtype; `out` is given; `where` is not an
+            array.
+        ValueError: `axis` is out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> xnp.nanprod(xnp.array([[1.0, xnp.nan], [2.0, 4.0]]), axis=1)
+        Array([1., 8.], dtype=float32)
+    """
     return r.prod(_without_nan(a, "nanprod", 1), axis, dtype, out, keepdims, initial, where)
 
 
 def nancumsum(
     a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, out: None = None
 ) -> Array:
-    """Return running sums along an axis, NaN counting as 0."""
+    """Return running sums along an axis, NaN counting as 0.
+
+    Small integers keep their dtype and wrap around, where NumPy widens them to 64 bits.
+
+    Args:
+        a: an array.
+        axis: the axis to go along; None for `a.ravel()`.
+        dtype: of the result; None for that of the elements, int32 for booleans.
+        out: must be None: arrays do not change, so nothing is written into one.
+
+    Returns:
+        An array of the shape of a; NaN counts as 0 (in products 1).
+
+    Raises:
+        TypeError: `a` is not an array; `dtype` names no dtype; `out` is given.
+        ValueError: `axis` is out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> xnp.nancumsum(xnp.array([[1.0, xnp.nan], [2.0, 4.0]]), axis=1)
+        Array([[1., 1.],
+               [2., 6.]], dtype=float32)
+    """
     return running_totals.cumsum(_without_nan(a, "nancumsum", 0), axis, dtype, out)
 
 
 def nancumprod(
     a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, out: None = None
 ) -> Array:
-    """Return running products along an axis, NaN counting as 1."""
+    """Return running products along an axis, NaN counting as 1.
+
+    Small integers keep their dtype and wrap around, where NumPy widens them to 64 bits.
+
+    Args:
+        a: an array.
+        axis: the axis to go along; None for `a.ravel()`.
+        dtype: of the result; None for that of the elements, int32 for booleans.
+        out: must be None: arrays do not change, so nothing is written into one.
+
+    Returns:
+        An array of the shape of a; NaN counts as 0 (in products 1).
+
+    Raises:
+        TypeError: `a` is not an array; `dtype` names no dtype; `out` is given.
+        ValueError: `axis` is out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> xnp.nancumprod(xnp.array([[1.0, xnp.nan], [2.0, 4.0]]), axis=1)
+        Array([[1., 1.],
+               [2., 8.]], dtype=float32)
+    """
     return running_totals.cumprod(_without_nan(a, "nancumprod", 1), axis, dtype, out)
 
 
@@ -140,7 +232,28 @@ def nanmax(
     a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False,
     initial: ArrayLike | None = None, where: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
-    """Return the greatest element over axes that is not NaN; NaN where all are."""
+    """Return the greatest element over axes that is not NaN; NaN where all are.
+
+    Args:
+        a: an array.
+        axis: the axis or axes that go away; None for all.
+        out: must be None: arrays do not change, so nothing is written into one.
+        keepdims: whether they stay, with size 1.
+        initial: the value to begin with; None for none.
+        where: booleans that say which elements count; None for all.
+
+    Returns:
+        An array without the axes; NaN where all elements are NaN.
+
+    Raises:
+        TypeError: `a` is not an array; `out` is given.
+        ValueError: `axis` is out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> xnp.nanmax(xnp.array([[1.0, xnp.nan], [2.0, 4.0]]), axis=1)
+        Array([1., 4.], dtype=float32)
+    """
     return _nanmax(a, axis, out, keepdims, initial, where)  # type: ignore[no-any-return]
 
 
@@ -148,7 +261,28 @@ def nanmin(
     a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False,
     initial: ArrayLike | None = None, where: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
-    """Return the least element over axes that is not NaN; NaN where all are."""
+    """Return the least element over axes that is not NaN; NaN where all are.
+
+    Args:
+        a: an array.
+        axis: the axis or axes that go away; None for all.
+        out: must be None: arrays do not change, so nothing is written into one.
+        keepdims: whether they stay, with size 1.
+        initial: the value to begin with; None for none.
+        where: booleans that say which elements count; None for all.
+
+    Returns:
+        An array without the axes; NaN where all elements are NaN.
+
+    Raises:
+        TypeError: `a` is not an array; `out` is given.
+        ValueError: `axis` is out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> xnp.nanmin(xnp.array([[1.0, xnp.nan], [2.0, 4.0]]), axis=1)
+        Array([1., 2.], dtype=float32)
+    """
     return _nanmin(a, axis, out, keepdims, initial, where)  # type: ignore[no-any-return]
 
 
@@ -171,7 +305,30 @@ def nanmean(
     a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None,
     keepdims: bool = False, where: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
-    """Return the mean over axes of what is not NaN; NaN where nothing is left."""
+    """Return the mean over axes of what is not NaN; NaN where nothing is left.
+
+    Args:
+        a: an array.
+        axis: the axis or axes that go away; None for all.
+        dtype: of the result; None for that of the elements, where narrow integers and
+            booleans widen to int32.
+        out: must be None: arrays do not change, so nothing is written into one.
+        keepdims: whether they stay, with size 1.
+        where: booleans that say which elements count; None for all.
+
+    Returns:
+        A floating array without the axes; NaN where all elements are NaN.
+
+    Raises:
+        TypeError: `a` is not an array; `dtype` names no dtype; `out` is given; `where` is not an
+            array.
+        ValueError: `axis` is out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> xnp.nanmean(xnp.array([[1.0, xnp.nan], [2.0, 4.0]]), axis=1)
+        Array([1., 3.], dtype=float32)
+    """
     no_out("nanmean", out)
     a = array_of(a, "nanmean")
     if not dtypes.is_inexact(a.aval.dtype):
@@ -186,7 +343,34 @@ def nanvar(
     keepdims: bool = False, where: ArrayLike | None = None, mean: ArrayLike | None = None,
     correction: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
-    """Return the variance over axes of what is not NaN; NaN where too little is left."""
+    """Return the variance over axes of what is not NaN; NaN where too little is left.
+
+    Args:
+        a: an array.
+        axis: the axis or axes that go away; None for all.
+        dtype: of the result; None for that of the elements, where narrow integers and
+            booleans widen to int32.
+        out: must be None: arrays do not change, so nothing is written into one.
+        ddof: the divisor is the number of elements that count less this.
+        keepdims: whether they stay, with size 1.
+        where: booleans that say which elements count; None for all.
+        mean: the mean, where it is known already.
+        correction: another name of `ddof`.
+
+    Returns:
+        A floating array without the axes; NaN where no more elements count than
+        `ddof`.
+
+    Raises:
+        TypeError: `a` is not an array; `dtype` names no dtype; `out` is given; `where` is not an
+            array.
+        ValueError: `axis` is out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> xnp.nanvar(xnp.array([[1.0, xnp.nan], [2.0, 4.0]]), axis=1)
+        Array([0., 1.], dtype=float32)
+    """
     (a,) = inexact("nanvar", a)
     result = _nanvar(wide(a), axis, out, ddof, keepdims, where, mean, correction)
     return _in_dtype(result, a, dtype)
@@ -235,7 +419,34 @@ def nanstd(
     keepdims: bool = False, where: ArrayLike | None = None, mean: ArrayLike | None = None,
     correction: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
-    """Return the standard deviation over axes of what is not NaN."""
+    """Return the standard deviation over axes of what is not NaN.
+
+    Args:
+        a: an array.
+        axis: the axis or axes that go away; None for all.
+        dtype: of the result; None for that of the elements, where narrow integers and
+            booleans widen to int32.
+        out: must be None: arrays do not change, so nothing is written into one.
+        ddof: the divisor is the number of elements that count less this.
+        keepdims: whether they stay, with size 1.
+        where: booleans that say which elements count; None for all.
+        mean: the mean, where it is known already.
+        correction: another name of `ddof`.
+
+    Returns:
+        A floating array without the axes; NaN where no more elements count than
+        `ddof`.
+
+    Raises:
+        TypeError: `a` is not an array; `dtype` names no dtype; `out` is given; `where` is not an
+            array.
+        ValueError: `axis` is out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> xnp.nanstd(xnp.array([[1.0, xnp.nan], [2.0, 4.0]]), axis=1)
+        Array([0., 1.], dtype=float32)
+    """
     (a,) = inexact("nanstd", a)
     result = _nanvar(wide(a), axis, out, ddof, keepdims, where, mean, correction, root=True)
     return _in_dtype(result, a, dtype)
@@ -260,14 +471,58 @@ _nanargmin = _position("nanargmin", r.argmin, math.inf)
 def nanargmax(
     a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Array:
-    """Return the position of the greatest element that is not NaN; -1 where all are."""
+    """Return the position of the greatest element that is not NaN; -1 where all are.
+
+    Complex numbers have no order and raise an error; NumPy compares real parts first.
+
+    Args:
+        a: an array.
+        axis: the axis that goes away; None for the position in `a.ravel()`.
+        out: must be None: arrays do not change, so nothing is written into one.
+        keepdims: whether they stay, with size 1.
+
+    Returns:
+        An int32 array of positions without the axis; -1 where all elements are NaN
+        (NumPy raises).
+
+    Raises:
+        TypeError: `a` is not an array; `out` is given.
+        ValueError: `axis` is out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> xnp.nanargmax(xnp.array([[1.0, xnp.nan], [2.0, 4.0]]), axis=1)
+        Array([0, 1], dtype=int32)
+    """
     return _nanargmax(a, axis, out, keepdims)  # type: ignore[no-any-return]
 
 
 def nanargmin(
     a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Array:
-    """Return the position of the least element that is not NaN; -1 where all are."""
+    """Return the position of the least element that is not NaN; -1 where all are.
+
+    Complex numbers have no order and raise an error; NumPy compares real parts first.
+
+    Args:
+        a: an array.
+        axis: the axis that goes away; None for the position in `a.ravel()`.
+        out: must be None: arrays do not change, so nothing is written into one.
+        keepdims: whether they stay, with size 1.
+
+    Returns:
+        An int32 array of positions without the axis; -1 where all elements are NaN
+        (NumPy raises).
+
+    Raises:
+        TypeError: `a` is not an array; `out` is given.
+        ValueError: `axis` is out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> xnp.nanargmin(xnp.array([[1.0, xnp.nan], [2.0, 4.0]]), axis=1)
+        Array([0, 0], dtype=int32)
+    """
     return _nanargmin(a, axis, out, keepdims)  # type: ignore[no-any-return]
 
 
@@ -286,6 +541,9 @@ def interpolated(lines: Any, q: Any, count: int, method: str, skip_nan: bool) ->
       count: how many elements a line has.
       method: which of the two elements next to the place, or what between them.
       skip_nan: whether NaN is left out; otherwise it makes the result NaN.
+
+    Raises:
+        ValueError: there is no such `method`.
     """
     dtype, outer = lines.aval.dtype, lines.aval.shape[:-1]
     is_nan = bind("ne", lines, lines)
@@ -347,6 +605,10 @@ def inverted_cdf(
       weights: None, or numbers that are not negative, of the shape of `a` or of its axes.
       keepdims: whether reduced axes stay with size 1.
       skip_nan: whether NaN elements are left out; else a line that has one gives NaN.
+
+    Raises:
+        TypeError: `a` is not an array.
+        ValueError: `axis` is out of bounds.
     """
     a, q = inexact(operation, a, q)
     shape = a.aval.shape
@@ -492,6 +754,26 @@ def quantile(
 ) -> Array:  # fmt: skip
     """Return quantiles of the elements over axes.
 
+    Args:
+        a: a real array.
+        q: numbers from 0 to 1, one or a vector; its dimension comes first in the result.
+        axis: the axes; None for all.
+        out: not supported, must be None.
+        overwrite_input: has no effect.
+        method: "linear", "lower", "higher", "midpoint" or "nearest", between two
+            elements; "inverted_cdf" takes the least element up to which there is the
+            part `q` of all.
+        keepdims: whether reduced axes stay with size 1.
+        weights: how much each element counts, with the method "inverted_cdf": numbers
+            that are not negative, of the shape of `a` or of its axes.
+
+    Returns:
+        A floating array: the dimension of `q`, then those of `a` without the reduced axes.
+
+    Raises:
+        TypeError: `a` is not an array; `out` is given.
+        ValueError: `axis` is out of bounds; there is no such `method`.
+
     Example:
       >>> import xnp
       >>> xnp.quantile(xnp.array([1., 2., 3.]), 0.5, method="inverted_cdf",
@@ -507,6 +789,29 @@ def nanquantile(
     method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
     """Return quantiles of the elements that are not NaN.
+
+    Of no elements there are as many quantiles as are asked for, where NumPy has one.
+
+    Args:
+        a: a real array.
+        q: numbers from 0 to 1, one or a vector; its dimension comes first in the result.
+        axis: the axes; None for all.
+        out: not supported, must be None.
+        overwrite_input: has no effect.
+        method: "linear", "lower", "higher", "midpoint" or "nearest", between two
+            elements; "inverted_cdf" takes the least element up to which there is the
+            part `q` of all.
+        keepdims: whether reduced axes stay with size 1.
+        weights: how much each element counts, with the method "inverted_cdf": numbers
+            that are not negative, of the shape of `a` or of its axes.
+
+    Returns:
+        A floating array: the dimension of `q`, then those of `a` without the reduced axes;
+        NaN where all elements are.
+
+    Raises:
+        TypeError: `a` is not an array; `out` is given.
+        ValueError: `axis` is out of bounds; there is no such `method`.
 
     Example:
       >>> import xnp
@@ -529,6 +834,28 @@ def percentile(
 ) -> Array:  # fmt: skip
     """Return quantiles with `q` from 0 to 100.
 
+    Args:
+        a: a real array.
+        q: numbers from 0 to 100, one or a vector; its dimension comes first in the result.
+        axis: the axes; None for all.
+        out: not supported, must be None.
+        overwrite_input: has no effect.
+        method: "linear", "lower", "higher", "midpoint" or "nearest", between two
+            elements; "inverted_cdf" takes the least element up to which there is the
+            part `q` of all.
+        keepdims: whether reduced axes stay with size 1.
+        weights: how much each element counts, with the method "inverted_cdf": numbers
+            that are not negative, of the shape of `a` or of its axes.
+        out_sharding: how the result lies: a sharding, or a partition spec over the
+            mesh set.
+
+    Returns:
+        A floating array: the dimension of `q`, then those of `a` without the reduced axes.
+
+    Raises:
+        TypeError: `a` is not an array; `out` is given; `out_sharding` is no sharding.
+        ValueError: `axis` is out of bounds; there is no such `method`.
+
     Example:
       >>> import xnp
       >>> xnp.percentile(xnp.array([1., 2., 9.]), 50)
@@ -545,6 +872,27 @@ def nanpercentile(
 ) -> Array:  # fmt: skip
     """Return quantiles of what is not NaN with `q` from 0 to 100.
 
+    Args:
+        a: a real array.
+        q: numbers from 0 to 100, one or a vector; its dimension comes first in the result.
+        axis: the axes; None for all.
+        out: not supported, must be None.
+        overwrite_input: has no effect.
+        method: "linear", "lower", "higher", "midpoint" or "nearest", between two
+            elements; "inverted_cdf" takes the least element up to which there is the
+            part `q` of all.
+        keepdims: whether reduced axes stay with size 1.
+        weights: how much each element counts, with the method "inverted_cdf": numbers
+            that are not negative, of the shape of `a` or of its axes.
+
+    Returns:
+        A floating array: the dimension of `q`, then those of `a` without the reduced axes;
+        NaN where all elements are.
+
+    Raises:
+        TypeError: `a` is not an array; `out` is given.
+        ValueError: `axis` is out of bounds; there is no such `method`.
+
     Example:
       >>> import xnp
       >>> xnp.nanpercentile(xnp.array([1., xnp.nan, 2., 9.]), 50)
@@ -558,7 +906,30 @@ def median(
     a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
     keepdims: bool = False,
 ) -> Array:  # fmt: skip
-    """Return the middle element in order over axes, the mean of the two middle ones if even."""
+    """Return the middle element in order over axes, the mean of the two middle ones if even.
+
+    Complex numbers have no order and raise an error; NumPy compares real parts first.
+
+    Args:
+        a: a real array.
+        axis: the axes; None for all.
+        out: not supported, must be None.
+        overwrite_input: has no effect.
+        keepdims: whether reduced axes stay with size 1.
+
+    Returns:
+        A floating array without the reduced axes: of integers float32, where NumPy
+        has float64.
+
+    Raises:
+        TypeError: `a` is not an array; `out` is given.
+        ValueError: `axis` is out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> xnp.median(xnp.array([1, 9, 2, 4]))
+        Array(3., dtype=float32)
+    """
     del overwrite_input
     return _quantile("median", a, 0.5, axis, out, "midpoint", keepdims, skip_nan=False)
 
@@ -567,7 +938,30 @@ def nanmedian(
     a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
     keepdims: bool = False,
 ) -> Array:  # fmt: skip
-    """Return the median of the elements that are not NaN."""
+    """Return the median of the elements that are not NaN.
+
+    Complex numbers have no order and raise an error; NumPy compares real parts first.
+
+    Args:
+        a: a real array.
+        axis: the axes; None for all.
+        out: not supported, must be None.
+        overwrite_input: has no effect.
+        keepdims: whether reduced axes stay with size 1.
+
+    Returns:
+        A floating array without the reduced axes: of integers float32, where NumPy
+        has float64.
+
+    Raises:
+        TypeError: `a` is not an array; `out` is given.
+        ValueError: `axis` is out of bounds.
+
+    Example:
+        >>> import xnp
+        >>> xnp.nanmedian(xnp.array([1., xnp.nan, 2., 9.]))
+        Array(2., dtype=float32)
+    """
     del overwrite_input
     return _quantile("nanmedian", a, 0.5, axis, out, "midpoint", keepdims, skip_nan=True)
 
@@ -591,6 +985,10 @@ def bincount(
     Returns:
       A vector: of integers, or of the dtype of the weights. Negative numbers count as 0, where
       NumPy raises an error.
+
+    Raises:
+        TypeError: `x` is not an array; `out_sharding` is no sharding.
+        ValueError: `length` is negative.
 
     Example:
       >>> import xnp
@@ -645,6 +1043,8 @@ def histogram_bin_edges(
 ) -> Array:
     """Return the bounds of bins of equal width: `bins` of them over a range, or those given.
 
+    Values that are not finite give edges that are NaN, where NumPy raises an error.
+
     Args:
       a: an array; it is flattened.
       bins: a number of bins, or their bounds, which are returned.
@@ -653,6 +1053,9 @@ def histogram_bin_edges(
 
     Returns:
       A vector, of one more element than there are bins.
+
+    Raises:
+        TypeError: `a` is not an array.
 
     Example:
       >>> import xnp
@@ -714,6 +1117,9 @@ def histogram(
     Returns:
       Counts, in float32 where NumPy has integers, or sums of weights; and the bounds, one more.
 
+    Raises:
+        TypeError: `a` is not an array; `out_sharding` is no sharding.
+
     Example:
       >>> import xnp
       >>> xnp.histogram(xnp.array([0., 1., 1., 2.]), bins=2)
@@ -750,6 +1156,8 @@ def histogram2d(
 ) -> tuple[Array, Array, Array]:
     """Return how many points (x, y) lie in each bin of a grid, and the bounds in x and y.
 
+    Counts are integers unless `weights` or `density` is given, where NumPy's are floats.
+
     Args:
       x: a vector.
       y: a vector of as many elements.
@@ -761,6 +1169,9 @@ def histogram2d(
 
     Returns:
       Counts, a matrix with a row for each bin in x; the bounds in x; the bounds in y.
+
+    Raises:
+        TypeError: an operand is not an array.
 
     Example:
       >>> import xnp
@@ -789,6 +1200,8 @@ def histogramdd(
     density: bool | None = None,
 ) -> tuple[Array, list[Array]]:
     """Return how many points lie in each bin of a grid, and the bounds in each dimension.
+
+    Counts are integers unless `weights` or `density` is given, where NumPy's are floats.
 
     Args:
       sample: points, one in each row, or a sequence of coordinates.
@@ -855,6 +1268,9 @@ def cov(
     Returns:
       A matrix with a row for each variable; a number for one variable.
 
+    Raises:
+        TypeError: an operand is not an array; `dtype` names no dtype.
+
     Example:
       >>> import xnp
       >>> xnp.cov(xnp.array([[1., 2., 3.], [3., 2., 1.]]))
@@ -918,6 +1334,9 @@ def corrcoef(
     Returns:
       A matrix with a row for each variable; a number for one variable.
 
+    Raises:
+        TypeError: an operand is not an array; `dtype` names no dtype.
+
     Example:
       >>> import xnp
       >>> xnp.corrcoef(xnp.array([[1., 2., 3.], [3., 2., 1.]])).round(3)
@@ -938,7 +1357,5 @@ def corrcoef(
 def _within_one(x: Any) -> Any:
     return bind("max", bind("min", x, scalar_like(x, 1)), scalar_like(x, -1))
 
-
-complete(globals(), [*NAN_REDUCTIONS, *QUANTILES])
 
 boundaries(globals())

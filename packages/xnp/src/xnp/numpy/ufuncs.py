@@ -14,8 +14,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from xnp.docstrings import complete
-from xnp.docstrings.arrays import UFUNCS
 from xnp.numpy.dispatch import (
     binary_operator,
     broadcast,
@@ -112,12 +110,86 @@ def promoting(name: str, primitive: str) -> Callable[[Any, Any], Any]:
 
 # --- sums and products ----------------------------------------------------------------------------
 
-add = binary_function("add", promoting("add", "add"), "Return x + y; of booleans, x or y.", np.add)
+add = binary_function(
+    "add",
+    promoting("add", "add"),
+    """Return x + y; of booleans, x or y.
+
+    Args:
+        x1: an array or a number.
+        x2: an array or a number. Both are broadcast to one shape.
+        out: must be None: arrays do not change, so nothing is written into one.
+        where: must be None, as `out`; `xnp.where` chooses elements of the result.
+
+    Returns:
+        An array of the shape and the dtype that the operands have in common; a Python
+        number takes the dtype of the array beside it. Integers and floats together
+        have the dtype of the floats, where NumPy may widen it.
+
+    Raises:
+        TypeError: an operand is not an array; `out` is given; `where` is given.
+        ValueError: the shapes of the operands do not fit together.
+
+    Example:
+        >>> import xnp
+        >>> xnp.add(xnp.array([1.0, 2.0]), xnp.array([10, 20]))
+        Array([11., 22.], dtype=float32)
+    """,
+    np.add,
+)
 subtract = binary_function(
-    "subtract", promoting("subtract", "sub"), "Return x - y, not of booleans.", np.subtract
+    "subtract",
+    promoting("subtract", "sub"),
+    """Return x - y, not of booleans.
+
+    Args:
+        x1: an array or a number.
+        x2: an array or a number. Both are broadcast to one shape.
+        out: must be None: arrays do not change, so nothing is written into one.
+        where: must be None, as `out`; `xnp.where` chooses elements of the result.
+
+    Returns:
+        An array of the shape and the dtype that the operands have in common; a Python
+        number takes the dtype of the array beside it. Integers and floats together
+        have the dtype of the floats, where NumPy may widen it.
+
+    Raises:
+        TypeError: an operand is not an array; `out` is given; `where` is given.
+        ValueError: the shapes of the operands do not fit together.
+
+    Example:
+        >>> import xnp
+        >>> xnp.subtract(xnp.array([1, 2]), xnp.array([10, 20]))
+        Array([ -9, -18], dtype=int32)
+    """,
+    np.subtract,
 )
 multiply = binary_function(
-    "multiply", promoting("multiply", "mul"), "Return x y; of booleans, x and y.", np.multiply
+    "multiply",
+    promoting("multiply", "mul"),
+    """Return x y; of booleans, x and y.
+
+    Args:
+        x1: an array or a number.
+        x2: an array or a number. Both are broadcast to one shape.
+        out: must be None: arrays do not change, so nothing is written into one.
+        where: must be None, as `out`; `xnp.where` chooses elements of the result.
+
+    Returns:
+        An array of the shape and the dtype that the operands have in common; a Python
+        number takes the dtype of the array beside it. Integers and floats together
+        have the dtype of the floats, where NumPy may widen it.
+
+    Raises:
+        TypeError: an operand is not an array; `out` is given; `where` is given.
+        ValueError: the shapes of the operands do not fit together.
+
+    Example:
+        >>> import xnp
+        >>> xnp.multiply(xnp.array([1.5, 2.0]), 2)
+        Array([3., 4.], dtype=float32)
+    """,
+    np.multiply,
 )
 
 
@@ -159,18 +231,140 @@ plain_negative = unary_function("negative", _negative, "Return -x, element by el
 
 
 def negative(x: ArrayLike, out: None = None, where: ArrayLike | None = None) -> Array:
-    """Return -x, element by element."""
+    """Return -x, element by element.
+
+    Args:
+        x: an array of any shape, or a number.
+        out: must be None: arrays do not change, so nothing is written into one.
+        where: must be None, as `out`; `xnp.where` chooses elements of the result.
+
+    Returns:
+        An array of the shape and dtype of x; unsigned integers wrap around.
+
+    Raises:
+        TypeError: `x` is not an array; `out` is given; `where` is given.
+
+    Example:
+        >>> import xnp
+        >>> xnp.negative(xnp.array([1, -2]))
+        Array([-1,  2], dtype=int32)
+    """
     if out is not None or where is not None:
         check_out_and_where("negative", out, where)
     return plain_negative(x)
 
 
-positive = unary_function("positive", _positive, "Return x as an array.")
-absolute = unary_function("absolute", _absolute, "Return |x|; real for complex x.")
+positive = unary_function(
+    "positive",
+    _positive,
+    """Return x as an array.
+
+    NumPy's takes `out` and `where` as well.
+
+    Args:
+        x: an array of any shape, or a number.
+
+    Returns:
+        An array of the shape and dtype of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.positive(xnp.array([-1, 2]))
+        Array([-1,  2], dtype=int32)
+    """,
+)
+absolute = unary_function(
+    "absolute",
+    _absolute,
+    """Return |x|; real for complex x.
+
+    NumPy's takes `out` and `where` as well.
+
+    Args:
+        x: an array of any shape, or a number.
+
+    Returns:
+        An array of the shape and dtype of x; the size of a complex number is real.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.absolute(xnp.array([-1.5, 2.0])), xnp.absolute(3 + 4j)
+        (Array([1.5, 2. ], dtype=float32), Array(5., dtype=float32, weak_type=True))
+    """,
+)
 abs = absolute
-fabs = unary_function("fabs", _fabs, "Return |x| as a floating number.")
-sign = unary_function("sign", _sign, "Return -1, 0 or 1 by the sign; x / |x| for complex x.")
-square = unary_function("square", _square, "Return x^2.")
+fabs = unary_function(
+    "fabs",
+    _fabs,
+    """Return |x| as a floating number.
+
+    Args:
+        x: an array of any shape, or a number; integers and booleans become the default
+            float.
+
+    Returns:
+        An array of the shape of x: floating, of the dtype of x where that is floating
+        or complex, else of the default float (float32, where NumPy has float64).
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.fabs(xnp.array([-1, 2]))
+        Array([1., 2.], dtype=float32)
+    """,
+)
+sign = unary_function(
+    "sign",
+    _sign,
+    """Return -1, 0 or 1 by the sign; x / |x| for complex x.
+
+    NumPy's takes `out` and `where` as well.
+
+    Args:
+        x: an array of any shape, or a number.
+
+    Returns:
+        An array of the shape and dtype of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.sign(xnp.array([-3.0, 0.0, 2.0]))
+        Array([-1.,  0.,  1.], dtype=float32)
+    """,
+)
+square = unary_function(
+    "square",
+    _square,
+    """Return x^2.
+
+    NumPy's takes `out` and `where` as well.
+
+    Args:
+        x: an array of any shape, or a number.
+
+    Returns:
+        An array of the shape and dtype of x.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.square(xnp.array([-3, 2]))
+        Array([9, 4], dtype=int32)
+    """,
+)
 
 
 # --- division -------------------------------------------------------------------------------------
@@ -243,22 +437,144 @@ def _fmod(x: Any, y: Any) -> Any:
 
 
 true_divide = binary_function(
-    "divide", _true_divide, "Return x / y, a floating or complex number.", None
+    "divide",
+    _true_divide,
+    """Return x / y, a floating or complex number.
+
+    Args:
+        x1: an array or a number.
+        x2: an array or a number. Both are broadcast to one shape.
+        out: must be None: arrays do not change, so nothing is written into one.
+        where: must be None, as `out`; `xnp.where` chooses elements of the result.
+
+    Returns:
+        An array of the shape and the dtype that the operands have in common; a Python
+        number takes the dtype of the array beside it. Integers and floats together
+        have the dtype of the floats, where NumPy may widen it.
+
+    Raises:
+        TypeError: an operand is not an array; `out` is given; `where` is given.
+        ValueError: the shapes of the operands do not fit together.
+
+    Example:
+        >>> import xnp
+        >>> xnp.divide(xnp.array([1, 2]), 2)
+        Array([0.5, 1. ], dtype=float32)
+    """,
+    None,
 )
 divide = true_divide
 floor_divide = binary_function(
-    "floor_divide", _floor_divide, "Return the largest integer not above x / y, in the dtype."
+    "floor_divide",
+    _floor_divide,
+    """Return the largest integer not above x / y, in the dtype.
+
+    An integer divided by 0 gives -1 or -2, which mean nothing, where NumPy warns and gives 0.
+
+    Args:
+        x1: an array or a number.
+        x2: an array or a number. Both are broadcast to one shape.
+        out: must be None: arrays do not change, so nothing is written into one.
+        where: must be None, as `out`; `xnp.where` chooses elements of the result.
+
+    Returns:
+        An array of the shape and the dtype that the operands have in common; a Python
+        number takes the dtype of the array beside it. Integers and floats together
+        have the dtype of the floats, where NumPy may widen it.
+
+    Raises:
+        TypeError: an operand is not an array; `out` is given; `where` is given.
+        ValueError: the shapes of the operands do not fit together.
+
+    Example:
+        >>> import xnp
+        >>> xnp.floor_divide(xnp.array([7, -7]), 2)
+        Array([ 3, -4], dtype=int32)
+    """,
 )
 remainder = binary_function(
-    "remainder", _remainder, "Return x - y floor(x / y), which has the sign of y."
+    "remainder",
+    _remainder,
+    """Return x - y floor(x / y), which has the sign of y.
+
+    Args:
+        x1: an array or a number.
+        x2: an array or a number. Both are broadcast to one shape.
+        out: must be None: arrays do not change, so nothing is written into one.
+        where: must be None, as `out`; `xnp.where` chooses elements of the result.
+
+    Returns:
+        An array of the shape and the dtype that the operands have in common; a Python
+        number takes the dtype of the array beside it. Integers and floats together
+        have the dtype of the floats, where NumPy may widen it.
+
+    Raises:
+        TypeError: an operand is not an array; `out` is given; `where` is given.
+        ValueError: the shapes of the operands do not fit together.
+
+    Example:
+        >>> import xnp
+        >>> xnp.remainder(xnp.array([7, -7]), 3)
+        Array([1, 2], dtype=int32)
+    """,
 )
 mod = remainder
-fmod = binary_function("fmod", _fmod, "Return x - y trunc(x / y), which has the sign of x.")
-reciprocal = unary_function("reciprocal", _reciprocal, "Return 1 / x, a floating number.")
+fmod = binary_function(
+    "fmod",
+    _fmod,
+    """Return x - y trunc(x / y), which has the sign of x.
+
+    Args:
+        x1: an array or a number.
+        x2: an array or a number. Both are broadcast to one shape.
+        out: must be None: arrays do not change, so nothing is written into one.
+        where: must be None, as `out`; `xnp.where` chooses elements of the result.
+
+    Returns:
+        An array of the shape and the dtype that the operands have in common; a Python
+        number takes the dtype of the array beside it. Integers and floats together
+        have the dtype of the floats, where NumPy may widen it.
+
+    Raises:
+        TypeError: an operand is not an array; `out` is given; `where` is given.
+        ValueError: the shapes of the operands do not fit together.
+
+    Example:
+        >>> import xnp
+        >>> xnp.fmod(xnp.array([7, -7]), 3)
+        Array([ 1, -1], dtype=int32)
+    """,
+)
+reciprocal = unary_function(
+    "reciprocal",
+    _reciprocal,
+    """Return 1 / x, a floating number.
+
+    Integers become the default float, where NumPy keeps integers.
+
+    Args:
+        x: an array of any shape, or a number; integers and booleans become the default
+            float.
+
+    Returns:
+        An array of the shape of x: floating, of the dtype of x where that is floating
+        or complex, else of the default float (float32, where NumPy has float64).
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.reciprocal(xnp.array([2.0, 4.0]))
+        Array([0.5 , 0.25], dtype=float32)
+    """,
+)
 
 
 def divmod(x: ArrayLike, y: ArrayLike, /) -> tuple[Array, Array]:
     """Return `floor_divide(x, y)` and `remainder(x, y)`.
+
+    An integer divided by 0 gives -1 or -2, which mean nothing, where NumPy warns and gives 0.
 
     Args:
       x: the dividend, a real array or a number.
@@ -267,6 +583,9 @@ def divmod(x: ArrayLike, y: ArrayLike, /) -> tuple[Array, Array]:
     Returns:
       A pair of arrays. The remainder has the sign of `y`; what integers divided by 0 give is
       nothing to rely on, where NumPy has 0 and 0.
+
+    Raises:
+        TypeError: an operand is not an array.
 
     Example:
       >>> import xnp
@@ -277,7 +596,26 @@ def divmod(x: ArrayLike, y: ArrayLike, /) -> tuple[Array, Array]:
 
 
 def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
-    """Return the fractional and the whole part of each element; both have the sign of x."""
+    """Return the fractional and the whole part of each element; both have the sign of x.
+
+    NumPy's takes `where` as well.
+
+    Args:
+        x: a real array or a number.
+        out: must be None: arrays do not change, so nothing is written into one.
+
+    Returns:
+        Two floating arrays of the shape of x, the fractions and the whole parts, both
+        with the sign of x.
+
+    Raises:
+        TypeError: `x` is not an array; `out` is given.
+
+    Example:
+        >>> import xnp
+        >>> xnp.modf(xnp.array([1.5, -2.25]))
+        (Array([ 0.5 , -0.25], dtype=float32), Array([ 1., -2.], dtype=float32))
+    """
     check_out_and_where("modf", out, None)
     (x,) = inexact("modf", x)
     negative_mask = bind("lt", x, scalar_like(x, 0))
@@ -341,6 +679,11 @@ _traced_power = binary_operator(_power)
 def power(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Return x to the power y; a Python int `y` is part of the program (`integer_pow[y=2]`).
 
+    Integers to negative powers are 0, but for those of 1 and -1; NumPy raises an error.
+
+    Integers to negative powers are 0, but for those of 1 and -1; NumPy raises an error.
+    NumPy's takes `out` and `where` as well.
+
     Args:
       x: the base.
       y: the exponent. Integers to negative integer powers are refused for a Python int `y`; of
@@ -348,6 +691,9 @@ def power(x: ArrayLike, y: ArrayLike, /) -> Array:
 
     Returns:
       An array of the shape that the operands have in common, of the dtype that they promote to.
+
+    Raises:
+        TypeError: an operand is not an array.
 
     Example:
       >>> import xnp
@@ -363,7 +709,26 @@ pow = power
 
 
 def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """Return x to the power y in a floating dtype."""
+    """Return x to the power y in a floating dtype.
+
+    The result has the floating dtype of the operands, where NumPy's is always float64.
+    NumPy's takes `out` and `where` as well.
+
+    Args:
+        x: an array or a number: the base.
+        y: an array or a number: the exponent. Both are broadcast to one shape.
+
+    Returns:
+        A floating or complex array of the shape that the operands have in common.
+
+    Raises:
+        TypeError: an operand is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.float_power(xnp.array([2, 3]), -1).round(3)
+        Array([0.5  , 0.333], dtype=float32)
+    """
     x, y = inexact("float_power", x, y)
     return bind("pow", *broadcast("float_power", x, y))
 
@@ -389,19 +754,109 @@ def _like_shapes(*arrays: Any) -> Any:
 
 
 maximum = binary_function(
-    "maximum", promoting("maximum", "max"), "Return the greater of x and y; NaN where one is."
+    "maximum",
+    promoting("maximum", "max"),
+    """Return the greater of x and y; NaN where one is.
+
+    Args:
+        x1: an array or a number.
+        x2: an array or a number. Both are broadcast to one shape.
+        out: must be None: arrays do not change, so nothing is written into one.
+        where: must be None, as `out`; `xnp.where` chooses elements of the result.
+
+    Returns:
+        An array of the shape and the dtype that the operands have in common; a Python
+        number takes the dtype of the array beside it. Integers and floats together
+        have the dtype of the floats, where NumPy may widen it.
+
+    Raises:
+        TypeError: an operand is not an array; `out` is given; `where` is given.
+        ValueError: the shapes of the operands do not fit together.
+
+    Example:
+        >>> import xnp
+        >>> xnp.maximum(xnp.array([1.0, xnp.nan, 3.0]), 2.0)
+        Array([ 2., nan,  3.], dtype=float32)
+    """,
 )
 minimum = binary_function(
-    "minimum", promoting("minimum", "min"), "Return the lesser of x and y; NaN where one is."
+    "minimum",
+    promoting("minimum", "min"),
+    """Return the lesser of x and y; NaN where one is.
+
+    Args:
+        x1: an array or a number.
+        x2: an array or a number. Both are broadcast to one shape.
+        out: must be None: arrays do not change, so nothing is written into one.
+        where: must be None, as `out`; `xnp.where` chooses elements of the result.
+
+    Returns:
+        An array of the shape and the dtype that the operands have in common; a Python
+        number takes the dtype of the array beside it. Integers and floats together
+        have the dtype of the floats, where NumPy may widen it.
+
+    Raises:
+        TypeError: an operand is not an array; `out` is given; `where` is given.
+        ValueError: the shapes of the operands do not fit together.
+
+    Example:
+        >>> import xnp
+        >>> xnp.minimum(xnp.array([1.0, xnp.nan, 3.0]), 2.0)
+        Array([ 1., nan,  2.], dtype=float32)
+    """,
 )
 fmax = binary_function(
-    "fmax", _extremum_without_nan("fmax", "max"), "Return the greater of x and y, which is no NaN."
+    "fmax",
+    _extremum_without_nan("fmax", "max"),
+    """Return the greater of x and y, which is no NaN.
+
+    Args:
+        x1: an array or a number.
+        x2: an array or a number. Both are broadcast to one shape.
+        out: must be None: arrays do not change, so nothing is written into one.
+        where: must be None, as `out`; `xnp.where` chooses elements of the result.
+
+    Returns:
+        An array of the shape and the dtype that the operands have in common; a Python
+        number takes the dtype of the array beside it. Integers and floats together
+        have the dtype of the floats, where NumPy may widen it.
+
+    Raises:
+        TypeError: an operand is not an array; `out` is given; `where` is given.
+        ValueError: the shapes of the operands do not fit together.
+
+    Example:
+        >>> import xnp
+        >>> xnp.fmax(xnp.array([1.0, xnp.nan, 3.0]), 2.0)
+        Array([2., 2., 3.], dtype=float32)
+    """,
 )
 fmin = binary_function(
-    "fmin", _extremum_without_nan("fmin", "min"), "Return the lesser of x and y, which is no NaN."
-)
+    "fmin",
+    _extremum_without_nan("fmin", "min"),
+    """Return the lesser of x and y, which is no NaN.
 
-complete(globals(), UFUNCS)
+    Args:
+        x1: an array or a number.
+        x2: an array or a number. Both are broadcast to one shape.
+        out: must be None: arrays do not change, so nothing is written into one.
+        where: must be None, as `out`; `xnp.where` chooses elements of the result.
+
+    Returns:
+        An array of the shape and the dtype that the operands have in common; a Python
+        number takes the dtype of the array beside it. Integers and floats together
+        have the dtype of the floats, where NumPy may widen it.
+
+    Raises:
+        TypeError: an operand is not an array; `out` is given; `where` is given.
+        ValueError: the shapes of the operands do not fit together.
+
+    Example:
+        >>> import xnp
+        >>> xnp.fmin(xnp.array([1.0, xnp.nan, 3.0]), 2.0)
+        Array([1., 2., 2.], dtype=float32)
+    """,
+)
 
 
 boundaries(globals(), written=True)
