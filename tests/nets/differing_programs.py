@@ -50,6 +50,12 @@ def error_of_expm(j: Any, n: Any) -> bool:
     return bool(np.max(abs(np.asarray(scipy_of(j, "linalg").expm(a)) / exact - 1)) > 1e-3)
 
 
+def of_a_nondiff_argument(j: Any, n: Any) -> Any:
+    times = j.custom_jvp(lambda x, y: x * y, nondiff_argnums=(0,))
+    times.defjvp(lambda x, primals, tangents: (x * primals[0], x * tangents[0]))
+    return j.jvp(lambda x: times(x, 3.0), (2.0,), (1.0,))[1]
+
+
 def donated_by_device_put(j: Any, n: Any) -> bool:
     x = j.device_put(n.ones(2), j.devices()[0])
     j.device_put(x, j.devices()[-1], donate=True)
@@ -507,6 +513,7 @@ ARGUMENTS: list[Row] = [
      "ValueError", -1.0),
     ("an integer as the tangent", lambda j, n: j.jvp(n.negative, (1j,), (1.0,))[1].real,
      "TypeError", -1.0),
+    ("a differentiated argument among", of_a_nondiff_argument, 0.0, "UnexpectedTracerError"),
     ("a number with a fraction",
      lambda j, n: j.random.key_data(j.random.fold_in(j.random.key(0), 1.5)),
      [928981903, 3453687069], "TypeError"),
@@ -542,6 +549,8 @@ ARGUMENTS: list[Row] = [
         lambda x: (x * x, f"{x:.2f}"), has_aux=True)(3.0), "TypeError", (6.0, "3.00")),
     ("the text of a value", lambda j, n: j.grad(lambda x: float(x) * x)(3.0),
      "ConcretizationTypeError", "ConcretizationTypeError"),
+    ("activations at infinities", lambda j, n: n.isnan(j.nn.silu(-inf)), True, False),
+    ("activations at infinities", lambda j, n: n.isnan(j.nn.soft_sign(inf)), True, False),
     ("activations that compare", lambda j, n: j.nn.relu(n.complex64(1 - 1j)), 1 - 1j, "TypeError"),
     ("activations of integers", lambda j, n: (j.nn.relu6(n.int32(3)) * n.ones(2, "bfloat16")
                                               ).dtype.name, "bfloat16", "float32"),

@@ -169,3 +169,25 @@ def test_the_diagonal_is_that_of_an_array():
         xnp.diag_indices_from([[1, 2], [3, 4]])
     with pytest.raises(ValueError, match=r"^diag_indices_from: takes arrays of equal sizes"):
         xnp.diag_indices_from(2.5)
+
+
+@pytest.mark.parametrize("dtype", [object, "S3", "M8[s]", np.dtype("U2"), np.dtype(object)])
+def test_a_dtype_that_arrays_cannot_have_is_of_no_kind(dtype):
+    assert not xnp.isdtype(dtype, "numeric") and not xnp.isdtype(dtype, ("bool", "float32"))
+    assert xnp.can_cast(dtype, "float32") == np.can_cast(dtype, "float32")
+    with pytest.raises(ValueError, match="neither a kind nor a dtype"):
+        xnp.isdtype(dtype, "number")
+    with pytest.raises(TypeError, match="values cannot have dtype"):
+        xnp.zeros(2, dtype)
+
+
+@pytest.mark.parametrize("name", [
+    "relu", "relu6", "hard_tanh", "hard_sigmoid", "hard_silu", "elu", "celu", "selu", "leaky_relu",
+    "sparse_plus", "sparse_sigmoid",
+])  # fmt: skip
+def test_activations_that_compare_take_no_complex_numbers(name):
+    inner = {"selu": "elu"}.get(name, name)
+    for x in (np.complex64([1j, -2]), 1j, xnp.zeros(2, "complex64")):
+        with pytest.raises(TypeError, match=rf"^({name}|{inner}): compares numbers, and complex"):
+            getattr(xnp.nn, name)(x)
+    assert getattr(xnp.nn, name)(np.float32([-1, 2])).dtype == np.float32

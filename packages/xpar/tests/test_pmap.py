@@ -454,3 +454,12 @@ def test_what_is_passed_twice_beside_a_donated_argument_is_read_twice(x):
     b = make(x)
     for _ in range(3):
         np.testing.assert_allclose(f(make(x), b, b), 2 * x + 4 * x * x, rtol=1e-5)
+
+
+@pytest.mark.parametrize("axis", [False, 0.0, "x"])
+@pytest.mark.parametrize("option", ["in_axes", "out_axes"])
+def test_axes_are_integers(option, axis):
+    with pytest.raises(TypeError, match=rf"^pmap: {option} may hold only ints and None\."):
+        pmap(lambda x: x, **{option: axis})
+    with pytest.raises(TypeError, match=rf"got +{option}\['a'\] = "):
+        pmap(lambda x: {"a": x}, **{option: {"a": axis}})

@@ -223,6 +223,22 @@ def _between(far: float, x: Any) -> Any:
     return bind("min", bind("max", x, scalar_like(x, -far)), scalar_like(x, far))
 
 
+def _ordered(name: str, x: Any, floating: bool = True) -> Array:
+    """Return the operand of a function that compares: an array, which is not complex.
+
+    Args:
+      name: the function that errors name.
+      x: the operand.
+      floating: whether integers become the default float dtype.
+    """
+    (found,) = inexact(name, x) if floating else promoted(name, x)
+    if dtypes.is_complex(found.aval.dtype):
+        raise TypeError(message(
+            name, "compares numbers, and complex ones have no order.", got=found.aval.str_long(),
+        ))  # fmt: skip
+    return found
+
+
 def identity(x: ArrayLike) -> Array:
     """Return x.
 
@@ -265,7 +281,7 @@ def relu(x: ArrayLike) -> Array:
         >>> nn.relu(xnp.array([-1.0, 0.0, 2.0])).round(3)
         Array([0., 0., 2.], dtype=float32)
     """
-    (x,) = promoted("relu", x)
+    x = _ordered("relu", x, floating=False)
     zero = scalar_like(x, 0)
     return selected(bind("gt", x, zero), x, bind("max", bind("stop_gradient", x), zero))
 
@@ -290,7 +306,7 @@ def relu6(x: ArrayLike) -> Array:
         >>> nn.relu6(xnp.array([-1.0, 0.0, 2.0])).round(3)
         Array([0., 0., 2.], dtype=float32)
     """
-    (x,) = inexact("relu6", x)
+    x = _ordered("relu6", x)
     six = scalar_like(x, 6)
     return selected(bind("ge", x, six), six, relu(x))
 
@@ -464,7 +480,7 @@ def hard_tanh(x: ArrayLike) -> Array:
         >>> nn.hard_tanh(xnp.array([-1.0, 0.0, 2.0])).round(3)
         Array([-1.,  0.,  1.], dtype=float32)
     """
-    x = array_of(x, "hard_tanh")
+    x = _ordered("hard_tanh", x, floating=False)
     below = x if dtypes.is_unsigned_integer(x.dtype) else xn.where(x < -1, -1, x)
     return _where(x > 1, 1, below)
 
@@ -489,7 +505,7 @@ def hard_sigmoid(x: ArrayLike) -> Array:
         >>> nn.hard_sigmoid(xnp.array([-1.0, 0.0, 2.0])).round(3)
         Array([0.333, 0.5  , 0.833], dtype=float32)
     """
-    (x,) = inexact("hard_sigmoid", x)
+    x = _ordered("hard_sigmoid", x)
     return relu6(x + 3) / 6
 
 
@@ -513,7 +529,7 @@ def hard_silu(x: ArrayLike) -> Array:
         >>> nn.hard_silu(xnp.array([-1.0, 0.0, 2.0])).round(3)
         Array([-0.333,  0.   ,  1.667], dtype=float32)
     """
-    (x,) = inexact("hard_silu", x)
+    x = _ordered("hard_silu", x)
     inner = bind("lt", bind("abs", x), scalar_like(x, 3))
     middle = selected(inner, x, scalar_like(x, 0))  # which has no products of infinities and zeros
     return selected(inner, middle * hard_sigmoid(middle), relu(x))
@@ -529,7 +545,7 @@ def _expm1_below_zero(x: Any) -> Array:
 
 @dispatched(2)
 def _elu(x: Any, alpha: Any) -> Array:
-    (x,) = inexact("elu", x)
+    x = _ordered("elu", x)
     return _where(x > 0, x, alpha * _expm1_below_zero(x))
 
 
@@ -574,7 +590,7 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
         >>> nn.celu(xnp.array([-1.0, 0.0, 2.0]), alpha=2.0).round(3)
         Array([-0.787,  0.   ,  2.   ], dtype=float32)
     """
-    x, alpha = inexact("celu", x, alpha)
+    x, alpha = inexact("celu", _ordered("celu", x), alpha)
     check_ranks("celu", x, alpha)
     above = x > 0
     scale = xn.where(above, 1, alpha)  # of any value, NaN too, it has no part in what is above 0
@@ -608,7 +624,7 @@ def selu(x: ArrayLike) -> Array:
 
 @dispatched(2)
 def _leaky_relu(x: Any, slope: Any) -> Array:
-    (x,) = inexact("leaky_relu", x)
+    x = _ordered("leaky_relu", x)
     return _where(x >= 0, x, slope * x)
 
 
@@ -763,7 +779,7 @@ def sparse_plus(x: ArrayLike) -> Array:
         >>> nn.sparse_plus(xnp.array([-1.0, 0.0, 2.0])).round(3)
         Array([0.  , 0.25, 2.  ], dtype=float32)
     """
-    (x,) = inexact("sparse_plus", x)
+    x = _ordered("sparse_plus", x)
     middle = xn.where(abs(x) >= 1, 0, x)  # NaN stays
     return _where(x <= -1, 0, xn.where(x >= 1, x, (middle + 1) ** 2 / 4))
 
@@ -788,7 +804,7 @@ def sparse_sigmoid(x: ArrayLike) -> Array:
         >>> nn.sparse_sigmoid(xnp.array([-1.0, 0.0, 2.0])).round(3)
         Array([0. , 0.5, 1. ], dtype=float32)
     """
-    (x,) = inexact("sparse_sigmoid", x)
+    x = _ordered("sparse_sigmoid", x)
     return 0.5 * xn.clip(x + 1, 0, 2)
 
 

@@ -33,7 +33,7 @@ from xprim import (
 )
 from xprim.calls import call_rules
 from xprim.contracts import Builder, ChecksHandle, TransposeHandle
-from xprim.errors import message
+from xprim.errors import brief, message
 from xprim.tracebacks import boundary
 from xprim.transformed import check_function, transformed
 from xprim.typing import AxisName, PyTree
@@ -243,6 +243,7 @@ def pmap(
 
     Raises:
       ValueError: when axis sizes differ, exceed the number of devices, or no argument is mapped.
+      TypeError: when `in_axes` or `out_axes` hold something else than ints and None.
 
     Example:
       >>> import numpy as np
@@ -261,6 +262,8 @@ def pmap(
     check_function(fun, "pmap")
     if devices is not None and backend is not None:
         raise ValueError("pmap: give devices or backend, not both.")
+    _check_axes("in_axes", in_axes)
+    _check_axes("out_axes", out_axes)
     calls = _PmapCalls(fun, options)
     front = calls.dispatcher.function(calls.__call__, None)  # names are no positions here
     mapped: Any = transformed(front, fun, "pmap", updated=())
@@ -361,12 +364,19 @@ class _Replica(FlatFunction):
         return axis
 
 
+def _check_axes(option: str, axes: Any) -> None:
+    for path, axis in xtree.leaves_with_path(axes):
+        if isinstance(axis, bool) or not hasattr(axis, "__index__"):
+            raise TypeError(message(
+                "pmap", f"{option} may hold only ints and None.",
+                got=f"{option}{xtree.keystr(path)} = {brief(axis)}",
+            ))  # fmt: skip
+
+
 def _argument_axes(
     name: str, in_axes: Any, arguments: Arguments, avals: Sequence[ShapedArray]
 ) -> tuple[Axis, ...]:
     """Return the axis that each leaf of the arguments is cut along."""
-    if any(isinstance(a, bool) for a in xtree.leaves(in_axes)):
-        raise TypeError(f"pmap({name}): an axis must be an int or None, got in_axes={in_axes!r}.")
     if isinstance(in_axes, tuple | list):
         if len(in_axes) != arguments.num_args:
             raise ValueError(

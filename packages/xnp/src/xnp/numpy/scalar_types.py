@@ -156,7 +156,7 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | Sequence[DTypeLike]) -> builtins
     """Return whether a dtype is of a kind: its name or a dtype, or one of a tuple of these.
 
     Args:
-      dtype: a dtype.
+      dtype: a dtype, which may be one of NumPy's that arrays cannot have: it is of no kind.
       kind: "bool", "signed integer", "unsigned integer", "integral", "real floating",
         "complex floating", "numeric", or a dtype.
 
@@ -173,7 +173,8 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | Sequence[DTypeLike]) -> builtins
     """
     if isinstance(kind, tuple):
         return any(isdtype(dtype, k) for k in kind)
-    exact = dtypes.requested_dtype(dtype, "isdtype")
+    foreign = _foreign_dtype(dtype)
+    exact = dtypes.requested_dtype(dtype, "isdtype") if foreign is None else foreign
     questions: dict[str, Callable[[Any], Any]] = {
         "bool": dtypes.is_bool, "signed integer": dtypes.is_signed_integer,
         "unsigned integer": dtypes.is_unsigned_integer, "integral": dtypes.is_integer,
@@ -181,7 +182,7 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | Sequence[DTypeLike]) -> builtins
         "numeric": lambda d: dtypes.is_integer(d) or dtypes.is_inexact(d),
     }  # fmt: skip
     if isinstance(kind, str) and kind in questions:
-        return questions[kind](exact)  # type: ignore[no-any-return]
+        return foreign is None and questions[kind](exact)
     if isinstance(kind, str) and kind not in [d.name for d in dtypes.ALL]:
         raise ArgumentError(message(
             "isdtype", f"{kind!r} is neither a kind nor a dtype.",
@@ -195,7 +196,8 @@ def can_cast(from_: DTypeLike | ArrayLike, to: DTypeLike, casting: str = "safe")
     """Return whether elements of one dtype may become another; see `numpy.can_cast`.
 
     Args:
-      from_: a dtype, or an array, which stands for its dtype.
+      from_: a dtype, which may be one of NumPy's that arrays cannot have, or an array, which stands
+        for its dtype.
       to: a dtype.
       casting: "no", "equiv", "safe" (without loss), "same_kind" or "unsafe".
 
@@ -207,9 +209,21 @@ def can_cast(from_: DTypeLike | ArrayLike, to: DTypeLike, casting: str = "safe")
       >>> xnp.can_cast("int8", "int16"), xnp.can_cast("float32", "int32")
       (True, False)
     """
-    source = dtypes.dtype(from_)
+    foreign = _foreign_dtype(from_)
+    source = dtypes.dtype(from_) if foreign is None else foreign
     kind: Any = casting
     return np.can_cast(source, dtypes.requested_dtype(to, "can_cast"), casting=kind)
+
+
+def _foreign_dtype(dtype: Any) -> np.dtype[Any] | None:
+    """Return a dtype of NumPy's whose elements are no numbers: objects, texts, dates; or None."""
+    if not isinstance(dtype, np.dtype | type | str):
+        return None
+    try:
+        found = np.dtype(dtype)
+    except TypeError:
+        return None
+    return found if found.kind in "OSUMm" and dtype is not None else None
 
 
 # ------------------------------------------------------------------------------------- array api
