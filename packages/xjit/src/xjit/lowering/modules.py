@@ -9,7 +9,6 @@ text, and are compiled once. Donated arguments are marked with the result that t
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -37,9 +36,9 @@ from xjit.sharding.shardings import (
     NamedSharding,
     Sharding,
     along_explicit_axes,
-    says_of_explicit_axes,
 )
 from xjit.xla_workarounds.partition_barriers import products_apart
+from xjit.xla_workarounds.repeated_constraints import without_repeated
 from xprim import (
     ClosedJaxpr,
     ConcreteArray,
@@ -187,7 +186,7 @@ def lower(
     kept = tuple([i for i, need in enumerate(needed) if need or keep_unused])
     shardings, orders = _of_kept(in_shardings, kept), _of_kept(layouts.ins, kept)
     shorter = common_subexpressions_merged(smaller.jaxpr)
-    shorter = _without_what_is_said(shorter, shardings, out_shardings)
+    shorter = without_repeated(shorter, shardings, out_shardings)
     mark_optimised(smaller := ClosedJaxpr(shorter, smaller.consts))
     given = tuple(donated) or (False,) * len(needed)
     module = _module(platform, axis_sizes or {}, devices, (*in_shardings, *out_shardings))
@@ -252,36 +251,6 @@ def _note_what_is_said(module: Module, closed: ClosedJaxpr, ins: Any, outs: Any)
     if module.devices:
         module.cuts = cuts_of(closed, ins, outs)
         module.apart = products_apart(closed, ins, outs)
-
-
-def _without_what_is_said(
-    jaxpr: Jaxpr, in_shardings: Sequence[Sharding | None], out_shardings: Sequence[Sharding | None]
-) -> Jaxpr:
-    """Leave out constraints of arguments and results that the text says of these anyhow.
-
-    XLA computes other values for some programs that say it twice (jaxlib 0.10.2 to 0.12.0.1).
-    """
-    named = [eqn for eqn in jaxpr.eqns if eqn.primitive.name == "sharding_constraint"]
-    said = [eqn for eqn in named if not says_of_explicit_axes(eqn.outputs[0].aval.spread)]
-    if not said:
-        return jaxpr
-    uses = Counter([*[x for eqn in jaxpr.eqns for x in eqn.inputs], *jaxpr.outvars])
-    given = dict(zip(jaxpr.invars, in_shardings, strict=False))
-    asked = dict(zip(jaxpr.outvars, out_shardings, strict=False))
-    same: dict[Any, Any] = {}
-    for eqn in said:
-        x, (y,), where = same.get(eqn.inputs[0], eqn.inputs[0]), eqn.outputs, eqn.params["sharding"]
-        if given.get(x) == where or (asked.get(y) == where and uses[y] == 1):
-            same[y] = x
-    return _without_copies(jaxpr, same) if same else jaxpr
-
-
-def _without_copies(jaxpr: Jaxpr, same: Mapping[Any, Any]) -> Jaxpr:
-    """Leave out the equations that make the keys of `same`: its values stand in their places."""
-    eqns = [eqn.replace(inputs=tuple([same.get(x, x) for x in eqn.inputs]))
-            for eqn in jaxpr.eqns if same.keys().isdisjoint(eqn.outputs)]  # fmt: skip
-    outvars = tuple([same.get(x, x) for x in jaxpr.outvars])
-    return jaxpr.replace(eqns=eqns, outvars=outvars)
 
 
 def _module(

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xjit.jaxlib_gateway import FOLDS_DIVISION_BY_ZERO, element_type
+from xjit.jaxlib_gateway import element_type
 from xjit.sharding.meshes import Mesh
 from xjit.sharding.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec, Sharding, axes_of
+from xjit.xla_workarounds.constant_divisions import GUARDED, write_division
 from xprim import (
     ORDER,
     ClosedJaxpr,
@@ -272,10 +273,6 @@ LARGE_CONSTANT = 16
 
 _MAX_TYPES = 8192
 
-_REMAINDER = "stablehlo.remainder"
-# The compiler of some releases ends the process where it divides constants by 0 ahead of time.
-_GUARDED = frozenset(["stablehlo.divide", _REMAINDER] if FOLDS_DIVISION_BY_ZERO else [])
-
 # The dtypes that have numbers above the range of float8_e5m2.
 _ABOVE_E5M2 = (dtypes.bfloat16, dtypes.float16, dtypes.float32, dtypes.float64)
 
@@ -418,8 +415,8 @@ class Builder:
 
     def same_type_op(self, name: str, operands: Names, aval: ShapedArray) -> str:
         """Append an operation whose operands and result all have one type: `stablehlo.add`."""
-        if name in _GUARDED and dtypes.is_integer(aval.dtype):
-            return self._guarded(name, operands, aval)
+        if name in GUARDED and dtypes.is_integer(aval.dtype):
+            return write_division(self, name, operands, aval, self._same_type_op)
         return self._same_type_op(name, operands, aval)
 
     def _same_type_op(self, name: str, operands: Names, aval: ShapedArray) -> str:
@@ -430,26 +427,6 @@ class Builder:
             f"{result} = {name} {', '.join(operands)} : {_stablehlo_text_types[aval]}"
         )
         return result
-
-    def _guarded(self, name: str, operands: Names, aval: ShapedArray) -> str:
-        """Append a division of integers whose divisor the compiler never takes for 0."""
-        x, y = operands
-        known = self._scalars.get(y)
-        if known is not None and known != 0:
-            return self._same_type_op(name, operands, aval)
-        flag = shaped_array(aval.shape, dtypes.bool_)
-        types = [flag, aval, aval]
-        (by_zero,) = self.op(
-            "stablehlo.compare", [y, self.constant(0, aval)], types[1:], [flag],
-            "comparison_direction = #stablehlo<comparison_direction EQ>",
-        )  # fmt: skip
-        one = self.constant(1, aval)
-        (divisor,) = self.op("stablehlo.select", [by_zero, one, y], types, [aval])
-        found = self._same_type_op(name, [x, divisor], aval)
-        signed = dtypes.is_signed_integer(aval.dtype)
-        all_ones = -1 if signed else int(dtypes.iinfo(aval.dtype).max)
-        instead = x if name == _REMAINDER else self.constant(all_ones, aval)
-        return self.op("stablehlo.select", [by_zero, instead, found], types, [aval])[0]
 
     def may_be_cut(self, aval: ShapedArray, dims: Sequence[int]) -> bool:
         """Return whether the program cuts arrays of this rank along one of these dimensions."""

@@ -3,6 +3,8 @@
 Each module says which fault it works around, for which versions, and has a test that fails once
 XLA is repaired; primitives write the plain operation.
 
+    constant_divisions    integers divided by a constant 0, which ends the process
+    repeated_constraints  shardings that the text says twice
     partition_barriers    products that the partitioner gets wrong unless it sees them alone
 """
 
