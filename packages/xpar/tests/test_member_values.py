@@ -1,5 +1,6 @@
 """Outside of `jit`, a function of members sees values: prints, branches, conversions, errors."""
 
+import io
 import sys
 
 import numpy as np
@@ -7,7 +8,8 @@ import pytest
 
 import xnp
 from xbatch import vmap
-from xjit import jit
+from xjit import block_until_ready, debug, jit
+from xjit.callbacks.functions import effects_barrier
 from xpar import P, axis_index, make_mesh, pmean, psum, shard_map
 from xprim.errors import ConcretizationTypeError, TracerBoolConversionError
 
@@ -122,3 +124,26 @@ def test_what_jit_stages_inside_is_not_known():
         members(lambda w, x: jit(lambda a: a if a[0] > 0 else -a)(w)[0] * x)(W, X)
     with pytest.raises(ConcretizationTypeError):
         jit(members(lambda w, x: float(w[0]) * x))(W, X)
+
+
+def test_prints_and_breakpoints_of_compiled_programs_name_the_member(capsys):
+    out = io.StringIO()
+
+    def member(w, x):
+        debug.print("{member}: {x}", x=x.sum())
+        debug.breakpoint(backend=(lambda: "c", out), num_frames=1)
+        return x
+
+    block_until_ready(jit(members(member))(W, X))
+    effects_barrier()
+    sums = X.reshape(2, 2, 2, 2).sum((1, 3))
+    wanted = [f"(x, y) = ({i}, {j}): {sums[i, j]}" for i in range(2) for j in range(2)]
+    assert sorted(capsys.readouterr().out.splitlines()) == wanted
+    for i, j in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        assert f"in member, member (x, y) = ({i}, {j})" in out.getvalue()
+
+
+def test_a_print_outside_of_members_has_none_to_name(capsys):
+    jit(lambda x: debug.print("{member} {}", x))(1)
+    effects_barrier()
+    assert capsys.readouterr().out == "() 1\n"

@@ -28,7 +28,8 @@ from xjit.callbacks.primitive import (
     OrderedDebugEffect,
     callback_p,
 )
-from xprim import Array, ConcreteArray, Tracer, shaped_array
+from xjit.sharding.meshes import abstract_mesh_now
+from xprim import Array, ConcreteArray, Tracer, get_primitive, shaped_array
 from xprim.errors import described, message
 from xprim.source import capture, describe_full, is_hidden
 from xprim.trace import has_ended
@@ -343,7 +344,8 @@ def print(
         may overtake each other.
       partitioned: whether each device shows the pieces that it has; see `callback`.
       skip_format_check: whether the format is tried only when the program runs.
-      **kwargs: what `{name}` stands for.
+      **kwargs: what `{name}` stands for. In a function of `shard_map`, `{member}` stands for where
+        the member is on the mesh, as in `(x, y) = (0, 1)`.
 
     Raises:
       TypeError: `fmt` is no string.
@@ -423,7 +425,8 @@ def breakpoint(
     r"""Stop when the program is here, and show values: a prompt on standard input and output.
 
     `h` lists the commands. An expression is computed from the variables of the frame, arrays with
-    the values of this run; nothing that is done there changes the program.
+    the values of this run; nothing that is done there changes the program. In a function of
+    `shard_map` each member stops, and its place on the mesh stands behind the function's name.
 
     Args:
       backend: None for standard input and output, a pair of a function that returns one line and
@@ -460,12 +463,30 @@ def breakpoint(
     found = places(filter_frames, num_frames, depth=_FRAMES_OF_BREAKPOINT)
     facts = [(p.file, p.line, p.name, p.first_line) for p in found]
 
-    def stop(variables: list[dict[str, Any]]) -> None:
-        frames = [Place(*fact, values) for fact, values in zip(facts, variables, strict=True)]
+    axes, numbers = _member()
+
+    def stop(variables: list[dict[str, Any]], numbers: Sequence[Any]) -> None:
+        here = f", member {_member_text(axes, numbers)}" if axes else ""
+        frames = [
+            Place(file, line, name + here, first_line, values)
+            for (file, line, name, first_line), values in zip(facts, variables, strict=True)
+        ]
         prompt(frames).run()
 
-    _show("debug.breakpoint", stop, ([p.variables for p in found],), {}, ordered)
+    _show("debug.breakpoint", stop, ([p.variables for p in found], numbers), {}, ordered)
     return token
+
+
+def _member() -> tuple[tuple[Any, ...], list[Array]]:
+    """Return the manual axes of the mesh, and the numbers of this member along them."""
+    mesh = abstract_mesh_now()
+    axes = () if mesh is None else mesh.manual_axes
+    return axes, [get_primitive("axis_index").bind(axis_name=(name,))[0] for name in axes]
+
+
+def _member_text(axes: Sequence[Any], numbers: Sequence[Any]) -> str:
+    """Return where a member is on the mesh: `(x, y) = (0, 1)`."""
+    return f"({', '.join(map(str, axes))}) = ({', '.join([str(int(n)) for n in numbers])})"
 
 
 def _prompt(
@@ -497,10 +518,16 @@ def _print(
             operation, "the format must be a string.", got=described(fmt),
             hint=f'{operation}("x = {{}}", x)',
         ))  # fmt: skip
+    names_member = "member" not in kwargs and "{member" in fmt
+    axes, numbers = _member() if names_member else ((), [])
+    if names_member:
+        kwargs = kwargs | {"member": numbers if axes else "()"}
     if not unchecked:
         _check_format(fmt, args, kwargs)
 
     def show(*values: Any, **named: Any) -> None:
+        if axes:
+            named["member"] = _member_text(axes, named["member"])
         text = fmt.format(*values, **named)
         if write is None:
             sys.stdout.write(text + "\n")  # a line of one thread, whole
