@@ -75,7 +75,7 @@ def color_columns(pattern: SparsityPattern) -> Ints:
 def color_symmetric(pattern: SparsityPattern) -> Ints:
     """Return a star colouring of the columns of a symmetric matrix.
 
-    Neighbours have different colours, and no path of four columns has two alone: then each element,
+    Adjacent columns have different colours, and no path of four has two alone: then each element,
     or its mirror image, is the only one of its row among the columns of some colour.
 
     Source: Gebremedhin, Manne and Pothen, SIAM Review 47, 2005, algorithm 4.1.
@@ -91,9 +91,9 @@ def color_symmetric(pattern: SparsityPattern) -> Ints:
         raise ValueError(f"color_symmetric: the matrix must be square, got {pattern!r}.")
     around = [[r for r in rows if r != c] for c, rows in enumerate(_rows_by_column(pattern))]
     colors = [-1] * len(around)
-    for v, neighbours in enumerate(around):
+    for v, adjacent in enumerate(around):
         taken = set()
-        for w in neighbours:
+        for w in adjacent:
             color = colors[w]
             if color >= 0:
                 taken.add(color)
