@@ -320,14 +320,6 @@ def product_in_parts(j: Any, n: Any, u: Any) -> Any:
     return n.einsum("ij,j->i", np.eye(2, dtype="f4"), np.ones(2, "f4"), out_sharding=spec)
 
 
-def branch_of_a_member(j: Any, n: Any) -> Any:
-    def member(x: Any) -> Any:
-        return x if j.lax.psum(x, "a").sum() > 0 else -x
-
-    mesh, spec = j.sharding.Mesh(np.array(j.devices()[:2]), ("a",)), j.sharding.PartitionSpec("a")
-    return j.shard_map(member, mesh=mesh, in_specs=spec, out_specs=spec)(n.ones(2))
-
-
 def constrained(j: Any, n: Any) -> str:
     mesh, spec = explicit(j), j.sharding.PartitionSpec
     with j.set_mesh(mesh):
@@ -589,8 +581,6 @@ ARGUMENTS: list[Row] = [
     ("branches, carries and predicates in `shard_map`", carried_sum, "TypeError", [1.0, 1.0]),
     ("branches, carries and predicates in `shard_map`", slope_by_branch, [1.0, 2.0], [3.0, 3.0]),
     ("`jit(f, in_shardings=s)(x)`", asked_otherwise, "ValueError", [1.0, 2.0, 3.0, 4.0]),
-    ("`if`, `print` of values in `shard_map`", branch_of_a_member, [1.0, 1.0],
-     "TracerBoolConversionError"),
     ('`repr(P("x"))`', lambda j, n: repr(j.P("x")), "P('x',)", "PartitionSpec('x')"),
     ("`with_sharding_constraint`", constrained, "AssertionError", "PartitionSpec('a')"),
     ("arrays cut along explicit axes", along_another_axis(closed_over), "NotImplementedError",
