@@ -15,7 +15,7 @@ from xad._jvp import JVPHandle
 from xad._linearize import Linearized, LinearizeHandle
 from xad.transpose import TransposeHandle
 from xbatch.batching import BatchAxis
-from xjit.checkify._checkify import Asked
+from xjit.checkify._checkify import EnabledChecks
 from xjit.dispatch.eager_backend import EagerBackend, NoDevices
 from xjit.lowering.stablehlo_text import Builder
 from xprim import contracts
@@ -34,7 +34,7 @@ PAIRS = [
     (contracts.LinearizeHandle, LinearizeHandle),
     (contracts.SplitProgram, Linearized),
     (contracts.TransposeHandle, TransposeHandle),
-    (contracts.ChecksHandle, Asked),
+    (contracts.ChecksHandle, EnabledChecks),
 ]
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from xjit._devices import Device, devices as devices_of
 from xjit.dispatch.arguments import Signature
 from xjit.dispatch.placement import (
-    Laid,
+    LayoutPlacement,
     OneDevice,
     OverMesh,
     Placement,
@@ -199,7 +199,7 @@ _MAKERS: Final[dict[type, Any]] = {
     OneDevice: lambda x: (_placement, ("one", x.device, x.committed)),
     Replicas: lambda x: (_placement, ("each", *x.axis_sizes, x.devices, x.in_axes, x.out_axes)),
     OverMesh: lambda x: (_placement, ("split", x.devices, x.mesh, x.in_shardings, x.out_shardings)),
-    Laid: lambda x: (laid, (x.base, x.in_layouts, x.out_layouts)),
+    LayoutPlacement: lambda x: (laid, (x.base, x.in_layouts, x.out_layouts)),
     Mesh: lambda x: (Mesh, (x.devices, x.axis_names, x.axis_types)),
     NamedSharding: lambda x: (NamedSharding, (x.mesh, x.spec)),
     Signature: lambda x: (Signature.of_parts, (x.parts(),)),

@@ -19,7 +19,7 @@ from xjit.dispatch.program import Program
 from xjit.sharding.meshes import Mesh
 from xjit.sharding.shardings import PartitionSpec
 from xnp import lax
-from xpar._shard_map import Lay, check_member, program_over_mesh
+from xpar._shard_map import BlockSpec, check_member, program_over_mesh
 from xprim import (
     EAGER_ON_HOST,
     ClosedJaxpr,
@@ -78,9 +78,9 @@ def program_over_devices(params: dict[str, Any]) -> Program:
     }, params["donated"])  # fmt: skip
 
 
-def _lay(name: Any, axis: Axis) -> Lay:
+def _lay(name: Any, axis: Axis) -> BlockSpec:
     """Return how a value lies whose pieces are stacked along an axis; None: all have the whole."""
-    return Lay(PartitionSpec()) if axis is None else Lay(PartitionSpec(), axis, (name,))
+    return BlockSpec(PartitionSpec()) if axis is None else BlockSpec(PartitionSpec(), axis, (name,))
 
 
 def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, jaxpr: ClosedJaxpr,

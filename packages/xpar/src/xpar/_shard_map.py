@@ -175,7 +175,7 @@ _OPERANDS = (Array, np.ndarray, np.generic, Cell)
 _NONE: frozenset[Any] = frozenset()
 
 
-class Lay(NamedTuple):
+class BlockSpec(NamedTuple):
     """How the pieces of a value make up the whole.
 
     Attributes:
@@ -280,20 +280,22 @@ class Lay(NamedTuple):
         whole = self.whole(local, dict(mesh.shape)).strong()
         return Port(self.sharding(mesh, whole.ndim), whole, block, local.strong())
 
-    def stacked(self, mesh: Any) -> Lay:
+    def stacked(self, mesh: Any) -> BlockSpec:
         """Return how the parts of a sum lie, stacked along a last dimension."""
         axes = tuple([name for name in mesh.axis_names if name in self.spec.unreduced])
         return self._replace(spec=self.spec.update(unreduced=frozenset()), last=axes)
 
-    def batched(self, along: tuple[Any, ...] = ()) -> Lay:
+    def batched(self, along: tuple[Any, ...] = ()) -> BlockSpec:
         """Return how a value lies that gets a batch dimension in front, cut along these axes."""
         dim = None if self.dim is None else self.dim + 1
-        return Lay(self.spec.update(partitions=(along or None, *self.spec)), dim, self.axes)
+        return BlockSpec(self.spec.update(partitions=(along or None, *self.spec)), dim, self.axes)
 
-    def dual(self) -> Lay:
+    def dual(self) -> BlockSpec:
         """Return how cotangents lie: in parts where the value is reduced, and the other way."""
         spec = self.spec
-        return Lay(spec.update(unreduced=spec.reduced, reduced=spec.unreduced), self.dim, self.axes)
+        return BlockSpec(
+            spec.update(unreduced=spec.reduced, reduced=spec.unreduced), self.dim, self.axes
+        )
 
     def shared(self, active: Sequence[Any]) -> tuple[Any, ...]:
         """Return the axes whose members all have the same piece."""
@@ -367,11 +369,11 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, jaxp
 def _derived(kind: str, params: dict[str, Any], entries: Any) -> dict[str, Any]:
     """Return how the values of a derived call lie: what stands for a value, as that value does."""
     active = params["active"]
-    residual = Lay(PartitionSpec(), 0, active)
+    residual = BlockSpec(PartitionSpec(), 0, active)
     outs = params["out_lays"]
     if kind == "transpose":
         outs = tuple([lay.dual() for lay in outs])
-    in_lays, out_lays = entries(params["in_lays"], outs, residual, Lay.batched)
+    in_lays, out_lays = entries(params["in_lays"], outs, residual, BlockSpec.batched)
     if kind == "transpose":
         out_lays = [lay.dual() for lay in out_lays]
         if not params["check_vma"]:
@@ -380,10 +382,10 @@ def _derived(kind: str, params: dict[str, Any], entries: Any) -> dict[str, Any]:
     return {"in_lays": tuple(in_lays), "out_lays": tuple(out_lays), "name": name}
 
 
-def _summed(lay: Lay, active: Sequence[Any]) -> Lay:
+def _summed(lay: BlockSpec, active: Sequence[Any]) -> BlockSpec:
     """Return how the cotangents lie of a value that some members share: stacked, to be summed."""
     shared = lay.shared(active)
-    return Lay(lay.spec, 0, shared) if shared else lay
+    return BlockSpec(lay.spec, 0, shared) if shared else lay
 
 
 @contextmanager
@@ -561,7 +563,7 @@ def _check(
     """Run it with checks; the states of the members are stacked."""
     with _scope(params):
         checked = check_member(handle, jaxpr)
-    stacked = Lay(PartitionSpec(), 0, params["active"])
+    stacked = BlockSpec(PartitionSpec(), 0, params["active"])
     lays = (*[stacked] * len(before), *params["out_lays"])
     results = shard_map_p.bind(*operands, jaxpr=checked, **params | {"out_lays": lays})
     states = [spread_as(x, whole(x.aval)) for x in results[: len(before)]]
@@ -925,7 +927,7 @@ class _Member(FlatFunction):
 
     def params(self, closed: ClosedJaxpr, num_captured: int) -> dict[str, Any]:
         """Return the params of `shard_map_p` but for the program."""
-        whole = Lay(PartitionSpec())
+        whole = BlockSpec(PartitionSpec())
         count = len(closed.in_avals) - num_captured - len(self.lays)  # cells of outside
         in_lays = (*[whole] * num_captured, *self.lays, *[whole] * count)
         out_lays = (
@@ -959,14 +961,14 @@ class _RunsMembers:
     """
 
     def __init__(
-        self, mesh: AnyMesh, manual: tuple[Any, ...], lays: Sequence[Lay], check_vma: bool
+        self, mesh: AnyMesh, manual: tuple[Any, ...], lays: Sequence[BlockSpec], check_vma: bool
     ) -> None:
         self.mesh, self.manual, self.lays, self.check_vma = mesh, manual, lays, check_vma
         self.checked = manual if check_vma else ()
 
     def __call__(self, closed: ClosedJaxpr, arrays: Sequence[Any], axes: tuple[Any, ...]) -> Any:
         """Return a result: one value, or those of the members of some axes, stacked."""
-        lay = Lay(PartitionSpec(), 0, axes) if axes else Lay(PartitionSpec())
+        lay = BlockSpec(PartitionSpec(), 0, axes) if axes else BlockSpec(PartitionSpec())
         varying = axes_brought(closed).union(axes, *[[*x.spec.names(), *x.spec.sums]
                                                      for x in self.lays])  # fmt: skip
         params = {"jaxpr": closed, "mesh": self.mesh, "manual": self.manual,
@@ -1027,7 +1029,7 @@ def _manual_axes(calls: _ShardMapCalls, mesh: AnyMesh) -> tuple[Any, ...]:
 def _argument_lays(
     calls: _ShardMapCalls, mesh: AnyMesh, manual: Sequence[Any], arguments: Arguments,
     avals: Sequence[ShapedArray],
-) -> list[Lay]:  # fmt: skip
+) -> list[BlockSpec]:  # fmt: skip
     args_tree, kwargs_tree = arguments.tree.children()
     if kwargs_tree.num_leaves:
         raise TypeError(message(
@@ -1072,7 +1074,7 @@ def _along(spec: PartitionSpec, manual: Sequence[Any]) -> PartitionSpec:
 def _result_lays(
     calls: _ShardMapCalls, mesh: AnyMesh, manual: Sequence[Any], out_tree: Any,
     avals: Sequence[ShapedArray],
-) -> tuple[Lay, ...]:  # fmt: skip
+) -> tuple[BlockSpec, ...]:  # fmt: skip
     names = [f"out_specs of result {i}" for i in range(len(avals))]
     lays = _lays(calls, mesh, manual, calls.options["out_specs"], out_tree.unflatten(avals), names,
                  avals, are_pieces=True)  # fmt: skip
@@ -1082,7 +1084,7 @@ def _result_lays(
 def _lays(
     calls: _ShardMapCalls, mesh: AnyMesh, manual: Sequence[Any], specs: Any, template: Any,
     names: Sequence[str], avals: Sequence[ShapedArray], are_pieces: bool = False,
-) -> list[Lay]:  # fmt: skip
+) -> list[BlockSpec]:  # fmt: skip
     """Return how values lie, after a look at their shapes."""
     operation = f"shard_map({calls.name})"
     try:
@@ -1102,7 +1104,7 @@ def _lays(
                 f"{operation}: {name}", f"the axis {unmanaged[0]!r} is not among axis_names.",
                 got=f"{spec}, axis_names={tuple(manual)}",
             ))  # fmt: skip
-        lay = Lay(spec)
+        lay = BlockSpec(spec)
         whole = aval
         if not are_pieces:
             _check_sums(f"{operation}: {name}", spec, aval, manual)
@@ -1125,7 +1127,7 @@ def _check_sums(
 
 
 def _check_varying(
-    name: str, closed: ClosedJaxpr, out_lays: Sequence[Lay], manual: Sequence[Any]
+    name: str, closed: ClosedJaxpr, out_lays: Sequence[BlockSpec], manual: Sequence[Any]
 ) -> None:
     """Raise for a result that varies over an axis that its spec does not name."""
     said = [frozenset(x.spec.names()) for x in out_lays]

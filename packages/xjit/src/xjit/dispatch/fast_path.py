@@ -452,7 +452,7 @@ class Specialization(NamedTuple):
     Attributes:
       function: of the values of all parameters; the long way does what it does not find.
       kinds: of the arguments.
-      entries: as those of `Front`, and what reads the arguments of such a call.
+      entries: as those of `FastPath`, and what reads the arguments of such a call.
     """
 
     function: Callable[..., Any]
@@ -467,7 +467,7 @@ _MAX_SHAPES = 64
 class Dispatcher:
     """The front of one compiled function. The long way of a call fills it.
 
-    A function of fixed parameters has one `Front`; one of `*args` or `**kwargs` has one for each
+    A function of fixed parameters has one `FastPath`; one of `*args` or `**kwargs` has one for each
     shape of a call, which is the number of positional arguments and the names of the others.
 
     Args:
@@ -482,8 +482,8 @@ class Dispatcher:
     def __init__(self, signature: Signature, deleted: DeletedBuffer) -> None:
         self.signature = signature
         self.deleted = deleted
-        self._front: Front | None = None
-        self._front_by_shape: dict[Any, Front] = {}
+        self._front: FastPath | None = None
+        self._front_by_shape: dict[Any, FastPath] = {}
         forget_with_kernels(self)
 
     def clear(self) -> None:
@@ -505,7 +505,7 @@ class Dispatcher:
         fixed = fixed_parameters(parameters, self.signature)
         if fixed is None:
             return _function_of_any(self._front_by_shape, slow)
-        self._front = Front(self, fixed)
+        self._front = FastPath(self, fixed)
         return self._front.written(slow)
 
     def add(
@@ -519,7 +519,7 @@ class Dispatcher:
           kwargs: the keyword arguments.
           avals: the abstract values of the leaves.
           context: the options of this thread when it was called.
-          entry: as the values of `Front.entries`, whose placement is on one device.
+          entry: as the values of `FastPath.entries`, whose placement is on one device.
         """
         try:
             if len(args) + len(kwargs) > MAX_PARAMETERS:
@@ -530,14 +530,14 @@ class Dispatcher:
         except Refusal as refusal:
             log_refusal("calls", self.signature.name, str(refusal))
 
-    def _front_of_shape(self, count: int, names: tuple[str, ...]) -> Front:
+    def _front_of_shape(self, count: int, names: tuple[str, ...]) -> FastPath:
         """Return the front of calls with so many positional arguments and others of these names."""
         shape = _shape(count, names)
         front = self._front_by_shape.get(shape)
         if front is None:
             if len(self._front_by_shape) >= _MAX_SHAPES:
                 raise Refusal(f"there are calls with {_MAX_SHAPES} other numbers of arguments")
-            front = Front(self, parameters_of_call(count, names, self.signature))
+            front = FastPath(self, parameters_of_call(count, names, self.signature))
             front.function = front.written(self.go_on)
             self._front_by_shape[shape] = front
         return front
@@ -553,7 +553,7 @@ class Dispatcher:
         return go_on
 
 
-class Front:
+class FastPath:
     """The tables behind a function of fixed parameters that is written for calls of them.
 
     Args:
@@ -716,7 +716,7 @@ def _shape(count: int, names: tuple[str, ...]) -> Any:
     return ((count, *names) if count else names) if names else count
 
 
-def _function_of_any(front_by_shape: dict[Any, Front], slow: Slow) -> Callable[..., Any]:
+def _function_of_any(front_by_shape: dict[Any, FastPath], slow: Slow) -> Callable[..., Any]:
     """Return the function for any parameters, which only knows the fronts of calls it has met."""
     find = front_by_shape.get
 

@@ -34,8 +34,9 @@ from xtree.interning import forkable_lock
 __all__ = [
     "OneDevice", "Placement", "committed_to", "default_placement", "one_device", "Axis",
     "Replicas", "finish_programs", "in_turns", "replicas", "with_axis", "without_axis",
-    "OverMesh", "Spreading", "over_mesh", "spread_buffer", "Laid", "base_of", "check_orders",
-    "in_order_of_numpy", "in_orders_ahead", "in_orders_of", "laid", "order_if_committed",
+    "OverMesh", "Spreading", "over_mesh", "spread_buffer", "LayoutPlacement", "base_of",
+    "check_orders", "in_order_of_numpy", "in_orders_ahead", "in_orders_of", "laid",
+    "order_if_committed",
     "order_of", "orders_at", "orders_in", "orders_out", "placement_in_orders", "put_in_order",
 ]  # fmt: skip
 
@@ -764,13 +765,13 @@ def read(x: ConcreteArray) -> Any:
 # The placement of programs whose arguments or results lie in memory in orders of their own.
 #
 # A program on a device, or over a mesh, takes and gives arrays whose dimensions lie in the order
-# of NumPy. `Laid` is the same placement for others: its text names the orders, arguments that lie
-# otherwise are turned on their way, and the sharding objects of the results name their orders.
+# of NumPy. `LayoutPlacement` is the same placement for others: its text names the orders,
+# arguments in another order are transposed, and the shardings of the results name theirs.
 # What the compiler may choose (`AUTO`) is known when it has compiled: then the placement is
 # `settled`.
 
 
-class Laid(Placement):
+class LayoutPlacement(Placement):
     """A program at another placement, some of whose arguments or results lie in other orders.
 
     Args:
@@ -886,7 +887,7 @@ class Laid(Placement):
 
 
 # One object for each placement of the last 4096, which look-ups compare by identity.
-_laid = functools.lru_cache(maxsize=4096)(Laid)
+_laid = functools.lru_cache(maxsize=4096)(LayoutPlacement)
 
 
 def laid(base: Placement, in_layouts: tuple[Wish, ...], out_layouts: tuple[Wish, ...]) -> Placement:
@@ -901,31 +902,31 @@ def laid(base: Placement, in_layouts: tuple[Wish, ...], out_layouts: tuple[Wish,
 
 def base_of(placement: Placement) -> Placement:
     """Return the placement without its orders."""
-    return placement.base if isinstance(placement, Laid) else placement
+    return placement.base if isinstance(placement, LayoutPlacement) else placement
 
 
 def orders_at(placement: Placement) -> Layouts:
     """Return the orders at a placement."""
-    if not isinstance(placement, Laid):
+    if not isinstance(placement, LayoutPlacement):
         return NO_LAYOUTS
     return Layouts(placement.in_layouts, placement.out_layouts)
 
 
 def in_orders_of(placement: Placement, base: Placement) -> Placement:
     """Return a placement with the orders that another one has."""
-    return placement.at(base) if isinstance(placement, Laid) else base
+    return placement.at(base) if isinstance(placement, LayoutPlacement) else base
 
 
 def orders_in(placement: Placement, count: int) -> Sequence[Any]:
     """Return the orders of the arguments, which are so many; captured values come before them."""
-    if not isinstance(placement, Laid):
+    if not isinstance(placement, LayoutPlacement):
         return (None,) * count
     return placement.in_layouts[len(placement.in_layouts) - count :]
 
 
 def orders_out(placement: Placement, count: int) -> Sequence[Any]:
     """Return the orders of the results, which are so many."""
-    return placement.out_layouts if isinstance(placement, Laid) else (None,) * count
+    return placement.out_layouts if isinstance(placement, LayoutPlacement) else (None,) * count
 
 
 class Compiled(Protocol):

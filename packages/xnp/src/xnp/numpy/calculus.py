@@ -11,9 +11,9 @@ from xnp import lax
 from xnp.numpy.creation import asarray
 from xnp.numpy.dispatch import (
     array_of,
+    as_array_like,
     axes_of,
     axis_of,
-    beside,
     broadcast_all,
     cast,
     check_ranks,
@@ -148,7 +148,7 @@ def _end_of_diff(value: Any, a: Array, axis: int) -> list[Array]:
     """Return what is put before or behind the array: a number is spread over a slice of it."""
     if value is None:
         return []
-    value, shape = beside(value, a, "diff"), a.aval.shape
+    value, shape = as_array_like(value, a, "diff"), a.aval.shape
     return [
         value if value.aval.ndim else broadcasted(value, (*shape[:axis], 1, *shape[axis + 1 :]))
     ]

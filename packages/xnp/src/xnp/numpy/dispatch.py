@@ -86,7 +86,7 @@ def elements_now(*arrays: Any) -> list[np.ndarray[Any, Any]] | None:
     return found
 
 
-def beside(value: Any, x: Array, operation: str) -> Array:
+def as_array_like(value: Any, x: Array, operation: str) -> Array:
     """Return a value as an Array; a Python number keeps its digits beside 64-bit floats."""
     is_wide = x.aval.dtype in (dtypes.float64, dtypes.complex128) and not x.aval.weak_type
     if type(value) is float and is_wide:
@@ -282,7 +282,7 @@ def _check_ranks(
     warnings.warn(text, stacklevel=source.depth())
 
 
-def apart(result: Any, *operands: Any) -> Any:
+def copy_if_aliased(result: Any, *operands: Any) -> Any:
     """Return a result as an array of its own where it is one of the operands themselves.
 
     A function that finds nothing to do would else give its operand back, and donating or deleting
@@ -576,7 +576,7 @@ def _look_up(call: EagerCall, otherwise: Callable[..., Any] | None = None) -> Ca
             try:
                 kernel = _find((*key, now["options"])) or _kernels.find(key)
             except TypeError:  # an unhashable static argument
-                return apart(otherwise(*args), *args[:count])
+                return copy_if_aliased(otherwise(*args), *args[:count])
             if kernel is None:
                 return _first_call(call, key, args, otherwise)
             if kernel.run is None or is_away:
@@ -609,7 +609,7 @@ def _run_on_device(
             return _wrap(state.__dict__["run_quietly"](kernel.run, *hosts), kernel.avals_out)
     except OverflowError:  # as above
         pass
-    return apart(otherwise(*args), *operands)
+    return copy_if_aliased(otherwise(*args), *operands)
 
 
 def _is_on_host(x: Any) -> bool:
@@ -663,7 +663,7 @@ def _first_call(
         if times_let_pass() == before:
             _kernels.keep(key, program)
         return _run_on_device(program, args, call.count, otherwise)
-    results = apart(otherwise(*args), *operands)
+    results = copy_if_aliased(otherwise(*args), *operands)
     if times_let_pass() == before and _kernels.find(key) is None:
         make = _device_kernel if key[-1] is _ON_DEVICE else _host_kernel
         _kernels.make(key, make, call, operands, statics, dtype, results)

@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 
 import xtree
-from xnp.numpy.dispatch import apart, array_of, axes_of, axis_of, beside, cast, elements_now
+from xnp.numpy.dispatch import (
+    array_of,
+    as_array_like,
+    axes_of,
+    axis_of,
+    cast,
+    copy_if_aliased,
+    elements_now,
+)
 from xnp.numpy.elementary import round as round_
 from xnp.numpy.indexing import read
 from xnp.numpy.ranges import linspace
@@ -65,7 +73,7 @@ def pad(
     _check_options(mode, kwargs)
     if mode in ("constant", "empty"):
         filled = _constant(x, widths, kwargs.get("constant_values", 0))
-        return apart(filled, x)  # type: ignore[no-any-return]
+        return copy_if_aliased(filled, x)  # type: ignore[no-any-return]
     hosts = elements_now(x) if mode in _COPYING and x.aval.size >= _LARGE else None
     if hosts is not None and kwargs.get("reflect_type", "even") == "even":
         padded = np.pad(hosts[0], widths, mode)  # type: ignore[call-overload]
@@ -74,7 +82,7 @@ def pad(
     for d in range(x.aval.ndim):
         if widths[d] != (0, 0):
             result = _MODES[mode](result, d, *widths[d], **kwargs)
-    return apart(result, x)  # type: ignore[no-any-return]
+    return copy_if_aliased(result, x)  # type: ignore[no-any-return]
 
 
 _COPYING = frozenset(["edge", "reflect", "symmetric", "wrap"])
@@ -151,13 +159,13 @@ def _pair(value: Any) -> tuple[Any, Any]:
 def _constant(x: Any, widths: Any, values: Any) -> Any:
     pairs = _pairs(values, x.aval.ndim, "constant_values", x.aval.shape)
     if pairs and not isinstance(values, dict | list | tuple) and not np.ndim(values):
-        fill = cast(beside(pairs[0][0], x, "pad"), x.aval.dtype, x.aval.weak_type)
+        fill = cast(as_array_like(pairs[0][0], x, "pad"), x.aval.dtype, x.aval.weak_type)
         return bind("pad", x, fill, padding_config=tuple([(*ends, 0) for ends in widths]))
     for d, ((low, high), (first, last)) in enumerate(zip(widths, pairs, strict=True)):
         for ends, value in (((low, 0, 0), first), ((0, high, 0), last)):
             if ends != (0, 0, 0):
                 config = tuple([ends if i == d else (0, 0, 0) for i in range(x.aval.ndim)])
-                fill = cast(beside(value, x, "pad"), x.aval.dtype, x.aval.weak_type)
+                fill = cast(as_array_like(value, x, "pad"), x.aval.dtype, x.aval.weak_type)
                 x = bind("pad", x, reshaped(fill, ()), padding_config=config)
     return x
 

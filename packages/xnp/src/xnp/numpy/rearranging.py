@@ -10,11 +10,11 @@ import numpy as np
 
 from xnp.numpy.creation import counting, eye
 from xnp.numpy.dispatch import (
-    apart,
     array_of,
     axes_of,
     axis_of,
     cast,
+    copy_if_aliased,
     dispatched,
     elements_now,
     several_axes,
@@ -247,7 +247,7 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[ArrayLike], axis: Axis = None
         raise ValueError(f"roll: {len(shifts)} shifts do not go with {len(axes)} axes.")
     for by, d in zip(shifts, axes, strict=True):
         a = _rolled(a, by, d)
-    return apart(a, original)  # type: ignore[no-any-return]
+    return copy_if_aliased(a, original)  # type: ignore[no-any-return]
 
 
 def _rolled(a: Any, by: Any, d: int) -> Any:

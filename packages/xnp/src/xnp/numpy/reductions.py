@@ -10,9 +10,9 @@ import numpy as np
 
 from xnp.numpy.dispatch import (
     array_of,
+    as_array_like,
     axes_of,
     axis_of,
-    beside,
     broadcast,
     broadcast_all,
     cast,
@@ -235,7 +235,7 @@ def _join(
     """Join a total with an initial value; floats of fewer than 32 bits are rounded after that."""
     axes, dtype, *rest = arguments
     a = array_of(a, operation)
-    start = _start(beside(initial, a, operation), operation)
+    start = _start(as_array_like(initial, a, operation), operation)
     asked = a.aval.dtype if dtype is None else dtype
     is_narrow = computation_dtype(asked) != asked
     if is_narrow:

@@ -11,13 +11,13 @@ import numpy as np
 
 from xnp.numpy.creation import array, asarray, counting
 from xnp.numpy.dispatch import (
-    apart,
     array_of,
     axis_of,
     broadcast,
     broadcast_all,
     cast,
     check_ranks,
+    copy_if_aliased,
     dispatched,
     elements_now,
     promoted,
@@ -208,7 +208,7 @@ def clip(
     low, high = a_min if min is None else min, a_max if max is None else max
     x = _clippable(a if arr is None else arr, low, high)
     if low is None and high is None:
-        return apart(x, arr, a)  # type: ignore[no-any-return]
+        return copy_if_aliased(x, arr, a)  # type: ignore[no-any-return]
     if low is None:
         return _least(x, high)
     if high is None:

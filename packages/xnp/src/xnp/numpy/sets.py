@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, overload
 import numpy as np
 
 from xnp.numpy.creation import asarray, counting
-from xnp.numpy.dispatch import array_of, axis_of, beside, cast, promoted
+from xnp.numpy.dispatch import array_of, as_array_like, axis_of, cast, promoted
 from xnp.numpy.indexing import read
 from xnp.numpy.reductions import any as any_, cumsum
 from xnp.numpy.selection import argsort, lexsort, nonzero, searchsorted, sort, where
@@ -161,7 +161,7 @@ def insert(
       Array([1, 9, 2, 3], dtype=int32)
     """
     arr = array_of(arr, "insert")
-    values = beside(values, arr, "insert") if type(values) is float else asarray(values)
+    values = as_array_like(values, arr, "insert") if type(values) is float else asarray(values)
     if axis is None:
         arr, axis = reshaped(arr, (arr.aval.size,)), 0
     axis = axis_of(axis, arr.aval.ndim, "insert")

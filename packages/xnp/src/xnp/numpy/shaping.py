@@ -11,12 +11,12 @@ import numpy as np
 
 from xnp.numpy.creation import asarray
 from xnp.numpy.dispatch import (
-    apart,
     array_of,
+    as_array_like,
     axes_of,
     axis_of,
-    beside,
     cast,
+    copy_if_aliased,
     dispatched,
     host_aval,
     promoted,
@@ -108,7 +108,7 @@ def reshape(
                     return ConcreteArray(
                         result, host_aval(result.shape, aval.dtype, aval.weak_type)
                     )
-        return apart(_reshape(a, shape, order), a)  # type: ignore[no-any-return]
+        return copy_if_aliased(_reshape(a, shape, order), a)  # type: ignore[no-any-return]
     except Exception as error:
         shorten(error)
         raise
@@ -453,7 +453,7 @@ def _at_least(rank: int, arys: Any) -> Array | tuple[Array, ...]:
             else:
                 shape = (*(1,) * front, *shape)
             x = reshaped(x, shape)
-        results.append(apart(x, *arys))
+        results.append(copy_if_aliased(x, *arys))
     return results[0] if len(results) == 1 else tuple(results)
 
 
@@ -764,7 +764,7 @@ def concatenate(arrays: Arrays, axis: int | None = 0, dtype: DTypeLike = None) -
             else:
                 return ConcreteArray(result, host_aval(result.shape, first.dtype, first.weak_type))
     parts = _parts_of(arrays, "concatenate", axis)
-    return apart(_concatenate(parts, axis, dtype), *parts)  # type: ignore[no-any-return]
+    return copy_if_aliased(_concatenate(parts, axis, dtype), *parts)  # type: ignore[no-any-return]
 
 
 def _parts_of(arrays: Any, operation: str, axis: Any) -> list[Any]:
@@ -1025,7 +1025,7 @@ def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
       Array([1, 2, 3], dtype=int32)
     """
     arr = asarray(arr)
-    values = beside(values, arr, "append") if type(values) is float else asarray(values)
+    values = as_array_like(values, arr, "append") if type(values) is float else asarray(values)
     return concatenate([arr, values], axis)
 
 
@@ -1097,7 +1097,10 @@ def _split(
         bounds = list(itertools.accumulate(sizes[:-1]))
     starts, stops = [0, *bounds], [*bounds, size]
     lead = (slice(None),) * axis
-    return [apart(x[(*lead, slice(a, max(a, b)))], x) for a, b in zip(starts, stops, strict=True)]
+    return [
+        copy_if_aliased(x[(*lead, slice(a, max(a, b)))], x)
+        for a, b in zip(starts, stops, strict=True)
+    ]
 
 
 def split(

@@ -13,8 +13,8 @@ from xnp.numpy.contraction import dot
 from xnp.numpy.creation import asarray, counting
 from xnp.numpy.dispatch import (
     array_of,
+    as_array_like,
     axes_of,
-    beside,
     cast,
     check_ranks,
     converted,
@@ -699,7 +699,7 @@ def _quantile(
 ) -> Array:  # fmt: skip
     no_out(operation, out)
     (a,) = inexact(operation, a)
-    dtype, a, q = a.aval.dtype, wide(a), wide(beside(q, a, operation))
+    dtype, a, q = a.aval.dtype, wide(a), wide(as_array_like(q, a, operation))
     _check_quantile(operation, a, q, method, weights)
     if method == "inverted_cdf":
         return cast(inverted_cdf(operation, a, q, axis, weights, keepdims, skip_nan), dtype)
@@ -823,7 +823,7 @@ def nanquantile(
 
 
 def _of_percent(a: Any, q: Any) -> Any:
-    (q,) = inexact("percentile", beside(q, array_of(a, "percentile"), "percentile"))
+    (q,) = inexact("percentile", as_array_like(q, array_of(a, "percentile"), "percentile"))
     return bind("div", q, scalar_like(q, 100))
 
 
