@@ -21,7 +21,8 @@ from xprim.source import is_hidden
 
 __all__ = [
     "enable_custom_prng", "first_compile_level", "host_kernels", "no_execution", "no_tracing",
-    "are_passed_by_caller", "arguments_of_caller", "calls_its_function", "times_let_pass",
+    "are_passed_by_caller", "arguments_of_caller", "calls_its_function", "keep_no_kernel",
+    "times_let_pass",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -103,6 +104,11 @@ _VARARGS, _VARKEYWORDS = 0x04, 0x08  # of `co_flags`; `inspect` takes long to im
 def times_let_pass() -> int:
     """Return how often this thread was let pass operands that differ."""
     return _count.passed
+
+
+def keep_no_kernel() -> None:
+    """Count a call that must be looked at again each time, as one that is let pass."""
+    _count.passed += 1
 
 
 def calls_its_function(fun: F, inner: str = "") -> F:

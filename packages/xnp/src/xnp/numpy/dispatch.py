@@ -43,7 +43,7 @@ from xprim.errors import ArgumentError, AxisError, ShapeError, XStackError, mess
 from xprim.kernels import Kernel, KernelTable, Refusal, numpy_operand
 from xprim.numpy_kernels import numpy_function
 from xprim.static_arguments import static_int
-from xprim.strict_options import are_passed_by_caller, times_let_pass
+from xprim.strict_options import are_passed_by_caller, keep_no_kernel, times_let_pass
 from xprim.tracebacks import shorten
 from xtree.interning import remember
 
@@ -279,6 +279,7 @@ def _check_ranks(
     )  # fmt: skip
     if config.values.numpy_rank_promotion == "raise":
         raise ValueError(text)
+    keep_no_kernel()  # so that the next call warns, too
     warnings.warn(text, stacklevel=source.depth())
 
 
@@ -613,6 +614,8 @@ def _run_on_device(
 
 
 def _is_on_host(x: Any) -> bool:
+    if type(x) is ConcreteArray and dtypes.is_extended(x.aval.dtype):
+        return False  # its elements are no numbers
     return type(x) is not ConcreteArray or x.buffer is None or EAGER.backend.on_host(x)
 
 
