@@ -8,6 +8,7 @@ import pytest
 import xjit
 import xnp
 from xjit import jit
+from xjit.debug.explanations import explain
 from xjit.debug.monitoring import RetraceError, no_retrace, retraces
 from xprim import config, make_jaxpr
 
@@ -156,3 +157,22 @@ def test_a_function_is_traced_once_for_calls_from_outside_and_from_inside():
     make_jaxpr(inner)(x)
     inner.lower(x)
     assert len(traces) == 1
+
+
+def test_explanations_do_not_count_as_traces(told):
+    f = jit(lambda x: x * 2.5 + 1)
+    for n in (2, 3):  # two traces, and two more for programs with lines
+        explain(f, np.ones(n, np.float32))
+        f(np.ones(n, np.float32))
+    assert told() == []
+    f(np.ones(4, np.float32))
+    (text,) = told()
+    assert text.startswith("retrace 3 of ") and "float32[3] became float32[4]" in text
+
+
+def test_an_option_that_differs_is_named_with_both_values(told):
+    f = jit(lambda x: x * 2.5 + 2)
+    for precision in (None, "float32", "bfloat16"):
+        with config.default_matmul_precision(precision):
+            f(np.ones(2, np.float32))
+    assert "options: default_matmul_precision 'float32' became 'bfloat16'" in told()[0]

@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "STALE", "ThreadItems", "ThreadState", "no_more_threads", "state", "threads_seen", "update",
-    "read", "options", "TraceContext", "trace_context", "when_changed", "announce_change",
-    "NOT_GIVEN", "Option", "define", "Override", "values", "enable_x64", "numpy_dtype_promotion",
+    "read", "options", "TraceContext", "trace_context", "names_in_trace_context",
+    "when_changed", "announce_change", "NOT_GIVEN", "Option", "define", "Override", "values",
+    "enable_x64", "numpy_dtype_promotion",
     "numpy_rank_promotion", "default_matmul_precision", "threefry_partitionable",
     "default_prng_impl", "default_device", "disable_jit", "debug_nans", "debug_infs",
     "debug_key_reuse", "check_tracer_leaks", "enable_checks", "log_compiles",
@@ -240,6 +241,11 @@ class TraceContext(tuple[object, ...]):
     __hash__ = object.__hash__
     __eq__ = object.__eq__
     __ne__ = object.__ne__
+
+
+def names_in_trace_context() -> tuple[str, ...]:
+    """Return the names of the options whose values `trace_context()` holds, in its order."""
+    return tuple(_names_in_cache_key)
 
 
 def trace_context() -> TraceContext:

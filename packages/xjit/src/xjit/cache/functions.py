@@ -17,7 +17,13 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from xjit.cache.memory import Bounded, room
-from xjit.debug.monitoring import TRACED, check_retrace, explain_miss, record_event_duration_secs
+from xjit.debug.monitoring import (
+    TRACED,
+    check_retrace,
+    explain_miss,
+    record_event_duration_secs,
+    traces_are_counted,
+)
 from xjit.dispatch.arguments import Arguments
 from xjit.dispatch.program import Program
 from xprim import ShapedArray, config, dtypes
@@ -230,14 +236,15 @@ class Traced:
       params: what the equation of a call holds beside the program.
       program: what runs, once the function has been called.
       seconds: what tracing took.
+      is_counted: whether it counts as a retrace; one made for an explanation does not.
       cells: the cells of outside that it uses, and how; None where it uses none.
       zeros: which results are tangents of integers, of dtype float0.
       is_kept: whether other calls may use it: not where it was made for the values of one.
     """
 
     __slots__ = (
-        "captured", "cells", "closed", "is_kept", "out_tree", "params", "program", "seconds",
-        "zeros",
+        "captured", "cells", "closed", "is_counted", "is_kept", "out_tree", "params", "program",
+        "seconds", "zeros",
     )  # fmt: skip
 
     def __init__(
@@ -252,6 +259,7 @@ class Traced:
         self.program: Program | None = None
         self.seconds = 0.0
         self.is_kept = True
+        self.is_counted = True
         avals = closed.out_avals
         self.zeros = [i for i, a in enumerate(avals) if a.dtype == dtypes.float0]
 
@@ -349,6 +357,10 @@ class FunctionCache:
             _functions.remove(self.key)
         else:
             _functions.reweigh(self.key)
+
+    def count_traces(self) -> int:
+        """Return how many traces were made, without those for explanations."""
+        return sum([traced.is_counted for traced in self.traced.values()])
 
     def note_state(self, fun: Callable[..., Any]) -> None:
         """Remember what the function sees, if its key does not say it."""
@@ -460,7 +472,7 @@ class Traces:
         if config.values.explain_cache_misses:
             self._explain(cache, key, arguments, change)
         check_retrace(
-            self._api, self._name, self._fun, len(cache.traced), self._made, self._limit,
+            self._api, self._name, self._fun, cache.count_traces(), self._made, self._limit,
             lambda: change or explain_miss(cache.last_key, key, arguments),
         )  # fmt: skip
         return None, (cache, key, reached, time.perf_counter())
@@ -469,15 +481,17 @@ class Traces:
         """Keep the trace that was made where `find` had none."""
         cache, key, reached, start = place
         traced.seconds = time.perf_counter() - start
+        traced.is_counted = traces_are_counted.get()
         record_event_duration_secs(TRACED, traced.seconds, fun_name=self._name)
         if config.values.log_compiles:
             logger.warning("traced %s(%s) in %.3f s", self._name, _types(key[2]), traced.seconds)
         if not traced.captured:  # tracers of an enclosing transformation do not outlive it
             cache.add((key, reached), traced)
-            self._made += 1
+            self._made += traced.is_counted
         if cache.traced:
             cache.note_state(self._fun)
-        cache.last_key = key
+        if traced.is_counted:
+            cache.last_key = key
         return traced
 
     def stats(self) -> dict[str, Any]:

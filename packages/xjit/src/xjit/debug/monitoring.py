@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
 from xprim import config
@@ -22,7 +24,7 @@ __all__ = [
     "unregister_event_duration_listener", "unregister_event_listener",
     "unregister_event_time_span_listener", "unregister_scalar_listener", "TRACED", "LOWERED",
     "COMPILED", "CACHE_HIT", "CACHE_MISS", "RetraceError", "check_retrace", "no_retrace",
-    "retraces",
+    "retraces", "traces_are_counted", "uncounted_traces",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -225,7 +227,7 @@ def explain_miss(
         old, new = _statics(before[1], after[1], name_of), _statics(after[1], before[1], name_of)
         reasons.append(f"static values: {old} became {new}")
     if before[3] is not after[3]:
-        reasons.append("options of the configuration")
+        reasons.append(f"options: {_options(before[3], after[3])}")
     return "; ".join(reasons) or "the function sees other values"
 
 
@@ -263,6 +265,13 @@ def _statics(statics: Any, other: Any, name_of: Callable[[Any], str]) -> str:
     ]
     more = [f"{len(changed) - _MOST} more"] if len(changed) > _MOST else []
     return ", ".join([*texts, *more]) or "none"
+
+
+def _options(before: Sequence[Any], after: Sequence[Any]) -> str:
+    """Return the options that differ in two contexts, each with both values."""
+    pairs = zip(config.names_in_trace_context(), before, after, strict=True)
+    changed = [f"{name} {old!r} became {new!r}" for name, old, new in pairs if old != new]
+    return ", ".join(changed) or "defined since"
 
 
 def _text(key: Any) -> str:
@@ -332,6 +341,19 @@ def no_retrace() -> config.Override:
     return retraces("raise")
 
 
+traces_are_counted: ContextVar[bool] = ContextVar("traces_are_counted", default=True)
+
+
+@contextmanager
+def uncounted_traces() -> Iterator[None]:
+    """Count no trace of the block as a retrace: it is made for an explanation, not for a call."""
+    token = traces_are_counted.set(False)
+    try:
+        yield
+    finally:
+        traces_are_counted.reset(token)
+
+
 def check_retrace(
     api: str, name: str, fun: Callable[..., Any], traces: int, own: int,
     limit: int | None, reason: Callable[[], str],
@@ -354,7 +376,7 @@ def check_retrace(
         raise RetraceError(message(
             api, f"{name} would be traced where config.no_tracing is set.", where=place_of(fun),
         ))  # fmt: skip
-    if not traces:
+    if not traces or not traces_are_counted.get():
         return
     mode = retraces.value
     is_beyond = own > 0 and limit is not None and own >= limit
