@@ -201,6 +201,46 @@ def build(session: nox.Session) -> None:
 
 
 @nox.session(requires=["wheels"])
+def distributions(session: nox.Session) -> None:
+    """Check what would be uploaded: metadata, equal bytes of two builds, an install from it alone.
+
+    Writes beside the wheels what was installed: `tested.txt`, versions that go together, for
+    `pip install -r`, and `xstack.cdx.json`, a bill of materials in the form of CycloneDX.
+    """
+    session.install(*group("distributions"))
+    session.run("twine", "check", "--strict", *map(str, files_of_dist()))
+    work = Path(session.create_tmp()).resolve()
+    again, downloads, clean = work / "again", work / "downloads", work / "clean"
+    for folder in (again, downloads, clean):
+        shutil.rmtree(folder, ignore_errors=True)
+    for package in PACKAGES:
+        folder = str(ROOT / "packages" / package)
+        build = ("python", "-m", "build", "--no-isolation", "--outdir", str(again), folder)
+        session.run(*build, silent=True)
+    others = [path.name for path in files_of_dist()
+              if path.read_bytes() != (again / path.name).read_bytes()]  # fmt: skip
+    if others:
+        session.error(f"a second build gives other bytes of {', '.join(others)}")
+    needed = {r for package in PACKAGES
+              for r in requirements_of_others(metadata_of(wheel_of(package)), ())}  # fmt: skip
+    pip = ("python", "-m", "pip")
+    session.run(*pip, "download", "--quiet", "--dest", str(downloads), *sorted(needed))
+    session.run("python", "-m", "venv", str(clean))
+    only_these = ("--no-index", "--find-links", str(DIST), "--find-links", str(downloads))
+    session.run(*pip, "--python", str(clean), "install", "--quiet", *only_these, "xstack")
+    with session.chdir(work):  # away from the tree, so that only the wheels answer
+        bin_folder = clean / ("Scripts" if os.name == "nt" else "bin")
+        smoke_test = str(ROOT / "tools" / "smoke_test.py")
+        session.run(str(bin_folder / "python"), smoke_test, external=True)
+    listed = session.run(*pip, "--python", str(clean), "list", "--format=freeze", silent=True)
+    lines = [line for line in str(listed).splitlines() if "==" in line]
+    installed = [line for line in lines if not line.startswith(("pip==", "setuptools=="))]
+    (DIST / "tested.txt").write_text("\n".join(installed) + "\n")
+    bill = ("--output-file", str(DIST / "xstack.cdx.json"), "--output-reproducible")
+    session.run("cyclonedx-py", "environment", *bill, str(bin_folder / "python"))
+
+
+@nox.session(requires=["wheels"])
 @nox.parametrize("package", PACKAGES, ids=PACKAGES)
 def tests_isolated(session: nox.Session, package: str) -> None:
     """Run one package's tests with only its declared dependencies, all from wheels."""
@@ -337,6 +377,11 @@ def wheel_of(package: str) -> Path:
     stem = "xstack" if package == "xstack" else f"xstack_{package}"
     (path,) = DIST.glob(f"{stem}-[0-9]*.whl")
     return path
+
+
+def files_of_dist() -> list[Path]:
+    """Return the sdists and wheels that `wheels` built."""
+    return sorted([*DIST.glob("*.whl"), *DIST.glob("*.tar.gz")])
 
 
 def metadata_of(wheel: Path) -> Message:
