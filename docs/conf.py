@@ -1,7 +1,9 @@
 """Sphinx settings of the site; `nox -s docs` builds it with warnings as errors."""
 
+import os
 import sys
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
@@ -19,8 +21,9 @@ extensions = [
     "generated_parts",
     "reference_pages",
     "page_descriptions",
+    "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "_ext"]
+exclude_patterns = ["_build", "_ext", "examples"]
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4
@@ -53,6 +56,37 @@ codeautolink_autodoc_inject = False
 codeautolink_concat_default = True  # the blocks of a page are one program
 codeautolink_custom_blocks = {"python": "example_blocks.code_of"}
 codeautolink_global_preface = "import xstack\nimport xstack.numpy as xnp\nfrom xstack import lax"
+
+# The gallery: each script of `examples` runs in the build and becomes a page with its output, its
+# picture and a notebook.
+os.environ.setdefault("STEPS", "150")  # the language model trains for a minute otherwise
+os.environ.setdefault("XSTACK_NUM_CPU_DEVICES", "8")  # one process runs all scripts
+
+
+def reset_options(_gallery: dict[str, Any], _script: str) -> None:
+    """Undo what the script before has set for its process."""
+    import xstack
+
+    xstack.config.update("enable_x64", False)
+
+
+sphinx_gallery_conf = {
+    "examples_dirs": "examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"\.py$",
+    "ignore_pattern": r"server\.py$",
+    "reset_modules": ("matplotlib", reset_options),
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "remove_config_comments": True,
+    "show_memory": False,
+    "min_reported_time": 1e9,
+    "write_computation_times": False,
+    "show_signature": False,
+    "plot_gallery": "True",
+    "backreferences_dir": None,
+    "image_srcset": ["2x"],
+}
 
 html_theme = "furo"
 html_title = "xstack"
