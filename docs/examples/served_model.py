@@ -90,7 +90,7 @@ for i in range(1503, 1797, 3):
     guesses.append(ask(images[i : i + 3]).argmax(1))
     times.append(1e3 * (time.perf_counter() - before))
 server.terminate()
-server.wait()
+server.communicate()
 share = (np.concatenate(guesses) == labels[1503:]).mean()
 print(f"{share:.1%} of the new images are read correctly")
 

@@ -5,6 +5,7 @@ import json
 import struct
 import sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 
 import numpy as np
 from jaxlib import _jax, xla_client
@@ -62,7 +63,7 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
-model = load(open(sys.argv[1], "rb").read())
+model = load(Path(sys.argv[1]).read_bytes())
 server = HTTPServer(("127.0.0.1", 0), Handler)
 print(server.server_port, flush=True)
 server.serve_forever()

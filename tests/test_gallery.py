@@ -1,0 +1,35 @@
+"""The scripts of the gallery run by themselves, as a reader starts them."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).resolve().parents[1] / "docs" / "examples"
+SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "server")
+
+
+def test_there_are_twelve_and_each_fits_a_page():
+    assert len(SCRIPTS) == 12
+    for name in SCRIPTS:
+        lines = (FOLDER / f"{name}.py").read_text().splitlines()
+        code = [line for line in lines if line.strip() and not line.startswith("#")]
+        assert 30 <= len(code) <= 120, (name, len(code))
+
+
+@pytest.mark.sampled(every=6)
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_script_runs_and_prints_what_it_found(name):
+    for library in ("matplotlib", "sklearn"):
+        pytest.importorskip(library)
+    environment = os.environ | {"MPLBACKEND": "agg", "STEPS": "20", "PYTHONWARNINGS": "error"}
+    environment.pop("XSTACK_NUM_CPU_DEVICES", None)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", FOLDER / f"{name}.py"],
+        capture_output=True, text=True, timeout=300, env=environment, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() and "nan" not in done.stdout.split()
+    assert "Warning" not in done.stderr and "retrace" not in done.stderr, done.stderr
