@@ -44,6 +44,7 @@ python_maximum_signature_line_length = 88
 # Classes are shown under the short name of their package and live in a module: two names for one.
 suppress_warnings = [
     "ref.python",
+    "codeautolink.match_name",  # names that a page of the gallery shows in another markup
     "config.cache",  # a function among the settings, which sphinx_codeautolink puts there
 ]
 
