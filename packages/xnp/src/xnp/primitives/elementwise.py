@@ -60,6 +60,17 @@ from xnp.primitives.table import (
     tunable_stablehlo,
     unary,
 )
+from xnp.primitives.vector_functions import (
+    REACH,
+    angle,
+    arccosine,
+    arcsine,
+    cosine,
+    cube_root,
+    sine,
+    tangent,
+    vectorised,
+)
 from xprim import (
     ELEMENTWISE,
     LINEAR,
@@ -1282,28 +1293,33 @@ def _one_plus_square(x: Any) -> Any:
 sin_p = unary(
     "sin", INEXACT, numpy=np.sin, tunable=True,
     stablehlo=corrected(
-        tunable_stablehlo("stablehlo.sine"), by_hyperbolic_sine(1, 1, "stablehlo.cosine")
+        vectorised(sine, tunable_stablehlo("stablehlo.sine"), REACH),
+        by_hyperbolic_sine(1, 1, "stablehlo.cosine"),
     ),
     jvp=lambda x_dot, y, x: mul_p.bind(x_dot, cos_p.bind(x)[0])[0], cost=costs.nothing,
 )  # fmt: skip
 cos_p: Primitive = unary(
     "cos", INEXACT, numpy=np.cos, tunable=True,
     stablehlo=corrected(
-        tunable_stablehlo("stablehlo.cosine"), by_hyperbolic_sine(1, 1, "stablehlo.sine", -1.0)
+        vectorised(cosine, tunable_stablehlo("stablehlo.cosine"), REACH),
+        by_hyperbolic_sine(1, 1, "stablehlo.sine", -1.0),
     ),
     jvp=lambda x_dot, y, x: neg_p.bind(mul_p.bind(x_dot, sin_p.bind(x)[0])[0])[0],
     cost=costs.nothing,
 )  # fmt: skip
 tan_p = unary(
-    "tan", INEXACT, numpy=np.tan, stablehlo="stablehlo.tan", tunable=True,
+    "tan", INEXACT, numpy=np.tan, tunable=True,
+    stablehlo=vectorised(tangent, tunable_stablehlo("stablehlo.tan"), REACH),
     jvp=lambda x_dot, y, x: mul(x_dot, _one_plus_square(y)), cost=costs.nothing,
 )  # fmt: skip
 asin_p = unary(
-    "asin", INEXACT, numpy=np.arcsin, stablehlo=mirrored(_formula("chlo.asin")),
+    "asin", INEXACT, numpy=np.arcsin,
+    stablehlo=vectorised(arcsine, mirrored(_formula("chlo.asin"))),
     jvp=lambda x_dot, y, x: mul(x_dot, bind("rsqrt", bind("one_minus_square", x))),
 )  # fmt: skip
 acos_p = unary(
-    "acos", INEXACT, numpy=np.arccos, stablehlo=mirrored(_formula("chlo.acos")),
+    "acos", INEXACT, numpy=np.arccos,
+    stablehlo=vectorised(arccosine, mirrored(_formula("chlo.acos"))),
     jvp=lambda x_dot, y, x: mul(x_dot, neg(bind("rsqrt", bind("one_minus_square", x)))),
 )  # fmt: skip
 atan_p = unary(
@@ -1314,7 +1330,8 @@ atan_p = unary(
 
 # the angle of the point (y, x): d atan2(x, y) = (y dx - x dy) / (x^2 + y^2)
 atan2_p = binary(
-    "atan2", FLOATING, numpy=np.arctan2, stablehlo="stablehlo.atan2",
+    "atan2", FLOATING, numpy=np.arctan2,
+    stablehlo=vectorised(angle, elementwise_stablehlo("stablehlo.atan2")),
     jvp=(lambda x_dot, z, x, y: mul(x_dot, div(y, add(_squared(x), _squared(y)))),
          lambda y_dot, z, x, y: mul(y_dot, div(neg(x), add(_squared(x), _squared(y))))),
     cost=costs.nothing,
@@ -1630,7 +1647,8 @@ rsqrt_p = unary(
 )  # fmt: skip
 
 cbrt_p = unary(
-    "cbrt", FLOATING, numpy=np.cbrt, stablehlo="stablehlo.cbrt", tunable=True,
+    "cbrt", FLOATING, numpy=np.cbrt, tunable=True,
+    stablehlo=vectorised(cube_root, tunable_stablehlo("stablehlo.cbrt")),
     jvp=lambda x_dot, y, x: mul(x_dot, table_scaled(bind("integer_pow", y, y=-2), 1 / 3)),
     cost=costs.nothing,
 )  # fmt: skip
