@@ -13,6 +13,8 @@ SILENT = {
     ("xpar/_shard_map.py", "key"): "the hash of a user's object may raise anything, and a call "
     "whose values cannot be hashed is not kept",
     ("xpar/distributed.py", "_end_now"): "the process ends, whatever its streams say",
+    ("xjit/jaxlib_gateway/host_kernels.py", "_wait_at_exit"): "the process ends, and a program "
+    "that failed has ended, too",
     ("xtree/errors.py", "shown"): "a repr of the user's fails while another error is told",
 }
 

@@ -19,6 +19,9 @@ TAKEN_AWAY = {
     ("xnp.numpy.creation", "fromfunction"): "users have it as `xnp.fromfunction`, as before",
     **{("xnp.numpy.creation", f"from{what}"): f"users have it as `xnp.from{what}`, as before"
        for what in ("buffer", "file", "iter", "string")},
+    **{("xtree.compiling", name): "kernels are made by `xtree.generated_code`"
+       for name in ("compile_build", "USES_BEFORE_COMPILING", "is_compilable", "can_match",
+                    "compile_match")},
     ("xnp.numpy.rearranging", "fill_diagonal"): "users have it as `xnp.fill_diagonal`, as before",
 }  # fmt: skip
 """Names of modules below those that users import from, which no released sibling takes."""

@@ -20,7 +20,8 @@ LANDMARKS = {
     "sin": ("xnp.numpy.dispatch", "xprim.staging.trace_to_jaxpr"),
     "grad": ("xad._vjp", "xad.transpose.backward_pass"),
     "vmap": ("xbatch._vmap", "xbatch.batching.batch_flat"),
-    "jit": ("xjit.dispatch.fast_path", "xjit.lowering.modules.lower"),
+    # the function that is written for the signature
+    "jit": ("xtree.generated_code", "xjit.lowering.modules.lower"),
     "pmap": ("xjit.dispatch.fast_path", "xjit.lowering.modules.lower"),
 }
 
