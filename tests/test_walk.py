@@ -20,8 +20,7 @@ LANDMARKS = {
     "sin": ("xnp.numpy.dispatch", "xprim.staging.trace_to_jaxpr"),
     "grad": ("xad._vjp", "xad.transpose.backward_pass"),
     "vmap": ("xbatch._vmap", "xbatch.batching.batch_flat"),
-    # the function that is written for the signature
-    "jit": ("xtree.generated_code", "xjit.lowering.modules.lower"),
+    "jit": ("xjit.dispatch.fast_path", "xjit.lowering.modules.lower"),
     "pmap": ("xjit.dispatch.fast_path", "xjit.lowering.modules.lower"),
 }
 

@@ -110,15 +110,13 @@ def followed(run: Callable[[], object]) -> list[tuple[int, str, str, str]]:
 
 
 def _module_of(frame: FrameType) -> str:
-    """Return the dotted name of a frame's module; of code that a module has written, that one's."""
-    name = frame.f_globals.get("__name__")
-    if name is not None or frame.f_code.co_filename == "program.py":
-        return str(name or "")
-    for module in list(sys.modules.values()):
-        path = getattr(module, "__file__", None)
-        if path and frame.f_code.co_filename.startswith(path):
-            return module.__name__
-    return "xprim.numpy_kernels" if frame.f_code.co_name == "kernel" else ""
+    """Return the dotted name of a frame's module; of code made at run time, of its writer's."""
+    home, is_written, _ = frame.f_code.co_filename.partition("#")
+    if is_written:  # as `xtree.generated_code` names its files
+        for module in list(sys.modules.values()):
+            if getattr(module, "__file__", None) == home:
+                return module.__name__
+    return str(frame.f_globals.get("__name__") or "")
 
 
 def walk_as_markdown(program: str) -> str:
