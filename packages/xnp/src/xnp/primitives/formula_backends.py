@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.lowering_text import Text
+from xnp.primitives.lowering_text import Text, any_element, where
 from xprim import ShapedArray, dtypes, shaped_array
 from xprim.contracts import Builder
 
@@ -307,11 +307,7 @@ class TextMath:
 
     def where(self, mask: Text, x: Any, y: Any) -> Text:
         """Return x where the mask holds, else y."""
-        u, v = self._value(x), self._value(y)
-        (name,) = mask.builder.op(
-            "stablehlo.select", [mask.name, u.name, v.name], [mask.aval, u.aval, u.aval], [u.aval]
-        )
-        return Text(mask.builder, name, u.aval)
+        return where(mask, self._value(x), y)
 
     def exp(self, x: Text) -> Text:
         """Return e^x."""
@@ -401,7 +397,7 @@ class TextMath:
 
         regions = b.regions(b.region([], body, [aval]), b.region([], zero, [aval]))
         flag = shaped_array((), dtypes.bool_)
-        (name,) = b.op("stablehlo.if", [_any(b, mask)], [flag], [aval], "", regions)
+        (name,) = b.op("stablehlo.if", [any_element(b, mask)], [flag], [aval], "", regions)
         return self.where(mask, Text(b, name, aval), 0.0)
 
     def loop(
@@ -431,7 +427,7 @@ class TextMath:
             if unfinished is None:
                 return [within.name]
             inner = TextMath(b, aval, self.precision)
-            any_active = _any(b, unfinished(inner, *texts(b, names[1:])))
+            any_active = any_element(b, unfinished(inner, *texts(b, names[1:])))
             return [(within & Text(b, any_active, flag)).name]
 
         def body(b: Builder, names: Sequence[str]) -> list[str]:
@@ -444,19 +440,6 @@ class TextMath:
         regions = b.regions(b.region(avals, condition, [flag]), b.region(avals, body, avals))
         results = b.op("stablehlo.while", [b.scalar(1.0, dtype), *state], avals, avals, "", regions)
         return [Text(b, b.convert(v, aval, self.aval.dtype), self.aval) for v in results[1:]]
-
-
-def _any(b: Builder, mask: Text) -> str:
-    """Write whether any element of a mask holds."""
-    if not mask.aval.shape:
-        return mask.name
-    flag = shaped_array((), dtypes.bool_)
-    dims = ", ".join(map(str, range(mask.aval.ndim)))
-    (name,) = b.op(
-        "stablehlo.reduce", [mask.name, b.scalar(False, flag.dtype)], [mask.aval, flag], [flag],
-        f"dimensions = array<i64: {dims}>", b.reducer("stablehlo.or", flag.dtype),
-    )  # fmt: skip
-    return name
 
 
 def _entry(b: Builder, table: Sequence[float], n: Text) -> str:

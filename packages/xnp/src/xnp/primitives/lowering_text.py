@@ -232,6 +232,25 @@ class Text:
     __hash__ = None  # type: ignore[assignment]
 
 
+def where(mask: Text, x: Text, y: Any) -> Text:
+    """Write a choice between a value and another of its type, or a number, by a mask."""
+    name = chosen(mask.builder, mask.name, x.name, x.like(y).name, x.aval)
+    return Text(mask.builder, name, x.aval)
+
+
+def any_element(b: Builder, mask: Text) -> str:
+    """Write whether any element of a mask holds."""
+    if not mask.aval.shape:
+        return mask.name
+    flag = shaped_array((), dtypes.bool_)
+    dims = ", ".join(map(str, range(mask.aval.ndim)))
+    (name,) = b.op(
+        "stablehlo.reduce", [mask.name, b.scalar(False, flag.dtype)], [mask.aval, flag], [flag],
+        f"dimensions = array<i64: {dims}>", b.reducer("stablehlo.or", flag.dtype),
+    )  # fmt: skip
+    return name
+
+
 # -------------------------------------------------------------------------------- split programs
 # Whether a program is cut over devices by the compiler, which rules of text may ask.
 

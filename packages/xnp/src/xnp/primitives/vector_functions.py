@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.lowering_text import Text, chosen, is_split
+from xnp.primitives.lowering_text import Text, any_element, is_split, where
 from xprim import ShapedArray, dtypes, shaped_array
 from xprim.contracts import Builder
 
@@ -116,17 +116,17 @@ def _widened(x: Text) -> Text:
     size = bits.op("and", _MAGNITUDE)
     tiny = _converted(size, dtypes.float64) * (1 / _UNITS)
     usual = _converted(x, dtypes.float64)
-    return _where(size < _SUBNORMAL, _where(bits < 0, -tiny, tiny), usual)
+    return where(size < _SUBNORMAL, where(bits < 0, -tiny, tiny), usual)
 
 
 def _narrowed(x: Text) -> Text:
     """Write float64 as float32, subnormal numbers by their bits."""
     units = abs_(x * _UNITS)
     is_tiny = units < float(_SUBNORMAL)
-    count = _converted(_where(is_tiny, units, 0.0).op("round_nearest_even"), np.dtype(np.int32))
+    count = _converted(where(is_tiny, units, 0.0).op("round_nearest_even"), np.dtype(np.int32))
     sign = _converted(_bits(x).op("shift_right_logical", 32), np.dtype(np.int32))
     tiny = _floats(count.op("or", sign.op("and", -1 - _MAGNITUDE)))
-    return _where(is_tiny, tiny, _converted(x, dtypes.float32))
+    return where(is_tiny, tiny, _converted(x, dtypes.float32))
 
 
 def _either(
@@ -135,13 +135,7 @@ def _either(
 ) -> list[str]:  # fmt: skip
     """Write a formula, and an operation for arrays with an element above its limit."""
     (x,), (aval,) = names, avals_in
-    truth = shaped_array((), dtypes.bool_)
-    beyond = abs_(Text(b, x, aval)) > limit  # which NaN is not: its results are
-    axes = f"dimensions = array<i64: {', '.join(map(str, range(aval.ndim)))}>"
-    (is_far,) = b.op(
-        "stablehlo.reduce", [beyond.name, b.scalar(False, truth.dtype)], [beyond.aval, truth],
-        [truth], axes, b.reducer("stablehlo.or", truth.dtype),
-    )  # fmt: skip
+    is_far = any_element(b, abs_(Text(b, x, aval)) > limit)  # NaN is not: its results are NaN
 
     def operation(inner: Builder, _: list[str]) -> list[str]:
         # without the barrier the compiler computes both and selects
@@ -151,12 +145,8 @@ def _either(
     far = b.region([], operation, avals_out)
     near = b.region([], lambda inner, _: [_written(inner, formula, [x], avals_in, avals_out[0])],
                     avals_out)  # fmt: skip
+    truth = shaped_array((), dtypes.bool_)
     return b.op("stablehlo.if", [is_far], [truth], avals_out, "", b.regions(far, near))
-
-
-def _where(mask: Text, x: Text, y: Any) -> Text:
-    other = x.like(y)
-    return Text(x.builder, chosen(x.builder, mask.name, x.name, other.name, x.aval), x.aval)
 
 
 def _bits(x: Text) -> Text:
@@ -195,7 +185,7 @@ def _reduced(x: Text) -> tuple[Text, Text, Text]:
     """Write sin(r) and cos(r) with x = r + n pi / 2 and |r| <= pi / 4, and n as an integer."""
     n = (x * (2 / np.pi)).op("round_nearest_even")
     # where nothing is subtracted the sign of a zero stays
-    r = _where(n == 0.0, x, (x - n * _HALF_PI[0]) - n * _HALF_PI[1])
+    r = where(n == 0.0, x, (x - n * _HALF_PI[0]) - n * _HALF_PI[1])
     t = r * r
     return r * _polynomial(t, _SIN), _polynomial(t, _COS), _converted(n, np.dtype(np.int32))
 
@@ -203,8 +193,8 @@ def _reduced(x: Text) -> tuple[Text, Text, Text]:
 def _sine_of(x: Text, shift: int) -> Text:
     sine, cosine, n = _reduced(x)
     n = n + shift
-    result = _where(n.op("and", 1) == 0, sine, cosine)
-    return _where(n.op("and", 2) == 0, result, -result)
+    result = where(n.op("and", 1) == 0, sine, cosine)
+    return where(n.op("and", 2) == 0, result, -result)
 
 
 def sine(x: Text) -> Text:
@@ -221,7 +211,7 @@ def tangent(x: Text) -> Text:
     """Write tan(x): sin(r) / cos(r), or -cos(r) / sin(r)."""
     sine, cosine, n = _reduced(x)
     is_even = n.op("and", 1) == 0
-    return _where(is_even, sine, -cosine) / _where(is_even, cosine, sine)
+    return where(is_even, sine, -cosine) / where(is_even, cosine, sine)
 
 
 REACH = float(np.float32(_MOST_QUARTERS * np.pi / 2 - 2))
@@ -238,11 +228,11 @@ def angle(y: Text, x: Text) -> Text:
     less, more = less.op("minimum", more), less.op("maximum", more)
     ratio = less / more
     # 0 / 0 is 0 here, and inf / inf is 1
-    ratio = _where(more == 0.0, more, _where(less == np.inf, more.like(1.0), ratio))
+    ratio = where(more == 0.0, more, where(less == np.inf, more.like(1.0), ratio))
     result = ratio * _polynomial(ratio * ratio, _ATAN)
-    result = _where(is_steep, np.pi / 2 - result, result)
-    result = _where(_bits(x) < 0, np.pi - result, result)
-    return _where(_bits(y) < 0, -result, result)
+    result = where(is_steep, np.pi / 2 - result, result)
+    result = where(_bits(x) < 0, np.pi - result, result)
+    return where(_bits(y) < 0, -result, result)
 
 
 def abs_(x: Text) -> Text:
@@ -274,8 +264,8 @@ def cube_root(x: Text) -> Text:
     for _ in range(2):
         cube = y * y * y
         y = y * (cube + a + a) / (cube + cube + a)
-    y = _where((a == 0.0).op("or", _not_finite(a)), a, y)
-    return _where(_bits(x) < 0, -y, y)
+    y = where((a == 0.0).op("or", _not_finite(a)), a, y)
+    return where(_bits(x) < 0, -y, y)
 
 
 def _not_finite(a: Text) -> Text:
