@@ -44,7 +44,6 @@ python_maximum_signature_line_length = 88
 # Classes are shown under the short name of their package and live in a module: two names for one.
 suppress_warnings = [
     "ref.python",
-    "codeautolink.match_name",  # names that a page of the gallery shows in another markup
     "config.cache",  # a function among the settings, which sphinx_codeautolink puts there
 ]
 
@@ -88,6 +87,18 @@ sphinx_gallery_conf = {
     "backreferences_dir": None,
     "image_srcset": ["2x"],
 }
+
+
+def keep_links_of_gallery(_app: Any, page: str, source: list[str]) -> None:
+    """Leave the names on pages of the gallery to sphinx-gallery, which links them itself."""
+    if page.startswith("gallery/"):
+        source[0] = f".. autolink-skip:: file\n\n{source[0]}"
+
+
+def setup(app: Any) -> None:
+    """Connect what Sphinx calls."""
+    app.connect("source-read", keep_links_of_gallery)
+
 
 html_theme = "furo"
 html_title = "xstack"

@@ -100,7 +100,7 @@ def sparsity(
 
     Args:
       fun: a function of pytrees of arrays.
-      *args: its arguments, or `ShapeDtypeStruct`s.
+      *args: its arguments, or instances of `ShapeDtypeStruct`.
       argnums: the argument to differentiate with respect to.
       **kwargs: further arguments.
 

@@ -193,7 +193,7 @@ def plan_sparse_jacobian(
 
     Args:
       fun: a function of pytrees of arrays.
-      *args: its arguments, or `ShapeDtypeStruct`s.
+      *args: its arguments, or instances of `ShapeDtypeStruct`.
       argnums: the argument to differentiate with respect to.
       mode: `"fwd"` colours the columns, `"rev"` the rows, `"auto"` takes what needs fewer products.
       pattern: which elements can be nonzero; None finds it by `sparsity`.
