@@ -156,7 +156,7 @@ def _pattern_of(closed: ClosedJaxpr, chosen: Sequence[int]) -> SparsityPattern:
         width += aval.size if i in chosen else 0
     with ensure_compile_time_eval():
         outs = _Propagation(max(width, 1)).run(closed, args)
-    sets = _joined([x if isinstance(x, _Sets) else _Sets.empty(x.size) for x in outs])
+    sets = _joined(list(map(_as_sets, outs)))
     height = sum(a.size for a in closed.out_avals)
     rows = np.repeat(np.arange(height, dtype=np.int64), sets.lengths)
     return SparsityPattern(rows, sets.indices, (height, width))
@@ -211,9 +211,6 @@ class _Sets:
         within = np.arange(starts[-1]) - np.repeat(starts[:-1], lengths)
         return _Sets(starts, self.indices[offsets + within])
 
-    def union(self) -> Ints:
-        return np.unique(self.indices)
-
 
 def _joined(parts: Sequence[_Sets]) -> _Sets:
     """Return the sets of the elements of several arrays, one after the other."""
@@ -250,9 +247,9 @@ class _Propagation:
         if all(isinstance(x, Array) for x in operands) and not eqn.effects:
             known: Sequence[Any] = eqn.primitive.bind(*operands, **eqn.params)
             return known
-        sets = [_Sets.empty(x.aval.size) if isinstance(x, Array) else x for x in operands]
+        sets = list(map(_as_sets, operands))
         if not any(len(s.indices) for s in sets):
-            return [_Sets.empty(v.aval.size) for v in eqn.outputs]
+            return _no_sets(eqn)
         results = self._results(eqn, operands, sets)
         return [s if is_differentiable(v.aval) else _Sets.empty(v.aval.size)
                 for s, v in zip(results, eqn.outputs, strict=True)]  # fmt: skip
@@ -263,7 +260,7 @@ class _Propagation:
         primitive, name = eqn.primitive, eqn.primitive.name
         rules = primitive.rules
         if rules.get("jvp") is ZERO:
-            return [_Sets.empty(v.aval.size) for v in eqn.outputs]
+            return _no_sets(eqn)
         if rules.get("batch") is ELEMENTWISE or name == "clamp":
             return [self._elementwise(sets, v.aval.size) for v in eqn.outputs]
         if name in _SAME:
@@ -425,8 +422,7 @@ class _Propagation:
         return self._inside(program, operands)
 
     def _inside(self, program: ClosedJaxpr, operands: Sequence[Any]) -> list[_Sets]:
-        outs = self.run(program, operands)
-        return [_Sets.empty(x.aval.size) if isinstance(x, Array) else x for x in outs]
+        return list(map(_as_sets, self.run(program, operands)))
 
     def _until_they_stay(
         self, body: ClosedJaxpr, consts: Sequence[Any], carry: Sequence[_Sets]
@@ -471,6 +467,10 @@ _RULES: dict[str, Any] = {
     "dot_general": _Propagation._contract,
     "scatter_add": _Propagation._scatter_add,
 }
+
+
+def _no_sets(eqn: Equation) -> list[_Sets]:
+    return [_Sets.empty(v.aval.size) for v in eqn.outputs]
 
 
 def _as_sets(x: Any) -> _Sets:
