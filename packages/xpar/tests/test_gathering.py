@@ -47,7 +47,7 @@ def check_in_all(address, numbers, count, seconds=60.0):
             found = distributed.check_in(
                 address, number, count, seconds, time.monotonic() + seconds, f"place {place}"
             )
-            found.connection.close()
+            found.lines.connection.close()
             results[place] = found.names
         except RuntimeError as error:
             results[place] = str(error)

@@ -241,10 +241,11 @@ _SCHEDULERS: dict[
 # jaxlib ends a process whose connection fails: the coordinator is not there, another process is
 # late, two have one number. So the processes first say their number to the coordinator in a line
 # of JSON, and learn in one whether all are there, or who is missing. Then the same port belongs
-# to jaxlib's service. The connections stay open, silent: that they close tells the coordinator
-# who has ended.
+# to jaxlib's service. The connections stay open: a process says its last word there, and where one
+# closes without it, the process has been killed or its machine has ended it. The coordinator tells
+# the others at once, long before a heartbeat is missed.
 
-PROTOCOL = "xpar gathering 1"
+PROTOCOL = "xpar gathering 2"
 _RETRY = 0.1  # seconds between two attempts to reach the coordinator
 _MAX_LINE = 1 << 20
 
@@ -269,12 +270,12 @@ class Gathered:
     """What a process knows when all are there.
 
     Attributes:
-      connection: to the coordinator; it stays open as long as the process takes part.
+      lines: from the coordinator, by a connection that is open as long as the process takes part.
       names: for each process where it runs.
       host: the address at which this process reached the coordinator.
     """
 
-    connection: socket.socket
+    lines: _Lines
     names: list[str]
     host: str
 
@@ -318,8 +319,7 @@ def check_in(
     if "error" in answer:
         connection.close()
         raise RuntimeError(answer["error"])
-    connection.settimeout(None)
-    return Gathered(connection, answer["go"], connection.getsockname()[0])
+    return Gathered(lines, answer["go"], connection.getsockname()[0])
 
 
 def _connected(address: str, deadline: float, seconds: float) -> socket.socket:
@@ -344,19 +344,21 @@ class _Lines:
     """Lines of JSON from a connection."""
 
     def __init__(self, connection: socket.socket) -> None:
-        self._connection = connection
+        self.connection = connection
         self._read = b""
 
-    def next(self, deadline: float) -> dict[str, Any]:
-        """Return the next line.
+    def next(self, deadline: float | None) -> dict[str, Any]:
+        """Return the next line, which may take until the deadline, None for any time.
 
         Raises:
           TimeoutError: it has not come in time.
           OSError: the connection was closed.
         """
         while b"\n" not in self._read:
-            self._connection.settimeout(max(deadline - time.monotonic(), 0.01))
-            more = self._connection.recv(65536)
+            self.connection.settimeout(
+                None if deadline is None else max(deadline - time.monotonic(), 0.01)
+            )
+            more = self.connection.recv(65536)
             if not more or len(self._read) > _MAX_LINE:
                 raise OSError("no answer")
             self._read += more
@@ -395,6 +397,9 @@ class Gathering:
         self._names: dict[int, str] = {}
         self._process_of: dict[socket.socket, int | None] = {}
         self._read: dict[socket.socket, bytes] = {}
+        self._last_words: dict[int, str] = {}
+        self._has_started = False
+        self._ended: list[int] = []
 
     def gather(self, deadline: float, seconds: float) -> bool:
         """Wait until all are there and return whether they are; the rest is told who is missing."""
@@ -415,12 +420,16 @@ class Gathering:
     def start(self) -> None:
         """Tell all that the service is there."""
         self.tell({"go": [self._names[i] for i in range(self._count)]})
+        self._has_started = True
 
     def wait_for_the_end(self, is_over: Any) -> None:
-        """Return when all have ended, or `is_over` says so."""
+        """Return when all have ended, or `is_over` says so; tell those that run who has ended."""
         while any(p is not None for p in self._process_of.values()) and not is_over():
             for key, _ in self._selector.select(0.2):
                 self._hear(key.fileobj)  # type: ignore[arg-type]
+            while self._ended:
+                process = self._ended.pop(0)
+                self.tell({"ended": process, "word": self._last_words.get(process, _NO_WORD)})
 
     def close(self) -> None:
         """Let go of whoever is there."""
@@ -452,9 +461,15 @@ class Gathering:
             self._forget(connection)
             return
         self._read[connection] += more
-        if b"\n" in self._read[connection] and self._process_of[connection] is None:
-            self._admit(connection, self._read[connection].partition(b"\n")[0])
-        elif len(self._read[connection]) > _MAX_LINE:
+        line, newline, rest = self._read[connection].partition(b"\n")
+        if newline:
+            self._read[connection] = rest
+            process = self._process_of[connection]
+            if process is None:
+                self._admit(connection, line)
+            else:
+                self._last_words[process] = line.decode(errors="replace")
+        elif len(line) > _MAX_LINE:
             self._forget(connection)
 
     def _admit(self, connection: socket.socket, line: bytes) -> None:
@@ -500,7 +515,9 @@ class Gathering:
     def _forget(self, connection: socket.socket) -> None:
         process = self._process_of.pop(connection, None)
         self._read.pop(connection, None)
-        if process is not None:
+        if process is not None and self._has_started:
+            self._ended.append(process)
+        elif process is not None:
             self._names.pop(process, None)
         self._selector.unregister(connection)
         connection.close()
@@ -750,14 +767,16 @@ def _where() -> str:
 # Who of the other processes lives: signs of life through the coordination service.
 #
 # Each process writes a number under its own key again and again, and reads those of all. One
-# whose number has not changed for the time of a heartbeat has failed; one that ends by an
-# exception says so before. Whoever waits for a result asks here in between, and raises
-# `ProcessFailureError`.
+# whose number has not changed for the time of a heartbeat has failed: it is stopped, or its machine
+# is out of reach. One that ends by an exception says so before, and the end of one that is killed
+# is seen by the coordinator, which tells the others at once. Whoever waits for a result asks here
+# in between, and raises `ProcessFailureError`.
 
 _BEATS = "xpar/beats"
 _LEFT = "left"
 _LEAVING = "leaving "
 _ENDED_BY = "ended by "
+_NO_WORD = "ended without a word, as by a signal or a crash"
 _LONGEST_PAUSE = 0.002  # seconds between two looks at a result that is not there yet
 _LOOKS = 200  # without a pause, for results that are there at once
 
@@ -792,16 +811,17 @@ class ProcessWatch:
     Args:
       member: the connection to the coordination service.
       process_id: the number of this process.
-      names: for each process, where it runs.
+      gathered: where the others run, and from where the coordinator says who has ended.
       timeout: after how many seconds without a sign a process has failed.
     """
 
     def __init__(
-        self, member: gateway.Member, process_id: int, names: Sequence[str], timeout: float
+        self, member: gateway.Member, process_id: int, gathered: Gathered, timeout: float
     ) -> None:
         self.member = member
+        self._lines = gathered.lines
         self.process_id = process_id
-        self.names = list(names)
+        self.names = gathered.names
         self.timeout = timeout
         self.is_leaving = False  # whether this process runs no more programs
         # Each reads what all have written, so many look more rarely.
@@ -812,6 +832,9 @@ class ProcessWatch:
         self._answered_at = time.monotonic()
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="xpar: signs of life", daemon=True)
+        self._listener = threading.Thread(
+            target=self._listen, name="xpar: news of the coordinator", daemon=True
+        )
 
     def start(self) -> None:
         """Begin to give and to look for signs."""
@@ -820,10 +843,17 @@ class ProcessWatch:
         self._answered_at = now
         self._seen = {i: ("", now) for i in range(len(self.names)) if i != self.process_id}
         self._thread.start()
+        self._listener.start()
+
+    def say_last_word(self, word: str = _LEFT) -> None:
+        """Say why this process ends; without it the others take it for killed."""
+        with contextlib.suppress(OSError):
+            self._lines.connection.sendall(word.encode() + b"\n")
 
     def stop(self, last_word: str = _LEFT) -> None:
         """Give no more signs; the others are told why."""
         self._is_over.set()
+        self.say_last_word(last_word)
         self._thread.join(self._interval)
         with contextlib.suppress(gateway.XlaError):
             self.member.set(f"{_BEATS}/{self.process_id}", last_word)
@@ -947,6 +977,17 @@ class ProcessWatch:
                 continue  # `failures` tells when this lasts
             self._answered_at = time.monotonic()
             self._note(found, self._answered_at)
+
+    def _listen(self) -> None:
+        """Note what the coordinator says of processes that have ended, until it ends itself."""
+        with contextlib.suppress(OSError, ValueError):
+            while not self._is_over.is_set():
+                said = self._lines.next(None)
+                process, word = said["ended"], said["word"]
+                if word == _LEFT:
+                    self._left_at.setdefault(process, time.monotonic())
+                else:
+                    self._reasons.setdefault(process, "it " + word)
 
     def _note(self, beats: dict[str, str], now: float) -> None:
         for process, (last, at) in list(self._seen.items()):
@@ -1258,11 +1299,11 @@ def _join(job: Job, bind_address: str | None, timeouts: tuple[int, int, int]) ->
         if service is not None:
             _end_coordinator(service)
         raise
-    watch = ProcessWatch(member, number, gathered.names, heartbeat)
+    watch = ProcessWatch(member, number, gathered, heartbeat)
     watch.start()
     gateway.watch[0] = watch
     gateway.share_devices(member, number, count, gathered.host, job.local_device_ids or ())
-    _group[0] = _Group(watch, gathered.connection, service, patience)
+    _group[0] = _Group(watch, gathered.lines.connection, service, patience)
     atexit.register(_at_exit)
 
 
@@ -1318,6 +1359,7 @@ def _at_exit() -> None:
     except ProcessFailureError as failure:
         if error is None:
             sys.stderr.write(f"xpar.{type(failure).__name__}: {failure}\n")
+        group.watch.say_last_word()  # it is not this process that has failed
         _end_now()
 
 

@@ -490,8 +490,8 @@ class _Turns:
             if last is not None and (last.is_deleted() or not last.is_ready()):
                 if self._calls_python and not last.is_deleted():
                     wait_for_callbacks(last.is_ready)
-                with contextlib.suppress(RuntimeError):  # how it ended is told by its results
-                    gateway.until_ready(last)
+                with contextlib.suppress(gateway.RuntimeFailure):  # its results raise it
+                    gateway.until_ready(last)  # a process that has failed is raised here
             outs: list[Any] = start(buffers).consume_with_handlers(handlers)
             self._last, self._calls_python = (outs[kept] if outs else None), calls_python
         return outs

@@ -446,6 +446,7 @@ class Program:
 def _raise_not_started(name: str, buffers: Sequence[Any], error: Exception) -> NoReturn:
     for buffer in buffers:
         gateway.check_kept(buffer)
+    gateway.explain_failure(error)
     gateway.fail(name, "the program could not be started", error)
 
 

@@ -135,6 +135,13 @@ def until_ready(buffer: Any) -> None:
         raise
 
 
+def explain_failure(failure: BaseException) -> None:
+    """Raise the failure of another process that stands behind one of the runtime, if it does."""
+    watcher = watch[0]
+    if watcher is not None:
+        watcher.explain(failure)
+
+
 def watched(work: Callable[[], T]) -> T:
     """Return the result of work that waits for other processes in C++."""
     watcher = watch[0]

@@ -26,7 +26,7 @@ from xjit.jaxlib_gateway.array_types import (
     whole,
 )
 from xjit.jaxlib_gateway.buffers import Buffer, assemble, placement, shards
-from xjit.jaxlib_gateway.clients import canonical_platform, client, startable
+from xjit.jaxlib_gateway.clients import canonical_platform, client, explain_failure, startable
 from xjit.jaxlib_gateway.host_kernels import awaited
 from xjit.jaxlib_gateway.runtime import RuntimeFailure, _jax, fail, xla_client
 from xprim.errors import message
@@ -555,6 +555,7 @@ class Executable:
             outputs: list[Buffer] = self.start(buffers).consume_with_handlers(self._handlers)
             return outputs
         except RuntimeFailure as error:
+            explain_failure(error)
             fail("execute", "the program could not be started", error)
 
     def execute_replicated(self, arguments: Sequence[Sequence[Buffer]]) -> list[list[Buffer]]:
