@@ -1,6 +1,7 @@
 """A library that imports JAX runs on this family when that is asked for."""
 
 import importlib
+import os
 import subprocess
 import sys
 
@@ -70,3 +71,91 @@ def test_pjit_is_jit_where_no_place_is_none():
     pjit = importlib.import_module("xstack.experimental.pjit")
     assert type(pjit.pjit(lambda x: x)) is type(xstack.jit(lambda x: x))
     assert callable(pjit.with_sharding_constraint)
+
+
+NAME = "import jax; print(jax.numpy.__name__)"
+
+
+def output(*arguments, cwd=None, **environment):
+    return subprocess.run(
+        [sys.executable, *arguments], env={**os.environ, **environment}, cwd=cwd,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def test_the_command_runs_a_script_with_its_arguments_and_the_processes_it_starts(tmp_path):
+    (tmp_path / "beside.py").write_text("import jax\n")
+    script = tmp_path / "program.py"
+    script.write_text(
+        "import subprocess, sys, beside\n"
+        f"print(sys.argv[1:], __name__, beside.jax.numpy.__name__)\n"
+        f"subprocess.run([sys.executable, '-c', {NAME!r}])\n"
+    )
+    result = output("-u", "-m", "xstack.as_jax", str(script), "--steps", "3")
+    assert result.stdout == "['--steps', '3'] __main__ xstack.numpy\nxstack.numpy\n", result.stderr
+
+
+def test_the_command_runs_a_module(tmp_path):
+    (tmp_path / "program.py").write_text(f"{NAME}; import sys; print(sys.argv[1:])")
+    result = output("-m", "xstack.as_jax", "-m", "program", "a", cwd=tmp_path)
+    assert result.stdout == "xstack.numpy\n['a']\n", result.stderr
+
+
+@pytest.mark.parametrize(("arguments", "code"), [((), 2), (("--help",), 0)])
+def test_the_command_says_how_it_is_called(arguments, code):
+    result = output("-m", "xstack.as_jax", *arguments)
+    assert result.returncode == code and "usage: python -m xstack.as_jax SCRIPT" in result.stdout
+
+
+def test_the_command_names_an_option_without_its_argument():
+    result = output("-m", "xstack.as_jax", "-m")
+    assert result.returncode == 2 and "-m lacks a module." in result.stderr
+
+
+@pytest.mark.parametrize(("value", "replaced"), [("1", True), ("0", False), ("", False)])
+def test_the_environment_variable_decides_for_a_process(value, replaced):
+    code = "import sys; print(any(type(f).__module__ == 'xstack.as_jax' for f in sys.meta_path))"
+    assert output("-c", code, XSTACK_AS_JAX=value).stdout == f"{replaced}\n"
+
+
+def test_pytest_installs_it_before_the_conftest_files(tmp_path):
+    (tmp_path / "conftest.py").write_text("import jax; assert jax.numpy.__name__ == 'xstack.numpy'")
+    (tmp_path / "test_it.py").write_text("from conftest import jax\ndef test(): jax.numpy.ones(2)")
+    options = ("-p", "xstack.as_jax", "-p", "no:cacheprovider", "-q")
+    result = output("-m", "pytest", *options, str(tmp_path), cwd=tmp_path)
+    assert result.returncode == 0, result.stdout
+
+
+ABSENT = """
+import importlib.util
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu
+import jax.experimental.pallas.ops.tpu.flash_attention
+for module in (pl, tpu):
+    try:
+        module.BlockSpec
+    except AttributeError as error:
+        print(error)
+for name in ("jax.lib.xla_bridge", "jax.experimental.odes", "jax.experimental.rnn", "jax.foo"):
+    assert importlib.util.find_spec(name.replace(".xla_bridge", "")) is None
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        print(error)
+"""
+
+
+def test_a_module_that_is_not_here_says_what_there_is_instead():
+    result = output("-c", ABSENT, XSTACK_AS_JAX="1")
+    lines = result.stdout.splitlines()
+    assert lines[0::2] == [
+        "jax.experimental.pallas.BlockSpec: jax.experimental.pallas of JAX is not part of xstack.",
+        "jax.experimental.pallas.tpu.BlockSpec: jax.experimental.pallas of JAX is not part of "
+        "xstack.",
+        "jax.lib: this module of JAX is not part of xstack.",
+        "import jax.experimental.odes: xstack has no such module.",
+        "jax.experimental.rnn: this module of JAX is not part of xstack.",
+        "import jax.foo: xstack has no such module.",
+    ], result.stderr
+    assert lines[7] == "  hint      did you mean jax.experimental.ode?"
+    assert lines[9] == "  hint      jax.lax.scan over a cell, which XLA compiles"

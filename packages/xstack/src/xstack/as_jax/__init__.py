@@ -5,28 +5,41 @@
     xstack.as_jax.install()     # before the first library is imported
     import optax
 
+    python -m xstack.as_jax train.py --steps 10      # a program as it is, or -m MODULE
+    XSTACK_AS_JAX=1 python train.py                  # a program and all processes that it starts
+    pytest -p xstack.as_jax                          # tests as they are
+
 Nothing is changed in the libraries: a finder answers for `jax` and the modules below it. The module
 `jax` shows the names of `xstack`, and says which version of JAX they are from; `jax.numpy` is
 `xstack.numpy` itself. JAX, if it is installed, cannot be imported in that process. Why it is asked
 for and never done by itself: docs/decisions/0026-libraries-written-for-jax.md.
+
+A module of JAX that is not here is a `ModuleNotFoundError` that says what there is instead. Modules
+that libraries import and seldom use (Pallas) can be imported; the use of a name is that error.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import xstack
 from xtree.errors import message
-from xtree.namespaces import import_by_name
+from xtree.namespaces import import_by_name, late_import
 
-__all__ = ["VERSION", "install", "uninstall"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from importlib.abc import Loader
+else:
+    Loader = object  # `importlib.abc` takes six times as long as the rest of `import xstack`
+
+__all__ = ["VERSION", "install", "pytest_addoption", "uninstall"]
 
 __dir__ = __all__.copy
+
+_absent = late_import("xstack.as_jax.absent_modules", "what errors say, when there is one")
 
 VERSION = (0, 12, 0)
 """The version of JAX whose names these are, which libraries ask for."""
@@ -66,8 +79,21 @@ def uninstall() -> None:
     if _FINDER not in sys.meta_path:
         return
     sys.meta_path.remove(_FINDER)
-    for name in [n for n in sys.modules if n == "jax" or n.startswith("jax.")]:
-        del sys.modules[name]
+    for name, module in list(sys.modules.items()):
+        if name == "jax" or name.startswith("jax.") or type(module) is _AbsentModule:
+            del sys.modules[name]
+
+
+def pytest_addoption(parser: object) -> None:
+    """Install, since pytest calls this when it loads the module by `-p xstack.as_jax`.
+
+    That is before the plugins of other libraries and before every `conftest.py`.
+
+    Args:
+      parser: of pytest; it gets no option.
+    """
+    del parser
+    install()
 
 
 class _NamedJax(ModuleType):
@@ -89,7 +115,16 @@ class _NamedJax(ModuleType):
         return dir(self._shown)
 
 
-class _Finder(MetaPathFinder, Loader):
+class _AbsentModule(ModuleType):
+    """A module of JAX that can be imported here, and whose names say why they are not here."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise AttributeError(_absent.why_not(f"{self.__name__}.{name}"))
+
+
+class _Finder(Loader):
     """Answers for `jax` and everything below it with the modules of `xstack`."""
 
     def __init__(self) -> None:
@@ -98,28 +133,46 @@ class _Finder(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname.partition(".")[0] != "jax":
+        top, _, below = fullname.partition(".")
+        if top == "xstack":  # what `from jax.experimental import pallas` asks for
+            absent = below.startswith("experimental.") and _absent.is_importable(below)
+            return ModuleSpec(fullname, self, is_package=True) if absent else None
+        if top != "jax":
             return None
         own = _own_name(fullname)
         try:
             import_by_name(own)
         except ModuleNotFoundError as error:
-            if error.name is not None and own.startswith(error.name):
-                return None
-            raise
+            if error.name is None or not own.startswith(error.name):
+                raise
+            if _is_import_statement():
+                text = _absent.why_not(fullname)
+                raise ModuleNotFoundError(text, name=fullname) from None
+            return None
         return ModuleSpec(fullname, self, is_package=True)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         if spec.name == "jax":
             return _NamedJax(xstack)
+        if spec.name.startswith("xstack."):
+            return _AbsentModule(spec.name.replace("xstack", "jax", 1))
         module: ModuleType = import_by_name(_own_name(spec.name))
         self._own_specs[module.__name__] = module.__spec__
         return module
 
     def exec_module(self, module: ModuleType) -> None:
         """Give a module back its own spec, which the import statement has replaced."""
-        if not isinstance(module, _NamedJax):
+        if module.__name__ in self._own_specs:
             module.__spec__ = self._own_specs[module.__name__]
+
+
+def _is_import_statement() -> bool:
+    """Return whether an import statement is what asks the finder, not `importlib.util.find_spec`.
+
+    The import system asks in `_find_spec`; an import statement reaches it by way of this name.
+    """
+    asking = sys._getframe(3)
+    return asking.f_code.co_name == "_find_and_load_unlocked"
 
 
 def _own_name(name: str) -> str:
