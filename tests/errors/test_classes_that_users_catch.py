@@ -79,6 +79,25 @@ def test_a_mistake_is_caught_as_in_jax(mistake):
         program()
 
 
+# NumPy raises an IndexError for each, JAX a TypeError for most.
+NO_INDICES = {
+    "an object": object(), "a float": 1.5, "a string": "a", "bytes": b"a", "a dict": {},
+    "among others": (0, object()), "a list of floats": [0.5], "a list of strings": ["a"],
+    "an array of floats": X3, "a NumPy number": np.float32(1), "an array of strings": np.array("a"),
+    "an array of objects": np.array([object()]), "a date": np.datetime64("2020-01-01"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("error", [IndexError, TypeError])
+@pytest.mark.parametrize("index", NO_INDICES)
+def test_what_is_no_index_is_caught_as_in_numpy_and_in_jax(index, error):
+    x, no_index = xnp.ones((3, 3)), NO_INDICES[index]
+    for program in (lambda x: x[no_index], lambda x: x.at[no_index].set(1.0)):
+        for run in (program, jit(program)):
+            with pytest.raises(error, match=r"^index: .*(is no index|index only|that index)"):
+                run(x)
+
+
 def test_names_of_static_arguments_may_be_any_that_keywords_can_have():
     assert jit(positional_only, static_argnames=("b", "other"))(1.0, b="x", other="y") == 1.0
 

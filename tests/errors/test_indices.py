@@ -6,7 +6,7 @@ import pytest
 import xstack.numpy as xnp
 from tests.errors.refusals import Refusals
 from xstack import config, grad, jit, lax, vmap
-from xstack.errors import IndexCheckError
+from xstack.errors import IndexCheckError, IndexTypeError
 
 refused = Refusals()
 
@@ -138,7 +138,7 @@ def a_mask_of_another_shape():
 
 
 @refused(
-    TypeError,
+    IndexTypeError,
     """
     index: a float is no index.
       expected  ints, slices, None, ..., integer or boolean arrays
@@ -149,7 +149,7 @@ def a_float_as_index():
 
 
 @refused(
-    TypeError,
+    IndexTypeError,
     """
     index: arrays that index must be of integers or booleans, got float32[1].
     """,
@@ -159,7 +159,7 @@ def an_array_of_floats_as_index():
 
 
 @refused(
-    TypeError,
+    IndexTypeError,
     """
     index: a str is no index.
       expected  ints, slices, None, ..., integer or boolean arrays

@@ -22,7 +22,7 @@ __all__ = [
     "message", "XStackError", "XStackTypeError", "XStackIndexError", "XStackRuntimeError",
     "OutOfMemoryError", "ConcretizationTypeError", "TracerBoolConversionError",
     "TracerIntegerConversionError", "TracerArrayConversionError", "NonConcreteBooleanIndexError",
-    "UnexpectedTracerError", "CheckError", "IndexCheckError", "KeyReuseError",
+    "UnexpectedTracerError", "CheckError", "IndexCheckError", "IndexTypeError", "KeyReuseError",
     "InconclusiveDimensionOperation", "JaxprTypeError", "ImpureRuleError", "ArgumentError",
     "ShapeError", "AxisError", "TypePromotionError", "MissingRuleError", "UndefinedRuleError",
     "DuplicateRuleError", "number_wanted", "JAXTypeError", "JAXIndexError", "JaxRuntimeError",
@@ -431,6 +431,19 @@ class ShapeError(XStackTypeError, ValueError):
     Right, if each row shall get its own number::
 
         xnp.ones((3, 2)) + xnp.ones(3)[:, None]
+    """
+
+
+class IndexTypeError(XStackTypeError, IndexError):
+    """Something indexes an array that is no index: a float, a string, an array of floats.
+
+    Caught as an `IndexError`, as of NumPy, and as a `TypeError`, mostly that of JAX. Wrong::
+
+        x[n / 2]
+
+    Right::
+
+        x[n // 2]
     """
 
 

@@ -11,6 +11,7 @@ with namespace(globals(), at_once=True, hint=hint_for):
         ConcretizationTypeError as ConcretizationTypeError,
         InconclusiveDimensionOperation as InconclusiveDimensionOperation,
         IndexCheckError as IndexCheckError,
+        IndexTypeError as IndexTypeError,
         JAXIndexError as JAXIndexError,
         JaxprTypeError as JaxprTypeError,
         JaxRuntimeError as JaxRuntimeError,

@@ -16,6 +16,7 @@ from xprim import Array, ConcreteArray, Tracer, as_array, dtypes, from_numpy, sc
 from xprim.avals import SymbolicSize, size_of, slice_indices
 from xprim.errors import (
     ConcretizationTypeError,
+    IndexTypeError,
     NonConcreteBooleanIndexError,
     ShapeError,
     described,
@@ -90,7 +91,7 @@ def entries_of(
     Raises:
       IndexError: too many indices, a position out of bounds, a mask of another shape.
       NonConcreteBooleanIndexError: a traced mask.
-      TypeError: something that is no index.
+      IndexTypeError: something that is no index.
       FlagsInIndex: there are single booleans that are more than a new axis: see there.
     """
     parts = [_plain(part) for part in (index if type(index) is tuple else (index,))]
@@ -190,13 +191,14 @@ def _plain(part: Any) -> Any:
         part = _list_of_positions(part)
     if isinstance(part, np.ndarray) and part.dtype.kind in "iu" and part.ndim == 0:
         return int(part)
-    if isinstance(part, np.ndarray | np.generic | Array):
-        return part if isinstance(part, Array) else from_numpy(part, what="index")
-    if hasattr(part, "__index__"):
+    if isinstance(part, np.ndarray | np.generic):
+        if part.dtype.kind not in "OSUMm":  # objects, strings, dates
+            return from_numpy(part, what="index")
+    elif hasattr(part, "__index__"):
         return size_of(part)
-    if hasattr(part, "__array__") or hasattr(part, "__jax_array__"):
+    elif hasattr(part, "__array__") or hasattr(part, "__jax_array__"):
         return as_array(part, what="index")
-    raise TypeError(message(
+    raise IndexTypeError(message(
         "index", f"{described(part)} is no index.",
         expected="ints, slices, None, ..., integer or boolean arrays",
     ))  # fmt: skip
@@ -209,7 +211,7 @@ def _list_of_positions(part: Any) -> Any:
     if found.size == 0:
         found = found.astype(np.int32)
     if found.dtype.kind not in "iub":
-        raise TypeError(message(
+        raise IndexTypeError(message(
             "index", "a list can index only when it holds static integers or booleans.",
             hint="stack traced integers first: xnp.stack([i, j])",
         ))  # fmt: skip
@@ -269,7 +271,7 @@ def _entries(part: Any, axis: int, shape: Any, checks: bool, wraps: bool) -> lis
     if part.aval.dtype == dtypes.bool_:
         return _mask_entries(part, axis, shape)
     if not dtypes.is_integer(part.aval.dtype):
-        raise TypeError(
+        raise IndexTypeError(
             f"index: arrays that index must be of integers or booleans, got {part.aval.str_long()}."
         )
     return [Positions(count_positions(part, shape[axis], wraps))]
