@@ -1,9 +1,21 @@
 import numpy as np
 import pytest
 
+import xtree
 from packages.xad.tests.programs import add, cos, dot, mul, real, sin, to_float, to_integer, total
-from xad import float0, grad, hessian, jacfwd, jacobian, jacrev, jvp
-from xprim import optional_transforms
+from xad import (
+    _jacobian,
+    float0,
+    grad,
+    hessian,
+    hvp,
+    jacfwd,
+    jacobian,
+    jacrev,
+    jvp,
+    value_and_jacobian,
+)
+from xprim import as_array, optional_transforms
 
 X = np.array([0.3, -1.2, 2.0], np.float32)
 
@@ -18,7 +30,7 @@ def _one_by_one(monkeypatch):
     monkeypatch.setattr(optional_transforms, "find", lambda name: None)
 
 
-@pytest.mark.parametrize("method", [jacfwd, jacrev])
+@pytest.mark.parametrize("method", [jacfwd, jacrev, jacobian])
 def test_jacobians_have_the_shape_of_result_and_argument(method):
     w = np.arange(6, dtype=np.float32).reshape(3, 2)
     close(method(dot)(X, w), w.T)
@@ -31,7 +43,7 @@ def test_jacobians_have_the_shape_of_result_and_argument(method):
     assert method(total)(np.zeros((0,), np.float32)).shape == (0,)
 
 
-@pytest.mark.parametrize("method", [jacfwd, jacrev])
+@pytest.mark.parametrize("method", [jacfwd, jacrev, jacobian])
 def test_jacobians_of_trees_nest_the_trees(method):
     def f(p, x):
         return {"a": mul(p["w"], x), "b": total(p["w"])}
@@ -81,7 +93,6 @@ def test_jacobians_compose_with_each_other_and_with_grad():
             close(outer(inner(f))(X), second)
     close(grad(lambda x: total(jacfwd(f)(x)))(X), 2 * np.cos(X) - X * np.sin(X))
     close(jvp(jacrev(f), (X,), (X,))[1], np.diag((2 * np.cos(X) - X * np.sin(X)) * X))
-    assert jacobian is jacrev
 
 
 def test_holomorphic_jacobians_are_complex_derivatives():
@@ -94,6 +105,89 @@ def test_holomorphic_jacobians_are_complex_derivatives():
     # real functions of complex arguments, in reverse mode: as the oracle
     jax = pytest.importorskip("jax")
     close(jacrev(lambda z: real(mul(z, z)))(z), jax.jacrev(lambda z: jax.numpy.real(z * z))(z))
+
+
+def column(x):
+    """Return the products of 2 elements with 3 numbers: more results than elements."""
+    return dot(x[:, None], np.float32([[1, 2, 3]]))
+
+
+@pytest.mark.parametrize(
+    ("fun", "x", "mode"), [(column, X[:2], "forward"), (total, X, "reverse"), (sin, X, "reverse")]
+)
+def test_the_mode_of_a_jacobian_is_that_of_fewer_directions(fun, x, mode, monkeypatch):
+    expected = jacrev(fun)(x)
+    used = []
+    for name, known in (("_by_columns", "forward"), ("_by_rows", "reverse")):
+        method = getattr(_jacobian, name)
+        monkeypatch.setattr(
+            _jacobian, name, lambda *args, m=method, k=known: used.append(k) or m(*args)
+        )
+    close(jacobian(fun)(x), expected)
+    assert used == [mode]
+
+
+@pytest.mark.parametrize("mode", ["auto", "forward", "reverse"])
+def test_the_modes_of_a_jacobian_have_equal_results(mode):
+    for fun in (column, total, sin, lambda x: {"a": x, "b": total(x)}):
+        value, found = value_and_jacobian(fun, mode=mode)(X[:2])
+        expected = jacrev(fun)(X[:2])
+        assert xtree.structure(found) == xtree.structure(expected)
+        xtree.map(close, found, expected)
+        xtree.map(close, value, fun(as_array(X[:2])))
+    (value, aux), found = value_and_jacobian(lambda x: (sin(x), "aux"), has_aux=True, mode=mode)(X)
+    close(found, np.diag(np.cos(X)))
+    close(value, np.sin(X))
+    assert aux == "aux"
+
+
+def test_jacobians_of_complex_arguments_are_those_of_reverse_mode():
+    z = np.array([0.3 - 1.7j], np.complex64)
+    twice = lambda z: dot(z[:, None], np.complex64([[1, 2]]))  # noqa: E731
+    close(jacobian(lambda z: real(twice(z)))(z), jacrev(lambda z: real(twice(z)))(z))
+    close(jacobian(twice, holomorphic=True)(z), np.array([[[1], [2]]]))
+
+
+def test_jacobians_in_a_mode_that_does_not_serve_are_refused():
+    with pytest.raises(ValueError, match="jacobian: there is no such mode") as e:
+        jacobian(sin, mode="backward")
+    assert "one of 'auto', 'forward', 'reverse'" in str(e.value)
+    with pytest.raises(ValueError, match="integer arguments have no directions for forward mode"):
+        jacobian(sin, mode="forward", allow_int=True)
+    with pytest.raises(TypeError, match="jacobian: the results must be floating, got int32"):
+        jacobian(to_integer)(1.0)
+    with pytest.raises(TypeError, match="jacobian: the results must be real unless holomorphic"):
+        jacobian(cos)(np.complex64(1))
+    found = jacobian(lambda n: column(to_float(n)), allow_int=True)(np.arange(2))
+    assert found.dtype == float0 and found.shape == (2, 3, 2)
+
+
+def test_products_with_the_hessian_are_those_of_the_matrix():
+    def f(p, y):
+        return total(mul(mul(p["a"], p["a"]), mul(sin(y), p["b"])))
+
+    p, y = {"a": X, "b": np.float32(2)}, X + 1
+    v, w = {"a": X * X, "b": np.float32(-1)}, np.cos(X)
+    found = hvp(f, (p, y), (v, w))
+    matrix = hessian(f, (0, 1))(p, y)
+    for row, product in ((matrix[0]["a"], found[0]["a"]), (matrix[0]["b"], found[0]["b"]),
+                         (matrix[1], found[1])):  # fmt: skip
+        expected = (np.asarray(row[0]["a"]) @ v["a"] + np.asarray(row[0]["b"]) * v["b"]
+                    + np.asarray(row[1]) @ w)  # fmt: skip
+        close(product, expected)
+    product, aux = hvp(lambda x: (total(sin(x)), "aux"), (X,), (w,), has_aux=True)
+    close(product[0], -np.sin(X) * w)
+    assert aux == "aux"
+    close(grad(lambda x: total(hvp(lambda z: total(sin(z)), (x,), (w,))[0]))(X), -np.cos(X) * w)
+
+
+def test_products_with_the_hessian_say_what_is_wrong():
+    with pytest.raises(TypeError, match="hvp: the function must return a scalar"):
+        hvp(sin, (X,), (X,))
+    with pytest.raises(TypeError, match="hvp: primals must be a tuple or list of arguments"):
+        hvp(total, X, X)
+    with pytest.raises(TypeError, match="hvp: "):
+        hvp(total, (X,), (X[:2],))
 
 
 def test_integer_arguments_have_a_derivative_of_dtype_float0():

@@ -29,9 +29,11 @@ with namespace(globals(), at_once=True):
     )
     from xad._jacobian import (
         hessian as hessian,
+        hvp as hvp,
         jacfwd as jacfwd,
         jacobian as jacobian,
         jacrev as jacrev,
+        value_and_jacobian as value_and_jacobian,
     )
     from xad._jvp import JVPTracer as JVPTracer, jvp as jvp
     from xad._linear_call import (
@@ -63,5 +65,8 @@ with namespace(globals(), at_once=True):
         custom_vjp_call_p as custom_vjp_call_p,
     )
     from xprim.dtypes import float0 as float0
+
+with namespace(globals()):  # imported when they are first used
+    from xad._custom_derivative import custom_derivative as custom_derivative
 
 source.hide(__file__)  # errors and equations show the user's lines, not ours

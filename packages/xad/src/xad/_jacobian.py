@@ -2,8 +2,9 @@
 
 Forward mode pushes each basis vector of the argument through the linearized function, reverse mode
 pulls each basis vector of the result back; so `jacfwd` costs about as many evaluations as there are
-argument elements, `jacrev` as result elements. The basis vectors are batched where `xbatch` is
-installed, else taken one by one.
+argument elements, `jacrev` as result elements, and `jacobian` chooses the smaller number. The basis
+vectors are batched where `xbatch` is installed, else taken one by one. `hvp` multiplies a Hessian
+by one vector without it.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ import functools
 import itertools
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 import xtree
+from xad._jvp import jvp_of
 from xad._linearize import LinearProgram, linearize_flat
-from xad._vjp import active_cotangents_of
+from xad._vjp import active_cotangents_of, value_and_grad_of
 from xad.arguments import (
     ArgNums,
     check_forward_arguments,
@@ -82,7 +84,8 @@ def jacfwd(
              [0., 4.]], dtype=float32)
     """
     method = functools.partial(_by_columns, _check_size(chunk_size, "jacfwd"))
-    return _jacobian(fun, argnums, has_aux, holomorphic, "jacfwd", method, check_forward_arguments)
+    return _jacobian(fun, argnums, has_aux, holomorphic, "jacfwd", method, check_forward_arguments,
+                     reverse=False)  # fmt: skip
 
 
 @boundary
@@ -103,10 +106,151 @@ def jacrev(
     """
     check = functools.partial(check_reverse_arguments, allow_int=allow_int)
     method = functools.partial(_by_rows, _check_size(chunk_size, "jacrev"))
-    return _jacobian(fun, argnums, has_aux, holomorphic, "jacrev", method, check)
+    return _jacobian(fun, argnums, has_aux, holomorphic, "jacrev", method, check, reverse=True)
 
 
-jacobian = jacrev
+@boundary
+def jacobian(
+    fun: Callable[..., Any],
+    argnums: ArgNums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    *,
+    mode: str = "auto",
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
+    """Return a function that computes the Jacobian by whichever mode has fewer directions.
+
+    For an argument of n elements and a result of m, forward mode pushes n tangents and reverse
+    mode pulls m cotangents back, each at about the cost of one evaluation (Griewank and Walther,
+    "Evaluating Derivatives", 2008, chapters 3 and 8). `mode="auto"` is forward where n < m, else
+    reverse, as for equal numbers the batched products of reverse mode are no slower.
+
+    Args:
+      fun: a function of pytrees of arrays.
+      argnums: which positional arguments to differentiate with respect to.
+      has_aux: whether `fun` returns a pair `(result, auxiliary)`.
+      holomorphic: whether `fun` is a holomorphic function of complex arguments.
+      allow_int: whether to accept integer arguments, whose derivative is zero of dtype `float0`;
+        "auto" then is reverse mode.
+      mode: "auto", "forward" or "reverse".
+      chunk_size: how many directions are computed at once. None takes all.
+
+    Returns:
+      What `jacrev` returns: the modes differ in rounding alone.
+
+    Raises:
+      ValueError: there is no such mode, or it is "forward" with `allow_int`.
+      TypeError: the arguments or results are not floating, as for `jacrev`.
+
+    Example:
+      >>> import numpy as np
+      >>> from xad import jacobian
+      >>> np.asarray(jacobian(lambda x: x * x)(np.array([1.0, 2.0])))
+      array([[2., 0.],
+             [0., 4.]], dtype=float32)
+    """
+    return _by_mode(
+        fun, argnums, has_aux, holomorphic, allow_int, "jacobian", mode, chunk_size, False
+    )
+
+
+@boundary
+def value_and_jacobian(
+    fun: Callable[..., Any],
+    argnums: ArgNums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    *,
+    mode: str = "auto",
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
+    """Return a function that computes both `fun` and its Jacobian, evaluating `fun` once.
+
+    Args and errors are those of `jacobian`.
+
+    Returns:
+      A function of the same arguments that returns `(value, jacobian)`; with `has_aux` the value is
+      the pair that `fun` returns.
+
+    Example:
+      >>> from xad import value_and_jacobian
+      >>> value, derivative = value_and_jacobian(lambda x: x * x)(3.0)
+      >>> float(value), float(derivative)
+      (9.0, 6.0)
+    """
+    return _by_mode(
+        fun, argnums, has_aux, holomorphic, allow_int, "value_and_jacobian", mode, chunk_size, True
+    )
+
+
+def _by_mode(
+    fun: Callable[..., Any], argnums: ArgNums, has_aux: bool, holomorphic: bool, allow_int: bool,
+    operation: str, mode: str, chunk_size: int | None, with_value: bool,
+) -> Callable[..., Any]:  # fmt: skip
+    size = _check_size(chunk_size, operation)
+    if mode not in _METHODS:
+        raise ValueError(message(
+            operation, "there is no such mode.", got=repr(mode),
+            expected=f"one of {', '.join(map(repr, _METHODS))}",
+        ))  # fmt: skip
+    if mode == "forward" and allow_int:
+        raise ValueError(message(
+            operation, "integer arguments have no directions for forward mode.",
+            got="mode='forward', allow_int=True", hint="mode='reverse' accepts them",
+        ))  # fmt: skip
+    check: Callable[..., Any] = check_forward_arguments
+    if mode != "forward":
+        check = functools.partial(check_reverse_arguments, allow_int=allow_int)
+    method = functools.partial(_METHODS[mode], size)
+    return _jacobian(fun, argnums, has_aux, holomorphic, operation, method, check,
+                     reverse=mode != "forward", with_value=with_value)  # fmt: skip
+
+
+@boundary
+def hvp(
+    fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
+) -> tuple[Any, ...]:
+    """Return the product of the Hessian of a scalar function with a vector.
+
+    For `f: R^n -> R` with Hessian `H` at `x` this is `H v`, the derivative of the gradient along
+    `v`: forward mode over reverse mode, at a small multiple of the cost of `f` and without the
+    n x n matrix (Pearlmutter, "Fast exact multiplication by the Hessian", Neural Computation 6,
+    1994). For many vectors at one point, `linearize(grad(fun), x)` evaluates once, and `vmap` over
+    the tangents takes a batch.
+
+    Args:
+      fun: a function whose result is a scalar of a floating dtype; its arguments are pytrees.
+      primals: a tuple or list of the arguments.
+      tangents: a vector for each, of the same structure, shapes and dtypes.
+      has_aux: whether `fun` returns a pair `(scalar, auxiliary)`.
+
+    Returns:
+      A tuple with a tree like each primal, as `vjp` gives; `(products, auxiliary)` with `has_aux`.
+
+    Raises:
+      TypeError: the result is not a floating scalar, a primal is not floating, or primals and
+        tangents differ in structure, shapes or dtypes.
+
+    Example:
+      >>> from xad import hvp
+      >>> (product,) = hvp(lambda x: x * x * x, (2.0,), (1.0,))
+      >>> float(product)
+      12.0
+    """
+    check_function(fun, "hvp")
+
+    @transforming(fun, "hvp")
+    def gradient(*args: Any) -> Any:
+        every = tuple(range(len(args)))
+        value, grads = value_and_grad_of(fun, every, has_aux, False, False, "hvp", None)(*args)
+        return (grads, value[1]) if has_aux else grads
+
+    found = jvp_of("hvp", gradient, primals, tangents, has_aux)
+    products: tuple[Any, ...] = found[1:] if has_aux else found[1]
+    return products
 
 
 @boundary
@@ -146,6 +290,8 @@ def _jacobian(
     operation: str,
     method: Callable[..., list[list[Any]]],
     check_arguments: Callable[..., Any],
+    reverse: bool,
+    with_value: bool = False,
 ) -> Callable[..., Any]:
     check_function(fun, operation)
 
@@ -158,29 +304,32 @@ def _jacobian(
         check_arguments(primals, tree, operation, holomorphic=holomorphic)
         avals = [x.aval for x in primals]
         outs, program = linearize_flat(flat, primals, [is_differentiable(a) for a in avals])
-        _check_results(outs, operation, holomorphic)
+        _check_results(outs, operation, holomorphic, reverse)
         blocks = method(program, avals, [x.aval for x in outs])
         result = xtree.unflatten(flat.out_tree, [xtree.unflatten(tree, row) for row in blocks])
+        if with_value:
+            value = xtree.unflatten(flat.out_tree, outs)
+            return ((value, flat.aux) if has_aux else value), result
         return (result, flat.aux) if has_aux else result
 
     return jacobian_of
 
 
-def _check_results(outs: Sequence[Array], operation: str, holomorphic: bool) -> None:
+def _check_results(outs: Sequence[Array], operation: str, holomorphic: bool, reverse: bool) -> None:
     for out in outs:
         dtype = out.aval.dtype
         if holomorphic and not dtypes.is_complex(dtype):
             raise TypeError(
                 f"{operation}: holomorphic=True needs complex results, got {dtype.name}."
             )
-        if operation == "jacrev" and not dtypes.is_inexact(dtype):
+        if reverse and not dtypes.is_inexact(dtype):
             raise TypeError(message(
                 operation, f"the results must be floating, got {dtype.name}.",
                 hint="has_aux=True passes integer outputs through",
             ))  # fmt: skip
-        if operation == "jacrev" and dtypes.is_complex(dtype) and not holomorphic:
+        if reverse and dtypes.is_complex(dtype) and not holomorphic:
             raise TypeError(message(
-                "jacrev", f"the results must be real unless holomorphic=True, got {dtype.name}.",
+                operation, f"the results must be real unless holomorphic=True, got {dtype.name}.",
                 hint="differentiate the real and imaginary parts",
             ))  # fmt: skip
 
@@ -253,6 +402,25 @@ def _by_rows(
         ]
 
     return [rows_of(k, out) for k, out in enumerate(out_avals)]
+
+
+def _by_shapes(
+    chunk_size: int | None,
+    program: LinearProgram,
+    in_avals: Sequence[ShapedArray],
+    out_avals: Sequence[ShapedArray],
+) -> list[list[Any]]:
+    """Return what `_by_columns` or `_by_rows` does, by the one that has fewer directions."""
+    columns, rows = (sum([a.size for a in avals]) for avals in (in_avals, out_avals))
+    has_complex, gives_complex = ([dtypes.is_complex(a.dtype) for a in avals]
+                                  for avals in (in_avals, out_avals))  # fmt: skip
+    # a real function of complex arguments has two real directions for each element
+    can_push = all(program.nonzero_in) and (not any(has_complex) or all(gives_complex))
+    method = _by_columns if can_push and columns < rows else _by_rows
+    return method(chunk_size, program, in_avals, out_avals)
+
+
+_METHODS: Final = {"auto": _by_shapes, "forward": _by_columns, "reverse": _by_rows}
 
 
 def _mapped(

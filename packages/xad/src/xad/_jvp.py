@@ -289,23 +289,31 @@ def jvp(
       >>> float(y), float(y_dot)
       (9.0, 6.0)
     """
+    return jvp_of("jvp", fun, primals, tangents, has_aux)
+
+
+def jvp_of(
+    operation: str, fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any],
+    has_aux: bool,
+) -> tuple[Any, ...]:  # fmt: skip
+    """Do what `jvp` does, with errors that name an operation."""
     for name, value in (("primals", primals), ("tangents", tangents)):
         if not isinstance(value, tuple | list):
             raise TypeError(message(
-                "jvp", f"{name} must be a tuple or list of arguments, got {described(value)}.",
-                hint="jvp(f, (x,), (x_dot,)) for a function of one argument",
+                operation, f"{name} must be a tuple or list of arguments, got {described(value)}.",
+                hint=f"{operation}(f, (x,), (x_dot,)) for a function of one argument",
             ))  # fmt: skip
-    flat, leaves, in_tree = flat_arguments(fun, primals, operation="jvp", has_aux=has_aux)
+    flat, leaves, in_tree = flat_arguments(fun, primals, operation=operation, has_aux=has_aux)
     in_avals = [x.aval for x in leaves]
     references = flat.references
     if references is None:
-        dots = check_tangents(tuple(tangents), in_tree, in_avals, "jvp")
+        dots = check_tangents(tuple(tangents), in_tree, in_avals, operation)
         outs, out_dots = jvp_flat(flat, leaves, dots)
     else:
         dots, cells = tangents_and_cells(
-            tuple(tangents), references.cells, in_tree, in_avals, "jvp"
+            tuple(tangents), references.cells, in_tree, in_avals, operation
         )
-        check_each_once([*references.cells.values(), *cells.values()], "jvp")
+        check_each_once([*references.cells.values(), *cells.values()], operation)
         outs, out_dots = jvp_flat(flat, leaves, dots)
         outs = flat.results_of(outs)
         after = dict(zip(references.cells, out_dots[len(outs) :], strict=True))

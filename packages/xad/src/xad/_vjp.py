@@ -612,7 +612,7 @@ def grad(
       6.0
     """
     check_reduce_axes(reduce_axes, "grad")
-    value_and_gradient = _value_and_grad(
+    value_and_gradient = value_and_grad_of(
         fun, argnums, has_aux, holomorphic, allow_int, "grad", zero_absorbing
     )
 
@@ -654,13 +654,13 @@ def value_and_grad(
       (9.0, 6.0)
     """
     check_reduce_axes(reduce_axes, "value_and_grad")
-    value_and_gradient = _value_and_grad(
+    value_and_gradient = value_and_grad_of(
         fun, argnums, has_aux, holomorphic, allow_int, "value_and_grad", zero_absorbing
     )
     return transformed(boundary(value_and_gradient), fun, "value_and_grad")
 
 
-def _value_and_grad(
+def value_and_grad_of(
     fun: Callable[..., Any],
     argnums: ArgNums,
     has_aux: bool,
@@ -669,6 +669,7 @@ def _value_and_grad(
     operation: str,
     absorbs: bool | None,
 ) -> Callable[..., Any]:
+    """Return what `value_and_grad` returns, with errors that name an operation."""
     check_function(fun, operation)
     linearized = linearize_flat if absorbs is None else _with_option(absorbs)
 

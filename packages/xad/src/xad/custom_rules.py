@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar
 
@@ -397,9 +398,40 @@ R = TypeVar("R")
 remat_opt_p = custom_vjp_call_p  # what optimize_remat binds in JAX: here the call itself is kept
 
 
+class FunctionWithRules(Transforms, Generic[P, R]):
+    """A function with rules of the user, which looks like the function.
+
+    Args:
+      fun: a function of pytrees of arrays.
+      nondiff_argnums: positions of arguments that rules get as they are.
+      nondiff_argnames: names of such arguments.
+    """
+
+    def __init__(
+        self, fun: Callable[P, R], nondiff_argnums: Sequence[int],
+        nondiff_argnames: str | Iterable[str],
+    ) -> None:  # fmt: skip
+        check_function(fun, self.transformation)
+        look_like(self, fun)
+        self.fun = fun
+        self.nondiff_argnums = nondiff_positions(
+            fun, nondiff_argnums, nondiff_argnames, self.transformation
+        )
+
+    @abstractmethod
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function; transformations see its rules."""
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __getattr__(self, name: str) -> Any:
+        return attribute_of_wrapped(self, name)
+
+
 @boundary_methods
 @constant_by_attributes
-class custom_jvp(Transforms, Generic[P, R]):  # noqa: N801 - used as a decorator
+class custom_jvp(FunctionWithRules[P, R]):  # noqa: N801 - used as a decorator
     """Give a function a forward derivative rule of its own; reverse mode follows from it.
 
     Args:
@@ -427,20 +459,9 @@ class custom_jvp(Transforms, Generic[P, R]):  # noqa: N801 - used as a decorator
         self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = (),
         nondiff_argnames: str | Iterable[str] = (),
     ) -> None:  # fmt: skip
-        check_function(fun, "custom_jvp")
-        look_like(self, fun)
-        self.fun = fun
-        self.nondiff_argnums = nondiff_positions(
-            fun, nondiff_argnums, nondiff_argnames, "custom_jvp"
-        )
+        super().__init__(fun, nondiff_argnums, nondiff_argnames)
         self.jvp: Callable[..., Any] | None = None
         self.symbolic_zeros = False
-
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
-
-    def __getattr__(self, name: str) -> Any:
-        return attribute_of_wrapped(self, name)
 
     def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
         """Set the rule `jvp(primals, tangents) -> (result, tangent of the result)`.
@@ -511,7 +532,7 @@ def _shown_as(rule: Callable[..., Any], flat: Callable[..., Any]) -> Callable[..
 
 @boundary_methods
 @constant_by_attributes
-class custom_vjp(Transforms, Generic[P, R]):  # noqa: N801 - used as a decorator
+class custom_vjp(FunctionWithRules[P, R]):  # noqa: N801 - used as a decorator
     """Give a function a reverse derivative rule of its own.
 
     Args:
@@ -537,21 +558,10 @@ class custom_vjp(Transforms, Generic[P, R]):  # noqa: N801 - used as a decorator
         self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = (),
         nondiff_argnames: str | Iterable[str] = (),
     ) -> None:  # fmt: skip
-        check_function(fun, "custom_vjp")
-        look_like(self, fun)
-        self.fun = fun
-        self.nondiff_argnums = nondiff_positions(
-            fun, nondiff_argnums, nondiff_argnames, "custom_vjp"
-        )
+        super().__init__(fun, nondiff_argnums, nondiff_argnames)
         self.fwd: Callable[..., Any] | None = None
         self.bwd: Callable[..., Any] | None = None
         self.symbolic_zeros = False
-
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
-
-    def __getattr__(self, name: str) -> Any:
-        return attribute_of_wrapped(self, name)
 
     def defvjp(
         self, fwd: Callable[..., Any], bwd: Callable[..., Any], symbolic_zeros: bool = False,

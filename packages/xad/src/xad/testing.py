@@ -3,7 +3,7 @@
 `check_derivatives` takes one sample of a primitive (see `xprim.testing`) and checks, in float64,
 its `jvp` rule against finite differences, its reverse mode against its forward mode, and the
 derivative of the rule itself. `check_grads` does the same for a function of pytrees, to any order.
-`check_rule` compares a `custom_jvp` or `custom_vjp` with the derivative that its function has
+`check_rule` compares a function that has rules with the derivative that its function has
 without the rule.
 
 The finite difference is the central one of fourth order over points at h and 2h. Its error is
@@ -22,7 +22,7 @@ import numpy as np
 import xtree
 from xad._jvp import jvp, jvp_flat
 from xad._vjp import vjp
-from xad.custom_rules import custom_jvp, custom_vjp
+from xad.custom_rules import FunctionWithRules
 from xad.tangents import instantiate, is_differentiable, tangent_aval
 from xad.transpose import backward_pass
 from xprim import (
@@ -342,14 +342,15 @@ def check_rule(
     f: Callable[..., Any], *args: Any, order: int = 2, rtol: float | None = None,
     atol: float | None = None,
 ) -> None:  # fmt: skip
-    """Check the rule of a `custom_jvp` or `custom_vjp` against the derivative without it.
+    """Check the rules of a function of the user's against its derivatives without them.
 
     The function itself is differentiated, as if it had no rule, and the two are compared in
     forward and in reverse mode, in all of their combinations up to an order, and in batches. For
     a rule that is not meant to be the derivative (a clipped gradient) this is no check.
 
     Args:
-      f: a `custom_jvp` or `custom_vjp` whose function can be differentiated without it.
+      f: a `custom_jvp`, `custom_vjp` or `custom_derivative` whose function can be differentiated
+        without it.
       *args: where; arguments of integers, and those of `nondiff_argnums`, are constants.
       order: up to which order.
       rtol: relative tolerance, by default by the dtype: 1e-8 in float64, 1e-4 in float32, 2e-2 in
@@ -366,13 +367,14 @@ def check_rule(
       >>> square.defvjp(lambda x: (x * x, x), lambda x, ct: (2 * x * ct,))
       >>> check_rule(square, 2.0)
     """
-    if not isinstance(f, custom_jvp | custom_vjp):
+    if not isinstance(f, FunctionWithRules):
         raise TypeError(message(
             "check_rule", "the function has no rule.", got=described(f),
-            expected="a custom_jvp or custom_vjp",
+            expected="a custom_jvp, custom_vjp or custom_derivative",
         ))  # fmt: skip
     rule = _RuleCheck(f, args, rtol, atol)
     rule.compare("", rule.function(f), rule.function(f.fun), 0)
+    rule.check_batch("", rule.function(f))
     rule.check(rule.function(f), rule.function(f.fun), "", order)
 
 
@@ -384,9 +386,12 @@ class _RuleCheck:
     """
 
     def __init__(
-        self, f: custom_jvp[..., Any] | custom_vjp[..., Any], args: tuple[Any, ...],
-        rtol: float | None, atol: float | None,
-    ) -> None:  # fmt: skip
+        self,
+        f: FunctionWithRules[..., Any],
+        args: tuple[Any, ...],
+        rtol: float | None,
+        atol: float | None,
+    ) -> None:
         self.name = name_of(f.fun)
         self.tolerance = rtol, atol
         self._fixed = {i % len(args): args[i] for i in f.nondiff_argnums}
@@ -427,7 +432,7 @@ class _RuleCheck:
                 if mode == "reverse":
                     raise
                 continue  # a bwd rule that has no transpose
-            self._check_batch(what, ours)
+            self.check_batch(what, ours)
             self.check(ours, theirs, what, order - 1)
 
     def _derivative(self, g: Callable[..., Any], mode: str) -> Callable[..., list[Any]]:
@@ -445,8 +450,7 @@ class _RuleCheck:
 
     def compare(self, what: str, found: Any, expected: Any, order: int) -> None:
         """Compare what two functions give at the point."""
-        kind = f"the {what} derivative" if what else "the result"
-        fact = f"{kind} of {self.name} is not that of its function."
+        fact = f"{_kind(what)} of {self.name} is not that of its function."
         self._compare(fact, found(*self.point), expected(*self.point), order)
 
     def _compare(self, fact: str, found: Any, expected: Any, order: int) -> None:
@@ -462,7 +466,7 @@ class _RuleCheck:
                     "check_rule", fact, got=f"{got}", expected=f"{wanted}"
                 ))  # fmt: skip
 
-    def _check_batch(self, what: str, derivative: Callable[..., Any]) -> None:
+    def check_batch(self, what: str, derivative: Callable[..., Any]) -> None:
         """Compare a batch of two points with each of them."""
         vmap = optional_transforms.find("vmap")
         if vmap is None:
@@ -471,10 +475,14 @@ class _RuleCheck:
         batch = [np.stack([a, np.asarray(b, a.dtype)]) for a, b in
                  zip(map(np.asarray, points[0]), points[1], strict=True)]  # fmt: skip
         rows = vmap(derivative)(*map(as_array, batch))
-        fact = f"the {what} derivative of {self.name} in a batch is not that of each example."
+        fact = f"{_kind(what)} of {self.name} in a batch is not that of each example."
         for k in range(2):
             single = derivative(*[as_array(x[k]) for x in batch])
             self._compare(fact, [y[k] for y in map(np.asarray, rows)], single, len(what.split()))
+
+
+def _kind(what: str) -> str:
+    return f"the {what} derivative" if what else "the result"
 
 
 def check_jvp(

@@ -20,8 +20,9 @@ __all__ = ["find"]
 __dir__ = __all__.copy
 
 _MODULE_BY_NAME = {
-    "checkpoint": "xad", "jit": "xjit", "jvp": "xad", "linear_transpose": "xad", "linearize": "xad",
-    "transpose_on_tape": "xad.transpose", "vjp": "xad", "vmap": "xbatch",
+    "checkpoint": "xad", "custom_vmap": "xbatch", "jit": "xjit", "jvp": "xad",
+    "linear_transpose": "xad", "linearize": "xad", "transpose_on_tape": "xad.transpose",
+    "vjp": "xad", "vmap": "xbatch",
 }  # fmt: skip
 
 

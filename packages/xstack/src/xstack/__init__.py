@@ -5,10 +5,11 @@
 
     xstack.grad(f), xstack.vmap(f), xstack.jit(f), xstack.random, ...
 
-Derivatives: grad, value_and_grad, jacobian, jacrev, jacfwd, hessian, jvp,
-vjp, fwd_and_bwd, linearize, linear_transpose; rules of one's own by
-custom_jvp, custom_vjp, custom_gradient, closure_convert; less storage by
-checkpoint, remat, checkpoint_policies; float0; module ad.
+Derivatives: grad, value_and_grad, jacobian, value_and_jacobian, jacrev,
+jacfwd, hessian, hvp, jvp, vjp, fwd_and_bwd, linearize, linear_transpose;
+rules of one's own by custom_jvp, custom_vjp, custom_derivative,
+custom_gradient, closure_convert; less storage by checkpoint, remat,
+checkpoint_policies; float0; module ad.
 
 Compiling: jit, make_jaxpr, eval_shape, typeof, ShapeDtypeStruct,
 named_scope, named_call, ensure_compile_time_eval, clear_caches,
@@ -100,6 +101,7 @@ with namespace(globals(), after="xstack.numpy"):  # which gives arrays and trace
     from xad import (
         checkpoint as checkpoint,
         checkpoint_policies as checkpoint_policies,
+        custom_derivative as custom_derivative,
         custom_gradient as custom_gradient,
         custom_jvp as custom_jvp,
         custom_vjp as custom_vjp,
@@ -107,6 +109,7 @@ with namespace(globals(), after="xstack.numpy"):  # which gives arrays and trace
         fwd_and_bwd as fwd_and_bwd,
         grad as grad,
         hessian as hessian,
+        hvp as hvp,
         jacfwd as jacfwd,
         jacobian as jacobian,
         jacrev as jacrev,
@@ -115,6 +118,7 @@ with namespace(globals(), after="xstack.numpy"):  # which gives arrays and trace
         linearize as linearize,
         remat as remat,
         value_and_grad as value_and_grad,
+        value_and_jacobian as value_and_jacobian,
         vjp as vjp,
     )
     from xbatch import (

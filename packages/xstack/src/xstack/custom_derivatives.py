@@ -8,6 +8,7 @@ with namespace(globals(), at_once=True, hint=hint_for):
         CustomVJPPrimal as CustomVJPPrimal,
         SymbolicZero as SymbolicZero,
         closure_convert as closure_convert,
+        custom_derivative as custom_derivative,
         custom_gradient as custom_gradient,
         custom_jvp as custom_jvp,
         custom_vjp as custom_vjp,
