@@ -5,16 +5,19 @@ library says of the routine, with operands and results as they lie in memory. So
 makes of the results (rows and columns, pivots from 1, packed vectors, codes of failure) is tried
 where no GPU is. The oracle's own programs run in the same way, which tries the routines here.
 
-Sources: cuSOLVER's and cuSPARSE's documentation, and LAPACK's for what has its names there.
+Sources: the documentation of cuSOLVER, cuSPARSE and cuDNN, and LAPACK's for what has its names.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
+import json
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -25,14 +28,16 @@ from xjit.dispatch.placement import default_placement
 scipy_linalg = pytest.importorskip("scipy.linalg")
 
 Config = dict[str, Any]
-_CALL = re.compile(r'call_target_name = "(?:cu|hip)(\w+)"')
+_CALL = re.compile(r'call_target_name = "(?:cu|hip|__cudnn\$)(\w+)"')
 _LIST = re.compile(r"(operand|result)_layouts = \[(.*?xindex>)\]")
 _LAYOUT = re.compile(r"dense<(?:\[([\d, ]*)\]|(\d*))> : tensor<\d+xindex>")
 _CONFIG = re.compile(r"backend_config = \{([^}]*)\}")
+_JSON = re.compile(r'api_version = 2 : i32, backend_config = ("(?:[^"\\]|\\.)*")')
 _ALIASES = re.compile(r"output_operand_aliases = \[(?:#[^>]*>(?:, )?)*\], ")
 _TYPES = re.compile(r" : \(([^()]*)\) -> \(?(.*?)\)?$")
 _DTYPES = {"f32": np.float32, "f64": np.float64, "complex<f32>": np.complex64,
-           "complex<f64>": np.complex128, "i32": np.int32}  # fmt: skip
+           "complex<f64>": np.complex128, "i32": np.int32, "f16": np.float16,
+           "bf16": ml_dtypes.bfloat16, "ui8": np.uint8}  # fmt: skip
 
 
 def run(fun: Callable[..., Any], operands: Sequence[Any], platform: str = "cuda") -> Any:
@@ -55,9 +60,13 @@ def _played(line: str, callbacks: list[Any]) -> str:
     found = _CALL.search(line)
     if found is None:
         return line
-    callbacks.append(_Routine(found[1], line))
+    kind = _Attention if found[1].startswith("fmha") else _Routine
+    callbacks.append(kind(found[1], line))
     line = _CALL.sub('call_target_name = "xla_ffi_python_cpu_callback"', line)
     line = _CONFIG.sub(f"backend_config = {{index = {len(callbacks) - 1} : ui64}}", line, count=1)
+    line = _JSON.sub(
+        f"api_version = 4 : i32, backend_config = {{index = {len(callbacks) - 1} : ui64}}", line
+    )
     return _ALIASES.sub("", line)
 
 
@@ -65,12 +74,20 @@ class _Routine:
     """A routine with its options: of operands as they lie in memory, to such results."""
 
     def __init__(self, name: str, line: str) -> None:
-        self.routine = globals()[name.removesuffix("_ffi").lstrip("_")]
-        self.config = dict(map(_option, filter(None, _CONFIG.search(line)[1].split(", "))))
+        self.routine = self.of_name(name)
+        self.config = self.read_config(line)
         layouts = [_layouts(text) for _, text in _LIST.findall(line)]
         self.layouts_in, self.layouts_out = layouts
         types = _TYPES.search(line)
         self.types_out = [_type(t) for t in re.findall(r"tensor<(.*?)>(?=,|$|\))", types[2])]
+
+    def of_name(self, name: str) -> Any:
+        """Return the function that plays it."""
+        return globals()[name.removesuffix("_ffi").lstrip("_")]
+
+    def read_config(self, line: str) -> Config:
+        """Return its options."""
+        return dict(map(_option, filter(None, _CONFIG.search(line)[1].split(", "))))
 
     def __call__(self, *operands: Any) -> tuple[Any, ...]:
         """Run it."""
@@ -80,6 +97,19 @@ class _Routine:
             _written(np.asarray(y, dtype).reshape(shape), order)
             for y, (shape, dtype), order in zip(outs, self.types_out, self.layouts_out, strict=True)
         ])  # fmt: skip
+
+
+class _Attention(_Routine):
+    """A call of cuDNN's attention, whose options are JSON."""
+
+    def of_name(self, name: str) -> Any:
+        """Return the function that plays it."""
+        return functools.partial(attention_backward if name.endswith("Backward") else attention,
+                                 "Bias" in name)  # fmt: skip
+
+    def read_config(self, line: str) -> Config:
+        """Return its options."""
+        return json.loads(json.loads(_JSON.search(line)[1]))["cudnn_fmha_backend_config"]
 
 
 def _option(text: str) -> tuple[str, Any]:
@@ -94,7 +124,7 @@ def _layouts(text: str) -> list[tuple[int, ...]]:
 
 
 def _type(text: str) -> tuple[tuple[int, ...], Any]:
-    *sizes, dtype = re.split(r"x(?=\d|f|c|i)", text)
+    *sizes, dtype = re.split(r"x(?=\d|f|c|i|b|u)", text)
     return tuple(map(int, sizes)), _DTYPES[dtype]
 
 
@@ -284,3 +314,70 @@ def solver_geev(config: Config, types: Any, a: Any) -> Any:
         return np.full_like(a, 7), values, np.full_like(a, 7), right, np.int32(info)
 
     return _each(one, 2, a)
+
+
+# ------------------------------------------------------------------------------------------- cudnn
+# cuDNN's attention, in float64: vectors are (B, T, N, H), scores (B, N, T, S).
+
+
+def _attended(config: Config, q: Any, k: Any, v: Any, bias: Any, lengths: Any) -> Any:
+    """Return vectors in float64, keys repeated, with the weights and the residual."""
+    assert not config["dropout_rate"]
+    q, k, v = [np.asarray(x, np.float64) for x in (q, k, v)]
+    k, v = [np.repeat(x, q.shape[2] // x.shape[2], axis=2) for x in (k, v)]
+    scores = config["fmha_scale"] * np.einsum("btnh,bsnh->bnts", q, k)
+    assert config["intermediate_tensor_shape"]["dimensions"] == list(map(str, scores.shape))
+    if bias is not None:
+        scores = scores + np.asarray(bias, np.float64)
+    t, s = np.indices(scores.shape[2:])
+    seen = np.ones(scores.shape, bool)
+    if "CAUSAL" in config["mask_type"]:
+        seen &= t >= s
+    if config["sliding_window_length"]:
+        seen &= t - s < config["sliding_window_length"]
+    if "PADDING" in config["mask_type"]:
+        of_queries, of_keys = [np.asarray(x).reshape(-1, 1, 1, 1) for x in lengths]
+        seen &= (t < of_queries) & (s < of_keys)
+    most = np.where(seen, scores, -np.inf).max(-1, keepdims=True, initial=-1e30)
+    powers = np.where(seen, np.exp(scores - most), 0)
+    total = powers.sum(-1, keepdims=True)
+    with np.errstate(divide="ignore"):
+        residual = (most + np.log(total))[..., 0]
+    return q, k, v, powers / np.where(total, total, 1), residual
+
+
+def attention(
+    has_bias: bool, config: Config, types: Any, q: Any, k: Any, v: Any, *rest: Any
+) -> Any:
+    bias, lengths = (rest[0], rest[1:]) if has_bias else (None, rest)
+    q, k, v, weights, residual = _attended(config, q, k, v, bias, lengths)
+    found = [np.einsum("bnts,bsnh->bnth", weights, v), *[residual] * (len(types) - 2)]
+    return [*found, np.zeros(0, np.uint8)]
+
+
+def attention_backward(
+    has_bias: bool, config: Config, types: Any, q: Any, k: Any, v: Any, residual: Any, bar: Any,
+    *rest: Any,
+) -> Any:  # fmt: skip
+    bias, (result, *lengths) = (rest[0], rest[1:]) if has_bias else (None, rest)
+    heads = k.shape[2]
+    q, k, v, weights, expected = _attended(config, q, k, v, bias, lengths)
+    np.testing.assert_allclose(residual, expected, rtol=1e-4, atol=1e-4)  # in float32
+    bar = np.asarray(bar, np.float64)
+    by_vectors = np.einsum("btnh,btnh->bnt", bar, np.asarray(result, np.float64))
+    scores_bar = weights * (np.einsum("btnh,bsnh->bnts", bar, v) - by_vectors[..., None])
+    inner = config["fmha_scale"] * scores_bar
+
+    def joined(x: Any) -> Any:
+        b, n, s, h = x.shape
+        return x.reshape(b, heads, n // heads, s, h).sum(2)
+
+    found = [
+        np.einsum("bnts,bsnh->bnth", inner, k),
+        joined(np.einsum("bnts,btnh->bnsh", inner, q)),
+        joined(np.einsum("bnts,btnh->bnsh", weights, bar)),
+    ]
+    if has_bias:
+        over = tuple([i for i in (0, 1) if bias.shape[i] == 1])
+        found.append(scores_bar.sum(over, keepdims=True))
+    return [*found, np.zeros(0, np.uint8)]

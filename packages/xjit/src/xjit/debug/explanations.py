@@ -7,12 +7,14 @@ tells the seconds of tracing, lowering and compiling; how many equations each of
 makes, and which share of the instructions that XLA made code for; lines that XLA computes again and
 again, so that compiling grows faster than the program; blocks of equations that come again and
 again, which a `scan` would hold once; arrays that the function captured; how exactly its matrix
-products and convolutions are computed; and what memory the program takes.
+products and convolutions are computed; which faster form of an operation does not serve, and why;
+and what memory the program takes.
 """
 
 from __future__ import annotations
 
 import inspect
+import logging
 import re
 import time
 from collections import Counter
@@ -113,6 +115,7 @@ class Explanation:
       constants: captured arrays of a KiB and more; the largest first.
       memory: sizes in bytes by name.
       products: the matrix products and convolutions, with the precision that each has.
+      notes: what operations say about their form, such as why attention is not cuDNN's.
     """
 
     name: str
@@ -126,6 +129,7 @@ class Explanation:
     constants: Sequence[Constant]
     memory: Mapping[str, int]
     products: Sequence[Product] = ()
+    notes: Sequence[str] = ()
 
     def __str__(self) -> str:
         steps = ", ".join([f"{k} {1e3 * v:.1f} ms" for k, v in self.seconds.items()])
@@ -144,7 +148,12 @@ class Explanation:
             "compile grows faster than the program; a scan would hold it once"
             for where, times in self.recomputed
         ]
-        lines += [
+        lines += [*self._remarks(), f"memory: {self._memory_text()}"]
+        return "\n".join(lines)
+
+    def _remarks(self) -> list[str]:
+        """Return what there is to say of blocks, constants, products and operations."""
+        lines = [
             f"repeated: {b.equations} equations {b.repeats} times from {b.where or 'here'}; "
             "a scan would hold them once"
             for b in self.blocks
@@ -157,10 +166,12 @@ class Explanation:
             f"{f', {p.count} times' if p.count > 1 else ''}, at {p.where or 'an unknown line'}"
             for p in self.products
         ]
+        return [*lines, *[f"note: {note}" for note in self.notes]]
+
+    def _memory_text(self) -> str:
         kinds = [f"{k.removesuffix('_size_in_bytes')} {_size(v)}" for k, v in self.memory.items()
                  if v]  # fmt: skip
-        lines.append(f"memory: {', '.join(kinds) or 'none'}")
-        return "\n".join(lines)
+        return ", ".join(kinds) or "none"
 
     __repr__ = __str__
 
@@ -216,7 +227,8 @@ def explain(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
     compiled: Any = fun if hasattr(fun, "trace") else jit(fun)
     seconds, before = {}, statistics.compiled
     start = time.perf_counter()
-    traced = compiled.trace(*args, **kwargs)
+    with _Notes() as notes:
+        traced = compiled.trace(*args, **kwargs)
     seconds["trace"] = time.perf_counter() - start
     start = time.perf_counter()
     lowered = traced.lower()
@@ -227,7 +239,7 @@ def explain(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
     closed: ClosedJaxpr = traced.jaxpr
     eqns = list(equations_of(closed.jaxpr))
     lines = Counter([describe(eqn.source) for eqn in eqns])
-    with source_locations(True), uncounted_traces():
+    with source_locations(True), uncounted_traces(), notes:
         located = compiled.trace(*args, **kwargs).lower().as_text()
     named = {where.partition(" in ")[0]: where for where in lines}
     shares, recomputed = [
@@ -246,7 +258,35 @@ def explain(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
         constants=_constants(inspect.unwrap(fun), closed),
         memory=program.memory_analysis(),
         products=_products(eqns, lowered._lowered.platform),
+        notes=list(dict.fromkeys(notes.found)),
     )
+
+
+class _Notes(logging.Handler):
+    """Collects what operations say of their form while they are traced, on the logger `xnp`."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self.found: list[str] = []
+        self._logger = logging.getLogger("xnp")
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Take the text of a record."""
+        self.found.append(record.getMessage())
+
+    def __enter__(self) -> _Notes:
+        logger = self._logger
+        self._before = logger.level, logger.propagate
+        if not logger.isEnabledFor(logging.INFO):  # what is said for this alone is shown nowhere
+            logger.setLevel(logging.INFO)
+            logger.propagate = False
+        logger.addHandler(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._logger.removeHandler(self)
+        level, self._logger.propagate = self._before
+        self._logger.setLevel(level)
 
 
 def _products(eqns: Sequence[Equation], platform: str) -> list[Product]:

@@ -5,6 +5,7 @@
 - `shapes`, `slicing`, `gather`, `scatter`, `windows`, `cumulative`, `reductions`, `sort`, ...:
   structural primitives, a family a module.
 - `cholesky`, `qr`, `eigen`, `svd`, `linear_systems`: factorisations; `linalg_lowering`: LAPACK.
+- `attention`: that of cuDNN.
 - `control_flow`, `cond`, `scan`, `while_loop`: primitives that hold programs.
 
 A module is imported when one of its primitives is first asked for, by its name or as a name of
@@ -21,6 +22,7 @@ __all__ = ()
 # The primitives, by the module that defines them, which is imported when one of them is used.
 _NAMES_BY_MODULE = {
     "arg_reductions": ("argmax", "argmin"),
+    "attention": ("attention", "attention_cotangent", "attention_tangent"),
     "cholesky": ("cholesky", "cholesky_update", "symmetric_product"),
     "cond": ("branch_operands", "cond"),
     "control_flow": ("check", "platform_index"),

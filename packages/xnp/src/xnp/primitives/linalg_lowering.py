@@ -380,8 +380,8 @@ def _call_attributes(
     return [
         f'call_target_name = "{target}"',
         f"backend_config = {{{config}}}", "api_version = 4 : i32",
-        f"operand_layouts = {_layouts(avals_in, batch)}",
-        f"result_layouts = {_layouts(avals_out, batch)}",
+        f"operand_layouts = {layouts(avals_in, batch)}",
+        f"result_layouts = {layouts(avals_out, batch)}",
     ]  # fmt: skip
 
 
@@ -412,15 +412,26 @@ def _factor(i: int) -> str:
     return chr(ord("i") + i) if i < 18 else f"z_{i - 17}"
 
 
-def _layouts(avals: Sequence[ShapedArray], batch: int | None) -> str:
+def layouts(avals: Sequence[ShapedArray], batch: int | None = None) -> str:
+    """Return the layouts of values: row-major, matrices with so many dimensions before by columns.
+
+    Args:
+      avals: their abstract values.
+      batch: how many dimensions come before the two of a column-major matrix; None without any.
+    """
     texts = []
     for aval in avals:
         order = list(range(aval.ndim - 1, -1, -1))
         if batch is not None and aval.ndim == batch + 2:
             order[0], order[1] = order[1], order[0]
-        inside = f"[{', '.join(map(str, order))}]" if order else ""
-        texts.append(f"dense<{inside}> : tensor<{len(order)}xindex>")
+        texts.append(layout(order))
     return f"[{', '.join(texts)}]"
+
+
+def layout(minor_to_major: Sequence[int]) -> str:
+    """Return the layout of a value whose dimensions lie so in memory, the fastest one first."""
+    inside = f"[{', '.join(map(str, minor_to_major))}]" if minor_to_major else ""
+    return f"dense<{inside}> : tensor<{len(minor_to_major)}xindex>"
 
 
 def info_aval(batch: tuple[int, ...]) -> ShapedArray:
