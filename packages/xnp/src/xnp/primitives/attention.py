@@ -73,6 +73,7 @@ class Options(NamedTuple):
       has_bias: whether something is added to the scores.
       dropout_rate: which share of the weights is zero.
       seed: of the random numbers that choose them.
+      moves_bias: of the derivatives, whether the bias has a tangent: a mask has none.
     """
 
     scale: float
@@ -81,6 +82,7 @@ class Options(NamedTuple):
     has_bias: bool = False
     dropout_rate: float = 0.0
     seed: int = 42
+    moves_bias: bool = False
 
     @property
     def has_lengths(self) -> bool:
@@ -99,8 +101,8 @@ class Options(NamedTuple):
 
     @property
     def smooth(self) -> tuple[int, ...]:
-        """The inputs that have tangents: all but the lengths."""
-        return tuple(range(3 + self.has_bias))
+        """The inputs that have tangents."""
+        return tuple(range(3 + self.moves_bias))
 
 
 # ------------------------------------------------------------------------------------- formulas
@@ -200,7 +202,7 @@ class _Weights:
         k_dot = _repeated(k_dot, self.q.aval.shape[2])
         scores = add(_scores(q_dot, self.k), _scores(self.q, k_dot))
         scores = scaled(scores, self.options.scale)
-        if self.options.has_bias:
+        if self.options.moves_bias:
             scores = add(scores, self.spread(dots[3], scores))
         mean = summed(mul(self.weights, self.visible(scores)), (3,))
         return mul(self.weights, sub(self.visible(scores), _over_last(mean, scores))), mean
@@ -250,7 +252,7 @@ def _cotangents(*operands: Any, options: Options) -> list[Any]:
         _joined(_gathered(inner, of.q), inputs[1].aval),
         _joined(_gathered(of.weights, bar), inputs[2].aval),
     ]
-    if options.has_bias:
+    if options.moves_bias:
         shape = inputs[3].aval.shape
         axes = tuple([i for i in (0, 1) if shape[i] == 1])
         found.append(reshaped(summed(scores_bar, axes) if axes else scores_bar, shape))
@@ -452,11 +454,11 @@ def _dimensions(avals: Sequence[ShapedArray], out: Sequence[ShapedArray], params
         return tuple(of_all)
 
     options: Options = params["options"]
-    biases = {3, options.num_inputs + 5} if options.has_bias else set()
     return Names(
-        [names(aval, i in biases) for i, aval in enumerate(avals)],
-        [names(aval, options.has_bias and i == 3) for i, aval in enumerate(out)],
-    )
+        [names(aval, options.has_bias and i in (3, options.num_inputs + 5))
+         for i, aval in enumerate(avals)],
+        [names(aval, i == 3) for i, aval in enumerate(out)],
+    )  # fmt: skip
 
 
 def _batched(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
@@ -468,7 +470,7 @@ def _batched(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
 
         def merged(i: int, x: Any, dim: Any) -> Any:
             is_shared = options.has_bias and i == 3 and dim is not_mapped and shapes[i][0] == 1
-            if is_shared and found is attention_p:  # others have its tangent, which is not shared
+            if is_shared and not options.moves_bias:  # a tangent would be of each example
                 return x
             whole = (axis.size, examples, *shapes[i][1:])
             x = broadcasted(axis.to_front(x, dim), whole, range(len(whole)))
@@ -477,7 +479,7 @@ def _batched(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
         given = [merged(i, x, d) for i, (x, d) in enumerate(zip(operands, dims, strict=True))]
         results = found.bind(*given, options=options, **params)
         parts = [reshaped(x, (axis.size, examples, *x.aval.shape[1:])) for x in results]
-        if found is attention_cotangent_p and options.has_bias and shapes[3][0] < examples:
+        if found is attention_cotangent_p and options.moves_bias and shapes[3][0] < examples:
             parts[3] = reshaped(summed(parts[3], (1,)), (axis.size, *shapes[3]))
         return tuple(parts), (0,) * len(parts)
 
@@ -492,6 +494,8 @@ def _jvp(
     handle: JVPHandle, primals: Any, tangents: Any, *, options: Options, residual: bool
 ) -> Any:
     outs = attention_p.bind(*primals, options=options, residual=True)
+    moves_bias = options.has_bias and type(tangents[3]) is not Zero
+    options = options._replace(moves_bias=moves_bias)
     dots = [handle.instantiate(tangents[i]) for i in options.smooth]
     out_dots = attention_tangent_p.bind(*primals, *outs, *dots, options=options)
     return outs[: 1 + residual], out_dots[: 1 + residual]
