@@ -49,10 +49,9 @@ from xprim import (
 from xprim.cells import Cell
 from xprim.errors import ShapeError, message, place_of
 from xprim.leaves import path_of
-from xprim.optional_transforms import find
 from xprim.sharded_types import cotangent, near
 from xprim.tracebacks import boundary, shorten
-from xprim.transformed import check_function, transformed, transforming
+from xprim.transformed import check_function, find, transformed, transforming
 from xprim.typing import AxisName
 from xtree.records import Record, set_once
 

@@ -27,9 +27,8 @@ from xnp.sparse import BCOO
 from xprim import Array, from_numpy, get_primitive
 from xprim.errors import message
 from xprim.leaves import flat_arrays
-from xprim.optional_transforms import find
 from xprim.tracebacks import boundary
-from xprim.transformed import check_function, transforming
+from xprim.transformed import check_function, find, transforming
 from xtree.records import Record, set_once
 
 __all__ = [

@@ -24,6 +24,7 @@ from xnp.placing import on_device
 from xnp.primitives.table import bind, scalar_like
 from xprim import Array, dtypes, scalar_array
 from xprim.errors import message
+from xprim.requirements import require
 from xprim.static_arguments import static_int
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DeviceLike, DTypeLike
@@ -460,8 +461,9 @@ def _along_one(name: str, kind: FftType, a: Any, n: Any, axis: Any, norm: str | 
 
 
 def _along_two(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: str | None) -> Array:
-    if not several_axes(axes) or len(axes) != 2:
-        raise ValueError(message(name, "there must be two axes.", got=f"axes={axes!r}"))
+    require(
+        several_axes(axes) and len(axes) == 2, name, "there must be two axes.", got={"axes": axes}
+    )
     return _along_several(name, kind, a, s, axes, norm)
 
 
@@ -484,18 +486,17 @@ def _length(n: Any, name: str, kept: int | None = None) -> int:
     if kept is not None and (n is None or n == kept):
         return kept
     found = static_int(n, name, "the length")
-    if found < 1:
-        raise ValueError(f"{name}: a length must be at least 1, got {found}.")
+    require(found >= 1, name, "a length must be at least 1, got {}.", found)
     return int(found)
 
 
 def _known(norm: str | None, name: str) -> str:
     if norm is None:
         return "backward"
-    if norm not in _NORMS:
-        raise ValueError(message(
-            name, f"there is no norm {norm!r}.", expected="'backward', 'ortho' or 'forward'",
-        ))  # fmt: skip
+    require(
+        norm in _NORMS, name, "there is no norm {!r}.", norm,
+        expected="'backward', 'ortho' or 'forward'",
+    )  # fmt: skip
     return norm
 
 
@@ -509,11 +510,10 @@ def _scale(
     x: Array, name: str, kind: FftType, lengths: Any, axes: tuple[int, ...], norm: str
 ) -> Array:
     """Bring an array to the lengths, transform it along the axes, and scale."""
-    if kind == FftType.RFFT and dtypes.is_complex(x.aval.dtype):
-        raise TypeError(message(
-            name, "takes real numbers.", got=x.aval.str_long(),
-            hint="fft takes complex ones; x.real is the real part",
-        ))  # fmt: skip
+    require(
+        kind != FftType.RFFT or not dtypes.is_complex(x.aval.dtype), name, "takes real numbers.",
+        got=x, hint="fft takes complex ones; x.real is the real part", error=TypeError,
+    )  # fmt: skip
     (x,) = inexact(name, x)
     if not axes:
         return _without_axes(x, kind)
@@ -653,8 +653,7 @@ def rfftfreq(
 
 def _count(n: Any, name: str) -> int:
     size = static_int(n, name, "n")
-    if size < 1:
-        raise ValueError(f"{name}: n must be at least 1, got {size}.")
+    require(size >= 1, name, "n must be at least 1, got {}.", size)
     return int(size)
 
 
@@ -663,19 +662,18 @@ def _whole_numbers(count: int, start: int, dtype: Any, name: str) -> Array:
     kind = dtypes.to_inexact_dtype(dtypes.canonicalize_dtype(float))
     if dtype is not None:
         kind = dtypes.requested_dtype(dtype, name)
-    if not dtypes.is_inexact(kind):
-        raise ValueError(f"{name}: frequencies are of a floating dtype, got {kind.name}.")
+    require(
+        dtypes.is_inexact(kind), name, "frequencies are of a floating dtype, got {}.", kind.name
+    )
     numbers = counting((count,), 0, kind)
     return bind("add", numbers, scalar_like(numbers, start)) if start else numbers
 
 
 def _per_unit(numbers: Array, size: int, d: Any, name: str) -> Array:
     unit = array_of(d, name)
-    if unit.aval.dtype.kind == "c":
-        raise TypeError(message(name, "d must be real.", got=unit.aval.str_long()))
+    require(unit.aval.dtype.kind != "c", name, "d must be real.", got=unit, error=TypeError)
     unit = cast(unit, numbers.aval.dtype)
-    if unit.aval.shape:
-        raise ValueError(f"{name}: d must be a scalar, got {unit.aval.str_long()}.")
+    require(not unit.aval.shape, name, "d must be a scalar, got {}.", unit)
     return bind("div", numbers, bind("mul", unit, scalar_like(unit, size)))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import xtree
 from xnp import numpy as xnp
 from xprim import Array, ShapedArray, as_array, dtypes, promotion
-from xprim.errors import message
+from xprim.requirements import require
 from xprim.tracebacks import boundaries, boundary
 from xprim.typing import PyTree
 from xtree.namespaces import namespace
@@ -66,18 +66,16 @@ class _Unravel:
     def __call__(self, vector: Any) -> Any:
         """Return the tree whose elements are those of the vector."""
         vector, expected = as_array(vector, what="unravel"), self.flat_aval
-        if vector.shape != expected.shape:
-            raise ValueError(message(
-                "unravel", "the vector has another shape than ravel_pytree made.",
-                got=vector.aval.str_long(), expected=expected.str_long(),
-            ))  # fmt: skip
+        require(
+            vector.shape == expected.shape, "unravel",
+            "the vector has another shape than ravel_pytree made.", got=vector, expected=expected,
+        )  # fmt: skip
         of_one_dtype = all(a.dtype == expected.dtype for a in self.avals)
-        if vector.dtype != expected.dtype and not of_one_dtype:
-            raise TypeError(message(
-                "unravel", "the vector has another dtype than ravel_pytree made.",
-                got=vector.aval.str_long(), expected=expected.str_long(),
-                hint="convert it with vector.astype(...)",
-            ))  # fmt: skip
+        require(
+            vector.dtype == expected.dtype or of_one_dtype, "unravel",
+            "the vector has another dtype than ravel_pytree made.", got=vector, expected=expected,
+            hint="convert it with vector.astype(...)", error=TypeError,
+        )  # fmt: skip
         parts, start = [], 0
         for aval in self.avals:
             stop = start + aval.size

@@ -36,6 +36,7 @@ from xnp.primitives.precision import PrecisionLike
 from xprim import Array, dtypes
 from xprim.avals import SymbolicSize
 from xprim.errors import message
+from xprim.requirements import require
 from xprim.static_arguments import static_shape
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
@@ -116,10 +117,10 @@ def resize(
     """
     x, sizes, kind = _arguments("resize", image, shape, method)
     changed = [d for d, n in enumerate(sizes) if n != x.aval.shape[d]]
-    if any(not x.aval.shape[d] for d in changed):
-        raise ValueError(message(
-            "resize", "there are no elements to be resized.", got=x.aval.str_long(),
-        ))  # fmt: skip
+    require(
+        not any(not x.aval.shape[d] for d in changed), "resize",
+        "there are no elements to be resized.", got=x,
+    )  # fmt: skip
     if kind is ResizeMethod.NEAREST:
         for d in changed:
             x = _nearest(x, sizes[d], d)
@@ -173,11 +174,11 @@ def scale_and_translate(
     Differentiable in: image, scale and translation.
     """
     x, sizes, kind = _arguments("scale_and_translate", image, shape, method)
-    if kind is ResizeMethod.NEAREST:
-        raise ValueError(message(
-            "scale_and_translate", "the nearest element is not defined for every scale.",
-            hint="method='linear', or resize(..., 'nearest')",
-        ))  # fmt: skip
+    require(
+        kind is not ResizeMethod.NEAREST, "scale_and_translate",
+        "the nearest element is not defined for every scale.",
+        hint="method='linear', or resize(..., 'nearest')",
+    )  # fmt: skip
     axes = axes_of(tuple(spatial_dims), x.aval.ndim, "scale_and_translate")
     others = [d for d in range(x.aval.ndim) if d not in axes and sizes[d] != x.aval.shape[d]]
     if others:

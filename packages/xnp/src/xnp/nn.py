@@ -44,6 +44,7 @@ from xnp.primitives.table import bind, scalar_like, selected
 from xnp.softmax import log_softmax, logmeanexp, logsumexp, softmax
 from xprim import Array, dtypes
 from xprim.errors import message
+from xprim.requirements import require
 from xprim.static_arguments import static_int
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, Axis, DTypeLike, ShardingLike
@@ -97,10 +98,10 @@ def _ordered(name: str, x: Any, floating: bool = True) -> Array:
       floating: whether integers become the default float dtype.
     """
     (found,) = inexact(name, x) if floating else promoted(name, x)
-    if dtypes.is_complex(found.aval.dtype):
-        raise TypeError(message(
-            name, "compares numbers, and complex ones have no order.", got=found.aval.str_long(),
-        ))  # fmt: skip
+    require(
+        not dtypes.is_complex(found.aval.dtype), name,
+        "compares numbers, and complex ones have no order.", got=found, error=TypeError,
+    )  # fmt: skip
     return found
 
 
@@ -737,8 +738,10 @@ def standardize(
         >>> nn.standardize(xnp.array([1.0, 3.0])).round(3)
         Array([-1.,  1.], dtype=float32)
     """
-    if algorithm not in ("fast", "stable"):
-        raise ValueError(f"standardize: algorithm must be 'fast' or 'stable', got {algorithm!r}.")
+    require(
+        algorithm in ("fast", "stable"), "standardize",
+        "algorithm must be 'fast' or 'stable', got {!r}.", algorithm,
+    )  # fmt: skip
     (x,) = inexact("standardize", x)
     axis, aval = static_axis(axis, "standardize"), x.aval
     x = wide(x)

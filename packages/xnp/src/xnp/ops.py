@@ -19,7 +19,8 @@ from xnp.numpy.dispatch import array_of, cast
 from xnp.placing import placed
 from xnp.primitives.table import bind, broadcasted, filled, reshaped
 from xprim import Array, ConcreteArray, dtypes
-from xprim.errors import ConcretizationTypeError, message
+from xprim.errors import ConcretizationTypeError
+from xprim.requirements import require
 from xprim.static_arguments import static_int
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, ShardingLike
@@ -155,8 +156,7 @@ class _Join:
         shape: tuple[int, ...] = (count, *x.aval.shape[1:])
         if bucket_size is not None:
             size = static_int(bucket_size, self.name, "bucket_size")
-            if size < 1:
-                raise ValueError(f"{self.name}: bucket_size must be at least 1, got {size}.")
+            require(size >= 1, self.name, "bucket_size must be at least 1, got {}.", size)
             buckets = cast(_bucket_numbers(rows, size), ids.aval.dtype)
             columns = bind("concatenate", buckets, columns, dimension=1)
             shape = (-(-rows // size), *shape)
@@ -174,32 +174,28 @@ class _Join:
 
     def _operands(self, data: Any, segment_ids: Any) -> tuple[Array, Array]:
         x, ids = array_of(data, self.name), array_of(segment_ids, self.name)
-        if not dtypes.is_integer(ids.aval.dtype):
-            raise TypeError(message(
-                self.name, "the numbers of segments must be integers.",
-                got=f"segment_ids: {ids.aval.str_long()}",
-            ))  # fmt: skip
+        require(
+            dtypes.is_integer(ids.aval.dtype), self.name,
+            "the numbers of segments must be integers.", got={"segment_ids": ids}, error=TypeError,
+        )  # fmt: skip
         if ids.aval.ndim == 1 and x.aval.shape[:1] in ((), (1,)):
             x = broadcasted(x, (*ids.aval.shape, *x.aval.shape[1:]))
-        if ids.aval.ndim != 1 or x.aval.shape[:1] != ids.aval.shape:
-            raise ValueError(message(
-                self.name, "there must be a segment for each row of the data.",
-                got=f"data: {x.aval.str_long()}, segment_ids: {ids.aval.str_long()}",
-                expected="segment_ids.shape == data.shape[:1]",
-            ))  # fmt: skip
-        if dtypes.is_bool(x.aval.dtype) and self.neutral in (_zero, _one):
-            raise TypeError(message(
-                self.name, "booleans are neither added nor multiplied.",
-                got=f"data: {x.aval.str_long()}",
-                hint="segment_max says whether any of a segment is true",
-            ))  # fmt: skip
+        require(
+            ids.aval.ndim == 1 and x.aval.shape[:1] == ids.aval.shape, self.name,
+            "there must be a segment for each row of the data.",
+            got={"data": x, "segment_ids": ids}, expected="segment_ids.shape == data.shape[:1]",
+        )  # fmt: skip
+        require(
+            not dtypes.is_bool(x.aval.dtype) or self.neutral not in (_zero, _one), self.name,
+            "booleans are neither added nor multiplied.", got={"data": x},
+            hint="segment_max says whether any of a segment is true", error=TypeError,
+        )  # fmt: skip
         return x, ids
 
     def _count(self, num_segments: Any, ids: Array) -> int:
         if num_segments is not None:
             count = static_int(num_segments, self.name, "num_segments")
-            if count < 0:
-                raise ValueError(f"{self.name}: num_segments must not be negative, got {count}.")
+            require(count >= 0, self.name, "num_segments must not be negative, got {}.", count)
             return int(count)
         if type(ids) is not ConcreteArray:
             raise ConcretizationTypeError(

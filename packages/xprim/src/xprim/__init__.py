@@ -28,7 +28,7 @@ moved_modules(__name__, """
         memory: host_memory
         static_arguments: static_keys static_sizes
         strict_options: seldom_options
-        transformed: callables
+        transformed: callables optional_transforms
 """)  # fmt: skip
 
 with namespace(globals(), at_once=True):
@@ -140,7 +140,10 @@ with namespace(globals(), at_once=True):
     )
 
 with namespace(globals()):  # the first use imports them
-    from xprim import extended as extended, optional_transforms as optional_transforms
+    from xprim import (
+        extended as extended,
+        transformed as optional_transforms,  # noqa: F401 - its name in 0.2
+    )
     from xprim._make_jaxpr import (
         closure_convert as closure_convert,
         ensure_compile_time_eval as ensure_compile_time_eval,

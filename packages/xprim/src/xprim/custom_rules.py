@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xprim import dtypes, optional_transforms
+from xprim import dtypes
 from xprim.avals import shaped_array
 from xprim.calls import nonzero, rules_of_program, run_call, where_true, with_zeros
 from xprim.config import state
@@ -45,6 +45,7 @@ from xprim.jaxpr import ClosedJaxpr, eval_closed
 from xprim.primitive import Primitive
 from xprim.rules import Zero, not_mapped
 from xprim.staging import JaxprTrace, close_over, trace_to_closed, trace_to_jaxpr
+from xprim.transformed import find
 
 __all__ = ()
 
@@ -361,7 +362,7 @@ def _pushed(*operands: Any, bwd: Any, num_residuals: int, out_avals: Any) -> Seq
       UndefinedRuleError: `bwd` is not linear in the cotangents, or a step of it has no transpose.
     """
     residuals, dots = operands[:num_residuals], operands[num_residuals:]
-    transpose: Any = optional_transforms.find("transpose_on_tape")
+    transpose: Any = find("transpose_on_tape")
     try:
         pull = transpose(lambda *cts: bwd(residuals, cts), out_avals)
         pushed: Sequence[Any] = pull(dots)

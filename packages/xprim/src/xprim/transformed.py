@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import inspect
+import sys
 from collections.abc import Callable
 from types import FunctionType, MethodType, NoneType
 from typing import Any, TypeVar, cast
 
 from xprim.errors import described, place_of
 from xtree.errors import message
+from xtree.namespaces import import_by_name
 
 __all__ = [
-    "attribute_of_wrapped", "check_function", "name_of", "look_like", "looking_like",
+    "attribute_of_wrapped", "check_function", "find", "name_of", "look_like", "looking_like",
     "Transformed", "Transforms", "transformed", "transforming",
 ]  # fmt: skip
 
@@ -244,3 +247,30 @@ def _origin(fun: Any) -> str:
         else:
             break
     return place_of(fun)
+
+
+# -------------------------------------------------------------------- transformations of packages
+# A transformation of a package that may be missing, if it is installed.
+#
+# Packages of one floor do not import each other. Where one can profit from another (`xad.jacfwd`
+# maps its basis vectors with `vmap` rather than one by one), it looks up the transformation by
+# name here, whose package is then imported.
+
+_MODULE_BY_NAME = {
+    "checkpoint": "xad", "custom_vmap": "xbatch", "jit": "xjit", "jvp": "xad",
+    "linear_transpose": "xad", "linearize": "xad", "transpose_on_tape": "xad.transpose",
+    "vjp": "xad", "vmap": "xbatch",
+}  # fmt: skip
+
+
+def find(name: str) -> Callable[..., Any] | None:
+    """Return the function of that name, importing its package; None when it is not installed.
+
+    A package that is missing is looked for at each call: a notebook may install it later.
+    """
+    module = _MODULE_BY_NAME[name]
+    imported = sys.modules.get(module)
+    if imported is None and importlib.util.find_spec(module) is None:
+        return None
+    found: Callable[..., Any] = getattr(imported or import_by_name(module), name)
+    return found

@@ -20,9 +20,8 @@ from xprim.calls import nonzero, where_true
 from xprim.errors import MissingRuleError, ShapeError, described, message, place_of
 from xprim.kept_programs import Staged
 from xprim.leaves import flat_arrays, paths_of
-from xprim.optional_transforms import find
 from xprim.tracebacks import boundary
-from xprim.transformed import check_function
+from xprim.transformed import check_function, find
 from xprim.typing import ArrayLike, PyTree
 
 __all__ = ["custom_linear_solve", "custom_root", "linear_solve_p"]

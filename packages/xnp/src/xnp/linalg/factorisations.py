@@ -9,7 +9,7 @@ from xnp.linalg.products import matrix
 from xnp.primitives.linalg_lowering import adjoint, matmul
 from xnp.primitives.qr import geqrf_p
 from xprim import Array
-from xprim.errors import message
+from xprim.requirements import require
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
@@ -113,10 +113,10 @@ def qr(a: ArrayLike, mode: str = "reduced") -> QRResult | Array:
     """
     x = matrix("qr", a)
     mode = "complete" if mode == "full" else mode
-    if mode not in ("reduced", "complete", "r", "raw"):
-        raise ValueError(message(
-            "qr", f"there is no mode {mode!r}.", expected="'reduced', 'complete', 'r' or 'raw'",
-        ))  # fmt: skip
+    require(
+        mode in ("reduced", "complete", "r", "raw"), "qr", "there is no mode {!r}.", mode,
+        expected="'reduced', 'complete', 'r' or 'raw'",
+    )  # fmt: skip
     if mode == "raw":
         packed, taus = geqrf_p.bind(x)
         return QRResult(packed.mT, taus)
@@ -197,8 +197,7 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
         Array([1.438, 5.562], dtype=float32)
     """
     x = matrix("eigh", a, square=True)
-    if UPLO not in (None, "L", "U"):
-        raise ValueError(message("eigh", "UPLO must be 'L' or 'U'.", got=f"{UPLO!r}"))
+    require(UPLO in (None, "L", "U"), "eigh", "UPLO must be 'L' or 'U'.", got=UPLO)
     v, w = lax.linalg.eigh(x, lower=UPLO != "U", symmetrize_input=symmetrize_input)
     return EighResult(w, v)
 

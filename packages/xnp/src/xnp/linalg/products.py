@@ -27,6 +27,7 @@ from xnp.primitives.table import (
 )
 from xprim import Array, as_array, dtypes, promotion
 from xprim.errors import ShapeError, message
+from xprim.requirements import require
 from xprim.static_arguments import static_int
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DTypeLike, ShardingLike
@@ -61,12 +62,14 @@ def promote(name: str, *values: Any, inexact: bool = False) -> list[Any]:
 def matrix(name: str, value: Any, *, square: bool = False) -> Any:
     """Return one operand as floating matrices, or raise a ValueError."""
     (x,) = promote(name, value, inexact=True)
-    if x.ndim < 2:
-        raise ShapeError(message(
-            name, "the operand must have at least two dimensions.", got=x.aval.str_long(),
-        ))  # fmt: skip
-    if square and x.shape[-1] != x.shape[-2]:
-        raise ShapeError(message(name, "the matrix must be square.", got=x.aval.str_long()))
+    require(
+        x.ndim >= 2, name, "the operand must have at least two dimensions.", got=x,
+        error=ShapeError,
+    )  # fmt: skip
+    require(
+        not square or x.shape[-1] == x.shape[-2], name, "the matrix must be square.", got=x,
+        error=ShapeError,
+    )  # fmt: skip
     return x
 
 
@@ -119,17 +122,15 @@ def matmul(
       array([11.], dtype=float32)
     """
     x, y = promote("matmul", x1, x2)
-    if not x.ndim or not y.ndim:
-        raise ValueError(message(
-            "matmul", "the operands must have at least one dimension.",
-            got=f"{x.aval.str_long()} and {y.aval.str_long()}", hint="use x * y",
-        ))  # fmt: skip
+    require(
+        x.ndim and y.ndim, "matmul", "the operands must have at least one dimension.", got=(x, y),
+        hint="use x * y",
+    )  # fmt: skip
     k, rows = x.shape[-1], y.shape[-min(y.ndim, 2)]
-    if k != rows:
-        raise ShapeError(message(
-            "matmul", f"the contracted dimensions differ: {k} and {rows}.",
-            got=f"{x.aval.str_long()} and {y.aval.str_long()}",
-        ))  # fmt: skip
+    require(
+        k == rows, "matmul", "the contracted dimensions differ: {} and {}.", k, rows, got=(x, y),
+        error=ShapeError,
+    )  # fmt: skip
     x_core, y_core = min(x.ndim, 2), min(y.ndim, 2)
     x_batch, y_batch = x.ndim - x_core, y.ndim - y_core
     if x_batch and y_batch:
@@ -209,11 +210,7 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
                [6, 8]], dtype=int32)
     """
     x, y = promote("outer", x1, x2)
-    if x.ndim != 1 or y.ndim != 1:
-        raise ValueError(message(
-            "outer", "the operands must be vectors.",
-            got=f"{x.aval.str_long()} and {y.aval.str_long()}",
-        ))  # fmt: skip
+    require(x.ndim == 1 and y.ndim == 1, "outer", "the operands must be vectors.", got=(x, y))
     return lax.dot_general(x, y, (((), ()), ((), ())))
 
 
@@ -296,11 +293,12 @@ def multi_dot(arrays: Sequence[Any], *, precision: lax.PrecisionLike = None) -> 
         Array([34., 27.], dtype=float32)
     """
     xs = promote("multi_dot", *arrays)
-    if len(xs) < 2:
-        raise ValueError(f"multi_dot: there must be at least two arrays, got {len(xs)}.")
+    require(len(xs) >= 2, "multi_dot", "there must be at least two arrays, got {}.", len(xs))
     ends = (0, len(xs) - 1)
-    if any(x.ndim != 2 and not (x.ndim == 1 and i in ends) for i, x in enumerate(xs)):
-        raise ValueError("multi_dot: the arrays must be matrices; the first and last, or vectors.")
+    require(
+        not any(x.ndim != 2 and not (x.ndim == 1 and i in ends) for i, x in enumerate(xs)),
+        "multi_dot", "the arrays must be matrices; the first and last, or vectors.",
+    )  # fmt: skip
     sizes = [1 if xs[0].ndim == 1 else xs[0].shape[0], *[x.shape[0] for x in xs[1:]],
              1 if xs[-1].ndim == 1 else xs[-1].shape[1]]  # fmt: skip
     sizes[1] = xs[0].shape[-1]
@@ -352,10 +350,10 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
                [14., 13.]], dtype=float32)
     """
     (x,) = promote("matrix_power", a, inexact=n < 0)
-    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise ShapeError(message(
-            "matrix_power", "the matrix must be square.", got=x.aval.str_long(),
-        ))  # fmt: skip
+    require(
+        x.ndim >= 2 and x.shape[-1] == x.shape[-2], "matrix_power", "the matrix must be square.",
+        got=x, error=ShapeError,
+    )  # fmt: skip
     power = operator.index(n)
     if power < 0:
         x, power = solve_p.bind(x, eye(x.shape, x.dtype))[0], -power
@@ -391,11 +389,10 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """
     x, y = promote("cross", x1, x2)
     places = axis_of(axis, x.ndim, "cross"), axis_of(axis, y.ndim, "cross")
-    if x.shape[places[0]] != 3 or y.shape[places[1]] != 3:
-        raise ValueError(message(
-            "cross", f"axis {axis} must have three elements.",
-            got=f"{x.aval.str_long()} and {y.aval.str_long()}",
-        ))  # fmt: skip
+    require(
+        x.shape[places[0]] == 3 and y.shape[places[1]] == 3, "cross",
+        "axis {} must have three elements.", axis, got=(x, y),
+    )  # fmt: skip
     check_ranks("cross", x, y, core=(1, 1))
     x, y = moved(x, places[0], x.ndim - 1), moved(y, places[1], y.ndim - 1)
     x, y = broadcast_batches("cross", x, y, core=(1, 1))
@@ -427,10 +424,7 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
         (5, 3, 2)
     """
     x = as_array(x, what="matrix_transpose: x")
-    if x.ndim < 2:
-        raise ValueError(message(
-            "matrix_transpose", "there must be two dimensions.", got=x.aval.str_long(),
-        ))  # fmt: skip
+    require(x.ndim >= 2, "matrix_transpose", "there must be two dimensions.", got=x)
     return mt(x)  # type: ignore[no-any-return]
 
 
@@ -455,10 +449,7 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
         Array([4., 3.], dtype=float32)
     """
     x = as_array(x, what="diagonal: x")
-    if x.ndim < 2:
-        raise ValueError(message(
-            "diagonal", "there must be two dimensions.", got=x.aval.str_long(),
-        ))  # fmt: skip
+    require(x.ndim >= 2, "diagonal", "there must be two dimensions.", got=x)
     offset = static_int(offset, "diagonal", "the offset")
     m, n = x.shape[-2:]
     last = x.ndim - 1

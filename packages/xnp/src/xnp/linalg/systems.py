@@ -29,6 +29,7 @@ from xnp.primitives.table import (
 )
 from xprim import Array, JaxprTracer, as_array, dtypes
 from xprim.errors import ShapeError, message
+from xprim.requirements import require
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, Axis
 
@@ -78,12 +79,10 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     is_vector = y.ndim == 1
     if is_vector:
         y = reshaped(y, (*y.shape, 1))
-    if not y.ndim or y.shape[-2] != x.shape[-1]:
-        raise ValueError(message(
-            "solve", "the operands do not fit.",
-            got=f"a: {x.aval.str_long()}, b: {y.aval.str_long()}",
-            expected="as many rows of b as columns of a",
-        ))  # fmt: skip
+    require(
+        y.ndim and y.shape[-2] == x.shape[-1], "solve", "the operands do not fit.",
+        got={"a": x, "b": y}, expected="as many rows of b as columns of a",
+    )  # fmt: skip
     x, y = broadcast_batches("solve", x, y, core=(2, 2))
     result = solve_p.bind(x, y)[0]
     x_of_y: Array = reshaped(result, result.shape[:-1]) if is_vector else result
@@ -186,17 +185,15 @@ def lstsq(
         Array([2.], dtype=float32)
     """
     x, y = promote("lstsq", a, b, inexact=True)
-    if x.ndim != 2 or y.ndim not in (1, 2) or x.shape[0] != y.shape[0]:
-        raise ValueError(message(
-            "lstsq", "a must be a matrix, b a vector or a matrix with as many rows.",
-            got=f"a: {x.aval.str_long()}, b: {y.aval.str_long()}",
-        ))  # fmt: skip
+    require(
+        x.ndim == 2 and y.ndim in (1, 2) and x.shape[0] == y.shape[0], "lstsq",
+        "a must be a matrix, b a vector or a matrix with as many rows.", got={"a": x, "b": y},
+    )  # fmt: skip
     m, n = x.shape
     columns = reshaped(y, (m, 1)) if y.ndim == 1 else y
     eps = float(dtypes.finfo(x.dtype).eps)
     cut = bounds_of("lstsq", max(m, n) * eps if rcond is None else rcond, x, 2, real_dtype(x.dtype))
-    if cut.ndim:
-        raise ShapeError(message("lstsq", "rcond must be a number.", got=cut.aval.str_long()))
+    require(not cut.ndim, "lstsq", "rcond must be a number.", got=cut, error=ShapeError)
     cut = selected(lax.lt(cut, scalar_like(cut, 0)), scalar_like(cut, eps), cut)
     s = _values_beside_pinv(x)
     rank = rank_of(s, cut)
@@ -239,11 +236,10 @@ def beside_bounds(s: Any, bound: Any) -> tuple[Any, Any]:
 
 def check_one_bound(operation: str, one: str, first: Any, other: str, second: Any) -> None:
     """Refuse a bound that is given under both of its names."""
-    if first is not None and second is not None:
-        raise ValueError(message(
-            operation, f"{one} and {other} both say what counts as zero.",
-            expected="one of them",
-        ))  # fmt: skip
+    require(
+        first is None or second is None, operation, "{} and {} both say what counts as zero.", one,
+        other, expected="one of them",
+    )  # fmt: skip
 
 
 def bounds_of(name: str, bound: Any, x: Any, core: int, dtype: np.dtype[Any]) -> Any:
@@ -300,10 +296,10 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
         >>> linalg.slogdet(xnp.array([[4.0, 2.0], [2.0, 3.0]])).logabsdet.round(3)
         Array(2.079, dtype=float32)
     """
-    if method not in (None, "lu", "qr"):
-        raise ValueError(message(
-            "slogdet", f"there is no method {method!r}.", expected="'lu' or 'qr'"
-        ))  # fmt: skip
+    require(
+        method in (None, "lu", "qr"), "slogdet", "there is no method {!r}.", method,
+        expected="'lu' or 'qr'",
+    )  # fmt: skip
     x = matrix("slogdet", a, square=True)
     sign, values = (_of_qr if method == "qr" else pivots_of)(wide(x))
     sizes = lax.abs(values)
@@ -431,11 +427,10 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -
     for axis in axes or ():
         x = moved(x, axis_of(axis, x.ndim, "tensorsolve"), x.ndim - 1)
     shape = x.shape[y.ndim :]
-    if math.prod(shape) != y.size or math.prod(x.shape[: y.ndim]) != y.size:
-        raise ValueError(message(
-            "tensorsolve", "the operands do not fit.",
-            got=f"a: {x.aval.str_long()}, b: {y.aval.str_long()}",
-        ))  # fmt: skip
+    require(
+        math.prod(shape) == y.size and math.prod(x.shape[: y.ndim]) == y.size, "tensorsolve",
+        "the operands do not fit.", got={"a": x, "b": y},
+    )  # fmt: skip
     flat = solve(reshaped(x, (y.size, y.size)), reshaped(y, (y.size,)))
     return reshaped(flat, shape)
 
@@ -539,8 +534,7 @@ def vector_norm(
     else:
         given = axis if several_axes(axis) else (axis,)
         axes = tuple(sorted([axis_of(a, y.ndim, "vector_norm") for a in given]))
-    if isinstance(ord, str):
-        raise ValueError(message("vector_norm", "the order must be a number.", got=f"{ord!r}"))
+    require(not isinstance(ord, str), "vector_norm", "the order must be a number.", got=ord)
     result = _power_norm(y, axes, ord)
     return _restore(result, y.shape, axes) if keepdims else result  # type: ignore[no-any-return]
 
@@ -623,13 +617,11 @@ def matrix_norm(
         Array(5.745, dtype=float32)
     """
     y = matrix("matrix_norm", x)
-    rule = _MATRIX_NORMS.get(ord)
-    if rule is None:
-        raise ValueError(message(
-            "matrix_norm", f"there is no order {ord!r}.",
-            expected="'fro', 'nuc', 1, -1, 2, -2, inf or -inf",
-        ))  # fmt: skip
-    result = rule(y)
+    require(
+        ord in _MATRIX_NORMS, "matrix_norm", "there is no order {!r}.", ord,
+        expected="'fro', 'nuc', 1, -1, 2, -2, inf or -inf",
+    )  # fmt: skip
+    result = _MATRIX_NORMS[ord](y)
     axes = (y.ndim - 2, y.ndim - 1)
     return _restore(result, y.shape, axes) if keepdims else result  # type: ignore[no-any-return]
 
@@ -679,8 +671,10 @@ def cond(x: ArrayLike, p: float | str | None = None) -> Array:
       inf
     """
     operand = as_array(x, what="cond: x")
-    if 0 in operand.shape[-2:]:
-        raise ValueError("cond: there is no condition number of a matrix without elements.")
+    require(
+        0 not in operand.shape[-2:], "cond",
+        "there is no condition number of a matrix without elements.",
+    )  # fmt: skip
     found = _condition(operand, p)
     broken = lax.reduce_or(lax.ne(operand, operand), (operand.ndim - 2, operand.ndim - 1))
     unbounded = lax.bitwise_and(lax.ne(found, found), lax.bitwise_not(broken))

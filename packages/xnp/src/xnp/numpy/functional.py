@@ -19,9 +19,8 @@ from xnp.numpy.shaping import broadcast_shapes, expand_dims, moveaxis, stack
 from xnp.primitives.table import broadcasted, reshaped
 from xprim import Array, ConcreteArray, ShapeDtypeStruct, dtypes, eval_shape
 from xprim.errors import ConcretizationTypeError, described, message
-from xprim.optional_transforms import find
 from xprim.tracebacks import boundaries, boundary
-from xprim.transformed import transforming
+from xprim.transformed import find, transforming
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike
 
 __all__ = ["apply_along_axis", "apply_over_axes", "fromfunction", "vectorize"]

@@ -28,6 +28,7 @@ from xprim import (
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
 from xprim.platform_rules import by_platform
+from xprim.requirements import require, require_axis, require_dtype
 
 __all__ = ()
 
@@ -44,13 +45,13 @@ def arg_shape(name: str) -> Callable[..., tuple[ShapedArray, ...]]:
     """Return the shape rule of argmin or argmax."""
 
     def shape_rule(aval: ShapedArray, *, axes: Any, index_dtype: Any) -> tuple[ShapedArray, ...]:
-        if aval.dtype not in REAL | BOOL:
-            raise TypeError(f"{name}: does not take operands of dtype {aval.dtype.name}.")
-        if not dtypes.is_integer(index_dtype):
-            raise TypeError(f"{name}: index_dtype must be an integer dtype, got {index_dtype}.")
+        require_dtype(name, aval, REAL | BOOL)
+        require(
+            dtypes.is_integer(index_dtype), name, "index_dtype must be an integer dtype, got {}.",
+            index_dtype, error=TypeError,
+        )  # fmt: skip
         (axis,) = axes
-        if not 0 <= axis < aval.ndim:
-            raise ValueError(f"{name}: there is no axis {axis} in {aval.str_long()}.")
+        require_axis(name, axis, aval)
         if not aval.shape[axis]:
             raise ValueError(message(
                 name, "an axis without elements has none that is greatest or least.",

@@ -28,8 +28,8 @@ from xnp.primitives.table import add, mul, scaled
 from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, shaped_array, undefined
 from xprim.contracts import Builder
 from xprim.dimension_names import Names
-from xprim.errors import message
 from xprim.platform_rules import by_platform
+from xprim.requirements import require
 
 __all__ = ()
 
@@ -132,17 +132,14 @@ cholesky_p: Primitive = Primitive(
 
 def _cholesky_update_shape(r: ShapedArray, w: ShapedArray) -> tuple[ShapedArray, ...]:
     checked("cholesky_update", r, square=True)
-    if w.dtype != r.dtype or dtypes.is_complex(r.dtype):
-        raise TypeError(
-            "cholesky_update: requires real operands of equal dtypes, got "
-            f"{r.dtype.name}, {w.dtype.name}."
-        )
-    if w.shape != r.shape[:-1]:
-        raise ValueError(message(
-            "cholesky_update", "the operands do not fit.",
-            got=f"r_matrix: {r.str_long()}, w_vector: {w.str_long()}",
-            expected="shapes (..., n, n) and (..., n)",
-        ))  # fmt: skip
+    require(
+        w.dtype == r.dtype and not dtypes.is_complex(r.dtype), "cholesky_update",
+        "requires real operands of equal dtypes, got {}, {}.", r.dtype, w.dtype, error=TypeError,
+    )  # fmt: skip
+    require(
+        w.shape == r.shape[:-1], "cholesky_update", "the operands do not fit.",
+        got={"r_matrix": r, "w_vector": w}, expected="shapes (..., n, n) and (..., n)",
+    )  # fmt: skip
     return (r.strong(),)
 
 
@@ -252,17 +249,14 @@ def _symmetric_product_shape(
 ) -> tuple[ShapedArray, ...]:
     batch, m, _ = checked("symmetric_product", a)
     checked("symmetric_product", c, square=True)
-    if a.dtype != c.dtype or dtypes.is_complex(a.dtype):
-        raise TypeError(
-            "symmetric_product: requires real operands of equal dtypes, got "
-            f"{a.dtype.name}, {c.dtype.name}."
-        )
-    if c.shape != (*batch, m, m):
-        raise ValueError(message(
-            "symmetric_product", "the operands do not fit.",
-            got=f"a_matrix: {a.str_long()}, c_matrix: {c.str_long()}",
-            expected="shapes (..., m, n) and (..., m, m)",
-        ))  # fmt: skip
+    require(
+        a.dtype == c.dtype and not dtypes.is_complex(a.dtype), "symmetric_product",
+        "requires real operands of equal dtypes, got {}, {}.", a.dtype, c.dtype, error=TypeError,
+    )  # fmt: skip
+    require(
+        c.shape == (*batch, m, m), "symmetric_product", "the operands do not fit.",
+        got={"a_matrix": a, "c_matrix": c}, expected="shapes (..., m, n) and (..., m, m)",
+    )  # fmt: skip
     return (c.strong(),)
 
 

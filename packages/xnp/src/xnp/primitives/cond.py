@@ -58,9 +58,10 @@ from xprim.contracts import (
 from xprim.derived_cells import UsedCell, given_values, with_cells, written_values
 from xprim.errors import UndefinedRuleError, message
 from xprim.operation_counts import count_operations
-from xprim.optional_transforms import find
+from xprim.requirements import require
 from xprim.sharded_types import spread_as, whole, without_dimension
 from xprim.source import describe, describe_full
+from xprim.transformed import find
 
 __all__ = ()
 
@@ -218,8 +219,10 @@ Branches = tuple[ClosedJaxpr, ...]
 
 
 def _shape(index: ShapedArray, *avals: ShapedArray, branches: Branches, **_: Any) -> Any:
-    if index.shape or index.dtype != dtypes.int32:
-        raise TypeError(message("cond", "the index must be an int32 scalar.", got=index.str_long()))
+    require(
+        not index.shape and index.dtype == dtypes.int32, "cond",
+        "the index must be an int32 scalar.", got=index, error=TypeError,
+    )  # fmt: skip
     expected = [whole(a.strong()) for a in branches[0].in_avals]
     if [whole(a.strong()) for a in avals] != expected:
         raise TypeError(message(

@@ -45,6 +45,7 @@ from xprim.jaxpr import held_programs, interpret, program_of_equation
 from xprim.kernels import Kernel, ProgramKernels, Refusal
 from xprim.numpy_kernels import numpy_function
 from xprim.platform_rules import names_of_platform
+from xprim.requirements import require
 from xprim.static_arguments import params_key
 
 __all__ = ()
@@ -248,8 +249,10 @@ DEBUG_CHECK = Effect("debug check", ordered=False, exact=False)
 
 
 def _check_shape(pred: ShapedArray, *avals: ShapedArray, **_: Any) -> Any:
-    if pred.dtype != dtypes.bool_:
-        raise TypeError(message("check", "the predicate must be boolean.", got=pred.str_long()))
+    require(
+        pred.dtype == dtypes.bool_, "check", "the predicate must be boolean.", got=pred,
+        error=TypeError,
+    )  # fmt: skip
     return ()
 
 

@@ -51,6 +51,7 @@ from xprim import (
 )
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
+from xprim.requirements import require
 
 __all__ = ()
 
@@ -118,11 +119,10 @@ optimization_barrier_p: Primitive = Primitive(
 
 def _clamp_shape(low: ShapedArray, x: ShapedArray, high: ShapedArray) -> tuple[ShapedArray, ...]:
     dtype = agreeing(low, x, high)
-    if dtype not in REAL and dtype != dtypes.bool_:
-        raise TypeError(message(
-            "clamp", f"does not take operands of dtype {dtype.name}.",
-            expected="a real number dtype",
-        ))  # fmt: skip
+    require(
+        dtype in REAL or dtype == dtypes.bool_, "clamp", "does not take operands of dtype {}.",
+        dtype.name, expected="a real number dtype", error=TypeError,
+    )  # fmt: skip
     return (shaped_array(x.shape, dtype, all(a.weak_type for a in (low, x, high))),)
 
 
@@ -207,17 +207,16 @@ clamp_p = Primitive(
 
 
 def _select_n_shape(which: ShapedArray, *cases: ShapedArray) -> tuple[ShapedArray, ...]:
-    if not cases:
-        raise ValueError("select_n: needs at least one case.")
-    if which.dtype != dtypes.bool_ and which.dtype != dtypes.int32:
-        raise TypeError(message(
-            "select_n", "which must be a bool or int32 array.", got=which.str_long(),
-        ))  # fmt: skip
-    if which.dtype == dtypes.bool_ and len(cases) > 2:
-        raise TypeError(message(
-            "select_n", f"a boolean chooses among two cases, got {len(cases)}.",
-            hint="convert which to int32",
-        ))  # fmt: skip
+    require(cases, "select_n", "needs at least one case.")
+    require(
+        which.dtype == dtypes.bool_ or which.dtype == dtypes.int32, "select_n",
+        "which must be a bool or int32 array.", got=which, error=TypeError,
+    )  # fmt: skip
+    require(
+        which.dtype != dtypes.bool_ or len(cases) <= 2, "select_n",
+        "a boolean chooses among two cases, got {}.", len(cases), hint="convert which to int32",
+        error=TypeError,
+    )  # fmt: skip
     dtype = common_dtype("select_n", cases)
     shape = equal_shape("select_n", cases)
     if which.shape not in ((), shape):
@@ -321,8 +320,10 @@ def _convert_element_type_shape(
             "convert_element_type", f"numbers do not become {new_dtype.elements}.",
             got=f"{x.str_long()}, to be of dtype {new_dtype.name}",
         ))  # fmt: skip
-    if not dtypes.is_supported(new_dtype):
-        raise TypeError(f"convert_element_type: there are no arrays of dtype {new_dtype}.")
+    require(
+        dtypes.is_supported(new_dtype), "convert_element_type", "there are no arrays of dtype {}.",
+        new_dtype, error=TypeError,
+    )  # fmt: skip
     return (shaped_array(x.shape, new_dtype, weak_type),)
 
 
@@ -410,8 +411,10 @@ convert_element_type_p = Primitive(
 
 
 def _bitcast_convert_type_shape(x: ShapedArray, *, new_dtype: Any) -> tuple[ShapedArray, ...]:
-    if not dtypes.is_supported(new_dtype):
-        raise TypeError(f"bitcast_convert_type: there are no arrays of dtype {new_dtype}.")
+    require(
+        dtypes.is_supported(new_dtype), "bitcast_convert_type", "there are no arrays of dtype {}.",
+        new_dtype, error=TypeError,
+    )  # fmt: skip
     old, new = dtypes.itemsize_bits(x.dtype), dtypes.itemsize_bits(new_dtype)
     shape = x.shape
     if dtypes.is_complex(x.dtype) != dtypes.is_complex(new_dtype) or (
@@ -518,11 +521,11 @@ _float_shape = elementwise_shape("reduce_precision", FLOATING)
 def _reduce_precision_shape(
     x: ShapedArray, *, exponent_bits: int, mantissa_bits: int
 ) -> tuple[ShapedArray, ...]:
-    if exponent_bits < 1 or mantissa_bits < 0:
-        raise ValueError(message(
-            "reduce_precision", "needs exponent_bits >= 1 and mantissa_bits >= 0.",
-            got=f"exponent_bits={exponent_bits}, mantissa_bits={mantissa_bits}",
-        ))  # fmt: skip
+    require(
+        exponent_bits >= 1 and mantissa_bits >= 0, "reduce_precision",
+        "needs exponent_bits >= 1 and mantissa_bits >= 0.",
+        got={"exponent_bits": exponent_bits, "mantissa_bits": mantissa_bits},
+    )  # fmt: skip
     return _float_shape(x)
 
 

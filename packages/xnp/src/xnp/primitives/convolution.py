@@ -39,6 +39,7 @@ from xprim import (
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import ArgumentError, message
 from xprim.platform_rules import is_gpu
+from xprim.requirements import require
 
 __all__ = ()
 
@@ -165,8 +166,10 @@ def _shape(
     batch_group_count: int, precision: Any, preferred_element_type: Any,
 ) -> tuple[ShapedArray, ...]:  # fmt: skip
     dtype = product_dtype("conv_general_dilated", lhs.dtype, rhs.dtype, preferred_element_type)
-    if dtypes.is_bool(dtype):
-        raise TypeError("conv_general_dilated: does not take operands of dtype bool.")
+    require(
+        not dtypes.is_bool(dtype), "conv_general_dilated", "does not take operands of dtype bool.",
+        error=TypeError,
+    )  # fmt: skip
     spec = dimension_numbers
     count = lhs.ndim - 2
     _check_ranks(lhs, rhs, count, (window_strides, padding, lhs_dilation, rhs_dilation))
@@ -207,12 +210,12 @@ def _check_groups(
 ) -> None:
     batch, features, outputs, inputs = sizes
     got = f"lhs: {lhs.str_long()}, rhs: {rhs.str_long()}"
-    if feature_groups < 1 or batch_groups < 1 or min(feature_groups, batch_groups) > 1:
-        raise ValueError(message(
-            "conv_general_dilated",
-            "feature_group_count and batch_group_count must be positive, and one of them 1.",
-            got=f"{feature_groups} and {batch_groups}",
-        ))  # fmt: skip
+    require(
+        feature_groups >= 1 and batch_groups >= 1 and min(feature_groups, batch_groups) <= 1,
+        "conv_general_dilated",
+        "feature_group_count and batch_group_count must be positive, and one of them 1.",
+        got=(feature_groups, batch_groups),
+    )  # fmt: skip
     if features != inputs * feature_groups:
         raise ValueError(message(
             "conv_general_dilated", f"the input has {features} features, the kernel takes {inputs} "

@@ -45,6 +45,7 @@ from xprim import (
     undefined,
 )
 from xprim.contracts import Builder
+from xprim.requirements import require_axis, require_dtype
 
 __all__ = ()
 
@@ -61,10 +62,8 @@ def cumulative_shape(name: str, kinds: Kinds) -> Callable[..., tuple[ShapedArray
     """Return the shape rule of a cumulative operation."""
 
     def shape_rule(aval: ShapedArray, *, axis: int, reverse: bool) -> tuple[ShapedArray, ...]:
-        if aval.dtype not in kinds:
-            raise TypeError(f"{name}: does not take operands of dtype {aval.dtype.name}.")
-        if not 0 <= axis < aval.ndim:
-            raise ValueError(f"{name}: there is no axis {axis} in {aval.str_long()}.")
+        require_dtype(name, aval, kinds)
+        require_axis(name, axis, aval)
         return (aval,)
 
     return shape_rule

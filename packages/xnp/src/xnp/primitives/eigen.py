@@ -64,6 +64,7 @@ from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, shaped_
 from xprim.contracts import Builder
 from xprim.errors import MissingRuleError, message
 from xprim.platform_rules import by_platform, is_gpu
+from xprim.requirements import require
 
 __all__ = ()
 
@@ -540,10 +541,7 @@ def _phases(z: Any) -> Any:
 
 def _tridiagonal_shape(aval: ShapedArray, *, lower: bool) -> tuple[ShapedArray, ...]:
     batch, n, _ = checked("tridiagonal", aval, square=True)
-    if n == 0:
-        raise ValueError(message(
-            "tridiagonal", "the matrix must have a row at least.", got=aval.str_long(),
-        ))  # fmt: skip
+    require(n != 0, "tridiagonal", "the matrix must have a row at least.", got=aval)
     real = real_dtype(aval.dtype)
     return (aval.strong(), shaped_array((*batch, n), real), shaped_array((*batch, n - 1), real),
             shaped_array((*batch, n - 1), aval.dtype))  # fmt: skip

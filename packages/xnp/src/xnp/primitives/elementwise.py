@@ -92,6 +92,7 @@ from xprim import (
 )
 from xprim.contracts import Builder
 from xprim.errors import message
+from xprim.requirements import require
 
 __all__ = ()
 
@@ -1381,12 +1382,11 @@ atanh_p = unary(
 
 
 def _pow_shape(x: ShapedArray, y: ShapedArray) -> tuple[ShapedArray, ...]:
-    if x.dtype not in INEXACT:
-        raise TypeError(message(
-            "pow", f"does not take a base of dtype {x.dtype.name}.",
-            expected="a floating or complex dtype",
-            hint="integer_pow takes integers, and so does xnp.power",
-        ))  # fmt: skip
+    require(
+        x.dtype in INEXACT, "pow", "does not take a base of dtype {}.", x.dtype,
+        expected="a floating or complex dtype",
+        hint="integer_pow takes integers, and so does xnp.power", error=TypeError,
+    )  # fmt: skip
     if y.dtype not in INTEGER:
         common_dtype("pow", (x, y))
     weak = x.weak_type and y.weak_type

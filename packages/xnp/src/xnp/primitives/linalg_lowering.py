@@ -16,6 +16,7 @@ from xprim import EAGER, ConcreteArray, Primitive, ShapedArray, dtypes, scalar_a
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import ShapeError, message
 from xprim.platform_rules import is_gpu
+from xprim.requirements import require
 
 __all__ = ()
 
@@ -51,20 +52,17 @@ def checked(
       TypeError: the dtype is not float32, float64, complex64 or complex128, nor one of `narrow`.
       ValueError: there are fewer than two dimensions, or the matrix is not square.
     """
-    if aval.dtype not in LETTER and aval.dtype not in narrow:
-        raise TypeError(message(
-            name, f"does not take operands of dtype {aval.dtype.name}.",
-            expected="float32, float64, complex64 or complex128",
-        ))  # fmt: skip
-    if aval.ndim < 2:
-        raise ValueError(message(
-            name,
-            "the operand must be a matrix, or a batch of matrices in its last two dimensions.",
-            got=aval.str_long(),
-        ))  # fmt: skip
+    require(
+        aval.dtype in LETTER or aval.dtype in narrow, name, "does not take operands of dtype {}.",
+        aval.dtype, expected="float32, float64, complex64 or complex128", error=TypeError,
+    )  # fmt: skip
+    require(
+        aval.ndim >= 2, name,
+        "the operand must be a matrix, or a batch of matrices in its last two dimensions.",
+        got=aval,
+    )  # fmt: skip
     *batch, m, n = aval.shape
-    if square and m != n:
-        raise ShapeError(message(name, "the matrix must be square.", got=aval.str_long()))
+    require(not square or m == n, name, "the matrix must be square.", got=aval, error=ShapeError)
     return tuple(batch), m, n
 
 
@@ -243,8 +241,7 @@ def given(**params: Any) -> dict[str, Any]:
 
 def check_magma(operation: str, use_magma: bool | None) -> None:
     """Refuse to use MAGMA, a library for GPUs."""
-    if use_magma:
-        raise ValueError(f"{operation}: MAGMA is not available here; leave use_magma out.")
+    require(not use_magma, operation, "MAGMA is not available here; leave use_magma out.")
 
 
 # ----------------------------------------------------------------------------------- lapack text

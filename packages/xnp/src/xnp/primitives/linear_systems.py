@@ -67,6 +67,7 @@ from xprim.contracts import BatchAxis, Builder, JVPHandle, TransposeHandle
 from xprim.dimension_names import Names
 from xprim.errors import message
 from xprim.platform_rules import by_platform, is_gpu
+from xprim.requirements import require, require_equal_dtypes
 
 __all__ = ()
 
@@ -269,8 +270,10 @@ def _tridiagonal_solve_shape(
             "tridiagonal_solve", "the operands do not fit.", got=", ".join(texts),
             expected="diagonals of one shape (..., m), and b of shape (..., m, n)",
         ))  # fmt: skip
-    if perturb_singular and dtypes.is_complex(d.dtype):
-        raise TypeError("tridiagonal_solve: perturb_singular goes with real operands.")
+    require(
+        not perturb_singular or not dtypes.is_complex(d.dtype), "tridiagonal_solve",
+        "perturb_singular goes with real operands.", error=TypeError,
+    )  # fmt: skip
     return (b.strong(),)
 
 
@@ -464,10 +467,10 @@ tridiagonal_solve_p: Primitive = Primitive(
 def _lu_pivots_to_permutation_shape(
     aval: ShapedArray, *, permutation_size: int
 ) -> tuple[ShapedArray, ...]:
-    if aval.dtype != dtypes.int32 or aval.ndim < 1:
-        raise TypeError(message(
-            "lu_pivots_to_permutation", "the pivots must be vectors of int32.", got=aval.str_long(),
-        ))  # fmt: skip
+    require(
+        aval.dtype == dtypes.int32 and aval.ndim >= 1, "lu_pivots_to_permutation",
+        "the pivots must be vectors of int32.", got=aval, error=TypeError,
+    )  # fmt: skip
     if aval.shape[-1] > permutation_size:
         raise ValueError(message(
             "lu_pivots_to_permutation", "there are more pivots than rows.",
@@ -771,15 +774,11 @@ def solve_system(a: Any, b: Any) -> Any:
 def _solve_shape(a: ShapedArray, b: ShapedArray) -> tuple[ShapedArray, ...]:
     batch, n, _ = checked("solve", a, square=True)
     b_batch, rows, _ = checked("solve", b)
-    if a.dtype != b.dtype:
-        raise TypeError(
-            f"solve: requires operands of equal dtypes, got {a.dtype.name}, {b.dtype.name}."
-        )
-    if batch != b_batch or rows != n:
-        raise ValueError(message(
-            "solve", "the operands do not fit.", got=f"a: {a.str_long()}, b: {b.str_long()}",
-            expected="a.shape[-1] == b.shape[-2], and equal batch dimensions",
-        ))  # fmt: skip
+    require_equal_dtypes("solve", a, b)
+    require(
+        batch == b_batch and rows == n, "solve", "the operands do not fit.", got={"a": a, "b": b},
+        expected="a.shape[-1] == b.shape[-2], and equal batch dimensions",
+    )  # fmt: skip
     return (shaped_array(b.shape, b.dtype),)
 
 
@@ -1094,11 +1093,11 @@ def _linear_solve_transpose(
 
 
 def _check_transposable(consts: Any, params: Any) -> None:
-    if any(type(x) is Linear for group in consts for x in group):
-        raise TypeError(message(
-            "custom_linear_solve", "the solution is not linear in what matvec and solve captured.",
-            hint="it is linear in b alone; grad differentiates it in both",
-        ))  # fmt: skip
+    require(
+        all(type(x) is not Linear for group in consts for x in group), "custom_linear_solve",
+        "the solution is not linear in what matvec and solve captured.",
+        hint="it is linear in b alone; grad differentiates it in both", error=TypeError,
+    )  # fmt: skip
     if params["transpose_solve"] is None:
         raise TypeError(message(
             "custom_linear_solve", "reverse mode needs the transposed system to be solved.",

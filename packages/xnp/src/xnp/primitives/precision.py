@@ -18,6 +18,7 @@ import numpy as np
 
 from xprim import config, dtypes
 from xprim.errors import ArgumentError, described, message
+from xprim.requirements import require
 
 __all__ = ()
 
@@ -106,11 +107,11 @@ class DotAlgorithmPreset(enum.Enum):
         if self is DotAlgorithmPreset.DEFAULT:
             return None
         if self.name.startswith("ANY_F8"):
-            if lhs.itemsize != 1 or rhs.itemsize != 1:
-                raise TypeError(message(
-                    "dot_general", f"the algorithm {self.name} needs 8-bit floating operands.",
-                    got=f"{lhs.name} and {rhs.name}",
-                ))  # fmt: skip
+            require(
+                lhs.itemsize == 1 and rhs.itemsize == 1, "dot_general",
+                "the algorithm {} needs 8-bit floating operands.", self.name,
+                got=(lhs.name, rhs.name), error=TypeError,
+            )  # fmt: skip
             total = dtypes.float32 if "F8_F32" in self.name else out
             return DotAlgorithm(
                 lhs, rhs, total, allow_imprecise_accumulation="FAST_ACCUM" in self.name

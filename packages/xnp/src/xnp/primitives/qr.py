@@ -39,6 +39,7 @@ from xprim import (
 from xprim.contracts import Builder
 from xprim.errors import MissingRuleError, message
 from xprim.platform_rules import by_platform
+from xprim.requirements import require, require_equal_dtypes
 
 __all__ = ()
 
@@ -81,10 +82,7 @@ def check_taus(name: str, batch: tuple[int, ...], a: ShapedArray, taus: ShapedAr
       TypeError: their dtypes differ.
       ValueError: there are more factors than columns, or the batches differ.
     """
-    if a.dtype != taus.dtype:
-        raise TypeError(
-            f"{name}: requires operands of equal dtypes, got {a.dtype.name}, {taus.dtype.name}."
-        )
+    require_equal_dtypes(name, a, taus)
     limit = min(a.shape[-2:])
     if taus.ndim != a.ndim - 1 or taus.shape[:-1] != batch or taus.shape[-1] > limit:
         raise ValueError(message(
@@ -303,11 +301,10 @@ geqrf_p: Primitive = Primitive(
 def _householder_product_shape(a: ShapedArray, taus: ShapedArray) -> tuple[ShapedArray, ...]:
     batch, m, n = checked("householder_product", a)
     check_taus("householder_product", batch, a, taus)
-    if m < n:
-        raise ValueError(message(
-            "householder_product", "there are more columns than rows.", got=f"a: {a.str_long()}",
-            expected="a.shape[-2] >= a.shape[-1]",
-        ))  # fmt: skip
+    require(
+        m >= n, "householder_product", "there are more columns than rows.", got={"a": a},
+        expected="a.shape[-2] >= a.shape[-1]",
+    )  # fmt: skip
     return (a.strong(),)
 
 
@@ -364,10 +361,7 @@ def _ormqr_shape(
     batch, m, _ = checked("ormqr", a)
     check_taus("ormqr", batch, a, taus)
     c_batch, rows, columns = checked("ormqr", c)
-    if a.dtype != c.dtype:
-        raise TypeError(
-            f"ormqr: requires operands of equal dtypes, got {a.dtype.name}, {c.dtype.name}."
-        )
+    require_equal_dtypes("ormqr", a, c)
     if batch != c_batch or (rows if left else columns) != m:
         side = "c.shape[-2]" if left else "c.shape[-1]"
         raise ValueError(message(

@@ -52,6 +52,7 @@ from xprim import (
 from xprim.contracts import BatchAxis, Builder, JVPHandle
 from xprim.errors import MissingRuleError, message
 from xprim.jaxpr import interpret
+from xprim.requirements import require, require_dtype
 
 __all__ = ()
 
@@ -72,13 +73,11 @@ def reduction_shape(name: str, kinds: Kinds) -> Callable[..., tuple[ShapedArray,
     """Return the shape rule of a reduction."""
 
     def shape_rule(aval: ShapedArray, *, axes: tuple[int, ...]) -> tuple[ShapedArray, ...]:
-        if aval.dtype not in kinds:
-            raise TypeError(f"{name}: does not take operands of dtype {aval.dtype.name}.")
-        if len(set(axes)) != len(axes) or any(not 0 <= a < aval.ndim for a in axes):
-            raise ValueError(message(
-                name, f"axes must be distinct and within the operand's {aval.ndim} dimensions.",
-                got=f"{axes}",
-            ))  # fmt: skip
+        require_dtype(name, aval, kinds)
+        require(
+            len(set(axes)) == len(axes) and all(0 <= a < aval.ndim for a in axes), name,
+            "axes must be distinct and within the operand's {} dimensions.", aval.ndim, got=axes,
+        )  # fmt: skip
         shape = tuple([n for i, n in enumerate(aval.shape) if i not in axes])
         return (shaped_array(shape, aval.dtype, aval.weak_type),)
 
@@ -422,16 +421,15 @@ def _shape(*avals: ShapedArray, jaxpr: ClosedJaxpr, dimensions: tuple[int, ...])
     count = len(avals) // 2
     operands = avals[:count]
     shape = operands[0].shape
-    if any(a.shape != shape for a in operands):
-        raise TypeError(message(
-            "reduce", "the operands' shapes differ.", got=", ".join(a.str_long() for a in operands),
-        ))  # fmt: skip
-    if len(set(dimensions)) != len(dimensions) or any(not 0 <= d < len(shape) for d in dimensions):
-        raise ValueError(message(
-            "reduce",
-            f"dimensions must be distinct and within the operands' {len(shape)} dimensions.",
-            got=f"{dimensions}",
-        ))  # fmt: skip
+    require(
+        all(a.shape == shape for a in operands), "reduce", "the operands' shapes differ.",
+        got=tuple(operands), error=TypeError,
+    )  # fmt: skip
+    require(
+        len(set(dimensions)) == len(dimensions) and all(0 <= d < len(shape) for d in dimensions),
+        "reduce", "dimensions must be distinct and within the operands' {} dimensions.", len(shape),
+        got=dimensions,
+    )  # fmt: skip
     kept = tuple([n for i, n in enumerate(shape) if i not in dimensions])
     return tuple([shaped_array(kept, a.dtype) for a in operands])
 

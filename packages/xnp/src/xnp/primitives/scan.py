@@ -50,6 +50,7 @@ from xprim.contracts import (
 )
 from xprim.derived_cells import given_values, with_cells, written_values
 from xprim.errors import message
+from xprim.requirements import require
 from xprim.sharded_types import cotangent, whole, with_dimension, without_dimension
 
 __all__ = ()
@@ -485,11 +486,10 @@ def _shape(*avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, num_consts: int
            **_options: Any) -> Any:  # fmt: skip
     consts, carry, xs = split_at(avals, num_consts, num_carry)
     for x in xs:
-        if not x.shape or x.shape[0] != length:
-            raise ValueError(message(
-                "scan", f"every xs must have a leading dimension of size {length}.",
-                got=x.str_long(),
-            ))  # fmt: skip
+        require(
+            x.shape and x.shape[0] == length, "scan",
+            "every xs must have a leading dimension of size {}.", length, got=x,
+        )  # fmt: skip
     elements = [without_dimension(x, 0) for x in xs]
     found = [whole(a.strong()) for a in (*consts, *carry, *elements)]
     expected = [whole(a.strong()) for a in jaxpr.in_avals]

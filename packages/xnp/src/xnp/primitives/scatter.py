@@ -60,6 +60,7 @@ from xprim import (
 )
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
+from xprim.requirements import require
 
 __all__ = ()
 
@@ -107,8 +108,10 @@ def scatter_shape(name: str, kinds: Kinds) -> Callable[..., tuple[ShapedArray, .
     def shape_rule(operand: ShapedArray, indices: ShapedArray, updates: ShapedArray, *,
                    dimension_numbers: Any, **_: Any) -> tuple[ShapedArray, ...]:  # fmt: skip
         dtype = common_dtype(name, (operand, updates))
-        if dtype not in kinds and not dtypes.is_extended(dtype):
-            raise TypeError(f"{name}: does not take operands of dtype {dtype.name}.")
+        require(
+            dtype in kinds or dtypes.is_extended(dtype), name,
+            "does not take operands of dtype {}.", dtype.name, error=TypeError,
+        )  # fmt: skip
         problem = _problem(operand, indices, updates, dimension_numbers)
         if problem:
             raise TypeError(message(

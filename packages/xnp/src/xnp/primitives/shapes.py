@@ -40,6 +40,7 @@ from xprim import (
 )
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
+from xprim.requirements import require, require_axis
 from xprim.sharded_types import axes_of_dimensions
 
 __all__ = ()
@@ -116,11 +117,12 @@ def _broadcast_in_dim_shape(
     aval: ShapedArray, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]
 ) -> tuple[ShapedArray, ...]:
     dims = broadcast_dimensions
-    if len(dims) != aval.ndim or any(a >= b for a, b in pairwise(dims)):
-        raise TypeError(message(
-            "broadcast_in_dim", "broadcast_dimensions must name one dimension of the result for "
-            "each of the operand's, in increasing order.", got=f"{dims} for {aval.str_long()}",
-        ))  # fmt: skip
+    require(
+        len(dims) == aval.ndim and all(a < b for a, b in pairwise(dims)), "broadcast_in_dim",
+        "broadcast_dimensions must name one dimension of the result for each of the "
+        "operand's, in increasing order.",
+        got={"broadcast_dimensions": dims, "operand": aval}, error=TypeError,
+    )  # fmt: skip
     for size, d in zip(aval.shape, dims, strict=True):
         if not 0 <= d < len(shape) or size not in (1, shape[d]):
             raise TypeError(message(
@@ -242,8 +244,7 @@ broadcast_in_dim_p = Primitive(
 
 
 def _concatenate_shape(*avals: ShapedArray, dimension: int) -> tuple[ShapedArray, ...]:
-    if not avals:
-        raise ValueError("concatenate: needs at least one array, got none.")
+    require(avals, "concatenate", "needs at least one array, got none.")
     first = avals[0]
     if not 0 <= dimension < first.ndim:
         raise TypeError(message(
@@ -330,8 +331,7 @@ concatenate_p: Primitive = Primitive(
 
 
 def _iota_shape(*, dtype: Any, shape: Any, dimension: int) -> tuple[ShapedArray, ...]:
-    if dtype not in NUMBER:
-        raise TypeError(f"iota: needs a number dtype, got {dtype}.")
+    require(dtype in NUMBER, "iota", "needs a number dtype, got {}.", dtype, error=TypeError)
     if not 0 <= dimension < len(shape):
         raise ValueError(message(
             "iota", f"dimension {dimension} does not exist in the shape {shape}.",
@@ -375,15 +375,12 @@ iota_p: Primitive = Primitive(
 
 def _pad_shape(aval: ShapedArray, value: ShapedArray, *, padding_config: Any) -> Any:
     dtype = common_dtype("pad", (aval, value))
-    if value.ndim:
-        raise ValueError(message(
-            "pad", "the padding value must be of rank 0.", got=value.str_long(),
-        ))  # fmt: skip
-    if len(padding_config) != aval.ndim:
-        raise ValueError(message(
-            "pad", "padding_config must have one (low, high, interior) for each dimension.",
-            got=f"{padding_config} for {aval.str_long()}",
-        ))  # fmt: skip
+    require(not value.ndim, "pad", "the padding value must be of rank 0.", got=value)
+    require(
+        len(padding_config) == aval.ndim, "pad",
+        "padding_config must have one (low, high, interior) for each dimension.",
+        got={"padding_config": padding_config, "operand": aval},
+    )  # fmt: skip
     shape = tuple([_size(n, c) for n, c in zip(aval.shape, padding_config, strict=True)])
     if any(c[2] < 0 for c in padding_config) or any(n < 0 for n in shape):
         raise ValueError(message(
@@ -671,11 +668,11 @@ reshape_p: Primitive = Primitive(
 
 
 def _rev_shape(aval: ShapedArray, *, dimensions: Any) -> tuple[ShapedArray, ...]:
-    if len(set(dimensions)) != len(dimensions) or any(not 0 <= d < aval.ndim for d in dimensions):
-        raise TypeError(message(
-            "rev", f"dimensions must be distinct and within the operand's {aval.ndim}.",
-            got=f"{dimensions} for {aval.str_long()}",
-        ))  # fmt: skip
+    require(
+        len(set(dimensions)) == len(dimensions) and all(0 <= d < aval.ndim for d in dimensions),
+        "rev", "dimensions must be distinct and within the operand's {}.", aval.ndim,
+        got={"dimensions": dimensions, "operand": aval}, error=TypeError,
+    )  # fmt: skip
     return (aval,)
 
 
@@ -724,8 +721,7 @@ rev_p: Primitive = Primitive(
 
 
 def _split_shape(aval: ShapedArray, *, sizes: Any, axis: int) -> tuple[ShapedArray, ...]:
-    if not 0 <= axis < aval.ndim:
-        raise ValueError(f"split: there is no axis {axis} in {aval.str_long()}.")
+    require_axis("split", axis, aval)
     if any(n < 0 for n in sizes) or sum(sizes) != aval.shape[axis]:
         raise ValueError(message(
             "split", "the sizes must be at least 0 and add up to the size of the axis.",
@@ -795,11 +791,11 @@ split_p: Primitive = Primitive(
 
 
 def _squeeze_shape(aval: ShapedArray, *, dimensions: Any) -> tuple[ShapedArray, ...]:
-    if len(set(dimensions)) != len(dimensions) or any(not 0 <= d < aval.ndim for d in dimensions):
-        raise ValueError(message(
-            "squeeze", f"dimensions must be distinct and within the operand's {aval.ndim}.",
-            got=f"{dimensions} for {aval.str_long()}",
-        ))  # fmt: skip
+    require(
+        len(set(dimensions)) == len(dimensions) and all(0 <= d < aval.ndim for d in dimensions),
+        "squeeze", "dimensions must be distinct and within the operand's {}.", aval.ndim,
+        got={"dimensions": dimensions, "operand": aval},
+    )  # fmt: skip
     if any(aval.shape[d] != 1 for d in dimensions):
         raise ValueError(message(
             "squeeze", "only dimensions of size 1 can be dropped.",

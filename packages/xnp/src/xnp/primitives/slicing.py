@@ -35,6 +35,7 @@ from xprim import (
 )
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
+from xprim.requirements import require
 
 __all__ = ()
 
@@ -56,8 +57,10 @@ def _slice_shape(
             got=f"starts {start_indices}, limits {limit_indices}, strides {strides} for "
             f"{aval.str_long()}",
         ))  # fmt: skip
-    if any(s <= 0 for s in steps):
-        raise TypeError(f"slice: strides must be positive, got {steps}.")
+    require(
+        all(s > 0 for s in steps), "slice", "strides must be positive, got {}.", steps,
+        error=TypeError,
+    )  # fmt: skip
     for low, high, size in zip(start_indices, limit_indices, aval.shape, strict=True):
         if not 0 <= low <= high <= size:
             raise TypeError(message(

@@ -33,7 +33,7 @@ from xprim import (
     undefined,
 )
 from xprim.contracts import BatchAxis, Builder
-from xprim.errors import message
+from xprim.requirements import require, require_axis
 
 __all__ = ()
 
@@ -135,16 +135,15 @@ _LONG, _MANY = 4, 4096  # fewer are ordered as quickly by merging, or both take 
 
 
 def _sort_shape(*avals: ShapedArray, dimension: int, is_stable: bool, num_keys: int) -> Any:
-    if not 1 <= num_keys <= len(avals):
-        raise ValueError(
-            f"sort: num_keys must be from 1 to the number of operands, {len(avals)}, "
-            f"got {num_keys}."
-        )
+    require(
+        1 <= num_keys <= len(avals), "sort",
+        "num_keys must be from 1 to the number of operands, {}, got {}.", len(avals), num_keys,
+    )  # fmt: skip
     shape = avals[0].shape
-    if any(a.shape != shape for a in avals):
-        raise TypeError(message(
-            "sort", "all operands must have one shape.", got=", ".join(a.str_long() for a in avals),
-        ))  # fmt: skip
+    require(
+        all(a.shape == shape for a in avals), "sort", "all operands must have one shape.",
+        got=tuple(avals), error=TypeError,
+    )  # fmt: skip
     if not 0 <= dimension < len(shape):
         raise ValueError(f"sort: there is no dimension {dimension} in {avals[0].str_long()}.")
     return avals
@@ -467,10 +466,8 @@ sort_p: Primitive = Primitive(
 
 
 def _top_k_shape(aval: ShapedArray, *, k: int, axis: int) -> tuple[ShapedArray, ...]:
-    if aval.dtype not in REAL | BOOL:
-        raise ValueError(f"top_k: does not take operands of dtype {aval.dtype.name}.")
-    if not 0 <= axis < aval.ndim:
-        raise ValueError(f"top_k: there is no axis {axis} in {aval.str_long()}.")
+    require(aval.dtype in REAL | BOOL, "top_k", "does not take operands of dtype {}.", aval.dtype)
+    require_axis("top_k", axis, aval)
     if not 0 <= k <= aval.shape[axis]:
         raise ValueError(
             f"top_k: k must be from 0 to the size of the axis, {aval.shape[axis]}; got {k}."

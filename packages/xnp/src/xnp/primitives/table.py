@@ -39,6 +39,7 @@ from xprim import (
 )
 from xprim.contracts import Builder
 from xprim.errors import ShapeError, message
+from xprim.requirements import require
 from xtree.records import Record, set_once
 
 __all__ = [
@@ -229,11 +230,11 @@ class Tolerance(Record):
     ulps: int
 
     def __init__(self, atol: float = 0.0, rtol: float = 0.0, ulps: int = 0) -> None:
-        if min(atol, rtol, ulps) < 0 or not (atol or rtol or ulps):
-            raise ValueError(message(
-                "Tolerance", "the bounds must not be negative, and one must be above zero.",
-                got=f"atol={atol}, rtol={rtol}, ulps={ulps}",
-            ))  # fmt: skip
+        require(
+            min(atol, rtol, ulps) >= 0 and (atol or rtol or ulps), "Tolerance",
+            "the bounds must not be negative, and one must be above zero.",
+            got={"atol": atol, "rtol": rtol, "ulps": ulps},
+        )  # fmt: skip
         set_once(self, "atol", atol)
         set_once(self, "rtol", rtol)
         set_once(self, "ulps", ulps)

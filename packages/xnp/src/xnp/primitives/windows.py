@@ -47,6 +47,7 @@ from xprim import (
 )
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
+from xprim.requirements import require, require_dtype
 
 __all__ = ()
 
@@ -123,21 +124,22 @@ def check_windows(name: str, aval: ShapedArray, params: Any) -> None:
     """Raise unless each param has a value for each dimension, positive where it must be."""
     for key in PARAMS:
         values = params[key]
-        if len(values) != aval.ndim:
-            raise ValueError(message(
-                name, f"{key} must have an element for each dimension of the operand.",
-                got=f"{values} for {aval.str_long()}",
-            ))  # fmt: skip
-        if key != "padding" and any(v < 1 for v in values):
-            raise ValueError(f"{name}: {key} must be positive, got {values}.")
+        require(
+            len(values) == aval.ndim, name,
+            "{} must have an element for each dimension of the operand.", key,
+            got={"values": values, "operand": aval},
+        )  # fmt: skip
+        require(
+            key == "padding" or all(v >= 1 for v in values), name, "{} must be positive, got {}.",
+            key, values,
+        )  # fmt: skip
 
 
 def windows_shape(name: str, kinds: Kinds) -> Callable[..., tuple[ShapedArray, ...]]:
     """Return the shape rule of a reduction of windows by one operation."""
 
     def shape_rule(aval: ShapedArray, **params: Any) -> tuple[ShapedArray, ...]:
-        if aval.dtype not in kinds:
-            raise TypeError(f"{name}: does not take operands of dtype {aval.dtype.name}.")
+        require_dtype(name, aval, kinds)
         check_windows(name, aval, params)
         return (shaped_array(window_shape(aval.shape, params), aval.dtype, aval.weak_type),)
 
@@ -303,11 +305,10 @@ reduce_window_sum_p: Primitive = Primitive(
 def _select_and_gather_add_shape(
     tangents: ShapedArray, operand: ShapedArray, *, select_prim: Any, **params: Any
 ) -> tuple[ShapedArray, ...]:
-    if tangents.shape != operand.shape:
-        raise TypeError(message(
-            "select_and_gather_add", "tangents and operand must have one shape.",
-            got=f"{tangents.str_long()} and {operand.str_long()}",
-        ))  # fmt: skip
+    require(
+        tangents.shape == operand.shape, "select_and_gather_add",
+        "tangents and operand must have one shape.", got=(tangents, operand), error=TypeError,
+    )  # fmt: skip
     check_windows("select_and_gather_add", operand, params)
     return (shaped_array(window_shape(operand.shape, params), tangents.dtype),)
 

@@ -19,6 +19,7 @@ from xnp.numpy.dispatch import axes_of, axis_of, inexact
 from xprim import Array, dtypes
 from xprim.avals import size_of
 from xprim.errors import message
+from xprim.requirements import require
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
@@ -115,16 +116,15 @@ def _transformed(operation: str, x: Any, *args: Any) -> Array:
 def _real_transformed(
     operation: str, x: Any, kind: int, n: int | None, axis: int, norm: Any, scale: Any
 ) -> Array:
-    if kind not in _INVERSE or norm not in (None, "backward", "forward", "ortho"):
-        raise ValueError(message(
-            operation, "there is no such type or norm.", got=f"{kind!r}, {norm!r}",
-            expected="1 to 4; None, 'backward', 'forward' or 'ortho'",
-        ))  # fmt: skip
+    require(
+        kind in _INVERSE and norm in (None, "backward", "forward", "ortho"), operation,
+        "there is no such type or norm.", got=(kind, norm),
+        expected="1 to 4; None, 'backward', 'forward' or 'ortho'",
+    )  # fmt: skip
     dim = axis_of(axis, x.ndim, operation)
     x = xn.moveaxis(x, dim, -1)
     size = x.shape[-1] if n is None else size_of(n)
-    if size < 1 + (kind == 1):
-        raise ValueError(message(operation, "there are too few elements.", got=f"{size}"))
+    require(size >= 1 + (kind == 1), operation, "there are too few elements.", got=size)
     x = x[..., :size]
     x = xn.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, size - x.shape[-1])])
     before, after = _orthonormal(kind, size) if scale == "ortho" else (None, None)

@@ -14,6 +14,7 @@ import xtree
 from xnp.numpy.dispatch import array_of, inexact
 from xprim import Array, ConcreteArray, dtypes
 from xprim.errors import message
+from xprim.requirements import require, require_choice
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike
 from xtree.boundaries import boundary_methods
@@ -124,8 +125,10 @@ class RegularGridInterpolator:
         low = xn.stack([g[0] for g in self.grid])
         high = xn.stack([g[-1] for g in self.grid])
         outside = ((points < low) | (points > high)).any(-1)
-        if self.bounds_error and bool(outside.any()):
-            raise ValueError("RegularGridInterpolator: a point is outside of the grid.")
+        require(
+            not self.bounds_error or not bool(outside.any()), "RegularGridInterpolator",
+            "a point is outside of the grid.",
+        )  # fmt: skip
         missing = xn.isnan(points).any(-1)
         shape = (-1,) + (1,) * (result.ndim - 1)
         if self.fill_value is not None:
@@ -161,21 +164,17 @@ def _ascending(grid: Sequence[Any], values: Any) -> tuple[Any, Any]:
     for i, p in enumerate(grid):
         steps = np.diff(np.asarray(p)) if isinstance(p, ConcreteArray) else np.ones(1)
         descends = bool((steps < 0).all())
-        if not descends and not (steps > 0).all():
-            raise ValueError(message(
-                "RegularGridInterpolator", f"the places of dimension {i} must ascend.", got=f"{p}",
-            ))  # fmt: skip
+        require(
+            descends or (steps > 0).all(), "RegularGridInterpolator",
+            "the places of dimension {} must ascend.", i, got=p,
+        )  # fmt: skip
         turned.append(p[::-1] if descends else p)
         values = xn.flip(values, i) if descends else values
     return tuple(turned), values
 
 
 def _check_method(method: str) -> None:
-    if method not in _METHODS:
-        raise ValueError(message(
-            "RegularGridInterpolator", "there is no such method.", got=f"{method!r}",
-            expected=f"one of {_METHODS}",
-        ))  # fmt: skip
+    require_choice("RegularGridInterpolator", "method", method, _METHODS)
 
 
 def _place(grid: Any, x: Any) -> tuple[Any, Any]:

@@ -34,6 +34,7 @@ from xnp.sparse.layouts import (
 )
 from xprim import Array
 from xprim.errors import ConcretizationTypeError, message
+from xprim.requirements import require
 from xprim.static_arguments import static_int
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike
@@ -215,8 +216,10 @@ class BCOO(Coordinates):
     __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> BCOO:
-        if isinstance(other, Coordinates):
-            raise TypeError("BCOO: the quotient of sparse arrays is not sparse: x.todense() / y")
+        require(
+            not isinstance(other, Coordinates), "BCOO",
+            "the quotient of sparse arrays is not sparse: x.todense() / y", error=TypeError,
+        )  # fmt: skip
         return self._with(bcoo_multiply_dense(self, 1 / xn.asarray(other)))
 
     def __add__(self, other: Any) -> Any:
@@ -296,11 +299,10 @@ def bcoo_fromdense(
       [[0], [1], [2]]
     """
     mat = xn.asarray(mat)
-    if n_batch < 0 or n_dense < 0 or n_batch + n_dense > mat.ndim:
-        raise ValueError(
-            f"bcoo_fromdense: n_batch={n_batch} and n_dense={n_dense} do not fit the shape "
-            f"{mat.shape}."
-        )
+    require(
+        n_batch >= 0 and n_dense >= 0 and n_batch + n_dense <= mat.ndim, "bcoo_fromdense",
+        "n_batch={} and n_dense={} do not fit the shape {}.", n_batch, n_dense, mat.shape,
+    )  # fmt: skip
     stop = mat.ndim - n_dense
     batch, sparse = mat.shape[:n_batch], mat.shape[n_batch:stop]
     stored = xn.any(mat != 0, axis=tuple(range(stop, mat.ndim))).reshape(*batch, math.prod(sparse))
@@ -355,8 +357,10 @@ def bcoo_extract(sparr: BCOO, arr: ArrayLike, *, assume_unique: bool | None = No
         at the first. By default what `sparr` promises.
     """
     arr = xn.asarray(arr)
-    if arr.shape != sparr.shape:
-        raise ValueError(f"bcoo_extract: the shapes differ: {sparr.shape} and {arr.shape}.")
+    require(
+        arr.shape == sparr.shape, "bcoo_extract", "the shapes differ: {} and {}.", sparr.shape,
+        arr.shape,
+    )  # fmt: skip
     unique = sparr.unique_indices if assume_unique is None else assume_unique
     if not unique:
         sparr = bcoo_sum_duplicates(sparr, sparr.nse)

@@ -28,6 +28,7 @@ from xnp.sparse.layouts import (
 from xprim import Array
 from xprim.avals import size_of
 from xprim.errors import described, message
+from xprim.requirements import require
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike
 from xtree.boundaries import boundary_methods
@@ -448,19 +449,22 @@ class CSC(CSR):
 
 def _matrix_shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
     sizes = lengths(name, shape)
-    if len(sizes) != 2:
-        raise ValueError(f"{name}: there must be rows and columns, got shape {sizes}.")
+    require(len(sizes) == 2, name, "there must be rows and columns, got shape {}.", sizes)
     return sizes
 
 
 def _check_matrix(name: str, arr: BCOO) -> None:
-    if (arr.n_batch, arr.n_sparse, arr.n_dense) != (0, 2, 0):
-        raise ValueError(f"{name}: there must be two dimensions, both sparse, got {arr!r}.")
+    require(
+        (arr.n_batch, arr.n_sparse, arr.n_dense) == (0, 2, 0), name,
+        "there must be two dimensions, both sparse, got {!r}.", arr,
+    )  # fmt: skip
 
 
 def _check_transposed(axes: Any) -> None:
-    if axes is not None and [a % 2 for a in axes] != [1, 0]:
-        raise ValueError(f"transpose: axes of this format are exchanged alone, got {axes}.")
+    require(
+        axes is None or [a % 2 for a in axes] == [1, 0], "transpose",
+        "axes of this format are exchanged alone, got {}.", axes,
+    )  # fmt: skip
 
 
 def _compressed(cls: Any, kept: Any, parts: Any) -> Any:

@@ -15,6 +15,7 @@ from xnp import lax
 from xnp.primitives.precision import PrecisionLike
 from xprim import Array, as_array, promotion
 from xprim.errors import ConcretizationTypeError, ShapeError, message
+from xprim.requirements import require
 from xprim.static_arguments import static_int
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike
@@ -43,10 +44,10 @@ Shape = tuple[int, ...]
 def lengths(name: str, shape: Sequence[int]) -> Shape:
     """Return the lengths of a shape, which are not negative."""
     found = tuple([static_int(n, f"{name}: a length of shape") for n in shape])
-    if any(n < 0 for n in found):
-        raise ValueError(message(
-            name, "the lengths of a shape are not negative.", got=f"shape={found}",
-        ))  # fmt: skip
+    require(
+        all(n >= 0 for n in found), name, "the lengths of a shape are not negative.",
+        got={"shape": found},
+    )  # fmt: skip
     return found
 
 
@@ -446,8 +447,10 @@ def bcoo_concatenate(operands: Sequence[C], *, dimension: int) -> C:
 
 def _check_axis(operands: Sequence[Any], dimension: Any) -> int:
     """Return the dimension along which sparse arrays can be joined, counted from the first."""
-    if not operands or not all(isinstance(m, Coordinates) for m in operands):
-        raise TypeError("bcoo_concatenate: takes a sequence of sparse arrays, at least one.")
+    require(
+        operands and all(isinstance(m, Coordinates) for m in operands), "bcoo_concatenate",
+        "takes a sequence of sparse arrays, at least one.", error=TypeError,
+    )  # fmt: skip
     first = operands[0]
     axis: int = static_int(dimension, "bcoo_concatenate: dimension") % first.ndim
     kinds = {(m.n_batch, m.n_dense, *m.shape[:axis], -1, *m.shape[axis + 1 :]) for m in operands}
@@ -494,10 +497,10 @@ def _batches_joined(operands: Sequence[C], parts: Sequence[Any], axis: int) -> C
 
 def joined(a: C, b: Any) -> C:
     """Return the sum of two sparse arrays of one shape: the values of both."""
-    if a.shape != b.shape or a.n_batch != b.n_batch or a.n_dense != b.n_dense:
-        raise ValueError(message(
-            "BCOO", "sparse arrays that are added must be alike.", got=f"{a!r} and {b!r}",
-        ))  # fmt: skip
+    require(
+        a.shape == b.shape and a.n_batch == b.n_batch and a.n_dense == b.n_dense, "BCOO",
+        "sparse arrays that are added must be alike.", got=(a, b),
+    )  # fmt: skip
     dtype = promotion.result_type(a.data, b.data)
     (data, indices), (more, at) = known(a), known(b)
     return a.like(xn.concatenate([data.astype(dtype), more.astype(dtype)], a.n_batch),
@@ -519,8 +522,9 @@ def bcoo_squeeze(arr: C, *, dimensions: Sequence[int]) -> C:
     """
     axes = _axes("bcoo_squeeze", arr, dimensions)
     for d in axes:
-        if arr.shape[d] != 1:
-            raise ValueError(f"bcoo_squeeze: dimension {d} of {arr!r} is not of length 1.")
+        require(
+            arr.shape[d] == 1, "bcoo_squeeze", "dimension {} of {!r} is not of length 1.", d, arr
+        )
     return squeezed(arr, axes)
 
 
@@ -605,8 +609,7 @@ def _dtype_of(starts: Sequence[Any]) -> Any:
 def _axes(operation: str, mat: Coordinates, dimensions: Sequence[int]) -> list[int]:
     axes = [static_int(d, operation, "dimensions") for d in dimensions]
     for d in axes:
-        if not -mat.ndim <= d < mat.ndim:
-            raise ValueError(f"{operation}: there is no dimension {d} of {mat!r}.")
+        require(-mat.ndim <= d < mat.ndim, operation, "there is no dimension {} of {!r}.", d, mat)
     return [d % mat.ndim for d in axes]
 
 
@@ -632,11 +635,10 @@ def bcoo_multiply_dense(sp_mat: Coordinates, v: ArrayLike) -> Array:
     """
     v = xn.asarray(v)
     shape = sp_mat.shape
-    if np.broadcast_shapes(v.shape, shape) != shape:
-        raise ValueError(message(
-            "bcoo_multiply_dense",
-            f"shape {v.shape} cannot be broadcast to that of the sparse array.", got=f"{sp_mat!r}",
-        ))  # fmt: skip
+    require(
+        np.broadcast_shapes(v.shape, shape) == shape, "bcoo_multiply_dense",
+        "shape {} cannot be broadcast to that of the sparse array.", v.shape, got=sp_mat,
+    )  # fmt: skip
     v = v.reshape(*[1] * (len(shape) - v.ndim), *v.shape)
     data, indices = known(sp_mat)
     at = places(indices)
@@ -654,10 +656,10 @@ def bcoo_multiply_sparse(lhs: C, rhs: Coordinates) -> C:
     Its values are those of `lhs`, each times the sum of what `rhs` has at the same index: all pairs
     of values are compared.
     """
-    if lhs.shape != rhs.shape or lhs.n_batch != rhs.n_batch or lhs.n_dense != rhs.n_dense:
-        raise ValueError(message(
-            "bcoo_multiply_sparse", "the arrays must be alike.", got=f"{lhs!r} and {rhs!r}",
-        ))  # fmt: skip
+    require(
+        lhs.shape == rhs.shape and lhs.n_batch == rhs.n_batch and lhs.n_dense == rhs.n_dense,
+        "bcoo_multiply_sparse", "the arrays must be alike.", got=(lhs, rhs),
+    )  # fmt: skip
     (data, indices), (other, at) = known(lhs), known(rhs)
     same = xn.all(indices[..., :, None, :] == at[..., None, :, :].astype(indices.dtype), axis=-1)
     dtype = promotion.result_type(data, other)

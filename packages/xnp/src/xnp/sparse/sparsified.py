@@ -31,6 +31,7 @@ from xprim import Array, ClosedJaxpr, Equation, as_array, shaped_array, trace_to
 from xprim.errors import message
 from xprim.jaxpr import interpret
 from xprim.leaves import flat_arrays
+from xprim.requirements import require
 from xprim.tracebacks import boundary
 from xprim.transformed import check_function, transforming
 
@@ -151,10 +152,10 @@ def _mul(x: Any, y: Any, **_: Any) -> Any:
 
 
 def _div(x: Any, y: Any) -> Any:
-    if _is_sparse(y):
-        raise TypeError(message(
-            "sparsify", "div by a sparse array divides by its zeros.", got=f"{y!r}",
-        ))  # fmt: skip
+    require(
+        not _is_sparse(y), "sparsify", "div by a sparse array divides by its zeros.", got=y,
+        error=TypeError,
+    )  # fmt: skip
     return _mul(x, 1 / y)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import xnp.numpy as xn
 from xnp.linalg.products import promote
 from xprim import Array, dtypes
-from xprim.errors import message
+from xprim.requirements import require
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
@@ -27,12 +27,11 @@ def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple
     """
     del check_finite
     x, codes = promote("vq", obs, code_book, inexact=True)
-    if x.ndim != codes.ndim or x.ndim not in (1, 2) or x.shape[1:] != codes.shape[1:]:
-        raise ValueError(message(
-            "vq", "the observations do not fit the codes.",
-            got=f"obs: {x.aval.str_long()}, code_book: {codes.aval.str_long()}",
-            expected="shapes (m, d) and (k, d), or (m,) and (k,)",
-        ))  # fmt: skip
+    require(
+        x.ndim == codes.ndim and x.ndim in (1, 2) and x.shape[1:] == codes.shape[1:], "vq",
+        "the observations do not fit the codes.", got={"obs": x, "code_book": codes},
+        expected="shapes (m, d) and (k, d), or (m,) and (k,)",
+    )  # fmt: skip
     if x.ndim == 1:
         x, codes = x[:, None], codes[:, None]
     gap = x[:, None, :] - codes[None, :, :]

@@ -10,6 +10,7 @@ from xnp.linalg.products import broadcast_batches, matrix, promote
 from xnp.numpy.dispatch import inexact
 from xprim import Array, dtypes
 from xprim.errors import message
+from xprim.requirements import require, require_choice
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
@@ -44,10 +45,7 @@ def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
       >>> t.tolist(), z.tolist()
       ([[3.0, 1.0], [0.0, 2.0]], [[0.0, 1.0], [1.0, 0.0]])
     """
-    if output not in ("real", "complex"):
-        raise ValueError(message(
-            "schur", "there is no such output.", got=f"{output!r}", expected="'real' or 'complex'",
-        ))  # fmt: skip
+    require_choice("schur", "output", output, ("real", "complex"))
     x = matrix("schur", a, square=True)
     if output == "complex":
         x = x.astype(dtypes.to_complex_dtype(x.dtype))
@@ -77,11 +75,10 @@ def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Arra
     del check_finite
     t, z = promote("rsf2csf", T, Z, inexact=True)
     t, z = matrix("rsf2csf", t, square=True), matrix("rsf2csf", z, square=True)
-    if t.shape[-1] != z.shape[-1]:
-        raise ValueError(message(
-            "rsf2csf", "the matrices do not fit.",
-            got=f"T: {t.aval.str_long()}, Z: {z.aval.str_long()}", expected="equal shapes",
-        ))  # fmt: skip
+    require(
+        t.shape[-1] == z.shape[-1], "rsf2csf", "the matrices do not fit.", got={"T": t, "Z": z},
+        expected="equal shapes",
+    )  # fmt: skip
     t, z = broadcast_batches("rsf2csf", t, z, core=(2, 2))
     dtype = dtypes.to_complex_dtype(t.dtype)
     n = t.shape[-1]
@@ -177,12 +174,10 @@ def _system(operation: str, a: Any, b: Any) -> tuple[Array, Array, bool]:
     is_vector = y.ndim == 1 or (y.ndim == x.ndim - 1 and y.shape == x.shape[:-1])
     if is_vector:
         y = y[..., None]
-    if y.ndim < 2 or y.shape[-2] != x.shape[-1]:
-        raise ValueError(message(
-            operation, "the operands do not fit.",
-            got=f"a: {x.aval.str_long()}, b: {y.aval.str_long()}",
-            expected="as many rows of b as columns of a",
-        ))  # fmt: skip
+    require(
+        y.ndim >= 2 and y.shape[-2] == x.shape[-1], operation, "the operands do not fit.",
+        got={"a": x, "b": y}, expected="as many rows of b as columns of a",
+    )  # fmt: skip
     x, y = broadcast_batches(operation, x, y, core=(2, 2))
     return x, y, is_vector
 
@@ -218,11 +213,10 @@ def solve_triangular(
     """
     del overwrite_b, debug, check_finite
     op = _TRANSPOSED.get(trans)
-    if op is None:
-        raise ValueError(message(
-            "solve_triangular", "there is no such operation.", got=f"trans={trans!r}",
-            expected="0, 1, 2, 'N', 'T' or 'C'",
-        ))  # fmt: skip
+    require(
+        op is not None, "solve_triangular", "there is no such operation.", got={"trans": trans},
+        expected="0, 1, 2, 'N', 'T' or 'C'",
+    )  # fmt: skip
     x, y, is_vector = _system("solve_triangular", a, b)
     result = lax.linalg.triangular_solve(
         x, y, left_side=True, lower=lower, transpose_a=op != "N", conjugate_a=op == "C",
@@ -322,10 +316,10 @@ def lu_solve(
       check_finite: means nothing here.
     """
     del overwrite_b, check_finite
-    if trans not in (0, 1, 2):
-        raise ValueError(message(
-            "lu_solve", "there is no such operation.", got=f"trans={trans!r}", expected="0, 1 or 2",
-        ))  # fmt: skip
+    require(
+        trans in (0, 1, 2), "lu_solve", "there is no such operation.", got={"trans": trans},
+        expected="0, 1 or 2",
+    )  # fmt: skip
     factors, pivots = lu_and_piv
     x, y, is_vector = _system("lu_solve", factors, b)
     order = lax.linalg.lu_pivots_to_permutation(pivots, x.shape[-1])
@@ -517,10 +511,7 @@ def qr(
       check_finite: means nothing here.
     """
     del overwrite_a, lwork, check_finite
-    if mode not in ("full", "economic", "r"):
-        raise ValueError(message(
-            "qr", "there is no such mode.", got=f"{mode!r}", expected="'full', 'economic' or 'r'",
-        ))  # fmt: skip
+    require_choice("qr", "mode", mode, ("full", "economic", "r"))
     x = matrix("qr", a)
     results = _factors(x, mode != "economic", pivoting)
     return tuple(results[1:]) if mode == "r" else tuple(results)
@@ -568,10 +559,7 @@ def qr_multiply(
       overwrite_c: means nothing here.
     """
     del overwrite_a, overwrite_c
-    if mode not in ("left", "right"):
-        raise ValueError(message(
-            "qr_multiply", "there is no such mode.", got=f"{mode!r}", expected="'left' or 'right'",
-        ))  # fmt: skip
+    require_choice("qr_multiply", "mode", mode, ("left", "right"))
     x, y = promote("qr_multiply", a, c, inexact=True)
     x = matrix("qr_multiply", x)
     m, k = x.shape[-2], min(x.shape[-2:])
@@ -618,10 +606,7 @@ def svd(
       lapack_driver: must be "gesdd", the one there is.
     """
     del overwrite_a, check_finite
-    if lapack_driver != "gesdd":
-        raise ValueError(message(
-            "svd", "there is no such driver.", got=f"{lapack_driver!r}", expected="'gesdd'",
-        ))  # fmt: skip
+    require_choice("svd", "driver", lapack_driver, ("gesdd",))
     x = matrix("svd", a)
     return lax.linalg.svd(x, full_matrices=full_matrices, compute_uv=compute_uv)
 
@@ -670,11 +655,10 @@ def eigh(
     Differentiable in: a, b, where eigenvalues are distinct.
     """
     del overwrite_a, overwrite_b, turbo, check_finite
-    if eigvals is not None or type not in (1, 2, 3):
-        raise ValueError(message(
-            "eigh", "there is no such problem.", got=f"eigvals={eigvals!r}, type={type!r}",
-            expected="eigvals=None, type 1, 2 or 3",
-        ))  # fmt: skip
+    require(
+        eigvals is None and type in (1, 2, 3), "eigh", "there is no such problem.",
+        got={"eigvals": eigvals, "type": type}, expected="eigvals=None, type 1, 2 or 3",
+    )  # fmt: skip
     if b is None:
         x = matrix("eigh", a, square=True)
         v, w = lax.linalg.eigh(x, lower=lower, symmetrize_input=False)
@@ -749,18 +733,16 @@ def eigh_tridiagonal(
     Returns:
       Ascending eigenvalues, and vectors as columns.
     """
-    if tol is not None or key is not None:
-        raise ValueError(message(
-            "eigh_tridiagonal", "nothing is iterated to a tolerance, and nothing is random.",
-            got=f"tol={tol!r}, key={key!r}", expected="None",
-        ))  # fmt: skip
+    require(
+        tol is None and key is None, "eigh_tridiagonal",
+        "nothing is iterated to a tolerance, and nothing is random.", got={"tol": tol, "key": key},
+        expected="None",
+    )  # fmt: skip
     d, e = inexact("eigh_tridiagonal", d, e)
-    if d.ndim != 1 or e.shape != (max(d.size - 1, 0),):
-        raise ValueError(message(
-            "eigh_tridiagonal", "the diagonals do not fit.",
-            got=f"d: {d.aval.str_long()}, e: {e.aval.str_long()}",
-            expected="shapes (n,) and (n - 1,)",
-        ))  # fmt: skip
+    require(
+        d.ndim == 1 and e.shape == (max(d.size - 1, 0),), "eigh_tridiagonal",
+        "the diagonals do not fit.", got={"d": d, "e": e}, expected="shapes (n,) and (n - 1,)",
+    )  # fmt: skip
     x = xn.diag(d) + xn.diag(e, -1) + xn.diag(xn.conj(e), 1)
     v, w = lax.linalg.eigh(x, symmetrize_input=False)
     chosen = _choose(w, select, select_range)
@@ -768,13 +750,13 @@ def eigh_tridiagonal(
 
 
 def _choose(w: Array, select: str, limits: tuple[float, float] | None) -> Any:
-    if select == "a" and limits is None:
+    require(
+        select == "a" if limits is None else select in ("i", "v"), "eigh_tridiagonal",
+        "select and select_range do not fit.", got=(select, limits),
+        expected="'a' and None, or 'i' or 'v' and a pair",
+    )  # fmt: skip
+    if limits is None:
         return slice(None)
-    if select not in ("i", "v") or limits is None:
-        raise ValueError(message(
-            "eigh_tridiagonal", "select and select_range do not fit.",
-            got=f"{select!r}, {limits!r}", expected="'a' and None, or 'i' or 'v' and a pair",
-        ))  # fmt: skip
     low, high = limits
     if select == "i":
         return slice(int(low), int(high) + 1)
@@ -796,16 +778,15 @@ def polar(
 
     Differentiable in: a, where its singular values are distinct.
     """
-    if side not in ("right", "left") or method not in ("qdwh", "svd"):
-        raise ValueError(message(
-            "polar", "there is no such side or method.", got=f"{side!r}, {method!r}",
-            expected="'right' or 'left', and 'qdwh' or 'svd'",
-        ))  # fmt: skip
-    if eps is not None or max_iterations is not None:
-        raise ValueError(message(
-            "polar", "nothing is iterated.", got=f"eps={eps}, max_iterations={max_iterations}",
-            expected="None",
-        ))  # fmt: skip
+    require(
+        side in ("right", "left") and method in ("qdwh", "svd"), "polar",
+        "there is no such side or method.", got=(side, method),
+        expected="'right' or 'left', and 'qdwh' or 'svd'",
+    )  # fmt: skip
+    require(
+        eps is None and max_iterations is None, "polar", "nothing is iterated.",
+        got={"eps": eps, "max_iterations": max_iterations}, expected="None",
+    )  # fmt: skip
     u, s, vh = linalg.svd(matrix("polar", a), full_matrices=False)
     s = s.astype(u.dtype)
     if side == "right":

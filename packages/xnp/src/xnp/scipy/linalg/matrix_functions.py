@@ -15,6 +15,7 @@ from xnp.numpy.dispatch import array_of, check_ranks, inexact
 from xnp.scipy.linalg.factorisations import schur
 from xprim import Array, dtypes
 from xprim.errors import message
+from xprim.requirements import require, require_choice
 from xprim.static_arguments import static_int
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DTypeLike
@@ -61,21 +62,15 @@ def solve_sylvester(
 
     Differentiable in: A, B, C.
     """
-    if method not in ("schur", "eigen"):
-        raise ValueError(message(
-            "solve_sylvester", "there is no such method.", got=f"{method!r}",
-            expected="'schur' or 'eigen'",
-        ))  # fmt: skip
+    require_choice("solve_sylvester", "method", method, ("schur", "eigen"))
     a, b, c = promote("solve_sylvester", A, B, C, inexact=True)
     a = matrix("solve_sylvester", a, square=True)
     b = matrix("solve_sylvester", b, square=True)
     c = matrix("solve_sylvester", c)
-    if c.shape[-2:] != (a.shape[-1], b.shape[-1]):
-        raise ValueError(message(
-            "solve_sylvester", "the operands do not fit.",
-            got=f"A: {a.aval.str_long()}, B: {b.aval.str_long()}, C: {c.aval.str_long()}",
-            expected="C.shape[-2:] == (A.shape[-1], B.shape[-1])",
-        ))  # fmt: skip
+    require(
+        c.shape[-2:] == (a.shape[-1], b.shape[-1]), "solve_sylvester", "the operands do not fit.",
+        got={"A": a, "B": b, "C": c}, expected="C.shape[-2:] == (A.shape[-1], B.shape[-1])",
+    )  # fmt: skip
     a, b, c = broadcast_batches("solve_sylvester", a, b, c, core=(2, 2, 2))
     found = _by_schur_forms if method == "schur" else _by_eigenvectors
 
@@ -166,10 +161,7 @@ def block_diag(*arrs: Any) -> Array:
         return xn.zeros((1, 0))
     blocks = [xn.atleast_2d(x) for x in promote("block_diag", *arrs)]
     wrong = [x for x in blocks if x.ndim != 2]
-    if wrong:
-        raise ValueError(message(
-            "block_diag", "takes matrices, vectors and numbers.", got=wrong[0].aval.str_long(),
-        ))  # fmt: skip
+    require(not wrong, "block_diag", "takes matrices, vectors and numbers.", got=tuple(wrong))
     width, place, rows = sum(x.shape[1] for x in blocks), 0, []
     for x in blocks:
         rows.append(xn.pad(x, ((0, 0), (place, width - place - x.shape[1]))))
@@ -236,10 +228,7 @@ def companion(a: ArrayLike) -> Array:
       An array of shape (..., n - 1, n - 1).
     """
     (x,) = inexact("companion", a)
-    if not x.ndim or x.shape[-1] < 2:
-        raise ValueError(message(
-            "companion", "takes two coefficients or more.", got=x.aval.str_long(),
-        ))  # fmt: skip
+    require(x.ndim and x.shape[-1] >= 2, "companion", "takes two coefficients or more.", got=x)
     n = x.shape[-1] - 1
     first = (-x[..., 1:] / x[..., :1])[..., None, :]
     below = xn.broadcast_to(xn.eye(n - 1, n, dtype=x.dtype), (*x.shape[:-1], n - 1, n))
@@ -264,10 +253,7 @@ def fiedler_companion(a: ArrayLike) -> Array:
     Source: M. Fiedler, A note on companion matrices (2003).
     """
     (x,) = inexact("fiedler_companion", a)
-    if not x.ndim or not x.shape[-1]:
-        raise ValueError(message(
-            "fiedler_companion", "takes one coefficient or more.", got=x.aval.str_long(),
-        ))  # fmt: skip
+    require(x.ndim and x.shape[-1], "fiedler_companion", "takes one coefficient or more.", got=x)
     n = x.shape[-1] - 1
     if n < 2:
         return (-x[..., 1:] / x[..., :1])[..., None][..., :n]
@@ -293,12 +279,11 @@ def leslie(f: ArrayLike, s: ArrayLike) -> Array:
       s: survivals from each age to the next, of shape (..., n - 1).
     """
     first, rest = promote("leslie", f, s)
-    if not first.ndim or not rest.ndim or not 2 <= first.shape[-1] == rest.shape[-1] + 1:
-        raise ValueError(message(
-            "leslie", "the vectors do not fit.",
-            got=f"f: {first.aval.str_long()}, s: {rest.aval.str_long()}",
-            expected="shapes (..., n) and (..., n - 1), n of 2 or more",
-        ))  # fmt: skip
+    require(
+        first.ndim and rest.ndim and 2 <= first.shape[-1] == rest.shape[-1] + 1, "leslie",
+        "the vectors do not fit.", got={"f": first, "s": rest},
+        expected="shapes (..., n) and (..., n - 1), n of 2 or more",
+    )  # fmt: skip
     n = first.shape[-1]
     batch = xn.broadcast_shapes(first.shape[:-1], rest.shape[:-1])
     row = xn.broadcast_to(first[..., None, :], (*batch, 1, n))
@@ -317,11 +302,11 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     size = _size(n, "convolution_matrix", 1)
     x = xn.atleast_1d(array_of(a, "convolution_matrix"))
     m = x.shape[-1]
-    if mode not in ("full", "same", "valid") or not m:
-        raise ValueError(message(
-            "convolution_matrix", "there is no such mode, or no element.",
-            got=f"{mode!r}, {x.aval.str_long()}", expected="'full', 'same' or 'valid'",
-        ))  # fmt: skip
+    require(
+        mode in ("full", "same", "valid") and m, "convolution_matrix",
+        "there is no such mode, or no element.", got=(mode, x),
+        expected="'full', 'same' or 'valid'",
+    )  # fmt: skip
     start, stop = 0, m + size - 1
     if mode == "same":
         start = (min(m, size) - 1) // 2
@@ -343,10 +328,7 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike = None) -> Array:
       dtype: a complex dtype; None for the default one.
     """
     size = _size(n, "dft")
-    if scale not in (None, "sqrtn", "n"):
-        raise ValueError(message(
-            "dft", "there is no such scale.", got=f"{scale!r}", expected="None, 'sqrtn', 'n'",
-        ))  # fmt: skip
+    require_choice("dft", "scale", scale, (None, "sqrtn", "n"))
     index = np.outer(np.arange(size), np.arange(size)) % max(size, 1)  # so that angles are small
     values = np.exp(-2j * np.pi * index / max(size, 1))
     values = values / {None: 1, "sqrtn": math.sqrt(max(size, 1)), "n": max(size, 1)}[scale]
@@ -392,11 +374,7 @@ def invhilbert(n: int) -> Array:
 
 
 def _binomials(size: int, kind: str | None, operation: str) -> Any:
-    if kind not in (None, "symmetric", "lower", "upper"):
-        raise ValueError(message(
-            operation, "there is no such kind.", got=f"{kind!r}",
-            expected="'symmetric', 'lower' or 'upper'",
-        ))  # fmt: skip
+    require_choice(operation, "kind", kind, (None, "symmetric", "lower", "upper"))
     lower = np.array([[float(math.comb(i, j)) for j in range(size)] for i in range(size)])
     return lower.reshape(size, size)
 
@@ -524,18 +502,13 @@ def expm_frechet(
 
     Source: R. Mathias, A chain rule for matrix functions and applications (1996).
     """
-    if method not in (None, "SPS", "blockEnlarge"):
-        raise ValueError(message(
-            "expm_frechet", "there is no such method.", got=f"{method!r}",
-            expected="None, 'SPS' or 'blockEnlarge'",
-        ))  # fmt: skip
+    require_choice("expm_frechet", "method", method, (None, "SPS", "blockEnlarge"))
     a, e = promote("expm_frechet", A, E, inexact=True)
     a = matrix("expm_frechet", a, square=True)
-    if a.shape != e.shape:
-        raise ValueError(message(
-            "expm_frechet", "the direction has another shape than the matrix.",
-            got=e.aval.str_long(), expected=a.aval.str_long(),
-        ))  # fmt: skip
+    require(
+        a.shape == e.shape, "expm_frechet", "the direction has another shape than the matrix.",
+        got=e, expected=a,
+    )  # fmt: skip
     n = a.shape[-1]
     upper = xn.concatenate([a, e], -1)
     lower = xn.concatenate([xn.zeros_like(a), a], -1)
@@ -562,8 +535,7 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
 
     Differentiable in: A, where no two eigenvalues of S sum to zero: dS S + S dS = dA.
     """
-    if blocksize != 1:
-        raise ValueError(message("sqrtm", "the block size must be 1.", got=f"{blocksize!r}"))
+    require(blocksize == 1, "sqrtm", "the block size must be 1.", got=blocksize)
     x = matrix("sqrtm", A, square=True)
     x = x.astype(dtypes.to_complex_dtype(x.dtype))
     root = _root(lax.stop_gradient(x))

@@ -16,6 +16,7 @@ from xnp.primitives.precision import PrecisionLike
 from xprim import Array, dtypes
 from xprim.avals import size_of
 from xprim.errors import message
+from xprim.requirements import require, require_choice
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
@@ -103,24 +104,17 @@ _MODES = ("full", "same", "valid")
 
 
 def _check_mode(operation: str, mode: str) -> None:
-    if mode not in _MODES:
-        raise ValueError(message(
-            operation, "there is no such mode.", got=f"{mode!r}", expected=f"one of {_MODES}",
-        ))  # fmt: skip
+    require_choice(operation, "mode", mode, _MODES)
 
 
 def _pair(operation: str, in1: Any, in2: Any, mode: str) -> tuple[Array, Array]:
     _check_mode(operation, mode)
     x, y = promoted(operation, in1, in2)
-    if x.ndim != y.ndim or not x.ndim:
-        raise ValueError(message(
-            operation, "the signals must have one and the same number of dimensions.",
-            got=f"{x.aval.str_long()}, {y.aval.str_long()}",
-        ))  # fmt: skip
-    if not x.size or not y.size:
-        raise ValueError(message(
-            operation, "a signal is empty.", got=f"{x.aval.str_long()}, {y.aval.str_long()}",
-        ))  # fmt: skip
+    require(
+        x.ndim == y.ndim and x.ndim, operation,
+        "the signals must have one and the same number of dimensions.", got=(x, y),
+    )  # fmt: skip
+    require(x.size and y.size, operation, "a signal is empty.", got=(x, y))
     return x, y
 
 
@@ -166,11 +160,7 @@ def _convolved(operation: str, x: Array, y: Array, mode: str, precision: Any) ->
 
 
 def _check_method(operation: str, method: str) -> None:
-    if method not in ("auto", "direct", "fft"):
-        raise ValueError(message(
-            operation, "there is no such method.", got=f"{method!r}",
-            expected="'auto', 'direct' or 'fft'",
-        ))  # fmt: skip
+    require_choice(operation, "method", method, ("auto", "direct", "fft"))
 
 
 def convolve(
@@ -222,10 +212,7 @@ def correlate(
 
 
 def _check_two(operation: str, x: Array, y: Array) -> None:
-    if x.ndim != 2 or y.ndim != 2:
-        raise ValueError(message(
-            operation, "takes matrices.", got=f"{x.aval.str_long()}, {y.aval.str_long()}",
-        ))  # fmt: skip
+    require(x.ndim == 2 and y.ndim == 2, operation, "takes matrices.", got=(x, y))
 
 
 _BOUNDARIES = {"fill": "constant", "wrap": "wrap", "symm": "symmetric"}
@@ -259,11 +246,7 @@ def _on_ground(
     operation: str, x: Array, y: Array, mode: str, ground: tuple[str, Any], precision: Any
 ) -> Array:
     boundary, fillvalue = ground
-    if boundary not in _BOUNDARIES:
-        raise ValueError(message(
-            operation, "there is no such boundary.", got=f"{boundary!r}",
-            expected=f"one of {tuple(_BOUNDARIES)}",
-        ))  # fmt: skip
+    require_choice(operation, "boundary", boundary, _BOUNDARIES)
     plain = boundary == "fill" and isinstance(fillvalue, int | float) and fillvalue == 0
     if mode == "valid" or plain:
         return _convolved(operation, x, y, mode, precision)
@@ -312,11 +295,10 @@ def fftconvolve(
     """
     _check_mode("fftconvolve", mode)
     x, y = inexact("fftconvolve", in1, in2)
-    if x.ndim != y.ndim:
-        raise ValueError(message(
-            "fftconvolve", "the signals must have one and the same number of dimensions.",
-            got=f"{x.aval.str_long()}, {y.aval.str_long()}",
-        ))  # fmt: skip
+    require(
+        x.ndim == y.ndim, "fftconvolve",
+        "the signals must have one and the same number of dimensions.", got=(x, y),
+    )  # fmt: skip
     dims = axes_of(axes, x.ndim, "fftconvolve")
     if not dims or not x.size or not y.size:
         return x * y if x.size and y.size else xn.zeros((0,) * x.ndim, x.dtype)
@@ -383,14 +365,10 @@ def detrend(
       bp: for "linear", the places at which lines may break, Python ints.
       overwrite_data: must be None: arrays do not change.
     """
-    if overwrite_data is not None:
-        raise ValueError(message(
-            "detrend", "arrays do not change.", expected="overwrite_data=None",
-        ))  # fmt: skip
-    if type not in ("constant", "linear", "c", "l"):
-        raise ValueError(message(
-            "detrend", "there is no such type.", got=f"{type!r}", expected="'constant' or 'linear'",
-        ))  # fmt: skip
+    require(
+        overwrite_data is None, "detrend", "arrays do not change.", expected="overwrite_data=None"
+    )
+    require_choice("detrend", "type", type, ("constant", "linear", "c", "l"))
     (x,) = inexact("detrend", data)
     dim = axis_of(axis, x.ndim, "detrend")
     if type in ("constant", "c"):
@@ -598,12 +576,9 @@ def csd(
 
 
 def _averaged(power: Any, average: str) -> Any:
+    require_choice("csd", "average", average, ("mean", "median"))
     if average == "mean":
         return power.mean(-2)
-    if average != "median":
-        raise ValueError(message(
-            "csd", "there is no such average.", got=f"{average!r}", expected="'mean' or 'median'",
-        ))  # fmt: skip
     # the median of a chi-squared variable of two degrees by its mean (B. Allen et al., FINDCHIRP)
     count = power.shape[-2]
     even = 2 * np.arange(1, (count - 1) // 2 + 1)
@@ -642,11 +617,11 @@ def istft(
       freq_axis: the dimension of frequencies.
     """
     (z,) = inexact("istft", xn.asarray(Zxx) + 0j)
-    if z.ndim < 2 or axis_of(time_axis, z.ndim, "istft") == axis_of(freq_axis, z.ndim, "istft"):
-        raise ValueError(message(
-            "istft", "takes a dimension of frequencies and one of times.",
-            got=f"{z.aval.str_long()}, {freq_axis}, {time_axis}",
-        ))  # fmt: skip
+    require(
+        z.ndim >= 2 and axis_of(time_axis, z.ndim, "istft") != axis_of(freq_axis, z.ndim, "istft"),
+        "istft", "takes a dimension of frequencies and one of times.",
+        got=(z, freq_axis, time_axis),
+    )  # fmt: skip
     z = xn.moveaxis(z, (time_axis, freq_axis), (-2, -1))
     count, frequencies = z.shape[-2:]
     natural = 2 * (frequencies - 1) if input_onesided else frequencies

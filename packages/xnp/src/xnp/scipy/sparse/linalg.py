@@ -18,6 +18,7 @@ from xnp.flatten_util import ravel_pytree
 from xnp.numpy.dispatch import array_of
 from xprim import Array, dtypes, promotion
 from xprim.errors import message
+from xprim.requirements import require_choice
 from xprim.static_arguments import static_int
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, PyTree
@@ -117,11 +118,7 @@ def gmres(
 
     Source: Y. Saad and M. Schultz, GMRES (1986), with the vectors made orthogonal twice.
     """
-    if solve_method not in ("batched", "incremental"):
-        raise ValueError(message(
-            "gmres", "there is no such solve_method.", got=f"{solve_method!r}",
-            expected="'batched' or 'incremental'",
-        ))  # fmt: skip
+    require_choice("gmres", "solve_method", solve_method, ("batched", "incremental"))
     size = static_int(restart, "gmres", "restart")
 
     solver = functools.partial(_minimal_residuals, restart=size)

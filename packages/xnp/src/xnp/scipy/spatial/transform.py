@@ -19,6 +19,7 @@ from xnp.scipy import special
 from xnp.scipy.operands import uniform
 from xprim import Array, dtypes
 from xprim.errors import message
+from xprim.requirements import require
 from xprim.typing import ArrayLike
 from xtree.boundaries import boundary_methods
 
@@ -62,11 +63,10 @@ class Rotation:
     def from_matrix(cls, matrix: Any) -> Rotation:
         """Return rotations of orthogonal matrices of shape (3, 3) or (n, 3, 3)."""
         (m,) = inexact("Rotation.from_matrix", matrix)
-        if m.ndim not in (2, 3) or m.shape[-2:] != (3, 3):
-            raise ValueError(message(
-                "Rotation.from_matrix", "takes matrices.", got=m.aval.str_long(),
-                expected="shape (3, 3) or (n, 3, 3)",
-            ))  # fmt: skip
+        require(
+            m.ndim in (2, 3) and m.shape[-2:] == (3, 3), "Rotation.from_matrix", "takes matrices.",
+            got=m, expected="shape (3, 3) or (n, 3, 3)",
+        )  # fmt: skip
         a, b, c = m[..., 0, 0], m[..., 1, 1], m[..., 2, 2]
         # four multiples of the quaternion, of which the longest has no cancellation
         xy, xz, yz = (m[..., i, j] + m[..., j, i] for i, j in ((1, 0), (0, 2), (2, 1)))
@@ -190,10 +190,10 @@ class Rotation:
           degrees: whether angles are in degrees, not radians.
         """
         axes, turning = _axes(seq)
-        if len(axes) != 3 or axes[0] == axes[1] or axes[1] == axes[2]:
-            raise ValueError(message(
-                "Rotation.as_euler", "takes three axes, neighbours different.", got=f"{seq!r}",
-            ))  # fmt: skip
+        require(
+            len(axes) == 3 and axes[0] != axes[1] and axes[1] != axes[2], "Rotation.as_euler",
+            "takes three axes, neighbours different.", got=seq,
+        )  # fmt: skip
         angles = _euler_angles(self.quat, axes[::-1] if turning else axes, turning)
         return xn.rad2deg(angles) if degrees else angles
 
@@ -235,13 +235,11 @@ class Rotation:
         return Rotation(q / _norm(q))
 
     def __len__(self) -> int:
-        if self.single:
-            raise TypeError("Rotation: a single rotation has no length.")
+        require(not self.single, "Rotation", "a single rotation has no length.", error=TypeError)
         return int(self.quat.shape[0])
 
     def __getitem__(self, indexer: Any) -> Rotation:
-        if self.single:
-            raise TypeError("Rotation: a single rotation has no elements.")
+        require(not self.single, "Rotation", "a single rotation has no elements.", error=TypeError)
         return Rotation(self.quat[indexer])
 
     def tree_flatten(self) -> tuple[tuple[Any], None]:

@@ -16,6 +16,7 @@ from xnp.scipy.operands import applied
 from xnp.softmax import logsumexp as logsumexp
 from xprim import Array, dtypes
 from xprim.errors import ConcretizationTypeError, message
+from xprim.requirements import require
 from xprim.static_arguments import static_int
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
@@ -200,8 +201,9 @@ def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
       N! / (k! (N - k)!); of whole operands exact up to 10^6 in float32 and 10^13 in float64.
     """
     n, k = broadcast_checked("comb", *inexact("comb", N, k))
-    if dtypes.is_complex(n.dtype):
-        raise TypeError(f"comb: takes real numbers, got {n.aval.str_long()}.")
+    require(
+        not dtypes.is_complex(n.dtype), "comb", "takes real numbers, got {}.", n, error=TypeError
+    )
     if repetition:
         repeated = comb(n + k - 1, k)
         return _choice((n == 0) & (k == 0), xn.ones_like(repeated), repeated)
@@ -306,10 +308,10 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
       series_order: how many terms an asymptotic series would have, at least 0. It is checked, but
         no such series is used: results have all digits for each order.
     """
-    if static_int(series_order, "log_ndtr", "series_order") < 0:
-        raise ValueError(message(
-            "log_ndtr", "series_order is negative.", got=f"{series_order}", expected="0 or more",
-        ))  # fmt: skip
+    require(
+        static_int(series_order, "log_ndtr", "series_order") >= 0, "log_ndtr",
+        "series_order is negative.", got=series_order, expected="0 or more",
+    )  # fmt: skip
     return applied("log_ndtr", "log_ndtr", x)
 
 
@@ -606,11 +608,11 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
       An array of shape (v + 1, *z.shape).
     """
     order, start = static_int(v, "bessel_jn", "v"), static_int(n_iter, "bessel_jn", "n_iter")
-    if not 0 <= order < start:
-        raise ValueError(message(
-            "bessel_jn", "the recurrence must begin above the orders that it gives.",
-            got=f"v={v}, n_iter={n_iter}", expected="0 <= v < n_iter",
-        ))  # fmt: skip
+    require(
+        0 <= order < start, "bessel_jn",
+        "the recurrence must begin above the orders that it gives.", got={"v": v, "n_iter": n_iter},
+        expected="0 <= v < n_iter",
+    )  # fmt: skip
     (z,) = inexact("bessel_jn", z)
     zero = z == 0
     safe = xn.where(zero, 1, z)
@@ -671,8 +673,7 @@ def bernoulli(n: int) -> Array:
       [1.0, -0.5, 0.1666666716337204]
     """
     last = static_int(n, "bernoulli", "n")
-    if last < 0:
-        raise ValueError(message("bernoulli", "n is negative.", got=f"{n}", expected="0 or more"))
+    require(last >= 0, "bernoulli", "n is negative.", got=n, expected="0 or more")
     numbers = np.zeros(last + 1)
     even = np.asarray(_even_bernoulli()[: last // 2 + 1])
     numbers[: 2 * even.size : 2] = even
@@ -734,11 +735,10 @@ def sph_harm_y(
     Differentiable in: theta, phi. Source: DLMF 14.30.1; the recurrence of the normalized functions
     is W. Press et al., Numerical Recipes, 3rd edition, 6.7.
     """
-    if diff_n is not None:
-        raise ValueError(message(
-            "sph_harm_y", "has no derivatives of its own.", got=f"diff_n={diff_n}", expected="None",
-            hint="differentiate the function",
-        ))  # fmt: skip
+    require(
+        diff_n is None, "sph_harm_y", "has no derivatives of its own.", got={"diff_n": diff_n},
+        expected="None", hint="differentiate the function",
+    )  # fmt: skip
     n, m = array_of(n, "sph_harm_y"), array_of(m, "sph_harm_y")
     theta, phi = inexact("sph_harm_y", theta, phi)
     most = _greatest_degree(n) if n_max is None else static_int(n_max, "sph_harm_y", "n_max")

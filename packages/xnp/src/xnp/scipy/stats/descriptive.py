@@ -14,6 +14,7 @@ from xnp.scipy import special
 from xnp.scipy.operands import uniform
 from xprim import Array, dtypes
 from xprim.errors import message
+from xprim.requirements import require, require_choice
 from xprim.tracebacks import boundaries, boundary
 from xprim.typing import ArrayLike
 from xtree.boundaries import boundary_methods
@@ -35,15 +36,12 @@ class ModeResult(NamedTuple):
 
 
 def _check_nan_policy(operation: str, policy: str) -> None:
-    if policy not in ("propagate", "omit", "raise"):
-        raise ValueError(message(
-            operation, "there is no such nan_policy.", got=f"{policy!r}", expected="'propagate'",
-        ))  # fmt: skip
-    if policy != "propagate":
-        raise ValueError(message(
-            operation, "results whose shape or error depends on values are not for arrays.",
-            got=f"nan_policy={policy!r}", expected="'propagate'",
-        ))  # fmt: skip
+    require_choice(operation, "nan_policy", policy, ("propagate", "omit", "raise"))
+    require(
+        policy == "propagate", operation,
+        "results whose shape or error depends on values are not for arrays.",
+        got={"nan_policy": policy}, expected="'propagate'",
+    )  # fmt: skip
 
 
 def _along(x: Array, axis: int | None, operation: str) -> tuple[Array, int]:
@@ -117,11 +115,7 @@ def rankdata(
       [2.5, 1.0, 2.5]
     """
     _check_nan_policy("rankdata", nan_policy)
-    if method not in ("average", "min", "max", "dense", "ordinal"):
-        raise ValueError(message(
-            "rankdata", "there is no such method.", got=f"{method!r}",
-            expected="'average', 'min', 'max', 'dense' or 'ordinal'",
-        ))  # fmt: skip
+    require_choice("rankdata", "method", method, ("average", "min", "max", "dense", "ordinal"))
     x, dim = _along(array_of(a, "rankdata"), axis, "rankdata")
     x = xn.moveaxis(x, dim, -1)
     dtype = dtypes.canonicalize_dtype(float)
@@ -237,11 +231,11 @@ class gaussian_kde:  # noqa: N801 - SciPy's name
     ) -> None:
         (data,) = inexact("gaussian_kde", dataset)
         data = xn.atleast_2d(data)
-        if dtypes.is_complex(data.aval.dtype) or data.ndim != 2 or data.size < 2:
-            raise ValueError(message(
-                "gaussian_kde", "the dataset must be two or more real samples.",
-                got=data.aval.str_long(), expected="shape (n,) or (d, n)",
-            ))  # fmt: skip
+        require(
+            not dtypes.is_complex(data.aval.dtype) and data.ndim == 2 and data.size >= 2,
+            "gaussian_kde", "the dataset must be two or more real samples.", got=data,
+            expected="shape (n,) or (d, n)",
+        )  # fmt: skip
         count = data.shape[1]
         if weights is None:
             w = xn.full((count,), 1 / count, data.dtype)
@@ -263,11 +257,7 @@ class gaussian_kde:  # noqa: N801 - SciPy's name
         if method is None or method == "scott":
             return self.neff ** (-1.0 / (self.d + 4))
         if isinstance(method, str):
-            if method != "silverman":
-                raise ValueError(message(
-                    "gaussian_kde", "there is no such bw_method.", got=f"{method!r}",
-                    expected="'scott', 'silverman', a number or a function",
-                ))  # fmt: skip
+            require_choice("gaussian_kde", "bw_method", method, ("scott", "silverman"))
             return (self.neff * (self.d + 2) / 4.0) ** (-1.0 / (self.d + 4))
         return method(self) if callable(method) else method
 
@@ -354,8 +344,10 @@ class gaussian_kde:  # noqa: N801 - SciPy's name
 
     def integrate_kde(self, other: Any) -> Array:
         """Return the integral of the product of two estimates."""
-        if not isinstance(other, gaussian_kde) or other.d != self.d:
-            raise ValueError("gaussian_kde: integrate_kde takes an estimate of as many dimensions.")
+        require(
+            isinstance(other, gaussian_kde) and other.d == self.d, "gaussian_kde",
+            "integrate_kde takes an estimate of as many dimensions.",
+        )  # fmt: skip
         logs = self._log_sum(other.dataset, self.covariance + other.covariance)
         result: Array = (other.weights * xn.exp(logs)).sum()
         return result

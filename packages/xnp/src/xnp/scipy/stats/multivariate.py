@@ -15,7 +15,7 @@ from xnp.numpy.dispatch import array_of, converted, inexact
 from xnp.scipy import special
 from xnp.scipy.stats.distribution import Distribution
 from xprim import Array, dtypes
-from xprim.errors import message
+from xprim.requirements import require
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike
 
@@ -42,12 +42,11 @@ def _dirichlet_logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
       An array of shape () or (n,); -inf outside of the simplex, NaN where alpha is not positive.
     """
     x, alpha = inexact("dirichlet.logpdf", x, alpha)
-    if alpha.ndim != 1 or x.ndim < 1 or x.shape[0] not in (alpha.size, alpha.size - 1):
-        raise ValueError(message(
-            "dirichlet", "the points do not fit the parameters.",
-            got=f"x: {x.aval.str_long()}, alpha: {alpha.aval.str_long()}",
-            expected="alpha of shape (k,), x of shape (k, ...) or (k - 1, ...)",
-        ))  # fmt: skip
+    require(
+        alpha.ndim == 1 and x.ndim >= 1 and x.shape[0] in (alpha.size, alpha.size - 1), "dirichlet",
+        "the points do not fit the parameters.", got={"x": x, "alpha": alpha},
+        expected="alpha of shape (k,), x of shape (k, ...) or (k - 1, ...)",
+    )  # fmt: skip
     if x.shape[0] == alpha.size - 1:
         x = xn.concatenate([x, 1 - x.sum(0, keepdims=True)])
     a = alpha.reshape((-1,) + (1,) * (x.ndim - 1))
@@ -131,12 +130,11 @@ def _normal_logpdf(
     mean = mean if mean.ndim else xn.broadcast_to(mean, cov.shape[:1])
     size = mean.shape[-1]
     cov = cov if cov.ndim else xn.eye(size, dtype=cov.dtype) * cov
-    if cov.ndim < 2 or cov.shape[-2:] != (size, size):
-        raise ValueError(message(
-            "multivariate_normal", "the covariance does not fit the mean.",
-            got=f"mean: {mean.aval.str_long()}, cov: {cov.aval.str_long()}",
-            expected="mean of shape (..., k), cov of shape (..., k, k)",
-        ))  # fmt: skip
+    require(
+        cov.ndim >= 2 and cov.shape[-2:] == (size, size), "multivariate_normal",
+        "the covariance does not fit the mean.", got={"mean": mean, "cov": cov},
+        expected="mean of shape (..., k), cov of shape (..., k, k)",
+    )  # fmt: skip
     difference = (x if x.ndim else xn.broadcast_to(x, (size,))) - mean
     return (_on_the_range if allow_singular else _of_full_rank)(difference, cov)
 
