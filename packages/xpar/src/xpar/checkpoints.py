@@ -25,7 +25,7 @@ from xprim.errors import XStackRuntimeError, message
 from xprim.tracebacks import boundaries
 from xtree.namespaces import import_by_name, late_import
 
-__all__ = ["CheckpointError", "Saving", "restore", "save", "steps"]
+__all__ = ["CheckpointError", "CheckpointManager", "Saving", "restore", "save", "steps"]
 
 __dir__ = __all__.copy
 
@@ -111,7 +111,8 @@ class Step:
     def begin(self) -> None:
         """Make a place for the files; what earlier attempts left is removed."""
         self.directory.mkdir(parents=True, exist_ok=True)
-        for left in self.directory.glob(".step_*.unfinished"):
+        for left in (*self.directory.glob(".step_*.unfinished"),
+                     *self.directory.glob(".step_*.removed")):  # fmt: skip
             shutil.rmtree(left)
         self._unfinished.mkdir()
 
@@ -149,6 +150,12 @@ class Step:
         _force_to_disk(self._unfinished)
         self._unfinished.rename(self.path)
         _force_to_disk(self.directory)
+
+    def remove(self) -> None:
+        """Remove the step; it is there as a whole or not at all at every moment."""
+        gone = self.directory / f".{self.path.name}.removed"
+        self.path.rename(gone)
+        shutil.rmtree(gone)
 
     def index(self) -> dict[str, Any]:
         """Return what the index says.
@@ -294,6 +301,7 @@ def _force_to_disk(path: Path) -> None:
 #     save(directory, step, tree)      each process writes its pieces, if asked in the background
 #     restore(directory, like)         as the leaves of `like` say: other meshes, other processes
 #     steps(directory)                 those that are complete
+#     CheckpointManager(directory)     every so many steps of a loop, and the last ones kept
 #
 # A step is a directory with a file of each process (safetensors) and an index: for each array its
 # shape, dtype and pieces, for each piece its place, file and SHA-256. All is written under
@@ -373,6 +381,14 @@ def save(directory: Any, step: int, tree: Any, *, wait: bool = True) -> Saving:
       ...     restore(directory, {"w": 0, "step": 0})["w"]
       Array([0., 1., 2., 3.], dtype=float32)
     """
+    saving = _begin_to_save(directory, step, tree)
+    if wait:
+        saving.wait()
+    return saving
+
+
+def _begin_to_save(directory: Any, step: int, tree: Any, max_to_keep: int | None = None) -> Saving:
+    """Save a step in the background; afterwards remove those that are older than the last ones."""
     if isinstance(step, bool) or not isinstance(step, int) or step < 0:
         raise ValueError(message("save", "a step is a number from 0.", got=repr(step)))
     library()
@@ -398,11 +414,11 @@ def save(directory: Any, step: int, tree: Any, *, wait: bool = True) -> Saving:
                 meet(number, f"{type(error).__name__}: {error}")
                 raise
             meet(number)
+        if me == 0 and max_to_keep is not None:
+            for old in complete_steps(target.directory)[:-max_to_keep]:
+                Step(target.directory, old).remove()
 
-    saving = Saving(work)
-    if wait:
-        saving.wait()
-    return saving
+    return Saving(work)
 
 
 def restore(directory: Any, like: Any, *, step: int | None = None) -> Any:
@@ -450,6 +466,105 @@ def steps(directory: Any) -> list[int]:
       []
     """
     return complete_steps(Path(directory))
+
+
+class CheckpointManager:
+    """Save a training loop every so many steps in the background, and begin again where it was.
+
+    All processes make one and call it in the same order. At most one checkpoint is being written:
+    a step that is due before the one before is written waits for that.
+
+    Args:
+      directory: where the steps are, on a disk that all processes see.
+      save_interval_steps: `save` writes the steps that are multiples of it.
+      max_to_keep: how many complete steps are kept, the last ones; None keeps all.
+
+    Raises:
+      ValueError: a number is not positive.
+
+    Example:
+      >>> import tempfile
+      >>> directory = tempfile.TemporaryDirectory()
+      >>> with CheckpointManager(directory.name, save_interval_steps=2, max_to_keep=1) as manager:
+      ...     first, state = manager.restore_or({"w": np.zeros(2)})
+      ...     for step in range(first + 1, 6):
+      ...         state = {"w": state["w"] + 1}
+      ...         _ = manager.save(step, state)
+      >>> manager.latest_step()  # another run of these lines would begin at step 5
+      4
+      >>> directory.cleanup()
+    """
+
+    def __init__(
+        self, directory: Any, *, save_interval_steps: int = 1, max_to_keep: int | None = None
+    ) -> None:
+        for name, value in (("save_interval_steps", save_interval_steps),
+                            ("max_to_keep", max_to_keep)):  # fmt: skip
+            if value is None and name == "max_to_keep":
+                continue
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ValueError(message(
+                    "CheckpointManager", f"{name} is no positive number.", got=repr(value)
+                ))  # fmt: skip
+        self.directory = directory
+        self.save_interval_steps = save_interval_steps
+        self.max_to_keep = max_to_keep
+        self._saving: Saving | None = None
+
+    def latest_step(self) -> int | None:
+        """Return the last complete step that process 0 sees, None where there is none.
+
+        All processes call it, since it is the same in all.
+        """
+        self.wait_until_finished()
+        known = steps(self.directory)
+        said = distributed.words_of_all("checkpoints/latest", str(known[-1] if known else ""))
+        return int(said[0]) if said[0] else None
+
+    def restore_or(self, initial: Any) -> tuple[int, Any]:
+        """Return the last complete step and its tree, or 0 and `initial` where there is none.
+
+        Args:
+          initial: a tree as `restore` wants it: its leaves say shapes, dtypes and shardings, which
+            may be of another mesh than the one that was saved from.
+
+        Raises:
+          CheckpointError: a file is cut off or changed.
+          ValueError: names, shapes or dtypes are not those that were saved.
+        """
+        step = self.latest_step()
+        return (0, initial) if step is None else (step, restore(self.directory, initial, step=step))
+
+    def save(self, step: int, tree: Any, *, force: bool = False) -> bool:
+        """Begin to write a tree as a step, when the step is due; return whether it is.
+
+        Args:
+          step: how many steps have been done.
+          tree: of arrays and numbers.
+          force: whether it is written though the step is no multiple of `save_interval_steps`.
+
+        Raises:
+          OSError: the checkpoint before could not be written.
+          ProcessFailureError: another process has failed.
+        """
+        if step % self.save_interval_steps and not force:
+            return False
+        self.wait_until_finished()
+        self._saving = _begin_to_save(self.directory, step, tree, self.max_to_keep)
+        return True
+
+    def wait_until_finished(self) -> None:
+        """Wait until the last checkpoint is written; raise as `Saving.wait` does."""
+        saving, self._saving = self._saving, None
+        if saving is not None:
+            saving.wait()
+
+    def __enter__(self) -> CheckpointManager:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            self.wait_until_finished()
 
 
 def _named(tree: Any, operation: str) -> dict[str, Any]:

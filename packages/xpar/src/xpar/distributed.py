@@ -1024,6 +1024,7 @@ def _is_of_connections(text: str) -> bool:
 
 _BARRIERS = "xpar/barriers"
 _MEETINGS = "xpar/meetings"
+_WORDS = "xpar/words"
 
 
 @dataclass(slots=True)
@@ -1036,6 +1037,7 @@ class _Group:
     shutdown_timeout: float
     barriers: int = 0
     meetings: dict[str, int] = field(default_factory=dict)
+    words: dict[str, int] = field(default_factory=dict)
     preemption: Any = None
 
 
@@ -1162,6 +1164,25 @@ def barrier(name: str, timeout_seconds: float | None = None) -> None:
     _check_barrier(name, here, watch.names)
     if group.barriers > 1:  # all have left the one before
         watch.member.delete(f"{_BARRIERS}/{group.barriers - 1}/{watch.process_id}")
+
+
+def words_of_all(name: str, word: str) -> list[str]:
+    """Return what each process says at this point, in the order of their numbers.
+
+    Points are told apart by their name and by how many of it this process has come to.
+
+    Raises:
+      ProcessFailureError: another process has failed.
+    """
+    group = _group[0]
+    if group is None:
+        return [word]
+    count = group.words[name] = group.words.get(name, 0) + 1
+    folder = f"{_WORDS}/{name}"
+    said = _distributed_said_by_all(group.watch, f"{folder}/{count}", word, None)
+    if count > 1:  # all have left the point before
+        group.watch.member.delete(f"{folder}/{count - 1}/{group.watch.process_id}")
+    return [said[process] for process in range(len(group.watch.names))]
 
 
 def meeting(name: str) -> Callable[..., None]:
@@ -1360,7 +1381,17 @@ def _at_exit() -> None:
         if error is None:
             sys.stderr.write(f"xpar.{type(failure).__name__}: {failure}\n")
         group.watch.say_last_word()  # it is not this process that has failed
+        _report(group.watch.process_id, failure)
         _end_now()
+
+
+def _report(process_id: int, failure: ProcessFailureError) -> None:
+    """Leave the numbers of the failed processes where the launcher looks for them."""
+    folder = os.environ.get("XSTACK_FAILURE_REPORTS")
+    if folder:
+        with contextlib.suppress(OSError):
+            text = json.dumps(sorted(failure.failed_processes))
+            Path(folder, str(process_id)).write_text(text)
 
 
 def _end_now() -> None:

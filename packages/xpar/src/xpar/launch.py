@@ -2,22 +2,27 @@
 
 Each finds the others through the environment, by `distributed.initialize()` without arguments.
 What they print is merged line by line, with the number of the process in front. When one dies, the
-others are ended, and what it said last, its traceback, is shown last.
+others are ended, and what it said last, its traceback, is shown last; then all start again, as
+often as `--restarts` says. Who takes part in an attempt is the matter of `xpar.attempts`.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import IO
+
+from xpar.attempts import HostsMissingError, Job, OneHost, Part, Rendezvous, SeveralHosts
 
 __all__ = ()
 
@@ -38,9 +43,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(required=True, metavar="launch")
     launching = commands.add_parser("launch", help="start the processes of a script or module")
     launching.add_argument("-n", "--processes", type=_count, required=True, metavar="N",
-                           help="how many processes")  # fmt: skip
+                           help="how many processes this host runs")  # fmt: skip
     launching.add_argument("-d", "--devices", type=_count, metavar="N",
                            help="how many devices the CPU of each shows")  # fmt: skip
+    launching.add_argument("--restarts", type=_number, default=0, metavar="N",
+                           help="how often all start again after a failure (0)")  # fmt: skip
+    launching.add_argument("--min-processes", type=_count, metavar="N",
+                           help="start again without the processes or hosts that have failed, as "
+                           "long as N processes are left; by default all start again")  # fmt: skip
+    launching.add_argument("--hosts", type=_count, default=1, metavar="N",
+                           help="how many hosts there are, each with a launcher (1)")  # fmt: skip
+    launching.add_argument("--host", type=_number, default=0, metavar="I",
+                           help="the number of this one, from 0")  # fmt: skip
+    launching.add_argument("--coordinator-address", metavar="HOST:PORT",
+                           help="of host 0, where the launchers meet")  # fmt: skip
+    launching.add_argument("--wait", type=_count, default=300, metavar="SECONDS",
+                           help="how long an attempt waits for hosts (300)")  # fmt: skip
+    launching.add_argument("--heartbeat", type=_count, default=30, metavar="SECONDS",
+                           help="after how long a stopped process or a silent host "
+                           "has failed (30)")  # fmt: skip
     launching.add_argument("--color", choices=("auto", "always", "never"), default="auto",
                            help="whether the numbers of processes have colours")  # fmt: skip
     launching.add_argument("-m", dest="module", action="store_true",
@@ -50,49 +71,129 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if not options.module and not os.path.exists(options.script):
         parser.error(f"there is no file {options.script!r}")
+    total = options.processes * options.hosts
+    if options.min_processes is not None and options.min_processes > total:
+        parser.error(f"--min-processes {options.min_processes} is more than the {total} of the job")
+    if options.host >= options.hosts:
+        parser.error(f"--host {options.host} is not below --hosts {options.hosts}")
+    if options.hosts > 1 and options.coordinator_address is None:
+        parser.error("--coordinator-address HOST:PORT says where the launchers of the hosts meet")
     command = [sys.executable, *(["-m"] if options.module else []), options.script]
     is_coloured = sys.stdout.isatty() if options.color == "auto" else options.color == "always"
-    return launch([*command, *options.arguments], options.processes, options.devices, is_coloured)
+    rendezvous, status = None, 1
+    try:
+        rendezvous = _rendezvous(options)
+        job = _job(options)
+        status = launch(
+            [*command, *options.arguments], job, options.devices, is_coloured, options.heartbeat
+        )
+    except (HostsMissingError, OSError) as error:
+        sys.stderr.write(f"{error}\n")
+    finally:
+        if rendezvous is not None:
+            rendezvous.close(status)
+    return status
+
+
+def _rendezvous(options: argparse.Namespace) -> Rendezvous | None:
+    if options.hosts == 1 or options.host != 0:
+        return None
+    return Rendezvous(
+        options.coordinator_address, options.hosts, options.min_processes, options.restarts,
+        options.wait, options.heartbeat,
+    )  # fmt: skip
+
+
+def _job(options: argparse.Namespace) -> Job:
+    if options.hosts > 1:
+        return SeveralHosts(
+            options.coordinator_address, options.host, options.processes, options.wait,
+            options.heartbeat,
+        )  # fmt: skip
+    minimum = options.min_processes or options.processes
+    return OneHost(options.processes, minimum, options.restarts)
 
 
 def launch(
-    command: Sequence[str], num_processes: int, num_devices: int | None = None,
-    is_coloured: bool = False,
+    command: Sequence[str], job: Job, num_devices: int | None = None, is_coloured: bool = False,
+    heartbeat: float = 30,
 ) -> int:  # fmt: skip
-    """Run a command in so many processes and return the exit status of the first that failed, or 0.
+    """Run a command in the processes of a job and return 0, or the status of the last failure.
 
     Args:
       command: the program with its arguments.
-      num_processes: how many there are.
+      job: gives the parts of this host, attempt by attempt.
       num_devices: how many devices the CPU of each shows; by default what the environment says.
       is_coloured: whether the numbers before the lines have colours.
+      heartbeat: after how many seconds a process that is stopped has failed.
     """
+    with _Signals() as signals:
+        while True:
+            part = job.begin()
+            if isinstance(part, int):
+                return part
+            if part.attempt:
+                sys.stderr.write(f"launch: attempt {part.attempt + 1} begins with "
+                                 f"{part.num_processes} processes.\n")  # fmt: skip
+            status, failed = _attempt(
+                command, job, part, num_devices, is_coloured, heartbeat, signals
+            )
+            job.end(status, failed)
+            if signals.is_ending:
+                return status
+
+
+def _attempt(
+    command: Sequence[str], job: Job, part: Part, num_devices: int | None, is_coloured: bool,
+    heartbeat: float, signals: _Signals,
+) -> tuple[int, set[int]]:  # fmt: skip
+    """Run the processes of a part; return the status of the first that failed, and all failed."""
     variables = {
-        "XSTACK_COORDINATOR_ADDRESS": _free_address(),
-        "XSTACK_NUM_PROCESSES": str(num_processes),
+        "XSTACK_COORDINATOR_ADDRESS": part.address,
+        "XSTACK_NUM_PROCESSES": str(part.num_processes),
+        "XSTACK_ATTEMPT": str(part.attempt),
         "PYTHONUNBUFFERED": "1",
     }
     if num_devices is not None:
         variables["XSTACK_NUM_CPU_DEVICES"] = str(num_devices)
     screen = threading.Lock()
     children: list[_Child] = []
-    received: list[int] = []
-    previous = {
-        number: signal.signal(number, lambda number, _: received.append(number))
-        for number in _passed_on()
-    }
-    try:
-        for number in range(num_processes):
-            own = os.environ | variables | {"XSTACK_PROCESS_ID": str(number)}
-            children.append(_Child(number, command, own, is_coloured, screen))
-        failed = _watch(children, received)
-        _end(children)
-    finally:
+    with tempfile.TemporaryDirectory(prefix="xpar-") as reports:
+        variables["XSTACK_FAILURE_REPORTS"] = reports
+        try:
+            for number in range(part.first, part.first + part.count):
+                own = os.environ | variables | {"XSTACK_PROCESS_ID": str(number)}
+                children.append(_Child(number, command, own, is_coloured, screen))
+            failed = _watch(children, job, signals, heartbeat)
+            ended = {child.number for child in children if child.process.poll()}
+            stopped = {child.number for child in children if child.is_stopped()}
+            _end(children)
+        finally:
+            for child in children:
+                child.kill()
+        blamed = _failed_processes(Path(reports), ended | stopped)
+    if failed is None and job.is_interrupted():
         for child in children:
-            child.kill()
-        for number, handler in previous.items():
-            signal.signal(number, handler)
-    return _last_words(children, failed, received)
+            child.show_held()
+        sys.stderr.write("launch: the attempt is over, since another host has failed.\n")
+        return 1, set()
+    culprit = failed
+    if failed is None or failed.number not in blamed:
+        culprit = next((child for child in children if child.number in blamed), failed)
+    return _last_words(children, part.num_processes, culprit, ended), blamed
+
+
+def _failed_processes(reports: Path, ended: set[int]) -> set[int]:
+    """Return which processes of this host have failed by themselves.
+
+    Those that ended because of others have reported whose fault it is.
+    """
+    blamed: set[int] = set()
+    innocent: set[int] = set()
+    for report in reports.iterdir():
+        innocent.add(int(report.name))
+        blamed |= set(json.loads(report.read_text()))
+    return (blamed | ended) - innocent
 
 
 def _count(text: str) -> int:
@@ -101,14 +202,45 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _passed_on() -> list[signal.Signals]:
-    names = ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
-    return [getattr(signal, name) for name in names if hasattr(signal, name)]
+def _number(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number")
+    return int(text)
 
 
-def _free_address() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return f"127.0.0.1:{free.getsockname()[1]}"
+class _Signals:
+    """The signals that the launcher receives, which it passes on.
+
+    Attributes:
+      is_ending: whether one of them was a request to end, after which nothing starts again.
+    """
+
+    _ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
+
+    def __init__(self) -> None:
+        self.is_ending = False
+        self._received: list[signal.Signals] = []
+        self._previous: dict[signal.Signals, object] = {}
+
+    def __enter__(self) -> _Signals:
+        for name in (*self._ENDING, "SIGUSR1", "SIGUSR2"):
+            number = getattr(signal, name, None)
+            if number is not None:
+                self._previous[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]
+
+    def _note(self, number: int, _: object) -> None:
+        self._received.append(signal.Signals(number))
+
+    def take(self) -> list[signal.Signals]:
+        """Return those that have come since the last call."""
+        received, self._received = self._received, []
+        self.is_ending |= any(number.name in self._ENDING for number in received)
+        return received
 
 
 class _Child:
@@ -125,6 +257,7 @@ class _Child:
         self._screen = screen
         self._held: list[str] = []
         self._held_since = 0.0
+        self._stopped_at: float | None = None
         self.process = subprocess.Popen(
             command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             errors="replace", start_new_session=True,  # signals come through the launcher alone
@@ -167,6 +300,19 @@ class _Child:
         with self._screen:
             return any(text in line for line in self._held)
 
+    def is_stopped(self, seconds: float = 0.0) -> bool:
+        """Return whether the system has stopped it (SIGSTOP) for so long."""
+        if not hasattr(os, "waitid") or self.process.returncode is not None:
+            return False
+        options = os.WSTOPPED | os.WNOHANG | os.WNOWAIT
+        if os.waitid(os.P_PID, self.process.pid, options) is None:
+            self._stopped_at = None
+            return False
+        now = time.monotonic()
+        if self._stopped_at is None:
+            self._stopped_at = now
+        return now >= self._stopped_at + seconds
+
     def send(self, number: int) -> None:
         """Pass a signal on."""
         if self.process.poll() is None:
@@ -180,21 +326,22 @@ class _Child:
         self._reader.join(_GRACE)
 
 
-def _watch(children: list[_Child], received: list[int]) -> _Child | None:
-    """Wait until all have ended, or one has failed; return that one."""
+def _watch(children: list[_Child], job: Job, signals: _Signals, heartbeat: float) -> _Child | None:
+    """Wait until all have ended, one has failed, or other hosts have; return the failed one."""
     while True:
-        while received:
-            number = received.pop(0)
+        for number in signals.take():
             for child in children:
                 child.send(number)
         failed = [child for child in children if child.process.poll()]
         if failed:
             causes = [child for child in failed if not child.said("ProcessFailureError")]
             return (causes or failed)[0]
-        if all(child.process.poll() == 0 for child in children):
+        if all(child.process.poll() == 0 for child in children) or job.is_interrupted():
             return None
         for child in children:
             child.show_old()
+            if child.is_stopped(heartbeat):
+                return child
         time.sleep(_POLL)
 
 
@@ -208,7 +355,9 @@ def _end(children: list[_Child]) -> None:
         time.sleep(_POLL)
 
 
-def _last_words(children: list[_Child], failed: _Child | None, received: list[int]) -> int:
+def _last_words(
+    children: list[_Child], num_processes: int, failed: _Child | None, ended: set[int]
+) -> int:
     """Show what is left to show, that of the process which failed at the end; return the status."""
     if failed is None:
         for child in children:
@@ -216,7 +365,12 @@ def _last_words(children: list[_Child], failed: _Child | None, received: list[in
         return 0
     failed.show_held()
     status = failed.process.returncode
-    how = f"with status {status}" if status > 0 else f"by {signal.Signals(-status).name}"
-    sys.stderr.write(f"launch: process {failed.number} of {len(children)} ended {how}; the others "
-                     "were ended.\n")  # fmt: skip
+    if failed.number not in ended:
+        how = "gave no sign of life"  # to the others; the launcher has ended it
+    elif status > 0:
+        how = f"ended with status {status}"
+    else:
+        how = f"ended by {signal.Signals(-status).name}"
+    sys.stderr.write(f"launch: process {failed.number} of {num_processes} {how}; the others were "
+                     "ended.\n")  # fmt: skip
     return status if status > 0 else 128 - status

@@ -1,0 +1,199 @@
+"""Jobs that survive: processes are killed and stopped, and the job comes back where it was.
+
+The reference is the same training in NumPy (`surviving_job.exact_training`).
+"""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from packages.xpar.tests.surviving_job import HEARTBEAT, SAVE_INTERVAL, exact_training
+from packages.xpar.tests.test_launch import start
+from xpar import checkpoints
+
+pytest.importorskip("safetensors")
+JOB = Path(__file__).with_name("surviving_job.py")
+
+
+class RunningJob:
+    """A launched job, and what its processes say."""
+
+    def __init__(self, folder, steps, *options):
+        self.folder = folder
+        folder.mkdir()
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("XSTACK_")}
+        environment |= {"XSTACK_ENABLE_COMPILATION_CACHE": "0", "XSTACK_PLATFORMS": "cpu",
+                        "XSTACK_RETRACES": "allow"}  # fmt: skip
+        self.launcher = subprocess.Popen(
+            [sys.executable, "-m", "xpar", "launch", *options, str(JOB), str(folder), str(steps)],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment,
+        )  # fmt: skip
+
+    def said(self, attempt=None):
+        """Return what the processes have said, by their numbers."""
+        found = {}
+        for path in self.folder.glob("said-*.jsonl"):
+            lines = [json.loads(line) for line in path.read_text().splitlines() if line[-1:] == "}"]
+            found[int(path.stem[5:])] = [
+                line for line in lines if attempt is None or line["attempt"] == attempt
+            ]
+        return found
+
+    def wait_for(self, is_there, seconds=90):
+        """Wait until something is said in this attempt; return whether the job still runs."""
+        end = time.monotonic() + seconds
+        while not is_there():
+            if self.launcher.poll() is not None:
+                return False
+            assert time.monotonic() < end, "the job hangs"
+            time.sleep(0.01)
+        return True
+
+    def has_begun(self, attempt, count):
+        """Return whether all processes of an attempt run."""
+        return sum([bool(lines) for lines in self.said(attempt).values()]) == count
+
+    def pid(self, attempt, process):
+        """Return the process id of a process."""
+        return self.said(attempt)[process][0]["pid"]
+
+    def finish(self):
+        """Wait for the end; return what the launcher printed."""
+        try:
+            printed, _ = self.launcher.communicate(timeout=120)
+        finally:
+            self.launcher.kill()
+        return printed
+
+
+def check_history(job, steps, killed_at, printed):
+    """Check that no step was lost beyond the last checkpoint, and that all numbers are right."""
+    said = job.said()
+    reference = exact_training(steps)
+    done, complete = 0, 0
+    for line in sorted(said[0], key=lambda line: line["at"]):
+        if "restored" in line:
+            # the last checkpoint that was due is there, or the one before, which was complete
+            # when the last one began
+            assert done - 2 * SAVE_INTERVAL < line["restored"] <= done, (line, done, printed)
+            assert line["restored"] % SAVE_INTERVAL == 0 and line["restored"] >= complete
+            done = complete = line["restored"]
+        elif "step" in line:
+            assert line["step"] == done + 1, (line, done, printed)
+            done = line["step"]
+            assert line["values"] == reference[done - 1], (line, reference[done - 1], printed)
+    assert done == steps and job.launcher.returncode == 0, printed
+    for lines in said.values():
+        for line in lines:
+            if "step" in line:
+                assert line["values"] == reference[line["step"] - 1]
+    assert checkpoints.steps(job.folder / "steps")[-1] == steps // SAVE_INTERVAL * SAVE_INTERVAL
+    begun = {}
+    for lines in said.values():
+        for line in lines:
+            if "pid" in line:
+                begun.setdefault(line["attempt"], []).append(line["at"])
+    return [min(begun[attempt + 1]) - at for attempt, at in killed_at.items()]
+
+
+def run_with_kills(folder, seed, kills, count, steps=60, *options):
+    """Run a job, and kill or stop a random process in each attempt at a random moment."""
+    chance = random.Random(seed)
+    job = RunningJob(folder, steps, "-n", str(count), "--restarts", str(kills),
+                     "--heartbeat", str(HEARTBEAT), *options)  # fmt: skip
+    killed_at = {}
+    try:
+        for attempt in range(kills):
+            if not job.wait_for(lambda a=attempt: job.has_begun(a, count)):
+                break
+            by = chance.choice([signal.SIGKILL] * 3 + [signal.SIGSTOP])
+            if by == signal.SIGSTOP or chance.random() < 0.7:  # in the loop, else anywhere
+                at_step = chance.randrange(1, 12)
+
+                def is_there(attempt=attempt, at_step=at_step):
+                    lines = job.said(attempt)[0]
+                    return sum(["step" in line for line in lines]) >= at_step
+
+                job.wait_for(is_there)
+            time.sleep(chance.random() * 0.2)
+            victims = chance.sample(range(count), 1 + (chance.random() < 0.2))
+            pids = [job.pid(attempt, victim) for victim in victims]
+            if job.launcher.poll() is None:
+                killed_at[attempt] = time.time()
+                for pid in pids:
+                    os.kill(pid, by)
+        printed = job.finish()
+    finally:
+        job.launcher.kill()
+    return job, killed_at, printed
+
+
+def test_a_job_comes_back_from_its_last_checkpoint_with_equal_numbers(tmp_path):
+    job, killed_at, printed = run_with_kills(tmp_path / "job", seed=1, kills=1, count=2)
+    assert len(killed_at) == 1
+    check_history(job, 60, killed_at, printed)
+    assert "launch: attempt 2 begins with 2 processes." in printed
+
+
+@pytest.mark.fuzz
+@pytest.mark.skipif("FUZZ_PROGRAMS" not in os.environ, reason="it starts processes: half a minute")
+@pytest.mark.parametrize("seed", range(20))
+def test_a_job_survives_random_kills(seed, tmp_path):
+    count = 2 + seed % 2
+    job, killed_at, printed = run_with_kills(tmp_path / "job", seed, 5, count, 90)
+    seconds = check_history(job, 90, killed_at, printed)
+    assert len(killed_at) == 5, printed
+    # from the kill to the processes of the next attempt: a heartbeat, the launcher's grace of 5 s,
+    # and what a busy machine takes
+    sys.stdout.write(
+        f"{len(killed_at)} kills, longest {max(seconds):.1f} s, mean "
+        f"{sum(seconds) / len(seconds):.1f} s until the next attempt\n"
+    )
+    assert max(seconds) < HEARTBEAT + 20, seconds
+
+
+@pytest.mark.fuzz
+@pytest.mark.skipif("FUZZ_PROGRAMS" not in os.environ, reason="it starts processes: some seconds")
+@pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_job_goes_on_with_fewer_processes_where_that_is_permitted(by, tmp_path):
+    job = RunningJob(tmp_path / "job", 40, "-n", "3", "--restarts", "2", "--min-processes", "2")
+    for attempt, count in ((0, 3), (1, 2)):
+        assert job.wait_for(
+            lambda a=attempt, c=count: (
+                job.has_begun(a, c) and sum(["step" in line for line in job.said(a)[0]]) > 5
+            )
+        )
+        os.kill(job.pid(attempt, 1), by)
+    printed = job.finish()
+    check_history(job, 40, {}, printed)
+    counts = [line["processes"] for line in job.said()[0] if "restored" in line]
+    assert counts == [3, 2, 2], printed
+    if by == signal.SIGSTOP:
+        assert "launch: process 1 of 3 gave no sign of life; the others were ended." in printed
+
+
+def test_no_attempt_follows_the_last_one_or_a_request_to_end(tmp_path):
+    script = """
+        import os, signal, sys, time
+        print("attempt", os.environ["XSTACK_ATTEMPT"])
+        if os.environ["XSTACK_PROCESS_ID"] == "0":
+            sys.exit(3) if sys.argv[1] == "one" else None
+        time.sleep(600)
+    """
+    launcher = start(tmp_path, script, "-n", "2", "--restarts", "2")
+    printed, errors = launcher.communicate(timeout=60)
+    assert launcher.returncode == 3
+    assert [f"[0] attempt {i}" in printed for i in range(4)] == [True] * 3 + [False]
+    assert errors.count("process 0 of 2 ended with status 3; the others were ended.") == 3
+    launcher = start(tmp_path, script.replace('"one"', '"two"'), "-n", "2", "--restarts", "2")
+    assert launcher.stdout.readline().endswith("attempt 0\n")
+    launcher.send_signal(signal.SIGTERM)
+    printed, errors = launcher.communicate(timeout=60)
+    assert launcher.returncode == 128 + 15 and "attempt 1" not in printed + errors
