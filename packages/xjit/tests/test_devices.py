@@ -11,7 +11,7 @@ import pytest
 
 import xjit as xd
 from xjit.jaxlib_gateway import clients
-from xprim import device_options
+from xprim import config, device_options
 
 
 def run_in_new_process(program, **environment):
@@ -153,6 +153,85 @@ def test_options_choose_platforms_and_devices_until_they_are_in_use():
         "config.update: num_cpu_devices is set too late: the CPU is in use.",
         "config.update: platforms is set too late: the platforms have been looked up.",
     ]
+
+
+@pytest.fixture
+def gpu_options(monkeypatch):
+    """Let a test choose what a GPU's client is made with."""
+    for name in ("MEM_FRACTION", "PREALLOCATE", "ALLOCATOR"):
+        monkeypatch.delenv(f"XLA_PYTHON_CLIENT_{name}", raising=False)
+    monkeypatch.delenv("XLA_CLIENT_MEM_FRACTION", raising=False)
+    before = {option: option.value for option in clients._GPU_OPTIONS}
+    yield monkeypatch
+    for option, value in before.items():
+        option.reopen()
+        option.set(value)
+
+
+def test_memory_of_a_gpu_grows_on_demand(gpu_options):
+    options = clients.gpu_client_options({})
+    assert options["preallocate"] is False and options["allocator"] == "default"
+    assert "memory_fraction" not in options and "visible_devices" not in options
+
+
+def test_options_and_jaxs_environment_variables_say_how_memory_is_taken(gpu_options):
+    gpu_options.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "true")
+    gpu_options.setenv("XLA_PYTHON_CLIENT_MEM_FRACTION", ".9")
+    gpu_options.setenv("XLA_PYTHON_CLIENT_ALLOCATOR", "platform")
+    of_environment = clients.gpu_client_options({})
+    assert [of_environment[k] for k in ("preallocate", "memory_fraction", "allocator")] == [
+        True, 0.9, "platform"
+    ]  # fmt: skip
+    config.update("gpu_preallocate", False)
+    config.update("gpu_memory_fraction", 0.5)
+    config.update("gpu_allocator", "cuda_async")
+    config.update("jax_cuda_visible_devices", "2, 0")
+    options = clients.gpu_client_options({})
+    assert [options[k] for k in ("preallocate", "memory_fraction", "allocator")] == [
+        False, 0.5, "cuda_async"
+    ]  # fmt: skip
+    assert options["visible_devices"] == [2, 0]
+
+
+def test_processes_have_a_number_and_devices_of_their_own(gpu_options):
+    config.update("cuda_visible_devices", "0,1")
+    processes = {"node_id": 1, "num_nodes": 4, "visible_devices": [3], "distributed_client": None}
+    options = clients.gpu_client_options(processes)
+    assert (options["node_id"], options["num_nodes"], options["visible_devices"]) == (1, 4, [3])
+    processes["visible_devices"] = ()
+    assert clients.gpu_client_options(processes)["visible_devices"] == [0, 1]
+
+
+def test_a_variable_that_says_nothing_is_refused(gpu_options):
+    gpu_options.setenv("XLA_PYTHON_CLIENT_ALLOCATOR", "mine")
+    with pytest.raises(ValueError, match="environment variable says nothing that a GPU knows"):
+        clients.gpu_client_options({})
+
+
+@pytest.mark.parametrize(("name", "value"), [
+    ("gpu_memory_fraction", 0), ("gpu_memory_fraction", True), ("gpu_preallocate", "yes"),
+    ("gpu_allocator", "mine"), ("cuda_visible_devices", "a,b"), ("cuda_visible_devices", [0]),
+])  # fmt: skip
+def test_options_of_a_gpu_have_values_that_it_knows(name, value):
+    with pytest.raises((ValueError, TypeError), match=name):
+        config.update(name, value)
+
+
+def test_a_gpu_that_is_in_use_keeps_its_options(gpu_options, tmp_path):
+    made = []
+    plugin = clients.GpuPlugin(tmp_path, "plugin")
+    gpu_options.setattr(clients, "find_gpu_plugin", lambda: plugin)
+    for name in ("pjrt_plugin_loaded", "pjrt_plugin_initialized"):
+        gpu_options.setattr(clients.xla_client, name, lambda _: True)
+    gpu_options.setattr(clients.xla_client, "make_c_api_client",
+                        lambda *given: made.append(given) or "client")  # fmt: skip
+    config.update("gpu_memory_fraction", 0.25)
+    assert clients.make_gpu_client({}) == "client"
+    ((name, options),) = made
+    assert name == "cuda" and options["memory_fraction"] == 0.25
+    with pytest.raises(RuntimeError, match="gpu_memory_fraction is set too late: a GPU is in use"):
+        config.update("gpu_memory_fraction", 0.5)
+    config.update("gpu_preallocate", False)  # as it is
 
 
 def test_devices_have_no_scope():

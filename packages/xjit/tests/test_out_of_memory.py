@@ -212,6 +212,31 @@ def test_the_error_names_the_operation_and_the_bytes():
     assert isinstance(caught.value, XStackRuntimeError)
 
 
+def test_the_error_says_what_the_program_takes():
+    @jit
+    def products(x):
+        return (xnp.cumsum(x @ x.T, 0) @ x).sum()
+
+    with pytest.raises(OutOfMemoryError) as caught:
+        products(xnp.ones((10**7, 1))).block_until_ready()
+    lines = str(caught.value).splitlines()
+    assert lines[0].startswith("products: out of memory: ")
+    (sizes,) = [line.strip() for line in lines if "the program takes" in line]
+    temporaries = r"for XLA's temporaries [\d,]{19} bytes \(\d+ TiB\)"  # one product, or two
+    assert re.fullmatch(
+        rf"the program takes {temporaries}, for arguments 40,000,000 bytes \(38.1 MiB\), "
+        "for results 4 bytes", sizes,
+    )  # fmt: skip
+
+
+def test_a_long_list_of_what_is_in_memory_is_cut():
+    cause = RuntimeError("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 363.80TiB."
+                         + "\nBFC chunk" * 100)  # fmt: skip
+    with pytest.raises(OutOfMemoryError, match=r"about 363[.]80 TiB were asked for") as caught:
+        runtime.fail("step", "it failed", cause)
+    assert str(caught.value).count("BFC chunk") == 2
+
+
 def test_the_error_of_what_uses_a_result_says_that_the_operand_failed():
     x = xnp.ones((10**7, 1))
     for use in (lambda y: y + 1, lambda y: y.sum(), jit(lambda y: xnp.sin(y) * 2)):

@@ -13,7 +13,10 @@ from typing import Any
 from xprim.config import Option, define
 from xprim.errors import message
 
-__all__ = ["num_cpu_devices", "platform_name", "platforms"]
+__all__ = [
+    "ALLOCATORS", "cuda_visible_devices", "gpu_allocator", "gpu_memory_fraction", "gpu_preallocate",
+    "num_cpu_devices", "platform_name", "platforms",
+]  # fmt: skip
 
 __dir__ = __all__.copy
 
@@ -28,8 +31,10 @@ class _OfTheProcess(Option[Any]):
 
     __slots__ = ("in_force", "user")
 
-    def __init__(self, name: str, doc: str, validate: Callable[[Any], bool]) -> None:
-        super().__init__(name, None, doc, validate=validate)
+    def __init__(
+        self, name: str, doc: str, validate: Callable[[Any], bool], default: Any = None
+    ) -> None:
+        super().__init__(name, default, doc, validate=validate)
         self.user: str | None = None
         self.in_force: Any = None
 
@@ -57,8 +62,8 @@ class _OfTheProcess(Option[Any]):
         super().set(value)
 
     def parse(self, text: str) -> Any:
-        """Return None: the environment is read with the devices."""
-        return None
+        """Return the default: the environment is read with the devices."""
+        return self.default
 
 
 def _is_text_or_none(value: Any) -> bool:
@@ -85,4 +90,47 @@ platform_name = _defined(_OfTheProcess(
 num_cpu_devices = _defined(_OfTheProcess(
     "num_cpu_devices", "how many devices the CPU shows, a positive number; None for one",
     _is_number_or_none,
+))  # fmt: skip
+
+
+ALLOCATORS = ("default", "platform", "bfc", "cuda_async", "vmm")
+"""The ways in which XLA allocates memory of a GPU."""
+
+
+def _is_fraction_or_none(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float) and value is not True and value > 0)
+
+
+def _is_truth_or_none(value: Any) -> bool:
+    return value is None or isinstance(value, bool)
+
+
+def _is_allocator_or_none(value: Any) -> bool:
+    return value is None or value in ALLOCATORS
+
+
+def _lists_devices(value: Any) -> bool:
+    return isinstance(value, str) and (
+        value == "all" or all(n.strip().isdecimal() for n in value.split(","))
+    )
+
+
+gpu_memory_fraction = _defined(_OfTheProcess(
+    "gpu_memory_fraction", "the most of a GPU's memory that is taken, a positive number where 1 is "
+    "all; None for XLA_CLIENT_MEM_FRACTION, or XLA's 0.75",
+    _is_fraction_or_none,
+))  # fmt: skip
+gpu_preallocate = _defined(_OfTheProcess(
+    "gpu_preallocate", "whether all of that is taken at once, a bool; None for "
+    "XLA_PYTHON_CLIENT_PREALLOCATE, or no: memory grows on demand",
+    _is_truth_or_none,
+))  # fmt: skip
+gpu_allocator = _defined(_OfTheProcess(
+    "gpu_allocator", f"how memory of a GPU is allocated, one of {', '.join(ALLOCATORS)}; None for "
+    "XLA_PYTHON_CLIENT_ALLOCATOR, or 'default'",
+    _is_allocator_or_none,
+))  # fmt: skip
+cuda_visible_devices = _defined(_OfTheProcess(
+    "cuda_visible_devices", "numbers of the GPUs that are used, between commas; 'all' for all",
+    _lists_devices, "all",
 ))  # fmt: skip

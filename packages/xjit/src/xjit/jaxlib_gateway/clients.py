@@ -223,16 +223,59 @@ def make_gpu_client(processes: Mapping[str, Any]) -> Any:
             _register_handlers(plugin.handlers, c_api)
         if not xla_client.pjrt_plugin_initialized("cuda"):
             xla_client.initialize_pjrt_plugin("cuda")
-        options = xla_client.generate_pjrt_gpu_plugin_options()
-        if not processes:
-            return xla_client.make_c_api_client("cuda", options)
-        # Several processes, whose values NCCL carries: untested, as no GPU was at hand.
-        options |= {"node_id": processes["node_id"], "num_nodes": processes["num_nodes"]}
-        if processes["visible_devices"]:
-            options["visible_devices"] = list(processes["visible_devices"])
-        return xla_client.make_c_api_client("cuda", options, processes["distributed_client"])
+        options = gpu_client_options(processes)
+        # Of several processes NCCL carries the values: untested, as no GPU was at hand.
+        others = [processes["distributed_client"]] if processes else []
+        made = xla_client.make_c_api_client("cuda", options, *others)
     except RuntimeFailure as error:
         fail("client", "the GPU client could not be started", error)
+    for option, key in _GPU_OPTIONS.items():
+        option.settle("a GPU is in use", options.get(key, option.value))
+    return made
+
+
+# The options of the process, and what the plugin calls them.
+_GPU_OPTIONS = {
+    device_options.gpu_memory_fraction: "memory_fraction",
+    device_options.gpu_preallocate: "preallocate",
+    device_options.gpu_allocator: "allocator",
+    device_options.cuda_visible_devices: "",
+}
+
+
+def gpu_client_options(processes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the CUDA plugin is to make its client with.
+
+    An option of `config` comes before JAX's environment variables (`XLA_CLIENT_MEM_FRACTION` or
+    `XLA_PYTHON_CLIENT_MEM_FRACTION`, `XLA_PYTHON_CLIENT_PREALLOCATE`,
+    `XLA_PYTHON_CLIENT_ALLOCATOR`, which jaxlib reads). Where neither says so, memory is not taken
+    beforehand: XLA's own default is three quarters of it at once.
+
+    Args:
+        processes: what there is to say of other processes, nothing where this one is alone.
+
+    Raises:
+        ValueError: an environment variable has a value that says nothing.
+    """
+    try:
+        options: dict[str, Any] = xla_client.generate_pjrt_gpu_plugin_options()
+    except ValueError as error:
+        raise ValueError(message(
+            "client", "an environment variable says nothing that a GPU knows.", got=str(error),
+            hint="config.update('gpu_memory_fraction', 0.5), 'gpu_preallocate' and 'gpu_allocator' "
+            "say the same",
+        )) from None  # fmt: skip
+    options.setdefault("preallocate", False)
+    given = {key: option.value for option, key in _GPU_OPTIONS.items() if key}
+    options |= {key: value for key, value in given.items() if value is not None}
+    seen = device_options.cuda_visible_devices.value
+    visible = [] if seen == "all" else [int(number) for number in seen.split(",")]
+    if processes:
+        options |= {"node_id": processes["node_id"], "num_nodes": processes["num_nodes"]}
+        visible = list(processes["visible_devices"]) or visible
+    if visible:
+        options["visible_devices"] = visible
+    return options
 
 
 def _folders_of(namespace: str) -> list[Path]:
@@ -440,7 +483,10 @@ def forget_clients() -> None:
             option.reopen()
 
 
-_OPTIONS = (device_options.platforms, device_options.platform_name, device_options.num_cpu_devices)
+_OPTIONS = (
+    device_options.platforms, device_options.platform_name, device_options.num_cpu_devices,
+    *_GPU_OPTIONS,
+)  # fmt: skip
 
 
 def has_clients() -> bool:

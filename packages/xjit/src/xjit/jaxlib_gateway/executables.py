@@ -28,8 +28,15 @@ from xjit.jaxlib_gateway.array_types import (
 from xjit.jaxlib_gateway.buffers import Buffer, assemble, placement, shards
 from xjit.jaxlib_gateway.clients import canonical_platform, client, explain_failure, startable
 from xjit.jaxlib_gateway.host_kernels import awaited
-from xjit.jaxlib_gateway.runtime import RuntimeFailure, _jax, fail, xla_client
+from xjit.jaxlib_gateway.runtime import (
+    RuntimeFailure,
+    _jax,
+    fail,
+    memory_of_program,
+    xla_client,
+)
 from xprim.errors import message
+from xprim.memory import in_bytes
 from xtree.namespaces import late_import
 
 __all__ = ()
@@ -499,6 +506,8 @@ class Executable:
             lines: of the user's program that make the outputs; none at all where they are unknown.
         """
         lines = lines or [""] * len(self.outputs)
+        if name:
+            _names.setdefault(self, set()).add(name)
         kinds = [
             array_type(kind.shape, kind.dtype, name, line)
             for kind, line in zip(self.outputs, lines, strict=True)
@@ -599,6 +608,27 @@ class Executable:
     def hlo_text(self) -> str:
         """Return the optimised program in XLA's own notation."""
         return "\n\n".join(module.to_string() for module in self.hlo_modules())
+
+
+# The names that errors have for the programs that are loaded; no program lives by it.
+_names: weakref.WeakKeyDictionary[Executable, set[str]] = weakref.WeakKeyDictionary()
+
+
+def _describe_memory(name: str) -> str:
+    """Say what the largest program of a name takes, "" where none is known or it takes nothing."""
+    sizes = [program.memory_analysis() for program, names in list(_names.items()) if name in names]
+    if not sizes:
+        return ""
+    of = max(sizes, key=lambda size: sum(size.get(key, 0) for key in _PARTS))
+    parts = [f"{word} {in_bytes(of[key])}" for key, word in _PARTS.items() if of.get(key)]
+    return f"the program takes for {', for '.join(parts)}" if parts else ""
+
+
+_PARTS = {
+    "temp_size_in_bytes": "XLA's temporaries", "argument_size_in_bytes": "arguments",
+    "output_size_in_bytes": "results",
+}  # fmt: skip
+memory_of_program.append(_describe_memory)
 
 
 def result_handler(kind: ArrayType, where: Any) -> Any:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from typing import Final, NoReturn
 
 from xprim.eager import largest_arrays
@@ -83,14 +84,23 @@ def _asked(found: re.Match[str]) -> int | str:
     return int(float(number.replace(",", ""))) if "." in number else int(number.replace(",", ""))
 
 
+# Returns a sentence about the memory that a program of a name takes; set where programs are known.
+memory_of_program: list[Callable[[str], str]] = []
+
+# XLA may list all that a GPU's memory holds after the first line.
+_LINES_SHOWN = 3
+
+
 def fail(operation: str, problem: str, cause: BaseException) -> NoReturn:
     """Raise `cause` again as an `XlaError` whose first line is ours."""
     found = _OUT_OF_MEMORY.search(str(cause))
     if found is not None or "RESOURCE_EXHAUSTED" in str(cause):
-        nbytes = None if found is None else _asked(found)
+        nbytes, name = None if found is None else _asked(found), operation
         if _OF_AN_OPERAND.search(str(cause)):
             operation = f"an operand of {operation}"
-        text = out_of_memory(operation, nbytes, str(cause).strip(), largest_arrays())
+        said = "\n".join(str(cause).strip().splitlines()[:_LINES_SHOWN])
+        sizes = [text for describe in memory_of_program for text in [describe(name)] if text]
+        text = out_of_memory(operation, nbytes, "\n".join([said, *sizes]), largest_arrays())
         raise XlaMemoryError(str(text)) from cause
     lines = str(cause).strip().replace("\n", "\n" + " " * 12)
     raise XlaError(message(operation, f"{problem}.", got=f"{lines}")) from cause
