@@ -8,6 +8,7 @@ text, and are compiled once. Donated arguments are marked with the result that t
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,7 +38,7 @@ from xjit.sharding.shardings import (
     Sharding,
     along_explicit_axes,
 )
-from xjit.xla_workarounds.partition_barriers import products_apart
+from xjit.xla_workarounds.partition_barriers import barriers_of
 from xjit.xla_workarounds.repeated_constraints import without_repeated
 from xprim import (
     ClosedJaxpr,
@@ -250,7 +251,7 @@ def _mesh_of(shardings: Sequence[Sharding | None], devices: tuple[Any, ...]) -> 
 def _note_what_is_said(module: Module, closed: ClosedJaxpr, ins: Any, outs: Any) -> None:
     if module.devices:
         module.cuts = cuts_of(closed, ins, outs)
-        module.apart = products_apart(closed, ins, outs)
+        module.barriers = barriers_of(closed, ins, outs)
 
 
 def _module(
@@ -397,6 +398,8 @@ def _write_equation(builder: Builder, eqn: Equation, names: dict[Any, str]) -> S
     before = builder.last_order
     operands = [names[x] if x in names else _literal(builder, x, names) for x in inputs]
     avals_in, avals_out = [x.aval for x in inputs], [v.aval for v in outputs]
+    if builder.module.barriers.before.intersection(outputs) and builder.is_split:
+        _gather_an_operand(builder, eqn, operands)
     results: Sequence[str] | None = None
     if builder.module.calls_host and "host" in eqn.primitive.rules:
         results = write_host_kernel(
@@ -411,12 +414,21 @@ def _write_equation(builder: Builder, eqn: Equation, names: dict[Any, str]) -> S
     return _as_typed(builder, results, outputs) if builder.module.devices else results
 
 
+def _gather_an_operand(builder: Builder, eqn: Equation, operands: list[str]) -> None:
+    """Have the smaller operand of a product replicated along the contracted dimensions."""
+    contracted, _ = eqn.params["dimension_numbers"]
+    sizes = [math.prod(n for n in x.aval.shape if type(n) is int) for x in eqn.inputs]
+    k = sizes.index(min(sizes))
+    dims = contracted[k] if builder.module.mesh or builder.members else None
+    operands[k] = builder.held_whole(operands[k], eqn.inputs[k].aval, dims)
+
+
 def _as_typed(builder: Builder, results: Sequence[str], outputs: Sequence[Var]) -> list[str]:
     """Have results lie as their types say; along axes that are not explicit XLA may cut more."""
     module = builder.module
     found = []
     for name, v in zip(results, outputs, strict=True):
-        if v in module.apart and builder.is_split:
+        if v in module.barriers.behind and builder.is_split:
             (name,) = builder.op("sdy.propagation_barrier", [name], [v.aval], [v.aval],
                                  "allowed_direction = 1 : i32")  # fmt: skip
         spread = along_explicit_axes(v.aval.spread)

@@ -17,6 +17,7 @@ from xjit.jaxlib_gateway import element_type
 from xjit.sharding.meshes import Mesh
 from xjit.sharding.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec, Sharding, axes_of
 from xjit.xla_workarounds.constant_divisions import GUARDED, write_division
+from xjit.xla_workarounds.partition_barriers import Barriers
 from xprim import (
     ORDER,
     ClosedJaxpr,
@@ -675,7 +676,7 @@ class Members(NamedTuple):
 class Module:
     """A program under construction: its functions, name counter and platform."""
 
-    __slots__ = ("_functions", "_outlined", "_symbols", "apart", "axis_sizes", "callbacks",
+    __slots__ = ("_functions", "_outlined", "_symbols", "axis_sizes", "barriers", "callbacks",
                  "calls_host", "channels", "count", "cuts", "devices", "functions", "imported",
                  "inspections", "is_outlined", "members", "mesh", "meshes", "platform", "splits",
                  "staged", "write_jaxpr")  # fmt: skip
@@ -697,7 +698,7 @@ class Module:
         self.splits: list[Any] = []  # who says how operations are split (`custom_partitioning`)
         self.axis_sizes: dict[Any, int] = {}
         self.cuts: frozenset[tuple[int, int]] = frozenset()  # what users cut (`cut_dimensions`)
-        self.apart: frozenset[Any] = frozenset()  # results behind a barrier (`products_apart`)
+        self.barriers = Barriers()  # around products that are split wrongly
         self.mesh: Any = None  # whose names users have for the devices
         self.devices: list[Any] = []  # those that the program is split over
         self.members: Members | None = None

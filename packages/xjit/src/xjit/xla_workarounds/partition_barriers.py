@@ -1,4 +1,4 @@
-"""Products whose results XLA must split by their operands alone, or it computes other values.
+"""Products that XLA splits wrongly: barriers behind their results, and before their operands.
 
     wrong:   y[z|x, -] = a[z|x, y] @ b[y, x]    with y asked for as [-, y]
 
@@ -6,15 +6,22 @@ One axis cuts the contracted dimension, and is asked for along another dimension
 XLA sums in the groups of one order of the devices and puts pieces together in that of another
 (jaxlib 0.10.2 to 0.12.0.1, for some layouts of three axes or more, of two for products in batches;
 from JAX alike). With a barrier behind the product its result lies as the operands have it, and is
-then brought to where it is asked for. Known is only what programs say of arguments, results and by
-constraints and types; that reaches the dimensions which correspond through their operations and the
-programs they call.
+then brought to where it is asked for.
+
+    wrong:   sum_ijk a[x, z, -] b[-, z, x]
+
+One axis cuts one of three or more contracted dimensions in one operand and another one in the
+other: then XLA sums products of pieces that do not belong together (jaxlib 0.10.2 to 0.12.0.1, from
+two axes on; from JAX alike). The smaller operand is gathered along the contracted dimensions.
+
+Known is only what programs say of arguments, results and by constraints and types; that reaches the
+dimensions which correspond through their operations and the programs they call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 from xjit.sharding.queries import abstract_mesh_within, mesh_within
 from xjit.sharding.rules import rule_of
@@ -27,21 +34,31 @@ __all__ = ()
 
 _FEWEST = 3  # axes: of 800 random products over two none was wrong, of 1,800 over three 13
 _FEWEST_OF_BATCHES = 2  # of 300 products in batches over two one was
+_FEWEST_CONTRACTED = 3  # dimensions: of 121 products over two none was wrong, of 36 over three 12
 
 
-def products_apart(
+class Barriers(NamedTuple):
+    """Products, by their results, that the partitioner gets wrong."""
+
+    behind: frozenset[Var] = frozenset()
+    """Those whose results no sharding may reach that is said of them elsewhere."""
+    before: frozenset[Var] = frozenset()
+    """Those one of whose operands must be replicated along the contracted dimensions."""
+
+
+def barriers_of(
     closed: ClosedJaxpr, in_shardings: Sequence[Sharding | None],
     out_shardings: Sequence[Sharding | None],
-) -> frozenset[Var]:  # fmt: skip
-    """Return the results of products that no wish for their layout may reach, in all programs."""
+) -> Barriers:  # fmt: skip
+    """Return the products of a program, and of those that it calls, that need barriers."""
     if not _has_many_axes(closed, (*in_shardings, *out_shardings)):
-        return frozenset()
+        return Barriers()
     found = _Dimensions()
     found.walk(closed)
     for x, place in [*zip(closed.jaxpr.invars, in_shardings, strict=False),
                      *zip(closed.jaxpr.outvars, out_shardings, strict=False)]:  # fmt: skip
         found.say(x, place)
-    return frozenset(found.products_apart())
+    return found.barriers()
 
 
 def _has_many_axes(closed: ClosedJaxpr, shardings: Iterable[Sharding | None]) -> bool:
@@ -65,7 +82,7 @@ class _Dimensions:
         self._dims: dict[Var, list[int]] = {}
         self._parents: list[int] = []  # of each dimension, in the direction of its class
         self._said: list[tuple[int, tuple[Any, ...]]] = []
-        self._products: list[tuple[Var, list[int], int]] = []
+        self._products: list[tuple[Var, list[list[int]], int]] = []
         self._walked: set[int] = set()
         self._sizes: dict[Any, int] = {}
 
@@ -102,11 +119,11 @@ class _Dimensions:
             contracted, (in_batches, _) = eqn.params["dimension_numbers"]
             fewest = _FEWEST_OF_BATCHES if in_batches else _FEWEST
             pairs = [(self._of(x), dims) for x, dims in zip(eqn.inputs, contracted, strict=True)]
-            summed = [known[d] for known, dims in pairs if known for d in dims]
+            summed = [[known[d] for d in dims] for known, dims in pairs if known]
             self._products.append((eqn.outputs[0], summed, fewest))
 
-    def products_apart(self) -> Iterator[Var]:
-        """Yield the products one of whose contracted dimensions shares an axis with the result."""
+    def barriers(self) -> Barriers:
+        """Return the products whose contracted dimensions share axes with the result or others."""
         axes: dict[int, set[Any]] = {}
         for dim, names in self._said:
             axes.setdefault(self._root(dim), set()).update(n for n in names if self._sizes[n] > 1)
@@ -114,10 +131,15 @@ class _Dimensions:
         def of(dims: Iterable[int]) -> set[Any]:
             return set().union(*[axes.get(self._root(dim), ()) for dim in dims])
 
+        behind, before = set(), set()
         for y, contracted, fewest in self._products:
-            summed, kept = of(contracted), of(self._of(y))
+            each = [of(dims) for dims in zip(*contracted, strict=True)]
+            summed, kept = set().union(*each), of(self._of(y))
             if summed & kept and len(summed | kept) >= fewest:
-                yield y
+                behind.add(y)
+            if len(each) >= _FEWEST_CONTRACTED and len(summed) < sum(map(len, each)):
+                before.add(y)
+        return Barriers(frozenset(behind), frozenset(before))
 
     def _of(self, x: Any) -> list[int]:
         """Return the dimensions of a value; literals have none that anything is said of."""
