@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import xnp
-from xad import checkpoint, custom_derivative, grad, jacfwd, jacrev, jvp, linearize, vjp
+from tests.composition.nestings import TRANSFORMS, nested
+from xad import custom_derivative, grad, jvp
 from xad.testing import check_rule
 from xbatch import vmap
 from xjit import jit
-from xnp import lax
 
 X = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
 
@@ -47,19 +47,6 @@ def with_rules(kinds, batches=None):
 
 
 KINDS = [kinds for n in (1, 2, 3) for kinds in itertools.combinations(("jvp", "vjp", "vmap"), n)]
-TRANSFORMS = {
-    "grad": lambda f: grad(lambda x: (f(x) ** 2).sum()),
-    "jvp": lambda f: lambda x: jvp(f, (x,), (x * x,))[1],
-    "linearize": lambda f: lambda x: linearize(f, x)[1](x * x),
-    "vjp": lambda f: lambda x: vjp(f, x)[1](xnp.cos(x))[0],
-    "jacfwd": lambda f: lambda x: jacfwd(f)(x).sum(-1),
-    "jacrev": lambda f: lambda x: jacrev(f)(x).sum(0),
-    "vmap": lambda f: lambda x: vmap(lambda s: f(x * s))(xnp.arange(1.0, 3.0)).sum(0),
-    "jit": jit,
-    "checkpoint": checkpoint,
-    "scan": lambda f: lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=2)[0],
-    "cond": lambda f: lambda x: lax.cond(x[0] > 0, f, xnp.cos, x),
-}  # fmt: skip
 
 
 @pytest.mark.sampled(every=9, per="kinds")
@@ -68,9 +55,7 @@ TRANSFORMS = {
 @pytest.mark.parametrize("kinds", KINDS, ids="+".join)
 def test_rules_are_those_of_the_function_in_every_nesting(kinds, inner, outer):
     f = with_rules(kinds)
-    found, expected = (
-        TRANSFORMS[outer](TRANSFORMS[inner](g))(xnp.asarray(X[0])) for g in (f, scaled)
-    )
+    found, expected = (nested(g, inner, outer)(xnp.asarray(X[0])) for g in (f, scaled))
     # float32, products of up to six factors near one: rounding of a few parts in 10^6
     np.testing.assert_allclose(found, expected, rtol=2e-4, atol=2e-5)
 

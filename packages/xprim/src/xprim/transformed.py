@@ -257,9 +257,9 @@ def _origin(fun: Any) -> str:
 # name here, whose package is then imported.
 
 _MODULE_BY_NAME = {
-    "checkpoint": "xad", "custom_vmap": "xbatch", "jit": "xjit", "jvp": "xad",
-    "linear_transpose": "xad", "linearize": "xad", "transpose_on_tape": "xad.transpose",
-    "vjp": "xad", "vmap": "xbatch",
+    "checkpoint": "xad", "custom_vmap": "xbatch", "error_if": "xjit.checkify", "jit": "xjit",
+    "jvp": "xad", "linear_transpose": "xad", "linearize": "xad",
+    "transpose_on_tape": "xad.transpose", "vjp": "xad", "vmap": "xbatch",
 }  # fmt: skip
 
 

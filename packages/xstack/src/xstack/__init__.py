@@ -9,7 +9,8 @@ Derivatives: grad, value_and_grad, jacobian, value_and_jacobian, jacrev,
 jacfwd, hessian, hvp, jvp, vjp, fwd_and_bwd, linearize, linear_transpose;
 rules of one's own by custom_jvp, custom_vjp, custom_derivative,
 custom_gradient, closure_convert; less storage by checkpoint, remat,
-checkpoint_policies; float0; module ad.
+checkpoint_policies; solutions of equations in module implicit; float0;
+module ad.
 
 Compiling: jit, make_jaxpr, eval_shape, typeof, ShapeDtypeStruct,
 named_scope, named_call, ensure_compile_time_eval, clear_caches,
@@ -208,6 +209,7 @@ with namespace(globals(), hint=hint_for, overview=True):
         ffi as ffi,
         flatten_util as flatten_util,
         image as image,
+        implicit as implicit,
         interpreters as interpreters,
         lax as lax,
         memory as memory,
