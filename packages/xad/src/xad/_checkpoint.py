@@ -27,6 +27,7 @@ from xprim import (
     closed_without_dead_code,
     effects_text,
     eval_closed,
+    get_primitive,
     source,
     stage,
     state,
@@ -78,9 +79,9 @@ Recompute: Final = _Verdict("Recompute")
 
 
 class Offloadable(Record):
-    """The verdict that a result may be kept in another memory.
+    """The verdict that a result is kept in another memory until the backward pass.
 
-    Where the program runs on a backend with one memory (the CPU, NumPy) it is kept there.
+    A program for a backend with one memory (the CPU, NumPy) keeps it there.
 
     Attributes:
       src: the kind of memory that the value is in.
@@ -271,14 +272,15 @@ _CONTRACTIONS = ("dot_general", "conv_general_dilated", "ragged_dot_general")
 # computation is dead code.
 
 
-def saved_values(jaxpr: ClosedJaxpr, policy: Policy | None) -> list[Var]:
-    """Return the variables of a program that the policy lets the forward pass keep."""
+def saved_values(jaxpr: ClosedJaxpr, policy: Policy | None) -> dict[Var, Verdict]:
+    """Return the variables of a program that the forward pass keeps, with the policy's verdicts."""
     if policy is None:
-        return []
-    saved: list[Var] = []
+        return {}
+    saved: dict[Var, Verdict] = {}
     for eqn in jaxpr.eqns:
-        if is_saved(policy(eqn.primitive, *[x.aval for x in eqn.inputs], **eqn.params)):
-            saved += eqn.outputs
+        verdict = policy(eqn.primitive, *[x.aval for x in eqn.inputs], **eqn.params)
+        if is_saved(verdict):
+            saved |= dict.fromkeys(eqn.outputs, verdict)
     return saved
 
 
@@ -305,8 +307,10 @@ def _with_results(jaxpr: ClosedJaxpr, extra: Sequence[Var]) -> ClosedJaxpr:
     return ClosedJaxpr(inner.replace(outvars=[*inner.outvars, *extra]), jaxpr.consts)
 
 
-def saved_residuals_of(linear: ClosedJaxpr, known: int, policy: Policy | None) -> list[Var]:
-    """Return the variables of a derivative, computed of primals alone, that the policy lets keep.
+def saved_residuals_of(
+    linear: ClosedJaxpr, known: int, policy: Policy | None
+) -> dict[Var, Verdict]:
+    """Return the variables of a derivative, computed of primals alone, that are kept, and verdicts.
 
     Args:
       linear: the derivative.
@@ -314,17 +318,51 @@ def saved_residuals_of(linear: ClosedJaxpr, known: int, policy: Policy | None) -
       policy: what is asked.
     """
     if policy is None:
-        return []
+        return {}
     primal = {*linear.jaxpr.invars[:known], *linear.jaxpr.constvars}
-    saved: list[Var] = []
+    saved: dict[Var, Verdict] = {}
     for eqn in linear.eqns:
         if eqn.effects:  # is not to happen twice
             continue
         if all(isinstance(x, Literal) or x in primal for x in eqn.inputs):
             primal.update(eqn.outputs)
-            if is_saved(policy(eqn.primitive, *[x.aval for x in eqn.inputs], **eqn.params)):
-                saved += eqn.outputs
+            verdict = policy(eqn.primitive, *[x.aval for x in eqn.inputs], **eqn.params)
+            if is_saved(verdict):
+                saved |= dict.fromkeys(eqn.outputs, verdict)
     return saved
+
+
+def offloaded(forward: ClosedJaxpr, first: int, verdicts: Sequence[Verdict]) -> ClosedJaxpr:
+    """Return a program whose results from `first` on are kept where the verdicts say."""
+
+    def run(*args: Any) -> list[Any]:
+        results = eval_closed(forward, *args)
+        end = first + len(verdicts)
+        kept = [
+            in_memory(x, v.dst) if isinstance(v, Offloadable) else x
+            for x, v in zip(results[first:end], verdicts, strict=True)
+        ]
+        return [*results[:first], *kept, *results[end:]]
+
+    return trace_to_closed(run, forward.in_avals, name=forward.jaxpr.name)
+
+
+def fetched(linear: ClosedJaxpr, verdicts: Sequence[Verdict]) -> ClosedJaxpr:
+    """Return a program whose first arguments come from where the verdicts say."""
+
+    def run(*args: Any) -> list[Any]:
+        given = [
+            in_memory(x, v.src) if isinstance(v, Offloadable) else x
+            for x, v in zip(args, verdicts, strict=False)
+        ]
+        return list(eval_closed(linear, *given, *args[len(verdicts) :]))
+
+    return trace_to_closed(run, linear.in_avals, name=linear.jaxpr.name)
+
+
+def in_memory(x: Any, kind: str) -> Any:
+    """Return a value that programs keep in a kind of memory."""
+    return get_primitive("in_memory").bind(x, kind=kind)[0]
 
 
 def split_at(
@@ -760,19 +798,27 @@ def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxpr: C
     count = len(jaxpr.out_avals)
     saved = saved_values(jaxpr, policy)
     again = compute_again(jaxpr, policy)
-    (derived, mask_out), cells = with_cells(derivative_given, handle, again, saved, tuple(mask))
+    (derived, mask_out), cells = with_cells(
+        derivative_given, handle, again, tuple(saved), tuple(mask)
+    )
     linear, needed = closed_without_dead_code(derived, (False,) * count + (True,) * sum(mask_out))
     kept = tuple([v for v, n in zip(saved, needed, strict=False) if n])
     used = tuple(needed[len(saved) : len(saved) + len(primals)])
     known = len(kept) + sum(used)
     rest = [*primals, *where_true(tangents, mask), *given_values(cells)]  # before they are written
     forward, written = _with_writes(handle, with_results(jaxpr, kept), mask, cells)
-    residuals = tuple(saved_residuals_of(linear, known, policy))
+    made_of_primals = saved_residuals_of(linear, known, policy)
+    residuals = tuple(made_of_primals)
     wanted = [True] * len(linear.in_avals)
     if residuals:
         made, linear, is_taken = linear.derived(split_at, known, residuals)
         wanted = is_taken[len(residuals) :]
         forward = forward.derived(_with_residuals, count, used, made, tuple(wanted[: len(kept)]))
+    verdicts = (*made_of_primals.values(),
+                *[saved[v] for v in where_true(kept, wanted[: len(kept)])])  # fmt: skip
+    if any(isinstance(verdict, Offloadable) for verdict in verdicts):
+        forward = forward.derived(offloaded, count, verdicts)
+        linear = linear.derived(fetched, verdicts)
     results = written_values(written, checkpoint_p.bind(
         *primals, *given_values(written), jaxpr=forward, policy=policy, **params
     ))  # fmt: skip

@@ -323,8 +323,10 @@ _KINDS = {Space.Device: "device", Space.Host: "pinned_host"}
 def _of_space(leaf: Any, space: Space) -> tuple[Any, Any]:
     """Return a value, and the place for it in a kind of memory; None where it stays as it is."""
     x = as_array(leaf, what="device_put")
-    if not isinstance(x, ConcreteArray) or space is Space.Any:  # programs choose memory themselves
+    if space is Space.Any:
         return leaf, None
+    if not isinstance(x, ConcreteArray):
+        return _in_memory(x, _KINDS[space]), None
     here = sharding_of(x)
     if here.memory_kind == _KINDS[space]:
         return leaf, None
@@ -352,14 +354,19 @@ def put_over(x: Array, sharding: Sharding, may_alias: bool | None) -> Array:
 
 
 def _said(x: Tracer, sharding: Sharding) -> Array:
-    """Return a traced value that is to be at a place; programs choose its memory themselves."""
-    sharding = in_own_memory(sharding)
+    """Return a traced value that is to be at a place, in a kind of memory."""
+    kind, sharding = sharding.memory, in_own_memory(sharding)
     value = x.concrete()
     source: Any = UNKNOWN if x.aval.spread is None else x.aval.spread
     if isinstance(value, ConcreteArray) and type(value.buffer) is not DeletedBuffer:
         is_loose = value.buffer is None or not gateway.placement_of(value.buffer).committed
         source = None if is_loose else sharding_of(value)
-    return device_put_p.bind(x, sharding=sharding, source=source)[0]  # type: ignore[no-any-return]
+    (there,) = device_put_p.bind(x, sharding=sharding, source=source)
+    return there if kind is None else _in_memory(there, kind)  # type: ignore[no-any-return]
+
+
+def _in_memory(x: Any, kind: str) -> Any:
+    return get_primitive("in_memory").bind(x, kind=kind)[0]
 
 
 def placed(x: ConcreteArray, sharding: Sharding | None) -> ConcreteArray:

@@ -27,8 +27,8 @@ _NAMES_BY_MODULE = {
     "cond": ("branch_operands", "cond"),
     "control_flow": ("check", "platform_index"),
     "conversion": (
-        "bitcast_convert_type", "clamp", "convert_element_type", "copy", "optimization_barrier",
-        "reduce_precision", "select_n", "stop_gradient",
+        "bitcast_convert_type", "clamp", "convert_element_type", "copy", "in_memory",
+        "optimization_barrier", "reduce_precision", "select_n", "stop_gradient",
     ),
     "convolution": ("conv_general_dilated",),
     "cumulative": ("cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum"),

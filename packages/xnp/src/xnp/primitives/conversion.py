@@ -57,7 +57,7 @@ __all__ = ()
 
 
 # -------------------------------------------------------------------------------------- identity
-# Operations that return their operand: copy, stop_gradient, optimization_barrier.
+# Operations that return their operand: copy, stop_gradient, optimization_barrier, in_memory.
 #
 # `stop_gradient` has the derivative zero. `optimization_barrier` keeps the compiler from moving
 # or merging operations across it (StableHLO specification, section optimization_barrier).
@@ -106,6 +106,41 @@ optimization_barrier_p: Primitive = Primitive(
     transpose=_barrier_transpose,
     batch=lambda axis, operands, dims: (optimization_barrier_p.bind(*operands), tuple(dims)),
     physical=lambda _, *operands: optimization_barrier_p.bind(*operands),
+    sharding=dimension_names.AS_SAID,
+)
+
+
+# `in_memory` says in which kind of memory a program keeps a value; its cotangent is kept in the
+# other one. XLA for GPUs and TPUs knows host memory by a custom call; a CPU has one memory, and so
+# has NumPy.
+
+
+def _memory_stablehlo(
+    b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, kind: str
+) -> Any:
+    if b.platform == "cpu":
+        return operands
+    return b.op(
+        "stablehlo.custom_call", operands, avals_in, avals_out,
+        'call_target_name = "annotate_device_placement", backend_config = "", '
+        "has_side_effect = true, "
+        f'mhlo.frontend_attributes = {{_xla_buffer_placement = "{kind}"}}',
+    )  # fmt: skip
+
+
+def _memory_transpose(cts: Any, x: Any, *, kind: str) -> Any:
+    return in_memory_p.bind(cts[0], kind="pinned_host" if kind == "device" else "device")
+
+
+in_memory_p: Primitive = Primitive(
+    "in_memory",
+    shape=lambda aval, kind: (aval,),
+    numpy=lambda x, kind: (x,),
+    stablehlo=_memory_stablehlo,
+    jvp=LINEAR,
+    transpose=_memory_transpose,
+    batch=lambda axis, operands, dims, kind: (in_memory_p.bind(*operands, kind=kind), tuple(dims)),
+    physical=STRUCTURAL,
     sharding=dimension_names.AS_SAID,
 )
 

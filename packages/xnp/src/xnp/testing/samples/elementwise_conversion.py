@@ -186,5 +186,9 @@ TABLE: dict[str, list[Sample]] = {
     "copy": unary_samples(_ANY),
     "stop_gradient": unary_samples(_ANY, smooth=False),
     "optimization_barrier": _barriers(),
+    "in_memory": [
+        Sample([smooth_values((2, 3), "float32", lambda v: v)], {"kind": kind})
+        for kind in ("pinned_host", "device")
+    ],
     "branch_operands": _seen_by_a_branch(),
 }
