@@ -52,6 +52,51 @@ def test_numpy_rank_promotion_is_allowed_warned_of_or_refused():
             assert (x + row).shape == (2, 3)
 
 
+EXPLICIT_64_BITS = {
+    "zeros": lambda: xnp.zeros(3, "float64"),
+    "array": lambda: xnp.array([1], np.int64),
+    "astype": lambda: xnp.ones(3).astype(np.float64),
+    "sum": lambda: xnp.ones(3).sum(dtype=np.float64),
+    "scalar type": lambda: xnp.float64(1.0),
+    "lax": lambda: xstack.lax.convert_element_type(1.0, "complex128"),
+    "random": lambda: xstack.random.normal(xstack.random.key(0), (2,), "float64"),
+    "view": lambda: xnp.zeros(2, "int32").view("int64"),
+    "dot": lambda: xnp.dot(xnp.ones(2), xnp.ones(2), preferred_element_type="float64"),
+}
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("name", EXPLICIT_64_BITS)
+def test_64_bits_by_name_are_what_the_option_says(name, compiled):
+    def f():
+        return EXPLICIT_64_BITS[name]()
+
+    call = jit(f) if compiled else f
+    wide = call().dtype.itemsize
+    text = "Explicitly requested dtype .*64|Explicitly requested dtype complex128"
+    with config.explicit_x64_dtypes("warn"), pytest.warns(UserWarning, match=text):
+        assert call().dtype.itemsize == wide // 2
+    with config.explicit_x64_dtypes("error"), pytest.raises(ValueError, match=text):
+        call()
+    with config.explicit_x64_dtypes("error"), config.enable_x64(True):
+        assert call().dtype.itemsize == wide
+
+
+def test_options_of_the_command_line_are_set_up_to_two_hyphens(monkeypatch):
+    line = ["train.py", "--steps=3", "--jax_debug_nans", "--jax_numpy_rank_promotion=raise", "--"]
+    monkeypatch.setattr(sys, "argv", [*line, "--jax_enable_x64=1"])
+    try:
+        xstack.config.parse_flags_with_absl()
+        assert config.read("debug_nans") and config.read("numpy_rank_promotion") == "raise"
+        assert not config.read("enable_x64")
+    finally:
+        config.update("debug_nans", False)
+        config.update("numpy_rank_promotion", "allow")
+    monkeypatch.setattr(sys, "argv", ["train.py", "--jax_debug_nan"])
+    with pytest.raises(AttributeError, match="parse_flags_with_absl: there is no option"):
+        xstack.config.parse_flags_with_absl()
+
+
 @pytest.mark.parametrize(
     "f", [lambda x, y: x + y, xnp.subtract, xnp.hypot], ids=["+", "-", "hypot"]
 )

@@ -202,3 +202,45 @@ def test_an_abstract_evaluation_of_the_wrong_form_is_refused(several):
     with pytest.raises(ValueError, match=r"wrong: the abstract evaluation rule must return(.|\n)*"
                                          rf"expected  multiple_results={not several}"):  # fmt: skip
         xstack.jit(wrong_p.bind)(1.0)
+
+
+class CountingTracer(xstack.core.Tracer):
+    def __init__(self, trace, value):
+        super().__init__(trace, xstack.typeof(value))
+        self.value = value
+
+
+class CountingTrace(xstack.core.Trace):
+    """Written as JAX's traces are: no parent is given, and one result or a list comes back."""
+
+    def __init__(self, parent):
+        super().__init__()
+        self.parent_trace, self.seen = parent, []
+
+    def process_primitive(self, primitive, tracers, params):
+        self.seen.append(primitive.name)
+        values = [x.value if isinstance(x, CountingTracer) else x for x in tracers]
+        avals = [xstack.typeof(x) for x in values]
+        found = primitive.bind_with_trace(self.parent_trace, values, avals, params)
+        if primitive.multiple_results and not primitive.call_primitive:
+            return [CountingTracer(self, x) for x in found]
+        return CountingTracer(self, found)
+
+
+def test_a_trace_written_for_jax_sees_every_operation():
+    with xstack.extend.core.take_current_trace() as parent:
+        trace = CountingTrace(parent)
+        with xstack.extend.core.set_current_trace(trace):
+            found = P.bind(xnp.sin(CountingTracer(trace, X)), X, Y)
+    assert trace.seen == ["sin", P.name]
+    assert float(found.value) == float(xnp.sin(X) * X + Y)
+
+
+def test_equations_say_their_scope_and_line_as_in_jax():
+    def scoped(x):
+        with xstack.named_scope("outer"):
+            return xnp.sin(x)
+
+    (equation,) = xstack.make_jaxpr(scoped)(1.0).eqns
+    assert equation.source_info.name_stack == "outer"
+    assert equation.source_info.traceback is equation.source is not None

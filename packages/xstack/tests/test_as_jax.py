@@ -132,10 +132,12 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu
 import jax.experimental.pallas.ops.tpu.flash_attention
 for module in (pl, tpu):
-    try:
-        module.BlockSpec
-    except AttributeError as error:
-        print(error)
+    def blocks(specs: module.BlockSpec | None = None): ...
+    for use in (lambda: module.BlockSpec((8, 8)), lambda: module.BlockSpec.index_map):
+        try:
+            use()
+        except (AttributeError, TypeError) as error:
+            print(error)
 for name in ("jax.lib.xla_bridge", "jax.experimental.odes", "jax.experimental.rnn", "jax.foo"):
     assert importlib.util.find_spec(name.replace(".xla_bridge", "")) is None
     try:
@@ -148,14 +150,43 @@ for name in ("jax.lib.xla_bridge", "jax.experimental.odes", "jax.experimental.rn
 def test_a_module_that_is_not_here_says_what_there_is_instead():
     result = output("-c", ABSENT, XSTACK_AS_JAX="1")
     lines = result.stdout.splitlines()
+    kernels = "jax.experimental.pallas of JAX is not part of xstack."
     assert lines[0::2] == [
-        "jax.experimental.pallas.BlockSpec: jax.experimental.pallas of JAX is not part of xstack.",
-        "jax.experimental.pallas.tpu.BlockSpec: jax.experimental.pallas of JAX is not part of "
-        "xstack.",
+        f"jax.experimental.pallas.BlockSpec: {kernels}",
+        f"jax.experimental.pallas.BlockSpec.index_map: {kernels}",
+        f"jax.experimental.pallas.tpu.BlockSpec: {kernels}",
+        f"jax.experimental.pallas.tpu.BlockSpec.index_map: {kernels}",
         "jax.lib: this module of JAX is not part of xstack.",
         "import jax.experimental.odes: xstack has no such module.",
         "jax.experimental.rnn: this module of JAX is not part of xstack.",
         "import jax.foo: xstack has no such module.",
     ], result.stderr
-    assert lines[7] == "  hint      did you mean jax.experimental.ode?"
-    assert lines[9] == "  hint      jax.lax.scan over a cell, which XLA compiles"
+    assert lines[11] == "  hint      did you mean jax.experimental.ode?"
+    assert lines[13] == "  hint      jax.lax.scan over a cell, which XLA compiles"
+
+
+def test_programs_written_for_jax_get_its_options_and_its_meaning_of_64_bits():
+    program = (
+        "import warnings, jax, jax.numpy as jnp; warnings.simplefilter('ignore')\n"
+        "print(jnp.zeros(2, 'float64').dtype, jax.config.jax_debug_nans, jnp.zeros(2).dtype)"
+    )
+    assert output("-c", program, XSTACK_AS_JAX="1", JAX_DEBUG_NANS="1").stdout == (
+        "float32 True float32\n"
+    )
+    for environment in ({"JAX_ENABLE_X64": "1"}, {"XSTACK_EXPLICIT_X64_DTYPES": "allow"}):
+        printed = output("-c", program, XSTACK_AS_JAX="1", **environment).stdout
+        assert printed.startswith("float64 False"), environment
+
+
+def test_an_uninstalled_finder_leaves_the_meaning_of_64_bits_as_it_was():
+    program = (
+        "import xstack, xstack.as_jax as a; a.install(); import jax; a.uninstall();"
+        "print(xstack.numpy.zeros(2, 'float64').dtype)"
+    )
+    assert output("-c", program).stdout == "float64\n"
+
+
+def test_private_modules_are_attributes_and_start_no_device():
+    program = "import jax; print(len(jax._src.xla_bridge._backends)); jax.devices();"
+    program += "print(*jax._src.xla_bridge._backends.get('cpu').platform)"
+    assert output("-c", program, XSTACK_AS_JAX="1").stdout == "0\nc p u\n"

@@ -31,7 +31,7 @@ __all__ = [
     "STALE", "ThreadItems", "ThreadState", "no_more_threads", "state", "threads_seen", "update",
     "read", "options", "TraceContext", "trace_context", "names_in_trace_context",
     "when_changed", "announce_change", "NOT_GIVEN", "Option", "define", "Override", "values",
-    "enable_x64", "numpy_dtype_promotion",
+    "enable_x64", "explicit_x64_dtypes", "numpy_dtype_promotion",
     "numpy_rank_promotion", "default_matmul_precision", "threefry_partitionable",
     "default_prng_impl", "default_device", "disable_jit", "debug_nans", "debug_infs",
     "debug_key_reuse", "check_tracer_leaks", "enable_checks", "log_compiles",
@@ -519,6 +519,7 @@ class _Values(threading.local):
     explain_cache_misses: bool
     index_checks: str
     log_compiles: bool
+    explicit_x64_dtypes: str
     numpy_dtype_promotion: str
     numpy_rank_promotion: str
     threefry_partitionable: bool
@@ -574,6 +575,11 @@ def _names_a_device(value: Any) -> bool:
 enable_x64 = _flag(
     "enable_x64", "Whether Python scalars and NumPy input without an explicit dtype keep 64 bits."
 )
+explicit_x64_dtypes = _choice(
+    "explicit_x64_dtypes", ("allow", "warn", "error"),
+    "What a 64-bit dtype by name means without enable_x64: itself, or, with a warning, that of 32 "
+    "bits.",
+)  # fmt: skip
 numpy_dtype_promotion = _choice(
     "numpy_dtype_promotion", ("standard", "strict"),
     "'strict' promotes nothing but Python scalars; operands of different dtypes are an error.",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
+import sys
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
@@ -89,10 +91,29 @@ def checking_leaks() -> xprim_config.Override:
 # An attribute cannot be assigned: that would look like a setting and change nothing.
 
 _PREFIX = "jax_"
+
+
+def parse_flags_with_absl() -> None:
+    """Set the options that the command line names: `--jax_NAME=VALUE`, before the first `--`.
+
+    Programs written for JAX call it so; absl is not needed.
+
+    Raises:
+      AttributeError: there is no such option.
+      ValueError: the text is no value of the option.
+    """
+    before = itertools.takewhile(lambda argument: argument != "--", sys.argv[1:])
+    for argument in before:
+        name, _, text = argument.lstrip("-").partition("=")
+        if argument.startswith("-") and name.startswith(_PREFIX):
+            option = _options.option_named(name, "config.parse_flags_with_absl")
+            option.set(option.parse(text or "1"))
+
+
 _FUNCTIONS = {
     name: boundary(getattr(_options, name))
     for name in ("options", "read", "trace_context", "update", "when_changed")
-}
+} | {"parse_flags_with_absl": boundary(parse_flags_with_absl)}
 
 
 class Config:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import math
+import warnings
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import ml_dtypes
@@ -252,7 +253,8 @@ def as_dtype(dtype: Any) -> Any:
 def canonicalize_dtype(dtype: DTypeLike) -> DType:
     """Return the dtype that values get when nobody chose: 32 bits for 64 unless `enable_x64`.
 
-    Extended dtypes and `float0` stay as they are; another byte order becomes the machine's.
+    Extended dtypes and `float0` stay as they are; another byte order becomes the machine's; None
+    is float, as for NumPy.
 
     Raises:
         TypeError: values cannot have the dtype (objects, strings, dates, ...).
@@ -264,6 +266,8 @@ def canonicalize_dtype(dtype: DTypeLike) -> DType:
         ...     canonicalize_dtype("float64")
         dtype('float64')
     """
+    if dtype is None:  # as for NumPy
+        return python_scalar_dtype(float)
     table = _SUPPORTED if config.values.enable_x64 else _TO_32_BITS
     if isinstance(dtype, np.dtype):
         known = table.get(dtype)
@@ -281,7 +285,7 @@ def requested_dtype(dtype: DTypeLike, operation: str = "dtype") -> Any:
     """Return the dtype that a user asked for by `dtype=...`: 64 bits are honoured without a flag.
 
     `int`, `float`, `complex` (and None, which NumPy takes for float) mean the default dtype of
-    their kind.
+    their kind. The option `explicit_x64_dtypes` may have 64 bits mean 32, as they do in JAX.
 
     Args:
         dtype: what the user gave.
@@ -298,7 +302,23 @@ def requested_dtype(dtype: DTypeLike, operation: str = "dtype") -> Any:
         return python_scalar_dtype(float)
     if isinstance(dtype, type) and dtype in DEFAULT_BY_PYTHON_TYPE:
         return python_scalar_dtype(dtype)
-    return _understood(dtype, operation)
+    exact = _understood(dtype, operation)
+    if config.values.explicit_x64_dtypes == "allow" or config.values.enable_x64:
+        return exact
+    available = _TO_32_BITS.get(exact, exact)
+    return exact if available == exact else _available(exact, available, operation)
+
+
+def _available(exact: DType, available: DType, operation: str) -> DType:
+    """Return the dtype of 32 bits for one of 64, with a warning, or raise ValueError."""
+    text = message(
+        operation, f"Explicitly requested dtype {exact} is not available.", expected=f"{available}",
+        hint="config.update('enable_x64', True), or config.update('explicit_x64_dtypes', 'allow')",
+    )  # fmt: skip
+    if config.values.explicit_x64_dtypes == "error":
+        raise ValueError(text)
+    warnings.warn(text, UserWarning, stacklevel=3)
+    return available
 
 
 def python_scalar_dtype(kind: type) -> DType:

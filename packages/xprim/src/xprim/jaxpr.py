@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -187,6 +188,12 @@ class Equation:
 
     invars = property(lambda self: self.inputs)
     outvars = property(lambda self: self.outputs)
+
+    @property
+    def source_info(self) -> SimpleNamespace:
+        """The user's line and the name scopes, under the names that JAX has for them."""
+        scopes = "/".join(self.name_stack)
+        return SimpleNamespace(traceback=self.source, name_stack=scopes)
 
     @property
     def effects(self) -> Effects:

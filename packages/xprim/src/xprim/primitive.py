@@ -188,7 +188,10 @@ class Primitive:
 
     __slots__ = ("_memo", "axis_param", "call_like", "defined_at", "module", "name", "rules")
 
-    multiple_results = True  # `bind` gives a tuple, always; interpreters written for JAX ask
+    # What interpreters written for JAX ask: `bind` gives a tuple, always, and no primitive takes
+    # a function in place of a jaxpr.
+    multiple_results = True
+    call_primitive = map_primitive = False
 
     def __init__(
         self,
@@ -302,6 +305,25 @@ class Primitive:
             arrays = [as_array(x) if isinstance(x, _NUMBERS) else x for x in operands]
             return self.bind(*arrays, **params)
         return results
+
+    def bind_with_trace(
+        self, trace: Any, operands: Iterable[Any], avals: Any, params: dict[str, Any]
+    ) -> Any:
+        """Return what `bind` gives under a trace, for interpreters written for JAX.
+
+        Args:
+          trace: becomes the current one for that time.
+          operands: Arrays.
+          avals: of the operands, which they have themselves.
+          params: of the equation.
+        """
+        del avals
+        previous = state.trace
+        state.trace = trace
+        try:
+            return self.bind(*operands, **params)
+        finally:
+            state.trace = previous
 
     def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
         """Return what `bind` takes for the params of an equation: these; interpreters ask."""

@@ -67,7 +67,7 @@ class Trace:
     cells: Any = None
     """How the program that is staged uses cells of outside; None where none is."""
 
-    def __init__(self, parent: Trace | None) -> None:
+    def __init__(self, parent: Trace | None = None) -> None:
         self.parent = parent
         self.closed = False
         # whether operations end up in a jaxpr, which remembers the user's lines
@@ -83,9 +83,14 @@ class Trace:
         """Apply a primitive to operands; those with `._trace is self` are this trace's own.
 
         May be called whatever the current trace is; rules are run with the parent as the current
-        one.
+        one. A class written for JAX defines `process_primitive` in its place, which returns one
+        result, or several in a list.
         """
-        raise NotImplementedError(type(self).__name__)
+        written_for_jax = getattr(self, "process_primitive", None)
+        if written_for_jax is None:
+            raise NotImplementedError(type(self).__name__)
+        results = written_for_jax(primitive, operands, params)
+        return tuple(results) if isinstance(results, list | tuple) else (results,)
 
     @property
     def main(self) -> Trace:
@@ -103,6 +108,10 @@ class Tracer(Array):
     __slots__ = ("__weakref__", "_trace", "aval")
 
     _trace: Trace
+
+    def __init__(self, trace: Trace, aval: ShapedArray) -> None:
+        self._trace = trace
+        self.aval = aval
 
     def origin(self) -> str:
         """Say which operation of the user's program produced this value, if that is known."""

@@ -14,7 +14,8 @@ from xprim.kernels import forget_kernels
 from xprim.tracebacks import boundaries
 
 __all__ = [
-    "clear_backends", "clear_caches", "backends", "clear_in_memory_compilation_cache",
+    "clear_backends", "clear_caches", "backends", "backends_in_use",
+    "clear_in_memory_compilation_cache",
     "get_backend", "get_default_device",
 ]  # fmt: skip
 
@@ -98,6 +99,11 @@ def backends() -> dict[str, Any]:
         except RuntimeError:  # installed, and no such device
             continue
     return found
+
+
+def backends_in_use() -> dict[str, Any]:
+    """Return the same, or nothing before devices are first used; starts none."""
+    return backends() if gateway.has_clients() else {}
 
 
 def get_default_device() -> Any:

@@ -242,7 +242,8 @@ def _numpy(lhs: Any, rhs: Any, *, window_strides: Any, padding: Any, lhs_dilatio
     kernel = rhs.astype(total, copy=False).transpose(spec.rhs_spec)
     if _is_of_vectors(x, kernel, window_strides, lhs_dilation, rhs_dilation):
         sums = _correlated(x[0, 0], kernel[0, 0], padding[0])
-        return (sums.reshape((1, 1, -1)).astype(out_dtype, copy=False),)
+        row = sums.reshape((1, 1, -1)).transpose(np.argsort(spec.out_spec))
+        return (row.astype(out_dtype, copy=False),)
     windows = _windows(x, kernel.shape[2:], window_strides, padding, lhs_dilation, rhs_dilation)
     space = windows.shape[2 : 2 + len(window_strides)]
     (n, c), (o, i) = windows.shape[:2], kernel.shape[:2]

@@ -15,11 +15,12 @@ Nothing is changed in the libraries: a finder answers for `jax` and the modules 
 for and never done by itself: docs/decisions/0026-libraries-written-for-jax.md.
 
 A module of JAX that is not here is a `ModuleNotFoundError` that says what there is instead. Modules
-that libraries import and seldom use (Pallas) can be imported; the use of a name is that error.
+that libraries import and seldom use (Pallas) can be imported; to use one is that error.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -41,12 +42,18 @@ __dir__ = __all__.copy
 
 _absent = late_import("xstack.as_jax.absent_modules", "what errors say, when there is one")
 
+_config = late_import("xprim.config", "install() alone imports nothing")
+
 VERSION = (0, 12, 0)
 """The version of JAX whose names these are, which libraries ask for."""
 
 
 def install() -> None:
     """Let `import jax` find `xstack` from now on, in this process.
+
+    Programs written for JAX expect what its options are by default: `import jax` sets
+    `explicit_x64_dtypes` to "warn", and the environment variables `JAX_...` count as `XSTACK_...`
+    where these are not set.
 
     Raises:
       ImportError: when JAX itself was imported before.
@@ -67,6 +74,9 @@ def install() -> None:
             got=str(sys.modules["jax"]),
             hint="install before the first library that imports JAX",
         ))  # fmt: skip
+    for name, value in list(os.environ.items()):
+        if name.startswith("JAX_"):
+            os.environ.setdefault(f"XSTACK_{name.removeprefix('JAX_')}", value)
     sys.meta_path.insert(0, _FINDER)
 
 
@@ -79,6 +89,8 @@ def uninstall() -> None:
     if _FINDER not in sys.meta_path:
         return
     sys.meta_path.remove(_FINDER)
+    if "jax" in sys.modules and _X64_VARIABLE not in os.environ:
+        _config.update("explicit_x64_dtypes", "allow")
     for name, module in list(sys.modules.items()):
         if name == "jax" or name.startswith("jax.") or type(module) is _AbsentModule:
             del sys.modules[name]
@@ -96,6 +108,9 @@ def pytest_addoption(parser: object) -> None:
     install()
 
 
+_X64_VARIABLE = "XSTACK_EXPLICIT_X64_DTYPES"
+
+
 class _NamedJax(ModuleType):
     """Shows the names of a module of ours, beside what it is asked for of JAX's own."""
 
@@ -107,7 +122,7 @@ class _NamedJax(ModuleType):
         self.__version__ = ".".join(map(str, VERSION))
 
     def __getattr__(self, name: str) -> Any:
-        value = getattr(self._shown, name)
+        value = import_by_name("xstack._src") if name == "_src" else getattr(self._shown, name)
         setattr(self, name, value)
         return value
 
@@ -116,12 +131,22 @@ class _NamedJax(ModuleType):
 
 
 class _AbsentModule(ModuleType):
-    """A module of JAX that can be imported here, and whose names say why they are not here."""
+    """A module of JAX that can be imported here; its classes stand in annotations and as bases."""
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        raise AttributeError(_absent.why_not(f"{self.__name__}.{name}"))
+        if not name[0].isupper():
+            raise AttributeError(_absent.why_not(f"{self.__name__}.{name}"))
+        return _AbsentClass(name, (), {"__module__": self.__name__})
+
+
+class _AbsentClass(type):
+    """Makes the classes of such a module, whose calls and attributes say why they are not here."""
+
+    def __call__(cls, *args: object, **kwargs: object) -> Any:
+        raise TypeError(_absent.why_not(f"{cls.__module__}.{cls.__name__}"))
+
+    def __getattr__(cls, name: str) -> Any:
+        raise AttributeError(_absent.why_not(f"{cls.__module__}.{cls.__name__}.{name}"))
 
 
 class _Finder(Loader):
@@ -135,7 +160,7 @@ class _Finder(Loader):
     ) -> ModuleSpec | None:
         top, _, below = fullname.partition(".")
         if top == "xstack":  # what `from jax.experimental import pallas` asks for
-            absent = below.startswith("experimental.") and _absent.is_importable(below)
+            absent = below.startswith(("experimental.", "extend.")) and _absent.is_importable(below)
             return ModuleSpec(fullname, self, is_package=True) if absent else None
         if top != "jax":
             return None
@@ -153,6 +178,8 @@ class _Finder(Loader):
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         if spec.name == "jax":
+            if _X64_VARIABLE not in os.environ:
+                _config.update("explicit_x64_dtypes", "warn")
             return _NamedJax(xstack)
         if spec.name.startswith("xstack."):
             return _AbsentModule(spec.name.replace("xstack", "jax", 1))

@@ -34,6 +34,7 @@ _INSTEAD = {
     "experimental.roofline": "jax.jit(f).lower(*args).compile().cost_analysis()",
     "experimental.source_mapper": "jax.make_jaxpr(f)(*args).eqns[i].source_info",
     "experimental.transfer": "jax.distributed and jax.device_put",
+    "extend.ifrt_programs": "programs of IFRT are those of clusters of TPUs",
     "extend.mlir": _MLIR,
     "extend.pallas": _KERNELS,
     "extend.sharding": "shardings say their `_to_xla_hlo_sharding`",
@@ -42,7 +43,10 @@ _INSTEAD = {
     "lib": "jax.extend.backend, or jaxlib itself; JAX's own newer versions are without it, too",
 }  # fmt: skip
 # Modules that libraries import at their top and use in few of their functions.
-_IMPORTABLE = ("experimental.colocated_python", "experimental.mosaic", "experimental.pallas")
+_IMPORTABLE = (
+    "experimental.array_serialization", "experimental.colocated_python", "experimental.mosaic",
+    "experimental.pallas", "extend.ifrt_programs",
+)  # fmt: skip
 
 
 def is_importable(name: str) -> bool:

@@ -55,6 +55,7 @@ def _conv(
 
 
 _IMAGES_LAST = ConvDimensionNumbers((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2))
+_ROWS_LAST = ConvDimensionNumbers((0, 2, 1), (2, 1, 0), (0, 2, 1))
 _TURNED = ConvDimensionNumbers((2, 0, 3, 1), (1, 3, 2, 0), (3, 2, 0, 1))
 
 TABLE: dict[str, list[Sample]] = {
@@ -77,6 +78,8 @@ TABLE: dict[str, list[Sample]] = {
               padding=((1, 1),)),
         _conv((2, 5, 6, 3), (2, 3, 3, 4), "channels-last", numbers=_IMAGES_LAST),
         _conv((3, 4, 2, 5), (3, 4, 2, 3), "turned", numbers=_TURNED),
+        _conv((1, 5, 1), (3, 1, 1), "one-vector-channels-last", numbers=_ROWS_LAST),
+        _conv((1, 1, 5), (1, 1, 3), "one-vector"),
         _conv((2, 3, 2), (4, 3, 5), "kernel-too-large"),
         _conv((0, 3, 5), (4, 3, 2), "no-batch"),
         _conv((2, 0, 5), (4, 0, 2), "no-features"),
