@@ -45,6 +45,7 @@ from xprim.derived_cells import UsedCell, given_values, taken, with_cells, writt
 from xprim.errors import UndefinedRuleError, argument_names, described, message
 from xprim.kept_programs import KeptPrograms, Staged, staged_with_cells
 from xprim.leaves import as_arrays
+from xprim.requirements import require
 from xprim.tracebacks import boundary, shorten
 from xprim.transformed import check_function, transforming
 from xprim.typing import PyTree
@@ -648,8 +649,9 @@ def checkpoint(
       >>> float(grad(checkpoint(lambda x: x * x * x))(2.0))
       12.0
     """
-    if concrete:
-        raise ValueError("checkpoint: concrete=True is not supported; name static_argnums instead.")
+    require(
+        not concrete, "checkpoint", "concrete=True is not supported; name static_argnums instead."
+    )
     if fun is None:
         return functools.partial(checkpoint, prevent_cse=prevent_cse, policy=policy,
                                  static_argnums=static_argnums,

@@ -48,6 +48,7 @@ from xprim import (
     shaped_array,
 )
 from xprim.errors import message
+from xprim.requirements import require
 from xprim.tracebacks import boundary
 from xprim.transformed import check_function, transformed, transforming
 
@@ -318,15 +319,15 @@ def _jacobian(
 def _check_results(outs: Sequence[Array], operation: str, holomorphic: bool, reverse: bool) -> None:
     for out in outs:
         dtype = out.aval.dtype
-        if holomorphic and not dtypes.is_complex(dtype):
-            raise TypeError(
-                f"{operation}: holomorphic=True needs complex results, got {dtype.name}."
-            )
-        if reverse and not dtypes.is_inexact(dtype):
-            raise TypeError(message(
-                operation, f"the results must be floating, got {dtype.name}.",
-                hint="has_aux=True passes integer outputs through",
-            ))  # fmt: skip
+        require(
+            not holomorphic or dtypes.is_complex(dtype), operation,
+            "holomorphic=True needs complex results, got {}.", dtype.name, error=TypeError,
+        )  # fmt: skip
+        require(
+            not reverse or dtypes.is_inexact(dtype), operation,
+            "the results must be floating, got {}.", dtype.name,
+            hint="has_aux=True passes integer outputs through", error=TypeError,
+        )  # fmt: skip
         if reverse and dtypes.is_complex(dtype) and not holomorphic:
             raise TypeError(message(
                 operation, f"the results must be real unless holomorphic=True, got {dtype.name}.",
@@ -341,10 +342,9 @@ def _check_size(chunk_size: Any, operation: str) -> int | None:
         size = operator.index(chunk_size)
     except TypeError:
         size = 0
-    if size < 1:
-        raise ValueError(message(
-            operation, "chunk_size must be an int of at least 1, or None.", got=repr(chunk_size)
-        ))  # fmt: skip
+    require(
+        size >= 1, operation, "chunk_size must be an int of at least 1, or None.", got=chunk_size
+    )
     return size
 
 

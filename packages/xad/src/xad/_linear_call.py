@@ -30,6 +30,7 @@ from xprim.calls import nonzero, rules_of_program, where_true, with_zeros
 from xprim.contracts import BatchAxis, JVPHandle, LinearizeHandle, TransposeHandle
 from xprim.errors import message
 from xprim.leaves import flat_arrays
+from xprim.requirements import require
 from xprim.transformed import check_function
 from xprim.typing import PyTree
 
@@ -113,11 +114,11 @@ class _Later:
         """Return the program; it must use no traced values but its arguments."""
         if self._program is None:
             self._program, captured = self._made()
-            if captured:
-                raise TypeError(message(
-                    "linear_call", "a transpose that calls its own function uses traced values of "
-                    "around it.", hint="pass them as residual arguments",
-                ))  # fmt: skip
+            require(
+                not captured, "linear_call",
+                "a transpose that calls its own function uses traced values of around it.",
+                hint="pass them as residual arguments", error=TypeError,
+            )  # fmt: skip
         return self._program
 
 

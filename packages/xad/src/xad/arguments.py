@@ -12,6 +12,7 @@ from xprim import Array, ShapedArray, Zero, dtypes, state
 from xprim.cells import Cell
 from xprim.errors import ArgumentError, argument_names, described, message, place_of
 from xprim.leaves import as_arrays, flat_arrays, path_of
+from xprim.requirements import require
 from xprim.strict_options import calls_its_function
 from xprim.transformed import check_function
 
@@ -241,10 +242,10 @@ class FlatFunction:
 
 def check_reduce_axes(reduce_axes: Any, operation: str) -> None:
     """Refuse JAX's experimental argument, unless it is empty."""
-    if reduce_axes:
-        raise ValueError(
-            f"{operation}: reduce_axes is not supported; reduce with a collective instead."
-        )
+    require(
+        not reduce_axes, operation,
+        "reduce_axes is not supported; reduce with a collective instead.",
+    )  # fmt: skip
 
 
 def flat_arguments(
@@ -335,8 +336,10 @@ def normalized_argnums(
                 hint="keyword arguments cannot be differentiated",
             ))  # fmt: skip
     numbers = tuple([i % count for i in given])
-    if len(set(numbers)) != len(numbers):
-        raise ValueError(f"{operation}: argnums={argnums} names an argument twice.")
+    require(
+        len(set(numbers)) == len(numbers), operation, "argnums={} names an argument twice.",
+        argnums,
+    )  # fmt: skip
     return (numbers[0] if single else None), numbers
 
 

@@ -37,6 +37,7 @@ from xprim.cells import Cell
 from xprim.errors import ShapeError, UnexpectedTracerError, described, message, place_of
 from xprim.function_keys import constant_by_attributes
 from xprim.leaves import as_arrays
+from xprim.requirements import require
 from xprim.trace import has_ended
 from xprim.tracebacks import boundary
 from xprim.transformed import (
@@ -477,8 +478,10 @@ class custom_jvp(FunctionWithRules[P, R]):  # noqa: N801 - used as a decorator
     @boundary
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
         """Set one rule `(tangent, result, *args) -> tangent` for each argument; None means zero."""
-        if self.nondiff_argnums:
-            raise TypeError("custom_jvp.defjvps: not with nondiff_argnums; use defjvp.")
+        require(
+            not self.nondiff_argnums, "custom_jvp.defjvps", "not with nondiff_argnums; use defjvp.",
+            error=TypeError,
+        )  # fmt: skip
 
         def jvp(primals: Any, tangents: Any) -> Any:
             if len(jvps) != len(primals):

@@ -57,6 +57,7 @@ from xprim import (
 )
 from xprim.errors import message
 from xprim.leaves import flat_arrays
+from xprim.requirements import require
 from xprim.tracebacks import boundaries
 from xprim.transformed import check_function
 
@@ -152,11 +153,11 @@ def _leaves_of(terms: Any, k: int, tree: Any, leaves: Sequence[Array]) -> list[A
     arrays = []
     for x, primal in zip(found, leaves, strict=True):
         is_truth = dtypes.is_bool(primal.aval.dtype)
-        if not is_truth and not is_differentiable(primal.aval):
-            raise TypeError(message(
-                "jet", f"an argument of dtype {primal.aval.dtype.name} has no derivatives.",
-                hint="pass 3.0 instead of 3, or close over it",
-            ))  # fmt: skip
+        require(
+            is_truth or is_differentiable(primal.aval), "jet",
+            "an argument of dtype {} has no derivatives.", primal.aval.dtype,
+            hint="pass 3.0 instead of 3, or close over it", error=TypeError,
+        )  # fmt: skip
         array = as_array(x, what=f"jet: a term of order {k}")
         if array.aval.shape != primal.aval.shape:
             raise ValueError(message(

@@ -29,6 +29,7 @@ from xnp import lax
 from xnp.flatten_util import ravel_pytree
 from xprim import as_array, closure_convert, dtypes
 from xprim.errors import message
+from xprim.requirements import require
 from xprim.tracebacks import boundaries
 from xprim.transformed import check_function
 from xprim.typing import ArrayLike, PyTree
@@ -127,10 +128,10 @@ def _check_slope(leaves: Sequence[Any], avals: Sequence[Any]) -> None:
 
 def _check(x: Any, name: str, fits: Callable[[Any], bool]) -> Any:
     array = as_array(x, what=f"odeint: {name}")
-    if not fits(array.dtype):
-        raise TypeError(message(
-            "odeint", "the start and the times must be floats.", got=array.aval.str_long()
-        ))  # fmt: skip
+    require(
+        fits(array.dtype), "odeint", "the start and the times must be floats.", got=array,
+        error=TypeError,
+    )  # fmt: skip
     return array
 
 

@@ -20,6 +20,7 @@ from xad._vjp import value_and_grad
 from xnp import lax
 from xprim import Array, as_array, dtypes
 from xprim.errors import message
+from xprim.requirements import require
 from xprim.tracebacks import boundaries
 from xprim.typing import PyTree
 
@@ -100,10 +101,10 @@ def minimize(
             expected=f"one of {tuple(_METHODS)}, options {sorted(known or _BFGS | _LBFGS)}",
         ))  # fmt: skip
     x = as_array(x0, what="minimize: x0")
-    if x.ndim != 1 or not dtypes.is_floating(x.dtype):
-        raise ValueError(message(
-            "minimize", "x0 must be a vector of floats.", got=x.aval.str_long(),
-        ))  # fmt: skip
+    require(
+        x.ndim == 1 and dtypes.is_floating(x.dtype), "minimize", "x0 must be a vector of floats.",
+        got=x,
+    )  # fmt: skip
     if not isinstance(args, tuple):
         raise TypeError(message("minimize", "args must be a tuple.", got=f"{type(args).__name__}"))
     if tol is not None:

@@ -25,6 +25,7 @@ from xad.custom_rules import custom_vjp
 from xnp import lax, nn
 from xprim import Array, as_array, dtypes
 from xprim.errors import message
+from xprim.requirements import require
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike
 
@@ -145,15 +146,15 @@ def scaled_dot_general(
             x, y, dimension_numbers, preferred_element_type=preferred_element_type
         )
     out = dtypes.requested_dtype(preferred_element_type, what)
-    if out not in (dtypes.float32, dtypes.bfloat16, dtypes.float16):
-        raise TypeError(message(
-            what, "the result must be of one of three dtypes.", got=f"{out}",
-            expected="float32, bfloat16 or float16",
-        ))  # fmt: skip
-    if len(configs) != 3:
-        raise ValueError(message(
-            what, "needs a configuration for lhs, rhs and gradients.", got=f"{len(configs)}",
-        ))  # fmt: skip
+    require(
+        out in (dtypes.float32, dtypes.bfloat16, dtypes.float16), what,
+        "the result must be of one of three dtypes.", got=out,
+        expected="float32, bfloat16 or float16", error=TypeError,
+    )  # fmt: skip
+    require(
+        len(configs) == 3, what, "needs a configuration for lhs, rhs and gradients.",
+        got=len(configs),
+    )  # fmt: skip
     (of_x, of_y), (batch_x, batch_y) = dimension_numbers
     x3, kept_x = _fold(x, of_x, batch_x)
     y3, kept_y = _fold(y, of_y, batch_y)

@@ -27,6 +27,7 @@ from xnp.sparse import BCOO
 from xprim import Array, from_numpy, get_primitive
 from xprim.errors import message
 from xprim.leaves import flat_arrays
+from xprim.requirements import require
 from xprim.tracebacks import boundary
 from xprim.transformed import check_function, find, transforming
 from xtree.records import Record, set_once
@@ -86,8 +87,10 @@ def color_symmetric(pattern: SparsityPattern) -> Ints:
       >>> color_symmetric(SparsityPattern(*np.nonzero(arrow), (4, 4))).tolist()
       [0, 1, 1, 1]
     """
-    if pattern.shape[0] != pattern.shape[1]:
-        raise ValueError(f"color_symmetric: the matrix must be square, got {pattern!r}.")
+    require(
+        pattern.shape[0] == pattern.shape[1], "color_symmetric",
+        "the matrix must be square, got {!r}.", pattern,
+    )  # fmt: skip
     around = [[r for r in rows if r != c] for c, rows in enumerate(_rows_by_column(pattern))]
     colors = [-1] * len(around)
     for v, adjacent in enumerate(around):
@@ -176,10 +179,7 @@ def _plan(pattern: SparsityPattern, mode: str) -> SparseDerivative:
     if mode in ("auto", "rev"):
         colors = color_columns(SparsityPattern(cols, rows, pattern.shape[::-1]))
         found.append(SparseDerivative(pattern, colors, "rev", (colors[rows], cols)))
-    if not found:
-        raise ValueError(message(
-            "sparse_jacobian", "mode must be 'auto', 'fwd' or 'rev'.", got=repr(mode)
-        ))  # fmt: skip
+    require(found, "sparse_jacobian", "mode must be 'auto', 'fwd' or 'rev'.", got=mode)
     return min(found, key=lambda plan: plan.num_products)
 
 

@@ -19,6 +19,7 @@ from xprim.cells import Cell
 from xprim.errors import argument_names, message
 from xprim.function_keys import describe_function
 from xprim.leaves import as_arrays, flat_arrays, path_of
+from xprim.requirements import require
 from xprim.sharded_types import spread_as
 from xprim.strict_options import calls_its_function
 from xprim.tracebacks import boundary, shorten
@@ -107,10 +108,10 @@ def register_vmappable(
     """
     for name, given in (("data_type", data_type), ("spec_type", spec_type),
                         ("axis_size_type", axis_size_type)):  # fmt: skip
-        if not isinstance(given, type):
-            raise TypeError(message(
-                "register_vmappable", f"{name} must be a type.", got=repr(given)
-            ))  # fmt: skip
+        require(
+            isinstance(given, type), "register_vmappable", "{} must be a type.", name, got=given,
+            error=TypeError,
+        )  # fmt: skip
     for name, function in (("to_elt", to_elt), ("from_elt", from_elt), ("make_iota", make_iota)):
         if not callable(function) and (function is not None or name != "make_iota"):
             raise TypeError(message(
@@ -186,11 +187,11 @@ def elements_of(axis: BatchAxis, axis_size: Any, values: Any) -> tuple[Any, ...]
 
 def _dimension(x: Array, axis: Any, size: int) -> Any:
     shape, place = x.aval.shape, axis + len(x.aval.shape) if axis < 0 else axis
-    if not 0 <= place < len(shape) or shape[place] != size:
-        raise ValueError(message(
-            "vmap", f"an array of an object has no {size} examples along axis {axis}.",
-            got=x.aval.str_long(), hint="axis_size=... says how many examples there are",
-        ))  # fmt: skip
+    require(
+        0 <= place < len(shape) and shape[place] == size, "vmap",
+        "an array of an object has no {} examples along axis {}.", size, axis, got=x,
+        hint="axis_size=... says how many examples there are",
+    )  # fmt: skip
     return place
 
 

@@ -51,6 +51,7 @@ from xjit.sharding.typed import described
 from xprim import ClosedJaxpr, ConcreteArray, ShapedArray, Tracer, config
 from xprim.eager import results_are_checked
 from xprim.errors import message
+from xprim.requirements import require
 from xprim.sharded_types import whole
 from xprim.tracebacks import shorten
 from xprim.typing import PyTree
@@ -324,11 +325,11 @@ class TracedFunction(ProgramOfThisProcess):
         Raises:
           NoMeshError: it is over a mesh without devices, and no platform is named.
         """
-        if lowering_platforms is not None and len(lowering_platforms) != 1:
-            raise ValueError(message(
-                "lower", "a program is written for one platform at a time.",
-                got=f"lowering_platforms={lowering_platforms!r}",
-            ))  # fmt: skip
+        require(
+            lowering_platforms is None or len(lowering_platforms) == 1, "lower",
+            "a program is written for one platform at a time.",
+            got={"lowering_platforms": lowering_platforms},
+        )  # fmt: skip
         asked = lowering_platforms[0] if lowering_platforms else None
         placement, platform = place_ahead(self._program, self._shardings, asked, *self._described)
         return Lowered(self, self._program.lowered(placement, platform), placement)
@@ -405,12 +406,11 @@ class Lowered(_Stage):
 
 
 def _check_dialect(operation: str, dialect: str | None) -> str:
-    if dialect not in (None, "stablehlo", "hlo"):
-        raise ValueError(message(
-            operation, f"there is no form in the dialect {dialect!r}.",
-            expected="'stablehlo' or 'hlo'",
-            hint="lower(...).compile().as_text() is XLA's optimised program",
-        ))  # fmt: skip
+    require(
+        dialect in (None, "stablehlo", "hlo"), operation, "there is no form in the dialect {!r}.",
+        dialect, expected="'stablehlo' or 'hlo'",
+        hint="lower(...).compile().as_text() is XLA's optimised program",
+    )  # fmt: skip
     return dialect or "stablehlo"
 
 

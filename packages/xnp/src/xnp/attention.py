@@ -17,6 +17,7 @@ from xnp.numpy.dispatch import array_of, inexact
 from xnp.softmax import logsumexp, softmax
 from xprim import Array, dtypes, get_primitive, promotion
 from xprim.errors import message
+from xprim.requirements import require
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 from xtree.namespaces import late_import
@@ -102,11 +103,10 @@ def dot_product_attention(
 
     Source: Vaswani et al., Attention Is All You Need, 2017.
     """
-    if implementation not in (None, "xla", "cudnn"):
-        raise ValueError(message(
-            "dot_product_attention", f"there is no implementation {implementation!r}.",
-            expected="None, 'xla' or 'cudnn'",
-        ))  # fmt: skip
+    require(
+        implementation in (None, "xla", "cudnn"), "dot_product_attention",
+        "there is no implementation {!r}.", implementation, expected="None, 'xla' or 'cudnn'",
+    )  # fmt: skip
     q, k, v = inexact("dot_product_attention", query, key, value)
     shape = q.shape
     if q.ndim == 3:

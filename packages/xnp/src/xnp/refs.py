@@ -23,6 +23,7 @@ from xnp.numpy.index_update import rank_of
 from xprim import Array, ShapedArray, as_array, get_primitive
 from xprim.cells import Cell
 from xprim.errors import XStackTypeError, described, message
+from xprim.requirements import require
 from xprim.tracebacks import boundaries, boundary
 from xprim.typing import ArrayLike, DuckTypedArray, PyTree
 
@@ -119,8 +120,7 @@ class Ref(Cell):
         return _typed(array, self.dtype)
 
     def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("len: a reference of rank 0 has no length.")
+        require(self.shape, "len", "a reference of rank 0 has no length.", error=TypeError)
         return int(self.shape[0])
 
     def __iter__(self) -> Iterator[Array]:
@@ -221,8 +221,7 @@ def new_ref(
       2.0
     """
     _check_place("new_ref", memory_space, pin)
-    if kind is not None:
-        raise ValueError(f"new_ref: kind must be None, got {kind!r}.")
+    require(kind is None, "new_ref", "kind must be None, got {!r}.", kind)
     array = as_array(init_val, what="new_ref: the first value")
     return Ref(_typed(array, array.dtype))
 
@@ -323,12 +322,11 @@ def _check(ref: Any, operation: str) -> Any:
 
 
 def _check_place(operation: str, memory_space: Any, pin: bool) -> None:
-    if memory_space is not None or pin:
-        raise ValueError(message(
-            operation, "references lie in the memory of their device.",
-            got=f"memory_space={memory_space!r}, pin={pin!r}",
-            expected="memory_space=None, pin=False",
-        ))  # fmt: skip
+    require(
+        memory_space is None and not pin, operation,
+        "references lie in the memory of their device.",
+        got={"memory_space": memory_space, "pin": pin}, expected="memory_space=None, pin=False",
+    )  # fmt: skip
 
 
 def _typed(array: Array, dtype: Any) -> Array:

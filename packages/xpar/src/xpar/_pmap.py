@@ -34,6 +34,7 @@ from xprim import (
 from xprim.calls import call_rules
 from xprim.contracts import Builder, ChecksHandle, TransposeHandle
 from xprim.errors import brief, message
+from xprim.requirements import require
 from xprim.tracebacks import boundary
 from xprim.transformed import check_function, transformed
 from xprim.typing import AxisName, PyTree
@@ -260,8 +261,7 @@ def pmap(
     if fun is None:
         return functools.partial(pmap, **options)
     check_function(fun, "pmap")
-    if devices is not None and backend is not None:
-        raise ValueError("pmap: give devices or backend, not both.")
+    require(devices is None or backend is None, "pmap", "give devices or backend, not both.")
     _check_axes("in_axes", in_axes)
     _check_axes("out_axes", out_axes)
     calls = _PmapCalls(fun, options)

@@ -76,6 +76,7 @@ from xprim.calls import all_to_front, call_rules, front_dims
 from xprim.cells import Cell
 from xprim.contracts import BatchAxis, Builder, ChecksHandle, TransposeHandle
 from xprim.errors import message
+from xprim.requirements import require
 from xprim.sharded_types import ShardingTypeError, spread_as, whole
 from xprim.static_arguments import static_key
 from xprim.tracebacks import boundaries
@@ -705,9 +706,10 @@ def pvary(x: PyTree, axis_name: AxisName) -> PyTree:
       >>> print(vmap(lambda x: pvary(x, "i"), axis_name="i")(np.int32([1, 2])))
       [1 2]
     """
-    if isinstance(axis_name, set | frozenset):
-        raise TypeError(message("pvary", "the names come in a tuple.", got=repr(axis_name),
-                                expected="a name, or a tuple of names"))  # fmt: skip
+    require(
+        not isinstance(axis_name, set | frozenset), "pvary", "the names come in a tuple.",
+        got=axis_name, expected="a name, or a tuple of names", error=TypeError,
+    )  # fmt: skip
     return pcast(x, axis_name, to="varying")
 
 
@@ -745,14 +747,15 @@ def pcast(x: PyTree, axis_name: AxisName, *, to: str) -> PyTree:
       >>> print(vmap(lambda x: pcast(x, "i", to="varying"), axis_name="i")(np.int32([1, 2])))
       [1 2]
     """
-    if isinstance(axis_name, set | frozenset):
-        raise TypeError(message("pcast", "the names come in a tuple.", got=repr(axis_name),
-                                expected="a name, or a tuple of names"))  # fmt: skip
-    if to not in ("varying", "unreduced", "reduced"):
-        raise ValueError(message(
-            "pcast", "values can only be cast to varying, unreduced or reduced ones.",
-            got=f"{to=}", hint="psum, pmax or all_gather(..., to='invarying') make values the same",
-        ))  # fmt: skip
+    require(
+        not isinstance(axis_name, set | frozenset), "pcast", "the names come in a tuple.",
+        got=axis_name, expected="a name, or a tuple of names", error=TypeError,
+    )  # fmt: skip
+    require(
+        to in ("varying", "unreduced", "reduced"), "pcast",
+        "values can only be cast to varying, unreduced or reduced ones.", got={"to": to},
+        hint="psum, pmax or all_gather(..., to='invarying') make values the same",
+    )  # fmt: skip
     names = names_in(axis_name)
     total_size(names, "pcast")
     axes = checked_axes.value.intersection(names)
@@ -776,11 +779,11 @@ def _cast(x: Array, axes: tuple[Any, ...], to: str, mesh: Any) -> Array:
             expected="axes of one kind", hint="one pcast for each kind",
         ))  # fmt: skip
     (old,) = states
-    if old == "unreduced" or (old, to) == ("varying", "reduced"):
-        raise ValueError(message(
-            "pcast", f"what is {old} becomes {to} by a collective.", got=x.aval.str_long(),
-            hint="psum adds up, and pcast(..., to='reduced') counts the sum as reduced",
-        ))  # fmt: skip
+    require(
+        old != "unreduced" and (old, to) != ("varying", "reduced"), "pcast",
+        "what is {} becomes {} by a collective.", old, to, got=x,
+        hint="psum adds up, and pcast(..., to='reduced') counts the sum as reduced",
+    )  # fmt: skip
     rest = tuple([name for name in axes if held.state(name) == old])
     found: Array = recast(x, rest, old, to, mesh)
     return found
@@ -993,16 +996,17 @@ def _check_specs(what: str, specs: Any) -> None:
     if specs is INFER:
         return
     for leaf in xtree.leaves(specs, is_leaf=_is_spec):
-        if not _is_spec(leaf):
-            raise TypeError(message(
-                "shard_map", f"{what} holds something that is no partition spec.", got=repr(leaf),
-                hint="P('x') cuts the first dimension along the axis x, P() gives all the whole",
-            ))  # fmt: skip
-        if leaf is not None and UNCONSTRAINED in leaf:
-            raise ValueError(message(
-                "shard_map", f"{what} leaves a dimension unconstrained.", got=repr(leaf),
-                expected="for each dimension the axes of the mesh, or None",
-            ))  # fmt: skip
+        require(
+            _is_spec(leaf), "shard_map", "{} holds something that is no partition spec.", what,
+            got=leaf,
+            hint="P('x') cuts the first dimension along the axis x, P() gives all the whole",
+            error=TypeError,
+        )  # fmt: skip
+        require(
+            leaf is None or UNCONSTRAINED not in leaf, "shard_map",
+            "{} leaves a dimension unconstrained.", what, got=leaf,
+            expected="for each dimension the axes of the mesh, or None",
+        )  # fmt: skip
 
 
 def _key(specs: Any) -> Any:
@@ -1119,11 +1123,11 @@ def _check_sums(
     operation: str, spec: PartitionSpec, aval: ShapedArray, manual: Sequence[Any]
 ) -> None:
     """Raise where types and specs differ in what is in parts: nobody has asked to add these up."""
-    if sums_of(aval).unreduced.intersection(manual) != spec.unreduced:
-        raise ValueError(message(
-            operation, "the argument is in parts of sums along other axes than the spec says.",
-            got=f"{spec} for {aval.str_long()}", hint="reshard(x, P(...)) brings it there",
-        ))  # fmt: skip
+    require(
+        sums_of(aval).unreduced.intersection(manual) == spec.unreduced, operation,
+        "the argument is in parts of sums along other axes than the spec says.",
+        got={"spec": spec, "operand": aval}, hint="reshard(x, P(...)) brings it there",
+    )  # fmt: skip
 
 
 def _check_varying(

@@ -28,6 +28,7 @@ from xpar._shard_map import shard_map
 from xpar.collectives import axis_aliases
 from xprim import Tracer, as_array
 from xprim.errors import message
+from xprim.requirements import require
 from xprim.tracebacks import boundaries
 from xprim.transformed import check_function, transformed
 from xprim.typing import PyTree
@@ -185,11 +186,10 @@ class _Xmap:
         sizes = dict(self.sizes)
         for i, (x, positions) in enumerate(zip(arrays, places, strict=True)):
             for name, dim in positions.items():
-                if not 0 <= dim < x.ndim:
-                    raise ValueError(message(
-                        "xmap", f"argument {i} has no dimension {dim} for the axis {name!r}.",
-                        got=x.aval.str_long(),
-                    ))  # fmt: skip
+                require(
+                    0 <= dim < x.ndim, "xmap", "argument {} has no dimension {} for the axis {!r}.",
+                    i, dim, name, got=x,
+                )  # fmt: skip
                 if sizes.setdefault(name, x.shape[dim]) != x.shape[dim]:
                     raise ValueError(message(
                         "xmap", f"the axis {name!r} has two sizes: {sizes[name]} and "
@@ -221,11 +221,10 @@ class _Xmap:
         counts = {}
         for name, axes in self.resources.items():
             for axis in axes:
-                if axis not in mesh.shape:
-                    raise ValueError(message(
-                        "xmap", f"the mesh has no axis {axis!r}, the resource of {name!r}.",
-                        got=repr(mesh),
-                    ))  # fmt: skip
+                require(
+                    axis in mesh.shape, "xmap", "the mesh has no axis {!r}, the resource of {!r}.",
+                    axis, name, got=mesh,
+                )  # fmt: skip
             counts[name] = math.prod([mesh.shape[axis] for axis in axes])
             if sizes[name] % counts[name]:
                 raise ValueError(message(
@@ -321,11 +320,10 @@ def _with_positions(what: str, axes: PyTree) -> PyTree:
 
 
 def _positions(what: str, axes: Any) -> _Positions:
-    if not _is_axes(axes):
-        raise TypeError(message(
-            "xmap", f"{what} says which dimensions have names.", got=repr(axes),
-            expected='{"batch": 0}, ["batch", ...], or a tree of such',
-        ))  # fmt: skip
+    require(
+        _is_axes(axes), "xmap", "{} says which dimensions have names.", what, got=axes,
+        expected='{"batch": 0}, ["batch", ...], or a tree of such', error=TypeError,
+    )  # fmt: skip
     if isinstance(axes, list):
         named = axes[:-1] if axes and axes[-1] is ... else axes
         pairs = [(name, dim) for dim, name in enumerate(named) if name is not None]
@@ -334,14 +332,14 @@ def _positions(what: str, axes: Any) -> _Positions:
     else:
         pairs = list(axes.items())
     found = _Positions(pairs)
-    if len(found) < len(pairs) or len(set(found.values())) < len(found):
-        raise ValueError(message(
-            "xmap", f"{what} names a dimension or an axis twice.", got=repr(axes),
-        ))  # fmt: skip
-    if any(dim < 0 for dim in found.values()):
-        raise ValueError(message(
-            "xmap", f"{what} counts dimensions from the first.", got=repr(axes),
-        ))  # fmt: skip
+    require(
+        len(found) >= len(pairs) and len(set(found.values())) >= len(found), "xmap",
+        "{} names a dimension or an axis twice.", what, got=axes,
+    )  # fmt: skip
+    require(
+        all(dim >= 0 for dim in found.values()), "xmap", "{} counts dimensions from the first.",
+        what, got=axes,
+    )  # fmt: skip
     return found
 
 

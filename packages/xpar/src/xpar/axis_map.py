@@ -11,6 +11,7 @@ import xtree
 from xjit.sharding.shardings import PartitionSpec
 from xpar._shard_map import INFER, shard_map
 from xprim.errors import message
+from xprim.requirements import require
 from xprim.tracebacks import boundaries
 from xprim.typing import PyTree
 
@@ -54,9 +55,11 @@ def smap(
     """
     if f is None:
         return functools.partial(smap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name)
-    if isinstance(axis_name, tuple | list):
-        raise TypeError(message("smap", "it is along one axis.", got=f"axis_name={axis_name!r}",
-                                hint="shard_map takes several, in axis_names"))  # fmt: skip
+    require(
+        not isinstance(axis_name, tuple | list), "smap", "it is along one axis.",
+        got={"axis_name": axis_name}, hint="shard_map takes several, in axis_names",
+        error=TypeError,
+    )  # fmt: skip
     in_specs = in_axes if in_axes is INFER else _specs("in_axes", in_axes, axis_name)
     return shard_map(f, in_specs=in_specs, out_specs=_specs("out_axes", out_axes, axis_name),
                      axis_names=(axis_name,))  # fmt: skip

@@ -22,6 +22,7 @@ from xjit.sharding.shardings import NamedSharding
 from xpar import distributed
 from xprim import Array, ConcreteArray, ShapeDtypeStruct, Tracer, as_array, dtypes
 from xprim.errors import XStackRuntimeError, message
+from xprim.requirements import require
 from xprim.tracebacks import boundaries
 from xtree.namespaces import import_by_name, late_import
 
@@ -389,8 +390,10 @@ def save(directory: Any, step: int, tree: Any, *, wait: bool = True) -> Saving:
 
 def _begin_to_save(directory: Any, step: int, tree: Any, max_to_keep: int | None = None) -> Saving:
     """Save a step in the background; afterwards remove those that are older than the last ones."""
-    if isinstance(step, bool) or not isinstance(step, int) or step < 0:
-        raise ValueError(message("save", "a step is a number from 0.", got=repr(step)))
+    require(
+        not isinstance(step, bool) and isinstance(step, int) and step >= 0, "save",
+        "a step is a number from 0.", got=step,
+    )  # fmt: skip
     library()
     watch = distributed.current_watch()
     me, count = (0, 1) if watch is None else (watch.process_id, len(watch.names))
@@ -571,8 +574,7 @@ def _named(tree: Any, operation: str) -> dict[str, Any]:
     """Return the leaves by their key paths."""
     pairs = [(xtree.keystr(path), leaf) for path, leaf in xtree.leaves_with_path(tree)]
     found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError(message(operation, "two leaves of the tree have the same name."))
+    require(len(found) >= len(pairs), operation, "two leaves of the tree have the same name.")
     return found
 
 

@@ -57,6 +57,7 @@ from xprim import (
 )
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
+from xprim.requirements import require
 from xprim.sharded_types import ShardingTypeError, vary
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, AxisIndexGroups, AxisName, PyTree
@@ -547,8 +548,10 @@ def _reduce_numpy(x: Any, *, axes: Any, axis_index_groups: Any) -> Any:
 
 
 def _sum_shape(aval: ShapedArray, *, axes: Any, axis_index_groups: Any) -> tuple[ShapedArray, ...]:
-    if dtypes.is_bool(aval.dtype):
-        raise TypeError("psum: does not take operands of dtype bool.")
+    require(
+        not dtypes.is_bool(aval.dtype), "psum", "does not take operands of dtype bool.",
+        error=TypeError,
+    )  # fmt: skip
     return (aval,)
 
 
@@ -597,8 +600,10 @@ def _chooser(name: str, op: str, reduce: str) -> Primitive:
     """Define the primitive that chooses one of the members' values."""
 
     def shape_rule(aval: ShapedArray, *, axes: Any, axis_index_groups: Any) -> Any:
-        if dtypes.is_complex(aval.dtype):
-            raise TypeError(f"{name}: complex numbers have no order.")
+        require(
+            not dtypes.is_complex(aval.dtype), name, "complex numbers have no order.",
+            error=TypeError,
+        )  # fmt: skip
         return (aval,)
 
     def jvp_rule(primals: Any, tangents: Any, **params: Any) -> Any:
@@ -728,8 +733,7 @@ def _gather_shape(
     axis_index_groups: Any,
 ) -> tuple[ShapedArray, ...]:  # fmt: skip
     dim = all_gather_dimension
-    if not 0 <= dim < aval.ndim:
-        raise ValueError(f"all_gather: {aval.str_long()} has no dimension {dim} to join along.")
+    require(0 <= dim < aval.ndim, "all_gather", "{} has no dimension {} to join along.", aval, dim)
     return (_resized(aval, dim, aval.shape[dim] * axis_size),)
 
 
@@ -1496,10 +1500,10 @@ def pbroadcast(x: PyTree, axis_name: AxisName, source: int) -> PyTree:
     """
     name = _one_name("pbroadcast", axis_name)
     size = total_size(name, "pbroadcast")
-    if not 0 <= source < size:
-        raise ValueError(message(
-            "pbroadcast", f"the source must lie within the axis of size {size}.", got=f"{source}",
-        ))  # fmt: skip
+    require(
+        0 <= source < size, "pbroadcast", "the source must lie within the axis of size {}.", size,
+        got=source,
+    )  # fmt: skip
     return xtree.map(
         lambda leaf: pbroadcast_p.bind(
             _array("pbroadcast", leaf, name), axis_name=name, source=int(source)
@@ -1588,14 +1592,14 @@ def _array(operation: str, value: Any, names: Sequence[Any], *, adds_up: bool = 
 
 def _one_name(operation: str, axis_name: Any) -> tuple[Any, ...]:
     names = axis_names(axis_name)
-    if len(names) != 1:
-        raise ValueError(message(operation, "takes one axis name.", got=f"{axis_name!r}"))
+    require(len(names) == 1, operation, "takes one axis name.", got=axis_name)
     return names
 
 
 def _dimension(operation: str, what: str, dim: int, ndim: int) -> int:
-    if not -ndim <= dim < ndim:
-        raise ValueError(f"{operation}: {what}={dim} is out of range for {ndim} dimensions.")
+    require(
+        -ndim <= dim < ndim, operation, "{}={} is out of range for {} dimensions.", what, dim, ndim
+    )
     return dim % ndim
 
 
@@ -1685,11 +1689,10 @@ def ragged_all_to_all(
 
 
 def _check(rows: Array, kept: Array, tables: list[Array], count: int) -> None:
-    if not rows.ndim or rows.shape[1:] != kept.shape[1:] or rows.dtype != kept.dtype:
-        raise ValueError(message(
-            "ragged_all_to_all", "operand and output must have rows of one type.",
-            got=f"{rows.aval.str_long()} and {kept.aval.str_long()}",
-        ))  # fmt: skip
+    require(
+        rows.ndim and rows.shape[1:] == kept.shape[1:] and rows.dtype == kept.dtype,
+        "ragged_all_to_all", "operand and output must have rows of one type.", got=(rows, kept),
+    )  # fmt: skip
     shapes = [table.shape for table in tables]
     if len(set(shapes)) > 1 or len(shapes[0]) != 1 or shapes[0][0] % count or not shapes[0][0]:
         raise ValueError(message(
@@ -1698,7 +1701,7 @@ def _check(rows: Array, kept: Array, tables: list[Array], count: int) -> None:
             expected=f"(K,), K a multiple of {count}",
         ))  # fmt: skip
     for table in tables:
-        if table.dtype.kind not in "iu":
-            raise TypeError(message(
-                "ragged_all_to_all", "offsets and sizes are integers.", got=table.aval.str_long()
-            ))  # fmt: skip
+        require(
+            table.dtype.kind in "iu", "ragged_all_to_all", "offsets and sizes are integers.",
+            got=table, error=TypeError,
+        )  # fmt: skip

@@ -24,6 +24,7 @@ from xjit.sharding.shardings import Sharding, resolved
 from xnp import lax
 from xprim import Array, as_array
 from xprim.errors import message
+from xprim.requirements import require
 from xprim.tracebacks import boundaries
 from xprim.transformed import name_of
 
@@ -157,8 +158,10 @@ def pad_for_sharding(x: Any, sharding: Any, value: Any = 0) -> Array:
     operation = "pad_for_sharding"
     array = as_array(x, what=operation)
     where = resolved(sharding, operation)
-    if not isinstance(where, Sharding):
-        raise TypeError(message(operation, "this is no sharding.", got=repr(sharding)))
+    require(
+        isinstance(where, Sharding), operation, "this is no sharding.", got=sharding,
+        error=TypeError,
+    )  # fmt: skip
     where.check_rank(array.shape, operation)
     counts = where.tiles(array.ndim).counts
     extra = [-n % count for n, count in zip(array.shape, counts, strict=True)]

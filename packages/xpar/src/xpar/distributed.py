@@ -33,6 +33,7 @@ from xjit import jaxlib_gateway as gateway
 from xjit.dispatch.placement import finish_programs
 from xprim import source
 from xprim.errors import XStackRuntimeError, message
+from xprim.requirements import require
 from xprim.tracebacks import boundaries
 
 __all__ = [
@@ -130,10 +131,10 @@ def _number(environ: Mapping[str, str], name: str) -> int | None:
 
 
 def _parse(name: str, text: str) -> int:
-    if not (text.strip().isdecimal() and text.strip().isascii()):
-        raise ValueError(message(
-            "initialize", f"the environment variable {name} has no number.", got=repr(text)
-        ))  # fmt: skip
+    require(
+        text.strip().isdecimal() and text.strip().isascii(), "initialize",
+        "the environment variable {} has no number.", name, got=text,
+    )  # fmt: skip
     return int(text)
 
 
@@ -257,11 +258,11 @@ def split_address(address: str) -> tuple[str, int]:
       ValueError: it is no such text.
     """
     host, colon, port = address.rpartition(":")
-    if not (host and colon and port.isdecimal() and port.isascii() and 0 < int(port) < 1 << 16):
-        raise ValueError(message(
-            "initialize", "the coordinator's address is no host with a port.",
-            got=f"coordinator_address={address!r}", expected="as in '127.0.0.1:1234'",
-        ))  # fmt: skip
+    require(
+        host and colon and port.isdecimal() and port.isascii() and 0 < int(port) < 1 << 16,
+        "initialize", "the coordinator's address is no host with a port.",
+        got={"coordinator_address": address}, expected="as in '127.0.0.1:1234'",
+    )  # fmt: skip
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 
@@ -1277,14 +1278,15 @@ def _complete(job: Job, method: str | None) -> Job:
             ))  # fmt: skip
     count, number = job.num_processes, job.process_id
     for name, value in (("num_processes", count), ("process_id", number)):
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise TypeError(message("initialize", f"{name} is no integer.", got=repr(value)))
+        require(
+            not isinstance(value, bool) and isinstance(value, int), "initialize",
+            "{} is no integer.", name, got=value, error=TypeError,
+        )  # fmt: skip
     assert count is not None and number is not None and job.coordinator_address is not None
-    if not 0 <= number < count:
-        raise ValueError(message(
-            "initialize", "process_id is not below the number of processes.",
-            got=f"process_id={number}, num_processes={count}",
-        ))  # fmt: skip
+    require(
+        0 <= number < count, "initialize", "process_id is not below the number of processes.",
+        got={"process_id": number, "num_processes": count},
+    )  # fmt: skip
     split_address(job.coordinator_address)
     return job
 
@@ -1292,11 +1294,10 @@ def _complete(job: Job, method: str | None) -> Job:
 def _check_timeouts(timeouts: tuple[int, int, int]) -> None:
     names = ("initialization_timeout", "heartbeat_timeout_seconds", "shutdown_timeout_seconds")
     for name, value in zip(names, timeouts, strict=True):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ValueError(message(
-                "initialize", f"{name} is no number of seconds.", got=repr(value),
-                expected="a positive integer",
-            ))  # fmt: skip
+        require(
+            not isinstance(value, bool) and isinstance(value, int) and value >= 1, "initialize",
+            "{} is no number of seconds.", name, got=value, expected="a positive integer",
+        )  # fmt: skip
 
 
 def _join(job: Job, bind_address: str | None, timeouts: tuple[int, int, int]) -> None:

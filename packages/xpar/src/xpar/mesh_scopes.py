@@ -26,6 +26,7 @@ from xjit.sharding.typed import call_in_mode
 from xprim import EAGER, state
 from xprim.config import Override
 from xprim.errors import message
+from xprim.requirements import require
 from xprim.tracebacks import boundaries
 from xprim.transformed import check_function, name_of, transforming
 from xprim.typing import PyTree, ShardingLike
@@ -75,8 +76,7 @@ def make_mesh(
             "make_mesh", "the sizes of the axes are integers.", got=repr(axis_sizes),
         )) from None  # fmt: skip
     count = math.prod(shape)
-    if count < 1:
-        raise ValueError(message("make_mesh", "each axis must have a device.", got=str(shape)))
+    require(count >= 1, "make_mesh", "each axis must have a device.", got=shape)
     known = list(all_devices()) if devices is None else list(devices)
     if count > len(known) or (devices is not None and count != len(known)):
         raise ValueError(message(
@@ -113,19 +113,19 @@ class set_mesh:  # noqa: N801 - used as a function
     __slots__ = ("_mesh", "_override")
 
     def __init__(self, mesh: Mesh | None) -> None:
-        if mesh is not None and not isinstance(mesh, Mesh):
-            raise TypeError(message("set_mesh", "this is no mesh.", got=repr(mesh),
-                                    hint="make_mesh((4, 2), ('x', 'y')) makes one"))  # fmt: skip
-        if mesh is not None and mesh.manual_axes:
-            raise ValueError(message(
-                "set_mesh", "axes of type Manual are those of a function under shard_map.",
-                got=repr(mesh), expected="axes of type Auto or Explicit",
-            ))  # fmt: skip
-        if state.trace is not EAGER:
-            raise ValueError(message(
-                "set_mesh", "a mesh cannot be set while a function is traced.",
-                hint="set it around the call of the function",
-            ))  # fmt: skip
+        require(
+            mesh is None or isinstance(mesh, Mesh), "set_mesh", "this is no mesh.", got=mesh,
+            hint="make_mesh((4, 2), ('x', 'y')) makes one", error=TypeError,
+        )  # fmt: skip
+        require(
+            mesh is None or not mesh.manual_axes, "set_mesh",
+            "axes of type Manual are those of a function under shard_map.", got=mesh,
+            expected="axes of type Auto or Explicit",
+        )  # fmt: skip
+        require(
+            state.trace is EAGER, "set_mesh", "a mesh cannot be set while a function is traced.",
+            hint="set it around the call of the function",
+        )  # fmt: skip
         self._mesh = mesh
         self._override = current_mesh(None if mesh is None or mesh.empty else mesh)
         self._override.__enter__()
@@ -296,9 +296,10 @@ def use_abstract_mesh(mesh: AbstractMesh) -> Iterator[AbstractMesh]:
       ...     print(x.aval)
       float32[8@x,2]
     """
-    if not isinstance(mesh, AbstractMesh):
-        raise TypeError(message("use_abstract_mesh", "this is no AbstractMesh.", got=repr(mesh),
-                                hint="mesh.abstract_mesh is that of a Mesh"))  # fmt: skip
+    require(
+        isinstance(mesh, AbstractMesh), "use_abstract_mesh", "this is no AbstractMesh.", got=mesh,
+        hint="mesh.abstract_mesh is that of a Mesh", error=TypeError,
+    )  # fmt: skip
     with current_abstract_mesh(mesh):
         yield mesh
 

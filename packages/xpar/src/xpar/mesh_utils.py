@@ -17,6 +17,7 @@ import numpy as np
 
 from xjit import devices as all_devices
 from xprim.errors import message
+from xprim.requirements import require
 from xprim.tracebacks import boundaries
 
 __all__ = ["create_device_mesh", "create_hybrid_device_mesh"]
@@ -100,11 +101,11 @@ def create_hybrid_device_mesh(
     """
     known = list(all_devices() if devices is None else devices)
     inner, outer = tuple(mesh_shape), tuple(dcn_mesh_shape)
-    if len(inner) != len(outer):
-        raise ValueError(message(
-            "create_hybrid_device_mesh", "the two shapes must have as many axes.",
-            got=f"mesh_shape={inner}, dcn_mesh_shape={outer}",
-        ))  # fmt: skip
+    require(
+        len(inner) == len(outer), "create_hybrid_device_mesh",
+        "the two shapes must have as many axes.",
+        got={"mesh_shape": inner, "dcn_mesh_shape": outer},
+    )  # fmt: skip
     groups = _groups(known, "process_index" if process_is_granule else "slice_index")
     keys = sorted(groups) if should_sort_granules_by_key else list(groups)
     if math.prod(outer) != len(keys):

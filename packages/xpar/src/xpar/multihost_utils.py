@@ -38,6 +38,7 @@ from xpar import distributed
 from xpar.distributed import ProcessFailureError
 from xprim import ConcreteArray, as_array
 from xprim.errors import message
+from xprim.requirements import require
 from xprim.tracebacks import boundaries
 from xprim.typing import PyTree
 
@@ -274,11 +275,11 @@ def _local_mesh(mesh: Mesh) -> Mesh:
     here = np.vectorize(lambda d: d.process_index == process_index(), otypes=[bool])(mesh.devices)
     places = np.argwhere(here)
     block = tuple([slice(a, b + 1) for a, b in zip(places.min(0), places.max(0), strict=True)])
-    if not here[block].all():
-        raise ValueError(message(
-            "global_array_to_host_local_array", "the devices of this process are no block of the "
-            "mesh.", got=repr(mesh), hint="x.addressable_shards has the pieces of this process",
-        ))  # fmt: skip
+    require(
+        here[block].all(), "global_array_to_host_local_array",
+        "the devices of this process are no block of the mesh.", got=mesh,
+        hint="x.addressable_shards has the pieces of this process",
+    )  # fmt: skip
     return Mesh(mesh.devices[block], mesh.axis_names, mesh.axis_types)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from xjit.sharding.inspection import inspected
 from xjit.sharding.shardings import Sharding, resolved
 from xprim import as_array
-from xprim.errors import message
+from xprim.requirements import require
 from xprim.tracebacks import boundaries, boundary
 from xprim.transformed import check_function
 from xprim.typing import ArrayLike, PyTree, ShardingLike
@@ -192,8 +192,10 @@ def sharding_picture(x: PyTree, sharding: ShardingLike = None) -> ShardingPictur
         array = as_array(x, what="sharding_picture")
         x, sharding = array.shape, getattr(array, "sharding", None)
     found = resolved(sharding, "sharding_picture")
-    if not isinstance(found, Sharding):
-        raise TypeError(message("sharding_picture", "this is no sharding.", got=repr(sharding)))
+    require(
+        isinstance(found, Sharding), "sharding_picture", "this is no sharding.", got=sharding,
+        error=TypeError,
+    )  # fmt: skip
     found.check_shape(tuple(x), "sharding_picture")
     return ShardingPicture(cells_of(found, len(tuple(x))))
 
@@ -256,8 +258,10 @@ def visualize_sharding(
       └───────────┘
     """
     found = resolved(sharding, "visualize_sharding")
-    if not isinstance(found, Sharding):
-        raise TypeError(message("visualize_sharding", "this is no sharding.", got=repr(sharding)))
+    require(
+        isinstance(found, Sharding), "visualize_sharding", "this is no sharding.", got=sharding,
+        error=TypeError,
+    )  # fmt: skip
     found.check_shape(tuple(shape), "visualize_sharding")
     cells = cells_of(found, len(shape))
     if _shown_in_notebook(cells):

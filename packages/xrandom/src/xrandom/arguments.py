@@ -9,6 +9,7 @@ import numpy as np
 from xnp import lax
 from xprim import as_array, config, dtypes
 from xprim.errors import ShapeError, message
+from xprim.requirements import require
 from xprim.static_arguments import static_shape
 
 __all__ = ()
@@ -30,11 +31,10 @@ def floating_dtype(dtype: Any, operation: str) -> np.dtype[Any]:
     if dtype is None:
         return dtypes.float64 if config.values.enable_x64 else dtypes.float32
     exact = dtypes.requested_dtype(dtype, operation)
-    if not dtypes.is_floating(exact):
-        raise ValueError(message(
-            operation, "the dtype must be a real floating one.", got=f"{exact.name}",
-            expected="float32, float64, ...",
-        ))  # fmt: skip
+    require(
+        dtypes.is_floating(exact), operation, "the dtype must be a real floating one.",
+        got=exact, expected="float32, float64, ...",
+    )  # fmt: skip
     return exact  # type: ignore[no-any-return]
 
 
@@ -43,11 +43,10 @@ def integer_dtype(dtype: Any, operation: str) -> np.dtype[Any]:
     if dtype is None:
         return dtypes.int64 if config.values.enable_x64 else dtypes.int32
     exact = dtypes.requested_dtype(dtype, operation)
-    if not dtypes.is_integer(exact):
-        raise TypeError(message(
-            operation, "the dtype must be an integer one.", got=f"{exact.name}",
-            expected="int32, uint8, ...",
-        ))  # fmt: skip
+    require(
+        dtypes.is_integer(exact), operation, "the dtype must be an integer one.", got=exact,
+        expected="int32, uint8, ...", error=TypeError,
+    )  # fmt: skip
     return exact  # type: ignore[no-any-return]
 
 
@@ -109,8 +108,8 @@ def repeated(x: Any, shape: Shape) -> Any:
 
 def is_approximate(method: str, operation: str) -> bool:
     """Return whether a method draws samples without a loop; raise where there is none so called."""
-    if method not in ("exact", "approximate"):
-        raise ValueError(message(
-            operation, f"there is no method {method!r}.", expected="'exact' or 'approximate'",
-        ))  # fmt: skip
+    require(
+        method in ("exact", "approximate"), operation, "there is no method {!r}.", method,
+        expected="'exact' or 'approximate'",
+    )  # fmt: skip
     return method == "approximate"

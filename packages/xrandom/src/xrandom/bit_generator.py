@@ -13,6 +13,7 @@ from xnp.primitives.random_bits import philox_blocks, philox_words
 from xprim import config, dtypes, scalar_array
 from xprim.avals import SymbolicSize
 from xprim.errors import described, message
+from xprim.requirements import require
 from xrandom.hashing import Words, hash_lanes, hash_range, hash_words, threefry2x32_p
 
 __all__ = ()
@@ -316,8 +317,7 @@ _DTYPES: Final[dict[str, Any]] = {
 
 def asked_dtype(operation: str, impl: Any = None, dtype: Any = None) -> Any:
     """Return the dtype of keys that the arguments `impl` and `dtype` of a function ask for."""
-    if impl is not None and dtype is not None:
-        raise ValueError(f"{operation}: give one of impl and dtype, not both.")
+    require(impl is None or dtype is None, operation, "give one of impl and dtype, not both.")
     wanted = impl if dtype is None else dtype
     if wanted is None:
         wanted = config.values.default_prng_impl

@@ -26,6 +26,7 @@ from xprim import (
 from xprim.contracts import BatchAxis, JVPHandle
 from xprim.errors import message
 from xprim.promotion import result_type
+from xprim.requirements import require
 from xprim.sharded_types import spread_as, whole
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
@@ -963,8 +964,7 @@ def dirichlet(
     words = words_of(key, "dirichlet")
     exact = floating_dtype(dtype, "dirichlet")
     exponents = parameter(alpha, exact, "dirichlet: alpha")
-    if not exponents.ndim:
-        raise ValueError("dirichlet: alpha must have at least one dimension.")
+    require(exponents.ndim, "dirichlet", "alpha must have at least one dimension.")
     lead = exponents.shape[:-1] if shape is None else check_shape(shape, "dirichlet")
     sizes = sample_shape((*lead, exponents.shape[-1]), "dirichlet", exponents)
     logs, samples = _raw(words, exponents, sizes)
@@ -1279,11 +1279,11 @@ def multivariate_normal(
     exact = own if dtype is None else floating_dtype(dtype, "multivariate_normal")
     centre, covariance = [lax.convert_element_type(x, exact) for x in (centre, covariance)]
     n = centre.shape[-1] if centre.ndim else -1
-    if covariance.shape[-2:] != (n, n):
-        raise ValueError(message(
-            "multivariate_normal", "mean must be a vector and cov a square matrix of its size.",
-            got=f"mean: {centre.aval.str_long()}, cov: {covariance.aval.str_long()}",
-        ))  # fmt: skip
+    require(
+        covariance.shape[-2:] == (n, n), "multivariate_normal",
+        "mean must be a vector and cov a square matrix of its size.",
+        got={"mean": centre, "cov": covariance},
+    )  # fmt: skip
     lead = sample_shape(
         shape, "multivariate_normal", _Leading(centre.shape[:-1]), _Leading(covariance.shape[:-2])
     )

@@ -22,6 +22,7 @@ from xnp.placing import placed
 from xprim import Array, dtypes
 from xprim.avals import size_of
 from xprim.errors import message
+from xprim.requirements import require
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from xrandom.arguments import check_shape, floating_dtype
@@ -525,10 +526,10 @@ def orthogonal(
     @_placing
     def init(key: Any, shape: Any, dtype: Any = None) -> Array:
         sizes = check_shape(shape, "initializers.orthogonal")
-        if len(sizes) < 2:
-            raise ValueError(
-                f"initializers.orthogonal: the shape must have two axes or more, got {sizes}."
-            )
+        require(
+            len(sizes) >= 2, "initializers.orthogonal",
+            "the shape must have two axes or more, got {}.", sizes,
+        )  # fmt: skip
         columns = sizes[column_axis]
         others = sizes[:column_axis] + sizes[column_axis:][1:]
         kind = own if dtype is None else dtype
@@ -568,12 +569,11 @@ def delta_orthogonal(
     @_placing
     def init(key: Any, shape: Any, dtype: Any = None) -> Array:
         sizes = check_shape(shape, "initializers.delta_orthogonal")
-        if len(sizes) not in (3, 4, 5) or sizes[-2] > sizes[-1]:
-            raise ValueError(message(
-                "initializers.delta_orthogonal", "the shape cannot hold an orthogonal kernel.",
-                got=f"{sizes}",
-                expected="three to five axes, the last of them at least as long as the one before",
-            ))  # fmt: skip
+        require(
+            len(sizes) in (3, 4, 5) and sizes[-2] <= sizes[-1], "initializers.delta_orthogonal",
+            "the shape cannot hold an orthogonal kernel.", got=sizes,
+            expected="three to five axes, the last of them at least as long as the one before",
+        )  # fmt: skip
         kind = own if dtype is None else dtype
         matrix = orthogonal(scale, column_axis, kind)(key, sizes[-2:])
         middle = tuple([(n - 1) // 2 for n in sizes[:-2]])
@@ -585,11 +585,11 @@ def delta_orthogonal(
 
 def _fans(shape: tuple[int, ...], in_axis: Axes, out_axis: Axes, batch_axis: Axes) -> Any:
     """Return how many units a unit reads from, and how many it feeds."""
-    if len(shape) < 2:
-        raise ValueError(message(
-            "initializers.variance_scaling", f"the shape must have two axes or more, got {shape}.",
-            hint="biases are usually zeros, or normal(stddev)",
-        ))  # fmt: skip
+    require(
+        len(shape) >= 2, "initializers.variance_scaling",
+        "the shape must have two axes or more, got {}.", shape,
+        hint="biases are usually zeros, or normal(stddev)",
+    )  # fmt: skip
     inputs, outputs, batch = [_product(shape, axes) for axes in (in_axis, out_axis, batch_axis)]
     total = math.prod(shape)
     if total == 0:
@@ -601,10 +601,10 @@ def _fans(shape: tuple[int, ...], in_axis: Axes, out_axis: Axes, batch_axis: Axe
 def _product(shape: tuple[int, ...], axes: Axes) -> int:
     chosen = (axes,) if isinstance(axes, int) else axes
     for axis in chosen:
-        if not -len(shape) <= axis < len(shape):
-            raise ValueError(
-                f"initializers.variance_scaling: the shape {shape} has no axis {axis}."
-            )
+        require(
+            -len(shape) <= axis < len(shape), "initializers.variance_scaling",
+            "the shape {} has no axis {}.", shape, axis,
+        )  # fmt: skip
     return math.prod([shape[axis] for axis in chosen])
 
 

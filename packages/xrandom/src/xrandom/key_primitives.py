@@ -24,6 +24,7 @@ from xprim import (
 )
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
+from xprim.requirements import require
 from xrandom.bit_generator import (
     MAX_ORIGINAL_WORDS,
     UINT_BY_WIDTH,
@@ -58,11 +59,11 @@ _NOT_LINEAR = undefined("random draws are not linear in their key")
 
 def check_key(name: str, key: ShapedArray) -> None:
     """Raise for what are not the words of keys."""
-    if key.dtype != dtypes.uint32 or key.shape[-1:] not in ((2,), (WIDE_KEY,)):
-        raise TypeError(message(
-            name, "a key is two uint32 words, and one of rbg four.", got=key.str_long(),
-            expected="uint32[..., 2]",
-        ))  # fmt: skip
+    require(
+        key.dtype == dtypes.uint32 and key.shape[-1:] in ((2,), (WIDE_KEY,)), name,
+        "a key is two uint32 words, and one of rbg four.", got=key, expected="uint32[..., 2]",
+        error=TypeError,
+    )  # fmt: skip
 
 
 def check_count(name: str, count: int, partitionable: bool) -> None:

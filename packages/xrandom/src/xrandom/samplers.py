@@ -13,6 +13,7 @@ from xnp.numpy.indexing import take
 from xnp.placing import placed
 from xprim import Array, ConcreteArray, as_array, config, dtypes, get_primitive, scalar_array
 from xprim.errors import ShapeError, described, message
+from xprim.requirements import require
 from xprim.static_arguments import static_int
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
@@ -646,10 +647,10 @@ def categorical(
     if not dtypes.is_floating(scores.dtype):
         scores = lax.convert_element_type(scores, dtypes.python_scalar_dtype(float))
     ndim = scores.ndim
-    if not -ndim <= axis < ndim:
-        raise ValueError(
-            f"categorical: axis {axis} is out of range for logits of {ndim} dimensions."
-        )
+    require(
+        -ndim <= axis < ndim, "categorical", "axis {} is out of range for logits of {} dimensions.",
+        axis, ndim,
+    )  # fmt: skip
     axis %= ndim
     batch = scores.shape[:axis] + scores.shape[axis + 1 :]
     sizes = batch if shape is None else check_shape(shape, "categorical")
@@ -840,14 +841,13 @@ def bernoulli(
       >>> bernoulli(key(0), 0.5, (3,)).dtype
       dtype('bool')
     """
-    if mode not in ("high", "low"):
-        raise ValueError(f"bernoulli: mode must be 'high' or 'low', got {mode!r}.")
+    require(mode in ("high", "low"), "bernoulli", "mode must be 'high' or 'low', got {!r}.", mode)
     words = words_of(key, "bernoulli")
     chance = as_array(p, what="bernoulli: p")
-    if not dtypes.is_floating(chance.dtype):
-        raise TypeError(message(
-            "bernoulli", "p must be of a floating dtype.", got=chance.aval.str_long(),
-        ))  # fmt: skip
+    require(
+        dtypes.is_floating(chance.dtype), "bernoulli", "p must be of a floating dtype.", got=chance,
+        error=TypeError,
+    )  # fmt: skip
     sizes = sample_shape(shape, "bernoulli", chance)
     dtype = chance.dtype
     chance = broadcasted(lax.convert_element_type(chance, dtype), sizes)
@@ -1000,10 +1000,10 @@ def _known_integer(x: Any, array: Any, what: str) -> int:
 
 
 def _check_axis(axis: int, ndim: int, operation: str) -> int:
-    if not -ndim <= axis < ndim:
-        raise ValueError(
-            f"{operation}: axis {axis} is out of range for an array of {ndim} dimensions."
-        )
+    require(
+        -ndim <= axis < ndim, operation, "axis {} is out of range for an array of {} dimensions.",
+        axis, ndim,
+    )  # fmt: skip
     return axis % ndim
 
 
@@ -1076,8 +1076,7 @@ def choice(
 
 
 def _check_draws(draws: int, count: int, replace: bool) -> None:
-    if count <= 0:
-        raise ValueError("choice: there is nothing to choose from, a is empty.")
+    require(count > 0, "choice", "there is nothing to choose from, a is empty.")
     if not replace and draws > count:
         raise ValueError(message(
             "choice", "more elements are to be drawn without replacement than there are.",

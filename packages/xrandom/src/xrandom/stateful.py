@@ -19,6 +19,7 @@ import xtree
 from xnp.refs import Ref, new_ref
 from xprim import EAGER, Array, state
 from xprim.errors import message
+from xprim.requirements import require
 from xprim.static_arguments import static_shape
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DTypeLike
@@ -214,11 +215,11 @@ def stateful_rng(seed: ArrayLike | None = None, *, impl: Any = None) -> Stateful
       ((2,), (3,))
     """
     if seed is None:
-        if state.__dict__["trace"] is not EAGER:
-            raise TypeError(message(
-                "stateful_rng", "a seed is needed while a function is traced.",
-                hint="make the generator outside, and pass it to the function",
-            ))  # fmt: skip
+        require(
+            state.__dict__["trace"] is EAGER, "stateful_rng",
+            "a seed is needed while a function is traced.",
+            hint="make the generator outside, and pass it to the function", error=TypeError,
+        )  # fmt: skip
         seed = int(np.random.SeedSequence().generate_state(1, np.uint32)[0] >> 1)
     base_key = xrandom.key(seed, impl=impl)
     return StatefulPRNG(base_key, new_ref(xnp.zeros((), int)))

@@ -11,6 +11,7 @@ import numpy as np
 import xnp
 import xrandom
 from xnp.sparse import BCOO
+from xprim.requirements import require
 from xprim.static_arguments import static_int
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike
@@ -55,15 +56,17 @@ def random_bcoo(
     """
     shape = tuple([static_int(n, "random_bcoo: a length of shape") for n in shape])
     stop = len(shape) - n_dense
-    if not 0 <= n_batch <= stop <= len(shape):
-        raise ValueError(
-            f"random_bcoo: n_batch={n_batch} and n_dense={n_dense} do not fit the shape {shape}."
-        )
+    require(
+        0 <= n_batch <= stop <= len(shape), "random_bcoo",
+        "n_batch={} and n_dense={} do not fit the shape {}.", n_batch, n_dense, shape,
+    )  # fmt: skip
     batch, lengths = shape[:n_batch], shape[n_batch:stop]
     size = math.prod(lengths)
     count = math.ceil(nse * size) if 0 < nse < 1 else static_int(nse, "random_bcoo: nse")
-    if count < 0 or (unique_indices and count > size):
-        raise ValueError(f"random_bcoo: there are {size} places for nse={nse} values.")
+    require(
+        count >= 0 and (not unique_indices or count <= size), "random_bcoo",
+        "there are {} places for nse={} values.", size, nse,
+    )  # fmt: skip
     key_values, *keys = xrandom.split(key, 1 + math.prod(batch))
     rows = [xrandom.choice(k, size, (count,), replace=not unique_indices) for k in keys]
     numbers = xnp.stack(rows) if rows else xnp.zeros((0, count), np.int32)

@@ -32,6 +32,7 @@ from xprim import (
 )
 from xprim.contracts import BatchAxis
 from xprim.errors import MissingRuleError, described, message
+from xprim.requirements import require
 from xprim.tracebacks import boundaries, boundary
 
 __all__ = [
@@ -81,8 +82,10 @@ def _array(value: np.ndarray[Any, Any], operation: str) -> str:
 
 
 def _number(value: Any) -> str:
-    if dtypes.is_complex(value.dtype):
-        raise TypeError("ffi_call: a complex attribute goes as an array: np.array([value]).")
+    require(
+        not dtypes.is_complex(value.dtype), "ffi_call",
+        "a complex attribute goes as an array: np.array([value]).", error=TypeError,
+    )  # fmt: skip
     text = element_type(value.dtype)
     if dtypes.is_integer(value.dtype):
         return f"{int(value)} : {text}"
@@ -410,12 +413,12 @@ def ffi_call(
             "ffi_call", "there is no such vmap_method.", got=repr(vmap_method),
             expected=f"None or one of {', '.join(map(repr, VMAP_METHODS))}",
         ))  # fmt: skip
-    if legacy_backend_config is not None and custom_call_api_version >= 4:
-        raise ValueError(message(
-            "ffi_call", "a text of options is for versions of the interface before 4.",
-            got=f"custom_call_api_version={custom_call_api_version}",
-            hint="keyword arguments of the call are the attributes",
-        ))  # fmt: skip
+    require(
+        legacy_backend_config is None or custom_call_api_version < 4, "ffi_call",
+        "a text of options is for versions of the interface before 4.",
+        got={"custom_call_api_version": custom_call_api_version},
+        hint="keyword arguments of the call are the attributes",
+    )  # fmt: skip
     several = isinstance(result_shape_dtypes, Sequence)
     shapes = list(result_shape_dtypes) if several else [result_shape_dtypes]
     avals = tuple([_result_aval(s, i) for i, s in enumerate(shapes)])

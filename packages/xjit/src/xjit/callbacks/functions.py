@@ -14,6 +14,7 @@ from xprim import ConcreteArray, Effect, ShapedArray, dtypes, shaped_array, sour
 from xprim.errors import XStackRuntimeError, XStackTypeError, described, message
 from xprim.extended import unwrap, wrap
 from xprim.leaves import flat_arrays
+from xprim.requirements import require
 from xprim.tracebacks import boundary
 from xprim.transformed import check_function
 from xprim.typing import PyTree, ShardingLike
@@ -164,11 +165,11 @@ def _device(operation: str, sharding: Any) -> Any:
     """Return the device whose part of a program calls the function; None for the first one."""
     if sharding is None:
         return None
-    if not isinstance(sharding, SingleDeviceSharding):
-        raise NotImplementedError(message(
-            operation, "a callback runs once for each program that runs.",
-            got=f"sharding={sharding!r}", expected="a SingleDeviceSharding or None",
-        ))  # fmt: skip
+    require(
+        isinstance(sharding, SingleDeviceSharding), operation,
+        "a callback runs once for each program that runs.", got={"sharding": sharding},
+        expected="a SingleDeviceSharding or None", error=NotImplementedError,
+    )  # fmt: skip
     (device,) = sharding.device_set
     return device
 
@@ -198,11 +199,11 @@ def _declared(operation: str, x: Any) -> ShapedArray:
             operation, "a declared result has no shape and dtype.", got=described(x),
             expected="a tree of ShapeDtypeStruct(shape, dtype)",
         )) from None  # fmt: skip
-    if dtypes.is_extended(dtype) or dtypes.canonicalize_dtype(dtype) != dtype:
-        raise ValueError(message(
-            operation, "a result of this dtype cannot be declared.", got=str(dtype),
-            hint="64-bit dtypes need enable_x64; of keys, return the key_data"
-        ))  # fmt: skip
+    require(
+        not dtypes.is_extended(dtype) and dtypes.canonicalize_dtype(dtype) == dtype, operation,
+        "a result of this dtype cannot be declared.", got=dtype,
+        hint="64-bit dtypes need enable_x64; of keys, return the key_data",
+    )  # fmt: skip
     return shaped_array(shape, dtype)
 
 

@@ -33,6 +33,7 @@ from xprim import (
 )
 from xprim.contracts import BatchAxis, JVPHandle
 from xprim.errors import MissingRuleError, message
+from xprim.requirements import require
 from xtree.interning import forkable_lock
 from xtree.records import Record, set_once
 
@@ -409,11 +410,11 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, host: HostFunction, eff
     mapped = tuple([d is not not_mapped for d in dims])
     if device is EACH:  # a piece may have some of the examples of one operand, all of another
         device = None
-    if effect is ORDERED_IO:
-        raise ValueError(message(
-            "vmap", "ordered io_callbacks have no order among the examples of a batch.",
-            got=str(host), hint="leave out ordered=True: each example's call happens, in turn",
-        ))  # fmt: skip
+    require(
+        effect is not ORDERED_IO, "vmap",
+        "ordered io_callbacks have no order among the examples of a batch.", got=host,
+        hint="leave out ordered=True: each example's call happens, in turn",
+    )  # fmt: skip
     if vmap_method is None and effect is None:
         raise MissingRuleError(message(
             "vmap", "pure_callback does not know what its function does with a batch.",

@@ -41,6 +41,7 @@ from xprim.errors import CheckSite, described, message
 from xprim.extended import unwrap
 from xprim.jaxpr import interpret, subjaxprs
 from xprim.leaves import flat_arrays
+from xprim.requirements import require
 from xprim.tracebacks import boundaries, boundary
 from xprim.transformed import check_function, name_of, transforming
 from xprim.typing import ArrayLike
@@ -397,11 +398,10 @@ def debug_check(pred: ArrayLike, msg: str, *fmt_args: Any, **fmt_kwargs: Any) ->
       TypeError: the predicate is no boolean, or an array of several.
     """
     found = _boolean(pred, "debug_check")
-    if found.aval.ndim:
-        raise TypeError(message(
-            "debug_check", "the predicate must be one boolean.", got=found.aval.str_long(),
-            hint="pred.all() holds where all of them do",
-        ))  # fmt: skip
+    require(
+        not found.aval.ndim, "debug_check", "the predicate must be one boolean.", got=found,
+        hint="pred.all() holds where all of them do", error=TypeError,
+    )  # fmt: skip
     _checks_check(found, msg, fmt_args, fmt_kwargs, True)
 
 
@@ -470,10 +470,10 @@ class _RaiseAgain(CheckSite):
 
 def _boolean(pred: Any, operation: str) -> Array:
     found = as_array(pred, what=f"{operation}: the predicate")
-    if found.aval.dtype != dtypes.bool_:
-        raise TypeError(
-            message(operation, "the predicate must be boolean.", got=found.aval.str_long())
-        )
+    require(
+        found.aval.dtype == dtypes.bool_, operation, "the predicate must be boolean.", got=found,
+        error=TypeError,
+    )  # fmt: skip
     return found
 
 

@@ -31,6 +31,7 @@ from xjit.callbacks.primitive import (
 from xjit.sharding.meshes import abstract_mesh_now
 from xprim import Array, ConcreteArray, Tracer, get_primitive, shaped_array
 from xprim.errors import described, message
+from xprim.requirements import require
 from xprim.source import capture, describe_full, is_hidden
 from xprim.trace import has_ended
 from xprim.tracebacks import boundary
@@ -497,11 +498,11 @@ def _prompt(
         raise TypeError(f"debug.breakpoint: there is no option {min(others)!r}.")
     if backend == "cli" or (backend is None and (stdin or stdout)):
         return lambda frames: CommandLine(frames, stdin or sys.stdin, stdout or sys.stdout)
-    if isinstance(backend, str) or stdin or stdout:
-        raise ValueError(message(
-            "debug.breakpoint", "there is no such prompt.", got=f"backend={backend!r}",
-            expected="None or 'cli', with stdin and stdout; or a pair (readline, file)",
-        ))  # fmt: skip
+    require(
+        not isinstance(backend, str) and not stdin and not stdout, "debug.breakpoint",
+        "there is no such prompt.", got={"backend": backend},
+        expected="None or 'cli', with stdin and stdout; or a pair (readline, file)",
+    )  # fmt: skip
     given, out = (None, None) if backend is None else backend
     return lambda frames: Prompt(frames, given, out)
 

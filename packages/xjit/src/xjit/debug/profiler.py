@@ -17,6 +17,7 @@ from typing import Any, ParamSpec, TypeVar
 from xjit._devices import default_backend
 from xjit.jaxlib_gateway import profiling, version
 from xprim.errors import described, message
+from xprim.requirements import require
 from xprim.tracebacks import boundaries
 from xprim.transformed import check_function, transforming
 from xtree.interning import forkable_rlock
@@ -399,8 +400,7 @@ def start_server(port: int, requires_backend: bool = True) -> Any:
       ValueError: there is a server already.
     """
     with _lock:
-        if _servers:
-            raise ValueError("start_server: there is a server already; stop_server ends it.")
+        require(not _servers, "start_server", "there is a server already; stop_server ends it.")
         if requires_backend:
             default_backend()
         _servers.append(profiling.start_server(port))
@@ -414,8 +414,7 @@ def stop_server() -> None:
       ValueError: there is none.
     """
     with _lock:
-        if not _servers:
-            raise ValueError("stop_server: there is no server; start_server begins one.")
+        require(_servers, "stop_server", "there is no server; start_server begins one.")
         _servers.clear()
 
 

@@ -57,6 +57,7 @@ from xprim import (
 from xprim.contracts import BatchAxis
 from xprim.errors import message
 from xprim.extended import unwrap, wrap
+from xprim.requirements import require
 from xprim.sharded_types import whole
 from xprim.symbolic_dimensions import (
     SymbolicScope,
@@ -644,11 +645,10 @@ def deserialize(blob: bytes | bytearray) -> Exported:
             message("deserialize", "an exported program is bytes.", got=type(blob).__name__)
         )
     data = bytes(blob)
-    if not data.startswith(MARK):
-        raise ValueError(message(
-            "deserialize", "these are not the bytes of an exported program.",
-            hint="Exported.serialize() makes them",
-        ))  # fmt: skip
+    require(
+        data.startswith(MARK), "deserialize", "these are not the bytes of an exported program.",
+        hint="Exported.serialize() makes them",
+    )  # fmt: skip
     if len(data) < HEAD.size:
         raise _damaged("it ends too early")
     _, version, digest, length = HEAD.unpack_from(data)

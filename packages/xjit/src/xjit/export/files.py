@@ -24,6 +24,7 @@ from xjit.sharding.queries import mesh_within
 from xjit.sharding.shardings import NamedSharding, PartitionSpec, Sharding, axes_of, named_as
 from xprim import ShapedArray, dtypes, shaped_array
 from xprim.errors import message
+from xprim.requirements import require
 from xprim.symbolic_dimensions import SymbolicScope, dimension_text, is_symbolic
 
 __all__ = [
@@ -157,11 +158,11 @@ def _keys_as_json(keys: Sequence[Any]) -> bytes:
 
 def _check_keys(keys: Sequence[Any]) -> None:
     for key in keys:
-        if not isinstance(key, str | int | float) or json.loads(json.dumps(key)) != key:
-            raise ValueError(message(
-                "serialize", "a key of a dict cannot be stored.", got=repr(key),
-                expected="keys that are strings or numbers",
-            ))  # fmt: skip
+        require(
+            isinstance(key, str | int | float) and json.loads(json.dumps(key)) == key, "serialize",
+            "a key of a dict cannot be stored.", got=key,
+            expected="keys that are strings or numbers",
+        )  # fmt: skip
 
 
 register_pytree_node_serialization(
@@ -575,15 +576,10 @@ DIGEST_FROM: Final = HEAD.size - 8
 
 def serialized(exported: Any, vjp_order: int) -> bytes:
     """Return an `Exported` as bytes, with so many derivatives."""
-    if isinstance(vjp_order, bool) or not isinstance(vjp_order, int) or vjp_order < 0:
-        raise ValueError(
-            message(
-                "serialize",
-                "vjp_order counts derivatives.",
-                got=repr(vjp_order),
-                expected="0, 1, ...",
-            )
-        )
+    require(
+        not isinstance(vjp_order, bool) and isinstance(vjp_order, int) and vjp_order >= 0,
+        "serialize", "vjp_order counts derivatives.", got=vjp_order, expected="0, 1, ...",
+    )  # fmt: skip
     programs: list[bytes] = []
     facts = json.dumps(_facts(exported, vjp_order, programs)).encode()
     rest = b"".join([facts, *programs])
@@ -647,12 +643,10 @@ def _dtype_form(dtype: Any) -> str:
     if not dtypes.is_extended(dtype):
         return "float0" if dtype == dtypes.float0 else str(dtype.name)
     home = dtype.__reduce__()  # the name of the one such object in its module
-    if not isinstance(home, str):
-        raise ValueError(
-            message(
-                "serialize", "arrays of this dtype have no name to be stored under.", got=str(dtype)
-            )
-        )
+    require(
+        isinstance(home, str), "serialize", "arrays of this dtype have no name to be stored under.",
+        got=dtype,
+    )  # fmt: skip
     return f"{type(dtype).__module__}:{home}"
 
 

@@ -38,6 +38,7 @@ from xprim import (
 )
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
+from xprim.requirements import require
 from xprim.sharded_types import cotangent, spread_as
 from xprim.tracebacks import boundaries
 from xprim.typing import PyTree
@@ -99,11 +100,10 @@ def constrained(x: Array, place: Any, operation: str = "with_sharding_constraint
         if state.trace is EAGER and isinstance(x, ConcreteArray):
             return moved([x], committed_to(sharding.devices_in_order[0]))[0]
         return x
-    if not isinstance(sharding, Sharding):
-        raise TypeError(message(
-            operation, "this is no sharding.", got=repr(place),
-            expected="a NamedSharding, or a PartitionSpec where a mesh is set",
-        ))  # fmt: skip
+    require(
+        isinstance(sharding, Sharding), operation, "this is no sharding.", got=place,
+        expected="a NamedSharding, or a PartitionSpec where a mesh is set", error=TypeError,
+    )  # fmt: skip
     check_sharding(x, sharding, operation)
     return sharding_constraint_p.bind(x, sharding=sharding)[0]  # type: ignore[no-any-return]
 

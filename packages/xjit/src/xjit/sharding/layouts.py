@@ -18,6 +18,7 @@ from xjit import jaxlib_gateway as gateway
 from xjit.sharding.shardings import Sharding
 from xprim import ShapedArray
 from xprim.errors import described, message
+from xprim.requirements import require
 from xprim.tracebacks import boundaries, boundary
 from xtree.records import Record, set_once
 
@@ -154,18 +155,17 @@ def formats_split(places: Any, operation: str) -> tuple[Any, Any]:
 
 def _check_place(place: Any, operation: str) -> None:
     layout = place.layout if isinstance(place, Format) else place
-    if layout is place and isinstance(layout, Layout | _Auto):
-        raise ValueError(message(
-            operation, "a layout is of an array on certain devices.", got=repr(layout),
-            hint="Format(layout, sharding)",
-        ))  # fmt: skip
+    require(
+        layout is not place or not isinstance(layout, Layout | _Auto), operation,
+        "a layout is of an array on certain devices.", got=layout, hint="Format(layout, sharding)",
+    )  # fmt: skip
     if not isinstance(layout, Layout):
         return
-    if layout.tiling or layout.sub_byte_element_size_in_bits:
-        raise ValueError(message(
-            operation, "arrays have no tiles here, and no packed elements.", got=repr(layout),
-            expected="Layout(major_to_minor)",
-        ))  # fmt: skip
+    require(
+        not layout.tiling and not layout.sub_byte_element_size_in_bits, operation,
+        "arrays have no tiles here, and no packed elements.", got=layout,
+        expected="Layout(major_to_minor)",
+    )  # fmt: skip
     if place.sharding.memory is not None:
         raise ValueError(message(
             operation, "in memory beside that of the devices arrays lie in the order of NumPy.",

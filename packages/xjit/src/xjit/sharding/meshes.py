@@ -16,6 +16,7 @@ import numpy as np
 from xjit import jaxlib_gateway as gateway
 from xprim import config
 from xprim.errors import message
+from xprim.requirements import require
 from xprim.tracebacks import boundary
 from xtree.boundaries import boundary_methods
 from xtree.errors import escaped, preformatted
@@ -576,9 +577,10 @@ def _check_names(
             operation, f"there must be a name for each of {len(shape)} axes.",
             got=f"axis_names={names!r} for the shape {shape}",
         ))  # fmt: skip
-    if len(set(names)) != len(names) or None in names:
-        raise ValueError(message(operation, "each axis must have a name of its own.",
-                                 got=f"axis_names={names!r}"))  # fmt: skip
+    require(
+        len(set(names)) == len(names) and None not in names, operation,
+        "each axis must have a name of its own.", got={"axis_names": names},
+    )  # fmt: skip
     return names
 
 
@@ -588,21 +590,20 @@ def _check_types(
     if axis_types is None or isinstance(axis_types, AxisType):
         axis_types = (axis_types or default,) * count
     types = tuple(axis_types)
-    if len(types) != count or not all(isinstance(t, AxisType) for t in types):
-        raise ValueError(message(
-            operation, f"axis_types must have an AxisType for each of {count} axes.",
-            got=f"axis_types={types!r}",
-        ))  # fmt: skip
+    require(
+        len(types) == count and all(isinstance(t, AxisType) for t in types), operation,
+        "axis_types must have an AxisType for each of {} axes.", count, got={"axis_types": types},
+    )  # fmt: skip
     return types
 
 
 def _check_devices(devices: tuple[Any, ...]) -> None:
     for device in devices:
-        if not isinstance(device, gateway.Device):
-            raise TypeError(message(
-                "Mesh", "its elements must be devices.", got=f"{device!r}",
-                hint="Mesh(np.array(devices()).reshape(4, 2), ('x', 'y')), or make_mesh",
-            ))  # fmt: skip
+        require(
+            isinstance(device, gateway.Device), "Mesh", "its elements must be devices.", got=device,
+            hint="Mesh(np.array(devices()).reshape(4, 2), ('x', 'y')), or make_mesh",
+            error=TypeError,
+        )  # fmt: skip
     if len(set(devices)) != len(devices):
         twice = next(d for d in devices if devices.count(d) > 1)
         raise ValueError(message("Mesh", "a device occurs twice.", got=str(twice)))

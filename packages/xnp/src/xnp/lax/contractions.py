@@ -29,6 +29,7 @@ from xnp.primitives.table import (
 from xprim import Array, as_array, dtypes
 from xprim.avals import size_of
 from xprim.errors import ShapeError, message
+from xprim.requirements import require
 from xprim.tracebacks import boundaries, boundary
 from xprim.typing import ArrayLike, DTypeLike, ShardingLike
 from xtree.namespaces import namespace
@@ -173,11 +174,11 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None
     """
     lhs, rhs = as_array(lhs, what="batch_matmul: lhs"), as_array(rhs, what="batch_matmul: rhs")
     ndim = lhs.ndim
-    if ndim != rhs.ndim or ndim < 2:
-        raise ValueError(message(
-            "batch_matmul", "the operands must have the same number of dimensions, two at least.",
-            got=f"lhs: {lhs.aval.str_long()}, rhs: {rhs.aval.str_long()}",
-        ))  # fmt: skip
+    require(
+        ndim == rhs.ndim and ndim >= 2, "batch_matmul",
+        "the operands must have the same number of dimensions, two at least.",
+        got={"lhs": lhs, "rhs": rhs},
+    )  # fmt: skip
     batch = tuple(range(ndim - 2))
     return _product(lhs, rhs, (((ndim - 1,), (ndim - 2,)), (batch, batch)), precision, None)
 
@@ -367,22 +368,23 @@ def _check(x: Any, y: Any, sizes: Any, numbers: Any, offset: Any) -> tuple[
 ]:  # fmt: skip
     """Return the ragged dimension of `lhs`, those its groups may differ in, and those of `rhs`."""
     what = "ragged_dot_general"
-    if offset is not None:
-        raise NotImplementedError(f"{what}: group_offset must be None.")
+    require(offset is None, what, "group_offset must be None.", error=NotImplementedError)
     ragged = _ragged_dims(numbers.lhs_ragged_dimensions, x.aval.ndim)
     group_dims = _ragged_dims(numbers.rhs_group_dimensions, y.aval.ndim)
-    if len(ragged) != 1:
-        raise TypeError(f"{what}: lhs must have one ragged dimension, got {ragged}.")
+    require(
+        len(ragged) == 1, what, "lhs must have one ragged dimension, got {}.", ragged,
+        error=TypeError,
+    )  # fmt: skip
     (of_lhs, of_rhs), (batch, of_batch) = numbers.dot_dimension_numbers
     contracting, batch = _ragged_dims(of_lhs, x.aval.ndim), _ragged_dims(batch, x.aval.ndim)
     taken = (*_ragged_dims(of_rhs, y.aval.ndim), *_ragged_dims(of_batch, y.aval.ndim))
     is_free = ragged[0] not in (*contracting, *batch)
-    if len(group_dims) != int(is_free) or any(d in taken for d in group_dims):
-        raise TypeError(message(
-            what, "rhs has a group dimension exactly if the ragged dimension is free, and it is "
-            "neither contracted nor mapped.",
-            got=f"lhs_ragged_dimensions={ragged}, rhs_group_dimensions={group_dims}",
-        ))  # fmt: skip
+    require(
+        len(group_dims) == int(is_free) and all(d not in taken for d in group_dims), what,
+        "rhs has a group dimension exactly if the ragged dimension is free, and it is "
+        "neither contracted nor mapped.",
+        got={"lhs_ragged_dimensions": ragged, "rhs_group_dimensions": group_dims}, error=TypeError,
+    )  # fmt: skip
     prefix = _prefix(x.aval.ndim, ragged[0], contracting, batch)
     wanted = (*[x.aval.shape[d] for d in prefix], *sizes.aval.shape[-1:])
     if not dtypes.is_integer(sizes.aval.dtype) or sizes.aval.shape not in (wanted, wanted[-1:]):
@@ -391,11 +393,11 @@ def _check(x: Any, y: Any, sizes: Any, numbers: Any, offset: Any) -> tuple[
             "dimensions before.", got=sizes.aval.str_long(),
             expected=f"a shape of {wanted[-1:]} or {wanted}",
         ))  # fmt: skip
-    if is_free and y.aval.shape[group_dims[0]] != wanted[-1]:
-        raise TypeError(message(
-            what, "rhs must have an index of its group dimension for each group.",
-            got=f"rhs: {y.aval.str_long()}, group_sizes: {sizes.aval.str_long()}",
-        ))  # fmt: skip
+    require(
+        not is_free or y.aval.shape[group_dims[0]] == wanted[-1], what,
+        "rhs must have an index of its group dimension for each group.",
+        got={"rhs": y, "group_sizes": sizes}, error=TypeError,
+    )  # fmt: skip
     return ragged[0], prefix, group_dims
 
 
@@ -462,11 +464,11 @@ def scaled_dot(
     """
     x, y = as_array(lhs, what="scaled_dot: lhs"), as_array(rhs, what="scaled_dot: rhs")
     if dimension_numbers is None:
-        if x.ndim < 2 or y.ndim != x.ndim:
-            raise ValueError(message(
-                "scaled_dot", "the operands must have the same number of dimensions, two at least.",
-                got=f"lhs: {x.aval.str_long()}, rhs: {y.aval.str_long()}",
-            ))  # fmt: skip
+        require(
+            x.ndim >= 2 and y.ndim == x.ndim, "scaled_dot",
+            "the operands must have the same number of dimensions, two at least.",
+            got={"lhs": x, "rhs": y},
+        )  # fmt: skip
         batch = tuple(range(x.ndim - 2))
         dimension_numbers = ((x.ndim - 1,), (x.ndim - 2,)), (batch, batch)
     wanted = dtypes.bfloat16 if preferred_element_type is None else dtypes.requested_dtype(

@@ -22,6 +22,7 @@ from xnp.primitives.table import bind, converted, moved, transposed
 from xprim import Array, as_array, dtypes
 from xprim.avals import size_of
 from xprim.errors import message
+from xprim.requirements import require
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DTypeLike, ShardingLike
 
@@ -140,12 +141,11 @@ def conv_general_dilated(
 
 
 def _pairs(padding: Any) -> tuple[tuple[int, int], ...]:
-    if any(not hasattr(pair, "__len__") or len(pair) != 2 for pair in padding):
-        raise ValueError(message(
-            "conv_general_dilated",
-            "padding must be a name, or (before, after) for each dimension of space.",
-            got=f"{padding!r}",
-        ))  # fmt: skip
+    require(
+        all(hasattr(pair, "__len__") and len(pair) == 2 for pair in padding),
+        "conv_general_dilated",
+        "padding must be a name, or (before, after) for each dimension of space.", got=padding,
+    )  # fmt: skip
     return tuple([(size_of(low), size_of(high)) for low, high in padding])
 
 
@@ -259,12 +259,10 @@ def conv_transpose(
     lhs = as_array(lhs, what="conv_transpose: lhs")
     rhs = as_array(rhs, what="conv_transpose: rhs")
     if dimension_numbers is None:
-        if lhs.ndim not in _TRANSPOSE_NUMBERS:
-            raise ValueError(message(
-                "conv_transpose",
-                "dimension_numbers must be given for more than three dimensions of space.",
-                got=lhs.aval.str_long(),
-            ))  # fmt: skip
+        require(
+            lhs.ndim in _TRANSPOSE_NUMBERS, "conv_transpose",
+            "dimension_numbers must be given for more than three dimensions of space.", got=lhs,
+        )  # fmt: skip
         dimension_numbers = _TRANSPOSE_NUMBERS[lhs.ndim]
     numbers = conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
     strides = _integers(strides)
@@ -321,15 +319,12 @@ def conv_dimension_numbers(
     if dimension_numbers is None:
         order = tuple(range(ndim))
         return ConvDimensionNumbers(order, order, order)
-    if (
-        not isinstance(dimension_numbers, tuple | list)
-        or len(dimension_numbers) != 3
-        or any(len(text) != ndim for text in dimension_numbers)
-    ):
-        raise TypeError(message(
-            "conv_general_dilated", f"dimension_numbers must be three texts of length {ndim}.",
-            got=f"{dimension_numbers!r}",
-        ))  # fmt: skip
+    require(
+        isinstance(dimension_numbers, tuple | list) and len(dimension_numbers) == 3
+        and all(len(text) == ndim for text in dimension_numbers),
+        "conv_general_dilated", "dimension_numbers must be three texts of length {}.", ndim,
+        got=dimension_numbers, error=TypeError,
+    )  # fmt: skip
     return ConvDimensionNumbers(*conv_general_permutations(dimension_numbers))
 
 

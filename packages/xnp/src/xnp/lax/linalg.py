@@ -57,6 +57,7 @@ from xnp.primitives.table import (
 from xprim import Array, as_array, dtypes, scalar_array
 from xprim.avals import size_of
 from xprim.errors import message
+from xprim.requirements import require
 from xprim.static_arguments import static_int
 from xprim.tracebacks import boundaries, boundary
 from xprim.typing import ArrayLike
@@ -322,12 +323,11 @@ def schur(
       >>> t.tolist(), z.tolist()
       ([[3.0, 1.0], [0.0, 2.0]], [[0.0, 1.0], [1.0, 0.0]])
     """
-    if sort_eig_vals or select_callable is not None:
-        raise ValueError(message(
-            "schur", "eigenvalues cannot be sorted.",
-            got=f"sort_eig_vals={sort_eig_vals!r}, select_callable={select_callable!r}",
-            expected="False and None",
-        ))  # fmt: skip
+    require(
+        not sort_eig_vals and select_callable is None, "schur", "eigenvalues cannot be sorted.",
+        got={"sort_eig_vals": sort_eig_vals, "select_callable": select_callable},
+        expected="False and None",
+    )  # fmt: skip
     x = as_array(x, what="schur: x")
     return tuple(schur_p.bind(x, compute_schur_vectors=bool(compute_schur_vectors)))
 
@@ -432,11 +432,10 @@ def qdwh(
     del is_hermitian
     x = as_array(x, what="qdwh: x")
     batch, m, n = checked("qdwh", x.aval)
-    if batch or m < n:
-        raise ValueError(message(
-            "qdwh", "the operand must be one matrix with at least as many rows as columns.",
-            got=x.aval.str_long(),
-        ))  # fmt: skip
+    require(
+        not batch and m >= n, "qdwh",
+        "the operand must be one matrix with at least as many rows as columns.", got=x,
+    )  # fmt: skip
     most = _MOST if max_iterations is None else static_int(max_iterations, "qdwh", "max_iterations")
     precision = float(dtypes.finfo(x.dtype).eps) if eps is None else float(eps)
     if dynamic_shape is not None:
@@ -691,10 +690,10 @@ def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
       Array([1, 0, 2], dtype=int32)
     """
     pivots = as_array(pivots, what="lu_pivots_to_permutation: pivots")
-    if not dtypes.is_integer(pivots.aval.dtype):
-        raise TypeError(message(
-            "lu_pivots_to_permutation", "the pivots must be integers.", got=pivots.aval.str_long(),
-        ))  # fmt: skip
+    require(
+        dtypes.is_integer(pivots.aval.dtype), "lu_pivots_to_permutation",
+        "the pivots must be integers.", got=pivots, error=TypeError,
+    )  # fmt: skip
     pivots = converted(pivots, dtypes.int32)
     size = size_of(permutation_size)
     result: Array = lu_pivots_to_permutation_p.bind(pivots, permutation_size=size)[0]

@@ -19,7 +19,7 @@ from xnp.primitives.sort import sort_p, top_k_p
 from xnp.primitives.table import bind
 from xprim import Array, Primitive, as_array, dtypes
 from xprim.avals import size_of
-from xprim.errors import message
+from xprim.requirements import require
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DTypeLike
 
@@ -70,8 +70,7 @@ def sort(
     several = isinstance(operand, Sequence)
     given = operand if isinstance(operand, Sequence) else [operand]
     xs = [as_array(x, what="sort") for x in given]
-    if not xs:
-        raise TypeError("sort: needs at least one array, got none.")
+    require(xs, "sort", "needs at least one array, got none.", error=TypeError)
     outs = sort_p.bind(
         *xs,
         dimension=dimension_of(dimension, xs[0].aval.ndim, "sort"),
@@ -219,10 +218,10 @@ def approx_min_k(
 
 def _searched(operation: str, operand: Any, recall: float) -> Array:
     x = as_array(operand, what=operation)
-    if not dtypes.is_floating(x.aval.dtype):
-        raise ValueError(message(operation, "takes floats.", got=x.aval.str_long()))
-    if not 0 < recall <= 1:
-        raise ValueError(f"{operation}: recall_target must be above 0 and at most 1, got {recall}.")
+    require(dtypes.is_floating(x.aval.dtype), operation, "takes floats.", got=x)
+    require(
+        0 < recall <= 1, operation, "recall_target must be above 0 and at most 1, got {}.", recall
+    )
     return x
 
 

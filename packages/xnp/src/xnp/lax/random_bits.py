@@ -22,6 +22,7 @@ from xnp.placing import placed
 from xnp.primitives.random_bits import philox_blocks, philox_words, rng_words_p
 from xprim import Array, as_array, dtypes
 from xprim.errors import message
+from xprim.requirements import require
 from xprim.static_arguments import static_shape
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
@@ -81,11 +82,11 @@ def rng_bit_generator(
     """
     words = as_array(key, what="rng_bit_generator: key")
     aval = words.aval
-    if (aval.dtype, aval.shape) not in ((dtypes.uint32, (4,)), (dtypes.uint64, (2,))):
-        raise TypeError(message(
-            "rng_bit_generator", "the key must be four words.", got=aval.str_long(),
-            expected="uint32[4] or uint64[2]",
-        ))  # fmt: skip
+    require(
+        (aval.dtype, aval.shape) in ((dtypes.uint32, (4,)), (dtypes.uint64, (2,))),
+        "rng_bit_generator", "the key must be four words.", got=aval,
+        expected="uint32[4] or uint64[2]", error=TypeError,
+    )  # fmt: skip
     exact = dtypes.requested_dtype(dtype, "rng_bit_generator")
     if not dtypes.is_unsigned_integer(exact) or dtypes.itemsize_bits(exact) < 8:
         raise TypeError(message(
@@ -209,11 +210,10 @@ def rng_uniform(a: ArrayLike, b: ArrayLike, shape: ShapeLike) -> Array:
     low, high = as_array(a, what="rng_uniform: a"), as_array(b, what="rng_uniform: b")
     dtype = low.aval.dtype
     real = dtypes.is_integer(dtype) or dtypes.is_floating(dtype)
-    if low.ndim or high.ndim or dtype != high.aval.dtype or not real:
-        raise ValueError(message(
-            "rng_uniform", "takes two single real numbers of one dtype.",
-            got=f"a: {low.aval.str_long()}, b: {high.aval.str_long()}",
-        ))  # fmt: skip
+    require(
+        not low.ndim and not high.ndim and dtype == high.aval.dtype and real, "rng_uniform",
+        "takes two single real numbers of one dtype.", got={"a": low, "b": high},
+    )  # fmt: skip
     sizes = static_shape(shape, "rng_uniform")
     low, high = [lax.broadcast(x, sizes) for x in (low, high)]
     draw = _integers if dtypes.is_integer(dtype) else _floats

@@ -31,6 +31,7 @@ from xprim import (
 )
 from xprim.avals import size_of
 from xprim.errors import AxisError, message
+from xprim.requirements import require
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, PyTree, ShardingLike
 
@@ -277,11 +278,10 @@ def _reduce_tree(
 ) -> Any:  # fmt: skip
     leaves, tree = xtree.flatten(operands)
     init_leaves, init_tree = xtree.flatten(init_values)
-    if tree != init_tree:
-        raise ValueError(message(
-            "reduce", "operands and init_values must have the same structure.",
-            got=f"{tree} and {init_tree}",
-        ))  # fmt: skip
+    require(
+        tree == init_tree, "reduce", "operands and init_values must have the same structure.",
+        got=(tree, init_tree),
+    )  # fmt: skip
     xs = [as_array(x, what="reduce: an operand") for x in leaves]
     inits = [_initial(i, x.aval) for i, x in zip(init_leaves, xs, strict=True)]
     axes = _axes("reduce", dimensions, xs[0].ndim if xs else 0)
@@ -291,11 +291,10 @@ def _reduce_tree(
         joined, reduction = known
         total = reduction.bind(xs[0], axes=axes)[0]
         return xtree.unflatten(tree, [_join(joined, inits[0], total)])
-    if captured:
-        raise TypeError(message(
-            "reduce", "the computation uses a traced value from outside of it.",
-            hint="give that value as one more operand",
-        ))  # fmt: skip
+    require(
+        not captured, "reduce", "the computation uses a traced value from outside of it.",
+        hint="give that value as one more operand", error=TypeError,
+    )  # fmt: skip
     return xtree.unflatten(tree, list(reduce_p.bind(*xs, *inits, jaxpr=jaxpr, dimensions=axes)))
 
 
@@ -304,13 +303,12 @@ def _initial(value: Any, aval: ShapedArray) -> Any:
     init = as_array(value, what="reduce: an initial value")
     if init.aval.dtype != aval.dtype:
         init = as_array(value, aval.dtype, what="reduce: an initial value")
-    if init.ndim:
-        raise ValueError(f"reduce: an initial value must be a scalar, not {init.aval.str_long()}.")
-    if init.dtype != aval.dtype:
-        raise TypeError(message(
-            "reduce", "an initial value must be a scalar of its operand's dtype.",
-            got=f"{init.aval.str_long()} for {aval.str_long()}",
-        ))  # fmt: skip
+    require(not init.ndim, "reduce", "an initial value must be a scalar, not {}.", init)
+    require(
+        init.dtype == aval.dtype, "reduce",
+        "an initial value must be a scalar of its operand's dtype.",
+        got={"init": init, "operand": aval}, error=TypeError,
+    )  # fmt: skip
     return init
 
 
@@ -330,11 +328,11 @@ def _stage(computation: Any, xs: Any, tree: Any) -> tuple[ClosedJaxpr, list[Any]
         results = [as_array(y, s.dtype, what="reduce: a result of the computation")
                    for y, s in zip(leaves, scalars, strict=True)]  # fmt: skip
         for y, s in zip(results, scalars, strict=True):
-            if y.aval.shape or y.aval.dtype != s.dtype:
-                raise TypeError(message(
-                    "reduce", "the computation must return a scalar of its argument's dtype.",
-                    got=y.aval.str_long(), expected=s.str_long(),
-                ))  # fmt: skip
+            require(
+                not y.aval.shape and y.aval.dtype == s.dtype, "reduce",
+                "the computation must return a scalar of its argument's dtype.", got=y, expected=s,
+                error=TypeError,
+            )  # fmt: skip
         return results
 
     jaxpr, consts = trace_to_jaxpr(flat, [*scalars, *scalars], name="reduce")
@@ -374,8 +372,10 @@ def _reduce(primitive: Primitive, operand: Any, axes: Sequence[int]) -> Array:
 def _axes(name: str, axes: Sequence[int], ndim: int) -> tuple[int, ...]:
     found = [size_of(a) for a in axes]
     for a in found:
-        if not -ndim <= a < ndim:
-            raise AxisError(f"{name}: axis {a} is out of bounds for an array of {ndim} dimensions.")
+        require(
+            -ndim <= a < ndim, name, "axis {} is out of bounds for an array of {} dimensions.", a,
+            ndim, error=AxisError,
+        )  # fmt: skip
     return tuple(sorted([a + ndim if a < 0 else a for a in found]))
 
 

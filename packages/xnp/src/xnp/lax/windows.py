@@ -29,6 +29,7 @@ from xnp.primitives.windows import (
 from xprim import Array, ConcreteArray, Primitive, as_array, trace_to_jaxpr
 from xprim.avals import size_of
 from xprim.errors import ShapeError, message
+from xprim.requirements import require
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, PyTree
 
@@ -70,11 +71,10 @@ def padtype_to_pads(
     name = padding.upper()
     if name == "VALID":
         return [(0, 0)] * len(in_shape)
-    if name not in ("SAME", "SAME_LOWER"):
-        raise ValueError(message(
-            "padding", f"there is no padding {padding!r}.",
-            expected="'SAME', 'SAME_LOWER', 'VALID', or (low, high) for each dimension",
-        ))  # fmt: skip
+    require(
+        name in ("SAME", "SAME_LOWER"), "padding", "there is no padding {!r}.", padding,
+        expected="'SAME', 'SAME_LOWER', 'VALID', or (low, high) for each dimension",
+    )  # fmt: skip
     _check_windows(in_shape, window_shape, window_strides)
     pads = []
     for sizes in zip(in_shape, window_shape, window_strides, strict=True):
@@ -136,11 +136,11 @@ def reduce_window(
     xs, tree = xtree.flatten(operand)
     xs = [as_array(x, what="reduce_window") for x in xs]
     inits, init_tree = xtree.flatten(init_value)
-    if not xs or init_tree != tree:
-        raise TypeError(message(
-            "reduce_window", "operand and init_value must have one structure, with a leaf or more.",
-            got=f"{tree} and {init_tree}",
-        ))  # fmt: skip
+    require(
+        xs and init_tree == tree, "reduce_window",
+        "operand and init_value must have one structure, with a leaf or more.",
+        got=(tree, init_tree), error=TypeError,
+    )  # fmt: skip
     inits = [as_array(v, x.aval.dtype) for v, x in zip(inits, xs, strict=True)]
     params = _params(xs[0], window_dimensions, window_strides, padding, base_dilation,
                      window_dilation)  # fmt: skip

@@ -23,6 +23,7 @@ from xnp.primitives.precision import PrecisionLike
 from xnp.primitives.table import bind, broadcasted
 from xprim import Array, dtypes
 from xprim.errors import ShapeError, described, message
+from xprim.requirements import require
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShardingLike
 
@@ -76,8 +77,7 @@ def einsum(
       >>> xnp.einsum("i,i->", xnp.array([1., 2.]), xnp.array([3., 4.]))
       Array(11., dtype=float32)
     """
-    if out is not None:
-        raise TypeError("einsum: out= is not supported.")
+    require(out is None, "einsum", "out= is not supported.", error=TypeError)
     if out_sharding is not None:
         return computed_as(out_sharding, einsum, subscripts, *operands, optimize=optimize,
                            precision=precision,
@@ -167,10 +167,10 @@ def _parse(subscripts: Any, operands: Sequence[Any]) -> tuple[list[str], str, li
     text = subscripts.replace(" ", "")
     left, arrow, right = text.partition("->")
     terms = left.split(",")
-    if len(terms) != len(arrays):
-        raise ValueError(
-            f"einsum: {subscripts!r} has terms for {len(terms)} operands, but {len(arrays)} came."
-        )
+    require(
+        len(terms) == len(arrays), "einsum", "{!r} has terms for {} operands, but {} came.",
+        subscripts, len(terms), len(arrays),
+    )  # fmt: skip
     used = set(text)
     spare = [c for c in _LETTERS if c not in used]
     rank = max([_ellipsis_rank(t, x) for t, x in zip(terms, arrays, strict=True)])
@@ -196,8 +196,10 @@ def _of_lists(items: Sequence[Any]) -> tuple[str, list[Any]]:
             label if label is Ellipsis else labels.setdefault(label, len(labels))
             for label in _integers(part)
         ]
-        if len(labels) > len(_LETTERS):
-            raise ValueError(f"einsum: there may be {len(_LETTERS)} labels, got {len(labels)}.")
+        require(
+            len(labels) <= len(_LETTERS), "einsum", "there may be {} labels, got {}.",
+            len(_LETTERS), len(labels),
+        )  # fmt: skip
         return "".join(["..." if name is Ellipsis else _LETTERS[name] for name in names])
 
     terms = [text(items[2 * i + 1]) for i in range(count)]
@@ -228,21 +230,22 @@ def _expand(term: str, x: Any, shared: str, subscripts: str) -> str:
     if "..." in term:
         rank = _ellipsis_rank(term, x)
         term = term.replace("...", shared[len(shared) - rank :] if rank > 0 else "")
-    if len(term) != x.aval.ndim:
-        raise ValueError(message(
-            "einsum", f"the term {term!r} of {subscripts!r} names {len(term)} dimensions, the "
-            f"operand has {x.aval.ndim}.", got=x.aval.str_long(),
-        ))  # fmt: skip
+    require(
+        len(term) == x.aval.ndim, "einsum",
+        "the term {!r} of {!r} names {} dimensions, the operand has {}.", term, subscripts,
+        len(term), x.aval.ndim, got=x,
+    )  # fmt: skip
     return term
 
 
 def _check_labels(subscripts: str, terms: list[str], result: str) -> None:
     known = set("".join(terms))
     for c in result:
-        if c not in known:
-            raise ValueError(f"einsum: the label {c!r} of the result is in no operand.")
-    if len(set(result)) != len(result):
-        raise ValueError(f"einsum: a label occurs twice in the result of {subscripts!r}.")
+        require(c in known, "einsum", "the label {!r} of the result is in no operand.", c)
+    require(
+        len(set(result)) == len(result), "einsum", "a label occurs twice in the result of {!r}.",
+        subscripts,
+    )  # fmt: skip
 
 
 def _sizes(terms: list[str], arrays: list[Any]) -> dict[str, int]:
@@ -313,8 +316,10 @@ def _simplify(labels: str, x: Any, wanted: str) -> tuple[str, Any]:
             i = labels.index(c)
             j = labels.index(c, i + 1)
             sizes = x.aval.shape[i], x.aval.shape[j]
-            if sizes[0] != sizes[1]:
-                raise ValueError(f"einsum: the dimensions of a diagonal have sizes {sizes}.")
+            require(
+                sizes[0] == sizes[1], "einsum", "the dimensions of a diagonal have sizes {}.",
+                sizes,
+            )  # fmt: skip
             x = array_of(diagonal(x, 0, i, j), "einsum")
             labels = labels[:i] + labels[i + 1 : j] + labels[j + 1 :] + c
     alone = tuple([i for i, c in enumerate(labels) if c not in wanted])

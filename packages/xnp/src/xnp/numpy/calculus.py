@@ -32,7 +32,8 @@ from xnp.primitives.precision import PrecisionLike
 from xnp.primitives.table import bind, broadcasted, reshaped, scalar_like, selected
 from xprim import Array, ConcreteArray, dtypes
 from xprim.avals import size_of
-from xprim.errors import ArgumentError, message
+from xprim.errors import ArgumentError
+from xprim.requirements import require
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, Axis, DTypeLike
 
@@ -129,10 +130,8 @@ def diff(
       Array([2, 2], dtype=int32)
     """
     a = array_of(a, "diff")
-    if n < 0:
-        raise ValueError(f"diff: n must not be negative, got {n}.")
-    if not a.aval.ndim:
-        raise ValueError("diff: takes arrays of one dimension and more.")
+    require(n >= 0, "diff", "n must not be negative, got {}.", n)
+    require(a.aval.ndim, "diff", "takes arrays of one dimension and more.")
     axis = axis_of(axis, a.aval.ndim, "diff")
     if n == 0:
         return a
@@ -173,8 +172,10 @@ def ediff1d(
       Array([3, 5, 0], dtype=int32)
     """
     ary = array_of(ary, "ediff1d")
-    if dtypes.is_bool(ary.aval.dtype):
-        raise TypeError(message("ediff1d", "takes numbers, got booleans.", hint="diff takes them"))
+    require(
+        not dtypes.is_bool(ary.aval.dtype), "ediff1d", "takes numbers, got booleans.",
+        hint="diff takes them", error=TypeError,
+    )  # fmt: skip
     flat = reshaped(ary, (ary.aval.size,))
     parts = [diff(flat)]
     for value, place in ((to_begin, 0), (to_end, 2)):
@@ -217,12 +218,13 @@ def gradient(
       Array([1., 2., 4., 5.], dtype=float32)
     """
     order = 1 if edge_order is None else size_of(edge_order)
-    if order not in (1, 2):
-        raise ValueError(f"gradient: edge_order must be 1 or 2, got {edge_order!r}.")
+    require(order in (1, 2), "gradient", "edge_order must be 1 or 2, got {!r}.", edge_order)
     (f,) = inexact("gradient", f)
     axes = axes_of(axis, f.aval.ndim, "gradient")
-    if len(varargs) not in (0, 1, len(axes)):
-        raise TypeError(f"gradient: {len(varargs)} distances do not go with {len(axes)} axes.")
+    require(
+        len(varargs) in (0, 1, len(axes)), "gradient", "{} distances do not go with {} axes.",
+        len(varargs), len(axes), error=TypeError,
+    )  # fmt: skip
     steps = list(varargs) * len(axes) if len(varargs) == 1 else list(varargs) or [1.0] * len(axes)
     results = [_slope(f, d, h, order) for d, h in zip(axes, steps, strict=True)]
     return results[0] if len(axes) == 1 else results
@@ -357,15 +359,13 @@ def interp(
     """
     x, xp = _real_places(*inexact("interp", x, xp))
     fp, _ = inexact("interp", *inexact("interp", fp), x)  # integers are no user's mixture
-    if xp.aval.ndim != 1 or xp.aval.shape != fp.aval.shape:
-        raise ValueError(
-            "interp: xp and fp must be vectors of one size, got "
-            f"{xp.aval.str_long()} and {fp.aval.str_long()}."
-        )
+    require(
+        xp.aval.ndim == 1 and xp.aval.shape == fp.aval.shape, "interp",
+        "xp and fp must be vectors of one size, got {} and {}.", xp, fp,
+    )  # fmt: skip
     size = xp.aval.shape[0]
     if not size:
-        if x.aval.size:
-            raise ValueError("interp: xp and fp have no points to interpolate between.")
+        require(not x.aval.size, "interp", "xp and fp have no points to interpolate between.")
         return cast(x, fp.aval.dtype)
     if period is not None:
         x, xp, fp = _one_period(x, xp, fp, period)
@@ -382,8 +382,10 @@ def interp(
         return result
     for value, end, primitive in ((left, 0, "lt"), (right, size - 1, "gt")):
         if isinstance(value, str):
-            if value != "extrapolate":
-                raise ValueError(f"interp: left and right may be 'extrapolate', got {value!r}.")
+            require(
+                value == "extrapolate", "interp", "left and right may be 'extrapolate', got {!r}.",
+                value,
+            )  # fmt: skip
             continue
         outer = read(fp, end) if value is None else cast(array_of(value, "interp"), fp.aval.dtype)
         beyond = bind(primitive, x, broadcasted(read(xp, end), x.aval.shape))
@@ -392,17 +394,20 @@ def interp(
 
 
 def _real_places(x: Any, xp: Any) -> tuple[Array, Array]:
-    if dtypes.is_complex(x.aval.dtype):
-        raise ArgumentError("interp: the places x and xp must be real numbers.")
+    require(
+        not dtypes.is_complex(x.aval.dtype), "interp", "the places x and xp must be real numbers.",
+        error=ArgumentError,
+    )  # fmt: skip
     return x, xp
 
 
 def _one_period(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Array, Array, Array]:
     period = cast(array_of(period, "interp"), x.aval.dtype)
-    if period.aval.ndim:
-        raise ValueError(f"interp: period must be a number, got {period.aval.str_long()}.")
-    if isinstance(period, ConcreteArray) and not period.to_host():
-        raise ValueError("interp: period must not be 0.")
+    require(not period.aval.ndim, "interp", "period must be a number, got {}.", period)
+    require(
+        not isinstance(period, ConcreteArray) or period.to_host(), "interp",
+        "period must not be 0.",
+    )  # fmt: skip
     period = bind("abs", period)
     x, xp = asarray(x) % period, asarray(xp) % period
     order = xp.argsort()
@@ -511,8 +516,10 @@ def _convolved(operation: str, a: Any, v: Any, mode: str, precision: Any, prefer
     """Sum products of `a` with `v` running backwards."""
     a, v = inexact(operation, a, v)
     _check_vectors(operation, a, v)
-    if mode not in ("full", "same", "valid"):
-        raise ValueError(f"{operation}: mode must be 'full', 'same' or 'valid', got {mode!r}.")
+    require(
+        mode in ("full", "same", "valid"), operation,
+        "mode must be 'full', 'same' or 'valid', got {!r}.", mode,
+    )  # fmt: skip
     if a.aval.size < v.aval.size:
         a, v = v, a
     m = v.aval.size
@@ -553,12 +560,8 @@ def _windows_times(a: Any, kernel: Any, padding: tuple[int, int], precision: Any
 
 
 def _check_vectors(operation: str, a: Array, v: Array) -> None:
-    if a.aval.ndim != 1 or v.aval.ndim != 1:
-        raise ValueError(
-            f"{operation}: takes vectors, got {a.aval.str_long()} and {v.aval.str_long()}."
-        )
-    if not a.aval.size or not v.aval.size:
-        raise ValueError(f"{operation}: the vectors must not be empty.")
+    require(a.aval.ndim == 1 and v.aval.ndim == 1, operation, "takes vectors, got {} and {}.", a, v)
+    require(a.aval.size and v.aval.size, operation, "the vectors must not be empty.")
 
 
 def convolve(

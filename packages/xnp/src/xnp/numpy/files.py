@@ -13,6 +13,7 @@ from xnp.numpy.shaping import moveaxis
 from xnp.primitives.table import bind, broadcasted, reshaped, scalar_like
 from xprim import EAGER, Array, dtypes, from_numpy
 from xprim.errors import described, message
+from xprim.requirements import require
 from xprim.tracebacks import boundaries, boundary
 from xprim.typing import ArrayLike, DeviceLike, DTypeLike
 
@@ -132,8 +133,10 @@ def from_dlpack(x: ArrayLike, /, *, device: DeviceLike = None, copy: bool | None
 
 
 def _check_order(operation: str, order: str) -> None:
-    if order not in ("big", "little"):
-        raise ValueError(f"{operation}: bitorder must be 'big' or 'little', got {order!r}.")
+    require(
+        order in ("big", "little"), operation, "bitorder must be 'big' or 'little', got {!r}.",
+        order,
+    )  # fmt: skip
 
 
 def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
@@ -158,8 +161,10 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     """
     _check_order("packbits", bitorder)
     a = array_of(asarray(a), "packbits")
-    if not (dtypes.is_integer(a.aval.dtype) or dtypes.is_bool(a.aval.dtype)):
-        raise TypeError(f"packbits: takes integers and booleans, got {a.aval.str_long()}.")
+    require(
+        dtypes.is_integer(a.aval.dtype) or dtypes.is_bool(a.aval.dtype), "packbits",
+        "takes integers and booleans, got {}.", a, error=TypeError,
+    )  # fmt: skip
     if axis is None:
         a, axis = reshaped(a, (a.aval.size,)), 0
     axis = axis_of(axis, a.aval.ndim, "packbits")
@@ -208,8 +213,7 @@ def unpackbits(
     """
     _check_order("unpackbits", bitorder)
     a = array_of(asarray(a), "unpackbits")
-    if a.aval.dtype != dtypes.uint8:
-        raise TypeError(f"unpackbits: takes uint8, got {a.aval.str_long()}.")
+    require(a.aval.dtype == dtypes.uint8, "unpackbits", "takes uint8, got {}.", a, error=TypeError)
     if axis is None:
         a, axis = reshaped(a, (a.aval.size,)), 0
     axis = axis_of(axis, a.aval.ndim, "unpackbits")

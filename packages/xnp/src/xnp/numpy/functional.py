@@ -19,6 +19,7 @@ from xnp.numpy.shaping import broadcast_shapes, expand_dims, moveaxis, stack
 from xnp.primitives.table import broadcasted, reshaped
 from xprim import Array, ConcreteArray, ShapeDtypeStruct, dtypes, eval_shape
 from xprim.errors import ConcretizationTypeError, described, message
+from xprim.requirements import require
 from xprim.tracebacks import boundaries, boundary
 from xprim.transformed import find, transforming
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike
@@ -100,8 +101,9 @@ def apply_over_axes(
         result = asarray(func(a, axis))
         if result.ndim == rank - 1:
             result = expand_dims(result, axis)
-        if result.ndim != rank:
-            raise ValueError("apply_over_axes: the function must keep or drop one dimension.")
+        require(
+            result.ndim == rank, "apply_over_axes", "the function must keep or drop one dimension."
+        )
         a = result
     return a
 
@@ -150,10 +152,10 @@ _SIGNATURE = re.compile(rf"^\s*{_DIMS}(?:\s*,\s*{_DIMS})*\s*->\s*{_DIMS}(?:\s*,\
 
 
 def _core_dims(signature: str) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
-    if not _SIGNATURE.match(signature):
-        raise ValueError(message(
-            "vectorize", f"{signature!r} is not a signature.", expected="as '(n,m),(m)->(n)'",
-        ))  # fmt: skip
+    require(
+        _SIGNATURE.match(signature), "vectorize", "{!r} is not a signature.", signature,
+        expected="as '(n,m),(m)->(n)'",
+    )  # fmt: skip
     sides = signature.split("->")
     return tuple([  # type: ignore[return-value]
         [tuple([d.strip() for d in dims.split(",") if d.strip()])
@@ -200,10 +202,10 @@ def vectorize(
                 f"vectorize: the argument {named[0]!r} must be excluded or positional."
             )
         ranks = [0] * len(arrays) if core is None else [len(dims) for dims in core[0]]
-        if len(ranks) != len(arrays):
-            raise TypeError(
-                f"vectorize: {signature!r} takes {len(ranks)} arrays, got {len(arrays)}."
-            )
+        require(
+            len(ranks) == len(arrays), "vectorize", "{!r} takes {} arrays, got {}.", signature,
+            len(ranks), len(arrays), error=TypeError,
+        )  # fmt: skip
         sizes = _core_sizes(core, arrays)
         check_ranks("vectorize", *arrays, core=ranks)
 
@@ -233,8 +235,10 @@ def _excluded(excluded: Collection[int | str]) -> frozenset[int | str]:
             raise TypeError(
                 f"vectorize: excluded must hold positions and names, got {described(part)}."
             )
-        if isinstance(part, int) and part < 0:
-            raise ValueError(f"vectorize: excluded must hold positions from the front, got {part}.")
+        require(
+            not isinstance(part, int) or part >= 0, "vectorize",
+            "excluded must hold positions from the front, got {}.", part,
+        )  # fmt: skip
     return frozenset(excluded)
 
 
@@ -244,8 +248,7 @@ def _core_sizes(core: Any, arrays: Any) -> dict[str, int]:
     if core is None:
         return sizes
     for dims, x in zip(core[0], arrays, strict=True):
-        if x.ndim < len(dims):
-            raise ValueError(f"vectorize: {x.aval.str_long()} has no core dimensions {dims}.")
+        require(x.ndim >= len(dims), "vectorize", "{} has no core dimensions {}.", x, dims)
         for name, n in zip(dims, x.shape[x.ndim - len(dims) :], strict=True):
             if sizes.setdefault(name, n) != n:
                 raise ValueError(
@@ -257,11 +260,11 @@ def _core_sizes(core: Any, arrays: Any) -> dict[str, int]:
 def _check_results(core: Any, sizes: dict[str, int], result: Any, signature: str | None) -> None:
     """Hold the result of one call to what the signature says of it."""
     results = result if isinstance(result, tuple) else (result,)
-    if len(results) != len(core):
-        raise TypeError(
-            f"vectorize: the function must return {len(core)} arrays, as {signature!r} says, got "
-            f"{len(results)}."
-        )
+    require(
+        len(results) == len(core), "vectorize",
+        "the function must return {} arrays, as {!r} says, got {}.", len(core), signature,
+        len(results), error=TypeError,
+    )  # fmt: skip
     known = dict(sizes)
     for dims, r in zip(core, results, strict=True):
         shape = array_of(r, "vectorize: a result").aval.shape

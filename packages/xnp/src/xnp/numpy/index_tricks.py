@@ -16,6 +16,7 @@ from xnp.numpy.shaping import concatenate
 from xnp.primitives.table import reshaped
 from xprim import Array, ConcreteArray, dtypes, from_numpy, promotion
 from xprim.errors import ConcretizationTypeError, brief, message
+from xprim.requirements import require
 from xprim.static_arguments import static_int
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, Arrays, DimSize, DTypeLike, DuckTypedArray, ShapeLike
@@ -54,8 +55,7 @@ def ix_(*args: Any) -> tuple[Array, ...]:
     results = []
     for k, x in enumerate(args):
         x = asarray(x)
-        if x.ndim != 1:
-            raise ValueError(f"ix_: takes vectors, got {x.aval.str_long()}.")
+        require(x.ndim == 1, "ix_", "takes vectors, got {}.", x)
         if dtypes.is_bool(x.dtype):
             (x,) = nonzero(x)
         if not x.size:
@@ -83,8 +83,10 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
       (Array([0, 1, 2], dtype=int32), Array([0, 1, 2], dtype=int32))
     """
     size, rank = static_int(n, "diag_indices", "n"), static_int(ndim, "diag_indices", "ndim")
-    if size < 0 or rank < 0:
-        raise ValueError(f"diag_indices: n and ndim must not be negative, got {size} and {rank}.")
+    require(
+        size >= 0 and rank >= 0, "diag_indices", "n and ndim must not be negative, got {} and {}.",
+        size, rank,
+    )  # fmt: skip
     return _positions(*[np.arange(size)] * rank)
 
 
@@ -103,8 +105,10 @@ def diag_indices_from(arr: DuckTypedArray) -> tuple[Array, ...]:
       (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
     """
     shape = arr.shape if hasattr(arr, "shape") else array_of(arr, "diag_indices_from").shape
-    if len(shape) < 2 or len(set(shape)) != 1:
-        raise ValueError(f"diag_indices_from: takes arrays of equal sizes, got {shape}.")
+    require(
+        len(shape) >= 2 and len(set(shape)) == 1, "diag_indices_from",
+        "takes arrays of equal sizes, got {}.", shape,
+    )  # fmt: skip
     return diag_indices(shape[0], len(shape))
 
 
@@ -261,8 +265,10 @@ def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Array, ...]:
       (Array([0, 1], dtype=int32), Array([2, 0], dtype=int32))
     """
     rest = asarray(indices)
-    if not dtypes.is_integer(rest.dtype):
-        raise TypeError(f"unravel_index: takes integers, got {rest.aval.str_long()}.")
+    require(
+        dtypes.is_integer(rest.dtype), "unravel_index", "takes integers, got {}.", rest,
+        error=TypeError,
+    )  # fmt: skip
     sizes = _sizes_maybe_traced(shape)
     places = []
     for n in reversed(sizes):
@@ -285,11 +291,11 @@ def _sizes_maybe_traced(shape: Any) -> Sequence[Any]:
         given = list(shape)
     for n in given:
         aval = array_of(n, "unravel_index").aval
-        if aval.shape or not dtypes.is_integer(aval.dtype):
-            raise TypeError(message(
-                "unravel_index", "the shape must be integers.", got=aval.str_long(),
-                expected="an int, a sequence of ints, or a vector of them",
-            ))  # fmt: skip
+        require(
+            not aval.shape and dtypes.is_integer(aval.dtype), "unravel_index",
+            "the shape must be integers.", got=aval,
+            expected="an int, a sequence of ints, or a vector of them", error=TypeError,
+        )  # fmt: skip
     return given
 
 
@@ -326,19 +332,21 @@ def ravel_multi_index(
     """
     sizes = shape_of(dims, "ravel_multi_index")
     parts = [asarray(p) for p in multi_index]
-    if len(parts) != len(sizes):
-        raise ValueError(f"ravel_multi_index: {len(parts)} positions for {len(sizes)} dimensions.")
-    if mode not in ("raise", "wrap", "clip", "ignore"):
-        raise ValueError(
-            f"ravel_multi_index: mode must be 'raise', 'wrap', 'clip' or 'ignore', got {mode!r}."
-        )
+    require(
+        len(parts) == len(sizes), "ravel_multi_index", "{} positions for {} dimensions.",
+        len(parts), len(sizes),
+    )  # fmt: skip
+    require(
+        mode in ("raise", "wrap", "clip", "ignore"), "ravel_multi_index",
+        "mode must be 'raise', 'wrap', 'clip' or 'ignore', got {!r}.", mode,
+    )  # fmt: skip
     pairs = [(_inside(p, n, mode), n) for p, n in zip(parts, sizes, strict=True)]
     wanted = promotion.result_type(*parts, 0) if dtype is None else dtypes.as_dtype(dtype)
-    if not dtypes.is_integer(wanted) or math.prod(sizes) - 1 > dtypes.iinfo(wanted).max:
-        raise ValueError(message(
-            "ravel_multi_index", f"{wanted.name} does not hold the positions of {sizes}.",
-            hint="name an integer dtype that does, dtype='int32'",
-        ))  # fmt: skip
+    require(
+        dtypes.is_integer(wanted) and math.prod(sizes) - 1 <= dtypes.iinfo(wanted).max,
+        "ravel_multi_index", "{} does not hold the positions of {}.", wanted.name, sizes,
+        hint="name an integer dtype that does, dtype='int32'",
+    )  # fmt: skip
     total = array(0, wanted)
     for p, n in pairs if order == "C" else pairs[::-1]:
         total = total * n + p.astype(wanted)
@@ -354,8 +362,10 @@ def _inside(positions: Any, size: int, mode: str) -> Any:
                 "\n  hint      mode='wrap' or mode='clip' need not"
             )  # fmt: skip
         host = np.asarray(positions)
-        if host.size and not (host.min() >= 0 and host.max() < size):
-            raise ValueError("ravel_multi_index: a position is out of bounds.")
+        require(
+            not host.size or (host.min() >= 0 and host.max() < size), "ravel_multi_index",
+            "a position is out of bounds.",
+        )  # fmt: skip
     if mode in ("raise", "ignore"):
         return positions
     return positions % size if mode == "wrap" else positions.clip(0, size - 1)

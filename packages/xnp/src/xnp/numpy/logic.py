@@ -29,6 +29,7 @@ from xnp.primitives.table import bind, filled, scalar_like, selected
 from xprim import Array, config, dtypes, scalar_array
 from xprim.array import check_numbers
 from xprim.errors import ArgumentError, ShapeError
+from xprim.requirements import require
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
@@ -371,8 +372,10 @@ def _isinf(x: Any) -> Any:
 def _infinite(name: str, value: float) -> Callable[[Any], Any]:
     def written(x: Any) -> Any:
         x = array_of(x, name)
-        if dtypes.is_complex(x.aval.dtype):
-            raise ArgumentError(f"{name}: complex infinity has no sign, got {x.aval.str_long()}.")
+        require(
+            not dtypes.is_complex(x.aval.dtype), name, "complex infinity has no sign, got {}.", x,
+            error=ArgumentError,
+        )  # fmt: skip
         if not dtypes.is_inexact(x.aval.dtype):
             return _nothing(x, False, name)
         return bind("eq", x, scalar_like(x, value))
@@ -551,8 +554,10 @@ isreal = unary_function(
 def _signbit(x: Any) -> Any:
     x = array_of(x, "signbit")
     dtype = x.aval.dtype
-    if dtypes.is_complex(dtype):
-        raise TypeError(f"signbit: complex numbers have no sign, got {x.aval.str_long()}.")
+    require(
+        not dtypes.is_complex(dtype), "signbit", "complex numbers have no sign, got {}.", x,
+        error=TypeError,
+    )  # fmt: skip
     if not dtypes.is_floating(dtype):
         return (
             bind("lt", x, scalar_like(x, 0))

@@ -27,6 +27,7 @@ from xnp.primitives.table import bind, broadcasted, reshaped, scalar_like
 from xprim import Array, ConcreteArray, dtypes
 from xprim.avals import SymbolicSize, size_of
 from xprim.errors import ConcretizationTypeError, message
+from xprim.requirements import require
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, Axis
 
@@ -66,8 +67,10 @@ def pad(
     """
     x = array_of(array, "pad")
     widths = _pairs(pad_width, x.aval.ndim, "pad_width", x.aval.shape)
-    if any(n < 0 for pair in widths for n in pair):
-        raise ValueError(f"pad: pad_width must not be negative, got {pad_width}.")
+    require(
+        all(n >= 0 for pair in widths for n in pair), "pad",
+        "pad_width must not be negative, got {}.", pad_width,
+    )  # fmt: skip
     if callable(mode):
         return _by_function(x, widths, mode, kwargs)  # type: ignore[no-any-return]
     _check_options(mode, kwargs)
@@ -96,8 +99,7 @@ def _check_options(mode: str, given: dict[str, Any]) -> None:
             "pad", f"there is no mode {mode!r}.", expected=f"one of {', '.join(_OPTIONS)}",
         ))  # fmt: skip
     for name in given:
-        if name not in options:
-            raise ValueError(f"pad: mode {mode!r} takes no argument {name!r}.")
+        require(name in options, "pad", "mode {!r} takes no argument {!r}.", mode, name)
 
 
 _OPTIONS: dict[str, tuple[str, ...]] = {
@@ -131,8 +133,10 @@ def _widths_on_host(value: Any) -> np.ndarray[Any, Any]:
     if any(isinstance(n, SymbolicSize) for n in xtree.leaves(value)):
         return np.asarray(value, object)  # NumPy would ask for its number
     host = np.asarray(value)
-    if host.dtype.kind not in "iu":
-        raise TypeError(f"pad: pad_width must be of ints, got {value!r}.")
+    require(
+        host.dtype.kind in "iu", "pad", "pad_width must be of ints, got {!r}.", value,
+        error=TypeError,
+    )  # fmt: skip
     return host
 
 
@@ -179,8 +183,10 @@ def _by_positions(positions: Callable[[int, int, int], Any]) -> Callable[..., An
         places = np.asarray(positions(size, low, high), np.int32)
         if reflect_type == "even":
             return _copy(x, d, places, low)
-        if reflect_type != "odd":
-            raise ValueError(f"pad: reflect_type must be 'even' or 'odd', got {reflect_type!r}.")
+        require(
+            reflect_type == "odd", "pad", "reflect_type must be 'even' or 'odd', got {!r}.",
+            reflect_type,
+        )  # fmt: skip
         return _odd(x, d, low, high, positions)
 
     return added
@@ -188,8 +194,7 @@ def _by_positions(positions: Callable[[int, int, int], Any]) -> Callable[..., An
 
 def _check_not_empty(size: int, d: int) -> None:
     """Refuse to continue an axis that has nothing to be continued, as NumPy does."""
-    if not size:
-        raise ValueError(f"pad: axis {d} has no elements to copy from; use mode 'constant'.")
+    require(size, "pad", "axis {} has no elements to copy from; use mode 'constant'.", d)
 
 
 def _copy(x: Any, d: int, places: np.ndarray[Any, Any], low: int) -> Any:
@@ -316,8 +321,7 @@ def _statistic(function: Callable[..., Any]) -> Callable[..., Any]:
         lengths = (size, size) if stat_length is None else (
             _pairs(stat_length, x.aval.ndim, "stat_length", x.aval.shape)[d])  # fmt: skip
         first, last = [min(size_of(n), size) for n in lengths]
-        if min(first, last) < 1:
-            raise ValueError("pad: stat_length must be 1 at least.")
+        require(min(first, last) >= 1, "pad", "stat_length must be 1 at least.")
         before = repeated(x, d, low, slice(0, first))
         after = repeated(x, d, high, slice(size - last, size))
         return bind("concatenate", *before, x, *after, dimension=d) if before or after else x
@@ -367,11 +371,10 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axis = None) -> Array:
     """
     x = array_of(filt, "trim_zeros")
     sides = str(trim).lower()
-    if not isinstance(trim, str) or sides not in ("f", "b", "fb", "bf"):
-        raise ValueError(message(
-            "trim_zeros", "there are no such sides to trim.", got=f"{trim!r}",
-            expected="'f', 'b' or 'fb'",
-        ))  # fmt: skip
+    require(
+        isinstance(trim, str) and sides in ("f", "b", "fb", "bf"), "trim_zeros",
+        "there are no such sides to trim.", got=trim, expected="'f', 'b' or 'fb'",
+    )  # fmt: skip
     if not x.aval.ndim:
         return x
     if not isinstance(x, ConcreteArray):

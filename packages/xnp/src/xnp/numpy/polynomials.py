@@ -23,6 +23,7 @@ from xnp.primitives.table import bind, broadcasted, filled, reshaped, scalar_lik
 from xprim import Array, ConcreteArray, dtypes, get_primitive, shaped_array
 from xprim.avals import size_of
 from xprim.errors import ConcretizationTypeError, message
+from xprim.requirements import require
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
@@ -54,12 +55,13 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = None) -> Array:
       >>> xnp.polyval(xnp.array([1, 0, 2]), xnp.array([1, 3]))
       Array([ 3, 11], dtype=int32)
     """
-    if unroll is not None and size_of(unroll) < 1:
-        raise ValueError(f"polyval: unroll must be positive, got {unroll}.")
+    require(
+        unroll is None or size_of(unroll) >= 1, "polyval", "unroll must be positive, got {}.",
+        unroll,
+    )  # fmt: skip
     p = asarray(p)
     x, p = promoted("polyval", asarray(x), p)
-    if not p.aval.ndim:
-        raise ValueError("polyval: the coefficients must have a dimension, got a scalar.")
+    require(p.aval.ndim, "polyval", "the coefficients must have a dimension, got a scalar.")
     row = shaped_array(p.aval.shape[1:], p.aval.dtype)
     shape = common_shape("polyval", [x.aval, row])
     x, result = broadcasted(x, shape), filled(shape, 0, x.aval.dtype)
@@ -199,8 +201,7 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
       Array([2., 2.], dtype=float32)
     """
     m = operator.index(m)
-    if m < 0:
-        raise ValueError(f"polyder: m must not be negative, got {m}.")
+    require(m >= 0, "polyder", "m must not be negative, got {}.", m)
     found = _coefficients("polyder", p)
     for _ in range(m):
         count = found.shape[0] - 1
@@ -213,8 +214,7 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
 def _coefficients(name: str, p: Any) -> Array:
     """Return a floating array of at least one dimension, or raise a ValueError."""
     found: Array = inexact(name, asarray(p))[0]
-    if not found.aval.ndim:
-        raise ValueError(f"{name}: takes vectors, got {found.aval.str_long()}.")
+    require(found.aval.ndim, name, "takes vectors, got {}.", found)
     return found
 
 
@@ -235,12 +235,13 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | Sequence[ArrayLike] | None 
       Array([1., 2., 0.], dtype=float32)
     """
     m = operator.index(m)
-    if m < 0:
-        raise ValueError(f"polyint: m must not be negative, got {m}.")
+    require(m >= 0, "polyint", "m must not be negative, got {}.", m)
     found = _coefficients("polyint", p)
     constants = asarray(0.0 if k is None else k).reshape(-1)
-    if constants.size not in (1, m):
-        raise ValueError(f"polyint: k must be a number or {m} numbers, got {constants.size}.")
+    require(
+        constants.size in (1, m), "polyint", "k must be a number or {} numbers, got {}.", m,
+        constants.size,
+    )  # fmt: skip
     for i in range(m):
         count = found.shape[0]
         divisors = asarray(np.arange(count, 0, -1), found.dtype)
@@ -303,8 +304,7 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
       Array([1., 2.], dtype=float32)
     """
     p = asarray(p)
-    if p.ndim > 1:
-        raise ValueError(f"roots: the coefficients must be a vector, got {p.aval.str_long()}.")
+    require(p.ndim <= 1, "roots", "the coefficients must be a vector, got {}.", p)
     p = reshaped_flat(p)
     if strip_zeros:
         if not isinstance(p, ConcreteArray):
@@ -398,13 +398,11 @@ def polyfit(
     """
     x, y = inexact("polyfit", asarray(x), asarray(y))
     order = operator.index(deg) + 1
-    if order < 1:
-        raise ValueError(f"polyfit: deg must not be negative, got {deg}.")
-    if x.ndim != 1 or not x.size or y.ndim not in (1, 2) or x.shape[0] != y.shape[0]:
-        raise TypeError(
-            "polyfit: takes a vector of places and as many values, got "
-            f"{x.aval.str_long()} and {y.aval.str_long()}."
-        )
+    require(order >= 1, "polyfit", "deg must not be negative, got {}.", deg)
+    require(
+        x.ndim == 1 and x.size and y.ndim in (1, 2) and x.shape[0] == y.shape[0], "polyfit",
+        "takes a vector of places and as many values, got {} and {}.", x, y, error=TypeError,
+    )  # fmt: skip
     rcond = x.size * float(dtypes.finfo(x.dtype).eps) if rcond is None else rcond
     lhs, rhs = vander(x, order), y
     if w is not None:

@@ -28,6 +28,7 @@ from xprim import Array, ConcreteArray, Tracer, dtypes, scalar_array, shaped_arr
 from xprim.avals import size_of
 from xprim.eager_costs import HUGE
 from xprim.errors import ConcretizationTypeError, ShapeError, described, message
+from xprim.requirements import require
 from xprim.static_arguments import static_int, static_shape
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, Axis, DimSize, DTypeLike, ShapeLike, ShardingLike
@@ -79,8 +80,10 @@ def _repeat(a: Any, repeats: Any, axis: int | None, total_repeat_length: int | N
     if axis is None:
         a, axis = reshaped(a, (a.aval.size,)), 0
     axis = axis_of(axis, a.aval.ndim, "repeat")
-    if total_repeat_length is not None and static_int(total_repeat_length, "repeat") < 0:
-        raise ValueError(f"repeat: total_repeat_length is negative: {total_repeat_length}.")
+    require(
+        total_repeat_length is None or static_int(total_repeat_length, "repeat") >= 0, "repeat",
+        "total_repeat_length is negative: {}.", total_repeat_length,
+    )  # fmt: skip
     if isinstance(repeats, int) and total_repeat_length is None:
         hosts = elements_now(a) if 0 <= repeats * a.aval.size < HUGE else None
         if hosts is not None:
@@ -200,8 +203,10 @@ def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
     a = array_of(a, "resize")
     shape = static_shape(new_shape, "resize")
     size = math.prod(shape)
-    if any(n < 0 for n in shape):
-        raise ShapeError(f"resize: dimensions must not be negative, got {shape}.")
+    require(
+        all(n >= 0 for n in shape), "resize", "dimensions must not be negative, got {}.", shape,
+        error=ShapeError,
+    )  # fmt: skip
     if not size or not a.aval.size:
         return filled(shape, 0, a.aval.dtype)
     flat = tile(reshaped(a, (a.aval.size,)), -(-size // a.aval.size))
@@ -243,8 +248,10 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[ArrayLike], axis: Axis = None
         shifts = list(shift)  # type: ignore[arg-type]
         axes = axes * len(shifts) if len(axes) == 1 else axes
         shifts = shifts * len(axes) if len(shifts) == 1 else shifts
-    if len(shifts) != len(axes):
-        raise ValueError(f"roll: {len(shifts)} shifts do not go with {len(axes)} axes.")
+    require(
+        len(shifts) == len(axes), "roll", "{} shifts do not go with {} axes.", len(shifts),
+        len(axes),
+    )  # fmt: skip
     for by, d in zip(shifts, axes, strict=True):
         a = _rolled(a, by, d)
     return copy_if_aliased(a, original)  # type: ignore[no-any-return]
@@ -448,8 +455,9 @@ def trace(
       >>> xnp.trace(xnp.array([[1, 2], [3, 4]]))
       Array(5, dtype=int32)
     """
-    if out is not None:
-        raise TypeError("trace: out= is not supported, for arrays do not change.")
+    require(
+        out is None, "trace", "out= is not supported, for arrays do not change.", error=TypeError
+    )
     if isinstance(offset, Tracer) and offset.concrete() is None:
         a = moveaxis(a, (axis1, axis2), (-2, -1))
         rows, columns = a.aval.shape[-2:]
@@ -482,8 +490,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
     v = array_of(v, "diag")
     if v.aval.ndim == 2:
         return diagonal(v, k)
-    if v.aval.ndim != 1:
-        raise ValueError(f"diag: takes a vector or a matrix, got {v.aval.str_long()}.")
+    require(v.aval.ndim == 1, "diag", "takes a vector or a matrix, got {}.", v)
     return _diag(v, size_of(k))
 
 
@@ -536,8 +543,9 @@ def bits_as(x: Any, dtype: Any) -> Any:
         return x
     wide, narrow = dtypes.itemsize_bits(own), dtypes.itemsize_bits(wanted)
     if not x.aval.ndim:
-        if wide != narrow:
-            raise ValueError("view: an array of rank 0 cannot become elements of another size.")
+        require(
+            wide == narrow, "view", "an array of rank 0 cannot become elements of another size."
+        )
         return reshaped(bits_as(reshaped(x, (1,)), wanted), ())
     if dtypes.is_bool(own):
         return bits_as(cast(x, dtypes.uint8), wanted)

@@ -25,6 +25,7 @@ from xprim.errors import (
     described,
     message,
 )
+from xprim.requirements import require
 from xprim.tracebacks import boundaries, boundary
 from xprim.typing import ArrayLike
 
@@ -204,11 +205,10 @@ def _trace_source(places: Array, size: int, count: int) -> Array:
             "a mask of positions is a traced value, but the shape of the result depends on it.",
             "positions as integers will do: xnp.nonzero(mask, size=n)",
         )
-    if places.aval.ndim > 1 or not dtypes.is_integer(places.aval.dtype):
-        raise TypeError(message(
-            "insert", "traced positions must be integers, one or a vector of them.",
-            got=places.aval.str_long(),
-        ))  # fmt: skip
+    require(
+        places.aval.ndim <= 1 and dtypes.is_integer(places.aval.dtype), "insert",
+        "traced positions must be integers, one or a vector of them.", got=places, error=TypeError,
+    )  # fmt: skip
     places = cast(where(places < 0, places + size, places), dtypes.int32).clip(0, size)
     places = broadcasted(places, (count,))
     order = argsort(places, stable=True)
@@ -454,12 +454,11 @@ class _Distinct:
 def _values(found: _Distinct, lines: Array, number: int, fill_value: Any, size: Any) -> Array:
     if not found.size:
         if number:
-            if fill_value is None:
-                raise ValueError(message(
-                    "unique",
-                    f"an empty array has no element to fill a result of size {number} with.",
-                    hint="give fill_value=",
-                ))  # fmt: skip
+            require(
+                fill_value is not None, "unique",
+                "an empty array has no element to fill a result of size {} with.", number,
+                hint="give fill_value=",
+            )  # fmt: skip
             fill = array_of(fill_value, "unique")
             return broadcasted(cast(fill, lines.aval.dtype), (number, *lines.aval.shape[1:]))
         return lines
@@ -618,11 +617,11 @@ def isin(
       Array([ True, False,  True], dtype=bool)
     """
     del assume_unique
-    if method not in ("auto", "compare_all", "binary_search", "sort"):
-        raise ValueError(message(
-            "isin", f"there is no method {method!r}.",
-            expected="'auto', 'compare_all', 'binary_search' or 'sort'",
-        ))  # fmt: skip
+    require(
+        method in ("auto", "compare_all", "binary_search", "sort"), "isin",
+        "there is no method {!r}.", method,
+        expected="'auto', 'compare_all', 'binary_search' or 'sort'",
+    )  # fmt: skip
     element, tests = promoted("isin", *[_array(x, "isin") for x in (element, test_elements)])
     tests = reshaped(tests, (tests.aval.size,))
     count = tests.aval.size

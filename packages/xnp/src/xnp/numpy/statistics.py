@@ -43,6 +43,7 @@ from xnp.primitives.table import bind, broadcasted, filled, reshaped, scalar_lik
 from xprim import Array, ConcreteArray, dtypes, from_numpy, scalar_array
 from xprim.avals import size_of
 from xprim.errors import ConcretizationTypeError, ShapeError, message
+from xprim.requirements import require
 from xprim.static_arguments import static_int
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, Axis, DTypeLike, ShardingLike
@@ -638,8 +639,7 @@ def _line_weights(operation: str, a: Array, axis: Any, axes: Any, weights: Any) 
     reduced = tuple([shape[d] for d in axes])
     weights = 1.0 if weights is None else weights
     (weights,) = inexact(operation, weights)
-    if dtypes.is_complex(weights.aval.dtype):
-        raise ValueError(f"{operation}: weights must not be complex.")
+    require(not dtypes.is_complex(weights.aval.dtype), operation, "weights must not be complex.")
     own = weights.aval.shape
     if own and own != shape and (axis is None or own != reduced):
         raise ValueError(message(
@@ -725,11 +725,10 @@ def _quantile(
 
 def _line_of_nothing(operation: str, a: Array, lines: Any) -> Array:
     """Return what stands for lines without elements: the median of nothing is NaN, as its mean."""
-    if operation == "quantile":
-        raise ValueError(message(
-            "quantile", "there is no quantile of no elements.", got=a.aval.str_long(),
-            hint="nanquantile and median give NaN",
-        ))  # fmt: skip
+    require(
+        operation != "quantile", "quantile", "there is no quantile of no elements.", got=a,
+        hint="nanquantile and median give NaN",
+    )  # fmt: skip
     return filled((*lines.aval.shape[:-1], 1), math.nan, lines.aval.dtype)
 
 
@@ -738,14 +737,12 @@ def _check_quantile(operation: str, a: Array, q: Array, method: str, weights: An
         raise ValueError(
             f"{operation}: method must be one of {', '.join(_METHODS)}, got {method!r}."
         )
-    if weights is not None and method != "inverted_cdf":
-        raise ValueError(
-            f"{operation}: weights are for the method 'inverted_cdf' alone, got {method!r}."
-        )
-    if dtypes.is_complex(a.aval.dtype):
-        raise ValueError(f"{operation}: complex numbers have no order.")
-    if q.aval.ndim > 1:
-        raise ValueError(f"{operation}: q must be a number or a vector, got {q.aval.str_long()}.")
+    require(
+        weights is None or method == "inverted_cdf", operation,
+        "weights are for the method 'inverted_cdf' alone, got {!r}.", method,
+    )  # fmt: skip
+    require(not dtypes.is_complex(a.aval.dtype), operation, "complex numbers have no order.")
+    require(q.aval.ndim <= 1, operation, "q must be a number or a vector, got {}.", q)
 
 
 def quantile(
@@ -998,8 +995,10 @@ def bincount(
     x = array_of(x, "bincount")
     if dtypes.is_bool(x.aval.dtype):
         x = cast(x, dtypes.int32)
-    if not dtypes.is_integer(x.aval.dtype) or x.aval.ndim != 1:
-        raise TypeError(f"bincount: takes integers in one dimension, got {x.aval.str_long()}.")
+    require(
+        dtypes.is_integer(x.aval.dtype) and x.aval.ndim == 1, "bincount",
+        "takes integers in one dimension, got {}.", x, error=TypeError,
+    )  # fmt: skip
     least = size_of(minlength)
     if length is None:
         if not isinstance(x, ConcreteArray):
@@ -1063,16 +1062,17 @@ def histogram_bin_edges(
       Array([0., 2., 4.], dtype=float32)
     """
     del weights
-    if isinstance(bins, str):
-        raise ValueError("histogram_bin_edges: bins must be a number or bounds, not a name.")
+    require(
+        not isinstance(bins, str), "histogram_bin_edges",
+        "bins must be a number or bounds, not a name.",
+    )  # fmt: skip
     bounds = asarray(bins)
     if bounds.ndim:
         return bounds
     number = static_int(bins, "histogram_bin_edges", "bins")
-    if number < 1:
-        raise ValueError(message(
-            "histogram_bin_edges", "there must be at least one bin.", got=f"bins={number}",
-        ))  # fmt: skip
+    require(
+        number >= 1, "histogram_bin_edges", "there must be at least one bin.", got={"bins": number}
+    )
     (a,) = inexact("histogram_bin_edges", a)
     if range is None:
         low, high = (min_(a), max_(a)) if a.aval.size else (scalar_like(a, 0), scalar_like(a, 1))
@@ -1133,11 +1133,11 @@ def histogram(
         counts = cast(array_of(bincount(numbers, length=count), "histogram"), a.aval.dtype)
     else:
         weights = array_of(weights, "histogram")
-        if weights.aval.size != a.aval.size:
-            raise ShapeError(message(
-                "histogram", "the weights have another shape than the array.",
-                got=f"weights: {weights.aval.str_long()}, a: {a.aval.str_long()}",
-            ))  # fmt: skip
+        require(
+            weights.aval.size == a.aval.size, "histogram",
+            "the weights have another shape than the array.", got={"weights": weights, "a": a},
+            error=ShapeError,
+        )  # fmt: skip
         weights = reshaped(weights, a.aval.shape)
         counts = filled((count,), 0, weights.aval.dtype).at[numbers].add(weights, mode="drop")
     if density:
@@ -1181,11 +1181,10 @@ def histogram2d(
     """
     counts = bins if isinstance(bins, list | tuple) and len(bins) == 2 else [bins, bins]
     x, y = promoted("histogram2d", x, y)
-    if x.aval.ndim != 1 or x.aval.shape != y.aval.shape:
-        raise ValueError(message(
-            "histogram2d", "x and y must be vectors of one length.",
-            got=f"x: {x.aval.str_long()}, y: {y.aval.str_long()}",
-        ))  # fmt: skip
+    require(
+        x.aval.ndim == 1 and x.aval.shape == y.aval.shape, "histogram2d",
+        "x and y must be vectors of one length.", got={"x": x, "y": y},
+    )  # fmt: skip
     sample = bind("concatenate", reshaped(x, (x.aval.size, 1)), reshaped(y, (y.aval.size, 1)),
                   dimension=1)  # fmt: skip
     result, edges = histogramdd(sample, counts, range, weights, density)
@@ -1301,15 +1300,16 @@ def cov(
 
 def _inexact_dtype(operation: str, dtype: Any) -> Any:
     exact = dtypes.requested_dtype(dtype, operation)
-    if not dtypes.is_inexact(exact):
-        raise ValueError(f"{operation}: dtype must be floating or complex, got {exact.name}.")
+    require(
+        dtypes.is_inexact(exact), operation, "dtype must be floating or complex, got {}.",
+        exact.name,
+    )  # fmt: skip
     return exact
 
 
 def _variables(x: Array, rowvar: bool) -> Array:
     """Return a matrix with a variable in each row."""
-    if x.aval.ndim > 2:
-        raise ValueError(f"cov: takes vectors and matrices, got {x.aval.str_long()}.")
+    require(x.aval.ndim <= 2, "cov", "takes vectors and matrices, got {}.", x)
     if x.aval.ndim < 2:
         return reshaped(x, (1, x.aval.size))
     return x if rowvar else x.T

@@ -27,7 +27,7 @@ from xnp.numpy.dispatch import (
 from xnp.primitives.table import bind, broadcasted, scalar_like, selected
 from xprim import Array, dtypes
 from xprim.array import check_numbers
-from xprim.errors import message
+from xprim.requirements import require
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
@@ -211,8 +211,10 @@ def _absolute(x: Any) -> Any:
 
 def _fabs(x: Any) -> Any:
     (x,) = inexact("fabs", x)
-    if dtypes.is_complex(x.aval.dtype):
-        raise TypeError(message("fabs", "takes real numbers.", hint="abs takes complex ones"))
+    require(
+        not dtypes.is_complex(x.aval.dtype), "fabs", "takes real numbers.",
+        hint="abs takes complex ones", error=TypeError,
+    )  # fmt: skip
     return bind("abs", x)
 
 
@@ -408,8 +410,10 @@ def _both(name: str, x: Any, y: Any) -> Any:
     x, y = promoted(name, x, y)
     if dtypes.is_bool(x.aval.dtype):
         x, y = converted(x, dtypes.int32), converted(y, dtypes.int32)
-    if dtypes.is_complex(x.aval.dtype):
-        raise TypeError(f"{name}: does not take complex operands, which have no order.")
+    require(
+        not dtypes.is_complex(x.aval.dtype), name,
+        "does not take complex operands, which have no order.", error=TypeError,
+    )  # fmt: skip
     return broadcast(name, x, y)
 
 
@@ -636,11 +640,11 @@ def _static_power(x: Any, y: int) -> Array:
     (x,) = promoted("power", x)
     if dtypes.is_bool(x.aval.dtype):
         x = converted(x, dtypes.int32)
-    if y < 0 and dtypes.is_integer(x.aval.dtype):
-        raise ValueError(message(
-            "power", f"integers to negative integer powers are not integers, got exponent {y}.",
-            hint="convert the base to a floating dtype first: x.astype('float32')",
-        ))  # fmt: skip
+    require(
+        y >= 0 or not dtypes.is_integer(x.aval.dtype), "power",
+        "integers to negative integer powers are not integers, got exponent {}.", y,
+        hint="convert the base to a floating dtype first: x.astype('float32')",
+    )  # fmt: skip
     return bind("integer_pow", x, y=y)
 
 

@@ -110,7 +110,7 @@ class DotAlgorithmPreset(enum.Enum):
             require(
                 lhs.itemsize == 1 and rhs.itemsize == 1, "dot_general",
                 "the algorithm {} needs 8-bit floating operands.", self.name,
-                got=(lhs.name, rhs.name), error=TypeError,
+                got={"lhs": lhs, "rhs": rhs}, error=TypeError,
             )  # fmt: skip
             total = dtypes.float32 if "F8_F32" in self.name else out
             return DotAlgorithm(

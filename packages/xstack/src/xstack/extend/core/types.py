@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from xprim import EAGER, ClosedJaxpr, Jaxpr, ShapedArray, Trace, Var, check_no_leaks, state, typeof
+from xprim.requirements import require
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 from xstack.interpreters.rule_tables import Primitive
@@ -153,8 +154,10 @@ def unmapped_aval(
       >>> unmapped_aval(3, 0, ShapedArray((2,), "float32"))
       ShapedArray(float32[3,2])
     """
-    if explicit_mesh_axis is not None:
-        raise ValueError("unmapped_aval: a batch over an axis of a mesh has no type of its own.")
+    require(
+        explicit_mesh_axis is None, "unmapped_aval",
+        "a batch over an axis of a mesh has no type of its own.",
+    )  # fmt: skip
     if axis is None:
         return aval
     return aval.update(shape=(*aval.shape[:axis], size, *aval.shape[axis:]))
