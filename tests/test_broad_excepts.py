@@ -19,6 +19,17 @@ SILENT = {
 }
 
 
+ATTRIBUTES = {
+    ("xjit/debug/prints.py", "_check_format"): "the user's format reads attributes: an error tells",
+    ("xnp/sparse/bcoo.py", "__repr__"): "what transformations put into a pytree has no shape, and "
+    "a repr does not fail",
+    ("xnp/sparse/formats.py", "__repr__"): "likewise",
+    ("xprim/function_keys.py", "held_in_dict"): "`object.__getattribute__` has no other answer",
+    ("xprim/function_keys.py", "slot_of"): "a slot that holds nothing has no other answer",
+}
+"""Where a missing attribute is an answer. `xjit.dispatch.fast_path` has one in generated code."""
+
+
 _BROAD = re.compile(r"\b(?:Base)?Exception\b|except\s*:")
 
 
@@ -35,6 +46,28 @@ def silent_handlers(source):
                     yield function.name
             elif isinstance(node, ast.Call) and _name(node.func) == "suppress":
                 yield from [function.name] * any(map(_is_broad, node.args))
+
+
+def attribute_handlers(source):
+    """Yield the functions in which a missing attribute is an answer: a handler that never raises.
+
+    One that raises is no control flow: it makes an error of the caller's, or shortens a traceback.
+    """
+    for function in ast.walk(ast.parse(source)):
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        for node in ast.walk(function):
+            if isinstance(node, ast.ExceptHandler) and _names_attribute_error(node.type):
+                if not any(isinstance(n, ast.Raise) for n in ast.walk(node)):
+                    yield function.name
+            elif isinstance(node, ast.Call) and _name(node.func) == "suppress":
+                yield from [function.name] * any(map(_names_attribute_error, node.args))
+
+
+def _names_attribute_error(kind):
+    if isinstance(kind, ast.Tuple):
+        return any(map(_names_attribute_error, kind.elts))
+    return kind is not None and _name(kind) == "AttributeError"
 
 
 def _is_broad(kind):
@@ -77,3 +110,28 @@ def test_a_silent_handler_is_found(handler, is_silent):
 def test_a_broad_suppress_is_found():
     source = "def f():\n  with contextlib.suppress(Exception):\n    x()"
     assert list(silent_handlers(source)) == ["f"]
+
+
+def test_a_missing_attribute_is_no_control_flow():
+    """Ask for what is meant: a type, a rule, a protocol, a version."""
+    found = {
+        (path.as_posix().partition("/src/")[2], name)
+        for path in ROOT.glob("packages/*/src/**/*.py")
+        if "AttributeError" in (text := path.read_text())
+        for name in attribute_handlers(text)
+    }
+    assert found == ATTRIBUTES.keys()
+
+
+@pytest.mark.parametrize(
+    ("handler", "is_answer"),
+    [
+        ("try:\n    x.y\n  except AttributeError:\n    return 1", True),
+        ("try:\n    x.y\n  except (KeyError, AttributeError):\n    pass", True),
+        ("with contextlib.suppress(AttributeError):\n    x.y", True),
+        ("try:\n    x.y\n  except AttributeError:\n    raise TypeError from None", False),
+        ("try:\n    x.y\n  except KeyError:\n    pass", False),
+    ],
+)
+def test_a_handler_of_missing_attributes_is_found(handler, is_answer):
+    assert list(attribute_handlers(f"def f():\n  {handler}")) == ["f"] * is_answer

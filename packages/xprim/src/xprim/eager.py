@@ -420,8 +420,12 @@ class EagerTrace(Trace):
             ):
                 return self._compiled(primitive, operands, params, avals_out)
             hosts = [x.host if x.host is not None else x.to_host() for x in operands]
-        except AttributeError as error:  # of a tracer, or of what is no Array at all
-            return self._unless_plain(primitive, operands, params, error)
+        except NotNumbersError:
+            _require_concrete(primitive, operands)
+            return xprim.extended.evaluate(self, primitive, operands, params)
+        except AttributeError:  # of a tracer, or of what is no Array at all
+            _require_concrete(primitive, operands)
+            raise
         try:
             results = state.__dict__["run_quietly"](primitive.rules["numpy"], *hosts, **params)
         except (MemoryError, ValueError) as error:
@@ -433,16 +437,6 @@ class EagerTrace(Trace):
         (result,), (aval,) = results, avals_out
         return (ConcreteArray(result, aval) if type(result) is np.ndarray
                 else _wrap(result, aval),)  # fmt: skip
-
-    def _unless_plain(
-        self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any],
-        error: AttributeError,
-    ) -> tuple[Any, ...]:  # fmt: skip
-        """Evaluate what has an extended dtype in it; say what is wrong with any other operands."""
-        _require_concrete(primitive, operands)
-        if not isinstance(error, NotNumbersError):
-            raise error
-        return xprim.extended.evaluate(self, primitive, operands, params)
 
     def _compiled(
         self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any],

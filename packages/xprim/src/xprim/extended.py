@@ -104,10 +104,7 @@ def as_physical(x: ConcreteArray) -> ConcreteArray:
         return x
     if buffer is not None:
         return ConcreteArray(None, aval.physical, buffer)
-    try:
-        return ConcreteArray(x._elements, aval.physical)  # `to_stored`, without its call
-    except AttributeError:
-        return ConcreteArray(x.to_stored(), aval.physical)
+    return ConcreteArray(x.to_stored(), aval.physical)
 
 
 def wrapped(x: ConcreteArray, aval: ShapedArray) -> ConcreteArray:

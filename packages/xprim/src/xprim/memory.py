@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import sys
 import threading
@@ -64,10 +63,8 @@ def refused(
     """
     got = ", ".join([aval.str_long() for aval in results])
     if isinstance(error, MemoryError):
-        nbytes: int | None = None  # Python's own error does not tell
-        with contextlib.suppress(AttributeError):
-            asked: Any = error
-            nbytes = math.prod(asked.shape) * asked.dtype.itemsize
+        numpys: Any = error if hasattr(error, "shape") else None  # Python's own does not tell
+        nbytes = numpys and math.prod(numpys.shape) * numpys.dtype.itemsize
         return out_of_memory(operation, nbytes, got, others())
     largest = max([bytes_of(aval) for aval in results], default=0)
     return out_of_memory(operation, largest, got) if largest > MOST_BYTES else error

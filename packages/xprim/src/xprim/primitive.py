@@ -389,7 +389,7 @@ def _has_parts(kind: str) -> bool:
     return kind in kinds and bool(kinds[kind].parts)
 
 
-class NotNumbersError(AttributeError):
+class NotNumbersError(Exception):
     """Says that an operation is not for the `numpy` rule: see `xprim.extended`."""
 
 

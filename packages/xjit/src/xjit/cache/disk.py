@@ -249,10 +249,9 @@ forget_devices = _fingerprint.cache_clear
 
 def _processors() -> int:
     """Return how many processors this process may use: loops are cut into so many pieces."""
-    try:
+    if hasattr(os, "sched_getaffinity"):  # not on every system
         return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on every system
-        return os.cpu_count() or 1
+    return os.cpu_count() or 1
 
 
 class DiskCache:

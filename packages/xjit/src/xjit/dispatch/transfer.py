@@ -617,10 +617,13 @@ def _block_until_ready(self: ConcreteArray) -> ConcreteArray:
         try:
             if gateway.is_orphan[0] or gateway.watch[0] is not None:
                 gateway.block_until_ready(_buffer_of(self))
+            buffer = self.buffer
+            if buffer is None or type(buffer) is DeletedBuffer:
+                buffer = _buffer_of(self)
             try:
-                self.buffer.block_until_ready()
-            except (AttributeError, gateway.RuntimeFailure):  # none, gone, or failed: says so
-                gateway.block_until_ready(_buffer_of(self))
+                buffer.block_until_ready()
+            except gateway.RuntimeFailure:  # says which program failed
+                gateway.block_until_ready(buffer)
         except Exception as error:
             shorten(error)
             raise

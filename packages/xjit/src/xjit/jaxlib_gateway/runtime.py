@@ -60,7 +60,10 @@ def version() -> str:
 
 # Whether XLA ends the process where it divides constant integers by 0 before it compiles (seen on
 # 0.10.2, not on 0.12): `jit(lambda: lax.div(1, 0))` would.
-FOLDS_DIVISION_BY_ZERO: Final = tuple(map(int, _jaxlib_version.split(".")[:2])) < (0, 12)
+_version_info: Final = tuple(map(int, _jaxlib_version.split(".")[:2]))
+FOLDS_DIVISION_BY_ZERO: Final = _version_info < (0, 12)
+# Whether buffers ask their sharding for methods that only Python classes have.
+ASKS_SHARDINGS: Final = _version_info < (0, 11)
 
 
 class XlaMemoryError(XlaError, OutOfMemoryError):

@@ -232,10 +232,7 @@ def _names_of(rule: Any, eqn: Equation) -> Names | None:
     """Return the names of the dimensions of an equation, None where its rule gives no names."""
     if not callable(rule):
         return None
-    try:
-        names = rule([x.aval for x in eqn.inputs], [y.aval for y in eqn.outputs], eqn.params)
-    except AttributeError:  # it gives parts, of those of operands; these are whole: no `spread`
-        return None
+    names = rule([x.aval for x in eqn.inputs], [y.aval for y in eqn.outputs], eqn.params)
     return names if isinstance(names, Names) else None
 
 

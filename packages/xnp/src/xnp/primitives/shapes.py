@@ -587,7 +587,7 @@ def _reshape_dimensions(avals: Any, out: Any, params: Any) -> list[list[Any]] | 
     Runs of dimensions of equal size correspond. What cuts the first dimensions of a run cuts those
     of the result, in the same order.
     """
-    if params.get("dimensions") is not None:
+    if params.get("dimensions") is not None or avals[0].spread is None:
         return None
     sizes, parts = avals[0].spread.mesh.shape, axes_of_dimensions(avals[0])
     found: list[Any] = []
