@@ -14,7 +14,7 @@ from xprim.avals import ShapedArray, shaped_array
 from xprim.config import state
 from xprim.derived_cells import kept
 from xprim.errors import JaxprTypeError, described
-from xprim.primitive import Primitive
+from xprim.primitive import Primitive, Signature
 from xprim.sharded_types import as_typed, is_spread
 from xprim.source import Source
 from xtree.boundaries import boundary, leave
@@ -168,7 +168,9 @@ Atom = Var | Literal
 class Equation:
     """One application of a primitive inside a jaxpr."""
 
-    __slots__ = ("inputs", "name_stack", "outputs", "params", "primitive", "source")
+    __slots__ = (
+        "inputs", "name_stack", "outputs", "params", "primitive", "signature", "source",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -178,6 +180,7 @@ class Equation:
         params: dict[str, Any],
         source: Source | None = None,
         name_stack: tuple[str, ...] = (),
+        signature: Signature | None = None,
     ) -> None:
         self.primitive = primitive
         self.inputs = inputs
@@ -185,6 +188,7 @@ class Equation:
         self.params = params
         self.source = source
         self.name_stack = name_stack
+        self.signature = signature  # None where it is not known
 
     invars = property(lambda self: self.inputs)
     outvars = property(lambda self: self.outputs)
@@ -215,6 +219,13 @@ class Equation:
             self.source,
             self.name_stack,
         )
+
+    def with_inputs(self, inputs: Sequence[Atom]) -> Equation:
+        """Return the equation with inputs of the same types."""
+        return Equation(
+            self.primitive, inputs, self.outputs, self.params, self.source, self.name_stack,
+            self.signature,
+        )  # fmt: skip
 
 
 JaxprEqn = Equation  # as JAX calls it

@@ -192,6 +192,9 @@ def common_subexpressions_merged(jaxpr: Jaxpr) -> Jaxpr:
         key = (kept.primitive, *[x.key if type(x) is Literal else x for x in kept.inputs])
         first = seen.setdefault(key, kept)
         if first is not kept:
+            if first.signature is kept.signature is not None:
+                renamed.update(zip(kept.outputs, first.outputs, strict=True))
+                continue
             alike.setdefault((key, params_key(first.params)), first.outputs)
             same = alike.setdefault((key, params_key(kept.params)), kept.outputs)
             if same is not kept.outputs:
@@ -205,7 +208,7 @@ def common_subexpressions_merged(jaxpr: Jaxpr) -> Jaxpr:
 def _with_renamed_inputs(eqn: Equation, renamed: dict[Any, Atom]) -> Equation:
     for x in eqn.inputs:
         if x in renamed:
-            return eqn.replace(inputs=[renamed.get(y, y) for y in eqn.inputs])
+            return eqn.with_inputs([renamed.get(y, y) for y in eqn.inputs])
     return eqn
 
 

@@ -18,6 +18,7 @@ from xprim.config import state
 from xprim.errors import DuplicateRuleError, MissingRuleError, UndefinedRuleError, described
 from xprim.rules import DerivedRules, RuleParts, Undefined, kind_of_part, kinds
 from xprim.sharded_types import spread_results
+from xprim.static_arguments import are_plain, params_key, plain_key
 from xtree.boundaries import boundary
 from xtree.errors import message
 from xtree.interning import remember
@@ -169,6 +170,21 @@ _finders: list[Callable[[str], None]] = []
 _loaders: list[Callable[[], None]] = []
 
 
+class Signature:
+    """What equations of one primitive have in common that agree in operand types and params.
+
+    Compared by identity: passes over programs find by it what they know of such equations.
+
+    Attributes:
+      avals_out: the abstract values of the results.
+    """
+
+    __slots__ = ("avals_out",)
+
+    def __init__(self, avals_out: tuple[ShapedArray, ...]) -> None:
+        self.avals_out = avals_out
+
+
 class Primitive:
     """An operation that every transformation knows through its rules.
 
@@ -186,7 +202,9 @@ class Primitive:
       DuplicateRuleError: when a primitive of that name exists.
     """
 
-    __slots__ = ("_memo", "axis_param", "call_like", "defined_at", "module", "name", "rules")
+    __slots__ = (
+        "_memo", "axis_param", "call_like", "defined_at", "module", "name", "rules", "signatures",
+    )  # fmt: skip
 
     # What interpreters written for JAX ask: `bind` gives a tuple, always, and no primitive takes
     # a function in place of a jaxpr.
@@ -216,6 +234,7 @@ class Primitive:
         self.axis_param = axis_param
         self.rules: dict[str, Any] = {}
         self._memo: dict[Any, tuple[ShapedArray, ...]] = {}
+        self.signatures: dict[Any, Signature] = {}
         self.defined_at, self.module = row_place(__file__)
         core = {"shape": shape, "numpy": numpy, "stablehlo": stablehlo, "jvp": jvp,
                 "transpose": transpose, "batch": batch}  # fmt: skip
@@ -350,6 +369,22 @@ class Primitive:
         if not (self.call_like or has_extended((*avals, *out))):
             remember(self._memo, key, out, _MAX_MEMO)
         return out
+
+    def signature(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> Signature:
+        """Return the signature of equations: one of their own where nothing may be remembered."""
+        results = self.infer(avals, params)
+        if self.call_like:
+            return Signature(results)
+        is_plain = are_plain(params.values())
+        key: Any = avals
+        if params:
+            key = (avals, plain_key(params) if is_plain else params_key(params))
+        signature = self.signatures.get(key)
+        if signature is None:
+            signature = Signature(results)
+            if not has_extended((*avals, *results)) and all(a.spread is None for a in avals):
+                remember(self.signatures, key, signature, _MAX_MEMO)
+        return signature
 
     def infer_numbers(
         self, avals: tuple[ShapedArray, ...], params: dict[str, Any]

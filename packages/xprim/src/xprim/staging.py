@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import types
 from collections.abc import Callable, Sequence
+from marshal import dumps
 from typing import Any, Protocol
 
 import numpy as np
@@ -183,16 +184,23 @@ class JaxprTrace(Trace):
             for x in operands
         ]
         avals = tuple([x.aval for x in inputs])
-        avals_out = (not params and primitive._memo.get(avals)) or primitive.infer(avals, params)
-        outputs = [Var(aval) for aval in avals_out]
+        key: Any = avals
+        if params:
+            try:
+                key = (avals, dumps(params, 2))  # `plain_key`, for most of them
+            except ValueError:
+                key = None
+        signature = primitive.signatures.get(key) or primitive.signature(avals, params)
+        outputs = [Var(aval) for aval in signature.avals_out]
         if self.keeps_sources:
             now = state.__dict__
             source = now["source"] or capture(_HIDDEN_CALLERS)
-            self.eqns.append(
-                Equation(primitive, inputs, outputs, params, source, now["name_stack"])
-            )
+            name_stack = now["name_stack"]
         else:
-            self.eqns.append(Equation(primitive, inputs, outputs, params))
+            source, name_stack = None, ()
+        self.eqns.append(
+            Equation(primitive, inputs, outputs, params, source, name_stack, signature)
+        )
         if len(outputs) == 1:
             return (JaxprTracer(self, outputs[0]),)
         return tuple([JaxprTracer(self, v) for v in outputs])

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import datetime
 import inspect
+import marshal
 import os
 import re
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -26,7 +27,10 @@ from xprim.trace import Tracer
 from xtree.errors import message
 from xtree.records import has_equality_of_identity, is_decimal, unseen_in_attributes
 
-__all__ = ["static_key", "params_key", "check_sizes", "static_int", "static_shape"]
+__all__ = [
+    "static_key", "params_key", "plain_key", "are_plain", "check_sizes", "static_int",
+    "static_shape",
+]  # fmt: skip
 
 __dir__ = __all__.copy
 
@@ -83,12 +87,33 @@ def params_key(params: dict[str, Any]) -> tuple[Hashable, ...]:
       >>> params_key({"axis": 1, "fill": 0.0}) == params_key({"axis": 1, "fill": -0.0})
       False
     """
+    if not params:
+        return ()
+    if are_plain(params.values()):
+        return (plain_key(params),)
     return tuple([
         (name, static_key(value)) if type(value) in _LOOKED_INTO else (name, type(value), value)
         for name, value in params.items()
     ])  # fmt: skip
 
 
+def plain_key(params: dict[str, Any]) -> bytes:
+    """Return the types and bits of the params of an equation, in a tenth of the time of a walk.
+
+    Only of values that `are_plain` does it tell all apart: of NumPy's scalars it has no dtype.
+
+    Raises:
+      ValueError: a param is an object of another kind, such as a dtype.
+    """
+    return marshal.dumps(params, 2)  # the version without references, in which equals are equal
+
+
+def are_plain(values: Iterable[Any]) -> bool:
+    """Return whether values are of Python's own types of numbers and text, or tuples of these."""
+    return all(type(v) in _PLAIN or (type(v) is tuple and are_plain(v)) for v in values)
+
+
+_PLAIN = frozenset((int, bool, float, complex, str, type(None)))
 _LOOKED_INTO = frozenset((float, complex, tuple, np.float64, np.float32))
 
 

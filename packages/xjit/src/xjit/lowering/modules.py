@@ -9,6 +9,7 @@ text, and are compiled once. Donated arguments are marked with the result that t
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -380,10 +381,14 @@ def _write_jaxpr(builder: Builder, jaxpr: Jaxpr, operands: list[str]) -> list[st
     """Write the equations of a jaxpr into a builder and return the names of its results."""
     names: dict[Any, str] = dict(zip((*jaxpr.constvars, *jaxpr.invars), operands, strict=True))
     located, is_marked = source_locations.value, xla_metadata.used
+    forms = _forms_of(builder, jaxpr)
     for eqn in jaxpr.eqns:
         start = len(builder.lines)
-        results = _write_equation(builder, eqn, names)
-        names.update(zip(eqn.outputs, results, strict=True))
+        if forms is None or eqn.signature is None or len(eqn.outputs) != 1:
+            results = _write_equation(builder, eqn, names)
+            names.update(zip(eqn.outputs, results, strict=True))
+        else:
+            names[eqn.outputs[0]] = _write_again(builder, eqn, names, forms)
         if is_marked:
             add_metadata(builder, start, eqn.name_stack)
         if located:
@@ -426,6 +431,62 @@ def _gather_an_operand(builder: Builder, eqn: Equation, operands: list[str]) -> 
     operands[k] = builder.held_whole(operands[k], eqn.inputs[k].aval, dims)
 
 
+# --- equations of one form ------------------------------------------------------------------------
+# Most equations of a long program repeat another one with other operands. Where a rule has written
+# one line that names each operand once, in order, equations of the same signature are that line
+# with their own names. A form belongs to a builder: what else it names is in scope.
+
+_FEWEST_EQUATIONS = 12  # programs with fewer have hardly anything to repeat
+_NAME = re.compile(r"(%\w+)")
+
+
+def _forms_of(builder: Builder, jaxpr: Jaxpr) -> dict[Any, str | None] | None:
+    """Return the forms of the lines of a builder, or None where a rule has to write each anew."""
+    module = builder.module
+    # channels are numbered, and results constrained, for each equation alone
+    is_alone = not (module.devices or module.axis_sizes) and module.members is None
+    return builder.forms if is_alone and len(jaxpr.eqns) >= _FEWEST_EQUATIONS else None
+
+
+def _write_again(
+    builder: Builder, eqn: Equation, names: dict[Any, str], forms: dict[Any, str | None]
+) -> str:
+    """Write an equation of one result by the form of its kind, or by its rule; return the name."""
+    inputs: Sequence[Any] = eqn.inputs
+    operands = [names[x] if x in names else _literal(builder, x, names) for x in inputs]
+    key: Any = eqn.signature
+    scalars = builder.known_scalars
+    if scalars and not scalars.isdisjoint(operands):  # rules look at their values
+        key = (key, *[name if name in scalars else None for name in operands])
+        operands = [name for name in operands if name not in scalars]
+    form = forms.get(key)
+    module = builder.module
+    if form:
+        module.count += 1
+        result = f"%{module.count}"
+        builder.lines.append(form % (result, *operands))
+        return result
+    if form is not None or key not in forms or "effects" in eqn.primitive.rules:
+        forms.setdefault(key)  # a second one is worth a form
+        return _write_equation(builder, eqn, names)[0]
+    before = len(builder.lines), len(builder.prelude), module.count, *module.registered()
+    result = _write_equation(builder, eqn, names)[0]
+    after = len(builder.lines) - 1, len(builder.prelude), module.count - 1, *module.registered()
+    if before == after:
+        forms[key] = _form(builder.lines[-1], result, operands)
+    return result
+
+
+def _form(line: str, result: str, operands: Sequence[str]) -> str:
+    """Return a line with places for its result and operands; empty where they are not in order."""
+    parts = _NAME.split(line)  # names are at odd positions
+    own = {result, *operands}
+    found = [name for name in parts[1::2] if name in own]
+    if len(own) != len(operands) + 1 or found != [result, *operands]:
+        return ""
+    return "".join(["%s" if part in own else part.replace("%", "%%") for part in parts])
+
+
 def _as_typed(builder: Builder, results: Sequence[str], outputs: Sequence[Var]) -> list[str]:
     """Have results lie as their types say; along axes that are not explicit XLA may cut more."""
     module = builder.module
@@ -461,7 +522,8 @@ def _stage_program(
             jaxpr, consts = trace_to_jaxpr(fun, [whole(a) for a in avals])
         # their lines would be where the first program with such a rule was lowered
         jaxpr = jaxpr.replace(eqns=[
-            Equation(eqn.primitive, eqn.inputs, eqn.outputs, eqn.params, None, eqn.name_stack)
+            Equation(eqn.primitive, eqn.inputs, eqn.outputs, eqn.params, None, eqn.name_stack,
+                     eqn.signature)
             for eqn in jaxpr.eqns
         ])  # fmt: skip
         closed = optimised(ClosedJaxpr(jaxpr, consts))
