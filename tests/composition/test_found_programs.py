@@ -5,17 +5,21 @@ Each is the case of a defect; `test_random_programs` finds them, these keep them
 
 from __future__ import annotations
 
+import functools
 from importlib.metadata import version
 
 import numpy as np
 import pytest
 
+import xnp
 from tests.composition.program_checks import check
 from tests.composition.program_data import Case, Program, Step
 from tests.composition.program_strategy import operations
-from xad import checkpoint, custom_vjp, grad
+from xad import checkpoint, custom_vjp, grad, jacfwd, jacrev
+from xbatch import vmap
 from xjit import jit
-from xnp import lax
+from xnp import lax, ops
+from xnp.scipy.linalg import circulant
 from xprim import from_numpy
 
 assert operations
@@ -104,3 +108,27 @@ def test_scatter_whose_indices_are_its_operand():
     x = np.array([[1], [0], [0]], np.int32)
     np.testing.assert_array_equal(jit(added)(x), [[3], [1], [0]])
     np.testing.assert_array_equal(added(x), [[3], [1], [0]])
+
+
+@pytest.mark.parametrize("name", ["segment_sum", "segment_prod", "segment_max", "segment_min"])
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int32"])
+def test_segments_of_small_positions_and_no_segments_have_values_and_derivatives(name, dtype):
+    x, of_one = xnp.array([[1.0], [2.0], [3.0]]), getattr(ops, name)
+    positions = xnp.array([0, 1, 1], dtype)
+    assert of_one(x, positions).shape == (2, 1)  # the greatest of them, and 1
+    none = functools.partial(of_one, segment_ids=positions, num_segments=0)
+    for method in (jacfwd, jacrev):
+        assert method(none)(x).shape == jit(method(none))(x).shape == (0, 1, 3, 1)
+
+
+@pytest.mark.parametrize(("function", "shape"), [
+    (xnp.spacing, ()), (xnp.spacing, (3,)), (circulant, (0,)), (circulant, (3,)),
+    (lambda x: x[np.zeros((2, 0), int)], (0,)),
+])  # fmt: skip
+def test_weak_types_are_the_same_in_all_ways_to_run_a_function(function, shape):
+    x = xnp.full(shape, 2.0)
+    assert x.aval.weak_type
+    is_weak = function(x).aval.weak_type
+    assert is_weak == (function is not xnp.spacing)
+    assert jit(function)(x).aval.weak_type == is_weak
+    assert vmap(function)(x[None]).aval.weak_type == is_weak

@@ -202,7 +202,8 @@ class _Join:
                 ids, self.name, "how many segments there are depends on traced values.",
                 "num_segments= says it",
             )  # fmt: skip
-        return int(np.max(np.asarray(ids), initial=-1)) + 1
+        host = np.asarray(ids)
+        return int(host.max()) + 1 if host.size else 0
 
 
 def _bucket_numbers(rows: int, size: int) -> Array:

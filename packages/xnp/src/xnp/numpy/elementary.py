@@ -1457,7 +1457,7 @@ def spacing(x: ArrayLike, /) -> Array:
         hosts = elements_now(x)
         if hosts is not None:
             with np.errstate(all="ignore"):
-                return ConcreteArray(np.asarray(np.spacing(*hosts)), x.aval)
+                return ConcreteArray(np.asarray(np.spacing(*hosts)), x.aval.strong())
     return _spacing_anywhere(x)
 
 

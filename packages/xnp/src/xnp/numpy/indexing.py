@@ -30,7 +30,7 @@ from xnp.numpy.index_entries import (
     with_new_axes,
 )
 from xnp.primitives.index_modes import GatherDimensionNumbers, GatherScatterMode, check_if_asked
-from xnp.primitives.table import bind, broadcasted, filled, reshaped, scalar_like, selected
+from xnp.primitives.table import bind, broadcasted, reshaped, scalar_like, selected
 from xprim import (
     EAGER,
     Array,
@@ -356,7 +356,7 @@ def _gather(
     front = dims[0] if side_by_side else 0
     if 0 in [shape[d] for d in dims]:
         _check_not_empty(shape, dims, batch)
-        return filled((*sizes[:front], *batch, *sizes[front:]), 0, x.aval.dtype)
+        return broadcasted(scalar_like(x, 0), (*sizes[:front], *batch, *sizes[front:]))
     offset = (*range(front), *range(front + len(batch), len(batch) + len(sizes)))
     dtype = index_dtype(arrays)
     arrays = [from_front(a, shape[d], dtype) for a, d in zip(arrays, dims, strict=True)]

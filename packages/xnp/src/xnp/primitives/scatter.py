@@ -364,6 +364,8 @@ def gathered(x: Any, indices: Any, updates: ShapedArray, params: Any, fill: Any 
     """Read from `x` the windows that a scatter of `updates` writes; `fill` where it drops them."""
     n = params["dimension_numbers"]
     mode = params["mode"]
+    if 0 in x.aval.shape and 0 not in updates.shape:  # no window fits
+        return filled(updates.shape, fill, x.aval.dtype)
     return bind(
         "gather", x, indices, dimension_numbers=gather_numbers(n),
         slice_sizes=window_sizes(x.aval.shape, updates.shape, n),
