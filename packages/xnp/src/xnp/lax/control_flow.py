@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar, overload
 import xtree
 from xnp.lax.control_flow_staging import (
     along_cells,
+    as_traced,
     cell_values,
     check_carry,
     closing_over_cells,
@@ -27,7 +28,7 @@ from xnp.primitives.checkpointed_loop import Schedule
 from xnp.primitives.cond import BATCHINGS, cond_p
 from xnp.primitives.control_flow import platform_index_p, traced, with_ignored_arguments
 from xnp.primitives.scan import scan_p
-from xnp.primitives.table import concatenated, filled, moved, reshaped, sliced
+from xnp.primitives.table import concatenated, converted, filled, moved, reshaped, sliced
 from xnp.primitives.while_loop import while_p
 from xprim import (
     Array,
@@ -47,7 +48,7 @@ from xprim.avals import size_of
 from xprim.cells import Cell, CellUse
 from xprim.errors import described, message, place_of
 from xprim.kept_programs import Staged
-from xprim.leaves import flat_arrays, paths_of, unchangeable
+from xprim.leaves import flat_arrays, paths_of
 from xprim.promotion import result_type
 from xprim.sharded_types import vary, without_dimension
 from xprim.static_arguments import static_int
@@ -136,7 +137,7 @@ def cond(
     predicate = _predicate(pred)
     known = known_without_jit(predicate)
     if known is not None:
-        return (true_fun if known else false_fun)(*unchangeable(operands))
+        return as_traced((true_fun if known else false_fun)(*as_traced(operands)))
     index = get_primitive("convert_element_type").bind(
         predicate, new_dtype=dtypes.int32, weak_type=False
     )[0]
@@ -239,7 +240,7 @@ def switch(
     number = _clamped(array, len(functions))
     known = known_without_jit(number)
     if known is not None:
-        return functions[int(known)](*unchangeable(operands))
+        return as_traced(functions[int(known)](*as_traced(operands)))
     names = tuple([f"branches[{i}]" for i in range(len(functions))])
     return _choose(number, functions, names, operands, "switch", batching)
 
@@ -429,7 +430,7 @@ def platform_dependent(
         return functions[0](*args)
     known = known_without_jit(index)
     if known is not None:
-        return functions[int(known)](*unchangeable(args))
+        return as_traced(functions[int(known)](*as_traced(args)))
     called = [*names, *([] if default is None else ["default"])]
     if len(functions) == 1:  # the index of a single branch would not be asked for
         functions, called = functions * 2, called * 2
@@ -528,7 +529,7 @@ def scan(
         block = static_int(checkpoint_every, "scan", "checkpoint_every")
         if block < 1:
             raise ValueError(f"scan: checkpoint_every must be positive, got {block}.")
-    if config.values.disable_jit:
+    if config.values.disable_jit and steps:
         return _in_python(f, init, x_leaves, x_tree, steps, reverse, until)
     if block is not None and until is None and steps > 1:
         return _in_blocks(f, init, x_leaves, x_tree, steps, bool(reverse), unroll, block)
@@ -741,19 +742,26 @@ def _in_python(
     f: Any, init: Any, xs: list[Array], tree: Any, steps: int, reverse: bool, until: Any
 ) -> Any:
     """Run a scan as a Python loop, as `config.disable_jit` asks for."""
-    carry, ys = unchangeable(init), []
+    carry, ys = as_traced(init), []
     for i in range(steps - 1, -1, -1) if reverse else range(steps):
-        carry, y = f(carry, xtree.unflatten(tree, [_row(x, i) for x in xs]))
+        carry, y = as_traced(f(carry, xtree.unflatten(tree, [_row(x, i) for x in xs])))
         ys.append(y)
         if until is not None and bool(_is_over(until, carry)):
             zeros = xtree.map(lambda y: filled(as_array(y).shape, 0, as_array(y).dtype), y)
             ys += [zeros] * (steps - len(ys))
             break
-    if not ys:
-        raise ValueError("scan: a scan of no steps cannot run under config.disable_jit.")
     if reverse:
         ys.reverse()
-    return carry, xtree.map(lambda *rows: _stacked([as_array(r) for r in rows]), *ys)
+    return carry, xtree.map(lambda *rows: _stacked(_of_one_type(rows)), *ys)
+
+
+def _of_one_type(rows: Sequence[Any]) -> list[Any]:
+    """Return rows whose first ones may be of a weak carry that a later step gave its dtype."""
+    arrays = [as_array(r) for r in rows]
+    strong = {x.dtype for x in arrays if not x.aval.weak_type}
+    if len(strong) != 1 or strong == {x.dtype for x in arrays}:
+        return arrays
+    return [converted(x, result_type(*arrays)) for x in arrays]
 
 
 def _row(x: Any, i: int) -> Any:
@@ -988,9 +996,9 @@ def while_loop(
         return _bounded(cond_fun, body_fun, init_val, max_steps, checkpoints)
     val = init_val
     if config.values.disable_jit:
-        val = unchangeable(val)
+        val = as_traced(val)
         while known := known_without_jit(as_array(cond_fun(val))):
-            val = body_fun(val)
+            val = as_traced(body_fun(val))
         if known is not None:
             return val
     return _repeat(cond_fun, body_fun, val, "while_loop", body_fun)
@@ -1003,14 +1011,14 @@ def _bounded(
     schedule = _schedule("while_loop", max_steps, checkpoints)
 
     if config.values.disable_jit:
-        val = unchangeable(init_val)
+        val = as_traced(init_val)
         for _ in range(schedule.max_steps):
             known = known_without_jit(as_array(cond_fun(val)))
             if known is None:
                 break
             if not known:
                 return val
-            val = body_fun(val)
+            val = as_traced(body_fun(val))
         else:
             return val
 
@@ -1208,9 +1216,9 @@ def fori_loop(
             low, high = number(low), number(high)
     if isinstance(low, int) and isinstance(high, int):
         if config.values.disable_jit:
-            val = unchangeable(init_val)
+            val = as_traced(init_val)
             for i in range(low, high):
-                val = body_fun(number(i), val)
+                val = as_traced(body_fun(number(i), val))
             return val
         return _count(low, high, number, body_fun, init_val, unroll)
     if unroll is not None and unroll is not False and unroll != 1:

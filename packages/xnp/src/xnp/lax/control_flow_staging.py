@@ -11,12 +11,15 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 import xtree
 from xprim import (
     Array,
     ClosedJaxpr,
     ConcreteArray,
     ShapedArray,
+    as_array,
     close_over,
     config,
     ensure_compile_time_eval,
@@ -28,7 +31,7 @@ from xprim import (
 from xprim.cells import Cell, CellUse
 from xprim.errors import LazyNames, argument_names, described, message, place_of
 from xprim.kept_programs import KeptPrograms, Staged, staged_with_cells
-from xprim.leaves import flat_arrays, paths_of
+from xprim.leaves import flat_arrays, paths_of, unchangeable
 from xprim.sharded_types import vary
 from xprim.transformed import name_of
 
@@ -124,6 +127,17 @@ def known_without_jit(x: Any) -> Any:
         return None
     value = x if type(x) is ConcreteArray else x.concrete()
     return None if value is None else value.to_host()
+
+
+def as_traced(tree: Any) -> Any:
+    """Return a tree with Arrays for numbers, as the function of a loop or branch is given them.
+
+    What `config.disable_jit` calls then finds the attributes, and the weak types, of traced values.
+    """
+    return xtree.map(lambda x: as_array(x) if isinstance(x, _NUMBERS) else x, unchangeable(tree))
+
+
+_NUMBERS = (bool, int, float, complex, np.generic)
 
 
 def staged(
