@@ -21,7 +21,7 @@ from xprim import (
     shaped_array,
     undefined,
 )
-from xprim.contracts import Builder
+from xprim.contracts import Builder, outline
 from xprim.errors import message
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike
@@ -248,13 +248,10 @@ def _numpy(k0: Any, k1: Any, x0: Any, x1: Any) -> Any:
 
 
 def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
-    if not hasattr(b, "outline"):  # xjit before 0.2.1
-        return _rounds(b, operands, avals_in, avals_out)
-
     def body(inner: Builder, names: Any) -> Any:
         return _rounds(inner, names, avals_in, avals_out)
 
-    return b.outline(body, operands, avals_in, avals_out, "threefry2x32", "threefry2x32")
+    return outline(b, body, operands, avals_in, avals_out, "threefry2x32", "threefry2x32")
 
 
 def _rounds(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:

@@ -22,7 +22,7 @@ from xprim import (
     shaped_array,
     undefined,
 )
-from xprim.contracts import BatchAxis, Builder
+from xprim.contracts import BatchAxis, Builder, outline
 from xprim.errors import message
 from xprim.requirements import require
 from xrandom.bit_generator import (
@@ -98,9 +98,7 @@ def in_programs(name: str, fun: Callable[..., Any], *, several: bool = False) ->
         def body(inner: Builder, names: Any) -> Any:
             return inner.traced(results, names, avals_in, key)
 
-        if not hasattr(b, "outline"):  # xjit before 0.2.1
-            return body(b, operands)
-        return b.outline(body, operands, avals_in, avals_out, key, name)
+        return outline(b, body, operands, avals_in, avals_out, key, name)
 
     return rule
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from xnp.primitives.lowering_text import Text, any_element, is_split, where
 from xprim import ShapedArray, dtypes, shaped_array
-from xprim.contracts import Builder
+from xprim.contracts import Builder, outline
 
 __all__ = ()
 
@@ -73,8 +73,7 @@ def vectorised(
         (out,) = avals_out
         is_large = type(out.size) is int and out.size >= _LEAST
         is_ours = b.platform == "cpu" and out.dtype in _NARROW and is_large and not params
-        # builders of xjit before 0.2.1 have no outline; the compiler cuts operations itself
-        if not is_ours or is_split(b) or not hasattr(b, "outline"):
+        if not is_ours or is_split(b):  # the compiler cuts operations itself
             return rule(b, operands, avals_in, avals_out, **params)
 
         operands = [b.broadcast(x, a, out.shape) for x, a in zip(operands, avals_in, strict=True)]
@@ -86,7 +85,7 @@ def vectorised(
             return _either(inner, formula, rule, limit, names, avals_in, avals_out)
 
         name = formula.__name__.strip("_")
-        return b.outline(body, operands, avals_in, avals_out, f"vector {name}", name)
+        return outline(b, body, operands, avals_in, avals_out, f"vector {name}", name)
 
     return write
 
