@@ -6,6 +6,7 @@ The reference is the same training in NumPy (`surviving_job.exact_training`).
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,14 +26,15 @@ JOB = Path(__file__).with_name("surviving_job.py")
 class RunningJob:
     """A launched job, and what its processes say."""
 
-    def __init__(self, folder, steps, *options):
+    def __init__(self, folder, steps, *options, before=()):
         self.folder = folder
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
         environment = {k: v for k, v in os.environ.items() if not k.startswith("XSTACK_")}
         environment |= {"XSTACK_ENABLE_COMPILATION_CACHE": "0", "XSTACK_PLATFORMS": "cpu",
                         "XSTACK_RETRACES": "allow"}  # fmt: skip
         self.launcher = subprocess.Popen(
-            [sys.executable, "-m", "xpar", "launch", *options, str(JOB), str(folder), str(steps)],
+            [*before, sys.executable, "-m", "xpar", "launch", *options, str(JOB), str(folder),
+             str(steps)],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment,
         )  # fmt: skip
 
@@ -177,6 +179,107 @@ def test_a_job_goes_on_with_fewer_processes_where_that_is_permitted(by, tmp_path
     assert counts == [3, 2, 2], printed
     if by == signal.SIGSTOP:
         assert "launch: process 1 of 3 gave no sign of life; the others were ended." in printed
+
+
+class Network:
+    """Hosts that are network namespaces on one bridge, which is that of host 0."""
+
+    def __init__(self, count):
+        self.names = [f"xpar{os.getpid()}-{i}" for i in range(count)]
+        self.run("link", "add", "br0", "type", "bridge", create=self.names, at=0)
+        for i in range(count):
+            self.run("link", "set", "lo", "up", at=i)
+            if i:
+                self.run("link", "add", f"v{i}", "type", "veth", "peer", "name", "eth0", "netns",
+                         self.names[i], at=0)  # fmt: skip
+                self.run("link", "set", f"v{i}", "master", "br0", at=0)
+                self.run("link", "set", f"v{i}", "up", at=0)
+            where = "eth0" if i else "br0"
+            self.run("addr", "add", f"10.77.0.{i + 1}/24", "dev", where, at=i)
+            self.run("link", "set", where, "up", at=i)
+
+    def run(self, *command, at, create=()):
+        """Run a command of `ip` at a host."""
+        for name in create:
+            subprocess.run(["ip", "netns", "add", name], check=True)
+        subprocess.run(["ip", "-n", self.names[at], *command], check=True)
+
+    def start(self, host, folder, steps, *options):
+        """Start a launcher at a host."""
+        return RunningJob(
+            folder, steps, "--host", str(host), "--coordinator-address", "10.77.0.1:7777", *options,
+            before=("ip", "netns", "exec", self.names[host]),
+        )  # fmt: skip
+
+    def close(self):
+        """Remove the hosts."""
+        for name in self.names:
+            subprocess.run(["ip", "netns", "del", name], check=False)
+
+
+@pytest.fixture
+def network():
+    """Three hosts; root alone can make them."""
+    made = None
+    try:
+        made = Network(3)
+        yield made
+    finally:
+        if made is not None:
+            made.close()
+
+
+needs_namespaces = pytest.mark.skipif(
+    "FUZZ_PROGRAMS" not in os.environ or shutil.which("ip") is None or os.getuid() != 0,
+    reason="it makes network namespaces, which needs root and `ip`, and takes a minute",
+)
+
+
+@pytest.mark.fuzz
+@needs_namespaces
+def test_a_host_that_is_lost_is_left_out_and_its_processes_end(network, tmp_path):
+    options = ("-n", "1", "--hosts", "3", "--restarts", "3", "--min-processes", "2", "--wait", "5",
+               "--heartbeat", "6")  # fmt: skip
+    hosts = [network.start(i, tmp_path / "job", 60, *options) for i in range(3)]
+    job = hosts[0]
+    try:
+        assert job.wait_for(
+            lambda: job.has_begun(0, 3) and sum(["step" in x for x in job.said(0)[0]]) > 5
+        )
+        network.run("link", "set", "v2", "down", at=0)
+        printed = [host.finish() for host in hosts]
+    finally:
+        for host in hosts:
+            host.launcher.kill()
+    check_history(job, 60, {}, printed[0])
+    counts = [line["processes"] for line in job.said()[0] if "restored" in line]
+    assert counts == [3, 2], printed
+    assert [host.launcher.returncode for host in hosts] == [0, 0, 1], printed
+    assert "launch: no launcher answers at 10.77.0.1:7777." in printed[2]
+    lost = job.said(0)[2][0]["pid"]
+    with pytest.raises(ProcessLookupError):
+        os.kill(lost, 0)
+
+
+@pytest.mark.fuzz
+@needs_namespaces
+def test_a_process_that_fails_on_one_host_has_all_hosts_start_again(network, tmp_path):
+    options = ("-n", "1", "--hosts", "2", "--restarts", "1", "--heartbeat", "10")
+    hosts = [network.start(i, tmp_path / "job", 30, *options) for i in range(2)]
+    job = hosts[0]
+    try:
+        assert job.wait_for(
+            lambda: job.has_begun(0, 2) and sum(["step" in x for x in job.said(0)[0]]) > 5
+        )
+        os.kill(job.pid(0, 1), signal.SIGKILL)
+        printed = [host.finish() for host in hosts]
+    finally:
+        for host in hosts:
+            host.launcher.kill()
+    check_history(job, 30, {}, printed[0])
+    assert [host.launcher.returncode for host in hosts] == [0, 0], printed
+    assert "launch: process 1 of 2 ended by SIGKILL; the others were ended." in printed[1]
+    assert all("launch: attempt 2 begins with 2 processes." in text for text in printed)
 
 
 def test_no_attempt_follows_the_last_one_or_a_request_to_end(tmp_path):

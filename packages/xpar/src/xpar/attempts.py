@@ -110,7 +110,7 @@ def free_address(host: str) -> str:
 #
 #     a host says    {"host": 1, "processes": 4, "name": ...}      it is ready for an attempt
 #                    {"ended": status, "failed": [...]}            its processes have ended
-#     it hears       {"start": part}, {"stop": true}, {"over": status}
+#     it hears       {"start": part}, {"stop": attempt}, {"over": status}
 #     both say       {"alive": true} each second; who is silent for a heartbeat is lost
 #
 # A host that has ended is ready for the next attempt. One that is lost and comes back waits for it.
@@ -229,7 +229,7 @@ class Rendezvous:
         """Have all hosts of the attempt that runs stop, since one has failed."""
         if not self._has_failed:
             self._has_failed, self._first_status = True, status
-            self._tell([h for h in self._hosts.values() if h.takes_part], {"stop": True})
+            self._tell([h for h in self._hosts.values() if h.takes_part], {"stop": self._attempt})
 
     def _accept(self) -> None:
         connection, _ = self._listener.accept()
@@ -239,8 +239,8 @@ class Rendezvous:
 
     def _hear(self, host: _Host) -> None:
         try:
-            lines = _received(host)
-            for line in lines:
+            for line in _received(host):
+                host.heard_at = time.monotonic()
                 self._note(host, line)
         except (OSError, ValueError, KeyError, TypeError):
             self._lose(host)
@@ -313,7 +313,8 @@ class SeveralHosts:
     _said_at: float = field(init=False, default=0.0)
     _part: Part | None = field(init=False, default=None)
     _over: int | None = field(init=False, default=None)
-    _has_stopped: bool = field(init=False, default=False)
+    _attempt: int = field(init=False, default=-1)
+    _stopped: int = field(init=False, default=-1)  # the last attempt that was
 
     def begin(self) -> Part | int:
         """Return the next part, when the rendezvous has given it.
@@ -321,7 +322,6 @@ class SeveralHosts:
         Raises:
           HostsMissingError: too few hosts have come, or the rendezvous has not been found.
         """
-        self._has_stopped = False
         deadline = time.monotonic() + self.seconds
         while self._part is None and self._over is None:
             if self.connection is None:
@@ -331,12 +331,13 @@ class SeveralHosts:
             return self._over
         part, self._part = self._part, None
         assert part is not None
+        self._attempt = part.attempt
         return part
 
     def is_interrupted(self) -> bool:
         """Return whether the processes of this host are to be ended."""
         self._exchange(0.0)
-        return self._has_stopped or self.connection is None
+        return self._stopped == self._attempt or self.connection is None
 
     def end(self, status: int, failed: Collection[int]) -> None:
         """Say how the processes of this host have ended."""
@@ -383,7 +384,7 @@ class SeveralHosts:
         if "start" in said:
             self._part = Part(**said["start"])
         elif "stop" in said:
-            self._has_stopped = True
+            self._stopped = said["stop"]
         elif "over" in said:
             self._over = said["over"]
         elif "refused" in said:

@@ -398,6 +398,9 @@ def _begin_to_save(directory: Any, step: int, tree: Any, max_to_keep: int | None
     watch = distributed.current_watch()
     me, count = (0, 1) if watch is None else (watch.process_id, len(watch.names))
     leaves = {name: _array(name, leaf) for name, leaf in _named(tree, "save").items()}
+    for x in leaves.values():
+        if x.buffer is not None:
+            x.copy_to_host_async()  # of all leaves at once, before the first one is waited for
     pieces = [piece for name, x in leaves.items() for piece in _own_pieces(name, x, me)]
     arrays = {name: Kind(x.shape, x.dtype.name) for name, x in leaves.items()}
     target = Step(Path(directory), step)

@@ -305,7 +305,11 @@ class _Child:
         if not hasattr(os, "waitid") or self.process.returncode is not None:
             return False
         options = os.WSTOPPED | os.WNOHANG | os.WNOWAIT
-        if os.waitid(os.P_PID, self.process.pid, options) is None:
+        try:
+            is_stopped = os.waitid(os.P_PID, self.process.pid, options) is not None
+        except ChildProcessError:  # it has ended
+            is_stopped = False
+        if not is_stopped:
             self._stopped_at = None
             return False
         now = time.monotonic()
