@@ -99,10 +99,14 @@ def prepare_host_kernels() -> None:
 def _kernel_named(text: str) -> tuple[gateway.HostKernel, int | None]:
     """Return what the text of a call names, and the dimension along which it may be divided."""
     name, params, split = ast.literal_eval(text)
-    rule, options = get_primitive(name).rule("numpy"), dict(params)
+    primitive, options = get_primitive(name), dict(params)
+    rule, fill = primitive.rule("numpy"), primitive.rules.get("fill")
 
     def kernel(operands: Sequence[Any], results: Sequence[Any]) -> None:
         with np.errstate(all="ignore"):  # as eager operations run
+            if fill is not None:
+                fill(operands, results, **options)
+                return
             found = rule(*operands, **options)
         for result, value in zip(results, found, strict=True):
             np.copyto(result, value)

@@ -187,7 +187,7 @@ declare_kind(
 )
 declare_kind(
     "eager",
-    signature="Eager(cost=..., ufunc=..., host=...), or the cost alone",
+    signature="Eager(cost=..., ufunc=..., host=..., fill=...), or the cost alone",
     consumer="xprim, xnp, xjit",
     parts={
         "cost": "(avals_in, avals_out, **params) -> nanoseconds or None: by how much a compiled "
@@ -199,6 +199,8 @@ declare_kind(
         "a compiled program for a CPU calls the numpy rule, which then works on arrays of NumPy "
         "alone. Operands and results may be divided along these dimensions; None has XLA compute "
         "it",
+        "fill": "(operands, results, **params) -> None: what such a program calls in the place of "
+        "the numpy rule; writes into the arrays of the results without temporaries of their size",
     },
     doc="where the numpy rule runs, and what may run in its place",
 )
@@ -273,8 +275,10 @@ class Eager(RuleParts):
 
     __slots__ = ()
 
-    def __init__(self, cost: Any = None, ufunc: Any = None, host: Any = None) -> None:
-        super().__init__(cost=cost, ufunc=ufunc, host=host)
+    def __init__(
+        self, cost: Any = None, ufunc: Any = None, host: Any = None, fill: Any = None
+    ) -> None:
+        super().__init__(cost=cost, ufunc=ufunc, host=host, fill=fill)
 
 
 class Sharding(RuleParts):

@@ -14,6 +14,7 @@ import numpy as np
 from xnp.primitives import costs
 from xnp.primitives.control_flow import traced
 from xnp.primitives.reductions import greatest, least, reducer, total_dtype
+from xnp.primitives.shapes import without
 from xnp.primitives.sort import compare_text, linear_recurrence, shift
 from xnp.primitives.table import (
     ANY,
@@ -34,6 +35,7 @@ from xnp.primitives.table import (
 from xnp.primitives.windows import window_attributes
 from xprim import (
     LINEAR,
+    Eager,
     Primitive,
     ShapedArray,
     Zero,
@@ -57,6 +59,9 @@ __all__ = ()
 # the end. In StableHLO it is a window reduction whose windows reach to the edge, which XLA turns
 # into a scan of logarithmic depth.
 
+_BLOCK_OF_SUMS = 512
+_LEAST_ON_HOST, _LEAST_ALONG_AXIS = 1 << 14, 64
+
 
 def cumulative_shape(name: str, kinds: Kinds) -> Callable[..., tuple[ShapedArray, ...]]:
     """Return the shape rule of a cumulative operation."""
@@ -75,10 +80,73 @@ def cumulative_numpy(ufunc: np.ufunc) -> Callable[..., Any]:
     def numpy_rule(x: Any, *, axis: int, reverse: bool) -> Any:
         wide = total_dtype(x.dtype)  # small types are kept in a wider one and rounded once
         given = np.flip(x, axis) if reverse else x
-        found = ufunc.accumulate(given.astype(wide, copy=False), axis=axis, dtype=wide)
+        given = given.astype(wide, copy=False)
+        found = np.empty(x.shape, wide)
+        _accumulate(ufunc, given, axis, found)
         return ((np.flip(found, axis) if reverse else found).astype(x.dtype, copy=False),)
 
     return numpy_rule
+
+
+def _accumulate(ufunc: np.ufunc, x: Any, axis: int, out: Any) -> None:
+    """Accumulate along an axis; sums of inexact numbers in blocks where these are contiguous.
+
+    Errors of the sums are those of a block, since the sums of blocks are joined in twice as many
+    bits. Products are not cut: of 0 and an infinite product of a block comes NaN.
+    """
+    size, dtype = x.shape[axis], x.dtype
+    if not _is_summed_in_blocks(ufunc, x, axis):
+        ufunc.accumulate(x, axis=axis, dtype=dtype, out=out)
+        return
+    wide = np.result_type(dtype, np.float64)
+    whole = size // _BLOCK_OF_SUMS * _BLOCK_OF_SUMS
+    for index in np.ndindex(x.shape[:-1]):
+        row, result = x[index], out[index]
+        blocks, rest = result[:whole].reshape(-1, _BLOCK_OF_SUMS), result[whole:]
+        np.add.accumulate(row[:whole].reshape(blocks.shape), axis=1, out=blocks)
+        before = np.add.accumulate(blocks[:, -1], dtype=wide).astype(dtype)
+        blocks[1:] += before[:-1, None]
+        np.add.accumulate(row[whole:], out=rest)
+        rest += before[-1]
+
+
+def _is_summed_in_blocks(ufunc: np.ufunc, x: Any, axis: int) -> bool:
+    is_long = axis == len(x.shape) - 1 and x.shape[axis] >= 4 * _BLOCK_OF_SUMS
+    return ufunc is np.add and is_long and dtypes.is_inexact(x.dtype)
+
+
+def _cumulative_fill(ufunc: np.ufunc) -> Callable[..., None]:
+    """Return the rule that fills the result of a cumulative operation in place."""
+
+    def fill(operands: Any, results: Any, *, axis: int, reverse: bool) -> None:
+        (x,), (out,) = operands, results
+        if total_dtype(x.dtype) != x.dtype:
+            np.copyto(out, cumulative_numpy(ufunc)(x, axis=axis, reverse=reverse)[0])
+            return
+        if reverse:
+            _accumulate(ufunc, np.flip(x, axis), axis, np.flip(out, axis))
+            return
+        _accumulate(ufunc, x, axis, out)
+
+    return fill
+
+
+def _cumulative_host(ufunc: np.ufunc) -> Callable[..., Any]:
+    """Have NumPy accumulate long arrays: a million int32 take it 0.25 ms and XLA 4.2.
+
+    Sums of inexact numbers only where they lose as few bits as those of XLA.
+    """
+
+    def host(avals_in: Any, avals_out: Any, *, axis: int, reverse: bool) -> Any:
+        (x,) = avals_in
+        if x.size < _LEAST_ON_HOST or x.shape[axis] < _LEAST_ALONG_AXIS:
+            return None
+        is_inexact_sum = ufunc is np.add and dtypes.is_inexact(x.dtype)
+        if is_inexact_sum and not _is_summed_in_blocks(ufunc, x, axis):
+            return None
+        return without(tuple(range(x.ndim)), axis)
+
+    return host
 
 
 def cumulative_stablehlo(
@@ -181,7 +249,7 @@ def _cumulative(
         jvp=jvp,
         transpose=transpose,
         batch=cumulative_batch(lambda: primitive),
-        eager=costs.nothing,
+        eager=Eager(costs.nothing, host=_cumulative_host(ufunc), fill=_cumulative_fill(ufunc)),
         sharding=dimension_names.whole_along("axis"),
     )
     return primitive

@@ -163,7 +163,9 @@ def _sort_numpy(*xs: Any, dimension: int, is_stable: bool, num_keys: int) -> Any
     if len(xs) == 1:
         keys = comparable(xs[0])
         if keys[0] is xs[0]:
-            return (_sort(xs[0], dimension),)
+            out = np.empty_like(xs[0])
+            _sort(xs[0], dimension, out)
+            return (out,)
     else:
         keys = [key for x in xs[:num_keys] for key in comparable(x)]
     order = stable_order(keys[-1], dimension)
@@ -247,18 +249,42 @@ def _is_disordered(x: Any, axis: int) -> Any:
     return 4 * np.count_nonzero(descents) > descents.size
 
 
-def _sort(x: Any, dimension: int) -> Any:
-    """Sort by NumPy's vector loops where equal elements are alike in all their bits.
+def _sort(x: Any, dimension: int, out: Any) -> None:
+    """Sort by NumPy's vector loops where equal elements are alike in all their bits."""
+    is_float = x.dtype.kind == "f" and x.dtype.itemsize > 2
+    np.copyto(out, x)
+    if is_float or x.dtype.kind in "iu":
+        out.sort(axis=dimension)
+        if not is_float or _is_alike(out, dimension):
+            return
+        np.copyto(out, x)
+    out.sort(axis=dimension, kind="stable")
 
-    The copy comes first: where there is no memory for it, nothing is worth looking at.
-    """
-    out = x.copy(order="K")
-    is_alike = x.dtype.kind in "iu"
-    if x.dtype.kind == "f" and x.dtype.itemsize > 2 and x.size:
-        total = np.sum(out)  # NaN if there is one, or infinities of both signs
-        is_alike = total == total and not np.signbit(out[out == 0]).any()
-    out.sort(axis=dimension, kind=None if is_alike else "stable")
-    return out
+
+def _is_alike(ordered: Any, dimension: int) -> bool:
+    """Return whether no NaN and no -0.0 is among floats that are in order."""
+    if not ordered.size:
+        return True
+    last = ordered.take(-1, axis=dimension)
+    if not (last == last).all():
+        return False
+    if ordered.ndim == 1:
+        zero = ordered.dtype.type(0)
+        zeros = ordered[ordered.searchsorted(zero) : ordered.searchsorted(zero, "right")]
+    else:
+        zeros = ordered[ordered == 0]
+    return not np.signbit(zeros).any()
+
+
+def _sort_fill(
+    operands: Any, results: Any, *, dimension: int, is_stable: bool, num_keys: int
+) -> None:
+    if len(operands) == 1 and comparable(operands[0])[0] is operands[0]:
+        _sort(operands[0], dimension, results[0])
+        return
+    found = _sort_numpy(*operands, dimension=dimension, is_stable=is_stable, num_keys=num_keys)
+    for result, value in zip(results, found, strict=True):
+        np.copyto(result, value)
 
 
 def _sort_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, dimension: int,
@@ -451,7 +477,7 @@ sort_p: Primitive = Primitive(
     jvp=_sort_jvp,
     transpose=undefined("it is not linear"),
     batch=_sort_batch,
-    eager=Eager(costs.nothing, host=_sort_host),
+    eager=Eager(costs.nothing, host=_sort_host, fill=_sort_fill),
     sharding=dimension_names.whole_along("dimension"),
 )
 

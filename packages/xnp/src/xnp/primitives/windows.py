@@ -17,7 +17,7 @@ from xnp.primitives import costs
 from xnp.primitives.gather import strided
 from xnp.primitives.index_modes import PROMISE_IN_BOUNDS, ScatterDimensionNumbers
 from xnp.primitives.lowering_text import held_whole, is_split
-from xnp.primitives.reductions import greatest, least, total_dtype
+from xnp.primitives.reductions import greatest, least, total_dtype, with_nan
 from xnp.primitives.shapes import inserted, pad_p
 from xnp.primitives.sort import comparable, compare_text
 from xnp.primitives.table import (
@@ -457,10 +457,15 @@ def window_extremal(name: str, ufunc: np.ufunc, op: str, neutral: Any, select: s
             return [operands[0]]
         if has_holes(b, params):
             return with_holes_filled(b, primitive, operands, avals_in, neutral(aval.dtype), params)
-        return b.op("stablehlo.reduce_window",
-                    [operands[0], b.scalar(neutral(aval.dtype), aval.dtype)],
-                    [aval, shaped_array((), aval.dtype)], avals_out, attributes_of(params),
-                    b.reducer(op, aval.dtype))  # fmt: skip
+        (x,), (out,), attributes = operands, avals_out, attributes_of(params)
+        (result,) = b.op(
+            "stablehlo.reduce_window", [x, b.scalar(neutral(aval.dtype), aval.dtype)],
+            [aval, shaped_array((), aval.dtype)], [out], attributes, b.reducer(op, aval.dtype),
+        )  # fmt: skip
+        windows = zip(params["window_dimensions"], params["window_strides"], out.shape, strict=True)
+        if any(size > 1 and size != step and n != 1 for size, step, n in windows):
+            return [result]  # YNNPACK has no windows that overlap
+        return [with_nan(b, "stablehlo.reduce_window", attributes, op, x, aval, result, out)]
 
     def jvp_rule(primals: Any, tangents: Any, **params: Any) -> Any:
         (x,), (x_dot,) = primals, tangents
