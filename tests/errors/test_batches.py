@@ -120,6 +120,7 @@ def in_axes_of_another_structure():
     """
     vmap: in_axes must be an int, None, or a tuple with an entry for each argument.
       got       '0'
+      hint      a dict gives axes by the names of arguments
     """,
 )
 def in_axes_that_are_no_integers():

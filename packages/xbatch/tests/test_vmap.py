@@ -338,7 +338,7 @@ def test_in_axes_of_another_structure_name_the_place():
     assert "in_axes and args differ at [1]" in message
 
 
-@pytest.mark.parametrize("in_axes", ["a", {"x": 0}, (0, "a"), (0, 1.5), 0.5, (True,)])
+@pytest.mark.parametrize("in_axes", ["a", {"x": 0.5}, (0, "a"), (0, 1.5), 0.5, (True,)])
 def test_in_axes_of_another_type_are_refused_at_once(in_axes):
     assert "in_axes" in refused(vmap, add, in_axes, error=TypeError)
 
@@ -442,3 +442,54 @@ def test_sum_match_is_the_transpose_of_an_argument_that_all_examples_share():
     np.testing.assert_array_equal(rows(np.ones(3, np.float32), x), x.sum(0))
     twice = vmap(rows, (None, 0))(np.ones(3, np.float32), np.stack([x, 2 * x]) * w)
     np.testing.assert_array_equal(twice, np.stack([x.sum(0), 2 * x.sum(0)]) * w)
+
+
+def named(p, x, *, scale=1.0):
+    return p["w"] * x * scale + p["b"][0]
+
+
+P = {"w": np.array([1, 2], np.float32), "b": [np.float32(10)]}
+
+
+@pytest.mark.parametrize(
+    ("in_axes", "x", "scale", "expected"),
+    [
+        ({"p['w']": 0}, 3, 2, [16, 22]),
+        ({"p['w']": 0, "scale": None}, 3, 2, [16, 22]),
+        ({"p": 0, "p['b']": None, "x": None}, 3, 2, [16, 22]),
+        ({"p": 0, "p['b'][0]": None}, 3, 2, [16, 22]),
+        ({"p['b']": None, ...: 0}, [3, 5], [2, 1], [16, 20]),
+        ({"x": -1, "p['w']": 0}, [3, 5], 2, [16, 30]),
+    ],
+)
+def test_axes_by_name_are_those_of_the_longest_name(in_axes, x, scale, expected):
+    x, scale = np.float32(x), np.float32(scale)
+    assert vmap(named, in_axes=in_axes)(P, x, scale=scale).tolist() == expected
+
+
+def test_axes_by_name_serve_arguments_without_names_and_without_arrays():
+    total = lambda *xs: sum(xs)  # noqa: E731
+    assert vmap(total, in_axes={"xs[1]": 0})(1, np.array([1, 2]), 3).tolist() == [5, 6]
+    optional = lambda x, mask=None: x if mask is None else x * mask  # noqa: E731
+    in_axes = {"x": 0, "mask": 0}
+    assert vmap(optional, in_axes=in_axes)(np.array([1, 2])).tolist() == [1, 2]
+    assert vmap(optional, in_axes=in_axes)(np.array([1, 2]), None).tolist() == [1, 2]
+    found = vmap(optional, in_axes=in_axes, chunk_size=1)(np.array([1, 2]), np.array([3, 4]))
+    assert found.tolist() == [3, 8]
+
+
+@pytest.mark.parametrize(
+    ("in_axes", "kind", "text"),
+    [
+        ({"q": 0}, ValueError, "in_axes names q, which is no argument and no part of one"),
+        ({"p['v']": 0}, ValueError, "hint      perhaps p['w']"),
+        ({"p": (0,)}, TypeError, "in_axes may give a name only an int or None"),
+        ({0: 0}, TypeError, "in_axes may name arguments alone"),
+        ({"x": None}, ValueError, "no argument is mapped"),
+        ("x", TypeError, "hint      a dict gives axes by the names of arguments"),
+    ],
+)
+def test_axes_by_name_that_fit_nothing_are_refused(in_axes, kind, text):
+    with pytest.raises(kind) as e:
+        vmap(named, in_axes=in_axes)(P, np.float32(1))
+    assert text in str(e.value)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
+import inspect
 import operator
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -255,15 +257,28 @@ def _count(count: int, one: str, many: str) -> str:
 
 
 def check_in_axes(in_axes: Any) -> None:
-    """Raise a TypeError unless `in_axes` is an int, None, or a tuple of trees of them."""
+    """Raise a TypeError unless `in_axes` is an int, None, or a tuple or dict of what it may be."""
     one = in_axes is None or type(in_axes) is int or is_spec(in_axes)
-    if not one and not isinstance(in_axes, tuple):
+    if not one and not isinstance(in_axes, tuple | dict):
         raise _wrong(
             TypeError,
             "in_axes must be an int, None, or a tuple with an entry for each argument.",
             got=repr(in_axes),
+            hint="a dict gives axes by the names of arguments" if type(in_axes) is str else "",
         )
-    _check_leaves("in_axes", in_axes)
+    if not isinstance(in_axes, dict):
+        _check_leaves("in_axes", in_axes)
+        return
+    for name, axis in in_axes.items():
+        if not isinstance(name, str) and name is not ...:
+            raise _wrong(TypeError, "in_axes may name arguments alone.", got=repr(name),
+                         expected="a str, or ... for all others")  # fmt: skip
+        if axis is not None and type(axis) is not int and not is_spec(axis):
+            raise _wrong(
+                TypeError, "in_axes may give a name only an int or None.",
+                got=f"in_axes[{name!r}] = {axis!r}",
+                hint="parts of an argument have names, too: \"p['w']\"",
+            )  # fmt: skip
 
 
 def check_out_axes(out_axes: Any) -> None:
@@ -333,6 +348,18 @@ def examples_cut_already(mesh_axes: Any, part: Any) -> ValueError:
         "spmd_axis_name.", got=f"{part!r} and spmd_axis_name={mesh_axes!r}",
         hint="leave spmd_axis_name out",
     )  # fmt: skip
+
+
+def no_such_argument(name: str, known: Sequence[str]) -> ValueError:
+    """Return the error for `in_axes` that names no argument and no part of one."""
+    shown = [*known[:_MAX_LISTED], *(["..."] if len(known) > _MAX_LISTED else [])]
+    close = difflib.get_close_matches(name, known, 1)
+    return _wrong(
+        ValueError,
+        f"in_axes names {name}, which is no argument and no part of one.",
+        expected=f"one of {', '.join(shown)}, or what one of them begins with",
+        hint=f"perhaps {close[0]}" if close else "",
+    )
 
 
 def in_axes_mismatch(in_axes: Any, args: Any, mismatch: Any) -> Exception:
@@ -526,7 +553,7 @@ AxesByStructure = dict[Any, list[Any]]
 @boundary
 def vmap(
     fun: F,
-    in_axes: int | Sequence[Any] | None = 0,
+    in_axes: int | Sequence[Any] | Mapping[Any, Any] | None = 0,
     out_axes: PyTree = 0,
     axis_name: AxisName = None,
     axis_size: int | None = None,
@@ -542,7 +569,10 @@ def vmap(
       in_axes: which axis of each positional argument holds the examples: an int (negative ones
         count from the end), None for an argument that all examples share (which may be a function,
         or hold some), or a tuple or list with one entry an argument. An entry may be a tree prefix
-        of its argument. Keyword arguments are mapped over axis 0.
+        of its argument. Keyword arguments are mapped over axis 0. Or a dict from names of
+        arguments and their parts, as errors write them (`"p['w']"`, `"layers[0].bias"`), to ints
+        and None, for keyword arguments, too: the longest name counts, `...` stands for all others,
+        which are shared without it.
       out_axes: where the axis of the examples goes in the results; a tree prefix of the result.
         None says that a result is the same for all examples, or with `sum_match` that it is the
         sum over them.
@@ -572,12 +602,16 @@ def vmap(
       >>> import numpy as np
       >>> vmap(lambda x, y: x + y, in_axes=(0, None))(np.array([1, 2]), 10)
       Array([11, 12], dtype=int32)
+      >>> vmap(lambda p, x: p["w"] * x, in_axes={"p['w']": 0})({"w": np.array([1, 2]), "b": 3}, 10)
+      Array([10, 20], dtype=int32)
       >>> vmap(lambda x: 2 * x, out_axes=None, sum_match=True)(np.array([1, 2]))
       Array(6, dtype=int32)
     """
     check_function(fun, "vmap")
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
+    if isinstance(in_axes, Mapping):
+        in_axes = dict(in_axes)
     check_in_axes(in_axes)
     check_out_axes(out_axes)
     size_given = axis_size
@@ -608,7 +642,8 @@ def vmap(
             shorten(error)
             raise
 
-    options = (in_axes, out_axes, axis_name, axis_size, mesh_axes, chunk_size, bool(sum_match))
+    held = tuple(in_axes.items()) if isinstance(in_axes, dict) else in_axes
+    options = (held, out_axes, axis_name, axis_size, mesh_axes, chunk_size, bool(sum_match))
     describe_function(vmapped, lambda: ("vmap", fun, *options))
     return cast("F", vmapped)
 
@@ -715,7 +750,7 @@ class _Mapping:
         structure = (in_tree,) if kwargs else in_tree
         axes = self.in_memo.get(structure)
         if axes is None:
-            axes = _axes_of_arguments(self.in_axes, args, kwargs)
+            axes = _axes_of_arguments(self.fun, self.in_axes, args, kwargs)
             remember(self.in_memo, structure, axes, _MAX_STRUCTURES)
         values = [
             x if isinstance(x, Array) else _argument(self.fun, args, kwargs, i, x, axes[i])
@@ -738,8 +773,28 @@ def _is_none(value: Any) -> bool:
     return value is None
 
 
-def _axes_of_arguments(in_axes: Any, args: Any, kwargs: Any) -> list[Any]:
+def _axes_by_name(fun: Any, in_axes: dict[Any, Any], args: Any, kwargs: Any) -> list[Any]:
+    """Return the axis of each leaf: that of the longest name among its own and what it is in."""
+    leaves = argument_names(fun, args, kwargs)
+    names = [[leaf[:k] for k in range(len(leaf), 0, -1) if leaf[k : k + 1] in ("", "[", ".")]
+             for leaf in leaves]  # fmt: skip
+    unknown = set(in_axes) - {...}.union(*names)
+    if unknown and (others := unknown - _parameters(fun)):  # which may hold no arrays
+        raise no_such_argument(min(others), leaves)
+    return [in_axes.get(next((n for n in own if n in in_axes), ...)) for own in names]
+
+
+def _parameters(fun: Any) -> set[str]:
+    try:
+        return set(inspect.signature(fun).parameters)
+    except (TypeError, ValueError):
+        return set()
+
+
+def _axes_of_arguments(fun: Any, in_axes: Any, args: Any, kwargs: Any) -> list[Any]:
     """Return the axis of each leaf of the arguments; None where it is not mapped."""
+    if isinstance(in_axes, dict):
+        return _axes_by_name(fun, in_axes, args, kwargs)
     options = [0] * len(xtree.leaves(kwargs))
     if in_axes is None or type(in_axes) is int:
         return [in_axes] * len(xtree.leaves(args)) + options
