@@ -101,7 +101,7 @@ def _is_pole(b: Any) -> Any:
 BY_SCIPY: dict[str, Callable[..., Any]] = {
     "kl_div": lambda p, q: (p < 0) | (q < 0), "rel_entr": lambda p, q: (p < 0) | (q < 0),
     "factorial": lambda n: n < 0, "comb": lambda n, k: n < 0, "expn": lambda n, x: x < 0,
-    "spence": lambda x: x < 0,
+    "spence": lambda x: x <= 0,  # at 0 its slope is infinite, and that of differences is not
     "zeta": lambda s, q: (s < 1) | (q < 0),
     "hyp1f1": lambda a, b, x: _is_pole(b) & ~(_is_pole(a) & (a >= b)) & (x != 0),
 }  # fmt: skip

@@ -213,24 +213,52 @@ _NEAR_WHOLE = 0.1  # distance of c - a - b from a whole number below which parts
 _MOST_WHOLE = 60.0  # of the greatest such number: beyond, the series in x has few terms
 
 
-def _series(m: Any, a: Any, b: Any, c: Any, x: Any, first: Any, confluent: bool) -> Any:
-    """Return `first` times the series; `b` is not looked at where it is confluent."""
+def _series(
+    m: Any, a: Any, b: Any, c: Any, x: Any, first: Any, confluent: bool, degree: Any = None
+) -> Any:
+    """Return `first` times the series.
 
-    def unfinished(m: Any, a: Any, b: Any, c: Any, x: Any, term: Any, total: Any) -> Any:
+    Args:
+      m: the functions of the back end.
+      a: the first upper parameter.
+      b: the second one, which is not looked at where it is confluent.
+      c: the lower one.
+      x: the variable.
+      first: the first term.
+      confluent: whether it is Kummer's function.
+      degree: after which power the series ends by a parameter that is not differentiated.
+    """
+
+    def unfinished(
+        m: Any, a: Any, b: Any, c: Any, x: Any, term: Any, total: Any, *degree: Any
+    ) -> Any:
         return m.matters(term, total, _EPS)
 
-    def step(m: Any, n: Any, a: Any, b: Any, c: Any, x: Any, term: Any, total: Any) -> Any:
+    def step(
+        m: Any, n: Any, a: Any, b: Any, c: Any, x: Any, term: Any, total: Any, *degree: Any
+    ) -> Any:
         k = n - 1.0
         above = (a + k) if confluent else (a + k) * (b + k)
         following = term * (above / (c + k) * (x / n))
-        if not (m.varies(a) or m.varies(b)):  # it ends, also where c + k is 0 or x is infinite
+        # it ends, also where c + k is 0 or x is infinite
+        if degree:
+            following = m.where(degree[0] == k, 0.0, following)
+        elif not (m.varies(a) or m.varies(b)):
             following = m.where(above == 0.0, 0.0, following)
         # a sum that is done, or infinite, stays what it is while others go on
         term = m.where(unfinished(m, a, b, c, x, term, total), following, 0.0)
-        return a, b, c, x, term, total + term
+        return a, b, c, x, term, total + term, *degree
 
-    start = (a, b, c, x, first, first)
+    start: tuple[Any, ...] = (a, b, c, x, first, first)
+    if degree is not None:
+        start = (*start, degree)
     return m.loop(unfinished, step, start, _SPECIAL_HYPERGEOMETRIC_MOST_TERMS, wide=True)[5]
+
+
+def _degree(m: Any, *parameters: Any) -> Any:
+    """Return the degree of a series that a parameter 0, -1, ... ends, else a large number."""
+    degrees = [m.where(_ends(m, p), -m.floor(p), 1e30) for p in parameters]
+    return functools.reduce(m.minimum, degrees)
 
 
 def _is_whole(m: Any, x: Any) -> Any:
@@ -287,7 +315,7 @@ def hyp1f1(m: Any, a: Any, b: Any, x: Any) -> Any:
     y = _within(m, m.where(far, 1.0, y))
     first = m.exp(m.where(transformed, -m.minimum(y, 1500.0), 0.0 * y))
     y = m.where(transformed | ~ends, m.minimum(y, 1500.0), y)
-    value = _series(m, p, 0.0 * p, q, y, first, True)
+    value = _series(m, p, 0.0 * p, q, y, first, True, _degree(m, a) if m.varies(p) else None)
     # Gamma(b) / Gamma(b - a) (-x)^-a sum (a)_k (a - b + 1)_k / (k! (-x)^k)
     z = m.where(far, m.minimum(-x, 1e300), 1e3)
     total, term = 1.0 + 0.0 * z, 1.0 + 0.0 * z
@@ -479,14 +507,16 @@ def hyp2f1(m: Any, a: Any, b: Any, c: Any, x: Any) -> Any:
     # beyond 1 it is real where it is a whole power of 1 - x times a series that ends (15.8.1)
     gap = c - a - b
     turned = (x > 1.0) & _is_whole(m, gap) & (_ends(m, c - a) | _ends(m, c - b))
-    turned = turned & ~(_ends(m, a) | _ends(m, b))
+    of_a, of_b = _ends(m, a), _ends(m, b)
+    turned = turned & ~(of_a | of_b)
+    degree = m.where(turned, _degree(m, c - a, c - b), _degree(m, a, b)) if m.varies(gap) else None
+    # where c = 0, -1, ... the series has a pole, unless it ends before
+    before = (of_a & (a >= c)) | (of_b & (b >= c)) | turned
+    pole = (c <= 0.0) & _is_whole(m, c) & ~before
     power = m.exp(m.where(turned, gap * m.log(m.where(turned, x - 1.0, 1.0)), 0.0))
     power = m.where(turned & ~(m.floor(0.5 * gap) == 0.5 * gap), -power, power)
     a, b = m.where(turned, c - a, a), m.where(turned, c - b, b)
-    ends = turned | _ends(m, a) | _ends(m, b)
-    # where c = 0, -1, ... the series has a pole, unless it ends before
-    before = (_ends(m, a) & (a >= c)) | (_ends(m, b) & (b >= c)) | turned
-    pole = (c <= 0.0) & _is_whole(m, c) & ~before
+    ends = turned | of_a | of_b
     a, b, c = [m.where(pole, v, u) for v, u in ((0.5, a), (0.5, b), (1.0, c))]
     negative = (x < 0.0) & ~ends
     # F(a, b; c; x) = (1 - x)^-a F(a, c - b; c; x / (x - 1)); 1 - x / (x - 1) = 1 / (1 - x)
@@ -501,7 +531,7 @@ def hyp2f1(m: Any, a: Any, b: Any, c: Any, x: Any) -> Any:
     w = m.where(near_one, m.where(negative, 1.0 / (1.0 - below), 1.0 - z), 0.05)
     inside = ((z < 1.0) | ends) & ~near_one
     z0 = _within(m, m.where(inside, z, 0.5))
-    direct = _series(m, a, b1, c, z0, 1.0 + 0.0 * z0, False)
+    direct = _series(m, a, b1, c, z0, 1.0 + 0.0 * z0, False, degree)
     value = _near_one(m, a, b1, c, w, m.where(ends, 0.5, z), direct, near_one)
     value = factor * value
     end = m.where(a > 0.0, 0.0, m.where(a == 0.0, value, value * math.inf))
@@ -583,13 +613,21 @@ def _leibniz(orders: Any, factors: Any, divisor: Any, derivative: Any) -> Any:
         left = tuple([n - j for n, j in zip(orders, picks, strict=True)])
         count = math.prod(math.comb(n, j) for n, j in zip(orders, picks, strict=True))
         term = derivative(left)
-        for j, factor in zip(picks, factors[:-1], strict=False):
-            term = term if j else mul(term, factor)
         for _ in range(picks[-1] + 1):
             term = div(term, divisor)
+        for j, factor in zip(picks, factors[:-1], strict=False):
+            term = term if j else _zero_times(factor, term)
         term = scaled(term, float((-1) ** picks[-1] * math.factorial(picks[-1]) * count))
         total = term if total is None else add(total, term)
     return total
+
+
+def _zero_times(factor: Any, term: Any) -> Any:
+    """Return the product, 0 of a factor 0, also at a pole of the term: the function is 1 there."""
+    zero = scalar_like(term, 0)
+    ends = bind("and", bind("eq", factor, scalar_like(factor, 0)),
+                bind("not", bind("is_finite", term)))  # fmt: skip
+    return mul(factor, selected(ends, zero, term))
 
 
 hyp1f1_p = with_parameters("hyp1f1", hyp1f1, 2, hyp1f1_slope)

@@ -1078,8 +1078,44 @@ def poch(m: Any, z: Any, n: Any) -> Any:
     return m.where((n == 0.0) & (z == z), 1.0, value)
 
 
+def _is_pole(x: Any) -> Any:
+    """Return where x is 0, -1, -2, ..."""
+    return bind("and", bind("le", x, scalar_like(x, 0)), bind("eq", bind("floor", x), x))
+
+
 def _digamma_less(x: Any, y: Any) -> Any:
+    """Return digamma(x) - digamma(y), at poles of both its limit along x - y.
+
+    By reflection (DLMF 5.5.4) it is digamma(1 - x) - digamma(1 - y), x - y being a whole number.
+    """
+    one, poles = scalar_like(x, 1), bind("and", _is_pole(x), _is_pole(y))
+    x, y = selected(poles, sub(one, x), x), selected(poles, sub(one, y), y)
     return sub(bind("digamma", x), bind("digamma", y))
+
+
+def _at_pole(x: Any) -> Any:
+    """Return d/dx 1 / Gamma(x) = (-1)^x Gamma(1 - x), for x = 0, -1, -2, ..."""
+    half = scaled(x, 0.5)
+    size = bind("gamma", sub(scalar_like(x, 1), x))
+    return selected(bind("eq", bind("floor", half), half), size, neg(size))
+
+
+def _poch_slope(y: Any, z: Any, n: Any) -> Any:
+    """Return d/dz Gamma(z + n) / Gamma(z), at the zeros of 1 / Gamma(z), too."""
+    one, end = scalar_like(z, 1), add(z, n)
+    zero = bind("and", _is_pole(z), bind("not", _is_pole(end)))
+    at_zero = mul(_at_pole(selected(zero, z, sub(one, one))), bind("gamma", end))
+    return selected(zero, at_zero, mul(y, _digamma_less(end, selected(zero, one, z))))
+
+
+def _beta_slope(y: Any, a: Any, b: Any) -> Any:
+    """Return dB/da, at the zeros of 1 / Gamma(a + b), too."""
+    one, both = scalar_like(a, 1), add(a, b)
+    regular = bind("not", bind("or", _is_pole(a), _is_pole(b)))
+    zero = bind("and", _is_pole(both), regular)
+    at_zero = mul(bind("gamma", a), bind("gamma", b))
+    at_zero = mul(_at_pole(selected(zero, both, sub(one, one))), at_zero)
+    return selected(zero, at_zero, mul(y, _digamma_less(a, selected(zero, one, both))))
 
 
 gamma_p = unary(
@@ -1096,14 +1132,14 @@ betaln_p = binary(
 
 beta_p = binary(
     "beta", FLOATING, numpy=numpy_rule(beta), stablehlo=stablehlo_rule(beta),
-    jvp=(lambda a_dot, z, a, b: mul(a_dot, mul(z, _digamma_less(a, add(a, b)))),
-         lambda b_dot, z, a, b: mul(b_dot, mul(z, _digamma_less(b, add(a, b))))),
+    jvp=(lambda a_dot, y, a, b: mul(a_dot, _beta_slope(y, a, b)),
+         lambda b_dot, y, a, b: mul(b_dot, _beta_slope(y, b, a))),
     cost=costs.special,
 )  # fmt: skip
 
 poch_p = binary(
     "poch", FLOATING, numpy=numpy_rule(poch), stablehlo=stablehlo_rule(poch),
-    jvp=(lambda z_dot, y, z, n: mul(z_dot, mul(y, _digamma_less(add(z, n), z))),
+    jvp=(lambda z_dot, y, z, n: mul(z_dot, _poch_slope(y, z, n)),
          lambda n_dot, y, z, n: mul(n_dot, mul(y, bind("digamma", add(z, n))))),
     cost=costs.special,
 )  # fmt: skip
