@@ -187,8 +187,8 @@ TABLE: dict[str, list[Sample]] = {
     "stop_gradient": unary_samples(_ANY, smooth=False),
     "optimization_barrier": _barriers(),
     "in_memory": [
-        Sample([smooth_values((2, 3), "float32", lambda v: v)], {"kind": kind})
-        for kind in ("pinned_host", "device")
+        Sample([smooth_values(shape, "float32", lambda v: v)], {"kind": kind})
+        for kind, shape in (("pinned_host", (2, 3)), ("device", ()), ("pinned_host", (0, 2)))
     ],
     "branch_operands": _seen_by_a_branch(),
 }
