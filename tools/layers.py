@@ -72,7 +72,7 @@ THIRD_PARTY_BY_PACKAGE = {
     "xrandom": frozenset({"numpy"}),
     "xad": frozenset({"numpy"}),
     "xbatch": frozenset({"numpy"}),
-    "xjit": _ARRAYS | {"jaxlib"} | _PLUGINS,
+    "xjit": _ARRAYS | {"jaxlib", "triton"} | _PLUGINS,
     "xpar": frozenset({"numpy", "safetensors", "rich"}),
     "xstack": frozenset({"numpy", "sklearn", "matplotlib", "rich"}) | _PLUGINS,
 }

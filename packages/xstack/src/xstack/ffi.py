@@ -15,3 +15,4 @@ with namespace(globals(), at_once=True, hint=hint_for):
         register_ffi_type as register_ffi_type,
         register_ffi_type_id as register_ffi_type_id,
     )
+    from xjit.callbacks.triton import triton_call as triton_call

@@ -155,6 +155,9 @@ def layouts_text(orders: Sequence[tuple[int, ...]]) -> str:
 
 _EFFECTS = frozenset([Effect("foreign function", ordered=False)])
 
+TRITON_TARGET = "triton_kernel_call_ffi"
+"""What the CUDA plugin calls the function that starts kernels of Triton."""
+
 
 def _shape(*_: Any, result_avals: tuple[ShapedArray, ...], **_params: Any) -> Any:
     return result_avals
@@ -175,6 +178,12 @@ def _numpy(*operands: Any, **params: Any) -> Any:
 def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, target: str,
                layouts: Any, aliases: Any, version: int, config: str, has_side_effect: bool,
                **_: Any) -> Any:  # fmt: skip
+    if target == TRITON_TARGET and b.platform != "cuda":
+        raise MissingRuleError(message(
+            "triton_call", f"a kernel of Triton cannot be called in programs for {b.platform}.",
+            expected="a program for cuda",
+            hint="lax.platform_dependent(..., cuda=kernel, default=formula) has both",
+        ))  # fmt: skip
     texts = [layouts_text(orders) for orders in layouts]
     return custom_call_text(
         b, operands, avals_in, avals_out, target, config, version, texts, aliases, has_side_effect

@@ -308,6 +308,8 @@ def _register_handlers(package: str, c_api: Any) -> None:
     handlers = getattr(extension, "ffi_handlers", None) or extension.ffi_registrations
     for name, value in handlers().items():
         xla_client.register_custom_call_target(name, value, platform="CUDA", api_version=1)
+    for name, value in import_by_name(f"{package}._triton").registrations().items():
+        xla_client.register_custom_call_target(name, value, platform="CUDA", api_version=1)
     for name in _HANDLER_MODULES:
         module = import_by_name(f"jaxlib.{name}")
         for target in getattr(module, "batch_partitionable_targets", list)():
