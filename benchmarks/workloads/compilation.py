@@ -26,7 +26,24 @@ def workloads(ns: Any) -> dict[str, Any]:
         "jit(grad(mlp100))": (lambda: scaled(models.mlp_loss(ns)), (deep, x)),
         "transformer2 gradient": (lambda: scaled(models.transformer_loss(ns)), (blocks, tokens)),
     }
-    return {name: _timed(ns, make, args) for name, (make, args) in programs.items()}
+    measures = {name: _timed(ns, make, args) for name, (make, args) in programs.items()}
+    return measures | {"a new shape of mlp2": _new_shape(ns)}
+
+
+def _new_shape(ns: Any) -> Any:
+    """Return what measures the call of a known function with a shape that it has not seen."""
+    params = models.on_device(ns, models.mlp_params(2))
+    compiled = ns.jit(ns.grad(models.mlp_loss(ns)))
+    lengths = iter(range(3, 10_000))
+
+    def measure() -> float:
+        def fresh() -> Any:
+            x = ns.numpy.asarray(np.ones((next(lengths), 32), np.float32))
+            return lambda: ns.wait(compiled(params, x))
+
+        return best_of_fresh(fresh, repetitions=5)
+
+    return measure
 
 
 def _timed(ns: Any, make: Any, args: Any) -> Any:

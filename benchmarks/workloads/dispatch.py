@@ -53,7 +53,7 @@ def workloads(ns: Any) -> dict[str, Any]:
         "Python scalar again": lambda: with_rate(x, next(rates)),
         "donated": donate,
     }
-    calls |= _calls_by_name(ns, x) | _calls_of_compiled(ns, x, tree)
+    calls |= _calls_by_name(ns, x) | _calls_of_compiled(ns, x, tree) | _calls_of_methods(ns, x)
     return {name: _timed(ns, call) for name, call in calls.items()}
 
 
@@ -80,6 +80,20 @@ def _calls_of_compiled(ns: Any, x: Any, tree: Any) -> dict[str, Any]:
         "compiled, keyword": lambda: by_name(x, b=x),
         "compiled, dict of 100": lambda: leaves(tree),
     }
+
+
+def _calls_of_methods(ns: Any, x: Any) -> dict[str, Any]:
+    class Model:
+        def step(self, a: Any) -> Any:
+            return a + 1
+
+        @functools.partial(ns.jit, static_argnums=0)
+        def compiled_step(self, a: Any) -> Any:
+            return a + 1
+
+    model = Model()
+    step = ns.jit(model.step)
+    return {"bound method": lambda: step(x), "method, static self": lambda: model.compiled_step(x)}
 
 
 def _timed(ns: Any, call: Any) -> Any:

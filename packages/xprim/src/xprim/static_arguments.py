@@ -184,6 +184,9 @@ def static_int(value: Any, operation: str, what: str = "a dimension") -> int:
         ) from None
 
 
+_ONLY_INTEGERS = frozenset((int,))
+
+
 def static_shape(shape: Any, operation: str) -> tuple[int, ...]:
     """Return a shape, given as an integer or a sequence of integers, as a tuple.
 
@@ -191,6 +194,8 @@ def static_shape(shape: Any, operation: str) -> tuple[int, ...]:
       >>> static_shape(3, "zeros"), static_shape([2, 3], "zeros")
       ((3,), (2, 3))
     """
+    if type(shape) is tuple and _ONLY_INTEGERS.issuperset(map(type, shape)):
+        return shape
     if isinstance(shape, Tracer) and shape.concrete() is None:
         raise ConcretizationTypeError(
             shape, operation, "the shape is a traced value, but it must be known while tracing."

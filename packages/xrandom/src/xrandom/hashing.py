@@ -80,6 +80,21 @@ def hash_words(k0: Words, k1: Words, x0: Words, x1: Words) -> tuple[Words, Words
     return y0, y1
 
 
+def hash_range_joined(k0: int, k1: int, size: int) -> Words:
+    """Return `low ^ high` of the hashes of `hash_range`: uint32 of shape (size,)."""
+    if 0 < size <= MAX_LANES:
+        low, high = _range_lanes(k0, k1, size)
+        return np.frombuffer((low ^ high).to_bytes(8 * size, "little"), "<u4")[::2].copy()
+    words = hash_range(k0, k1, size)
+    joined: Words = words[:, 0] ^ words[:, 1]
+    return joined
+
+
+def _range_lanes(k0: int, k1: int, size: int) -> tuple[int, int]:
+    ones = lanes_of_ones(size)
+    return hash_lanes(k0 * ones, k1 * ones, 0, _counting_lanes(size), ones)
+
+
 def hash_range(k0: int, k1: int, size: int) -> Words:
     """Return the hashes of the 64-bit counters 0, 1, ..., size - 1 under one key.
 
@@ -87,8 +102,7 @@ def hash_range(k0: int, k1: int, size: int) -> Words:
       uint32 of shape (size, 2): the two words of each hash.
     """
     if 0 < size <= MAX_LANES:
-        ones = lanes_of_ones(size)
-        low, high = hash_lanes(k0 * ones, k1 * ones, 0, _counting_lanes(size), ones)
+        low, high = _range_lanes(k0, k1, size)
         words = np.frombuffer((low | high << 32).to_bytes(8 * size, "little"), "<u4")
         return words.reshape(size, 2)
     counters = np.arange(size, dtype=np.uint64)

@@ -270,7 +270,9 @@ def _shape(key: ShapedArray, *, dtype: np.dtype[Any], shape: Shape, partitionabl
 
 def _host_uniform(key: Any, dtype: np.dtype[Any], shape: Shape, partitionable: bool) -> Any:
     plan = _mantissa(dtype)
-    bits = host_bits(key, plan.drawn, shape, partitionable).astype(plan.unsigned, copy=False)
+    bits = host_bits(key, plan.drawn, shape, partitionable)
+    if bits.dtype != plan.unsigned:
+        bits = bits.astype(plan.unsigned)
     shift, one_bits, one = plan.host[:3]
     bits = bits >> shift
     bits |= one_bits
@@ -313,8 +315,9 @@ def _normal_numpy(key: Any, *, dtype: np.dtype[Any], **params: Any) -> Any:
     two, above_minus_one, root_two = _mantissa(dtype).host[3:]
     u *= two
     u += above_minus_one
-    (z,) = get_primitive("erf_inv").rules["numpy"](u)
-    return (z * root_two,)
+    (z,) = get_primitive("erf_inv").rules["numpy"](u)  # an array of its own
+    z *= root_two
+    return (z,)
 
 
 def _lax_normal(key: Any, dtype: np.dtype[Any], shape: Shape, partitionable: bool) -> Any:

@@ -52,6 +52,7 @@ from xprim.kernels import Refusal, forget_with_kernels, log_refusal
 from xprim.static_arguments import static_key
 from xprim.tracebacks import shorten
 from xtree.generated_code import define_function
+from xtree.records import has_equality_of_identity
 
 __all__ = ()
 
@@ -203,9 +204,9 @@ else:
     },
     STATIC: _NOTHING | {
         "key": "_static_key({x}), ",
-        "last": "_last_{x}, ",
-        "same": "{x} is _last_{x} and ",
-        "found": "{x} if type({x}) in _CONSTANT else _NEVER, ",
+        "last": "_last_{x}, _type_of_{x}, ",
+        "same": "{x} is _last_{x} and type({x}) is _type_of_{x} and ",
+        "found": "{x} if _is_constant(type({x})) else _NEVER, type({x}), ",
     },
     TREE: _NOTHING | _FLATTENED | {
         "key": "_tree_{x}, *[_leaf.aval for _leaf in _leaves_{x}], ",
@@ -322,8 +323,14 @@ _passing, _SpreadOver, alike = gateway.PassingSharding, gateway.SpreadOver, gate
 # has no buffer yet; OverflowError: an integer that does not fit; a failure of the runtime: a buffer
 # that is donated twice, or no memory.
 _MISS = (KeyError, AttributeError, TypeError, OverflowError, gateway.RuntimeFailure)
-# Types whose values stay what they are, so that the same object is the same value.
 _CONSTANT = frozenset((bool, int, float, str, bytes, type(None), Absent))
+
+
+def _is_constant(kind: type) -> bool:
+    """Return whether the same object of a type is the same static value, whatever happens to it."""
+    return kind in _CONSTANT or has_equality_of_identity(kind)
+
+
 _NAMESPACE: dict[str, Any] = {
     "_state": state,
     "_EAGER": EAGER,
@@ -335,7 +342,7 @@ _NAMESPACE: dict[str, Any] = {
     "_ABSENT": ABSENT_VALUE,
     "_without_absent": without_absent,
     "_static_key": static_key,
-    "_CONSTANT": _CONSTANT,
+    "_is_constant": _is_constant,
     "_NEVER": object(),
     "_flattener": xtree.flattener,
     "_leaf_key": leaf_key,
@@ -579,7 +586,9 @@ class FastPath:
         self._parameters = parameters
         self.entries: Entries = {}
         self.specializations: dict[Any, Specialization] = {}
-        self._inline_cache = [(None,) * (len(parameters.kinds) + 6)]
+        kinds = parameters.kinds
+        # a static value stands there with its type
+        self._inline_cache = [(None,) * (len(kinds) + kinds.count(STATIC) + 6)]
 
     def written(self, slow: Slow) -> Callable[..., Any]:
         """Return the function of the parameters; what it does not find goes to `slow`."""

@@ -134,7 +134,7 @@ def erf_inv32(x: Any) -> Any:
     w = -np.log1p(-x * x)
     p = _horner(_GILES_CENTRE, w - _CENTRE)
     tail = w >= _SPECIAL_ERROR_TAIL_START
-    if tail.any():  # so are the ends, where w is infinite
+    if np.count_nonzero(tail):  # quicker than `any` for a few; so are the ends, where w is infinite
         in_tail = _horner(_GILES_TAIL, np.sqrt(w) - np.float32(3))
         p = np.where(tail, in_tail, p)
         return np.where(np.abs(x) == 1, np.copysign(np.float32(np.inf), x), p * x)
@@ -158,6 +158,8 @@ def _horner(coefficients: tuple[Any, ...], w: Any) -> Any:
 def _erf_inv_numpy(x: Any) -> Any:
     if x.dtype == np.float64:
         return erf_inv64(x)
+    if x.dtype == np.float32:
+        return erf_inv32(x)
     return erf_inv32(x.astype(np.float32, copy=False)).astype(x.dtype, copy=False)
 
 
