@@ -82,6 +82,20 @@ TOGETHER = """
     back = multihost_utils.global_array_to_host_local_array({"a": one * 2}, mesh, P("p", "d"))
     assert back["a"].is_fully_addressable and np.array_equal(back["a"], 2 * part)
 
+    from xpar import inputs
+    read = []
+    def source(indices):
+        read.extend(indices.tolist())
+        return {"x": whole[indices], "n": indices.astype(np.int32)}
+    rows_and_columns = NamedSharding(mesh, P("p", "d"))
+    batches = inputs.Batches(source, 8, num_records=16, key=5, sharding=rows_and_columns)
+    alone = inputs.Batches(whole, 8, key=5)
+    for step in (0, 1, 2):
+        batch = batches[step]
+        assert np.array_equal(gather(batch["x"], tiled=True), alone[step]), step
+        assert np.array_equal(gather(batch["n"], tiled=True), batches.indices(step))
+    assert len(read) == 3 * 2 and set(read[:2]) == set(batches.indices(0)[2 * me : 2 * me + 2])
+
     multihost_utils.sync_global_devices("here")
     try:
         distributed.barrier("one" if me else "other")

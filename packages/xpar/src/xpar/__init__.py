@@ -10,6 +10,7 @@
     distributed           several processes that work together
     multihost_utils       values that move between them
     checkpoints           trees of arrays that outlive the program
+    inputs                batches of a data set, for any number of processes
 
 The collectives work under `vmap(axis_name=...)` as well, on one device.
 """
@@ -112,6 +113,7 @@ with namespace(globals()):  # the first use imports them
     from xpar import (
         checkpoints as checkpoints,
         distributed as distributed,
+        inputs as inputs,
         mesh_utils as mesh_utils,
         multihost_utils as multihost_utils,
         topologies as topologies,
