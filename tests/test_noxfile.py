@@ -100,7 +100,7 @@ def test_sessions_that_run_examples_or_tests_install_what_these_import(name):
         for extra, requirements in tomllib.loads(path.read_text())["project"]
         .get("optional-dependencies", {})
         .items()
-        if not extra.startswith(("cuda", "rocm"))  # of a kind of machine
+        if not extra.startswith(("cuda", "rocm", "triton"))  # of a kind of machine
         for requirement in requirements
         if not requirement.startswith("xstack")
     }
