@@ -15,10 +15,19 @@ mpmath.mp.dps = 40
 
 _SQUARE_OF_QUARTER = (mpmath.pi / 4) ** 2 * mpmath.mpf("1.001")
 
+_SQUARE_OF_LOG = ((mpmath.sqrt(2) - 1) / (mpmath.sqrt(2) + 1)) ** 2 * mpmath.mpf("1.001")
+
 FUNCTIONS: dict[str, tuple[Callable[[mpmath.mpf], mpmath.mpf], mpmath.mpf, int]] = {
     "ATAN": (lambda t: mpmath.atan(mpmath.sqrt(t)) / mpmath.sqrt(t), mpmath.mpf(1), 13),
     "SIN": (lambda t: mpmath.sin(mpmath.sqrt(t)) / mpmath.sqrt(t), _SQUARE_OF_QUARTER, 5),
     "COS": (lambda t: mpmath.cos(mpmath.sqrt(t)), _SQUARE_OF_QUARTER, 6),
+    # for float64: up to 1 / 2, and log((1 + s) / (1 - s)) = 2 s + s t f(t) for s = sqrt(t)
+    "ATAN_WIDE": (lambda t: mpmath.atan(mpmath.sqrt(t)) / mpmath.sqrt(t), mpmath.mpf("0.2502"), 15),
+    "LOG_WIDE": (
+        lambda t: 2 * (mpmath.atanh(mpmath.sqrt(t)) / mpmath.sqrt(t) - 1) / t,
+        _SQUARE_OF_LOG,
+        8,
+    ),
 }
 """By name the function of t, the end of its interval from 0, and the number of terms."""
 

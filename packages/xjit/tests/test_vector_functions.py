@@ -14,7 +14,8 @@ SPECIAL = np.float32([
     0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, TINY, -TINY, HUGE, -HUGE, 1e-30, -1e-38, 0.5,
     8.0, -27.0, 2.0, -2.0, np.pi, np.pi / 2, 1e5,
 ])  # fmt: skip
-FUNCTIONS = ["sin", "cos", "tan", "arcsin", "arccos", "cbrt"]
+FUNCTIONS = ["sin", "cos", "tan", "arcsin", "arccos", "arctan", "cbrt"]
+WIDE = ["arcsin", "arccos", "arctan", "cbrt", "log"]
 
 
 def _ulps(found, expected):
@@ -77,6 +78,57 @@ def test_arguments_beyond_the_reach_are_reduced_as_well(name):
     x = np.float32(np.random.default_rng(2).uniform(1e5, 1e7, 3000))
     found = jit(getattr(xnp, name))(xnp.asarray(x))
     assert _ulps(found, getattr(np, name)(x.astype("f8"))) <= 2  # those of the C library
+
+
+@pytest.mark.parametrize(("name", "bound"), [("arcsin", 2.2), ("arccos", 2), ("arctan", 2),
+                                             ("arctan2", 2), ("cbrt", 1), ("log", 1)])  # fmt: skip
+def test_results_of_float64_are_within_their_units(name, bound):
+    mpmath = pytest.importorskip("mpmath")
+    rng = np.random.default_rng(3)
+    size = np.exp(rng.uniform(-600, 600, 1500))
+    x = np.concatenate([rng.uniform(-1.6, 1.6, 1500), size * rng.choice([-1, 1], 1500)])
+    if name in ("arcsin", "arccos"):
+        x = np.concatenate([rng.uniform(-1, 1, 2000), 1 - 2.0 ** -rng.uniform(1, 52, 1000)])
+    if name == "log":
+        x = np.concatenate([size, rng.uniform(0.3, 3, 1000), 1 + rng.normal(size=500) * 1e-6])
+    columns = [x, x * rng.uniform(-3, 3, x.size)] if name == "arctan2" else [x]
+    with config.enable_x64(True):
+        found = np.asarray(jit(getattr(xnp, name))(*map(xnp.asarray, columns)))
+    exact = {"cbrt": lambda v: mpmath.sign(v) * mpmath.cbrt(abs(v))}.get(
+        name, getattr(mpmath, name.replace("arc", "a"), None)
+    )
+    with mpmath.workprec(120):
+        errors = [abs(float(exact(*map(mpmath.mpf, row)) - mpmath.mpf(got))) / np.spacing(abs(got))
+                  for got, *row in zip(found, *columns, strict=True)]  # fmt: skip
+    assert max(errors) <= bound
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_special_values_of_float64_are_those_of_numpy(name):
+    tiny, info = 5e-324, np.finfo("f8")
+    x = np.resize([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, tiny, -tiny, 1e-310, -3e-309,
+                   info.tiny, info.max, -info.max, 1e300, 1e-300, 0.5, -0.5, 2.0, 8.0, -27.0,
+                   1 + info.eps, 1 - info.epsneg], 2000)  # fmt: skip
+    with np.errstate(all="ignore"), config.enable_x64(True):
+        expected = getattr(np, name)(x)
+        found = np.asarray(jit(getattr(xnp, name))(xnp.asarray(x)))
+    numbers = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.isnan(found), ~numbers)
+    np.testing.assert_array_max_ulp(found[numbers], expected[numbers], 2)
+    np.testing.assert_array_equal(np.signbit(found[numbers]), np.signbit(expected[numbers]))
+
+
+def test_angles_of_float64_at_special_points_are_those_of_numpy():
+    points = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e308, -1e308, 3e-300, 0.5, -2.0]
+    y, x = np.stack(np.meshgrid(np.tile(points, 9), points)).reshape(2, -1)
+    with config.enable_x64(True):
+        found = np.asarray(jit(xnp.arctan2)(xnp.asarray(y), xnp.asarray(x)))
+    expected = np.arctan2(y, x)
+    numbers = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.isnan(found), ~numbers)
+    # quotients below the least normal number are zero on the runtime's threads
+    np.testing.assert_allclose(found[numbers], expected[numbers], rtol=5e-16, atol=1e-307)
+    np.testing.assert_array_equal(np.signbit(found[numbers]), np.signbit(expected[numbers]))
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])

@@ -65,11 +65,18 @@ from xnp.primitives.vector_functions import (
     angle,
     arccosine,
     arcsine,
+    arctangent,
     cosine,
     cube_root,
     sine,
     tangent,
     vectorised,
+    wide_angle,
+    wide_arccosine,
+    wide_arcsine,
+    wide_arctangent,
+    wide_cube_root,
+    wide_logarithm,
 )
 from xprim import (
     ELEMENTWISE,
@@ -1178,7 +1185,8 @@ expm1_p = unary(
 )  # fmt: skip
 
 log_p = unary(
-    "log", INEXACT, numpy=np.log, stablehlo="stablehlo.log", tunable=True,
+    "log", INEXACT, numpy=np.log, tunable=True,
+    stablehlo=vectorised(None, tunable_stablehlo("stablehlo.log"), wide=wide_logarithm),
     jvp=lambda x_dot, y, x: div_p.bind(x_dot, x)[0],
 )  # fmt: skip
 
@@ -1315,24 +1323,27 @@ tan_p = unary(
 )  # fmt: skip
 asin_p = unary(
     "asin", INEXACT, numpy=np.arcsin,
-    stablehlo=vectorised(arcsine, mirrored(_formula("chlo.asin"))),
+    stablehlo=vectorised(arcsine, mirrored(_formula("chlo.asin")), wide=wide_arcsine),
     jvp=lambda x_dot, y, x: mul(x_dot, bind("rsqrt", bind("one_minus_square", x))),
 )  # fmt: skip
 acos_p = unary(
     "acos", INEXACT, numpy=np.arccos,
-    stablehlo=vectorised(arccosine, mirrored(_formula("chlo.acos"))),
+    stablehlo=vectorised(arccosine, mirrored(_formula("chlo.acos")), wide=wide_arccosine),
     jvp=lambda x_dot, y, x: mul(x_dot, neg(bind("rsqrt", bind("one_minus_square", x)))),
 )  # fmt: skip
 atan_p = unary(
     "atan", INEXACT, numpy=np.arctan,
-    stablehlo=corrected(mirrored(_formula("chlo.atan"), "imaginary"), beside_a_pole(1)),
+    stablehlo=vectorised(
+        arctangent, corrected(mirrored(_formula("chlo.atan"), "imaginary"), beside_a_pole(1)),
+        wide=wide_arctangent,
+    ),
     jvp=lambda x_dot, y, x: div(x_dot, _one_plus_square(x)),
 )  # fmt: skip
 
 # the angle of the point (y, x): d atan2(x, y) = (y dx - x dy) / (x^2 + y^2)
 atan2_p = binary(
     "atan2", FLOATING, numpy=np.arctan2,
-    stablehlo=vectorised(angle, elementwise_stablehlo("stablehlo.atan2")),
+    stablehlo=vectorised(angle, elementwise_stablehlo("stablehlo.atan2"), wide=wide_angle),
     jvp=(lambda x_dot, z, x, y: mul(x_dot, div(y, add(_squared(x), _squared(y)))),
          lambda y_dot, z, x, y: mul(y_dot, div(neg(x), add(_squared(x), _squared(y))))),
     cost=costs.nothing,
@@ -1648,7 +1659,7 @@ rsqrt_p = unary(
 
 cbrt_p = unary(
     "cbrt", FLOATING, numpy=np.cbrt, tunable=True,
-    stablehlo=vectorised(cube_root, tunable_stablehlo("stablehlo.cbrt")),
+    stablehlo=vectorised(cube_root, tunable_stablehlo("stablehlo.cbrt"), wide=wide_cube_root),
     jvp=lambda x_dot, y, x: mul(x_dot, table_scaled(bind("integer_pow", y, y=-2), 1 / 3)),
     cost=costs.nothing,
 )  # fmt: skip
