@@ -31,11 +31,16 @@ __dir__ = __all__.copy
 # `operator.index` makes a plain int of every subclass, and so a number of a symbolic dimension.
 
 
-class SymbolicSize(int):
-    """The base class of symbolic dimensions (`symbolic_dimensions`): what is kept as it is."""
+class SymbolicSize(int if TYPE_CHECKING else object):  # type: ignore[misc]
+    """The base class of symbolic dimensions (`symbolic_dimensions`): what is kept as it is.
+
+    Type checkers take it for an int, as shapes are tuples of ints. It is none: whoever needs the
+    number gets an error (decision 0033).
+    """
 
     __slots__ = ()
 
+    python_type = int  # for `dtypes.dtype`
     ndim = 0  # for `numpy.ndim`, which would make an array of what has none
 
 

@@ -345,7 +345,7 @@ def dtype(x: Any) -> Any:
         >>> dtype(1.5), dtype(np.zeros(3)), dtype(np.float64)
         (dtype('float32'), dtype('float32'), dtype('float64'))
     """
-    kind = type(x)
+    kind = getattr(x, "python_type", type(x))  # that of a symbolic dimension is `int`
     if kind in DEFAULT_BY_PYTHON_TYPE:
         return python_scalar_dtype(kind)
     if isinstance(x, type | str | np.dtype | ExtendedDType):

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from xprim.array import ConcreteArray
-from xprim.avals import size_of
+from xprim.avals import SymbolicSize, size_of
 from xprim.errors import (
     ArgumentError,
     ConcretizationTypeError,
@@ -149,7 +149,7 @@ _by_kind: dict[type, Callable[[Any], Hashable]] = {
 
 def check_sizes(operation: str, shapes: Sequence[Sequence[Any]]) -> None:
     """Raise unless no size in some shapes is negative; of a symbolic one nothing is known."""
-    if any(isinstance(n, int) and n < 0 for shape in shapes for n in shape):
+    if any(isinstance(n, int | SymbolicSize) and n < 0 for shape in shapes for n in shape):
         raise ArgumentError(message(
             operation, "a size must not be negative.",
             got=", ".join(str(tuple(shape)) for shape in shapes),

@@ -29,39 +29,18 @@ __dir__ = __all__.copy
 
 
 # ------------------------------------------------------------------------------------- stand ins
-# The numbers that stand in for the variables of symbolic dimensions while a program is traced.
+# The numbers by which the library decides what the variables leave open.
 #
-# Tracing computes nothing of these sizes. The usual ones are primes, unlike common sizes. What a
-# number that Python knows is compared with, as in `2.5 < d`, or computed with, as in `d & 64`,
-# shows when the same function is traced for the smallest ones and for large ones.
+# What is decided by them is noted as an assumption, and calls are checked against it. No program
+# has such a number: symbolic dimensions are no integers. Primes are unlike common sizes.
 
 _USUAL = [53, 59, 61, 67, 71, 73, 79]
-_LARGE = 0xFFFFE  # even, unlike the others, and with the bits that they have not
 
 
-def usual(k: int) -> int:
-    """Return what stands in for the variable of a number."""
-    return _USUAL[k % len(_USUAL)]
-
-
-def smallest(_k: int) -> int:
-    """Return the smallest number there is."""
-    return 1
-
-
-def largest(k: int) -> int:
-    """Return a large number."""
-    return max(1, _LARGE - 2 * k)
-
-
-def candidates(now: Collection[int], first_of: Callable[[int], int]) -> Iterator[Sequence[int]]:
-    """Return numbers to try: those that the variables have, large ones if wanted, small ones."""
+def candidates(now: Collection[int]) -> Iterator[Sequence[int]]:
+    """Return numbers to try: those that the variables have, and small ones."""
     count = len(now)
     yield list(now)
-    if first_of is largest:
-        for bits in range(_LARGE.bit_length() - 2, 1, -1):
-            for step in (-2, 2):
-                yield [max(1, _LARGE % (2 << bits) + k * step) for k in range(count)]
     for attempt in range(1, 400):
         yield [1 + (attempt * (2 * k + 1) + 5 * k) % 400 for k in range(count)]
 
@@ -69,17 +48,15 @@ def candidates(now: Collection[int], first_of: Callable[[int], int]) -> Iterator
 # --------------------------------------------------------------------------- symbolic dimensions
 # Symbolic dimensions: sizes that are not known while a program is traced.
 #
-# A `SymbolicDimension` is an `int`: its own value is a *stand-in*, and what is computed from it
-# by the operators of integers is another one, whose text says what it is (`2*b + 1`). So shapes,
-# and all code that computes with shapes, work as they are. A comparison is decided by what is
-# known of the variables. Where it cannot be, the user's code gets an error that teaches; the
-# library takes what holds for the stand-in, and the scope notes it as an assumption that calls
-# are checked against.
-#
-# Code that takes the number itself (C code, `range`) makes a program of the stand-in. So whoever
-# writes a program of symbolic dimensions traces it for several stand-ins, usual, small and large
-# ones, and compares (`xjit.export`).
+# A `SymbolicDimension` is computed with by the operators of integers, which give others, whose
+# text says what they are (`2*b + 1`), so shapes, and all code that computes with shapes, work as
+# they are. With other numbers it is an array. It has no `__index__`: code that takes the number
+# itself (`range`, C code) gets an error where it does so. A comparison is decided by what is known
+# of the variables. Where it cannot be, the user's code gets an error that teaches; the library
+# takes what holds for the stand-ins, and the scope notes it as an assumption that calls are
+# checked against.
 
+_INEXACT = (float, complex, np.inexact, np.ndarray)
 _SIGNS = {">=": [("+", "-")], "<=": [("-", "+")], "==": [("+", "-"), ("-", "+")]}
 _writing = threading.local()
 
@@ -108,7 +85,6 @@ class SymbolicScope:
         self.stand_ins: dict[str, int] = {}
         self._known: list[poly.Polynomial] = []
         self._rewritten: dict[poly.Monomial, poly.Polynomial] = {}
-        self._first_of: Callable[[int], int] = usual
         for each in self.constraints:
             self._learn(each)
 
@@ -127,36 +103,17 @@ class SymbolicScope:
                 expected="names and numbers with + - * ^ floordiv mod max min",
             )) from None  # fmt: skip
 
-    def again(self, large: bool = False) -> SymbolicScope:
-        """Return a scope that knows and assumes the same, with other stand-ins.
-
-        Args:
-          large: whether they are as large as may be, else as small. What a number that Python
-            knows is compared with is seldom on the same side of both.
-        """
-        scope = SymbolicScope(self.constraints)
-        scope._first_of = largest if large else smallest
-        for text in self.assumptions:
-            scope._known.append(_polynomial(scope.dimension(text)))
-        scope.assumptions = dict(self.assumptions)
-        scope.choose(list(self.stand_ins), self.stand_ins)
-        return scope
-
-    def choose(self, names: Sequence[str], others: Mapping[str, int] | None = None) -> None:
-        """Find stand-ins that keep to what is known, and are not the others if there are such."""
-        for name in names:
-            self._variable(name)
-        for avoided in (others or {}, {}):
-            for candidate in candidates(self.stand_ins.values(), self._first_of):
-                found = dict(zip(self.stand_ins, candidate, strict=True))
-                is_new = not any(avoided.get(name) == value for name, value in found.items())
-                if is_new and all(poly.evaluated(poly.frozen(p), found) >= 0 for p in self._known):
-                    self.stand_ins = found
-                    return
+    def _choose(self) -> None:
+        """Find stand-ins that keep to what is known, if there are such."""
+        for candidate in candidates(self.stand_ins.values()):
+            found = dict(zip(self.stand_ins, candidate, strict=True))
+            if all(poly.evaluated(poly.frozen(p), found) >= 0 for p in self._known):
+                self.stand_ins = found
+                return
 
     def _variable(self, name: str) -> Any:
         if name not in self.stand_ins:
-            self.stand_ins[name] = self._first_of(len(self.stand_ins))
+            self.stand_ins[name] = _USUAL[len(self.stand_ins) % len(_USUAL)]
         return self.made({(name,): 1})
 
     def _learn(self, constraint: str) -> None:
@@ -181,7 +138,7 @@ class SymbolicScope:
         else:
             more, less = (left, right) if found[2] == ">=" else (right, left)
             self._known.append(poly.added(_polynomial(more), _polynomial(less), -1))
-        self.choose(list(self.stand_ins))
+        self._choose()
 
     def made(self, p: poly.Polynomial) -> Any:
         """Return the dimension of a polynomial: a plain int where it is one."""
@@ -234,12 +191,14 @@ class SymbolicDimension(SymbolicSize):
       (3*b, 2*b, False, True)
     """
 
+    __slots__ = ("scope", "terms")
+
     scope: SymbolicScope
     terms: poly.Frozen
 
     def __new__(cls, scope: SymbolicScope, terms: poly.Frozen) -> SymbolicDimension:
         """Return the dimension of a polynomial in a scope."""
-        self = super().__new__(cls, poly.evaluated(terms, scope.stand_ins))
+        self = object.__new__(cls)
         self.scope = scope
         self.terms = terms
         return self
@@ -254,7 +213,7 @@ class SymbolicDimension(SymbolicSize):
         operation = _OPERATORS.get(ufunc.__name__)
         if operation is None or method != "__call__" or options:
             raise self._not_a_number(f"numpy.{ufunc.__name__}")
-        if all(isinstance(x, int | np.integer) for x in inputs):
+        if all(isinstance(x, SymbolicSize | int | np.integer) for x in inputs):
             return operation(*[x.item() if isinstance(x, np.integer) else x for x in inputs])
         arrays = [x._as_array() if isinstance(x, SymbolicDimension) else x for x in inputs]
         return operation(*arrays)
@@ -276,7 +235,7 @@ class SymbolicDimension(SymbolicSize):
         p = self._other(other)
         if p is not None:
             return self.scope.made(combine(dict(self.terms), p))
-        is_number = isinstance(other, float | complex | np.inexact | np.ndarray)
+        is_number = isinstance(other, _INEXACT)
         return array(self._as_array(), other) if is_number else NotImplemented
 
     def _other(self, other: Any) -> poly.Polynomial | None:
@@ -321,21 +280,30 @@ class SymbolicDimension(SymbolicSize):
             result = self * result
         return result
 
+    def _divided(
+        self, other: Any, divide: Callable[..., Any], array: Callable[[Any, Any], Any],
+        swapped: bool = False,
+    ) -> Any:  # fmt: skip
+        """Return what a division by, or of, an integer gives; an array for other numbers."""
+        p = self._other(other)
+        if p is not None:
+            mine = dict(self.terms)
+            return divide(self.scope, p, mine) if swapped else divide(self.scope, mine, p)
+        if not isinstance(other, _INEXACT):
+            return NotImplemented
+        return array(other, self._as_array()) if swapped else array(self._as_array(), other)
+
     def __floordiv__(self, other: Any) -> Any:
-        q = self._other(other)
-        return NotImplemented if q is None else _floordiv(self.scope, dict(self.terms), q)
+        return self._divided(other, _floordiv, operator.floordiv)
 
     def __rfloordiv__(self, other: Any) -> Any:
-        p = self._other(other)
-        return NotImplemented if p is None else _floordiv(self.scope, p, dict(self.terms))
+        return self._divided(other, _floordiv, operator.floordiv, swapped=True)
 
     def __mod__(self, other: Any) -> Any:
-        q = self._other(other)
-        return NotImplemented if q is None else _mod(self.scope, dict(self.terms), q)
+        return self._divided(other, _mod, operator.mod)
 
     def __rmod__(self, other: Any) -> Any:
-        p = self._other(other)
-        return NotImplemented if p is None else _mod(self.scope, p, dict(self.terms))
+        return self._divided(other, _mod, operator.mod, swapped=True)
 
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
@@ -356,7 +324,10 @@ class SymbolicDimension(SymbolicSize):
 
     def _less(self, other: Any, comparison: Callable[[], str], sign: int, plus: int) -> Any:
         """Decide sign * (other - self) + plus >= 0."""
-        if isinstance(other, float) and math.isfinite(other):  # the integer that decides the same
+        is_integer = isinstance(other, SymbolicSize | int | np.integer)
+        if (
+            not is_integer and hasattr(other, "__ceil__") and math.isfinite(other)
+        ):  # the integer that decides the same
             other = (math.ceil if (sign > 0) == (plus < 0) else math.floor)(other)
         q = self._other(other)
         if q is None:
@@ -391,16 +362,30 @@ class SymbolicDimension(SymbolicSize):
     def __bool__(self) -> bool:
         return True
 
-    def __int__(self) -> int:
-        raise self._not_a_number("int")
+    def _refuse(kind: str) -> Callable[..., Any]:  # noqa: N805 - of the class body
+        """Return the method of a protocol that needs the number."""
 
-    def __float__(self) -> float:
-        raise self._not_a_number("float")
+        def method(self: SymbolicDimension, *_args: Any) -> Any:
+            raise self._not_a_number(kind)
+
+        return method
+
+    __index__, __int__, __float__ = _refuse("index"), _refuse("int"), _refuse("float")
+    __round__, __trunc__ = _refuse("round"), _refuse("trunc")
+    __floor__, __ceil__, __invert__ = _refuse("floor"), _refuse("ceil"), _refuse("invert")
+    __and__ = __rand__ = _refuse("and")
+    __or__ = __ror__ = _refuse("or")
+    __xor__ = __rxor__ = _refuse("xor")
+    __lshift__ = __rlshift__ = _refuse("shift")
+    __rshift__ = __rrshift__ = _refuse("shift")
+    __rpow__ = _refuse("power")
+    del _refuse
 
     def _not_a_number(self, kind: str) -> InconclusiveDimensionOperation:
         return InconclusiveDimensionOperation(message(
             kind, f"the symbolic dimension {self} has no number while the program is made.",
-            hint="compute with the dimension itself, or with xnp.asarray(dimension)",
+            hint="compute with the dimension itself, or with xnp.asarray(dimension): range(n) and\n"
+            "numpy.zeros(n) take the number; loops of lax, xnp.zeros(n) and n * 1.5 do not",
         ))  # fmt: skip
 
     def __copy__(self) -> SymbolicDimension:

@@ -12,6 +12,7 @@ from xnp import lax
 from xnp.numpy.indexing import take
 from xnp.placing import placed
 from xprim import Array, ConcreteArray, as_array, config, dtypes, get_primitive, scalar_array
+from xprim.avals import SymbolicSize
 from xprim.errors import ShapeError, described, message
 from xprim.requirements import require
 from xprim.static_arguments import static_int
@@ -1007,9 +1008,15 @@ def _check_axis(axis: int, ndim: int, operation: str) -> int:
     return axis % ndim
 
 
+_SORTED_ONCE = 1625  # 3 log n / log 2^32 is 1 at most
+
+
 def _shuffled(words: Any, x: Any, axis: int) -> Array:
     """Sort by random bits, in as many rounds as make ties unlikely: 3 log n / log 2^32."""
-    rounds = math.ceil(3 * math.log(max(1, x.size)) / math.log(2**32 - 1))
+    if isinstance(x.size, SymbolicSize):  # decided once; calls are checked against it
+        rounds = 1 if x.size <= _SORTED_ONCE else 2
+    else:
+        rounds = math.ceil(3 * math.log(max(1, x.size)) / math.log(2**32 - 1))
     for _ in range(rounds):
         words, own = raw_split(words, 2)
         _, x = lax.sort_key_val(raw_bits(own, 32, x.shape), x, axis)

@@ -16,7 +16,7 @@ from xjit.debug.monitoring import retraces
 from xjit.dispatch.jit import jit
 from xjit.export.exported import Exported, StoredModule, module_text, stored_module
 from xjit.export.files import Devices, DisabledSafetyCheck, check_custom_calls, devices_of
-from xjit.export.symbolic_shapes import check_same_programs, scope_of, with_scope
+from xjit.export.symbolic_shapes import scope_of
 from xjit.host_rules import is_rule, named_rules
 from xjit.lowering.modules import lower
 from xjit.stages import TracedFunction, Wrapped
@@ -142,10 +142,6 @@ def _exported(
     where = devices_of(traced)
     _check_effects(name, closed)
     texts, kept = _texts(name, closed, platforms, where)
-    for again in () if scope is None else (scope.again(), scope.again(large=True)):
-        other = fun_jit.trace(*with_scope(args, again), **with_scope(kwargs, again))
-        check_same_programs(name, closed, other.jaxpr,
-                            texts == _texts(name, other.jaxpr, platforms, where)[0])  # fmt: skip
     module_by_text: dict[str, StoredModule] = {}
     for text in dict.fromkeys(texts.values()):
         check_custom_calls(name, text, checks)
@@ -156,7 +152,7 @@ def _exported(
         platforms=platforms, spread=where.spread(),
         unordered_effects=tuple(sorted(closed.effects, key=str)), disabled_safety_checks=checks,
         module_kept_var_idx=kept, modules={p: module_by_text[t] for p, t in texts.items()},
-        make_vjp=functools.partial(_exported_vjp, fun_jit, args, kwargs, traced, platforms, checks),
+        make_vjp=functools.partial(_exported_vjp, traced, platforms, checks),
         symbolic_facts={} if scope is None else scope.facts | scope.assumptions,
     )  # fmt: skip
 
@@ -206,9 +202,8 @@ def _check_no_python(name: str, callbacks: Sequence[Any]) -> None:
 
 
 def _exported_vjp(
-    fun_jit: Any, args: Any, kwargs: Any, traced: TracedFunction, platforms: tuple[str, ...],
-    checks: tuple[DisabledSafetyCheck, ...],
-) -> Exported:  # fmt: skip
+    traced: TracedFunction, platforms: tuple[str, ...], checks: tuple[DisabledSafetyCheck, ...]
+) -> Exported:
     vjp = optional_transforms.find("vjp")
     if vjp is None:
         raise ValueError(
@@ -217,15 +212,11 @@ def _exported_vjp(
             )
         )
     name, closed = traced.fun_name, traced.jaxpr
-    count, scope = len(closed.in_avals), scope_of(name, closed.in_avals)
+    count = len(closed.in_avals)
 
     def backward(*leaves: Any) -> Any:
         primals, cotangents = leaves[:count], leaves[count:]
-        now = scope_of(name, [x.aval for x in primals])
-        program = closed
-        if now is not scope and now is not None:  # other stand-ins
-            program = fun_jit.trace(*with_scope(args, now), **with_scope(kwargs, now)).jaxpr
-        _, pull = vjp(lambda *xs: tuple(eval_closed(program, *xs)), *primals)
+        _, pull = vjp(lambda *xs: tuple(eval_closed(closed, *xs)), *primals)
         return pull(cotangents)
 
     backward.__name__ = f"{name}_vjp"

@@ -24,7 +24,7 @@ from xnp.primitives.shapes import (
     transpose_p,
 )
 from xprim import Array, as_array, dtypes
-from xprim.avals import size_of
+from xprim.avals import SymbolicSize, size_of
 from xprim.errors import AxisError, message
 from xprim.static_arguments import check_sizes, static_shape
 from xprim.tracebacks import boundaries
@@ -95,7 +95,7 @@ def reshape(
     if dimensions is not None:
         x = transpose(x, dimensions)
     if type(new_sizes) is not tuple:
-        sizes = (new_sizes,) if isinstance(new_sizes, int) else new_sizes
+        sizes = (new_sizes,) if isinstance(new_sizes, int | SymbolicSize) else new_sizes
         new_sizes = ints(sizes, "reshape: new_sizes")
     result: Array
     try:

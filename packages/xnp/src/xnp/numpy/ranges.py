@@ -112,7 +112,8 @@ def arange(
 
 
 def _known_bound(bound: Any) -> Any:
-    if not isinstance(bound, Array | np.ndarray | np.generic | int | float | complex):
+    numbers = (Array, np.ndarray, np.generic, SymbolicSize, int, float, complex)
+    if not isinstance(bound, numbers):
         raise TypeError(f"arange: the bounds must be numbers, got {described(bound)}.")
     if isinstance(bound, Tracer):
         raise ConcretizationTypeError(

@@ -575,8 +575,9 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, jaxp
     turns = length // unroll if length > unroll else 0
     if turns:
         values = _loop(b, step, values, turns, unroll)
-    for i in range(turns * unroll, length):
-        values = step.write(b, b.scalar(i, dtypes.int32), values)
+    written = turns * unroll
+    for i in range(length - written):  # no step where the length is symbolic
+        values = step.write(b, b.scalar(written + i, dtypes.int32), values)
     return values
 
 
