@@ -131,6 +131,11 @@ class Config:
         """The values that the options have in this thread, by the names they have in JAX."""
         return {_PREFIX + name: option.value for name, option in _options.options().items()}
 
+    @property
+    def x64_enabled(self) -> bool:
+        """The value of `enable_x64` in this thread, under an older name of JAX's."""
+        return bool(_options.values.enable_x64)
+
     def __getattr__(self, name: str) -> Any:
         if name in _FUNCTIONS:
             return _FUNCTIONS[name]

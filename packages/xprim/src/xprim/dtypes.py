@@ -349,7 +349,9 @@ def dtype(x: Any) -> Any:
     if kind in DEFAULT_BY_PYTHON_TYPE:
         return python_scalar_dtype(kind)
     if isinstance(x, type | str | np.dtype | ExtendedDType):
-        return requested_dtype(x)
+        if config.values.explicit_x64_dtypes == "allow" or x in DEFAULT_BY_PYTHON_TYPE:
+            return requested_dtype(x)
+        return canonicalize_dtype(x)  # no array of it is made here, of which to warn
     if hasattr(x, "aval"):
         return x.dtype
     own = getattr(x, "dtype", None)

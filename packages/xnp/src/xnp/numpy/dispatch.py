@@ -581,7 +581,7 @@ def _look_up(call: EagerCall, otherwise: Callable[..., Any] | None = None) -> Ca
             if kernel is None:
                 return _first_call(call, key, args, otherwise)
             if kernel.run is None or is_away:
-                return _run_on_device(kernel, args, count, otherwise)
+                return _run_on_device(kernel, args, call, otherwise)
             try:
                 result = now["run_quietly"](kernel.run, *operands)
             except OverflowError:  # a Python integer: the function as written says it better
@@ -596,17 +596,21 @@ def _look_up(call: EagerCall, otherwise: Callable[..., Any] | None = None) -> Ca
 
 
 def _run_on_device(
-    kernel: Kernel, args: tuple[Any, ...], count: int, otherwise: Callable[..., Any]
+    kernel: Kernel, args: tuple[Any, ...], call: EagerCall, otherwise: Callable[..., Any]
 ) -> Any:
     """Run what was found for operands on a device, or for large ones; as written if it cannot."""
-    operands = args[:count]
+    operands = args[: call.count]
     try:
         if type(kernel) is ProgramKernel:
             result = kernel.start(operands)
             if result is not None:
                 return result
         elif kernel.run is not None and all(map(_is_on_host, operands)):
-            hosts = [x.to_host() if type(x) is ConcreteArray else x for x in operands]
+            hosts = [
+                x.to_host() if type(x) is ConcreteArray
+                else x if call.promotes else scalar_array(x).host
+                for x in operands
+            ]  # fmt: skip
             return _wrap(state.__dict__["run_quietly"](kernel.run, *hosts), kernel.avals_out)
     except OverflowError:  # as above
         pass
@@ -665,7 +669,7 @@ def _first_call(
     if program is not None:
         if times_let_pass() == before:
             _kernels.keep(key, program)
-        return _run_on_device(program, args, call.count, otherwise)
+        return _run_on_device(program, args, call, otherwise)
     results = copy_if_aliased(otherwise(*args), *operands)
     if times_let_pass() == before and _kernels.find(key) is None:
         make = _device_kernel if key[-1] is _ON_DEVICE else _host_kernel
