@@ -67,6 +67,9 @@ def poisson(
     Returns:
       An array of whole numbers, of `shape` and of the dtype.
 
+    Not differentiable in `lam`: counts jump, and their derivative, zero, is not that of an
+    expectation; the score function is, `d/dlam E f(x) = E f(x) (x / lam - 1)`.
+
     Raises:
         TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
         ValueError: a length of `shape` is negative; there is no such `method`.
