@@ -83,7 +83,7 @@ TABLE: list[tuple[str, str, str, str]] = [
     ("n.abs n.sum n.mean n.max n.min n.std n.nanstd n.median n.ptp n.cumsum n.diff n.sort n.nansum"
      " n.nanmean l.norm n.gradient nn.relu n.negative n.fft.fft n.fft.rfft", "f(s * x)", "s * f(x)",
      "top"),
-    # both sides are equal; compiled and uncompiled sums are within 1.1 epsilons of the exact one each
+    # both sides are equal; compiled or not, sums are within 1.1 epsilons of the exact one
     ("n.var n.nanvar n.cov", "f(s * x)", "s * s * f(x)", "3 * top"),
     ("n.hypot n.maximum n.subtract n.fmod n.remainder", "f(s * x, s * y)", "s * f(x, y)",
      "2 * top"),
