@@ -23,7 +23,9 @@ def test_the_result_of_a_pmap_that_did_not_fit_raises_wherever_it_is_used():
     import numpy as np
     import xstack
     import xstack.numpy as xnp
+    from xjit.dispatch import program
 
+    program._MOST_UNAWAITED = 1 << 62
     uses = [
         np.asarray, repr, lambda r: float(r[0, 0, 0]), lambda r: r.block_until_ready(),
         lambda r: xstack.jit(lambda x: x[0, 0] + 1)(r).block_until_ready(),

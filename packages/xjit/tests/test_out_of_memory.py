@@ -12,6 +12,7 @@ import xnp
 from packages.xjit.tests.new_process import run_in_new_process
 from tests.nets.cells import IN_FULL
 from xjit import XlaError, device_put, jit
+from xjit.dispatch import program
 from xjit.jaxlib_gateway import runtime
 from xprim.errors import OutOfMemoryError, XStackRuntimeError
 
@@ -21,6 +22,9 @@ SETUP = """
     import numpy as np
     import xjit, xnp, xprim
     from xjit import jaxlib_gateway as gateway
+    from xjit.dispatch import program
+
+    program._MOST_UNAWAITED = 1 << 62  # as of results that a device could have
 
     def at_once():
         x = xnp.ones((10**7, 1))
@@ -127,9 +131,8 @@ def test_the_error_names_the_largest_arrays_that_exist():
     held = [jit(lambda x, k=k: x + k)(xnp.zeros((1 << 20, 3), "float32")) for k in range(3)]
     small = xnp.ones(10)
     x = xnp.ones((10**7, 1))
-    large = x @ x.T
     with pytest.raises(OutOfMemoryError) as caught:
-        float(large[0, 0])
+        float((x @ x.T)[0, 0])
     (hint,) = [line for line in str(caught.value).splitlines() if line.startswith("  hint")]
     assert "hint      of the arrays that exist these take most: " in hint
     assert "float32[10000000,1], 40,000,000 bytes (38.1 MiB)" in hint
@@ -237,11 +240,26 @@ def test_a_long_list_of_what_is_in_memory_is_cut():
     assert str(caught.value).count("BFC chunk") == 2
 
 
-def test_the_error_of_what_uses_a_result_says_that_the_operand_failed():
+READERS = [lambda y: y + 1, lambda y: y.sum(), jit(lambda y: xnp.sin(y) * 2), lambda y: y[0]]
+
+
+@pytest.mark.parametrize("use", READERS)
+def test_a_result_that_no_device_can_have_is_the_error_of_what_makes_it(use):
+    def squares(x):
+        return xnp.sin(x @ x.T)
+
     x = xnp.ones((10**7, 1))
-    for use in (lambda y: y + 1, lambda y: y.sum(), jit(lambda y: xnp.sin(y) * 2)):
-        with pytest.raises(OutOfMemoryError, match=r"^an operand of \S+: out of memory: 400,000,0"):
-            use(x @ x.T).block_until_ready()
+    for name, make in (("dot_general", lambda x: x @ x.T), ("squares", jit(squares))):
+        with pytest.raises(OutOfMemoryError, match=rf"^{name}: out of memory: 400,000,0"):
+            use(make(x)).block_until_ready()
+
+
+@pytest.mark.parametrize("use", READERS[:3])
+def test_the_error_of_what_uses_a_result_says_that_the_operand_failed(use, monkeypatch):
+    monkeypatch.setattr(program, "_MOST_UNAWAITED", 1 << 62)  # as of what a device could have
+    product, x = jit(lambda x: x @ (x.T + 0)), xnp.ones((10**7, 1))
+    with pytest.raises(OutOfMemoryError, match=r"^an operand of \S+: out of memory: 400,000,0"):
+        use(product(x)).block_until_ready()
 
 
 @pytest.mark.parametrize(("text", "asked"), [

@@ -60,6 +60,9 @@ __all__ = ["DeviceKernel", "Program", "program_of"]
 
 __dir__ = __all__.copy
 
+# Bytes of results on one device: more are hardly there, and what uses them would be blamed for it.
+_MOST_UNAWAITED = 1 << 37
+
 
 class DonatedTwiceError(XStackRuntimeError, ValueError):
     """A donated array is passed twice, and one of the two would be read after it is given away."""
@@ -81,7 +84,7 @@ class DeviceKernel:
     """
 
     __slots__ = ("__weakref__", "_arg_names", "_bring", "_calls_python", "_closed",
-                 "_constants", "_entry", "_num_arguments",
+                 "_constants", "_entry", "_is_awaited", "_num_arguments",
                  "donated", "executable", "handlers", "kept", "name", "avals_out", "placement",
                  "start")  # fmt: skip
 
@@ -108,6 +111,8 @@ class DeviceKernel:
         )  # fmt: skip
         self.start: Callable[..., Any] = placement.starter(self.executable, lowered)
         self._calls_python = bool(lowered.callbacks)
+        pieces = len(placement.devices) if placement.is_split else 1
+        self._is_awaited = sum(map(bytes_of, self.avals_out)) > _MOST_UNAWAITED * pieces
         if self._calls_python and not lowered.out_avals:
             self.start = self.executable.start  # its token tells when it is over
         self._entry: tuple[Any, tuple[Any, ...] | None] | None = None  # of the last tree of results
@@ -136,6 +141,9 @@ class DeviceKernel:
                 outs = self.start(operands).consume_with_handlers(self.handlers)
         except gateway.RuntimeFailure as error:
             _raise_not_started(self.name, buffers, error)
+        if self._is_awaited:
+            for out in outs:
+                gateway.block_until_ready(out)
         if note_results is not None:
             note_results(outs)
         for i in self.donated:
@@ -180,7 +188,8 @@ class DeviceKernel:
 
     def _new_entry(self, out_tree: Any) -> tuple[Any, ...] | None:
         shardings = self.placement.shardings_of_arguments()
-        if shardings is None or self._calls_python:  # somebody has to wait for its end
+        if shardings is None or self._calls_python or self._is_awaited:
+            # somebody has to wait for its end
             return None
         out_aval = self.avals_out[0] if out_tree.node_data() is None else None
         return (shardings, self.starter, self.handlers, out_aval,
