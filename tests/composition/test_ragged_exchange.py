@@ -7,8 +7,8 @@ import pytest
 
 from xad import grad
 from xbatch import vmap
-from xjit import devices
-from xpar import Mesh, P, ragged_all_to_all, shard_map
+from xjit import devices, jit
+from xpar import Mesh, P, explain_communication, ragged_all_to_all, shard_map
 
 
 def ragged(rng, members, slices, rows):
@@ -83,3 +83,32 @@ def test_a_ragged_exchange_with_wrong_tables_is_refused():
         exchange(x, x, k, k, k, np.ones((2, 2), np.float32))
     with pytest.raises(ValueError, match="rows of one type"):
         exchange(x, x.astype(np.int32), k, k, k, k)
+
+
+def test_slices_as_long_as_all_rows_come_in_several_blocks():
+    members, rows = 4, 10
+    x = np.arange(members * rows, dtype=np.float32).reshape(members, rows)
+    begins = np.zeros((members, members), np.int32)
+    sizes = np.zeros((members, members), np.int32)
+    sizes[:, 2] = [10, 7, 0, 3]  # all to member 2: four blocks of three rows
+    places = np.zeros((members, members), np.int32)
+    places[:, 2] = [0, 10, 17, 17]
+    kept = np.full((members, 20), -1, np.float32)
+    received = np.ascontiguousarray(sizes.T)
+    exchange = vmap(lambda *xs: ragged_all_to_all(*xs, axis_name="i"), axis_name="i")
+    found = exchange(x, kept, begins, sizes, places, received)
+    np.testing.assert_array_equal(found, exchanged(x, kept, begins, sizes, places))
+
+
+def test_a_round_sends_blocks_and_not_everything_to_everyone():
+    mesh = Mesh(np.array(devices()[:4]), ("i",))
+    exchange = shard_map(
+        lambda *xs: ragged_all_to_all(*xs, axis_name="i"), mesh=mesh, in_specs=P("i"),
+        out_specs=P("i"),
+    )  # fmt: skip
+    tables = [np.zeros(16, np.int32)] * 4
+    args = [np.zeros((4 * 1000, 8), np.float32), np.zeros((4 * 1000, 8), np.float32), *tables]
+    report = explain_communication(jit(exchange), *args)
+    rows = [c.bytes for c in report.collectives if c.bytes > 1000]
+    assert rows == [4 * 250 * 8 * 4]  # four slices of 250 rows; all rows of all are 128,000 bytes
+    assert not [c for c in report.collectives if c.kind == "all-gather"]

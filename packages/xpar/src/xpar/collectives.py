@@ -1672,20 +1672,45 @@ def ragged_all_to_all(
     if not rows.shape[0]:  # nobody has anything to send
         return kept
     exchange: dict[str, Any] = {"axis_index_groups": axis_index_groups, "tiled": True}
-    begin_there, begin_here = [
-        all_to_all(table, axis_name, 0, 0, **exchange) for table in (tables[0], tables[2])
-    ]
-    everything = all_gather(rows, axis_name, axis_index_groups=axis_index_groups)
-    sizes = tables[3]
-    place = xnp.arange(kept.shape[0])[:, None] - begin_here[None, :]  # row of each in each slice
-    is_in = (place >= 0) & (place < sizes[None, :])
-    last = sizes.shape[0] - 1 - xnp.argmax(is_in[:, ::-1], axis=1)
-    sender = last // (sizes.shape[0] // count)
-    row = begin_there[last] + xnp.take_along_axis(place, last[:, None], 1)[:, 0]
-    received = everything[sender, xnp.clip(row, 0, max(rows.shape[0] - 1, 0))]
-    is_sent = is_in.any(1).reshape(-1, *[1] * (kept.ndim - 1))
-    found: Array = xnp.where(is_sent, received.astype(kept.dtype), kept)
+    begin, sizes = tables[0], tables[3]
+    begin_here = all_to_all(tables[2], axis_name, 0, 0, **exchange)
+    # For each row of the output: the slice that it is of, the last one where several are, and its
+    # place in that.
+    places = xnp.arange(kept.shape[0])[:, None] - begin_here[None, :]
+    is_in = (places >= 0) & (places < sizes[None, :])
+    chosen = sizes.shape[0] - 1 - xnp.argmax(is_in[:, ::-1], axis=1)
+    place = xnp.take_along_axis(places, chosen[:, None], 1)[:, 0]
+    is_received = is_in.any(1)
+
+    block = _rows_of_a_block(rows.shape[0], kept.shape[0], sizes.shape[0])
+    most = pmax(xnp.max(sizes), axis_name)  # of all groups, so all members go the same way
+
+    def send_blocks(found: Array, number: Array) -> Array:
+        """Send block `number` of each slice, and write what has come over the rows it is for."""
+        within = number * block + xnp.arange(block)
+        index = xnp.clip(begin[:, None] + within[None, :], 0, rows.shape[0] - 1)
+        received = all_to_all(rows[index], axis_name, 0, 0, **exchange)
+        is_new = is_received & (place // block == number)
+        new = received[chosen, xnp.clip(place - number * block, 0, block - 1)].astype(kept.dtype)
+        return xnp.where(is_new.reshape(-1, *[1] * (kept.ndim - 1)), new, found)
+
+    def step(found: Array, number: Array) -> tuple[Array, None]:
+        is_needed = number * block < most
+        return xnp.lax.cond(is_needed, send_blocks, lambda found, _: found, found, number), None
+
+    rounds = -(-min(rows.shape[0], kept.shape[0]) // block)
+    numbers = xnp.arange(rounds, dtype=sizes.dtype)
+    found: Array = xnp.lax.scan(step, kept, numbers)[0]
     return found
+
+
+def _rows_of_a_block(num_rows: int, room: int, num_slices: int) -> int:
+    """Return how many rows of each slice are sent at once.
+
+    As many as all slices have where they are equally long; so one round is enough there, and rounds
+    for the longest slice send at most what sending everything to each member would.
+    """
+    return max(-(-min(num_rows, room) // num_slices), 1)
 
 
 def _check(rows: Array, kept: Array, tables: list[Array], count: int) -> None:
