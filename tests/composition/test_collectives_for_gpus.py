@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -42,12 +43,22 @@ def programs(package: Any) -> dict[str, Any]:
 OURS = programs(xstack)
 
 
+def in_numbers(said: str) -> str:
+    """Return groups of devices by their numbers, where they are said by the axes of the mesh."""
+    if "replica_group_mesh_axes" not in said:
+        return said
+    axes = ["xy".index(name) for name in re.findall(r'axis_ref<name = "(\w)">', said)]
+    numbers = np.moveaxis(np.arange(8).reshape(4, 2), axes, range(-len(axes), 0))
+    groups = numbers.reshape(-1, np.prod([(4, 2)[axis] for axis in axes]))
+    return f"dense<{groups.tolist()}> : tensor<{'x'.join(map(str, groups.shape))}xi64>"
+
+
 def collectives(text: str) -> list[tuple[str, ...]]:
     """Return the collectives of a program: names, members, dimensions and types."""
     found = []
     for op in operations(text):
         if any(word in op.name for word in ("all_", "reduce_scatter", "collective_")):
-            said = [str(op.attributes[a]) for a in COMPARED if a in op.attributes]
+            said = [in_numbers(str(op.attributes[a])) for a in COMPARED if a in op.attributes]
             types = [str(x.type) for x in (*op.operands, *op.results)]
             found.append((op.name, *said, *types))
     return found
