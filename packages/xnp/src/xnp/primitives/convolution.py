@@ -317,6 +317,9 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, **param
         steps = functools.partial(by_groups_of_features, **params)
         return b.traced(steps, operands, plain, ("conv_general_dilated", *params.values()))
     operands = _kernel_held(b, operands, avals_in, out, params["dimension_numbers"])
+    if _pads_first(b, lhs, params):
+        operands, lhs, params = _padded(b, operands, lhs, params)
+        avals_in = [lhs, rhs]
     total = out.dtype
     if lhs.dtype != rhs.dtype or b.platform == "cpu" or not dtypes.is_floating(total):
         total = accumulation_dtype(lhs.dtype, rhs.dtype, out.dtype)
@@ -334,6 +337,40 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, **param
     else:
         (result,) = b.op("stablehlo.convolution", operands, avals_in, [wide], attributes)
     return [b.convert(result, wide, out.dtype)]
+
+
+_MUCH = 64  # elements of padding
+
+
+def _pads_first(b: Builder, lhs: ShapedArray, params: Any) -> bool:
+    """Return whether a signal of one dimension is padded by an operation of its own.
+
+    XLA for CPUs computes with padding of its own six times as long: 10,000 by 1,000 numbers in full
+    take 3.8 ms, and 0.6 once they are padded.
+    """
+    is_ours = b.platform == "cpu" and lhs.ndim == 3 and type(lhs.size) is int and not is_split(b)
+    is_plain = is_ours and params["lhs_dilation"] == (1,) and params["batch_group_count"] == 1
+    (low, high), *_ = params["padding"] or [(0, 0)]
+    return is_plain and min(low, high) >= 0 and max(low, high) >= _MUCH
+
+
+def _padded(b: Builder, operands: Any, lhs: ShapedArray, params: Any) -> Any:
+    """Write the signal with zeros around; its type and the params without padding."""
+    (x, kernel), dim = operands, params["dimension_numbers"][0][2]
+    ((low, high),) = params["padding"]
+    edges = [
+        [low if d == dim else 0 for d in range(3)],
+        [high if d == dim else 0 for d in range(3)],
+    ]
+    shape = tuple([n + a + z for n, a, z in zip(lhs.shape, *edges, strict=True)])
+    wide = shaped_array(shape, lhs.dtype)
+    texts = [f"edge_padding_{side} = array<i64: {', '.join(map(str, edge))}>"
+             for side, edge in zip(("low", "high"), edges, strict=True)]  # fmt: skip
+    (x,) = b.op(
+        "stablehlo.pad", [x, b.scalar(0, lhs.dtype)], [lhs, shaped_array((), lhs.dtype)], [wide],
+        f"{', '.join(texts)}, interior_padding = array<i64: 0, 0, 0>",
+    )  # fmt: skip
+    return [x, kernel], wide, {**params, "padding": ((0, 0),)}
 
 
 def _kernel_held(
