@@ -9,7 +9,7 @@ import numpy as np
 
 from xnp.primitives.lowering_text import Text, any_element, where
 from xprim import ShapedArray, dtypes, shaped_array
-from xprim.contracts import Builder
+from xprim.contracts import Builder, outline
 
 __all__ = ()
 
@@ -475,12 +475,27 @@ def _flushed(m: TextMath, x: Text) -> Text:
 def stablehlo_rule(formula: Formula, *, narrow: bool = False) -> Callable[..., list[str]]:
     """Return a `stablehlo` rule that writes a formula in float64, and rounds once.
 
+    That of one operand is a function of its own: fused with what uses it, it would be computed for
+    each use, and so would all those that its operand comes from. Of several operands one is often
+    known to XLA, which computes with it.
+
     Args:
       formula: takes the functions and the operands, and returns one result.
       narrow: whether float32 is enough for results of float32 and narrower.
     """
+    title = getattr(formula, "__name__", "formula").strip("_<>")
 
     def rule(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+        if len(operands) > 1:
+            return body(b, operands, avals_in, avals_out)
+
+        def function(inner: Builder, names: Any) -> list[str]:
+            return body(inner, names, avals_in, avals_out)
+
+        key = ("formula", formula, narrow)
+        return outline(b, function, operands, avals_in, avals_out, key, title)
+
+    def body(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
         (out,) = avals_out
         precision = Precision if out.dtype == dtypes.float64 else NarrowPrecision
         enough = narrow and precision is NarrowPrecision
