@@ -61,6 +61,12 @@ NUMBERS_BETTER_THAN_THE_ORACLE: list[tuple[str, Points, str]] = [
     (r"lax\.(lgamma|digamma|polygamma|igammac?)\(.*", infinite, "the limits at infinity"),
     (r"lax\.betainc\(.*", lambda x: (x == 0) | (x == 1), "the limits at both ends"),
     (r"np\.modf\(x\)", not_finite, "the fractional part of infinity is the constant 0"),
+    (r"(np|lax)\.a(rc)?tanh\(x\)", infinite, "the value is NaN there, and so is the slope"),
+    (
+        r"np\.ldexp\(x, -?\d+\)",
+        lambda x: zero(x) | infinite(x),
+        "the same power of 2 as elsewhere, not 1",
+    ),
     (r"np\.sinc\(x\)", infinite, "NaN or the limit 0, as the value is"),
     (r"lax\.bessel_i1e\(x\)", nan, "the derivative at NaN is NaN"),
     (r"nn\.celu\(x.*\)", lambda x: x == 0, "the second derivative from below, not a quarter of it"),

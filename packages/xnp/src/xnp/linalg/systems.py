@@ -127,8 +127,9 @@ def pinv(
     Args:
       a: matrices of shape (..., m, n).
       rtol: singular values up to this times the largest one count as zero; a number, or an array
-        with one for each matrix, whose shape broadcasts with (...). None for 10 max(m, n) times the
-        precision of the dtype.
+        with one for each matrix, whose shape broadcasts with (...); several for one matrix give as
+        many inverses, where NumPy refuses them. None for 10 max(m, n) times the precision of the
+        dtype.
       hermitian: whether the matrices are Hermitian; they are then made exactly so.
       rcond: an older name of `rtol`.
 
