@@ -122,15 +122,17 @@ def matmul(
       array([11.], dtype=float32)
     """
     x, y = promote("matmul", x1, x2)
-    require(
-        x.ndim and y.ndim, "matmul", "the operands must have at least one dimension.", got=(x, y),
-        hint="use x * y",
-    )  # fmt: skip
+    if not x.ndim or not y.ndim:
+        raise ValueError(message(
+            "matmul", "the operands must have at least one dimension.",
+            got=f"{x.aval.str_long()} and {y.aval.str_long()}", hint="use x * y",
+        ))  # fmt: skip
     k, rows = x.shape[-1], y.shape[-min(y.ndim, 2)]
-    require(
-        k == rows, "matmul", "the contracted dimensions differ: {} and {}.", k, rows, got=(x, y),
-        error=ShapeError,
-    )  # fmt: skip
+    if k != rows:
+        raise ShapeError(message(
+            "matmul", f"the contracted dimensions differ: {k} and {rows}.",
+            got=f"{x.aval.str_long()} and {y.aval.str_long()}",
+        ))  # fmt: skip
     x_core, y_core = min(x.ndim, 2), min(y.ndim, 2)
     x_batch, y_batch = x.ndim - x_core, y.ndim - y_core
     if x_batch and y_batch:
