@@ -117,6 +117,13 @@ def bench(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def ecosystem(session: nox.Session) -> None:
+    """Run the test suites of libraries written for JAX, on JAX and here; names are arguments."""
+    install_editable(session, groups=["ecosystem"])
+    session.run("python", "tools/ecosystem.py", *session.posargs)
+
+
+@nox.session(default=False)
 def gpu(session: nox.Session) -> None:
     """Try everything on a GPU, if there is one; arguments go to tools/gpu_check.py."""
     install_editable(session, groups=["bench", "test"])

@@ -4,6 +4,7 @@ A comment in a Markdown page is replaced by Markdown before the page is parsed:
 
 - `<!-- overview-of: namespace -->`: a table of the modules of `xstack` (or of the `packages`), with
   links to the pages of the reference.
+- `<!-- names-of: namespace -->`: each name of its modules, by subject, with its one line.
 - `<!-- pages-of: namespace -->`: those pages, as lines of a toctree.
 - `<!-- modules-of: xad xbatch -->`: a section for each package: its modules, each with the first
   sentence of its docstring, and a mark when it is public.
@@ -26,7 +27,8 @@ import reference_pages
 
 _ROOT = Path(__file__).resolve().parents[2]
 _PART = re.compile(
-    r"^<!-- (overview-of|pages-of|modules-of|output-of|markdown-of): (.+?) -->$", re.MULTILINE
+    r"^<!-- (overview-of|names-of|pages-of|modules-of|output-of|markdown-of): (.+?) -->$",
+    re.MULTILINE,
 )
 _MARKUP = re.compile(r"(?<!\\)[|*]|(?<=\w)_(?!\w)")
 
@@ -70,6 +72,7 @@ def _printed_by(*arguments: str) -> str:
 MAKER_BY_PART: dict[str, Callable[[str], str]] = {
     "modules-of": modules_of,
     "overview-of": reference_pages.overview_of,
+    "names-of": reference_pages.names_of,
     "pages-of": reference_pages.toctree_of,
     "output-of": output_of,
     "markdown-of": markdown_of,

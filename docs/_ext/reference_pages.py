@@ -116,6 +116,20 @@ def overview_of(which: str) -> str:
     return "\n".join(rows)
 
 
+def names_of(which: str) -> str:
+    """Return a section for each module of the `namespace`: its names by subject, with one line."""
+    parts = []
+    for module in index.namespace_modules() if which == "namespace" else [which]:
+        tables = [
+            f"### {page.title} ({module})\n\n{table}" if page.title != module else table
+            for page in index.pages()
+            if page.module == module and (table := table_of_names(page.entries))
+        ]
+        if tables:
+            parts += [f"## `{module}`", *tables]
+    return "\n\n".join(parts)
+
+
 def names_in(text: str) -> set[str]:
     """Return the dotted names that a page describes."""
     directives = (

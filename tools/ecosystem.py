@@ -1,0 +1,236 @@
+"""Run the test suites of libraries written for JAX, on JAX and on xstack: `nox -s ecosystem`.
+
+    nox -s ecosystem -- optax chex            all tests of two libraries, on both
+    nox -s ecosystem -- haiku --every 16      every sixteenth test of each file
+    python tools/ecosystem.py                 the table of what was found, as Markdown
+
+A library's tests come with its source distribution, from the registry. The same tests run twice in
+one environment, by JAX and with `pytest -p xstack.as_jax`; `docs/ecosystem.json` keeps what passes,
+the processor time of each run and what passes on JAX alone, and the page `docs/ecosystem.md` shows
+it.
+
+This module is also the plugin of pytest that takes the sample (`--every`).
+"""
+
+import argparse
+import datetime
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+import tarfile
+import tempfile
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import xstack
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "docs" / "ecosystem.json"
+_EVERY = "ECOSYSTEM_EVERY"
+_SECONDS = 3000
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Where the tests of a library are, and what they need."""
+
+    distribution: str
+    tests: tuple[str, ...]
+    needs: tuple[str, ...] = ()
+    environment: dict[str, str] = field(default_factory=dict)
+    without: tuple[str, ...] = ()
+    """Files that need data, networks or libraries of hundreds of megabytes."""
+
+
+_FLAX = ("optax", "treescope", "cloudpickle", "tensorboardX", "msgpack")
+_BY_NAME = {
+    "optax": Suite("optax", ("optax",), ("flax", "scikit-learn")),
+    "chex": Suite("chex", ("chex",), ("cloudpickle", "dm-tree")),
+    "einops": Suite(
+        "einops", ("einops/tests",), ("flax",), {"EINOPS_TEST_BACKENDS": "numpy,jax"}
+    ),
+    "flax-linen": Suite("flax", ("tests/linen",), _FLAX),
+    "flax-nnx": Suite("flax", ("tests/nnx",), _FLAX, without=("tests/nnx/integration_test.py",)),
+    "flax-core": Suite("flax", ("tests/core",), _FLAX),
+    "haiku": Suite(
+        "dm-haiku", ("haiku",), ("cloudpickle", "dill", "mock", "dm-tree", "optax"),
+        without=(
+            "haiku/_src/integration/jax2tf_test.py", "haiku/_src/reshape_test.py",
+            "haiku/_src/transform_test.py", "haiku/_src/integration/checkpoint_test.py",
+            "haiku/_src/integration/doctest_test.py",
+        ),
+    ),
+    "distrax": Suite("distrax", ("distrax",), ("dm-haiku", "flax", "mock")),
+    "numpyro": Suite(
+        "numpyro", ("test",), ("flax", "dm-haiku", "optax", "funsor", "scipy", "matplotlib"),
+        without=("test/test_examples.py", "test/test_example_utils.py"),
+    ),
+}  # fmt: skip
+NO_TESTS = ("equinox", "lineax", "optimistix", "diffrax", "jaxtyping")
+"""Libraries whose source distributions hold no tests."""
+
+# A text of an error (a regular expression) -> why a test that JAX passes fails here.
+_REASONS = {
+    r"inconsistent sizes|does not match|Regex pattern did not match": "matches the text of an "
+    "error of JAX",
+    r"an operand is not an Array|got\s+tuple|a tuple is not an array": "`bind` of a primitive "
+    "gives a tuple, always",
+    r"abstract mesh has no devices": "sharding of a mesh without devices",
+    r"types made of several arrays": "hijax types as operands (`jax.experimental.hijax`)",
+    r"colocated_python|array_serialization|ifrt|pxla": "imports orbax, which needs parts of JAX "
+    "for clusters",
+    r"DID NOT WARN": "expects a warning of JAX",
+    r"incompatible dtypes|type float64 but expected": "a NumPy result of 64 bits among arrays",
+}
+
+
+def run_suite(name: str, every: int) -> dict[str, Any]:
+    """Run a library's tests on both, and return what came out."""
+    suite = _BY_NAME[name]
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, "install", suite.distribution, *suite.needs], check=True)
+    version = metadata.version(suite.distribution)
+    with tempfile.TemporaryDirectory() as folder:
+        source = ["--no-deps", "--no-binary", suite.distribution, "--dest", folder]
+        subprocess.run([*pip, "download", *source, f"{suite.distribution}=={version}"], check=True)
+        (archive,) = Path(folder).glob("*.tar.gz")
+        with tarfile.open(archive) as files:
+            files.extractall(folder, filter="data")
+        (tree,) = [path for path in Path(folder).iterdir() if path.is_dir()]
+        own = _run(suite, tree, every, "-p", "xstack.as_jax")
+        jax = _run(suite, tree, every)
+    return _compared(name, version, every, jax, own)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One run of a suite: the ids that passed, the errors of the others, the processor time."""
+
+    passed: set[str]
+    errors: dict[str, str]
+    seconds: float
+
+
+def _run(suite: Suite, tree: Path, every: int, *options: str) -> _Run:
+    before = _processor_seconds()
+    report = tree / "report.xml"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "ecosystem", "-p", "no:cacheprovider"]
+    command += ["--continue-on-collection-errors", f"--junitxml={report}", "--tb=line"]
+    command += [*options, *suite.tests, *[f"--ignore={path}" for path in suite.without]]
+    environment = {
+        **os.environ, **suite.environment, _EVERY: str(every), "JAX_PLATFORMS": "cpu",
+        "PYTHONPATH": str(Path(__file__).parent),
+    }  # fmt: skip
+    subprocess.run(command, cwd=tree, env=environment, check=False, timeout=_SECONDS)
+    return _Run(*_outcomes(report), _processor_seconds() - before)
+
+
+def _processor_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _outcomes(report: Path) -> tuple[set[str], dict[str, str]]:
+    """Return the ids of the tests that passed, and what the others said."""
+    passed, errors = set(), {}
+    for case in ET.parse(report).getroot().iter("testcase"):
+        test = f"{case.get('classname')}::{case.get('name')}"
+        problem = case.find("failure")
+        problem = case.find("error") if problem is None else problem
+        if problem is not None:
+            errors[test] = " ".join(str(problem.get("message")).split())[:300]
+        elif case.find("skipped") is None:
+            passed.add(test)
+    return passed - set(errors), errors
+
+
+def _compared(name: str, version: str, every: int, jax: _Run, own: _Run) -> dict[str, Any]:
+    differ = {test: own.errors.get(test, "not run") for test in sorted(jax.passed - own.passed)}
+    versions = {"jax": metadata.version("jax"), "xstack": xstack.__version__}
+    return {
+        "name": name, "version": version, "every": every, **versions,
+        "python": sys.version.split()[0], "date": datetime.date.today().isoformat(),
+        "passed_by_jax": len(jax.passed), "passed_here_too": len(jax.passed & own.passed),
+        "passed_here_alone": len(own.passed - jax.passed),
+        "jax_seconds": round(jax.seconds, 1), "own_seconds": round(own.seconds, 1),
+        "differ": differ,
+    }  # fmt: skip
+
+
+# ----------------------------------------------------------------------------------------- the page
+
+
+def table(found: list[dict[str, Any]]) -> str:
+    """Return the results as Markdown."""
+    rows = [
+        "| library | tests | pass on JAX | of these here | share | time of JAX's | date |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    reasons = ["| library | tests | why they fail here alone |", "|---|---|---|"]
+    for f in found:
+        sample = "all" if f["every"] == 1 else f"one in {f['every']}"
+        share = f["passed_here_too"] / max(f["passed_by_jax"], 1)
+        time = f["own_seconds"] / f["jax_seconds"]
+        rows.append(
+            f"| {f['name']} {f['version']} | {sample} | {f['passed_by_jax']} "
+            f"| {f['passed_here_too']} | {share:.1%} | {time:.2f} | {f['date']} |"
+        )
+        for why, count in sorted(_counted(f["differ"]).items()):
+            reasons.append(f"| {f['name']} | {count} | {why} |")
+    versions = sorted({f"JAX {f['jax']}, Python {f['python']}" for f in found})
+    return "\n\n".join([f"With {'; '.join(versions)}.", "\n".join(rows), "\n".join(reasons)])
+
+
+def _counted(differ: dict[str, str]) -> dict[str, int]:
+    """Return how many tests differ for each reason; an error without one stands for itself."""
+    counts: dict[str, int] = {}
+    for text in differ.values():
+        known = [why for pattern, why in _REASONS.items() if re.search(pattern, text)]
+        why = known[0] if known else "`" + text[:100].replace("|", "\\|").replace("`", "'") + "`"
+        counts[why] = counts.get(why, 0) + 1
+    return counts
+
+
+# ------------------------------------------------------------------------------------------- pytest
+
+
+def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
+    """Take every n-th test of each file, the same ones for JAX and for xstack."""
+    every = int(os.environ.get(_EVERY, "1"))
+    count_by_file: dict[Any, int] = {}
+    taken, left = [], []
+    for item in items:
+        count = count_by_file.get(item.path, 0)
+        count_by_file[item.path] = count + 1
+        (left if count % every else taken).append(item)
+    items[:] = taken
+    config.hook.pytest_deselected(items=left)
+
+
+# ------------------------------------------------------------------------------------------ command
+
+
+def main() -> int:
+    """Run the suites that are named and keep what came out; print the table where none is."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("names", nargs="*", choices=[[], *_BY_NAME], metavar="NAME", default=[])
+    parser.add_argument("--every", type=int, default=1, help="run every n-th test of each file")
+    arguments = parser.parse_args()
+    found = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
+    for name in arguments.names:
+        result = run_suite(name, arguments.every)
+        found = sorted([f for f in found if f["name"] != name] + [result], key=lambda f: f["name"])
+        RESULTS.write_text(json.dumps(found, indent=1) + "\n")
+    chosen = [f for f in found if f["name"] in arguments.names] if arguments.names else found
+    print(table(chosen))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
