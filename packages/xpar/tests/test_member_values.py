@@ -1,6 +1,7 @@
 """Outside of `jit`, a function of members sees values: prints, branches, conversions, errors."""
 
 import io
+import pdb
 import sys
 
 import numpy as np
@@ -147,3 +148,25 @@ def test_a_print_outside_of_members_has_none_to_name(capsys):
     jit(lambda x: debug.print("{member} {}", x))(1)
     effects_barrier()
     assert capsys.readouterr().out == "() 1\n"
+
+
+def test_pdb_steps_through_a_function_of_members_and_prints_blocks():
+    commands, printed = io.StringIO("p x\nn\nn\np y.sum()\nc\n"), io.StringIO()
+    debugger = pdb.Pdb(stdin=commands, stdout=printed, nosigint=True, readrc=False)
+    debugger.prompt = ""
+
+    def member(w, x):
+        debugger.set_trace()
+        y = x * 2
+        return y + 1
+
+    tracing = sys.gettrace()
+    try:
+        found = members(member)(W, X)
+    finally:
+        sys.settrace(tracing)
+    np.testing.assert_array_equal(found, 2 * X + 1)
+    text = printed.getvalue()
+    assert "y = x * 2" in text and "return y + 1" in text
+    assert "(1, 0):\n[[ 8.  9.]\n [12. 13.]]" in text  # x at one of the mesh coordinates
+    assert "(0, 0): 20.0" in text, text  # y.sum()
