@@ -80,6 +80,7 @@ def test_shape_dtype_struct_is_a_value():
     s = ShapeDtypeStruct((2, 3), "float32")
     assert repr(s) == "ShapeDtypeStruct(shape=(2, 3), dtype=float32)"
     assert s == ShapeDtypeStruct((2, 3), np.float32) and hash(s) == hash(s.update())
+    assert len({hash(ShapeDtypeStruct((2, n), np.float32)) for n in range(8)}) == 8
     assert s != ShapeDtypeStruct((2, 3), "float16") and s != "text"
     assert s.aval is ShapedArray((2, 3), "float32")
     assert (s.ndim, s.size, len(s)) == (2, 6, 2)
