@@ -216,6 +216,26 @@ def test_the_interpreter_ends_only_when_programs_do(tmp_path):
     assert (ended.returncode, ended.stdout) == (0, "over\n"), ended.stderr
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform has no fork")
+def test_a_forked_child_ends_and_its_parent_goes_on(tmp_path):
+    code = """
+        import os, sys, numpy as np, xnp
+        from xjit import jit
+        x = np.random.default_rng(0).normal(size=(8, 30000)).astype("f4")
+        f, expected = jit(xnp.sort), np.sort(x)
+        f(x)  # may be on its way when the process forks
+        child = os.fork()
+        if child == 0:
+            sys.exit(0 if np.array_equal(np.sort(x), expected) else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        for _ in range(3):
+            assert np.array_equal(f(x), expected)
+        print("over")
+    """
+    ended = _run(code, tmp_path)
+    assert (ended.returncode, ended.stdout) == (0, "over\n"), ended.stderr
+
+
 def test_params_that_no_text_stands_for_have_the_compiler_compute():
     p = Primitive(
         f"probe_{next(_count)}", shape=lambda a, *, kind: (a,), numpy=lambda x, *, kind: (x + 1,),

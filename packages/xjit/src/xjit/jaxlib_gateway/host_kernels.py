@@ -32,6 +32,7 @@ import ctypes
 import functools
 import itertools
 import math
+import os
 import threading
 import time
 from collections import deque
@@ -187,6 +188,8 @@ def register_host_kernels(resolve: Callable[[str], Resolved]) -> None:
                 TARGET, make(address, None, None), platform="cpu", api_version=1
             )
             atexit.register(_wait_at_exit)
+            if hasattr(os, "register_at_fork"):
+                os.register_at_fork(after_in_child=_forget_running)
             _resolve.append(resolve)
 
 
@@ -366,6 +369,13 @@ def awaited(start: Callable[..., Any]) -> Callable[..., Any]:
         return results
 
     return start_and_note
+
+
+def _forget_running() -> None:
+    """Wait for nothing in a forked child: the threads that ran are its parent's."""
+    _running.clear()
+    _scheduled.clear()
+    _shared.clear()
 
 
 def _wait_at_exit() -> None:
