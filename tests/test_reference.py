@@ -179,6 +179,12 @@ def test_the_tables_of_the_notes_on_speed_have_a_few_words_a_cell():
     assert not [c for c in cells if len(c) > 70]
 
 
+def test_every_decision_has_a_number_of_its_own():
+    numbers = [int(path.name[:4]) for path in (ROOT / "docs" / "decisions").glob("*.md")]
+    reserved = {13, 14}  # docs/design/about.md
+    assert sorted(numbers) == [n for n in range(1, max(numbers) + 1) if n not in reserved]
+
+
 def test_no_private_module_has_a_page():
     assert not [m for m in reference_index.namespace_modules() if "._" in m]
     assert not [page.file for page in reference_index.pages() if "._" in page.file]
