@@ -179,6 +179,13 @@ def test_the_tables_of_the_notes_on_speed_have_a_few_words_a_cell():
     assert not [c for c in cells if len(c) > 70]
 
 
+@pytest.mark.parametrize("section", ["tutorials", "howto", "recipes", "explain", "design"])
+def test_the_first_page_of_a_section_leads_to_each_other_one(section):
+    folder = ROOT / "docs" / section
+    linked = set(re.findall(r"\((\w+\.md)\)", (folder / "about.md").read_text()))
+    assert not {page.name for page in folder.glob("*.md")} - linked - {"about.md"}
+
+
 def test_every_decision_has_a_number_of_its_own():
     numbers = [int(path.name[:4]) for path in (ROOT / "docs" / "decisions").glob("*.md")]
     reserved = {13, 14}  # docs/design/about.md

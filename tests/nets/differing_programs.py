@@ -620,6 +620,12 @@ NUMBERS: list[Row] = [
     ("slopes at ties", slope(lambda j, n: n.fmax, 1.0, 1.0, of=(0, 1)), (0.0, 1.0), (0.5, 0.5)),
     ("slopes at ties", lambda j, n: j.jacrev(j.lax.cummax)(n.ones(3))[2], [0.25, 0.25, 0.5],
      [0.33333, 0.33333, 0.33333]),
+    ("`max`, `min`, `ptp`, max pooling of 4,096", lambda j, n: [float(j.jit(f)(
+        np.float32([1, nan] + [3] * 4094))) for f in (n.max, n.min, n.ptp)], [3.0, 1.0, 2.0],
+     [nan] * 3),
+    ("`max`, `min`, `ptp`, max pooling of 4,096", lambda j, n: j.jit(
+        lambda x: j.lax.reduce_window(x, -inf, j.lax.max, (2,), (2,), "VALID"))(
+        np.float32([1, nan] + [3] * 4094))[:2], [1.0, 3.0], [nan, 3.0]),
     ("the slope of `max` of an array", slope(lambda j, n: n.max, np.float32([1, nan, 3])),
      [nan] * 3, [0.0, 1.0, 0.0]),
     ("the slope of `max` of an array",
