@@ -1,7 +1,10 @@
 """How processes find each other, who is missing, and what schedulers say of them."""
 
 import contextlib
+import json
+import selectors
 import socket
+import struct
 import threading
 import time
 import warnings
@@ -9,7 +12,7 @@ import warnings
 import pytest
 
 from packages.xpar.tests.several_processes import free_address
-from xpar import distributed, distributed as clusters
+from xpar import attempts, distributed, distributed as clusters
 
 
 @pytest.fixture(autouse=True)
@@ -60,6 +63,57 @@ def check_in_all(address, numbers, count, seconds=60.0):
     for thread in threads:
         thread.join(60)
     return results
+
+
+class PatientSelector(selectors.DefaultSelector):
+    """A selector that finds several connections ready in one round."""
+
+    def select(self, timeout=None):
+        super().select(timeout)
+        time.sleep(0.2)
+        return super().select(0)
+
+
+def say(connection, **what):
+    connection.sendall(json.dumps(what).encode() + b"\n")
+
+
+def test_a_connection_that_breaks_in_the_round_of_another_one_ends_no_gathering(monkeypatch):
+    monkeypatch.setattr(distributed.selectors, "DefaultSelector", PatientSelector)
+    hello = {"protocol": distributed.PROTOCOL, "of": 3, "name": "here"}
+    with coordinator(3, 30) as address:
+        place = clusters.split_address(address)
+        broken, other = [socket.create_connection(place) for _ in range(2)]
+        say(broken, process=0, **hello)
+        assert b"missing" in broken.recv(1000)
+        say(other, process=1, **hello)
+        broken.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        broken.close()  # with a reset, which the coordinator meets when it answers the other one
+        assert b"missing" in other.recv(1000)
+        found = check_in_all(address, [0, 2], 3)
+        other.close()
+    assert found == [["place 0", "here", "place 1"]] * 2
+
+
+def test_a_host_that_comes_back_while_its_old_connection_speaks_ends_no_rendezvous(monkeypatch):
+    monkeypatch.setattr(attempts.selectors, "DefaultSelector", PatientSelector)
+    address = free_address()
+    place = clusters.split_address(address)
+    meeting = attempts.Rendezvous(address, 2, None, 0, 30, 30)
+    old, new, other = [socket.create_connection(place) for _ in range(3)]
+    say(old, host=1, processes=1, name="here")
+    for connection in (old, new, other):  # all are accepted before the rounds that count
+        assert b"alive" in connection.recv(1000)
+    say(new, host=1, processes=1, name="here")
+    say(old, alive=True)
+    say(other, host=0, processes=1, name="there")
+    heard = b""
+    while b"start" not in heard:
+        new.settimeout(10)
+        heard += new.recv(1000)
+    meeting.close(0)
+    for connection in (old, new, other):
+        connection.close()
 
 
 def test_all_learn_the_names_of_all():

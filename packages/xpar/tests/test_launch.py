@@ -10,6 +10,8 @@ import sys
 import textwrap
 import time
 
+from xpar import launch
+
 
 def start(tmp_path, script, *options):
     """Start the launcher on a script."""
@@ -39,6 +41,14 @@ def test_processes_have_numbers_addresses_and_arguments_and_their_lines_are_merg
         [f"{tag} {i} 3 2 127.0.0.1 ['one', '--two']" for i, tag in enumerate(tags)]
         + [f"{tag} to the other stream" for tag in tags]
     )
+
+
+def test_a_request_to_end_counts_from_the_moment_it_arrives():
+    with launch._Signals() as signals:
+        os.kill(os.getpid(), signal.SIGUSR1)
+        assert not signals.is_ending
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert signals.is_ending and signals.take() == [signal.SIGUSR1, signal.SIGTERM]
 
 
 def test_when_one_dies_the_others_are_ended_and_its_traceback_is_last(tmp_path):

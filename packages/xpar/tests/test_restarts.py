@@ -3,6 +3,7 @@
 The reference is the same training in NumPy (`surviving_job.exact_training`).
 """
 
+import contextlib
 import json
 import os
 import random
@@ -68,11 +69,32 @@ class RunningJob:
 
     def finish(self):
         """Wait for the end; return what the launcher printed."""
+        return self.launcher.communicate(timeout=120)[0]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        """End the launcher and its processes, also those that are stopped."""
+        self.launcher.terminate()  # first, so that no attempt follows
+        for lines in self.said().values():
+            for line in lines:
+                if "pid" in line and is_running(line["pid"]):
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(line["pid"], signal.SIGKILL)
         try:
-            printed, _ = self.launcher.communicate(timeout=120)
+            self.launcher.wait(timeout=30)
         finally:
             self.launcher.kill()
-        return printed
+            self.launcher.stdout.close()
+
+
+def is_running(pid):
+    """Return whether there is a process of this number that a launcher can have started."""
+    try:
+        return os.getsid(pid) == pid
+    except ProcessLookupError:
+        return False
 
 
 def check_history(job, steps, killed_at, printed):
@@ -108,10 +130,9 @@ def check_history(job, steps, killed_at, printed):
 def run_with_kills(folder, seed, kills, count, steps=60, *options):
     """Run a job, and kill or stop a random process in each attempt at a random moment."""
     chance = random.Random(seed)
-    job = RunningJob(folder, steps, "-n", str(count), "--restarts", str(kills),
-                     "--heartbeat", str(HEARTBEAT), *options)  # fmt: skip
     killed_at = {}
-    try:
+    with RunningJob(folder, steps, "-n", str(count), "--restarts", str(kills),
+                    "--heartbeat", str(HEARTBEAT), *options) as job:  # fmt: skip
         for attempt in range(kills):
             if not job.wait_for(lambda a=attempt: job.has_begun(a, count)):
                 break
@@ -132,9 +153,16 @@ def run_with_kills(folder, seed, kills, count, steps=60, *options):
                 for pid in pids:
                     os.kill(pid, by)
         printed = job.finish()
-    finally:
-        job.launcher.kill()
     return job, killed_at, printed
+
+
+def test_no_process_is_left_of_a_job_that_a_test_leaves(tmp_path):
+    with RunningJob(tmp_path / "job", 10**6, "-n", "2", "--restarts", "5") as job:
+        assert job.wait_for(lambda: job.has_begun(0, 2))
+        pids = [job.pid(0, process) for process in range(2)]
+        os.kill(pids[1], signal.SIGSTOP)
+        assert all(is_running(pid) for pid in pids)
+    assert job.launcher.returncode and not any(is_running(pid) for pid in pids)
 
 
 def test_a_job_comes_back_from_its_last_checkpoint_with_equal_numbers(tmp_path):
@@ -165,15 +193,16 @@ def test_a_job_survives_random_kills(seed, tmp_path):
 @pytest.mark.skipif("FUZZ_PROGRAMS" not in os.environ, reason="it starts processes: some seconds")
 @pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_job_goes_on_with_fewer_processes_where_that_is_permitted(by, tmp_path):
-    job = RunningJob(tmp_path / "job", 40, "-n", "3", "--restarts", "2", "--min-processes", "2")
-    for attempt, count in ((0, 3), (1, 2)):
-        assert job.wait_for(
-            lambda a=attempt, c=count: (
-                job.has_begun(a, c) and sum(["step" in line for line in job.said(a)[0]]) > 5
+    options = ("-n", "3", "--restarts", "2", "--min-processes", "2")
+    with RunningJob(tmp_path / "job", 40, *options) as job:
+        for attempt, count in ((0, 3), (1, 2)):
+            assert job.wait_for(
+                lambda a=attempt, c=count: (
+                    job.has_begun(a, c) and sum(["step" in line for line in job.said(a)[0]]) > 5
+                )
             )
-        )
-        os.kill(job.pid(attempt, 1), by)
-    printed = job.finish()
+            os.kill(job.pid(attempt, 1), by)
+        printed = job.finish()
     check_history(job, 40, {}, printed)
     counts = [line["processes"] for line in job.said()[0] if "restored" in line]
     assert counts == [3, 2, 2], printed
@@ -240,17 +269,16 @@ needs_namespaces = pytest.mark.skipif(
 def test_a_host_that_is_lost_is_left_out_and_its_processes_end(network, tmp_path):
     options = ("-n", "1", "--hosts", "3", "--restarts", "3", "--min-processes", "2", "--wait", "5",
                "--heartbeat", "6")  # fmt: skip
-    hosts = [network.start(i, tmp_path / "job", 60, *options) for i in range(3)]
-    job = hosts[0]
-    try:
+    with contextlib.ExitStack() as stack:
+        hosts = [
+            stack.enter_context(network.start(i, tmp_path / "job", 60, *options)) for i in range(3)
+        ]
+        job = hosts[0]
         assert job.wait_for(
             lambda: job.has_begun(0, 3) and sum(["step" in x for x in job.said(0)[0]]) > 5
         )
         network.run("link", "set", "v2", "down", at=0)
         printed = [host.finish() for host in hosts]
-    finally:
-        for host in hosts:
-            host.launcher.kill()
     check_history(job, 60, {}, printed[0])
     counts = [line["processes"] for line in job.said()[0] if "restored" in line]
     assert counts == [3, 2], printed
@@ -265,17 +293,16 @@ def test_a_host_that_is_lost_is_left_out_and_its_processes_end(network, tmp_path
 @needs_namespaces
 def test_a_process_that_fails_on_one_host_has_all_hosts_start_again(network, tmp_path):
     options = ("-n", "1", "--hosts", "2", "--restarts", "1", "--heartbeat", "10")
-    hosts = [network.start(i, tmp_path / "job", 30, *options) for i in range(2)]
-    job = hosts[0]
-    try:
+    with contextlib.ExitStack() as stack:
+        hosts = [
+            stack.enter_context(network.start(i, tmp_path / "job", 30, *options)) for i in range(2)
+        ]
+        job = hosts[0]
         assert job.wait_for(
             lambda: job.has_begun(0, 2) and sum(["step" in x for x in job.said(0)[0]]) > 5
         )
         os.kill(job.pid(0, 1), signal.SIGKILL)
         printed = [host.finish() for host in hosts]
-    finally:
-        for host in hosts:
-            host.launcher.kill()
     check_history(job, 30, {}, printed[0])
     assert [host.launcher.returncode for host in hosts] == [0, 0], printed
     assert "launch: process 1 of 2 ended by SIGKILL; the others were ended." in printed[1]

@@ -174,7 +174,7 @@ class Rendezvous:
                 if key.fileobj is self._listener:
                     self._accept()
                 else:
-                    self._hear(self._hosts[key.fileobj])  # type: ignore[index]
+                    self._hear(self._hosts.get(key.fileobj))  # type: ignore[call-overload]
             now = time.monotonic()
             for host in list(self._hosts.values()):
                 if now - host.heard_at > self._heartbeat:
@@ -232,12 +232,17 @@ class Rendezvous:
             self._tell([h for h in self._hosts.values() if h.takes_part], {"stop": self._attempt})
 
     def _accept(self) -> None:
-        connection, _ = self._listener.accept()
+        try:
+            connection, _ = self._listener.accept()
+        except OSError:  # it is gone already
+            return
         connection.settimeout(self._heartbeat)
         self._hosts[connection] = _Host(connection, time.monotonic())
         self._selector.register(connection, selectors.EVENT_READ)
 
-    def _hear(self, host: _Host) -> None:
+    def _hear(self, host: _Host | None) -> None:
+        if host is None:  # lost by what another one said in the same round
+            return
         try:
             for line in _received(host):
                 host.heard_at = time.monotonic()

@@ -448,12 +448,17 @@ class Gathering:
         return [i for i in range(self._count) if i not in self._names]
 
     def _accept(self) -> None:
-        connection, _ = self._listener.accept()
+        try:
+            connection, _ = self._listener.accept()
+        except OSError:  # it is gone already
+            return
         self._process_of[connection] = None
         self._read[connection] = b""
         self._selector.register(connection, selectors.EVENT_READ)
 
     def _hear(self, connection: socket.socket) -> None:
+        if connection not in self._process_of:  # forgotten by what another one said meanwhile
+            return
         try:
             more = connection.recv(65536)
         except OSError:
@@ -514,8 +519,10 @@ class Gathering:
             self._forget(connection)
 
     def _forget(self, connection: socket.socket) -> None:
-        process = self._process_of.pop(connection, None)
-        self._read.pop(connection, None)
+        if connection not in self._process_of:
+            return
+        process = self._process_of.pop(connection)
+        del self._read[connection]
         if process is not None and self._has_started:
             self._ended.append(process)
         elif process is not None:

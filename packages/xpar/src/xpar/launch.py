@@ -234,12 +234,13 @@ class _Signals:
             signal.signal(number, handler)  # type: ignore[arg-type]
 
     def _note(self, number: int, _: object) -> None:
-        self._received.append(signal.Signals(number))
+        received = signal.Signals(number)
+        self.is_ending |= received.name in self._ENDING
+        self._received.append(received)
 
     def take(self) -> list[signal.Signals]:
         """Return those that have come since the last call."""
         received, self._received = self._received, []
-        self.is_ending |= any(number.name in self._ENDING for number in received)
         return received
 
 
