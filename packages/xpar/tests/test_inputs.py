@@ -7,6 +7,9 @@ from hypothesis import given, settings, strategies
 import xpar
 from xpar import NamedSharding, P
 from xpar.inputs import Batches, read_records, shuffled_positions
+from xprim import config
+
+ROWS = NamedSharding(xpar.make_mesh((8,), ("data",)), P("data"))
 
 
 @settings(max_examples=30, deadline=None)
@@ -92,6 +95,13 @@ def test_batches_are_read_ahead_and_errors_come_with_their_batch():
     assert 18 not in read
 
 
+def test_batches_are_read_ahead_under_the_options_of_their_reader():
+    batches = Batches(np.ones(3), 1)
+    with config.enable_x64(True):
+        ahead = next(batches.between(0, 1))
+        assert ahead.dtype == batches[0].dtype == np.float64
+
+
 def test_a_data_set_of_records_is_a_source():
     records = [{"x": np.full(2, i), "y": (i, -i)} for i in range(6)]
     batch = Batches(read_records(records), 3, num_records=6)[1]
@@ -112,8 +122,27 @@ def test_a_data_set_of_records_is_a_source():
         ),
         (lambda: Batches([np.ones(3), np.ones(4)], 1), "different numbers of rows"),
         (lambda: Batches(np.ones(3), 1)[-1], "Batches: batches are numbered from 0."),
-        (lambda: Batches(np.ones(3), 1, key=1.5), "shuffle: the key has no integers."),
-        (lambda: shuffled_positions([3], 3, 0), "a position is not below the count."),
+        (lambda: Batches(np.ones(3), 1, key=1.5), "Batches: the key has no integers."),
+        (lambda: shuffled_positions([3], 3, 0), "a position is not below the count"),
+        (lambda: shuffled_positions([-1], 3, 0), "got       position=-1, count=3"),
+        (lambda: shuffled_positions([1.0], 3, 0), "shuffled_positions: positions are integers."),
+        (lambda: shuffled_positions([1], 3, "key"), "shuffled_positions: the key has no integers."),
+        (lambda: Batches(np.ones(3), 1, num_records=5), "Batches: the arrays have fewer records."),
+        (lambda: Batches({"a": np.ones(3), "b": 1.0}, 1), "different numbers of rows"),
+        (lambda: Batches(np.ones(3), 1)[0:2], "hint      batches.between(start, stop)"),
+        (
+            lambda: Batches(lambda i: {"x": np.ones(7)}, 2, num_records=9)[0],
+            "Batches: the source returned 7 rows for 2 indices.",
+        ),
+        (
+            lambda: Batches(lambda i: np.ones(1), 8, num_records=9, sharding=ROWS)[0],
+            "Batches: the source returned 1 rows for 8 indices.",
+        ),
+        (
+            lambda: read_records([{"x": 1, "y": 2}, {"x": 1, "z": 2}])(np.arange(2)),
+            "read_records: two records have different structures.",
+        ),
+        (lambda: read_records([[1], [1, 2]])(np.arange(2)), "got       records[1]=[1, 2]"),
     ],
 )
 def test_wrong_arguments_are_refused(make, text):

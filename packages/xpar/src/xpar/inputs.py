@@ -13,6 +13,7 @@ devices alone.
 from __future__ import annotations
 
 import contextlib
+import operator
 import queue
 import threading
 from collections.abc import Callable, Iterator
@@ -23,8 +24,9 @@ import numpy as np
 import xtree
 from xjit.dispatch.sharded_arrays import make_array_from_callback
 from xjit.sharding.shardings import NamedSharding, PartitionSpec
-from xprim import as_array, dtypes, typeof
+from xprim import as_array, config, dtypes
 from xprim.errors import message
+from xprim.requirements import require
 from xprim.tracebacks import boundaries
 from xprim.typing import PyTree
 
@@ -51,7 +53,8 @@ def shuffled_positions(positions: Any, count: int, key: Any) -> np.ndarray[Any, 
       int64 numbers of the shape of `positions`; all positions give all numbers, once each.
 
     Raises:
-      ValueError: a position is not below `count`.
+      TypeError: positions or the key are no integers.
+      ValueError: a position is negative or not below `count`.
 
     Example:
       >>> sorted(shuffled_positions(np.arange(10), 10, key=3).tolist())
@@ -61,13 +64,18 @@ def shuffled_positions(positions: Any, count: int, key: Any) -> np.ndarray[Any, 
     number is below `count` (Black and Rogaway, 2002); its rounds are the mixer of SplitMix64
     (Steele, Lea and Flood, 2014).
     """
-    found = np.array(positions, np.uint64)
-    if found.size and int(found.max()) >= count:
-        raise ValueError(message(
-            "shuffled_positions", "a position is not below the count.",
-            got=f"{int(found.max())}, count={count}",
-        ))  # fmt: skip
-    return _permuted(found, count, _words(key))
+    numbers = np.asarray(positions)
+    require(
+        numbers.dtype.kind in "iu" or not numbers.size, "shuffled_positions",
+        "positions are integers.", got=positions, error=TypeError,
+    )  # fmt: skip
+    for number in (numbers.min(), numbers.max()) if numbers.size else ():
+        require(
+            0 <= int(number) < count, "shuffled_positions",
+            "a position is not below the count, or negative.",
+            got={"position": int(number), "count": count},
+        )  # fmt: skip
+    return _permuted(numbers.astype(np.uint64), count, _words(key, "shuffled_positions"))
 
 
 def _permuted(found: np.ndarray[Any, Any], count: int, words: list[int]) -> np.ndarray[Any, Any]:
@@ -109,21 +117,20 @@ def _round_keys(words: list[int]) -> np.ndarray[Any, Any]:
     return _mixed(state + steps)
 
 
-def _words(key: Any) -> list[int]:
+def _words(key: Any, operation: str) -> list[int]:
     """Return the numbers of a key, each below 2**64."""
-    if hasattr(key, "dtype") and dtypes.is_extended(key.dtype):
-        raise TypeError(message(
-            "shuffle", "a key of random numbers is passed by its data.", got=str(typeof(key)),
-            hint="random.key_data(key)",
-        ))  # fmt: skip
+    require(
+        not (hasattr(key, "dtype") and dtypes.is_extended(key.dtype)), operation,
+        "a key of random numbers is passed by its data.", got=key, hint="random.key_data(key)",
+        error=TypeError,
+    )  # fmt: skip
     if isinstance(key, int):
         return [key % (1 << 64)]
     numbers = np.asarray(key)
-    if numbers.dtype.kind not in "iu":
-        raise TypeError(message(
-            "shuffle", "the key has no integers.", got=repr(key),
-            expected="an integer, or random.key_data(key)",
-        ))  # fmt: skip
+    require(
+        numbers.dtype.kind in "iu", operation, "the key has no integers.", got=key,
+        expected="an integer, or random.key_data(key)", error=TypeError,
+    )  # fmt: skip
     return [int(number) % (1 << 64) for number in numbers.reshape(-1)]
 
 
@@ -134,6 +141,10 @@ def read_records(records: Any) -> Callable[[np.ndarray[Any, Any]], PyTree]:
       records: `records[i]` is a tree of arrays and numbers, of the same structure and shapes for
         all integers `i`.
 
+    Returns:
+      A function of int64 indices. It raises a ValueError where two records have different
+      structures or shapes.
+
     Example:
       >>> source = read_records([{"x": [1.0, 2.0], "y": 0}, {"x": [3.0, 4.0], "y": 1}])
       >>> source(np.array([1, 0]))["y"]
@@ -142,8 +153,15 @@ def read_records(records: Any) -> Callable[[np.ndarray[Any, Any]], PyTree]:
 
     def source(indices: np.ndarray[Any, Any]) -> PyTree:
         rows = [records[int(i)] for i in indices]
+        structure = xtree.structure(rows[0])
+        for i, row in zip(indices, rows, strict=True):
+            require(
+                xtree.structure(row) == structure, "read_records",
+                "two records have different structures.",
+                got={f"records[{i}]": row}, expected=f"as records[{indices[0]}]: {structure}",
+            )  # fmt: skip
         columns = zip(*[xtree.leaves(row) for row in rows], strict=True)
-        return xtree.structure(rows[0]).unflatten([np.stack(column) for column in columns])
+        return structure.unflatten([np.stack(column) for column in columns])
 
     return source
 
@@ -166,7 +184,8 @@ class Batches:
         on its own device.
 
     Raises:
-      ValueError: there are fewer records than a batch has, or their number is not known.
+      ValueError: there are fewer records than a batch has or than `num_records` says, or their
+        number is not known; a batch of the source has another number of rows than of indices.
 
     Example:
       >>> batches = Batches({"x": np.arange(6.0)}, batch_size=2)
@@ -190,15 +209,18 @@ class Batches:
                 "Batches", "the number of records is not known.", got="a function as source",
                 expected="num_records=...",
             ))  # fmt: skip
-        if not 0 < batch_size <= known:
-            raise ValueError(message(
-                "Batches", "a batch has at least one record, and at most all.",
-                got=f"batch_size={batch_size}, {known} records",
-            ))  # fmt: skip
-        self.batch_size = batch_size
-        self.num_records = known
+        require(
+            rows is None or known <= rows, "Batches", "the arrays have fewer records.",
+            got={"num_records": num_records, "rows": rows},
+        )  # fmt: skip
+        require(
+            0 < batch_size <= known, "Batches", "a batch has at least one record, and at most all.",
+            got={"batch_size": batch_size, "num_records": known},
+        )  # fmt: skip
+        self.batch_size = operator.index(batch_size)
+        self.num_records = operator.index(known)
         self.sharding = sharding
-        self._key = None if key is None else _words(key)
+        self._key = None if key is None else _words(key, "Batches")
 
     @property
     def per_epoch(self) -> int:
@@ -210,8 +232,11 @@ class Batches:
 
         They are the same in all processes, and need no data.
         """
-        if step < 0:
-            raise IndexError(message("Batches", "batches are numbered from 0.", got=repr(step)))
+        require(
+            hasattr(step, "__index__"), "Batches", "the number of a batch is an integer.", got=step,
+            hint="batches.between(start, stop) yields several", error=TypeError,
+        )  # fmt: skip
+        require(step >= 0, "Batches", "batches are numbered from 0.", got=step, error=IndexError)
         epoch, place = divmod(step, self.per_epoch)
         positions = np.arange(place * self.batch_size, (place + 1) * self.batch_size)
         if self._key is None:
@@ -222,10 +247,10 @@ class Batches:
         """Return a batch: a tree of arrays, whose first dimension has `batch_size` elements."""
         indices = self.indices(step)
         if self.sharding is None:
-            rows = self._source(indices)
+            rows = self._read(indices)
             return xtree.map(lambda x: as_array(x, what="Batches"), rows)
         mine = self._own_rows()
-        leaves, structure = xtree.flatten(self._source(indices[mine]))
+        leaves, structure = xtree.flatten(self._read(indices[mine]))
         return structure.unflatten([self._assemble(np.asarray(x), mine) for x in leaves])
 
     def between(self, start: int, stop: int, *, ahead: int = 2) -> Iterator[PyTree]:
@@ -258,7 +283,9 @@ class Batches:
                     put(None, error)
                     return
 
-        threading.Thread(target=read, name="xpar: reading batches", daemon=True).start()
+        threading.Thread(
+            target=config.carry_overrides(read), name="xpar: reading batches", daemon=True
+        ).start()
         try:
             for _ in range(start, stop):
                 batch, error = ready.get()
@@ -267,6 +294,22 @@ class Batches:
                 yield batch
         finally:
             is_over.set()
+
+    def _read(self, indices: np.ndarray[Any, Any]) -> PyTree:
+        """Return the rows of the records that are indexed.
+
+        Raises:
+          ValueError: the source returned another number of rows.
+        """
+        rows = self._source(indices)
+        for path, leaf in xtree.leaves_with_path(rows):
+            shape = np.shape(leaf)
+            require(
+                shape[:1] == indices.shape, "Batches",
+                "the source returned {} rows for {} indices.",
+                shape[0] if shape else "no", len(indices), got={"batch" + xtree.keystr(path): leaf},
+            )  # fmt: skip
+        return rows
 
     def _own_rows(self) -> np.ndarray[Any, Any]:
         """Return the rows of a batch that devices of this process have, in order."""
@@ -296,13 +339,12 @@ class Batches:
 def _source_of_arrays(tree: Any) -> tuple[Callable[[np.ndarray[Any, Any]], PyTree], int]:
     """Return a source that reads rows of arrays, and how many rows they have."""
     leaves, structure = xtree.flatten(tree)
-    counts = {len(leaf) for leaf in leaves}
-    if len(counts) != 1:
-        raise ValueError(message(
-            "Batches", "the arrays have different numbers of rows, or there are none.",
-            got=f"{sorted(counts)}",
-        ))  # fmt: skip
-    return lambda indices: structure.unflatten([leaf[indices] for leaf in leaves]), counts.pop()
+    counts = {np.shape(leaf)[:1] for leaf in leaves}
+    require(
+        len(counts) == 1 and () not in counts, "Batches",
+        "the arrays have different numbers of rows, or there are none.", got=tree,
+    )  # fmt: skip
+    return lambda indices: structure.unflatten([leaf[indices] for leaf in leaves]), counts.pop()[0]
 
 
 boundaries(globals())

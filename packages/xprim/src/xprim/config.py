@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 __all__ = [
     "STALE", "ThreadItems", "ThreadState", "no_more_threads", "state", "threads_seen", "update",
     "read", "options", "TraceContext", "trace_context", "names_in_trace_context",
-    "when_changed", "announce_change", "NOT_GIVEN", "Option", "define", "Override", "values",
+    "when_changed", "announce_change", "NOT_GIVEN", "Option", "define", "Override",
+    "carry_overrides", "values",
     "enable_x64", "explicit_x64_dtypes", "numpy_dtype_promotion",
     "numpy_rank_promotion", "default_matmul_precision", "threefry_partitionable",
     "default_prng_impl", "default_device", "disable_jit", "debug_nans", "debug_infs",
@@ -501,6 +502,34 @@ class Override:
                 return function(*args, **kwargs)
 
         return under_override
+
+
+def carry_overrides(function: Callable[P, R]) -> Callable[P, R]:
+    """Return the function, run in whichever thread under the overrides that this thread has now.
+
+    Example:
+        >>> from concurrent.futures import ThreadPoolExecutor
+        >>> with enable_x64(True), ThreadPoolExecutor() as pool:
+        ...     pool.submit(carry_overrides(lambda: read("enable_x64"))).result()
+        True
+    """
+    carried = dict(values.__dict__)
+
+    @functools.wraps(function)
+    def under_overrides(*args: P.args, **kwargs: P.kwargs) -> R:
+        own = values.__dict__
+        previous = dict(own)
+        own.clear()
+        own.update(carried)
+        state.options = STALE
+        try:
+            return function(*args, **kwargs)
+        finally:
+            own.clear()
+            own.update(previous)
+            state.options = STALE
+
+    return under_overrides
 
 
 class _Values(threading.local):
