@@ -93,7 +93,8 @@ sphinx_gallery_conf = {
 def keep_links_of_gallery(_app: Any, page: str, source: list[str]) -> None:
     """Leave the names on pages of the gallery to sphinx-gallery, which links them itself."""
     if page.startswith("gallery/"):
-        source[0] = f".. autolink-skip:: file\n\n{source[0]}"
+        fields = ":orphan:\n\n" if source[0].startswith(":orphan:\n\n") else ""  # which come first
+        source[0] = f"{fields}.. autolink-skip:: file\n\n{source[0].removeprefix(fields)}"
 
 
 def setup(app: Any) -> None:

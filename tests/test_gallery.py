@@ -1,13 +1,15 @@
 """The scripts of the gallery run by themselves, as a reader starts them."""
 
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).resolve().parents[1] / "docs" / "examples"
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+FOLDER = DOCS / "examples"
 SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "server")
 
 
@@ -33,3 +35,14 @@ def test_a_script_runs_and_prints_what_it_found(name):
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() and "nan" not in done.stdout.split()
     assert "Warning" not in done.stderr and "retrace" not in done.stderr, done.stderr
+
+
+def test_the_fields_of_a_page_of_the_gallery_stay_first(monkeypatch):
+    # reStructuredText shows a field such as `:orphan:` as text where something stands before it
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    keep_links_of_gallery = runpy.run_path(str(DOCS / "conf.py"))["keep_links_of_gallery"]
+    for fields in ("", ":orphan:\n\n"):
+        source = [f"{fields}Gallery\n=======\n"]
+        keep_links_of_gallery(None, "gallery/index", source)
+        assert source == [f"{fields}.. autolink-skip:: file\n\nGallery\n=======\n"]

@@ -4,7 +4,8 @@ A comment in a Markdown page is replaced by Markdown before the page is parsed:
 
 - `<!-- overview-of: namespace -->`: a table of the modules of `xstack` (or of the `packages`), with
   links to the pages of the reference.
-- `<!-- names-of: namespace -->`: each name of its modules, by subject, with its one line.
+- `<!-- names-of: namespace -->`: each name of its modules (or of `xad.sparse xpar.inputs`), by
+  subject, with its one line.
 - `<!-- pages-of: namespace -->`: those pages, as lines of a toctree.
 - `<!-- modules-of: xad xbatch -->`: a section for each package: its modules, each with the first
   sentence of its docstring, and a mark when it is public.

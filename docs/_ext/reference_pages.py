@@ -117,9 +117,12 @@ def overview_of(which: str) -> str:
 
 
 def names_of(which: str) -> str:
-    """Return a section for each module of the `namespace`: its names by subject, with one line."""
+    """Return a section for each module of the `namespace`, or each that is named.
+
+    A section has the names by subject, with one line for each.
+    """
     parts = []
-    for module in index.namespace_modules() if which == "namespace" else [which]:
+    for module in index.namespace_modules() if which == "namespace" else which.split():
         tables = [
             f"### {page.title} ({module})\n\n{table}" if page.title != module else table
             for page in index.pages()
