@@ -5,7 +5,7 @@ import pytest
 
 import xnp
 from tests.composition.nestings import TRANSFORMS, nested
-from xad import grad, hessian, jacfwd, jacobian, jacrev, jvp
+from xad import grad, hessian, jacfwd, jacobian, jacrev, jvp, value_and_grad
 from xad.implicit import argmin, fixed_point, root
 from xbatch import vmap
 from xjit import jit
@@ -170,11 +170,22 @@ def test_solvers_of_the_users_are_run_and_not_differentiated():
             )
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_unknowns_of_16_bits_are_solved_for(dtype):
+    a = xnp.asarray(2.0, dtype)
+    found, derivative = value_and_grad(lambda a: root(lambda x: x * x - a, xnp.ones((), dtype)))(a)
+    assert found.dtype == derivative.dtype == dtype
+    # the tolerance is that of `root`, the square root of epsilon, and d sqrt(a)/da = 1 / (2 x)
+    np.testing.assert_allclose(found, 2**0.5, rtol=float(xnp.finfo(dtype).eps) ** 0.5)
+    np.testing.assert_allclose(derivative, 0.5 / float(found), rtol=2 * float(xnp.finfo(dtype).eps))
+
+
 def test_guesses_are_constant_and_options_are_checked():
     assert float(grad(lambda x0: root(lambda x: x * x - 2, x0))(1.0)) == 0
     for option in ("solve", "linear_solve", "on_failure"):
-        with pytest.raises(ValueError, match=f"root: {option} has no such value"):
-            cube_root(2.0, **{option: "brent"})
+        for value in ("brent", ["newton"]):
+            with pytest.raises(ValueError, match=f"root: there is no such {option}"):
+                cube_root(2.0, **{option: value})
     with pytest.raises(TypeError, match="the unknowns must be real floating numbers"):
         root(lambda x: x, 1)
     with pytest.raises(TypeError, match="root: the unknowns must be real") as e:
@@ -182,6 +193,8 @@ def test_guesses_are_constant_and_options_are_checked():
     assert "x0['z']: complex64[]" in str(e.value)
     with pytest.raises(TypeError, match="must return a tree of the structure and the shapes"):
         root(lambda x: x[:1], xnp.ones(2))
+    with pytest.raises(TypeError, match="root: <lambda> must return real numbers"):
+        root(lambda x: x * x - 4 + 1j, 1.0)  # whose real part has a root
     with pytest.raises(TypeError, match="args must be a tuple"):
         root(lambda x, a: x - a, 1.0, args=2.0)
     with pytest.raises(TypeError, match="solve must return a tree like the unknowns"):

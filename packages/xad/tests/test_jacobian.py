@@ -151,7 +151,9 @@ def test_jacobians_of_complex_arguments_are_those_of_reverse_mode():
 def test_jacobians_in_a_mode_that_does_not_serve_are_refused():
     with pytest.raises(ValueError, match="jacobian: there is no such mode") as e:
         jacobian(sin, mode="backward")
-    assert "one of 'auto', 'forward', 'reverse'" in str(e.value)
+    assert "'auto', 'forward' or 'reverse'" in str(e.value)
+    with pytest.raises(ValueError, match="jacobian: there is no such mode"):
+        jacobian(sin, mode=["forward"])
     with pytest.raises(ValueError, match="integer arguments have no directions for forward mode"):
         jacobian(sin, mode="forward", allow_int=True)
     with pytest.raises(TypeError, match="jacobian: the results must be floating, got int32"):

@@ -60,6 +60,8 @@ def test_a_choice_refuses_what_is_not_listed_arrays_and_unhashable_values_too(va
         with pytest.raises(ValueError, match=r"f: there is no such mode\.") as caught:
             require_choice("f", "mode", value, choices)
         assert "expected  'a' or 'b'" in str(caught.value)
+    with pytest.raises(ValueError, match="expected  'a', 'b' or a function"):
+        require_choice("f", "mode", value, ("a", "b"), also="a function")
 
 
 def test_axes_count_from_zero_and_dtypes_are_among_some():

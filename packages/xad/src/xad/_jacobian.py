@@ -48,7 +48,7 @@ from xprim import (
     shaped_array,
 )
 from xprim.errors import message
-from xprim.requirements import require
+from xprim.requirements import require, require_choice
 from xprim.tracebacks import boundary
 from xprim.transformed import check_function, transformed, transforming
 
@@ -192,16 +192,12 @@ def _by_mode(
     operation: str, mode: str, chunk_size: int | None, with_value: bool,
 ) -> Callable[..., Any]:  # fmt: skip
     size = _check_size(chunk_size, operation)
-    if mode not in _METHODS:
-        raise ValueError(message(
-            operation, "there is no such mode.", got=repr(mode),
-            expected=f"one of {', '.join(map(repr, _METHODS))}",
-        ))  # fmt: skip
-    if mode == "forward" and allow_int:
-        raise ValueError(message(
-            operation, "integer arguments have no directions for forward mode.",
-            got="mode='forward', allow_int=True", hint="mode='reverse' accepts them",
-        ))  # fmt: skip
+    require_choice(operation, "mode", mode, _METHODS)
+    require(
+        mode != "forward" or not allow_int, operation,
+        "integer arguments have no directions for forward mode.",
+        got={"mode": mode, "allow_int": allow_int}, hint="mode='reverse' accepts them",
+    )  # fmt: skip
     check: Callable[..., Any] = check_forward_arguments
     if mode != "forward":
         check = functools.partial(check_reverse_arguments, allow_int=allow_int)

@@ -28,9 +28,10 @@ from xad.optimize import minimize
 from xnp import lax
 from xnp.flatten_util import ravel_pytree
 from xnp.scipy.sparse.linalg import cg, gmres
-from xprim import Array, ConcreteArray, as_array, dtypes, optional_transforms
+from xprim import Array, ConcreteArray, as_array, dtypes, optional_transforms, promotion
 from xprim.errors import CheckError, described, message
 from xprim.leaves import paths_of
+from xprim.requirements import require, require_choice
 from xprim.tracebacks import boundaries
 from xprim.transformed import check_function, name_of
 from xprim.typing import PyTree
@@ -257,8 +258,7 @@ class _Problem:
                 operation, f"args must be a tuple of further arguments, got {described(args)}.",
                 hint="args=(p,) for one argument",
             ))  # fmt: skip
-        if on_failure not in _FAILURES:
-            raise ValueError(_no_such(operation, "on_failure", on_failure, _FAILURES))
+        require_choice(operation, "on_failure", on_failure, _FAILURES)
         leaves, self._tree = xtree.flatten(x0)
         leaves = list(map(as_array, leaves))
         self._avals = [x.aval for x in leaves]
@@ -285,6 +285,11 @@ class _Problem:
         def of_vector(x: Any) -> Any:
             leaves, tree = xtree.flatten(fun(self.unravel(x), *self._args))
             found = [as_array(y).aval for y in leaves]
+            require(
+                not any(dtypes.is_complex(a.dtype) for a in found), self._operation,
+                "{} must return real numbers.", name_of(fun), got=tuple(found),
+                hint="solve for the real and the imaginary part", error=TypeError,
+            )  # fmt: skip
             if tree != self._tree or [a.shape for a in found] != [a.shape for a in self._avals]:
                 raise TypeError(message(
                     self._operation, f"{name_of(fun)} must return a tree of the structure and "
@@ -314,8 +319,7 @@ class _Problem:
                 return ravel_pytree(found)[0].astype(start.dtype)
 
             return of_user
-        if solve not in named:
-            raise ValueError(_no_such(self._operation, "solve", solve, (*named, "a function")))
+        require_choice(self._operation, "solve", solve, named, also="a function")
         return named[solve]
 
     def solved(self, residual: Function, solver: Solve, implicit: bool, with_info: bool) -> PyTree:
@@ -343,7 +347,7 @@ class _Problem:
     def newton(self, f: Function, start: Any) -> Any:
         """Return a root by Newton's method with steps that are halved until the residual falls."""
 
-        def goes_on(state: Any) -> Any:
+        def is_unfinished(state: Any) -> Any:
             return state[1] > self._tol
 
         def step(state: Any) -> Any:
@@ -363,13 +367,13 @@ class _Problem:
             return x - share * direction, self._relative(direction, x)
 
         infinite = xnp.full((), xnp.inf, start.dtype)
-        found, _ = lax.while_loop(goes_on, step, (start, infinite), max_steps=self._max_steps)
+        found, _ = lax.while_loop(is_unfinished, step, (start, infinite), max_steps=self._max_steps)
         return found
 
     def iterate(self, g: Function, start: Any) -> Any:
         """Return a fixed point by applying a function again and again."""
 
-        def goes_on(state: Any) -> Any:
+        def is_unfinished(state: Any) -> Any:
             return state[1] > 10 * self._epsilon
 
         def step(state: Any) -> Any:
@@ -377,7 +381,7 @@ class _Problem:
             return x, self._relative(x - state[0], x)
 
         infinite = xnp.full((), xnp.inf, start.dtype)
-        found, _ = lax.while_loop(goes_on, step, (start, infinite), max_steps=self._max_steps)
+        found, _ = lax.while_loop(is_unfinished, step, (start, infinite), max_steps=self._max_steps)
         return found
 
     def _linear_solver(self, given: Any, iterative: str, count: int) -> LinearSolve:
@@ -390,11 +394,11 @@ class _Problem:
                 return ravel_pytree(given(of_tree, self.unravel(b)))[0].astype(b.dtype)
 
             return of_user
+        require_choice(
+            self._operation, "linear_solve", given, ("auto", *_LINEAR_SOLVES), also="a function"
+        )
         if given == "auto":
             given = "dense" if count <= _DENSE else iterative
-        if given not in _LINEAR_SOLVES:
-            expected = ("auto", *_LINEAR_SOLVES, "a function")
-            raise ValueError(_no_such(self._operation, "linear_solve", given, expected))
         return functools.partial(_LINEAR_SOLVES[given], self._epsilon)
 
     def _info(self, f: Function, x: Any) -> SolverInfo:
@@ -422,7 +426,10 @@ class _Problem:
 
 
 def _dense(epsilon: float, matvec: Function, b: Any) -> Any:
-    return xnp.linalg.solve(jacfwd(matvec)(xnp.zeros_like(b)), b)
+    # LAPACK has no numbers of 16 bits
+    wide = promotion.result_type(b.dtype, dtypes.float32)
+    matrix = jacfwd(matvec)(xnp.zeros_like(b)).astype(wide)
+    return xnp.linalg.solve(matrix, b.astype(wide)).astype(b.dtype)
 
 
 def _gmres(epsilon: float, matvec: Function, b: Any) -> Any:
@@ -443,13 +450,6 @@ def _greatest(x: Any) -> Any:
 
 def _norm(x: Any) -> Any:
     return xnp.sqrt(xnp.sum(stop_gradient(x) ** 2))
-
-
-def _no_such(operation: str, option: str, given: Any, expected: tuple[str, ...]) -> str:
-    return message(
-        operation, f"{option} has no such value.", got=repr(given),
-        expected=f"one of {', '.join(expected)}",
-    )  # fmt: skip
 
 
 boundaries(globals())

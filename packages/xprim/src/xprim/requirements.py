@@ -73,6 +73,7 @@ def require_choice(
     value: Any,
     choices: Iterable[Any],
     *,
+    also: str = "",
     error: type[Exception] = ValueError,
 ) -> None:
     """Raise an error unless an option is one of its choices.
@@ -82,6 +83,7 @@ def require_choice(
       name: what the option is called: `mode`.
       value: what was passed.
       choices: a tuple, dict or set of what may be passed.
+      also: what may be passed besides, in words; the caller has accepted it already.
       error: the class of the error.
 
     Example:
@@ -93,7 +95,7 @@ def require_choice(
         expected  'full', 'same' or 'valid'
     """
     if not _is_among(value, choices):
-        *others, last = [repr(choice) for choice in choices]
+        *others, last = [*[repr(choice) for choice in choices], *([also] if also else [])]
         expected = f"{', '.join(others)} or {last}" if others else last
         text = message(operation, f"there is no such {name}.", got=shown(value), expected=expected)
         raise error(text)
