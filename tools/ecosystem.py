@@ -120,6 +120,7 @@ class _Run:
 def _run(suite: Suite, tree: Path, every: int, *options: str) -> _Run:
     before = _processor_seconds()
     report = tree / "report.xml"
+    report.unlink(missing_ok=True)  # that of the run before
     command = [sys.executable, "-m", "pytest", "-q", "-p", "ecosystem", "-p", "no:cacheprovider"]
     command += ["--continue-on-collection-errors", f"--junitxml={report}", "--tb=line"]
     command += [*options, *suite.tests, *[f"--ignore={path}" for path in suite.without]]
@@ -127,7 +128,10 @@ def _run(suite: Suite, tree: Path, every: int, *options: str) -> _Run:
         **os.environ, **suite.environment, _EVERY: str(every), "JAX_PLATFORMS": "cpu",
         "PYTHONPATH": str(Path(__file__).parent),
     }  # fmt: skip
-    subprocess.run(command, cwd=tree, env=environment, check=False, timeout=_SECONDS)
+    ended = subprocess.run(command, cwd=tree, env=environment, check=False, timeout=_SECONDS)
+    if not report.exists():
+        raise RuntimeError(f"pytest ended with status {ended.returncode} and without a report: "
+                           f"{' '.join(command)}")  # fmt: skip
     return _Run(*_outcomes(report), _processor_seconds() - before)
 
 
