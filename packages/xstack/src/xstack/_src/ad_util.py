@@ -1,4 +1,4 @@
-"""Asked for by lineax."""
+"""Names that lineax imports from `jax._src.ad_util`."""
 
 from xtree.namespaces import namespace
 

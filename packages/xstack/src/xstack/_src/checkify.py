@@ -1,4 +1,4 @@
-"""Asked for by flax."""
+"""Names that flax imports from `jax._src.checkify`."""
 
 from xtree.namespaces import namespace
 

@@ -1,3 +1,3 @@
-"""Asked for by chex, which replaces the function to find out what is compiled."""
+"""The module that chex imports from `jax._src`, and in which it counts what is compiled."""
 
 __all__ = ()

@@ -1,4 +1,4 @@
-"""Asked for by flax and numpyro."""
+"""Names that flax and numpyro import from `jax._src.core`."""
 
 from xtree.namespaces import namespace
 

@@ -1,4 +1,4 @@
-"""Asked for by equinox."""
+"""Names that equinox imports from `jax._src.dispatch`."""
 
 from xstack import effects_barrier
 

@@ -1,4 +1,4 @@
-"""Asked for by equinox and flax."""
+"""Names that equinox and flax import from `jax._src.dtypes`."""
 
 from xtree.namespaces import namespace
 

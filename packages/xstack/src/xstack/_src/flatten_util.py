@@ -1,4 +1,4 @@
-"""Asked for by blackjax."""
+"""Names that blackjax imports from `jax._src.flatten_util`."""
 
 from xtree.namespaces import namespace
 

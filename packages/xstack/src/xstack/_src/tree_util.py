@@ -1,4 +1,4 @@
-"""Asked for by flax."""
+"""Names that flax imports from `jax._src.tree_util`."""
 
 import xtree
 from xtree.namespaces import namespace

@@ -1,4 +1,4 @@
-"""Asked for by chex."""
+"""Names that chex imports from `jax._src.xla_bridge`."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
