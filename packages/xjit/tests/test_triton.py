@@ -135,6 +135,16 @@ def test_what_cannot_be_called_is_refused(asked, change, error, text):
         triton_call(kernel, X, X, 4, out_shape=X, **options)
 
 
+def test_numbers_and_dtypes_that_triton_has_not_are_refused(asked):
+    kernel = JITFunction(add, "x", "n", "out")
+    options = {"out_shape": X, "grid": 1, "compute_capability": 90}
+    with pytest.raises(TypeError, match="Triton has no elements of dtype complex64"):
+        triton_call(kernel, X.astype(np.complex64), 4, **options)
+    for number in (2**63, -(2**63) - 1):
+        with pytest.raises(OverflowError, match="an integer has more than 64 bits"):
+            triton_call(kernel, X, number, **options)
+
+
 def test_other_platforms_refuse_the_kernel(asked):
     for call in (added, jit(added)):
         with pytest.raises(MissingRuleError, match="cannot be called in programs for cpu"):

@@ -21,6 +21,7 @@ from xjit import jaxlib_gateway as gateway
 from xjit.callbacks.ffi import TRITON_TARGET, ffi_call
 from xprim import Array, as_array
 from xprim.errors import described, message
+from xprim.requirements import require
 from xprim.tracebacks import boundaries
 from xtree.namespaces import late_import
 
@@ -72,7 +73,9 @@ def triton_call(
 
     Raises:
       ImportError: Triton is not installed.
-      TypeError: the kernel is not under `triton.jit`; an argument is no array and no number.
+      TypeError: the kernel is not under `triton.jit`; an argument is no array and no number, or
+        has elements of a dtype that Triton has not.
+      OverflowError: an integer has more than 64 bits.
       ValueError: the grid has no one to three positive sizes, or the kernel other parameters; there
         is no GPU to compile for.
       MissingRuleError: the program is compiled for another platform.
@@ -131,10 +134,19 @@ def _type_of(x: Any) -> str:
     if isinstance(x, bool):
         return "i1"
     if isinstance(x, int):
+        require(
+            -(2**63) <= x < 2**63, "triton_call", "an integer has more than 64 bits.", got=x,
+            error=OverflowError,
+        )  # fmt: skip
         return "i32" if -(2**31) <= x < 2**31 else "i64"
     if isinstance(x, float):
         return "fp32"
-    return f"*{_TYPES[np.dtype(x.dtype).name]}"
+    name = np.dtype(x.dtype).name
+    require(
+        name in _TYPES, "triton_call", "Triton has no elements of dtype {}.", name,
+        expected=", ".join(_TYPES), error=TypeError,
+    )  # fmt: skip
+    return f"*{_TYPES[name]}"
 
 
 def _sizes(grid: Any) -> tuple[int, int, int]:
