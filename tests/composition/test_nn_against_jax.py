@@ -106,6 +106,33 @@ def test_attention_refuses_shapes_that_do_not_go_together() -> None:
         xnp.nn.dot_product_attention(q, k, k)
 
 
+@pytest.mark.parametrize(
+    ("key", "options", "error", "text"),
+    [
+        ((3, 1, 4), {}, ValueError, "the shapes do not go together"),
+        ((1, 1, 3, 1, 4), {}, ValueError, "the shapes do not go together"),
+        ((1, 3, 0, 4), {}, ValueError, "the shapes do not go together"),
+        ((1, 3, 1, 4), {"local_window_size": (1, 2, 3)}, ValueError, "a window has a size"),
+        ((1, 3, 1, 4), {"local_window_size": -1}, ValueError, "a window has a size"),
+        ((1, 3, 1, 4), {"mask": np.ones((1, 1, 2, 3))}, TypeError, "a mask is boolean"),
+        ((1, 3, 1, 4), {"implementation": ["xla"]}, ValueError, "no such implementation"),
+    ],
+)
+def test_attention_refuses_what_it_would_misread(
+    key: tuple[int, ...], options: dict[str, Any], error: type[Exception], text: str
+) -> None:
+    k = xnp.ones(key)
+    with pytest.raises(error, match=f"dot_product_attention: .*{text}"):
+        xnp.nn.dot_product_attention(xnp.ones((1, 2, 1, 4)), k, k, **options)
+
+
+def test_a_window_of_attention_may_be_an_integer_of_numpy() -> None:
+    q, k = xnp.ones((1, 2, 1, 4)), xnp.arange(12.0).reshape(1, 3, 1, 4)
+    attend = xnp.nn.dot_product_attention
+    expected = attend(q, k, k, local_window_size=(1, 1))
+    assert np.array_equal(attend(q, k, k, local_window_size=np.int64(1)), expected)
+
+
 ACTIVATIONS = [
     "celu", "elu", "gelu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh", "identity",
     "leaky_relu", "log_sigmoid", "mish", "relu", "relu6", "selu", "sigmoid", "silu", "soft_sign",

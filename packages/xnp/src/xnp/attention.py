@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Sequence
 from typing import Any, Literal, overload
+
+import numpy as np
 
 import xnp.numpy as xn
 from xnp import lax
@@ -17,7 +20,7 @@ from xnp.numpy.dispatch import array_of, inexact
 from xnp.softmax import logsumexp, softmax
 from xprim import Array, dtypes, get_primitive, promotion
 from xprim.errors import message
-from xprim.requirements import require
+from xprim.requirements import require, require_choice
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 from xtree.namespaces import late_import
@@ -29,9 +32,8 @@ __dir__ = __all__.copy
 _cudnn = late_import("xnp.primitives.attention", "few programs are for CUDA")
 _logger = logging.getLogger("xnp")
 
-_HIDDEN = (
-    -0.7 * 3.4028234663852886e38
-)  # nearly the least float32: no infinity, whose softmax is NaN
+# Nearly the least float32: no infinity, whose softmax is NaN.
+_HIDDEN = -0.7 * 3.4028234663852886e38
 
 
 @overload
@@ -90,10 +92,10 @@ def dot_product_attention(
       An array of the shape and dtype of `query`, with the residual if it is asked for.
 
     Raises:
-        TypeError: `key` is no random key; the dtypes are none of cuDNN's.
-        ValueError: the shapes do not go together; there is no such implementation, or it has not
-          what is asked for.
-        MissingRuleError: a program with "cudnn" is compiled for another platform than CUDA.
+      TypeError: `mask` is not boolean; the dtypes are none of cuDNN's.
+      ValueError: the shapes do not go together; there is no such implementation, or it lacks an
+        option that is set.
+      MissingRuleError: a program with "cudnn" is compiled for another platform than CUDA.
 
     Example:
       >>> import xnp
@@ -103,16 +105,21 @@ def dot_product_attention(
 
     Source: Vaswani et al., Attention Is All You Need, 2017.
     """
-    require(
-        implementation in (None, "xla", "cudnn"), "dot_product_attention",
-        "there is no implementation {!r}.", implementation, expected="None, 'xla' or 'cudnn'",
-    )  # fmt: skip
+    require_choice(
+        "dot_product_attention", "implementation", implementation, (None, "xla", "cudnn")
+    )
     q, k, v = inexact("dot_product_attention", query, key, value)
+    _check_shapes(q, k, v)
     shape = q.shape
     if q.ndim == 3:
         q, k, v = [x[None] for x in (q, k, v)]
-    _check_shapes(q, k, v)
-    window = (local_window_size,) * 2 if isinstance(local_window_size, int) else local_window_size
+    if mask is not None:
+        mask = array_of(mask, "dot_product_attention")
+        require(
+            dtypes.is_bool(mask.dtype), "dot_product_attention", "a mask is boolean.",
+            got={"mask": mask}, hint="what is added to the scores is bias", error=TypeError,
+        )  # fmt: skip
+    window = _both_sides(local_window_size)
     scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
     counts = (query_seq_lengths, key_value_seq_lengths)
 
@@ -274,17 +281,32 @@ def _serves(
 
 
 def _check_shapes(q: Array, k: Array, v: Array) -> None:
-    if (
-        q.ndim != 4
-        or k.shape != v.shape
-        or (q.shape[0], q.shape[3]) != (k.shape[0], k.shape[3])
-        or q.shape[2] % k.shape[2]
-    ):
-        raise ValueError(message(
-            "dot_product_attention", "the shapes do not go together.",
-            got=f"query: {q.shape}, key: {k.shape}, value: {v.shape}",
-            expected="(B, T, N, H), (B, S, K, H), (B, S, K, H), where K divides N",
-        ))  # fmt: skip
+    is_fitting = (
+        q.ndim in (3, 4)
+        and q.ndim == k.ndim
+        and k.shape == v.shape
+        and (*q.shape[:-3], q.shape[-1]) == (*k.shape[:-3], k.shape[-1])
+        and k.shape[-2] != 0
+        and q.shape[-2] % k.shape[-2] == 0
+    )
+    require(
+        is_fitting, "dot_product_attention", "the shapes do not go together.",
+        got={"query": q, "key": k, "value": v},
+        expected="(B, T, N, H), (B, S, K, H), (B, S, K, H), where K divides N, or all without B",
+    )  # fmt: skip
+
+
+def _both_sides(size: Any) -> tuple[int, int] | None:
+    """Return how many keys before and behind its own place a query sees, None for all."""
+    if size is None:
+        return None
+    sides = tuple(size) if isinstance(size, Sequence) else (size, size)
+    require(
+        len(sides) == 2 and all(isinstance(n, int | np.integer) and n >= 0 for n in sides),
+        "dot_product_attention", "a window has a size, or one for each side.",
+        got={"local_window_size": size}, expected="integers from 0",
+    )  # fmt: skip
+    return int(sides[0]), int(sides[1])
 
 
 def _seen(

@@ -121,17 +121,17 @@ def _scores(x: Any, y: Any) -> Any:
     return _product(x, y, ((3,), (3,)), ((0, 2), (0, 2)))
 
 
-def _weighted(weights: Any, y: Any) -> Any:
+def _sum_over_keys(weights: Any, y: Any) -> Any:
     """Return the sums over S of vectors (B, S, N, H) with weights (B, N, T, S)."""
     return transposed(_product(weights, y, ((3,), (1,)), ((0, 1), (0, 2))), (0, 2, 1, 3))
 
 
-def _gathered(weights: Any, x: Any) -> Any:
+def _sum_over_queries(weights: Any, x: Any) -> Any:
     """Return the sums over T of vectors (B, T, N, H) with weights (B, N, T, S)."""
     return transposed(_product(weights, x, ((2,), (1,)), ((0, 1), (0, 2))), (0, 2, 1, 3))
 
 
-def _repeated(x: Any, heads: int) -> Any:
+def _repeat_heads(x: Any, heads: int) -> Any:
     b, s, k, h = x.aval.shape
     if k == heads:
         return x
@@ -139,14 +139,14 @@ def _repeated(x: Any, heads: int) -> Any:
     return reshaped(whole, (b, s, heads, h))
 
 
-def _joined(x: Any, aval: ShapedArray) -> Any:
-    """Transpose `_repeated`: sum over the heads of queries that a head of keys serves."""
+def _sum_heads(x: Any, aval: ShapedArray) -> Any:
+    """Transpose `_repeat_heads`: sum over the heads of queries that a head of keys serves."""
     b, s, k, h = aval.shape
     heads = x.aval.shape[2]
     return x if k == heads else summed(reshaped(x, (b, s, k, heads // k, h)), (3,))
 
 
-def _over_last(x: Any, like: Any) -> Any:
+def _broadcast_rows(x: Any, like: Any) -> Any:
     return broadcasted(x, like.aval.shape, (0, 1, 2))
 
 
@@ -162,20 +162,20 @@ class _Weights:
             ))  # fmt: skip
         self.options, (self.q, k, v) = options, [in_dtype(x, dtypes.float32) for x in inputs[:3]]
         heads = self.q.aval.shape[2]
-        self.k, self.v = _repeated(k, heads), _repeated(v, heads)
+        self.k, self.v = _repeat_heads(k, heads), _repeat_heads(v, heads)
         scores = scaled(_scores(self.q, self.k), options.scale)
         if options.has_bias:
-            scores = add(scores, self.spread(inputs[3], scores))
+            scores = add(scores, self.broadcast_bias(inputs[3], scores))
         self.seen = self._seen(scores.aval.shape, inputs[options.num_inputs - 2 :])
         if self.seen is not None:
             scores = selected(self.seen, scores, filled(scores.aval.shape, HIDDEN, scores.dtype))
         most = bind("stop_gradient", bind("reduce_max", scores, axes=(3,)))
-        powers = bind("exp", sub(scores, _over_last(most, scores)))
+        powers = bind("exp", sub(scores, _broadcast_rows(most, scores)))
         total = summed(powers, (3,))
         self.residual = add(most, bind("log", total))
-        self.weights = bind("div", powers, _over_last(total, powers))
+        self.weights = bind("div", powers, _broadcast_rows(total, powers))
 
-    def spread(self, bias: Any, like: Any) -> Any:
+    def broadcast_bias(self, bias: Any, like: Any) -> Any:
         """Return a bias in float32, repeated for all examples and heads."""
         return broadcasted(in_dtype(bias, dtypes.float32), like.aval.shape, (0, 1, 2, 3))
 
@@ -199,13 +199,13 @@ class _Weights:
     def score_tangents(self, dots: Sequence[Any]) -> Any:
         """Return P * (dS - sum(P * dS)), the tangents of the weights, and sum(P * dS)."""
         q_dot, k_dot = [in_dtype(x, dtypes.float32) for x in dots[:2]]
-        k_dot = _repeated(k_dot, self.q.aval.shape[2])
+        k_dot = _repeat_heads(k_dot, self.q.aval.shape[2])
         scores = add(_scores(q_dot, self.k), _scores(self.q, k_dot))
         scores = scaled(scores, self.options.scale)
         if self.options.moves_bias:
-            scores = add(scores, self.spread(dots[3], scores))
+            scores = add(scores, self.broadcast_bias(dots[3], scores))
         mean = summed(mul(self.weights, self.visible(scores)), (3,))
-        return mul(self.weights, sub(self.visible(scores), _over_last(mean, scores))), mean
+        return mul(self.weights, sub(self.visible(scores), _broadcast_rows(mean, scores))), mean
 
     def visible(self, x: Any) -> Any:
         """Return what is not hidden, zeros elsewhere."""
@@ -216,7 +216,7 @@ class _Weights:
 def _value(*inputs: Any, options: Options) -> tuple[Any, Any]:
     """Return the averages and the residual."""
     of = _Weights(inputs, options)
-    return converted(_weighted(of.weights, of.v), inputs[0].dtype), of.residual
+    return converted(_sum_over_keys(of.weights, of.v), inputs[0].dtype), of.residual
 
 
 def _tangents(*operands: Any, options: Options) -> tuple[Any, Any]:
@@ -224,8 +224,8 @@ def _tangents(*operands: Any, options: Options) -> tuple[Any, Any]:
     inputs, dots = operands[: options.num_inputs], operands[options.num_inputs + 2 :]
     of = _Weights(inputs, options)
     weights, mean = of.score_tangents(dots)
-    v_dot = _repeated(in_dtype(dots[2], dtypes.float32), of.q.aval.shape[2])
-    result = add(_weighted(weights, of.v), _weighted(of.weights, v_dot))
+    v_dot = _repeat_heads(in_dtype(dots[2], dtypes.float32), of.q.aval.shape[2])
+    result = add(_sum_over_keys(weights, of.v), _sum_over_keys(of.weights, v_dot))
     return converted(result, inputs[0].dtype), mean
 
 
@@ -245,12 +245,12 @@ def _cotangents(*operands: Any, options: Options) -> list[Any]:
     shift = summed(mul(of.weights, weights_bar), (3,))
     if residual_bar:
         shift = sub(shift, residual_bar[0])
-    scores_bar = of.visible(mul(of.weights, sub(weights_bar, _over_last(shift, weights_bar))))
+    scores_bar = of.visible(mul(of.weights, sub(weights_bar, _broadcast_rows(shift, weights_bar))))
     inner = scaled(scores_bar, options.scale)
     found = [
-        _weighted(inner, of.k),
-        _joined(_gathered(inner, of.q), inputs[1].aval),
-        _joined(_gathered(of.weights, bar), inputs[2].aval),
+        _sum_over_keys(inner, of.k),
+        _sum_heads(_sum_over_queries(inner, of.q), inputs[1].aval),
+        _sum_heads(_sum_over_queries(of.weights, bar), inputs[2].aval),
     ]
     if options.moves_bias:
         shape = inputs[3].aval.shape
