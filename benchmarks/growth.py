@@ -8,7 +8,10 @@ be above `LIMIT`.
 from __future__ import annotations
 
 import argparse
+import functools
+import importlib
 import itertools
+import os
 import statistics
 import sys
 import time
@@ -17,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.namespaces import load
+from benchmarks.namespaces import NO_DISK_CACHES, load
 
 COUNT = 16
 LIMIT = 1.1
@@ -25,7 +28,12 @@ _UNARY = (
     "sin cos tan tanh exp log1p sqrt sinh arcsin arctan cbrt square sort cumsum cumprod mean std "
     "flip ravel"
 )
-_SPECIAL = "erf erf_inv lgamma digamma logistic bessel_i1e"
+_SPECIAL = "erf erf_inv lgamma digamma logistic bessel_i0e bessel_i1e"
+_SCIPY = "erfc entr exp1 expi gamma i0 i1 log_ndtr logit ndtr ndtri spence"
+_WITH_PARAMETERS = {
+    "betainc": (2.0, 3.0), "betaln": (2.0,), "expn": (2,), "gammainc": (2.0,), "gammaincc": (2.0,),
+    "hyp1f1": (1.5, 2.5), "polygamma": (1,), "xlogy": (2.0,), "zeta": (3.0,),
+}  # fmt: skip
 _BINARY = "add multiply divide power arctan2 hypot logaddexp remainder maximum matmul"
 _LINALG = "inv cholesky qr svd eigh det slogdet pinv"
 _DRAWS = (
@@ -41,6 +49,11 @@ def rows(ns: Any) -> Iterator[tuple[str, Callable[[Any], Any]]]:
         yield name, _reshaping(getattr(xnp, name))
     for name in _SPECIAL.split():
         yield f"lax.{name}", getattr(ns.lax, name)
+    special = importlib.import_module(f"{ns.name}.scipy.special")
+    for name in _SCIPY.split():
+        yield f"special.{name}", getattr(special, name)
+    for name, parameters in _WITH_PARAMETERS.items():
+        yield f"special.{name}", functools.partial(getattr(special, name), *parameters)
     for name in _BINARY.split():
         yield name, _of_two(getattr(xnp, name))
     for name in _LINALG.split():
@@ -142,6 +155,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--kinds", nargs="+", default=["chain", "gradient"])
     parser.add_argument("names", nargs="*", help="rows (default: all)")
     args = parser.parse_args(argv)
+    os.environ.update(NO_DISK_CACHES)  # read when the libraries are imported, or later
     found = []
     for ratio, line in measure(args.turns, args.kinds, args.names):
         found.append((ratio, line))

@@ -7,6 +7,9 @@ import os
 from types import SimpleNamespace
 from typing import Any
 
+NO_DISK_CACHES = {
+    "XSTACK_ENABLE_COMPILATION_CACHE": "0", "JAX_ENABLE_COMPILATION_CACHE": "false",
+}  # fmt: skip
 XLA_FLAG = "--xla_force_host_platform_device_count=8"
 
 

@@ -20,6 +20,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from benchmarks.namespaces import NO_DISK_CACHES
+
 GROUPS = {
     "processes": ("numpy",),
     "eager_small": ("numpy",),
@@ -162,5 +164,4 @@ def _environment() -> dict[str, str]:
     """Return the environment of a worker: on the CPU, without disk caches that one side lacks."""
     # with bytecode cached: packages from an index have it, a checkout gets it on the first run
     inherited = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    off = {"XSTACK_ENABLE_COMPILATION_CACHE": "0", "JAX_ENABLE_COMPILATION_CACHE": "false"}
-    return inherited | {"JAX_PLATFORMS": "cpu", "XSTACK_PLATFORMS": "cpu"} | off
+    return inherited | {"JAX_PLATFORMS": "cpu", "XSTACK_PLATFORMS": "cpu"} | NO_DISK_CACHES

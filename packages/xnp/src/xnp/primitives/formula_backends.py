@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.lowering_text import Text, any_element, where
+from xnp.primitives.lowering_text import Text, any_element, known_scalar, where
 from xprim import ShapedArray, dtypes, shaped_array
 from xprim.contracts import Builder, outline
 
@@ -476,8 +476,9 @@ def stablehlo_rule(formula: Formula, *, narrow: bool = False) -> Callable[..., l
     """Return a `stablehlo` rule that writes a formula in float64, and rounds once.
 
     That of one operand is a function of its own: fused with what uses it, it would be computed for
-    each use, and so would all those that its operand comes from. Of several operands one is often
-    known to XLA, which computes with it.
+    each use, and so would all those that its operand comes from. Operands that are constants of the
+    program are written into it, so that XLA computes with them; one of several others may become
+    known when XLA inlines, so a formula of these stands in place.
 
     Args:
       formula: takes the functions and the operands, and returns one result.
@@ -486,14 +487,21 @@ def stablehlo_rule(formula: Formula, *, narrow: bool = False) -> Callable[..., l
     title = getattr(formula, "__name__", "formula").strip("_<>")
 
     def rule(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
-        if len(operands) > 1:
+        constants = [known_scalar(b, x) for x in operands]
+        unknown = [i for i, value in enumerate(constants) if value is None]
+        if len(unknown) != 1:
             return body(b, operands, avals_in, avals_out)
+        (place,) = unknown
 
         def function(inner: Builder, names: Any) -> list[str]:
-            return body(inner, names, avals_in, avals_out)
+            xs = [names[0] if value is None else inner.constant(value, aval)
+                  for value, aval in zip(constants, avals_in, strict=True)]  # fmt: skip
+            return body(inner, xs, avals_in, avals_out)
 
-        key = ("formula", formula, narrow)
-        return outline(b, function, operands, avals_in, avals_out, key, title)
+        values = [None if value is None else value.tobytes() for value in constants]
+        key = ("formula", formula, narrow, tuple(avals_in), *values)
+        variable = [operands[place]], [avals_in[place]]
+        return outline(b, function, *variable, avals_out, key, title)
 
     def body(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
         (out,) = avals_out

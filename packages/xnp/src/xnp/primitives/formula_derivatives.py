@@ -11,6 +11,7 @@ Source: A. Griewank and A. Walther, Evaluating derivatives (2008), chapter 13.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -38,6 +39,7 @@ __all__ = ()
 Order = tuple[int, ...]
 
 
+@functools.cache
 def derivative_of(formula: Formula, orders: Order) -> Formula:
     """Return the formula of a partial derivative.
 
