@@ -7,7 +7,9 @@ import pytest
 
 import xad
 import xjit
+import xnp
 from xnp import lax
+from xprim import config
 
 F32 = np.float32
 
@@ -88,6 +90,22 @@ def test_accuracy_reaches_the_compiled_operation():
 def test_accuracy_is_no_obstacle_to_derivatives():
     found = xad.grad(lambda x: lax.sin(x, accuracy=lax.AccuracyMode.HIGHEST))(F32(1))
     np.testing.assert_allclose(np.asarray(found), np.cos(1.0), rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_compiled_derivative_of_digamma_is_right_on_both_sides(dtype):
+    mp = pytest.importorskip("mpmath")
+    rng = np.random.default_rng(0)
+    x = np.concatenate([10 ** rng.uniform(-12, 9, 200), -rng.uniform(0, 30, 200)]).astype(dtype)
+    ends = np.array([0.0, -0.0, -1.0, np.inf, -np.inf, np.nan], dtype)
+    derivative = xjit.jit(xad.grad(lambda x: lax.digamma(x).sum()))
+    with config.enable_x64(dtype == "float64"), mp.workdps(30):
+        found, at_ends = [np.asarray(derivative(xnp.asarray(v))) for v in (x, ends)]
+        expected = np.array([float(mp.polygamma(1, mp.mpf(float(v)))) for v in x])
+    # half a unit of the last place of float32; a few operations of float64
+    rtol = {"float32": 0.6, "float64": 4}[dtype] * np.finfo(dtype).eps
+    np.testing.assert_allclose(found.astype(float), expected, rtol=rtol)
+    np.testing.assert_array_equal(at_ends, [np.inf, np.inf, np.inf, 0.0, np.inf, np.nan])
 
 
 def test_a_derivative_that_is_not_known_says_so():
