@@ -102,6 +102,9 @@ def test_results_of_a_program_come_back_to_the_device():
         text = for_cuda(fun, X)
         if "add" not in text:
             assert placements(text) == ["pinned_host", "device"], text
+    both = xstack.jit(lambda x, y: (x, y * 2))
+    text = for_cuda(lambda x: both(xstack.device_put(x, Space.Host), x), X)
+    assert placements(text) == ["pinned_host", "device"], text
     here = SingleDeviceSharding(xstack.devices()[0])
     text = for_cuda(lambda x: xstack.device_put(xstack.device_put(x, Space.Host), here) + 1, X)
     assert placements(text) == ["pinned_host", "device"]

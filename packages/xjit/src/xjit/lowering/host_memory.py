@@ -10,7 +10,7 @@ from xprim import ClosedJaxpr, Equation, Var, get_primitive
 __all__ = ()
 
 
-def brought_back(closed: ClosedJaxpr) -> ClosedJaxpr:
+def return_to_device(closed: ClosedJaxpr) -> ClosedJaxpr:
     """Return a program whose results, and what it puts on its devices, are in their memory.
 
     What was put into the memory of the host is there until another kind is said; XLA refuses a
@@ -45,6 +45,8 @@ def _leaves_on_host(eqn: Equation, on_host: set[Any]) -> list[bool]:
     if not isinstance(program, ClosedJaxpr) or len(program.out_avals) != len(eqn.outputs):
         return [False] * len(eqn.outputs)
     inside: set[Any] = set()
+    if len(program.jaxpr.invars) == len(eqn.inputs):  # what is passed through stays where it is
+        inside.update(compress(program.jaxpr.invars, [x in on_host for x in eqn.inputs]))
     for inner in program.eqns:
         inside.update(compress(inner.outputs, _leaves_on_host(inner, inside)))
     return [v in inside for v in program.jaxpr.outvars]

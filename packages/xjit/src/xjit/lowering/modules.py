@@ -19,7 +19,7 @@ import numpy as np
 
 from xjit import jaxlib_gateway as gateway
 from xjit.host_kernels import write_host_kernel
-from xjit.lowering.host_memory import brought_back
+from xjit.lowering.host_memory import return_to_device
 from xjit.lowering.operation_metadata import add_metadata, locate, xla_metadata
 from xjit.lowering.stablehlo_text import (
     Builder,
@@ -185,7 +185,7 @@ def lower(
     """
     numbers = extended.physical(closed)
     if platform != "cpu":
-        numbers = brought_back(numbers)
+        numbers = return_to_device(numbers)
     stacked, in_shardings, out_shardings = passed(numbers, in_shardings, out_shardings)
     smaller, needed = closed_without_dead_code(stacked, keep_arguments=keep_unused)
     kept = tuple([i for i, need in enumerate(needed) if need or keep_unused])
