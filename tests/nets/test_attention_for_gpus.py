@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import threading
 
 import ml_dtypes
 import numpy as np
@@ -252,6 +253,30 @@ def test_where_cudnn_does_not_serve_explain_says_why(reason, caplog):
     assert reason in caplog.text
     found = explain(plain, *operands)
     assert any(reason in note for note in found.notes) and reason in str(found)
+
+
+def test_explanations_in_several_threads_have_their_own_notes_and_restore_the_logger():
+    logger = logging.getLogger("xnp")
+    before = logger.level, logger.propagate
+    both_are_traced = threading.Barrier(2)
+    found = {}
+
+    def run(name):
+        def plain(q):
+            both_are_traced.wait(60)
+            logger.info("a note of %s", name)
+            both_are_traced.wait(60)
+            return q + 1
+
+        found[name] = explain(plain, np.ones(3)).notes
+
+    threads = [threading.Thread(target=run, args=(name,)) for name in ("one", "other")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {"one": ["a note of one"], "other": ["a note of other"]}
+    assert (logger.level, logger.propagate) == before
 
 
 def test_attention_that_xla_divides_among_devices_is_made_of_its_operations():

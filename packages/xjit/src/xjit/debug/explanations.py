@@ -16,6 +16,7 @@ from __future__ import annotations
 import inspect
 import logging
 import re
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,6 +35,7 @@ from xprim import ClosedJaxpr, ConcreteArray, Equation
 from xprim.source import describe, file_name
 from xprim.tracebacks import boundary
 from xprim.transformed import check_function, name_of
+from xtree.interning import forkable_lock
 
 __all__ = ["Block", "Constant", "Explanation", "Product", "explain"]
 
@@ -262,31 +264,47 @@ def explain(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
     )
 
 
+_logger = logging.getLogger("xnp")
+_notes_lock = forkable_lock()
+_open_notes: list[_Notes] = []
+_logger_before: tuple[int, bool] = (logging.NOTSET, True)  # the first of them came
+
+
 class _Notes(logging.Handler):
-    """Collects what operations say of their form while they are traced, on the logger `xnp`."""
+    """Collects what operations say in this thread of their form, on the logger `xnp`.
+
+    The logger is one for all threads: the first to come opens it, and the last to go restores it.
+    """
 
     def __init__(self) -> None:
         super().__init__(logging.INFO)
         self.found: list[str] = []
-        self._logger = logging.getLogger("xnp")
+        self._thread = threading.get_ident()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Take the text of a record."""
-        self.found.append(record.getMessage())
+        """Append the text of a record."""
+        if record.thread == self._thread:
+            self.found.append(record.getMessage())
 
     def __enter__(self) -> _Notes:
-        logger = self._logger
-        self._before = logger.level, logger.propagate
-        if not logger.isEnabledFor(logging.INFO):  # what is said for this alone is shown nowhere
-            logger.setLevel(logging.INFO)
-            logger.propagate = False
-        logger.addHandler(self)
+        global _logger_before
+        with _notes_lock:
+            if not _open_notes:
+                _logger_before = _logger.level, _logger.propagate
+                if not _logger.isEnabledFor(logging.INFO):  # what notes alone want is shown nowhere
+                    _logger.setLevel(logging.INFO)
+                    _logger.propagate = False
+            _open_notes.append(self)
+            _logger.addHandler(self)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._logger.removeHandler(self)
-        level, self._logger.propagate = self._before
-        self._logger.setLevel(level)
+        with _notes_lock:
+            _logger.removeHandler(self)
+            _open_notes.remove(self)
+            if not _open_notes:
+                level, _logger.propagate = _logger_before
+                _logger.setLevel(level)
 
 
 def _products(eqns: Sequence[Equation], platform: str) -> list[Product]:
