@@ -20,6 +20,7 @@ import xjit
 from packages.xpar.tests.several_processes import run_processes
 from xpar import NamedSharding, P, checkpoints, checkpoints as checkpoint_files, make_mesh
 from xprim import ShapeDtypeStruct
+from xprim.config import enable_x64
 
 DEVICES = xjit.devices("cpu")
 KILLS = 50 if "FUZZ_PROGRAMS" in os.environ else 3
@@ -228,3 +229,34 @@ def test_wrong_requests_are_refused(tmp_path):
         checkpoints.restore(tmp_path, {"w": np.ones(4, np.float32)})
     with pytest.raises(TypeError, match="a traced value has no elements"):
         xjit.jit(lambda x: checkpoints.save(tmp_path, 9, {"w": x}))(1.0)
+
+
+def test_numpys_arrays_of_64_bits_are_a_tree_that_they_are_restored_like(tmp_path):
+    tree = {"w": np.ones(3), "n": np.arange(2)}
+    checkpoints.save(tmp_path, 1, tree)  # as arrays, that is in 32 bits
+    found = checkpoints.restore(tmp_path, tree)
+    assert (found["w"].dtype, found["n"].dtype) == ("float32", "int32")
+    with enable_x64(True):
+        checkpoints.save(tmp_path, 2, tree)
+        assert checkpoints.restore(tmp_path, tree)["w"].dtype == "float64"
+        with pytest.raises(ValueError, match="an array was saved with another shape or dtype"):
+            checkpoints.restore(tmp_path, tree, step=1)
+    with pytest.raises(ValueError, match="an array was saved with 64 bits"):
+        checkpoints.restore(tmp_path, tree)
+
+
+def test_a_manager_takes_integers_of_numpy_as_steps_and_no_other_numbers(tmp_path):
+    with checkpoints.CheckpointManager(tmp_path, save_interval_steps=np.int64(2)) as manager:
+        assert [manager.save(step, {"w": 0.0}) for step in np.arange(3)] == [True, False, True]
+        for step in (1.5, "a", True, -1):
+            with pytest.raises(ValueError, match="save: a step is a number from 0"):
+                manager.save(step, {"w": 0.0})
+    assert checkpoints.steps(tmp_path) == [0, 2]
+
+
+def test_a_manager_does_not_remove_the_step_that_it_has_just_written(tmp_path):
+    for step in (4, 6):
+        checkpoints.save(tmp_path, step, {"w": 0.0})
+    with checkpoints.CheckpointManager(tmp_path, max_to_keep=2) as manager:
+        manager.save(2, {"w": 1.0})  # after a return to an earlier state
+    assert checkpoints.steps(tmp_path) == [2, 6]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import operator
 import os
 import re
 import shutil
@@ -390,10 +391,7 @@ def save(directory: Any, step: int, tree: Any, *, wait: bool = True) -> Saving:
 
 def _begin_to_save(directory: Any, step: int, tree: Any, max_to_keep: int | None = None) -> Saving:
     """Save a step in the background; afterwards remove those that are older than the last ones."""
-    require(
-        not isinstance(step, bool) and isinstance(step, int) and step >= 0, "save",
-        "a step is a number from 0.", got=step,
-    )  # fmt: skip
+    step = _step_number(step)
     library()
     watch = distributed.current_watch()
     me, count = (0, 1) if watch is None else (watch.process_id, len(watch.names))
@@ -421,10 +419,18 @@ def _begin_to_save(directory: Any, step: int, tree: Any, max_to_keep: int | None
                 raise
             meet(number)
         if me == 0 and max_to_keep is not None:
-            for old in complete_steps(target.directory)[:-max_to_keep]:
+            others = [n for n in complete_steps(target.directory) if n != step]
+            for old in others[: max(len(others) - (max_to_keep - 1), 0)]:
                 Step(target.directory, old).remove()
 
     return Saving(work)
+
+
+def _step_number(step: Any) -> int:
+    """Return the number of a step: an integer, also NumPy's."""
+    is_integer = hasattr(step, "__index__") and not isinstance(step, bool | np.bool_)
+    require(is_integer and step >= 0, "save", "a step is a number from 0.", got=step)
+    return operator.index(step)
 
 
 def restore(directory: Any, like: Any, *, step: int | None = None) -> Any:
@@ -508,10 +514,10 @@ class CheckpointManager:
                             ("max_to_keep", max_to_keep)):  # fmt: skip
             if value is None and name == "max_to_keep":
                 continue
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(message(
-                    "CheckpointManager", f"{name} is no positive number.", got=repr(value)
-                ))  # fmt: skip
+            require(
+                isinstance(value, int | np.integer) and not isinstance(value, bool) and value > 0,
+                "CheckpointManager", "{} is no positive integer.", name, got=value,
+            )  # fmt: skip
         self.directory = directory
         self.save_interval_steps = save_interval_steps
         self.max_to_keep = max_to_keep
@@ -550,10 +556,12 @@ class CheckpointManager:
           force: whether it is written though the step is no multiple of `save_interval_steps`.
 
         Raises:
+          ValueError: the step is no integer from 0.
+          FileExistsError: the step is there already.
           OSError: the checkpoint before could not be written.
           ProcessFailureError: another process has failed.
         """
-        if step % self.save_interval_steps and not force:
+        if _step_number(step) % self.save_interval_steps and not force:
             return False
         self.wait_until_finished()
         self._saving = _begin_to_save(self.directory, step, tree, self.max_to_keep)
@@ -624,19 +632,19 @@ def _bounds(index: Any, shape: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
 
 def _restore(reader: Reader, name: str, like: Any) -> Array:
     kind = reader.arrays[name]
+    if dtypes.canonicalize_dtype(kind.dtype) != np.dtype(kind.dtype):
+        raise ValueError(message(
+            "restore", "an array was saved with 64 bits.", got=f"x{name}: {kind.dtype}",
+            hint="config.update('enable_x64', True), or XSTACK_ENABLE_X64=1",
+        ))  # fmt: skip
     if isinstance(like, Array | ShapeDtypeStruct | np.ndarray):
-        wanted = (tuple(like.shape), np.dtype(like.dtype).name)
+        wanted = (tuple(like.shape), np.dtype(dtypes.canonicalize_dtype(like.dtype)).name)
         if wanted != (kind.shape, kind.dtype):
             raise ValueError(message(
                 "restore", "an array was saved with another shape or dtype.",
                 got=f"x{name}: {wanted[1]}{list(wanted[0])}",
                 expected=f"{kind.dtype}{list(kind.shape)}",
             ))  # fmt: skip
-    if dtypes.canonicalize_dtype(kind.dtype) != np.dtype(kind.dtype):
-        raise ValueError(message(
-            "restore", "an array was saved with 64 bits.", got=f"x{name}: {kind.dtype}",
-            hint="config.update('enable_x64', True), or XSTACK_ENABLE_X64=1",
-        ))  # fmt: skip
     sharding = getattr(like, "sharding", None)
     if isinstance(sharding, NamedSharding):
         return make_array_from_callback(
