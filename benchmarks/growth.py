@@ -152,7 +152,8 @@ def main(argv: list[str]) -> int:
     """Print the ratio of each row, then the worst; return whether one is above the limit."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.growth", description=__doc__)
     parser.add_argument("--turns", type=int, default=3, help="of both sides; the least counts")
-    parser.add_argument("--kinds", nargs="+", default=["chain", "gradient"])
+    kinds = ["chain", "gradient"]
+    parser.add_argument("--kinds", nargs="+", default=kinds, choices=kinds)
     parser.add_argument("names", nargs="*", help="rows (default: all)")
     args = parser.parse_args(argv)
     os.environ.update(NO_DISK_CACHES)  # read when the libraries are imported, or later

@@ -1133,35 +1133,21 @@ def _hypot(x: Any, y: Any) -> Any:
 def _logaddexp(name: str, base: float | None) -> Callable[[Any, Any], Any]:
     def written(x: Any, y: Any) -> Any:
         x, y = broadcast_checked(name, *inexact(name, x, y))
-        # high + log(1 + b^(low - high)) is smooth, whichever of the two is called high
+        # high + log(1 + b^(low - high)) is smooth, whichever of the two is called high; for equal
+        # infinities, which have no difference, `max` halves the derivative
         ahead = bind("ge", _real(x), _real(y))
         high, low = selected(ahead, x, y), selected(ahead, y, x)
-        distance = bind("sub", low, high)
-        infinite, ends = _equal_infinities(x, y, distance)
-        gap = selected(infinite, scalar_like(x, 0), distance)
+        infinite = bind("and", bind("eq", x, y), bind("not", bind("is_finite", _real(x))))
+        gap = selected(infinite, scalar_like(x, 0), bind("sub", low, high))
         if base is None:
             rest = bind("log1p", bind("exp", gap))
         else:
             scale = scalar_like(gap, math.log(base))
             rest = bind("div", bind("log1p", bind("exp", bind("mul", gap, scale))), scale)
-        result = selected(infinite, ends, bind("add", high, rest))
+        result = selected(infinite, bind("max", x, y), bind("add", high, rest))
         return _principal(result, base) if dtypes.is_complex(x.aval.dtype) else result
 
     return written
-
-
-def _equal_infinities(x: Any, y: Any, distance: Any) -> tuple[Any, Any]:
-    """Return where two numbers are one infinity, and it, with the mean of their tangents.
-
-    Of real numbers their distance and their sum say so: XLA may compute what an operand comes from
-    again for each use of it.
-    """
-    if dtypes.is_complex(x.aval.dtype):
-        infinite = bind("and", bind("eq", x, y), bind("not", bind("is_finite", _real(x))))
-        return infinite, bind("max", x, y)
-    total = bind("add", x, y)
-    infinite = bind("and", bind("ne", distance, distance), bind("eq", total, total))
-    return infinite, bind("mul", total, scalar_like(total, 0.5))
 
 
 def _principal(x: Any, base: float | None) -> Any:
