@@ -21,6 +21,7 @@ from xnp.softmax import logsumexp, softmax
 from xprim import Array, dtypes, get_primitive, promotion
 from xprim.errors import message
 from xprim.requirements import require, require_choice
+from xprim.static_arguments import static_int
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 from xtree.namespaces import late_import
@@ -108,6 +109,7 @@ def dot_product_attention(
     require_choice(
         "dot_product_attention", "implementation", implementation, (None, "xla", "cudnn")
     )
+    dropout_seed = static_int(dropout_seed, "dot_product_attention: dropout_seed")
     q, k, v = inexact("dot_product_attention", query, key, value)
     _check_shapes(q, k, v)
     shape = q.shape

@@ -189,6 +189,8 @@ def _plain(part: Any) -> Any:
         return int(part)
     if isinstance(part, list | tuple | range):
         part = _list_of_positions(part)
+        if isinstance(part, Array):
+            return part
     if isinstance(part, np.ndarray) and part.dtype.kind in "iu" and part.ndim == 0:
         return int(part)
     if isinstance(part, np.ndarray | np.generic):
