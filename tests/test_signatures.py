@@ -28,7 +28,6 @@ _SLICES = "slices are groups of TPUs"
 DELIBERATE = {
     "core.AbstractValue": _PROGRAMS,
     "core.ShapedArray": _PROGRAMS,
-    "core.Trace": _PROGRAMS,
     "core.eval_jaxpr": {"propagate_source_info": "equations always keep their source"},
     **{f"extend.core.{name}": _PROGRAMS
        for name in ("ClosedJaxpr", "Effect", "Jaxpr", "JaxprEqn", "Literal")},
@@ -60,6 +59,7 @@ DELIBERATE = {
     "sharding.PartitionSpec": {
         "unreduced_kind": _UNREDUCED,
     },
+    "sharding.ManualAxisType": {"unreduced_kind": _UNREDUCED},
     "sharding.no_collectives": {"new_val": "the axes are to be named"},
     "Ref": _PRIVATE,
     "debug.visualize_sharding": {"color_map": "the colours are the terminal's own"},
