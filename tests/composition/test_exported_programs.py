@@ -146,3 +146,16 @@ def test_derivatives_over_devices_lie_as_their_values(order):
 
     x = xstack.device_put(a, NamedSharding(other, Spec("other")))
     np.testing.assert_allclose(of_order(again.call)(x), of_order(weighted)(a), rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("spec", [Spec("p"), Spec(("q", "p"), None), Spec(None, "q")], ids=str)
+def test_derivatives_over_explicit_axes_are_exported(spec):
+    mesh = xstack.make_mesh((4, 2), ("p", "q"), (xstack.sharding.AxisType.Explicit,) * 2)
+    a = np.arange(32, dtype=np.float32).reshape(8, 4)
+    x = xstack.device_put(a, NamedSharding(mesh, spec))
+    exported = export.export(xstack.jit(lambda x, n: (x.T * n, n)))(x, np.float32(2))
+    again = export.deserialize(exported.serialize(vjp_order=1))
+    for each in (exported, again):
+        x_bar, _ = each.vjp().call(x, np.float32(2), a.T, np.float32(0))
+        np.testing.assert_array_equal(x_bar, 2 * a)
+    assert again.in_avals[0] is x.aval

@@ -80,7 +80,7 @@ def test_no_pool_loses_nan(window, strides):
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("dtype", ["f4", "i4", "f2"])
 def test_numpy_accumulates_long_arrays(dtype, reverse):
-    x = (RNG.normal(size=(2, 20000)) * 3).astype(dtype)
+    x = (np.random.default_rng(7).normal(size=(2, 20000)) * 3).astype(dtype)
     given = x[:, ::-1] if reverse else x
     wide = "f8" if dtype == "f4" else "f4" if dtype == "f2" else dtype
     text = jit(lambda v: lax.cumsum(v, axis=1)).lower(xnp.asarray(x)).as_text()
@@ -89,8 +89,9 @@ def test_numpy_accumulates_long_arrays(dtype, reverse):
         found = np.asarray(jit(lambda v, f=f: f(v, axis=1, reverse=reverse))(xnp.asarray(x)))
         expected = ufunc.accumulate(given, axis=1, dtype=wide).astype(dtype)
         expected = expected[:, ::-1] if reverse else expected
-        # half an ulp for each sum of a block of 512 and of two numbers of float16
-        bound = {"f4": 512 * 6e-8 * np.abs(expected).max(), "f2": 0.25, "i4": 0}[dtype]
+        # half an ulp for each sum of a block of 512; of float16, for the block's and for the whole's
+        largest = np.abs(expected).max()
+        bound = {"f4": 512 * 6e-8 * largest, "f2": 1e-3 * largest, "i4": 0}[dtype]
         np.testing.assert_allclose(found, expected, rtol=0, atol=bound)
 
 
