@@ -89,7 +89,7 @@ def test_numpy_accumulates_long_arrays(dtype, reverse):
         found = np.asarray(jit(lambda v, f=f: f(v, axis=1, reverse=reverse))(xnp.asarray(x)))
         expected = ufunc.accumulate(given, axis=1, dtype=wide).astype(dtype)
         expected = expected[:, ::-1] if reverse else expected
-        # half an ulp for each sum of a block of 512; of float16, for the block's and for the whole's
+        # half an ulp for each sum of a block of 512; of float16 two, the block's and the whole's
         largest = np.abs(expected).max()
         bound = {"f4": 512 * 6e-8 * largest, "f2": 1e-3 * largest, "i4": 0}[dtype]
         np.testing.assert_allclose(found, expected, rtol=0, atol=bound)
