@@ -18,7 +18,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
-from xpar.distributed import split_address
+from xpar.distributed import Lines, split_address
 from xprim.errors import XStackRuntimeError, message
 
 __all__ = ()
@@ -120,12 +120,11 @@ def free_address(host: str) -> str:
 class _Host:
     """What the rendezvous knows of a host."""
 
-    connection: socket.socket
+    lines: Lines
     heard_at: float
     number: int = -1
     processes: int = 0
     name: str = ""
-    read: bytes = b""
     takes_part: bool = False  # in the attempt that runs
     status: int | None = None  # of its processes in that attempt
 
@@ -237,16 +236,16 @@ class Rendezvous:
         except OSError:  # it is gone already
             return
         connection.settimeout(self._heartbeat)
-        self._hosts[connection] = _Host(connection, time.monotonic())
+        self._hosts[connection] = _Host(Lines(connection, _MAX_LINE), time.monotonic())
         self._selector.register(connection, selectors.EVENT_READ)
 
     def _hear(self, host: _Host | None) -> None:
         if host is None:  # lost by what another one said in the same round
             return
         try:
-            for line in _received(host):
+            for line in host.lines.receive():
                 host.heard_at = time.monotonic()
-                self._note(host, line)
+                self._note(host, json.loads(line))
         except (OSError, ValueError, KeyError, TypeError):
             self._lose(host)
 
@@ -267,32 +266,19 @@ class Rendezvous:
                 self._fail(host.status)
 
     def _lose(self, host: _Host) -> None:
-        if self._hosts.pop(host.connection, None) is None:
+        if self._hosts.pop(host.lines.connection, None) is None:
             return
-        self._selector.unregister(host.connection)
-        host.connection.close()
+        self._selector.unregister(host.lines.connection)
+        host.lines.connection.close()
         if host.takes_part and self._is_running:
             self._fail(1)
 
     def _tell(self, hosts: Collection[_Host] | Any, what: dict[str, Any]) -> None:
         for host in list(hosts):
             try:
-                host.connection.sendall(json.dumps(what).encode() + b"\n")
+                host.lines.send(what)
             except OSError:
                 self._lose(host)
-
-
-def _received(host: Any) -> list[dict[str, Any]]:
-    """Return the lines that have come from a connection.
-
-    Raises:
-      OSError: it was closed.
-    """
-    more = host.connection.recv(_MAX_LINE)
-    if not more or len(host.read) > _MAX_LINE:
-        raise OSError("closed")
-    *lines, host.read = (host.read + more).split(b"\n")
-    return [json.loads(line) for line in lines]
 
 
 @dataclass(slots=True)
@@ -312,8 +298,7 @@ class SeveralHosts:
     processes: int
     seconds: float
     heartbeat: float
-    connection: socket.socket | None = field(init=False, default=None)
-    read: bytes = field(init=False, default=b"")
+    _lines: Lines | None = field(init=False, default=None)
     _heard_at: float = field(init=False, default=0.0)
     _said_at: float = field(init=False, default=0.0)
     _part: Part | None = field(init=False, default=None)
@@ -329,7 +314,7 @@ class SeveralHosts:
         """
         deadline = time.monotonic() + self.seconds
         while self._part is None and self._over is None:
-            if self.connection is None:
+            if self._lines is None:
                 self._connect(deadline)
             self._exchange(_TICK)
         if self._over is not None:
@@ -342,16 +327,17 @@ class SeveralHosts:
     def is_interrupted(self) -> bool:
         """Return whether the processes of this host are to be ended."""
         self._exchange(0.0)
-        return self._stopped == self._attempt or self.connection is None
+        return self._stopped == self._attempt or self._lines is None
 
     def end(self, status: int, failed: Collection[int]) -> None:
         """Say how the processes of this host have ended."""
         self._say({"ended": status, "failed": sorted(failed)})
 
     def _connect(self, deadline: float) -> None:
-        while self.connection is None:
+        connection = None
+        while connection is None:
             try:
-                self.connection = socket.create_connection(split_address(self.address), timeout=5)
+                connection = socket.create_connection(split_address(self.address), timeout=5)
             except OSError as error:
                 if time.monotonic() > deadline:
                     raise HostsMissingError(message(
@@ -360,8 +346,8 @@ class SeveralHosts:
                         expected="a launcher with --host 0 and this --coordinator-address",
                     )) from None  # fmt: skip
                 time.sleep(_TICK)
-        self.connection.settimeout(self.heartbeat)
-        self.read, self._heard_at = b"", time.monotonic()
+        connection.settimeout(self.heartbeat)
+        self._lines, self._heard_at = Lines(connection, _MAX_LINE), time.monotonic()
         self._say({"host": self.host, "processes": self.processes, "name": socket.gethostname()})
 
     def _exchange(self, seconds: float) -> None:
@@ -370,17 +356,17 @@ class SeveralHosts:
         if now - self._said_at > _ALIVE:
             self._said_at = now
             self._say({"alive": True})
-        if self.connection is None:
+        if self._lines is None:
             return
         with selectors.DefaultSelector() as selector:
-            selector.register(self.connection, selectors.EVENT_READ)
+            selector.register(self._lines.connection, selectors.EVENT_READ)
             if not selector.select(seconds):
                 if now - self._heard_at > self.heartbeat:
                     self._lose()
                 return
         try:
-            for line in _received(self):
-                self._note(line)
+            for line in self._lines.receive():
+                self._note(json.loads(line))
         except (OSError, ValueError):
             self._lose()
 
@@ -405,14 +391,14 @@ class SeveralHosts:
             ))  # fmt: skip
 
     def _say(self, what: dict[str, Any]) -> None:
-        if self.connection is not None:
+        if self._lines is not None:
             try:
-                self.connection.sendall(json.dumps(what).encode() + b"\n")
+                self._lines.send(what)
             except OSError:
                 self._lose()
 
     def _lose(self) -> None:
-        if self.connection is not None:
+        if self._lines is not None:
             with contextlib.suppress(OSError):
-                self.connection.close()
-            self.connection = None
+                self._lines.connection.close()
+            self._lines = None

@@ -276,7 +276,7 @@ class Gathered:
       host: the address at which this process reached the coordinator.
     """
 
-    lines: _Lines
+    lines: Lines
     names: list[str]
     host: str
 
@@ -298,10 +298,10 @@ def check_in(
       RuntimeError: nobody answers, processes are missing, or the coordinator refuses this one.
     """
     connection = _connected(address, deadline, seconds)
-    lines = _Lines(connection)
+    lines = Lines(connection)
     said = {"protocol": PROTOCOL, "process": process_id, "of": num_processes, "name": name}
     try:
-        connection.sendall(json.dumps(said).encode() + b"\n")
+        lines.send(said)
         answer = lines.next(deadline)
         missing: list[int] = []
         while "missing" in answer:
@@ -341,12 +341,36 @@ def _connected(address: str, deadline: float, seconds: float) -> socket.socket:
             time.sleep(_RETRY)
 
 
-class _Lines:
-    """Lines of JSON from a connection."""
+class Lines:
+    """Lines of text over a connection, most of them JSON.
 
-    def __init__(self, connection: socket.socket) -> None:
+    Args:
+      connection: to the other side.
+      longest: how many bytes a line may have.
+    """
+
+    def __init__(self, connection: socket.socket, longest: int = _MAX_LINE) -> None:
         self.connection = connection
-        self._read = b""
+        self._longest = longest
+        self._read = b""  # of a line whose end has not come
+        self._pending: list[bytes] = []  # lines that `next` has not returned
+
+    def send(self, what: dict[str, Any]) -> None:
+        """Send a line of JSON."""
+        self.connection.sendall(json.dumps(what).encode() + b"\n")
+
+    def receive(self) -> list[bytes]:
+        """Return the lines that end in what has come, or comes before the connection's timeout.
+
+        Raises:
+          TimeoutError: nothing has come in time.
+          OSError: the connection was closed, or a line is too long.
+        """
+        more = self.connection.recv(65536)
+        if not more or len(self._read) > self._longest:
+            raise OSError("no answer")
+        *lines, self._read = (self._read + more).split(b"\n")
+        return lines
 
     def next(self, deadline: float | None) -> dict[str, Any]:
         """Return the next line, which may take until the deadline, None for any time.
@@ -355,16 +379,12 @@ class _Lines:
           TimeoutError: it has not come in time.
           OSError: the connection was closed.
         """
-        while b"\n" not in self._read:
+        while not self._pending:
             self.connection.settimeout(
                 None if deadline is None else max(deadline - time.monotonic(), 0.01)
             )
-            more = self.connection.recv(65536)
-            if not more or len(self._read) > _MAX_LINE:
-                raise OSError("no answer")
-            self._read += more
-        line, _, self._read = self._read.partition(b"\n")
-        found = json.loads(line)
+            self._pending += self.receive()
+        found = json.loads(self._pending.pop(0))
         if not isinstance(found, dict):
             raise ValueError("another kind of server")
         return found
@@ -397,7 +417,7 @@ class Gathering:
         self._selector.register(listener, selectors.EVENT_READ)
         self._names: dict[int, str] = {}
         self._process_of: dict[socket.socket, int | None] = {}
-        self._read: dict[socket.socket, bytes] = {}
+        self._lines: dict[socket.socket, Lines] = {}
         self._last_words: dict[int, str] = {}
         self._has_started = False
         self._ended: list[int] = []
@@ -453,30 +473,23 @@ class Gathering:
         except OSError:  # it is gone already
             return
         self._process_of[connection] = None
-        self._read[connection] = b""
+        self._lines[connection] = Lines(connection)
         self._selector.register(connection, selectors.EVENT_READ)
 
     def _hear(self, connection: socket.socket) -> None:
         if connection not in self._process_of:  # forgotten by what another one said meanwhile
             return
         try:
-            more = connection.recv(65536)
+            lines = self._lines[connection].receive()
         except OSError:
-            more = b""
-        if not more:
             self._forget(connection)
             return
-        self._read[connection] += more
-        line, newline, rest = self._read[connection].partition(b"\n")
-        if newline:
-            self._read[connection] = rest
-            process = self._process_of[connection]
-            if process is None:
-                self._admit(connection, line)
-            else:
+        for line in lines:
+            process = self._process_of.get(connection)
+            if process is not None:
                 self._last_words[process] = line.decode(errors="replace")
-        elif len(line) > _MAX_LINE:
-            self._forget(connection)
+            elif connection in self._process_of:
+                self._admit(connection, line)
 
     def _admit(self, connection: socket.socket, line: bytes) -> None:
         try:
@@ -514,7 +527,7 @@ class Gathering:
 
     def _say(self, connection: socket.socket, what: dict[str, Any]) -> None:
         try:
-            connection.sendall(json.dumps(what).encode() + b"\n")
+            self._lines[connection].send(what)
         except OSError:
             self._forget(connection)
 
@@ -522,7 +535,7 @@ class Gathering:
         if connection not in self._process_of:
             return
         process = self._process_of.pop(connection)
-        del self._read[connection]
+        del self._lines[connection]
         if process is not None and self._has_started:
             self._ended.append(process)
         elif process is not None:
