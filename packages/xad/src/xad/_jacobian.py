@@ -84,9 +84,9 @@ def jacfwd(
       array([[2., 0.],
              [0., 4.]], dtype=float32)
     """
-    method = functools.partial(_by_columns, _check_size(chunk_size, "jacfwd"))
-    return _jacobian(fun, argnums, has_aux, holomorphic, "jacfwd", method, check_forward_arguments,
-                     reverse=False)  # fmt: skip
+    return _jacobian(
+        fun, argnums, has_aux, holomorphic, False, "jacfwd", "forward", chunk_size, False
+    )
 
 
 @boundary
@@ -105,9 +105,9 @@ def jacrev(
     is zero of dtype `float0`, and `chunk_size` counts rows. Cheaper than `jacfwd` when the result
     is smaller than the argument.
     """
-    check = functools.partial(check_reverse_arguments, allow_int=allow_int)
-    method = functools.partial(_by_rows, _check_size(chunk_size, "jacrev"))
-    return _jacobian(fun, argnums, has_aux, holomorphic, "jacrev", method, check, reverse=True)
+    return _jacobian(
+        fun, argnums, has_aux, holomorphic, allow_int, "jacrev", "reverse", chunk_size, False
+    )
 
 
 @boundary
@@ -152,7 +152,7 @@ def jacobian(
       array([[2., 0.],
              [0., 4.]], dtype=float32)
     """
-    return _by_mode(
+    return _jacobian(
         fun, argnums, has_aux, holomorphic, allow_int, "jacobian", mode, chunk_size, False
     )
 
@@ -182,28 +182,9 @@ def value_and_jacobian(
       >>> float(value), float(derivative)
       (9.0, 6.0)
     """
-    return _by_mode(
+    return _jacobian(
         fun, argnums, has_aux, holomorphic, allow_int, "value_and_jacobian", mode, chunk_size, True
     )
-
-
-def _by_mode(
-    fun: Callable[..., Any], argnums: ArgNums, has_aux: bool, holomorphic: bool, allow_int: bool,
-    operation: str, mode: str, chunk_size: int | None, with_value: bool,
-) -> Callable[..., Any]:  # fmt: skip
-    size = _check_size(chunk_size, operation)
-    require_choice(operation, "mode", mode, _METHODS)
-    require(
-        mode != "forward" or not allow_int, operation,
-        "integer arguments have no directions for forward mode.",
-        got={"mode": mode, "allow_int": allow_int}, hint="mode='reverse' accepts them",
-    )  # fmt: skip
-    check: Callable[..., Any] = check_forward_arguments
-    if mode != "forward":
-        check = functools.partial(check_reverse_arguments, allow_int=allow_int)
-    method = functools.partial(_METHODS[mode], size)
-    return _jacobian(fun, argnums, has_aux, holomorphic, operation, method, check,
-                     reverse=mode != "forward", with_value=with_value)  # fmt: skip
 
 
 @boundary
@@ -280,16 +261,21 @@ def hessian(
 
 
 def _jacobian(
-    fun: Callable[..., Any],
-    argnums: ArgNums,
-    has_aux: bool,
-    holomorphic: bool,
-    operation: str,
-    method: Callable[..., list[list[Any]]],
-    check_arguments: Callable[..., Any],
-    reverse: bool,
-    with_value: bool = False,
-) -> Callable[..., Any]:
+    fun: Callable[..., Any], argnums: ArgNums, has_aux: bool, holomorphic: bool, allow_int: bool,
+    operation: str, mode: str, chunk_size: int | None, with_value: bool,
+) -> Callable[..., Any]:  # fmt: skip
+    """Return a function that computes the Jacobian by a mode of `_METHODS`, or the value and it."""
+    size = _check_size(chunk_size, operation)
+    require_choice(operation, "mode", mode, _METHODS)
+    reverse, method = mode != "forward", _METHODS[mode]
+    require(
+        reverse or not allow_int, operation,
+        "integer arguments have no directions for forward mode.",
+        got={"mode": mode, "allow_int": allow_int}, hint="mode='reverse' accepts them",
+    )  # fmt: skip
+    check_arguments: Callable[..., Any] = check_forward_arguments
+    if reverse:
+        check_arguments = functools.partial(check_reverse_arguments, allow_int=allow_int)
     check_function(fun, operation)
 
     @transforming(fun, operation)
@@ -302,7 +288,7 @@ def _jacobian(
         avals = [x.aval for x in primals]
         outs, program = linearize_flat(flat, primals, [is_differentiable(a) for a in avals])
         _check_results(outs, operation, holomorphic, reverse)
-        blocks = method(program, avals, [x.aval for x in outs])
+        blocks = method(size, program, avals, [x.aval for x in outs])
         result = xtree.unflatten(flat.out_tree, [xtree.unflatten(tree, row) for row in blocks])
         if with_value:
             value = xtree.unflatten(flat.out_tree, outs)
