@@ -50,6 +50,7 @@ from xprim import (
     dtypes,
     eval_closed,
     not_mapped,
+    primitive_maker,
     shaped_array,
     undefined,
 )
@@ -549,38 +550,39 @@ def _to_linear(operands: Sequence[Any], first: int, found: Sequence[Any]) -> tup
     )
 
 
-attention_p: Primitive = Primitive(
-    "attention",
-    shape=_shape,
-    numpy=_compiled(lambda: attention_p),
-    stablehlo=by_platform("attention", cuda=_forward_call, default=_refuse),
-    jvp=_jvp,
+@primitive_maker
+def _primitive(name: str, cuda: Callable[..., Any], **rules: Any) -> Primitive:
+    """Return one of the three primitives, which are batched, divided and refused alike.
+
+    Args:
+      name: of the primitive.
+      cuda: its `stablehlo` rule in programs for CUDA; other platforms have none.
+      **rules: those that the others have otherwise.
+    """
+    made: Primitive = Primitive(
+        name,
+        numpy=_compiled(lambda: made),
+        stablehlo=by_platform(name, cuda=cuda, default=_refuse),
+        batch=_batched(lambda: made),
+        call_like=True,
+        sharding=_dimensions,
+        **rules,
+    )
+    return made
+
+
+attention_p: Primitive = _primitive(
+    "attention", cuda=_forward_call, shape=_shape, jvp=_jvp,
     transpose=undefined("weights are no linear function of queries and keys"),
-    batch=_batched(lambda: attention_p),
-    call_like=True,
-    sharding=_dimensions,
-)
+)  # fmt: skip
 
-attention_tangent_p: Primitive = Primitive(
-    "attention_tangent",
-    shape=_tangent_shape,
-    numpy=_compiled(lambda: attention_tangent_p),
-    stablehlo=by_platform("attention_tangent", cuda=_tangent_text, default=_refuse),
-    jvp=_jvp_of_linear(lambda: attention_tangent_p, _tangents),
-    transpose=_tangent_transpose,
-    batch=_batched(lambda: attention_tangent_p),
-    call_like=True,
-    sharding=_dimensions,
-)
+attention_tangent_p: Primitive = _primitive(
+    "attention_tangent", cuda=_tangent_text, shape=_tangent_shape,
+    jvp=_jvp_of_linear(lambda: attention_tangent_p, _tangents), transpose=_tangent_transpose,
+)  # fmt: skip
 
-attention_cotangent_p: Primitive = Primitive(
-    "attention_cotangent",
-    shape=_cotangent_shape,
-    numpy=_compiled(lambda: attention_cotangent_p),
-    stablehlo=by_platform("attention_cotangent", cuda=_backward_call, default=_refuse),
+attention_cotangent_p: Primitive = _primitive(
+    "attention_cotangent", cuda=_backward_call, shape=_cotangent_shape,
     jvp=_jvp_of_linear(lambda: attention_cotangent_p, _cotangents),
     transpose=_cotangent_transpose,
-    batch=_batched(lambda: attention_cotangent_p),
-    call_like=True,
-    sharding=_dimensions,
-)
+)  # fmt: skip
