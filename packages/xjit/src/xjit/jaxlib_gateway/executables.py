@@ -37,6 +37,7 @@ from xjit.jaxlib_gateway.runtime import (
 )
 from xprim.errors import message
 from xprim.memory import in_bytes
+from xtree.interning import forkable_lock
 from xtree.namespaces import late_import
 
 __all__ = ()
@@ -507,7 +508,8 @@ class Executable:
         """
         lines = lines or [""] * len(self.outputs)
         if name:
-            _names.setdefault(self, set()).add(name)
+            with _names_lock:
+                _names.setdefault(self, set()).add(name)
         kinds = [
             array_type(kind.shape, kind.dtype, name, line)
             for kind, line in zip(self.outputs, lines, strict=True)
@@ -612,11 +614,14 @@ class Executable:
 
 # The names that errors have for the programs that are loaded; no program lives by it.
 _names: weakref.WeakKeyDictionary[Executable, set[str]] = weakref.WeakKeyDictionary()
+_names_lock = forkable_lock()
 
 
 def _describe_memory(name: str) -> str:
     """Say what the largest program of a name takes, "" where none is known or it takes nothing."""
-    sizes = [program.memory_analysis() for program, names in list(_names.items()) if name in names]
+    with _names_lock:
+        found = [program for program, names in _names.items() if name in names]
+    sizes = [program.memory_analysis() for program in found]
     if not sizes:
         return ""
     of = max(sizes, key=lambda size: sum(size.get(key, 0) for key in _PARTS))
