@@ -170,6 +170,12 @@ UNLIKE_IN_OTHER_MODES: list[tuple[str, set[str], str]] = [
         "no derivative, which reverse mode knows, and forward over forward mode in part; the net "
         "of second order has the points where there is one",
     ),
+    (
+        r"eigh|svd",
+        {"zeros", "negative zeros", "ones"},
+        "vectors of equal values have no derivative, as reverse mode says; forward mode has the "
+        "part that leaves their space, of which functions of the space alone consist",
+    ),
 ]
 
 _LIBRARIES = "NumPy's LAPACK and that of the compiler choose other vectors for equal values"

@@ -211,15 +211,23 @@ def tame(operands: dict[str, np.ndarray]) -> bool:
     )
 
 
-def agree(found: Found, expected: Found, operands: dict[str, np.ndarray], what: str) -> None:
-    """Compare all numbers; where slopes are infinite both ways, what is a number both ways."""
+def agree(
+    found: Found, expected: Found, operands: dict[str, np.ndarray], what: str, *,
+    in_part: bool = False,
+) -> None:  # fmt: skip
+    """Compare all numbers; where slopes are infinite both ways, what is a number both ways.
+
+    With `in_part`, what `found` has no number for is not compared.
+    """
     spoiled = [any(not np.isfinite(x).all() for x in each.values()) for each in (found, expected)]
     strict = tame(operands) and not all(spoiled)
     for key in found:
         ours, theirs = found[key], expected[key]
         assert ours.shape == theirs.shape, f"{what}: {key}: {ours.shape} and {theirs.shape}"
         wrong = differ(ours, theirs, of_arrays=True)
-        if not strict:
+        if in_part:
+            wrong &= np.isfinite(ours)
+        elif not strict:
             wrong &= np.isfinite(ours) & np.isfinite(theirs)
         assert not wrong.any(), (
             f"{what}: {key}\n  found     {ours[wrong][:4]}\n  expected  {theirs[wrong][:4]}"
@@ -350,4 +358,4 @@ def test_the_rules_of_a_primitive_agree_in_both_modes(name, number, fill):
         for tree in (reverse, forward)
     ]
     agree(ours, theirs, dict(zip(map(str, active), [hosts[i] for i in active], strict=True)),
-          "reverse and forward")  # fmt: skip
+          "reverse and forward", in_part=fill in left_out(UNLIKE_IN_OTHER_MODES, name))  # fmt: skip

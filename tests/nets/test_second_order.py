@@ -176,6 +176,10 @@ TALL = {
 }
 
 
+def nuclear_norm(a):
+    return linalg.norm(a, "nuc")
+
+
 def symmetric(function):
     return lambda a: function((a + a.T) / 2)
 
@@ -228,7 +232,10 @@ MATRICES: dict[str, tuple[Callable[[Any], Any], dict[str, Any], int]] = {
     "U V, complex": (lambda a: polar_factor(a @ xnp.array(UNITARY)), GENERAL, 2),
     "U V, complex and tall": (
         lambda a: polar_factor(a @ xnp.array(UNITARY[:3, :3])), {"isometry": TALL["isometry"]}, 2),
-    "nuclear norm": (lambda a: linalg.norm(a, "nuc"), GENERAL, 1),
+    "nuclear norm": (nuclear_norm, GENERAL, 2),
+    "nuclear norm, tall": (nuclear_norm, TALL, 2),
+    "nuclear norm, wide": (lambda a: nuclear_norm(a.T), TALL, 2),
+    "nuclear norm, complex": (lambda a: nuclear_norm(a @ xnp.array(UNITARY)), GENERAL, 2),
     "norm of V w^2 V": (symmetric(norm_of_square), SYMMETRIC, 1),
     "norm of V w^2 V, complex": (hermitian(norm_of_square), SYMMETRIC, 1),
     "sum of exp(w)": (symmetric(lambda a: xnp.exp(linalg.eigvalsh(a)).sum()), SYMMETRIC, 1),

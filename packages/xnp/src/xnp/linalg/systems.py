@@ -13,7 +13,7 @@ from xnp.linalg.factorisations import svd, svdvals
 from xnp.linalg.products import broadcast_batches, diagonal, matmul, matrix, promote
 from xnp.numpy.creation import asarray
 from xnp.numpy.dispatch import array_of, axis_of, cast, check_ranks, several_axes, wide
-from xnp.primitives.linalg_lowering import adjoint, eye, real_dtype
+from xnp.primitives.linalg_lowering import adjoint, conj, eye, real, real_dtype
 from xnp.primitives.linear_systems import det_p, pivots_of, solve_p
 from xnp.primitives.svd import pinv_p, svd_p
 from xnp.primitives.table import (
@@ -27,7 +27,7 @@ from xnp.primitives.table import (
     sliced,
     summed,
 )
-from xprim import Array, JaxprTracer, as_array, dtypes
+from xprim import Array, JaxprTracer, Zero, as_array, custom_jvp_call_p, dtypes
 from xprim.errors import ShapeError, message
 from xprim.requirements import require
 from xprim.tracebacks import boundaries
@@ -636,9 +636,31 @@ def _by_values(pick: Callable[..., Any]) -> Callable[[Any], Any]:
     return lambda x: pick(svdvals(x), (x.ndim - 2,))
 
 
+# The derivative of the sum of the singular values of A = U diag(s) V^H is Re tr (U V^H)^H dA. That
+# of the values by themselves has none in turn where they are equal (`equal_values`). Source: G.
+# Watson, Characterization of the subdifferential of some matrix norms (1992), example 2.
+
+
+def _nuclear(x: Any, *known: Any) -> tuple[Any, ...]:
+    """Return the nuclear norm; `known` are the norm itself and U V^H."""
+    return (known[0] if known else summed(svdvals(x), (x.ndim - 2,)),)
+
+
+def _nuclear_jvp(primals: Any, tangents: Any) -> Any:
+    x, *known = primals
+    if not known:
+        s, u, vh = svd_p.bind(x, full_matrices=False, compute_uv=True)
+        known = [summed(s, (x.ndim - 2,)), matmul(u, vh)]
+    outs = custom_jvp_call_p.bind(x, *known, call=_nuclear, jvp=_nuclear_jvp)
+    if type(tangents[0]) is Zero:
+        return outs, (Zero(outs[0].aval),)
+    products = real(lax.mul(conj(known[1]), tangents[0]))
+    return outs, (summed(products, (x.ndim - 2, x.ndim - 1)),)
+
+
 _MATRIX_NORMS: dict[Any, Callable[[Any], Any]] = {
     "fro": lambda x: _root(summed(_squared_size(x), (x.ndim - 2, x.ndim - 1))),
-    "nuc": _by_values(summed),
+    "nuc": lambda x: custom_jvp_call_p.bind(x, call=_nuclear, jvp=_nuclear_jvp)[0],
     1: _by_sums(_greatest, -2),
     -1: _by_sums(_least, -2),
     math.inf: _by_sums(_greatest, -1),
