@@ -334,6 +334,13 @@ def test_the_report_adds_up_the_core(tmp_path):
     assert value["imports"] == value["all"] == sum(value[p] for p in layers.FLOOR_BY_PACKAGE)
 
 
+def test_modules_that_import_each_other_for_types_are_an_offence():
+    below = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from xad.upper import Upper\n"
+    sources = {"xad.lower": below, "xad.upper": "from xad.lower import Lower", "xad.other": ""}
+    assert [*layers.check_cycles(sources)] == ["xad.lower: imports in a circle with xad.upper"]
+    assert [*layers.check_cycles({**sources, "xad.lower": ""})] == []
+
+
 def test_import_cycles_are_those_of_imports_that_run():
     sources = {
         "p": "",

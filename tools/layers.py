@@ -9,6 +9,8 @@ dependency or what few programs need, is declared at the top of a module by
 The tests of a package, too, import its declared siblings alone, and take from them what is public,
 so that they run beside other versions of them; what needs more belongs in the top `tests/`.
 
+No modules import each other in a circle, the imports under `TYPE_CHECKING` included.
+
 Run `python tools/layers.py`, as `nox -s lint` does; `tests/test_layers.py` tries the checks on
 wrong programs, and `nox -s fuzz` runs them there, too. What one package takes from another it takes
 from that one's public modules (`public_modules`).
@@ -26,6 +28,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from tools.code_metrics import import_cycles
 from tools.public_modules import (
     parsed,
     private_uses,
@@ -131,7 +134,20 @@ def _offences(root: Path) -> list[str]:
                 *private_uses_of_test(package, text, shown),
             ]:
                 offences.append(f"{path.relative_to(root)}:{problem}")
-    return [*offences, *unclear_modules(sources), *private_uses(sources)]
+    return [
+        *offences, *unclear_modules(sources), *private_uses(sources), *check_cycles(sources),
+    ]  # fmt: skip
+
+
+def check_cycles(sources: dict[str, str]) -> Iterator[str]:
+    """Yield a line for each set of modules that import each other in a circle.
+
+    Args:
+        sources: the text of each module, by dotted name.
+    """
+    for cycle in import_cycles(sources, types=True):
+        first, *others = sorted(cycle)
+        yield f"{first}: imports in a circle with {', '.join(others)}"
 
 
 def check_test(package: str, source: str) -> Iterator[str]:

@@ -7,7 +7,7 @@ import xstack
 import xstack.numpy as xnp
 from tests.errors.refusals import Refusals
 from xprim.errors import ShapeError
-from xprim.static_arguments import TracedIntegerError
+from xprim.requirements import TracedIntegerError
 from xstack import jit, random
 from xstack.errors import KeyReuseError
 

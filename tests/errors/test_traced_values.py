@@ -8,7 +8,7 @@ import pytest
 import xstack.numpy as xnp
 from tests.errors.refusals import Refusals
 from xnp.numpy.index_entries import TracedSliceError
-from xprim.static_arguments import TracedIntegerError
+from xprim.requirements import TracedIntegerError
 from xstack import grad, jit, jvp, lax, vmap
 from xstack.errors import (
     ConcretizationTypeError,

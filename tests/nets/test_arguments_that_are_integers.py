@@ -23,7 +23,7 @@ from tests.nets.test_values_of_functions import CELLS as VALUE_CELLS, CELLS_OF_M
 from tests.nets.value_operands import layouts
 from tests.public_names import kept, resolve
 from xnp.sparse import bcoo_fromdense, bcsr_fromdense
-from xprim.static_arguments import integers_of
+from xprim.requirements import integers_of
 
 pytestmark = [pytest.mark.fuzz, pytest.mark.filterwarnings("ignore")]
 

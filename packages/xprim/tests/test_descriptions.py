@@ -15,7 +15,7 @@ from xprim.errors import (
     described,
     place_of,
 )
-from xprim.static_arguments import static_int, static_shape
+from xprim.requirements import static_int, static_shape
 
 
 class Owner:

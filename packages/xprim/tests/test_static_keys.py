@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from xprim.static_arguments import static_key
+from xprim.static_keys import static_key
 
 
 class P(NamedTuple):

@@ -372,7 +372,7 @@ class LinearizeHandle(JVPHandle):
         Raises:
           TypeError: when a result depends on the tangents.
         """
-        tape: TapeTrace = state.trace  # type: ignore[assignment]
+        tape: TapeTrace = state.trace
         return tape.run_rule(rule, primals, tangents)
 
     def linearize_jaxpr(

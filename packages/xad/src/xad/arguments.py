@@ -208,7 +208,7 @@ class FlatFunction:
         result = self._fun(*args, **kwargs)
         if self._has_aux:
             result, aux = self._pair(result)
-            self.aux = xtree.map(state.trace.primal_of, aux)  # type: ignore[attr-defined]
+            self.aux = xtree.map(state.trace.primal_of, aux)
         results, self.out_tree = flat_arrays(result, self._operation)
         return results if references is None else [*results, *references.left(leaves)]
 

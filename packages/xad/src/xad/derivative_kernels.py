@@ -18,7 +18,7 @@ from xprim import (
 )
 from xprim.jaxpr import memo_of
 from xprim.kernels import Kernel
-from xprim.static_arguments import params_key
+from xprim.static_keys import params_key
 from xtree.records import Record, set_once
 
 __all__ = ()

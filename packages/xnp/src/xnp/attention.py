@@ -20,8 +20,7 @@ from xnp.numpy.dispatch import array_of, inexact
 from xnp.softmax import logsumexp, softmax
 from xprim import Array, dtypes, get_primitive, promotion
 from xprim.errors import message
-from xprim.requirements import require, require_choice
-from xprim.static_arguments import static_int
+from xprim.requirements import require, require_choice, static_int
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 from xtree.namespaces import late_import

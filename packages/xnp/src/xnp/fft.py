@@ -24,8 +24,7 @@ from xnp.placing import on_device
 from xnp.primitives.table import bind, scalar_like
 from xprim import Array, dtypes, scalar_array
 from xprim.errors import message
-from xprim.requirements import require
-from xprim.static_arguments import static_int
+from xprim.requirements import require, static_int
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DeviceLike, DTypeLike
 

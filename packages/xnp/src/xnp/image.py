@@ -36,8 +36,7 @@ from xnp.primitives.precision import PrecisionLike
 from xprim import Array, dtypes
 from xprim.avals import SymbolicSize
 from xprim.errors import message
-from xprim.requirements import require
-from xprim.static_arguments import static_shape
+from xprim.requirements import require, static_shape
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 

@@ -44,8 +44,7 @@ from xnp.primitives.table import bind, scalar_like, selected
 from xnp.softmax import log_softmax, logmeanexp, logsumexp, softmax
 from xprim import Array, dtypes
 from xprim.errors import message
-from xprim.requirements import require
-from xprim.static_arguments import static_int
+from xprim.requirements import require, static_int
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, Axis, DTypeLike, ShardingLike
 from xtree.namespaces import namespace

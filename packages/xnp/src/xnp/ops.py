@@ -20,8 +20,7 @@ from xnp.placing import placed
 from xnp.primitives.table import bind, broadcasted, filled, reshaped
 from xprim import Array, ConcreteArray, dtypes
 from xprim.errors import ConcretizationTypeError
-from xprim.requirements import require
-from xprim.static_arguments import static_int
+from xprim.requirements import require, static_int
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, ShardingLike
 

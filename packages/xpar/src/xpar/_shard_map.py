@@ -78,7 +78,7 @@ from xprim.contracts import BatchAxis, Builder, ChecksHandle, TransposeHandle
 from xprim.errors import message
 from xprim.requirements import require
 from xprim.sharded_types import ShardingTypeError, spread_as, whole
-from xprim.static_arguments import static_key
+from xprim.static_keys import static_key
 from xprim.tracebacks import boundaries
 from xprim.transformed import check_function, transformed
 from xprim.typing import AxisName, PyTree

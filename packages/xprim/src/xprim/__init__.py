@@ -26,7 +26,7 @@ moved_modules(__name__, """
         errors: check_sites descriptions unknown_attributes
         function_keys: argument_keys captured_state
         memory: host_memory
-        static_arguments: static_keys static_sizes
+        requirements: static_sizes
         strict_options: seldom_options
         transformed: callables optional_transforms
 """)  # fmt: skip

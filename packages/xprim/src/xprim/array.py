@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -29,8 +29,10 @@ from xtree.errors import with_article
 
 if TYPE_CHECKING:
     from xprim.array_interface import ArrayInterface
+
+    Methods: TypeAlias = ArrayInterface["Array"]
 else:
-    ArrayInterface = object
+    Methods = object
 
 __all__ = [
     "Array", "ConcreteArray", "check_numbers", "attach_methods", "register_buffer_reader",
@@ -40,7 +42,7 @@ __all__ = [
 __dir__ = __all__.copy
 
 
-class Array(ArrayInterface):
+class Array(Methods):
     """An n-dimensional array: a concrete one, or a tracer that stands for one.
 
     `isinstance(x, Array)` holds for every array value, also inside `jit`, `grad` and `vmap`.

@@ -6,19 +6,16 @@ import math
 import operator
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, TypeAlias
 
 import numpy as np
 
 from xprim import dtypes
+from xprim.dtypes import DTypeLike
 from xprim.errors import ShapeError
 from xtree.boundaries import boundary
 from xtree.errors import message
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from xprim.typing import DimSize, DTypeLike, ShardingLike
 
 __all__ = ["SymbolicSize", "size_of", "slice_indices"]
 
@@ -29,6 +26,18 @@ __dir__ = __all__.copy
 # Sizes as integers that may be symbolic.
 #
 # `operator.index` makes a plain int of every subclass, and so a number of a symbolic dimension.
+
+DimSize: TypeAlias = SupportsIndex
+"""The length of a dimension, an axis or a position: an integer known while tracing."""
+
+ShapeLike: TypeAlias = DimSize | Sequence[DimSize]
+"""A shape: its lengths, or the one length of a vector."""
+
+Axis: TypeAlias = DimSize | Sequence[DimSize] | None
+"""One axis, several, or None for all."""
+
+ShardingLike: TypeAlias = Any
+"""How an array is sharded: a sharding, or a partition spec over the context mesh."""
 
 
 class SymbolicSize(int if TYPE_CHECKING else object):  # type: ignore[misc]

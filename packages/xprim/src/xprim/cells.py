@@ -19,6 +19,7 @@ from xprim.array import Array, ConcreteArray
 from xprim.avals import ShapedArray
 from xprim.config import state
 from xprim.contracts import BatchAxis
+from xprim.derived_cells import CellUse
 from xprim.errors import message
 from xprim.primitive import Primitive
 from xprim.rules import Zero, not_mapped, undefined
@@ -28,27 +29,6 @@ from xprim.trace import Trace, Tracer
 __all__ = ["Cell", "CellUse"]
 
 __dir__ = __all__.copy
-
-
-class CellUse:
-    """How a program that is staged uses a cell of outside.
-
-    Attributes:
-      cell: the cell.
-      variable: the argument of the program that is its value at the start.
-      before: that value, outside.
-      now: the value at this point of the program.
-      is_written: whether the program writes it.
-    """
-
-    __slots__ = ("before", "cell", "is_written", "now", "variable")
-
-    def __init__(self, cell: Cell, variable: Any, before: Array, now: Array) -> None:
-        self.cell = cell
-        self.variable = variable
-        self.before = before
-        self.now = now
-        self.is_written = False
 
 
 class Cell:
@@ -166,7 +146,7 @@ class Cell:
     def _value_under(self, trace: Trace | None) -> Array:
         while trace is not None and self._owner is not _owner(trace):
             if trace.cells is not None:
-                return self._use(trace).now
+                return self._use(trace).now  # type: ignore[no-any-return]
             trace = trace.parent
         if trace is None or self.ended_by:
             raise self._gone()

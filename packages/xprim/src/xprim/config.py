@@ -23,9 +23,7 @@ from xtree.interning import forkable_lock
 from xtree.namespaces import late_import
 
 if TYPE_CHECKING:
-    from xprim.derived_cells import Asked
     from xprim.source import Source
-    from xprim.trace import Trace
 
 __all__ = [
     "STALE", "ThreadItems", "ThreadState", "no_more_threads", "state", "threads_seen", "update",
@@ -74,13 +72,13 @@ class ThreadItems(TypedDict):
       constant_cells: how many programs were staged that have values of cells as constants.
     """
 
-    trace: Trace
+    trace: Any  # a `trace.Trace`: traces are above options
     options: tuple[int, Any]
     axis_sizes: Mapping[Any, int]
     name_stack: tuple[str, ...]
     source: Source | None
     run_quietly: Callable[..., Any]
-    derived_cells: Asked | None
+    derived_cells: Any
     constant_cells: int
 
 
@@ -98,17 +96,17 @@ class ThreadState(threading.local):
 
     __dict__: ThreadItems  # type: ignore[assignment]  # declared: others may read it
 
-    trace: Trace  # that of the class is where threads start
+    trace: Any  # that of the class is where threads start
     options: tuple[int, Any]
     axis_sizes: Mapping[Any, int]
     name_stack: tuple[str, ...]
     source: Source | None
     run_quietly: Callable[..., Any]
-    derived_cells: Asked | None
+    derived_cells: Any
     constant_cells: int
 
     def __init__(self) -> None:
-        self.trace = getattr(type(self), "trace", None)  # type: ignore[assignment]
+        self.trace = getattr(type(self), "trace", None)
         self.options = STALE
         self.axis_sizes = MappingProxyType({})
         self.name_stack = ()

@@ -12,12 +12,9 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from xprim.config import state
-
-if TYPE_CHECKING:  # programs keep what is derived with this, and cells are above them
-    from xprim.cells import CellUse
 
 __all__ = ["UsedCell", "given_values", "kept", "taken", "with_cells", "written_values"]
 
@@ -26,6 +23,27 @@ __dir__ = __all__.copy
 T = TypeVar("T")
 
 _NOT_THERE: Any = object()
+
+
+class CellUse:
+    """How a program that is staged uses a cell of outside.
+
+    Attributes:
+      cell: the cell.
+      variable: the argument of the program that is its value at the start.
+      before: that value, outside.
+      now: the value at this point of the program.
+      is_written: whether the program writes it.
+    """
+
+    __slots__ = ("before", "cell", "is_written", "now", "variable")
+
+    def __init__(self, cell: Any, variable: Any, before: Any, now: Any) -> None:
+        self.cell = cell
+        self.variable = variable
+        self.before = before
+        self.now = now
+        self.is_written = False
 
 
 class UsedCell:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 import math
 import warnings
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import ml_dtypes
 import numpy as np
@@ -24,9 +24,6 @@ from xprim import config
 from xprim.errors import message
 from xtree.boundaries import boundary, leave
 from xtree.namespaces import late_import
-
-if TYPE_CHECKING:
-    from xprim.typing import ArrayLike
 
 __all__ = [
     "DType", "extended", "prng_key", "ExtendedDType", "bool_", "int2", "int4", "int8", "int16",
@@ -173,8 +170,18 @@ _TO_32_BITS: Final[dict[DType, DType]] = _SUPPORTED | {
     int64: int32, uint64: uint32, float64: float32, complex128: complex64,
 }  # fmt: skip
 
-DTypeLike: TypeAlias = Any
-"""A dtype, a scalar type, a Python type, the name of one, or an object with a `dtype`."""
+
+class SupportsDType(Protocol):
+    """An object that has a dtype and may stand for it, as the scalar types `xnp.float32` do."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype."""
+        ...
+
+
+DTypeLike: TypeAlias = np.dtype[Any] | type | str | SupportsDType | None
+"""What names a dtype: `"float32"`, `np.float32`, `xnp.float32`, `float`; None for the default."""
 
 
 def is_supported(dtype: Any) -> bool:
@@ -250,7 +257,7 @@ def as_dtype(dtype: Any) -> Any:
         raise _no_dtype(dtype, "dtype") from None
 
 
-def canonicalize_dtype(dtype: DTypeLike) -> DType:
+def canonicalize_dtype(dtype: DTypeLike | ExtendedDType) -> DType:
     """Return the dtype that values get when nobody chose: 32 bits for 64 unless `enable_x64`.
 
     Extended dtypes and `float0` stay as they are; another byte order becomes the machine's; None
@@ -281,7 +288,7 @@ def canonicalize_dtype(dtype: DTypeLike) -> DType:
     return table.get(exact, exact)
 
 
-def requested_dtype(dtype: DTypeLike, operation: str = "dtype") -> Any:
+def requested_dtype(dtype: DTypeLike | ExtendedDType, operation: str = "dtype") -> Any:
     """Return the dtype that a user asked for by `dtype=...`: 64 bits are honoured without a flag.
 
     `int`, `float`, `complex` (and None, which NumPy takes for float) mean the default dtype of
@@ -369,7 +376,7 @@ def dtype(x: Any) -> Any:
 
 
 @boundary
-def scalar_type_of(x: ArrayLike) -> type:
+def scalar_type_of(x: DTypeLike | bool | int | float | complex) -> type:
     """Return which of `bool`, `int`, `float`, `complex` the elements of a value or dtype are.
 
     Example:
@@ -421,7 +428,7 @@ def to_complex_dtype(dtype: DTypeLike) -> DType:
 
 
 @boundary
-def issubdtype(a: DTypeLike, b: DTypeLike) -> bool:
+def issubdtype(a: DTypeLike | ExtendedDType, b: DTypeLike | ExtendedDType) -> bool:
     """Whether the first dtype or scalar type is, or is below, the second in NumPy's hierarchy.
 
     As `numpy.issubdtype`, with the types of `ml_dtypes` at their place and `extended`, `prng_key`
@@ -540,7 +547,7 @@ def short_name(dtype: Any) -> str:
         return dtype.name if isinstance(dtype, ExtendedDType) else str(np.dtype(dtype).name)
 
 
-def _understood(dtype: DTypeLike, operation: str) -> Any:
+def _understood(dtype: DTypeLike | ExtendedDType, operation: str) -> Any:
     """Return the one object for a dtype that values can have, of 64 bits where it says so."""
     if isinstance(dtype, ExtendedDType):
         return dtype

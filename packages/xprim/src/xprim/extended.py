@@ -38,7 +38,7 @@ from xprim.jaxpr import (
 from xprim.primitive import Primitive, has_extended
 from xprim.rules import ELEMENTWISE, STRUCTURAL, ZERO, not_mapped, undefined
 from xprim.staging import trace_to_jaxpr
-from xprim.static_arguments import params_key
+from xprim.static_keys import params_key
 from xprim.trace import Trace
 from xtree.interning import remember
 

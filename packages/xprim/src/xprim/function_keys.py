@@ -38,7 +38,7 @@ from xprim.cells import Cell
 from xprim.config import state
 from xprim.jaxpr import ClosedJaxpr
 from xprim.primitive import Primitive
-from xprim.static_arguments import static_key
+from xprim.static_keys import static_key
 from xprim.transformed import Transformed
 from xtree.errors import shown, with_article
 from xtree.interning import is_hashable, remember

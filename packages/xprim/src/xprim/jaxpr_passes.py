@@ -8,7 +8,7 @@ from typing import Any
 
 from xprim.array import ConcreteArray
 from xprim.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var, memo_of
-from xprim.static_arguments import params_key
+from xprim.static_keys import params_key
 
 __all__ = ()
 

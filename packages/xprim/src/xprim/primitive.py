@@ -18,7 +18,7 @@ from xprim.config import state
 from xprim.errors import DuplicateRuleError, MissingRuleError, UndefinedRuleError, described
 from xprim.rules import DerivedRules, RuleParts, Undefined, kind_of_part, kinds
 from xprim.sharded_types import spread_results
-from xprim.static_arguments import are_plain, params_key, plain_key
+from xprim.static_keys import are_plain, params_key, plain_key
 from xtree.boundaries import boundary
 from xtree.errors import message
 from xtree.interning import remember

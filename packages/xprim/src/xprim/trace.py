@@ -226,7 +226,8 @@ class Tracer(Array):
 
 def current_trace() -> Trace:
     """Return the trace that interprets primitives in this thread now."""
-    return state.trace
+    trace: Trace = state.trace
+    return trace
 
 
 class TraceState:

@@ -22,8 +22,8 @@ import numpy as np
 
 from xprim import config
 from xprim.errors import hint_at_keyword
+from xprim.requirements import called, name_argument
 from xprim.source import is_hidden
-from xprim.static_arguments import called, name_argument
 from xtree.boundaries import boundaries, boundary, when_leaving
 
 __all__ = ["boundaries", "boundary", "shorten"]

@@ -7,11 +7,13 @@ one of them.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any, Protocol, SupportsIndex, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from xprim.array import Array
+from xprim.avals import Axis, DimSize, ShapeLike, ShardingLike
+from xprim.dtypes import DTypeLike, SupportsDType
 from xtree import PyTree
 
 __all__ = [
@@ -21,15 +23,6 @@ __all__ = [
 ]  # fmt: skip
 
 __dir__ = __all__.copy
-
-
-class SupportsDType(Protocol):
-    """An object that has a dtype and may stand for it, as the scalar types `xnp.float32` do."""
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The dtype."""
-        ...
 
 
 class DuckTypedArray(Protocol):
@@ -55,18 +48,6 @@ NestedArrays: TypeAlias = ArrayLike | Sequence["NestedArrays"]
 Arrays: TypeAlias = Sequence[ArrayLike] | Array | np.ndarray[Any, Any]
 """Several arrays, or one whose first dimension runs over them."""
 
-DTypeLike: TypeAlias = np.dtype[Any] | type | str | SupportsDType | None
-"""What names a dtype: `"float32"`, `np.float32`, `xnp.float32`, `float`; None for the default."""
-
-DimSize: TypeAlias = SupportsIndex
-"""The length of a dimension, an axis or a position: an integer known while tracing."""
-
-ShapeLike: TypeAlias = DimSize | Sequence[DimSize]
-"""A shape: its lengths, or the one length of a vector."""
-
-Axis: TypeAlias = DimSize | Sequence[DimSize] | None
-"""One axis, several, or None for all."""
-
 AxisName: TypeAlias = Hashable | Sequence[Hashable]
 """The name of an axis that `vmap`, `pmap` or `shard_map` binds, or several."""
 
@@ -75,6 +56,3 @@ AxisIndexGroups: TypeAlias = Sequence[Sequence[int]] | None
 
 DeviceLike: TypeAlias = Any  # the classes are those of `xjit`, which is not needed for arrays
 """Where an array lies: a device, or a sharding; None for the default."""
-
-ShardingLike: TypeAlias = Any
-"""How an array lies on devices: a sharding, or a partition spec over the mesh that is set."""

@@ -9,8 +9,7 @@ import numpy as np
 from xnp import lax
 from xprim import as_array, config, dtypes
 from xprim.errors import ShapeError, message
-from xprim.requirements import require
-from xprim.static_arguments import static_shape
+from xprim.requirements import require, static_shape
 
 __all__ = ()
 

@@ -14,8 +14,7 @@ from xnp.placing import placed
 from xprim import Array, ConcreteArray, as_array, config, dtypes, get_primitive, scalar_array
 from xprim.avals import SymbolicSize
 from xprim.errors import ShapeError, described, message
-from xprim.requirements import require
-from xprim.static_arguments import static_int
+from xprim.requirements import require, static_int
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from xrandom.arguments import (

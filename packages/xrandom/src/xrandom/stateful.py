@@ -19,8 +19,7 @@ import xtree
 from xnp.refs import Ref, new_ref
 from xprim import EAGER, Array, state
 from xprim.errors import message
-from xprim.requirements import require
-from xprim.static_arguments import static_shape
+from xprim.requirements import require, static_shape
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DTypeLike
 from xtree.boundaries import boundary_methods

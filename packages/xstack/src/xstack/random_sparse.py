@@ -11,8 +11,7 @@ import numpy as np
 import xnp
 import xrandom
 from xnp.sparse import BCOO
-from xprim.requirements import require
-from xprim.static_arguments import static_int
+from xprim.requirements import require, static_int
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike
 

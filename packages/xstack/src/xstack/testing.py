@@ -31,7 +31,7 @@ from xprim import as_array, dtypes
 from xprim.config import Override, check_tracer_leaks
 from xprim.errors import message
 from xprim.extended import unwrap
-from xprim.static_arguments import static_int
+from xprim.requirements import static_int
 from xprim.transformed import check_function, name_of
 from xstack.absences import hint_for
 from xtree.namespaces import namespace

@@ -28,7 +28,7 @@ from xprim import (
 from xprim.cells import Cell
 from xprim.errors import brief, described, message
 from xprim.memory import refuse_masked
-from xprim.static_arguments import static_key
+from xprim.static_keys import static_key
 from xprim.transformed import name_of
 
 __all__ = ()

@@ -35,7 +35,7 @@ from xprim.eager import results_are_checked
 from xprim.eager_costs import SMALL, WORTH_COMPILING, saved_time
 from xprim.jaxpr import memo_of, program_of_equation
 from xprim.kernels import Kernel, KernelTable, forget_kernels
-from xprim.static_arguments import params_key
+from xprim.static_keys import params_key
 from xprim.strict_options import no_execution
 
 __all__ = ()

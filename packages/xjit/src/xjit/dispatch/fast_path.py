@@ -49,7 +49,7 @@ from xprim import EAGER, ConcreteArray, ShapedArray, state
 from xprim.array import is_shared
 from xprim.errors import described, message
 from xprim.kernels import Refusal, forget_with_kernels, log_refusal
-from xprim.static_arguments import static_key
+from xprim.static_keys import static_key
 from xprim.tracebacks import shorten
 from xtree.generated_code import define_function
 from xtree.records import has_equality_of_identity

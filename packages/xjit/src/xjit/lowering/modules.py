@@ -62,7 +62,7 @@ from xprim import (
 )
 from xprim.errors import MissingRuleError, message
 from xprim.sharded_types import whole
-from xprim.static_arguments import static_key
+from xprim.static_keys import static_key
 from xprim.strict_options import host_kernels
 from xtree.interning import remember
 

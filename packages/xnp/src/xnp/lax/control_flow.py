@@ -50,8 +50,8 @@ from xprim.errors import described, message, place_of
 from xprim.kept_programs import Staged
 from xprim.leaves import flat_arrays, paths_of
 from xprim.promotion import result_type
+from xprim.requirements import static_int
 from xprim.sharded_types import vary, without_dimension
-from xprim.static_arguments import static_int
 from xprim.tracebacks import boundaries, boundary
 from xprim.transformed import find
 from xprim.typing import ArrayLike, PyTree

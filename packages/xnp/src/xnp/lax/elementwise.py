@@ -117,7 +117,7 @@ from xprim import (
 )
 from xprim.avals import size_of
 from xprim.errors import message
-from xprim.static_arguments import static_shape
+from xprim.requirements import static_shape
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DTypeLike, PyTree, ShardingLike
 from xtree import tree_flatten, tree_map, tree_unflatten

@@ -57,8 +57,7 @@ from xnp.primitives.table import (
 from xprim import Array, as_array, dtypes, scalar_array
 from xprim.avals import size_of
 from xprim.errors import message
-from xprim.requirements import require
-from xprim.static_arguments import static_int
+from xprim.requirements import require, static_int
 from xprim.tracebacks import boundaries, boundary
 from xprim.typing import ArrayLike
 from xtree.namespaces import namespace

@@ -22,8 +22,7 @@ from xnp.placing import placed
 from xnp.primitives.random_bits import philox_blocks, philox_words, rng_words_p
 from xprim import Array, as_array, dtypes
 from xprim.errors import message
-from xprim.requirements import require
-from xprim.static_arguments import static_shape
+from xprim.requirements import require, static_shape
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 

@@ -26,7 +26,7 @@ from xnp.primitives.shapes import (
 from xprim import Array, as_array, dtypes
 from xprim.avals import SymbolicSize, size_of
 from xprim.errors import AxisError, message
-from xprim.static_arguments import check_sizes, static_shape
+from xprim.requirements import check_sizes, static_shape
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DTypeLike, ShardingLike
 

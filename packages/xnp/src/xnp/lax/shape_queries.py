@@ -14,7 +14,7 @@ from xnp.primitives.table import broadcasted, concatenated, converted, reshaped
 from xprim import Array, as_array, dtypes
 from xprim.avals import SymbolicSize
 from xprim.errors import message
-from xprim.static_arguments import static_shape
+from xprim.requirements import static_shape
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DTypeLike, ShardingLike
 

@@ -27,8 +27,7 @@ from xnp.primitives.table import (
 )
 from xprim import Array, as_array, dtypes, promotion
 from xprim.errors import ShapeError, message
-from xprim.requirements import require
-from xprim.static_arguments import static_int
+from xprim.requirements import require, static_int
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DTypeLike, ShardingLike
 

@@ -27,7 +27,7 @@ from xnp.primitives.precision import PrecisionLike, holds_products, normal_preci
 from xnp.primitives.table import bind, broadcasted, reshaped
 from xprim import Array, dtypes, shaped_array
 from xprim.errors import ArgumentError, ShapeError, message
-from xprim.static_arguments import static_int
+from xprim.requirements import static_int
 from xprim.tracebacks import boundaries, shorten
 from xprim.typing import ArrayLike, DTypeLike, ShardingLike
 

@@ -37,7 +37,7 @@ from xprim.avals import size_of
 from xprim.eager import EAGER
 from xprim.errors import ArgumentError, ShapeError, message
 from xprim.memory import refuse_masked
-from xprim.static_arguments import static_int, static_shape
+from xprim.requirements import static_int, static_shape
 from xprim.tracebacks import boundaries, shorten
 from xprim.typing import (
     ArrayLike,

@@ -22,7 +22,7 @@ from xprim.errors import (
     described,
     message,
 )
-from xprim.static_arguments import static_int
+from xprim.requirements import static_int
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike
 

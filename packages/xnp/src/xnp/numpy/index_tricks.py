@@ -16,8 +16,7 @@ from xnp.numpy.shaping import concatenate
 from xnp.primitives.table import reshaped
 from xprim import Array, ConcreteArray, dtypes, from_numpy, promotion
 from xprim.errors import ConcretizationTypeError, brief, message
-from xprim.requirements import require
-from xprim.static_arguments import static_int
+from xprim.requirements import require, static_int
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, Arrays, DimSize, DTypeLike, DuckTypedArray, ShapeLike
 

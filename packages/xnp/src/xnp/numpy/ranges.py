@@ -38,7 +38,7 @@ from xprim import (
 from xprim.avals import SymbolicSize, size_of
 from xprim.errors import ArgumentError, ConcretizationTypeError, described
 from xprim.memory import out_of_memory
-from xprim.static_arguments import static_int
+from xprim.requirements import static_int
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DeviceLike, DimSize, DTypeLike, ShardingLike
 

@@ -28,8 +28,7 @@ from xprim import Array, ConcreteArray, Tracer, dtypes, scalar_array, shaped_arr
 from xprim.avals import size_of
 from xprim.eager_costs import HUGE
 from xprim.errors import ConcretizationTypeError, ShapeError, described, message
-from xprim.requirements import require
-from xprim.static_arguments import static_int, static_shape
+from xprim.requirements import require, static_int, static_shape
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, Axis, DimSize, DTypeLike, ShapeLike, ShardingLike
 

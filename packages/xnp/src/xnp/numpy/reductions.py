@@ -31,7 +31,7 @@ from xprim import Array, ConcreteArray, Tracer, as_array, dtypes, scalar_array
 from xprim.array import check_numbers
 from xprim.avals import SymbolicSize
 from xprim.errors import message
-from xprim.static_arguments import static_int
+from xprim.requirements import static_int
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, Axis, DTypeLike
 

@@ -188,7 +188,8 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | Sequence[DTypeLike]) -> builtins
             "isdtype", f"{kind!r} is neither a kind nor a dtype.",
             expected=f"one of {', '.join(questions)}, or a dtype",
         ))  # fmt: skip
-    return exact == dtypes.requested_dtype(kind, "isdtype")  # type: ignore[no-any-return]
+    of_this_name = dtypes.requested_dtype(kind, "isdtype")  # type: ignore[arg-type]
+    return exact == of_this_name  # type: ignore[no-any-return]
 
 
 @boundary

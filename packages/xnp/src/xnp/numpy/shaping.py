@@ -31,7 +31,7 @@ from xprim.eager import EAGER
 from xprim.eager_costs import READ_AT_ONCE
 from xprim.errors import ArgumentError, ShapeError, described, message
 from xprim.kernels import numpy_operand
-from xprim.static_arguments import check_sizes, static_int, static_shape as checked_shape
+from xprim.requirements import check_sizes, static_int, static_shape as checked_shape
 from xprim.tracebacks import boundaries, shorten
 from xprim.typing import (
     ArrayLike,

@@ -43,8 +43,7 @@ from xnp.primitives.table import bind, broadcasted, filled, reshaped, scalar_lik
 from xprim import Array, ConcreteArray, dtypes, from_numpy, scalar_array
 from xprim.avals import size_of
 from xprim.errors import ConcretizationTypeError, ShapeError, message
-from xprim.requirements import require
-from xprim.static_arguments import static_int
+from xprim.requirements import require, static_int
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, Axis, DTypeLike, ShardingLike
 

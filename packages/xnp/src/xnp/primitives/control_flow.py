@@ -46,7 +46,7 @@ from xprim.kernels import Kernel, ProgramKernels, Refusal
 from xprim.numpy_kernels import numpy_function
 from xprim.platform_rules import names_of_platform
 from xprim.requirements import require
-from xprim.static_arguments import params_key
+from xprim.static_keys import params_key
 
 __all__ = ()
 

@@ -34,8 +34,7 @@ from xnp.sparse.layouts import (
 )
 from xprim import Array
 from xprim.errors import ConcretizationTypeError, message
-from xprim.requirements import require
-from xprim.static_arguments import static_int
+from xprim.requirements import require, static_int
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike
 from xtree.boundaries import boundary_methods

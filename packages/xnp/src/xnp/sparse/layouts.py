@@ -15,8 +15,7 @@ from xnp import lax
 from xnp.primitives.precision import PrecisionLike
 from xprim import Array, as_array, promotion
 from xprim.errors import ConcretizationTypeError, ShapeError, message
-from xprim.requirements import require
-from xprim.static_arguments import static_int
+from xprim.requirements import require, static_int
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike
 from xtree.boundaries import boundary_methods

@@ -10,7 +10,7 @@ from xnp import lax, linalg
 from xnp.sparse.formats import CSR, JAXSparse, as_bcoo
 from xprim import Array, dtypes
 from xprim.errors import described, message
-from xprim.static_arguments import static_int
+from xprim.requirements import static_int
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike
 

@@ -15,8 +15,7 @@ from xnp.numpy.dispatch import array_of, check_ranks, inexact
 from xnp.scipy.linalg.factorisations import schur
 from xprim import Array, dtypes
 from xprim.errors import message
-from xprim.requirements import require, require_choice
-from xprim.static_arguments import static_int
+from xprim.requirements import require, require_choice, static_int
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DTypeLike
 

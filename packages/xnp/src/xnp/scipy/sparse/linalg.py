@@ -18,8 +18,7 @@ from xnp.flatten_util import ravel_pytree
 from xnp.numpy.dispatch import array_of
 from xprim import Array, dtypes, promotion
 from xprim.errors import message
-from xprim.requirements import require_choice
-from xprim.static_arguments import static_int
+from xprim.requirements import require_choice, static_int
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, PyTree
 

@@ -16,8 +16,7 @@ from xnp.scipy.operands import applied
 from xnp.softmax import logsumexp as logsumexp
 from xprim import Array, dtypes
 from xprim.errors import ConcretizationTypeError, message
-from xprim.requirements import require
-from xprim.static_arguments import static_int
+from xprim.requirements import require, static_int
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 

@@ -72,7 +72,8 @@ def find_top_trace(_values: Any = ()) -> Trace:
       >>> find_top_trace().name
       'eager'
     """
-    return state.trace
+    trace: Trace = state.trace
+    return trace
 
 
 def trace_state_clean() -> bool:
