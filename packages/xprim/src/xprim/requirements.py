@@ -298,7 +298,7 @@ _FORMS = {
 _COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")
 _BOUNDARY_AND_FUNCTION = 2  # the frames an error passes last
 _NUMPY = os.path.join(os.path.dirname(np.__file__), "")
-_NOTHING, _OTHER = object(), "another"
+_OTHER = "another"
 _OF_TRACED = (ConcretizationTypeError, TracerIntegerConversionError, TracerArrayConversionError)
 
 
