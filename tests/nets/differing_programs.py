@@ -198,6 +198,16 @@ def after_a_global_changed(j: Any, n: Any) -> tuple[float, float, float]:
     return before, other_shape, float(scaled(1.0))
 
 
+def odd_counts(sampler: str, parameter: float) -> Program:
+    """Return a program that says whether about half of some counts are odd."""
+
+    def program(j: Any, n: Any) -> bool:
+        counts = getattr(j.random, sampler)(j.random.key(0), parameter, (1000,))
+        return 0.4 < (counts % 2).mean() < 0.6
+
+    return program
+
+
 def complex_weights(j: Any, n: Any) -> float:
     """Return the deviation of weights that should be one, to 0.1%: there are four million."""
     make = j.nn.initializers.he_normal()
@@ -441,6 +451,8 @@ DTYPES: list[Row] = [
     ("`asarray(x, copy=False)`", lambda j, n: n.array(np.arange(3.0), copy=False).dtype.name,
      "float32", "float32"),
     ("complex weights", complex_weights, 1.009, 1.0),
+    ("`random.poisson`", odd_counts("poisson", 1e8), False, True),
+    ("`random.poisson`", odd_counts("geometric", 1e-9), False, True),
 ]  # fmt: skip
 PROGRAMS: list[Row] = [
     ("`jit` of a new but equal lambda", traces_of_equal_lambdas, 3, 1),

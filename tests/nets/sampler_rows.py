@@ -304,7 +304,8 @@ def _bernoulli(p: float) -> Callable[[Any], Any]:
 
 DISCRETE: dict[str, tuple[list[tuple[float, ...]], Distribution]] = {
     "poisson": (
-        [(m,) for m in (0.0, 1e-30, 1e-4, 0.5, 9.99, 10.0, 100.0, 1e4, 1e6, 1e8, 1e9)], _poisson),
+        [(m,) for m in (0.0, 1e-30, 1e-4, 0.5, 9.99, 10.0, 100.0, 1e4, 1e6, 3e7, 1e8, 1e9)],
+        _poisson),
     "binomial": (
         [(n, p) for n in (0.0, 1.0, 10.0, 1000.0, 6e4, 1e6, 1e8)
          for p in (0.0, 1e-4, 0.5, 0.75, 0.9995, 1.0)]
@@ -318,6 +319,18 @@ DISCRETE: dict[str, tuple[list[tuple[float, ...]], Distribution]] = {
         lambda x: _bernoulli(special.expit(x))),
     "choice": ([(p,) for p in (0.0, 1e-4, 0.25, 0.5, 0.9990234375, 1.0)], _bernoulli),
     "bernoulli": ([(p,) for p in (0.0, 1e-4, 0.25, 0.5, 0.9990234375, 1.0)], _bernoulli),
+}  # fmt: skip
+
+
+def _odd_binomial(n: float, p: float) -> float:
+    power = math.exp(n * math.log1p(-2 * p)) if p < 0.25 else (1 - 2 * p) ** n
+    return (1 - power) / 2
+
+
+# The probability of an odd count. It shows whether every integer is drawn.
+ODD: dict[str, Callable[..., float]] = {
+    "poisson": lambda m: -math.expm1(-2 * m) / 2, "binomial": _odd_binomial,
+    "multinomial": _odd_binomial, "geometric": lambda p: 1 / (2 - p),
 }  # fmt: skip
 
 

@@ -1,8 +1,8 @@
 """The net of samplers: every one, in every float dtype, from the least to the largest parameters.
 
 Samples are compared with the exact distribution by the greatest difference of the distribution
-functions (Kolmogorov-Smirnov), and by how many of them are distinct; how often loops go round is
-counted.
+functions (Kolmogorov-Smirnov), and by how many of them are distinct, or odd where they are counts;
+how often loops go round is counted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 
 import xrandom
 from tests.nets.cells import IN_FULL
-from tests.nets.sampler_rows import CONTINUOUS, DISCRETE, LOOPS, ROUNDS, Cell, cells
+from tests.nets.sampler_rows import CONTINUOUS, DISCRETE, LOOPS, ODD, ROUNDS, Cell, cells
 from tests.nets.value_operands import numpy_dtype
 from xprim import config
 
@@ -40,7 +40,7 @@ def drawn(cell: Cell, key: Any) -> np.ndarray[Any, Any]:
         found = sampler(key, *args, shape, dtype)
     elif cell.name == "bernoulli":
         found = sampler(key, *args, shape)
-    elif cell.name in ("poisson", "geometric"):
+    elif cell.name in OF_INTEGERS:
         found = sampler(key, *args, shape, "int32" if cell.dtype != "float64" else "int64")
     elif cell.name in OF_VECTORS:
         found = OF_VECTORS[cell.name](key, *args, dtype)
@@ -68,6 +68,8 @@ def _categorical(key: Any, x: Any, dtype: Any) -> Any:
 def _choice(key: Any, p: Any, dtype: Any) -> Any:
     return xrandom.choice(key, 2, (COUNT,), p=np.array([1.0 - float(p), p], dtype))
 
+
+OF_INTEGERS = ("poisson", "geometric")  # whose dtype is not that of the parameters
 
 # One number of each vector, or how far out a point is, or which of two is chosen.
 OF_VECTORS = {
@@ -159,6 +161,10 @@ def faults(cell: Cell) -> list[str]:
     far = distance(x, cell)
     if far > KOLMOGOROV + 2 * eps_of(cell.dtype):
         found.append(f"its distribution is {far:.3f} away")
+    if cell.name in ODD and (cell.name in OF_INTEGERS or x.max() * eps_of(cell.dtype) < 1):
+        odd, expected = (x % 2).mean(), ODD[cell.name](*cell.args)
+        if abs(odd - expected) > KOLMOGOROV:  # five deviations, 0.5 / sqrt(COUNT)
+            found.append(f"a share of {odd:.3f} is odd, and not {expected:.3f}")
     if not cell.is_discrete:
         count, expected = len(np.unique(x)), expected_distinct(cell)
         if count < 0.5 * expected - 2:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from xnp import lax
-from xprim import as_array, config, dtypes
+from xprim import ConcreteArray, as_array, config, dtypes
 from xprim.errors import ShapeError, message
 from xprim.requirements import require, static_shape
 
@@ -112,3 +113,42 @@ def is_approximate(method: str, operation: str) -> bool:
         expected="'exact' or 'approximate'",
     )  # fmt: skip
     return method == "approximate"
+
+
+def may_exceed(x: Any, bound: float) -> bool:
+    """Whether an element of an array is known to exceed a bound, or not known."""
+    if type(x) is not ConcreteArray or x.host is None:
+        return True
+    return not bool((x.host <= bound).all())
+
+
+def choice_by(mask: Any) -> Callable[..., Any]:
+    """Return a function that gives f(k) where a mask holds, else g(k).
+
+    What no element needs is not computed: f without a mask, or where it holds nowhere.
+    """
+    if mask is None:
+        return lambda f, g, k: g(k)
+    some = lax.reduce_or(mask, tuple(range(mask.ndim)))
+    return lambda f, g, k: lax.cond(some, lambda k: lax.select(mask, f(k), g(k)), g, k)
+
+
+def wide_integer(exact: Any) -> Any:
+    """Return the dtype in which counts of a dtype are added: uint32, or that of 64 bits itself."""
+    return exact if dtypes.iinfo(exact).bits == 64 else dtypes.uint32
+
+
+def sum_of_counts(first: Any, second: Any, about: Any, exact: Any) -> Any:
+    """Return a sum of integers, of which floats would not have the last digits.
+
+    Args:
+      first: integers of the dtype `wide_integer(exact)`.
+      second: smaller integers, as floats; may be negative.
+      about: the sum in floats.
+      exact: the dtype of the result, which is its largest number where `about` is not below that.
+    """
+    signed = dtypes.int64 if first.dtype.itemsize == 8 else dtypes.int32
+    second = lax.convert_element_type(lax.convert_element_type(second, signed), first.dtype)
+    total = lax.convert_element_type(lax.add(first, second), exact)
+    limit = int(dtypes.iinfo(exact).max)
+    return lax.select(lax.ge(about, float(limit)), lax.full_like(total, limit), total)

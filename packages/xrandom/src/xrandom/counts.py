@@ -16,17 +16,21 @@ from typing import Any
 
 import xnp.lax
 from xnp.placing import placed
-from xprim import Array, ConcreteArray, as_array, dtypes
+from xprim import Array, as_array, dtypes
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from xrandom.arguments import (
     Shape,
     check_shape,
+    choice_by,
     floating_dtype,
     integer_dtype,
     is_approximate,
+    may_exceed,
     repeated,
     sample_shape,
+    sum_of_counts,
+    wide_integer,
 )
 from xrandom.key_primitives import raw_normal, raw_uniform
 from xrandom.keys import raw_split, words_of
@@ -88,24 +92,63 @@ def poisson(
     rate = repeated(rate, sizes)
     small = lax.bitwise_or(lax.ne(rate, rate), lax.lt(rate, _SMALL))
     limit = int(dtypes.iinfo(exact).max)
+    great = _GreatMeans(given, rate, sizes, exact) if may_exceed(given, _GREAT) else None
     if approximate:
-        counts = _approximated_poisson(words, rate, sizes, limit)
-        return placed(lax.convert_element_type(counts, exact), out_sharding, "poisson")
-    counted = _count_poisson(words, lax.select(small, rate, lax.full_like(rate, 0.0)), sizes, limit)
-    rejected = _rejected_poisson(
-        words, lax.select(small, lax.full_like(rate, 1e5), rate), sizes, limit,
-        _may_exceed(given, _GREAT),
-    )  # fmt: skip
-    counts = lax.select(small, counted, rejected)
-    counts = lax.select(lax.eq(rate, 0.0), lax.full_like(counts, 0.0), counts)
-    return placed(lax.convert_element_type(counts, exact), out_sharding, "poisson")
+        counts = _approximated_poisson(words, rate, sizes, limit, great)
+    else:
+        counted = _count_poisson(
+            words, lax.select(small, rate, lax.full_like(rate, 0.0)), sizes, limit
+        )
+        rejected = _rejected_poisson(
+            words, lax.select(small, lax.full_like(rate, 1e5), rate), sizes, limit, great
+        )
+        counts = lax.select(small, counted, rejected)
+        counts = lax.select(lax.eq(rate, 0.0), lax.full_like(counts, 0.0), counts)
+    counts = great.counts(counts) if great else lax.convert_element_type(counts, exact)
+    return placed(counts, out_sharding, "poisson")
+
+
+class _GreatMeans:
+    """Means that are so great that float32 lacks some of the integers near them.
+
+    Counts are drawn as distances from the largest integer below such a mean, and added to it as
+    integers. From smaller means the distance is the count itself.
+
+    Attributes:
+      mask: which means are great.
+      rest: the means, less the integers.
+    """
+
+    def __init__(self, given: Any, rate: Any, shape: Shape, exact: Any) -> None:
+        """Take means as they were passed and in float32, and the dtype of the counts."""
+        self._rate, self._exact = rate, exact
+        wide = wide_integer(exact)
+        precise = repeated(given, shape) if _is_finer(given.dtype) else rate
+        self.mask = (rate > _GREAT) & (rate < 2.0 ** (dtypes.iinfo(wide).bits - 1))
+        floor = lax.floor(precise) if dtypes.is_floating(precise.dtype) else precise
+        floor = lax.select(self.mask, floor, lax.full_like(floor, 0))
+        self.rest = lax.convert_element_type(precise - floor, rate.dtype)
+        self._floor = lax.convert_element_type(floor, wide)
+
+    def counts(self, distances: Any) -> Any:
+        """Return counts in their dtype, its largest number where they are beyond."""
+        near = lax.convert_element_type(distances, self._exact)
+        far = sum_of_counts(self._floor, distances, self._rate + distances, self._exact)
+        return lax.select(self.mask, far, near)
+
+
+def _is_finer(dtype: Any) -> bool:
+    """Whether a dtype has numbers that float32 rounds."""
+    return dtypes.is_integer(dtype) or dtype == dtypes.float64
 
 
 _FEW = 12.0  # from here on the expansion is off by 9e-5 in total variation, below 1e-4
 _MOST_OF_FEW = 40  # counts above have a probability of 1e-10 there
 
 
-def _approximated_poisson(words: Any, rate: Any, shape: Shape, limit: int) -> Any:
+def _approximated_poisson(
+    words: Any, rate: Any, shape: Shape, limit: int, great: _GreatMeans | None
+) -> Any:
     """Draw counts from one uniform or normal sample each, for small and for great means.
 
     Of small means the uniform sample is looked up in the distribution function; for great ones
@@ -131,8 +174,12 @@ def _approximated_poisson(words: Any, rate: Any, shape: Shape, limit: int) -> An
     third = lax.add(lax.mul(square, lax.add(lax.mul(square, 1 / 270), 7 / 810)), -8 / 405)
     rest = lax.mul(s, lax.add(second, lax.mul(s, third)))
     first = lax.add(lax.mul(lax.sqrt(mean), w), lax.add(lax.div(square, 6.0), 1 / 3))
+    least = 0.0
+    if great:
+        mean = lax.select(few, mean, great.rest)
+        least = lax.select(great.mask, lax.neg(rate), lax.full_like(rate, 0.0))
     expanded = lax.floor(lax.add(mean, lax.add(first, rest)))
-    expanded = lax.clamp(0.0, expanded, float(limit))
+    expanded = lax.clamp(least, expanded, float(limit))
     counts = lax.select(few, counted, expanded)
     is_mean = lax.ge(rate, 0.0)
     return lax.select(is_mean, counts, lax.full_like(counts, -1.0))
@@ -166,36 +213,35 @@ def _count_poisson(words: Any, rate: Any, shape: Shape, limit: int) -> Any:
     return lax.sub(state[1], 1.0)
 
 
-def _may_exceed(x: Any, bound: float) -> bool:
-    """Whether an element of an array is known to exceed a bound, or not known."""
-    if type(x) is not ConcreteArray or x.host is None:
-        return True
-    return not bool((x.host <= bound).all())
+def _rejected_poisson(
+    words: Any, rate: Any, shape: Shape, limit: int, great: _GreatMeans | None
+) -> Any:
+    """Draw by transformed rejection: algorithm PTRS of the paper, with its constants.
 
-
-def _rejected_poisson(words: Any, rate: Any, shape: Shape, limit: int, may_be_great: bool) -> Any:
-    """Draw by transformed rejection: algorithm PTRS of the paper, with its constants."""
+    From great means the results are distances from the integers below.
+    """
     log_rate = lax.log(rate)
     b = 0.931 + 2.53 * lax.sqrt(rate)
     a = -0.059 + 0.02483 * b
     inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)
     v_accepted = 0.9277 - 3.6224 / (b - 2.0)
-    chosen = _choice(rate > _GREAT if may_be_great else None)
+    chosen = choice_by(rate > _GREAT if great else None)
+    near = lax.select(great.mask, great.rest, rate) if great else rate
 
     def step(words: Any, counts: Any, accepted: Any) -> Any:
         words, u_words, v_words = raw_split(words, 3)
         u = lax.sub(raw_uniform(u_words, shape, dtypes.float32), 0.5)
         v = raw_uniform(v_words, shape, dtypes.float32)
         us = 0.5 - lax.abs(u)
-        k = lax.floor((2.0 * a / us + b) * u + rate + 0.43)
+        k = lax.floor((2.0 * a / us + b) * u + near + 0.43)
         s = lax.log(v * inverse_alpha / (a / (us * us) + b))
         density = chosen(
-            lambda k: _log_density_of_great(k, rate),
+            lambda k: _log_density_of_great(k - near, rate),
             lambda k: -rate + k * log_rate - lax.lgamma(k + 1.0),
             k,
         )
         quick = (us >= 0.07) & (v <= v_accepted)
-        refused = (k < 0.0) | ((us < 0.013) & (v > us))
+        refused = (k < near - rate) | ((us < 0.013) & (v > us))
         accept = quick | (~refused & (s <= density))
         return words, lax.select(accept, k, counts), accepted | accept
 
@@ -203,26 +249,15 @@ def _rejected_poisson(words: Any, rate: Any, shape: Shape, limit: int, may_be_gr
     return _until(lambda s: s[2], step, start, limit)[1]
 
 
-def _choice(mask: Any) -> Callable[..., Any]:
-    """Return a function that gives f(k) where a mask holds, else g(k).
-
-    What no element needs is not computed: f without a mask, or where it holds nowhere.
-    """
-    if mask is None:
-        return lambda f, g, k: g(k)
-    some = lax.reduce_or(mask, tuple(range(mask.ndim)))
-    return lambda f, g, k: lax.cond(some, lambda k: lax.select(mask, f(k), g(k)), g, k)
-
-
-def _log_density_of_great(k: Any, rate: Any) -> Any:
-    """Return `log(lam^k exp(-lam) / k!)` for a great lam, by Stirling's formula.
+def _log_density_of_great(distance: Any, rate: Any) -> Any:
+    """Return `log(lam^k exp(-lam) / k!)` for a great lam, from `k - lam`, by Stirling's formula.
 
     With `d = (k - lam) / lam` it is `-lam ((1 + d) log(1 + d) - d) - log(2 pi k) / 2`, whose terms
     are of the size of the result; 1 / (12 k) is below a rounding.
     """
-    d = lax.max((k - rate) / rate, -0.5)
+    d = lax.max(distance / rate, -0.5)
     deviance = rate * ((1.0 + d) * lax.log1p(d) - d)
-    return -deviance - 0.5 * lax.log(2 * math.pi * lax.max(k, 1.0))
+    return -deviance - 0.5 * lax.log(2 * math.pi * lax.max(rate + distance, 1.0))
 
 
 @boundary
@@ -259,19 +294,24 @@ def binomial(
     chance = as_array(p, what="binomial: p")
     if not dtypes.is_floating(chance.dtype):
         chance = lax.convert_element_type(chance, dtypes.python_scalar_dtype(float))
-    chance = _wide(chance)
+    chance = _wide(chance, exact)
     given = as_array(n, what="binomial: n")
     trials = lax.convert_element_type(given, chance.dtype)
     sizes = sample_shape(shape, "binomial", trials, chance)
     counts = _binomial(
         words, repeated(trials, sizes), repeated(chance, sizes), sizes,
-        _may_exceed(given, _many(chance.dtype)),
+        may_exceed(given, _many(chance.dtype)),
     )  # fmt: skip
     return lax.convert_element_type(counts, exact)  # type: ignore[no-any-return]
 
 
-def _wide(chance: Any) -> Any:
-    """Return probabilities in float32 at least: 16 bits have no digits to count with."""
+def _wide(chance: Any, exact: Any) -> Any:
+    """Return probabilities in float32 at least, which 16 bits have no digits to count with.
+
+    For counts of 64 bits they are in float64: float32 has no odd number above 2^24.
+    """
+    if dtypes.itemsize_bits(exact) == 64:
+        return lax.convert_element_type(chance, dtypes.float64)
     is_narrow = dtypes.finfo(chance.dtype).bits < 32
     return lax.convert_element_type(chance, dtypes.float32 if is_narrow else chance.dtype)
 
@@ -333,7 +373,7 @@ def _rejected_binomial(
     odds = p / (1.0 - p)
     alpha = (2.83 + 5.1 / b) * deviation
     mode = lax.floor((n + 1.0) * p)
-    chosen = _choice(n > _many(n.dtype) if may_be_many else None)
+    chosen = choice_by(n > _many(n.dtype) if may_be_many else None)
     balanced = (n + 1.0) * p - (1.0 - p)
 
     def log_ratio(k: Any) -> Any:
@@ -423,10 +463,12 @@ def multinomial(
     chances = as_array(p, what="multinomial: p")
     if not dtypes.is_floating(chances.dtype):
         chances = lax.convert_element_type(chances, dtypes.python_scalar_dtype(float))
-    chances = _wide(chances)
+    exact = floating_dtype(None, "multinomial") if dtype is None else (
+        dtypes.requested_dtype(dtype, "multinomial"))  # fmt: skip
+    chances = _wide(chances, exact)
     given = as_array(n, what="multinomial: n")
     trials = lax.convert_element_type(given, chances.dtype)
-    may_be_many = _may_exceed(given, _many(chances.dtype))
+    may_be_many = may_exceed(given, _many(chances.dtype))
     lead = chances.shape[:-1] if shape is None else check_shape(shape, "multinomial")
     sample_shape(lead, "multinomial", trials)
     chances = repeated(chances, (*lead, chances.shape[-1]))
@@ -444,6 +486,4 @@ def multinomial(
 
     _, counts = lax.scan(step, repeated(trials, lead), (ratios, keys), unroll=unroll)
     counts = lax.transpose(counts, (*range(1, len(lead) + 1), 0))
-    exact = floating_dtype(None, "multinomial") if dtype is None else (
-        dtypes.requested_dtype(dtype, "multinomial"))  # fmt: skip
     return lax.convert_element_type(counts, exact)  # type: ignore[no-any-return]

@@ -21,11 +21,15 @@ from xrandom.arguments import (
     Shape,
     broadcasted,
     check_shape,
+    choice_by,
     floating_dtype,
     integer_dtype,
+    may_exceed,
     parameter,
     repeated,
     sample_shape,
+    sum_of_counts,
+    wide_integer,
 )
 from xrandom.bit_generator import UINT_BY_WIDTH
 from xrandom.key_primitives import random_bits_p, raw_normal, raw_uniform
@@ -933,12 +937,33 @@ def geometric(
         chance = lax.convert_element_type(chance, dtypes.python_scalar_dtype(float))
     chance = lax.convert_element_type(chance, chance.dtype)
     sizes = sample_shape(shape, "geometric", chance)
+    if dtypes.finfo(chance.dtype).bits < 32:  # which have few values between 0 and 1
+        chance = lax.convert_element_type(chance, dtypes.float32)
+    chance = repeated(chance, sizes)
+    least = 32 * float(dtypes.finfo(chance.dtype).eps)
+    small = lax.lt(chance, least) if may_exceed(lax.neg(chance), -least) else None
+    tails = lax.log1p(lax.neg(chance))
+
+    def by_block(u: Any) -> Any:
+        # u has multiples of eps, so that -log(u) / p leaves out integers where p is not far above
+        # it. Blocks of m trials are counted, and within the last one all are alike, since their
+        # probabilities differ by a share of m p at most, which is `least`
+        block = lax.clamp(1.0, lax.floor(lax.div(least, chance)), 2.0**22)
+        before = lax.floor(lax.div(lax.log(u), lax.mul(block, tails)))
+        _, own = raw_split(words, 2)
+        within = lax.floor(lax.mul(raw_uniform(own, sizes, u.dtype), block))
+        wide = wide_integer(exact)
+        passed = lax.mul(*[lax.convert_element_type(x, wide) for x in (before, block)])
+        rest = lax.add(within, 1.0)
+        return sum_of_counts(passed, rest, lax.add(lax.mul(before, block), rest), exact)
+
+    def one_by_one(u: Any) -> Any:
+        trials = lax.add(lax.floor(lax.div(lax.log(u), tails)), 1.0)
+        return lax.convert_element_type(trials, exact)
+
     u = raw_positive(words, sizes, chance.dtype)
-    if dtypes.finfo(chance.dtype).bits < 32:  # which have no great quotients
-        u, chance = [lax.convert_element_type(x, dtypes.float32) for x in (u, chance)]
-    tails = broadcasted(lax.log1p(lax.neg(chance)), sizes)
-    trials = lax.add(lax.floor(lax.div(lax.log(u), tails)), 1.0)
-    return placed(lax.convert_element_type(trials, exact), out_sharding, "geometric")
+    trials = choice_by(small)(by_block, one_by_one, u)
+    return placed(trials, out_sharding, "geometric")
 
 
 # ------------------------------------------------------------------------------------- shuffling
