@@ -37,6 +37,7 @@ from xprim import (
     Primitive,
     ShapeDtypeStruct,
     dimension_names,
+    eval_shape,
     make_jaxpr,
     shaped_array,
     typeof,
@@ -417,3 +418,12 @@ def test_full_like_is_cut_as_its_array_is():
             assert typeof(out).sharding.spec == P("x", "y")
             assert (np.asarray(out) == 3).all()
     assert typeof(jit(lambda x: lax.full_like(x, 3.0, shape=(8,)))(x)).sharding.spec == P(None)
+
+
+def test_shapes_of_results_say_that_explicit_axes_cut_nothing(mesh):
+    x = spread("x")
+    total, twice = eval_shape(lambda x: (x.sum(), 2 * x), x)
+    assert total.sharding == NamedSharding(mesh.abstract_mesh, P())
+    assert twice.sharding == NamedSharding(mesh.abstract_mesh, P("x", None))
+    with set_mesh(mesh.update(axis_types=AxisType.Auto)):
+        assert eval_shape(lambda x: x.sum(), HOST).sharding is None

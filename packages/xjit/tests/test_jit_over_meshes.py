@@ -12,6 +12,7 @@ from xjit.debug.prints import callback
 from xjit.dispatch.placement import OverMesh, _turns
 from xjit.dispatch.program import Program
 from xjit.sharding.constraints import with_sharding_constraint
+from xjit.sharding.layouts import Format, Layout
 from xjit.sharding.meshes import AbstractMesh, Mesh
 from xjit.sharding.shardings import NamedSharding, P, SingleDeviceSharding
 from xnp import lax
@@ -351,6 +352,16 @@ def test_an_abstract_mesh_is_that_of_the_arguments():
             ValueError,
             "shardings say on which devices it runs, and device does, too",
         ),
+        *[
+            (
+                lambda name=name: jit(
+                    lambda x: x, backend="cpu", **{name: SingleDeviceSharding(CPUS[0])}
+                ),
+                ValueError,
+                "shardings say on which devices it runs, and backend does, too",
+            )
+            for name in ("in_shardings", "out_shardings")
+        ],
         (
             lambda: jit(lambda x: (x, x), out_shardings=(on("x"), on("x"), on("x")))(HOST),
             ValueError,
@@ -450,3 +461,31 @@ def test_what_wraps_a_compiled_function_says_what_it_gives_itself():
         return inner(x).sum()
 
     assert eval_shape(summed, HOST).shape == () and eval_shape(inner, HOST).sharding == on("x")
+
+
+@pytest.mark.parametrize(("change", "error", "text"), [
+    (lambda s: ShapeDtypeStruct((8, 4), np.float32, sharding="x"), ValueError, "this is no sharding"),
+    (lambda s: ShapeDtypeStruct((8, 4), np.float32, sharding=Format(Layout.AUTO)), TypeError,
+     "an array lies in an order that is named"),
+    (lambda s: ShapeDtypeStruct((8, 4), np.float32, sharding=Format(Layout((1, 0)), s)).update(
+        sharding=s), ValueError, "a layout is there, and a sharding alone is given"),
+])  # fmt: skip
+def test_a_description_refuses_what_says_no_place(change, error, text):
+    with pytest.raises(error, match=f"ShapeDtypeStruct.*: {text}"):
+        change(on("x"))
+
+
+def test_a_description_changes_its_place_and_layout_together_or_drops_both():
+    told = ShapeDtypeStruct((8, 4), np.float32, sharding=Format(Layout((1, 0)), on("x")))
+    assert told.update(sharding=Format(Layout((0, 1)), on())).format.layout == Layout((0, 1))
+    assert told.update(sharding=None).format is None
+    assert told.update(shape=(4, 4)).format == told.format
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jit], ids=["as it is", "jit"])
+def test_a_constraint_may_say_how_values_lie_in_memory(wrap):
+    turned = Format(Layout((1, 0)), on("x"))
+    x, y = wrap(lambda v: with_sharding_constraint((v + 1, v), (turned, on())))(device_put(HOST, on()))
+    np.testing.assert_array_equal(x, HOST + 1)
+    assert x.sharding == on("x") and x.format.layout.major_to_minor == (1, 0)
+    assert y.sharding.is_fully_replicated and y.format.layout.major_to_minor == (0, 1)

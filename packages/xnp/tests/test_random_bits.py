@@ -5,6 +5,7 @@ import pytest
 
 import xnp
 from xnp import lax
+from xprim import config
 
 # the second one carries into the upper words of its counter
 KEYS = np.uint32([11, 22, 33, 44]), np.uint32([1, 2, 2**32 - 2, 2**32 - 1])
@@ -36,6 +37,16 @@ def test_both_forms_of_a_key_give_the_same_bits():
     other, expected = lax.rng_bit_generator(KEYS[0], (5,))
     assert bits.tolist() == expected.tolist()
     assert np.asarray(new_key).view(np.uint32).tolist() == other.tolist()
+
+
+@pytest.mark.parametrize("algorithm", [1, 2])
+def test_bits_are_the_same_where_users_get_no_64_bits(algorithm):
+    expected = lax.rng_bit_generator(KEYS[1], (5,), algorithm=algorithm)
+    with config.explicit_x64_dtypes("error"):
+        found = lax.rng_bit_generator(KEYS[1], (5,), algorithm=algorithm)
+        assert lax.rng_uniform(np.int32(3), np.int32(9), (4,)).dtype == "int32"
+    for got, want in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(np.asarray(got), np.asarray(want))
 
 
 @pytest.mark.parametrize(

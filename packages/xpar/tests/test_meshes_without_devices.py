@@ -8,7 +8,10 @@ import pytest
 from xjit import device_put, devices, jit
 from xjit.sharding.meshes import AbstractMesh, AxisType
 from xjit.sharding.shardings import NoMeshError
-from xpar import Mesh, NamedSharding, P, make_mesh, psum, set_mesh, shard_map, use_abstract_mesh
+from xpar import (
+    Mesh, NamedSharding, P, make_mesh, psum, set_mesh, shard_map, use_abstract_mesh,
+    with_sharding_constraint,
+)  # fmt: skip
 from xprim import ShapeDtypeStruct, make_jaxpr
 
 CPUS = np.array(devices("cpu")[:8], dtype=object)
@@ -92,3 +95,28 @@ def test_shardings_over_it_are_lowered_for_a_platform_that_is_named():
 
 def test_its_axes_are_explicit_if_nothing_is_said_as_those_of_make_mesh():
     assert AbstractMesh((2,), ("x",)).axis_types == (AxisType.Explicit,)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jit], ids=["as it is", "jit"])
+@pytest.mark.parametrize("place", [NamedSharding(MESH, P("x")), devices("cpu")[0], None])
+def test_a_constraint_over_one_that_no_argument_fits_is_refused(wrap, place):
+    other = AbstractMesh((2,), ("x",), AxisType.Auto)
+    x = HOST if place is None else device_put(HOST, place)
+    constrain = wrap(lambda v: with_sharding_constraint(v, NamedSharding(other, P("x"))))
+    with pytest.raises(ValueError, match="and none has as many as it names") as caught:
+        constrain(x)
+    assert f"on {8 if isinstance(place, NamedSharding) else 1} devices" in str(caught.value)
+    assert "an argument over a mesh of 2 devices" in str(caught.value)
+
+
+def test_a_constraint_over_one_has_the_devices_of_an_argument_of_its_size():
+    x = device_put(HOST, NamedSharding(BACKWARDS, P("x")))
+    auto = SHAPE.update(axis_types=AxisType.Auto)
+    got = jit(lambda v: with_sharding_constraint(v, NamedSharding(auto, P("y"))) + 1)(x)
+    assert got.sharding == NamedSharding(BACKWARDS, P("y"))
+
+
+def test_shardings_over_it_name_no_memory_of_their_own():
+    assert NamedSharding(SHAPE, P("x")).memory_kind is None
+    assert NamedSharding(SHAPE, P("x"), memory_kind="pinned_host").memory_kind == "pinned_host"
+    assert NamedSharding(MESH, P("x")).memory_kind == "device"

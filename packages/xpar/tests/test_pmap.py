@@ -256,6 +256,8 @@ def test_more_slices_than_devices_is_an_error_with_a_hint():
 
 
 def test_nothing_mapped_is_an_error():
+    with pytest.raises(ValueError, match="devices are at least one, or None"):
+        pmap(lambda v: v, devices=[])
     with pytest.raises(ValueError, match="no argument is mapped"):
         pmap(lambda v: v, in_axes=None, devices=CPUS)(1.0)
 

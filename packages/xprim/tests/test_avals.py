@@ -76,6 +76,13 @@ def test_text_forms():
     assert ShapedArray((), dtypes.float0).str_long() == "float0[]"
 
 
+class Somewhere:
+    device_set = frozenset()
+
+    def __repr__(self):
+        return "somewhere"
+
+
 def test_shape_dtype_struct_is_a_value():
     s = ShapeDtypeStruct((2, 3), "float32")
     assert repr(s) == "ShapeDtypeStruct(shape=(2, 3), dtype=float32)"
@@ -84,10 +91,12 @@ def test_shape_dtype_struct_is_a_value():
     assert s != ShapeDtypeStruct((2, 3), "float16") and s != "text"
     assert s.aval is ShapedArray((2, 3), "float32")
     assert (s.ndim, s.size, len(s)) == (2, 6, 2)
-    weak = s.update(weak_type=True, sharding="somewhere")
+    weak = s.update(weak_type=True, sharding=Somewhere())
     assert repr(weak).endswith("weak_type=True, sharding=somewhere)")
     with pytest.raises(TypeError, match="unknown attribute 'colour'"):
         s.update(colour=1)
+    with pytest.raises(ValueError, match=r"(?s)this is no sharding.*got +'somewhere'"):
+        s.update(sharding="somewhere")
     with pytest.raises(TypeError, match="len: a 0-d ShapeDtypeStruct has no length"):
         len(ShapeDtypeStruct((), "int32"))
 

@@ -262,6 +262,7 @@ def pmap(
         return functools.partial(pmap, **options)
     check_function(fun, "pmap")
     require(devices is None or backend is None, "pmap", "give devices or backend, not both.")
+    require(devices is None or len(devices) > 0, "pmap", "devices are at least one, or None.")
     _check_axes("in_axes", in_axes)
     _check_axes("out_axes", out_axes)
     calls = _PmapCalls(fun, options)

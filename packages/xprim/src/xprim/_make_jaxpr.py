@@ -114,10 +114,16 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> PyTree:
         with_arrays, args, kwargs, (), operation="eval_shape", takes_cells=True
     )
     shapes = [
-        ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type, sharding=a.spread)
+        ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type, sharding=_sharding_said(a))
         for a in closed.out_avals[: out_tree.num_leaves]
     ]
     return xtree.unflatten(out_tree, [described_leaves.get(i, s) for i, s in enumerate(shapes)])
+
+
+def _sharding_said(aval: ShapedArray) -> Any:
+    """Return what a type says of explicit axes: also that it is cut along none of those now set."""
+    said = aval.spread or aval.sharding
+    return said if said is not None and said.mesh.explicit_axes else aval.spread
 
 
 def stage(

@@ -415,6 +415,8 @@ class ShapeDtypeStruct:
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: the dtype is missing: None would be float64.")
         layout = sharding if hasattr(sharding, "layout") else None
+        if sharding is not None:
+            _check_place(sharding, layout)
         _set(self, "shape", sizes)
         _set(self, "dtype", dtypes.as_dtype(dtype))
         _set(self, "format", layout)
@@ -482,6 +484,13 @@ class ShapeDtypeStruct:
         unknown = changes.keys() - old.keys()
         if unknown:
             raise TypeError(f"ShapeDtypeStruct.update: unknown attribute {min(unknown)!r}.")
+        place = changes.get("sharding")
+        if self.format is not None and place is not None and not hasattr(place, "layout"):
+            raise ValueError(message(
+                "ShapeDtypeStruct.update", "a layout is there, and a sharding alone is given.",
+                got=f"{place!r} for {self.format!r}",
+                expected="a format, Format(layout, sharding), or sharding=None for neither",
+            ))  # fmt: skip
         return ShapeDtypeStruct(**(old | changes))
 
     def __len__(self) -> int:
@@ -505,6 +514,23 @@ class ShapeDtypeStruct:
     def __hash__(self) -> int:
         # Not of the abstract value, whose hash is its address: it lives no longer than this call.
         return hash((self.shape, self.dtype, self.weak_type, self.sharding))
+
+
+def _check_place(place: Any, layout: Any) -> None:
+    """Raise for what is no sharding, no partition spec and no format, or names no order."""
+    kind = type(place)
+    if layout is None and not hasattr(kind, "device_set") and not hasattr(kind, "partitions"):
+        raise ValueError(message(
+            "ShapeDtypeStruct", "this is no sharding.", got=repr(place),
+            expected="a sharding, a partition spec, or a format",
+        ))  # fmt: skip
+    order = None if layout is None else layout.layout
+    if order is not None and not hasattr(order, "major_to_minor"):
+        raise TypeError(message(
+            "ShapeDtypeStruct", "an array lies in an order that is named.", got=repr(place),
+            expected="Format(Layout(major_to_minor), sharding)",
+            hint="Layout.AUTO is for the arguments and results of jit",
+        ))  # fmt: skip
 
 
 def _described(shape: Any, dtype: Any, sharding: Any, weak_type: bool) -> ShapeDtypeStruct:

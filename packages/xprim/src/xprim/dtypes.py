@@ -15,7 +15,8 @@ from __future__ import annotations
 import functools
 import math
 import warnings
-from typing import Any, Final, Protocol, TypeAlias
+from collections.abc import Callable
+from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
 
 import ml_dtypes
 import numpy as np
@@ -35,7 +36,7 @@ __all__ = [
     "DEFAULT_BY_PYTHON_TYPE", "DTypeLike", "is_supported", "stored", "is_bool", "is_integer",
     "is_signed_integer", "is_unsigned_integer", "is_floating", "is_complex", "is_inexact",
     "is_numpys", "is_extended", "as_dtype", "canonicalize_dtype", "requested_dtype",
-    "python_scalar_dtype",
+    "with_64_bits", "python_scalar_dtype",
     "dtype", "scalar_type_of", "python_type_of", "to_inexact_dtype", "to_floating_dtype",
     "to_complex_dtype", "issubdtype", "finfo", "iinfo", "itemsize_bits", "short_name",
 ]  # fmt: skip
@@ -45,6 +46,7 @@ __dir__ = __all__.copy
 _misspellings = late_import("xtree.misspellings", "what errors suggest, when there is one")
 
 DType: TypeAlias = np.dtype[Any]
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class extended(np.generic):  # noqa: N801 - named as the scalar types of NumPy are
@@ -326,6 +328,25 @@ def _available(exact: DType, available: DType, operation: str) -> DType:
         raise ValueError(text)
     warnings.warn(text, UserWarning, stacklevel=3)
     return available
+
+
+def with_64_bits(fun: F) -> F:
+    """Have a function of ours compute with 64 bits, whatever `explicit_x64_dtypes` allows users.
+
+    Example:
+        >>> with config.explicit_x64_dtypes("error"):
+        ...     with_64_bits(requested_dtype)("uint64")
+        dtype('uint64')
+    """
+
+    @functools.wraps(fun)
+    def within(*args: Any, **kwargs: Any) -> Any:
+        if config.values.explicit_x64_dtypes == "allow":
+            return fun(*args, **kwargs)
+        with config.explicit_x64_dtypes("allow"):
+            return fun(*args, **kwargs)
+
+    return cast("F", within)
 
 
 def python_scalar_dtype(kind: type) -> DType:

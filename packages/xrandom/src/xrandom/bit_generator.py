@@ -156,6 +156,7 @@ def _host_original_bits(key: Words, bit_width: int, size: int) -> Any:
 # --- in programs -------------------------------------------------------------------------------
 
 
+@dtypes.with_64_bits
 def lax_bits(key: Any, bit_width: int, shape: Shape, partitionable: bool) -> Any:
     """Return what `host_bits` returns."""
     batch = key.shape[:-1]
@@ -201,6 +202,7 @@ def _as_number(n: int, dtype: Any) -> Any:
     return scalar_array(n, dtype) if isinstance(n, SymbolicSize) else n
 
 
+@dtypes.with_64_bits
 def _lax_blocks(key: Any, shape: Shape) -> Any:
     """Return both words of the hashes of a counter for each element, in their final shape.
 

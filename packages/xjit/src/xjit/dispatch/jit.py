@@ -580,7 +580,6 @@ class _ShardedCalls(_JitCalls):
 
     def __init__(self, fun: Callable[..., Any], options: dict[str, Any]) -> None:
         self.shardings = AskedShardings(options["in_shardings"], options["out_shardings"])
-        check_one_choice_of_devices(options)
         plain = options | {"in_shardings": None, "out_shardings": None}
         super().__init__(fun, plain, self.shardings.key)
 
@@ -600,6 +599,7 @@ class _ShardedCalls(_JitCalls):
 def _jitted(fun: Callable[..., Any], options: dict[str, Any]) -> Any:
     if options["buckets"] is not None:
         return bucketed(fun, _jitted(fun, options | {"buckets": None}), options)
+    check_one_choice_of_devices(options)
     if asks_for_mesh(options):
         calls: _JitCalls = _ShardedCalls(fun, options)
     else:
@@ -630,8 +630,5 @@ def _choose_placement(options: dict[str, Any]) -> OneDevice | None:
         if device is not None:
             raise ValueError("jit: device and backend name the same thing; give one of them.")
         device = device_named_by(options["backend"], "jit(backend)")
-    if asked is not None:
-        if device is not None and device is not asked:
-            raise ValueError(f"jit: the program cannot run on {device} with arguments on {asked}.")
-        device = asked
+    device = device if asked is None else asked
     return None if device is None else committed_to(device)

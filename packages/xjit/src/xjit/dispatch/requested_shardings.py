@@ -44,7 +44,10 @@ def asks_for_mesh(options: dict[str, Any]) -> bool:
 
 
 def check_one_choice_of_devices(options: dict[str, Any]) -> None:
-    """Raise where devices are named beside shardings over a mesh."""
+    """Raise where devices are named beside shardings."""
+    asked = [*_leaves(options["in_shardings"]), *_leaves(options["out_shardings"])]
+    if all(place is None for place in asked):
+        return
     for name in ("device", "backend"):
         if options[name] is not None:
             raise ValueError(message(

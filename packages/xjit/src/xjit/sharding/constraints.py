@@ -11,6 +11,7 @@ from typing import Any
 import xtree
 from xjit.dispatch.placement import committed_to, moved
 from xjit.lowering.stablehlo_text import sharding_text
+from xjit.sharding.layouts import formats_split
 from xjit.sharding.meshes import AbstractMesh, abstract_mesh_now
 from xjit.sharding.partial_sums import check_parts
 from xjit.sharding.shardings import (
@@ -42,6 +43,7 @@ from xprim.requirements import require
 from xprim.sharded_types import cotangent, spread_as
 from xprim.tracebacks import boundaries
 from xprim.typing import PyTree
+from xtree.namespaces import late_import
 
 __all__ = [
     "asked_for_always", "check_sharding", "constrained", "constraint_text", "of_examples",
@@ -49,6 +51,8 @@ __all__ = [
 ]  # fmt: skip
 
 __dir__ = __all__.copy
+
+_layouts = late_import("xjit.layout_constraint", "what few programs write")
 
 _ALWAYS = 1e18  # nanoseconds: NumPy has no devices, so eager evaluation always compiles it
 
@@ -61,7 +65,8 @@ def with_sharding_constraint(x: PyTree, shardings: PyTree) -> PyTree:
     Args:
       x: a tree of arrays.
       shardings: for all leaves, or a tree prefix of `x` with one for each: a sharding, a partition
-        spec over the mesh that is set, or None to leave a value alone. A dimension whose entry is
+        spec over the mesh that is set, a `Format`, which says how a value lies in memory, too, or
+        None to leave a value alone. A dimension whose entry is
         `PartitionSpec.UNCONSTRAINED` is left to the compiler.
 
     Returns:
@@ -84,11 +89,19 @@ def with_sharding_constraint(x: PyTree, shardings: PyTree) -> PyTree:
       True
     """
     leaves, tree = xtree.flatten(x)
+    shardings, layouts = formats_split(shardings, "with_sharding_constraint")
     places = xtree.broadcast_prefix(shardings, x, is_leaf=is_place)
-    return tree.unflatten([
+    outs = [
         constrained(as_array(leaf, what="with_sharding_constraint"), place)
         for leaf, place in zip(leaves, places, strict=True)
-    ])  # fmt: skip
+    ]
+    if layouts is not None:
+        orders = xtree.broadcast_prefix(layouts, x, is_leaf=lambda v: v is None)
+        outs = [
+            out if order is None else _layouts.with_layout_constraint(out, order)
+            for out, order in zip(outs, orders, strict=True)
+        ]
+    return tree.unflatten(outs)
 
 
 def constrained(x: Array, place: Any, operation: str = "with_sharding_constraint") -> Array:
@@ -160,11 +173,26 @@ def constraint_text(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *,
                     sharding: Sharding) -> Any:  # fmt: skip
     """Write that a value lies so, and return its name: the `stablehlo` rule."""
     module = b.module  # type: ignore[attr-defined]
-    if not module.devices and sharding.num_devices == 1:
+    _check_fits(sharding, len(module.devices) or 1)
+    if not module.devices and (not sharding.has_devices or sharding.num_devices == 1):
         return operands  # the program is of one device, and may become part of one of several
     text = sharding_text(module, sharding, avals_in[0].ndim)
     return b.op("sdy.sharding_constraint", operands, avals_in, avals_out,
                 f"sharding = #sdy.sharding{text}")  # fmt: skip
+
+
+def _check_fits(sharding: Sharding, num_devices: int) -> None:
+    """Raise for a mesh without devices that is of another size than the program's."""
+    if sharding.has_devices or not isinstance(sharding, NamedSharding):
+        return
+    mesh = sharding.mesh
+    require(
+        mesh.size == num_devices, "with_sharding_constraint",
+        "an abstract mesh has the devices of an argument, and none has as many as it names.",
+        got={"sharding": sharding, "program": f"on {num_devices} devices"},
+        expected=f"an argument over a mesh of {mesh.size} devices",
+        hint="make the sharding of a Mesh, or bring an argument there with device_put(x, sharding)",
+    )  # fmt: skip
 
 
 def _transpose(cts: Any, x: Any, *, sharding: Sharding) -> Any:

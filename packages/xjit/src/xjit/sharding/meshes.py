@@ -590,9 +590,14 @@ def _check_types(
     if axis_types is None or isinstance(axis_types, AxisType):
         axis_types = (axis_types or default,) * count
     types = tuple(axis_types)
+    wrong = [t for t in types if not isinstance(t, AxisType)]
     require(
-        len(types) == count and all(isinstance(t, AxisType) for t in types), operation,
-        "axis_types must have an AxisType for each of {} axes.", count, got={"axis_types": types},
+        not wrong, operation, "the types of axes are members of AxisType.",
+        got={"axis_types": axis_types}, error=TypeError,
+    )  # fmt: skip
+    require(
+        len(types) == count, operation, "axis_types must have an AxisType for each of {} axes.",
+        count, got={"axis_types": types},
     )  # fmt: skip
     return types
 

@@ -109,7 +109,7 @@ class Sharding:
         raise TypeError(f"{type(self).__name__}: must say whether it is_fully_replicated.")
 
     @property
-    def memory_kind(self) -> str:
+    def memory_kind(self) -> str | None:
         """The kind of memory: that of the devices, or of their host."""
         return self.memory or _OWN_MEMORY
 
@@ -684,6 +684,11 @@ class NamedSharding(Sharding):
                 hint="make it of a Mesh, or use it inside a program that runs on one",
             ))  # fmt: skip
         return self.mesh.devices_in_order
+
+    @property
+    def memory_kind(self) -> str | None:
+        """The kind of memory; None where none is named and the mesh has no devices."""
+        return self.memory or (_OWN_MEMORY if self.has_devices else None)
 
     @property
     def has_devices(self) -> bool:

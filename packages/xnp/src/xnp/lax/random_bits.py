@@ -94,8 +94,15 @@ def rng_bit_generator(
         ))  # fmt: skip
     kind = RandomAlgorithm(algorithm)
     sizes = static_shape(shape, "rng_bit_generator")
+    new_key, bits = _key_and_bits(words, sizes, dtypes.itemsize_bits(exact), kind)
+    result = lax.convert_element_type(bits, exact)
+    return new_key, placed(result, out_sharding, "rng_bit_generator")
+
+
+@dtypes.with_64_bits
+def _key_and_bits(words: Any, sizes: Shape, width: int, kind: RandomAlgorithm) -> tuple[Any, Any]:
+    """Return the key with its counter behind what is drawn, and the bits."""
     k0, k1, counter = _parts(words)
-    width = dtypes.itemsize_bits(exact)
     if kind == RandomAlgorithm.RNG_THREE_FRY:
         bits, blocks = _threefry_bits((k0, k1), counter, sizes, width == 64)
     else:
@@ -106,14 +113,13 @@ def rng_bit_generator(
         )  # fmt: skip
         bits = lax.reshape(drawn, sizes)
     moved = lax.add(counter, blocks)
-    if aval.dtype == dtypes.uint64:
+    if words.dtype == dtypes.uint64:
         new_key = lax.concatenate([lax.slice_in_dim(words, 0, 1), lax.reshape(moved, (1,))], 0)
     else:
         new_key = lax.concatenate(
             [lax.slice_in_dim(words, 0, 2), *[lax.reshape(w, (1,)) for w in _halves(moved)]], 0
         )
-    result = lax.convert_element_type(bits, exact)
-    return new_key, placed(result, out_sharding, "rng_bit_generator")
+    return new_key, bits
 
 
 def _parts(words: Any) -> tuple[Any, Any, Any]:
@@ -216,7 +222,7 @@ def rng_uniform(a: ArrayLike, b: ArrayLike, shape: ShapeLike) -> Array:
     sizes = static_shape(shape, "rng_uniform")
     low, high = [lax.broadcast(x, sizes) for x in (low, high)]
     draw = _integers if dtypes.is_integer(dtype) else _floats
-    x = draw(low, high)
+    x = dtypes.with_64_bits(draw)(low, high)
     inside = lax.bitwise_and(lax.ge(x, low), lax.lt(x, high))
     return lax.select(inside, x, low)
 
