@@ -464,7 +464,8 @@ def test_what_wraps_a_compiled_function_says_what_it_gives_itself():
 
 
 @pytest.mark.parametrize(("change", "error", "text"), [
-    (lambda s: ShapeDtypeStruct((8, 4), np.float32, sharding="x"), ValueError, "this is no sharding"),
+    (lambda s: ShapeDtypeStruct((8, 4), np.float32, sharding="x"), ValueError,
+     "this is no sharding"),
     (lambda s: ShapeDtypeStruct((8, 4), np.float32, sharding=Format(Layout.AUTO)), TypeError,
      "an array lies in an order that is named"),
     (lambda s: ShapeDtypeStruct((8, 4), np.float32, sharding=Format(Layout((1, 0)), s)).update(
@@ -485,7 +486,9 @@ def test_a_description_changes_its_place_and_layout_together_or_drops_both():
 @pytest.mark.parametrize("wrap", [lambda f: f, jit], ids=["as it is", "jit"])
 def test_a_constraint_may_say_how_values_lie_in_memory(wrap):
     turned = Format(Layout((1, 0)), on("x"))
-    x, y = wrap(lambda v: with_sharding_constraint((v + 1, v), (turned, on())))(device_put(HOST, on()))
+    x, y = wrap(lambda v: with_sharding_constraint((v + 1, v), (turned, on())))(
+        device_put(HOST, on())
+    )
     np.testing.assert_array_equal(x, HOST + 1)
     assert x.sharding == on("x") and x.format.layout.major_to_minor == (1, 0)
     assert y.sharding.is_fully_replicated and y.format.layout.major_to_minor == (0, 1)

@@ -63,7 +63,11 @@ def test_a_single_name_may_be_a_string():
         ((CPUS[:0], ("x",)), ValueError, "Mesh: there must be at least one device."),
         ((CPUS, ("x",), ("Auto",)), TypeError, "Mesh: the types of axes are members of AxisType"),
         ((CPUS, "x", "Auto"), TypeError, "Mesh: the types of axes are members of AxisType"),
-        ((CPUS, ("x",), (AxisType.Auto,) * 2), ValueError, "Mesh: axis_types must have an AxisType"),
+        (
+            (CPUS, ("x",), (AxisType.Auto,) * 2),
+            ValueError,
+            "Mesh: axis_types must have an AxisType",
+        ),
     ],
 )
 def test_a_wrong_mesh_says_what_is_wrong(arguments, error, text):

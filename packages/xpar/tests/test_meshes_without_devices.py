@@ -9,9 +9,16 @@ from xjit import device_put, devices, jit
 from xjit.sharding.meshes import AbstractMesh, AxisType
 from xjit.sharding.shardings import NoMeshError
 from xpar import (
-    Mesh, NamedSharding, P, make_mesh, psum, set_mesh, shard_map, use_abstract_mesh,
+    Mesh,
+    NamedSharding,
+    P,
+    make_mesh,
+    psum,
+    set_mesh,
+    shard_map,
+    use_abstract_mesh,
     with_sharding_constraint,
-)  # fmt: skip
+)
 from xprim import ShapeDtypeStruct, make_jaxpr
 
 CPUS = np.array(devices("cpu")[:8], dtype=object)
