@@ -139,3 +139,16 @@ def test_a_draw_without_a_key_is_never_computed_twice():
     assert float(compiled(1.0)) != float(compiled(1.0))
     with pytest.raises(Exception, match="random numbers without a key"):
         grad(checkpoint(loss))(1.0)
+
+
+@pytest.mark.parametrize("impl", ["rbg", "unsafe_rbg"])
+@pytest.mark.parametrize("allowed", ["warn", "error"])
+def test_programs_draw_the_same_bits_where_users_get_no_64_bits(impl, allowed):
+    def draw(key):
+        return xrandom.key_data(xrandom.split(key)), xrandom.bits(key, (7,))
+
+    key = xrandom.key(7, impl=impl)
+    expected = draw(key)
+    with config.explicit_x64_dtypes(allowed):
+        for got, want in zip(jit(draw)(key), expected, strict=True):
+            np.testing.assert_array_equal(got, want)

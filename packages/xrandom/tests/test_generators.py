@@ -86,18 +86,3 @@ def test_words_of_another_generator_are_refused() -> None:
         xrandom.wrap_key_data(np.zeros((3, 2), np.uint32), impl="rbg")
     with pytest.raises(TypeError, match="wrap_key_data: the value is not a random key"):
         xrandom.wrap_key_data(np.zeros((3, 4), np.uint32))
-
-
-@BOTH
-@pytest.mark.parametrize("allowed", ["warn", "error"])
-def test_programs_draw_the_same_bits_where_users_get_no_64_bits(impl: str, allowed: str) -> None:
-    xjit = pytest.importorskip("xjit")
-    key = xrandom.key(7, impl=impl)
-
-    def draw(key: Any) -> Any:
-        return xrandom.key_data(xrandom.split(key)), xrandom.bits(key, (7,))
-
-    want = [np.asarray(x) for x in draw(key)]
-    with config.explicit_x64_dtypes(allowed):
-        for got, expected in zip(xjit.jit(draw)(key), want, strict=True):
-            assert_equal(got, expected)
