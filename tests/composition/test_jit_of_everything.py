@@ -170,6 +170,15 @@ def test_the_logarithm_of_a_sum_of_complex_powers_is_its_principal_value(functio
     assert complex(slope) == pytest.approx(complex(grad(lambda x: function(x, y).real)(x)) * -1j)
 
 
+@pytest.mark.parametrize("function", [xnp.logaddexp, xnp.logaddexp2])
+def test_a_complex_power_of_zero_adds_nothing_to_the_logarithm_of_a_sum(function):
+    x, nothing = np.complex64(2 + 1j), np.complex64(-np.inf)
+    for way in (lambda f: f, jit):
+        assert complex(way(function)(x, nothing)) == x
+        assert complex(way(function)(nothing, x)) == x
+        assert complex(way(grad(function, holomorphic=True))(x, nothing)) == 1
+
+
 @pytest.mark.parametrize("p", [[0, 1, -1], [0, 0, 2, -2], [0, 2, 0], [1, -3, 2], [0, 0, 0]])
 def test_roots_go_before_a_nan_for_each_zero_in_front(p):
     p = np.float32(p)

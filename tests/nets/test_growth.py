@@ -158,14 +158,22 @@ _SPECIAL: dict[str, tuple[float, ...]] = {
     "owens_t": (0.5,), "poch": (2.0,), "polygamma": (1,), "spence": (), "xlog1py": (2.0,),
     "xlogy": (2.0,), "zeta": (3.0,),
 }  # fmt: skip
+_ACTIVATIONS = ("elu gelu log_sigmoid log_softmax mish selu sigmoid silu soft_sign softmax "
+                "softplus tanh").split()  # fmt: skip
+_FORMULAS: dict[str, Callable[[Any], Any]] = {
+    **{name: functools.partial(getattr(xstack.scipy.special, name), *parameters)
+       for name, parameters in _SPECIAL.items()},
+    **{name: getattr(xstack.nn, name) for name in _ACTIVATIONS},
+    **{name: lambda x, name=name: getattr(xnp, name)(x, x.T * 0.5 + 0.1)
+       for name in ("logaddexp", "logaddexp2")},
+}  # fmt: skip
 
 
 @pytest.mark.sampled(every=36)
 @pytest.mark.parametrize("kind", ["chain", "gradient of a chain"])
-@pytest.mark.parametrize("name", _SPECIAL)
-def test_a_chain_of_a_special_function_is_compiled_as_the_sum_of_them(name: str, kind: str) -> None:
-    formula = functools.partial(getattr(xstack.scipy.special, name), *_SPECIAL[name])
-    row = Row(name, formula, (xnp.full((2, 2), 0.4),))
+@pytest.mark.parametrize("name", _FORMULAS)
+def test_a_chain_of_a_formula_is_compiled_as_the_sum_of_them(name: str, kind: str) -> None:
+    row = Row(name, _FORMULAS[name], (xnp.full((2, 2), 0.4),))
 
     def count(row: Row, kind: str, k: int) -> dict[str, int]:
         def chain(x: Any) -> Any:  # nothing stands between the steps

@@ -134,7 +134,7 @@ COMPOSED = {
     "hypot": (xnp.hypot, NUMBERS, OTHERS),
     "copysign": (xnp.copysign, NUMBERS, OTHERS),
     "a scalar on the right": (xnp.heaviside, NUMBERS, 0.5),
-    "a scalar on the left": (xnp.logaddexp, 0.5, NUMBERS),
+    "a scalar on the left": (xnp.hypot, 0.5, NUMBERS),
     "an operator": (lambda x, y: x // y, np.arange(-N // 2, N // 2, dtype=np.int32), 7),
     "a static argument": (lambda x: xnp.round(x, 2), NUMBERS),
     "one operand": (xnp.sinc, NUMBERS),

@@ -1130,35 +1130,12 @@ def _hypot(x: Any, y: Any) -> Any:
     return selected(infinite, ends, selected(plain, length, rest))
 
 
-def _logaddexp(name: str, base: float | None) -> Callable[[Any, Any], Any]:
-    def written(x: Any, y: Any) -> Any:
-        x, y = broadcast_checked(name, *inexact(name, x, y))
-        # high + log(1 + b^(low - high)) is smooth, whichever of the two is called high; for equal
-        # infinities, which have no difference, `max` halves the derivative
-        ahead = bind("ge", _real(x), _real(y))
-        high, low = selected(ahead, x, y), selected(ahead, y, x)
-        infinite = bind("and", bind("eq", x, y), bind("not", bind("is_finite", _real(x))))
-        gap = selected(infinite, scalar_like(x, 0), bind("sub", low, high))
-        if base is None:
-            rest = bind("log1p", bind("exp", gap))
-        else:
-            scale = scalar_like(gap, math.log(base))
-            rest = bind("div", bind("log1p", bind("exp", bind("mul", gap, scale))), scale)
-        result = selected(infinite, bind("max", x, y), bind("add", high, rest))
-        return _principal(result, base) if dtypes.is_complex(x.aval.dtype) else result
-
-    return written
+def _logaddexp(x: Any, y: Any) -> Any:
+    return bind("logaddexp", *broadcast("logaddexp", *inexact("logaddexp", x, y)))
 
 
-def _principal(x: Any, base: float | None) -> Any:
-    """Return a complex logarithm with its angle in (-pi, pi]; the slope stays that of `x`."""
-    turns = 1.0 if base is None else math.log(base)
-    imag = bind("imag", x)
-    angle = bind("mul", imag, scalar_like(imag, turns))
-    angle = bind("atan2", bind("sin", angle), bind("cos", angle))
-    angle = bind("stop_gradient", bind("div", angle, scalar_like(angle, turns)))
-    slope = bind("sub", imag, bind("stop_gradient", imag))  # 0, with the slope of the angle
-    return bind("complex", bind("real", x), bind("add", angle, slope))
+def _logaddexp2(x: Any, y: Any) -> Any:
+    return bind("logaddexp2", *broadcast("logaddexp2", *inexact("logaddexp2", x, y)))
 
 
 def _heaviside(x: Any, y: Any) -> Any:
@@ -1245,7 +1222,7 @@ hypot = binary_function(
 )
 logaddexp = binary_function(
     "logaddexp",
-    _logaddexp("logaddexp", None),
+    _logaddexp,
     """Return log(e^x + e^y).
 
     Args:
@@ -1272,7 +1249,7 @@ logaddexp = binary_function(
 )
 logaddexp2 = binary_function(
     "logaddexp2",
-    _logaddexp("logaddexp2", 2),
+    _logaddexp2,
     """Return log2(2^x + 2^y).
 
     Args:

@@ -1,7 +1,7 @@
 """The array primitives. Each module defines some of them with all of their rules.
 
 - `table`: constructors of elementwise primitives, and short forms for rules that are formulas.
-- `elementwise`, `conversion`, `special_gamma`, `special_error`, ...: their rows.
+- `elementwise`, `logaddexp`, `conversion`, `special_gamma`, `special_error`, ...: their rows.
 - `shapes`, `slicing`, `gather`, `scatter`, `windows`, `cumulative`, `reductions`, `sort`, ...:
   structural primitives, a family a module.
 - `cholesky`, `qr`, `eigen`, `svd`, `linear_systems`: factorisations; `linalg_lowering`: LAPACK.
@@ -52,6 +52,7 @@ _NAMES_BY_MODULE = {
         "cofactors", "custom_linear_solve", "det", "lu", "lu_pivots_to_permutation", "solve",
         "triangular_solve", "tridiagonal_solve",
     ),
+    "logaddexp": ("logaddexp", "logaddexp2"),
     "qr": ("geqrf", "householder_product", "ormqr", "qr"),
     "random_bits": ("rng_words",),
     "reductions": (

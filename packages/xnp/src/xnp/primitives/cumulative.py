@@ -13,9 +13,10 @@ import numpy as np
 
 from xnp.primitives import costs
 from xnp.primitives.control_flow import traced
+from xnp.primitives.logaddexp import log_of_sum
 from xnp.primitives.reductions import greatest, least, reducer, total_dtype
 from xnp.primitives.shapes import without
-from xnp.primitives.sort import compare_text, linear_recurrence, shift
+from xnp.primitives.sort import linear_recurrence, shift
 from xnp.primitives.table import (
     ANY,
     FLOATING,
@@ -326,23 +327,9 @@ def _numpy(x: Any, *, axis: int, reverse: bool) -> Any:
 
 
 def _reducer(b: Builder, scalar: ShapedArray) -> str:
-    flag = shaped_array((), np.dtype(bool))
-
-    def logaddexp(inner: Builder, names: Any) -> Any:
-        # max + log1p(exp(-|x - y|)); where x == y, infinities included, the difference is zero
-        x, y = names
-        top = inner.same_type_op("stablehlo.maximum", [x, y], scalar)
-        apart = inner.same_type_op("stablehlo.subtract", [x, y], scalar)
-        apart = inner.same_type_op("stablehlo.abs", [apart], scalar)
-        same = compare_text(inner, "EQ", x, y, scalar, "FLOAT")
-        zero = inner.scalar(0, scalar.dtype)
-        (apart,) = inner.op("stablehlo.select", [same, zero, apart], [flag, scalar, scalar],
-                            [scalar])  # fmt: skip
-        for name in ("negate", "exponential", "log_plus_one"):
-            apart = inner.same_type_op(f"stablehlo.{name}", [apart], scalar)
-        return [inner.same_type_op("stablehlo.add", [top, apart], scalar)]
-
-    return b.region([scalar, scalar], logaddexp, [scalar])
+    return b.region(
+        [scalar, scalar], lambda inner, names: [log_of_sum(inner, names, scalar)], [scalar]
+    )
 
 
 def _cumlogsumexp_jvp(primals: Any, tangents: Any, *, axis: int, reverse: bool) -> Any:
@@ -420,7 +407,7 @@ def _sums(x: Any) -> Any:
     before = broadcasted(
         shift(_sums(totals), 0, -np.inf), inside.aval.shape, range(1, inside.aval.ndim)
     )
-    whole = reshaped(moved(_logaddexp(before, inside), 0, 1), padded.aval.shape)
+    whole = reshaped(moved(bind("logaddexp", before, inside), 0, 1), padded.aval.shape)
     return sliced(whole, 0, 0, size)
 
 
@@ -430,20 +417,12 @@ def _looped(x: Any) -> Any:
     element = shaped_array(tuple(rest), x.aval.dtype)
 
     def step(total: Any, row: Any) -> list[Any]:
-        return [_logaddexp(total, row)] * 2
+        return [bind("logaddexp", total, row)] * 2
 
     return get_primitive("scan").bind(
         filled(rest, -np.inf, x.aval.dtype), x, jaxpr=traced(step, [element] * 2, "logaddexp"),
         length=size, reverse=False, num_consts=0, num_carry=1, unroll=1,
     )[1]  # fmt: skip
-
-
-def _logaddexp(x: Any, y: Any) -> Any:
-    """Return max + log1p(exp(-|x - y|)), as the windows do."""
-    apart = bind("abs", bind("sub", x, y))
-    same = bind("eq", x, y)
-    apart = selected(same, filled(apart.aval.shape, 0, apart.aval.dtype), apart)
-    return bind("add", bind("max", x, y), bind("log1p", bind("exp", bind("neg", apart))))
 
 
 cumlogsumexp_p: Primitive = Primitive(

@@ -1205,7 +1205,8 @@ log2_p = unary(
 )  # fmt: skip
 
 
-def _log1p_numpy(x: Any) -> Any:
+def log1p_numpy(x: Any) -> Any:
+    """Return log(1 + x) of ndarrays."""
     if x.dtype.kind != "c":
         return np.log1p(x)
     # log(1 + z) = log(|1 + z|^2) / 2 + i angle, and |1 + z|^2 = 1 + (2 x + x^2 + y^2), whose sum
@@ -1247,7 +1248,7 @@ def _exact_square(a: Any) -> tuple[Any, Any]:
 
 
 log1p_p = unary(
-    "log1p", INEXACT, numpy=_log1p_numpy, tunable=True,
+    "log1p", INEXACT, numpy=log1p_numpy, tunable=True,
     stablehlo=corrected(tunable_stablehlo("stablehlo.log_plus_one"), above_minus_one),
     jvp=lambda x_dot, y, x: div(x_dot, add(x, scalar_like(x, 1))),
 )  # fmt: skip

@@ -114,8 +114,8 @@ _IN_FLOAT32 = dict.fromkeys(
 
 LEFT_OUT: dict[str, dict[str, str]] = {
     **dict.fromkeys("acosh asinh atan atanh cos cosh div exp exp2 expm1 integer_pow log log1p log2 "
-                    "logistic one_minus_square polynomial rsqrt sign sin sinh sqrt tan "
-                    "tanh triangular_solve".split(), _FORMULAS),
+                    "logaddexp logaddexp2 logistic one_minus_square polynomial rsqrt sign sin sinh "
+                    "sqrt tan tanh triangular_solve".split(), _FORMULAS),
     "acos": {**_FORMULAS, **_NO_NAN},
     "argmax": {"int2": _TWO_BITS, "uint2": _TWO_BITS},
     "argmin": {"int2": _TWO_BITS, "uint2": _TWO_BITS},

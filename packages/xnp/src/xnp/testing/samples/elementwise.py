@@ -141,6 +141,10 @@ _TRIGONOMETRIC = {
 }  # fmt: skip
 _ANGLE = binary_samples(FLOATS, _away_from_zero, _away_from_zero, tolerance=rounding)
 
+_LOGADDEXP = {
+    name: binary_samples(INEXACT, tolerance=_roughly) for name in ("logaddexp", "logaddexp2")
+}
+
 _ROUNDING = {
     "floor": unary_samples(ALL_FLOATS, lambda x: np.floor(x) + 0.3),
     "ceil": unary_samples(ALL_FLOATS, lambda x: np.floor(x) + 0.3),
@@ -167,6 +171,6 @@ _BITWISE = {
 }  # fmt: skip
 
 TABLE: dict[str, list[Sample]] = {
-    **_ARITHMETIC, **_POWERS, **_EXPONENTIAL, **_TRIGONOMETRIC, "atan2": _ANGLE, **_ROUNDING,
-    **_COMPARISON, **_BITWISE,
+    **_ARITHMETIC, **_POWERS, **_EXPONENTIAL, **_TRIGONOMETRIC, "atan2": _ANGLE, **_LOGADDEXP,
+    **_ROUNDING, **_COMPARISON, **_BITWISE,
 }  # fmt: skip

@@ -1,0 +1,138 @@
+"""Logarithms of sums of powers, finite where a power is not: logaddexp, logaddexp2.
+
+    log_b(b^x + b^y) = max(x, y) + log_b(1 + b^-|x - y|)
+
+The derivatives are the shares of the two powers in their sum, 1 / (1 + b^(y - x)) and
+1 / (1 + b^(x - y)): halves for equal operands, infinities among them. Of complex operands the one
+with the greater real part stands for the maximum, and the angle of the sum is in (-pi, pi].
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from xnp.primitives import costs
+from xnp.primitives.elementwise import log1p_numpy
+from xnp.primitives.lowering_text import WIDER, Text, in_wider, known_scalar, upcast, where
+from xnp.primitives.table import (
+    FLOATING,
+    INEXACT,
+    NATIVE,
+    add,
+    binary,
+    bind,
+    mul,
+    scalar_like,
+    selected,
+    sub,
+)
+from xprim import NumpyCall, Primitive, ShapedArray, dtypes, primitive_maker
+from xprim.contracts import Builder, outline
+
+__all__ = ()
+
+
+def log_of_sum(b: Builder, operands: Sequence[str], aval: ShapedArray, factor: float = 1) -> str:
+    """Write log(e^(factor x) + e^(factor y)) / factor of two real values of one type."""
+    x, y = [Text(b, name, aval) for name in operands]
+    gap = x - y
+    power = (gap.op("abs") * -factor).op("exponential")
+    total = x.op("maximum", y) + power.op("log_plus_one") / factor
+    return where(gap.compare("EQ", gap), total, x + y).name  # equal infinities have no difference
+
+
+def _scaled(x: Any, factor: float) -> Any:
+    """Return x times a real factor: infinity times the imaginary 0 of a complex one is NaN."""
+    if not dtypes.is_complex(x.aval.dtype):
+        return x if factor == 1 else mul(x, scalar_like(x, factor))
+    return bind("complex", *[_scaled(bind(part, x), factor) for part in ("real", "imag")])
+
+
+def _of_complex(x: Any, y: Any, factor: float) -> Any:
+    is_first = bind("ge", bind("real", x), bind("real", y))
+    gap = sub(selected(is_first, y, x), selected(is_first, x, y))
+    gap = selected(bind("eq", x, y), scalar_like(x, 0), gap)
+    rest = bind("log1p", bind("exp", _scaled(gap, factor)))
+    total = add(selected(is_first, x, y), _scaled(rest, 1 / factor))
+    angle = _scaled(bind("imag", total), factor)
+    angle = _scaled(bind("atan2", bind("sin", angle), bind("cos", angle)), 1 / factor)
+    return bind("complex", bind("real", total), angle)
+
+
+# Elements from which several vectorised passes of NumPy's take less time than its `logaddexp`,
+# which calls two functions for each element: 4 and 5 us at 1,024, 9 and 35 at 4,096.
+_SHORT = 512
+
+
+def _real_numpy(x: Any, y: Any, factor: float) -> Any:
+    gap = x - y
+    power = np.exp(np.abs(gap) * np.asarray(-factor, x.dtype))
+    total = np.maximum(x, y) + np.log1p(power) * np.asarray(1 / factor, x.dtype)
+    return np.where(gap == gap, total, x + y)
+
+
+def _complex_numpy(x: Any, y: Any, factor: float) -> Any:
+    is_first = x.real >= y.real
+    high, low = np.where(is_first, x, y), np.where(is_first, y, x)
+    gap = np.where(x == y, np.zeros((), x.dtype), low - high)
+    gap.real, gap.imag = gap.real * factor, gap.imag * factor
+    rest = log1p_numpy(np.exp(gap))
+    angle = high.imag * factor + rest.imag
+    high.real += rest.real / factor
+    high.imag = np.arctan2(np.sin(angle), np.cos(angle)) / factor
+    return high
+
+
+@primitive_maker
+def _logarithm_of_sum(name: str, ufunc: np.ufunc, base: float) -> Primitive:
+    """Define the logarithm to a base of the sum of its powers."""
+    factor = math.log(base)
+
+    def numpy(x: Any, y: Any) -> Any:
+        if dtypes.is_complex(x.dtype):
+            return _complex_numpy(x, y, factor)
+        is_short = max(x.size, y.size) < _SHORT
+        return ufunc(x, y) if is_short else _real_numpy(x, y, factor)
+
+    def call_of_short(avals_in: Any, avals_out: Any) -> NumpyCall | None:
+        (out,) = avals_out
+        is_native = out.dtype in FLOATING & NATIVE
+        return NumpyCall(ufunc) if is_native and out.size < _SHORT else None
+
+    def stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
+        (out,) = avals_out
+        names = [b.broadcast(v, a, out.shape) for v, a in zip(operands, avals_in, strict=True)]
+        if dtypes.is_complex(out.dtype):
+            return b.traced(lambda x, y: [_of_complex(x, y, factor)], names, [out, out], key=name)
+        if any(known_scalar(b, x) is not None for x in operands):
+            return real(b, names, [out, out], [out])
+        # XLA would compute a chain of them again for each use; see `formula_backends`
+        return outline(b, lambda inner, xs: real(inner, xs, [out, out], [out]), names, [out, out],
+                       [out], name, name)  # fmt: skip
+
+    def real_text(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+        return [log_of_sum(b, operands, avals_out[0], factor)]
+
+    real = upcast(real_text, WIDER, dtypes.float32)
+
+    def share(x: Any, y: Any) -> Any:
+        """Return the share of b^x in b^x + b^y; equal infinities have no difference."""
+        real = bind("real", x) if dtypes.is_complex(x.aval.dtype) else x
+        infinite = bind("and", bind("eq", x, y), bind("not", bind("is_finite", real)))
+        gap = selected(infinite, scalar_like(x, 0), sub(x, y))
+        return bind("logistic", _scaled(gap, factor))
+
+    return binary(
+        name, INEXACT, numpy=in_wider(numpy), stablehlo=stablehlo,
+        jvp=(lambda x_dot, z, x, y: mul(x_dot, share(x, y)),
+             lambda y_dot, z, x, y: mul(y_dot, share(y, x))),
+        ufunc=call_of_short, cost=costs.choice,
+    )  # fmt: skip
+
+
+logaddexp_p = _logarithm_of_sum("logaddexp", np.logaddexp, math.e)
+logaddexp2_p = _logarithm_of_sum("logaddexp2", np.logaddexp2, 2)
