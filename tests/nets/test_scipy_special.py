@@ -462,6 +462,31 @@ def test_derivatives_over_the_whole_domain(row, position):
     assert shown == []
 
 
+LINEAR = {"xlogy": 0, "xlog1py": 0}  # in an operand, of which the derivative does not depend on it
+
+
+@pytest.mark.parametrize(("row", "position"), drawn(SLOPES, 6))
+def test_values_and_derivatives_of_nan_are_nan(row, position):
+    function, columns = function_of(row), domains.grid(row, len(ROWS[row][1]))
+    chosen = np.random.default_rng(4).permutation(columns[0].size)[:SLOPE_COUNT]
+    columns = [c[chosen] for c in columns]
+    for broken in range(len(columns)):
+        if broken == position == LINEAR.get(row):
+            continue
+        points = [np.full_like(c, np.nan) if k == broken else c for k, c in enumerate(columns)]
+        with config.enable_x64(True):
+            x = [xnp.asarray(c) for c in points]
+
+            def of_one(v: Any, x: Any = x) -> Any:
+                return function(*x[:position], v, *x[position + 1 :])
+
+            found = xad.jvp(of_one, [x[position]], [xnp.ones_like(x[position])])
+        for what, values in zip(("value", "derivative"), map(np.asarray, found), strict=True):
+            shown = [f"{what} {tuple(float(c[k]) for c in points)}: {values[k]}"
+                     for k in np.flatnonzero(~np.isnan(values))]  # fmt: skip
+            assert shown == []
+
+
 _PARTS = [-30.0, -6.5, -2.5, -1.0, -0.5, -1e-3, 0.0, 0.3, 1.0, 2.0, 5.9, 6.1, 20.0]
 PLANE = np.array([complex(x, y) for x in _PARTS for y in _PARTS])
 # functions of complex numbers, and the numbers that their branch cuts or poles leave out

@@ -506,6 +506,7 @@ def hyp2f1(m: Any, a: Any, b: Any, c: Any, x: Any) -> Any:
     """Return Gauss's function F(a, b; c; x) for x <= 1, and where it ends; beyond infinite."""
     # beyond 1 it is real where it is a whole power of 1 - x times a series that ends (15.8.1)
     gap = c - a - b
+    are_numbers = (a == a) & (b == b) & (c == c) & (x == x)
     turned = (x > 1.0) & _is_whole(m, gap) & (_ends(m, c - a) | _ends(m, c - b))
     of_a, of_b = _ends(m, a), _ends(m, b)
     turned = turned & ~(of_a | of_b)
@@ -539,7 +540,7 @@ def hyp2f1(m: Any, a: Any, b: Any, c: Any, x: Any) -> Any:
     endless = ends & (m.abs(x) == math.inf) & ~((a == 0.0) | (b == 0.0))
     value = m.where(endless, value * math.inf, value)
     value = m.where(((x > 1.0) & ~ends) | (pole & ~(x == 0.0)), math.inf, value)
-    return m.where((a == a) & (b == b) & (c == c) & (x == x), value, math.nan)
+    return m.where(are_numbers, value, math.nan)
 
 
 # --- Owen's T -------------------------------------------------------------------------------------
@@ -593,22 +594,26 @@ def _next(x: Any) -> Any:
 
 def hyp1f1_slope(derivative: Any, orders: Any, a: Any, b: Any, x: Any) -> Any:
     """d/dx M(a, b, x) = a / b M(a + 1, b + 1, x)   (DLMF 13.3.15), and so on by Leibniz's rule."""
-    return _leibniz(orders, (a, None), b, lambda left: derivative(left, (_next(a), _next(b), x)))
+    operands = (_next(a), _next(b), x)
+    return _leibniz(orders, (a, None), b, lambda left: derivative(left, operands), operands)
 
 
 def hyp2f1_slope(derivative: Any, orders: Any, a: Any, b: Any, c: Any, x: Any) -> Any:
     """d/dx F(a, b; c; x) = a b / c F(a + 1, b + 1; c + 1; x)   (DLMF 15.5.1), and so on."""
     operands = (_next(a), _next(b), _next(c), x)
-    return _leibniz(orders, (a, b, None), c, lambda left: derivative(left, operands))
+    return _leibniz(orders, (a, b, None), c, lambda left: derivative(left, operands), operands)
 
 
-def _leibniz(orders: Any, factors: Any, divisor: Any, derivative: Any) -> Any:
+def _leibniz(orders: Any, factors: Any, divisor: Any, derivative: Any, operands: Any) -> Any:
     """Return the derivative of f times the factors by the divisor, the last parameter.
 
     The j-th derivative of 1 / c is (-1)^j j! / c^(j + 1).
     """
     choices = [range(min(n, 1) + 1) for n in orders[:-1]] + [range(orders[-1] + 1)]
     total = None
+    are_numbers = functools.reduce(
+        lambda x, y: bind("and", x, y), [bind("eq", v, v) for v in operands]
+    )
     for picks in itertools.product(*choices):
         left = tuple([n - j for n, j in zip(orders, picks, strict=True)])
         count = math.prod(math.comb(n, j) for n, j in zip(orders, picks, strict=True))
@@ -616,18 +621,21 @@ def _leibniz(orders: Any, factors: Any, divisor: Any, derivative: Any) -> Any:
         for _ in range(picks[-1] + 1):
             term = div(term, divisor)
         for j, factor in zip(picks, factors[:-1], strict=False):
-            term = term if j else _zero_times(factor, term)
+            term = term if j else _zero_times(factor, term, are_numbers)
         term = scaled(term, float((-1) ** picks[-1] * math.factorial(picks[-1]) * count))
         total = term if total is None else add(total, term)
     return total
 
 
-def _zero_times(factor: Any, term: Any) -> Any:
-    """Return the product, 0 of a factor 0, also at a pole of the term: the function is 1 there."""
+def _zero_times(factor: Any, term: Any, are_numbers: Any) -> Any:
+    """Return the product, 0 of a factor 0, also at a pole of the term: the function is 1 there.
+
+    Where an operand is NaN, and so the function, the product is NaN.
+    """
     zero = scalar_like(term, 0)
     ends = bind("and", bind("eq", factor, scalar_like(factor, 0)),
                 bind("not", bind("is_finite", term)))  # fmt: skip
-    return mul(factor, selected(ends, zero, term))
+    return mul(factor, selected(bind("and", ends, are_numbers), zero, term))
 
 
 hyp1f1_p = with_parameters("hyp1f1", hyp1f1, 2, hyp1f1_slope)

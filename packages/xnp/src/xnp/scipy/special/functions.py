@@ -443,7 +443,9 @@ def _rel_entr(p: Any, q: Any) -> Array:
     ratio = xn.where(zero, xn.where(zero, p, 0) / xn.where(zero & (q > 0), q, 1), ratio)
     value = bind("xlogy", xn.where(both | zero, p, 1), ratio)
     value = xn.where(both | zero, value, math.inf)
-    result: Array = xn.where(xn.isnan(p) | xn.isnan(q), math.nan, value)
+    # 0, and NaN with the derivative NaN where an operand is
+    broken = xn.square(xn.where(xn.isnan(p) | xn.isnan(q), p + q, 0))
+    result: Array = value + broken
     return result
 
 
