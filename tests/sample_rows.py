@@ -121,6 +121,13 @@ COLLECTIVES: dict[str, list[Sample]] = {
             (_floats(3, 3), 2),
         )
     ],
+    "ragged_exchange": [
+        Sample(
+            [_floats(*rows), _floats(*kept), *[np.arange(4, dtype=np.int32)] * 4],
+            {"axis_name": ("i",), "axis_index_groups": None},
+        )
+        for rows, kept in (((4,), (5,)), ((4, 2), (6, 2)), ((4, 0), (5, 0)))
+    ],
     "reduce_scatter": [
         Sample([x], {"scatter_dimension": 0, **_NAMED}) for x in (_floats(4, 2), _floats(4, 0))
     ],

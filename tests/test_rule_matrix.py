@@ -255,7 +255,7 @@ NO_SCALARS = {
     **dict.fromkeys("argmax argmin cumlogsumexp cummax cummin cumprod cumsum top_k sort "
                     "concatenate split gather scatter scatter_add scatter_mul scatter_min "
                     "scatter_max fft all_gather all_gather_invariant all_gather_reduced all_to_all "
-                    "reduce_scatter".split(), _AXIS),
+                    "ragged_exchange reduce_scatter".split(), _AXIS),
     **dict.fromkeys("block_values cholesky cholesky_update cofactors det eig eigh geqrf "
                     "hessenberg on_diagonal rotations "
                     "householder_product lu lu_pivots_to_permutation ormqr qr schur solve svd "

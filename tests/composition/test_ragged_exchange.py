@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from functools import partial
+
 import numpy as np
 import pytest
 
+import xstack
 from xad import grad
 from xbatch import vmap
 from xjit import devices, jit
-from xpar import Mesh, P, explain_communication, ragged_all_to_all, shard_map
+from xpar import Mesh, NamedSharding, P, explain_communication, ragged_all_to_all, shard_map
 
 
 def ragged(rng, members, slices, rows):
@@ -112,3 +116,54 @@ def test_a_round_sends_blocks_and_not_everything_to_everyone():
     rows = [c.bytes for c in report.collectives if c.bytes > 1000]
     assert rows == [4 * 250 * 8 * 4]  # four slices of 250 rows; all rows of all are 128,000 bytes
     assert not [c for c in report.collectives if c.kind == "all-gather"]
+
+
+def calls_of_xla(lib, shard_map, ragged_all_to_all, sharding, mesh, groups, platform):
+    """Return the lines of a program lowered for a platform that exchange slices."""
+    size = 2 if groups else 4
+    place = sharding(mesh)
+    shapes = [((16, 3), np.float32), ((24, 3), np.float32), *[((4 * size,), np.int32)] * 4]
+    shapes = [lib.ShapeDtypeStruct(shape, dtype, sharding=place) for shape, dtype in shapes]
+    spec = place.spec
+    program = str(lib.jit(shard_map(
+        lambda *xs: ragged_all_to_all(*xs, axis_name="i", axis_index_groups=groups),
+        mesh=mesh, in_specs=spec, out_specs=spec,
+    )).trace(*shapes).lower(lowering_platforms=(platform,)).compiler_ir())  # fmt: skip
+    found = [line.split("custom_call ")[1] for line in program.splitlines() if "ragged" in line]
+    return [re.sub(r"%\w+", "%", line) for line in found]
+
+
+@pytest.mark.parametrize("groups", [None, [[0, 1], [2, 3]]], ids=["all", "groups"])
+def test_programs_for_gpus_call_xlas_own_exchange_as_those_of_the_oracle(groups):
+    mesh = Mesh(np.array(devices("cpu")[:4]), ("i",))
+    ours = partial(
+        calls_of_xla, xstack, shard_map, ragged_all_to_all, lambda m: NamedSharding(m, P("i")),
+        mesh, groups,
+    )  # fmt: skip
+    assert len(ours("cuda")) == 1 and not ours("cpu")
+    jax = pytest.importorskip("jax", "0.12")
+    from jax.sharding import AbstractMesh, AxisType
+
+    theirs = calls_of_xla(
+        jax, jax.shard_map, jax.lax.ragged_all_to_all,
+        lambda m: jax.NamedSharding(m, jax.P("i")),
+        AbstractMesh((4,), ("i",), axis_types=(AxisType.Auto,)), groups, "cuda",
+    )  # fmt: skip
+    assert ours("cuda") == theirs
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jit], ids=["as it is", "jit"])
+def test_exchanges_of_a_batch_within_devices_are_those_of_each(wrap):
+    rng, mesh = np.random.default_rng(7), Mesh(np.array(devices("cpu")[:4]), ("i",))
+    tables = ragged(rng, 4, 8, 24)
+    rows, kept = [rng.normal(size=(4, 3, n)).astype(np.float32) for n in (24, 30)]
+    each = vmap(
+        lambda x, y, *ts: ragged_all_to_all(x, y, *ts, axis_name="i"),
+        (0, 0, None, None, None, None),
+    )
+    found = wrap(shard_map(
+        lambda *xs: each(*[x[0] for x in xs])[None], mesh=mesh, in_specs=P("i"), out_specs=P("i"),
+    ))(rows, kept, *tables)  # fmt: skip
+    for example in range(3):
+        expected = exchanged(rows[:, example], kept[:, example], *tables[:3])
+        np.testing.assert_array_equal(found[:, example], expected)

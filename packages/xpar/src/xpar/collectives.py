@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
@@ -42,6 +43,7 @@ from xprim import (
     Primitive,
     ShapedArray,
     Sharding,
+    Zero,
     as_array,
     axis_size as _size_of,
     axis_size as size_of_axis,
@@ -1606,9 +1608,11 @@ def _dimension(operation: str, what: str, dim: int, ndim: int) -> int:
 # ------------------------------------------------------------------------------- ragged exchange
 # `ragged_all_to_all`: members send each other slices of different sizes.
 #
-# Sizes are values of the program, and what devices exchange must have a shape. So the members say
-# each other where slices begin, each gets the rows of all, and picks those that are for it: a
-# gather, whose derivative puts the cotangents back. Costs what `all_gather` of the operand does.
+# Programs for accelerators call XLA's own exchange (`ragged_exchange`). Elsewhere, and for
+# derivatives and batches, what members exchange must have a shape: they tell each other where
+# slices begin and send blocks of rows, as many times as the longest slice takes. A slot of the
+# output picks its row by a gather, whose derivative puts the cotangents back, and adds up those of
+# rows that several slices have.
 
 
 @boundary
@@ -1671,9 +1675,21 @@ def ragged_all_to_all(
     _check(rows, kept, tables, count)
     if not rows.shape[0]:  # nobody has anything to send
         return kept
+    params: dict[str, Any] = {"axis_name": names, "axis_index_groups": groups}
+    found: Array = xnp.lax.platform_dependent(
+        rows, kept, *tables, cpu=partial(_send_in_blocks, **params),
+        default=lambda *xs: ragged_exchange_p.bind(*xs, **params)[0],
+    )  # fmt: skip
+    return found
+
+
+def _send_in_blocks(
+    rows: Array, kept: Array, begin: Array, _sent: Array, begin_there: Array, sizes: Array, *,
+    axis_name: tuple[Any, ...], axis_index_groups: Groups,
+) -> Array:  # fmt: skip
+    """Exchange slices by collectives of one shape."""
     exchange: dict[str, Any] = {"axis_index_groups": axis_index_groups, "tiled": True}
-    begin, sizes = tables[0], tables[3]
-    begin_here = all_to_all(tables[2], axis_name, 0, 0, **exchange)
+    begin_here = all_to_all(begin_there, axis_name, 0, 0, **exchange)
     # For each row of the output: the slice that it is of, the last one where several are, and its
     # place in that.
     places = xnp.arange(kept.shape[0])[:, None] - begin_here[None, :]
@@ -1702,6 +1718,62 @@ def ragged_all_to_all(
     numbers = xnp.arange(rounds, dtype=sizes.dtype)
     found: Array = xnp.lax.scan(step, kept, numbers)[0]
     return found
+
+
+def _ragged_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, axis_name: Any,
+                      axis_index_groups: Groups) -> Any:  # fmt: skip
+    groups = groups_attribute(replica_groups(b, axis_name, axis_index_groups))
+    channel = b.channel_number()
+    number = "" if channel is None else f"channel_id = {channel} : i64, "
+    return b.op("stablehlo.custom_call", operands, avals_in, avals_out,
+                'call_target_name = "ragged_all_to_all", api_version = 4 : i32, '
+                f"backend_config = {{{number}replica_groups = {groups}}}")  # fmt: skip
+
+
+def _ragged_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+    outs = ragged_exchange_p.bind(*primals, **params)
+    dots = tangents[:2]
+    if all(type(dot) is Zero for dot in dots):
+        return outs, (Zero(outs[0].aval),)
+    dots = [filled(x.aval.shape, 0, x.aval.dtype) if type(dot) is Zero else dot
+            for x, dot in zip(primals, dots, strict=False)]  # fmt: skip
+    return outs, (_send_in_blocks(*dots, *primals[2:], **params),)
+
+
+def _ragged_batch(axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:
+    mapped = xbatch.vmap(
+        partial(_send_in_blocks, **params), tuple([None if d is not_mapped else d for d in dims]),
+        axis_name=axis.name, axis_size=axis.size, spmd_axis_name=axis.mesh_axes or None,
+    )  # fmt: skip
+    return (mapped(*operands),), (0,)
+
+
+def _ragged_varies(*varying: frozenset[Any], **params: Any) -> tuple[frozenset[Any], ...]:
+    return scatters_members(frozenset().union(*varying), **params)
+
+
+def _ragged_dimensions(avals: Any, out: Any, params: Any) -> dimension_names.Names:
+    """Rows are exchanged, and their dimensions correspond."""
+    names = [(None, *range(1, aval.ndim)) for aval in avals]
+    return dimension_names.Names(names, [names[1]])
+
+
+def _ragged_numpy(*_operands: Any, axis_name: Any, axis_index_groups: Groups) -> Any:
+    unbound(axis_name)
+
+
+ragged_exchange_p: Primitive = Primitive(
+    "ragged_exchange",
+    shape=lambda rows, kept, *tables, axis_name, axis_index_groups: (kept,),
+    numpy=_ragged_numpy,
+    stablehlo=_ragged_stablehlo,
+    jvp=_ragged_jvp,
+    transpose=undefined("its derivatives send blocks"),
+    batch=_ragged_batch,
+    sharding=Sharding(_ragged_dimensions, varying=_ragged_varies),
+    physical=STRUCTURAL,
+    axis_param="axis_name",
+)
 
 
 def _rows_of_a_block(num_rows: int, room: int, num_slices: int) -> int:

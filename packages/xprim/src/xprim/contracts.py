@@ -94,6 +94,9 @@ class Builder(Protocol):
     def channel(self) -> str:
         """Return the attribute that a collective between devices of a mesh has, or nothing."""
 
+    def channel_number(self) -> int | None:
+        """Return the number of the next collective between devices of a mesh; None for replicas."""
+
     def op(
         self, name: str, operands: Names, avals_in: Sequence[ShapedArray],
         avals_out: Sequence[ShapedArray], attributes: str = "", regions: str = "",

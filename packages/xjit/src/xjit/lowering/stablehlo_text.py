@@ -374,11 +374,16 @@ class Builder:
 
         Each has a number of its own, of the type "device to device".
         """
+        number = self.channel_number()
+        if number is None:
+            return ""
+        return f", channel_handle = #stablehlo.channel_handle<handle = {number}, type = 1>"
+
+    def channel_number(self) -> int | None:
+        """Return the number of the next collective between devices of a mesh; None for replicas."""
         module = self.module
         module.channels += 1
-        if module.members is None:
-            return ""
-        return f", channel_handle = #stablehlo.channel_handle<handle = {module.channels}, type = 1>"
+        return None if module.members is None else module.channels
 
     def fresh(self) -> str:
         """Return a new SSA name."""
