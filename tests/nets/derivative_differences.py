@@ -82,6 +82,11 @@ NUMBERS_BETTER_THAN_THE_ORACLE: list[tuple[str, Points, str]] = [
     ),
     (r"np\.f(max|min)\(x, y\)", ties, _SHARES),
     (r"np\.hypot\(x, y\)", lambda x, y: not_finite(x, y) | (x == 0) & (y == 0), _NO_CONTAGION),
+    (
+        r"np\.hypot\(x, y\)",
+        lambda x, y: np.abs(x) == np.abs(y),
+        "the second derivative along x of equal sizes, which the oracle before 0.12 has as 0",
+    ),
     (r"np\.hypot\(x, y\)", zero, "the second derivative at (x, 0) is 1 / |x|, without overflow"),
     (r"np\.logaddexp2?\(x, y\)", infinite, _NO_CONTAGION),
     (

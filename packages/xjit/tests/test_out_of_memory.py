@@ -262,6 +262,58 @@ def test_the_error_of_what_uses_a_result_says_that_the_operand_failed(use, monke
         use(product(x)).block_until_ready()
 
 
+MAKERS_OF_OPERANDS = """
+    import xnp, xjit, xprim
+    from xjit.dispatch import program
+
+    program._MOST_UNAWAITED = 1 << 62  # as of what a device could have
+
+    @xjit.jit
+    def gram(x):
+        return x @ x.T
+
+    @xjit.jit
+    def sums(x):
+        return (xnp.cumsum(x @ x.T, 0) @ x).sum()
+
+    @xjit.jit
+    def corner(r):
+        return r[:2, :2] + 1
+
+    @xjit.jit
+    def shifted(r):
+        return r + 1
+
+    x = xnp.ones((10**7, 1))
+    for use in (lambda: corner(gram(x)), lambda: shifted(sums(x)), lambda: shifted(gram(x))):
+        try:
+            use().block_until_ready()
+        except xprim.errors.OutOfMemoryError as error:
+            print(error.args[0].splitlines()[0].partition(" out")[0],
+                  *[line.strip() for line in str(error).splitlines() if " waits " in line
+                    or " of this size " in line], sep=" ")
+"""
+
+
+def test_the_operand_that_failed_is_named_by_the_size_that_its_program_alone_allocates():
+    assert run_in_new_process(MAKERS_OF_OPERANDS).splitlines() == [
+        "gram: corner waits for its result",
+        "sums: shifted waits for its result",  # of its temporaries
+        "an operand of shifted: results or temporaries of this size have gram, shifted",
+    ]
+
+
+def test_a_size_that_xla_has_rounded_names_the_program_too(monkeypatch):
+    sizes = {"loss": 3 * 2**29 + 1000, "norm": 2**30}
+    monkeypatch.setattr(
+        runtime, "programs_of_size", [lambda is_size: {n for n in sizes if is_size(sizes[n])}]
+    )
+    text = "Error dispatching computation: Out of memory while trying to allocate 1.50GiB."
+    with pytest.raises(OutOfMemoryError, match=r"^loss: out of memory: about 1[.]50 GiB") as caught:
+        runtime.fail("step", "it failed", RuntimeError(text))
+    assert "step waits for its result" in str(caught.value)
+
+
 @pytest.mark.parametrize(("text", "asked"), [
     ("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 363.80TiB.", "about 363.80 TiB"),
     ("Out of memory while trying to allocate 1.5 GiB; ...", "about 1.5 GiB"),

@@ -33,6 +33,7 @@ from xjit.jaxlib_gateway.runtime import (
     _jax,
     fail,
     memory_of_program,
+    programs_of_size,
     xla_client,
 )
 from xprim.errors import message
@@ -634,6 +635,26 @@ _PARTS = {
     "output_size_in_bytes": "results",
 }  # fmt: skip
 memory_of_program.append(_describe_memory)
+
+
+def _names_of_size(is_size: Callable[[int], bool]) -> set[str]:
+    """Return the names of programs that allocate so much for a result or for their temporaries."""
+    with _names_lock:
+        loaded = [(program, set(names)) for program, names in _names.items()]
+    found: set[str] = set()
+    for program, names in loaded:
+        pieces = [_bytes_of_piece(kind, tiles) for kind, tiles in
+                  zip(program.outputs, program.tiles_of_outputs(), strict=True)]  # fmt: skip
+        if any(map(is_size, [*pieces, program.memory_analysis().get("temp_size_in_bytes", 0)])):
+            found |= names
+    return found
+
+
+def _bytes_of_piece(kind: ArrayType, tiles: Tiles) -> int:
+    return math.prod(tiles.piece_shape(kind.shape)) * kind.dtype.itemsize
+
+
+programs_of_size.append(_names_of_size)
 
 
 def result_handler(kind: ArrayType, where: Any) -> Any:

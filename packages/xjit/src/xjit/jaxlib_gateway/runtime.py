@@ -87,23 +87,56 @@ def _asked(found: re.Match[str]) -> int | str:
     return int(float(number.replace(",", ""))) if "." in number else int(number.replace(",", ""))
 
 
-# Returns a sentence about the memory that a program of a name takes; set where programs are known.
+# Set where programs are known. Those of the first list return a sentence about the memory that a
+# program of a name takes, those of the second one the names of programs that allocate so much.
 memory_of_program: list[Callable[[str], str]] = []
+programs_of_size: list[Callable[[Callable[[int], bool]], set[str]]] = []
+_MOST_NAMED = 4
 
 # XLA may list all that a GPU's memory holds after the first line.
 _LINES_SHOWN = 3
+
+
+def _is_size(found: re.Match[str]) -> Callable[[int], bool]:
+    """Return a function that says whether an error tells of so many bytes, rounded as there."""
+    number, unit = found.groups()
+    if unit is None:
+        asked = _asked(found)
+        return lambda nbytes: nbytes == asked
+    scale = 1024.0 ** ("kmgtpe".index(unit[0].lower()) + 1)
+    digits = len(number.partition(".")[2])
+    return lambda nbytes: f"{nbytes / scale:.{digits}f}" == number.replace(",", "")
+
+
+def _allocating(used_by: str, found: re.Match[str] | None) -> tuple[str, str, str]:
+    """Return what failed before an operation that waited for it, the program, and a sentence.
+
+    XLA says the size alone. It is that of a result or of the temporaries of a program that is
+    loaded: often of one.
+    """
+    unknown = f"an operand of {used_by}"
+    if found is None:
+        return unknown, "", ""
+    is_size = _is_size(found)
+    names = sorted({name for find in programs_of_size for name in find(is_size)})
+    if len(names) == 1 and names[0] != used_by:
+        return names[0], names[0], f"{used_by} waits for its result"
+    if 1 < len(names) <= _MOST_NAMED:
+        return unknown, "", f"results or temporaries of this size have {', '.join(names)}"
+    return unknown, "", ""
 
 
 def fail(operation: str, problem: str, cause: BaseException) -> NoReturn:
     """Raise `cause` again as an `XlaError` whose first line is ours."""
     found = _OUT_OF_MEMORY.search(str(cause))
     if found is not None or "RESOURCE_EXHAUSTED" in str(cause):
-        nbytes, name = None if found is None else _asked(found), operation
+        nbytes, name, why = None if found is None else _asked(found), operation, ""
         if _OF_AN_OPERAND.search(str(cause)):
-            operation = f"an operand of {operation}"
+            operation, name, why = _allocating(operation, found)
         said = "\n".join(str(cause).strip().splitlines()[:_LINES_SHOWN])
-        sizes = [text for describe in memory_of_program for text in [describe(name)] if text]
-        text = out_of_memory(operation, nbytes, "\n".join([said, *sizes]), largest_arrays())
+        sizes = [describe(name) for describe in memory_of_program]
+        got = "\n".join([text for text in (said, *sizes, why) if text])
+        text = out_of_memory(operation, nbytes, got, largest_arrays())
         raise XlaMemoryError(str(text)) from cause
     lines = str(cause).strip().replace("\n", "\n" + " " * 12)
     raise XlaError(message(operation, f"{problem}.", got=f"{lines}")) from cause
