@@ -18,6 +18,7 @@ with namespace(globals(), at_once=True):
         Offloadable as Offloadable,
         Recompute as Recompute,
         Saveable as Saveable,
+        SavedResidual as SavedResidual,
         checkpoint as checkpoint,
         checkpoint_name as checkpoint_name,
         checkpoint_name_fwd as checkpoint_name_fwd,
@@ -26,6 +27,7 @@ with namespace(globals(), at_once=True):
         name_p as name_p,
         print_saved_residuals as print_saved_residuals,
         remat as remat,
+        saved_residuals as saved_residuals,
     )
     from xad._jacobian import (
         hessian as hessian,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final, TypeVar, overload
 
 import xtree
 from xad._jvp import tangent_avals
-from xad._linearize import LINEARIZE_HANDLE, LinearizeHandle
+from xad._linearize import LINEARIZE_HANDLE, LinearizeHandle, linearize_and_attribute
 from xad.arguments import references_in
 from xad.tangents import is_differentiable
 from xprim import (
@@ -45,13 +45,17 @@ from xprim.derived_cells import UsedCell, given_values, taken, with_cells, writt
 from xprim.errors import UndefinedRuleError, argument_names, described, message
 from xprim.kept_programs import KeptPrograms, Staged, staged_with_cells
 from xprim.leaves import as_arrays
+from xprim.memory import bytes_of
 from xprim.requirements import require
 from xprim.tracebacks import boundary, shorten
 from xprim.transformed import check_function, transforming
 from xprim.typing import PyTree
+from xtree.namespaces import late_import
 from xtree.records import Record, set_once
 
 __all__ = ()
+
+_memory_budget = late_import("xad._memory_budget", "only where a checkpoint has a budget")
 
 
 # --------------------------------------------------------------------------- checkpoint policies
@@ -98,6 +102,22 @@ class Offloadable(Record):
     ) -> None:  # fmt: skip
         set_once(self, "src", src)
         set_once(self, "dst", dst)
+
+
+class MemoryBudget(Record):
+    """What a checkpoint has in place of a policy that stores what fits into a number of bytes.
+
+    Attributes:
+      nbytes: what the gradient may take beyond arguments and results.
+    """
+
+    __slots__ = __match_args__ = ("nbytes",)
+    nbytes: int
+
+    def __init__(
+        self, nbytes: int,
+    ) -> None:  # fmt: skip
+        set_once(self, "nbytes", nbytes)
 
 
 Verdict = bool | _Verdict | Offloadable
@@ -547,12 +567,39 @@ class InliningTrace(Trace):
 
 
 # ------------------------------------------------------------------------------------- residuals
-# What reverse mode keeps between its passes: `print_saved_residuals`.
+# What reverse mode keeps between its passes: `saved_residuals`, `print_saved_residuals`.
+
+
+class SavedResidual(Record):
+    """A value that differentiating a function keeps for the backward pass.
+
+    Attributes:
+      aval: its type.
+      nbytes: its size in bytes.
+      origin: where it comes from: an argument, a constant, or an operation and its line.
+      reason: why it is kept: the operation and the line whose derivative reads it, and what a
+        checkpoint keeps it by.
+    """
+
+    __slots__ = __match_args__ = ("aval", "nbytes", "origin", "reason")
+    aval: ShapedArray
+    nbytes: int
+    origin: str
+    reason: str
+
+    def __init__(self, aval: ShapedArray, nbytes: int, origin: str, reason: str) -> None:
+        set_once(self, "aval", aval)
+        set_once(self, "nbytes", nbytes)
+        set_once(self, "origin", origin)
+        set_once(self, "reason", reason)
+
+    def __str__(self) -> str:
+        return f"{self.aval.str_short()} {self.origin} ({self.nbytes:,} bytes; {self.reason})"
 
 
 @boundary
 def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-    """Print the values that differentiating `f` keeps for the backward pass, and their origins.
+    """Print the values that differentiating `f` keeps for the backward pass: `saved_residuals`.
 
     Args:
       f: a function of pytrees of arrays.
@@ -562,40 +609,97 @@ def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> N
     Example:
       >>> from xad import print_saved_residuals
       >>> print_saved_residuals(lambda x: x * x, 3.0)
-      f32[] from the argument x
+      f32[] from the argument x (4 bytes; read by the derivative of mul at ...)
     """
-    for aval, origin in saved_residuals(f, *args, **kwargs):
-        print(f"{aval.str_short()} {origin}")  # noqa: T201 - what the function is for
+    for residual in _saved_residuals("print_saved_residuals", f, args, kwargs):
+        print(residual)  # noqa: T201 - what the function is for
 
 
-def saved_residuals(
-    fun: Callable[..., Any], *args: Any, **kwargs: Any
-) -> list[tuple[ShapedArray, str]]:
-    """Return the abstract value and the origin of each value kept for the backward pass."""
-    closed, _ = stage(fun, args, kwargs, operation="print_saved_residuals")
-    nonzero = [is_differentiable(a) for a in closed.in_avals]
-    split = LINEARIZE_HANDLE.linearize_jaxpr(closed, nonzero)
+@boundary
+def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[SavedResidual]:
+    """Return the values that differentiating `f` keeps for the backward pass.
+
+    Args:
+      f: a function of pytrees of arrays.
+      *args: arguments of the shapes and dtypes in question; `ShapeDtypeStruct`s will do.
+      **kwargs: likewise.
+
+    Returns:
+      A record for each value, arguments first: its type, its bytes, where it comes from, and why
+      it is kept.
+
+    Example:
+      >>> import xnp
+      >>> from xad import saved_residuals
+      >>> (found,) = saved_residuals(lambda x: xnp.sin(x).sum(), xnp.ones(3))
+      >>> found.nbytes, found.origin.split(" from ")[0], found.reason.split(" at ")[0]
+      (12, 'output of cos', 'read by the derivative of sin')
+    """
+    return _saved_residuals("saved_residuals", f, args, kwargs)
+
+
+def _saved_residuals(
+    operation: str, fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> list[SavedResidual]:
+    closed, _ = stage(fun, args, kwargs, operation=operation)
+    closed = with_calls_inlined(closed)
+    nonzero = tuple([is_differentiable(a) for a in closed.in_avals])
+    split, rule_of = linearize_and_attribute(closed, nonzero)
+    reasons: dict[Any, str] = {}
+    for eqn in split.linear.eqns:
+        for x in eqn.inputs:
+            if isinstance(x, Var) and x not in reasons and eqn.outputs[0] in rule_of:
+                reasons[x] = _reason(rule_of[eqn.outputs[0]])
+    linear = split.linear.jaxpr
+    residuals = list(zip(split.forwarded, linear.invars, strict=False))
     names = argument_names(fun, args, kwargs)
-    found = [(closed.in_avals[k], f"from the argument {names[k]}")
-             for k in dict.fromkeys(split.forwarded) if k >= 0]  # fmt: skip
+    found: dict[Any, SavedResidual] = {
+        k: _residual(x, f"from the argument {names[k]}", reasons) for k, x in residuals if k >= 0
+    }
     extra = split.primal.jaxpr.outvars[split.num_results :]
-    found += _origins(split.primal, dict.fromkeys(extra))
-    return found + [(c.aval, "from a constant") for c in split.linear.consts]
+    made = zip(extra, [x for k, x in residuals if k < 0], strict=False)
+    for v, x in made:
+        origin, kept = _origin(split.primal.jaxpr, v)
+        found[v] = _residual(x, origin, reasons, kept)
+    constants = [_residual(v, "from a constant", reasons) for v in linear.constvars]
+    return [*found.values(), *constants]
 
 
-def _origins(primal: ClosedJaxpr, residuals: Any) -> list[tuple[ShapedArray, str]]:
-    return [(v.aval, _origin(primal.jaxpr, v)) for v in residuals]
+def _residual(v: Any, origin: str, reasons: dict[Any, str], kept: str = "") -> SavedResidual:
+    reason = reasons.get(v, "a result of the derivative")
+    return SavedResidual(v.aval, bytes_of(v.aval), origin, f"{reason}{kept}")
 
 
-def _origin(jaxpr: Jaxpr, v: Any) -> str:
+def _reason(eqn: Equation) -> str:
+    place = source.describe(eqn.source)
+    return f"read by the derivative of {eqn.primitive.name}" + (f" at {place}" if place else "")
+
+
+def _origin(jaxpr: Jaxpr, v: Any) -> tuple[str, str]:
+    """Return where a value comes from, and what a checkpoint that keeps it does so by."""
     if isinstance(v, Literal) or v in set(jaxpr.constvars):
-        return "from a constant"
+        return "from a constant", ""
     eqn = next(e for e in jaxpr.eqns if v in set(e.outputs))
+    kept = ""
+    if eqn.primitive is checkpoint_p and isinstance(eqn.params["jaxpr"], ClosedJaxpr):
+        inner, policy = eqn.params["jaxpr"].jaxpr, eqn.params["policy"]
+        made = inner.outvars[eqn.outputs.index(v)]
+        if policy is not None and any(made in set(e.outputs) for e in inner.eqns):
+            kept = f"; kept by {_name_of(policy)}"
+            return _origin(inner, made)[0], kept
     place = source.describe(eqn.source)
     after = f" from {place}" if place else ""
+    if eqn.primitive is name_p and eqn.params["name"] != _BY_BUDGET:
+        return f"named '{eqn.params['name']}'{after}", kept
     if eqn.primitive is name_p:
-        return f"named '{eqn.params['name']}'{after}"
-    return f"output of {eqn.primitive.name}{after}"
+        eqn = next((e for e in jaxpr.eqns if eqn.inputs[0] in set(e.outputs)), eqn)
+    return f"output of {eqn.primitive.name}{after}", kept
+
+
+def _name_of(policy: Any) -> str:
+    if policy is _keeps_marked:
+        return "the budget"
+    return f"the policy {getattr(policy, '__qualname__', repr(policy)).split('.<locals>')[0]}"
 
 
 # ------------------------------------------------------------------------------------ checkpoint
@@ -614,13 +718,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 def checkpoint(
     fun: F, *, prevent_cse: bool = ..., policy: Policy | None = ...,
     static_argnums: int | Sequence[int] = ..., static_argnames: str | Sequence[str] = ...,
-    concrete: bool = ...,
+    concrete: bool = ..., budget: int | str | None = ...,
 ) -> F: ...  # fmt: skip
 @overload
 def checkpoint(
     fun: None = ..., *, prevent_cse: bool = ..., policy: Policy | None = ...,
     static_argnums: int | Sequence[int] = ..., static_argnames: str | Sequence[str] = ...,
-    concrete: bool = ...,
+    concrete: bool = ..., budget: int | str | None = ...,
 ) -> Callable[[F], F]: ...  # fmt: skip
 @boundary
 def checkpoint(
@@ -631,6 +735,7 @@ def checkpoint(
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
     concrete: bool = False,
+    budget: int | str | None = None,
 ) -> Callable[..., Any]:
     """Return `fun` with its intermediate values recomputed, not stored, when differentiated.
 
@@ -643,10 +748,22 @@ def checkpoint(
       static_argnums: positions of arguments that are passed to `fun` as they are.
       static_argnames: names of such arguments, given by position or by name.
       concrete: must be False (JAX's removed option).
+      budget: in place of a policy, how many bytes the gradient may take beside arguments and
+        results: a number, or a text such as `"2GB"` or `"512 MiB"`. It counts what is stored
+        between the passes and the largest part that is computed again at a time, of a whole batch
+        in `grad(vmap(f))` and of one example in `vmap(grad(f))`. What takes most operations a byte
+        to compute again is stored; where everything fits, nothing is computed again.
+
+    Raises:
+      TypeError: `policy` is no function, `budget` neither a number nor a text.
+      ValueError: `budget` is not positive, is given beside a policy, or (when the function is
+        differentiated) is less than what the gradient takes at least, which the error says.
 
     Example:
       >>> from xad import checkpoint, grad
       >>> float(grad(checkpoint(lambda x: x * x * x))(2.0))
+      12.0
+      >>> float(grad(checkpoint(lambda x: x * x * x, budget="1MB"))(2.0))
       12.0
     """
     require(
@@ -654,21 +771,24 @@ def checkpoint(
     )
     if fun is None:
         return functools.partial(checkpoint, prevent_cse=prevent_cse, policy=policy,
-                                 static_argnums=static_argnums,
-                                 static_argnames=static_argnames)  # fmt: skip
+                                 static_argnums=static_argnums, static_argnames=static_argnames,
+                                 budget=budget)  # fmt: skip
     check_function(fun, "checkpoint")
     _check_policy(policy)
+    if budget is not None:
+        require(policy is None, "checkpoint", "takes a policy or a budget, not both.")
+    chosen = policy if budget is None else MemoryBudget(_memory_budget.parse_budget(budget))
     given = (static_argnums,) if isinstance(static_argnums, int) else static_argnums
     static = tuple(map(size_of, given))
     if static_argnames:
-        options = {"prevent_cse": prevent_cse, "policy": policy}
+        options = {"prevent_cse": prevent_cse, "policy": policy, "budget": budget}
         return _with_static_names(fun, static, static_argnames, options)
 
     @transforming(fun, "checkpoint")
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         try:
             fixed = static_positions(static, len(args), "checkpoint")
-            return _called(fun, args, kwargs, fixed, prevent_cse, policy)
+            return _called(fun, args, kwargs, fixed, prevent_cse, chosen)
         except Exception as error:
             shorten(error)
             raise
@@ -768,7 +888,7 @@ def _program_for(
 
 
 def _check_policy(policy: Any) -> None:
-    if not (policy is None or callable(policy)):
+    if not (policy is None or callable(policy) or isinstance(policy, MemoryBudget)):
         raise TypeError(message(
             "checkpoint", f"the policy must be a function, got {described(policy)}.",
             hint="checkpoint_policies has the common ones",
@@ -791,12 +911,14 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, jaxp
 
 
 def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr,
-               policy: Policy | None, **params: Any) -> Any:  # fmt: skip
+               policy: Policy | MemoryBudget | None, **params: Any) -> Any:  # fmt: skip
     """Run the program and keep what the policy lets it; the tape computes the rest again."""
     if unrepeatable_effects(jaxpr.effects):
         raise _would_repeat_effects(jaxpr)
     mask = nonzero(tangents)
     jaxpr = with_calls_inlined(jaxpr) if policy is not None else jaxpr
+    if isinstance(policy, MemoryBudget):
+        return _linearize_within(handle, primals, tangents, jaxpr, policy, mask)
     count = len(jaxpr.out_avals)
     saved = saved_values(jaxpr, policy)
     again = compute_again(jaxpr, policy)
@@ -828,6 +950,64 @@ def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxpr: C
     operands = [*results[count:], *where_true(rest, wanted[len(kept) :])]
     out_dots = checkpoint_p.bind(*operands, jaxpr=linear, policy=policy, **params)
     return results[:count], with_zeros(handle, results[:count], out_dots, mask_out)
+
+
+def _linearize_within(
+    handle: LinearizeHandle, primals: Any, tangents: Any, jaxpr: ClosedJaxpr,
+    budget: MemoryBudget, mask: Sequence[bool],
+) -> Any:  # fmt: skip
+    """Run the program as the checkpoints that fit into a budget."""
+    split, cells = with_cells(handle.linearize_jaxpr, jaxpr, mask)
+    if sum(map(bytes_of, split.primal.out_avals[split.num_results :])) > budget.nbytes:
+        program = jaxpr.derived(
+            _memory_budget.planned, tuple(mask), budget.nbytes, _values_read, _call_that_keeps
+        )
+        split, cells = with_cells(handle.linearize_jaxpr, program, mask)
+    values = [*primals, *given_values(cells)]
+    results = written_values(cells, eval_closed(split.primal, *values))
+    dots: Sequence[Any] = ()
+    if any(split.nonzero_out):
+        residuals = split.residuals(values, results)
+        dots = eval_closed(split.linear, *residuals, *where_true(tangents, mask))
+    outs = results[: split.num_results]
+    return outs, with_zeros(handle, outs, dots, split.nonzero_out)
+
+
+def _values_read(jaxpr: ClosedJaxpr, active: Sequence[bool]) -> set[Var]:
+    """Return the values of a program that its derivative reads, were all of them stored."""
+    made = [v for eqn in jaxpr.eqns for v in eqn.outputs]
+    (derived, mask_out), _ = with_cells(
+        derivative_given, LINEARIZE_HANDLE, jaxpr, tuple(made), tuple(active)
+    )
+    wanted = (False,) * len(jaxpr.out_avals) + (True,) * sum(mask_out)
+    _, needed = closed_without_dead_code(derived, wanted)
+    return {v for v, is_needed in zip(made, needed, strict=False) if is_needed}
+
+
+def _call_that_keeps(
+    jaxpr: ClosedJaxpr, stored: Collection[Var], operands: Sequence[Any]
+) -> Sequence[Any]:
+    """Bind a checkpoint that keeps some values of a program without constants."""
+    inner = jaxpr.jaxpr
+    eqns = []
+    for eqn in inner.eqns:
+        new = {v: Var(v.aval) for v in eqn.outputs if v in stored}
+        eqns.append(eqn.replace(outputs=[new.get(v, v) for v in eqn.outputs]))
+        eqns += [
+            Equation(name_p, [computed], [v], {"name": _BY_BUDGET}, eqn.source)
+            for v, computed in new.items()
+        ]
+    marked = ClosedJaxpr(inner.replace(eqns=eqns))
+    return checkpoint_p.bind(*operands, jaxpr=marked, policy=_keeps_marked, prevent_cse=True,
+                             differentiated=False)  # fmt: skip
+
+
+_BY_BUDGET = "within the budget"
+
+
+def _keeps_marked(primitive: Primitive, *_avals: Any, **params: Any) -> bool:
+    """Keep the values that a budget has room for."""
+    return primitive is name_p and params["name"] == _BY_BUDGET
 
 
 def _with_writes(

@@ -19,6 +19,7 @@ from xprim import (
     EAGER,
     ClosedJaxpr,
     ConcreteArray,
+    Equation,
     Jaxpr,
     JaxprTrace,
     JaxprTracer,
@@ -40,6 +41,7 @@ from xprim import (
 from xprim.derived_cells import kept, taken
 from xprim.eager_costs import USES_BEFORE_KERNEL
 from xprim.errors import UndefinedRuleError, message
+from xprim.jaxpr import interpret
 from xprim.kernels import KernelTable, Refusal, numpy_operand
 from xprim.numpy_kernels import numpy_function
 from xprim.sharded_types import meshes_of
@@ -397,13 +399,39 @@ class LinearizeHandle(JVPHandle):
 LINEARIZE_HANDLE = LinearizeHandle()
 
 
+def linearize_and_attribute(
+    closed: ClosedJaxpr, nonzero: tuple[bool, ...]
+) -> tuple[Linearized, dict[Var, Equation]]:
+    """Split a program, and say for each value of the linear part whose derivative rule made it.
+
+    Args:
+      closed: the program.
+      nonzero: for each argument, whether it has a tangent that is not zero.
+    """
+    rule_of: dict[Var, Equation] = {}
+
+    def run(eqn: Equation, operands: Sequence[Any]) -> Any:
+        tape = state.trace.parent.eqns  # type: ignore[union-attr]
+        before = len(tape)
+        results = state.trace.process(eqn.primitive, tuple(operands), eqn.params)
+        rule_of.update((v, eqn) for recorded in tape[before:] for v in recorded.outputs)
+        return results
+
+    def noted(*args: Any) -> list[Any]:
+        return interpret(closed.jaxpr, closed.consts, args, run)
+
+    wanted = (False,) * len(closed.out_avals)
+    return _linearize(closed, nonzero, wanted, _values.zero_absorbing, noted), rule_of
+
+
 def _linearize(
-    closed: ClosedJaxpr, nonzero: tuple[bool, ...], wanted: tuple[bool, ...], absorbs: bool
-) -> Linearized:
+    closed: ClosedJaxpr, nonzero: tuple[bool, ...], wanted: tuple[bool, ...], absorbs: bool,
+    fun: Callable[..., Sequence[Any]] | None = None,
+) -> Linearized:  # fmt: skip
     captured: list[Any] = []
 
     def primal_part(*primals: Any) -> list[Any]:
-        outs, program = linearize_flat(closed, primals, nonzero, wanted)
+        outs, program = linearize_flat(fun or closed, primals, nonzero, wanted)
         linear, needed = _linear_part(program)
         captured.append((linear, program.nonzero_out))
         return [*outs, *needed]

@@ -40,6 +40,7 @@ from xjit.sharding.layouts import Wish
 from xjit.sharding.meshes import Mesh, current_mesh
 from xjit.sharding.shardings import Sharding
 from xjit.sharding.typed import shardings_of_results
+from xjit.xla_workarounds.recomputation import keep_barriers
 from xprim import (
     EAGER_ON_HOST,
     ClosedJaxpr,
@@ -100,7 +101,7 @@ class DeviceKernel:
         self.executable = executable_for(
             lowered,
             placement,
-            program.options,
+            keep_barriers(program.options, self._closed, lowered.body, placement.platform),
             None if in_full else program.own_options,
             self._closed,
         )

@@ -7,6 +7,7 @@ is met in this folder, and its tests run on the oldest and the newest release.
 """
 
 from .runtime import (  # isort: skip
+    DROPS_BARRIERS,
     FOLDS_DIVISION_BY_ZERO,
     Device,
     RuntimeFailure,
@@ -141,6 +142,7 @@ from .executables import Executable, MemoryAnalysis, compile_program, deserializ
 
 __all__ = [
     "CALLBACK_TARGET",
+    "DROPS_BARRIERS",
     "FOLDS_DIVISION_BY_ZERO",
     "ArrayType",
     "Buffer",

@@ -62,6 +62,9 @@ def version() -> str:
 # 0.10.2, not on 0.12): `jit(lambda: lax.div(1, 0))` would.
 _version_info: Final = tuple(map(int, _jaxlib_version.split(".")[:2]))
 FOLDS_DIVISION_BY_ZERO: Final = _version_info < (0, 12)
+# Whether the CPU compiler drops barriers before it merges common subexpressions (seen on 0.10.2,
+# not on 0.12).
+DROPS_BARRIERS: Final = _version_info < (0, 12)
 # Whether buffers ask their sharding for methods that only Python classes have.
 ASKS_SHARDINGS: Final = _version_info < (0, 11)
 
