@@ -289,6 +289,17 @@ def test_a_traced_mask_of_places_to_insert_at_is_refused_as_such() -> None:
         eval_shape(lambda x, m: xnp.insert(x, m, 1.0), FLOATS, FLOATS > 0)
 
 
+@pytest.mark.parametrize("places", [1.5, [[0]]])
+def test_what_is_no_position_is_refused_while_tracing_though_nothing_is_inserted(
+    places: object,
+) -> None:
+    operands = [xnp.ones(1), xnp.asarray(places), xnp.zeros(0)]
+    with pytest.raises(TypeError, match="insert: traced positions must be integers, one or a vec"):
+        make_jaxpr(xnp.insert)(*operands)
+    with pytest.raises(TypeError, match="insert: "):
+        xnp.insert(*operands)
+
+
 def test_what_is_made_like_a_python_number_is_weakly_typed() -> None:
     x = xnp.sin(2.0)
     made = [xnp.full_like(x, 1), xnp.full_like(2.0, 1, shape=(3,)), xnp.heaviside(2.0, 1)]

@@ -167,7 +167,7 @@ def insert(
         arr, axis = reshaped(arr, (arr.aval.size,)), 0
     axis = axis_of(axis, arr.aval.ndim, "insert")
     size = arr.aval.shape[axis]
-    places = obj if _is_traced(obj) else _static_positions(obj, "insert")
+    places = _check_traced(obj) if _is_traced(obj) else _static_positions(obj, "insert")
     count = _number_of_new(places, values, arr.aval, axis)
     if not count:
         return arr
@@ -185,6 +185,16 @@ def insert(
     line = _with_size((1,) * arr.aval.ndim, axis, size + count)
     is_new = reshaped(asarray(source < 0), line)
     return selected(broadcasted(is_new, old.aval.shape), fresh, old)
+
+
+def _check_traced(places: Array) -> Array:
+    """Return traced positions, of a mask, too; raise for others."""
+    dtype = places.aval.dtype
+    require(
+        places.aval.ndim <= 1 and (dtypes.is_integer(dtype) or dtypes.is_bool(dtype)), "insert",
+        "traced positions must be integers, one or a vector of them.", got=places, error=TypeError,
+    )  # fmt: skip
+    return places
 
 
 def _source_of_insert(places: Any, axis: int, size: int, count: int) -> Any:
@@ -205,10 +215,6 @@ def _trace_source(places: Array, size: int, count: int) -> Array:
             "a mask of positions is a traced value, but the shape of the result depends on it.",
             "positions as integers will do: xnp.nonzero(mask, size=n)",
         )
-    require(
-        places.aval.ndim <= 1 and dtypes.is_integer(places.aval.dtype), "insert",
-        "traced positions must be integers, one or a vector of them.", got=places, error=TypeError,
-    )  # fmt: skip
     places = cast(where(places < 0, places + size, places), dtypes.int32).clip(0, size)
     places = broadcasted(places, (count,))
     order = argsort(places, stable=True)
