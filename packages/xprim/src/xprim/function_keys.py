@@ -18,7 +18,6 @@ import operator
 import os
 import re
 import sys
-import sysconfig
 import types
 import typing
 import weakref
@@ -42,6 +41,7 @@ from xprim.static_keys import static_key
 from xprim.transformed import Transformed
 from xtree.errors import shown, with_article
 from xtree.interning import is_hashable, remember
+from xtree.namespaces import late_import
 from xtree.records import Record, has_equality_of_identity
 
 __all__ = [
@@ -51,6 +51,8 @@ __all__ = [
 ]  # fmt: skip
 
 __dir__ = __all__.copy
+
+sysconfig = late_import("sysconfig", "few programs reach a function of the standard library")
 
 
 # ------------------------------------------------------------------------------------ code reach
@@ -357,10 +359,15 @@ _LIBRARY_FOLDERS = tuple(
     os.path.join(os.path.dirname(os.path.abspath(str(module.__file__))), "")
     for module in (np, ml_dtypes)
 )
-_STANDARD_FOLDERS = tuple(
-    {os.path.join(sysconfig.get_path(name), "") for name in ("stdlib", "platstdlib")}
-    | {os.path.join(os.path.dirname(os.path.abspath(os.__file__)), "")}
-)
+
+
+@functools.cache
+def _standard_folders() -> tuple[str, ...]:
+    found = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib")]
+    found.append(os.path.dirname(os.path.abspath(os.__file__)))
+    return tuple({os.path.join(folder, "") for folder in found})
+
+
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: the class was made at run time, its contents may change
 
 # Builtin functions whose value depends on their arguments alone, as they were at import. Without
@@ -404,7 +411,7 @@ def _is_family_file(origin: str) -> bool:
 
 
 def _is_standard_file(origin: str) -> bool:
-    return origin.startswith(_STANDARD_FOLDERS) and "site-packages" not in origin
+    return origin.startswith(_standard_folders()) and "site-packages" not in origin
 
 
 def _is_pure_file(name: str, origin: str) -> bool:

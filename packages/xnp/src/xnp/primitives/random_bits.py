@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import threading
 from typing import Any, Final
 
 import numpy as np
@@ -100,7 +102,13 @@ def _join(low: Any, high: Any) -> Any:
 DRAW = Effect("random numbers without a key", ordered=False)
 
 _RNG_WORDS_HALF = 1 << 16
-_stream = np.random.Generator(np.random.Philox(0))  # its methods take a lock of their own
+_one_draw = threading.Lock()  # two first draws at once would begin two streams that are alike
+
+
+@functools.cache
+def _stream() -> np.random.Generator:
+    """Return the stream of the process; NumPy's module of random numbers is 8 ms of an import."""
+    return np.random.Generator(np.random.Philox(0))
 
 
 def _shape(*, shape: tuple[int, ...]) -> tuple[ShapedArray, ...]:
@@ -108,7 +116,8 @@ def _shape(*, shape: tuple[int, ...]) -> tuple[ShapedArray, ...]:
 
 
 def _numpy(*, shape: tuple[int, ...]) -> Any:
-    return (_stream.integers(0, 1 << 32, shape, np.uint32),)
+    with _one_draw:
+        return (_stream().integers(0, 1 << 32, shape, np.uint32),)
 
 
 def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *,
