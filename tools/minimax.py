@@ -17,6 +17,14 @@ _SQUARE_OF_QUARTER = (mpmath.pi / 4) ** 2 * mpmath.mpf("1.001")
 
 _SQUARE_OF_LOG = ((mpmath.sqrt(2) - 1) / (mpmath.sqrt(2) + 1)) ** 2 * mpmath.mpf("1.001")
 
+_SQUARE_OF_HALF = (mpmath.log(2) / 2) ** 2 * mpmath.mpf("1.001")
+
+
+def _less(f: Callable[[mpmath.mpf], mpmath.mpf], t: mpmath.mpf) -> mpmath.mpf:
+    """Return (f(r) / r - 1) / t with t = r^2."""
+    return (f(mpmath.sqrt(t)) / mpmath.sqrt(t) - 1) / t
+
+
 FUNCTIONS: dict[str, tuple[Callable[[mpmath.mpf], mpmath.mpf], mpmath.mpf, int]] = {
     "ATAN": (lambda t: mpmath.atan(mpmath.sqrt(t)) / mpmath.sqrt(t), mpmath.mpf(1), 13),
     "SIN": (lambda t: mpmath.sin(mpmath.sqrt(t)) / mpmath.sqrt(t), _SQUARE_OF_QUARTER, 5),
@@ -24,10 +32,28 @@ FUNCTIONS: dict[str, tuple[Callable[[mpmath.mpf], mpmath.mpf], mpmath.mpf, int]]
     # for float64: up to 1 / 2, and log((1 + s) / (1 - s)) = 2 s + s t f(t) for s = sqrt(t)
     "ATAN_WIDE": (lambda t: mpmath.atan(mpmath.sqrt(t)) / mpmath.sqrt(t), mpmath.mpf("0.2502"), 15),
     "LOG_WIDE": (
-        lambda t: 2 * (mpmath.atanh(mpmath.sqrt(t)) / mpmath.sqrt(t) - 1) / t,
+        lambda t: 2 * _less(mpmath.atanh, t),
         _SQUARE_OF_LOG,
         8,
     ),
+    # sin(r) = r + r t f(t), cos(r) = 1 - t / 2 + t^2 f(t), and the same of sinh and cosh
+    "SIN_WIDE": (lambda t: _less(mpmath.sin, t), _SQUARE_OF_QUARTER, 6),
+    "COS_WIDE": (
+        lambda t: (mpmath.cos(mpmath.sqrt(t)) - 1 + t / 2) / t**2,
+        _SQUARE_OF_QUARTER,
+        6,
+    ),
+    "SINH_WIDE": (lambda t: _less(mpmath.sinh, t), _SQUARE_OF_HALF, 5),
+    "COSH_WIDE": (
+        lambda t: (mpmath.cosh(mpmath.sqrt(t)) - 1 - t / 2) / t**2,
+        _SQUARE_OF_HALF,
+        5,
+    ),
+    # powers: as LOG_WIDE, to 36 bits; log((1 + s) / (1 - s)) = (2 / 3) s (3 + t + t^2 f(t))
+    "LOG": (lambda t: 2 * _less(mpmath.atanh, t), _SQUARE_OF_LOG, 5),
+    "LOG_REST": (lambda t: 3 * (_less(mpmath.atanh, t) - mpmath.mpf(1) / 3) / t, _SQUARE_OF_LOG, 8),
+    "SINH": (lambda t: mpmath.sinh(mpmath.sqrt(t)) / mpmath.sqrt(t), _SQUARE_OF_HALF, 4),
+    "COSH": (lambda t: mpmath.cosh(mpmath.sqrt(t)), _SQUARE_OF_HALF, 5),
 }
 """By name the function of t, the end of its interval from 0, and the number of terms."""
 
@@ -56,8 +82,21 @@ def main() -> None:
         for c in found:
             print(f"    {c!r},")
         print(")")
-    high = mpmath.mpf(float(mpmath.floor(mpmath.pi / 2 * 2**32) / 2**32))
-    print(f"HALF_PI = ({float(high)!r}, {float(mpmath.pi / 2 - high)!r})")
+    print(f"HALF_PI = {in_parts(mpmath.pi / 2, 33)!r}")
+    print(f"HALF_PI_WIDE = {in_parts(mpmath.pi / 2, 33, 33, 33)!r}")
+    print(f"LOG_2_HALVES = {in_parts(mpmath.log(2), 26)!r}")
+    for name, value in (("LOG2_E", 1 / mpmath.log(2)), ("TWO_THIRDS", 2 / mpmath.log(2) / 3)):
+        print(f"{name} = {(*in_parts(value, 26), float(value))!r}")
+
+
+def in_parts(value: mpmath.mpf, *bits: int) -> tuple[float, ...]:
+    """Return numbers of so many bits, and a last one of 53, whose sum is a value."""
+    parts = []
+    for count in bits:
+        unit = mpmath.mpf(2) ** (mpmath.floor(mpmath.log(value, 2)) + 1 - count)
+        parts.append(mpmath.floor(value / unit) * unit)
+        value -= parts[-1]
+    return tuple(float(part) for part in (*parts, value))
 
 
 if __name__ == "__main__":

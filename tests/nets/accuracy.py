@@ -49,13 +49,13 @@ BOUND_OF_MORE = 6, 2e-14, "and 5e-16 for each e-fold of an exponential far below
 
 
 ELEMENTARY_HEAD = """
-## Elementary functions of float32
+## Elementary functions
 
 In units of the last place, of arrays of 4,096 numbers: on a CPU compiled programs have vector code
-of their own for some of these functions from 1,024 elements on.
+of their own for most of these functions from 1,024 elements on.
 
-| function | numbers | uncompiled | compiled |
-|---|---|---|---|
+| function | numbers | float32 | compiled | float64 | compiled |
+|---|---|---|---|---|---|
 """
 _mp = net.mp
 _COUNT = 4096
@@ -69,6 +69,7 @@ _KINDS: dict[str, list[Callable[[int], np.ndarray]]] = {
     "-1 to 1": [_OF_UNIT],
     "pairs of both signs": [_OF_REALS, net.within(-30, 30)],
     "above 0, of all sizes": [_SIZES],
+    "1 to 10,000": [net.mixed(net.within(1, 3), net.spread(0, 4))],
     "-80 to 80": [_EXPONENTS],
     "0.01 to 100, to the power -9 to 9": [net.spread(-2, 2), net.within(-9, 9)],
 }
@@ -85,27 +86,40 @@ ELEMENTARY: dict[str, tuple[Callable[..., Any], str]] = {
     "expm1": (_mp.expm1, "-80 to 80"),
     "log": (_mp.log, "above 0, of all sizes"),
     "log1p": (_mp.log1p, "above 0, of all sizes"),
+    "log2": (lambda x: _mp.log(x) / _mp.log(2), "above 0, of all sizes"),
     "sinh": (_mp.sinh, "-80 to 80"),
     "cosh": (_mp.cosh, "-80 to 80"),
     "tanh": (_mp.tanh, "-80 to 80"),
     "arcsinh": (_mp.asinh, "of both signs to 10,000"),
+    "arccosh": (_mp.acosh, "1 to 10,000"),
     "arctanh": (_mp.atanh, "-1 to 1"),
     "power": (_mp.power, "0.01 to 100, to the power -9 to 9"),
 }
 
 
 def elementary_line(name: str) -> str:
-    """Return the line of an elementary function of float32."""
+    """Return the line of an elementary function."""
+    worst = [f"{e:.2f}" for dtype in ("float32", "float64") for e in elementary_errors(name, dtype)]
+    return f"| `{name}` | {ELEMENTARY[name][1]} | {' | '.join(worst)} |"
+
+
+def elementary_errors(name: str, dtype: str) -> list[float]:
+    """Return the greatest errors in units of the last place, uncompiled and compiled."""
     reference, kind = ELEMENTARY[name]
-    columns = [np.resize(draw(_COUNT), _COUNT).astype(np.float32) for draw in _KINDS[kind]]
+    columns = [np.resize(draw(_COUNT), _COUNT).astype(dtype) for draw in _KINDS[kind]]
     with _mp.workdps(40):
-        expected = np.array([float(reference(*[_mp.mpf(float(v)) for v in point]))
-                             for point in zip(*columns, strict=True)])  # fmt: skip
-    normal, unit = net.units_of(expected, "float32")
-    function, arrays = getattr(xnp, name), [xnp.asarray(c) for c in columns]
-    found = [np.asarray(run(*arrays)).astype(float) for run in (function, xjit.jit(function))]
-    worst = [f"{(np.abs(f - expected) / unit)[normal].max():.2f}" for f in found]
-    return f"| `{name}` | {kind} | {' | '.join(worst)} |"
+        exact = [reference(*[_mp.mpf(float(v)) for v in point])
+                 for point in zip(*columns, strict=True)]  # fmt: skip
+    rounded = np.array([float(v) for v in exact]).astype(dtype)
+    info = np.finfo(dtype)
+    usual = (np.abs(rounded) > info.tiny) & (np.abs(rounded) < info.max)
+    rest = np.array([float(v - _mp.mpf(float(r))) for v, r in zip(exact, rounded, strict=True)])
+    with config.enable_x64(dtype == "float64"):
+        function, arrays = getattr(xnp, name), [xnp.asarray(c) for c in columns]
+        found = [np.asarray(run(*arrays)) for run in (function, xjit.jit(function))]
+    # of both the numbers nearest to the exact ones are subtracted
+    unit = np.spacing(np.abs(rounded))
+    return [float((np.abs(f - rounded - rest) / unit)[usual].max()) for f in found]
 
 
 def errors(row: str, dtype: str, count: int) -> list[float]:

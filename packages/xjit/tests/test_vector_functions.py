@@ -14,8 +14,10 @@ SPECIAL = np.float32([
     0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, TINY, -TINY, HUGE, -HUGE, 1e-30, -1e-38, 0.5,
     8.0, -27.0, 2.0, -2.0, np.pi, np.pi / 2, 1e5,
 ])  # fmt: skip
-FUNCTIONS = ["sin", "cos", "tan", "arcsin", "arccos", "arctan", "cbrt"]
-WIDE = ["arcsin", "arccos", "arctan", "cbrt", "log"]
+FUNCTIONS = ["sin", "cos", "tan", "arcsin", "arccos", "arctan", "cbrt", "sinh"]
+WIDE = {"arcsin": 2.2, "arccos": 2, "arctan": 2, "cbrt": 1, "log": 1, "sin": 1, "cos": 1, "tan": 2,
+        "log1p": 1, "log2": 1, "sinh": 2, "cosh": 1.5, "arcsinh": 2.5, "arccosh": 2.2,
+        "arctanh": 2, "arctan2": 2, "power": 1.2}  # fmt: skip
 
 
 def _ulps(found, expected):
@@ -32,7 +34,8 @@ def _arguments(name):
     if name in ("arcsin", "arccos"):
         near_one = 1 - 2.0 ** -rng.uniform(1, 24, 5000)
         return np.float32(np.concatenate([rng.uniform(-1, 1, 40000), near_one]))
-    spread = np.exp(rng.uniform(-80, 14 if name != "cbrt" else 80, 30000))
+    largest = {"cbrt": 80, "sinh": 4.4}.get(name, 14)
+    spread = np.exp(rng.uniform(-80, largest, 30000))
     return np.float32(np.concatenate([rng.uniform(-20, 20, 30000), spread, -spread]))
 
 
@@ -80,30 +83,74 @@ def test_arguments_beyond_the_reach_are_reduced_as_well(name):
     assert _ulps(found, getattr(np, name)(x.astype("f8"))) <= 2  # those of the C library
 
 
-@pytest.mark.parametrize(("name", "bound"), [("arcsin", 2.2), ("arccos", 2), ("arctan", 2),
-                                             ("arctan2", 2), ("cbrt", 1), ("log", 1)])  # fmt: skip
+def _wide_arguments(name):
+    rng = np.random.default_rng(3)
+    sizes = {"sin": 14, "cos": 14, "tan": 14, "sinh": 6.5, "cosh": 6.5}.get(name, 600)
+    size = np.exp(rng.uniform(-600, sizes, 1500))
+    signed = np.concatenate([rng.uniform(-1.6, 1.6, 1500), size * rng.choice([-1, 1], 1500)])
+    if name in ("arcsin", "arccos", "arctanh"):
+        return [np.concatenate([rng.uniform(-1, 1, 2000), 1 - 2.0 ** -rng.uniform(1, 52, 1000)])]
+    if name in ("log", "log2"):
+        near_one = 1 + rng.normal(size=500) * 1e-6
+        return [np.concatenate([size, rng.uniform(0.3, 3, 1000), near_one])]
+    if name in ("sin", "cos", "tan"):  # multiples of pi / 2, where all digits cancel
+        return [np.concatenate([signed, np.round(rng.uniform(-1e6, 1e6, 1000)) * (np.pi / 2)])]
+    if name == "power":
+        bases = [rng.uniform(0.01, 100, 1500), 1 + rng.normal(size=1500) * 1e-6]
+        exponents = [rng.uniform(-150, 150, 1500), rng.uniform(-1e8, 1e8, 1500)]
+        return [np.concatenate(bases), np.concatenate(exponents)]
+    if name in ("log1p", "arccosh"):
+        start = -1 if name == "log1p" else 1
+        return [np.concatenate([start + rng.uniform(0, 3, 1500), size + start])]
+    return [signed, signed * rng.uniform(-3, 3, signed.size)] if name == "arctan2" else [signed]
+
+
+def _exact(mpmath, name):
+    return {
+        "cbrt": lambda v: mpmath.sign(v) * mpmath.cbrt(abs(v)),
+        "log2": lambda v: mpmath.log(v) / mpmath.log(2),
+    }.get(name) or getattr(mpmath, name.replace("arc", "a"))
+
+
+@pytest.mark.parametrize(("name", "bound"), WIDE.items())
 def test_results_of_float64_are_within_their_units(name, bound):
     mpmath = pytest.importorskip("mpmath")
-    rng = np.random.default_rng(3)
-    size = np.exp(rng.uniform(-600, 600, 1500))
-    x = np.concatenate([rng.uniform(-1.6, 1.6, 1500), size * rng.choice([-1, 1], 1500)])
-    if name in ("arcsin", "arccos"):
-        x = np.concatenate([rng.uniform(-1, 1, 2000), 1 - 2.0 ** -rng.uniform(1, 52, 1000)])
-    if name == "log":
-        x = np.concatenate([size, rng.uniform(0.3, 3, 1000), 1 + rng.normal(size=500) * 1e-6])
-    columns = [x, x * rng.uniform(-3, 3, x.size)] if name == "arctan2" else [x]
+    columns = _wide_arguments(name)
     with config.enable_x64(True):
         found = np.asarray(jit(getattr(xnp, name))(*map(xnp.asarray, columns)))
-    exact = {"cbrt": lambda v: mpmath.sign(v) * mpmath.cbrt(abs(v))}.get(
-        name, getattr(mpmath, name.replace("arc", "a"), None)
-    )
-    with mpmath.workprec(120):
-        errors = [abs(float(exact(*map(mpmath.mpf, row)) - mpmath.mpf(got))) / np.spacing(abs(got))
-                  for got, *row in zip(found, *columns, strict=True)]  # fmt: skip
+    usual = np.isfinite(found)
+    assert usual.mean() > 0.6
+    with mpmath.workprec(160):
+        exact = [_exact(mpmath, name)(*map(mpmath.mpf, row))
+                 for row in zip(*[c[usual] for c in columns], strict=True)]  # fmt: skip
+        errors = [abs(float(value - mpmath.mpf(got))) / np.spacing(abs(got))
+                  for value, got in zip(exact, found[usual], strict=True)]  # fmt: skip
     assert max(errors) <= bound
 
 
-@pytest.mark.parametrize("name", WIDE)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_powers_of_special_points_are_those_of_numpy(dtype):
+    points = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 2.0, 0.5, -0.5, 3.0, -3.0, 2.5, 1e300,
+              -1e300, 5e-324, -5e-324, 1e-310, 1 + 2.0**-52, 1 - 2.0**-53, 2.0**53 - 1, 2.0**64,
+              1e-30, -1074.0, -1075.5, 1023.0, 1024.0]  # fmt: skip
+    with np.errstate(all="ignore"), config.enable_x64(True):
+        x, y = np.stack(np.meshgrid(points * 2, points)).reshape(2, -1).astype(dtype)
+        expected = np.power(x, y)
+        found = np.asarray(jit(xnp.power)(xnp.asarray(x), xnp.asarray(y)))
+    numbers = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.isnan(found), ~numbers)
+    np.testing.assert_array_max_ulp(found[numbers], expected[numbers], 1)
+    np.testing.assert_array_equal(np.signbit(found[numbers]), np.signbit(expected[numbers]))
+
+
+def test_powers_are_the_exact_ones_rounded_once():
+    rng = np.random.default_rng(4)
+    x, y = np.float32(np.exp(rng.uniform(-4, 4, 50000))), np.float32(rng.uniform(-20, 20, 50000))
+    found = jit(xnp.power)(xnp.asarray(x), xnp.asarray(y))
+    assert _ulps(found, np.power(x.astype("f8"), y.astype("f8"))) <= 0.501
+
+
+@pytest.mark.parametrize("name", sorted({*WIDE} - {"arctan2", "power"}))
 def test_special_values_of_float64_are_those_of_numpy(name):
     tiny, info = 5e-324, np.finfo("f8")
     x = np.resize([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, tiny, -tiny, 1e-310, -3e-309,

@@ -988,8 +988,11 @@ cbrt = _of(
 def _logarithm(name: str, base: float) -> Callable[[Any], Any]:
     def written(x: Any) -> Any:
         (x,) = inexact(name, x)
+        is_real = not dtypes.is_complex(x.aval.dtype)
+        if is_real and base == 2:
+            return bind("log2", x)
         y = bind("log", x)
-        if not dtypes.is_complex(x.aval.dtype):
+        if is_real:
             return bind("div", y, scalar_like(y, math.log(base)))
         # part by part: infinity divided by a complex number would be NaN
         parts = [bind("real", y), bind("imag", y)]

@@ -68,6 +68,7 @@ from xnp.primitives.vector_functions import (
     arctangent,
     cosine,
     cube_root,
+    power,
     sine,
     tangent,
     vectorised,
@@ -75,8 +76,19 @@ from xnp.primitives.vector_functions import (
     wide_arccosine,
     wide_arcsine,
     wide_arctangent,
+    wide_binary_logarithm,
+    wide_cosine,
     wide_cube_root,
+    wide_hyperbolic_cosine,
+    wide_hyperbolic_sine,
+    wide_inverse_hyperbolic_cosine,
+    wide_inverse_hyperbolic_sine,
+    wide_inverse_hyperbolic_tangent,
     wide_logarithm,
+    wide_logarithm_plus_one,
+    wide_power,
+    wide_sine,
+    wide_tangent,
 )
 from xprim import (
     ELEMENTWISE,
@@ -1200,7 +1212,8 @@ def _log2_stablehlo(
 
 
 log2_p = unary(
-    "log2", INEXACT, numpy=np.log2, stablehlo=_log2_stablehlo, tunable=True,
+    "log2", INEXACT, numpy=np.log2, tunable=True,
+    stablehlo=vectorised(None, _log2_stablehlo, wide=wide_binary_logarithm),
     jvp=lambda x_dot, y, x: div(x_dot, table_scaled(x, math.log(2))),
 )  # fmt: skip
 
@@ -1249,7 +1262,10 @@ def _exact_square(a: Any) -> tuple[Any, Any]:
 
 log1p_p = unary(
     "log1p", INEXACT, numpy=log1p_numpy, tunable=True,
-    stablehlo=corrected(tunable_stablehlo("stablehlo.log_plus_one"), above_minus_one),
+    stablehlo=corrected(
+        vectorised(None, tunable_stablehlo("stablehlo.log_plus_one"), wide=wide_logarithm_plus_one),
+        above_minus_one,
+    ),
     jvp=lambda x_dot, y, x: div(x_dot, add(x, scalar_like(x, 1))),
 )  # fmt: skip
 
@@ -1303,7 +1319,7 @@ def _one_plus_square(x: Any) -> Any:
 sin_p = unary(
     "sin", INEXACT, numpy=np.sin, tunable=True,
     stablehlo=corrected(
-        vectorised(sine, tunable_stablehlo("stablehlo.sine"), REACH),
+        vectorised(sine, tunable_stablehlo("stablehlo.sine"), REACH, wide_sine),
         by_hyperbolic_sine(1, 1, "stablehlo.cosine"),
     ),
     jvp=lambda x_dot, y, x: mul_p.bind(x_dot, cos_p.bind(x)[0])[0], cost=costs.nothing,
@@ -1311,7 +1327,7 @@ sin_p = unary(
 cos_p: Primitive = unary(
     "cos", INEXACT, numpy=np.cos, tunable=True,
     stablehlo=corrected(
-        vectorised(cosine, tunable_stablehlo("stablehlo.cosine"), REACH),
+        vectorised(cosine, tunable_stablehlo("stablehlo.cosine"), REACH, wide_cosine),
         by_hyperbolic_sine(1, 1, "stablehlo.sine", -1.0),
     ),
     jvp=lambda x_dot, y, x: neg_p.bind(mul_p.bind(x_dot, sin_p.bind(x)[0])[0])[0],
@@ -1319,7 +1335,7 @@ cos_p: Primitive = unary(
 )  # fmt: skip
 tan_p = unary(
     "tan", INEXACT, numpy=np.tan, tunable=True,
-    stablehlo=vectorised(tangent, tunable_stablehlo("stablehlo.tan"), REACH),
+    stablehlo=vectorised(tangent, tunable_stablehlo("stablehlo.tan"), REACH, wide_tangent),
     jvp=lambda x_dot, y, x: mul(x_dot, _one_plus_square(y)), cost=costs.nothing,
 )  # fmt: skip
 asin_p = unary(
@@ -1352,12 +1368,18 @@ atan2_p = binary(
 
 sinh_p = unary(
     "sinh", INEXACT, numpy=np.sinh,
-    stablehlo=corrected(_formula("chlo.sinh"), by_hyperbolic_sine(0, 0, "stablehlo.cosine")),
+    stablehlo=corrected(
+        vectorised(wide_hyperbolic_sine, _formula("chlo.sinh"), wide=wide_hyperbolic_sine),
+        by_hyperbolic_sine(0, 0, "stablehlo.cosine"),
+    ),
     jvp=lambda x_dot, y, x: mul(x_dot, bind("cosh", x)),
 )  # fmt: skip
 cosh_p = unary(
     "cosh", INEXACT, numpy=np.cosh,
-    stablehlo=corrected(_formula("chlo.cosh"), by_hyperbolic_sine(0, 1, "stablehlo.sine")),
+    stablehlo=corrected(
+        vectorised(None, _formula("chlo.cosh"), wide=wide_hyperbolic_cosine),
+        by_hyperbolic_sine(0, 1, "stablehlo.sine"),
+    ),
     jvp=lambda x_dot, y, x: mul(x_dot, bind("sinh", x)),
 )  # fmt: skip
 # (1 - y)(1 + y) and not 1 - y^2: y is near 1 for most large x
@@ -1366,18 +1388,27 @@ tanh_p = unary(
     jvp=lambda x_dot, y, x: mul(x_dot, bind("one_minus_square", y)),
 )  # fmt: skip
 asinh_p = unary(
-    "asinh", INEXACT, numpy=np.arcsinh, stablehlo=mirrored(_formula("chlo.asinh"), "imaginary"),
+    "asinh", INEXACT, numpy=np.arcsinh,
+    stablehlo=vectorised(
+        None, mirrored(_formula("chlo.asinh"), "imaginary"), wide=wide_inverse_hyperbolic_sine
+    ),
     jvp=lambda x_dot, y, x: mul(x_dot, bind("rsqrt", _one_plus_square(x))),
 )  # fmt: skip
 # sqrt(x - 1) sqrt(x + 1) has the branch cuts of acosh, sqrt(x^2 - 1) has not
 acosh_p = unary(
-    "acosh", INEXACT, numpy=np.arccosh, stablehlo=mirrored(_formula("chlo.acosh")),
+    "acosh", INEXACT, numpy=np.arccosh,
+    stablehlo=vectorised(
+        None, mirrored(_formula("chlo.acosh")), wide=wide_inverse_hyperbolic_cosine
+    ),
     jvp=lambda x_dot, y, x: mul(x_dot, mul(bind("rsqrt", sub(x, scalar_like(x, 1))),
                                            bind("rsqrt", add(x, scalar_like(x, 1))))),
 )  # fmt: skip
 atanh_p = unary(
     "atanh", INEXACT, numpy=np.arctanh,
-    stablehlo=corrected(mirrored(_formula("chlo.atanh")), beside_a_pole(0)),
+    stablehlo=vectorised(
+        None, corrected(mirrored(_formula("chlo.atanh")), beside_a_pole(0)),
+        wide=wide_inverse_hyperbolic_tangent,
+    ),
     jvp=lambda x_dot, y, x: div(x_dot, bind("one_minus_square", x)),
 )  # fmt: skip
 
@@ -1439,8 +1470,11 @@ def _pow_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> 
     y = b.convert(y, y_aval, x_aval.dtype)
     y = b.broadcast(y, shaped_array(y_aval.shape, x_aval.dtype), out.shape)
     x = b.broadcast(x, x_aval, out.shape)
-    power = b.same_type_op("stablehlo.power", [x, y], out)
-    return [_with_right_factors(b, power, x, y, out) if dtypes.is_complex(out.dtype) else power]
+    (result,) = _same_type_power(b, [x, y], [out, out], [out])
+    return [_with_right_factors(b, result, x, y, out) if dtypes.is_complex(out.dtype) else result]
+
+
+_same_type_power = vectorised(power, elementwise_stablehlo("stablehlo.power"), wide=wide_power)
 
 
 def _with_right_factors(b: Builder, power: str, x: str, y: str, aval: ShapedArray) -> str:

@@ -3,8 +3,8 @@
 XLA calls a scalar function of the C library for each element of `sine`, `cosine`, `tan`, `atan2`
 (which `asin` and `acos` are made of) and `cbrt` on a CPU: 10 to 40 ns. Here they are written as
 arithmetic of float64, which every CPU of ours has as vector instructions. For float32 and narrower
-dtypes it rounds once, so the results are within 0.51 ulp, and exact where the function is. Some
-have a second form for float64 itself, within 2 ulp.
+dtypes it rounds once, so the results are within 0.51 ulp, and exact where the function is. Those
+whose names begin with `wide` are for float64 itself, within 2.5 ulp.
 
 What: `vectorised`, which puts a formula in the place of an operation: on a CPU, from `_LEAST`
 elements on. A formula is a function of the program that XLA does not
@@ -13,7 +13,8 @@ inline: fused with several users it would be computed once for each.
 The polynomials are of `tools/minimax.py`. Sources: range reduction, W. J. Cody and W. Waite,
 Software Manual for the Elementary Functions, 1980; the first guess of a cube root, W. Kahan,
 Computing a Real Cube Root, 1991; its refinement by Halley's method; the sum that makes a logarithm
-exact to less than an ulp, K. C. Ng, Argument Reduction for Logarithms, in FDLIBM, 1993.
+exact to less than an ulp, K. C. Ng, Argument Reduction for Logarithms, in FDLIBM, 1993; powers by
+a logarithm in two parts, e_pow.c of FDLIBM.
 """
 
 from __future__ import annotations
@@ -60,10 +61,54 @@ _LOG_WIDE = (
     0.6666666666666666, 0.40000000000000885, 0.28571428570799784, 0.22222222392581045,
     0.18181795547521137, 0.15386244737621665, 0.13268638369266825, 0.13088034850927555,
 )  # fmt: skip
+# f with sin(r) = r + r t f(t), t = r^2, and cos(r) = 1 - t / 2 + t^2 f(t), for float64.
+_SIN_WIDE = (
+    -0.16666666666666666, 0.008333333333330936, -0.00019841269836740532, 2.7557316093198404e-06,
+    -2.5051129896450185e-08, 1.5917988979397435e-10,
+)  # fmt: skip
+_COS_WIDE = (
+    0.041666666666666664, -0.0013888888888887389, 2.48015872987544e-05, -2.755731726587808e-07,
+    2.087614504941318e-09, -1.138254464534925e-11,
+)  # fmt: skip
+# f with sinh(r) = r + r t f(t) and cosh(r) = 1 + t / 2 + t^2 f(t), |r| <= log(2) / 2, for float64.
+_SINH_WIDE = (
+    0.16666666666666669, 0.008333333333330051, 0.00019841269863105952, 2.7557268378709608e-06,
+    2.5100424144926963e-08,
+)  # fmt: skip
+_COSH_WIDE = (
+    0.041666666666666664, 0.0013888888888886545, 2.4801587317181873e-05, 2.755728291150083e-07,
+    2.0911264230570877e-09,
+)  # fmt: skip
+# Powers of float32: f as that of _LOG_WIDE, to 36 bits; sinh(r) / r and cosh(r) in r^2.
+_LOG = (
+    0.6666666666737868, 0.3999999879244169, 0.28571755535032944, 0.22191337428065783,
+    0.19363884986633198,
+)  # fmt: skip
+_SINH = (
+    0.999999999995491, 0.1666666678666813, 0.008333283438971412, 0.00019907635709992284,
+)  # fmt: skip
+_COSH = (
+    1.0000000000000135, 0.4999999999943634, 0.041666667041675494, 0.0013888801575120682,
+    2.488454274690124e-05,
+)  # fmt: skip
+# f with log((1 + s) / (1 - s)) = (2 / 3) s (3 + t + t^2 f(t)), t = s^2, for float64.
+_LOG_REST = (
+    0.6, 0.4285714285714406, 0.3333333333247915, 0.2727272750414977, 0.2307689233051077,
+    0.20002213198218508, 0.17559189696845096, 0.1758649059127012,
+)  # fmt: skip
 
 # pi / 2 as the sum of a number of 33 bits, whose products with numbers of 20 are exact, and a rest.
 _HALF_PI = (1.5707963267341256, 6.077100506506192e-11)
+# The same of three such numbers.
+_HALF_PI_WIDE = (
+    1.5707963267341256, 6.077100506303966e-11, 2.0222662487111665e-21, 8.478427660348229e-32,
+)  # fmt: skip
 _MOST_QUARTERS = 1 << 20
+
+# log 2, 1 / log 2 and 2 / (3 log 2) as the sum of a number of 26 bits and a rest; and the last two.
+_LOG_2_HALVES = (0.6931471675634384, 1.2996506893889889e-08)
+_LOG2_E = (1.4426950216293335, 1.9259629911266175e-08, 1.4426950408889634)
+_TWO_THIRDS = (0.9617966860532761, 7.872699542894897e-09, 0.9617966939259756)
 
 Formula = Callable[..., Text]
 """From values of float64 and the signs of those they were, masks where set, to the result."""
@@ -191,11 +236,31 @@ def _converted(x: Text, dtype: np.dtype[Any]) -> Text:
 
 
 def _polynomial(t: Text, coefficients: Sequence[float]) -> Text:
-    """Write sum_k c_k t^k by Horner's rule."""
-    result = t.like(coefficients[-1])
-    for c in coefficients[-2::-1]:
-        result = result * t + c
-    return result
+    """Write sum_k c_k t^k by Estrin's scheme: a program waits for fewer products than Horner's."""
+    terms: list[Any] = [t.like(c) for c in coefficients]
+    while len(terms) > 1:
+        pairs = [low + high * t for low, high in zip(terms[::2], terms[1::2], strict=False)]
+        terms = pairs + terms[2 * len(pairs) :]
+        t = t * t
+    return terms[0]  # type: ignore[no-any-return]
+
+
+_TINY = 2.0**-30
+
+
+def _like_tiny(x: Text, result: Text) -> Text:
+    """Write tiny arguments themselves for functions that begin with x + O(x^3)."""
+    return where(abs_(x) < _TINY, x, result)
+
+
+def _upper(x: Text) -> Text:
+    """Write float64 cut to 26 bits: products of two such numbers are exact."""
+    return _floats(_bits(x).op("and", -(1 << 27)))
+
+
+def _power_of_two(n: Text) -> Text:
+    """Write 2^n of whole numbers from -1022 to 1023, whose last bits a sum of 1.5 2^52 has."""
+    return _floats(_bits(n + (1.5 * 2.0**52 + 1023)).op("shift_left", 52))
 
 
 # --------------------------------------------------------------------------------- trigonometric
@@ -210,28 +275,69 @@ def _reduced(x: Text) -> tuple[Text, Text, Text]:
     return r * _polynomial(t, _SIN), _polynomial(t, _COS), _converted(n, np.dtype(np.int32))
 
 
-def _sine_of(x: Text, shift: int) -> Text:
-    sine, cosine, n = _reduced(x)
-    n = n + shift
+def _at_quarter(sine: Text, cosine: Text, n: Text) -> Text:
+    """Write sin(r + n pi / 2)."""
     result = where(n.op("and", 1) == 0, sine, cosine)
     return where(n.op("and", 2) == 0, result, -result)
 
 
 def sine(x: Text) -> Text:
     """Write sin(x)."""
-    return _sine_of(x, 0)
+    return _at_quarter(*_reduced(x))
 
 
 def cosine(x: Text) -> Text:
     """Write cos(x) = sin(x + pi / 2)."""
-    return _sine_of(x, 1)
+    sine, cosine, n = _reduced(x)
+    return _at_quarter(sine, cosine, n + 1)
 
 
 def tangent(x: Text) -> Text:
-    """Write tan(x): sin(r) / cos(r), or -cos(r) / sin(r)."""
-    sine, cosine, n = _reduced(x)
+    """Write tan(x)."""
+    return _quotient(*_reduced(x))
+
+
+def _quotient(sine: Text, cosine: Text, n: Text) -> Text:
+    """Write tan(r + n pi / 2): sin(r) / cos(r), or -cos(r) / sin(r)."""
     is_even = n.op("and", 1) == 0
     return where(is_even, sine, -cosine) / where(is_even, cosine, sine)
+
+
+def _wide_reduced(x: Text) -> tuple[Text, Text, Text]:
+    """Write what `_reduced` does of float64, with the part of r that its sum drops."""
+    n = (x * (2 / np.pi)).op("round_nearest_even")
+    r, rest = x - n * _HALF_PI_WIDE[0], x.like(0.0)
+    for part in _HALF_PI_WIDE[1:3]:
+        product = n * part  # exact
+        less = r - product
+        rest = rest + ((r - less) - product)
+        r = less
+    rest = rest - n * _HALF_PI_WIDE[3]
+    total = r + rest
+    rest = (r - total) + rest
+    r = where(n == 0.0, x, total)
+    t = r * r
+    half = t * 0.5
+    sine = r + (r * (t * _polynomial(t, _SIN_WIDE)) + rest * (1.0 - half))
+    near = 1.0 - half
+    cosine = near + (((1.0 - near) - half) + (t * t * _polynomial(t, _COS_WIDE) - r * rest))
+    return sine, cosine, _converted(n, np.dtype(np.int32))
+
+
+def wide_sine(x: Text) -> Text:
+    """Write sin(x) of float64."""
+    return _like_tiny(x, _at_quarter(*_wide_reduced(x)))
+
+
+def wide_cosine(x: Text) -> Text:
+    """Write cos(x) of float64."""
+    sine, cosine, n = _wide_reduced(x)
+    return _at_quarter(sine, cosine, n + 1)
+
+
+def wide_tangent(x: Text) -> Text:
+    """Write tan(x) of float64."""
+    return _like_tiny(x, _quotient(*_wide_reduced(x)))
 
 
 REACH = float(np.float32(_MOST_QUARTERS * np.pi / 2 - 2))
@@ -262,7 +368,7 @@ def arctangent(x: Text) -> Text:
 
 # What float64 leaves of pi.
 _PI_REST = 1.2246467991473532e-16
-_HUGE, _TINY = 2.0**1000, 2.0**-30
+_HUGE = 2.0**1000
 
 
 def wide_angle(y: Text, x: Text) -> Text:
@@ -282,11 +388,6 @@ def wide_angle(y: Text, x: Text) -> Text:
     result = where(is_steep, np.pi / 2 - (result - _PI_REST / 2), result)
     result = where(_bits(x) < 0, np.pi - (result - _PI_REST), result)
     return where(_bits(y) < 0, -result, result)
-
-
-def _like_tiny(x: Text, result: Text) -> Text:
-    """Write tiny arguments themselves for functions that begin with x + O(x^3)."""
-    return where(abs_(x) < _TINY, x, result)
 
 
 def wide_arctangent(x: Text) -> Text:
@@ -338,7 +439,7 @@ def cube_root(x: Text) -> Text:
     y = _floats(_converted(guess, np.dtype(np.int64)).op("shift_left", 32))
     for _ in range(2):
         cube = y * y * y
-        y = y * (cube + a + a) / (cube + cube + a)
+        y = y * (cube + a + a) * (1.0 / (cube + cube + a))
     y = where((a == 0.0).op("or", _not_finite(a)), a, y)
     return where(_bits(x) < 0, -y, y)
 
@@ -367,29 +468,262 @@ def wide_cube_root(x: Text) -> Text:
 _LOG_2 = (0.6931471803691238, 1.9082149292705877e-10)  # the first has 33 bits
 
 
-def wide_logarithm(x: Text) -> Text:
-    """Write log(x) = k log 2 + log(1 + f) of float64, with 1 + f between sqrt(1/2) and sqrt(2)."""
+def _mantissa(x: Text) -> tuple[Text, Text]:
+    """Write m between sqrt(1/2) and sqrt(2) and k with x = 2^k m, of positive numbers."""
     bits, integer = _bits(x), np.dtype(np.int32)
     is_tiny = bits < _LEAST_NORMAL
-    units = _converted(bits, dtypes.float64)
-    whole = _bits(where(is_tiny, units, x))
-    exponent = _converted(whole.op("shift_right_logical", 52), integer) - 1023
-    mantissa = _floats(whole.op("and", _LEAST_NORMAL - 1).op("or", 1023 << 52))
-    is_high = mantissa > 2**0.5
-    f = where(is_high, mantissa * 0.5, mantissa) - 1.0
+    bits = _bits(where(is_tiny, _converted(bits, dtypes.float64), x))
+    exponent = _converted(bits.op("shift_right_logical", 52), integer) - 1023
+    m = _floats(bits.op("and", _LEAST_NORMAL - 1).op("or", 1023 << 52))
+    is_high = m > 2**0.5
     k = _converted(exponent + _converted(is_high, integer), dtypes.float64)
-    k = k + where(is_tiny, k.like(-1074.0), 0.0)
-    s = f / (f + 2.0)
+    return where(is_high, m * 0.5, m), k + where(is_tiny, k.like(-1074.0), 0.0)
+
+
+def _log_terms(f: Text) -> tuple[Text, Text]:
+    """Write h = f^2 / 2 and r with log(1 + f) = f - (h - r)."""
+    s = f * (1.0 / (f + 2.0))  # a quotient of several users is a kernel of its own
     t = s * s
     half = f * f * 0.5
-    rest = s * (half + t * _polynomial(t, _LOG_WIDE)) + k * _LOG_2[1]
-    result = k * _LOG_2[0] - ((half - rest) - f)
-    result = where(x < np.inf, result, x)
+    return half, s * (half + t * _polynomial(t, _LOG_WIDE))
+
+
+def _is_zero(x: Text) -> Text:
     # a comparison of the bits with zero is made one of the number, which takes 1e-310 for zero
-    result = where(units == 0.0, x.like(-np.inf), result)
+    bits = _bits(x).op("and", (1 << 63) - 1)
+    is_one = _floats(bits.op("or", 1023 << 52)).compare("EQ", 1.0)
+    return (bits < _LEAST_NORMAL) & is_one
+
+
+def _at_ends(x: Text, result: Text) -> Text:
+    """Write the logarithm of zeros, infinities and NaN, and of negative numbers NaN."""
+    bits = _bits(x)
+    result = where(x < np.inf, result, x)
+    result = where(_is_zero(x), x.like(-np.inf), result)
     is_below_zero = bits > -(1 << 63)
     return where(bits < 0, where(is_below_zero, x.like(np.nan), -np.inf), result)
 
 
+def wide_logarithm(x: Text) -> Text:
+    """Write log(x) = k log 2 + log(1 + f) of float64."""
+    m, k = _mantissa(x)
+    f = m - 1.0
+    half, rest = _log_terms(f)
+    return _at_ends(x, k * _LOG_2[0] - ((half - (rest + k * _LOG_2[1])) - f))
+
+
+def wide_binary_logarithm(x: Text) -> Text:
+    """Write log2(x) = k + log(1 + f) / log 2 of float64, the logarithm in two parts."""
+    m, k = _mantissa(x)
+    f = m - 1.0
+    half, rest = _log_terms(f)
+    high = _upper(f - half)
+    low = ((f - high) - half) + rest
+    upper = high * _LOG2_E[0]
+    lower = (low + high) * _LOG2_E[1] + low * _LOG2_E[0]
+    total = k + upper
+    return _at_ends(x, (lower + ((k - total) + upper)) + total)
+
+
+def wide_logarithm_plus_one(x: Text) -> Text:
+    """Write log(1 + x) of float64."""
+    return where(abs_(x) < _TINY * _TINY, x, _logarithm_of_sum(x, x.like(0.0)))
+
+
+def _logarithm_of_sum(x: Text, rest: Text) -> Text:
+    """Write log(1 + x + rest) by the sum of two and what that drops, but log(1 + f) near zero."""
+    total = 1.0 + x
+    m, k = _mantissa(total)
+    is_near = k == 0.0
+    dropped = where(k > 0.0, 1.0 - (total - x), x - (total - 1.0))
+    dropped = (where(is_near, x.like(0.0), dropped) + rest) / total
+    f = where(is_near, x, m - 1.0)
+    half, terms = _log_terms(f)
+    return _at_ends(total, k * _LOG_2[0] - ((half - (terms + (k * _LOG_2[1] + dropped))) - f))
+
+
 def _not_finite(a: Text) -> Text:
     return ~(a < np.inf)
+
+
+# -------------------------------------------------------------------------- hyperbolic functions
+
+
+def _hyperbolic(x: Text) -> tuple[Text, Text, Text, Text]:
+    """Write sinh(r) and cosh(r) - 1 with x = n log 2 + r, and 2^(n - 2) and 2^(-n - 2)."""
+    n = (x * (1 / np.log(2))).op("round_nearest_even")
+    exact = x - n * _LOG_2[0]
+    r = exact - n * _LOG_2[1]
+    sine, cosine = _exponential_parts(r, (exact - r) - n * _LOG_2[1])
+    n = n.op("minimum", 1025.0)
+    return sine, cosine, _power_of_two(n - 2.0), _power_of_two(-2.0 - n.op("minimum", 1000.0))
+
+
+def _exponential_parts(r: Text, rest: Text) -> tuple[Text, Text]:
+    """Write sinh(r + rest) and cosh(r + rest) - 1 for |r| <= log(2) / 2 and a rest below an ulp."""
+    t = r * r
+    return (r + (r * (t * _polynomial(t, _SINH_WIDE)) + rest),
+            t * 0.5 + (t * t * _polynomial(t, _COSH_WIDE) + r * rest))  # fmt: skip
+
+
+def wide_hyperbolic_sine(x: Text) -> Text:
+    """Write sinh(x) of float64 by the theorem of addition."""
+    a = abs_(x)
+    sine, cosine, up, down = _hyperbolic(a)
+    less = up - down
+    result = (sine * (up + down) + (cosine * less + less)) * 2.0
+    result = where(a < 710.5, result, a * np.inf)
+    return _like_tiny(x, where(_bits(x) < 0, -result, result))
+
+
+def wide_hyperbolic_cosine(x: Text) -> Text:
+    """Write cosh(x) of float64 by the theorem of addition."""
+    a = abs_(x)
+    sine, cosine, up, down = _hyperbolic(a)
+    more = up + down
+    result = (more + (cosine * more + sine * (up - down))) * 2.0
+    return where(a < 710.5, result, a.op("maximum", 1.0) * np.inf)
+
+
+_LARGE = 2.0**54  # above it x^2 + 1 is x^2
+
+
+def wide_inverse_hyperbolic_sine(x: Text) -> Text:
+    """Write asinh(x) of float64, log(1 + a + a^2 / (1 + sqrt(1 + a^2))) of a = |x|."""
+    a = abs_(x)
+    near = where(a > _LARGE, a.like(0.0), a)
+    square = near * near
+    result = _log_of_terms(a, near, square / (1.0 + (1.0 + square).op("sqrt")))
+    return _like_tiny(x, where(_bits(x) < 0, -result, result))
+
+
+def wide_inverse_hyperbolic_cosine(x: Text) -> Text:
+    """Write acosh(x) of float64, log(1 + t + sqrt(2 t + t^2)) of t = x - 1."""
+    t = where(x > _LARGE, x.like(1.0), x) - 1.0
+    return where(x < 1.0, x.like(np.nan), _log_of_terms(x, (t + t + t * t).op("sqrt"), t))
+
+
+def _log_of_terms(a: Text, more: Text, less: Text) -> Text:
+    """Write log(1 + more + less), or log(2 a) where `a` is large."""
+    is_large = a > _LARGE
+    total = where(is_large, a, more + less)
+    result = _logarithm_of_sum(total, where(is_large, a.like(0.0), (more - total) + less))
+    return where(is_large, result + float(np.log(2)), result)
+
+
+def wide_inverse_hyperbolic_tangent(x: Text) -> Text:
+    """Write atanh(x) of float64, k log(2) / 2 + atanh(s) with (1 + s) / (1 - s) below sqrt(2).
+
+    The quotient is c (1 + a) / (1 - a) of a = |x| and c = 2^-k.
+    """
+    a = abs_(x)
+    _, k = _mantissa((1.0 + a) / (1.0 - a))
+    c = _power_of_two(-k)
+    less = 1.0 - c  # exact but for the least c
+    s = ((a - less) + (a * c + (c - (1.0 - less)))) * (1.0 / ((1.0 - a) + c * (1.0 + a)))
+    half, t = k * 0.5, s * s
+    result = half * _LOG_2[0] + (s + (s * (t * _polynomial(t, _LOG_WIDE)) * 0.5 + half * _LOG_2[1]))
+    result = where(a < 1.0, result, where(a == 1.0, x.like(np.inf), np.nan))
+    return _like_tiny(x, where(_bits(x) < 0, -result, result))
+
+
+# ----------------------------------------------------------------------------------------- powers
+
+# So great an exponent overflows each power but that of 1, and so small a one, which stands for
+# subnormal numbers, makes 1 of each.
+_FAR, _NEAR = 2.0**70, 2.0**-100
+
+
+def power(x: Text, y: Text) -> Text:
+    """Write x^y = 2^(y log2 |x|)."""
+    a = abs_(x)
+    m, k = _mantissa(a)
+    s = (m - 1.0) * (1.0 / (m + 1.0))
+    t = s * s
+    z = _clamped(y, _FAR) * (k + (s * (2.0 + t * _polynomial(t, _LOG))) * _LOG2_E[2])
+    z = _clamped(z, 300.0)
+    n = z.op("round_nearest_even")
+    r = (z - n) * float(np.log(2))
+    t = r * r
+    value = r * _polynomial(t, _SINH) + _polynomial(t, _COSH)
+    return _signed_power(x, y, value * _power_of_two(n))
+
+
+def wide_power(x: Text, y: Text) -> Text:
+    """Write x^y of float64: the logarithm and its product in two parts."""
+    least = abs_(y).op("maximum", _NEAR)
+    y = where(_is_zero(y), y, where(_bits(y) < 0, -least, least))
+    high, low = _binary_logarithm_in_two(abs_(x))
+    y_clamped = _clamped(y, _FAR)
+    y_high = _upper(y_clamped)
+    rest = (y_clamped - y_high) * high + y_clamped * low
+    product = y_high * high  # exact
+    z = product + rest
+    n = _clamped(z.op("round_nearest_even"), 1080.0)
+    product = product - n
+    upper = _upper(product + rest)
+    rest = (rest - (upper - product)) * float(np.log(2)) + upper * _LOG_2_HALVES[1]
+    upper = upper * _LOG_2_HALVES[0]
+    r = upper + rest
+    sine, cosine = _exponential_parts(r, rest - (r - upper))
+    value = 1.0 + (sine + cosine)
+    value = _times_power_of_two(value, n)
+    value = where(z > 1024.5, z.like(np.inf), where(z < -1076.0, z.like(0.0), value))
+    return _signed_power(x, y, value)
+
+
+def _clamped(x: Text, limit: float) -> Text:
+    return x.op("minimum", limit).op("maximum", -limit)
+
+
+def _binary_logarithm_in_two(x: Text) -> tuple[Text, Text]:
+    """Write log2(x) of positive float64 as a number of 26 bits and a rest, to 65 bits.
+
+    It is k + (2 / (3 log 2)) s (3 + s^2 + s^4 f(s^2)) with s = (m - 1) / (m + 1); numbers with an
+    upper part have 26 bits, so that products of these are exact.
+    """
+    m, k = _mantissa(x)
+    total = m + 1.0
+    high = _upper(total)
+    inverse = 1.0 / total
+    s = (m - 1.0) * inverse
+    s_high = _upper(s)
+    s_low = (((m - 1.0) - s_high * high) - s_high * (m - (high - 1.0))) * inverse
+    t, square = s * s, s_high * s_high
+    rest = t * t * _polynomial(t, _LOG_REST) + s_low * (s_high + s)
+    sum_high = _upper((square + 3.0) + rest)
+    sum_low = rest - ((sum_high - 3.0) - square)
+    product = s_high * sum_high
+    rest = s_low * sum_high + sum_low * s
+    upper = _upper(product + rest)
+    rest = _TWO_THIRDS[1] * upper + (rest - (upper - product)) * _TWO_THIRDS[2]
+    upper = upper * _TWO_THIRDS[0]
+    high = _upper((upper + rest) + k)
+    return high, rest - ((high - k) - upper)
+
+
+def _times_power_of_two(x: Text, n: Text) -> Text:
+    """Write 2^n x for 1/2 < x < 2 and -1080 <= n <= 1080, subnormal numbers by their bits."""
+    half = (n * 0.5).op("floor")
+    usual = (x * _power_of_two(half)) * _power_of_two(n - half)
+    units = x * _power_of_two((n + 1074.0).op("minimum", 60.0))
+    tiny = _floats(_bits(units + 2.0**52) - _bits(x.like(2.0**52)))
+    return where((n <= -1022.0) & (units < 2.0**52), tiny, usual)
+
+
+def _signed_power(x: Text, y: Text, result: Text) -> Text:
+    """Write x^y from |x|^y of finite x that is not 0, as C99 has its special values."""
+    a, bits = abs_(x), _bits(x)
+    is_zero = _is_zero(x)
+    is_edge = is_zero | (a == np.inf)
+    grows = (y > 0.0).op("xor", is_zero)
+    result = where(is_edge, where(grows, x.like(np.inf), 0.0), result)
+    is_even = (y * 0.5).op("floor") * 2.0 == y
+    is_whole = y.op("floor") == y
+    signed = where(is_even, result, where(is_whole | is_edge, -result, np.nan))
+    signed = where(is_edge & ~is_whole, result, signed)
+    result = where(bits < 0, signed, result)
+    result = where((a == a) & (y == y), result, x + y)
+    # of -1, too, as no product with 0 is inf
+    is_one = (x == 1.0) | ((a == 1.0) & (abs_(y) == np.inf)) | (y == 0.0)
+    return where(is_one, x.like(1.0), result)
