@@ -190,7 +190,7 @@ def a_result_that_is_no_array():
 @refused(
     RuntimeError,
     """
-    devices: 'abacus' is not the name of a platform.
+    devices: Unknown backend: 'abacus' is not the name of a platform.
       expected  one of cpu, gpu, cuda
     """,
 )
@@ -203,7 +203,7 @@ def a_platform_that_does_not_exist():
     """
     jit(backend): there is no platform 'abacus' here.
       expected  'cpu', a device, or a SingleDeviceSharding
-      hint      devices: 'abacus' is not the name of a platform.
+      hint      devices: Unknown backend: 'abacus' is not the name of a platform.
     """,
 )
 def a_backend_that_does_not_exist():

@@ -9,7 +9,8 @@ import pytest
 import xnp
 from xnp import lax, refs
 from xnp.refs import new_ref
-from xprim import ShapeDtypeStruct, config, make_jaxpr
+from xprim import ShapeDtypeStruct, config, make_jaxpr, typeof
+from xprim.cells import AbstractRef
 
 
 def test_a_reference_is_read_and_written_by_indices():
@@ -230,3 +231,12 @@ def test_each_thread_traces_for_itself():
 def test_a_reference_is_no_operand_and_says_how_its_value_is_read(use):
     with pytest.raises(TypeError, match=r"(?s)a reference is no array.*ref\[\.\.\.\] is its value"):
         use(new_ref(xnp.zeros(3)))
+
+
+def test_typeof_a_reference_is_the_type_of_a_reference():
+    kind = typeof(new_ref(xnp.zeros((2, 3))))
+    assert isinstance(kind, AbstractRef)
+    assert (str(kind), kind.shape, kind.inner_aval) == (
+        "Ref{float32[2,3]}", (2, 3), typeof(xnp.zeros((2, 3)))
+    )  # fmt: skip
+    assert kind == typeof(new_ref(xnp.ones((2, 3)))) != typeof(new_ref(xnp.ones(3)))

@@ -5,6 +5,7 @@ import gc
 import numpy as np
 import pytest
 
+from xbatch import vmap
 from xjit import device_put, devices, jit
 from xjit.sharding.meshes import AbstractMesh, AxisType
 from xjit.sharding.shardings import NoMeshError
@@ -19,7 +20,7 @@ from xpar import (
     use_abstract_mesh,
     with_sharding_constraint,
 )
-from xprim import ShapeDtypeStruct, make_jaxpr
+from xprim import ShapeDtypeStruct, as_array, make_jaxpr
 
 CPUS = np.array(devices("cpu")[:8], dtype=object)
 MESH = Mesh(CPUS.reshape(4, 2), ("x", "y"))
@@ -127,3 +128,20 @@ def test_shardings_over_it_name_no_memory_of_their_own():
     assert NamedSharding(SHAPE, P("x")).memory_kind is None
     assert NamedSharding(SHAPE, P("x"), memory_kind="pinned_host").memory_kind == "pinned_host"
     assert NamedSharding(MESH, P("x")).memory_kind == "device"
+
+
+@pytest.mark.parametrize("place", ["device_put", "with_sharding_constraint", "vmap", "jit"])
+def test_a_sharding_over_the_abstract_mesh_in_context_has_the_devices_of_the_context_mesh(place):
+    abstract = NamedSharding(SHAPE, P("x"))
+    by_name = {
+        "device_put": lambda x: device_put(x, abstract),
+        "with_sharding_constraint": lambda x: with_sharding_constraint(x, abstract),
+        "vmap": lambda x: vmap(lambda row: with_sharding_constraint(row, abstract), 1, 1)(x),
+        "jit": jit(lambda x: x, out_shardings=abstract),
+    }
+    for mesh in (MESH, BACKWARDS):
+        with set_mesh(mesh):
+            got = by_name[place](as_array(HOST))
+        assert got.sharding.is_equivalent_to(NamedSharding(mesh, P("x")), 2)
+    with set_mesh(Mesh(CPUS, "z")), pytest.raises(ValueError, match="abstract mesh has no devices"):
+        device_put(HOST, abstract)

@@ -108,6 +108,7 @@ def test_a_transformed_function_looks_like_the_one_it_was_made_of():
     assert (fun.__name__, fun.__qualname__, fun.__module__) == ("loss", "loss", __name__)
     assert fun.__doc__ == inspect.getdoc(fun) == "Return the loss."
     assert inspect.signature(fun) == inspect.signature(loss)
+    assert inspect.signature(fun, follow_wrapped=False) == inspect.signature(loss)
     assert fun.__wrapped__ is loss and inspect.unwrap(fun) is loss
     assert inspect.getsource(fun) == inspect.getsource(loss)
     assert callable(fun) and inspect.isroutine(fun)

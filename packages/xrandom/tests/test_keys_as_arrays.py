@@ -8,6 +8,7 @@ import pickle
 import numpy as np
 import pytest
 
+import xnp
 import xrandom
 import xtree
 from packages.xrandom.tests.oracle import assert_equal
@@ -83,3 +84,9 @@ def test_the_type_of_keys_is_that_of_an_array_of_keys():
     assert typeof(keys) is keys.aval and str(typeof(keys)) == "key<fry>[3]"
     assert typeof(keys[0]).shape == () and typeof(xrandom.PRNGKey(0)).dtype == np.uint32
     assert [*make_jaxpr(lambda k: k)(keys).in_avals] == [typeof(keys)]
+
+
+@pytest.mark.parametrize("equal_nan", [False, True])
+def test_array_equal_compares_keys(equal_nan: bool) -> None:
+    assert xnp.array_equal(KEYS, KEYS, equal_nan=equal_nan)
+    assert not xnp.array_equal(KEYS, KEYS[::-1], equal_nan=equal_nan)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import xtree
 from xprim.array import Array, as_array
 from xprim.avals import ShapedArray, ShapeDtypeStruct, size_of
-from xprim.cells import Cell, CellUse
+from xprim.cells import AbstractRef, Cell, CellUse
 from xprim.config import state
 from xprim.eager import EAGER, FoldingTrace
 from xprim.errors import LazyNames, argument_names, message
@@ -23,14 +23,23 @@ if TYPE_CHECKING:
     from xprim.typing import ArrayLike, PyTree
 
 
+@overload
+def typeof(x: Cell) -> AbstractRef: ...
+@overload
+def typeof(x: ArrayLike) -> ShapedArray: ...
 @boundary
-def typeof(x: ArrayLike) -> ShapedArray:
-    """Return the abstract value of an array, tracer, scalar or `ShapeDtypeStruct`.
+def typeof(x: ArrayLike | Cell) -> ShapedArray | AbstractRef:
+    """Return the abstract value of an array, tracer, scalar, `ShapeDtypeStruct` or reference.
 
     Example:
       >>> typeof(1.0)
       ShapedArray(~float32[])
     """
+    return AbstractRef(x.aval) if isinstance(x, Cell) else _type_of_value(x)
+
+
+def _type_of_value(x: Any) -> ShapedArray:
+    """Return the abstract value of what `typeof` accepts; of a reference, that of its value."""
     aval = getattr(x, "aval", None)
     if isinstance(aval, ShapedArray):
         return aval
@@ -190,7 +199,7 @@ def _names(fun: Any, args: Sequence[Any], kwargs: Any, fixed: Any) -> list[str]:
 def _aval_of(value: Any, index: int, names: Sequence[str], operation: str) -> ShapedArray:
     """Return the abstract value of an argument; an error names it."""
     try:
-        return typeof(value)
+        return _type_of_value(value)
     except (TypeError, OverflowError):
         as_array(value, what=f"{operation}: the argument {names[index]}")
         raise

@@ -26,9 +26,42 @@ from xprim.rules import Zero, not_mapped, undefined
 from xprim.sharded_types import spread_as
 from xprim.trace import Trace, Tracer
 
-__all__ = ["Cell", "CellUse"]
+__all__ = ["AbstractRef", "Cell", "CellUse"]
 
 __dir__ = __all__.copy
+
+
+class AbstractRef:
+    """The type of a reference, as `typeof` gives it.
+
+    Args:
+      inner_aval: the type of its value, whose shape and dtype it shows.
+
+    Example:
+      >>> import numpy as np
+      >>> print(AbstractRef(ShapedArray((3,), np.float32)))
+      Ref{float32[3]}
+    """
+
+    __slots__ = ("inner_aval",)
+
+    def __init__(self, inner_aval: ShapedArray) -> None:
+        self.inner_aval = inner_aval
+
+    shape = property(lambda self: self.inner_aval.shape, doc="The shape of its value.")
+    dtype = property(lambda self: self.inner_aval.dtype, doc="The dtype of its value.")
+    ndim = property(lambda self: self.inner_aval.ndim, doc="How many dimensions its value has.")
+    size = property(lambda self: self.inner_aval.size, doc="How many elements its value has.")
+    sharding = property(lambda self: self.inner_aval.sharding, doc="The sharding of its value.")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AbstractRef) and self.inner_aval == other.inner_aval
+
+    def __hash__(self) -> int:
+        return hash((AbstractRef, self.inner_aval))
+
+    def __repr__(self) -> str:
+        return f"Ref{{{self.inner_aval.str_long()}}}"
 
 
 class Cell:

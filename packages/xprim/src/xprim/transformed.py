@@ -191,6 +191,11 @@ class Transformed(Transforms, functools.partial):  # type: ignore[type-arg]
         self.transformation = transformation
         return self
 
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """That of the function it was made of, with `follow_wrapped=False`, too."""
+        return inspect.signature(self.__wrapped__)  # type: ignore[attr-defined]
+
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else MethodType(self, instance)
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import xtree
-from xprim import ShapedArray, typeof
+from xprim import typeof
 from xprim.errors import message
 from xstack.extend.linear_util import WrappedFun, transformation_with_aux
 
@@ -120,7 +120,7 @@ def safe_map(f: Callable[..., Any], *args: Iterable[Any]) -> list[Any]:
     return [f(*each) for each in zip(*args, strict=True)]
 
 
-def shaped_abstractify(x: Any) -> ShapedArray:
+def shaped_abstractify(x: Any) -> Any:
     """Return the abstract value of what can be an argument of a function of arrays.
 
     Args:

@@ -212,7 +212,8 @@ def make_gpu_client(processes: Mapping[str, Any]) -> Any:
     plugin = find_gpu_plugin()
     if plugin is None:
         raise RuntimeError(message(
-            "client", "the platform 'gpu' needs the CUDA plugin, which is not installed.",
+            "client", "Unknown backend: the platform 'gpu' needs the CUDA plugin, which is not "
+            "installed.",
             expected="the distributions jax-cuda13-plugin and jax-cuda13-pjrt, in the\nversion of "
             "jaxlib",
         ))  # fmt: skip
@@ -501,7 +502,7 @@ def canonical_platform(platform: str) -> str:
     name = _NAME_BY_ALIAS.get(str(platform).strip().lower())
     if name is None:
         raise RuntimeError(message(
-            "devices", f"{platform!r} is not the name of a platform.",
+            "devices", f"Unknown backend: {platform!r} is not the name of a platform.",
             expected=f"one of {', '.join(_NAME_BY_ALIAS)}",
         ))  # fmt: skip
     return name

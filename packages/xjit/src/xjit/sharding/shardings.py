@@ -923,14 +923,20 @@ def _axes_along(mesh: Mesh, places: np.ndarray[Any, Any]) -> tuple[Any, ...]:
 
 
 def resolved(value: Any, operation: str) -> Any:
-    """Return what a user gave for a sharding, with the mesh of now for a partition spec.
+    """Return what a user gave for a sharding, over the context mesh where it has no devices.
+
+    That is a partition spec, or a sharding over an abstract mesh that is the context mesh's.
 
     Raises:
       NoMeshError: a partition spec, and no mesh is set.
     """
-    if not isinstance(value, PartitionSpec):
+    is_abstract = isinstance(value, NamedSharding) and not value.has_devices
+    if not is_abstract and not isinstance(value, PartitionSpec):
         return value
     mesh = mesh_now()
+    if is_abstract:
+        in_context = isinstance(mesh, Mesh) and mesh.abstract_mesh == value.mesh
+        return value.update(mesh=mesh) if in_context else value
     if mesh is None:
         raise NoMeshError(message(
             operation, "a partition spec needs a mesh, and none is set.", got=repr(value),

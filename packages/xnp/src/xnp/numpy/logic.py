@@ -763,7 +763,7 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     if a1.shape != a2.shape:
         return scalar_array(False)
     same = equal(a1, a2)
-    if equal_nan:
+    if equal_nan and dtypes.is_inexact(a1.dtype) and dtypes.is_inexact(a2.dtype):
         same = logical_or(same, logical_and(isnan(a1), isnan(a2)))
     return all_true(same)
 

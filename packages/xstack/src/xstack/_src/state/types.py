@@ -1,9 +1,7 @@
 """Names that flax imports from `jax._src.state.types`."""
 
-from xstack import Ref
+from xprim.cells import AbstractRef
 
 __all__ = ["AbstractRef"]
 
 __dir__ = __all__.copy
-
-AbstractRef = Ref
