@@ -84,6 +84,21 @@ def transformer_params(layers: int, width: int = 64, hidden: int = 128) -> Any:
 
 def transformer_loss(ns: Any, heads: int = 4) -> Any:
     """Return the loss of a transformer of pre-norm blocks."""
+    normalized, attention = transformer_parts(ns, heads)
+
+    def loss(params: Any, x: Any) -> Any:
+        for layer in params:
+            x = x + attention(layer, normalized(x))
+            x = x + ns.numpy.dot(
+                ns.numpy.tanh(ns.numpy.dot(normalized(x), layer["up"])), layer["down"]
+            )
+        return ns.numpy.mean(x * x)
+
+    return loss
+
+
+def transformer_parts(ns: Any, heads: int = 4) -> tuple[Any, Any]:
+    """Return what normalises tokens, and the attention of a block."""
     xnp = ns.numpy
 
     def normalized(x: Any) -> Any:
@@ -106,13 +121,7 @@ def transformer_loss(ns: Any, heads: int = 4) -> Any:
         mixed = xnp.transpose(xnp.matmul(softmax(scores), v), (1, 0, 2))
         return xnp.dot(xnp.reshape(mixed, (length, width)), layer["o"])
 
-    def loss(params: Any, x: Any) -> Any:
-        for layer in params:
-            x = x + attention(layer, normalized(x))
-            x = x + xnp.dot(xnp.tanh(xnp.dot(normalized(x), layer["up"])), layer["down"])
-        return xnp.mean(x * x)
-
-    return loss
+    return normalized, attention
 
 
 def on_device(ns: Any, tree: Any) -> Any:
