@@ -88,6 +88,11 @@ NUMBERS_BETTER_THAN_THE_ORACLE: list[tuple[str, Points, str]] = [
         "the second derivative along x of equal sizes, which the oracle before 0.12 has as 0",
     ),
     (r"np\.hypot\(x, y\)", zero, "the second derivative at (x, 0) is 1 / |x|, without overflow"),
+    (
+        r"np\.hypot\(x, y\)",
+        lambda x, y: ties(abs(x), abs(y)),
+        "the second derivative is y^2 / r^3 at equal operands, too, which the oracle orders",
+    ),
     (r"np\.logaddexp2?\(x, y\)", infinite, _NO_CONTAGION),
     (
         r"(np\.(float_power|pow|power)|lax\.pow)\(x, y\)",

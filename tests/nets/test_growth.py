@@ -165,7 +165,7 @@ _FORMULAS: dict[str, Callable[[Any], Any]] = {
        for name, parameters in _SPECIAL.items()},
     **{name: getattr(xstack.nn, name) for name in _ACTIVATIONS},
     **{name: lambda x, name=name: getattr(xnp, name)(x, x.T * 0.5 + 0.1)
-       for name in ("logaddexp", "logaddexp2")},
+       for name in ("hypot", "logaddexp", "logaddexp2")},
 }  # fmt: skip
 
 

@@ -131,10 +131,10 @@ NUMBERS[:64], OTHERS = np.repeat(SPECIAL, 8), np.roll(NUMBERS, N // 2)
 OTHERS[:64] = np.tile(SPECIAL, 8)
 COMPOSED = {
     "fmax": (xnp.fmax, NUMBERS, OTHERS),
-    "hypot": (xnp.hypot, NUMBERS, OTHERS),
+    "fmin": (xnp.fmin, NUMBERS, OTHERS),
     "copysign": (xnp.copysign, NUMBERS, OTHERS),
     "a scalar on the right": (xnp.heaviside, NUMBERS, 0.5),
-    "a scalar on the left": (xnp.hypot, 0.5, NUMBERS),
+    "a scalar on the left": (xnp.fmax, 0.5, NUMBERS),
     "an operator": (lambda x, y: x // y, np.arange(-N // 2, N // 2, dtype=np.int32), 7),
     "a static argument": (lambda x: xnp.round(x, 2), NUMBERS),
     "one operand": (xnp.sinc, NUMBERS),

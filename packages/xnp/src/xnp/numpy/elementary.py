@@ -1114,23 +1114,7 @@ def _hypot(x: Any, y: Any) -> Any:
         raise ValueError(message(
             "hypot", "takes real numbers.", hint="give the magnitudes: abs(x)",
         ))  # fmt: skip
-    x, y = broadcast_checked("hypot", x, y)
-    zero, one = scalar_like(x, 0), scalar_like(x, 1)
-    sizes = [bind("abs", v) for v in (x, y)]
-    high = bind("max", *sizes)
-    x_infinite, y_infinite = [bind("eq", v, scalar_like(x, math.inf)) for v in sizes]
-    infinite = bind("or", x_infinite, y_infinite)
-    plain = bind("and", bind("is_finite", high), bind("gt", high, zero))
-    # scaled by the larger of the two: no overflow; what is left out is computed on harmless
-    # numbers, and a tangent may be divided by the least normal number, but by none below
-    least = broadcasted(scalar_like(x, float(dtypes.finfo(x.aval.dtype).tiny)), x.aval.shape)
-    scale = bind("stop_gradient", selected(plain, bind("max", high, least), one))
-    squares = [bind("square", bind("div", selected(plain, v, one), scale)) for v in (x, y)]
-    length = bind("mul", scale, bind("sqrt", bind("add", *squares)))
-    rest = selected(infinite, zero, high)  # 0, whose derivative shall be 0, or NaN
-    rest = bind("mul", rest, bind("stop_gradient", rest))
-    ends = bind("abs", selected(x_infinite, x, y))
-    return selected(infinite, ends, selected(plain, length, rest))
+    return bind("hypot", *broadcast_checked("hypot", x, y))
 
 
 def _logaddexp(x: Any, y: Any) -> Any:

@@ -37,7 +37,7 @@ _NAMES_BY_MODULE = {
     "elementwise": (
         "abs", "absorbing_product", "absorbing_quotient", "acos", "acosh", "add", "and", "asin",
         "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "clz", "complex", "conj", "cos",
-        "cosh", "div", "eq", "eq_to", "exp", "exp2", "expm1", "floor", "ge", "gt", "imag",
+        "cosh", "div", "eq", "eq_to", "exp", "exp2", "expm1", "floor", "ge", "gt", "hypot", "imag",
         "integer_pow", "is_finite", "le", "le_to", "log", "log1p", "log2", "logistic", "lt",
         "lt_to", "max", "min", "mul", "mulhi", "ne", "neg", "nextafter", "not",
         "one_minus_square", "or", "polynomial", "population_count", "pow", "real", "rem", "round",

@@ -18,12 +18,15 @@ import numpy as np
 from xnp.primitives import costs
 from xnp.primitives.lowering_text import (
     BYTES,
+    Text,
+    apart_from_uses,
     chosen,
     compared,
     in_bytes,
     in_wider,
     same_dtype,
     upcast,
+    where,
 )
 from xnp.primitives.table import (
     ANY,
@@ -1714,6 +1717,36 @@ one_minus_square_p = unary(
     "one_minus_square", INEXACT, stablehlo=_one_minus_square_stablehlo,
     numpy=in_wider(lambda x: (1 + x) * (1 - x)),
     jvp=lambda x_dot, y, x: mul(x_dot, table_scaled(x, -2)),
+)  # fmt: skip
+
+
+# --- hypot ---------------------------------------------------------------------------------------
+
+
+def _hypot_text(b: Builder, operands: Any, aval: ShapedArray) -> str:
+    """Write high sqrt(1 + (low / high)^2), which leaves the range only where the length does."""
+    x, y = [Text(b, name, aval).op("abs") for name in operands]
+    high = x.op("maximum", y)
+    ratio = x.op("minimum", y) / high.op("maximum", float(dtypes.finfo(aval.dtype).tiny))
+    length = high * (ratio * ratio + 1.0).op("sqrt")
+    is_infinite = (x == math.inf) | (y == math.inf)  # also beside a NaN
+    return where(is_infinite, length.like(math.inf), length).name
+
+
+def _cosine(z: Any, x: Any) -> Any:
+    """Return x / z for z = hypot(x, y): 0 where z is 0, the limit where z is infinite."""
+    infinity, zero, one = [scalar_like(x, v) for v in (math.inf, 0, 1)]
+    at_ends = bind("or", bind("eq", z, zero), bind("eq", z, infinity))
+    limit = selected(bind("eq", abs_p.bind(x)[0], infinity), sign_p.bind(x)[0], zero)
+    return div(selected(at_ends, limit, x), selected(at_ends, one, z))
+
+
+hypot_p = binary(
+    "hypot", FLOATING, numpy=in_wider(np.hypot), ufunc=np.hypot,
+    ufunc_kinds=FLOATING & NATIVE, cost=costs.choice,
+    stablehlo=apart_from_uses(_hypot_text, "hypot"),
+    jvp=(lambda x_dot, z, x, y: mul(x_dot, _cosine(z, x)),
+         lambda y_dot, z, x, y: mul(y_dot, _cosine(z, y))),
 )  # fmt: skip
 
 

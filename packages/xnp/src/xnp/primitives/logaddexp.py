@@ -9,6 +9,7 @@ with the greater real part stands for the maximum, and the angle of the sum is i
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +18,7 @@ import numpy as np
 
 from xnp.primitives import costs
 from xnp.primitives.elementwise import log1p_numpy
-from xnp.primitives.lowering_text import WIDER, Text, in_wider, known_scalar, upcast, where
+from xnp.primitives.lowering_text import Text, apart_from_uses, in_wider, where
 from xnp.primitives.table import (
     FLOATING,
     INEXACT,
@@ -31,7 +32,7 @@ from xnp.primitives.table import (
     sub,
 )
 from xprim import NumpyCall, Primitive, ShapedArray, dtypes, primitive_maker
-from xprim.contracts import Builder, outline
+from xprim.contracts import Builder
 
 __all__ = ()
 
@@ -105,19 +106,12 @@ def _logarithm_of_sum(name: str, ufunc: np.ufunc, base: float) -> Primitive:
 
     def stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
         (out,) = avals_out
+        if not dtypes.is_complex(out.dtype):
+            return of_real(b, operands, avals_in, avals_out)
         names = [b.broadcast(v, a, out.shape) for v, a in zip(operands, avals_in, strict=True)]
-        if dtypes.is_complex(out.dtype):
-            return b.traced(lambda x, y: [_of_complex(x, y, factor)], names, [out, out], key=name)
-        if any(known_scalar(b, x) is not None for x in operands):
-            return real(b, names, [out, out], [out])
-        # XLA would compute a chain of them again for each use; see `formula_backends`
-        return outline(b, lambda inner, xs: real(inner, xs, [out, out], [out]), names, [out, out],
-                       [out], name, name)  # fmt: skip
+        return b.traced(lambda x, y: [_of_complex(x, y, factor)], names, [out, out], key=name)
 
-    def real_text(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
-        return [log_of_sum(b, operands, avals_out[0], factor)]
-
-    real = upcast(real_text, WIDER, dtypes.float32)
+    of_real = apart_from_uses(functools.partial(log_of_sum, factor=factor), name)
 
     def share(x: Any, y: Any) -> Any:
         """Return the share of b^x in b^x + b^y; equal infinities have no difference."""

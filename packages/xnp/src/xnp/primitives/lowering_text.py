@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from xprim import ClosedJaxpr, ShapedArray, dtypes, shaped_array
-from xprim.contracts import Builder
+from xprim.contracts import Builder, outline
 
 __all__ = ()
 
@@ -143,6 +143,36 @@ def upcast(rule: Callable[..., Any], narrow: Iterable[Any], wide: Any) -> Callab
         results = rule(b, names, wide_in, wide_out, **params)
         return [b.convert(x, w, a.dtype)
                 for x, w, a in zip(results, wide_out, avals_out, strict=True)]  # fmt: skip
+
+    return stablehlo_rule
+
+
+def apart_from_uses(formula: Callable[..., str], name: str) -> Callable[..., Any]:
+    """Return the `stablehlo` rule of a real formula, a function that XLA does not inline.
+
+    Fused with what uses it, it would be computed for each use, and so would all those that its
+    operands come from. Beside a constant operand it stands in place, where less is computed.
+
+    Args:
+      formula: from the builder, the names of operands of one type, and that type to the result's
+        name.
+      name: of the function; equal names promise the same formula.
+    """
+
+    def in_place(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+        return [formula(b, operands, avals_out[0])]
+
+    write = upcast(in_place, WIDER, np.float32)
+
+    def stablehlo_rule(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+        (out,) = avals_out
+        names = [b.broadcast(x, a, out.shape) for x, a in zip(operands, avals_in, strict=True)]
+        types = [out] * len(names)
+        if any(known_scalar(b, x) is not None for x in operands):
+            return write(b, names, types, [out])  # type: ignore[no-any-return]
+        return outline(
+            b, lambda inner, xs: write(inner, xs, types, [out]), names, types, [out], name, name
+        )
 
     return stablehlo_rule
 

@@ -113,6 +113,7 @@ _POWERS = {
     "sqrt": unary_samples(INEXACT, _positive, tolerance=rounding),
     "rsqrt": unary_samples(INEXACT, _positive, tolerance=rounding),
     "cbrt": unary_samples(FLOATS, _away_from_zero, tolerance=rounding),
+    "hypot": binary_samples(FLOATS, _away_from_zero, _away_from_zero, tolerance=rounding),
     "one_minus_square": unary_samples(INEXACT, tolerance=_roughly),
     "polynomial": [
         Sample([smooth_values((2, 3), dtype, lambda x: x), array(1.5, dtype), array(-2.0, dtype),
