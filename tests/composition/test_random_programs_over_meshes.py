@@ -21,7 +21,6 @@ from xjit import device_put, devices, jit
 from xjit.lowering import modules
 from xjit.xla_workarounds.partition_barriers import Barriers
 from xnp import lax
-from xnp.primitives import convolution
 from xpar import (
     Mesh,
     NamedSharding,
@@ -373,8 +372,7 @@ def test_convolutions_whose_space_is_cut_are_right_and_so_are_their_gradients(im
 
 def test_the_convolution_that_xla_splits_wrongly_is_still_the_one_that_is_known(monkeypatch):
     x, k = _images_and_kernels()
-    monkeypatch.setattr(convolution, "may_be_cut", lambda *_: False)
-    monkeypatch.setattr(convolution, "held_along", lambda b, name, *_: name)
+    monkeypatch.setattr(modules, "REWRITTEN", frozenset())
     ins = NamedSharding(MESH, P(None, None, "x")), NamedSharding(MESH, P("y"))
     wrong = jit(lambda x, k: _convolved(x, k), in_shardings=ins)(x, k)
     assert not np.allclose(wrong, _convolved(x, k), atol=0.1), "XLA is mended: hold no kernels"

@@ -42,6 +42,7 @@ from xjit.sharding.shardings import (
 )
 from xjit.xla_workarounds.partition_barriers import barriers_of
 from xjit.xla_workarounds.repeated_constraints import without_repeated
+from xjit.xla_workarounds.split_operations import REWRITTEN, write_split
 from xprim import (
     ClosedJaxpr,
     ConcreteArray,
@@ -408,18 +409,27 @@ def _write_equation(builder: Builder, eqn: Equation, names: dict[Any, str]) -> S
     avals_in, avals_out = [x.aval for x in inputs], [v.aval for v in outputs]
     if builder.module.barriers.before.intersection(outputs) and builder.is_split:
         _gather_an_operand(builder, eqn, operands)
-    results: Sequence[str] | None = None
-    if builder.module.calls_host and "host" in eqn.primitive.rules:
-        results = write_host_kernel(
-            builder, eqn.primitive, operands, avals_in, avals_out, eqn.params
-        )
-    if results is None:
-        results = rule(builder, operands, avals_in, avals_out, **eqn.params)
+    results = _write_operation(builder, eqn, rule, operands, avals_in, avals_out)
     if len(results) != len(outputs):
         raise _wrong_results(eqn, len(results))
     if "effects" in eqn.primitive.rules and builder.last_order is before:
         _check_no_order(eqn)
     return _as_typed(builder, results, outputs) if builder.module.devices else results
+
+
+def _write_operation(
+    builder: Builder, eqn: Equation, rule: Any, operands: list[str], avals_in: list[ShapedArray],
+    avals_out: list[ShapedArray],
+) -> Sequence[str]:  # fmt: skip
+    """Write an equation as a call of the host, around a fault of XLA, or by its rule."""
+    primitive, params = eqn.primitive, eqn.params
+    if builder.module.calls_host and "host" in primitive.rules:
+        results = write_host_kernel(builder, primitive, operands, avals_in, avals_out, params)
+        if results is not None:
+            return results
+    if primitive.name in REWRITTEN and builder.is_split:
+        return write_split(builder, primitive.name, rule, operands, avals_in, avals_out, params)
+    return rule(builder, operands, avals_in, avals_out, **params)  # type: ignore[no-any-return]
 
 
 def _gather_an_operand(builder: Builder, eqn: Equation, operands: list[str]) -> None:

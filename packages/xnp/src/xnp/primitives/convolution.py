@@ -12,10 +12,7 @@ from xnp.primitives import costs
 from xnp.primitives.dot_general import accumulation_dtype, product_dtype
 from xnp.primitives.lowering_text import (
     TWO_BITS,
-    held_along,
-    held_whole,
     is_split,
-    may_be_cut,
     upcast,
 )
 from xnp.primitives.precision import (
@@ -98,20 +95,6 @@ def kernel_cotangent_padding(
 
 # ----------------------------------------------------------------------------------- conv groups
 # Batches and features of convolutions in groups: how they are merged, and moved to one another.
-
-
-def by_groups_of_features(
-    lhs: Any, rhs: Any, *, batch_group_count: int, **params: Any
-) -> list[Any]:
-    """Convolve with the groups of the batch as groups of features, which is the same.
-
-    XLA (jaxlib 0.10.2 to 0.12) computes wrong values, or ends the process, where the batch in
-    groups, or what it is convolved with, is cut over devices.
-    """
-    spec = params["dimension_numbers"].lhs_spec
-    params["feature_group_count"] = batch_group_count  # one of the two counts is 1
-    lhs = regrouped(lhs, spec[0], spec[1], batch_group_count)
-    return [bind("conv_general_dilated", lhs, rhs, batch_group_count=1, **params)]
 
 
 def regrouped(x: Any, source: int, target: int, groups: int) -> Any:
@@ -312,11 +295,6 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, **param
     (out,) = avals_out
     if out.size == 0 or lhs.size == 0 or rhs.size == 0:
         return [b.constant(0, out)]
-    if is_split(b) and params["batch_group_count"] > 1:
-        plain = [shaped_array(a.shape, a.dtype) for a in avals_in]
-        steps = functools.partial(by_groups_of_features, **params)
-        return b.traced(steps, operands, plain, ("conv_general_dilated", *params.values()))
-    operands = _kernel_held(b, operands, avals_in, out, params["dimension_numbers"])
     if _pads_first(b, lhs, params):
         operands, lhs, params = _padded(b, operands, lhs, params)
         avals_in = [lhs, rhs]
@@ -371,21 +349,6 @@ def _padded(b: Builder, operands: Any, lhs: ShapedArray, params: Any) -> Any:
         f"{', '.join(texts)}, interior_padding = array<i64: 0, 0, 0>",
     )  # fmt: skip
     return [x, kernel], wide, {**params, "padding": ((0, 0),)}
-
-
-def _kernel_held(
-    b: Builder, operands: Any, avals_in: Any, out: ShapedArray, dimension_numbers: Any
-) -> Any:
-    """Have each device compute with the whole kernel where space may be cut.
-
-    XLA (jaxlib 0.10.2 to 0.12.0.1) gives wrong values where both are cut over a mesh of several
-    axes; in a gradient of the kernel the cotangent, cut as the image, stands for the kernel. Where
-    the program does not cut space, XLA is kept from doing so of its own accord.
-    """
-    (lhs, rhs), (image, kernel, result) = avals_in, [spec[2:] for spec in dimension_numbers]
-    if may_be_cut(b, lhs, image) or may_be_cut(b, out, result):
-        return [operands[0], *held_whole(b, operands[1:], [rhs])]
-    return [held_along(b, operands[0], lhs, image), held_along(b, operands[1], rhs, kernel)]
 
 
 def _integer_text(

@@ -55,7 +55,9 @@ from xprim.errors import MissingRuleError, message
 from xprim.jaxpr import interpret
 from xprim.requirements import require, require_dtype
 
-__all__ = ()
+__all__ = ["greatest", "least"]
+
+__dir__ = __all__.copy
 
 
 # ------------------------------------------------------------------------------------ reductions

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives import costs
-from xnp.primitives.lowering_text import TWO_BITS, is_split, upcast
+from xnp.primitives.lowering_text import TWO_BITS, upcast
 from xnp.primitives.table import NUMBER, bind, broadcasted, common_dtype, filled, reshaped, selected
 from xprim import (
     LINEAR,
@@ -436,54 +436,12 @@ def _pad_stablehlo(
 ) -> Any:
     if not any(map(any, padding_config)):
         return [operands[0]]
-    if is_split(b) and any(
-        min(low, high) < 0 or interior for low, high, interior in padding_config
-    ):
-        steps = functools.partial(_in_steps, padding_config=padding_config)
-        plain = [shaped_array(a.shape, a.dtype) for a in avals_in]
-        return b.traced(steps, operands, plain, ("pad", padding_config))
     low, high, interior = (
         f"array<i64: {', '.join(map(str, column))}>" for column in zip(*padding_config, strict=True)
     )
     return b.op("stablehlo.pad", operands, avals_in, avals_out,
                 f"edge_padding_low = {low}, edge_padding_high = {high}, "
                 f"interior_padding = {interior}")  # fmt: skip
-
-
-def _in_steps(x: Any, value: Any, *, padding_config: Any) -> Any:
-    """Put values between the elements, then cut edges off, then add edges.
-
-    Where a dimension is cut over devices, XLA (jaxlib 0.10.2 to 0.12) pads rightly at edges alone:
-    with values between elements, or an edge that is cut off, the pieces have wrong values or wrong
-    sizes, or the process ends.
-    """
-    x, edges = _spaced(x, value, padding_config)
-    cuts = [_cut(n, low, high) for n, (low, high) in zip(x.shape, edges, strict=True)]
-    starts, limits, config = zip(*cuts, strict=True)
-    x = bind("slice", x, start_indices=starts, limit_indices=limits, strides=None)
-    return pad_p.bind(x, value, padding_config=config)
-
-
-def _spaced(x: Any, value: Any, padding_config: Any) -> tuple[Any, list[tuple[int, int]]]:
-    """Put values behind each element, in a dimension of its own; return what edges are left."""
-    behind = [interior if n > 1 else 0 for n, (_, _, interior)
-              in zip(x.shape, padding_config, strict=True)]  # fmt: skip
-    edges = [(low, high - k) for (low, high, _), k in zip(padding_config, behind, strict=True)]
-    if not any(behind):
-        return x, edges
-    joined = [n * (k + 1) for n, k in zip(x.shape, behind, strict=True)]
-    config = tuple([edge for k in behind for edge in ((0, 0, 0), (0, k, 0))])
-    x = reshaped(x, [size for n in x.shape for size in (n, 1)])
-    return reshaped(pad_p.bind(x, value, padding_config=config)[0], joined), edges
-
-
-def _cut(n: int, low: int, high: int) -> tuple[int, int, tuple[int, int, int]]:
-    """Return from where to where the elements of a dimension stay, and its edges then."""
-    start = min(max(-low, 0), n)
-    limit = max(min(n + high, n), start)
-    if start == limit:
-        return start, limit, (n + low + high, 0, 0)
-    return start, limit, (max(low, 0), max(high, 0), 0)
 
 
 def _pad_transpose(cts: Any, x: Any, value: Any, *, padding_config: Any) -> Any:

@@ -16,7 +16,6 @@ import numpy as np
 from xnp.primitives import costs
 from xnp.primitives.gather import strided
 from xnp.primitives.index_modes import PROMISE_IN_BOUNDS, ScatterDimensionNumbers
-from xnp.primitives.lowering_text import held_whole, is_split
 from xnp.primitives.reductions import greatest, least, total_dtype, with_nan
 from xnp.primitives.shapes import inserted, pad_p
 from xnp.primitives.sort import comparable, compare_text
@@ -185,34 +184,6 @@ def windows_batch(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
     return batch_rule
 
 
-def has_holes(b: Builder, params: Any) -> bool:
-    """Return whether elements are apart in a program that XLA splits over devices.
-
-    XLA (jaxlib 0.10.2 to 0.12) ends the process where such a dimension of windows is cut.
-    """
-    return is_split(b) and any(base != 1 for base in params["base_dilation"])
-
-
-def with_holes_filled(
-    b: Builder, primitive: Primitive, operands: Any, avals: Any, *values_and_params: Any
-) -> Any:
-    """Write a reduction of windows over operands that are padded between their elements first.
-
-    The value that each operand is padded with follows, then the params.
-    """
-    *values, params = values_and_params
-    config = tuple([(0, 0, base - 1) for base in params["base_dilation"]])
-    ones = (1,) * len(config)
-
-    def steps(*arrays: Any) -> Any:
-        whole = [pad_p.bind(x, filled((), value, x.aval.dtype), padding_config=config)[0]
-                 for x, value in zip(arrays, values, strict=True)]  # fmt: skip
-        return primitive.bind(*whole, **{**params, "base_dilation": ones})
-
-    plain = [shaped_array(a.shape, a.dtype) for a in avals]
-    return b.traced(steps, operands, plain, (primitive, "with_holes_filled", *params.values()))
-
-
 # ----------------------------------------------------------------------------- reduce window sum
 # reduce_window_sum: the sum of each window of an array.
 #
@@ -237,8 +208,6 @@ def _reduce_window_sum_stablehlo(
     types = [shaped_array(aval.shape, wide), shaped_array((), wide)]
     if not aval.ndim:
         return [operands[0]]
-    if has_holes(b, params):
-        return with_holes_filled(b, reduce_window_sum_p, operands, avals_in, 0, params)
     found = shaped_array(out.shape, wide)
     (total,) = b.op("stablehlo.reduce_window", [x, b.scalar(0, wide)], types, [found],
                     attributes_of(params), b.reducer("stablehlo.add", wide))  # fmt: skip
@@ -355,9 +324,6 @@ def _select_and_gather_add_stablehlo(
             inner.op("stablehlo.select", [kept, a_dot, c_dot], [flag, dot, dot], [dot])[0],
         ]
 
-    # Cut windows of two operands have wrong values in XLA (jaxlib 0.10.2 to 0.12.0.1), or end the
-    # process. So all devices compute all of them.
-    x, dots = held_whole(b, [x, dots], [aval, dots_aval])
     inits = [b.scalar(worst_for(select_prim, aval.dtype), aval.dtype), b.scalar(0, dot.dtype)]
     results = b.op(
         "stablehlo.reduce_window", [x, dots, *inits], [aval, dots_aval, element, dot],
@@ -365,7 +331,7 @@ def _select_and_gather_add_stablehlo(
         window_attributes(*[params[key] for key in PARAMS]),
         b.region([element, dot, element, dot], select, [element, dot]),
     )  # fmt: skip
-    return held_whole(b, results[1:], [out])
+    return results[1:]
 
 
 def _select_and_gather_add_transpose(
@@ -455,8 +421,6 @@ def window_extremal(name: str, ufunc: np.ufunc, op: str, neutral: Any, select: s
         (aval,) = avals_in
         if not aval.ndim:
             return [operands[0]]
-        if has_holes(b, params):
-            return with_holes_filled(b, primitive, operands, avals_in, neutral(aval.dtype), params)
         (x,), (out,), attributes = operands, avals_out, attributes_of(params)
         (result,) = b.op(
             "stablehlo.reduce_window", [x, b.scalar(neutral(aval.dtype), aval.dtype)],
