@@ -623,13 +623,28 @@ def _not_a_number_of_devices(what: str, given: Any) -> ValueError:
 @functools.cache
 def _cpu_features() -> str:
     """Return the processor's name and a digest of its feature list."""
-    lines: Sequence[str] = [machine_facts.processor()]
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        wanted = ("model name", "flags", "Features", "CPU implementer", "CPU part")
-        first_processor = cpuinfo.read_text().split("\n\n")[0].splitlines()
-        lines = [line for line in first_processor if line.startswith(wanted)]
+    wanted = ("model name", "flags", "Features", "CPU implementer", "CPU part")
+    known = _first_processor()
+    lines = [line for line in known if line.startswith(wanted)] or known
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+
+
+@functools.cache
+def has_wide_registers() -> bool:
+    """Return whether the processor has vector registers of 512 bits and keeps its clock in them.
+
+    The feature is that of Intel's Ice Lake, AMD's Zen 4 and what came after these.
+    """
+    flags = [line for line in _first_processor() if line.startswith("flags")]
+    return any("avx512_vbmi2" in line.split() for line in flags)
+
+
+def _first_processor() -> Sequence[str]:
+    """Return what Linux says of the first processor, elsewhere its name alone."""
+    cpuinfo = Path("/proc/cpuinfo")
+    if not cpuinfo.exists():
+        return [machine_facts.processor()]
+    return cpuinfo.read_text().split("\n\n")[0].splitlines()
 
 
 # ------------------------------------------------------------------------------------- processes

@@ -38,6 +38,7 @@ from xjit.dispatch.placement import OneDevice, Placement
 from xjit.host_kernels import prepare_host_kernels
 from xjit.lowering.modules import LoweredProgram
 from xjit.lowering.operation_metadata import without_places
+from xjit.lowering.vector_width import with_wide_registers
 from xjit.sharding.inspection import with_probes
 from xprim import ClosedJaxpr, Equation, Jaxpr, cache_options, config, dtypes, shaped_array
 from xprim.jaxpr import subjaxprs
@@ -462,7 +463,8 @@ def _settings(
     return {
         "num_replicas": placement.num_replicas, "num_partitions": placement.num_partitions,
         "use_spmd": placement.is_split, "use_shardy": placement.is_split,
-        "free_outputs": _free_outputs(lowered, placement), "options": options,
+        "free_outputs": _free_outputs(lowered, placement),
+        "options": with_wide_registers(options, lowered.body, placement.platform),
         "is_awaited": gateway.HOST_KERNEL in lowered.body,
         "outputs": [shaped_array(a.shape, dtypes.stored(a.dtype)) for a in lowered.out_avals],
     }  # fmt: skip

@@ -1,0 +1,62 @@
+"""For which programs XLA is told to use vector registers of 512 bits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import xnp
+from xjit import jaxlib_gateway as gateway, jit
+from xjit.lowering import compile
+from xjit.lowering.vector_width import with_wide_registers
+from xprim.cache_options import enable_compilation_cache
+
+WIDE = {"xla_cpu_prefer_vector_width": 512}
+
+
+@pytest.fixture
+def wide_registers(monkeypatch):
+    monkeypatch.setattr(gateway, "has_wide_registers", lambda: True)
+    monkeypatch.delenv("XLA_FLAGS", raising=False)
+
+
+def _options(fun, *args, options=None, platform="cpu"):
+    return with_wide_registers(options, jit(fun).lower(*args).as_text(), platform)
+
+
+def test_programs_that_compute_have_wide_registers_and_copies_have_not(wide_registers):
+    x = xnp.ones(5000)
+    assert _options(lambda x: xnp.exp(x) + 1, x) == WIDE
+    assert _options(xnp.arctan, x) == WIDE
+    assert _options(lambda x: xnp.concatenate([x, x + 1]), x) is None
+    assert _options(lambda bits: bits ^ (bits << 13), xnp.arange(5000)) == WIDE  # random bits
+    assert _options(xnp.exp, x, options={"a": 1}) == {"a": 1, **WIDE}
+
+
+def test_settings_of_users_and_other_platforms_go_before(wide_registers, monkeypatch):
+    x, narrow = xnp.ones(5000), {"xla_cpu_prefer_vector_width": 256}
+    assert _options(xnp.exp, x, options=narrow) == narrow
+    assert _options(xnp.exp, x, platform="cuda") is None
+    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_prefer_vector_width=128")
+    assert _options(xnp.exp, x) is None
+
+
+def test_processors_without_them_are_compiled_for_as_before(monkeypatch):
+    monkeypatch.setattr(gateway, "has_wide_registers", lambda: False)
+    assert _options(xnp.exp, xnp.ones(5000)) is None
+
+
+def test_the_setting_reaches_the_compiler(wide_registers, monkeypatch):
+    seen, compiler = [], compile.compiler
+
+    def recorded(*args, **settings):
+        seen.append(settings["options"])
+        return compiler(*args, **settings)
+
+    monkeypatch.setattr(compile, "compiler", recorded)
+    x = np.linspace(-3, 3, 4999, dtype=np.float32)
+    with enable_compilation_cache(False):
+        found = jit(lambda x: xnp.exp(x) * 2.5)(xnp.asarray(x))
+    assert seen == [WIDE]
+    # exp of compiled programs is right to 2 units of the last place
+    np.testing.assert_allclose(np.asarray(found), np.exp(x.astype("f8")) * 2.5, rtol=3e-7)
