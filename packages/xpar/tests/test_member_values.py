@@ -11,6 +11,7 @@ import xnp
 from xbatch import vmap
 from xjit import block_until_ready, debug, jit
 from xjit.callbacks.functions import effects_barrier
+from xnp.refs import new_ref
 from xpar import P, axis_index, make_mesh, pmean, psum, shard_map
 from xprim.errors import ConcretizationTypeError, TracerBoolConversionError
 
@@ -170,3 +171,30 @@ def test_pdb_steps_through_a_function_of_members_and_prints_blocks():
     assert "y = x * 2" in text and "return y + 1" in text
     assert "(1, 0):\n[[ 8.  9.]\n [12. 13.]]" in text  # x at one of the mesh coordinates
     assert "(0, 0): 20.0" in text, text  # y.sum()
+
+
+def test_a_print_of_examples_of_vmap_shows_their_batch(capsys):
+    found = members(lambda w, x: vmap(vmap(lambda e: show(e) or 2 * e))(x))(W, X)
+    np.testing.assert_array_equal(found, 2 * X)
+    shown = capsys.readouterr().out
+    assert shown.startswith("BatchTracer<f32[]{V:(x,y)}>(batch axis of size 2 at position 0 of ")
+    assert "at mesh coordinates (x, y):\n(0, 0):\n[[0. 1.]" in shown
+
+
+def test_a_print_of_what_all_share_shows_it_within_vmap(capsys):
+    members(lambda w, x: vmap(lambda e: show(w.sum()) or e)(x))(W, X)
+    assert capsys.readouterr().out == "float32[], the same at all mesh coordinates:\n2.0\n"
+
+
+def test_a_print_after_effects_and_of_a_reference_shows_values(capsys):
+    def member(w, x):
+        debug.print("before {}", w.sum())
+        total = new_ref(xnp.zeros_like(x))
+        total[...] += x
+        show(total[...] + 1)
+        return x
+
+    members(member)(W, X)
+    effects_barrier()
+    shown = capsys.readouterr().out
+    assert "(0, 0):\n[[1. 2.]" in shown and "before 2.0" in shown

@@ -73,12 +73,21 @@ class BatchTracer(Tracer):
         """Say where the batched value comes from."""
         return getattr(self.value, "origin", str)()
 
+    def description(self) -> str | None:
+        """Return the text of the batch, where it is known in a function of `shard_map`."""
+        held = self.value
+        text = held.description() if isinstance(held, Tracer) else None
+        return None if text is None else self._text(text)
+
     def __repr__(self) -> str:
+        return self.description() or self._text(self.value.aval.str_short())
+
+    def _text(self, held: str) -> str:
         axis = self._trace.axis
         name = "" if axis.name is None else f" {axis.name!r}"
         return (
             f"BatchTracer<{self.aval.str_short(weak=True)}>(batch axis{name} of size {axis.size} "
-            f"at position {self.dim} of {self.value.aval.str_short()})"
+            f"at position {self.dim} of {held})"
         )
 
 

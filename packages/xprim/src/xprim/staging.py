@@ -129,9 +129,13 @@ class JaxprTracer(Tracer):
         values = self._trace.values
         return values is not None and values.varies()
 
-    def __repr__(self) -> str:
+    def description(self) -> str | None:
+        """Return the value as text where the arguments of the function are known."""
         values = self._trace.values
-        return (None if values is None else values.description(self)) or super().__repr__()
+        return None if values is None else values.description(self)
+
+    def __repr__(self) -> str:
+        return self.description() or super().__repr__()
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         value = self.seen()

@@ -132,6 +132,10 @@ class Tracer(Array):
         """Return whether a derivative is taken by this value, which a number would lose."""
         return False
 
+    def description(self) -> str | None:
+        """Return what is known of the value as text, None where that is its type alone."""
+        return None
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}<{self.aval.str_short(weak=True)}>"
 
