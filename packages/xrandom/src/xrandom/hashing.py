@@ -83,11 +83,17 @@ def hash_words(k0: Words, k1: Words, x0: Words, x1: Words) -> tuple[Words, Words
 def hash_range_joined(k0: int, k1: int, size: int) -> Words:
     """Return `low ^ high` of the hashes of `hash_range`: uint32 of shape (size,)."""
     if 0 < size <= MAX_LANES:
-        low, high = _range_lanes(k0, k1, size)
-        return np.frombuffer((low ^ high).to_bytes(8 * size, "little"), "<u4")[::2].copy()
+        joined_lanes = hash_range_lanes(k0, k1, size)
+        return np.frombuffer(joined_lanes.to_bytes(8 * size, "little"), "<u4")[::2].copy()
     words = hash_range(k0, k1, size)
     joined: Words = words[:, 0] ^ words[:, 1]
     return joined
+
+
+def hash_range_lanes(k0: int, k1: int, size: int) -> int:
+    """Return what `hash_range_joined` does, in lanes of 64 bits, for at most `MAX_LANES`."""
+    low, high = _range_lanes(k0, k1, size)
+    return low ^ high
 
 
 def _range_lanes(k0: int, k1: int, size: int) -> tuple[int, int]:
