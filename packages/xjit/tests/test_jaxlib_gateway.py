@@ -402,6 +402,18 @@ def test_cholesky_of_lapack_runs_from_text():
     np.testing.assert_allclose(np.tril(gateway.to_numpy(factor)), expected, rtol=1e-6)
 
 
+def test_lapack_is_loaded_without_the_rest_of_scipy_linalg():
+    program = """
+        import sys
+        import xjit.jaxlib_gateway as gateway
+        gateway.register_lapack()
+        print([name for name in sys.modules if name.startswith("scipy.linalg")])
+        import scipy.linalg.cython_lapack
+        print("dpotrf" in scipy.linalg.cython_lapack.__pyx_capi__, scipy.linalg.det([[2.0]]))
+    """
+    assert run_in_new_process(program).splitlines() == ["[]", "True 2.0"]
+
+
 def test_a_target_of_ones_own_can_be_registered():
     from jaxlib import lapack
 

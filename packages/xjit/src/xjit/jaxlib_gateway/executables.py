@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import importlib.machinery
+import importlib.util
 import itertools
 import math
+import os
 import struct
+import sys
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -350,10 +356,39 @@ def register_lapack() -> None:
     with _lapack_lock:
         if _lapack_is_registered.is_set():
             return
-        _lapack_handlers._lapack.initialize()
+        with _lapack_of_scipy():
+            _lapack_handlers._lapack.initialize()
         for name, target, api_version in _lapack_handlers.registrations()["cpu"]:
             register_ffi_target(name, target, "cpu", api_version=api_version)
         _lapack_is_registered.set()
+
+
+@contextlib.contextmanager
+def _lapack_of_scipy() -> Iterator[None]:
+    """Have the two modules that jaxlib imports there, without `scipy.linalg` around them.
+
+    That package takes 170 ms of a first program; the modules alone take 9. They leave
+    `sys.modules` again, so that an import of the user's sets them as attributes of their package.
+    Where they are not found by name, jaxlib imports the package.
+    """
+    scipy = importlib.util.find_spec("scipy")
+    if "scipy.linalg" in sys.modules or scipy is None:
+        yield
+        return
+    folders = [os.path.join(f, "linalg") for f in scipy.submodule_search_locations or ()]
+    alone: dict[str, ModuleType] = {}
+    for name in ("scipy.linalg.cython_blas", "scipy.linalg.cython_lapack"):
+        spec = importlib.machinery.PathFinder.find_spec(name, folders)
+        if spec is not None and spec.loader is not None:
+            alone[name] = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(alone[name])
+            sys.modules.setdefault(name, alone[name])
+    try:
+        yield
+    finally:
+        for name, module in alone.items():
+            if sys.modules.get(name) is module:
+                del sys.modules[name]
 
 
 def python_callback(
