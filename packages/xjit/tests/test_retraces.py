@@ -1,6 +1,8 @@
 """Traces that nobody expected: told, refused, counted."""
 
 import logging
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -176,3 +178,31 @@ def test_an_option_that_differs_is_named_with_both_values(told):
         with config.default_matmul_precision(precision):
             f(np.ones(2, np.float32))
     assert "options: default_matmul_precision 'float32' became 'bfloat16'" in told()[0]
+
+
+OPTION_DEFINED_LATE = """
+from xjit import jit
+from xprim import config
+@jit
+def f(x):
+    return x + 1
+
+f(1.0)
+with config.debug_nans(True):
+    f(1.0)
+config.define(config.Option("defined_late", False, "of a package imported late", kind=bool,
+                            in_cache_key=True))
+with config.index_checks("allow"):
+    f(1.0)
+print("went on")
+"""
+
+
+def test_a_retrace_after_an_option_was_defined_has_a_reason(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(OPTION_DEFINED_LATE)
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.stdout == "went on\n", done.stderr

@@ -411,7 +411,7 @@ def linearize_and_attribute(
     rule_of: dict[Var, Equation] = {}
 
     def run(eqn: Equation, operands: Sequence[Any]) -> Any:
-        tape = state.trace.parent.eqns  # type: ignore[union-attr]
+        tape = state.trace.parent.eqns
         before = len(tape)
         results = state.trace.process(eqn.primitive, tuple(operands), eqn.params)
         rule_of.update((v, eqn) for recorded in tape[before:] for v in recorded.outputs)

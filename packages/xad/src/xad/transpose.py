@@ -36,6 +36,7 @@ from xprim import (
 from xprim.derived_cells import taken
 from xprim.kernels import Kernel, KernelTable, numpy_operand
 from xprim.numpy_kernels import numpy_function
+from xprim.rules import BACKWARD
 from xprim.sharded_types import (
     ShardingTypeError,
     as_typed,
@@ -91,7 +92,8 @@ def backward_pass(
 def _run_backwards(eqns: Sequence[Equation], env: Env, cts: Env) -> None:
     """Transpose equations from the last to the first; their own operations keep their lines."""
     now = state.__dict__
-    outer = now["source"]
+    outer, outer_stack = now["source"], now["name_stack"]
+    now["name_stack"] = (*outer_stack, BACKWARD)
     try:
         for eqn in reversed(eqns):
             if type(eqn) is KernelEquation:
@@ -104,7 +106,7 @@ def _run_backwards(eqns: Sequence[Equation], env: Env, cts: Env) -> None:
                 now["source"] = eqn.source
             _transpose_equation(eqn, given, env, cts)
     finally:
-        now["source"] = outer
+        now["source"], now["name_stack"] = outer, outer_stack
 
 
 def _linear_equations(jaxpr: Jaxpr, env: Env) -> list[Equation]:

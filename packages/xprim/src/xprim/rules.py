@@ -40,9 +40,9 @@ from xtree.records import Record, set_once
 
 __all__ = [
     "Kind", "kinds", "declare_kind", "Symbol", "LINEAR", "ZERO", "ELEMENTWISE", "STRUCTURAL",
-    "UNBOUNDED", "RuleParts", "DerivedRules", "Eager", "Sharding", "Checks", "Operand", "NumpyCall",
-    "LinearIn", "linear_in", "MultiLinear", "multilinear", "Undefined", "undefined", "Zero",
-    "Linear", "not_mapped",
+    "BACKWARD", "UNBOUNDED", "RuleParts", "DerivedRules", "Eager", "Sharding", "Checks", "Operand",
+    "NumpyCall", "LinearIn", "linear_in", "MultiLinear", "multilinear", "Undefined", "undefined",
+    "Zero", "Linear", "not_mapped",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -317,6 +317,10 @@ class Symbol:
 LINEAR: Final = Symbol("LINEAR", "linear in all operands together: the primitive of the tangents")
 ZERO: Final = Symbol("ZERO", "the derivative is zero everywhere it exists")
 UNBOUNDED: Final = Symbol("UNBOUNDED", "as often as the values say, for ever where they are bad")
+BACKWARD: Final = "(backward)"
+"""The name scope of operations of backward passes."""
+
+
 ELEMENTWISE: Final = Symbol(
     "ELEMENTWISE", "acts on each element alone, operands of rank 0 are repeated"
 )

@@ -6,6 +6,7 @@ from xtree.namespaces import namespace
 with namespace(globals(), at_once=True, hint=hint_for):
     from xjit.checkify import error_if as error_if
     from xjit.debug.explanations import explain as explain
+    from xjit.debug.nan_search import FirstNan as FirstNan, find_nan as find_nan
     from xjit.debug.prints import (
         DebugEffect as DebugEffect,
         OrderedDebugEffect as OrderedDebugEffect,

@@ -27,6 +27,7 @@ from xprim import (
     ClosedJaxpr,
     Equation,
     Jaxpr,
+    Primitive,
     ShapedArray,
     as_array,
     close_over,
@@ -203,13 +204,16 @@ def _plain(
         zero = lax.eq(divisor, lax.full(divisor.aval.shape, 0, divisor.aval.dtype))
         state = state.failing(_any(zero), site_of(eqn, "div", "division by zero"))
     results = eqn.primitive.bind(*operands, **eqn.params)
-    # A NaN of its results is no new one.
-    moves_elements = rules.get("physical") is STRUCTURAL or eqn.primitive.name in _MOVERS
-    if asked.kinds & _OF_RESULTS and not moves_elements:
+    if asked.kinds & _OF_RESULTS and not moves_elements(eqn.primitive):
         for x in results:
             if dtypes.is_inexact(x.aval.dtype):
                 state = _check_result(state, eqn, x, asked)
     return state, results
+
+
+def moves_elements(primitive: Primitive) -> bool:
+    """Return whether a NaN of its results is no new one."""
+    return primitive.rules.get("physical") is STRUCTURAL or primitive.name in _MOVERS
 
 
 # What moves elements otherwise than by its batch rule, where they are of an extended dtype.

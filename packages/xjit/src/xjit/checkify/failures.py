@@ -18,7 +18,7 @@ from xtree.interning import forkable_lock
 
 __all__ = [
     "Error", "JaxRuntimeError", "Site", "State", "check_of", "init_error", "no_failure",
-    "width_of", "BYTES_OF_INDEX", "check_bounds",
+    "values_of", "width_of", "BYTES_OF_INDEX", "check_bounds",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -206,14 +206,20 @@ xtree.register_pytree_node(
 )
 
 
-def _text(code: Any, payload: np.ndarray[Any, Any], outer: tuple[int, ...], is_inner: bool) -> str:
-    site = _sites[int(code) - 1]
+def values_of(code: Any, payload: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
+    """Return the values that the check with a number has stored in a payload."""
     values, start, data = [], 0, payload.tobytes()
-    for aval in site.avals:
+    for aval in _sites[int(code) - 1].avals:
         size = width_of([aval])
         value = np.frombuffer(data[start : start + size], _stored(aval.dtype)).reshape(aval.shape)
         values.append(value.astype(aval.dtype) if value.dtype != aval.dtype else value)
         start += size
+    return values
+
+
+def _text(code: Any, payload: np.ndarray[Any, Any], outer: tuple[int, ...], is_inner: bool) -> str:
+    site = _sites[int(code) - 1]
+    values = values_of(code, payload)
     index: tuple[int, ...] = ()
     if site.batch_ndim:
         numbers, *values = values

@@ -1,5 +1,6 @@
 """Look into programs while they run: `debug.print`, `debug.callback`, `debug.breakpoint`.
 
+nan_search     which operation makes the first NaN of a call
 prints         printing, callbacks, breakpoints, shardings
 explanations   how long each step of compiling takes, and which lines make a program large
 profiler       records of time and memory
@@ -13,6 +14,7 @@ with namespace(globals()):
         DebugEffect as DebugEffect,
         OrderedDebugEffect as OrderedDebugEffect,
     )
+    from xjit.debug.nan_search import FirstNan as FirstNan, find_nan as find_nan
     from xjit.debug.prints import (
         breakpoint as breakpoint,
         callback as callback,

@@ -269,7 +269,8 @@ def _statics(statics: Any, other: Any, name_of: Callable[[Any], str]) -> str:
 
 def _options(before: Sequence[Any], after: Sequence[Any]) -> str:
     """Return the options that differ in two contexts, each with both values."""
-    pairs = zip(config.names_in_trace_context(), before, after, strict=True)
+    # an option that a package has defined since is in the later context alone
+    pairs = zip(config.names_in_trace_context(), before, after, strict=False)
     changed = [f"{name} {old!r} became {new!r}" for name, old, new in pairs if old != new]
     return ", ".join(changed) or "defined since"
 

@@ -1,0 +1,301 @@
+"""`debug.find_nan`: run a function once, and say which operation makes its first NaN.
+
+The function is compiled with a check behind each operation, as for `checkify`; the state that the
+checks move on holds besides, for each loop around, the number of its step. The first failure stores
+these numbers, the index of the NaN and the ranges of the operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+import xtree
+from xjit.checkify._checkify import EnabledChecks, moves_elements
+from xjit.checkify.failures import State, check_of, no_failure, values_of
+from xjit.dispatch.jit import jit
+from xnp import lax
+from xprim import (
+    ClosedJaxpr,
+    Equation,
+    Jaxpr,
+    as_array,
+    dtypes,
+    get_primitive,
+    shaped_array,
+    source,
+    stage,
+)
+from xprim.errors import CheckSite
+from xprim.jaxpr import interpret, subjaxprs
+from xprim.leaves import as_arrays
+from xprim.rules import BACKWARD
+from xprim.tracebacks import boundary
+from xprim.transformed import check_function
+from xtree.records import Record, set_once
+
+__all__ = ["FirstNan", "find_nan"]
+
+__dir__ = __all__.copy
+
+_LOOPS = frozenset(["scan", "while"])
+_INT = shaped_array((), dtypes.int32)
+
+
+class _Site(CheckSite):
+    """An operation whose results are checked.
+
+    Attributes:
+      is_backward: whether it belongs to a backward pass.
+      operands: the types of its operands of floats.
+      shape: of the result.
+    """
+
+    __slots__ = ("is_backward", "operands", "shape")
+    __match_args__ = (*CheckSite.__match_args__, "is_backward", "operands", "shape")
+    is_backward: bool
+    operands: tuple[str, ...]
+    shape: tuple[int, ...]
+
+    def __init__(
+        self, text: str, where: str, is_backward: bool, operands: tuple[str, ...],
+        shape: tuple[int, ...],
+    ) -> None:  # fmt: skip
+        super().__init__("first_nan", text, where=where)
+        set_once(self, "is_backward", is_backward)
+        set_once(self, "operands", operands)
+        set_once(self, "shape", shape)
+
+
+class FirstNan(Record):
+    """The operation that made the first NaN of a call.
+
+    Attributes:
+      operation: its primitive; `"argument"` where an argument holds a NaN already.
+      where: the user's line.
+      is_backward: whether it belongs to the backward pass of a derivative.
+      index: of the first NaN in the result; under `vmap` the example's index is part of it.
+      shape: of the result.
+      steps: for each loop around, from the outermost, the number of the step, from 0.
+      operands: the type, least and largest value of each operand of floats.
+    """
+
+    __slots__ = __match_args__ = (
+        "operation", "where", "is_backward", "index", "shape", "steps", "operands",
+    )  # fmt: skip
+    operation: str
+    where: str
+    is_backward: bool
+    index: tuple[int, ...]
+    shape: tuple[int, ...]
+    steps: tuple[int, ...]
+    operands: tuple[tuple[str, float, float], ...]
+
+    def __init__(
+        self, operation: str, where: str, is_backward: bool, index: tuple[int, ...],
+        shape: tuple[int, ...], steps: tuple[int, ...],
+        operands: tuple[tuple[str, float, float], ...],
+    ) -> None:  # fmt: skip
+        for name, value in zip(
+            self.__match_args__,
+            (operation, where, is_backward, index, shape, steps, operands), strict=True,
+        ):  # fmt: skip
+            set_once(self, name, value)
+
+    def __str__(self) -> str:
+        lines = [f"{self.operation} makes the first NaN, in the "
+                 f"{'backward' if self.is_backward else 'forward'} pass."]  # fmt: skip
+        if self.operation == "argument":
+            lines = ["an argument holds a NaN."]
+        lines += [f"  where     {self.where}"] if self.where else []
+        if self.shape:
+            lines.append(f"  element   {list(self.index)} of shape {list(self.shape)}")
+        if self.steps:
+            lines.append(f"  step      {', in the loop inside '.join(map(str, self.steps))}")
+        lines += [
+            f"  operand   {kind} from {low:g} to {high:g}" for kind, low, high in self.operands
+        ]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+@boundary
+def find_nan(f: Callable[..., Any], *args: Any, **kwargs: Any) -> FirstNan | None:
+    """Run a function once, compiled with checks, and return what made its first NaN.
+
+    Args:
+      f: a function of pytrees of arrays: a loss, its gradient, a batch of either.
+      *args: its arguments.
+      **kwargs: its keyword arguments.
+
+    Returns:
+      The first operation that made a NaN, in the order of the program: its line, whether it is one
+      of a backward pass, the index of the NaN, the steps of the loops around, and the ranges of its
+      operands. None where there is no NaN.
+
+    Example:
+      >>> import numpy as np
+      >>> import xnp
+      >>> found = find_nan(lambda x: xnp.log(x).sum(), np.float32([1, 2, -3]))
+      >>> found.operation, found.index, found.operands
+      ('log', (2,), (('float32[3]', -3.0, 2.0),))
+    """
+    check_function(f, "find_nan", "the function comes first: find_nan(f, *args)")
+    leaves, tree = xtree.flatten((args, kwargs))
+    operands = as_arrays(leaves, "find_nan", tree)
+    closed, _ = stage(f, args, kwargs, operation="find_nan")
+    search = _search_of(closed.jaxpr)
+
+    def checked(*values: Any) -> Any:
+        return tuple(search.checked_run(closed, values))
+
+    code, payload = map(np.asarray, jit(checked)(*operands))
+    return _report(int(code), payload) if code else None
+
+
+def _search_of(jaxpr: Jaxpr) -> _Search:
+    levels = _levels(jaxpr)
+    return _Search(frozenset(), _width(jaxpr) + 8 * levels, levels, 0, False, False, None)
+
+
+def _levels(jaxpr: Jaxpr) -> int:
+    """Return how many loops are nested, at most."""
+    found = [
+        _levels(inner) + (eqn.primitive.name in _LOOPS)
+        for eqn in jaxpr.eqns for inner in subjaxprs(eqn.params)
+    ]  # fmt: skip
+    return max(found, default=0)
+
+
+def _width(jaxpr: Jaxpr) -> int:
+    """Return the bytes of the index and of the ranges of operands of an operation, at most."""
+    of_args = [v.aval for v in jaxpr.invars if dtypes.is_inexact(v.aval.dtype)]
+    found = [4 + 8 * bool(of_args)]
+    for eqn in jaxpr.eqns:
+        found.append(4 + 8 * sum(dtypes.is_inexact(x.aval.dtype) for x in eqn.inputs))
+        found += map(_width, subjaxprs(eqn.params))
+    return max(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Search(EnabledChecks):
+    """Checks of every result, which count the steps of loops.
+
+    Attributes:
+      levels: how many loops are nested, at most; their counters end the payload.
+      depth: how many are around.
+      counts: whether each run of a program is a step of the innermost.
+      is_backward: whether the program is part of a backward pass.
+      test: the program that tells whether a loop ends, which is no step.
+    """
+
+    levels: int
+    depth: int
+    counts: bool
+    is_backward: bool
+    test: ClosedJaxpr | None
+
+    def checked_run(self, closed: ClosedJaxpr, operands: Sequence[Any]) -> State:
+        """Return the state after a call, whose arguments are checked first."""
+        state = no_failure(self.width)
+        for x in operands:
+            if dtypes.is_inexact(x.aval.dtype):
+                site = _Site("argument", "", False, (), x.aval.shape)
+                state = self._check(state, site, x, [])
+        return self.run(closed, state, operands)[0]
+
+    def run(
+        self, closed: ClosedJaxpr, state: Sequence[Any], operands: Sequence[Any]
+    ) -> tuple[State, list[Any]]:
+        """Run a program with its checks under the current trace."""
+        now = State(*state)
+
+        def checked(eqn: Equation, values: Sequence[Any]) -> Sequence[Any]:
+            nonlocal now
+            now, results = self._run_equation(now, eqn, values)
+            return results
+
+        outs = interpret(closed.jaxpr, closed.consts, operands, checked)
+        is_step = self.counts and closed is not self.test
+        return (self._count_step(now) if is_step else now), outs
+
+    def _run_equation(
+        self, state: State, eqn: Equation, operands: Sequence[Any]
+    ) -> tuple[State, Sequence[Any]]:
+        is_backward = self.is_backward or BACKWARD in eqn.name_stack
+        if "checked" not in eqn.primitive.rules or eqn.primitive is get_primitive("check"):
+            results = eqn.primitive.bind(*operands, **eqn.params)
+            if moves_elements(eqn.primitive):
+                return state, results
+            given = [x for x in operands if dtypes.is_inexact(x.aval.dtype)]
+            kinds = tuple([x.aval.str_long() for x in given])
+            where = source.describe(eqn.source)
+            for x in results:
+                if dtypes.is_inexact(x.aval.dtype):
+                    site = _Site(eqn.primitive.name, where, is_backward, kinds, x.aval.shape)
+                    state = self._check(state, site, x, given)
+            return state, results
+        is_loop = eqn.primitive.name in _LOOPS
+        inner = replace(
+            self, depth=self.depth + is_loop, counts=is_loop, is_backward=is_backward,
+            test=eqn.params.get("cond_jaxpr"),
+        )  # fmt: skip
+        if is_loop:
+            state = inner._with_counter(state, as_array(np.int32(0)))
+        after, results = eqn.primitive.rules["checked"](inner, state, operands, **eqn.params)
+        return State(*after), results
+
+    def _check(self, state: State, site: _Site, x: Any, operands: Sequence[Any]) -> State:
+        bad = lax.reshape(lax.ne(x, x), (x.aval.size,))
+        if not x.aval.size:
+            return state
+        counters = [self._counter(state, level) for level in range(self.depth)]
+        ranges = [bound for operand in operands for bound in _range(operand)]
+        values = [*counters, lax.argmax(bad, 0, np.int32), *ranges]
+        return state.failing(lax.reduce_or(bad, (0,)), site, values)
+
+    def _place(self, level: int) -> int:
+        return self.width - 4 * (self.levels - level)
+
+    def _counter(self, state: State, level: int) -> Any:
+        at = self._place(level)
+        return lax.bitcast_convert_type(lax.slice(state.payload, (at,), (at + 4,)), np.int32)
+
+    def _with_counter(self, state: State, value: Any) -> State:
+        """Return the state with the counter of the innermost loop set, unless a check failed."""
+        new = lax.bitcast_convert_type(value, np.uint8)
+        at = as_array(np.int32(self._place(self.depth - 1)))
+        payload = lax.dynamic_update_slice(state.payload, new, (at,))
+        had = lax.broadcast(lax.ne(state.code, np.int32(0)), payload.aval.shape)
+        return State(state.code, lax.select(had, state.payload, payload))
+
+    def _count_step(self, state: State) -> State:
+        step = lax.add(self._counter(state, self.depth - 1), np.int32(1))
+        return self._with_counter(state, step)
+
+
+def _range(x: Any) -> list[Any]:
+    """Return the least and the largest value of an operand as float32, NaN left out."""
+    if dtypes.is_complex(x.aval.dtype):
+        x = lax.abs(x)
+    x = lax.convert_element_type(x, np.float32)
+    axes = tuple(range(x.aval.ndim))
+    return [
+        reduce(lax.select(lax.ne(x, x), lax.full(x.aval.shape, start, np.float32), x), axes)
+        for reduce, start in ((lax.reduce_min, np.inf), (lax.reduce_max, -np.inf))
+    ]
+
+
+def _report(code: int, payload: np.ndarray[Any, Any]) -> FirstNan:
+    site: Any = check_of(code)
+    values = values_of(code, payload)
+    count = len(values) - 1 - 2 * len(site.operands)
+    steps, flat, bounds = values[:count], values[count], values[count + 1 :]
+    ranges = zip(site.operands, map(float, bounds[::2]), map(float, bounds[1::2]), strict=True)
+    index = tuple(map(int, np.unravel_index(int(flat), site.shape))) if site.shape else ()
+    return FirstNan(site.text, site.where, site.is_backward, index, site.shape,
+                    tuple(map(int, steps)), tuple(ranges))  # fmt: skip
