@@ -267,7 +267,9 @@ def silu(x: ArrayLike) -> Array:
         Array([-0.269,  0.   ,  1.762], dtype=float32)
     """
     (x,) = inexact("silu", x)
-    return _linear_beyond(_FAR, x, lambda near: bind("mul", near, bind("logistic", near)))
+    if dtypes.is_complex(x.dtype):
+        return bind("mul", x, bind("logistic", x))
+    return bind("silu", x)
 
 
 swish = silu

@@ -1295,6 +1295,38 @@ logistic_p = unary(
 )  # fmt: skip
 
 
+# silu(x) = x logistic(x), whose product at -inf would be NaN: beyond these the logistic is 0 or 1.
+_LOGISTIC_ENDS = 1000.0
+
+
+def _ends(dtype: np.dtype[Any]) -> float:
+    return min(_LOGISTIC_ENDS, float(dtypes.finfo(dtype).max))
+
+
+@in_wider
+def _silu_numpy(x: Any) -> Any:
+    return np.maximum(x, np.asarray(-_LOGISTIC_ENDS, x.dtype)) * _logistic_numpy(x)
+
+
+def _silu_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+    x = Text(b, operands[0], avals_out[0])
+    return [(x.op("maximum", -_ends(x.aval.dtype)) * x.op("logistic")).name]
+
+
+def _silu_jvp(x_dot: Any, y: Any, x: Any) -> Any:
+    # s (1 + x (1 - s)) for s = logistic(x), where 1 - s is logistic(-x) with all digits
+    end = _ends(x.aval.dtype)
+    near = bind("clamp", scalar_like(x, -end), x, scalar_like(x, end))
+    rest = mul(near, bind("logistic", neg(x)))
+    return mul(x_dot, mul(bind("logistic", x), add(rest, scalar_like(x, 1))))
+
+
+silu_p = unary(
+    "silu", FLOATING, numpy=_silu_numpy, stablehlo=_silu_stablehlo, jvp=_silu_jvp,
+    cost=costs.choice,
+)  # fmt: skip
+
+
 # --------------------------------------------------------------------------------- trigonometric
 # Circular and hyperbolic functions and their inverses; angles are in radians.
 #

@@ -131,6 +131,8 @@ _EXPONENTIAL = {
     )
 }  # fmt: skip
 
+_SILU = unary_samples(FLOATS, tolerance=_roughly)
+
 _TRIGONOMETRIC = {
     name: unary_samples(INEXACT, domain, tolerance=_roughly)
     for name, domain in (
@@ -172,6 +174,6 @@ _BITWISE = {
 }  # fmt: skip
 
 TABLE: dict[str, list[Sample]] = {
-    **_ARITHMETIC, **_POWERS, **_EXPONENTIAL, **_TRIGONOMETRIC, "atan2": _ANGLE, **_LOGADDEXP,
-    **_ROUNDING, **_COMPARISON, **_BITWISE,
+    **_ARITHMETIC, **_POWERS, **_EXPONENTIAL, "silu": _SILU, **_LOGADDEXP, **_TRIGONOMETRIC,
+    "atan2": _ANGLE, **_ROUNDING, **_COMPARISON, **_BITWISE,
 }  # fmt: skip
