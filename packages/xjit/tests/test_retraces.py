@@ -183,6 +183,7 @@ def test_an_option_that_differs_is_named_with_both_values(told):
 OPTION_DEFINED_LATE = """
 from xjit import jit
 from xprim import config
+config.update("retraces", "warn")
 @jit
 def f(x):
     return x + 1
