@@ -206,6 +206,22 @@ def test_a_sharded_program_computes_what_it_computes_on_one_device(seed):
     check(seed)
 
 
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize("start", [-2, 1, 3])
+def test_windows_beyond_a_sharded_dimension_are_clamped_as_on_one_device(start, traced):
+    def run(x, window, start):
+        starts = (0, start if traced else int(start), 0)
+        return (lax.dynamic_slice(x, starts, (8, 1, 4)) * 2,
+                lax.dynamic_update_slice(x, window, starts) + 1)  # fmt: skip
+
+    x, window = np.arange(64.0, dtype=np.float32).reshape(8, 2, 4), np.full((8, 1, 4), -9, "f4")
+    for spec in (P(None, "y", "x"), P("z", "y"), P("x")):
+        spread = device_put(x, NamedSharding(MESH, spec))
+        program = jit(run) if traced else jit(lambda x, window: run(x, window, start))
+        found = program(spread, window, np.int32(start)) if traced else program(spread, window)
+        close(found, run(x, window, start), f"{spec}")
+
+
 def test_the_gradient_of_a_sharded_program_is_that_of_the_whole():
     program, plain = (program_of(9, sharded=sharded, steps=4) for sharded in (True, False))
     args = arguments_of(9)
