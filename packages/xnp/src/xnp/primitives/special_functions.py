@@ -22,9 +22,8 @@ from xnp.primitives.formula_backends import (
     stablehlo_rule,
 )
 from xnp.primitives.formula_derivatives import derivatives_of, with_parameters
-from xnp.primitives.lowering_text import chosen, compared
+from xnp.primitives.lowering_text import apart_from_uses, chosen, compared
 from xnp.primitives.special_error import (
-    in_float32_stablehlo,
     in_float64,
     normal_density,
     normal_tail,
@@ -53,8 +52,8 @@ from xnp.primitives.table import (
     sub,
     unary,
 )
-from xprim import dtypes
-from xprim.contracts import Builder
+from xprim import ShapedArray, dtypes
+from xprim.contracts import Builder, outline
 
 __all__ = ()
 
@@ -82,11 +81,9 @@ def _i1e64(x: Any) -> Any:
     return np.copysign(np.where(size <= 8, near, far), x)
 
 
-def _i0e_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+def _i0e_text(b: Builder, operands: Sequence[str], wide: ShapedArray) -> str:
     """Write the two series out: CHLO has no operation for this function."""
-    (x,), (aval,), (out,) = operands, avals_in, avals_out
-    wide = aval if out.dtype in (dtypes.float32, dtypes.float64) else (
-        aval.update(dtype=dtypes.float32))  # fmt: skip
+    (x,) = operands
     precision = 1e-17 if wide.dtype == dtypes.float64 else 1e-9
 
     def op(name: str, *names: str) -> str:
@@ -103,14 +100,17 @@ def _i0e_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> 
             result, after = op("add", const(c), step), result
         return op("subtract", op("add", const(kept[0]), op("multiply", t, result)), after)
 
-    size = op("abs", b.convert(x, aval, wide.dtype))
+    size = op("abs", x)
     eight, one = const(8.0), const(1.0)
     inner, outer = op("minimum", size, eight), op("maximum", size, eight)
     near = series(op("subtract", op("multiply", inner, const(0.25)), one), I0E_SMALL)
     far = series(op("subtract", op("divide", const(16.0), outer), one), I0E_LARGE)
     far = op("multiply", far, op("rsqrt", outer))
-    y = chosen(b, compared(b, "GT", size, eight, wide), far, near, wide)
-    return [b.convert(y, wide, out.dtype)]
+    return chosen(b, compared(b, "GT", size, eight, wide), far, near, wide)
+
+
+def _i1e_text(b: Builder, operands: Sequence[str], aval: ShapedArray) -> str:
+    return b.op("chlo.bessel_i1e", operands, [aval], [aval])[0]
 
 
 def _i1e_slope(y: Any, x: Any) -> Any:
@@ -123,7 +123,8 @@ def _i1e_slope(y: Any, x: Any) -> Any:
 
 
 bessel_i0e_p = unary(
-    "bessel_i0e", FLOATING, numpy=in_float64(_i0e64), stablehlo=_i0e_stablehlo,
+    "bessel_i0e", FLOATING, numpy=in_float64(_i0e64),
+    stablehlo=apart_from_uses(_i0e_text, "bessel_i0e"),
     # I0' = I1, so d/dx exp(-|x|) I0 = exp(-|x|) I1 - sign(x) y
     jvp=lambda x_dot, y, x: mul(x_dot, sub(bind("bessel_i1e", x), mul(bind("sign", x), y))),
     cost=costs.special,
@@ -131,7 +132,7 @@ bessel_i0e_p = unary(
 
 bessel_i1e_p = unary(
     "bessel_i1e", FLOATING, numpy=in_float64(_i1e64),
-    stablehlo=in_float32_stablehlo("chlo.bessel_i1e"),
+    stablehlo=apart_from_uses(_i1e_text, "bessel_i1e"),
     jvp=lambda x_dot, y, x: mul(x_dot, _i1e_slope(y, x)), cost=costs.special,
 )  # fmt: skip
 
@@ -161,7 +162,10 @@ def _unscaled_stablehlo(name: str, sign: Callable[[Any], Any]) -> Callable[..., 
         return [in_dtype(product, dtype)]
 
     def stablehlo_rule(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
-        return b.traced(unscaled, operands, avals_in, key=name)
+        def body(inner: Builder, names: Any) -> list[str]:
+            return inner.traced(unscaled, names, avals_in, key=name)
+
+        return outline(b, body, operands, avals_in, avals_out, f"unscaled {name}", name[:-1])
 
     return stablehlo_rule
 
