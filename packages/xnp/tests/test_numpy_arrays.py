@@ -264,3 +264,14 @@ def test_clamp_takes_truths() -> None:
     low, x, high = [np.array(v) for v in ([0, 0, 1], [1, 0, 0], [0, 1, 1])]
     found = xnp.lax.clamp(low > 0, x > 0, high > 0)
     assert np.asarray(found).tolist() == [False, False, True]
+
+
+def test_functions_of_numpy_read_lists_of_arrays_as_arrays() -> None:
+    one, two = xnp.array(1.0), xnp.array(2.0)
+    first, second = np.broadcast_arrays(xnp.zeros((2, 1)), [one, two])
+    assert isinstance(second, Array)
+    assert (first.shape, second.tolist()) == ((2, 2), [[1, 2], [1, 2]])
+    assert np.where(xnp.array([True, False]), [one, two], 0).tolist() == [1, 0]
+    assert np.concatenate([xnp.zeros(2), [one, two]]).tolist() == [0, 0, 1, 2]
+    with pytest.raises(TypeError, match="a list is not an array"):
+        np.broadcast_arrays(xnp.zeros(2), [one, xnp.zeros(3)])

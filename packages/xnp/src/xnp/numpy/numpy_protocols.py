@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.numpy.creation import asarray
 from xprim import Array
 
 __all__: list[str] = []
@@ -55,23 +56,23 @@ def array_function(
 
 
 def _answer(ours: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
-    """Call a function of ours; what it refuses, once more with lists as arrays.
+    """Call a function of ours; where it raises TypeError, once more with lists as arrays.
 
-    NumPy takes lists of numbers where our functions take arrays alone, but not everywhere: shapes,
-    axes and the arrays that are joined are lists for both.
+    NumPy accepts lists of numbers, or of arrays, where our functions accept arrays alone, but not
+    everywhere: shapes, axes and the arrays that are joined are lists for both.
     """
     try:
         return ours(*args, **kwargs)
     except TypeError:
-        listed = [_as_arrays(x) for x in args]
-        named = {name: _as_arrays(x) for name, x in kwargs.items()}
-        before, after = [*args, *kwargs.values()], [*listed, *named.values()]
-        if all(x is y for x, y in zip(before, after, strict=True)):
-            raise
-        try:
-            return ours(*listed, **named)
-        except TypeError:
-            pass  # the error of the arguments as they are says more
+        for convert in (_as_arrays, _stacked):
+            try:
+                listed = [convert(x) for x in args]
+                named = {name: convert(x) for name, x in kwargs.items()}
+                before, after = [*args, *kwargs.values()], [*listed, *named.values()]
+                if any(x is not y for x, y in zip(before, after, strict=True)):
+                    return ours(*listed, **named)
+            except (TypeError, ValueError):
+                pass  # the error of the arguments as they are says more
         raise
 
 
@@ -88,6 +89,11 @@ def _as_arrays(value: Any) -> Any:
     except (TypeError, ValueError):  # ragged, or with tracers deeper down
         return value
     return array if array.dtype.kind in "biufc" else value
+
+
+def _stacked(value: Any) -> Any:
+    """Return a list of numbers or arrays as an array."""
+    return asarray(value) if type(value) in (list, tuple) and value else value
 
 
 def on_host(function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
