@@ -41,7 +41,7 @@ from xprim.avals import size_of
 from xprim.calls import call_rules, nonzero, where_true, with_zeros
 from xprim.cells import Cell, CellUse
 from xprim.contracts import Builder
-from xprim.derived_cells import UsedCell, given_values, taken, with_cells, written_values
+from xprim.derived_cells import UsedCell, claim_ref_uses, given_values, with_cells, written_values
 from xprim.errors import UndefinedRuleError, argument_names, described, message
 from xprim.kept_programs import KeptPrograms, Staged, staged_with_cells
 from xprim.leaves import as_arrays
@@ -449,7 +449,7 @@ def _join_parts(
     closed: ClosedJaxpr, handle: LinearizeHandle, nonzero: tuple[bool, ...]
 ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
     """Return the primal program followed by the linear one, as one program."""
-    uses = taken()
+    uses = claim_ref_uses()
     split, cells = with_cells(handle.linearize_jaxpr, closed, nonzero)
     count = len(closed.in_avals)
 

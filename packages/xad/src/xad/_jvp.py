@@ -50,7 +50,7 @@ from xprim import (
     trace_to_closed,
     use_trace,
 )
-from xprim.derived_cells import taken
+from xprim.derived_cells import claim_ref_uses
 from xprim.eager_costs import USES_BEFORE_KERNEL
 from xprim.errors import described, message
 from xprim.jaxpr import interpret
@@ -456,7 +456,7 @@ def _jvp_of(
         return [*outs, *kept]
 
     avals = [*closed.in_avals, *tangent_avals(closed.in_avals, nonzero)]
-    program = trace_to_closed(forward, avals, name=closed.jaxpr.name, cells=taken())
+    program = trace_to_closed(forward, avals, name=closed.jaxpr.name, cells=claim_ref_uses())
     return program, tuple(nonzero_out)
 
 

@@ -38,7 +38,7 @@ from xprim import (
     trace_to_jaxpr,
     unrepeatable_effects,
 )
-from xprim.derived_cells import kept, taken
+from xprim.derived_cells import claim_ref_uses, derive_once
 from xprim.eager_costs import USES_BEFORE_KERNEL
 from xprim.errors import UndefinedRuleError, message
 from xprim.jaxpr import interpret
@@ -393,7 +393,7 @@ class LinearizeHandle(JVPHandle):
         wanted = (instantiate,) * len(closed.out_avals) if isinstance(instantiate, bool) else (
             tuple(instantiate))  # fmt: skip
         args = tuple(nonzero), wanted, _values.zero_absorbing
-        return kept(closed.memo, (_linearize, *args), _linearize, closed, *args)
+        return derive_once(closed.memo, (_linearize, *args), _linearize, closed, *args)
 
 
 LINEARIZE_HANDLE = LinearizeHandle()
@@ -436,7 +436,7 @@ def _linearize(
         captured.append((linear, program.nonzero_out))
         return [*outs, *needed]
 
-    uses = taken()
+    uses = claim_ref_uses()
     jaxpr, consts = trace_to_jaxpr(primal_part, closed.in_avals, name=closed.jaxpr.name, cells=uses)
     linear, nonzero_out = captured[0]
     count = len(nonzero_out)

@@ -33,7 +33,7 @@ from xprim import (
     trace_to_closed,
     unrepeatable_effects,
 )
-from xprim.derived_cells import taken
+from xprim.derived_cells import claim_ref_uses
 from xprim.kernels import Kernel, KernelTable, numpy_operand
 from xprim.numpy_kernels import numpy_function
 from xprim.rules import BACKWARD
@@ -390,5 +390,5 @@ def _transpose(
         return [instantiate(r) for r, nz in zip(results, nonzero_out, strict=True) if nz]
 
     avals = [*others, *ct_avals]
-    program = trace_to_closed(backward, avals, name=closed.jaxpr.name, cells=taken())
+    program = trace_to_closed(backward, avals, name=closed.jaxpr.name, cells=claim_ref_uses())
     return program, tuple(nonzero_out)

@@ -22,7 +22,7 @@ from xprim import (
     trace_to_jaxpr,
 )
 from xprim.calls import BatchDimension
-from xprim.derived_cells import kept, taken
+from xprim.derived_cells import claim_ref_uses, derive_once
 from xprim.jaxpr import interpret
 from xprim.sharded_types import batched, with_dimension, without_dimension
 from xprim.source import capture
@@ -328,7 +328,7 @@ class BatchAxis(BatchDimension):
         wanted = (instantiate,) * len(closed.out_avals) if isinstance(instantiate, bool) else (
             tuple(instantiate))  # fmt: skip
         key = ("batch", self.size, self.name, self.mesh_axes, self.spread, tuple(mapped), wanted)
-        return kept(closed.memo, key, self._batched_jaxpr, closed, tuple(mapped), wanted)
+        return derive_once(closed.memo, key, self._batched_jaxpr, closed, tuple(mapped), wanted)
 
     def _batched_jaxpr(
         self, closed: ClosedJaxpr, mapped: tuple[bool, ...], wanted: tuple[bool, ...]
@@ -348,5 +348,7 @@ class BatchAxis(BatchDimension):
 
         avals = [self.batched_aval(a) if m else a
                  for a, m in zip(closed.in_avals, mapped, strict=True)]  # fmt: skip
-        jaxpr, consts = trace_to_jaxpr(on_batches, avals, name=closed.jaxpr.name, cells=taken())
+        jaxpr, consts = trace_to_jaxpr(
+            on_batches, avals, name=closed.jaxpr.name, cells=claim_ref_uses()
+        )
         return ClosedJaxpr(jaxpr, consts), tuple(mapped_out)

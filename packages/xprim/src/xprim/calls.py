@@ -17,7 +17,7 @@ from xprim.contracts import (
     LinearizeHandle,
     TransposeHandle,
 )
-from xprim.derived_cells import Asked, UsedCell, given_values, written_values
+from xprim.derived_cells import RefCollector, UsedCell, given_values, written_values
 from xprim.jaxpr import ClosedJaxpr, Equation, eval_closed
 from xprim.jaxpr_passes import closed_without_dead_code
 from xprim.primitive import Primitive, get_primitive
@@ -462,9 +462,9 @@ class _CallRules:
         if self.scope is None:  # as `with_cells` does, in the same frame
             now = state.__dict__
             outer = now["derived_cells"]
-            now["derived_cells"] = asked = Asked()
+            now["derived_cells"] = collector = RefCollector()
             try:
-                return transform(*args), asked.found
+                return transform(*args), collector.found
             finally:
                 now["derived_cells"] = outer
         with self.scope(params):

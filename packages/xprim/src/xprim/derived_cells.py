@@ -1,11 +1,11 @@
-"""Cells (references) that a program uses which is derived from another: by rules of users.
+"""References that programs derived by rules of users read and write, passed as operands.
 
-What a program itself does with cells is among its arguments and results. A rule of the user's, of
-`custom_vjp` say, runs when its program is differentiated, and may use cells of its own. Then the
-derived program gets the values of these as its last arguments, and gives those that it writes as
-its last results. Who asks a handle for a derived program, and can pass these along, asks by
-`with_cells`; what derives it stages with what `taken` returns. Where nobody asks, the values are
-constants of a program that is made for this moment alone, and nothing may be written.
+The references that a program itself uses are among its arguments and results. A user's rule, of
+`custom_vjp` say, runs when its program is differentiated, and may use further references. The
+derived program takes their values as its last arguments and returns the written ones as its last
+results. A caller that can pass these values derives the program by `with_cells`; the code that
+derives it stages with the list that `claim_ref_uses` returns. Without such a caller the values are
+constants of a program that is never reused, and a write is an error.
 """
 
 from __future__ import annotations
@@ -16,7 +16,14 @@ from typing import Any, TypeVar
 
 from xprim.config import state
 
-__all__ = ["UsedCell", "given_values", "kept", "taken", "with_cells", "written_values"]
+__all__ = [
+    "UsedCell",
+    "given_values",
+    "claim_ref_uses",
+    "derive_once",
+    "with_cells",
+    "written_values",
+]
 
 __dir__ = __all__.copy
 
@@ -65,21 +72,21 @@ def with_cells(derive: Callable[..., T], *args: Any) -> tuple[T, Sequence[UsedCe
     """
     now = state.__dict__
     outer = now["derived_cells"]
-    now["derived_cells"] = asked = Asked()
+    now["derived_cells"] = collector = RefCollector()
     try:
-        return derive(*args), asked.found
+        return derive(*args), collector.found
     finally:
         now["derived_cells"] = outer
 
 
-def taken() -> list[CellUse] | None:
-    """Return where a program that is derived now notes its cells; None: nobody passes them along.
+def claim_ref_uses() -> list[CellUse] | None:
+    """Return the list for the references of a program derived now; None if no caller passes them.
 
-    What it is staged with asks for itself.
+    Programs staged inside of it do not see the list.
     """
     now = state.__dict__
-    asked, now["derived_cells"] = now["derived_cells"], None
-    return None if asked is None else asked.uses
+    collector, now["derived_cells"] = now["derived_cells"], None
+    return None if collector is None else collector.uses
 
 
 def given_values(cells: Sequence[UsedCell]) -> list[Any]:
@@ -96,8 +103,8 @@ def written_values(cells: Sequence[UsedCell], results: Sequence[Any]) -> Sequenc
     return results[:count]
 
 
-class Asked:
-    """What is noted for who asked by `with_cells`.
+class RefCollector:
+    """The references of a derived program, for the caller of `with_cells`.
 
     Attributes:
       uses: of the program that is staged.
@@ -131,17 +138,19 @@ class WithCells:
         self.derived = derived
         self._cells = [(weakref.ref(used.cell), used.is_written) for used in cells]
 
-    def for_asked(self, asked: Asked | None) -> bool:
-        """Tell who asks of the cells; return whether somebody does, and they are all there."""
+    def report_to(self, collector: RefCollector | None) -> bool:
+        """Give the references to a collector; return whether there is one, and all are alive."""
         cells = [cell() for cell, _ in self._cells]
-        if asked is None or any(cell is None for cell in cells):
+        if collector is None or any(cell is None for cell in cells):
             return False
-        asked.found = [UsedCell(cell, w) for cell, (_, w) in zip(cells, self._cells, strict=True)]
+        collector.found = [
+            UsedCell(cell, w) for cell, (_, w) in zip(cells, self._cells, strict=True)
+        ]
         return True
 
 
-def kept(memo: dict[Any, Any], key: Any, make: Callable[..., T], *args: Any) -> T:
-    """Return what is derived from a program, from its memo where that may be.
+def derive_once(memo: dict[Any, Any], key: Any, make: Callable[..., T], *args: Any) -> T:
+    """Return a program derived from another, from the memo of that one where possible.
 
     Args:
       memo: of the program.
@@ -150,16 +159,16 @@ def kept(memo: dict[Any, Any], key: Any, make: Callable[..., T], *args: Any) -> 
       *args: of that.
     """
     now = state.__dict__
-    asked = now["derived_cells"]
+    collector = now["derived_cells"]
     old = memo.get(key, _NOT_THERE)
     if type(old) is WithCells:
-        if old.for_asked(asked):
+        if old.report_to(collector):
             return old.derived  # type: ignore[no-any-return]
     elif old is not _NOT_THERE:
         return old  # type: ignore[no-any-return]
     constants = now["constant_cells"]
     made = make(*args)
-    found: Sequence[UsedCell] = () if asked is None else asked.note_found()
+    found: Sequence[UsedCell] = () if collector is None else collector.note_found()
     if now["constant_cells"] != constants:
         return made
     if not found:

@@ -12,7 +12,7 @@ import xprim
 from xprim.array import ConcreteArray, as_array
 from xprim.avals import ShapedArray, shaped_array
 from xprim.config import state
-from xprim.derived_cells import kept
+from xprim.derived_cells import derive_once
 from xprim.errors import JaxprTypeError, described
 from xprim.primitive import Primitive, Signature
 from xprim.sharded_types import as_typed, is_spread
@@ -312,7 +312,7 @@ class ClosedJaxpr:
 
         What has values of cells as constants is made again: see `derived_cells`.
         """
-        return kept(self.memo, (make, *args), make, self, *args)
+        return derive_once(self.memo, (make, *args), make, self, *args)
 
     @property
     def literals(self) -> tuple[Any, ...]:

@@ -37,7 +37,7 @@ __all__ = [
 __dir__ = __all__.copy
 
 Names = Callable[[], Sequence[str]]
-Asked = Sequence[Sharding | None]
+Requested = Sequence[Sharding | None]
 
 
 def common_placement(
@@ -71,7 +71,7 @@ def device_put_on(x: ConcreteArray) -> Any:
 
 def placement_for(
     arrays: Sequence[ConcreteArray], operation: str, names: Names = tuple, *,
-    in_shardings: Asked = (), out_shardings: Asked = (), mesh: Mesh | None = None,
+    in_shardings: Requested = (), out_shardings: Requested = (), mesh: Mesh | None = None,
 ) -> Placement:  # fmt: skip
     """Return the placement of a call over several devices.
 
@@ -95,7 +95,10 @@ def placement_for(
 
 
 def spread_placement(
-    in_shardings: Asked, out_shardings: Asked, mesh: Mesh | None, conflict: Callable[[int], Any]
+    in_shardings: Requested,
+    out_shardings: Requested,
+    mesh: Mesh | None,
+    conflict: Callable[[int], Any],
 ) -> Placement:
     """Return the placement of a program whose arguments and results lie so.
 
@@ -157,14 +160,14 @@ def meshes_near(meshes: tuple[Mesh, ...]) -> Iterator[None]:
         _of_primals.meshes = outer
 
 
-def _mesh_that_fits(asked: Asked, known: Asked) -> Mesh | None:
+def _mesh_that_fits(asked: Requested, known: Requested) -> Mesh | None:
     """Return the mesh of an argument that gives devices to one that is asked for without them."""
     shapes = [s.mesh.shape_tuple for s in asked if isinstance(s, NamedSharding)]
     meshes = [s.mesh for s in known if isinstance(s, NamedSharding)]
     return next((m for m in meshes if isinstance(m, Mesh) and m.shape_tuple in shapes), None)
 
 
-def mesh_named_by(closed: ClosedJaxpr, shardings: Callable[[], Asked]) -> Mesh | None:
+def mesh_named_by(closed: ClosedJaxpr, shardings: Callable[[], Requested]) -> Mesh | None:
     """Return the mesh on which a program runs by what its equations name, None for none.
 
     Args:
@@ -203,7 +206,7 @@ def _is_abstract(sharding: Sharding) -> bool:
     return isinstance(sharding, NamedSharding) and not isinstance(sharding.mesh, Mesh)
 
 
-def are_concrete(shardings: Asked) -> bool:
+def are_concrete(shardings: Requested) -> bool:
     """Return whether all say on which devices of a mesh a value lies, whatever mesh is set."""
     return all(isinstance(s, NamedSharding) and not _is_abstract(s) for s in shardings)
 

@@ -37,7 +37,7 @@ from xprim import (
     undefined,
 )
 from xprim.contracts import BatchAxis, Builder, JVPHandle
-from xprim.derived_cells import kept
+from xprim.derived_cells import derive_once
 from xprim.eager import results_are_checked
 from xprim.eager_costs import EQUATIONS_BEFORE_KERNEL, loop_steps_by_numpy, loop_work
 from xprim.errors import CheckSite, message
@@ -62,7 +62,7 @@ T = TypeVar("T")
 
 def derived(closed: ClosedJaxpr, key: Hashable, make: Callable[[], T]) -> T:
     """Return what `make()` derives from a program, from the program's memo when it has it."""
-    return kept(closed.memo, key, make)
+    return derive_once(closed.memo, key, make)
 
 
 def split_at(values: Sequence[T], *counts: int) -> list[list[T]]:
