@@ -59,7 +59,7 @@ def test_it_says_which_function_how_large_and_which_line_holds_most(heard):
     (text,) = heard
     assert text.startswith("compiling step(float32[]) takes more than 0 s: ")
     where = f"test_long_compilations.py:{step.__code__.co_firstlineno + 2} in step"
-    assert f"operations, of which 98% of {where}. Ctrl-C ends the wait" in text
+    assert f"operations, of which 98% of {where}. Ctrl-C ends the wait; debug.explain(" in text
 
 
 def test_of_many_arguments_it_names_the_first(heard):

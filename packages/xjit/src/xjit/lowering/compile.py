@@ -598,7 +598,7 @@ def _what_takes_long(lowered: LoweredProgram, closed: ClosedJaxpr | None) -> str
     return (
         f"compiling {lowered.name.removeprefix('jit_')}({', '.join(types)}) takes more than "
         f"{SLOW_SECONDS:.0f} s: {lowered.body.count('stablehlo.'):,} operations{''.join(most)}. "
-        "Ctrl-C ends the wait; explain(f, *args) shows what takes the time"
+        "Ctrl-C ends the wait; debug.explain(f, *args) shows what takes the time"
     )
 
 
