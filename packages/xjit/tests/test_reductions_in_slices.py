@@ -40,6 +40,23 @@ def test_each_place_of_an_extreme_element_counts(where):
     assert list(map(int, jit(of)(xnp.asarray(x)))) == [-3, 1, where, where]
 
 
+@pytest.mark.parametrize("where", [None, 0, 16383, 16384, 131071, 131072, 149999])
+@pytest.mark.parametrize("shape", [(150_000,), (3, 50_000), (1, 2, 75_000)])
+def test_a_loop_over_many_booleans_finds_each_place(shape, where):
+    found = np.zeros(shape, bool)
+    if where is not None:
+        found.flat[where] = True
+    axes = tuple(range(len(shape)))[shape[0] == 1 :]  # a dimension of size 1 may stay
+
+    def tests(x):
+        return [x.any(axes), (~x).all(axes), (~x).any(axes), x.all(axes)]
+
+    compiled = jit(tests)
+    assert "stablehlo.while" in compiled.lower(xnp.asarray(found)).as_text()
+    for a, b in zip(compiled(xnp.asarray(found)), tests(found), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 def test_the_first_nan_then_the_first_of_equals_is_the_place():
     x = RNG.integers(0, 50, size=(6, 8192)).astype("f4")
     x[1, 3000], x[1, 8000], x[2, 8191], x[3, 0] = np.nan, np.nan, np.nan, np.inf

@@ -130,6 +130,13 @@ def reduction_stablehlo(
 _SLICES = 16
 _LEAST_TO_SLICE = 4096
 
+# Whether any or all of many booleans hold is known early as a rule: a loop over blocks ends there,
+# and reads four booleans as one integer. A million take 46 us for 55, and 28 where the first block
+# tells, which is the time of the call.
+_LEAST_TO_LEAVE = 1 << 17
+_MOST_TO_LEAVE = (1 << 31) - (1 << 14)  # places are int32
+_BLOCK_OF_TRUTHS = 1 << 14
+
 
 def in_slices(name: str, rule: Callable[..., Any], combine: str) -> Callable[..., Any]:
     """Return a `stablehlo` rule that first combines slices, on CPUs where that is vector code.
@@ -157,10 +164,50 @@ def in_slices(name: str, rule: Callable[..., Any], combine: str) -> Callable[...
     ):  # fmt: skip
         if b.platform != "cpu" or is_split(b) or not _is_sliced(avals_in[0], axes):
             return rule(b, operands, avals_in, avals_out, axes=axes)
+        if dtypes.is_bool(avals_in[0].dtype) and avals_out[0].size == 1 and (
+            _LEAST_TO_LEAVE <= avals_in[0].size < _MOST_TO_LEAVE
+        ):  # fmt: skip
+            return _until_settled(b, name, operands[0], avals_in[0], avals_out[0])
         key = ("in slices", name, axes)
         return b.traced(lambda x: reduce_slices(x, axes=axes), operands, avals_in, key)
 
     return stablehlo_rule
+
+
+def _until_settled(b: Builder, name: str, x: str, aval: ShapedArray, out: ShapedArray) -> list[str]:
+    """Write whether any or all of many booleans hold, by a loop that ends where it is known."""
+    place, truth = shaped_array((), dtypes.int32), shaped_array((), dtypes.bool_)
+    block = shaped_array((_BLOCK_OF_TRUTHS,), dtypes.bool_)
+    quads = shaped_array((_BLOCK_OF_TRUTHS // 4, 4), dtypes.uint8)
+    words, word = shaped_array(quads.shape[:1], dtypes.uint32), shaped_array((), dtypes.uint32)
+    flat, is_any = shaped_array((aval.size,), dtypes.bool_), name == "reduce_or"
+    (x,) = b.op("stablehlo.reshape", [x], [aval], [flat])
+    carried = [place, truth]  # where the next block starts, and the result of those before
+
+    def condition(inner: Builder, names: Any) -> list[str]:
+        is_left = compared(inner, "LT", names[0], inner.scalar(aval.size, place.dtype), place)
+        settled = inner.scalar(is_any, truth.dtype)
+        is_open = compared(inner, "NE", names[1], settled, truth)
+        return [inner.same_type_op("stablehlo.and", [is_left, is_open], truth)]
+
+    def body(inner: Builder, names: Any) -> list[str]:
+        # the last block starts early enough to be full
+        (part,) = inner.op("stablehlo.dynamic_slice", [x, names[0]], [flat, place], [block],
+                           f"slice_sizes = array<i64: {_BLOCK_OF_TRUTHS}>")  # fmt: skip
+        part = inner.convert(part, block, dtypes.uint8)
+        (part,) = inner.op("stablehlo.reshape", [part], [block.update(dtype=dtypes.uint8)], [quads])
+        (part,) = inner.op("stablehlo.bitcast_convert", [part], [quads], [words])
+        key = ("words of booleans", name)
+        (total,) = inner.traced(lambda v: (bind(name, v, axes=(0,)),), [part], [words], key)
+        bound = inner.scalar(0 if is_any else 0x01010101, word.dtype)
+        found = compared(inner, "NE" if is_any else "EQ", total, bound, word)
+        step = inner.scalar(_BLOCK_OF_TRUTHS, place.dtype)
+        return [inner.same_type_op("stablehlo.add", [names[0], step], place), found]
+
+    regions = b.regions(b.region(carried, condition, [truth]), b.region(carried, body, carried))
+    starts = [b.scalar(0, place.dtype), b.scalar(not is_any, truth.dtype)]
+    result = b.op("stablehlo.while", starts, carried, carried, regions=regions)[1]
+    return b.op("stablehlo.reshape", [result], [truth], [out])
 
 
 def _first_of_last_run(ndim: int, axes: tuple[int, ...]) -> int:
