@@ -275,3 +275,15 @@ def test_functions_of_numpy_read_lists_of_arrays_as_arrays() -> None:
     assert np.concatenate([xnp.zeros(2), [one, two]]).tolist() == [0, 0, 1, 2]
     with pytest.raises(TypeError, match="a list is not an array"):
         np.broadcast_arrays(xnp.zeros(2), [one, xnp.zeros(3)])
+
+
+def test_functions_of_numpy_with_operands_of_none_or_text_are_numpys() -> None:
+    x = xnp.arange(2.0)
+    values, none = np.broadcast_arrays(x, None)  # as matplotlib's bar calls it
+    assert (values.tolist(), none.tolist()) == ([0, 1], [None, None])
+    _, text = np.broadcast_arrays([x[0], x[1]], "/", x)[:2]
+    assert text.tolist() == ["/", "/"]
+    with pytest.raises(TypeError, match="broadcast_arrays: None is not an array"):
+        xnp.broadcast_arrays(x, None)
+    with pytest.raises(TypeError, match="sum: the axis must be an integer"):
+        np.sum(x, "a")

@@ -3,14 +3,16 @@
 NumPy asks its operands before it computes. A universal function asks `__array_ufunc__`, most other
 functions ask `__array_function__`; both are answered with the function of the same name here, so
 that code written for NumPy differentiates, maps and compiles. What has no such function, and what
-asks for something that arrays cannot do (`out=`, `dtype=` of a ufunc, a list changed in place), is
-NumPy's: it gets the elements, as `np.asarray` gives them, and a tracer, which has none, is refused.
+asks for something that arrays cannot do (`out=`, `dtype=` of a ufunc, a list changed in place, an
+operand of None or text beside an array), is NumPy's: it gets the elements, as `np.asarray` gives
+them, and a tracer, which has none, raises.
 
 `np.asarray`, `np.array` and what else makes arrays of anything ask neither and give NumPy's arrays.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import sys
@@ -52,7 +54,13 @@ def array_function(
     changes_numpy = function.__name__ in _CHANGE_THE_FIRST and isinstance(args[0], np.ndarray)
     if ours is None or changes_numpy or not _takes(ours, kwargs):
         return on_host(function, args, kwargs)
-    return _answer(ours, args, kwargs)
+    try:
+        return _answer(ours, args, kwargs)
+    except TypeError:
+        if any(map(_is_text_or_none, args)):
+            with contextlib.suppress(TypeError, ValueError):  # our error says more
+                return on_host(function, args, kwargs)
+        raise
 
 
 def _answer(ours: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
@@ -94,6 +102,13 @@ def _as_arrays(value: Any) -> Any:
 def _stacked(value: Any) -> Any:
     """Return a list of numbers or arrays as an array."""
     return asarray(value) if type(value) in (list, tuple) and value else value
+
+
+def _is_text_or_none(value: Any) -> bool:
+    """Whether NumPy makes an array of objects or text of an operand."""
+    if type(value) in (list, tuple):
+        return any(map(_is_text_or_none, value))
+    return value is None or isinstance(value, str | bytes)
 
 
 def on_host(function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
