@@ -63,7 +63,7 @@ def test_activations_have_their_limits_at_infinity_and_at_the_largest_numbers(dt
 @pytest.mark.parametrize("name", ["gelu", "gelu by erf", "mish", "silu", "squareplus"])
 def test_the_slope_is_one_where_a_formula_gives_way_to_the_line(name):
     f = FUNCTIONS[name]
-    for bound in (10.0, 1000.0, float(np.sqrt(np.finfo(np.float32).max)) / 2):
+    for bound in (10.0, 40.0, 1000.0, float(np.sqrt(np.finfo(np.float32).max)) / 2):
         beside = np.float32([np.nextafter(np.float32(bound), np.float32(0)), bound])
         for x in beside:
             expected = 1.0 if name != "squareplus" else (1 + x / np.hypot(x, 2, dtype=float)) / 2
@@ -91,3 +91,11 @@ def test_the_slope_of_the_logistic_function_keeps_its_digits_far_from_zero():
     for way in (xstack.grad, lambda f: xstack.jit(xstack.grad(f))):
         found = way(lambda x: nn.sigmoid(x).sum())(x)
         np.testing.assert_allclose(found, exact, rtol=1e-5)  # e^x of x = 60 to a few ulp of x
+
+
+def test_gelu_by_tanh_keeps_its_digits_far_below_zero():
+    x = np.linspace(-9, -1, 33).astype(np.float32)
+    u = 2 * np.sqrt(2 / np.pi) * x * (1 + 0.044715 * x.astype(np.float64) ** 2)
+    for f in (nn.gelu, xstack.jit(nn.gelu)):
+        # e^u of u = -66 to a few ulp of u, where 1 + tanh(u / 2) has no digit
+        np.testing.assert_allclose(f(x), x / (1 + np.exp(-u)), rtol=2e-5)

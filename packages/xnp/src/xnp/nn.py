@@ -520,12 +520,10 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
 @dispatched(1)
 def _gelu(x: Any, approximate: bool) -> Array:
     (x,) = inexact("gelu", x)
-    # beyond 10 tanh is 1 in all formats, and the cube may overflow
-    far, formula = (10, _gelu_by_tanh) if approximate else (_FAR, _gelu_by_erfc)
-    return _linear_beyond(far, x, formula)
-
-
-def _gelu_by_tanh(x: Array) -> Array:
+    if not approximate:
+        return _linear_beyond(_FAR, x, _gelu_by_erfc)
+    if not dtypes.is_complex(x.dtype):
+        return bind("gelu_by_tanh", x)
     inner = math.sqrt(2 / math.pi) * (x + 0.044715 * (x**3))
     return bind("mul", x, 0.5 * (1.0 + xn.tanh(inner)))
 

@@ -18,6 +18,7 @@ import numpy as np
 from xnp.primitives import costs
 from xnp.primitives.lowering_text import (
     BYTES,
+    WIDER,
     Text,
     apart_from_uses,
     chosen,
@@ -1323,6 +1324,46 @@ def _silu_jvp(x_dot: Any, y: Any, x: Any) -> Any:
 
 silu_p = unary(
     "silu", FLOATING, numpy=_silu_numpy, stablehlo=_silu_stablehlo, jvp=_silu_jvp,
+    cost=costs.choice,
+)  # fmt: skip
+
+
+# gelu(x) by tanh, x (1 + tanh(u / 2)) / 2, is x logistic(u) for u = x (a + b x^2), which keeps its
+# digits far below zero. Beyond +-40 the logistic is 0 or 1 in all formats.
+_GELU_END = 40.0
+_GELU_LINEAR = 2 * math.sqrt(2 / math.pi)
+_GELU_CUBIC = 0.044715 * _GELU_LINEAR
+
+
+@in_wider
+def _gelu_by_tanh_numpy(x: Any) -> Any:
+    near = np.clip(x, np.asarray(-_GELU_END, x.dtype), np.asarray(_GELU_END, x.dtype))
+    inner = near * (_GELU_LINEAR + _GELU_CUBIC * (near * near))
+    return np.maximum(x, near) * _logistic_numpy(inner)
+
+
+def _gelu_by_tanh_text(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
+    x = Text(b, operands[0], avals_out[0])
+    inner = x * (x * x * _GELU_CUBIC + _GELU_LINEAR)
+    return [(x.op("maximum", -_GELU_END) * inner.op("logistic")).name]
+
+
+def _gelu_by_tanh_jvp(x_dot: Any, y: Any, x: Any) -> Any:
+    # s (1 + x u' (1 - s)) for s = logistic(u), where 1 - s is logistic(-u) with all digits
+    end = min(_GELU_END, float(dtypes.finfo(x.aval.dtype).max))
+    # not "clamp", whose derivative is 0 at NaN
+    near = bind("min", bind("max", x, scalar_like(x, -end)), scalar_like(x, end))
+    square = mul(near, near)
+    linear, cubic = scalar_like(x, _GELU_LINEAR), scalar_like(x, _GELU_CUBIC)
+    inner = mul(near, add(mul(square, cubic), linear))
+    steep = mul(near, add(mul(square, scalar_like(x, 3 * _GELU_CUBIC)), linear))
+    factor = add(mul(steep, bind("logistic", neg(inner))), scalar_like(x, 1))
+    return mul(x_dot, mul(bind("logistic", inner), factor))
+
+
+gelu_by_tanh_p = unary(
+    "gelu_by_tanh", FLOATING, numpy=_gelu_by_tanh_numpy,
+    stablehlo=upcast(_gelu_by_tanh_text, WIDER, np.float32), jvp=_gelu_by_tanh_jvp,
     cost=costs.choice,
 )  # fmt: skip
 

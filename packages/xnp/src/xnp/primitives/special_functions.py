@@ -1113,6 +1113,6 @@ xlog1py_p = binary(
 )  # fmt: skip
 
 logit_p = unary(
-    "logit", FLOATING, numpy=numpy_rule(logit), stablehlo=stablehlo_rule(logit),
+    "logit", FLOATING, numpy=numpy_rule(logit), stablehlo=stablehlo_rule(logit, narrow=True),
     jvp=lambda x_dot, y, x: div(x_dot, mul(x, sub(scalar_like(x, 1), x))), cost=costs.special,
 )  # fmt: skip

@@ -131,7 +131,9 @@ _EXPONENTIAL = {
     )
 }  # fmt: skip
 
-_SILU = unary_samples(FLOATS, tolerance=_roughly)
+_ACTIVATIONS = {
+    name: unary_samples(FLOATS, tolerance=_roughly) for name in ("gelu_by_tanh", "silu")
+}
 
 _TRIGONOMETRIC = {
     name: unary_samples(INEXACT, domain, tolerance=_roughly)
@@ -174,6 +176,6 @@ _BITWISE = {
 }  # fmt: skip
 
 TABLE: dict[str, list[Sample]] = {
-    **_ARITHMETIC, **_POWERS, **_EXPONENTIAL, "silu": _SILU, **_LOGADDEXP, **_TRIGONOMETRIC,
+    **_ARITHMETIC, **_POWERS, **_EXPONENTIAL, **_ACTIVATIONS, **_LOGADDEXP, **_TRIGONOMETRIC,
     "atan2": _ANGLE, **_ROUNDING, **_COMPARISON, **_BITWISE,
 }  # fmt: skip
