@@ -53,9 +53,12 @@ def main(argv: list[str]) -> int:
 def _write(folder: Path, kept: dict[str, object], text: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "results.json").write_text(json.dumps(kept, indent=1) + "\n")
-    title = "The noise: JAX beside itself" if folder.name == "noise" else "The benchmarks' results"
+    noise = folder.name == "noise"
+    title = "The noise: JAX beside itself" if noise else "The benchmarks' results"
     (folder / "results.md").write_text(f"# {title}\n\n{text}\n")
     report.plot(kept, folder / "ratios.png")
+    if not noise:
+        (folder / "groups.svg").write_text(report.bar_chart(kept))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a run shows and keeps: a table of ratios, a JSON file, a plot, and a check for losses."""
+"""What a run shows and keeps: a table of ratios, JSON, two pictures, and a check for losses."""
 
 from __future__ import annotations
 
@@ -140,6 +140,55 @@ def plot(kept: dict[str, Any], path: Path) -> None:
     axes.grid(axis="x", alpha=0.3, which="both")
     figure.savefig(path, dpi=110)
     plt.close(figure)
+
+
+_BAR_CHART = """\
+<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 420 {height}" font-size="13" \
+font-family="system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif">
+  <title>Time of xstack as a ratio to JAX's, by group of benchmarks</title>
+  <style>
+    .page {{ fill: #ffffff }} .text {{ fill: #1d2b3a }} .faster {{ fill: #1c7f5c }}
+    .slower {{ fill: #c2571a }} .jax {{ stroke: #42526a; stroke-dasharray: 3 3 }}
+    @media (prefers-color-scheme: dark) {{
+      .page {{ fill: #14181d }} .text {{ fill: #f0f4f8 }} .faster {{ fill: #35a37c }}
+      .slower {{ fill: #e07b3c }} .jax {{ stroke: #c3cdda }}
+    }}
+  </style>
+  <rect class="page" width="420" height="{height}" rx="8"/>
+  <text class="text" x="{jax}" y="20" text-anchor="middle">JAX</text>
+  <path class="jax" d="M{jax} 26V{bottom}"/>
+{bars}
+</svg>
+"""
+_BAR = """\
+  <text class="text" x="160" y="{y}" text-anchor="end">{group}</text>
+  <rect class="{kind}" x="{zero}" y="{top}" width="{width:.1f}" height="16"/>
+  <text class="text" x="{end:.1f}" y="{y}">{ratio:.2f}</text>"""
+
+
+def bar_chart(kept: dict[str, Any]) -> str:
+    """Return an SVG with a bar for each group: the geometric mean of its ratios to JAX.
+
+    It is 420 units wide, which a phone shows at their size, and follows light and dark.
+    """
+    zero, scale, pitch, head = 168, 200, 24, 34
+    means = {
+        group: figures["geometric_mean"]["jax"]
+        for group, figures in kept["groups"].items()
+        if "jax" in figures["geometric_mean"]
+    }
+    bars = [
+        _BAR.format(
+            group=group.replace("_", " "), kind="faster" if ratio < 1 else "slower", zero=zero,
+            width=scale * ratio, top=head + pitch * i, y=head + pitch * i + 13,
+            end=zero + scale * max(ratio, 1) + 6, ratio=ratio,
+        )
+        for i, (group, ratio) in enumerate(means.items())
+    ]  # fmt: skip
+    height = head + pitch * len(means) + 6
+    return _BAR_CHART.format(
+        height=height, jax=zero + scale, bottom=height - 8, bars="\n".join(bars)
+    )
 
 
 def losses(now: dict[str, Any], before: dict[str, Any]) -> list[str]:
