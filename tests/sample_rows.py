@@ -70,6 +70,10 @@ DERIVATIVES: dict[str, list[Sample]] = {
         Sample([np.asarray(x)], {"name": "residual"})
         for x in (np.float32(1), _floats(2, 3), np.arange(3), _floats(0))
     ],
+    "remat_residual": [
+        Sample([np.asarray(x)], smooth=False, note="its call says the derivative")
+        for x in (np.float32(1), _floats(2, 3), _floats(0))
+    ],
     "saved_value": [Sample([_floats(3), _floats(3)], smooth=False, note="the same value twice")],
 }
 

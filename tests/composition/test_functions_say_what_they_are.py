@@ -34,6 +34,7 @@ TRANSFORMATIONS = {
     "hessian": xstack.hessian, "checkpoint": xstack.checkpoint, "make_jaxpr": xstack.make_jaxpr,
     "custom_jvp": xstack.custom_jvp, "custom_vjp": xstack.custom_vjp, "vectorize": xnp.vectorize,
     "custom_gradient": xstack.custom_gradient, "custom_vmap": custom_vmap,
+    "custom_remat": lambda f: xstack.custom_remat(f, f, f, f),
     "named_call": xstack.named_call, "checkify": checkify.checkify, "sparsify": sparsify,
     "auto_axes": auto_axes, "explicit_axes": explicit_axes,
     "annotate_function": xstack.profiler.annotate_function,

@@ -55,6 +55,7 @@ with namespace(globals(), at_once=True):
         SymbolicZero as SymbolicZero,
         custom_gradient as custom_gradient,
         custom_jvp as custom_jvp,
+        custom_remat as custom_remat,
         custom_vjp as custom_vjp,
         custom_vjp_primal_tree_values as custom_vjp_primal_tree_values,
         remat_opt_p as remat_opt_p,

@@ -11,6 +11,7 @@ import xtree
 from xad._jvp import tangent_avals
 from xad._linearize import LINEARIZE_HANDLE, LinearizeHandle, linearize_and_attribute
 from xad.arguments import references_in
+from xad.custom_rules import remat_residual_p
 from xad.tangents import is_differentiable
 from xprim import (
     ELEMENTWISE,
@@ -25,6 +26,7 @@ from xprim import (
     Var,
     as_array,
     closed_without_dead_code,
+    custom_vjp_call_p,
     effects_text,
     eval_closed,
     get_primitive,
@@ -43,6 +45,7 @@ from xprim.cells import Cell, CellUse
 from xprim.contracts import Builder
 from xprim.derived_cells import UsedCell, claim_ref_uses, given_values, with_cells, written_values
 from xprim.errors import UndefinedRuleError, argument_names, described, message
+from xprim.jaxpr import held_programs
 from xprim.kept_programs import KeptPrograms, Staged, staged_with_cells
 from xprim.leaves import as_arrays
 from xprim.memory import bytes_of
@@ -295,10 +298,12 @@ _CONTRACTIONS = ("dot_general", "conv_general_dilated", "ragged_dot_general")
 
 def saved_values(jaxpr: ClosedJaxpr, policy: Policy | None) -> dict[Var, Verdict]:
     """Return the variables of a program that the forward pass keeps, with the policy's verdicts."""
-    if policy is None:
-        return {}
     saved: dict[Var, Verdict] = {}
     for eqn in jaxpr.eqns:
+        if eqn.primitive is remat_residual_p:
+            saved[eqn.outputs[0]] = Saveable
+        if policy is None:
+            continue
         verdict = policy(eqn.primitive, *[x.aval for x in eqn.inputs], **eqn.params)
         if is_saved(verdict):
             saved |= dict.fromkeys(eqn.outputs, verdict)
@@ -548,6 +553,66 @@ def _eval_inlined(jaxpr: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
         state.trace = previous
 
 
+def with_remat_rules(jaxpr: ClosedJaxpr, policy: Policy | None) -> ClosedJaxpr:
+    """Return the program with what `defremat` and `custom_remat` give in place of their calls."""
+    if not jaxpr.derived(_has_remat_rules):
+        return jaxpr
+    return with_calls_inlined(jaxpr).derived(_by_remat_rules, policy)
+
+
+def _without_marks(jaxpr: ClosedJaxpr) -> ClosedJaxpr:
+    """Return the forward program, whose residuals have the derivatives of what computes them."""
+    marks = {e.outputs[0]: e.inputs[0] for e in jaxpr.eqns if e.primitive is remat_residual_p}
+    eqns = [eqn for eqn in jaxpr.eqns if eqn.primitive is not remat_residual_p]
+    return ClosedJaxpr(substituted(jaxpr.jaxpr.replace(eqns=eqns), marks), jaxpr.consts)
+
+
+def _has_remat_rules(jaxpr: ClosedJaxpr) -> bool:
+    return any(
+        "remat" in eqn.params if eqn.primitive is custom_vjp_call_p
+        else "inline" in eqn.primitive.rules
+        and any(inner.derived(_has_remat_rules) for inner in held_programs(eqn.params))
+        for eqn in jaxpr.eqns
+    )  # fmt: skip
+
+
+def _by_remat_rules(jaxpr: ClosedJaxpr, policy: Policy | None) -> ClosedJaxpr:
+    def run(*args: Any) -> list[Any]:
+        previous = state.trace
+        state.trace = RematTrace(previous, policy)
+        try:
+            return eval_closed(jaxpr, *args)
+        finally:
+            state.trace = previous
+
+    return trace_to_closed(run, jaxpr.in_avals, name=jaxpr.jaxpr.name)
+
+
+class RematTrace(Trace):
+    """Hands every primitive to its parent, but in place of a call what its remat rules give."""
+
+    __slots__ = ("_policy",)
+
+    name = "remat"
+
+    def __init__(self, parent: Trace, policy: Policy | None) -> None:
+        super().__init__(parent)
+        self._policy = policy
+
+    def process(
+        self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
+    ) -> tuple[Any, ...]:
+        """Apply a primitive, or the rules of a call that has such."""
+        assert self.parent is not None
+        if primitive is not custom_vjp_call_p or "remat" not in params:
+            return self.parent.process(primitive, operands, params)
+        state.trace = self.parent
+        try:
+            return tuple(params["remat"](self._policy)(*operands))
+        finally:
+            state.trace = self
+
+
 class InliningTrace(Trace):
     """Hands every primitive to its parent, but the equations of a plain call one by one."""
 
@@ -684,7 +749,7 @@ def _origin(jaxpr: Jaxpr, v: Any) -> tuple[str, str]:
     if eqn.primitive is checkpoint_p and isinstance(eqn.params["jaxpr"], ClosedJaxpr):
         inner, policy = eqn.params["jaxpr"].jaxpr, eqn.params["policy"]
         made = inner.outvars[eqn.outputs.index(v)]
-        if policy is not None and any(made in set(e.outputs) for e in inner.eqns):
+        if any(made in set(e.outputs) for e in inner.eqns):
             kept = f"; kept by {_name_of(policy)}"
             return _origin(inner, made)[0], kept
     place = source.describe(eqn.source)
@@ -699,6 +764,8 @@ def _origin(jaxpr: Jaxpr, v: Any) -> tuple[str, str]:
 def _name_of(policy: Any) -> str:
     if policy is _keeps_marked:
         return "the budget"
+    if policy is None:
+        return "rules of custom_remat or defremat"
     return f"the policy {getattr(policy, '__qualname__', repr(policy)).split('.<locals>')[0]}"
 
 
@@ -919,6 +986,7 @@ def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxpr: C
     jaxpr = with_calls_inlined(jaxpr) if policy is not None else jaxpr
     if isinstance(policy, MemoryBudget):
         return _linearize_within(handle, primals, tangents, jaxpr, policy, mask)
+    program, jaxpr = jaxpr, with_remat_rules(jaxpr, policy)
     count = len(jaxpr.out_avals)
     saved = saved_values(jaxpr, policy)
     again = compute_again(jaxpr, policy)
@@ -930,7 +998,9 @@ def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxpr: C
     used = tuple(needed[len(saved) : len(saved) + len(primals)])
     known = len(kept) + sum(used)
     rest = [*primals, *where_true(tangents, mask), *given_values(cells)]  # before they are written
-    forward, written = _with_writes(handle, with_results(jaxpr, kept), mask, cells)
+    forward = with_results(jaxpr, kept)
+    forward = forward if jaxpr is program else forward.derived(_without_marks)
+    forward, written = _with_writes(handle, forward, mask, cells)
     made_of_primals = saved_residuals_of(linear, known, policy)
     residuals = tuple(made_of_primals)
     wanted = [True] * len(linear.in_avals)

@@ -22,7 +22,9 @@ from xad.tangents import (
 from xnp.lax import stop_gradient_p
 from xnp.primitives.table import converted
 from xprim import (
+    ELEMENTWISE,
     ConcreteArray,
+    Primitive,
     ShapedArray,
     Tracer,
     Zero,
@@ -32,6 +34,7 @@ from xprim import (
     custom_vjp_call_p,
     dtypes,
     shaped_array,
+    undefined,
 )
 from xprim.cells import Cell
 from xprim.errors import ShapeError, UnexpectedTracerError, described, message, place_of
@@ -252,7 +255,7 @@ class CustomCall:
         expected = xtree.treedef_children(self._in_tree)
         if not isinstance(cotangents, tuple | list) or len(cotangents) != len(expected):
             raise TypeError(message(
-                "custom_vjp", f"the bwd rule of {self.name} must return a tuple of cotangents.",
+                self.operation, f"the bwd rule of {self.name} must return a tuple of cotangents.",
                 got=described(cotangents), expected=f"a tuple of length {len(expected)}, a "
                 "cotangent for each differentiable argument",
                 hint="one argument: return (cotangent,)" if len(expected) == 1 else "",
@@ -283,8 +286,8 @@ class CustomCall:
             else:
                 raise self._other_structure(ct, tree, position)
         return check_tangents(
-            xtree.unflatten(tree, leaves), tree, avals, f"custom_vjp: the bwd rule of {self.name}",
-            "cotangent",
+            xtree.unflatten(tree, leaves), tree, avals,
+            f"{self.operation}: the bwd rule of {self.name}", "cotangent",
         )  # fmt: skip
 
     def _check_zero(self, zero: Any, avals: Sequence[ShapedArray]) -> None:
@@ -292,14 +295,14 @@ class CustomCall:
         other = [a for a in avals if zero is not None and a.shape != zero.shape]
         if other:
             raise ShapeError(message(
-                "custom_vjp", f"the bwd rule of {self.name} returned a zero of another shape.",
+                self.operation, f"the bwd rule of {self.name} returned a zero of another shape.",
                 got=f"{zero!r}", expected=other[0].str_long(),
                 hint="return None for a cotangent that is zero",
             ))  # fmt: skip
 
     def _other_structure(self, ct: Any, tree: Any, position: int) -> TypeError:
         return TypeError(message(
-            "custom_vjp", f"the bwd rule of {self.name} returned, for argument {position}, a "
+            self.operation, f"the bwd rule of {self.name} returned, for argument {position}, a "
             "cotangent of another structure.", got=f"{xtree.structure(ct)}",
             expected=f"{tree}, with None for a subtree whose cotangents are zero",
         ))  # fmt: skip
@@ -328,6 +331,7 @@ def _cotangent_for(value: Any, aval: ShapedArray) -> Any:
 _OTHERWISE = {
     "custom_jvp": "the rule then gets it among the primals,\nwith a tangent that is not used",
     "custom_vjp": "let fwd keep it and bwd return None for it",
+    "custom_remat": "let f_fwd keep it and f_bwd return None for it",
 }
 
 
@@ -565,6 +569,7 @@ class custom_vjp(FunctionWithRules[P, R]):  # noqa: N801 - used as a decorator
         self.fwd: Callable[..., Any] | None = None
         self.bwd: Callable[..., Any] | None = None
         self.symbolic_zeros = False
+        self.remat_rules: _RematRules | None = None
 
     def defvjp(
         self, fwd: Callable[..., Any], bwd: Callable[..., Any], symbolic_zeros: bool = False,
@@ -584,17 +589,53 @@ class custom_vjp(FunctionWithRules[P, R]):  # noqa: N801 - used as a decorator
         """
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
 
+    def defremat(
+        self, fwd: Callable[..., Any], rem: Callable[..., Any], bwd: Callable[..., Any]
+    ) -> None:
+        """Set rules that say what a checkpoint keeps of this function.
+
+        Under `checkpoint`, the forward pass runs `fwd` and keeps its residuals, whatever the
+        policy; the backward pass runs `rem`, then `bwd`. Elsewhere the rules of `defvjp` hold;
+        without such, `rem` runs right after `fwd`.
+
+        Args:
+          fwd: takes the arguments, returns `(result, residuals)`.
+          rem: takes `(residuals, *arguments)`, returns `(result, residuals for bwd)`.
+          bwd: takes `(*nondiff, residuals, cotangent)`, as that of `defvjp`.
+
+        Example:
+          >>> import xnp
+          >>> from xad import checkpoint, custom_vjp, grad
+          >>> @custom_vjp
+          ... def sine(x):
+          ...     return xnp.sin(x)
+          >>> sine.defremat(
+          ...     lambda x: (xnp.sin(x), xnp.cos(x)),        # the cosine is kept
+          ...     lambda cosine, x: (xnp.sin(x), cosine),
+          ...     lambda cosine, ct: (ct * cosine,),
+          ... )
+          >>> float(grad(checkpoint(sine))(0.0))
+          1.0
+        """
+        for rule in (fwd, rem, bwd):
+            check_function(rule, "custom_vjp.defremat")
+        self.remat_rules = _RematRules(fwd, rem, bwd)
+
     @boundary
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function; transformations see its rules."""
-        if self.fwd is None or self.bwd is None:
+        fwd, bwd, symbolic_zeros = self.fwd, self.bwd, self.symbolic_zeros
+        remat = self.remat_rules
+        operation = "custom_vjp" if remat is None else remat.operation
+        call = CustomCall(self.fun, args, kwargs, self.nondiff_argnums, operation)
+        if remat is not None and fwd is None:
+            fwd, bwd = functools.partial(remat.fwd_and_rem, call), remat.bwd
+        if fwd is None or bwd is None:
             raise AttributeError(message(
                 "custom_vjp", f"no rules are defined for {name_of(self.fun)}.",
                 hint=f"{name_of(self.fun)}.defvjp(fwd, bwd)",
             ))  # fmt: skip
-        call = CustomCall(self.fun, args, kwargs, self.nondiff_argnums, "custom_vjp")
         call.check_fixed()
-        fwd, bwd, symbolic_zeros = self.fwd, self.bwd, self.symbolic_zeros
         residual_tree: list[Any] = []  # the references in it, and the types of its leaves
 
         def flat_fwd(perturbed: Sequence[bool]) -> Callable[..., list[Any]]:
@@ -605,7 +646,7 @@ class custom_vjp(FunctionWithRules[P, R]):  # noqa: N801 - used as a decorator
                 pair = fwd(*call.full_arguments(shown))
                 result, kept = call.checked_pair(pair, "the fwd rule", "residuals")
                 outs = call.flat_result(result, "the fwd rule")
-                name = f"custom_vjp: the fwd rule of {call.name}"
+                name = f"{operation}: the fwd rule of {call.name}"
                 leaves, tree = xtree.flatten(kept)
                 cells, others, known = cells_in(leaves, tree)
                 residual_tree[:] = [tree, cells, *map(type, others)]
@@ -623,9 +664,150 @@ class custom_vjp(FunctionWithRules[P, R]):  # noqa: N801 - used as a decorator
         outs = custom_vjp_call_p.bind(
             *call.take_leaves(), call=call.flat, fwd=_shown_as(fwd, flat_fwd),
             bwd=_shown_as(bwd, flat_bwd), count_outs=lambda: call.out_tree.num_leaves,
+            **({} if remat is None else {"remat": functools.partial(remat.in_checkpoint, call)}),
         )  # fmt: skip
         result: R = xtree.unflatten(call.out_tree, outs)
         return result
+
+
+class _RematRules:
+    """What `custom_vjp.defremat` or `custom_remat` was given.
+
+    Args:
+      fwd: takes the arguments, `custom_remat`'s the policy first.
+      rem: takes the residuals of `fwd` and the arguments.
+      bwd: takes the residuals of `rem` and the cotangent.
+      takes_policy: whether `fwd` takes the policy of the checkpoint.
+    """
+
+    __slots__ = ("_fwd", "_rem", "_takes_policy", "bwd", "operation")
+
+    def __init__(
+        self, fwd: Callable[..., Any], rem: Callable[..., Any], bwd: Callable[..., Any],
+        takes_policy: bool = False,
+    ) -> None:  # fmt: skip
+        self._fwd, self._rem, self.bwd, self._takes_policy = fwd, rem, bwd, takes_policy
+        self.operation = "custom_remat" if takes_policy else "custom_vjp"
+
+    def fwd_and_rem(self, call: CustomCall, *args: Any) -> Any:
+        """Run `rem` right after `fwd`: the `fwd` rule outside of checkpoints."""
+        result, residuals = self._run_fwd(call, None, args)
+        call.flat_result(result, "the fwd rule")
+        _, kept = self._run_rem(call, residuals, args)
+        return result, kept
+
+    def in_checkpoint(self, call: CustomCall, policy: Any) -> Callable[..., list[Any]]:
+        """Return what a checkpoint runs in place of the call: `fwd`, then a call with rule `rem`.
+
+        The forward pass runs `fwd` and the function of that call, which is the identity; the
+        backward pass has the marked residuals, runs `rem` as its rule, and nothing of `fwd`.
+        """
+
+        def run(*primals: Any) -> list[Any]:
+            result, residuals = self._run_fwd(call, policy, call.full_arguments(primals))
+            outs = call.flat_result(result, "the fwd rule")
+            leaves, tree = xtree.flatten(residuals)
+            name = f"{self.operation}: the fwd rule of {call.name}"
+            leaves = as_arrays(leaves, name, tree, "the residual")
+
+            def fwd(_outs: Any, leaves: Any, *primals: Any) -> Any:
+                given = xtree.unflatten(tree, leaves)
+                return self._run_rem(call, given, call.full_arguments(primals))
+
+            def bwd(kept: Any, cts: Any) -> Any:
+                result_ct = xtree.unflatten(call.out_tree, cts)
+                own = call.flat_cotangents(self.bwd(*call.fixed, kept, result_ct))
+                return (None, None, *[None if type(ct) is Zero else ct for ct in own])
+
+            backward = custom_vjp(lambda outs, _leaves, *_primals: outs)
+            backward.defvjp(fwd, bwd)
+            results: list[Any] = backward(_marked(outs), _marked(leaves), *primals)
+            return results
+
+        return run
+
+    def _run_fwd(self, call: CustomCall, policy: Any, args: Sequence[Any]) -> tuple[Any, Any]:
+        pair = self._fwd(policy, *args) if self._takes_policy else self._fwd(*args)
+        return call.checked_pair(pair, "the fwd rule", "residuals")
+
+    def _run_rem(
+        self, call: CustomCall, residuals: Any, args: Sequence[Any]
+    ) -> tuple[list[Any], Any]:
+        pair = self._rem(residuals, *args)
+        result, kept = call.checked_pair(pair, "the rem rule", "residuals")
+        return call.flat_result(result, "the rem rule"), kept
+
+
+def _marked(leaves: Sequence[Any]) -> list[Any]:
+    return [remat_residual_p.bind(x)[0] for x in leaves]
+
+
+def _same(x: Any) -> Any:
+    return (x,)
+
+
+remat_residual_p = Primitive(
+    "remat_residual",
+    shape=_same,
+    numpy=_same,
+    stablehlo=lambda b, operands, avals_in, avals_out: operands,
+    # The rules of its call say the derivative: it has no tangent, and disappears.
+    jvp=lambda primals, tangents: (primals, [Zero(t.aval) for t in tangents]),
+    transpose=undefined("it disappears when it is differentiated"),
+    batch=ELEMENTWISE,
+)
+
+
+@boundary
+def custom_remat(
+    f: Callable[P, R], f_fwd: Callable[..., Any], f_rem: Callable[..., Any],
+    f_bwd: Callable[..., Any], *, static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Iterable[str] = (),
+) -> custom_vjp[P, R]:  # fmt: skip
+    """Return `f` with rules of its own for what a checkpoint keeps of it.
+
+    Under `checkpoint`, the forward pass runs `f_fwd` and keeps its residuals; the backward pass
+    runs `f_rem`, then `f_bwd`. Outside of checkpoints, too, these are the derivative: `f_rem` runs
+    right after `f_fwd`, whose policy is None then (JAX differentiates `f` itself there, so that
+    results are the same wherever the rules are right).
+
+    Args:
+      f: a function of pytrees of arrays.
+      f_fwd: `f_fwd(policy, *args) -> (result, residuals)`; `policy` is that of the checkpoint, None
+        where it has none. Residuals may be None: then nothing but arguments is kept.
+      f_rem: `f_rem(residuals, *args) -> (result, residuals for f_bwd)`.
+      f_bwd: `f_bwd(residuals, cotangent)`, returns a tuple with a cotangent for each argument that
+        is not static; None stands for zero.
+      static_argnums: positions of arguments that the rules get as they are.
+      static_argnames: names of such arguments.
+
+    Raises:
+      TypeError: one of the four is no function; when it is differentiated: a rule returns no pair,
+        or results or cotangents of another structure.
+
+    Example:
+      >>> import xnp
+      >>> from xad import checkpoint, custom_remat, grad
+      >>> def forward(policy, x):
+      ...     return xnp.sin(x), None if policy is None else xnp.cos(x)
+      >>> def again(cosine, x):
+      ...     return xnp.sin(x), xnp.cos(x) if cosine is None else cosine
+      >>> sine = custom_remat(xnp.sin, forward, again, lambda cosine, ct: (ct * cosine,))
+      >>> float(grad(checkpoint(sine))(0.0))
+      1.0
+    """
+    for function in (f, f_fwd, f_rem, f_bwd):
+        check_function(function, "custom_remat")
+    argnums = (static_argnums,) if isinstance(static_argnums, int) else static_argnums
+    wrapped = custom_vjp(f, argnums, static_argnames)
+
+    @looking_like(f_bwd)
+    def bwd(*fixed_residuals_and_cotangent: Any) -> Any:
+        return f_bwd(*fixed_residuals_and_cotangent[-2:])
+
+    wrapped.transformation = "custom_remat"
+    wrapped.remat_rules = _RematRules(f_fwd, f_rem, bwd, takes_policy=True)
+    return wrapped
 
 
 def _as_python(residual: Any, given_type: type) -> Any:

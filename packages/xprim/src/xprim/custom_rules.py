@@ -10,7 +10,9 @@ that it is, to be run if somebody differentiates the jaxpr.
                       fwd(perturbed)(*primals) -> (*outs, *residuals), where `perturbed` says which
                       primals have a tangent,
                       bwd(residuals, cotangents) -> cotangents of the primals (either may be
-                      `Zero`), count_outs() -> how many results `fwd` gave before the residuals
+                      `Zero`), count_outs() -> how many results `fwd` gave before the residuals;
+                      perhaps remat(policy)(*primals) -> outs, which a checkpoint that is
+                      differentiated runs in place of the call
 
 Under reverse mode, `custom_vjp_call` runs `fwd` and leaves one equation on the tape,
 `custom_vjp_linear`, whose transpose is `bwd`. Forward mode is derived: where `bwd` is linear in the
@@ -25,6 +27,7 @@ its rule is not asked. Users meet these as `xad.custom_jvp` and `xad.custom_vjp`
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -226,6 +229,8 @@ def _stage_vjp(trace: JaxprTrace, operands: Any, params: dict[str, Any]) -> Any:
     fwd, bwd, count = params["fwd"], params["bwd"], len(captured)
     if count:
         zeros = [Zero(c.aval) for c in captured]
+        if (remat := params.get("remat")) is not None:
+            params = params | {"remat": lambda policy: _without_leading(remat(policy), count)}
         params = params | {
             "fwd": lambda perturbed: _without_leading(fwd(perturbed[count:]), count),
             "bwd": lambda residuals, cts: (*zeros, *bwd(residuals, cts)),
@@ -299,7 +304,7 @@ def _active_bwd(bwd: Any, perturbed: Sequence[bool], active: Sequence[bool],
 
 
 def _batch_vjp(axis: BatchAxis, operands: Any, dims: Any, *, call: Any, fwd: Any, bwd: Any,
-               count_outs: Callable[[], int]) -> Any:  # fmt: skip
+               count_outs: Callable[[], int], **remat: Any) -> Any:  # fmt: skip
     batch = _BatchedCall(axis, call, dims)
     residual_dims: list[Any] = []  # those of the last run; every run has the same
 
@@ -313,23 +318,32 @@ def _batch_vjp(axis: BatchAxis, operands: Any, dims: Any, *, call: Any, fwd: Any
 
         return run_fwd
 
+    def batched_remat(rule: Any, policy: Any) -> FlatFunction:
+        return lambda *primals: batch.placed(*axis.run(rule(policy), primals, dims))
+
+    rules = {name: functools.partial(batched_remat, rule) for name, rule in remat.items()}
     outs = custom_vjp_call_p.bind(
         *operands, call=batch, fwd=batched_fwd, bwd=batch.transposed(bwd, residual_dims),
-        count_outs=count_outs,
+        count_outs=count_outs, **rules,
     )  # fmt: skip
     return outs, batch.dims(outs)
 
 
 def _check_vjp(
     handle: ChecksHandle, before: Any, operands: Any, *, call: ClosedJaxpr, fwd: Any, bwd: Any,
-    count_outs: Any,
+    count_outs: Any, **remat: Any,
 ) -> Any:  # fmt: skip
     """Give the function the state, which has no cotangents, and leave its rule as it is."""
     program, count = handle.program(call), len(before)
 
-    def forward(perturbed: Sequence[bool]) -> Any:
-        own = fwd(perturbed[count:])
+    def with_state(own: FlatFunction) -> FlatFunction:
         return lambda *xs: [*eval_closed(program, *xs)[:count], *own(*xs[count:])]
+
+    def forward(perturbed: Sequence[bool]) -> Any:
+        return with_state(fwd(perturbed[count:]))
+
+    def rematerialized(rule: Any, policy: Any) -> Any:
+        return with_state(rule(policy))
 
     def backward(residuals: Any, cotangents: Any) -> Any:
         return [*_no_tangents(handle), *bwd(residuals, cotangents[count:])]
@@ -337,6 +351,7 @@ def _check_vjp(
     results = custom_vjp_call_p.bind(
         *before, *operands, call=program, fwd=forward, bwd=backward,
         count_outs=lambda: count_outs() + count,
+        **{name: functools.partial(rematerialized, rule) for name, rule in remat.items()},
     )  # fmt: skip
     return results[:count], results[count:]
 

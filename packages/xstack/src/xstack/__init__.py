@@ -105,6 +105,7 @@ with namespace(globals(), after="xstack.numpy"):  # which gives arrays and trace
         custom_derivative as custom_derivative,
         custom_gradient as custom_gradient,
         custom_jvp as custom_jvp,
+        custom_remat as custom_remat,
         custom_vjp as custom_vjp,
         float0 as float0,
         fwd_and_bwd as fwd_and_bwd,

@@ -1,0 +1,208 @@
+"""`custom_remat`, `custom_vjp.defremat`: what a checkpoint keeps of a function with such rules."""
+
+import numpy as np
+import pytest
+
+import xnp
+import xstack
+from tests.composition.functions import close
+from tests.composition.nestings import TRANSFORMS, nested
+from xad import checkpoint, checkpoint_policies, custom_vjp, grad, saved_residuals
+from xbatch import vmap
+from xjit import jit
+from xnp import lax
+
+XS = np.float32([0.7, -1.3, 0.4])
+WHERE = {
+    "plain": lambda f: f,
+    "jit": jit,
+    "scan": lambda f: lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=1)[0],
+    "cond": lambda f: lambda x: lax.cond(x.sum() < 1e9, f, lambda v: v, x),
+    "vmap": lambda f: lambda x: vmap(f)(x[None])[0],
+    "checkpoint": checkpoint,
+}
+
+
+def sine(ran=None):
+    """The sine, whose cosine is kept; `ran` gets the names of the rules that run."""
+    ran = [] if ran is None else ran
+
+    @custom_vjp
+    def f(x):
+        ran.append("f")
+        return xnp.sin(x)
+
+    def fwd(x):
+        ran.append("fwd")
+        return xnp.sin(x), {"cos": xnp.cos(x)}
+
+    def rem(kept, x):
+        ran.append("rem")
+        return xnp.sin(x), kept["cos"]
+
+    f.defremat(fwd, rem, lambda cos, ct: (ct * cos,))
+    return f
+
+
+def by_policy(policies=None):
+    """The square of the sine: its residuals depend on the policy, which `policies` gets."""
+
+    def fwd(policy, x):
+        if policies is not None:
+            policies.append(policy)
+        return xnp.sin(x) ** 2, None if policy is None else xnp.cos(x)
+
+    def rem(cos, x):
+        cos = xnp.cos(x) if cos is None else cos
+        return xnp.sin(x) ** 2, (xnp.sin(x), cos)
+
+    return xstack.custom_remat(
+        lambda x: xnp.sin(x) ** 2, fwd, rem, lambda kept, ct: (2 * ct * kept[0] * kept[1],)
+    )
+
+
+def kept(f, x=XS):
+    """Return the operations whose results a gradient stores."""
+    found = saved_residuals(lambda x: f(x).sum(), x)
+    return [r.origin.split(" from ")[0] for r in found if "argument" not in r.origin]
+
+
+@pytest.mark.sampled(every=9, per="make")
+@pytest.mark.parametrize("outer", TRANSFORMS)
+@pytest.mark.parametrize("inner", TRANSFORMS)
+@pytest.mark.parametrize("make", [sine, by_policy])
+def test_derivatives_are_those_of_the_function_in_every_nesting(make, inner, outer):
+    own = make()
+    fun = checkpoint(lambda x: own(xnp.tanh(x)) * x)
+    plain = {sine: xnp.sin, by_policy: lambda x: xnp.sin(x) ** 2}[make]
+    expected = nested(lambda x: plain(xnp.tanh(x)) * x, inner, outer)(XS)
+    # the same operations in float32, sums ordered otherwise
+    np.testing.assert_allclose(nested(fun, inner, outer)(XS), expected, rtol=2e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("inside", WHERE)
+@pytest.mark.parametrize("outside", ["plain", "jit", "scan", "vmap"])
+def test_rules_hold_wherever_the_call_stands(inside, outside):
+    f = WHERE[outside](checkpoint(WHERE[inside](sine())))
+    close(grad(lambda x: f(x).sum())(XS), np.cos(XS))
+    second = grad(lambda x: grad(lambda x: f(x).sum())(x).sum())
+    close(second(XS), -np.sin(XS))
+
+
+def test_a_checkpoint_keeps_what_the_fwd_rule_returns_and_runs_the_rem_rule_again():
+    ran = []
+    f = sine(ran)
+    assert kept(checkpoint(f)) == ["output of cos"]
+    assert kept(checkpoint(lambda x: f(xnp.tanh(x)))) == ["output of cos"]
+    assert kept(checkpoint(jit(f))) == ["output of cos"]
+    assert kept(checkpoint(xnp.sin)) == []
+    _, pull = xstack.vjp(checkpoint(f), XS)
+    ran.clear()
+    program = str(xstack.make_jaxpr(pull)(XS))
+    assert " cos " not in program and " sin " not in program
+
+
+def test_the_forward_pass_runs_the_fwd_rule_alone():
+    f = custom_vjp(lambda x: xnp.exp(x))
+    f.defremat(
+        lambda x: (xnp.sin(x), xnp.cos(x)), lambda cos, x: (xnp.sin(x), cos),
+        lambda cos, ct: (ct * cos,),
+    )  # fmt: skip
+    close(checkpoint(f)(XS), np.exp(XS))
+    value, pull = xstack.vjp(checkpoint(f), XS)
+    close(value, np.sin(XS))
+    close(pull(xnp.ones(3))[0], np.cos(XS))
+
+
+def test_elsewhere_the_rules_of_defvjp_hold_and_without_them_rem_runs_after_fwd():
+    ran = []
+    f = sine(ran)
+    close(grad(lambda x: f(x).sum())(XS), np.cos(XS))
+    assert ran == ["fwd", "rem"]
+    f.defvjp(lambda x: (xnp.sin(x), None), lambda _, ct: (100 * ct,))
+    close(grad(lambda x: f(x).sum())(XS), np.full(3, 100))
+    close(grad(lambda x: checkpoint(f)(x).sum())(XS), np.cos(XS))
+
+
+def test_the_fwd_rule_of_custom_remat_is_given_the_policy():
+    policies = []
+    f = by_policy(policies)
+    save = checkpoint_policies.save_only_these_names("nothing")
+    for policy in (None, save, checkpoint_policies.nothing_saveable):
+        close(grad(lambda x: checkpoint(jit(f), policy=policy)(x).sum())(XS), np.sin(2 * XS))  # noqa: B023
+    assert policies == [None, save, checkpoint_policies.nothing_saveable]
+    assert kept(checkpoint(f)) == []
+    assert kept(checkpoint(f, policy=save)) == ["output of cos"]
+
+
+def test_rules_of_several_arguments_with_static_ones():
+    def power(x, n, y):
+        return x**n * y["y"]
+
+    f = xstack.custom_remat(
+        power, lambda policy, x, n, y: (power(x, n, y), n * x ** (n - 1)),
+        lambda slope, x, n, y: (power(x, n, y), (slope * y["y"], x**n)),
+        lambda kept, ct: (ct * kept[0], {"y": ct * kept[1]}), static_argnames="n",
+    )  # fmt: skip
+    for wrap in (lambda f: f, checkpoint):
+        call = wrap(lambda x, y: f(x, 3, y))
+        dx, dy = grad(call, (0, 1))(2.0, {"y": 5.0})
+        assert (float(dx), float(dy["y"])) == (60.0, 8.0)
+
+
+@pytest.mark.parametrize(("fwd", "rem", "bwd", "text"), [
+    (lambda p, x: x, lambda r, x: (x, r), lambda r, ct: (ct,),
+     r"custom_remat: the fwd rule.* must return a pair \(result, residuals\)"),
+    (lambda p, x: (x, x), lambda r, x: x, lambda r, ct: (ct,),
+     r"custom_remat: the rem rule.* must return a pair \(result, residuals\)"),
+    (lambda p, x: (x, x), lambda r, x: ((x, x), r), lambda r, ct: (ct,),
+     "custom_remat: the rem rule of .* returned a result of another structure"),
+    (lambda p, x: (x, x), lambda r, x: (x, r), lambda r, ct: ct,
+     "custom_remat: the bwd rule.* must return a tuple of cotangents"),
+    (lambda p, x: (x, x), lambda r, x: (x, r), lambda r, ct: (ct, ct),
+     "a tuple of length 1"),
+])  # fmt: skip
+@pytest.mark.parametrize("wrap", [lambda f: f, checkpoint])
+def test_rules_that_return_something_else_are_errors(wrap, fwd, rem, bwd, text):
+    f = xstack.custom_remat(lambda x: x, fwd, rem, bwd)
+    with pytest.raises(TypeError, match=text):
+        grad(lambda x: wrap(f)(x).sum())(XS)
+
+
+def test_what_is_no_function_is_refused():
+    with pytest.raises(TypeError, match="custom_remat"):
+        xstack.custom_remat(xnp.sin, None, xnp.sin, xnp.sin)
+    with pytest.raises(TypeError, match=r"custom_vjp\.defremat"):
+        custom_vjp(xnp.sin).defremat(xnp.sin, 3, xnp.sin)
+
+
+@pytest.mark.parametrize("transform", ["grad", "jit", "vmap", "second"])
+def test_results_are_those_of_the_oracle(transform):
+    jax = pytest.importorskip("jax")
+    if not hasattr(jax.custom_vjp, "defremat"):
+        pytest.skip("this oracle has no defremat")
+    options = ("jax_custom_vjp3", "jax_remat3")
+
+    def run(numpy, rules, whole):
+        f = rules(lambda x: numpy.sin(x))
+        f.defremat(
+            lambda x: (numpy.sin(x), numpy.cos(x)), lambda cos, x: (numpy.sin(x), cos),
+            lambda cos, ct: (3 * ct * cos,),
+        )  # fmt: skip
+        g = whole.grad(lambda x: whole.checkpoint(lambda x: f(numpy.tanh(x)) * x)(x).sum())
+        h = {
+            "grad": g, "jit": whole.jit(g),
+            "vmap": lambda x: whole.vmap(g)(numpy.stack([x, 2 * x])),
+            "second": whole.grad(lambda x: g(x).sum()),
+        }[transform]  # fmt: skip
+        return np.asarray(h(XS))
+
+    before = {name: getattr(jax.config, name) for name in options}
+    try:
+        for name in options:
+            jax.config.update(name, True)
+        expected = run(jax.numpy, jax.custom_vjp, jax)
+    finally:
+        for name, value in before.items():
+            jax.config.update(name, value)
+    close(run(xnp, custom_vjp, xstack), expected)
