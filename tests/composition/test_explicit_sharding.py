@@ -137,7 +137,11 @@ def test_results_have_types_and_values(name):
         HOST if name != "asked for" else HOST @ HOST.T)  # fmt: skip
     for found in (compiled, eager):
         np.testing.assert_allclose(np.asarray(found), np.asarray(plain), rtol=1e-5, atol=1e-6)
-        spec = found.sharding.spec if found.aval.spread is None else found.aval.spread.spec
+        spec = (
+            found.sharding.spec
+            if found.aval.type_sharding is None
+            else found.aval.type_sharding.spec
+        )
         assert found.sharding.is_equivalent_to(NamedSharding(found.sharding.mesh, spec), found.ndim)
 
 

@@ -84,7 +84,7 @@ def test_types_over_explicit_axes_are_kept(spec):
     for each in (one, deserialize(one.serialize())):
         assert each.in_avals[0].sharding == cut and each.in_avals[0] is x.aval
         assert each.out_avals[0].sharding == turned
-        assert each.in_avals[1].spread is None is each.out_avals[1].spread
+        assert each.in_avals[1].type_sharding is None is each.out_avals[1].type_sharding
         assert each.in_shardings_jax(mesh)[0].is_equivalent_to(x.sharding, 2)
         for call in (each.call, jit(each.call)):
             out = call(x, np.float32(2))[0]

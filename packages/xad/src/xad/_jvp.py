@@ -165,7 +165,7 @@ class JVPTrace(Trace):
                 now["source"] = None
         if len(outs) == 1:
             out, dot = outs[0], dots[0]
-            if out.aval.spread is not dot.aval.spread:
+            if out.aval.type_sharding is not dot.aval.type_sharding:
                 dot = self._varying_as(out, dot)
             return (out if type(dot) is Zero else JVPTracer(self, out, dot),)
         return tuple([
@@ -179,12 +179,12 @@ class JVPTrace(Trace):
         The sum of a value that varies and one that all members share has the tangent of the latter,
         where the former has none.
         """
-        if out.aval.spread is dot.aval.spread:  # as everywhere where there is no mesh
+        if out.aval.type_sharding is dot.aval.type_sharding:  # as everywhere where there is no mesh
             return dot
         if type(dot) is Zero or not out.aval.vma - dot.aval.vma:
             return dot
         with use_trace(self.parent):  # type: ignore[arg-type]
-            return vary(dot, out.aval.vma, out.aval.spread.mesh)
+            return vary(dot, out.aval.vma, out.aval.type_sharding.mesh)
 
     def primal_of(self, value: Any) -> Any:
         """Return the primal of a tracer of this trace; anything else unchanged."""

@@ -313,7 +313,7 @@ def linearize_flat(
     tape.closed = True
     nonzero_out = tuple([type(d) is not Zero for d in out_dots])
     jaxpr, residuals = tape.finish([d for d in out_dots if type(d) is not Zero])
-    spread = [x for x in (*primals, *residuals) if x.aval.spread is not None]
+    spread = [x for x in (*primals, *residuals) if x.aval.type_sharding is not None]
     meshes = tuple(spread and meshes_of(spread))
     return outs, LinearProgram(jaxpr, residuals, tuple(nonzero), nonzero_out, meshes)
 

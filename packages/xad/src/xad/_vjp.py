@@ -215,7 +215,7 @@ def active_cotangents_of(
     avals = [a for a, nz in zip(in_avals, program.nonzero_in, strict=True) if nz]
     args = [Linear(a) for a in avals]
     results = backward_pass(program.jaxpr, program.residuals, args, given, is_tape)
-    avals = [a if a.spread is None else cotangent(a) for a in avals]
+    avals = [a if a.type_sharding is None else cotangent(a) for a in avals]
     return [r if r.aval is a and type(r) is not Zero else typed_as(r, a)
             for r, a in zip(results, avals, strict=True)]  # fmt: skip
 

@@ -31,7 +31,7 @@ from xprim import (
 )
 from xprim.errors import ShapeError, described, message
 from xprim.leaves import path_of
-from xprim.sharded_types import spread_as
+from xprim.sharded_types import reshard_as
 
 __all__ = ()
 
@@ -58,7 +58,7 @@ def instantiate(tangent: Tangent) -> Any:
     if not aval.shape:
         return zero
     array = broadcast_in_dim_p.bind(zero, shape=aval.shape, broadcast_dimensions=())[0]
-    return array if aval.spread is None else spread_as(array, aval)
+    return array if aval.type_sharding is None else reshard_as(array, aval)
 
 
 def typed_as(tangent: Tangent, aval: ShapedArray) -> Any:
@@ -68,8 +68,8 @@ def typed_as(tangent: Tangent, aval: ShapedArray) -> Any:
     the user gets: the derivative at a Python number gives way in promotion as the number does.
     """
     array = instantiate(tangent)
-    if array.aval.spread is not aval.spread:
-        array = spread_as(array, aval)
+    if array.aval.type_sharding is not aval.type_sharding:
+        array = reshard_as(array, aval)
     if array.aval.weak_type == aval.weak_type:
         return array
     return convert_element_type_p.bind(array, new_dtype=array.aval.dtype, weak_type=aval.weak_type)[

@@ -42,16 +42,16 @@ from xprim.sharded_types import (
     as_typed,
     cotangent,
     cotangent_as,
-    kept_apart,
-    left_open,
+    keep_unreduced,
     parts_of_cotangents,
+    with_auto_sharding,
 )
 
 __all__ = ()
 
 _values = config.values
 
-_spread_of = operator.attrgetter("aval.spread")
+_type_sharding = operator.attrgetter("aval.type_sharding")
 
 Env = dict[Any, Any]
 
@@ -82,7 +82,10 @@ def backward_pass(
     cts: Env = {}
     for out, ct in zip(jaxpr.outvars, cotangents, strict=True):
         if type(out) is Var and out not in env and type(ct) is not Zero:
-            if out.aval.spread is not ct.aval.spread or out.aval.spread is not None:
+            if (
+                out.aval.type_sharding is not ct.aval.type_sharding
+                or out.aval.type_sharding is not None
+            ):
                 ct = cotangent_as(ct, out.aval)
             cts[out] = added(cts[out], ct) if out in cts else ct
     _run_backwards(jaxpr.eqns if all_linear else _linear_equations(jaxpr, env), env, cts)
@@ -173,13 +176,16 @@ def _transpose_equation(eqn: Equation, given: Sequence[Tangent], env: Env, cts: 
         rule = primitive.rule("transpose")  # raises with the reason
     if primitive.call_like:
         results = rule(TRANSPOSE_HANDLE, given, *operands, **eqn.params)
-    elif any(map(_spread_of, (*given, *operands))):
+    elif any(map(_type_sharding, (*given, *operands))):
         results = _by_rule_over_axes(rule, given, operands, eqn.params)
     else:
         results = rule(given, *operands, **eqn.params)
     for x, operand, result in zip(inputs, operands, results, strict=True):
         if type(operand) is Linear and type(result) is not Zero:
-            if result.aval.spread is not x.aval.spread or x.aval.spread is not None:
+            if (
+                result.aval.type_sharding is not x.aval.type_sharding
+                or x.aval.type_sharding is not None
+            ):
                 result = cotangent_as(result, x.aval)
             old = cts.get(x)
             cts[x] = result if old is None else added(old, result)
@@ -189,16 +195,16 @@ def _by_rule_over_axes(
     rule: Callable[..., Sequence[Tangent]], given: Sequence[Tangent], operands: Sequence[Any],
     params: dict[str, Any],
 ) -> Sequence[Tangent]:  # fmt: skip
-    """Return the cotangents of operands that are spread over explicit axes of a mesh.
+    """Return the cotangents of operands that are sharded over explicit axes of a mesh.
 
-    How they are spread is known: as the operands. Where the rule's own operations cannot tell, they
-    are left to the compiler, which knows nothing of parts of sums.
+    They have the operands' shardings. Where the rule's own operations cannot infer them, the
+    compiler chooses, without unreduced values.
     """
     linear = [i for i, x in enumerate(operands) if type(x) is Linear]
     apart = parts_of_cotangents([operands[i].aval for i in linear])
     values = [x for x in (*given, *operands) if isinstance(x, Array)]
     try:
-        with kept_apart(apart) if apart else nullcontext():
+        with keep_unreduced(apart) if apart else nullcontext():
             return rule(given, *operands, **params)
     except ShardingTypeError:
         if parts_of_cotangents([cotangent(x.aval) for x in values]):
@@ -217,7 +223,7 @@ def _with_auto_sharding(
         found = rule(cts, *xs, **params)
         return [instantiate(found[i]) for i in linear]
 
-    results = iter(left_open(left, values, [operands[i].aval for i in linear]))
+    results = iter(with_auto_sharding(left, values, [operands[i].aval for i in linear]))
     return [next(results) if type(x) is Linear else Zero(x.aval) for x in operands]
 
 

@@ -22,7 +22,7 @@ from xprim.errors import argument_names, message
 from xprim.function_keys import describe_function
 from xprim.leaves import as_arrays, flat_arrays, path_of
 from xprim.requirements import require
-from xprim.sharded_types import spread_as
+from xprim.sharded_types import reshard_as
 from xprim.strict_options import calls_its_function
 from xprim.tracebacks import boundary, shorten
 from xprim.transformed import check_function, transforming
@@ -706,7 +706,7 @@ class _Mapping:
 
         if self.chunk_size is None or axis.size <= self.chunk_size:
             results, out_dims = batch_flat(axis, flat_fun, values, dims)
-        elif cells or with_types or axis.spread is not None:
+        elif cells or with_types or axis.sharding is not None:
             raise not_in_chunks()
         else:
             results, out_dims = in_chunks(axis, flat_fun, values, dims, self.chunk_size)
@@ -761,12 +761,12 @@ class _Mapping:
         size, dims = _dims(values, axes, self.axis_size)
         if dims is None or size is None:
             raise bad_arguments(self.fun, args, kwargs, values, axes, self.axis_size)
-        mesh_axes, spread = self.mesh_axes, None
+        mesh_axes, sharding = self.mesh_axes, None
         pairs = zip(values, dims, strict=True)
-        if any(d is not not_mapped and x.aval.spread is not None for x, d in pairs):
-            values, spread = _slice_alike(values, dims, mesh_axes)
-            mesh_axes = mesh_axes or _axes_of(spread)
-        return BatchAxis(size, self.axis_name, mesh_axes, spread), values, dims
+        if any(d is not not_mapped and x.aval.type_sharding is not None for x, d in pairs):
+            values, sharding = _slice_alike(values, dims, mesh_axes)
+            mesh_axes = mesh_axes or _axes_of(sharding)
+        return BatchAxis(size, self.axis_name, mesh_axes, sharding), values, dims
 
 
 def _is_none(value: Any) -> bool:
@@ -867,13 +867,13 @@ def _slice_alike(
     mapped = [i for i, d in enumerate(dims) if d is not not_mapped]
     along = None
     for i in mapped:
-        spread = values[i].aval.spread
-        part = None if spread is None else spread.spec[dims[i]]
+        sharding = values[i].aval.type_sharding
+        part = None if sharding is None else sharding.spec[dims[i]]
         if part is None:
             continue
         if along is not None and along.spec[0] != part:
             raise examples_cut_otherwise(along.spec[0], part)
-        along = spread.update(spec=type(spread.spec)(part))
+        along = sharding.update(spec=type(sharding.spec)(part))
     if along is None:
         return values, None
     part = along.spec[0]
@@ -881,22 +881,24 @@ def _slice_alike(
         raise examples_cut_already(mesh_axes, part)
     found = list(values)
     for i in mapped:
-        found[i] = spread_as(values[i], _cut(values[i].aval, dims[i], along))
+        found[i] = reshard_as(values[i], _cut(values[i].aval, dims[i], along))
     return found, along
 
 
 def _cut(aval: Any, dim: int, along: Any) -> Any:
     """Return a type, one dimension of which is cut as `along` says."""
-    where = along.update(spec=[None] * aval.ndim) if aval.spread is None else aval.spread
+    where = (
+        along.update(spec=[None] * aval.ndim) if aval.type_sharding is None else aval.type_sharding
+    )
     parts = list(where.spec)
     parts[dim] = along.spec[0]
     return aval.update(sharding=where.update(spec=parts))
 
 
-def _axes_of(spread: Any) -> tuple[Any, ...]:
-    if spread is None:
+def _axes_of(sharding: Any) -> tuple[Any, ...]:
+    if sharding is None:
         return ()
-    part = spread.spec[0]
+    part = sharding.spec[0]
     return part if isinstance(part, tuple) else (part,)
 
 

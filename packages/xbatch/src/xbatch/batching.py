@@ -266,9 +266,9 @@ class BatchAxis(BatchDimension):
 
     def batched_aval(self, aval: ShapedArray) -> ShapedArray:
         """Return the abstract value of a batch (dimension in front) of such values."""
-        return batched(aval, self.size, self.spread)
+        return batched(aval, self.size, self.sharding)
 
-    def left_open(self) -> BatchAxis:
+    def with_auto_sharding(self) -> BatchAxis:
         """Return the same axis where types do not say how it is cut."""
         return BatchAxis(self.size, self.name)
 
@@ -327,7 +327,7 @@ class BatchAxis(BatchDimension):
         """
         wanted = (instantiate,) * len(closed.out_avals) if isinstance(instantiate, bool) else (
             tuple(instantiate))  # fmt: skip
-        key = ("batch", self.size, self.name, self.mesh_axes, self.spread, tuple(mapped), wanted)
+        key = ("batch", self.size, self.name, self.mesh_axes, self.sharding, tuple(mapped), wanted)
         return derive_once(closed.memo, key, self._batched_jaxpr, closed, tuple(mapped), wanted)
 
     def _batched_jaxpr(

@@ -13,9 +13,9 @@ from typing import Any
 
 from xprim import EAGER, Array, ConcreteArray, ShapeDtypeStruct, Tracer, state
 from xprim.errors import message
-from xprim.sharded_types import spread_as, spread_call
+from xprim.sharded_types import call_with_sharding, reshard_as
 
-__all__ = ["as_spread", "computed_as", "placed", "sharding_over_mesh"]
+__all__ = ["computed_as", "placed", "shard_like", "sharding_over_mesh"]
 
 __dir__ = __all__.copy
 
@@ -35,7 +35,7 @@ def computed_as(
     """
     name = operation or fun.__name__
     if is_over_mesh(sharding):
-        result: Array = spread_call(fun, sharding, name, *args, **kwargs)
+        result: Array = call_with_sharding(fun, sharding, name, *args, **kwargs)
         return result
     return placed(fun(*args, **kwargs), sharding, name)
 
@@ -59,7 +59,7 @@ def placed(x: Array, sharding: Any, operation: str) -> Array:
     if sharding is None:
         return x
     if is_over_mesh(sharding):
-        return spread_call(_same, sharding, operation, x)  # type: ignore[no-any-return]
+        return call_with_sharding(_same, sharding, operation, x)  # type: ignore[no-any-return]
     devices = getattr(sharding, "device_set", None)
     if devices is None:
         raise TypeError(message(
@@ -74,22 +74,26 @@ def placed(x: Array, sharding: Any, operation: str) -> Array:
     return on_device(x, next(iter(devices)), operation)
 
 
-def as_spread(x: Array, like: Any) -> Array:
+def shard_like(x: Array, like: Any) -> Array:
     """Return an array of the type of another of its shape along the axes of a mesh.
 
     A description says by its type what members of manual axes hold; how it lies along explicit
     ones, its sharding says.
     """
     aval = like.aval if isinstance(like, Array | ShapeDtypeStruct) else None
-    if aval is not None and aval.spread is not None and (isinstance(like, Array) or any(aval.mat)):
-        x = spread_as(x, aval)
+    if (
+        aval is not None
+        and aval.type_sharding is not None
+        and (isinstance(like, Array) or any(aval.mat))
+    ):
+        x = reshard_as(x, aval)
     return x
 
 
 def sharding_over_mesh(like: Any) -> Any:
     """Return how an array, or what describes one, lies on the devices of a mesh; None for others.
 
-    A traced value says it by its type alone (`as_spread`).
+    A traced value says it by its type alone (`shard_like`).
     """
     if isinstance(like, Tracer) or (isinstance(like, ConcreteArray) and like.buffer is None):
         return None

@@ -77,7 +77,7 @@ from xprim.cells import Cell
 from xprim.contracts import BatchAxis, Builder, ChecksHandle, TransposeHandle
 from xprim.errors import message
 from xprim.requirements import require
-from xprim.sharded_types import ShardingTypeError, spread_as, whole
+from xprim.sharded_types import ShardingTypeError, reshard_as, whole
 from xprim.static_keys import static_key
 from xprim.tracebacks import boundaries
 from xprim.transformed import check_function, transformed
@@ -212,13 +212,13 @@ class BlockSpec(NamedTuple):
         """
         whole = self.whole(local, dict(mesh.shape))
         sharding = self.sharding(mesh, whole.ndim)
-        if local.spread is not None:  # along axes that are not manual
-            parts = list(local.spread.spec)
+        if local.type_sharding is not None:  # along axes that are not manual
+            parts = list(local.type_sharding.spec)
             if self.dim is not None:
                 parts.insert(self.dim, None)
             parts += [None] * (whole.ndim - len(parts))
             outer = [*sharding.spec, *[None] * (len(parts) - len(sharding.spec))]
-            inner = _sums_outside(local.spread.spec, manual)
+            inner = _sums_outside(local.type_sharding.spec, manual)
             if self.spec.unreduced and inner.unreduced:
                 raise ShardingTypeError(message(
                     "shard_map", "a value is in parts of sums inside, and across members.",
@@ -231,9 +231,9 @@ class BlockSpec(NamedTuple):
                 reduced=self.spec.reduced | inner.reduced,
             ))  # fmt: skip
         found = typed_as(whole, sharding)
-        if not says_of_manual_axes(local.spread):
+        if not says_of_manual_axes(local.type_sharding):
             return found
-        return type_of_members(found, local.spread.mesh, **{
+        return type_of_members(found, local.type_sharding.mesh, **{
             state: axes.difference(manual) for state, axes in local.mat._asdict().items()
         })  # fmt: skip
 
@@ -249,9 +249,9 @@ class BlockSpec(NamedTuple):
         for i, part in enumerate(self.spec):
             shape[i] //= math.prod([sizes[name] for name in axes_of(part)])
         local = shaped_array(tuple(shape), whole.dtype, whole.weak_type)
-        if whole.spread is not None:
-            spec = _sums_outside(whole.spread.spec, [*self.spec.names(), *self.spec.sums])
-            local = typed_as(local, whole.spread.update(mesh=mesh, spec=spec))
+        if whole.type_sharding is not None:
+            spec = _sums_outside(whole.type_sharding.spec, [*self.spec.names(), *self.spec.sums])
+            local = typed_as(local, whole.type_sharding.update(mesh=mesh, spec=spec))
         spec = self.spec
         if varying.isdisjoint([*spec.names(), *spec.sums]):
             return local
@@ -461,7 +461,7 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, jaxpr: ClosedJaxpr, **p
 def _axes_of_examples(axis: BatchAxis, jaxpr: ClosedJaxpr, params: Any) -> tuple[Any, ...]:
     """Return the manual axes that cut the examples; none where members ask for all of these."""
     asked = axis.mesh_axes
-    if axis.spread is None:
+    if axis.sharding is None:
         check_axis_names(f"vmap of shard_map({params['name']}): spmd_axis_name", params["mesh"],
                          PartitionSpec(asked))  # fmt: skip
     if not asked or not set(asked) <= set(params["manual"]) or _is_named(jaxpr, axis.name):
@@ -471,7 +471,7 @@ def _axes_of_examples(axis: BatchAxis, jaxpr: ClosedJaxpr, params: Any) -> tuple
     taken = [name for name in asked if name in used]
     if not taken:
         return asked
-    if axis.spread is None:  # somebody asked for it by name
+    if axis.sharding is None:  # somebody asked for it by name
         raise ValueError(message(
             f"vmap of shard_map({params['name']})",
             f"spmd_axis_name {taken[0]!r} is used by the function already.",
@@ -567,7 +567,7 @@ def _check(
     stacked = BlockSpec(PartitionSpec(), 0, params["active"])
     lays = (*[stacked] * len(before), *params["out_lays"])
     results = shard_map_p.bind(*operands, jaxpr=checked, **params | {"out_lays": lays})
-    states = [spread_as(x, whole(x.aval)) for x in results[: len(before)]]
+    states = [reshard_as(x, whole(x.aval)) for x in results[: len(before)]]
     return handle.first(before, states), results[len(before) :]
 
 
@@ -1063,7 +1063,7 @@ def _specs_in_types(
             f"shard_map({name})", f"types do not say how arguments lie along the axis "
             f"{unknown[0]!r}.", got=repr(mesh), expected="in_specs, or axes of type Explicit",
         ))  # fmt: skip
-    specs = [PartitionSpec() if a.spread is None else a.spread.spec for a in avals]
+    specs = [PartitionSpec() if a.type_sharding is None else a.type_sharding.spec for a in avals]
     return [_along(spec, manual) for spec in specs]
 
 

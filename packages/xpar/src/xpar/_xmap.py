@@ -108,7 +108,7 @@ def named_shape(x: Any) -> dict[Any, int]:
     aval = getattr(x, "aval", None)
     vma: frozenset[Any] = getattr(aval, "vma", frozenset())
     if vma:
-        parts |= {name: aval.spread.mesh.shape[name] for name in vma}  # type: ignore[union-attr]
+        parts |= {name: aval.type_sharding.mesh.shape[name] for name in vma}  # type: ignore[union-attr]
     while isinstance(x, Tracer):
         if isinstance(x, BatchTracer):
             if x.batch_axis.name is not None:

@@ -121,8 +121,8 @@ def type_of_members(
         varying=held.varying | varying, unreduced=held.unreduced | unreduced,
         reduced=held.reduced | reduced,
     )  # fmt: skip
-    spread = with_manual_axes(aval.spread, held, mesh, aval.ndim)
-    return shaped_array(aval.shape, aval.dtype, aval.weak_type, spread)
+    sharding = with_manual_axes(aval.type_sharding, held, mesh, aval.ndim)
+    return shaped_array(aval.shape, aval.dtype, aval.weak_type, sharding)
 
 
 def varying_type(aval: ShapedArray, axes: Axes, mesh: Any) -> ShapedArray:
@@ -183,8 +183,8 @@ def _cast_type(
     for state, change in ((old, frozenset.difference), (new, frozenset.union)):
         if state != "invarying":
             held[state] = change(held[state], axes)
-    spread = with_manual_axes(aval.spread, ManualAxisType(**held), mesh, aval.ndim)
-    return (shaped_array(aval.shape, aval.dtype, aval.weak_type, spread),)
+    sharding = with_manual_axes(aval.type_sharding, ManualAxisType(**held), mesh, aval.ndim)
+    return (shaped_array(aval.shape, aval.dtype, aval.weak_type, sharding),)
 
 
 def _cast_varying(varying: Axes, *, axes: Any, mesh: Any, old: str, new: str) -> tuple[Axes, ...]:
@@ -567,7 +567,7 @@ def _sum_transpose(cts: Any, x: Any, *, axes: Any, axis_index_groups: Any) -> An
     """Give each member the cotangent of the sum: as it is, where types say that all share it."""
     parts = tuple([name for name in axes if name in x.aval.mat.unreduced])
     if parts:  # each member has the cotangent of its part
-        ct = recast(cts[0], parts, "invarying", "reduced", x.aval.spread.mesh)
+        ct = recast(cts[0], parts, "invarying", "reduced", x.aval.type_sharding.mesh)
         return (varying_over(ct, [name for name in axes if name not in parts]),)
     ct = varying_over(cts[0], axes)
     shared = x.aval.vma.intersection(axes) if axis_index_groups is None else frozenset()

@@ -131,8 +131,8 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> PyTree:
 
 def _sharding_said(aval: ShapedArray) -> Any:
     """Return what a type says of explicit axes: also that it is cut along none of those now set."""
-    said = aval.spread or aval.sharding
-    return said if said is not None and said.mesh.explicit_axes else aval.spread
+    said = aval.type_sharding or aval.sharding
+    return said if said is not None and said.mesh.explicit_axes else aval.type_sharding
 
 
 def stage(

@@ -102,9 +102,10 @@ def _inside(n: int, size: int, step: int) -> int:
 # tuple of them is a cheap dictionary key. Everything that depends on abstract values alone (shape
 # rules, promotion, kernels, compiled programs) is memoised on such tuples.
 #
-# Over the explicit axes of a mesh, how an array is spread is part of its type: `float32[8@x,4]`.
-# What stands for that (`spread`) belongs to the package of meshes, `sharded_types` asks it. An
-# array that no explicit axis cuts has none, so there is one abstract value for each type.
+# The sharding of an array over the explicit axes of a mesh is part of its type: `float32[8@x,4]`.
+# `type_sharding` holds it. Its class belongs to the package of meshes; `sharded_types` is the
+# interface to that. It is None where no explicit or manual axis is involved, so that every type has
+# one abstract value.
 #
 # The intern table holds its entries weakly: an abstract value lives as long as something uses it.
 
@@ -148,8 +149,8 @@ class ShapedArray:
       size: number of elements.
       physical: the abstract value of the numbers that the elements are made of, where the dtype is
         an extended one; of booleans for `float0`; None where the elements are numbers themselves.
-      spread: how the array is cut along the explicit axes of a mesh, and along which manual axes it
-        varies; None where it is whole and the same for all members.
+      type_sharding: the sharding over the explicit axes of a mesh, and the manual axes along which
+        the value varies; None where it is replicated. `sharding` is the same without None.
 
     Example:
       >>> ShapedArray((2, 3), "float32")
@@ -159,7 +160,7 @@ class ShapedArray:
     """
 
     __slots__ = (
-        "__weakref__", "dtype", "ndim", "physical", "shape", "size", "spread", "weak_type",
+        "__weakref__", "dtype", "ndim", "physical", "shape", "size", "type_sharding", "weak_type",
     )  # fmt: skip
 
     shape: Shape
@@ -168,7 +169,7 @@ class ShapedArray:
     ndim: int
     size: int
     physical: ShapedArray | None
-    spread: Any
+    type_sharding: Any
 
     @boundary
     def __new__(
@@ -181,15 +182,16 @@ class ShapedArray:
     ) -> ShapedArray:
         """Return the one abstract value with this shape, dtype, weak type and sharding."""
         sizes = tuple([size_of(d) for d in shape])
-        spread = None if sharding is None else _of_meshes[0].in_types(sharding, sizes)
-        return shaped_array(sizes, dtypes.as_dtype(dtype), bool(weak_type), spread)
+        if sharding is not None:
+            sharding = _of_meshes[0].in_types(sharding, sizes)
+        return shaped_array(sizes, dtypes.as_dtype(dtype), bool(weak_type), sharding)
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"ShapedArray: cannot set {name!r}: abstract values are immutable.")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        spread = () if self.spread is None else (self.spread,)
-        return shaped_array, (self.shape, self.dtype, self.weak_type, *spread)
+        sharding = () if self.type_sharding is None else (self.type_sharding,)
+        return shaped_array, (self.shape, self.dtype, self.weak_type, *sharding)
 
     def __repr__(self) -> str:
         return f"ShapedArray({self.str_long()})"
@@ -210,22 +212,22 @@ class ShapedArray:
 
     def _dimensions(self) -> str:
         """Return the sizes, each with the axes of a mesh that cut it: `8@x,4`, `8@(x,y)`."""
-        if self.spread is None:
+        if self.type_sharding is None:
             return ",".join(map(str, self.shape))
         return ",".join([
             str(n) if part is None
             else f"{n}@({','.join(map(str, part))})" if isinstance(part, tuple) else f"{n}@{part}"
-            for n, part in zip(self.shape, self.spread.spec, strict=True)
+            for n, part in zip(self.shape, self.type_sharding.spec, strict=True)
         ])  # fmt: skip
 
     def _sums(self) -> str:
         """Return the axes along which it varies, is in parts of a sum, or its cotangent is."""
-        if self.spread is None:
+        if self.type_sharding is None:
             return ""
-        spec, order = self.spread.spec, self.spread.mesh.axis_names
+        spec, order = self.type_sharding.spec, self.type_sharding.mesh.axis_names
         found = []
         for mark, axes in (
-            ("V", self.spread.varying), ("U", spec.unreduced), ("R", spec.reduced),
+            ("V", self.type_sharding.varying), ("U", spec.unreduced), ("R", spec.reduced),
         ):  # fmt: skip
             names = [str(name) for name in order if name in axes]
             if names:
@@ -236,7 +238,7 @@ class ShapedArray:
     @property
     def sharding(self) -> Any:
         """How the array is cut along the explicit axes of a mesh, as far as types say it."""
-        return self.spread or _of_meshes[0].whole(self.ndim)
+        return self.type_sharding or _of_meshes[0].whole(self.ndim)
 
     @property
     def vma(self) -> frozenset[Any]:
@@ -244,16 +246,16 @@ class ShapedArray:
 
         Members along other axes all hold the same value.
         """
-        return _NO_AXES if self.spread is None else self.spread.varying
+        return _NO_AXES if self.type_sharding is None else self.type_sharding.varying
 
     @property
     def manual_axis_type(self) -> ManualAxisType:
         """What is known along manual axes of a mesh: where the value varies, or is in parts."""
-        if self.spread is None:
+        if self.type_sharding is None:
             return _SHARED
-        spec, manual = self.spread.spec, self.spread.mesh.manual_axes
+        spec, manual = self.type_sharding.spec, self.type_sharding.mesh.manual_axes
         return ManualAxisType(
-            self.spread.varying, spec.unreduced.intersection(manual),
+            self.type_sharding.varying, spec.unreduced.intersection(manual),
             spec.reduced.intersection(manual),
         )  # fmt: skip
 
@@ -268,7 +270,7 @@ class ShapedArray:
             changes.get("shape", self.shape),
             changes.get("dtype", self.dtype),
             changes.get("weak_type", self.weak_type),
-            sharding=changes.get("sharding", None if "shape" in changes else self.spread),
+            sharding=changes.get("sharding", None if "shape" in changes else self.type_sharding),
         )
 
     @property
@@ -280,7 +282,7 @@ class ShapedArray:
         """Return the same abstract value without the weak-type mark."""
         if not self.weak_type:
             return self
-        return shaped_array(self.shape, self.dtype, False, self.spread)
+        return shaped_array(self.shape, self.dtype, False, self.type_sharding)
 
     def to_tangent_aval(self) -> ShapedArray:
         """Return the abstract value of the tangents of such values: of integers it is `float0`.
@@ -291,7 +293,7 @@ class ShapedArray:
         """
         if dtypes.is_inexact(self.dtype):
             return self
-        return shaped_array(self.shape, dtypes.float0, False, self.spread)
+        return shaped_array(self.shape, dtypes.float0, False, self.type_sharding)
 
 
 _NO_AXES: frozenset[Any] = frozenset()
@@ -308,10 +310,10 @@ AbstractValue = ShapedArray  # there is no other kind; JAX has a class above it
 
 
 def shaped_array(
-    shape: Shape, dtype: np.dtype[Any], weak_type: bool = False, spread: Any = None
+    shape: Shape, dtype: np.dtype[Any], weak_type: bool = False, sharding: Any = None
 ) -> ShapedArray:
     """Return the interned abstract value of a tuple of ints and a NumPy dtype."""
-    key = (shape, dtype, weak_type, spread)
+    key = (shape, dtype, weak_type, sharding)
     try:
         aval = _interned[key]()
         if aval is not None:
@@ -322,7 +324,7 @@ def shaped_array(
 
 
 def _intern(key: _Key) -> ShapedArray:
-    shape, dtype, weak_type, spread = key
+    shape, dtype, weak_type, sharding = key
     if any(d < 0 for d in shape):
         raise ShapeError(f"shape: dimensions must not be negative, got {shape}.")
     with _lock:
@@ -335,19 +337,19 @@ def _intern(key: _Key) -> ShapedArray:
             _set(aval, "weak_type", weak_type)
             _set(aval, "ndim", len(shape))
             _set(aval, "size", math.prod(shape))
-            _set(aval, "spread", spread)
-            _set(aval, "physical", _physical(shape, dtype, spread))
+            _set(aval, "type_sharding", sharding)
+            _set(aval, "physical", _physical(shape, dtype, sharding))
             _interned[key] = weakref.ref(aval, lambda dead: _forget(key, dead))
         return aval
 
 
-def _physical(shape: Shape, dtype: Any, spread: Any) -> ShapedArray | None:
+def _physical(shape: Shape, dtype: Any, sharding: Any) -> ShapedArray | None:
     if isinstance(dtype, dtypes.ExtendedDType):
         inner = dtype.element_shape
-        if spread is not None:
-            spread = spread.update(spec=(*spread.spec, *[None] * len(inner)))
-        return shaped_array(tuple(shape) + inner, dtype.base, False, spread)
-    return shaped_array(shape, dtypes.bool_, False, spread) if dtype == dtypes.float0 else None
+        if sharding is not None:
+            sharding = sharding.update(spec=(*sharding.spec, *[None] * len(inner)))
+        return shaped_array(tuple(shape) + inner, dtype.base, False, sharding)
+    return shaped_array(shape, dtypes.bool_, False, sharding) if dtype == dtypes.float0 else None
 
 
 def _forget(key: Any, dead: Any) -> None:
@@ -365,7 +367,9 @@ class _NoMeshes:
     def in_types(self, sharding: Any, shape: Shape) -> Any:
         return None
 
-    def spread_call(self, fun: Any, args: Any, kwargs: Any, out_sharding: Any, name: str) -> Any:
+    def call_with_sharding(
+        self, fun: Any, args: Any, kwargs: Any, out_sharding: Any, name: str
+    ) -> Any:
         raise TypeError(message(
             name, "out_sharding needs devices, and NumPy computes in host memory alone.",
             got=f"out_sharding={out_sharding!r}",
@@ -455,7 +459,7 @@ class ShapeDtypeStruct:
             order = tuple(x.format.layout.major_to_minor)
             sharding = x.sharding if order == tuple(range(x.ndim)) else x.format
         else:
-            sharding = getattr(aval, "spread", None)
+            sharding = getattr(aval, "type_sharding", None)
         weak = bool(getattr(aval, "weak_type", False))
         return cls(x.shape, dtypes.dtype(x), sharding=sharding, weak_type=weak)
 
@@ -464,8 +468,8 @@ class ShapeDtypeStruct:
         """The abstract value with this shape, dtype and sharding."""
         if self.sharding is None:
             return shaped_array(self.shape, self.dtype, self.weak_type)
-        spread = _of_meshes[0].in_types(self.sharding, self.shape)
-        return shaped_array(self.shape, self.dtype, self.weak_type, spread)
+        sharding = _of_meshes[0].in_types(self.sharding, self.shape)
+        return shaped_array(self.shape, self.dtype, self.weak_type, sharding)
 
     @property
     def ndim(self) -> int:

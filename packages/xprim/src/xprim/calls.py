@@ -46,18 +46,18 @@ class BatchDimension:
       size: how many examples there are.
       name: the axis name that collectives use, or None.
       mesh_axes: the axes of a mesh that cut the dimension, where a program says how values lie.
-      spread: the sharding of the dimension alone along explicit axes of a mesh, or None.
+      sharding: the sharding of the dimension alone along explicit axes of a mesh, or None.
     """
 
-    __slots__ = ("mesh_axes", "name", "size", "spread")
+    __slots__ = ("mesh_axes", "name", "size", "sharding")
 
     def __init__(
-        self, size: int, name: Any = None, mesh_axes: tuple[Any, ...] = (), spread: Any = None
+        self, size: int, name: Any = None, mesh_axes: tuple[Any, ...] = (), sharding: Any = None
     ) -> None:
         self.size = size
         self.name = name
         self.mesh_axes = mesh_axes
-        self.spread = spread
+        self.sharding = sharding
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(size={self.size}, name={self.name!r})"

@@ -23,7 +23,7 @@ from xprim.derived_cells import CellUse
 from xprim.errors import message
 from xprim.primitive import Primitive
 from xprim.rules import Zero, not_mapped, undefined
-from xprim.sharded_types import spread_as
+from xprim.sharded_types import reshard_as
 from xprim.trace import Trace, Tracer
 
 __all__ = ["AbstractRef", "Cell", "CellUse"]
@@ -132,8 +132,8 @@ class Cell:
           value: the next one.
           is_shared: whether anybody else may hold it.
         """
-        if value.aval.spread is not self.aval.spread:
-            value = spread_as(value, self.aval)
+        if value.aval.type_sharding is not self.aval.type_sharding:
+            value = reshard_as(value, self.aval)
         trace: Trace | None = state.trace
         while trace is not None and self._owner is not _owner(trace):
             if trace.cells is not None:

@@ -233,10 +233,10 @@ class BatchAxis(Protocol):
         """The axes of a mesh that cut its dimension, where a program says how values lie."""
 
     @property
-    def spread(self) -> Any:
+    def sharding(self) -> Any:
         """The sharding of its dimension alone along explicit axes of a mesh, or None."""
 
-    def left_open(self) -> BatchAxis:
+    def with_auto_sharding(self) -> BatchAxis:
         """Return the same axis where types do not say how it is cut."""
 
     def to_front(self, x: Any, dim: Any) -> Any:

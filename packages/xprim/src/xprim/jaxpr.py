@@ -15,7 +15,7 @@ from xprim.config import state
 from xprim.derived_cells import derive_once
 from xprim.errors import JaxprTypeError, described
 from xprim.primitive import Primitive, Signature
-from xprim.sharded_types import as_typed, is_spread
+from xprim.sharded_types import as_typed, has_sharding
 from xprim.source import Source
 from xtree.boundaries import boundary, leave
 from xtree.errors import message, preformatted
@@ -400,7 +400,7 @@ def interpret(
             state.source = eqn.source
             state.name_stack = outer_stack + eqn.name_stack if eqn.name_stack else outer_stack
             operands = tuple([x.value if type(x) is Literal else env[x] for x in eqn.inputs])
-            if is_spread(eqn):
+            if has_sharding(eqn):
                 results = _results_as_typed(eqn, operands, process, run)
             elif run is None:
                 results = process(eqn.primitive, operands, eqn.params)

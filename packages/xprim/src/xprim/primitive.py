@@ -17,7 +17,7 @@ from xprim.avals import ShapedArray
 from xprim.config import state
 from xprim.errors import DuplicateRuleError, MissingRuleError, UndefinedRuleError, described
 from xprim.rules import DerivedRules, RuleParts, Undefined, kind_of_part, kinds
-from xprim.sharded_types import spread_results
+from xprim.sharded_types import infer_result_types
 from xprim.static_keys import are_plain, params_key, plain_key
 from xtree.boundaries import boundary
 from xtree.errors import message
@@ -363,8 +363,8 @@ class Primitive:
             for aval in avals:
                 check_numbers(aval, self.name)
         out: tuple[ShapedArray, ...] = self.rules["shape"](*avals, **params)
-        if any(aval.spread is not None for aval in avals):
-            return spread_results(self, avals, params, out)  # which depends on options, too
+        if any(aval.type_sharding is not None for aval in avals):
+            return infer_result_types(self, avals, params, out)  # which depends on options, too
         # calls hold jaxprs, which must die with their functions; the memo is of what NumPy rules do
         if not (self.call_like or has_extended((*avals, *out))):
             remember(self._memo, key, out, _MAX_MEMO)
@@ -382,7 +382,7 @@ class Primitive:
         signature = self.signatures.get(key)
         if signature is None:
             signature = Signature(results)
-            if not has_extended((*avals, *results)) and all(a.spread is None for a in avals):
+            if not has_extended((*avals, *results)) and all(a.type_sharding is None for a in avals):
                 remember(self.signatures, key, signature, _MAX_MEMO)
         return signature
 

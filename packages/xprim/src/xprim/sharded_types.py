@@ -1,17 +1,17 @@
-"""Shardings in types: how values are spread over the explicit axes of a mesh.
+"""Shardings in types: how values are sharded over the explicit axes of a mesh.
 
-`ShapedArray.spread` says it, and every trace keeps it by what is here: the results of a primitive
-are spread as the package of meshes finds (`Meshes.results`), dimensions come and go with their
-entries, and a value is brought to the type that is wanted of it.
+`ShapedArray.type_sharding` holds the sharding, and every trace maintains it by the functions here:
+the package of meshes infers it for the results of a primitive (`Meshes.results`), batching adds and
+removes its entries, and a value is resharded to the type that is required.
 
-    spread_as      bring a value to the sharding of a type
-    left_open      run a function whose shardings the compiler chooses, with typed results
-    spread_call    the same for any function of trees: what `out_sharding=` asks for
-    with_dimension, without_dimension   types of batches, and of their examples
-    cotangent      the type of cotangents, which are in parts where the value is reduced
-    cotangent_as   bring a cotangent to that type: sum what members give for one value
-    vary           say of a value that it varies over manual axes of a mesh
-    kept_apart     leave the parts of sums where they are
+    reshard_as            reshard a value to the sharding of a type
+    with_auto_sharding    run a function whose shardings the compiler chooses, with typed results
+    call_with_sharding    the same for any function of trees: implements `out_sharding=`
+    with_dimension, without_dimension   add or remove a batch dimension
+    cotangent             the type of cotangents: unreduced where the value is reduced
+    cotangent_as          convert a cotangent to that type: sum the members' contributions
+    vary                  mark a value as varying over manual axes of a mesh
+    keep_unreduced        leave partial sums unreduced
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from xprim.avals import ShapedArray, shaped_array
 
 __all__ = [
     "Meshes", "ShardingTypeError", "as_typed", "axes_of_dimensions", "batched",
-    "batched_sharding", "captured", "cotangent", "cotangent_as", "install_meshes", "is_spread",
-    "kept_apart",
-    "left_open", "meshes_of", "near", "parts_of_cotangents", "spread_as", "spread_call",
-    "spread_results", "vary", "whole", "with_dimension", "without_dimension",
+    "batched_sharding", "call_with_sharding", "captured", "cotangent", "cotangent_as",
+    "has_sharding", "infer_result_types", "install_meshes", "keep_unreduced", "meshes_of",
+    "near", "parts_of_cotangents", "reshard_as", "vary", "whole", "with_auto_sharding",
+    "with_dimension", "without_dimension",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
 
 
 class ShardingTypeError(TypeError):
-    """It is not clear how the result of an operation is to be spread over explicit axes of a mesh.
+    """The sharding of a result over the explicit axes of a mesh is ambiguous.
 
     With `x: float32[8@x,4]` and `w: float32[4,8@x]` the sum over both has two answers:
 
@@ -48,7 +48,7 @@ class ShardingTypeError(TypeError):
 
 
 class Meshes(Protocol):
-    """What the package of meshes answers."""
+    """The interface that the package of meshes implements."""
 
     def whole(self, ndim: int) -> Any:
         """Return the sharding that types show of an array that no axis cuts."""
@@ -56,43 +56,43 @@ class Meshes(Protocol):
     def in_types(self, sharding: Any, shape: tuple[int, ...]) -> Any:
         """Return what a type keeps of a sharding: its explicit axes, None where there are none."""
 
-    def captured(self, spread: Any, shape: tuple[int, ...]) -> Any:
+    def captured(self, sharding: Any, shape: tuple[int, ...]) -> Any:
         """Return what a type keeps of a sharding in a part of a program with other axes."""
 
     def results(
         self, primitive: Any, avals: Sequence[ShapedArray], params: dict[str, Any],
         out: Sequence[ShapedArray],
     ) -> tuple[ShapedArray, ...]:  # fmt: skip
-        """Return the types of results, of which one operand at least is spread."""
+        """Return the types of results where the type of an operand has a sharding."""
 
-    def spread_as(self, x: Any, spread: Any) -> Any:
-        """Return a value that is spread so; None has it whole."""
+    def reshard_as(self, x: Any, sharding: Any) -> Any:
+        """Reshard a value; None replicates it."""
 
     def vary(self, x: Any, axes: frozenset[Any], mesh: Any) -> Any:
         """Return a value whose type says that it varies over manual axes, too."""
 
-    def cotangent_as(self, ct: Any, spread: Any) -> Any:
-        """Return a cotangent that is spread so; None has it whole, and one for all members."""
+    def cotangent_as(self, ct: Any, sharding: Any) -> Any:
+        """Reshard a cotangent; None replicates it and sums the members' contributions."""
 
     def meshes_of(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
-        """Return the meshes, with their devices, over which arrays are spread."""
+        """Return the concrete meshes over which arrays are sharded."""
 
     def near(self, meshes: tuple[Any, ...]) -> AbstractContextManager[None]:
-        """Have values whose types alone say how they are spread lie on the devices of meshes."""
+        """Place values whose sharding only their types hold on the devices of meshes."""
 
-    def kept_apart(self, axes: frozenset[Any]) -> AbstractContextManager[None]:
-        """Have sums over what these axes cut stay in parts."""
+    def keep_unreduced(self, axes: frozenset[Any]) -> AbstractContextManager[None]:
+        """Leave sums over these axes unreduced."""
 
-    def left_open(
-        self, fun: Callable[..., Sequence[Any]], operands: Sequence[Any], spreads: Sequence[Any]
+    def with_auto_sharding(
+        self, fun: Callable[..., Sequence[Any]], operands: Sequence[Any], shardings: Sequence[Any]
     ) -> Sequence[Any]:
-        """Run a function of flat arrays without shardings in types; its results are spread so."""
+        """Run a function of flat arrays without shardings in types; then reshard its results."""
 
-    def spread_call(
+    def call_with_sharding(
         self, fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
         out_sharding: Any, operation: str,
     ) -> Any:  # fmt: skip
-        """Call a function whose results lie as a user's sharding, or tree prefix of them, says."""
+        """Call a function and reshard its results to a user's sharding, or tree prefix of them."""
 
 
 def install_meshes(meshes: Meshes) -> None:
@@ -105,31 +105,31 @@ def captured(aval: ShapedArray) -> ShapedArray:
 
     There other axes of the mesh may be explicit: `shard_map`, `auto_axes`.
     """
-    if aval.spread is None:
+    if aval.type_sharding is None:
         return aval
-    spread = _avals._of_meshes[0].captured(aval.spread, aval.shape)
-    return shaped_array(aval.shape, aval.dtype, aval.weak_type, spread)
+    sharding = _avals._of_meshes[0].captured(aval.type_sharding, aval.shape)
+    return shaped_array(aval.shape, aval.dtype, aval.weak_type, sharding)
 
 
-def spread_results(
+def infer_result_types(
     primitive: Any, avals: Sequence[ShapedArray], params: dict[str, Any],
     out: Sequence[ShapedArray],
 ) -> tuple[ShapedArray, ...]:  # fmt: skip
-    """Return the types of a primitive's results with how they are spread."""
+    """Return the types of a primitive's results, with their shardings."""
     found: tuple[ShapedArray, ...] = _avals._of_meshes[0].results(primitive, avals, params, out)
     return found
 
 
-def spread_as(x: Any, aval: ShapedArray) -> Any:
-    """Return a value that is spread as a type says.
+def reshard_as(x: Any, aval: ShapedArray) -> Any:
+    """Reshard a value to the sharding of a type.
 
     Args:
       x: an array or tracer of the shape of `aval`.
       aval: the type that is wanted.
     """
-    if x.aval.spread is aval.spread or x.aval.spread == aval.spread:
+    if x.aval.type_sharding is aval.type_sharding or x.aval.type_sharding == aval.type_sharding:
         return x
-    return _avals._of_meshes[0].spread_as(x, aval.spread)
+    return _avals._of_meshes[0].reshard_as(x, aval.type_sharding)
 
 
 def cotangent_as(ct: Any, aval: ShapedArray) -> Any:
@@ -143,9 +143,12 @@ def cotangent_as(ct: Any, aval: ShapedArray) -> Any:
       aval: the type of the value.
     """
     wanted = cotangent(aval)
-    if ct.aval.spread is wanted.spread or ct.aval.spread == wanted.spread:
+    if (
+        ct.aval.type_sharding is wanted.type_sharding
+        or ct.aval.type_sharding == wanted.type_sharding
+    ):
         return ct
-    return _avals._of_meshes[0].cotangent_as(ct, wanted.spread)
+    return _avals._of_meshes[0].cotangent_as(ct, wanted.type_sharding)
 
 
 def vary(x: Any, axes: frozenset[Any], mesh: Any) -> Any:
@@ -154,7 +157,7 @@ def vary(x: Any, axes: frozenset[Any], mesh: Any) -> Any:
 
 
 def meshes_of(arrays: Sequence[Any]) -> tuple[Any, ...]:
-    """Return the meshes over which arrays that are spread in types, or held by tracers, lie."""
+    """Return the meshes of arrays with shardings in types, tracers' arrays included."""
     found: tuple[Any, ...] = _avals._of_meshes[0].meshes_of(arrays)
     return found
 
@@ -164,50 +167,52 @@ def cotangent(aval: ShapedArray) -> ShapedArray:
 
     `float32[4]{U:x}` has cotangents of type `float32[4]{R:x}`. Other types have their own.
     """
-    spread = aval.spread
-    if spread is None or not (spread.spec.unreduced or spread.spec.reduced):
+    sharding = aval.type_sharding
+    if sharding is None or not (sharding.spec.unreduced or sharding.spec.reduced):
         return aval
-    spec = spread.spec.update(unreduced=spread.spec.reduced, reduced=spread.spec.unreduced)
-    return shaped_array(aval.shape, aval.dtype, aval.weak_type, spread.update(spec=spec))
+    spec = sharding.spec.update(unreduced=sharding.spec.reduced, reduced=sharding.spec.unreduced)
+    return shaped_array(aval.shape, aval.dtype, aval.weak_type, sharding.update(spec=spec))
 
 
 def parts_of_cotangents(avals: Sequence[ShapedArray]) -> frozenset[Any]:
     """Return the axes along which cotangents of values of some types are in parts of sums."""
-    return frozenset().union(*[a.spread.spec.reduced for a in avals if a.spread is not None])
+    return frozenset().union(
+        *[a.type_sharding.spec.reduced for a in avals if a.type_sharding is not None]
+    )
 
 
-def kept_apart(axes: frozenset[Any]) -> AbstractContextManager[None]:
+def keep_unreduced(axes: frozenset[Any]) -> AbstractContextManager[None]:
     """Have sums over dimensions that axes cut stay in parts."""
-    found: AbstractContextManager[None] = _avals._of_meshes[0].kept_apart(axes)
+    found: AbstractContextManager[None] = _avals._of_meshes[0].keep_unreduced(axes)
     return found
 
 
-def is_spread(eqn: Any) -> bool:
+def has_sharding(eqn: Any) -> bool:
     """Return whether axes of a mesh are in the type of the first result of an equation."""
     outputs = eqn.outputs
-    return bool(outputs) and outputs[0].aval.spread is not None
+    return bool(outputs) and outputs[0].aval.type_sharding is not None
 
 
 def as_typed(eqn: Any) -> AbstractContextManager[None]:
     """Have the operation of an equation leave in parts what the types of its results say so of."""
-    if not is_spread(eqn) or eqn.primitive.call_like:
+    if not has_sharding(eqn) or eqn.primitive.call_like:
         return _AT_ONCE
-    unreduced = eqn.outputs[0].aval.spread.spec.unreduced
-    return kept_apart(unreduced) if unreduced else _AT_ONCE
+    unreduced = eqn.outputs[0].aval.type_sharding.spec.unreduced
+    return keep_unreduced(unreduced) if unreduced else _AT_ONCE
 
 
 _AT_ONCE: AbstractContextManager[None] = nullcontext()
 
 
 def near(meshes: tuple[Any, ...]) -> AbstractContextManager[None]:
-    """Have values whose types alone say how they are spread lie on the devices of meshes.
+    """Place values whose sharding only their types hold on the devices of meshes.
 
     Types name no devices, and a cotangent has nothing but its type: it lies where its primal does.
     """
     return _avals._of_meshes[0].near(meshes) if meshes else nullcontext()
 
 
-def left_open(
+def with_auto_sharding(
     fun: Callable[..., Sequence[Any]], operands: Sequence[Any], avals: Sequence[ShapedArray]
 ) -> Sequence[Any]:
     """Run a function of flat arrays whose shardings are left to the compiler.
@@ -215,13 +220,15 @@ def left_open(
     Args:
       fun: from arrays to arrays.
       operands: what it takes.
-      avals: types of its results, as which these are spread.
+      avals: types of its results, to which these are resharded.
     """
-    found: Sequence[Any] = _avals._of_meshes[0].left_open(fun, operands, [a.spread for a in avals])
+    found: Sequence[Any] = _avals._of_meshes[0].with_auto_sharding(
+        fun, operands, [a.type_sharding for a in avals]
+    )
     return found
 
 
-def spread_call(
+def call_with_sharding(
     fun: Callable[..., Any], out_sharding: Any, operation: str, *args: Any, **kwargs: Any
 ) -> Any:
     """Call a function and have its results lie as asked.
@@ -236,37 +243,39 @@ def spread_call(
     Raises:
       TypeError: there is no package of meshes.
     """
-    return _avals._of_meshes[0].spread_call(fun, args, kwargs, out_sharding, operation)
+    return _avals._of_meshes[0].call_with_sharding(fun, args, kwargs, out_sharding, operation)
 
 
 def whole(aval: ShapedArray) -> ShapedArray:
     """Return the type of an array that no axis cuts."""
-    return aval if aval.spread is None else shaped_array(aval.shape, aval.dtype, aval.weak_type)
+    return (
+        aval if aval.type_sharding is None else shaped_array(aval.shape, aval.dtype, aval.weak_type)
+    )
 
 
 def without_dimension(aval: ShapedArray, dim: int) -> ShapedArray:
     """Return the type of an element along a dimension."""
-    shape, spread = aval.shape, aval.spread
-    if spread is not None:
-        parts = tuple(spread.spec)
-        spread = _with_parts(spread, (*parts[:dim], *parts[dim + 1 :]))
-    return shaped_array(shape[:dim] + shape[dim + 1 :], aval.dtype, aval.weak_type, spread)
+    shape, sharding = aval.shape, aval.type_sharding
+    if sharding is not None:
+        parts = tuple(sharding.spec)
+        sharding = _with_parts(sharding, (*parts[:dim], *parts[dim + 1 :]))
+    return shaped_array(shape[:dim] + shape[dim + 1 :], aval.dtype, aval.weak_type, sharding)
 
 
 def with_dimension(aval: ShapedArray, dim: int, size: int) -> ShapedArray:
     """Return the type of so many values of a type along a new dimension, which no axis cuts."""
-    shape, spread = aval.shape, aval.spread
-    if spread is not None:
-        parts = tuple(spread.spec)
-        spread = spread.update(spec=(*parts[:dim], None, *parts[dim:]))
-    return shaped_array((*shape[:dim], size, *shape[dim:]), aval.dtype, aval.weak_type, spread)
+    shape, sharding = aval.shape, aval.type_sharding
+    if sharding is not None:
+        parts = tuple(sharding.spec)
+        sharding = sharding.update(spec=(*parts[:dim], None, *parts[dim:]))
+    return shaped_array((*shape[:dim], size, *shape[dim:]), aval.dtype, aval.weak_type, sharding)
 
 
 def axes_of_dimensions(aval: ShapedArray) -> list[tuple[Any, ...]]:
     """Return for each dimension of a type the axes of the mesh that cut it."""
     return [
         () if part is None else part if isinstance(part, tuple) else (part,)
-        for part in aval.spread.spec
+        for part in aval.type_sharding.spec
     ]
 
 
@@ -281,25 +290,25 @@ def batched(aval: ShapedArray, size: int, along: Any) -> ShapedArray:
     if along is None:
         return with_dimension(aval, 0, size)
     return shaped_array((size, *aval.shape), aval.dtype, aval.weak_type,
-                        batched_sharding(aval.spread, along, aval.ndim))  # fmt: skip
+                        batched_sharding(aval.type_sharding, along, aval.ndim))  # fmt: skip
 
 
-def batched_sharding(spread: Any, along: Any, ndim: int) -> Any:
+def batched_sharding(sharding: Any, along: Any, ndim: int) -> Any:
     """Return the sharding of values with a new dimension in front.
 
     Args:
-      spread: that of one value, None where no axis cuts it.
+      sharding: that of one value, None where no axis cuts it.
       along: the sharding of the new dimension alone, or None.
       ndim: the number of dimensions of one value.
     """
     if along is None:
-        return None if spread is None else spread.update(spec=(None, *spread.spec))
-    if spread is None:
+        return None if sharding is None else sharding.update(spec=(None, *sharding.spec))
+    if sharding is None:
         return along.update(spec=(along.spec[0], *[None] * ndim))
-    return spread.update(spec=(along.spec[0], *spread.spec))
+    return sharding.update(spec=(along.spec[0], *sharding.spec))
 
 
-def _with_parts(spread: Any, parts: tuple[Any, ...]) -> Any:
-    says_more = spread.spec.unreduced or spread.spec.reduced or spread.varying
+def _with_parts(sharding: Any, parts: tuple[Any, ...]) -> Any:
+    says_more = sharding.spec.unreduced or sharding.spec.reduced or sharding.varying
     is_cut = any(part is not None for part in parts)
-    return spread.update(spec=parts) if is_cut or says_more else None
+    return sharding.update(spec=parts) if is_cut or says_more else None

@@ -237,7 +237,7 @@ class JaxprTrace(Trace):
         elif value._trace.closed:
             raise_leaked(value)
         aval = value.aval
-        var = Var(aval if aval.spread is None else captured(aval))
+        var = Var(aval if aval.type_sharding is None else captured(aval))
         self.constvars.append(var)
         self.consts.append(value)
         return var

@@ -27,7 +27,7 @@ from xprim.contracts import BatchAxis, JVPHandle
 from xprim.errors import message
 from xprim.promotion import result_type
 from xprim.requirements import require
-from xprim.sharded_types import spread_as, whole
+from xprim.sharded_types import reshard_as, whole
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from xrandom.arguments import (
@@ -655,12 +655,12 @@ def _split_each(keys: Any, num: int) -> list[Any]:
 
 
 def _numpy(key: Any, a: Any, **params: Any) -> Any:
-    if key.aval.spread is None and a.aval.spread is None:
+    if key.aval.type_sharding is None and a.aval.type_sharding is None:
         return tuple(_samples(key, a, **params))
     # One vector is drawn: explicit axes of a mesh may cut what it has merged.
     avals_out = random_gamma_p.infer((key.aval, a.aval), params)
-    outs = _samples(*[spread_as(x, whole(x.aval)) for x in (key, a)], **params)
-    return tuple([spread_as(x, aval) for x, aval in zip(outs, avals_out, strict=True)])
+    outs = _samples(*[reshard_as(x, whole(x.aval)) for x in (key, a)], **params)
+    return tuple([reshard_as(x, aval) for x, aval in zip(outs, avals_out, strict=True)])
 
 
 def _jvp(

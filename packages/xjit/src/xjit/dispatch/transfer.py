@@ -79,7 +79,7 @@ from xprim import (
 from xprim.array import is_shared
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
-from xprim.sharded_types import cotangent, spread_as, whole
+from xprim.sharded_types import cotangent, reshard_as, whole
 from xprim.tracebacks import boundary, shorten
 from xprim.typing import DeviceLike, PyTree
 
@@ -115,18 +115,18 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *,
                sharding: Sharding | None, source: Any) -> Any:  # fmt: skip
     if isinstance(sharding, NamedSharding | TiledSharding):
         return constraint_text(b, operands, avals_in, avals_out, sharding=sharding)
-    spread = avals_in[0].spread
-    if spread is None:
+    typed = avals_in[0].type_sharding
+    if typed is None:
         return operands
-    whole = spread.update(spec=PartitionSpec())
-    return constraint_text(b, operands, avals_in, avals_out, sharding=whole)
+    replicated = typed.update(spec=PartitionSpec())
+    return constraint_text(b, operands, avals_in, avals_out, sharding=replicated)
 
 
 def _transpose(cts: Any, x: Any, *, sharding: Sharding | None, source: Any) -> Any:
     if source is not UNKNOWN:
         return device_put_p.bind(cts[0], sharding=source, source=sharding)
-    if cts[0].aval.spread is not None or x.aval.spread is not None:
-        return (spread_as(cts[0], cotangent(x.aval)),)
+    if cts[0].aval.type_sharding is not None or x.aval.type_sharding is not None:
+        return (reshard_as(cts[0], cotangent(x.aval)),)
     if isinstance(sharding, NamedSharding | TiledSharding):  # in a program, on its devices
         return sharding_constraint_p.bind(cts[0], sharding=sharding)
     return cts
@@ -357,7 +357,7 @@ def _said(x: Tracer, sharding: Sharding) -> Array:
     """Return a traced value that is to be at a place, in a kind of memory."""
     kind, sharding = sharding.memory, in_own_memory(sharding)
     value = x.concrete()
-    source: Any = UNKNOWN if x.aval.spread is None else x.aval.spread
+    source: Any = UNKNOWN if x.aval.type_sharding is None else x.aval.type_sharding
     if isinstance(value, ConcreteArray) and type(value.buffer) is not DeletedBuffer:
         is_loose = value.buffer is None or not gateway.placement_of(value.buffer).committed
         source = None if is_loose else sharding_of(value)

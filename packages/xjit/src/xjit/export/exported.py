@@ -295,10 +295,12 @@ def _values_of_variables(exported: Any, avals: Sequence[ShapedArray]) -> dict[st
 
 def _shape(*avals: ShapedArray, exported: Any) -> Any:
     values = _values_of_variables(exported, avals)
-    meshes = [a.spread.mesh for a in avals if a.spread is not None]
+    meshes = [a.type_sharding.mesh for a in avals if a.type_sharding is not None]
     outs = [a.stored if dtypes.is_extended(a.dtype) else a for a in exported.out_avals]
     # Types say it over the axes that cut the arguments; over other meshes results are whole.
-    outs = [a if a.spread is None or a.spread.mesh in meshes else whole(a) for a in outs]
+    outs = [
+        a if a.type_sharding is None or a.type_sharding.mesh in meshes else whole(a) for a in outs
+    ]
     return [_with_sizes(a, values) for a in outs]
 
 
@@ -306,7 +308,7 @@ def _with_sizes(aval: ShapedArray, values: dict[str, Any]) -> ShapedArray:
     if not any(map(is_symbolic, aval.shape)):
         return aval
     shape = [value_of(dimension_text(d), values) if is_symbolic(d) else d for d in aval.shape]
-    return aval.update(shape=shape, sharding=aval.spread)
+    return aval.update(shape=shape, sharding=aval.type_sharding)
 
 
 def _name_of(exported: Any, i: int) -> str:

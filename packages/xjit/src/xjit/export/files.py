@@ -532,11 +532,11 @@ def spread_of_form(form: Any) -> Spread | None:
     return Spread(form["count"], *sides)
 
 
-def type_form(spread: Any) -> Any:
+def type_form(sharding: Any) -> Any:
     """Return as JSON's values how a type says that an array is cut along explicit axes, or None."""
-    if spread is None:
+    if sharding is None:
         return None
-    mesh, spec = spread.mesh, spread.spec
+    mesh, spec = sharding.mesh, sharding.spec
     axes = [
         [str(name), size, kind.name]
         for (name, size), kind in zip(mesh.shape_tuple, mesh.axis_types, strict=True)
@@ -609,7 +609,7 @@ def _facts(exported: Any, vjp_order: int, programs: list[bytes]) -> dict[str, An
         "calling_convention": exported.calling_convention_version,
         "devices": spread_form(exported.spread),
         "types": [
-            [type_form(a.spread) for a in avals]
+            [type_form(a.type_sharding) for a in avals]
             for avals in (exported.in_avals, exported.out_avals)
         ],
         "vjp": _facts(exported.vjp(), vjp_order - 1, programs) if vjp_order else None,

@@ -505,10 +505,10 @@ def _as_typed(builder: Builder, results: Sequence[str], outputs: Sequence[Var]) 
         if v in module.barriers.behind and builder.is_split:
             (name,) = builder.op("sdy.propagation_barrier", [name], [v.aval], [v.aval],
                                  "allowed_direction = 1 : i32")  # fmt: skip
-        spread = along_explicit_axes(v.aval.spread)
-        if spread is not None:
-            is_open = len(spread.mesh.explicit_axes) < len(spread.mesh.axis_names)
-            text = sharding_text(module, spread, v.aval.ndim, is_open=is_open)
+        sharding = along_explicit_axes(v.aval.type_sharding)
+        if sharding is not None:
+            is_open = len(sharding.mesh.explicit_axes) < len(sharding.mesh.axis_names)
+            text = sharding_text(module, sharding, v.aval.ndim, is_open=is_open)
             (name,) = builder.op("sdy.sharding_constraint", [name], [v.aval], [v.aval],
                                  f"sharding = #sdy.sharding{text}")  # fmt: skip
         found.append(name)

@@ -195,7 +195,7 @@ def _as_parts_of_members(
     argnums, together = linear_operands(eqn.primitive, avals, eqn.params)
     if not together or eqn.primitive.name == "pcast":
         return list(operands)
-    mesh, axes, found = out[0].spread.mesh, _axes_of_members(out[0]), list(operands)
+    mesh, axes, found = out[0].type_sharding.mesh, _axes_of_members(out[0]), list(operands)
     for i in argnums:
         given = eqn.inputs[i]
         if type(given) is Literal and not np.any(given.value.to_host()):
@@ -213,7 +213,7 @@ def _nothing(**_params: Any) -> dict[str, Any]:
 
 def _changed(x: Any, before: ShapedArray, after: ShapedArray) -> Any:
     """Return a value that is in parts along other axes: added up, or the first part of new sums."""
-    mesh = (after.spread or before.spread).mesh
+    mesh = (after.type_sharding or before.type_sharding).mesh
     old, new = set(_axes(before)), set(_axes(after))
 
     def run(x: Any) -> list[Any]:
@@ -232,7 +232,7 @@ def _apply(
     """Apply a linear operation to stacks, by its batch rule."""
     primitive, params = eqn.primitive, eqn.params
     argnums, together = linear_operands(primitive, avals, params)
-    mesh, axes = out[0].spread.mesh, set(_axes(out[0]))
+    mesh, axes = out[0].type_sharding.mesh, set(_axes(out[0]))
     given = set().union(*map(_axes, avals))
     splits = _splits(eqn, avals, out, axes - given) if axes - given else {}
 
@@ -260,8 +260,9 @@ def _splits(
     """Return for each operand the contracted dimensions that axes cut, and all that cuts them."""
     names = eqn.primitive.rules["dimensions"](avals, out, eqn.params)
     assert isinstance(names, Names)
-    cut = [pair for dims, a in zip(names.operands, avals, strict=True) if a.spread is not None
-           for pair in zip(dims, map(axes_of, a.spread.spec), strict=True)]  # fmt: skip
+    typed = [(dims, a.type_sharding) for dims, a in zip(names.operands, avals, strict=True)]
+    cut = [pair for dims, sharding in typed if sharding is not None
+           for pair in zip(dims, map(axes_of, sharding.spec), strict=True)]  # fmt: skip
     parts = {name: part for name, part in cut if axes.intersection(part)}
     return {
         i: [(dim, parts[name]) for dim, name in enumerate(dims) if name in parts]
@@ -372,7 +373,7 @@ def _called(
 ) -> Sequence[Any]:
     """Apply a function of arrays of which types say nothing; its results lie as types say."""
     return called_with(
-        fun, operands, [whole(x.aval) for x in operands], [a.spread for a in out], "parts"
+        fun, operands, [whole(x.aval) for x in operands], [a.type_sharding for a in out], "parts"
     )
 
 
@@ -392,8 +393,8 @@ def _stack_type(aval: ShapedArray) -> ShapedArray:
     axes = _axes(aval)
     if not axes:
         return aval
-    spread = aval.spread.update(spec=PartitionSpec(*aval.spread.spec, axes))
-    return shaped_array((*aval.shape, _count(aval)), aval.dtype, aval.weak_type, spread)
+    sharding = aval.type_sharding.update(spec=PartitionSpec(*aval.type_sharding.spec, axes))
+    return shaped_array((*aval.shape, _count(aval)), aval.dtype, aval.weak_type, sharding)
 
 
 def _axes(aval: ShapedArray) -> tuple[Any, ...]:
@@ -401,7 +402,9 @@ def _axes(aval: ShapedArray) -> tuple[Any, ...]:
     unreduced = sums_of(aval).unreduced
     if not unreduced:
         return ()
-    return _in_order(aval.spread.mesh, unreduced.difference(aval.spread.mesh.manual_axes))
+    return _in_order(
+        aval.type_sharding.mesh, unreduced.difference(aval.type_sharding.mesh.manual_axes)
+    )
 
 
 def _axes_of_members(aval: ShapedArray) -> tuple[Any, ...]:
@@ -409,11 +412,13 @@ def _axes_of_members(aval: ShapedArray) -> tuple[Any, ...]:
     unreduced = sums_of(aval).unreduced
     if not unreduced:
         return ()
-    return _in_order(aval.spread.mesh, unreduced.intersection(aval.spread.mesh.manual_axes))
+    return _in_order(
+        aval.type_sharding.mesh, unreduced.intersection(aval.type_sharding.mesh.manual_axes)
+    )
 
 
 def _count(aval: ShapedArray) -> int:
-    return math.prod([aval.spread.mesh.shape[name] for name in _axes(aval)])
+    return math.prod([aval.type_sharding.mesh.shape[name] for name in _axes(aval)])
 
 
 def _in_order(mesh: Any, axes: Iterable[Any]) -> tuple[Any, ...]:

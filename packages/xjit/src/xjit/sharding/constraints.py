@@ -40,7 +40,7 @@ from xprim import (
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
 from xprim.requirements import require
-from xprim.sharded_types import cotangent, spread_as
+from xprim.sharded_types import cotangent, reshard_as
 from xprim.tracebacks import boundaries
 from xprim.typing import PyTree
 from xtree.namespaces import late_import
@@ -197,8 +197,8 @@ def _check_fits(sharding: Sharding, num_devices: int) -> None:
 
 def _transpose(cts: Any, x: Any, *, sharding: Sharding) -> Any:
     """Have the cotangent lie as the result, where types do not say otherwise."""
-    if cts[0].aval.spread is not None or x.aval.spread is not None:
-        return (spread_as(cts[0], cotangent(x.aval)),)
+    if cts[0].aval.type_sharding is not None or x.aval.type_sharding is not None:
+        return (reshard_as(cts[0], cotangent(x.aval)),)
     return sharding_constraint_p.bind(cts[0], sharding=sharding)
 
 

@@ -36,17 +36,17 @@ __dir__ = __all__.copy
 
 
 # ------------------------------------------------------------------------------------- auto axes
-# The primitive `auto_axes`: a program whose values are typed otherwise than those around it.
+# The primitive `auto_axes`: a program in which other axes of the mesh are explicit than outside.
 #
-# The types of its operands and results, as the equation has them, say how these are spread over
-# the explicit axes of a mesh; those of the program inside know of fewer axes, or of none, so that
-# the compiler chooses there, or of more, where a part of a program is explicit. Params: `jaxpr`;
-# `in_spreads` and `out_spreads`, how each operand and each result is spread outside; `name`.
+# The types of the equation's operands and results have shardings over the explicit axes outside;
+# the types of the program inside have fewer, or none, where the compiler chooses shardings, or
+# more, where part of a program is explicit. Params: `jaxpr`; `in_shardings` and `out_shardings`,
+# the shardings of the operands and of the results outside; `name`.
 
 
 def called_with(
     fun: Callable[..., Sequence[Array]], operands: Sequence[Any], avals: Sequence[ShapedArray],
-    spreads: Sequence[Any] | Callable[[Sequence[ShapedArray]], Sequence[Any]],
+    shardings: Sequence[Any] | Callable[[Sequence[ShapedArray]], Sequence[Any]],
     name: str = "auto_axes",
 ) -> Sequence[Array]:  # fmt: skip
     """Call a function on values that have other types inside.
@@ -55,30 +55,30 @@ def called_with(
       fun: of flat arrays.
       operands: its arguments.
       avals: their types inside.
-      spreads: how each result is spread outside, or a function that gives this from their types.
+      shardings: those of the results outside, or a function from the results' types to them.
       name: what prints call the program.
     """
     jaxpr, consts = trace_to_jaxpr(fun, avals, name=name)
     closed, captured = close_over(jaxpr, consts)
     values = (*captured, *operands)
-    out_spreads = spreads(closed.out_avals) if callable(spreads) else spreads
+    out_shardings = shardings(closed.out_avals) if callable(shardings) else shardings
     return auto_axes_p.bind(
-        *values, jaxpr=closed, name=name, in_spreads=tuple([x.aval.spread for x in values]),
-        out_spreads=tuple(out_spreads),
+        *values, jaxpr=closed, name=name, out_shardings=tuple(out_shardings),
+        in_shardings=tuple([x.aval.type_sharding for x in values]),
     )  # fmt: skip
 
 
-def _shape(*avals: Any, jaxpr: ClosedJaxpr, out_spreads: Any, **_: Any) -> Any:
+def _shape(*avals: Any, jaxpr: ClosedJaxpr, out_shardings: Any, **_: Any) -> Any:
     return tuple([
-        shaped_array(a.shape, a.dtype, a.weak_type, spread)
-        for a, spread in zip(jaxpr.out_avals, out_spreads, strict=True)
+        shaped_array(a.shape, a.dtype, a.weak_type, sharding)
+        for a, sharding in zip(jaxpr.out_avals, out_shardings, strict=True)
     ])  # fmt: skip
 
 
 def _numpy(*operands: Any, **params: Any) -> Any:
     """Run a program of this one equation over the mesh."""
     jaxpr: ClosedJaxpr = params["jaxpr"]
-    key = ("auto_axes", *[x.aval for x in operands], params["out_spreads"])
+    key = ("auto_axes", *[x.aval for x in operands], params["out_shardings"])
     closed = jaxpr.memo.get(key)
     if closed is None:
         closed = jaxpr.memo[key] = program_of_equation(
@@ -88,28 +88,30 @@ def _numpy(*operands: Any, **params: Any) -> Any:
 
 
 def _derived(kind: str, params: dict[str, Any], entries: Any) -> dict[str, Any]:
-    """Return how the values of a derived call are spread: as those for which they stand."""
-    spreads = entries(params["in_spreads"], params["out_spreads"], None, lambda spread: spread)
-    return {"in_spreads": tuple(spreads[0]), "out_spreads": tuple(spreads[1])}
+    """Return the shardings of a derived call: each value has that of its original."""
+    ins, outs = entries(params["in_shardings"], params["out_shardings"], None, lambda s: s)
+    return {"in_shardings": tuple(ins), "out_shardings": tuple(outs)}
 
 
 def _batch(
-    axis: BatchAxis, operands: Any, dims: Any, *, jaxpr: ClosedJaxpr, in_spreads: Any,
-    out_spreads: Any, **params: Any,
+    axis: BatchAxis, operands: Any, dims: Any, *, jaxpr: ClosedJaxpr, in_shardings: Any,
+    out_shardings: Any, **params: Any,
 ) -> Any:  # fmt: skip
     """Call the program for batches; types inside of it say nothing of how these are cut."""
     values, mapped = all_to_front(axis, operands, dims)
-    batched, mapped_out = axis.left_open().batch_jaxpr(jaxpr, mapped)
+    batched, mapped_out = axis.with_auto_sharding().batch_jaxpr(jaxpr, mapped)
 
-    def spreads(before: Any, avals: Any, mask: Sequence[bool]) -> tuple[Any, ...]:
+    def shardings(before: Any, avals: Any, mask: Sequence[bool]) -> tuple[Any, ...]:
         return tuple([
-            batched_sharding(spread, axis.spread, a.ndim) if m else spread
-            for spread, a, m in zip(before, avals, mask, strict=True)
+            batched_sharding(sharding, axis.sharding, a.ndim) if m else sharding
+            for sharding, a, m in zip(before, avals, mask, strict=True)
         ])  # fmt: skip
 
-    ins = spreads(in_spreads, jaxpr.in_avals, mapped)
-    outs = spreads(out_spreads, jaxpr.out_avals, mapped_out)
-    results = auto_axes_p.bind(*values, jaxpr=batched, in_spreads=ins, out_spreads=outs, **params)
+    ins = shardings(in_shardings, jaxpr.in_avals, mapped)
+    outs = shardings(out_shardings, jaxpr.out_avals, mapped_out)
+    results = auto_axes_p.bind(
+        *values, jaxpr=batched, in_shardings=ins, out_shardings=outs, **params
+    )
     return results, front_dims(mapped_out)
 
 
@@ -164,9 +166,9 @@ class Sums(NamedTuple):
 
 def sums_of(aval: ShapedArray) -> Sums:
     """Return what a type says of sums."""
-    if aval.spread is None:
+    if aval.type_sharding is None:
         return Sums()
-    return Sums(aval.spread.spec.unreduced, aval.spread.spec.reduced)
+    return Sums(aval.type_sharding.spec.unreduced, aval.type_sharding.spec.reduced)
 
 
 def linear_operands(

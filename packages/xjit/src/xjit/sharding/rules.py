@@ -102,7 +102,7 @@ def results_of(
     Raises:
       ShardingTypeError: it is not clear how a result is to be spread.
     """
-    if any(says_of_manual_axes(a.spread) for a in avals):
+    if any(says_of_manual_axes(a.type_sharding) for a in avals):
         return _results_of_members(primitive, avals, params, out)
     rule = rule_of(primitive)
     if rule is None:
@@ -144,18 +144,18 @@ def _results_of_members(
         check_call(primitive, avals, params)
         return tuple(out)
     axes = [a.vma for a in avals]
-    mesh = next(a.spread.mesh for a in avals if says_of_manual_axes(a.spread))
+    mesh = next(a.type_sharding.mesh for a in avals if says_of_manual_axes(a.type_sharding))
     rule = None if primitive.call_like else primitive.rules.get("shard")
     said = rule(*axes, **params) if rule else [frozenset().union(*axes)] * len(out)
     along = [found.intersection(mesh.axis_names) for found in said]  # not of names of vmap
     unreduced, reduced = _sums_of_members(primitive, avals, params, mesh)
-    explicit = [_typed_along(a, along_explicit_axes(a.spread)) for a in avals]
-    if any(a.spread is not None for a in explicit):
+    explicit = [_typed_along(a, along_explicit_axes(a.type_sharding)) for a in avals]
+    if any(a.type_sharding is not None for a in explicit):
         out = results_of(primitive, explicit, params, out)
     held = [ManualAxisType(varying, unreduced, reduced - varying) for varying in along]
     return tuple(
         [
-            _typed_along(a, with_manual_axes(a.spread, kind, mesh, a.ndim))
+            _typed_along(a, with_manual_axes(a.type_sharding, kind, mesh, a.ndim))
             for a, kind in zip(out, held, strict=True)
         ]
     )
@@ -183,11 +183,11 @@ def _sums_of_members(
     return sums
 
 
-def _typed_along(aval: ShapedArray, spread: Any) -> ShapedArray:
+def _typed_along(aval: ShapedArray, sharding: Any) -> ShapedArray:
     """Return a type with another account of how values are spread."""
-    if spread is aval.spread:
+    if sharding is aval.type_sharding:
         return aval
-    return shaped_array(aval.shape, aval.dtype, aval.weak_type, spread)
+    return shaped_array(aval.shape, aval.dtype, aval.weak_type, sharding)
 
 
 _RESHARD = f"reshard(x, P()) makes an operand whole; {_REMEDY}"
@@ -220,7 +220,7 @@ def _parts_by_name(
 def _cut(primitive: Any, avals: Sequence[ShapedArray], names: Names) -> Iterator[tuple[Any, Any]]:
     """Yield the names of the dimensions of operands that are cut, and by what."""
     for aval, dims in zip(avals, names.operands, strict=True):
-        spec = () if aval.spread is None else aval.spread.spec
+        spec = () if aval.type_sharding is None else aval.type_sharding.spec
         for dim, (name, part) in enumerate(zip(dims, spec, strict=bool(spec))):
             if part is not None and name is None:
                 _refuse(primitive, avals, f"the dimension {dim} of {aval.str_short()} must be "
@@ -247,15 +247,15 @@ def _typed(
         if n % math.prod([sizes[name] for name in axes_of(part)]):
             _refuse(primitive, avals, f"a dimension of size {n} of the result does not divide "
                     f"over {part!r}", _RESHARD)  # fmt: skip
-    reduced, spread = sums.reduced.difference(axes), None
+    reduced, sharding = sums.reduced.difference(axes), None
     if axes or sums.unreduced or reduced:
         spec = PartitionSpec(*parts, unreduced=sums.unreduced, reduced=reduced)
-        spread = NamedSharding(mesh, spec)
-    return shaped_array(aval.shape, aval.dtype, aval.weak_type, spread)
+        sharding = NamedSharding(mesh, spec)
+    return shaped_array(aval.shape, aval.dtype, aval.weak_type, sharding)
 
 
 def _common_mesh(primitive: Any, avals: Sequence[ShapedArray]) -> Any:
-    meshes = [a.spread.mesh for a in avals if a.spread is not None]
+    meshes = [a.type_sharding.mesh for a in avals if a.type_sharding is not None]
     for mesh in meshes:
         if mesh.shape_tuple != meshes[0].shape_tuple:
             _refuse(primitive, avals, "the operands are spread over different meshes",
@@ -272,11 +272,15 @@ def _check_sums(primitive: Any, avals: Sequence[ShapedArray], axes: Sequence[Any
 
 def _check_change(primitive: Any, before: ShapedArray, after: ShapedArray) -> None:
     """Raise where a forbidden axis would no longer cut the dimension that it cuts."""
-    if before.spread is None or not no_collectives.value:
+    if before.type_sharding is None or not no_collectives.value:
         return
-    later = PartitionSpec(*[None] * before.ndim) if after.spread is None else after.spread.spec
-    changed = set(before.spread.spec.unreduced - later.unreduced)
-    for old, new in zip(before.spread.spec, later, strict=True):
+    later = (
+        PartitionSpec(*[None] * before.ndim)
+        if after.type_sharding is None
+        else after.type_sharding.spec
+    )
+    changed = set(before.type_sharding.spec.unreduced - later.unreduced)
+    for old, new in zip(before.type_sharding.spec, later, strict=True):
         changed |= set(axes_of(old)) - set(axes_of(new))
     for name in sorted(changed.intersection(no_collectives.value), key=str):
         _forbid(primitive, (before, after), name)

@@ -782,46 +782,46 @@ class VaryingSharding(NamedSharding):
         return f"{super().__repr__()[:-1]}, varying={{{axes}}})"
 
 
-def says_of_explicit_axes(spread: NamedSharding | None) -> bool:
+def says_of_explicit_axes(sharding: NamedSharding | None) -> bool:
     """Return whether a type says more than what members of manual axes hold."""
-    if spread is None:
+    if sharding is None:
         return False
-    spec = spread.spec
-    return bool(spec.names()) or not spec.sums.issubset(spread.mesh.manual_axes)
+    spec = sharding.spec
+    return bool(spec.names()) or not spec.sums.issubset(sharding.mesh.manual_axes)
 
 
-def says_of_manual_axes(spread: NamedSharding | None) -> bool:
+def says_of_manual_axes(sharding: NamedSharding | None) -> bool:
     """Return whether a type says what members of manual axes hold, other than one value for all."""
-    if spread is None:
+    if sharding is None:
         return False
-    return bool(spread.varying) or not spread.spec.sums.isdisjoint(spread.mesh.manual_axes)
+    return bool(sharding.varying) or not sharding.spec.sums.isdisjoint(sharding.mesh.manual_axes)
 
 
 @functools.lru_cache(maxsize=4096)
-def along_explicit_axes(spread: NamedSharding | None) -> NamedSharding | None:
+def along_explicit_axes(sharding: NamedSharding | None) -> NamedSharding | None:
     """Return what a type says of explicit axes alone, None for nothing."""
-    if spread is None or not says_of_explicit_axes(spread):
+    if sharding is None or not says_of_explicit_axes(sharding):
         return None
-    spec, manual = spread.spec, spread.mesh.manual_axes
+    spec, manual = sharding.spec, sharding.mesh.manual_axes
     spec = spec.update(
         unreduced=spec.unreduced.difference(manual), reduced=spec.reduced.difference(manual)
     )
-    return NamedSharding(spread.mesh, spec, memory_kind=spread.memory)
+    return NamedSharding(sharding.mesh, spec, memory_kind=sharding.memory)
 
 
 @functools.lru_cache(maxsize=4096)
 def with_manual_axes(
-    spread: NamedSharding | None, held: ManualAxisType, mesh: AbstractMesh, ndim: int
+    sharding: NamedSharding | None, held: ManualAxisType, mesh: AbstractMesh, ndim: int
 ) -> NamedSharding | None:
     """Return what a type says of a value, of which the members of manual axes hold this.
 
     Args:
-      spread: what it says of explicit axes; None for nothing.
+      sharding: that along explicit axes; None for none.
       held: what members hold.
       mesh: as it is inside.
       ndim: the number of dimensions.
     """
-    kept = along_explicit_axes(spread)
+    kept = along_explicit_axes(sharding)
     if not any(held):
         return kept
     spec = PartitionSpec(*[None] * ndim) if kept is None else kept.spec

@@ -83,7 +83,7 @@ def call_in_mode(
         mesh = found[0].with_types([AxisType.Auto] * len(found[0].axis_names))
     inner = _InMode(fun, (args, kwargs), operation, outs, mesh)
     operands, avals = inner.operands((ins, None) if ins is not None else None)
-    results = called_with(inner.run, operands, avals, inner.spreads, operation)
+    results = called_with(inner.run, operands, avals, inner.shardings, operation)
     return inner.out_tree.unflatten(list(results))
 
 
@@ -143,14 +143,14 @@ class _InMode:
             if place is not None:
                 x = constrained(x, place, self._operation)
             values.append(x)
-            avals.append(self._inside(x.aval, place or x.aval.spread))
+            avals.append(self._inside(x.aval, place or x.aval.type_sharding))
         return values, avals
 
     def _inside(self, aval: ShapedArray, sharding: Any) -> ShapedArray:
-        spread = None
+        kept = None
         if isinstance(sharding, NamedSharding):
-            spread = in_types(retyped(sharding, self._mesh), aval.ndim)
-        return shaped_array(aval.shape, aval.dtype, aval.weak_type, spread)
+            kept = in_types(retyped(sharding, self._mesh), aval.ndim)
+        return shaped_array(aval.shape, aval.dtype, aval.weak_type, kept)
 
     def run(self, *arrays: Any) -> list[Array]:
         """Call the function and return the leaves of its result, which lie as was asked."""
@@ -171,8 +171,8 @@ class _InMode:
             return sharding
         return retyped(sharding, sharding.mesh.with_types(self._mesh.axis_types))
 
-    def spreads(self, avals: Sequence[ShapedArray]) -> list[NamedSharding | None]:
-        """Return how the results are spread outside."""
+    def shardings(self, avals: Sequence[ShapedArray]) -> list[NamedSharding | None]:
+        """Return the shardings of the results outside."""
         return [in_types(s, a.ndim) for s, a in zip(self._places, avals, strict=True)]
 
 
@@ -204,12 +204,12 @@ class _Meshes:
             kept.check_shape(shape, "ShapedArray")
         return kept
 
-    def captured(self, spread: NamedSharding, shape: tuple[int, ...]) -> NamedSharding | None:
+    def captured(self, sharding: NamedSharding, shape: tuple[int, ...]) -> NamedSharding | None:
         """Return what a type keeps of a sharding where the axes are of other types."""
         mesh = current_abstract_mesh.value
-        if mesh is None or mesh == spread.mesh or mesh.shape_tuple != spread.mesh.shape_tuple:
-            return spread
-        return in_types(retyped(spread, mesh), len(shape))
+        if mesh is None or mesh == sharding.mesh or mesh.shape_tuple != sharding.mesh.shape_tuple:
+            return sharding
+        return in_types(retyped(sharding, mesh), len(shape))
 
     def results(
         self, primitive: Any, avals: Sequence[ShapedArray], params: dict[str, Any],
@@ -218,9 +218,9 @@ class _Meshes:
         """Return the types of a primitive's results."""
         return results_of(primitive, avals, params, out)
 
-    def spread_as(self, x: Any, spread: NamedSharding | None) -> Any:
-        """Return a value that is spread so; None has it whole, and the same for all members."""
-        for (old, new), axes in _changes(x.aval, spread):
+    def reshard_as(self, x: Any, sharding: NamedSharding | None) -> Any:
+        """Reshard a value; None replicates it, over manual axes too."""
+        for (old, new), axes in _changes(x.aval, sharding):
             if old == "varying":
                 raise ShardingTypeError(message(
                     "shard_map", "a value that varies over manual axes stands where one is "
@@ -233,8 +233,8 @@ class _Meshes:
                     "shard_map", "an unreduced value stands where one is expected that is not.",
                     got=x.aval.str_long(), hint=f"psum(x, {axes!r}) adds the parts up",
                 ))  # fmt: skip
-            x = recast(x, axes, old, new, (spread or x.aval.spread).mesh)
-        return _along_explicit_axes(x, spread)
+            x = recast(x, axes, old, new, (sharding or x.aval.type_sharding).mesh)
+        return _along_explicit_axes(x, sharding)
 
     def vary(self, x: Any, axes: frozenset[Any], mesh: Any) -> Any:
         """Return a value whose type says that it varies over manual axes, too."""
@@ -244,34 +244,34 @@ class _Meshes:
             x = recast(x, some, old, "varying", mesh)
         return x
 
-    def cotangent_as(self, ct: Any, spread: NamedSharding | None) -> Any:
-        """Return a cotangent that is spread so: what members give is added up, or are the parts."""
-        for (old, new), axes in _changes(ct.aval, spread):
-            ct = recast(ct, axes, old, new, (spread or ct.aval.spread).mesh)
-        return _along_explicit_axes(ct, spread)
+    def cotangent_as(self, ct: Any, sharding: NamedSharding | None) -> Any:
+        """Reshard a cotangent: the members' contributions are summed, or stay partial sums."""
+        for (old, new), axes in _changes(ct.aval, sharding):
+            ct = recast(ct, axes, old, new, (sharding or ct.aval.type_sharding).mesh)
+        return _along_explicit_axes(ct, sharding)
 
     def meshes_of(self, arrays: Sequence[Any]) -> tuple[Mesh, ...]:
-        """Return the meshes, with their devices, over which arrays are spread."""
+        """Return the concrete meshes over which arrays are sharded."""
         held = [_held(x) for x in arrays]
         given = [x.sharding for x in held if isinstance(x, ConcreteArray)]
         meshes = [s.mesh for s in given if isinstance(s, NamedSharding)]
         return tuple(dict.fromkeys([mesh for mesh in meshes if isinstance(mesh, Mesh)]))
 
     def near(self, meshes: tuple[Mesh, ...]) -> AbstractContextManager[None]:
-        """Have values whose types alone say how they are spread lie on the devices of meshes."""
+        """Place values whose sharding only their types hold on the devices of meshes."""
         return meshes_near(meshes)
 
-    def kept_apart(self, axes: frozenset[Any]) -> AbstractContextManager[None]:
+    def keep_unreduced(self, axes: frozenset[Any]) -> AbstractContextManager[None]:
         """Have sums over what these axes cut stay in parts."""
         return partial_sums.sums_kept_apart(partial_sums.sums_kept_apart.value | axes)
 
-    def left_open(
-        self, fun: Callable[..., Sequence[Any]], operands: Sequence[Any], spreads: Sequence[Any]
+    def with_auto_sharding(
+        self, fun: Callable[..., Sequence[Any]], operands: Sequence[Any], shardings: Sequence[Any]
     ) -> Sequence[Any]:
-        """Run a function of flat arrays without shardings in types; its results are spread so."""
-        return called_with(fun, operands, [whole(x.aval) for x in operands], spreads)
+        """Run a function of flat arrays without shardings in types; then reshard its results."""
+        return called_with(fun, operands, [whole(x.aval) for x in operands], shardings)
 
-    def spread_call(
+    def call_with_sharding(
         self, fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
         out_sharding: Any, operation: str,
     ) -> Any:  # fmt: skip
@@ -280,16 +280,16 @@ class _Meshes:
 
 
 def _changes(
-    aval: ShapedArray, spread: NamedSharding | None
+    aval: ShapedArray, sharding: NamedSharding | None
 ) -> list[tuple[tuple[str, str], tuple[Any, ...]]]:
-    """Return how members' shares of a value change where it is to be spread so: along which axes.
+    """Return how members' shares of a value change by a resharding: along which axes.
 
     Both are words of `pcast`, what members hold before and what they hold then.
     """
-    meshes = [s.mesh for s in (spread, aval.spread) if s is not None]
-    if not (says_of_manual_axes(spread) or says_of_manual_axes(aval.spread)):
+    meshes = [s.mesh for s in (sharding, aval.type_sharding) if s is not None]
+    if not (says_of_manual_axes(sharding) or says_of_manual_axes(aval.type_sharding)):
         return []
-    wanted = shaped_array(aval.shape, aval.dtype, False, spread).mat
+    wanted = shaped_array(aval.shape, aval.dtype, False, sharding).mat
     held, changes = aval.mat, dict[tuple[str, str], list[Any]]()
     for name in meshes[0].manual_axes:
         pair = held.state(name), wanted.state(name)
@@ -298,9 +298,9 @@ def _changes(
     return [(pair, tuple(names)) for pair, names in changes.items()]
 
 
-def _along_explicit_axes(x: Any, spread: NamedSharding | None) -> Any:
+def _along_explicit_axes(x: Any, sharding: NamedSharding | None) -> Any:
     """Return a value that lies so along explicit axes."""
-    have, wanted = along_explicit_axes(x.aval.spread), along_explicit_axes(spread)
+    have, wanted = along_explicit_axes(x.aval.type_sharding), along_explicit_axes(sharding)
     if have == wanted:
         return x
     if wanted is None:
@@ -318,12 +318,12 @@ def _held(x: Any) -> Any:
 
 def typed_as(aval: ShapedArray, sharding: Any) -> ShapedArray:
     """Return the type of an array that lies so."""
-    spread = in_types(sharding, aval.ndim)
-    if spread is aval.spread:
+    kept = in_types(sharding, aval.ndim)
+    if kept is aval.type_sharding:
         return aval
-    if spread is not None:
-        check_parts(aval, spread)
-    return shaped_array(aval.shape, aval.dtype, aval.weak_type, spread)
+    if kept is not None:
+        check_parts(aval, kept)
+    return shaped_array(aval.shape, aval.dtype, aval.weak_type, kept)
 
 
 def described(tree: Any, avals: Sequence[ShapedArray], ways: Sequence[Sharding | None]) -> Any:
@@ -336,7 +336,7 @@ def described(tree: Any, avals: Sequence[ShapedArray], ways: Sequence[Sharding |
     """
     return tree.unflatten([
         ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type,
-                         sharding=a.spread if where is None else where)
+                         sharding=a.type_sharding if where is None else where)
         for a, where in zip(avals, ways, strict=False)
     ])  # fmt: skip
 
@@ -355,13 +355,13 @@ def shardings_of_results(closed: ClosedJaxpr) -> tuple[NamedSharding | None, ...
 
 def _shardings_of_results(closed: ClosedJaxpr) -> tuple[NamedSharding | None, ...]:
     avals = (*closed.out_avals, *closed.in_avals)
-    spread = next((a.spread for a in avals if a.spread is not None), None)
-    if spread is None:
+    sharding = next((a.type_sharding for a in avals if a.type_sharding is not None), None)
+    if sharding is None:
         return ()
-    if set(spread.mesh.axis_types) != {AxisType.Explicit}:
+    if set(sharding.mesh.axis_types) != {AxisType.Explicit}:
         return _shardings_of_parts(closed)
     return tuple([
-        a.spread or NamedSharding(spread.mesh, PartitionSpec(*[None] * a.ndim))
+        a.type_sharding or NamedSharding(sharding.mesh, PartitionSpec(*[None] * a.ndim))
         for a in closed.out_avals
     ])  # fmt: skip
 
@@ -369,7 +369,7 @@ def _shardings_of_results(closed: ClosedJaxpr) -> tuple[NamedSharding | None, ..
 def _shardings_of_parts(closed: ClosedJaxpr) -> tuple[NamedSharding | None, ...]:
     """Return those of results in parts of sums, of which XLA does not tell."""
     found = tuple([
-        a.spread if a.spread is not None and a.spread.spec.unreduced else None
+        a.type_sharding if a.type_sharding is not None and a.type_sharding.spec.unreduced else None
         for a in closed.out_avals
     ])  # fmt: skip
     return found if any(found) else ()

@@ -99,12 +99,12 @@ class _Dimensions:
             return
         self._walked.add(id(closed))
         for x in closed.jaxpr.invars:
-            self.say(x, x.aval.spread)
+            self.say(x, x.aval.type_sharding)
         for eqn in closed.jaxpr.eqns:
             self._join_equation(eqn)
             for y in eqn.outputs:
-                if y.aval.spread is not None:
-                    self.say(y, y.aval.spread)
+                if y.aval.type_sharding is not None:
+                    self.say(y, y.aval.type_sharding)
             if eqn.params:
                 self._look_into(eqn)
 

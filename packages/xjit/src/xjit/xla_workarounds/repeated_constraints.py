@@ -24,7 +24,7 @@ def without_repeated(
 ) -> Jaxpr:
     """Leave out constraints of arguments and results that the text says of these anyhow."""
     named = [eqn for eqn in jaxpr.eqns if eqn.primitive.name == "sharding_constraint"]
-    said = [eqn for eqn in named if not says_of_explicit_axes(eqn.outputs[0].aval.spread)]
+    said = [eqn for eqn in named if not says_of_explicit_axes(eqn.outputs[0].aval.type_sharding)]
     if not said:
         return jaxpr
     uses = Counter([*[x for eqn in jaxpr.eqns for x in eqn.inputs], *jaxpr.outvars])

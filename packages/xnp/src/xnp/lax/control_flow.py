@@ -1107,7 +1107,7 @@ def _repeat(
     _check_test(test, cond_fun)
     (goes_on,) = test.out_avals
     if any(goes_on.vma - x.aval.vma for x in carry):  # members end after steps of their own
-        varying = [vary(x, goes_on.vma, goes_on.spread.mesh) for x in carry]
+        varying = [vary(x, goes_on.vma, goes_on.type_sharding.mesh) for x in carry]
         varied = xtree.unflatten(tree, varying)
         return _repeat(cond_fun, body_fun, varied, operation, users, own, schedule)
     captured, tested = _reading_carried_cells(test, body.cells, len(carry))

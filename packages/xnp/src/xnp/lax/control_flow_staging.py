@@ -202,7 +202,7 @@ def write_cells(uses: Sequence[CellUse], values: Sequence[Array]) -> None:
 
 def same_type(a: ShapedArray, b: ShapedArray) -> bool:
     """Return whether two abstract values are equal but for the weak type."""
-    return a.shape == b.shape and a.dtype == b.dtype and a.spread == b.spread
+    return a.shape == b.shape and a.dtype == b.dtype and a.type_sharding == b.type_sharding
 
 
 def varying_alike_with(choice: Array, values: Sequence[Array]) -> list[Array]:
@@ -211,7 +211,7 @@ def varying_alike_with(choice: Array, values: Sequence[Array]) -> list[Array]:
     Members that choose otherwise run other programs: what these share with the others' has to be
     summed, in derivatives, outside of them.
     """
-    return [vary(x, choice.aval.vma, choice.aval.spread.mesh) for x in values]
+    return [vary(x, choice.aval.vma, choice.aval.type_sharding.mesh) for x in values]
 
 
 def retyped_varying(closed: ClosedJaxpr, operands: Sequence[Array], choice: Array) -> ClosedJaxpr:
@@ -252,11 +252,11 @@ def settled_carry(
         outs = body.out_avals[first : first + len(carry)]
         promoted = weak_carry_promoted(carry, outs) if is_first else carry
         promoted = [
-            vary(x, out.vma, out.spread.mesh) if out.vma else x
+            vary(x, out.vma, out.type_sharding.mesh) if out.vma else x
             for x, out in zip(promoted, outs, strict=True)
         ]
         if all(a is b for a, b in zip(promoted, carry, strict=True)):
-            mesh = next((x.aval.spread.mesh for x in carry if x.aval.vma), None)
+            mesh = next((x.aval.type_sharding.mesh for x in carry if x.aval.vma), None)
             if mesh is not None:
                 body = _with_results_varying(body, first, [x.aval.vma for x in carry], mesh)
             return carry, body
@@ -293,7 +293,7 @@ def results_varying_alike(bodies: Sequence[Staged]) -> list[Staged]:
         return list(bodies)
     axes = [frozenset[Any]().union(*[a.vma for a in avals])
             for avals in zip(*[body.out_avals for body in bodies], strict=True)]  # fmt: skip
-    mesh = next(a.spread.mesh for body in bodies for a in body.out_avals if a.vma)
+    mesh = next(a.type_sharding.mesh for body in bodies for a in body.out_avals if a.vma)
     return [_with_results_varying(body, 0, axes, mesh) for body in bodies]
 
 
@@ -341,7 +341,7 @@ def _hint(wrong: Sequence[tuple[ShapedArray, ShapedArray]]) -> str:
     """Return what makes the types of a carry equal."""
     if all(a.shape != b.shape for a, b in wrong):
         return "a carry keeps its shape from step to step: start with an array of the final size"
-    if all(a.spread != b.spread for a, b in wrong):
+    if all(a.type_sharding != b.type_sharding for a, b in wrong):
         return "reshard(x, P(...)) in the function, or of the first carry, makes them equal"
     return ".astype(...) in the function, or on the first carry, makes the dtypes equal"
 

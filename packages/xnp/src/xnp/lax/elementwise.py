@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from xnp.placing import as_spread, placed
+from xnp.placing import placed, shard_like
 from xnp.primitives.conversion import (
     agreeing,
     bitcast_convert_type_p,
@@ -1078,7 +1078,7 @@ def full_like(
                   aval.dtype if dtype is None else dtype, sharding=sharding)  # fmt: skip
     if dtype is None and aval.weak_type:
         result = convert_element_type_p.bind(result, new_dtype=aval.dtype, weak_type=True)[0]
-    return as_spread(result, x) if shape is None and sharding is None else result
+    return shard_like(result, x) if shape is None and sharding is None else result
 
 
 def stop_gradient(x: ArrayLike) -> PyTree:

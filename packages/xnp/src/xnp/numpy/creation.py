@@ -18,7 +18,7 @@ from xnp.numpy.dispatch import (
     host_aval,
     promoted,
 )
-from xnp.placing import as_spread, on_device, placed, sharding_over_mesh
+from xnp.placing import on_device, placed, shard_like, sharding_over_mesh
 from xnp.primitives.table import bind, broadcasted, filled, scalar_like, selected
 from xprim import (
     Array,
@@ -549,7 +549,7 @@ def _like(value: Any, a: Any, dtype: Any, shape: Any, operation: str, device: An
         device = sharding_over_mesh(a)
     result = _constant(value, sizes, dtype, operation, device)
     result = cast(result, dtype, True) if weak else result
-    return as_spread(result, a) if shape is None and device is None else result
+    return shard_like(result, a) if shape is None and device is None else result
 
 
 def zeros_like(
@@ -677,7 +677,7 @@ def full_like(
     result = full(sizes, fill_value, dtype, device=device, out_sharding=out_sharding)
     result = cast(result, dtype, True) if weak else result
     is_placed = shape is not None or device is not None or out_sharding is not None
-    return result if is_placed else as_spread(result, a)
+    return result if is_placed else shard_like(result, a)
 
 
 def counting(shape: tuple[int, ...], dimension: int, dtype: Any) -> Any:

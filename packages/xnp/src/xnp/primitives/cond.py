@@ -59,7 +59,7 @@ from xprim.derived_cells import UsedCell, given_values, with_cells, written_valu
 from xprim.errors import UndefinedRuleError, message
 from xprim.operation_counts import count_operations
 from xprim.requirements import require
-from xprim.sharded_types import spread_as, whole, without_dimension
+from xprim.sharded_types import reshard_as, whole, without_dimension
 from xprim.source import describe, describe_full
 from xprim.transformed import find
 
@@ -410,7 +410,7 @@ def _primal_branch(
         results = eval_closed(primal, *operands)
         outs, extra, ends = split_at(results, count, len(own))
         there = dict(zip(own, extra, strict=True))
-        filling = [there[i] if i in there else spread_as(filled(a.shape, 0, a.dtype), a)
+        filling = [there[i] if i in there else reshard_as(filled(a.shape, 0, a.dtype), a)
                    for i, a in enumerate(slots)]  # fmt: skip
         return [*outs, *filling, *ends]
 

@@ -545,9 +545,9 @@ def _reshape_dimensions(avals: Any, out: Any, params: Any) -> list[list[Any]] | 
     Runs of dimensions of equal size correspond. What cuts the first dimensions of a run cuts those
     of the result, in the same order.
     """
-    if params.get("dimensions") is not None or avals[0].spread is None:
+    if params.get("dimensions") is not None or avals[0].type_sharding is None:
         return None
-    sizes, parts = avals[0].spread.mesh.shape, axes_of_dimensions(avals[0])
+    sizes, parts = avals[0].type_sharding.mesh.shape, axes_of_dimensions(avals[0])
     found: list[Any] = []
     for source, target in _runs(avals[0].shape, out[0].shape):
         axes = _axes_of_run([avals[0].shape[d] for d in source], [parts[d] for d in source])
