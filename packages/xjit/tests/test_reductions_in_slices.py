@@ -29,6 +29,29 @@ def test_extremes_of_integers_and_tests_of_booleans(shape, axes):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize("dtype", ["i4", "u2"])
+@pytest.mark.parametrize(
+    ("shape", "axes"), [((4099,), (0,)), ((3, 7, 300), (0, 2)), ((140_013,), (0,))]
+)
+def test_each_element_of_a_sum_of_integers_counts_once(shape, axes, dtype):
+    rng = np.random.default_rng(3)
+    numbers = rng.integers(0, 1000, size=shape).astype(dtype)
+    odd = numbers | np.ones((), dtype)
+    mask = rng.uniform(size=shape) < 0.3
+    found = jit(lambda x, y, m: [
+        lax.reduce_sum(x, axes), lax.reduce_prod(y, axes), lax.reduce_xor(x, axes),
+        lax.reduce_xor(m, axes), xnp.count_nonzero(m, axes),
+    ])(xnp.asarray(numbers), xnp.asarray(odd), xnp.asarray(mask))  # fmt: skip
+    expected = [
+        np.add.reduce(numbers, axis=axes, dtype=dtype),
+        np.multiply.reduce(odd, axis=axes, dtype=dtype),
+        np.bitwise_xor.reduce(numbers, axis=axes), np.logical_xor.reduce(mask, axis=axes),
+        np.count_nonzero(mask, axis=axes),
+    ]  # fmt: skip
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 @pytest.mark.parametrize("where", [0, 1, 15, 4095, 4096, 8190, 8191])
 def test_each_place_of_an_extreme_element_counts(where):
     x = np.zeros(8192, "i4")
