@@ -37,7 +37,7 @@ DELIBERATE = {
     "experimental.sparse.bcsr_dot_general": {"out_sharding": _SPARSE},
     "ShapeDtypeStruct": {"manual_axis_type": _MESHES, "is_ref": _REFERENCES},
     "custom_gradient": {
-        "with_logs": _EXPERIMENT, "remat": _EXPERIMENT, "with_accums": _EXPERIMENT,
+        "with_logs": _EXPERIMENT, "with_accums": _EXPERIMENT,
     },
     "checkify.Error": "checkify makes it, nobody else",
     "checkify.checkify": {"errors": "its kinds of checks are names, not classes"},
@@ -78,6 +78,7 @@ DELIBERATE = {
     "test_util.check_vjp": "the derivative is taken by xad, so none is given",
     "jit(f).trace(x).lower().compile": {"device_assignment": _MESHES},
     "custom_vjp(f).defvjp": {"generic_batching": _EXPERIMENT},
+    "custom_vjp(f).defremat": {"generic_batching": _EXPERIMENT},
 }  # fmt: skip
 
 

@@ -169,6 +169,24 @@ def test_rules_that_return_something_else_are_errors(wrap, fwd, rem, bwd, text):
         grad(lambda x: wrap(f)(x).sum())(XS)
 
 
+def test_a_checkpoint_keeps_what_the_rem_function_of_custom_gradient_closes_over():
+    @xstack.custom_gradient(remat=True)
+    def f(x, scale):
+        cos = xnp.cos(x)
+
+        def rem(x, scale):
+            sin = xnp.sin(x)
+            return scale * sin, lambda ct: (scale * ct * cos, (ct * sin).sum())
+
+        return scale * xnp.sin(x), rem
+
+    for wrap in (lambda f: f, checkpoint, lambda f: checkpoint(jit(f))):
+        slope = grad(lambda x, scale: wrap(f)(x, scale).sum(), (0, 1))  # noqa: B023
+        close(slope(XS, np.float32(2)), (2 * np.cos(XS), np.sin(XS).sum()))
+        close(grad(lambda x: slope(x, np.float32(2))[0].sum())(XS), -2 * np.sin(XS))  # noqa: B023
+    assert kept(checkpoint(lambda x: f(x, 2.0))) == ["output of cos"]
+
+
 def test_what_is_no_function_is_refused():
     with pytest.raises(TypeError, match="custom_remat"):
         xstack.custom_remat(xnp.sin, None, xnp.sin, xnp.sin)

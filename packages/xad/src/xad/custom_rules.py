@@ -864,14 +864,32 @@ def _stopped(leaf: Any) -> Any:
     return stop_gradient_p.bind(x)[0] if dtypes.is_inexact(x.aval.dtype) else x
 
 
-def custom_gradient(fun: Callable[..., Any] | None = None) -> Callable[..., Any]:
+def custom_gradient(
+    fun: Callable[..., Any] | None = None, *, remat: bool = False
+) -> Callable[..., Any]:
     """Turn a function that returns `(result, vjp_fun)` into one with that reverse derivative.
 
     `vjp_fun` takes a cotangent of the result and returns one cotangent, or a tuple of them, for the
     arguments. Without a function, a decorator is returned.
+
+    Args:
+      fun: takes arrays or trees of such, by position.
+      remat: whether `fun` returns `(result, rem)` instead: `rem` takes the arguments of `fun` and
+        returns `(result, vjp_fun)`. A checkpoint keeps what `rem` closes over, and runs it in the
+        backward pass: see `custom_vjp.defremat`.
+
+    Example:
+      >>> import xnp
+      >>> from xad import checkpoint, custom_gradient, grad
+      >>> @custom_gradient(remat=True)
+      ... def sine(x):
+      ...     cosine = xnp.cos(x)                            # is kept
+      ...     return xnp.sin(x), lambda x: (xnp.sin(x), lambda ct: ct * cosine)
+      >>> float(grad(checkpoint(sine))(0.0))
+      1.0
     """
     if fun is None:
-        return custom_gradient
+        return functools.partial(custom_gradient, remat=remat)
 
     @custom_vjp
     @looking_like(fun)
@@ -880,27 +898,50 @@ def custom_gradient(fun: Callable[..., Any] | None = None) -> Callable[..., Any]
 
     def fwd(*args: Any) -> Any:
         result, vjp_fun = fun(*args)
-        converted, captured = closure_convert(vjp_fun, result)
-        return result, xtree.Partial(_PullBack(converted), *captured)
+        return result, _with_captured(vjp_fun, result)
 
     def bwd(pull_back: Any, cotangent: Any) -> Any:
         cts = pull_back(cotangent)
         return cts if isinstance(cts, tuple) else (cts,)
 
+    def fwd_of_rem(*args: Any) -> Any:
+        result, rem = fun(*args)
+        return result, _with_captured(_returns_captured(rem), *args)
+
     wrapped.transformation = "custom_gradient"
-    wrapped.defvjp(fwd, bwd)
+    if remat:
+        wrapped.defremat(fwd_of_rem, lambda rem, *args: rem(*args), bwd)
+    else:
+        wrapped.defvjp(fwd, bwd)
     return wrapped
 
 
+def _returns_captured(rem: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `rem` with a tree of the values that its function captured as its second result."""
+
+    def run(*args: Any) -> Any:
+        result, vjp_fun = rem(*args)
+        return result, _with_captured(vjp_fun, result)
+
+    return run
+
+
+def _with_captured(fun: Callable[..., Any], *examples: Any) -> xtree.Partial:
+    """Return a function as a tree of the traced values that it captured."""
+    converted, captured = closure_convert(fun, *examples)
+    return xtree.Partial(_PullBack(converted, len(captured)), *captured)
+
+
 class _PullBack:
-    """A converted vjp function whose captured values come before the cotangent."""
+    """A converted function whose captured values come before its arguments."""
 
-    def __init__(self, converted: Callable[..., Any]) -> None:
+    def __init__(self, converted: Callable[..., Any], count: int) -> None:
         self.converted = converted
+        self.count = count
 
-    def __call__(self, *captured_and_cotangent: Any) -> Any:
-        *captured, cotangent = captured_and_cotangent
-        return self.converted(cotangent, *captured)
+    def __call__(self, *captured_and_arguments: Any) -> Any:
+        captured = captured_and_arguments[: self.count]
+        return self.converted(*captured_and_arguments[self.count :], *captured)
 
 
 def _shown_tangent(tangent: Any, primal: Any, symbolic_zeros: bool) -> Any:
