@@ -139,6 +139,7 @@ def docs(session: nox.Session) -> None:
     source, target = ROOT / "docs", ROOT / "docs" / "_build" / "html"
     session.run("sphinx-build", "-W", "--keep-going", "-E", "-q", "-b", "html", source, target)
     session.run("python", "tools/site_links.py", str(target))
+    session.run("python", "tools/site_search.py", str(target))
     run_examples(session)
     session.log(f"the site is at {target / 'index.html'}")
 

@@ -1,13 +1,26 @@
 // How the results of a search are ordered: Sphinx puts this before its own script.
 //
 // The name that is asked for comes first, however it is written (`xstack.grad`, `grad`);
-// of other names those with short paths, then pages, by what Sphinx makes of them.
+// of other names those with short paths, then pages, by what Sphinx makes of them, and by how
+// much of the question stands in their titles; those for readers before those about the code.
 const askedFor = (new URLSearchParams(window.location.search).get("q") || "")
   .trim().toLowerCase().replace(/\(\)$/, "");
 
+const stemsOf = (text) => {
+  const stemmer = new Stemmer();
+  const words = text.toLowerCase().split(/\W+/).filter((word) => word && !stopwords.has(word));
+  return new Set(words.map((word) => stemmer.stemWord(word)));
+};
+const isAboutCode = (page) => /^(reference\/api|_modules|design|decisions|benchmarks)\//.test(page);
+const pageScore = (page, title, score) => {
+  const asked = stemsOf(askedFor);
+  const inTitle = [...stemsOf(title)].filter((stem) => asked.has(stem)).length;
+  return score + 5 * inTitle - (isAboutCode(page) ? 10 : 0);
+};
+
 var Scorer = {
-  score: ([, title, , , score, , kind]) => {
-    if (kind !== "object") return score;
+  score: ([page, title, , , score, , kind]) => {
+    if (kind !== "object") return pageScore(page, title, score);
     const name = title.toLowerCase();
     const isAskedFor = name === askedFor || name === `xstack.${askedFor}`;
     return score + (isAskedFor ? 100 : 0) - title.split(".").length / 100;
