@@ -748,22 +748,17 @@ def standardize(
     def averaged(values: Any) -> Array:
         return xn.mean(values, axis, keepdims=True, where=where)
 
-    rest = None
     if mean is None:
         mean = averaged(x)
         distance = x - mean
         # What the rounding of the mean left. It is 0 but for that, and so are its derivatives.
-        rest = bind("stop_gradient", averaged(distance))
+        distance = distance - bind("stop_gradient", averaged(distance))
     else:
         distance = x - mean
     if variance is None and algorithm == "stable":
         variance = averaged(xn.square(abs(distance)))
-        if rest is not None:
-            variance = xn.maximum(variance - xn.square(abs(rest)), 0)
     elif variance is None:
         variance = xn.maximum(averaged(xn.square(abs(x))) - xn.square(xn.abs(mean)), 0)
-    if rest is not None:
-        distance = distance - rest
     factor = bind("rsqrt", array_of(xn.add(variance, epsilon), "standardize"))
     result: Array = distance * factor
     return converted(result, aval.dtype, aval.weak_type)
