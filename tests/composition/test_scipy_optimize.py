@@ -232,6 +232,31 @@ def test_solutions_of_differential_equations_have_derivatives_of_second_order_in
         odeint(lambda y, t: (y[0],), (1.0, 2.0), np.array([0.0, 1.0]))
 
 
+def test_odeint_integrates_back_in_time_with_derivatives():
+    times = np.array([1.0, 0.5, 0.0])
+
+    def last(t, a):
+        return odeint(lambda y, t, a: -a * y + t, np.float64(1.0), t, a)[-1]
+
+    # y = t/2 - 1/4 + (3/4) exp(2 (1 - t)) for a = 2
+    ys = odeint(lambda y, t, a: -a * y + t, np.float64(1.0), times, 2.0)
+    exact = times / 2 - 0.25 + 0.75 * np.exp(2 * (1 - times))
+    np.testing.assert_allclose(ys, exact, rtol=1e-7)  # of the tolerance of the steps, 1.4e-8
+
+    a = np.float64(2.0)
+    step = 1e-5
+    expected = (last(times, a + step) - last(times, a - step)) / (2 * step)
+    to_times = (exact[0] * 2 - 1) * np.exp(2.0), 0.0, -2 * exact[-1]
+    for derivative in (xad.jacrev, xad.jacfwd):
+        by_times, by_a = derivative(last, (0, 1))(times, a)
+        np.testing.assert_allclose(by_a, expected, rtol=1e-5)  # differences of 1e-5
+        np.testing.assert_allclose(by_times, to_times, rtol=1e-6, atol=1e-12)
+    # a time that turns back has no solution, and one that stands still has the same
+    found = odeint(lambda y, t: -y, np.float64(1.0), np.array([0.0, 1.0, 0.5]))
+    assert np.isnan(found).tolist() == [False, False, True]
+    assert odeint(lambda y, t: -y, 1.0, np.array([0.0, 0.0])).tolist() == [1.0, 1.0]
+
+
 def test_odeint_takes_so_many_steps_of_such_length_and_floats_alone():
     t = np.array([0.0, 100.0])
     few = odeint(lambda y, t: -y, 1.0, t, mxstep=3)

@@ -68,7 +68,8 @@ def odeint(
     Args:
       func: returns a pytree with the leaves of `y0`, in nodes of any type; may capture values.
       y0: the start, a pytree of arrays of real or complex floats.
-      t: times that ascend, a vector, of which the first is that of the start.
+      t: times, a vector, of which the first is that of the start. They ascend or descend: the
+        solution at a time that turns back is NaN.
       *args: pytrees of arrays.
       rtol: the relative error that a step may have;
       atol: and the absolute one, which is added.
@@ -105,15 +106,18 @@ def odeint(
     def whole(y: Any) -> Any:
         return xtree.map(_with_parts, start_avals, unravel(y))
 
-    def slope(y: Any, t: Any, *parts: Any) -> Any:
+    # descending times are those of the mirrored equation, which ascend
+    direction = xnp.where(times[-1] < times[0], -1, 1).astype(times.dtype)
+
+    def slope(y: Any, t: Any, direction: Any, *parts: Any) -> Any:
         values = xtree.map(_with_parts, parameter_avals, xtree.unflatten(part_tree, parts))
-        leaves = xtree.leaves(converted(whole(y), t, *values))
+        leaves = xtree.leaves(converted(whole(y), direction * t, *values))
         _check_slope(leaves, leaf_avals)
         slopes = [_like(aval, leaf) for aval, leaf in zip(leaf_avals, leaves, strict=True)]
-        return ravel_pytree(list(map(_real_parts, slopes)))[0].astype(y.dtype)
+        return (direction * ravel_pytree(list(map(_real_parts, slopes)))[0]).astype(y.dtype)
 
     limits = (float(rtol), float(atol), mxstep, hmax)
-    return lax.map(whole, _integrated(slope, limits, flat, times, *parts))
+    return lax.map(whole, _integrated(slope, limits, flat, direction * times, direction, *parts))
 
 
 def _check_slope(leaves: Sequence[Any], avals: Sequence[Any]) -> None:
@@ -173,7 +177,7 @@ def _solve(slope: Function, limits: Any, y0: Any, t: Any, *args: Any) -> Any:
         _, _, now, _, last, polynomial = carry
         width = now - last
         share = xnp.where(width > 0, (target - last) / xnp.where(width > 0, width, 1), 1)
-        share = xnp.minimum(share, 1.0).astype(y0.dtype)
+        share = xnp.where(target < last, np.nan, xnp.minimum(share, 1.0)).astype(y0.dtype)
         value = polynomial[0]
         for c in polynomial[1:]:
             value = value * share + c
