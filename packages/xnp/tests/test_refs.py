@@ -240,3 +240,16 @@ def test_typeof_a_reference_is_the_type_of_a_reference():
         "Ref{float32[2,3]}", (2, 3), typeof(xnp.zeros((2, 3)))
     )  # fmt: skip
     assert kind == typeof(new_ref(xnp.ones((2, 3)))) != typeof(new_ref(xnp.ones(3)))
+
+
+@pytest.mark.parametrize("part", [lambda r: r, lambda r: r.at[...], lambda r: r.at[:].at[...]])
+def test_references_and_their_parts_have_the_functions_as_methods(part):
+    ref = new_ref(xnp.arange(3.0))
+    place = part(ref)
+    place.set(5.0, 0)
+    assert place.get().tolist() == [5.0, 1.0, 2.0]
+    assert place.get(0) == 5.0
+    assert place.swap(xnp.zeros(2), slice(1, None)).tolist() == [1.0, 2.0]
+    assert place.swap(7.0).tolist() == [5.0, 0.0, 0.0]
+    place.addupdate(1.0)
+    assert ref[...].tolist() == [8.0, 8.0, 8.0]

@@ -40,7 +40,28 @@ __dir__ = __all__.copy
 Index = Any
 
 
-class Ref(Cell):
+class _Methods:
+    """What the functions of this module do, as methods of references and of their parts."""
+
+    __slots__ = ()
+
+    def get(self: Any, idx: Index = ...) -> Array:
+        """Return elements, by default all."""
+        value: Array = self[idx]
+        return value
+
+    def set(self: Any, value: Any, idx: Index = ...) -> None:
+        """Write elements, by default all."""
+        self[idx] = value
+
+    def swap(self: Any, value: Any, idx: Index = ...) -> Array:
+        """Write elements, by default all, and return what they were."""
+        before: Array = self[idx]
+        self[idx] = value
+        return before
+
+
+class Ref(_Methods, Cell):
     """An array that is written in place; `new_ref` makes it.
 
     Attributes:
@@ -162,7 +183,7 @@ class _Views:
         return RefView(self._ref, index)
 
 
-class RefView:
+class RefView(_Methods):
     """A part of a reference: what is written to it is written there.
 
     Example:
@@ -298,9 +319,7 @@ def swap(ref: Ref | RefView, idx: Index | None, value: Any) -> Array:
       >>> float(swap(x, None, 2.0)), float(x[...])
       (1.0, 2.0)
     """
-    index = _all_if_none(idx)
-    before: Array = _check(ref, "swap")[index]
-    ref[index] = value
+    before: Array = _check(ref, "swap").swap(value, _all_if_none(idx))
     return before
 
 
