@@ -114,6 +114,11 @@ def test_the_larger_and_the_smaller_of_two_dimensions_are_dimensions():
         f.call(np.ones(1, np.float32), np.ones(1, np.float32))
 
 
+def test_a_symbolic_shape_is_a_string():
+    with pytest.raises(TypeError, match="symbolic_shape: the shape must be a string or None"):
+        export.symbolic_shape(3)
+
+
 def test_what_is_known_of_a_variable_is_known_of_what_it_equals():
     a, b = export.symbolic_shape("a, b", constraints=["a >= 4", "b <= 8", "a == 2*b"])
     assert a == 2 * b and a >= 4 and b <= 8 and a <= 16

@@ -9,6 +9,7 @@ from typing import Any
 import xtree
 from xprim import ShapeDtypeStruct, as_array
 from xprim.errors import message
+from xprim.requirements import require
 from xprim.symbolic_dimensions import (
     SymbolicDimension,
     SymbolicScope,
@@ -70,6 +71,7 @@ def symbolic_shape(
       like: a shape for `_` and `...`.
 
     Raises:
+      TypeError: `shape_spec` is not a string.
       ValueError: an expression or a constraint is not understood, or `like` does not fit.
 
     Example:
@@ -83,6 +85,11 @@ def symbolic_shape(
             got=f"constraints={list(constraints)!r} and a scope",
             hint="SymbolicScope(constraints)",
         ))  # fmt: skip
+    require(
+        shape_spec is None or isinstance(shape_spec, str), "symbolic_shape",
+        "the shape must be a string or None.", got=shape_spec, expected='"batch, 2*b, ..."',
+        error=TypeError,
+    )  # fmt: skip
     scope = SymbolicScope(constraints) if scope is None else scope
     parts = _parts("..." if shape_spec is None else shape_spec)
     sizes = () if like is None else tuple(like)
