@@ -9,8 +9,8 @@ Derivatives: grad, value_and_grad, jacobian, value_and_jacobian, jacrev,
 jacfwd, hessian, hvp, jvp, vjp, fwd_and_bwd, linearize, linear_transpose;
 rules of one's own by custom_jvp, custom_vjp, custom_derivative,
 custom_gradient, closure_convert; less storage by checkpoint, remat,
-checkpoint_policies; solutions of equations in module implicit; float0;
-module ad.
+custom_remat, checkpoint_policies; solutions of equations in module
+implicit; float0; module ad.
 
 Compiling: jit, make_jaxpr, eval_shape, typeof, ShapeDtypeStruct,
 named_scope, named_call, ensure_compile_time_eval, clear_caches,
