@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xbatch.elementwise import resolved
 from xprim import (
+    ELEMENTWISE,
     Array,
     ClosedJaxpr,
     Primitive,
@@ -131,7 +131,7 @@ class BatchTrace(Trace):
             return parent.process(primitive, operands, params)
         rule = primitive.rules["batch"]
         if not callable(rule):
-            rule = resolved(primitive)
+            rule = resolve_batch_rule(primitive)
         now = state.__dict__
         previous = now["trace"]
         located = self.keeps_sources and now["source"] is None and not primitive.call_like
@@ -352,3 +352,82 @@ class BatchAxis(BatchDimension):
             on_batches, avals, name=closed.jaxpr.name, cells=claim_ref_uses()
         )
         return ClosedJaxpr(jaxpr, consts), tuple(mapped_out)
+
+
+# ----------------------------------------------------------------------------- elementwise rule
+# The batch rule for which `ELEMENTWISE` stands.
+#
+# Elementwise operations accept operands of one shape, and operands of rank 0, which broadcast. On
+# batches: operands whose batch dimensions agree are used as they are; otherwise they are moved to
+# one common dimension, and only what the primitive's own shape rule would reject is broadcast to
+# the full shape (an unmapped array with a mapped one, a mapped scalar with an array).
+
+_rule_by_primitive: dict[Primitive, Callable[..., Any]] = {}
+
+
+def resolve_batch_rule(primitive: Primitive) -> Callable[..., Any]:
+    """Return the batch rule of a primitive, with `ELEMENTWISE` resolved.
+
+    Raises:
+      MissingRuleError: it has none.
+    """
+    rule = _rule_by_primitive.get(primitive)
+    if rule is None:
+        given = primitive.rule("batch")
+        rule = elementwise_rule(primitive) if given is ELEMENTWISE else given
+        _rule_by_primitive[primitive] = rule
+    return rule
+
+
+def elementwise_rule(primitive: Primitive) -> Callable[..., Any]:
+    """Return the batch rule of an elementwise primitive."""
+
+    def rule(axis: BatchAxis, operands: list[Any], dims: list[Any], **params: Any) -> Any:
+        dim, rank = not_mapped, -1
+        for x, d in zip(operands, dims, strict=True):
+            ndim = x.aval.ndim
+            if d is not_mapped:
+                if ndim:
+                    break  # an array that is not mapped
+            elif dim is not_mapped:
+                dim, rank = d, ndim
+            elif d != dim or ndim != rank:
+                break
+        else:
+            results = state.trace.process(primitive, tuple(operands), params)
+            return results, (dim,) * len(results)
+        operands, dim = _align(axis, operands, dims)
+        results = state.trace.process(primitive, tuple(operands), params)
+        return results, (dim,) * len(results)
+
+    return rule
+
+
+def _align(axis: BatchAxis, operands: Sequence[Any], dims: Sequence[Any]) -> tuple[list[Any], int]:
+    """Move operands to one common batch dimension; return them and the dimension."""
+    ranks = [x.aval.ndim - (d is not not_mapped) for x, d in zip(operands, dims, strict=True)]
+    rank = max(ranks)
+    full = [i for i, r in enumerate(ranks) if r == rank]
+    mapped = [i for i in full if dims[i] is not not_mapped]
+    dim = dims[mapped[0]] if mapped else 0
+    model = mapped[0] if mapped else full[0]
+    shape = list(operands[model].aval.shape)
+    if not mapped:
+        shape.insert(dim, axis.size)
+    aligned = [
+        _place(axis, x, d, r, dim, tuple(shape))
+        for x, d, r in zip(operands, dims, ranks, strict=True)
+    ]
+    return aligned, dim
+
+
+def _place(axis: Any, x: Any, d: Any, rank: int, dim: int, shape: tuple[int, ...]) -> Any:
+    if d is not_mapped:
+        if rank == 0:
+            return x
+        kept = tuple([i for i in range(len(shape)) if i != dim])
+    elif rank == len(shape) - 1:
+        return axis.move(x, d, dim)
+    else:  # one number for each example
+        kept = (dim,)
+    return get_primitive("broadcast_in_dim").bind(x, shape=shape, broadcast_dimensions=kept)[0]

@@ -53,7 +53,7 @@ __all__ = [
 
 __dir__ = __all__.copy
 
-_refusal_log = late_import("xprim.refusal_log", "it imports `logging`, which takes 5 ms")
+_logging = late_import("logging", "it takes 5 ms to import, as long as twenty modules of ours")
 
 MAX_KERNELS = 2048  # in one table
 
@@ -247,17 +247,19 @@ def _made(table: str, key: Sequence[Any], make: Callable[..., Any], args: Any) -
 
 
 def log_refusal(table: str, what: str, reason: str, *, shown: bool = False) -> None:
-    """Say why there is no kernel.
+    """Log why a table has no kernel for something.
 
     Args:
-      table: what kernels are kept for.
-      what: was to have one.
+      table: the name of the table.
+      what: the computation without a kernel.
       reason: why it has none.
-      shown: whether it is said also where nobody asked for it.
+      shown: log a warning, even where the option `log` is not set.
     """
     shown = shown or log.value == "kernels"
-    if shown or "logging" in sys.modules:  # else nobody listens
-        _refusal_log.say(table, what, reason, shown=shown)
+    if shown or "logging" in sys.modules:  # else there is no handler
+        level = _logging.WARNING if shown else _logging.DEBUG
+        logger = _logging.getLogger("xprim.kernels")
+        logger.log(level, "%s: no kernel for %s: %s", table, what, reason)
 
 
 class Clearable(Protocol):
