@@ -154,7 +154,7 @@ def _pipeline(lib: Library, count: int) -> tuple[Any, Any, Any]:
     neighbours = [(i, i + 1) for i in range(STAGES - 1)]
 
     def member(layer: Any, batches: Any) -> Any:
-        # once: where each use casts them, each use has gradients that are summed over the replicas
+        # once, for JAX: it casts them at each use, and sums the gradients of each over the replicas
         layer = lib.ns.tree.map(lambda leaf: lax.pcast(leaf[0], "data", to="varying"), layer)
         number = lax.axis_index("model")
         received, total = xnp.zeros_like(batches[0]), 0.0

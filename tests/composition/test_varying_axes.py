@@ -1,5 +1,6 @@
 """Along which axes of a mesh values vary: types, what they allow, and derivatives, beside JAX."""
 
+import functools
 import os
 
 import numpy as np
@@ -225,6 +226,69 @@ def test_members_that_take_branches_of_their_own_sum_their_slopes(branches, slop
     np.testing.assert_allclose(jit(members(member, **OWN))(W, X), want, rtol=1e-6)
     if slopes is not None:
         assert want[0] == sum(slopes[0] if piece[0] > 0 else slopes[1] for piece in pieces)
+
+
+def _layer(w, b, x):
+    return xnp.tanh(x @ w.T + b)
+
+
+def _looped(w, b, x):
+    return lax.scan(lambda h, _: (_layer(w, b, h), None), x, None, length=5)[0]
+
+
+def _repeated(layer):
+    return lambda w, b, x: functools.reduce(lambda h, _: layer(w, b, h), range(5), x)
+
+
+USES = {  # of two parameters that all members share
+    "five times": _repeated(_layer),
+    "in five calls": _repeated(jit(_layer)),
+    "in five checkpoints": _repeated(checkpoint(_layer)),
+    "for examples": _repeated(lambda w, b, x: vmap(lambda row: _layer(w, b, row))(x)),
+    "in a loop": _looped,
+    "in a loop of checkpoints": lambda w, b, x: lax.scan(
+        checkpoint(lambda h, _: (_layer(w, b, h), None)), x, None, length=5)[0],
+    "in a call of a loop": jit(_looped),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("place", ["inside", "outside"])
+@pytest.mark.parametrize("uses", USES)
+def test_members_sum_the_gradients_of_all_uses_of_a_parameter_once(uses, place):
+    def loss(w, b, x):
+        return (USES[uses](w, b, x) ** 2).sum()
+
+    def member(w, b, x):
+        if place == "outside":
+            return psum(loss(w, b, x), "x")
+        return grad(lambda *p: psum(loss(*p, x), "x"), (0, 1))(w, b)
+
+    over_mesh = members(member, (P(), P(), P("x")), P())
+    args = [RNG.normal(size=s).astype(np.float32) for s in ((4, 4), (4,), (16, 4))]
+    gradient = jit(over_mesh if place == "inside" else grad(over_mesh, (0, 1)))
+    for found, wanted in zip(gradient(*args), grad(loss, (0, 1))(*args), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)  # 80 uses of float32
+    sent = xstack.debug.explain_communication(gradient, *args).collectives
+    assert sum(c.bytes for c in sent if c.bytes > 4) in (80, 84)  # w and b, and perhaps the loss
+    assert not any(c.is_repeated for c in sent)
+
+
+def test_a_cotangent_that_members_share_is_not_summed_beside_those_of_each():
+    def loss(w, x):
+        return (w * x).sum() + (w**3).sum() * axis_index("y") + (w * jit(xnp.sin)(w * x)).sum()
+
+    def member(w, x):
+        return psum(loss(w, x), ("x", "y")) + (w**2).sum()
+
+    def wanted(w, x):
+        each = [loss_of(w, part, y) for part in x.reshape(4, 8) for y in range(2)]
+        return sum(each) + (w**2).sum()
+
+    def loss_of(w, x, y):
+        return (w * x).sum() + (w**3).sum() * y + (w * xnp.sin(w * x)).sum()
+
+    found = grad(members(member, (P(), P("x")), P()))(W, X)
+    np.testing.assert_allclose(found, grad(wanted)(W, X), rtol=1e-5, atol=1e-4)
 
 
 def test_without_types_a_gradient_inside_of_a_member_is_of_its_own_part():

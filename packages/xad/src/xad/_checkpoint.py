@@ -1152,5 +1152,7 @@ def _derived(kind: str, params: dict[str, Any], entries: Any) -> dict[str, Any]:
 checkpoint_p = Primitive(
     "checkpoint",
     call_like=True,
-    **call_rules("checkpoint", derived=_derived, stablehlo=_stablehlo, linearize=_linearize),
+    **call_rules(
+        "checkpoint", derived=_derived, stablehlo=_stablehlo, linearize=_linearize, sums_later=True
+    ),
 )

@@ -56,8 +56,9 @@ def instantiate(tangent: Tangent) -> Any:
     aval = tangent.aval
     zero = scalar_array(0, aval.dtype)
     if not aval.shape:
-        return zero
-    array = broadcast_in_dim_p.bind(zero, shape=aval.shape, broadcast_dimensions=())[0]
+        array = zero
+    else:
+        array = broadcast_in_dim_p.bind(zero, shape=aval.shape, broadcast_dimensions=())[0]
     return array if aval.type_sharding is None else reshard_as(array, aval)
 
 

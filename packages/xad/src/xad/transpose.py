@@ -8,6 +8,7 @@ evaluated first. The rules' operations go to the current trace, so reverse mode 
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -16,6 +17,7 @@ from typing import Any
 from xad._linearize import TapeTrace
 from xad.derivative_kernels import KernelEquation, LinearizedKernel, divided
 from xad.tangents import Tangent, added, instantiate, tangent_aval, typed_as
+from xnp.lax import add_p
 from xprim import (
     Array,
     ClosedJaxpr,
@@ -62,6 +64,7 @@ def backward_pass(
     args: Sequence[Any],
     cotangents: Sequence[Tangent],
     all_linear: bool = False,
+    sums_later: bool = False,
 ) -> list[Tangent]:
     """Return the cotangents of the arguments that are `Linear`, in their order.
 
@@ -71,6 +74,8 @@ def backward_pass(
       args: for each argument its value, or `Linear(aval)`.
       cotangents: for each result its cotangent, an Array or a `Zero`.
       all_linear: whether every equation is known to depend on a linear argument, as on a tape.
+      sums_later: whether what members of a mesh give for an argument that they share may stay
+        apart, in the type of the result, since the caller adds it up.
     """
     env: Env = dict(zip(jaxpr.constvars, consts, strict=True))
     linear_vars: list[Var] = []
@@ -82,14 +87,65 @@ def backward_pass(
     cts: Env = {}
     for out, ct in zip(jaxpr.outvars, cotangents, strict=True):
         if type(out) is Var and out not in env and type(ct) is not Zero:
-            if (
-                out.aval.type_sharding is not ct.aval.type_sharding
-                or out.aval.type_sharding is not None
-            ):
-                ct = cotangent_as(ct, out.aval)
-            cts[out] = added(cts[out], ct) if out in cts else ct
+            cts[out] = _joined(cts[out], ct) if out in cts else ct
     _run_backwards(jaxpr.eqns if all_linear else _linear_equations(jaxpr, env), env, cts)
-    return [cts[v] if v in cts else Zero(cotangent(v.aval)) for v in linear_vars]
+    return [
+        Zero(cotangent(v.aval)) if (ct := cts.get(v)) is None
+        else ct if v.aval.type_sharding is ct.aval.type_sharding is None
+        else _sum_as(v.aval, ct, sums_later) for v in linear_vars
+    ]  # fmt: skip
+
+
+# Where types say how values lie on a mesh, a cotangent is brought to the type that its value wants
+# once, after those of all uses are added up: of a parameter that members share and use n times, one
+# sum over the members is a collective, not n.
+
+
+class _Terms:
+    """Cotangents of a value that are of several types, those of each added up.
+
+    Attributes:
+      aval: the type of one of them, which says how it lies on a mesh.
+      by_sharding: the sums.
+    """
+
+    __slots__ = ("aval", "by_sharding")
+
+    def __init__(self, *terms: Any) -> None:
+        self.by_sharding = {ct.aval.type_sharding: ct for ct in terms}
+        self.aval = next(ct.aval for ct in terms if ct.aval.type_sharding is not None)
+
+
+def _joined(a: Any, b: Any) -> Any:
+    """Return what two uses of a value give, added up where it is of one type."""
+    kind = b.aval.type_sharding
+    if type(a) is not _Terms:
+        same = a.aval.type_sharding is kind or a.aval.type_sharding == kind
+        return add_p.bind(a, b)[0] if same else _Terms(a, b)
+    term = a.by_sharding.get(kind)
+    a.by_sharding[kind] = b if term is None else add_p.bind(term, b)[0]
+    return a
+
+
+def _sum_as(aval: ShapedArray, ct: Any, sums_later: bool = False) -> Any:
+    """Return the cotangent of a value of a type, of what its uses gave.
+
+    Args:
+      aval: the type.
+      ct: a cotangent, or terms of it.
+      sums_later: whether what members give may stay apart, if no use gave anything else.
+    """
+    if type(ct) is _Terms:
+        return functools.reduce(added, [cotangent_as(x, aval) for x in ct.by_sharding.values()])
+    return ct if sums_later and _waits(aval, ct) else cotangent_as(ct, aval)
+
+
+def _waits(aval: ShapedArray, ct: Any) -> bool:
+    """Return whether members give cotangents for a value that they share: their sum can wait."""
+    if aval.type_sharding is not None or type(ct) is _Terms:
+        return False
+    sharding = ct.aval.type_sharding
+    return bool(sharding.varying) and not (sharding.spec.names() or sharding.spec.sums)
 
 
 def _run_backwards(eqns: Sequence[Equation], env: Env, cts: Env) -> None:
@@ -158,9 +214,27 @@ def _cotangents_of_results(eqn: Equation, cts: Env) -> Sequence[Tangent] | None:
     outputs = eqn.outputs
     if len(outputs) == 1:
         ct = cts.pop(outputs[0], None)
-        return None if ct is None else (ct,)
-    given = [cts.pop(v) if v in cts else Zero(cotangent(v.aval)) for v in outputs]
+        if ct is None:
+            return None
+        aval = outputs[0].aval
+        if aval.type_sharding is not None or ct.aval.type_sharding is not None:
+            ct = _sum_as(aval, ct, _waits(aval, ct) and _leaves_members_apart(eqn))
+        return (ct,)
+    given = [_sum_as(v.aval, cts.pop(v)) if v in cts else Zero(cotangent(v.aval)) for v in outputs]
     return None if all(type(ct) is Zero for ct in given) else given
+
+
+def _leaves_members_apart(eqn: Equation) -> bool:
+    """Return whether a sum over members may as well follow the transpose of an equation.
+
+    Of all but collectives it may, since what it is multiplied by is one value for all members. It
+    does where the operand is no larger: `broadcast`, a cast, a transposition of axes.
+    """
+    primitive, (out,) = eqn.primitive, eqn.outputs
+    if primitive.call_like or "shard" in primitive.rules:
+        return False
+    sizes = [x.aval.size for x in (*eqn.inputs, out) if type(x) is Var]
+    return len(sizes) == 2 and all(type(n) is int for n in sizes) and sizes[0] <= sizes[1]
 
 
 def _transpose_equation(eqn: Equation, given: Sequence[Tangent], env: Env, cts: Env) -> None:
@@ -175,20 +249,16 @@ def _transpose_equation(eqn: Equation, given: Sequence[Tangent], env: Env, cts: 
     if type(rule) is Undefined:
         rule = primitive.rule("transpose")  # raises with the reason
     if primitive.call_like:
-        results = rule(TRANSPOSE_HANDLE, given, *operands, **eqn.params)
+        handle = SUMS_LATER if "sums_later" in primitive.rules else TRANSPOSE_HANDLE
+        results = rule(handle, given, *operands, **eqn.params)
     elif any(map(_type_sharding, (*given, *operands))):
         results = _by_rule_over_axes(rule, given, operands, eqn.params)
     else:
         results = rule(given, *operands, **eqn.params)
     for x, operand, result in zip(inputs, operands, results, strict=True):
         if type(operand) is Linear and type(result) is not Zero:
-            if (
-                result.aval.type_sharding is not x.aval.type_sharding
-                or x.aval.type_sharding is not None
-            ):
-                result = cotangent_as(result, x.aval)
             old = cts.get(x)
-            cts[x] = result if old is None else added(old, result)
+            cts[x] = result if old is None else _joined(old, result)
 
 
 def _by_rule_over_axes(
@@ -305,7 +375,7 @@ def _backward_kernel(kernel: LinearizedKernel, key: Sequence[Any]) -> _BackwardK
         cts = dict(zip(given, values[count:], strict=True))
         _run_backwards(linear.eqns, env, cts)
         numbers.extend([k for k, v in enumerate(linear.invars) if v in cts])
-        return [cts[linear.invars[k]] for k in numbers]
+        return [_sum_as(linear.invars[k].aval, cts[linear.invars[k]]) for k in numbers]
 
     avals = [*[v.aval for v in linear.constvars], *[a for a in key if a]]
     program = trace_to_closed(backward, avals)
@@ -346,11 +416,27 @@ def transpose_on_tape(
 
 
 class TransposeHandle:
-    """Given to the `transpose` rules of call-like primitives."""
+    """Given to the `transpose` rules of call-like primitives.
+
+    Args:
+      sums_later: whether results may be cotangents that members of a mesh give for a value that
+        they share, which are added up where the call stands.
+    """
+
+    __slots__ = ("_sums_later",)
 
     instantiate = staticmethod(instantiate)
     tangent_aval = staticmethod(tangent_aval)
-    backward_pass = staticmethod(backward_pass)
+
+    def __init__(self, sums_later: bool) -> None:
+        self._sums_later = sums_later
+
+    def backward_pass(
+        self, jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any],
+        cotangents: Sequence[Tangent], all_linear: bool = False,
+    ) -> list[Tangent]:  # fmt: skip
+        """Return the cotangents of the arguments that are `Linear`, in their order."""
+        return backward_pass(jaxpr, consts, args, cotangents, all_linear, self._sums_later)
 
     def transpose_jaxpr(
         self,
@@ -371,14 +457,17 @@ class TransposeHandle:
           A program from the other arguments followed by the given cotangents to the nonzero
           cotangents of the linear arguments, and for each linear argument whether it is among them.
         """
-        return closed.derived(_transpose, tuple(linear), tuple(nonzero_cts), instantiate_all)
+        return closed.derived(
+            _transpose, tuple(linear), tuple(nonzero_cts), instantiate_all, self._sums_later
+        )
 
 
-TRANSPOSE_HANDLE = TransposeHandle()
+TRANSPOSE_HANDLE = TransposeHandle(sums_later=False)
+SUMS_LATER = TransposeHandle(sums_later=True)
 
 
 def _transpose(
-    closed: ClosedJaxpr, linear: Any, nonzero_cts: Any, instantiate_all: bool
+    closed: ClosedJaxpr, linear: Any, nonzero_cts: Any, instantiate_all: bool, sums_later: bool
 ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
     others = [a for a, lin in zip(closed.in_avals, linear, strict=True) if not lin]
     ct_avals = [cotangent(a.strong())
@@ -391,7 +480,7 @@ def _transpose(
                 for a, lin in zip(closed.in_avals, linear, strict=True)]  # fmt: skip
         cts = [next(rest) if nz else Zero(cotangent(a))
                for a, nz in zip(closed.out_avals, nonzero_cts, strict=True)]  # fmt: skip
-        results = backward_pass(closed.jaxpr, closed.consts, args, cts)
+        results = backward_pass(closed.jaxpr, closed.consts, args, cts, sums_later=sums_later)
         nonzero_out.extend(instantiate_all or type(r) is not Zero for r in results)
         return [instantiate(r) for r, nz in zip(results, nonzero_out, strict=True) if nz]
 

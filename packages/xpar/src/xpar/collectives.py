@@ -145,8 +145,7 @@ def _pvary_stablehlo(
 
 
 def _pvary_transpose(cts: Any, x: Any, *, axes: Any, mesh: Any) -> Any:
-    shared = tuple([name for name in axes if name not in x.aval.vma])  # a cast may find it varying
-    return (bind("psum", cts[0], axes=shared, axis_index_groups=None) if shared else cts[0],)
+    return cts  # which whoever transposes sums over members, once for all uses of a value
 
 
 def _pvary_batch(axis: BatchAxis, operands: Any, dims: Any, *, axes: Any, mesh: Any) -> Any:

@@ -174,7 +174,7 @@ class Programs(DerivedRules):
             found |= {"dce": self._dce, "checked": self._checked_rule(primitive)}
         if self.runs:
             (param,) = self.takes
-            found[self.runs] = _running(param)
+            found |= {self.runs: _running(param), "sums_later": True}
         if self.unbounded:
             found["rounds"] = UNBOUNDED
         return found | self.parts

@@ -176,6 +176,8 @@ declare_kind(
         "stage": "(trace, operands, params) -> results: how a call of a Python function is staged",
         "stacked": "(**params) -> changed params: the call on stacks of the parts of sums",
         "rounds": "UNBOUNDED: how often a loop runs is known from values alone",
+        "sums_later": "True: the transpose may give, for a value that members of a mesh share, a "
+        "cotangent for each of them, which are added up where the call stands",
     },
     doc="the programs of a call-like primitive, and the operands that each takes",
 )

@@ -51,7 +51,7 @@ from xprim.contracts import (
 from xprim.derived_cells import given_values, with_cells, written_values
 from xprim.errors import message
 from xprim.requirements import require
-from xprim.sharded_types import cotangent, whole, with_dimension, without_dimension
+from xprim.sharded_types import cotangent, cotangent_as, whole, with_dimension, without_dimension
 
 __all__ = ()
 
@@ -333,20 +333,20 @@ def _transpose(
         lambda: _backward_body(body, jaxpr, const_linear, num_carry, x_linear, y_mask, written),
     )  # fmt: skip
     values = given_values(cells)
-    const_avals = [x.aval for x in where_true(consts, const_linear)]
+    sums = body.out_avals[: const_linear.count(True)]  # each in the type of its terms
     results = _bind(
         *_others(consts, const_linear),
         *_others(values, written),
-        *[handle.instantiate(Zero(cotangent(a.strong()))) for a in const_avals],
+        *[handle.instantiate(Zero(a)) for a in sums],
         *[handle.instantiate(ct) for ct in carry_cts],
         *where_true(values, written),
         *_others(xs, x_linear),
         *where_true(y_cts, y_mask),
-        jaxpr=backward, num_consts=num_consts - len(const_avals) + written.count(False),
-        num_carry=len(const_avals) + num_carry + written.count(True),
+        jaxpr=backward, num_consts=num_consts - len(sums) + written.count(False),
+        num_carry=len(sums) + num_carry + written.count(True),
         **options | {"reverse": not options["reverse"]},
     )  # fmt: skip
-    cts_there, ends, x_cts = split_at(results, len(const_avals) + num_carry, written.count(True))
+    cts_there, ends, x_cts = split_at(results, len(sums) + num_carry, written.count(True))
     # a cotangent of each part of the carry is there, but that of a known one is not asked for
     found = iter(written_values(cells, [*cts_there, *x_cts, *ends]))
     there = [*const_linear, *[True] * num_carry, *x_linear]
@@ -404,14 +404,15 @@ def _backward_body(
         cts, x_cts, nexts = split_at(
             results[num_sums:], num_carry, len(results) - num_sums - num_carry - num_written
         )
+        cts = [cotangent_as(ct, a) for ct, a in zip(cts, carry, strict=True)]
         return [*totals, *cts, *nexts, *x_cts]
 
     consts, carry, xs = split_at(jaxpr.in_avals, num_consts, num_carry)
     ys = jaxpr.out_avals[num_carry:]
-    sums = [cotangent(a.strong()) for a in where_true(consts, const_linear)]
+    sum_avals = body.out_avals[: const_linear.count(True)]
     cells = body.in_avals[len(body.in_avals) - len(written) :]
     avals = [
-        *_others(consts, const_linear), *_others(cells, written), *sums,
+        *_others(consts, const_linear), *_others(cells, written), *sum_avals,
         *[cotangent(a.strong()) for a in carry], *where_true(cells, written),
         *_others(xs, x_linear),
         *[cotangent(a.strong()) for a in where_true(ys, y_mask)],
@@ -711,5 +712,6 @@ scan_p = Primitive(
         {"jaxpr": ("consts", "carry", "xs")},
         operands={"consts": "num_consts", "carry": "num_carry", "xs": None},
         carry="carry",
+        sums_later=True,
     ),
 )
