@@ -17,7 +17,7 @@ SPECIAL = np.float32([
 FUNCTIONS = ["sin", "cos", "tan", "arcsin", "arccos", "arctan", "cbrt", "sinh"]
 WIDE = {"arcsin": 2.2, "arccos": 2, "arctan": 2, "cbrt": 1, "log": 1, "sin": 1, "cos": 1, "tan": 2,
         "log1p": 1, "log2": 1, "sinh": 2, "cosh": 1.5, "arcsinh": 2.5, "arccosh": 2.2,
-        "arctanh": 2, "arctan2": 2, "power": 1.2}  # fmt: skip
+        "arctanh": 2, "tanh": 2.1, "arctan2": 2, "power": 1.2}  # fmt: skip
 
 
 def _ulps(found, expected):
@@ -81,6 +81,27 @@ def test_arguments_beyond_the_reach_are_reduced_as_well(name):
     x = np.float32(np.random.default_rng(2).uniform(1e5, 1e7, 3000))
     found = jit(getattr(xnp, name))(xnp.asarray(x))
     assert _ulps(found, getattr(np, name)(x.astype("f8"))) <= 2  # those of the C library
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_binary_logarithms_of_powers_of_two_are_exact(dtype):
+    info = np.finfo(dtype)
+    exponents = np.arange(info.minexp, info.maxexp)
+    with config.enable_x64(True):
+        powers = xnp.asarray(np.ldexp(np.ones((), dtype), exponents))
+        found = [jit(xnp.log2)(powers), jit(xnp.log2)(xnp.resize(powers, (4096,)))[: powers.size]]
+    for values in found:
+        np.testing.assert_array_equal(values, exponents.astype(dtype))
+
+
+def test_hyperbolic_cosines_of_float32_are_within_two_units():
+    # beyond, the exponential of jaxlib 0.10.2 is five units off
+    x = np.float32(np.random.default_rng(5).uniform(-88.5, 88.5, 20000))
+    x[:5000] /= 80
+    exact = np.cosh(x.astype("f8"))
+    assert _ulps(jit(xnp.cosh)(xnp.asarray(x)), exact) <= 2
+    ends = xnp.asarray(np.float32([np.inf, -np.inf, np.nan, 89.5, 0.0]))
+    np.testing.assert_array_equal(jit(xnp.cosh)(ends), [np.inf, np.inf, np.nan, np.inf, 1.0])
 
 
 def _wide_arguments(name):

@@ -585,6 +585,15 @@ def wide_hyperbolic_cosine(x: Text) -> Text:
     return where(a < 710.5, result, a.op("maximum", 1.0) * np.inf)
 
 
+def wide_hyperbolic_tangent(x: Text) -> Text:
+    """Write tanh(x) of float64, as y / (y + 2) of y = exp(2 |x|) - 1."""
+    a = abs_(x).op("minimum", 22.0)
+    sine, cosine, up, _ = _hyperbolic(a + a)
+    quarter = (sine + cosine) * up + (up - 0.25)
+    result = quarter / (quarter + 0.5)
+    return _like_tiny(x, where(_bits(x) < 0, -result, result))
+
+
 _LARGE = 2.0**54  # above it x^2 + 1 is x^2
 
 
