@@ -270,7 +270,7 @@ class PullBack(_LinearFunction):
 
         Returns:
           A function of the cotangent of the result. It returns what this does, with `GradRef()`
-          where a reference has the cotangent, and `DidntWant()` where nobody asked for it.
+          where a reference has the cotangent, and `DidntWant()` where it is not requested.
 
         Raises:
           ValueError: the places have another structure than the primals, or a reference has

@@ -324,7 +324,7 @@ def _cotangent_for(value: Any, aval: ShapedArray) -> Any:
     if dtype is None or dtype == aval.dtype or not dtypes.is_inexact(dtype):
         return value
     if dtypes.is_complex(dtype) and not dtypes.is_complex(aval.dtype):
-        return value  # is refused
+        return value  # raises an error later
     return converted(as_array(value), aval.dtype)
 
 

@@ -72,7 +72,7 @@ class GradRef(_Node):
 
 @xtree.register_pytree_node_class
 class DidntWant(_Node):
-    """Stands for a cotangent that nobody asked for."""
+    """Stands for a cotangent that is not requested."""
 
     __slots__ = ()
 

@@ -819,7 +819,7 @@ def _axes_of_results(out_axes: Any, out_tree: Any, results: Sequence[Any]) -> li
 
 
 def _argument(fun: Any, args: Any, kwargs: Any, i: int, value: Any, axis: int | None) -> Any:
-    """Let a foreign value in; what is no array (a function) passes as it is where it is not mapped.
+    """Convert a foreign value; one that is not an array (a function) passes where it is not mapped.
 
     An error names the argument.
     """

@@ -105,7 +105,7 @@ class ConcreteArray(Array):
     at both and waits.
 
     Attributes:
-      host: the elements in host memory that nobody writes to; None while they are on a device
+      host: the elements in host memory that is never written to; None while they are on a device
         alone, and always for elements of an extended dtype, which are no numbers to compute with.
       buffer: the elements on a device, as the compiler back end has them; None where they are in
         host memory alone. The back end sets it when it has brought them to a device.
@@ -257,7 +257,7 @@ def from_stored(numbers: np.ndarray[Any, Any], aval: ShapedArray) -> ConcreteArr
     """Return the array of an abstract value whose elements are kept so.
 
     Args:
-      numbers: host memory that nobody writes to, of the type `aval.stored`.
+      numbers: host memory that is never written to, of the type `aval.stored`.
       aval: the abstract value of the array.
     """
     if not dtypes.is_extended(aval.dtype):
@@ -471,7 +471,7 @@ def from_numpy(
 def float0_array(shape: tuple[int, ...]) -> ConcreteArray:
     """Return the tangent of an integer array as an `Array`.
 
-    It has no values to compute with, and goes through programs as booleans that nobody reads.
+    It has no values to compute with; programs represent it as unused booleans.
     """
     return ConcreteArray(
         np.zeros(shape, dtypes.stored(dtypes.float0)), shaped_array(shape, dtypes.float0)

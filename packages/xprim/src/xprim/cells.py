@@ -119,7 +119,7 @@ class Cell:
         return self._value_under(state.trace)
 
     def give(self) -> Array:
-        """Return the value for a program that takes its memory: nobody else holds it."""
+        """Return the value for a program that takes its memory; a shared one is copied."""
         value = self._value_under(state.trace)
         if type(value) is ConcreteArray and self._is_shared:
             value = value.copy()
@@ -148,7 +148,7 @@ class Cell:
         self._value, self._is_shared = value, is_shared
 
     def end(self, how: str) -> Array:
-        """Return the value, and let nobody use the cell any more.
+        """Return the value, and make every later use of the cell an error.
 
         Args:
           how: what was done with it, for the errors of later uses.

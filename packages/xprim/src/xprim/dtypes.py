@@ -60,7 +60,7 @@ class prng_key(extended):  # noqa: N801
 class ExtendedDType:
     """Base class of dtypes that NumPy does not know, such as those of random keys.
 
-    Each element is made of numbers, which nobody is to compute with: `element_shape` of them, of
+    Each element is made of numbers that arithmetic does not accept: `element_shape` of them, of
     the dtype `base`. Where the elements can be taken for numbers no more, arrays of such a dtype
     are arrays as any: they are reshaped, indexed, joined, mapped over, and passed through every
     transformation (see `xprim.extended`). An extended dtype is of no numeric kind, promotes to
@@ -260,7 +260,7 @@ def as_dtype(dtype: Any) -> Any:
 
 
 def canonicalize_dtype(dtype: DTypeLike | ExtendedDType) -> DType:
-    """Return the dtype that values get when nobody chose: 32 bits for 64 unless `enable_x64`.
+    """Return the dtype of values without an explicit one: 32 bits for 64 unless `enable_x64`.
 
     Extended dtypes and `float0` stay as they are; another byte order becomes the machine's; None
     is float, as for NumPy.

@@ -76,7 +76,7 @@ def largest_arrays() -> str:
 
 
 def _line_of(x: ConcreteArray) -> str:
-    """Return the user's line that made an array, "" where nobody knows."""
+    """Return the user's line that made an array, "" where it is unknown."""
     line: str = getattr(getattr(x.buffer, "aval", None), "made_at", "")
     if line or not _tracemalloc.is_tracing():
         return line
@@ -423,7 +423,7 @@ class EagerTrace(Trace):
         except NotNumbersError:
             _require_concrete(primitive, operands)
             return xprim.extended.evaluate(self, primitive, operands, params)
-        except AttributeError:  # of a tracer, or of what is no Array at all
+        except AttributeError:  # of a tracer, or of a value that is not an Array
             _require_concrete(primitive, operands)
             raise
         try:

@@ -11,7 +11,7 @@ The step to physical ones is made at the very end, and in one way:
 
     wrap[dtype]  unwrap    the two primitives between an array of numbers and an extended one
 
-An operation on numbers has no `physical` rule, and is refused before anything else is asked.
+An operation on numbers has no `physical` rule; it raises before any other rule runs.
 """
 
 from __future__ import annotations

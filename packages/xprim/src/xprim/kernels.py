@@ -1,15 +1,15 @@
-"""Kernels: executable forms of programs, made once and found again by what determines them.
+"""Kernels: executable forms of programs, each made once and cached by what determines it.
 
 A *kernel* is the executable form of a jaxpr for given abstract values at a placement, on a back
 end: a function of ndarrays on the host (`numpy_kernels` writes those), or a program of the
-compiler's on a device. Whoever evaluates something again and again owns a `KernelTable`:
+compiler's on a device. Code that evaluates the same computation repeatedly owns a `KernelTable`:
 
     (what is computed, abstract values, static values) + options of this thread -> kernel
 
-The table says from which use on a kernel is worth making, how many are kept, and when all are
-forgotten: when an option or the compiler back end changes for the process. `ProgramKernels` are the
-same for what runs many times in one call: a program keeps its kernel itself. Where there is to be
-no kernel, what makes it raises `Refusal` with the reason, and the operation goes by its rules.
+The table decides at which use to make a kernel, bounds their number, and drops all of them when an
+option or the compiler back end changes for the process. `ProgramKernels` do the same for programs
+that run many times in one call: a program holds its kernel itself. A maker that cannot make a
+kernel raises `Refusal` with the reason, and the operation is evaluated by its rules.
 
 Reasons go to the logger `xprim.kernels`; `XSTACK_LOG=kernels` or `config.update("log", "kernels")`
 shows them. A rule that fails unexpectedly while a kernel is made is always shown; under

@@ -119,7 +119,7 @@ STRIDES = 0x18
 
 
 def sealed(host: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return a view of an array's memory that nobody can make writeable.
+    """Return a view of an array's memory that cannot be made writeable.
 
     An array that is such a view already is returned itself.
 

@@ -385,7 +385,7 @@ def has_ended(tracer: Tracer) -> bool:
 
 
 def foreign_operand(operation: str, value: Any) -> TypeError:
-    """Return the error for a value that is no Array among the operands of a primitive."""
+    """Return the error for an operand of a primitive that is not an Array."""
     if type(value) is Linear:
         return UndefinedRuleError(message(
             "linear_transpose",

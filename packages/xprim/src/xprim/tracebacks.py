@@ -1,7 +1,7 @@
 """Tracebacks that show the user's frames: those of the library are left out.
 
 Between the user's call of a transformation and the user's own function lie ten and more frames of
-these packages, which help nobody to find the mistake. `shorten` cuts them out of the traceback of
+these packages, which do not help to find the mistake. `shorten` cuts them out of the traceback of
 an error that is about to leave the library; `boundary` does that for a public function. The option
 `traceback_filtering` chooses how, and "off" keeps all frames.
 
@@ -73,7 +73,7 @@ when_leaving(shorten)
 
 _LABEL = re.compile(r"(?:lax\.)?([a-z]\w*)(?=: )")
 _ARGUMENT = re.compile(r": (\w+)(?=: )")
-# A computation that failed later, or out of memory, is told by the function that began it.
+# A computation that failed later, or out of memory, is reported by the function that began it.
 _OF_ARGUMENTS = (TypeError, ValueError, IndexError, NameError)
 _OF_ARRAYS = ("xnp", "xrandom", "xpar")  # packages whose public functions take arrays
 

@@ -184,7 +184,7 @@ class Transformed(Transforms, functools.partial):  # type: ignore[type-arg]
     __qualname__: str
 
     def __new__(cls, run: Callable[..., Any], transformation: str) -> Transformed:
-        """Make one that looks like `run` until it is told otherwise."""
+        """Make one that has the metadata of `run` until it is replaced."""
         self = super().__new__(cls, run)
         self.__name__ = run.__name__
         self.__qualname__ = run.__qualname__
