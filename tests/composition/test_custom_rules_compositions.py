@@ -7,7 +7,7 @@ import pytest
 
 import xnp
 from tests.composition.functions import close
-from xad import checkpoint, custom_jvp, custom_vjp, grad, hessian, jacfwd, jacrev, jvp
+from xad import checkpoint, custom_jvp, custom_vjp, grad, hessian, jacfwd, jacrev, jvp, vjp
 from xbatch import custom_vmap, vmap
 from xjit import jit
 from xnp import lax
@@ -195,6 +195,42 @@ def test_symbolic_zeros_reach_the_rules_of_a_batch():
     f.defjvp(rule, symbolic_zeros=True)
     close(grad(lambda x: vmap(f, (0, None))(x, 2.0).sum())(XS), np.float32([2, 2, 2]))
     assert len(seen) == 1 and seen[0][1] == "SymbolicZero"
+
+
+PAIRS = {
+    "plain": lambda f: f,
+    "jit": jit,
+    "checkpoint": checkpoint,
+    "vmap": lambda f: lambda x, y: vmap(f)(x[None], y[None])[0],
+    "jit of vmap": lambda f: jit(lambda x, y: vmap(f, (0, None))(x[None], y)[0]),
+    "inside scan": lambda f: jit(
+        lambda x, y: lax.scan(lambda c, v: (f(c, v), None), x, y[None])[0]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("wrap", PAIRS)
+def test_residuals_may_differ_by_what_is_perturbed(wrap):
+    f = custom_vjp(lambda x, y: xnp.sin(x) * y)
+
+    def fwd(x, y):
+        (x, x_moves), (y, y_moves) = (x.value, x.perturbed), (y.value, y.perturbed)
+        kept = {"both": (x, y)} if x_moves and y_moves else [y, x] if x_moves else (x,)
+        return xnp.sin(x) * y, kept
+
+    def bwd(kept, ct):
+        if isinstance(kept, list):
+            return ct * xnp.cos(kept[1]) * kept[0], None
+        if isinstance(kept, tuple):
+            return None, ct * xnp.sin(kept[0])
+        x, y = kept["both"]
+        return ct * xnp.cos(x) * y, ct * xnp.sin(x)
+
+    f.defvjp(fwd, bwd, symbolic_zeros=True)
+    g, x, y = PAIRS[wrap](f), xnp.asarray(1.0), xnp.asarray(3.0)
+    pulls = [vjp(lambda x: g(x, y), x)[1], vjp(g, x, y)[1], vjp(lambda y: g(x, y), y)[1]]
+    dx, dy = 3 * np.cos(1.0), np.sin(1.0)
+    for pull, expected in [*zip(pulls, [(dx,), (dx, dy), (dy,)], strict=True), (pulls[0], (dx,))]:
+        close(np.stack(pull(xnp.asarray(1.0))), np.float32(expected))
 
 
 @pytest.mark.parametrize("wrap", WRAPPERS)

@@ -23,6 +23,7 @@ from xnp.lax import stop_gradient_p
 from xnp.primitives.table import converted
 from xprim import (
     ELEMENTWISE,
+    BackwardRule,
     ConcreteArray,
     Primitive,
     ShapedArray,
@@ -636,7 +637,9 @@ class custom_vjp(FunctionWithRules[P, R]):  # noqa: N801 - used as a decorator
                 hint=f"{name_of(self.fun)}.defvjp(fwd, bwd)",
             ))  # fmt: skip
         call.check_fixed()
-        residual_tree: list[Any] = []  # the references in it, and the types of its leaves
+        # By what was perturbed, which decides what fwd returns: the tree of the residuals, the
+        # references in it, and the types of its leaves.
+        residual_trees: dict[tuple[bool, ...], tuple[Any, ...]] = {}
 
         def flat_fwd(perturbed: Sequence[bool]) -> Callable[..., list[Any]]:
             def run_fwd(*primals: Any) -> list[Any]:
@@ -649,21 +652,25 @@ class custom_vjp(FunctionWithRules[P, R]):  # noqa: N801 - used as a decorator
                 name = f"{operation}: the fwd rule of {call.name}"
                 leaves, tree = xtree.flatten(kept)
                 cells, others, known = cells_in(leaves, tree)
-                residual_tree[:] = [tree, cells, *map(type, others)]
+                residual_trees[tuple(perturbed)] = (tree, cells, *map(type, others))
                 return [*outs, *as_arrays(others, name, known, "the residual")]
 
             return run_fwd
 
-        def flat_bwd(residuals: Any, cotangents: Any) -> list[Any]:
-            shown = [_shown_tangent(ct, ct, symbolic_zeros) for ct in cotangents]
-            result_ct = xtree.unflatten(call.out_tree, shown)
-            tree, cells, *types = residual_tree
-            kept = xtree.unflatten(tree, cells.filled(list(map(_as_python, residuals, types))))
-            return call.flat_cotangents(bwd(*call.fixed, kept, result_ct))
+        def flat_bwd(perturbed: Sequence[bool]) -> Callable[..., list[Any]]:
+            tree, cells, *types = residual_trees[tuple(perturbed)]
+
+            def run_bwd(residuals: Any, cotangents: Any) -> list[Any]:
+                shown = [_shown_tangent(ct, ct, symbolic_zeros) for ct in cotangents]
+                result_ct = xtree.unflatten(call.out_tree, shown)
+                kept = xtree.unflatten(tree, cells.filled(list(map(_as_python, residuals, types))))
+                return call.flat_cotangents(bwd(*call.fixed, kept, result_ct))
+
+            return run_bwd
 
         outs = custom_vjp_call_p.bind(
             *call.take_leaves(), call=call.flat, fwd=_shown_as(fwd, flat_fwd),
-            bwd=_shown_as(bwd, flat_bwd), count_outs=lambda: call.out_tree.num_leaves,
+            bwd=BackwardRule(flat_bwd, name_of(bwd)), count_outs=lambda: call.out_tree.num_leaves,
             **({} if remat is None else {"remat": functools.partial(remat.in_checkpoint, call)}),
         )  # fmt: skip
         result: R = xtree.unflatten(call.out_tree, outs)

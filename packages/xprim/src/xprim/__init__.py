@@ -155,6 +155,7 @@ with namespace(globals()):  # the first use imports them
     )
     from xprim.calls import call_rules as call_rules
     from xprim.custom_rules import (
+        BackwardRule as BackwardRule,
         custom_jvp_call_p as custom_jvp_call_p,
         custom_vjp_call_p as custom_vjp_call_p,
         custom_vjp_linear_p as custom_vjp_linear_p,

@@ -10,7 +10,8 @@ that it is, to be run if somebody differentiates the jaxpr.
                       fwd(perturbed)(*primals) -> (*outs, *residuals), where `perturbed` says which
                       primals have a tangent,
                       bwd(residuals, cotangents) -> cotangents of the primals (either may be
-                      `Zero`), count_outs() -> how many results `fwd` gave before the residuals;
+                      `Zero`), or a `BackwardRule`, whose function depends on `perturbed` as well,
+                      count_outs() -> how many results `fwd` gave before the residuals;
                       perhaps remat(policy)(*primals) -> outs, which a checkpoint that is
                       differentiated runs in place of the call
 
@@ -133,8 +134,12 @@ class _BatchedCall:
 
 def _named_as(rule: Any, derived: Any) -> Any:
     """Return a derived rule under the name of the user's, which errors show."""
-    derived.__name__ = getattr(rule, "__name__", "bwd")
+    derived.__name__ = _name_of(rule)
     return derived
+
+
+def _name_of(rule: Any) -> str:
+    return getattr(rule, "__name__", "bwd")
 
 
 def _any_mapped(dims: Sequence[Any]) -> bool:
@@ -224,6 +229,31 @@ custom_jvp_call_p = Primitive(
 # --- custom_vjp_call ---------------------------------------------------------------------------
 
 
+class BackwardRule:
+    """A `bwd` that depends on which primals had a tangent when `fwd` ran, as its residuals do.
+
+    Args:
+      rule: takes what was perturbed, returns `bwd(residuals, cotangents)`.
+      name: shown in jaxprs and errors.
+    """
+
+    __slots__ = ("__name__", "_rule")
+
+    def __init__(self, rule: Callable[[Sequence[bool]], Any], name: str) -> None:
+        self._rule, self.__name__ = rule, name
+
+    def __repr__(self) -> str:
+        return self.__name__
+
+    def after(self, perturbed: Sequence[bool]) -> Any:
+        """Return `bwd` for the residuals of a run of `fwd(perturbed)`."""
+        return _named_as(self, self._rule(perturbed))
+
+
+def _bwd_after(bwd: Any, perturbed: Sequence[bool]) -> Any:
+    return bwd.after(perturbed) if isinstance(bwd, BackwardRule) else bwd
+
+
 def _stage_vjp(trace: JaxprTrace, operands: Any, params: dict[str, Any]) -> Any:
     closed, captured = _stage_call(params["call"], operands, "custom_vjp")
     fwd, bwd, count = params["fwd"], params["bwd"], len(captured)
@@ -233,13 +263,20 @@ def _stage_vjp(trace: JaxprTrace, operands: Any, params: dict[str, Any]) -> Any:
             params = params | {"remat": lambda policy: _without_leading(remat(policy), count)}
         params = params | {
             "fwd": lambda perturbed: _without_leading(fwd(perturbed[count:]), count),
-            "bwd": lambda residuals, cts: (*zeros, *bwd(residuals, cts)),
+            "bwd": BackwardRule(
+                lambda perturbed: _with_leading(_bwd_after(bwd, perturbed[count:]), zeros),
+                _name_of(bwd),
+            ),
         }
     return trace.append(custom_vjp_call_p, (*captured, *operands), params | {"call": closed})
 
 
 def _without_leading(fun: FlatFunction, count: int) -> FlatFunction:
     return lambda *args: fun(*args[count:])
+
+
+def _with_leading(bwd: Any, zeros: Sequence[Zero]) -> Any:
+    return lambda residuals, cts: (*zeros, *bwd(residuals, cts))
 
 
 def _linearize_vjp(handle: LinearizeHandle, primals: Any, tangents: Any, *, fwd: Any, bwd: Any,
@@ -281,7 +318,7 @@ def _derivative_of_vjp(
     dots = iter(push(
         *residuals,
         *[t for t in tangents if type(t) is not Zero],
-        bwd=_active_bwd(bwd, perturbed, active, dot_avals),
+        bwd=_active_bwd(_bwd_after(bwd, perturbed), perturbed, active, dot_avals),
         num_residuals=len(residuals),
         out_avals=tuple([a for a, live in zip(dot_avals, active, strict=True) if live]),
     ))  # fmt: skip
@@ -306,24 +343,27 @@ def _active_bwd(bwd: Any, perturbed: Sequence[bool], active: Sequence[bool],
 def _batch_vjp(axis: BatchAxis, operands: Any, dims: Any, *, call: Any, fwd: Any, bwd: Any,
                count_outs: Callable[[], int], **remat: Any) -> Any:  # fmt: skip
     batch = _BatchedCall(axis, call, dims)
-    residual_dims: list[Any] = []  # those of the last run; every run has the same
+    residual_dims: dict[tuple[bool, ...], Sequence[Any]] = {}  # by what was perturbed in a run
 
     def batched_fwd(perturbed: Sequence[bool]) -> FlatFunction:
         def run_fwd(*primals: Any) -> list[Any]:
             results, out_dims = axis.run(fwd(perturbed), primals, dims)
             count = count_outs()
-            residual_dims[:] = out_dims[count:]
-            outs = batch.placed(results[:count], out_dims[:count], residual_dims)
+            residual_dims[tuple(perturbed)] = more_dims = out_dims[count:]
+            outs = batch.placed(results[:count], out_dims[:count], more_dims)
             return [*outs, *results[count:]]
 
         return run_fwd
+
+    def batched_bwd(perturbed: Sequence[bool]) -> Any:
+        return batch.transposed(_bwd_after(bwd, perturbed), residual_dims[tuple(perturbed)])
 
     def batched_remat(rule: Any, policy: Any) -> FlatFunction:
         return lambda *primals: batch.placed(*axis.run(rule(policy), primals, dims))
 
     rules = {name: functools.partial(batched_remat, rule) for name, rule in remat.items()}
     outs = custom_vjp_call_p.bind(
-        *operands, call=batch, fwd=batched_fwd, bwd=batch.transposed(bwd, residual_dims),
+        *operands, call=batch, fwd=batched_fwd, bwd=BackwardRule(batched_bwd, _name_of(bwd)),
         count_outs=count_outs, **rules,
     )  # fmt: skip
     return outs, batch.dims(outs)
@@ -345,11 +385,12 @@ def _check_vjp(
     def rematerialized(rule: Any, policy: Any) -> Any:
         return with_state(rule(policy))
 
-    def backward(residuals: Any, cotangents: Any) -> Any:
-        return [*_no_tangents(handle), *bwd(residuals, cotangents[count:])]
+    def backward(perturbed: Sequence[bool]) -> Any:
+        own = _bwd_after(bwd, perturbed[count:])
+        return lambda residuals, cts: [*_no_tangents(handle), *own(residuals, cts[count:])]
 
     results = custom_vjp_call_p.bind(
-        *before, *operands, call=program, fwd=forward, bwd=backward,
+        *before, *operands, call=program, fwd=forward, bwd=BackwardRule(backward, _name_of(bwd)),
         count_outs=lambda: count_outs() + count,
         **{name: functools.partial(rematerialized, rule) for name, rule in remat.items()},
     )  # fmt: skip
