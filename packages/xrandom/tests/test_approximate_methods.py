@@ -47,9 +47,14 @@ def test_poisson_counts_are_distributed_as_they_should_be(rate):
     assert np.abs(np.cumsum(shares) - np.cumsum(expected)).max() < BOUND
 
 
-def test_counts_of_what_is_no_mean_are_those_of_the_exact_method():
-    rates = np.array([0.0, np.nan, -1.0, 3e9], np.float32)
-    assert xrandom.poisson(KEY, rates, method="approximate").tolist() == [0, -1, -1, 2**31 - 1]
+@pytest.mark.parametrize("method", ["exact", "approximate"])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_means_that_are_no_numbers_or_beyond_the_counts_have_counts_that_say_so(method, dtype):
+    # many infinite ones: of some the rejection used to compute infinity less infinity
+    rates = np.array([0.0, np.nan, -1.0, *[np.inf] * 20], dtype)
+    counts = xrandom.poisson(KEY, rates, method=method)
+    assert counts.tolist() == [0, -1, -1, *[2**31 - 1] * 20]
+    assert int(xrandom.poisson(KEY, np.float32(3e9), method=method)) == 2**31 - 1
 
 
 def test_there_is_no_loop():

@@ -46,6 +46,10 @@ _SMALL = 10.0
 # Above this mean of a Poisson distribution float32 has no digit of k log(lam) behind the point.
 _GREAT = 1e5
 
+# Means above this count as this one: no integer dtype has such counts, and infinity less itself is
+# no number.
+_MOST = 1e30
+
 
 @boundary
 def poisson(
@@ -92,7 +96,10 @@ def poisson(
     rate = repeated(rate, sizes)
     small = lax.bitwise_or(lax.ne(rate, rate), lax.lt(rate, _SMALL))
     limit = int(dtypes.iinfo(exact).max)
-    great = _GreatMeans(given, rate, sizes, exact) if may_exceed(given, _GREAT) else None
+    great = None
+    if may_exceed(given, _GREAT):
+        rate = lax.min(rate, _MOST)
+        great = _GreatMeans(given, rate, sizes, exact)
     if approximate:
         counts = _approximated_poisson(words, rate, sizes, limit, great)
     else:
