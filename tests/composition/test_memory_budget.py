@@ -114,6 +114,14 @@ def test_compiled_programs_compute_again_what_a_checkpoint_does_not_keep():
     assert text.count(" dot(") + text.count("custom-call(") == 8
 
 
+def test_prevent_cse_holds_for_the_parts_that_a_budget_makes():
+    def barriers(prevent_cse):
+        f = checkpoint(lambda x: layered(x).sum(), budget=120, prevent_cse=prevent_cse)
+        return jit(grad(f)).lower(np.ones(3, np.float32)).as_text().count("optimization_barrier")
+
+    assert barriers(True) > 0 == barriers(False)
+
+
 @pytest.mark.parametrize(("budget", "error", "text"), [
     (0, ValueError, "positive number of bytes"), ("2 parsecs", ValueError, "'2GB', '512 MiB'"),
     ("", ValueError, "positive"), (1.5, TypeError, "positive number of bytes"),
@@ -130,3 +138,4 @@ def test_a_budget_stands_in_place_of_a_policy():
         checkpoint(layered, budget="1GB", policy=checkpoint_policies.dots_saveable)
     halves = checkpoint(budget="0.5 KiB", static_argnames="scale")(lambda x, scale: x * scale)
     assert float(grad(halves)(3.0, scale=2.0)) == 2.0
+    assert float(grad(checkpoint(lambda x: x * x, budget=np.int64(1000)))(3.0)) == 6.0

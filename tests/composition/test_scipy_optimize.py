@@ -254,6 +254,8 @@ def test_odeint_integrates_back_in_time_with_derivatives():
     # a time that turns back has no solution, and one that stands still has the same
     found = odeint(lambda y, t: -y, np.float64(1.0), np.array([0.0, 1.0, 0.5]))
     assert np.isnan(found).tolist() == [False, False, True]
+    found = odeint(lambda y, t: -y, np.float64(1.0), np.array([0.0, np.nan, 1.0]))
+    assert np.isnan(found).tolist() == [False, True, False]
     assert odeint(lambda y, t: -y, 1.0, np.array([0.0, 0.0])).tolist() == [1.0, 1.0]
 
 

@@ -985,7 +985,9 @@ def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxpr: C
     mask = nonzero(tangents)
     jaxpr = with_calls_inlined(jaxpr) if policy is not None else jaxpr
     if isinstance(policy, MemoryBudget):
-        return _linearize_within(handle, primals, tangents, jaxpr, policy, mask)
+        return _linearize_within(
+            handle, primals, tangents, jaxpr, policy, params["prevent_cse"], mask
+        )
     program, jaxpr = jaxpr, with_remat_rules(jaxpr, policy)
     count = len(jaxpr.out_avals)
     saved = saved_values(jaxpr, policy)
@@ -1024,14 +1026,15 @@ def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxpr: C
 
 def _linearize_within(
     handle: LinearizeHandle, primals: Any, tangents: Any, jaxpr: ClosedJaxpr,
-    budget: MemoryBudget, mask: Sequence[bool],
+    budget: MemoryBudget, prevent_cse: bool, mask: Sequence[bool],
 ) -> Any:  # fmt: skip
     """Run the program as the checkpoints that fit into a budget."""
     split, cells = with_cells(handle.linearize_jaxpr, jaxpr, mask)
     if sum(map(bytes_of, split.primal.out_avals[split.num_results :])) > budget.nbytes:
         program = jaxpr.derived(
-            _memory_budget.planned, tuple(mask), budget.nbytes, _values_read, _call_that_keeps
-        )
+            _memory_budget.planned, tuple(mask), budget.nbytes, _values_read,
+            _CALL_THAT_KEEPS[bool(prevent_cse)],
+        )  # fmt: skip
         split, cells = with_cells(handle.linearize_jaxpr, program, mask)
     values = [*primals, *given_values(cells)]
     results = written_values(cells, eval_closed(split.primal, *values))
@@ -1055,7 +1058,7 @@ def _values_read(jaxpr: ClosedJaxpr, active: Sequence[bool]) -> set[Var]:
 
 
 def _call_that_keeps(
-    jaxpr: ClosedJaxpr, stored: Collection[Var], operands: Sequence[Any]
+    jaxpr: ClosedJaxpr, stored: Collection[Var], operands: Sequence[Any], *, prevent_cse: bool
 ) -> Sequence[Any]:
     """Bind a checkpoint that keeps some values of a program without constants."""
     inner = jaxpr.jaxpr
@@ -1068,9 +1071,15 @@ def _call_that_keeps(
             for v, computed in new.items()
         ]
     marked = ClosedJaxpr(inner.replace(eqns=eqns))
-    return checkpoint_p.bind(*operands, jaxpr=marked, policy=_keeps_marked, prevent_cse=True,
-                             differentiated=False)  # fmt: skip
+    return checkpoint_p.bind(*operands, jaxpr=marked, policy=_keeps_marked,
+                             prevent_cse=prevent_cse, differentiated=False)  # fmt: skip
 
+
+# one object for each: planned programs are cached by what they were made with
+_CALL_THAT_KEEPS = {
+    prevents: functools.partial(_call_that_keeps, prevent_cse=prevents)
+    for prevents in (False, True)
+}
 
 _BY_BUDGET = "within the budget"
 

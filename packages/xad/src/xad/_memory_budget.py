@@ -50,7 +50,7 @@ def parse_budget(budget: Any) -> int:
       TypeError: it is neither.
       ValueError: it is not positive, or has an unknown unit.
     """
-    if isinstance(budget, bool) or not isinstance(budget, int | str):
+    if isinstance(budget, bool) or not (isinstance(budget, str) or hasattr(budget, "__index__")):
         raise TypeError(_bad_budget(described(budget)))
     number: Any = budget
     if isinstance(budget, str):

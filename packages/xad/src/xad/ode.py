@@ -69,7 +69,7 @@ def odeint(
       func: returns a pytree with the leaves of `y0`, in nodes of any type; may capture values.
       y0: the start, a pytree of arrays of real or complex floats.
       t: times, a vector, of which the first is that of the start. They ascend or descend: the
-        solution at a time that turns back is NaN.
+        solution at a time that turns back, or is NaN, is NaN.
       *args: pytrees of arrays.
       rtol: the relative error that a step may have;
       atol: and the absolute one, which is added.
@@ -177,7 +177,7 @@ def _solve(slope: Function, limits: Any, y0: Any, t: Any, *args: Any) -> Any:
         _, _, now, _, last, polynomial = carry
         width = now - last
         share = xnp.where(width > 0, (target - last) / xnp.where(width > 0, width, 1), 1)
-        share = xnp.where(target < last, np.nan, xnp.minimum(share, 1.0)).astype(y0.dtype)
+        share = xnp.where(target >= last, xnp.minimum(share, 1.0), np.nan).astype(y0.dtype)
         value = polynomial[0]
         for c in polynomial[1:]:
             value = value * share + c
