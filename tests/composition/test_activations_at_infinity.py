@@ -27,17 +27,17 @@ FUNCTIONS = {name: getattr(nn, name) for name in LIMITS} | {
 DTYPES = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "float32": np.float32}
 
 
+def slope(f):
+    """Return the derivative of an activation, number by number."""
+    return lambda x: xstack.jvp(f, (x,), (xstack.numpy.ones_like(x),))[1]
+
+
 def slopes(x):
     """Return the values, slopes and second slopes of all activations, number by number."""
     found = {}
     for name, f in FUNCTIONS.items():
-
-        def first(x, f=f):
-            return xstack.jvp(f, (x,), (xstack.numpy.ones_like(x),))[1]
-
-        second = xstack.jvp(first, (x,), (xstack.numpy.ones_like(x),))[1]
         (reverse,) = xstack.vjp(f, x)[1](xstack.numpy.ones_like(x))
-        found[name] = (f(x), first(x), second, reverse)
+        found[name] = (f(x), slope(f)(x), slope(slope(f))(x), reverse)
     return found
 
 
@@ -68,6 +68,20 @@ def test_the_slope_is_one_where_a_formula_gives_way_to_the_line(name):
         for x in beside:
             expected = 1.0 if name != "squareplus" else (1 + x / np.hypot(x, 2, dtype=float)) / 2
             np.testing.assert_allclose(xstack.grad(f)(x), expected, rtol=1e-3, err_msg=f"{x}")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_gelu_has_three_derivatives_at_every_number_of_few_bits(dtype):
+    numbers = np.arange(1 << 16, dtype=np.uint16).view(DTYPES[dtype])
+    numbers = numbers[np.isfinite(numbers.astype(np.float32))]
+    # one rounding: all three are below 2
+    bound = float(ml_dtypes.finfo(DTYPES[dtype]).eps)
+    f = FUNCTIONS["gelu"]
+    for _ in range(3):
+        f = slope(f)
+        got = np.asarray(f(xstack.numpy.asarray(numbers)), np.float32)
+        expected = f(xstack.numpy.asarray(numbers.astype(np.float32)))
+        np.testing.assert_allclose(got, expected, rtol=0, atol=bound)
 
 
 def test_an_activation_of_nan_is_nan_and_takes_complex_numbers():

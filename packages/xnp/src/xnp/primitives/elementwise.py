@@ -1372,16 +1372,18 @@ def _gelu_by_tanh_text(b: Builder, operands: Any, avals_in: Any, avals_out: Any)
 
 
 def _gelu_by_tanh_jvp(x_dot: Any, y: Any, x: Any) -> Any:
-    # s (1 + x u' (1 - s)) for s = logistic(u), where 1 - s is logistic(-u) with all digits
-    end = min(_GELU_END, float(dtypes.finfo(x.aval.dtype).max))
+    # s (1 + x u' (1 - s)) for s = logistic(u), where 1 - s is logistic(-u) with all digits; floats
+    # of few bits have no numbers for the polynomials
+    dtype = x.aval.dtype
+    x = in_dtype(x, WIDER.get(dtype, dtype))
     # not "clamp", whose derivative is 0 at NaN
-    near = bind("min", bind("max", x, scalar_like(x, -end)), scalar_like(x, end))
+    near = bind("min", bind("max", x, scalar_like(x, -_GELU_END)), scalar_like(x, _GELU_END))
     square = mul(near, near)
     linear, cubic = scalar_like(x, _GELU_LINEAR), scalar_like(x, _GELU_CUBIC)
     inner = mul(near, add(mul(square, cubic), linear))
     steep = mul(near, add(mul(square, scalar_like(x, 3 * _GELU_CUBIC)), linear))
     factor = add(mul(steep, bind("logistic", neg(inner))), scalar_like(x, 1))
-    return mul(x_dot, mul(bind("logistic", inner), factor))
+    return mul(x_dot, in_dtype(mul(bind("logistic", inner), factor), dtype))
 
 
 gelu_by_tanh_p = unary(
