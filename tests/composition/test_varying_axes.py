@@ -291,6 +291,15 @@ def test_a_cotangent_that_members_share_is_not_summed_beside_those_of_each():
     np.testing.assert_allclose(found, grad(wanted)(W, X), rtol=1e-5, atol=1e-4)
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+def test_terms_of_members_are_summed_in_the_wider_dtype_of_a_cast(compiled):
+    scaled = members(lambda w, x: w.astype("float32") * x, (P(), P("x")), P("x"))
+    x = np.float32([60_000, 60_000, -60_000, 8])  # float16 has no sum of the first two
+    gradient = grad(lambda w: scaled(w, x).sum())
+    found = (jit(gradient) if compiled else gradient)(np.float16(1))
+    assert found.dtype == np.float16 and float(found) == 60_000
+
+
 def test_without_types_a_gradient_inside_of_a_member_is_of_its_own_part():
     own = members(lambda w, x: grad(lambda w: (w * x).sum())(w), (P(), P("x")), P("x"),
                   check_vma=False)  # fmt: skip

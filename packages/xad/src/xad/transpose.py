@@ -228,13 +228,17 @@ def _leaves_members_apart(eqn: Equation) -> bool:
     """Return whether a sum over members may as well follow the transpose of an equation.
 
     Of all but collectives it may, since what it is multiplied by is one value for all members. It
-    does where the operand is no larger: `broadcast`, a cast, a transposition of axes.
+    does where the operand is no larger, and of no narrower dtype, which would round the terms:
+    `broadcast`, a cast of float32 to bfloat16, a transposition of axes.
     """
     primitive, (out,) = eqn.primitive, eqn.outputs
     if primitive.call_like or "shard" in primitive.rules:
         return False
-    sizes = [x.aval.size for x in (*eqn.inputs, out) if type(x) is Var]
-    return len(sizes) == 2 and all(type(n) is int for n in sizes) and sizes[0] <= sizes[1]
+    avals = [x.aval for x in (*eqn.inputs, out) if type(x) is Var]
+    if len(avals) != 2 or not all(type(a.size) is int for a in avals):
+        return False
+    operand, result = avals
+    return operand.size <= result.size and operand.dtype.itemsize >= result.dtype.itemsize
 
 
 def _transpose_equation(eqn: Equation, given: Sequence[Tangent], env: Env, cts: Env) -> None:
