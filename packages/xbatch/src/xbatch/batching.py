@@ -362,6 +362,7 @@ class BatchAxis(BatchDimension):
 # one common dimension, and only what the primitive's own shape rule would reject is broadcast to
 # the full shape (an unmapped array with a mapped one, a mapped scalar with an array).
 
+# The rule of each elementwise primitive, which knows its shape rule.
 _rule_by_primitive: dict[Primitive, Callable[..., Any]] = {}
 
 

@@ -363,6 +363,7 @@ _LIBRARY_FOLDERS = tuple(
 
 @functools.cache
 def _standard_folders() -> tuple[str, ...]:
+    """Return the folders of Python's own modules, which `sysconfig` names."""
     found = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib")]
     found.append(os.path.dirname(os.path.abspath(os.__file__)))
     return tuple({os.path.join(folder, "") for folder in found})
