@@ -51,7 +51,7 @@ from xprim.kept_programs import Staged
 from xprim.leaves import flat_arrays, paths_of
 from xprim.promotion import result_type
 from xprim.requirements import static_int
-from xprim.sharded_types import vary, without_dimension
+from xprim.sharded_types import without_dimension
 from xprim.tracebacks import boundaries, boundary
 from xprim.transformed import find
 from xprim.typing import ArrayLike, PyTree
@@ -287,8 +287,8 @@ def _choose(
     given = [*captured, *values, *cell_values(list(cells.values()))]
     branches = list(_weak_types_joined(branches))
     if index.aval.vma:
-        given = varying_alike_with(index, given)
-        branches = [retyped_varying(br, given, index) for br in branches]
+        given = varying_alike_with(index.aval, given)
+        branches = [retyped_varying(br, given, index.aval) for br in branches]
     outs = cond_p.bind(index, *given, branches=tuple(branches), **options)
     count = len(outs) - len(cells)
     write_cells(list(cells.values()), outs[count:])
@@ -1107,13 +1107,15 @@ def _repeat(
     _check_test(test, cond_fun)
     (goes_on,) = test.out_avals
     if any(goes_on.vma - x.aval.vma for x in carry):  # members end after steps of their own
-        varying = [vary(x, goes_on.vma, goes_on.type_sharding.mesh) for x in carry]
-        varied = xtree.unflatten(tree, varying)
+        varied = xtree.unflatten(tree, varying_alike_with(goes_on, carry))
         return _repeat(cond_fun, body_fun, varied, operation, users, own, schedule)
     captured, tested = _reading_carried_cells(test, body.cells, len(carry))
-    operands = [*captured, *body.captured, *carry, *cell_values(body.cells)]
+    given, step = [*body.captured, *carry, *cell_values(body.cells)], body.closed
+    if any(goes_on.vma - x.aval.vma for x in given):
+        given = varying_alike_with(goes_on, given)
+        step = retyped_varying(step, given, goes_on)
     outs = while_p.bind(
-        *operands, cond_jaxpr=tested, body_jaxpr=body.closed, cond_nconsts=len(captured),
+        *captured, *given, cond_jaxpr=tested, body_jaxpr=step, cond_nconsts=len(captured),
         body_nconsts=len(body.captured), **({} if schedule is None else {"schedule": schedule}),
     )  # fmt: skip
     write_cells(body.cells, outs[len(carry) :])

@@ -205,22 +205,24 @@ def same_type(a: ShapedArray, b: ShapedArray) -> bool:
     return a.shape == b.shape and a.dtype == b.dtype and a.type_sharding == b.type_sharding
 
 
-def varying_alike_with(choice: Array, values: Sequence[Array]) -> list[Array]:
+def varying_alike_with(choice: ShapedArray, values: Sequence[Array]) -> list[Array]:
     """Return values that vary over the manual axes over which a choice does.
 
     Members that choose otherwise run other programs: what these share with the others' has to be
     summed, in derivatives, outside of them.
     """
-    return [vary(x, choice.aval.vma, choice.aval.type_sharding.mesh) for x in values]
+    return [vary(x, choice.vma, choice.type_sharding.mesh) for x in values]
 
 
-def retyped_varying(closed: ClosedJaxpr, operands: Sequence[Array], choice: Array) -> ClosedJaxpr:
+def retyped_varying(
+    closed: ClosedJaxpr, operands: Sequence[Array], choice: ShapedArray
+) -> ClosedJaxpr:
     """Return a program for operands that vary over more axes, whose results vary as a choice does.
 
     Args:
       closed: the program.
       operands: its operands.
-      choice: the value that says whether the program runs.
+      choice: the type of the value that says whether the program runs.
     """
 
     def run(*args: Array) -> list[Array]:

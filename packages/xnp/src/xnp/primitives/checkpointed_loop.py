@@ -43,6 +43,7 @@ from xnp.primitives.table import (
     sub,
 )
 from xprim import (
+    Array,
     ClosedJaxpr,
     Linear,
     Primitive,
@@ -59,6 +60,7 @@ from xprim.calls import nonzero, where_true, with_zeros
 from xprim.contracts import BatchAxis, Builder, JVPHandle, LinearizeHandle, TransposeHandle
 from xprim.derived_cells import with_cells
 from xprim.errors import UndefinedRuleError, message
+from xprim.sharded_types import reshard_as, without_dimension
 
 __all__ = ()
 
@@ -266,7 +268,7 @@ def _pull_back(steps: _Steps, operands: Sequence[Any]) -> Sequence[Any]:
                      filled((rows,), 0, _I32), filled((rows,), -1, _I32))  # fmt: skip
     buffers = [broadcasted(x, (rows + 1, *x.aval.shape)) for x in carry]
     pullback = _pullback_of(steps)
-    sums = [filled(a.shape, 0, a.dtype) for a in pullback.out_avals[: steps.num_const_dots]]
+    sums = _zeros(pullback.out_avals[: steps.num_const_dots])
     num_consts, num_sums = len(consts), len(sums)
 
     def remain(end: Any, *_: Any) -> Any:
@@ -390,7 +392,7 @@ def _sizes(schedule: Schedule) -> tuple[int, int]:
 def _scan(step: Any, consts: Sequence[Any], carry: Sequence[Any], xs: Sequence[Any], length: int,
           reverse: bool = False) -> Any:  # fmt: skip
     """Bind a `scan` of a function of flat lists: consts, carry, x -> carry, ys."""
-    elements = [shaped_array(x.aval.shape[1:], x.aval.dtype) for x in xs]
+    elements = [without_dimension(x.aval.strong(), 0) for x in xs]
     avals = [*[x.aval.strong() for x in (*consts, *carry)], *elements]
     body = traced(step, avals)
     return get_primitive("scan").bind(
@@ -437,6 +439,10 @@ def _push_forward_by_scans(steps: _Steps, operands: Sequence[Any]) -> Sequence[A
     return list(results[1 + steps.num_carry :])
 
 
+def _zeros(avals: Sequence[ShapedArray]) -> list[Array]:
+    return [reshard_as(filled(a.shape, 0, a.dtype), a) for a in avals]
+
+
 def _zero_like(n: Any) -> Any:
     return scalar_array(0, n.aval.dtype)
 
@@ -446,7 +452,7 @@ def _pull_back_by_scans(steps: _Steps, operands: Sequence[Any]) -> Sequence[Any]
     blocks, length = _sizes(steps.schedule)
     pullback = _pullback_of(steps)
     count, num_consts, num_sums = steps.num_carry, len(consts), steps.num_const_dots
-    sums = [filled(a.shape, 0, a.dtype) for a in pullback.out_avals[:num_sums]]
+    sums = _zeros(pullback.out_avals[:num_sums])
 
     def move(*args: Any) -> list[Any]:
         return eval_closed(steps.step, *args)
@@ -605,7 +611,7 @@ def _guard(steps: _Steps) -> _Steps:
 
     def pull(n: Any, *args: Any) -> list[Any]:
         news = eval_closed(_pullback_of(steps), *args)
-        zeros = [filled(x.aval.shape, 0, x.aval.dtype) for x in news[: steps.num_const_dots]]
+        zeros = _zeros([x.aval for x in news[: steps.num_const_dots]])
         return choose(n, args, news, [*zeros, *args[num_consts + count :]])
 
     def of(fun: Any, closed: ClosedJaxpr) -> ClosedJaxpr:
