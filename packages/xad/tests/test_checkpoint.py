@@ -1,4 +1,5 @@
 import collections
+import functools
 import gc
 import weakref
 
@@ -21,6 +22,7 @@ from xad import (
     linearize,
     print_saved_residuals,
     remat,
+    saved_residuals,
     value_and_grad,
 )
 from xprim import as_array, eval_closed, make_jaxpr
@@ -192,6 +194,23 @@ def test_print_saved_residuals_says_what_is_kept_and_why(capsys):
     (line,) = capsys.readouterr().out.splitlines()
     reason = "(4 bytes; read by the derivative of checkpoint at test_checkpoint.py"
     assert line.startswith(f"f32[] from the argument x {reason}")
+
+
+class KeepAll:
+    def __call__(self, *_avals, **_params):
+        return True
+
+
+def keep_all(*_avals, extra, **_params):
+    return extra
+
+
+@pytest.mark.parametrize(("policy", "name"), [
+    (functools.partial(keep_all, extra=True), "keep_all"), (KeepAll(), "KeepAll"),
+])  # fmt: skip
+def test_a_residual_is_kept_by_the_name_of_its_policy(policy, name):
+    found = saved_residuals(checkpoint(lambda x: sin(exp(x)), policy=policy), 1.0)
+    assert found[-1].reason.endswith(f"; kept by the policy {name}")
 
 
 # --- programs that are kept ----------------------------------------------------------------------

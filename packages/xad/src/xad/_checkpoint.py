@@ -766,7 +766,9 @@ def _name_of(policy: Any) -> str:
         return "the budget"
     if policy is None:
         return "rules of custom_remat or defremat"
-    return f"the policy {getattr(policy, '__qualname__', repr(policy)).split('.<locals>')[0]}"
+    function = policy.func if isinstance(policy, functools.partial) else policy
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    return f"the policy {name.split('.<locals>')[0]}"
 
 
 # ------------------------------------------------------------------------------------ checkpoint
