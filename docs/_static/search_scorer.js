@@ -1,9 +1,9 @@
 // How the results of a search are ordered: Sphinx puts this before its own script.
 //
-// The name that is asked for comes first, however it is written (`xstack.grad`, `grad`);
+// The name in the query comes first, however it is written (`xstack.grad`, `grad`);
 // of other names those with short paths, then pages, by what Sphinx makes of them, and by how
 // much of the question stands in their titles; those for readers before those about the code.
-const askedFor = (new URLSearchParams(window.location.search).get("q") || "")
+const queryText = (new URLSearchParams(window.location.search).get("q") || "")
   .trim().toLowerCase().replace(/\(\)$/, "");
 
 const stemsOf = (text) => {
@@ -13,8 +13,8 @@ const stemsOf = (text) => {
 };
 const isAboutCode = (page) => /^(reference\/api|_modules|design|decisions|benchmarks)\//.test(page);
 const pageScore = (page, title, score) => {
-  const asked = stemsOf(askedFor);
-  const inTitle = [...stemsOf(title)].filter((stem) => asked.has(stem)).length;
+  const wanted = stemsOf(queryText);
+  const inTitle = [...stemsOf(title)].filter((stem) => wanted.has(stem)).length;
   return score + 5 * inTitle - (isAboutCode(page) ? 10 : 0);
 };
 
@@ -22,8 +22,8 @@ var Scorer = {
   score: ([page, title, , , score, , kind]) => {
     if (kind !== "object") return pageScore(page, title, score);
     const name = title.toLowerCase();
-    const isAskedFor = name === askedFor || name === `xstack.${askedFor}`;
-    return score + (isAskedFor ? 100 : 0) - title.split(".").length / 100;
+    const isName = name === queryText || name === `xstack.${queryText}`;
+    return score + (isName ? 100 : 0) - title.split(".").length / 100;
   },
   // Sphinx's own numbers: of names, of the priority of objects, of titles, of words in the text.
   objNameMatch: 11,

@@ -277,7 +277,7 @@ class LinearProgram:
     residuals: Sequence[Any]
     nonzero_in: tuple[bool, ...]
     nonzero_out: tuple[bool, ...]
-    meshes: tuple[Any, ...] = ()  # over which primals and residuals are spread
+    meshes: tuple[Any, ...] = ()  # over which primals and residuals are sharded
 
     def closed(self) -> ClosedJaxpr:
         """Return the tape as a program of plain equations without dead code."""
@@ -313,8 +313,8 @@ def linearize_flat(
     tape.closed = True
     nonzero_out = tuple([type(d) is not Zero for d in out_dots])
     jaxpr, residuals = tape.finish([d for d in out_dots if type(d) is not Zero])
-    spread = [x for x in (*primals, *residuals) if x.aval.type_sharding is not None]
-    meshes = tuple(spread and meshes_of(spread))
+    sharded = [x for x in (*primals, *residuals) if x.aval.type_sharding is not None]
+    meshes = tuple(sharded and meshes_of(sharded))
     return outs, LinearProgram(jaxpr, residuals, tuple(nonzero), nonzero_out, meshes)
 
 
