@@ -73,7 +73,8 @@ def poisson(
       out_sharding: where the result is placed: None, or a sharding of one device.
 
     Returns:
-      An array of whole numbers, of `shape` and of the dtype.
+      An array of whole numbers, of `shape` and of the dtype. Above means of 2^43 some integers are
+      never drawn: the uniform numbers that choose the distance from the mean have 23 bits.
 
     Not differentiable in `lam`: counts jump, and their derivative, zero, is not that of an
     expectation; the score function is, `d/dlam E f(x) = E f(x) (x / lam - 1)`.
