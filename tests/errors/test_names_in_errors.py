@@ -148,6 +148,12 @@ def test_what_waits_for_a_failed_operand_is_named_by_its_public_name(monkeypatch
     def gram(x: Any) -> Any:
         return x @ (x.T + 0)
 
+    # A program over several devices that has no result is asked for its memory, too.
+    mesh = xstack.make_mesh((len(xstack.devices()),), ("i",))
+    over_devices = xstack.NamedSharding(mesh, xstack.P("i"))
+    x = xstack.device_put(xnp.arange(8.0 * mesh.size), over_devices)
+    xstack.jit(lambda x: xstack.debug.callback(lambda total: None, x.sum()))(x)
+
     large = xstack.jit(gram)(xnp.ones((10**7, 1)))
     with pytest.raises(OutOfMemoryError, match=r"^gram: out of memory") as caught:
         xnp.count_nonzero(large).item()

@@ -395,6 +395,74 @@ def out_of_device(j: Any, n: Any) -> Any:
 
 
 Row = tuple[str, Program, Any, Any]
+
+
+def two_in_a_row(j: Any) -> Any:
+    """Return a mesh of two devices, split along `x`."""
+    return j.sharding.Mesh(np.array(j.devices()[:2]), ("x",))
+
+
+def named_in_a_mesh(j: Any, n: Any) -> Any:
+    with two_in_a_row(j):
+        return j.jit(lambda x: x + 1, in_shardings=j.P("x"))(n.arange(4.0))
+
+
+def devices_under_set_mesh(j: Any, n: Any) -> int:
+    with j.set_mesh(two_in_a_row(j)):
+        return (n.ones(2) + 1).sharding.num_devices
+
+
+def is_put_in_jit(j: Any, n: Any) -> bool:
+    """Whether `device_put` says a sharding in a program whose argument has none."""
+    mesh = two_in_a_row(j)
+    x = j.device_put(n.arange(4.0), j.NamedSharding(mesh, j.P()))
+    split = j.jit(lambda x: j.device_put(x, j.NamedSharding(mesh, j.P("x"))) * 2)
+    return "sharding" in split.lower(x).as_text().split("func.func", 1)[1].split("\n", 1)[1]
+
+
+def calls_for_pieces(j: Any, n: Any) -> int:
+    calls = []
+    mesh = j.sharding.Mesh(np.array(j.devices()[:4]).reshape(2, 2), ("x", "y"))
+
+    def piece(index: Any) -> Any:
+        calls.append(index)
+        return np.ones(1, np.float32)
+
+    j.make_array_from_callback((2,), j.NamedSharding(mesh, j.P("x")), piece)
+    return len(calls)
+
+
+def half_along_an_explicit_axis(j: Any, n: Any) -> Any:
+    mesh = explicit(j)
+    with j.set_mesh(mesh):
+        return j.device_put(n.arange(4.0), j.NamedSharding(mesh, j.P("a")))[:2]
+
+
+def error_of_a_clipped_read(j: Any, n: Any) -> bool:
+    checkify = importlib.import_module(f"{j.__name__}.experimental.checkify")
+    read = checkify.checkify(lambda x, i: x.at[i].get(mode="clip"), errors=checkify.index_checks)
+    return read(n.arange(3.0), 5)[0].get() is not None
+
+
+def at_times(*times: float) -> Program:
+    """Return a program that solves y' = -y from 1 at the first time."""
+    return lambda j, n: importlib.import_module(f"{j.__name__}.experimental.ode").odeint(
+        lambda y, t: -y, 1.0, np.float32(times)
+    )
+
+
+def series(function: Callable[[Any, Any], Any]) -> Program:
+    return lambda j, n: importlib.import_module(f"{j.__name__}.experimental.jet").jet(
+        function(j, n), (1.0,), ((1.0, 0.0),)
+    )
+
+
+def read_when_frozen(j: Any, n: Any) -> Any:
+    ref = j.new_ref(n.arange(2.0))
+    j.freeze(ref)
+    return ref[...]
+
+
 INDICES: list[Row] = [
     ("starts of a Python number", lambda j, n: j.lax.dynamic_slice(
         n.arange(4.0).reshape(2, 2), (0, np.uint8(1)), (1, 1)), "TypeError", [[1.0]]),
@@ -455,6 +523,29 @@ DTYPES: list[Row] = [
     ("`random.poisson`", odd_counts("geometric", 1e-9), False, True),
 ]  # fmt: skip
 PROGRAMS: list[Row] = [
+    ("times of `odeint`", at_times(0, -1, -2), [1.0, inf, inf], [1.0, 2.71828, 7.38905]),
+    ("times of `odeint`", lambda j, n: n.isnan(at_times(0, 1, 0.5)(j, n)[2]), False, True),
+    ("`with mesh: jit(f", named_in_a_mesh, "RuntimeError", [1.0, 2.0, 3.0, 4.0]),
+    ("results of operations outside of `jit` under", devices_under_set_mesh, 2, 1),
+    ("one `AxisType` for several axes", lambda j, n: len(j.make_mesh(
+        (4, 2), ("x", "y"), axis_types=j.sharding.AxisType.Auto).axis_types), "ValueError", 2),
+    ("`device_put(x, s)` in `jit`", is_put_in_jit, False, True),
+    ("`make_array_from_callback(shape, s, f)`", calls_for_pieces, 4, 2),
+    ("`pmap` in `pmap`", lambda j, n: j.pmap(j.pmap(lambda x: x + 1))(n.ones((2, 2))).shape,
+     "ValueError", (2, 2)),
+    ("`x[:2]`, `concatenate`", half_along_an_explicit_axis, "ShardingTypeError", [0.0, 1.0]),
+    ('`P("x", unreduced={"y"}) + (None,)`', lambda j, n: len(
+        j.P("x", unreduced={"y"}) + (None,)), "TypeError", 2),
+    ('reads that name `mode="clip"`', error_of_a_clipped_read, False, True),
+    ("`transpose` of trees", lambda j, n: j.tree.transpose(
+        j.tree.structure([0, 0]), j.tree.structure((0, 0)), [(1, 2), [3, 4]]),
+     ([1, 3], [2, 4]), "TypeError"),
+    ("`jet` of loops", series(lambda j, n: lambda x: j.lax.fori_loop(0, 2, lambda i, y: y * x, x)),
+     "KeyError", (1.0, [3.0, 6.0])),
+    ("`ref[None]`", lambda j, n: j.new_ref(n.arange(3.0))[None].shape, (3,), (1, 3)),
+    ("`ref[None]`", lambda j, n: j.jit(lambda x: j.new_ref(x)[5])(n.arange(3.0)), 2.0,
+     "IndexError"),
+    ("`ref[...]` after `freeze(ref)`", read_when_frozen, [0.0, 1.0], "ValueError"),
     ("`jit` of a new but equal lambda", traces_of_equal_lambdas, 3, 1),
     ("an argument given by keyword", traces_by_keyword, 2, 1),
     ("`lax.sin_p.bind(x)`", lambda j, n: (type(j.lax.neg_p.bind(n.ones(1))) is tuple,

@@ -62,6 +62,8 @@ HELD_BY = {
     "a call of a program that calls Python": (
         "packages/xjit/tests/test_callbacks.py",
         "test_prints_of_loops_are_all_there_when_the_call_returns"),
+    "bytes of an exported program": ("packages/xjit/tests/test_export.py",
+                                     "test_foreign_and_newer_bytes_are_refused_with_a_sentence"),
     "tracebacks": ("tests/errors/test_tracebacks.py",
                    "test_a_note_says_how_to_see_the_frames_that_were_removed"),
 }  # fmt: skip

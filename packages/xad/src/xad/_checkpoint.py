@@ -686,7 +686,7 @@ def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[Sa
 
     Args:
       f: a function of pytrees of arrays.
-      *args: arguments of the shapes and dtypes in question; `ShapeDtypeStruct`s will do.
+      *args: arguments of the shapes and dtypes in question, or `ShapeDtypeStruct`.
       **kwargs: likewise.
 
     Returns:

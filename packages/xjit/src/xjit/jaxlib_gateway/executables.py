@@ -563,7 +563,7 @@ class Executable:
     def tiles_of_outputs(self) -> list[Tiles]:
         """Return how the outputs of a program that XLA has split are spread over its devices."""
         count = len(self.devices)
-        if count == 1:
+        if count == 1 or not self.outputs:  # XLA names a sharding for no output as well
             return [whole(1, kind.ndim) for kind in self.outputs]
         return [
             tiles_of(proto, count, kind.ndim)
