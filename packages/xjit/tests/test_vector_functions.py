@@ -16,7 +16,7 @@ SPECIAL = np.float32([
 ])  # fmt: skip
 FUNCTIONS = ["sin", "cos", "tan", "arcsin", "arccos", "arctan", "cbrt", "sinh"]
 WIDE = {"arcsin": 2.2, "arccos": 2, "arctan": 2, "cbrt": 1, "log": 1, "sin": 1, "cos": 1, "tan": 2,
-        "log1p": 1, "log2": 1, "sinh": 2, "cosh": 1.5, "arcsinh": 2.5, "arccosh": 2.2,
+        "log1p": 1, "log2": 1, "exp2": 1, "sinh": 2, "cosh": 1.5, "arcsinh": 2.5, "arccosh": 2.2,
         "arctanh": 2, "tanh": 2.1, "arctan2": 2, "power": 1.2}  # fmt: skip
 
 
@@ -94,6 +94,22 @@ def test_binary_logarithms_of_powers_of_two_are_exact(dtype):
         np.testing.assert_array_equal(values, exponents.astype(dtype))
 
 
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_powers_of_two_are_exact_for_whole_numbers_and_within_a_unit(dtype):
+    info = np.finfo(dtype)
+    exponents = np.arange(info.minexp, info.maxexp)
+    with config.enable_x64(True):
+        whole = xnp.asarray(exponents.astype(dtype))
+        found = [jit(xnp.exp2)(whole), jit(xnp.exp2)(xnp.resize(whole, (4096,)))[: whole.size]]
+        ends = jit(xnp.exp2)(xnp.asarray([np.inf, -np.inf, np.nan, info.maxexp], dtype))
+    for values in found:
+        np.testing.assert_array_equal(values, np.ldexp(np.ones((), dtype), exponents))
+    np.testing.assert_array_equal(ends, [np.inf, 0, np.nan, np.inf])
+    # the exponential is right to a unit, its argument to a third of one
+    x = np.float32(np.random.default_rng(6).uniform(-125, 128, 20000))
+    assert _ulps(jit(xnp.exp2)(xnp.asarray(x)), np.exp2(x.astype("f8"))) <= 1.5
+
+
 def test_hyperbolic_cosines_of_float32_are_within_two_units():
     # beyond, the exponential of jaxlib 0.10.2 is five units off
     x = np.float32(np.random.default_rng(5).uniform(-88.5, 88.5, 20000))
@@ -106,7 +122,7 @@ def test_hyperbolic_cosines_of_float32_are_within_two_units():
 
 def _wide_arguments(name):
     rng = np.random.default_rng(3)
-    sizes = {"sin": 14, "cos": 14, "tan": 14, "sinh": 6.5, "cosh": 6.5}.get(name, 600)
+    sizes = {"sin": 14, "cos": 14, "tan": 14, "sinh": 6.5, "cosh": 6.5, "exp2": 6.9}.get(name, 600)
     size = np.exp(rng.uniform(-600, sizes, 1500))
     signed = np.concatenate([rng.uniform(-1.6, 1.6, 1500), size * rng.choice([-1, 1], 1500)])
     if name in ("arcsin", "arccos", "arctanh"):
@@ -130,6 +146,7 @@ def _exact(mpmath, name):
     return {
         "cbrt": lambda v: mpmath.sign(v) * mpmath.cbrt(abs(v)),
         "log2": lambda v: mpmath.log(v) / mpmath.log(2),
+        "exp2": lambda v: mpmath.power(2, v),
     }.get(name) or getattr(mpmath, name.replace("arc", "a"))
 
 

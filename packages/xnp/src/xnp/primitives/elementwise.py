@@ -72,6 +72,7 @@ from xnp.primitives.vector_functions import (
     arctangent,
     cosine,
     cube_root,
+    exponential_of_two,
     power,
     sine,
     tangent,
@@ -83,6 +84,7 @@ from xnp.primitives.vector_functions import (
     wide_binary_logarithm,
     wide_cosine,
     wide_cube_root,
+    wide_exponential_of_two,
     wide_hyperbolic_cosine,
     wide_hyperbolic_sine,
     wide_hyperbolic_tangent,
@@ -1177,6 +1179,10 @@ def _exp2_stablehlo(
     b: Builder, operands: Any, avals_in: Any, avals_out: Any, accuracy: Accuracy = None
 ) -> list[str]:
     (x,), (aval,) = operands, avals_in
+    if not dtypes.is_complex(aval.dtype) and accuracy is None:
+        wide = aval.update(dtype=WIDER.get(aval.dtype, aval.dtype))
+        power = exponential_of_two(Text(b, b.convert(x, aval, wide.dtype), wide))
+        return [b.convert(power.name, wide, aval.dtype)]
     x = scaled(b, x, math.log(2), aval)
     attribute = accuracy_attribute(accuracy)
     results: list[str] = b.op("stablehlo.exponential", [x], [aval], [aval], attribute)
@@ -1184,7 +1190,8 @@ def _exp2_stablehlo(
 
 
 exp2_p = unary(
-    "exp2", INEXACT, numpy=np.exp2, stablehlo=_exp2_stablehlo, tunable=True,
+    "exp2", INEXACT, numpy=np.exp2, tunable=True,
+    stablehlo=vectorised(None, _exp2_stablehlo, wide=wide_exponential_of_two),
     jvp=lambda x_dot, y, x: mul(x_dot, table_scaled(y, math.log(2))),
 )  # fmt: skip
 

@@ -259,8 +259,10 @@ def _upper(x: Text) -> Text:
 
 
 def _power_of_two(n: Text) -> Text:
-    """Write 2^n of whole numbers from -1022 to 1023, whose last bits a sum of 1.5 2^52 has."""
-    return _floats(_bits(n + (1.5 * 2.0**52 + 1023)).op("shift_left", 52))
+    """Write 2^n of a whole n, for normal numbers: its last bits are those of a sum of 1.5 2^52."""
+    form = dtypes.finfo(n.aval.dtype)
+    bits = n + (1.5 * 2.0**form.nmant + form.maxexp - 1)
+    return _floats(_bits(bits).op("shift_left", form.nmant))
 
 
 # --------------------------------------------------------------------------------- trigonometric
@@ -658,6 +660,18 @@ def power(x: Text, y: Text) -> Text:
     return _signed_power(x, y, value * _power_of_two(n))
 
 
+_MOST_POWER = {dtypes.float32: 152.0, dtypes.float64: 1080.0}  # beyond, powers of 2 are inf or 0
+
+
+def exponential_of_two(x: Text) -> Text:
+    """Write 2^x of float32 or float64 as 2^n exp(r log 2), with x = n + r and |r| <= 1/2."""
+    n = _clamped(x.op("round_nearest_even"), _MOST_POWER[x.aval.dtype])
+    half = (n * 0.5).op("floor")
+    r = _clamped(x - n, 1.0)
+    value = (r * float(np.log(2))).op("exponential")
+    return value * _power_of_two(half) * _power_of_two(n - half)
+
+
 def wide_power(x: Text, y: Text) -> Text:
     """Write x^y of float64: the logarithm and its product in two parts."""
     least = abs_(y).op("maximum", _NEAR)
@@ -669,16 +683,24 @@ def wide_power(x: Text, y: Text) -> Text:
     product = y_high * high  # exact
     z = product + rest
     n = _clamped(z.op("round_nearest_even"), 1080.0)
-    product = product - n
-    upper = _upper(product + rest)
-    rest = (rest - (upper - product)) * float(np.log(2)) + upper * _LOG_2_HALVES[1]
+    return _signed_power(x, y, _exponential_of_sum(n, product - n, rest, z))
+
+
+def wide_exponential_of_two(x: Text) -> Text:
+    """Write 2^x of float64 as 2^n exp(r log 2) with x = n + r and |r| <= 1/2."""
+    n = _clamped(x.op("round_nearest_even"), 1080.0)
+    return _exponential_of_sum(n, x - n, x.like(0.0), x)
+
+
+def _exponential_of_sum(n: Text, r: Text, rest: Text, x: Text) -> Text:
+    """Write 2^(n + r + rest) for a whole n; where the sum x is out of range, its limit."""
+    upper = _upper(r + rest)
+    rest = (rest - (upper - r)) * float(np.log(2)) + upper * _LOG_2_HALVES[1]
     upper = upper * _LOG_2_HALVES[0]
-    r = upper + rest
-    sine, cosine = _exponential_parts(r, rest - (r - upper))
-    value = 1.0 + (sine + cosine)
-    value = _times_power_of_two(value, n)
-    value = where(z > 1024.5, z.like(np.inf), where(z < -1076.0, z.like(0.0), value))
-    return _signed_power(x, y, value)
+    total = upper + rest
+    sine, cosine = _exponential_parts(total, rest - (total - upper))
+    value = _times_power_of_two(1.0 + (sine + cosine), n)
+    return where(x > 1024.5, x.like(np.inf), where(x < -1076.0, x.like(0.0), value))
 
 
 def _clamped(x: Text, limit: float) -> Text:
