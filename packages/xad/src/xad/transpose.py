@@ -432,7 +432,7 @@ class TransposeHandle:
     instantiate = staticmethod(instantiate)
     tangent_aval = staticmethod(tangent_aval)
 
-    def __init__(self, sums_later: bool) -> None:
+    def __init__(self, sums_later: bool = False) -> None:
         self._sums_later = sums_later
 
     def backward_pass(
@@ -466,7 +466,7 @@ class TransposeHandle:
         )
 
 
-TRANSPOSE_HANDLE = TransposeHandle(sums_later=False)
+TRANSPOSE_HANDLE = TransposeHandle()
 SUMS_LATER = TransposeHandle(sums_later=True)
 
 
