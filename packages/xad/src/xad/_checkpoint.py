@@ -38,6 +38,7 @@ from xprim import (
     trace_to_closed,
     undefined,
     unrepeatable_effects,
+    use_trace,
 )
 from xprim.avals import size_of
 from xprim.calls import call_rules, nonzero, where_true, with_zeros
@@ -117,9 +118,7 @@ class MemoryBudget(Record):
     __slots__ = __match_args__ = ("nbytes",)
     nbytes: int
 
-    def __init__(
-        self, nbytes: int,
-    ) -> None:  # fmt: skip
+    def __init__(self, nbytes: int) -> None:
         set_once(self, "nbytes", nbytes)
 
 
@@ -539,18 +538,17 @@ def with_calls_inlined(jaxpr: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def _inlined(jaxpr: ClosedJaxpr) -> ClosedJaxpr:
-    return trace_to_closed(
-        lambda *args: _eval_inlined(jaxpr, args), jaxpr.in_avals, name=jaxpr.jaxpr.name
-    )
+    return _traced_by(InliningTrace, jaxpr)
 
 
-def _eval_inlined(jaxpr: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
-    previous = state.trace
-    state.trace = InliningTrace(previous)
-    try:
-        return eval_closed(jaxpr, *args)
-    finally:
-        state.trace = previous
+def _traced_by(trace: Callable[[Trace], Trace], jaxpr: ClosedJaxpr) -> ClosedJaxpr:
+    """Return the program that a trace records of another one, on the trace that stages it."""
+
+    def run(*args: Any) -> list[Any]:
+        with use_trace(trace(state.trace)):
+            return eval_closed(jaxpr, *args)
+
+    return trace_to_closed(run, jaxpr.in_avals, name=jaxpr.jaxpr.name)
 
 
 def with_remat_rules(jaxpr: ClosedJaxpr, policy: Policy | None) -> ClosedJaxpr:
@@ -577,15 +575,7 @@ def _has_remat_rules(jaxpr: ClosedJaxpr) -> bool:
 
 
 def _by_remat_rules(jaxpr: ClosedJaxpr, policy: Policy | None) -> ClosedJaxpr:
-    def run(*args: Any) -> list[Any]:
-        previous = state.trace
-        state.trace = RematTrace(previous, policy)
-        try:
-            return eval_closed(jaxpr, *args)
-        finally:
-            state.trace = previous
-
-    return trace_to_closed(run, jaxpr.in_avals, name=jaxpr.jaxpr.name)
+    return _traced_by(lambda parent: RematTrace(parent, policy), jaxpr)
 
 
 class RematTrace(Trace):
@@ -606,11 +596,8 @@ class RematTrace(Trace):
         assert self.parent is not None
         if primitive is not custom_vjp_call_p or "remat" not in params:
             return self.parent.process(primitive, operands, params)
-        state.trace = self.parent
-        try:
+        with use_trace(self.parent):
             return tuple(params["remat"](self._policy)(*operands))
-        finally:
-            state.trace = self
 
 
 class InliningTrace(Trace):
@@ -745,20 +732,18 @@ def _origin(jaxpr: Jaxpr, v: Any) -> tuple[str, str]:
     if isinstance(v, Literal) or v in set(jaxpr.constvars):
         return "from a constant", ""
     eqn = next(e for e in jaxpr.eqns if v in set(e.outputs))
-    kept = ""
     if eqn.primitive is checkpoint_p and isinstance(eqn.params["jaxpr"], ClosedJaxpr):
         inner, policy = eqn.params["jaxpr"].jaxpr, eqn.params["policy"]
         made = inner.outvars[eqn.outputs.index(v)]
         if any(made in set(e.outputs) for e in inner.eqns):
-            kept = f"; kept by {_name_of(policy)}"
-            return _origin(inner, made)[0], kept
+            return _origin(inner, made)[0], f"; kept by {_name_of(policy)}"
     place = source.describe(eqn.source)
     after = f" from {place}" if place else ""
     if eqn.primitive is name_p and eqn.params["name"] != _BY_BUDGET:
-        return f"named '{eqn.params['name']}'{after}", kept
+        return f"named '{eqn.params['name']}'{after}", ""
     if eqn.primitive is name_p:
         eqn = next((e for e in jaxpr.eqns if eqn.inputs[0] in set(e.outputs)), eqn)
-    return f"output of {eqn.primitive.name}{after}", kept
+    return f"output of {eqn.primitive.name}{after}", ""
 
 
 def _name_of(policy: Any) -> str:

@@ -218,7 +218,7 @@ def _cotangents_of_results(eqn: Equation, cts: Env) -> Sequence[Tangent] | None:
             return None
         aval = outputs[0].aval
         if aval.type_sharding is not None or ct.aval.type_sharding is not None:
-            ct = _sum_as(aval, ct, _waits(aval, ct) and _leaves_members_apart(eqn))
+            ct = _sum_as(aval, ct, _leaves_members_apart(eqn))
         return (ct,)
     given = [_sum_as(v.aval, cts.pop(v)) if v in cts else Zero(cotangent(v.aval)) for v in outputs]
     return None if all(type(ct) is Zero for ct in given) else given
