@@ -1117,12 +1117,8 @@ def _hypot(x: Any, y: Any) -> Any:
     return bind("hypot", *broadcast_checked("hypot", x, y))
 
 
-def _logaddexp(x: Any, y: Any) -> Any:
-    return bind("logaddexp", *broadcast("logaddexp", *inexact("logaddexp", x, y)))
-
-
-def _logaddexp2(x: Any, y: Any) -> Any:
-    return bind("logaddexp2", *broadcast("logaddexp2", *inexact("logaddexp2", x, y)))
+def _logarithm_of_sum(name: str) -> Callable[[Any, Any], Any]:
+    return lambda x, y: bind(name, *broadcast(name, *inexact(name, x, y)))
 
 
 def _heaviside(x: Any, y: Any) -> Any:
@@ -1209,7 +1205,7 @@ hypot = binary_function(
 )
 logaddexp = binary_function(
     "logaddexp",
-    _logaddexp,
+    _logarithm_of_sum("logaddexp"),
     """Return log(e^x + e^y).
 
     Args:
@@ -1236,7 +1232,7 @@ logaddexp = binary_function(
 )
 logaddexp2 = binary_function(
     "logaddexp2",
-    _logaddexp2,
+    _logarithm_of_sum("logaddexp2"),
     """Return log2(2^x + 2^y).
 
     Args:

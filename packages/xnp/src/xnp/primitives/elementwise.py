@@ -70,6 +70,7 @@ from xnp.primitives.vector_functions import (
     arccosine,
     arcsine,
     arctangent,
+    bits_of,
     cosine,
     cube_root,
     exponential_of_two,
@@ -1180,14 +1181,19 @@ def _exp2_stablehlo(
 ) -> list[str]:
     (x,), (aval,) = operands, avals_in
     if not dtypes.is_complex(aval.dtype) and accuracy is None:
-        wide = aval.update(dtype=WIDER.get(aval.dtype, aval.dtype))
-        power = exponential_of_two(Text(b, b.convert(x, aval, wide.dtype), wide))
-        return [b.convert(power.name, wide, aval.dtype)]
+        return list(_exp2_of_real(b, operands, avals_in, avals_out))
     x = scaled(b, x, math.log(2), aval)
     attribute = accuracy_attribute(accuracy)
     results: list[str] = b.op("stablehlo.exponential", [x], [aval], [aval], attribute)
     return results
 
+
+_exp2_of_real = upcast(
+    lambda b, operands, avals_in, avals_out: [
+        exponential_of_two(Text(b, operands[0], avals_out[0])).name
+    ],
+    WIDER, np.float32,
+)  # fmt: skip
 
 exp2_p = unary(
     "exp2", INEXACT, numpy=np.exp2, tunable=True,
@@ -1224,9 +1230,8 @@ def _log2_stablehlo(
     if dtypes.is_complex(aval.dtype) or aval.dtype in dtypes.SMALL_FLOATS:
         return [y]
     # of powers of two, whose mantissa has no bit set, the logarithm is an integer
-    integers = aval.update(dtype=np.dtype(f"i{aval.dtype.itemsize}"), weak_type=False)
-    (bits,) = b.op("stablehlo.bitcast_convert", operands, [aval], [integers])
-    fraction = Text(b, bits, integers).op("and", (1 << dtypes.finfo(aval.dtype).nmant) - 1)
+    bits = bits_of(Text(b, operands[0], aval))
+    fraction = bits.op("and", (1 << dtypes.finfo(aval.dtype).nmant) - 1)
     result = Text(b, y, aval)
     return [where(fraction == 0, result.op("round_nearest_even"), result).name]
 

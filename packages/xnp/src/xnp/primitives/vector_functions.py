@@ -177,7 +177,7 @@ _UNITS = 2.0**149
 
 def _widened(x: Text) -> Text:
     """Write float32 as float64, subnormal numbers by their bits, which count units of 2^-149."""
-    bits = _bits(x)
+    bits = bits_of(x)
     size = bits.op("and", _MAGNITUDE)
     tiny = _converted(size, dtypes.float64) * (1 / _UNITS)
     usual = _converted(x, dtypes.float64)
@@ -189,7 +189,7 @@ def _narrowed(x: Text) -> Text:
     units = abs_(x * _UNITS)
     is_tiny = units < float(_SUBNORMAL)
     count = _converted(where(is_tiny, units, 0.0).op("round_nearest_even"), np.dtype(np.int32))
-    sign = _converted(_bits(x).op("shift_right_logical", 32), np.dtype(np.int32))
+    sign = _converted(bits_of(x).op("shift_right_logical", 32), np.dtype(np.int32))
     tiny = _floats(count.op("or", sign.op("and", -1 - _MAGNITUDE)))
     return where(is_tiny, tiny, _converted(x, dtypes.float32))
 
@@ -214,7 +214,7 @@ def _either(
     return b.op("stablehlo.if", [is_far], [truth], avals_out, "", b.regions(far, near))
 
 
-def _bits(x: Text) -> Text:
+def bits_of(x: Text) -> Text:
     """Write the bits of floats as integers."""
     return _reinterpreted(x, np.dtype(f"i{x.aval.dtype.itemsize}"))
 
@@ -255,14 +255,14 @@ def _like_tiny(x: Text, result: Text) -> Text:
 
 def _upper(x: Text) -> Text:
     """Write float64 cut to 26 bits: products of two such numbers are exact."""
-    return _floats(_bits(x).op("and", -(1 << 27)))
+    return _floats(bits_of(x).op("and", -(1 << 27)))
 
 
 def _power_of_two(n: Text) -> Text:
     """Write 2^n of a whole n, for normal numbers: its last bits are those of a sum of 1.5 2^52."""
     form = dtypes.finfo(n.aval.dtype)
     bits = n + (1.5 * 2.0**form.nmant + form.maxexp - 1)
-    return _floats(_bits(bits).op("shift_left", form.nmant))
+    return _floats(bits_of(bits).op("shift_left", form.nmant))
 
 
 # --------------------------------------------------------------------------------- trigonometric
@@ -359,8 +359,8 @@ def angle(y: Text, x: Text) -> Text:
     ratio = where(more == 0.0, more, where(less == np.inf, more.like(1.0), ratio))
     result = ratio * _polynomial(ratio * ratio, _ATAN)
     result = where(is_steep, np.pi / 2 - result, result)
-    result = where(_bits(x) < 0, np.pi - result, result)
-    return where(_bits(y) < 0, -result, result)
+    result = where(bits_of(x) < 0, np.pi - result, result)
+    return where(bits_of(y) < 0, -result, result)
 
 
 def arctangent(x: Text) -> Text:
@@ -388,8 +388,8 @@ def wide_angle(y: Text, x: Text) -> Text:
     result = ratio + ratio * (t * _polynomial(t, _ATAN_WIDE[1:]))
     result = where(is_far, np.pi / 4 + (result + _PI_REST / 4), result)
     result = where(is_steep, np.pi / 2 - (result - _PI_REST / 2), result)
-    result = where(_bits(x) < 0, np.pi - (result - _PI_REST), result)
-    return where(_bits(y) < 0, -result, result)
+    result = where(bits_of(x) < 0, np.pi - (result - _PI_REST), result)
+    return where(bits_of(y) < 0, -result, result)
 
 
 def wide_arctangent(x: Text) -> Text:
@@ -436,14 +436,14 @@ _CBRT_BIAS = 715094163  # a third of the bits of 1.0, for the upper 32 bits of f
 def cube_root(x: Text) -> Text:
     """Write the cube root: a third of the exponent, then y (y^3 + 2 a) / (2 y^3 + a) twice."""
     a = abs_(x)
-    upper = _converted(_bits(a).op("shift_right_logical", 32), np.dtype(np.int32))
+    upper = _converted(bits_of(a).op("shift_right_logical", 32), np.dtype(np.int32))
     guess = upper / 3 + _CBRT_BIAS
     y = _floats(_converted(guess, np.dtype(np.int64)).op("shift_left", 32))
     for _ in range(2):
         cube = y * y * y
         y = y * (cube + a + a) * (1.0 / (cube + cube + a))
     y = where((a == 0.0).op("or", _not_finite(a)), a, y)
-    return where(_bits(x) < 0, -y, y)
+    return where(bits_of(x) < 0, -y, y)
 
 
 _LEAST_NORMAL = 1 << 52  # as bits; subnormal numbers count units of 2^-1074
@@ -451,7 +451,7 @@ _LEAST_NORMAL = 1 << 52  # as bits; subnormal numbers count units of 2^-1074
 
 def wide_cube_root(x: Text) -> Text:
     """Write the cube root of float64, by one step of Newton's more; subnormal numbers by bits."""
-    bits = _bits(x).op("and", (1 << 63) - 1)
+    bits = bits_of(x).op("and", (1 << 63) - 1)
     is_subnormal, a = bits < _LEAST_NORMAL, _floats(bits)
     # y^4 must neither overflow nor vanish
     is_huge, is_tiny = a > 2.0**600, a < 2.0**-600
@@ -462,7 +462,7 @@ def wide_cube_root(x: Text) -> Text:
     y = y + (scaled / (y * y) - y) * (1 / 3)
     y = y * where(is_subnormal, y.like(2.0**-358), powers[1])
     y = where((bits == 0).op("or", _not_finite(a)), a, y)
-    return where(_bits(x) < 0, -y, y)
+    return where(bits_of(x) < 0, -y, y)
 
 
 # ------------------------------------------------------------------------------------ logarithms
@@ -472,9 +472,9 @@ _LOG_2 = (0.6931471803691238, 1.9082149292705877e-10)  # the first has 33 bits
 
 def _mantissa(x: Text) -> tuple[Text, Text]:
     """Write m between sqrt(1/2) and sqrt(2) and k with x = 2^k m, of positive numbers."""
-    bits, integer = _bits(x), np.dtype(np.int32)
+    bits, integer = bits_of(x), np.dtype(np.int32)
     is_tiny = bits < _LEAST_NORMAL
-    bits = _bits(where(is_tiny, _converted(bits, dtypes.float64), x))
+    bits = bits_of(where(is_tiny, _converted(bits, dtypes.float64), x))
     exponent = _converted(bits.op("shift_right_logical", 52), integer) - 1023
     m = _floats(bits.op("and", _LEAST_NORMAL - 1).op("or", 1023 << 52))
     is_high = m > 2**0.5
@@ -492,14 +492,14 @@ def _log_terms(f: Text) -> tuple[Text, Text]:
 
 def _is_zero(x: Text) -> Text:
     # a comparison of the bits with zero is made one of the number, which takes 1e-310 for zero
-    bits = _bits(x).op("and", (1 << 63) - 1)
+    bits = bits_of(x).op("and", (1 << 63) - 1)
     is_one = _floats(bits.op("or", 1023 << 52)).compare("EQ", 1.0)
     return (bits < _LEAST_NORMAL) & is_one
 
 
 def _at_ends(x: Text, result: Text) -> Text:
     """Write the logarithm of zeros, infinities and NaN, and of negative numbers NaN."""
-    bits = _bits(x)
+    bits = bits_of(x)
     result = where(x < np.inf, result, x)
     result = where(_is_zero(x), x.like(-np.inf), result)
     is_below_zero = bits > -(1 << 63)
@@ -575,7 +575,7 @@ def wide_hyperbolic_sine(x: Text) -> Text:
     less = up - down
     result = (sine * (up + down) + (cosine * less + less)) * 2.0
     result = where(a < 710.5, result, a * np.inf)
-    return _like_tiny(x, where(_bits(x) < 0, -result, result))
+    return _like_tiny(x, where(bits_of(x) < 0, -result, result))
 
 
 def wide_hyperbolic_cosine(x: Text) -> Text:
@@ -593,7 +593,7 @@ def wide_hyperbolic_tangent(x: Text) -> Text:
     sine, cosine, up, _ = _hyperbolic(a + a)
     quarter = (sine + cosine) * up + (up - 0.25)
     result = quarter / (quarter + 0.5)
-    return _like_tiny(x, where(_bits(x) < 0, -result, result))
+    return _like_tiny(x, where(bits_of(x) < 0, -result, result))
 
 
 _LARGE = 2.0**54  # above it x^2 + 1 is x^2
@@ -605,7 +605,7 @@ def wide_inverse_hyperbolic_sine(x: Text) -> Text:
     near = where(a > _LARGE, a.like(0.0), a)
     square = near * near
     result = _log_of_terms(a, near, square / (1.0 + (1.0 + square).op("sqrt")))
-    return _like_tiny(x, where(_bits(x) < 0, -result, result))
+    return _like_tiny(x, where(bits_of(x) < 0, -result, result))
 
 
 def wide_inverse_hyperbolic_cosine(x: Text) -> Text:
@@ -635,7 +635,7 @@ def wide_inverse_hyperbolic_tangent(x: Text) -> Text:
     half, t = k * 0.5, s * s
     result = half * _LOG_2[0] + (s + (s * (t * _polynomial(t, _LOG_WIDE)) * 0.5 + half * _LOG_2[1]))
     result = where(a < 1.0, result, where(a == 1.0, x.like(np.inf), np.nan))
-    return _like_tiny(x, where(_bits(x) < 0, -result, result))
+    return _like_tiny(x, where(bits_of(x) < 0, -result, result))
 
 
 # ----------------------------------------------------------------------------------------- powers
@@ -666,16 +666,15 @@ _MOST_POWER = {dtypes.float32: 152.0, dtypes.float64: 1080.0}  # beyond, powers 
 def exponential_of_two(x: Text) -> Text:
     """Write 2^x of float32 or float64 as 2^n exp(r log 2), with x = n + r and |r| <= 1/2."""
     n = _clamped(x.op("round_nearest_even"), _MOST_POWER[x.aval.dtype])
-    half = (n * 0.5).op("floor")
     r = _clamped(x - n, 1.0)
     value = (r * float(np.log(2))).op("exponential")
-    return value * _power_of_two(half) * _power_of_two(n - half)
+    return _times_normal_power(value, n)
 
 
 def wide_power(x: Text, y: Text) -> Text:
     """Write x^y of float64: the logarithm and its product in two parts."""
     least = abs_(y).op("maximum", _NEAR)
-    y = where(_is_zero(y), y, where(_bits(y) < 0, -least, least))
+    y = where(_is_zero(y), y, where(bits_of(y) < 0, -least, least))
     high, low = _binary_logarithm_in_two(abs_(x))
     y_clamped = _clamped(y, _FAR)
     y_high = _upper(y_clamped)
@@ -733,18 +732,23 @@ def _binary_logarithm_in_two(x: Text) -> tuple[Text, Text]:
     return high, rest - ((high - k) - upper)
 
 
+def _times_normal_power(x: Text, n: Text) -> Text:
+    """Write 2^n x for a whole n, whose halves are exponents of normal numbers."""
+    half = (n * 0.5).op("floor")
+    return (x * _power_of_two(half)) * _power_of_two(n - half)
+
+
 def _times_power_of_two(x: Text, n: Text) -> Text:
     """Write 2^n x for 1/2 < x < 2 and -1080 <= n <= 1080, subnormal numbers by their bits."""
-    half = (n * 0.5).op("floor")
-    usual = (x * _power_of_two(half)) * _power_of_two(n - half)
+    usual = _times_normal_power(x, n)
     units = x * _power_of_two((n + 1074.0).op("minimum", 60.0))
-    tiny = _floats(_bits(units + 2.0**52) - _bits(x.like(2.0**52)))
+    tiny = _floats(bits_of(units + 2.0**52) - bits_of(x.like(2.0**52)))
     return where((n <= -1022.0) & (units < 2.0**52), tiny, usual)
 
 
 def _signed_power(x: Text, y: Text, result: Text) -> Text:
     """Write x^y from |x|^y of finite x that is not 0, as C99 has its special values."""
-    a, bits = abs_(x), _bits(x)
+    a, bits = abs_(x), bits_of(x)
     is_zero = _is_zero(x)
     is_edge = is_zero | (a == np.inf)
     grows = (y > 0.0).op("xor", is_zero)
