@@ -75,6 +75,9 @@ SPLIT_WRONGLY = {
     "conv_general_dilated": (
         'return lax.conv_general_dilated(*operands, (1,), "SAME", batch_group_count=2)',
         "(images, kernels)", '(P(None, "x"), P("y"))', 'P("x")'),
+    "dynamic_update_slice": (
+        "return lax.dynamic_update_slice(*map(xnp.asarray, operands), (np.int32(99), 0))",
+        "(x, -x[:1])", '(P("x"), P())', 'P("x")'),
 }  # fmt: skip
 
 

@@ -4,6 +4,7 @@
     reduce_window_*         elements that are apart (`base_dilation`)
     select_and_gather_add   windows over two operands
     conv_general_dilated    space and kernel both sharded, and groups of a batch
+    dynamic_update_slice    a start out of bounds, where nothing is written
 
 Where such a dimension is sharded, pieces have wrong values or wrong sizes, or the process ends
 (jaxlib 0.10.2 to 0.12.0.1, of JAX alike; subject upstream: SPMD partitioner; no issue is known).
@@ -17,7 +18,7 @@ from typing import Any
 
 from xnp.primitives.reductions import greatest, least
 from xnp.primitives.table import bind, filled, reshaped, transposed
-from xprim import Array, Builder, ShapedArray, shaped_array
+from xprim import Array, Builder, ShapedArray, dtypes, shaped_array
 
 __all__ = ()
 
@@ -50,6 +51,8 @@ def write_split(
         return [b.held_whole(y, aval) for y, aval in zip(results, avals_out, strict=True)]
     if name == "conv_general_dilated" and avals_out[0].size:
         operands = _hold_kernel(b, operands, avals_in, avals_out[0], params["dimension_numbers"])
+    if name == "dynamic_update_slice":
+        operands = _clamp_starts(b, operands, avals_in)
     return rule(b, operands, avals_in, avals_out, **params)
 
 
@@ -114,6 +117,21 @@ def _steps_of_windows(name: str, params: Mapping[str, Any]) -> Callable[..., Any
     return reduce_padded
 
 
+def _clamp_starts(b: Builder, operands: Names, avals_in: Avals) -> list[str]:
+    """Clamp the starts of an update as XLA does where it does not split."""
+    x, update, *starts = operands
+    sizes = zip(avals_in[0].shape, avals_in[1].shape, strict=True)
+    return [x, update, *[_clamp(b, start, aval, size - width) for start, aval, (size, width) in
+                         zip(starts, avals_in[2:], sizes, strict=True)]]  # fmt: skip
+
+
+def _clamp(b: Builder, start: str, aval: ShapedArray, last: Any) -> str:
+    if type(last) is not int:  # a symbolic size
+        return start
+    high = b.scalar(min(last, int(dtypes.iinfo(aval.dtype).max)), aval.dtype)
+    return b.same_type_op("stablehlo.clamp", [b.scalar(0, aval.dtype), start, high], aval)
+
+
 # ----------------------------------------------------------------------------------- convolutions
 
 
@@ -161,5 +179,5 @@ _STEPS: dict[str, Callable[[str, Mapping[str, Any]], Callable[..., Any] | None]]
     "conv_general_dilated": _steps_of_convolution,
 }
 
-REWRITTEN = frozenset([*_STEPS, "select_and_gather_add"])
+REWRITTEN = frozenset([*_STEPS, "dynamic_update_slice", "select_and_gather_add"])
 """The names of the primitives that are written so in programs that the compiler splits."""

@@ -9,7 +9,6 @@ from typing import Any
 from xnp.primitives import costs
 from xnp.primitives.gather import slice_dimensions
 from xnp.primitives.index_modes import CLIP, GatherDimensionNumbers, ScatterDimensionNumbers
-from xnp.primitives.lowering_text import is_split
 from xnp.primitives.shapes import inserted
 from xnp.primitives.table import (
     bind,
@@ -301,26 +300,12 @@ def _dynamic_update_slice_stablehlo(
     if not avals_in[0].ndim:
         return [operands[1]]
     x, update, *starts = operands
-    if is_split(b):
-        # XLA's partitioner writes nothing where a dimension is sharded and a start out of bounds
-        # (seen with jaxlib 0.10.2 and 0.12)
-        sizes = zip(avals_in[0].shape, avals_in[1].shape, strict=True)
-        starts = [_clamped_text(b, start, aval, size - width) for start, aval, (size, width) in
-                  zip(starts, avals_in[2:], sizes, strict=True)]  # fmt: skip
     if b.platform == "cpu" and avals_in[1].size > 1:
         # XLA would merge the update into a loop that writes over the array, and, where it is made
         # of that array (reversed, say), read elements that are written already. The barrier holds
         # from jaxlib 0.11 on; jaxlib 0.10 takes it away too early.
         (update,) = b.op("stablehlo.optimization_barrier", [update], [avals_in[1]], [avals_in[1]])
     return b.op("stablehlo.dynamic_update_slice", [x, update, *starts], avals_in, avals_out)
-
-
-def _clamped_text(b: Builder, start: str, aval: ShapedArray, last: Any) -> str:
-    if type(last) is not int:  # a symbolic size
-        return start
-    high = b.scalar(min(last, int(dtypes.iinfo(aval.dtype).max)), aval.dtype)
-    low = b.scalar(0, aval.dtype)
-    return b.same_type_op("stablehlo.clamp", [low, start, high], aval)
 
 
 def _dynamic_update_slice_transpose(cts: Any, x: Any, update: Any, *starts: Any) -> Any:
