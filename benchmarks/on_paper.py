@@ -150,7 +150,7 @@ def _pipeline(lib: Library, count: int) -> tuple[Any, Any, Any]:
     """Return a step whose layers are stages, which pass the tokens of microbatches on."""
     lax, xnp, P = lib.ns.lax, lib.ns.numpy, lib.P
     mesh = lib.mesh(count, STAGES)
-    normalized, attention = models.transformer_parts(lib.ns, HEADS)
+    *_, block = models.transformer_parts(lib.ns, HEADS)
     neighbours = [(i, i + 1) for i in range(STAGES - 1)]
 
     def member(layer: Any, batches: Any) -> Any:
@@ -160,8 +160,7 @@ def _pipeline(lib: Library, count: int) -> tuple[Any, Any, Any]:
         received, total = xnp.zeros_like(batches[0]), 0.0
         for t in range(MICROBATCHES + STAGES - 1):
             x = xnp.where(number == 0, batches[min(t, MICROBATCHES - 1)], received)
-            x = x + attention(layer, normalized(x))
-            x = x + xnp.dot(xnp.tanh(xnp.dot(normalized(x), layer["up"])), layer["down"])
+            x = block(layer, x)
             if t >= STAGES - 1:
                 total = total + xnp.where(number == STAGES - 1, (x * x).mean(), 0.0)
             if t < MICROBATCHES + STAGES - 2:
@@ -179,7 +178,7 @@ def _experts(lib: Library, count: int) -> tuple[Any, Any, Any]:
     """Return a step whose second halves of blocks are experts, one on each device of a replica."""
     lax, xnp, P = lib.ns.lax, lib.ns.numpy, lib.P
     mesh = lib.mesh(count, TENSOR)
-    normalized, attention = models.transformer_parts(lib.ns, HEADS)
+    normalized, attention, _ = models.transformer_parts(lib.ns, HEADS)
 
     def member(layers: Any, x: Any) -> Any:
         x = x[0]

@@ -84,21 +84,18 @@ def transformer_params(layers: int, width: int = 64, hidden: int = 128) -> Any:
 
 def transformer_loss(ns: Any, heads: int = 4) -> Any:
     """Return the loss of a transformer of pre-norm blocks."""
-    normalized, attention = transformer_parts(ns, heads)
+    *_, block = transformer_parts(ns, heads)
 
     def loss(params: Any, x: Any) -> Any:
         for layer in params:
-            x = x + attention(layer, normalized(x))
-            x = x + ns.numpy.dot(
-                ns.numpy.tanh(ns.numpy.dot(normalized(x), layer["up"])), layer["down"]
-            )
+            x = block(layer, x)
         return ns.numpy.mean(x * x)
 
     return loss
 
 
-def transformer_parts(ns: Any, heads: int = 4) -> tuple[Any, Any]:
-    """Return what normalises tokens, and the attention of a block."""
+def transformer_parts(ns: Any, heads: int = 4) -> tuple[Any, Any, Any]:
+    """Return what normalises tokens, the attention of a block, and a block."""
     xnp = ns.numpy
 
     def normalized(x: Any) -> Any:
@@ -121,7 +118,11 @@ def transformer_parts(ns: Any, heads: int = 4) -> tuple[Any, Any]:
         mixed = xnp.transpose(xnp.matmul(softmax(scores), v), (1, 0, 2))
         return xnp.dot(xnp.reshape(mixed, (length, width)), layer["o"])
 
-    return normalized, attention
+    def block(layer: Any, x: Any) -> Any:
+        x = x + attention(layer, normalized(x))
+        return x + xnp.dot(xnp.tanh(xnp.dot(normalized(x), layer["up"])), layer["down"])
+
+    return normalized, attention, block
 
 
 def on_device(ns: Any, tree: Any) -> Any:
