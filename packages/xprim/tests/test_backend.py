@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 
-from xprim import EAGER, HOST, HostBackend, Primitive, as_array, install_backend, make_jaxpr
+from xprim import (
+    EAGER,
+    HOST,
+    HostBackend,
+    Primitive,
+    as_array,
+    install_backend,
+    lending_device,
+    make_jaxpr,
+)
 
 times_p = Primitive(
     "test_times", shape=lambda x, y: (x,), numpy=lambda x, y: (x * y,), stablehlo=None, jvp=None,
@@ -62,6 +71,15 @@ def test_memory_is_lent_and_borrowed_by_dlpack():
     source[0] = 7
     assert copied.to_host().tolist() == [1, 2] and shared.to_host().tolist() == [7, 2]
     assert copied.dtype == np.float64
+
+
+def test_memory_of_a_backend_that_names_no_device_is_that_of_the_cpu():
+    class Accelerator(HostBackend):
+        def dlpack_device(self, x):
+            return 2, 1
+
+    assert lending_device(Accelerator(), X) == (2, 1)
+    assert lending_device(object(), X) == (1, 0)  # as of xjit 0.2.0
 
 
 def test_a_backend_may_extend_the_one_of_numpy_and_none_is_that_one():

@@ -75,6 +75,7 @@ with namespace(globals(), at_once=True):
         Backend as Backend,
         HostBackend as HostBackend,
         install_backend as install_backend,
+        lending_device as lending_device,
     )
     from xprim.jaxpr import (
         ORDER as ORDER,

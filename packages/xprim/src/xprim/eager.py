@@ -27,6 +27,7 @@ from xtree.errors import message
 __all__ = [
     "SMALL", "largest_arrays", "execution_refused", "fault_in", "results_are_checked", "HOST",
     "Backend", "HostBackend", "EAGER", "EAGER_ON_HOST", "install_backend",
+    "lending_device",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -376,6 +377,11 @@ class HostBackend:
 
 HOST = HostBackend()
 """The backend where no other is installed."""
+
+
+def lending_device(lender: Backend, x: ConcreteArray) -> tuple[int, int]:
+    """Return what `lender.dlpack_device` does; xjit 0.2.0 has none, and lends memory of the CPU."""
+    return lender.dlpack_device(x) if hasattr(lender, "dlpack_device") else HOST.dlpack_device(x)
 
 
 # ----------------------------------------------------------------------------------------- eager

@@ -29,7 +29,17 @@ from xnp.numpy import (
 )
 from xnp.numpy.dispatch import binary_operator
 from xnp.numpy.index_update import IndexUpdateHelper
-from xprim import EAGER, HOST, Array, ConcreteArray, Tracer, as_array, attach_methods, dtypes
+from xprim import (
+    EAGER,
+    HOST,
+    Array,
+    ConcreteArray,
+    Tracer,
+    as_array,
+    attach_methods,
+    dtypes,
+    lending_device,
+)
 from xprim.array import check_numbers
 from xprim.avals import size_of
 from xprim.errors import kind_name, message, with_article
@@ -459,8 +469,7 @@ _CPU = 1  # kDLCPU of `dlpack.h`
 
 def _dlpack_device(self: Any) -> tuple[int, int]:
     check_numbers(self.aval, "__dlpack_device__")
-    answer = getattr(EAGER.backend, "dlpack_device", None)  # xjit 0.2.0 has none, and lends copies
-    kind, number = (1, 0) if answer is None else answer(self)
+    kind, number = lending_device(EAGER.backend, self)
     return int(kind), int(number)
 
 
