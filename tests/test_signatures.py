@@ -51,8 +51,6 @@ DELIBERATE = {
     },
     "ds": {"size": _SENTINEL},
     "experimental.random.StatefulPRNG": _PRIVATE,
-    "linearize": {"in_nzs": _EXPERIMENT},
-    "vjp": {"in_nzs": _EXPERIMENT, "saveable_args": _EXPERIMENT},
     "jit": {"fun": _SENTINEL, "in_shardings": _SENTINEL, "out_shardings": _SENTINEL},
     "P": {"unreduced_kind": _UNREDUCED},
     "standardize": {"algorithm": "the default is the one that is right far from 0"},

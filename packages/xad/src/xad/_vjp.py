@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal as typing_Literal, ParamSpec, Self, TypeVar, overload
 
 import xtree
@@ -20,10 +21,10 @@ from xad.arguments import (
     write_tangents,
 )
 from xad.gradient_refs import check_places, placed
+from xad.saved_arguments import NotNeeded, NotSaveable, flags_of, flatten_saved, mirrored, restored
 from xad.tangents import (
     Tangent,
     check_tangents,
-    float0_zeros,
     is_differentiable,
     typed_as,
     zeros_of,
@@ -52,7 +53,7 @@ from xprim.leaves import path_of
 from xprim.sharded_types import cotangent, near
 from xprim.tracebacks import boundary, shorten
 from xprim.transformed import check_function, find, transformed, transforming
-from xprim.typing import AxisName
+from xprim.typing import AxisName, PyTree
 from xtree.records import Record, set_once
 
 __all__ = ()
@@ -115,28 +116,34 @@ class _Form:
     nonzero_in: tuple[bool, ...]
     nonzero_out: tuple[bool, ...]
     signature: Signature
+    numbers: tuple[int, ...]  # of the primal that each residual of a pull-back is, or -1
 
 
 class _LinearFunction:
     """A linear program with what its arguments and results look like; a node of trees."""
 
-    __slots__ = ("__weakref__", "_form", "_program", "_signature")
+    __slots__ = ("__weakref__", "_form", "_number_by_id", "_program", "_signature")
 
     operation: ClassVar[str]
 
     def __init__(
-        self, program: LinearProgram, signature: Signature, form: _Form | None = None
-    ) -> None:
+        self, program: LinearProgram, signature: Signature, form: _Form | None = None,
+        number_by_id: Mapping[int, int] = MappingProxyType({}),
+    ) -> None:  # fmt: skip
         self._program = program
         self._signature = signature
         self._form = form  # that of the program, when this is no tape, but of plain equations
+        self._number_by_id = number_by_id  # of the primals among the residuals of a tape
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], _Form]:
         """Return the residuals, and the rest."""
         if self._form is None:
             program = self._program
             jaxpr, residuals = _with_scalars_as_constants(program.closed())
-            self._form = _Form(jaxpr, program.nonzero_in, program.nonzero_out, self._signature)
+            numbers = tuple([self._number_by_id.get(id(x), -1) for x in residuals])
+            self._form = _Form(
+                jaxpr, program.nonzero_in, program.nonzero_out, self._signature, numbers
+            )
             self._program = _program_of(self._form, residuals, program.meshes)
         return tuple(self._program.residuals), self._form
 
@@ -144,7 +151,8 @@ class _LinearFunction:
     def of_program(cls, closed: ClosedJaxpr, signature: Signature) -> Self:
         """Return the function of a program that is linear in all of its arguments."""
         nonzero_in, nonzero_out = (True,) * len(closed.in_avals), (True,) * len(closed.out_avals)
-        form = _Form(closed.jaxpr, nonzero_in, nonzero_out, signature)
+        numbers = (-1,) * len(closed.consts)  # no residual is a primal: the program is staged
+        form = _Form(closed.jaxpr, nonzero_in, nonzero_out, signature, numbers)
         return cls.tree_unflatten(form, closed.consts)
 
     @classmethod
@@ -189,7 +197,7 @@ def cotangents_of(
 ) -> list[Any]:  # fmt: skip
     """Return the cotangent of each primal as an array; integers get zeros of dtype float0."""
     results = iter(active_cotangents_of(program, in_avals, cotangents, is_tape))
-    return [next(results) if nz else float0_zeros(a.shape)
+    return [next(results) if nz else zeros_of(a)
             for a, nz in zip(in_avals, program.nonzero_in, strict=True)]  # fmt: skip
 
 
@@ -222,9 +230,118 @@ def active_cotangents_of(
 
 @xtree.register_pytree_node_class
 class PullBack(_LinearFunction):
-    """From a cotangent of the result to a tuple of cotangents of the primals."""
+    """From a cotangent of the result to a tuple of cotangents of the primals.
 
-    __slots__ = ()
+    What it saves of the forward pass can be looked at and edited: `args_res` holds the arguments
+    that the backward pass needs as they were, `opaque_residuals` what was computed of them.
+    """
+
+    __slots__ = ("_edited",)
+    _edited: tuple[Any, list[Any]]
+
+    def tree_flatten(self) -> tuple[tuple[Any, ...], _Form]:
+        """Return the residuals, and the rest."""
+        residuals, form = super().tree_flatten()
+        if not hasattr(self, "_edited"):
+            return residuals, form
+        arguments, others = self._edited
+        values, rest = flatten_saved(arguments, len(form.signature.in_avals)), iter(others)
+        if len(others) != form.numbers.count(-1):
+            raise ValueError(message(
+                "vjp: opaque_residuals", "their number is fixed.", got=f"{len(others)}",
+                expected=f"{form.numbers.count(-1)}",
+            ))  # fmt: skip
+        return tuple([next(rest) if n < 0 else values[n] for n in form.numbers]), form
+
+    def _saved(self) -> tuple[Any, list[Any]]:
+        """Return `args_res` and `opaque_residuals`, which are the state from now on."""
+        if not hasattr(self, "_edited"):
+            residuals, form = super().tree_flatten()
+            pairs = list(zip(residuals, form.numbers, strict=True))
+            value_by_number = {n: x for x, n in pairs if n >= 0}
+            count = len(form.signature.in_avals)
+            leaves = [value_by_number.get(i, NotNeeded()) for i in range(count)]
+            arguments = list(mirrored(form.signature.in_tree, leaves))
+            self._edited = arguments, [x for x, n in pairs if n < 0]
+        return self._edited
+
+    @property
+    def args_res(self) -> Any:
+        """The arguments that the backward pass needs as they were, in a list of trees like them.
+
+        `NotNeeded()` stands for one that it does not need, `NotSaveable()` for one that it needs
+        and `saveable_args` left out: put it back before the call. A tuple stands for a node of
+        the arguments that is no list, dictionary or tuple. The list can be edited, or assigned.
+        """
+        return self._saved()[0]
+
+    @args_res.setter
+    def args_res(self, values: Any) -> None:
+        self._edited = values, self._saved()[1]
+
+    @property
+    def opaque_residuals(self) -> list[Any]:
+        """What the forward pass computed for the backward pass: a list that can be edited."""
+        return self._saved()[1]
+
+    @opaque_residuals.setter
+    def opaque_residuals(self, values: list[Any]) -> None:
+        self._edited = self._saved()[0], values
+
+    def replace(self, **saved: Any) -> Self:
+        """Return this with other values of `args_res` or `opaque_residuals`.
+
+        Raises:
+          TypeError: for another name.
+        """
+        unknown = sorted(saved.keys() - {"args_res", "opaque_residuals"})
+        if unknown:
+            raise TypeError(message(
+                "vjp: replace", f"there is no attribute {unknown[0]!r} to replace.",
+                expected="args_res, opaque_residuals",
+            ))  # fmt: skip
+        residuals, form = self.tree_flatten()
+        copied = self.tree_unflatten(form, residuals)
+        for name, values in saved.items():
+            setattr(copied, name, values)
+        return copied
+
+    @property
+    def in_tree(self) -> Any:
+        """The structure of the tuple of primals."""
+        return self._signature.in_tree
+
+    @property
+    def out_tree(self) -> Any:
+        """The structure of the result."""
+        return self._signature.out_tree
+
+    @property
+    def out_nzs(self) -> Any:
+        """Booleans in a tree like the result: whether each depends on what is differentiated."""
+        return mirrored(self.out_tree, self._program.nonzero_out)
+
+    def leave_out(self, is_saveable: Sequence[bool]) -> None:
+        """Put `NotSaveable()` in place of the residuals that are primals not to be saved."""
+        residuals, form = self.tree_flatten()
+        pairs = zip(residuals, form.numbers, strict=True)
+        held = [x if n < 0 or is_saveable[n] else NotSaveable() for x, n in pairs]
+        self._program = _program_of(form, held, self._program.meshes)
+
+    def _complete_program(self) -> LinearProgram:
+        """Return the program with the residuals that `args_res` has now.
+
+        Raises:
+          ValueError: some were left out and not put back.
+        """
+        edited = hasattr(self, "_edited")
+        if not edited and NotSaveable not in map(type, self._program.residuals):
+            return self._program
+        residuals, form = self.tree_flatten()
+        tree, avals = form.signature.in_tree, form.signature.in_avals
+        pairs = zip(residuals, form.numbers, strict=True)
+        whole = [x if n < 0 else restored(x, n, tree, avals) for x, n in pairs]
+        return _program_of(form, whole, self._program.meshes)
 
     @boundary
     def __call__(self, *cotangents: Any) -> tuple[Any, ...]:
@@ -253,8 +370,9 @@ class PullBack(_LinearFunction):
         cts = check_tangents(
             cotangent, signature.out_tree, signature.out_avals, signature.operation, "cotangent"
         )
+        program = self._complete_program()
         is_tape = self._form is None
-        return cotangents_of(self._program, signature.in_avals, [*cts, *afterwards], is_tape)
+        return cotangents_of(program, signature.in_avals, [*cts, *afterwards], is_tape)
 
     @boundary
     def with_refs(self, *places: Any) -> Callable[[Any], Any]:
@@ -323,7 +441,8 @@ class IntegerPullBack(PullBack):
             ))  # fmt: skip
         pairs = zip(xtree.leaves(cotangents), signature.out_avals, strict=True)
         cts = [_integer(x, a, signature.operation) for x, a in pairs]
-        results = active_cotangents_of(self._program, signature.in_avals, cts, is_tape=False)
+        program = self._complete_program()
+        results = active_cotangents_of(program, signature.in_avals, cts, is_tape=False)
         found: tuple[Any, ...] = xtree.unflatten(signature.in_tree, results)
         return found
 
@@ -380,21 +499,23 @@ Aux = TypeVar("Aux")
 @overload
 def vjp(
     fun: Callable[..., T], *primals: Any, has_aux: typing_Literal[False] = ...,
-    reduce_axes: Sequence[Any] = ...,
+    reduce_axes: Sequence[Any] = ..., saveable_args: PyTree = ..., in_nzs: PyTree | None = ...,
 ) -> tuple[T, PullBack]: ...  # fmt: skip
 @overload
 def vjp(
     fun: Callable[..., tuple[T, Aux]], *primals: Any, has_aux: typing_Literal[True],
-    reduce_axes: Sequence[Any] = ...,
+    reduce_axes: Sequence[Any] = ..., saveable_args: PyTree = ..., in_nzs: PyTree | None = ...,
 ) -> tuple[T, PullBack, Aux]: ...  # fmt: skip
 @overload
 def vjp(
-    fun: Callable[..., Any], *primals: Any, has_aux: bool, reduce_axes: Sequence[Any] = ...
-) -> tuple[Any, ...]: ...
+    fun: Callable[..., Any], *primals: Any, has_aux: bool, reduce_axes: Sequence[Any] = ...,
+    saveable_args: PyTree = ..., in_nzs: PyTree | None = ...,
+) -> tuple[Any, ...]: ...  # fmt: skip
 @boundary
 def vjp(
-    fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Sequence[Any] = ()
-) -> tuple[Any, ...]:
+    fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Sequence[Any] = (),
+    saveable_args: PyTree = True, in_nzs: PyTree | None = None,
+) -> tuple[Any, ...]:  # fmt: skip
     """Evaluate a function and return its result with the function that pulls cotangents back.
 
     For a function with Jacobian `J` at `primals` the returned function maps a cotangent `v` of the
@@ -406,20 +527,45 @@ def vjp(
         cotangent is a reference, too, which `vjp_fun.with_refs` takes.
       has_aux: whether `fun` returns a pair `(result, auxiliary)`.
       reduce_axes: must be empty (JAX's experimental argument).
+      saveable_args: whether `vjp_fun` may hold a primal that the backward pass needs as it was: a
+        boolean, or a tuple with one for each primal (or with such a tuple for its children). Those
+        that it may not hold are to be put back into `vjp_fun.args_res` before it is called.
+      in_nzs: whether to differentiate with respect to a primal, as for `saveable_args`; None means
+        all. The others have zeros for cotangents, and `vjp_fun.out_nzs` says which results depend
+        on a primal that is differentiated.
 
     Returns:
       `(result, vjp_fun)`, or `(result, vjp_fun, auxiliary)` with `has_aux`. `vjp_fun` takes a tree
       like the result and returns a tuple with a tree like each primal; it can be called again. It
       is a pytree, whose leaves are what it keeps of the point, so it may leave `jit` or be mapped.
+      `vjp_fun.args_res` holds the primals that it keeps, `vjp_fun.opaque_residuals` the rest.
+
+    Raises:
+      ValueError: `saveable_args` or `in_nzs` do not fit the primals.
 
     Example:
       >>> from xad import vjp
       >>> y, pull_back = vjp(lambda x: x * x, 3.0)
       >>> float(pull_back(1.0)[0])
       6.0
+
+      The weights are left out of what is saved, and put back before the backward pass:
+
+      >>> import xnp
+      >>> w, x = xnp.ones((2, 2)), xnp.ones(2)
+      >>> y, pull_back = vjp(xnp.matmul, w, x, saveable_args=(False, True))
+      >>> pull_back.args_res
+      [NotSaveable(), Array([1., 1.], dtype=float32)]
+      >>> pull_back.args_res[0] = w
+      >>> print(pull_back(y)[1])
+      [4. 4.]
     """
     check_reduce_axes(reduce_axes, "vjp")
-    return _with_derivative("vjp", PullBack, fun, primals, has_aux)
+    result = _with_derivative("vjp", PullBack, fun, primals, has_aux, in_nzs)
+    if saveable_args is not True:
+        pull_back = result[1]
+        pull_back.leave_out(flags_of(saveable_args, pull_back.in_tree, "vjp: saveable_args"))
+    return result
 
 
 @boundary
@@ -475,16 +621,22 @@ def fwd_and_bwd(
 
 @overload
 def linearize(
-    fun: Callable[..., T], *primals: Any, has_aux: typing_Literal[False] = ...
-) -> tuple[T, Callable[..., T]]: ...
+    fun: Callable[..., T], *primals: Any, has_aux: typing_Literal[False] = ...,
+    in_nzs: PyTree | None = ...,
+) -> tuple[T, Callable[..., T]]: ...  # fmt: skip
 @overload
 def linearize(
-    fun: Callable[..., tuple[T, Aux]], *primals: Any, has_aux: typing_Literal[True]
-) -> tuple[T, Callable[..., T], Aux]: ...
+    fun: Callable[..., tuple[T, Aux]], *primals: Any, has_aux: typing_Literal[True],
+    in_nzs: PyTree | None = ...,
+) -> tuple[T, Callable[..., T], Aux]: ...  # fmt: skip
 @overload
-def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool) -> tuple[Any, ...]: ...
+def linearize(
+    fun: Callable[..., Any], *primals: Any, has_aux: bool, in_nzs: PyTree | None = ...
+) -> tuple[Any, ...]: ...
 @boundary
-def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+def linearize(
+    fun: Callable[..., Any], *primals: Any, has_aux: bool = False, in_nzs: PyTree | None = None
+) -> tuple[Any, ...]:
     """Evaluate a function and return its result with its derivative as a linear function.
 
     Args:
@@ -492,6 +644,8 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
       *primals: where to evaluate it. The tangent of a reference is a reference, with the tangent
         of the value before; `jvp_fun` writes there that of the value afterwards.
       has_aux: whether `fun` returns a pair `(result, auxiliary)`.
+      in_nzs: whether to differentiate with respect to a primal, as for `vjp`; None means all. The
+        tangents of the others are ignored.
 
     Returns:
       `(result, jvp_fun)`, or `(result, jvp_fun, auxiliary)`. `jvp_fun` maps tangents of the primals
@@ -503,22 +657,29 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
       >>> float(push_forward(1.0))
       6.0
     """
-    return _with_derivative("linearize", PushForward, fun, primals, has_aux)
+    return _with_derivative("linearize", PushForward, fun, primals, has_aux, in_nzs)
 
 
 def _with_derivative(
-    operation: str, kind: Callable[[Any, Signature], Any], fun: Callable[..., Any],
-    primals: tuple[Any, ...], has_aux: bool,
+    operation: str, kind: Callable[..., Any], fun: Callable[..., Any],
+    primals: tuple[Any, ...], has_aux: bool, in_nzs: PyTree | None = None,
 ) -> tuple[Any, ...]:  # fmt: skip
     """Evaluate a function; return its result with its derivative, a function of a kind."""
     flat, leaves, in_tree = flat_arguments(fun, primals, operation=operation, has_aux=has_aux)
     in_avals = [x.aval for x in leaves]
-    outs, program = linearize_flat(flat, leaves, [is_differentiable(a) for a in in_avals])
+    active = [is_differentiable(a) for a in in_avals]
+    if in_nzs is not None:
+        flags = flags_of(in_nzs, in_tree, f"{operation}: in_nzs")
+        active = [a and b for a, b in zip(active, flags, strict=True)]
+    outs, program = linearize_flat(flat, leaves, active)
+    number_by_leaf = {id(x): i for i, x in enumerate(leaves)}
+    held = number_by_leaf.keys() & set(map(id, program.residuals))
+    number_by_id = {i: number_by_leaf[i] for i in held}
     references = () if flat.references is None else tuple(flat.references.cells)
     outs = flat.results_of(outs)
     out_avals = [x.aval for x in outs]
     signature = Signature(operation, in_tree, in_avals, flat.out_tree, out_avals, references)
-    derivative = kind(program, signature)
+    derivative = kind(program, signature, number_by_id=number_by_id)
     result = xtree.unflatten(flat.out_tree, outs)
     return (result, derivative, flat.aux) if has_aux else (result, derivative)
 

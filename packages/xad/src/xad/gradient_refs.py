@@ -48,7 +48,7 @@ class DontWant(_Mark):
     __slots__ = ()
 
 
-class _Node(_Mark):
+class MarkNode(_Mark):
     """A mark that is a tree without leaves, so that it may leave a compiled function."""
 
     __slots__ = ()
@@ -58,20 +58,20 @@ class _Node(_Mark):
         return (), None
 
     @classmethod
-    def tree_unflatten(cls, _data: None, _leaves: Sequence[Any]) -> _Node:
+    def tree_unflatten(cls, _data: None, _leaves: Sequence[Any]) -> MarkNode:
         """Return the mark."""
         return cls()
 
 
 @xtree.register_pytree_node_class
-class GradRef(_Node):
+class GradRef(MarkNode):
     """Stands for a cotangent that was added to a reference."""
 
     __slots__ = ()
 
 
 @xtree.register_pytree_node_class
-class DidntWant(_Node):
+class DidntWant(MarkNode):
     """Stands for a cotangent that is not requested."""
 
     __slots__ = ()
