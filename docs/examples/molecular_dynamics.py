@@ -27,17 +27,20 @@ CUT = 2.5
 # ----------
 #
 # Each pair counts once, by its nearest images. The potential is shifted and bent
-# to reach zero with its slope at 2.5, so that no energy is lost where particles
-# pass the cutoff.
+# to reach zero with its derivative at 2.5, so that no energy is lost where
+# particles pass the cutoff.
 
 
 def pair_energy(squared):
     inverse = 1 / squared**3
-    at_cut, slope = 4 * (CUT**-12 - CUT**-6), 4 * (-12 * CUT**-13 + 6 * CUT**-7)
+    at_cut, derivative = (
+        4 * (CUT**-12 - CUT**-6),
+        4 * (-12 * CUT**-13 + 6 * CUT**-7),
+    )
     distance = xnp.sqrt(squared)
     return xnp.where(
         squared < CUT**2,
-        4 * (inverse**2 - inverse) - at_cut - (distance - CUT) * slope,
+        4 * (inverse**2 - inverse) - at_cut - (distance - CUT) * derivative,
         0.0,
     )
 

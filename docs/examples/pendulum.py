@@ -68,11 +68,9 @@ for number in range(12):
     print(f"step {number}: mean square {error:.6f}")
 
 fitted = unravel(vector)
-slope = xstack.grad(lambda v: (residuals(v) ** 2).mean())(vector)
+gradient = xstack.grad(lambda v: (residuals(v) ** 2).mean())(vector)
 print({name: round(float(value), 3) for name, value in fitted.items()})
-print(
-    f"the largest slope of the mean square that is left: {xnp.abs(slope).max():.1e}"
-)
+print(f"the largest component of the gradient left: {xnp.abs(gradient).max():.1e}")
 
 # %%
 # Fit and record

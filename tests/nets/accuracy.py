@@ -30,11 +30,12 @@ HEAD = """# How exact the special functions are
 
 The greatest errors that a run found beside [mpmath](https://mpmath.org) in 40 digits, at numbers of
 each function's whole domain, ordinary and hard ones: in float32 in units of the last place, in
-float64 relative to the result, uncompiled and compiled. The columns of slopes are the relative
-errors of first derivatives, forward, of the worst operand; near a zero of the slope they are larger
-than elsewhere. Those of `fresnel` turn with the square of the operand, of which float32 has no
-digit left behind the point at 10,000; those of `beta` are differences of digammas. The tests
-hold the bounds, at other numbers: 4 units and 1e-13, or what the row says with its reason.
+float64 relative to the result, uncompiled and compiled. The columns of derivatives are the
+relative errors of first derivatives, forward, of the worst operand; near a zero of the
+derivative they are larger than elsewhere. Those of `fresnel` turn with the square of the
+operand, of which float32 has no digit left behind the point at 10,000; those of `beta` are
+differences of digammas. The tests hold the bounds, at other numbers: 4 units and 1e-13, or what
+the row says with its reason.
 
 """
 
@@ -131,7 +132,7 @@ def errors(row: str, dtype: str, count: int) -> list[float]:
             for compiled in (False, True)]  # fmt: skip
 
 
-def slope_error(row: str, dtype: str, count: int) -> float | None:
+def derivative_error(row: str, dtype: str, count: int) -> float | None:
     """Return the greatest relative error of first derivatives, None where there are none."""
     worst = None
     for position in [i for name, i in net.SLOPES if name == row]:
@@ -156,10 +157,12 @@ def _of_one(function: Callable[..., Any], x: list[Any], position: int) -> Callab
 def line(row: str, count: int) -> str:
     """Return the line of a function."""
     units, relative = [errors(row, dtype, count) for dtype in ("float32", "float64")]
-    slopes = [] if row in MORE else [slope_error(row, d, count) for d in ("float32", "float64")]
+    derivatives = (
+        [] if row in MORE else [derivative_error(row, d, count) for d in ("float32", "float64")]
+    )
     less = BOUND_OF_MORE if row in MORE else net.LESS.get(row)
     cells = [f"{e:.1f}" for e in units] + [f"{e:.0e}" for e in relative]
-    cells += ["" if e is None else f"{e:.0e}" for e in slopes or (None, None)]
+    cells += ["" if e is None else f"{e:.0e}" for e in derivatives or (None, None)]
     bound = "" if less is None else f"{less[0]:g} units, {less[1]:.0e}: {less[2]}"
     return f"| `{row.partition(' ')[0]}`{_part(row)} | {' | '.join(cells)} | {bound} |"
 
@@ -175,7 +178,8 @@ def page(count: int) -> str:
     rows = sorted(net.ROWS)
     versions = [f"{name} {importlib.metadata.version(name)}" for name in ("numpy", "jaxlib")]
     lines = [
-        "| function | float32 | compiled | float64 | compiled | slope, float32 | float64 | bound |",
+        "| function | float32 | compiled | float64 | compiled "
+        "| derivative, float32 | float64 | bound |",
         "|---|---|---|---|---|---|---|---|",
     ]
     with warnings.catch_warnings():

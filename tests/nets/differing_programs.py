@@ -285,7 +285,7 @@ def carried_sum(j: Any, n: Any) -> Any:
     return on_two_members(j, n, lambda x: j.lax.fori_loop(0, 1, lambda _, c: c + x, n.zeros(1)))
 
 
-def slope_by_branch(j: Any, n: Any) -> Any:
+def gradient_by_branch(j: Any, n: Any) -> Any:
     """Differentiate by what members share, where each takes a branch of its own."""
 
     def member(x: Any) -> Any:
@@ -369,7 +369,7 @@ def cut_otherwise(j: Any, n: Any) -> Any:
         return j.shard_map(lambda x: x, in_specs=spec, out_specs=spec)(n.arange(2.0))
 
 
-def slope_to_another_mesh(j: Any, n: Any) -> Any:
+def gradient_to_another_mesh(j: Any, n: Any) -> Any:
     there = j.NamedSharding(explicit(j), j.sharding.PartitionSpec("a"))
     return j.grad(lambda x: (j.device_put(x, there) ** 2).sum())(n.arange(4.0))
 
@@ -686,7 +686,7 @@ ARGUMENTS: list[Row] = [
     ("`np.asarray(u)`", of_parts(lambda j, n, u: u, False), "JaxRuntimeError", [0.0, 1.0]),
     ("`u.astype(int)`", of_parts(lambda j, n, u: u.astype(int)), [0, 1], "ShardingTypeError"),
     ("branches, carries and predicates in `shard_map`", carried_sum, "TypeError", [1.0, 1.0]),
-    ("branches, carries and predicates in `shard_map`", slope_by_branch, [1.0, 2.0], [3.0, 3.0]),
+    ("branches, carries and predicates in `shard_map`", gradient_by_branch, [1.0, 2.0], [3.0, 3.0]),
     ("`jit(f, in_shardings=s)(x)`", asked_otherwise, "ValueError", [1.0, 2.0, 3.0, 4.0]),
     ('`repr(P("x"))`', lambda j, n: repr(j.P("x")), "P('x',)", "PartitionSpec('x')"),
     ("`with_sharding_constraint`", constrained, "AssertionError", "PartitionSpec('a')"),
@@ -695,7 +695,7 @@ ARGUMENTS: list[Row] = [
     ("`psum_scatter` of values cut", along_another_axis(scattered_sum), "ValueError",
      [[0.0, 1.0, 2.0, 3.0]]),
     ("`shard_map(f, in_specs=s)(x)`", cut_otherwise, "ValueError", [0.0, 1.0]),
-    ("derivatives of `device_put`", slope_to_another_mesh, "ValueError", [0.0, 2.0, 4.0, 6.0]),
+    ("derivatives of `device_put`", gradient_to_another_mesh, "ValueError", [0.0, 2.0, 4.0, 6.0]),
     ("transposing a mapped `cond`", transposed_cond, "NotImplementedError", [2.0, 3.0]),
     ("`keys.sum()`", lambda j, n: keys(j).sum(), "NotImplementedError", "TypeError"),
     ("`keys.sum()`", lambda j, n: keys(j).astype(int), "NotImplementedError", "TypeError"),
@@ -707,7 +707,7 @@ ARGUMENTS: list[Row] = [
 ]  # fmt: skip
 
 
-def slope(function: Callable[[Any, Any], Any], *args: Any, of: Any = 0) -> Program:
+def grad_of(function: Callable[[Any, Any], Any], *args: Any, of: Any = 0) -> Program:
     return lambda j, n: j.grad(function(j, n), of)(*args)
 
 
@@ -720,8 +720,9 @@ NUMBERS: list[Row] = [
      nan, 0.0),
     ("a quantile's element of weight 0", lambda j, n: n.quantile(
         n.array([1.0, 2, 3]), 0.0, weights=n.array([0.0, 1, 1]), method="inverted_cdf"), 1.0, 2.0),
-    ("slopes at ties", slope(lambda j, n: n.fmax, 1.0, 1.0, of=(0, 1)), (0.0, 1.0), (0.5, 0.5)),
-    ("slopes at ties", lambda j, n: j.jacrev(j.lax.cummax)(n.ones(3))[2], [0.25, 0.25, 0.5],
+    ("derivatives at ties", grad_of(lambda j, n: n.fmax, 1.0, 1.0, of=(0, 1)),
+     (0.0, 1.0), (0.5, 0.5)),
+    ("derivatives at ties", lambda j, n: j.jacrev(j.lax.cummax)(n.ones(3))[2], [0.25, 0.25, 0.5],
      [0.33333, 0.33333, 0.33333]),
     ("`max`, `min`, `ptp`, max pooling of 4,096", lambda j, n: [float(j.jit(f)(
         np.float32([1, nan] + [3] * 4094))) for f in (n.max, n.min, n.ptp)], [3.0, 1.0, 2.0],
@@ -729,35 +730,36 @@ NUMBERS: list[Row] = [
     ("`max`, `min`, `ptp`, max pooling of 4,096", lambda j, n: j.jit(
         lambda x: j.lax.reduce_window(x, -inf, j.lax.max, (2,), (2,), "VALID"))(
         np.float32([1, nan] + [3] * 4094))[:2], [1.0, 3.0], [nan, 3.0]),
-    ("the slope of `max` of an array", slope(lambda j, n: n.max, np.float32([1, nan, 3])),
+    ("the derivative of `max` of an array", grad_of(lambda j, n: n.max, np.float32([1, nan, 3])),
      [nan] * 3, [0.0, 1.0, 0.0]),
-    ("the slope of `max` of an array",
+    ("the derivative of `max` of an array",
      lambda j, n: j.jit(j.grad(n.max))(np.float32([1, nan, 3])), [0.0] * 3, [0.0, 1.0, 0.0]),
     ("`lax.clamp` of complex numbers", lambda j, n: j.lax.clamp(
         n.complex64(0), n.complex64(2 + 5j), n.complex64(2 + 1j)), 2 + 5j, 2 + 1j),
     ("derivatives of complex `cummax`", lambda j, n: j.grad(
         lambda x: j.lax.cummax(x).real.sum())(n.array([1 + 2j, 3j])), "TypeError", [2 + 0j, 0j]),
-    ("the slope of complex `cumlogsumexp`", lambda j, n: j.grad(
+    ("the derivative of complex `cumlogsumexp`", lambda j, n: j.grad(
         lambda x: (j.lax.cumlogsumexp(x) ** 2).real.sum())(n.array([1 + 4j])).imag, [8.0],
      [-4.56637]),
-    ("slopes of `logaddexp`", slope(lambda j, n: n.logaddexp, inf, inf), 1.0, 0.5),
-    ("slopes of `logaddexp`", slope(lambda j, n: n.hypot, 0.0, 0.0), nan, 0.0),
-    ("slopes of `logaddexp`", slope(lambda j, n: n.hypot, inf, 0.0), nan, 1.0),
-    ("slopes of `logaddexp`", slope(lambda j, n: n.linalg.norm, np.zeros(2, np.float32)),
+    ("gradients of `logaddexp`", grad_of(lambda j, n: n.logaddexp, inf, inf), 1.0, 0.5),
+    ("gradients of `logaddexp`", grad_of(lambda j, n: n.hypot, 0.0, 0.0), nan, 0.0),
+    ("gradients of `logaddexp`", grad_of(lambda j, n: n.hypot, inf, 0.0), nan, 1.0),
+    ("gradients of `logaddexp`", grad_of(lambda j, n: n.linalg.norm, np.zeros(2, np.float32)),
      [nan, nan], [0.0, 0.0]),
-    ("slopes of `logaddexp`", slope(lambda j, n: lambda x: x**0.0, 0.0), nan, 0.0),
-    ("slopes of `logsumexp`", slope(lambda j, n: j.nn.logsumexp, BOTTOM), [nan, nan], [0.0, 0.0]),
-    ("slopes of `logsumexp`", lambda j, n: j.nn.softmax(BOTTOM), [nan, nan], [nan, nan]),
-    ("slopes of `logsumexp`", lambda j, n: j.nn.softmax(BOTTOM, where=np.zeros(2, bool)),
+    ("gradients of `logaddexp`", grad_of(lambda j, n: lambda x: x**0.0, 0.0), nan, 0.0),
+    ("gradients of `logsumexp`", grad_of(lambda j, n: j.nn.logsumexp, BOTTOM),
+     [nan, nan], [0.0, 0.0]),
+    ("gradients of `logsumexp`", lambda j, n: j.nn.softmax(BOTTOM), [nan, nan], [nan, nan]),
+    ("gradients of `logsumexp`", lambda j, n: j.nn.softmax(BOTTOM, where=np.zeros(2, bool)),
      [0.0, 0.0], [0.0, 0.0]),
-    ("slopes of a quantile that is NaN", slope(
+    ("gradients of a quantile that is NaN", grad_of(
         lambda j, n: n.quantile, np.float32([1, nan]), np.float32(0.5), of=1), nan, 0.0),
-    ("slopes of a quantile that is NaN", slope(
+    ("gradients of a quantile that is NaN", grad_of(
         lambda j, n: lambda x: n.geomspace(x, 1.0, 2)[-1], nan), nan, 0.0),
-    ("slopes of a quantile that is NaN", slope(lambda j, n: j.nn.celu, 1.0, nan, of=(0, 1)),
+    ("gradients of a quantile that is NaN", grad_of(lambda j, n: j.nn.celu, 1.0, nan, of=(0, 1)),
      (nan, nan), (1.0, 0.0)),
-    ("slopes of a quantile that is NaN", slope(lambda j, n: j.nn.gelu, 1e20), nan, 1.0),
-    ("the slopes of `det`", lambda j, n: n.diag(j.grad(n.linalg.det)(
+    ("gradients of a quantile that is NaN", grad_of(lambda j, n: j.nn.gelu, 1e20), nan, 1.0),
+    ("the gradients of `det`", lambda j, n: n.diag(j.grad(n.linalg.det)(
         np.diag(np.float32([0, 1, 2, 3])))), [0.0] * 4, [6.0, 0.0, 0.0, 0.0]),
 ]  # fmt: skip
 SEEN = [*INDICES, *DTYPES, *PROGRAMS, *ARGUMENTS, *NUMBERS]
