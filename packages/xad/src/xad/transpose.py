@@ -152,7 +152,7 @@ def _run_backwards(eqns: Sequence[Equation], env: Env, cts: Env) -> None:
     """Transpose equations from the last to the first; their own operations keep their lines."""
     now = state.__dict__
     outer, outer_stack = now["source"], now["name_stack"]
-    now["name_stack"] = (*outer_stack, BACKWARD)
+    backward = now["name_stack"] = (*outer_stack, BACKWARD)
     try:
         for eqn in reversed(eqns):
             if type(eqn) is KernelEquation:
@@ -161,6 +161,7 @@ def _run_backwards(eqns: Sequence[Equation], env: Env, cts: Env) -> None:
             given = _cotangents_of_results(eqn, cts)
             if given is None:
                 continue
+            now["name_stack"] = backward + eqn.name_stack if eqn.name_stack else backward
             if eqn.source is not None:
                 now["source"] = eqn.source
             _transpose_equation(eqn, given, env, cts)
@@ -170,10 +171,10 @@ def _run_backwards(eqns: Sequence[Equation], env: Env, cts: Env) -> None:
 
 def _linear_equations(jaxpr: Jaxpr, env: Env) -> list[Equation]:
     """Evaluate what does not depend on linear arguments; return the equations that do."""
-    linear, outer = [], state.source
+    linear, outer, outer_stack = [], state.source, state.name_stack
     try:
         for eqn in jaxpr.eqns:
-            state.source = eqn.source
+            state.source, state.name_stack = eqn.source, outer_stack + eqn.name_stack
             known = tuple([type(x) is Literal or x in env for x in eqn.inputs])
             if all(known):
                 _evaluate(eqn, env)
@@ -182,7 +183,7 @@ def _linear_equations(jaxpr: Jaxpr, env: Env) -> list[Equation]:
             else:
                 linear.append(eqn)
     finally:
-        state.source = outer
+        state.source, state.name_stack = outer, outer_stack
     return linear
 
 

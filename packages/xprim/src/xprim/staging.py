@@ -21,7 +21,7 @@ from xprim.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var, check_
 from xprim.primitive import Primitive
 from xprim.sharded_types import captured
 from xprim.source import capture, describe
-from xprim.trace import Trace, Tracer, foreign_operand, raise_leaked
+from xprim.trace import LastingScope, Trace, Tracer, foreign_operand, raise_leaked
 from xtree.errors import with_article
 
 __all__ = ()
@@ -150,8 +150,8 @@ class JaxprTrace(Trace):
     """Appends each primitive to a growing jaxpr."""
 
     __slots__ = (
-        "_atom_by_id", "arg_names", "cells", "constvars", "consts", "eqns", "fun_name", "invars",
-        "values",
+        "_atom_by_id", "arg_names", "cells", "constvars", "consts", "depth", "eqns", "fun_name",
+        "invars", "lasting", "values",
     )  # fmt: skip
 
     name = "jit"
@@ -167,6 +167,9 @@ class JaxprTrace(Trace):
         self.cells: dict[Cell, CellUse] | None = None
         self.values: Values | None = None
         self.keeps_sources = True
+        outer = state.name_stack
+        self.depth = len(outer)  # the scopes around are those of each call, not of this
+        self.lasting = tuple([s for s in outer if isinstance(s, LastingScope)]) if outer else outer
         self._atom_by_id: dict[int, Atom] = {}  # `consts` and literals keep the ids unique
 
     def process(
@@ -200,6 +203,8 @@ class JaxprTrace(Trace):
             now = state.__dict__
             source = now["source"] or capture(_HIDDEN_CALLERS)
             name_stack = now["name_stack"]
+            if name_stack:
+                name_stack = self.lasting + name_stack[self.depth :]
         else:
             source, name_stack = None, ()
         self.eqns.append(

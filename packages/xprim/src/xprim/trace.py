@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Trace", "Tracer", "current_trace", "use_trace", "extended_axes", "axis_size",
     "named_call", "named_scope", "raise_leaked", "has_ended", "foreign_operand", "aval_of",
-    "TraceState", "get_opaque_trace_state",
+    "TraceState", "get_opaque_trace_state", "LastingScope",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -324,6 +324,12 @@ def axis_size(name: Any, operation: str = "axis_size") -> int:
             expected="a name given as axis_name= by an enclosing vmap or pmap, or an axis "
             "of\nshard_map",
         )) from None  # fmt: skip
+
+
+class LastingScope(str):
+    """A scope that is part of all programs staged inside, whoever calls them."""
+
+    __slots__ = ()
 
 
 @contextmanager

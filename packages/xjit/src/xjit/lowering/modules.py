@@ -20,7 +20,7 @@ import numpy as np
 from xjit import jaxlib_gateway as gateway
 from xjit.host_kernels import write_host_kernel
 from xjit.lowering.host_memory import return_to_device
-from xjit.lowering.operation_metadata import add_metadata, locate, xla_metadata
+from xjit.lowering.operation_metadata import add_metadata, label, locate, xla_metadata
 from xjit.lowering.stablehlo_text import (
     Builder,
     Members,
@@ -383,7 +383,10 @@ def _write_jaxpr(builder: Builder, jaxpr: Jaxpr, operands: list[str]) -> list[st
     names: dict[Any, str] = dict(zip((*jaxpr.constvars, *jaxpr.invars), operands, strict=True))
     located, is_marked = source_locations.value, xla_metadata.used
     forms = _forms_of(builder, jaxpr)
+    module, scopes = builder.module, builder.module.scopes
     for eqn in jaxpr.eqns:
+        if located or is_marked:
+            module.scopes = (*scopes, *eqn.name_stack, label(eqn))
         start = len(builder.lines)
         if forms is None or eqn.signature is None or len(eqn.outputs) != 1:
             results = _write_equation(builder, eqn, names)
@@ -391,9 +394,10 @@ def _write_jaxpr(builder: Builder, jaxpr: Jaxpr, operands: list[str]) -> list[st
         else:
             names[eqn.outputs[0]] = _write_again(builder, eqn, names, forms)
         if is_marked:
-            add_metadata(builder, start, eqn.name_stack)
+            add_metadata(builder, start, (*scopes, *eqn.name_stack))
         if located:
-            locate(builder.lines, start, eqn)
+            locate(builder.lines, start, eqn, scopes)
+    module.scopes = scopes
     outvars: Sequence[Any] = jaxpr.outvars
     return [names[x] if x in names else _literal(builder, x, names) for x in outvars]
 

@@ -13,6 +13,7 @@ from typing import Any
 import xtree
 from xprim import Equation, config, source, state
 from xprim.errors import described, message
+from xprim.trace import LastingScope
 from xprim.transformed import check_function
 from xprim.typing import PyTree
 
@@ -46,7 +47,7 @@ xla_metadata = config.define(
 )
 
 
-class MetadataScope(str):
+class MetadataScope(LastingScope):
     """A scope of equations that has metadata; as a name it shows what it sets."""
 
     __slots__ = ("items",)
@@ -154,6 +155,11 @@ def _text(value: Any) -> str | None:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def metadata_of(scopes: Sequence[str]) -> tuple[str, ...]:
+    """Return those of the scopes that set metadata."""
+    return tuple([scope for scope in scopes if isinstance(scope, MetadataScope)])
+
+
 def add_metadata(builder: Any, start: int, name_stack: Sequence[str]) -> None:
     """Add metadata to the operations that an equation has written.
 
@@ -162,7 +168,7 @@ def add_metadata(builder: Any, start: int, name_stack: Sequence[str]) -> None:
     Args:
       builder: the `Builder` of the text.
       start: the number of lines before the equation.
-      name_stack: the scopes of the equation.
+      name_stack: the scopes of the equation, those around its program first.
     """
     found: dict[str, str | None] = {}
     for scope in name_stack:
@@ -196,13 +202,27 @@ def _with_attributes(line: str, inside: str) -> str:
     return f"{operation} {{{_ATTRIBUTES}{inside}}}}}{colon}{types}"
 
 
-def locate(lines: list[str], start: int, eqn: Equation) -> None:
-    """Add the user's line to what was written of an equation, from a line of the text on."""
+def label(eqn: Equation) -> str:
+    """Return what an equation is called among scopes: its primitive, of a call with its name."""
+    name = eqn.params.get("name") if "inline" in eqn.primitive.rules else None
+    return f"{eqn.primitive.name}({name})" if name else eqn.primitive.name
+
+
+def locate(lines: list[str], start: int, eqn: Equation, scopes: Sequence[str]) -> None:
+    """Add the user's line to what was written of an equation, from a line of the text on.
+
+    Args:
+      lines: the text.
+      start: the number of lines before the equation.
+      eqn: the equation.
+      scopes: those around its program.
+    """
     file, line, _ = source.describe_full(eqn.source)
     if not file:
         return
     quoted = file.replace("\\", "\\\\").replace('"', '\\"')
-    scope = "/".join([*eqn.name_stack, eqn.primitive.name]).replace("\\", "/").replace('"', "'")
+    names = [s for s in (*scopes, *eqn.name_stack) if not isinstance(s, LastingScope)]
+    scope = "/".join([*names, label(eqn)]).replace("\\", "/").replace('"', "'")
     for i in range(start, len(lines)):
         if not lines[i].endswith(":0))"):  # it has one, of an equation of a program written here
             lines[i] += f' loc("{scope}"("{quoted}":{line}:0))'

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xjit.jaxlib_gateway import element_type
+from xjit.lowering.operation_metadata import metadata_of
 from xjit.sharding.meshes import Mesh
 from xjit.sharding.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec, Sharding, axes_of
 from xjit.xla_workarounds.constant_divisions import GUARDED, write_division
@@ -689,8 +690,8 @@ class Module:
 
     __slots__ = ("_functions", "_outlined", "_symbols", "axis_sizes", "barriers", "callbacks",
                  "calls_host", "channels", "count", "cuts", "devices", "functions", "imported",
-                 "inspections", "is_outlined", "members", "mesh", "meshes", "platform", "splits",
-                 "staged", "write_jaxpr")  # fmt: skip
+                 "inspections", "is_outlined", "members", "mesh", "meshes", "platform", "scopes",
+                 "splits", "staged", "write_jaxpr")  # fmt: skip
 
     def __init__(
         self,
@@ -714,6 +715,7 @@ class Module:
         self.devices: list[Any] = []  # those that the program is split over
         self.members: Members | None = None
         self.channels = 0
+        self.scopes: tuple[str, ...] = ()  # around the program that is written, where they matter
         self.is_outlined = False  # whether what is written belongs to a function of `outline`
         self.meshes: dict[str, str] = {}  # their symbols, by what they are (`shardy_text`)
         self.imported: dict[Any, str] = {}  # symbols of what came as text (`export.modules`)
@@ -737,7 +739,7 @@ class Module:
         The second result are the large constants that it takes as leading arguments. One that is
         `ordered` takes and gives the value that keeps the order of effects, too, as the last.
         """
-        key = (id(closed), self.members and self.members.key(), ordered)
+        key = (id(closed), self.members and self.members.key(), ordered, metadata_of(self.scopes))
         found = self._functions.get(key)
         if found is None:
             symbol = self.symbol(name)
@@ -805,7 +807,9 @@ class Module:
     ) -> list[Any]:  # fmt: skip
         builder = Builder(self)
         operands = [f"%arg{i}" for i in range(len(avals_in))]
+        scopes, self.scopes = self.scopes, metadata_of(self.scopes)  # XLA adds names of calls
         results = body(builder, operands)
+        self.scopes = scopes
         if not public:
             _check_order_kept(builder)
         constants = builder.captured.values()
