@@ -500,7 +500,7 @@ DTYPES: list[Row] = [
         j.random.key(0), (9,), -(2**40), 2**40)).min() < 0, x.max() > 0),
      "OverflowError", (True, True)),
     ("bounds beyond the dtype", lambda j, n: j.random.key(2**63).shape, "OverflowError", ()),
-    ("a 64-bit dtype that is asked for", lambda j, n: n.zeros(3, "float64").dtype.name,
+    ("an explicit 64-bit dtype", lambda j, n: n.zeros(3, "float64").dtype.name,
      "float32", "float64"),
     ("`var(x, dtype=int)`", lambda j, n: n.var(n.arange(4.0), dtype=int), 1.0, "ValueError"),
     ("`bool` results of Python numbers", lambda j, n: weak(n.isnan(2.5)), True, False),
