@@ -33,6 +33,7 @@ from xpar import (
     ppermute,
     psum,
     psum_scatter,
+    reshard,
     shard_map,
     with_sharding_constraint,
 )
@@ -262,3 +263,55 @@ def test_derivatives_lie_where_the_primals_do_although_types_name_no_devices(nam
         found = DERIVATIVES[name](device_put(FULL, NamedSharding(mesh, P("x"))), *more)
         assert found.sharding.device_set == set(mesh.devices_in_order)
         np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
+
+
+MESHES_OF_FOUR = [
+    Mesh(part, ("x",), axis_types=(AxisType.Explicit,))
+    for part in np.array(devices("cpu")[:N]).reshape(2, 4)
+]
+HERE, THERE = [NamedSharding(mesh, P("x")) for mesh in MESHES_OF_FOUR]
+ZEROS = device_put(np.zeros_like(FULL), HERE)
+
+
+def wave_of_members(x):
+    member = shard_map(lambda v: lax.sin(v) * v, mesh=HERE.mesh, in_specs=P("x"), out_specs=P("x"))
+    return member(x).sum()
+
+
+def wave_on_two_meshes(x):
+    return (device_put(xnp.sin(device_put(x, HERE)), THERE) * device_put(x, THERE)).sum()
+
+
+WAVES = {
+    "members": wave_of_members,
+    "compiled members": jit(wave_of_members),
+    "put on a mesh": lambda x: wave(device_put(x, HERE)),
+    "put by a program": jit(lambda x: wave(device_put(x, HERE))),
+    "resharded": lambda x: wave(reshard(x, HERE)),
+    "beside an array": lambda x: wave(x + ZEROS),
+    "checkpoint": checkpoint(lambda x: wave(x + ZEROS)),
+    "a branch": lambda x: lax.cond(x[0] < 1, lambda v: wave(v + ZEROS), wave, x),
+    "a loop": lambda x: lax.fori_loop(0, 3, lambda i, s: s + wave(x + ZEROS) / 3, 0.0),
+    "put back": lambda x: device_put(wave(device_put(x, HERE)), devices("cpu")[0]),
+    "two meshes": wave_on_two_meshes,
+}
+OF_FUNCTIONS = {
+    "grad": grad,
+    "vjp of a tree": lambda f: lambda x: xtree.map(lambda r: r, vjp(f, x)[1])(1.0)[0],
+    "linearize": lambda f: lambda x: linearize(f, x)[1](x),
+    "jvp": lambda f: lambda x: jvp(f, (x,), (x,))[1],
+    "jacrev": jacrev,
+    "hessian": hessian,
+    "second": lambda f: grad(lambda x: grad(f)(x).sum()),
+    "batch": lambda f: lambda x: vmap(grad(f))(np.stack([x, -x])),
+}  # fmt: skip
+
+
+@pytest.mark.sampled(every=8, per="program")
+@pytest.mark.parametrize("derivative", OF_FUNCTIONS)
+@pytest.mark.parametrize("program", WAVES)
+def test_derivatives_are_on_the_mesh_that_the_function_alone_knows(program, derivative):
+    assert HERE.mesh.shape_tuple == THERE.mesh.shape_tuple  # so types do not say which it is
+    of = OF_FUNCTIONS[derivative]
+    # float32 sums of 8 terms in another order
+    np.testing.assert_allclose(of(WAVES[program])(FULL), of(wave)(FULL), rtol=1e-5, atol=1e-5)

@@ -165,7 +165,7 @@ class JVPTrace(Trace):
                 now["source"] = None
         if len(outs) == 1:
             out, dot = outs[0], dots[0]
-            if out.aval.type_sharding is not dot.aval.type_sharding:
+            if not (out.aval.type_sharding is dot.aval.type_sharding is None):
                 dot = self._varying_as(out, dot)
             return (out if type(dot) is Zero else JVPTracer(self, out, dot),)
         return tuple([

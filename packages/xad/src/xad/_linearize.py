@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from xad._jvp import JVPHandle, JVPTrace, JVPTracer, jvp_flat
@@ -70,9 +71,10 @@ _values = config.values
 class TapeTrace(JaxprTrace):
     """Records what depends on tangents, evaluates the rest through its parent."""
 
-    __slots__ = ("absorbs", "divides_calls", "records_all")
+    __slots__ = ("absorbs", "divides_calls", "meshes", "records_all")
 
     name = "linearize"
+    meshes: dict[Var, tuple[Any, ...]]
 
     def __init__(self, parent: Trace) -> None:
         super().__init__(parent)
@@ -80,6 +82,7 @@ class TapeTrace(JaxprTrace):
         self.absorbs = _values.zero_absorbing
         self.records_all = False
         self.divides_calls = False  # while a user's rule runs, which may mix primals and tangents
+        self.meshes = {}
 
     def process(
         self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
@@ -150,6 +153,15 @@ class TapeTrace(JaxprTrace):
         """Return whether a value depends on a tangent."""
         return type(value) is JaxprTracer and value._trace is self
 
+    def note_mesh(self, primal: Any, dot: Any) -> None:
+        """Remember the mesh of a primal for the cotangent of its tangent.
+
+        Types name no devices, and a cotangent may have nothing but its type.
+        """
+        meshes = meshes_of([primal])
+        if meshes and self.owns(dot):
+            self.meshes[dot.variable] = meshes
+
 
 def _depends_on_tangents(out: Any) -> TypeError:
     origin = out.origin()
@@ -201,7 +213,20 @@ class LinearizeTrace(JVPTrace):
     def call_rule(self, primitive: Primitive) -> Callable[..., Any]:
         """Return the `linearize` rule, or the `jvp` rule where there is none."""
         rule: Callable[..., Any] = primitive.rules.get("linearize") or primitive.rule("jvp")
-        return rule
+        return functools.partial(self._run_call_rule, rule)
+
+    def _run_call_rule(self, rule: Callable[..., Any], *args: Any, **params: Any) -> Any:
+        """Run the rule of a call, of whose results no type may say that it runs on a mesh."""
+        outs, dots = rule(*args, **params)
+        for out, dot in zip(outs, dots, strict=True):
+            self.parent.note_mesh(out, dot)
+        return outs, dots
+
+    def _varying_as(self, out: Any, dot: Tangent) -> Tangent:
+        dot = super()._varying_as(out, dot)
+        if out.aval.type_sharding is not None:
+            self.parent.note_mesh(out, dot)
+        return dot
 
 
 class EagerLinearizeTrace(LinearizeTrace):
@@ -277,7 +302,12 @@ class LinearProgram:
     residuals: Sequence[Any]
     nonzero_in: tuple[bool, ...]
     nonzero_out: tuple[bool, ...]
-    meshes: tuple[Any, ...] = ()  # over which primals and residuals are sharded
+    meshes: Mapping[Var, tuple[Any, ...]] = field(default_factory=dict)  # of the primals
+
+    @property
+    def meshes_of_all(self) -> tuple[Any, ...]:
+        """The meshes over which any primal is sharded."""
+        return tuple(dict.fromkeys(itertools.chain.from_iterable(self.meshes.values())))
 
     def closed(self) -> ClosedJaxpr:
         """Return the tape as a program of plain equations without dead code."""
@@ -303,6 +333,9 @@ def linearize_flat(
     tape = TapeTrace(parent)
     dots = [tape.argument(p.aval) if nz else Zero(p.aval)
             for p, nz in zip(primals, nonzero, strict=True)]  # fmt: skip
+    for primal, dot in zip(primals, dots, strict=True):
+        if primal.aval.type_sharding is not None:
+            tape.note_mesh(primal, dot)
     trace_class = EagerLinearizeTrace if parent is EAGER else LinearizeTrace
     outs, out_dots = jvp_flat(fun, primals, dots, trace_class, tape)
     if wanted:
@@ -313,9 +346,7 @@ def linearize_flat(
     tape.closed = True
     nonzero_out = tuple([type(d) is not Zero for d in out_dots])
     jaxpr, residuals = tape.finish([d for d in out_dots if type(d) is not Zero])
-    sharded = [x for x in (*primals, *residuals) if x.aval.type_sharding is not None]
-    meshes = tuple(sharded and meshes_of(sharded))
-    return outs, LinearProgram(jaxpr, residuals, tuple(nonzero), nonzero_out, meshes)
+    return outs, LinearProgram(jaxpr, residuals, tuple(nonzero), nonzero_out, tape.meshes)
 
 
 def _record_zero(tape: TapeTrace, zero: Zero) -> Any:

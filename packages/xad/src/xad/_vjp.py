@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal as typing_Literal, ParamSpec, Self, TypeVar, overload
 
@@ -117,6 +117,7 @@ class _Form:
     nonzero_out: tuple[bool, ...]
     signature: Signature
     numbers: tuple[int, ...]  # of the primal that each residual of a pull-back is, or -1
+    meshes: Mapping[Var, tuple[Any, ...]] = field(default_factory=dict)
 
 
 class _LinearFunction:
@@ -141,10 +142,9 @@ class _LinearFunction:
             program = self._program
             jaxpr, residuals = _with_scalars_as_constants(program.closed())
             numbers = tuple([self._number_by_id.get(id(x), -1) for x in residuals])
-            self._form = _Form(
-                jaxpr, program.nonzero_in, program.nonzero_out, self._signature, numbers
-            )
-            self._program = _program_of(self._form, residuals, program.meshes)
+            self._form = _Form(jaxpr, program.nonzero_in, program.nonzero_out, self._signature,
+                               numbers, program.meshes)  # fmt: skip
+            self._program = _program_of(self._form, residuals)
         return tuple(self._program.residuals), self._form
 
     @classmethod
@@ -167,10 +167,8 @@ class _LinearFunction:
         return f"<{type(self).__name__} of {signature.operation}: ({ins}) -> ({outs})>"
 
 
-def _program_of(
-    form: _Form, residuals: Sequence[Any], meshes: tuple[Any, ...] = ()
-) -> LinearProgram:
-    return LinearProgram(form.jaxpr, residuals, form.nonzero_in, form.nonzero_out, meshes)
+def _program_of(form: _Form, residuals: Sequence[Any]) -> LinearProgram:
+    return LinearProgram(form.jaxpr, residuals, form.nonzero_in, form.nonzero_out, form.meshes)
 
 
 def _with_scalars_as_constants(closed: ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:
@@ -213,19 +211,23 @@ def active_cotangents_of(
       cotangents: of all results.
       is_tape: whether every equation of the program is known to depend on a tangent.
     """
-    if program.meshes:
-        nowhere = LinearProgram(
-            program.jaxpr, program.residuals, program.nonzero_in, program.nonzero_out
-        )
-        with near(program.meshes):
-            return active_cotangents_of(nowhere, in_avals, cotangents, is_tape)
     given = [ct for ct, nz in zip(cotangents, program.nonzero_out, strict=True) if nz]
     avals = [a for a, nz in zip(in_avals, program.nonzero_in, strict=True) if nz]
     args = [Linear(a) for a in avals]
-    results = backward_pass(program.jaxpr, program.residuals, args, given, is_tape)
+    meshes, jaxpr = program.meshes, program.jaxpr
+    results = backward_pass(jaxpr, program.residuals, args, given, is_tape, meshes=meshes)
     avals = [a if a.type_sharding is None else cotangent(a) for a in avals]
-    return [r if r.aval is a and type(r) is not Zero else typed_as(r, a)
-            for r, a in zip(results, avals, strict=True)]  # fmt: skip
+    if not meshes:
+        return list(map(_typed, results, avals))
+    found = []
+    for v, r, a in zip(jaxpr.invars, results, avals, strict=True):
+        with near(meshes.get(v, ())):
+            found.append(_typed(r, a))
+    return found
+
+
+def _typed(ct: Any, aval: ShapedArray) -> Any:
+    return ct if ct.aval is aval and type(ct) is not Zero else typed_as(ct, aval)
 
 
 @xtree.register_pytree_node_class
@@ -326,7 +328,7 @@ class PullBack(_LinearFunction):
         residuals, form = self.tree_flatten()
         pairs = zip(residuals, form.numbers, strict=True)
         held = [x if n < 0 or is_saveable[n] else NotSaveable() for x, n in pairs]
-        self._program = _program_of(form, held, self._program.meshes)
+        self._program = _program_of(form, held)
 
     def _complete_program(self) -> LinearProgram:
         """Return the program with the residuals that `args_res` has now.
@@ -341,7 +343,7 @@ class PullBack(_LinearFunction):
         tree, avals = form.signature.in_tree, form.signature.in_avals
         pairs = zip(residuals, form.numbers, strict=True)
         whole = [x if n < 0 else restored(x, n, tree, avals) for x, n in pairs]
-        return _program_of(form, whole, self._program.meshes)
+        return _program_of(form, whole)
 
     @boundary
     def __call__(self, *cotangents: Any) -> tuple[Any, ...]:
@@ -479,7 +481,7 @@ class PushForward(_LinearFunction):
             )
         residuals, form = self.tree_flatten()
         operands = [d for d, nz in zip(dots, form.nonzero_in, strict=True) if nz]
-        with near(self._program.meshes):
+        with near(self._program.meshes_of_all):
             results = iter(eval_closed(ClosedJaxpr(form.jaxpr, residuals), *operands))
         avals = [*signature.out_avals, *[signature.in_avals[i] for i in signature.references]]
         found = [typed_as(next(results), a) if nz else zeros_of(a)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -45,6 +45,7 @@ from xprim.sharded_types import (
     cotangent,
     cotangent_as,
     keep_unreduced,
+    near,
     parts_of_cotangents,
     with_auto_sharding,
 )
@@ -65,6 +66,7 @@ def backward_pass(
     cotangents: Sequence[Tangent],
     all_linear: bool = False,
     sums_later: bool = False,
+    meshes: Mapping[Any, tuple[Any, ...]] | None = None,
 ) -> list[Tangent]:
     """Return the cotangents of the arguments that are `Linear`, in their order.
 
@@ -76,6 +78,7 @@ def backward_pass(
       all_linear: whether every equation is known to depend on a linear argument, as on a tape.
       sums_later: whether what members of a mesh give for an argument that they share may stay
         apart, in the type of the result, since the caller adds it up.
+      meshes: for variables whose types are over a mesh, the meshes of their primals.
     """
     env: Env = dict(zip(jaxpr.constvars, consts, strict=True))
     linear_vars: list[Var] = []
@@ -88,12 +91,21 @@ def backward_pass(
     for out, ct in zip(jaxpr.outvars, cotangents, strict=True):
         if type(out) is Var and out not in env and type(ct) is not Zero:
             cts[out] = _joined(cts[out], ct) if out in cts else ct
-    _run_backwards(jaxpr.eqns if all_linear else _linear_equations(jaxpr, env), env, cts)
-    return [
-        Zero(cotangent(v.aval)) if (ct := cts.get(v)) is None
-        else ct if v.aval.type_sharding is ct.aval.type_sharding is None
-        else _sum_as(v.aval, ct, sums_later) for v in linear_vars
-    ]  # fmt: skip
+    eqns = jaxpr.eqns if all_linear else _linear_equations(jaxpr, env)
+    if meshes:
+        _run_backwards_near(meshes, eqns, env, cts)
+    else:
+        _run_backwards(eqns, env, cts)
+    results = []
+    for v in linear_vars:
+        ct = cts.get(v)
+        if ct is None:
+            ct = Zero(cotangent(v.aval))
+        elif not (v.aval.type_sharding is ct.aval.type_sharding is None):
+            with near(meshes.get(v, ()) if meshes else ()):
+                ct = _sum_as(v.aval, ct, sums_later)
+        results.append(ct)
+    return results
 
 
 # Where types say how values lie on a mesh, a cotangent is brought to the type that its value wants
@@ -167,6 +179,21 @@ def _run_backwards(eqns: Sequence[Equation], env: Env, cts: Env) -> None:
             _transpose_equation(eqn, given, env, cts)
     finally:
         now["source"], now["name_stack"] = outer, outer_stack
+
+
+def _run_backwards_near(
+    meshes: Mapping[Any, tuple[Any, ...]], eqns: Sequence[Equation], env: Env, cts: Env
+) -> None:
+    """Transpose equations, with cotangents on the meshes of the primals.
+
+    Those of an equation's operands come first, then those of its results and of what follows it.
+    """
+    nearest: dict[Any, None] = {}
+    for eqn in reversed(eqns):
+        own = [mesh for v in (*eqn.inputs, *eqn.outputs) for mesh in meshes.get(v, ())]
+        nearest = dict.fromkeys([*own, *nearest])
+        with near(tuple(nearest)):
+            _run_backwards([eqn], env, cts)
 
 
 def _linear_equations(jaxpr: Jaxpr, env: Env) -> list[Equation]:

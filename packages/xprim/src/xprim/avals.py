@@ -367,6 +367,9 @@ class _NoMeshes:
     def in_types(self, sharding: Any, shape: Shape) -> Any:
         return None
 
+    def meshes_of(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
+        return ()
+
     def call_with_sharding(
         self, fun: Any, args: Any, kwargs: Any, out_sharding: Any, name: str
     ) -> Any:

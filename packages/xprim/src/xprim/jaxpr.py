@@ -15,7 +15,7 @@ from xprim.config import state
 from xprim.derived_cells import derive_once
 from xprim.errors import JaxprTypeError, described
 from xprim.primitive import Primitive, Signature
-from xprim.sharded_types import as_typed, has_sharding
+from xprim.sharded_types import as_typed, has_sharding, meshes_of, near
 from xprim.source import Source
 from xtree.boundaries import boundary, leave
 from xtree.errors import message, preformatted
@@ -395,13 +395,15 @@ def interpret(
     env.update(zip(jaxpr.invars, args, strict=True))
     process = state.trace.process
     outer_source, outer_stack = state.source, state.name_stack
+    meshes = None
     try:
         for eqn in jaxpr.eqns:
             state.source = eqn.source
             state.name_stack = outer_stack + eqn.name_stack if eqn.name_stack else outer_stack
             operands = tuple([x.value if type(x) is Literal else env[x] for x in eqn.inputs])
             if has_sharding(eqn):
-                results = _results_as_typed(eqn, operands, process, run)
+                meshes = meshes_of([*env.values()]) if meshes is None else meshes
+                results = _results_as_typed(eqn, operands, process, run, meshes)
             elif run is None:
                 results = process(eqn.primitive, operands, eqn.params)
             else:
@@ -413,10 +415,11 @@ def interpret(
 
 
 def _results_as_typed(
-    eqn: Equation, operands: tuple[Any, ...], process: Callable[..., Any], run: Any
-) -> Any:
-    """Run an equation whose operation might bring together what its types say is in parts."""
-    with as_typed(eqn):
+    eqn: Equation, operands: tuple[Any, ...], process: Callable[..., Any], run: Any,
+    meshes: tuple[Any, ...],
+) -> Any:  # fmt: skip
+    """Run an equation with what types say of its results: parts of sums, an axis of meshes."""
+    with as_typed(eqn), near(meshes):
         return process(eqn.primitive, operands, eqn.params) if run is None else run(eqn, operands)
 
 

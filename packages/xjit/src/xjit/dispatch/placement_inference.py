@@ -128,7 +128,8 @@ def _choose_mesh(named: Sequence[Any]) -> Mesh | None:
     """Return the devices for meshes of which some have none.
 
     They are those of one of that shape, or of the mesh that is set; where nothing else is known,
-    as of a cotangent, of the primals' mesh, or of the one of that shape that anybody holds.
+    as of a cotangent, of the nearest mesh of primals, or of the one of that shape that anybody
+    holds.
     """
     known = [m for m in named if isinstance(m, Mesh)]
     shapes = [m.shape_tuple for m in named if not isinstance(m, Mesh)]
@@ -136,8 +137,8 @@ def _choose_mesh(named: Sequence[Any]) -> Mesh | None:
         known.append(current_mesh.value)
     same = [m for m in known if m.shape_tuple in shapes]
     if shapes and not known:
-        near = [m for m in getattr(_of_primals, "meshes", ()) if m.shape_tuple == shapes[0]]
-        same = near or meshes_shaped(shapes[0])
+        near = [m for m in _meshes_nearby() if m.shape_tuple == shapes[0]]
+        same = near[:1] or meshes_shaped(shapes[0])
         if len(same) != 1:
             raise NoMeshError(message(
                 "mesh", "values are to lie on a mesh without devices.", got=repr(shapes[0]),
@@ -149,11 +150,16 @@ def _choose_mesh(named: Sequence[Any]) -> Mesh | None:
 _of_primals = threading.local()
 
 
+def _meshes_nearby() -> tuple[Mesh, ...]:
+    found: tuple[Mesh, ...] = getattr(_of_primals, "meshes", ())
+    return found
+
+
 @contextmanager
 def meshes_near(meshes: tuple[Mesh, ...]) -> Iterator[None]:
-    """Have values of which nothing but a type is known lie on the devices of meshes."""
-    outer = getattr(_of_primals, "meshes", ())
-    _of_primals.meshes = meshes
+    """Place values of which only the type is known on the devices of meshes, the first first."""
+    outer = _meshes_nearby()
+    _of_primals.meshes = (*meshes, *outer)
     try:
         yield
     finally:
@@ -176,7 +182,7 @@ def mesh_named_by(closed: ClosedJaxpr, shardings: Callable[[], Requested]) -> Me
     """
     mesh = mesh_within(closed)
     if mesh is None:
-        abstract = abstract_mesh_within(closed)
+        abstract = abstract_mesh_within(closed, constrains=bool(_meshes_nearby()))
         if abstract is not None and abstract.size > 1:
             wanted = [NamedSharding(abstract, PartitionSpec())]
             mesh = _mesh_that_fits(wanted, shardings()) or _choose_mesh([abstract])

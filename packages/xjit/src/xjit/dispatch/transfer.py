@@ -55,7 +55,7 @@ from xjit.sharding.shardings import (
     device_named_by,
     sharding_named_by,
 )
-from xjit.sharding.typed import typed_as
+from xjit.sharding.typed import held_value, typed_as
 from xprim import (
     LINEAR,
     STRUCTURAL,
@@ -356,11 +356,13 @@ def put_over(x: Array, sharding: Sharding, may_alias: bool | None) -> Array:
 def _said(x: Tracer, sharding: Sharding) -> Array:
     """Return a traced value that is to be at a place, in a kind of memory."""
     kind, sharding = sharding.memory, in_own_memory(sharding)
-    value = x.concrete()
+    value = held_value(x)  # of a batch, too
     source: Any = UNKNOWN if x.aval.type_sharding is None else x.aval.type_sharding
     if isinstance(value, ConcreteArray) and type(value.buffer) is not DeletedBuffer:
-        is_loose = value.buffer is None or not gateway.placement_of(value.buffer).committed
-        source = None if is_loose else sharding_of(value)
+        if value.buffer is None or not gateway.placement_of(value.buffer).committed:
+            source = None
+        elif x.concrete() is value:
+            source = sharding_of(value)
     (there,) = device_put_p.bind(x, sharding=sharding, source=source)
     return there if kind is None else _in_memory(there, kind)  # type: ignore[no-any-return]
 

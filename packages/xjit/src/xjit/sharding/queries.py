@@ -64,14 +64,23 @@ def _mesh_within(closed: ClosedJaxpr) -> Mesh | None:
     return None
 
 
-def abstract_mesh_within(closed: ClosedJaxpr) -> AbstractMesh | None:
-    """Return a mesh without devices over which an equation of a program runs; None for none."""
-    return closed.derived(_abstract_mesh_within)
+def abstract_mesh_within(closed: ClosedJaxpr, constrains: bool = False) -> AbstractMesh | None:
+    """Return a mesh without devices over which an equation of a program runs; None for none.
+
+    Args:
+      closed: the program.
+      constrains: whether one over which an equation only constrains a value will do.
+    """
+    return closed.derived(_abstract_mesh_within, constrains)
 
 
-def _abstract_mesh_within(closed: ClosedJaxpr) -> AbstractMesh | None:
+def _abstract_mesh_within(closed: ClosedJaxpr, constrains: bool) -> AbstractMesh | None:
     for _, place in places_in(closed):
-        mesh = abstract_mesh_within(place) if isinstance(place, ClosedJaxpr) else place
+        mesh = place
+        if isinstance(place, ClosedJaxpr):
+            mesh = abstract_mesh_within(place, constrains)
+        elif constrains and isinstance(place, NamedSharding):
+            mesh = place.mesh
         if isinstance(mesh, AbstractMesh):
             return mesh
     return None

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import xtree
+from xjit import jaxlib_gateway as gateway
 from xjit.dispatch.placement_inference import meshes_near
 from xjit.sharding import partial_sums
 from xjit.sharding.constraints import constrained, is_place, sharding_constraint_p
@@ -43,7 +44,7 @@ from xprim.errors import message
 from xprim.leaves import flat_arrays
 from xprim.sharded_types import ShardingTypeError, install_meshes, whole
 
-__all__ = ["call_in_mode", "shardings_of_results", "typed_as"]
+__all__ = ["call_in_mode", "held_value", "shardings_of_results", "typed_as"]
 
 __dir__ = __all__.copy
 
@@ -252,7 +253,9 @@ class _Meshes:
 
     def meshes_of(self, arrays: Sequence[Any]) -> tuple[Mesh, ...]:
         """Return the concrete meshes over which arrays are sharded."""
-        held = [_held(x) for x in arrays]
+        if not gateway.several_devices[0]:
+            return ()
+        held = [held_value(x) for x in arrays]
         given = [x.sharding for x in held if isinstance(x, ConcreteArray)]
         meshes = [s.mesh for s in given if isinstance(s, NamedSharding)]
         return tuple(dict.fromkeys([mesh for mesh in meshes if isinstance(mesh, Mesh)]))
@@ -309,7 +312,7 @@ def _along_explicit_axes(x: Any, sharding: NamedSharding | None) -> Any:
     return sharding_constraint_p.bind(x, sharding=wanted)[0]
 
 
-def _held(x: Any) -> Any:
+def held_value(x: Any) -> Any:
     """Return what the tracers of derivatives and batches hold, which may be concrete."""
     while isinstance(x, Tracer):
         x = getattr(x, "primal", None) if hasattr(x, "primal") else getattr(x, "value", None)
