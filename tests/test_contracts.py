@@ -96,13 +96,17 @@ def unchecked_rules(source: str) -> list[int]:
             args = [a for a in (*node.args.posonlyargs, *node.args.args) if a.arg != "self"]
             kinds = RULE_PARAMETERS.get(tuple([a.arg for a in args[:2]]), [])
             if isinstance(node, ast.FunctionDef):
-                typed = {is_name(args[0].annotation, kind.__name__) for kind in kinds}
+                typed = {is_typed(args[0], kind.__name__) for kind in kinds}
                 found += [node.lineno] if kinds and typed == {False} else []
             else:
                 allowed = {name for kind in kinds for name in members(kind)}
                 found += [n.lineno for n in ast.walk(node) if kinds and isinstance(n, ast.Attribute)
                           and is_name(n.value, args[0].arg) and n.attr not in allowed]  # fmt: skip
     return found
+
+
+def is_typed(arg: ast.arg, name: str) -> bool:
+    return arg.annotation is not None and ast.unparse(arg.annotation).rpartition(".")[2] == name
 
 
 def is_name(node: ast.AST | None, *names: str) -> bool:

@@ -18,15 +18,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 import xtree
+from xad import custom_rules
 from xad._linear_call import linear_call
 from xad._vjp import vjp
-from xad.custom_rules import (
-    FunctionWithRules,
-    SymbolicZero,
-    custom_jvp,
-    custom_vjp,
-    positional_arguments,
-)
+from xad.custom_rules import FunctionWithRules, SymbolicZero, custom_jvp, custom_vjp
 from xad.tangents import float0_zeros, instantiate, is_differentiable
 from xprim import ConcreteArray, Zero, dtypes, optional_transforms
 from xprim.errors import message
@@ -163,7 +158,7 @@ class custom_derivative(FunctionWithRules[P, R]):  # noqa: N801 - used as a deco
 
         @looking_like(fun)
         def with_batches(*args: Any, **kwargs: Any) -> Any:
-            bound = positional_arguments(fun, args, kwargs, "custom_derivative")
+            bound = custom_rules.positional_arguments(fun, args, kwargs, "custom_derivative")
             fixed, rest = self._divided(bound)
 
             def of_rest(*others: Any) -> Any:

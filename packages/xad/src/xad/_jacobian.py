@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
+import xprim
 import xtree
 from xad._jvp import jvp_of
 from xad._linearize import LinearProgram, linearize_flat
@@ -28,25 +29,9 @@ from xad.arguments import (
     differentiated,
 )
 from xad.tangents import float0_zeros, instantiate, is_differentiable, typed_as, zeros_of
-from xnp.lax import (
-    broadcast_in_dim_p,
-    concatenate_p,
-    convert_element_type_p,
-    reshape_p,
-    slice_p,
-    transpose_p,
-)
-from xprim import (
-    Array,
-    ShapedArray,
-    Zero,
-    dtypes,
-    eval_closed,
-    from_numpy,
-    get_primitive,
-    optional_transforms,
-    shaped_array,
-)
+from xnp import lax
+from xnp.lax import broadcast_in_dim_p, concatenate_p, reshape_p, slice_p, transpose_p
+from xprim import Array, ShapedArray, Zero, dtypes, eval_closed, from_numpy, shaped_array
 from xprim.errors import message
 from xprim.requirements import require, require_choice
 from xprim.tracebacks import boundary
@@ -415,7 +400,7 @@ def _mapped(
     Returns:
       Its results with the basis in front: the elements of the first array, then of the second, ...
     """
-    vmap = optional_transforms.find("vmap")
+    vmap = xprim.optional_transforms.find("vmap")
     sizes = [a.size for a in avals]
     count = sum(sizes)
     starts = [end - size for end, size in zip(itertools.accumulate(sizes), sizes, strict=True)]
@@ -467,8 +452,8 @@ def _of_number(
 
 def _ones_where(places: Any, k: Any, dtype: Any) -> Any:
     everywhere = broadcast_in_dim_p.bind(k, shape=places.aval.shape, broadcast_dimensions=())[0]
-    (chosen,) = get_primitive("eq").bind(places, everywhere)
-    return convert_element_type_p.bind(chosen, new_dtype=dtype, weak_type=False)[0]
+    (chosen,) = xprim.get_primitive("eq").bind(places, everywhere)
+    return lax.convert_element_type_p.bind(chosen, new_dtype=dtype, weak_type=False)[0]
 
 
 def _rows(x: Any, start: int, stop: int) -> Any:

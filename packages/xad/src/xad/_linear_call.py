@@ -13,19 +13,10 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+import xprim
 import xtree
 from xad.tangents import added
-from xprim import (
-    ClosedJaxpr,
-    Linear,
-    Primitive,
-    Var,
-    Zero,
-    close_over,
-    eval_closed,
-    not_mapped,
-    stage,
-)
+from xprim import ClosedJaxpr, Linear, Var, Zero, close_over, eval_closed, not_mapped, stage
 from xprim.calls import nonzero, rules_of_program, where_true, with_zeros
 from xprim.contracts import BatchAxis, JVPHandle, LinearizeHandle, TransposeHandle
 from xprim.errors import message
@@ -252,7 +243,7 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, call: ClosedJaxpr,
     return outs, (0,) * len(outs)
 
 
-linear_call_p = Primitive(
+linear_call_p = xprim.Primitive(
     "linear_call",
     call_like=True,
     **rules_of_program("call")

@@ -20,17 +20,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import xprim
 from xad.tangents import is_differentiable
-from xprim import (
-    ELEMENTWISE,
-    ClosedJaxpr,
-    Equation,
-    Jaxpr,
-    Literal,
-    Var,
-    eval_closed,
-    trace_to_closed,
-)
+from xprim import ELEMENTWISE, ClosedJaxpr, Equation, Jaxpr, Literal, Var, eval_closed
 from xprim.errors import described, message
 from xprim.memory import bytes_of, in_bytes
 from xprim.operation_counts import count_equation
@@ -415,7 +407,7 @@ def _run_in_parts(program: _Program, checkpointed: Checkpointed) -> ClosedJaxpr:
         return [x.value if isinstance(x, Literal) else values[x] for x in jaxpr.outvars]
 
     results = set(jaxpr.outvars)
-    return trace_to_closed(run, program.closed.in_avals, name=jaxpr.name)
+    return xprim.trace_to_closed(run, program.closed.in_avals, name=jaxpr.name)
 
 
 def _program_of(eqns: Sequence[Equation], results: Sequence[Var]) -> ClosedJaxpr:

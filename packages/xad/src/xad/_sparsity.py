@@ -18,22 +18,10 @@ from typing import Any
 
 import numpy as np
 
+import xprim
 import xtree
 from xad.tangents import is_differentiable
-from xprim import (
-    ELEMENTWISE,
-    ZERO,
-    Array,
-    ClosedJaxpr,
-    ConcreteArray,
-    Equation,
-    Linear,
-    ShapeDtypeStruct,
-    as_array,
-    ensure_compile_time_eval,
-    from_numpy,
-    make_jaxpr,
-)
+from xprim import ZERO, Array, ClosedJaxpr, Equation, Linear, ShapeDtypeStruct, as_array, from_numpy
 from xprim.errors import message
 from xprim.jaxpr import held_programs, interpret
 from xprim.tracebacks import boundary
@@ -124,7 +112,7 @@ def sparsity(
             expected=f"an int below {len(args)}",
         ))  # fmt: skip
     specs = xtree.map(spec_of, (args, kwargs))
-    closed = make_jaxpr(lambda args, kwargs: fun(*args, **kwargs))(*specs)
+    closed = xprim.make_jaxpr(lambda args, kwargs: fun(*args, **kwargs))(*specs)
     counts = [len(xtree.leaves(arg)) for arg in args]
     first = sum(counts[: argnums % len(args)])
     chosen = range(first, first + counts[argnums])
@@ -154,7 +142,7 @@ def _pattern_of(closed: ClosedJaxpr, chosen: Sequence[int]) -> SparsityPattern:
         else:
             args.append(_Sets.empty(aval.size))
         width += aval.size if i in chosen else 0
-    with ensure_compile_time_eval():
+    with xprim.ensure_compile_time_eval():
         outs = _Propagation(max(width, 1)).run(closed, args)
     sets = _joined(list(map(_as_sets, outs)))
     height = sum(a.size for a in closed.out_avals)
@@ -239,7 +227,7 @@ class _Propagation:
         self.width = width
 
     def run(self, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
-        consts = [c if type(c) is ConcreteArray else _Sets.empty(c.aval.size)
+        consts = [c if type(c) is xprim.ConcreteArray else _Sets.empty(c.aval.size)
                   for c in closed.consts]  # fmt: skip
         return interpret(closed.jaxpr, consts, args, self.equation)
 
@@ -261,7 +249,7 @@ class _Propagation:
         rules = primitive.rules
         if rules.get("jvp") is ZERO:
             return _no_sets(eqn)
-        if rules.get("batch") is ELEMENTWISE or name == "clamp":
+        if rules.get("batch") is xprim.ELEMENTWISE or name == "clamp":
             return [self._elementwise(sets, v.aval.size) for v in eqn.outputs]
         if name in _SAME:
             return sets[len(sets) - len(eqn.outputs) :]

@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import xprim
 import xtree
 from xad._jvp import JVP_HANDLE
 from xad.tangents import (
@@ -37,24 +38,7 @@ from xad.tangents import (
     typed_as,
 )
 from xnp.lax import add_p, complex_p, div_p, imag_p, mul_p, neg_p, real_p, sub_p
-from xprim import (
-    LINEAR,
-    Array,
-    LinearIn,
-    MultiLinear,
-    Primitive,
-    ShapedArray,
-    Trace,
-    Tracer,
-    Zero,
-    as_array,
-    declare_kind,
-    dtypes,
-    multilinear,
-    scalar_array,
-    state,
-    use_trace,
-)
+from xprim import LINEAR, Array, LinearIn, Primitive, Trace, Tracer, Zero, dtypes, state, use_trace
 from xprim.errors import message
 from xprim.leaves import flat_arrays
 from xprim.requirements import require
@@ -67,7 +51,7 @@ __dir__ = __all__.copy
 
 Term = Any  # an array, or a Zero
 
-declare_kind(
+xprim.declare_kind(
     "series",
     signature="(k, operands, results, **params) -> k-th terms; or LINEAR, linear_in, multilinear",
     consumer="xad",
@@ -158,7 +142,7 @@ def _leaves_of(terms: Any, k: int, tree: Any, leaves: Sequence[Array]) -> list[A
             "an argument of dtype {} has no derivatives.", primal.aval.dtype,
             hint="pass 3.0 instead of 3, or close over it", error=TypeError,
         )  # fmt: skip
-        array = as_array(x, what=f"jet: a term of order {k}")
+        array = xprim.as_array(x, what=f"jet: a term of order {k}")
         if array.aval.shape != primal.aval.shape:
             raise ValueError(message(
                 "jet", f"a term of order {k} has another shape than its argument.",
@@ -168,13 +152,13 @@ def _leaves_of(terms: Any, k: int, tree: Any, leaves: Sequence[Array]) -> list[A
     return arrays
 
 
-def _as_array(term: Term, factor: int, aval: ShapedArray) -> Any:
+def _as_array(term: Term, factor: int, aval: xprim.ShapedArray) -> Any:
     """Return a term of a result, weakly typed where the result is."""
     return instantiate(Zero(aval)) if type(term) is Zero else typed_as(_scale(term, factor), aval)
 
 
 def _scale(x: Any, factor: float) -> Any:
-    return x if factor == 1 else mul_p.bind(x, scalar_array(factor, x.aval.dtype))[0]
+    return x if factor == 1 else mul_p.bind(x, xprim.scalar_array(factor, x.aval.dtype))[0]
 
 
 class Rows:
@@ -301,9 +285,9 @@ class JetTrace(Trace):
         rule = primitive.rules.get("series") or primitive.rules["jvp"]
         if rule is LINEAR:
             rule = LinearIn(tuple(range(len(operands))))
-        if isinstance(rule, LinearIn | MultiLinear):
+        if isinstance(rule, LinearIn | xprim.MultiLinear):
             # where operands that it is linear in are all constant, there is nothing but zeros
-            sums = _compositions if isinstance(rule, MultiLinear) else _single
+            sums = _compositions if isinstance(rule, xprim.MultiLinear) else _single
             return functools.partial(self._linear, primitive, operands, outs, params, rule, sums)
         if "series" in primitive.rules:
             given = [_Constant(self, x) if not self.owns(x) else x for x in operands]
@@ -318,7 +302,7 @@ class JetTrace(Trace):
     def _divided(self, term: Term, k: int) -> Term:
         if type(term) is Zero or k == 1:
             return term
-        return div_p.bind(term, scalar_array(k, term.aval.dtype))[0]
+        return div_p.bind(term, xprim.scalar_array(k, term.aval.dtype))[0]
 
     def _linear(
         self, primitive: Primitive, operands: Any, outs: Any, params: Any, rule: Any, sums: Any,
@@ -411,7 +395,7 @@ def _div_series(k: int, operands: Any, results: Any) -> Any:
 
 for _primitive in (add_p, sub_p, neg_p, real_p, imag_p, complex_p):
     _primitive.define("series", LINEAR)
-mul_p.define("series", multilinear(0, 1))
+mul_p.define("series", xprim.multilinear(0, 1))
 div_p.define("series", _div_series)
 
 

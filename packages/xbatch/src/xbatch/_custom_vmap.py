@@ -15,17 +15,10 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import xprim
 import xtree
 from xnp import lax
-from xprim import (
-    ClosedJaxpr,
-    Primitive,
-    Var,
-    close_over,
-    eval_closed,
-    trace_to_closed,
-    trace_to_jaxpr,
-)
+from xprim import ClosedJaxpr, Primitive, Var, close_over, eval_closed, trace_to_jaxpr
 from xprim.calls import all_to_front, front_dims, nonzero, rules_of_program, where_true, with_zeros
 from xprim.contracts import BatchAxis, ChecksHandle, JVPHandle, LinearizeHandle
 from xprim.errors import MissingRuleError, message
@@ -251,7 +244,7 @@ def _jvp_of_rule(handle: JVPHandle, rule: FlatRule, mask: Sequence[bool]) -> Fla
             mapped_out.extend(outs_mapped)
             return outs
 
-        program = trace_to_closed(on_batches, [x.aval for x in primals])
+        program = xprim.trace_to_closed(on_batches, [x.aval for x in primals])
         jvp_program, mask_out = handle.jvp_jaxpr(program, mask, True)
         results = eval_closed(jvp_program, *primals, *tangents)
         return results, [*mapped_out, *where_true(mapped_out, mask_out)]

@@ -8,24 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import xprim
 import xtree
 from xjit import jaxlib_gateway as gateway
 from xjit.callbacks.ffi import layout_of, layouts_text, spread_layout
 from xjit.dispatch.placement import order_of, put_in_order
 from xjit.dispatch.sharded_arrays import sharding_of
 from xjit.sharding.layouts import Layout, inner_order
-from xprim import (
-    EAGER,
-    LINEAR,
-    STRUCTURAL,
-    Array,
-    ConcreteArray,
-    Primitive,
-    as_array,
-    dimension_names,
-    not_mapped,
-    state,
-)
+from xprim import EAGER, LINEAR, STRUCTURAL, Array, Primitive, as_array, not_mapped, state
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import described, message
 from xprim.tracebacks import boundaries
@@ -78,7 +68,7 @@ def _constrained(leaf: Any, layout: Any) -> Array:
         ))  # fmt: skip
     order = layout_of(layout, x.aval, "with_layout_constraint")
     gateway.orders_used[0] = True  # results of a program may lie so
-    if state.trace is EAGER and isinstance(x, ConcreteArray):
+    if state.trace is EAGER and isinstance(x, xprim.ConcreteArray):
         inner = inner_order(order, x.aval)
         return x if order_of(x) == inner else put_in_order(x, sharding_of(x), inner)
     return layout_constraint_p.bind(x, order=order)[0]  # type: ignore[no-any-return]
@@ -113,7 +103,7 @@ layout_constraint_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=lambda cts, x, *, order: layout_constraint_p.bind(cts[0], order=order),
     batch=_batch,
-    sharding=dimension_names.alike,
+    sharding=xprim.dimension_names.alike,
     physical=STRUCTURAL,
 )
 

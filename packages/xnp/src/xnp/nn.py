@@ -26,18 +26,9 @@ import numpy as np
 import xnp.numpy as xn
 from xnp import lax
 from xnp.attention import dot_product_attention
+from xnp.numpy import dispatch
 from xnp.numpy.creation import asarray
-from xnp.numpy.dispatch import (
-    array_of,
-    axis_of,
-    cast,
-    check_ranks,
-    converted,
-    dispatched,
-    inexact,
-    promoted,
-    wide,
-)
+from xnp.numpy.dispatch import array_of, axis_of, cast, dispatched, inexact, promoted, wide
 from xnp.numpy.reductions import static_axis
 from xnp.placing import placed
 from xnp.primitives.table import bind, scalar_like, selected
@@ -458,7 +449,7 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
         Array([-0.787,  0.   ,  2.   ], dtype=float32)
     """
     x, alpha = inexact("celu", _ordered("celu", x), alpha)
-    check_ranks("celu", x, alpha)
+    dispatch.check_ranks("celu", x, alpha)
     above = x > 0
     scale = xn.where(above, 1, alpha)  # of any value, NaN too, it has no part in what is above 0
     return _where(above, x, scale * xn.expm1(xn.where(above, 0, x) / scale))
@@ -761,7 +752,7 @@ def standardize(
         variance = xn.maximum(averaged(xn.square(abs(x))) - xn.square(xn.abs(mean)), 0)
     factor = bind("rsqrt", array_of(xn.add(variance, epsilon), "standardize"))
     result: Array = distance * factor
-    return converted(result, aval.dtype, aval.weak_type)
+    return dispatch.converted(result, aval.dtype, aval.weak_type)
 
 
 def one_hot(

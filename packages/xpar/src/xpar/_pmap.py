@@ -10,6 +10,7 @@ from typing import Any, ParamSpec, TypeVar, overload
 
 import numpy as np
 
+import xprim
 import xtree
 from xbatch import BatchAxis
 from xjit import local_devices
@@ -20,17 +21,7 @@ from xjit.sharding.meshes import Mesh
 from xjit.sharding.shardings import PartitionSpec
 from xnp import lax
 from xpar._shard_map import BlockSpec, check_member, program_over_mesh
-from xprim import (
-    EAGER_ON_HOST,
-    ClosedJaxpr,
-    Primitive,
-    ShapedArray,
-    Zero,
-    eval_closed,
-    extended_axes,
-    state,
-    trace_to_jaxpr,
-)
+from xprim import ClosedJaxpr, Primitive, ShapedArray, Zero, eval_closed, extended_axes, state
 from xprim.calls import call_rules
 from xprim.contracts import Builder, ChecksHandle, TransposeHandle
 from xprim.errors import brief, message
@@ -60,7 +51,7 @@ def _shape(*avals: Any, jaxpr: ClosedJaxpr, axis_size: int, out_axes: Any, **_: 
 
 
 def _numpy(*operands: Any, jaxpr: ClosedJaxpr, **params: Any) -> Any:
-    if state.trace is EAGER_ON_HOST:
+    if state.trace is xprim.EAGER_ON_HOST:
         return tuple(on_batch(operands, jaxpr, **params))
     program = program_over_devices({"jaxpr": jaxpr, **params})
     return tuple(program.call(operands))
@@ -89,7 +80,7 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, jaxp
     key = ("on batch", *params.values())
     found = jaxpr.memo.get(key)
     if found is None:
-        inner, consts = trace_to_jaxpr(lambda *xs: on_batch(xs, jaxpr, **params), avals_in)
+        inner, consts = xprim.trace_to_jaxpr(lambda *xs: on_batch(xs, jaxpr, **params), avals_in)
         found = jaxpr.memo[key] = ClosedJaxpr(inner, consts)
     return b.inline(found, operands)
 

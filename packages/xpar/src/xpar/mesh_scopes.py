@@ -12,15 +12,8 @@ from typing import Any
 import numpy as np
 
 from xjit import device_put, devices as all_devices
-from xjit.sharding import rules as sharding_rules
-from xjit.sharding.meshes import (
-    AbstractMesh,
-    AxisType,
-    Mesh,
-    abstract_mesh_now,
-    current_abstract_mesh,
-    current_mesh,
-)
+from xjit.sharding import meshes, rules as sharding_rules
+from xjit.sharding.meshes import AbstractMesh, AxisType, Mesh, abstract_mesh_now, current_mesh
 from xjit.sharding.shardings import NamedSharding
 from xjit.sharding.typed import call_in_mode
 from xprim import EAGER, state
@@ -300,7 +293,7 @@ def use_abstract_mesh(mesh: AbstractMesh) -> Iterator[AbstractMesh]:
         isinstance(mesh, AbstractMesh), "use_abstract_mesh", "this is no AbstractMesh.", got=mesh,
         hint="mesh.abstract_mesh is that of a Mesh", error=TypeError,
     )  # fmt: skip
-    with current_abstract_mesh(mesh):
+    with meshes.current_abstract_mesh(mesh):
         yield mesh
 
 

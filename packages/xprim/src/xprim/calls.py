@@ -8,15 +8,9 @@ from functools import partial
 from itertools import compress
 from typing import Any, TypeVar
 
+from xprim import contracts
 from xprim.config import state
-from xprim.contracts import (
-    BatchAxis,
-    Builder,
-    ChecksHandle,
-    JVPHandle,
-    LinearizeHandle,
-    TransposeHandle,
-)
+from xprim.contracts import BatchAxis, Builder, ChecksHandle, JVPHandle, TransposeHandle
 from xprim.derived_cells import RefCollector, UsedCell, given_values, written_values
 from xprim.jaxpr import ClosedJaxpr, Equation, eval_closed
 from xprim.jaxpr_passes import closed_without_dead_code
@@ -500,8 +494,8 @@ class _CallRules:
         count = len(mask_out)
         return results[:count], with_zeros(handle, results[:count], results[count:], mask_out)
 
-    def linearize(self, handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr,
-                  **params: Any) -> Any:  # fmt: skip
+    def linearize(self, handle: contracts.LinearizeHandle, primals: Any, tangents: Any, *,
+                  jaxpr: ClosedJaxpr, **params: Any) -> Any:  # fmt: skip
         """Call the primal part now, and the linear part with its residuals on the tape."""
         mask = nonzero(tangents)
         split, cells = self.transformed(handle.linearize_jaxpr, params, jaxpr, mask)

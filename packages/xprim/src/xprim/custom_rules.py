@@ -32,18 +32,11 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xprim import dtypes
+from xprim import contracts, dtypes
 from xprim.avals import shaped_array
 from xprim.calls import nonzero, rules_of_program, run_call, where_true, with_zeros
 from xprim.config import state
-from xprim.contracts import (
-    BatchAxis,
-    Builder,
-    ChecksHandle,
-    JVPHandle,
-    LinearizeHandle,
-    TransposeHandle,
-)
+from xprim.contracts import BatchAxis, Builder, ChecksHandle, JVPHandle, LinearizeHandle
 from xprim.errors import MissingRuleError, UndefinedRuleError, message
 from xprim.jaxpr import ClosedJaxpr, eval_closed
 from xprim.primitive import Primitive
@@ -440,7 +433,7 @@ def _linear_shape(*avals: Any, out_avals: Any, **_rest: Any) -> Any:
     return out_avals
 
 
-def _linear_transpose(handle: TransposeHandle, cotangents: Any, *operands: Any, bwd: Any,
+def _linear_transpose(handle: contracts.TransposeHandle, cotangents: Any, *operands: Any, bwd: Any,
                       num_residuals: int, out_avals: Any) -> Any:  # fmt: skip
     residuals = operands[:num_residuals]
     cts = bwd(residuals, cotangents)

@@ -26,16 +26,10 @@ from typing import Any
 
 import numpy as np
 
+from xprim import errors
 from xprim.array import ConcreteArray
 from xprim.avals import SymbolicSize, size_of
-from xprim.errors import (
-    ArgumentError,
-    ConcretizationTypeError,
-    TracerArrayConversionError,
-    TracerIntegerConversionError,
-    described,
-    message,
-)
+from xprim.errors import ConcretizationTypeError, TracerIntegerConversionError, described, message
 from xprim.source import is_hidden
 from xprim.trace import Tracer
 from xtree.errors import shown
@@ -215,7 +209,7 @@ def _array_text(value: Any) -> str:
 def check_sizes(operation: str, shapes: Sequence[Sequence[Any]]) -> None:
     """Raise unless no size in some shapes is negative; of a symbolic one nothing is known."""
     if any(isinstance(n, int | SymbolicSize) and n < 0 for shape in shapes for n in shape):
-        raise ArgumentError(message(
+        raise errors.ArgumentError(message(
             operation, "a size must not be negative.",
             got=", ".join(str(tuple(shape)) for shape in shapes),
         ))  # fmt: skip
@@ -299,7 +293,11 @@ _COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")
 _BOUNDARY_AND_FUNCTION = 2  # the frames an error passes last
 _NUMPY = os.path.join(os.path.dirname(np.__file__), "")
 _OTHER = "another"
-_OF_TRACED = (ConcretizationTypeError, TracerIntegerConversionError, TracerArrayConversionError)
+_OF_TRACED = (
+    ConcretizationTypeError,
+    TracerIntegerConversionError,
+    errors.TracerArrayConversionError,
+)
 
 
 def integers_of(fun: Callable[..., Any]) -> dict[str, tuple[str, ...]]:

@@ -14,14 +14,8 @@ from xprim import config, dtypes, scalar_array
 from xprim.avals import SymbolicSize
 from xprim.errors import described, message
 from xprim.requirements import require
-from xrandom.hashing import (
-    Words,
-    hash_lanes,
-    hash_range,
-    hash_range_joined,
-    hash_words,
-    threefry2x32_p,
-)
+from xrandom import hashing
+from xrandom.hashing import Words, hash_lanes, hash_range, hash_words, threefry2x32_p
 
 __all__ = ()
 
@@ -79,7 +73,7 @@ def host_bits(key: Words, bit_width: int, shape: Shape, partitionable: bool) -> 
         flat = _host_original_bits(key, bit_width, size)
     elif key.ndim == 1 and bit_width <= 32:
         k0, k1 = key.tolist()
-        flat = hash_range_joined(k0, k1, size)
+        flat = hashing.hash_range_joined(k0, k1, size)
         if bit_width != 32:
             flat = flat.astype(UINT_BY_WIDTH[bit_width])
     else:

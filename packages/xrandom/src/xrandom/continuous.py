@@ -9,20 +9,10 @@ from typing import Any
 
 import numpy as np
 
+import xprim
 from xnp import lax
 from xnp.placing import placed
-from xprim import (
-    Array,
-    Primitive,
-    ShapedArray,
-    Zero,
-    as_array,
-    config,
-    dimension_names,
-    dtypes,
-    shaped_array,
-    undefined,
-)
+from xprim import Array, Primitive, ShapedArray, Zero, as_array, config, dimension_names, dtypes
 from xprim.contracts import BatchAxis, JVPHandle
 from xprim.errors import message
 from xprim.promotion import result_type
@@ -30,16 +20,8 @@ from xprim.requirements import require
 from xprim.sharded_types import reshard_as, whole
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
-from xrandom.arguments import (
-    Shape,
-    broadcasted,
-    check_shape,
-    floating_dtype,
-    is_approximate,
-    parameter,
-    repeated,
-    sample_shape,
-)
+from xrandom import arguments
+from xrandom.arguments import Shape, check_shape, floating_dtype, parameter, repeated, sample_shape
 from xrandom.key_primitives import check_key, in_programs, random_split_p, raw_normal, raw_uniform
 from xrandom.keys import raw_split, words_of
 from xrandom.samplers import draw_normal, rademacher, raw_positive, uniform_between
@@ -233,7 +215,9 @@ def pareto(
     exact = floating_dtype(dtype, "pareto")
     exponent = parameter(b, exact, "pareto: b")
     sizes = sample_shape(shape, "pareto", exponent)
-    sample = lax.exp(lax.div(raw_exponential(words, sizes, exact), broadcasted(exponent, sizes)))
+    sample = lax.exp(
+        lax.div(raw_exponential(words, sizes, exact), arguments.broadcasted(exponent, sizes))
+    )
     return placed(sample, out_sharding, "pareto")
 
 
@@ -269,7 +253,7 @@ def rayleigh(
     s = parameter(scale, exact, "rayleigh: scale")
     sizes = sample_shape(shape, "rayleigh", s)
     u = raw_positive(words, sizes, exact)
-    sample = lax.mul(broadcasted(s, sizes), lax.sqrt(lax.mul(lax.log(u), -2.0)))
+    sample = lax.mul(arguments.broadcasted(s, sizes), lax.sqrt(lax.mul(lax.log(u), -2.0)))
     return placed(sample, out_sharding, "rayleigh")
 
 
@@ -508,8 +492,8 @@ def double_sided_maxwell(
     length_words, sign_words = raw_split(words, 2)
     signs = rademacher(sign_words, sizes, exact)
     lengths = _raw_maxwell(length_words, sizes, exact)
-    scaled = lax.mul(lax.mul(signs, lengths), broadcasted(width, sizes))
-    return lax.add(scaled, broadcasted(centre, sizes))
+    scaled = lax.mul(lax.mul(signs, lengths), arguments.broadcasted(width, sizes))
+    return lax.add(scaled, arguments.broadcasted(centre, sizes))
 
 
 # ---------------------------------------------------------------------------------- gamma family
@@ -541,7 +525,7 @@ def _shape(key: ShapedArray, a: ShapedArray, *, log_space: bool | None, partitio
             "random_gamma", "the leading dimensions of a must be those of the keys.",
             got=f"keys {key.str_long()}, a: {a.str_long()}",
         ))  # fmt: skip
-    out = shaped_array(a.shape, a.dtype)
+    out = xprim.shaped_array(a.shape, a.dtype)
     return (out, out) if log_space is _BOTH else (out,)
 
 
@@ -702,7 +686,7 @@ random_gamma_p = Primitive(
     numpy=_numpy,
     stablehlo=in_programs("random_gamma", _samples, several=True),
     jvp=_jvp,
-    transpose=undefined("it is not linear"),
+    transpose=xprim.undefined("it is not linear"),
     batch=_batch,
     sharding=_dimensions,
 )
@@ -795,7 +779,7 @@ def loggamma(
 def _gamma(
     key: Any, a: Any, shape: Any, dtype: Any, method: str, log_space: bool, operation: str
 ) -> Array:
-    approximate = is_approximate(method, operation)
+    approximate = arguments.is_approximate(method, operation)
     words = words_of(key, operation)
     exact = floating_dtype(dtype, operation)
     exponent = parameter(a, exact, f"{operation}: a")
@@ -916,7 +900,7 @@ def beta(
         >>> xrandom.beta(xrandom.key(0), 1.0, 2.0, (3,)).shape
         (3,)
     """
-    draw = _approximated if is_approximate(method, "beta") else _raw
+    draw = _approximated if arguments.is_approximate(method, "beta") else _raw
     words = words_of(key, "beta")
     exact = floating_dtype(dtype, "beta")
     params = [parameter(x, exact, f"beta: {name}") for x, name in ((a, "a"), (b, "b"))]
@@ -1016,7 +1000,7 @@ def chisquare(
         >>> xrandom.chisquare(xrandom.key(0), 3.0, (3,)).shape
         (3,)
     """
-    draw = _approximated if is_approximate(method, "chisquare") else _raw
+    draw = _approximated if arguments.is_approximate(method, "chisquare") else _raw
     words = words_of(key, "chisquare")
     exact = floating_dtype(dtype, "chisquare")
     degrees = parameter(df, exact, "chisquare: df")

@@ -19,19 +19,8 @@ from xnp.placing import placed
 from xprim import Array, as_array, dtypes
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
-from xrandom.arguments import (
-    Shape,
-    check_shape,
-    choice_by,
-    floating_dtype,
-    integer_dtype,
-    is_approximate,
-    may_exceed,
-    repeated,
-    sample_shape,
-    sum_of_counts,
-    wide_integer,
-)
+from xrandom import arguments
+from xrandom.arguments import Shape, choice_by, floating_dtype, may_exceed, repeated, sample_shape
 from xrandom.key_primitives import raw_normal, raw_uniform
 from xrandom.keys import raw_split, words_of
 
@@ -88,9 +77,9 @@ def poisson(
       >>> poisson(key(0), 3.0, (4,)).shape
       (4,)
     """
-    approximate = is_approximate(method, "poisson")
+    approximate = arguments.is_approximate(method, "poisson")
     words = words_of(key, "poisson")
-    exact = integer_dtype(dtype, "poisson")
+    exact = arguments.integer_dtype(dtype, "poisson")
     given = as_array(lam, what="poisson: lam")
     rate = lax.convert_element_type(given, dtypes.float32)
     sizes = sample_shape(shape, "poisson", rate)
@@ -130,7 +119,7 @@ class _GreatMeans:
     def __init__(self, given: Any, rate: Any, shape: Shape, exact: Any) -> None:
         """Take means as they were passed and in float32, and the dtype of the counts."""
         self._rate, self._exact = rate, exact
-        wide = wide_integer(exact)
+        wide = arguments.wide_integer(exact)
         precise = repeated(given, shape) if _is_finer(given.dtype) else rate
         self.mask = (rate > _GREAT) & (rate < 2.0 ** (dtypes.iinfo(wide).bits - 1))
         floor = lax.floor(precise) if dtypes.is_floating(precise.dtype) else precise
@@ -141,7 +130,7 @@ class _GreatMeans:
     def counts(self, distances: Any) -> Any:
         """Return counts in their dtype, its largest number where they are beyond."""
         near = lax.convert_element_type(distances, self._exact)
-        far = sum_of_counts(self._floor, distances, self._rate + distances, self._exact)
+        far = arguments.sum_of_counts(self._floor, distances, self._rate + distances, self._exact)
         return lax.select(self.mask, far, near)
 
 
@@ -477,7 +466,7 @@ def multinomial(
     given = as_array(n, what="multinomial: n")
     trials = lax.convert_element_type(given, chances.dtype)
     may_be_many = may_exceed(given, _many(chances.dtype))
-    lead = chances.shape[:-1] if shape is None else check_shape(shape, "multinomial")
+    lead = chances.shape[:-1] if shape is None else arguments.check_shape(shape, "multinomial")
     sample_shape(lead, "multinomial", trials)
     chances = repeated(chances, (*lead, chances.shape[-1]))
     count = chances.shape[-1]

@@ -9,18 +9,9 @@ from typing import Any, Final
 
 import numpy as np
 
+import xprim
 from xnp import lax
-from xprim import (
-    ELEMENTWISE,
-    ZERO,
-    Array,
-    Primitive,
-    ShapedArray,
-    as_array,
-    dtypes,
-    shaped_array,
-    undefined,
-)
+from xprim import ELEMENTWISE, ZERO, Array, Primitive, ShapedArray, as_array, dtypes, undefined
 from xprim.contracts import Builder, outline
 from xprim.errors import message
 from xprim.tracebacks import boundary
@@ -259,7 +250,7 @@ def _shape(*avals: ShapedArray) -> tuple[ShapedArray, ...]:
                 expected="uint32 arrays of equal shapes, or of rank 0",
             ))  # fmt: skip
         shape = shape or aval.shape
-    out = shaped_array(shape, dtypes.uint32)
+    out = xprim.shaped_array(shape, dtypes.uint32)
     return out, out
 
 

@@ -9,35 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import xprim
 from xnp import lax
-from xprim import (
-    ZERO,
-    Array,
-    Primitive,
-    ShapedArray,
-    config,
-    dimension_names,
-    dtypes,
-    get_primitive,
-    shaped_array,
-    undefined,
-)
+from xprim import ZERO, Primitive, ShapedArray, dimension_names, dtypes, shaped_array, undefined
 from xprim.contracts import BatchAxis, Builder, outline
 from xprim.errors import message
 from xprim.requirements import require
-from xrandom.bit_generator import (
-    MAX_ORIGINAL_WORDS,
-    UINT_BY_WIDTH,
-    WIDE_KEY,
-    Shape,
-    host_bits,
-    host_fold_in,
-    host_split,
-    lax_bits,
-    lax_fold_in,
-    lax_split,
-    words_needed,
-)
+from xrandom import bit_generator
+from xrandom.bit_generator import MAX_ORIGINAL_WORDS, UINT_BY_WIDTH, Shape, host_bits, words_needed
 from xrandom.hashing import MAX_LANES, hash_range_lanes, lanes_of_ones
 
 __all__ = ()
@@ -61,7 +40,7 @@ _NOT_LINEAR = undefined("random draws are not linear in their key")
 def check_key(name: str, key: ShapedArray) -> None:
     """Raise for what are not the words of keys."""
     require(
-        key.dtype == dtypes.uint32 and key.shape[-1:] in ((2,), (WIDE_KEY,)), name,
+        key.dtype == dtypes.uint32 and key.shape[-1:] in ((2,), (bit_generator.WIDE_KEY,)), name,
         "a key is two uint32 words, and one of rbg four.", got=key, expected="uint32[..., 2]",
         error=TypeError,
     )  # fmt: skip
@@ -109,7 +88,7 @@ def batch_over_keys(name: str) -> Callable[..., Any]:
 
     def rule(axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:
         fronts = [axis.to_front(x, d) for x, d in zip(operands, dims, strict=True)]
-        return get_primitive(name).bind(*fronts, **params), (0,)
+        return xprim.get_primitive(name).bind(*fronts, **params), (0,)
 
     return rule
 
@@ -146,7 +125,7 @@ random_bits_p = Primitive(
     "random_bits",
     shape=_bits_shape,
     numpy=_bits_numpy,
-    stablehlo=in_programs("random_bits", lax_bits),
+    stablehlo=in_programs("random_bits", bit_generator.lax_bits),
     jvp=ZERO,
     transpose=_NOT_LINEAR,
     batch=batch_over_keys("random_bits"),
@@ -167,14 +146,14 @@ def _split_shape(key: ShapedArray, *, shape: Shape, partitionable: bool) -> Any:
 
 
 def _split_numpy(key: Any, *, shape: Shape, partitionable: bool) -> Any:
-    return (host_split(key, shape, partitionable),)
+    return (bit_generator.host_split(key, shape, partitionable),)
 
 
 random_split_p = Primitive(
     "random_split",
     shape=_split_shape,
     numpy=_split_numpy,
-    stablehlo=in_programs("random_split", lax_split),
+    stablehlo=in_programs("random_split", bit_generator.lax_split),
     jvp=ZERO,
     transpose=_NOT_LINEAR,
     batch=batch_over_keys("random_split"),
@@ -197,14 +176,14 @@ def _fold_in_shape(key: ShapedArray, data: ShapedArray) -> Any:
 
 
 def _fold_in_numpy(key: Any, data: Any) -> Any:
-    return (host_fold_in(key, data),)
+    return (bit_generator.host_fold_in(key, data),)
 
 
 random_fold_in_p = Primitive(
     "random_fold_in",
     shape=_fold_in_shape,
     numpy=_fold_in_numpy,
-    stablehlo=in_programs("random_fold_in", lax_fold_in),
+    stablehlo=in_programs("random_fold_in", bit_generator.lax_fold_in),
     jvp=ZERO,
     transpose=_NOT_LINEAR,
     batch=batch_over_keys("random_fold_in"),
@@ -328,7 +307,7 @@ def _normal_numpy(key: Any, *, dtype: np.dtype[Any], **params: Any) -> Any:
     two, above_minus_one, root_two = _mantissa(dtype).host[3:]
     u *= two
     u += above_minus_one
-    (z,) = get_primitive("erf_inv").rules["numpy"](u)  # an array of its own
+    (z,) = xprim.get_primitive("erf_inv").rules["numpy"](u)  # an array of its own
     z *= root_two
     return (z,)
 
@@ -352,17 +331,17 @@ random_normal_p = Primitive(
 )
 
 
-def raw_uniform(words: Any, shape: Shape, dtype: np.dtype[Any]) -> Array:
+def raw_uniform(words: Any, shape: Shape, dtype: np.dtype[Any]) -> xprim.Array:
     """Draw uniformly from the multiples of the dtype's epsilon in [0, 1)."""
     (out,) = random_uniform_p.bind(
-        words, dtype=dtype, shape=shape, partitionable=config.values.threefry_partitionable
+        words, dtype=dtype, shape=shape, partitionable=xprim.config.values.threefry_partitionable
     )
     return out  # type: ignore[no-any-return]
 
 
-def raw_normal(words: Any, shape: Shape, dtype: np.dtype[Any]) -> Array:
+def raw_normal(words: Any, shape: Shape, dtype: np.dtype[Any]) -> xprim.Array:
     """Draw standard normal samples."""
     (out,) = random_normal_p.bind(
-        words, dtype=dtype, shape=shape, partitionable=config.values.threefry_partitionable
+        words, dtype=dtype, shape=shape, partitionable=xprim.config.values.threefry_partitionable
     )
     return out  # type: ignore[no-any-return]

@@ -17,20 +17,8 @@ from xprim.errors import ShapeError, described, message
 from xprim.requirements import require, static_int
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
-from xrandom.arguments import (
-    Shape,
-    broadcasted,
-    check_shape,
-    choice_by,
-    floating_dtype,
-    integer_dtype,
-    may_exceed,
-    parameter,
-    repeated,
-    sample_shape,
-    sum_of_counts,
-    wide_integer,
-)
+from xrandom import arguments
+from xrandom.arguments import Shape, broadcasted, check_shape, parameter, repeated, sample_shape
 from xrandom.bit_generator import UINT_BY_WIDTH
 from xrandom.key_primitives import random_bits_p, raw_normal, raw_uniform
 from xrandom.keys import raw_split, words_of
@@ -136,7 +124,7 @@ def uniform(
       True
     """
     words = words_of(key, "uniform")
-    exact = floating_dtype(dtype, "uniform")
+    exact = arguments.floating_dtype(dtype, "uniform")
     sizes = check_shape(shape, "uniform")
     if type(minval) is float and type(maxval) is float:
         return placed(uniform_between(words, sizes, exact, minval, maxval), out_sharding, "uniform")
@@ -269,7 +257,7 @@ def draw_normal(words: Any, shape: Shape, dtype: Any, operation: str) -> Array:
         exact = dtypes.requested_dtype(dtype, operation)
         if dtypes.is_complex(exact):
             return _complex_normal(words, shape, exact)
-    return raw_normal(words, shape, floating_dtype(dtype, operation))
+    return raw_normal(words, shape, arguments.floating_dtype(dtype, operation))
 
 
 def _complex_normal(words: Any, shape: Shape, dtype: np.dtype[Any]) -> Array:
@@ -308,7 +296,7 @@ def lognormal(
         (3,)
     """
     words = words_of(key, "lognormal")
-    exact = floating_dtype(dtype, "lognormal")
+    exact = arguments.floating_dtype(dtype, "lognormal")
     scale = parameter(sigma, exact, "lognormal: sigma")
     sizes = sample_shape(shape, "lognormal", scale)
     sample = lax.exp(lax.mul(raw_normal(words, sizes, exact), broadcasted(scale, sizes)))
@@ -355,7 +343,7 @@ def truncated_normal(
       True
     """
     words = words_of(key, "truncated_normal")
-    exact = floating_dtype(dtype, "truncated_normal")
+    exact = arguments.floating_dtype(dtype, "truncated_normal")
     low = parameter(lower, exact, "truncated_normal: lower")
     high = parameter(upper, exact, "truncated_normal: upper")
     sizes = sample_shape(shape, "truncated_normal", low, high)
@@ -583,7 +571,7 @@ def gumbel(
         (3,)
     """
     words = words_of(key, "gumbel")
-    exact = floating_dtype(dtype, "gumbel")
+    exact = arguments.floating_dtype(dtype, "gumbel")
     sample = raw_gumbel(words, check_shape(shape, "gumbel"), exact, check_mode(mode, "gumbel"))
     return placed(sample, out_sharding, "gumbel")
 
@@ -732,7 +720,7 @@ def randint(
       (0, 9)
     """
     words = words_of(key, "randint")
-    exact = integer_dtype(dtype, "randint")
+    exact = arguments.integer_dtype(dtype, "randint")
     sizes = check_shape(shape, "randint")
     bits = int(dtypes.iinfo(exact).bits)
     drawn = exact if bits >= 32 else dtypes.int32
@@ -931,7 +919,7 @@ def geometric(
         (3,)
     """
     words = words_of(key, "geometric")
-    exact = integer_dtype(dtype, "geometric")
+    exact = arguments.integer_dtype(dtype, "geometric")
     chance = as_array(p, what="geometric: p")
     if not dtypes.is_floating(chance.dtype):
         chance = lax.convert_element_type(chance, dtypes.python_scalar_dtype(float))
@@ -941,7 +929,7 @@ def geometric(
         chance = lax.convert_element_type(chance, dtypes.float32)
     chance = repeated(chance, sizes)
     least = 32 * float(dtypes.finfo(chance.dtype).eps)
-    small = lax.lt(chance, least) if may_exceed(lax.neg(chance), -least) else None
+    small = lax.lt(chance, least) if arguments.may_exceed(lax.neg(chance), -least) else None
     tails = lax.log1p(lax.neg(chance))
 
     def by_block(u: Any) -> Any:
@@ -952,17 +940,17 @@ def geometric(
         before = lax.floor(lax.div(lax.log(u), lax.mul(block, tails)))
         _, own = raw_split(words, 2)
         within = lax.floor(lax.mul(raw_uniform(own, sizes, u.dtype), block))
-        wide = wide_integer(exact)
+        wide = arguments.wide_integer(exact)
         passed = lax.mul(*[lax.convert_element_type(x, wide) for x in (before, block)])
         rest = lax.add(within, 1.0)
-        return sum_of_counts(passed, rest, lax.add(lax.mul(before, block), rest), exact)
+        return arguments.sum_of_counts(passed, rest, lax.add(lax.mul(before, block), rest), exact)
 
     def one_by_one(u: Any) -> Any:
         trials = lax.add(lax.floor(lax.div(lax.log(u), tails)), 1.0)
         return lax.convert_element_type(trials, exact)
 
     u = raw_positive(words, sizes, chance.dtype)
-    trials = choice_by(small)(by_block, one_by_one, u)
+    trials = arguments.choice_by(small)(by_block, one_by_one, u)
     return placed(trials, out_sharding, "geometric")
 
 

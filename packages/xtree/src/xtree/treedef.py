@@ -6,17 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 from typing import Any
 
+from xtree import errors
 from xtree.boundaries import boundaries, leave
-from xtree.errors import (
-    DepthError,
-    MalformedNodeError,
-    RegistrationError,
-    StructureMismatchError,
-    message,
-    preformatted,
-    shown,
-    with_article,
-)
+from xtree.errors import MalformedNodeError, StructureMismatchError, message, shown, with_article
 from xtree.generated_code import define_function
 from xtree.interning import InternTable, equality_key, is_hashable, is_same, remember, value_key
 from xtree.key_paths import KeyPath, keystr
@@ -543,7 +535,7 @@ class PyTreeDef:
         return f"PyTreeDef({_fold(self, node_text)})"
 
     def _repr_html_(self) -> str:
-        return preformatted(repr(self))
+        return errors.preformatted(repr(self))
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Flat, because pickling level by level would recurse in C.
@@ -644,7 +636,7 @@ def treedef_from_node_data(
     type_, data = node_data
     node = default_registry.find(type_)
     if node is None:
-        raise RegistrationError(
+        raise errors.RegistrationError(
             message(
                 "treedef",
                 f"{type_.__qualname__} is not registered as a pytree node.",
@@ -671,7 +663,7 @@ def _new_treedef(
     treedef.match = None
     treedef.times_built = 0
     if treedef.depth > MAX_DEPTH:
-        raise DepthError(message("treedef", f"more than {MAX_DEPTH} levels of nesting."))
+        raise errors.DepthError(message("treedef", f"more than {MAX_DEPTH} levels of nesting."))
     if isinstance(treedef, _ByValueTreeDef):
         treedef.data_key = equality_key(data)
         treedef.cached_hash = hash((child_defs, treedef.data_key))

@@ -17,28 +17,14 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from xjit.cache.memory import Bounded, room
-from xjit.debug.monitoring import (
-    TRACED,
-    check_retrace,
-    explain_miss,
-    record_event_duration_secs,
-    traces_are_counted,
-)
+from xjit.debug import monitoring
+from xjit.debug.monitoring import TRACED, check_retrace, explain_miss, traces_are_counted
 from xjit.dispatch.arguments import Arguments
 from xjit.dispatch.program import Program
-from xprim import ShapedArray, config, dtypes
+from xprim import ShapedArray, config, dtypes, function_keys
 from xprim.cells import Cell, CellUse
 from xprim.errors import LazyNames, message, place_of
-from xprim.function_keys import (
-    Identity,
-    arguments_key,
-    captured_state,
-    difference,
-    function_key,
-    identities,
-    is_by_identity,
-    why_not_shared,
-)
+from xprim.function_keys import Identity, captured_state, difference, function_key, is_by_identity
 from xprim.jaxpr import ClosedJaxpr, holds_arrays, programs_inside
 from xprim.leaves import flat_arrays
 from xprim.source import capture, describe_full
@@ -352,7 +338,7 @@ class FunctionCache:
         self.traced[key] = traced
         if not holds_arrays(traced.closed):
             return
-        if any(True for _ in identities(self.key[0])):
+        if any(True for _ in function_keys.identities(self.key[0])):
             _held_by_functions[self.key] = self
             _functions.remove(self.key)
         else:
@@ -465,7 +451,7 @@ class Traces:
                 return found, None
         cache, change = self._cache_of_function()
         statics = tuple([value for _, value in arguments.fixed])
-        reached = self._reached[key] = arguments_key(arguments.tree, statics)
+        reached = self._reached[key] = function_keys.arguments_key(arguments.tree, statics)
         found = cache.traced.get((key, reached))
         if found is not None and (found.cells is None or found.cells.are_there):
             return found, None
@@ -482,7 +468,7 @@ class Traces:
         cache, key, reached, start = place
         traced.seconds = time.perf_counter() - start
         traced.is_counted = traces_are_counted.get()
-        record_event_duration_secs(TRACED, traced.seconds, fun_name=self._name)
+        monitoring.record_event_duration_secs(TRACED, traced.seconds, fun_name=self._name)
         if config.values.log_compiles:
             logger.warning("traced %s(%s) in %.3f s", self._name, _types(key[2]), traced.seconds)
         if not traced.captured:  # tracers of an enclosing transformation do not outlive it
@@ -530,7 +516,7 @@ class Traces:
     def _explain(self, cache: FunctionCache, key: Any, arguments: Arguments, change: str) -> None:
         """Log why a call is traced, and why another function does not find what is traced."""
         reason = change or explain_miss(cache.last_key, key, arguments)
-        own = why_not_shared(self._fun)
+        own = function_keys.why_not_shared(self._fun)
         if own:
             reason += f". Only this function finds the program: {own}"
         logger.warning(

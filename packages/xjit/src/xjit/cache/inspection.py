@@ -21,19 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from xjit import jaxlib_gateway as gateway
-from xjit.cache.disk import (
-    SUFFIX,
-    BadEntryError,
-    DiskCache,
-    Entry,
-    disk_cache,
-    expanded,
-    forget_what_was_found,
-    private_directory,
-    read_private,
-    remove,
-    unpack,
-)
+from xjit.cache import disk
+from xjit.cache.disk import SUFFIX, DiskCache, Entry, disk_cache, read_private, remove, unpack
 from xprim import config
 from xprim.errors import message
 from xprim.tracebacks import boundaries
@@ -91,7 +80,7 @@ def reset_cache() -> None:
       >>> stats().get("hits", 0)
       0
     """
-    forget_what_was_found()
+    disk.forget_what_was_found()
 
 
 def stats() -> dict[str, Any]:
@@ -138,7 +127,7 @@ def doctor() -> list[str]:
 
 def _problems(cache: DiskCache) -> Iterator[str]:
     path = cache.directory
-    wrong = private_directory(path, make=True)
+    wrong = disk.private_directory(path, make=True)
     if wrong:
         yield f"{path}: {wrong}; or choose another with XSTACK_COMPILATION_CACHE_DIR"
         return
@@ -183,7 +172,9 @@ def explain(first: str, second: str) -> str:
         values = one.facts.get(name, ""), two.facts.get(name, "")
         if values[0] != values[1]:
             lines.append(f"{name}: {values[0]}\n{' ' * len(name)}  {values[1]}")
-    a, b = (expanded(e.facts["text"]).splitlines() if "text" in e.facts else [] for e in (one, two))
+    a, b = (
+        disk.expanded(e.facts["text"]).splitlines() if "text" in e.facts else [] for e in (one, two)
+    )
     lines += difflib.unified_diff(a, b, "program of the first", "of the second", n=1, lineterm="")
     return "\n".join(lines) or "they are equal but for their keys: XLA's version or this format"
 
@@ -218,7 +209,7 @@ def _read(cache: DiskCache) -> Iterator[tuple[Path, Entry | None]]:
         try:
             data = read_private(path)
             yield path, None if data is None else unpack(data, path.name.removesuffix(SUFFIX))
-        except (BadEntryError, OSError, ValueError):
+        except (disk.BadEntryError, OSError, ValueError):
             yield path, None
 
 

@@ -10,26 +10,14 @@ from typing import Any
 
 import numpy as np
 
+import xprim
 from xjit import jaxlib_gateway as gateway
 from xjit.callbacks.primitive import VMAP_METHODS
 from xjit.dispatch.eager_backend import compile_and_run
 from xjit.jaxlib_gateway import element_type
 from xjit.lowering.stablehlo_text import Builder, by_one_member, dense, once_text, type_text
 from xnp import lax
-from xprim import (
-    EAGER_ON_HOST,
-    Array,
-    Effect,
-    Primitive,
-    ShapedArray,
-    as_array,
-    dtypes,
-    from_numpy,
-    not_mapped,
-    shaped_array,
-    state,
-    undefined,
-)
+from xprim import Array, Effect, Primitive, ShapedArray, as_array, dtypes, shaped_array, state
 from xprim.contracts import BatchAxis
 from xprim.errors import MissingRuleError, described, message
 from xprim.requirements import require
@@ -165,13 +153,13 @@ def _shape(*_: Any, result_avals: tuple[ShapedArray, ...], **_params: Any) -> An
 
 def _numpy(*operands: Any, **params: Any) -> Any:
     """Run a program of the one call."""
-    if state.trace is EAGER_ON_HOST:
+    if state.trace is xprim.EAGER_ON_HOST:
         raise RuntimeError(message(
             "ffi_call",
             f"{params['target']!r} cannot be called in a callback, which a program waits for.",
             hint="call it outside of the callback",
         ))  # fmt: skip
-    arrays = [from_numpy(x, copy=False, canonical=False) for x in operands]
+    arrays = [xprim.from_numpy(x, copy=False, canonical=False) for x in operands]
     return tuple([x.to_host() for x in compile_and_run(ffi_call_p, tuple(arrays), params)])
 
 
@@ -236,7 +224,7 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, vmap_method: str | None
             expected=f"vmap_method= one of {VMAP_METHODS}",
             hint="vmap_method='sequential' is right for every function",
         ))  # fmt: skip
-    mapped = [d is not not_mapped for d in dims]
+    mapped = [d is not xprim.not_mapped for d in dims]
     moved = [axis.to_front(x, d) if m else x
              for x, d, m in zip(operands, dims, mapped, strict=True)]  # fmt: skip
     if vmap_method.startswith("sequential"):
@@ -290,7 +278,7 @@ ffi_call_p = Primitive(
     numpy=_numpy,
     stablehlo=_stablehlo,
     jvp=_jvp,
-    transpose=undefined("what a foreign function computes is not known to be linear"),
+    transpose=xprim.undefined("what a foreign function computes is not known to be linear"),
     batch=_batch,
     effects=_effects,
 )

@@ -13,24 +13,10 @@ from typing import Any
 
 import numpy as np
 
+import xprim
 from xjit.jaxlib_gateway import CALLBACK_TARGET, PIECES_TARGET, RuntimeFailure
 from xjit.lowering.stablehlo_text import Builder, by_one_member, everywhere_text, once_text
-from xprim import (
-    EAGER_ON_HOST,
-    ORDER,
-    ConcreteArray,
-    Effect,
-    Primitive,
-    ShapedArray,
-    Zero,
-    config,
-    dtypes,
-    get_primitive,
-    not_mapped,
-    shaped_array,
-    state,
-    undefined,
-)
+from xprim import ORDER, Effect, Primitive, ShapedArray, Zero, config, dtypes, not_mapped, state
 from xprim.contracts import BatchAxis, JVPHandle
 from xprim.errors import MissingRuleError, message
 from xprim.requirements import require
@@ -85,7 +71,7 @@ class CompiledCallback:
 
     def __call__(self, *operands: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], ...]:
         """Call the function, whatever thread this is; keep its exception for the one that waits."""
-        previous, state.trace = state.trace, EAGER_ON_HOST
+        previous, state.trace = state.trace, xprim.EAGER_ON_HOST
         outer, _thread.is_callback = _thread.is_callback, True
         me = threading.get_ident()
         _in_python.add(me)
@@ -294,7 +280,7 @@ class ForEachExample(Record):
         self, operands: Sequence[np.ndarray[Any, Any]], avals: Sequence[ShapedArray]
     ) -> Sequence[np.ndarray[Any, Any]]:
         """Return the results of all examples, each along the first dimension."""
-        examples = [shaped_array(a.shape[1:], a.dtype) for a in avals]
+        examples = [xprim.shaped_array(a.shape[1:], a.dtype) for a in avals]
         outs = [np.empty(a.shape, a.dtype) for a in avals]
         for i in range(self.size):
             own = [x[i, ...] if m else x for x, m in zip(operands, self.mapped, strict=True)]
@@ -309,7 +295,7 @@ def _shape(*operands: Any, avals: tuple[ShapedArray, ...], **_: Any) -> Any:
 
 def _numpy(*operands: Any, host: HostFunction, avals: tuple[ShapedArray, ...], **_: Any) -> Any:
     results = host([x.to_host() for x in operands], avals)
-    return tuple(map(ConcreteArray, results, avals))
+    return tuple(map(xprim.ConcreteArray, results, avals))
 
 
 def _effects(*, effect: Effect | None, **_: Any) -> frozenset[Any]:
@@ -441,7 +427,7 @@ def _as_batch(axis: BatchAxis, x: Any, dim: Any, vmap_method: str) -> Any:
     if vmap_method == "legacy_vectorized":
         return x
     shape = (1, *x.aval.shape)
-    return get_primitive("reshape").bind(x, new_sizes=shape, dimensions=None)[0]
+    return xprim.get_primitive("reshape").bind(x, new_sizes=shape, dimensions=None)[0]
 
 
 callback_p = Primitive(
@@ -451,7 +437,7 @@ callback_p = Primitive(
     numpy=_numpy,
     stablehlo=_stablehlo,
     jvp=_jvp,
-    transpose=undefined("what Python computes is not known to be linear"),
+    transpose=xprim.undefined("what Python computes is not known to be linear"),
     batch=_batch,
     effects=_effects,
     print=_print,

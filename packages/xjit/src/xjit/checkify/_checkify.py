@@ -9,35 +9,13 @@ from typing import Any, Final, ParamSpec, TypeVar
 
 import numpy as np
 
+import xprim
 import xtree
 from xjit.callbacks.functions import format_error_like
-from xjit.checkify.failures import (
-    BYTES_OF_INDEX,
-    Error,
-    State,
-    check_bounds,
-    check_of,
-    no_failure,
-    width_of,
-)
+from xjit.checkify import failures
+from xjit.checkify.failures import Error, State, check_bounds, check_of, no_failure, width_of
 from xnp import lax
-from xprim import (
-    STRUCTURAL,
-    Array,
-    ClosedJaxpr,
-    Equation,
-    Jaxpr,
-    Primitive,
-    ShapedArray,
-    as_array,
-    close_over,
-    config,
-    dtypes,
-    get_primitive,
-    shaped_array,
-    source,
-    trace_to_jaxpr,
-)
+from xprim import ClosedJaxpr, Equation, as_array, dtypes, get_primitive, shaped_array, source
 from xprim.errors import CheckSite, described, message
 from xprim.extended import unwrap
 from xprim.jaxpr import interpret, subjaxprs
@@ -81,7 +59,7 @@ class EnabledChecks:
     width: int
 
     @property
-    def avals(self) -> tuple[ShapedArray, ...]:
+    def avals(self) -> tuple[xprim.ShapedArray, ...]:
         """The types of the state."""
         return shaped_array((), dtypes.int32), shaped_array((self.width,), dtypes.uint8)
 
@@ -148,17 +126,17 @@ def _unchecked(closed: ClosedJaxpr, asked: EnabledChecks, after: int) -> ClosedJ
 
 def _traced(program: Any, closed: ClosedJaxpr, asked: EnabledChecks, after: int) -> ClosedJaxpr:
     avals = [*closed.in_avals[:after], *asked.avals, *closed.in_avals[after:]]
-    return ClosedJaxpr(*trace_to_jaxpr(program, avals, name=closed.jaxpr.name))
+    return ClosedJaxpr(*xprim.trace_to_jaxpr(program, avals, name=closed.jaxpr.name))
 
 
-def width_needed(jaxpr: Jaxpr, kinds: frozenset[str]) -> int:
+def width_needed(jaxpr: xprim.Jaxpr, kinds: frozenset[str]) -> int:
     """Return how many bytes the values of the checks of a program take, at most."""
     most = 0
     for eqn in jaxpr.eqns:
         if eqn.primitive is _CHECK:
             most = max(most, _width_of_check(eqn))
         if "index" in kinds and "windows" in eqn.primitive.rules:
-            most = max(most, BYTES_OF_INDEX)
+            most = max(most, failures.BYTES_OF_INDEX)
         for inner in subjaxprs(eqn.params):
             most = max(most, width_needed(inner, kinds))
     return most
@@ -211,9 +189,9 @@ def _plain(
     return state, results
 
 
-def moves_elements(primitive: Primitive) -> bool:
+def moves_elements(primitive: xprim.Primitive) -> bool:
     """Return whether a NaN of its results is no new one."""
-    return primitive.rules.get("physical") is STRUCTURAL or primitive.name in _MOVERS
+    return primitive.rules.get("physical") is xprim.STRUCTURAL or primitive.name in _MOVERS
 
 
 # What moves elements otherwise than by its batch rule, where they are of an extended dtype.
@@ -336,7 +314,7 @@ def _with_code(closed: ClosedJaxpr, options: frozenset[str]) -> ClosedJaxpr:
         state, outs = asked.run(closed, no_failure(asked.width), operands)
         return [state.code, *outs]
 
-    return ClosedJaxpr(*trace_to_jaxpr(program, closed.in_avals, name=closed.jaxpr.name))
+    return ClosedJaxpr(*xprim.trace_to_jaxpr(program, closed.in_avals, name=closed.jaxpr.name))
 
 
 def place_of(code: int) -> str:
@@ -472,7 +450,7 @@ class _RaiseAgain(CheckSite):
         return "\n".join([f"{text} (at mapped index {where})" if where else text for text in found])
 
 
-def _boolean(pred: Any, operation: str) -> Array:
+def _boolean(pred: Any, operation: str) -> xprim.Array:
     found = as_array(pred, what=f"{operation}: the predicate")
     require(
         found.aval.dtype == dtypes.bool_, operation, "the predicate must be boolean.", got=found,
@@ -560,8 +538,8 @@ def checkify(
             return outs
 
         with _known_positions_as_asked(kinds):
-            jaxpr, consts = trace_to_jaxpr(flat, [], name=name_of(f))
-        closed, captured = close_over(jaxpr, consts)
+            jaxpr, consts = xprim.trace_to_jaxpr(flat, [], name=name_of(f))
+        closed, captured = xprim.close_over(jaxpr, consts)
         asked = EnabledChecks(kinds, width_needed(closed.jaxpr, kinds))
         none = no_failure(asked.width)
         state, outs = asked.run(closed, none, captured)
@@ -580,8 +558,8 @@ def _entered(x: Any) -> Any:
 
 def _known_positions_as_asked(kinds: frozenset[Any]) -> AbstractContextManager[None]:
     """Return a context in which a position that is known to be out of bounds fails like others."""
-    if "index" in kinds or config.index_checks.value == "known":
-        return config.index_checks("allow")
+    if "index" in kinds or xprim.config.index_checks.value == "known":
+        return xprim.config.index_checks("allow")
     return nullcontext()
 
 

@@ -13,22 +13,13 @@ from typing import Any
 
 import numpy as np
 
+import xprim
 import xtree
 from xjit.checkify._checkify import EnabledChecks, moves_elements
 from xjit.checkify.failures import State, check_of, no_failure, values_of
 from xjit.dispatch.jit import jit
 from xnp import lax
-from xprim import (
-    ClosedJaxpr,
-    Equation,
-    Jaxpr,
-    as_array,
-    dtypes,
-    get_primitive,
-    shaped_array,
-    source,
-    stage,
-)
+from xprim import ClosedJaxpr, Equation, Jaxpr, as_array, dtypes, shaped_array, source, stage
 from xprim.errors import CheckSite
 from xprim.jaxpr import interpret, subjaxprs
 from xprim.leaves import as_arrays
@@ -227,7 +218,7 @@ class _Search(EnabledChecks):
         self, state: State, eqn: Equation, operands: Sequence[Any]
     ) -> tuple[State, Sequence[Any]]:
         is_backward = self.is_backward or BACKWARD in eqn.name_stack
-        if "checked" not in eqn.primitive.rules or eqn.primitive is get_primitive("check"):
+        if "checked" not in eqn.primitive.rules or eqn.primitive is xprim.get_primitive("check"):
             results = eqn.primitive.bind(*operands, **eqn.params)
             if moves_elements(eqn.primitive):
                 return state, results

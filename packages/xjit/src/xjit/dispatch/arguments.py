@@ -12,19 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import xprim
 import xtree
 from xjit import jaxlib_gateway as gateway
-from xprim import (
-    Array,
-    ConcreteArray,
-    ShapedArray,
-    as_array,
-    config,
-    dtypes,
-    from_numpy,
-    shaped_array,
-    state,
-)
+from xprim import Array, ConcreteArray, as_array, config, dtypes, from_numpy, shaped_array, state
 from xprim.cells import Cell
 from xprim.errors import brief, described, message
 from xprim.memory import refuse_masked
@@ -243,7 +234,7 @@ class Arguments:
         self.cells = tuple([(i, type(x)) for i, x in enumerate(self.leaves) if isinstance(x, Cell)])
         return self
 
-    def key(self, avals: Sequence[ShapedArray], *, in_axes: bool = False) -> tuple[Any, ...]:
+    def key(self, avals: Sequence[xprim.ShapedArray], *, in_axes: bool = False) -> tuple[Any, ...]:
         """Return what the trace of a call depends on, the abstract values third.
 
         Args:
@@ -475,7 +466,7 @@ def leaf_key(x: Any) -> Any:
 
 
 def tree_pool(
-    leaves: Sequence[Any], avals: Sequence[ShapedArray], where: Any, *, kept: bool
+    leaves: Sequence[Any], avals: Sequence[xprim.ShapedArray], where: Any, *, kept: bool
 ) -> tuple[
     Callable[[list[Any]], list[gateway.PooledBuffer]], Callable[[list[gateway.PooledBuffer]], None]
 ]:
@@ -508,7 +499,7 @@ def _present(x: ConcreteArray) -> gateway.PooledBuffer:
     return None, x.buffer
 
 
-def host_pool(x: Any, aval: ShapedArray, where: Any, *, kept: bool) -> gateway.BufferPool:
+def host_pool(x: Any, aval: xprim.ShapedArray, where: Any, *, kept: bool) -> gateway.BufferPool:
     """Return what brings a host value to a placement, and what takes its memory back.
 
     Args:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import xprim
 from xjit import jaxlib_gateway as gateway
 from xjit._devices import devices
 from xjit.cache.memory import room
@@ -20,17 +21,7 @@ from xjit.dispatch.placement_inference import common_placement
 from xjit.dispatch.program import DeviceKernel, program_of
 from xjit.dispatch.transfer import device_put_p, placed, put, put_over
 from xjit.sharding.shardings import device_named_by, sharding_named_by
-from xprim import (
-    Array,
-    ClosedJaxpr,
-    ConcreteArray,
-    HostBackend,
-    Primitive,
-    ShapedArray,
-    config,
-    shaped_array,
-    state,
-)
+from xprim import Array, ClosedJaxpr, ConcreteArray, Primitive, config, shaped_array, state
 from xprim.eager import results_are_checked
 from xprim.eager_costs import SMALL, WORTH_COMPILING, saved_time
 from xprim.jaxpr import memo_of, program_of_equation
@@ -69,7 +60,7 @@ class EagerBackend:
 
     def takes(
         self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any],
-        avals_out: tuple[ShapedArray, ...],
+        avals_out: tuple[xprim.ShapedArray, ...],
     ) -> bool:  # fmt: skip
         """Return whether an operation is compiled rather than run by NumPy."""
         try:
@@ -131,7 +122,7 @@ class EagerBackend:
         primitive: Primitive,
         operands: tuple[Any, ...],
         params: dict[str, Any],
-        avals_out: tuple[ShapedArray, ...],
+        avals_out: tuple[xprim.ShapedArray, ...],
     ) -> tuple[ConcreteArray, ...]:
         """Compile and run one primitive."""
         if primitive is device_put_p:  # no program: its devices may be others than the operand's
@@ -166,7 +157,7 @@ class EagerBackend:
         return start
 
 
-class NoDevices(HostBackend):
+class NoDevices(xprim.HostBackend):
     """Stands where the backend stood in a process that cannot use devices: NumPy does all work."""
 
     __slots__ = ()

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+import xprim
 import xtree
 from xjit import jaxlib_gateway as gateway
 from xjit.callbacks.primitive import run_and_wait
@@ -41,16 +42,7 @@ from xjit.sharding.meshes import Mesh, current_mesh
 from xjit.sharding.shardings import Sharding
 from xjit.sharding.typed import shardings_of_results
 from xjit.xla_workarounds.recomputation import keep_barriers
-from xprim import (
-    EAGER_ON_HOST,
-    ClosedJaxpr,
-    ConcreteArray,
-    ShapedArray,
-    config,
-    eval_closed,
-    from_stored,
-    state,
-)
+from xprim import EAGER_ON_HOST, ClosedJaxpr, ConcreteArray, config, eval_closed, from_stored, state
 from xprim.eager import SMALL, execution_refused
 from xprim.errors import XStackRuntimeError, message
 from xprim.memory import bytes_of
@@ -226,7 +218,7 @@ class DeviceKernel:
                 ))  # fmt: skip
 
 
-def _lines_of_results(closed: ClosedJaxpr, avals: Sequence[ShapedArray]) -> Sequence[str]:
+def _lines_of_results(closed: ClosedJaxpr, avals: Sequence[xprim.ShapedArray]) -> Sequence[str]:
     """Return the user's lines that make the large results, "" for the others; () for none."""
     if all(bytes_of(aval) < SMALL for aval in avals):
         return ()

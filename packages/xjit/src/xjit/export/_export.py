@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import xprim
 from xjit import jaxlib_gateway as gateway
 from xjit.debug.monitoring import retraces
 from xjit.dispatch.jit import jit
@@ -20,16 +21,7 @@ from xjit.export.symbolic_shapes import scope_of
 from xjit.host_rules import is_rule, named_rules
 from xjit.lowering.modules import lower
 from xjit.stages import TracedFunction, Wrapped
-from xprim import (
-    ClosedJaxpr,
-    Effect,
-    ShapeDtypeStruct,
-    dtypes,
-    effects_text,
-    eval_closed,
-    optional_transforms,
-    ordered_effects,
-)
+from xprim import ClosedJaxpr, Effect, ShapeDtypeStruct, dtypes, effects_text, eval_closed
 from xprim.errors import described, message
 from xprim.source import is_hidden
 from xprim.symbolic_dimensions import written_for_programs
@@ -179,7 +171,7 @@ def _texts(
 
 
 def _check_effects(name: str, closed: ClosedJaxpr) -> None:
-    refused = {*ordered_effects(closed.effects)}
+    refused = {*xprim.ordered_effects(closed.effects)}
     refused |= {e for e in closed.effects if not isinstance(e, Effect)}
     if refused:
         raise ValueError(message(
@@ -204,7 +196,7 @@ def _check_no_python(name: str, callbacks: Sequence[Any]) -> None:
 def _exported_vjp(
     traced: TracedFunction, platforms: tuple[str, ...], checks: tuple[DisabledSafetyCheck, ...]
 ) -> Exported:
-    vjp = optional_transforms.find("vjp")
+    vjp = xprim.optional_transforms.find("vjp")
     if vjp is None:
         raise ValueError(
             message(

@@ -11,16 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import xprim
 import xtree
 from xjit import jaxlib_gateway as gateway
 from xjit.dispatch.jit import jit
 from xjit.dispatch.program import program_of
-from xjit.export.calling_conventions import (
-    maximum_supported_calling_convention_version,
-    minimum_supported_calling_convention_version,
-    of_one_device,
-    of_several_devices,
-)
+from xjit.export import calling_conventions
+from xjit.export.calling_conventions import of_one_device, of_several_devices
 from xjit.export.files import (
     DIGEST_FROM,
     HEAD,
@@ -42,16 +39,14 @@ from xjit.sharding.meshes import AbstractMesh, Mesh, ProgramOfThisProcess
 from xjit.sharding.shardings import Sharding
 from xnp import lax
 from xprim import (
-    ClosedJaxpr,
     Effect,
     Primitive,
     ShapedArray,
     Zero,
     as_array,
-    custom_vjp_call_p,
     dtypes,
     not_mapped,
-    trace_to_jaxpr,
+    symbolic_dimensions,
     undefined,
 )
 from xprim.contracts import BatchAxis
@@ -59,13 +54,7 @@ from xprim.errors import message
 from xprim.extended import unwrap, wrap
 from xprim.requirements import require
 from xprim.sharded_types import whole
-from xprim.symbolic_dimensions import (
-    SymbolicScope,
-    dimension_text,
-    is_symbolic,
-    substituted_text,
-    value_of,
-)
+from xprim.symbolic_dimensions import SymbolicScope, dimension_text, is_symbolic, value_of
 from xprim.tracebacks import boundary
 
 __all__ = [
@@ -133,7 +122,11 @@ class StoredModule:
         imported = builder.module.imported
         key = (self, *sorted(values.items()))
         if key not in imported:
-            text = substituted_text(self.text, values) if self.is_symbolic else self.text
+            text = (
+                symbolic_dimensions.substituted_text(self.text, values)
+                if self.is_symbolic
+                else self.text
+            )
             text = numbered_rules(text, builder.platform, builder.module.callbacks)
             functions = with_meshes_of(builder.module, functions_of(text))
             functions, imported[key] = rename_functions(builder.module, functions)
@@ -252,7 +245,7 @@ def call_flat(exported: Any, arrays: Sequence[Any]) -> Sequence[Any]:
     def forward(perturbed: Any) -> Any:
         return lambda *operands: (*call_flat(exported, operands), *operands)
 
-    return custom_vjp_call_p.bind(
+    return xprim.custom_vjp_call_p.bind(
         *arrays, call=call, fwd=forward, bwd=backward, count_outs=lambda: len(exported.out_avals)
     )
 
@@ -322,8 +315,10 @@ def _name_of(exported: Any, i: int) -> str:
 
 def _numpy(*operands: Any, exported: Any) -> Any:
     avals = tuple([x.aval for x in operands])
-    jaxpr, consts = trace_to_jaxpr(lambda *xs: call_exported_p.bind(*xs, exported=exported), avals)
-    return tuple(program_of(ClosedJaxpr(jaxpr, consts), exported.fun_name).call(operands))
+    jaxpr, consts = xprim.trace_to_jaxpr(
+        lambda *xs: call_exported_p.bind(*xs, exported=exported), avals
+    )
+    return tuple(program_of(xprim.ClosedJaxpr(jaxpr, consts), exported.fun_name).call(operands))
 
 
 def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, exported: Any) -> Any:
@@ -681,8 +676,8 @@ def _avals(
 
 def _exported(facts: dict[str, Any], programs: memoryview) -> Exported:
     convention = facts["calling_convention"]
-    low = minimum_supported_calling_convention_version
-    high = maximum_supported_calling_convention_version
+    low = calling_conventions.minimum_supported_calling_convention_version
+    high = calling_conventions.maximum_supported_calling_convention_version
     if not low <= convention <= high:
         raise ValueError(message(
             "deserialize", "the program is called in a way that is not known here.",

@@ -7,16 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import xtree
-from xprim import ShapeDtypeStruct, as_array
+from xprim import ShapeDtypeStruct, as_array, symbolic_dimensions
 from xprim.errors import message
 from xprim.requirements import require
-from xprim.symbolic_dimensions import (
-    SymbolicDimension,
-    SymbolicScope,
-    dimension_text,
-    is_symbolic,
-    value_of,
-)
+from xprim.symbolic_dimensions import SymbolicDimension, SymbolicScope, is_symbolic, value_of
 from xprim.tracebacks import boundaries
 from xprim.typing import PyTree
 
@@ -215,7 +209,7 @@ def _places(expected: Sequence[Any], given: Sequence[Any], names: Sequence[str])
 
 def _check_sizes(places: Sequence[Any], values: Mapping[str, Any]) -> None:
     for d, size, where in places:
-        if value_of(dimension_text(d), values) != size:
+        if value_of(symbolic_dimensions.dimension_text(d), values) != size:
             raise ValueError(message(
                 "call", "the sizes do not fit the shapes that it was exported for.",
                 got=f"{where} = {size}",

@@ -17,22 +17,12 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
+import xprim
 import xtree
 from xjit.callbacks.ffi import attribute_text, custom_call_text, quoted
 from xjit.dispatch.calls import jit_p
 from xjit.lowering.stablehlo_text import Builder
-from xprim import (
-    Array,
-    ClosedJaxpr,
-    Effect,
-    Primitive,
-    Tracer,
-    as_array,
-    close_over,
-    ordered_effects,
-    stage,
-    undefined,
-)
+from xprim import Array, ClosedJaxpr, Effect, Primitive, Tracer, as_array, stage, undefined
 from xprim.avals import size_of
 from xprim.calls import rules_of_program
 from xprim.contracts import BatchAxis
@@ -116,7 +106,7 @@ def _program_for(
 
     def traced() -> Staged:
         closed, out_tree = stage(functools.partial(fun, **kwargs), args, {}, operation="composite")
-        return Staged(*close_over(closed.jaxpr, closed.consts), out_tree)
+        return Staged(*xprim.close_over(closed.jaxpr, closed.consts), out_tree)
 
     avals, given = [x.aval for x in operands], sorted(kwargs.items())
     return _programs.program_of(fun, in_tree, avals, traced, given)
@@ -137,7 +127,7 @@ def _attributes(name: str, kwargs: dict[str, Any]) -> str:
 
 def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, jaxpr: ClosedJaxpr,
                name: str, version: int, attributes: str) -> Any:  # fmt: skip
-    if ordered_effects(jaxpr.effects):  # functions pass no order along
+    if xprim.ordered_effects(jaxpr.effects):  # functions pass no order along
         return b.inline(jaxpr, operands)
     if not _NAMESPACED.fullmatch(name):
         raise ValueError(message(

@@ -22,23 +22,11 @@ from typing import Any
 
 import numpy as np
 
+import xprim
 from xjit.sharding.manual_axes import recast
 from xjit.sharding.partial_sums import called_with, linear_operands, sums_of
 from xjit.sharding.shardings import NamedSharding, PartitionSpec, axes_of
-from xprim import (
-    ELEMENTWISE,
-    ClosedJaxpr,
-    ConcreteArray,
-    Equation,
-    Literal,
-    ShapedArray,
-    dtypes,
-    get_primitive,
-    not_mapped,
-    scalar_array,
-    shaped_array,
-    trace_to_jaxpr,
-)
+from xprim import ClosedJaxpr, Equation, Literal, ShapedArray, dtypes, get_primitive, not_mapped
 from xprim.calls import BatchDimension, bind_one
 from xprim.dimension_names import AS_SAID, Names
 from xprim.errors import message
@@ -94,7 +82,7 @@ def _with_ends(closed: ClosedJaxpr) -> ClosedJaxpr:
         results = interpret(inner.jaxpr, inner.consts, given)
         return [_passed_result(x, a) for x, a in zip(results, closed.out_avals, strict=True)]
 
-    jaxpr, consts = trace_to_jaxpr(
+    jaxpr, consts = xprim.trace_to_jaxpr(
         run, [_passed_type(a) for a in closed.in_avals], name=closed.jaxpr.name
     )
     return ClosedJaxpr(jaxpr, consts)
@@ -105,7 +93,7 @@ def _passed_type(aval: ShapedArray) -> ShapedArray:
         return aval
     count = _count(aval)
     shape = (count * aval.shape[0], *aval.shape[1:]) if aval.ndim else (count,)
-    return shaped_array(shape, aval.dtype, aval.weak_type)
+    return xprim.shaped_array(shape, aval.dtype, aval.weak_type)
 
 
 def _stack_argument(x: Any, aval: ShapedArray) -> Any:
@@ -150,7 +138,7 @@ def _mentions_parts(closed: ClosedJaxpr) -> bool:
 
 
 def _convert(closed: ClosedJaxpr) -> ClosedJaxpr:
-    jaxpr, found = trace_to_jaxpr(
+    jaxpr, found = xprim.trace_to_jaxpr(
         lambda *args: interpret(closed.jaxpr, [_constant(c) for c in closed.consts], args, _run),
         [_stack_type(a) for a in closed.in_avals],
         name=closed.jaxpr.name,
@@ -162,7 +150,7 @@ def _constant(x: Any) -> Any:
     """Return what a program captures, which each device gets whole, as a stack."""
     if not _axes(x.aval):
         return x
-    added = ConcreteArray(None, whole(x.aval), x.buffer)
+    added = xprim.ConcreteArray(None, whole(x.aval), x.buffer)
     return _changed(added, whole(x.aval), x.aval)
 
 
@@ -277,7 +265,7 @@ def _batched(
     """Apply a primitive by its batch rule, along the last dimension of stacks."""
     axis = BatchDimension(_count(out[0]))
     values = [x if s is not_mapped else s for x, s in zip(arrays, stacks, strict=True)]
-    if primitive.rules["batch"] is ELEMENTWISE:
+    if primitive.rules["batch"] is xprim.ELEMENTWISE:
         shape = max([a.shape for a in avals], key=len)
         values = [_repeat(x, s is not not_mapped, a.ndim, (*shape, axis.size))
                   for x, s, a in zip(values, stacks, avals, strict=True)]  # fmt: skip
@@ -362,8 +350,8 @@ class _Apart:
 def _first_along(x: Any, dim: int) -> Any:
     """Return an array that has zeros along a dimension but for its first index."""
     (number,) = get_primitive("iota").bind(dtype=dtypes.int32, shape=x.aval.shape, dimension=dim)
-    (is_first,) = get_primitive("eq").bind(number, scalar_array(0, dtypes.int32))
-    zeros = bind_one("broadcast_in_dim", scalar_array(0, x.aval.dtype), shape=x.aval.shape,
+    (is_first,) = get_primitive("eq").bind(number, xprim.scalar_array(0, dtypes.int32))
+    zeros = bind_one("broadcast_in_dim", xprim.scalar_array(0, x.aval.dtype), shape=x.aval.shape,
                      broadcast_dimensions=())  # fmt: skip
     return get_primitive("select_n").bind(is_first, zeros, x)[0]
 
@@ -394,7 +382,7 @@ def _stack_type(aval: ShapedArray) -> ShapedArray:
     if not axes:
         return aval
     sharding = aval.type_sharding.update(spec=PartitionSpec(*aval.type_sharding.spec, axes))
-    return shaped_array((*aval.shape, _count(aval)), aval.dtype, aval.weak_type, sharding)
+    return xprim.shaped_array((*aval.shape, _count(aval)), aval.dtype, aval.weak_type, sharding)
 
 
 def _axes(aval: ShapedArray) -> tuple[Any, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import xprim
 import xtree
 from xjit.dispatch.placement import committed_to, moved
 from xjit.lowering.stablehlo_text import sharding_text
@@ -23,20 +24,7 @@ from xjit.sharding.shardings import (
     TiledSharding,
     resolved,
 )
-from xprim import (
-    EAGER,
-    LINEAR,
-    STRUCTURAL,
-    Array,
-    ConcreteArray,
-    Primitive,
-    ShapedArray,
-    Tracer,
-    as_array,
-    dimension_names,
-    not_mapped,
-    state,
-)
+from xprim import EAGER, LINEAR, Array, Primitive, ShapedArray, Tracer, as_array, not_mapped, state
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
 from xprim.requirements import require
@@ -110,7 +98,7 @@ def constrained(x: Array, place: Any, operation: str = "with_sharding_constraint
     if sharding is None or _is_of_no_mesh(sharding):
         return x
     if isinstance(sharding, SingleDeviceSharding):
-        if state.trace is EAGER and isinstance(x, ConcreteArray):
+        if state.trace is EAGER and isinstance(x, xprim.ConcreteArray):
             return moved([x], committed_to(sharding.devices_in_order[0]))[0]
         return x
     require(
@@ -244,9 +232,9 @@ sharding_constraint_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_transpose,
     batch=_batch,
-    physical=STRUCTURAL,
+    physical=xprim.STRUCTURAL,
     eager=asked_for_always,
-    sharding=dimension_names.AS_SAID,
+    sharding=xprim.dimension_names.AS_SAID,
 )
 
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import xprim
 import xtree
 from xjit import jaxlib_gateway as gateway
 from xjit.cache.memory import Bounded
@@ -17,21 +18,7 @@ from xjit.lowering.modules import text_of_piece
 from xjit.lowering.stablehlo_text import Builder
 from xjit.sharding.meshes import Mesh
 from xjit.sharding.shardings import NamedSharding, PartitionSpec, Sharding, named_as
-from xprim import (
-    EAGER,
-    ClosedJaxpr,
-    Primitive,
-    ShapedArray,
-    ShapeDtypeStruct,
-    Tracer,
-    close_over,
-    extended_axes,
-    ordered_effects,
-    shaped_array,
-    stage,
-    state,
-    static_positions,
-)
+from xprim import EAGER, ClosedJaxpr, Primitive, ShapedArray, Tracer, close_over, stage, state
 from xprim.calls import rules_of_program
 from xprim.errors import UndefinedRuleError, message, place_of
 from xprim.kept_programs import KeptPrograms, Staged
@@ -451,7 +438,7 @@ class custom_partitioning:  # noqa: N801 - a decorator
                 "custom_partitioning", "nobody has said how this is split.",
                 where=place_of(self.fun), hint="f.def_partition(partition, sharding_rule=...)",
             ))  # fmt: skip
-        numbers = set(static_positions(self.static_argnums, len(args), "custom_partitioning"))
+        numbers = set(xprim.static_positions(self.static_argnums, len(args), "custom_partitioning"))
         statics = tuple([args[n] for n in sorted(numbers)])
         operands, in_tree = flat_arrays(
             tuple([x for n, x in enumerate(args) if n not in numbers]), "custom_partitioning",
@@ -583,7 +570,7 @@ class _Split:
         assert owner.partition is not None, "it is asked for before"
         given = [
             tree.unflatten([
-                ShapeDtypeStruct(a.shape, a.dtype, sharding=self._named(t))
+                xprim.ShapeDtypeStruct(a.shape, a.dtype, sharding=self._named(t))
                 for a, t in zip(avals, tiles, strict=True)
             ])
             for tree, avals, tiles in (
@@ -598,7 +585,7 @@ class _Split:
         outs = self._tiles(division.out_tree, of_results, self.avals_out, "result_shardings")
         ins = self._tiles(division.in_tree, of_arguments, self.avals_in, "arg_shardings")
         pieces = [_piece(a, t) for a, t in zip(self.avals_in, ins, strict=True)]
-        with extended_axes(dict(mesh.shape)):
+        with xprim.extended_axes(dict(mesh.shape)):
             closed, out_tree = stage(
                 lower_fn, division.in_tree.unflatten(pieces), {}, operation="custom_partitioning"
             )
@@ -652,7 +639,7 @@ def _piece(aval: ShapedArray, tiles: gateway.Tiles) -> ShapedArray:
                 "custom_partitioning", f"{size} elements are not cut into {count} equal pieces.",
                 got=aval.str_long(), hint="return a sharding that leaves this dimension whole",
             ))  # fmt: skip
-    return shaped_array(tiles.piece_shape(aval.shape), aval.dtype, aval.weak_type)
+    return xprim.shaped_array(tiles.piece_shape(aval.shape), aval.dtype, aval.weak_type)
 
 
 def _stablehlo(
@@ -661,7 +648,7 @@ def _stablehlo(
 ) -> Any:  # fmt: skip
     module = b.module
     is_split = len(module.devices) > 1 and module.members is None
-    if not is_split or ordered_effects(jaxpr.effects):
+    if not is_split or xprim.ordered_effects(jaxpr.effects):
         return b.inline(jaxpr, operands)
     devices, owner = tuple(module.devices), division.owner
     mesh = module.mesh or Mesh(devices, "device")

@@ -5,22 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
+import xprim
 from xjit.sharding.shardings import NamedSharding
-from xprim import (
-    EAGER,
-    LINEAR,
-    Array,
-    ClosedJaxpr,
-    LinearIn,
-    MultiLinear,
-    Primitive,
-    ShapedArray,
-    close_over,
-    config,
-    dtypes,
-    shaped_array,
-    trace_to_jaxpr,
-)
+from xprim import EAGER, Array, ClosedJaxpr, LinearIn, Primitive, ShapedArray, config, dtypes
 from xprim.calls import all_to_front, call_rules, front_dims
 from xprim.contracts import BatchAxis
 from xprim.errors import message
@@ -58,8 +45,8 @@ def called_with(
       shardings: those of the results outside, or a function from the results' types to them.
       name: what prints call the program.
     """
-    jaxpr, consts = trace_to_jaxpr(fun, avals, name=name)
-    closed, captured = close_over(jaxpr, consts)
+    jaxpr, consts = xprim.trace_to_jaxpr(fun, avals, name=name)
+    closed, captured = xprim.close_over(jaxpr, consts)
     values = (*captured, *operands)
     out_shardings = shardings(closed.out_avals) if callable(shardings) else shardings
     return auto_axes_p.bind(
@@ -70,7 +57,7 @@ def called_with(
 
 def _shape(*avals: Any, jaxpr: ClosedJaxpr, out_shardings: Any, **_: Any) -> Any:
     return tuple([
-        shaped_array(a.shape, a.dtype, a.weak_type, sharding)
+        xprim.shaped_array(a.shape, a.dtype, a.weak_type, sharding)
         for a, sharding in zip(jaxpr.out_avals, out_shardings, strict=True)
     ])  # fmt: skip
 
@@ -178,9 +165,9 @@ def linear_operands(
     rule = primitive.rules.get("linearity", primitive.rules.get("jvp"))
     if "linearity" in primitive.rules and callable(rule):
         rule = rule(avals, params)
-    if rule is LINEAR:
+    if rule is xprim.LINEAR:
         return frozenset(range(len(avals))), True
-    if isinstance(rule, LinearIn | MultiLinear):
+    if isinstance(rule, LinearIn | xprim.MultiLinear):
         return frozenset(rule.argnums), isinstance(rule, LinearIn)
     return frozenset(), True
 

@@ -6,15 +6,9 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
+from xjit.sharding import shardings
 from xjit.sharding.partial_sums import Sums, check_call, sums_kept_apart, sums_of_results
-from xjit.sharding.shardings import (
-    NamedSharding,
-    PartitionSpec,
-    along_explicit_axes,
-    axes_of,
-    says_of_manual_axes,
-    with_manual_axes,
-)
+from xjit.sharding.shardings import PartitionSpec, axes_of, says_of_manual_axes, with_manual_axes
 from xprim import ELEMENTWISE, ManualAxisType, Primitive, ShapedArray, config, shaped_array
 from xprim.dimension_names import AS_SAID, Names, alike
 from xprim.errors import message
@@ -149,7 +143,7 @@ def _results_of_members(
     said = rule(*axes, **params) if rule else [frozenset().union(*axes)] * len(out)
     along = [found.intersection(mesh.axis_names) for found in said]  # not of names of vmap
     unreduced, reduced = _sums_of_members(primitive, avals, params, mesh)
-    explicit = [_typed_along(a, along_explicit_axes(a.type_sharding)) for a in avals]
+    explicit = [_typed_along(a, shardings.along_explicit_axes(a.type_sharding)) for a in avals]
     if any(a.type_sharding is not None for a in explicit):
         out = results_of(primitive, explicit, params, out)
     held = [ManualAxisType(varying, unreduced, reduced - varying) for varying in along]
@@ -250,7 +244,7 @@ def _typed(
     reduced, sharding = sums.reduced.difference(axes), None
     if axes or sums.unreduced or reduced:
         spec = PartitionSpec(*parts, unreduced=sums.unreduced, reduced=reduced)
-        sharding = NamedSharding(mesh, spec)
+        sharding = shardings.NamedSharding(mesh, spec)
     return shaped_array(aval.shape, aval.dtype, aval.weak_type, sharding)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from xnp.placing import computed_as, placed
+from xnp.primitives import table
 from xnp.primitives.dot_general import dot_general_p
 from xnp.primitives.precision import (
     DotAlgorithm,
@@ -14,18 +15,7 @@ from xnp.primitives.precision import (
     PrecisionLike,
     normal_precision,
 )
-from xnp.primitives.table import (
-    bind,
-    broadcasted,
-    converted,
-    filled,
-    iota,
-    moved,
-    mul,
-    reshaped,
-    selected,
-    transposed,
-)
+from xnp.primitives.table import bind, broadcasted, converted, filled, iota, moved, mul, reshaped
 from xprim import Array, as_array, dtypes
 from xprim.avals import size_of
 from xprim.errors import ShapeError, message
@@ -357,10 +347,12 @@ def _groups(x: Any, sizes: Any, ragged: int, prefix: tuple[int, ...]) -> Any:
     order = sorted(range(len(prefix)), key=prefix.__getitem__) if counts.aval.ndim > 1 else []
     dims = (0, *[prefix[i] + 1 for i in order])
     place = iota(whole, ragged + 1)
-    bounds = [broadcasted(transposed(b, (len(order), *order)), whole, dims) for b in (starts, ends)]
+    bounds = [
+        broadcasted(table.transposed(b, (len(order), *order)), whole, dims) for b in (starts, ends)
+    ]
     mask = bind("and", bind("ge", place, bounds[0]), bind("lt", place, bounds[1]))
     stack = broadcasted(x, whole, tuple(range(1, len(whole))))
-    return selected(mask, stack, filled(whole, 0, x.aval.dtype))
+    return table.selected(mask, stack, filled(whole, 0, x.aval.dtype))
 
 
 def _check(x: Any, y: Any, sizes: Any, numbers: Any, offset: Any) -> tuple[

@@ -11,12 +11,8 @@ import numpy as np
 from xnp.lax.contractions import dot_general
 from xnp.lax.windows import padtype_to_pads
 from xnp.placing import placed
-from xnp.primitives.convolution import (
-    ConvDimensionNumbers,
-    conv_general_dilated_p,
-    dilated,
-    output_size,
-)
+from xnp.primitives import convolution
+from xnp.primitives.convolution import ConvDimensionNumbers, conv_general_dilated_p, dilated
 from xnp.primitives.precision import PrecisionLike, normal_precision
 from xnp.primitives.table import bind, converted, moved, transposed
 from xprim import Array, as_array, dtypes
@@ -390,7 +386,7 @@ def conv_shape_tuple(
             "conv_shape_tuple", "there must be one pair of pads for each dimension of space.",
             got=f"{len(pads)} pairs for shape {tuple(lhs_shape)}",
         ))  # fmt: skip
-    sizes = [output_size(n, k, s, (p[0], p[1]), 1, 1) for n, k, s, p in zip(
+    sizes = [convolution.output_size(n, k, s, (p[0], p[1]), 1, 1) for n, k, s, p in zip(
         lhs_shape[2:], rhs_shape[2:], strides, pads, strict=True)]  # fmt: skip
     return (lhs_shape[0] // batch_group_count, rhs_shape[0], *sizes)
 

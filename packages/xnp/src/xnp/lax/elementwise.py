@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+import xprim
 from xnp.placing import placed, shard_like
 from xnp.primitives.conversion import (
     agreeing,
@@ -104,17 +105,7 @@ from xnp.primitives.special_gamma import (
     zeta_p,
 )
 from xnp.primitives.table import Accuracy, AccuracyMode, Tolerance, repeated
-from xprim import (
-    EAGER,
-    Array,
-    ConcreteArray,
-    Primitive,
-    as_array,
-    dtypes,
-    get_primitive,
-    scalar_array,
-    state,
-)
+from xprim import EAGER, Array, ConcreteArray, Primitive, as_array, dtypes, scalar_array, state
 from xprim.avals import size_of
 from xprim.errors import message
 from xprim.requirements import static_shape
@@ -343,7 +334,7 @@ def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike = None) -> Array:
     if out_dtype is not None:
         x, y = pair(x, y)
         wide = {"new_dtype": dtypes.requested_dtype(out_dtype, "mul"), "weak_type": False}
-        x, y = [get_primitive("convert_element_type").bind(v, **wide)[0] for v in (x, y)]
+        x, y = [xprim.get_primitive("convert_element_type").bind(v, **wide)[0] for v in (x, y)]
     if type(x) is not ConcreteArray or type(y) is not ConcreteArray or x.aval is not y.aval:
         x, y = pair(x, y)
     return mul_p.bind(x, y)[0]  # type: ignore[no-any-return]

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, Literal, overload
 
 from xnp.lax import control_flow as loops
+from xnp.primitives import table
 from xnp.primitives.cholesky import cholesky_p, cholesky_update_p, symmetric_product_p
 from xnp.primitives.eigen import eig_p, eigh_p, hessenberg_p, schur_p, tridiagonal_p
 from xnp.primitives.linalg_lowering import (
@@ -38,22 +39,7 @@ from xnp.primitives.linear_systems import (
 )
 from xnp.primitives.qr import column_order, columns_at, householder_product_p, ormqr_p, qr_p
 from xnp.primitives.svd import svd_p
-from xnp.primitives.table import (
-    add,
-    bind,
-    concatenated,
-    converted,
-    div,
-    iota,
-    mul,
-    reshaped,
-    scalar_like,
-    scaled,
-    selected,
-    sliced,
-    sub,
-    summed,
-)
+from xnp.primitives.table import add, bind, converted, mul, scalar_like, scaled, sliced, sub, summed
 from xprim import Array, as_array, dtypes, scalar_array
 from xprim.avals import size_of
 from xprim.errors import message
@@ -132,11 +118,11 @@ def triangular_solve(
 def _with_dimension(x: Any, dim: int) -> Any:
     shape = list(x.aval.shape)
     shape.insert(dim, 1)
-    return reshaped(x, shape)
+    return table.reshaped(x, shape)
 
 
 def _without_dimension(x: Any, dim: int) -> Any:
-    return reshaped(x, [n for i, n in enumerate(x.aval.shape) if i != dim])
+    return table.reshaped(x, [n for i, n in enumerate(x.aval.shape) if i != dim])
 
 
 @boundary
@@ -446,9 +432,9 @@ def _within(x: Any, shape: tuple[Any, Any]) -> Any:
     inside = None
     for dim, size in enumerate(shape):
         size = converted(as_array(size, what="qdwh: dynamic_shape"), dtypes.int32)
-        less = bind("lt", iota(x.aval.shape, dim), _repeat(size, x.aval.shape))
+        less = bind("lt", table.iota(x.aval.shape, dim), _repeat(size, x.aval.shape))
         inside = less if inside is None else bind("and", inside, less)
-    return selected(inside, x, _repeat(scalar_like(x, 0), x.aval.shape))
+    return table.selected(inside, x, _repeat(scalar_like(x, 0), x.aval.shape))
 
 
 def _repeat(value: Any, shape: Any) -> Any:
@@ -462,8 +448,8 @@ def _iterated(x: Any, most: int, eps: float) -> tuple[Any, Any, Any, Any]:
         _greatest(summed(magnitudes, (0,)), zero), _greatest(summed(magnitudes, (1,)), zero)
     )
     bound = bind("sqrt", greatest)  # of the largest singular value
-    bound = selected(bind("eq", bound, zero), scalar_like(bound, 1), bound)
-    u = div(x, _repeat(converted(bound, x.aval.dtype), x.aval.shape))
+    bound = table.selected(bind("eq", bound, zero), scalar_like(bound, 1), bound)
+    u = table.div(x, _repeat(converted(bound, x.aval.dtype), x.aval.shape))
     limit = math.cbrt(5 * eps)
     weights, reached = _weights(eps, most)
     previous = u
@@ -520,7 +506,9 @@ def _step(u: Any, a: float, b: float, c: float) -> Any:
     m, n = u.aval.shape
     identity = eye((n, n), u.aval.dtype)
     if c > _FROM_QR:
-        q, _ = qr_p.bind(concatenated([scaled(u, math.sqrt(c)), identity], 0), full_matrices=False)
+        q, _ = qr_p.bind(
+            table.concatenated([scaled(u, math.sqrt(c)), identity], 0), full_matrices=False
+        )
         product = matmul(sliced(q, 0, 0, m), adjoint(sliced(q, 0, m, m + n)))
         return add(scaled(u, b / c), scaled(product, (a - b / c) / math.sqrt(c)))
     gram = add(identity, scaled(matmul(adjoint(u), u), c))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import xprim
 import xtree
 from xnp.placing import placed
 from xnp.primitives.reductions import (
@@ -17,18 +18,7 @@ from xnp.primitives.reductions import (
     reduce_sum_p,
     reduce_xor_p,
 )
-from xprim import (
-    Array,
-    ClosedJaxpr,
-    Primitive,
-    ShapedArray,
-    as_array,
-    close_over,
-    dtypes,
-    get_primitive,
-    shaped_array,
-    trace_to_jaxpr,
-)
+from xprim import Array, ClosedJaxpr, Primitive, as_array, close_over, dtypes, get_primitive
 from xprim.avals import size_of
 from xprim.errors import AxisError, message
 from xprim.requirements import require
@@ -298,7 +288,7 @@ def _reduce_tree(
     return xtree.unflatten(tree, list(reduce_p.bind(*xs, *inits, jaxpr=jaxpr, dimensions=axes)))
 
 
-def _initial(value: Any, aval: ShapedArray) -> Any:
+def _initial(value: Any, aval: xprim.ShapedArray) -> Any:
     """Return an initial value as an array, weak where it is a number of Python, or raise."""
     init = as_array(value, what="reduce: an initial value")
     if init.aval.dtype != aval.dtype:
@@ -313,7 +303,7 @@ def _initial(value: Any, aval: ShapedArray) -> Any:
 
 
 def _stage(computation: Any, xs: Any, tree: Any) -> tuple[ClosedJaxpr, list[Any]]:
-    scalars = [shaped_array((), x.dtype) for x in xs]
+    scalars = [xprim.shaped_array((), x.dtype) for x in xs]
     count = len(xs)
 
     def flat(*args: Any) -> list[Any]:
@@ -335,7 +325,7 @@ def _stage(computation: Any, xs: Any, tree: Any) -> tuple[ClosedJaxpr, list[Any]
             )  # fmt: skip
         return results
 
-    jaxpr, consts = trace_to_jaxpr(flat, [*scalars, *scalars], name="reduce")
+    jaxpr, consts = xprim.trace_to_jaxpr(flat, [*scalars, *scalars], name="reduce")
     return close_over(jaxpr, consts)
 
 

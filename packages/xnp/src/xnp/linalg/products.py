@@ -12,19 +12,10 @@ from xnp import lax
 from xnp.numpy.dispatch import axis_of, check_ranks
 from xnp.numpy.rearranging import trace as array_trace
 from xnp.placing import computed_as
+from xnp.primitives import table
 from xnp.primitives.linalg_lowering import eye, mt
 from xnp.primitives.linear_systems import solve_p
-from xnp.primitives.table import (
-    broadcasted,
-    concatenated,
-    converted,
-    filled,
-    moved,
-    mul,
-    reshaped,
-    sliced,
-    sub,
-)
+from xnp.primitives.table import broadcasted, converted, filled, moved, mul, reshaped, sliced, sub
 from xprim import Array, as_array, dtypes, promotion
 from xprim.errors import ShapeError, message
 from xprim.requirements import require, static_int
@@ -400,7 +391,7 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     last = x.ndim - 1
 
     def turned(z: Any, by: int) -> Any:
-        return concatenated([sliced(z, last, by, 3), sliced(z, last, 0, by)], last)
+        return table.concatenated([sliced(z, last, by, 3), sliced(z, last, 0, by)], last)
 
     result = sub(mul(turned(x, 1), turned(y, 2)), mul(turned(x, 2), turned(y, 1)))
     return moved(result, last, axis_of(axis, x.ndim, "cross"))

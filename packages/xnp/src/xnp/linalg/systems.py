@@ -13,20 +13,11 @@ from xnp.linalg.factorisations import svd, svdvals
 from xnp.linalg.products import broadcast_batches, diagonal, matmul, matrix, promote
 from xnp.numpy.creation import asarray
 from xnp.numpy.dispatch import array_of, axis_of, cast, check_ranks, several_axes, wide
+from xnp.primitives import table
 from xnp.primitives.linalg_lowering import adjoint, conj, eye, real, real_dtype
 from xnp.primitives.linear_systems import det_p, pivots_of, solve_p
 from xnp.primitives.svd import pinv_p, svd_p
-from xnp.primitives.table import (
-    broadcasted,
-    converted,
-    filled,
-    moved,
-    reshaped,
-    scalar_like,
-    selected,
-    sliced,
-    summed,
-)
+from xnp.primitives.table import broadcasted, converted, filled, reshaped, selected, sliced, summed
 from xprim import Array, JaxprTracer, Zero, as_array, custom_jvp_call_p, dtypes
 from xprim.errors import ShapeError, message
 from xprim.requirements import require
@@ -150,7 +141,7 @@ def pinv(
     """
     x = matrix("pinv", a, square=hermitian)
     if hermitian:
-        x = lax.mul(lax.add(x, adjoint(x)), scalar_like(x, 0.5))
+        x = lax.mul(lax.add(x, adjoint(x)), table.scalar_like(x, 0.5))
     check_one_bound("pinv", "rtol", rtol, "rcond", rcond)
     cut = rtol if rtol is not None else rcond
     if cut is None:
@@ -195,7 +186,7 @@ def lstsq(
     eps = float(dtypes.finfo(x.dtype).eps)
     cut = bounds_of("lstsq", max(m, n) * eps if rcond is None else rcond, x, 2, real_dtype(x.dtype))
     require(not cut.ndim, "lstsq", "rcond must be a number.", got=cut, error=ShapeError)
-    cut = selected(lax.lt(cut, scalar_like(cut, 0)), scalar_like(cut, eps), cut)
+    cut = selected(lax.lt(cut, table.scalar_like(cut, 0)), table.scalar_like(cut, eps), cut)
     s = _values_beside_pinv(x)
     rank = rank_of(s, cut)
     solution = matmul(pinv(x, cut), columns)
@@ -426,7 +417,7 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -
     """
     x, y = promote("tensorsolve", a, b, inexact=True)
     for axis in axes or ():
-        x = moved(x, axis_of(axis, x.ndim, "tensorsolve"), x.ndim - 1)
+        x = table.moved(x, axis_of(axis, x.ndim, "tensorsolve"), x.ndim - 1)
     shape = x.shape[y.ndim :]
     require(
         math.prod(shape) == y.size and math.prod(x.shape[: y.ndim]) == y.size, "tensorsolve",

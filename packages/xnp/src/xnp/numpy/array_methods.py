@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+import xprim
 from xnp.numpy import (
     contraction,
     creation,
@@ -29,17 +30,7 @@ from xnp.numpy import (
 )
 from xnp.numpy.dispatch import binary_operator
 from xnp.numpy.index_update import IndexUpdateHelper
-from xprim import (
-    EAGER,
-    HOST,
-    Array,
-    ConcreteArray,
-    Tracer,
-    as_array,
-    attach_methods,
-    dtypes,
-    lending_device,
-)
+from xprim import EAGER, HOST, Array, ConcreteArray, Tracer, as_array, attach_methods, dtypes
 from xprim.array import check_numbers
 from xprim.avals import size_of
 from xprim.errors import kind_name, message, with_article
@@ -469,7 +460,7 @@ _CPU = 1  # kDLCPU of `dlpack.h`
 
 def _dlpack_device(self: Any) -> tuple[int, int]:
     check_numbers(self.aval, "__dlpack_device__")
-    kind, number = lending_device(EAGER.backend, self)
+    kind, number = xprim.lending_device(EAGER.backend, self)
     return int(kind), int(number)
 
 

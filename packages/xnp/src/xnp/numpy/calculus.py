@@ -8,22 +8,9 @@ from collections.abc import Sequence
 from typing import Any, overload
 
 from xnp import lax
+from xnp.numpy import dispatch
 from xnp.numpy.creation import asarray
-from xnp.numpy.dispatch import (
-    array_of,
-    as_array_like,
-    axes_of,
-    axis_of,
-    broadcast_all,
-    cast,
-    check_ranks,
-    chosen,
-    converted,
-    dispatched,
-    inexact,
-    promoted,
-    wide,
-)
+from xnp.numpy.dispatch import array_of, axis_of, broadcast_all, cast, converted, inexact, wide
 from xnp.numpy.indexing import read
 from xnp.numpy.reductions import sum as summed
 from xnp.numpy.selection import searchsorted
@@ -76,7 +63,7 @@ def check_ranks_of_widths(both: Any, widths: Any, y: Any, x: Any) -> None:
     """
     if widths.aval.shape[-1:] == (1,) and 1 in (widths.aval.ndim, both.aval.ndim):
         return
-    check_ranks("trapezoid", y, x)
+    dispatch.check_ranks("trapezoid", y, x)
 
 
 def even_trapezoids(y: Any, step: Any, axis: int) -> Any:
@@ -147,7 +134,7 @@ def _end_of_diff(value: Any, a: Array, axis: int) -> list[Array]:
     """Return what is put before or behind the array: a number is spread over a slice of it."""
     if value is None:
         return []
-    value, shape = as_array_like(value, a, "diff"), a.aval.shape
+    value, shape = dispatch.as_array_like(value, a, "diff"), a.aval.shape
     return [
         value if value.aval.ndim else broadcasted(value, (*shape[:axis], 1, *shape[axis + 1 :]))
     ]
@@ -220,7 +207,7 @@ def gradient(
     order = 1 if edge_order is None else size_of(edge_order)
     require(order in (1, 2), "gradient", "edge_order must be 1 or 2, got {!r}.", edge_order)
     (f,) = inexact("gradient", f)
-    axes = axes_of(axis, f.aval.ndim, "gradient")
+    axes = dispatch.axes_of(axis, f.aval.ndim, "gradient")
     require(
         len(varargs) in (0, 1, len(axes)), "gradient", "{} distances do not go with {} axes.",
         len(varargs), len(axes), error=TypeError,
@@ -309,7 +296,7 @@ def trapezoid(
       Array(1.5, dtype=float32)
     """
     if x is None:
-        y, step = promoted("trapezoid", *inexact("trapezoid", y), dx)
+        y, step = dispatch.promoted("trapezoid", *inexact("trapezoid", y), dx)
         step = wide(step)
     else:
         y, x = inexact("trapezoid", y, x)
@@ -389,7 +376,7 @@ def interp(
             continue
         outer = read(fp, end) if value is None else cast(array_of(value, "interp"), fp.aval.dtype)
         beyond = bind(primitive, x, broadcasted(read(xp, end), x.aval.shape))
-        result = chosen("interp", beyond, outer, result)
+        result = dispatch.chosen("interp", beyond, outer, result)
     return result
 
 
@@ -488,8 +475,8 @@ def cross(
     """
     if axis is not None:
         axisa = axisb = axisc = size_of(axis)
-    a, b = promoted("cross", a, b)
-    check_ranks("cross", a, b, core=(1, 1))
+    a, b = dispatch.promoted("cross", a, b)
+    dispatch.check_ranks("cross", a, b, core=(1, 1))
     a, b = moveaxis(a, axisa, -1), moveaxis(b, axisb, -1)
     sizes = a.shape[-1], b.shape[-1]
     if not {*sizes} <= {2, 3}:
@@ -537,7 +524,7 @@ def _shift_products(a: Any, kernel: Any, padding: tuple[int, int], precision: An
     return _moved_and_added(a, kernel, padding)
 
 
-@dispatched(2)
+@dispatch.dispatched(2)
 def _moved_and_added(a: Any, kernel: Any, padding: tuple[int, int]) -> Any:
     low, high = padding
     zero, last = scalar_like(a, 0), kernel.aval.size - 1

@@ -10,17 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xnp.numpy.dispatch import (
-    array_of,
-    axes_of,
-    axis_of,
-    cast,
-    check_ranks,
-    common_shape,
-    dispatched,
-    promoted,
-    several_axes,
-)
+from xnp.numpy import dispatch
+from xnp.numpy.dispatch import array_of, cast, common_shape, dispatched, promoted, several_axes
 from xnp.numpy.shaping import permute
 from xnp.placing import computed_as
 from xnp.primitives.precision import PrecisionLike, holds_products, normal_precision
@@ -358,7 +349,7 @@ def vecdot(
       Array([3, 7], dtype=int32)
     """
     x, y = promoted("vecdot", x1, x2)
-    check_ranks("vecdot", x, y, core=(1, 1))
+    dispatch.check_ranks("vecdot", x, y, core=(1, 1))
     x, y = [_last(v, axis) for v in (x, y)]
     if x.aval.shape[-1] != y.aval.shape[-1]:
         raise ShapeError(message(
@@ -375,7 +366,7 @@ def vecdot(
 
 
 def _last(x: Any, axis: int) -> Any:
-    d = axis_of(axis, x.aval.ndim, "vecdot")
+    d = dispatch.axis_of(axis, x.aval.ndim, "vecdot")
     return permute(x, (*[i for i in range(x.aval.ndim) if i != d], d))
 
 
@@ -416,7 +407,9 @@ def tensordot(
     ranks = a.aval.ndim, b.aval.ndim
     if several_axes(axes):
         _check_pair(axes)
-        first, second = [axes_of(x, r, "tensordot") for x, r in zip(axes, ranks, strict=True)]
+        first, second = [
+            dispatch.axes_of(x, r, "tensordot") for x, r in zip(axes, ranks, strict=True)
+        ]
     else:
         count = static_int(axes, "tensordot", "axes")
         if not 0 <= count <= min(ranks):

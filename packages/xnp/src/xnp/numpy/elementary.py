@@ -8,21 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from xnp.numpy.dispatch import (
-    array_of,
-    broadcast,
-    broadcast_all,
-    broadcast_checked,
-    cast,
-    check_ranks,
-    chosen,
-    converted,
-    dispatched,
-    elements_now,
-    inexact,
-    promoted,
-    wide,
-)
+from xnp.numpy import dispatch
+from xnp.numpy.dispatch import array_of, broadcast, cast, converted, dispatched, inexact, wide
 from xnp.numpy.ufuncs import Unary, binary_function, unary_function
 from xnp.primitives.table import bind, broadcasted, filled, scalar_like, selected
 from xprim import Array, ConcreteArray, dtypes, shaped_array, state
@@ -53,7 +40,7 @@ __dir__ = __all__.copy
 
 
 def _integers(name: str, *operands: Any) -> Any:
-    arrays = promoted(name, *operands)
+    arrays = dispatch.promoted(name, *operands)
     dtype = arrays[0].aval.dtype
     if not (dtypes.is_integer(dtype) or dtypes.is_bool(dtype)):
         raise TypeError(f"{name}: takes integers and booleans, got dtype {dtype.name}.")
@@ -547,7 +534,7 @@ def _replace(x: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
     replacements = [(bind("ne", x, x), nan), (bind("eq", x, scalar_like(x, math.inf)), posinf),
                     (bind("eq", x, scalar_like(x, -math.inf)), neginf)]  # fmt: skip
     for mask, value in replacements:
-        x = chosen("nan_to_num", mask, cast(array_of(value, "nan_to_num"), dtype), x)
+        x = dispatch.chosen("nan_to_num", mask, cast(array_of(value, "nan_to_num"), dtype), x)
     return x
 
 
@@ -1114,7 +1101,7 @@ def _hypot(x: Any, y: Any) -> Any:
         raise ValueError(message(
             "hypot", "takes real numbers.", hint="give the magnitudes: abs(x)",
         ))  # fmt: skip
-    return bind("hypot", *broadcast_checked("hypot", x, y))
+    return bind("hypot", *dispatch.broadcast_checked("hypot", x, y))
 
 
 def _logarithm_of_sum(name: str) -> Callable[[Any, Any], Any]:
@@ -1122,7 +1109,7 @@ def _logarithm_of_sum(name: str) -> Callable[[Any, Any], Any]:
 
 
 def _heaviside(x: Any, y: Any) -> Any:
-    x, y = broadcast_checked("heaviside", *inexact("heaviside", x, y))
+    x, y = dispatch.broadcast_checked("heaviside", *inexact("heaviside", x, y))
     zero = scalar_like(x, 0)
     positive = bind("convert_element_type", bind("gt", x, zero), new_dtype=x.aval.dtype,
                     weak_type=x.aval.weak_type)  # fmt: skip
@@ -1134,7 +1121,7 @@ def _copysign(x: Any, y: Any) -> Any:
     x, y = inexact("copysign", x, y)
     if dtypes.is_complex(x.aval.dtype):
         raise TypeError("copysign: complex numbers have no sign.")
-    x, y = broadcast_checked("copysign", bind("abs", x), y)
+    x, y = dispatch.broadcast_checked("copysign", bind("abs", x), y)
     return selected(sign_is_negative(y), bind("neg", x), x)
 
 
@@ -1414,7 +1401,7 @@ def spacing(x: ArrayLike, /) -> Array:
         Array([1.000e+00, 1.024e+03], dtype=float32)
     """
     if type(x) is ConcreteArray and x.aval.dtype in OF_C:
-        hosts = elements_now(x)
+        hosts = dispatch.elements_now(x)
         if hosts is not None:
             with np.errstate(all="ignore"):
                 return ConcreteArray(np.asarray(np.spacing(*hosts)), x.aval.strong())
@@ -1565,12 +1552,12 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     dtype = x1.aval.dtype
     if dtypes.is_complex(dtype):
         raise ValueError("ldexp: complex numbers have no exponent.")
-    check_ranks("ldexp", x1, x2)
-    hosts = elements_now(x1, x2)
+    dispatch.check_ranks("ldexp", x1, x2)
+    hosts = dispatch.elements_now(x1, x2)
     if hosts is not None and dtype in OF_C and x2.aval.dtype == dtypes.int32:
         scaled = np.asarray(state.run_quietly(np.ldexp, *hosts), dtype)
         return ConcreteArray(scaled, shaped_array(scaled.shape, dtype))
-    x1, x2 = broadcast_all("ldexp", x1, x2)
+    x1, x2 = dispatch.broadcast_all("ldexp", x1, x2)
     if dtype not in EXPONENT_BITS:  # exact in float32, and rounded where it is converted back
         return cast(scale_by_power(cast(x1, dtypes.float32), x2), dtype)
     return scale_by_power(x1, x2)
@@ -1600,7 +1587,7 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     dtype = x.aval.dtype
     if dtypes.is_complex(dtype):
         raise TypeError("frexp: complex numbers have no exponent.")
-    hosts = elements_now(x)
+    hosts = dispatch.elements_now(x)
     if hosts is not None and dtype in OF_C:
         return split_now(x, *hosts)
     info = dtypes.finfo(dtype)

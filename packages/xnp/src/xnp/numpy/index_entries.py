@@ -12,16 +12,9 @@ import xtree
 from xnp.numpy.dispatch import cast
 from xnp.primitives.index_modes import check_positions, fill_of
 from xnp.primitives.table import bind, broadcasted, filled, reshaped, scalar_like, selected
-from xprim import Array, ConcreteArray, Tracer, as_array, dtypes, from_numpy, scalar_array
+from xprim import Array, ConcreteArray, Tracer, as_array, dtypes, errors, from_numpy, scalar_array
 from xprim.avals import SymbolicSize, size_of, slice_indices
-from xprim.errors import (
-    ConcretizationTypeError,
-    IndexTypeError,
-    NonConcreteBooleanIndexError,
-    ShapeError,
-    described,
-    message,
-)
+from xprim.errors import ConcretizationTypeError, IndexTypeError, ShapeError, described, message
 from xprim.requirements import static_int
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike
@@ -320,7 +313,7 @@ def _static_bound(bound: Any) -> int | None:
 
 def _mask_entries(mask: Any, axis: int, shape: Any) -> list[Entry]:
     if not isinstance(mask, ConcreteArray):
-        raise NonConcreteBooleanIndexError(mask)
+        raise errors.NonConcreteBooleanIndexError(mask)
     expected = shape[axis : axis + mask.ndim]
     if mask.shape != expected:
         raise IndexError(

@@ -7,42 +7,18 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+import xprim
 from xnp import lax
+from xnp.numpy import index_entries
 from xnp.numpy.creation import counting, ones_like, zeros_like
 from xnp.numpy.dispatch import array_of, cast, common_shape
-from xnp.numpy.index_entries import (
-    DynamicSlice,
-    FlagsInIndex,
-    Position,
-    Positions,
-    Span,
-    array_at,
-    as_positions,
-    check_strategy,
-    entries_of,
-    from_front,
-    has_slices,
-    index_dtype,
-    index_vectors,
-    update_window,
-    with_new_axes,
-)
+from xnp.numpy.index_entries import Position, Positions, Span, array_at, entries_of, from_front
 from xnp.numpy.indexing import host_index, is_not_plain, read
 from xnp.numpy.ufuncs import divide, power
 from xnp.placing import computed_as, placed
 from xnp.primitives.index_modes import GatherScatterMode, ScatterDimensionNumbers, check_room
 from xnp.primitives.table import bind, broadcasted, reshaped, scalar_like, selected
-from xprim import (
-    Array,
-    ConcreteArray,
-    as_array,
-    config,
-    dtypes,
-    from_numpy,
-    scalar_array,
-    shaped_array,
-    state,
-)
+from xprim import Array, ConcreteArray, as_array, config, dtypes, from_numpy, scalar_array, state
 from xprim.eager import EAGER, results_are_checked
 from xprim.errors import message
 from xprim.kernels import numpy_operand
@@ -108,7 +84,9 @@ def index_may_repeat(x: Any, index: Any, mode: Any, wraps: bool) -> bool:
 
 def _is_positions(part: Any) -> bool:
     """Return whether a part of an index is an array of integers."""
-    if isinstance(part, slice | DynamicSlice | int | np.integer | type(None) | type(Ellipsis)):
+    if isinstance(
+        part, slice | index_entries.DynamicSlice | int | np.integer | type(None) | type(Ellipsis)
+    ):
         return False
     if isinstance(part, Array):
         return not dtypes.is_bool(part.aval.dtype)
@@ -225,7 +203,7 @@ class IndexUpdateRef:
             of rank above 0; "auto" and "gather" take any. How the elements are read is decided by
             the index.
         """
-        check_strategy(strategy, self._index)
+        index_entries.check_strategy(strategy, self._index)
         if mode is not None:
             GatherScatterMode.from_any(mode)  # of places that are known, none is asked for
         if out_sharding is not None:
@@ -394,7 +372,7 @@ def _update_on_host(x: Any, index: Any, values: Any, ufunc: Any) -> Array | None
     except (IndexError, ValueError, OverflowError, TypeError, MemoryError):
         return None  # the written way says what is wrong, or leaves updates out
     if aval.weak_type and not weak:
-        aval = shaped_array(aval.shape, aval.dtype)
+        aval = xprim.shaped_array(aval.shape, aval.dtype)
     return ConcreteArray(result, aval)
 
 
@@ -427,15 +405,15 @@ def written(x: Any, index: Any, values: Any, primitive: str, options: Options) -
     if mask is not None and primitive == "scatter" and not values.aval.ndim:
         return bind("select_n", mask, x, values)
     _, _, mode, wraps = options
-    if has_slices(index):
+    if index_entries.has_slices(index):
         moved = mode is not None and GatherScatterMode.from_any(mode) is not _DROP
-        return update_window(x, index, wraps, moved, lambda window, rest: written(
+        return index_entries.update_window(x, index, wraps, moved, lambda window, rest: written(
             window, rest, values, primitive, options))  # fmt: skip
     free = mode is None and config.values.index_checks != "allow"
     try:
         entries = entries_of(index, x.aval.shape, checks=free, wraps=wraps, checks_arrays=True)
-    except FlagsInIndex:
-        expanded, places = as_positions(x, index)
+    except index_entries.FlagsInIndex:
+        expanded, places = index_entries.as_positions(x, index)
         return reshaped(written(expanded, places, values, primitive, options), x.aval.shape)
     return _scattered(x, entries, values, primitive, options)
 
@@ -483,7 +461,7 @@ def _mask_of(index: Any, shape: Any) -> Any:
 def _scattered(x: Any, entries: Any, values: Any, primitive: str, options: Options) -> Array:
     are_sorted, unique, mode, _ = options
     shape = x.aval.shape
-    x = with_new_axes(x, entries)
+    x = index_entries.with_new_axes(x, entries)
     wide = x.aval.shape
     layout = _Layout(entries, wide)
     if values.aval.ndim:
@@ -495,9 +473,11 @@ def _scattered(x: Any, entries: Any, values: Any, primitive: str, options: Optio
     values = broadcasted(values, layout.result_shape)
     if layout.to_updates != tuple(range(len(layout.to_updates))):
         values = bind("transpose", values, permutation=layout.to_updates)
-    dtype = index_dtype([a for _, a in layout.columns] or [scalar_array(0, dtypes.int32)])
+    dtype = index_entries.index_dtype(
+        [a for _, a in layout.columns] or [scalar_array(0, dtypes.int32)]
+    )
     columns = [from_front(a, wide[d], dtype) for d, a in layout.columns]
-    indices = index_vectors(columns, layout.batch) if columns else from_numpy(
+    indices = index_entries.index_vectors(columns, layout.batch) if columns else from_numpy(
         np.zeros((0,), np.int32))  # fmt: skip
     static = not layout.has_arrays
     result = bind(

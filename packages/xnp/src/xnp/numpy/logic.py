@@ -11,17 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from xnp.numpy import dispatch
 from xnp.numpy.creation import asarray
-from xnp.numpy.dispatch import (
-    array_of,
-    broadcast,
-    broadcast_all,
-    broadcast_checked,
-    cast,
-    dispatched,
-    inexact,
-    promoted,
-)
+from xnp.numpy.dispatch import array_of, broadcast, broadcast_all, cast, inexact, promoted
 from xnp.numpy.indexing import no_out
 from xnp.numpy.reductions import all as all_true
 from xnp.numpy.ufuncs import binary_function, unary_function
@@ -672,9 +664,9 @@ def iterable(y: ArrayLike) -> bool:
 # --- closeness ------------------------------------------------------------------------------------
 
 
-@dispatched(4)
+@dispatch.dispatched(4)
 def _isclose(a: Any, b: Any, rtol: Any, atol: Any, equal_nan: bool) -> Array:
-    a, b = broadcast_checked("isclose", *promoted("isclose", a, b))
+    a, b = dispatch.broadcast_checked("isclose", *promoted("isclose", a, b))
     if dtypes.is_extended(a.aval.dtype):
         return bind("eq", a, b)
     if not dtypes.is_inexact(a.aval.dtype):

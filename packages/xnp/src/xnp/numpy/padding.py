@@ -9,15 +9,8 @@ from typing import Any
 import numpy as np
 
 import xtree
-from xnp.numpy.dispatch import (
-    array_of,
-    as_array_like,
-    axes_of,
-    axis_of,
-    cast,
-    copy_if_aliased,
-    elements_now,
-)
+from xnp.numpy import dispatch
+from xnp.numpy.dispatch import array_of, as_array_like, axes_of, axis_of, cast, copy_if_aliased
 from xnp.numpy.elementary import round as round_
 from xnp.numpy.indexing import read
 from xnp.numpy.ranges import linspace
@@ -77,7 +70,7 @@ def pad(
     if mode in ("constant", "empty"):
         filled = _constant(x, widths, kwargs.get("constant_values", 0))
         return copy_if_aliased(filled, x)  # type: ignore[no-any-return]
-    hosts = elements_now(x) if mode in _COPYING and x.aval.size >= _LARGE else None
+    hosts = dispatch.elements_now(x) if mode in _COPYING and x.aval.size >= _LARGE else None
     if hosts is not None and kwargs.get("reflect_type", "even") == "even":
         padded = np.pad(hosts[0], widths, mode)  # type: ignore[call-overload]
         return ConcreteArray(padded, x.aval.update(shape=padded.shape))

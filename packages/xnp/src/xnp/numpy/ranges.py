@@ -8,33 +8,16 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
+import xprim
+from xnp.numpy import dispatch
 from xnp.numpy.creation import array, counting, shape_of
-from xnp.numpy.dispatch import (
-    array_of,
-    broadcast_all,
-    broadcast_checked,
-    cast,
-    check_ranks,
-    dispatched,
-    host_aval,
-    inexact,
-)
+from xnp.numpy.dispatch import array_of, broadcast_checked, cast, dispatched, host_aval, inexact
 from xnp.numpy.elementary import i0
 from xnp.numpy.indexing import read
 from xnp.numpy.shaping import moveaxis
 from xnp.placing import on_device, placed
 from xnp.primitives.table import bind, broadcasted, reshaped, scalar_like, selected
-from xprim import (
-    EAGER,
-    Array,
-    ConcreteArray,
-    Tracer,
-    dtypes,
-    from_numpy,
-    promotion,
-    scalar_array,
-    state,
-)
+from xprim import EAGER, Array, Tracer, dtypes, from_numpy, promotion, scalar_array, state
 from xprim.avals import SymbolicSize, size_of
 from xprim.errors import ArgumentError, ConcretizationTypeError, described
 from xprim.memory import out_of_memory
@@ -63,7 +46,7 @@ def host_array(array: Any, dtype: Any) -> Array:
     """Return a new host array as an Array of a dtype."""
     if array.dtype != dtype:
         array = array.astype(dtype)
-    return ConcreteArray(array, host_aval(array.shape, dtype))
+    return xprim.ConcreteArray(array, host_aval(array.shape, dtype))
 
 
 def arange(
@@ -329,8 +312,8 @@ def logspace(
     """
     exponents = linspace(start, stop, num, endpoint, False, None, axis)
     base_array, exponents = inexact("logspace", base, exponents)
-    check_ranks("logspace", base_array, exponents, made=(1,))
-    base_array, exponents = broadcast_all("logspace", base_array, exponents)
+    dispatch.check_ranks("logspace", base_array, exponents, made=(1,))
+    base_array, exponents = dispatch.broadcast_all("logspace", base_array, exponents)
     result = bind("pow", base_array, exponents)
     return result if dtype is None else cast(result, dtypes.requested_dtype(dtype, "logspace"))
 

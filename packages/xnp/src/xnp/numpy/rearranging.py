@@ -8,17 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from xnp.numpy import dispatch
 from xnp.numpy.creation import counting, eye
-from xnp.numpy.dispatch import (
-    array_of,
-    axes_of,
-    axis_of,
-    cast,
-    copy_if_aliased,
-    dispatched,
-    elements_now,
-    several_axes,
-)
+from xnp.numpy.dispatch import array_of, axes_of, axis_of, cast, dispatched, several_axes
 from xnp.numpy.indexing import read
 from xnp.numpy.reductions import sum as summed
 from xnp.numpy.shaping import moveaxis, permute
@@ -84,7 +76,7 @@ def _repeat(a: Any, repeats: Any, axis: int | None, total_repeat_length: int | N
         "total_repeat_length is negative: {}.", total_repeat_length,
     )  # fmt: skip
     if isinstance(repeats, int) and total_repeat_length is None:
-        hosts = elements_now(a) if 0 <= repeats * a.aval.size < HUGE else None
+        hosts = dispatch.elements_now(a) if 0 <= repeats * a.aval.size < HUGE else None
         if hosts is not None:
             repeated = np.repeat(hosts[0], repeats, axis)
             aval = shaped_array(repeated.shape, a.aval.dtype, a.aval.weak_type)
@@ -253,7 +245,7 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[ArrayLike], axis: Axis = None
     )  # fmt: skip
     for by, d in zip(shifts, axes, strict=True):
         a = _rolled(a, by, d)
-    return copy_if_aliased(a, original)  # type: ignore[no-any-return]
+    return dispatch.copy_if_aliased(a, original)  # type: ignore[no-any-return]
 
 
 def _rolled(a: Any, by: Any, d: int) -> Any:
@@ -422,7 +414,7 @@ def diagonal(a: ArrayLike, offset: DimSize = 0, axis1: int = 0, axis2: int = 1) 
     """
     sizes = size_of(offset), size_of(axis1), size_of(axis2)
     a = array_of(a, "diagonal")
-    hosts = elements_now(a) if {*map(type, sizes)} == {int} and a.aval.ndim == 2 else None
+    hosts = dispatch.elements_now(a) if {*map(type, sizes)} == {int} and a.aval.ndim == 2 else None
     if hosts is None or {*sizes[1:]} != {0, 1}:
         return _diagonal(a, *sizes)
     host = np.ascontiguousarray(np.diagonal(hosts[0], *sizes))

@@ -9,19 +9,10 @@ from typing import Any, overload
 
 import numpy as np
 
+import xprim
+from xnp.numpy import dispatch
 from xnp.numpy.creation import array, asarray, counting
-from xnp.numpy.dispatch import (
-    array_of,
-    axis_of,
-    broadcast,
-    broadcast_all,
-    cast,
-    check_ranks,
-    copy_if_aliased,
-    dispatched,
-    elements_now,
-    promoted,
-)
+from xnp.numpy.dispatch import array_of, axis_of, broadcast, cast, check_ranks, dispatched, promoted
 from xnp.numpy.indexing import no_out, read, take_along_axis
 from xnp.numpy.logic import truth_of
 from xnp.numpy.rearranging import resize
@@ -38,16 +29,7 @@ from xnp.primitives.table import (
     selected,
     selected as chosen,
 )
-from xprim import (
-    Array,
-    ConcreteArray,
-    dtypes,
-    from_numpy,
-    get_primitive,
-    promotion,
-    scalar_array,
-    shaped_array,
-)
+from xprim import Array, ConcreteArray, dtypes, from_numpy, get_primitive, promotion, scalar_array
 from xprim.array import check_numbers
 from xprim.avals import size_of
 from xprim.errors import ArgumentError, ConcretizationTypeError, message
@@ -77,9 +59,9 @@ def _where(condition: Any, x: Any, y: Any) -> Array:
     x, y = promoted("where", x, y)
     if mask.aval.ndim and (x.aval.shape not in ((), mask.aval.shape)
                            or y.aval.shape not in ((), mask.aval.shape)):  # fmt: skip
-        mask, x, y = broadcast_all("where", mask, x, y)
+        mask, x, y = dispatch.broadcast_all("where", mask, x, y)
     elif not mask.aval.ndim and x.aval.shape != y.aval.shape:
-        x, y = broadcast_all("where", x, y)
+        x, y = dispatch.broadcast_all("where", x, y)
     return chosen(mask, x, y)
 
 
@@ -208,7 +190,7 @@ def clip(
     low, high = a_min if min is None else min, a_max if max is None else max
     x = _clippable(a if arr is None else arr, low, high)
     if low is None and high is None:
-        return copy_if_aliased(x, arr, a)  # type: ignore[no-any-return]
+        return dispatch.copy_if_aliased(x, arr, a)  # type: ignore[no-any-return]
     if low is None:
         return _least(x, high)
     if high is None:
@@ -233,12 +215,12 @@ _LARGE = 1 << 14  # elements: where a pass over memory costs more than to promot
 def _large_clipped(x: Any, low: Any, high: Any) -> Array | None:
     """Clip by numbers with NumPy's own loop, which is one pass; None for other operands."""
     x, low, high = promoted("clip", x, low, high)
-    hosts = elements_now(x, low, high)
+    hosts = dispatch.elements_now(x, low, high)
     aval = x.aval
     if hosts is None or low.aval.shape or high.aval.shape or aval.dtype not in NATIVE & REAL:
         return None
     weak_type = aval.weak_type and low.aval.weak_type and high.aval.weak_type
-    return ConcreteArray(np.clip(*hosts), shaped_array(aval.shape, aval.dtype, weak_type))
+    return ConcreteArray(np.clip(*hosts), xprim.shaped_array(aval.shape, aval.dtype, weak_type))
 
 
 # --- positions of true elements -------------------------------------------------------------------

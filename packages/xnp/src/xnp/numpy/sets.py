@@ -16,15 +16,9 @@ from xnp.numpy.reductions import any as any_, cumsum
 from xnp.numpy.selection import argsort, lexsort, nonzero, searchsorted, sort, where
 from xnp.numpy.shaping import concatenate, moveaxis
 from xnp.primitives.table import bind, broadcasted, filled, reshaped, scalar_like, selected
-from xprim import Array, ConcreteArray, ShapedArray, dtypes
+from xprim import Array, ConcreteArray, ShapedArray, dtypes, errors
 from xprim.avals import size_of
-from xprim.errors import (
-    ConcretizationTypeError,
-    NonConcreteBooleanIndexError,
-    brief,
-    described,
-    message,
-)
+from xprim.errors import ConcretizationTypeError, brief, described, message
 from xprim.requirements import require
 from xprim.tracebacks import boundaries, boundary
 from xprim.typing import ArrayLike
@@ -209,7 +203,7 @@ def _source_of_insert(places: Any, axis: int, size: int, count: int) -> Any:
 def _trace_source(places: Array, size: int, count: int) -> Array:
     """Do what `_source_of_insert` does, for positions that are not known while tracing."""
     if dtypes.is_bool(places.aval.dtype):
-        raise NonConcreteBooleanIndexError(
+        raise errors.NonConcreteBooleanIndexError(
             places,
             "insert",
             "a mask of positions is a traced value, but the shape of the result depends on it.",

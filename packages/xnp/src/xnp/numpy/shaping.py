@@ -9,19 +9,9 @@ from typing import Any, overload
 
 import numpy as np
 
+from xnp.numpy import dispatch
 from xnp.numpy.creation import asarray
-from xnp.numpy.dispatch import (
-    array_of,
-    as_array_like,
-    axes_of,
-    axis_of,
-    cast,
-    copy_if_aliased,
-    dispatched,
-    host_aval,
-    promoted,
-    several_axes,
-)
+from xnp.numpy.dispatch import array_of, axes_of, axis_of, copy_if_aliased, dispatched, host_aval
 from xnp.numpy.indexing import no_out
 from xnp.placing import computed_as, on_device, placed
 from xnp.primitives.table import bind, broadcasted, reshaped
@@ -340,7 +330,7 @@ def moveaxis(
 
 
 def _static(axis: Any) -> Any:
-    return tuple(axis) if several_axes(axis) else static_int(axis, "axis", "the axis")
+    return tuple(axis) if dispatch.several_axes(axis) else static_int(axis, "axis", "the axis")
 
 
 def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
@@ -701,7 +691,7 @@ def astype(
 
 @dispatched(1)
 def _astype(x: Any, dtype: Any) -> Array:
-    return cast(array_of(x, "astype"), dtype)
+    return dispatch.cast(array_of(x, "astype"), dtype)
 
 
 # --------------------------------------------------------------------------------------- joining
@@ -782,10 +772,10 @@ def _parts_of(arrays: Any, operation: str, axis: Any) -> list[Any]:
 def _concatenate(parts: list[Any], axis: Any, dtype: Any) -> Array:
     if not parts:
         raise ValueError("concatenate: needs one array at least.")
-    xs = promoted("concatenate", *parts)
+    xs = dispatch.promoted("concatenate", *parts)
     if dtype is not None:
         wanted = dtypes.requested_dtype(dtype, "concatenate")
-        xs = [cast(x, wanted) for x in xs]
+        xs = [dispatch.cast(x, wanted) for x in xs]
     if axis is None:
         xs, axis = [reshaped(x, (x.aval.size,)) for x in xs], 0
     for x in xs:
@@ -868,7 +858,7 @@ def stack(arrays: Arrays, axis: int = 0, out: None = None, dtype: DTypeLike = No
         if -hosts[0].ndim - 1 <= axis <= hosts[0].ndim:
             result = np.stack(hosts, axis)
             return ConcreteArray(result, host_aval(result.shape, first.dtype, first.weak_type))
-    xs = promoted("stack", *parts)
+    xs = dispatch.promoted("stack", *parts)
     shape = _one_shape(xs)
     axis = axis_of(axis, len(shape) + 1, "stack")
     kept = tuple([d for d in range(len(shape) + 1) if d != axis])
@@ -1025,7 +1015,9 @@ def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
       Array([1, 2, 3], dtype=int32)
     """
     arr = asarray(arr)
-    values = as_array_like(values, arr, "append") if type(values) is float else asarray(values)
+    values = (
+        dispatch.as_array_like(values, arr, "append") if type(values) is float else asarray(values)
+    )
     return concatenate([arr, values], axis)
 
 

@@ -8,21 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from xnp.numpy import reductions as averages, reductions as r, reductions as running_totals
+from xnp.numpy import dispatch, reductions as r
 from xnp.numpy.contraction import dot
 from xnp.numpy.creation import asarray, counting
-from xnp.numpy.dispatch import (
-    array_of,
-    as_array_like,
-    axes_of,
-    cast,
-    check_ranks,
-    converted,
-    elements_now,
-    inexact,
-    promoted,
-    wide,
-)
+from xnp.numpy.dispatch import array_of, cast, converted, elements_now, inexact, promoted, wide
 from xnp.numpy.indexing import no_out, read, take_along_axis
 from xnp.numpy.ranges import linspace
 from xnp.numpy.reductions import (
@@ -175,7 +164,7 @@ def nancumsum(
         Array([[1., 1.],
                [2., 6.]], dtype=float32)
     """
-    return running_totals.cumsum(_without_nan(a, "nancumsum", 0), axis, dtype, out)
+    return r.cumsum(_without_nan(a, "nancumsum", 0), axis, dtype, out)
 
 
 def nancumprod(
@@ -204,7 +193,7 @@ def nancumprod(
         Array([[1., 1.],
                [2., 8.]], dtype=float32)
     """
-    return running_totals.cumprod(_without_nan(a, "nancumprod", 1), axis, dtype, out)
+    return r.cumprod(_without_nan(a, "nancumprod", 1), axis, dtype, out)
 
 
 def _extremum(operation: str, function: Callable[..., Any], neutral: float) -> Callable[..., Any]:
@@ -332,7 +321,7 @@ def nanmean(
     no_out("nanmean", out)
     a = array_of(a, "nanmean")
     if not dtypes.is_inexact(a.aval.dtype):
-        return averages.mean(a, axis, dtype, out, keepdims, where=where)
+        return r.mean(a, axis, dtype, out, keepdims, where=where)
     total = nansum(wide(a), axis, dtype, None, keepdims, None, where)
     result = _over(total, _counts(a, axis, keepdims, where, total.dtype))
     return result if dtype is not None else converted(result, a.aval.dtype, a.aval.weak_type)
@@ -385,7 +374,7 @@ def _nanvar(a: Any, axis: Any, out: Any, ddof: Any, keepdims: bool, where: Any, 
     a, center = promoted("nanvar", a, center)
     # where NaN is left out the distance is 0, and so are its derivatives
     numbers = a if _is_known_full(a) else selected(_mask(a), broadcasted(center, a.aval.shape), a)
-    squares = averages.squared_distance(numbers, center)
+    squares = r.squared_distance(numbers, center)
     total = r.sum(squares, axis, None, None, keepdims, None, where)
     count = _counts(a, axis, keepdims, where, total.dtype)
     divisor = bind("sub", count, cast(array_of(ddof, "nanvar"), count.dtype))
@@ -612,7 +601,7 @@ def inverted_cdf(
     """
     a, q = inexact(operation, a, q)
     shape = a.aval.shape
-    axes = axes_of(axis, len(shape), operation)
+    axes = dispatch.axes_of(axis, len(shape), operation)
     values, masses = _lines(a, axes), _line_weights(operation, a, axis, axes, weights)
     order = argsort(values, -1)
     values, masses = take_along_axis(values, order, -1), take_along_axis(masses, order, -1)
@@ -698,12 +687,12 @@ def _quantile(
 ) -> Array:  # fmt: skip
     no_out(operation, out)
     (a,) = inexact(operation, a)
-    dtype, a, q = a.aval.dtype, wide(a), wide(as_array_like(q, a, operation))
+    dtype, a, q = a.aval.dtype, wide(a), wide(dispatch.as_array_like(q, a, operation))
     _check_quantile(operation, a, q, method, weights)
     if method == "inverted_cdf":
         return cast(inverted_cdf(operation, a, q, axis, weights, keepdims, skip_nan), dtype)
     shape = a.aval.shape
-    axes = axes_of(axis, len(shape), operation)
+    axes = dispatch.axes_of(axis, len(shape), operation)
     outer = tuple([n for d, n in enumerate(shape) if d not in axes])
     count = math.prod([shape[d] for d in axes])
     lines = reshaped(moveaxis(a, axes, tuple(range(len(outer), len(shape)))), (*outer, count))
@@ -819,7 +808,7 @@ def nanquantile(
 
 
 def _of_percent(a: Any, q: Any) -> Any:
-    (q,) = inexact("percentile", as_array_like(q, array_of(a, "percentile"), "percentile"))
+    (q,) = inexact("percentile", dispatch.as_array_like(q, array_of(a, "percentile"), "percentile"))
     return bind("div", q, scalar_like(q, 100))
 
 
@@ -1276,7 +1265,7 @@ def cov(
              [-1.,  1.]], dtype=float32)
     """
     given = inexact("cov", m) if y is None else inexact("cov", m, y)
-    check_ranks("cov", *given)
+    dispatch.check_ranks("cov", *given)
     if dtype is not None:
         given = [cast(v, _inexact_dtype("cov", dtype)) for v in given]
     x = concatenate([_variables(v, rowvar) for v in given], 0)

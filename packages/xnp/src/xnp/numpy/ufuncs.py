@@ -14,16 +14,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from xnp.numpy.dispatch import (
-    binary_operator,
-    broadcast,
-    cast,
-    check_out_and_where,
-    converted,
-    dispatched,
-    inexact,
-    promoted,
-)
+from xnp.numpy import dispatch
+from xnp.numpy.dispatch import binary_operator, broadcast, converted, dispatched, inexact, promoted
 from xnp.primitives.table import bind, broadcasted, scalar_like, selected
 from xprim import Array, dtypes
 from xprim.array import check_numbers
@@ -252,7 +244,7 @@ def negative(x: ArrayLike, out: None = None, where: ArrayLike | None = None) -> 
         Array([-1,  2], dtype=int32)
     """
     if out is not None or where is not None:
-        check_out_and_where("negative", out, where)
+        dispatch.check_out_and_where("negative", out, where)
     return plain_negative(x)
 
 
@@ -620,7 +612,7 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
         >>> xnp.modf(xnp.array([1.5, -2.25]))
         (Array([ 0.5 , -0.25], dtype=float32), Array([ 1., -2.], dtype=float32))
     """
-    check_out_and_where("modf", out, None)
+    dispatch.check_out_and_where("modf", out, None)
     (x,) = inexact("modf", x)
     negative_mask = bind("lt", x, scalar_like(x, 0))
     whole = selected(negative_mask, bind("ceil", x), bind("floor", x))
@@ -661,7 +653,7 @@ def _integer_power(x: Any, y: Any) -> Any:
     """Multiply by repeated squaring, over the bits of the exponent."""
     dtype = x.aval.dtype
     if x.aval.weak_type and not y.aval.weak_type:  # the exponent is read, but never multiplied
-        x = cast(x, dtype, weak=False)
+        x = dispatch.cast(x, dtype, weak=False)
     one, zero = scalar_like(x, 1), scalar_like(x, 0)
     result = one
     base, exponent = x, y

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+import xprim
 from xnp.primitives import costs
 from xnp.primitives.index_modes import PROMISE_IN_BOUNDS, GatherDimensionNumbers
 from xnp.primitives.lowering_text import FOUR_BITS, TWO_BITS, is_split, upcast
@@ -25,16 +26,7 @@ from xnp.primitives.table import (
     reshaped,
     selected,
 )
-from xprim import (
-    ZERO,
-    Primitive,
-    ShapedArray,
-    dimension_names,
-    dtypes,
-    primitive_maker,
-    shaped_array,
-    undefined,
-)
+from xprim import ZERO, Primitive, ShapedArray, dimension_names, dtypes, shaped_array, undefined
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
 from xprim.platform_rules import by_platform
@@ -214,7 +206,7 @@ def arg_batch(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
 # The first NaN wins, then the first of equals.
 
 
-@primitive_maker
+@xprim.primitive_maker
 def _arg_reduction(
     name: str, numpy: Any, direction: str, init: Callable[[Any], Any], reduction: str
 ) -> Primitive:

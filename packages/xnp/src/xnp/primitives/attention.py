@@ -21,39 +21,14 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import xprim
+from xnp.primitives import table
 from xnp.primitives.control_flow import traced
 from xnp.primitives.linalg_lowering import layout, layouts
 from xnp.primitives.lowering_text import is_split
 from xnp.primitives.precision import Precision
-from xnp.primitives.table import (
-    add,
-    bind,
-    broadcasted,
-    converted,
-    filled,
-    in_dtype,
-    iota,
-    mul,
-    reshaped,
-    scaled,
-    selected,
-    sub,
-    summed,
-    transposed,
-)
-from xprim import (
-    EAGER,
-    Linear,
-    Primitive,
-    ShapedArray,
-    Zero,
-    dtypes,
-    eval_closed,
-    not_mapped,
-    primitive_maker,
-    shaped_array,
-    undefined,
-)
+from xnp.primitives.table import add, bind, broadcasted, in_dtype, iota, mul, reshaped, sub, summed
+from xprim import EAGER, Linear, Primitive, ShapedArray, Zero, dtypes, not_mapped, shaped_array
 from xprim.contracts import BatchAxis, Builder, JVPHandle, TransposeHandle
 from xprim.dimension_names import Names
 from xprim.errors import MissingRuleError, message
@@ -124,12 +99,12 @@ def _scores(x: Any, y: Any) -> Any:
 
 def _sum_over_keys(weights: Any, y: Any) -> Any:
     """Return the sums over S of vectors (B, S, N, H) with weights (B, N, T, S)."""
-    return transposed(_product(weights, y, ((3,), (1,)), ((0, 1), (0, 2))), (0, 2, 1, 3))
+    return table.transposed(_product(weights, y, ((3,), (1,)), ((0, 1), (0, 2))), (0, 2, 1, 3))
 
 
 def _sum_over_queries(weights: Any, x: Any) -> Any:
     """Return the sums over T of vectors (B, T, N, H) with weights (B, N, T, S)."""
-    return transposed(_product(weights, x, ((2,), (1,)), ((0, 1), (0, 2))), (0, 2, 1, 3))
+    return table.transposed(_product(weights, x, ((2,), (1,)), ((0, 1), (0, 2))), (0, 2, 1, 3))
 
 
 def _repeat_heads(x: Any, heads: int) -> Any:
@@ -164,12 +139,14 @@ class _Weights:
         self.options, (self.q, k, v) = options, [in_dtype(x, dtypes.float32) for x in inputs[:3]]
         heads = self.q.aval.shape[2]
         self.k, self.v = _repeat_heads(k, heads), _repeat_heads(v, heads)
-        scores = scaled(_scores(self.q, self.k), options.scale)
+        scores = table.scaled(_scores(self.q, self.k), options.scale)
         if options.has_bias:
             scores = add(scores, self.broadcast_bias(inputs[3], scores))
         self.seen = self._seen(scores.aval.shape, inputs[options.num_inputs - 2 :])
         if self.seen is not None:
-            scores = selected(self.seen, scores, filled(scores.aval.shape, HIDDEN, scores.dtype))
+            scores = table.selected(
+                self.seen, scores, table.filled(scores.aval.shape, HIDDEN, scores.dtype)
+            )
         most = bind("stop_gradient", bind("reduce_max", scores, axes=(3,)))
         powers = bind("exp", sub(scores, _broadcast_rows(most, scores)))
         total = summed(powers, (3,))
@@ -186,7 +163,7 @@ class _Weights:
         if options.is_causal:
             found.append(bind("ge", t, s))
         if options.window:
-            reach = filled(shape, options.window - 1, dtypes.int32)
+            reach = table.filled(shape, options.window - 1, dtypes.int32)
             found.append(bind("ge", add(s, reach), t))
         if options.has_lengths:
             found += [bind("lt", place, broadcasted(count, shape, (0,)))
@@ -202,7 +179,7 @@ class _Weights:
         q_dot, k_dot = [in_dtype(x, dtypes.float32) for x in dots[:2]]
         k_dot = _repeat_heads(k_dot, self.q.aval.shape[2])
         scores = add(_scores(q_dot, self.k), _scores(self.q, k_dot))
-        scores = scaled(scores, self.options.scale)
+        scores = table.scaled(scores, self.options.scale)
         if self.options.moves_bias:
             scores = add(scores, self.broadcast_bias(dots[3], scores))
         mean = summed(mul(self.weights, self.visible(scores)), (3,))
@@ -210,14 +187,14 @@ class _Weights:
 
     def visible(self, x: Any) -> Any:
         """Return what is not hidden, zeros elsewhere."""
-        return x if self.seen is None else selected(
-            self.seen, x, filled(x.aval.shape, 0, x.aval.dtype))  # fmt: skip
+        return x if self.seen is None else table.selected(
+            self.seen, x, table.filled(x.aval.shape, 0, x.aval.dtype))  # fmt: skip
 
 
 def _value(*inputs: Any, options: Options) -> tuple[Any, Any]:
     """Return the averages and the residual."""
     of = _Weights(inputs, options)
-    return converted(_sum_over_keys(of.weights, of.v), inputs[0].dtype), of.residual
+    return table.converted(_sum_over_keys(of.weights, of.v), inputs[0].dtype), of.residual
 
 
 def _tangents(*operands: Any, options: Options) -> tuple[Any, Any]:
@@ -227,7 +204,7 @@ def _tangents(*operands: Any, options: Options) -> tuple[Any, Any]:
     weights, mean = of.score_tangents(dots)
     v_dot = _repeat_heads(in_dtype(dots[2], dtypes.float32), of.q.aval.shape[2])
     result = add(_sum_over_keys(weights, of.v), _sum_over_keys(of.weights, v_dot))
-    return converted(result, inputs[0].dtype), mean
+    return table.converted(result, inputs[0].dtype), mean
 
 
 def _cotangents(*operands: Any, options: Options) -> list[Any]:
@@ -247,7 +224,7 @@ def _cotangents(*operands: Any, options: Options) -> list[Any]:
     if residual_bar:
         shift = sub(shift, residual_bar[0])
     scores_bar = of.visible(mul(of.weights, sub(weights_bar, _broadcast_rows(shift, weights_bar))))
-    inner = scaled(scores_bar, options.scale)
+    inner = table.scaled(scores_bar, options.scale)
     found = [
         _sum_over_keys(inner, of.k),
         _sum_heads(_sum_over_queries(inner, of.q), inputs[1].aval),
@@ -257,7 +234,7 @@ def _cotangents(*operands: Any, options: Options) -> list[Any]:
         shape = inputs[3].aval.shape
         axes = tuple([i for i in (0, 1) if shape[i] == 1])
         found.append(reshaped(summed(scores_bar, axes) if axes else scores_bar, shape))
-    return [converted(x, inputs[i].dtype) for i, x in enumerate(found)]
+    return [table.converted(x, inputs[i].dtype) for i, x in enumerate(found)]
 
 
 # ------------------------------------------------------------------------------------ cudnn calls
@@ -520,7 +497,7 @@ def _jvp_of_linear(
         program = traced(lambda *xs: formula(*xs, options=options), avals, str(primitive()))
         forward, _ = handle.jvp_jaxpr(program, smooth, True)
         dots = [t for t, is_smooth in zip(tangents, smooth, strict=True) if is_smooth]
-        return outs, eval_closed(forward, *primals, *dots)[len(outs) :]
+        return outs, xprim.eval_closed(forward, *primals, *dots)[len(outs) :]
 
     return rule
 
@@ -550,7 +527,7 @@ def _to_linear(operands: Sequence[Any], first: int, found: Sequence[Any]) -> tup
     )
 
 
-@primitive_maker
+@xprim.primitive_maker
 def _primitive(name: str, cuda: Callable[..., Any], **rules: Any) -> Primitive:
     """Return one of the three primitives, which are batched, divided and refused alike.
 
@@ -573,7 +550,7 @@ def _primitive(name: str, cuda: Callable[..., Any], **rules: Any) -> Primitive:
 
 attention_p: Primitive = _primitive(
     "attention", cuda=_forward_call, shape=_shape, jvp=_jvp,
-    transpose=undefined("weights are no linear function of queries and keys"),
+    transpose=xprim.undefined("weights are no linear function of queries and keys"),
 )  # fmt: skip
 
 attention_tangent_p: Primitive = _primitive(

@@ -30,6 +30,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+import xprim
 from xnp.primitives.control_flow import derived, grown_mask, split_at, traced
 from xnp.primitives.table import (
     add,
@@ -42,20 +43,7 @@ from xnp.primitives.table import (
     selected,
     sub,
 )
-from xprim import (
-    Array,
-    ClosedJaxpr,
-    Linear,
-    Primitive,
-    ShapedArray,
-    Zero,
-    dtypes,
-    eval_closed,
-    get_primitive,
-    not_mapped,
-    scalar_array,
-    shaped_array,
-)
+from xprim import Array, ClosedJaxpr, Linear, Zero, dtypes, eval_closed, get_primitive, scalar_array
 from xprim.calls import nonzero, where_true, with_zeros
 from xprim.contracts import BatchAxis, Builder, JVPHandle, LinearizeHandle, TransposeHandle
 from xprim.derived_cells import with_cells
@@ -179,7 +167,7 @@ def _bind(steps: _Steps, transposed: bool, operands: Sequence[Any]) -> Any:
 # ----------------------------------------------------------------------------------- evaluation
 
 
-def _shape(*avals: ShapedArray, transposed: bool, **params: Any) -> Any:
+def _shape(*avals: xprim.ShapedArray, transposed: bool, **params: Any) -> Any:
     steps = _Steps(**params)
     return _pullback_of(steps).out_avals if transposed else steps.linear.out_avals
 
@@ -197,7 +185,7 @@ def _formula(steps: _Steps, transposed: bool) -> ClosedJaxpr:
 
 def _kept(fun: Any, steps: _Steps, transposed: bool) -> ClosedJaxpr:
     closed = _pullback_of(steps) if transposed else steps.linear  # both take the primals first
-    avals = [shaped_array((), _I32), *[a.strong() for a in closed.in_avals]]
+    avals = [xprim.shaped_array((), _I32), *[a.strong() for a in closed.in_avals]]
     return derived(steps.linear, (fun, steps), lambda: traced(lambda *xs: fun(steps, xs), avals))
 
 
@@ -439,7 +427,7 @@ def _push_forward_by_scans(steps: _Steps, operands: Sequence[Any]) -> Sequence[A
     return list(results[1 + steps.num_carry :])
 
 
-def _zeros(avals: Sequence[ShapedArray]) -> list[Array]:
+def _zeros(avals: Sequence[xprim.ShapedArray]) -> list[Array]:
     return [reshard_as(filled(a.shape, 0, a.dtype), a) for a in avals]
 
 
@@ -555,7 +543,7 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, transposed: bool, **par
     The number of steps of each example is a constant more of the programs then.
     """
     steps = _Steps(**params)
-    mapped = [d is not not_mapped for d in dims]
+    mapped = [d is not xprim.not_mapped for d in dims]
     (is_own,), consts_mapped, carry_mapped, _ = steps.split(mapped)
     if is_own:
         steps, consts_mapped = _guarded(steps), [True, *consts_mapped]
@@ -582,7 +570,7 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, transposed: bool, **par
         *([0] if is_own else []),
         *[0 if m else d for m, d in zip(mapped[1:], dims[1:], strict=True)],
     ]
-    rest = [axis.to_front(x, d) if w and d is not_mapped else x
+    rest = [axis.to_front(x, d) if w and d is xprim.not_mapped else x
             for x, d, w in zip(rest, own_dims, wanted, strict=True)]  # fmt: skip
     results = _bind(new, transposed, [_largest(n), *rest])
     return results, (0,) * len(results)
@@ -596,7 +584,7 @@ def _guarded(steps: _Steps) -> _Steps:
 def _guard(steps: _Steps) -> _Steps:
     num_consts, count = steps.num_consts, steps.num_carry
     counter = steps.step.in_avals[num_consts + steps.schedule.counter]
-    number = shaped_array((), counter.dtype)
+    number = xprim.shaped_array((), counter.dtype)
 
     def choose(n: Any, args: Sequence[Any], news: Sequence[Any], olds: Sequence[Any]) -> list[Any]:
         goes_on = bind("lt", _largest(args[num_consts + steps.schedule.counter]), n)
@@ -628,7 +616,7 @@ def _where(pred: Any, x: Any, y: Any) -> Any:
     return selected(broadcasted(pred, x.aval.shape, ()), x, y)
 
 
-loop_tangents_p: Primitive = Primitive(
+loop_tangents_p: xprim.Primitive = xprim.Primitive(
     "loop_tangents",
     call_like=True,
     shape=_shape,

@@ -13,29 +13,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+import xprim
 from xnp.primitives.table import bind, broadcasted, converted, reshaped
-from xprim import (
-    EAGER,
-    EAGER_ON_HOST,
-    ZERO,
-    ClosedJaxpr,
-    ConcreteArray,
-    Effect,
-    Equation,
-    Primitive,
-    ShapedArray,
-    Undefined,
-    Var,
-    dtypes,
-    exact_effects,
-    get_primitive,
-    not_mapped,
-    scalar_array,
-    shaped_array,
-    state,
-    trace_to_jaxpr,
-    undefined,
-)
+from xprim import EAGER, ClosedJaxpr, Effect, Equation, Primitive, ShapedArray, Var, dtypes, state
 from xprim.contracts import BatchAxis, Builder, JVPHandle
 from xprim.derived_cells import derive_once
 from xprim.eager import results_are_checked
@@ -125,7 +105,7 @@ def traced(
     fun: Callable[..., Sequence[Any]], avals: Sequence[ShapedArray], name: str = ""
 ) -> ClosedJaxpr:
     """Return the program of a function that captures no traced values."""
-    return ClosedJaxpr(*trace_to_jaxpr(fun, avals, name=name))
+    return ClosedJaxpr(*xprim.trace_to_jaxpr(fun, avals, name=name))
 
 
 # ----------------------------------------------------------------------------------- eager loops
@@ -155,7 +135,7 @@ def steps_before_compiling(programs: Sequence[ClosedJaxpr], operands: Sequence[A
       A number; infinity where the loop must not be compiled, and -1 where it must be.
     """
     backend = EAGER.backend
-    if not backend.compiles or state.trace is EAGER_ON_HOST:
+    if not backend.compiles or state.trace is xprim.EAGER_ON_HOST:
         return math.inf
     if not all(map(_has_compiled_form, programs)):
         return math.inf
@@ -187,13 +167,13 @@ def _has_compiled_form(closed: ClosedJaxpr) -> bool:
 
 def _is_compilable(closed: ClosedJaxpr) -> bool:
     return not closed.effects and all(
-        type(eqn.primitive.rules.get("stablehlo", _MISSING)) is not Undefined
+        type(eqn.primitive.rules.get("stablehlo", _MISSING)) is not xprim.Undefined
         and all(map(_has_compiled_form, held_programs(eqn.params)))
         for eqn in closed.jaxpr.eqns
     )
 
 
-_MISSING = Undefined("there is no such rule")
+_MISSING = xprim.Undefined("there is no such rule")
 
 
 def numpy_step(
@@ -225,9 +205,9 @@ def _kernel_of(closed: ClosedJaxpr) -> Kernel:
 
 
 def run_compiled(
-    primitive: Primitive, operands: Sequence[ConcreteArray], inner: ClosedJaxpr,
+    primitive: Primitive, operands: Sequence[xprim.ConcreteArray], inner: ClosedJaxpr,
     params: dict[str, Any],
-) -> tuple[ConcreteArray, ...]:  # fmt: skip
+) -> tuple[xprim.ConcreteArray, ...]:  # fmt: skip
     """Run one equation as a compiled program, which is kept with an inner program of it."""
     avals = tuple([x.aval for x in operands])
     key = ("program", primitive, avals, *params_key(params))
@@ -299,14 +279,14 @@ def _check_stablehlo(
         branches = [_program(lambda *_: (), avals), _program(_calling(params), avals)]
         holds = bind("reduce_and", pred, axes=tuple(range(pred.ndim))) if pred.ndim else pred
         index = converted(bind("not", holds), dtypes.int32)
-        return get_primitive("cond").bind(index, pred, *values, branches=tuple(branches))
+        return xprim.get_primitive("cond").bind(index, pred, *values, branches=tuple(branches))
 
     return b.traced(write, operands, avals_in, ("check", *params.values()))
 
 
 def _calling(params: dict[str, Any]) -> Any:
     def call(*operands: Any) -> Any:
-        return get_primitive("callback").bind(
+        return xprim.get_primitive("callback").bind(
             *operands, host=_Raise(params), avals=(), effect=CHECK, vmap_method=None
         )
 
@@ -314,7 +294,7 @@ def _calling(params: dict[str, Any]) -> Any:
 
 
 def _program(fun: Any, avals: Sequence[ShapedArray]) -> ClosedJaxpr:
-    return ClosedJaxpr(*trace_to_jaxpr(fun, avals))
+    return ClosedJaxpr(*xprim.trace_to_jaxpr(fun, avals))
 
 
 def _jvp(handle: JVPHandle, primals: Any, tangents: Any, **params: Any) -> Any:
@@ -328,7 +308,7 @@ def _check_batch(axis: BatchAxis, operands: Any, dims: Any, *, site: CheckSite, 
     pred = axis.to_front(pred, pred_dim)
     fronts, now_mapped = [], []
     for x, d, was in zip(values, value_dims, mapped, strict=True):
-        is_new = d is not not_mapped
+        is_new = d is not xprim.not_mapped
         if was or is_new:
             x = axis.to_front(x, d)
         if is_new and not was:  # has the new dimension, and none of the older ones
@@ -358,7 +338,7 @@ check_p: Primitive = Primitive(
     numpy=_check_numpy,
     stablehlo=_check_stablehlo,
     jvp=_jvp,
-    transpose=undefined("a check has no results"),
+    transpose=xprim.undefined("a check has no results"),
     batch=_check_batch,
     effects=_effects,
     print=_print,
@@ -375,7 +355,7 @@ check_p: Primitive = Primitive(
 
 def only_checks(closed: ClosedJaxpr) -> bool:
     """Return whether the effects of a program are checks, if it has any."""
-    return all(effect is CHECK for effect in exact_effects(closed.effects))
+    return all(effect is CHECK for effect in xprim.exact_effects(closed.effects))
 
 
 def with_guard(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -390,7 +370,7 @@ class _Guard:
     @property
     def avals(self) -> tuple[ShapedArray, ...]:
         """The type of the guard."""
-        return (shaped_array((), dtypes.bool_),)
+        return (xprim.shaped_array((), dtypes.bool_),)
 
     def run(
         self, closed: ClosedJaxpr, state: Sequence[Any], operands: Sequence[Any]
@@ -444,7 +424,7 @@ def _with_guard(closed: ClosedJaxpr, after: int, alone: bool) -> ClosedJaxpr:
 
 def _without_checks(closed: ClosedJaxpr, after: int) -> ClosedJaxpr:
     def program(*args: Any) -> list[Any]:
-        nobody = (scalar_array(False, dtypes.bool_),)
+        nobody = (xprim.scalar_array(False, dtypes.bool_),)
         return _GUARD.run(closed, nobody, [*args[:after], *args[after + 1 :]])[1]
 
     return _traced(program, closed, after)
@@ -480,7 +460,7 @@ def _place(platform: str, platforms: tuple[str, ...], has_default: bool) -> int:
 
 
 def _platform_index_shape(*avals: Any, platforms: tuple[str, ...], has_default: bool) -> Any:
-    return (shaped_array((), dtypes.int32),)
+    return (xprim.shaped_array((), dtypes.int32),)
 
 
 def _platform_index_numpy(*operands: Any, platforms: tuple[str, ...], has_default: bool) -> Any:
@@ -493,7 +473,7 @@ def _platform_index_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_ou
 
 
 def _platform_index_batch(axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:
-    return platform_index_p.bind(*operands, **params), (not_mapped,)
+    return platform_index_p.bind(*operands, **params), (xprim.not_mapped,)
 
 
 platform_index_p = Primitive(
@@ -501,7 +481,7 @@ platform_index_p = Primitive(
     shape=_platform_index_shape,
     numpy=_platform_index_numpy,
     stablehlo=_platform_index_stablehlo,
-    jvp=ZERO,
-    transpose=undefined("it is linear in nothing: its operands say where, not what"),
+    jvp=xprim.ZERO,
+    transpose=xprim.undefined("it is linear in nothing: its operands say where, not what"),
     batch=_platform_index_batch,
 )

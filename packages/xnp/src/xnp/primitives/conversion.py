@@ -7,48 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives import costs
+import xprim
+from xnp.primitives import costs, table
 from xnp.primitives.lowering_text import BYTES, compared, same_dtype
-from xnp.primitives.table import (
-    ANY,
-    COMPLEX,
-    FLOATING,
-    INEXACT,
-    INTEGER,
-    REAL,
-    add,
-    bind,
-    common_dtype,
-    elementwise_shape,
-    equal_shape,
-    repeated,
-    scalar_like,
-    selected,
-    sum_over_all,
-    unary,
-)
-from xprim import (
-    ELEMENTWISE,
-    LINEAR,
-    STRUCTURAL,
-    ZERO,
-    Eager,
-    Linear,
-    NumpyCall,
-    Operand,
-    Primitive,
-    ShapedArray,
-    Sharding,
-    Zero,
-    dimension_names,
-    dtypes,
-    linear_in,
-    not_mapped,
-    scalar_array,
-    shaped_array,
-    state,
-    undefined,
-)
+from xnp.primitives.table import ANY, COMPLEX, FLOATING, add, bind, repeated, scalar_like, unary
+from xprim import LINEAR, STRUCTURAL, Primitive, ShapedArray, Zero, dtypes, shaped_array, state
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
 from xprim.requirements import require
@@ -74,7 +37,8 @@ copy_p: Primitive = unary(
 )  # fmt: skip
 
 stop_gradient_p = unary(
-    "stop_gradient", ANY, numpy=lambda x: x, stablehlo=_same_names, jvp=ZERO, physical=STRUCTURAL,
+    "stop_gradient", ANY, numpy=lambda x: x, stablehlo=_same_names, jvp=xprim.ZERO,
+    physical=STRUCTURAL,
     cost=costs.nothing, linearity=LINEAR,
 )  # fmt: skip
 
@@ -93,7 +57,7 @@ def _barrier_jvp(primals: Any, tangents: Any) -> Any:
 
 
 def _barrier_transpose(cts: Any, *operands: Any) -> Any:
-    return tuple([ct if type(x) is Linear else Zero(x.aval)
+    return tuple([ct if type(x) is xprim.Linear else Zero(x.aval)
                   for ct, x in zip(cts, operands, strict=True)])  # fmt: skip
 
 
@@ -106,7 +70,7 @@ optimization_barrier_p: Primitive = Primitive(
     transpose=_barrier_transpose,
     batch=lambda axis, operands, dims: (optimization_barrier_p.bind(*operands), tuple(dims)),
     physical=lambda _, *operands: optimization_barrier_p.bind(*operands),
-    sharding=dimension_names.AS_SAID,
+    sharding=xprim.dimension_names.AS_SAID,
 )
 
 
@@ -141,7 +105,7 @@ in_memory_p: Primitive = Primitive(
     transpose=_memory_transpose,
     batch=lambda axis, operands, dims, kind: (in_memory_p.bind(*operands, kind=kind), tuple(dims)),
     physical=STRUCTURAL,
-    sharding=dimension_names.AS_SAID,
+    sharding=xprim.dimension_names.AS_SAID,
 )
 
 
@@ -155,7 +119,8 @@ in_memory_p: Primitive = Primitive(
 def _clamp_shape(low: ShapedArray, x: ShapedArray, high: ShapedArray) -> tuple[ShapedArray, ...]:
     dtype = agreeing(low, x, high)
     require(
-        dtype in REAL or dtype == dtypes.bool_, "clamp", "does not take operands of dtype {}.",
+        dtype in table.REAL or dtype == dtypes.bool_, "clamp",
+        "does not take operands of dtype {}.",
         dtype.name, expected="a real number dtype", error=TypeError,
     )  # fmt: skip
     return (shaped_array(x.shape, dtype, all(a.weak_type for a in (low, x, high))),)
@@ -163,7 +128,7 @@ def _clamp_shape(low: ShapedArray, x: ShapedArray, high: ShapedArray) -> tuple[S
 
 def agreeing(low: ShapedArray, x: ShapedArray, high: ShapedArray) -> np.dtype[Any]:
     """Return the dtype that all have; the bounds must be scalars or of the shape of x."""
-    dtype = common_dtype("clamp", (low, x, high))
+    dtype = table.common_dtype("clamp", (low, x, high))
     for name, bound in (("min", low), ("max", high)):
         if bound.shape not in ((), x.shape):
             raise TypeError(message(
@@ -194,7 +159,9 @@ def _clamp_jvp(primals: Any, tangents: Any) -> Any:
     for i, dot in enumerate(tangents):
         if type(dot) is Zero:
             continue
-        term = repeated(selected(_is_result(i, low, x, high), dot, scalar_like(y, 0)), y.aval.shape)
+        term = repeated(
+            table.selected(_is_result(i, low, x, high), dot, scalar_like(y, 0)), y.aval.shape
+        )
         total = term if total is None else add(total, term)
     return (y,), (Zero(y.aval) if total is None else total,)
 
@@ -212,8 +179,8 @@ def _clamp_batch(axis: BatchAxis, operands: Any, dims: Any) -> Any:
     x_front = axis.to_front(x, dims[1])
     bounds = []
     for bound, d in ((low, dims[0]), (high, dims[2])):
-        if d is not not_mapped or bound.aval.ndim:
-            scalars = bound.aval.ndim == (d is not not_mapped)
+        if d is not xprim.not_mapped or bound.aval.ndim:
+            scalars = bound.aval.ndim == (d is not xprim.not_mapped)
             bound = axis.to_front(bound, d)
             if scalars:  # one bound for each example: repeated over the example's elements
                 bound = bind("broadcast_in_dim", bound, shape=x_front.aval.shape,
@@ -228,9 +195,9 @@ clamp_p = Primitive(
     numpy=_clamp_numpy,
     stablehlo=_clamp_stablehlo,
     jvp=_clamp_jvp,
-    transpose=undefined("it is not linear"),
+    transpose=xprim.undefined("it is not linear"),
     batch=_clamp_batch,
-    sharding=dimension_names.alike,
+    sharding=xprim.dimension_names.alike,
 )
 
 
@@ -252,8 +219,8 @@ def _select_n_shape(which: ShapedArray, *cases: ShapedArray) -> tuple[ShapedArra
         "a boolean chooses among two cases, got {}.", len(cases), hint="convert which to int32",
         error=TypeError,
     )  # fmt: skip
-    dtype = common_dtype("select_n", cases)
-    shape = equal_shape("select_n", cases)
+    dtype = table.common_dtype("select_n", cases)
+    shape = table.equal_shape("select_n", cases)
     if which.shape not in ((), shape):
         if shape:
             raise TypeError(message(
@@ -275,11 +242,11 @@ def _select_n_numpy(which: Any, *cases: Any) -> Any:
     return (result,)
 
 
-def _ufunc(avals_in: Any, avals_out: Any) -> NumpyCall | None:
+def _ufunc(avals_in: Any, avals_out: Any) -> xprim.NumpyCall | None:
     which, *cases = avals_in
     if len(cases) != 2 or which.dtype != dtypes.bool_:
         return None
-    return NumpyCall(np.where, (Operand(0), Operand(2), Operand(1)))
+    return xprim.NumpyCall(np.where, (xprim.Operand(0), xprim.Operand(2), xprim.Operand(1)))
 
 
 def _select_n_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
@@ -310,15 +277,15 @@ def _select_n_jvp(primals: Any, tangents: Any) -> Any:
 
 def _select_n_transpose(cts: Any, which: Any, *cases: Any) -> Any:
     (ct,) = cts
-    zero = scalar_array(0, ct.aval.dtype)
+    zero = xprim.scalar_array(0, ct.aval.dtype)
     results: list[Any] = [Zero(which.aval)]
     for i, case in enumerate(cases):
-        if type(case) is not Linear:
+        if type(case) is not xprim.Linear:
             results.append(Zero(case.aval))
             continue
         parts = [ct if j == i else zero for j in range(len(cases))]
         part = repeated(bind("select_n", which, *parts), ct.aval.shape)
-        results.append(part if case.aval.shape == ct.aval.shape else sum_over_all(part))
+        results.append(part if case.aval.shape == ct.aval.shape else table.sum_over_all(part))
     return tuple(results)
 
 
@@ -329,10 +296,10 @@ select_n_p = Primitive(
     stablehlo=_select_n_stablehlo,
     jvp=_select_n_jvp,
     transpose=_select_n_transpose,
-    batch=ELEMENTWISE,
+    batch=xprim.ELEMENTWISE,
     physical=STRUCTURAL,
-    eager=Eager(costs.choice, ufunc=_ufunc),
-    sharding=Sharding(linearity=lambda avals, params: linear_in(*range(1, len(avals)))),
+    eager=xprim.Eager(costs.choice, ufunc=_ufunc),
+    sharding=xprim.Sharding(linearity=lambda avals, params: xprim.linear_in(*range(1, len(avals)))),
 )
 
 
@@ -365,7 +332,7 @@ def _convert_element_type_shape(
 def _convert_element_type_numpy(x: Any, *, new_dtype: Any, weak_type: bool = False) -> Any:
     if x.dtype in COMPLEX and new_dtype not in COMPLEX and new_dtype != dtypes.bool_:
         x = x.real
-    if x.dtype in FLOATING and new_dtype in INTEGER:
+    if x.dtype in FLOATING and new_dtype in table.INTEGER:
         return (_saturated(x, new_dtype),)
     if x.dtype in _THROUGH:  # these have no casts to every dtype; nothing is rounded on the way
         x = x.astype(_THROUGH[x.dtype])
@@ -406,7 +373,7 @@ def _convert_element_type_jvp(
     (x,), (x_dot,) = primals, tangents
     params = {"new_dtype": new_dtype, "weak_type": weak_type}
     (y,) = state.trace.process(convert_element_type_p, (x,), params)
-    if new_dtype not in INEXACT:
+    if new_dtype not in table.INEXACT:
         return (y,), (Zero(shaped_array(y.aval.shape, dtypes.float0)),)
     if type(x_dot) is Zero:
         return (y,), (Zero(y.aval.strong()),)
@@ -432,8 +399,8 @@ convert_element_type_p = Primitive(
     stablehlo=_convert_element_type_stablehlo,
     jvp=_convert_element_type_jvp,
     transpose=_convert_element_type_transpose,
-    batch=ELEMENTWISE,
-    sharding=Sharding(linearity=_linearity),
+    batch=xprim.ELEMENTWISE,
+    sharding=xprim.Sharding(linearity=_linearity),
 )
 
 
@@ -536,10 +503,10 @@ bitcast_convert_type_p = Primitive(
     shape=_bitcast_convert_type_shape,
     numpy=_bitcast_convert_type_numpy,
     stablehlo=_bitcast_convert_type_stablehlo,
-    jvp=ZERO,
-    transpose=undefined("its derivative is zero"),
+    jvp=xprim.ZERO,
+    transpose=xprim.undefined("its derivative is zero"),
     batch=_bitcast_convert_type_batch,
-    sharding=dimension_names.alike,
+    sharding=xprim.dimension_names.alike,
 )
 
 
@@ -550,7 +517,7 @@ bitcast_convert_type_p = Primitive(
 # round to even; what overflows the new exponent range becomes infinite, what falls below its
 # normal numbers becomes zero of the same sign.
 
-_float_shape = elementwise_shape("reduce_precision", FLOATING)
+_float_shape = table.elementwise_shape("reduce_precision", FLOATING)
 
 
 def _reduce_precision_shape(

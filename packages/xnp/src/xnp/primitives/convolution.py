@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import xprim
 from xnp.primitives import costs
 from xnp.primitives.dot_general import accumulation_dtype, product_dtype
 from xnp.primitives.lowering_text import (
@@ -22,17 +23,7 @@ from xnp.primitives.precision import (
     precision_for,
 )
 from xnp.primitives.table import bind, filled, reshaped, transposed
-from xprim import (
-    Linear,
-    Primitive,
-    ShapedArray,
-    Zero,
-    dimension_names,
-    dtypes,
-    multilinear,
-    not_mapped,
-    shaped_array,
-)
+from xprim import Linear, Primitive, ShapedArray, Zero, dtypes, not_mapped, shaped_array
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import ArgumentError, message
 from xprim.platform_rules import is_gpu
@@ -555,7 +546,7 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:
     return (result,), (0,)
 
 
-def _dimensions(avals: Any, out: Any, params: Any) -> dimension_names.Names:
+def _dimensions(avals: Any, out: Any, params: Any) -> xprim.dimension_names.Names:
     """Dimensions of space of input and output correspond: neighbours exchange their borders."""
     numbers = params["dimension_numbers"]
     grouped = params["feature_group_count"] > 1 or params["batch_group_count"] > 1
@@ -569,7 +560,7 @@ def _dimensions(avals: Any, out: Any, params: Any) -> dimension_names.Names:
             for i, d in enumerate(spec[2:]):
                 names[d] = ("space", i)
         found.append(tuple(names))
-    return dimension_names.Names(found[:2], found[2:])
+    return xprim.dimension_names.Names(found[:2], found[2:])
 
 
 conv_general_dilated_p: Primitive = Primitive(
@@ -577,7 +568,7 @@ conv_general_dilated_p: Primitive = Primitive(
     shape=_shape,
     numpy=_numpy,
     stablehlo=upcast(_stablehlo, TWO_BITS, np.int8),
-    jvp=multilinear(0, 1),
+    jvp=xprim.multilinear(0, 1),
     transpose=_transpose,
     batch=_batch,
     eager=costs.product,

@@ -11,42 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives import costs
+import xprim
+from xnp.primitives import costs, table
 from xnp.primitives.control_flow import traced
 from xnp.primitives.logaddexp import log_of_sum
 from xnp.primitives.reductions import greatest, least, reducer, total_dtype
 from xnp.primitives.shapes import without
 from xnp.primitives.sort import linear_recurrence, shift
-from xnp.primitives.table import (
-    ANY,
-    FLOATING,
-    NUMBER,
-    Kinds,
-    bind,
-    broadcasted,
-    converted,
-    div,
-    filled,
-    moved,
-    mul,
-    reshaped,
-    selected,
-    sliced,
-)
+from xnp.primitives.table import ANY, NUMBER, bind, filled, moved, mul, reshaped, selected, sliced
 from xnp.primitives.windows import window_attributes
-from xprim import (
-    LINEAR,
-    Eager,
-    Primitive,
-    ShapedArray,
-    Zero,
-    dimension_names,
-    dtypes,
-    get_primitive,
-    primitive_maker,
-    shaped_array,
-    undefined,
-)
+from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, shaped_array, undefined
 from xprim.contracts import Builder
 from xprim.requirements import require_axis, require_dtype
 
@@ -64,7 +38,7 @@ _BLOCK_OF_SUMS = 512
 _LEAST_ON_HOST, _LEAST_ALONG_AXIS = 1 << 14, 64
 
 
-def cumulative_shape(name: str, kinds: Kinds) -> Callable[..., tuple[ShapedArray, ...]]:
+def cumulative_shape(name: str, kinds: table.Kinds) -> Callable[..., tuple[ShapedArray, ...]]:
     """Return the shape rule of a cumulative operation."""
 
     def shape_rule(aval: ShapedArray, *, axis: int, reverse: bool) -> tuple[ShapedArray, ...]:
@@ -227,7 +201,7 @@ def _shared(x: Any, y: Any, x_dot: Any, axis: int) -> Any:
     one, zero = filled(shape, 1, dtype), filled(shape, 0, dtype)
     goes_on, weight = selected(broken, zero, one), selected(holds, one, zero)
     total = linear_recurrence(goes_on, mul(x_dot, weight), axis)
-    return div(total, linear_recurrence(goes_on, weight, axis))
+    return table.div(total, linear_recurrence(goes_on, weight, axis))
 
 
 # -------------------------------------------------------------------------------------- the rows
@@ -236,7 +210,7 @@ def _shared(x: Any, y: Any, x_dot: Any, axis: int) -> Any:
 _NOT_LINEAR = undefined("it is not linear")
 
 
-@primitive_maker
+@xprim.primitive_maker
 def _cumulative(
     name: str, kinds: Any, ufunc: Any, operation: str, init: Callable[[Any], Any], jvp: Any,
     transpose: Any = _NOT_LINEAR,
@@ -250,7 +224,9 @@ def _cumulative(
         jvp=jvp,
         transpose=transpose,
         batch=cumulative_batch(lambda: primitive),
-        eager=Eager(costs.nothing, host=_cumulative_host(ufunc), fill=_cumulative_fill(ufunc)),
+        eager=xprim.Eager(
+            costs.nothing, host=_cumulative_host(ufunc), fill=_cumulative_fill(ufunc)
+        ),
         sharding=dimension_names.whole_along("axis"),
     )
     return primitive
@@ -265,7 +241,7 @@ def _transpose(cts: Any, x: Any, *, axis: int, reverse: bool) -> Any:
 
 
 cumsum_p: Primitive = _cumulative(
-    "cumsum", NUMBER, np.add, "stablehlo.add", lambda dtype: 0, LINEAR, _transpose
+    "cumsum", NUMBER, np.add, "stablehlo.add", lambda dtype: 0, xprim.LINEAR, _transpose
 )
 
 
@@ -386,11 +362,11 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, axis
 
 def _in_blocks(x: Any, axis: int, reverse: bool) -> Any:
     dtype = x.aval.dtype
-    front = moved(converted(x, total_dtype(dtype)), axis, 0)
+    front = moved(table.converted(x, total_dtype(dtype)), axis, 0)
     front = bind("rev", front, dimensions=(0,)) if reverse else front
     sums = _sums(front)
     sums = bind("rev", sums, dimensions=(0,)) if reverse else sums
-    return converted(moved(sums, 0, axis), dtype)
+    return table.converted(moved(sums, 0, axis), dtype)
 
 
 def _sums(x: Any) -> Any:
@@ -404,7 +380,7 @@ def _sums(x: Any) -> Any:
     blocks = moved(reshaped(padded, (count, _BLOCK, *rest)), 1, 0)
     inside = _looped(blocks)
     totals = reshaped(sliced(inside, 0, _BLOCK - 1, _BLOCK), (count, *rest))
-    before = broadcasted(
+    before = table.broadcasted(
         shift(_sums(totals), 0, -np.inf), inside.aval.shape, range(1, inside.aval.ndim)
     )
     whole = reshaped(moved(bind("logaddexp", before, inside), 0, 1), padded.aval.shape)
@@ -419,7 +395,7 @@ def _looped(x: Any) -> Any:
     def step(total: Any, row: Any) -> list[Any]:
         return [bind("logaddexp", total, row)] * 2
 
-    return get_primitive("scan").bind(
+    return xprim.get_primitive("scan").bind(
         filled(rest, -np.inf, x.aval.dtype), x, jaxpr=traced(step, [element] * 2, "logaddexp"),
         length=size, reverse=False, num_consts=0, num_carry=1, unroll=1,
     )[1]  # fmt: skip
@@ -427,7 +403,7 @@ def _looped(x: Any) -> Any:
 
 cumlogsumexp_p: Primitive = Primitive(
     "cumlogsumexp",
-    shape=cumulative_shape("cumlogsumexp", FLOATING),
+    shape=cumulative_shape("cumlogsumexp", table.FLOATING),
     numpy=_numpy,
     stablehlo=_stablehlo,
     jvp=_cumlogsumexp_jvp,

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+import xprim
 from xnp.primitives import costs
 from xnp.primitives.gather import dot_dimensions
 from xnp.primitives.lowering_text import TWO_BITS, product_text, upcast
@@ -32,18 +33,7 @@ from xnp.primitives.precision import (
     precision_for,
 )
 from xnp.primitives.table import NATIVE, bind, converted
-from xprim import (
-    Eager,
-    Linear,
-    Primitive,
-    ShapedArray,
-    Zero,
-    dtypes,
-    get_primitive,
-    multilinear,
-    not_mapped,
-    shaped_array,
-)
+from xprim import Eager, Linear, Primitive, ShapedArray, Zero, dtypes, not_mapped, shaped_array
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
 
@@ -380,7 +370,7 @@ def _placing(dims: tuple[int, ...]) -> tuple[int, ...] | None:
 def _arranged(x: Any, permutation: tuple[int, ...] | None) -> Any:
     if permutation is None:
         return x
-    return get_primitive("transpose").bind(x, permutation=permutation)[0]
+    return xprim.get_primitive("transpose").bind(x, permutation=permutation)[0]
 
 
 def _batch(
@@ -423,7 +413,7 @@ dot_general_p: Primitive = Primitive(
     shape=_shape,
     numpy=_numpy,
     stablehlo=upcast(_stablehlo, TWO_BITS, np.int8),
-    jvp=multilinear(0, 1),
+    jvp=xprim.multilinear(0, 1),
     transpose=_transpose,
     batch=_batch,
     print=_print,

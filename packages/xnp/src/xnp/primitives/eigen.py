@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives import table
 from xnp.primitives.equal_values import block_values, rotations
 from xnp.primitives.linalg_lowering import (
     EighImplementation,
@@ -44,22 +45,7 @@ from xnp.primitives.linalg_lowering import (
 )
 from xnp.primitives.linear_systems import solve_system
 from xnp.primitives.qr import host_product, reflector
-from xnp.primitives.table import (
-    add,
-    bind,
-    concatenated,
-    converted,
-    div,
-    filled,
-    iota,
-    mul,
-    scalar_like,
-    scaled,
-    selected,
-    sliced,
-    sub,
-    summed,
-)
+from xnp.primitives.table import add, bind, div, filled, iota, mul, selected, sliced, sub, summed
 from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, shaped_array, undefined
 from xprim.contracts import Builder
 from xprim.errors import MissingRuleError, message
@@ -510,7 +496,7 @@ def _exchanges(t: Any) -> Any:
     below = selected(compared(shape, "gt"), t, zeros)
     above = selected(compared(shape, "gt"), mt(t), zeros)
     greater = bind("gt", bind("abs", below), bind("abs", above))
-    turned = converted(bind("and", greater, bind("ne", below, zeros)), dtype)
+    turned = table.converted(bind("and", greater, bind("ne", below, zeros)), dtype)
     last = len(shape) - 1
     count = add(as_columns(summed(turned, (last,)), n), as_rows(summed(turned, (last - 1,)), n))
     identity = eye(shape, dtype)
@@ -521,13 +507,13 @@ def _phases(z: Any) -> Any:
     shape, rows = z.aval.shape, z.aval.ndim - 2
     n = shape[-1]
     sizes = bind("abs", z)
-    limit = scaled(bind("reduce_max", sizes, axes=(rows,)), _LARGE)
+    limit = table.scaled(bind("reduce_max", sizes, axes=(rows,)), _LARGE)
     places = iota(shape, rows)
     ends = filled(shape, n, dtypes.int32)
     large = selected(bind("ge", sizes, as_rows(limit, n)), places, ends)
     is_first = bind("eq", places, as_rows(bind("reduce_min", large, axes=(rows,)), n))
     chosen = summed(selected(is_first, z, filled(shape, 0, z.aval.dtype)), (rows,))
-    return div(conj(chosen), converted(bind("abs", chosen), z.aval.dtype))
+    return div(conj(chosen), table.converted(bind("abs", chosen), z.aval.dtype))
 
 
 # ----------------------------------------------------------------------------------- tridiagonal
@@ -1027,8 +1013,8 @@ def _vectors_of_pairs(w: Any, packed: Any) -> list[Any]:
     first, second = [as_rows(bind(name, sizes, none), n) for name in ("gt", "lt")]
     zeros = filled(packed.aval.shape, 0, packed.aval.dtype)
     border = sliced(zeros, last, 0, 1)
-    after = concatenated([sliced(packed, last, 1, n), border], last)
-    before = concatenated([border, sliced(packed, last, 0, n - 1)], last)
+    after = table.concatenated([sliced(packed, last, 1, n), border], last)
+    before = table.concatenated([border, sliced(packed, last, 0, n - 1)], last)
     re = selected(second, before, packed)
     im = selected(first, after, selected(second, bind("neg", packed), zeros))
     return [bind("complex", re, im)]
@@ -1055,7 +1041,7 @@ def _eig_jvp(primals: Any, tangents: Any, *, compute_left_eigenvectors: bool,
     everything = {**params, "compute_left_eigenvectors": compute_left_eigenvectors,
                   "compute_right_eigenvectors": True}  # fmt: skip
     w, *left, v = eig_p.bind(a, **everything)
-    a_dot = converted(a_dot, v.aval.dtype)
+    a_dot = table.converted(a_dot, v.aval.dtype)
     change = solve_system(v, matmul(a_dot, v))
     outs, dots = [w], [diagonal(change)]
     if compute_left_eigenvectors:
@@ -1073,7 +1059,7 @@ def _vectors_dot(v: Any, w: Any, change: Any) -> Any:
     n = v.aval.shape[-1]
     gaps = sub(as_rows(w, n), as_columns(w, n))  # w_j - w_i
     own = compared(gaps.aval.shape, "eq")
-    zeros, ones = scalar_like(gaps, 0), scalar_like(gaps, 1)
+    zeros, ones = table.scalar_like(gaps, 0), table.scalar_like(gaps, 1)
     turned = matmul(v, selected(own, zeros, div(change, selected(own, ones, gaps))))
     rows = (v.aval.ndim - 2,)
     along = real(summed(mul(conj(v), turned), rows))

@@ -15,20 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives import costs
-from xnp.primitives.lowering_text import (
-    BYTES,
-    WIDER,
-    Text,
-    apart_from_uses,
-    chosen,
-    compared,
-    in_bytes,
-    in_wider,
-    same_dtype,
-    upcast,
-    where,
-)
+import xprim
+from xnp.primitives import costs, lowering_text, vector_functions as vector
+from xnp.primitives.lowering_text import BYTES, WIDER, Text, chosen, compared, in_wider, same_dtype
 from xnp.primitives.table import (
     ANY,
     BITS,
@@ -64,59 +53,8 @@ from xnp.primitives.table import (
     tunable_stablehlo,
     unary,
 )
-from xnp.primitives.vector_functions import (
-    REACH,
-    angle,
-    arccosine,
-    arcsine,
-    arctangent,
-    bits_of,
-    cosine,
-    cube_root,
-    exponential_of_two,
-    power,
-    sine,
-    tangent,
-    vectorised,
-    wide_angle,
-    wide_arccosine,
-    wide_arcsine,
-    wide_arctangent,
-    wide_binary_logarithm,
-    wide_cosine,
-    wide_cube_root,
-    wide_exponential_of_two,
-    wide_hyperbolic_cosine,
-    wide_hyperbolic_sine,
-    wide_hyperbolic_tangent,
-    wide_inverse_hyperbolic_cosine,
-    wide_inverse_hyperbolic_sine,
-    wide_inverse_hyperbolic_tangent,
-    wide_logarithm,
-    wide_logarithm_plus_one,
-    wide_power,
-    wide_sine,
-    wide_tangent,
-)
-from xprim import (
-    ELEMENTWISE,
-    LINEAR,
-    ZERO,
-    Linear,
-    NumpyCall,
-    Operand,
-    Primitive,
-    ShapedArray,
-    Zero,
-    dtypes,
-    linear_in,
-    multilinear,
-    primitive_maker,
-    scalar_array,
-    shaped_array,
-    state,
-    undefined,
-)
+from xnp.primitives.vector_functions import REACH, angle, power, sine, vectorised
+from xprim import ZERO, Linear, Operand, Primitive, ShapedArray, Zero, dtypes, shaped_array, state
 from xprim.contracts import Builder
 from xprim.errors import message
 from xprim.requirements import require
@@ -158,14 +96,14 @@ def _complex_transpose(ct: Any, x: Any, y: Any) -> Any:
 
 
 def _with_zero(part: Any) -> Any:
-    return scalar_array(0.0, part.aval.dtype)
+    return xprim.scalar_array(0.0, part.aval.dtype)
 
 
 complex_p = binary(
     "complex", _F32_F64, numpy=_complex_numpy, stablehlo=retyped_stablehlo("stablehlo.complex"),
     jvp=(lambda x_dot, z, x, y: bind("complex", x_dot, _with_zero(x_dot)),
          lambda y_dot, z, x, y: bind("complex", _with_zero(y_dot), y_dot)),
-    transpose=_complex_transpose, out_dtype=complex_dtype, linearity=LINEAR,
+    transpose=_complex_transpose, out_dtype=complex_dtype, linearity=xprim.LINEAR,
 )  # fmt: skip
 
 real_p = unary(
@@ -536,13 +474,13 @@ neg_p: Primitive = unary(
 add_p: Primitive = binary(
     "add", ANY, numpy=np.add, stablehlo=elementwise_stablehlo("stablehlo.add", "stablehlo.or"),
     jvp=(lambda x_dot, z, x, y: x_dot, lambda y_dot, z, x, y: y_dot),
-    transpose=_add_transpose, cost=costs.arithmetic, linearity=LINEAR,
+    transpose=_add_transpose, cost=costs.arithmetic, linearity=xprim.LINEAR,
 )  # fmt: skip
 
 sub_p: Primitive = binary(
     "sub", NUMBER, numpy=np.subtract, stablehlo="stablehlo.subtract",
     jvp=(lambda x_dot, z, x, y: x_dot, lambda y_dot, z, x, y: neg_p.bind(y_dot)[0]),
-    transpose=_sub_transpose, cost=costs.arithmetic, linearity=LINEAR,
+    transpose=_sub_transpose, cost=costs.arithmetic, linearity=xprim.LINEAR,
 )  # fmt: skip
 
 mul_p: Primitive = binary(
@@ -550,7 +488,7 @@ mul_p: Primitive = binary(
     stablehlo=elementwise_stablehlo("stablehlo.multiply", "stablehlo.and"),
     jvp=(lambda x_dot, z, x, y: mul_p.bind(x_dot, y)[0],
          lambda y_dot, z, x, y: mul_p.bind(x, y_dot)[0]),
-    transpose=_mul_transpose, cost=costs.arithmetic, linearity=multilinear(0, 1),
+    transpose=_mul_transpose, cost=costs.arithmetic, linearity=xprim.multilinear(0, 1),
 )  # fmt: skip
 
 
@@ -563,7 +501,7 @@ def _div_numpy(x: Any, y: Any) -> Any:
     return np.true_divide(x, y) if x.dtype in FLOATING else _integer_div(x, y)
 
 
-@in_bytes
+@lowering_text.in_bytes
 def _integer_div(x: Any, y: Any) -> Any:
     """Round towards zero; by zero gives all bits set, INT_MIN / -1 gives INT_MIN."""
     by_zero = y == 0
@@ -594,7 +532,7 @@ def _div_jvp(primals: Any, tangents: Any) -> Any:
 
 def _div_linearity(avals: Any, params: Any) -> Any:
     """Quotients of integers are rounded."""
-    return linear_in(0) if dtypes.is_inexact(avals[0].dtype) else None
+    return xprim.linear_in(0) if dtypes.is_inexact(avals[0].dtype) else None
 
 
 div_p: Primitive = binary(
@@ -639,7 +577,7 @@ zero_quotient_p: Primitive = binary(
     jvp=(lambda x_dot, z, x, y: zero_quotient_p.bind(x_dot, y)[0],
          # d(x/y) = -(x/y)/y dy, whose numerator is 0 where both are
          lambda y_dot, z, x, y: neg_p.bind(mul_p.bind(zero_quotient_p.bind(z, y)[0], y_dot)[0])[0]),
-    transpose=_zero_quotient_transpose, cost=costs.division, linearity=linear_in(0),
+    transpose=_zero_quotient_transpose, cost=costs.division, linearity=xprim.linear_in(0),
 )  # fmt: skip
 
 
@@ -687,14 +625,15 @@ absorbing_product_p: Primitive = binary(
     stablehlo=_absorbing_stablehlo("mul"),
     jvp=(lambda x_dot, z, x, y: absorbing_product_p.bind(x_dot, y)[0],
          lambda y_dot, z, x, y: absorbing_product_p.bind(x, y_dot)[0]),
-    transpose=_absorbing_product_transpose, cost=costs.arithmetic, linearity=multilinear(0, 1),
+    transpose=_absorbing_product_transpose, cost=costs.arithmetic,
+    linearity=xprim.multilinear(0, 1),
 )  # fmt: skip
 
 absorbing_quotient_p: Primitive = binary(
     "absorbing_quotient", INEXACT, numpy=lambda x, y: _div_numpy(x, _factor_numpy(x, y)),
     stablehlo=_absorbing_stablehlo("div"),
     jvp=(lambda x_dot, z, x, y: absorbing_quotient_p.bind(x_dot, y)[0], _quotient_by_divisor),
-    transpose=_absorbing_quotient_transpose, cost=costs.division, linearity=linear_in(0),
+    transpose=_absorbing_quotient_transpose, cost=costs.division, linearity=xprim.linear_in(0),
 )  # fmt: skip
 
 
@@ -702,7 +641,7 @@ def _rem_numpy(x: Any, y: Any) -> Any:
     return np.fmod(x, y) if x.dtype in FLOATING else _integer_rem(x, y)
 
 
-@in_bytes
+@lowering_text.in_bytes
 def _integer_rem(x: Any, y: Any) -> Any:
     by_zero = y == 0
     return np.where(by_zero, x, np.fmod(x, np.where(by_zero, np.ones((), y.dtype), y)))
@@ -1111,7 +1050,7 @@ def _comparison_type(dtype: np.dtype[Any]) -> str:
     return "UNSIGNED" if dtype in UNSIGNED or dtype == dtypes.bool_ else "SIGNED"
 
 
-@primitive_maker
+@xprim.primitive_maker
 def _comparison(name: str, kinds: Kinds, ufunc: Any, direction: str, **more: Any) -> Primitive:
     return binary(
         name, kinds, numpy=ufunc, stablehlo=_compare_stablehlo(direction), jvp=ZERO,
@@ -1150,7 +1089,7 @@ def total_order_key(x: Any) -> Any:
     return np.where(bits < 0, np.invert(bits) ^ lowest, bits)
 
 
-@primitive_maker
+@xprim.primitive_maker
 def _total_order(name: str, ufunc: Any, direction: str) -> Primitive:
     return binary(
         name, FLOATING, numpy=lambda x, y: ufunc(total_order_key(x), total_order_key(y)),
@@ -1188,16 +1127,16 @@ def _exp2_stablehlo(
     return results
 
 
-_exp2_of_real = upcast(
+_exp2_of_real = lowering_text.upcast(
     lambda b, operands, avals_in, avals_out: [
-        exponential_of_two(Text(b, operands[0], avals_out[0])).name
+        vector.exponential_of_two(Text(b, operands[0], avals_out[0])).name
     ],
     WIDER, np.float32,
 )  # fmt: skip
 
 exp2_p = unary(
     "exp2", INEXACT, numpy=np.exp2, tunable=True,
-    stablehlo=vectorised(None, _exp2_stablehlo, wide=wide_exponential_of_two),
+    stablehlo=vectorised(None, _exp2_stablehlo, wide=vector.wide_exponential_of_two),
     jvp=lambda x_dot, y, x: mul(x_dot, table_scaled(y, math.log(2))),
 )  # fmt: skip
 
@@ -1216,7 +1155,7 @@ expm1_p = unary(
 
 log_p = unary(
     "log", INEXACT, numpy=np.log, tunable=True,
-    stablehlo=vectorised(None, tunable_stablehlo("stablehlo.log"), wide=wide_logarithm),
+    stablehlo=vectorised(None, tunable_stablehlo("stablehlo.log"), wide=vector.wide_logarithm),
     jvp=lambda x_dot, y, x: div_p.bind(x_dot, x)[0],
 )  # fmt: skip
 
@@ -1230,10 +1169,10 @@ def _log2_stablehlo(
     if dtypes.is_complex(aval.dtype) or aval.dtype in dtypes.SMALL_FLOATS:
         return [y]
     # of powers of two, whose mantissa has no bit set, the logarithm is an integer
-    bits = bits_of(Text(b, operands[0], aval))
+    bits = vector.bits_of(Text(b, operands[0], aval))
     fraction = bits.op("and", (1 << dtypes.finfo(aval.dtype).nmant) - 1)
     result = Text(b, y, aval)
-    return [where(fraction == 0, result.op("round_nearest_even"), result).name]
+    return [lowering_text.where(fraction == 0, result.op("round_nearest_even"), result).name]
 
 
 def _cosh_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
@@ -1252,7 +1191,7 @@ def _cosh_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) ->
 
 log2_p = unary(
     "log2", INEXACT, numpy=np.log2, tunable=True,
-    stablehlo=vectorised(None, _log2_stablehlo, wide=wide_binary_logarithm),
+    stablehlo=vectorised(None, _log2_stablehlo, wide=vector.wide_binary_logarithm),
     jvp=lambda x_dot, y, x: div(x_dot, table_scaled(x, math.log(2))),
 )  # fmt: skip
 
@@ -1302,7 +1241,9 @@ def _exact_square(a: Any) -> tuple[Any, Any]:
 log1p_p = unary(
     "log1p", INEXACT, numpy=log1p_numpy, tunable=True,
     stablehlo=corrected(
-        vectorised(None, tunable_stablehlo("stablehlo.log_plus_one"), wide=wide_logarithm_plus_one),
+        vectorised(
+            None, tunable_stablehlo("stablehlo.log_plus_one"), wide=vector.wide_logarithm_plus_one
+        ),
         above_minus_one,
     ),
     jvp=lambda x_dot, y, x: div(x_dot, add(x, scalar_like(x, 1))),
@@ -1400,7 +1341,7 @@ def _gelu_by_tanh_jvp(x_dot: Any, y: Any, x: Any) -> Any:
 
 gelu_by_tanh_p = unary(
     "gelu_by_tanh", FLOATING, numpy=_gelu_by_tanh_numpy,
-    stablehlo=upcast(_gelu_by_tanh_text, WIDER, np.float32), jvp=_gelu_by_tanh_jvp,
+    stablehlo=lowering_text.upcast(_gelu_by_tanh_text, WIDER, np.float32), jvp=_gelu_by_tanh_jvp,
     cost=costs.choice,
 )  # fmt: skip
 
@@ -1418,7 +1359,7 @@ def _formula(op: str) -> Callable[..., Any]:
 
     XLA's compiler does not end on asinh of some of these.
     """
-    return upcast(retyped_stablehlo(op), dtypes.SMALL_FLOATS, np.float32)
+    return lowering_text.upcast(retyped_stablehlo(op), dtypes.SMALL_FLOATS, np.float32)
 
 
 def _squared(x: Any) -> Any:
@@ -1432,7 +1373,7 @@ def _one_plus_square(x: Any) -> Any:
 sin_p = unary(
     "sin", INEXACT, numpy=np.sin, tunable=True,
     stablehlo=corrected(
-        vectorised(sine, tunable_stablehlo("stablehlo.sine"), REACH, wide_sine),
+        vectorised(sine, tunable_stablehlo("stablehlo.sine"), REACH, vector.wide_sine),
         by_hyperbolic_sine(1, 1, "stablehlo.cosine"),
     ),
     jvp=lambda x_dot, y, x: mul_p.bind(x_dot, cos_p.bind(x)[0])[0], cost=costs.nothing,
@@ -1440,7 +1381,7 @@ sin_p = unary(
 cos_p: Primitive = unary(
     "cos", INEXACT, numpy=np.cos, tunable=True,
     stablehlo=corrected(
-        vectorised(cosine, tunable_stablehlo("stablehlo.cosine"), REACH, wide_cosine),
+        vectorised(vector.cosine, tunable_stablehlo("stablehlo.cosine"), REACH, vector.wide_cosine),
         by_hyperbolic_sine(1, 1, "stablehlo.sine", -1.0),
     ),
     jvp=lambda x_dot, y, x: neg_p.bind(mul_p.bind(x_dot, sin_p.bind(x)[0])[0])[0],
@@ -1448,24 +1389,29 @@ cos_p: Primitive = unary(
 )  # fmt: skip
 tan_p = unary(
     "tan", INEXACT, numpy=np.tan, tunable=True,
-    stablehlo=vectorised(tangent, tunable_stablehlo("stablehlo.tan"), REACH, wide_tangent),
+    stablehlo=vectorised(
+        vector.tangent, tunable_stablehlo("stablehlo.tan"), REACH, vector.wide_tangent
+    ),
     jvp=lambda x_dot, y, x: mul(x_dot, _one_plus_square(y)), cost=costs.nothing,
 )  # fmt: skip
 asin_p = unary(
     "asin", INEXACT, numpy=np.arcsin,
-    stablehlo=vectorised(arcsine, mirrored(_formula("chlo.asin")), wide=wide_arcsine),
+    stablehlo=vectorised(vector.arcsine, mirrored(_formula("chlo.asin")), wide=vector.wide_arcsine),
     jvp=lambda x_dot, y, x: mul(x_dot, bind("rsqrt", bind("one_minus_square", x))),
 )  # fmt: skip
 acos_p = unary(
     "acos", INEXACT, numpy=np.arccos,
-    stablehlo=vectorised(arccosine, mirrored(_formula("chlo.acos")), wide=wide_arccosine),
+    stablehlo=vectorised(
+        vector.arccosine, mirrored(_formula("chlo.acos")), wide=vector.wide_arccosine
+    ),
     jvp=lambda x_dot, y, x: mul(x_dot, neg(bind("rsqrt", bind("one_minus_square", x)))),
 )  # fmt: skip
 atan_p = unary(
     "atan", INEXACT, numpy=np.arctan,
     stablehlo=vectorised(
-        arctangent, corrected(mirrored(_formula("chlo.atan"), "imaginary"), beside_a_pole(1)),
-        wide=wide_arctangent,
+        vector.arctangent,
+        corrected(mirrored(_formula("chlo.atan"), "imaginary"), beside_a_pole(1)),
+        wide=vector.wide_arctangent,
     ),
     jvp=lambda x_dot, y, x: div(x_dot, _one_plus_square(x)),
 )  # fmt: skip
@@ -1473,7 +1419,7 @@ atan_p = unary(
 # the angle of the point (y, x): d atan2(x, y) = (y dx - x dy) / (x^2 + y^2)
 atan2_p = binary(
     "atan2", FLOATING, numpy=np.arctan2,
-    stablehlo=vectorised(angle, elementwise_stablehlo("stablehlo.atan2"), wide=wide_angle),
+    stablehlo=vectorised(angle, elementwise_stablehlo("stablehlo.atan2"), wide=vector.wide_angle),
     jvp=(lambda x_dot, z, x, y: mul(x_dot, div(y, add(_squared(x), _squared(y)))),
          lambda y_dot, z, x, y: mul(y_dot, div(neg(x), add(_squared(x), _squared(y))))),
     cost=costs.nothing,
@@ -1482,7 +1428,9 @@ atan2_p = binary(
 sinh_p = unary(
     "sinh", INEXACT, numpy=np.sinh,
     stablehlo=corrected(
-        vectorised(wide_hyperbolic_sine, _formula("chlo.sinh"), wide=wide_hyperbolic_sine),
+        vectorised(
+            vector.wide_hyperbolic_sine, _formula("chlo.sinh"), wide=vector.wide_hyperbolic_sine
+        ),
         by_hyperbolic_sine(0, 0, "stablehlo.cosine"),
     ),
     jvp=lambda x_dot, y, x: mul(x_dot, bind("cosh", x)),
@@ -1490,7 +1438,7 @@ sinh_p = unary(
 cosh_p = unary(
     "cosh", INEXACT, numpy=np.cosh,
     stablehlo=corrected(
-        vectorised(None, _cosh_stablehlo, wide=wide_hyperbolic_cosine),
+        vectorised(None, _cosh_stablehlo, wide=vector.wide_hyperbolic_cosine),
         by_hyperbolic_sine(0, 1, "stablehlo.sine"),
     ),
     jvp=lambda x_dot, y, x: mul(x_dot, bind("sinh", x)),
@@ -1498,13 +1446,16 @@ cosh_p = unary(
 # (1 - y)(1 + y) and not 1 - y^2: y is near 1 for most large x
 tanh_p = unary(
     "tanh", INEXACT, numpy=np.tanh, tunable=True,
-    stablehlo=vectorised(None, tunable_stablehlo("stablehlo.tanh"), wide=wide_hyperbolic_tangent),
+    stablehlo=vectorised(
+        None, tunable_stablehlo("stablehlo.tanh"), wide=vector.wide_hyperbolic_tangent
+    ),
     jvp=lambda x_dot, y, x: mul(x_dot, bind("one_minus_square", y)),
 )  # fmt: skip
 asinh_p = unary(
     "asinh", INEXACT, numpy=np.arcsinh,
     stablehlo=vectorised(
-        None, mirrored(_formula("chlo.asinh"), "imaginary"), wide=wide_inverse_hyperbolic_sine
+        None, mirrored(_formula("chlo.asinh"), "imaginary"),
+        wide=vector.wide_inverse_hyperbolic_sine
     ),
     jvp=lambda x_dot, y, x: mul(x_dot, bind("rsqrt", _one_plus_square(x))),
 )  # fmt: skip
@@ -1512,7 +1463,7 @@ asinh_p = unary(
 acosh_p = unary(
     "acosh", INEXACT, numpy=np.arccosh,
     stablehlo=vectorised(
-        None, mirrored(_formula("chlo.acosh")), wide=wide_inverse_hyperbolic_cosine
+        None, mirrored(_formula("chlo.acosh")), wide=vector.wide_inverse_hyperbolic_cosine
     ),
     jvp=lambda x_dot, y, x: mul(x_dot, mul(bind("rsqrt", sub(x, scalar_like(x, 1))),
                                            bind("rsqrt", add(x, scalar_like(x, 1))))),
@@ -1521,7 +1472,7 @@ atanh_p = unary(
     "atanh", INEXACT, numpy=np.arctanh,
     stablehlo=vectorised(
         None, corrected(mirrored(_formula("chlo.atanh")), beside_a_pole(0)),
-        wide=wide_inverse_hyperbolic_tangent,
+        wide=vector.wide_inverse_hyperbolic_tangent,
     ),
     jvp=lambda x_dot, y, x: div(x_dot, bind("one_minus_square", x)),
 )  # fmt: skip
@@ -1588,7 +1539,9 @@ def _pow_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> 
     return [_with_right_factors(b, result, x, y, out) if dtypes.is_complex(out.dtype) else result]
 
 
-_same_type_power = vectorised(power, elementwise_stablehlo("stablehlo.power"), wide=wide_power)
+_same_type_power = vectorised(
+    power, elementwise_stablehlo("stablehlo.power"), wide=vector.wide_power
+)
 
 
 def _with_right_factors(b: Builder, power: str, x: str, y: str, aval: ShapedArray) -> str:
@@ -1670,8 +1623,8 @@ pow_p = Primitive(
     numpy=_pow_numpy,
     stablehlo=_pow_stablehlo,
     jvp=_pow_jvp,
-    transpose=undefined("it is not linear"),
-    batch=ELEMENTWISE,
+    transpose=xprim.undefined("it is not linear"),
+    batch=xprim.ELEMENTWISE,
     eager=costs.nothing,
 )
 
@@ -1711,10 +1664,10 @@ def _integer_pow_numpy(x: Any, *, y: int) -> Any:
     return power if y > 0 else np.divide(np.ones((), x.dtype), power)
 
 
-def _square_ufunc(avals_in: Any, avals_out: Any, *, y: int = 2) -> NumpyCall | None:
+def _square_ufunc(avals_in: Any, avals_out: Any, *, y: int = 2) -> xprim.NumpyCall | None:
     if y != 2 or avals_in[0].dtype not in NATIVE:
         return None
-    return NumpyCall(np.multiply, (Operand(0), Operand(0)))
+    return xprim.NumpyCall(np.multiply, (Operand(0), Operand(0)))
 
 
 def _integer_pow_stablehlo(
@@ -1773,7 +1726,7 @@ def _square_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) 
     return [of_parts(b, [real, imag], part, aval)]
 
 
-def _real_square_ufunc(avals_in: Any, avals_out: Any) -> NumpyCall | None:
+def _real_square_ufunc(avals_in: Any, avals_out: Any) -> xprim.NumpyCall | None:
     return None if dtypes.is_complex(avals_in[0].dtype) else _square_ufunc(avals_in, avals_out)
 
 
@@ -1808,7 +1761,9 @@ rsqrt_p = unary(
 
 cbrt_p = unary(
     "cbrt", FLOATING, numpy=np.cbrt, tunable=True,
-    stablehlo=vectorised(cube_root, tunable_stablehlo("stablehlo.cbrt"), wide=wide_cube_root),
+    stablehlo=vectorised(
+        vector.cube_root, tunable_stablehlo("stablehlo.cbrt"), wide=vector.wide_cube_root
+    ),
     jvp=lambda x_dot, y, x: mul(x_dot, table_scaled(bind("integer_pow", y, y=-2), 1 / 3)),
     cost=costs.nothing,
 )  # fmt: skip
@@ -1841,7 +1796,7 @@ def _hypot_text(b: Builder, operands: Any, aval: ShapedArray) -> str:
     ratio = x.op("minimum", y) / high.op("maximum", float(dtypes.finfo(aval.dtype).tiny))
     length = high * (ratio * ratio + 1.0).op("sqrt")
     is_infinite = (x == math.inf) | (y == math.inf)  # also beside a NaN
-    return where(is_infinite, length.like(math.inf), length).name
+    return lowering_text.where(is_infinite, length.like(math.inf), length).name
 
 
 def _cosine(z: Any, x: Any) -> Any:
@@ -1855,7 +1810,7 @@ def _cosine(z: Any, x: Any) -> Any:
 hypot_p = binary(
     "hypot", FLOATING, numpy=in_wider(np.hypot), ufunc=np.hypot,
     ufunc_kinds=FLOATING & NATIVE, cost=costs.choice,
-    stablehlo=apart_from_uses(_hypot_text, "hypot"),
+    stablehlo=lowering_text.apart_from_uses(_hypot_text, "hypot"),
     jvp=(lambda x_dot, z, x, y: mul(x_dot, _cosine(z, x)),
          lambda y_dot, z, x, y: mul(y_dot, _cosine(z, y))),
 )  # fmt: skip
@@ -1912,8 +1867,8 @@ polynomial_p = Primitive(
     numpy=_polynomial_numpy,
     stablehlo=_polynomial_stablehlo,
     jvp=_polynomial_jvp,
-    transpose=undefined("it is not linear"),
-    batch=ELEMENTWISE,
+    transpose=xprim.undefined("it is not linear"),
+    batch=xprim.ELEMENTWISE,
 )
 
 

@@ -36,7 +36,7 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives import linalg_lowering
+from xnp.primitives import linalg_lowering, table
 from xnp.primitives.linalg_lowering import (
     adjoint,
     as_columns,
@@ -49,18 +49,7 @@ from xnp.primitives.linalg_lowering import (
     real,
     real_dtype,
 )
-from xnp.primitives.table import (
-    add,
-    bind,
-    broadcasted,
-    converted,
-    div,
-    filled,
-    scaled,
-    selected,
-    sub,
-    summed,
-)
+from xnp.primitives.table import add, bind, converted, div, filled, scaled, selected, sub, summed
 from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, shaped_array, undefined
 from xprim.contracts import Builder
 
@@ -174,7 +163,7 @@ def _rounding_of(values: Any) -> Any:
 
 def _repeat(x: Any, shape: tuple[int, ...]) -> Any:
     """Repeat a number for each matrix to the shape of the matrices."""
-    return broadcasted(x, shape, tuple(range(x.aval.ndim)))
+    return table.broadcasted(x, shape, tuple(range(x.aval.ndim)))
 
 
 def _are_equal(b: Any, shape: tuple[int, ...], kind: str) -> Any:

@@ -19,16 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives import costs
-from xnp.primitives.formula_backends import (
-    Condition,
-    Formula,
-    HostMath,
-    Step,
-    chebyshev,
-    numpy_rule,
-    stablehlo_rule,
-)
+from xnp.primitives import costs, formula_backends
+from xnp.primitives.formula_backends import Formula, Step, chebyshev, numpy_rule, stablehlo_rule
 from xnp.primitives.lowering_text import Text
 from xnp.primitives.table import FLOATING, add, bind, elementwise_shape, mul, repeated
 from xprim import ELEMENTWISE, Primitive, Zero, primitive_maker, state, undefined
@@ -314,7 +306,7 @@ class TaylorMath:
         return found
 
     def loop(
-        self, unfinished: Condition, step: Step, values: Sequence[Any], limit: int,
+        self, unfinished: formula_backends.Condition, step: Step, values: Sequence[Any], limit: int,
         tables: Sequence[Sequence[float]] = (), *, wide: bool = False,
     ) -> list[Series]:  # fmt: skip
         """Apply `values = step(n, *values)` as `HostMath.loop` does."""
@@ -367,7 +359,7 @@ def _coefficient(x: Series, k: Order) -> Any:
 def _powers_of_loop(step: Step, first: list[Series], tables: Any, highest: Order) -> list[Any]:
     """Return the powers that each value of a loop has, found by steps on numbers."""
     kept = [list(v.terms) for v in first]
-    taylor = TaylorMath(HostMath(), highest)
+    taylor = TaylorMath(formula_backends.HostMath(), highest)
     while True:
         state = [Series({k: np.ones(()) for k in powers}, highest) for powers in kept]
         entries = [taylor._of(1.0) for _ in tables]

@@ -14,28 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xnp.primitives.index_modes import (
-    CLIP,
-    FILL_OR_DROP,
-    GatherDimensionNumbers,
-    ScatterDimensionNumbers,
-    fill_of,
-    upper_bounds,
-)
+import xprim
+from xnp.primitives import index_modes
+from xnp.primitives.index_modes import FILL_OR_DROP, GatherDimensionNumbers, fill_of, upper_bounds
 from xnp.primitives.shapes import shift_dims_for_batch
 from xnp.primitives.table import bind, broadcasted, concatenated, filled, selected
-from xprim import (
-    STRUCTURAL,
-    Checks,
-    Primitive,
-    ShapedArray,
-    Sharding,
-    Zero,
-    dtypes,
-    linear_in,
-    not_mapped,
-    shaped_array,
-)
+from xprim import Checks, Primitive, ShapedArray, Sharding, Zero, dtypes, linear_in, not_mapped
 from xprim.contracts import BatchAxis, Builder
 from xprim.dimension_names import Names
 from xprim.errors import message
@@ -324,7 +308,7 @@ def _shape(operand: ShapedArray, indices: ShapedArray, *, dimension_numbers: Any
             f"{slice_sizes}, {dimension_numbers}",
         ))  # fmt: skip
     plan = plan_of(dimension_numbers, operand.shape, indices.shape, slice_sizes, indices.dtype)
-    return (shaped_array(plan.out_shape, operand.dtype, operand.weak_type),)
+    return (xprim.shaped_array(plan.out_shape, operand.dtype, operand.weak_type),)
 
 
 def _problem(operand: ShapedArray, indices: ShapedArray, numbers: Any, slice_sizes: Any) -> str:
@@ -491,7 +475,8 @@ def _filling_gather(x: Any, indices: Any, numbers: Any, slice_sizes: Any, are_so
     """Gather with windows moved inside, then put the fill value where they did not fit."""
     out = gather_p.bind(
         x, indices, dimension_numbers=numbers, slice_sizes=slice_sizes,
-        indices_are_sorted=are_sorted, unique_indices=unique, mode=CLIP, fill_value=None,
+        indices_are_sorted=are_sorted, unique_indices=unique, mode=index_modes.CLIP,
+        fill_value=None,
     )[0]  # fmt: skip
     valid = fits(indices, upper_bounds(x.aval.shape, slice_sizes, numbers.start_index_map,
                                        indices.aval.dtype))  # fmt: skip
@@ -529,7 +514,7 @@ def _transpose(cts: Any, x: Any, indices: Any, *, dimension_numbers: Any, mode: 
     zeros = filled(x.aval.shape, 0, cts[0].aval.dtype)
     x_bar = bind(
         "scatter_add", zeros, indices, cts[0],
-        dimension_numbers=ScatterDimensionNumbers(*n),
+        dimension_numbers=index_modes.ScatterDimensionNumbers(*n),
         indices_are_sorted=indices_are_sorted, unique_indices=unique_indices, mode=mode,
     )  # fmt: skip
     return x_bar, Zero(indices.aval)
@@ -586,7 +571,7 @@ gather_p: Primitive = Primitive(
     jvp=_jvp,
     transpose=_transpose,
     batch=_batch,
-    physical=STRUCTURAL,
+    physical=xprim.STRUCTURAL,
     checks=Checks(windows=_windows),
     sharding=Sharding(gather_dimensions, linearity=_linearity),
 )

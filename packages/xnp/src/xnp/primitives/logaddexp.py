@@ -16,21 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives import costs
+from xnp.primitives import costs, table
 from xnp.primitives.elementwise import log1p_numpy
 from xnp.primitives.lowering_text import Text, apart_from_uses, in_wider, where
-from xnp.primitives.table import (
-    FLOATING,
-    INEXACT,
-    NATIVE,
-    add,
-    binary,
-    bind,
-    mul,
-    scalar_like,
-    selected,
-    sub,
-)
+from xnp.primitives.table import INEXACT, NATIVE, add, binary, bind, mul, scalar_like, selected, sub
 from xprim import NumpyCall, Primitive, ShapedArray, dtypes, primitive_maker
 from xprim.contracts import Builder
 
@@ -101,7 +90,7 @@ def _logarithm_of_sum(name: str, ufunc: np.ufunc, base: float) -> Primitive:
 
     def call_of_short(avals_in: Any, avals_out: Any) -> NumpyCall | None:
         (out,) = avals_out
-        is_native = out.dtype in FLOATING & NATIVE
+        is_native = out.dtype in table.FLOATING & NATIVE
         return NumpyCall(ufunc) if is_native and out.size < _SHORT else None
 
     def stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+import xprim
 from xnp import lax
 from xnp.primitives.linalg_lowering import (
     adjoint,
@@ -25,17 +26,7 @@ from xnp.primitives.linalg_lowering import (
 )
 from xnp.primitives.linear_systems import solved
 from xnp.primitives.table import add, concatenated, mul, neg, scalar_like, selected, sliced, sub
-from xprim import (
-    Array,
-    Linear,
-    Primitive,
-    ShapedArray,
-    Zero,
-    dimension_names,
-    dtypes,
-    shaped_array,
-    undefined,
-)
+from xprim import Array, Linear, Primitive, ShapedArray, Zero, dtypes, shaped_array, undefined
 from xprim.contracts import Builder
 from xprim.errors import MissingRuleError, message
 from xprim.platform_rules import by_platform
@@ -287,7 +278,7 @@ geqrf_p: Primitive = Primitive(
     jvp=undefined("Q and R have derivatives, but not the reflectors: use qr"),
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: geqrf_p),
-    sharding=dimension_names.of_last(2),
+    sharding=xprim.dimension_names.of_last(2),
 )
 
 
@@ -343,7 +334,7 @@ householder_product_p: Primitive = Primitive(
     jvp=_householder_product_jvp,
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: householder_product_p),
-    sharding=dimension_names.of_last(2),
+    sharding=xprim.dimension_names.of_last(2),
 )
 
 
@@ -427,7 +418,7 @@ ormqr_p: Primitive = Primitive(
     jvp=_ormqr_jvp,
     transpose=_transpose,
     batch=matrix_batch(lambda: ormqr_p),
-    sharding=dimension_names.of_last(2),
+    sharding=xprim.dimension_names.of_last(2),
 )
 
 
@@ -522,5 +513,5 @@ qr_p: Primitive = Primitive(
     jvp=_qr_jvp,
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: qr_p),
-    sharding=dimension_names.of_last(2),
+    sharding=xprim.dimension_names.of_last(2),
 )

@@ -8,48 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives import costs
+import xprim
+from xnp.primitives import costs, table
 from xnp.primitives.lowering_text import chosen, compared, is_split
-from xnp.primitives.table import (
-    ANY,
-    BITS,
-    NATIVE,
-    NUMBER,
-    Kinds,
-    add,
-    bind,
-    broadcasted,
-    concatenated,
-    converted,
-    div,
-    filled,
-    mul,
-    reshaped,
-    selected,
-    sliced,
-    summed,
-    transposed,
-)
-from xprim import (
-    ELEMENTWISE,
-    LINEAR,
-    ZERO,
-    ClosedJaxpr,
-    Eager,
-    Equation,
-    NumpyCall,
-    Operand,
-    Primitive,
-    ShapedArray,
-    Zero,
-    dimension_names,
-    dtypes,
-    eval_closed,
-    not_mapped,
-    primitive_maker,
-    shaped_array,
-    undefined,
-)
+from xnp.primitives.table import NATIVE, add, bind, broadcasted, concatenated, mul, reshaped, sliced
+from xprim import ZERO, ClosedJaxpr, Primitive, ShapedArray, Zero, dtypes, shaped_array, undefined
 from xprim.contracts import BatchAxis, Builder, JVPHandle
 from xprim.errors import MissingRuleError, message
 from xprim.jaxpr import interpret
@@ -72,7 +35,7 @@ __dir__ = __all__.copy
 Init = Callable[[np.dtype[Any]], Any]
 
 
-def reduction_shape(name: str, kinds: Kinds) -> Callable[..., tuple[ShapedArray, ...]]:
+def reduction_shape(name: str, kinds: table.Kinds) -> Callable[..., tuple[ShapedArray, ...]]:
     """Return the shape rule of a reduction."""
 
     def shape_rule(aval: ShapedArray, *, axes: tuple[int, ...]) -> tuple[ShapedArray, ...]:
@@ -372,11 +335,11 @@ def _sum_numpy(x: Any, *, axes: Any) -> Any:
     return (np.asarray(total).astype(dtype),)
 
 
-def _sum_ufunc(avals_in: Any, avals_out: Any, *, axes: Any) -> NumpyCall | None:
+def _sum_ufunc(avals_in: Any, avals_out: Any, *, axes: Any) -> xprim.NumpyCall | None:
     (aval,) = avals_in
     if len(axes) != aval.ndim or aval.dtype not in NATIVE:  # else the rule may sum in two steps
         return None
-    return NumpyCall(np.add.reduce, (Operand(0), axes, aval.dtype))
+    return xprim.NumpyCall(np.add.reduce, (xprim.Operand(0), axes, aval.dtype))
 
 
 def _sum_of_rows(x: Any) -> Any:
@@ -473,7 +436,7 @@ def reduce_axis_last(x: Any, axes: tuple[int, ...]) -> Any:
     count = 1
     for a in axes:
         count *= x.aval.shape[a]
-    return reshaped(transposed(x, [*kept, *axes]), [*shape, count])
+    return reshaped(table.transposed(x, [*kept, *axes]), [*shape, count])
 
 
 def neighbours(x: Any) -> tuple[Any, Any, list[Any]]:
@@ -497,7 +460,7 @@ def _prod_jvp(primals: Any, tangents: Any, *, axes: Any) -> Any:
     out = outs[0].aval
     x, x_dot = reduce_axis_last(x, axes), reduce_axis_last(x_dot, axes)
     if x.aval.shape[-1] == 0:
-        return outs, (filled(out.shape, 0, out.dtype),)
+        return outs, (table.filled(out.shape, 0, out.dtype),)
     last = x.aval.ndim - 1
     while x.aval.shape[-1] > 1:
         a, b, rest = neighbours(x)
@@ -516,14 +479,14 @@ def _chooser_jvp(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
         if type(x_dot) is Zero or not dtypes.is_inexact(y.aval.dtype):
             return outs, (Zero(y.aval.strong()),)
         if x.aval.size == 0:
-            return outs, (filled(y.aval.shape, 0, y.aval.dtype),)
+            return outs, (table.filled(y.aval.shape, 0, y.aval.dtype),)
         kept = tuple([i for i in range(x.aval.ndim) if i not in axes])
         equal = bind("eq", x, broadcasted(y, x.aval.shape, kept))
         chosen = bind("or", equal, bind("ne", x, x))
         # selected, not multiplied by 0: an infinite slope of an element that is not chosen is none
-        dots = selected(chosen, x_dot, filled(x.aval.shape, 0, x_dot.aval.dtype))
-        count = summed(converted(chosen, y.aval.dtype), axes)
-        return outs, (div(summed(dots, axes), count),)
+        dots = table.selected(chosen, x_dot, table.filled(x.aval.shape, 0, x_dot.aval.dtype))
+        count = table.summed(table.converted(chosen, y.aval.dtype), axes)
+        return outs, (table.div(table.summed(dots, axes), count),)
 
     return jvp_rule
 
@@ -534,7 +497,7 @@ def _chooser_jvp(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
 _NOT_LINEAR = undefined("it is not linear")
 
 
-@primitive_maker
+@xprim.primitive_maker
 def _reduction(
     name: str, kinds: Any, numpy: Any, operation: str, init: Init, jvp: Any,
     transpose: Any = _NOT_LINEAR, total: Callable[[Any], Any] = lambda dtype: dtype,
@@ -553,37 +516,41 @@ def _reduction(
         jvp=jvp,
         transpose=transpose,
         batch=reduction_batch(lambda: primitive),
-        eager=Eager(costs.reduction, ufunc=ufunc),
-        sharding=dimension_names.without("axes"),
+        eager=xprim.Eager(costs.reduction, ufunc=ufunc),
+        sharding=xprim.dimension_names.without("axes"),
     )
     return primitive
 
 
-@primitive_maker
+@xprim.primitive_maker
 def _chooser(name: str, ufunc: Any, init: Init, operation: str, combine: str) -> Primitive:
     jvp = _chooser_jvp(lambda: primitive)
     numpy = _chooser_numpy(ufunc, init)
-    primitive = _reduction(name, ANY, numpy, operation, init, jvp, combine=combine, repeats=True)
+    primitive = _reduction(
+        name, table.ANY, numpy, operation, init, jvp, combine=combine, repeats=True
+    )
     return primitive
 
 
-@primitive_maker
+@xprim.primitive_maker
 def _bitwise(
     name: str, ufunc: Any, init: Init, operation: str, combine: str, repeats: bool = True
 ) -> Primitive:
     no_cotangents = undefined("integers and booleans have no cotangents")
     numpy = _bits_numpy(ufunc, init)
     return _reduction(
-        name, BITS, numpy, operation, init, ZERO, no_cotangents, combine=combine, repeats=repeats
+        name, table.BITS, numpy, operation, init, ZERO, no_cotangents, combine=combine,
+        repeats=repeats
     )  # fmt: skip
 
 
 reduce_sum_p: Primitive = _reduction(
-    "reduce_sum", NUMBER, _sum_numpy, "stablehlo.add", lambda dtype: 0, LINEAR, _sum_transpose,
+    "reduce_sum", table.NUMBER, _sum_numpy, "stablehlo.add", lambda dtype: 0, xprim.LINEAR,
+    _sum_transpose,
     total_dtype, _sum_ufunc, combine="add",
 )  # fmt: skip
 reduce_prod_p: Primitive = _reduction(
-    "reduce_prod", NUMBER, _prod_numpy, "stablehlo.multiply", lambda dtype: 1, _prod_jvp,
+    "reduce_prod", table.NUMBER, _prod_numpy, "stablehlo.multiply", lambda dtype: 1, _prod_jvp,
     total=total_dtype, combine="mul",
 )  # fmt: skip
 reduce_max_p = _chooser("reduce_max", np.maximum, least, "stablehlo.maximum", "max")
@@ -632,7 +599,7 @@ def _shape(*avals: ShapedArray, jaxpr: ClosedJaxpr, dimensions: tuple[int, ...])
 def is_elementwise(closed: ClosedJaxpr) -> bool:
     """Return whether a program acts on each element alone, so that arrays can be given to it."""
     for eqn in closed.jaxpr.eqns:
-        if eqn.primitive.rules["batch"] is ELEMENTWISE:
+        if eqn.primitive.rules["batch"] is xprim.ELEMENTWISE:
             continue
         inner = eqn.params.get("jaxpr")
         if not (eqn.primitive.name == "jit" and isinstance(inner, ClosedJaxpr)
@@ -646,8 +613,8 @@ def _flat(closed: ClosedJaxpr, operands: Any) -> Any:
     return interpret(closed.jaxpr, closed.consts, operands, _on_arrays)
 
 
-def _on_arrays(eqn: Equation, operands: Sequence[Any]) -> Any:
-    if eqn.primitive.rules["batch"] is ELEMENTWISE:
+def _on_arrays(eqn: xprim.Equation, operands: Sequence[Any]) -> Any:
+    if eqn.primitive.rules["batch"] is xprim.ELEMENTWISE:
         return eqn.primitive.bind(*operands, **eqn.params)
     return _flat(eqn.params["jaxpr"], operands)
 
@@ -716,7 +683,7 @@ def _one_by_one(jaxpr: ClosedJaxpr, xs: Any, inits: Any) -> Any:
         totals = list(inits)
         for i in range(row * n, row * n + n):
             elements = [reshaped(sliced(x, 0, i, i + 1), ()) for x in rows]
-            totals = eval_closed(jaxpr, *totals, *elements)
+            totals = xprim.eval_closed(jaxpr, *totals, *elements)
         done.append([reshaped(t, (1,)) for t in totals])
     if not done:
         return tuple([broadcasted(i, shape) for i in inits])
@@ -783,7 +750,7 @@ def _batch(
     xs = [axis.to_front(x, d) for x, d in zip(operands[:count], dims[:count], strict=True)]
     inits, init_dims = operands[count:], dims[count:]
     shifted = tuple([d + 1 for d in dimensions])
-    if all(d is not_mapped for d in init_dims):
+    if all(d is xprim.not_mapped for d in init_dims):
         return reduce_p.bind(*xs, *inits, jaxpr=jaxpr, dimensions=shifted), (0,) * count
     if not is_elementwise(jaxpr):
         raise MissingRuleError(message(
@@ -804,5 +771,5 @@ reduce_p: Primitive = Primitive(
     batch=_batch,
     call_like=True,
     eager=costs.reduction,
-    sharding=dimension_names.without("dimensions"),
+    sharding=xprim.dimension_names.without("dimensions"),
 )

@@ -8,38 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.control_flow import (
-    derived,
-    grown_mask,
-    numpy_step,
-    rearranged,
-    run_compiled,
-    split_at,
-    steps_before_compiling,
-    traced,
-)
+import xprim
+from xnp.primitives import control_flow
+from xnp.primitives.control_flow import derived, grown_mask, rearranged, split_at, traced
 from xnp.primitives.table import add
-from xprim import (
-    ORDER,
-    ClosedJaxpr,
-    ConcreteArray,
-    Jaxpr,
-    Linear,
-    Literal,
-    Primitive,
-    ShapedArray,
-    Zero,
-    closed_without_dead_code,
-    dtypes,
-    eval_closed,
-    from_stored,
-    get_primitive,
-    not_mapped,
-    operands_of_results,
-    ordered_effects,
-    shaped_array,
-    state,
-)
+from xprim import ClosedJaxpr, Linear, ShapedArray, Zero, dtypes, not_mapped, shaped_array, state
 from xprim.calls import Programs, narrowed, nonzero, where_true, with_zeros
 from xprim.contracts import (
     BatchAxis,
@@ -72,7 +45,7 @@ __all__ = ()
 
 
 def _bind(*operands: Any, **params: Any) -> tuple[Any, ...]:
-    return get_primitive("scan").bind(*operands, **params)
+    return xprim.get_primitive("scan").bind(*operands, **params)
 
 
 # --- forward mode ------------------------------------------------------------------------------
@@ -181,7 +154,7 @@ def linearize_rule(handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxp
     mask = [*carry_mask, *y_mask]
     if not any(mask):
         return outs, with_zeros(handle, outs, (), mask)
-    shared = eval_closed(split.shared, *consts)
+    shared = xprim.eval_closed(split.shared, *consts)
     residual_consts = [*[consts[i] for i in split.const_args], *shared]
     dots_in = where_true(const_dots, const_mask)
     dots = [handle.instantiate(t) for t in where_true(carry_dots, carry_mask)]
@@ -259,7 +232,7 @@ def _kinds_of_residuals(
             kinds.const.append(r)
         elif atom in xs:
             kinds.x.append(r)
-        elif type(atom) is Literal or atom in known:
+        elif type(atom) is xprim.Literal or atom in known:
             kinds.shared.append(r)
         else:
             kinds.stacked.append(r)
@@ -268,14 +241,14 @@ def _kinds_of_residuals(
 
 def _with_results(closed: ClosedJaxpr, results: Sequence[Any]) -> ClosedJaxpr:
     jaxpr = closed.jaxpr.replace(outvars=list(results))
-    return closed_without_dead_code(ClosedJaxpr(jaxpr, closed.consts), keep_arguments=True)[0]
+    return xprim.closed_without_dead_code(ClosedJaxpr(jaxpr, closed.consts), keep_arguments=True)[0]
 
 
-def _known_from_consts(jaxpr: Jaxpr, num_consts: int) -> set[Any]:
+def _known_from_consts(jaxpr: xprim.Jaxpr, num_consts: int) -> set[Any]:
     """Return the variables of a body that depend on its consts alone."""
     known: set[Any] = {*jaxpr.constvars, *jaxpr.invars[:num_consts]}
     for eqn in jaxpr.eqns:
-        if all(type(x) is Literal or x in known for x in eqn.inputs) and not eqn.effects:
+        if all(type(x) is xprim.Literal or x in known for x in eqn.inputs) and not eqn.effects:
             known.update(eqn.outputs)
     return known
 
@@ -369,7 +342,7 @@ def _carry_that_becomes_linear(
         for eqn in jaxpr.eqns:
             marked = {k for k, x in enumerate(eqn.inputs) if x in linear}
             if marked:  # of a call that mixes primals and tangents, some results may need none
-                needs = zip(eqn.outputs, operands_of_results(eqn), strict=True)
+                needs = zip(eqn.outputs, xprim.operands_of_results(eqn), strict=True)
                 linear.update([v for v, operands in needs if not marked.isdisjoint(operands)])
         out = [v in linear for v in jaxpr.jaxpr.outvars[: len(carry)]]
         joint = [a or b for a, b in zip(carry, out, strict=True)]
@@ -399,7 +372,7 @@ def _backward_body(
         )
         ends, others = iter(now), iter(read)
         values = [next(ends) if w else next(others) for w in written]
-        results = eval_closed(body, *consts, *xs, *carry_cts, *y_cts, *values)
+        results = xprim.eval_closed(body, *consts, *xs, *carry_cts, *y_cts, *values)
         totals = [add(a, b) for a, b in zip(sums, results[:num_sums], strict=True)]
         cts, x_cts, nexts = split_at(
             results[num_sums:], num_carry, len(results) - num_sums - num_carry - num_written
@@ -511,21 +484,21 @@ def stack_aval(aval: ShapedArray, length: int) -> ShapedArray:
 
 def _numpy(*operands: Any, jaxpr: ClosedJaxpr, length: int, reverse: bool, num_consts: int,
            num_carry: int, unroll: int) -> Any:  # fmt: skip
-    if length > steps_before_compiling([jaxpr], operands):
+    if length > control_flow.steps_before_compiling([jaxpr], operands):
         params = {"jaxpr": jaxpr, "length": length, "reverse": reverse, "num_consts": num_consts,
                   "num_carry": num_carry, "unroll": unroll}  # fmt: skip
-        return run_compiled(scan_p, operands, jaxpr, params)
+        return control_flow.run_compiled(scan_p, operands, jaxpr, params)
     order = range(length - 1, -1, -1) if reverse else range(length)
     y_avals = [stack_aval(a, length) for a in jaxpr.out_avals[num_carry:]]
     stacks = [np.empty(a.stored.shape, a.stored.dtype) for a in y_avals]
-    step = numpy_step(jaxpr, operands, length)
+    step = control_flow.numpy_step(jaxpr, operands, length)
     if step is None:
         carry = _steps_by_rules(jaxpr, operands, num_consts, num_carry, order, stacks)
     else:
         hosts = split_at([x.to_host() for x in operands], num_consts, num_carry)
         results = state.run_quietly(_steps_by_kernel, step, hosts, order, stacks)
-        carry = list(map(ConcreteArray, results, jaxpr.out_avals))
-    return (*carry, *map(from_stored, stacks, y_avals))
+        carry = list(map(xprim.ConcreteArray, results, jaxpr.out_avals))
+    return (*carry, *map(xprim.from_stored, stacks, y_avals))
 
 
 def _steps_by_rules(
@@ -537,8 +510,10 @@ def _steps_by_rules(
     hosts = [x.to_stored() for x in xs]
     x_avals = jaxpr.in_avals[num_consts + num_carry :]
     for i in order:
-        elements = [from_stored(np.asarray(h[i]), a) for h, a in zip(hosts, x_avals, strict=True)]
-        results = eval_closed(jaxpr, *consts, *carry, *elements)
+        elements = [
+            xprim.from_stored(np.asarray(h[i]), a) for h, a in zip(hosts, x_avals, strict=True)
+        ]
+        results = xprim.eval_closed(jaxpr, *consts, *carry, *elements)
         carry = results[:num_carry]
         for stack, y in zip(stacks, results[num_carry:], strict=True):
             stack[i] = y.to_stored()
@@ -584,8 +559,8 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, jaxp
 
 def _loop(b: Builder, step: _Step, values: list[str], turns: int, unroll: int) -> list[str]:
     counter = shaped_array((), dtypes.int32)
-    ordered = bool(ordered_effects(step.jaxpr.effects))  # then the order is carried, too
-    avals = [counter, *step.avals, *[ORDER] * ordered]
+    ordered = bool(xprim.ordered_effects(step.jaxpr.effects))  # then the order is carried, too
+    avals = [counter, *step.avals, *[xprim.ORDER] * ordered]
 
     def test(inner: Builder, names: list[str]) -> list[str]:
         limit = inner.scalar(turns * unroll, dtypes.int32)
@@ -698,7 +673,7 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, jaxpr: ClosedJaxpr, num
     return outs, (*carry_dims, *[1 if m else not_mapped for m in ys_mapped])
 
 
-scan_p = Primitive(
+scan_p = xprim.Primitive(
     "scan",
     call_like=True,
     shape=_shape,

@@ -12,52 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.gather import (
-    GatherPlan,
-    clipped,
-    gather_p,
-    inside,
-    plan_of,
-    row_major_strides,
-    scatter_dimensions,
-    starts_in_dims,
-    window_offsets,
-    window_slices,
-)
-from xnp.primitives.index_modes import (
-    CLIP,
-    FILL_OR_DROP,
-    GatherDimensionNumbers,
-    ScatterDimensionNumbers,
-    upper_bounds,
-)
+import xprim
+from xnp.primitives import gather, index_modes, table
+from xnp.primitives.gather import GatherPlan, clipped, gather_p, inside, plan_of, window_slices
+from xnp.primitives.index_modes import CLIP, GatherDimensionNumbers, ScatterDimensionNumbers
 from xnp.primitives.reductions import reducer
 from xnp.primitives.shapes import shift_dims_for_batch
-from xnp.primitives.table import (
-    ANY,
-    Kinds,
-    bind,
-    common_dtype,
-    counting,
-    filled,
-    reshaped,
-    selected,
-)
-from xprim import (
-    STRUCTURAL,
-    Checks,
-    Linear,
-    Primitive,
-    ShapedArray,
-    Sharding,
-    Zero,
-    dtypes,
-    linear_in,
-    not_mapped,
-    primitive_maker,
-    shaped_array,
-    undefined,
-)
+from xnp.primitives.table import ANY, Kinds, bind, counting, filled, reshaped, selected
+from xprim import Linear, Primitive, ShapedArray, Zero, dtypes, linear_in, shaped_array, undefined
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
 from xprim.requirements import require
@@ -107,7 +69,7 @@ def scatter_shape(name: str, kinds: Kinds) -> Callable[..., tuple[ShapedArray, .
 
     def shape_rule(operand: ShapedArray, indices: ShapedArray, updates: ShapedArray, *,
                    dimension_numbers: Any, **_: Any) -> tuple[ShapedArray, ...]:  # fmt: skip
-        dtype = common_dtype(name, (operand, updates))
+        dtype = table.common_dtype(name, (operand, updates))
         require(
             dtype in kinds or dtypes.is_extended(dtype), name,
             "does not take operands of dtype {}.", dtype.name, error=TypeError,
@@ -245,10 +207,10 @@ def _flat_positions(plan: GatherPlan, indices: Any) -> Any:
     """Return the row-major position of every element of every window: [*batch, window]."""
     base = np.zeros(plan.batch, np.intp)
     for start, stride in zip(
-        starts_in_dims(plan, indices), row_major_strides(plan.shape), strict=True
+        gather.starts_in_dims(plan, indices), gather.row_major_strides(plan.shape), strict=True
     ):
         base += start * stride
-    return base[..., None] + window_offsets(plan.shape, plan.window)
+    return base[..., None] + gather.window_offsets(plan.shape, plan.window)
 
 
 def _may_be_one_buffer(operand: ShapedArray, indices: ShapedArray) -> bool:
@@ -318,7 +280,9 @@ def _constants(b: Builder, bounds: Any, dtype: Any) -> str:
 
 def _clamped_text(b: Builder, where: str, operand: Any, indices: Any, updates: Any, n: Any) -> str:
     sizes = window_sizes(operand.shape, updates.shape, n)
-    bounds = upper_bounds(operand.shape, sizes, n.scatter_dims_to_operand_dims, indices.dtype)
+    bounds = index_modes.upper_bounds(
+        operand.shape, sizes, n.scatter_dims_to_operand_dims, indices.dtype
+    )
     if not bounds.size:
         return where
     strong = shaped_array(indices.shape, indices.dtype)
@@ -348,7 +312,7 @@ def scatter_batch(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
                 n.operand_batching_dims,
             )
         )
-        if d_indices is not_mapped:  # one wider window covers all batch elements
+        if d_indices is xprim.not_mapped:  # one wider window covers all batch elements
             numbers = ScatterDimensionNumbers((0, *up), dropped, mapped, batching, places)
         else:
             indices = axis.to_front(indices, d_indices)
@@ -370,7 +334,7 @@ def gathered(x: Any, indices: Any, updates: ShapedArray, params: Any, fill: Any 
         "gather", x, indices, dimension_numbers=gather_numbers(n),
         slice_sizes=window_sizes(x.aval.shape, updates.shape, n),
         indices_are_sorted=params["indices_are_sorted"], unique_indices=params["unique_indices"],
-        mode=mode if mode is CLIP else FILL_OR_DROP, fill_value=fill,
+        mode=mode if mode is CLIP else index_modes.FILL_OR_DROP, fill_value=fill,
     )  # fmt: skip
 
 
@@ -500,7 +464,7 @@ def _scatter_transpose(cts: Any, x: Any, indices: Any, updates: Any, **params: A
     return x_bar, Zero(indices.aval), updates_bar
 
 
-@primitive_maker
+@xprim.primitive_maker
 def _scatter(
     name: str, combine: Any, operation: str | None, jvp: Any, transpose: Any,
     linearity: Any = None, **more: Any,
@@ -514,8 +478,8 @@ def _scatter(
         jvp=jvp,
         transpose=transpose,
         batch=scatter_batch(lambda: primitive),
-        checks=Checks(windows=scatter_windows),
-        sharding=Sharding(scatter_dimensions, linearity=linearity),
+        checks=xprim.Checks(windows=scatter_windows),
+        sharding=xprim.Sharding(gather.scatter_dimensions, linearity=linearity),
         **more,
     )
     return primitive
@@ -528,7 +492,7 @@ scatter_p: Primitive = _scatter(
     _scatter_jvp,
     _scatter_transpose,
     linearity=linear_in(0, 2),
-    physical=STRUCTURAL,
+    physical=xprim.STRUCTURAL,
 )
 
 

@@ -16,28 +16,11 @@ from typing import Any
 
 import numpy as np
 
+import xprim
 from xnp.primitives import costs
 from xnp.primitives.lowering_text import TWO_BITS, upcast
 from xnp.primitives.table import NUMBER, bind, broadcasted, common_dtype, filled, reshaped, selected
-from xprim import (
-    LINEAR,
-    STRUCTURAL,
-    ZERO,
-    Eager,
-    Linear,
-    NumpyCall,
-    Operand,
-    Primitive,
-    ShapedArray,
-    Zero,
-    dimension_names,
-    dtypes,
-    get_primitive,
-    not_mapped,
-    scalar_array,
-    shaped_array,
-    undefined,
-)
+from xprim import LINEAR, NumpyCall, Operand, Primitive, ShapedArray, dimension_names, shaped_array
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
 from xprim.requirements import require, require_axis
@@ -77,7 +60,7 @@ def index_dtype_for(size: int) -> np.dtype[Any]:
 
 
 def _dimension_value_shape(*, dimension: Any) -> Any:
-    return (shaped_array((), dtypes.python_scalar_dtype(int), True),)
+    return (shaped_array((), xprim.dtypes.python_scalar_dtype(int), True),)
 
 
 def _dimension_value_numpy(*, dimension: Any) -> Any:
@@ -100,9 +83,9 @@ dimension_value_p = Primitive(
     shape=_dimension_value_shape,
     numpy=_dimension_value_numpy,
     stablehlo=_dimension_value_stablehlo,
-    jvp=ZERO,
-    transpose=undefined("it has no operands"),
-    batch=undefined("it has no operands"),
+    jvp=xprim.ZERO,
+    transpose=xprim.undefined("it has no operands"),
+    batch=xprim.undefined("it has no operands"),
 )
 
 
@@ -189,9 +172,9 @@ def _broadcast_in_dim_transpose(cts: Any, x: Any, *, shape: Any, broadcast_dimen
                        if size != shape[d]])  # fmt: skip
     axes = tuple(sorted(new + stretched))
     if axes:
-        ct = get_primitive("reduce_sum").bind(ct, axes=axes)[0]
+        ct = xprim.get_primitive("reduce_sum").bind(ct, axes=axes)[0]
     if ct.aval.shape != x.aval.shape:  # the stretched dimensions come back with size 1
-        ct = get_primitive("reshape").bind(ct, new_sizes=x.aval.shape, dimensions=None)[0]
+        ct = xprim.get_primitive("reshape").bind(ct, new_sizes=x.aval.shape, dimensions=None)[0]
     return (ct,)
 
 
@@ -230,9 +213,9 @@ broadcast_in_dim_p = Primitive(
     jvp=LINEAR,
     transpose=_broadcast_in_dim_transpose,
     batch=_broadcast_in_dim_batch,
-    physical=STRUCTURAL,
+    physical=xprim.STRUCTURAL,
     print=_print,
-    eager=Eager(costs.nothing, ufunc=_broadcast_in_dim_ufunc),
+    eager=xprim.Eager(costs.nothing, ufunc=_broadcast_in_dim_ufunc),
     sharding=_broadcast_in_dim_dimensions,
 )
 
@@ -293,19 +276,19 @@ def _concatenate_transpose(cts: Any, *xs: Any, dimension: int) -> Any:
     low, high = [0] * ct.aval.ndim, list(ct.aval.shape)
     for x in xs:
         stop = start + x.aval.shape[dimension]
-        if type(x) is Linear:
+        if type(x) is xprim.Linear:
             low[dimension], high[dimension] = start, stop
             results.append(bind("slice", ct, start_indices=tuple(low), limit_indices=tuple(high),
                                 strides=None))  # fmt: skip
         else:
-            results.append(Zero(x.aval))
+            results.append(xprim.Zero(x.aval))
         start = stop
     return tuple(results)
 
 
 def _concatenate_batch(axis: BatchAxis, operands: Any, dims: Any, *, dimension: int) -> Any:
     d = dims[0]
-    if d is not_mapped or any(other is not_mapped or other != d for other in dims):
+    if d is xprim.not_mapped or any(other is xprim.not_mapped or other != d for other in dims):
         operands = [axis.to_front(x, k) for x, k in zip(operands, dims, strict=True)]
         d = 0
     return concatenate_p.bind(*operands, dimension=dimension + (d <= dimension)), (d,)
@@ -319,7 +302,7 @@ concatenate_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_concatenate_transpose,
     batch=_concatenate_batch,
-    physical=STRUCTURAL,
+    physical=xprim.STRUCTURAL,
     sharding=dimension_names.alike,
 )
 
@@ -359,9 +342,9 @@ iota_p: Primitive = Primitive(
     shape=_iota_shape,
     numpy=_iota_numpy,
     stablehlo=_iota_stablehlo,
-    jvp=ZERO,
-    transpose=undefined("it has no operands"),
-    batch=undefined("it has no operands"),
+    jvp=xprim.ZERO,
+    transpose=xprim.undefined("it has no operands"),
+    batch=xprim.undefined("it has no operands"),
 )
 
 
@@ -453,10 +436,10 @@ def _pad_transpose(cts: Any, x: Any, value: Any, *, padding_config: Any) -> Any:
             "slice", x_bar, start_indices=(0,) * ct.aval.ndim, limit_indices=x_bar.aval.shape,
             strides=tuple([interior + 1 for _, _, interior in padding_config]),
         )  # fmt: skip
-    value_bar: Any = Zero(value.aval)
-    if type(value) is Linear:
+    value_bar: Any = xprim.Zero(value.aval)
+    if type(value) is xprim.Linear:
         value_bar = bind("sub", _total(ct), _total(x_bar))
-    return (x_bar if type(x) is Linear else Zero(x.aval)), value_bar
+    return (x_bar if type(x) is xprim.Linear else xprim.Zero(x.aval)), value_bar
 
 
 def _total(x: Any) -> Any:
@@ -465,13 +448,13 @@ def _total(x: Any) -> Any:
 
 def _pad_batch(axis: BatchAxis, operands: Any, dims: Any, *, padding_config: Any) -> Any:
     (x, value), (d, d_value) = operands, dims
-    if d_value is not_mapped:
+    if d_value is xprim.not_mapped:
         return pad_p.bind(x, value, padding_config=inserted(padding_config, d, (0, 0, 0))), (d,)
     x = axis.to_front(x, d)
     truth = np.dtype(bool)
     no, yes = filled((), False, truth), filled((), True, truth)
     # as weak as the array, or the result would not be
-    zero = scalar_array(0, x.aval.dtype, x.aval.weak_type)
+    zero = xprim.scalar_array(0, x.aval.dtype, x.aval.weak_type)
     config = ((0, 0, 0), *padding_config)
     padded = pad_p.bind(x, zero, padding_config=config)[0]
     inside = broadcasted(no, x.aval.shape[1:], ())
@@ -489,7 +472,7 @@ pad_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_pad_transpose,
     batch=_pad_batch,
-    physical=STRUCTURAL,
+    physical=xprim.STRUCTURAL,
     sharding=dimension_names.alike,
 )
 
@@ -613,8 +596,8 @@ reshape_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_reshape_transpose,
     batch=_reshape_batch,
-    physical=STRUCTURAL,
-    eager=Eager(costs.nothing, ufunc=_reshape_ufunc),
+    physical=xprim.STRUCTURAL,
+    eager=xprim.Eager(costs.nothing, ufunc=_reshape_ufunc),
     sharding=_reshape_dimensions,
 )
 
@@ -666,7 +649,7 @@ rev_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_rev_transpose,
     batch=_rev_batch,
-    physical=STRUCTURAL,
+    physical=xprim.STRUCTURAL,
     eager=costs.nothing,
     sharding=dimension_names.alike,
 )
@@ -718,7 +701,7 @@ def _split_stablehlo(
 
 
 def _split_transpose(cts: Any, x: Any, *, sizes: Any, axis: int) -> Any:
-    parts = [filled(ct.aval.shape, 0, x.aval.dtype) if type(ct) is Zero else ct for ct in cts]
+    parts = [filled(ct.aval.shape, 0, x.aval.dtype) if type(ct) is xprim.Zero else ct for ct in cts]
     return (parts[0] if len(parts) == 1 else bind("concatenate", *parts, dimension=axis),)
 
 
@@ -736,7 +719,7 @@ split_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_split_transpose,
     batch=_split_batch,
-    physical=STRUCTURAL,
+    physical=xprim.STRUCTURAL,
     eager=costs.nothing,
     sharding=dimension_names.alike,
 )
@@ -798,8 +781,8 @@ squeeze_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_squeeze_transpose,
     batch=_squeeze_batch,
-    physical=STRUCTURAL,
-    eager=Eager(costs.nothing, ufunc=_squeeze_ufunc),
+    physical=xprim.STRUCTURAL,
+    eager=xprim.Eager(costs.nothing, ufunc=_squeeze_ufunc),
     sharding=dimension_names.without("dimensions"),
 )
 
@@ -865,7 +848,7 @@ transpose_p: Primitive = Primitive(
     jvp=LINEAR,
     transpose=_transpose_transpose,
     batch=_transpose_batch,
-    physical=STRUCTURAL,
-    eager=Eager(costs.nothing, ufunc=_transpose_ufunc),
+    physical=xprim.STRUCTURAL,
+    eager=xprim.Eager(costs.nothing, ufunc=_transpose_ufunc),
     sharding=_transpose_dimensions,
 )

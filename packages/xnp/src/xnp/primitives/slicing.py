@@ -6,33 +6,13 @@ import builtins
 import functools
 from typing import Any
 
-from xnp.primitives import costs
+import xprim
+from xnp.primitives import costs, table
 from xnp.primitives.gather import slice_dimensions
 from xnp.primitives.index_modes import CLIP, GatherDimensionNumbers, ScatterDimensionNumbers
 from xnp.primitives.shapes import inserted
-from xnp.primitives.table import (
-    bind,
-    broadcasted,
-    common_dtype,
-    concatenated,
-    converted,
-    filled,
-    reshaped,
-)
-from xprim import (
-    LINEAR,
-    STRUCTURAL,
-    Checks,
-    Linear,
-    Primitive,
-    ShapedArray,
-    Zero,
-    dimension_names,
-    dtypes,
-    linear_in,
-    not_mapped,
-    shaped_array,
-)
+from xnp.primitives.table import bind, broadcasted, common_dtype, converted, filled, reshaped
+from xprim import STRUCTURAL, Checks, Primitive, ShapedArray, Zero, dtypes, not_mapped, shaped_array
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
 from xprim.requirements import require
@@ -144,7 +124,7 @@ slice_p: Primitive = Primitive(
     shape=_slice_shape,
     numpy=_slice_numpy,
     stablehlo=_slice_stablehlo,
-    jvp=LINEAR,
+    jvp=xprim.LINEAR,
     transpose=_slice_transpose,
     batch=_slice_batch,
     physical=STRUCTURAL,
@@ -190,7 +170,7 @@ def clamped(shape: Any, window: Any, starts: Any) -> tuple[Any, ...]:
 def window_at(x: Any, starts: Any, window: Any) -> Any:
     """Return where one window of an array lies: what a `windows` rule says."""
     parts = [reshaped(converted(s, dtypes.int32), (1,)) for s in starts]
-    vector = concatenated(parts, 0) if parts else filled((0,), 0, dtypes.int32)
+    vector = table.concatenated(parts, 0) if parts else filled((0,), 0, dtypes.int32)
     return vector, tuple(range(x.aval.ndim)), window
 
 
@@ -263,7 +243,7 @@ dynamic_slice_p: Primitive = Primitive(
     shape=_dynamic_slice_shape,
     numpy=_dynamic_slice_numpy,
     stablehlo=_dynamic_slice_stablehlo,
-    jvp=linear_in(0),
+    jvp=xprim.linear_in(0),
     transpose=_dynamic_slice_transpose,
     batch=_dynamic_slice_batch,
     physical=STRUCTURAL,
@@ -313,9 +293,9 @@ def _dynamic_update_slice_transpose(cts: Any, x: Any, update: Any, *starts: Any)
     shape, dtype = update.aval.shape, ct.aval.dtype
     x_bar: Any = Zero(x.aval)
     update_bar: Any = Zero(update.aval)
-    if type(x) is Linear:
+    if type(x) is xprim.Linear:
         x_bar = dynamic_update_slice_p.bind(ct, filled(shape, 0, dtype), *starts)[0]
-    if type(update) is Linear:
+    if type(update) is xprim.Linear:
         update_bar = bind("dynamic_slice", ct, *starts, slice_sizes=shape)
     return (x_bar, update_bar, *[Zero(s.aval) for s in starts])
 
@@ -343,10 +323,10 @@ dynamic_update_slice_p: Primitive = Primitive(
     shape=_dynamic_update_slice_shape,
     numpy=_dynamic_update_slice_numpy,
     stablehlo=_dynamic_update_slice_stablehlo,
-    jvp=linear_in(0, 1),
+    jvp=xprim.linear_in(0, 1),
     transpose=_dynamic_update_slice_transpose,
     batch=_dynamic_update_slice_batch,
     physical=STRUCTURAL,
     checks=Checks(windows=lambda x, update, *starts: window_at(x, starts, update.aval.shape)),
-    sharding=dimension_names.alike,
+    sharding=xprim.dimension_names.alike,
 )

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+import xprim
 from xnp.primitives import costs
 from xnp.primitives.elementwise import total_order_key
 from xnp.primitives.index_modes import PROMISE_IN_BOUNDS, GatherDimensionNumbers
@@ -21,17 +22,7 @@ from xnp.primitives.lowering_text import (
 )
 from xnp.primitives.shapes import index_dtype_for, without
 from xnp.primitives.table import BOOL, REAL, bind, converted, filled, reshaped, selected
-from xprim import (
-    Eager,
-    Primitive,
-    ShapedArray,
-    Zero,
-    dimension_names,
-    dtypes,
-    not_mapped,
-    shaped_array,
-    undefined,
-)
+from xprim import Eager, Primitive, ShapedArray, Zero, dtypes, not_mapped, shaped_array, undefined
 from xprim.contracts import BatchAxis, Builder
 from xprim.requirements import require, require_axis
 
@@ -478,7 +469,7 @@ sort_p: Primitive = Primitive(
     transpose=undefined("it is not linear"),
     batch=_sort_batch,
     eager=Eager(costs.nothing, host=_sort_host, fill=_sort_fill),
-    sharding=dimension_names.whole_along("dimension"),
+    sharding=xprim.dimension_names.whole_along("dimension"),
 )
 
 
@@ -559,5 +550,5 @@ top_k_p: Primitive = Primitive(
     transpose=undefined("it is not linear"),
     batch=_top_k_batch,
     eager=costs.nothing,
-    sharding=dimension_names.whole_along("axis"),
+    sharding=xprim.dimension_names.whole_along("axis"),
 )

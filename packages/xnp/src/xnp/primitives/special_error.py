@@ -11,34 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives import costs
-from xnp.primitives.formula_backends import (
-    ERF_SMALL,
-    ERFC_LARGE,
-    NDTRI_CENTRE,
-    NDTRI_TAIL,
-    NORMAL_TAIL,
-    NarrowPrecision,
-    chebyshev,
-    numpy_rule,
-    stablehlo_rule,
-)
+from xnp.primitives import costs, formula_backends, table
+from xnp.primitives.formula_backends import ERF_SMALL, NarrowPrecision, numpy_rule, stablehlo_rule
 from xnp.primitives.lowering_text import upcast
-from xnp.primitives.table import (
-    FLOATING,
-    add,
-    bind,
-    div,
-    filled,
-    mul,
-    neg,
-    retyped_stablehlo,
-    scalar_like,
-    scaled,
-    selected,
-    sub,
-    unary,
-)
+from xnp.primitives.table import FLOATING, add, bind, div, mul, scalar_like, scaled, selected, unary
 from xprim import dtypes
 
 __all__ = ()
@@ -66,14 +42,14 @@ def in_float64(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def in_float32_stablehlo(op: str) -> Callable[..., list[str]]:
     """Return the rule of an operation that XLA has not for floats of 8 bits and fewer."""
-    return upcast(retyped_stablehlo(op), dtypes.SMALL_FLOATS, np.float32)
+    return upcast(table.retyped_stablehlo(op), dtypes.SMALL_FLOATS, np.float32)
 
 
 def erf64(x: Any) -> Any:
     """Return erf of float64 values."""
     size = np.abs(x)
     small = np.minimum(size, 1.0)
-    inner = small * chebyshev(2.0 * small * small - 1.0, ERF_SMALL)
+    inner = small * formula_backends.chebyshev(2.0 * small * small - 1.0, ERF_SMALL)
     return np.where(np.isnan(x), x, np.copysign(np.where(size <= 1, inner, 1.0 - _tail(size)), x))
 
 
@@ -88,7 +64,9 @@ def _tail(x: Any) -> Any:
     """Return erfc(x) for x >= 1."""
     x = np.clip(x, 1.0, 30.0)  # erfc(28) is 0 in float64
     s = (x - 3.0) / (x + 3.0)
-    scaled_value = chebyshev((s + 0.5) * (4.0 / 3.0) - 1.0, ERFC_LARGE)
+    scaled_value = formula_backends.chebyshev(
+        (s + 0.5) * (4.0 / 3.0) - 1.0, formula_backends.ERFC_LARGE
+    )
     # exp(-x^2) by x^2 = c^2 + (x - c)(x + c) with c of few bits: squaring x would round
     coarse = np.round(x * 1024.0) / 1024.0
     gauss = np.exp(-coarse * coarse) * np.exp(-(x - coarse) * (x + coarse))
@@ -167,8 +145,8 @@ def _gauss(x: Any) -> Any:
     # beyond 30 it is 0, and so are its derivatives, where x^2 would be infinite
     limit = scalar_like(x, 30)
     far = bind("gt", bind("abs", x), limit)
-    x = bind("select_n", far, x, filled(x.aval.shape, 30, x.aval.dtype))
-    return bind("exp", neg(bind("square", x)))
+    x = bind("select_n", far, x, table.filled(x.aval.shape, 30, x.aval.dtype))
+    return bind("exp", table.neg(bind("square", x)))
 
 
 erf_p = unary(
@@ -231,7 +209,11 @@ def _erf_small(m: Any, x: Any) -> Any:
 def _ratio(m: Any, x: Any) -> Any:
     """Return exp(x^2 / 2) ndtr(-x) for x >= 0, by one series, which float32 needs half of."""
     inverse = 1.0 / (x + 3.0)
-    series = NORMAL_TAIL[:13] if m.precision is NarrowPrecision else NORMAL_TAIL
+    series = (
+        formula_backends.NORMAL_TAIL[:13]
+        if m.precision is NarrowPrecision
+        else formula_backends.NORMAL_TAIL
+    )
     return m.chebyshev(1.0 - 6.0 * inverse, series) * inverse
 
 
@@ -287,7 +269,7 @@ def _ndtri_half(m: Any, q: Any) -> Any:
 def _ndtri_centre(m: Any, q: Any) -> Any:
     """Return ndtri(q) for 0.1 <= q <= 1/2, in float64 after a step of Halley's method on erf."""
     z = m.maximum(q - 0.5, -0.4)
-    value = z * m.chebyshev(z * z * 12.5 - 1.0, NDTRI_CENTRE)
+    value = z * m.chebyshev(z * z * 12.5 - 1.0, formula_backends.NDTRI_CENTRE)
     if m.precision is NarrowPrecision:
         return value
     y = value * _ROOT_HALF
@@ -305,7 +287,7 @@ def _ndtri_tail(m: Any, q: Any) -> Any:
     t = ((size - 4.0) / (size + 4.0) - _SPECIAL_NORMAL_TAIL_START) * (
         2 / (_TAIL_END - _SPECIAL_NORMAL_TAIL_START)
     ) - 1.0
-    y = size + m.chebyshev(t, NDTRI_TAIL)
+    y = size + m.chebyshev(t, formula_backends.NDTRI_TAIL)
     if m.precision is NarrowPrecision:
         return -y
     ratio = _ratio(m, y)
@@ -359,7 +341,9 @@ def _dawsn_slope(y: Any, x: Any) -> Any:
     total = scalar_like(x, (2 * 5 + 1) * _ASYMPTOTIC[5])
     for k in range(4, -1, -1):
         total = add(mul(total, z), scalar_like(x, (2 * k + 1) * _ASYMPTOTIC[k]))
-    return selected(far, neg(mul(z, total)), sub(scalar_like(x, 1), scaled(mul(x, y), 2)))
+    return selected(
+        far, table.neg(mul(z, total)), table.sub(scalar_like(x, 1), scaled(mul(x, y), 2))
+    )
 
 
 # --- slopes ---------------------------------------------------------------------------------------
@@ -378,7 +362,7 @@ def _erfcx_slope(y: Any, x: Any) -> Any:
     return selected(
         far,
         scaled(total, _SPECIAL_NORMAL_SLOPE),
-        sub(scaled(near, 2), scalar_like(x, _SPECIAL_NORMAL_SLOPE)),
+        table.sub(scaled(near, 2), scalar_like(x, _SPECIAL_NORMAL_SLOPE)),
     )
 
 

@@ -10,17 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives import costs
-from xnp.primitives.formula_backends import (
-    I0E_LARGE,
-    I0E_SMALL,
-    I1E_LARGE,
-    I1E_SMALL,
-    NarrowPrecision,
-    chebyshev,
-    numpy_rule,
-    stablehlo_rule,
-)
+from xnp.primitives import costs, formula_backends, special_gamma, table
+from xnp.primitives.formula_backends import I0E_LARGE, chebyshev, numpy_rule, stablehlo_rule
 from xnp.primitives.formula_derivatives import derivatives_of, with_parameters
 from xnp.primitives.lowering_text import apart_from_uses, chosen, compared
 from xnp.primitives.special_error import (
@@ -28,30 +19,8 @@ from xnp.primitives.special_error import (
     normal_density,
     normal_tail,
 )
-from xnp.primitives.special_gamma import (
-    digamma,
-    digamma_positive,
-    lgamma,
-    lgamma_positive,
-    unsupported,
-)
-from xnp.primitives.table import (
-    FLOATING,
-    INEXACT,
-    add,
-    binary,
-    bind,
-    div,
-    filled,
-    in_dtype,
-    mul,
-    neg,
-    scalar_like,
-    scaled,
-    selected,
-    sub,
-    unary,
-)
+from xnp.primitives.special_gamma import digamma, lgamma, lgamma_positive, unsupported
+from xnp.primitives.table import FLOATING, add, bind, div, mul, scalar_like, scaled, selected, unary
 from xprim import ShapedArray, dtypes
 from xprim.contracts import Builder, outline
 
@@ -70,14 +39,16 @@ def _i0e64(x: Any) -> Any:
     size = np.abs(x)
     outer = np.maximum(size, 8.0)
     far = chebyshev(16.0 / outer - 1.0, I0E_LARGE) / np.sqrt(outer)
-    return np.where(size <= 8, chebyshev(np.minimum(size, 8.0) / 4.0 - 1.0, I0E_SMALL), far)
+    return np.where(
+        size <= 8, chebyshev(np.minimum(size, 8.0) / 4.0 - 1.0, formula_backends.I0E_SMALL), far
+    )
 
 
 def _i1e64(x: Any) -> Any:
     size = np.abs(x)
     inner, outer = np.minimum(size, 8.0), np.maximum(size, 8.0)
-    near = inner * chebyshev(inner / 4.0 - 1.0, I1E_SMALL)
-    far = chebyshev(16.0 / outer - 1.0, I1E_LARGE) / np.sqrt(outer)
+    near = inner * chebyshev(inner / 4.0 - 1.0, formula_backends.I1E_SMALL)
+    far = chebyshev(16.0 / outer - 1.0, formula_backends.I1E_LARGE) / np.sqrt(outer)
     return np.copysign(np.where(size <= 8, near, far), x)
 
 
@@ -103,7 +74,9 @@ def _i0e_text(b: Builder, operands: Sequence[str], wide: ShapedArray) -> str:
     size = op("abs", x)
     eight, one = const(8.0), const(1.0)
     inner, outer = op("minimum", size, eight), op("maximum", size, eight)
-    near = series(op("subtract", op("multiply", inner, const(0.25)), one), I0E_SMALL)
+    near = series(
+        op("subtract", op("multiply", inner, const(0.25)), one), formula_backends.I0E_SMALL
+    )
     far = series(op("subtract", op("divide", const(16.0), outer), one), I0E_LARGE)
     far = op("multiply", far, op("rsqrt", outer))
     return chosen(b, compared(b, "GT", size, eight, wide), far, near, wide)
@@ -118,7 +91,7 @@ def _i1e_slope(y: Any, x: Any) -> Any:
     tiny = bind("lt", bind("abs", x), scalar_like(x, float(dtypes.finfo(x.aval.dtype).eps)))
     safe = selected(tiny, scalar_like(x, 1), x)
     inverse = div(scalar_like(x, 1), safe)
-    slope = sub(bind("bessel_i0e", safe), mul(y, add(bind("sign", safe), inverse)))
+    slope = table.sub(bind("bessel_i0e", safe), mul(y, add(bind("sign", safe), inverse)))
     return selected(tiny, scalar_like(x, 0.5), slope)
 
 
@@ -126,7 +99,7 @@ bessel_i0e_p = unary(
     "bessel_i0e", FLOATING, numpy=in_float64(_i0e64),
     stablehlo=apart_from_uses(_i0e_text, "bessel_i0e"),
     # I0' = I1, so d/dx exp(-|x|) I0 = exp(-|x|) I1 - sign(x) y
-    jvp=lambda x_dot, y, x: mul(x_dot, sub(bind("bessel_i1e", x), mul(bind("sign", x), y))),
+    jvp=lambda x_dot, y, x: mul(x_dot, table.sub(bind("bessel_i1e", x), mul(bind("sign", x), y))),
     cost=costs.special,
 )  # fmt: skip
 
@@ -154,12 +127,12 @@ def _unscaled_stablehlo(name: str, sign: Callable[[Any], Any]) -> Callable[..., 
     def unscaled(narrow: Any) -> list[Any]:
         dtype = narrow.aval.dtype
         wide = dtype if dtype in (dtypes.float32, dtypes.float64) else dtypes.float32
-        x = in_dtype(narrow, wide)
+        x = table.in_dtype(narrow, wide)
         # e^|x| in two factors: it overflows before the product with the scaled function does
         scale, value = bind("exp", scaled(bind("abs", x), 0.5)), bind(name, x)
         infinite = bind("eq", scale, scalar_like(x, float("inf")))
         product = mul(mul(scale, selected(infinite, sign(x), value)), scale)
-        return [in_dtype(product, dtype)]
+        return [table.in_dtype(product, dtype)]
 
     def stablehlo_rule(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
         def body(inner: Builder, names: Any) -> list[str]:
@@ -176,12 +149,16 @@ def _i1_slope(x: Any) -> Any:
     near = bind("lt", bind("abs", x), scalar_like(x, limit))
     safe, square = selected(near, scalar_like(x, 1), x), bind("square", x)
     series = scaled(add(scalar_like(x, 1), scaled(square, 3 / 8)), 0.5)
-    return selected(near, series, sub(bind("bessel_i0", safe), div(bind("bessel_i1", safe), safe)))
+    return selected(
+        near, series, table.sub(bind("bessel_i0", safe), div(bind("bessel_i1", safe), safe))
+    )
 
 
 bessel_i0_p = unary(
     "bessel_i0", FLOATING, numpy=in_float64(_unscaled64(_i0e64)),
-    stablehlo=_unscaled_stablehlo("bessel_i0e", lambda x: filled(x.aval.shape, 1, x.aval.dtype)),
+    stablehlo=_unscaled_stablehlo(
+        "bessel_i0e", lambda x: table.filled(x.aval.shape, 1, x.aval.dtype)
+    ),
     jvp=lambda x_dot, y, x: mul(x_dot, bind("bessel_i1", x)), cost=costs.special,
 )  # fmt: skip
 
@@ -375,7 +352,7 @@ def _mean_digamma(m: Any, x: Any, width: Any) -> Any:
     """Return the mean of digamma from x to x + width, for x >= 1/2 and |width| <= 1/10."""
 
     def step(m: Any, n: Any, node: Any, weight: Any, x: Any, width: Any, total: Any) -> Any:
-        return x, width, total + weight * digamma_positive(m, x + node * width)
+        return x, width, total + weight * special_gamma.digamma_positive(m, x + node * width)
 
     return m.loop(None, step, (x, width, 0.0 * x), _NODES, _rule(_NODES), wide=True)[2]
 
@@ -661,7 +638,7 @@ def _owens_a(a_dot: Any, y: Any, h: Any, a: Any) -> Any:
     return mul(a_dot, div(scaled(bind("exp", exponent), 0.5 / math.pi), square))
 
 
-owens_t_p = binary(
+owens_t_p = table.binary(
     "owens_t", FLOATING, numpy=numpy_rule(owens_t), stablehlo=stablehlo_rule(owens_t),
     jvp=(_owens_h, _owens_a), cost=costs.special,
 )  # fmt: skip
@@ -806,9 +783,9 @@ def expi(m: Any, x: Any) -> Any:
 def _expn_slope(n: Any, x: Any) -> Any:
     """Return -expn(n - 1, x), where expn(-1, x) = e^-x (1 + x) / x^2."""
     one, first = scalar_like(n, 1), bind("eq", n, scalar_like(n, 0))
-    lower = bind("expn", selected(first, one, sub(n, one)), x)
-    below = div(mul(bind("exp", neg(x)), add(x, scalar_like(x, 1))), mul(x, x))
-    return neg(selected(first, below, lower))
+    lower = bind("expn", selected(first, one, table.sub(n, one)), x)
+    below = div(mul(bind("exp", table.neg(x)), add(x, scalar_like(x, 1))), mul(x, x))
+    return table.neg(selected(first, below, lower))
 
 
 # --- the dilogarithm ------------------------------------------------------------------------------
@@ -845,11 +822,11 @@ def spence(m: Any, x: Any) -> Any:
 
 def _spence_slope(x: Any) -> Any:
     """Return log(x) / (1 - x), at 1 its limit with the next term, -1 + (x - 1) / 2."""
-    gap = sub(x, scalar_like(x, 1))
+    gap = table.sub(x, scalar_like(x, 1))
     near = bind("lt", bind("abs", gap), scalar_like(x, 1e-8))
     safe = selected(near, scalar_like(x, 1), gap)
-    quotient = neg(div(bind("log", selected(near, scalar_like(x, 2), x)), safe))
-    return selected(near, sub(scaled(gap, 0.5), scalar_like(x, 1)), quotient)
+    quotient = table.neg(div(bind("log", selected(near, scalar_like(x, 2), x)), safe))
+    return selected(near, table.sub(scaled(gap, 0.5), scalar_like(x, 1)), quotient)
 
 
 # --- sine and cosine ------------------------------------------------------------------------------
@@ -986,7 +963,7 @@ def _sinc(x: Any) -> Any:
     """Return sin(x) / x, near 0 by 1 - x^2 / 6."""
     near = bind("lt", bind("abs", x), scalar_like(x, 1e-3))
     safe = selected(near, scalar_like(x, 1), x)
-    series = sub(scalar_like(x, 1), scaled(mul(x, x), 1 / 6))
+    series = table.sub(scalar_like(x, 1), scaled(mul(x, x), 1 / 6))
     return selected(near, series, div(bind("sin", safe), safe))
 
 
@@ -997,7 +974,7 @@ expi_p = unary(
     jvp=lambda x_dot, y, x: mul(x_dot, div(bind("exp", x), x)), cost=costs.special,
 )  # fmt: skip
 
-expn_p = binary(
+expn_p = table.binary(
     "expn", FLOATING, numpy=numpy_rule(expn), stablehlo=stablehlo_rule(expn),
     jvp=(unsupported("expn", "n"), lambda x_dot, y, n, x: mul(x_dot, _expn_slope(n, x))),
     cost=costs.special,
@@ -1057,8 +1034,8 @@ def _product_numpy(log: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
 def _product_stablehlo(log: str) -> Callable[..., Any]:
     def product(x: Any, y: Any) -> list[Any]:
         zero = bind("and", bind("eq", x, scalar_like(x, 0)), bind("eq", y, y))
-        value = mul(x, bind(log, selected(zero, filled(y.aval.shape, 1, y.aval.dtype), y)))
-        return [selected(zero, filled(value.aval.shape, 0, value.aval.dtype), value)]
+        value = mul(x, bind(log, selected(zero, table.filled(y.aval.shape, 1, y.aval.dtype), y)))
+        return [selected(zero, table.filled(value.aval.shape, 0, value.aval.dtype), value)]
 
     def stablehlo_rule(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
         (out,) = avals_out
@@ -1089,7 +1066,7 @@ def logit(m: Any, p: Any) -> Any:
 def _logit(m: Any, p: Any) -> Any:
     s, rest = 2.0 * p - 1.0, 1.0 - p
     near, far = m.abs(s) < 0.5, m.log(p / rest)
-    if m.precision is not NarrowPrecision:
+    if m.precision is not formula_backends.NarrowPrecision:
         return m.where(near, m.log1p(m.where(near, s, 0.0) / rest), far)
     square, series = s * s, _ATANH[-1]
     for c in _ATANH[-2::-1]:
@@ -1097,15 +1074,15 @@ def _logit(m: Any, p: Any) -> Any:
     return m.where(near, 2.0 * s + s * square * series, far)
 
 
-xlogy_p = binary(
-    "xlogy", INEXACT, numpy=_product_numpy(np.log), stablehlo=_product_stablehlo("log"),
+xlogy_p = table.binary(
+    "xlogy", table.INEXACT, numpy=_product_numpy(np.log), stablehlo=_product_stablehlo("log"),
     jvp=(lambda x_dot, z, x, y: mul(x_dot, bind("log", y)),
          lambda y_dot, z, x, y: mul(y_dot, bind("zero_quotient", x, y))),
     cost=costs.special,
 )  # fmt: skip
 
-xlog1py_p = binary(
-    "xlog1py", INEXACT, numpy=_product_numpy(np.log1p), stablehlo=_product_stablehlo("log1p"),
+xlog1py_p = table.binary(
+    "xlog1py", table.INEXACT, numpy=_product_numpy(np.log1p), stablehlo=_product_stablehlo("log1p"),
     jvp=(lambda x_dot, z, x, y: mul(x_dot, bind("log1p", y)),
          lambda y_dot, z, x, y: mul(
              y_dot, bind("zero_quotient", x, bind("add", y, scalar_like(y, 1))))),
@@ -1114,5 +1091,5 @@ xlog1py_p = binary(
 
 logit_p = unary(
     "logit", FLOATING, numpy=numpy_rule(logit), stablehlo=stablehlo_rule(logit, narrow=True),
-    jvp=lambda x_dot, y, x: div(x_dot, mul(x, sub(scalar_like(x, 1), x))), cost=costs.special,
+    jvp=lambda x_dot, y, x: div(x_dot, mul(x, table.sub(scalar_like(x, 1), x))), cost=costs.special,
 )  # fmt: skip

@@ -13,33 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives import costs
-from xnp.primitives.formula_backends import (
-    DIGAMMA,
-    DIGAMMA_ROOT,
-    LGAMMA,
-    Precision,
-    numpy_rule,
-    stablehlo_rule,
-)
+from xnp.primitives import costs, formula_backends, table
+from xnp.primitives.formula_backends import DIGAMMA, LGAMMA, Precision, numpy_rule, stablehlo_rule
 from xnp.primitives.formula_derivatives import derivatives_of, with_parameters
 from xnp.primitives.lowering_text import known_scalar
-from xnp.primitives.table import (
-    FLOATING,
-    add,
-    binary,
-    bind,
-    div,
-    elementwise_shape,
-    mul,
-    neg,
-    repeated,
-    scalar_like,
-    scaled,
-    selected,
-    sub,
-    unary,
-)
+from xnp.primitives.table import FLOATING, add, binary, bind, mul, neg, scalar_like, selected, sub
 from xprim import ELEMENTWISE, Primitive, Zero, state, undefined
 from xprim.contracts import Builder
 from xprim.errors import UndefinedRuleError, message
@@ -260,7 +238,7 @@ def digamma(m: Any, x: Any) -> Any:
     near_zero = m.abs(x) < 0.5
     reflected = x <= -0.5
     y = m.where(near_zero, 1.0 + x, m.where(reflected, 1.0 - x, x))
-    high, middle, low = DIGAMMA_ROOT
+    high, middle, low = formula_backends.DIGAMMA_ROOT
     inside = m.minimum(m.maximum(y, 1.0), 2.0)
     # XLA adds up constants that are subtracted in turn, but not beyond a maximum (of -1, the least)
     from_root = m.maximum(m.maximum(inside - high, -1.0) - middle, -1.0) - low
@@ -393,13 +371,13 @@ def unsupported(function: str, operand: str) -> Any:
     return formula
 
 
-lgamma_p = unary(
+lgamma_p = table.unary(
     "lgamma", FLOATING, numpy=numpy_rule(lgamma), stablehlo=stablehlo_rule(lgamma, narrow=True),
     jvp=lambda x_dot, y, x: mul(x_dot, bind("digamma", x)),
     cost=costs.special,
 )  # fmt: skip
 
-digamma_p = unary(
+digamma_p = table.unary(
     "digamma", FLOATING, numpy=numpy_rule(digamma),
     stablehlo=stablehlo_rule(digamma, narrow=True),
     jvp=lambda x_dot, y, x: mul(x_dot, bind("polygamma", scalar_like(x, 1), x)),
@@ -434,7 +412,7 @@ def _zeta_slope(derivative: Any, orders: Any, s: Any, q: Any) -> Any:
     (n,) = orders
     later = add(s, scalar_like(s, 1))
     slope = mul(neg(s), derivative((n,), (later, q)))
-    return add(slope, scaled(derivative((n - 1,), (later, q)), -float(n))) if n else slope
+    return add(slope, table.scaled(derivative((n - 1,), (later, q)), -float(n))) if n else slope
 
 
 zeta_p = with_parameters("zeta", zeta, 1, _zeta_slope)
@@ -681,7 +659,7 @@ def _special_incomplete_curvature(p: Any, a: Any, x: Any) -> Any:
     zero, one = scalar_like(x, 0), scalar_like(x, 1)
     at_zero = bind("eq", x, zero)
     less = sub(a, one)
-    inner = mul(p, sub(div(less, selected(at_zero, one, x)), one))
+    inner = mul(p, sub(table.div(less, selected(at_zero, one, x)), one))
     # p(a - 1, 0), of which Gamma(a - 1) has the sign, less p(a, 0)
     below = selected(bind("eq", less, zero), neg(one), scalar_like(x, -math.inf))
     limit = selected(bind("gt", less, zero), bind("igamma_grad_x", less, x), below)
@@ -925,8 +903,8 @@ def _special_beta_curvature(p: Any, a: Any, b: Any, x: Any) -> Any:
     zero, one = scalar_like(x, 0), scalar_like(x, 1)
     y = sub(one, x)
     at_zero, at_one = bind("eq", x, zero), bind("eq", y, zero)
-    first = div(sub(a, one), selected(at_zero, one, x))
-    second = div(sub(b, one), selected(at_one, one, y))
+    first = table.div(sub(a, one), selected(at_zero, one, x))
+    second = table.div(sub(b, one), selected(at_one, one, y))
     inner = mul(p, sub(first, second))
     return selected(at_zero, _slope_at_zero(a, b, x),
                     selected(at_one, neg(_slope_at_zero(b, a, y)), inner))  # fmt: skip
@@ -960,7 +938,7 @@ def _sum_of_products(tangents: Any, slopes: Any, aval: Any) -> Any:
     total: Any = Zero(aval)
     for dot, slope in zip(tangents, slopes, strict=True):
         if type(dot) is not Zero:
-            product = repeated(mul(dot, slope()), aval.shape)
+            product = table.repeated(mul(dot, slope()), aval.shape)
             total = product if type(total) is Zero else add(total, product)
     return total
 
@@ -982,7 +960,7 @@ betainc_grad_x_derivative_p = derivatives_of("betainc_grad_x_derivative", betain
 
 betainc_grad_x_p = Primitive(
     "betainc_grad_x",
-    shape=elementwise_shape("betainc_grad_x", FLOATING),
+    shape=table.elementwise_shape("betainc_grad_x", FLOATING),
     numpy=lambda a, b, x: (numpy_rule(betainc_grad_x)(a, b, x),),
     stablehlo=stablehlo_rule(betainc_grad_x),
     jvp=_density_jvp,
@@ -1128,7 +1106,7 @@ def _digamma_less(x: Any, y: Any) -> Any:
 
 def _at_pole(x: Any) -> Any:
     """Return d/dx 1 / Gamma(x) = (-1)^x Gamma(1 - x), for x = 0, -1, -2, ..."""
-    half = scaled(x, 0.5)
+    half = table.scaled(x, 0.5)
     size = bind("gamma", sub(scalar_like(x, 1), x))
     return selected(bind("eq", bind("floor", half), half), size, neg(size))
 
@@ -1151,7 +1129,7 @@ def _beta_slope(y: Any, a: Any, b: Any) -> Any:
     return selected(zero, at_zero, mul(y, _digamma_less(a, selected(zero, one, both))))
 
 
-gamma_p = unary(
+gamma_p = table.unary(
     "gamma", FLOATING, numpy=numpy_rule(gamma), stablehlo=stablehlo_rule(gamma),
     jvp=lambda x_dot, y, x: mul(x_dot, mul(y, bind("digamma", x))), cost=costs.special,
 )  # fmt: skip

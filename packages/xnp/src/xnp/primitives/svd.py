@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives import table
 from xnp.primitives.equal_values import block_values, pair_quotients, quotients, rotations
 from xnp.primitives.linalg_lowering import (
     SvdAlgorithm,
@@ -27,18 +28,7 @@ from xnp.primitives.linalg_lowering import (
     real_dtype,
     write_results,
 )
-from xnp.primitives.table import (
-    add,
-    bind,
-    broadcasted,
-    converted,
-    div,
-    filled,
-    mul,
-    scaled,
-    selected,
-    sub,
-)
+from xnp.primitives.table import add, bind, converted, div, filled, mul, scaled, selected, sub
 from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, shaped_array, undefined
 from xprim.contracts import Builder
 from xprim.errors import MissingRuleError, message
@@ -327,7 +317,7 @@ def _by_values(a: Any, rtol: Any) -> Any:
     shape, dtype = s.aval.shape, s.aval.dtype
     largest = bind("reduce_max", s, axes=(s.aval.ndim - 1,))
     least = mul(largest, rtol)
-    keep = bind("gt", s, broadcasted(least, shape, tuple(range(s.aval.ndim - 1))))
+    keep = bind("gt", s, table.broadcasted(least, shape, tuple(range(s.aval.ndim - 1))))
     zeros = mul(s, filled(shape, 0, dtype))
     inverse = selected(keep, div(filled(shape, 1, dtype), s), zeros)
     rows = converted(as_columns(inverse, u.aval.shape[-2]), a.aval.dtype)

@@ -9,42 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import xprim
+from xnp.primitives import control_flow
 from xnp.primitives.checkpointed_loop import Schedule, record_tangents, steps_taken
-from xnp.primitives.control_flow import (
-    derived,
-    grown_mask,
-    numpy_step,
-    only_checks,
-    rearranged,
-    run_compiled,
-    split_at,
-    steps_before_compiling,
-    traced,
-    with_guard,
-    with_ignored_arguments,
-    work_of,
-)
+from xnp.primitives.control_flow import derived, grown_mask, only_checks, split_at, traced, work_of
 from xnp.primitives.table import broadcasted, selected
-from xprim import (
-    ORDER,
-    ClosedJaxpr,
-    ConcreteArray,
-    Literal,
-    Primitive,
-    ShapedArray,
-    dtypes,
-    effects_text,
-    eval_closed,
-    exact_effects,
-    get_primitive,
-    not_mapped,
-    ordered_effects,
-    scalar_array,
-    shaped_array,
-    state,
-    trace_to_jaxpr,
-    unrepeatable_effects,
-)
+from xprim import ClosedJaxpr, dtypes, eval_closed, get_primitive, not_mapped, shaped_array, state
 from xprim.calls import Programs, nonzero, where_true, with_zeros
 from xprim.contracts import BatchAxis, Builder, ChecksHandle, JVPHandle, LinearizeHandle
 from xprim.errors import UndefinedRuleError, message
@@ -100,7 +70,7 @@ class _Round(NamedTuple):
 
 
 def run_in_rounds(
-    while_p: Primitive, loop: Loop, operands: Sequence[Any]
+    while_p: xprim.Primitive, loop: Loop, operands: Sequence[Any]
 ) -> tuple[tuple[Any, ...], int]:
     """Run a loop as a compiled program; return the carry and how many steps there were.
 
@@ -114,12 +84,14 @@ def run_in_rounds(
     count, total = loop.cond_nconsts + loop.body_nconsts, 0
     consts, carry = operands[:count], list(operands[count:])
     if one.is_added:
-        carry.append(scalar_array(0, dtypes.int32))
+        carry.append(xprim.scalar_array(0, dtypes.int32))
     while True:
         start = carry[one.place]
         stop = start.to_host() + np.asarray(most * one.stride, start.dtype)
-        stop = ConcreteArray(np.asarray(stop, start.dtype), start.aval)
-        carry = list(run_compiled(while_p, [stop, *consts, *carry], loop.body, one.params))
+        stop = xprim.ConcreteArray(np.asarray(stop, start.dtype), start.aval)
+        carry = list(
+            control_flow.run_compiled(while_p, [stop, *consts, *carry], loop.body, one.params)
+        )
         steps = _steps_between(start, carry[one.place], one.stride)
         total += steps
         if steps < most:
@@ -157,7 +129,7 @@ def _round_of(loop: Loop) -> _Round:
 
 def _counting(body: ClosedJaxpr) -> ClosedJaxpr:
     """Return the body with the number of steps at the end of the carry."""
-    one = scalar_array(1, dtypes.int32)
+    one = xprim.scalar_array(1, dtypes.int32)
 
     def step(*args: Any) -> Any:
         return [*eval_closed(body, *args[:-1]), *get_primitive("add").bind(args[-1], one)]
@@ -173,7 +145,7 @@ def _counter_of(body: ClosedJaxpr, nconsts: int) -> tuple[int, int] | None:
     }
     for i, (before, after) in enumerate(zip(jaxpr.invars[nconsts:], jaxpr.outvars, strict=True)):
         inputs = added.get(after, ())
-        by = [x for x in inputs if type(x) is Literal]
+        by = [x for x in inputs if type(x) is xprim.Literal]
         aval = before.aval
         if before in inputs and len(by) == 1 and not aval.shape and (
             dtypes.is_integer(aval.dtype) and aval.dtype.itemsize >= 4
@@ -204,7 +176,7 @@ def _counter_of(body: ClosedJaxpr, nconsts: int) -> tuple[int, int] | None:
 # Semantics: StableHLO specification, section while.
 
 
-def _shape(*avals: ShapedArray, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr,
+def _shape(*avals: xprim.ShapedArray, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr,
            cond_nconsts: int, body_nconsts: int,
            schedule: Schedule | None = None) -> Any:  # fmt: skip
     _, _, carry = split_at(avals, cond_nconsts, body_nconsts)
@@ -220,7 +192,7 @@ def _shape(*avals: ShapedArray, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr
 
 def _numpy(*operands: Any, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, cond_nconsts: int,
            body_nconsts: int, schedule: Schedule | None = None) -> Any:  # fmt: skip
-    most, done = steps_before_compiling((cond_jaxpr, body_jaxpr), operands), 0
+    most, done = control_flow.steps_before_compiling((cond_jaxpr, body_jaxpr), operands), 0
     loop = Loop(cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts)
     may_be_long, steps = loop.was_compiled, _by_rules(loop, operands)
     carry: Sequence[Any] = operands[cond_nconsts + body_nconsts :]
@@ -264,10 +236,10 @@ def _by_kernels(
     loop: Loop, operands: Sequence[Any], done: int, carry: Sequence[Any]
 ) -> tuple[_Steps, Sequence[Any]] | None:
     """Return kernels for the steps and the carry for them, if there are such."""
-    if not carry or type(carry[0]) is not ConcreteArray:  # on ndarrays already
+    if not carry or type(carry[0]) is not xprim.ConcreteArray:  # on ndarrays already
         return None
     expected = math.inf if done == _STEPS_BEFORE_ASKING[-1] else done
-    test, step = [numpy_step(p, operands, expected) for p in (loop.cond, loop.body)]
+    test, step = [control_flow.numpy_step(p, operands, expected) for p in (loop.cond, loop.body)]
     if test is None or step is None:
         return None
     consts = [x.to_host() for x in operands[: loop.cond_nconsts + loop.body_nconsts]]
@@ -276,7 +248,7 @@ def _by_kernels(
     steps = _Steps(
         lambda carry: quietly(test, *cond_consts, *carry)[0],
         lambda carry: quietly(step, *body_consts, *carry),
-        lambda carry: tuple(map(ConcreteArray, carry, avals)),
+        lambda carry: tuple(map(xprim.ConcreteArray, carry, avals)),
     )
     return steps, [x.to_host() for x in carry]
 
@@ -287,7 +259,7 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, cond
     cond_consts, body_consts, carry = split_at(operands, cond_nconsts, body_nconsts)
     carry_avals = [a.strong() for a in avals_out]
     boolean = shaped_array((), dtypes.bool_)
-    if not ordered_effects(cond_jaxpr.effects | body_jaxpr.effects):
+    if not xprim.ordered_effects(cond_jaxpr.effects | body_jaxpr.effects):
         condition = b.region(
             carry_avals, lambda inner, xs: inner.inline(cond_jaxpr, [*cond_consts, *xs]), [boolean]
         )
@@ -307,7 +279,7 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, cond
         *xs, _, inner.order = xs
         return tested(inner, inner.inline(body_jaxpr, [*body_consts, *xs]))
 
-    avals = [*carry_avals, boolean, ORDER]
+    avals = [*carry_avals, boolean, xprim.ORDER]
     condition = b.region(avals, lambda _, xs: [xs[-2]], [boolean])
     body = b.region(avals, step, avals)
     regions = b.regions(condition, body)
@@ -345,7 +317,9 @@ def _jvp(handle: JVPHandle, primals: Any, tangents: Any, *, cond_jaxpr: ClosedJa
     count = len(carry)
     dot_avals = [a.strong() for a in where_true(body_jaxpr.out_avals, mask)]
     cond = derived(
-        cond_jaxpr, ("ignoring", *dot_avals), lambda: with_ignored_arguments(cond_jaxpr, dot_avals)
+        cond_jaxpr,
+        ("ignoring", *dot_avals),
+        lambda: control_flow.with_ignored_arguments(cond_jaxpr, dot_avals),
     )
     dots = [handle.instantiate(t) for t in where_true(carry_dots, mask)]
     results = while_p.bind(
@@ -373,7 +347,7 @@ def _body_jvp(
         count, consts = len(mask), sum(const_mask)
         order = range(len(forward.in_avals))
         own, carry, const_dots, dots = split_at(order, nconsts, count, consts)
-        return rearranged(forward, [*own, *const_dots, *carry, *dots])
+        return control_flow.rearranged(forward, [*own, *const_dots, *carry, *dots])
 
     return derived(forward, ("while", nconsts), make), mask
 
@@ -384,7 +358,7 @@ def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, **params: A
         return _linearize_bounded(handle, primals, tangents, **params)
     outs, dots = _jvp(handle, primals, tangents, **params)
     if any(nonzero(dots)):
-        if unrepeatable_effects(while_p.effects(params)):
+        if xprim.unrepeatable_effects(while_p.effects(params)):
             raise _effects_refused("be linearized, which runs it twice", params)
         outs = while_p.bind(*primals, **params)  # those of the joint loop are on the tape
     return outs, dots
@@ -400,7 +374,7 @@ def _linearize_bounded(
     _, const_dots, carry_dots = split_at(tangents, *counts)
     if not any(nonzero([*const_dots, *carry_dots])):
         return outs, with_zeros(handle, outs, (), [False] * len(outs))
-    if unrepeatable_effects(while_p.effects(params)):
+    if xprim.unrepeatable_effects(while_p.effects(params)):
         raise _effects_refused("be linearized, which runs it twice", params)
     dots, mask = record_tangents(
         handle, steps_taken(outs, schedule), params["body_jaxpr"], consts, carry, const_dots,
@@ -412,7 +386,7 @@ def _linearize_bounded(
 def _effects_refused(what: str, params: dict[str, Any]) -> UndefinedRuleError:
     return UndefinedRuleError(message(
         "while_loop", f"a loop with side effects cannot {what}.",
-        got=f"effects: {effects_text(exact_effects(while_p.effects(params)))}",
+        got=f"effects: {xprim.effects_text(xprim.exact_effects(while_p.effects(params)))}",
     ))  # fmt: skip
 
 
@@ -466,8 +440,8 @@ def _of_those_that_go_on(
 ) -> ClosedJaxpr:
     """Return the batched body; if it checks something, who goes on is its first operand."""
     mapped = (*consts_mapped, *carry_mapped)
-    if exact_effects(body.effects):
-        body, mapped = with_guard(body), (True, *mapped)
+    if xprim.exact_effects(body.effects):
+        body, mapped = control_flow.with_guard(body), (True, *mapped)
     return axis.batch_jaxpr(body, mapped, carry_mapped)[0]
 
 
@@ -547,10 +521,10 @@ def _check_step(
 
     consts, carry = cond.in_avals[:of_cond], body.in_avals[of_body:]
     avals = [*consts, *body.in_avals[:of_body], *handle.avals, *carry]
-    return ClosedJaxpr(*trace_to_jaxpr(step, avals, name=body.jaxpr.name))
+    return ClosedJaxpr(*xprim.trace_to_jaxpr(step, avals, name=body.jaxpr.name))
 
 
-while_p = Primitive(
+while_p = xprim.Primitive(
     "while",
     call_like=True,
     shape=_shape,

@@ -13,37 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives import costs
+import xprim
+from xnp.primitives import costs, table
 from xnp.primitives.gather import strided
 from xnp.primitives.index_modes import PROMISE_IN_BOUNDS, ScatterDimensionNumbers
 from xnp.primitives.reductions import greatest, least, total_dtype, with_nan
 from xnp.primitives.shapes import inserted, pad_p
 from xnp.primitives.sort import comparable, compare_text
-from xnp.primitives.table import (
-    BOOL,
-    NUMBER,
-    REAL,
-    Kinds,
-    bind,
-    common_dtype,
-    counting,
-    filled,
-    reshaped,
-)
-from xprim import (
-    LINEAR,
-    Primitive,
-    ShapedArray,
-    Zero,
-    dimension_names,
-    dtypes,
-    get_primitive,
-    linear_in,
-    not_mapped,
-    primitive_maker,
-    shaped_array,
-    undefined,
-)
+from xnp.primitives.table import BOOL, NUMBER, REAL, Kinds, bind, counting, filled, reshaped
+from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, linear_in, shaped_array
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
 from xprim.requirements import require, require_dtype
@@ -254,7 +232,7 @@ reduce_window_sum_p: Primitive = Primitive(
     shape=windows_shape("reduce_window_sum", NUMBER),
     numpy=_reduce_window_sum_numpy,
     stablehlo=_reduce_window_sum_stablehlo,
-    jvp=LINEAR,
+    jvp=xprim.LINEAR,
     transpose=_reduce_window_sum_transpose,
     batch=windows_batch(lambda: reduce_window_sum_p),
     eager=costs.reduction,
@@ -369,7 +347,7 @@ def _scattered(ct: Any, operand: Any, select_prim: Any, params: Any) -> Any:
 def both_in_front(axis: BatchAxis, operands: Any, dims: Any) -> tuple[Any, Any, int]:
     """Return two operands with one batch dimension, and where it is."""
     (x, y), (d, e) = operands, dims
-    if d is not_mapped or d != e:
+    if d is xprim.not_mapped or d != e:
         return axis.to_front(x, d), axis.to_front(y, e), 0
     return x, y, d
 
@@ -398,7 +376,7 @@ select_and_gather_add_p: Primitive = Primitive(
 # Semantics: StableHLO specification, section reduce_window, with maximum or minimum.
 
 
-@primitive_maker
+@xprim.primitive_maker
 def window_extremal(name: str, ufunc: np.ufunc, op: str, neutral: Any, select: str) -> Primitive:
     """Define reduce_window_max or reduce_window_min.
 
@@ -436,7 +414,9 @@ def window_extremal(name: str, ufunc: np.ufunc, op: str, neutral: Any, select: s
         outs = primitive.bind(x, **params)
         if type(x_dot) is Zero:
             return outs, (Zero(outs[0].aval),)
-        dots = select_and_gather_add_p.bind(x_dot, x, select_prim=get_primitive(select), **params)
+        dots = select_and_gather_add_p.bind(
+            x_dot, x, select_prim=xprim.get_primitive(select), **params
+        )
         return outs, dots
 
     primitive = Primitive(
@@ -445,7 +425,7 @@ def window_extremal(name: str, ufunc: np.ufunc, op: str, neutral: Any, select: s
         numpy=numpy_rule,
         stablehlo=stablehlo_rule,
         jvp=jvp_rule,
-        transpose=undefined("it is not linear"),
+        transpose=xprim.undefined("it is not linear"),
         batch=windows_batch(lambda: primitive),
         eager=costs.reduction,
         sharding=dimension_names.alike,
@@ -486,7 +466,7 @@ def _full(params: Any) -> dict[str, Any]:
 def _select_and_scatter_add_shape(
     source: ShapedArray, operand: ShapedArray, *, select_prim: Any, **params: Any
 ) -> tuple[ShapedArray, ...]:
-    dtype = common_dtype("select_and_scatter_add", (source, operand))
+    dtype = table.common_dtype("select_and_scatter_add", (source, operand))
     full = _full(params)
     check_windows("select_and_scatter_add", operand, full)
     places = window_shape(operand.shape, full)

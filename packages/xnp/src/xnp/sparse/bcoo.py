@@ -11,27 +11,8 @@ import numpy as np
 import xnp.numpy as xn
 import xtree
 from xnp.numpy.dispatch import axes_of
-from xnp.sparse.layouts import (
-    Coordinates,
-    bcoo_dot_general,
-    bcoo_multiply_dense,
-    bcoo_multiply_sparse,
-    bcoo_reduce_sum,
-    bcoo_reshape,
-    bcoo_slice,
-    bcoo_sort_indices,
-    bcoo_sum_duplicates,
-    bcoo_transpose,
-    joined,
-    known,
-    lengths,
-    made,
-    moved_out,
-    places,
-    squeezed,
-    with_unit_dims,
-    without_zeros,
-)
+from xnp.sparse import layouts
+from xnp.sparse.layouts import Coordinates, bcoo_multiply_dense, joined, known, made, places
 from xprim import Array
 from xprim.errors import ConcretizationTypeError, message
 from xprim.requirements import require, static_int
@@ -75,7 +56,7 @@ class BCOO(Coordinates):
         unique_indices: bool = False,
     ) -> None:  # fmt: skip
         self.data, self.indices = map(xn.asarray, args)
-        shape = lengths("BCOO", shape)
+        shape = layouts.lengths("BCOO", shape)
         _check_parts(self.data, self.indices, shape)
         n = self.indices.ndim - 2
         self.sparse_shape = shape[n : n + self.indices.shape[-1]]
@@ -128,16 +109,18 @@ class BCOO(Coordinates):
             not known while tracing.
           remove_zeros: whether values that are 0 are left out.
         """
-        return bcoo_sum_duplicates(without_zeros(self) if remove_zeros else self, nse)
+        return layouts.bcoo_sum_duplicates(
+            layouts.without_zeros(self) if remove_zeros else self, nse
+        )
 
     def sort_indices(self) -> BCOO:
         """Return the array with ascending indices."""
-        return bcoo_sort_indices(self)
+        return layouts.bcoo_sort_indices(self)
 
     def transpose(self, axes: Sequence[int] | None = None) -> BCOO:
         """Return the array with its dimensions in another order, by default backwards."""
         order = range(self.ndim)[::-1] if axes is None else axes
-        return bcoo_transpose(self, permutation=order)
+        return layouts.bcoo_transpose(self, permutation=order)
 
     T = property(transpose, doc="The array with its dimensions in backward order.")
 
@@ -147,7 +130,7 @@ class BCOO(Coordinates):
         if -1 in sizes:
             rest = math.prod(n for n in sizes if n != -1)
             sizes[sizes.index(-1)] = self.size // max(rest, 1)
-        return bcoo_reshape(self, new_sizes=sizes)
+        return layouts.bcoo_reshape(self, new_sizes=sizes)
 
     def astype(self, dtype: Any) -> BCOO:
         """Return the array with values of another dtype."""
@@ -161,7 +144,7 @@ class BCOO(Coordinates):
 
     def sum(self, axis: int | Sequence[int] | None = None) -> Any:
         """Return the sum over axes, sparse unless it is over all of them."""
-        total = bcoo_reduce_sum(self, axes=axes_of(axis, self.ndim, "BCOO.sum"))
+        total = layouts.bcoo_reduce_sum(self, axes=axes_of(axis, self.ndim, "BCOO.sum"))
         return total.todense() if total.ndim == 0 else total
 
     def _with(self, data: Any) -> BCOO:
@@ -197,8 +180,8 @@ class BCOO(Coordinates):
             start, limit, step = i.indices(n)
             bounds.append((start, max(start, limit), step))
         starts, limits, steps = zip(*bounds, strict=True) if bounds else ((), (), ())
-        part = bcoo_slice(self, start_indices=starts, limit_indices=limits, strides=steps)
-        return squeezed(part, dropped)
+        part = layouts.bcoo_slice(self, start_indices=starts, limit_indices=limits, strides=steps)
+        return layouts.squeezed(part, dropped)
 
     def __neg__(self) -> BCOO:
         return self._with(-self.data)
@@ -209,7 +192,7 @@ class BCOO(Coordinates):
 
     def __mul__(self, other: Any) -> Any:
         if isinstance(other, Coordinates):
-            return bcoo_multiply_sparse(self, other)
+            return layouts.bcoo_multiply_sparse(self, other)
         return self._with(bcoo_multiply_dense(self, other))
 
     __rmul__ = __mul__
@@ -248,7 +231,7 @@ def _matmul(a: Any, b: Any) -> Any:
             "BCOO", "@ takes vectors and matrices.", got=f"shapes {a.shape} and {b.shape}",
             hint="bcoo_dot_general, or vmap",
         ))  # fmt: skip
-    return bcoo_dot_general(a, b, dimension_numbers=(((a.ndim - 1,), (0,)), ((), ())))
+    return layouts.bcoo_dot_general(a, b, dimension_numbers=(((a.ndim - 1,), (0,)), ((), ())))
 
 
 def _flatten(mat: BCOO) -> tuple[Any, Any]:
@@ -322,11 +305,11 @@ def bcoo_fromdense(
     if lacking > 0:
         pads = [(0, 0)] * n_batch + [(0, lacking)]
         indices, there = xn.pad(indices, [*pads, (0, 0)]), xn.pad(there, pads)
-    indices = moved_out(indices.astype(index_dtype), there, sparse)
+    indices = layouts.moved_out(indices.astype(index_dtype), there, sparse)
     at = mat.at[places(indices)] if stop else None
     data = xn.broadcast_to(mat, (count, *mat.shape)) if at is None else (
         at.get(mode="fill", fill_value=0))  # fmt: skip
-    data = xn.where(with_unit_dims(there, n_dense), data, xn.zeros((), mat.dtype))
+    data = xn.where(layouts.with_unit_dims(there, n_dense), data, xn.zeros((), mat.dtype))
     return made(BCOO, data, indices, tuple(sparse), True, True)
 
 
@@ -362,7 +345,7 @@ def bcoo_extract(sparr: BCOO, arr: ArrayLike, *, assume_unique: bool | None = No
     )  # fmt: skip
     unique = sparr.unique_indices if assume_unique is None else assume_unique
     if not unique:
-        sparr = bcoo_sum_duplicates(sparr, sparr.nse)
+        sparr = layouts.bcoo_sum_duplicates(sparr, sparr.nse)
     _, indices = known(sparr)
     data = arr.at[places(indices)].get(mode="fill", fill_value=0)
     return sparr.like(data, indices, sparr.sparse_shape, is_sorted=sparr.indices_sorted,

@@ -13,18 +13,9 @@ import numpy as np
 import xnp.numpy as xn
 import xtree
 from xnp.primitives.precision import PrecisionLike
+from xnp.sparse import layouts
 from xnp.sparse.bcoo import BCOO, bcoo_fromdense
-from xnp.sparse.layouts import (
-    bcoo_concatenate,
-    bcoo_dot_general,
-    bcoo_sum_duplicates,
-    is_there,
-    lengths,
-    made,
-    moved_out,
-    places,
-    without_zeros,
-)
+from xnp.sparse.layouts import is_there, lengths, made, moved_out, places, without_zeros
 from xprim import Array
 from xprim.avals import size_of
 from xprim.errors import described, message
@@ -375,7 +366,9 @@ class BCSR(Compressed):
     def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCSR:
         """Return the array with values of equal places added; see `BCOO.sum_duplicates`."""
         arr = self.to_bcoo()
-        return self.from_bcoo(bcoo_sum_duplicates(without_zeros(arr) if remove_zeros else arr, nse))
+        return self.from_bcoo(
+            layouts.bcoo_sum_duplicates(without_zeros(arr) if remove_zeros else arr, nse)
+        )
 
     def transpose(self, axes: Sequence[int] | None = None) -> BCSR:
         """Return the array with rows and columns exchanged, by default; see `BCOO.transpose`."""
@@ -671,7 +664,7 @@ def bcsr_dot_general(
       precision: as in `lax.dot_general`.
       preferred_element_type: the dtype of the result; by default that of both by promotion.
     """
-    return bcoo_dot_general(
+    return layouts.bcoo_dot_general(
         as_bcoo(lhs), as_bcoo(rhs), dimension_numbers=dimension_numbers, precision=precision,
         preferred_element_type=preferred_element_type,
     )  # fmt: skip
@@ -680,7 +673,9 @@ def bcsr_dot_general(
 @boundary
 def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
     """Return sparse arrays joined along a dimension; see `bcoo_concatenate`."""
-    return BCSR.from_bcoo(bcoo_concatenate([x.to_bcoo() for x in operands], dimension=dimension))
+    return BCSR.from_bcoo(
+        layouts.bcoo_concatenate([x.to_bcoo() for x in operands], dimension=dimension)
+    )
 
 
 @boundary

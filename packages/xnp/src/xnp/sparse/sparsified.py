@@ -12,21 +12,9 @@ from typing import Any
 
 import xnp.numpy as xn
 import xtree
+from xnp.sparse import layouts
 from xnp.sparse.formats import JAXSparse, as_bcoo
-from xnp.sparse.layouts import (
-    Coordinates,
-    bcoo_concatenate,
-    bcoo_dot_general,
-    bcoo_multiply_dense,
-    bcoo_multiply_sparse,
-    bcoo_reduce_sum,
-    bcoo_reshape,
-    bcoo_slice,
-    bcoo_sum_duplicates,
-    bcoo_transpose,
-    joined,
-    squeezed,
-)
+from xnp.sparse.layouts import Coordinates, bcoo_reshape, bcoo_slice, joined, squeezed
 from xprim import Array, ClosedJaxpr, Equation, as_array, shaped_array, trace_to_closed
 from xprim.errors import message
 from xprim.jaxpr import interpret
@@ -134,7 +122,7 @@ def _of_elements(eqn: Equation, x: Any) -> Any:
             "sparsify", f"the power {eqn.params['y']} of the zeros is not 0.", got=f"{x!r}",
         ))  # fmt: skip
     if eqn.primitive.name not in _LINEAR and not x.unique_indices:
-        x = bcoo_sum_duplicates(x, x.nse)
+        x = layouts.bcoo_sum_duplicates(x, x.nse)
     (data,) = eqn.primitive.bind(x.data, **eqn.params)
     return x.like(data, x.indices, x.sparse_shape, is_sorted=x.indices_sorted,
                   is_unique=x.unique_indices)  # fmt: skip
@@ -147,8 +135,8 @@ def _with_data(x: Any, data: Array) -> Any:
 
 def _mul(x: Any, y: Any, **_: Any) -> Any:
     if _is_sparse(x) and _is_sparse(y):
-        return bcoo_multiply_sparse(x, y)
-    return _with_data(x, bcoo_multiply_dense(x, y)) if _is_sparse(x) else _mul(y, x)
+        return layouts.bcoo_multiply_sparse(x, y)
+    return _with_data(x, layouts.bcoo_multiply_dense(x, y)) if _is_sparse(x) else _mul(y, x)
 
 
 def _div(x: Any, y: Any) -> Any:
@@ -171,7 +159,7 @@ def _sub(x: Any, y: Any) -> Any:
 
 
 def _reduce_sum(x: Any, *, axes: Any, **_: Any) -> Any:
-    return bcoo_reduce_sum(x, axes=axes)
+    return layouts.bcoo_reduce_sum(x, axes=axes)
 
 
 def _reshape(x: Any, *, new_sizes: Any, dimensions: Any = None, **_: Any) -> Any:
@@ -180,7 +168,7 @@ def _reshape(x: Any, *, new_sizes: Any, dimensions: Any = None, **_: Any) -> Any
 
 def _dot_general(x: Any, y: Any, *, dimension_numbers: Any, precision: Any = None,
                  preferred_element_type: Any = None, **_: Any) -> Any:  # fmt: skip
-    return bcoo_dot_general(
+    return layouts.bcoo_dot_general(
         x, y, dimension_numbers=dimension_numbers, precision=precision,
         preferred_element_type=preferred_element_type,
     )  # fmt: skip
@@ -192,7 +180,7 @@ def _slice(x: Any, *, start_indices: Any, limit_indices: Any, strides: Any = Non
 
 def _concatenate(*operands: Any, dimension: int) -> Any:
     if all(map(_is_sparse, operands)):
-        return bcoo_concatenate(operands, dimension=dimension)
+        return layouts.bcoo_concatenate(operands, dimension=dimension)
     return xn.concatenate([x.todense() if _is_sparse(x) else x for x in operands], dimension)
 
 
@@ -203,5 +191,5 @@ def _squeeze(x: Any, *, dimensions: Any) -> Any:
 _RULES: dict[str, Callable[..., Any]] = {
     "mul": _mul, "div": _div, "add": _add, "sub": _sub, "dot_general": _dot_general,
     "reduce_sum": _reduce_sum, "reshape": _reshape, "slice": _slice, "squeeze": _squeeze,
-    "concatenate": _concatenate, "transpose": bcoo_transpose,
+    "concatenate": _concatenate, "transpose": layouts.bcoo_transpose,
 }  # fmt: skip

@@ -16,19 +16,8 @@ from typing import Any
 
 import xnp
 import xrandom
-from xnp import lax
-from xnp.nn import (
-    elu,
-    gelu,
-    leaky_relu,
-    log_softmax,
-    relu,
-    selu,
-    sigmoid,
-    softmax,
-    softplus,
-    standardize,
-)
+from xnp import lax, nn
+from xnp.nn import elu, gelu, leaky_relu, log_softmax, relu, selu, sigmoid, softmax, softplus
 from xprim.errors import message
 from xprim.tracebacks import boundaries, boundary
 from xrandom.initializers import glorot_normal, normal, ones, zeros
@@ -185,7 +174,7 @@ def BatchNorm(
 
     def apply_fun(params: Any, x: Any, **kwargs: Any) -> Any:
         beta, gamma = params
-        z = standardize(x, axes, epsilon=epsilon)
+        z = nn.standardize(x, axes, epsilon=epsilon)
         z = xnp.expand_dims(gamma, axes) * z if scale else z
         return z + xnp.expand_dims(beta, axes) if center else z
 

@@ -10,13 +10,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from xstack.interpreters.rule_tables import (
-    Primitive,
-    Rule,
-    RuleTable,
-    lowerings,
-    platform_lowerings,
-)
+from xstack.interpreters import rule_tables
+from xstack.interpreters.rule_tables import Primitive, Rule, RuleTable, lowerings
 from xtree.errors import message
 
 __all__ = ["lower_fun", "register_lowering"]
@@ -82,7 +77,7 @@ def register_lowering(prim: Primitive, rule: Rule, platform: str | None = None) 
     """
     table = lowerings
     if platform is not None:
-        table = platform_lowerings.setdefault(platform, RuleTable("stablehlo"))
+        table = rule_tables.platform_lowerings.setdefault(platform, RuleTable("stablehlo"))
     table[prim] = rule if isinstance(rule, _Lowered) else partial(_refused, rule)
     return rule
 

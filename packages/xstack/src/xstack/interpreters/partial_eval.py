@@ -10,15 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xprim import (
-    ClosedJaxpr,
-    Jaxpr,
-    ShapedArray,
-    as_array,
-    dead_code_removed,
-    state,
-    trace_to_jaxpr,
-)
+import xprim
+from xprim import ClosedJaxpr, Jaxpr, ShapedArray, as_array, state, trace_to_jaxpr
 from xstack.extend.linear_util import WrappedFun
 
 __all__ = ["PartialVal", "close_jaxpr", "dce_jaxpr", "trace_to_jaxpr_dynamic",
@@ -157,7 +150,7 @@ def dce_jaxpr(
       >>> dce_jaxpr(closed.jaxpr, [True, False])
       ({ lambda ; a:f32[]. let b:f32[] = mul a 2.0:f32[] in (b,) }, [True, False])
     """
-    live, used = dead_code_removed(jaxpr, used_outputs)
+    live, used = xprim.dead_code_removed(jaxpr, used_outputs)
     count = len(jaxpr.invars)
     kept = [instantiate] * count if isinstance(instantiate, bool) else list(instantiate)
     stays = [u or k for u, k in zip(used, kept, strict=True)]

@@ -21,18 +21,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import xprim
-from xprim import (
-    BatchAxis,
-    Builder,
-    JVPHandle,
-    LinearizeHandle,
-    TransposeHandle,
-    Zero,
-    as_array,
-    get_primitive,
-    not_mapped,
-    primitive_maker,
-)
+from xprim import BatchAxis, Builder, JVPHandle, Zero, as_array, get_primitive, not_mapped
 from xprim.errors import MissingRuleError, described, place_of
 from xprim.tracebacks import boundary
 from xtree.errors import message
@@ -144,7 +133,7 @@ class Primitive(xprim.Primitive):
     multiple_results = False
 
     @boundary
-    @primitive_maker
+    @xprim.primitive_maker
     def __init__(self, name: str) -> None:
         self.impl: Rule | None = None
         self.abstract_eval: Rule | None = None
@@ -233,12 +222,12 @@ class Primitive(xprim.Primitive):
         ]  # fmt: skip
 
     def _linearize(
-        self, handle: LinearizeHandle, primals: Any, tangents: Any, **params: Any
+        self, handle: xprim.LinearizeHandle, primals: Any, tangents: Any, **params: Any
     ) -> Any:
         return handle.run_rule(partial(self._jvp, handle, **params), primals, tangents)
 
     def _transpose(
-        self, handle: TransposeHandle, cotangents: Any, *operands: Any, **params: Any
+        self, handle: xprim.TransposeHandle, cotangents: Any, *operands: Any, **params: Any
     ) -> list[Any]:
         rule = primitive_transposes.of(self, f"ad.primitive_transposes[{self}_p] = rule adds one")
         given = list(cotangents) if self.multiple_results else cotangents[0]
