@@ -259,6 +259,43 @@ def test_odeint_integrates_back_in_time_with_derivatives():
     assert odeint(lambda y, t: -y, 1.0, np.array([0.0, 0.0])).tolist() == [1.0, 1.0]
 
 
+@pytest.mark.parametrize(
+    "times", [[0.0, 1.0, 0.5, 2.0], [0.0, 1.0, 0.999, 2.0], [0.0, np.nan, 2.0]]
+)
+def test_a_time_of_odeint_that_turns_back_has_no_share_in_the_derivatives_of_others(times):
+    t = np.float32(times)
+
+    def last(a, t):
+        return odeint(lambda y, t, a: -a * y, xnp.ones(()), t, a)[-1]
+
+    for gradient in (xad.grad(last, (0, 1)), xjit.jit(xad.grad(last, (0, 1)))):
+        of_a, of_t = gradient(1.0, t)
+        np.testing.assert_allclose(of_a, -2 * np.exp(-2), rtol=1e-4)
+        np.testing.assert_allclose(of_t[[0, -1]], [np.exp(-2), -np.exp(-2)], rtol=1e-4)
+        np.testing.assert_array_equal(of_t[1:-1], 0)
+    np.testing.assert_allclose(
+        xad.jvp(lambda a: last(a, t), (1.0,), (1.0,))[1], -2 * np.exp(-2), rtol=1e-4
+    )
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("of_times", [False, True])
+def test_odeint_of_16_bits_has_the_precision_of_its_dtype(dtype, of_times):
+    t = xnp.asarray([0.0, 1.0, 2.0], dtype if of_times else "float32")
+    start = xnp.ones(2, dtype)
+
+    def solve(a):
+        return odeint(lambda y, t, a: -a * y, start, t, a)
+
+    a, eps = xnp.asarray(1.0, dtype), float(xnp.finfo(dtype).eps)
+    solution = solve(a)
+    assert solution.dtype == dtype
+    np.testing.assert_allclose(np.float32(solution[:, 0]), np.exp([0.0, -1.0, -2.0]), rtol=4 * eps)
+    of_a = xad.grad(lambda a: solve(a)[-1, 0])(a)
+    assert of_a.dtype == dtype
+    np.testing.assert_allclose(float(of_a), -2 * np.exp(-2), rtol=8 * eps)
+
+
 def test_odeint_takes_so_many_steps_of_such_length_and_floats_alone():
     t = np.array([0.0, 100.0])
     few = odeint(lambda y, t: -y, 1.0, t, mxstep=3)

@@ -127,6 +127,19 @@ def test_complex_numbers_with_a_nan_come_last_when_compiled():
     np.testing.assert_array_equal(places, np.argsort(x, kind="stable"))
 
 
+@pytest.mark.parametrize("name", ["logaddexp", "logaddexp2"])
+@pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")
+def test_infinite_logarithms_of_sums_are_the_same_compiled(name):
+    parts = [-np.inf, -1, -0.0, 0, 1, np.inf, np.nan]
+    numbers = np.array([complex(re, im) for re in parts for im in parts], np.complex64)
+    x, y = [v.ravel() for v in np.meshgrid(numbers, numbers)]
+    eager, compiled = [np.asarray(f(x, y)) for f in (getattr(xnp, name), jit(getattr(xnp, name)))]
+    for part in ("real", "imag"):
+        np.testing.assert_allclose(getattr(eager, part), getattr(compiled, part), rtol=2e-6)
+    nothing = (x.real == -np.inf) & np.isfinite(y)
+    np.testing.assert_array_equal(eager.real[nothing], y.real[nothing])
+
+
 def test_sinc_is_0_at_the_ends_of_lines_along_the_real_axis():
     x = np.array([complex(np.inf, -2), complex(-np.inf, 3)], np.complex64)
     for sinc in (xnp.sinc, jit(xnp.sinc)):

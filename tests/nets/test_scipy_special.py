@@ -599,6 +599,17 @@ def test_slopes_at_special_points_are_the_limits(function, x, slope):
     np.testing.assert_allclose([forward, xad.grad(function)(x)], [slope] * 2, rtol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_series_of_one_term_is_1_at_infinite_operands():
+    values = [-np.inf, -2.5, 0.0, 0.5, np.inf]
+    b, c, x = [v.ravel() for v in np.meshgrid(values, [-np.inf, 0.7, 2.0, np.inf], values)]
+    zero = np.zeros_like(b)
+    for run in (lambda f: f, xjit.jit):
+        np.testing.assert_array_equal(run(special.hyp2f1)(zero, b, c, x), 1)
+        np.testing.assert_array_equal(run(special.hyp2f1)(b, zero, c, x), 1)
+        np.testing.assert_array_equal(run(special.hyp1f1)(zero, c, x), 1)
+
+
 def test_the_signatures_take_what_scipys_users_write():
     assert [*inspect.signature(special.logsumexp).parameters][:3] == ["a", "axis", "b"]
     assert xnp.allclose(special.comb(5, k=2), 10.0)

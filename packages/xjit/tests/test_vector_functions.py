@@ -95,6 +95,13 @@ def test_binary_logarithms_of_powers_of_two_are_exact(dtype):
 
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_logarithms_of_sums_of_equal_powers_of_two_are_exact(dtype):
+    x = np.arange(-20, 20).astype(dtype)
+    with config.enable_x64(True):
+        np.testing.assert_array_equal(jit(xnp.logaddexp2)(x, x), x + 1)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
 def test_powers_of_two_are_exact_for_whole_numbers_and_within_a_unit(dtype):
     info = np.finfo(dtype)
     exponents = np.arange(info.minexp, info.maxexp)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import xnp
+import xtree
 from xnp.flatten_util import ravel_pytree
 from xprim import make_jaxpr
 
@@ -29,6 +30,23 @@ def test_it_is_the_oracles():
     flat, _ = ravel_pytree(TREE)
     assert flat.dtype == wanted.dtype
     np.testing.assert_array_equal(flat, np.asarray(wanted))
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [(1.0, 2.0), (1, 2), (1, 2.0), 2.0, (True, 1), [1.0, np.float32(2)], [2.5, np.float16(1)],
+     {"a": 1000, "b": np.int8(3)}],
+    ids=str,
+)  # fmt: skip
+def test_python_numbers_are_of_the_default_dtype_and_weak_alone(tree):
+    oracle = pytest.importorskip("jax.flatten_util")
+    found, expected = [f(tree) for f in (ravel_pytree, oracle.ravel_pytree)]
+    for ours, theirs in [
+        (found[0], expected[0]),
+        *zip(xtree.leaves(found[1](found[0])), xtree.leaves(expected[1](expected[0])), strict=True),
+    ]:
+        assert (ours.dtype, ours.weak_type) == (theirs.dtype, theirs.weak_type)
+        np.testing.assert_array_equal(ours, np.asarray(theirs))
 
 
 def test_real_leaves_beside_complex_ones_come_back_real():

@@ -72,7 +72,8 @@ def odeint(
         solution at a time that turns back, or is NaN, is NaN.
       *args: pytrees of arrays.
       rtol: the relative error that a step may have;
-      atol: and the absolute one, which is added.
+      atol: and the absolute one, which is added. Values or times of 16 bits are integrated in
+        float32, with errors of their own precision at least, and the result is rounded.
       mxstep: how many steps are taken between two times at most; what is not reached then is
         where the last step ended.
       hmax: the greatest length of a step.
@@ -99,25 +100,37 @@ def odeint(
     converted, captured = closure_convert(func, start, times[0], *args)
     parameters = (*args, *captured)
     flat, unravel = ravel_pytree(xtree.map(_real_parts, start))
+    # slopes that are rounded to 16 bits have no smaller errors, however short a step is
+    narrow = [x.dtype for x in (*xtree.leaves(start), times) if x.dtype.itemsize == 2]
+    least_error = max([float(dtypes.finfo(d).eps) for d in narrow], default=0.0)
+    values_dtype, times_dtype = flat.dtype, times.dtype
+    flat, times = [x.astype(np.float32) if x.dtype in narrow else x for x in (flat, times)]
     start_avals, parameter_avals = xtree.map(lambda x: as_array(x).aval, (start, parameters))
     leaf_avals = xtree.leaves(start_avals)
     parts, part_tree = xtree.flatten(xtree.map(_real_parts, parameters))
 
     def whole(y: Any) -> Any:
-        return xtree.map(_with_parts, start_avals, unravel(y))
+        return xtree.map(_with_parts, start_avals, unravel(y.astype(values_dtype)))
 
     # descending times are those of the mirrored equation, which ascend
     direction = xnp.where(times[-1] < times[0], -1, 1).astype(times.dtype)
 
     def slope(y: Any, t: Any, direction: Any, *parts: Any) -> Any:
         values = xtree.map(_with_parts, parameter_avals, xtree.unflatten(part_tree, parts))
-        leaves = xtree.leaves(converted(whole(y), direction * t, *values))
+        leaves = xtree.leaves(converted(whole(y), (direction * t).astype(times_dtype), *values))
         _check_slope(leaves, leaf_avals)
         slopes = [_like(aval, leaf) for aval, leaf in zip(leaf_avals, leaves, strict=True)]
         return (direction * ravel_pytree(list(map(_real_parts, slopes)))[0]).astype(y.dtype)
 
-    limits = (float(rtol), float(atol), mxstep, hmax)
-    return lax.map(whole, _integrated(slope, limits, flat, direction * times, direction, *parts))
+    limits = (max(float(rtol), least_error), max(float(atol), least_error), mxstep, hmax)
+    # until the latest time so far: one that turns back has no share in the derivatives of others
+    times = direction * times
+    latest = lax.stop_gradient(lax.cummax(xnp.where(xnp.isnan(times), times[0], times)))
+    ascends = times >= latest
+    solution = _integrated(
+        slope, limits, flat, xnp.where(ascends, times, latest), direction, *parts
+    )
+    return lax.map(whole, xnp.where(ascends[:, None], solution, np.nan))
 
 
 def _check_slope(leaves: Sequence[Any], avals: Sequence[Any]) -> None:
@@ -177,7 +190,7 @@ def _solve(slope: Function, limits: Any, y0: Any, t: Any, *args: Any) -> Any:
         _, _, now, _, last, polynomial = carry
         width = now - last
         share = xnp.where(width > 0, (target - last) / xnp.where(width > 0, width, 1), 1)
-        share = xnp.where(target >= last, xnp.minimum(share, 1.0), np.nan).astype(y0.dtype)
+        share = xnp.minimum(share, 1.0).astype(y0.dtype)
         value = polynomial[0]
         for c in polynomial[1:]:
             value = value * share + c

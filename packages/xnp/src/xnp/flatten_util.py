@@ -24,10 +24,12 @@ def ravel_pytree(pytree: PyTree) -> tuple[Array, Callable[[Array], Any]]:
       pytree: a tree of arrays and Python numbers.
 
     Returns:
-      `(flat, unravel)`: `flat` has rank 1 and the dtype to which all leaves are promoted (float32
-      for a tree without leaves). `unravel(vector)` takes a vector of that length and dtype, and
-      returns a tree like `pytree`, each leaf of its own shape and dtype. Where all leaves have one
-      dtype, it takes vectors of any, and returns leaves of that.
+      `(flat, unravel)`: `flat` has rank 1 and the dtype to which those of all leaves are promoted
+      (float32 for a tree without leaves; that of Python numbers is the default one, and where all
+      leaves are such numbers of one dtype, `flat` has a weak type). `unravel(vector)` takes a
+      vector of that length and dtype, and returns a tree like `pytree`, each leaf of its own shape
+      and dtype. Where all leaves have one dtype, it takes vectors of any, and returns leaves of
+      that.
 
     Raises:
       TypeError: where a leaf is not array-like; by `unravel`, for another dtype, where leaves
@@ -46,11 +48,13 @@ def ravel_pytree(pytree: PyTree) -> tuple[Array, Callable[[Array], Any]]:
     leaves, treedef = xtree.flatten(pytree)
     arrays = [as_array(leaf, what="ravel_pytree") for leaf in leaves]
     avals = [x.aval for x in arrays]
-    if not arrays:
-        flat = xnp.zeros(0)
-    else:
-        dtype = promotion.result_type(*arrays)
-        flat = xnp.concatenate([xnp.ravel(x).astype(dtype) for x in arrays])
+    flat = xnp.zeros(0)
+    if arrays:
+        # of the dtypes alone: a number of weak type is not to be cut to the dtype of an array
+        dtype = promotion.result_type(*[x.dtype for x in arrays])
+        flat = xnp.concatenate(
+            [xnp.ravel(x if x.dtype == dtype else x.astype(dtype)) for x in arrays]
+        )
     return flat, _Unravel(treedef, tuple(avals), flat.aval)
 
 

@@ -31,7 +31,10 @@ def log_of_sum(b: Builder, operands: Sequence[str], aval: ShapedArray, factor: f
     x, y = [Text(b, name, aval) for name in operands]
     gap = x - y
     power = (gap.op("abs") * -factor).op("exponential")
-    total = x.op("maximum", y) + power.op("log_plus_one") / factor
+    rest = power.op("log_plus_one") / factor
+    if factor != 1:  # of equal operands it is 1 itself: log 2 / log 2 in a fused sum is not
+        rest = where(gap.compare("EQ", 0.0), rest.like(1), rest)
+    total = x.op("maximum", y) + rest
     return where(gap.compare("EQ", gap), total, x + y).name  # equal infinities have no difference
 
 
@@ -45,9 +48,16 @@ def _scaled(x: Any, factor: float) -> Any:
 def _of_complex(x: Any, y: Any, factor: float) -> Any:
     is_first = bind("ge", bind("real", x), bind("real", y))
     gap = sub(selected(is_first, y, x), selected(is_first, x, y))
-    gap = selected(bind("eq", x, y), scalar_like(x, 0), gap)
-    rest = bind("log1p", bind("exp", _scaled(gap, factor)))
-    total = add(selected(is_first, x, y), _scaled(rest, 1 / factor))
+    equal = bind("eq", x, y)
+    gap = selected(equal, scalar_like(x, 0), gap)
+    # e^(-inf + i t) is 0 whatever t is, where the compiled exponential is NaN for some
+    low = bind("real", gap)
+    is_nothing = bind("eq", low, scalar_like(low, -math.inf))
+    gap = selected(is_nothing, scalar_like(gap, -math.inf), gap)
+    rest = _scaled(bind("log1p", bind("exp", _scaled(gap, factor))), 1 / factor)
+    if factor != 1:  # as of real operands
+        rest = selected(equal, scalar_like(rest, 1), rest)
+    total = add(selected(is_first, x, y), rest)
     angle = _scaled(bind("imag", total), factor)
     angle = _scaled(bind("atan2", bind("sin", angle), bind("cos", angle)), 1 / factor)
     return bind("complex", bind("real", total), angle)

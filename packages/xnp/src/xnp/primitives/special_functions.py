@@ -252,6 +252,13 @@ def _ends(m: Any, a: Any) -> Any:
     return ends & ~ends if m.varies(a) else ends
 
 
+def _any_infinite(m: Any, *values: Any) -> Any:
+    mask = m.abs(values[0]) == math.inf
+    for x in values[1:]:
+        mask = mask | (m.abs(x) == math.inf)
+    return mask
+
+
 def _within(m: Any, x: Any) -> Any:
     """Return infinite values as large ones, at which a polynomial has the sign of its last term."""
     return m.where(m.abs(x) == math.inf, m.where(x > 0.0, 1e15, -1e15), x)
@@ -309,6 +316,7 @@ def hyp1f1(m: Any, a: Any, b: Any, x: Any) -> Any:
     value = m.where(far, distant, value)
     value = m.where(ends & (m.abs(x) == math.inf) & ~(a == 0.0), value * math.inf, value)
     value = m.where(pole & ~(x == 0.0), math.inf, value)
+    value = m.where((a == 0.0) & _any_infinite(m, b, x), 1.0, value)
     return m.where((a == a) & (b == b) & (x == x), value, math.nan)
 
 
@@ -488,6 +496,7 @@ def hyp2f1(m: Any, a: Any, b: Any, c: Any, x: Any) -> Any:
     # beyond 1 it is real where it is a whole power of 1 - x times a series that ends (15.8.1)
     gap = c - a - b
     are_numbers = (a == a) & (b == b) & (c == c) & (x == x)
+    of_one_term = ((a == 0.0) | (b == 0.0)) & _any_infinite(m, a, b, c, x)
     turned = (x > 1.0) & _is_whole(m, gap) & (_ends(m, c - a) | _ends(m, c - b))
     of_a, of_b = _ends(m, a), _ends(m, b)
     turned = turned & ~(of_a | of_b)
@@ -521,6 +530,7 @@ def hyp2f1(m: Any, a: Any, b: Any, c: Any, x: Any) -> Any:
     endless = ends & (m.abs(x) == math.inf) & ~((a == 0.0) | (b == 0.0))
     value = m.where(endless, value * math.inf, value)
     value = m.where(((x > 1.0) & ~ends) | (pole & ~(x == 0.0)), math.inf, value)
+    value = m.where(of_one_term, 1.0, value)
     return m.where(are_numbers, value, math.nan)
 
 

@@ -13,7 +13,7 @@ import xnp.numpy as xn
 from xnp import fft as fourier, lax
 from xnp.numpy.dispatch import array_of, axes_of, axis_of, inexact, promoted
 from xnp.primitives.precision import PrecisionLike
-from xprim import Array, dtypes
+from xprim import Array, Tracer, dtypes
 from xprim.avals import size_of
 from xprim.errors import message
 from xprim.requirements import require, require_choice
@@ -433,6 +433,12 @@ def _spectrum(operation: str, x: Any, segments: _Segments, trend: Any, onesided:
     return (fourier.rfft if onesided else fourier.fft)(parts, segments.fft_size)
 
 
+def _check_rate(operation: str, fs: Any) -> None:
+    """Refuse 0: each frequency would be 0, and a density of 0 / 0 whatever rounding left."""
+    is_known = not isinstance(fs, Tracer)
+    require(not is_known or np.asarray(fs).all(), operation, "fs must not be 0.", got=fs)
+
+
 def _frequencies(fs: Any, size: int, onesided: bool, dtype: Any) -> Any:
     made = fourier.rfftfreq if onesided else fourier.fftfreq
     return made(size).astype(dtype) * xn.asarray(fs).astype(dtype)
@@ -440,11 +446,10 @@ def _frequencies(fs: Any, size: int, onesided: bool, dtype: Any) -> Any:
 
 def _scale(segments: _Segments, scaling: str, fs: Any, operation: str) -> Any:
     window = segments.window
-    with np.errstate(divide="ignore"):  # of no samples per unit of time the density is infinite
-        if scaling == "density":
-            return 1 / (fs * (window * window).sum())
-        if scaling == "spectrum":
-            return 1 / window.sum() ** 2
+    if scaling == "density":
+        return 1 / (fs * (window * window).sum())
+    if scaling == "spectrum":
+        return 1 / window.sum() ** 2
     raise ValueError(message(
         operation, "there is no such scaling.", got=f"{scaling!r}",
         expected="'density' or 'spectrum'",
@@ -479,7 +484,7 @@ def stft(
 
     Args:
       x: the signal, real or complex.
-      fs: samples per unit of time.
+      fs: samples per unit of time, not 0.
       window: a name ("hann", "hamming", "blackman", "boxcar", "bartlett", ...), a name with a
         number (("kaiser", beta), ...), or an array of `nperseg` elements.
       nperseg: the length of segments.
@@ -504,6 +509,7 @@ def stft(
             "stft", "there is no such boundary.", got=f"{boundary!r}",
             expected=f"None or one of {tuple(_EDGES)}",
         ))  # fmt: skip
+    _check_rate("stft", fs)
     segments = _Segments("stft", x.shape[-1], window, nperseg, noverlap, nfft)
     if boundary is not None:
         x = _extend(x, boundary, segments.length // 2)
@@ -540,7 +546,7 @@ def csd(
     Args:
       x: a signal.
       y: another, of as many elements along the axis; None for `x`.
-      fs: samples per unit of time.
+      fs: samples per unit of time, not 0.
       window: as of `stft`.
       nperseg: the length of segments; None for 256, or that of the window.
       noverlap: as of `stft`.
@@ -557,6 +563,7 @@ def csd(
     if x.shape[-1] != y.shape[-1]:
         longest = max(x.shape[-1], y.shape[-1])
         x, y = [xn.pad(v, [(0, 0)] * (v.ndim - 1) + [(0, longest - v.shape[-1])]) for v in (x, y)]
+    _check_rate("csd", fs)
     segments = _Segments("csd", x.shape[-1], window, nperseg, noverlap, nfft)
     onesided = return_onesided and not dtypes.is_complex(x.dtype)
     first = _spectrum("csd", x, segments, detrend, onesided)
@@ -629,6 +636,7 @@ def istft(
     size = natural + (length == natural + 1) if nfft is None else _whole(nfft)
     overlap = length // 2 if noverlap is None else _whole(noverlap)
     total = length + (count - 1) * (length - overlap)
+    _check_rate("istft", fs)
     segments = _Segments("istft", max(total, length), window, length, noverlap, size)
     parts = (fourier.irfft if input_onesided else fourier.ifft)(z, size)[..., :length]
     dtype = parts.real.dtype
