@@ -25,10 +25,21 @@ from xnp.lax.control_flow_staging import (
     write_cells,
 )
 from xnp.primitives.checkpointed_loop import Schedule
-from xnp.primitives.cond import BATCHINGS, cond_p
+from xnp.primitives.cond import BATCHINGS, cond_p, operands_of_takers
 from xnp.primitives.control_flow import platform_index_p, traced, with_ignored_arguments
 from xnp.primitives.scan import scan_p
-from xnp.primitives.table import concatenated, converted, filled, moved, reshaped, sliced
+from xnp.primitives.table import (
+    bind,
+    broadcasted,
+    concatenated,
+    converted,
+    counting,
+    filled,
+    moved,
+    reshaped,
+    selected_rows,
+    sliced,
+)
 from xnp.primitives.while_loop import while_p
 from xprim import (
     Array,
@@ -450,20 +461,21 @@ def scan(
     f: Callable[[Array, X], tuple[ArrayLike, Y]], init: ArrayLike, xs: X | None = ...,
     length: int | None = ..., reverse: bool = ..., unroll: int | bool = ...,
     _split_transpose: bool = ..., *, checkpoint_every: int | None = ...,
-    until: Callable[[Array], ArrayLike] | None = ...,
+    until: Callable[[Array], ArrayLike] | None = ..., lengths: ArrayLike | None = ...,
 ) -> tuple[Array, Y]: ...  # fmt: skip
 @overload
 def scan(
     f: Callable[[Carry, X], tuple[Carry, Y]], init: Carry, xs: X | None = ...,
     length: int | None = ..., reverse: bool = ..., unroll: int | bool = ...,
     _split_transpose: bool = ..., *, checkpoint_every: int | None = ...,
-    until: Callable[[Carry], ArrayLike] | None = ...,
+    until: Callable[[Carry], ArrayLike] | None = ..., lengths: ArrayLike | None = ...,
 ) -> tuple[Carry, Y]: ...  # fmt: skip
 @boundary
 def scan(
     f: Callable[[Any, Any], Any], init: PyTree, xs: PyTree = None, length: int | None = None,
     reverse: bool = False, unroll: int | bool = 1, _split_transpose: bool = False, *,
     checkpoint_every: int | None = None, until: Callable[[Any], Any] | None = None,
+    lengths: ArrayLike | None = None,
 ) -> PyTree:  # fmt: skip
     """Go along the leading axes of arrays, passing a carry from step to step.
 
@@ -493,13 +505,22 @@ def scan(
       until: from the carry to a boolean scalar. Where it holds after a step, the later steps are
         left out: the carry stays, and their ys are zeros. Under `vmap` each example stops by
         itself, and the steps are run until the last.
+      lengths: how many leading elements of `xs` count, the others being padding: an integer scalar,
+        or an array of integers, one for each sequence of a batch. Then every array of the carry, of
+        the elements of `xs` and of the ys has the dimensions of `lengths` in front, so that `xs`
+        has `(steps, *lengths.shape, ...)`. A sequence that is over (with `reverse`, that has not
+        begun) keeps its carry, and its ys are zeros. Padding reaches neither values nor
+        derivatives, whatever it holds, as long as sequences do not mix in `f`. Steps at or after
+        the largest length do not call `f`.
 
     Returns:
       The last carry, and the pytree of stacked ys.
 
     Raises:
-      TypeError: `f` does not return a pair, or not a carry of the types that it gets.
-      ValueError: the leading dimensions of `xs` or `length` differ.
+      TypeError: `f` does not return a pair, or not a carry of the types that it gets, or `lengths`
+        has no integers.
+      ValueError: the leading dimensions of `xs` or `length` differ, an array lacks the dimensions
+        of `lengths`, or a length that is known is negative or larger than the number of steps.
 
     Differentiable in: `init`, `xs` and traced values that `f` uses.
 
@@ -514,13 +535,23 @@ def scan(
       ... )
       >>> print(total, np.asarray(sums))
       3 [1 3 0 0]
+      >>> padded = np.array([[1, 2, 3], [4, 5, np.nan]]).T  # (steps, sequences)
+      >>> total, _ = lax.scan(
+      ...     lambda c, x: (c + x, None), np.zeros(2), padded, lengths=np.array([3, 2])
+      ... )
+      >>> print(total)
+      [6. 9.]
     """
     if not callable(f):
         raise TypeError(message("scan", "the body must be a function.", got=described(f)))
     if any(isinstance(x, Cell) for x in xtree.leaves(xs)):
+        skips = None if until is None and lengths is None else ()
+        if lengths is not None:
+            skips = as_array(lengths, what="scan: lengths").shape
         return along_cells(f, xs, lambda f, xs: scan(
-            f, init, xs, length, reverse, unroll, checkpoint_every=checkpoint_every, until=until
-        ))  # fmt: skip
+            f, init, xs, length, reverse, unroll, checkpoint_every=checkpoint_every, until=until,
+            lengths=lengths,
+        ), skips)  # fmt: skip
     x_leaves, x_tree = flat_arrays(xs, "scan", "xs")
     steps = _length(x_leaves, x_tree, length)
     unrolled = unroll_count(unroll, steps, "scan")
@@ -529,24 +560,35 @@ def scan(
         block = static_int(checkpoint_every, "scan", "checkpoint_every")
         if block < 1:
             raise ValueError(f"scan: checkpoint_every must be positive, got {block}.")
+    last = None
+    if lengths is not None:
+        f, last = _in_rows(f, _checked_lengths(lengths, steps))
+        x_leaves = [counting(steps, dtypes.int32), *x_leaves]
+        x_tree = xtree.treedef_tuple((_LEAF, x_tree))
     if config.values.disable_jit and steps:
-        return _in_python(f, init, x_leaves, x_tree, steps, reverse, until)
-    if block is not None and until is None and steps > 1:
+        stop = steps if last is None else known_without_jit(last)
+        if stop:
+            return _in_python(f, init, x_leaves, x_tree, steps, reverse, until, min(stop, steps))
+    all_run = until is None and last is None
+    if block is not None and all_run and steps > 1:
         return _in_blocks(f, init, x_leaves, x_tree, steps, bool(reverse), unroll, block)
     carry, tree = flat_arrays(init, "scan", "the carry")
     elements = [without_dimension(x.aval, 0) for x in x_leaves]
     carry, body, y_tree = _stage_body(f, carry, tree, elements, x_tree)
     count = len(carry)
+    if all_run:
+        options = {"length": steps, "reverse": bool(reverse), "unroll": unrolled}
+        outs = run_scan(body, carry, x_leaves, options)
+        return xtree.unflatten(tree, outs[:count]), xtree.unflatten(y_tree, outs[count:])
+    y_avals, first = body.out_avals[count:], xtree.unflatten(tree, carry)
     if until is not None:
-        ends = _ending_step(f, until, body.out_avals[count:], y_tree)
-        first = (as_array(False), xtree.unflatten(tree, carry))
-        (_, last), ys = scan(
-            ends, first, xs, steps, reverse, unroll, checkpoint_every=checkpoint_every
-        )
-        return last, ys
-    options = {"length": steps, "reverse": bool(reverse), "unroll": unrolled}
-    outs = run_scan(body, carry, x_leaves, options)
-    return xtree.unflatten(tree, outs[:count]), xtree.unflatten(y_tree, outs[count:])
+        f, first = _ending(f, until), (as_array(False), first)
+        f = _skipping(f, lambda state, _: state[0], y_avals, y_tree)
+    if last is not None:
+        f = _skipping(f, lambda _, x: bind("ge", x[0], last), y_avals, y_tree)
+    xs = xtree.unflatten(x_tree, x_leaves)
+    end, ys = scan(f, first, xs, steps, reverse, unroll, checkpoint_every=checkpoint_every)
+    return end if until is None else end[1], ys
 
 
 def _in_blocks(
@@ -590,23 +632,95 @@ def _in_blocks(
     return carry, xtree.map(lambda *ys: concatenated(list(ys), 0), *parts)
 
 
-def _ending_step(f: Any, until: Any, y_avals: Sequence[ShapedArray], y_tree: Any) -> Any:
-    """Return the step of a carry `(done, carry)` that does nothing once it is done."""
+def _skipping(
+    f: Any, is_idle: Callable[[Any, Any], Any], y_avals: Sequence[ShapedArray], y_tree: Any
+) -> Any:
+    """Return a step that does nothing where `is_idle(carry, x)`: the carry stays, ys are zeros."""
 
-    def stay(done: Any, carry: Any, x: Any) -> Any:
+    def stay(carry: Any, x: Any) -> Any:
         zeros = [filled(a.shape, 0, a.dtype) for a in y_avals]
-        return (done, carry), xtree.unflatten(y_tree, zeros)
+        return carry, xtree.unflatten(y_tree, zeros)
 
-    def move(done: Any, carry: Any, x: Any) -> Any:
-        carry, y = f(carry, x)
-        return (_is_over(until, carry), carry), y
+    @functools.wraps(f)
+    def step(carry: Any, x: Any) -> Any:
+        return cond(is_idle(carry, x), stay, f, carry, x, batching="select")
+
+    return step
+
+
+def _ending(f: Any, until: Any) -> Any:
+    """Return the step of a carry `(done, carry)`, which says whether it is the last one."""
 
     @functools.wraps(f)
     def step(state: Any, x: Any) -> Any:
-        done, carry = state
-        return cond(done, stay, move, done, carry, x)
+        carry, y = f(state[1], x)
+        return (_is_over(until, carry), carry), y
 
     return step
+
+
+def _checked_lengths(lengths: Any, steps: Any) -> Array:
+    """Return the numbers of elements that count as int32."""
+    counts = as_array(lengths, what="scan: lengths")
+    if not dtypes.is_integer(counts.dtype):
+        raise TypeError(message(
+            "scan", "lengths must be integers.", got=counts.aval.strong().str_long(),
+        ))  # fmt: skip
+    if type(counts) is ConcreteArray:
+        host = counts.to_host()
+        wrong = (host < 0) | (host > steps) if isinstance(steps, int) else host < 0
+        if wrong.any():
+            raise ValueError(message(
+                "scan", "every length must be at least 0 and at most the number of steps.",
+                got=f"a length of {host[wrong].flat[0]}", expected=f"0 to {steps}",
+            ))  # fmt: skip
+    return converted(counts, dtypes.int32)
+
+
+def _in_rows(f: Any, counts: Array) -> tuple[Any, Array]:
+    """Return a step that gets `(i, x)`, and changes only sequences longer than i; and the longest.
+
+    Derivatives of `f` see, in place of those that are over, one that is not: 0 times the slope of
+    what a padded element holds may be NaN.
+    """
+    shape = counts.shape
+    if not shape:
+        return functools.wraps(f)(lambda carry, numbered: f(carry, numbered[1])), counts
+
+    def rows(tree: Any, what: str) -> tuple[list[Any], Any]:
+        leaves, structure = flat_arrays(tree, "scan", what)
+        for x, path in zip(leaves, paths_of(structure), strict=True):
+            if x.shape[: len(shape)] != shape:
+                raise ValueError(message(
+                    "scan", "every array needs the dimensions of lengths in front.",
+                    got=f"{what}{path}: {x.aval.strong().str_long()}",
+                    expected=f"[{', '.join(map(str, shape))}, ...], as lengths: {counts.aval.str_long()}",
+                    where=place_of(f),
+                    hint="vmap over scan takes sequences along any axis",
+                ))  # fmt: skip
+        return leaves, structure
+
+    @functools.wraps(f)
+    def step(carry: Any, numbered: Any) -> Any:
+        before, _ = rows(carry, "the carry")
+        given = [*before, *rows(numbered[1], "an element of xs")[0]]
+        runs = bind("lt", broadcasted(numbered[0], shape), counts)
+        index, leading = converted(runs, dtypes.int32), [len(shape)] * len(given)
+        seen = operands_of_takers(1, index, given, leading)
+        result = f(*xtree.unflatten(xtree.structure((carry, numbered[1])), seen))
+        if not isinstance(result, tuple | list) or len(result) != 2:
+            return result  # which is refused
+        after, tree = rows(result[0], "the next carry")
+        if [x.aval.strong() for x in after] != [x.aval.strong() for x in before]:
+            return result  # is refused, or the step is traced again from a carry of these types
+        ys, y_tree = rows(result[1], "the y")
+        stayed = [selected_rows(runs, a, b) for a, b in zip(after, before, strict=True)]
+        zeroed = [selected_rows(runs, y, filled(y.shape, 0, y.dtype)) for y in ys]
+        return xtree.unflatten(tree, stayed), xtree.unflatten(y_tree, zeroed)
+
+    if not counts.size:
+        return step, scalar_array(0, dtypes.int32)
+    return step, bind("reduce_max", counts, axes=tuple(range(len(shape))))
 
 
 def _is_over(until: Any, carry: Any) -> Any:
@@ -739,20 +853,19 @@ def unroll_count(unroll: Any, length: int, operation: str) -> int:
 
 
 def _in_python(
-    f: Any, init: Any, xs: list[Array], tree: Any, steps: int, reverse: bool, until: Any
-) -> Any:
-    """Run a scan as a Python loop, as `config.disable_jit` asks for."""
-    carry, ys = as_traced(init), []
-    for i in range(steps - 1, -1, -1) if reverse else range(steps):
+    f: Any, init: Any, xs: list[Array], tree: Any, steps: int, reverse: bool, until: Any,
+    stop: int,
+) -> Any:  # fmt: skip
+    """Run the steps before `stop` as a Python loop, as `config.disable_jit` asks for."""
+    carry, ys = as_traced(init), {}
+    for i in range(stop - 1, -1, -1) if reverse else range(stop):
         carry, y = as_traced(f(carry, xtree.unflatten(tree, [_row(x, i) for x in xs])))
-        ys.append(y)
+        ys[i] = y
         if until is not None and bool(_is_over(until, carry)):
-            zeros = xtree.map(lambda y: filled(as_array(y).shape, 0, as_array(y).dtype), y)
-            ys += [zeros] * (steps - len(ys))
             break
-    if reverse:
-        ys.reverse()
-    return carry, xtree.map(lambda *rows: _stacked(_of_one_type(rows)), *ys)
+    zeros = xtree.map(lambda y: filled(as_array(y).shape, 0, as_array(y).dtype), y)
+    rows = [ys.get(i, zeros) for i in range(steps)]
+    return carry, xtree.map(lambda *rows: _stacked(_of_one_type(rows)), *rows)
 
 
 def _of_one_type(rows: Sequence[Any]) -> list[Any]:

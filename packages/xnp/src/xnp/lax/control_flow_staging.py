@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 import xtree
+from xnp.primitives.table import filled, selected_rows
 from xprim import (
     Array,
     ClosedJaxpr,
@@ -22,6 +23,7 @@ from xprim import (
     as_array,
     close_over,
     config,
+    dtypes,
     ensure_compile_time_eval,
     eval_closed,
     get_primitive,
@@ -71,17 +73,21 @@ def closing_over_cells(
 
 
 def along_cells(
-    f: Callable[..., Any], xs: Any, run: Callable[[Callable[..., Any], Any], Any]
-) -> Any:
+    f: Callable[..., Any], xs: Any, run: Callable[[Callable[..., Any], Any], Any],
+    skips: tuple[int, ...] | None,
+) -> Any:  # fmt: skip
     """Run a scan along arrays among which are cells, and write what the steps made of these.
 
     Args:
       f: from the carry and elements of `xs` to the next carry and a y.
       xs: a tree of arrays and cells.
       run: the scan, without cells: from the function and its `xs` to the carry and ys.
+      skips: where the scan may leave out steps, the shape of the sequences that it does so for by
+        themselves. The ys of those are zeros, and their elements stay.
     """
     leaves, tree = xtree.flatten(xs)
     cells = _cells_in(leaves, "scan")
+    ran = None if skips is None else filled(skips, True, dtypes.bool_)
 
     def step(carry: Any, elements: Any) -> Any:
         own = [c.argument(x) if isinstance(c, Cell) else x
@@ -89,12 +95,12 @@ def along_cells(
         result = f(carry, tree.unflatten(own))
         if not isinstance(result, tuple | list) or len(result) != 2:
             return result  # which is refused
-        return result[0], (result[1], [x.lend() for x in own if isinstance(x, Cell)])
+        return result[0], (result[1], [x.lend() for x in own if isinstance(x, Cell)], ran)
 
     values = [x.value() if isinstance(x, Cell) else x for x in leaves]
-    carry, (ys, ends) = run(functools.wraps(f)(step) if callable(f) else f, values)
+    carry, (ys, ends, ran) = run(functools.wraps(f)(step) if callable(f) else f, values)
     for cell, end in zip(cells, ends, strict=True):
-        cell.write(end)
+        cell.write(end if ran is None else selected_rows(ran, end, cell.value()))
     return carry, ys
 
 

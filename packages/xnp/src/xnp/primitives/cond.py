@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -26,6 +26,7 @@ from xnp.primitives.table import (
     reshaped,
     scalar_like,
     selected,
+    selected_rows,
     sliced,
 )
 from xprim import (
@@ -91,15 +92,10 @@ def _masks(index: Any, branch: int) -> list[Any]:
     return masks
 
 
-def _keep(mask: Any, x: Any, otherwise: Any) -> Any:
-    """Return x where a mask of its leading dimensions holds."""
-    return selected(broadcasted(mask, x.aval.shape, tuple(range(mask.aval.ndim))), x, otherwise)
-
-
 def _zero(mask: Any, x: Any) -> Any:
     if type(x) is Zero:
         return x
-    return _keep(mask, x, filled(x.aval.shape, 0, x.aval.dtype))
+    return selected_rows(mask, x, filled(x.aval.shape, 0, x.aval.dtype))
 
 
 def _from_takers(masks: Sequence[Any], operands: Sequence[Any], leading: Sequence[int]) -> Any:
@@ -111,7 +107,7 @@ def _from_takers(masks: Sequence[Any], operands: Sequence[Any], leading: Sequenc
                      index_dtype=dtypes.int32)  # fmt: skip
         for i, x in enumerate(xs):
             if leading[i] > axis and x.aval.size:
-                xs[i] = _keep(mask, x, bind("stop_gradient", _repeat(x, first, axis)))
+                xs[i] = selected_rows(mask, x, bind("stop_gradient", _repeat(x, first, axis)))
     return xs
 
 
@@ -519,7 +515,7 @@ def _batch_by_selection(
     _refuse_effects(branches)
     cases = [
         _for_all_examples(axis, br, mapped, bind("eq", index, scalar_like(index, k)),
-                          _seen_by(k, index, operands, mapped))
+                          operands_of_takers(k, index, operands, mapped))
         for k, br in enumerate(branches)
     ]  # fmt: skip
     outs, mapped_out = [], []
@@ -725,12 +721,21 @@ def _passed_through(branches: Branches) -> list[int | None]:
     return [same[0] if len(set(same)) == 1 else None for same in zip(*each, strict=True)]
 
 
-def _seen_by(branch: int, index: Any, operands: list[Any], mapped: list[bool]) -> Any:
-    """Return the operands for a branch, whose derivatives see only examples that take it."""
+def operands_of_takers(
+    branch: int, index: Any, operands: list[Any], leading: Iterable[int]
+) -> Sequence[Any]:
+    """Return the operands for a branch, whose derivatives see only examples that take it.
+
+    Args:
+      branch: its number.
+      index: the number of the branch that each example takes.
+      operands: those of all examples.
+      leading: for each operand, how many of the dimensions of `index` it has in front.
+    """
     if not any(dtypes.is_inexact(x.aval.dtype) for x in operands):
         return operands
-    leading = tuple([int(is_mapped) for is_mapped in mapped])
-    return branch_operands_p.bind(index, *operands, branch=branch, leading=leading)
+    depths = tuple(map(int, leading))
+    return branch_operands_p.bind(index, *operands, branch=branch, leading=depths)
 
 
 cond_p = Primitive(

@@ -182,6 +182,12 @@ def selected(mask: Any, on_true: Any, on_false: Any) -> Array:
     return bind("select_n", mask, on_false, on_true)
 
 
+def selected_rows(mask: Any, on_true: Any, on_false: Any) -> Array:
+    """Return `on_true` where a mask of its leading dimensions holds, else `on_false`."""
+    shape = on_true.aval.shape
+    return selected(broadcasted(mask, shape, tuple(range(mask.aval.ndim))), on_true, on_false)
+
+
 def counting(size: int, dtype: Any) -> Array:
     """Return 0, 1, ..., size - 1."""
     return bind("iota", dtype=np.dtype(dtype), shape=(size,), dimension=0)
