@@ -18,6 +18,8 @@ import xjit
 import xnp
 import xrandom
 from tests.composition.nestings import TRANSFORMS, nested
+from xad.sparse import sparse_jacobian
+from xjit.debug import find_nan
 from xnp import lax
 from xpar import PartitionSpec, make_mesh, set_mesh, shard_map
 from xprim import as_array, config
@@ -31,7 +33,7 @@ W = np.float32([0.7, -1.3, 0.4])
 
 
 def step(w: Any) -> Any:
-    """A step whose slope is infinite at 0 and NaN beyond, as at many a padded element."""
+    """A step whose derivative is infinite at 0 and NaN below, as at many a padded element."""
 
     def f(carry: Any, x: Any) -> Any:
         carry = xnp.sqrt(x) * xnp.sin(w * carry) + 0.5
@@ -115,6 +117,7 @@ def test_each_sequence_goes_its_own_way(way: str, options: str) -> None:
 def test_lengths_may_be_traced_and_larger_than_there_are_steps(way: str) -> None:
     f = xjit.jit(lambda n: WAYS[way](W, lengths=n))
     close(f(LENGTHS), written_out(W))
+    close(WAYS[way](W, lengths=LENGTHS), written_out(W))
     close(f(LENGTHS + 9 * (LENGTHS == 5)), written_out(W))
     close(f(LENGTHS.astype(np.int8)), written_out(W))
     close(WAYS[way](W, DRAWN, np.full(4, STEPS)), written_out(W, lengths=[STEPS] * 4))
@@ -228,6 +231,20 @@ def test_loops_in_python_do_the_same() -> None:
             close(in_one_array(W, reverse=reverse), e)
             close(under_vmap(W, reverse=reverse), e)
         close(in_one_array(W, lengths=np.zeros(4, int)), in_one_array(W, lengths=np.zeros(4, int)))
+
+
+def test_analyses_of_programs_know_where_a_scan_stops() -> None:
+    def mean(x: Any) -> Any:
+        last, ys = lax.scan(lambda c, x: (0.5 * c + xnp.log(x), c), 0.0, x, lengths=2)
+        return last + ys.sum()
+
+    x = np.float32([1, 2, 3, 4])
+    jacobian = sparse_jacobian(lambda x: mean(x)[None])(x)
+    close([jacobian.todense()[0]], [[1.5, 0.5, 0, 0]])
+    close([xad.grad(xad.checkpoint(mean, budget=1000))(x)], [[1.5, 0.5, 0, 0]])
+    found = find_nan(mean, np.float32([1, -1, -1, -1]))
+    assert (found.operation, found.steps) == ("log", (1,))
+    assert find_nan(mean, np.float32([1, 1, -1, -1])) is None
 
 
 def test_no_warning_says_that_another_way_is_cheaper() -> None:

@@ -427,7 +427,9 @@ class _Propagation:
     def _scan(
         self, params: dict[str, Any], operands: Sequence[Any], sets: Sequence[_Sets]
     ) -> list[_Sets]:
-        """Run each step of a scan."""
+        """Run each step of a scan, also those that it may stop before."""
+        stops = params.get("num_stops", 0)
+        operands, sets = operands[stops:], sets[stops:]
         length, count = params["length"], params["num_consts"]
         end = count + params["num_carry"]
         consts, carry = operands[:count], list(operands[count:end])

@@ -97,7 +97,7 @@ def bind_one(name: str, x: Any, **params: Any) -> Any:
 #
 #     call    {"jaxpr": ("operands",)}                    operands: the rest
 #     cond    {"branches": ("operands",)}                 operands: one index, then the rest
-#     scan    {"jaxpr": ("consts", "carry", "xs")}        num_consts, num_carry, the rest
+#     scan    {"jaxpr": ("consts", "carry", "xs")}        num_stops, num_consts, num_carry, the rest
 #     while   {"cond_jaxpr": ("cond_consts", "carry"),    cond_nconsts, body_nconsts, the rest
 #              "body_jaxpr": ("body_consts", "carry")}
 #
@@ -118,8 +118,9 @@ class Programs(DerivedRules):
     Args:
       takes: for each param that holds a program, or a tuple of programs of which one runs, the
         groups of operands that it takes.
-      operands: the groups in order, and the size of each: a number, the param that holds it, or
-        None for the rest. What no program takes the primitive reads itself.
+      operands: the groups in order, and the size of each: a number, the param that holds it (where
+        that is not there, 0), or None for the rest. What no program takes the primitive reads
+        itself.
       carry: the group that rounds of a loop pass on.
       test: the param whose program tells whether there is another round; its result is no result
         of the primitive.
@@ -177,7 +178,7 @@ class Programs(DerivedRules):
         """Return the numbers of the operands of each group."""
         spans, start = {}, 0
         for name, size in self.operands.items():
-            length = params[size] if isinstance(size, str) else size
+            length = params.get(size, 0) if isinstance(size, str) else size
             stop = count if length is None else start + length
             spans[name] = range(start, stop)
             start = stop

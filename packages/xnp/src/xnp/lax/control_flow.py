@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar, overload
 
 import xtree
@@ -299,7 +300,8 @@ def _choose(
     branches = list(_weak_types_joined(branches))
     if index.aval.vma:
         given = varying_alike_with(index.aval, given)
-        branches = [retyped_varying(br, given, index.aval) for br in branches]
+        avals = [x.aval for x in given]
+        branches = [retyped_varying(br, avals, index.aval) for br in branches]
     outs = cond_p.bind(index, *given, branches=tuple(branches), **options)
     count = len(outs) - len(cells)
     write_cells(list(cells.values()), outs[count:])
@@ -545,116 +547,142 @@ def scan(
     if not callable(f):
         raise TypeError(message("scan", "the body must be a function.", got=described(f)))
     if any(isinstance(x, Cell) for x in xtree.leaves(xs)):
-        skips = None if until is None and lengths is None else ()
-        if lengths is not None:
-            skips = as_array(lengths, what="scan: lengths").shape
+        one = None if until is None else ()
+        skips = one if lengths is None else as_array(lengths, what="scan: lengths").shape
         return along_cells(f, xs, lambda f, xs: scan(
             f, init, xs, length, reverse, unroll, checkpoint_every=checkpoint_every, until=until,
             lengths=lengths,
         ), skips)  # fmt: skip
     x_leaves, x_tree = flat_arrays(xs, "scan", "xs")
     steps = _length(x_leaves, x_tree, length)
-    unrolled = unroll_count(unroll, steps, "scan")
+    unroll_count(unroll, steps, "scan")  # raises for what is no number of steps
     block = None
     if checkpoint_every is not None:
         block = static_int(checkpoint_every, "scan", "checkpoint_every")
         if block < 1:
             raise ValueError(f"scan: checkpoint_every must be positive, got {block}.")
-    last = None
+    stop = None
     if lengths is not None:
-        f, last = _in_rows(f, _checked_lengths(lengths, steps))
-        x_leaves = [counting(steps, dtypes.int32), *x_leaves]
-        x_tree = xtree.treedef_tuple((_LEAF, x_tree))
+        stop = _checked_lengths(lengths, steps)
+        if stop.ndim:
+            f, stop = _in_rows(f, stop)
+            x_leaves = [counting(steps, dtypes.int32), *x_leaves]
+            x_tree = xtree.treedef_tuple((_LEAF, x_tree))
     if config.values.disable_jit and steps:
-        stop = steps if last is None else known_without_jit(last)
-        if stop:
-            return _in_python(f, init, x_leaves, x_tree, steps, reverse, until, min(stop, steps))
-    all_run = until is None and last is None
-    if block is not None and all_run and steps > 1:
-        return _in_blocks(f, init, x_leaves, x_tree, steps, bool(reverse), unroll, block)
+        known = steps if stop is None else known_without_jit(stop)
+        if known:
+            return _in_python(f, init, x_leaves, x_tree, steps, reverse, until, min(known, steps))
+    how = _How(steps, bool(reverse), unroll, stop)
+    if until is None:
+        return _along(f, init, x_leaves, x_tree, how, block)
     carry, tree = flat_arrays(init, "scan", "the carry")
     elements = [without_dimension(x.aval, 0) for x in x_leaves]
     carry, body, y_tree = _stage_body(f, carry, tree, elements, x_tree)
-    count = len(carry)
-    if all_run:
-        options = {"length": steps, "reverse": bool(reverse), "unroll": unrolled}
-        outs = run_scan(body, carry, x_leaves, options)
-        return xtree.unflatten(tree, outs[:count]), xtree.unflatten(y_tree, outs[count:])
-    y_avals, first = body.out_avals[count:], xtree.unflatten(tree, carry)
-    if until is not None:
-        f, first = _ending(f, until), (as_array(False), first)
-        f = _skipping(f, lambda state, _: state[0], y_avals, y_tree)
-    if last is not None:
-        f = _skipping(f, lambda _, x: bind("ge", x[0], last), y_avals, y_tree)
-    xs = xtree.unflatten(x_tree, x_leaves)
-    end, ys = scan(f, first, xs, steps, reverse, unroll, checkpoint_every=checkpoint_every)
-    return end if until is None else end[1], ys
+    step = _ending_step(f, until, body.out_avals[len(carry) :], y_tree)
+    first = (as_array(False), xtree.unflatten(tree, carry))
+    (_, last), ys = _along(step, first, x_leaves, x_tree, how, block)
+    return last, ys
 
 
-def _in_blocks(
-    f: Any, init: Any, xs: list[Array], tree: Any, steps: int, reverse: bool, unroll: Any,
-    block: int,
-) -> Any:  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class _How:
+    """How a scan goes along its arrays.
+
+    Attributes:
+      steps: how many elements there are.
+      reverse: whether it goes from the last to the first.
+      unroll: how many steps one turn of the compiled loop holds, as the user says it.
+      stop: the number before which the elements are gone along, or None for all.
+    """
+
+    steps: int
+    reverse: bool
+    unroll: int | bool
+    stop: Array | None
+
+
+def _along(f: Any, init: Any, xs: list[Array], tree: Any, how: _How, block: int | None) -> Any:
+    """Run a scan, in blocks of steps whose residuals are computed again where that is wanted."""
+    if block is not None and how.steps > 1:
+        return _in_blocks(f, init, xs, tree, how, block)
+    carry, carry_tree = flat_arrays(init, "scan", "the carry")
+    elements = [without_dimension(x.aval, 0) for x in xs]
+    carry, body, y_tree = _stage_body(f, carry, carry_tree, elements, tree)
+    count, unrolled = len(carry), unroll_count(how.unroll, how.steps, "scan")
+    options = {"length": how.steps, "reverse": how.reverse, "unroll": unrolled}
+    outs = run_scan(body, carry, xs, options, how.stop)
+    return xtree.unflatten(carry_tree, outs[:count]), xtree.unflatten(y_tree, outs[count:])
+
+
+def _in_blocks(f: Any, init: Any, xs: list[Array], tree: Any, how: _How, block: int) -> Any:
     """Run a scan as one of scans of `block` steps, whose residuals are computed again."""
     checkpoint = find("checkpoint")
-
-    def run(carry: Any, xs: Any, length: int) -> Any:
-        return scan(f, carry, xs, length, reverse, unroll)
+    whole = how.steps // block * block
+    parts = []
 
     def recomputed(length: int) -> Any:
         def step(carry: Any, x: Any) -> Any:
-            return run(carry, x, length)
+            elements, stop = x
+            return _along(f, carry, elements, tree, replace(how, steps=length, stop=stop), None)
 
         return step if checkpoint is None else checkpoint(step, prevent_cse=False)
 
-    whole = steps // block * block
-    parts = []
+    def stop_within(starts: Array, length: int) -> Array | None:
+        """Return the number, from a start on, before which a scan of so many steps stops."""
+        if how.stop is None:
+            return None
+        zero, last = [scalar_array(n, dtypes.int32) for n in (0, length)]
+        from_start = bind("sub", broadcasted(how.stop, starts.shape), starts)
+        return bind("clamp", zero, from_start, last)
 
     def go_along_blocks(carry: Any) -> Any:
-        shape = (whole // block, block)
-        blocks = [reshaped(sliced(x, 0, 0, whole), (*shape, *x.shape[1:])) for x in xs]
-        carry, ys = scan(recomputed(block), carry, xtree.unflatten(tree, blocks), shape[0], reverse)
+        count = whole // block
+        blocks = [reshaped(sliced(x, 0, 0, whole), (count, block, *x.shape[1:])) for x in xs]
+        places = counting(count, dtypes.int32)
+        starts = bind("mul", places, filled((count,), block, dtypes.int32))
+        stops = stop_within(starts, block)
+        pieces, pieces_tree = xtree.flatten((blocks, stops))
+        stop = None
+        if stops is not None:
+            begun = bind("min", stops, filled((count,), 1, dtypes.int32))
+            stop = bind("reduce_sum", begun, axes=(0,))
+        outer = _How(count, how.reverse, 1, stop)
+        carry, ys = _along(recomputed(block), carry, pieces, pieces_tree, outer, None)
         parts.append(xtree.map(lambda y: reshaped(y, (whole, *y.shape[2:])), ys))
         return carry
 
     def go_along_rest(carry: Any) -> Any:
-        rest = [sliced(x, 0, whole, steps) for x in xs]
-        carry, ys = recomputed(steps - whole)(carry, xtree.unflatten(tree, rest))
+        length = how.steps - whole
+        rest = [sliced(x, 0, whole, how.steps) for x in xs]
+        stop = stop_within(scalar_array(whole, dtypes.int32), length)
+        carry, ys = recomputed(length)(carry, (rest, stop))
         parts.append(ys)
         return carry
 
-    todo = [go_along_blocks] * (whole > 0) + [go_along_rest] * (whole < steps)
+    todo = [go_along_blocks] * (whole > 0) + [go_along_rest] * (whole < how.steps)
     carry = init
-    for go in reversed(todo) if reverse else todo:
+    for go in reversed(todo) if how.reverse else todo:
         carry = go(carry)
-    if reverse:
+    if how.reverse:
         parts.reverse()
     return carry, xtree.map(lambda *ys: concatenated(list(ys), 0), *parts)
 
 
-def _skipping(
-    f: Any, is_idle: Callable[[Any, Any], Any], y_avals: Sequence[ShapedArray], y_tree: Any
-) -> Any:
-    """Return a step that does nothing where `is_idle(carry, x)`: the carry stays, ys are zeros."""
+def _ending_step(f: Any, until: Any, y_avals: Sequence[ShapedArray], y_tree: Any) -> Any:
+    """Return the step of a carry `(done, carry)` that does nothing once it is done."""
 
-    def stay(carry: Any, x: Any) -> Any:
+    def stay(done: Any, carry: Any, x: Any) -> Any:
         zeros = [filled(a.shape, 0, a.dtype) for a in y_avals]
-        return carry, xtree.unflatten(y_tree, zeros)
+        return (done, carry), xtree.unflatten(y_tree, zeros)
 
-    @functools.wraps(f)
-    def step(carry: Any, x: Any) -> Any:
-        return cond(is_idle(carry, x), stay, f, carry, x, batching="select")
-
-    return step
-
-
-def _ending(f: Any, until: Any) -> Any:
-    """Return the step of a carry `(done, carry)`, which says whether it is the last one."""
+    def move(done: Any, carry: Any, x: Any) -> Any:
+        carry, y = f(carry, x)
+        return (_is_over(until, carry), carry), y
 
     @functools.wraps(f)
     def step(state: Any, x: Any) -> Any:
-        carry, y = f(state[1], x)
-        return (_is_over(until, carry), carry), y
+        done, carry = state
+        return cond(done, stay, move, done, carry, x, batching="select")
 
     return step
 
@@ -680,12 +708,10 @@ def _checked_lengths(lengths: Any, steps: Any) -> Array:
 def _in_rows(f: Any, counts: Array) -> tuple[Any, Array]:
     """Return a step that gets `(i, x)`, and changes only sequences longer than i; and the longest.
 
-    Derivatives of `f` see, in place of those that are over, one that is not: 0 times the slope of
-    what a padded element holds may be NaN.
+    Derivatives of `f` see, in place of those that are over, one that is not: 0 times a derivative
+    at what a padded element holds may be NaN.
     """
     shape = counts.shape
-    if not shape:
-        return functools.wraps(f)(lambda carry, numbered: f(carry, numbered[1])), counts
 
     def rows(tree: Any, what: str) -> tuple[list[Any], Any]:
         leaves, structure = flat_arrays(tree, "scan", what)
@@ -694,7 +720,7 @@ def _in_rows(f: Any, counts: Array) -> tuple[Any, Array]:
                 raise ValueError(message(
                     "scan", "every array needs the dimensions of lengths in front.",
                     got=f"{what}{path}: {x.aval.strong().str_long()}",
-                    expected=f"[{', '.join(map(str, shape))}, ...], as lengths: {counts.aval.str_long()}",
+                    expected=f"[{', '.join([*[str(n) for n in shape], '...'])}]",
                     where=place_of(f),
                     hint="vmap over scan takes sequences along any axis",
                 ))  # fmt: skip
@@ -709,10 +735,10 @@ def _in_rows(f: Any, counts: Array) -> tuple[Any, Array]:
         seen = operands_of_takers(1, index, given, leading)
         result = f(*xtree.unflatten(xtree.structure((carry, numbered[1])), seen))
         if not isinstance(result, tuple | list) or len(result) != 2:
-            return result  # which is refused
+            return result  # which raises
         after, tree = rows(result[0], "the next carry")
         if [x.aval.strong() for x in after] != [x.aval.strong() for x in before]:
-            return result  # is refused, or the step is traced again from a carry of these types
+            return result  # raises, or the step is traced again from a carry of these types
         ys, y_tree = rows(result[1], "the y")
         stayed = [selected_rows(runs, a, b) for a, b in zip(after, before, strict=True)]
         zeroed = [selected_rows(runs, y, filled(y.shape, 0, y.dtype)) for y in ys]
@@ -737,8 +763,9 @@ def _is_over(until: Any, carry: Any) -> Any:
 
 
 def run_scan(
-    body: Staged, carry: Sequence[Any], xs: Sequence[Any], options: dict[str, Any]
-) -> Sequence[Any]:
+    body: Staged, carry: Sequence[Any], xs: Sequence[Any], options: dict[str, Any],
+    stop: Array | None = None,
+) -> Sequence[Any]:  # fmt: skip
     """Run a staged body along arrays, the cells that it writes as part of the carry.
 
     Args:
@@ -746,12 +773,23 @@ def run_scan(
       carry: the first one.
       xs: the arrays.
       options: other params of the equation.
+      stop: the number before which the elements are gone along, or None for all.
     """
     closed, cells, first = body.closed, body.cells, len(body.captured) + len(carry)
     if cells:
         closed = _cells_in_carry(closed, first, len(carry), len(cells))
+    given = [*body.captured, *carry, *cell_values(cells), *xs]
+    if stop is not None:
+        options = options | {"num_stops": 1}
+        if stop.aval.vma:  # members stop after steps of their own
+            given = varying_alike_with(stop.aval, given)
+            lead = len(given) - len(xs)
+            elements = [without_dimension(x.aval, 0) for x in given[lead:]]
+            closed = retyped_varying(
+                closed, [*[x.aval for x in given[:lead]], *elements], stop.aval
+            )
     outs = scan_p.bind(
-        *body.captured, *carry, *cell_values(cells), *xs, jaxpr=closed,
+        *(() if stop is None else (stop,)), *given, jaxpr=closed,
         num_consts=len(body.captured), num_carry=len(carry) + len(cells), **options,
     )  # fmt: skip
     end = len(carry) + len(cells)
@@ -1226,7 +1264,7 @@ def _repeat(
     given, step = [*body.captured, *carry, *cell_values(body.cells)], body.closed
     if any(goes_on.vma - x.aval.vma for x in given):
         given = varying_alike_with(goes_on, given)
-        step = retyped_varying(step, given, goes_on)
+        step = retyped_varying(step, [x.aval for x in given], goes_on)
     outs = while_p.bind(
         *captured, *given, cond_jaxpr=tested, body_jaxpr=step, cond_nconsts=len(captured),
         body_nconsts=len(body.captured), **({} if schedule is None else {"schedule": schedule}),

@@ -221,20 +221,20 @@ def varying_alike_with(choice: ShapedArray, values: Sequence[Array]) -> list[Arr
 
 
 def retyped_varying(
-    closed: ClosedJaxpr, operands: Sequence[Array], choice: ShapedArray
+    closed: ClosedJaxpr, avals: Sequence[ShapedArray], choice: ShapedArray
 ) -> ClosedJaxpr:
     """Return a program for operands that vary over more axes, whose results vary as a choice does.
 
     Args:
       closed: the program.
-      operands: its operands.
+      avals: the types of its operands.
       choice: the type of the value that says whether the program runs.
     """
 
     def run(*args: Array) -> list[Array]:
         return varying_alike_with(choice, eval_closed(closed, *args))
 
-    return ClosedJaxpr(*trace_to_jaxpr(run, [x.aval for x in operands], name=closed.jaxpr.name))
+    return ClosedJaxpr(*trace_to_jaxpr(run, avals, name=closed.jaxpr.name))
 
 
 def settled_carry(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 import xprim
 from xnp.primitives import control_flow
 from xnp.primitives.control_flow import derived, grown_mask, rearranged, split_at, traced
-from xnp.primitives.table import add
+from xnp.primitives.table import add, bind, broadcasted, converted, counting
 from xprim import ClosedJaxpr, Linear, ShapedArray, Zero, dtypes, not_mapped, shaped_array, state
 from xprim.calls import Programs, narrowed, nonzero, where_true, with_zeros
 from xprim.contracts import (
@@ -24,7 +24,14 @@ from xprim.contracts import (
 from xprim.derived_cells import given_values, with_cells, written_values
 from xprim.errors import message
 from xprim.requirements import require
-from xprim.sharded_types import cotangent, cotangent_as, whole, with_dimension, without_dimension
+from xprim.sharded_types import (
+    cotangent,
+    cotangent_as,
+    reshard_as,
+    whole,
+    with_dimension,
+    without_dimension,
+)
 
 __all__ = ()
 
@@ -54,8 +61,9 @@ def _bind(*operands: Any, **params: Any) -> tuple[Any, ...]:
 def jvp_rule(handle: JVPHandle, primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, num_consts: int,
              num_carry: int, **options: Any) -> Any:  # fmt: skip
     """Scan over values and tangents together."""
-    consts, carry, xs = split_at(primals, num_consts, num_carry)
-    const_dots, carry_dots, x_dots = split_at(tangents, num_consts, num_carry)
+    stops = options.get("num_stops", 0)
+    stop, consts, carry, xs = split_at(primals, stops, num_consts, num_carry)
+    _, const_dots, carry_dots, x_dots = split_at(tangents, stops, num_consts, num_carry)
     const_mask, x_mask = nonzero(const_dots), nonzero(x_dots)
     num_ys = len(jaxpr.out_avals) - num_carry
 
@@ -71,7 +79,7 @@ def jvp_rule(handle: JVPHandle, primals: Any, tangents: Any, *, jaxpr: ClosedJax
     )  # fmt: skip
     dots = [handle.instantiate(t) for t in where_true(carry_dots, mask)]
     results = _bind(
-        *consts, *where_true(const_dots, const_mask), *carry, *dots,
+        *stop, *consts, *where_true(const_dots, const_mask), *carry, *dots,
         *xs, *where_true(x_dots, x_mask),
         jaxpr=body, num_consts=num_consts + counts[0], num_carry=num_carry + counts[1], **options,
     )  # fmt: skip
@@ -127,8 +135,9 @@ class _Split:
 def linearize_rule(handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr,
                    num_consts: int, num_carry: int, **options: Any) -> Any:  # fmt: skip
     """Run the primal scan, which also stacks residuals; leave a linear scan on the tape."""
-    consts, carry, xs = split_at(primals, num_consts, num_carry)
-    const_dots, carry_dots, x_dots = split_at(tangents, num_consts, num_carry)
+    stops = options.get("num_stops", 0)
+    stop, consts, carry, xs = split_at(primals, stops, num_consts, num_carry)
+    _, const_dots, carry_dots, x_dots = split_at(tangents, stops, num_consts, num_carry)
     const_mask, x_mask = nonzero(const_dots), nonzero(x_dots)
     num_ys = len(jaxpr.out_avals) - num_carry
 
@@ -146,8 +155,8 @@ def linearize_rule(handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxp
     )  # fmt: skip
     consts, carry = _with_values(consts, carry, given_values(cells), written)
     results = _bind(
-        *consts, *carry, *xs, jaxpr=split.primal, num_consts=len(consts), num_carry=len(carry),
-        **options,
+        *stop, *consts, *carry, *xs, jaxpr=split.primal, num_consts=len(consts),
+        num_carry=len(carry), **options,
     )  # fmt: skip
     carry_out, ends, ys, stacked = split_at(results, num_carry, written.count(True), num_ys)
     outs = written_values(cells, [*carry_out, *ys, *ends])
@@ -159,7 +168,7 @@ def linearize_rule(handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxp
     dots_in = where_true(const_dots, const_mask)
     dots = [handle.instantiate(t) for t in where_true(carry_dots, carry_mask)]
     out_dots = _bind(
-        *residual_consts, *dots_in, *dots, *[xs[i] for i in split.x_args], *stacked,
+        *stop, *residual_consts, *dots_in, *dots, *[xs[i] for i in split.x_args], *stacked,
         *where_true(x_dots, x_mask), jaxpr=split.linear, num_carry=len(dots),
         num_consts=len(residual_consts) + len(dots_in), **options,
     )  # fmt: skip
@@ -271,24 +280,28 @@ def transpose_rule(
     reverse: bool, num_consts: int, num_carry: int, **options: Any,
 ) -> Any:  # fmt: skip
     """Scan backwards with the transposed body; a known part of the carry is run forward first."""
-    linear = split_at([type(x) is Linear for x in operands], num_consts, num_carry)
+    stop, rest = split_at(operands, options.get("num_stops", 0))
+    linear = split_at([type(x) is Linear for x in rest], num_consts, num_carry)
     carry_linear = _carry_that_becomes_linear(jaxpr, *linear)
     options |= {"length": length, "reverse": reverse}
     if all(carry_linear):
-        return _transpose(handle, cts, operands, jaxpr, num_consts, num_carry, options)
-    _, carry, xs = split_at(operands, num_consts, num_carry)
+        results = _transpose(handle, cts, stop, rest, jaxpr, num_consts, num_carry, options)
+        return (*[Zero(x.aval) for x in stop], *results)
+    _, carry, xs = split_at(rest, num_consts, num_carry)
     others, jaxpr, num_consts, num_carry, cts = _carry_made_linear(
-        operands, cts, carry_linear, jaxpr, num_consts, num_carry, options
+        stop, rest, cts, carry_linear, jaxpr, num_consts, num_carry, options
     )
     results = transpose_rule(
-        handle, cts, *others, jaxpr=jaxpr, num_consts=num_consts, num_carry=num_carry, **options
-    )
-    return _with_carry_zeros(results, carry, carry_linear, num_consts, len(xs))
+        handle, cts, *stop, *others, jaxpr=jaxpr, num_consts=num_consts, num_carry=num_carry,
+        **options,
+    )  # fmt: skip
+    ends, found = split_at(results, len(stop))
+    return (*ends, *_with_carry_zeros(found, carry, carry_linear, num_consts, len(xs)))
 
 
 def _transpose(
-    handle: TransposeHandle, cts: Any, operands: Sequence[Any], jaxpr: ClosedJaxpr, num_consts: int,
-    num_carry: int, options: dict[str, Any],
+    handle: TransposeHandle, cts: Any, stop: Sequence[Any], operands: Sequence[Any],
+    jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, options: dict[str, Any],
 ) -> Any:  # fmt: skip
     """Transpose a scan whose carry is linear throughout."""
     consts, _, xs = split_at(operands, num_consts, num_carry)
@@ -308,6 +321,7 @@ def _transpose(
     values = given_values(cells)
     sums = body.out_avals[: const_linear.count(True)]  # each in the type of its terms
     results = _bind(
+        *stop,
         *_others(consts, const_linear),
         *_others(values, written),
         *[handle.instantiate(Zero(a)) for a in sums],
@@ -398,8 +412,8 @@ def _others(values: Sequence[Any], mask: Sequence[bool]) -> list[Any]:
 
 
 def _carry_made_linear(
-    operands: Sequence[Any], cts: Sequence[Any], carry_linear: list[bool], jaxpr: ClosedJaxpr,
-    num_consts: int, num_carry: int, options: dict[str, Any],
+    stop: Sequence[Any], operands: Sequence[Any], cts: Sequence[Any], carry_linear: list[bool],
+    jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, options: dict[str, Any],
 ) -> tuple[list[Any], ClosedJaxpr, int, int, list[Any]]:  # fmt: skip
     """Make the known part of the carry (a loop counter) xs: run it forward and stack its values."""
     consts, carry, xs = split_at(operands, num_consts, num_carry)
@@ -415,7 +429,7 @@ def _carry_made_linear(
         forward.jaxpr.replace(outvars=[*forward.jaxpr.outvars, *inputs]), forward.consts
     )
     results = _bind(
-        *where_true(operands, known_args), jaxpr=stacking, num_consts=known_consts,
+        *stop, *where_true(operands, known_args), jaxpr=stacking, num_consts=known_consts,
         num_carry=sum(known), **options,
     )  # fmt: skip
     counters = results[sum(known) :]
@@ -448,8 +462,13 @@ def _with_carry_zeros(
 # scan: run a program for each element along the leading axes of arrays, with a carry.
 #
 #     carry, ys = scan[jaxpr length reverse num_consts num_carry unroll] consts carry xs
+#     carry, ys = scan[num_stops=1 ...] stop consts carry xs
 #
 #     jaxpr       consts, carry, x -> carry, y
+#
+# The second form runs the steps of the elements before the int32 scalar `stop` alone, and the ys of
+# the others are zeros: its derivatives and transpose stop likewise. A batch of stops runs to the
+# largest; an example that has had its own keeps its carry.
 #
 # The xs have a leading dimension of `length`, of which each step sees one element; the ys of all
 # steps are stacked. `reverse` takes the elements from last to first (ys keep the places of their
@@ -457,8 +476,13 @@ def _with_carry_zeros(
 
 
 def _shape(*avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, num_consts: int, num_carry: int,
-           **_options: Any) -> Any:  # fmt: skip
-    consts, carry, xs = split_at(avals, num_consts, num_carry)
+           num_stops: int = 0, **_options: Any) -> Any:  # fmt: skip
+    stops, consts, carry, xs = split_at(avals, num_stops, num_consts, num_carry)
+    for stop in stops:
+        require(
+            not stop.shape and stop.dtype == dtypes.int32, "scan",
+            "the number of steps must be an int32 scalar.", got=stop, error=TypeError,
+        )  # fmt: skip
     for x in xs:
         require(
             x.shape and x.shape[0] == length, "scan",
@@ -483,14 +507,19 @@ def stack_aval(aval: ShapedArray, length: int) -> ShapedArray:
 
 
 def _numpy(*operands: Any, jaxpr: ClosedJaxpr, length: int, reverse: bool, num_consts: int,
-           num_carry: int, unroll: int) -> Any:  # fmt: skip
+           num_carry: int, unroll: int, num_stops: int = 0) -> Any:  # fmt: skip
     if length > control_flow.steps_before_compiling([jaxpr], operands):
         params = {"jaxpr": jaxpr, "length": length, "reverse": reverse, "num_consts": num_consts,
                   "num_carry": num_carry, "unroll": unroll}  # fmt: skip
+        params |= {"num_stops": num_stops} if num_stops else {}
         return control_flow.run_compiled(scan_p, operands, jaxpr, params)
-    order = range(length - 1, -1, -1) if reverse else range(length)
+    stops, operands = operands[:num_stops], operands[num_stops:]
+    steps = min([length, *[int(x.to_host()) for x in stops]])
+    order = range(steps - 1, -1, -1) if reverse else range(steps)
     y_avals = [stack_aval(a, length) for a in jaxpr.out_avals[num_carry:]]
     stacks = [np.empty(a.stored.shape, a.stored.dtype) for a in y_avals]
+    for stack in stacks:
+        stack[max(steps, 0) :] = 0
     step = control_flow.numpy_step(jaxpr, operands, length)
     if step is None:
         carry = _steps_by_rules(jaxpr, operands, num_consts, num_carry, order, stacks)
@@ -537,35 +566,56 @@ def _steps_by_kernel(step: Any, hosts: Any, order: range, stacks: list[Any]) -> 
 
 def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, jaxpr: ClosedJaxpr,
                length: int, reverse: bool, num_consts: int, num_carry: int,
-               unroll: int) -> Any:  # fmt: skip
+               unroll: int, num_stops: int = 0) -> Any:  # fmt: skip
     """Write a while loop over (counter, carry, ys); the steps that `unroll` leaves over come after.
 
     The consts and xs are not carried: the regions see them as they are.
     """
-    consts, carry, xs = split_at(operands, num_consts, num_carry)
-    step = _Step(jaxpr, length, reverse, consts, xs, avals_in[num_consts + num_carry :], num_carry,
-                 avals_out)  # fmt: skip
+    stops, consts, carry, xs = split_at(operands, num_stops, num_consts, num_carry)
+    x_avals = avals_in[num_stops + num_consts + num_carry :]
+    step = _Step(jaxpr, length, reverse, consts, xs, x_avals, num_carry, avals_out)
     ys = [b.full_like(0, a.strong()) for a in avals_out[num_carry:]]
-    values = [*carry, *ys]
+    values, start = [*carry, *ys], b.scalar(0, dtypes.int32)
     unroll = max(1, min(unroll, length))
+    if stops:
+        return _steps_to_stop(b, step, values, start, stops[0], unroll)
     turns = length // unroll if length > unroll else 0
-    if turns:
-        values = _loop(b, step, values, turns, unroll)
     written = turns * unroll
+    if turns:
+        values = _loop(b, step, values, start, lambda b: b.scalar(written, dtypes.int32), unroll)[1]
     for i in range(length - written):  # no step where the length is symbolic
         values = step.write(b, b.scalar(written + i, dtypes.int32), values)
     return values
 
 
-def _loop(b: Builder, step: _Step, values: list[str], turns: int, unroll: int) -> list[str]:
+def _steps_to_stop(
+    b: Builder, step: _Step, values: list[str], start: str, stop: str, unroll: int
+) -> list[str]:
+    """Write a loop that ends at a number, and one of single steps for what `unroll` leaves over."""
+    counter = shaped_array((), dtypes.int32)
+    bounds = [start, stop, b.scalar(step.length, dtypes.int32)]
+    stop = b.same_type_op("stablehlo.clamp", bounds, counter)
+    step = replace(step, stop=stop)
+    if unroll > 1:
+        by = b.scalar(unroll, dtypes.int32)
+        rest = b.same_type_op("stablehlo.remainder", [stop, by], counter)
+        whole = b.same_type_op("stablehlo.subtract", [stop, rest], counter)
+        start, values = _loop(b, step, values, start, lambda _: whole, unroll)
+    return _loop(b, step, values, start, lambda _: stop, 1)[1]
+
+
+def _loop(
+    b: Builder, step: _Step, values: list[str], start: str, limit: Callable[[Builder], str],
+    unroll: int,
+) -> tuple[str, list[str]]:  # fmt: skip
+    """Write a loop from `start` that ends at a limit; return the counter and the values."""
     counter = shaped_array((), dtypes.int32)
     ordered = bool(xprim.ordered_effects(step.jaxpr.effects))  # then the order is carried, too
     avals = [counter, *step.avals, *[xprim.ORDER] * ordered]
 
     def test(inner: Builder, names: list[str]) -> list[str]:
-        limit = inner.scalar(turns * unroll, dtypes.int32)
         return inner.op(
-            "stablehlo.compare", [names[0], limit], [counter, counter],
+            "stablehlo.compare", [names[0], limit(inner)], [counter, counter],
             [shaped_array((), dtypes.bool_)],
             "comparison_direction = #stablehlo<comparison_direction LT>, "
             "compare_type = #stablehlo<comparison_type SIGNED>",
@@ -584,36 +634,58 @@ def _loop(b: Builder, step: _Step, values: list[str], turns: int, unroll: int) -
     regions = b.regions(
         b.region(avals, test, [shaped_array((), dtypes.bool_)]), b.region(avals, body, avals)
     )
-    start, before = b.scalar(0, dtypes.int32), [b.order] if ordered else []
-    _, *results = b.op("stablehlo.while", [start, *values, *before], avals, avals, regions=regions)
+    before = [b.order] if ordered else []
+    end, *results = b.op(
+        "stablehlo.while", [start, *values, *before], avals, avals, regions=regions
+    )
     if ordered:
         b.order = results.pop()
-    return results
+    return end, results
 
 
+@dataclass(frozen=True, slots=True)
 class _Step:
-    """Writes one step of a scan: take the elements, run the body, put the ys in their places."""
+    """Writes one step of a scan: take the elements, run the body, put the ys in their places.
 
-    def __init__(
-        self, jaxpr: ClosedJaxpr, length: int, reverse: bool, consts: list[str], xs: list[str],
-        xs_avals: Sequence[ShapedArray], num_carry: int, avals: Sequence[ShapedArray],
-    ) -> None:  # fmt: skip
-        self.jaxpr = jaxpr
-        self.length = length
-        self.reverse = reverse
-        self.consts = consts
-        self.xs = xs
-        self.xs_avals = [a.strong() for a in xs_avals]
-        self.num_carry = num_carry
-        self.avals = [a.strong() for a in avals]
+    Attributes:
+      jaxpr: the body.
+      length: how many elements there are.
+      reverse: whether to go from the last to the first.
+      consts: names of the operands that all steps share.
+      xs: names of the arrays to go along.
+      xs_avals: their types.
+      num_carry: how many results are the carry.
+      avals_out: the types of the results of the scan.
+      stop: the name of the number before which the elements are gone along, or nothing for all.
+    """
+
+    jaxpr: ClosedJaxpr
+    length: int
+    reverse: bool
+    consts: list[str]
+    xs: list[str]
+    xs_avals: Sequence[ShapedArray]
+    num_carry: int
+    avals_out: Sequence[ShapedArray]
+    stop: str = ""
+
+    @property
+    def avals(self) -> list[ShapedArray]:
+        """The types of the carry and the ys."""
+        return [a.strong() for a in self.avals_out]
 
     def write(self, b: Builder, i: str, values: list[str]) -> list[str]:
         """Write step `i` on the carry and ys so far; return the new ones."""
         carry, ys = split_at(values, self.num_carry)
         if self.reverse:
+            counter = shaped_array((), dtypes.int32)
             last = b.scalar(self.length - 1, dtypes.int32)
-            i = b.same_type_op("stablehlo.subtract", [last, i], shaped_array((), dtypes.int32))
-        elements = [self._element(b, x, a, i) for x, a in zip(self.xs, self.xs_avals, strict=True)]
+            if self.stop:
+                one = b.scalar(1, dtypes.int32)
+                last = b.same_type_op("stablehlo.subtract", [self.stop, one], counter)
+            i = b.same_type_op("stablehlo.subtract", [last, i], counter)
+        elements = [self._element(b, x, a.strong(), i)
+                    for x, a in zip(self.xs, self.xs_avals, strict=True)]  # fmt: skip
         results = b.inline(self.jaxpr, [*self.consts, *carry, *elements])
         new, new_ys = split_at(results, self.num_carry)
         stacks = zip(ys, new_ys, self.avals[self.num_carry :], strict=True)
@@ -648,6 +720,11 @@ class _Step:
 
 def _batch(axis: BatchAxis, operands: Any, dims: Any, *, jaxpr: ClosedJaxpr, num_consts: int,
            num_carry: int, **options: Any) -> Any:  # fmt: skip
+    stops = options.get("num_stops", 0)
+    if any(d is not not_mapped for d in dims[:stops]):
+        return _batch_of_stops(axis, operands, dims, jaxpr, num_consts, num_carry, options)
+    stop, operands = split_at(operands, stops)
+    dims = dims[stops:]
     mapped = [d is not not_mapped for d in dims]
     consts_mapped, carry_mapped, xs_mapped = split_at(mapped, num_consts, num_carry)
     num_ys = len(jaxpr.out_avals) - num_carry
@@ -667,10 +744,56 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, jaxpr: ClosedJaxpr, num
     xs = [axis.move(x, d, 1) if d is not not_mapped else x
           for x, d in zip(operands[len(lead) :], dims[len(lead) :], strict=True)]  # fmt: skip
     outs = scan_p.bind(
-        *lead, *xs, jaxpr=body, num_consts=num_consts, num_carry=num_carry, **options
+        *stop, *lead, *xs, jaxpr=body, num_consts=num_consts, num_carry=num_carry, **options
     )
     carry_dims = [0 if m else not_mapped for m in carry_mapped]
     return outs, (*carry_dims, *[1 if m else not_mapped for m in ys_mapped])
+
+
+def _batch_of_stops(
+    axis: BatchAxis, operands: Any, dims: Any, jaxpr: ClosedJaxpr, num_consts: int, num_carry: int,
+    options: dict[str, Any],
+) -> Any:  # fmt: skip
+    """Run to the largest stop; the body chooses by that of the example, which is one more const.
+
+    Derivatives of the body see only examples that still run, as those of every batched `cond`.
+    """
+    (stop, *rest), (stop_dim, *rest_dims) = operands, dims
+    length = options["length"]
+    stop = axis.to_front(stop, stop_dim)
+    most = bind("reduce_max", stop, axes=(0,))
+    body = derived(jaxpr, ("scan to a stop", num_consts, num_carry),
+                   lambda: _choosing(jaxpr, num_consts, num_carry))  # fmt: skip
+    lead, lead_dims = rest[: num_consts + num_carry], rest_dims[: num_consts + num_carry]
+    return _batch(
+        axis, [most, stop, *lead, counting(length, dtypes.int32), *rest[len(lead) :]],
+        [not_mapped, 0, *lead_dims, not_mapped, *rest_dims[len(lead) :]],
+        jaxpr=body, num_consts=num_consts + 1, num_carry=num_carry, **options,
+    )  # fmt: skip
+
+
+def _choosing(jaxpr: ClosedJaxpr, num_consts: int, num_carry: int) -> ClosedJaxpr:
+    """Return the body with a stop before its arguments, and the number of the step before the xs.
+
+    From the stop on it gives the carry as it is, and zeros.
+    """
+    consts, carry, xs = split_at(jaxpr.in_avals, num_consts, num_carry)
+
+    def stay(*args: Any) -> list[Any]:
+        ys = [reshard_as(broadcasted(xprim.scalar_array(0, a.dtype, a.weak_type), a.shape), a)
+              for a in jaxpr.out_avals[num_carry:]]  # fmt: skip
+        return [*args[num_consts : num_consts + num_carry], *ys]
+
+    def step(stop: Any, *args: Any) -> Sequence[Any]:
+        lead, (i, *elements) = split_at(args, num_consts + num_carry)
+        index = converted(bind("lt", i, stop), dtypes.int32)
+        branches = (traced(stay, jaxpr.in_avals), jaxpr)
+        return xprim.get_primitive("cond").bind(
+            index, *lead, *elements, branches=branches, batching="select"
+        )
+
+    number = shaped_array((), dtypes.int32)
+    return traced(step, [number, *consts, *carry, number, *xs], jaxpr.jaxpr.name)
 
 
 scan_p = xprim.Primitive(
@@ -685,7 +808,7 @@ scan_p = xprim.Primitive(
     batch=_batch,
     programs=Programs(
         {"jaxpr": ("consts", "carry", "xs")},
-        operands={"consts": "num_consts", "carry": "num_carry", "xs": None},
+        operands={"stop": "num_stops", "consts": "num_consts", "carry": "num_carry", "xs": None},
         carry="carry",
         sums_later=True,
     ),
