@@ -556,11 +556,7 @@ def scan(
     x_leaves, x_tree = flat_arrays(xs, "scan", "xs")
     steps = _length(x_leaves, x_tree, length)
     unroll_count(unroll, steps, "scan")  # raises for what is no number of steps
-    block = None
-    if checkpoint_every is not None:
-        block = static_int(checkpoint_every, "scan", "checkpoint_every")
-        if block < 1:
-            raise ValueError(f"scan: checkpoint_every must be positive, got {block}.")
+    block = _block_size(checkpoint_every)
     stop = None
     if lengths is not None:
         stop = _checked_lengths(lengths, steps)
@@ -575,13 +571,17 @@ def scan(
     how = _How(steps, bool(reverse), unroll, stop)
     if until is None:
         return _along(f, init, x_leaves, x_tree, how, block)
-    carry, tree = flat_arrays(init, "scan", "the carry")
-    elements = [without_dimension(x.aval, 0) for x in x_leaves]
-    carry, body, y_tree = _stage_body(f, carry, tree, elements, x_tree)
-    step = _ending_step(f, until, body.out_avals[len(carry) :], y_tree)
-    first = (as_array(False), xtree.unflatten(tree, carry))
-    (_, last), ys = _along(step, first, x_leaves, x_tree, how, block)
-    return last, ys
+    return _to_an_end(f, init, x_leaves, x_tree, how, block, until)
+
+
+def _block_size(checkpoint_every: Any) -> int | None:
+    """Return how many steps are computed again together, where any are."""
+    if checkpoint_every is None:
+        return None
+    block = static_int(checkpoint_every, "scan", "checkpoint_every")
+    if block < 1:
+        raise ValueError(f"scan: checkpoint_every must be positive, got {block}.")
+    return block
 
 
 @dataclass(frozen=True, slots=True)
@@ -666,6 +666,19 @@ def _in_blocks(f: Any, init: Any, xs: list[Array], tree: Any, how: _How, block: 
     if how.reverse:
         parts.reverse()
     return carry, xtree.map(lambda *ys: concatenated(list(ys), 0), *parts)
+
+
+def _to_an_end(
+    f: Any, init: Any, xs: list[Array], tree: Any, how: _How, block: int | None, until: Any
+) -> Any:
+    """Run a scan whose carry also says whether `until` held."""
+    carry, carry_tree = flat_arrays(init, "scan", "the carry")
+    elements = [without_dimension(x.aval, 0) for x in xs]
+    carry, body, y_tree = _stage_body(f, carry, carry_tree, elements, tree)
+    step = _ending_step(f, until, body.out_avals[len(carry) :], y_tree)
+    first = (as_array(False), xtree.unflatten(carry_tree, carry))
+    (_, last), ys = _along(step, first, xs, tree, how, block)
+    return last, ys
 
 
 def _ending_step(f: Any, until: Any, y_avals: Sequence[ShapedArray], y_tree: Any) -> Any:
