@@ -1,7 +1,7 @@
 """`debug_nans` and `debug_infs` name the operation and the line of the first bad value.
 
-They do so from the one run that made it: what a program does beside computing happens once, and
-arguments may be donated.
+A program without side effects and donated arguments runs once more for that, with the checks of
+`debug.find_nan`: element and ranges of operands are named, too.
 """
 
 import pickle
@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import xstack.numpy as xnp
+from tests.composition.nestings import TRANSFORMS, nested
 from xstack import (
     NamedSharding,
     P,
@@ -26,6 +27,7 @@ from xstack import (
     new_ref,
     pmap,
     shard_map,
+    vmap,
 )
 from xstack.experimental import io_callback
 
@@ -71,8 +73,8 @@ def test_the_operation_and_the_line_are_named(program):
         with pytest.raises(FloatingPointError) as caught:
             compiled(-1.0)
     assert "a NaN was computed" in str(caught.value)
-    where = r"where     log\(~?float32\[\]\) at test_places_of_nans\.py:"  # a carry is typed
-    assert re.search(where, str(caught.value))
+    got = r"got       log\(~?float32\[\] of -\d.*\), in the forward pass"  # a carry is typed
+    assert re.search(got + r".*\n  where     test_places_of_nans\.py:", str(caught.value))
 
 
 def test_the_program_runs_once():
@@ -83,7 +85,7 @@ def test_the_program_runs_once():
         io_callback(lambda: runs.append(1), None)
         return xnp.log(x)
 
-    with config.debug_nans(True), pytest.raises(FloatingPointError, match=r"log\(.*in noted"):
+    with config.debug_nans(True), pytest.raises(FloatingPointError, match=r"(?s)log\(.*in noted"):
         noted(-1.0)
     assert runs == [1]
 
@@ -105,7 +107,7 @@ def test_a_nan_among_the_arguments_is_told_apart():
     with config.debug_nans(True):
         with pytest.raises(FloatingPointError, match="among the arguments already"):
             jit(lambda x: x[::-1])(nan)
-        with pytest.raises(FloatingPointError, match=r"mul\(.*test_places_of_nans"):
+        with pytest.raises(FloatingPointError, match=r"(?s)mul\(.*test_places_of_nans"):
             jit(lambda x: x[::-1] * 2)(nan)
 
 
@@ -129,7 +131,7 @@ def test_programs_over_several_devices_are_no_hindrance():
     with config.debug_nans(True):
         for program in programs:
             program(xnp.abs(x))
-            with pytest.raises(FloatingPointError, match=r"log\(float32.*test_places_of_nans"):
+            with pytest.raises(FloatingPointError, match=r"(?s)log\(float32.*test_places_of_nans"):
                 program(x)
 
 
@@ -151,10 +153,11 @@ def test_a_program_that_was_compiled_ahead_is_looked_at(number):
     program, is_known = list(compiled_ahead())[number]
     x = xnp.array([1.0, -1.0])
     assert np.isnan(np.asarray(program(x))).any()  # and from now on by the short way
-    where = r"log\(float32.*test_places_of_nans" if is_known else "in a stored program, which"
+    known = r"  got       log\(float32.*\n  where     test_places_of_nans"
+    text = known if is_known else "  where     in a stored program, which"
     with config.debug_nans(True):
         assert np.array_equal(program(xnp.abs(x))[0], [0, 0])
-        with pytest.raises(FloatingPointError, match=rf"a NaN was computed.\n  where     {where}"):
+        with pytest.raises(FloatingPointError, match=rf"a NaN was computed.\n{text}"):
             program(x)
     assert np.isnan(np.asarray(program(x))).any()
 
@@ -163,6 +166,49 @@ def test_arguments_donated_to_what_was_compiled_ahead_are_no_hindrance():
     step = jit(lambda x: xnp.log(x) * 2, donate_argnums=0).lower(xnp.ones(3)).compile()
     with config.debug_nans(True), pytest.raises(FloatingPointError, match=r"log\(float32\[3\]\)"):
         step(xnp.array([1.0, -1.0, 2.0]))
+
+
+def _message(f, *args):
+    with config.debug_nans(True), pytest.raises(FloatingPointError) as caught:
+        f(*args)
+    return str(caught.value).splitlines()[1]
+
+
+def test_pass_example_step_and_ranges_are_named():
+    def masked_root(x):
+        return xnp.where(x > 0, xnp.sqrt(x), 0.0)
+
+    batch = vmap(grad(masked_root))
+    x = xnp.array([4.0, 0.0, 1.0])
+    expected = (
+        "  got       mul(float32[3] from 0 to 1, float32[3] from 0.25 to inf), "
+        "element [1] of shape [3], in the backward pass"
+    )
+    assert _message(jit(batch), x) == expected
+    assert _message(batch, x) == expected  # each operation evaluated at once
+
+    def roots(x):
+        return lax.fori_loop(0, 9, lambda i, x: xnp.sqrt(x) - 0.5, x)
+
+    shown = _message(jit(lambda x: lax.fori_loop(0, 2, lambda i, x: roots(x), x)), 3.0)
+    assert shown.endswith("in the forward pass, at step 5 of the loop inside step 0")
+    assert _message(jit(roots, donate_argnums=0), 3.0) == (  # which may run once only
+        "  got       sqrt(~float32[]), in the forward pass, at step 5"
+    )
+    assert "sqrt(~float32[] of -0.326493)" in _message(jit(roots), 3.0)
+    assert "sqrt(~float32[] of -0.326493)" in _message(roots, 3.0)
+
+
+@pytest.mark.sampled(every=16, per="outer")
+@pytest.mark.parametrize("outer", TRANSFORMS)
+@pytest.mark.parametrize("inner", TRANSFORMS)
+def test_operation_and_range_are_named_in_every_nesting(inner, outer):
+    f = jit(nested(lambda x: xnp.sqrt(x - 100.0), inner, outer))
+    x = np.float32([0.5, 0.7, 0.9])
+    if "cond" in (inner, outer):
+        pytest.skip("which branch runs is for the nesting to say")
+    ranges = r"  got       sqrt\(float32\[.*\] from -99\.5 to -9\d\.\d\), element \[0"
+    assert re.match(ranges, _message(f, x))
 
 
 def test_references_are_no_hindrance():

@@ -1,8 +1,10 @@
 """`debug_nans` and `debug_infs`: find the operation whose result is not finite.
 
-Where one of the options is set, a program is compiled with a check of each equation, and gives one
-result more: the number of the first check that failed, which says the operation and the user's
-line. So one run tells where a bad value of its results came from.
+Where one of the options is set, the results of a program are looked at. For a bad value it runs
+once more, with the checks of `debug.find_nan`: they say the operation, the user's line, the pass,
+the element, the step of a loop and the ranges of the operands. What may not run twice (its
+arguments are donated, it has side effects, other processes take part) has checks from the start,
+which name neither element nor ranges.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from xjit._devices import process_count
 from xjit.dispatch.placement import Placement
 from xjit.dispatch.program import Program, program_of
 from xprim import ClosedJaxpr, ConcreteArray, config
@@ -21,9 +24,10 @@ from xtree.namespaces import late_import
 
 __all__ = ()
 
-_checkify = late_import("xjit.checkify._checkify", "only where an option checks equations")
+_nan_search = late_import("xjit.debug.nan_search", "only where an option checks equations")
 
 _values = config.values
+_OPTIONS = ("debug_nans", "debug_infs")
 
 
 def run_with_checks(
@@ -33,57 +37,74 @@ def run_with_checks(
     program = program_of(closed, name, placement)
     if not results_are_checked():
         return tuple(program.call(operands))
-    return tuple(check_results(name, with_checks(program).call(operands)))
+    return tuple(checked_call(name, program, lambda p: p.call(operands)))
 
 
-def with_checks(program: Program) -> Program:
-    """Return the program whose first result is the number of the check that failed, or 0."""
-    if program.checked is None:
-        wanted = [name for name in ("debug_nans", "debug_infs") if getattr(_values, name)]
-        closed = _checkify.with_code(program.closed, frozenset(wanted))
-        program.checked = program.with_result(closed)
-    return program.checked
-
-
-def check_results(name: str, results: Sequence[ConcreteArray]) -> list[ConcreteArray]:
-    """Return the results of a checked program without the number of what failed.
+def checked_call(
+    name: str, program: Program, call: Callable[[Program], Sequence[ConcreteArray]]
+) -> list[ConcreteArray]:
+    """Return the results of a program, none of which holds what the options forbid.
 
     Args:
       name: of the function.
-      results: of a program `with_checks`.
+      program: what runs.
+      call: runs the program, or one that gives a report before the results.
 
     Raises:
       FloatingPointError: a result holds a NaN or an infinity that the options forbid; it names the
         operation that made the first one.
     """
-    code, *rest = results
-    return look_at_results(name, rest, lambda: _place(code))
+    if _runs_once(program):
+        checked = _with_report(program, False)
+        report, *rest = call(checked)
+        return look_at_results(name, rest, lambda: _made_by(checked, report))
+    results = list(call(program))
+
+    def made_by() -> tuple[str, str]:
+        checked = _with_report(program, True)
+        return _made_by(checked, call(checked)[0])
+
+    return look_at_results(name, results, made_by)
+
+
+def _runs_once(program: Program) -> bool:
+    return bool(program.donated or program.closed.effects) or process_count() > 1
+
+
+def _with_report(program: Program, is_detailed: bool) -> Program:
+    """Return the program whose first result is a report of the first check that failed."""
+    options = frozenset([name for name in _OPTIONS if getattr(_values, name)])
+    found = program.checked.get(options)
+    if found is None:
+        closed = _nan_search.with_report(program.closed, options, is_detailed)
+        found = program.checked[options] = program.with_result(closed)
+    return found
 
 
 def look_at_results(
     name: str, results: list[ConcreteArray],
-    place: Callable[[], str] = lambda: "in a stored program, which knows no lines",
+    made_by: Callable[[], tuple[str, str]] = (
+        lambda: ("", "in a stored program, which knows no lines")
+    ),
 ) -> list[ConcreteArray]:  # fmt: skip
     """Return the results of a program.
 
     Args:
       name: of the function.
       results: of its program.
-      place: says where the first bad value came from.
+      made_by: says what made the first bad value, and where.
 
     Raises:
       FloatingPointError: a result holds a NaN or an infinity that the options forbid.
     """
     found = next((f for x in results if (f := fault_in(x.to_stored()))), "")
     if found:
-        raise FloatingPointError(message(name, f"{found} was computed.", where=f"{place()}"))
+        got, where = made_by()
+        raise FloatingPointError(message(name, f"{found} was computed.", got=got, where=where))
     return results
 
 
-def _place(code: ConcreteArray) -> str:
-    failed = np.asarray(code.to_host()).ravel()  # of each replica
-    failed = failed[failed != 0]
-    if not failed.size:
-        return "among the arguments already"
-    where: str = _checkify.place_of(int(failed[0]))
-    return where
+def _made_by(checked: Program, report: ConcreteArray) -> tuple[str, str]:
+    width = checked.closed.out_avals[0].size
+    first = _nan_search.report_of(np.asarray(report.to_host()), width)
+    return ("", "among the arguments already") if first is None else (first.brief(), first.where)

@@ -18,7 +18,7 @@ from typing import (
 import xtree
 from xjit import jaxlib_gateway as gateway
 from xjit.cache.functions import CellsOfProgram, one_at_a_time
-from xjit.checks import check_results, look_at_results, with_checks
+from xjit.checks import checked_call, look_at_results
 from xjit.dispatch.arguments import Arguments, parameters_named
 from xjit.dispatch.fast_path import DeletedBuffer, Dispatcher
 from xjit.dispatch.placement import (
@@ -499,10 +499,16 @@ class Compiled(_Stage):
         name, program = self._traced.fun_name, self._program
         if program.is_loaded:
             return look_at_results(name, kernel.call(kernel.owned(leaves, arrays)))
-        checked = with_checks(program)
         is_of_device = program.placement is None and isinstance(kernel.placement, OneDevice)
-        checking = checked.kernel(kernel.placement) if is_of_device else checked.kernel_for(arrays)
-        return check_results(name, checking.call(checking.owned(leaves, arrays)))
+
+        def call(run: Program) -> Sequence[Any]:
+            if run is program:
+                own = kernel
+            else:
+                own = run.kernel(kernel.placement) if is_of_device else run.kernel_for(arrays)
+            return own.call(own.owned(leaves, arrays))
+
+        return checked_call(name, program, call)
 
     def _kernel_for(self, arrays: list[Any]) -> DeviceKernel:
         """Return the kernel for arguments that may be committed to its device."""

@@ -19,14 +19,15 @@ from xprim.errors import XStackRuntimeError
 from xprim.jaxpr import ClosedJaxpr
 from xprim.memory import bytes_of, in_bytes, refused
 from xprim.primitive import NotNumbersError, Primitive
+from xprim.rules import BACKWARD
 from xprim.source import capture, describe, file_name, is_hidden
 from xprim.strict_options import arguments_of_caller, no_execution
 from xprim.trace import Trace, Tracer, foreign_operand, raise_leaked
 from xtree.errors import message
 
 __all__ = [
-    "SMALL", "largest_arrays", "execution_refused", "fault_in", "results_are_checked", "HOST",
-    "Backend", "HostBackend", "EAGER", "EAGER_ON_HOST", "install_backend",
+    "SMALL", "largest_arrays", "execution_refused", "fault_in", "range_text", "results_are_checked",
+    "HOST", "Backend", "HostBackend", "EAGER", "EAGER_ON_HOST", "install_backend",
     "lending_device",
 ]  # fmt: skip
 
@@ -153,11 +154,38 @@ def check_finite(name: str, operands: Sequence[Any], results: Sequence[Any]) -> 
     for x in results:
         fault = fault_in(_stored(x))
         if fault and not _is_no_fault(name, fault, operands, _stored(x)):
-            shapes = ", ".join([x.aval.str_long() for x in operands])
             raise FloatingPointError(message(
-                name, f"{fault} was computed.", got=f"{name}({shapes})",
+                name, f"{fault} was computed.", got=_made_by(name, fault, operands, _stored(x)),
                 where=describe(state.source or capture()),
             ))  # fmt: skip
+
+
+def _made_by(name: str, fault: str, operands: Sequence[Any], result: np.ndarray[Any, Any]) -> str:
+    """Return the operation, the ranges of its operands, the element and the pass."""
+    kinds = [f"{x.aval.str_long()}{_range_of(_stored(x))}" for x in operands]
+    bad = np.isinf(result) if fault == _INFINITY else np.isnan(result)
+    parts = [f"{name}({', '.join(kinds)})"]
+    if result.ndim:
+        index = [int(i) for i in np.unravel_index(int(bad.argmax()), result.shape)]
+        parts.append(f"element {index} of shape {list(result.shape)}")
+    if BACKWARD in state.name_stack:
+        parts.append("in the backward pass")
+    return ", ".join(parts)
+
+
+def _range_of(x: np.ndarray[Any, Any]) -> str:
+    if not dtypes.is_inexact(x.dtype) or not x.size:
+        return ""
+    size = np.abs(x) if np.iscomplexobj(x) else x.astype(np.float64)
+    numbers = size[~np.isnan(size)]
+    return f" {range_text(numbers.min(), numbers.max())}" if numbers.size else " of NaN alone"
+
+
+def range_text(low: float, high: float) -> str:
+    """Return what errors say of the least and the largest value of an operand, NaN left out."""
+    if low > high:
+        return "of NaN alone"
+    return f"of {low:g}" if low == high else f"from {low:g} to {high:g}"
 
 
 def _is_no_fault(name: str, fault: str, operands: Sequence[Any], result: Any) -> bool:

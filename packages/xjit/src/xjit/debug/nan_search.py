@@ -2,11 +2,14 @@
 
 The function is compiled with a check behind each operation, as for `checkify`; the state that the
 checks move on holds besides, for each loop around, the number of its step. The first failure stores
-these numbers, the index of the NaN and the ranges of the operands.
+these numbers, the index of the NaN and the ranges of the operands. `with_report` gives a program
+such checks for the options `debug_nans` and `debug_infs`.
 """
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,11 +18,12 @@ import numpy as np
 
 import xprim
 import xtree
-from xjit.checkify._checkify import EnabledChecks, moves_elements
+from xjit.checkify._checkify import EnabledChecks, is_infinite, moves_elements
 from xjit.checkify.failures import State, check_of, no_failure, values_of
 from xjit.dispatch.jit import jit
 from xnp import lax
 from xprim import ClosedJaxpr, Equation, Jaxpr, as_array, dtypes, shaped_array, source, stage
+from xprim.eager import range_text
 from xprim.errors import CheckSite
 from xprim.jaxpr import interpret, subjaxprs
 from xprim.leaves import as_arrays
@@ -28,7 +32,7 @@ from xprim.tracebacks import boundary
 from xprim.transformed import check_function
 from xtree.records import Record, set_once
 
-__all__ = ["FirstNan", "find_nan"]
+__all__ = ["FirstNan", "find_nan", "report_of", "with_report"]
 
 __dir__ = __all__.copy
 
@@ -43,22 +47,27 @@ class _Site(CheckSite):
       is_backward: whether it belongs to a backward pass.
       operands: the types of its operands of floats.
       shape: of the result.
+      is_detailed: whether a failure stores the index and the ranges of operands.
     """
 
-    __slots__ = ("is_backward", "operands", "shape")
-    __match_args__ = (*CheckSite.__match_args__, "is_backward", "operands", "shape")
+    __slots__ = ("is_backward", "is_detailed", "operands", "shape")
+    __match_args__ = (
+        *CheckSite.__match_args__, "is_backward", "operands", "shape", "is_detailed",
+    )  # fmt: skip
     is_backward: bool
     operands: tuple[str, ...]
     shape: tuple[int, ...]
+    is_detailed: bool
 
     def __init__(
         self, text: str, where: str, is_backward: bool, operands: tuple[str, ...],
-        shape: tuple[int, ...],
+        shape: tuple[int, ...], is_detailed: bool,
     ) -> None:  # fmt: skip
         super().__init__("first_nan", text, where=where)
         set_once(self, "is_backward", is_backward)
         set_once(self, "operands", operands)
         set_once(self, "shape", shape)
+        set_once(self, "is_detailed", is_detailed)
 
 
 class FirstNan(Record):
@@ -71,7 +80,8 @@ class FirstNan(Record):
       index: of the first NaN in the result; under `vmap` the example's index is part of it.
       shape: of the result.
       steps: for each loop around, from the outermost, the number of the step, from 0.
-      operands: the type, least and largest value of each operand of floats.
+      operands: the type, least and largest value of each operand of floats; NaN for values that
+        were not looked at.
     """
 
     __slots__ = __match_args__ = (
@@ -95,6 +105,20 @@ class FirstNan(Record):
             (operation, where, is_backward, index, shape, steps, operands), strict=True,
         ):  # fmt: skip
             set_once(self, name, value)
+
+    def brief(self) -> str:
+        """Return operation, operands, element, pass and steps in one line."""
+        operands = [
+            kind if math.isnan(low) else f"{kind} {range_text(low, high)}"
+            for kind, low, high in self.operands
+        ]
+        parts = [f"{self.operation}({', '.join(operands)})"]
+        if self.index:
+            parts.append(f"element {list(self.index)} of shape {list(self.shape)}")
+        parts.append(f"in the {'backward' if self.is_backward else 'forward'} pass")
+        if self.steps:
+            parts.append(f"at step {' of the loop inside step '.join(map(str, self.steps[::-1]))}")
+        return ", ".join(parts)
 
     def __str__(self) -> str:
         lines = [f"{self.operation} makes the first NaN, in the "
@@ -139,7 +163,7 @@ def find_nan(f: Callable[..., Any], *args: Any, **kwargs: Any) -> FirstNan | Non
     leaves, tree = xtree.flatten((args, kwargs))
     operands = as_arrays(leaves, "find_nan", tree)
     closed, _ = stage(f, args, kwargs, operation="find_nan")
-    search = _search_of(closed.jaxpr)
+    search = _search_of(closed.jaxpr, frozenset(["debug_nans"]), True)
 
     def checked(*values: Any) -> Any:
         return tuple(search.checked_run(closed, values))
@@ -148,9 +172,46 @@ def find_nan(f: Callable[..., Any], *args: Any, **kwargs: Any) -> FirstNan | Non
     return _report(int(code), payload) if code else None
 
 
-def _search_of(jaxpr: Jaxpr) -> _Search:
+def with_report(closed: ClosedJaxpr, options: frozenset[str], is_detailed: bool) -> ClosedJaxpr:
+    """Return a program with one more result first: bytes that `report_of` reads.
+
+    Args:
+      closed: the program.
+      options: `debug_nans`, `debug_infs` or both: what is looked for.
+      is_detailed: whether the index and the ranges of operands are stored, which makes every
+        operation look at all of its operands.
+    """
+    return closed.derived(_with_report, options, is_detailed)
+
+
+def _with_report(closed: ClosedJaxpr, options: frozenset[str], is_detailed: bool) -> ClosedJaxpr:
+    def program(*operands: Any) -> list[Any]:
+        search = _search_of(closed.jaxpr, options, is_detailed)
+        state, outs = search.run(closed, no_failure(search.width), operands)
+        code = lax.bitcast_convert_type(state.code, np.uint8)
+        return [lax.concatenate([code, state.payload], 0), *outs]
+
+    return ClosedJaxpr(*xprim.trace_to_jaxpr(program, closed.in_avals, name=closed.jaxpr.name))
+
+
+def report_of(report: np.ndarray[Any, Any], width: int) -> FirstNan | None:
+    """Return what the report of a program `with_report` says, those of replicas in turn.
+
+    Args:
+      report: the result.
+      width: the bytes of it for one replica.
+    """
+    for own in report.reshape(-1, width):
+        code = int(own[:4].view(np.int32)[0])
+        if code:
+            return _report(code, own[4:])
+    return None
+
+
+def _search_of(jaxpr: Jaxpr, options: frozenset[str], is_detailed: bool) -> _Search:
     levels = _levels(jaxpr)
-    return _Search(frozenset(), _width(jaxpr) + 8 * levels, levels, 0, False, False, None)
+    width = (_width(jaxpr) if is_detailed else 0) + 8 * levels
+    return _Search(options, width, levels, 0, False, False, None, is_detailed)
 
 
 def _levels(jaxpr: Jaxpr) -> int:
@@ -182,6 +243,7 @@ class _Search(EnabledChecks):
       counts: whether each run of a program is a step of the innermost.
       is_backward: whether the program is part of a backward pass.
       test: the program that tells whether a loop ends, which is no step.
+      is_detailed: whether a failure stores the index and the ranges of operands.
     """
 
     levels: int
@@ -189,13 +251,14 @@ class _Search(EnabledChecks):
     counts: bool
     is_backward: bool
     test: ClosedJaxpr | None
+    is_detailed: bool
 
     def checked_run(self, closed: ClosedJaxpr, operands: Sequence[Any]) -> State:
         """Return the state after a call, whose arguments are checked first."""
         state = no_failure(self.width)
         for x in operands:
             if dtypes.is_inexact(x.aval.dtype):
-                site = _Site("argument", "", False, (), x.aval.shape)
+                site = _Site("argument", "", False, (), x.aval.shape, True)
                 state = self._check(state, site, x, [])
         return self.run(closed, state, operands)[0]
 
@@ -227,7 +290,8 @@ class _Search(EnabledChecks):
             where = source.describe(eqn.source)
             for x in results:
                 if dtypes.is_inexact(x.aval.dtype):
-                    site = _Site(eqn.primitive.name, where, is_backward, kinds, x.aval.shape)
+                    site = _Site(eqn.primitive.name, where, is_backward, kinds, x.aval.shape,
+                                 self.is_detailed)  # fmt: skip
                     state = self._check(state, site, x, given)
             return state, results
         is_loop = eqn.primitive.name in _LOOPS
@@ -241,13 +305,21 @@ class _Search(EnabledChecks):
         return State(*after), results
 
     def _check(self, state: State, site: _Site, x: Any, operands: Sequence[Any]) -> State:
-        bad = lax.reshape(lax.ne(x, x), (x.aval.size,))
         if not x.aval.size:
             return state
-        counters = [self._counter(state, level) for level in range(self.depth)]
-        ranges = [bound for operand in operands for bound in _range(operand)]
-        values = [*counters, lax.argmax(bad, 0, np.int32), *ranges]
+        bad = lax.reshape(self._bad(x), (x.aval.size,))
+        values = [self._counter(state, level) for level in range(self.depth)]
+        if self.is_detailed:
+            values.append(lax.argmax(bad, 0, np.int32))
+            values += [bound for operand in operands for bound in _range(operand)]
         return state.failing(lax.reduce_or(bad, (0,)), site, values)
+
+    def _bad(self, x: Any) -> Any:
+        found = [
+            test(x) for option, test in (("debug_nans", _is_nan), ("debug_infs", is_infinite))
+            if option in self.kinds
+        ]  # fmt: skip
+        return functools.reduce(lax.bitwise_or, found)
 
     def _place(self, level: int) -> int:
         return self.width - 4 * (self.levels - level)
@@ -269,6 +341,10 @@ class _Search(EnabledChecks):
         return self._with_counter(state, step)
 
 
+def _is_nan(x: Any) -> Any:
+    return lax.ne(x, x)
+
+
 def _range(x: Any) -> list[Any]:
     """Return the least and the largest value of an operand as float32, NaN left out."""
     if dtypes.is_complex(x.aval.dtype):
@@ -284,9 +360,12 @@ def _range(x: Any) -> list[Any]:
 def _report(code: int, payload: np.ndarray[Any, Any]) -> FirstNan:
     site: Any = check_of(code)
     values = values_of(code, payload)
-    count = len(values) - 1 - 2 * len(site.operands)
-    steps, flat, bounds = values[:count], values[count], values[count + 1 :]
+    index: tuple[int, ...] = ()
+    bounds: list[Any] = [math.nan] * (2 * len(site.operands))
+    if site.is_detailed:
+        count = len(values) - 1 - len(bounds)
+        values, flat, bounds = values[:count], int(values[count]), values[count + 1 :]
+        index = tuple(map(int, np.unravel_index(flat, site.shape))) if site.shape else ()
     ranges = zip(site.operands, map(float, bounds[::2]), map(float, bounds[1::2]), strict=True)
-    index = tuple(map(int, np.unravel_index(int(flat), site.shape))) if site.shape else ()
     return FirstNan(site.text, site.where, site.is_backward, index, site.shape,
-                    tuple(map(int, steps)), tuple(ranges))  # fmt: skip
+                    tuple(map(int, values)), tuple(ranges))  # fmt: skip

@@ -18,7 +18,7 @@ from xjit.cache.functions import (
     one_at_a_time,
     refused_write,
 )
-from xjit.checks import check_results, run_with_checks, with_checks
+from xjit.checks import checked_call, run_with_checks
 from xjit.dispatch.arguments import Arguments, Signature
 from xjit.dispatch.fast_path import DeletedBuffer, Dispatcher
 from xjit.dispatch.placement import OneDevice, Placement, moved, order_if_committed
@@ -236,24 +236,22 @@ class Calls(abc.ABC):
     ) -> list[ConcreteArray]:
         """Run the program of a trace, and let the next such call take the short way."""
         program = self.program(traced, arguments)
-        is_checked = results_are_checked()
-        if is_checked:
-            program = with_checks(program)
-        kernel = program.kernel_for(arrays)
-        results = kernel.call(kernel.owned(given, arrays))
-        if is_checked:
-            results = check_results(self.name, results)
-        elif (
-            self.out_placement is None
-            and traced.cells is None
-            and traced.is_kept
-            and not traced.zeros
-            and check_captured_values.value == "off"
-            and kernel.donated == program.donated  # the front gives up all leaves of an argument
-        ):
-            entry = kernel.entry(traced.out_tree)
-            if entry is not None:
-                self.dispatcher.add(given[0], given[1], key[2], key[3], entry)
+        if results_are_checked():
+            results = checked_call(self.name, program, lambda p: p.call_owned(given, arrays))
+        else:
+            kernel = program.kernel_for(arrays)
+            results = kernel.call(kernel.owned(given, arrays))
+            if (
+                self.out_placement is None
+                and traced.cells is None
+                and traced.is_kept
+                and not traced.zeros
+                and check_captured_values.value == "off"
+                and kernel.donated == program.donated  # the front gives up leaves of an argument
+            ):
+                entry = kernel.entry(traced.out_tree)
+                if entry is not None:
+                    self.dispatcher.add(given[0], given[1], key[2], key[3], entry)
         if self.out_placement is not None:
             results = moved(results, self.out_placement)
         return _with_zeros(results, traced.zeros) if traced.zeros else results

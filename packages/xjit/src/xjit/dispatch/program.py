@@ -285,7 +285,7 @@ class Program:
         self.in_shardings = in_shardings
         self.out_shardings = out_shardings
         self.kernels: dict[Placement, DeviceKernel] = {}
-        self.checked: Program | None = None  # the same with checks of what it computes
+        self.checked: dict[Any, Program] = {}  # the same with checks, by what these look for
         self._settled: DeviceKernel | None = None
         self.is_loaded = False
         self._lowered: dict[Any, LoweredProgram] = {}
@@ -443,6 +443,11 @@ class Program:
         if state.trace is EAGER_ON_HOST and isinstance(self.placement, OneDevice | None):
             return eval_closed(self.closed, *arrays)
         return self.kernel_for(arrays).call(arrays)
+
+    def call_owned(self, given: Any, arrays: Sequence[ConcreteArray]) -> list[ConcreteArray]:
+        """Start the program on arrays of which `DeviceKernel.owned` copies those of the user's."""
+        kernel = self.kernel_for(arrays)
+        return kernel.call(kernel.owned(given, arrays))
 
 
 def _raise_not_started(name: str, buffers: Sequence[Any], error: Exception) -> NoReturn:
