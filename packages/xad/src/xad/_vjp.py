@@ -20,8 +20,16 @@ from xad.arguments import (
     tangents_and_cells,
     write_tangents,
 )
-from xad.gradient_refs import check_places, placed
-from xad.saved_arguments import NotNeeded, NotSaveable, flags_of, flatten_saved, mirrored, restored
+from xad.pull_backs import (
+    NotNeeded,
+    NotSaveable,
+    check_places,
+    flags_of,
+    flatten_saved,
+    mirrored,
+    placed,
+    restored,
+)
 from xad.tangents import (
     Tangent,
     check_tangents,
@@ -398,7 +406,7 @@ class PullBack(_LinearFunction):
 
         Example:
           >>> from xad import vjp
-          >>> from xad.gradient_refs import GradValue
+          >>> from xad.pull_backs import GradValue
           >>> from xnp.refs import new_ref
           >>> total = new_ref(0.0)
           >>> _, pull_back = vjp(lambda x, y: x * y, 3.0, 5.0)

@@ -10,13 +10,13 @@ that concern devices. It starts no device.
 """
 
 import xnp  # noqa: F401 - gives tracers their operators, also where nobody else imports it
-from xjit import late_primitives  # noqa: F401 - where they are found
 from xjit.dispatch.eager_backend import EagerBackend, NoDevices
 from xjit.dispatch.placement import read_buffer
 from xjit.dispatch.transfer import attach
 from xjit.exits import end_threads_at_exit
 from xjit.jaxlib_gateway import guard_forks, when_orphaned
 from xprim import install_backend, register_buffer_reader, source
+from xprim.primitive import find_in_modules
 from xtree.namespaces import moved_modules, namespace
 
 __version__ = "0.2.1"
@@ -98,6 +98,17 @@ with namespace(globals(), at_once=True):
         SingleDeviceSharding as SingleDeviceSharding,
     )
 
+# Primitives that few programs have: their modules are imported when one is looked up by its name.
+find_in_modules(
+    {
+        "call_exported": "xjit.export.exported",
+        "callback": "xjit.callbacks.primitive",
+        "composite": "xjit.lowering.composites",
+        "custom_partitioning": "xjit.sharding.custom_partitioning",
+        "dce_sink": "xjit.lowering.composites",
+        "layout_constraint": "xjit.layout_constraint",
+    }
+)
 register_buffer_reader(read_buffer)
 install_backend(EagerBackend())
 when_orphaned(lambda: install_backend(NoDevices()))

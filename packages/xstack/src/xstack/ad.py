@@ -4,7 +4,7 @@ from xstack.absences import hint_for
 from xtree.namespaces import namespace
 
 with namespace(globals(), at_once=True, hint=hint_for):
-    from xad.gradient_refs import (
+    from xad.pull_backs import (
         DidntWant as DidntWant,
         DontWant as DontWant,
         GradRef as GradRef,
