@@ -1,14 +1,19 @@
 """Meshes, partition specs and shardings as values, against plain index arithmetic."""
 
+import copy
+import gc
 import itertools
 import pickle
+import threading
+import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 from xjit import devices
 from xjit.jaxlib_gateway import Tiles
-from xjit.sharding.meshes import AbstractMesh, AxisType, Mesh
+from xjit.sharding.meshes import AbstractMesh, AxisType, Mesh, meshes_shaped
 from xjit.sharding.shardings import (
     NamedSharding,
     P,
@@ -46,6 +51,79 @@ def test_meshes_are_equal_by_devices_names_and_types():
     assert one != Mesh(CPUS.reshape(2, 4), ("x", "y")) and one != "x"
     assert one.abstract_mesh == AbstractMesh((4, 2), ("x", "y"), AxisType.Auto)
     assert pickle.loads(pickle.dumps(one.abstract_mesh)) == one.abstract_mesh
+
+
+def test_meshes_that_are_made_of_the_same_are_one_object():
+    grid = CPUS.reshape(4, 2)
+    one = Mesh(grid, ("x", "y"))
+    for same in (
+        Mesh(grid.copy(), ["x", "y"], AxisType.Auto),
+        Mesh(grid.tolist(), ("x", "y"), (AxisType.Auto,) * 2),
+        one.update_axis_types({"x": AxisType.Explicit}).update_axis_types({"x": AxisType.Auto}),
+        copy.deepcopy(one),
+    ):
+        assert same is one
+    abstract = AbstractMesh([4, 2], ["x", "y"], AxisType.Auto)
+    assert abstract is one.abstract_mesh is one.abstract_mesh
+    for again in (copy.copy, copy.deepcopy, lambda mesh: pickle.loads(pickle.dumps(mesh))):
+        assert again(abstract) is abstract
+    assert Mesh(CPUS, (1,)).axis_names[0] is not Mesh(CPUS, (True,)).axis_names[0]
+
+
+def test_threads_that_make_a_mesh_at_once_get_one_object():
+    start = threading.Barrier(8)
+
+    def make(_):
+        start.wait()
+        return Mesh(CPUS.reshape(2, 4), ("of", "threads"))
+
+    with ThreadPoolExecutor(8) as pool:
+        assert len(set(map(id, pool.map(make, range(8))))) == 1
+
+
+def test_a_mesh_that_nobody_holds_is_forgotten():
+    mesh = Mesh(CPUS.reshape(2, 4), ("forgotten", "mesh"))
+    seen = weakref.ref(mesh)
+    assert meshes_shaped(mesh.shape_tuple) == [mesh]
+    del mesh
+    gc.collect()
+    assert seen() is None and meshes_shaped((("forgotten", 2), ("mesh", 4))) == []
+
+
+VALUES = (
+    Mesh(CPUS, "x"), AbstractMesh((8,), ("x",)), P("x", unreduced={"y"}),
+    NamedSharding(Mesh(CPUS, "x"), P("x")), SingleDeviceSharding(CPUS[0]),
+    TiledSharding(tuple(CPUS[:1]), Tiles((1,), np.zeros((1, 1), int))),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
+def test_meshes_specs_and_shardings_do_not_change(value):
+    kind = type(value).__name__
+    slots = [name for base in type(value).__mro__ for name in vars(base).get("__slots__", ())]
+    for name in (*slots, "new"):
+        if name == "__weakref__":
+            continue
+        with pytest.raises(AttributeError, match=f"{kind} does not change: its attribute '{name}'"):
+            setattr(value, name, 1)
+        with pytest.raises(AttributeError, match=f"{kind} does not change: its attribute '{name}'"):
+            delattr(value, name)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        P("x", None, ("y", "z")),
+        P("x", unreduced={"y"}),
+        NamedSharding(AbstractMesh((8,), ("x",)), P("x")),
+        NamedSharding(AbstractMesh((8,), ("x",)), P("x"), memory_kind="pinned_host"),
+    ],
+    ids=repr,
+)
+def test_specs_and_shardings_without_devices_are_copied_and_pickled(value):
+    for again in (copy.copy, copy.deepcopy, lambda v: pickle.loads(pickle.dumps(v))):
+        assert again(value) == value and hash(again(value)) == hash(value)
+        assert repr(again(value)) == repr(value)
 
 
 def test_a_single_name_may_be_a_string():

@@ -101,6 +101,32 @@ def test_shardings_over_it_are_lowered_for_a_platform_that_is_named():
     assert '[{"far"}, {}]' in text
 
 
+OTHER_AXES = {
+    "names": AbstractMesh((4, 2), ("a", "b"), AxisType.Auto),
+    "order": AbstractMesh((2, 4), ("y", "x"), AxisType.Auto),
+    "number": AbstractMesh((8,), ("x",), AxisType.Auto),
+}
+CALLS = {
+    "shard_map": lambda mesh, spec: shard_map(
+        lambda v: v, mesh=mesh, in_specs=spec, out_specs=spec
+    ),
+    "with_sharding_constraint": lambda mesh, spec: (
+        lambda v: with_sharding_constraint(v, NamedSharding(mesh, spec))
+    ),
+    "in_shardings": lambda mesh, spec: jit(lambda v: v, in_shardings=NamedSharding(mesh, spec)),
+}
+
+
+@pytest.mark.parametrize("other", OTHER_AXES.values(), ids=OTHER_AXES)
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_one_of_other_axes_than_the_mesh_of_the_argument_is_refused(call, other):
+    x = device_put(HOST, NamedSharding(MESH, P("x")))
+    with pytest.raises(ValueError, match="an abstract mesh has other axes than") as caught:
+        call(other, P(other.axis_names[0]))(x)
+    assert repr(other) in str(caught.value) and repr(MESH) in str(caught.value)
+    np.testing.assert_array_equal(call(SHAPE, P("x"))(x), HOST)
+
+
 def test_its_axes_are_explicit_if_nothing_is_said_as_those_of_make_mesh():
     assert AbstractMesh((2,), ("x",)).axis_types == (AxisType.Explicit,)
 

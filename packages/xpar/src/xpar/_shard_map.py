@@ -30,6 +30,7 @@ from xjit.sharding.shardings import (
     PartitionSpec,
     axes_of,
     check_axis_names,
+    check_same_axes,
     says_of_manual_axes,
 )
 from xjit.sharding.typed import typed_as
@@ -878,6 +879,11 @@ class _Member(FlatFunction):
         self.calls = calls
         self.mesh = calls.mesh()
         self.manual = _manual_axes(calls, self.mesh)
+        if state.trace is EAGER and isinstance(self.mesh, AbstractMesh):
+            named = NamedSharding(self.mesh, PartitionSpec())
+            for x in arguments.leaves:
+                if isinstance(x, Array):
+                    check_same_axes(f"shard_map({calls.name})", named, x.sharding)
         self.lays = _argument_lays(calls, self.mesh, self.manual, arguments, avals)
         inside = mesh_inside(self.mesh, self.manual)
         axes = frozenset(self.manual if calls.options["check_vma"] else ())

@@ -222,7 +222,9 @@ class InternTable(Generic[T]):
     def __len__(self) -> int:
         return len(self._entries)
 
-    def get_or_make(self, key: Hashable, make: Callable[[], T], is_kept: Callable[[T], bool]) -> T:
+    def get_or_make(
+        self, key: Hashable, make: Callable[[], T], is_kept: Callable[[T], bool] = lambda _: True
+    ) -> T:
         """Return the living object of `key`, made now if there is none, and kept if it may be."""
         entry = self._entries.get(key)
         value: T | None = None if entry is None else entry()
@@ -237,6 +239,12 @@ class InternTable(Generic[T]):
                 if is_kept(value):
                     self._entries[key] = _Entry(value, self._dead.append, key)
             return value
+
+    def living(self) -> list[T]:
+        """Return the objects that somebody holds."""
+        with self._lock:
+            found = [entry() for entry in self._entries.values()]
+        return [value for value in found if value is not None]
 
     def _remove_dead(self) -> None:
         while self._dead:

@@ -8,7 +8,10 @@ from collections.abc import Callable, Hashable
 from operator import attrgetter
 from typing import Any, ClassVar, NoReturn
 
-__all__ = ["has_equality_of_identity", "is_decimal", "unseen_in_attributes", "Record", "set_once"]
+__all__ = [
+    "has_equality_of_identity", "is_decimal", "unseen_in_attributes", "Immutable", "Record",
+    "set_once",
+]  # fmt: skip
 
 __dir__ = __all__.copy
 
@@ -85,10 +88,36 @@ def _names(slots: Any) -> tuple[str, ...]:
 # methods, written once for all of them, and its `__init__` is written out.
 
 set_once = object.__setattr__
-"""What sets the attributes of a record, in its `__init__`."""
+"""What sets the attributes of an immutable object, while it is made."""
 
 
-class Record:
+class Immutable:
+    """An object whose attributes are set while it is made, by `set_once`, and never again.
+
+    Example:
+        >>> class Point(Immutable):
+        ...     __slots__ = ("x",)
+        ...     def __init__(self, x):
+        ...         set_once(self, "x", x)
+        >>> Point(1).x = 2
+        Traceback (most recent call last):
+        AttributeError: Point does not change: its attribute 'x' cannot be set.
+    """
+
+    __slots__ = ()
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise AttributeError(
+            f"{self.__class__.__name__} does not change: its attribute {name!r} cannot be set."
+        )
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(
+            f"{self.__class__.__name__} does not change: its attribute {name!r} cannot be deleted."
+        )
+
+
+class Record(Immutable):
     """A value: equal to one of its class with equal attributes, hashable, and as it was made.
 
     A class of records names its attributes in `__slots__`, in the order of its arguments, and has
@@ -102,9 +131,6 @@ class Record:
         ...         set_once(self, "y", y)
         >>> Point(1), Point(1) == Point(1, 0)
         (Point(x=1, y=0), True)
-        >>> Point(1).x = 2
-        Traceback (most recent call last):
-        AttributeError: a Point does not change: its attribute 'x' cannot be set.
     """
 
     __slots__ = ()
@@ -130,13 +156,3 @@ class Record:
 
     def __reduce__(self) -> Any:
         return self.__class__, tuple([getattr(self, name) for name in self.__match_args__])
-
-    def __setattr__(self, name: str, value: Any) -> NoReturn:
-        raise AttributeError(
-            f"a {self.__class__.__name__} does not change: its attribute {name!r} cannot be set."
-        )
-
-    def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError(
-            f"a {self.__class__.__name__} does not change: its attribute {name!r} stays."
-        )

@@ -25,6 +25,7 @@ from xjit.sharding.shardings import (
     PartitionSpec,
     Sharding,
     SingleDeviceSharding,
+    check_same_axes,
 )
 from xprim import ClosedJaxpr, ConcreteArray
 from xprim.errors import message
@@ -88,7 +89,11 @@ def placement_for(
     """
     asked = list(in_shardings) or [None] * len(arrays)
     if mesh is None and any(s is not None and _is_abstract(s) for s in asked):
-        mesh = _mesh_that_fits(asked, of_arrays(arrays))
+        known = of_arrays(arrays)
+        mesh = _mesh_that_fits(asked, known)
+        if mesh is None and current_mesh.value is None:
+            for a, k in zip(asked, known, strict=True):
+                check_same_axes(operation, a, k)
     given = [a or _committed(x) for a, x in zip(asked, arrays, strict=True)]
     return spread_placement(given, out_shardings, mesh, lambda i: _raise_conflict(
         operation, arrays, names, i))  # fmt: skip

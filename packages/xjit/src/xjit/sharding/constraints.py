@@ -22,6 +22,7 @@ from xjit.sharding.shardings import (
     Sharding,
     SingleDeviceSharding,
     TiledSharding,
+    check_same_axes,
     resolved,
 )
 from xprim import EAGER, LINEAR, Array, Primitive, ShapedArray, Tracer, as_array, not_mapped, state
@@ -126,6 +127,7 @@ def check_sharding(x: Array, sharding: Sharding, operation: str) -> None:
         sharding.check_rank(x.shape, operation)  # the compiler fills up what does not divide
     else:
         sharding.check_shape(x.shape, operation)
+        check_same_axes(operation, sharding, x.sharding)
 
 
 def _check_no_member(sharding: Sharding, operation: str) -> None:

@@ -6,7 +6,6 @@ import collections
 import enum
 import functools
 import math
-import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn, Self, TypeVar, cast
@@ -20,6 +19,8 @@ from xprim.requirements import require
 from xprim.tracebacks import boundary
 from xtree.boundaries import boundary_methods
 from xtree.errors import escaped, preformatted
+from xtree.interning import InternTable, equality_key
+from xtree.records import Immutable, set_once
 
 __all__ = [
     "AbstractDevice", "AbstractMesh", "AxisType", "Mesh", "abstract_mesh_now",
@@ -203,10 +204,10 @@ class AxisType(enum.Enum):
         return self.name
 
 
-class _Grid:
-    """What a mesh says of its axes."""
+class _Grid(Immutable):
+    """What a mesh says of its axes. Equal meshes are one object while somebody holds it."""
 
-    __slots__ = ("_hash", "_sizes", "axis_names", "axis_types")
+    __slots__ = ("__weakref__", "_hash", "_sizes", "axis_names", "axis_types")
 
     axis_names: tuple[Any, ...]
     axis_types: tuple[AxisType, ...]
@@ -237,6 +238,15 @@ class _Grid:
     def empty(self) -> bool:
         """Whether it has no axes."""
         return not self.axis_names
+
+    def _set_axes(
+        self, sizes: tuple[int, ...], names: tuple[Any, ...], types: tuple[AxisType, ...], more: Any
+    ) -> None:
+        """Set the axes of a mesh that is being made, and its hash, which depends on `more`, too."""
+        set_once(self, "_sizes", sizes)
+        set_once(self, "axis_names", names)
+        set_once(self, "axis_types", types)
+        set_once(self, "_hash", hash((self.shape_tuple, types, more)))
 
     def __hash__(self) -> int:
         return self._hash
@@ -303,7 +313,9 @@ class _Grid:
 
 
 class Mesh(_Grid, OfThisProcess):
-    """Devices in a grid with named axes.
+    """Devices in a grid with named axes, which does not change.
+
+    Two that are made of the same are one object.
 
     Args:
       devices: an array of devices, one dimension for each axis; each device once.
@@ -320,30 +332,43 @@ class Mesh(_Grid, OfThisProcess):
       Mesh('x': 1, axis_types=(Auto,))
     """
 
-    __slots__ = ("__weakref__", "_flat", "_scope", "devices")
+    __slots__ = ("_abstract", "_flat", "_scope", "devices")
+    devices: np.ndarray[Any, Any]
+    _abstract: AbstractMesh
+    _flat: tuple[Any, ...]
+    _scope: Any
     _holds = "devices"
     _instead = "pickle mesh.abstract_mesh, or the shape and the names"
 
     @boundary
-    def __init__(
-        self, devices: Any, axis_names: str | Sequence[Any],
+    def __new__(
+        cls, devices: Any, axis_names: str | Sequence[Any],
         axis_types: AxisType | Sequence[AxisType] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> Self:  # fmt: skip
+        """Return the mesh of these devices and axes."""
         grid = np.array(devices, dtype=object)
         if grid.ndim == 0:
             grid = grid.reshape((1,) * (1 if isinstance(axis_names, str) else len(axis_names)))
-        grid.flags.writeable = False
-        self.devices = grid
-        self._flat = tuple([] if grid.shape == () and grid.item() is None else grid.flat)
-        self._sizes = grid.shape
-        self.axis_names = _check_names("Mesh", axis_names, grid.shape)
-        self.axis_types = _check_types("Mesh", axis_types, len(self.axis_names))
-        self._hash = hash((self._flat, self.shape_tuple, self.axis_types))
-        self._scope = current_mesh(self)  # which several threads may enter, and one twice
-        if self._flat or grid.shape:  # no axes and no devices: the mesh of no program
-            _check_devices(self._flat)
-            gateway.note_devices(self._flat)
-        _alive[id(self)] = self
+        flat = tuple([] if grid.shape == () and grid.item() is None else grid.flat)
+        names = _check_names("Mesh", axis_names, grid.shape)
+        types = _check_types("Mesh", axis_types, len(names))
+        if flat or grid.shape:  # no axes and no devices: the mesh of no program
+            _check_devices(flat)
+            gateway.note_devices(flat)
+
+        def make() -> Mesh:
+            self = object.__new__(cls)
+            grid.flags.writeable = False
+            set_once(self, "devices", grid)
+            set_once(self, "_flat", flat)
+            self._set_axes(grid.shape, names, types, flat)
+            set_once(self, "_abstract", AbstractMesh(grid.shape, names, types))
+            # which several threads may enter, and one twice
+            set_once(self, "_scope", current_mesh(self))
+            return self
+
+        key = cls, flat, grid.shape, equality_key(names), types
+        return cast("Self", _meshes.get_or_make(key, make))
 
     @property
     def devices_in_order(self) -> tuple[Any, ...]:
@@ -430,7 +455,7 @@ class Mesh(_Grid, OfThisProcess):
     @property
     def abstract_mesh(self) -> AbstractMesh:
         """The mesh without its devices."""
-        return AbstractMesh(self._sizes, self.axis_names, self.axis_types)
+        return self._abstract
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -483,7 +508,9 @@ class AbstractDevice:
 
 
 class AbstractMesh(_Grid):
-    """The shape of a mesh, without devices.
+    """The shape of a mesh, without devices, which does not change.
+
+    Two that are made of the same are one object.
 
     Args:
       axis_sizes: the sizes of the axes.
@@ -497,18 +524,27 @@ class AbstractMesh(_Grid):
     """
 
     __slots__ = ("abstract_device",)
+    abstract_device: AbstractDevice | None
 
     @boundary
-    def __init__(
-        self, axis_sizes: Sequence[int], axis_names: str | Sequence[Any],
+    def __new__(
+        cls, axis_sizes: Sequence[int], axis_names: str | Sequence[Any],
         axis_types: AxisType | Sequence[AxisType] | None = None, *,
         abstract_device: AbstractDevice | None = None,
-    ) -> None:  # fmt: skip
-        self.abstract_device = abstract_device
-        self._sizes = tuple([int(size) for size in axis_sizes])
-        self.axis_names = names = _check_names("AbstractMesh", axis_names, self._sizes)
-        self.axis_types = _check_types("AbstractMesh", axis_types, len(names), AxisType.Explicit)
-        self._hash = hash((self.shape_tuple, self.axis_types, abstract_device))
+    ) -> Self:  # fmt: skip
+        """Return the mesh of these axes."""
+        sizes = tuple([int(size) for size in axis_sizes])
+        names = _check_names("AbstractMesh", axis_names, sizes)
+        types = _check_types("AbstractMesh", axis_types, len(names), AxisType.Explicit)
+
+        def make() -> AbstractMesh:
+            self = object.__new__(cls)
+            set_once(self, "abstract_device", abstract_device)
+            self._set_axes(sizes, names, types, abstract_device)
+            return self
+
+        key = cls, sizes, equality_key(names), types, abstract_device
+        return cast("Self", _abstract_meshes.get_or_make(key, make))
 
     def with_types(self, axis_types: Sequence[AxisType]) -> AbstractMesh:
         """Return the mesh with other types of its axes."""
@@ -542,7 +578,9 @@ class AbstractMesh(_Grid):
         return self
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, AbstractMesh):
+        if self is other:
+            return True
+        if not isinstance(other, AbstractMesh) or self._hash != other._hash:
             return False
         return (self.shape_tuple == other.shape_tuple and self.axis_types == other.axis_types
                 and self.abstract_device == other.abstract_device)  # fmt: skip
@@ -556,12 +594,14 @@ class AbstractMesh(_Grid):
         return self._describe("AbstractMesh", self.abstract_device)
 
 
-_alive: weakref.WeakValueDictionary[int, Mesh] = weakref.WeakValueDictionary()  # those held
+_meshes: InternTable[Mesh] = InternTable()
+_abstract_meshes: InternTable[AbstractMesh] = InternTable()
 
 
 def meshes_shaped(shape: tuple[tuple[Any, int], ...]) -> list[Mesh]:
     """Return the meshes that somebody holds with these axes, one for each order of devices."""
-    return [*{m.devices_in_order: m for m in [*_alive.values()] if m.shape_tuple == shape}.values()]
+    living = _meshes.living()
+    return [*{m.devices_in_order: m for m in living if m.shape_tuple == shape}.values()]
 
 
 def _abstract_mesh(sizes: Any, names: Any, types: Any, device: Any) -> AbstractMesh:

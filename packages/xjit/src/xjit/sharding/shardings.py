@@ -18,14 +18,16 @@ from xjit import jaxlib_gateway as gateway
 from xjit.sharding.meshes import AbstractMesh, Mesh, OfThisProcess, mesh_now, sharding_html
 from xprim import ManualAxisType
 from xprim.errors import message
+from xprim.requirements import require
 from xprim.tracebacks import boundary
 from xprim.typing import DeviceLike
+from xtree.records import Immutable, set_once
 
 __all__ = [
     "Sharding", "SingleDeviceSharding", "make_single_device_sharding", "UNCONSTRAINED", "P",
     "PartitionSpec", "axes_of", "NamedSharding", "NoMeshError", "VaryingSharding",
-    "along_explicit_axes", "check_axis_names", "in_types", "resolved", "says_of_explicit_axes",
-    "says_of_manual_axes", "sharding_named_by",
+    "along_explicit_axes", "check_axis_names", "check_same_axes", "in_types", "resolved",
+    "says_of_explicit_axes", "says_of_manual_axes", "sharding_named_by",
     "with_manual_axes",
 ]  # fmt: skip
 
@@ -42,7 +44,7 @@ Index = tuple[slice, ...]
 _MEMORY_KINDS = ("device", "pinned_host", "unpinned_host")
 
 
-class Sharding:
+class Sharding(Immutable):
     """How the elements of an array are spread over devices.
 
     A kind of sharding says its `devices_in_order` and its `tiles`; the rest follows.
@@ -183,12 +185,13 @@ class SingleDeviceSharding(Sharding, OfThisProcess):
     """
 
     __slots__ = ("_device", "memory")
+    _device: DeviceLike
     _holds = "a device"
     _instead = "pickle the number of the device, device.id"
 
     def __init__(self, device: DeviceLike, *, memory_kind: str | None = None) -> None:
-        self.memory = check_memory("SingleDeviceSharding", memory_kind, device)
-        self._device = device
+        set_once(self, "memory", check_memory("SingleDeviceSharding", memory_kind, device))
+        set_once(self, "_device", device)
 
     @boundary
     def with_memory_kind(self, kind: str | None) -> SingleDeviceSharding:
@@ -245,12 +248,14 @@ class TiledSharding(Sharding, OfThisProcess):
     """
 
     __slots__ = ("_devices", "_tiles")
+    _devices: tuple[Any, ...]
+    _tiles: gateway.Tiles
     _holds = "devices"
     _instead = "pickle a partition spec, and mesh.abstract_mesh"
 
     def __init__(self, devices: tuple[Any, ...], tiles: gateway.Tiles) -> None:
-        self._devices = devices
-        self._tiles = tiles
+        set_once(self, "_devices", devices)
+        set_once(self, "_tiles", tiles)
 
     @property
     def devices_in_order(self) -> tuple[Any, ...]:
@@ -399,7 +404,7 @@ class _Unconstrained:
 UNCONSTRAINED = _Unconstrained()
 
 
-class PartitionSpec:
+class PartitionSpec(Immutable):
     """For each dimension of an array, the mesh axes that it is cut along.
 
     Args:
@@ -426,14 +431,18 @@ class PartitionSpec:
     __slots__ = ("_partitions", "reduced", "unreduced")
     UNCONSTRAINED = UNCONSTRAINED
 
+    unreduced: frozenset[Any]
+    reduced: frozenset[Any]
+    _partitions: tuple[Any, ...]
+
     @boundary
     def __init__(
         self, *partitions: Any, unreduced: Iterable[Any] = frozenset(),
         reduced: Iterable[Any] = frozenset(),
     ) -> None:  # fmt: skip
-        self.unreduced = _axes_in_set("unreduced", unreduced)
-        self.reduced = _axes_in_set("reduced", reduced)
-        self._partitions = tuple(map(_canonical, partitions))
+        set_once(self, "unreduced", _axes_in_set("unreduced", unreduced))
+        set_once(self, "reduced", _axes_in_set("reduced", reduced))
+        set_once(self, "_partitions", tuple(map(_canonical, partitions)))
         names = [*self.names(), *self.unreduced, *self.reduced]
         if len(set(names)) != len(names):
             twice = next(n for n in names if names.count(n) > 1)
@@ -624,6 +633,9 @@ class NamedSharding(Sharding):
 
     __slots__ = ("_hash", "memory", "mesh", "spec")
 
+    mesh: Mesh | AbstractMesh
+    spec: PartitionSpec
+    _hash: int
     varying: frozenset[Any] = frozenset()
     """In a type: the manual axes along which the value varies (see `VaryingSharding`)."""
 
@@ -642,16 +654,17 @@ class NamedSharding(Sharding):
                 hint="NamedSharding(mesh, P('x')) cuts the first dimension along the axis x",
             ))  # fmt: skip
         some = mesh.devices_in_order[:1] if isinstance(mesh, Mesh) else ()
-        self.memory = check_memory("NamedSharding", memory_kind, *some)
+        memory = check_memory("NamedSharding", memory_kind, *some)
         check_axis_names("NamedSharding", mesh, spec)
         if mesh.are_all_axes_explicit and UNCONSTRAINED in spec:
             raise ValueError(message(
                 "NamedSharding", "no compiler chooses how arrays lie along explicit axes.",
                 got=repr(spec), expected="for each dimension the axes of the mesh, or None",
             ))  # fmt: skip
-        self.mesh = mesh
-        self.spec = spec
-        self._hash = hash((mesh, spec, self.memory))
+        set_once(self, "mesh", mesh)
+        set_once(self, "spec", spec)
+        set_once(self, "memory", memory)
+        set_once(self, "_hash", hash((mesh, spec, memory)))
 
     @boundary
     def update(self, **changes: Any) -> NamedSharding:
@@ -744,11 +757,19 @@ class NamedSharding(Sharding):
     def __hash__(self) -> int:
         return self._hash
 
+    def __reduce__(self) -> Any:
+        return _named_sharding, (self.mesh, self.spec, self.memory)
+
     def _repr_html_(self) -> str:
         return sharding_html(self)
 
     def __repr__(self) -> str:
         return f"NamedSharding(mesh={self.mesh!r}, spec={self.spec!r}{memory_text(self)})"
+
+
+def _named_sharding(mesh: Any, spec: PartitionSpec, memory_kind: str | None) -> NamedSharding:
+    """Return the sharding that was pickled."""
+    return NamedSharding(mesh, spec, memory_kind=memory_kind)
 
 
 class VaryingSharding(NamedSharding):
@@ -760,11 +781,13 @@ class VaryingSharding(NamedSharding):
     """
 
     __slots__ = ("varying",)
+    varying: frozenset[Any]
 
     def __init__(self, sharding: NamedSharding, varying: frozenset[Any]) -> None:
-        self.mesh, self.spec, self.memory = sharding.mesh, sharding.spec, sharding.memory
-        self.varying = varying
-        self._hash = hash((self.mesh, self.spec, self.memory, varying))
+        for name in ("mesh", "spec", "memory"):
+            set_once(self, name, getattr(sharding, name))
+        set_once(self, "varying", varying)
+        set_once(self, "_hash", hash((self.mesh, self.spec, self.memory, varying)))
 
     def update(self, **changes: Any) -> VaryingSharding:
         """Return the same with another `mesh`, `spec` or `memory_kind`."""
@@ -774,8 +797,7 @@ class VaryingSharding(NamedSharding):
         return self._hash
 
     def __reduce__(self) -> Any:
-        said = NamedSharding(self.mesh, self.spec, memory_kind=self.memory)
-        return VaryingSharding, (said, self.varying)
+        return VaryingSharding, (_named_sharding(self.mesh, self.spec, self.memory), self.varying)
 
     def __repr__(self) -> str:
         axes = ", ".join(sorted(map(repr, self.varying)))
@@ -858,6 +880,26 @@ def check_axis_names(operation: str, mesh: Any, spec: PartitionSpec) -> None:
                 operation, f"the mesh has no axis {name!r}.", got=f"{spec} for {mesh!r}",
                 expected=f"names among {', '.join(map(repr, mesh.axis_names))}",
             ))  # fmt: skip
+
+
+def check_same_axes(operation: str, sharding: Any, known: Any) -> None:
+    """Raise for a sharding without devices whose mesh has other axes than that of an array.
+
+    Args:
+      operation: what errors call the public function.
+      sharding: that is asked for.
+      known: of the array.
+    """
+    if not isinstance(sharding, NamedSharding) or not isinstance(known, NamedSharding):
+        return
+    mesh, other = sharding.mesh, known.mesh
+    require(
+        isinstance(mesh, Mesh) or isinstance(other, AbstractMesh) or mesh.size != other.size
+        or mesh.shape_tuple == other.shape_tuple,
+        operation, "an abstract mesh has other axes than the mesh of an argument.",
+        got={"abstract": mesh, "argument": other},
+        hint="mesh.abstract_mesh of that mesh has its axes; or give the Mesh that is meant",
+    )  # fmt: skip
 
 
 def _check_sums(operation: str, mesh: Any, spec: PartitionSpec) -> None:
