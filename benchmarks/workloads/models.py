@@ -57,6 +57,39 @@ def rnn_loss(ns: Any, length: int) -> Any:
     return loss
 
 
+def padded_rnn_loss(ns: Any) -> Any:
+    """Return the loss of a recurrent network over padded sequences: by masks in JAX."""
+    xnp, lax = ns.numpy, ns.lax
+
+    def loss(params: Any, xs: Any, lengths: Any) -> Any:
+        w, u, b = params
+
+        def step(h: Any, x: Any) -> Any:
+            h = xnp.tanh(xnp.dot(h, w) + xnp.dot(x, u) + b)
+            return h, xnp.sum(h, -1)
+
+        def masked(h: Any, numbered: Any) -> Any:
+            runs = numbered[0] < lengths
+            after, y = step(h, numbered[1])
+            return xnp.where(runs[:, None], after, h), xnp.where(runs, y, 0)
+
+        start = xnp.zeros(xs.shape[1:], xs.dtype)
+        if ns.name == "xstack":
+            h, ys = lax.scan(step, start, xs, lengths=lengths)
+        else:
+            h, ys = lax.scan(masked, start, (xnp.arange(xs.shape[0]), xs))
+        return xnp.sum(h * h) + xnp.sum(ys)
+
+    return loss
+
+
+def padded_sequences(steps: int = 128, count: int = 32, width: int = 32) -> Any:
+    """Return NumPy sequences, the longest of which has three quarters of the steps."""
+    rng = np.random.default_rng(0)
+    xs = rng.normal(size=(steps, count, width)).astype(np.float32)
+    return xs, np.linspace(1, steps * 3 // 4, count).astype(np.int32)
+
+
 def rnn_arguments(length: int, width: int = 32) -> Any:
     """Return NumPy parameters and inputs of the recurrent network."""
     rng = np.random.default_rng(0)

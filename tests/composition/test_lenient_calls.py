@@ -116,7 +116,7 @@ def test_unroll_and_batch_size_may_be_zero():
     assert lax.map(lambda x: x + 1, xs, batch_size=0).tolist() == (xs + 1).tolist()
     assert lax.fori_loop(0, 5, lambda i, c: c + i, 0, unroll=0) == 10
     assert lax.scan(lambda c, x: (c, x), 0.0, xs[:0], unroll=0)[1].shape == (0,)
-    with pytest.raises(ValueError, match="unroll must be a bool or an integer that is not neg"):
+    with pytest.raises(ValueError, match=r"unroll must be 'auto', a bool or an integer that"):
         lax.scan(lambda c, x: (c, x), 0.0, xs, unroll=-1)
     with pytest.raises(ValueError, match="map: batch_size must not be negative, got -1"):
         lax.map(lambda x: x, xs, batch_size=-1)

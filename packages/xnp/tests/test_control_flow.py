@@ -208,7 +208,7 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (
         lambda: lax.scan(lambda c, x: (c, x), 0, np.ones(3), unroll=-1),
         ValueError,
-        r"scan: unroll must be a bool or an integer that is",
+        r"scan: unroll must be 'auto', a bool or an integer that is",
     ),
     (lambda: lax.scan(3, 0, np.ones(3)), TypeError, r"scan: the body must be a function"),
     (

@@ -23,6 +23,7 @@ from xprim.contracts import (
 )
 from xprim.derived_cells import given_values, with_cells, written_values
 from xprim.errors import message
+from xprim.jaxpr import held_programs
 from xprim.requirements import require
 from xprim.sharded_types import (
     cotangent,
@@ -472,7 +473,8 @@ def _with_carry_zeros(
 #
 # The xs have a leading dimension of `length`, of which each step sees one element; the ys of all
 # steps are stacked. `reverse` takes the elements from last to first (ys keep the places of their
-# xs); `unroll` writes that many steps into one turn of the compiled loop.
+# xs); `unroll` writes that many steps into one turn of the compiled loop, or, where it is "auto",
+# as many as are the fastest for the body and the platform.
 
 
 def _shape(*avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, num_consts: int, num_carry: int,
@@ -507,7 +509,7 @@ def stack_aval(aval: ShapedArray, length: int) -> ShapedArray:
 
 
 def _numpy(*operands: Any, jaxpr: ClosedJaxpr, length: int, reverse: bool, num_consts: int,
-           num_carry: int, unroll: int, num_stops: int = 0) -> Any:  # fmt: skip
+           num_carry: int, unroll: Any, num_stops: int = 0) -> Any:  # fmt: skip
     if length > control_flow.steps_before_compiling([jaxpr], operands):
         params = {"jaxpr": jaxpr, "length": length, "reverse": reverse, "num_consts": num_consts,
                   "num_carry": num_carry, "unroll": unroll}  # fmt: skip
@@ -566,7 +568,7 @@ def _steps_by_kernel(step: Any, hosts: Any, order: range, stacks: list[Any]) -> 
 
 def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, jaxpr: ClosedJaxpr,
                length: int, reverse: bool, num_consts: int, num_carry: int,
-               unroll: int, num_stops: int = 0) -> Any:  # fmt: skip
+               unroll: Any, num_stops: int = 0) -> Any:  # fmt: skip
     """Write a while loop over (counter, carry, ys); the steps that `unroll` leaves over come after.
 
     The consts and xs are not carried: the regions see them as they are.
@@ -576,6 +578,7 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, jaxp
     step = _Step(jaxpr, length, reverse, consts, xs, x_avals, num_carry, avals_out)
     ys = [b.full_like(0, a.strong()) for a in avals_out[num_carry:]]
     values, start = [*carry, *ys], b.scalar(0, dtypes.int32)
+    unroll = unroll_by_cost(jaxpr, b.platform) if unroll == "auto" else unroll
     unroll = max(1, min(unroll, length))
     if stops:
         return _steps_to_stop(b, step, values, start, stops[0], unroll)
@@ -586,6 +589,31 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, jaxp
     for i in range(length - written):  # no step where the length is symbolic
         values = step.write(b, b.scalar(written + i, dtypes.int32), values)
     return values
+
+
+def unroll_by_cost(jaxpr: ClosedJaxpr, platform: str) -> int:
+    """Return how many steps one turn of a loop holds where that is to be the fastest.
+
+    On a CPU a step of scalars takes about 10 ns, a third of which belongs to the turn. The compiler
+    fuses the steps of a turn, but for arrays it computes values again for each that reads them: two
+    steps of small arrays are faster, more are slower. On other platforms a turn starts kernels,
+    and so it holds several steps of any small body.
+
+    Source: docs/benchmarks/notes.md, "Loops".
+    """
+    eqns = jaxpr.jaxpr.eqns
+    if len(eqns) > _EQUATIONS_UNROLLED or any(map(held_programs, [eqn.params for eqn in eqns])):
+        return 1
+    if platform != "cpu":
+        return 4
+    sizes = [a.size for a in jaxpr.in_avals] + [v.aval.size for e in eqns for v in e.outputs]
+    largest = max(sizes, default=0)
+    return 4 if largest <= 1 else 2 if largest <= _ELEMENTS_UNROLLED else 1
+
+
+# Four steps of so many equations compile within a tenth of a second more than one.
+_EQUATIONS_UNROLLED = 32
+_ELEMENTS_UNROLLED = 256
 
 
 def _steps_to_stop(
