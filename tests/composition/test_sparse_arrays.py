@@ -305,3 +305,85 @@ def test_solvers_take_sparse_matrices(solver, form):
     sparse_a = getattr(sparse, form).fromdense(a)
     found, _ = getattr(xstack.scipy.sparse.linalg, solver)(sparse_a, np.float32([2, 4, 8]))
     np.testing.assert_allclose(found, np.ones(3), rtol=1e-5)  # float32, three steps
+
+
+INDICES = [
+    np.s_[::-1], np.s_[:, ::-2], np.s_[3:0:-1, :, 1], np.s_[None], np.s_[..., None, 2],
+    np.s_[1, None, ::-1], np.s_[:0], np.s_[2::-1, None, 1:, 0, None], np.s_[...],
+]  # fmt: skip
+ARRAYS = [
+    np.s_[np.array([1, 0, -1, 1])], np.s_[:, np.array([2, 0])], np.s_[np.array([[0, 3], [2, 2]])],
+    np.s_[np.array([0, 1]), np.array([2, 1])], np.s_[np.array([0, 1]), :, np.array([2, 1])],
+    np.s_[1, :, np.array([2, 1])], np.s_[::-1, 1, np.array([2, 0])],
+    np.s_[np.array([True, False, True, False])], np.s_[..., np.array([0, 1, 0])],
+    np.s_[np.arange(4)[:, None], np.array([[0, 2]])], np.s_[np.array([], int)],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("n_batch", "n_dense"), LAYOUTS)
+@pytest.mark.parametrize("index", INDICES, ids=str)
+def test_parts_turn_round_and_have_new_dimensions(n_batch, n_dense, index):
+    x = dense((4, 3, 3))
+    m = sparse_of(x, n_batch, n_dense)
+    np.testing.assert_array_equal(sparse.todense(m[index]), x[index])
+
+
+@pytest.mark.parametrize("index", ARRAYS, ids=str)
+def test_arrays_choose_elements_as_those_of_numpy_do(index):
+    x = dense((4, 3, 3))
+    m = sparse_of(x)
+    part = m[index]
+    np.testing.assert_array_equal(part.todense(), x[index])
+    assert part.nse <= max(2 * np.count_nonzero(x[index]), 1)  # no room for what does not meet
+    compiled = xstack.jit(lambda m: m[index].todense())(m)
+    np.testing.assert_array_equal(compiled, x[index])
+    found = xstack.grad(lambda d: (BCOO((d, m.indices), shape=m.shape)[index].todense() ** 2).sum())
+    np.testing.assert_allclose(found(m.data), _by_dense(m, lambda x: (x[index] ** 2).sum()))
+
+
+def _by_dense(m, f):
+    """Return the gradient of a function of the dense array for the values of the sparse one."""
+    full = xstack.grad(f)(m.todense())
+    rows = np.asarray(m.indices)
+    inside = (rows < m.shape).all(1)
+    return np.where(inside, np.asarray(full)[tuple(np.where(inside[:, None], rows, 0).T)], 0)
+
+
+def test_a_traced_index_and_one_that_does_not_fit():
+    x = dense((4, 3, 3))
+    m = sparse_of(x)
+    np.testing.assert_array_equal(xstack.jit(lambda m, i: m[i].todense())(m, 2), x[2])
+    with pytest.raises(IndexError, match="there are more indices than dimensions"):
+        m[0, 0, 0, 0]
+    with pytest.raises(TypeError, match="an array of indices must be for a sparse dimension"):
+        sparse_of(x, n_dense=1)[:, :, np.array([0])]
+
+
+def test_powers_of_the_elements():
+    x = dense((4, 3))
+    for m in (sparse_of(x), sparse.CSR.fromdense(x), sparse.BCSR.fromdense(x)):
+        np.testing.assert_array_equal((m**2).todense(), x**2)
+        np.testing.assert_allclose((abs(m) ** 0.5 / 2).todense(), x**0.5 / 2)
+        with pytest.raises(TypeError, match="a power that is not a number greater than 0 fills"):
+            m**0
+
+
+def test_sparsify_goes_into_branches_and_loops():
+    x, lax = dense((4, 3)), xstack.lax
+    m = sparse_of(x)
+    functions = [
+        lambda m: lax.cond(m.sum() > 0, lambda m: m * 2, lambda m: m * 3, m),
+        lambda m: lax.cond(m.sum() < 0, lambda m: m.sum(0), lambda m: m.sum(0) * 2, m),
+        lambda m: lax.fori_loop(0, 3, lambda i, c: c * 2, m),
+        lambda m: lax.while_loop(lambda c: c[1].sum() < 100, lambda c: (c[0], c[1] + c[0].sum(0)),
+                                 (m, xnp.ones(3)))[1],
+        lambda m: lax.scan(lambda c, i: (c + (i * m).sum(), c), 0.0, xnp.arange(3.0)),
+        lambda m: m[::-1] ** 2.5,
+    ]  # fmt: skip
+    for f in functions:
+        for run in (lambda f: f, xstack.jit):
+            found = xstack.tree.map(sparse.todense, run(sparse.sparsify(f))(m),
+                                    is_leaf=lambda x: isinstance(x, BCOO))  # fmt: skip
+            xstack.tree.map(
+                lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), found, f(xnp.asarray(x))
+            )

@@ -13,7 +13,7 @@ import xtree
 from xnp.numpy.dispatch import axes_of
 from xnp.sparse import layouts
 from xnp.sparse.layouts import Coordinates, bcoo_multiply_dense, joined, known, made, places
-from xprim import Array
+from xprim import Array, ConcreteArray, Tracer
 from xprim.errors import ConcretizationTypeError, message
 from xprim.requirements import require, static_int
 from xprim.tracebacks import boundary
@@ -163,25 +163,20 @@ class BCOO(Coordinates):
         return self.shape[0]
 
     def __getitem__(self, index: Any) -> BCOO:
-        """Return a part, by integers and slices that ascend."""
-        index = index if isinstance(index, tuple) else (index,)
-        bounds: list[tuple[int, int, int]] = []
-        dropped: list[int] = []
-        if Ellipsis in index:
-            k = index.index(Ellipsis)
-            index = (*index[:k], *[slice(None)] * (self.ndim - len(index) + 1), *index[k + 1 :])
-        index = (*index, *[slice(None)] * (self.ndim - len(index)))
-        for d, (i, n) in enumerate(zip(index, self.shape, strict=True)):
-            if not isinstance(i, slice):
-                i = static_int(i, "BCOO: an index")
-                if not -n <= i < n:
-                    raise IndexError(f"BCOO: index {i} is out of range for axis {d} of length {n}.")
-                i, dropped = slice(i % n, i % n + 1), [*dropped, d]
-            start, limit, step = i.indices(n)
-            bounds.append((start, max(start, limit), step))
-        starts, limits, steps = zip(*bounds, strict=True) if bounds else ((), (), ())
-        part = layouts.bcoo_slice(self, start_indices=starts, limit_indices=limits, strides=steps)
-        return layouts.squeezed(part, dropped)
+        """Return a part, by what `numpy.ndarray` takes; arrays along sparse dimensions alone."""
+        entries, added = _entries(index, self.shape)
+        if any(isinstance(i, Array) for i in entries):
+            return _at_arrays(self, entries, added)
+        part = layouts.squeezed(
+            _sliced(self, [i if isinstance(i, slice) else slice(i, i + 1) for i in entries]),
+            [d for d, i in enumerate(entries) if not isinstance(i, slice)],
+        )
+        if not added:
+            return part
+        sizes = list(part.shape)
+        for d in added:
+            sizes.insert(d, 1)
+        return layouts.bcoo_reshape(part, new_sizes=sizes)
 
     def __neg__(self) -> BCOO:
         return self._with(-self.data)
@@ -189,6 +184,16 @@ class BCOO(Coordinates):
     def __abs__(self) -> BCOO:
         unique = self if self.unique_indices else self.sum_duplicates(self.nse, False)
         return unique._with(xn.abs(unique.data))
+
+    def __pow__(self, n: Any) -> BCOO:
+        """Return the powers of the elements, by a number greater than 0."""
+        is_positive = isinstance(n, (int, float, np.number)) and n > 0
+        require(
+            is_positive, "BCOO", "a power that is not a number greater than 0 fills the zeros.",
+            got=n, hint="x.todense() ** n", error=TypeError,
+        )  # fmt: skip
+        unique = self if self.unique_indices else self.sum_duplicates(self.nse, False)
+        return unique._with(unique.data**n)
 
     def __mul__(self, other: Any) -> Any:
         if isinstance(other, Coordinates):
@@ -222,6 +227,65 @@ class BCOO(Coordinates):
 
     def __rmatmul__(self, other: Any) -> Any:
         return _matmul(other, self)
+
+
+def _sliced(mat: BCOO, slices: Sequence[slice]) -> BCOO:
+    ranges = [range(n)[s] for s, n in zip(slices, mat.shape, strict=True)]
+    turned = [d for d, r in enumerate(ranges) if r.step < 0]
+    ranges = [r[::-1] if r.step < 0 else r for r in ranges]
+    stops = [min(max(r.start, r.stop), n) for r, n in zip(ranges, mat.shape, strict=True)]
+    part = layouts.bcoo_slice(
+        mat, start_indices=[r.start for r in ranges], limit_indices=stops,
+        strides=[r.step for r in ranges],
+    )  # fmt: skip
+    return layouts.bcoo_rev(part, turned) if turned else part
+
+
+def _at_arrays(mat: BCOO, entries: Sequence[Any], added: Sequence[int]) -> BCOO:
+    """Return a part where an entry is an array: integers beside it are arrays, as in NumPy."""
+    arrays = {d: xn.asarray(i) for d, i in enumerate(entries) if not isinstance(i, slice)}
+    require(
+        not added and mat.n_batch == 0 and max(arrays) < mat.n_sparse, "BCOO",
+        "an array of indices must be for a sparse dimension of an array without dimensions of a "
+        "batch, and without None beside it.", got=mat, hint="index x.todense()", error=TypeError,
+    )  # fmt: skip
+    slices = [slice(None) if d in arrays else i for d, i in enumerate(entries)]
+    return layouts.gathered(_sliced(mat, slices), arrays)
+
+
+def _entries(index: Any, shape: Sequence[int]) -> tuple[list[Any], list[int]]:
+    """Return a slice, an integer or an array for each dimension, and where None adds one."""
+    given = index if isinstance(index, tuple) else (index,)
+    flat = [i for some in map(_parts, given) for i in some]
+    missing = [slice(None)] * (len(shape) - sum(i is not None and i is not ... for i in flat))
+    at = next((k for k, i in enumerate(flat) if i is ...), len(flat))
+    flat[at : at + 1] = missing
+    entries = [i for i in flat if i is not None]
+    if len(entries) != len(shape):
+        raise IndexError(message(
+            "BCOO", "there are more indices than dimensions.", got=f"{len(entries)} for {shape}",
+        ))  # fmt: skip
+    # those that stay in the result, and a new one, are counted from its beginning
+    stays = [i for i in flat if i is None or isinstance(i, slice)]
+    added = [d for d, i in enumerate(stays) if i is None]
+    return [_entry(i, d, n) for d, (i, n) in enumerate(zip(entries, shape, strict=True))], added
+
+
+def _parts(i: Any) -> list[Any]:
+    """Return an index as it is, arrays as ours, and a mask as the positions where it holds."""
+    if not isinstance(i, Tracer) and not (isinstance(i, Array | np.ndarray) and i.ndim):
+        return [i]
+    return list(xn.nonzero(i)) if i.dtype == bool else [xn.asarray(i)]
+
+
+def _entry(i: Any, d: int, n: int) -> Any:
+    """Return an integer counted from the beginning; a slice or an array as it is."""
+    if isinstance(i, slice | Array) and not (isinstance(i, ConcreteArray) and i.ndim == 0):
+        return i
+    i = static_int(i, "BCOO: an index")
+    if not -n <= i < n:
+        raise IndexError(f"BCOO: index {i} is out of range for axis {d} of length {n}.")
+    return i % n
 
 
 def _matmul(a: Any, b: Any) -> Any:

@@ -117,6 +117,15 @@ class JAXSparse(abc.ABC):
     def __pos__(self) -> Any:
         return self
 
+    def __abs__(self) -> Any:
+        return abs(self.to_bcoo())
+
+    def __pow__(self, n: Any) -> Any:
+        return self.to_bcoo() ** n
+
+    def __truediv__(self, other: Any) -> Any:
+        return self.to_bcoo() / as_bcoo(other)
+
     def __matmul__(self, other: Any) -> Any:
         return self.to_bcoo() @ as_bcoo(other)
 

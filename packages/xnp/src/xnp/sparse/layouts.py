@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -12,6 +12,7 @@ import numpy as np
 
 import xnp.numpy as xn
 from xnp import lax
+from xnp.numpy.dispatch import elements_now
 from xnp.primitives.precision import PrecisionLike
 from xprim import Array, as_array, promotion
 from xprim.errors import ConcretizationTypeError, ShapeError, message
@@ -392,6 +393,39 @@ def bcoo_slice(
     there = xn.all((from_first >= 0) & (indices < end) & (from_first % step == 0), axis=-1)
     moved = moved_out(from_first // step, there, lengths)
     return mat.like(data, moved, lengths, is_unique=mat.unique_indices)
+
+
+def gathered(mat: C, positions: Mapping[int, Any]) -> C:
+    """Return the elements at arrays of indices along sparse dimensions, in NumPy's order.
+
+    Args:
+      mat: the array, without dimensions of a batch.
+      positions: for some of its sparse dimensions, ascending, integer arrays that broadcast.
+    """
+    dims = list(positions)
+    shape = np.broadcast_shapes(*[p.shape for p in positions.values()])
+    rest = [d for d in range(mat.n_sparse) if d not in dims]
+    # each stored value beside each position: those that do not meet are left out
+    there: Any = True
+    for d, p in positions.items():
+        n = mat.sparse_shape[d]
+        p = xn.broadcast_to(xn.clip(xn.where(p < 0, p + n, p), 0, n - 1), shape)
+        there = there & (p.reshape(-1, 1) == mat.indices[:, d])
+    columns = [xn.asarray(c).reshape(-1, 1) for c in np.indices(shape)]
+    first = dims[0] if dims[-1] - dims[0] == len(dims) - 1 else 0
+    columns[:0] = [mat.indices[:, d] for d in rest[:first]]
+    columns += [mat.indices[:, d] for d in rest[first:]]
+    lengths = [mat.sparse_shape[d] for d in rest]
+    lengths[first:first] = shape
+    indices = xn.stack([xn.broadcast_to(c, there.shape) for c in columns], -1)
+    indices = moved_out(indices.astype(mat.indices.dtype), there, lengths)
+    data = xn.broadcast_to(mat.data, (*there.shape, *mat.dense_shape))
+    data, indices = [x.reshape(-1, *x.shape[2:]) for x in (data, indices)]
+    known = elements_now(there)
+    if known is not None:
+        met = np.flatnonzero(known[0])
+        data, indices = data[met], indices[met]
+    return mat.like(data, indices, lengths, is_unique=mat.unique_indices)
 
 
 def squeezed(mat: C, axes: Sequence[int]) -> C:

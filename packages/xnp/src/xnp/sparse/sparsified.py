@@ -7,15 +7,25 @@ other one is run as it is.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import xnp.numpy as xn
 import xtree
+from xnp import lax
 from xnp.sparse import layouts
 from xnp.sparse.formats import JAXSparse, as_bcoo
 from xnp.sparse.layouts import Coordinates, bcoo_reshape, bcoo_slice, joined, squeezed
-from xprim import Array, ClosedJaxpr, Equation, as_array, shaped_array, trace_to_closed
+from xprim import (
+    Array,
+    ClosedJaxpr,
+    ConcreteArray,
+    Equation,
+    as_array,
+    shaped_array,
+    trace_to_closed,
+)
 from xprim.errors import message
 from xprim.jaxpr import interpret
 from xprim.leaves import flat_arrays
@@ -32,8 +42,8 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
 
     Args:
       f: a function of pytrees of arrays. What it does to a sparse one is computed from the values
-        that are stored: products, sums, transposes, reshapes, slices, concatenations, and functions
-        of elements that leave 0 alone. Anything else is refused.
+        that are stored: products, sums, transposes, reshapes, slices, concatenations, functions of
+        elements that leave 0 alone, and branches and loops of these. Anything else is refused.
       use_tracer: taken for programs written for JAX, where it chooses between two ways to do the
         same.
 
@@ -94,6 +104,8 @@ def _apply(eqn: Equation, operands: Sequence[Any]) -> Any:
         return _run(eqn.params["call"], operands)
     if name in _KEEP_ZERO:
         return [_of_elements(eqn, *operands)]
+    if name in _OF_PROGRAMS:
+        return _OF_PROGRAMS[name](*operands, **eqn.params)
     if name in _RULES:
         return [_RULES[name](*operands, **eqn.params)]
     raise TypeError(message(
@@ -159,7 +171,8 @@ def _sub(x: Any, y: Any) -> Any:
 
 
 def _reduce_sum(x: Any, *, axes: Any, **_: Any) -> Any:
-    return layouts.bcoo_reduce_sum(x, axes=axes)
+    total = layouts.bcoo_reduce_sum(x, axes=axes)
+    return total if total.n_sparse else total.todense()
 
 
 def _reshape(x: Any, *, new_sizes: Any, dimensions: Any = None, **_: Any) -> Any:
@@ -184,6 +197,54 @@ def _concatenate(*operands: Any, dimension: int) -> Any:
     return xn.concatenate([x.todense() if _is_sparse(x) else x for x in operands], dimension)
 
 
+def _rev(x: Any, *, dimensions: Any) -> Any:
+    return layouts.bcoo_rev(x, dimensions)
+
+
+def _pow(x: Any, y: Any) -> Any:
+    require(
+        _is_sparse(x) and isinstance(y, ConcreteArray) and y.ndim == 0, "sparsify",
+        "pow of a sparse array needs a number as exponent, known while it is staged.", got=(x, y),
+        error=TypeError,
+    )  # fmt: skip
+    return x ** y.item()
+
+
+# Control flow: what is carried and chosen are trees of which a sparse array is a part.
+
+
+def _cond(index: Any, *operands: Any, branches: Any, **options: Any) -> Any:
+    return lax.switch(index, [functools.partial(_run_on, b) for b in branches], *operands)
+
+
+def _while(*operands: Any, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, cond_nconsts: int,
+           body_nconsts: int, **_: Any) -> Any:  # fmt: skip
+    of_test, operands = operands[:cond_nconsts], operands[cond_nconsts:]
+    of_body, carry = operands[:body_nconsts], operands[body_nconsts:]
+    return lax.while_loop(
+        lambda carry: _run(cond_jaxpr, (*of_test, *carry))[0],
+        lambda carry: _run_on(body_jaxpr, *of_body, *carry), list(carry),
+    )  # fmt: skip
+
+
+def _scan(*operands: Any, jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, length: int,
+          reverse: bool, unroll: Any, **_: Any) -> Any:  # fmt: skip
+    consts, operands = operands[:num_consts], operands[num_consts:]
+
+    def step(carry: Any, x: Any) -> Any:
+        outs = _run_on(jaxpr, *consts, *carry, *x)
+        return outs[:num_carry], outs[num_carry:]
+
+    carry, ys = lax.scan(
+        step, list(operands[:num_carry]), list(operands[num_carry:]), length, reverse, unroll
+    )
+    return [*carry, *ys]
+
+
+def _run_on(program: ClosedJaxpr, *values: Any) -> list[Any]:
+    return list(_run(program, values))
+
+
 def _squeeze(x: Any, *, dimensions: Any) -> Any:
     return squeezed(x, [d % x.ndim for d in dimensions])
 
@@ -191,5 +252,7 @@ def _squeeze(x: Any, *, dimensions: Any) -> Any:
 _RULES: dict[str, Callable[..., Any]] = {
     "mul": _mul, "div": _div, "add": _add, "sub": _sub, "dot_general": _dot_general,
     "reduce_sum": _reduce_sum, "reshape": _reshape, "slice": _slice, "squeeze": _squeeze,
-    "concatenate": _concatenate, "transpose": layouts.bcoo_transpose,
+    "concatenate": _concatenate, "transpose": layouts.bcoo_transpose, "rev": _rev,
+    "pow": _pow,
 }  # fmt: skip
+_OF_PROGRAMS: dict[str, Callable[..., Any]] = {"cond": _cond, "while": _while, "scan": _scan}
