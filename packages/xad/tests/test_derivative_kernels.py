@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import xnp
+import xtree
 from tests.nets.cells import IN_FULL
 from xad import grad, jacfwd, jacrev, jvp, linearize, value_and_grad, vjp
 from xad._linearize import linearize_flat
@@ -19,14 +20,19 @@ from xprim import (
     LINEAR,
     Primitive,
     Undefined,
+    closed_without_dead_code,
     config,
     dtypes,
     get_primitive,
     kernels,
+    make_jaxpr,
+    named_scope,
     scalar_array,
     undefined,
 )
 from xprim.errors import ImpureRuleError, MissingRuleError
+from xprim.kernels import REFUSED
+from xprim.source import describe
 
 X = np.linspace(0.5, 1.5, 8).astype(np.float32)
 
@@ -194,6 +200,80 @@ def test_a_result_that_nothing_needs_has_no_cotangent():
         return xnp.sum(a)
 
     assert_repeats(lambda: grad(fun)(X))
+
+
+# --- templates ------------------------------------------------------------------------------------
+
+
+def programs_of(fun, point):
+    """Return a function's derivatives as jaxprs: text, lines and name scopes, constants; errors."""
+
+    def forward(*xs):
+        return jvp(fun, xs, tuple(map(_ones_like, xs)))
+
+    def backward(*xs):
+        outs, pull = vjp(fun, *xs)
+        return outs, pull([_ones_like(out) for out in outs])
+
+    def twice(*xs):
+        return jvp(backward, xs, tuple(map(_ones_like, xs)))
+
+    def backward_twice(*xs):
+        def inexact(*ys):
+            return [y for y in xtree.leaves(backward(*ys)) if y.dtype != dtypes.float0]
+
+        outs, pull = vjp(inexact, *xs)
+        return pull([_ones_like(out) for out in outs])
+
+    def linear(*xs):
+        return linearize(fun, *xs)[1](*map(_ones_like, xs))
+
+    def residuals(*xs):
+        return xtree.leaves(vjp(fun, *xs)[1])
+
+    found = []
+    for derivative in (forward, backward, twice, backward_twice, linear, residuals):
+        try:
+            closed = make_jaxpr(derivative)(*point)
+        except (MissingRuleError, ValueError) as error:
+            found.append(str(error))
+            continue
+        live = closed_without_dead_code(closed, keep_arguments=True)[0]
+        places = [(describe(eqn.source), eqn.name_stack) for eqn in live.eqns]
+        found.append((str(live), places, bits(live.consts)))
+    return found
+
+
+def assert_same_by_templates(fun, point, monkeypatch):
+    tables = [sys.modules[f"xad.{name}"]._templates for name in ("_jvp", "_linearize", "transpose")]
+    programs = []
+    for uses in (1 << 30, 1, 0):
+        for table in tables:
+            table.clear()
+            monkeypatch.setattr(table, "uses", uses)
+        programs.append(programs_of(fun, point))
+    assert programs[0] == programs[1] == programs[2]
+    return [kernel for table in tables for kernel in table.values() if kernel is not REFUSED]
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("name", NAMES)
+def test_derivatives_of_a_primitive_are_the_same_programs_by_templates(name, monkeypatch):
+    for sample in samples_of(name):
+        fun, point = function_of(name, sample)
+        assert_same_by_templates(fun, point, monkeypatch)
+
+
+def in_scopes(x):
+    for name in "ab":
+        with named_scope(name):
+            x = xnp.sin(x) * xnp.cos(x)
+    return xnp.sum(x)
+
+
+@pytest.mark.parametrize("fun", [rosenbrock, shared, several_results, in_scopes])
+def test_gradients_are_the_same_programs_by_templates(fun, monkeypatch):
+    assert assert_same_by_templates(lambda x: [fun(x)], [xnp.asarray(X)], monkeypatch)
 
 
 def _value_of(primals, tangents):

@@ -23,7 +23,7 @@ from xad.arguments import (
     tangents_and_cells,
     write_tangents,
 )
-from xad.derivative_kernels import JVPKernel
+from xad.derivative_kernels import USES_BEFORE_TEMPLATE, JVPKernel, template_of
 from xad.tangents import (
     Tangent,
     check_tangents,
@@ -44,6 +44,7 @@ from xprim import (
     Trace,
     Tracer,
     Zero,
+    append_template,
     check_no_leaks,
     config,
     state,
@@ -65,6 +66,8 @@ Aux = TypeVar("Aux")
 
 # by primitive, abstract values of primals and tangents, and params
 _kernels = KernelTable("jvp", uses=USES_BEFORE_KERNEL)
+# the same while programs are staged: a rule is traced once for all that differentiate by it
+_templates = KernelTable("jvp", uses=USES_BEFORE_TEMPLATE)
 _values = config.values
 
 
@@ -247,6 +250,59 @@ class EagerJVPTrace(JVPTrace):
         ])  # fmt: skip
 
 
+class StagedJVPTrace(JVPTrace):
+    """Forward mode while a program is staged: a rule applied often becomes a template."""
+
+    __slots__ = ()
+
+    def process(
+        self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
+    ) -> tuple[Any, ...]:
+        """Write the equations of the template of the derivative, else apply the rule."""
+        primals: list[Any] = []
+        dots: list[Any] = []
+        key: list[Any] = [primitive]
+        for x in operands:
+            dot_aval = None
+            if type(x) is JVPTracer and x._trace is self:
+                dot = x.tangent
+                dots.append(dot)
+                dot_aval = dot.aval
+                x = x.primal
+            aval = x.aval
+            if aval.type_sharding is not None:
+                break
+            primals.append(x)
+            key += aval, dot_aval
+        else:
+            if dots and not primitive.call_like and not primitive.axis_param:
+                key += params.items()
+                kernel = _templates.use(key, _template_of, primitive, key, params)
+                if kernel is not None:
+                    return self._by_template(kernel, primals, dots)
+        return super().process(primitive, operands, params)
+
+    def _by_template(
+        self, kernel: JVPKernel, primals: Sequence[Any], dots: Sequence[Any]
+    ) -> tuple[Any, ...]:
+        parent: Trace = self.parent  # type: ignore[assignment]
+        now = state.__dict__
+        located = self.keeps_sources and now["source"] is None
+        if located:
+            now["source"] = capture(3)
+        try:
+            results = append_template(parent, kernel.run, (*primals, *dots))
+        finally:
+            if located:
+                now["source"] = None
+        outs = results[: len(kernel.dot_numbers)]
+        dots = results[len(outs) :]
+        return tuple([
+            out if k is None else JVPTracer(self, out, dots[k])
+            for out, k in zip(outs, kernel.dot_numbers, strict=True)
+        ])  # fmt: skip
+
+
 @overload
 def jvp(
     fun: Callable[..., T], primals: Sequence[Any], tangents: Sequence[Any],
@@ -343,7 +399,7 @@ def jvp_flat(
     previous = state.trace
     parent = previous if parent is None else parent
     if trace_class is None:
-        trace_class = EagerJVPTrace if parent is EAGER else JVPTrace
+        trace_class = EagerJVPTrace if parent is EAGER else StagedJVPTrace
     trace = trace_class(parent)
     trace._call = fun, primals
     args = [p if type(t) is Zero else JVPTracer(trace, p, t)
@@ -378,7 +434,10 @@ def _hosts_of(values: Sequence[Any]) -> list[Any]:
     return hosts
 
 
-def _kernel_of(primitive: Primitive, key: Sequence[Any], params: dict[str, Any]) -> JVPKernel:
+def _kernel_of(
+    primitive: Primitive, key: Sequence[Any], params: dict[str, Any],
+    executable: Callable[..., Any] = numpy_function,
+) -> JVPKernel:  # fmt: skip
     """Return the kernel of a primitive with its derivative.
 
     Args:
@@ -386,6 +445,7 @@ def _kernel_of(primitive: Primitive, key: Sequence[Any], params: dict[str, Any])
       key: the primitive; for each operand its abstract value and that of its tangent, None for
         zero; the params.
       params: of the primitive.
+      executable: makes of the program what runs it.
     """
     types = key[1 : len(key) - len(params)]
     avals, dot_avals = types[::2], types[1::2]
@@ -396,7 +456,7 @@ def _kernel_of(primitive: Primitive, key: Sequence[Any], params: dict[str, Any])
         dots = [Zero(a) if d is None else next(given)
                 for a, d in zip(avals, dot_avals, strict=True)]  # fmt: skip
         outs, out_dots = jvp_flat(
-            lambda *xs: primitive.bind(*xs, **params), values[: len(avals)], dots
+            lambda *xs: primitive.bind(*xs, **params), values[: len(avals)], dots, JVPTrace
         )
         nonzero = [d for d in out_dots if type(d) is not Zero]
         numbers = iter(range(len(nonzero)))
@@ -405,7 +465,12 @@ def _kernel_of(primitive: Primitive, key: Sequence[Any], params: dict[str, Any])
 
     given_avals = [*avals, *[d for d in dot_avals if d is not None]]
     program = trace_to_closed(forward, given_avals)
-    return JVPKernel(numpy_function(program), program, dot_numbers)
+    return JVPKernel(executable(program), program, dot_numbers)
+
+
+def _template_of(primitive: Primitive, key: Sequence[Any], params: dict[str, Any]) -> JVPKernel:
+    """Return the kernel of a primitive as a template; the arguments are those of `_kernel_of`."""
+    return _kernel_of(primitive, key, params, template_of)
 
 
 class JVPHandle:

@@ -10,9 +10,11 @@ from typing import Any
 
 from xad._jvp import JVPHandle, JVPTrace, JVPTracer, jvp_flat
 from xad.derivative_kernels import (
+    USES_BEFORE_TEMPLATE,
     KernelEquation,
     LinearizedKernel,
     divided,
+    template_of,
     without_kernels,
 )
 from xad.tangents import JvpRule, Tangent, instantiate, is_differentiable
@@ -28,6 +30,7 @@ from xprim import (
     Trace,
     Var,
     Zero,
+    append_template,
     close_over,
     closed_without_dead_code,
     config,
@@ -46,6 +49,7 @@ from xprim.jaxpr import interpret
 from xprim.kernels import KernelTable, Refusal, numpy_operand
 from xprim.numpy_kernels import numpy_function
 from xprim.sharded_types import meshes_of
+from xprim.source import capture
 from xtree.records import Record, set_once
 
 __all__ = ()
@@ -195,6 +199,8 @@ def _would_repeat_effects(primitive: Primitive, params: dict[str, Any]) -> Undef
 
 # by primitive, tangents, abstract values and params
 _kernels = KernelTable("linearize", uses=USES_BEFORE_KERNEL)
+# the same while programs are staged: a rule is traced once for all that differentiate by it
+_templates = KernelTable("linearize", uses=USES_BEFORE_TEMPLATE)
 
 
 class LinearizeTrace(JVPTrace):
@@ -294,6 +300,73 @@ class EagerLinearizeTrace(LinearizeTrace):
         return tuple(outs)
 
 
+class StagedLinearizeTrace(LinearizeTrace):
+    """The same while a program is staged: a rule applied often becomes a template."""
+
+    __slots__ = ()
+
+    def process(
+        self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
+    ) -> tuple[Any, ...]:
+        """Write the equations of the template of the primitive, else apply its rule."""
+        tape = self.parent
+        primals: list[Any] = []
+        key: list[Any] = [primitive]
+        dots: list[Var] = []  # each once
+        for x in operands:
+            number = -1
+            if type(x) is JVPTracer and x._trace is self:
+                dot, x = x.tangent, x.primal
+                if type(dot) is not JaxprTracer or dot._trace is not tape:
+                    break
+                v = dot.variable
+                if v in dots:
+                    number = dots.index(v)
+                else:
+                    number = len(dots)
+                    dots.append(v)
+            aval = x.aval
+            if aval.type_sharding is not None:
+                break
+            primals.append(x)
+            key += number, aval
+        else:
+            if dots and not primitive.call_like and not primitive.axis_param:
+                key += params.items()
+                kernel = _templates.use(key, _template_of, primitive, key, params)
+                if kernel is not None:
+                    return self._by_template(kernel, primitive, primals, dots)
+        return super().process(primitive, operands, params)
+
+    def _by_template(
+        self, kernel: LinearizedKernel, primitive: Primitive, primals: list[Any], dots: list[Var]
+    ) -> tuple[Any, ...]:
+        """Write the equations of the primal, and record the linear part."""
+        tape = self.parent
+        staged: Trace = tape.parent  # type: ignore[assignment]
+        now = state.__dict__
+        located = self.keeps_sources and now["source"] is None
+        if located:
+            now["source"] = capture(3)
+        try:
+            results = append_template(staged, kernel.run, primals)
+            if kernel.linear.outvars:
+                outputs = [Var(v.aval) for v in kernel.linear.outvars]
+                known = (*kernel.constants, *primals, *results)
+                tape.eqns.append(KernelEquation(
+                    primitive, dots, outputs, kernel, [known[k] for k in kernel.picked],
+                    *tape.location(),
+                ))  # fmt: skip
+                dots = dots + outputs
+        finally:
+            if located:
+                now["source"] = None
+        return tuple([
+            out if k is None else JVPTracer(self, out, JaxprTracer(tape, dots[k]))
+            for out, k in zip(results, kernel.dots_out, strict=False)
+        ])  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class LinearProgram:
     """The derivative of a function at a point: a tape between the tangents that are not zero."""
@@ -320,6 +393,7 @@ def linearize_flat(
     primals: Sequence[Any],
     nonzero: Sequence[bool],
     wanted: Sequence[bool] = (),
+    trace_class: type[LinearizeTrace] | None = None,
 ) -> tuple[list[Any], LinearProgram]:
     """Evaluate a function of flat lists at `primals` and return its derivative there.
 
@@ -328,6 +402,7 @@ def linearize_flat(
       primals: where to evaluate.
       nonzero: for each primal, whether to differentiate with respect to it.
       wanted: for each result, whether its tangent is to be an array although zero.
+      trace_class: `LinearizeTrace`, where each rule is to be applied anew.
     """
     parent = state.trace
     tape = TapeTrace(parent)
@@ -336,7 +411,8 @@ def linearize_flat(
     for primal, dot in zip(primals, dots, strict=True):
         if primal.aval.type_sharding is not None:
             tape.note_mesh(primal, dot)
-    trace_class = EagerLinearizeTrace if parent is EAGER else LinearizeTrace
+    if trace_class is None:
+        trace_class = EagerLinearizeTrace if parent is EAGER else StagedLinearizeTrace
     outs, out_dots = jvp_flat(fun, primals, dots, trace_class, tape)
     if wanted:
         out_dots = [
@@ -462,7 +538,7 @@ def _linearize(
     captured: list[Any] = []
 
     def primal_part(*primals: Any) -> list[Any]:
-        outs, program = linearize_flat(fun or closed, primals, nonzero, wanted)
+        outs, program = linearize_flat(fun or closed, primals, nonzero, wanted, LinearizeTrace)
         linear, needed = _linear_part(program)
         captured.append((linear, program.nonzero_out))
         return [*outs, *needed]
@@ -493,8 +569,9 @@ def _linear_part(program: LinearProgram) -> tuple[ClosedJaxpr, list[Any]]:
 
 
 def _kernel_of(
-    primitive: Primitive, key: Sequence[Any], params: dict[str, Any]
-) -> LinearizedKernel:
+    primitive: Primitive, key: Sequence[Any], params: dict[str, Any],
+    executable: Callable[..., Any] = numpy_function,
+) -> LinearizedKernel:  # fmt: skip
     """Return the kernel of a primitive.
 
     Args:
@@ -502,12 +579,13 @@ def _kernel_of(
       key: the primitive; for each operand the number of its tangent, -1 for zero, and its abstract
         value; the params.
       params: of the primitive.
+      executable: makes of the program of the primal what runs it.
     """
     types = key[1 : len(key) - len(params)]
     numbers, avals = types[::2], types[1::2]
     evaluated = trace_to_closed(lambda *xs: primitive.bind(*xs, **params), avals)
     split = LINEARIZE_HANDLE.linearize_jaxpr(evaluated, [k >= 0 for k in numbers])
-    run = numpy_function(split.primal)
+    run = executable(split.primal)
     if any(type(c) is not ConcreteArray for c in split.linear.consts):
         raise Refusal("its derivative captured a traced value")
     linear, dots_out = _with_shared_tangents(split, [k for k in numbers if k >= 0])
@@ -518,6 +596,15 @@ def _kernel_of(
     avals_out = split.primal.out_avals[: split.num_results]
     programs = (split.primal, split.linear)
     return LinearizedKernel(run, avals_out, programs, dots_out, linear, picked, constants)
+
+
+def _template_of(
+    primitive: Primitive, key: Sequence[Any], params: dict[str, Any]
+) -> LinearizedKernel:
+    """Return the kernel of a primitive as a template; the arguments are those of `_kernel_of`."""
+    kernel = _kernel_of(primitive, key, params, template_of)
+    template_of(kernel.programs[1])  # whose equations are written as well
+    return kernel
 
 
 def _with_shared_tangents(split: Linearized, numbers: list[int]) -> tuple[Jaxpr, list[int | None]]:

@@ -225,17 +225,13 @@ def active_cotangents_of(
     meshes, jaxpr = program.meshes, program.jaxpr
     results = backward_pass(jaxpr, program.residuals, args, given, is_tape, meshes=meshes)
     avals = [a if a.type_sharding is None else cotangent(a) for a in avals]
-    if not meshes:
-        return list(map(_typed, results, avals))
     found = []
-    for v, r, a in zip(jaxpr.invars, results, avals, strict=True):
-        with near(meshes.get(v, ())):
-            found.append(_typed(r, a))
+    for v, ct, aval in zip(jaxpr.invars, results, avals, strict=True):
+        if ct.aval is not aval or type(ct) is Zero:
+            with near(meshes.get(v, ())):
+                ct = typed_as(ct, aval)
+        found.append(ct)
     return found
-
-
-def _typed(ct: Any, aval: ShapedArray) -> Any:
-    return ct if ct.aval is aval and type(ct) is not Zero else typed_as(ct, aval)
 
 
 @xtree.register_pytree_node_class

@@ -15,7 +15,13 @@ from contextlib import nullcontext
 from typing import Any
 
 from xad._linearize import TapeTrace
-from xad.derivative_kernels import KernelEquation, LinearizedKernel, divided
+from xad.derivative_kernels import (
+    USES_BEFORE_TEMPLATE,
+    KernelEquation,
+    LinearizedKernel,
+    divided,
+    template_of,
+)
 from xad.tangents import Tangent, added, instantiate, tangent_aval, typed_as
 from xnp.lax import add_p
 from xprim import (
@@ -23,6 +29,7 @@ from xprim import (
     ClosedJaxpr,
     ConcreteArray,
     Equation,
+    EquationTemplate,
     Jaxpr,
     Linear,
     Literal,
@@ -30,6 +37,7 @@ from xprim import (
     Undefined,
     Var,
     Zero,
+    append_template,
     config,
     state,
     trace_to_closed,
@@ -160,15 +168,32 @@ def _waits(aval: ShapedArray, ct: Any) -> bool:
     return bool(sharding.varying) and not (sharding.spec.names() or sharding.spec.sums)
 
 
-def _run_backwards(eqns: Sequence[Equation], env: Env, cts: Env) -> None:
-    """Transpose equations from the last to the first; their own operations keep their lines."""
+def _run_backwards(
+    eqns: Sequence[Equation], env: Env, cts: Env, scopes: tuple[str, ...] | None = None
+) -> None:
+    """Transpose equations from the last to the first; their own operations keep their lines.
+
+    Args:
+      eqns: the equations.
+      env: the values of what is not linear.
+      cts: cotangents by variable, to which those of the operands are added.
+      scopes: the name scopes around; one of the backward pass inside of the current ones without.
+    """
     now = state.__dict__
     outer, outer_stack = now["source"], now["name_stack"]
-    backward = now["name_stack"] = (*outer_stack, BACKWARD)
+    backward = (*outer_stack, BACKWARD) if scopes is None else scopes
+    now["name_stack"] = backward
     try:
         for eqn in reversed(eqns):
             if type(eqn) is KernelEquation:
-                _run_kernel_backwards(eqn, env, cts)
+                staged = type(eqn.kernel.run) is EquationTemplate
+                if staged:
+                    now["source"], now["name_stack"] = eqn.source, backward + eqn.name_stack
+                run = _run_template_backwards if staged else _run_kernel_backwards
+                if not run(eqn, cts):
+                    plain, values = eqn.expanded()
+                    env.update(values)
+                    _run_backwards(plain, env, cts, backward)
                 continue
             given = _cotangents_of_results(eqn, cts)
             if given is None:
@@ -343,19 +368,23 @@ class _BackwardKernel(Kernel):
 
     __slots__ = ("numbers",)
 
-    def __init__(
-        self, run: Callable[..., Any], program: ClosedJaxpr, numbers: Sequence[int]
-    ) -> None:
+    def __init__(self, run: Any, program: ClosedJaxpr, numbers: Sequence[int]) -> None:
         super().__init__(run, program.out_avals, (program,))
         self.numbers = numbers
 
 
 # by the kernel of a primitive, and the abstract values of the cotangents, None for zero
 _kernels = KernelTable("transpose", rule_kind="transpose")
+# the same while programs are staged: a rule is traced once for all that differentiate by it
+_templates = KernelTable("transpose", rule_kind="transpose", uses=USES_BEFORE_TEMPLATE)
 
 
-def _run_kernel_backwards(eqn: KernelEquation, env: Env, cts: Env) -> None:
-    """Add the cotangents of an equation's arguments to `cts`, by one function where that may be."""
+def _run_kernel_backwards(eqn: KernelEquation, cts: Env) -> bool:
+    """Add the cotangents of an equation's arguments to `cts` by one function, if that may be.
+
+    Returns:
+      Whether it was done; else the plain equations are to be transposed.
+    """
     values = [*eqn.residuals]
     key: list[Any] = [eqn.primitive, eqn.kernel]
     for v in (*eqn.outputs, *eqn.inputs):
@@ -364,38 +393,58 @@ def _run_kernel_backwards(eqn: KernelEquation, env: Env, cts: Env) -> None:
             key.append(None)
             continue
         if type(ct) is not ConcreteArray:
-            return _run_expanded(eqn, env, cts)
+            return False
         host = ct.host if ct.buffer is None else numpy_operand(ct)
         if host is None:
-            return _run_expanded(eqn, env, cts)
+            return False
         key.append(ct.aval)
         values.append(host)
     kernel = _kernels.get((*key, state.__dict__["options"]))
     if type(kernel) is not _BackwardKernel:
         kernel = _kernels.use(key, _backward_kernel, eqn.kernel, key[2:])
         if kernel is None:
-            return _run_expanded(eqn, env, cts)
+            return False
     for v in eqn.outputs:
         cts.pop(v, None)
     results = state.run_quietly(kernel.run, *values)
     for k, aval, result in zip(kernel.numbers, kernel.avals_out, results, strict=True):
         cts[eqn.inputs[k]] = ConcreteArray(result, aval)
-    return None
+    return True
 
 
-def _run_expanded(eqn: KernelEquation, env: Env, cts: Env) -> None:
-    eqns, values = eqn.expanded()
-    env.update(values)
-    _run_backwards(eqns, env, cts)
+def _run_template_backwards(eqn: KernelEquation, cts: Env) -> bool:
+    """Do what `_run_kernel_backwards` does by a template, at the line and scopes of now."""
+    values = [*eqn.residuals]
+    key: list[Any] = [eqn.primitive, eqn.kernel]
+    for v in (*eqn.outputs, *eqn.inputs):
+        ct = cts.get(v)
+        if ct is None:
+            key.append(None)
+            continue
+        if ct.aval.type_sharding is not None:
+            return False
+        key.append(ct.aval)
+        values.append(ct)
+    kernel = _templates.use(key, _backward_template, eqn.kernel, key[2:])
+    if kernel is None:
+        return False
+    for v in eqn.outputs:
+        cts.pop(v, None)
+    results = append_template(state.trace, kernel.run, values)
+    cts.update(zip([eqn.inputs[k] for k in kernel.numbers], results, strict=True))
+    return True
 
 
-def _backward_kernel(kernel: LinearizedKernel, key: Sequence[Any]) -> _BackwardKernel:
+def _backward_kernel(
+    kernel: LinearizedKernel, key: Sequence[Any], executable: Callable[..., Any] = numpy_function
+) -> _BackwardKernel:
     """Return the way back for some cotangents.
 
     Args:
       kernel: of a primitive.
       key: for each result, then for each argument of `kernel.linear`, the abstract value of its
         cotangent, or None for zero.
+      executable: makes of the program what runs it.
     """
     linear = kernel.linear
     count = len(linear.constvars)
@@ -411,7 +460,12 @@ def _backward_kernel(kernel: LinearizedKernel, key: Sequence[Any]) -> _BackwardK
 
     avals = [*[v.aval for v in linear.constvars], *[a for a in key if a]]
     program = trace_to_closed(backward, avals)
-    return _BackwardKernel(numpy_function(program), program, numbers)
+    return _BackwardKernel(executable(program), program, numbers)
+
+
+def _backward_template(kernel: LinearizedKernel, key: Sequence[Any]) -> _BackwardKernel:
+    """Return the way back as a template; the arguments are those of `_backward_kernel`."""
+    return _backward_kernel(kernel, key, template_of)
 
 
 def transpose_on_tape(

@@ -170,8 +170,10 @@ with namespace(globals()):  # the first use imports them
     )
     from xprim.jaxpr_text import format_jaxpr as format_jaxpr
     from xprim.staging import (
+        EquationTemplate as EquationTemplate,
         JaxprTrace as JaxprTrace,
         JaxprTracer as JaxprTracer,
+        append_template as append_template,
         check_no_leaks as check_no_leaks,
         close_over as close_over,
         trace_to_closed as trace_to_closed,

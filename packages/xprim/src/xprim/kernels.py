@@ -77,8 +77,9 @@ class Kernel:
     """The executable form of a program.
 
     Attributes:
-      run: the function; of ndarrays to ndarrays on the host, of arrays to arrays on a device. None
-        where a kernel was refused, so that a look-up finds that out as well.
+      run: the function; of ndarrays to ndarrays on the host, of arrays to arrays on a device. Where
+        programs are staged, an `EquationTemplate`. None where a kernel was refused, so that a
+        look-up finds that out as well.
       avals_out: the abstract values of the results; of an array function with one result, its own.
       programs: what it was made from, while kernels are compared with their rules.
     """
@@ -87,7 +88,7 @@ class Kernel:
 
     def __init__(
         self,
-        run: Callable[..., Any] | None,
+        run: Any,
         avals_out: Any,
         programs: Sequence[ClosedJaxpr] = (),
     ) -> None:

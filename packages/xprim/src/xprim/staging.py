@@ -20,7 +20,7 @@ from xprim.errors import LazyNames, UnexpectedTracerError, derivative_lost
 from xprim.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var, check_jaxpr
 from xprim.primitive import Primitive
 from xprim.sharded_types import captured
-from xprim.source import capture, describe
+from xprim.source import Source, capture, describe
 from xprim.trace import LastingScope, Trace, Tracer, foreign_operand, raise_leaked
 from xtree.errors import with_article
 
@@ -214,6 +214,32 @@ class JaxprTrace(Trace):
             return (JaxprTracer(self, outputs[0]),)
         return tuple([JaxprTracer(self, v) for v in outputs])
 
+    def append_all(self, template: EquationTemplate, operands: Sequence[Any]) -> tuple[Any, ...]:
+        """Add the equations of a template and return tracers for its results."""
+        atoms: list[Any] = [self.atom(x) for x in operands]
+        known = len(atoms)
+        atoms += template.literals
+        source, name_stack = self.location()
+        append = self.eqns.append
+        for primitive, numbers, params, signature in template.steps:
+            inputs = [atoms[k] for k in numbers]
+            outputs = [Var(aval) for aval in signature.avals_out]
+            append(Equation(primitive, inputs, outputs, params, source, name_stack, signature))
+            atoms += outputs
+        return tuple([
+            operands[k] if k < known
+            else JaxprTracer(self, v) if type(v := atoms[k]) is Var else v.value
+            for k in template.results
+        ])  # fmt: skip
+
+    def location(self) -> tuple[Source | None, tuple[str, ...]]:
+        """Return the line of the current operation and its name scopes inside of this program."""
+        if not self.keeps_sources:
+            return None, ()
+        now = state.__dict__
+        name_stack = now["name_stack"]
+        return now["source"], self.lasting + name_stack[self.depth :] if name_stack else name_stack
+
     def argument(self, aval: ShapedArray) -> JaxprTracer:
         """Add an argument of the program."""
         var = Var(aval)
@@ -298,6 +324,63 @@ class JaxprTrace(Trace):
                 function = place or self.fun_name
                 return f"the argument {name} of {function}" if function else f"the argument {name}"
         return "a constant"
+
+
+class EquationTemplate:
+    """A program without calls, whose equations are appended to jaxprs without running its rules.
+
+    A derivative rule binds the same primitives for all operands of the same types. Values are
+    numbered: operands, then literals, then the results of the equations in their order.
+
+    Attributes:
+      literals: the scalar constants.
+      steps: for each equation its primitive, the numbers of its operands, its params and signature.
+      results: the numbers of the results.
+    """
+
+    __slots__ = ("literals", "results", "steps")
+
+    def __init__(self, closed: ClosedJaxpr) -> None:
+        jaxpr = closed.jaxpr
+        inputs = [x for eqn in jaxpr.eqns for x in eqn.inputs]
+        self.literals = list({x: None for x in (*inputs, *jaxpr.outvars) if type(x) is Literal})
+        numbers: dict[Any, int] = {}
+        for x in (*jaxpr.invars, *self.literals, *[v for eqn in jaxpr.eqns for v in eqn.outputs]):
+            numbers[x] = len(numbers)
+        self.steps: list[tuple[Primitive, list[int], dict[str, Any], Any]] = [
+            (eqn.primitive, [numbers[x] for x in eqn.inputs], eqn.params, eqn.signature)
+            for eqn in jaxpr.eqns
+        ]
+        self.results = [numbers[x] for x in jaxpr.outvars]
+
+    @staticmethod
+    def fits(closed: ClosedJaxpr) -> bool:
+        """Return whether a program has operations on its operands and on scalars alone.
+
+        Calls, effects, collectives, arrays, meshes and extended dtypes depend on more than types.
+        """
+        eqns = closed.jaxpr.eqns
+        if closed.consts or any(eqn.signature is None for eqn in eqns):
+            return False
+        if any(
+            eqn.primitive.call_like or eqn.primitive.axis_param
+            or "effects" in eqn.primitive.rules for eqn in eqns
+        ):  # fmt: skip
+            return False
+        avals = [x.aval for eqn in eqns for x in (*eqn.inputs, *eqn.outputs)]
+        return all(a.type_sharding is None and a.physical is None for a in avals)
+
+
+def append_template(
+    trace: Trace, template: EquationTemplate, operands: Sequence[Any]
+) -> tuple[Any, ...]:
+    """Apply the operations of a template under a trace, with the current line and name scopes."""
+    if type(trace) is JaxprTrace:
+        return trace.append_all(template, operands)
+    values = [*operands, *[x.value for x in template.literals]]
+    for primitive, numbers, params, _ in template.steps:
+        values += trace.process(primitive, tuple([values[k] for k in numbers]), params)
+    return tuple([values[k] for k in template.results])
 
 
 def trace_to_jaxpr(
