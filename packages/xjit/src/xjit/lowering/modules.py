@@ -8,6 +8,7 @@ text, and are compiled once. Donated arguments are marked with the result that t
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 import warnings
@@ -40,6 +41,7 @@ from xjit.sharding.shardings import (
     Sharding,
     along_explicit_axes,
 )
+from xjit.xla_workarounds.extremes import EXTREMES, write_extremes
 from xjit.xla_workarounds.partition_barriers import barriers_of
 from xjit.xla_workarounds.repeated_constraints import without_repeated
 from xjit.xla_workarounds.split_operations import REWRITTEN, write_split
@@ -431,6 +433,8 @@ def _write_operation(
         results = write_host_kernel(builder, primitive, operands, avals_in, avals_out, params)
         if results is not None:
             return results
+    if primitive.name in EXTREMES and builder.platform == "cpu":
+        rule = functools.partial(write_extremes, primitive.name, rule)
     if primitive.name in REWRITTEN and builder.is_split:
         return write_split(builder, primitive.name, rule, operands, avals_in, avals_out, params)
     return rule(builder, operands, avals_in, avals_out, **params)  # type: ignore[no-any-return]

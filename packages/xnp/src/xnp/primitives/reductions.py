@@ -10,7 +10,7 @@ import numpy as np
 
 import xprim
 from xnp.primitives import costs, table
-from xnp.primitives.lowering_text import chosen, compared, is_split
+from xnp.primitives.lowering_text import compared, is_split
 from xnp.primitives.table import NATIVE, add, bind, broadcasted, concatenated, mul, reshaped, sliced
 from xprim import ZERO, ClosedJaxpr, Primitive, ShapedArray, Zero, dtypes, shaped_array, undefined
 from xprim.contracts import BatchAxis, Builder, JVPHandle
@@ -77,10 +77,8 @@ def reduction_stablehlo(
         avals = [shaped_array(aval.shape, dtype), scalar]
         wide = shaped_array(out.shape, dtype)
         inside = f": {', '.join(map(str, axes))}" if axes else ""
-        attributes = f"dimensions = array<i64{inside}>"
         (result,) = b.op("stablehlo.reduce", [x, b.scalar(init(dtype), dtype)], avals, [wide],
-                         attributes, reducer(b, op, dtype))  # fmt: skip
-        result = with_nan(b, "stablehlo.reduce", attributes, op, x, avals[0], result, wide)
+                         f"dimensions = array<i64{inside}>", reducer(b, op, dtype))  # fmt: skip
         return [b.convert(result, wide, out.dtype)]
 
     return stablehlo_rule
@@ -208,61 +206,6 @@ def _is_sliced(aval: ShapedArray, axes: tuple[int, ...]) -> bool:
     if not is_scalar_code or type(aval.size) is not int or aval.size < _LEAST_TO_SLICE:
         return False
     return math.prod(aval.shape[_first_of_last_run(aval.ndim, axes) :]) >= _SLICES**2
-
-
-# ----------------------------------------------------------------------------- NaN among extremes
-# XLA for CPUs has YNNPACK reduce floats from 4,096 elements on, whose extremes lose
-# NaN (jaxlib 0.10.2 to 0.12.0.1): the greatest of 10,000 numbers and a NaN is a number. Sums keep
-# it: where that of all is NaN, for that or for infinities of both signs, elements are looked at.
-
-_LOSES_NAN = frozenset([dtypes.float32, dtypes.float64, dtypes.float16, dtypes.bfloat16])
-_LEAST_OF_YNNPACK = 4096
-
-
-def with_nan(
-    b: Builder, reduction: str, attributes: str, op: str, x: str, aval: ShapedArray, result: str,
-    out: ShapedArray,
-) -> str:  # fmt: skip
-    """Write NaN in the place of extremes of elements with a NaN, where a CPU program loses it.
-
-    Args:
-      b: the builder.
-      reduction: the operation, `stablehlo.reduce` or `stablehlo.reduce_window`.
-      attributes: its attributes.
-      op: what combines two elements.
-      x: the operand.
-      aval: its type.
-      result: what the reduction gives.
-      out: the type of that.
-    """
-    is_small = type(aval.size) is int and aval.size < _LEAST_OF_YNNPACK
-    if b.platform != "cpu" or op not in _CHOOSERS or aval.dtype not in _LOSES_NAN or is_small:
-        return result
-    flag, masks = shaped_array((), dtypes.bool_), aval.update(dtype=dtypes.bool_, weak_type=False)
-    truth = out.update(dtype=dtypes.bool_, weak_type=False)
-
-    def exact(inner: Builder, _: Any = ()) -> list[str]:
-        # without the barrier the compiler computes both branches
-        (held,) = inner.op("stablehlo.optimization_barrier", [x], [aval], [aval])
-        operands = [compared(inner, "NE", held, held, aval), inner.scalar(False, dtypes.bool_)]
-        either = inner.reducer("stablehlo.or", dtypes.bool_)
-        return inner.op(reduction, operands, [masks, flag], [truth], attributes, either)
-
-    if is_split(b):  # the partitioner cuts no branches
-        (is_nan,) = exact(b)
-    else:
-        scalar = shaped_array((), aval.dtype)
-        dims = ", ".join(map(str, range(aval.ndim)))
-        (total,) = b.op(
-            "stablehlo.reduce", [x, b.scalar(0, aval.dtype)], [aval, scalar], [scalar],
-            f"dimensions = array<i64: {dims}>", b.reducer("stablehlo.add", aval.dtype),
-        )  # fmt: skip
-        is_any = compared(b, "NE", total, total, scalar)
-        looked_at = b.region([], exact, [truth])
-        none = b.region([], lambda inner, _: [inner.full_like(False, truth)], [truth])
-        regions = b.regions(looked_at, none)
-        (is_nan,) = b.op("stablehlo.if", [is_any], [flag], [truth], "", regions)
-    return chosen(b, is_nan, b.full_like(np.nan, out), result, out)
 
 
 def reducer(b: Builder, op: str, dtype: np.dtype[Any]) -> str:

@@ -17,7 +17,7 @@ import xprim
 from xnp.primitives import costs, table
 from xnp.primitives.gather import strided
 from xnp.primitives.index_modes import PROMISE_IN_BOUNDS, ScatterDimensionNumbers
-from xnp.primitives.reductions import greatest, least, total_dtype, with_nan
+from xnp.primitives.reductions import greatest, least, total_dtype
 from xnp.primitives.shapes import inserted, pad_p
 from xnp.primitives.sort import comparable, compare_text
 from xnp.primitives.table import BOOL, NUMBER, REAL, Kinds, bind, counting, filled, reshaped
@@ -399,15 +399,12 @@ def window_extremal(name: str, ufunc: np.ufunc, op: str, neutral: Any, select: s
         (aval,) = avals_in
         if not aval.ndim:
             return [operands[0]]
-        (x,), (out,), attributes = operands, avals_out, attributes_of(params)
-        (result,) = b.op(
-            "stablehlo.reduce_window", [x, b.scalar(neutral(aval.dtype), aval.dtype)],
-            [aval, shaped_array((), aval.dtype)], [out], attributes, b.reducer(op, aval.dtype),
-        )  # fmt: skip
-        windows = zip(params["window_dimensions"], params["window_strides"], out.shape, strict=True)
-        if any(size > 1 and size != step and n != 1 for size, step, n in windows):
-            return [result]  # YNNPACK has no windows that overlap
-        return [with_nan(b, "stablehlo.reduce_window", attributes, op, x, aval, result, out)]
+        operands = [operands[0], b.scalar(neutral(aval.dtype), aval.dtype)]
+        avals = [aval, shaped_array((), aval.dtype)]
+        region = b.reducer(op, aval.dtype)
+        return b.op(
+            "stablehlo.reduce_window", operands, avals, avals_out, attributes_of(params), region
+        )
 
     def jvp_rule(primals: Any, tangents: Any, **params: Any) -> Any:
         (x,), (x_dot,) = primals, tangents
