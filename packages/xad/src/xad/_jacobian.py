@@ -336,7 +336,7 @@ def _by_columns(
             if live
         ]
 
-    found = iter(_mapped(push, in_avals, chunk_size) if any(active) else ())
+    found = iter(_map(push, in_avals, chunk_size) if any(active) else ())
     count = sum([a.size for a in in_avals])
     columns = [next(found) if live else _constant_zeros(a, (count, *a.shape))
                for a, live in zip(out_avals, active, strict=True)]  # fmt: skip
@@ -361,10 +361,10 @@ def _by_rows(
             cts = [ct[0] if i == k else Zero(a) for i, a in enumerate(out_avals)]
             return active_cotangents_of(program, in_avals, cts)
 
-        rows = iter(_mapped(pull, [out], chunk_size))
+        rows = iter(_map(pull, [out], chunk_size))
         shapes = [out.shape + a.shape for a in in_avals]
         return [
-            _reshaped(next(rows), shape) if nz else float0_zeros(shape)
+            _reshape(next(rows), shape) if nz else float0_zeros(shape)
             for shape, nz in zip(shapes, program.nonzero_in, strict=True)
         ]
 
@@ -390,7 +390,7 @@ def _by_shapes(
 _METHODS: Final = {"auto": _by_shapes, "forward": _by_columns, "reverse": _by_rows}
 
 
-def _mapped(
+def _map(
     fun: Callable[[list[Any]], list[Any]], avals: Sequence[ShapedArray], chunk_size: int | None
 ) -> list[Any]:
     """Apply a linear function of several arrays to each basis vector of all their elements.
@@ -432,7 +432,7 @@ def _one_by_one(
         for vector in zip(*basis, strict=True)
     ]
     return [
-        concatenate_p.bind(*[_reshaped(r, (1, *r.aval.shape)) for r in column], dimension=0)[0]
+        concatenate_p.bind(*[_reshape(r, (1, *r.aval.shape)) for r in column], dimension=0)[0]
         for column in zip(*rows, strict=True)
     ]
 
@@ -472,8 +472,8 @@ def _constant_zeros(aval: ShapedArray, shape: tuple[int, ...]) -> Any:
 def _basis_last(columns: Any, shape: tuple[int, ...]) -> Any:
     """Move the basis dimension from the front to the back and give it the argument's shape."""
     order = (*range(1, columns.aval.ndim), 0)
-    return _reshaped(transpose_p.bind(columns, permutation=order)[0], shape)
+    return _reshape(transpose_p.bind(columns, permutation=order)[0], shape)
 
 
-def _reshaped(x: Any, shape: tuple[int, ...]) -> Any:
+def _reshape(x: Any, shape: tuple[int, ...]) -> Any:
     return reshape_p.bind(x, new_sizes=shape, dimensions=None)[0]

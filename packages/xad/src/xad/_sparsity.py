@@ -144,7 +144,7 @@ def _pattern_of(closed: ClosedJaxpr, chosen: Sequence[int]) -> SparsityPattern:
         width += aval.size if i in chosen else 0
     with xprim.ensure_compile_time_eval():
         outs = _Propagation(max(width, 1)).run(closed, args)
-    sets = _joined(list(map(_as_sets, outs)))
+    sets = _join(list(map(_as_sets, outs)))
     height = sum(a.size for a in closed.out_avals)
     rows = np.repeat(np.arange(height, dtype=np.int64), sets.lengths)
     return SparsityPattern(rows, sets.indices, (height, width))
@@ -200,7 +200,7 @@ class _Sets:
         return _Sets(starts, self.indices[offsets + within])
 
 
-def _joined(parts: Sequence[_Sets]) -> _Sets:
+def _join(parts: Sequence[_Sets]) -> _Sets:
     """Return the sets of the elements of several arrays, one after the other."""
     lengths = np.concatenate([[0], *[p.lengths for p in parts]])
     return _Sets(np.cumsum(lengths), np.concatenate([np.zeros(0, np.int64),
@@ -298,7 +298,7 @@ class _Propagation:
         if params.get("fill_value") is not None:
             params["fill_value"] = -1
         results = eqn.primitive.bind(*pieces, **params)
-        values = _joined([s for i, s in enumerate(sets)
+        values = _join([s for i, s in enumerate(sets)
                           if i < moved and not (name == "scatter" and i == 1)])  # fmt: skip
         places = [np.asarray(r).reshape(-1).astype(np.int64) for r in results]
         return [values.at(np.where(p < values.size, p, -1)) for p in places]
@@ -442,7 +442,7 @@ class _Propagation:
             carry = outs[: len(carry)]
             rows[i] = [_as_sets(y) for y in outs[len(carry) :]]
         ys = (
-            [_joined(parts) for parts in zip(*rows, strict=True)]
+            [_join(parts) for parts in zip(*rows, strict=True)]
             if length
             else [_Sets.empty(0) for _ in params["jaxpr"].out_avals[params["num_carry"] :]]
         )

@@ -728,7 +728,7 @@ class _RematRules:
 
             backward = custom_vjp(lambda outs, _leaves, *_primals: outs)
             backward.defvjp(fwd, bwd)
-            results: list[Any] = backward(_marked(outs), _marked(leaves), *primals)
+            results: list[Any] = backward(_mark(outs), _mark(leaves), *primals)
             return results
 
         return run
@@ -745,7 +745,7 @@ class _RematRules:
         return call.flat_result(result, "the rem rule"), kept
 
 
-def _marked(leaves: Sequence[Any]) -> list[Any]:
+def _mark(leaves: Sequence[Any]) -> list[Any]:
     return [remat_residual_p.bind(x)[0] for x in leaves]
 
 

@@ -241,7 +241,7 @@ def _mean_square(x: Any) -> Any:
     return xnp.sqrt(xnp.mean(x * x)) if x.size else xnp.zeros((), x.dtype)
 
 
-def _combined(weights: Any, stages: list[Any]) -> Any:
+def _combine(weights: Any, stages: list[Any]) -> Any:
     terms = [w * k for w, k in zip(weights, stages, strict=False) if w]
     total = terms[0]
     for term in terms[1:]:
@@ -253,9 +253,9 @@ def _step(function: Function, y: Any, f: Any, t: Any, h: Any) -> tuple[Any, Any,
     """Return the value after a step, its slope, the estimate of the error, and the stages."""
     stages, length = [f], h.astype(y.dtype)
     for weights, share in zip(_STAGES, _TIMES, strict=True):
-        value = y + length * _combined(weights, stages)
+        value = y + length * _combine(weights, stages)
         stages.append(function(value, t + share * h))
-    return value, stages[-1], length * _combined(_ERROR, stages), stages
+    return value, stages[-1], length * _combine(_ERROR, stages), stages
 
 
 def _polynomial(y: Any, new_y: Any, stages: list[Any], h: Any) -> list[Any]:
@@ -264,7 +264,7 @@ def _polynomial(y: Any, new_y: Any, stages: list[Any], h: Any) -> list[Any]:
     It has the values at the ends and in the middle and the slopes at the ends.
     """
     length = h.astype(y.dtype)
-    middle = y + length * _combined(_MIDDLE, stages)
+    middle = y + length * _combine(_MIDDLE, stages)
     left, right = length * stages[0], length * stages[-1]
     a = 2 * right - 2 * left - 8 * new_y - 8 * y + 16 * middle
     b = -3 * right + 5 * left + 14 * new_y + 18 * y - 32 * middle

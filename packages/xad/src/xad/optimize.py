@@ -199,7 +199,7 @@ def _size(gradient: Any, order: Any) -> Any:
     return xnp.linalg.norm(gradient, ord=order)
 
 
-def _iterated(
+def _iterate(
     function: Function, x: Any, memory: Any, options: dict[str, Any],
     direction_of: Callable[[Any, Any], Any], remembered: Callable[..., Any],
 ) -> _State:  # fmt: skip
@@ -271,7 +271,7 @@ def _bfgs(
         new = left @ inverse @ left.T + s[:, None] * s / xnp.where(usable, r, 1)
         return xnp.where(usable, new, inverse)
 
-    found = _iterated(function, x, identity, options, lambda h, g: -(h @ g), remembered)
+    found = _iterate(function, x, identity, options, lambda h, g: -(h @ g), remembered)
     return _results(found, found.memory)
 
 
@@ -304,7 +304,7 @@ def _limit_bfgs(
 
     empty = xnp.zeros((maxcor, x.size), x.dtype)
     memory = _Steps(empty, empty, xnp.zeros((maxcor,), x.dtype))
-    return _results(_iterated(function, x, memory, options, _two_loops, remembered), None)
+    return _results(_iterate(function, x, memory, options, _two_loops, remembered), None)
 
 
 def _two_loops(memory: _Steps, gradient: Any) -> Any:

@@ -208,7 +208,7 @@ def _passed(x_bar: Any, x: Any, config: BlockScaleConfig) -> Any:
 
 
 def _scale_product(x: Any, y: Any, of_x: BlockScaleConfig, of_y: BlockScaleConfig, out: Any) -> Any:
-    parts = [_quantized(x, of_x), _quantized(y, of_y)]
+    parts = [_quantize(x, of_x), _quantize(y, of_y)]
     (x_narrow, x_scales), (y_narrow, y_scales) = parts
     whole = [c.global_scale for c in (of_x, of_y) if c.global_scale is not None]
     product: Any = nn.scaled_matmul(
@@ -223,7 +223,7 @@ def _greatest(dtype: DTypeLike) -> float:
     return float(dtypes.finfo(dtype).max)
 
 
-def _quantized(x: Any, config: BlockScaleConfig) -> Any:
+def _quantize(x: Any, config: BlockScaleConfig) -> Any:
     """Return narrow elements, and a scale for each block of the last dimension."""
     size, blocks = x.shape[-1], x.shape[-1] // config.block_size
     if not size or size % config.block_size:

@@ -318,12 +318,12 @@ def _derivative(
         values, in_tree = flat_arrays(args[argnums], operation, "the argument")
 
         def of_vector(x: Any) -> Any:
-            pieces = _unraveled(x, values)
+            pieces = _unravel(x, values)
             given = list(args)
             given[argnums] = xtree.unflatten(in_tree, pieces)
-            return _raveled(flat_arrays(fun(*given, **kwargs), operation, "the result")[0])
+            return _ravel(flat_arrays(fun(*given, **kwargs), operation, "the result")[0])
 
-        return _matrix(chosen, of_vector, _raveled(values), chunk_size, operation)
+        return _matrix(chosen, of_vector, _ravel(values), chunk_size, operation)
 
     return derivative
 
@@ -365,12 +365,12 @@ def _matrix(
                 unique_indices=True)  # fmt: skip
 
 
-def _raveled(leaves: Sequence[Array]) -> Any:
+def _ravel(leaves: Sequence[Array]) -> Any:
     flat = [_reshape(x, (x.size,)) for x in leaves]
     return flat[0] if len(flat) == 1 else get_primitive("concatenate").bind(*flat, dimension=0)[0]
 
 
-def _unraveled(x: Any, like: Sequence[Array]) -> list[Any]:
+def _unravel(x: Any, like: Sequence[Array]) -> list[Any]:
     pieces, start = [], 0
     for leaf in like:
         piece = get_primitive("slice").bind(

@@ -110,9 +110,9 @@ class _Case:
         self, primitive: Primitive, sample: Sample, seed: int, only: int | None = None
     ) -> None:
         self.primitive, self.rng = primitive, np.random.default_rng(seed)
-        self.params = _widened_params(dict(sample.params))
+        self.params = _widen_params(dict(sample.params))
         self.label = f"{primitive.name} {sample.label()} {self.params}"
-        hosts = [_widened(np.asarray(x)) for x in sample.operands]
+        hosts = [_widen(np.asarray(x)) for x in sample.operands]
         self.operands: list[Array] = [from_numpy(h, canonical=False) for h in hosts]
         try:
             primitive.infer(tuple([x.aval for x in self.operands]), self.params)
@@ -565,16 +565,16 @@ def _in_double(x: Any) -> np.ndarray[Any, Any]:
     return host.astype(np.complex128 if host.dtype.kind == "c" else np.float64)
 
 
-def _widened(host: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _widen(host: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     if dtypes.is_complex(host.dtype):
         return host.astype(np.complex128)
     return host.astype(np.float64) if dtypes.is_inexact(host.dtype) else host
 
 
-def _widened_params(params: dict[str, Any]) -> dict[str, Any]:
+def _widen_params(params: dict[str, Any]) -> dict[str, Any]:
     """Return the params with the floating dtypes among them in double precision."""
     return {
-        name: _widened(np.zeros((), value)).dtype if isinstance(value, np.dtype) else value
+        name: _widen(np.zeros((), value)).dtype if isinstance(value, np.dtype) else value
         for name, value in params.items()
     }
 

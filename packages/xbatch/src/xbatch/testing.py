@@ -43,7 +43,7 @@ def check_batch(primitive: Primitive | str, sample: Sample, size: int = _SIZE) -
         primitive = get_primitive(primitive)
     operands = [np.asarray(x) for x in sample.operands]
     params = dict(sample.params)
-    examples = [[_varied(x, k, params) for x in operands] for k in range(size)]
+    examples = [[_vary(x, k, params) for x in operands] for k in range(size)]
     for k, dims in enumerate(_layouts(operands)):
         _check_layout(primitive, sample, examples, dims, weak=k == 0)
 
@@ -134,7 +134,7 @@ def _array(host: np.ndarray[Any, Any], *, weak: bool = False) -> ConcreteArray:
     return ConcreteArray(host, shaped_array(host.shape, host.dtype, weak))
 
 
-def _varied(x: np.ndarray[Any, Any], k: int, params: Mapping[str, Any]) -> np.ndarray[Any, Any]:
+def _vary(x: np.ndarray[Any, Any], k: int, params: Mapping[str, Any]) -> np.ndarray[Any, Any]:
     """Return another example of an operand: its elements in another order, a scalar next to it."""
     promised = params.get("unique_indices") or params.get("indices_are_sorted")
     if k == 0 or x.size == 0 or (promised and dtypes.is_integer(x.dtype)):

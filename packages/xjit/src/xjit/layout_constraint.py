@@ -55,11 +55,11 @@ def with_layout_constraint(x: PyTree, layouts: PyTree) -> PyTree:
     leaves, tree = xtree.flatten(x)
     places = xtree.broadcast_prefix(layouts, x, is_leaf=lambda v: isinstance(v, Layout))
     return tree.unflatten(
-        [_constrained(leaf, layout) for leaf, layout in zip(leaves, places, strict=True)]
+        [_constrain(leaf, layout) for leaf, layout in zip(leaves, places, strict=True)]
     )
 
 
-def _constrained(leaf: Any, layout: Any) -> Array:
+def _constrain(leaf: Any, layout: Any) -> Array:
     x = as_array(leaf, what="with_layout_constraint")
     if not isinstance(layout, Layout):
         raise ValueError(message(

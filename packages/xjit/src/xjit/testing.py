@@ -68,10 +68,10 @@ def _expected(primitive: Primitive, rule: Any, sample: Sample) -> tuple[list[Any
     """Return what the `numpy` rule gives, and what it gives with zeros for denormal operands."""
     params = dict(sample.params)
     if primitive.call_like:
-        results = [np.asarray(x) for x in _evaluated(rule, sample.arrays(), params)]
+        results = [np.asarray(x) for x in _evaluate(rule, sample.arrays(), params)]
         return results, results
     hosts = [x.to_host() for x in sample.arrays()]
-    flushed = [_flushed(x) for x in hosts]
+    flushed = [_flush(x) for x in hosts]
     return ([np.asarray(x) for x in state.run_quietly(rule, *hosts, **params)],
             [np.asarray(x) for x in state.run_quietly(rule, *flushed, **params)])  # fmt: skip
 
@@ -97,7 +97,7 @@ def text_of(primitive: Primitive | str, sample: Sample) -> str:
     return lower(_program_of_samples(primitive, [sample])).text
 
 
-def _evaluated(rule: Any, arrays: Any, params: dict[str, Any]) -> Any:
+def _evaluate(rule: Any, arrays: Any, params: dict[str, Any]) -> Any:
     previous = state.trace
     state.trace = EAGER
     try:
@@ -106,13 +106,13 @@ def _evaluated(rule: Any, arrays: Any, params: dict[str, Any]) -> Any:
         state.trace = previous
 
 
-def _flushed(x: Any) -> Any:
+def _flush(x: Any) -> Any:
     """Return an array with signed zeros for its denormal numbers."""
     if not dtypes.is_inexact(x.dtype):
         return x
     if dtypes.is_complex(x.dtype):
         parts = np.empty_like(x)
-        parts.real, parts.imag = _flushed(x.real), _flushed(x.imag)
+        parts.real, parts.imag = _flush(x.real), _flush(x.imag)
         return parts
     info = dtypes.finfo(x.dtype)
     with np.errstate(all="ignore"):
@@ -131,7 +131,7 @@ def _assert_close(what: str, got: Any, want: Any, flushed: Any, sample: Sample) 
     else:
         equal = _near(got, want, tolerance.rtol, tolerance.atol)
     if not equal.all():
-        pair = _flushed(got), _flushed(flushed)
+        pair = _flush(got), _flush(flushed)
         equal |= _bits_equal(*pair) if exact else _near(*pair, tolerance.rtol, tolerance.atol)
     if not equal.all():
         index = tuple(int(i) for i in np.argwhere(~equal)[0])

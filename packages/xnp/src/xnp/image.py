@@ -128,7 +128,7 @@ def resize(
     (x,) = inexact("resize", x)
     scales = [sizes[d] / x.aval.shape[d] if sizes[d] else 1.0 for d in changed]
     still = [0.0] * len(changed)
-    result: Array = _resampled(x, sizes, changed, scales, still, kind, antialias, precision)
+    result: Array = _resample(x, sizes, changed, scales, still, kind, antialias, precision)
     return result
 
 
@@ -197,7 +197,7 @@ def scale_and_translate(
                 got=values.aval.str_long(), expected=f"shape {(len(axes),)}",
             ))  # fmt: skip
     each = [[values[k] for k in range(len(axes))] for values in (scales, moves)]
-    result = _resampled(x, sizes, axes, each[0], each[1], kind, antialias, precision)
+    result = _resample(x, sizes, axes, each[0], each[1], kind, antialias, precision)
     in_its_dtype: Array = cast(result, dtype)
     return in_its_dtype
 
@@ -221,7 +221,7 @@ def _nearest(x: Array, size: int, dim: int) -> Any:
     return take(x, twice_middles * x.aval.shape[dim] // max(2 * size, 1), dim)
 
 
-def _resampled(
+def _resample(
     x: Array, sizes: tuple[int, ...], axes: Sequence[int], scales: Sequence[Any],
     moves: Sequence[Any], method: ResizeMethod, antialias: bool, precision: Any,
 ) -> Any:  # fmt: skip

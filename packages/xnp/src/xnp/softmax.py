@@ -31,7 +31,7 @@ def _constant_of(x: Any) -> Array:
     return bind("stop_gradient", array_of(x, "stop_gradient"))
 
 
-def _masked(x: Array, where: Any, value: float) -> Array:
+def _mask(x: Array, where: Any, value: float) -> Array:
     return x if where is None else _where(mask_of(where, "softmax"), x, scalar_like(x, value))
 
 
@@ -66,7 +66,7 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Ar
     if where is None:
         return _softmax(x, static_axis(axis, "softmax"))
     (x,) = inexact("softmax", x)
-    result = _softmax(_masked(x, where, -math.inf), static_axis(axis, "softmax"))
+    result = _softmax(_mask(x, where, -math.inf), static_axis(axis, "softmax"))
     return _where(where, result, 0)
 
 
@@ -101,7 +101,7 @@ def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -
     if where is None:
         return _log_softmax(x, static_axis(axis, "log_softmax"))
     (x,) = inexact("log_softmax", x)
-    result = _log_softmax(_masked(x, where, -math.inf), static_axis(axis, "log_softmax"))
+    result = _log_softmax(_mask(x, where, -math.inf), static_axis(axis, "log_softmax"))
     return _where(where, result, -math.inf)
 
 
@@ -187,7 +187,7 @@ def logsumexp(
         factors = scalar_like(a, 1)
     else:
         a, factors = inexact("logsumexp", a, b)
-    a, factors = xn.broadcast_arrays(_masked(a, where, -math.inf), factors)
+    a, factors = xn.broadcast_arrays(_mask(a, where, -math.inf), factors)
     kept: Array = xn.where(factors == 0, -math.inf, a)
     axis = static_axis(axis, "logsumexp")
     real = kept.real if dtypes.is_complex(kept.dtype) else kept

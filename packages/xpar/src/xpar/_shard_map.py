@@ -379,12 +379,12 @@ def _derived(kind: str, params: dict[str, Any], entries: Any) -> dict[str, Any]:
     if kind == "transpose":
         out_lays = [lay.dual() for lay in out_lays]
         if not params["check_vma"]:
-            out_lays = [_summed(lay, active) for lay in out_lays]
+            out_lays = [_sum(lay, active) for lay in out_lays]
     name = params["name"] if kind in ("primal", "dce") else f"{kind}_{params['name']}"
     return {"in_lays": tuple(in_lays), "out_lays": tuple(out_lays), "name": name}
 
 
-def _summed(lay: BlockSpec, active: Sequence[Any]) -> BlockSpec:
+def _sum(lay: BlockSpec, active: Sequence[Any]) -> BlockSpec:
     """Return how the cotangents lie of a value that some members share: stacked, to be summed."""
     shared = lay.shared(active)
     return BlockSpec(lay.spec, 0, shared) if shared else lay

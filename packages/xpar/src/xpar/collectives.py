@@ -721,7 +721,7 @@ def _numpy(x: Any, *, axis_name: Any, **_params: Any) -> Any:
     unbound(axis_name)
 
 
-def _resized(aval: ShapedArray, dim: int, size: int) -> ShapedArray:
+def _resize(aval: ShapedArray, dim: int, size: int) -> ShapedArray:
     shape = aval.shape
     return shaped_array((*shape[:dim], size, *shape[dim + 1 :]), aval.dtype, aval.weak_type)
 
@@ -735,7 +735,7 @@ def _gather_shape(
 ) -> tuple[ShapedArray, ...]:  # fmt: skip
     dim = all_gather_dimension
     require(0 <= dim < aval.ndim, "all_gather", "{} has no dimension {} to join along.", aval, dim)
-    return (_resized(aval, dim, aval.shape[dim] * axis_size),)
+    return (_resize(aval, dim, aval.shape[dim] * axis_size),)
 
 
 def _gather_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *,
@@ -832,8 +832,8 @@ def _exchange_shape(
             "all_to_all", "the dimension to split must be a multiple of the number of members.",
             got=f"dimension {split_axis} of {aval.str_long()}, {axis_size} members",
         ))  # fmt: skip
-    out = _resized(aval, split_axis, aval.shape[split_axis] // axis_size)
-    return (_resized(out, concat_axis, out.shape[concat_axis] * axis_size),)
+    out = _resize(aval, split_axis, aval.shape[split_axis] // axis_size)
+    return (_resize(out, concat_axis, out.shape[concat_axis] * axis_size),)
 
 
 def _exchange_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *,

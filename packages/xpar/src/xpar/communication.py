@@ -93,8 +93,8 @@ class Communication:
             for c in self.collectives
         ]  # fmt: skip
         copies = [(name, _size(size), f"x {count}", why) for name, size, count, why in self.copied]
-        lines = [head, *_aligned(rows)]
-        return "\n".join([*lines, *(["copied arguments:"] if copies else []), *_aligned(copies)])
+        lines = [head, *_align(rows)]
+        return "\n".join([*lines, *(["copied arguments:"] if copies else []), *_align(copies)])
 
 
 def explain_communication(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Communication:
@@ -284,7 +284,7 @@ def _size(count: int) -> str:
     return f"{count} bytes"
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+def _align(rows: Sequence[Sequence[str]]) -> list[str]:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  " + "  ".join([f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)])
             .rstrip() for row in rows]  # fmt: skip

@@ -297,7 +297,7 @@ def check_in(
     Raises:
       RuntimeError: nobody answers, processes are missing, or the coordinator refuses this one.
     """
-    connection = _connected(address, deadline, seconds)
+    connection = _connect(address, deadline, seconds)
     lines = Lines(connection)
     said = {"protocol": PROTOCOL, "process": process_id, "of": num_processes, "name": name}
     try:
@@ -323,7 +323,7 @@ def check_in(
     return Gathered(lines, answer["go"], connection.getsockname()[0])
 
 
-def _connected(address: str, deadline: float, seconds: float) -> socket.socket:
+def _connect(address: str, deadline: float, seconds: float) -> socket.socket:
     """Return a connection to the coordinator, which may still be starting."""
     where = split_address(address)
     while True:

@@ -75,10 +75,10 @@ def shuffled_positions(positions: Any, count: int, key: Any) -> np.ndarray[Any, 
             "a position is not below the count, or negative.",
             got={"position": int(number), "count": count},
         )  # fmt: skip
-    return _permuted(numbers.astype(np.uint64), count, _words(key, "shuffled_positions"))
+    return _permute(numbers.astype(np.uint64), count, _words(key, "shuffled_positions"))
 
 
-def _permuted(found: np.ndarray[Any, Any], count: int, words: list[int]) -> np.ndarray[Any, Any]:
+def _permute(found: np.ndarray[Any, Any], count: int, words: list[int]) -> np.ndarray[Any, Any]:
     round_keys = _round_keys(words)
     bits = max(count - 1, 1).bit_length()
     flat = _network(found.reshape(-1), bits, round_keys)
@@ -96,12 +96,12 @@ def _network(
     low, high = bits // 2, bits - bits // 2
     left, right = x >> np.uint64(high), x & np.uint64((1 << high) - 1)
     for round_key in round_keys:  # their number is even, so the halves have their sizes at the end
-        left, right = right, left ^ (_mixed(right + round_key) & np.uint64((1 << low) - 1))
+        left, right = right, left ^ (_mix(right + round_key) & np.uint64((1 << low) - 1))
         low, high = high, low
     return (left << np.uint64(high)) | right
 
 
-def _mixed(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _mix(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return 64 bits, each of which depends on every bit of the argument (modulo 2**64)."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -112,9 +112,9 @@ def _mixed(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def _round_keys(words: list[int]) -> np.ndarray[Any, Any]:
     state = np.zeros(1, np.uint64)
     for word in words:
-        state = _mixed(state + np.uint64(word) + np.uint64(0x9E3779B97F4A7C15))
+        state = _mix(state + np.uint64(word) + np.uint64(0x9E3779B97F4A7C15))
     steps = np.arange(1, _ROUNDS + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    return _mixed(state + steps)
+    return _mix(state + steps)
 
 
 def _words(key: Any, operation: str) -> list[int]:
@@ -241,7 +241,7 @@ class Batches:
         positions = np.arange(place * self.batch_size, (place + 1) * self.batch_size)
         if self._key is None:
             return positions
-        return _permuted(positions.astype(np.uint64), self.num_records, [*self._key, epoch])
+        return _permute(positions.astype(np.uint64), self.num_records, [*self._key, epoch])
 
     def __getitem__(self, step: int) -> PyTree:
         """Return a batch: a tree of arrays, whose first dimension has `batch_size` elements."""

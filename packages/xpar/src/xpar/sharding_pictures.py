@@ -288,13 +288,13 @@ def _print(cells: list[list[str]], width: int, height: int, in_colour: bool) -> 
         except ImportError:
             pass
         else:
-            lines = drawn(cells, width, height, in_colour=True, paint=_marked)
+            lines = drawn(cells, width, height, in_colour=True, paint=_mark)
             console.print("\n".join(lines), highlight=False, soft_wrap=True)
             return
     sys.stdout.write("\n".join(drawn(cells, width, height, in_colour)) + "\n")
 
 
-def _marked(text: str, number: int) -> str:
+def _mark(text: str, number: int) -> str:
     """Return a text on the background of a piece, in the words of `rich`."""
     return f"[black on {BACKGROUNDS[number % len(BACKGROUNDS)]}]{text}[/]"
 

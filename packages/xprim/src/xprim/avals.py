@@ -441,7 +441,7 @@ class ShapeDtypeStruct:
 
     def __reduce__(self) -> Any:
         place = self.format or self.sharding
-        return _described, (self.shape, self.dtype, place, self.weak_type)
+        return _describe, (self.shape, self.dtype, place, self.weak_type)
 
     @classmethod
     def like(cls, x: Any) -> ShapeDtypeStruct:
@@ -540,5 +540,5 @@ def _check_place(place: Any, layout: Any) -> None:
         ))  # fmt: skip
 
 
-def _described(shape: Any, dtype: Any, sharding: Any, weak_type: bool) -> ShapeDtypeStruct:
+def _describe(shape: Any, dtype: Any, sharding: Any, weak_type: bool) -> ShapeDtypeStruct:
     return ShapeDtypeStruct(shape, dtype, sharding=sharding, weak_type=weak_type)

@@ -296,12 +296,10 @@ def narrowed(
     closed: ClosedJaxpr, results: Sequence[bool], arguments: Sequence[bool]
 ) -> ClosedJaxpr:
     """Return the program with some results and arguments only; these must be all it needs."""
-    return closed.derived(_narrowed, tuple(results), tuple(arguments))
+    return closed.derived(_narrow, tuple(results), tuple(arguments))
 
 
-def _narrowed(
-    closed: ClosedJaxpr, results: Sequence[bool], arguments: Sequence[bool]
-) -> ClosedJaxpr:
+def _narrow(closed: ClosedJaxpr, results: Sequence[bool], arguments: Sequence[bool]) -> ClosedJaxpr:
     exact, needed = closed_without_dead_code(closed, results)
     if needed == list(arguments):
         return exact

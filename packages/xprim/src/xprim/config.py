@@ -266,7 +266,7 @@ def trace_context() -> TraceContext:
     if epoch != _Values.epoch:
         # The epoch is read before the values: a change in between makes the entry stale, not wrong.
         epoch = _Values.epoch
-        context = _interned(tuple(getattr(values, name) for name in _names_in_cache_key))
+        context = _intern(tuple(getattr(values, name) for name in _names_in_cache_key))
         state.options = (epoch, context)
     return context
 
@@ -570,7 +570,7 @@ values = _Values()
 
 # Two contexts of equal values, one dropped meanwhile, only cost a cache miss elsewhere.
 @functools.lru_cache(maxsize=256)
-def _interned(context: tuple[object, ...]) -> TraceContext:
+def _intern(context: tuple[object, ...]) -> TraceContext:
     """Return the one object for the options of a thread, so that keys are compared by identity."""
     return TraceContext(context)
 

@@ -17,7 +17,7 @@ that it is, to be run if somebody differentiates the jaxpr.
 
 Under reverse mode, `custom_vjp_call` runs `fwd` and leaves one equation on the tape,
 `custom_vjp_linear`, whose transpose is `bwd`. Forward mode is derived: where `bwd` is linear in the
-cotangents, x_bar = J^T y_bar, its own transpose is y_dot = J x_dot (`_pushed`). While functions are
+cotangents, x_bar = J^T y_bar, its own transpose is y_dot = J x_dot (`_push`). While functions are
 evaluated, that is run at once, so that the operations of `bwd` are differentiated in turn. In a
 program that is staged `custom_vjp_linear` stands for it, since the program may be transposed yet;
 what evaluates, lowers or differentiates the program transposes `bwd` then.
@@ -279,7 +279,7 @@ def _linearize_vjp(handle: LinearizeHandle, primals: Any, tangents: Any, *, fwd:
 
 def _jvp_of_vjp(handle: JVPHandle, primals: Any, tangents: Any, *, fwd: Any, bwd: Any,
                 count_outs: Callable[[], int], **_rest: Any) -> Any:  # fmt: skip
-    push = _record if isinstance(state.trace, JaxprTrace) else _pushed
+    push = _record if isinstance(state.trace, JaxprTrace) else _push
     return _derivative_of_vjp(handle, primals, tangents, fwd, bwd, count_outs, push)
 
 
@@ -404,7 +404,7 @@ custom_vjp_call_p = Primitive(
 # --- custom_vjp_linear -------------------------------------------------------------------------
 
 
-def _pushed(*operands: Any, bwd: Any, num_residuals: int, out_avals: Any) -> Sequence[Any]:
+def _push(*operands: Any, bwd: Any, num_residuals: int, out_avals: Any) -> Sequence[Any]:
     """Return the tangents of results, from residuals and tangents of primals, by transposing `bwd`.
 
     Raises:
@@ -441,7 +441,7 @@ def _linear_transpose(handle: contracts.TransposeHandle, cotangents: Any, *opera
 
 
 def _linear_stablehlo(b: Builder, operands: Any, avals_in: Any, _outs: Any, **params: Any) -> Any:
-    program = trace_to_closed(lambda *xs: _pushed(*xs, **params), avals_in)
+    program = trace_to_closed(lambda *xs: _push(*xs, **params), avals_in)
     return b.inline(program, operands)
 
 
@@ -453,7 +453,7 @@ def _linear_jvp(handle: JVPHandle, primals: Any, tangents: Any, **params: Any) -
         outs = custom_vjp_linear_p.bind(*primals, **params)
         dots = [handle.instantiate(t) for t in tangents[count:]]
         return outs, custom_vjp_linear_p.bind(*primals[:count], *dots, **params)
-    program, mask = _pushed_program(primals, params), nonzero(tangents)
+    program, mask = _push_program(primals, params), nonzero(tangents)
     forward, mask_out = handle.jvp_jaxpr(program, mask)
     results = eval_closed(forward, *primals, *where_true(tangents, mask))
     outs = results[: len(mask_out)]
@@ -463,7 +463,7 @@ def _linear_jvp(handle: JVPHandle, primals: Any, tangents: Any, **params: Any) -
 def _linear_linearize(handle: LinearizeHandle, primals: Any, tangents: Any, **params: Any) -> Any:
     if not any(nonzero(tangents[: params["num_residuals"]])):
         return _linear_jvp(handle, primals, tangents, **params)
-    program, mask = _pushed_program(primals, params), nonzero(tangents)
+    program, mask = _push_program(primals, params), nonzero(tangents)
     split = handle.linearize_jaxpr(program, mask)
     results = eval_closed(split.primal, *primals)
     outs = results[: split.num_results]
@@ -472,8 +472,8 @@ def _linear_linearize(handle: LinearizeHandle, primals: Any, tangents: Any, **pa
     return outs, with_zeros(handle, outs, dots, split.nonzero_out)
 
 
-def _pushed_program(operands: Any, params: dict[str, Any]) -> ClosedJaxpr:
-    return trace_to_closed(lambda *xs: _pushed(*xs, **params), [x.aval for x in operands])
+def _push_program(operands: Any, params: dict[str, Any]) -> ClosedJaxpr:
+    return trace_to_closed(lambda *xs: _push(*xs, **params), [x.aval for x in operands])
 
 
 def _linear_batch(axis: BatchAxis, operands: Any, dims: Any, *, bwd: Any, num_residuals: int,
@@ -495,7 +495,7 @@ custom_vjp_linear_p = Primitive(
     "custom_vjp_linear",
     call_like=True,
     shape=_linear_shape,
-    numpy=lambda *operands, **params: tuple(_pushed(*operands, **params)),
+    numpy=lambda *operands, **params: tuple(_push(*operands, **params)),
     stablehlo=_linear_stablehlo,
     jvp=_linear_jvp,
     linearize=_linear_linearize,

@@ -74,20 +74,20 @@ def _is_number_or_none(value: Any) -> bool:
     return value is None or (type(value) is int and value > 0)
 
 
-def _defined(option: _OfTheProcess) -> _OfTheProcess:
+def _define(option: _OfTheProcess) -> _OfTheProcess:
     define(option)
     return option
 
 
-platforms = _defined(_OfTheProcess(
+platforms = _define(_OfTheProcess(
     "platforms", "names of platforms between commas, as 'cpu'; None for those there are",
     _is_text_or_none,
 ))  # fmt: skip
-platform_name = _defined(_OfTheProcess(
+platform_name = _define(_OfTheProcess(
     "platform_name", "the older name of `platforms`, which goes before it",
     _is_text_or_none,
 ))  # fmt: skip
-num_cpu_devices = _defined(_OfTheProcess(
+num_cpu_devices = _define(_OfTheProcess(
     "num_cpu_devices", "how many devices the CPU shows, a positive number; None for one",
     _is_number_or_none,
 ))  # fmt: skip
@@ -115,22 +115,22 @@ def _lists_devices(value: Any) -> bool:
     )
 
 
-gpu_memory_fraction = _defined(_OfTheProcess(
+gpu_memory_fraction = _define(_OfTheProcess(
     "gpu_memory_fraction", "the most of a GPU's memory that is taken, a positive number where 1 is "
     "all; None for XLA_CLIENT_MEM_FRACTION, or XLA's 0.75",
     _is_fraction_or_none,
 ))  # fmt: skip
-gpu_preallocate = _defined(_OfTheProcess(
+gpu_preallocate = _define(_OfTheProcess(
     "gpu_preallocate", "whether all of that is taken at once, a bool; None for "
     "XLA_PYTHON_CLIENT_PREALLOCATE, or no: memory grows on demand",
     _is_truth_or_none,
 ))  # fmt: skip
-gpu_allocator = _defined(_OfTheProcess(
+gpu_allocator = _define(_OfTheProcess(
     "gpu_allocator", f"how memory of a GPU is allocated, one of {', '.join(ALLOCATORS)}; None for "
     "XLA_PYTHON_CLIENT_ALLOCATOR, or 'default'",
     _is_allocator_or_none,
 ))  # fmt: skip
-cuda_visible_devices = _defined(_OfTheProcess(
+cuda_visible_devices = _define(_OfTheProcess(
     "cuda_visible_devices", "numbers of the GPUs that are used, between commas; 'all' for all",
     _lists_devices, "all",
 ))  # fmt: skip

@@ -175,18 +175,18 @@ def _apply(
         ))  # fmt: skip
     dtype: Any = next(iter(found), _NUMBER)
     if primitive.rules["batch"] is ELEMENTWISE:
-        arrays = _aligned(avals, arrays, dtype)
+        arrays = _align(avals, arrays, dtype)
     if rule is not STRUCTURAL:
         return rule(len(dtype.element_shape), *arrays, **params)  # type: ignore[no-any-return]
     if primitive.rules["batch"] is ELEMENTWISE or not dtype.element_shape:
         return primitive.bind(*arrays, **params)
-    return _batched(primitive, avals, avals_out, arrays, params, dtype)
+    return _batch(primitive, avals, avals_out, arrays, params, dtype)
 
 
 _NUMBER = dtypes.ExtendedDType()  # of operands that are all numbers: no dimensions of an element
 
 
-def _aligned(avals: Sequence[ShapedArray], arrays: Sequence[Any], dtype: Any) -> list[Any]:
+def _align(avals: Sequence[ShapedArray], arrays: Sequence[Any], dtype: Any) -> list[Any]:
     """Repeat the operands of an elementwise operation to the physical shape of its result."""
     shape = max([a.shape for a in avals], key=len)
     whole = shape + dtype.element_shape
@@ -201,7 +201,7 @@ def _aligned(avals: Sequence[ShapedArray], arrays: Sequence[Any], dtype: Any) ->
     return aligned
 
 
-def _batched(
+def _batch(
     primitive: Primitive, avals: Sequence[ShapedArray], avals_out: Sequence[ShapedArray],
     arrays: Sequence[Any], params: dict[str, Any], dtype: Any,
 ) -> Sequence[Any]:  # fmt: skip
@@ -209,20 +209,20 @@ def _batched(
     axis = BatchDimension(math.prod(dtype.element_shape))
     of_elements = [dtypes.is_extended(a.dtype) for a in avals]
     operands = [
-        _reshaped(x, (*a.shape, axis.size)) if e else x
+        _reshape(x, (*a.shape, axis.size)) if e else x
         for x, a, e in zip(arrays, avals, of_elements, strict=True)
     ]
     dims = [a.ndim if e else not_mapped for a, e in zip(avals, of_elements, strict=True)]
     results, dims_out = primitive.rule("batch")(axis, operands, dims, **params)
     return [
-        _reshaped(axis.to_back(r, d), (*a.shape, *dtype.element_shape))
+        _reshape(axis.to_back(r, d), (*a.shape, *dtype.element_shape))
         if dtypes.is_extended(a.dtype)
         else r
         for r, d, a in zip(results, dims_out, avals_out, strict=True)
     ]
 
 
-def _reshaped(x: Any, shape: tuple[int, ...]) -> Any:
+def _reshape(x: Any, shape: tuple[int, ...]) -> Any:
     return x if x.aval.shape == shape else bind_one("reshape", x, new_sizes=shape, dimensions=None)
 
 

@@ -1326,12 +1326,12 @@ def _parts_of(tree: Any) -> tuple[Any, ...]:
     entry = _parts_by_id.get(id(tree))
     if entry is not None and entry[0]() is tree:
         return entry[1]
-    parts = tuple(_walked(tree))
+    parts = tuple(_walk(tree))
     remember(_parts_by_id, id(tree), (weakref.ref(tree), parts), _MAX_KEPT)
     return parts
 
 
-def _walked(tree: xtree.PyTreeDef) -> Iterator[Any]:
+def _walk(tree: xtree.PyTreeDef) -> Iterator[Any]:
     found = tree.node_data()
     if found is None:
         return
@@ -1341,7 +1341,7 @@ def _walked(tree: xtree.PyTreeDef) -> Iterator[Any]:
             yield kind
         yield from _parts_of_value(metadata)
     for child in tree.children():
-        yield from _walked(child)
+        yield from _walk(child)
 
 
 def _parts_of_value(value: Any) -> Iterator[Any]:

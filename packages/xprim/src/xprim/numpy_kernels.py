@@ -138,10 +138,10 @@ def _function_of_equation(jaxpr: Jaxpr, eqn: Equation) -> Callable[..., Any] | N
         return None
     if config.values.enable_checks:
         return _compare(eqn, call)
-    return _specialized(call, [x.aval for x in eqn.inputs], eqn)
+    return _specialize(call, [x.aval for x in eqn.inputs], eqn)
 
 
-def _specialized(call: NumpyCall, avals: list[ShapedArray], eqn: Equation) -> Callable[..., Any]:
+def _specialize(call: NumpyCall, avals: list[ShapedArray], eqn: Equation) -> Callable[..., Any]:
     out = eqn.outputs[0].aval
     return call.function if call.specialize is None else call.specialize(avals, out)
 
@@ -149,7 +149,7 @@ def _specialized(call: NumpyCall, avals: list[ShapedArray], eqn: Equation) -> Ca
 def _compare(eqn: Equation, call: NumpyCall) -> Callable[..., Any]:
     """Return a function of an equation's operands that does both the call and the rule."""
     rule = eqn.primitive.rule("numpy")
-    function = _specialized(call, [x.aval for x in eqn.inputs], eqn)
+    function = _specialize(call, [x.aval for x in eqn.inputs], eqn)
 
     def run(*operands: Any) -> Any:
         got = np.asarray(function(*_arguments(call, operands, lambda x: x)))
@@ -277,7 +277,7 @@ class _Writer:
     def ufunc_call(self, call: NumpyCall, eqn: Equation) -> tuple[Callable[..., Any], list[str]]:
         """Return a function and its arguments, with the memory at hand."""
         sources = [self.implicit.get(x, x) if type(x) is Var else x for x in eqn.inputs]
-        (out,), function = eqn.outputs, _specialized(call, [x.aval for x in sources], eqn)
+        (out,), function = eqn.outputs, _specialize(call, [x.aval for x in sources], eqn)
         operands = [*_arguments(call, [self.atom(x) for x in sources], self.constant)]
         if out.aval.size >= _LARGE:
             self.own.add(out)

@@ -184,7 +184,7 @@ def check_scalar_fits(value: Any, dtype: DType, operation: str = "array") -> Non
             expected, hint = "a magnitude of at most 1.8e308", ""
     else:
         return
-    problem = f"the Python integer {_abbreviated(value)} does not fit in {dtype.name}."
+    problem = f"the Python integer {_abbreviate(value)} does not fit in {dtype.name}."
     raise OverflowError(message(operation, problem, expected=expected, hint=hint))
 
 
@@ -324,6 +324,6 @@ def _dtype_that_holds(value: int) -> str:
     return "a float holds it, rounded: write it with a decimal point"
 
 
-def _abbreviated(value: int) -> str:
+def _abbreviate(value: int) -> str:
     # Not str(value) at once: Python refuses to print integers of more than 4300 digits.
     return str(value) if abs(value) < 10**40 else f"of {value.bit_length()} bits"

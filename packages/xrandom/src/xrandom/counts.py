@@ -91,7 +91,7 @@ def poisson(
         rate = lax.min(rate, _MOST)
         great = _GreatMeans(given, rate, sizes, exact)
     if approximate:
-        counts = _approximated_poisson(words, rate, sizes, limit, great)
+        counts = _approximate_poisson(words, rate, sizes, limit, great)
     else:
         counted = _count_poisson(
             words, lax.select(small, rate, lax.full_like(rate, 0.0)), sizes, limit
@@ -143,7 +143,7 @@ _FEW = 12.0  # from here on the expansion is off by 9e-5 in total variation, bel
 _MOST_OF_FEW = 40  # counts above have a probability of 1e-10 there
 
 
-def _approximated_poisson(
+def _approximate_poisson(
     words: Any, rate: Any, shape: Shape, limit: int, great: _GreatMeans | None
 ) -> Any:
     """Draw counts from one uniform or normal sample each, for small and for great means.

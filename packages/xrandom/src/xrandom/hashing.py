@@ -63,7 +63,7 @@ def hash_words(k0: Words, k1: Words, x0: Words, x1: Words) -> tuple[Words, Words
     if 0 < size <= MAX_LANES:
         a, b, c, d = [_pack(w, shape, size) for w in (k0, k1, x0, x1)]
         low, high = hash_lanes(a, b, c, d, lanes_of_ones(size))
-        return _unpacked(low, shape, size), _unpacked(high, shape, size)
+        return _unpack(low, shape, size), _unpack(high, shape, size)
     k0, k1 = [w if w.ndim == 0 else np.broadcast_to(w, shape).reshape(-1) for w in (k0, k1)]
     # in C order, so that the flat views below are views
     y0, y1 = [np.array(np.broadcast_to(x, shape), order="C") for x in (x0, x1)]
@@ -196,7 +196,7 @@ def _pack(words: Words, shape: tuple[int, ...], size: int) -> int:
     return int.from_bytes(np.broadcast_to(words, shape).astype("<u8").tobytes(), "little")
 
 
-def _unpacked(lanes: int, shape: tuple[int, ...], size: int) -> Words:
+def _unpack(lanes: int, shape: tuple[int, ...], size: int) -> Words:
     words = np.frombuffer(lanes.to_bytes(8 * size, "little"), "<u8")
     return words.astype(np.uint32).reshape(shape)
 

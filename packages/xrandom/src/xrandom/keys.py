@@ -50,7 +50,7 @@ def words_of(key: Any, operation: str) -> Any:
         `config.debug_key_reuse` set.
     """
     if type(key) is not ConcreteArray and not isinstance(key, Array):
-        key = _entered(key, operation)
+        key = _enter(key, operation)
     words = key
     if type(key.aval.dtype) is KeyDType:
         if config.values.debug_key_reuse:
@@ -86,7 +86,7 @@ def _keys_aval(words: Any, dtype: Any) -> Any:
     return shaped_array(words.shape[:-1], dtype)
 
 
-def _entered(key: Any, operation: str) -> Any:
+def _enter(key: Any, operation: str) -> Any:
     try:
         return as_array(key)
     except TypeError:
@@ -155,7 +155,7 @@ def key(seed: ArrayLike, *, impl: Any = None, dtype: DTypeLike = None) -> Array:
       [0, 7]
     """
     asked = asked_dtype("key", impl, dtype)
-    return _keys(_seeded(seed, "key", asked), asked)
+    return _keys(_seed(seed, "key", asked), asked)
 
 
 @boundary
@@ -178,11 +178,11 @@ def PRNGKey(seed: ArrayLike, *, impl: Any = None) -> Array:
       [0, 0]
     """
     dtype = asked_dtype("PRNGKey", impl)
-    words = _seeded(seed, "PRNGKey", dtype)
+    words = _seed(seed, "PRNGKey", dtype)
     return _keys(words, dtype) if enable_custom_prng.value else words
 
 
-def _seeded(seed: Any, operation: str, dtype: Any) -> Array:
+def _seed(seed: Any, operation: str, dtype: Any) -> Array:
     """Return the words of the key that a seed gives: those of Threefry, for wide keys twice."""
     words = _seed_words(seed, operation)
     return words if dtype is KEY_DTYPE else lax.concatenate([words, words], 0)
@@ -381,7 +381,7 @@ def _unsafe_keys(words: Any, shape: tuple[int, ...]) -> Any:
 
 def _unsafe_hash(number: Any) -> Any:
     """Return the tenth key that the bits of the key of a number make."""
-    seeded = _seeded(number, "fold_in", None)
+    seeded = _seed(number, "fold_in", None)
     (drawn,) = random_bits_p.bind(seeded, bit_width=32, shape=(10, WIDE_KEY), partitionable=True)
     return lax.index_in_dim(drawn, 9, 0, keepdims=False)
 

@@ -776,10 +776,10 @@ def _between_arrays(
     info = dtypes.iinfo(narrow)
     above = lax.gt(bounds[1], _limit(int(info.max), bounds[1].dtype))
     if narrow != dtype:  # drawn in int32, where the bound above the greatest value has a place
-        low, high = _clipped(bounds[0], dtype, info, 0), _clipped(bounds[1], dtype, info, 1)
+        low, high = _clip(bounds[0], dtype, info, 0), _clip(bounds[1], dtype, info, 1)
         above = lax.full_like(above, False)
     else:
-        low, high = [_clipped(b, dtype, info, 0) for b in bounds]
+        low, high = [_clip(b, dtype, info, 0) for b in bounds]
     unsigned = UINT_BY_WIDTH[int(dtypes.iinfo(dtype).bits)]
     low, high, above = [repeated(x, shape) for x in (low, high, above)]
     ordered = lax.gt(high, low)
@@ -800,7 +800,7 @@ def _limit(value: int, dtype: np.dtype[Any]) -> Array:
     return scalar_array(max(int(info.min), min(value, int(info.max))), dtype)
 
 
-def _clipped(x: Any, dtype: np.dtype[Any], info: Any, beyond: int) -> Any:
+def _clip(x: Any, dtype: np.dtype[Any], info: Any, beyond: int) -> Any:
     """Clip integers to a range and convert them, without wrapping around on the way."""
     low, high = _limit(int(info.min), x.dtype), _limit(int(info.max) + beyond, x.dtype)
     return lax.convert_element_type(lax.clamp(low, x, high), dtype)
@@ -992,12 +992,12 @@ def permutation(
     if not array.ndim:
         count = _known_integer(x, array, "permutation: x")
         _check_axis(axis, 1, "permutation")
-        sample = _shuffled(words, lax.iota(dtypes.python_scalar_dtype(int), count), 0)
+        sample = _shuffle(words, lax.iota(dtypes.python_scalar_dtype(int), count), 0)
         return placed(sample, out_sharding, "permutation")
     axis = _check_axis(axis, array.ndim, "permutation")
     if independent or array.ndim == 1:
-        return placed(_shuffled(words, array, axis), out_sharding, "permutation")
-    order = _shuffled(words, lax.iota(dtypes.python_scalar_dtype(int), array.shape[axis]), 0)
+        return placed(_shuffle(words, array, axis), out_sharding, "permutation")
+    order = _shuffle(words, lax.iota(dtypes.python_scalar_dtype(int), array.shape[axis]), 0)
     return placed(take(array, order, axis), out_sharding, "permutation")
 
 
@@ -1023,7 +1023,7 @@ def _check_axis(axis: int, ndim: int, operation: str) -> int:
 _SORTED_ONCE = 1625  # 3 log n / log 2^32 is 1 at most
 
 
-def _shuffled(words: Any, x: Any, axis: int) -> Array:
+def _shuffle(words: Any, x: Any, axis: int) -> Array:
     """Sort by random bits, in as many rounds as make ties unlikely: 3 log n / log 2^32."""
     if isinstance(x.size, SymbolicSize):  # decided once; calls are checked against it
         rounds = 1 if x.size <= _SORTED_ONCE else 2

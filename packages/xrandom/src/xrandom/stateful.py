@@ -188,11 +188,11 @@ def _flatten(rng: StatefulPRNG) -> tuple[tuple[Any, Any], None]:
     return (rng._base_key, rng._counter), None
 
 
-def _unflattened(_: None, children: Sequence[Any]) -> StatefulPRNG:
+def _unflatten(_: None, children: Sequence[Any]) -> StatefulPRNG:
     return StatefulPRNG(*children)
 
 
-xtree.register_pytree_node(StatefulPRNG, _flatten, _unflattened)
+xtree.register_pytree_node(StatefulPRNG, _flatten, _unflatten)
 
 
 def stateful_rng(seed: ArrayLike | None = None, *, impl: Any = None) -> StatefulPRNG:

@@ -67,7 +67,7 @@ def max_compiles(number: int) -> Iterator[None]:
       ...         _ = f(xnp.ones(7))
     """
     number = static_int(number, "max_compiles", "number")
-    with _counted(monitoring.COMPILED) as seen:
+    with _count(monitoring.COMPILED) as seen:
         yield
     if sum(seen.values()) > number:
         raise AssertionError(message(
@@ -93,7 +93,7 @@ def max_traces(number: int) -> Iterator[None]:
       ...     _ = f(xnp.ones(7)), f(xnp.zeros(7))
     """
     number = static_int(number, "max_traces", "number")
-    with _counted(monitoring.TRACED) as seen:
+    with _count(monitoring.TRACED) as seen:
         yield
     many = Counter({name: count for name, count in seen.items() if count > number})
     if many:
@@ -177,7 +177,7 @@ def _check_equal(place: str, x: Any, y: Any, rtol: float | None, atol: float | N
 
 
 @contextlib.contextmanager
-def _counted(event: str) -> Iterator[Counter[str]]:
+def _count(event: str) -> Iterator[Counter[str]]:
     """Count what happens under an event's name, by the name of the function."""
     seen: Counter[str] = Counter()
 

@@ -96,7 +96,7 @@ def _walk(
         else:
             _check_nesting(levels, inside, value)
             inside.add(id(value))
-            levels.append(_entered(node, path, value, with_keys))
+            levels.append(_enter(node, path, value, with_keys))
         while (pair := next(levels[-1].children, None)) is None:
             level = levels.pop()
             inside.discard(id(level.value))
@@ -109,7 +109,7 @@ def _walk(
             path = (*levels[-1].path, key)
 
 
-def _entered(node: NodeType, path: KeyPath, value: Any, with_keys: bool) -> _Level:
+def _enter(node: NodeType, path: KeyPath, value: Any, with_keys: bool) -> _Level:
     if with_keys:
         keyed_children, data = node.children_with_keys(value)
         return _Level(node, data, iter(keyed_children), path, value)

@@ -225,10 +225,10 @@ def call_message(
         _varint(10 << 3 | _VARINT) + _varint(kernel.num_ctas),  # optional: there though it were 0
     ])  # fmt: skip
     call = b"".join([
-        _nested(1, code), *[_number(2 + i, size) for i, size in enumerate(sizes)],
-        *[_nested(5, parameter) for parameter in parameters],
+        _nest(1, code), *[_number(2 + i, size) for i, size in enumerate(sizes)],
+        *[_nest(5, parameter) for parameter in parameters],
     ])  # fmt: skip
-    return _nested(1, call) + _text(4, kernel.name)
+    return _nest(1, call) + _text(4, kernel.name)
 
 
 def _varint(value: int) -> bytes:
@@ -246,16 +246,16 @@ def _number(field: int, value: int) -> bytes:
     return _varint(field << 3 | _VARINT) + _varint(value) if value else b""
 
 
-def _nested(field: int, data: bytes) -> bytes:
+def _nest(field: int, data: bytes) -> bytes:
     return _varint(field << 3 | _BYTES) + _varint(len(data)) + data
 
 
 def _text(field: int, text: str) -> bytes:
-    return _nested(field, text.encode()) if text else b""
+    return _nest(field, text.encode()) if text else b""
 
 
 # A parameter that is an array: no bytes of it are set to zero before, and how it is aligned.
-_ARRAY = _nested(1, _number(2, _ALIGNED))
+_ARRAY = _nest(1, _number(2, _ALIGNED))
 
 
 def _scalar(value: Any, kind: str) -> bytes:

@@ -80,7 +80,7 @@ class EnabledChecks:
 
         def checked(eqn: Equation, values: Sequence[Any]) -> Sequence[Any]:
             nonlocal now
-            now, results = _checked(now, eqn, values, self)
+            now, results = _check(now, eqn, values, self)
             return results
 
         outs = interpret(closed.jaxpr, closed.consts, operands, checked)
@@ -157,7 +157,7 @@ def site_of(eqn: Equation, kind: str, text: str) -> CheckSite:
     return CheckSite(kind, text, where=source.describe(eqn.source))
 
 
-def _checked(
+def _check(
     state: State, eqn: Equation, operands: Sequence[Any], asked: EnabledChecks
 ) -> tuple[State, Sequence[Any]]:
     """Run an equation with its checks."""
@@ -232,7 +232,7 @@ def _rewriting_check(
     position = lax.argmin(each, 0, np.int32)
     shown = [_example(v, position, ndim, count) if m else v
              for v, m in zip(values, params["mapped"], strict=True)]  # fmt: skip
-    index = _unravelled(position, pred.aval.shape[:ndim])
+    index = _unravel(position, pred.aval.shape[:ndim])
     failed = lax.bitwise_not(_all(pred))
     return state.failing(failed, params["site"], [index, *shown], ndim), ()
 
@@ -246,7 +246,7 @@ def _example(x: Any, position: Any, ndim: int, count: int) -> Any:
     return lax.dynamic_index_in_dim(flat, position, 0, keepdims=False)
 
 
-def _unravelled(position: Any, shape: Sequence[int]) -> Any:
+def _unravel(position: Any, shape: Sequence[int]) -> Any:
     parts = []
     for size in reversed(shape):
         parts.append(lax.reshape(lax.rem(position, np.int32(size)), (1,)))
@@ -483,7 +483,7 @@ def checkify(
     @transforming(f, "checkify")
     @boundary
     def checked(*args: P.args, **kwargs: P.kwargs) -> tuple[Error, R]:
-        given, named = tree_map(_entered, (args, kwargs))
+        given, named = tree_map(_enter, (args, kwargs))
         out_tree: list[Any] = []
 
         def flat() -> list[Any]:
@@ -502,7 +502,7 @@ def checkify(
     return checked
 
 
-def _entered(x: Any) -> Any:
+def _enter(x: Any) -> Any:
     """Return an argument, NumPy's arrays as ours: they are captured, and a position may be traced.
 
     Numbers and whatever else is no array stay what they are, for functions that read their values.

@@ -140,7 +140,7 @@ class Buckets:
     def _results(self, given: inspect.BoundArguments) -> tuple[Any, bool]:
         """Return the results of the padded program, cut off, and whether anything was padded."""
         sizes: list[Padded] = []
-        padded = self._with_sizes(given, sizes, _filled)
+        padded = self._with_sizes(given, sizes, _fill)
         results = self._compiled(*padded.args, **padded.kwargs)
         is_padded = any(size != bucket for size, bucket in sizes)
         return (self._cut(results, given, sizes) if is_padded else results), is_padded
@@ -272,12 +272,12 @@ class Buckets:
         for name in self._asked:
             if name in given.arguments:
                 changed.arguments[name] = xtree.map(
-                    lambda x: _moved_away(as_array(x), factor), given.arguments[name]
+                    lambda x: _move_away(as_array(x), factor), given.arguments[name]
                 )
         return changed
 
 
-def _moved_away(x: Array, factor: int) -> Array:
+def _move_away(x: Array, factor: int) -> Array:
     """Return factor (|x| + 1), of the type of x; x itself without a sign, or a wide step."""
     dtype = x.aval.dtype
     kind = "" if dtypes.is_extended(dtype) else np.dtype(dtype).kind
@@ -321,7 +321,7 @@ def _shown(x: Any) -> str:
     return str(np.asarray(x)) if is_short else aval.str_long()
 
 
-def _filled(x: Any, shape: tuple[int, ...]) -> Any:
+def _fill(x: Any, shape: tuple[int, ...]) -> Any:
     """Return an array with zeros behind its elements, up to a shape."""
     array = as_array(x)
     if array.shape == shape:
@@ -331,7 +331,7 @@ def _filled(x: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _pad_type(x: Any, shape: tuple[int, ...], less: Padded | None = None) -> Any:
-    """Return the type of what `_filled` gives, or of one smaller in the sizes of a group."""
+    """Return the type of what `_fill` gives, or of one smaller in the sizes of a group."""
     own = tuple(np.shape(x)) if not hasattr(x, "shape") else tuple(x.shape)
     if less is not None:
         shape = tuple([

@@ -184,7 +184,7 @@ def make_array_from_callback(
         host, of_piece = pieces[key]
         buffers.append(gateway.put(host, device))
         of_pieces.append(of_piece)
-    found = _assembled(operation, tuple(shape), where, buffers, of_pieces)
+    found = _assemble(operation, tuple(shape), where, buffers, of_pieces)
     if layout is None:
         return found
     order = inner_order(order_asked(layout, found.aval, operation), found.aval)
@@ -249,7 +249,7 @@ def make_array_from_single_device_arrays(
         _check_dtype(operation, arrays[0].dtype, dtypes.canonicalize_dtype(dtype))
     weak = arrays[0].aval.weak_type
     buffers, of_pieces = zip(*[by_device[d] for d in here], strict=True)
-    return _assembled(operation, tuple(shape), where, buffers, of_pieces, weak)
+    return _assemble(operation, tuple(shape), where, buffers, of_pieces, weak)
 
 
 def _no_piece(operation: str, x: Any) -> ValueError | TypeError:
@@ -370,7 +370,7 @@ def _check_sharding(operation: str, sharding: Any, shape: tuple[int, ...]) -> Sh
     return found
 
 
-def _assembled(
+def _assemble(
     operation: str, shape: tuple[int, ...], sharding: Sharding, buffers: Sequence[Any],
     of_pieces: Sequence[Any], weak_type: bool = False,
 ) -> ConcreteArray:  # fmt: skip
@@ -387,7 +387,7 @@ def _assembled(
             ))  # fmt: skip
     aval = typed_as(shaped_array(shape, expected.dtype, weak_type), sharding)
     if sharding.memory is not None:
-        own = _assembled(operation, shape, in_own_memory(sharding), buffers, of_pieces, weak_type)
+        own = _assemble(operation, shape, in_own_memory(sharding), buffers, of_pieces, weak_type)
         return with_sharding(own, sharding)
     if isinstance(sharding, SingleDeviceSharding):
         return ConcreteArray(None, aval, buffers[0])

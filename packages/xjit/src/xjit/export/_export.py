@@ -96,7 +96,7 @@ def export(
     @boundary
     def do_export(*args: Any, **kwargs: Any) -> Exported:
         with retraces("allow"):  # a program for each export is what was asked for
-            return _exported(fun_jit, args, kwargs, names or (default_export_platform(),), checks)
+            return _export(fun_jit, args, kwargs, names or (default_export_platform(),), checks)
 
     return do_export
 
@@ -119,7 +119,7 @@ def _check_platforms(platforms: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _exported(
+def _export(
     fun_jit: Any, args: Any, kwargs: Any, platforms: tuple[str, ...],
     checks: tuple[DisabledSafetyCheck, ...],
 ) -> Exported:  # fmt: skip
@@ -144,7 +144,7 @@ def _exported(
         platforms=platforms, spread=where.spread(),
         unordered_effects=tuple(sorted(closed.effects, key=str)), disabled_safety_checks=checks,
         module_kept_var_idx=kept, modules={p: module_by_text[t] for p, t in texts.items()},
-        make_vjp=functools.partial(_exported_vjp, traced, platforms, checks),
+        make_vjp=functools.partial(_export_vjp, traced, platforms, checks),
         symbolic_facts={} if scope is None else scope.facts | scope.assumptions,
     )  # fmt: skip
 
@@ -193,7 +193,7 @@ def _check_no_python(name: str, callbacks: Sequence[Any]) -> None:
         ))  # fmt: skip
 
 
-def _exported_vjp(
+def _export_vjp(
     traced: TracedFunction, platforms: tuple[str, ...], checks: tuple[DisabledSafetyCheck, ...]
 ) -> Exported:
     vjp = xprim.optional_transforms.find("vjp")
@@ -219,7 +219,7 @@ def _exported_vjp(
     primals = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in closed.in_avals]
     shardings = _shardings_of_derivative(devices_of(traced), [*closed.in_avals, *closed.out_avals])
     with retraces("allow"):
-        return _exported(jit(backward, **shardings), [*primals, *cotangents], {}, platforms, checks)
+        return _export(jit(backward, **shardings), [*primals, *cotangents], {}, platforms, checks)
 
 
 def _shardings_of_derivative(where: Devices, avals: Sequence[Any]) -> dict[str, Any]:

@@ -658,7 +658,7 @@ def deserialize(blob: bytes | bytearray) -> Exported:
     if hashlib.sha256(data[DIGEST_FROM:]).digest() != digest:
         raise _damaged("the checksum does not fit")
     start = HEAD.size + length
-    return _exported(json.loads(data[HEAD.size : start]), memoryview(data)[start:])
+    return _export(json.loads(data[HEAD.size : start]), memoryview(data)[start:])
 
 
 def _damaged(what: str) -> ValueError:
@@ -674,7 +674,7 @@ def _avals(
     return tuple([aval_of_form(a, scope, t) for a, t in zip(forms, types, strict=True)])
 
 
-def _exported(facts: dict[str, Any], programs: memoryview) -> Exported:
+def _export(facts: dict[str, Any], programs: memoryview) -> Exported:
     convention = facts["calling_convention"]
     low = calling_conventions.minimum_supported_calling_convention_version
     high = calling_conventions.maximum_supported_calling_convention_version
@@ -699,7 +699,7 @@ def _exported(facts: dict[str, Any], programs: memoryview) -> Exported:
         disabled_safety_checks=tuple(map(DisabledSafetyCheck, facts["disabled_checks"])),
         module_kept_var_idx=tuple(facts["kept"]),
         modules=dict(zip(platforms, [modules[tuple(p)] for p in facts["programs"]], strict=True)),
-        make_vjp=None if derivative is None else lambda: _exported(derivative, programs),
+        make_vjp=None if derivative is None else lambda: _export(derivative, programs),
         symbolic_facts=dict(known),
         spread=spread_of_form(facts.get("devices")),
     )

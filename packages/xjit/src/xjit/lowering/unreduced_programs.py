@@ -101,17 +101,17 @@ def _stack_argument(x: Any, aval: ShapedArray) -> Any:
         return x
 
     def run(x: Any) -> list[Any]:
-        parts = _reshaped(x, (_count(aval), *aval.shape))
-        return [_moved(parts, 0, aval.ndim)]
+        parts = _reshape(x, (_count(aval), *aval.shape))
+        return [_move(parts, 0, aval.ndim)]
 
-    return _called(run, [x], [_stack_type(aval)])[0]
+    return _call(run, [x], [_stack_type(aval)])[0]
 
 
 def _passed_result(x: Any, aval: ShapedArray) -> Any:
     if not _axes(aval):
         return x
-    return _called(
-        lambda x: [_reshaped(_moved(x, aval.ndim, 0), _passed_type(aval).shape)],
+    return _call(
+        lambda x: [_reshape(_move(x, aval.ndim, 0), _passed_type(aval).shape)],
         [x], [_passed_type(aval)],
     )[0]  # fmt: skip
 
@@ -210,7 +210,7 @@ def _changed(x: Any, before: ShapedArray, after: ShapedArray) -> Any:
         apart.grow(new - old, is_sum=True)
         return [apart.stacked(new)]
 
-    return _called(run, [x], [_stack_type(after)])[0]
+    return _call(run, [x], [_stack_type(after)])[0]
 
 
 def _apply(
@@ -237,9 +237,9 @@ def _apply(
                 stacks.append(apart.stacked(axes))
             else:
                 stacks.append(not_mapped)
-        return _batched(primitive, arrays, stacks, avals, out, params)
+        return _batch(primitive, arrays, stacks, avals, out, params)
 
-    return _called(run, operands, [_stack_type(a) for a in out])
+    return _call(run, operands, [_stack_type(a) for a in out])
 
 
 def _splits(
@@ -258,7 +258,7 @@ def _splits(
     }
 
 
-def _batched(
+def _batch(
     primitive: Any, arrays: Sequence[Any], stacks: Sequence[Any], avals: Sequence[ShapedArray],
     out: Sequence[ShapedArray], params: dict[str, Any],
 ) -> list[Any]:  # fmt: skip
@@ -300,7 +300,7 @@ class _Apart:
 
     def __init__(self, x: Any, shape: tuple[int, ...], mesh: Any, axes: set[Any]) -> None:
         self._mesh, self._ndim, self.axes = mesh, len(shape), set(axes)
-        self._x = _reshaped(x, (*shape, *self._sizes(axes)))
+        self._x = _reshape(x, (*shape, *self._sizes(axes)))
 
     def _sizes(self, axes: Iterable[Any]) -> list[int]:
         return [self._mesh.shape[name] for name in _in_order(self._mesh, axes)]
@@ -331,20 +331,20 @@ class _Apart:
         """Split a dimension that axes of the mesh cut: by some of them it is in parts then."""
         own, sizes = self._x.aval.shape, [self._mesh.shape[name] for name in part]
         rest = own[dim] // math.prod(sizes)
-        self._x = _reshaped(self._x, (*own[:dim], *sizes, rest, *own[dim + 1 :]))
+        self._x = _reshape(self._x, (*own[:dim], *sizes, rest, *own[dim + 1 :]))
         for k, name in reversed(list(enumerate(part))):
             if name in axes:
                 part = (*part[:k], *part[k + 1 :])
-                self._x = _moved(self._x, dim + k, self._place(name) + len(part))
+                self._x = _move(self._x, dim + k, self._place(name) + len(part))
                 self.axes.add(name)
         now = self._x.aval.shape
         merged = math.prod(now[dim : dim + len(part) + 1])
-        self._x = _reshaped(self._x, (*now[:dim], merged, *now[dim + len(part) + 1 :]))
+        self._x = _reshape(self._x, (*now[:dim], merged, *now[dim + len(part) + 1 :]))
 
     def stacked(self, axes: set[Any]) -> Any:
         """Return the stack of the parts; the value where there are none."""
         shape = self._x.aval.shape[: self._ndim]
-        return _reshaped(self._x, (*shape, math.prod(self._sizes(axes))) if axes else shape)
+        return _reshape(self._x, (*shape, math.prod(self._sizes(axes))) if axes else shape)
 
 
 def _first_along(x: Any, dim: int) -> Any:
@@ -356,7 +356,7 @@ def _first_along(x: Any, dim: int) -> Any:
     return get_primitive("select_n").bind(is_first, zeros, x)[0]
 
 
-def _called(
+def _call(
     fun: Callable[..., Any], operands: Sequence[Any], out: Sequence[ShapedArray]
 ) -> Sequence[Any]:
     """Apply a function of arrays of which types say nothing; its results lie as types say."""
@@ -365,11 +365,11 @@ def _called(
     )
 
 
-def _reshaped(x: Any, shape: tuple[int, ...]) -> Any:
+def _reshape(x: Any, shape: tuple[int, ...]) -> Any:
     return x if x.aval.shape == shape else bind_one("reshape", x, new_sizes=shape, dimensions=None)
 
 
-def _moved(x: Any, source: int, destination: int) -> Any:
+def _move(x: Any, source: int, destination: int) -> Any:
     return BatchDimension(0).move(x, source, destination)
 
 

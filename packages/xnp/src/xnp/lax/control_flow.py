@@ -249,7 +249,7 @@ def switch(
         ))  # fmt: skip
     if len(functions) == 1:
         return functions[0](*operands)
-    number = _clamped(array, len(functions))
+    number = _clamp(array, len(functions))
     known = known_without_jit(number)
     if known is not None:
         return as_traced(functions[int(known)](*as_traced(operands)))
@@ -257,7 +257,7 @@ def switch(
     return _choose(number, functions, names, operands, "switch", batching)
 
 
-def _clamped(index: Any, count: int) -> Any:
+def _clamp(index: Any, count: int) -> Any:
     """Clamp an index of any integer dtype to `0 <= index < count` and make it int32."""
     if dtypes.iinfo(index.dtype).max >= count - 1:
         low, high = scalar_array(0, index.dtype), scalar_array(count - 1, index.dtype)
@@ -562,7 +562,7 @@ def scan(
     block = _block_size(checkpoint_every)
     stop = None
     if lengths is not None:
-        stop = _checked_lengths(lengths, steps)
+        stop = _check_lengths(lengths, steps)
         if stop.ndim:
             f, stop = _in_rows(f, stop)
             x_leaves = [counting(steps, dtypes.int32), *x_leaves]
@@ -703,7 +703,7 @@ def _ending_step(f: Any, until: Any, y_avals: Sequence[ShapedArray], y_tree: Any
     return step
 
 
-def _checked_lengths(lengths: Any, steps: Any) -> Array:
+def _check_lengths(lengths: Any, steps: Any) -> Array:
     """Return the numbers of elements that count as int32."""
     counts = as_array(lengths, what="scan: lengths")
     if not dtypes.is_integer(counts.dtype):
@@ -1076,10 +1076,10 @@ def _prefixes(combine: Callable[..., list[Any]], xs: list[Any], axis: int) -> li
     before = odd if size % 2 else part(odd, 0, size // 2 - 1)
     even = combine(before, later) if size > 2 else later
     even = [concatenated([a, b], axis) for a, b in zip(part(xs, 0, 1), even, strict=True)]
-    return [_interleaved(a, b, axis) for a, b in zip(even, odd, strict=True)]
+    return [_interleave(a, b, axis) for a, b in zip(even, odd, strict=True)]
 
 
-def _interleaved(even: Any, odd: Any, axis: int) -> Any:
+def _interleave(even: Any, odd: Any, axis: int) -> Any:
     count = odd.shape[axis]
     paired = [moved(_unit(x, axis, count), x.ndim, axis + 1) for x in (even, odd)]
     shape = list(odd.shape)

@@ -2013,11 +2013,11 @@ def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:  # noqa: A002 
     low, x, high = several(min, x, max)
     if dtypes.is_complex(x.aval.dtype):
         agreeing(low.aval, x.aval, high.aval)
-        return _clamped_complex(low, x, high)
+        return _clamp_complex(low, x, high)
     return clamp_p.bind(low, x, high)[0]  # type: ignore[no-any-return]
 
 
-def _clamped_complex(low: Array, x: Array, high: Array) -> Array:
+def _clamp_complex(low: Array, x: Array, high: Array) -> Array:
     low, high = [
         repeated(bound, x.aval.shape) if not bound.aval.ndim else bound for bound in (low, high)
     ]

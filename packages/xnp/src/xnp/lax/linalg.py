@@ -425,7 +425,7 @@ def qdwh(
     precision = float(dtypes.finfo(x.dtype).eps) if eps is None else float(eps)
     if dynamic_shape is not None:
         x = _within(x, dynamic_shape)
-    return _iterated(x, most, precision)
+    return _iterate(x, most, precision)
 
 
 def _within(x: Any, shape: tuple[Any, Any]) -> Any:
@@ -441,7 +441,7 @@ def _repeat(value: Any, shape: Any) -> Any:
     return bind("broadcast_in_dim", value, shape=tuple(shape), broadcast_dimensions=())
 
 
-def _iterated(x: Any, most: int, eps: float) -> tuple[Any, Any, Any, Any]:
+def _iterate(x: Any, most: int, eps: float) -> tuple[Any, Any, Any, Any]:
     magnitudes = bind("abs", x)
     zero = scalar_like(magnitudes, 0)
     greatest = mul(

@@ -173,7 +173,7 @@ def approx_max_k(
 
     Differentiable in: operand.
     """
-    x = _searched("approx_max_k", operand, recall_target)
+    x = _search("approx_max_k", operand, recall_target)
     axis = dimension_of(reduction_dimension, x.aval.ndim, "approx_max_k")
     if not aggregate_to_topk:
         k = _candidates(x.aval.shape, axis, k, recall_target, reduction_input_size_override)
@@ -208,7 +208,7 @@ def approx_min_k(
       >>> np.asarray(approx_min_k(np.float32([1, 3, 2]), 2)[1]).tolist()
       [0, 2]
     """
-    x = _searched("approx_min_k", operand, recall_target)
+    x = _search("approx_min_k", operand, recall_target)
     axis = dimension_of(reduction_dimension, x.aval.ndim, "approx_min_k")
     if not aggregate_to_topk:
         k = _candidates(x.aval.shape, axis, k, recall_target, reduction_input_size_override)
@@ -216,7 +216,7 @@ def approx_min_k(
     return bind("neg", values), places
 
 
-def _searched(operation: str, operand: Any, recall: float) -> Array:
+def _search(operation: str, operand: Any, recall: float) -> Array:
     x = as_array(operand, what=operation)
     require(dtypes.is_floating(x.aval.dtype), operation, "takes floats.", got=x)
     require(

@@ -84,7 +84,7 @@ def einsum(
                            preferred_element_type=preferred_element_type,
                            _dot_general=_dot_general)  # fmt: skip
     join = dot_general if _dot_general is None else _by_keywords(_dot_general)
-    return _contracted(subscripts, operands, optimize, precision, preferred_element_type, join)
+    return _contract(subscripts, operands, optimize, precision, preferred_element_type, join)
 
 
 def _by_keywords(product: Callable[..., Array]) -> Callable[..., Array]:
@@ -97,7 +97,7 @@ def _by_keywords(product: Callable[..., Array]) -> Callable[..., Array]:
     return join
 
 
-def _contracted(
+def _contract(
     subscripts: Any, operands: Any, optimize: Any, precision: Any, preferred_element_type: Any,
     join: Callable[..., Array] = dot_general,
 ) -> Array:  # fmt: skip
@@ -120,7 +120,7 @@ def _contracted(
             chosen = [_join(left, x, right, y, rest, precision, preferred, join), *chosen[2:]]
         pairs.append(chosen[0])
     ((labels, x),) = pairs
-    contracted: Array = _arranged(labels, x, result, sizes, preferred)
+    contracted: Array = _arrange(labels, x, result, sizes, preferred)
     return contracted
 
 
@@ -363,7 +363,7 @@ def _without_ones(labels: str, x: Any, others: str, y: Any) -> tuple[str, Any]:
     return "".join([c for i, c in enumerate(labels) if i not in ones]), x
 
 
-def _arranged(labels: str, x: Any, result: str, sizes: dict[str, int], preferred: Any) -> Any:
+def _arrange(labels: str, x: Any, result: str, sizes: dict[str, int], preferred: Any) -> Any:
     labels, x = _simplify(labels, x, result)
     x = permute(x, tuple([labels.index(c) for c in result]))
     x = broadcasted(x, tuple([sizes[c] for c in result]))

@@ -208,7 +208,7 @@ def _forward(function: _Binary, route: _Binary | None = None) -> _Binary:
     return operation
 
 
-def _reflected(function: _Binary, route: _Binary | None = None) -> _Binary:
+def _reflect(function: _Binary, route: _Binary | None = None) -> _Binary:
     route = route or function
 
     def operation(self: Array, other: ArrayLike) -> Array:
@@ -266,12 +266,12 @@ def _operators() -> dict[str, Any]:
     table: dict[str, Any] = {}
     for name, function in _BINARY.items():
         table[f"__{name}__"] = _forward(function)
-        table[f"__r{name}__"] = _reflected(function)
+        table[f"__r{name}__"] = _reflect(function)
     for name, function in _COMPARISONS.items():
         table[f"__{name}__"] = _forward(function)
     return table | {
         "__pow__": _pow,
-        "__rpow__": _reflected(ufuncs.power),
+        "__rpow__": _reflect(ufuncs.power),
         "__neg__": ufuncs.plain_negative,
         "__pos__": ufuncs.positive,
         "__abs__": ufuncs.absolute,
@@ -297,7 +297,7 @@ def _tracer_operators() -> dict[str, Any]:
         if hasattr(function, "routes"):
             table[f"__{name}__"] = _forward(function, function.routes[0])
             if name in _BINARY:
-                table[f"__r{name}__"] = _reflected(function, function.routes[0])
+                table[f"__r{name}__"] = _reflect(function, function.routes[0])
     return table
 
 

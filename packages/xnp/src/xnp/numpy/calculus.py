@@ -499,7 +499,7 @@ def cross(
 # --- convolution ----------------------------------------------------------------------------------
 
 
-def _convolved(operation: str, a: Any, v: Any, mode: str, precision: Any, preferred: Any) -> Array:
+def _convolve(operation: str, a: Any, v: Any, mode: str, precision: Any, preferred: Any) -> Array:
     """Sum products of `a` with `v` running backwards."""
     a, v = inexact(operation, a, v)
     _check_vectors(operation, a, v)
@@ -583,7 +583,7 @@ def convolve(
         >>> xnp.convolve(xnp.array([1, 2, 3]), xnp.array([0, 1]))
         Array([0., 1., 2., 3.], dtype=float32)
     """
-    return _convolved("convolve", a, v, mode, precision, preferred_element_type)
+    return _convolve("convolve", a, v, mode, precision, preferred_element_type)
 
 
 def correlate(

@@ -142,10 +142,10 @@ def _matmul(a: Any, b: Any, precision: Any, preferred: Any) -> Array:
             return result
         rest = result.aval.ndim
         return permute(result, (*range(1, rest - 1), 0, rest - 1))
-    return _batched_matmul(a, b, precision, preferred)
+    return _batch_matmul(a, b, precision, preferred)
 
 
-def _batched_matmul(a: Any, b: Any, precision: Any, preferred: Any) -> Array:
+def _batch_matmul(a: Any, b: Any, precision: Any, preferred: Any) -> Array:
     lead = [x.aval.shape[:-2] for x in (a, b)]
     try:
         batch = common_shape("matmul", [shaped_array(s, dtypes.int32) for s in lead])
@@ -258,7 +258,7 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """
     x1, x2 = array_of(x1, "vecmat"), array_of(x2, "vecmat")
     _check_dimensions("vecmat", x1, x2, (1, 2))
-    rows = _conjugated(x1)
+    rows = _conjugate(x1)
     shape = rows.aval.shape
     product = matmul(reshaped(rows, (*shape[:-1], 1, shape[-1])), x2)
     return reshaped(product, (*product.shape[:-2], product.shape[-1]))
@@ -279,7 +279,7 @@ def reshaped_last(x: Any) -> Any:
     return reshaped(x, x.aval.shape[:-1])
 
 
-def _conjugated(x: Any) -> Any:
+def _conjugate(x: Any) -> Any:
     dtype = x.aval.dtype
     return bind("conj", x, input_dtype=dtype) if dtypes.is_complex(dtype) else x
 
@@ -314,7 +314,7 @@ def vdot(
         Array(6.+3.j, dtype=complex64)
     """
     a, b = promoted("vdot", a, b)
-    a, b = reshaped(_conjugated(a), (a.aval.size,)), reshaped(b, (b.aval.size,))
+    a, b = reshaped(_conjugate(a), (a.aval.size,)), reshaped(b, (b.aval.size,))
     return dot(a, b, precision=precision, preferred_element_type=preferred_element_type)
 
 
@@ -358,7 +358,7 @@ def vecdot(
             got=f"x: {x.aval.str_long()}, y: {y.aval.str_long()}",
         ))  # fmt: skip
     shape = common_shape("vecdot", [x.aval, y.aval])
-    x, y = broadcasted(_conjugated(x), shape), broadcasted(y, shape)
+    x, y = broadcasted(_conjugate(x), shape), broadcasted(y, shape)
     n = len(shape) - 1
     dims = tuple(range(n))
     preferred = _requested(preferred_element_type, "vecdot")

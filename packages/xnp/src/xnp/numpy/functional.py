@@ -65,7 +65,7 @@ def apply_along_axis(
     def call(line: Any) -> Any:
         return asarray(func1d(line, *args, **kwargs))
 
-    joined = _mapped(call, [moved], [1])
+    joined = _map(call, [moved], [1])
     shape = joined.shape[len(outer) :]
     places = tuple(range(len(outer), len(outer) + len(shape)))
     return moveaxis(joined, places, tuple(range(axis, axis + len(shape))))
@@ -143,7 +143,7 @@ def fromfunction(
         reshaped(counting((n,), 0, dtype), (n, *[1] * (len(sizes) - d - 1)))
         for d, n in enumerate(sizes)
     ]
-    result: T = _mapped(functools.partial(function, **kwargs), lines, [0] * len(lines))
+    result: T = _map(functools.partial(function, **kwargs), lines, [0] * len(lines))
     return result
 
 
@@ -218,7 +218,7 @@ def vectorize(
                 _check_results(core[1], sizes, result, signature)
             return result
 
-        return _mapped(call, arrays, ranks)
+        return _map(call, arrays, ranks)
 
     return vectorized
 
@@ -279,7 +279,7 @@ def _check_results(core: Any, sizes: dict[str, int], result: Any, signature: str
             ))  # fmt: skip
 
 
-def _mapped(call: Callable[..., Any], arrays: list[Any], ranks: list[int]) -> Any:
+def _map(call: Callable[..., Any], arrays: list[Any], ranks: list[int]) -> Any:
     """Apply a function to each slice of the leading dimensions, which broadcast; join results."""
     leads = [x.shape[: x.ndim - r] for x, r in zip(arrays, ranks, strict=True)]
     shape = broadcast_shapes(*leads)

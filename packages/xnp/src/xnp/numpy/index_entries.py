@@ -425,12 +425,12 @@ def _flatten(part: DynamicSlice) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     return (), (part.start, part.size, part.stride)
 
 
-def _unflattened(metadata: tuple[Any, ...], children: Sequence[Any]) -> DynamicSlice:
+def _unflatten(metadata: tuple[Any, ...], children: Sequence[Any]) -> DynamicSlice:
     start, size, stride = metadata
     return DynamicSlice(children[0] if children else start, size, stride)
 
 
-xtree.register_pytree_node(DynamicSlice, _flatten, _unflattened)
+xtree.register_pytree_node(DynamicSlice, _flatten, _unflatten)
 
 
 @boundary

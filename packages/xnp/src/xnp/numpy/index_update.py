@@ -415,7 +415,7 @@ def written(x: Any, index: Any, values: Any, primitive: str, options: Options) -
     except index_entries.FlagsInIndex:
         expanded, places = index_entries.as_positions(x, index)
         return reshaped(written(expanded, places, values, primitive, options), x.aval.shape)
-    return _scattered(x, entries, values, primitive, options)
+    return _scatter(x, entries, values, primitive, options)
 
 
 def _scalar_of(value: Any, aval: Any) -> Any:
@@ -458,14 +458,14 @@ def _mask_of(index: Any, shape: Any) -> Any:
     return None
 
 
-def _scattered(x: Any, entries: Any, values: Any, primitive: str, options: Options) -> Array:
+def _scatter(x: Any, entries: Any, values: Any, primitive: str, options: Options) -> Array:
     are_sorted, unique, mode, _ = options
     shape = x.aval.shape
     x = index_entries.with_new_axes(x, entries)
     wide = x.aval.shape
     layout = _Layout(entries, wide)
     if values.aval.ndim:
-        values = _fitted(values, layout.result_shape)
+        values = _fit(values, layout.result_shape)
     if 0 in wide and mode is None:
         check_room(layout.columns, wide)
     if 0 in layout.result_shape or 0 in wide:
@@ -492,7 +492,7 @@ def _scattered(x: Any, entries: Any, values: Any, primitive: str, options: Optio
     return reshaped(result, shape)
 
 
-def _fitted(values: Array, shape: tuple[int, ...]) -> Array:
+def _fit(values: Array, shape: tuple[int, ...]) -> Array:
     """Drop leading dimensions of size 1 that the place of the values does not have; check."""
     own = values.aval.shape
     while len(own) > len(shape) and own[0] == 1:

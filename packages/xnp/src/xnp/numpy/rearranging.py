@@ -244,11 +244,11 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[ArrayLike], axis: Axis = None
         len(axes),
     )  # fmt: skip
     for by, d in zip(shifts, axes, strict=True):
-        a = _rolled(a, by, d)
+        a = _roll(a, by, d)
     return dispatch.copy_if_aliased(a, original)  # type: ignore[no-any-return]
 
 
-def _rolled(a: Any, by: Any, d: int) -> Any:
+def _roll(a: Any, by: Any, d: int) -> Any:
     size = a.aval.shape[d]
     if not size:
         return a
@@ -256,7 +256,7 @@ def _rolled(a: Any, by: Any, d: int) -> Any:
         by = cast(array_of(by, "roll"), dtypes.int32)
     if isinstance(by, int | np.integer | ConcreteArray):
         start = -int(by) % size
-        return _rolled_static(a, start, d) if start else a
+        return _roll_static(a, start, d) if start else a
     start = bind("rem", by, scalar_array(size, dtypes.int32))
     start = bind("sub", scalar_array(size, dtypes.int32), start)
     start = bind("rem", start, scalar_array(size, dtypes.int32))
@@ -267,7 +267,7 @@ def _rolled(a: Any, by: Any, d: int) -> Any:
 
 
 @dispatched(1)
-def _rolled_static(a: Any, start: int, d: int) -> Array:
+def _roll_static(a: Any, start: int, d: int) -> Array:
     lead = (slice(None),) * d
     tail, head = read(a, (*lead, slice(start, None))), read(a, (*lead, slice(None, start)))
     return bind("concatenate", tail, head, dimension=d)

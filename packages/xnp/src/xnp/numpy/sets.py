@@ -668,7 +668,7 @@ def union1d(
     return unique(joined, size=size, fill_value=fill_value)
 
 
-def _filtered(values: Array, keep: Any, size: int | None, fill_value: Any) -> Array:
+def _filter(values: Array, keep: Any, size: int | None, fill_value: Any) -> Array:
     """Return the values to keep; missing ones are `fill_value`, None for the first (or 0)."""
     if size is None:
         return read(values, keep)
@@ -717,8 +717,8 @@ def setdiff1d(
     elif not assume_unique:
         first, _, counts = unique(first, False, True, True, size=first.aval.size)
         keep = isin(first, ar2, invert=True) & (counts > 0)
-        return _filtered(first, keep, size, fill_value)
-    return _filtered(first, isin(first, ar2, invert=True), size, fill_value)
+        return _filter(first, keep, size, fill_value)
+    return _filter(first, isin(first, ar2, invert=True), size, fill_value)
 
 
 @overload
@@ -769,10 +769,10 @@ def intersect1d(
     limit = None if size is None else first.aval.size
     values, places, counts = unique(first, True, False, True, size=limit)
     keep = isin(values, second) & (counts > 0)
-    common = _filtered(values, keep, size, fill_value)
+    common = _filter(values, keep, size, fill_value)
     if not return_indices:
         return common
-    where_first = _filtered(places, keep, size, first.aval.size)
+    where_first = _filter(places, keep, size, first.aval.size)
     if not second.aval.size:
         return common, where_first, filled(common.shape, 0, where_first.dtype)
     order = argsort(second)
@@ -813,7 +813,7 @@ def setxor1d(
     halves = [_only_in(a, b, size) for a, b in ((first, second), (second, first))]
     values, keep = [concatenate(list(parts)) for parts in zip(*halves, strict=True)]
     order = argsort(values)
-    return _filtered(read(values, order), read(keep, order), size, fill_value)
+    return _filter(read(values, order), read(keep, order), size, fill_value)
 
 
 def _only_in(own: Array, other: Array, size: int | None) -> tuple[Array, Array]:

@@ -545,7 +545,7 @@ def interpolated(lines: Any, q: Any, count: int, method: str, skip_nan: bool) ->
     low, high = [bind("max", bind("min", v, last), zero) for v in (low, high)]
     spoiled = bind("lt", last, zero) if skip_nan else any_(is_nan, -1)
     # what is spoiled has no slopes: no product with NaN may reach the operands
-    below, above = [selected(spoiled, zero, _picked(lines, v)) for v in (low, high)]
+    below, above = [selected(spoiled, zero, _pick(lines, v)) for v in (low, high)]
     if method == "linear":
         result = _between(below, above, weight)
     elif method == "midpoint":
@@ -567,7 +567,7 @@ def _between(below: Array, above: Array, weight: Array) -> Array:
     return selected(infinite, below, point)
 
 
-def _picked(lines: Any, place: Any) -> Array:
+def _pick(lines: Any, place: Any) -> Array:
     """Return the element of each line at a whole number."""
     rank = lines.aval.ndim
     index = [counting(place.aval.shape, d, dtypes.int32) for d in range(rank - 1)]

@@ -388,7 +388,7 @@ def _refuse(b: Builder, *_: Any, **_params: Any) -> list[str]:
 # ----------------------------------------------------------------------------------------- rules
 
 
-def _compiled(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
+def _compile(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
     """Return the `numpy` rule of what only a compiled program computes."""
 
     def rule(*operands: Any, **params: Any) -> Any:
@@ -439,7 +439,7 @@ def _dimensions(avals: Sequence[ShapedArray], out: Sequence[ShapedArray], params
     )  # fmt: skip
 
 
-def _batched(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
+def _batch(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
     """Return the `batch` rule: examples of examples are examples."""
 
     def rule(axis: BatchAxis, operands: Any, dims: Any, *, options: Options, **params: Any) -> Any:
@@ -538,9 +538,9 @@ def _primitive(name: str, cuda: Callable[..., Any], **rules: Any) -> Primitive:
     """
     made: Primitive = Primitive(
         name,
-        numpy=_compiled(lambda: made),
+        numpy=_compile(lambda: made),
         stablehlo=by_platform(name, cuda=cuda, default=_refuse),
-        batch=_batched(lambda: made),
+        batch=_batch(lambda: made),
         call_like=True,
         sharding=_dimensions,
         **rules,

@@ -333,13 +333,13 @@ def _convert_element_type_numpy(x: Any, *, new_dtype: Any, weak_type: bool = Fal
     if x.dtype in COMPLEX and new_dtype not in COMPLEX and new_dtype != dtypes.bool_:
         x = x.real
     if x.dtype in FLOATING and new_dtype in table.INTEGER:
-        return (_saturated(x, new_dtype),)
+        return (_saturate(x, new_dtype),)
     if x.dtype in _THROUGH:  # these have no casts to every dtype; nothing is rounded on the way
         x = x.astype(_THROUGH[x.dtype])
     return (x.astype(new_dtype),)
 
 
-def _saturated(x: Any, dtype: np.dtype[Any]) -> Any:
+def _saturate(x: Any, dtype: np.dtype[Any]) -> Any:
     """Round towards zero to the range of an integer dtype; NaN becomes 0."""
     limits = dtypes.iinfo(dtype)
     lowest, highest = int(limits.min), int(limits.max)

@@ -215,7 +215,7 @@ def _numpy(lhs: Any, rhs: Any, *, window_strides: Any, padding: Any, lhs_dilatio
     x = lhs.astype(total, copy=False).transpose(spec.lhs_spec)
     kernel = rhs.astype(total, copy=False).transpose(spec.rhs_spec)
     if _is_of_vectors(x, kernel, window_strides, lhs_dilation, rhs_dilation):
-        sums = _correlated(x[0, 0], kernel[0, 0], padding[0])
+        sums = _correlate(x[0, 0], kernel[0, 0], padding[0])
         row = sums.reshape((1, 1, -1)).transpose(np.argsort(spec.out_spec))
         return (row.astype(out_dtype, copy=False),)
     windows = _windows(x, kernel.shape[2:], window_strides, padding, lhs_dilation, rhs_dilation)
@@ -245,7 +245,7 @@ def _is_of_vectors(x: Any, kernel: Any, strides: Any, x_dilation: Any, k_dilatio
     )  # fmt: skip
 
 
-def _correlated(x: Any, kernel: Any, padding: Any) -> Any:
+def _correlate(x: Any, kernel: Any, padding: Any) -> Any:
     low, high = padding
     padded = np.pad(x[max(-low, 0) : max(x.size + min(high, 0), 0)], (max(low, 0), max(high, 0)))
     if padded.size < kernel.size:
@@ -287,7 +287,7 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, **param
     if out.size == 0 or lhs.size == 0 or rhs.size == 0:
         return [b.constant(0, out)]
     if _pads_first(b, lhs, params):
-        operands, lhs, params = _padded(b, operands, lhs, params)
+        operands, lhs, params = _pad(b, operands, lhs, params)
         avals_in = [lhs, rhs]
     total = out.dtype
     if lhs.dtype != rhs.dtype or b.platform == "cpu" or not dtypes.is_floating(total):
@@ -323,7 +323,7 @@ def _pads_first(b: Builder, lhs: ShapedArray, params: Any) -> bool:
     return is_plain and min(low, high) >= 0 and max(low, high) >= _MUCH
 
 
-def _padded(b: Builder, operands: Any, lhs: ShapedArray, params: Any) -> Any:
+def _pad(b: Builder, operands: Any, lhs: ShapedArray, params: Any) -> Any:
     """Write the signal with zeros around; its type and the params without padding."""
     (x, kernel), dim = operands, params["dimension_numbers"][0][2]
     ((low, high),) = params["padding"]
@@ -481,7 +481,7 @@ def _lhs_transpose(
         for a, k, c, *rest in zip(spec.lhs_spec[2:], spec.rhs_spec[2:], spec.out_spec[2:],
                                   window_strides, padding, lhs_dilation, rhs_dilation, strict=True)
     ])  # fmt: skip
-    result = _convolved(
+    result = _convolve(
         ct, kernel, lhs.dtype, window_strides=lhs_dilation, padding=pads,
         lhs_dilation=window_strides, rhs_dilation=rhs_dilation, dimension_numbers=numbers,
         feature_group_count=groups, batch_group_count=1, precision=precision,
@@ -505,7 +505,7 @@ def _rhs_transpose(
         for a, k, c, *rest in zip(spec.lhs_spec[2:], spec.rhs_spec[2:], spec.out_spec[2:],
                                   window_strides, padding, lhs_dilation, rhs_dilation, strict=True)
     ])  # fmt: skip
-    return _convolved(
+    return _convolve(
         lhs, ct, rhs.dtype, window_strides=rhs_dilation, padding=pads, lhs_dilation=lhs_dilation,
         rhs_dilation=window_strides, dimension_numbers=numbers,
         feature_group_count=batch_group_count, batch_group_count=feature_group_count,
@@ -513,7 +513,7 @@ def _rhs_transpose(
     )  # fmt: skip
 
 
-def _convolved(lhs: Any, rhs: Any, dtype: Any, *, precision: Any, **params: Any) -> Any:
+def _convolve(lhs: Any, rhs: Any, dtype: Any, *, precision: Any, **params: Any) -> Any:
     if isinstance(precision, DotAlgorithm | DotAlgorithmPreset):
         precision = None
     preferred = None if lhs.aval.dtype == rhs.aval.dtype == dtype else dtype

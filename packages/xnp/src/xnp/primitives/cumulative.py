@@ -181,7 +181,7 @@ def extremal_jvp(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
         y = outs[0]
         if reverse:
             x, y, x_dot = (bind("rev", v, dimensions=(axis,)) for v in (x, y, x_dot))
-        dot = _shared(x, y, x_dot, axis)
+        dot = _share(x, y, x_dot, axis)
         if reverse:
             dot = bind("rev", dot, dimensions=(axis,))
         return outs, (dot,)
@@ -189,7 +189,7 @@ def extremal_jvp(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
     return jvp_rule
 
 
-def _shared(x: Any, y: Any, x_dot: Any, axis: int) -> Any:
+def _share(x: Any, y: Any, x_dot: Any, axis: int) -> Any:
     """Return for each place the mean tangent of the elements up to there that hold the record y."""
     shape, dtype = y.aval.shape, x_dot.aval.dtype
     before = shift(y, axis, 0)
@@ -373,12 +373,12 @@ def _sums(x: Any) -> Any:
     """Sum along axis 0 inside of blocks, all at once; add to each the sum of those before it."""
     size, *rest = x.aval.shape
     if size <= _BLOCK:
-        return _looped(x)
+        return _loop(x)
     count = -(-size // _BLOCK)
     config = [(0, count * _BLOCK - size, 0), *[(0, 0, 0)] * len(rest)]
     padded = bind("pad", x, filled((), -np.inf, x.aval.dtype), padding_config=tuple(config))
     blocks = moved(reshaped(padded, (count, _BLOCK, *rest)), 1, 0)
-    inside = _looped(blocks)
+    inside = _loop(blocks)
     totals = reshaped(sliced(inside, 0, _BLOCK - 1, _BLOCK), (count, *rest))
     before = table.broadcasted(
         shift(_sums(totals), 0, -np.inf), inside.aval.shape, range(1, inside.aval.ndim)
@@ -387,7 +387,7 @@ def _sums(x: Any) -> Any:
     return sliced(whole, 0, 0, size)
 
 
-def _looped(x: Any) -> Any:
+def _loop(x: Any) -> Any:
     """Sum along axis 0, one element after the other."""
     size, *rest = x.aval.shape
     element = shaped_array(tuple(rest), x.aval.dtype)

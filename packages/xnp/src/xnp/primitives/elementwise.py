@@ -1362,12 +1362,12 @@ def _formula(op: str) -> Callable[..., Any]:
     return lowering_text.upcast(retyped_stablehlo(op), dtypes.SMALL_FLOATS, np.float32)
 
 
-def _squared(x: Any) -> Any:
+def _square(x: Any) -> Any:
     return bind("square", x)
 
 
 def _one_plus_square(x: Any) -> Any:
-    return add(_squared(x), scalar_like(x, 1))
+    return add(_square(x), scalar_like(x, 1))
 
 
 sin_p = unary(
@@ -1420,8 +1420,8 @@ atan_p = unary(
 atan2_p = binary(
     "atan2", FLOATING, numpy=np.arctan2,
     stablehlo=vectorised(angle, elementwise_stablehlo("stablehlo.atan2"), wide=vector.wide_angle),
-    jvp=(lambda x_dot, z, x, y: mul(x_dot, div(y, add(_squared(x), _squared(y)))),
-         lambda y_dot, z, x, y: mul(y_dot, div(neg(x), add(_squared(x), _squared(y))))),
+    jvp=(lambda x_dot, z, x, y: mul(x_dot, div(y, add(_square(x), _square(y)))),
+         lambda y_dot, z, x, y: mul(y_dot, div(neg(x), add(_square(x), _square(y))))),
     cost=costs.nothing,
 )  # fmt: skip
 

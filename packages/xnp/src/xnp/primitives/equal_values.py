@@ -227,7 +227,7 @@ def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
     outs = rotations_p.bind(c, b, **params)
     change = c_dot
     if type(b_dot) is not Zero:
-        term = _applied(outs[0], b_dot, kind, params["transposed"])
+        term = _apply(outs[0], b_dot, kind, params["transposed"])
         change = bind("neg", term) if type(c_dot) is Zero else sub(c_dot, term)
     if type(change) is Zero:
         return outs, tuple([Zero(y.aval) for y in outs])
@@ -235,11 +235,11 @@ def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
     if not _has_diagonal(kind, params["checked"]) or type(b_dot) is Zero:
         return outs, dots
     # the diagonal is that of dC, since that of X dB - dB X is 0: X and dB share no element
-    unknown = summed(real(_nan_where(_coupled(c, b), b_dot)), (c.aval.ndim - 1,))
+    unknown = summed(real(_nan_where(_couple(c, b), b_dot)), (c.aval.ndim - 1,))
     return outs, (dots[0], add(dots[1], unknown))
 
 
-def _applied(x: Any, b: Any, kind: str, transposed: bool) -> Any:
+def _apply(x: Any, b: Any, kind: str, transposed: bool) -> Any:
     """Return the left side of the equation, or its transpose as a linear function of X."""
     b = mt(b) if transposed else b
     after = matmul(x, b)
@@ -248,7 +248,7 @@ def _applied(x: Any, b: Any, kind: str, transposed: bool) -> Any:
     return bind("sub" if kind == _VALUES else "add", after, matmul(b, x))
 
 
-def _coupled(c: Any, b: Any) -> Any:
+def _couple(c: Any, b: Any) -> Any:
     """Return where C couples vectors of equal values.
 
     Where a second direction does so, too, what functions of the values have of second derivatives

@@ -465,7 +465,7 @@ def numpy_rule(formula: Formula) -> Callable[..., Any]:
     return rule
 
 
-def _flushed(m: TextMath, x: Text) -> Text:
+def _flush(m: TextMath, x: Text) -> Text:
     """Write 0 for denormal numbers of float32, which some operations take for 0 and some do not."""
     if m.precision is Precision:
         return x
@@ -512,7 +512,7 @@ def stablehlo_rule(formula: Formula, *, narrow: bool = False) -> Callable[..., l
         for x, aval in zip(operands, avals_in, strict=True):
             name = b.convert(x, aval, wide.dtype)
             name = b.broadcast(name, shaped_array(aval.shape, wide.dtype), out.shape)
-            values.append(_flushed(m, Text(b, name, wide)))
+            values.append(_flush(m, Text(b, name, wide)))
         result = formula(m, *values)
         return [b.convert(result.name, wide, out.dtype)]
 

@@ -38,11 +38,11 @@ def log_of_sum(b: Builder, operands: Sequence[str], aval: ShapedArray, factor: f
     return where(gap.compare("EQ", gap), total, x + y).name  # equal infinities have no difference
 
 
-def _scaled(x: Any, factor: float) -> Any:
+def _scale(x: Any, factor: float) -> Any:
     """Return x times a real factor: infinity times the imaginary 0 of a complex one is NaN."""
     if not dtypes.is_complex(x.aval.dtype):
         return x if factor == 1 else mul(x, scalar_like(x, factor))
-    return bind("complex", *[_scaled(bind(part, x), factor) for part in ("real", "imag")])
+    return bind("complex", *[_scale(bind(part, x), factor) for part in ("real", "imag")])
 
 
 def _of_complex(x: Any, y: Any, factor: float) -> Any:
@@ -54,12 +54,12 @@ def _of_complex(x: Any, y: Any, factor: float) -> Any:
     low = bind("real", gap)
     is_nothing = bind("eq", low, scalar_like(low, -math.inf))
     gap = selected(is_nothing, scalar_like(gap, -math.inf), gap)
-    rest = _scaled(bind("log1p", bind("exp", _scaled(gap, factor))), 1 / factor)
+    rest = _scale(bind("log1p", bind("exp", _scale(gap, factor))), 1 / factor)
     if factor != 1:  # as of real operands
         rest = selected(equal, scalar_like(rest, 1), rest)
     total = add(selected(is_first, x, y), rest)
-    angle = _scaled(bind("imag", total), factor)
-    angle = _scaled(bind("atan2", bind("sin", angle), bind("cos", angle)), 1 / factor)
+    angle = _scale(bind("imag", total), factor)
+    angle = _scale(bind("atan2", bind("sin", angle), bind("cos", angle)), 1 / factor)
     return bind("complex", bind("real", total), angle)
 
 
@@ -117,7 +117,7 @@ def _logarithm_of_sum(name: str, ufunc: np.ufunc, base: float) -> Primitive:
         real = bind("real", x) if dtypes.is_complex(x.aval.dtype) else x
         infinite = bind("and", bind("eq", x, y), bind("not", bind("is_finite", real)))
         gap = selected(infinite, scalar_like(x, 0), sub(x, y))
-        return bind("logistic", _scaled(gap, factor))
+        return bind("logistic", _scale(gap, factor))
 
     return binary(
         name, INEXACT, numpy=in_wider(numpy), stablehlo=stablehlo,

@@ -231,7 +231,7 @@ def scatter_stablehlo(op: str | None) -> Callable[..., Any]:
         operand, indices, updates = avals_in
         x, where, values = operands
         if mode is CLIP:
-            where = _clamped_text(b, where, operand, indices, updates, dimension_numbers)
+            where = _clamp_text(b, where, operand, indices, updates, dimension_numbers)
         if _may_be_one_buffer(operand, indices):
             # XLA on the CPU writes the result over the operand while it still reads indices there
             where = b.convert(where, indices, dtypes.int64)
@@ -278,7 +278,7 @@ def _constants(b: Builder, bounds: Any, dtype: Any) -> str:
     ]
 
 
-def _clamped_text(b: Builder, where: str, operand: Any, indices: Any, updates: Any, n: Any) -> str:
+def _clamp_text(b: Builder, where: str, operand: Any, indices: Any, updates: Any, n: Any) -> str:
     sizes = window_sizes(operand.shape, updates.shape, n)
     bounds = index_modes.upper_bounds(
         operand.shape, sizes, n.scatter_dims_to_operand_dims, indices.dtype
@@ -360,12 +360,12 @@ def extremal_jvp(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
         outs = primitive().bind(x, indices, updates, **params)
         if type(x_dot) is Zero and type(updates_dot) is Zero:
             return outs, (Zero(outs[0].aval),)
-        return outs, (_shared(x, x_dot, indices, updates, updates_dot, outs[0], params),)
+        return outs, (_share(x, x_dot, indices, updates, updates_dot, outs[0], params),)
 
     return jvp_rule
 
 
-def _shared(
+def _share(
     x: Any, x_dot: Any, indices: Any, updates: Any, updates_dot: Any, out: Any, params: Any
 ) -> Any:
     shape, small, dtype = x.aval.shape, updates.aval.shape, x.aval.dtype

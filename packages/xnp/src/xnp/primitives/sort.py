@@ -87,7 +87,7 @@ def linear_recurrence(a: Any, b: Any, axis: int) -> Any:
         before = _part(y_odd, axis, 0, b_rest.aval.shape[axis], 1)
         rest = bind("add", bind("mul", a_rest, before), b_rest)
         y_even = bind("concatenate", first, rest, dimension=axis)
-    return bind("add", _interleaved(y_even, axis, 0, size), _interleaved(y_odd, axis, 1, size))
+    return bind("add", _interleave(y_even, axis, 0, size), _interleave(y_odd, axis, 1, size))
 
 
 def shift(x: Any, axis: int, value: Any) -> Any:
@@ -105,7 +105,7 @@ def _part(x: Any, axis: int, start: int, stop: int, step: int) -> Any:
                 strides=tuple(strides))  # fmt: skip
 
 
-def _interleaved(x: Any, axis: int, start: int, size: int) -> Any:
+def _interleave(x: Any, axis: int, start: int, size: int) -> Any:
     """Spread the elements to every second place from `start`, with zeros between."""
     config = [(0, 0, 0)] * x.aval.ndim
     covered = 2 * x.aval.shape[axis] - 1

@@ -648,7 +648,7 @@ def _at_end(m: Any, a: Any, x: Any) -> Any:
 # --- primitives ---------------------------------------------------------------------------------
 
 
-def _mixed(p: Any, a: Any, x: Any) -> Any:
+def _mix(p: Any, a: Any, x: Any) -> Any:
     """Return d2P/(da dx) = p (log x - digamma(a)), which is 0 where p = dP/dx is."""
     slope = mul(p, sub(bind("log", x), bind("digamma", a)))
     return selected(bind("eq", p, scalar_like(p, 0)), scalar_like(p, 0), slope)
@@ -687,7 +687,7 @@ igammac_p = binary(
 igamma_grad_x_p = binary(
     "igamma_grad_x", FLOATING, numpy=numpy_rule(igamma_grad_x),
     stablehlo=stablehlo_rule(igamma_grad_x),
-    jvp=(lambda a_dot, p, a, x: mul(a_dot, _mixed(p, a, x)),
+    jvp=(lambda a_dot, p, a, x: mul(a_dot, _mix(p, a, x)),
          lambda x_dot, p, a, x: mul(x_dot, _special_incomplete_curvature(p, a, x))),
     cost=costs.special,
 )  # fmt: skip
@@ -696,7 +696,7 @@ igamma_grad_a_p = binary(
     "igamma_grad_a", FLOATING, numpy=numpy_rule(igamma_grad_a),
     stablehlo=stablehlo_rule(igamma_grad_a),
     jvp=(unsupported("igamma_grad_a", "a"),
-         lambda x_dot, y, a, x: mul(x_dot, _mixed(_grad_x(a, x), a, x))),
+         lambda x_dot, y, a, x: mul(x_dot, _mix(_grad_x(a, x), a, x))),
     cost=costs.special,
 )  # fmt: skip
 

@@ -75,7 +75,7 @@ def _svd_numpy(
     if not finite.all():  # of a matrix with an infinity, some builds of gesdd never end
         a = np.where(finite, a, a.dtype.type(np.nan))
     try:
-        return _decomposed(a, full_matrices, compute_uv)
+        return _decompose(a, full_matrices, compute_uv)
     except np.linalg.LinAlgError:
         pass
     avals = _svd_shape(shaped_array(a.shape, a.dtype), full_matrices=full_matrices,
@@ -83,14 +83,14 @@ def _svd_numpy(
     results = tuple([np.full(x.shape, np.nan, x.dtype) for x in avals])
     for i in np.ndindex(a.shape[:-2]):
         try:
-            for y, part in zip(results, _decomposed(a[i], full_matrices, compute_uv), strict=True):
+            for y, part in zip(results, _decompose(a[i], full_matrices, compute_uv), strict=True):
                 y[i] = part
         except np.linalg.LinAlgError:
             continue  # stays NaN
     return results
 
 
-def _decomposed(a: Any, full_matrices: bool, compute_uv: bool) -> tuple[Any, ...]:
+def _decompose(a: Any, full_matrices: bool, compute_uv: bool) -> tuple[Any, ...]:
     if not compute_uv:
         return (np.linalg.svd(a, compute_uv=False),)
     u, s, vh = np.linalg.svd(a, full_matrices=full_matrices)

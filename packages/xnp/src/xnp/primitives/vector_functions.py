@@ -145,7 +145,7 @@ def vectorised(
 
         def body(inner: Builder, names: list[str]) -> list[str]:
             if limit is None:
-                return [_written(inner, found, names, avals_in, out)]
+                return [_write(inner, found, names, avals_in, out)]
             return _either(inner, found, rule, limit, names, avals_in, avals_out)
 
         name = found.__name__.strip("_")
@@ -157,16 +157,16 @@ def vectorised(
 _NARROW = frozenset([dtypes.float32, dtypes.float16, dtypes.bfloat16])
 
 
-def _written(
+def _write(
     b: Builder, formula: Formula, names: Sequence[str], avals: Sequence[ShapedArray],
     out: ShapedArray,
 ) -> str:  # fmt: skip
     if out.dtype == dtypes.float64:
         return formula(*[Text(b, x, a) for x, a in zip(names, avals, strict=True)]).name
     single = shaped_array(out.shape, dtypes.float32)
-    values = [_widened(Text(b, b.convert(x, a, dtypes.float32), single))
+    values = [_widen(Text(b, b.convert(x, a, dtypes.float32), single))
               for x, a in zip(names, avals, strict=True)]  # fmt: skip
-    return b.convert(_narrowed(formula(*values)).name, single, out.dtype)
+    return b.convert(_narrow(formula(*values)).name, single, out.dtype)
 
 
 # The runtime has the processor take subnormal numbers of float32 for zeros, and make none.
@@ -175,23 +175,23 @@ _MAGNITUDE = (1 << 31) - 1
 _UNITS = 2.0**149
 
 
-def _widened(x: Text) -> Text:
+def _widen(x: Text) -> Text:
     """Write float32 as float64, subnormal numbers by their bits, which count units of 2^-149."""
     bits = bits_of(x)
     size = bits.op("and", _MAGNITUDE)
-    tiny = _converted(size, dtypes.float64) * (1 / _UNITS)
-    usual = _converted(x, dtypes.float64)
+    tiny = _convert(size, dtypes.float64) * (1 / _UNITS)
+    usual = _convert(x, dtypes.float64)
     return where(size < _SUBNORMAL, where(bits < 0, -tiny, tiny), usual)
 
 
-def _narrowed(x: Text) -> Text:
+def _narrow(x: Text) -> Text:
     """Write float64 as float32, subnormal numbers by their bits."""
     units = abs_(x * _UNITS)
     is_tiny = units < float(_SUBNORMAL)
-    count = _converted(where(is_tiny, units, 0.0).op("round_nearest_even"), np.dtype(np.int32))
-    sign = _converted(bits_of(x).op("shift_right_logical", 32), np.dtype(np.int32))
+    count = _convert(where(is_tiny, units, 0.0).op("round_nearest_even"), np.dtype(np.int32))
+    sign = _convert(bits_of(x).op("shift_right_logical", 32), np.dtype(np.int32))
     tiny = _floats(count.op("or", sign.op("and", -1 - _MAGNITUDE)))
-    return where(is_tiny, tiny, _converted(x, dtypes.float32))
+    return where(is_tiny, tiny, _convert(x, dtypes.float32))
 
 
 def _either(
@@ -208,7 +208,7 @@ def _either(
         return rule(inner, [kept], avals_in, avals_out)
 
     far = b.region([], operation, avals_out)
-    near = b.region([], lambda inner, _: [_written(inner, formula, [x], avals_in, avals_out[0])],
+    near = b.region([], lambda inner, _: [_write(inner, formula, [x], avals_in, avals_out[0])],
                     avals_out)  # fmt: skip
     truth = shaped_array((), dtypes.bool_)
     return b.op("stablehlo.if", [is_far], [truth], avals_out, "", b.regions(far, near))
@@ -216,21 +216,21 @@ def _either(
 
 def bits_of(x: Text) -> Text:
     """Write the bits of floats as integers."""
-    return _reinterpreted(x, np.dtype(f"i{x.aval.dtype.itemsize}"))
+    return _reinterpret(x, np.dtype(f"i{x.aval.dtype.itemsize}"))
 
 
 def _floats(x: Text) -> Text:
     """Write the floats that have such bits."""
-    return _reinterpreted(x, np.dtype(f"f{x.aval.dtype.itemsize}"))
+    return _reinterpret(x, np.dtype(f"f{x.aval.dtype.itemsize}"))
 
 
-def _reinterpreted(x: Text, dtype: np.dtype[Any]) -> Text:
+def _reinterpret(x: Text, dtype: np.dtype[Any]) -> Text:
     aval = shaped_array(x.aval.shape, dtype)
     (name,) = x.builder.op("stablehlo.bitcast_convert", [x.name], [x.aval], [aval])
     return Text(x.builder, name, aval)
 
 
-def _converted(x: Text, dtype: np.dtype[Any]) -> Text:
+def _convert(x: Text, dtype: np.dtype[Any]) -> Text:
     aval = shaped_array(x.aval.shape, dtype)
     return Text(x.builder, x.builder.convert(x.name, x.aval, dtype), aval)
 
@@ -268,13 +268,13 @@ def _power_of_two(n: Text) -> Text:
 # --------------------------------------------------------------------------------- trigonometric
 
 
-def _reduced(x: Text) -> tuple[Text, Text, Text]:
+def _reduce(x: Text) -> tuple[Text, Text, Text]:
     """Write sin(r) and cos(r) with x = r + n pi / 2 and |r| <= pi / 4, and n as an integer."""
     n = (x * (2 / np.pi)).op("round_nearest_even")
     # where nothing is subtracted the sign of a zero stays
     r = where(n == 0.0, x, (x - n * _HALF_PI[0]) - n * _HALF_PI[1])
     t = r * r
-    return r * _polynomial(t, _SIN), _polynomial(t, _COS), _converted(n, np.dtype(np.int32))
+    return r * _polynomial(t, _SIN), _polynomial(t, _COS), _convert(n, np.dtype(np.int32))
 
 
 def _at_quarter(sine: Text, cosine: Text, n: Text) -> Text:
@@ -285,18 +285,18 @@ def _at_quarter(sine: Text, cosine: Text, n: Text) -> Text:
 
 def sine(x: Text) -> Text:
     """Write sin(x)."""
-    return _at_quarter(*_reduced(x))
+    return _at_quarter(*_reduce(x))
 
 
 def cosine(x: Text) -> Text:
     """Write cos(x) = sin(x + pi / 2)."""
-    sine, cosine, n = _reduced(x)
+    sine, cosine, n = _reduce(x)
     return _at_quarter(sine, cosine, n + 1)
 
 
 def tangent(x: Text) -> Text:
     """Write tan(x)."""
-    return _quotient(*_reduced(x))
+    return _quotient(*_reduce(x))
 
 
 def _quotient(sine: Text, cosine: Text, n: Text) -> Text:
@@ -306,7 +306,7 @@ def _quotient(sine: Text, cosine: Text, n: Text) -> Text:
 
 
 def _wide_reduced(x: Text) -> tuple[Text, Text, Text]:
-    """Write what `_reduced` does of float64, with the part of r that its sum drops."""
+    """Write what `_reduce` does of float64, with the part of r that its sum drops."""
     n = (x * (2 / np.pi)).op("round_nearest_even")
     r, rest = x - n * _HALF_PI_WIDE[0], x.like(0.0)
     for part in _HALF_PI_WIDE[1:3]:
@@ -323,7 +323,7 @@ def _wide_reduced(x: Text) -> tuple[Text, Text, Text]:
     sine = r + (r * (t * _polynomial(t, _SIN_WIDE)) + rest * (1.0 - half))
     near = 1.0 - half
     cosine = near + (((1.0 - near) - half) + (t * t * _polynomial(t, _COS_WIDE) - r * rest))
-    return sine, cosine, _converted(n, np.dtype(np.int32))
+    return sine, cosine, _convert(n, np.dtype(np.int32))
 
 
 def wide_sine(x: Text) -> Text:
@@ -436,9 +436,9 @@ _CBRT_BIAS = 715094163  # a third of the bits of 1.0, for the upper 32 bits of f
 def cube_root(x: Text) -> Text:
     """Write the cube root: a third of the exponent, then y (y^3 + 2 a) / (2 y^3 + a) twice."""
     a = abs_(x)
-    upper = _converted(bits_of(a).op("shift_right_logical", 32), np.dtype(np.int32))
+    upper = _convert(bits_of(a).op("shift_right_logical", 32), np.dtype(np.int32))
     guess = upper / 3 + _CBRT_BIAS
-    y = _floats(_converted(guess, np.dtype(np.int64)).op("shift_left", 32))
+    y = _floats(_convert(guess, np.dtype(np.int64)).op("shift_left", 32))
     for _ in range(2):
         cube = y * y * y
         y = y * (cube + a + a) * (1.0 / (cube + cube + a))
@@ -457,7 +457,7 @@ def wide_cube_root(x: Text) -> Text:
     is_huge, is_tiny = a > 2.0**600, a < 2.0**-600
     powers = [where(is_huge, a.like(high), where(is_tiny, a.like(low), 1.0))
               for high, low in ((2.0**-600, 2.0**600), (2.0**200, 2.0**-200))]  # fmt: skip
-    scaled = where(is_subnormal, _converted(bits, dtypes.float64), a * powers[0])
+    scaled = where(is_subnormal, _convert(bits, dtypes.float64), a * powers[0])
     y = cube_root(scaled)
     y = y + (scaled / (y * y) - y) * (1 / 3)
     y = y * where(is_subnormal, y.like(2.0**-358), powers[1])
@@ -474,11 +474,11 @@ def _mantissa(x: Text) -> tuple[Text, Text]:
     """Write m between sqrt(1/2) and sqrt(2) and k with x = 2^k m, of positive numbers."""
     bits, integer = bits_of(x), np.dtype(np.int32)
     is_tiny = bits < _LEAST_NORMAL
-    bits = bits_of(where(is_tiny, _converted(bits, dtypes.float64), x))
-    exponent = _converted(bits.op("shift_right_logical", 52), integer) - 1023
+    bits = bits_of(where(is_tiny, _convert(bits, dtypes.float64), x))
+    exponent = _convert(bits.op("shift_right_logical", 52), integer) - 1023
     m = _floats(bits.op("and", _LEAST_NORMAL - 1).op("or", 1023 << 52))
     is_high = m > 2**0.5
-    k = _converted(exponent + _converted(is_high, integer), dtypes.float64)
+    k = _convert(exponent + _convert(is_high, integer), dtypes.float64)
     return where(is_high, m * 0.5, m), k + where(is_tiny, k.like(-1074.0), 0.0)
 
 
@@ -651,8 +651,8 @@ def power(x: Text, y: Text) -> Text:
     m, k = _mantissa(a)
     s = (m - 1.0) * (1.0 / (m + 1.0))
     t = s * s
-    z = _clamped(y, _FAR) * (k + (s * (2.0 + t * _polynomial(t, _LOG))) * _LOG2_E[2])
-    z = _clamped(z, 300.0)
+    z = _clamp(y, _FAR) * (k + (s * (2.0 + t * _polynomial(t, _LOG))) * _LOG2_E[2])
+    z = _clamp(z, 300.0)
     n = z.op("round_nearest_even")
     r = (z - n) * float(np.log(2))
     t = r * r
@@ -665,8 +665,8 @@ _MOST_POWER = {dtypes.float32: 152.0, dtypes.float64: 1080.0}  # beyond, powers 
 
 def exponential_of_two(x: Text) -> Text:
     """Write 2^x of float32 or float64 as 2^n exp(r log 2), with x = n + r and |r| <= 1/2."""
-    n = _clamped(x.op("round_nearest_even"), _MOST_POWER[x.aval.dtype])
-    r = _clamped(x - n, 1.0)
+    n = _clamp(x.op("round_nearest_even"), _MOST_POWER[x.aval.dtype])
+    r = _clamp(x - n, 1.0)
     value = (r * float(np.log(2))).op("exponential")
     return _times_normal_power(value, n)
 
@@ -676,18 +676,18 @@ def wide_power(x: Text, y: Text) -> Text:
     least = abs_(y).op("maximum", _NEAR)
     y = where(_is_zero(y), y, where(bits_of(y) < 0, -least, least))
     high, low = _binary_logarithm_in_two(abs_(x))
-    y_clamped = _clamped(y, _FAR)
+    y_clamped = _clamp(y, _FAR)
     y_high = _upper(y_clamped)
     rest = (y_clamped - y_high) * high + y_clamped * low
     product = y_high * high  # exact
     z = product + rest
-    n = _clamped(z.op("round_nearest_even"), 1080.0)
+    n = _clamp(z.op("round_nearest_even"), 1080.0)
     return _signed_power(x, y, _exponential_of_sum(n, product - n, rest, z))
 
 
 def wide_exponential_of_two(x: Text) -> Text:
     """Write 2^x of float64 as 2^n exp(r log 2) with x = n + r and |r| <= 1/2."""
-    n = _clamped(x.op("round_nearest_even"), 1080.0)
+    n = _clamp(x.op("round_nearest_even"), 1080.0)
     return _exponential_of_sum(n, x - n, x.like(0.0), x)
 
 
@@ -702,7 +702,7 @@ def _exponential_of_sum(n: Text, r: Text, rest: Text, x: Text) -> Text:
     return where(x > 1024.5, x.like(np.inf), where(x < -1076.0, x.like(0.0), value))
 
 
-def _clamped(x: Text, limit: float) -> Text:
+def _clamp(x: Text, limit: float) -> Text:
     return x.op("minimum", limit).op("maximum", -limit)
 
 

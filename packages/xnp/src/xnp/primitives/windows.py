@@ -321,11 +321,11 @@ def _select_and_gather_add_transpose(
         plain = {key: params[key] for key in PARAMS[:3]}
         dots = bind("select_and_scatter_add", ct, operand, select_prim=select_prim, **plain)
     else:
-        dots = _scattered(ct, operand, select_prim, params)
+        dots = _scatter(ct, operand, select_prim, params)
     return dots, Zero(operand.aval)
 
 
-def _scattered(ct: Any, operand: Any, select_prim: Any, params: Any) -> Any:
+def _scatter(ct: Any, operand: Any, select_prim: Any, params: Any) -> Any:
     """Find the number of the element of each window in the operand, and add there.
 
     Numbers start at 1: 0 is that of padding, which is left out.

@@ -54,7 +54,7 @@ def dct(
 
     Differentiable in: x.
     """
-    return _transformed("dct", x, type, n, axis, norm, norm)
+    return _transform("dct", x, type, n, axis, norm, norm)
 
 
 def idct(
@@ -66,7 +66,7 @@ def idct(
 ) -> Array:
     """Return the inverse of `dct`; arguments as of it."""
     opposite = {None: "forward", "backward": "forward", "forward": "backward"}.get(norm, norm)
-    return _transformed("idct", x, _INVERSE.get(type, type), n, axis, norm, opposite)
+    return _transform("idct", x, _INVERSE.get(type, type), n, axis, norm, opposite)
 
 
 def dctn(x: ArrayLike, type: int = 2, s: Sequence[int] | None = None,  # noqa: A002 - SciPy's name
@@ -104,7 +104,7 @@ def _along_axes(one: Any, operation: str, x: Any, kind: int, s: Any, axes: Any, 
     return y
 
 
-def _transformed(operation: str, x: Any, *args: Any) -> Array:
+def _transform(operation: str, x: Any, *args: Any) -> Array:
     """Transform an array, or the parts of a complex one."""
     (x,) = inexact(operation, x)
     if not dtypes.is_complex(x.dtype):

@@ -19,26 +19,26 @@ __all__ = ["map_coordinates"]
 __dir__ = __all__.copy
 
 
-def _turned(place: Any, period: Any) -> Any:
+def _turn(place: Any, period: Any) -> Any:
     """Take off whole periods, towards 0."""
     return place - period * xn.trunc(place / period)
 
 
-def _mirrored(place: Any, size: int) -> Any:
+def _mirror(place: Any, size: int) -> Any:
     """Return places turned back at the centres of the outer points."""
     period = 2 * max(size - 1, 1)
-    low = _turned(place, period)
+    low = _turn(place, period)
     low = xn.where(low <= 1 - size, low + period, -low)
-    high = _turned(place, period)
+    high = _turn(place, period)
     high = xn.where(high >= size, period - high, high)
     return xn.where(place < 0, low, xn.where(place > size - 1, high, place))
 
 
-def _reflected(place: Any, size: int) -> Any:
+def _reflect(place: Any, size: int) -> Any:
     """Return places turned back at the outer edges of the outer points."""
-    low = _turned(place, 2 * size)
+    low = _turn(place, 2 * size)
     low = xn.where(low < -size, low + 2 * size, -low - 1)
-    high = _turned(place, 2 * size)
+    high = _turn(place, 2 * size)
     high = xn.where(high >= size, 2 * size - high - 1, high)
     return xn.where(place < 0, low, xn.where(place > size - 1, high, place))
 
@@ -46,25 +46,25 @@ def _reflected(place: Any, size: int) -> Any:
 def _wrap(place: Any, size: int, period: int) -> Any:
     """Return places moved by whole periods to where the array has points."""
     low = place + period * (xn.trunc(-place / period) + 1)
-    high = _turned(place, period)
+    high = _turn(place, period)
     return xn.where(place < 0, low, xn.where(place > size - 1, high, place))
 
 
-def _clipped(place: Any, size: int) -> Any:
+def _clip(place: Any, size: int) -> Any:
     """Return places and indices moved to the outermost points."""
     return xn.clip(place, 0, size - 1)
 
 
 # how a place outside is brought inside, and then the index of a point beside it
 _PLACES: dict[str, Callable[[Any, int], Any]] = {
-    "constant": _clipped,
+    "constant": _clip,
     "grid-constant": lambda place, size: xn.clip(place, -2, size + 1),
-    "nearest": _clipped,
+    "nearest": _clip,
     "wrap": lambda place, size: _wrap(place, size, max(size - 1, 1)),
     "grid-wrap": lambda place, size: _wrap(place, size, size),
-    "mirror": _mirrored,
-    "reflect": _reflected,
-    "grid-mirror": _reflected,
+    "mirror": _mirror,
+    "reflect": _reflect,
+    "grid-mirror": _reflect,
 }
 _INDICES: dict[str, Callable[[Any, int], Any]] = {
     "grid-wrap": lambda index, size: index % size,
@@ -153,7 +153,7 @@ def _nodes(place: Any, size: int, order: int, mode: str) -> list[tuple[Any, Any,
         fraction = place - below
         lower = below.astype(dtypes.int32)
         found = [(lower, 1 - fraction), (lower + 1, fraction)]
-    index = _INDICES.get(mode, _clipped)
+    index = _INDICES.get(mode, _clip)
     return [(index(i, size), w, (i >= 0) & (i < size)) for i, w in found]
 
 

@@ -113,14 +113,14 @@ def optimizer(opt_maker: Callable[P, _Triple]) -> Callable[P, Optimizer]:
         def update_fn(i: Any, grad_tree: Any, opt_state: OptimizerState) -> OptimizerState:
             grads, tree = xtree.flatten(grad_tree)
             _check_same("the gradients have", tree, "the parameters", opt_state.tree_def)
-            states = [update(i, g, s) for g, s in zip(grads, _unpacked(opt_state), strict=True)]
+            states = [update(i, g, s) for g, s in zip(grads, _unpack(opt_state), strict=True)]
             after = _pack(states, tree)
             for new, old in zip(after.subtree_defs, opt_state.subtree_defs, strict=True):
                 _check_same("update gave a state of", new, "the state it was given", old)
             return after
 
         def params_fn(opt_state: OptimizerState) -> Any:
-            return xtree.unflatten(opt_state.tree_def, map(get_params, _unpacked(opt_state)))
+            return xtree.unflatten(opt_state.tree_def, map(get_params, _unpack(opt_state)))
 
         return Optimizer(boundary(init_fn), boundary(update_fn), boundary(params_fn))
 
@@ -134,7 +134,7 @@ def _pack(states: Sequence[Any], tree: Any) -> OptimizerState:
     return OptimizerState([leaves for leaves, _ in flat], tree, tuple([d for _, d in flat]))
 
 
-def _unpacked(state: OptimizerState) -> list[Any]:
+def _unpack(state: OptimizerState) -> list[Any]:
     return list(map(xtree.unflatten, state.subtree_defs, state.packed_state))
 
 
@@ -395,7 +395,7 @@ def unpack_optimizer_state(opt_state: OptimizerState) -> PyTree:
       >>> unpack_optimizer_state(sgd(0.1).init_fn({"w": 1.0}))
       {'w': JoinPoint(1.0)}
     """
-    return xtree.unflatten(opt_state.tree_def, map(JoinPoint, _unpacked(opt_state)))
+    return xtree.unflatten(opt_state.tree_def, map(JoinPoint, _unpack(opt_state)))
 
 
 def pack_optimizer_state(marked_pytree: PyTree) -> OptimizerState:

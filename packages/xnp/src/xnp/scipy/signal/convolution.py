@@ -148,7 +148,7 @@ def _reverse(x: Array) -> Array:
     return lax.rev(x, tuple(range(x.ndim)))
 
 
-def _convolved(operation: str, x: Array, y: Array, mode: str, precision: Any) -> Array:
+def _convolve(operation: str, x: Array, y: Array, mode: str, precision: Any) -> Array:
     if _is_swapped(operation, x, y, mode):
         x, y = y, x
     pads = {
@@ -184,7 +184,7 @@ def convolve(
     if method == "fft":
         return fftconvolve(in1, in2, mode)
     x, y = _pair("convolve", in1, in2, mode)
-    return _convolved("convolve", x, y, mode, precision)
+    return _convolve("convolve", x, y, mode, precision)
 
 
 def correlate(
@@ -208,7 +208,7 @@ def correlate(
     other = xn.conj(_reverse(y))
     if method == "fft":
         return fftconvolve(x, other, mode)
-    return _convolved("correlate", x, other, mode, precision)
+    return _convolve("correlate", x, other, mode, precision)
 
 
 def _check_two(operation: str, x: Array, y: Array) -> None:
@@ -249,7 +249,7 @@ def _on_ground(
     require_choice(operation, "boundary", boundary, _BOUNDARIES)
     plain = boundary == "fill" and isinstance(fillvalue, int | float) and fillvalue == 0
     if mode == "valid" or plain:
-        return _convolved(operation, x, y, mode, precision)
+        return _convolve(operation, x, y, mode, precision)
     around = {"constant_values": fillvalue} if boundary == "fill" else {}
     margins = [(n - 1, n - 1) for n in y.shape]
     padded = xn.pad(x, margins, mode=_BOUNDARIES[boundary], **around)
@@ -576,13 +576,13 @@ def csd(
         if segments.fft_size % 2 == 0:
             factor[-1] = 1
         power = power * xn.asarray(factor, x.real.dtype)
-    result = _averaged(power, average)
+    result = _average(power, average)
     result = result.real if same else result
     frequencies = _frequencies(fs, segments.fft_size, onesided, x.real.dtype)
     return frequencies, xn.moveaxis(result, -1, axis if result.ndim > 1 else -1)
 
 
-def _averaged(power: Any, average: str) -> Any:
+def _average(power: Any, average: str) -> Any:
     require_choice("csd", "average", average, ("mean", "median"))
     if average == "mean":
         return power.mean(-2)

@@ -84,7 +84,7 @@ def bicgstab(
 
     Source: H. van der Vorst, Bi-CGSTAB (1992).
     """
-    return _solve("bicgstab", _stabilised, A, b, x0, (tol, atol, maxiter), M)
+    return _solve("bicgstab", _stabilise, A, b, x0, (tol, atol, maxiter), M)
 
 
 def gmres(
@@ -222,7 +222,7 @@ def _conjugate_gradients(
     return lax.while_loop(unfinished, step, (x, r, z, _dot(r, z), 0))[0]
 
 
-def _stabilised(matvec: Linear, b: Any, x: Any, limit: Any, most: Any, precondition: Linear) -> Any:
+def _stabilise(matvec: Linear, b: Any, x: Any, limit: Any, most: Any, precondition: Linear) -> Any:
     r = b - matvec(x)
     one = xn.ones((), b.dtype)
 
