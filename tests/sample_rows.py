@@ -156,12 +156,16 @@ SHARDINGS: dict[str, list[Sample]] = {
         for x in (np.float32(1), _floats(2, 3), np.arange(3), _floats(0))
     ],
 }
-LAYOUTS: dict[str, list[Sample]] = {
+IDENTITIES: dict[str, list[Sample]] = {
     "layout_constraint": [
         Sample([np.float32(1)], {"order": ()}),
         Sample([np.arange(3)], {"order": (0,)}),
         Sample([_floats(2, 3)], {"order": (1, 0)}),
         Sample([_floats(0, 3)], {"order": (1, 0)}),
+    ],
+    "xla_metadata_value": [
+        Sample([x], {"items": (("a", "b"),)})
+        for x in (np.float32(1), _floats(2, 3), np.arange(3), _floats(0))
     ],
 }
 # Rows of primitives of `xnp` that depend on what runs them, and so have no result of their own.
@@ -178,7 +182,7 @@ def _collective_accepts(name: str, operands: Sequence[np.ndarray], params: objec
 
 for _name, _rows in COLLECTIVES.items():
     COLLECTIVES[_name] = [*_rows, *edge_rows(_name, _rows, _collective_accepts)]
-for _table in (DERIVATIVES, SHARDINGS, LAYOUTS):
+for _table in (DERIVATIVES, SHARDINGS, IDENTITIES):
     for _name, _rows in _table.items():
         _table[_name] = [*_rows, *edge_rows(_name, _rows)]
 
@@ -186,7 +190,7 @@ for _table in (DERIVATIVES, SHARDINGS, LAYOUTS):
 def all_rows() -> dict[str, list[Sample]]:
     """Return every table merged; a name in two of them is an error."""
     merged: dict[str, list[Sample]] = {}
-    tables = (RANDOM, DERIVATIVES, SHARDINGS, LAYOUTS, COLLECTIVES, PLACES)
+    tables = (RANDOM, DERIVATIVES, SHARDINGS, IDENTITIES, COLLECTIVES, PLACES)
     for table in (xnp.testing.samples.TABLE, *tables):
         twice = merged.keys() & table.keys()
         assert not twice, f"two tables have rows of {sorted(twice)}"

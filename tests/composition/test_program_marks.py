@@ -226,8 +226,48 @@ def test_another_metadata_makes_another_program():
             texts.append(f.lower(1.0).as_text())
     assert [marks(text, "sine") for text in texts] == [['a = "b"'], [""], ['c = "d"']]
     assert 'frontend_attributes={a="b"}' in jit(in_loop).lower(1.0).compile().as_text()
-    with pytest.raises(TypeError, match="it takes a function, or keys alone"):
-        set_xla_metadata(1.0, a="b")
+
+
+def of_values(lib, set_metadata, x):
+    with set_metadata(c="d"):
+        inside = set_metadata(lib.numpy.tan(x), c="e", a=True)
+    both = set_metadata({"sin": lib.numpy.sin(x), "exp": [lib.numpy.exp(x)]}, a="b", n=3)
+    return inside + both["sin"] + both["exp"][0] + lib.numpy.sin(2 * x) + set_metadata(x, a="b")
+
+
+@pytest.mark.parametrize("transform", ["jit", "grad", "vmap", "jvp"])
+def test_the_operation_that_made_a_value_has_its_metadata_as_in_the_oracle(transform):
+    jax = pytest.importorskip("jax", minversion="0.12")
+    from jax.experimental import xla_metadata
+
+    def text_of(lib, set_metadata):
+        def f(x):
+            return of_values(lib, set_metadata, x)
+
+        args = (np.float32(0.5),)
+        if transform == "grad":
+            f = lib.value_and_grad(f)
+        elif transform == "vmap":
+            f, args = lib.vmap(f), (np.float32([0.5, 1.0]),)
+        elif transform == "jvp":
+            g = f
+            f = lambda x: lib.jvp(g, (x,), (x,))  # noqa: E731
+        return lib.jit(f).lower(*args).as_text()
+
+    own = text_of(xstack, set_xla_metadata)
+    other = text_of(jax, xla_metadata.set_xla_metadata)
+    for operation in ("tan", "sine", "exponential"):
+        keys = [{*m.split(", ")} for m in marks(own, operation)]
+        assert keys == [{*m.split(", ")} for m in marks(other, operation)]
+
+
+def test_metadata_of_a_value_changes_no_result():
+    def f(x):
+        return of_values(xstack, set_xla_metadata, x)
+
+    np.testing.assert_allclose(jit(f)(0.5), f(0.5), rtol=1e-6)  # exp of XLA and of NumPy
+    with pytest.raises(TypeError, match="a str is not an array"):
+        set_xla_metadata("x", a="b")
 
 
 def test_a_constraint_over_one_device_says_nothing_to_a_program_of_several():

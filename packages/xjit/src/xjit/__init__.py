@@ -107,6 +107,7 @@ find_in_modules(
         "custom_partitioning": "xjit.sharding.custom_partitioning",
         "dce_sink": "xjit.lowering.composites",
         "layout_constraint": "xjit.layout_constraint",
+        "xla_metadata_value": "xjit.lowering.value_metadata",
     }
 )
 register_buffer_reader(read_buffer)

@@ -26,8 +26,11 @@ __dir__ = __all__.copy
 DEFINED_BY = {
     "callback_deadlock_seconds": "xjit.callbacks.primitive",
     "check_captured_values": "xjit.cache.functions",
+    "dump_ir_modes": "xjit.debug.program_dumps",
+    "dump_ir_to": "xjit.debug.program_dumps",
     "keep_freed_memory": "xnp.primitives.table",
     "log": "xprim.kernels",
+    "logging_level": "xprim.log_levels",
     "retraces": "xjit.debug.monitoring",
     "source_locations": "xjit.lowering.modules",
     "zero_absorbing": "xad._linearize",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +19,7 @@ from xprim import dtypes
 from xprim.array import ConcreteArray
 from xprim.config import Option, define
 from xprim.source import is_hidden
+from xtree.namespaces import import_by_name
 
 __all__ = [
     "enable_custom_prng", "first_compile_level", "host_kernels", "no_execution", "no_tracing",
@@ -50,6 +52,8 @@ first_compile_level = define(
         choices=(None, 0, 1, 2),
     )
 )
+if "XSTACK_LOGGING_LEVEL" in os.environ:  # else the module waits for `config.update`
+    import_by_name("xprim.log_levels")
 host_kernels = define(
     Option(
         "host_kernels",

@@ -469,8 +469,9 @@ class Traces:
         traced.seconds = time.perf_counter() - start
         traced.is_counted = traces_are_counted.get()
         monitoring.record_event_duration_secs(TRACED, traced.seconds, fun_name=self._name)
-        if config.values.log_compiles:
-            logger.warning("traced %s(%s) in %.3f s", self._name, _types(key[2]), traced.seconds)
+        level = logging.WARNING if config.values.log_compiles else logging.DEBUG
+        if logger.isEnabledFor(level):
+            logger.log(level, "traced %s(%s) in %.3f s", self._name, _types(key[2]), traced.seconds)
         if not traced.captured:  # tracers of an enclosing transformation do not outlive it
             cache.add((key, reached), traced)
             self._made += traced.is_counted

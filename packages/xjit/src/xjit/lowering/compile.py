@@ -35,6 +35,7 @@ from xjit.debug.monitoring import (
     record_event,
     record_event_duration_secs,
 )
+from xjit.debug.program_dumps import dump, dump_ir_to
 from xjit.dispatch.placement import OneDevice, Placement
 from xjit.host_kernels import prepare_host_kernels
 from xjit.lowering.modules import LoweredProgram
@@ -307,6 +308,8 @@ def executable_for(
     Raises:
       XlaError: XLA does not accept or cannot compile the program.
     """
+    if dump_ir_to.value:
+        dump(lowered, closed)
     level = None if own is None else level_of(lowered, placement, options, own)
     if lowered.python_functions:  # the text names them by number only
         return _made(None, lowered, placement, options, level, closed)
@@ -480,9 +483,11 @@ def _prepare(text: str) -> None:
 
 
 def _log(what: str, lowered: LoweredProgram, seconds: float, is_told: bool | None = None) -> None:
-    if config.values.log_compiles if is_told is None else is_told:
+    is_warned = config.values.log_compiles if is_told is None else is_told
+    level = logging.WARNING if is_warned else logging.DEBUG
+    if logger.isEnabledFor(level):
         types = ", ".join([a.str_long() for a in lowered.in_avals])
-        logger.warning("%s %s(%s) in %.3f s", what, lowered.name, types, seconds)
+        logger.log(level, "%s %s(%s) in %.3f s", what, lowered.name, types, seconds)
 
 
 def clear_executables() -> None:

@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import xtree
-from xprim import Equation, config, source, state
-from xprim.errors import described, message
+from xprim import Equation, as_array, config, source, state
+from xprim.errors import message
 from xprim.trace import LastingScope
 from xprim.transformed import check_function
 from xprim.typing import PyTree
+from xtree.namespaces import late_import
 
 __all__ = [
     "locate", "scheduling_group", "set_xla_metadata", "without_places", "xla_metadata_call",
@@ -23,6 +24,8 @@ __all__ = [
 ]  # fmt: skip
 
 __dir__ = __all__.copy
+
+_values = late_import("xjit.lowering.value_metadata", "few programs have metadata of values")
 
 
 # ---------------------------------------------------------------------------- operation metadata
@@ -61,23 +64,27 @@ class MetadataScope(LastingScope):
         return scope
 
 
-def set_xla_metadata(x: Callable[..., Any] | None = None, **kwargs: Any) -> Any:
+def set_xla_metadata(x: Any = None, **kwargs: Any) -> Any:
     """Give the operations that are traced inside metadata, which XLA passes on.
 
     It shows as `mhlo.frontend_attributes` of the operations in the text of the program, and as
     `frontend_attributes` in that of XLA. What is nested adds to it, or replaces values.
 
     Args:
-      x: a function, whose operations have the metadata; None makes a context manager, which
+      x: a function, whose operations have the metadata; or a tree of arrays, of which the operation
+        that made each has it, beside what it has already. None makes a context manager, which
         decorates functions, too.
       **kwargs: a value for each key: a text, or what `str` makes one of; booleans are written as
         `true` and `false`. None takes a key away.
 
     Returns:
-      The function, or the context manager.
+      The function, the arrays, or the context manager.
 
     Raises:
-      TypeError: `x` is no function.
+      TypeError: `x` has a leaf that is not an array.
+
+    Differentiable: yes; operations of derivatives have the metadata of a context or a function,
+    but not that of a value.
 
     Example:
       >>> from xjit import jit
@@ -85,19 +92,20 @@ def set_xla_metadata(x: Callable[..., Any] | None = None, **kwargs: Any) -> Any:
       ... def f(x):
       ...     with set_xla_metadata(stage="square"):
       ...         y = x * x
-      ...     return y + 1
-      >>> print(f.lower(2.0).as_text().count('mhlo.frontend_attributes = {stage = "square"}'))
-      1
+      ...     return y + set_xla_metadata(2 * x, stage="double")
+      >>> for line in f.lower(2.0).as_text().splitlines():
+      ...     if "mhlo.frontend_attributes" in line:
+      ...         print(line.partition(" : ")[0])
+      %1 = stablehlo.multiply %arg0, %arg0 {mhlo.frontend_attributes = {stage = "square"}}
+      %3 = stablehlo.multiply %2, %arg0 {mhlo.frontend_attributes = {stage = "double"}}
     """
     items = tuple([(key, _text(value)) for key, value in kwargs.items()])
     if x is None:
         return metadata(items)
-    if not callable(x):
-        raise TypeError(message(
-            "set_xla_metadata", "it takes a function, or keys alone.", got=described(x),
-            hint="with set_xla_metadata(key=...): around what computes the value",
-        ))  # fmt: skip
-    return functools.wraps(x)(metadata(items)(x))
+    if callable(x):
+        return functools.wraps(x)(metadata(items)(x))
+    bind = _values.xla_metadata_value_p.bind
+    return xtree.map(lambda leaf: bind(as_array(leaf), items=items)[0], x)
 
 
 def xla_metadata_call(f: Callable[..., Any] | None = None, /, **meta: Any) -> Any:
@@ -174,17 +182,14 @@ def add_metadata(builder: Any, start: int, name_stack: Sequence[str]) -> None:
     for scope in name_stack:
         if isinstance(scope, MetadataScope):
             found.update(scope.items)
-    inside = ", ".join([
-        f"{_key(k)} = {json.dumps(v)}" for k, v in sorted(found.items()) if v is not None
-    ])  # fmt: skip
     lines = builder.lines
-    for i in range(max(start, builder.marked), len(lines)) if inside else ():
-        if _OPERATION.match(lines[i]):
-            lines[i] = _with_attributes(lines[i], inside)
+    for i in range(max(start, builder.marked), len(lines)) if found else ():
+        if OPERATION.match(lines[i]):
+            lines[i] = with_attributes(lines[i], found)
     builder.marked = len(lines)
 
 
-_OPERATION = re.compile(r'(%[^=]+ = )?("?(stablehlo|chlo)\.(?!constant|return)|func\.call @)')
+OPERATION = re.compile(r'(%[^=]+ = )?("?(stablehlo|chlo)\.(?!constant|return)|func\.call @)')
 _ATTRIBUTES = "mhlo.frontend_attributes = {"
 
 
@@ -192,11 +197,20 @@ def _key(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z_][\w$.]*", name) else json.dumps(name)
 
 
-def _with_attributes(line: str, inside: str) -> str:
+def with_attributes(line: str, items: dict[str, str | None]) -> str:
+    """Return the line of an operation with more attributes; it keeps the values that it has."""
     operation, colon, types = line.rpartition(" : ")
-    if _ATTRIBUTES in operation.rpartition("\n")[2]:
-        start, own, rest = operation.rpartition(_ATTRIBUTES)
-        return f"{start}{own}{inside}, {rest}{colon}{types}"
+    start, mark, own = operation.rpartition(_ATTRIBUTES)
+    if "\n" in own:  # of an operation inside of this one
+        mark = ""
+    inside = ", ".join([
+        f"{_key(k)} = {json.dumps(v)}" for k, v in sorted(items.items())
+        if v is not None and not (mark and re.search(rf"(^| ){re.escape(_key(k))} = \"", own))
+    ])  # fmt: skip
+    if not inside:
+        return line
+    if mark:
+        return f"{start}{mark}{inside}, {own}{colon}{types}"
     if operation.endswith("}") and not operation.endswith("{}"):
         return f"{operation[:-1]}, {_ATTRIBUTES}{inside}}}}}{colon}{types}"
     return f"{operation} {{{_ATTRIBUTES}{inside}}}}}{colon}{types}"
