@@ -21,7 +21,7 @@ from xprim.cells import Cell
 from xprim.errors import argument_names, message
 from xprim.function_keys import describe_function
 from xprim.leaves import as_arrays, flat_arrays, path_of
-from xprim.requirements import require
+from xprim.requirements import require, require_choice
 from xprim.sharded_types import reshard_as
 from xprim.strict_options import calls_its_function
 from xprim.tracebacks import boundary, shorten
@@ -561,6 +561,7 @@ def vmap(
     sum_match: bool = False,
     *,
     chunk_size: int | None = None,
+    randomness: str = "same",
 ) -> F:
     """Return a function that maps `fun` over an axis of its arguments.
 
@@ -587,6 +588,9 @@ def vmap(
         on the way takes the memory of that many; it is traced then, as the body of a loop. None
         runs all at once. The results are equal. It does not go with `axis_name`, since collectives
         are over all examples.
+      randomness: what a draw gives whose key is not mapped, such as one that `fun` closes over:
+        "same" the same numbers for each example, "error" an error that names the line. A key that
+        is mapped draws what it draws without `vmap`.
 
     Returns:
       A function of the same arguments, with one more axis in those that are mapped and in the
@@ -595,7 +599,8 @@ def vmap(
     Raises:
       ValueError: when sizes differ, an axis is out of range, nothing is mapped, a result that
         differs among examples has `out_axes` None (without `sum_match`), or a prefix does not
-        fit; the text names the argument.
+        fit; the text names the argument. When `randomness` is none of its choices.
+      KeyReuseError: with `randomness="error"`, a key that is not mapped is drawn from.
       TypeError: when `in_axes` or `out_axes` hold something else than ints and None.
 
     Example:
@@ -622,6 +627,7 @@ def vmap(
     if chunk_size is not None:
         named = (axis_name, spmd_axis_name) != (None, None)
         chunk_size = check_chunk_size(chunk_size, named)
+    require_choice("vmap", "randomness", randomness, ("same", "error"))
     run = _Mapping(
         fun,
         in_axes,
@@ -632,6 +638,7 @@ def vmap(
         size_given,
         chunk_size,
         bool(sum_match),
+        randomness,
     ).run
 
     @transforming(fun, "vmap")
@@ -643,7 +650,9 @@ def vmap(
             raise
 
     held = tuple(in_axes.items()) if isinstance(in_axes, dict) else in_axes
-    options = (held, out_axes, axis_name, axis_size, mesh_axes, chunk_size, bool(sum_match))
+    options = (
+        held, out_axes, axis_name, axis_size, mesh_axes, chunk_size, bool(sum_match), randomness,
+    )  # fmt: skip
     describe_function(vmapped, lambda: ("vmap", fun, *options))
     return cast("F", vmapped)
 
@@ -652,14 +661,15 @@ class _Mapping:
     """A function and how to map it, with what was worked out for the structures it met."""
 
     __slots__ = ("axis_name", "axis_size", "chunk_size", "fun", "in_axes", "in_memo", "mesh_axes",
-                 "out_axes", "out_memo", "size_given", "sums")  # fmt: skip
+                 "out_axes", "out_memo", "randomness", "size_given", "sums")  # fmt: skip
 
     def __init__(
         self, fun: Callable[..., Any], in_axes: Any, out_axes: Any, axis_name: Any,
         axis_size: int | None, mesh_axes: tuple[Any, ...], size_given: Any,
-        chunk_size: int | None, sums: bool,
+        chunk_size: int | None, sums: bool, randomness: str,
     ) -> None:  # fmt: skip
         self.fun = fun
+        self.randomness = randomness
         self.sums = sums  # results with `out_axes` of None over the examples
         self.chunk_size = chunk_size
         self.in_axes = in_axes
@@ -766,7 +776,8 @@ class _Mapping:
         if any(d is not not_mapped and x.aval.type_sharding is not None for x, d in pairs):
             values, sharding = _slice_alike(values, dims, mesh_axes)
             mesh_axes = mesh_axes or _axes_of(sharding)
-        return BatchAxis(size, self.axis_name, mesh_axes, sharding), values, dims
+        axis = BatchAxis(size, self.axis_name, mesh_axes, sharding, self.randomness)
+        return axis, values, dims
 
 
 def _is_none(value: Any) -> bool:

@@ -23,9 +23,10 @@ from xprim import (
 )
 from xprim.calls import BatchDimension
 from xprim.derived_cells import claim_ref_uses, derive_once
-from xprim.jaxpr import interpret
+from xprim.errors import KeyReuseError, message
+from xprim.jaxpr import interpret, programs_inside
 from xprim.sharded_types import batched, with_dimension, without_dimension
-from xprim.source import capture
+from xprim.source import capture, describe
 from xtree.interning import remember
 
 __all__ = ()
@@ -182,6 +183,32 @@ class BatchTrace(Trace):
         return values, dims
 
 
+class DrawCheckingTrace(BatchTrace):
+    """The same for `randomness="error"`: no example may share the key of a draw."""
+
+    __slots__ = ()
+
+    def process(
+        self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
+    ) -> tuple[Any, ...]:
+        """Apply the batch rule of a primitive, unless it draws from a key that is not mapped."""
+        if "draws" in primitive.rules:
+            words = operands[0]
+            if type(words) is not BatchTracer or words._trace.axis is not self.axis:
+                raise KeyReuseError(message(
+                    "vmap", f"{primitive.name} draws the same numbers for all {self.axis.size} "
+                    "examples, since its key is not mapped.",
+                    where=describe(state.source or capture()),
+                    hint="split(key, n) gives each example a key, with in_axes=0; "
+                    "randomness='same' has them share one",
+                ))  # fmt: skip
+        return super().process(primitive, operands, params)
+
+    def _concerns(self, primitive: Primitive, params: dict[str, Any]) -> bool:
+        """Return likewise; what draws inside of a staged program does concern this trace."""
+        return super()._concerns(primitive, params) or any(map(has_draws, closed_jaxprs(params)))
+
+
 def batch_flat(
     axis: BatchAxis,
     fun: Callable[..., Sequence[Array]] | ClosedJaxpr,
@@ -201,7 +228,8 @@ def batch_flat(
       The results, and for each its batch dimension or `not_mapped`.
     """
     previous, outer_sizes = state.trace, state.axis_sizes
-    trace = BatchTrace(previous, axis)
+    trace_class = BatchTrace if axis.randomness == "same" else DrawCheckingTrace
+    trace = trace_class(previous, axis)
     args = [x if d is not_mapped else BatchTracer(trace, x, d)
             for x, d in zip(values, dims, strict=True)]  # fmt: skip
     state.trace = trace
@@ -234,6 +262,17 @@ def closed_jaxprs(params: dict[str, Any]) -> list[ClosedJaxpr]:
     return found
 
 
+def has_draws(closed: ClosedJaxpr) -> bool:
+    """Return whether a program, or one inside it, draws random numbers."""
+    return closed.derived(_has_draws)
+
+
+def _has_draws(closed: ClosedJaxpr) -> bool:
+    return any("draws" in eqn.primitive.rules for eqn in closed.jaxpr.eqns) or any(
+        map(has_draws, programs_inside(closed))
+    )
+
+
 def axis_names(closed: ClosedJaxpr) -> frozenset[Any]:
     """Return the axis names that the collectives of a program and of its inner programs use."""
     return closed.derived(_axis_names)
@@ -260,9 +299,21 @@ def _axis_names(closed: ClosedJaxpr) -> frozenset[Any]:
 
 
 class BatchAxis(BatchDimension):
-    """An axis that `vmap` maps over."""
+    """An axis that `vmap` maps over.
 
-    __slots__ = ()
+    Attributes:
+      randomness: what a draw from a key that is not mapped gives: the `same` numbers for all
+        examples, or an `error`.
+    """
+
+    __slots__ = ("randomness",)
+
+    def __init__(
+        self, size: int, name: Any = None, mesh_axes: tuple[Any, ...] = (), sharding: Any = None,
+        randomness: str = "same",
+    ) -> None:  # fmt: skip
+        super().__init__(size, name, mesh_axes, sharding)
+        self.randomness = randomness
 
     def batched_aval(self, aval: ShapedArray) -> ShapedArray:
         """Return the abstract value of a batch (dimension in front) of such values."""
@@ -270,7 +321,7 @@ class BatchAxis(BatchDimension):
 
     def with_auto_sharding(self) -> BatchAxis:
         """Return the same axis where types do not say how it is cut."""
-        return BatchAxis(self.size, self.name)
+        return BatchAxis(self.size, self.name, randomness=self.randomness)
 
     def cotangent_for(self, ct: Any, dim: Any) -> Any:
         """Bring a cotangent, its batch dimension in front, to the layout of its operand.
@@ -327,7 +378,8 @@ class BatchAxis(BatchDimension):
         """
         wanted = (instantiate,) * len(closed.out_avals) if isinstance(instantiate, bool) else (
             tuple(instantiate))  # fmt: skip
-        key = ("batch", self.size, self.name, self.mesh_axes, self.sharding, tuple(mapped), wanted)
+        key = ("batch", self.size, self.name, self.mesh_axes, self.sharding, self.randomness,
+               tuple(mapped), wanted)  # fmt: skip
         return derive_once(closed.memo, key, self._batched_jaxpr, closed, tuple(mapped), wanted)
 
     def _batched_jaxpr(

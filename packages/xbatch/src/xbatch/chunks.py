@@ -33,7 +33,7 @@ def in_chunks(
         full, full_dims = list(values), [not_mapped] * len(values)
         for i, part in zip(mapped, parts, strict=True):
             full[i], full_dims[i] = part, 0
-        chunk = BatchAxis(size, None)
+        chunk = BatchAxis(size, randomness=axis.randomness)
         results, out_dims = batch_flat(chunk, fun, full, full_dims)
         are_mapped[:] = [d is not not_mapped for d in out_dims]
         return [x if d is not_mapped else chunk.to_front(x, d)

@@ -242,6 +242,12 @@ declare_kind(
     doc="what checkify looks at: divisors that are zero, indices out of bounds",
 )
 declare_kind(
+    "draws",
+    signature="True",
+    consumer="xbatch",
+    doc="the result is drawn from the random key whose words are the first operand",
+)
+declare_kind(
     "print",
     signature="(**params) -> the params that a jaxpr shows",
     consumer="xprim",

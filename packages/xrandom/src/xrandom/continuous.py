@@ -688,6 +688,7 @@ random_gamma_p = Primitive(
     jvp=_jvp,
     transpose=xprim.undefined("it is not linear"),
     batch=_batch,
+    draws=True,
     sharding=_dimensions,
 )
 

@@ -129,6 +129,7 @@ random_bits_p = Primitive(
     jvp=ZERO,
     transpose=_NOT_LINEAR,
     batch=batch_over_keys("random_bits"),
+    draws=True,
     eager=cost,
     sharding=dimension_names.of_last(1),  # those of several keys are those of the results
 )
@@ -297,6 +298,7 @@ random_uniform_p = Primitive(
     jvp=ZERO,
     transpose=undefined("random draws are not linear in their key"),
     batch=batch_over_keys("random_uniform"),
+    draws=True,
     eager=cost,
     sharding=dimension_names.of_last(1),  # those of several keys are those of the results
 )
@@ -326,6 +328,7 @@ random_normal_p = Primitive(
     jvp=ZERO,
     transpose=undefined("random draws are not linear in their key"),
     batch=batch_over_keys("random_normal"),
+    draws=True,
     eager=cost,
     sharding=dimension_names.of_last(1),  # those of several keys are those of the results
 )
