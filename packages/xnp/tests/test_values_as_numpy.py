@@ -504,3 +504,32 @@ def test_sets_are_filled_with_traced_values() -> None:
         lambda v: xnp.setdiff1d(np.arange(4), np.array([1, 2]), size=3, fill_value=v)
     )
     np.testing.assert_array_equal(eval_closed(traced(7), xnp.asarray(7))[0], [0, 3, 7])
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint32"])
+@pytest.mark.parametrize("number", [-1, 300, 10**20])
+@pytest.mark.parametrize(
+    "function",
+    [xnp.divide, xnp.arctan2, xnp.hypot, xnp.copysign, xnp.logaddexp, xnp.float_power],
+    ids=lambda f: f.__name__,
+)
+def test_a_number_beside_integers_is_a_float_where_the_result_is(function, number, dtype) -> None:
+    x = xnp.asarray([1, 3], dtype)
+    with np.errstate(over="ignore"):  # float_power beyond float32
+        for operands in ([x, number], [number, x]):
+            found = function(*operands)
+            expected = function(*[xnp.asarray(v, "float32") for v in operands])
+            assert found.dtype == "float32"
+            np.testing.assert_array_equal(found, expected)
+    with pytest.raises(OverflowError, match="does not fit"):
+        xnp.asarray([1, 3], "uint8") + 300
+
+
+@pytest.mark.parametrize("name", ["cumsum", "cumprod", "nancumsum", "nancumprod", "repeat"])
+@pytest.mark.parametrize("axis", [0, -1, None])
+def test_a_scalar_has_one_axis_where_numpy_says_so(name: str, axis: int | None) -> None:
+    args = (2,) if name == "repeat" else ()
+    found = getattr(xnp, name)(xnp.asarray(2.5), *args, axis=axis)
+    np.testing.assert_array_equal(found, getattr(np, name)(2.5, *args, axis=axis))
+    with pytest.raises(ValueError, match="axis 1 is out of bounds"):
+        getattr(xnp, name)(xnp.asarray(2.5), *args, axis=1)

@@ -106,6 +106,13 @@ def promoted(operation: str, *operands: Any) -> list[Array]:
             break
     else:
         return list(operands)
+    return _converted_to(operation, operands, None)
+
+
+def _converted_to(
+    operation: str, operands: Sequence[Any], result: Callable[[Any], Any] | None
+) -> list[Array]:
+    """Return the operands in what a function makes of the dtype that they promote to."""
     metas = []
     arrays: list[Any] = []
     for x in operands:
@@ -117,6 +124,7 @@ def promoted(operation: str, *operands: Any) -> list[Array]:
             metas.append((x.aval.dtype, x.aval.weak_type))
         arrays.append(x)
     dtype, weak = _common(operation, metas, arrays)
+    dtype = dtype if result is None else result(dtype)
     try:
         return [
             _scalar(x, dtype, weak) if type(x) in _SCALARS else converted(x, dtype, weak)
@@ -144,14 +152,13 @@ def _scalar(value: Any, dtype: Any, weak: bool) -> Array:
 
 
 def inexact(operation: str, *operands: Any) -> list[Array]:
-    """Return the operands as Arrays of one floating or complex dtype."""
-    arrays = promoted(operation, *operands)
-    aval = arrays[0].aval
-    if dtypes.is_inexact(aval.dtype):
-        return arrays
-    dtype = dtypes.to_inexact_dtype(aval.dtype)
-    weak = all(x.aval.weak_type for x in arrays)
-    return [converted(x, dtype, weak) for x in arrays]
+    """Return the operands as Arrays of one floating or complex dtype.
+
+    A Python integer is converted to that dtype at once: it need not fit integers beside it.
+    """
+    if all(isinstance(x, Array) and dtypes.is_inexact(x.aval.dtype) for x in operands):
+        return promoted(operation, *operands)
+    return _converted_to(operation, operands, dtypes.to_inexact_dtype)
 
 
 def converted(x: Array, dtype: Any, weak: bool = False) -> Array:

@@ -929,10 +929,9 @@ def _running(primitive: str, operation: str) -> Callable[..., Array]:
     @dispatched(1)
     def written(a: Any, axis: Any, dtype: Any, promotes: bool) -> Array:
         a = array_of(a, operation)
-        if axis is None:
-            a, dim = reshaped(a, (a.aval.size,)), 0
-        else:
-            dim = axis_of(axis, a.aval.ndim, operation)
+        if axis is None or a.aval.ndim == 0:  # a scalar is a vector of one element, as in NumPy
+            a, axis = reshaped(a, (a.aval.size,)), axis or 0
+        dim = axis_of(axis, a.aval.ndim, operation)
         if dtype is not None:
             a = cast(a, dtype)
             if dtypes.is_bool(a.aval.dtype):  # of counts: whether any (sum) or all (prod) hold
