@@ -102,6 +102,18 @@ def test_a_checkpoint_keeps_what_the_fwd_rule_returns_and_runs_the_rem_rule_agai
     assert " cos " not in program and " sin " not in program
 
 
+def test_a_policy_that_has_no_hash_is_an_error_at_once():
+    class Policy:
+        __hash__ = None
+
+        def __call__(self, *args, **params):
+            return False
+
+    for f in (sine(), xnp.sin):
+        with pytest.raises(TypeError, match="the policy must be hashable, got a"):
+            checkpoint(f, policy=Policy())
+
+
 def test_the_forward_pass_runs_the_fwd_rule_alone():
     f = custom_vjp(lambda x: xnp.exp(x))
     f.defremat(

@@ -103,6 +103,30 @@ def test_xla_gives_a_gradient_about_as_much_memory_as_the_budget(blocks, budgets
         temporaries(checkpoint(blocks, budget=1000))
 
 
+@pytest.mark.parametrize(("blocks", "budget"), [(_blocks, 4_500_000), (_scanned_blocks, 5_000_000)])
+def test_a_measured_budget_is_met_more_nearly(blocks, budget):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(512, 64)).astype(np.float32)
+    weights = rng.normal(size=(16, 64, 128)).astype(np.float32) / 8
+
+    def temporaries(**options):
+        f = checkpoint(blocks, budget=budget, **options)
+        compiled = jit(grad(f, 1)).lower(x, weights).compile()
+        return compiled.memory_analysis().temp_size_in_bytes
+
+    estimated, measured = temporaries(), temporaries(measured=True)
+    assert abs(measured - budget) < abs(estimated - budget)
+    assert measured < 1.03 * budget
+
+
+def test_measuring_needs_a_budget():
+    with pytest.raises(ValueError, match="measured=True needs a budget"):
+        checkpoint(layered, measured=True)
+    x = np.float32([1, 2, 3])
+    within = checkpoint(layered, budget=400, measured=True)
+    close(vmap(grad(lambda x: within(x).sum()))(x[None])[0], grad(lambda x: layered(x).sum())(x))
+
+
 def test_compiled_programs_compute_again_what_a_checkpoint_does_not_keep():
     # XLA's CPU compiler of jaxlib 0.10.2 drops barriers, and would merge the two
     def twice(x):

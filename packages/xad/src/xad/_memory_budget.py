@@ -26,6 +26,7 @@ from xprim import ELEMENTWISE, ClosedJaxpr, Equation, Jaxpr, Literal, Var, eval_
 from xprim.errors import described, message
 from xprim.memory import bytes_of, in_bytes
 from xprim.operation_counts import count_equation
+from xprim.transformed import find
 
 __all__ = ()
 
@@ -322,7 +323,7 @@ Checkpointed = Callable[[ClosedJaxpr, Collection[Var], Sequence[Any]], Sequence[
 
 def planned(
     closed: ClosedJaxpr, active: tuple[bool, ...], budget: int,
-    residuals_of: ResidualsOf, checkpointed: Checkpointed,
+    residuals_of: ResidualsOf, checkpointed: Checkpointed, measured: bool,
 ) -> ClosedJaxpr:  # fmt: skip
     """Return a program whose segments are checkpoints that store what fits into a budget.
 
@@ -333,10 +334,80 @@ def planned(
       residuals_of: `residuals_of(program, active)` returns the values that its derivative reads.
       checkpointed: `checkpointed(segment, kept, operands)` runs a checkpoint of a segment that
         keeps some of its values.
+      measured: whether gradients are compiled to find the estimate that comes nearest.
 
     Raises:
       ValueError: no choice of segments fits.
+      ImportError: no package compiles.
     """
+
+    def choice(nbytes: int) -> ClosedJaxpr:
+        return _planned_by_estimate(closed, active, nbytes, residuals_of, checkpointed)
+
+    if not measured:
+        return choice(budget)
+    estimate, best = budget, choice(budget)
+    program, found = best, dict[int, int]()  # bytes that were measured, by the estimate
+    while True:
+        found[estimate] = _temporaries(program, active)
+        if min(found, key=lambda n: _miss(found[n], budget)) == estimate:
+            best = program
+        if abs(found[estimate] - budget) <= _NEAR * budget or len(found) == _MEASUREMENTS:
+            return best
+        estimate = _next_estimate(found, budget)
+        try:
+            program = choice(estimate)
+        except ValueError:  # less than what it takes at least
+            return best
+
+
+def _miss(nbytes: int, budget: int) -> tuple[bool, int]:
+    """Return how far a measurement is from the budget; those that fit are before others."""
+    return nbytes > budget * (1 + _NEAR), abs(nbytes - budget)
+
+
+# How often a gradient is compiled, unless it is as near to the budget as this share of it.
+_MEASUREMENTS = 4
+_NEAR = 0.03
+
+
+def _next_estimate(found: dict[int, int], budget: int) -> int:
+    """Return where a line through measurements on both sides meets the budget, or one through 0."""
+    below = max([(n, at) for at, n in found.items() if n <= budget], default=(0, 0))
+    above = min([(n, at) for at, n in found.items() if n > budget], default=None)
+    if above is None:
+        above, below = below, (0, 0)
+    (low, at_low), (high, at_high) = below, above
+    return int(at_low + (at_high - at_low) * (budget - low) / (high - low))
+
+
+def _temporaries(program: ClosedJaxpr, active: Sequence[bool]) -> int:
+    """Return the bytes that the compiler gives the gradient of a program beyond its operands."""
+    jit, vjp = find("jit"), find("vjp")
+    if jit is None or vjp is None:
+        raise ImportError(message(
+            "checkpoint", "measured=True needs the package that compiles.",
+            hint="install xstack-xjit",
+        ))  # fmt: skip
+
+    def gradient(*args: Any) -> Any:
+        def values(*differentiated: Any) -> list[Any]:
+            given = iter(differentiated)
+            full = [next(given) if a else x for a, x in zip(active, args, strict=True)]
+            return [y for y in eval_closed(program, *full) if is_differentiable(y.aval)]
+
+        ys, pull = vjp(values, *itertools.compress(args, active))
+        return ys, pull(ys)
+
+    shapes = [xprim.ShapeDtypeStruct(a.shape, a.dtype) for a in program.in_avals]
+    return int(jit(gradient).lower(*shapes).compile().memory_analysis().temp_size_in_bytes)
+
+
+def _planned_by_estimate(
+    closed: ClosedJaxpr, active: tuple[bool, ...], budget: int, residuals_of: ResidualsOf,
+    checkpointed: Checkpointed,
+) -> ClosedJaxpr:  # fmt: skip
+    """Return the program for a budget by estimated bytes."""
     program = _analysed(closed, active, residuals_of)
     _cut_for_least_memory(program)
     stored, again = program.total_stored(), _most_again(program)
