@@ -105,6 +105,7 @@ FUNCTIONS |= {
     "dus": lambda x: lax.dynamic_update_slice(x, xnp.ones((1, 3), np.float32), (0, 0)),
     "dids": lambda x: lax.dynamic_index_in_dim(x, 0),
     "scan": lambda x: lax.scan(lambda c, r: (c + r, c), xnp.zeros(3), x),
+    "prefixes": lambda x: lax.associative_scan(xnp.multiply, x, reverse=True),
     "map": lambda x: lax.map(lambda r: r * 2, x),
     "while": lambda x: lax.while_loop(lambda c: c.sum() < 10, lambda c: c + 1, abs(x)),
     "fori": lambda x: lax.fori_loop(0, x.shape[0], lambda i, c: c + x[i], xnp.zeros(3)),

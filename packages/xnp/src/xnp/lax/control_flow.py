@@ -29,6 +29,7 @@ from xnp.primitives.checkpointed_loop import Schedule
 from xnp.primitives.cond import BATCHINGS, cond_p, operands_of_takers
 from xnp.primitives.control_flow import platform_index_p, traced, with_ignored_arguments
 from xnp.primitives.scan import scan_p
+from xnp.primitives.sort import take_along
 from xnp.primitives.table import (
     bind,
     broadcasted,
@@ -38,6 +39,7 @@ from xnp.primitives.table import (
     filled,
     moved,
     reshaped,
+    selected,
     selected_rows,
     sliced,
 )
@@ -1007,7 +1009,8 @@ def associative_scan(fn: Callable[[X, X], X], elems: X, reverse: bool = False, a
 
     Differentiable in: `elems`.
 
-    Source: Blelloch, "Prefix sums and their applications", 1990.
+    Source: Blelloch, "Prefix sums and their applications", 1990; for a symbolic size Hillis and
+    Steele, "Data parallel algorithms", 1986, which takes `log2(n)` rounds over all elements.
 
     Raises:
         ValueError: `axis` is out of bounds.
@@ -1039,7 +1042,8 @@ def associative_scan(fn: Callable[[X, X], X], elems: X, reverse: bool = False, a
 
     if reverse:
         leaves = [_reverse(x, axis) for x in leaves]
-    results = _prefixes(combine, leaves, axis)
+    prefixes = _prefixes if isinstance(leaves[0].shape[axis], int) else _prefixes_of_any_size
+    results = prefixes(combine, leaves, axis)
     if reverse:
         results = [_reverse(x, axis) for x in results]
     return xtree.unflatten(tree, results)  # type: ignore[no-any-return]
@@ -1077,6 +1081,29 @@ def _prefixes(combine: Callable[..., list[Any]], xs: list[Any], axis: int) -> li
     even = combine(before, later) if size > 2 else later
     even = [concatenated([a, b], axis) for a, b in zip(part(xs, 0, 1), even, strict=True)]
     return [_interleave(a, b, axis) for a, b in zip(even, odd, strict=True)]
+
+
+def _prefixes_of_any_size(combine: Callable[..., list[Any]], xs: list[Any], axis: int) -> list[Any]:
+    """Combine all elements with those 1, 2, 4, ... places before, for a size that is a symbol."""
+    size = xs[0].shape[axis]
+    places, zeros = counting(size, dtypes.int32), filled((size,), 0, dtypes.int32)
+
+    def step(ys: list[Any], doublings: Any) -> tuple[list[Any], None]:
+        distance = bind("shift_left", scalar_array(1, dtypes.int32), doublings)
+        from_start = bind("sub", places, broadcasted(distance, (size,), ()))
+        sources = bind("max", from_start, zeros)
+        befores = [take_along(y, broadcasted(sources, y.shape, (axis,)), axis) for y in ys]
+        has_before = bind("ge", from_start, zeros)
+        masks = [broadcasted(has_before, y.shape, (axis,)) for y in ys]
+        both = combine(befores, ys)
+        return [selected(*found) for found in zip(masks, both, ys, strict=True)], None
+
+    last = converted(as_array(size - 1), dtypes.int32)
+    rounds = bind("sub", scalar_array(32, dtypes.int32), bind("clz", last))
+    how = _How(31, False, 1, rounds)
+    doublings, tree = flat_arrays(counting(31, dtypes.int32), "associative_scan", "the rounds")
+    results: list[Any] = _along(step, xs, doublings, tree, how, None)[0]
+    return results
 
 
 def _interleave(even: Any, odd: Any, axis: int) -> Any:
