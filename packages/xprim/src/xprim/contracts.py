@@ -33,6 +33,8 @@ __all__ = [
     "LinearizeHandle",
     "SplitProgram",
     "TransposeHandle",
+    "is_in_loop",
+    "loop_region",
     "outline",
 ]
 
@@ -151,6 +153,20 @@ class Builder(Protocol):
           result_avals: the abstract values of the results.
         """
 
+    def loop_region(
+        self, avals: Sequence[ShapedArray], body: Callable[[Any, list[str]], Names],
+        result_avals: Sequence[ShapedArray],
+    ) -> str:  # fmt: skip
+        """Return the text of the body of a loop, as `region` does; `is_in_loop` holds inside."""
+
+    @property
+    def is_in_loop(self) -> bool:
+        """Whether what is written runs once for each step of a loop.
+
+        The compiler for CPUs makes one kernel of a loop whose body has no call and no product of
+        matrices, so small ones are written as arithmetic there.
+        """
+
     def regions(self, *texts: str) -> str:
         """Join the regions of one operation, each as `region` returns it."""
 
@@ -215,6 +231,20 @@ def outline(
     if not hasattr(b, "outline"):
         return list(body(b, list(operands)))
     return b.outline(body, operands, avals_in, avals_out, key, name)
+
+
+def loop_region(
+    b: Builder, avals: Sequence[ShapedArray], body: Callable[[Any, list[str]], Names],
+    result_avals: Sequence[ShapedArray],
+) -> str:  # fmt: skip
+    """Return `b.loop_region(...)`, or `b.region(...)` of a builder of xjit 0.2.0."""
+    region = b.loop_region if hasattr(b, "loop_region") else b.region
+    return region(avals, body, result_avals)
+
+
+def is_in_loop(b: Builder) -> bool:
+    """Return `b.is_in_loop`; builders of xjit 0.2.0 cannot tell."""
+    return hasattr(b, "is_in_loop") and b.is_in_loop
 
 
 class BatchAxis(Protocol):

@@ -9,6 +9,7 @@ is met in this folder, and its tests run on the oldest and the newest release.
 from .runtime import (  # isort: skip
     DROPS_BARRIERS,
     FOLDS_DIVISION_BY_ZERO,
+    LIMITS_LOOPS_TO_1_KB,
     Device,
     RuntimeFailure,
     XlaError,
@@ -145,6 +146,7 @@ __all__ = [
     "CALLBACK_TARGET",
     "DROPS_BARRIERS",
     "FOLDS_DIVISION_BY_ZERO",
+    "LIMITS_LOOPS_TO_1_KB",
     "ArrayType",
     "Buffer",
     "BufferType",

@@ -67,6 +67,9 @@ FOLDS_DIVISION_BY_ZERO: Final = _version_info < (0, 12)
 DROPS_BARRIERS: Final = _version_info < (0, 12)
 # Whether buffers ask their sharding for methods that only Python classes have.
 ASKS_SHARDINGS: Final = _version_info < (0, 11)
+# Whether the CPU compiler makes one kernel only of loops whose body accesses less than 1 kB (0.10.2
+# and, by reports, 0.11.2; about 200 kB on 0.12).
+LIMITS_LOOPS_TO_1_KB: Final = _version_info < (0, 12)
 
 
 class XlaMemoryError(XlaError, OutOfMemoryError):

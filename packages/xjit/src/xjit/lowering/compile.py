@@ -467,7 +467,10 @@ def _settings(
         "num_replicas": placement.num_replicas, "num_partitions": placement.num_partitions,
         "use_spmd": placement.is_split, "use_shardy": placement.is_split,
         "free_outputs": _free_outputs(lowered, placement),
-        "options": set_vector_width(options, lowered.body, placement.platform),
+        "options": set_loop_limit(
+            set_vector_width(options, lowered.body, placement.platform),
+            lowered.body, placement.platform,
+        ),
         "is_awaited": gateway.HOST_KERNEL in lowered.body,
         "outputs": [shaped_array(a.shape, dtypes.stored(a.dtype)) for a in lowered.out_avals],
     }  # fmt: skip
@@ -664,3 +667,33 @@ def set_vector_width(
     if _VECTOR_WIDTH in (options or {}) or _VECTOR_WIDTH in os.environ.get("XLA_FLAGS", ""):
         return options
     return {**(options or {}), _VECTOR_WIDTH: 512}
+
+
+# ------------------------------------------------------------------------------ loops as kernels
+# XLA runs an instruction of a loop's body by a call of 50 to 200 ns, and a loop whose body reads
+# and writes less than a limit as one kernel, without any. That limit is 1 kB in older versions, so
+# that a step of 32 numbers is already beyond it; newer ones have one of the size set here. Above
+# it, kernels that XLA divides over threads are worth their calls.
+
+_EXTRA_OPTIONS = "xla_backend_extra_options"
+_LOOP_LIMIT = "xla_cpu_small_while_loop_byte_threshold"
+_LOOP_BYTES = 1 << 16
+
+
+def set_loop_limit(
+    options: Mapping[str, Any] | None, text: str, platform: str
+) -> Mapping[str, Any] | None:
+    """Return the compiler options of a program, with the size of loops that are one kernel.
+
+    Args:
+      options: compiler options by name.
+      text: the StableHLO of the program.
+      platform: the platform it is compiled for.
+    """
+    if platform != "cpu" or "stablehlo.while" not in text or not gateway.LIMITS_LOOPS_TO_1_KB:
+        return options
+    extra = (options or {}).get(_EXTRA_OPTIONS, "")
+    if _LOOP_LIMIT in extra or _LOOP_LIMIT in os.environ.get("XLA_FLAGS", ""):
+        return options
+    limit = f"{_LOOP_LIMIT}={_LOOP_BYTES}"
+    return {**(options or {}), _EXTRA_OPTIONS: f"{extra},{limit}" if extra else limit}

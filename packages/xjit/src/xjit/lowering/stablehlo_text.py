@@ -557,6 +557,24 @@ class Builder:
         lines = "\n".join([header, *inner.prelude, *inner.lines, f"stablehlo.return{values}"])
         return f"({{\n{lines}\n}})"
 
+    def loop_region(
+        self,
+        avals: Sequence[ShapedArray],
+        body: Callable[[Builder, list[str]], Sequence[str]],
+        result_avals: Sequence[ShapedArray],
+    ) -> str:
+        """Return the text of the body of a loop, as `region` does; `is_in_loop` holds inside."""
+        self.module.loops += 1
+        try:
+            return self.region(avals, body, result_avals)
+        finally:
+            self.module.loops -= 1
+
+    @property
+    def is_in_loop(self) -> bool:
+        """Whether what is written runs once for each step of a loop."""
+        return bool(self.module.loops)
+
     def regions(self, *texts: str) -> str:
         """Join regions of one operation: each as `region` returns it."""
         return "(" + ", ".join([t[1:-1] for t in texts]) + ")"
@@ -690,8 +708,8 @@ class Module:
 
     __slots__ = ("_functions", "_outlined", "_symbols", "axis_sizes", "barriers", "callbacks",
                  "calls_host", "channels", "count", "cuts", "devices", "functions", "imported",
-                 "inspections", "is_outlined", "members", "mesh", "meshes", "platform", "scopes",
-                 "splits", "staged", "write_jaxpr")  # fmt: skip
+                 "inspections", "is_outlined", "loops", "members", "mesh", "meshes", "platform",
+                 "scopes", "splits", "staged", "write_jaxpr")  # fmt: skip
 
     def __init__(
         self,
@@ -717,6 +735,7 @@ class Module:
         self.channels = 0
         self.scopes: tuple[str, ...] = ()  # around the program that is written, where they matter
         self.is_outlined = False  # whether what is written belongs to a function of `outline`
+        self.loops = 0  # how many loops are around what is written
         self.meshes: dict[str, str] = {}  # their symbols, by what they are (`shardy_text`)
         self.imported: dict[Any, str] = {}  # symbols of what came as text (`export.modules`)
         self._functions: dict[Any, tuple[str, list[Any], ClosedJaxpr]] = {}

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from xnp import lax
+from xnp.primitives import small_matrices
 from xnp.primitives.linalg_lowering import (
     adjoint,
     as_columns,
@@ -111,7 +112,12 @@ cholesky_p: Primitive = Primitive(
     "cholesky",
     shape=_cholesky_shape,
     numpy=_cholesky_numpy,
-    stablehlo=by_platform("cholesky", cpu=_lapack, gpu=_gpu, default=_expand),
+    stablehlo=by_platform(
+        "cholesky",
+        gpu=_gpu,
+        default=_expand,
+        cpu=small_matrices.formula_rule(small_matrices.cholesky, _lapack),
+    ),
     jvp=_cholesky_jvp,
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: cholesky_p),

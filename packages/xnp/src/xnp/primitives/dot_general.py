@@ -23,7 +23,7 @@ import numpy as np
 import xprim
 from xnp.primitives import costs
 from xnp.primitives.gather import dot_dimensions
-from xnp.primitives.lowering_text import TWO_BITS, product_text, upcast
+from xnp.primitives.lowering_text import TWO_BITS, is_split, product_text, upcast
 from xnp.primitives.precision import (
     DotAlgorithm,
     DotAlgorithmPreset,
@@ -34,7 +34,7 @@ from xnp.primitives.precision import (
 )
 from xnp.primitives.table import NATIVE, bind, converted
 from xprim import Eager, Linear, Primitive, ShapedArray, Zero, dtypes, not_mapped, shaped_array
-from xprim.contracts import BatchAxis, Builder
+from xprim.contracts import BatchAxis, Builder, is_in_loop
 from xprim.errors import message
 
 __all__ = ()
@@ -257,10 +257,69 @@ def _stablehlo(
         result_aval = out if total == out.dtype else shaped_array(out.shape, total)
     else:
         result_aval = out
+    is_plain = not isinstance(precision, (DotAlgorithm, DotAlgorithmPreset))
+    if is_plain and _is_small_in_loop(b, avals_in, result_aval, dimension_numbers):
+        result = _sum_of_products(b, operands, avals_in, result_aval, dimension_numbers)
+        return [b.convert(result, result_aval, out.dtype)]
     precision = precision_for(b.platform, precision, avals_in[0].dtype)
     attributes = _attributes(dimension_numbers, precision, lhs.dtype, rhs.dtype, out.dtype)
     result = product_text(b, operands, avals_in, result_aval, dimension_numbers, attributes)
     return [b.convert(result, result_aval, out.dtype)]
+
+
+# A product of two matrices keeps XLA from making one kernel of the loop around it. Up to so many
+# products of numbers, 8 x 8 x 8, the sums take no longer than the call of the library does.
+_MOST_PRODUCTS = 512
+
+
+def _is_small_in_loop(
+    b: Builder, avals: Sequence[ShapedArray], out: ShapedArray, dimension_numbers: Any
+) -> bool:
+    """Return whether a product of two real matrices is written as sums."""
+    if b.platform != "cpu" or not is_in_loop(b) or is_split(b):
+        return False
+    if out.dtype not in (dtypes.float32, dtypes.float64):
+        return False
+    (contracted, _), _ = dimension_numbers
+    sizes = [*out.shape, *[avals[0].shape[i] for i in contracted]]
+    if not all(type(n) is int for n in sizes) or not 0 < math.prod(sizes) <= _MOST_PRODUCTS:
+        return False
+    return all(
+        a.ndim > len(c) + len(d) for a, c, d in zip(avals, *dimension_numbers, strict=True)
+    )  # of a vector XLA writes such sums itself
+
+
+def _sum_of_products(
+    b: Builder, operands: Sequence[str], avals: Sequence[ShapedArray], out: ShapedArray,
+    dimension_numbers: Any,
+) -> str:  # fmt: skip
+    """Write the products of elements, contracted dimensions first, and their sums over these."""
+    contracted, batch = dimension_numbers
+    count = len(contracted[0])
+    shape = (*[avals[0].shape[i] for i in contracted[0]], *out.shape)
+    products = shaped_array(shape, out.dtype)
+    names, place = [], count + len(batch[0])
+    for x, aval, along, members in zip(operands, avals, contracted, batch, strict=True):
+        places = {**{d: k for k, d in enumerate(along)},
+                  **{d: count + k for k, d in enumerate(members)}}  # fmt: skip
+        for d in _free(aval.ndim, along, members):
+            places[d] = place
+            place += 1
+        order = sorted(range(aval.ndim), key=places.__getitem__)
+        ordered = shaped_array(tuple([aval.shape[d] for d in order]), aval.dtype)
+        if order != list(range(aval.ndim)):
+            attribute = f"permutation = array<i64: {', '.join(map(str, order))}>"
+            (x,) = b.op("stablehlo.transpose", [x], [aval], [ordered], attribute)
+        names.append(b.broadcast(x, ordered, shape, sorted(places.values())))
+    product = b.same_type_op("stablehlo.multiply", names, products)
+    if not count:
+        return product
+    return b.op(
+        "stablehlo.reduce", [product, b.scalar(0, out.dtype)],
+        [products, shaped_array((), out.dtype)], [out],
+        f"dimensions = array<i64: {', '.join(map(str, range(count)))}>",
+        b.reducer("stablehlo.add", out.dtype),
+    )[0]  # fmt: skip
 
 
 @functools.lru_cache(maxsize=4096)

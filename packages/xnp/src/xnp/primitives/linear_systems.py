@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives import small_matrices
 from xnp.primitives.control_flow import split_at
 from xnp.primitives.linalg_lowering import (
     LETTER,
@@ -236,7 +237,11 @@ triangular_solve_p: Primitive = Primitive(
     "triangular_solve",
     shape=_triangular_solve_shape,
     numpy=_triangular_solve_numpy,
-    stablehlo=upcast(_triangular_solve_stablehlo, HALVES, np.float32),
+    stablehlo=upcast(
+        small_matrices.formula_rule(small_matrices.triangular_solve, _triangular_solve_stablehlo),
+        HALVES,
+        np.float32,
+    ),
     jvp=_triangular_solve_jvp,
     transpose=_triangular_solve_transpose,
     batch=_triangular_solve_batch,
@@ -750,7 +755,11 @@ lu_p: Primitive = Primitive(
     "lu",
     shape=_lu_shape,
     numpy=_lu_numpy,
-    stablehlo=by_platform("lu", cpu=_lu_lapack, gpu=_lu_gpu),
+    stablehlo=by_platform(
+        "lu",
+        cpu=small_matrices.formula_rule(small_matrices.lu, _lu_lapack),
+        gpu=_lu_gpu,
+    ),
     jvp=_lu_jvp,
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: lu_p),
@@ -827,7 +836,7 @@ solve_p: Primitive = Primitive(
     "solve",
     shape=_solve_shape,
     numpy=_solve_numpy,
-    stablehlo=_solve_stablehlo,
+    stablehlo=small_matrices.formula_rule(small_matrices.solve, _solve_stablehlo),
     jvp=_solve_jvp,
     transpose=_solve_transpose,
     batch=matrix_batch(lambda: solve_p),

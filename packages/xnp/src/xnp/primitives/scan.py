@@ -20,6 +20,7 @@ from xprim.contracts import (
     JVPHandle,
     LinearizeHandle,
     TransposeHandle,
+    loop_region,
 )
 from xprim.derived_cells import given_values, with_cells, written_values
 from xprim.errors import message
@@ -660,7 +661,8 @@ def _loop(
         return [i, *state, *([inner.order] if ordered else [])]
 
     regions = b.regions(
-        b.region(avals, test, [shaped_array((), dtypes.bool_)]), b.region(avals, body, avals)
+        b.region(avals, test, [shaped_array((), dtypes.bool_)]),
+        loop_region(b, avals, body, avals),
     )
     before = [b.order] if ordered else []
     end, *results = b.op(

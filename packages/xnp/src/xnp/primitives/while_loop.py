@@ -16,7 +16,14 @@ from xnp.primitives.control_flow import derived, grown_mask, only_checks, split_
 from xnp.primitives.table import broadcasted, selected
 from xprim import ClosedJaxpr, dtypes, eval_closed, get_primitive, not_mapped, shaped_array, state
 from xprim.calls import Programs, nonzero, where_true, with_zeros
-from xprim.contracts import BatchAxis, Builder, ChecksHandle, JVPHandle, LinearizeHandle
+from xprim.contracts import (
+    BatchAxis,
+    Builder,
+    ChecksHandle,
+    JVPHandle,
+    LinearizeHandle,
+    loop_region,
+)
 from xprim.errors import UndefinedRuleError, message
 from xprim.sharded_types import whole
 from xprim.source import describe
@@ -263,8 +270,8 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, cond
         condition = b.region(
             carry_avals, lambda inner, xs: inner.inline(cond_jaxpr, [*cond_consts, *xs]), [boolean]
         )
-        body = b.region(
-            carry_avals, lambda inner, xs: inner.inline(body_jaxpr, [*body_consts, *xs]),
+        body = loop_region(
+            b, carry_avals, lambda inner, xs: inner.inline(body_jaxpr, [*body_consts, *xs]),
             carry_avals,
         )  # fmt: skip
         regions = b.regions(condition, body)
@@ -281,7 +288,7 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, cond
 
     avals = [*carry_avals, boolean, xprim.ORDER]
     condition = b.region(avals, lambda _, xs: [xs[-2]], [boolean])
-    body = b.region(avals, step, avals)
+    body = loop_region(b, avals, step, avals)
     regions = b.regions(condition, body)
     *results, _, b.order = b.op("stablehlo.while", tested(b, carry), avals, avals, regions=regions)
     return results
