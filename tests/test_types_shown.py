@@ -49,7 +49,8 @@ UNTYPED_RESULTS = {
     "Array.item": "a Python number of the kind of the dtype",
     **{f"config.{name}": _ITS_OWN
        for name in ("cuda_visible_devices", "gpu_allocator", "gpu_memory_fraction",
-                    "gpu_preallocate", "num_cpu_devices", "platform_name", "platforms", "read")},
+                    "gpu_preallocate", "num_cpu_devices", "num_threads", "platform_name",
+                    "platforms", "read")},
     **{f"debug.{name}": _ONE_OR_A_FUNCTION for name in ("callback", "log", "print")},
     "debug.breakpoint": "the tree that it is given as `token`",
     "experimental.sparse.bcoo_dot_general": "dense, or sparse where both operands are",

@@ -245,3 +245,46 @@ def test_the_environment_chooses_the_platforms():
     chosen = run_in_new_process(program, XSTACK_PLATFORMS="cuda, cpu")
     assert chosen == "('gpu', 'cpu') gpu"
     assert "not the name of a platform" in run_in_new_process(program, XSTACK_PLATFORMS="tpu9")
+
+
+_IN_THREADS = """
+    import hashlib, os, sys
+    import numpy as np
+    import xnp
+    from xjit import jit
+    from xprim import config
+    config.update("num_threads", {count})
+    x = np.random.default_rng(0).standard_normal((300, 700)).astype("f4")
+    def f(x):
+        y = x @ x.T
+        return x.sum(), y, xnp.tanh(y).sum(0), xnp.sort(x, 0), xnp.linalg.cholesky(
+            y + 900 * xnp.eye(300))
+    total, *results = jit(f)(x)
+    digest = hashlib.sha256(b"".join(np.asarray(y).tobytes() for y in results)).hexdigest()
+    names = [open(f"/proc/self/task/{{t}}/comm").read() for t in os.listdir("/proc/self/task")]
+    count = sum("XLAEigen" in name for name in names)
+    print(count, digest, os.environ.get("NPROC"), float(total))
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="threads are read from /proc")
+def test_results_are_the_same_for_every_number_of_threads():
+    found = [
+        run_in_new_process(_IN_THREADS.format(count=1), OMP_NUM_THREADS="8"),
+        run_in_new_process(_IN_THREADS.format(count=None), XSTACK_NUM_THREADS="2"),
+        run_in_new_process(_IN_THREADS.format(count=None), OMP_NUM_THREADS="8,2"),
+    ]
+    threads, digests, variables, totals = zip(*[line.split() for line in found], strict=True)
+    assert threads == ("1", "2", "8")
+    assert len(set(digests)) == 1
+    assert set(variables) == {"None"}  # other libraries do not see what XLA was told
+    # on jaxlib 0.10 a sum to one number is one of parts, as many as threads: 210,000 numbers of
+    # mean size 0.8 in float32
+    assert max(map(float, totals)) - min(map(float, totals)) <= 2**-23 * 210_000 * 0.8
+
+
+def test_a_number_of_threads_that_is_none_raises():
+    found = count_in_new_process(XSTACK_NUM_THREADS="0")
+    assert "client: XSTACK_NUM_THREADS must be a positive number." in found
+    with pytest.raises(TypeError, match="num_threads: the option does not take this value"):
+        config.update("num_threads", 0)

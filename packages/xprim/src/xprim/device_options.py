@@ -15,7 +15,7 @@ from xprim.errors import message
 
 __all__ = [
     "ALLOCATORS", "cuda_visible_devices", "gpu_allocator", "gpu_memory_fraction", "gpu_preallocate",
-    "num_cpu_devices", "platform_name", "platforms",
+    "num_cpu_devices", "num_threads", "platform_name", "platforms",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -89,6 +89,11 @@ platform_name = _define(_OfTheProcess(
 ))  # fmt: skip
 num_cpu_devices = _define(_OfTheProcess(
     "num_cpu_devices", "how many devices the CPU shows, a positive number; None for one",
+    _is_number_or_none,
+))  # fmt: skip
+num_threads = _define(_OfTheProcess(
+    "num_threads", "how many threads compiled programs use on the CPU, a positive number; None for "
+    "XSTACK_NUM_THREADS, OMP_NUM_THREADS, or as many as the process may use cores",
     _is_number_or_none,
 ))  # fmt: skip
 

@@ -12,7 +12,8 @@ import platform as machine_facts
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, Protocol, TypeVar
 
@@ -488,7 +489,7 @@ def forget_clients() -> None:
 
 _OPTIONS = (
     device_options.platforms, device_options.platform_name, device_options.num_cpu_devices,
-    *_GPU_OPTIONS,
+    device_options.num_threads, *_GPU_OPTIONS,
 )  # fmt: skip
 
 
@@ -595,11 +596,43 @@ def _make_cpu_client() -> Any:
         settings |= {k: v for k, v in _processes.items() if k != "visible_devices"}
         settings["collectives"] = settings["collectives"]()
     try:
-        made = xla_client.make_cpu_client(**settings)
+        with _thread_count():
+            made = xla_client.make_cpu_client(**settings)
         device_options.num_cpu_devices.settle("the CPU is in use", len(made.local_devices()))
         return made
     except RuntimeFailure as error:
         fail("client", "the CPU client could not be started", error)
+
+
+@contextmanager
+def _thread_count() -> Iterator[None]:
+    """Have XLA make pools of so many threads as the option `num_threads` or the environment say.
+
+    XLA reads the variable NPROC, and without it counts the cores that the process may use.
+    """
+    count = device_options.num_threads.value or _num_threads_from_environment()
+    before = os.environ.get("NPROC")
+    if count is not None:
+        os.environ["NPROC"] = str(count)
+    try:
+        yield
+    finally:
+        if count is not None and before is not None:
+            os.environ["NPROC"] = before
+        elif count is not None:
+            del os.environ["NPROC"]
+        device_options.num_threads.settle("the CPU is in use", count)
+
+
+def _num_threads_from_environment() -> int | None:
+    text = os.environ.get("XSTACK_NUM_THREADS", "").strip()
+    if text and not (text.isdecimal() and int(text)):
+        raise ValueError(message(
+            "client", "XSTACK_NUM_THREADS must be a positive number.", got=repr(text),
+        ))  # fmt: skip
+    if not text:  # OpenMP's may be a list with a number for each level
+        text = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return int(text) if text.isdecimal() and int(text) else None
 
 
 def _num_devices_from_environment() -> int | None:
