@@ -221,7 +221,7 @@ class LinearizeTrace(JVPTrace):
         rule: Callable[..., Any] = primitive.rules.get("linearize") or primitive.rule("jvp")
         return functools.partial(self._run_call_rule, rule)
 
-    def _run_call_rule(self, rule: Callable[..., Any], *args: Any, **params: Any) -> Any:
+    def _run_call_rule(self, rule: Callable[..., Any], /, *args: Any, **params: Any) -> Any:
         """Run the rule of a call, of whose results no type may say that it runs on a mesh."""
         outs, dots = rule(*args, **params)
         for out, dot in zip(outs, dots, strict=True):
