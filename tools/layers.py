@@ -208,6 +208,10 @@ def check_manifest(root: Path, package: str) -> Iterator[str]:
             yield f"{where} {requirement} is no compatible-release range (>=0.1,<0.2)"
 
 
+# Python 3.12 has `_sha2` in place of `_sha256`.
+_STANDARD = sys.stdlib_module_names | {"_sha2", "_sha256"}
+
+
 def main() -> int:
     """Print the offences; return 1 when there are any."""
     offences = check_workspace()
@@ -220,7 +224,7 @@ def main() -> int:
 
 def _problems(package: str, module: str, found: Import) -> Iterator[str]:
     top = found.top
-    if top in sys.stdlib_module_names or top == package:
+    if top in _STANDARD or top == package:
         pass
     elif top in FLOOR_BY_PACKAGE:
         if top not in SIBLINGS_BY_PACKAGE[package]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import functools
-import hashlib
 import itertools
 import json
 import logging
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from xjit import jaxlib_gateway as gateway
+from xjit.digests import sha256
 from xprim import cache_options
 from xprim.errors import XStackRuntimeError, message
 from xtree.records import Record, set_once
@@ -79,7 +79,7 @@ def pack(key: str, entry: Entry) -> bytes:
     """
     facts = json.dumps(dict(entry.facts)).encode()
     tail = _HEADER.pack(b"", b"", key.encode(), len(facts))[_DIGEST_FROM:] + facts + entry.content
-    return _MARK + hashlib.sha256(tail).digest() + tail
+    return _MARK + sha256(tail).digest() + tail
 
 
 def unpack(data: bytes, key: str | None = None) -> Entry:
@@ -95,7 +95,7 @@ def unpack(data: bytes, key: str | None = None) -> Entry:
     if len(data) < _HEADER.size or not data.startswith(_MARK):
         raise BadEntryError("it is no entry of this version")
     _, digest, stored_key, size = _HEADER.unpack_from(data)
-    if hashlib.sha256(memoryview(data)[_DIGEST_FROM:]).digest() != digest:
+    if sha256(memoryview(data)[_DIGEST_FROM:]).digest() != digest:
         raise BadEntryError("it was cut off or changed")
     if key is not None and stored_key != key.encode():
         raise BadEntryError("it was stored under another key")
@@ -240,7 +240,7 @@ def key_of(digest: bytes, facts: Mapping[str, str]) -> str:
       digest: of the program's text.
       facts: as `facts_of` gives them.
     """
-    return hashlib.sha256(digest + repr(sorted(facts.items())).encode()).hexdigest()
+    return sha256(digest + repr(sorted(facts.items())).encode()).hexdigest()
 
 
 _fingerprint = functools.cache(gateway.device_fingerprint)
@@ -336,7 +336,7 @@ class DiskCache:
         runtime = str(entry.facts.get("runtime", ""))
         if runtime in self._tried:
             return
-        mark = self.directory / f"{hashlib.sha256(runtime.encode()).hexdigest()[:16]}.tried"
+        mark = self.directory / f"{sha256(runtime.encode()).hexdigest()[:16]}.tried"
         if not mark.exists():
             use(entry.content)
             write_atomically(mark, runtime.encode())

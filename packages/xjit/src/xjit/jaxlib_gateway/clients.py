@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import hashlib
 import importlib
 import importlib.util
 import os
@@ -17,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, Protocol, TypeVar
 
+from xjit.digests import sha256
 from xjit.jaxlib_gateway.runtime import RuntimeFailure, XlaError, _jax, fail, version, xla_client
 from xprim import device_options
 from xprim.errors import brief, message
@@ -659,7 +659,7 @@ def _cpu_features() -> str:
     wanted = ("model name", "flags", "Features", "CPU implementer", "CPU part")
     known = _first_processor()
     lines = [line for line in known if line.startswith(wanted)] or known
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+    return sha256("\n".join(lines).encode()).hexdigest()[:16]
 
 
 @functools.cache

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import functools
-import hashlib
 import logging
 import os
 import re
@@ -36,6 +35,7 @@ from xjit.debug.monitoring import (
     record_event_duration_secs,
 )
 from xjit.debug.program_dumps import dump, dump_ir_to
+from xjit.digests import sha256
 from xjit.dispatch.placement import OneDevice, Placement
 from xjit.host_kernels import prepare_host_kernels
 from xjit.lowering.modules import LoweredProgram
@@ -313,7 +313,7 @@ def executable_for(
     level = None if own is None else level_of(lowered, placement, options, own)
     if lowered.python_functions:  # the text names them by number only
         return _made(None, lowered, placement, options, level, closed)
-    digest = hashlib.sha256(lowered.body.encode()).digest()
+    digest = sha256(lowered.body.encode()).digest()
     key = _key(digest, placement, options)
     found = _executables.get(key)
     if found is None:
@@ -360,7 +360,7 @@ def _digest_on_disk(digest: bytes, body: str) -> bytes:
     """Return the digest by which a program is kept on disk, from that of its whole text."""
     if cache_options.compilation_cache_include_metadata_in_key.value or ' loc("' not in body:
         return digest
-    return hashlib.sha256(without_places(body).encode()).digest()
+    return sha256(without_places(body).encode()).digest()
 
 
 def _key(digest: bytes, placement: Placement, options: Options | None) -> tuple[Any, ...]:
@@ -394,7 +394,7 @@ def load(
     except (gateway.XlaError, ValueError):  # not taken: it is compiled anew
         return
     statistics.loaded += 1
-    digest = hashlib.sha256(lowered.body.encode()).digest()
+    digest = sha256(lowered.body.encode()).digest()
     _executables.put(_key(digest, placement, options), executable)
 
 
