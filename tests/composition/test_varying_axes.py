@@ -278,6 +278,12 @@ def _layer(w, b, x):
     return xnp.tanh(x @ w.T + b)
 
 
+def _chosen(w, b, x, i=1):
+    """The layer in one branch; the others have no use of one parameter, or of both."""
+    branches = (lambda w, b, x: x, _layer, lambda w, b, x: x @ w.T)
+    return lax.switch(i + xnp.int32(0 * w.sum()), branches, w, b, x)
+
+
 def _looped(w, b, x):
     return lax.scan(lambda h, _: (_layer(w, b, h), None), x, None, length=5)[0]
 
@@ -295,6 +301,10 @@ USES = {  # of two parameters that all members share
     "in a loop of checkpoints": lambda w, b, x: lax.scan(
         checkpoint(lambda h, _: (_layer(w, b, h), None)), x, None, length=5)[0],
     "in a call of a loop": jit(_looped),
+    "in branches": _repeated(_chosen),
+    "in branches of a loop": lambda w, b, x: lax.scan(
+        lambda h, i: (_chosen(w, b, h, i), None), x, xnp.arange(5))[0],
+    "in branches of a call": jit(_repeated(_chosen)),
 }  # fmt: skip
 
 
@@ -317,6 +327,27 @@ def test_members_sum_the_gradients_of_all_uses_of_a_parameter_once(uses, place):
     sent = xstack.debug.explain_communication(gradient, *args).collectives
     assert sum(c.bytes for c in sent if c.bytes > 4) in (80, 84)  # w and b, and perhaps the loss
     assert not any(c.is_repeated for c in sent)
+
+
+@pytest.mark.parametrize("which", range(3))
+def test_branches_whose_cotangents_vary_are_shared_or_zero_have_the_gradient_of_one_device(which):
+    branches = (
+        lambda w, x: (w * x, 0.0),
+        lambda w, x: (x, (w**2).sum()),
+        lambda w, x: (x, 0.0),
+    )
+
+    def member(i, w, x):
+        y, shared = lax.switch(i, branches, w, x)
+        return psum((y**2).sum(), "x") + shared
+
+    def whole(w, x):
+        y, shared = branches[which](xnp.tile(w, 4), x)
+        return (y**2).sum() + shared / 4
+
+    gradient = jit(grad(members(member, (P(), P(), P("x")), P()), (1, 2)))
+    for a, b in zip(gradient(which, W, X), grad(whole, (0, 1))(W, X), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)  # sums of 4 terms of float32
 
 
 def test_a_cotangent_that_members_share_is_not_summed_beside_those_of_each():

@@ -60,7 +60,7 @@ from xprim.derived_cells import UsedCell, given_values, with_cells, written_valu
 from xprim.errors import UndefinedRuleError, message
 from xprim.operation_counts import count_operations
 from xprim.requirements import require
-from xprim.sharded_types import reshard_as, whole, without_dimension
+from xprim.sharded_types import cotangent_as, reshard_as, vary, whole, without_dimension
 from xprim.source import describe, describe_full
 from xprim.transformed import find
 
@@ -442,6 +442,11 @@ def _cond_transpose(
     given = where_true(cts, mask)
     each = [with_cells(handle.transpose_jaxpr, br, linear, mask, True) for br in branches]
     backward, cells = _with_joint_cells([(program, own) for (program, _), own in each])
+    count = linear.count(True)
+    if any(len({p.out_avals[k].type_sharding for p in backward}) > 1 for k in range(count)):
+        zeros = [[not nz for nz in handle.transpose_jaxpr(br, linear, mask)[1]] for br in branches]
+        avals = where_true(branches[0].in_avals, linear)
+        backward = _with_equal_types(backward, zeros, avals)
     values = given_values(cells)
     if type(index) is ConcreteArray:
         results: Sequence[Any] = eval_closed(chosen(index, backward), *known, *given, *values)
@@ -452,6 +457,40 @@ def _cond_transpose(
         Zero(index.aval),
         *[next(found) if lin else Zero(x.aval) for x, lin in zip(operands, linear, strict=True)],
     )
+
+
+def _with_equal_types(
+    backward: Branches, zeros: Sequence[Sequence[bool]], avals: Sequence[ShapedArray]
+) -> Branches:
+    """Return transposed branches whose cotangents of each operand have one type.
+
+    Where every branch leaves a sum over members to the caller, or gives zero, all leave it; else
+    each branch sums.
+
+    Args:
+      backward: the branches.
+      zeros: for each of them, which cotangents are zero.
+      avals: the types of the operands.
+    """
+    left = []
+    for k in range(len(avals)):
+        kinds = {p.out_avals[k] for p, zero in zip(backward, zeros, strict=True) if not zero[k]}
+        left.append(next(iter(kinds)) if len(kinds) == 1 else None)
+
+    def of_branch(program: ClosedJaxpr, zero: Sequence[bool]) -> ClosedJaxpr:
+        def run(*operands: Any) -> list[Any]:
+            results = eval_closed(program, *operands)
+            for k, aval in enumerate(left):
+                ct = results[k]
+                if aval is None:
+                    results[k] = cotangent_as(ct, avals[k])
+                elif zero[k] and aval.type_sharding is not None:
+                    results[k] = vary(ct, aval.vma, aval.type_sharding.mesh)
+            return results
+
+        return traced(run, program.in_avals, program.jaxpr.name)
+
+    return tuple([of_branch(p, zero) for p, zero in zip(backward, zeros, strict=True)])
 
 
 def _with_joint_cells(
@@ -748,5 +787,7 @@ cond_p = Primitive(
     linearize=_linearize,
     transpose=_cond_transpose,
     batch=_cond_batch,
-    programs=Programs({"branches": ("operands",)}, operands={"index": 1, "operands": None}),
+    programs=Programs(
+        {"branches": ("operands",)}, operands={"index": 1, "operands": None}, sums_later=True
+    ),
 )
