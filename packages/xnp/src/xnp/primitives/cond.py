@@ -442,11 +442,7 @@ def _cond_transpose(
     given = where_true(cts, mask)
     each = [with_cells(handle.transpose_jaxpr, br, linear, mask, True) for br in branches]
     backward, cells = _with_joint_cells([(program, own) for (program, _), own in each])
-    count = linear.count(True)
-    if any(len({p.out_avals[k].type_sharding for p in backward}) > 1 for k in range(count)):
-        zeros = [[not nz for nz in handle.transpose_jaxpr(br, linear, mask)[1]] for br in branches]
-        avals = where_true(branches[0].in_avals, linear)
-        backward = _with_equal_types(backward, zeros, avals)
+    backward = _with_equal_types(handle, backward, branches, linear, mask)
     values = given_values(cells)
     if type(index) is ConcreteArray:
         results: Sequence[Any] = eval_closed(chosen(index, backward), *known, *given, *values)
@@ -460,18 +456,26 @@ def _cond_transpose(
 
 
 def _with_equal_types(
-    backward: Branches, zeros: Sequence[Sequence[bool]], avals: Sequence[ShapedArray]
-) -> Branches:
+    handle: TransposeHandle, backward: Branches, branches: Branches, linear: Sequence[bool],
+    mask: Sequence[bool],
+) -> Branches:  # fmt: skip
     """Return transposed branches whose cotangents of each operand have one type.
 
     Where every branch leaves a sum over members to the caller, or gives zero, all leave it; else
     each branch sums.
 
     Args:
-      backward: the branches.
-      zeros: for each of them, which cotangents are zero.
-      avals: the types of the operands.
+      handle: which transposed them.
+      backward: the transposed branches.
+      branches: what they are the transposes of.
+      linear: for each operand, whether it has a cotangent.
+      mask: for each result, whether its cotangent is given.
     """
+    avals = where_true(branches[0].in_avals, linear)
+    first, *others = [[a.type_sharding for a in p.out_avals[: len(avals)]] for p in backward]
+    if all(other == first for other in others):
+        return backward
+    zeros = [[not nz for nz in handle.transpose_jaxpr(br, linear, mask)[1]] for br in branches]
     left = []
     for k in range(len(avals)):
         kinds = {p.out_avals[k] for p, zero in zip(backward, zeros, strict=True) if not zero[k]}
