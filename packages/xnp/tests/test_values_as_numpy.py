@@ -533,3 +533,10 @@ def test_a_scalar_has_one_axis_where_numpy_says_so(name: str, axis: int | None) 
     np.testing.assert_array_equal(found, getattr(np, name)(2.5, *args, axis=axis))
     with pytest.raises(ValueError, match="axis 1 is out of bounds"):
         getattr(xnp, name)(xnp.asarray(2.5), *args, axis=1)
+
+
+def test_polyfit_of_complex_points_is_that_of_numpy() -> None:
+    rng = np.random.default_rng(4)
+    x, y = (rng.normal(size=(2, 9)) + 1j * rng.normal(size=(2, 9))).astype("complex64")
+    np.testing.assert_allclose(xnp.polyfit(x, x, 1), [1, 0], atol=1e-5)
+    np.testing.assert_allclose(xnp.polyfit(x, y, 2), np.polyfit(x, y, 2), rtol=1e-4, atol=1e-5)

@@ -411,9 +411,9 @@ def polyfit(
         rhs = rhs * (w[:, None] if rhs.ndim == 2 else w)
     scale = ((lhs * lhs).sum(0)) ** 0.5
     u, s, vt, rank = _singular(lhs / scale[None], rcond)
-    projected = u.T @ rhs
+    projected = u.conj().T @ rhs
     inverse = selected(array_of(s > rcond * s[0], "polyfit"), 1 / s, scalar_like(s, 0))
-    coefficients = vt.T @ (projected * (inverse[:, None] if rhs.ndim == 2 else inverse))
+    coefficients = vt.conj().T @ (projected * (inverse[:, None] if rhs.ndim == 2 else inverse))
     coefficients = (coefficients.T / scale.reshape(*[1] * (rhs.ndim - 1), order)).T
     if full:
         residuals = ((lhs @ coefficients - rhs) ** 2).sum(0).reshape(-1)
