@@ -1,5 +1,6 @@
 """The faults of XLA that programs are rewritten around are there, for the versions named."""
 
+import importlib.metadata
 import itertools
 import os
 import subprocess
@@ -79,7 +80,13 @@ SPLIT_WRONGLY = {
     "dynamic_update_slice": (
         "return lax.dynamic_update_slice(*map(xnp.asarray, operands), (np.int32(99), 0))",
         "(x, -x[:1])", '(P("x"), P())', 'P("x")'),
+    "dot_general": (
+        "return (operands[0][:, None] * operands[1]) @ operands[1]",
+        "(xnp.arange(8.0), xnp.ones(8))", '(P(), P(("x", "y")))', 'P("y")'),
 }  # fmt: skip
+# The jaxlib from which on XLA has a fault that earlier ones do not have.
+SINCE = {"dot_general": (0, 12)}
+JAXLIB = tuple(map(int, importlib.metadata.version("jaxlib").split(".")[:2]))
 
 
 @pytest.mark.sampled(every=2)
@@ -87,6 +94,8 @@ SPLIT_WRONGLY = {
 def test_xla_splits_operations_wrongly_or_ends_the_process(name):
     # where this fails, XLA is repaired: the operation can leave split_operations
     assert name in REWRITTEN
+    if SINCE.get(name, (0,)) > JAXLIB:
+        pytest.skip("this jaxlib splits it rightly")
     program, operands, ins, out = SPLIT_WRONGLY[name]
     code = SPLIT_AS_IT_IS.format(program=program, operands=operands, ins=ins, out=out)
     done = subprocess.run(

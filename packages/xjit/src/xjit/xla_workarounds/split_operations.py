@@ -5,6 +5,7 @@
     select_and_gather_add   windows over two operands
     conv_general_dilated    space and kernel both sharded, and groups of a batch
     dynamic_update_slice    a start out of bounds, where nothing is written
+    dot_general             a vector, or nothing to contract (jaxlib 0.12 to 0.12.0.1)
 
 Where such a dimension is sharded, pieces have wrong values or wrong sizes, or the process ends
 (jaxlib 0.10.2 to 0.12.0.1, of JAX alike; subject upstream: SPMD partitioner; no issue is known).
@@ -16,14 +17,16 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from xnp.primitives.precision import DotAlgorithm, DotAlgorithmPreset
 from xnp.primitives.reductions import greatest, least
-from xnp.primitives.table import bind, filled, reshaped, transposed
+from xnp.primitives.table import bind, broadcasted, converted, filled, mul, reshaped, transposed
 from xprim import Array, Builder, ShapedArray, dtypes, shaped_array
 
 __all__ = ()
 
 Names = Sequence[str]
 Avals = Sequence[ShapedArray]
+Steps = Callable[..., Any]
 
 
 def write_split(
@@ -41,7 +44,8 @@ def write_split(
       avals_out: the types of the results.
       params: of the primitive.
     """
-    steps = _STEPS[name](name, params) if name in _STEPS and avals_out[0].size else None
+    is_rewritten = name in _STEPS and avals_out[0].size
+    steps = _STEPS[name](name, avals_in, params) if is_rewritten else None
     if steps is not None:
         plain = [shaped_array(a.shape, a.dtype) for a in avals_in]
         return b.traced(steps, operands, plain, (name, "split", *params.values()))
@@ -59,7 +63,7 @@ def write_split(
 # ------------------------------------------------------------------------------- pads and windows
 
 
-def _steps_of_pad(_name: str, params: Mapping[str, Any]) -> Callable[..., Any] | None:
+def _steps_of_pad(_name: str, _avals: Avals, params: Mapping[str, Any]) -> Steps | None:
     config = params["padding_config"]
     if all(min(low, high) >= 0 and not interior for low, high, interior in config):
         return None
@@ -103,7 +107,7 @@ _NEUTRAL: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def _steps_of_windows(name: str, params: Mapping[str, Any]) -> Callable[..., Any] | None:
+def _steps_of_windows(name: str, _avals: Avals, params: Mapping[str, Any]) -> Steps | None:
     dilation = params["base_dilation"]
     if all(base == 1 for base in dilation):
         return None
@@ -167,16 +171,57 @@ def _convolve_by_groups_of_features(
     return (bind("conv_general_dilated", lhs, rhs, batch_group_count=1, **params),)
 
 
-def _steps_of_convolution(_name: str, params: Mapping[str, Any]) -> Callable[..., Any] | None:
+def _steps_of_convolution(_name: str, _avals: Avals, params: Mapping[str, Any]) -> Steps | None:
     if params["batch_group_count"] == 1:
         return None
     return functools.partial(_convolve_by_groups_of_features, **params)
 
 
-_STEPS: dict[str, Callable[[str, Mapping[str, Any]], Callable[..., Any] | None]] = {
+# --------------------------------------------------------------------------------------- products
+
+
+def _steps_of_product(_name: str, avals: Avals, params: Mapping[str, Any]) -> Steps | None:
+    contracted, batch = params["dimension_numbers"]
+    lhs, rhs = avals
+    dtype = params["preferred_element_type"] or (lhs.dtype if lhs.dtype == rhs.dtype else None)
+    by_algorithm = isinstance(params["precision"], DotAlgorithm | DotAlgorithmPreset)
+    if not contracted[0] and dtype is not None and not by_algorithm:
+        return functools.partial(_multiply_all, batch=batch, dtype=dtype)
+    has_free = [a.ndim > len(c) + len(d) for a, c, d in zip(avals, contracted, batch, strict=True)]
+    if all(has_free) or not any(has_free):
+        return None
+    return functools.partial(_multiply_column, has_free.index(False), **params)
+
+
+def _multiply_column(i: int, *operands: Array, **params: Any) -> Any:
+    """Multiply by a vector, operand `i`, as by a matrix of one column."""
+    columns = list(operands)
+    columns[i] = reshaped(columns[i], (*columns[i].shape, 1))
+    product = bind("dot_general", *columns, **params)
+    _, batch = params["dimension_numbers"]
+    place = product.ndim - 1 if i else len(batch[0])
+    return (reshaped(product, (*product.shape[:place], *product.shape[place + 1 :])),)
+
+
+def _multiply_all(lhs: Array, rhs: Array, *, batch: Any, dtype: Any) -> Any:
+    """Multiply all elements of two operands, for each of a batch."""
+    count, factors = len(batch[0]), []
+    free = [[d for d in range(x.ndim) if d not in along]
+            for x, along in zip((lhs, rhs), batch, strict=True)]  # fmt: skip
+    last = [*range(count, count + len(free[0]) + len(free[1]))]
+    places = last[: len(free[0])], last[len(free[0]) :]
+    shape = [lhs.shape[d] for d in (*batch[0], *free[0])] + [rhs.shape[d] for d in free[1]]
+    for x, along, own, dims in zip((lhs, rhs), batch, free, places, strict=True):
+        ordered = transposed(converted(x, dtype), (*along, *own))
+        factors.append(broadcasted(ordered, shape, (*range(count), *dims)))
+    return (mul(*factors),)
+
+
+_STEPS: dict[str, Callable[[str, Avals, Mapping[str, Any]], Steps | None]] = {
     "pad": _steps_of_pad,
     **dict.fromkeys(_NEUTRAL, _steps_of_windows),
     "conv_general_dilated": _steps_of_convolution,
+    "dot_general": _steps_of_product,
 }
 
 REWRITTEN = frozenset([*_STEPS, "dynamic_update_slice", "select_and_gather_add"])

@@ -23,7 +23,7 @@ import numpy as np
 import xprim
 from xnp.primitives import costs
 from xnp.primitives.gather import dot_dimensions
-from xnp.primitives.lowering_text import TWO_BITS, is_split, product_text, upcast
+from xnp.primitives.lowering_text import TWO_BITS, is_split, upcast
 from xnp.primitives.precision import (
     DotAlgorithm,
     DotAlgorithmPreset,
@@ -263,7 +263,7 @@ def _stablehlo(
         return [b.convert(result, result_aval, out.dtype)]
     precision = precision_for(b.platform, precision, avals_in[0].dtype)
     attributes = _attributes(dimension_numbers, precision, lhs.dtype, rhs.dtype, out.dtype)
-    result = product_text(b, operands, avals_in, result_aval, dimension_numbers, attributes)
+    (result,) = b.op("stablehlo.dot_general", operands, avals_in, [result_aval], attributes)
     return [b.convert(result, result_aval, out.dtype)]
 
 
