@@ -228,7 +228,9 @@ def test_solutions_of_differential_equations_have_derivatives_of_second_order_in
             xjit.jit(lambda a: xad.jvp(xad.grad(last), (a,), (1.0,))[1])(1.0),
         ]
         np.testing.assert_allclose(second, 2 * np.exp(-1), rtol=1e-5)
-    with pytest.raises(TypeError, match="odeint: the function must return a slope for each value"):
+    with pytest.raises(
+        TypeError, match="odeint: the function must return a derivative for each value"
+    ):
         odeint(lambda y, t: (y[0],), (1.0, 2.0), np.array([0.0, 1.0]))
 
 

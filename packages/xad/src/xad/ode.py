@@ -82,7 +82,7 @@ def odeint(
       The solution at the times, a pytree like `y0` with one more dimension in front.
 
     Raises:
-      TypeError: a value that is no array of floats, or a slope with other leaves than `y0`.
+      TypeError: a value that is no array of floats, or a derivative with other leaves than `y0`.
 
     Example:
       >>> import xnp
@@ -100,7 +100,7 @@ def odeint(
     converted, captured = closure_convert(func, start, times[0], *args)
     parameters = (*args, *captured)
     flat, unravel = ravel_pytree(xtree.map(_real_parts, start))
-    # slopes that are rounded to 16 bits have no smaller errors, however short a step is
+    # derivatives that are rounded to 16 bits have no smaller errors, however short a step is
     narrow = [x.dtype for x in (*xtree.leaves(start), times) if x.dtype.itemsize == 2]
     least_error = max([float(dtypes.finfo(d).eps) for d in narrow], default=0.0)
     values_dtype, times_dtype = flat.dtype, times.dtype
@@ -115,12 +115,12 @@ def odeint(
     # descending times are those of the mirrored equation, which ascend
     direction = xnp.where(times[-1] < times[0], -1, 1).astype(times.dtype)
 
-    def slope(y: Any, t: Any, direction: Any, *parts: Any) -> Any:
+    def field(y: Any, t: Any, direction: Any, *parts: Any) -> Any:
         values = xtree.map(_with_parts, parameter_avals, xtree.unflatten(part_tree, parts))
         leaves = xtree.leaves(converted(whole(y), (direction * t).astype(times_dtype), *values))
-        _check_slope(leaves, leaf_avals)
-        slopes = [_like(aval, leaf) for aval, leaf in zip(leaf_avals, leaves, strict=True)]
-        return (direction * ravel_pytree(list(map(_real_parts, slopes)))[0]).astype(y.dtype)
+        _check_field(leaves, leaf_avals)
+        derivatives = [_like(aval, leaf) for aval, leaf in zip(leaf_avals, leaves, strict=True)]
+        return (direction * ravel_pytree(list(map(_real_parts, derivatives)))[0]).astype(y.dtype)
 
     limits = (max(float(rtol), least_error), max(float(atol), least_error), mxstep, hmax)
     # until the latest time so far: one that turns back has no share in the derivatives of others
@@ -128,16 +128,16 @@ def odeint(
     latest = lax.stop_gradient(lax.cummax(xnp.where(xnp.isnan(times), times[0], times)))
     ascends = times >= latest
     solution = _integrated(
-        slope, limits, flat, xnp.where(ascends, times, latest), direction, *parts
+        field, limits, flat, xnp.where(ascends, times, latest), direction, *parts
     )
     return lax.map(whole, xnp.where(ascends[:, None], solution, np.nan))
 
 
-def _check_slope(leaves: Sequence[Any], avals: Sequence[Any]) -> None:
-    got = [as_array(x, what="odeint: the slope").aval for x in leaves]
+def _check_field(leaves: Sequence[Any], avals: Sequence[Any]) -> None:
+    got = [as_array(x, what="odeint: the derivative").aval for x in leaves]
     if [a.shape for a in got] != [a.shape for a in avals]:
         raise TypeError(message(
-            "odeint", "the function must return a slope for each value of the start.",
+            "odeint", "the function must return a derivative for each value of the start.",
             got=", ".join([a.str_long() for a in got]),
             expected=", ".join([a.str_long() for a in avals]),
         ))  # fmt: skip
@@ -161,17 +161,17 @@ def _with_parts(aval: Any, parts: Any) -> Any:
     return lax.complex(*parts) if dtypes.is_complex(aval.dtype) else parts
 
 
-def _like(aval: Any, slope: Any) -> Any:
-    """Return a slope as complex numbers where the value is complex."""
-    return xnp.asarray(slope, aval.dtype if dtypes.is_complex(aval.dtype) else None)
+def _like(aval: Any, derivative: Any) -> Any:
+    """Return a derivative as complex numbers where the value is complex."""
+    return xnp.asarray(derivative, aval.dtype if dtypes.is_complex(aval.dtype) else None)
 
 
-def _solve(slope: Function, limits: Any, y0: Any, t: Any, *args: Any) -> Any:
+def _solve(field: Function, limits: Any, y0: Any, t: Any, *args: Any) -> Any:
     """Return the solution at times, of shape (len(t), len(y0))."""
     rtol, atol, mxstep, hmax = limits
 
     def function(y: Any, t: Any) -> Any:
-        return slope(y, t, *args)
+        return field(y, t, *args)
 
     first = function(y0, t[0])
     length = xnp.minimum(_first_step(function, t[0], y0, first, rtol, atol), hmax)
@@ -250,7 +250,7 @@ def _combine(weights: Any, stages: list[Any]) -> Any:
 
 
 def _step(function: Function, y: Any, f: Any, t: Any, h: Any) -> tuple[Any, Any, Any, list[Any]]:
-    """Return the value after a step, its slope, the estimate of the error, and the stages."""
+    """Return the value after a step, its derivative, the estimate of the error, and the stages."""
     stages, length = [f], h.astype(y.dtype)
     for weights, share in zip(_STAGES, _TIMES, strict=True):
         value = y + length * _combine(weights, stages)
@@ -261,7 +261,7 @@ def _step(function: Function, y: Any, f: Any, t: Any, h: Any) -> tuple[Any, Any,
 def _polynomial(y: Any, new_y: Any, stages: list[Any], h: Any) -> list[Any]:
     """Return the coefficients, highest first, of the polynomial of a step's share.
 
-    It has the values at the ends and in the middle and the slopes at the ends.
+    It has the values at the ends and in the middle and the derivatives at the ends.
     """
     length = h.astype(y.dtype)
     middle = y + length * _combine(_MIDDLE, stages)
@@ -277,13 +277,13 @@ def _polynomial(y: Any, new_y: Any, stages: list[Any], h: Any) -> list[Any]:
 _integrated = custom_jvp(_solve, nondiff_argnums=(0, 1))
 
 
-def _tangent_rule(slope: Function, limits: Any, primals: Any, tangents: Any) -> Any:
+def _tangent_rule(field: Function, limits: Any, primals: Any, tangents: Any) -> Any:
     y0, t, *args = primals
     y0_dot, t_dot, *arg_dots = tangents
-    solution = _integrated(slope, limits, *primals)
+    solution = _integrated(field, limits, *primals)
     moved = [i for i, dot in enumerate(arg_dots) if type(dot) is not SymbolicZero]
     times_move = type(t_dot) is not SymbolicZero
-    variation = _Variation(slope, limits, moved, times_move)
+    variation = _Variation(field, limits, moved, times_move)
     linear = (
         xnp.zeros_like(y0) if type(y0_dot) is SymbolicZero else y0_dot,
         xnp.zeros_like(t) if not times_move else t_dot,
@@ -305,26 +305,26 @@ class _Variation:
     """
 
     def __init__(
-        self, slope: Function, limits: Any, moved: Sequence[int], times_move: bool
+        self, field: Function, limits: Any, moved: Sequence[int], times_move: bool
     ) -> None:
-        self.slope = slope
+        self.field = field
         self.limits = limits
         self.moved = moved
         self.times_move = times_move
 
-    def _slope_with(self, t: Any, args: Sequence[Any]) -> Function:
-        """Return the slope at a time as a function of the value and of the arguments that move."""
+    def _field_with(self, t: Any, args: Sequence[Any]) -> Function:
+        """Return the field at a time as a function of the value and of moving arguments."""
 
         def function(y: Any, *values: Any) -> Any:
             full = list(args)
             for i, value in zip(self.moved, values, strict=True):
                 full[i] = value
-            return self.slope(y, t, *full)
+            return self.field(y, t, *full)
 
         return function
 
-    def _slopes(self, solution: Any, t: Any, args: Sequence[Any]) -> Any:
-        return lax.map(lambda point: self.slope(*point, *args), (solution, t))
+    def _derivatives(self, solution: Any, t: Any, args: Sequence[Any]) -> Any:
+        return lax.map(lambda point: self.field(*point, *args), (solution, t))
 
     def push(self, residuals: Any, dots: Any) -> Any:
         """Solve the variational equation, v' = df/dy v + df/da adot, with y' = f."""
@@ -335,16 +335,16 @@ class _Variation:
         def both(state: Any, now: Any, *values: Any) -> Any:
             args, dots = values[:count], values[count:]
             point = (state[:size], *[args[i] for i in self.moved])
-            f, f_dot = jvp(self._slope_with(now, args), point, (state[size:], *dots))
+            f, f_dot = jvp(self._field_with(now, args), point, (state[size:], *dots))
             return xnp.concatenate([f, f_dot])
 
-        slopes = self._slopes(solution, t, args) if self.times_move else None
-        if slopes is not None:
-            y0_dot = y0_dot - slopes[0] * t_dot[0].astype(y0_dot.dtype)
+        derivatives = self._derivatives(solution, t, args) if self.times_move else None
+        if derivatives is not None:
+            y0_dot = y0_dot - derivatives[0] * t_dot[0].astype(y0_dot.dtype)
         start = xnp.concatenate([solution[0], y0_dot])
         result = _integrated(both, self.limits, start, t, *args, *arg_dots)[:, size:]
-        if slopes is not None:
-            result = result + slopes * t_dot[:, None].astype(result.dtype)
+        if derivatives is not None:
+            result = result + derivatives * t_dot[:, None].astype(result.dtype)
         return result
 
     def pull(self, residuals: Any, cotangent: Any) -> Any:
@@ -353,19 +353,19 @@ class _Variation:
         size, dtype = solution.shape[1], solution.dtype
         shapes = [args[i].aval for i in self.moved]
 
-        def reversed_slope(state: Any, s: Any, *args: Any) -> Any:
+        def reversed_field(state: Any, s: Any, *args: Any) -> Any:
             y, y_bar = state[:size], state[size : 2 * size]
-            f = self._slope_with(-s, args)
+            f = self._field_with(-s, args)
             value, pull = vjp(f, y, *[args[i] for i in self.moved])
-            slopes = [x.reshape(-1).astype(dtype) for x in pull(y_bar)]
-            return xnp.concatenate([-value, *slopes])
+            derivatives = [x.reshape(-1).astype(dtype) for x in pull(y_bar)]
+            return xnp.concatenate([-value, *derivatives])
 
         def backwards(carry: Any, step: Any) -> Any:
             y_bar, args_bar = carry
             y, now, before, cotangent_before = step
             state = xnp.concatenate([y, y_bar, args_bar])
             ends = xnp.stack([-now, -before])
-            state = _integrated(reversed_slope, self.limits, state, ends, *args)[1]
+            state = _integrated(reversed_field, self.limits, state, ends, *args)[1]
             return (state[size : 2 * size] + cotangent_before, state[2 * size :]), None
 
         steps = (solution[1:], t[1:], t[:-1], cotangent[:-1])
@@ -378,9 +378,9 @@ class _Variation:
         solution, t, *args = residuals
         if not self.times_move:
             return xnp.zeros_like(t)
-        slopes = self._slopes(solution, t, args)
-        t_bar = (slopes * cotangent).sum(1)
-        return (t_bar - (slopes[0] * y_bar).sum() * (xnp.arange(len(t)) == 0)).astype(t.dtype)
+        derivatives = self._derivatives(solution, t, args)
+        t_bar = (derivatives * cotangent).sum(1)
+        return (t_bar - (derivatives[0] * y_bar).sum() * (xnp.arange(len(t)) == 0)).astype(t.dtype)
 
 
 def _split(flat: Any, avals: Sequence[Any]) -> list[Any]:

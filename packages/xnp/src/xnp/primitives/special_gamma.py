@@ -407,7 +407,7 @@ def _zeta_of_order(m: Any, s: Any, q: Any) -> Any:
     return m.where(q < 0.0, math.nan, zeta(m, s, q))
 
 
-def _zeta_slope(derivative: Any, orders: Any, s: Any, q: Any) -> Any:
+def _differentiate_zeta(derivative: Any, orders: Any, s: Any, q: Any) -> Any:
     """d/dq zeta(s, q) = -s zeta(s + 1, q), and its derivatives in s by Leibniz's rule."""
     (n,) = orders
     later = add(s, scalar_like(s, 1))
@@ -415,8 +415,8 @@ def _zeta_slope(derivative: Any, orders: Any, s: Any, q: Any) -> Any:
     return add(slope, table.scaled(derivative((n - 1,), (later, q)), -float(n))) if n else slope
 
 
-zeta_p = with_parameters("zeta", zeta, 1, _zeta_slope)
-zeta_derivative_p = derivatives_of("zeta_derivative", _zeta_of_order, 1, _zeta_slope)
+zeta_p = with_parameters("zeta", zeta, 1, _differentiate_zeta)
+zeta_derivative_p = derivatives_of("zeta_derivative", _zeta_of_order, 1, _differentiate_zeta)
 
 
 # ---------------------------------------------------------------------------- special incomplete
@@ -439,12 +439,12 @@ _LARGE = 30.0  # the least a whose density is integrated
 _MOST_TERMS = 150  # of series and continued fraction: they need 90 at most
 
 
-def _series(m: Any, a: Any, x: Any, slopes: bool) -> Any:
+def _series(m: Any, a: Any, x: Any, differentiated: bool) -> Any:
     """Return S = P / D = sum x^n / ((a+1) ... (a+n)), and dS/da, for x < a or so."""
 
     def unfinished(m: Any, a: Any, x: Any, term: Any, dterm: Any, total: Any, dtotal: Any) -> Any:
         going = term > m.precision.eps * total
-        return going | (m.abs(dterm) > m.precision.eps * m.abs(dtotal)) if slopes else going
+        return going | (m.abs(dterm) > m.precision.eps * m.abs(dtotal)) if differentiated else going
 
     def step(m: Any, n: Any, a: Any, x: Any, term: Any, dterm: Any, total: Any,
              dtotal: Any) -> Any:  # fmt: skip
@@ -475,7 +475,7 @@ def _powers(m: Any, a: Any, x: Any) -> Any:
     return m.loop(unfinished, step, (a, x, 1.0 + zero, zero, zero), _MOST_TERMS, wide=True)[3:5]
 
 
-def _special_incomplete_fraction(m: Any, a: Any, x: Any, slopes: bool) -> Any:
+def _special_incomplete_fraction(m: Any, a: Any, x: Any, differentiated: bool) -> Any:
     """Return h = Q / (D a) and d log(h) / da, for x > a, x > 3/2.
 
     By Lentz's method as modified by Thompson and Barnett (1986).
@@ -500,7 +500,7 @@ def _special_incomplete_fraction(m: Any, a: Any, x: Any, slopes: bool) -> Any:
         added = added + dc / c
         ratio = c * d
         change = m.abs(ratio - 1.0)
-        if slopes:
+        if differentiated:
             change = m.maximum(change, m.abs(added))
         return a, b, c, d, dc, dd, h * ratio, slope + added, change
 
@@ -546,7 +546,7 @@ def _special_incomplete_density(m: Any, a: Any, x: Any) -> tuple[Any, Any, Any]:
 class _Parts:
     """P or Q, and |dP/da| / D, for finite a >= 0 and x > 0."""
 
-    def __init__(self, m: Any, a: Any, x: Any, slopes: bool) -> None:
+    def __init__(self, m: Any, a: Any, x: Any, differentiated: bool) -> None:
         log_x = m.log(x)
         large, small_x = a > _LARGE, x < 1.5
         # where P is near 1/2
@@ -562,11 +562,13 @@ class _Parts:
             within = m.minimum(m.maximum(x, least), most)
             return m.where(needed, a, 1.0), m.where(needed, within, safe_x)
 
-        series, dseries = _series(m, *operands(by_series, 0.0, 0.0, _LARGE), slopes)
+        series, dseries = _series(m, *operands(by_series, 0.0, 0.0, _LARGE), differentiated)
         powers, dpowers = _powers(m, *operands(by_powers, 0.0, 0.0, 1.5))
         # h x is 1 beyond 1e20, and h denormal beyond 1e300
         x_far, self.x = m.minimum(x, 1e20), m.where(by_fraction, m.minimum(x, 1e290), x)
-        h, dlog_h = _special_incomplete_fraction(m, *operands(by_fraction, 1e20, 1.5, 1e20), slopes)
+        h, dlog_h = _special_incomplete_fraction(
+            m, *operands(by_fraction, 1e20, 1.5, 1e20), differentiated
+        )
         h = h * (x_far / self.x)
         tails, with_log = _special_incomplete_tail(m, outer, x, large)
 
@@ -594,7 +596,7 @@ def _special_incomplete_inside(m: Any, a: Any, x: Any) -> tuple[Any, Any, Any]:
 
 def _regularized(m: Any, a: Any, x: Any, upper: bool) -> Any:
     inside, a0, x0 = _special_incomplete_inside(m, a, x)
-    parts = _Parts(m, a0, x0, slopes=False)
+    parts = _Parts(m, a0, x0, differentiated=False)
     value = m.maximum(m.minimum(parts.value, 1.0), 0.0)
     of_p, other = parts.of_p, 1.0 - value
     value = m.where(of_p, other, value) if upper else m.where(of_p, value, other)
@@ -617,7 +619,7 @@ def igammac(m: Any, a: Any, x: Any) -> Any:
 def igamma_grad_a(m: Any, a: Any, x: Any) -> Any:
     """Return dP/da, which is not positive."""
     inside, a0, x0 = _special_incomplete_inside(m, a, x)
-    parts = _Parts(m, a0, x0, slopes=True)
+    parts = _Parts(m, a0, x0, differentiated=True)
     value = m.where(inside, -parts.density * parts.slope, math.nan)
     return m.where(_at_end(m, a, x), 0.0, value)
 
@@ -625,7 +627,7 @@ def igamma_grad_a(m: Any, a: Any, x: Any) -> Any:
 def random_gamma_grad(m: Any, a: Any, x: Any) -> Any:
     """Return dx/da at a fixed quantile, which is not negative."""
     inside, a0, x0 = _special_incomplete_inside(m, a, x)
-    parts = _Parts(m, a0, x0, slopes=True)
+    parts = _Parts(m, a0, x0, differentiated=True)
     value = m.where(inside, parts.x * parts.slope / m.abs(a0), math.nan)
     return m.where(_at_end(m, a, x), m.where(x == math.inf, math.inf, 0.0), value)
 
@@ -906,12 +908,12 @@ def _special_beta_curvature(p: Any, a: Any, b: Any, x: Any) -> Any:
     first = table.div(sub(a, one), selected(at_zero, one, x))
     second = table.div(sub(b, one), selected(at_one, one, y))
     inner = mul(p, sub(first, second))
-    return selected(at_zero, _slope_at_zero(a, b, x),
-                    selected(at_one, neg(_slope_at_zero(b, a, y)), inner))  # fmt: skip
+    return selected(at_zero, _differentiate_at_zero(a, b, x),
+                    selected(at_one, neg(_differentiate_at_zero(b, a, y)), inner))  # fmt: skip
 
 
-def _slope_at_zero(a: Any, b: Any, x: Any) -> Any:
-    """Return the slope of the density at x = 0: (a + b - 1) times that of a - 1, for a > 1."""
+def _differentiate_at_zero(a: Any, b: Any, x: Any) -> Any:
+    """Return the derivative of the density at x = 0: (a + b - 1) times that of a - 1, for a > 1."""
     one = scalar_like(x, 1)
     less = sub(a, one)
     below = selected(bind("eq", a, one), mul(b, sub(one, b)), scalar_like(x, -math.inf))
@@ -943,7 +945,7 @@ def _sum_of_products(tangents: Any, slopes: Any, aval: Any) -> Any:
     return total
 
 
-def _slope_in_x(derivative: Any, orders: Any, a: Any, b: Any, x: Any) -> Any:
+def _differentiate_in_x(derivative: Any, orders: Any, a: Any, b: Any, x: Any) -> Any:
     """Return the density, or its derivatives in the parameters."""
     if not any(orders):
         return bind("betainc_grad_x", a, b, x)
@@ -951,10 +953,10 @@ def _slope_in_x(derivative: Any, orders: Any, a: Any, b: Any, x: Any) -> Any:
 
 
 regularized_incomplete_beta_p = with_parameters(
-    "regularized_incomplete_beta", betainc, 2, _slope_in_x, "betainc"
+    "regularized_incomplete_beta", betainc, 2, _differentiate_in_x, "betainc"
 )
 regularized_incomplete_beta_derivative_p = derivatives_of(
-    "regularized_incomplete_beta_derivative", betainc, 2, _slope_in_x
+    "regularized_incomplete_beta_derivative", betainc, 2, _differentiate_in_x
 )
 betainc_grad_x_derivative_p = derivatives_of("betainc_grad_x_derivative", betainc_grad_x, 3)
 
@@ -1111,7 +1113,7 @@ def _at_pole(x: Any) -> Any:
     return selected(bind("eq", bind("floor", half), half), size, neg(size))
 
 
-def _poch_slope(y: Any, z: Any, n: Any) -> Any:
+def _differentiate_poch(y: Any, z: Any, n: Any) -> Any:
     """Return d/dz Gamma(z + n) / Gamma(z), at the zeros of 1 / Gamma(z), too."""
     one, end = scalar_like(z, 1), add(z, n)
     zero = bind("and", _is_pole(z), bind("not", _is_pole(end)))
@@ -1119,7 +1121,7 @@ def _poch_slope(y: Any, z: Any, n: Any) -> Any:
     return selected(zero, at_zero, mul(y, _digamma_less(end, selected(zero, one, z))))
 
 
-def _beta_slope(y: Any, a: Any, b: Any) -> Any:
+def _differentiate_beta(y: Any, a: Any, b: Any) -> Any:
     """Return dB/da, at the zeros of 1 / Gamma(a + b), too."""
     one, both = scalar_like(a, 1), add(a, b)
     regular = bind("not", bind("or", _is_pole(a), _is_pole(b)))
@@ -1143,14 +1145,14 @@ betaln_p = binary(
 
 beta_p = binary(
     "beta", FLOATING, numpy=numpy_rule(beta), stablehlo=stablehlo_rule(beta),
-    jvp=(lambda a_dot, y, a, b: mul(a_dot, _beta_slope(y, a, b)),
-         lambda b_dot, y, a, b: mul(b_dot, _beta_slope(y, b, a))),
+    jvp=(lambda a_dot, y, a, b: mul(a_dot, _differentiate_beta(y, a, b)),
+         lambda b_dot, y, a, b: mul(b_dot, _differentiate_beta(y, b, a))),
     cost=costs.special,
 )  # fmt: skip
 
 poch_p = binary(
     "poch", FLOATING, numpy=numpy_rule(poch), stablehlo=stablehlo_rule(poch),
-    jvp=(lambda z_dot, y, z, n: mul(z_dot, _poch_slope(y, z, n)),
+    jvp=(lambda z_dot, y, z, n: mul(z_dot, _differentiate_poch(y, z, n)),
          lambda n_dot, y, z, n: mul(n_dot, mul(y, bind("digamma", add(z, n))))),
     cost=costs.special,
 )  # fmt: skip
