@@ -20,7 +20,9 @@ from xprim import config, dtypes
 from xprim.errors import ArgumentError, described, message
 from xprim.requirements import require
 
-__all__ = ()
+__all__ = ["DotAlgorithm", "DotAlgorithmPreset"]
+
+__dir__ = __all__.copy
 
 
 class Precision(enum.Enum):
