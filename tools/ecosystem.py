@@ -79,8 +79,6 @@ NO_TESTS = ("equinox", "lineax", "optimistix", "diffrax", "jaxtyping")
 _REASONS = {
     r"inconsistent sizes|does not match|Regex pattern did not match": "matches the text of an "
     "error of JAX",
-    r"an operand is not an Array|got\s+tuple|a tuple is not an array": "`bind` of a primitive "
-    "gives a tuple, always",
     r"abstract mesh has no devices": "sharding of a mesh without devices",
     r"types made of several arrays": "hijax types as operands (`jax.experimental.hijax`)",
     r"colocated_python|array_serialization|ifrt|pxla": "imports orbax, which needs parts of JAX "

@@ -190,3 +190,98 @@ def test_private_modules_are_attributes_and_start_no_device():
     program = "import jax; print(len(jax._src.xla_bridge._backends)); jax.devices();"
     program += "print(*jax._src.xla_bridge._backends.get('cpu').platform)"
     assert output("-c", program, XSTACK_AS_JAX="1").stdout == "0\nc p u\n"
+
+
+INTERPRETERS = """
+import xstack.as_jax
+xstack.as_jax.install()
+import functools, operator
+import jax, jax.numpy as jnp
+from jax import lax
+from jax.extend.core import Literal, Primitive, primitives
+
+def evaluate(jaxpr, consts, *args):
+    values = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *args], strict=True))
+    read = lambda v: v.val if isinstance(v, Literal) else values[v]
+    for eqn in jaxpr.eqns:
+        found = eqn.primitive.bind(*map(read, eqn.invars), **eqn.params)
+        if not eqn.primitive.multiple_results:
+            assert isinstance(found, jax.Array)
+            found = [found]
+        values.update(zip(eqn.outvars, found, strict=True))
+    return [read(v) for v in jaxpr.outvars]
+
+INVERSES = {lax.exp_p: jnp.log, lax.tanh_p: lax.atanh_p.bind, lax.neg_p: lax.neg_p}
+
+def inverse(f):
+    def backwards(y):
+        program = jax.make_jaxpr(f)(y)
+        values = {program.jaxpr.outvars[0]: y}
+        for eqn in program.jaxpr.eqns[::-1]:
+            invert = INVERSES[eqn.primitive]
+            found = getattr(invert, "bind", invert)(values[eqn.outvars[0]])
+            if getattr(invert, "multiple_results", False):
+                (found,) = found
+            values[eqn.invars[0]] = found
+        return values[program.jaxpr.invars[0]]
+    return backwards
+
+def several(x):
+    values, places = lax.top_k(jnp.sin(x) / 2.0, 2)
+    return lax.cond(x[0] > 0, jnp.sum, jnp.max, values) + jax.jit(jnp.cumsum)(x)[-1]
+
+def close(found, expected):
+    assert jnp.allclose(found, expected, rtol=1e-5), (found, expected)
+
+x = jnp.array([0.1, 0.2, 0.4])
+f = lambda x: jnp.exp(jnp.tanh(-x))
+close(inverse(f)(f(x)), x)
+close(jax.jit(jax.vmap(jax.grad(inverse(f))))(f(x)), 1 / jax.vmap(jax.grad(f))(x))
+program = jax.make_jaxpr(several)(x)
+run = functools.partial(evaluate, program.jaxpr, program.consts)
+close(run(x)[0], several(x))
+close(jax.grad(lambda x: run(x)[0])(x), jax.grad(several)(x))
+assert program.eqns[0].primitive is lax.sin_p and lax.top_k_p.multiple_results
+
+close(jax.vmap(lax.mul_p.bind)(x, x), x * x)
+close(jax.make_jaxpr(lax.div_p.bind)(1.0, 2.0).eqns[0].primitive.bind(1.0, 2.0), 0.5)
+trace = jax._src.core.find_top_trace(())
+close(lax.neg_p.bind_with_trace(trace, (x,), [], {}), -x)
+own_p = Primitive("own")
+own_p.def_impl(operator.neg)
+close(own_p.bind(x), -x)
+"""
+
+
+def test_interpreters_written_for_jax_get_one_result_of_primitives_with_one():
+    result = output("-c", INTERPRETERS)
+    assert result.returncode == 0, result.stderr
+
+
+def test_primitives_give_tuples_again_when_it_is_uninstalled():
+    lines = ("import xstack.as_jax as a", "a.install()", "import jax; p = jax.lax.neg_p",
+             "show = lambda: print(isinstance(p.bind(1.0), tuple), p.multiple_results)",
+             "show()", "a.uninstall()", "show()")  # fmt: skip
+    result = output("-c", "\n".join(lines))
+    assert result.stdout == "False False\nTrue True\n", result.stderr
+
+
+def test_the_primitives_with_several_results_are_those_of_jax():
+    jax = pytest.importorskip("jax", minversion="0.12")
+    theirs = importlib.import_module("jax.extend.core.primitives")
+    code = (
+        "import xstack.as_jax; xstack.as_jax.install()\n"
+        "from jax import lax; from jax.extend.core import primitives\n"
+        "for module in (lax, primitives):\n"
+        "    for name in module.__all__:\n"
+        "        if name.endswith('_p'):\n"
+        "            print(name, getattr(module, name).multiple_results)\n"
+    )
+    ours = dict(line.split() for line in output("-c", code).stdout.splitlines())
+    expected = {
+        name: str(found.multiple_results)
+        for name in ours
+        if (found := getattr(jax.lax, name, None) or getattr(theirs, name, None)) is not None
+    }
+    assert len(expected) > 100
+    assert {name: ours[name] for name in expected} == expected

@@ -11,8 +11,9 @@
 
 Nothing is changed in the libraries: a finder answers for `jax` and the modules below it. The module
 `jax` shows the names of `xstack`, and says which version of JAX they are from; `jax.numpy` is
-`xstack.numpy` itself. JAX, if it is installed, cannot be imported in that process. Why it is asked
-for and never done by itself: docs/decisions/0026-libraries-written-for-jax.md.
+`xstack.numpy` itself. `bind` of a primitive with one result gives libraries that result. JAX, if it
+is installed, cannot be imported in that process. Why it is asked for and never done by itself:
+docs/decisions/0026-libraries-written-for-jax.md.
 
 A module of JAX that is not here is a `ModuleNotFoundError` that says what there is instead. Modules
 that libraries import and seldom use (Pallas) can be imported; to use one is that error.
@@ -43,6 +44,7 @@ __dir__ = __all__.copy
 _absent = late_import("xstack.as_jax.absent_modules", "what errors say, when there is one")
 
 _config = late_import("xprim.config", "install() alone imports nothing")
+_single_results = late_import("xstack.as_jax.single_results", "install() alone imports nothing")
 
 VERSION = (0, 12, 0)
 """The version of JAX whose names these are, which libraries ask for."""
@@ -89,8 +91,10 @@ def uninstall() -> None:
     if _FINDER not in sys.meta_path:
         return
     sys.meta_path.remove(_FINDER)
-    if "jax" in sys.modules and _X64_VARIABLE not in os.environ:
-        _config.update("explicit_x64_dtypes", "allow")
+    if "jax" in sys.modules:
+        _single_results.uninstall()
+        if _X64_VARIABLE not in os.environ:
+            _config.update("explicit_x64_dtypes", "allow")
     for name, module in list(sys.modules.items()):
         if name == "jax" or name.startswith("jax.") or type(module) is _AbsentModule:
             del sys.modules[name]
@@ -180,6 +184,7 @@ class _Finder(Loader):
         if spec.name == "jax":
             if _X64_VARIABLE not in os.environ:
                 _config.update("explicit_x64_dtypes", "warn")
+            _single_results.install()
             return _NamedJax(xstack)
         if spec.name.startswith("xstack."):
             return _AbsentModule(spec.name.replace("xstack", "jax", 1))

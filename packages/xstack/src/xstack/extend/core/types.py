@@ -95,6 +95,7 @@ def trace_state_clean() -> bool:
 call_p = Primitive("call")
 closed_call_p = Primitive("closed_call")
 stop_gradient_p = Primitive("stop_gradient")
+call_p.multiple_results = closed_call_p.multiple_results = True
 
 
 # ----------------------------------------------------------------------------------------- types
