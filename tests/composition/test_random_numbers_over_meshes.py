@@ -99,3 +99,42 @@ def test_gamma_is_cut_as_keys_and_exponents_are(name, wrap):
     assert typeof(out).sharding.spec == expected
     np.testing.assert_allclose(out, draw(KEYS, RATES), rtol=1e-5)
     np.testing.assert_allclose(slopes, grad(lambda a: draw(KEYS, a).sum())(RATES), rtol=1e-4)
+
+
+FUNCTIONS_OF_KEYS = {
+    "wrap_key_data": lambda k: xrandom.wrap_key_data(xrandom.key_data(k), impl=k.dtype.impl),
+    "key_data": xrandom.key_data,
+    "clone": xrandom.clone,
+    "split": vmap(vmap(xrandom.split)),
+    "split_shape": vmap(vmap(lambda k: xrandom.split(k, (2, 3)))),
+    "split_scalar": lambda k: xrandom.split(k[0, 0], (8, 2)),
+    "fold_in": vmap(vmap(lambda k: xrandom.fold_in(k, 3))),
+    "getitem": lambda k: k[:, 1],
+    "slice": lambda k: k[:, None, :1],
+    "transpose": lambda k: k.T,
+    "reshape": lambda k: k.reshape(8, 2, 1),
+    "stack": lambda k: xnp.stack([k, k]),
+    "concatenate": lambda k: xnp.concatenate([k, k], axis=1),
+    "broadcast_to": lambda k: xnp.broadcast_to(k, (3, 8, 2)),
+    "where": lambda k: xnp.where(True, k, k),
+    "equal": lambda k: k == k[:, ::-1],
+}
+
+
+@pytest.mark.sampled(every=24)
+@pytest.mark.parametrize("name", FUNCTIONS_OF_KEYS)
+@pytest.mark.parametrize("impl", ["threefry2x32", "rbg"])
+@pytest.mark.parametrize("spec", [P(), P("x"), P("x", "y"), P(None, "y"), P(("x", "y"))], ids=str)
+@pytest.mark.parametrize("wrap", [lambda f: f, jit], ids=["evaluated", "compiled"])
+def test_specs_of_keys_have_an_entry_for_each_dimension(name, impl, spec, wrap):
+    function = FUNCTIONS_OF_KEYS[name]
+    keys = xrandom.split(xrandom.key(5, impl=impl), (8, 2))
+    with set_mesh(EXPLICIT):
+        out = wrap(function)(device_put(keys, NamedSharding(EXPLICIT, spec)))
+        assert out.sharding.spec == typeof(out).sharding.spec
+        assert len(out.sharding.spec) == out.ndim
+        assert [shard.data.ndim for shard in out.addressable_shards] == [out.ndim] * N
+    expected = function(keys)
+    if out.dtype == keys.dtype:
+        out, expected = xrandom.key_data(out), xrandom.key_data(expected)
+    np.testing.assert_array_equal(out, expected)

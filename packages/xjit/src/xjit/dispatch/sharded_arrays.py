@@ -23,7 +23,14 @@ from xjit.dispatch.placement import (
     spread_buffer,
 )
 from xjit.sharding.layouts import formats_split, inner_order, order_asked
-from xjit.sharding.shardings import Index, PartitionSpec, Sharding, SingleDeviceSharding, resolved
+from xjit.sharding.shardings import (
+    Index,
+    NamedSharding,
+    PartitionSpec,
+    Sharding,
+    SingleDeviceSharding,
+    resolved,
+)
 from xjit.sharding.typed import typed_as
 from xprim import Array, ConcreteArray, Tracer, as_array, dtypes, shaped_array
 from xprim.errors import UnexpectedTracerError, message
@@ -103,7 +110,16 @@ def spread_sharding(x: ConcreteArray) -> Sharding | None:
     if x.buffer is None:
         return None
     where = gateway.placement_of(x.buffer)
-    return where.spread if type(where) is gateway.SpreadOver else None
+    if type(where) is not gateway.SpreadOver:
+        return None
+    return where.spread if x.aval.physical is None else _without_elements(where.spread, x.ndim)
+
+
+def _without_elements(sharding: Sharding, ndim: int) -> Sharding:
+    """Return a sharding of physical arrays as one of logical arrays of so many dimensions."""
+    if not isinstance(sharding, NamedSharding) or len(sharding.spec) <= ndim:
+        return sharding
+    return sharding.update(spec=sharding.spec.update(partitions=sharding.spec.partitions[:ndim]))
 
 
 def global_shards(x: ConcreteArray) -> list[Shard]:
