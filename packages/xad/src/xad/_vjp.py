@@ -761,8 +761,8 @@ def grad(
       holomorphic: whether `fun` is a holomorphic function of complex arguments.
       allow_int: whether to accept integer arguments, whose gradient is zero of dtype `float0`.
       reduce_axes: must be empty (JAX's experimental argument).
-      zero_absorbing: whether cotangents that are zero stay zero through infinite or NaN slopes, so
-        that a branch of `where` that is not selected gives no NaN. None takes
+      zero_absorbing: whether cotangents that are zero stay zero through infinite or NaN
+        derivatives, so that a branch of `where` that is not selected gives no NaN. None takes
         `config.zero_absorbing`. It costs a comparison and a selection for each product.
 
     Returns:

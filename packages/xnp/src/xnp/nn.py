@@ -70,12 +70,12 @@ def _linear_beyond(far: float, x: Any, f: Callable[[Any], Array]) -> Array:
     if dtypes.is_complex(x.dtype):
         return f(x)
     far = min(far, float(dtypes.finfo(x.dtype).max))
-    # "ge": at the bound itself half the slope is that of the bound, which is constant
+    # "ge": at the bound itself half the derivative is that of the bound, which is constant
     return _where(bind("ge", x, scalar_like(x, far)), x, f(_between(far, x)))
 
 
 def _between(far: float, x: Any) -> Any:
-    """Return x moved into [-far, far]; NaN stays, and so does its slope."""
+    """Return x moved into [-far, far]; NaN stays, and so does its derivative."""
     return bind("min", bind("max", x, scalar_like(x, -far)), scalar_like(x, far))
 
 

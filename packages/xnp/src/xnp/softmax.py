@@ -117,7 +117,7 @@ class _Offset(NamedTuple):
     is_low: Array
 
     def added_to_log(self, total: Array) -> Array:
-        """Return log(total) plus the offset: -inf where it is low, with the slope 0, not 0 / 0."""
+        """Return log(total) plus the offset: -inf where it is low, with derivative 0, not 0 / 0."""
         finite, is_low = [x.reshape(total.shape) for x in self]
         log = xn.log(_where(is_low, 1, total))
         return _where(is_low, -math.inf, log + finite)
@@ -168,7 +168,7 @@ def logsumexp(
 
     Returns:
       An array of the floating dtype of the operands; -inf where there is no element but -inf,
-      with the slope 0.
+      with the derivative 0.
 
     Raises:
         TypeError: an operand is not an array; `where` is not an array.

@@ -710,7 +710,7 @@ class LazyNames(Sequence[str]):
 # as long, and on Python 3.11 reading any attribute three times. Tracers, which are slower anyhow,
 # have it.
 
-_GRADIENTS = "derivatives are of functions, not in arrays: slopes = xstack.grad(loss)(params)"
+_GRADIENTS = "derivatives are of functions, not in arrays: gradients = xstack.grad(loss)(params)"
 _NEVER_IN_PLACE = "arrays do not change in place: "
 _BY_NAME = {
     "backward": _GRADIENTS, "grad": _GRADIENTS, "grad_fn": _GRADIENTS, "is_leaf": _GRADIENTS,

@@ -654,16 +654,16 @@ def _jvp(
     a, a_dot = primals[1], tangents[1]
     if type(a_dot) is Zero:
         return outs, tuple([Zero(handle.tangent_aval(out)) for out in outs])
-    slopes = []
+    derivatives = []
     if log_space is not _SAMPLES:
         # a logarithm of 0 stands for what is below the range of the dtype
         tiny = lax.full_like(a, float(dtypes.finfo(a.dtype).tiny))
         sample = lax.exp(outs[0])
         sample = lax.select(lax.eq(sample, 0.0), tiny, sample)
-        slopes.append(lax.div(lax.random_gamma_grad(a, sample), sample))
+        derivatives.append(lax.div(lax.random_gamma_grad(a, sample), sample))
     if log_space is not _LOGARITHMS:
-        slopes.append(lax.random_gamma_grad(a, outs[-1]))
-    return outs, tuple([lax.mul(a_dot, slope) for slope in slopes])
+        derivatives.append(lax.random_gamma_grad(a, outs[-1]))
+    return outs, tuple([lax.mul(a_dot, d) for d in derivatives])
 
 
 def _batch(axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:

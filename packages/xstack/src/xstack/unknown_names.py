@@ -15,7 +15,7 @@ _OF_JAX = "names of JAX that are not here: see docs/explain/coming_from_jax.md"
 _OF_PYTORCH = "see docs/explain/coming_from_pytorch.md"
 _KEYS = "there is no hidden state: key = xstack.random.key(0), and a new key for each draw"
 _GRADIENTS = "derivatives are of functions: xstack.grad(loss)(params)"
-_OPTIMIZERS = "an optimizer is a function of (params, slopes, state): " + _OF_PYTORCH
+_OPTIMIZERS = "an optimizer is a function of (params, gradients, state): " + _OF_PYTORCH
 _MODULES = "a layer is a function of (params, x): " + _OF_PYTORCH
 
 # A word -> how to say it here.

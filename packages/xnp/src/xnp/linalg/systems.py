@@ -203,7 +203,7 @@ def _values_beside_pinv(x: Any) -> Any:
     """Return the singular values: in a program that is staged, from the decomposition of `pinv`.
 
     The compiler makes one of two equal decompositions. At once the values alone are quicker, and a
-    derivative asks for no slopes of singular vectors.
+    derivative asks for no derivatives of singular vectors.
     """
     if type(x) is JaxprTracer:
         return svd_p.bind(x, full_matrices=False, compute_uv=True)[0]

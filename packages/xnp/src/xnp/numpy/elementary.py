@@ -1334,7 +1334,7 @@ def _spacing(x: Any) -> Any:
     dtype = x.aval.dtype
     if dtypes.is_complex(dtype):
         raise ArgumentError("spacing: takes real numbers.")
-    x = bind("stop_gradient", x)  # steps: what cancels in a slope of 1 less 1 is left of large ones
+    x = bind("stop_gradient", x)  # steps: 1 less 1 in a derivative would not cancel for large ones
     if dtype.itemsize > 1:
         return _spacing_by_bits(x)
     has_infinity = np.isinf(np.asarray(math.inf).astype(dtype))
@@ -1423,7 +1423,7 @@ def _sinc(x: Any) -> Any:
     dtype = x.aval.dtype
     wide = x if dtype in _SINC_TERMS else cast(x, dtypes.float32)
     infinite = bind("eq", bind("abs", wide), scalar_like(wide, math.inf))
-    wide = selected(infinite, scalar_like(wide, 2), wide)  # zero there too, and of finite slopes
+    wide = selected(infinite, scalar_like(wide, 2), wide)  # zero there too, with finite derivatives
     n = bind("round", wide, rounding_method=1)  # half to even
     r = bind("sub", wide, n)
     squared = bind("mul", r, r)

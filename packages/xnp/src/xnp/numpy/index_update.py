@@ -323,7 +323,7 @@ class IndexUpdateRef:
                 values, "scatter_mul", np.multiply, options)  # fmt: skip
             marks = IndexUpdateRef(zeros_like(x, bool), self._index)._combined(
                 True, "scatter", None, options)  # fmt: skip
-            # a power of what is not updated has a slope by its exponent, NaN for negative bases
+            # a power of what is not updated has a derivative by its exponent: NaN below 0
             powers = power(selected(marks, x, one), exponents)
             powers = powers if powers.dtype == x.dtype else cast(powers, x.dtype)  # of booleans
             powers = selected(marks, powers, x)

@@ -339,7 +339,7 @@ def _roots_at_most(p: Any) -> Array:
     """Return the roots of a polynomial of any degree up to its size, NaN behind them."""
     # z zeros that are moved from the front to the end add z roots that are 0, which go last
     lacking = argmax(concatenate([p != 0, ones(1, bool)]))
-    # all zero: no roots to move, and slopes of roots of unity, which are numbers, are left out
+    # all zero: no roots to move, and derivatives of roots of unity, which are numbers, are left out
     p = where((p != 0).any(), roll(p, -lacking), zeros_like(p).at[0].set(1).at[-1].set(-1))
     found = _roots_of_all(p)
     found = found[argsort((found == 0) & (lacking > 0), stable=True)]

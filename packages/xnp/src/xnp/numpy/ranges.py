@@ -349,7 +349,7 @@ def geomspace(
     first, last = [bind("log", bind("div", v, sign)) for v in (low, high)]
     exponents = linspace(first, last, num, endpoint, False, None, 0)
     count = exponents.shape[0]
-    # the ends are the operands themselves, and have their slopes
+    # the ends are the operands themselves, and have their derivatives
     before, after = [low][:count], [high] if endpoint and count > 1 else []
     parts = [reshaped(x, (1, *x.aval.shape)) for x in (*before, *after)]
     if count > len(parts) or not parts:

@@ -518,7 +518,7 @@ def nanargmin(
 # ------------------------------------------------------------------------ interpolated quantiles
 # One quantile of sorted lines: between the two elements next to its place.
 #
-# Where a line has a NaN, or nothing but NaN, the result is NaN and has no slopes.
+# Where a line has a NaN, or nothing but NaN, the result is NaN and has no derivatives.
 
 
 def interpolated(lines: Any, q: Any, count: int, method: str, skip_nan: bool) -> Array:
@@ -544,7 +544,7 @@ def interpolated(lines: Any, q: Any, count: int, method: str, skip_nan: bool) ->
     weight = bind("sub", place, low)
     low, high = [bind("max", bind("min", v, last), zero) for v in (low, high)]
     spoiled = bind("lt", last, zero) if skip_nan else any_(is_nan, -1)
-    # what is spoiled has no slopes: no product with NaN may reach the operands
+    # what is spoiled has no derivatives: no product with NaN may reach the operands
     below, above = [selected(spoiled, zero, _pick(lines, v)) for v in (low, high)]
     if method == "linear":
         result = _between(below, above, weight)

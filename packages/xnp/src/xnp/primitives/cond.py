@@ -72,11 +72,11 @@ __all__ = ()
 #
 #     outs = branch_operands[branch=k leading=(...)] index operands...
 #
-# There every branch runs for all examples, and `select_n` drops what was not asked for. What it
-# drops must not reach a derivative: 0 times the infinite slope of the branch that an example did
-# not take is NaN. Evaluated, this primitive is the identity and costs nothing. Differentiated, an
-# example that does not take the branch gets the operands of one that does, so that every slope is
-# one that the user's program has, and its tangents are zero. (Where no example takes the branch,
+# There every branch runs for all examples, and `select_n` drops the results of the branches that an
+# example does not take. They must not reach a derivative: 0 times an infinite derivative of such a
+# branch is NaN. Evaluated, this primitive is the identity and costs nothing. Differentiated, an
+# example that does not take the branch gets the operands of one that does, so that its derivative
+# is one that the program has, and its tangents are zero. (Where no example takes the branch,
 # no tangent is left to be multiplied, and the zeros are selected after the product in reverse
 # mode.)
 #

@@ -426,7 +426,7 @@ def _chooser_jvp(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
         kept = tuple([i for i in range(x.aval.ndim) if i not in axes])
         equal = bind("eq", x, broadcasted(y, x.aval.shape, kept))
         chosen = bind("or", equal, bind("ne", x, x))
-        # selected, not multiplied by 0: an infinite slope of an element that is not chosen is none
+        # selected, not multiplied by 0: elements that are not chosen may have infinite derivatives
         dots = table.selected(chosen, x_dot, table.filled(x.aval.shape, 0, x_dot.aval.dtype))
         count = table.summed(table.converted(chosen, y.aval.dtype), axes)
         return outs, (table.div(table.summed(dots, axes), count),)

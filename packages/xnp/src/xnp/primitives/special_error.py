@@ -280,7 +280,7 @@ def _ndtri_centre(m: Any, q: Any) -> Any:
 def _ndtri_tail(m: Any, q: Any) -> Any:
     """Return ndtri(q) for q <= 0.1, in float64 after a step of Halley's method on the logarithm.
 
-    That of ndtr has the slope h.
+    That of ndtr has the derivative h.
     """
     log = m.log(q)
     size = m.sqrt(-2.0 * log)
@@ -346,7 +346,7 @@ def _dawsn_slope(y: Any, x: Any) -> Any:
     )
 
 
-# --- slopes ---------------------------------------------------------------------------------------
+# --- derivatives ----------------------------------------------------------------------------------
 
 
 def _erfcx_slope(y: Any, x: Any) -> Any:
@@ -398,7 +398,7 @@ log_ndtr_p = unary(
 
 ndtri_p = unary(
     "ndtri", FLOATING, numpy=numpy_rule(ndtri), stablehlo=stablehlo_rule(ndtri),
-    # the slope of an inverse: one by the density at y
+    # the derivative of an inverse: one by the density at y
     jvp=lambda x_dot, y, x: mul(
         x_dot, scaled(bind("exp", scaled(mul(y, y), 0.5)), math.sqrt(2 * math.pi))),
     cost=costs.special,

@@ -1028,7 +1028,7 @@ fresnel_cosine_p = unary(
 #     xlogy(x, y) = x log(y), 0 where x = 0;   logit(p) = log(p / (1 - p))
 #
 # The derivative of xlogy in y is x / y, 0 where both are 0; in x it is log(y) everywhere, so that
-# entropies have their infinite slopes at 0. The mixed second derivative is 1 / y in both orders.
+# entropies have infinite derivatives at 0. The mixed second derivative is 1 / y in both orders.
 # logit is 2 atanh(2 p - 1) near 1/2, where the quotient would be near 1: in float32 by a
 # polynomial, in float64 as log(1 + (2 p - 1) / (1 - p)).
 

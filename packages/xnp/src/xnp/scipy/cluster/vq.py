@@ -38,7 +38,7 @@ def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple
     squares = xn.square(xn.abs(gap)).sum(-1)
     nearest = xn.argmin(squares, axis=-1)
     least = xn.take_along_axis(squares, nearest[:, None], -1)[:, 0]
-    apart = least > 0  # the root has no slope at 0
+    apart = least > 0  # the root has no derivative at 0
     distance = xn.where(apart, xn.sqrt(xn.where(apart, least, 1)), 0)
     return nearest.astype(dtypes.int32), distance
 

@@ -415,7 +415,7 @@ def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
 
 
 def entr(x: ArrayLike) -> Array:
-    """Return the entropy -x log(x) for x >= 0, where its slope at 0 is inf; -inf for x < 0."""
+    """Return the entropy -x log(x) for x >= 0, where its derivative at 0 is inf; -inf for x < 0."""
     return _entr(x)
 
 
@@ -423,7 +423,7 @@ def entr(x: ArrayLike) -> Array:
 def _entr(x: Any) -> Array:
     (x,) = inexact("entr", x)
     below = x < 0
-    inside = xn.where(below, 1, x)  # the slope of the logarithm of what is below is NaN
+    inside = xn.where(below, 1, x)  # the derivative of the logarithm of what is below is NaN
     result: Array = xn.where(below, -math.inf, -bind("xlogy", inside, inside))
     return result
 
@@ -455,7 +455,7 @@ def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     p, q = map(wide, given)
     inside = (p >= 0) & (q >= 0)
     endless = inside & ((p == math.inf) != (q == math.inf))
-    p, q = xn.where(endless, 1, p), xn.where(endless, 1, q)  # whose slopes are numbers
+    p, q = xn.where(endless, 1, p), xn.where(endless, 1, q)  # whose derivatives are numbers
     value = rel_entr(p, q) + xn.where(inside, q - p, 0)
     found: Array = xn.where(endless, math.inf, value)
     return cast(found, given[0].dtype, found.aval.weak_type)

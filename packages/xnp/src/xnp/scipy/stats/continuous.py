@@ -56,7 +56,7 @@ def _log_mass(a: Any, b: Any) -> Any:
     low, high = xn.where(upper, -b, a), xn.where(upper, -a, b)
     straddles = (a <= 0) & (b > 0)
     first = special.log_ndtr(xn.where(straddles, -1, high))
-    alone = low == -_INF  # nothing to take away, and log_ndtr has no slope there
+    alone = low == -_INF  # nothing to take away, and log_ndtr has no derivative there
     second = special.log_ndtr(xn.where(straddles | alone, -2, low))
     less = _log_less(xn.where(alone, -1, xn.minimum(second - first, 0)))
     apart = first + xn.where(alone, 0, less)
@@ -67,7 +67,7 @@ def _log_mass(a: Any, b: Any) -> Any:
 
 def _share(x: Any, y: Any, a: Any, b: Any) -> Any:
     """Return the mass from x to y as a part of that from a to b."""
-    none = x == y  # whose logarithm has no slopes, while they are the density
+    none = x == y  # whose logarithm has no derivatives, while they are the density
     share = xn.exp(_log_mass(xn.where(none, a, x), xn.where(none, b, y)) - _log_mass(a, b))
     low, high = xn.where(none, x, 0), xn.where(none, y, 0)
     z = (low + high) / 2
@@ -89,7 +89,7 @@ def _unless_infinite(formula: Formula, limit: float, at_one: float) -> Formula:
 
     def guarded(x: Any, p: Any) -> Any:
         is_infinite = p == _INF
-        usual = formula(x, xn.where(is_infinite, 4, p))  # has slopes everywhere
+        usual = formula(x, xn.where(is_infinite, 4, p))  # has derivatives everywhere
         return xn.where(is_infinite, xn.where(x == 1, at_one, limit), usual)
 
     return guarded
@@ -139,7 +139,7 @@ cauchy = continuous(
 
 
 def _exp_of_exponent(x: Any) -> Any:
-    """Return e^x for e^(-e^x), which is 0 from x = 11 on in every dtype: no infinite slopes."""
+    """Return e^x for e^(-e^x), which is 0 from x = 11 on in every dtype: derivatives are finite."""
     return xn.exp(xn.minimum(x, 11))
 
 
@@ -222,7 +222,7 @@ truncnorm = continuous(
 
 
 def _cdf_of_gennorm(x: Any, beta: Any) -> Any:
-    zero = x == 0  # where |x|^beta has no slopes, while they are the density
+    zero = x == 0  # where |x|^beta has no derivatives, while they are the density
     tail = special.gammaincc(1 / beta, abs(xn.where(zero, 1, x)) ** beta) / 2
     density = xn.exp(xn.log(beta / 2) - special.gammaln(1 / beta))
     return xn.where(zero, 0.5 + x * density, xn.where(x < 0, tail, 1 - tail))

@@ -94,7 +94,7 @@ class _Row:
     def used(self, shapes: Sequence[Any], where: Any) -> list[Any]:
         """Return the parameters, but ordinary ones where they are not used.
 
-        A formula's slopes there are multiplied by 0: they must be numbers.
+        A formula's derivatives there are multiplied by 0: they must be numbers.
         """
         ordinary = self.ordinary or [0.5] * len(shapes)
         return [xn.where(where, s, o) for s, o in zip(shapes, ordinary, strict=True)]
@@ -127,7 +127,7 @@ def continuous(
       located: whether the functions take `loc` and `scale`.
       ordinary: some valid parameters, with 0.5 inside of their support; 0.5 for each if not given.
       at_zeros: where the density may be 0 within its support, and a formula of it there: that of
-        its logarithm, minus infinity, has no slopes.
+        its logarithm, minus infinity, has no derivatives.
       arguments: the names of first arguments that are not `x` or `q`.
       **formulas: of the standard form, from points of the support, or quantiles, and parameters.
     """
@@ -218,7 +218,7 @@ def _continuous_value(row: _Row, kind: str) -> Formula:
         first, last = row.bounds(*shapes)
         inside = (y >= first) & (y <= last) & (abs(y) < math.inf)
         z = y
-        if is_moved:  # anew, for of infinite points the slopes by location and scale are NaN
+        if is_moved:  # anew, for of infinite points the derivatives by location and scale are NaN
             z = xn.where(inside, x - loc, 0) / xn.where(inside, scale, 1)
         is_valid = row.valid(*shapes)
         used = row.used(shapes, inside & is_valid)
@@ -250,8 +250,8 @@ def _interior(first: Any, last: Any) -> Any:
 
 
 def where_defined(value: Any, is_defined: Any, arguments: Sequence[Any]) -> Array:
-    """Return values; elsewhere NaN, whose first and second slopes by the arguments are NaN, too."""
-    moved = xn.where(is_defined, 0, sum(arguments[1:], arguments[0]))  # which no slope leaves there
+    """Return values; elsewhere NaN, with first and second derivatives that are NaN, too."""
+    moved = xn.where(is_defined, 0, sum(arguments[1:], arguments[0]))  # with NaN derivatives
     result: Array = xn.where(is_defined, value, math.nan * moved * moved)
     return cast(result, arguments[0].dtype, all(a.aval.weak_type for a in arguments))
 
