@@ -22,7 +22,7 @@ from xad.sparse import (
     sparse_jacobian,
     sparsity,
 )
-from xnp import lax
+from xnp import lax, nn
 
 RNG = np.random.default_rng(0)
 X = xnp.array(RNG.uniform(0.5, 1.5, 12).astype(np.float32))
@@ -48,6 +48,7 @@ PROGRAMS: dict[str, tuple[Any, bool]] = {
     "blocks": (lambda x: xnp.einsum(
         "bij,bj->bi", x[:8].reshape(2, 2, 2), x[8:].reshape(2, 2)), True),
     "sums of rows": (lambda x: (x.reshape(3, 4) ** 2).sum(1), True),
+    "centred rows": (lambda x: nn.standardize(x.reshape(3, 4)), True),
     "largest of rows": (lambda x: x.reshape(3, 4).max(0), False),
     "cumulative": (lambda x: xnp.cumsum(x.reshape(3, 4), 1), True),
     "reversed cumulative": (lambda x: lax.cumsum(x, 0, reverse=True), True),

@@ -159,7 +159,7 @@ _SPECIAL: dict[str, tuple[float, ...]] = {
     "xlogy": (2.0,), "zeta": (3.0,),
 }  # fmt: skip
 _ACTIVATIONS = ("elu gelu log_sigmoid log_softmax mish selu sigmoid silu soft_sign softmax "
-                "softplus tanh").split()  # fmt: skip
+                "softplus standardize tanh").split()  # fmt: skip
 _FORMULAS: dict[str, Callable[[Any], Any]] = {
     **{name: functools.partial(getattr(xstack.scipy.special, name), *parameters)
        for name, parameters in _SPECIAL.items()},

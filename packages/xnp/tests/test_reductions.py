@@ -41,6 +41,29 @@ def test_reductions_agree_with_numpy(name, sample):
     np.testing.assert_allclose(found, expected, sample.tolerance.rtol, sample.tolerance.atol)
 
 
+CENTERED = [pytest.param(s, id=s.label()) for s in TABLE["center"] if s.operands[0].size]
+
+
+@pytest.mark.parametrize("sample", CENTERED)
+def test_center_subtracts_the_mean(sample):
+    check_shape("center", sample)
+    x = sample.operands[0]
+    wide = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+    with np.errstate(all="ignore"):
+        expected = wide - wide.mean(sample.params["axes"], keepdims=True)
+    found = np.asarray(get_primitive("center").bind(*sample.arrays(), **sample.params)[0])
+    np.testing.assert_allclose(
+        found.astype(wide.dtype), expected, sample.tolerance.rtol, sample.tolerance.atol
+    )
+
+
+def test_center_leaves_no_rounding_of_a_far_mean():
+    x = np.random.default_rng(0).normal(size=(3, 50)).astype(np.float32) + np.float32(1e4)
+    (found,) = get_primitive("center").bind(xnp.asarray(x), axes=(1,))
+    # one mean is off by up to half a unit of 1e4, 5e-4; what is left is that of distances of 3
+    assert abs(np.asarray(found).mean(1)).max() < 1e-6
+
+
 @pytest.mark.parametrize(
     ("dtype", "least"),
     [

@@ -319,12 +319,21 @@ class _Propagation:
         return [_Sets.of_keys(keys, target.size, self.width)]
 
     def _reduce(self, eqn: Equation, _: Any, sets: Sequence[_Sets]) -> list[_Sets]:
-        s, shape, axes = sets[0], eqn.inputs[0].aval.shape, set(eqn.params["axes"])
-        kept = [d for d in range(len(shape)) if d not in axes]
-        grid = np.arange(int(np.prod([shape[d] for d in kept], dtype=np.int64)), dtype=np.int64)
-        sizes = [shape[d] if d in kept else 1 for d in range(len(shape))]
-        rows = np.broadcast_to(grid.reshape(sizes), shape).reshape(-1)
-        return [_Sets.of_keys(s.keys(self.width, rows), eqn.outputs[0].aval.size, self.width)]
+        return [self._of_rows(eqn, sets[0])[0]]
+
+    def _center(self, eqn: Equation, _: Any, sets: Sequence[_Sets]) -> list[_Sets]:
+        """An element depends on what those along the axes do."""
+        totals, rows = self._of_rows(eqn, sets[0])
+        return [totals.at(rows)]
+
+    def _of_rows(self, eqn: Equation, s: _Sets) -> tuple[_Sets, Any]:
+        """Return the sets of the sums along the axes, and the number of that of each element."""
+        shape, axes = eqn.inputs[0].aval.shape, set(eqn.params["axes"])
+        sizes = [1 if d in axes else n for d, n in enumerate(shape)]
+        count = int(np.prod(sizes, dtype=np.int64))
+        grid = np.arange(count, dtype=np.int64).reshape(sizes)
+        rows = np.broadcast_to(grid, shape).reshape(-1)
+        return _Sets.of_keys(s.keys(self.width, rows), count, self.width), rows
 
     def _cumulate(self, eqn: Equation, _: Any, sets: Sequence[_Sets]) -> list[_Sets]:
         """An element depends on what those before it along the axis do."""
@@ -454,6 +463,7 @@ _RULES: dict[str, Any] = {
     **dict.fromkeys(_REDUCTIONS, _Propagation._reduce),
     **dict.fromkeys(_CUMULATIVE, _Propagation._cumulate),
     **dict.fromkeys(_WINDOWS, _Propagation._windows),
+    "center": _Propagation._center,
     "dot_general": _Propagation._contract,
     "scatter_add": _Propagation._scatter_add,
 }

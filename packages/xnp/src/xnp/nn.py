@@ -28,7 +28,7 @@ from xnp import lax
 from xnp.attention import dot_product_attention
 from xnp.numpy import dispatch
 from xnp.numpy.creation import asarray
-from xnp.numpy.dispatch import array_of, axis_of, cast, dispatched, inexact, promoted, wide
+from xnp.numpy.dispatch import array_of, axes_of, axis_of, cast, dispatched, inexact, promoted, wide
 from xnp.numpy.reductions import static_axis
 from xnp.placing import placed
 from xnp.primitives.table import bind, scalar_like, selected
@@ -739,17 +739,21 @@ def standardize(
     def averaged(values: Any) -> Array:
         return xn.mean(values, axis, keepdims=True, where=where)
 
-    if mean is None:
-        mean = averaged(x)
-        distance = x - mean
+    average: Any = mean
+    is_cut = aval.type_sharding is not None  # maybe along the axes, where `center` takes none
+    if mean is None and where is None and algorithm == "stable" and not is_cut:
+        distance = bind("center", x, axes=axes_of(axis, aval.ndim, "standardize"))
+    elif mean is None:
+        average = averaged(x)
+        distance = x - average
         # What the rounding of the mean left. It is 0 but for that, and so are its derivatives.
         distance = distance - bind("stop_gradient", averaged(distance))
     else:
-        distance = x - mean
+        distance = x - average
     if variance is None and algorithm == "stable":
         variance = averaged(xn.square(abs(distance)))
     elif variance is None:
-        variance = xn.maximum(averaged(xn.square(abs(x))) - xn.square(xn.abs(mean)), 0)
+        variance = xn.maximum(averaged(xn.square(abs(x))) - xn.square(xn.abs(average)), 0)
     factor = bind("rsqrt", array_of(xn.add(variance, epsilon), "standardize"))
     result: Array = distance * factor
     return dispatch.converted(result, aval.dtype, aval.weak_type)

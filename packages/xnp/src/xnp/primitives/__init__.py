@@ -56,7 +56,7 @@ _NAMES_BY_MODULE = {
     "qr": ("geqrf", "householder_product", "ormqr", "qr"),
     "random_bits": ("rng_words",),
     "reductions": (
-        "reduce", "reduce_and", "reduce_max", "reduce_min", "reduce_or", "reduce_prod",
+        "center", "reduce", "reduce_and", "reduce_max", "reduce_min", "reduce_or", "reduce_prod",
         "reduce_sum", "reduce_xor",
     ),
     "scan": ("scan",),

@@ -10,10 +10,10 @@ import numpy as np
 
 import xprim
 from xnp.primitives import costs, table
-from xnp.primitives.lowering_text import compared, is_split
+from xnp.primitives.lowering_text import WIDER, compared, is_split, upcast
 from xnp.primitives.table import NATIVE, add, bind, broadcasted, concatenated, mul, reshaped, sliced
 from xprim import ZERO, ClosedJaxpr, Primitive, ShapedArray, Zero, dtypes, shaped_array, undefined
-from xprim.contracts import BatchAxis, Builder, JVPHandle
+from xprim.contracts import BatchAxis, Builder, JVPHandle, outline
 from xprim.errors import MissingRuleError, message
 from xprim.jaxpr import interpret
 from xprim.requirements import require, require_dtype
@@ -502,6 +502,67 @@ reduce_and_p = _bitwise("reduce_and", np.bitwise_and, all_ones, "stablehlo.and",
 reduce_or_p = _bitwise("reduce_or", np.bitwise_or, lambda dtype: 0, "stablehlo.or", "or")
 reduce_xor_p = _bitwise(
     "reduce_xor", np.bitwise_xor, lambda dtype: 0, "stablehlo.xor", "xor", False
+)
+
+
+# ---------------------------------------------------------------------------------------- center
+# center: x - mean(x) over axes, and once more, for what the rounding of the mean left.
+#
+# Linear and symmetric, so it is its own transpose. XLA does not inline it on the CPU: all that
+# reads the distances would compute both means again, and what x comes from.
+
+
+def _centered(x: Any, axes: tuple[int, ...]) -> Any:
+    shape = x.aval.shape
+    kept = tuple([i for i in range(len(shape)) if i not in axes])
+    count = table.scalar_like(x, math.prod([shape[a] for a in axes]))
+    for _ in range(2):
+        x = table.sub(x, broadcasted(table.div(table.summed(x, axes), count), shape, kept))
+    return x
+
+
+def _center_shape(aval: ShapedArray, *, axes: tuple[int, ...]) -> tuple[ShapedArray, ...]:
+    reduction_shape("center", table.INEXACT)(aval, axes=axes)
+    return (aval,)
+
+
+def _center_numpy(x: Any, *, axes: tuple[int, ...]) -> Any:
+    found = x.astype(total_dtype(x.dtype), copy=False)
+    for _ in range(2 if x.size else 0):
+        found = found - found.mean(axes, keepdims=True)
+    return (found.astype(x.dtype, copy=False),)
+
+
+def _center_stablehlo(
+    b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, axes: tuple[int, ...]
+) -> list[str]:
+    key = ("center", axes)
+
+    def body(inner: Builder, names: list[str]) -> list[str]:
+        return list(inner.traced(lambda x: [_centered(x, axes)], names, avals_in, key=key))
+
+    return outline(b, body, operands, avals_in, avals_out, key, "center")
+
+
+def _center_transpose(cts: Any, x: Any, *, axes: tuple[int, ...]) -> Any:
+    return center_p.bind(cts[0], axes=axes)
+
+
+def _center_batch(axis: BatchAxis, operands: Any, dims: Any, *, axes: tuple[int, ...]) -> Any:
+    moved = tuple([a + (a >= dims[0]) for a in axes])
+    return center_p.bind(*operands, axes=moved), dims
+
+
+center_p: Primitive = Primitive(
+    "center",
+    shape=_center_shape,
+    numpy=_center_numpy,
+    stablehlo=upcast(_center_stablehlo, WIDER, np.float32),
+    jvp=xprim.LINEAR,
+    transpose=_center_transpose,
+    batch=_center_batch,
+    eager=xprim.Eager(costs.reduction),
+    sharding=xprim.dimension_names.whole_along("axes"),
 )
 
 

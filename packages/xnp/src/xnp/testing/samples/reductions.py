@@ -42,7 +42,8 @@ def _values(shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 def _tolerance(name: str, dtype: Any) -> Tolerance:
-    if name not in ("reduce_sum", "reduce_prod") or not dtypes.is_inexact(np.dtype(dtype)):
+    is_rounded = name in ("center", "reduce_sum", "reduce_prod")
+    if not is_rounded or not dtypes.is_inexact(np.dtype(dtype)):
         return EXACT
     kind = np.dtype(dtype).name
     if kind in ("float64", "complex128"):
@@ -120,6 +121,7 @@ _NUMBERS = (*_FLOATS, *_INTEGERS, *_COMPLEX)
 _BITS = (*_INTEGERS, "bool")
 
 TABLE: dict[str, list[Sample]] = {
+    "center": [*_reductions("center", (*_FLOATS, *_COMPLEX), "float64"), *_nan_rows("float64")],
     "reduce_sum": [*_reductions("reduce_sum", _NUMBERS, "float64"), *_nan_rows("float64")],
     "reduce_prod": [
         *_reductions("reduce_prod", _NUMBERS, "float64"),
