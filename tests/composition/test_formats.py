@@ -369,6 +369,10 @@ WRONG = {
         lambda k: k.jit(_double, in_shardings=k.turned).lower(X).compile()(k.put(X, k.here)),
         "_double: it was compiled for arguments in another order",
     ),
+    "an order that the compiler chooses, without devices": (
+        lambda k: k.jit(_double, in_shardings=k.auto.layout),
+        r"jit\(in_shardings\): AutoLayout is not a place",
+    ),
     "no order named": (
         lambda k: k.put(X, k.auto), "device_put: the order of an array is named",
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 
 import numpy as np
@@ -11,7 +12,7 @@ import xstack
 import xstack.numpy as xnp
 from xstack.ad_checkpoint import checkpoint_name
 from xstack.memory import Space
-from xstack.sharding import SingleDeviceSharding
+from xstack.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
 
 jax = pytest.importorskip("jax")
 jax_ad_checkpoint = pytest.importorskip("jax.ad_checkpoint")
@@ -133,3 +134,15 @@ def test_state_stays_on_the_host_between_steps_of_a_program():
         expected_w = expected_w - 0.1 * expected_m
     np.testing.assert_allclose(w, expected_w, rtol=1e-5)
     np.testing.assert_allclose(m, expected_m, rtol=1e-5)
+
+
+@pytest.mark.parametrize("over", [1, 2])
+@pytest.mark.parametrize("copied", [lambda x: x.copy(), copy.copy, copy.deepcopy, xnp.copy])
+def test_copies_stay_in_the_memory_of_the_host(copied, over):
+    mesh = xstack.make_mesh((over,), ("x",), devices=xstack.devices()[:over])
+    there = NamedSharding(mesh, PartitionSpec("x"), memory_kind="pinned_host")
+    x = xstack.device_put(X, there)
+    y = copied(x)
+    assert y.sharding == there
+    x.delete()
+    np.testing.assert_array_equal(y, X)

@@ -171,3 +171,10 @@ def test_a_sharding_over_the_abstract_mesh_in_context_has_the_devices_of_the_con
         assert got.sharding.is_equivalent_to(NamedSharding(mesh, P("x")), 2)
     with set_mesh(Mesh(CPUS, "z")), pytest.raises(ValueError, match="abstract mesh has no devices"):
         device_put(HOST, abstract)
+
+
+@pytest.mark.parametrize("other", [3, AbstractMesh((2,), ("x",))])
+@pytest.mark.parametrize("error", [TypeError, ValueError])
+def test_what_is_no_mesh_of_devices_cannot_be_set(other, error):
+    with pytest.raises(error, match="set_mesh: this is no mesh"):
+        set_mesh(other)

@@ -440,6 +440,14 @@ def test_one_replica_is_a_piece_too(x):
         np.testing.assert_array_equal(f(whole), 4 * x[:1])
 
 
+def test_the_first_of_more_devices_than_the_axis_is_long_are_used(x):
+    y = pmap(lambda v: lax.add(v, v), devices=CPUS[::-1])(x[:1])
+    np.testing.assert_array_equal(y, 2 * x[:1])
+    assert y.devices() == {CPUS[-1]}
+    with pytest.raises(ValueError, match="size 2, but only 1 devices were given"):
+        pmap(lambda v: v, devices=CPUS[:1])(x[:2])
+
+
 def test_what_is_donated_twice_to_replicas_is_named_at_later_calls_too(x):
     f = pmap(lambda a, b: (lax.add(a, b), lax.sub(a, b)), devices=CPUS, donate_argnums=(0, 1))
     make = pmap(lambda v: lax.mul(v, v), devices=CPUS)

@@ -223,7 +223,7 @@ def pmap(
         None keeps the result of the first device.
       static_broadcasted_argnums: positions of hashable arguments that `fun` gets as they are;
         another value compiles anew.
-      devices: which devices to use, as many as the axis is long; default: the first ones.
+      devices: to choose from: the first ones are used, as many as the axis is long; default: all.
       backend: the platform to use, `cpu` or `gpu`; default: that of the machine.
       axis_size: the length of the mapped axis; default: that of the arguments.
       donate_argnums: positions of arguments whose memory may be reused; they must not be used
@@ -423,12 +423,12 @@ def _choose_devices(calls: _PmapCalls, size: int) -> tuple[Any, ...]:
                 "devices;\nvmap needs none",
             ))  # fmt: skip
         return tuple(devices[:size])
-    if len(devices) != size:
-        raise ValueError(
-            f"pmap({calls.name}): the mapped axis has size {size}, but {len(devices)} devices "
-            "were given."
-        )
-    return tuple(devices)
+    if len(devices) < size:
+        raise ValueError(message(
+            f"pmap({calls.name})",
+            f"the mapped axis has size {size}, but only {len(devices)} devices were given.",
+        ))  # fmt: skip
+    return tuple(devices[:size])
 
 
 def _result_axes(calls: _PmapCalls, out_tree: Any, closed: ClosedJaxpr) -> tuple[Axis, ...]:

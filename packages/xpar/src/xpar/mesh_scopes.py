@@ -18,7 +18,7 @@ from xjit.sharding.shardings import NamedSharding
 from xjit.sharding.typed import call_in_mode
 from xprim import EAGER, state
 from xprim.config import Override
-from xprim.errors import message
+from xprim.errors import ArgumentError, message
 from xprim.requirements import require
 from xprim.tracebacks import boundaries
 from xprim.transformed import check_function, name_of, transforming
@@ -108,7 +108,7 @@ class set_mesh:  # noqa: N801 - used as a function
     def __init__(self, mesh: Mesh | None) -> None:
         require(
             mesh is None or isinstance(mesh, Mesh), "set_mesh", "this is no mesh.", got=mesh,
-            hint="make_mesh((4, 2), ('x', 'y')) makes one", error=TypeError,
+            hint="make_mesh((4, 2), ('x', 'y')) makes one", error=ArgumentError,
         )  # fmt: skip
         require(
             mesh is None or not mesh.manual_axes, "set_mesh",

@@ -19,7 +19,7 @@ from xjit.dispatch.fast_path import DeletedBuffer, wrapped
 from xjit.dispatch.placement import buffers_at, default_placement
 from xjit.dispatch.placement_inference import common_placement
 from xjit.dispatch.program import DeviceKernel, program_of
-from xjit.dispatch.transfer import device_put_p, placed, put, put_over
+from xjit.dispatch.transfer import copy_there, device_put_p, placed, put, put_over
 from xjit.sharding.shardings import device_named_by, sharding_named_by
 from xprim import Array, ClosedJaxpr, ConcreteArray, Primitive, config, shaped_array, state
 from xprim.eager import results_are_checked
@@ -127,6 +127,8 @@ class EagerBackend:
         """Compile and run one primitive."""
         if primitive is device_put_p:  # no program: its devices may be others than the operand's
             return (placed(operands[0], params["sharding"]),)
+        if primitive.name == "copy" and _in_other_memory(operands[0]):
+            return (copy_there(operands[0]),)
         return compile_and_run(primitive, operands, params)
 
     def compiled_operation(
@@ -155,6 +157,12 @@ class EagerBackend:
             return None if outs is None else ConcreteArray(None, out_aval, outs[0])
 
         return start
+
+
+def _in_other_memory(x: ConcreteArray) -> bool:
+    """Return whether an array lies in a kind of memory in which its devices do not compute."""
+    where = getattr(x.buffer, "_sharding", None)
+    return type(where) is gateway.SpreadOver and where.memory_kind is not None
 
 
 class NoDevices(xprim.HostBackend):

@@ -311,7 +311,7 @@ def _put_in_format(leaf: Any, place: Any, may_alias: bool | None) -> Array:
         sharding.check_shape(x.shape, "device_put")
         sharding = with_devices(sharding)
         if (order_of(x), sharding_of(x)) == (order, sharding) and order_if_committed(x):
-            return x if may_alias is not False else _copy(x)
+            return x if may_alias is not False else copy_there(x)
         found = put_in_order(x, sharding, order)
         return ConcreteArray(None, typed_as(x.aval, sharding), found.buffer)
     return in_order_of_numpy(_put_leaf(leaf, sharding, may_alias))  # type: ignore[arg-type]
@@ -350,7 +350,7 @@ def put_over(x: Array, sharding: Sharding, may_alias: bool | None) -> Array:
         return x
     found = _exchange(x, sharding) if _by_exchange(x, sharding) else with_sharding(x, sharding)
     found.aval = typed_as(found.aval, sharding)
-    return found if may_alias is not False else _copy(found)
+    return found if may_alias is not False else copy_there(found)
 
 
 def _said(x: Tracer, sharding: Sharding) -> Array:
@@ -424,7 +424,7 @@ def put(x: Array, device: Any, may_alias: bool | None = None) -> Array:
     if device is None:
         if _kept_buffer(x) is None:
             buffers_at(default_placement(), [x])
-        return x if may_alias is not False else _copy(x)
+        return x if may_alias is not False else copy_there(x)
     if order_of(x) is not None:
         return _put_in_its_order(x, device, may_alias)
     return _put_on(x, committed_to(device), may_alias)
@@ -451,10 +451,11 @@ def _put_in_its_order(x: ConcreteArray, device: Any, may_alias: bool | None) -> 
     sharding, order = SingleDeviceSharding(device), order_of(x)
     if sharding_of(x) != sharding or not order_if_committed(x):
         return put_in_order(x, sharding, order)
-    return x if may_alias is not False else _copy(x)
+    return x if may_alias is not False else copy_there(x)
 
 
-def _copy(x: ConcreteArray) -> ConcreteArray:
+def copy_there(x: ConcreteArray) -> ConcreteArray:
+    """Return a copy of an array in the memory in which it lies."""
     assert x.buffer is not None
     where = gateway.placement_of(x.buffer)
     if type(where) is gateway.SpreadOver:

@@ -17,7 +17,7 @@ import xtree
 from xjit import jaxlib_gateway as gateway
 from xjit.sharding.shardings import Sharding
 from xprim import ShapedArray
-from xprim.errors import described, message
+from xprim.errors import ArgumentError, described, message
 from xprim.requirements import require
 from xprim.tracebacks import boundaries, boundary
 from xtree.records import Record, set_once
@@ -180,7 +180,7 @@ def order_asked(layout: Any, aval: ShapedArray, what: str) -> tuple[int, ...]:
       ValueError: it is `Layout.AUTO`, or no order of its dimensions.
     """
     if not isinstance(layout, Layout):
-        raise ValueError(message(
+        raise ArgumentError(message(
             what, "the order of an array is named.", got=repr(layout),
             expected="Format(Layout(major_to_minor), sharding)",
             hint="Layout.AUTO is for the arguments and results of jit",

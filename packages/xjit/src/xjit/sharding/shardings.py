@@ -17,7 +17,7 @@ import xtree
 from xjit import jaxlib_gateway as gateway
 from xjit.sharding.meshes import AbstractMesh, Mesh, OfThisProcess, mesh_now, sharding_html
 from xprim import ManualAxisType
-from xprim.errors import message
+from xprim.errors import ArgumentError, message
 from xprim.requirements import require
 from xprim.tracebacks import boundary
 from xprim.typing import DeviceLike
@@ -346,7 +346,7 @@ def device_named_by(value: Any, operation: str) -> Any:
         return _device_of_platform(value, operation)
     devices = getattr(value, "device_set", None)
     if devices is None:
-        raise TypeError(message(
+        raise ArgumentError(message(
             operation, f"{value!r} is not a place.",
             expected="a device, the name of a platform, or a SingleDeviceSharding",
         ))  # fmt: skip
