@@ -24,6 +24,7 @@ import xtree
 from tests.nets.public_functions import FORMS, functions
 from tests.sample_rows import AXIS_SIZE, COLLECTIVES, all_rows
 from xprim import Array, dtypes, from_numpy, get_primitive
+from xprim.jaxpr import subjaxprs
 from xprim.testing import Sample
 from xstack import lax, nn, numpy as xnp, random
 
@@ -55,6 +56,19 @@ def program(row: Row, kind: str, k: int) -> tuple[Callable[..., Any], list[Any]]
         return sum([_number(x) for x in fun(*xs) if dtypes.is_inexact(x.dtype)])
 
     return xstack.grad(loss, tuple(numbers)), arguments
+
+
+def names_of_equations(jaxpr: Any) -> Iterator[str]:
+    """Yield the primitive of each equation of a program, those of inner programs with them."""
+    for eqn in jaxpr.eqns:
+        yield eqn.primitive.name
+        for inner in subjaxprs(eqn.params):
+            yield from names_of_equations(inner)
+
+
+def equations(jaxpr: Any) -> int:
+    """Return how many equations a program has, those of inner programs with them."""
+    return sum(1 for _ in names_of_equations(jaxpr))
 
 
 def has_gradient(row: Row) -> bool:

@@ -24,6 +24,7 @@ from tests.nets.growth_rows import (
     KINDS,
     Row,
     controls,
+    equations,
     has_gradient,
     primitives,
     program,
@@ -32,7 +33,6 @@ from tests.nets.growth_rows import (
     with_form,
 )
 from xprim.errors import MissingRuleError
-from xprim.jaxpr import subjaxprs
 from xstack import numpy as xnp
 
 LIMIT = 1.15
@@ -59,13 +59,6 @@ def exponent(counts: tuple[int, int, int]) -> float:
     """Return how what is added grows with the number of steps, of counts at k, 4 k and 16 k."""
     few, many = counts[1] - counts[0], counts[2] - counts[1]
     return math.log(max(many, 1) / max(few, _FREE), 4)
-
-
-def equations(jaxpr: Any) -> int:
-    """Return how many equations a program has, those of inner programs with them."""
-    return sum(
-        1 + sum(equations(inner) for inner in subjaxprs(eqn.params)) for eqn in jaxpr.eqns
-    )  # fmt: skip
 
 
 def counts_of(row: Row, kind: str, k: int) -> dict[str, int]:

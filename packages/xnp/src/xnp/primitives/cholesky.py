@@ -26,8 +26,17 @@ from xnp.primitives.linalg_lowering import (
 )
 from xnp.primitives.linear_systems import solved
 from xnp.primitives.table import add, mul, scaled
-from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, shaped_array, undefined
-from xprim.contracts import Builder
+from xprim import (
+    Primitive,
+    ShapedArray,
+    Zero,
+    dimension_names,
+    dtypes,
+    not_mapped,
+    shaped_array,
+    undefined,
+)
+from xprim.contracts import BatchAxis, Builder
 from xprim.dimension_names import Names
 from xprim.platform_rules import by_platform
 from xprim.requirements import require
@@ -297,6 +306,20 @@ def _symmetric_product_jvp(primals: Any, tangents: Any, *, alpha: float, beta: f
     return outs, (terms[0] if len(terms) == 1 else add(*terms),)
 
 
+_of_each = matrix_batch(lambda: symmetric_product_p)
+
+
+def _symmetric_product_batch(
+    axis: BatchAxis, operands: Any, dims: Any, *, alpha: float, beta: float
+) -> Any:
+    (a, c), (dim, c_dim) = operands, dims
+    if dim is not not_mapped:
+        return _of_each(axis, operands, dims, alpha=alpha, beta=beta)
+    product = scaled(matmul(a, mt(a)), alpha)  # once for all members
+    rest = scaled(axis.to_front(c, c_dim), beta)
+    return (add(axis.to_front(product, not_mapped), rest),), (0,)
+
+
 symmetric_product_p: Primitive = Primitive(
     "symmetric_product",
     shape=_symmetric_product_shape,
@@ -304,6 +327,6 @@ symmetric_product_p: Primitive = Primitive(
     stablehlo=_symmetric_product_stablehlo,
     jvp=_symmetric_product_jvp,
     transpose=undefined("it is not linear"),
-    batch=matrix_batch(lambda: symmetric_product_p),
+    batch=_symmetric_product_batch,
     sharding=dimension_names.of_last(2),
 )

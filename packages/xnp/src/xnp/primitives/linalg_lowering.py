@@ -11,8 +11,27 @@ import numpy as np
 from xnp.primitives.elementwise import parts_of
 from xnp.primitives.lowering_text import chosen, compared as lowering_text_compared
 from xnp.primitives.precision import Precision
-from xnp.primitives.table import add, bind, broadcasted, converted, filled, iota, mul, selected
-from xprim import EAGER, ConcreteArray, Primitive, ShapedArray, dtypes, scalar_array, shaped_array
+from xnp.primitives.table import (
+    add,
+    bind,
+    broadcasted,
+    converted,
+    filled,
+    iota,
+    mul,
+    reshaped,
+    selected,
+)
+from xprim import (
+    EAGER,
+    ConcreteArray,
+    Primitive,
+    ShapedArray,
+    dtypes,
+    not_mapped,
+    scalar_array,
+    shaped_array,
+)
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import ShapeError, message
 from xprim.platform_rules import is_gpu
@@ -73,6 +92,29 @@ def matrix_batch(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
         fronts = [axis.to_front(x, d) for x, d in zip(operands, dims, strict=True)]
         outs = primitive().bind(*fronts, **params)
         return outs, (0,) * len(outs)
+
+    return batch_rule
+
+
+def matrix_batch_of_sides(primitive: Callable[[], Primitive]) -> Callable[..., Any]:
+    """Return the batch rule of a primitive that applies matrices to its last operand.
+
+    Matrices that all members share are applied, and factorised, once: the members' right-hand sides
+    are further columns of one, or rows where they are multiplied from the right.
+    """
+    one_each = matrix_batch(primitive)
+
+    def batch_rule(axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:
+        (*matrices, sides), (*shared, dim) = operands, dims
+        if axis.mesh_axes or axis.sharding or any(d is not not_mapped for d in shared):
+            return one_each(axis, operands, dims, **params)
+        is_left = params.get("left", params.get("left_side", True))
+        at = sides.aval.ndim - (2 if is_left else 3)
+        moved = axis.move(sides, dim, at)
+        shape = moved.aval.shape
+        joined = reshaped(moved, (*shape[:at], shape[at] * shape[at + 1], *shape[at + 2 :]))
+        (out,) = primitive().bind(*matrices, joined, **params)
+        return (reshaped(out, shape),), (at,)
 
     return batch_rule
 

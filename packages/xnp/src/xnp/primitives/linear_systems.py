@@ -25,6 +25,7 @@ from xnp.primitives.linalg_lowering import (
     lapack_call,
     matmul,
     matrix_batch,
+    matrix_batch_of_sides,
     mt,
     nan_on_failure,
     tril,
@@ -228,11 +229,6 @@ def _triangular_solve_transpose(
     return Zero(a.aval), outs[0]
 
 
-def _triangular_solve_batch(axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:
-    a, b = [axis.to_front(x, d) for x, d in zip(operands, dims, strict=True)]
-    return triangular_solve_p.bind(a, b, **params), (0,)
-
-
 triangular_solve_p: Primitive = Primitive(
     "triangular_solve",
     shape=_triangular_solve_shape,
@@ -244,7 +240,7 @@ triangular_solve_p: Primitive = Primitive(
     ),
     jvp=_triangular_solve_jvp,
     transpose=_triangular_solve_transpose,
-    batch=_triangular_solve_batch,
+    batch=matrix_batch_of_sides(lambda: triangular_solve_p),
     sharding=dimension_names.of_last(2),
 )
 
@@ -456,7 +452,7 @@ tridiagonal_solve_p: Primitive = Primitive(
     ),
     jvp=_tridiagonal_solve_jvp,
     transpose=_tridiagonal_solve_transpose,
-    batch=matrix_batch(lambda: tridiagonal_solve_p),
+    batch=matrix_batch_of_sides(lambda: tridiagonal_solve_p),
     sharding=_dimensions,
 )
 
@@ -839,7 +835,7 @@ solve_p: Primitive = Primitive(
     stablehlo=small_matrices.formula_rule(small_matrices.solve, _solve_stablehlo),
     jvp=_solve_jvp,
     transpose=_solve_transpose,
-    batch=matrix_batch(lambda: solve_p),
+    batch=matrix_batch_of_sides(lambda: solve_p),
     sharding=dimension_names.of_last(2),
 )
 

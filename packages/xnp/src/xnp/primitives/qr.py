@@ -18,6 +18,7 @@ from xnp.primitives.linalg_lowering import (
     eye,
     matmul,
     matrix_batch,
+    matrix_batch_of_sides,
     real,
     reflectors_call,
     triangle,
@@ -417,7 +418,7 @@ ormqr_p: Primitive = Primitive(
     stablehlo=by_platform("ormqr", cpu=_ormqr_stablehlo, gpu=_ormqr_stablehlo),
     jvp=_ormqr_jvp,
     transpose=_transpose,
-    batch=matrix_batch(lambda: ormqr_p),
+    batch=matrix_batch_of_sides(lambda: ormqr_p),
     sharding=xprim.dimension_names.of_last(2),
 )
 
