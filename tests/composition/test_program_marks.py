@@ -203,7 +203,8 @@ def in_functions(x):
 
 @pytest.mark.parametrize(("f", "operation", "expected"), [
     (set_xla_metadata(xnp.sin, a="b"), "sine", 'a = "b"'),
-    (set_xla_metadata(xnp.sin, quoted='"b"\n'), "sine", r'quoted = "\"b\"\n"'),
+    (set_xla_metadata(xnp.sin, quoted='"b"\n'), "sine", r'quoted = "\22b\22\0A"'),
+    (set_xla_metadata(xnp.sin, **{"k ä": "ü\b"}), "sine", r'"k \C3\A4" = "\C3\BC\08"'),
     (in_loop, "sine", 'a = "b"'), (in_loop, "compare", 'a = "b"'),
     (in_branches, "sine", 'a = "b"'), (in_branches, "cosine", ""),
     (in_functions, "sine", 'a = "b", n = "true"'),

@@ -246,7 +246,7 @@ def test_results_have_the_parts_of_the_oracle():
     (lambda: sparse.bcoo_concatenate([sparse.eye(2), sparse.eye(3)], dimension=0), "must agree"),
     (lambda: sparse.bcoo_slice(sparse.eye(2), start_indices=(0, 0), limit_indices=(3, 2)),
      "the bounds do not fit"),
-    (lambda: sparse.eye(2)[2], "index 2 is out of range for axis 0"),
+    (lambda: sparse.eye(2)[2], "2 is out of bounds for axis 0"),
 ])  # fmt: skip
 def test_bad_arguments_are_refused(make, text):
     with pytest.raises((ValueError, IndexError), match=text):
@@ -309,15 +309,24 @@ def test_solvers_take_sparse_matrices(solver, form):
 
 INDICES = [
     np.s_[::-1], np.s_[:, ::-2], np.s_[3:0:-1, :, 1], np.s_[None], np.s_[..., None, 2],
-    np.s_[1, None, ::-1], np.s_[:0], np.s_[2::-1, None, 1:, 0, None], np.s_[...],
+    np.s_[1, None, ::-1], np.s_[:0], np.s_[2::-1, None, 1:, 0, None], np.s_[...], True,
+    np.s_[0, 2, 1], np.s_[-1, np.array(1), None, 0], np.s_[: 2**40 : 2**33], np.s_[9:0:-4, 2:1],
 ]  # fmt: skip
 ARRAYS = [
     np.s_[np.array([1, 0, -1, 1])], np.s_[:, np.array([2, 0])], np.s_[np.array([[0, 3], [2, 2]])],
     np.s_[np.array([0, 1]), np.array([2, 1])], np.s_[np.array([0, 1]), :, np.array([2, 1])],
     np.s_[1, :, np.array([2, 1])], np.s_[::-1, 1, np.array([2, 0])],
     np.s_[np.array([True, False, True, False])], np.s_[..., np.array([0, 1, 0])],
-    np.s_[np.arange(4)[:, None], np.array([[0, 2]])], np.s_[np.array([], int)],
+    np.s_[np.arange(4)[:, None], np.array([[0, 2]])], np.s_[np.array([], int)], np.s_[[1, 0], 2],
 ]  # fmt: skip
+WRONG = [
+    (np.s_[0, 0, 0, 0], IndexError, "too many indices: 4 for an array of 3"),
+    (4, IndexError, "4 is out of bounds for axis 0"),
+    (np.array([0, -5]), IndexError, "-5 is out of bounds for axis 0"),
+    (np.array([0.5]), TypeError, "arrays that index must be of integers or booleans"),
+    (np.array([True, False]), IndexError, "a mask must have the shape"),
+    (False, TypeError, "a single boolean must be True"),
+]
 
 
 @pytest.mark.parametrize(("n_batch", "n_dense"), LAYOUTS)
@@ -353,8 +362,14 @@ def test_a_traced_index_and_one_that_does_not_fit():
     x = dense((4, 3, 3))
     m = sparse_of(x)
     np.testing.assert_array_equal(xstack.jit(lambda m, i: m[i].todense())(m, 2), x[2])
-    with pytest.raises(IndexError, match="there are more indices than dimensions"):
-        m[0, 0, 0, 0]
+    for n_dense in (0, 1):
+        some = sparse_of(x, n_dense=n_dense)
+        ijk = [0, 1, 2][: 3 - n_dense]
+        found = xstack.jit(lambda m, *ijk: m[ijk].todense())(some, *ijk)
+        np.testing.assert_array_equal(found, x[tuple(ijk)])
+    for index, error, text in WRONG:
+        with pytest.raises(error, match=text):
+            m[index]
     with pytest.raises(TypeError, match="an array of indices must be for a sparse dimension"):
         sparse_of(x, n_dense=1)[:, :, np.array([0])]
 
@@ -379,6 +394,8 @@ def test_sparsify_goes_into_branches_and_loops():
                                  (m, xnp.ones(3)))[1],
         lambda m: lax.scan(lambda c, i: (c + (i * m).sum(), c), 0.0, xnp.arange(3.0)),
         lambda m: m[::-1] ** 2.5,
+        lambda m: lax.scan(lambda c, i: (c + (i * m).sum(), c), 1.0, xnp.arange(1.0, 4.0),
+                           lengths=2),
     ]  # fmt: skip
     for f in functions:
         for run in (lambda f: f, xstack.jit):
@@ -387,3 +404,18 @@ def test_sparsify_goes_into_branches_and_loops():
             xstack.tree.map(
                 lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), found, f(xnp.asarray(x))
             )
+
+
+def test_sparsify_passes_the_options_of_loops_and_branches():
+    m = sparse_of(dense((4, 3)))
+
+    def chosen(m, i):
+        return xstack.lax.switch(i, [lambda m: m.sum(), lambda m: 2 * m.sum()], m, batching="error")
+
+    def steps(m, n):
+        return xstack.lax.scan(lambda c, _: (c + m.sum(), None), 0.0, length=4, lengths=n)[0]
+
+    with pytest.raises(ValueError, match="batch"):
+        xstack.vmap(lambda i: sparse.sparsify(chosen)(m, i))(xnp.arange(2))
+    found = xstack.vmap(lambda n: sparse.sparsify(steps)(m, n))(xnp.arange(5))
+    np.testing.assert_allclose(found, m.sum() * np.arange(5))

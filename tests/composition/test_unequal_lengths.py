@@ -120,6 +120,10 @@ def test_lengths_may_be_traced_and_larger_than_there_are_steps(way: str) -> None
     close(WAYS[way](W, lengths=LENGTHS), written_out(W))
     close(f(LENGTHS + 9 * (LENGTHS == 5)), written_out(W))
     close(f(LENGTHS.astype(np.int8)), written_out(W))
+    close(f(np.where(LENGTHS == 5, 2**31 + 1, LENGTHS).astype(np.uint32)), written_out(W))
+    with config.enable_x64(True):  # 2**32 + 1 and -(2**32) + 1 are 1 in 32 bits
+        far = np.where(LENGTHS == 5, 2**32 + 1, np.where(LENGTHS == 0, 1 - 2**32, LENGTHS))
+        close(f(far), written_out(W))
     close(WAYS[way](W, DRAWN, np.full(4, STEPS)), written_out(W, lengths=[STEPS] * 4))
 
 

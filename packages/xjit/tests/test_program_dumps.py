@@ -1,9 +1,12 @@
 """The option dump_ir_to writes the texts of programs to a folder."""
 
+import itertools
+
 import pytest
 
 import xnp
 from xjit import jit
+from xjit.debug import program_dumps
 from xjit.debug.program_dumps import dump_ir_modes, dump_ir_to
 
 
@@ -48,3 +51,28 @@ def test_nothing_is_written_without_a_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     jit(lambda x: f(x) * 2.5)(1.0)
     assert not list(tmp_path.iterdir())
+
+
+def test_programs_of_another_process_are_left_as_they_are(tmp_path, monkeypatch):
+    for factor in (2.75, 2.875):  # each process counts from 0
+        monkeypatch.setattr(program_dumps, "_numbers", itertools.count())
+        files_of(tmp_path, factor)
+    assert sorted([path.name[:6] for path in tmp_path.iterdir()]) == ["ir0000", "ir0001"]
+
+
+def test_a_name_is_cut_to_what_a_file_may_have(tmp_path):
+    def g(x):
+        return f(x) - 3.25
+
+    g.__name__ = "ä" * 300 + "b" * 300
+    with dump_ir_to(str(tmp_path)):
+        jit(g)(1.0)
+    (path,) = tmp_path.iterdir()
+    assert len(path.name.encode()) < 255
+
+
+def test_a_folder_that_cannot_be_made_is_an_error_that_names_the_option(tmp_path):
+    (tmp_path / "file").touch()
+    text = r"config.dump_ir_to: the program cannot be written(.|\n)*file: File exists"
+    with pytest.raises(OSError, match=text), dump_ir_to(str(tmp_path / "file")):
+        jit(lambda x: f(x) - 3.75)(1.0)

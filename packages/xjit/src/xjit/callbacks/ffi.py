@@ -15,6 +15,7 @@ from xjit import jaxlib_gateway as gateway
 from xjit.callbacks.primitive import VMAP_METHODS
 from xjit.dispatch.eager_backend import compile_and_run
 from xjit.jaxlib_gateway import element_type
+from xjit.lowering.operation_metadata import quoted
 from xjit.lowering.stablehlo_text import Builder, by_one_member, dense, once_text, type_text
 from xnp import lax
 from xprim import Array, Effect, Primitive, ShapedArray, as_array, dtypes, shaped_array, state
@@ -79,13 +80,6 @@ def _number(value: Any) -> str:
         return f"{int(value)} : {text}"
     bits = int.from_bytes(value.tobytes(), "little")
     return f"0x{bits:0{value.dtype.itemsize * 2}X} : {text}"
-
-
-def quoted(text: str | bytes) -> str:
-    """Return a string of MLIR: what is not plain stands as two hexadecimal digits."""
-    data = text.encode() if isinstance(text, str) else text
-    plain = [chr(c) if 32 <= c < 127 and c not in b'"\\' else f"\\{c:02X}" for c in data]
-    return f'"{"".join(plain)}"'
 
 
 _WRITERS: tuple[tuple[Any, Callable[[Any, str], str]], ...] = (

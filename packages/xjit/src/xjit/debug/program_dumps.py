@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xprim import config
+from xprim.errors import message
 
 if TYPE_CHECKING:
     from xjit.lowering.modules import LoweredProgram
@@ -30,7 +31,7 @@ dump_ir_to = config.define(
 dump_ir_modes = config.define(
     config.Option(
         "dump_ir_modes", "stablehlo",
-        "In which forms: 'stablehlo', 'jaxpr', or both, separated by a comma.",
+        "The forms of the texts: 'stablehlo', 'jaxpr', or both, separated by a comma.",
         validate=lambda v: isinstance(v, str) and {*v.split(",")} <= {*_MODES},
     )
 )  # fmt: skip
@@ -38,12 +39,40 @@ _numbers = itertools.count()
 
 
 def dump(lowered: LoweredProgram, closed: ClosedJaxpr | None) -> None:
-    """Write a program to the folder that `dump_ir_to` names; it is made where there is none."""
+    """Write a program to the folder that `dump_ir_to` names; it is made where there is none.
+
+    Raises:
+      OSError: the folder cannot be made, or a file in it cannot be written.
+    """
     folder, modes = Path(dump_ir_to.value), dump_ir_modes.value.split(",")
-    folder.mkdir(parents=True, exist_ok=True)
-    name = re.sub(r"[^\w.-]", "", lowered.name)
-    start = folder / f"ir{next(_numbers):04d}_{name}"
+    text_by_suffix = {}
     if "stablehlo" in modes:
-        start.with_name(f"{start.name}.mlir").write_text(lowered.text, encoding="utf-8")
+        text_by_suffix["mlir"] = lowered.text
     if "jaxpr" in modes and closed is not None:
-        start.with_name(f"{start.name}.jaxpr.txt").write_text(str(closed), encoding="utf-8")
+        text_by_suffix["jaxpr.txt"] = str(closed)
+    name = re.sub(r"[^\w.-]", "", lowered.name, flags=re.ASCII)[:_NAME_LENGTH]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _write_new(folder, name, text_by_suffix)
+    except OSError as error:
+        raise OSError(message(
+            "config.dump_ir_to", "the program cannot be written to the folder.",
+            got=f"{folder}: {error.strerror}", hint="XSTACK_DUMP_IR_TO= writes none",
+        )) from error  # fmt: skip
+
+
+# Names of files have at most 255 bytes, of which numbers and suffixes take up to 30.
+_NAME_LENGTH = 200
+
+
+def _write_new(folder: Path, name: str, text_by_suffix: dict[str, str]) -> None:
+    """Write the texts of a program beside those that are there, from other processes, too."""
+    for number in _numbers:
+        try:
+            for suffix, text in text_by_suffix.items():
+                path = folder / f"ir{number:04d}_{name}.{suffix}"
+                with path.open("x", encoding="utf-8") as file:
+                    file.write(text)
+        except FileExistsError:
+            continue
+        return

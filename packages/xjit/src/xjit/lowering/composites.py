@@ -19,8 +19,9 @@ from typing import Any, ParamSpec, TypeVar
 
 import xprim
 import xtree
-from xjit.callbacks.ffi import attribute_text, custom_call_text, quoted
+from xjit.callbacks.ffi import attribute_text, custom_call_text
 from xjit.dispatch.calls import jit_p
+from xjit.lowering.operation_metadata import quoted
 from xjit.lowering.stablehlo_text import Builder
 from xprim import Array, ClosedJaxpr, Effect, Primitive, Tracer, as_array, stage, undefined
 from xprim.avals import size_of

@@ -193,8 +193,16 @@ OPERATION = re.compile(r'(%[^=]+ = )?("?(stablehlo|chlo)\.(?!constant|return)|fu
 _ATTRIBUTES = "mhlo.frontend_attributes = {"
 
 
+def quoted(text: str | bytes) -> str:
+    """Return a string of MLIR: what is not plain stands as two hexadecimal digits."""
+    data = text.encode() if isinstance(text, str) else text
+    plain = [chr(c) if 32 <= c < 127 and c not in b'"\\' else f"\\{c:02X}" for c in data]
+    return f'"{"".join(plain)}"'
+
+
 def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z_][\w$.]*", name) else json.dumps(name)
+    is_plain = re.fullmatch(r"[A-Za-z_][\w$.]*", name, re.ASCII)
+    return name if is_plain else quoted(name)
 
 
 def with_attributes(line: str, items: dict[str, str | None]) -> str:
@@ -204,7 +212,7 @@ def with_attributes(line: str, items: dict[str, str | None]) -> str:
     if "\n" in own:  # of an operation inside of this one
         mark = ""
     inside = ", ".join([
-        f"{_key(k)} = {json.dumps(v)}" for k, v in sorted(items.items())
+        f"{_key(k)} = {quoted(v)}" for k, v in sorted(items.items())
         if v is not None and not (mark and re.search(rf"(^| ){re.escape(_key(k))} = \"", own))
     ])  # fmt: skip
     if not inside:

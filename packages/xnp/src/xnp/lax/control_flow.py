@@ -518,7 +518,8 @@ def scan(
         has `(steps, *lengths.shape, ...)`. A sequence that is over (with `reverse`, that has not
         begun) keeps its carry, and its ys are zeros. Padding reaches neither values nor
         derivatives, whatever it holds, as long as sequences do not mix in `f`. Steps at or after
-        the largest length do not call `f`.
+        the largest length do not call `f`. A traced length that is negative acts as 0, one beyond
+        the number of steps as that number.
 
     Returns:
       The last carry, and the pytree of stacked ys.
@@ -720,6 +721,10 @@ def _check_lengths(lengths: Any, steps: Any) -> Array:
                 "scan", "every length must be at least 0 and at most the number of steps.",
                 got=f"a length of {host[wrong].flat[0]}", expected=f"0 to {steps}",
             ))  # fmt: skip
+    elif dtypes.iinfo(counts.dtype).max > dtypes.iinfo(dtypes.int32).max:
+        most = steps if isinstance(steps, int) else int(dtypes.iinfo(dtypes.int32).max)
+        bounds = [scalar_array(n, counts.dtype) for n in (0, most)]
+        counts = bind("clamp", bounds[0], counts, bounds[1])
     return converted(counts, dtypes.int32)
 
 

@@ -11,9 +11,17 @@ import numpy as np
 import xnp.numpy as xn
 import xtree
 from xnp.numpy.dispatch import axes_of
+from xnp.numpy.index_entries import (
+    FlagsInIndex,
+    NewAxis,
+    Position,
+    Positions,
+    Span,
+    entries_of,
+)
 from xnp.sparse import layouts
 from xnp.sparse.layouts import Coordinates, bcoo_multiply_dense, joined, known, made, places
-from xprim import Array, ConcreteArray, Tracer
+from xprim import Array, ConcreteArray, dtypes
 from xprim.errors import ConcretizationTypeError, message
 from xprim.requirements import require, static_int
 from xprim.tracebacks import boundary
@@ -164,18 +172,19 @@ class BCOO(Coordinates):
 
     def __getitem__(self, index: Any) -> BCOO:
         """Return a part, by what `numpy.ndarray` takes; arrays along sparse dimensions alone."""
-        entries, added = _entries(index, self.shape)
-        if any(isinstance(i, Array) for i in entries):
-            return _at_arrays(self, entries, added)
-        part = layouts.squeezed(
-            _sliced(self, [i if isinstance(i, slice) else slice(i, i + 1) for i in entries]),
-            [d for d, i in enumerate(entries) if not isinstance(i, slice)],
-        )
-        if not added:
+        entries = _entries(index, self.shape)
+        if any(isinstance(entry, Positions) for entry in entries):
+            return _at_arrays(self, entries)
+        dims = [entry for entry in entries if not isinstance(entry, NewAxis)]
+        dropped = [d for d, entry in enumerate(dims) if isinstance(entry, Position)]
+        part = layouts.squeezed(_sliced(self, dims), dropped)
+        if len(dims) == len(entries):
             return part
+        stays = [entry for entry in entries if not isinstance(entry, Position)]
         sizes = list(part.shape)
-        for d in added:
-            sizes.insert(d, 1)
+        for d, entry in enumerate(stays):
+            if isinstance(entry, NewAxis):
+                sizes.insert(d, 1)
         return layouts.bcoo_reshape(part, new_sizes=sizes)
 
     def __neg__(self) -> BCOO:
@@ -229,63 +238,56 @@ class BCOO(Coordinates):
         return _matmul(other, self)
 
 
-def _sliced(mat: BCOO, slices: Sequence[slice]) -> BCOO:
-    ranges = [range(n)[s] for s, n in zip(slices, mat.shape, strict=True)]
-    turned = [d for d, r in enumerate(ranges) if r.step < 0]
-    ranges = [r[::-1] if r.step < 0 else r for r in ranges]
-    stops = [min(max(r.start, r.stop), n) for r, n in zip(ranges, mat.shape, strict=True)]
-    part = layouts.bcoo_slice(
-        mat, start_indices=[r.start for r in ranges], limit_indices=stops,
-        strides=[r.step for r in ranges],
-    )  # fmt: skip
+def _sliced(mat: BCOO, entries: Sequence[Any]) -> BCOO:
+    """Return the elements at a `Position` or a `Span` of each dimension, all dimensions there."""
+    turned = [d for d, entry in enumerate(entries) if isinstance(entry, Span) and entry.step < 0]
+    bounds = list(map(_ascending_bounds, entries))
+    starts, stops, steps = ([b[i] for b in bounds] for i in range(3))
+    part = layouts.bcoo_slice(mat, start_indices=starts, limit_indices=stops, strides=steps)
     return layouts.bcoo_rev(part, turned) if turned else part
 
 
-def _at_arrays(mat: BCOO, entries: Sequence[Any], added: Sequence[int]) -> BCOO:
+def _ascending_bounds(entry: Position | Span) -> tuple[int, int, int]:
+    """Return the start, the stop and the step of the elements of a dimension, from low to high."""
+    if isinstance(entry, Position):
+        return entry.value, entry.value + 1, 1
+    if not entry.size:
+        return 0, 0, 1
+    ends = sorted([entry.start, entry.start + entry.step * (entry.size - 1)])
+    return ends[0], ends[1] + 1, abs(entry.step) if entry.size > 1 else 1
+
+
+def _at_arrays(mat: BCOO, entries: Sequence[Any]) -> BCOO:
     """Return a part where an entry is an array: integers beside it are arrays, as in NumPy."""
-    arrays = {d: xn.asarray(i) for d, i in enumerate(entries) if not isinstance(i, slice)}
+    chosen = {
+        d: entry for d, entry in enumerate(entries) if isinstance(entry, Position | Positions)
+    }
     require(
-        not added and mat.n_batch == 0 and max(arrays) < mat.n_sparse, "BCOO",
+        not any(isinstance(entry, NewAxis) for entry in entries)
+        and mat.n_batch == 0 and max(chosen) < mat.n_sparse, "BCOO",
         "an array of indices must be for a sparse dimension of an array without dimensions of a "
         "batch, and without None beside it.", got=mat, hint="index x.todense()", error=TypeError,
     )  # fmt: skip
-    slices = [slice(None) if d in arrays else i for d, i in enumerate(entries)]
-    return layouts.gathered(_sliced(mat, slices), arrays)
+    arrays = {d: xn.asarray(entry[0]) for d, entry in chosen.items()}
+    every = [Span(0, 1, n) for n in mat.shape]
+    spans = [every[d] if d in arrays else entry for d, entry in enumerate(entries)]
+    return layouts.gathered(_sliced(mat, spans), arrays)
 
 
-def _entries(index: Any, shape: Sequence[int]) -> tuple[list[Any], list[int]]:
-    """Return a slice, an integer or an array for each dimension, and where None adds one."""
-    given = index if isinstance(index, tuple) else (index,)
-    flat = [i for some in map(_parts, given) for i in some]
-    missing = [slice(None)] * (len(shape) - sum(i is not None and i is not ... for i in flat))
-    at = next((k for k, i in enumerate(flat) if i is ...), len(flat))
-    flat[at : at + 1] = missing
-    entries = [i for i in flat if i is not None]
-    if len(entries) != len(shape):
-        raise IndexError(message(
-            "BCOO", "there are more indices than dimensions.", got=f"{len(entries)} for {shape}",
-        ))  # fmt: skip
-    # those that stay in the result, and a new one, are counted from its beginning
-    stays = [i for i in flat if i is None or isinstance(i, slice)]
-    added = [d for d, i in enumerate(stays) if i is None]
-    return [_entry(i, d, n) for d, (i, n) in enumerate(zip(entries, shape, strict=True))], added
-
-
-def _parts(i: Any) -> list[Any]:
-    """Return an index as it is, arrays as ours, and a mask as the positions where it holds."""
-    if not isinstance(i, Tracer) and not (isinstance(i, Array | np.ndarray) and i.ndim):
-        return [i]
-    return list(xn.nonzero(i)) if i.dtype == bool else [xn.asarray(i)]
-
-
-def _entry(i: Any, d: int, n: int) -> Any:
-    """Return an integer counted from the beginning; a slice or an array as it is."""
-    if isinstance(i, slice | Array) and not (isinstance(i, ConcreteArray) and i.ndim == 0):
-        return i
-    i = static_int(i, "BCOO: an index")
-    if not -n <= i < n:
-        raise IndexError(f"BCOO: index {i} is out of range for axis {d} of length {n}.")
-    return i % n
+def _entries(index: Any, shape: tuple[int, ...]) -> list[Any]:
+    """Return the entries of an index, with a `Position` for an integer array of rank 0."""
+    parts = index if isinstance(index, tuple) else (index,)
+    static = tuple([
+        int(i) if isinstance(i, ConcreteArray) and not i.ndim and dtypes.is_integer(i.dtype) else i
+        for i in parts
+    ])  # fmt: skip
+    try:
+        return list(entries_of(static, shape, checks_arrays=True))
+    except FlagsInIndex:
+        raise TypeError(message(
+            "BCOO", "a single boolean must be True, and without arrays of indices beside it.",
+            hint="index x.todense()",
+        )) from None  # fmt: skip
 
 
 def _matmul(a: Any, b: Any) -> Any:

@@ -329,7 +329,7 @@ def bcoo_reshape(mat: C, *, new_sizes: Sequence[int], dimensions: Sequence[int] 
             f"new_sizes {sizes}",
         ))  # fmt: skip
     batch, sparse = sizes[: ends[0]], sizes[ends[0] : ends[1]]
-    data, indices = full(mat)
+    data, indices = full(mat) if sparse else known(mat)  # no column can say what is not there
     there = is_there(indices, mat.sparse_shape)
     wide = math.prod(mat.sparse_shape) > np.iinfo(indices.dtype).max
     number = xn.zeros(indices.shape[:-1], np.int64 if wide else indices.dtype)
@@ -417,15 +417,25 @@ def gathered(mat: C, positions: Mapping[int, Any]) -> C:
     columns += [mat.indices[:, d] for d in rest[first:]]
     lengths = [mat.sparse_shape[d] for d in rest]
     lengths[first:first] = shape
-    indices = xn.stack([xn.broadcast_to(c, there.shape) for c in columns], -1)
-    indices = moved_out(indices.astype(mat.indices.dtype), there, lengths)
     data = xn.broadcast_to(mat.data, (*there.shape, *mat.dense_shape))
-    data, indices = [x.reshape(-1, *x.shape[2:]) for x in (data, indices)]
-    known = elements_now(there)
-    if known is not None:
-        met = np.flatnonzero(known[0])
-        data, indices = data[met], indices[met]
+    if columns:
+        indices = xn.stack([xn.broadcast_to(c, there.shape) for c in columns], -1)
+    else:  # no column can say what is not there
+        indices = xn.zeros((*there.shape, 0))
+        data = xn.where(with_unit_dims(there, mat.n_dense), data, xn.zeros((), data.dtype))
+    indices = moved_out(indices.astype(mat.indices.dtype), there, lengths)
+    data, indices = [x.reshape(there.size, *x.shape[2:]) for x in (data, indices)]
+    data, indices = _drop_known_to_miss(data, indices, there)
     return mat.like(data, indices, lengths, is_unique=mat.unique_indices)
+
+
+def _drop_known_to_miss(data: Array, indices: Array, there: Any) -> tuple[Array, Array]:
+    """Return what is there alone, or all while that is traced."""
+    known = elements_now(there)
+    if known is None:
+        return data, indices
+    met = np.flatnonzero(known[0])
+    return data[met], indices[met]
 
 
 def squeezed(mat: C, axes: Sequence[int]) -> C:

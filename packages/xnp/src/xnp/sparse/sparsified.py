@@ -213,8 +213,9 @@ def _pow(x: Any, y: Any) -> Any:
 # Control flow: what is carried and chosen are trees of which a sparse array is a part.
 
 
-def _cond(index: Any, *operands: Any, branches: Any, **options: Any) -> Any:
-    return lax.switch(index, [functools.partial(_run_on, b) for b in branches], *operands)
+def _cond(index: Any, *operands: Any, branches: Any, batching: Any = None, **_: Any) -> Any:
+    functions = [functools.partial(_run_on, branch) for branch in branches]
+    return lax.switch(index, functions, *operands, batching=batching)
 
 
 def _while(*operands: Any, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, cond_nconsts: int,
@@ -228,7 +229,8 @@ def _while(*operands: Any, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, con
 
 
 def _scan(*operands: Any, jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, length: int,
-          reverse: bool, unroll: Any, **_: Any) -> Any:  # fmt: skip
+          reverse: bool, unroll: Any, num_stops: int = 0) -> Any:  # fmt: skip
+    stops, operands = operands[:num_stops], operands[num_stops:]
     consts, operands = operands[:num_consts], operands[num_consts:]
 
     def step(carry: Any, x: Any) -> Any:
@@ -236,8 +238,9 @@ def _scan(*operands: Any, jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, l
         return outs[:num_carry], outs[num_carry:]
 
     carry, ys = lax.scan(
-        step, list(operands[:num_carry]), list(operands[num_carry:]), length, reverse, unroll
-    )
+        step, list(operands[:num_carry]), list(operands[num_carry:]), length, reverse, unroll,
+        lengths=stops[0] if stops else None,
+    )  # fmt: skip
     return [*carry, *ys]
 
 
