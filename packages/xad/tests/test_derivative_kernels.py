@@ -306,6 +306,35 @@ def test_an_option_of_this_thread_has_kernels_of_its_own():
             assert grad(rosenbrock)(X.astype(np.float64)).dtype == np.float64
 
 
+@pytest.mark.parametrize(("first", "second"), [(0.0, -0.0), (-0.0, 0.0)])
+@pytest.mark.parametrize("staged", [False, True], ids=["kernel", "template"])
+@pytest.mark.parametrize(
+    "transform",
+    [
+        lambda f: lambda x: jvp(f, (x,), (x,))[0],
+        lambda f: lambda x: vjp(f, x)[0],
+    ],
+    ids=["forward", "reverse"],
+)
+def test_equal_params_of_other_signs_have_programs_of_their_own(
+    transform, staged, first, second, monkeypatch
+):
+    for name in ("_jvp", "_linearize"):
+        monkeypatch.setattr(sys.modules[f"xad.{name}"]._templates, "uses", 1)
+    x, beyond = xnp.asarray(X), xnp.array([0, 9])
+
+    def filled(fill):
+        fun = transform(lambda x: x.at[beyond].get(mode="fill", fill_value=fill))
+        return str(make_jaxpr(fun)(x)) if staged else bits(fun(x))
+
+    expected = filled(second)
+    kernels.forget_kernels()
+    for _ in range(3):
+        filled(first)
+    assert filled(first) != expected
+    assert filled(second) == expected
+
+
 # --- what rules may not do ------------------------------------------------------------------------
 
 

@@ -36,6 +36,7 @@ from xprim.kernels import (
     numpy_operand,
 )
 from xprim.numpy_kernels import numpy_function
+from xprim.static_keys import params_key
 
 AVAL = shaped_array((3,), np.dtype(np.float32))
 NONE = undefined("it is for tests")
@@ -149,9 +150,10 @@ def test_a_refusal_is_kept_and_shown_to_who_asks(caplog):
         assert table.use((plus_p, AVAL), kernel) is None
         assert not caplog.records
         with log("kernels"):
-            assert table.make((scale_p, AVAL, ("by", 2)), refuse) is REFUSED
+            key = (scale_p, AVAL, *params_key({"by": -0.0, "axes": (1,)}))
+            assert table.make(key, refuse) is REFUSED
     assert [r.getMessage() for r in caplog.records] == [
-        "of a test: no kernel for test_scale f32[3] ('by', 2): there is no reason"
+        "of a test: no kernel for test_scale f32[3] by axes -0.0 (1,): there is no reason"
     ]
 
 

@@ -59,6 +59,7 @@ from xprim.kernels import KernelTable, numpy_operand
 from xprim.numpy_kernels import numpy_function
 from xprim.sharded_types import vary
 from xprim.source import capture
+from xprim.static_keys import params_key
 from xprim.tracebacks import boundary
 
 T = TypeVar("T")
@@ -225,20 +226,20 @@ class EagerJVPTrace(JVPTrace):
             return super().process(primitive, operands, params)
         primals: list[Any] = []
         dots: list[Any] = []
-        key: list[Any] = [primitive]
+        types: list[Any] = []
         for x in operands:
             if type(x) is JVPTracer and x._trace is self:
                 primals.append(x.primal)
                 dots.append(x.tangent)
-                key += x.aval, x.tangent.aval
+                types += x.aval, x.tangent.aval
             else:
                 primals.append(x)
-                key += x.aval, None
+                types += x.aval, None
         hosts = _hosts_of((*primals, *dots))
         kernel = None
         if dots and hosts:
-            key += params.items()
-            kernel = _kernels.use(key, _kernel_of, primitive, key, params)
+            key = (primitive, *types, *(params and params_key(params)))
+            kernel = _kernels.use(key, _kernel_of, primitive, types, params)
         if kernel is None:
             return super().process(primitive, operands, params)
         results = state.run_quietly(kernel.run, *hosts)
@@ -261,7 +262,7 @@ class StagedJVPTrace(JVPTrace):
         """Write the equations of the template of the derivative, else apply the rule."""
         primals: list[Any] = []
         dots: list[Any] = []
-        key: list[Any] = [primitive]
+        types: list[Any] = []
         for x in operands:
             dot_aval = None
             if type(x) is JVPTracer and x._trace is self:
@@ -273,11 +274,11 @@ class StagedJVPTrace(JVPTrace):
             if aval.type_sharding is not None:
                 break
             primals.append(x)
-            key += aval, dot_aval
+            types += aval, dot_aval
         else:
             if dots and not primitive.call_like and not primitive.axis_param:
-                key += params.items()
-                kernel = _templates.use(key, _template_of, primitive, key, params)
+                key = (primitive, *types, *params_key(params))
+                kernel = _templates.use(key, _template_of, primitive, types, params)
                 if kernel is not None:
                     return self._by_template(kernel, primals, dots)
         return super().process(primitive, operands, params)
@@ -435,19 +436,17 @@ def _hosts_of(values: Sequence[Any]) -> list[Any]:
 
 
 def _kernel_of(
-    primitive: Primitive, key: Sequence[Any], params: dict[str, Any],
+    primitive: Primitive, types: Sequence[Any], params: dict[str, Any],
     executable: Callable[..., Any] = numpy_function,
 ) -> JVPKernel:  # fmt: skip
     """Return the kernel of a primitive with its derivative.
 
     Args:
       primitive: what is differentiated.
-      key: the primitive; for each operand its abstract value and that of its tangent, None for
-        zero; the params.
+      types: for each operand its abstract value and that of its tangent, None for zero.
       params: of the primitive.
       executable: makes of the program what runs it.
     """
-    types = key[1 : len(key) - len(params)]
     avals, dot_avals = types[::2], types[1::2]
     dot_numbers: list[int | None] = []
 
@@ -468,9 +467,9 @@ def _kernel_of(
     return JVPKernel(executable(program), program, dot_numbers)
 
 
-def _template_of(primitive: Primitive, key: Sequence[Any], params: dict[str, Any]) -> JVPKernel:
+def _template_of(primitive: Primitive, types: Sequence[Any], params: dict[str, Any]) -> JVPKernel:
     """Return the kernel of a primitive as a template; the arguments are those of `_kernel_of`."""
-    return _kernel_of(primitive, key, params, template_of)
+    return _kernel_of(primitive, types, params, template_of)
 
 
 class JVPHandle:

@@ -50,6 +50,7 @@ from xprim.kernels import KernelTable, Refusal, numpy_operand
 from xprim.numpy_kernels import numpy_function
 from xprim.sharded_types import meshes_of
 from xprim.source import capture
+from xprim.static_keys import params_key
 from xtree.records import Record, set_once
 
 __all__ = ()
@@ -246,7 +247,7 @@ class EagerLinearizeTrace(LinearizeTrace):
         """Evaluate by the kernel of the primitive where there is one, else apply its rule."""
         tape = self.parent
         hosts: list[Any] = []
-        key: list[Any] = [primitive]
+        types: list[Any] = []
         dots: list[Var] = []  # each once
         for x in operands:
             number = -1
@@ -266,17 +267,17 @@ class EagerLinearizeTrace(LinearizeTrace):
             if host is None:
                 break
             hosts.append(host)
-            key += number, x.aval
+            types += number, x.aval
         else:
             if not dots:
                 return EAGER.process(primitive, operands, params)
-            key += params.items()
+            key = (primitive, *types, *(params and params_key(params)))
             try:
                 kernel = _kernels.get((*key, state.__dict__["options"]))
             except TypeError:  # an unhashable param: the rules say which
                 kernel = None
             if type(kernel) is not LinearizedKernel and not primitive.call_like:
-                kernel = _kernels.use(key, _kernel_of, primitive, key, params)
+                kernel = _kernels.use(key, _kernel_of, primitive, types, params)
             if kernel is not None:
                 return self._by_kernel(kernel, primitive, hosts, dots)
         return super().process(primitive, operands, params)
@@ -311,7 +312,7 @@ class StagedLinearizeTrace(LinearizeTrace):
         """Write the equations of the template of the primitive, else apply its rule."""
         tape = self.parent
         primals: list[Any] = []
-        key: list[Any] = [primitive]
+        types: list[Any] = []
         dots: list[Var] = []  # each once
         for x in operands:
             number = -1
@@ -329,11 +330,11 @@ class StagedLinearizeTrace(LinearizeTrace):
             if aval.type_sharding is not None:
                 break
             primals.append(x)
-            key += number, aval
+            types += number, aval
         else:
             if dots and not primitive.call_like and not primitive.axis_param:
-                key += params.items()
-                kernel = _templates.use(key, _template_of, primitive, key, params)
+                key = (primitive, *types, *params_key(params))
+                kernel = _templates.use(key, _template_of, primitive, types, params)
                 if kernel is not None:
                     return self._by_template(kernel, primitive, primals, dots)
         return super().process(primitive, operands, params)
@@ -569,19 +570,17 @@ def _linear_part(program: LinearProgram) -> tuple[ClosedJaxpr, list[Any]]:
 
 
 def _kernel_of(
-    primitive: Primitive, key: Sequence[Any], params: dict[str, Any],
+    primitive: Primitive, types: Sequence[Any], params: dict[str, Any],
     executable: Callable[..., Any] = numpy_function,
 ) -> LinearizedKernel:  # fmt: skip
     """Return the kernel of a primitive.
 
     Args:
       primitive: what is evaluated.
-      key: the primitive; for each operand the number of its tangent, -1 for zero, and its abstract
-        value; the params.
+      types: for each operand the number of its tangent, -1 for zero, and its abstract value.
       params: of the primitive.
       executable: makes of the program of the primal what runs it.
     """
-    types = key[1 : len(key) - len(params)]
     numbers, avals = types[::2], types[1::2]
     evaluated = trace_to_closed(lambda *xs: primitive.bind(*xs, **params), avals)
     split = LINEARIZE_HANDLE.linearize_jaxpr(evaluated, [k >= 0 for k in numbers])
@@ -599,10 +598,10 @@ def _kernel_of(
 
 
 def _template_of(
-    primitive: Primitive, key: Sequence[Any], params: dict[str, Any]
+    primitive: Primitive, types: Sequence[Any], params: dict[str, Any]
 ) -> LinearizedKernel:
     """Return the kernel of a primitive as a template; the arguments are those of `_kernel_of`."""
-    kernel = _kernel_of(primitive, key, params, template_of)
+    kernel = _kernel_of(primitive, types, params, template_of)
     template_of(kernel.programs[1])  # whose equations are written as well
     return kernel
 

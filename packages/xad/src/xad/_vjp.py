@@ -849,7 +849,11 @@ def value_and_grad_of(
         avals = [x.aval for x in primals]
         outs, program = linearized(flat, primals, active)
         _check_scalar(outs, flat, operation, holomorphic, fun)
-        cts = cotangents_of(program, avals, [_one(outs[0].aval)])
+        aval = outs[0].aval
+        one = scalar_array(1.0, aval.dtype)
+        if aval.weak_type:
+            one = ConcreteArray(one.to_host(), aval)
+        cts = cotangents_of(program, avals, [one])
         grads = xtree.unflatten(tree, cts)
         (value,) = outs
         return ((value, flat.aux) if has_aux else value), grads
@@ -863,11 +867,6 @@ def _with_option(absorbs: bool) -> Callable[..., Any]:
             return linearize_flat(*args)
 
     return linearized
-
-
-def _one(aval: ShapedArray) -> Array:
-    one = scalar_array(1.0, aval.dtype)
-    return ConcreteArray(one.to_host(), aval) if aval.weak_type else one
 
 
 def _check_scalar(

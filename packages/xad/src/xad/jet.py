@@ -42,6 +42,7 @@ from xprim import LINEAR, Array, LinearIn, Primitive, Trace, Tracer, Zero, dtype
 from xprim.errors import message
 from xprim.leaves import flat_arrays
 from xprim.requirements import require
+from xprim.static_keys import params_key
 from xprim.tracebacks import boundaries
 from xprim.transformed import check_function
 
@@ -256,7 +257,7 @@ class JetTrace(Trace):
         if primitive.call_like:
             outs = self._made_of(primitive, operands, params)
         else:
-            key = (primitive, *map(id, operands), *params.items())
+            key = (primitive, *map(id, operands), *params_key(params))
             if key not in self._made:
                 self._made[key] = operands, self._made_of(primitive, operands, params)
             outs = self._made[key][1]

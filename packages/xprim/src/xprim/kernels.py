@@ -19,6 +19,7 @@ the one that was kept.
 
 from __future__ import annotations
 
+import marshal
 import os
 import sys
 import weakref
@@ -236,8 +237,7 @@ def _made(table: str, key: Sequence[Any], make: Callable[..., Any], args: Any) -
         expected = isinstance(error, Refusal | XStackError)
         if _values.enable_checks and not expected:
             raise
-        what = [a.str_short() if type(a) is ShapedArray else getattr(a, "__name__", str(a))
-                for a in key if a is not None and (a or type(a) is not tuple)]  # fmt: skip
+        what = [_shown(a) for a in key if a is not None and (a or type(a) is not tuple)]
         reason = str(error).partition("\n")[0]
         if not isinstance(error, Refusal):
             reason = f"{failing_line(error, make)}: {type(error).__name__}: {reason}"
@@ -245,6 +245,15 @@ def _made(table: str, key: Sequence[Any], make: Callable[..., Any], args: Any) -
         return REFUSED
     finally:
         state.trace = previous
+
+
+def _shown(part: Any) -> str:
+    """Return a part of a key as the log shows it."""
+    if type(part) is ShapedArray:
+        return part.str_short()
+    if type(part) is bytes:
+        return " ".join(map(repr, marshal.loads(part)))  # values of `params_key`
+    return getattr(part, "__name__", str(part))
 
 
 def log_refusal(table: str, what: str, reason: str, *, shown: bool = False) -> None:

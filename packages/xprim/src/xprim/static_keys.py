@@ -66,8 +66,14 @@ def params_key(params: dict[str, Any]) -> tuple[Hashable, ...]:
     """
     if not params:
         return ()
-    if are_plain(params.values()):
-        return (plain_key(params),)
+    values = [*params.values()]
+    try:
+        key = marshal.dumps(values, 2)
+    except ValueError:
+        pass  # an object, such as a dtype
+    else:
+        if _BUFFER not in key or are_plain(values):
+            return (*params, key)
     return tuple([
         (name, static_key(value)) if type(value) in _LOOKED_INTO else (name, type(value), value)
         for name, value in params.items()
@@ -90,6 +96,7 @@ def are_plain(values: Iterable[Any]) -> bool:
     return all(type(v) in _PLAIN or (type(v) is tuple and are_plain(v)) for v in values)
 
 
+_BUFFER = b"s"  # marks what `marshal` writes without its dtype; other bytes may be the same
 _PLAIN = frozenset((int, bool, float, complex, str, type(None)))
 _LOOKED_INTO = frozenset((float, complex, tuple, np.float64, np.float32))
 

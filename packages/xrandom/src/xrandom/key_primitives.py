@@ -15,6 +15,7 @@ from xprim import ZERO, Primitive, ShapedArray, dimension_names, dtypes, shaped_
 from xprim.contracts import BatchAxis, Builder, outline
 from xprim.errors import message
 from xprim.requirements import require
+from xprim.static_keys import params_key
 from xrandom import bit_generator
 from xrandom.bit_generator import MAX_ORIGINAL_WORDS, UINT_BY_WIDTH, Shape, host_bits, words_needed
 from xrandom.hashing import MAX_LANES, hash_range_lanes, lanes_of_ones
@@ -69,7 +70,7 @@ def in_programs(name: str, fun: Callable[..., Any], *, several: bool = False) ->
     """
 
     def rule(b: Builder, operands: Any, avals_in: Any, avals_out: Any, **params: Any) -> Any:
-        key = (name, *params.items())
+        key = (name, *params_key(params))
 
         def results(*xs: Any) -> Any:
             found = fun(*xs, **params)

@@ -156,9 +156,10 @@ def inexact(operation: str, *operands: Any) -> list[Array]:
 
     A Python integer is converted to that dtype at once: it need not fit integers beside it.
     """
-    if all(isinstance(x, Array) and dtypes.is_inexact(x.aval.dtype) for x in operands):
-        return promoted(operation, *operands)
-    return _converted_to(operation, operands, dtypes.to_inexact_dtype)
+    for x in operands:  # on the path of every operation: no generator
+        if not (isinstance(x, Array) and dtypes.is_inexact(x.aval.dtype)):
+            return _converted_to(operation, operands, dtypes.to_inexact_dtype)
+    return promoted(operation, *operands)
 
 
 def converted(x: Array, dtype: Any, weak: bool = False) -> Array:
