@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from xjit import device_put, devices, jaxlib_gateway as gateway, jit
-from xprim import as_array, config
+from xprim import as_array, config, scalar_array
 from xprim.kernels import log
 from xprim.testing import functions_entered
 
@@ -285,6 +285,21 @@ def test_a_donated_number_keeps_its_value() -> None:
         jit(lambda n: n)(as_array(2.5))
         assert float(f(as_array(2.5), zero)) == 2.5
     assert float(as_array(2.5)) == 2.5
+
+
+@pytest.mark.parametrize("make", [
+    lambda: scalar_array(0, np.dtype("float32")), lambda: scalar_array(3),
+])  # fmt: skip
+def test_equal_numbers_of_a_donated_state_may_be_one_array(make) -> None:
+    f = jit(lambda state: [x + 1 for x in state], donate_argnums=0)
+    by_leaf = jit(lambda a, b: (a + 1, b + 1), donate_argnums=(0, 1))
+    compiled = f.lower([make(), make()]).compile()
+    expected = int(make()) + 1
+    for _ in range(3):
+        for call in (f, compiled, lambda state: by_leaf(*state)):
+            jit(lambda n: n)(make())  # which gives it a buffer
+            assert [int(x) for x in call([make(), make()])] == [expected] * 2
+            assert int(make()) == expected - 1
 
 
 def test_static_values_that_are_equal_but_of_other_types_are_kept_apart() -> None:

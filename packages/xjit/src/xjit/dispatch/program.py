@@ -43,6 +43,7 @@ from xjit.sharding.shardings import Sharding
 from xjit.sharding.typed import shardings_of_results
 from xjit.xla_workarounds.recomputation import keep_barriers
 from xprim import EAGER_ON_HOST, ClosedJaxpr, ConcreteArray, config, eval_closed, from_stored, state
+from xprim.array import is_shared
 from xprim.eager import SMALL, execution_refused
 from xprim.errors import XStackRuntimeError, message
 from xprim.memory import bytes_of
@@ -189,7 +190,10 @@ class DeviceKernel:
                 finisher(out_tree, self.avals_out))  # fmt: skip
 
     def owned(self, given: Any, arrays: Sequence[ConcreteArray]) -> Sequence[ConcreteArray]:
-        """Replace donated arrays that came from host values: those of small numbers are shared.
+        """Copy donated arrays that came from host values, and those that calls share.
+
+        `array(0, "float32")` returns one object for equal numbers (`is_shared`), which two leaves
+        of a donated state may hold, and which must not lose its value.
 
         Args:
           given: a tree of what the user passed.
@@ -199,10 +203,11 @@ class DeviceKernel:
             return arrays
         known = {id(x) for x in xtree.leaves(given)}
         return [
-            from_stored(x.to_stored().copy(), x.aval) if i in self.donated and id(x) not in known
+            from_stored(x.to_stored().copy(), x.aval)
+            if i in self.donated and (id(x) not in known or is_shared(x))
             else x
             for i, x in enumerate(arrays)
-        ]  # fmt: skip
+        ]
 
     def _check_passed_once(self, arrays: Sequence[ConcreteArray]) -> None:
         """Raise for a donated array that is passed twice."""
