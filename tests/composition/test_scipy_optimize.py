@@ -306,3 +306,6 @@ def test_odeint_takes_so_many_steps_of_such_length_and_floats_alone():
     np.testing.assert_allclose(short[1], 2.0, atol=1e-4)
     with pytest.raises(TypeError, match="odeint: the start and the times must be floats"):
         odeint(lambda y, t: y, 1, t)
+    for wrong in (np.zeros(0), np.float64(1.0), np.zeros((2, 2))):
+        with pytest.raises(ValueError, match="odeint: the times must be a vector of one or more"):
+            odeint(lambda y, t: y, 1.0, wrong)

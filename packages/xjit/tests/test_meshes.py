@@ -136,6 +136,7 @@ def test_a_single_name_may_be_a_string():
     [
         ((CPUS, ("x", "y")), ValueError, "Mesh: there must be a name for each of 1 axes."),
         ((CPUS.reshape(4, 2), ("x", "x")), ValueError, "Mesh: each axis must have a name of its"),
+        ((CPUS, ([1],)), TypeError, "Mesh: the names of axes must be hashable."),
         ((CPUS[[0, 0]], ("x",)), ValueError, "Mesh: a device occurs twice."),
         ((np.arange(2), ("x",)), TypeError, "Mesh: its elements must be devices."),
         ((CPUS[:0], ("x",)), ValueError, "Mesh: there must be at least one device."),

@@ -56,7 +56,7 @@ from xprim import (
     typeof,
 )
 from xprim.cells import Cell
-from xprim.errors import ShapeError, message, place_of
+from xprim.errors import ShapeError, described, message, place_of
 from xprim.leaves import path_of
 from xprim.sharded_types import cotangent, near
 from xprim.tracebacks import boundary, shorten
@@ -292,7 +292,11 @@ class PullBack(_LinearFunction):
 
     @opaque_residuals.setter
     def opaque_residuals(self, values: list[Any]) -> None:
-        self._edited = self._saved()[0], values
+        if not isinstance(values, list | tuple):
+            raise TypeError(message(
+                "vjp: opaque_residuals", "it must be a list of arrays.", got=described(values)
+            ))  # fmt: skip
+        self._edited = self._saved()[0], list(values)
 
     def replace(self, **saved: Any) -> Self:
         """Return this with other values of `args_res` or `opaque_residuals`.

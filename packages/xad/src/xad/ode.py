@@ -83,6 +83,7 @@ def odeint(
 
     Raises:
       TypeError: a value that is no array of floats, or a derivative with other leaves than `y0`.
+      ValueError: `t` is not a vector, or has no elements.
 
     Example:
       >>> import xnp
@@ -96,6 +97,8 @@ def odeint(
     check_function(func, "odeint")
     start = xtree.map(lambda x: _check(x, "y0", dtypes.is_inexact), y0)
     times = _check(t, "t", dtypes.is_floating)
+    require(times.ndim == 1 and times.size, "odeint", "the times must be a vector of one or more, "
+            "the first that of the start.", got=times)  # fmt: skip
     args = xtree.map(lambda x: as_array(x, what="odeint: args"), args)
     converted, captured = closure_convert(func, start, times[0], *args)
     parameters = (*args, *captured)

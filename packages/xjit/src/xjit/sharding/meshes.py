@@ -19,7 +19,7 @@ from xprim.requirements import require
 from xprim.tracebacks import boundary
 from xtree.boundaries import boundary_methods
 from xtree.errors import escaped, preformatted
-from xtree.interning import InternTable, equality_key
+from xtree.interning import InternTable, equality_key, is_hashable
 from xtree.records import Immutable, set_once
 
 __all__ = [
@@ -617,6 +617,10 @@ def _check_names(
             operation, f"there must be a name for each of {len(shape)} axes.",
             got=f"axis_names={names!r} for the shape {shape}",
         ))  # fmt: skip
+    require(
+        all(is_hashable(name) for name in names), operation,
+        "the names of axes must be hashable.", got={"axis_names": names}, error=TypeError,
+    )  # fmt: skip
     require(
         len(set(names)) == len(names) and None not in names, operation,
         "each axis must have a name of its own.", got={"axis_names": names},
