@@ -46,6 +46,7 @@ def test_a_gpu_that_is_not_used_is_told(capsys, monkeypatch, healthy):
         ("XSTACK_PLATFORMS", "cuda", "the platform 'gpu' needs the CUDA plugin"),
         ("XSTACK_PLATFORMS", "bogus", "'bogus' is not the name of a platform"),
         ("XSTACK_NUM_CPU_DEVICES", "abc", "must be a positive integer"),
+        ("XSTACK_NUM_THREADS", "0", "must be a positive number"),
     ],
 )
 def test_a_machine_whose_devices_cannot_be_used_is_told_what_mends_it(variable, value, reason):
@@ -57,6 +58,13 @@ def test_a_machine_whose_devices_cannot_be_used_is_told_what_mends_it(variable, 
     (wrong,) = [line for line in done.stdout.splitlines() if "no device can be used" in line]
     assert reason in wrong and variable in wrong.partition("; unset ")[2]
     assert "devices" in done.stdout and "none" in done.stdout
+
+
+def test_the_threads_of_the_cpu_are_among_the_facts(monkeypatch):
+    monkeypatch.setattr(doctor.device_options.num_threads, "in_force", 3)
+    assert dict(doctor.facts())["threads of the CPU"].startswith("3, by num_threads")
+    monkeypatch.setattr(doctor.device_options.num_threads, "in_force", None)
+    assert "each core" in dict(doctor.facts())["threads of the CPU"]
 
 
 def test_a_cache_that_does_not_work_is_told(capsys, healthy):

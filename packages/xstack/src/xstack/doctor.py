@@ -16,7 +16,7 @@ from typing import Any
 import xjit
 from xjit import jaxlib_gateway as gateway
 from xjit.cache import inspection
-from xprim import config
+from xprim import config, device_options
 
 __all__ = ["facts", "print_environment_info", "problems"]
 
@@ -24,7 +24,7 @@ __dir__ = __all__.copy
 
 _PACKAGES = ("xtree", "xprim", "xnp", "xrandom", "xad", "xbatch", "xjit", "xpar")
 _OTHERS = ("jaxlib", "numpy", "ml_dtypes")
-_ASKS_FOR_DEVICES = ("XSTACK_PLATFORMS", "XSTACK_NUM_CPU_DEVICES")
+_ASKS_FOR_DEVICES = ("XSTACK_PLATFORMS", "XSTACK_NUM_CPU_DEVICES", "XSTACK_NUM_THREADS")
 _NVIDIA_DRIVER = Path("/proc/driver/nvidia/version")
 _PLUGINS = ("jax-cuda13-plugin", "jax-cuda13-pjrt", "jax-cuda12-plugin", "jax-cuda12-pjrt")
 
@@ -47,6 +47,7 @@ def facts() -> list[tuple[str, str]]:
         *[("driver", line) for line in _driver()],
         ("platforms", _told_or_failed(gateway.platforms)[0]),
         ("devices", _told_or_failed(xjit.devices)[0]),
+        ("threads of the CPU", _threads()),
         ("compilation cache", str(inspection.directory() or "off")),
         ("products of float32", _precision_of_products()),
     ]
@@ -55,6 +56,14 @@ def facts() -> list[tuple[str, str]]:
 def _driver() -> list[str]:
     """Return what NVIDIA's driver says of itself, a line where there is one."""
     return _NVIDIA_DRIVER.read_text().splitlines()[:1] if _NVIDIA_DRIVER.is_file() else []
+
+
+def _threads() -> str:
+    """Return how many threads compiled programs use on the CPU, and what says so."""
+    count = device_options.num_threads.in_force
+    if count is None:
+        return "one for each core that the process may use (num_threads is None)"
+    return f"{count}, by num_threads, XSTACK_NUM_THREADS or OMP_NUM_THREADS"
 
 
 def _precision_of_products() -> str:
