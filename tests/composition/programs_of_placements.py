@@ -162,6 +162,7 @@ def programs_of_described_arguments(ns: Any) -> Iterator[str]:
     yield [parts(x.sharding.spec) for x in lowered.compile().out_info]
     yield (
         [d.id for d in cut._device_assignment],
+        [d.id for d in cut._addressable_device_assignment],
         (cut._to_xla_hlo_sharding(2).tile_assignment_dimensions()),
     )
 

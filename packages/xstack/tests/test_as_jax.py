@@ -58,6 +58,7 @@ def test_it_refuses_where_jax_is_imported_already():
 @pytest.mark.parametrize(("module", "names"), [
     ("ad_util", "stop_gradient_p"), ("checkify", "checkify Error"), ("compiler", ""),
     ("core", "trace_state_clean ShapedArray Tracer Literal"), ("dispatch", "wait_for_tokens"),
+    ("distributed", "global_state"),
     ("dtypes", "TypePromotionError finfo"), ("flatten_util", "ravel_pytree"),
     ("state.types", "AbstractRef"), ("tree_util", "_registry tree_map"),
     ("traceback_util", "api_boundary include_frame register_exclusion _exclude_paths"),
@@ -131,6 +132,9 @@ import importlib.util
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu
 import jax.experimental.pallas.ops.tpu.flash_attention
+from jax.interpreters import pxla
+from jax.extend import ifrt_programs
+assert ifrt_programs.ifrt_programs is ifrt_programs and not hasattr(pxla, "shard_args")
 for module in (pl, tpu):
     def blocks(specs: module.BlockSpec | None = None): ...
     for use in (lambda: module.BlockSpec((8, 8)), lambda: module.BlockSpec.index_map):

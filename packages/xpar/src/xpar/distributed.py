@@ -1141,6 +1141,12 @@ def is_initialized() -> bool:
     return _group[0] is not None
 
 
+def coordination_client() -> Any:
+    """Return the runtime's connection to the coordination service, None for one process alone."""
+    group = _group[0]
+    return None if group is None else group.watch.member.client
+
+
 def shutdown() -> None:
     """Part from the other processes, when they are all done; nothing where there are none.
 

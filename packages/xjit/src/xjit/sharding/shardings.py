@@ -96,6 +96,12 @@ class Sharding(Immutable):
         """The devices in order, by the name that libraries written for JAX read."""
         return self.devices_in_order
 
+    @property
+    def _addressable_device_assignment(self) -> tuple[Any, ...]:
+        """Those of this process, likewise."""
+        here = self.addressable_devices
+        return tuple([device for device in self.devices_in_order if device in here])
+
     def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
         """Return XLA's own description, for an array of so many dimensions; likewise."""
         return gateway.hlo_sharding(self.tiles(num_dimensions))

@@ -19,6 +19,7 @@ with namespace(globals(), hint=hint_for):
         compiler as compiler,
         core as core,
         dispatch as dispatch,
+        distributed as distributed,
         dtypes as dtypes,
         traceback_util as traceback_util,
         tree_util as tree_util,

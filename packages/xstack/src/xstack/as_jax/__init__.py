@@ -138,6 +138,8 @@ class _AbsentModule(ModuleType):
     """A module of JAX that can be imported here; its classes stand in annotations and as bases."""
 
     def __getattr__(self, name: str) -> Any:
+        if name == self.__name__.rpartition(".")[2]:  # `jax.extend.ifrt_programs` holds such a one
+            return self
         if not name[0].isupper():
             raise AttributeError(_absent.why_not(f"{self.__name__}.{name}"))
         return _AbsentClass(name, (), {"__module__": self.__name__})
@@ -164,7 +166,9 @@ class _Finder(Loader):
     ) -> ModuleSpec | None:
         top, _, below = fullname.partition(".")
         if top == "xstack":  # what `from jax.experimental import pallas` asks for
-            absent = below.startswith(("experimental.", "extend.")) and _absent.is_importable(below)
+            absent = below.startswith(
+                ("experimental.", "extend.", "interpreters.")
+            ) and _absent.is_importable(below)
             return ModuleSpec(fullname, self, is_package=True) if absent else None
         if top != "jax":
             return None

@@ -45,7 +45,7 @@ _INSTEAD = {
 # Modules that libraries import at their top and use in few of their functions.
 _IMPORTABLE = (
     "experimental.array_serialization", "experimental.colocated_python", "experimental.mosaic",
-    "experimental.pallas", "extend.ifrt_programs",
+    "experimental.pallas", "extend.ifrt_programs", "interpreters.pxla",
 )  # fmt: skip
 
 
