@@ -49,6 +49,7 @@ from xprim import (
     config,
     state,
     trace_to_closed,
+    trace_to_jaxpr,
     use_trace,
 )
 from xprim.derived_cells import claim_ref_uses
@@ -520,8 +521,9 @@ def _jvp_of(
         return [*outs, *kept]
 
     avals = [*closed.in_avals, *tangent_avals(closed.in_avals, nonzero)]
-    program = trace_to_closed(forward, avals, name=closed.jaxpr.name, cells=claim_ref_uses())
-    return program, tuple(nonzero_out)
+    # as `trace_to_closed` does, in a frame less for each program inside of another
+    jaxpr, consts = trace_to_jaxpr(forward, avals, name=closed.jaxpr.name, cells=claim_ref_uses())
+    return ClosedJaxpr(jaxpr, consts), tuple(nonzero_out)
 
 
 def tangent_avals(avals: Sequence[ShapedArray], nonzero: Sequence[bool]) -> list[ShapedArray]:

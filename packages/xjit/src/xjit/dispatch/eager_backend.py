@@ -21,6 +21,7 @@ from xjit.dispatch.placement_inference import common_placement
 from xjit.dispatch.program import DeviceKernel, program_of
 from xjit.dispatch.transfer import copy_there, device_put_p, placed, put, put_over
 from xjit.sharding.shardings import device_named_by, sharding_named_by
+from xnp.primitives.conversion import copy_p
 from xprim import Array, ClosedJaxpr, ConcreteArray, Primitive, config, shaped_array, state
 from xprim.eager import results_are_checked
 from xprim.eager_costs import SMALL, WORTH_COMPILING, saved_time
@@ -127,7 +128,7 @@ class EagerBackend:
         """Compile and run one primitive."""
         if primitive is device_put_p:  # no program: its devices may be others than the operand's
             return (placed(operands[0], params["sharding"]),)
-        if primitive.name == "copy" and _in_other_memory(operands[0]):
+        if primitive is copy_p and _in_other_memory(operands[0]):
             return (copy_there(operands[0]),)
         return compile_and_run(primitive, operands, params)
 
