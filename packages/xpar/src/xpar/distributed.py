@@ -37,8 +37,8 @@ from xprim.requirements import require
 from xprim.tracebacks import boundaries
 
 __all__ = [
-    "DifferentProgramsError", "ProcessFailureError", "barrier", "initialize", "is_initialized",
-    "shutdown",
+    "DifferentProgramsError", "ProcessFailureError", "barrier", "coordination_client",
+    "initialize", "is_initialized", "shutdown",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -1142,7 +1142,14 @@ def is_initialized() -> bool:
 
 
 def coordination_client() -> Any:
-    """Return the runtime's connection to the coordination service, None for one process alone."""
+    """Return the runtime's connection to the coordination service, None for one process alone.
+
+    It is jaxlib's `DistributedRuntimeClient`, with a store of keys and barriers for all processes.
+
+    Example:
+      >>> coordination_client() is None
+      True
+    """
     group = _group[0]
     return None if group is None else group.watch.member.client
 

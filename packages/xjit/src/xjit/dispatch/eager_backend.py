@@ -21,7 +21,7 @@ from xjit.dispatch.placement_inference import common_placement
 from xjit.dispatch.program import DeviceKernel, program_of
 from xjit.dispatch.transfer import copy_there, device_put_p, placed, put, put_over
 from xjit.sharding.shardings import device_named_by, sharding_named_by
-from xnp.primitives.conversion import copy_p
+from xnp.lax import copy_p
 from xprim import Array, ClosedJaxpr, ConcreteArray, Primitive, config, shaped_array, state
 from xprim.eager import results_are_checked
 from xprim.eager_costs import SMALL, WORTH_COMPILING, saved_time
