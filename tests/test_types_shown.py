@@ -42,15 +42,11 @@ UNTYPED = {
 }  # fmt: skip
 
 _ONE_OR_A_FUNCTION = "None, or without an argument the function that takes it"
-_ITS_OWN = "of the type that the option has"
 
 # path -> why it shows no type of its result
 UNTYPED_RESULTS = {
     "Array.item": "a Python number of the kind of the dtype",
-    **{f"config.{name}": _ITS_OWN
-       for name in ("cuda_visible_devices", "gpu_allocator", "gpu_memory_fraction",
-                    "gpu_preallocate", "num_cpu_devices", "num_threads", "platform_name",
-                    "platforms", "read")},
+    "config.read": "of the type that the option has",
     **{f"debug.{name}": _ONE_OR_A_FUNCTION for name in ("callback", "log", "print")},
     "debug.breakpoint": "the tree that it is given as `token`",
     "experimental.sparse.bcoo_dot_general": "dense, or sparse where both operands are",

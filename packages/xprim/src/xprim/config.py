@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "STALE", "ThreadItems", "ThreadState", "no_more_threads", "state", "threads_seen", "update",
     "read", "options", "TraceContext", "trace_context", "names_in_trace_context",
-    "when_changed", "announce_change", "NOT_GIVEN", "Option", "define", "Override",
+    "when_changed", "announce_change", "NOT_GIVEN", "Option", "ProcessOption", "define", "Override",
     "carry_overrides", "values",
     "enable_x64", "explicit_x64_dtypes", "numpy_dtype_promotion",
     "numpy_rank_promotion", "default_matmul_precision", "threefry_partitionable",
@@ -434,6 +434,26 @@ class Option(OneOfItsName, Generic[T]):
 
 
 Option.__doc__ = DocOfOption(Option.__doc__)  # type: ignore[assignment]
+
+
+class ProcessOption(Option[T]):
+    """An option of the process, which has no value for a block of one thread.
+
+    Attributes:
+        reason: why it is, for the error; a sentence.
+        deadline: until when it may be set, behind a comma; or nothing.
+    """
+
+    __slots__ = ()
+    reason: str
+    deadline = ""
+
+    def __call__(self, new_val: T | NotGiven = NOT_GIVEN) -> Override:
+        """Raise the error that names `config.update`."""
+        raise TypeError(message(
+            f"config.{self.name}", self.reason,
+            hint=f'config.update("{self.name}", ...){self.deadline}',
+        ))  # fmt: skip
 
 
 def define(option: Option[T]) -> Option[T]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from xprim.config import Option, define
+from xprim.config import ProcessOption, define
 from xprim.errors import message
 
 __all__ = [
@@ -21,7 +21,7 @@ __all__ = [
 __dir__ = __all__.copy
 
 
-class _OfTheProcess(Option[Any]):
+class _OfTheProcess(ProcessOption[Any]):
     """An option that is set once, before devices are used.
 
     Attributes:
@@ -30,6 +30,9 @@ class _OfTheProcess(Option[Any]):
     """
 
     __slots__ = ("in_force", "user")
+
+    reason = "devices are those of the whole process."
+    deadline = ", before the first array is made"
 
     def __init__(
         self, name: str, doc: str, validate: Callable[[Any], bool], default: Any = None
@@ -45,12 +48,6 @@ class _OfTheProcess(Option[Any]):
     def reopen(self) -> None:
         """Say that no device is in use any more."""
         self.user = self.in_force = None
-
-    def __call__(self, new_val: object = None) -> Any:
-        """Refuse: there is no scope in which the devices are others."""
-        problem = "devices are those of the whole process."
-        hint = f'config.update("{self.name}", ...), before the first array is made'
-        raise TypeError(message(f"config.{self.name}", problem, hint=hint))
 
     def set(self, value: object) -> None:
         """Set the value, or raise RuntimeError when devices are in use already."""

@@ -6,10 +6,9 @@ the program. The option sets both, for a look at what is traced, compiled, found
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 from xprim import config
-from xtree.errors import message
 from xtree.namespaces import late_import
 
 __all__ = ["logging_level"]
@@ -22,16 +21,11 @@ _PACKAGES = ("xtree", "xprim", "xnp", "xrandom", "xad", "xbatch", "xjit", "xpar"
 _FORM = "{levelname}:{asctime}:{name}:{lineno}: {message}"
 
 
-class _LevelOption(config.Option["str | None"]):
-    """An option of the process alone, since loggers are."""
+class _LevelOption(config.ProcessOption["str | None"]):
+    """The option `logging_level`."""
 
     __slots__ = ()
-
-    def __call__(self, new_val: str | None = None) -> NoReturn:  # type: ignore[override]
-        raise TypeError(message(
-            "config.logging_level", "loggers belong to the process, not to a block of one thread.",
-            hint=f"config.update('logging_level', {new_val!r})",
-        ))  # fmt: skip
+    reason = "loggers belong to the process, not to a block of one thread."
 
 
 class _Loggers:
