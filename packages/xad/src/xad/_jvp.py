@@ -23,7 +23,7 @@ from xad.arguments import (
     tangents_and_cells,
     write_tangents,
 )
-from xad.derivative_kernels import USES_BEFORE_TEMPLATE, JVPKernel, template_of
+from xad.derivative_kernels import USES_BEFORE_TEMPLATE, JVPKernel, template_of, use_template
 from xad.tangents import (
     Tangent,
     check_tangents,
@@ -277,11 +277,9 @@ class StagedJVPTrace(JVPTrace):
             primals.append(x)
             types += aval, dot_aval
         else:
-            if dots and not primitive.call_like and not primitive.axis_param:
-                key = (primitive, *types, *params_key(params))
-                kernel = _templates.use(key, _template_of, primitive, types, params)
-                if kernel is not None:
-                    return self._by_template(kernel, primals, dots)
+            kernel = dots and use_template(_templates, _template_of, primitive, types, params)
+            if kernel:
+                return self._by_template(kernel, primals, dots)
         return super().process(primitive, operands, params)
 
     def _by_template(

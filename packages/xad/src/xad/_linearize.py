@@ -15,6 +15,7 @@ from xad.derivative_kernels import (
     LinearizedKernel,
     divided,
     template_of,
+    use_template,
     without_kernels,
 )
 from xad.tangents import JvpRule, Tangent, instantiate, is_differentiable
@@ -332,11 +333,9 @@ class StagedLinearizeTrace(LinearizeTrace):
             primals.append(x)
             types += number, aval
         else:
-            if dots and not primitive.call_like and not primitive.axis_param:
-                key = (primitive, *types, *params_key(params))
-                kernel = _templates.use(key, _template_of, primitive, types, params)
-                if kernel is not None:
-                    return self._by_template(kernel, primitive, primals, dots)
+            kernel = dots and use_template(_templates, _template_of, primitive, types, params)
+            if kernel:
+                return self._by_template(kernel, primitive, primals, dots)
         return super().process(primitive, operands, params)
 
     def _by_template(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from xprim import (
@@ -20,7 +20,7 @@ from xprim import (
     substituted,
 )
 from xprim.jaxpr import memo_of
-from xprim.kernels import Kernel, Refusal
+from xprim.kernels import Kernel, KernelTable, Refusal
 from xprim.static_keys import params_key
 from xtree.records import Record, set_once
 
@@ -157,6 +157,21 @@ class LinearizedKernel(Kernel):
         self.linear = linear
         self.picked = picked
         self.constants = constants
+
+
+def use_template(
+    table: KernelTable, make: Callable[..., Any], primitive: Primitive, types: Sequence[Any],
+    params: dict[str, Any],
+) -> Any:  # fmt: skip
+    """Return the template that a table has for a primitive, its operands' types and params.
+
+    Returns:
+      What `make(primitive, types, params)` made, or None for a call or a collective, after few
+      uses, and where a template was refused.
+    """
+    if primitive.call_like or primitive.axis_param:
+        return None
+    return table.use((primitive, *types, *params_key(params)), make, primitive, types, params)
 
 
 def template_of(program: ClosedJaxpr) -> EquationTemplate:
