@@ -54,6 +54,7 @@ from xprim.requirements import require
 from xprim.tracebacks import boundary, shorten
 from xprim.transformed import check_function, transforming
 from xprim.typing import PyTree
+from xtree.interning import is_hashable
 from xtree.namespaces import late_import
 from xtree.records import Record, set_once
 
@@ -961,7 +962,7 @@ def _check_policy(policy: Any) -> None:
             "checkpoint", f"the policy must be a function, got {described(policy)}.",
             hint="checkpoint_policies has the common ones",
         ))  # fmt: skip
-    if getattr(type(policy), "__hash__", None) is None:
+    if not is_hashable(policy):
         raise TypeError(message(
             "checkpoint", f"the policy must be hashable, got {described(policy)}.",
             hint="a function, or an object whose class defines __eq__ and __hash__",

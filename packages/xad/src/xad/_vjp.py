@@ -350,8 +350,8 @@ class PullBack(_LinearFunction):
         residuals, form = self.tree_flatten()
         tree, avals = form.signature.in_tree, form.signature.in_avals
         pairs = zip(residuals, form.numbers, strict=True)
-        whole = [x if n < 0 else restored(x, n, tree, avals) for x, n in pairs]
-        return _program_of(form, whole)
+        complete = [x if n < 0 else restored(x, n, tree, avals) for x, n in pairs]
+        return _program_of(form, complete)
 
     @boundary
     def __call__(self, *cotangents: Any) -> tuple[Any, ...]:

@@ -281,10 +281,7 @@ class JaxprTrace(Trace):
 
     def finish(self, results: Sequence[Array]) -> tuple[Jaxpr, list[Any]]:
         """Return the jaxpr with these results, and the values of its constants."""
-        outvars = [
-            x.variable if type(x) is JaxprTracer and x._trace is self else self.constant(x)
-            for x in results
-        ]
+        outvars = [self.atom(x) for x in results]
         for value in self.consts:
             if isinstance(value, Tracer) and value._trace.closed:
                 raise_leaked(value)
