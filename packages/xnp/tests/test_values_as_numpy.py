@@ -540,3 +540,17 @@ def test_polyfit_of_complex_points_is_that_of_numpy() -> None:
     x, y = (rng.normal(size=(2, 9)) + 1j * rng.normal(size=(2, 9))).astype("complex64")
     np.testing.assert_allclose(xnp.polyfit(x, x, 1), [1, 0], atol=1e-5)
     np.testing.assert_allclose(xnp.polyfit(x, y, 2), np.polyfit(x, y, 2), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16"])
+def test_indices_of_a_dtype_that_does_not_hold_the_length(dtype: str) -> None:
+    x, host = xnp.arange(100_000), np.arange(100_000)
+    places = np.array([5, -1]).astype(dtype)
+    for index in (places, xnp.asarray(places)):
+        np.testing.assert_array_equal(x[index], host[places])
+        np.testing.assert_array_equal(xnp.take(x, index), host[places])
+        np.testing.assert_array_equal(xnp.take_along_axis(x, index, 0), host[places])
+        np.testing.assert_array_equal(x.at[index].get(mode="clip"), host[places])
+        np.testing.assert_array_equal(
+            x.at[index].set(-7), np.where(np.isin(host, host[places]), -7, host)
+        )

@@ -338,12 +338,14 @@ def from_front(array: Any, size: int, dtype: Any) -> Any:
     """Return an index Array with negative numbers counted from the end."""
     if type(array) is ConcreteArray:
         host = array.to_host()
-        if host.dtype.kind != "u":
+        is_signed = host.dtype.kind != "u"
+        host = host.astype(dtype)  # first: the size need not fit the dtype of the indices
+        if is_signed:
             if isinstance(size, SymbolicSize) and (host < 0).any():
-                return _from_symbolic_front(host, size, dtype)
+                return _from_symbolic_front(host, size)
             if host.size and host.min() < 0 and not isinstance(size, SymbolicSize):
                 host = np.where(host < 0, host + size, host)
-        return from_numpy(host.astype(dtype), copy=False, canonical=False)
+        return from_numpy(host, copy=False, canonical=False)
     if dtypes.is_unsigned_integer(array.aval.dtype):
         return cast(array, dtype)
     array = cast(array, dtype)
@@ -351,9 +353,9 @@ def from_front(array: Any, size: int, dtype: Any) -> Any:
     return selected(below, bind("add", array, scalar_like(array, size)), array)
 
 
-def _from_symbolic_front(host: Any, size: int, dtype: Any) -> Any:
+def _from_symbolic_front(host: Any, size: int) -> Any:
     below = from_numpy(host < 0, copy=False)
-    array = from_numpy(host.astype(dtype), copy=False, canonical=False)
+    array = from_numpy(host, copy=False, canonical=False)
     return selected(below, bind("add", array, scalar_like(array, size)), array)
 
 
