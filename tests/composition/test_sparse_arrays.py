@@ -350,6 +350,15 @@ def test_arrays_choose_elements_as_those_of_numpy_do(index):
     np.testing.assert_allclose(found(m.data), _by_dense(m, lambda x: (x[index] ** 2).sum()))
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16"])
+def test_an_array_of_indices_may_have_a_dtype_that_does_not_hold_the_length(dtype):
+    index = np.array([5, -1]).astype(dtype)
+    m = BCOO.fromdense(xnp.arange(100_000))
+    expected = np.arange(100_000)[index]
+    np.testing.assert_array_equal(m[index].todense(), expected)
+    np.testing.assert_array_equal(xstack.jit(lambda i: m[i].todense())(index), expected)
+
+
 def _by_dense(m, f):
     """Return the gradient of a function of the dense array for the values of the sparse one."""
     full = xstack.grad(f)(m.todense())

@@ -20,7 +20,7 @@ from xnp.numpy.index_entries import (
     entries_of,
 )
 from xnp.sparse import layouts
-from xnp.sparse.layouts import Coordinates, bcoo_multiply_dense, joined, known, made, places
+from xnp.sparse.layouts import Coordinates, known, made, places, with_data
 from xprim import Array, ConcreteArray, dtypes
 from xprim.errors import ConcretizationTypeError, message
 from xprim.requirements import require, static_int
@@ -142,7 +142,7 @@ class BCOO(Coordinates):
 
     def astype(self, dtype: Any) -> BCOO:
         """Return the array with values of another dtype."""
-        return self._with(self.data.astype(dtype))
+        return with_data(self, self.data.astype(dtype))
 
     def block_until_ready(self) -> BCOO:
         """Wait until the parts are computed."""
@@ -154,10 +154,6 @@ class BCOO(Coordinates):
         """Return the sum over axes, sparse unless it is over all of them."""
         total = layouts.bcoo_reduce_sum(self, axes=axes_of(axis, self.ndim, "BCOO.sum"))
         return total.todense() if total.ndim == 0 else total
-
-    def _with(self, data: Any) -> BCOO:
-        return self.like(data, self.indices, self.sparse_shape, is_sorted=self.indices_sorted,
-                         is_unique=self.unique_indices)  # fmt: skip
 
     def __repr__(self) -> str:
         try:
@@ -188,11 +184,11 @@ class BCOO(Coordinates):
         return layouts.bcoo_reshape(part, new_sizes=sizes)
 
     def __neg__(self) -> BCOO:
-        return self._with(-self.data)
+        return with_data(self, -self.data)
 
     def __abs__(self) -> BCOO:
-        unique = self if self.unique_indices else self.sum_duplicates(self.nse, False)
-        return unique._with(xn.abs(unique.data))
+        unique = layouts.with_unique_indices(self)
+        return with_data(unique, xn.abs(unique.data))
 
     def __pow__(self, n: Any) -> BCOO:
         """Return the powers of the elements, by a number greater than 0."""
@@ -201,13 +197,13 @@ class BCOO(Coordinates):
             is_positive, "BCOO", "a power that is not a number greater than 0 fills the zeros.",
             got=n, hint="x.todense() ** n", error=TypeError,
         )  # fmt: skip
-        unique = self if self.unique_indices else self.sum_duplicates(self.nse, False)
-        return unique._with(unique.data**n)
+        unique = layouts.with_unique_indices(self)
+        return with_data(unique, unique.data**n)
 
     def __mul__(self, other: Any) -> Any:
         if isinstance(other, Coordinates):
             return layouts.bcoo_multiply_sparse(self, other)
-        return self._with(bcoo_multiply_dense(self, other))
+        return with_data(self, layouts.bcoo_multiply_dense(self, other))
 
     __rmul__ = __mul__
 
@@ -216,11 +212,11 @@ class BCOO(Coordinates):
             not isinstance(other, Coordinates), "BCOO",
             "the quotient of sparse arrays is not sparse: x.todense() / y", error=TypeError,
         )  # fmt: skip
-        return self._with(bcoo_multiply_dense(self, 1 / xn.asarray(other)))
+        return with_data(self, layouts.bcoo_multiply_dense(self, 1 / xn.asarray(other)))
 
     def __add__(self, other: Any) -> Any:
         if isinstance(other, Coordinates):
-            return joined(self, other)
+            return layouts.joined(self, other)
         return self.todense() + other
 
     __radd__ = __add__

@@ -13,6 +13,7 @@ import numpy as np
 import xnp.numpy as xn
 from xnp import lax
 from xnp.numpy.dispatch import elements_now
+from xnp.numpy.index_entries import from_front, index_dtype
 from xnp.primitives.precision import PrecisionLike
 from xprim import Array, as_array, promotion
 from xprim.errors import ConcretizationTypeError, ShapeError, message
@@ -235,6 +236,17 @@ def _order(mat: Coordinates) -> tuple[Array, Array, Array]:
     return data, indices, xn.take_along_axis(there, order, axis=axis)
 
 
+def with_data(mat: C, data: Any) -> C:
+    """Return a sparse array with other values at the same indices."""
+    return mat.like(data, mat.indices, mat.sparse_shape, is_sorted=mat.indices_sorted,
+                    is_unique=mat.unique_indices)  # fmt: skip
+
+
+def with_unique_indices(mat: C) -> C:
+    """Return a sparse array with values of equal indices added, in as much room as it has."""
+    return mat if mat.unique_indices else bcoo_sum_duplicates(mat, mat.nse)
+
+
 @boundary
 def bcoo_sum_duplicates(mat: C, nse: int | None = None) -> C:
     """Return a sparse array with values of equal indices added, its indices sorted.
@@ -409,7 +421,8 @@ def gathered(mat: C, positions: Mapping[int, Any]) -> C:
     there: Any = True
     for d, p in positions.items():
         n = mat.sparse_shape[d]
-        p = xn.broadcast_to(xn.clip(xn.where(p < 0, p + n, p), 0, n - 1), shape)
+        p = from_front(p, n, index_dtype([p]))
+        p = xn.broadcast_to(xn.clip(p, 0, n - 1), shape)
         there = there & (p.reshape(-1, 1) == mat.indices[:, d])
     columns = [xn.asarray(c).reshape(-1, 1) for c in np.indices(shape)]
     first = dims[0] if dims[-1] - dims[0] == len(dims) - 1 else 0

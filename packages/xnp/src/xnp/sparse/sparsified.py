@@ -14,11 +14,11 @@ from typing import Any
 import xnp.numpy as xn
 import xtree
 from xnp import lax
+from xnp.primitives.control_flow import split_at
 from xnp.sparse import layouts
 from xnp.sparse.formats import JAXSparse, as_bcoo
 from xnp.sparse.layouts import Coordinates, bcoo_reshape, bcoo_slice, joined, squeezed
 from xprim import (
-    Array,
     ClosedJaxpr,
     ConcreteArray,
     Equation,
@@ -43,7 +43,7 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
     Args:
       f: a function of pytrees of arrays. What it does to a sparse one is computed from the values
         that are stored: products, sums, transposes, reshapes, slices, concatenations, functions of
-        elements that leave 0 alone, and branches and loops of these. Anything else is refused.
+        elements that leave 0 alone, and branches and loops of these. Anything else is a TypeError.
       use_tracer: taken for programs written for JAX, where it chooses between two ways to do the
         same.
 
@@ -133,22 +133,16 @@ def _of_elements(eqn: Equation, x: Any) -> Any:
         raise TypeError(message(
             "sparsify", f"the power {eqn.params['y']} of the zeros is not 0.", got=f"{x!r}",
         ))  # fmt: skip
-    if eqn.primitive.name not in _LINEAR and not x.unique_indices:
-        x = layouts.bcoo_sum_duplicates(x, x.nse)
+    if eqn.primitive.name not in _LINEAR:
+        x = layouts.with_unique_indices(x)
     (data,) = eqn.primitive.bind(x.data, **eqn.params)
-    return x.like(data, x.indices, x.sparse_shape, is_sorted=x.indices_sorted,
-                  is_unique=x.unique_indices)  # fmt: skip
-
-
-def _with_data(x: Any, data: Array) -> Any:
-    return x.like(data, x.indices, x.sparse_shape, is_sorted=x.indices_sorted,
-                  is_unique=x.unique_indices)  # fmt: skip
+    return layouts.with_data(x, data)
 
 
 def _mul(x: Any, y: Any, **_: Any) -> Any:
     if _is_sparse(x) and _is_sparse(y):
         return layouts.bcoo_multiply_sparse(x, y)
-    return _with_data(x, layouts.bcoo_multiply_dense(x, y)) if _is_sparse(x) else _mul(y, x)
+    return layouts.with_data(x, layouts.bcoo_multiply_dense(x, y)) if _is_sparse(x) else _mul(y, x)
 
 
 def _div(x: Any, y: Any) -> Any:
@@ -167,7 +161,7 @@ def _add(x: Any, y: Any) -> Any:
 
 
 def _sub(x: Any, y: Any) -> Any:
-    return _add(x, _with_data(y, -y.data) if _is_sparse(y) else -y)
+    return _add(x, layouts.with_data(y, -y.data) if _is_sparse(y) else -y)
 
 
 def _reduce_sum(x: Any, *, axes: Any, **_: Any) -> Any:
@@ -197,10 +191,6 @@ def _concatenate(*operands: Any, dimension: int) -> Any:
     return xn.concatenate([x.todense() if _is_sparse(x) else x for x in operands], dimension)
 
 
-def _rev(x: Any, *, dimensions: Any) -> Any:
-    return layouts.bcoo_rev(x, dimensions)
-
-
 def _pow(x: Any, y: Any) -> Any:
     require(
         _is_sparse(x) and isinstance(y, ConcreteArray) and y.ndim == 0, "sparsify",
@@ -214,38 +204,30 @@ def _pow(x: Any, y: Any) -> Any:
 
 
 def _cond(index: Any, *operands: Any, branches: Any, batching: Any = None, **_: Any) -> Any:
-    functions = [functools.partial(_run_on, branch) for branch in branches]
-    return lax.switch(index, functions, *operands, batching=batching)
+    functions = [functools.partial(_run, branch) for branch in branches]
+    return lax.switch(index, functions, operands, batching=batching)
 
 
 def _while(*operands: Any, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, cond_nconsts: int,
            body_nconsts: int, **_: Any) -> Any:  # fmt: skip
-    of_test, operands = operands[:cond_nconsts], operands[cond_nconsts:]
-    of_body, carry = operands[:body_nconsts], operands[body_nconsts:]
+    of_test, of_body, carry = split_at(operands, cond_nconsts, body_nconsts)
     return lax.while_loop(
         lambda carry: _run(cond_jaxpr, (*of_test, *carry))[0],
-        lambda carry: _run_on(body_jaxpr, *of_body, *carry), list(carry),
+        lambda carry: _run(body_jaxpr, (*of_body, *carry)), carry,
     )  # fmt: skip
 
 
 def _scan(*operands: Any, jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, length: int,
           reverse: bool, unroll: Any, num_stops: int = 0) -> Any:  # fmt: skip
-    stops, operands = operands[:num_stops], operands[num_stops:]
-    consts, operands = operands[:num_consts], operands[num_consts:]
+    stops, consts, first, xs = split_at(operands, num_stops, num_consts, num_carry)
 
     def step(carry: Any, x: Any) -> Any:
-        outs = _run_on(jaxpr, *consts, *carry, *x)
-        return outs[:num_carry], outs[num_carry:]
+        return split_at(_run(jaxpr, (*consts, *carry, *x)), num_carry)
 
     carry, ys = lax.scan(
-        step, list(operands[:num_carry]), list(operands[num_carry:]), length, reverse, unroll,
-        lengths=stops[0] if stops else None,
+        step, first, xs, length, reverse, unroll, lengths=stops[0] if stops else None,
     )  # fmt: skip
     return [*carry, *ys]
-
-
-def _run_on(program: ClosedJaxpr, *values: Any) -> list[Any]:
-    return list(_run(program, values))
 
 
 def _squeeze(x: Any, *, dimensions: Any) -> Any:
@@ -255,7 +237,7 @@ def _squeeze(x: Any, *, dimensions: Any) -> Any:
 _RULES: dict[str, Callable[..., Any]] = {
     "mul": _mul, "div": _div, "add": _add, "sub": _sub, "dot_general": _dot_general,
     "reduce_sum": _reduce_sum, "reshape": _reshape, "slice": _slice, "squeeze": _squeeze,
-    "concatenate": _concatenate, "transpose": layouts.bcoo_transpose, "rev": _rev,
+    "concatenate": _concatenate, "transpose": layouts.bcoo_transpose, "rev": layouts.bcoo_rev,
     "pow": _pow,
 }  # fmt: skip
 _OF_PROGRAMS: dict[str, Callable[..., Any]] = {"cond": _cond, "while": _while, "scan": _scan}
