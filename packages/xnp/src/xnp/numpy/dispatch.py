@@ -317,6 +317,13 @@ def axis_of(axis: Any, ndim: int, operation: str) -> int:
     )
 
 
+def along_axis(x: Array, axis: Any, operation: str) -> tuple[Array, int]:
+    """Return an array and a dimension of it; for None or a scalar that of the vector, as NumPy."""
+    if axis is None or x.aval.ndim == 0:
+        x, axis = reshaped(x, (x.aval.size,)), axis or 0
+    return x, axis_of(axis, x.aval.ndim, operation)
+
+
 def several_axes(axis: Any) -> TypeGuard[Sequence[Any]]:
     """Whether axes are given as a sequence or a NumPy vector, not as one integer."""
     return isinstance(axis, Sequence) or (isinstance(axis, np.ndarray) and axis.ndim == 1)

@@ -68,9 +68,7 @@ def repeat(
 
 
 def _repeat(a: Any, repeats: Any, axis: int | None, total_repeat_length: int | None) -> Array:
-    if axis is None or a.aval.ndim == 0:  # a scalar is a vector of one element, as in NumPy
-        a, axis = reshaped(a, (a.aval.size,)), axis or 0
-    axis = axis_of(axis, a.aval.ndim, "repeat")
+    a, axis = dispatch.along_axis(a, axis, "repeat")
     require(
         total_repeat_length is None or static_int(total_repeat_length, "repeat") >= 0, "repeat",
         "total_repeat_length is negative: {}.", total_repeat_length,

@@ -9,6 +9,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from xnp.numpy.dispatch import (
+    along_axis,
     array_of,
     as_array_like,
     axes_of,
@@ -928,10 +929,7 @@ def weights_of_observations(fweights: Any, aweights: Any, count: int) -> Any:
 def _running(primitive: str, operation: str) -> Callable[..., Array]:
     @dispatched(1)
     def written(a: Any, axis: Any, dtype: Any, promotes: bool) -> Array:
-        a = array_of(a, operation)
-        if axis is None or a.aval.ndim == 0:  # a scalar is a vector of one element, as in NumPy
-            a, axis = reshaped(a, (a.aval.size,)), axis or 0
-        dim = axis_of(axis, a.aval.ndim, operation)
+        a, dim = along_axis(array_of(a, operation), axis, operation)
         if dtype is not None:
             a = cast(a, dtype)
             if dtypes.is_bool(a.aval.dtype):  # of counts: whether any (sum) or all (prod) hold
