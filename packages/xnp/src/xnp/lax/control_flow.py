@@ -37,11 +37,13 @@ from xnp.primitives.table import (
     converted,
     counting,
     filled,
+    item,
     moved,
     reshaped,
     selected,
     selected_rows,
     sliced,
+    stacked,
 )
 from xnp.primitives.while_loop import while_p
 from xprim import (
@@ -598,7 +600,7 @@ class _How:
       steps: how many elements there are.
       reverse: whether it goes from the last to the first.
       unroll: how many steps one turn of the compiled loop holds, as the user says it.
-      stop: the number before which the elements are gone along, or None for all.
+      stop: how many leading elements have a step, or None for all.
     """
 
     steps: int
@@ -611,9 +613,7 @@ def _along(f: Any, init: Any, xs: list[Array], tree: Any, how: _How, block: int 
     """Run a scan, in blocks of steps whose residuals are computed again where that is wanted."""
     if block is not None and how.steps > 1:
         return _in_blocks(f, init, xs, tree, how, block)
-    carry, carry_tree = flat_arrays(init, "scan", "the carry")
-    elements = [without_dimension(x.aval, 0) for x in xs]
-    carry, body, y_tree = _stage_body(f, carry, carry_tree, elements, tree)
+    carry, carry_tree, body, y_tree = _stage_body(f, init, xs, tree)
     count, unrolled = len(carry), unroll_count(how.unroll, how.steps, "scan")
     options = {"length": how.steps, "reverse": how.reverse, "unroll": unrolled}
     outs = run_scan(body, carry, xs, options, how.stop)
@@ -633,25 +633,23 @@ def _in_blocks(f: Any, init: Any, xs: list[Array], tree: Any, how: _How, block: 
 
         return step if checkpoint is None else checkpoint(step, prevent_cse=False)
 
-    def stop_within(starts: Array, length: int) -> Array | None:
-        """Return the number, from a start on, before which a scan of so many steps stops."""
-        if how.stop is None:
-            return None
+    def stop_within(stop: Array, starts: Array, length: int) -> Array:
+        """Return how many of `length` steps from each start on are before the stop."""
         zero, last = [scalar_array(n, dtypes.int32) for n in (0, length)]
-        from_start = bind("sub", broadcasted(how.stop, starts.shape), starts)
+        from_start = bind("sub", broadcasted(stop, starts.shape), starts)
         return bind("clamp", zero, from_start, last)
 
     def go_along_blocks(carry: Any) -> Any:
         count = whole // block
         blocks = [reshaped(sliced(x, 0, 0, whole), (count, block, *x.shape[1:])) for x in xs]
-        places = counting(count, dtypes.int32)
-        starts = bind("mul", places, filled((count,), block, dtypes.int32))
-        stops = stop_within(starts, block)
-        pieces, pieces_tree = xtree.flatten((blocks, stops))
-        stop = None
-        if stops is not None:
+        stops = stop = None
+        if how.stop is not None:
+            numbers = counting(count, dtypes.int32)
+            starts = bind("mul", numbers, filled((count,), block, dtypes.int32))
+            stops = stop_within(how.stop, starts, block)
             begun = bind("min", stops, filled((count,), 1, dtypes.int32))
             stop = bind("reduce_sum", begun, axes=(0,))
+        pieces, pieces_tree = xtree.flatten((blocks, stops))
         outer = _How(count, how.reverse, 1, stop)
         carry, ys = _along(recomputed(block), carry, pieces, pieces_tree, outer, None)
         parts.append(xtree.map(lambda y: reshaped(y, (whole, *y.shape[2:])), ys))
@@ -660,7 +658,9 @@ def _in_blocks(f: Any, init: Any, xs: list[Array], tree: Any, how: _How, block: 
     def go_along_rest(carry: Any) -> Any:
         length = how.steps - whole
         rest = [sliced(x, 0, whole, how.steps) for x in xs]
-        stop = stop_within(scalar_array(whole, dtypes.int32), length)
+        stop = how.stop
+        if stop is not None:
+            stop = stop_within(stop, scalar_array(whole, dtypes.int32), length)
         carry, ys = recomputed(length)(carry, (rest, stop))
         parts.append(ys)
         return carry
@@ -678,9 +678,7 @@ def _to_an_end(
     f: Any, init: Any, xs: list[Array], tree: Any, how: _How, block: int | None, until: Any
 ) -> Any:
     """Run a scan whose carry also says whether `until` held."""
-    carry, carry_tree = flat_arrays(init, "scan", "the carry")
-    elements = [without_dimension(x.aval, 0) for x in xs]
-    carry, body, y_tree = _stage_body(f, carry, carry_tree, elements, tree)
+    carry, carry_tree, body, y_tree = _stage_body(f, init, xs, tree)
     step = _ending_step(f, until, body.out_avals[len(carry) :], y_tree)
     first = (as_array(False), xtree.unflatten(carry_tree, carry))
     (_, last), ys = _along(step, first, xs, tree, how, block)
@@ -796,7 +794,7 @@ def run_scan(
       carry: the first one.
       xs: the arrays.
       options: other params of the equation.
-      stop: the number before which the elements are gone along, or None for all.
+      stop: how many leading elements have a step, or None for all.
     """
     closed, cells, first = body.closed, body.cells, len(body.captured) + len(carry)
     if cells:
@@ -841,9 +839,11 @@ def _cells_in_carry(closed: ClosedJaxpr, first: int, count: int, cells: int) -> 
 
 
 def _stage_body(
-    f: Any, carry: list[Array], tree: Any, elements: list[ShapedArray], x_tree: Any
-) -> tuple[list[Array], Staged, Any]:
-    """Return the carry, promoted where it was weakly typed, the body, and the structure of ys."""
+    f: Any, init: Any, xs: list[Array], x_tree: Any
+) -> tuple[list[Array], Any, Staged, Any]:
+    """Return the carry, promoted where it was weakly typed, its structure, the body, that of ys."""
+    carry, tree = flat_arrays(init, "scan", "the carry")
+    elements = [without_dimension(x.aval, 0) for x in xs]
     in_tree = xtree.treedef_tuple((tree, x_tree))
 
     def stage(carry: list[Array]) -> Staged:
@@ -855,7 +855,7 @@ def _stage_body(
     count = carry_tree.num_leaves
     check_carry(tree, carry_tree, [x.aval for x in carry], body.out_avals[:count], "scan",
                 "the body", f)  # fmt: skip
-    return carry, body, y_tree
+    return carry, tree, body, y_tree
 
 
 def _pair_of(body: Staged, f: Any) -> tuple[Any, Any]:
@@ -922,13 +922,13 @@ def _in_python(
     """Run the steps before `stop` as a Python loop, as `config.disable_jit` asks for."""
     carry, ys = as_traced(init), {}
     for i in range(stop - 1, -1, -1) if reverse else range(stop):
-        carry, y = as_traced(f(carry, xtree.unflatten(tree, [_row(x, i) for x in xs])))
+        carry, y = as_traced(f(carry, xtree.unflatten(tree, [item(x, i) for x in xs])))
         ys[i] = y
         if until is not None and bool(_is_over(until, carry)):
             break
     zeros = xtree.map(lambda y: filled(as_array(y).shape, 0, as_array(y).dtype), y)
     rows = [ys.get(i, zeros) for i in range(steps)]
-    return carry, xtree.map(lambda *rows: _stacked(_of_one_type(rows)), *rows)
+    return carry, xtree.map(lambda *rows: stacked(_of_one_type(rows)), *rows)
 
 
 def _of_one_type(rows: Sequence[Any]) -> list[Any]:
@@ -938,14 +938,6 @@ def _of_one_type(rows: Sequence[Any]) -> list[Any]:
     if len(strong) != 1 or strong == {x.dtype for x in arrays}:
         return arrays
     return [converted(x, result_type(*arrays)) for x in arrays]
-
-
-def _row(x: Any, i: int) -> Any:
-    return reshaped(sliced(x, 0, i, i + 1), x.shape[1:])
-
-
-def _stacked(rows: list[Any]) -> Any:
-    return concatenated([reshaped(r, (1, *r.shape)) for r in rows], 0)
 
 
 @boundary

@@ -23,11 +23,11 @@ from xnp.primitives.table import (
     converted,
     counting,
     filled,
+    item,
     reshaped,
     scalar_like,
     selected,
     selected_rows,
-    sliced,
 )
 from xprim import (
     ORDER,
@@ -635,7 +635,7 @@ def _batch_by_partition(
         return reshaped(rows, (blocks, block, *x.aval.shape[1:]))
 
     def run(numbers: Any, *operands: Any) -> Sequence[Any]:
-        first, last = [reshaped(sliced(numbers, 0, i, i + 1), ()) for i in (0, block - 1)]
+        first, last = [item(numbers, i) for i in (0, block - 1)]
         is_one = bind("eq", first, last)
         chosen = selected(is_one, first, scalar_like(first, count))
         avals = [numbers.aval, *[x.aval for x in operands]]

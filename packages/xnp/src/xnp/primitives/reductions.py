@@ -666,7 +666,7 @@ def _from_the_left(closed: ClosedJaxpr, totals: Any, xs: Any, first: int) -> Any
 
 
 def _element(x: Any, k: int) -> Any:
-    return reshaped(sliced(x, x.aval.ndim - 1, k, k + 1), x.aval.shape[:-1])
+    return table.item(x, k, x.aval.ndim - 1)
 
 
 def _numpy(*arrays: Any, jaxpr: ClosedJaxpr, dimensions: Any) -> Any:
@@ -686,7 +686,7 @@ def _one_by_one(jaxpr: ClosedJaxpr, xs: Any, inits: Any) -> Any:
     for row in range(size):
         totals = list(inits)
         for i in range(row * n, row * n + n):
-            elements = [reshaped(sliced(x, 0, i, i + 1), ()) for x in rows]
+            elements = [table.item(x, i) for x in rows]
             totals = xprim.eval_closed(jaxpr, *totals, *elements)
         done.append([reshaped(t, (1,)) for t in totals])
     if not done:

@@ -517,12 +517,12 @@ def _numpy(*operands: Any, jaxpr: ClosedJaxpr, length: int, reverse: bool, num_c
         params |= {"num_stops": num_stops} if num_stops else {}
         return control_flow.run_compiled(scan_p, operands, jaxpr, params)
     stops, operands = operands[:num_stops], operands[num_stops:]
-    steps = min([length, *[int(x.to_host()) for x in stops]])
+    steps = max(0, min([length, *[int(x.to_host()) for x in stops]]))
     order = range(steps - 1, -1, -1) if reverse else range(steps)
     y_avals = [stack_aval(a, length) for a in jaxpr.out_avals[num_carry:]]
     stacks = [np.empty(a.stored.shape, a.stored.dtype) for a in y_avals]
     for stack in stacks:
-        stack[max(steps, 0) :] = 0
+        stack[steps:] = 0
     step = control_flow.numpy_step(jaxpr, operands, length)
     if step is None:
         carry = _steps_by_rules(jaxpr, operands, num_consts, num_carry, order, stacks)
@@ -686,7 +686,7 @@ class _Step:
       xs_avals: their types.
       num_carry: how many results are the carry.
       avals_out: the types of the results of the scan.
-      stop: the name of the number before which the elements are gone along, or nothing for all.
+      stop: the name of the number of leading elements that have a step, or nothing for all.
     """
 
     jaxpr: ClosedJaxpr
@@ -709,10 +709,11 @@ class _Step:
         carry, ys = split_at(values, self.num_carry)
         if self.reverse:
             counter = shaped_array((), dtypes.int32)
-            last = b.scalar(self.length - 1, dtypes.int32)
             if self.stop:
                 one = b.scalar(1, dtypes.int32)
                 last = b.same_type_op("stablehlo.subtract", [self.stop, one], counter)
+            else:
+                last = b.scalar(self.length - 1, dtypes.int32)
             i = b.same_type_op("stablehlo.subtract", [last, i], counter)
         elements = [self._element(b, x, a.strong(), i)
                     for x, a in zip(self.xs, self.xs_avals, strict=True)]  # fmt: skip

@@ -24,10 +24,12 @@ from xnp.primitives.table import (
     div,
     filled,
     iota,
+    item,
     mul,
     reshaped,
     selected,
     sliced,
+    stacked,
     sub,
     transposed,
 )  # fmt: skip
@@ -102,15 +104,6 @@ def _batch_first(x: Any, dims: int) -> Any:
     return transposed(x, (*range(dims, x.aval.ndim), *range(dims)))
 
 
-def _stacked(xs: Sequence[Any]) -> Any:
-    return concatenated([reshaped(x, (1, *x.aval.shape)) for x in xs], 0)
-
-
-def _item(x: Any, i: int, dim: int = 0) -> Any:
-    shape = x.aval.shape
-    return reshaped(sliced(x, dim, i, i + 1), (*shape[:dim], *shape[dim + 1 :]))
-
-
 def _along(entry: Any, like: Any) -> Any:
     """Repeat (*dims) over the first dimension of an array (n, *dims)."""
     return broadcasted(entry, like.aval.shape, range(1, like.aval.ndim))
@@ -124,6 +117,14 @@ def _over_columns(x: Any, like: Any) -> Any:
 def _outer(column: Any, row: Any, like: Any) -> Any:
     """Return the products of (rows, *batch) and (columns, *batch)."""
     return mul(_over_columns(column, like), _along(row, like))
+
+
+def _with_column(x: Any, j: int, column: Any, later: Any) -> Any:
+    """Return x with another column j, and the columns after it of another array."""
+    place = iota(x.aval.shape, 1)
+    at = filled(place.aval.shape, j, dtypes.int32)
+    found = selected(bind("gt", place, at), later, x)
+    return selected(bind("eq", place, at), _over_columns(column, x), found)
 
 
 def _equals(x: Any, number: int) -> Any:
@@ -149,31 +150,27 @@ def _clear_column(j: int, x: Any) -> list[Any]:
     The factors take the place of what they clear. Where all entries are zero the column stays.
     """
     n = x.aval.shape[0]
-    first = _item(x, j)
-    best = bind("abs", _item(first, j))
+    first = item(x, j)
+    best = bind("abs", item(first, j))
     pivot = filled(best.aval.shape, j, dtypes.int32)
     for i in range(j + 1, n):
-        size = bind("abs", _item(_item(x, i), j))
+        size = bind("abs", item(item(x, i), j))
         is_greater = bind("gt", size, best)
         best = selected(is_greater, size, best)
         pivot = selected(is_greater, filled(pivot.aval.shape, i, dtypes.int32), pivot)
     top = first
     for i in range(j + 1, n):
-        top = selected(_along(_equals(pivot, i), first), _item(x, i), top)
+        top = selected(_along(_equals(pivot, i), first), item(x, i), top)
 
     below = sliced(x, 0, j + 1, n)
-    column = _item(below, j, 1)
+    column = item(below, j, 1)
     number = iota(column.aval.shape, 0)
     offset = filled(column.aval.shape, j + 1, dtypes.int32)
     is_pivot = bind("eq", bind("add", number, offset), _along(pivot, column))
     below = selected(_over_columns(is_pivot, below), _along(first, below), below)
-    column, divisor = _item(below, j, 1), _along(_item(top, j), column)
+    column, divisor = item(below, j, 1), _along(item(top, j), column)
     factor = selected(_equals(divisor, 0), column, div(column, divisor))
-    changed = sub(below, _outer(factor, top, below))
-    place = iota(below.aval.shape, 1)
-    at = filled(place.aval.shape, j, dtypes.int32)
-    changed = selected(bind("gt", place, at), changed, below)
-    changed = selected(bind("eq", place, at), _over_columns(factor, below), changed)
+    changed = _with_column(below, j, factor, sub(below, _outer(factor, top, below)))
     parts = [*([sliced(x, 0, 0, j)] if j else []), reshaped(top, (1, *top.aval.shape)), changed]
     return [concatenated(parts, 0), pivot]
 
@@ -203,7 +200,7 @@ def _lu_results(count: int, x: Any, *pivots: Any) -> list[Any]:
             top = selected(is_pivot, order[i], top)
             order[i] = selected(is_pivot, order[j], order[i])
         order[j] = top
-    return [_batch_first(x, 2), _batch_first(_stacked(found), 1), _batch_first(_stacked(order), 1)]
+    return [_batch_first(x, 2), _batch_first(stacked(found), 1), _batch_first(stacked(order), 1)]
 
 
 def solve(b: Builder, operands: Values) -> Values:
@@ -215,10 +212,10 @@ def solve(b: Builder, operands: Values) -> Values:
 
 def _solution(n: int, x: Any) -> list[Any]:
     """Return the solution for what elimination has left: triangular factors and right sides."""
-    rows = [_item(x, i) for i in range(n)]
-    entries = [[_item(row, j) for j in range(n)] for row in rows]
+    rows = [item(x, i) for i in range(n)]
+    entries = [[item(row, j) for j in range(n)] for row in rows]
     right = [sliced(row, 0, n, row.aval.shape[0]) for row in rows]
-    return [_batch_first(_stacked(_substituted(entries, right, lower=False, unit=False)), 2)]
+    return [_batch_first(stacked(_substituted(entries, right, lower=False, unit=False)), 2)]
 
 
 # ------------------------------------------------------------------------------------ triangles
@@ -247,12 +244,12 @@ def _triangular_solution(
 ) -> list[Any]:
     a, right = _batch_last(a), _batch_last(b)
     by = 0 if left_side else 1  # X op(A) = B is op(A)^T X^T = B^T
-    right = [_item(right, i, by) for i in range(right.aval.shape[by])]
+    right = [item(right, i, by) for i in range(right.aval.shape[by])]
     n = len(right)
-    entries = [[_item(_item(a, i), j) for j in range(n)] for i in range(n)]
+    entries = [[item(item(a, i), j) for j in range(n)] for i in range(n)]
     if transpose_a == left_side:
         entries, lower = [list(column) for column in zip(*entries, strict=True)], not lower
-    x = _stacked(_substituted(entries, right, lower=lower, unit=unit))
+    x = stacked(_substituted(entries, right, lower=lower, unit=unit))
     if not left_side:
         x = transposed(x, (1, 0, *range(2, x.aval.ndim)))
     return [_batch_first(x, 2)]
@@ -269,19 +266,16 @@ def cholesky(b: Builder, operands: Values) -> Values:
 
 def _factor_column(j: int, x: Any) -> list[Any]:
     """Return x with column j of the factor, and the columns after it without their share of it."""
-    column = _item(x, j, 1)
-    column = div(column, _along(bind("sqrt", _item(column, j), accuracy=None), column))
-    place = iota(x.aval.shape, 1)
-    at = filled(place.aval.shape, j, dtypes.int32)
-    found = selected(bind("gt", place, at), sub(x, _outer(column, column, x)), x)
-    return [selected(bind("eq", place, at), _over_columns(column, x), found)]
+    column = item(x, j, 1)
+    column = div(column, _along(bind("sqrt", item(column, j), accuracy=None), column))
+    return [_with_column(x, j, column, sub(x, _outer(column, column, x)))]
 
 
 def _lower_factor(x: Any) -> list[Any]:
     shape, dtype = x.aval.shape, x.aval.dtype
     is_definite: Any = None
     for j in range(shape[0]):
-        pivot = _item(_item(x, j), j)  # the root of a number below zero is NaN
+        pivot = item(item(x, j), j)  # the root of a number below zero is NaN
         is_positive = bind("gt", pivot, filled(pivot.aval.shape, 0, dtype))
         is_definite = is_positive if j == 0 else bind("and", is_definite, is_positive)
     mask = broadcasted(is_definite, shape, range(2, len(shape)))

@@ -118,6 +118,17 @@ def concatenated(xs: Sequence[Array], dim: int) -> Array:
     return xs[0] if len(xs) == 1 else bind("concatenate", *xs, dimension=dim)
 
 
+def stacked(xs: Sequence[Array]) -> Array:
+    """Join arrays of one shape along a new first dimension."""
+    return concatenated([reshaped(x, (1, *x.aval.shape)) for x in xs], 0)
+
+
+def item(x: Array, i: int, dim: int = 0) -> Array:
+    """Return element `i` along a dimension, without that dimension."""
+    shape = x.aval.shape
+    return reshaped(sliced(x, dim, i, i + 1), (*shape[:dim], *shape[dim + 1 :]))
+
+
 def converted(x: Array, dtype: np.dtype[Any]) -> Array:
     """Convert to a dtype that is not weak."""
     if x.aval.dtype == dtype and not x.aval.weak_type:
