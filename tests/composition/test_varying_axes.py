@@ -341,12 +341,12 @@ def test_branches_whose_cotangents_vary_are_shared_or_zero_have_the_gradient_of_
         y, shared = lax.switch(i, branches, w, x)
         return psum((y**2).sum(), "x") + shared
 
-    def whole(w, x):
+    def on_one_device(w, x):
         y, shared = branches[which](xnp.tile(w, 4), x)
         return (y**2).sum() + shared / 4
 
     gradient = jit(grad(members(member, (P(), P(), P("x")), P()), (1, 2)))
-    for a, b in zip(gradient(which, W, X), grad(whole, (0, 1))(W, X), strict=True):
+    for a, b in zip(gradient(which, W, X), grad(on_one_device, (0, 1))(W, X), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)  # sums of 4 terms of float32
 
 

@@ -209,12 +209,8 @@ def _erf_small(m: Any, x: Any) -> Any:
 def _ratio(m: Any, x: Any) -> Any:
     """Return exp(x^2 / 2) ndtr(-x) for x >= 0, by one series, which float32 needs half of."""
     inverse = 1.0 / (x + 3.0)
-    series = (
-        formula_backends.NORMAL_TAIL[:13]
-        if m.precision is NarrowPrecision
-        else formula_backends.NORMAL_TAIL
-    )
-    return m.chebyshev(1.0 - 6.0 * inverse, series) * inverse
+    count = 13 if m.precision is NarrowPrecision else len(formula_backends.NORMAL_TAIL)
+    return m.chebyshev(1.0 - 6.0 * inverse, formula_backends.NORMAL_TAIL[:count]) * inverse
 
 
 def erfcx(m: Any, x: Any) -> Any:

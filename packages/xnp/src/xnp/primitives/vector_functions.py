@@ -733,7 +733,7 @@ def _binary_logarithm_in_two(x: Text) -> tuple[Text, Text]:
 
 
 def _times_normal_power(x: Text, n: Text) -> Text:
-    """Write 2^n x for a whole n, whose halves are exponents of normal numbers."""
+    """Write 2^n x for an integer n, whose halves are exponents of normal numbers."""
     half = (n * 0.5).op("floor")
     return (x * _power_of_two(half)) * _power_of_two(n - half)
 
