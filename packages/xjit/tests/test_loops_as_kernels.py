@@ -7,7 +7,7 @@ import pytest
 
 import xnp
 from xjit import jaxlib_gateway as gateway, jit
-from xjit.lowering.compile import set_loop_limit
+from xjit.lowering.compile import with_suited_options
 from xnp import lax
 from xprim.cache_options import enable_compilation_cache
 
@@ -25,7 +25,7 @@ def _loop(x):
 
 
 def _options(fun, options=None, platform="cpu"):
-    return set_loop_limit(options, jit(fun).lower(xnp.ones(500)).as_text(), platform)
+    return with_suited_options(options, jit(fun).lower(xnp.ones(500)).as_text(), platform)
 
 
 def test_programs_with_loops_have_the_limit_and_others_have_not():

@@ -8,7 +8,7 @@ import pytest
 import xnp
 from xjit import jaxlib_gateway as gateway, jit
 from xjit.lowering import compile
-from xjit.lowering.compile import set_vector_width
+from xjit.lowering.compile import with_suited_options
 from xprim.cache_options import enable_compilation_cache
 
 WIDE = {"xla_cpu_prefer_vector_width": 512}
@@ -21,7 +21,7 @@ def wide_registers(monkeypatch):
 
 
 def _options(fun, *args, options=None, platform="cpu"):
-    return set_vector_width(options, jit(fun).lower(*args).as_text(), platform)
+    return with_suited_options(options, jit(fun).lower(*args).as_text(), platform)
 
 
 def test_programs_that_compute_have_wide_registers_and_copies_have_not(wide_registers):

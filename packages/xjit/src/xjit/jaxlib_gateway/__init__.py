@@ -45,6 +45,7 @@ from xjit.jaxlib_gateway.clients import (
 )
 from xjit.jaxlib_gateway.executables import (
     CALLBACK_TARGET,
+    EXTRA_OPTIONS,
     PIECES_TARGET,
     TARGET as PARTITIONER_TARGET,
     Order,
@@ -145,6 +146,7 @@ from .executables import Executable, MemoryAnalysis, compile_program, deserializ
 __all__ = [
     "CALLBACK_TARGET",
     "DROPS_BARRIERS",
+    "EXTRA_OPTIONS",
     "FOLDS_DIVISION_BY_ZERO",
     "LIMITS_LOOPS_TO_1_KB",
     "ArrayType",

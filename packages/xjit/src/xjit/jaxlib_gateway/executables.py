@@ -845,11 +845,11 @@ def _compile_options(
         target.device_assignment = assignment
     build.use_spmd_partitioning = use_spmd
     build.use_shardy_partitioner = use_shardy
-    single = {name: value for name, value in options.items() if name != _EXTRA_OPTIONS}
+    single = {name: value for name, value in options.items() if name != EXTRA_OPTIONS}
     if single:
         result.env_option_overrides = list(single.items())
-    if _EXTRA_OPTIONS in options:
-        result = _with_extra_options(result, str(options[_EXTRA_OPTIONS]))
+    if EXTRA_OPTIONS in options:
+        result = _with_extra_options(result, str(options[EXTRA_OPTIONS]))
     return result
 
 
@@ -857,7 +857,7 @@ def _compile_options(
 # Python does not show. A message of Protocol Buffers is merged with one whose bytes follow its own,
 # so an entry of the map is appended. Numbers of fields: `compile_options.proto` and `xla.proto`.
 
-_EXTRA_OPTIONS = "xla_backend_extra_options"
+EXTRA_OPTIONS = "xla_backend_extra_options"
 _BUILD_OPTIONS, _DEBUG_OPTIONS, _EXTRA_ENTRIES = 3, 3, 500
 
 

@@ -467,10 +467,7 @@ def _settings(
         "num_replicas": placement.num_replicas, "num_partitions": placement.num_partitions,
         "use_spmd": placement.is_split, "use_shardy": placement.is_split,
         "free_outputs": _free_outputs(lowered, placement),
-        "options": set_loop_limit(
-            set_vector_width(options, lowered.body, placement.platform),
-            lowered.body, placement.platform,
-        ),
+        "options": with_suited_options(options, lowered.body, placement.platform),
         "is_awaited": gateway.HOST_KERNEL in lowered.body,
         "outputs": [shaped_array(a.shape, dtypes.stored(a.dtype)) for a in lowered.out_avals],
     }  # fmt: skip
@@ -640,60 +637,61 @@ def _free_outputs(lowered: LoweredProgram, placement: Placement) -> list[bool]:
 compiler: Callable[..., gateway.Executable] = gateway.compile_program
 
 
-# ---------------------------------------------------------------------------------- vector width
-# XLA uses 256 bits of the 512-bit vector registers that newer processors have, since older ones
-# lower their clock when all bits are used. Programs of transcendental functions and random bits
-# run in half the time with 512; copies gain nothing and are compiled with XLA's default. A
-# setting of the user, as an option or in `XLA_FLAGS`, takes precedence.
+# ------------------------------------------------------------------------------ compiler options
+# Options of XLA that suit a program for the CPU. A setting of the user, as an option or in
+# `XLA_FLAGS`, takes precedence.
+#
+# The width of vectors: XLA uses 256 bits of the 512-bit vector registers that newer processors
+# have, since older ones lower their clock when all bits are used. Programs of transcendental
+# functions and random bits run in half the time with 512; copies gain nothing and are compiled
+# with XLA's default.
+#
+# The size of loops that are one kernel: XLA runs an instruction of a loop's body by a call of 50 to
+# 200 ns, and a loop whose body reads and writes less than a limit as one kernel, without any. That
+# limit is 1 kB in older versions, so that a step of 32 numbers is already beyond it; newer ones
+# have one of the size set here. Above it, kernels that XLA divides over threads are worth their
+# calls.
 
-_VECTOR_WIDTH = "xla_cpu_prefer_vector_width"
 _GAINS_FROM_WIDTH = re.compile(
     r"\b(?:stablehlo\.(?:exponential|log|logistic|tanh|power|rsqrt|bitcast_convert|xor)|chlo\.)"
 )
 
 
-def set_vector_width(
+def _gains_from_width(text: str) -> bool:
+    return gateway.has_wide_registers() and bool(_GAINS_FROM_WIDTH.search(text))
+
+
+def _has_limited_loops(text: str) -> bool:
+    return gateway.LIMITS_LOOPS_TO_1_KB and "stablehlo.while" in text
+
+
+# Name, value, which programs it suits, and whether only the back end for CPUs knows it.
+_SUITED_OPTIONS: tuple[tuple[str, int, Callable[[str], bool], bool], ...] = (
+    ("xla_cpu_prefer_vector_width", 512, _gains_from_width, False),
+    ("xla_cpu_small_while_loop_byte_threshold", 1 << 16, _has_limited_loops, True),
+)
+
+
+def with_suited_options(
     options: Mapping[str, Any] | None, text: str, platform: str
 ) -> Mapping[str, Any] | None:
-    """Return the compiler options of a program, with the vector width that suits it.
+    """Return the compiler options of a program, with those that suit it and are not set yet.
 
     Args:
       options: compiler options by name.
       text: the StableHLO of the program.
       platform: the platform it is compiled for.
     """
-    if platform != "cpu" or not gateway.has_wide_registers() or not _GAINS_FROM_WIDTH.search(text):
+    if platform != "cpu":
         return options
-    if _VECTOR_WIDTH in (options or {}) or _VECTOR_WIDTH in os.environ.get("XLA_FLAGS", ""):
-        return options
-    return {**(options or {}), _VECTOR_WIDTH: 512}
-
-
-# ------------------------------------------------------------------------------ loops as kernels
-# XLA runs an instruction of a loop's body by a call of 50 to 200 ns, and a loop whose body reads
-# and writes less than a limit as one kernel, without any. That limit is 1 kB in older versions, so
-# that a step of 32 numbers is already beyond it; newer ones have one of the size set here. Above
-# it, kernels that XLA divides over threads are worth their calls.
-
-_EXTRA_OPTIONS = "xla_backend_extra_options"
-_LOOP_LIMIT = "xla_cpu_small_while_loop_byte_threshold"
-_LOOP_BYTES = 1 << 16
-
-
-def set_loop_limit(
-    options: Mapping[str, Any] | None, text: str, platform: str
-) -> Mapping[str, Any] | None:
-    """Return the compiler options of a program, with the size of loops that are one kernel.
-
-    Args:
-      options: compiler options by name.
-      text: the StableHLO of the program.
-      platform: the platform it is compiled for.
-    """
-    if platform != "cpu" or "stablehlo.while" not in text or not gateway.LIMITS_LOOPS_TO_1_KB:
-        return options
-    extra = (options or {}).get(_EXTRA_OPTIONS, "")
-    if _LOOP_LIMIT in extra or _LOOP_LIMIT in os.environ.get("XLA_FLAGS", ""):
-        return options
-    limit = f"{_LOOP_LIMIT}={_LOOP_BYTES}"
-    return {**(options or {}), _EXTRA_OPTIONS: f"{extra},{limit}" if extra else limit}
+    found, flags = dict(options or {}), os.environ.get("XLA_FLAGS", "")
+    for name, value, suits, is_extra in _SUITED_OPTIONS:
+        extra = str(found.get(gateway.EXTRA_OPTIONS, ""))
+        if name in found or name in extra or name in flags or not suits(text):
+            continue
+        if is_extra:
+            setting = f"{name}={value}"
+            found[gateway.EXTRA_OPTIONS] = f"{extra},{setting}" if extra else setting
+        else:
+            found[name] = value
+    return found or None
