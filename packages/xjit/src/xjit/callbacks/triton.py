@@ -5,12 +5,11 @@ and how it is started, in the form that the handler of the CUDA plugin reads: a 
 buffers, compressed by zlib.
 
 Source: the message is `TritonAnyKernelCall` of `jaxlib/gpu/triton.proto` of the JAX project, which
-`jax_triton` writes, too; the encoding is https://protobuf.dev/programming-guides/encoding.
+`jax_triton` writes, too.
 """
 
 from __future__ import annotations
 
-import struct
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -19,6 +18,7 @@ import numpy as np
 
 from xjit import jaxlib_gateway as gateway
 from xjit.callbacks.ffi import TRITON_TARGET, ffi_call
+from xjit.protocol_buffers import bytes_field, float_field, integer_field
 from xprim import Array, as_array
 from xprim.errors import described, message
 from xprim.requirements import require
@@ -198,9 +198,7 @@ def _own_capability() -> int:
 
 
 # --------------------------------------------------------------------------------------- message
-# Fields of protocol buffers: a number, which says how the bytes are read, and these.
-
-_VARINT, _EIGHT_BYTES, _BYTES, _FOUR_BYTES = 0, 1, 2, 5
+# What the handler reads.
 
 
 class Compiled(NamedTuple):
@@ -222,48 +220,32 @@ def call_message(
     code = b"".join([
         _text(1, kernel.name), _number(2, kernel.num_warps), _number(3, kernel.shared),
         _text(4, kernel.ptx), _text(5, kernel.ttir), _number(6, kernel.capability),
-        _varint(10 << 3 | _VARINT) + _varint(kernel.num_ctas),  # optional: there though it were 0
+        integer_field(10, kernel.num_ctas),  # optional: there though it were 0
     ])  # fmt: skip
     call = b"".join([
-        _nest(1, code), *[_number(2 + i, size) for i, size in enumerate(sizes)],
-        *[_nest(5, parameter) for parameter in parameters],
+        bytes_field(1, code), *[_number(2 + i, size) for i, size in enumerate(sizes)],
+        *[bytes_field(5, parameter) for parameter in parameters],
     ])  # fmt: skip
-    return _nest(1, call) + _text(4, kernel.name)
-
-
-def _varint(value: int) -> bytes:
-    """Return an integer in groups of seven bits, the lowest first; a negative one has 64 bits."""
-    value &= (1 << 64) - 1
-    out = bytearray()
-    while value >= 128:
-        out.append(value & 127 | 128)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+    return bytes_field(1, call) + _text(4, kernel.name)
 
 
 def _number(field: int, value: int) -> bytes:
-    return _varint(field << 3 | _VARINT) + _varint(value) if value else b""
-
-
-def _nest(field: int, data: bytes) -> bytes:
-    return _varint(field << 3 | _BYTES) + _varint(len(data)) + data
+    return integer_field(field, value) if value else b""
 
 
 def _text(field: int, text: str) -> bytes:
-    return _nest(field, text.encode()) if text else b""
+    return bytes_field(field, text.encode()) if text else b""
 
 
 # A parameter that is an array: no bytes of it are set to zero before, and how it is aligned.
-_ARRAY = _nest(1, _number(2, _ALIGNED))
+_ARRAY = bytes_field(1, _number(2, _ALIGNED))
 
 
 def _scalar(value: Any, kind: str) -> bytes:
     """Return a parameter that is a number: one field of several, which is there though it is 0."""
     if kind == "fp32":
-        return _varint(7 << 3 | _FOUR_BYTES) + struct.pack("<f", value)
-    field = {"i1": 2, "i32": 3, "i64": 5}[kind]
-    return _varint(field << 3 | _VARINT) + _varint(int(value))
+        return float_field(7, value)
+    return integer_field({"i1": 2, "i32": 3, "i64": 5}[kind], int(value))
 
 
 boundaries(globals())

@@ -50,6 +50,7 @@ from xtree.namespaces import late_import
 __all__ = ()
 
 _mlir_modules = late_import("xjit.jaxlib_gateway.mlir_modules", "MLIR takes 30 ms")
+_protocol_buffers = late_import("xjit.protocol_buffers", "few options are messages")
 _lapack_handlers = late_import("jaxlib.lapack", "it loads the libraries of SciPy")
 
 
@@ -864,25 +865,12 @@ _BUILD_OPTIONS, _DEBUG_OPTIONS, _EXTRA_ENTRIES = 3, 3, 500
 def _with_extra_options(result: Any, text: str) -> Any:
     """Add options `name=value`, joined by commas as in `XLA_FLAGS`."""
     assert result.executable_build_options.debug_options  # read once, they are those of `XLA_FLAGS`
-    data = result.SerializeAsString()
+    data, field = result.SerializeAsString(), _protocol_buffers.bytes_field
     for item in text.split(","):
         name, _, value = item.partition("=")
-        entry = _field(1, name.encode()) + _field(2, value.encode())
-        data += _field(_BUILD_OPTIONS, _field(_DEBUG_OPTIONS, _field(_EXTRA_ENTRIES, entry)))
+        entry = field(1, name.encode()) + field(2, value.encode())
+        data += field(_BUILD_OPTIONS, field(_DEBUG_OPTIONS, field(_EXTRA_ENTRIES, entry)))
     return _jax.CompileOptions.ParseFromString(data)
-
-
-def _field(number: int, data: bytes) -> bytes:
-    """Return a field of a message that is bytes, a text or a message."""
-    return _varint(number << 3 | 2) + _varint(len(data)) + data
-
-
-def _varint(number: int) -> bytes:
-    found = b""
-    while number > 127:
-        found += bytes([number & 127 | 128])
-        number >>= 7
-    return found + bytes([number])
 
 
 def _array_types(outputs: Sequence[Any]) -> tuple[ArrayType, ...]:
