@@ -134,6 +134,14 @@ class _NamedJax(ModuleType):
         return dir(self._shown)
 
 
+# Modules that are not here and that libraries import at their top, to use them in few functions;
+# those below them, too.
+_IMPORTABLE = (
+    "experimental.array_serialization.", "experimental.colocated_python.", "experimental.mosaic.",
+    "experimental.pallas.", "extend.ifrt_programs.", "interpreters.pxla.",
+)  # fmt: skip
+
+
 class _AbsentModule(ModuleType):
     """A module of JAX that can be imported here; its classes stand in annotations and as bases."""
 
@@ -166,10 +174,8 @@ class _Finder(Loader):
     ) -> ModuleSpec | None:
         top, _, below = fullname.partition(".")
         if top == "xstack":  # what `from jax.experimental import pallas` asks for
-            absent = below.startswith(
-                ("experimental.", "extend.", "interpreters.")
-            ) and _absent.is_importable(below)
-            return ModuleSpec(fullname, self, is_package=True) if absent else None
+            is_absent = f"{below}.".startswith(_IMPORTABLE)
+            return ModuleSpec(fullname, self, is_package=True) if is_absent else None
         if top != "jax":
             return None
         own = _own_name(fullname)

@@ -42,24 +42,6 @@ _INSTEAD = {
     "interpreters.pxla": "jax.sharding and jax.shard_map",
     "lib": "jax.extend.backend, or jaxlib itself; JAX's own newer versions are without it, too",
 }  # fmt: skip
-# Modules that libraries import at their top and use in few of their functions.
-_IMPORTABLE = (
-    "experimental.array_serialization", "experimental.colocated_python", "experimental.mosaic",
-    "experimental.pallas", "extend.ifrt_programs", "interpreters.pxla",
-)  # fmt: skip
-
-
-def is_importable(name: str) -> bool:
-    """Return whether a module that is not here can be imported all the same.
-
-    Args:
-      name: what stands behind `jax.`.
-
-    Example:
-      >>> is_importable("experimental.pallas.tpu"), is_importable("experimental.rnn")
-      (True, False)
-    """
-    return any(name == module or name.startswith(f"{module}.") for module in _IMPORTABLE)
 
 
 def why_not(name: str) -> str:
