@@ -163,7 +163,7 @@ def _text(value: Any) -> str | None:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def metadata_of(scopes: Sequence[str]) -> tuple[str, ...]:
+def metadata_of(scopes: Sequence[str]) -> tuple[MetadataScope, ...]:
     """Return those of the scopes that set metadata."""
     return tuple([scope for scope in scopes if isinstance(scope, MetadataScope)])
 
@@ -179,9 +179,8 @@ def add_metadata(builder: Any, start: int, name_stack: Sequence[str]) -> None:
       name_stack: the scopes of the equation, those around its program first.
     """
     found: dict[str, str | None] = {}
-    for scope in name_stack:
-        if isinstance(scope, MetadataScope):
-            found.update(scope.items)
+    for scope in metadata_of(name_stack):
+        found.update(scope.items)
     lines = builder.lines
     for i in range(max(start, builder.marked), len(lines)) if found else ():
         if OPERATION.match(lines[i]):
@@ -242,12 +241,12 @@ def locate(lines: list[str], start: int, eqn: Equation, scopes: Sequence[str]) -
     file, line, _ = source.describe_full(eqn.source)
     if not file:
         return
-    quoted = file.replace("\\", "\\\\").replace('"', '\\"')
+    path = file.replace("\\", "\\\\").replace('"', '\\"')
     names = [s for s in (*scopes, *eqn.name_stack) if not isinstance(s, LastingScope)]
     scope = "/".join([*names, label(eqn)]).replace("\\", "/").replace('"', "'")
     for i in range(start, len(lines)):
         if not lines[i].endswith(":0))"):  # it has one, of an equation of a program written here
-            lines[i] += f' loc("{scope}"("{quoted}":{line}:0))'
+            lines[i] += f' loc("{scope}"("{path}":{line}:0))'
 
 
 _PLACE = re.compile(r' loc\("(?:[^"\\]|\\.)*"\("(?:[^"\\]|\\.)*":\d+:0\)\)$', re.MULTILINE)
