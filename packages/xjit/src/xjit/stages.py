@@ -466,7 +466,7 @@ class Compiled(_Stage):
         if is_checked:
             results = self._checked_results(kernel, leaves, arrays)
         else:
-            results = kernel.call(kernel.owned(leaves, arrays))
+            results = kernel.call_for_user(leaves, arrays)
         if traced._out_placement is not None:
             results = moved(results, traced._out_placement)
         elif kernel.donated == traced._program.donated and not is_checked:
@@ -487,7 +487,7 @@ class Compiled(_Stage):
             if results_are_checked():
                 results = self._checked_results(kernel, operands, operands)
             else:
-                results = kernel.call(kernel.owned(operands, operands))
+                results = kernel.call_for_user(operands, operands)
             if traced._out_placement is not None:
                 results = moved(results, traced._out_placement)
             return traced.out_tree.unflatten(used.write(results, fresh=True))
@@ -498,7 +498,7 @@ class Compiled(_Stage):
         """Run the program with a check of each equation, or look at the results of a stored one."""
         name, program = self._traced.fun_name, self._program
         if program.is_loaded:
-            return look_at_results(name, kernel.call(kernel.owned(leaves, arrays)))
+            return look_at_results(name, kernel.call_for_user(leaves, arrays))
         is_of_device = program.placement is None and isinstance(kernel.placement, OneDevice)
 
         def call(run: Program) -> Sequence[Any]:
@@ -506,7 +506,7 @@ class Compiled(_Stage):
                 own = kernel
             else:
                 own = run.kernel(kernel.placement) if is_of_device else run.kernel_for(arrays)
-            return own.call(own.owned(leaves, arrays))
+            return own.call_for_user(leaves, arrays)
 
         return checked_call(name, program, call)
 

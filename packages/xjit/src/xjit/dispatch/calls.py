@@ -237,10 +237,12 @@ class Calls(abc.ABC):
         """Run the program of a trace, and let the next such call take the short way."""
         program = self.program(traced, arguments)
         if results_are_checked():
-            results = checked_call(self.name, program, lambda p: p.call_owned(given, arrays))
+            results = checked_call(
+                self.name, program, lambda p: p.kernel_for(arrays).call_for_user(given, arrays)
+            )
         else:
             kernel = program.kernel_for(arrays)
-            results = kernel.call(kernel.owned(given, arrays))
+            results = kernel.call_for_user(given, arrays)
             if (
                 self.out_placement is None
                 and traced.cells is None

@@ -189,8 +189,8 @@ class DeviceKernel:
         return (shardings, self.starter, self.handlers, out_aval,
                 finisher(out_tree, self.avals_out))  # fmt: skip
 
-    def owned(self, given: Any, arrays: Sequence[ConcreteArray]) -> Sequence[ConcreteArray]:
-        """Copy donated arrays that came from host values, and those that calls share.
+    def call_for_user(self, given: Any, arrays: Sequence[ConcreteArray]) -> list[ConcreteArray]:
+        """Start the program, on copies of donated arrays that came from host values or are shared.
 
         `array(0, "float32")` returns one object for equal numbers (`is_shared`), which two leaves
         of a donated state may hold, and which must not lose its value.
@@ -200,14 +200,14 @@ class DeviceKernel:
           arrays: the leaves as arrays.
         """
         if not self.donated:
-            return arrays
+            return self.call(arrays)
         known = {id(x) for x in xtree.leaves(given)}
-        return [
+        return self.call([
             from_stored(x.to_stored().copy(), x.aval)
             if i in self.donated and (id(x) not in known or is_shared(x))
             else x
             for i, x in enumerate(arrays)
-        ]
+        ])  # fmt: skip
 
     def _check_passed_once(self, arrays: Sequence[ConcreteArray]) -> None:
         """Raise for a donated array that is passed twice."""
@@ -448,11 +448,6 @@ class Program:
         if state.trace is EAGER_ON_HOST and isinstance(self.placement, OneDevice | None):
             return eval_closed(self.closed, *arrays)
         return self.kernel_for(arrays).call(arrays)
-
-    def call_owned(self, given: Any, arrays: Sequence[ConcreteArray]) -> list[ConcreteArray]:
-        """Start the program on arrays of which `DeviceKernel.owned` copies those of the user's."""
-        kernel = self.kernel_for(arrays)
-        return kernel.call(kernel.owned(given, arrays))
 
 
 def _raise_not_started(name: str, buffers: Sequence[Any], error: Exception) -> NoReturn:
