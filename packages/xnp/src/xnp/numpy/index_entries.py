@@ -375,9 +375,21 @@ def index_vectors(arrays: Sequence[Any], shape: tuple[int, ...]) -> Any:
     return bind("concatenate", *columns, dimension=len(shape))
 
 
-def array_at(entry: Any) -> Any:
-    """Return the index array of a dimension; a static int is one of rank 0."""
-    return entry.array if type(entry) is Positions else scalar_array(entry.value, dtypes.int32)
+def index_arrays(entries: Sequence[Entry]) -> dict[int, Any]:
+    """Return the index arrays of the dimensions that have one; static ints are such of rank 0."""
+    return {
+        d: e.array if isinstance(e, Positions) else scalar_array(e.value, dtypes.int32)
+        for d, e in enumerate(entries)
+        if isinstance(e, Position | Positions)
+    }
+
+
+def place_of_batch(dims: Sequence[int]) -> int:
+    """Return how many other dimensions come before those of the index arrays of `dims`.
+
+    NumPy's rule: they are where the first array stood if all stand side by side, else in front.
+    """
+    return dims[0] if dims[-1] - dims[0] == len(dims) - 1 else 0
 
 
 def with_new_axes(x: Any, entries: Sequence[Entry]) -> Any:

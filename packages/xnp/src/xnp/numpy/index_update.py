@@ -12,7 +12,7 @@ from xnp import lax
 from xnp.numpy import index_entries
 from xnp.numpy.creation import counting, ones_like, zeros_like
 from xnp.numpy.dispatch import array_of, cast, common_shape
-from xnp.numpy.index_entries import Position, Positions, Span, array_at, entries_of, from_front
+from xnp.numpy.index_entries import Positions, Span, entries_of, from_front
 from xnp.numpy.indexing import host_index, is_not_plain, read
 from xnp.numpy.ufuncs import divide, power
 from xnp.placing import computed_as, placed
@@ -523,8 +523,8 @@ class _Layout:
         dims = range(len(entries))
         self.has_arrays = any(type(e) is Positions for e in entries)
         # static ints join the index arrays, if there are any; alone they only drop their dimension
-        joined = [d for d in dims if type(entries[d]) in (Position, Positions)]
-        arrays = {d: array_at(entries[d]) for d in joined}
+        arrays = index_entries.index_arrays(entries)
+        joined = list(arrays)
         common = common_shape("index", [a.aval for a in arrays.values()]) if arrays else ()
         spans = {d: entries[d] for d in dims if type(entries[d]) is Span}
         stepped = [d for d, span in spans.items() if span.step != 1]
@@ -552,11 +552,8 @@ class _Layout:
         return sorted(columns.items(), key=lambda item: item[0])
 
     def _order(self, joined: Any, stepped: Any, windows: Any, sizes: Any, common: Any) -> None:
-        side_by_side = not joined or joined[-1] - joined[0] == len(joined) - 1
         others = sorted([*stepped, *windows])
-        ahead = len([d for d in others if d < joined[0]]) if joined and side_by_side else 0
-        if joined and not self.has_arrays:
-            ahead = 0  # no dimensions to place
+        ahead = index_entries.place_of_batch(joined) if self.has_arrays else 0
         numpy_order: list[Any] = [*others[:ahead], *[("batch", i) for i in range(len(common))],
                                   *others[ahead:]]  # fmt: skip
         ours: list[Any] = [*[("batch", i) for i in range(len(common))], *stepped, *windows]

@@ -18,14 +18,15 @@ from xnp.numpy.index_entries import (
     Position,
     Positions,
     Span,
-    array_at,
     as_positions,
     count_positions,
     entries_of,
     from_front,
     has_slices,
+    index_arrays,
     index_dtype,
     index_vectors,
+    place_of_batch,
     read_in_window,
     with_new_axes,
 )
@@ -347,13 +348,11 @@ def _gather(
     """Read the elements that index arrays name; the slices are taken already."""
     x = with_new_axes(x, entries)
     shape = x.aval.shape
-    named = _index_arrays(entries)
+    named = index_arrays(entries)
     dims, arrays = list(named), list(named.values())
     batch = common_shape("index", [a.aval for a in arrays])
     sizes = [n for d, n in enumerate(shape) if d not in named]
-    # NumPy: together where the first index array stood if all stand side by side, else in front
-    side_by_side = dims[-1] - dims[0] == len(dims) - 1
-    front = dims[0] if side_by_side else 0
+    front = place_of_batch(dims)
     if 0 in [shape[d] for d in dims]:
         _check_not_empty(shape, dims, batch)
         return broadcasted(scalar_like(x, 0), (*sizes[:front], *batch, *sizes[front:]))
@@ -368,11 +367,6 @@ def _gather(
         mode=_PROMISE if mode is None else GatherScatterMode.from_any(mode),
         fill_value=_fill_scalar(fill_value),
     )  # fmt: skip
-
-
-def _index_arrays(entries: list[Entry]) -> dict[int, Any]:
-    """Return the index arrays of the dimensions that have one; static ints are such of rank 0."""
-    return {d: array_at(e) for d, e in enumerate(entries) if type(e) in (Position, Positions)}
 
 
 def _fill_scalar(value: Any) -> Any:

@@ -18,6 +18,7 @@ from xnp.numpy.index_entries import (
     Positions,
     Span,
     entries_of,
+    index_arrays,
 )
 from xnp.sparse import layouts
 from xnp.sparse.layouts import Coordinates, known, made, places, with_data
@@ -255,16 +256,13 @@ def _ascending_bounds(entry: Position | Span) -> tuple[int, int, int]:
 
 def _at_arrays(mat: BCOO, entries: Sequence[Any]) -> BCOO:
     """Return a part where an entry is an array: integers beside it are arrays, as in NumPy."""
-    chosen = {
-        d: entry for d, entry in enumerate(entries) if isinstance(entry, Position | Positions)
-    }
+    arrays = index_arrays(entries)
     require(
         not any(isinstance(entry, NewAxis) for entry in entries)
-        and mat.n_batch == 0 and max(chosen) < mat.n_sparse, "BCOO",
+        and mat.n_batch == 0 and max(arrays) < mat.n_sparse, "BCOO",
         "an array of indices must be for a sparse dimension of an array without dimensions of a "
         "batch, and without None beside it.", got=mat, hint="index x.todense()", error=TypeError,
     )  # fmt: skip
-    arrays = {d: xn.asarray(entry[0]) for d, entry in chosen.items()}
     every = [Span(0, 1, n) for n in mat.shape]
     spans = [every[d] if d in arrays else entry for d, entry in enumerate(entries)]
     return layouts.gathered(_sliced(mat, spans), arrays)

@@ -13,7 +13,7 @@ import numpy as np
 import xnp.numpy as xn
 from xnp import lax
 from xnp.numpy.dispatch import elements_now
-from xnp.numpy.index_entries import from_front, index_dtype
+from xnp.numpy.index_entries import from_front, index_dtype, place_of_batch
 from xnp.primitives.precision import PrecisionLike
 from xprim import Array, as_array, promotion
 from xprim.errors import ConcretizationTypeError, ShapeError, message
@@ -425,7 +425,7 @@ def gathered(mat: C, positions: Mapping[int, Any]) -> C:
         p = xn.broadcast_to(xn.clip(p, 0, n - 1), shape)
         there = there & (p.reshape(-1, 1) == mat.indices[:, d])
     columns = [xn.asarray(c).reshape(-1, 1) for c in np.indices(shape)]
-    first = dims[0] if dims[-1] - dims[0] == len(dims) - 1 else 0
+    first = place_of_batch(dims)
     columns[:0] = [mat.indices[:, d] for d in rest[:first]]
     columns += [mat.indices[:, d] for d in rest[first:]]
     lengths = [mat.sparse_shape[d] for d in rest]
@@ -444,10 +444,10 @@ def gathered(mat: C, positions: Mapping[int, Any]) -> C:
 
 def _drop_known_to_miss(data: Array, indices: Array, there: Any) -> tuple[Array, Array]:
     """Return what is there alone, or all while that is traced."""
-    known = elements_now(there)
-    if known is None:
+    hosts = elements_now(there)
+    if hosts is None:
         return data, indices
-    met = np.flatnonzero(known[0])
+    met = np.flatnonzero(hosts[0])
     return data[met], indices[met]
 
 
