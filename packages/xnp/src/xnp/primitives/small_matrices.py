@@ -136,12 +136,13 @@ def _equals(x: Any, number: int) -> Any:
 
 def _eliminated(b: Builder, x: Values, rows: int, columns: int) -> tuple[Values, Values]:
     """Write L and U in one array, from (rows, columns and more, *batch), and the pivots."""
-    pivots: list[Any] = []
+    names, avals = [], []
     for j in range(min(rows - 1, columns)):
         (name, pivot), (aval, pivot_aval) = _step(b, _clear_column, x, j)
         x = [name], [aval]
-        pivots.append((pivot, pivot_aval))
-    return x, ([name for name, _ in pivots], [aval for _, aval in pivots])
+        names.append(pivot)
+        avals.append(pivot_aval)
+    return x, (names, avals)
 
 
 def _clear_column(j: int, x: Any) -> list[Any]:
