@@ -617,10 +617,10 @@ def _thread_count() -> Iterator[None]:
     try:
         yield
     finally:
-        if count is not None and before is not None:
+        if before is None:
+            os.environ.pop("NPROC", None)
+        else:
             os.environ["NPROC"] = before
-        elif count is not None:
-            del os.environ["NPROC"]
         device_options.num_threads.settle("the CPU is in use", count)
 
 
