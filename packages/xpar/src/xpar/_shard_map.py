@@ -880,10 +880,9 @@ class _Member(FlatFunction):
         self.mesh = calls.mesh()
         self.manual = _manual_axes(calls, self.mesh)
         if state.trace is EAGER and isinstance(self.mesh, AbstractMesh):
-            named = NamedSharding(self.mesh, PartitionSpec())
             for x in arguments.leaves:
                 if isinstance(x, Array):
-                    check_same_axes(f"shard_map({calls.name})", named, x.sharding)
+                    check_same_axes(f"shard_map({calls.name})", self.mesh, x.sharding)
         self.lays = _argument_lays(calls, self.mesh, self.manual, arguments, avals)
         inside = mesh_inside(self.mesh, self.manual)
         axes = frozenset(self.manual if calls.options["check_vma"] else ())

@@ -93,7 +93,8 @@ def placement_for(
         mesh = _mesh_that_fits(asked, known)
         if mesh is None and current_mesh.value is None:
             for a, k in zip(asked, known, strict=True):
-                check_same_axes(operation, a, k)
+                if isinstance(a, NamedSharding):
+                    check_same_axes(operation, a.mesh, k)
     given = [a or _committed(x) for a, x in zip(asked, arrays, strict=True)]
     return spread_placement(given, out_shardings, mesh, lambda i: _raise_conflict(
         operation, arrays, names, i))  # fmt: skip

@@ -127,7 +127,8 @@ def check_sharding(x: Array, sharding: Sharding, operation: str) -> None:
         sharding.check_rank(x.shape, operation)  # the compiler fills up what does not divide
     else:
         sharding.check_shape(x.shape, operation)
-        check_same_axes(operation, sharding, x.sharding)
+        if isinstance(sharding, NamedSharding):
+            check_same_axes(operation, sharding.mesh, x.sharding)
 
 
 def _check_no_member(sharding: Sharding, operation: str) -> None:

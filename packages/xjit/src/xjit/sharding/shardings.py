@@ -888,19 +888,19 @@ def check_axis_names(operation: str, mesh: Any, spec: PartitionSpec) -> None:
             ))  # fmt: skip
 
 
-def check_same_axes(operation: str, sharding: Any, known: Any) -> None:
-    """Raise for a sharding without devices whose mesh has other axes than that of an array.
+def check_same_axes(operation: str, mesh: Mesh | AbstractMesh, known: Any) -> None:
+    """Raise for a mesh without devices that has other axes than the mesh of an array.
 
     Args:
       operation: what errors call the public function.
-      sharding: that is asked for.
-      known: of the array.
+      mesh: of the sharding that is requested; one with devices is not checked.
+      known: the sharding of the array.
     """
-    if not isinstance(sharding, NamedSharding) or not isinstance(known, NamedSharding):
+    if isinstance(mesh, Mesh) or not isinstance(known, NamedSharding):
         return
-    mesh, other = sharding.mesh, known.mesh
+    other = known.mesh
     require(
-        isinstance(mesh, Mesh) or isinstance(other, AbstractMesh) or mesh.size != other.size
+        isinstance(other, AbstractMesh) or mesh.size != other.size
         or mesh.shape_tuple == other.shape_tuple,
         operation, "an abstract mesh has other axes than the mesh of an argument.",
         got={"abstract": mesh, "argument": other},
