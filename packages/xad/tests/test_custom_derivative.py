@@ -4,7 +4,17 @@ import numpy as np
 import pytest
 
 from packages.xad.tests.programs import cos, mul, sin, total
-from xad import custom_derivative, float0, grad, jacfwd, jacrev, jvp, linear_transpose, vjp
+from xad import (
+    SymbolicZero,
+    custom_derivative,
+    float0,
+    grad,
+    jacfwd,
+    jacrev,
+    jvp,
+    linear_transpose,
+    vjp,
+)
 from xad.testing import check_rule
 
 X = np.array([0.3, -1.2, 2.0], np.float32)
@@ -82,6 +92,30 @@ def test_rules_see_only_tangents_that_are_not_zero_as_linear():
     found = grad(lambda x: total(f({"w": X}, x, 2)["y"]))(X)
     np.testing.assert_allclose(found, 2 * np.cos(X) * X, rtol=1e-5)
     assert "bwd" in calls
+
+
+@pytest.mark.parametrize("kinds", [("vjp",), ("jvp", "vjp")])
+def test_the_reverse_rule_learns_what_is_perturbed_and_which_cotangents_are_zero(kinds):
+    seen = []
+
+    @custom_derivative
+    def pair(x, y):
+        return mul(x, y), mul(x, x)
+
+    def fwd(x, y):
+        seen.append((x.perturbed, y.perturbed))
+        return pair(x.value, y.value), (x.value, y.value)
+
+    def bwd(residuals, cts):
+        seen.append([type(ct) is SymbolicZero for ct in cts])
+        x, y = residuals
+        return mul(cts[0], y), mul(cts[0], x)
+
+    pair.defvjp(fwd, bwd, symbolic_zeros=True)
+    if "jvp" in kinds:
+        pair.defjvp(lambda primals, dots: (pair(*primals), dots))
+    assert float(grad(lambda x: pair(x, 3.0)[0])(2.0)) == 3
+    assert seen == [(True, False), [False, "jvp" not in kinds]]
 
 
 def test_a_function_without_rules_says_so():

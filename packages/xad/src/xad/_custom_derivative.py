@@ -84,6 +84,7 @@ class custom_derivative(FunctionWithRules[P, R]):  # noqa: N801 - used as a deco
         self.jvp: Callable[..., Any] | None = None
         self.fwd: Callable[..., Any] | None = None
         self.bwd: Callable[..., Any] | None = None
+        self.symbolic_zeros = False
         self.vmap_rule: Callable[..., Any] | None = None
 
     def defjvp(self, jvp: Callable[..., Any]) -> Callable[..., Any]:
@@ -96,17 +97,21 @@ class custom_derivative(FunctionWithRules[P, R]):  # noqa: N801 - used as a deco
         self.jvp = jvp
         return jvp
 
-    def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any]) -> None:
+    def defvjp(
+        self, fwd: Callable[..., Any], bwd: Callable[..., Any], symbolic_zeros: bool = False
+    ) -> None:
         """Set the reverse rule, as of `custom_vjp`.
 
         Args:
           fwd: takes the arguments, returns `(result, residuals)`.
           bwd: takes `(*nondiff, residuals, cotangent)`, returns a tuple with a cotangent for each
             other argument; None stands for zero.
+          symbolic_zeros: whether `fwd` gets its arguments as `CustomVJPPrimal`, and `bwd`, where
+            there is no forward rule, a zero cotangent as a `SymbolicZero`.
         """
         check_function(fwd, "custom_derivative.defvjp")
         check_function(bwd, "custom_derivative.defvjp")
-        self.fwd, self.bwd = fwd, bwd
+        self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
 
     def def_vmap(self, vmap_rule: Callable[..., Any]) -> Callable[..., Any]:
         """Set the batching rule and return it, as of `custom_vmap`.
@@ -135,7 +140,7 @@ class custom_derivative(FunctionWithRules[P, R]):  # noqa: N801 - used as a deco
         fun = self.fun if self.vmap_rule is None else self._with_batches(self.vmap_rule)
         if self.fwd is not None and self.bwd is not None:
             reverse: custom_vjp[..., Any] = custom_vjp(fun, self.nondiff_argnums)
-            reverse.defvjp(self.fwd, self.bwd)
+            reverse.defvjp(self.fwd, self.bwd, self.symbolic_zeros)
             return reverse if self.jvp is None else self._in_both_modes(fun, self.jvp, reverse)
         if self.jvp is not None:
             forward: custom_jvp[..., Any] = custom_jvp(fun, self.nondiff_argnums)
@@ -197,8 +202,10 @@ class custom_derivative(FunctionWithRules[P, R]):  # noqa: N801 - used as a deco
             if all(type(x) is ConcreteArray for x in dots):  # which no transpose follows
                 return jvp(*fixed, primals, all_tangents(dots))
 
-            def of_primals(*others: Any) -> Any:
-                return reverse(*self._joined(fixed, others))
+            def of_active(*moved: Any) -> Any:
+                given = dict(zip(active, moved, strict=True))
+                others = [given.get(i, x) for i, x in enumerate(values)]
+                return reverse(*self._joined(fixed, xtree.unflatten(tree, others)))
 
             def push(residuals: Any, dots: list[Any]) -> list[Any]:
                 tangent = jvp(*fixed, residuals[0], all_tangents(dots))[1]
@@ -208,10 +215,10 @@ class custom_derivative(FunctionWithRules[P, R]):  # noqa: N801 - used as a deco
                 given = iter(cotangents)
                 cts = [next(given) if a else float0_zeros(x.shape)
                        for x, a in zip(outs, differs, strict=True)]  # fmt: skip
-                found = xtree.leaves(residuals[1](xtree.unflatten(out_tree, cts)))
-                return [found[i] for i in active]
+                return list(residuals[1](xtree.unflatten(out_tree, cts)))
 
-            result, pull_back = vjp(of_primals, *primals)
+            values = xtree.leaves(primals)
+            result, pull_back = vjp(of_active, *[values[i] for i in active])
             outs, out_tree = xtree.flatten(result)
             differs = [is_differentiable(x.aval) for x in outs]
             pushed = iter(linear_call(push, pull, (primals, pull_back), dots))
