@@ -10,7 +10,7 @@ from xjit import jit
 from xnp import lax, linalg
 from xprim import config
 
-BATCHES = [(), (20,), (2, 9)]
+BATCHES = [(), (128,), (2, 65)]
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +49,7 @@ def test_small_systems_equal_those_of_numpy(n, batch, dtype):
 
 
 @pytest.mark.sampled(every=3)
-@pytest.mark.parametrize("shape", [(2, 2), (3, 3), (20, 4, 4), (3, 2), (2, 3), (20, 4, 3)])
+@pytest.mark.parametrize("shape", [(128, 2, 2), (128, 3, 3), (128, 4, 4), (2, 65, 3, 2), (128, 2, 3), (128, 4, 3)])
 def test_pivots_are_those_of_rows_exchanged_one_by_one(shape):
     a = xnp.asarray(_matrices(*shape))
     for found, expected in zip(jit(lax.linalg.lu)(a), lax.linalg.lu(a), strict=True):
@@ -63,8 +63,8 @@ def test_pivots_are_those_of_rows_exchanged_one_by_one(shape):
 @pytest.mark.parametrize("number", range(16))
 def test_triangles_on_both_sides(number):
     left, lower, transposed, unit = [bool(number >> k & 1) for k in range(4)]
-    a = _matrices(20, 3, 3) + 3 * np.eye(3)
-    b = _matrices(20, 3, 2) if left else _matrices(20, 2, 3)
+    a = _matrices(128, 3, 3) + 3 * np.eye(3)
+    b = _matrices(128, 3, 2) if left else _matrices(128, 2, 3)
     read = np.tril(a) if lower else np.triu(a)
     if unit:
         read = read - read * np.eye(3) + np.eye(3)
@@ -79,7 +79,7 @@ def test_triangles_on_both_sides(number):
 def test_matrices_without_a_factor_or_an_inverse(n):
     ones = np.tril(np.ones((n, n)))
     for a in (-np.eye(n), np.zeros((n, n)), np.full((n, n), np.nan)):
-        found = np.asarray(jit(lambda a: linalg.cholesky(a))(np.stack([a, np.eye(n)])))
+        found = np.asarray(jit(linalg.cholesky)(np.stack([a, *[np.eye(n)] * 127])))
         np.testing.assert_array_equal(found[0], np.where(ones == 1, np.nan, 0))
         np.testing.assert_array_equal(found[1], np.eye(n))
     assert not np.isfinite(jit(linalg.solve)(np.zeros((n, n)), np.ones((n, 1)))).any()
@@ -91,9 +91,12 @@ def test_where_matrices_are_arithmetic():
         return "lapack_" in _text(step, xnp.ones(shape))
 
     assert not calls(3, 3)
+    assert calls(3, 3, step=linalg.cholesky)
     assert calls(4, 4)
-    assert not calls(16, 4, 4)
-    assert calls(16, 5, 5)
+    assert calls(127, 4, 4)
+    assert not calls(128, 4, 4)
+    assert not calls(128, 4, 4, step=linalg.cholesky)
+    assert calls(128, 5, 5)
     assert not calls(4, 4, step=lambda a: lax.fori_loop(0, 9, lambda i, a: linalg.inv(a), a))
     assert calls(5, 5, step=lambda a: lax.fori_loop(0, 9, lambda i, a: linalg.inv(a), a))
 

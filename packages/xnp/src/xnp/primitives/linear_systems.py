@@ -832,7 +832,7 @@ solve_p: Primitive = Primitive(
     "solve",
     shape=_solve_shape,
     numpy=_solve_numpy,
-    stablehlo=small_matrices.formula_rule(small_matrices.solve, _solve_stablehlo),
+    stablehlo=small_matrices.formula_rule(small_matrices.solve, _solve_stablehlo, rows_alone=3),
     jvp=_solve_jvp,
     transpose=_solve_transpose,
     batch=matrix_batch_of_sides(lambda: solve_p),

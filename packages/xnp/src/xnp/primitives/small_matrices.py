@@ -41,36 +41,40 @@ __all__ = ()
 MOST_ROWS = 4
 """Beyond, the kernels of the steps take much longer to compile than the calls that they replace."""
 
-_LEAST_BATCH = 16
-"""The number of matrices of so many rows from which formulas run in a fraction of the time."""
+_LEAST_BATCH = 128
+"""The number of matrices from which formulas run in a fraction of the time, whatever they are."""
 
 Values = tuple[list[str], Sequence[ShapedArray]]
 """Names in the text of a program, and the abstract values of these."""
 
 
-def formula_rule(write: Callable[..., Values], otherwise: Callable[..., Any]) -> Callable[..., Any]:
+def formula_rule(
+    write: Callable[..., Values], otherwise: Callable[..., Any], *, rows_alone: int = 0
+) -> Callable[..., Any]:
     """Return the `stablehlo` rule that has the formula of small real matrices on the CPU.
 
     Args:
       write: from the builder, the operands as `Values` and the params to the results.
       otherwise: the rule for other matrices and platforms.
+      rows_alone: a matrix of at most so many rows has the formula outside of loops and large
+        batches, too. It runs no faster there, so this is for what compiles in less time than calls.
     """
 
     def rule(b: Builder, operands: Any, avals_in: Any, avals_out: Any, **params: Any) -> Any:
-        if not _has_formula(b, avals_in[0]) or avals_out[0].size == 0:
+        if not _has_formula(b, avals_in[0], rows_alone) or avals_out[0].size == 0:
             return otherwise(b, operands, avals_in, avals_out, **params)
         return write(b, (list(operands), avals_in), **params)[0]
 
     return rule
 
 
-def _has_formula(b: Builder, aval: ShapedArray) -> bool:
+def _has_formula(b: Builder, aval: ShapedArray, rows_alone: int) -> bool:
     *batch, rows, columns = aval.shape
     if b.platform != "cpu" or not dtypes.is_floating(aval.dtype):
         return False
     if not all(type(n) is int and 0 < n <= MOST_ROWS for n in (rows, columns)):
         return False
-    if max(rows, columns) < MOST_ROWS or is_in_loop(b):
+    if max(rows, columns) <= rows_alone or is_in_loop(b):
         return True
     return any(type(n) is not int for n in batch) or math.prod(batch) >= _LEAST_BATCH
 
