@@ -49,7 +49,9 @@ def test_small_systems_equal_those_of_numpy(n, batch, dtype):
 
 
 @pytest.mark.sampled(every=3)
-@pytest.mark.parametrize("shape", [(128, 2, 2), (128, 3, 3), (128, 4, 4), (2, 65, 3, 2), (128, 2, 3), (128, 4, 3)])
+@pytest.mark.parametrize("shape", [
+    (128, 2, 2), (128, 3, 3), (128, 4, 4), (2, 65, 3, 2), (128, 2, 3), (128, 4, 3),
+])  # fmt: skip
 def test_pivots_are_those_of_rows_exchanged_one_by_one(shape):
     a = xnp.asarray(_matrices(*shape))
     for found, expected in zip(jit(lax.linalg.lu)(a), lax.linalg.lu(a), strict=True):

@@ -851,8 +851,8 @@ def sort_complex(a: ArrayLike) -> Array:
       >>> xnp.sort_complex(xnp.array([2 + 1j, 1 - 1j, 1 - 2j]))
       Array([1.-2.j, 1.-1.j, 2.+1.j], dtype=complex64)
     """
-    a = array_of(a, "sort_complex")
-    return sort(cast(a, dtypes.to_complex_dtype(a.aval.dtype)), 0 if a.aval.ndim == 1 else -1)
+    a = array_of(a, "sort_complex")  # real numbers are sorted as such, by vector loops
+    return cast(sort(a, 0 if a.aval.ndim == 1 else -1), dtypes.to_complex_dtype(a.aval.dtype))
 
 
 def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
