@@ -718,6 +718,8 @@ NUMBERS: list[Row] = [
     ("`modf(inf)`", lambda j, n: n.modf(n.float32(inf)), (nan, inf), (0.0, inf)),
     ("complex powers that vanish", lambda j, n: n.abs(n.power(3, n.complex64(complex(-inf, 0)))),
      nan, 0.0),
+    ("complex functions of infinite or NaN parts", lambda j, n: n.abs(
+        j.jit(n.exp)(n.complex64(complex(-inf, inf)))), nan, 0.0),
     ("a quantile's element of weight 0", lambda j, n: n.quantile(
         n.array([1.0, 2, 3]), 0.0, weights=n.array([0.0, 1, 1]), method="inverted_cdf"), 1.0, 2.0),
     ("derivatives at ties", grad_of(lambda j, n: n.fmax, 1.0, 1.0, of=(0, 1)),

@@ -8,7 +8,6 @@ specification, the section of the same name.
 from __future__ import annotations
 
 import enum
-import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -58,6 +57,7 @@ from xprim import ZERO, Linear, Operand, Primitive, ShapedArray, Zero, dtypes, s
 from xprim.contracts import Builder
 from xprim.errors import message
 from xprim.requirements import require
+from xtree.namespaces import late_import
 
 __all__ = ()
 
@@ -168,272 +168,26 @@ conj_p = unary(
 )  # fmt: skip
 
 
-# ---------------------------------------------------------------------------------- complex text
-# StableHLO text of functions of complex numbers, where XLA's own operation is not enough.
-#
-# The sign of a zero says on which side of a branch cut a number lies (C99, Annex G): sqrt(-2 -
-# 0i) is -1.41i. XLA's operations take -0 for 0 there. Their functions are real on a part of the
-# real line, so that f(conj z) = conj f(z): computed above the line, and mirrored for numbers
-# below it.
+# The rules of complex numbers, which few programs have, are in `complex_functions`.
+
+_complex_functions = late_import("xnp.primitives.complex_functions", "few programs are complex")
 
 
-def parts_of(b: Builder, z: str, aval: ShapedArray) -> tuple[list[str], ShapedArray]:
-    """Write the real and imaginary parts of complex numbers; return them and their type."""
-    part = shaped_array(aval.shape, part_dtype(aval.dtype))
-    return [b.op(f"stablehlo.{name}", [z], [aval], [part])[0] for name in ("real", "imag")], part
-
-
-def of_parts(b: Builder, parts: list[str], part: ShapedArray, aval: ShapedArray) -> str:
-    """Write complex numbers of the type `aval` from their parts."""
-    return b.op("stablehlo.complex", parts, [part, part], [aval])[0]
-
-
-def scaled(b: Builder, x: str, factor: float, aval: ShapedArray) -> str:
-    """Write numbers times a real one: parts apart, for infinity times the imaginary 0 is NaN."""
-    if not dtypes.is_complex(aval.dtype):
-        return b.same_type_op("stablehlo.multiply", [x, b.constant(factor, aval)], aval)
-    parts, part = parts_of(b, x, aval)
-    return of_parts(b, [scaled(b, p, factor, part) for p in parts], part, aval)
-
-
-# Powers of 2 by the bytes of a part: what is squared lies between the inverse of the first and it,
-# after a product with the second or its inverse, so that no square is infinite or loses digits.
-_IN_RANGE = {4: (2.0**40, 2.0**80), 8: (2.0**450, 2.0**600)}
-
-
-def magnitude(b: Builder, z: str, aval: ShapedArray) -> str:
-    """Write sqrt(x^2 + y^2) of x + y i: infinite where a part is, also beside a NaN."""
-    parts, part = parts_of(b, z, aval)
-    sizes = [b.same_type_op("stablehlo.abs", [p], part) for p in parts]
-    top = b.same_type_op("stablehlo.maximum", sizes, part)
-    bound, power = _IN_RANGE[part.dtype.itemsize]
-    high = compared(b, "GT", top, b.constant(bound, part), part)
-    low = compared(b, "LT", top, b.constant(1 / bound, part), part)
-    up, down, one, infinity = [b.constant(v, part) for v in (power, 1 / power, 1.0, math.inf)]
-    factor = chosen(b, high, down, chosen(b, low, up, one, part), part)
-    inverse = chosen(b, high, up, chosen(b, low, down, one, part), part)
-    squares = []
-    for size in sizes:
-        size = b.same_type_op("stablehlo.multiply", [size, factor], part)
-        squares.append(b.same_type_op("stablehlo.multiply", [size, size], part))
-    length = b.same_type_op("stablehlo.add", squares, part)
-    length = b.same_type_op("stablehlo.sqrt", [length], part)
-    length = b.same_type_op("stablehlo.multiply", [length, inverse], part)
-    for size in sizes:
-        infinite = compared(b, "EQ", size, infinity, part)
-        length = chosen(b, infinite, infinity, length, part)
-    return length
-
-
-def mirrored(rule: Any, axis: str = "real") -> Any:
-    """Return the rule of a function of symmetric values, right on both sides of its cuts.
+def _or_complex(name: str, rule: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the rule of an operation, which writes complex results by that of `complex_functions`.
 
     Args:
-      rule: a `stablehlo` rule of one operand, right for imaginary parts (real parts for the other
-        axis) that are not negative, a zero among them.
-      axis: which axis a number and its value are mirrored at: "real" where f(conj z) = conj f(z),
-        "imaginary" where f(-conj z) = -conj f(z).
+      name: of the operation, in the table there.
+      rule: the `stablehlo` rule for other dtypes.
     """
-    turned = 1 if axis == "real" else 0
 
     def write(b: Builder, operands: Any, avals_in: Any, avals_out: Any, **params: Any) -> Any:
-        (aval,) = avals_in
-        if not dtypes.is_complex(aval.dtype):
-            return rule(b, operands, avals_in, avals_out, **params)
-        parts, part = parts_of(b, operands[0], aval)
-        below = _is_negative(b, parts[turned], part)
-        parts[turned] = b.same_type_op("stablehlo.abs", [parts[turned]], part)
-        (result,) = rule(b, [of_parts(b, parts, part, aval)], avals_in, avals_out, **params)
-        parts, _ = parts_of(b, result, aval)
-        negated = b.same_type_op("stablehlo.negate", [parts[turned]], part)
-        parts[turned] = chosen(b, below, negated, parts[turned], part)
-        return [of_parts(b, parts, part, aval)]
+        if dtypes.is_complex(avals_in[0].dtype):
+            rule_of_complex = _complex_functions.RULES[name]
+            return rule_of_complex(b, operands, avals_in, avals_out, **params)
+        return rule(b, operands, avals_in, avals_out, **params)
 
     return write
-
-
-def _is_negative(b: Builder, x: str, aval: ShapedArray) -> str:
-    """Write whether real numbers, zeros among them, have the sign bit."""
-    wide = aval.dtype == dtypes.float64
-    bits = shaped_array(aval.shape, dtypes.int64 if wide else dtypes.int32)
-    (whole,) = b.op("stablehlo.bitcast_convert", [x], [aval], [bits])
-    return compared(b, "LT", whole, b.constant(0, bits), bits)
-
-
-# --------------------------------------------------------------------------------- complex edges
-# StableHLO text of complex functions where the compiler's formulas lose digits or leave the
-# range.
-#
-# XLA has sinh(x) = (e^x - e^-x) / 2 inside of its complex functions, whose digits cancel near 0;
-# |z|^2, which overflows and vanishes long before z does; and the quotient z / |z|, whose size is
-# infinite for numbers that are not. Each rule here corrects a part of a result where that shows.
-
-# from the builder, the parts of the operand and of the result, and their type, to the right parts
-Correction = Callable[[Builder, list[str], list[str], ShapedArray], list[str]]
-
-
-def corrected(rule: Any, correction: Correction) -> Any:
-    """Return the rule of a function of one operand whose complex results are corrected."""
-
-    def write(b: Builder, operands: Any, avals_in: Any, avals_out: Any, **params: Any) -> Any:
-        results = rule(b, operands, avals_in, avals_out, **params)
-        (aval,) = avals_in
-        if not dtypes.is_complex(aval.dtype):
-            return results
-        given, part = parts_of(b, operands[0], aval)
-        found, _ = parts_of(b, results[0], aval)
-        return [of_parts(b, correction(b, given, found, part), part, aval)]
-
-    return write
-
-
-def by_hyperbolic_sine(axis: int, out: int, factor: str, sign: float = 1.0) -> Correction:
-    """Return the correction of a part that is a hyperbolic sine times a factor, near its zero.
-
-    Args:
-      axis: the part of the operand whose hyperbolic sine it is: 0 the real one, 1 the imaginary.
-      out: the part of the result.
-      factor: the operation on the operand's other part.
-      sign: of the product.
-    """
-
-    def correction(b: Builder, given: list[str], found: list[str], part: ShapedArray) -> list[str]:
-        x, other = given[axis], given[1 - axis]
-        # sinh(x) = (e + e / (e + 1)) / 2 of e = e^x - 1, which has all digits near 0
-        e = b.same_type_op("stablehlo.exponential_minus_one", [x], part)
-        inverse = b.same_type_op("stablehlo.add", [e, b.constant(1, part)], part)
-        inverse = b.same_type_op("stablehlo.divide", [e, inverse], part)
-        double = b.same_type_op("stablehlo.add", [e, inverse], part)
-        sine = b.same_type_op("stablehlo.multiply", [double, b.constant(sign / 2, part)], part)
-        turned = b.same_type_op(factor, [other], part)
-        product = b.same_type_op("stablehlo.multiply", [sine, turned], part)
-        is_near = _less(b, x, 1.0, part)
-        product = chosen(b, _less(b, other, math.inf, part), product, found[out], part)
-        found[out] = chosen(b, is_near, product, found[out], part)
-        return found
-
-    return correction
-
-
-def beside_a_pole(axis: int) -> Correction:
-    """Return the correction of atanh (axis 0) and atan (axis 1) beside their poles at 1 and -1.
-
-    With p = 1 or -1 on the axis and a small distance q from it the part along the axis is
-    p (log 2 - log|q|) / 2.
-    """
-
-    def correction(b: Builder, given: list[str], found: list[str], part: ShapedArray) -> list[str]:
-        pole, distance = given[axis], given[1 - axis]
-        difference = b.same_type_op(
-            "stablehlo.subtract",
-            [b.constant(math.log(2), part), _log_size(b, distance, part)],
-            part,
-        )
-        half = b.same_type_op("stablehlo.multiply", [pole, b.constant(0.5, part)], part)
-        value = b.same_type_op("stablehlo.multiply", [half, difference], part)
-        size = b.same_type_op("stablehlo.abs", [pole], part)
-        value = chosen(b, _less(b, distance, 1e-10, part), value, found[axis], part)
-        is_pole = compared(b, "EQ", size, b.constant(1, part), part)
-        found[axis] = chosen(b, is_pole, value, found[axis], part)
-        return found
-
-    return correction
-
-
-def above_minus_one(b: Builder, given: list[str], found: list[str], part: ShapedArray) -> list[str]:
-    """Correct log(1 + z) of z = -1 + iy, which is log|y| along the real axis."""
-    is_above = compared(b, "EQ", given[0], b.constant(-1, part), part)
-    return [chosen(b, is_above, _log_size(b, given[1], part), found[0], part), found[1]]
-
-
-def in_range(b: Builder, z: str, aval: ShapedArray) -> str:
-    """Write complex numbers as far from zero as they are, but a quarter so where it is very far.
-
-    So that their size is not infinite where they are not.
-    """
-    parts, part = parts_of(b, z, aval)
-    sizes = [b.same_type_op("stablehlo.abs", [x], part) for x in parts]
-    greater = b.same_type_op("stablehlo.maximum", sizes, part)
-    is_far = compared(b, "GT", greater, b.constant(2.0**100, part), part)
-    factor = chosen(b, is_far, b.constant(0.25, part), b.constant(1, part), part)
-    scaled = [b.same_type_op("stablehlo.multiply", [x, factor], part) for x in parts]
-    return of_parts(b, scaled, part, aval)
-
-
-def _log_size(b: Builder, x: str, part: ShapedArray) -> str:
-    size = b.same_type_op("stablehlo.abs", [x], part)
-    return b.same_type_op("stablehlo.log", [size], part)
-
-
-def _less(b: Builder, x: str, bound: float, part: ShapedArray) -> str:
-    """Write whether the size of real numbers is less than a bound."""
-    size = b.same_type_op("stablehlo.abs", [x], part)
-    return compared(b, "LT", size, b.constant(bound, part), part)
-
-
-# ------------------------------------------------------------------------------ complex division
-# Division of complex numbers that leaves the range only where the quotient does.
-#
-# NumPy and XLA divide as Smith did (Algorithm 116, CACM 1962): with |c| >= |d| the divisor of
-# both parts is c + d (d / c), which reaches twice the greatest part of the denominator, and the
-# numerators twice that of the numerator. So where one of the operands is near the end of the
-# range, quarters of both are divided: an exact scale (after Baudin and Smith, A robust complex
-# division in Scilab, 2012, section 3, who scale each by itself), and what falls below the range
-# then is nothing beside it.
-
-_QUARTER = 0.25
-_divide = elementwise_stablehlo("stablehlo.divide")
-
-
-def _far(dtype: np.dtype[Any]) -> float:
-    """Return beyond what a part of a number is far out: a quarter of the greatest number."""
-    return float(dtypes.finfo(dtype).max) * _QUARTER
-
-
-# --- NumPy ----------------------------------------------------------------------------------------
-
-
-def divided(x: Any, y: Any) -> Any:
-    """Divide complex arrays; where a step overflows, quarters of those far out."""
-    try:
-        with np.errstate(over="raise"):
-            return np.true_divide(x, y)
-    except FloatingPointError:
-        parts = np.broadcast_arrays(x.real, x.imag, y.real, y.imag)
-        greatest = functools.reduce(np.maximum, map(np.abs, parts))
-        factor = np.where(greatest > _far(greatest.dtype), _QUARTER, 1).astype(greatest.dtype)
-        with np.errstate(over="ignore"):
-            return np.true_divide(_by_parts(x, factor), _by_parts(y, factor))
-
-
-def _by_parts(z: Any, factor: Any) -> Any:
-    """Return complex numbers times real ones, parts apart: infinity times 0j is NaN."""
-    out = np.empty(factor.shape, z.dtype)
-    out.real, out.imag = z.real * factor, z.imag * factor
-    return out
-
-
-# --- StableHLO ------------------------------------------------------------------------------------
-
-
-def div_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
-    """Write a division; of complex numbers, of quarters of those far out."""
-    (out,) = avals_out
-    if not dtypes.is_complex(out.dtype):
-        return _divide(b, operands, avals_in, avals_out)
-    x, y = [b.broadcast(z, a, out.shape) for z, a in zip(operands, avals_in, strict=True)]
-    (of_x, part), (of_y, _) = parts_of(b, x, out), parts_of(b, y, out)
-    sizes = [b.same_type_op("stablehlo.abs", [p], part) for p in (*of_x, *of_y)]
-    greatest = sizes[0]
-    for size in sizes[1:]:
-        greatest = b.same_type_op("stablehlo.maximum", [greatest, size], part)
-    is_far = compared(b, "GT", greatest, b.constant(_far(part.dtype), part), part)
-    factor = chosen(b, is_far, b.constant(_QUARTER, part), b.constant(1, part), part)
-    near = [
-        of_parts(b, [b.same_type_op("stablehlo.multiply", [p, factor], part) for p in z], part, out)
-        for z in (of_x, of_y)
-    ]
-    return [b.same_type_op("stablehlo.divide", near, out)]
 
 
 # ------------------------------------------------------------------------------------ arithmetic
@@ -497,7 +251,7 @@ mul_p: Primitive = binary(
 
 def _div_numpy(x: Any, y: Any) -> Any:
     if x.dtype in COMPLEX:
-        return divided(x, y)
+        return _complex_functions.divided(x, y)
     return np.true_divide(x, y) if x.dtype in FLOATING else _integer_div(x, y)
 
 
@@ -535,8 +289,11 @@ def _div_linearity(avals: Any, params: Any) -> Any:
     return xprim.linear_in(0) if dtypes.is_inexact(avals[0].dtype) else None
 
 
+_div_stablehlo = _or_complex("div", elementwise_stablehlo("stablehlo.divide"))
+
 div_p: Primitive = binary(
-    "div", NUMBER, numpy=_div_numpy, stablehlo=div_stablehlo, jvp=_div_jvp,
+    "div", NUMBER, numpy=_div_numpy, jvp=_div_jvp,
+    stablehlo=_div_stablehlo,
     transpose=_div_transpose, ufunc=np.true_divide, ufunc_kinds=FLOATING & NATIVE,
     cost=costs.division, divisor=Operand(1), linearity=_div_linearity,
 )  # fmt: skip
@@ -762,9 +519,6 @@ _size_stablehlo = retyped_stablehlo("stablehlo.abs")
 
 def _abs_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
     (x,), (aval,) = operands, avals_in
-    if aval.dtype in COMPLEX:
-        # XLA's own has NaN for an infinity beside a NaN, and 2 units of error
-        return [magnitude(b, x, aval)]
     if aval.dtype not in SIGNED:
         return _size_stablehlo(b, operands, avals_in, avals_out)
     # XLA takes abs for a number that is not negative, which that of the least integer is, and
@@ -774,7 +528,7 @@ def _abs_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> 
 
 
 abs_p: Primitive = unary(
-    "abs", SIGNED | INEXACT, numpy=_abs_numpy, stablehlo=_abs_stablehlo,
+    "abs", SIGNED | INEXACT, numpy=_abs_numpy, stablehlo=_or_complex("abs", _abs_stablehlo),
     jvp=_abs_jvp, out_dtype=lambda dtype: real_dtype(dtype) if dtype in COMPLEX else None,
     cost=costs.arithmetic,
 )  # fmt: skip
@@ -795,8 +549,6 @@ def _sign_numpy(x: Any) -> Any:
 
 def _sign_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
     (x,), (aval,) = operands, avals_in
-    if aval.dtype in COMPLEX:
-        x = in_range(b, x, aval)
     if aval.dtype not in dtypes.UNSIGNED:
         return [b.same_type_op("stablehlo.sign", [x], aval)]
     # stablehlo.sign takes no unsigned integers: 0 or 1 is the lesser of x and 1
@@ -815,7 +567,11 @@ def _sign_jvp(x_dot: Any, y: Any, x: Any) -> Any:
 
 
 sign_p: Primitive = unary(
-    "sign", NUMBER, numpy=_sign_numpy, stablehlo=_sign_stablehlo, jvp=_sign_jvp
+    "sign",
+    NUMBER,
+    numpy=_sign_numpy,
+    stablehlo=_or_complex("sign", _sign_stablehlo),
+    jvp=_sign_jvp,
 )
 
 
@@ -1110,7 +866,8 @@ le_to_p = _total_order("le_to", np.less_equal, "LE")
 # as XLA's.
 
 exp_p = unary(
-    "exp", INEXACT, numpy=np.exp, stablehlo="stablehlo.exponential", tunable=True,
+    "exp", INEXACT, numpy=np.exp, tunable=True,
+    stablehlo=_or_complex("exp", tunable_stablehlo("stablehlo.exponential")),
     jvp=lambda x_dot, y, x: mul_p.bind(x_dot, y)[0],
 )  # fmt: skip
 
@@ -1119,11 +876,11 @@ def _exp2_stablehlo(
     b: Builder, operands: Any, avals_in: Any, avals_out: Any, accuracy: Accuracy = None
 ) -> list[str]:
     (x,), (aval,) = operands, avals_in
-    if not dtypes.is_complex(aval.dtype) and accuracy is None:
+    if accuracy is None:
         return list(_exp2_of_real(b, operands, avals_in, avals_out))
-    x = scaled(b, x, math.log(2), aval)
     attribute = accuracy_attribute(accuracy)
-    results: list[str] = b.op("stablehlo.exponential", [x], [aval], [aval], attribute)
+    power = (Text(b, x, aval) * math.log(2)).name
+    results: list[str] = b.op("stablehlo.exponential", [power], [aval], [aval], attribute)
     return results
 
 
@@ -1136,7 +893,9 @@ _exp2_of_real = lowering_text.upcast(
 
 exp2_p = unary(
     "exp2", INEXACT, numpy=np.exp2, tunable=True,
-    stablehlo=vectorised(None, _exp2_stablehlo, wide=vector.wide_exponential_of_two),
+    stablehlo=_or_complex(
+        "exp2", vectorised(None, _exp2_stablehlo, wide=vector.wide_exponential_of_two)
+    ),
     jvp=lambda x_dot, y, x: mul(x_dot, table_scaled(y, math.log(2))),
 )  # fmt: skip
 
@@ -1145,17 +904,25 @@ def _expm1_numpy(x: Any) -> Any:
     result = np.expm1(x)
     if x.dtype.kind != "c":
         return result
-    return np.where(x.imag == 0, result.real + x.imag * 1j, result).astype(x.dtype)
+    result = np.asarray(result)
+    if not np.isfinite(result).all():  # NumPy's own overflows, and is NaN beside an infinity
+        with np.errstate(all="ignore"):
+            result = np.where(np.isfinite(result), result, np.exp(x) - x.dtype.type(1))
+    np.copyto(result.imag, x.imag, where=x.imag == 0)
+    return result
 
 
 expm1_p = unary(
-    "expm1", INEXACT, numpy=_expm1_numpy, stablehlo="stablehlo.exponential_minus_one", tunable=True,
+    "expm1", INEXACT, numpy=_expm1_numpy, tunable=True,
+    stablehlo=_or_complex("expm1", tunable_stablehlo("stablehlo.exponential_minus_one")),
     jvp=lambda x_dot, y, x: mul(x_dot, bind("exp", x)),  # y + 1 cancels far below zero
 )  # fmt: skip
 
 log_p = unary(
     "log", INEXACT, numpy=np.log, tunable=True,
-    stablehlo=vectorised(None, tunable_stablehlo("stablehlo.log"), wide=vector.wide_logarithm),
+    stablehlo=_or_complex(
+        "log", vectorised(None, tunable_stablehlo("stablehlo.log"), wide=vector.wide_logarithm)
+    ),
     jvp=lambda x_dot, y, x: div_p.bind(x_dot, x)[0],
 )  # fmt: skip
 
@@ -1165,13 +932,12 @@ def _log2_stablehlo(
 ) -> list[str]:
     aval = avals_in[0]
     (y,) = b.op("stablehlo.log", operands, [aval], [aval], accuracy_attribute(accuracy))
-    y = scaled(b, y, 1 / math.log(2), aval)
-    if dtypes.is_complex(aval.dtype) or aval.dtype in dtypes.SMALL_FLOATS:
-        return [y]
+    result = Text(b, y, aval) * (1 / math.log(2))
+    if aval.dtype in dtypes.SMALL_FLOATS:
+        return [result.name]
     # of powers of two, whose mantissa has no bit set, the logarithm is an integer
     bits = vector.bits_of(Text(b, operands[0], aval))
     fraction = bits.op("and", (1 << dtypes.finfo(aval.dtype).nmant) - 1)
-    result = Text(b, y, aval)
     return [lowering_text.where(fraction == 0, result.op("round_nearest_even"), result).name]
 
 
@@ -1191,7 +957,9 @@ def _cosh_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) ->
 
 log2_p = unary(
     "log2", INEXACT, numpy=np.log2, tunable=True,
-    stablehlo=vectorised(None, _log2_stablehlo, wide=vector.wide_binary_logarithm),
+    stablehlo=_or_complex(
+        "log2", vectorised(None, _log2_stablehlo, wide=vector.wide_binary_logarithm)
+    ),
     jvp=lambda x_dot, y, x: div(x_dot, table_scaled(x, math.log(2))),
 )  # fmt: skip
 
@@ -1206,11 +974,10 @@ def log1p_numpy(x: Any) -> Any:
     with_one = re + 1
     excess = _sum_of_squares_more_than_one(re, im)
     near = np.abs(excess) < 0.5
-    size = np.where(
-        near, np.log1p(np.where(near, excess, 0)) / 2, np.log(np.hypot(with_one, im))
-    )  # fmt: skip
     result = np.empty(x.shape, x.dtype)
-    result.real, result.imag = size, np.arctan2(im, with_one)
+    far = np.log(_complex_numpy(with_one, im)).real
+    result.real = np.where(near, np.log1p(np.where(near, excess, 0)) / 2, far)
+    result.imag = np.arctan2(im, with_one)
     return result
 
 
@@ -1240,12 +1007,9 @@ def _exact_square(a: Any) -> tuple[Any, Any]:
 
 log1p_p = unary(
     "log1p", INEXACT, numpy=log1p_numpy, tunable=True,
-    stablehlo=corrected(
-        vectorised(
-            None, tunable_stablehlo("stablehlo.log_plus_one"), wide=vector.wide_logarithm_plus_one
-        ),
-        above_minus_one,
-    ),
+    stablehlo=_or_complex("log1p", vectorised(
+        None, tunable_stablehlo("stablehlo.log_plus_one"), wide=vector.wide_logarithm_plus_one
+    )),
     jvp=lambda x_dot, y, x: div(x_dot, add(x, scalar_like(x, 1))),
 )  # fmt: skip
 
@@ -1255,10 +1019,15 @@ def _logistic_numpy(x: Any) -> Any:
     one = np.ones((), x.dtype)
     if x.dtype.kind != "c":
         return one / (one + np.exp(-x))
-    # of complex numbers NumPy divides one by an infinity to NaN: the power that cannot overflow
+    # the power p that cannot overflow: p / (1 + p) or 1 / (1 + p)
     is_left = x.real < 0
     power = np.exp(np.where(is_left, x, -x))
-    return np.where(is_left, power, one) / (one + power)
+    a, b = power.real, power.imag
+    length = (1 + a) ** 2 + b**2
+    result = np.empty(x.shape, x.dtype)
+    result.real = np.where(is_left, a + (a**2 + b**2), 1 + a) / length
+    result.imag = np.where(is_left, b, -b) / length
+    return result
 
 
 def _logistic_jvp(x_dot: Any, y: Any, x: Any) -> Any:
@@ -1267,8 +1036,8 @@ def _logistic_jvp(x_dot: Any, y: Any, x: Any) -> Any:
 
 
 logistic_p = unary(
-    "logistic", INEXACT, numpy=_logistic_numpy, stablehlo="stablehlo.logistic", tunable=True,
-    jvp=_logistic_jvp,
+    "logistic", INEXACT, numpy=_logistic_numpy, tunable=True, jvp=_logistic_jvp,
+    stablehlo=_or_complex("logistic", tunable_stablehlo("stablehlo.logistic")),
 )  # fmt: skip
 
 
@@ -1372,54 +1141,63 @@ def _one_plus_square(x: Any) -> Any:
 
 sin_p = unary(
     "sin", INEXACT, numpy=np.sin, tunable=True,
-    stablehlo=corrected(
-        vectorised(sine, tunable_stablehlo("stablehlo.sine"), REACH, vector.wide_sine),
-        by_hyperbolic_sine(1, 1, "stablehlo.cosine"),
-    ),
+    stablehlo=_or_complex("sin", vectorised(
+        sine, tunable_stablehlo("stablehlo.sine"), REACH, vector.wide_sine
+    )),
     jvp=lambda x_dot, y, x: mul_p.bind(x_dot, cos_p.bind(x)[0])[0], cost=costs.nothing,
 )  # fmt: skip
 cos_p: Primitive = unary(
     "cos", INEXACT, numpy=np.cos, tunable=True,
-    stablehlo=corrected(
-        vectorised(vector.cosine, tunable_stablehlo("stablehlo.cosine"), REACH, vector.wide_cosine),
-        by_hyperbolic_sine(1, 1, "stablehlo.sine", -1.0),
-    ),
+    stablehlo=_or_complex("cos", vectorised(
+        vector.cosine, tunable_stablehlo("stablehlo.cosine"), REACH, vector.wide_cosine
+    )),
     jvp=lambda x_dot, y, x: neg_p.bind(mul_p.bind(x_dot, sin_p.bind(x)[0])[0])[0],
     cost=costs.nothing,
 )  # fmt: skip
 tan_p = unary(
     "tan", INEXACT, numpy=np.tan, tunable=True,
-    stablehlo=vectorised(
+    stablehlo=_or_complex("tan", vectorised(
         vector.tangent, tunable_stablehlo("stablehlo.tan"), REACH, vector.wide_tangent
-    ),
+    )),
     jvp=lambda x_dot, y, x: mul(x_dot, _one_plus_square(y)), cost=costs.nothing,
 )  # fmt: skip
 asin_p = unary(
     "asin", INEXACT, numpy=np.arcsin,
-    stablehlo=vectorised(vector.arcsine, mirrored(_formula("chlo.asin")), wide=vector.wide_arcsine),
+    stablehlo=_or_complex(
+        "asin", vectorised(vector.arcsine, _formula("chlo.asin"), wide=vector.wide_arcsine)
+    ),
     jvp=lambda x_dot, y, x: mul(x_dot, bind("rsqrt", bind("one_minus_square", x))),
 )  # fmt: skip
 acos_p = unary(
     "acos", INEXACT, numpy=np.arccos,
-    stablehlo=vectorised(
-        vector.arccosine, mirrored(_formula("chlo.acos")), wide=vector.wide_arccosine
+    stablehlo=_or_complex(
+        "acos", vectorised(vector.arccosine, _formula("chlo.acos"), wide=vector.wide_arccosine)
     ),
     jvp=lambda x_dot, y, x: mul(x_dot, neg(bind("rsqrt", bind("one_minus_square", x)))),
 )  # fmt: skip
 atan_p = unary(
     "atan", INEXACT, numpy=np.arctan,
-    stablehlo=vectorised(
-        vector.arctangent,
-        corrected(mirrored(_formula("chlo.atan"), "imaginary"), beside_a_pole(1)),
-        wide=vector.wide_arctangent,
+    stablehlo=_or_complex(
+        "atan", vectorised(vector.arctangent, _formula("chlo.atan"), wide=vector.wide_arctangent)
     ),
     jvp=lambda x_dot, y, x: div(x_dot, _one_plus_square(x)),
 )  # fmt: skip
 
+
+def _atan2_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
+    if b.platform == "cpu" and avals_out[0].dtype in _F32_F64:
+        # XLA's own divides them, which is NaN of two subnormal numbers
+        operands = [lowering_text.without_subnormals(Text(b, x, aval)).name
+                    for x, aval in zip(operands, avals_in, strict=True)]  # fmt: skip
+    return _usual_atan2(b, operands, avals_in, avals_out)
+
+
+_usual_atan2 = elementwise_stablehlo("stablehlo.atan2")
+
 # the angle of the point (y, x): d atan2(x, y) = (y dx - x dy) / (x^2 + y^2)
 atan2_p = binary(
     "atan2", FLOATING, numpy=np.arctan2,
-    stablehlo=vectorised(angle, elementwise_stablehlo("stablehlo.atan2"), wide=vector.wide_angle),
+    stablehlo=vectorised(angle, _atan2_stablehlo, wide=vector.wide_angle),
     jvp=(lambda x_dot, z, x, y: mul(x_dot, div(y, add(_square(x), _square(y)))),
          lambda y_dot, z, x, y: mul(y_dot, div(neg(x), add(_square(x), _square(y))))),
     cost=costs.nothing,
@@ -1427,53 +1205,47 @@ atan2_p = binary(
 
 sinh_p = unary(
     "sinh", INEXACT, numpy=np.sinh,
-    stablehlo=corrected(
-        vectorised(
-            vector.wide_hyperbolic_sine, _formula("chlo.sinh"), wide=vector.wide_hyperbolic_sine
-        ),
-        by_hyperbolic_sine(0, 0, "stablehlo.cosine"),
-    ),
+    stablehlo=_or_complex("sinh", vectorised(
+        vector.wide_hyperbolic_sine, _formula("chlo.sinh"), wide=vector.wide_hyperbolic_sine
+    )),
     jvp=lambda x_dot, y, x: mul(x_dot, bind("cosh", x)),
 )  # fmt: skip
 cosh_p = unary(
     "cosh", INEXACT, numpy=np.cosh,
-    stablehlo=corrected(
-        vectorised(None, _cosh_stablehlo, wide=vector.wide_hyperbolic_cosine),
-        by_hyperbolic_sine(0, 1, "stablehlo.sine"),
+    stablehlo=_or_complex(
+        "cosh", vectorised(None, _cosh_stablehlo, wide=vector.wide_hyperbolic_cosine)
     ),
     jvp=lambda x_dot, y, x: mul(x_dot, bind("sinh", x)),
 )  # fmt: skip
 # (1 - y)(1 + y) and not 1 - y^2: y is near 1 for most large x
 tanh_p = unary(
     "tanh", INEXACT, numpy=np.tanh, tunable=True,
-    stablehlo=vectorised(
+    stablehlo=_or_complex("tanh", vectorised(
         None, tunable_stablehlo("stablehlo.tanh"), wide=vector.wide_hyperbolic_tangent
-    ),
+    )),
     jvp=lambda x_dot, y, x: mul(x_dot, bind("one_minus_square", y)),
 )  # fmt: skip
 asinh_p = unary(
     "asinh", INEXACT, numpy=np.arcsinh,
-    stablehlo=vectorised(
-        None, mirrored(_formula("chlo.asinh"), "imaginary"),
-        wide=vector.wide_inverse_hyperbolic_sine
-    ),
+    stablehlo=_or_complex("asinh", vectorised(
+        None, _formula("chlo.asinh"), wide=vector.wide_inverse_hyperbolic_sine
+    )),
     jvp=lambda x_dot, y, x: mul(x_dot, bind("rsqrt", _one_plus_square(x))),
 )  # fmt: skip
 # sqrt(x - 1) sqrt(x + 1) has the branch cuts of acosh, sqrt(x^2 - 1) has not
 acosh_p = unary(
     "acosh", INEXACT, numpy=np.arccosh,
-    stablehlo=vectorised(
-        None, mirrored(_formula("chlo.acosh")), wide=vector.wide_inverse_hyperbolic_cosine
-    ),
+    stablehlo=_or_complex("acosh", vectorised(
+        None, _formula("chlo.acosh"), wide=vector.wide_inverse_hyperbolic_cosine
+    )),
     jvp=lambda x_dot, y, x: mul(x_dot, mul(bind("rsqrt", sub(x, scalar_like(x, 1))),
                                            bind("rsqrt", add(x, scalar_like(x, 1))))),
 )  # fmt: skip
 atanh_p = unary(
     "atanh", INEXACT, numpy=np.arctanh,
-    stablehlo=vectorised(
-        None, corrected(mirrored(_formula("chlo.atanh")), beside_a_pole(0)),
-        wide=vector.wide_inverse_hyperbolic_tangent,
-    ),
+    stablehlo=_or_complex("atanh", vectorised(
+        None, _formula("chlo.atanh"), wide=vector.wide_inverse_hyperbolic_tangent
+    )),
     jvp=lambda x_dot, y, x: div(x_dot, bind("one_minus_square", x)),
 )  # fmt: skip
 
@@ -1517,16 +1289,16 @@ def _complex_power(x: Any, y: Any) -> Any:
     """Return x^y; by its exponent where NumPy has NaN, 1 and what vanishes apart (see below)."""
     wide = dtypes.complex128 if y.dtype in INTEGER else x.dtype
     x, y = x.astype(wide, copy=False), y.astype(wide, copy=False)
-    power = np.power(x, y)
-    is_spoilt = ~np.isfinite(power) | np.isinf(np.abs(x))
+    power = np.asarray(np.power(x, y))
+    is_spoilt = ~(np.isfinite(power) & np.isfinite(x) & np.isfinite(y))
     if is_spoilt.any():
         logarithm, angle = np.log(x).real, np.arctan2(x.imag, x.real)
+        by_exponent = np.empty(is_spoilt.shape, wide)
         turned = y.imag * angle
-        exponent = y.real * logarithm - np.where(np.isnan(turned), 0, turned)
-        direction = y.real * angle + y.imag * logarithm
-        by_exponent = np.exp(exponent) * (np.cos(direction) + 1j * np.sin(direction))
-        power = np.where(is_spoilt & np.isfinite(exponent), by_exponent.astype(wide), power)
-        power = np.where(x == 1, 1, np.where(exponent == -np.inf, 0, power))
+        by_exponent.real = y.real * logarithm - np.where(np.isnan(turned), 0, turned)
+        by_exponent.imag = y.real * angle + y.imag * logarithm
+        power = np.where(is_spoilt, np.exp(by_exponent), power)
+        power = np.where((x == 1) | (y == 0), 1, power)
     return power
 
 
@@ -1535,60 +1307,12 @@ def _pow_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> 
     y = b.convert(y, y_aval, x_aval.dtype)
     y = b.broadcast(y, shaped_array(y_aval.shape, x_aval.dtype), out.shape)
     x = b.broadcast(x, x_aval, out.shape)
-    (result,) = _same_type_power(b, [x, y], [out, out], [out])
-    return [_with_right_factors(b, result, x, y, out) if dtypes.is_complex(out.dtype) else result]
+    return list(_same_type_power(b, [x, y], [out, out], [out]))
 
 
-_same_type_power = vectorised(
-    power, elementwise_stablehlo("stablehlo.power"), wide=vector.wide_power
+_same_type_power = _or_complex(
+    "pow", vectorised(power, elementwise_stablehlo("stablehlo.power"), wide=vector.wide_power)
 )
-
-
-def _with_right_factors(b: Builder, power: str, x: str, y: str, aval: ShapedArray) -> str:
-    """Write |x^y| = exp(Re(y) log|x| - Im(y) arg x) by its exponent where a factor is no number.
-
-    The compiler multiplies |x|^Re(y) by the rest, which is NaN, infinite or 0 where one of the two
-    overflows or vanishes alone. Where the exponent is -inf the power is 0: 0 to a power with a
-    positive real part, and 1 / inf; the compiler has NaN, the product of 0 with a direction that
-    is none. Infinity times the angle 0 turns nothing.
-    """
-    (real, imag), part = parts_of(b, y, aval)
-    (x_real, x_imag), _ = parts_of(b, x, aval)
-    angle = b.same_type_op("stablehlo.atan2", [x_imag, x_real], part)
-    (logarithm, _), _ = parts_of(b, b.same_type_op("stablehlo.log", [x], aval), aval)
-    grown = b.same_type_op("stablehlo.multiply", [real, logarithm], part)
-    turned = b.same_type_op("stablehlo.multiply", [imag, angle], part)
-    is_turned = compared(b, "EQ", turned, turned, part)
-    turned = chosen(b, is_turned, turned, b.constant(0, part), part)
-    exponent = b.same_type_op("stablehlo.subtract", [grown, turned], part)
-    direction = b.same_type_op(
-        "stablehlo.add",
-        [b.same_type_op("stablehlo.multiply", [real, angle], part),
-         b.same_type_op("stablehlo.multiply", [imag, logarithm], part)],
-        part,
-    )  # fmt: skip
-    by_exponent = of_parts(b, [exponent, direction], part, aval)
-    by_exponent = b.same_type_op("stablehlo.exponential", [by_exponent], aval)
-    power = chosen(
-        b, _spoilt(b, [logarithm, grown, turned], exponent, part), by_exponent, power, aval
-    )
-    vanishes = compared(b, "EQ", exponent, b.constant(-np.inf, part), part)
-    return chosen(b, vanishes, b.constant(0, aval), power, aval)
-
-
-def _spoilt(b: Builder, logarithms: list[str], exponent: str, part: ShapedArray) -> str:
-    """Write where the size of the base or a factor of the power is no number; its exponent is."""
-    least = float(np.log(dtypes.finfo(part.dtype).smallest_normal))
-    sizes = [b.same_type_op("stablehlo.abs", [x], part) for x in logarithms]
-    greatest = sizes[0]
-    for size in sizes[1:]:
-        greatest = b.same_type_op("stablehlo.maximum", [greatest, size], part)
-    truth = shaped_array(part.shape, dtypes.bool_)
-    both = [
-        compared(b, "GT", greatest, b.constant(-least - 0.5, part), part),
-        compared(b, "LT", exponent, b.constant(np.inf, part), part),
-    ]
-    return b.same_type_op("stablehlo.and", both, truth)
 
 
 def _pow_jvp(primals: Any, tangents: Any) -> Any:
@@ -1661,7 +1385,7 @@ def _integer_pow_numpy(x: Any, *, y: int) -> Any:
     if y == 0:
         return np.ones(x.shape, x.dtype)
     power = by_squaring(x, abs(y), np.multiply)
-    return power if y > 0 else np.divide(np.ones((), x.dtype), power)
+    return power if y > 0 else _div_numpy(np.ones((), x.dtype), np.asarray(power))
 
 
 def _square_ufunc(avals_in: Any, avals_out: Any, *, y: int = 2) -> xprim.NumpyCall | None:
@@ -1678,7 +1402,7 @@ def _integer_pow_stablehlo(
         return [b.constant(1, aval)]
     power = by_squaring(x, abs(y), lambda u, v: b.same_type_op("stablehlo.multiply", [u, v], aval))
     if y < 0:
-        power = b.same_type_op("stablehlo.divide", [b.constant(1, aval), power], aval)
+        (power,) = _div_stablehlo(b, [b.constant(1, aval), power], [aval, aval], [aval])
     return [power]
 
 
@@ -1711,19 +1435,7 @@ def _square_numpy(x: Any) -> Any:
 
 def _square_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
     (x,), (aval,) = operands, avals_in
-    if not dtypes.is_complex(aval.dtype):
-        return [b.same_type_op("stablehlo.multiply", [x, x], aval)]
-    (re, im), part = parts_of(b, x, aval)
-    below = b.same_type_op("stablehlo.subtract", [re, im], part)
-    above = b.same_type_op("stablehlo.add", [re, im], part)
-    product = b.same_type_op("stablehlo.multiply", [below, above], part)
-    sizes = [b.same_type_op("stablehlo.abs", [y], part) for y in (re, im)]
-    nothing = b.same_type_op("stablehlo.subtract", sizes, part)  # 0, or NaN of infinite parts
-    is_diagonal = compared(b, "EQ", sizes[0], sizes[1], part)
-    real = chosen(b, is_diagonal, nothing, product, part)
-    cross = b.same_type_op("stablehlo.multiply", [re, im], part)
-    imag = b.same_type_op("stablehlo.add", [cross, cross], part)
-    return [of_parts(b, [real, imag], part, aval)]
+    return [b.same_type_op("stablehlo.multiply", [x, x], aval)]
 
 
 def _real_square_ufunc(avals_in: Any, avals_out: Any) -> xprim.NumpyCall | None:
@@ -1731,14 +1443,14 @@ def _real_square_ufunc(avals_in: Any, avals_out: Any) -> xprim.NumpyCall | None:
 
 
 square_p = unary(
-    "square", NUMBER, numpy=_square_numpy, stablehlo=_square_stablehlo,
+    "square", NUMBER, numpy=_square_numpy, stablehlo=_or_complex("square", _square_stablehlo),
     jvp=lambda x_dot, y, x: mul(x_dot, table_scaled(x, 2)), ufunc=_real_square_ufunc,
     cost=costs.arithmetic,
 )  # fmt: skip
 
 sqrt_p = unary(
-    "sqrt", INEXACT, numpy=np.sqrt, stablehlo=mirrored(tunable_stablehlo("stablehlo.sqrt")),
-    tunable=True,
+    "sqrt", INEXACT, numpy=np.sqrt, tunable=True,
+    stablehlo=_or_complex("sqrt", tunable_stablehlo("stablehlo.sqrt")),
     jvp=lambda x_dot, y, x: mul_p.bind(x_dot, div_p.bind(scalar_like(x, 0.5), y)[0])[0],
 )  # fmt: skip
 
@@ -1746,15 +1458,18 @@ sqrt_p = unary(
 @in_wider
 def _rsqrt_numpy(x: Any) -> Any:
     root = np.sqrt(x)
-    inverse = np.divide(np.ones((), x.dtype), root)
     if x.dtype.kind != "c":
-        return inverse
-    return np.where(np.isinf(root), np.zeros((), x.dtype), inverse)  # where NumPy gives NaN
+        return np.divide(np.ones((), x.dtype), root)
+    inverse = _complex_functions.divided(np.ones((), x.dtype), np.asarray(root))
+    # a real number over r has the sign of conj(r), 1 + 0j loses it
+    inverse.real, inverse.imag = [np.copysign(*parts) for parts in (
+        (inverse.real, root.real), (inverse.imag, -root.imag))]  # fmt: skip
+    return inverse
 
 
 rsqrt_p = unary(
-    "rsqrt", INEXACT, stablehlo=mirrored(tunable_stablehlo("stablehlo.rsqrt")), tunable=True,
-    numpy=_rsqrt_numpy,
+    "rsqrt", INEXACT, numpy=_rsqrt_numpy, tunable=True,
+    stablehlo=_or_complex("rsqrt", tunable_stablehlo("stablehlo.rsqrt")),
     # d x^(-1/2) = -1/2 x^(-1/2) / x dx
     jvp=lambda x_dot, y, x: mul(x_dot, table_scaled(div(y, x), -0.5)),
 )  # fmt: skip

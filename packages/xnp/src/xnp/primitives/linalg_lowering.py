@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.elementwise import parts_of
-from xnp.primitives.lowering_text import chosen, compared as lowering_text_compared
+from xnp.primitives.complex_functions import parts_of
+from xnp.primitives.lowering_text import Text, chosen, compared as lowering_text_compared
 from xnp.primitives.precision import Precision
 from xnp.primitives.table import (
     add,
@@ -495,8 +495,9 @@ def nan_on_failure(
 def nan_for_infinity(b: Builder, value: str, aval: ShapedArray) -> str:
     """Write `value` with NaN in the place of its infinities."""
     truth = shaped_array(aval.shape, dtypes.bool_)
-    parts, part = parts_of(b, value, aval) if dtypes.is_complex(aval.dtype) else ([value], aval)
-    finite = [b.op("stablehlo.is_finite", [x], [part], [truth])[0] for x in parts]
+    is_complex = dtypes.is_complex(aval.dtype)
+    parts = parts_of(b, value, aval) if is_complex else (Text(b, value, aval),)
+    finite = [b.op("stablehlo.is_finite", [x.name], [x.aval], [truth])[0] for x in parts]
     both = finite[0] if len(finite) == 1 else b.same_type_op("stablehlo.and", finite, truth)
     return chosen(b, both, value, b.full_like(_nan_of(aval), aval), aval)
 

@@ -45,16 +45,19 @@ def _scale(x: Any, factor: float) -> Any:
     return bind("complex", *[_scale(bind(part, x), factor) for part in ("real", "imag")])
 
 
+_NOTHING = complex(-0.0, -0.0)
+
+
 def _of_complex(x: Any, y: Any, factor: float) -> Any:
     is_first = bind("ge", bind("real", x), bind("real", y))
     gap = sub(selected(is_first, y, x), selected(is_first, x, y))
     equal = bind("eq", x, y)
     gap = selected(equal, scalar_like(x, 0), gap)
-    # e^(-inf + i t) is 0 whatever t is, where the compiled exponential is NaN for some
+    # e^(-inf + i t) is 0 whatever t is; the sum with -0 has the sign of the other zero
     low = bind("real", gap)
     is_nothing = bind("eq", low, scalar_like(low, -math.inf))
-    gap = selected(is_nothing, scalar_like(gap, -math.inf), gap)
     rest = _scale(bind("log1p", bind("exp", _scale(gap, factor))), 1 / factor)
+    rest = selected(is_nothing, scalar_like(rest, _NOTHING), rest)
     if factor != 1:  # as of real operands
         rest = selected(equal, scalar_like(rest, 1), rest)
     total = add(selected(is_first, x, y), rest)
@@ -80,7 +83,7 @@ def _complex_numpy(x: Any, y: Any, factor: float) -> Any:
     high, low = np.where(is_first, x, y), np.where(is_first, y, x)
     gap = np.where(x == y, np.zeros((), x.dtype), low - high)
     gap.real, gap.imag = gap.real * factor, gap.imag * factor
-    rest = log1p_numpy(np.exp(gap))
+    rest = np.where(gap.real == -math.inf, _NOTHING, log1p_numpy(np.exp(gap)))
     angle = high.imag * factor + rest.imag
     high.real += rest.real / factor
     high.imag = np.arctan2(np.sin(angle), np.cos(angle)) / factor

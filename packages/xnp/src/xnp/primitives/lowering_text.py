@@ -268,6 +268,15 @@ def where(mask: Text, x: Text, y: Any) -> Text:
     return Text(mask.builder, name, x.aval)
 
 
+def without_subnormals(x: Text) -> Text:
+    """Write zeros in the place of subnormal numbers.
+
+    Where the processor takes them for zeros, their quotients are NaN.
+    """
+    is_tiny = x.op("abs") < float(dtypes.finfo(x.aval.dtype).tiny)
+    return where(is_tiny, x * 0.0, x)
+
+
 def any_element(b: Builder, mask: Text) -> str:
     """Write whether any element of a mask holds."""
     if not mask.aval.shape:
