@@ -98,7 +98,7 @@ def for_cuda(fun, *operands):
 
 def test_results_of_a_program_come_back_to_the_device():
     inner = xstack.jit(lambda x: xstack.device_put(x, Space.Host))
-    for fun in (lambda x: xstack.device_put(x, Space.Host), lambda x: inner(x) + 0 * x,
+    for fun in (lambda x: xstack.device_put(x, Space.Host), lambda x: inner(x) + 0 * inner(x),
                 inner, lambda x: xstack.lax.optimization_barrier(inner(x))):  # fmt: skip
         text = for_cuda(fun, X)
         if "add" not in text:
@@ -115,15 +115,20 @@ def test_results_of_a_program_come_back_to_the_device():
 def test_a_cotangent_goes_where_its_value_came_from():
     text = for_cuda(xstack.grad(lambda x: xnp.sin(xstack.device_put(xnp.sin(x), Space.Host)).sum()),
                     X)  # fmt: skip
-    assert placements(text) == ["pinned_host", "device"]
+    # x, the cotangent of the sine, and the cotangent of x
+    assert placements(text) == ["pinned_host", "pinned_host", "device"]
 
 
 def test_state_stays_on_the_host_between_steps_of_a_program():
     place = SingleDeviceSharding(xstack.devices()[0], memory_kind="pinned_host")
     device = place.with_memory_kind("device")
+
+    def update(w, m):
+        m = 0.9 * xstack.device_put(m, Space.Device) + w
+        return w - 0.1 * m, m
+
     step = xstack.jit(
-        lambda w, m: (w - 0.1 * (0.9 * m + w), 0.9 * m + w),
-        in_shardings=(device, place), out_shardings=(device, place),
+        update, in_shardings=(device, place), out_shardings=(device, place),
     )  # fmt: skip
     w, m = X, xstack.device_put(np.zeros_like(X), place)
     expected_w, expected_m = X, np.zeros_like(X)

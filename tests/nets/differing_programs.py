@@ -586,10 +586,16 @@ PROGRAMS: list[Row] = [
     ("`ref[...] = value`", lambda j, n: written(j, n.arange(3)), "ValueError", "ValueError"),
     ("references in a jaxpr", effects_of_a_reference, 1, 0),
     ("transfer guards", under_a_guard, "JaxRuntimeError", 3.0),
-    ("kinds of memory", lambda j, n: (j.device_put(
-        n.ones(2), j.memory.Space.Host) + 1).sharding.memory_kind, "pinned_host", "device"),
-    ("kinds of memory", lambda j, n: str(j.typeof(j.device_put(n.ones(2), j.memory.Space.Host))),
-     "float32<host>[2]", "float32[2]"),
+    *[("arrays in the memory of the host", lambda j, n, f=f: np.asarray(
+        f(j, n, j.device_put(n.arange(4.0), j.memory.Space.Host))).tolist(), "ValueError", ours)
+      for f, ours in [
+          (lambda j, n, x: n.zeros_like(x), [0.0] * 4),
+          (lambda j, n, x: n.where(x > 2, x, 0), [0.0, 0.0, 0.0, 3.0]),
+          (lambda j, n, x: x[n.array([1, 3])], [1.0, 3.0]),
+          (lambda j, n, x: j.grad(lambda x: (x * x).sum())(x), [0.0, 2.0, 4.0, 6.0]),
+          (lambda j, n, x: j.jit(n.negative, in_shardings=x.sharding.with_memory_kind("device"))(x),
+           [0.0, -1.0, -2.0, -3.0]),
+      ]],
     ("`config.enable_x64`", lambda j, n: j.config.enable_x64.value, "AttributeError", False),
     ("`config.enable_x64`", lambda j, n: j.config.jax_enable_x64, False, False),
 ]  # fmt: skip

@@ -10,10 +10,14 @@ from xjit.dispatch.sharded_arrays import (
     make_array_from_process_local_data,
     make_array_from_single_device_arrays,
 )
+from xjit.export import deserialize, export
 from xjit.lowering.operation_metadata import Space, compute_on, scheduling_group, xla_metadata_call
-from xjit.sharding.meshes import Mesh
+from xjit.sharding.meshes import AxisType, Mesh
 from xjit.sharding.shardings import NamedSharding, P, SingleDeviceSharding, TiledSharding
+from xnp import lax
+from xprim import make_jaxpr, typeof
 
+HOST = "pinned_host"
 X = np.float32([1, 2, 3])
 CPUS = np.array(devices("cpu")[:8], dtype=object)
 MESH = Mesh(CPUS, ("x",))
@@ -69,7 +73,7 @@ def test_spaces_are_kinds_of_memory():
     assert device_put(tree["a"], Space.Any) is tree["a"]
     np.testing.assert_array_equal(back, X)
     np.testing.assert_array_equal(jit(lambda x: device_put(x * 2, Space.Host))(X), X * 2)
-    assert repr(Space.Any) == "Space.Any"
+    assert repr(Space.Any) == "MemorySpace.Any"
 
 
 @pytest.mark.parametrize("kind", ["pinned_host", "unpinned_host", "device"])
@@ -102,13 +106,15 @@ def test_programs_compute_on_the_device_and_leave_results_where_they_are_asked_f
     rows = NamedSharding(MESH, P("x"))
     there, alone = rows.with_memory_kind(kind), SingleDeviceSharding(CPUS[0], memory_kind=kind)
     x, y = device_put(ROW, there), device_put(ROW, alone)
+    on_rows, on_one = (rows, SingleDeviceSharding(CPUS[0])) if kind != HOST else (there, alone)
     for f in (lambda a: a + 1, jit(lambda a: a + 1), jit(lambda a: a + 1, in_shardings=there)):
-        assert f(x).sharding == rows
+        assert f(x).sharding == on_rows
         np.testing.assert_array_equal(f(x), ROW + 1)
     for f in (lambda a: a + 1, jit(lambda a: a + 1)):
-        assert f(y).sharding == SingleDeviceSharding(CPUS[0])
+        assert f(y).sharding == on_one
         np.testing.assert_array_equal(f(y), ROW + 1)
-    np.testing.assert_array_equal(x + device_put(ROW, rows), 2 * ROW)
+    assert jit(lambda a: a + 1, in_shardings=rows)(x).sharding == rows
+    assert jit(lambda a: a + 1, in_shardings=there)(ROW).sharding == rows
     turned = Mesh(CPUS[::-1], ("x",))
     backwards = NamedSharding(turned, P("x"), memory_kind=kind)
     f = jit(lambda a: (a * 2, a + 1, a - 1), out_shardings=(there, None, backwards))
@@ -125,6 +131,71 @@ def test_programs_compute_on_the_device_and_leave_results_where_they_are_asked_f
     np.testing.assert_array_equal(given, ROW)
     with pytest.raises(RuntimeError, match="donated"):
         x + 1
+
+
+def _typed_on_host(f, *args):
+    """Return results, after a look at their types, their places and those of `make_jaxpr`."""
+    results = f(*args)
+    types = make_jaxpr(f)(*args).out_avals
+    assert [typeof(y) for y in results] == list(types)
+    assert [y.sharding.memory_kind for y in results] == [
+        HOST if t.memory_space is Space.Host else "device" for t in types
+    ]
+    return results
+
+
+AXES = [None, AxisType.Auto, AxisType.Explicit]
+
+
+@pytest.mark.parametrize("axis", AXES)
+def test_types_say_what_is_in_the_memory_of_the_host(axis):
+    sharding = SingleDeviceSharding(CPUS[0]) if axis is None else NamedSharding(
+        Mesh(CPUS, ("x",), axis_types=(axis,)), P("x"))  # fmt: skip
+    x = device_put(np.stack([ROW] * 8), sharding.with_memory_kind(HOST))
+    cut = "8@x" if axis is AxisType.Explicit else "8"
+    assert typeof(x).memory_space is Space.Host and str(typeof(x)) == f"float32<host>[{cut},8]"
+    assert typeof(x).str_short() == f"f32<host>[{cut},8]"
+    assert typeof(xnp.ones(3)).memory_space is Space.Device
+    assert typeof(x).update(memory_space=Space.Device) is typeof(device_put(x, Space.Device))
+    assert typeof(x).update(dtype="int32").memory_space is Space.Host
+
+    def compute(x):
+        return (
+            x, x + 1, xnp.sin(x) * x, x.sum(), x.sum(0), x.T, x[1], x > 2, x.at[:, 0].set(1.0),
+            x.astype("int32"), xnp.where(x > 2, x, 0.0), xnp.concatenate([x, x]),
+            lax.cond(x.sum() > 0, lambda y: y + y, lambda y: y, x), xnp.zeros_like(x),
+            lax.fori_loop(0, 3, lambda i, y: 2 * y, x), device_put(x, Space.Device) * 2,
+        )  # fmt: skip
+
+    expected = compute(np_like := xnp.asarray(np.asarray(x)))
+    assert all(typeof(y).memory_space is Space.Device for y in expected) and np_like is not x
+    for f in (compute, jit(compute)):
+        for got, wanted in zip(_typed_on_host(f, x), expected, strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=1e-6)  # of sums in another order
+
+
+@pytest.mark.parametrize("axis", AXES)
+def test_operands_in_two_memories_are_refused(axis):
+    sharding = SingleDeviceSharding(CPUS[0]) if axis is None else NamedSharding(
+        Mesh(CPUS, ("x",), axis_types=(axis,)), P("x"))  # fmt: skip
+    x, y = device_put(ROW, sharding.with_memory_kind(HOST)), device_put(ROW, sharding)
+    for f in (lambda x, y: x + y, jit(lambda x, y: x + y)):
+        with pytest.raises(ValueError, match="add: operands are in the memory of the host and in"):
+            f(x, y)
+    np.testing.assert_array_equal(device_put(x, Space.Device) + y, 2 * ROW)
+    assert typeof(x * y.sum()).memory_space is Space.Host  # a scalar agrees with any
+
+
+def test_exported_programs_keep_the_memory_of_types():
+    rows = NamedSharding(Mesh(CPUS, ("x",), axis_types=(AxisType.Explicit,)), P("x"))
+    for sharding in (rows, SingleDeviceSharding(CPUS[0])):
+        x = device_put(ROW, sharding.with_memory_kind(HOST))
+        stored = export(jit(lambda x: (2 * x, x.sum())))(x).serialize()
+        loaded = deserialize(stored)
+        assert loaded.in_avals == (typeof(x),)
+        for y, aval in zip(loaded.call(x), loaded.out_avals, strict=True):
+            assert typeof(y) is aval and y.sharding.memory_kind == HOST
+            np.testing.assert_array_equal(y, 2 * ROW if y.ndim else ROW.sum())
 
 
 def test_memory_that_is_not_there_is_refused_by_name():

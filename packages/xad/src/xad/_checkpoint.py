@@ -51,6 +51,7 @@ from xprim.kept_programs import KeptPrograms, Staged, staged_with_cells
 from xprim.leaves import as_arrays
 from xprim.memory import bytes_of
 from xprim.requirements import require
+from xprim.sharded_types import in_memory_kind
 from xprim.tracebacks import boundary, shorten
 from xprim.transformed import check_function, transforming
 from xprim.typing import PyTree
@@ -386,7 +387,11 @@ def fetched(linear: ClosedJaxpr, verdicts: Sequence[Verdict]) -> ClosedJaxpr:
         ]
         return list(eval_closed(linear, *given, *args[len(verdicts) :]))
 
-    return trace_to_closed(run, linear.in_avals, name=linear.jaxpr.name)
+    avals = list(linear.in_avals)
+    for i, v in enumerate(verdicts):
+        if isinstance(v, Offloadable):
+            avals[i] = in_memory_kind(avals[i], v.dst)
+    return trace_to_closed(run, avals, name=linear.jaxpr.name)
 
 
 def in_memory(x: Any, kind: str) -> Any:

@@ -230,7 +230,7 @@ class BlockSpec(NamedTuple):
                 *[axes_of(a) + axes_of(b) for a, b in zip(outer, parts, strict=True)],
                 unreduced=self.spec.unreduced | inner.unreduced,
                 reduced=self.spec.reduced | inner.reduced,
-            ))  # fmt: skip
+            ), memory_kind=local.type_sharding.memory)  # fmt: skip
         found = typed_as(whole, sharding)
         if not says_of_manual_axes(local.type_sharding):
             return found

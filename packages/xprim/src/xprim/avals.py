@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import math
 import operator
 import threading
@@ -17,7 +18,7 @@ from xprim.errors import ShapeError
 from xtree.boundaries import boundary
 from xtree.errors import message
 
-__all__ = ["SymbolicSize", "size_of", "slice_indices"]
+__all__ = ["PINNED_HOST", "MemorySpace", "SymbolicSize", "size_of", "slice_indices"]
 
 __dir__ = __all__.copy
 
@@ -105,11 +106,27 @@ def _inside(n: int, size: int, step: int) -> int:
 # The sharding of an array over the explicit axes of a mesh is part of its type: `float32[8@x,4]`.
 # `type_sharding` holds it. Its class belongs to the package of meshes; `sharded_types` is the
 # interface to that. It is None where no explicit or manual axis is involved, so that every type has
-# one abstract value.
+# one abstract value. The kind of memory is part of it, where that is the memory of the host:
+# `float32<host>[8]`.
 #
 # The intern table holds its entries weakly: an abstract value lives as long as something uses it.
 
 Shape = tuple[int, ...]
+
+
+class MemorySpace(enum.Enum):
+    """A kind of memory: that of the device, that of the host beside it, or either of them."""
+
+    Device = enum.auto()
+    Host = enum.auto()
+    Any = enum.auto()
+
+    def __repr__(self) -> str:
+        return f"MemorySpace.{self.name}"
+
+
+PINNED_HOST = "pinned_host"
+"""The memory kind whose arrays have types of their own; all others compute on the device."""
 
 
 class ManualAxisType(NamedTuple):
@@ -149,8 +166,9 @@ class ShapedArray:
       size: number of elements.
       physical: the abstract value of the numbers that the elements are made of, where the dtype is
         an extended one; of booleans for `float0`; None where the elements are numbers themselves.
-      type_sharding: the sharding over the explicit axes of a mesh, and the manual axes along which
-        the value varies; None where it is replicated. `sharding` is the same without None.
+      type_sharding: the sharding over the explicit axes of a mesh, the manual axes along which
+        the value varies, and the memory of the host; None where it is replicated on the device.
+        `sharding` is the same without None.
 
     Example:
       >>> ShapedArray((2, 3), "float32")
@@ -179,11 +197,15 @@ class ShapedArray:
         weak_type: bool = False,
         *,
         sharding: ShardingLike = None,
+        memory_space: MemorySpace | None = None,
     ) -> ShapedArray:
-        """Return the one abstract value with this shape, dtype, weak type and sharding."""
+        """Return the one abstract value with this shape, dtype, weak type, sharding and memory."""
         sizes = tuple([size_of(d) for d in shape])
         if sharding is not None:
             sharding = _of_meshes[0].in_types(sharding, sizes)
+        if memory_space is not None:
+            kind = PINNED_HOST if memory_space is MemorySpace.Host else None
+            sharding = with_memory_kind(sharding, kind, sizes)
         return shaped_array(sizes, dtypes.as_dtype(dtype), bool(weak_type), sharding)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -203,12 +225,17 @@ class ShapedArray:
         """Return the form error messages use: `float32[2,3]`."""
         weak = "~" if self.weak_type else ""
         name = "float0" if self.dtype == dtypes.float0 else self.dtype.name
-        return f"{weak}{name}[{self._dimensions()}]{self._sums()}"
+        return f"{weak}{name}{self._memory()}[{self._dimensions()}]{self._sums()}"
 
     def str_short(self, weak: bool = False) -> str:
         """Return the form jaxprs use: `f32[2,3]`; with `weak` `~f32[]` of what is weakly typed."""
         mark = "~" if weak and self.weak_type else ""
-        return f"{mark}{dtypes.short_name(self.dtype)}[{self._dimensions()}]{self._sums()}"
+        name = dtypes.short_name(self.dtype)
+        return f"{mark}{name}{self._memory()}[{self._dimensions()}]{self._sums()}"
+
+    def _memory(self) -> str:
+        """Return the mark of what is in the memory of the host."""
+        return "<host>" if self.memory_space is MemorySpace.Host else ""
 
     def _dimensions(self) -> str:
         """Return the sizes, each with the axes of a mesh that cut it: `8@x,4`, `8@(x,y)`."""
@@ -241,6 +268,13 @@ class ShapedArray:
         return self.type_sharding or _of_meshes[0].whole(self.ndim)
 
     @property
+    def memory_space(self) -> MemorySpace:
+        """The memory that holds the array: `Host` for that of kind `pinned_host`."""
+        sharding = self.type_sharding
+        is_on_host = sharding is not None and sharding.memory is not None
+        return MemorySpace.Host if is_on_host else MemorySpace.Device
+
+    @property
     def vma(self) -> frozenset[Any]:
         """The manual axes of a mesh along which the value varies, in a function of `shard_map`.
 
@@ -262,15 +296,19 @@ class ShapedArray:
     mat = manual_axis_type
 
     def update(self, **changes: Any) -> ShapedArray:
-        """Return the abstract value with another `shape`, `dtype`, `weak_type` or `sharding`.
+        """Return the abstract value with another attribute of those that the constructor takes.
 
-        Another shape is whole, but for the sharding that is given with it.
+        Another shape is replicated, but for the sharding that is given with it. The memory stays,
+        where that sharding does not name the memory of the host.
         """
+        given = changes.get("sharding")
+        keeps = given is None or getattr(given, "memory", None) is None
         return ShapedArray(
             changes.get("shape", self.shape),
             changes.get("dtype", self.dtype),
             changes.get("weak_type", self.weak_type),
             sharding=changes.get("sharding", None if "shape" in changes else self.type_sharding),
+            memory_space=changes.get("memory_space", self.memory_space if keeps else None),
         )
 
     @property
@@ -356,6 +394,14 @@ def _forget(key: Any, dead: Any) -> None:
     with _lock:
         if _interned.get(key) is dead:
             del _interned[key]
+
+
+def with_memory_kind(sharding: Any, kind: str | None, shape: Shape) -> Any:
+    """Return what a type says of a sharding in a kind of memory; None for that of the device."""
+    if kind == (None if sharding is None else sharding.memory):
+        return sharding
+    found = _of_meshes[0].whole(len(shape)) if sharding is None else sharding
+    return None if found is None else _of_meshes[0].in_types(found.update(memory_kind=kind), shape)
 
 
 class _NoMeshes:

@@ -12,6 +12,7 @@ removes its entries, and a value is resharded to the type that is required.
     cotangent_as          convert a cotangent to that type: sum the members' contributions
     vary                  mark a value as varying over manual axes of a mesh
     keep_unreduced        leave partial sums unreduced
+    in_memory_kind        the same type in another memory
 """
 
 from __future__ import annotations
@@ -21,12 +22,13 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 from xprim import avals as _avals
-from xprim.avals import ShapedArray, shaped_array
+from xprim.avals import PINNED_HOST, ShapedArray, shaped_array, with_memory_kind
 
 __all__ = [
     "Meshes", "ShardingTypeError", "as_typed", "axes_of_dimensions", "batched",
     "batched_sharding", "call_with_sharding", "captured", "cotangent", "cotangent_as",
-    "has_sharding", "infer_result_types", "install_meshes", "keep_unreduced", "meshes_of",
+    "has_sharding", "in_memory_kind", "infer_result_types", "install_meshes", "keep_unreduced",
+    "meshes_of",
     "near", "parts_of_cotangents", "reshard_as", "vary", "whole", "with_auto_sharding",
     "with_dimension", "without_dimension",
 ]  # fmt: skip
@@ -253,12 +255,24 @@ def whole(aval: ShapedArray) -> ShapedArray:
     )
 
 
+def in_memory_kind(aval: ShapedArray, kind: str | None) -> ShapedArray:
+    """Return the type of the same array in a kind of memory.
+
+    Types know that of the host, `pinned_host`, and take all others for that of the device.
+    """
+    sharding = with_memory_kind(
+        aval.type_sharding, kind if kind == PINNED_HOST else None, aval.shape
+    )
+    return shaped_array(aval.shape, aval.dtype, aval.weak_type, sharding)
+
+
 def without_dimension(aval: ShapedArray, dim: int) -> ShapedArray:
     """Return the type of an element along a dimension."""
     shape, sharding = aval.shape, aval.type_sharding
     if sharding is not None:
         parts = tuple(sharding.spec)
-        sharding = _with_parts(sharding, (*parts[:dim], *parts[dim + 1 :]))
+        sharding = sharding.update(spec=(*parts[:dim], *parts[dim + 1 :]))
+        sharding = _avals._of_meshes[0].in_types(sharding, shape[:dim] + shape[dim + 1 :])
     return shaped_array(shape[:dim] + shape[dim + 1 :], aval.dtype, aval.weak_type, sharding)
 
 
@@ -303,12 +317,7 @@ def batched_sharding(sharding: Any, along: Any, ndim: int) -> Any:
     """
     if along is None:
         return None if sharding is None else sharding.update(spec=(None, *sharding.spec))
-    if sharding is None:
-        return along.update(spec=(along.spec[0], *[None] * ndim))
+    if sharding is None or not sharding.mesh.axis_names:
+        kind = None if sharding is None else sharding.memory
+        return along.update(spec=(along.spec[0], *[None] * ndim), memory_kind=kind)
     return sharding.update(spec=(along.spec[0], *sharding.spec))
-
-
-def _with_parts(sharding: Any, parts: tuple[Any, ...]) -> Any:
-    says_more = sharding.spec.unreduced or sharding.spec.reduced or sharding.varying
-    is_cut = any(part is not None for part in parts)
-    return sharding.update(spec=parts) if is_cut or says_more else None

@@ -35,6 +35,7 @@ from xjit.dispatch.placement_inference import (
     placement_for,
     spread_placement,
 )
+from xjit.dispatch.sharded_arrays import in_typed_memory
 from xjit.lowering.compile import Options, executable_for, finish, split_options
 from xjit.lowering.modules import LoweredProgram, lower, warn_of_useless_donations
 from xjit.sharding.layouts import Wish
@@ -44,6 +45,7 @@ from xjit.sharding.typed import shardings_of_results
 from xjit.xla_workarounds.recomputation import keep_barriers
 from xprim import EAGER_ON_HOST, ClosedJaxpr, ConcreteArray, config, eval_closed, from_stored, state
 from xprim.array import is_shared
+from xprim.avals import MemorySpace
 from xprim.eager import SMALL, execution_refused
 from xprim.errors import XStackRuntimeError, message
 from xprim.memory import bytes_of
@@ -78,9 +80,9 @@ class DeviceKernel:
     """
 
     __slots__ = ("__weakref__", "_arg_names", "_bring", "_calls_python", "_closed",
-                 "_constants", "_entry", "_is_awaited", "_num_arguments",
-                 "donated", "executable", "handlers", "kept", "name", "avals_out", "placement",
-                 "start")  # fmt: skip
+                 "_constants", "_entry", "_is_awaited", "_leaves_on_host", "_num_arguments",
+                 "_results", "donated", "executable", "handlers", "kept", "name", "avals_out",
+                 "placement", "start")  # fmt: skip
 
     def __init__(
         self, program: Program, placement: Placement, lowered: LoweredProgram, in_full: bool
@@ -99,6 +101,10 @@ class DeviceKernel:
             self._closed,
         )
         placement = self.placement = placement.settled(self.executable, lowered)
+        self._results = placement.results
+        self._leaves_on_host = any(a.memory_space is MemorySpace.Host for a in self.avals_out)
+        if self._leaves_on_host:
+            self._results = lambda outs, avals: in_typed_memory(placement.results(outs, avals))
         self.handlers = self.executable.handlers_at(
             placement.shardings(self.avals_out, self.executable), program.name,
             () if self._closed is None else _lines_of_results(self._closed, self.avals_out),
@@ -142,7 +148,7 @@ class DeviceKernel:
             note_results(outs)
         for i in self.donated:
             give_up(arrays[i], DeletedBuffer(f"was donated to {self.name}"))
-        return self.placement.results(outs, self.avals_out)
+        return self._results(outs, self.avals_out)
 
     def _on_host(self, arrays: Sequence[ConcreteArray]) -> list[ConcreteArray]:
         """Compute the results with NumPy, where a callback asks for them."""
@@ -182,8 +188,8 @@ class DeviceKernel:
 
     def _new_entry(self, out_tree: Any) -> tuple[Any, ...] | None:
         shardings = self.placement.shardings_of_arguments()
-        if shardings is None or self._calls_python or self._is_awaited:
-            # somebody has to wait for its end
+        if shardings is None or self._calls_python or self._is_awaited or self._leaves_on_host:
+            # somebody has to wait for its end, or to copy a result
             return None
         out_aval = self.avals_out[0] if out_tree.node_data() is None else None
         return (shardings, self.starter, self.handlers, out_aval,

@@ -24,6 +24,7 @@ from xjit.sharding.shardings import (
     resolved,
 )
 from xprim import ClosedJaxpr, ShapedArray
+from xprim.avals import PINNED_HOST, MemorySpace
 from xprim.errors import message
 
 __all__ = [
@@ -112,7 +113,7 @@ class ShardedFunction(FlatFunction):
     def run(self, *leaves: Any) -> list[Any]:
         """Call the function and return the leaves of its result."""
         pairs = zip(leaves, self._in_shardings, strict=True)
-        outs = super().run(*[constrained(x, sharding) for x, sharding in pairs])
+        outs = super().run(*[constrained(x, _of_argument(x, sharding)) for x, sharding in pairs])
         name = self.arguments.signature.name
         asked = self._asked.of_results(name, self.out_tree, [x.aval for x in outs])
         self._out_shardings = asked
@@ -121,6 +122,17 @@ class ShardedFunction(FlatFunction):
     def params(self, closed: ClosedJaxpr, num_captured: int) -> dict[str, Any]:
         """Return the shardings, for the program."""
         return {"in_shardings": self._in_shardings, "out_shardings": self._out_shardings}
+
+
+def _of_argument(x: Any, sharding: Sharding | None) -> Sharding | None:
+    """Return the sharding of an argument inside: one that comes from the device is there."""
+    if (
+        sharding is None
+        or sharding.memory != PINNED_HOST
+        or x.aval.memory_space is MemorySpace.Host
+    ):
+        return sharding
+    return sharding.with_memory_kind(None)
 
 
 def places_of_arguments(

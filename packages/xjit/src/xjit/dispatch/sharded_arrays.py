@@ -19,6 +19,8 @@ from xjit.dispatch.placement import (
     default_placement,
     in_order_of_numpy,
     in_own_memory,
+    moved,
+    one_device,
     put_in_order,
     spread_buffer,
 )
@@ -33,8 +35,10 @@ from xjit.sharding.shardings import (
 )
 from xjit.sharding.typed import typed_as
 from xprim import Array, ConcreteArray, Tracer, as_array, dtypes, shaped_array
+from xprim.avals import PINNED_HOST, MemorySpace
 from xprim.errors import UnexpectedTracerError, message
 from xprim.extended import as_physical, wrap
+from xprim.sharded_types import in_memory_kind
 from xprim.tracebacks import boundaries
 from xprim.typing import DTypeLike, PyTree, ShardingLike
 from xtree import broadcast_prefix, tree_flatten, tree_unflatten
@@ -101,8 +105,10 @@ def sharding_of(x: ConcreteArray) -> Sharding:
     if spread is not None:
         return spread
     buffer = x.buffer
-    device = default_placement().device if buffer is None else gateway.device_of(buffer)
-    return SingleDeviceSharding(device)
+    if buffer is not None:
+        return SingleDeviceSharding(gateway.device_of(buffer))
+    kind = PINNED_HOST if x.aval.memory_space is MemorySpace.Host else None
+    return SingleDeviceSharding(default_placement().device, memory_kind=kind)
 
 
 def spread_sharding(x: ConcreteArray) -> Sharding | None:
@@ -416,7 +422,29 @@ def _assemble(
 def with_sharding(x: ConcreteArray, sharding: Sharding) -> ConcreteArray:
     """Return the array, spread as asked."""
     host = x.host if x.buffer is not None else None
-    return ConcreteArray(host, x.aval, spread_buffer(x, gateway.spread_over(sharding)))
+    buffer = spread_buffer(x, gateway.spread_over(sharding))
+    return ConcreteArray(host, typed_as(x.aval, sharding), buffer)
+
+
+def in_typed_memory(results: Sequence[ConcreteArray]) -> list[ConcreteArray]:
+    """Return the results of a program, each in the memory that its type says."""
+    return [
+        x if x.aval.memory_space is MemorySpace.Device else in_memory(x, PINNED_HOST)
+        for x in results
+    ]
+
+
+def in_memory(x: ConcreteArray, kind: str) -> ConcreteArray:
+    """Return an array in a kind of memory of its devices; it is committed to them as it was."""
+    here = sharding_of(x)
+    if here.memory_kind == kind:
+        return x
+    there = here.with_memory_kind(kind)
+    committed = x.buffer is not None and gateway.placement_of(x.buffer).committed
+    if isinstance(there, SingleDeviceSharding) and there.memory is None:
+        return moved([x], one_device(there.devices_in_order[0], committed))[0]
+    aval = in_memory_kind(x.aval, kind)
+    return ConcreteArray(None, aval, spread_buffer(x, gateway.laid_over(there, None, committed)))
 
 
 boundaries(globals())

@@ -41,8 +41,10 @@ from xjit.sharding.constraints import (
     asked_for_always,
     check_sharding,
     constraint_text,
+    in_space,
     of_examples,
     sharding_constraint_p,
+    space_of,
 )
 from xjit.sharding.layouts import Format, Layout, format_of, formats_split, inner_order, order_asked
 from xjit.sharding.partial_sums import sums_of
@@ -77,6 +79,7 @@ from xprim import (
     not_mapped,
 )
 from xprim.array import is_shared
+from xprim.avals import PINNED_HOST
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
 from xprim.sharded_types import cotangent, reshard_as, whole
@@ -104,7 +107,10 @@ UNKNOWN = "unknown"
 def _shape(
     aval: ShapedArray, *, sharding: Sharding | None, source: Any
 ) -> tuple[ShapedArray, ...]:  # fmt: skip
-    return (aval.update(sharding=sharding if isinstance(sharding, NamedSharding) else None),)
+    kind = "device" if sharding is None else sharding.memory_kind
+    space = aval.memory_space if kind is None else space_of(kind)
+    typed = sharding if isinstance(sharding, NamedSharding) else None
+    return (aval.update(sharding=typed, memory_space=space),)
 
 
 def _numpy(x: Any, *, sharding: Sharding | None, source: Any) -> Any:
@@ -116,7 +122,7 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *,
     if isinstance(sharding, NamedSharding | TiledSharding):
         return constraint_text(b, operands, avals_in, avals_out, sharding=sharding)
     typed = avals_in[0].type_sharding
-    if typed is None:
+    if typed is None or not typed.mesh.axis_names:
         return operands
     replicated = typed.update(spec=PartitionSpec())
     return constraint_text(b, operands, avals_in, avals_out, sharding=replicated)
@@ -317,20 +323,15 @@ def _put_in_format(leaf: Any, place: Any, may_alias: bool | None) -> Array:
     return in_order_of_numpy(_put_leaf(leaf, sharding, may_alias))  # type: ignore[arg-type]
 
 
-_KINDS = {Space.Device: "device", Space.Host: "pinned_host"}
-
-
 def _of_space(leaf: Any, space: Space) -> tuple[Any, Any]:
     """Return a value, and the place for it in a kind of memory; None where it stays as it is."""
     x = as_array(leaf, what="device_put")
     if space is Space.Any:
         return leaf, None
     if not isinstance(x, ConcreteArray):
-        return _in_memory(x, _KINDS[space]), None
-    here = sharding_of(x)
-    if here.memory_kind == _KINDS[space]:
-        return leaf, None
-    return x, here.with_memory_kind(_KINDS[space])
+        return in_space(x, space), None
+    here, kind = sharding_of(x), PINNED_HOST if space is Space.Host else "device"
+    return (leaf, None) if here.memory_kind == kind else (x, here.with_memory_kind(kind))
 
 
 def put_over(x: Array, sharding: Sharding, may_alias: bool | None) -> Array:
@@ -355,7 +356,7 @@ def put_over(x: Array, sharding: Sharding, may_alias: bool | None) -> Array:
 
 def _said(x: Tracer, sharding: Sharding) -> Array:
     """Return a traced value that is to be at a place, in a kind of memory."""
-    kind, sharding = sharding.memory, in_own_memory(sharding)
+    kind, sharding = sharding.memory_kind, in_own_memory(sharding)
     value = held_value(x)  # of a batch, too
     source: Any = UNKNOWN if x.aval.type_sharding is None else x.aval.type_sharding
     if isinstance(value, ConcreteArray) and type(value.buffer) is not DeletedBuffer:
@@ -364,11 +365,9 @@ def _said(x: Tracer, sharding: Sharding) -> Array:
         elif x.concrete() is value:
             source = sharding_of(value)
     (there,) = device_put_p.bind(x, sharding=sharding, source=source)
-    return there if kind is None else _in_memory(there, kind)  # type: ignore[no-any-return]
-
-
-def _in_memory(x: Any, kind: str) -> Any:
-    return get_primitive("in_memory").bind(x, kind=kind)[0]
+    if kind is None or there.aval.memory_space is space_of(kind):
+        return there  # type: ignore[no-any-return]
+    return in_space(there, space_of(kind))  # type: ignore[no-any-return]
 
 
 def placed(x: ConcreteArray, sharding: Sharding | None) -> ConcreteArray:

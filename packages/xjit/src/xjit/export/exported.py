@@ -290,10 +290,12 @@ def _shape(*avals: ShapedArray, exported: Any) -> Any:
     values = _values_of_variables(exported, avals)
     meshes = [a.type_sharding.mesh for a in avals if a.type_sharding is not None]
     outs = [a.stored if dtypes.is_extended(a.dtype) else a for a in exported.out_avals]
-    # Types say it over the axes that cut the arguments; over other meshes results are whole.
+    # Types say it over the axes that cut the arguments; over other meshes results are replicated.
     outs = [
-        a if a.type_sharding is None or a.type_sharding.mesh in meshes else whole(a) for a in outs
-    ]
+        a if a.type_sharding is None or a.type_sharding.mesh in meshes
+        else whole(a).update(memory_space=a.memory_space)
+        for a in outs
+    ]  # fmt: skip
     return [_with_sizes(a, values) for a in outs]
 
 

@@ -533,7 +533,7 @@ def spread_of_form(form: Any) -> Spread | None:
 
 
 def type_form(sharding: Any) -> Any:
-    """Return as JSON's values how a type says that an array is cut along explicit axes, or None."""
+    """Return as JSON's values what a type says of axes and of the memory of the host, or None."""
     if sharding is None:
         return None
     mesh, spec = sharding.mesh, sharding.spec
@@ -542,17 +542,17 @@ def type_form(sharding: Any) -> Any:
         for (name, size), kind in zip(mesh.shape_tuple, mesh.axis_types, strict=True)
     ]
     sums = [sorted(map(str, names)) for names in (spec.unreduced, spec.reduced)]
-    return [axes, [[str(name) for name in axes_of(part)] for part in spec], *sums]
+    memory = [] if sharding.memory is None else [sharding.memory]
+    return [axes, [[str(name) for name in axes_of(part)] for part in spec], *sums, *memory]
 
 
 def sharding_of_form(form: Any) -> NamedSharding:
     """Return the sharding, over a mesh without devices, of which `type_form` gave a form."""
-    axes, parts, unreduced, reduced = form
-    names, sizes, kinds = zip(*axes, strict=True)
+    axes, parts, unreduced, reduced, *memory = form
+    names, sizes, kinds = zip(*axes, strict=True) if axes else ((), (), ())
     mesh = AbstractMesh(sizes, names, [AxisType[kind] for kind in kinds])
-    return NamedSharding(
-        mesh, PartitionSpec(*map(tuple, parts), unreduced=set(unreduced), reduced=set(reduced))
-    )
+    spec = PartitionSpec(*map(tuple, parts), unreduced=set(unreduced), reduced=set(reduced))
+    return NamedSharding(mesh, spec, memory_kind=memory[0] if memory else None)
 
 
 # ----------------------------------------------------------------------------------------- files

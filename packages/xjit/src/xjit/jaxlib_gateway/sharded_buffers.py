@@ -22,6 +22,7 @@ from xjit.jaxlib_gateway.buffers import (
     Buffer,
     ManyDevices,
     MemoryOfDevice,
+    away_from_host,
     check_kept,
     device_of,
     note_devices,
@@ -69,6 +70,8 @@ class SpreadOver(ManyDevices):
         super().__init__(spread.devices_in_order)
         self.spread = spread
         self.memory_kind = spread.memory
+        if spread.memory is not None:  # of one device, too: its data may be at two places
+            several_devices[0] = away_from_host[0] = True
         self.order = order
         self.committed = committed
         self._tiles_by_ndim: dict[int, Tiles] = {}  # one for each number of dimensions in use
@@ -148,10 +151,10 @@ def laid_over(spread: Spread, order: Order, committed: bool = True) -> SpreadOve
       order: the dimensions, the slowest first; None for that of NumPy.
       committed: whether somebody asked for these devices.
     """
-    if order is None:
+    if order is None and committed:
         return spread_over(spread)
     several_devices[0] = True  # also on one device: such a buffer is not what others there are
-    orders_used[0] = True
+    orders_used[0] = orders_used[0] or order is not None
     note_devices(spread.devices_in_order)
     return SpreadOver(spread, order, committed)
 

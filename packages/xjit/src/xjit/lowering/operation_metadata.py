@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import enum
 import functools
 import json
 import re
@@ -12,6 +11,7 @@ from typing import Any
 
 import xtree
 from xprim import Equation, as_array, config, source, state
+from xprim.avals import MemorySpace
 from xprim.errors import message
 from xprim.trace import LastingScope
 from xprim.transformed import check_function
@@ -264,16 +264,8 @@ def without_places(text: str) -> str:
 # says of these is passed on to the compiler, which has its own mind about it on other platforms.
 
 
-class Space(enum.Enum):
-    """A kind of memory: that of the device, that of the host beside it, or either of them."""
-
-    Device = enum.auto()
-    Host = enum.auto()
-    Any = enum.auto()
-
-    def __repr__(self) -> str:
-        return f"Space.{self.name}"
-
+Space = MemorySpace
+"""A kind of memory, by its short name."""
 
 _TYPES = {"device": "dense", "device_host": "host", "tpu_sparsecore": "sparseoffload"}
 _STREAM = re.compile(r"gpu_stream:(\d+)")

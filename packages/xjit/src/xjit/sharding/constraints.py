@@ -25,7 +25,19 @@ from xjit.sharding.shardings import (
     check_same_axes,
     resolved,
 )
-from xprim import EAGER, LINEAR, Array, Primitive, ShapedArray, Tracer, as_array, not_mapped, state
+from xprim import (
+    EAGER,
+    LINEAR,
+    Array,
+    Primitive,
+    ShapedArray,
+    Tracer,
+    as_array,
+    get_primitive,
+    not_mapped,
+    state,
+)
+from xprim.avals import PINNED_HOST, MemorySpace
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
 from xprim.requirements import require
@@ -35,8 +47,8 @@ from xprim.typing import PyTree
 from xtree.namespaces import late_import
 
 __all__ = [
-    "asked_for_always", "check_sharding", "constrained", "constraint_text", "of_examples",
-    "sharding_constraint_p", "with_sharding_constraint",
+    "asked_for_always", "check_sharding", "constrained", "constraint_text", "in_space",
+    "of_examples", "sharding_constraint_p", "space_of", "with_sharding_constraint",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -100,14 +112,34 @@ def constrained(x: Array, place: Any, operation: str = "with_sharding_constraint
         return x
     if isinstance(sharding, SingleDeviceSharding):
         if state.trace is EAGER and isinstance(x, xprim.ConcreteArray):
-            return moved([x], committed_to(sharding.devices_in_order[0]))[0]
-        return x
+            x = moved([x], committed_to(sharding.devices_in_order[0]))[0]
+        return _where_said(x, sharding)
     require(
         isinstance(sharding, Sharding), operation, "this is no sharding.", got=place,
         expected="a NamedSharding, or a PartitionSpec where a mesh is set", error=TypeError,
     )  # fmt: skip
     check_sharding(x, sharding, operation)
-    return sharding_constraint_p.bind(x, sharding=sharding)[0]  # type: ignore[no-any-return]
+    own = sharding if sharding.memory is None else sharding.with_memory_kind(None)
+    return _where_said(sharding_constraint_p.bind(x, sharding=own)[0], sharding)
+
+
+def _where_said(x: Array, sharding: Sharding) -> Array:
+    """Return a value in the kind of memory of a sharding; one without devices may say none."""
+    kind = sharding.memory_kind
+    if kind is None or x.aval.memory_space is space_of(kind):
+        return x
+    return in_space(x, space_of(kind))  # type: ignore[no-any-return]
+
+
+def space_of(kind: str) -> MemorySpace:
+    """Return the space of a kind of memory in types."""
+    return MemorySpace.Host if kind == PINNED_HOST else MemorySpace.Device
+
+
+def in_space(x: Any, space: MemorySpace) -> Any:
+    """Return a value in the memory of the device, or of the host."""
+    kind = PINNED_HOST if space is MemorySpace.Host else "device"
+    return get_primitive("in_memory").bind(x, kind=kind)[0]
 
 
 def _is_of_no_mesh(sharding: Any) -> bool:

@@ -10,10 +10,11 @@ from xjit.sharding import shardings
 from xjit.sharding.partial_sums import Sums, check_call, sums_kept_apart, sums_of_results
 from xjit.sharding.shardings import PartitionSpec, axes_of, says_of_manual_axes, with_manual_axes
 from xprim import ELEMENTWISE, ManualAxisType, Primitive, ShapedArray, config, shaped_array
+from xprim.avals import PINNED_HOST, MemorySpace
 from xprim.dimension_names import AS_SAID, Names, alike
 from xprim.errors import message
 from xprim.jaxpr import held_programs
-from xprim.sharded_types import ShardingTypeError
+from xprim.sharded_types import ShardingTypeError, in_memory_kind
 
 __all__ = [
     "AS_SAID", "Names", "alike", "rule_of", "ForbiddenCollectiveError", "no_collectives",
@@ -85,17 +86,57 @@ def results_of(
     primitive: Any, avals: Sequence[ShapedArray], params: dict[str, Any],
     out: Sequence[ShapedArray],
 ) -> tuple[ShapedArray, ...]:  # fmt: skip
-    """Return the types of the results of a primitive, at least one of whose operands is spread.
+    """Return the types of the results of a primitive, at least one of whose operands is sharded.
 
     Args:
       primitive: the operation.
-      avals: the types of its operands.
+      avals: the types of its operands, on a mesh or in the memory of the host.
       params: its params.
       out: the types of its results, by its own rule.
 
     Raises:
-      ShardingTypeError: it is not clear how a result is to be spread.
+      ShardingTypeError: it is not clear how a result is to be sharded.
+      ValueError: operands are in the memory of the host and in that of the device.
     """
+    if all(a.memory_space is MemorySpace.Device for a in avals) or _says_memory(primitive):
+        return _results_along_axes(primitive, avals, params, out)
+    kind = _common_memory(primitive, avals)
+    out = tuple([in_memory_kind(a, None) for a in out])
+    avals = [in_memory_kind(a, None) for a in avals]
+    if any(a.type_sharding is not None for a in avals):
+        out = _results_along_axes(primitive, avals, params, out)
+    return tuple([in_memory_kind(a, kind) for a in out])
+
+
+def _says_memory(primitive: Any) -> bool:
+    """Return whether the types of results are those of a program, or as the primitive says."""
+    return primitive.call_like or rule_of(primitive) is AS_SAID
+
+
+_MEMORY_OF_FIRST = frozenset([
+    "gather", "scatter", "scatter_add", "scatter_max", "scatter_min", "scatter_mul",
+])  # fmt: skip
+"""Reads and updates at positions: the array says where the result is, wherever the indices are."""
+
+
+def _common_memory(primitive: Any, avals: Sequence[ShapedArray]) -> str | None:
+    """Return the memory kind of results: that of the operands; scalars agree with any."""
+    operands = avals[:1] if primitive.name in _MEMORY_OF_FIRST else avals
+    spaces = {a.memory_space for a in operands if a.ndim} or {operands[0].memory_space}
+    if len(spaces) > 1:
+        raise ValueError(message(
+            primitive.name, "operands are in the memory of the host and in that of the device.",
+            got=", ".join([a.str_long() for a in avals]), expected="operands in one memory",
+            hint="device_put(x, memory.Space.Device) brings what is on the host to the device",
+        ))  # fmt: skip
+    return PINNED_HOST if MemorySpace.Host in spaces else None
+
+
+def _results_along_axes(
+    primitive: Any, avals: Sequence[ShapedArray], params: dict[str, Any],
+    out: Sequence[ShapedArray],
+) -> tuple[ShapedArray, ...]:  # fmt: skip
+    """Return the types of results, as far as the axes of a mesh say them."""
     if any(says_of_manual_axes(a.type_sharding) for a in avals):
         return _results_of_members(primitive, avals, params, out)
     rule = rule_of(primitive)

@@ -17,6 +17,7 @@ import xtree
 from xjit import jaxlib_gateway as gateway
 from xjit.sharding.meshes import AbstractMesh, Mesh, OfThisProcess, mesh_now, sharding_html
 from xprim import ManualAxisType
+from xprim.avals import PINNED_HOST
 from xprim.errors import ArgumentError, message
 from xprim.requirements import require
 from xprim.tracebacks import boundary
@@ -25,7 +26,7 @@ from xtree.records import Immutable, set_once
 
 __all__ = [
     "Sharding", "SingleDeviceSharding", "make_single_device_sharding", "UNCONSTRAINED", "P",
-    "PartitionSpec", "axes_of", "NamedSharding", "NoMeshError", "VaryingSharding",
+    "PartitionSpec", "axes_of", "NO_MESH", "NamedSharding", "NoMeshError", "VaryingSharding",
     "along_explicit_axes", "check_axis_names", "check_same_axes", "in_types", "resolved",
     "says_of_explicit_axes", "says_of_manual_axes", "sharding_named_by",
     "with_manual_axes",
@@ -41,6 +42,7 @@ __dir__ = __all__.copy
 # `device_named_by` reads what users pass where one device is asked for.
 
 Index = tuple[slice, ...]
+NO_MESH = AbstractMesh((), ())
 _MEMORY_KINDS = ("device", "pinned_host", "unpinned_host")
 
 
@@ -834,7 +836,7 @@ def along_explicit_axes(sharding: NamedSharding | None) -> NamedSharding | None:
     spec = spec.update(
         unreduced=spec.unreduced.difference(manual), reduced=spec.reduced.difference(manual)
     )
-    return NamedSharding(sharding.mesh, spec, memory_kind=sharding.memory)
+    return NamedSharding(sharding.mesh, spec)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -850,20 +852,29 @@ def with_manual_axes(
       ndim: the number of dimensions.
     """
     kept = along_explicit_axes(sharding)
+    memory = None if sharding is None else sharding.memory
     if not any(held):
-        return kept
+        if memory is None:
+            return kept
+        return _on_host(ndim) if kept is None else kept.with_memory_kind(memory)
     spec = PartitionSpec(*[None] * ndim) if kept is None else kept.spec
     found = NamedSharding(mesh, spec.update(
         unreduced=spec.unreduced | held.unreduced, reduced=spec.reduced | held.reduced
-    ))  # fmt: skip
+    ), memory_kind=memory)  # fmt: skip
     return VaryingSharding(found, held.varying) if held.varying else found
 
 
 @functools.lru_cache(maxsize=4096)
 def in_types(sharding: Any, ndim: int) -> NamedSharding | None:
-    """Return what the type of an array of so many dimensions keeps of how it lies."""
+    """Return what the type of an array of so many dimensions keeps of its sharding.
+
+    That is the explicit axes, what members of manual axes hold, and the memory of the host.
+    """
+    memory = (
+        PINNED_HOST if isinstance(sharding, Sharding) and sharding.memory == PINNED_HOST else None
+    )
     if not isinstance(sharding, NamedSharding):
-        return None
+        return None if memory is None else _on_host(ndim)
     mesh = sharding.mesh
     explicit = mesh.explicit_axes
     parts = [tuple([n for n in axes_of(part) if n in explicit]) for part in sharding.spec]
@@ -871,10 +882,15 @@ def in_types(sharding: Any, ndim: int) -> NamedSharding | None:
         ("unreduced", sharding.spec.unreduced), ("reduced", sharding.spec.reduced))}  # fmt: skip
     axes = sharding.varying.intersection(mesh.manual_axes)
     if not (any(parts) or any(sums.values()) or axes):
-        return None
+        return None if memory is None else _on_host(ndim)
     parts += [()] * (ndim - len(parts))
-    kept = NamedSharding(mesh.abstract_mesh, PartitionSpec(*parts, **sums))
+    kept = NamedSharding(mesh.abstract_mesh, PartitionSpec(*parts, **sums), memory_kind=memory)
     return VaryingSharding(kept, axes) if axes else kept
+
+
+def _on_host(ndim: int) -> NamedSharding:
+    """Return the sharding in the type of an array in the memory of the host, on no mesh."""
+    return NamedSharding(NO_MESH, PartitionSpec(*[None] * ndim), memory_kind=PINNED_HOST)
 
 
 def check_axis_names(operation: str, mesh: Any, spec: PartitionSpec) -> None:

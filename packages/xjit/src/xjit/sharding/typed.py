@@ -10,10 +10,9 @@ import xtree
 from xjit import jaxlib_gateway as gateway
 from xjit.dispatch.placement_inference import meshes_near
 from xjit.sharding import partial_sums
-from xjit.sharding.constraints import constrained, is_place, sharding_constraint_p
+from xjit.sharding.constraints import constrained, in_space, is_place, sharding_constraint_p
 from xjit.sharding.manual_axes import recast
 from xjit.sharding.meshes import (
-    AbstractMesh,
     AxisType,
     Mesh,
     abstract_mesh_now,
@@ -22,6 +21,7 @@ from xjit.sharding.meshes import (
 from xjit.sharding.partial_sums import called_with, check_parts, retyped, sums_kept_apart
 from xjit.sharding.rules import results_of
 from xjit.sharding.shardings import (
+    NO_MESH,
     NamedSharding,
     PartitionSpec,
     Sharding,
@@ -40,6 +40,7 @@ from xprim import (
     as_array,
     shaped_array,
 )
+from xprim.avals import MemorySpace
 from xprim.errors import message
 from xprim.leaves import flat_arrays
 from xprim.sharded_types import ShardingTypeError, install_meshes, whole
@@ -183,8 +184,6 @@ class _InMode:
 # A type keeps of a sharding the axes of type `Explicit`, over the mesh without its devices, with
 # an entry for each dimension; where none of these axes cuts anything it keeps nothing.
 
-_NO_MESH = AbstractMesh((), ())
-
 
 class _Meshes:
     """The answers of this package."""
@@ -193,7 +192,7 @@ class _Meshes:
 
     def whole(self, ndim: int) -> NamedSharding:
         """Return the sharding that types show of an array that no axis cuts."""
-        return NamedSharding(abstract_mesh_now() or _NO_MESH, PartitionSpec(*[None] * ndim))
+        return NamedSharding(abstract_mesh_now() or NO_MESH, PartitionSpec(*[None] * ndim))
 
     def in_types(self, sharding: Any, shape: tuple[int, ...]) -> NamedSharding | None:
         """Return what a type keeps of a sharding or partition spec."""
@@ -235,7 +234,7 @@ class _Meshes:
                     got=x.aval.str_long(), hint=f"psum(x, {axes!r}) adds the parts up",
                 ))  # fmt: skip
             x = recast(x, axes, old, new, (sharding or x.aval.type_sharding).mesh)
-        return _along_explicit_axes(x, sharding)
+        return _in_memory(_along_explicit_axes(x, sharding), sharding)
 
     def vary(self, x: Any, axes: frozenset[Any], mesh: Any) -> Any:
         """Return a value whose type says that it varies over manual axes, too."""
@@ -249,7 +248,7 @@ class _Meshes:
         """Reshard a cotangent: the members' contributions are summed, or stay partial sums."""
         for (old, new), axes in _changes(ct.aval, sharding):
             ct = recast(ct, axes, old, new, (sharding or ct.aval.type_sharding).mesh)
-        return _along_explicit_axes(ct, sharding)
+        return _in_memory(_along_explicit_axes(ct, sharding), sharding)
 
     def meshes_of(self, arrays: Sequence[Any]) -> tuple[Mesh, ...]:
         """Return the concrete meshes over which arrays are sharded."""
@@ -312,6 +311,12 @@ def _along_explicit_axes(x: Any, sharding: NamedSharding | None) -> Any:
     return sharding_constraint_p.bind(x, sharding=wanted)[0]
 
 
+def _in_memory(x: Any, sharding: NamedSharding | None) -> Any:
+    """Return a value in the memory that a type says."""
+    space = MemorySpace.Device if sharding is None or sharding.memory is None else MemorySpace.Host
+    return x if x.aval.memory_space is space else in_space(x, space)
+
+
 def held_value(x: Any) -> Any:
     """Return what the tracers of derivatives and batches hold, which may be concrete."""
     while isinstance(x, Tracer):
@@ -358,14 +363,14 @@ def shardings_of_results(closed: ClosedJaxpr) -> tuple[NamedSharding | None, ...
 
 def _shardings_of_results(closed: ClosedJaxpr) -> tuple[NamedSharding | None, ...]:
     avals = (*closed.out_avals, *closed.in_avals)
-    sharding = next((a.type_sharding for a in avals if a.type_sharding is not None), None)
+    typed = [a.type_sharding for a in avals if a.type_sharding is not None]
+    sharding = next((s for s in typed if s.mesh.axis_names), None)
     if sharding is None:
         return ()
     if set(sharding.mesh.axis_types) != {AxisType.Explicit}:
         return _shardings_of_parts(closed)
     return tuple([
-        a.type_sharding or NamedSharding(sharding.mesh, PartitionSpec(*[None] * a.ndim))
-        for a in closed.out_avals
+        a.sharding.update(mesh=sharding.mesh) for a in closed.out_avals
     ])  # fmt: skip
 
 

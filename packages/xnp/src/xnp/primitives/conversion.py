@@ -12,9 +12,11 @@ from xnp.primitives import costs, table
 from xnp.primitives.lowering_text import BYTES, compared, same_dtype
 from xnp.primitives.table import ANY, COMPLEX, FLOATING, add, bind, repeated, scalar_like, unary
 from xprim import LINEAR, STRUCTURAL, Primitive, ShapedArray, Zero, dtypes, shaped_array, state
+from xprim.avals import PINNED_HOST, MemorySpace
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
 from xprim.requirements import require
+from xprim.sharded_types import in_memory_kind
 
 __all__ = ()
 
@@ -74,8 +76,8 @@ optimization_barrier_p: Primitive = Primitive(
 )
 
 
-# `in_memory` says in which kind of memory a program keeps a value; its cotangent is kept in the
-# other one. XLA for GPUs and TPUs knows host memory by a custom call; a CPU has one memory, and so
+# `in_memory` says in which kind of memory a program keeps a value; its cotangent is kept where the
+# operand is. XLA for GPUs and TPUs knows host memory by a custom call; a CPU has one memory, and so
 # has NumPy.
 
 
@@ -93,12 +95,18 @@ def _memory_stablehlo(
 
 
 def _memory_transpose(cts: Any, x: Any, *, kind: str) -> Any:
-    return in_memory_p.bind(cts[0], kind="pinned_host" if kind == "device" else "device")
+    is_of_host = x.aval.memory_space is MemorySpace.Host
+    return in_memory_p.bind(cts[0], kind=PINNED_HOST if is_of_host else "device")
+
+
+def _always_compiled(avals_in: Any, avals_out: Any, *, kind: str) -> float:
+    """Cost so much by NumPy, which knows no kinds of memory, that the back end is called."""
+    return 1e18  # nanoseconds
 
 
 in_memory_p: Primitive = Primitive(
     "in_memory",
-    shape=lambda aval, kind: (aval,),
+    shape=lambda aval, kind: (in_memory_kind(aval, kind),),
     numpy=lambda x, kind: (x,),
     stablehlo=_memory_stablehlo,
     jvp=LINEAR,
@@ -106,6 +114,7 @@ in_memory_p: Primitive = Primitive(
     batch=lambda axis, operands, dims, kind: (in_memory_p.bind(*operands, kind=kind), tuple(dims)),
     physical=STRUCTURAL,
     sharding=xprim.dimension_names.AS_SAID,
+    eager=_always_compiled,
 )
 
 
