@@ -34,6 +34,14 @@ def test_a_run_has_what_passed_and_the_errors_of_others(monkeypatch, tmp_path):
     assert run.passed == {"a::passes"} and run.errors == {"a::fails": "DID NOT WARN"}
 
 
+@pytest.mark.parametrize(
+    "dtype", ["&lt;class 'jax.numpy.int8'&gt;", "&lt;scalar type xnp.int8&gt;"]
+)
+def test_ids_name_dtypes_alike_in_both_libraries(monkeypatch, tmp_path, dtype):
+    play_pytest(monkeypatch, REPORT.replace("passes", f"test[{dtype}]"))
+    assert ecosystem._run(ecosystem.Suite("a", ("a",)), tmp_path, 1).passed == {"a::test[int8]"}
+
+
 def test_a_run_that_crashes_does_not_count_by_the_report_of_the_run_before(monkeypatch, tmp_path):
     play_pytest(monkeypatch, REPORT, None)
     suite = ecosystem.Suite("a", ("a",))

@@ -75,6 +75,9 @@ _BY_NAME = {
 NO_TESTS = ("equinox", "lineax", "optimistix", "diffrax", "jaxtyping")
 """Libraries whose source distributions hold no tests."""
 
+# How the dtypes of JAX and of xstack, such as `jax.numpy.float32`, stand in the ids of tests.
+_SCALAR_TYPE = re.compile(r"<(?:class 'jax\.numpy|scalar type xnp)\.(\w+)'?>")
+
 # A text of an error (a regular expression) -> why a test that JAX passes fails here.
 _REASONS = {
     r"inconsistent sizes|does not match|Regex pattern did not match": "matches the text of an "
@@ -142,7 +145,7 @@ def _outcomes(report: Path) -> tuple[set[str], dict[str, str]]:
     """Return the ids of the tests that passed, and what the others said."""
     passed, errors = set(), {}
     for case in ET.parse(report).getroot().iter("testcase"):
-        test = f"{case.get('classname')}::{case.get('name')}"
+        test = _SCALAR_TYPE.sub(r"\1", f"{case.get('classname')}::{case.get('name')}")
         problem = case.find("failure")
         problem = case.find("error") if problem is None else problem
         if problem is not None:

@@ -1,6 +1,7 @@
 """A library that imports JAX runs on this family when that is asked for."""
 
 import importlib
+import inspect
 import os
 import subprocess
 import sys
@@ -56,7 +57,8 @@ def test_it_refuses_where_jax_is_imported_already():
 
 
 @pytest.mark.parametrize(("module", "names"), [
-    ("ad_util", "stop_gradient_p"), ("checkify", "checkify Error"), ("compiler", ""),
+    ("ad_util", "stop_gradient_p"), ("api_util", "flatten_fun infer_argnums_and_argnames"),
+    ("checkify", "checkify Error"), ("compiler", ""),
     ("core", "trace_state_clean ShapedArray Tracer Literal"), ("dispatch", "wait_for_tokens"),
     ("distributed", "global_state"),
     ("dtypes", "TypePromotionError finfo"), ("flatten_util", "ravel_pytree"),
@@ -66,6 +68,17 @@ def test_it_refuses_where_jax_is_imported_already():
 def test_names_of_private_modules_are_there(module, names):
     found = importlib.import_module(f"xstack._src.{module}")
     assert [name for name in names.split() if not hasattr(found, name)] == []
+
+
+@pytest.mark.parametrize(("argnums", "argnames", "expected"), [
+    (None, None, ((), ())), (0, None, ((0,), ("x",))), (-1, None, ((-1,), ())),
+    ((0, 1), None, ((0, 1), ("x", "y"))), (None, ("y", "k"), ((1,), ("y", "k"))),
+    (1, "x", ((1,), ("x",))),
+])  # fmt: skip
+def test_positions_and_names_of_parameters_follow_from_each_other(argnums, argnames, expected):
+    signature = inspect.signature(lambda x, y=0, *, k=0: x)
+    private = importlib.import_module("xstack._src.api_util")
+    assert private.infer_argnums_and_argnames(signature, argnums, argnames) == expected
 
 
 def test_pjit_is_jit_where_no_place_is_none():
@@ -117,6 +130,18 @@ def test_the_command_names_an_option_without_its_argument():
 def test_the_environment_variable_decides_for_a_process(value, replaced):
     code = "import sys; print(any(type(f).__module__ == 'xstack.as_jax' for f in sys.meta_path))"
     assert output("-c", code, XSTACK_AS_JAX=value).stdout == f"{replaced}\n"
+
+
+@pytest.mark.parametrize(
+    ("variable", "there"), [({}, "allow"), ({"XSTACK_INDEX_CHECKS": "raise"}, "raise")]
+)
+def test_options_have_the_defaults_of_jax_from_import_to_uninstall(variable, there):
+    program = "from xstack import as_jax, config; as_jax.install(); show = lambda: print("
+    program += "config.explicit_x64_dtypes.value, config.index_checks.value); show();"
+    program += "import jax; show(); as_jax.uninstall(); show()"
+    result = output("-c", program, **variable)
+    before = {"allow": "known"}.get(there, there)
+    assert result.stdout == f"allow {before}\nwarn {there}\nallow {before}\n", result.stderr
 
 
 def test_pytest_installs_it_before_the_conftest_files(tmp_path):

@@ -16,6 +16,7 @@ moved_modules("xstack", """
 with namespace(globals(), hint=hint_for):
     from xstack import flatten_util as flatten_util
     from xstack._src import (
+        api_util as api_util,
         compiler as compiler,
         core as core,
         dispatch as dispatch,

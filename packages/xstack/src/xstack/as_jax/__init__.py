@@ -54,8 +54,8 @@ def install() -> None:
     """Let `import jax` find `xstack` from now on, in this process.
 
     Programs written for JAX expect what its options are by default: `import jax` sets
-    `explicit_x64_dtypes` to "warn", and the environment variables `JAX_...` count as `XSTACK_...`
-    where these are not set.
+    `explicit_x64_dtypes` to "warn" and `index_checks` to "allow", and the environment variables
+    `JAX_...` count as `XSTACK_...` where these are not set.
 
     Raises:
       ImportError: when JAX itself was imported before.
@@ -93,8 +93,8 @@ def uninstall() -> None:
     sys.meta_path.remove(_FINDER)
     if "jax" in sys.modules:
         _single_results.uninstall()
-        if _X64_VARIABLE not in os.environ:
-            _config.update("explicit_x64_dtypes", "allow")
+        while _values_before:
+            _config.update(*_values_before.popitem())
     for name, module in list(sys.modules.items()):
         if name == "jax" or name.startswith("jax.") or type(module) is _AbsentModule:
             del sys.modules[name]
@@ -112,7 +112,11 @@ def pytest_addoption(parser: object) -> None:
     install()
 
 
-_X64_VARIABLE = "XSTACK_EXPLICIT_X64_DTYPES"
+# Options whose default is another in JAX. Libraries that pad lists of positions with an
+# index beyond the last one rely on the second.
+_VALUES_IN_JAX = {"explicit_x64_dtypes": "warn", "index_checks": "allow"}
+# What those options were before `import jax`, for `uninstall`.
+_values_before: dict[str, Any] = {}
 
 
 class _NamedJax(ModuleType):
@@ -192,8 +196,10 @@ class _Finder(Loader):
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         if spec.name == "jax":
-            if _X64_VARIABLE not in os.environ:
-                _config.update("explicit_x64_dtypes", "warn")
+            for option, value in _VALUES_IN_JAX.items():
+                if f"XSTACK_{option.upper()}" not in os.environ:
+                    _values_before[option] = _config.read(option)
+                    _config.update(option, value)
             _single_results.install()
             return _NamedJax(xstack)
         if spec.name.startswith("xstack."):
