@@ -65,6 +65,16 @@ def edited(lib):
     return pull_back.args_res, pull_back(y)
 
 
+def one_array_for_two_arguments(lib):
+    x = lib.numpy.asarray(X)
+    y, pull_back = lib.vjp(lambda x, y: lib.numpy.sin(x) * y, x, x)
+    before = list(pull_back.args_res)
+    pull_back.args_res[0] = 3 * x
+    first = pull_back(y)
+    pull_back.args_res[1] = 2 * x  # the last one counts
+    return before, first, pull_back(y)
+
+
 def of_some_arguments(lib):
     y, pull_back = lib.vjp(lambda w, x: (w @ x, [x]), W, X, in_nzs=(True, False))
     return pull_back.out_nzs, pull_back(y)
@@ -108,6 +118,7 @@ def gathered_again(lib):
 PROGRAMS = [
     saved_by_all, put_back, put_back_in_other_containers, put_back_in_a_compiled_pass,
     saved_by_a_mapped_call, edited, of_some_arguments, of_some_tangents, gathered_again,
+    one_array_for_two_arguments,
 ]  # fmt: skip
 
 

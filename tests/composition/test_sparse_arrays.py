@@ -415,6 +415,24 @@ def test_sparsify_goes_into_branches_and_loops():
             )
 
 
+def test_sparsify_leaves_checkpoints_what_they_are():
+    x = dense((4, 3))
+    m, v = sparse_of(x), xnp.arange(3.0)
+
+    def f(m, v):
+        return xnp.tanh(2 * m) @ v, m * 3
+
+    in_checkpoint = sparse.sparsify(xstack.jit(xstack.checkpoint(f)))
+    product, tripled = in_checkpoint(m, v)
+    np.testing.assert_allclose(product, np.tanh(2 * x) @ v, rtol=1e-5)  # sums of three products
+    check(tripled, 3 * x)
+    gradient = xstack.make_jaxpr(xstack.grad(lambda v: in_checkpoint(m, v)[0].sum()))(v)
+    assert "checkpoint" in str(gradient)
+    np.testing.assert_allclose(
+        xstack.grad(lambda v: in_checkpoint(m, v)[0].sum())(v), np.tanh(2 * x).sum(0), rtol=1e-5
+    )  # sums of four numbers
+
+
 def test_sparsify_passes_the_options_of_loops_and_branches():
     m = sparse_of(dense((4, 3)))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, ClassVar, Literal as typing_Literal, ParamSpec, Self, TypeVar, overload
 
 import xtree
@@ -125,33 +124,36 @@ class _Form:
     nonzero_out: tuple[bool, ...]
     signature: Signature
     numbers: tuple[int, ...]  # of the primal that each residual of a pull-back is, or -1
+    same_as: Sequence[int]  # for each primal, the number of the last one that is the same array
     meshes: Mapping[Var, tuple[Any, ...]] = field(default_factory=dict)
 
 
 class _LinearFunction:
     """A linear program with what its arguments and results look like; a node of trees."""
 
-    __slots__ = ("__weakref__", "_form", "_number_by_id", "_program", "_signature")
+    __slots__ = ("__weakref__", "_form", "_held", "_program", "_signature")
 
     operation: ClassVar[str]
 
     def __init__(
         self, program: LinearProgram, signature: Signature, form: _Form | None = None,
-        number_by_id: Mapping[int, int] = MappingProxyType({}),
+        held: Sequence[int | None] = (),
     ) -> None:  # fmt: skip
         self._program = program
         self._signature = signature
         self._form = form  # that of the program, when this is no tape, but of plain equations
-        self._number_by_id = number_by_id  # of the primals among the residuals of a tape
+        self._held = held  # the id of each primal that is a residual of a tape
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], _Form]:
         """Return the residuals, and the rest."""
         if self._form is None:
             program = self._program
             jaxpr, residuals = _with_scalars_as_constants(program.closed())
-            numbers = tuple([self._number_by_id.get(id(x), -1) for x in residuals])
+            last = {held: i for i, held in enumerate(self._held) if held is not None}
+            numbers = tuple([last.get(id(x), -1) for x in residuals])
+            same_as = [i if held is None else last[held] for i, held in enumerate(self._held)]
             self._form = _Form(jaxpr, program.nonzero_in, program.nonzero_out, self._signature,
-                               numbers, program.meshes)  # fmt: skip
+                               numbers, same_as, program.meshes)  # fmt: skip
             self._program = _program_of(self._form, residuals)
         return tuple(self._program.residuals), self._form
 
@@ -160,7 +162,8 @@ class _LinearFunction:
         """Return the function of a program that is linear in all of its arguments."""
         nonzero_in, nonzero_out = (True,) * len(closed.in_avals), (True,) * len(closed.out_avals)
         numbers = (-1,) * len(closed.consts)  # no residual is a primal: the program is staged
-        form = _Form(closed.jaxpr, nonzero_in, nonzero_out, signature, numbers)
+        form = _Form(closed.jaxpr, nonzero_in, nonzero_out, signature, numbers,
+                     range(len(nonzero_in)))  # fmt: skip
         return cls.tree_unflatten(form, closed.consts)
 
     @classmethod
@@ -265,8 +268,7 @@ class PullBack(_LinearFunction):
             residuals, form = super().tree_flatten()
             pairs = list(zip(residuals, form.numbers, strict=True))
             value_by_number = {n: x for x, n in pairs if n >= 0}
-            count = len(form.signature.in_avals)
-            leaves = [value_by_number.get(i, NotNeeded()) for i in range(count)]
+            leaves = [value_by_number.get(i, NotNeeded()) for i in form.same_as]
             arguments = list(mirrored(form.signature.in_tree, leaves))
             self._edited = arguments, [x for x, n in pairs if n < 0]
         return self._edited
@@ -682,14 +684,13 @@ def _with_derivative(
         flags = flags_of(in_nzs, in_tree, f"{operation}: in_nzs")
         active = [a and b for a, b in zip(active, flags, strict=True)]
     outs, program = linearize_flat(flat, leaves, active)
-    number_by_leaf = {id(x): i for i, x in enumerate(leaves)}
-    held = number_by_leaf.keys() & set(map(id, program.residuals))
-    number_by_id = {i: number_by_leaf[i] for i in held}
+    residual_ids = set(map(id, program.residuals))
+    held = [id(x) if id(x) in residual_ids else None for x in leaves]
     references = () if flat.references is None else tuple(flat.references.cells)
     outs = flat.results_of(outs)
     out_avals = [x.aval for x in outs]
     signature = Signature(operation, in_tree, in_avals, flat.out_tree, out_avals, references)
-    derivative = kind(program, signature, number_by_id=number_by_id)
+    derivative = kind(program, signature, held=held)
     result = xtree.unflatten(flat.out_tree, outs)
     return (result, derivative, flat.aux) if has_aux else (result, derivative)
 

@@ -102,6 +102,8 @@ def _apply(eqn: Equation, operands: Sequence[Any]) -> Any:
         return _run(eqn.params["jaxpr"], operands)
     if name == "custom_jvp_call":
         return _run(eqn.params["call"], operands)
+    if name == "checkpoint":
+        return _bind_again(eqn, operands)
     if name in _KEEP_ZERO:
         return [_of_elements(eqn, *operands)]
     if name in _OF_PROGRAMS:
@@ -113,6 +115,22 @@ def _apply(eqn: Equation, operands: Sequence[Any]) -> Any:
         got=", ".join(map(_describe, operands)),
         hint="give it the dense array, x.todense(), or apply sparsify to parts",
     ))  # fmt: skip
+
+
+def _bind_again(eqn: Equation, operands: Sequence[Any]) -> Any:
+    """Bind a call whose program is one of the components of the sparse arrays."""
+    leaves, tree = xtree.flatten(list(operands))
+    out_tree: Any = None
+
+    def of_components(*arrays: Any) -> list[Any]:
+        nonlocal out_tree
+        results = _run(eqn.params["jaxpr"], xtree.unflatten(tree, arrays))
+        flat, out_tree = flat_arrays(results, "sparsify")
+        return flat
+
+    program = trace_to_closed(of_components, [x.aval for x in leaves])
+    outs = eqn.primitive.bind(*leaves, **{**eqn.params, "jaxpr": program})
+    return xtree.unflatten(out_tree, outs)
 
 
 def _describe(x: Any) -> str:
