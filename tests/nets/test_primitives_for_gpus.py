@@ -37,7 +37,7 @@ WRITTEN_OTHERWISE = {
     "lu_pivots_to_permutation": "a kernel of the plugin's", "ormqr": "cuSOLVER", "qr": "cuSOLVER",
     "svd": "cuSOLVER", "tridiagonal": "cuSOLVER", "tridiagonal_solve": "cuSPARSE",
     "triangular_solve": "XLA has cuBLAS do it", "hessenberg": "the host", "schur": "the host",
-    "det": "lu", "pinv": "svd", "solve": "lu",
+    "det": "lu", "pinv": "svd", "solve": "lu", "eigh_tridiagonal": "eigh",
     "cumlogsumexp": "windows, where a CPU loops over blocks",
     "dynamic_update_slice": "a CPU needs a barrier",
     "dot_general": "full float32 is asked for; products of narrow floats are native",

@@ -86,7 +86,8 @@ def _probe(numpy, host=lambda avals_in, avals_out: ()):
 _count = iter(range(1000))
 
 
-def test_kernels_never_run_in_the_main_thread_which_ctrl_c_interrupts():
+@pytest.mark.parametrize("size", [1, 70, gateway.LEAST_ELEMENTS])
+def test_kernels_never_run_in_the_main_thread_which_ctrl_c_interrupts(size):
     seen = []
 
     def numpy(x):
@@ -94,9 +95,9 @@ def test_kernels_never_run_in_the_main_thread_which_ctrl_c_interrupts():
         return (x,)
 
     p = _probe(numpy)
-    x = xnp.arange(gateway.LEAST_ELEMENTS, dtype="int32")
+    x = xnp.arange(size, dtype="int32")
     for _ in range(3):
-        jit(lambda v: p.bind(v)[0])(x).block_until_ready()
+        np.testing.assert_array_equal(jit(lambda v: p.bind(v)[0])(x), np.arange(size))
     assert seen == [False] * 3
 
 

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+import xnp
 import xnp.scipy.linalg as linalg
+from xnp.primitives import tridiagonal_eigen
 from xprim import config
 
 theirs = pytest.importorskip("scipy.linalg")
@@ -117,6 +119,21 @@ def test_tridiagonal_eigenvalues_are_those_of_scipy():
     near((np.diag(d) + np.diag(e, 1) + np.diag(e, -1)) @ np.asarray(v), np.asarray(v) * w)
     near(linalg.eigh_tridiagonal(d, e, eigvals_only=True, select="v", select_range=(-1.0, 1.0)),
          theirs.eigh_tridiagonal(d, e, True, "v", (-1.0, 1.0)))  # fmt: skip
+
+
+@pytest.mark.parametrize("has_lapack", [True, False])
+def test_large_tridiagonal_matrices_are_decomposed_with_and_without_lapack(monkeypatch, has_lapack):
+    if not has_lapack:
+        monkeypatch.setattr(tridiagonal_eigen, "_lapack", lambda routine: None)
+    elif tridiagonal_eigen._lapack("dsterf") is None:
+        pytest.skip("NumPy's build has names of its own for LAPACK's routines")
+    numbers = np.random.default_rng(5)
+    d, e = numbers.normal(size=(2, 90)), numbers.normal(size=(2, 89))
+    v, w = tridiagonal_eigen.eigh_tridiagonal_p.bind(xnp.asarray(d), xnp.asarray(e), vectors=True)
+    for k in range(2):
+        near(linalg.eigh_tridiagonal(d[k], e[k], eigvals_only=True), w[k])
+        near(w[k], theirs.eigh_tridiagonal(d[k], e[k], eigvals_only=True))
+        near(np.abs(v[k]), np.abs(theirs.eigh_tridiagonal(d[k], e[k])[1]))
 
 
 @pytest.mark.parametrize(("a", "side"), [(A, "right"), (A, "left"), (TALL, "right"),

@@ -37,8 +37,6 @@ def write_host_kernel(
     if b.is_split or not all(map(_is_callable_on, (*avals_in, *avals_out))):
         return None
     source = max(range(len(avals_in)), key=lambda i: avals_in[i].size)
-    if avals_in[source].size < gateway.LEAST_ELEMENTS:
-        return None
     dims = primitive.rules["host"](avals_in, avals_out, **params)
     if dims is None:
         return None
@@ -72,12 +70,12 @@ def _arithmetic(b: Builder, operand: str, aval: ShapedArray) -> str:
     See `xjit.jaxlib_gateway.host_kernels`.
     """
     flat = shaped_array((aval.size,), aval.dtype)
-    part = shaped_array((gateway.LEAST_ELEMENTS,), aval.dtype)
+    part, scalar = shaped_array((gateway.LEAST_ELEMENTS,), aval.dtype), shaped_array((), aval.dtype)
     (name,) = b.op("stablehlo.reshape", [operand], [aval], [flat])
-    (name,) = b.op(
-        "stablehlo.slice", [name], [flat], [part],
-        f"start_indices = array<i64: 0>, limit_indices = array<i64: {gateway.LEAST_ELEMENTS}>, "
-        "strides = array<i64: 1>",
+    (name,) = b.op(  # the first elements; fewer are followed by zeros
+        "stablehlo.pad", [name, b.scalar(0, aval.dtype)], [flat, scalar], [part],
+        "edge_padding_low = array<i64: 0>, interior_padding = array<i64: 0>, "
+        f"edge_padding_high = array<i64: {gateway.LEAST_ELEMENTS - aval.size}>",
     )  # fmt: skip
     op = "stablehlo.not" if dtypes.is_bool(aval.dtype) else "stablehlo.negate"
     return b.same_type_op(op, [name], part)

@@ -80,6 +80,7 @@ _NAMES_BY_MODULE = {
         "regularized_incomplete_beta_derivative", "zeta", "zeta_derivative",
     ),
     "svd": ("pinv", "svd"),
+    "tridiagonal_eigen": ("eigh_tridiagonal",),
     "while_loop": ("while",),
     "windows": (
         "reduce_window_max", "reduce_window_min", "reduce_window_sum", "select_and_gather_add",

@@ -395,7 +395,7 @@ def _tridiagonal_solve_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
     *diagonals_dot, b_dot = tangents
     outs = tridiagonal_solve_p.bind(*primals, **params)
     terms = [] if type(b_dot) is Zero else [b_dot]
-    terms += [neg(x) for x in _products(diagonals_dot, outs[0])]
+    terms += [neg(x) for x in tridiagonal_products(diagonals_dot, outs[0])]
     if not terms:
         return outs, (Zero(outs[0].aval),)
     right = terms[0]
@@ -404,7 +404,7 @@ def _tridiagonal_solve_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
     return outs, tridiagonal_solve_p.bind(*diagonals, right, **params)
 
 
-def _products(diagonals: Any, x: Any) -> list[Any]:
+def tridiagonal_products(diagonals: Any, x: Any) -> list[Any]:
     """Return the products with X of each diagonal that is not Zero."""
     found = []
     for v, step in zip(diagonals, (-1, 0, 1), strict=True):

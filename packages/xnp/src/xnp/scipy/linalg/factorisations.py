@@ -8,6 +8,7 @@ import xnp.numpy as xn
 from xnp import lax, linalg
 from xnp.linalg.products import broadcast_batches, matrix, promote
 from xnp.numpy.dispatch import inexact
+from xnp.primitives.tridiagonal_eigen import eigh_tridiagonal_p
 from xprim import Array, dtypes
 from xprim.errors import message
 from xprim.requirements import require, require_choice
@@ -743,10 +744,13 @@ def eigh_tridiagonal(
         d.ndim == 1 and e.shape == (max(d.size - 1, 0),), "eigh_tridiagonal",
         "the diagonals do not fit.", got={"d": d, "e": e}, expected="shapes (n,) and (n - 1,)",
     )  # fmt: skip
-    x = xn.diag(d) + xn.diag(e, -1) + xn.diag(xn.conj(e), 1)
-    v, w = lax.linalg.eigh(x, symmetrize_input=False)
+    if dtypes.is_complex(d.dtype) or not d.size:
+        x = xn.diag(d) + xn.diag(e, -1) + xn.diag(xn.conj(e), 1)
+        *v, w = lax.linalg.eigh(x, symmetrize_input=False)
+    else:
+        *v, w = eigh_tridiagonal_p.bind(d, e, vectors=not eigvals_only)
     chosen = _choose(w, select, select_range)
-    return w[chosen] if eigvals_only else (w[chosen], v[:, chosen])
+    return w[chosen] if eigvals_only else (w[chosen], v[0][:, chosen])
 
 
 def _choose(w: Array, select: str, limits: tuple[float, float] | None) -> Any:

@@ -149,6 +149,7 @@ LEFT_OUT: dict[str, dict[str, str]] = {
     "select_and_gather_add": _SELECTION,
     "select_and_scatter_add": _SELECTION,
     "tridiagonal": {**_FORMULAS, **_SPREAD},
+    "eigh_tridiagonal": {**_FORMULAS, **_SPREAD},
     "zeta": _IN_FLOAT32,
 }  # fmt: skip
 # Their params hold programs or dtypes that go with the operands: each dtype has a row of its own.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -236,6 +237,19 @@ def _rotations() -> list[Sample]:
     return [*samples, *edges]
 
 
+def _tridiagonal_eigenvalues() -> list[Sample]:
+    samples = []
+    for vectors, (shape, dtype) in itertools.product((False, True), (
+        ((5,), "float64"), ((2, 4), "float64"), ((1,), "float64"), ((0, 3), "float64"),
+        ((4,), "float32"),
+    )):  # fmt: skip
+        d = _matrix(shape, dtype, 7) + 2 * np.arange(shape[-1]).astype(dtype)
+        e = _matrix((*shape[:-1], shape[-1] - 1), dtype, 8)
+        samples.append(Sample([d, e], {"vectors": vectors}, _tolerance(dtype)))
+    unknown = [np.array([1.0, np.nan, 2.0]), np.ones(2)]
+    return [*samples, Sample(unknown, {"vectors": True}, EXACT, smooth=False, note="nan")]
+
+
 TABLE: dict[str, list[Sample]] = {
     "cholesky": [
         *_samples(_positive, _SQUARE), _nan(2),
@@ -308,6 +322,7 @@ TABLE: dict[str, list[Sample]] = {
         *_samples(_hermitian, ((3, 3), (2, 4, 4), (1, 1), (0, 2, 2)), lower=False),
     ],
     "tridiagonal_solve": _tridiagonal_systems(),
+    "eigh_tridiagonal": _tridiagonal_eigenvalues(),
     "det": _determinants(),
     "cofactors": _determinants(smooth=False),  # det has no third derivative at singular ones
     "solve": [
