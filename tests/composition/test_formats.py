@@ -147,10 +147,11 @@ OWN = {"vmap of a program with a layout", "device_put in a program"}
 def test_values_are_the_same_in_every_order(name):
     make, value, order = ROWS[name]
     found = make(ours())
-    assert np.array_equal(found, value) and found.dtype == value.dtype
+    np.testing.assert_array_equal(found, value)
+    assert found.dtype == value.dtype
     assert found.format.layout.major_to_minor == order
     assert found.sharding.device_set == {xstack.devices()[0]}
-    assert np.array_equal(found * 2 + 1, value * 2 + 1)  # by the next program
+    np.testing.assert_array_equal(found * 2 + 1, value * 2 + 1)  # by the next program
     assert [shard.data.tolist() for shard in found.addressable_shards] == [value.tolist()]
 
 
@@ -158,7 +159,8 @@ def test_values_are_the_same_in_every_order(name):
 def test_the_oracle_has_the_same_orders(name):
     make, value, order = ROWS[name]
     found = make(oracle())
-    assert np.array_equal(found, value) and found.format.layout.major_to_minor == order
+    np.testing.assert_array_equal(found, value)
+    assert found.format.layout.major_to_minor == order
 
 
 @pytest.mark.sampled(every=3, per="dtype")
@@ -195,9 +197,10 @@ def test_results_over_a_mesh_lie_as_asked():
             out_shardings=(None, turned))  # fmt: skip
     for _ in range(3):  # the long way and the short one
         sums, total = f(X, X)
-        assert np.array_equal(sums, X.sum(0)) and np.array_equal(total, X + X)
+        np.testing.assert_array_equal(sums, X.sum(0))
+        np.testing.assert_array_equal(total, X + X)
         assert total.format == Format(Layout(COLUMNS, ()), place)
-        assert np.array_equal(f(total, X)[1], 3 * X)
+        np.testing.assert_array_equal(f(total, X)[1], 3 * X)
     left = jit(lambda x: x + 1, in_shardings=Format(Layout.AUTO, place),
                out_shardings=Format(Layout.AUTO, place))  # fmt: skip
     assert left.lower(X).compile().output_formats == Format(Layout(ROWS_OF_X, ()), place)
@@ -208,7 +211,7 @@ def test_programs_are_found_by_the_orders_of_their_arguments():
     usual = xstack.device_put(X, SingleDeviceSharding(xstack.devices()[0]))
     turned = ours().laid()
     for x in (usual, turned, X, turned, usual, xnp.asarray(X), turned, X):
-        assert np.array_equal(f(x), 3 * X)
+        np.testing.assert_array_equal(f(x), 3 * X)
     assert f.stats()["traces"] == 1
 
 
@@ -217,7 +220,7 @@ def test_programs_over_a_mesh_are_found_by_orders():
     usual = xstack.device_put(X, place)
     turned = xstack.device_put(X, Format(Layout(COLUMNS), place))
     for x in (usual, usual, turned, turned, usual, turned):
-        assert np.array_equal(f(x), 3 * X)
+        np.testing.assert_array_equal(f(x), 3 * X)
 
 
 ALONE = """
@@ -249,9 +252,9 @@ def test_keys_lie_in_orders():
     turned = xstack.device_put(keys, ours().turned)
     assert turned.format.layout.major_to_minor == COLUMNS
     words = xstack.random.key_data
-    assert np.array_equal(words(turned), words(keys))
-    assert np.array_equal(jit(words)(turned), words(keys))
-    assert np.array_equal(words(turned[1]), words(keys[1]))
+    np.testing.assert_array_equal(words(turned), words(keys))
+    np.testing.assert_array_equal(jit(words)(turned), words(keys))
+    np.testing.assert_array_equal(words(turned[1]), words(keys[1]))
 
 
 def test_a_donated_argument_is_gone():
@@ -270,11 +273,11 @@ def test_formats_of_compiled_programs():
     assert x == Format(Layout(COLUMNS, ()), turned.sharding) == compiled.output_formats[0]
     assert y.layout.major_to_minor == ROWS_OF_X and z == Format()
     for given in (X, xstack.device_put(X, x), xnp.asarray(X)):
-        assert np.array_equal(compiled(given, X, X)[0], 2 * X)
+        np.testing.assert_array_equal(compiled(given, X, X)[0], 2 * X)
     again = deserialize_and_load(*serialize(compiled))
     assert again.input_formats == compiled.input_formats
-    assert np.array_equal(again(X, X, X)[0], 2 * X)
-    assert np.array_equal(pickle.loads(pickle.dumps(compiled))(X, X, X)[1], X.T)
+    np.testing.assert_array_equal(again(X, X, X)[0], 2 * X)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(compiled))(X, X, X)[1], X.T)
 
 
 def test_what_the_compiler_chose_is_taken_and_stored():
@@ -282,7 +285,8 @@ def test_what_the_compiler_chose_is_taken_and_stored():
     compiled = jit(lambda x: x.T, in_shardings=auto, out_shardings=auto).lower(X).compile()
     ((taken,), _), given = compiled.input_formats, compiled.output_formats
     x = xstack.device_put(X, taken)
-    assert np.array_equal(compiled(x), X.T) and compiled(x).format.layout == given.layout
+    np.testing.assert_array_equal(compiled(x), X.T)
+    assert compiled(x).format.layout == given.layout
     again = pickle.loads(pickle.dumps(compiled))
     assert again.output_formats == given and np.array_equal(again(x), X.T)
 
@@ -307,10 +311,10 @@ def test_threads_share_programs_of_several_orders():
 
 
 def test_other_libraries_read_them():
-    assert np.array_equal(np.from_dlpack(ours().laid()), X)
-    assert np.array_equal(xnp.from_dlpack(ours().laid()), X)
+    np.testing.assert_array_equal(np.from_dlpack(ours().laid()), X)
+    np.testing.assert_array_equal(xnp.from_dlpack(ours().laid()), X)
     torch = pytest.importorskip("torch")
-    assert np.array_equal(torch.from_dlpack(ours().laid()).numpy(), X)
+    np.testing.assert_array_equal(torch.from_dlpack(ours().laid()).numpy(), X)
 
 
 def test_pieces_make_an_array():
@@ -319,12 +323,12 @@ def test_pieces_make_an_array():
     y = xstack.device_put(X, Format(Layout(COLUMNS), place))
     pieces = [shard.data for shard in y.addressable_shards]
     again = xstack.make_array_from_single_device_arrays(X.shape, place, pieces)
-    assert np.array_equal(again, X)
+    np.testing.assert_array_equal(again, X)
 
 
 def test_a_program_of_a_pmap_takes_them():
     y = xstack.device_put(X, Format(Layout(COLUMNS), ours().here))
-    assert np.array_equal(xstack.pmap(lambda row: row * 2)(y), 2 * X)
+    np.testing.assert_array_equal(xstack.pmap(lambda row: row * 2)(y), 2 * X)
 
 
 def test_descriptions_say_it():
@@ -339,7 +343,7 @@ def test_descriptions_say_it():
 
 def test_exported_programs_take_arrays_of_every_order():
     exported = xstack.export.export(jit(lambda x: x * 2, out_shardings=ours().turned))(X)
-    assert np.array_equal(exported.call(ours().laid()), 2 * X)
+    np.testing.assert_array_equal(exported.call(ours().laid()), 2 * X)
 
 
 def test_bfloat16_of_another_order_is_read_by_its_values():
@@ -421,7 +425,8 @@ def test_what_nobody_put_anywhere_follows_in_every_order():
     there = xstack.device_put(X, xstack.devices()[1])
     for f in (jit(lambda a, b: a + b), lambda a, b: a + b):
         total = f(y, there)
-        assert np.array_equal(total, 2 * X) and total.devices() == {xstack.devices()[1]}
+        np.testing.assert_array_equal(total, 2 * X)
+        assert total.devices() == {xstack.devices()[1]}
     with pytest.raises(ValueError, match="put on different devices"):
         jit(lambda a, b: a + b)(ours().laid(), there)
 

@@ -25,7 +25,8 @@ def test_a_constraint_is_obeyed_inside_of_a_program_and_changes_no_value():
     compiled = jit(twice).lower(X).compile()
     assert "f32[2,3]{0,1}" in compiled.as_text()
     assert "f32[2,3]{0,1}" not in jit(lambda x: x + x).lower(X).compile().as_text()
-    assert np.array_equal(compiled(X), 2 * X) and np.array_equal(twice(X), 2 * X)
+    np.testing.assert_array_equal(compiled(X), 2 * X)
+    np.testing.assert_array_equal(twice(X), 2 * X)
 
 
 def test_a_constraint_is_written_as_by_the_oracle():
@@ -43,12 +44,12 @@ def test_a_constraint_is_written_as_by_the_oracle():
 
 def test_a_constraint_is_transformed():
     batch = np.stack([X, X + 1, X - 1], 1)
-    assert np.array_equal(vmap(jit(twice), 1, 1)(batch), 2 * batch)
+    np.testing.assert_array_equal(vmap(jit(twice), 1, 1)(batch), 2 * batch)
     text = jit(vmap(twice, 1, 1)).lower(batch).as_text()
     assert "dense<[1, 2, 0]> : tensor<3xindex>" in text  # the fastest first, examples outermost
-    assert np.array_equal(grad(lambda x: (jit(twice)(x) * X).sum())(X), 2 * X)
-    assert np.array_equal(jvp(jit(twice), (X,), (X,))[1], 2 * X)
-    assert np.array_equal(with_layout_constraint({"a": X}, {"a": TURNED})["a"], X)
+    np.testing.assert_array_equal(grad(lambda x: (jit(twice)(x) * X).sum())(X), 2 * X)
+    np.testing.assert_array_equal(jvp(jit(twice), (X,), (X,))[1], 2 * X)
+    np.testing.assert_array_equal(with_layout_constraint({"a": X}, {"a": TURNED})["a"], X)
 
 
 def test_an_array_says_how_it_lies():
@@ -57,7 +58,7 @@ def test_an_array_says_how_it_lies():
     assert x.format == Format(row_by_row, SingleDeviceSharding(devices()[0]))
     spread = device_put(X, Format(Layout((0, 1)), over("i")))
     assert spread.format == Format(row_by_row, over("i"))
-    assert np.array_equal(spread, X)
+    np.testing.assert_array_equal(spread, X)
 
 
 def test_a_compiled_program_says_how_its_arguments_and_results_lie():

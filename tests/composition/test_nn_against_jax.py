@@ -130,7 +130,7 @@ def test_a_window_of_attention_may_be_an_integer_of_numpy() -> None:
     q, k = xnp.ones((1, 2, 1, 4)), xnp.arange(12.0).reshape(1, 3, 1, 4)
     attend = xnp.nn.dot_product_attention
     expected = attend(q, k, k, local_window_size=(1, 1))
-    assert np.array_equal(attend(q, k, k, local_window_size=np.int64(1)), expected)
+    np.testing.assert_array_equal(attend(q, k, k, local_window_size=np.int64(1)), expected)
 
 
 ACTIVATIONS = [

@@ -31,4 +31,4 @@ def test_split_generators_are_those_of_the_oracle():
     theirs = jax.vmap(lambda rng, x: x + rng.uniform())(
         random.stateful_rng(123).split(3), jax.numpy.zeros(3)
     )
-    assert np.array_equal(ours, theirs)
+    np.testing.assert_array_equal(ours, theirs)

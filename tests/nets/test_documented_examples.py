@@ -53,7 +53,7 @@ DELIBERATE |= {} if IS_NEWEST else {
 }  # fmt: skip
 
 EXAMPLES = net.documented()
-CELLS = drawn(sorted(EXAMPLES), 12)
+CELLS = drawn(sorted(EXAMPLES), 6)
 
 
 def test_the_size_of_the_net(record_property):

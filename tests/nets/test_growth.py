@@ -162,7 +162,7 @@ _FORMULAS: dict[str, Callable[[Any], Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(every=36)
+@pytest.mark.sampled(every=72)
 @pytest.mark.parametrize("kind", ["chain", "gradient of a chain"])
 @pytest.mark.parametrize("name", _FORMULAS)
 def test_a_chain_of_a_formula_is_compiled_as_the_sum_of_them(name: str, kind: str) -> None:

@@ -30,7 +30,7 @@ def shown(x, *others, fmt="{}"):
 def test_each_device_prints_its_piece(capsys):
     f = jit(shown)
     for _ in range(2):
-        assert np.array_equal(f(device_put(X, over("i"))), 2 * X)
+        np.testing.assert_array_equal(f(device_put(X, over("i"))), 2 * X)
         assert lines(capsys) == ["[0. 1.]", "[2. 3.]", "[4. 5.]", "[6. 7.]"]
     f(device_put(X[:2], over()))
     assert lines(capsys) == ["[0. 1.]"] * 4
@@ -87,7 +87,7 @@ def test_pieces_have_no_order():
 
     with pytest.raises(ValueError, match=r"(?s)what they do with pieces has no order.*leave out"):
         jit(f)(device_put(X, over("i")))
-    assert np.array_equal(jit(f)(X), X)  # one device has one piece
+    np.testing.assert_array_equal(jit(f)(X), X)  # one device has one piece
 
 
 def test_what_is_raised_by_one_of_them_is_raised():
@@ -98,7 +98,7 @@ def test_what_is_raised_by_one_of_them_is_raised():
     f = jit(lambda x: (debug.callback(check, x, partitioned=True), x)[1])
     with pytest.raises(KeyError, match="the third piece"):
         f(device_put(X, over("i")))
-    assert np.array_equal(f(device_put(X + 8, over("i"))), X + 8)
+    np.testing.assert_array_equal(f(device_put(X + 8, over("i"))), X + 8)
 
 
 def test_the_function_comes_later(capsys):

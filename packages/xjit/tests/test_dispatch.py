@@ -413,11 +413,11 @@ def test_a_static_self_is_known_by_identity_and_its_class() -> None:
     x = device_put(X)
     one, other = _Scale(), _Negated()
     for scale in (one, other, one, one, other):
-        assert np.array_equal(scale.apply(x), X * scale.factor)
+        np.testing.assert_array_equal(scale.apply(x), X * scale.factor)
     calls = functions_entered(lambda: [one.apply(x) for _ in range(3)])
     assert [code.co_name for code in calls].count("static_key") <= 1  # when it was not the last
     one.__class__ = _Negated
-    assert np.array_equal(_Scale.apply(one, x), -2 * X)
+    np.testing.assert_array_equal(_Scale.apply(one, x), -2 * X)
 
 
 def test_a_static_self_with_an_equality_of_its_own_is_looked_up_each_time() -> None:

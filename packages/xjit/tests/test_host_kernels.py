@@ -194,7 +194,7 @@ def test_another_process_finds_the_program_on_disk(tmp_path):
         from xjit import jit
         from xjit.lowering.compile import statistics
         x = np.random.default_rng(0).normal(size=5000).astype("f4")
-        assert np.array_equal(jit(xnp.sort)(xnp.asarray(x)), np.sort(x))
+        np.testing.assert_array_equal(jit(xnp.sort)(xnp.asarray(x)), np.sort(x))
         print(statistics.compiled, statistics.loaded)
     """
     first, second = (_run(code, tmp_path) for _ in range(2))
@@ -230,7 +230,7 @@ def test_a_forked_child_ends_and_its_parent_goes_on(tmp_path):
             sys.exit(0 if np.array_equal(np.sort(x), expected) else 1)
         assert os.waitpid(child, 0)[1] == 0
         for _ in range(3):
-            assert np.array_equal(f(x), expected)
+            np.testing.assert_array_equal(f(x), expected)
         print("over")
     """
     ended = _run(code, tmp_path)

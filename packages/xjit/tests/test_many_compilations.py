@@ -62,7 +62,7 @@ SIXTEEN = """
             barrier.wait()
             for turn in range(COUNT // 16):
                 once(thread * 1_000 + turn)
-                assert np.array_equal(shared(X + thread), (X + thread) * 2 + 1)
+                np.testing.assert_array_equal(shared(X + thread), (X + thread) * 2 + 1)
         except BaseException as error:
             failed.append(repr(error))
 

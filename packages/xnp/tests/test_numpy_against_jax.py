@@ -40,9 +40,9 @@ EVERY_CASE = numpy_cases.cases(
     numpy_cases.UFUNCS, numpy_cases.SHAPES, numpy_cases.INDEXING, numpy_cases.REDUCTIONS,
     numpy_cases.CONTRACTIONS, numpy_cases.MORE, numpy_cases.SETS,
 )  # fmt: skip
-# An ordinary run tries a fifth of the expressions of each function.
+# An ordinary run tries a ninth of the expressions of each function.
 CASES = EVERY_CASE if IN_FULL else [EVERY_CASE[k] for k in spread(
-    "numpy", [re.findall(r"ns(?:\.\w+)+|$", text)[0] for text in EVERY_CASE], 5
+    "numpy", [re.findall(r"ns(?:\.\w+)+|$", text)[0] for text in EVERY_CASE], 9
 )]  # fmt: skip
 
 # So many expressions are one program of the oracle: its compilations cost more than all the rest.

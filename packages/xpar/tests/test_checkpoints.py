@@ -79,7 +79,7 @@ def test_saving_goes_on_in_the_background_with_the_values_of_the_call(tmp_path, 
     may_write.set()
     saving.wait()
     assert saving.is_done and float(y[0]) == 2
-    assert np.array_equal(checkpoints.restore(tmp_path, {"x": 0})["x"], np.ones(1000))
+    np.testing.assert_array_equal(checkpoints.restore(tmp_path, {"x": 0})["x"], np.ones(1000))
 
 
 def test_a_save_that_dies_anywhere_leaves_the_steps_before(tmp_path, monkeypatch):
@@ -196,16 +196,16 @@ RESTORE = """
     found = checkpoints.restore(os.environ["CHECKPOINTS"], {"w": like, "step": 0}, step=5)
     assert int(found["step"]) == 5 and found["w"].sharding == like.sharding
     for shard in found["w"].addressable_shards:
-        assert np.array_equal(shard.data, whole[shard.index])
+        np.testing.assert_array_equal(shard.data, whole[shard.index])
     print("restored")
 """
 
 
-def test_three_processes_restore_what_four_have_saved(tmp_path):
+def test_two_processes_restore_what_three_have_saved(tmp_path):
     directory = tmp_path / "steps"
     directory.mkdir()
     (directory / "file").write_text("no directory")
-    for program, count, word in ((SAVE, 4, "saved"), (RESTORE, 3, "restored")):
+    for program, count, word in ((SAVE, 3, "saved"), (RESTORE, 2, "restored")):
         for status, printed in run_processes(program, count, CHECKPOINTS=str(directory)):
             assert status == 0 and printed.endswith(word), printed[-3000:]
     assert checkpoints.steps(directory) == [5]

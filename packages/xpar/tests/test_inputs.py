@@ -17,7 +17,7 @@ ROWS = NamedSharding(xpar.make_mesh((8,), ("data",)), P("data"))
 def test_all_positions_come_to_all_numbers_once(count, key):
     found = shuffled_positions(np.arange(count), count, key)
     assert found.dtype == np.int64
-    assert np.array_equal(np.sort(found), np.arange(count))
+    np.testing.assert_array_equal(np.sort(found), np.arange(count))
 
 
 def test_a_position_is_permuted_by_itself_also_of_many():
@@ -25,7 +25,7 @@ def test_a_position_is_permuted_by_itself_also_of_many():
     some = np.random.default_rng(0).integers(0, count, 1000)
     found = shuffled_positions(some, count, 7)
     assert found.max() < count and len(set(found.tolist())) == len(set(some.tolist()))
-    assert np.array_equal(found[17:19], shuffled_positions(some[17:19], count, 7))
+    np.testing.assert_array_equal(found[17:19], shuffled_positions(some[17:19], count, 7))
 
 
 @pytest.mark.parametrize("count", [5, 12, 16, 100])
@@ -51,10 +51,10 @@ def test_batches_of_an_epoch_have_every_record_once_and_epochs_differ():
     assert len({str(epoch) for epoch in epochs}) == 3
     left_over = [set(range(23)) - set(np.concatenate(epoch).tolist()) for epoch in epochs]
     assert left_over[0] != left_over[1]
-    assert np.array_equal(batches[6]["n"], batches.indices(6))
+    np.testing.assert_array_equal(batches[6]["n"], batches.indices(6))
     assert batches[6]["x"].shape == (5, 2)
     again = Batches({"n": np.arange(23)}, 5, key=np.array([3], np.uint32))
-    assert np.array_equal(again.indices(6), batches.indices(6))
+    np.testing.assert_array_equal(again.indices(6), batches.indices(6))
     assert not np.array_equal(Batches(np.arange(23), 5, key=4).indices(6), batches.indices(6))
 
 

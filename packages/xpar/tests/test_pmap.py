@@ -289,7 +289,7 @@ def test_a_result_is_put_on_one_device_as_a_whole():
         x = device_put(pmap(lambda x: x + 1)(whole), device)
         assert x.devices() == {device}
         assert x.committed
-        assert np.array_equal(np.asarray(x), whole + 1)
+        np.testing.assert_array_equal(np.asarray(x), whole + 1)
 
 
 # --- the same program class as that of `jit` ----------------------------------------------------

@@ -371,3 +371,8 @@ def test_an_object_that_raises_whatever_it_is_asked_is_looked_at_without_asking(
 
     assert function_key(reads) == function_key(reads)
     assert captured_state(reads) is not None
+
+
+def test_the_state_of_a_large_table_of_tables_is_looked_at_in_part():
+    files = {f"{n}.py": [f"line {k}" for k in range(1000)] for n in range(1000)}
+    assert str(captured_state(lambda: files)).count("line ") <= 20_000

@@ -13,6 +13,7 @@ import dataclasses
 import dis
 import enum
 import functools
+import itertools
 import math
 import operator
 import os
@@ -992,7 +993,8 @@ Walk._by_base = (
 #
 # `difference(before, after)` names the first thing in which two states, or two keys, differ.
 
-_MAX_ITEMS = 2000
+_MAX_ITEMS = 2000  # of a container, and containers
+_MAX_VALUES = 20_000  # of all containers together
 _MAX_BYTES = 2**16
 _CAPTURED_STATE_MAX_DEPTH = 6
 
@@ -1019,7 +1021,7 @@ class _StateWalk(Walk):
 
     def __init__(self) -> None:
         super().__init__()
-        self._items = 0
+        self._items = self._values = 0
         self._inside = 0
         self._read: set[str] = set()  # the attributes that the code met so far reads
 
@@ -1065,7 +1067,10 @@ class _StateWalk(Walk):
 
     def _some(self, values: Any) -> list[Any]:
         """Return the first of many values."""
-        return [x for _, x in zip(range(_MAX_ITEMS), values, strict=False)]
+        room = min(_MAX_ITEMS, _MAX_VALUES - self._values)
+        found = list(itertools.islice(values, room))
+        self._values += len(found)
+        return found
 
     def _object(self, value: Any) -> Hashable:
         if isinstance(value, types.ModuleType):
