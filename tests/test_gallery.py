@@ -21,7 +21,7 @@ def test_there_are_twelve_and_each_fits_a_page():
         assert 30 <= len(code) <= 120, (name, len(code))
 
 
-@pytest.mark.sampled(every=6)
+@pytest.mark.sampled(every=12)
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_script_runs_and_prints_what_it_found(name):
     for library in ("matplotlib", "sklearn"):

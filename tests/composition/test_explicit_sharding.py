@@ -398,6 +398,7 @@ INDEXED = {
 }
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("spec", [P("x"), P("x", "y"), P(None, "y")], ids=str)
 @pytest.mark.parametrize("wrap", [lambda f: f, jit], ids=["evaluated", "compiled"])
 @pytest.mark.parametrize("name", INDEXED)

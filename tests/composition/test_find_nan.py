@@ -12,7 +12,7 @@ from xjit.debug import find_nan
 from xnp import lax
 
 
-@pytest.mark.sampled(every=12, per="outer")
+@pytest.mark.sampled(every=23)
 @pytest.mark.parametrize("outer", TRANSFORMS)
 @pytest.mark.parametrize("inner", TRANSFORMS)
 def test_the_first_nan_is_found_in_every_nesting(inner, outer):

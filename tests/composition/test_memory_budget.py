@@ -83,7 +83,7 @@ def _scanned_blocks(x, weights):
 
 
 @pytest.mark.parametrize(("blocks", "budgets"), [
-    (_blocks, (3_000_000, 4_000_000, 5_000_000)), (_scanned_blocks, (3_500_000, 6_000_000)),
+    (_blocks, (3_000_000, 5_000_000)), (_scanned_blocks, (3_500_000, 6_000_000)),
 ])  # fmt: skip
 def test_xla_gives_a_gradient_about_as_much_memory_as_the_budget(blocks, budgets):
     rng = np.random.default_rng(0)
@@ -103,6 +103,7 @@ def test_xla_gives_a_gradient_about_as_much_memory_as_the_budget(blocks, budgets
         temporaries(checkpoint(blocks, budget=1000))
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(("blocks", "budget"), [(_blocks, 4_500_000), (_scanned_blocks, 5_000_000)])
 def test_a_measured_budget_is_met_more_nearly(blocks, budget):
     rng = np.random.default_rng(0)

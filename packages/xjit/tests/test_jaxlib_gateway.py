@@ -110,6 +110,7 @@ def test_the_client_is_made_once_by_many_threads():
 
 
 @pytest.mark.skipif(find_spec("jax") is None, reason="jax is not installed")
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("jax_first", [True, False])
 def test_jax_lives_in_the_same_process(jax_first):
     ours = f"""

@@ -35,7 +35,7 @@ def _close(found, expected, dtype=np.float64):
     np.testing.assert_allclose(found, expected, rtol=bound, atol=bound)
 
 
-@pytest.mark.sampled(every=6)
+@pytest.mark.sampled(every=12)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("batch", BATCHES)
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
