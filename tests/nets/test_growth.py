@@ -159,6 +159,8 @@ _FORMULAS: dict[str, Callable[[Any], Any]] = {
     **{name: getattr(xstack.nn, name) for name in _ACTIVATIONS},
     **{name: lambda x, name=name: getattr(xnp, name)(x, x.T * 0.5 + 0.1)
        for name in ("hypot", "logaddexp", "logaddexp2")},
+    **{name: lambda x, name=name: x + getattr(xnp, name)(x, axis=0)
+       for name in ("cumprod", "cumsum", "max", "mean", "prod", "std", "sum")},
 }  # fmt: skip
 
 

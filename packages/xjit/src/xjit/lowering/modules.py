@@ -42,6 +42,7 @@ from xjit.sharding.shardings import (
     along_explicit_axes,
 )
 from xjit.xla_workarounds.extremes import EXTREMES, write_extremes
+from xjit.xla_workarounds.fusion_fences import equations_to_fence
 from xjit.xla_workarounds.partition_barriers import barriers_of
 from xjit.xla_workarounds.repeated_constraints import without_repeated
 from xjit.xla_workarounds.split_operations import REWRITTEN, write_split
@@ -386,6 +387,7 @@ def _write_jaxpr(builder: Builder, jaxpr: Jaxpr, operands: list[str]) -> list[st
     located, is_marked = source_locations.value, xla_metadata.used
     forms = _forms_of(builder, jaxpr)
     module, scopes = builder.module, builder.module.scopes
+    fenced = equations_to_fence(jaxpr) if module.may_fence else ()
     for eqn in jaxpr.eqns:
         if located or is_marked:
             module.scopes = (*scopes, *eqn.name_stack, label(eqn))
@@ -395,6 +397,9 @@ def _write_jaxpr(builder: Builder, jaxpr: Jaxpr, operands: list[str]) -> list[st
             names.update(zip(eqn.outputs, results, strict=True))
         else:
             names[eqn.outputs[0]] = _write_again(builder, eqn, names, forms)
+        if eqn in fenced:
+            (v,) = eqn.outputs
+            names[v] = builder.fence(names[v], v.aval)
         if is_marked:
             add_metadata(builder, start, (*scopes, *eqn.name_stack))
         if located:

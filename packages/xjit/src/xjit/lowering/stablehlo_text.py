@@ -662,6 +662,12 @@ class Builder:
         attributes = _NOT_INLINED if module.platform == "cpu" else ""
         return self._call(symbol, captured, operands, avals_in, avals_out, attributes)
 
+    def fence(self, name: str, aval: ShapedArray) -> str:
+        """Return a value as the result of a function that XLA does not inline, nor fuse."""
+        if self.lines[-1].startswith(f"{name} = func.call "):
+            return name
+        return self.outline(lambda _, xs: xs, [name], [aval], [aval], "fence", "fence")[0]
+
 
 _NOT_INLINED = ' {mhlo.frontend_attributes = {inlineable = "false"}}'
 
@@ -758,7 +764,8 @@ class Module:
         The second result are the large constants that it takes as leading arguments. One that is
         `ordered` takes and gives the value that keeps the order of effects, too, as the last.
         """
-        key = (id(closed), self.members and self.members.key(), ordered, metadata_of(self.scopes))
+        members = self.members and self.members.key()
+        key = (id(closed), members, ordered, bool(self.loops), metadata_of(self.scopes))
         found = self._functions.get(key)
         if found is None:
             symbol = self.symbol(name)
@@ -783,6 +790,14 @@ class Module:
                 self.is_outlined = False
             self._outlined[full_key] = found
         return found
+
+    @property
+    def may_fence(self) -> bool:
+        """Whether XLA may compute again for each use what is written now, and no loop is around it.
+
+        A loop without calls is one kernel. What the partitioner splits has no fences.
+        """
+        return self.platform == "cpu" and not (self.devices or self.is_outlined or self.loops)
 
     def symbol(self, name: str) -> str:
         """Return a symbol for a name that no other function of the module has."""

@@ -1,0 +1,96 @@
+"""Fences in long elementwise programs: XLA for the CPU computes them again for each use.
+
+    for _ in range(16):
+        x = log_softmax(x)
+
+XLA fuses operations that are cheap with each kernel that reads them, however many lead to them. The
+three kernels of each step above compute all steps before it again: 35, 236 and 2,480 instructions
+for 1, 4 and 16 steps. A value that several kernels read, and that many operations lead to since the
+last value in memory, is returned by a function that XLA does not inline, so that it is in memory,
+too. Subject upstream: fusion with duplication in the CPU compiler; no issue is known.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from xprim import ELEMENTWISE, Equation, Jaxpr, Literal, Var
+
+__all__ = ()
+
+# How many operations are computed once: a fence costs a copy and a call, which are more than the
+# arithmetic where the array is larger than a core's cache.
+_LEAST_WORK: Final = 24
+_LEAST_WORK_OF_LARGE: Final = 64
+_LARGE: Final = 1 << 18  # elements
+
+# Primitives that are fused with what reads them, beside elementwise ones.
+_MOVES: Final = frozenset({
+    "broadcast_in_dim", "concatenate", "dynamic_slice", "expand_dims", "iota", "pad", "reshape",
+    "rev", "slice", "squeeze", "transpose",
+})  # fmt: skip
+
+
+def equations_to_fence(jaxpr: Jaxpr) -> frozenset[Equation]:
+    """Return the equations whose results are to be computed once for all kernels that read them."""
+    if len(jaxpr.eqns) <= _LEAST_WORK:
+        return frozenset()
+    fused = [_is_fused(eqn) for eqn in jaxpr.eqns]
+    shared = _read_by_several_kernels(jaxpr, fused)
+    if not shared:
+        return frozenset()
+    found = []
+    # The equations that lead to a variable since the last values in memory, as bits by number.
+    # Variables that depend on constants alone have no entry: XLA computes those.
+    sources: dict[Any, int] = dict.fromkeys((*jaxpr.constvars, *jaxpr.invars), 0)
+    for i, eqn in enumerate(jaxpr.eqns):
+        known = [sources[x] for x in eqn.inputs if x in sources]
+        if not known:
+            continue
+        if not fused[i]:
+            sources.update(dict.fromkeys(eqn.outputs, 0))
+            continue
+        work = 1 << i
+        for each in known:
+            work |= each
+        out = eqn.outputs[0]
+        if out in shared and work.bit_count() >= _least_work(out):
+            found.append(eqn)
+            work = 0
+        sources[out] = work
+    return frozenset(found)
+
+
+def _is_fused(eqn: Equation) -> bool:
+    primitive = eqn.primitive
+    return primitive.rules["batch"] is ELEMENTWISE or primitive.name in _MOVES
+
+
+def _read_by_several_kernels(jaxpr: Jaxpr, fused: list[bool]) -> set[Any]:
+    """Return the variables that lead to several kernels by way of fused operations.
+
+    A variable that several kernels read stands for a kernel of its own: what leads to them by way
+    of it alone leads to one.
+    """
+    kernels: dict[Any, Any] = {v: v for v in jaxpr.outvars if type(v) is not Literal}
+    shared = set()
+    for eqn, is_fused in zip(reversed(jaxpr.eqns), reversed(fused), strict=True):
+        # a reduction is fused with what leads to it; all others read values in memory
+        reader = eqn if eqn.primitive.name.startswith("reduce_") else None
+        if is_fused:
+            reader = kernels.get(eqn.outputs[0])
+        for x in eqn.inputs:
+            if type(x) is Literal:
+                continue
+            kernel = reader or x
+            if kernels.setdefault(x, kernel) is not kernel:
+                kernels[x] = x
+                shared.add(x)
+    return shared
+
+
+def _least_work(v: Var) -> float:
+    size = v.aval.size
+    if type(size) is not int or size <= 1:
+        return float("inf")  # symbolic sizes have no such functions, and scalars cost nothing
+    return _LEAST_WORK_OF_LARGE if size >= _LARGE else _LEAST_WORK

@@ -1,0 +1,94 @@
+"""Long elementwise programs are computed once, not again for each kernel that reads them."""
+
+import numpy as np
+import pytest
+
+import xnp
+from xjit import jit
+from xjit.xla_workarounds.fusion_fences import equations_to_fence
+from xnp import lax, nn
+from xprim import make_jaxpr
+
+X = np.linspace(0.1, 1.0, 12, dtype=np.float32).reshape(3, 4)
+STEPS = {
+    "log_softmax": lambda x: nn.log_softmax(x) * 0.5,
+    "distance from the mean": lambda x: x - xnp.mean(x, axis=0) * 0.1,
+    "integers": lambda n: n * 3 - xnp.sum(n, axis=1, keepdims=True),
+}
+
+
+def _chain(step, k):
+    def chain(x):
+        for _ in range(k):
+            x = step(x)
+        return x
+
+    return chain
+
+
+def _fences(fun, *operands):
+    return len(equations_to_fence(make_jaxpr(fun)(*operands).jaxpr))
+
+
+def _instructions(fun, x):
+    return jit(fun).lower(x).compile().as_text().count(" = ")
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_a_chain_is_compiled_as_the_sum_of_its_steps(name):
+    x = X.astype(np.int32) if name == "integers" else X
+    few, more, many = [_instructions(_chain(STEPS[name], k), x) for k in (1, 6, 24)]
+    assert many - more < 1.2 * 18 / 5 * (more - few)  # without fences 2.8 and 3.2 times as many
+
+
+def test_values_are_those_without_fences():
+    chain = _chain(STEPS["log_softmax"], 20)
+    assert _fences(chain, X) > 4
+    with np.errstate(all="raise"):
+        np.testing.assert_allclose(jit(chain)(X), chain(X), rtol=1e-5)  # 20 roundings of float32
+
+
+def test_one_kernel_needs_no_fence_however_long_it_is():
+    def polynomial(x):
+        y = x
+        for c in range(60):
+            y = y * x + float(c)
+        return y
+
+    assert _fences(polynomial, X) == 0
+    assert _fences(lambda x: xnp.sum(polynomial(x)), X) == 0
+
+    def read_twice(x):
+        y = polynomial(x)
+        return xnp.sum(y), xnp.max(y)
+
+    assert _fences(read_twice, X) == 1
+
+
+def test_large_arrays_and_scalars_have_fewer_fences():
+    chain = _chain(STEPS["distance from the mean"], 20)
+    few = _fences(chain, np.zeros((1024, 256), np.float32))
+    assert 0 < few < _fences(chain, X)
+    assert _fences(lambda x: (_chain(xnp.square, 30)(x), x), np.float32(1)) == 0
+
+
+def test_what_depends_on_constants_alone_is_left_to_xla():
+    chain = _chain(STEPS["log_softmax"], 20)
+    assert _fences(lambda x: x + chain(xnp.ones((3, 4))), X) == 0
+
+
+def test_loops_have_no_fences_even_where_a_function_has_them_outside():
+    chain = jit(_chain(STEPS["log_softmax"], 20))
+
+    def both(x):
+        return chain(x), lax.fori_loop(0, 3, lambda i, y: chain(y), x)
+
+    inside = jit(lambda x: lax.fori_loop(0, 3, lambda i, y: chain(y), x)).lower(X).as_text()
+    assert "@fence" not in inside
+    once = jit(chain).lower(X).as_text().count("call @fence")
+    assert jit(both).lower(X).as_text().count("call @fence") == once > 4
+
+
+def test_other_platforms_have_no_fences():
+    program = jit(_chain(STEPS["log_softmax"], 20)).trace(X).lower(lowering_platforms=("cuda",))
+    assert "@fence" not in program.as_text()
