@@ -23,6 +23,8 @@ __all__ = ()
 _LEAST_WORK: Final = 24
 _LEAST_WORK_OF_LARGE: Final = 64
 _LARGE: Final = 1 << 18  # elements
+_IN_MEMORY: Final = 1
+_BITS: Final = 256  # many times `_LEAST_WORK_OF_LARGE`: hardly two of so few equations share a bit
 
 # Primitives that are fused with what reads them, beside elementwise ones.
 _MOVES: Final = frozenset({
@@ -40,24 +42,26 @@ def equations_to_fence(jaxpr: Jaxpr) -> frozenset[Equation]:
     if not shared:
         return frozenset()
     found = []
-    # The equations that lead to a variable since the last values in memory, as bits by number.
-    # Variables that depend on constants alone have no entry: XLA computes those.
-    sources: dict[Any, int] = dict.fromkeys((*jaxpr.constvars, *jaxpr.invars), 0)
+    # The equations that lead to a variable since the last values in memory, as bits, after one that
+    # says that there are such values: what depends on constants alone XLA computes.
+    sources: dict[Any, int] = dict.fromkeys((*jaxpr.constvars, *jaxpr.invars), _IN_MEMORY)
     for i, eqn in enumerate(jaxpr.eqns):
-        known = [sources[x] for x in eqn.inputs if x in sources]
-        if not known:
+        work = 0
+        for x in eqn.inputs:
+            if x in sources:
+                work |= sources[x]
+        if not work:
             continue
-        if not fused[i]:
-            sources.update(dict.fromkeys(eqn.outputs, 0))
-            continue
-        work = 1 << i
-        for each in known:
-            work |= each
-        out = eqn.outputs[0]
-        if out in shared and work.bit_count() >= _least_work(out):
-            found.append(eqn)
-            work = 0
-        sources[out] = work
+        if fused[i]:
+            out = eqn.outputs[0]
+            work |= 2 << i % _BITS
+            if out in shared and work.bit_count() > _least_work(out):
+                found.append(eqn)
+                work = _IN_MEMORY
+            sources[out] = work
+        else:
+            for out in eqn.outputs:
+                sources[out] = _IN_MEMORY
     return frozenset(found)
 
 
@@ -75,17 +79,16 @@ def _read_by_several_kernels(jaxpr: Jaxpr, fused: list[bool]) -> set[Any]:
     kernels: dict[Any, Any] = {v: v for v in jaxpr.outvars if type(v) is not Literal}
     shared = set()
     for eqn, is_fused in zip(reversed(jaxpr.eqns), reversed(fused), strict=True):
-        # a reduction is fused with what leads to it; all others read values in memory
-        reader = eqn if eqn.primitive.name.startswith("reduce_") else None
         if is_fused:
             reader = kernels.get(eqn.outputs[0])
+        else:  # a reduction is fused with what leads to it; all others read values in memory
+            reader = eqn if eqn.primitive.name.startswith("reduce_") else None
         for x in eqn.inputs:
-            if type(x) is Literal:
-                continue
-            kernel = reader or x
-            if kernels.setdefault(x, kernel) is not kernel:
-                kernels[x] = x
-                shared.add(x)
+            if type(x) is not Literal:
+                kernel = reader or x
+                if kernels.setdefault(x, kernel) is not kernel:
+                    kernels[x] = x
+                    shared.add(x)
     return shared
 
 
