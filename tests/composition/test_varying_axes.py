@@ -292,6 +292,16 @@ def _repeated(layer):
     return lambda w, b, x: functools.reduce(lambda h, _: layer(w, b, h), range(5), x)
 
 
+def _bounded(layer):
+    def loop(w, b, x):
+        def step(state):
+            return state[0] + 1, layer(w, b, state[1])
+
+        return lax.while_loop(lambda state: state[0] < 5, step, (0, x), max_steps=7)[1]
+
+    return loop
+
+
 USES = {  # of two parameters that all members share
     "five times": _repeated(_layer),
     "in five calls": _repeated(jit(_layer)),
@@ -301,6 +311,8 @@ USES = {  # of two parameters that all members share
     "in a loop of checkpoints": lambda w, b, x: lax.scan(
         checkpoint(lambda h, _: (_layer(w, b, h), None)), x, None, length=5)[0],
     "in a call of a loop": jit(_looped),
+    "in a bounded loop": _bounded(_layer),
+    "in branches of a bounded loop": _bounded(_chosen),
     "in branches": _repeated(_chosen),
     "in branches of a loop": lambda w, b, x: lax.scan(
         lambda h, i: (_chosen(w, b, h, i), None), x, xnp.arange(5))[0],

@@ -48,7 +48,7 @@ from xprim.calls import nonzero, where_true, with_zeros
 from xprim.contracts import BatchAxis, Builder, JVPHandle, LinearizeHandle, TransposeHandle
 from xprim.derived_cells import with_cells
 from xprim.errors import UndefinedRuleError, message
-from xprim.sharded_types import reshard_as, without_dimension
+from xprim.sharded_types import cotangent_as, reshard_as, without_dimension
 
 __all__ = ()
 
@@ -526,12 +526,30 @@ def _transpose(
         num_dots = len(operands) - known
         linear = [False] * (known - 1) + [True] * num_dots
         pullback, _ = handle.transpose_jaxpr(steps.linear, linear, [True] * len(given), True)
+        pullback = _with_carried_types(pullback, steps)
         results = _bind(replace(steps, pullback=pullback), True, [*operands[:known], *given])
     return (
         *[Zero(x.aval) for x in operands[:known]],
         *[r if type(x) is Linear else Zero(x.aval)
           for x, r in zip(operands[known:], results, strict=True)],
     )  # fmt: skip
+
+
+def _with_carried_types(pullback: ClosedJaxpr, steps: _Steps) -> ClosedJaxpr:
+    """Return a pullback whose cotangents of the carry are of the types that it takes.
+
+    Those of the constants are left to members of a mesh: their sum follows the loop, once.
+    """
+    if not any(a.vma for a in pullback.out_avals):
+        return pullback
+
+    def pull(*args: Any) -> list[Any]:
+        const_cts, cts = split_at(eval_closed(pullback, *args), steps.num_const_dots)
+        avals = steps.linear.out_avals
+        return [*const_cts, *[cotangent_as(ct, a) for ct, a in zip(cts, avals, strict=True)]]
+
+    return derived(pullback, "carried types", lambda: traced(
+        pull, pullback.in_avals, pullback.jaxpr.name))  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------- batching
@@ -626,4 +644,5 @@ loop_tangents_p: xprim.Primitive = xprim.Primitive(
     linearize=_linearize,
     transpose=_transpose,
     batch=_batch,
+    sums_later=True,
 )

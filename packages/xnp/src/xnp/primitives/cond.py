@@ -60,7 +60,7 @@ from xprim.derived_cells import UsedCell, given_values, with_cells, written_valu
 from xprim.errors import UndefinedRuleError, message
 from xprim.operation_counts import count_operations
 from xprim.requirements import require
-from xprim.sharded_types import cotangent_as, reshard_as, vary, whole, without_dimension
+from xprim.sharded_types import cotangent, cotangent_as, reshard_as, whole, without_dimension
 from xprim.source import describe, describe_full
 from xprim.transformed import find
 
@@ -440,61 +440,63 @@ def _cond_transpose(
     mask = nonzero(cts)
     known = [x for x in operands if type(x) is not Linear]
     given = where_true(cts, mask)
-    each = [with_cells(handle.transpose_jaxpr, br, linear, mask, True) for br in branches]
+    each = [with_cells(handle.transpose_jaxpr, br, linear, mask) for br in branches]
     backward, cells = _with_joint_cells([(program, own) for (program, _), own in each])
-    backward = _with_equal_types(handle, backward, branches, linear, mask)
+    masks = [nonzero_out for (_, nonzero_out), _ in each]
+    backward = _with_equal_results(backward, where_true(branches[0].in_avals, linear), masks)
     values = given_values(cells)
     if type(index) is ConcreteArray:
         results: Sequence[Any] = eval_closed(chosen(index, backward), *known, *given, *values)
     else:
         results = cond_p.bind(index, *known, *given, *values, branches=backward, **batching)
     found = iter(written_values(cells, results))
+    given_by_any = iter([any(mask) for mask in zip(*masks, strict=True)])
     return (
         Zero(index.aval),
-        *[next(found) if lin else Zero(x.aval) for x, lin in zip(operands, linear, strict=True)],
-    )
+        *[next(found) if lin and next(given_by_any) else Zero(x.aval)
+          for x, lin in zip(operands, linear, strict=True)],
+    )  # fmt: skip
 
 
-def _with_equal_types(
-    handle: TransposeHandle, backward: Branches, branches: Branches, linear: Sequence[bool],
-    mask: Sequence[bool],
-) -> Branches:  # fmt: skip
-    """Return transposed branches whose cotangents of each operand have one type.
+def _with_equal_results(
+    backward: Branches, avals: Sequence[ShapedArray], masks: Sequence[Sequence[bool]]
+) -> Branches:
+    """Return transposed branches that all give the cotangents that one of them gives, of one type.
 
     Where every branch leaves a sum over members to the caller, or gives zero, all leave it; else
     each branch sums.
 
     Args:
-      handle: which transposed them.
-      backward: the transposed branches.
-      branches: what they are the transposes of.
-      linear: for each operand, whether it has a cotangent.
-      mask: for each result, whether its cotangent is given.
+      backward: the transposed branches, which give nonzero cotangents alone.
+      avals: the types of the linear operands.
+      masks: for each branch, which of these have a cotangent that is not zero.
     """
-    avals = where_true(branches[0].in_avals, linear)
-    first, *others = [[a.type_sharding for a in p.out_avals[: len(avals)]] for p in backward]
-    if all(other == first for other in others):
-        return backward
-    zeros = [[not nz for nz in handle.transpose_jaxpr(br, linear, mask)[1]] for br in branches]
-    left = []
-    for k in range(len(avals)):
-        kinds = {p.out_avals[k] for p, zero in zip(backward, zeros, strict=True) if not zero[k]}
-        left.append(next(iter(kinds)) if len(kinds) == 1 else None)
+    each = [dict(zip(where_true(range(len(avals)), mask), p.out_avals, strict=False))
+            for p, mask in zip(backward, masks, strict=True)]  # fmt: skip
+    wanted = {}
+    for k in sorted(set().union(*each)):
+        kinds = {found[k].strong() for found in each if k in found}
+        wanted[k] = kinds.pop() if len(kinds) == 1 else None
 
-    def of_branch(program: ClosedJaxpr, zero: Sequence[bool]) -> ClosedJaxpr:
+    def of_branch(program: ClosedJaxpr, found: dict[int, ShapedArray]) -> ClosedJaxpr:
+        if found.keys() == wanted.keys() and None not in wanted.values():
+            return program
+
         def run(*operands: Any) -> list[Any]:
             results = eval_closed(program, *operands)
-            for k, aval in enumerate(left):
-                ct = results[k]
-                if aval is None:
-                    results[k] = cotangent_as(ct, avals[k])
-                elif zero[k] and aval.type_sharding is not None:
-                    results[k] = vary(ct, aval.vma, aval.type_sharding.mesh)
-            return results
+            cts, ends = split_at(results, len(found))
+            there = dict(zip(found, cts, strict=True))
+            filling = {k: cotangent(avals[k]) if a is None else a for k, a in wanted.items()}
+            for k, a in filling.items():
+                if k not in there:
+                    there[k] = reshard_as(filled(a.shape, 0, a.dtype), a)
+                elif wanted[k] is None:
+                    there[k] = cotangent_as(there[k], avals[k])
+            return [*[there[k] for k in wanted], *ends]
 
         return traced(run, program.in_avals, program.jaxpr.name)
 
-    return tuple([of_branch(p, zero) for p, zero in zip(backward, zeros, strict=True)])
+    return tuple([of_branch(p, found) for p, found in zip(backward, each, strict=True)])
 
 
 def _with_joint_cells(

@@ -186,9 +186,9 @@ TABLE: dict[str, list[Sample]] = {
     "copy": unary_samples(_ANY),
     "stop_gradient": unary_samples(_ANY, smooth=False),
     "optimization_barrier": _barriers(),
-    "in_memory": [
+    "in_memory": [  # of kinds that types take for the device: checks combine results and operands
         Sample([smooth_values(shape, "float32", lambda v: v)], {"kind": kind})
-        for kind, shape in (("pinned_host", (2, 3)), ("device", ()), ("pinned_host", (0, 2)))
+        for kind, shape in (("unpinned_host", (2, 3)), ("device", ()), ("device", (0, 2)))
     ],
     "branch_operands": _seen_by_a_branch(),
 }
