@@ -81,6 +81,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(tryfirst=True)  # before pytest looks which tests are marked `fuzz`
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     left_out = _outside_the_sample(items)
+    if os.environ.get("TESTS_PLATFORMS", "cpu") != "cpu":
+        left_out += [item for item in items if item.get_closest_marker("of_the_cpu") is not None]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         gone = set(left_out)

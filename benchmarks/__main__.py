@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from benchmarks import report
-from benchmarks.runner import GROUPS, run_group
+from benchmarks.runner import FOR_GPUS, GROUPS, PLATFORMS, run_group
 
 KEPT = Path("docs/benchmarks/results.json")
 
@@ -18,7 +18,12 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="one round, one turn of each side")
     parser.add_argument("--rounds", type=int, help="rounds of A B A B (default: 5, quick: 1)")
-    parser.add_argument("--groups", nargs="+", choices=list(GROUPS), default=list(GROUPS))
+    parser.add_argument("--turns", type=int, help="how often a round measures each workload "
+                        "(default: 2, quick: 1)")  # fmt: skip
+    parser.add_argument("--groups", nargs="+", choices=list(GROUPS),
+                        default=[group for group in GROUPS if group not in FOR_GPUS])  # fmt: skip
+    parser.add_argument("--platform", choices=list(PLATFORMS), default="cpu",
+                        help="where both sides compute (default: cpu)")  # fmt: skip
     parser.add_argument("--noise", action="store_true", help="JAX on both sides: shows the noise")
     parser.add_argument("--check", action="store_true",
                         help="compare with the kept results; fail on a loss over 15%%")  # fmt: skip
@@ -27,14 +32,15 @@ def main(argv: list[str]) -> int:
                         "those of other groups of the same day and versions")  # fmt: skip
     parser.add_argument("--out", type=Path, default=Path("bench-out"), metavar="FOLDER")
     args = parser.parse_args(argv)
+    if args.platform != "cpu" and (args.keep or args.check):
+        parser.error("--keep and --check are for figures of the CPU")
     rounds = args.rounds or (1 if args.quick else 5)
+    turns = args.turns or (1 if args.quick else 2)
     results = []
     for group in args.groups:
         sides = ["jax", "jax-again"] if args.noise else ["xstack", "jax", *GROUPS[group]]
         print(f"{group}: {' '.join(sides)}, {rounds} rounds", flush=True)
-        results.append(
-            run_group(group, sides, rounds, 1 if args.quick else 2, lambda line: print("  " + line))
-        )
+        results.append(run_group(group, sides, rounds, turns, _print_indented, args.platform))
     kept = report.as_json(results)
     text = report.table(kept)
     print("\n" + text)
@@ -48,6 +54,10 @@ def main(argv: list[str]) -> int:
         print("\n".join(losses) or "no group lost more than 15% against the kept results")
         return 1 if losses else 0
     return 0
+
+
+def _print_indented(line: str) -> None:
+    print("  " + line)
 
 
 def _write(folder: Path, kept: dict[str, object], text: str) -> None:

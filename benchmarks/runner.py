@@ -37,15 +37,20 @@ GROUPS = {
     "parallel_run": (),
     "million_uncompiled": ("numpy",),
     "million_compiled": ("numpy",),
+    "linear_algebra": (),
+    "gpu_run": (),
 }
 """The groups, each with the further peers that have something to compare."""
+
+FOR_GPUS = ("linear_algebra", "gpu_run")
+"""Groups of sizes for a GPU, which are run where they are named."""
 
 TARGETS = {
     "processes": 0.4, "eager_small": 0.25, "eager_large": 1.0, "eager_loops": 1.0,
     "uncompiled_derivatives": 0.1, "trace_and_lower": 0.15, "compilation": 0.85,
     "random_programs": 0.8, "whole_programs": 0.7,
     "dispatch": 1.0, "compiled_run": 1.0, "parallel_run": 1.0,
-    "million_uncompiled": 1.0, "million_compiled": 1.0,
+    "million_uncompiled": 1.0, "million_compiled": 1.0, "linear_algebra": 1.0, "gpu_run": 1.0,
 }  # fmt: skip
 """The geometric mean of the ratios to JAX that each group is to reach."""
 
@@ -87,8 +92,9 @@ def geometric_mean(ratios: Sequence[float]) -> float:
 
 
 def run_group(
-    group: str, sides: Sequence[str], rounds: int, turns: int, say: Callable[[str], None]
-) -> GroupResult:
+    group: str, sides: Sequence[str], rounds: int, turns: int, say: Callable[[str], None],
+    platform: str = "cpu",
+) -> GroupResult:  # fmt: skip
     """Run the workers of a group, several rounds of all sides, each round with new processes.
 
     Args:
@@ -97,11 +103,12 @@ def run_group(
       rounds: how often every side is run.
       turns: how often a round measures each workload on each side.
       say: gets a line about each worker's trouble.
+      platform: `cpu` or `gpu`, where both sides compute.
     """
     result = GroupResult(group)
     present = [s for s in sides if s in ("xstack", "numpy") or _installed(_module(s))]
     for number in range(rounds):
-        workers = [Worker(side, group) for side in present]
+        workers = [Worker(side, group, platform) for side in present]
         result.measure(workers if number % 2 == 0 else workers[::-1], turns)
         for worker in workers:
             worker.close(say)
@@ -111,14 +118,14 @@ def run_group(
 class Worker:
     """A process that measures the workloads of one side when it is asked."""
 
-    def __init__(self, side: str, group: str) -> None:
+    def __init__(self, side: str, group: str, platform: str = "cpu") -> None:
         command = [sys.executable, "-m", "benchmarks.worker", _module(side), group]
         self.side = side
         self.group = group
         self._errors = tempfile.TemporaryFile(mode="w+")  # noqa: SIM115 (`close` closes it)
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True,
-            env=_environment(),
+            env=_environment(platform),
         )  # fmt: skip
         self.names: list[str] = self._answer() or []
 
@@ -160,8 +167,19 @@ def _installed(name: str) -> bool:
     return subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def _environment() -> dict[str, str]:
-    """Return the environment of a worker: on the CPU, without disk caches that one side lacks."""
+def _environment(platform: str) -> dict[str, str]:
+    """Return the environment of a worker on a platform, without caches that one side lacks."""
     # with bytecode cached: packages from an index have it, a checkout gets it on the first run
     inherited = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    return inherited | {"JAX_PLATFORMS": "cpu", "XSTACK_PLATFORMS": "cpu"} | NO_DISK_CACHES
+    return inherited | PLATFORMS[platform] | NO_DISK_CACHES
+
+
+PLATFORMS = {
+    "cpu": {"JAX_PLATFORMS": "cpu", "XSTACK_PLATFORMS": "cpu"},
+    # Products of float32 are float32 on both sides, and the sides share the memory.
+    "gpu": {
+        "JAX_PLATFORMS": "cuda,cpu", "XSTACK_PLATFORMS": "gpu,cpu",
+        "JAX_DEFAULT_MATMUL_PRECISION": "float32", "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+    },
+}  # fmt: skip
+"""The environment of a worker by platform."""

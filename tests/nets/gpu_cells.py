@@ -201,3 +201,60 @@ def _operand(rng: Any, shape: tuple[int, ...], dtype: str) -> Any:
     if len(shape) >= 2 and shape[-1] == shape[-2] and 0 < shape[-1] < 100:
         x = x @ x.conj().swapaxes(-1, -2) + shape[-1] * np.eye(shape[-1])
     return x.astype(dtype)
+
+
+def check_results(cell: Cell, operands: list[Any], found: Any, expected: Any) -> None:
+    """Compare results of a cell with those of another library of matrices.
+
+    Factors are unique up to signs, phases and bases of what they leave open. So where factors are
+    the result, what they factor and that they are orthogonal is checked, and the values that are
+    unique are compared; elsewhere the sizes of all elements.
+    """
+    name, flags = cell.path.rpartition(".")[2], dict(cell.keywords)
+    a = np.asarray(operands[0])
+    parts = [np.asarray(x) for x in (found if isinstance(found, list | tuple) else [found])]
+    values = [
+        np.asarray(x) for x in (expected if isinstance(expected, list | tuple) else [expected])
+    ]
+    assert [x.shape for x in parts] == [x.shape for x in values]
+    assert [x.dtype for x in parts] == [x.dtype for x in values]
+    if name == "svd" and len(parts) == 3:
+        u, s, vh = parts
+        k = s.shape[-1]
+        _check_close(u[..., :k] * s[..., None, :] @ vh[..., :k, :], a)
+        _check_orthogonal(u, np.swapaxes(vh, -1, -2))
+        _check_close(s, values[1])
+    elif name == "qr" and len(parts) == 2:
+        _check_close(parts[0] @ parts[1], a)
+        _check_orthogonal(parts[0])
+    elif name == "eigh" and len(parts) == 2:
+        w, v = parts if parts[0].ndim < parts[1].ndim else parts[::-1]
+        hermitian = np.tril(a) + np.conj(np.swapaxes(np.tril(a, -1), -1, -2))
+        _check_close(hermitian @ v, v * w[..., None, :])
+        _check_orthogonal(v)
+    elif name in ("eig", "eigvals"):
+        # of eigenvalues the order is free, too
+        _check_close(_in_order(parts[0]), _in_order(values[0]))
+        if name == "eig" and flags.get("compute_right_eigenvectors", True) and len(parts) > 1:
+            _check_close(a @ parts[-1], parts[-1] * parts[0][..., None, :])
+    else:
+        for x, y in zip(parts, values, strict=True):
+            _check_close(np.abs(x), np.abs(y))
+
+
+def _in_order(values: Any) -> Any:
+    """Return complex numbers of the last axis in an order that rounding seldom changes."""
+    order = np.lexsort((values.imag.round(2), values.real.round(2)), axis=-1)
+    return np.take_along_axis(values, order, -1)
+
+
+def _check_close(x: Any, y: Any) -> None:
+    # float32 and the condition of random matrices of up to 1030 rows
+    scale = max(1.0, float(np.abs(y).max(initial=0)))
+    np.testing.assert_allclose(x, y, rtol=5e-3, atol=5e-3 * scale)
+
+
+def _check_orthogonal(*factors: Any) -> None:
+    for q in factors:
+        product = np.conj(np.swapaxes(q, -1, -2)) @ q
+        _check_close(product, np.broadcast_to(np.eye(q.shape[-1]), product.shape))

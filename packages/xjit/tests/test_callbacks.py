@@ -2,6 +2,7 @@
 
 import logging
 import pickle
+import re
 import threading
 
 import numpy as np
@@ -10,9 +11,18 @@ import pytest
 import xnp
 from xjit import debug, jit
 from xjit.callbacks.functions import effects_barrier, io_callback, pure_callback
-from xjit.callbacks.primitive import DEBUG, ORDERED_DEBUG, callback_p
+from xjit.callbacks.primitive import DEBUG, ORDERED_DEBUG, InBytes, _in_bytes, callback_p
 from xnp import lax
-from xprim import Effect, Primitive, ShapeDtypeStruct, as_array, config, make_jaxpr, undefined
+from xprim import (
+    Effect,
+    Primitive,
+    ShapeDtypeStruct,
+    as_array,
+    config,
+    make_jaxpr,
+    shaped_array,
+    undefined,
+)
 from xprim.errors import JaxRuntimeError
 
 
@@ -44,6 +54,29 @@ def test_arrays_of_every_dtype_go_in_and_out_unchanged(how, dtype):
     out = how(lambda x: pure_callback(keep, like(x), x))(x)
     assert out.dtype == x.dtype and seen[0].dtype == x.dtype
     assert np.asarray(out).tobytes() == np.asarray(x).tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["int4", "uint4", "float4_e2m1fn", "int8", "bool"])
+def test_numbers_of_less_than_a_byte_travel_in_bytes_on_gpus(dtype):
+    x = xnp.asarray([1, 0, 1]).astype(dtype)
+    seen = []
+
+    def double(v):
+        seen.append(v)
+        return v + v
+
+    call = jit(lambda x: pure_callback(double, like(x), x))
+    program = call.trace(x).lower(lowering_platforms=("cuda",))
+    line = next(line for line in program.as_text().splitlines() if "python_gpu_callback" in line)
+    assert not re.search(r"tensor<3x(u?i4|f4E2M1FN)>", line), line
+    narrow = np.asarray(x).dtype
+    wide = _in_bytes(narrow)
+    aval = shaped_array((3,), narrow)
+    (found,) = InBytes(lambda xs, avals: [double(*xs)], (narrow,), (aval,))(
+        [np.asarray(x).astype(wide)], [shaped_array((3,), wide)]
+    )
+    assert seen[0].dtype == narrow and found.dtype == wide
+    np.testing.assert_array_equal(found, (np.asarray(x) + np.asarray(x)).astype(wide))
 
 
 @both

@@ -13,6 +13,8 @@ import xjit as xd
 from xjit.jaxlib_gateway import clients
 from xprim import config, device_options
 
+pytestmark = pytest.mark.of_the_cpu
+
 
 def run_in_new_process(program, **environment):
     variables = {k: v for k, v in os.environ.items() if not k.startswith(("XSTACK_", "XLA_"))}

@@ -213,6 +213,7 @@ def test_with_debug_nans_each_operation_of_a_function_is_looked_at(programs):
     assert not programs
 
 
+@pytest.mark.of_the_cpu
 @pytest.mark.parametrize("call", [lambda x: x * 2, lambda x: x + x, lambda x: 1.5 - x, xnp.abs])
 def test_large_work_that_numpy_does_with_device_buffers_has_a_kernel(call):
     host = np.linspace(-1, 1, 40_000, dtype=np.float32).reshape(200, 200)

@@ -219,6 +219,7 @@ def test_a_while_that_never_ends_can_be_interrupted():
     assert run_in_new_process(program) == "1 9"
 
 
+@pytest.mark.of_the_cpu
 def test_loops_over_committed_arrays_run_on_their_device():
     program = """
     import numpy as np

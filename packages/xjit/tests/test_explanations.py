@@ -61,6 +61,7 @@ def test_the_text_and_the_picture_say_the_same(found, tmp_path):
     assert (tmp_path / "f.txt").read_text() == text + "\n"
 
 
+@pytest.mark.of_the_cpu
 def test_the_share_of_each_line_is_that_of_the_instructions_that_were_compiled():
     def f(x):
         y = lax.erf_inv(x)  # one equation, and some forty instructions

@@ -10,6 +10,8 @@ from xjit.sharding.constraints import with_sharding_constraint
 from xjit.sharding.meshes import AbstractMesh, AxisType, Mesh, current_mesh
 from xjit.sharding.shardings import NamedSharding, P
 
+pytestmark = pytest.mark.of_the_cpu
+
 CPUS = np.array(devices("cpu")[:8], dtype=object)
 MESH, REVERSED = Mesh(CPUS[:2], ("x",)), Mesh(CPUS[:2][::-1], ("other",))
 SQUARE = Mesh(CPUS[:4].reshape(2, 2), ("a", "b"))

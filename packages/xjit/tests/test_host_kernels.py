@@ -19,6 +19,8 @@ from xprim import Primitive, shaped_array, undefined
 from xprim.errors import XStackRuntimeError
 from xprim.strict_options import host_kernels
 
+pytestmark = pytest.mark.of_the_cpu
+
 RNG = np.random.default_rng(0)
 LONG = 5000
 

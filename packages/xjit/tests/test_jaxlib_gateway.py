@@ -13,6 +13,8 @@ import pytest
 import xjit.jaxlib_gateway as gateway
 from packages.xjit.tests.new_process import run_in_new_process
 
+pytestmark = pytest.mark.of_the_cpu
+
 ALL_DTYPES = [
     *"bool int8 int16 int32 int64 uint8 uint16 uint32 uint64".split(),
     *"float16 float32 float64 complex64 complex128".split(),

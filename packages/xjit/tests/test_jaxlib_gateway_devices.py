@@ -2,7 +2,11 @@
 
 import textwrap
 
+import pytest
+
 from packages.xjit.tests.new_process import run_in_new_process
+
+pytestmark = pytest.mark.of_the_cpu
 
 EIGHT = """
     import numpy as np

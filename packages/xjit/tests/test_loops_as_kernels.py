@@ -11,6 +11,8 @@ from xjit.lowering.compile import with_suited_options
 from xnp import lax
 from xprim.cache_options import enable_compilation_cache
 
+pytestmark = pytest.mark.of_the_cpu
+
 LIMIT = {"xla_backend_extra_options": "xla_cpu_small_while_loop_byte_threshold=65536"}
 
 

@@ -10,6 +10,7 @@ import pytest
 import xnp
 from xjit import clear_caches, jit
 from xjit.lowering.stablehlo_text import Builder
+from xjit.xla_workarounds.float8_overflow import SATURATING
 from xprim import config, dtypes, shaped_array
 
 NAMES = ("float16", "bfloat16", "float32", "float64")
@@ -56,3 +57,29 @@ def test_sums_of_float8_that_overflow_are_infinite(instruction: None) -> None:
         found = np.asarray(jit(function)(x)).astype(np.float32)
         expected = [np.inf, np.inf if function is functions[1] else -np.inf]
         np.testing.assert_array_equal(found, np.float32(expected))
+
+
+OF_E5M2 = {
+    "add": lambda x: x + x, "sub": lambda x: x - x[::-1], "mul": lambda x: x * x,
+    "div": lambda x: x / (x + x), "integer_pow": lambda x: x**3, "square": xnp.square,
+    "dot_general": lambda x: xnp.dot(x, x),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(SATURATING))
+def test_programs_for_gpus_compute_float8_e5m2_in_float32(name: str) -> None:
+    # XLA's own arithmetic of that type stops at 57344 there; units for matrices read that type
+    x = xnp.asarray([57344.0, -57344.0, 1.0], dtypes.float8_e5m2)
+    text = jit(OF_E5M2[name]).trace(x).lower(lowering_platforms=("cuda",)).as_text()
+    operations = {"dot_general": "dot_general", "div": "divide", "sub": "subtract", "add": "add"}
+    written = [line for line in text.splitlines()
+               if f"stablehlo.{operations.get(name, 'multiply')}" in line]  # fmt: skip
+    assert written
+    assert all(line.rpartition("->")[2].rpartition(":")[2].strip().endswith("f32>")
+               for line in written), written  # fmt: skip
+    assert "dense<0x7C>" in text  # the infinity that is selected where it overflows
+
+
+def test_the_cpu_computes_them_as_they_are() -> None:
+    x = xnp.asarray([57344.0, -57344.0, 1.0], dtypes.float8_e5m2)
+    assert "f32" not in jit(OF_E5M2["add"]).lower(x).as_text()

@@ -16,6 +16,8 @@ from xjit.dispatch import program
 from xjit.jaxlib_gateway import runtime
 from xprim.errors import OutOfMemoryError, XStackRuntimeError
 
+pytestmark = pytest.mark.of_the_cpu
+
 # 400 TB: more than any machine's address space holds, so nothing is ever filled.
 SETUP = """
     import copy, pickle, threading

@@ -10,6 +10,8 @@ from xjit import jit
 from xnp import lax
 from xprim import config, get_primitive
 
+pytestmark = pytest.mark.of_the_cpu
+
 RNG = np.random.default_rng(0)
 
 

@@ -9,6 +9,8 @@ import xnp
 from xjit import jit
 from xnp import lax
 
+pytestmark = pytest.mark.of_the_cpu
+
 RNG = np.random.default_rng(0)
 
 

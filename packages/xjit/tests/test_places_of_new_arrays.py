@@ -11,6 +11,8 @@ from xjit import SingleDeviceSharding, devices, jit
 from xnp import fft
 from xprim import HOST
 
+pytestmark = pytest.mark.of_the_cpu
+
 CALLS = """
 import numpy as np
 import xjit

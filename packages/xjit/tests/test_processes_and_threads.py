@@ -8,6 +8,8 @@ import pytest
 
 from packages.xjit.tests.new_process import run_in_new_process
 
+pytestmark = pytest.mark.of_the_cpu
+
 CHILD = """
     import os, signal, sys, threading, warnings
     warnings.simplefilter("ignore", DeprecationWarning)  # Python's own, of forks beside threads

@@ -10,6 +10,8 @@ from xjit import jaxlib_gateway as gateway, jit
 from xnp import lax
 from xprim import config
 
+pytestmark = pytest.mark.of_the_cpu
+
 RNG = np.random.default_rng(0)
 
 SHAPES = [((4099,), (0,)), ((5, 1031), (1,)), ((3, 7, 300), (0, 2)), ((7, 30, 31), (1, 2)),

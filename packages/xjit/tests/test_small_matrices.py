@@ -10,6 +10,8 @@ from xjit import jit
 from xnp import lax, linalg
 from xprim import config
 
+pytestmark = pytest.mark.of_the_cpu
+
 BATCHES = [(), (128,), (2, 65)]
 
 

@@ -150,6 +150,7 @@ def test_a_program_of_a_thousand_operations_takes_some_fifty_bytes_for_each():
     assert text.count("stablehlo.constant") == 2  # a number, and it repeated to the shape
 
 
+@pytest.mark.of_the_cpu
 def test_a_compiled_function_runs_where_it_was_compiled_for():
     here, there = devices("cpu")[:2]
     x = np.ones(3, np.float32)

@@ -148,6 +148,7 @@ def test_a_copy_to_the_host_is_asked_of_whatever_has_the_method():
         copy_to_host_async([Broken()])
 
 
+@pytest.mark.of_the_cpu
 def test_a_python_number_is_on_the_default_device_of_whoever_asks():
     here, there = devices()[:2]
     with config.default_device(there):

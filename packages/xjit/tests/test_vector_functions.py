@@ -9,6 +9,8 @@ import xnp
 from xjit import jit
 from xprim import config
 
+pytestmark = pytest.mark.of_the_cpu
+
 TINY, HUGE = np.float32(1e-45), np.finfo(np.float32).max
 SPECIAL = np.float32([
     0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, TINY, -TINY, HUGE, -HUGE, 1e-30, -1e-38, 0.5,

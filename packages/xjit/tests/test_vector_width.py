@@ -11,6 +11,8 @@ from xjit.lowering import compile
 from xjit.lowering.compile import with_suited_options
 from xprim.cache_options import enable_compilation_cache
 
+pytestmark = pytest.mark.of_the_cpu
+
 WIDE = {"xla_cpu_prefer_vector_width": 512}
 
 

@@ -19,6 +19,7 @@ from xjit.lowering.stablehlo_text import Builder, by_one_member, everywhere_text
 from xprim import ORDER, Effect, Primitive, ShapedArray, Zero, config, dtypes, not_mapped, state
 from xprim.contracts import BatchAxis, JVPHandle
 from xprim.errors import MissingRuleError, message
+from xprim.platform_rules import is_gpu
 from xprim.requirements import require
 from xtree.interning import forkable_lock
 from xtree.records import Record, set_once
@@ -289,6 +290,44 @@ class ForEachExample(Record):
         return outs
 
 
+class InBytes(Record):
+    """Calls a function of numbers of less than a byte with operands and results in whole bytes.
+
+    On GPUs the runtime hands the third of three int4 numbers to the host as another number
+    (jaxlib 0.11.2), so there each travels in a wider type.
+    """
+
+    __slots__ = __match_args__ = ("host", "dtypes", "avals")
+    host: HostFunction
+    dtypes: tuple[np.dtype[Any], ...]
+    avals: tuple[ShapedArray, ...]
+
+    def __init__(
+        self, host: HostFunction, dtypes: tuple[np.dtype[Any], ...], avals: tuple[ShapedArray, ...]
+    ) -> None:
+        set_once(self, "host", host)
+        set_once(self, "dtypes", dtypes)
+        set_once(self, "avals", avals)
+
+    def __call__(
+        self, operands: Sequence[np.ndarray[Any, Any]], avals: Sequence[ShapedArray]
+    ) -> Sequence[np.ndarray[Any, Any]]:
+        """Return the results in the types of `avals`, from operands in wider types, too."""
+        own = [x.astype(d, copy=False) for x, d in zip(operands, self.dtypes, strict=True)]
+        results = self.host(own, self.avals)
+        return [np.asarray(x).astype(a.dtype, copy=False)
+                for x, a in zip(results, avals, strict=True)]  # fmt: skip
+
+
+def _in_bytes(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the type of at least a byte that has all numbers of a type."""
+    if dtypes.is_bool(dtype) or dtypes.itemsize_bits(dtype) >= 8:
+        return dtype
+    if not dtypes.is_integer(dtype):
+        return dtypes.float32
+    return dtypes.int8 if dtypes.is_signed_integer(dtype) else dtypes.uint8
+
+
 def _shape(*operands: Any, avals: tuple[ShapedArray, ...], **_: Any) -> Any:
     return avals
 
@@ -313,6 +352,22 @@ def _print(*, host: Any, effect: Effect | None, avals: Any, vmap_method: str | N
 
 def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, host: HostFunction,
                effect: Effect | None, device: Any = None, **_: Any) -> Any:  # fmt: skip
+    if not is_gpu(b.platform):
+        return _write_call(b, operands, avals_in, avals_out, host, effect, device)
+    wide_in, wide_out = [
+        [a.update(dtype=_in_bytes(a.dtype)) for a in avals] for avals in (avals_in, avals_out)
+    ]
+    if wide_in != list(avals_in) or wide_out != list(avals_out):
+        host = InBytes(host, tuple([a.dtype for a in avals_in]), tuple(avals_out))
+    operands = [b.convert(x, a, w.dtype)
+                for x, a, w in zip(operands, avals_in, wide_in, strict=True)]  # fmt: skip
+    results = _write_call(b, operands, wide_in, wide_out, host, effect, device)
+    return [b.convert(x, w, a.dtype)
+            for x, w, a in zip(results, wide_out, avals_out, strict=True)]  # fmt: skip
+
+
+def _write_call(b: Builder, operands: Any, avals_in: Any, avals_out: Any, host: HostFunction,
+                effect: Effect | None, device: Any) -> Any:  # fmt: skip
     ordered = effect is not None and effect.ordered
     targets, device = _targets(b, effect, device)
     if ordered:

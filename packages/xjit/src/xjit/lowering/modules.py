@@ -42,6 +42,7 @@ from xjit.sharding.shardings import (
     along_explicit_axes,
 )
 from xjit.xla_workarounds.extremes import EXTREMES, write_extremes
+from xjit.xla_workarounds.float8_overflow import SATURATING, write_in_float32
 from xjit.xla_workarounds.fusion_fences import equations_to_fence
 from xjit.xla_workarounds.partition_barriers import barriers_of
 from xjit.xla_workarounds.repeated_constraints import without_repeated
@@ -65,6 +66,7 @@ from xprim import (
     trace_to_jaxpr,
 )
 from xprim.errors import MissingRuleError, message
+from xprim.platform_rules import is_gpu
 from xprim.sharded_types import whole
 from xprim.static_keys import static_key
 from xprim.strict_options import host_kernels
@@ -440,6 +442,8 @@ def _write_operation(
             return results
     if primitive.name in EXTREMES and builder.platform == "cpu":
         rule = functools.partial(write_extremes, primitive.name, rule)
+    if primitive.name in SATURATING and is_gpu(builder.platform):
+        rule = functools.partial(write_in_float32, primitive.name, rule)
     if primitive.name in REWRITTEN and builder.is_split:
         return write_split(builder, primitive.name, rule, operands, avals_in, avals_out, params)
     return rule(builder, operands, avals_in, avals_out, **params)  # type: ignore[no-any-return]

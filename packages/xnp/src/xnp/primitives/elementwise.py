@@ -279,6 +279,10 @@ def _div_jvp(primals: Any, tangents: Any) -> Any:
         dot = Zero(z.aval) if type(x_dot) is Zero else div_p.bind(x_dot, y)[0]
     elif type(x_dot) is Zero:  # d(x/y) = -(x/y)/y dy, the factor computed once for all dy
         dot = mul_p.bind(y_dot, neg_p.bind(div_p.bind(z, y)[0])[0])[0]
+    elif y.aval.shape != z.aval.shape:
+        # d(x/y) = dx/y - (x/y) (dy/y): in reverse mode the second sum is divided, not its terms
+        part = mul_p.bind(z, div_p.bind(y_dot, y)[0])[0]
+        dot = sub_p.bind(div_p.bind(x_dot, y)[0], part)[0]
     else:  # d(x/y) = (dx - (x/y) dy)/y: in reverse mode one division serves both
         dot = div_p.bind(sub_p.bind(x_dot, mul_p.bind(z, y_dot)[0])[0], y)[0]
     return outs, (dot if type(dot) is Zero else repeated(dot, z.aval.shape),)
