@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from pathlib import Path
 
@@ -20,6 +21,8 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--rounds", type=int, help="rounds of A B A B (default: 5, quick: 1)")
     parser.add_argument("--turns", type=int, help="how often a round measures each workload "
                         "(default: 2, quick: 1)")  # fmt: skip
+    parser.add_argument("--seconds", type=float, default=math.inf,
+                        help="the most that a group takes (default: no limit)")  # fmt: skip
     parser.add_argument("--groups", nargs="+", choices=list(GROUPS),
                         default=[group for group in GROUPS if group not in FOR_GPUS])  # fmt: skip
     parser.add_argument("--platform", choices=list(PLATFORMS), default="cpu",
@@ -40,7 +43,13 @@ def main(argv: list[str]) -> int:
     for group in args.groups:
         sides = ["jax", "jax-again"] if args.noise else ["xstack", "jax", *GROUPS[group]]
         print(f"{group}: {' '.join(sides)}, {rounds} rounds", flush=True)
-        results.append(run_group(group, sides, rounds, turns, _print_indented, args.platform))
+        result = run_group(
+            group, sides, rounds, turns, _print_indented, args.platform, args.seconds
+        )  # fmt: skip
+        if result.seconds:
+            results.append(result)
+        else:
+            print(f"{group}: nothing was measured in {args.seconds:.0f} seconds")
     kept = report.as_json(results)
     text = report.table(kept)
     print("\n" + text)

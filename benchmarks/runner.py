@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -62,14 +64,19 @@ class GroupResult:
     group: str
     seconds: dict[str, dict[str, list[float]]] = field(default_factory=dict)
 
-    def measure(self, workers: Sequence[Worker], turns: int) -> None:
-        """Ask the workers for each workload in turn, and so on; the least that each says counts."""
+    def measure(self, workers: Sequence[Worker], turns: int, end: float = math.inf) -> None:
+        """Ask the workers for each workload in turn, and so on; the least that each says counts.
+
+        At `end`, seconds of `time.monotonic`, no more is asked for.
+        """
         names = dict.fromkeys(name for worker in workers for name in worker.names)
         found: dict[tuple[str, str], list[float]] = {}
         for turn in range(turns):
             for name, worker in itertools.product(
                 names, workers if turn % 2 == 0 else workers[::-1]
             ):
+                if time.monotonic() > end:
+                    break
                 seconds = worker.seconds(name) if name in worker.names else None
                 if seconds is not None:
                     found.setdefault((worker.side, name), []).append(seconds)
@@ -93,7 +100,7 @@ def geometric_mean(ratios: Sequence[float]) -> float:
 
 def run_group(
     group: str, sides: Sequence[str], rounds: int, turns: int, say: Callable[[str], None],
-    platform: str = "cpu",
+    platform: str = "cpu", seconds: float = math.inf,
 ) -> GroupResult:  # fmt: skip
     """Run the workers of a group, several rounds of all sides, each round with new processes.
 
@@ -104,12 +111,14 @@ def run_group(
       turns: how often a round measures each workload on each side.
       say: gets a line about each worker's trouble.
       platform: `cpu` or `gpu`, where both sides compute.
+      seconds: how long the group may take; what was measured until then is the result.
     """
+    end = time.monotonic() + seconds
     result = GroupResult(group)
     present = [s for s in sides if s in ("xstack", "numpy") or _installed(_module(s))]
     for number in range(rounds):
         workers = [Worker(side, group, platform) for side in present]
-        result.measure(workers if number % 2 == 0 else workers[::-1], turns)
+        result.measure(workers if number % 2 == 0 else workers[::-1], turns, end)
         for worker in workers:
             worker.close(say)
     return result

@@ -303,7 +303,7 @@ def linear_algebra(run: Run) -> Outcome:
             plain = gpu_cells.function_of(xstack, cell._replace(keywords=shared))(*operands)
         gpu_cells.check_results(cell, operands, found, plain)
 
-    # neighbours of a table differ in shape and dtype: a step of 7 meets every function early
+    # adjacent cells differ in shape and dtype: a step of 7 meets every function early
     order = [cell for k in range(7) for cell in cells[k::7]]
     return tried(run, ((c.name, lambda c=c: compared(c)) for c in run.share(order)))
 
@@ -630,20 +630,25 @@ def benchmarks(run: Run) -> Outcome:
     """Run the groups beside JAX; the figures are in the JSON file."""
     if importlib.util.find_spec("jax") is None:
         return Outcome(run.name, 0, [], 0.0, "JAX is not installed")
-    means: dict[str, Any] = {}
 
-    def group(name: str) -> None:
+    def group(name: str, seconds: float) -> str:
         with tempfile.TemporaryDirectory() as folder:
             command = [sys.executable, "-m", "benchmarks", "--platform", "gpu", "--rounds", "1",
-                       "--turns", "4", "--out", folder, "--groups", name]  # fmt: skip
-            said = started(command, run.end)
+                       "--turns", "4", "--seconds", str(seconds), "--out", folder,
+                       "--groups", name]  # fmt: skip
+            said = started(command, run.end + 30)
             if run.logs:
                 (run.logs / f"benchmarks-{name}.txt").write_text(said)
             figures = json.loads((Path(folder) / "results.json").read_text())["groups"][name]
-            means[name] = round(figures["geometric_mean"]["jax"], 3)
+            return f"{figures['geometric_mean']['jax']:.3f} of JAX"
 
-    found = tried(run, ((name, lambda n=name: group(n)) for name in BENCHMARKS))
-    return found._replace(note="; ".join([f"{k} {v}" for k, v in means.items()] + [found.note]))
+    def trials() -> Trials:
+        for k, name in enumerate(BENCHMARKS):
+            # a fair share of what is left; workers take some seconds to start and to compile
+            share = (run.end - time.monotonic()) / (len(BENCHMARKS) - k)
+            yield name, lambda n=name, seconds=share: group(n, seconds)
+
+    return tried(run, trials())
 
 
 def started(command: list[str], end: float, *, status: tuple[int, ...] = (0,), **more: str) -> str:

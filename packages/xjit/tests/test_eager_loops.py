@@ -199,6 +199,7 @@ def test_threads_that_run_equal_loops_get_equal_results():
     assert found == [expected] * 6
 
 
+@pytest.mark.of_the_cpu
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no timers")
 def test_a_while_that_never_ends_can_be_interrupted():
     program = """

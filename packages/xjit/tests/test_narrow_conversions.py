@@ -11,6 +11,7 @@ import xnp
 from xjit import clear_caches, jit
 from xjit.lowering.stablehlo_text import Builder
 from xjit.xla_workarounds.float8_overflow import SATURATING
+from xnp import lax
 from xprim import config, dtypes, shaped_array
 
 NAMES = ("float16", "bfloat16", "float32", "float64")
@@ -80,6 +81,20 @@ def test_programs_for_gpus_compute_float8_e5m2_in_float32(name: str) -> None:
     assert "dense<0x7C>" in text  # the infinity that is selected where it overflows
 
 
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e4m3b11fnuz", "float8_e3m4"])
+def test_products_of_matrices_of_8_bits_are_float32_in_programs_for_gpus(dtype: str) -> None:
+    x = xnp.ones((4, 4), dtype)
+    text = jit(xnp.dot).trace(x, x).lower(lowering_platforms=("cuda",)).as_text()
+    (line,) = [line for line in text.splitlines() if "stablehlo.dot_general" in line]
+    assert line.endswith("-> tensor<4x4xf32>")
+    images, kernels = xnp.ones((1, 1, 5), dtype), xnp.ones((1, 1, 2), dtype)
+    convolved = jit(lambda x, k: lax.conv(x, k, (1,), "VALID"))
+    text = convolved.trace(images, kernels).lower(lowering_platforms=("cuda",)).as_text()
+    (line,) = [line for line in text.splitlines() if "stablehlo.convolution" in line]
+    assert line.endswith("(tensor<1x1x5xf32>, tensor<1x1x2xf32>) -> tensor<1x1x4xf32>")
+
+
+@pytest.mark.of_the_cpu
 def test_the_cpu_computes_them_as_they_are() -> None:
     x = xnp.asarray([57344.0, -57344.0, 1.0], dtypes.float8_e5m2)
     assert "f32" not in jit(OF_E5M2["add"]).lower(x).as_text()

@@ -110,6 +110,7 @@ with config.default_device(b):
 """
 
 
+@pytest.mark.of_the_cpu
 def test_committed_arguments_decide_where_a_call_runs():
     environment = {**os.environ, "XSTACK_NUM_CPU_DEVICES": "2"}
     done = subprocess.run(

@@ -145,6 +145,7 @@ def test_numbers_and_dtypes_that_triton_has_not_are_refused(asked):
             triton_call(kernel, X, number, **options)
 
 
+@pytest.mark.of_the_cpu
 def test_other_platforms_refuse_the_kernel(asked):
     for call in (added, jit(added)):
         with pytest.raises(MissingRuleError, match="cannot be called in programs for cpu"):

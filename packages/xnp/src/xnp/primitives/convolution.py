@@ -291,7 +291,7 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, **param
         avals_in = [lhs, rhs]
     total = out.dtype
     is_native = lhs.dtype == rhs.dtype and b.platform != "cpu" and dtypes.is_floating(total)
-    if not is_native or (dtypes.itemsize_bits(total) <= 8 and total not in _FLOAT8_OF_CUDNN):
+    if not is_native or dtypes.itemsize_bits(total) <= 8:  # cuDNN refuses most of the latter
         total = accumulation_dtype(lhs.dtype, rhs.dtype, out.dtype)
         if lhs.dtype == rhs.dtype == out.dtype and dtypes.is_integer(out.dtype):
             total = out.dtype
@@ -308,8 +308,6 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, **param
         (result,) = b.op("stablehlo.convolution", operands, avals_in, [wide], attributes)
     return [b.convert(result, wide, out.dtype)]
 
-
-_FLOAT8_OF_CUDNN = frozenset([dtypes.float8_e4m3fn, dtypes.float8_e5m2])
 
 _MUCH = 64  # elements of padding
 
