@@ -82,3 +82,19 @@ def test_cumlogsumexp_loops_over_blocks_of_blocks() -> None:
     backwards = np.logaddexp.accumulate(x[:, ::-1].astype(np.float64), axis=1)[:, ::-1]
     reverse = xjit.jit(lambda x: lax.cumlogsumexp(x, axis=1, reverse=True))(x)
     np.testing.assert_allclose(reverse, backwards, rtol=2e-6)
+
+
+def test_the_derivative_of_a_quotient_by_a_smaller_array_divides_what_is_summed() -> None:
+    x = np.linspace(0.5, 2.0, 64, dtype=np.float32)
+
+    def weighted(x: Any) -> Any:
+        return (x / x.sum() * x).sum()
+
+    text = text_of(grad(weighted), x)
+    divisions = [line for line in text.splitlines() if "stablehlo.divide" in line]
+    assert len(divisions) == 3  # the quotient, the cotangent, and the one number that is summed
+    assert sum("tensor<64xf32>" in line for line in divisions) == 2
+    exact = x.astype(np.float64)
+    total = exact.sum()
+    expected = 2 * exact / total - (exact**2).sum() / total**2
+    np.testing.assert_allclose(xjit.jit(grad(weighted))(x), expected, rtol=2e-5)  # sums of 64
