@@ -45,6 +45,7 @@ def _isolate_environment() -> Path | None:
     # Tests count what is compiled; those of the cache switch it on.
     os.environ["XSTACK_ENABLE_COMPILATION_CACHE"] = "0"
     os.environ["XSTACK_RETRACES"] = "allow"  # tests call one function with many types
+    os.environ["XSTACK_DEBUG_KEY_REUSE"] = "false"  # tests draw from one key in many ways
     os.environ.update(OUTSIDE_VARIABLES)
     # A hundred tests start processes, each of which would compile the packages from their text.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -71,8 +71,9 @@ def several_keys():
     KeyReuseError,
     """
     normal: the key was used before.
-      got       Array([0, 0], shape=(), dtype=key<fry>)
-      hint      k1, k2 = split(key), and use k1 and k2
+      got       a key that was used first at test_random_keys.py:LINE in a_key_used_twice
+      where     test_random_keys.py:LINE in a_key_used_twice
+      hint      k1, k2 = split(key), and use k1 and k2; clone(key) says that it is meant
     """,
     TypeError,
 )

@@ -51,6 +51,7 @@ from xjit.sharding.typed import described
 from xprim import ClosedJaxpr, ConcreteArray, ShapedArray, Tracer, config
 from xprim.eager import results_are_checked
 from xprim.errors import message
+from xprim.key_uses import Used, note_buffers, note_call
 from xprim.requirements import require
 from xprim.sharded_types import whole
 from xprim.tracebacks import shorten
@@ -264,9 +265,10 @@ class TracedFunction(ProgramOfThisProcess):
         self, *, jaxpr: ClosedJaxpr, arguments: Arguments, avals: Sequence[ShapedArray],
         out_tree: PyTree, program: Program, out_placement: OneDevice | None,
         shardings: Sequence[Sharding | None] = (), cells: CellsOfProgram | None = None,
-        described: tuple[Sequence[Any], ...] = (),
+        described: tuple[Sequence[Any], ...] = (), keys: Used = (),
     ) -> None:  # fmt: skip
         self.jaxpr = jaxpr
+        self._keys = keys
         self.cells = cells
         self.fun_name = arguments.signature.name
         self.in_tree = arguments.tree
@@ -459,6 +461,8 @@ class Compiled(_Stage):
                 expected=f"{traced.in_tree}",
             ))  # fmt: skip
         arrays = self._arrays(leaves)
+        if traced._keys:
+            note_call(traced._keys, arrays)
         if traced.cells is not None:
             return self._call_with_cells(traced.cells, leaves, arrays)
         kernel = self._kernel_for(arrays)
@@ -470,8 +474,9 @@ class Compiled(_Stage):
         if traced._out_placement is not None:
             results = moved(results, traced._out_placement)
         elif kernel.donated == traced._program.donated and not is_checked:
-            entry = kernel.entry(traced.out_tree)
+            entry = kernel.entry(traced.out_tree, traced._keys)
             if entry is not None:
+                note_buffers(traced._keys, arrays)
                 avals, context = [x.aval for x in arrays], config.trace_context()
                 self._dispatcher.add(args, kwargs, avals, context, entry)
         return traced.out_tree.unflatten(results)

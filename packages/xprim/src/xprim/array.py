@@ -107,16 +107,18 @@ class ConcreteArray(Array):
     Attributes:
       host: the elements in host memory that is never written to; None while they are on a device
         alone, and always for elements of an extended dtype, which are no numbers to compute with.
+      first_use: of a random key, what used it first (`xprim.key_uses`); None or not set before.
       buffer: the elements on a device, as the compiler back end has them; None where they are in
         host memory alone. The back end sets it when it has brought them to a device.
     """
 
     # Elements of an extended dtype are in the buffer, or else in `_elements`.
-    __slots__ = ("__weakref__", "_elements", "aval", "buffer", "host")
+    __slots__ = ("__weakref__", "_elements", "aval", "buffer", "first_use", "host")
 
     host: np.ndarray[Any, Any] | None
     buffer: Any
     _elements: np.ndarray[Any, Any]
+    first_use: Any
 
     def __init__(self, host: Any, aval: ShapedArray, buffer: Any = None) -> None:
         self.aval = aval

@@ -174,7 +174,7 @@ class Programs(DerivedRules):
             found["rounds"] = UNBOUNDED
         return found | self.parts
 
-    def _spans(self, params: Params, count: int) -> dict[str, range]:
+    def spans(self, params: Params, count: int) -> dict[str, range]:
         """Return the numbers of the operands of each group."""
         spans, start = {}, 0
         for name, size in self.operands.items():
@@ -201,7 +201,7 @@ class Programs(DerivedRules):
 
     def _dce(self, used: Sequence[bool], eqn: Equation) -> Equation:
         """Keep the results that are used or carried to what is used, and what they need."""
-        params, spans = eqn.params, self._spans(eqn.params, len(eqn.inputs))
+        params, spans = eqn.params, self.spans(eqn.params, len(eqn.inputs))
         places = {name: _joint(spans, groups) for name, groups in self.takes.items()}
         taken = set().union(*places.values())
         needed, live = [k not in taken for k in range(len(eqn.inputs))], list(used)
@@ -249,7 +249,7 @@ class Programs(DerivedRules):
         """Return the rule that passes the state through: in front of what is carried, or of all."""
 
         def checked(handle: ChecksHandle, state: Any, operands: Any, **params: Any) -> Any:
-            new, spans = len(state), self._spans(params, len(operands))
+            new, spans = len(state), self.spans(params, len(operands))
             changed: Params = {}
             with self.scope(params):
                 for name, groups in self.takes.items():

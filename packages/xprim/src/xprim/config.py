@@ -555,7 +555,7 @@ class _Values(threading.local):
 
     check_tracer_leaks: bool
     debug_infs: bool
-    debug_key_reuse: bool
+    debug_key_reuse: bool | str
     debug_nans: bool
     default_device: Any
     default_matmul_precision: str | None
@@ -674,7 +674,12 @@ index_checks = _choice(
     "index_checks", ("known", "raise", "allow"),
     "Which positions are an error when out of bounds, where no mode is given: 'allow' none.",
 )  # fmt: skip
-debug_key_reuse = _flag("debug_key_reuse", "Whether using a random key twice is an error.")
+debug_key_reuse = define(Option[Any](
+    "debug_key_reuse", "warn",
+    "What using a random key twice is: a warning, once for each line, an error (True), or nothing "
+    "(False).",
+    kind=bool, choices=("warn", True, False), in_cache_key=True,
+))  # fmt: skip
 check_tracer_leaks = _flag(
     "check_tracer_leaks",
     "Whether a traced value that outlives its transformation is reported as that ends.",

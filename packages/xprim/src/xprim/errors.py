@@ -23,8 +23,9 @@ __all__ = [
     "OutOfMemoryError", "ConcretizationTypeError", "TracerBoolConversionError",
     "TracerIntegerConversionError", "TracerArrayConversionError", "NonConcreteBooleanIndexError",
     "UnexpectedTracerError", "CheckError", "IndexCheckError", "IndexTypeError", "KeyReuseError",
-    "InconclusiveDimensionOperation", "JaxprTypeError", "ImpureRuleError", "ArgumentError",
-    "ShapeError", "AxisError", "TypePromotionError", "MissingRuleError", "UndefinedRuleError",
+    "KeyReuseWarning", "InconclusiveDimensionOperation", "JaxprTypeError", "ImpureRuleError",
+    "ArgumentError", "ShapeError", "AxisError", "TypePromotionError", "MissingRuleError",
+    "UndefinedRuleError",
     "DuplicateRuleError", "number_wanted", "JAXTypeError", "JAXIndexError", "JaxRuntimeError",
     "described", "kind_name", "with_article", "brief", "place_of", "argument_names", "LazyNames",
     "HINTS", "UnknownAttribute", "attribute_error", "CheckSite",
@@ -355,7 +356,7 @@ class IndexCheckError(CheckError, XStackIndexError):
 
 
 class KeyReuseError(XStackTypeError):
-    """A random key was used twice, which gives the same numbers twice (with `debug_key_reuse` set).
+    """A random key was used twice, which gives the same numbers twice (`debug_key_reuse` is True).
 
     Wrong::
 
@@ -367,6 +368,15 @@ class KeyReuseError(XStackTypeError):
         key_a, key_b = random.split(key)
         a = random.normal(key_a)
         b = random.normal(key_b)
+
+    Where the same numbers are meant, as in a comparison of two models, `random.clone(key)` says so.
+    """
+
+
+class KeyReuseWarning(UserWarning):
+    """A random key was used twice: what `KeyReuseError` is, as a warning, once for each line.
+
+    `config.debug_key_reuse` chooses: "warn", True for the error, False for neither.
     """
 
 

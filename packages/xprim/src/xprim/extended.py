@@ -115,6 +115,7 @@ def wrapped(x: ConcreteArray, aval: ShapedArray) -> ConcreteArray:
       aval: an abstract value for which `aval.physical is x.aval`.
     """
     out = ConcreteArray(None, aval, x.buffer)
+    out.first_use = None  # read at once where a key is used
     if x.buffer is None:
         out._elements = x.to_stored() if x.host is None else x.host
     return out
@@ -338,5 +339,6 @@ unwrap_p: Primitive = Primitive(
     transpose=_NO_NUMBERS,
     batch=lambda axis, operands, dims: (unwrap_p.bind(*operands), tuple(dims)),
     physical=_physical_copy,
+    keys="words",
     sharding=dimension_names.of_last(0),
 )

@@ -244,8 +244,15 @@ declare_kind(
 declare_kind(
     "draws",
     signature="True",
-    consumer="xbatch",
+    consumer="xprim, xbatch",
     doc="the result is drawn from the random key whose words are the first operand",
+)
+declare_kind(
+    "keys",
+    signature="'split', 'clone' or 'words'",
+    consumer="xprim",
+    doc="what the result is to the random key that is the operand: keys made by a use of it, a "
+    "copy that counts as unused, or the words of that key",
 )
 declare_kind(
     "print",

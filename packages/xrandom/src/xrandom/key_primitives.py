@@ -159,6 +159,7 @@ random_split_p = Primitive(
     jvp=ZERO,
     transpose=_NOT_LINEAR,
     batch=batch_over_keys("random_split"),
+    keys="split",
     eager=cost,
     sharding=dimension_names.of_last(1),  # those of several keys are those of the results
 )
@@ -305,12 +306,15 @@ random_uniform_p = Primitive(
 )
 
 
+_erf_inv_of_host = xprim.get_primitive("erf_inv").rules["numpy"]
+
+
 def _normal_numpy(key: Any, *, dtype: np.dtype[Any], **params: Any) -> Any:
     u = _host_uniform(key, dtype, **params)
     two, above_minus_one, root_two = _mantissa(dtype).host[3:]
     u *= two
     u += above_minus_one
-    (z,) = xprim.get_primitive("erf_inv").rules["numpy"](u)  # an array of its own
+    (z,) = _erf_inv_of_host(u)  # an array of its own
     z *= root_two
     return (z,)
 

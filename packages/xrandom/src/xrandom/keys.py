@@ -15,18 +15,20 @@ from __future__ import annotations
 
 import functools
 import math
-import weakref
 from collections.abc import Sequence
 from typing import Any, Final, NewType
 
 import numpy as np
 
 from xnp import lax
-from xprim import Array, ConcreteArray, as_array, config, dtypes, shaped_array
-from xprim.errors import KeyReuseError, described, message
+from xprim import EAGER, Array, ConcreteArray, as_array, config, dtypes, shaped_array, state
+from xprim.calls import bind_one
+from xprim.errors import described, message
 from xprim.extended import as_physical, unwrap, wrap, wrap_p, wrapped
+from xprim.key_uses import note_use
+from xprim.source import capture
 from xprim.strict_options import enable_custom_prng
-from xprim.tracebacks import boundary
+from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DTypeLike
 from xrandom.arguments import check_shape
 from xrandom.bit_generator import KEY_DTYPE, THREEFRY, UNSAFE, WIDE_KEY, KeyDType, asked_dtype
@@ -41,23 +43,35 @@ Key.__doc__ = """The type of a random key, for annotations: an array of dtype `k
 _SINGLE: Final = shaped_array((2,), dtypes.uint32)
 
 
-def words_of(key: Any, operation: str) -> Any:
+def words_of(key: Any, operation: str, uses: bool = True) -> Any:
     """Return the words of a single key in either form; hot in every eager draw.
+
+    Args:
+      key: what the user passed.
+      operation: the name of the public function.
+      uses: whether it uses the key, which another use of it should not do.
 
     Raises:
       TypeError: for what is no key, and for an array of keys.
-      KeyReuseError: for a key of dtype `key<fry>` that was used before, with
-        `config.debug_key_reuse` set.
+      KeyReuseError: for a key that was used before, where `config.debug_key_reuse` is True.
     """
     if type(key) is not ConcreteArray and not isinstance(key, Array):
         key = _enter(key, operation)
     words = key
     if type(key.aval.dtype) is KeyDType:
-        if config.values.debug_key_reuse:
-            _mark_used(key, operation)
         words = as_physical(key) if type(key) is ConcreteArray else unwrap(key)
     if words.aval is not _SINGLE:
         _check_single(words, operation)
+    if uses:
+        if (
+            type(key) is ConcreteArray
+            and state.trace is EAGER
+            and key.buffer is None
+            and getattr(key, "first_use", None) is None
+        ):
+            key.first_use = capture(4) or ()
+        else:
+            note_use(key, operation)
     return words
 
 
@@ -118,20 +132,6 @@ def _check_words(words: Any, operation: str, counts: tuple[int, ...] = (2, WIDE_
         ))  # fmt: skip
 
 
-# The keys that were used while `config.debug_key_reuse` was set, as long as they live.
-_used: weakref.WeakValueDictionary[int, Array] = weakref.WeakValueDictionary()
-
-
-def _mark_used(key: Array, operation: str) -> None:
-    if _used.get(id(key)) is key:
-        raise KeyReuseError(message(
-            operation, "the key was used before.", got=f"{key!r}",
-            hint="k1, k2 = split(key), and use k1 and k2",
-        ))  # fmt: skip
-    _used[id(key)] = key
-
-
-@boundary
 def key(seed: ArrayLike, *, impl: Any = None, dtype: DTypeLike = None) -> Array:
     """Make a random key from an integer.
 
@@ -158,7 +158,6 @@ def key(seed: ArrayLike, *, impl: Any = None, dtype: DTypeLike = None) -> Array:
     return _keys(_seed(seed, "key", asked), asked)
 
 
-@boundary
 def PRNGKey(seed: ArrayLike, *, impl: Any = None) -> Array:
     """Make a random key in its bare form, a uint32 array of shape (2,).
 
@@ -200,7 +199,9 @@ def _seed_words(seed: Any, operation: str) -> Array:
             ))  # fmt: skip
         wide = config.values.enable_x64
         words = np.array([seed >> 32 & 0xFFFFFFFF if wide else 0, seed & 0xFFFFFFFF], np.uint32)
-        return ConcreteArray(words, _SINGLE)
+        key = ConcreteArray(words, _SINGLE)
+        key.first_use = None  # read at once where the key is used
+        return key
     array = as_array(seed, what=f"{operation}: the seed")
     if array.ndim or not (dtypes.is_integer(array.dtype) or dtypes.is_bool(array.dtype)):
         raise TypeError(message(
@@ -221,7 +222,6 @@ def _has_64_bits(x: Any) -> bool:
             and x.dtype.kind in "iu" and x.dtype.itemsize == 8)  # fmt: skip
 
 
-@boundary
 def key_dtype(impl_spec: Any = None) -> KeyDType:
     """Return the dtype of keys of a generator.
 
@@ -240,7 +240,6 @@ def key_dtype(impl_spec: Any = None) -> KeyDType:
     return dtype
 
 
-@boundary
 def key_data(keys: ArrayLike) -> Array:
     """Return the words of a key or an array of keys, uint32 of shape `(*keys.shape, 2)`, of rbg 4.
 
@@ -265,7 +264,6 @@ def key_data(keys: ArrayLike) -> Array:
     return words
 
 
-@boundary
 def key_impl(keys: ArrayLike) -> str:
     """Return the name of the generator of a key, such as "threefry2x32".
 
@@ -294,7 +292,6 @@ def _impl_of(keys: Any, words: Any) -> str:
     return UNSAFE if config.values.default_prng_impl == UNSAFE else "rbg"
 
 
-@boundary
 def wrap_key_data(key_bits_array: ArrayLike, *, impl: Any = None, dtype: DTypeLike = None) -> Array:
     """Return the keys of which these are the words; the inverse of `key_data`.
 
@@ -317,9 +314,8 @@ def wrap_key_data(key_bits_array: ArrayLike, *, impl: Any = None, dtype: DTypeLi
     return wrap(words, asked)
 
 
-@boundary
 def clone(key: ArrayLike) -> Array:
-    """Return the same key again, which `config.debug_key_reuse` then counts as a new one.
+    """Return a copy of a key that counts as unused: where the same numbers are meant.
 
     Args:
         key: a single random key, of either form.
@@ -335,12 +331,11 @@ def clone(key: ArrayLike) -> Array:
         >>> bool((xrandom.clone(xrandom.key(0)) == xrandom.key(0)).all())
         True
     """
-    words = key_data(key)
+    words = bind_one("copy", key_data(key))
     dtype = getattr(key, "dtype", None)
     return wrap(words, dtype) if type(dtype) is KeyDType else words
 
 
-@boundary
 def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Array:
     """Make new keys of one, which must not be used any more.
 
@@ -390,7 +385,6 @@ def _split_shape(num: Any) -> tuple[int, ...]:
     return check_shape(num, "split")
 
 
-@boundary
 def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
     """Make a new key of a key and a number; different numbers give independent keys.
 
@@ -412,7 +406,7 @@ def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
       >>> fold_in(PRNGKey(0), 1).shape
       (2,)
     """
-    words = words_of(key, "fold_in")
+    words = words_of(key, "fold_in", uses=False)
     if type(data) is int:
         number: Any = as_array(data, dtypes.uint32)
     else:
@@ -453,3 +447,9 @@ def raw_split(words: Any, num: int) -> list[Any]:
         words, shape=(num,), partitionable=config.values.threefry_partitionable
     )
     return [lax.index_in_dim(out, i, 0, keepdims=False) for i in range(num)]
+
+
+boundaries(globals(), written=True, names=[
+    "key", "PRNGKey", "key_dtype", "key_data", "key_impl", "wrap_key_data", "clone", "split",
+    "fold_in",
+])  # fmt: skip

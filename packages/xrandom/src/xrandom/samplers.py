@@ -15,7 +15,7 @@ from xprim import Array, ConcreteArray, as_array, config, dtypes, get_primitive,
 from xprim.avals import SymbolicSize
 from xprim.errors import ShapeError, described, message
 from xprim.requirements import require, static_int
-from xprim.tracebacks import boundary
+from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from xrandom import arguments
 from xrandom.arguments import Shape, broadcasted, check_shape, parameter, repeated, sample_shape
@@ -30,7 +30,6 @@ __all__ = ()
 # Random bits: what every sampler is made of.
 
 
-@boundary
 def bits(
     key: ArrayLike,
     shape: ShapeLike = (),
@@ -87,7 +86,6 @@ def raw_bits(words: Any, bit_width: int, shape: Shape) -> Array:
 # Uniform samples between bounds.
 
 
-@boundary
 def uniform(
     key: ArrayLike,
     shape: ShapeLike = (),
@@ -217,7 +215,6 @@ def _span(dtype: np.dtype[Any], minval: float, maxval: float) -> tuple[float, fl
 # bounds out there a sample is found by its distance from the nearer one (see `_in_tail`).
 
 
-@boundary
 def normal(
     key: ArrayLike,
     shape: ShapeLike = (),
@@ -266,7 +263,6 @@ def _complex_normal(words: Any, shape: Shape, dtype: np.dtype[Any]) -> Array:
     return lax.div(lax.complex(re, im), complex(math.sqrt(2)))
 
 
-@boundary
 def lognormal(
     key: ArrayLike, sigma: ArrayLike = 1.0, shape: ShapeLike | None = None,
     dtype: DTypeLike = None, *, out_sharding: ShardingLike = None,
@@ -303,7 +299,6 @@ def lognormal(
     return placed(sample, out_sharding, "lognormal")
 
 
-@boundary
 def truncated_normal(
     key: ArrayLike,
     lower: ArrayLike,
@@ -540,7 +535,6 @@ def _erfcx(x: Any) -> Any:
 _MODES = ("low", "high")
 
 
-@boundary
 def gumbel(
     key: ArrayLike,
     shape: ShapeLike = (),
@@ -603,7 +597,6 @@ def raw_gumbel(words: Any, shape: Shape, dtype: Any, mode: str) -> Array:
     return lax.neg(lax.log(lax.neg(lax.log1p(lax.neg(u)))))
 
 
-@boundary
 def categorical(
     key: ArrayLike, logits: ArrayLike, axis: int = -1, shape: ShapeLike | None = None,
     replace: bool = True, mode: str | None = None, *, out_sharding: ShardingLike = None,
@@ -687,7 +680,6 @@ def _without_replacement(
 # Integer and boolean samples: `randint`, `bernoulli`, `rademacher`, `geometric`.
 
 
-@boundary
 def randint(
     key: ArrayLike, shape: ShapeLike, minval: ArrayLike, maxval: ArrayLike,
     dtype: DTypeLike = None, *, out_sharding: ShardingLike = None,
@@ -722,14 +714,18 @@ def randint(
     words = words_of(key, "randint")
     exact = arguments.integer_dtype(dtype, "randint")
     sizes = check_shape(shape, "randint")
+    return placed(_draw_integers(words, sizes, minval, maxval, exact), out_sharding, "randint")
+
+
+def _draw_integers(words: Any, sizes: Shape, minval: Any, maxval: Any, exact: Any) -> Array:
+    """Draw from the words of a key what `randint` returns."""
     bits = int(dtypes.iinfo(exact).bits)
     drawn = exact if bits >= 32 else dtypes.int32
     if type(minval) is int and type(maxval) is int:
         out = _between_numbers(words, sizes, drawn, minval, maxval, dtypes.iinfo(exact))
     else:
         out = _between_arrays(words, sizes, drawn, minval, maxval, exact)
-    sample = out if drawn == exact else lax.convert_element_type(out, exact)
-    return placed(sample, out_sharding, "randint")
+    return out if drawn == exact else lax.convert_element_type(out, exact)
 
 
 def _two_draws(words: Any, shape: Shape, dtype: np.dtype[Any]) -> list[Any]:
@@ -806,7 +802,6 @@ def _clip(x: Any, dtype: np.dtype[Any], info: Any, beyond: int) -> Any:
     return lax.convert_element_type(lax.clamp(low, x, high), dtype)
 
 
-@boundary
 def bernoulli(
     key: ArrayLike, p: ArrayLike = 0.5, shape: ShapeLike | None = None, mode: str = "low", *,
     out_sharding: ShardingLike = None,
@@ -851,7 +846,6 @@ def bernoulli(
     return placed(lax.lt(fine, lax.sub(chance, coarse)), out_sharding, "bernoulli")
 
 
-@boundary
 def rademacher(
     key: ArrayLike,
     shape: ShapeLike = (),
@@ -892,7 +886,6 @@ def rademacher(
     return placed(lax.select(heads, one, minus_one), out_sharding, "rademacher")
 
 
-@boundary
 def geometric(
     key: ArrayLike, p: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike = None, *,
     out_sharding: ShardingLike = None,
@@ -961,7 +954,6 @@ def geometric(
 # leaves ties in about `n^2 / 2^33` pairs, and the next rounds break them.
 
 
-@boundary
 def permutation(
     key: ArrayLike, x: ArrayLike, axis: int = 0, independent: bool = False, *,
     out_sharding: ShardingLike = None,
@@ -992,13 +984,22 @@ def permutation(
     if not array.ndim:
         count = _known_integer(x, array, "permutation: x")
         _check_axis(axis, 1, "permutation")
-        sample = _shuffle(words, lax.iota(dtypes.python_scalar_dtype(int), count), 0)
-        return placed(sample, out_sharding, "permutation")
+        return placed(_draw_order(words, count), out_sharding, "permutation")
     axis = _check_axis(axis, array.ndim, "permutation")
-    if independent or array.ndim == 1:
+    if independent:
         return placed(_shuffle(words, array, axis), out_sharding, "permutation")
-    order = _shuffle(words, lax.iota(dtypes.python_scalar_dtype(int), array.shape[axis]), 0)
-    return placed(take(array, order, axis), out_sharding, "permutation")
+    return placed(_permute(words, array, axis), out_sharding, "permutation")
+
+
+def _draw_order(words: Any, count: Any) -> Array:
+    return _shuffle(words, lax.iota(dtypes.python_scalar_dtype(int), count), 0)
+
+
+def _permute(words: Any, array: Any, axis: int) -> Array:
+    """Permute an array along an axis, all that stands along the others together."""
+    if array.ndim == 1:
+        return _shuffle(words, array, axis)
+    return take(array, _draw_order(words, array.shape[axis]), axis)
 
 
 def _known_integer(x: Any, array: Any, what: str) -> int:
@@ -1035,7 +1036,6 @@ def _shuffle(words: Any, x: Any, axis: int) -> Array:
     return x  # type: ignore[no-any-return]
 
 
-@boundary
 def choice(
     key: ArrayLike, a: ArrayLike, shape: ShapeLike = (), replace: bool = True,
     p: ArrayLike | None = None, axis: int = 0, mode: str | None = None,
@@ -1084,7 +1084,7 @@ def choice(
         return lax.full((*array.shape[:axis], *sizes, *rest), 0, array.dtype)
     _check_draws(draws, count, replace)
     if p is None and not replace:
-        order = permutation(words, count if not array.ndim else array, axis if array.ndim else 0)
+        order = _permute(words, array, axis) if array.ndim else _draw_order(words, count)
         result = lax.slice_in_dim(order, 0, draws, axis=axis if array.ndim else 0)
     else:
         indices = _draw_indices(words, count, sizes, replace, p, mode)
@@ -1107,7 +1107,7 @@ def _draw_indices(
     words: Any, count: int, sizes: tuple[int, ...], replace: bool, p: Any, mode: str | None
 ) -> Array:
     if p is None:
-        return randint(words, sizes, 0, count)
+        return _draw_integers(words, sizes, 0, count, arguments.integer_dtype(None, "choice"))
     chances = as_array(p, what="choice: p")
     if not dtypes.is_floating(chances.dtype):
         chances = lax.convert_element_type(chances, dtypes.python_scalar_dtype(float))
@@ -1140,3 +1140,9 @@ def _places(sums: Any, targets: Any, count: int) -> Any:
         low = lax.select(lax.bitwise_and(below, unfinished), lax.add(middle, 1), low)
         high = lax.select(lax.bitwise_and(lax.bitwise_not(below), unfinished), middle, high)
     return lax.reshape(low, targets.shape)
+
+
+boundaries(globals(), written=True, names=[
+    "bits", "uniform", "normal", "lognormal", "truncated_normal", "gumbel", "categorical",
+    "randint", "bernoulli", "rademacher", "geometric", "permutation", "choice",
+])  # fmt: skip

@@ -26,6 +26,7 @@ from xprim.cells import Cell, CellUse
 from xprim.errors import LazyNames, message, place_of
 from xprim.function_keys import Identity, captured_state, difference, function_key, is_by_identity
 from xprim.jaxpr import ClosedJaxpr, holds_arrays, programs_inside
+from xprim.key_uses import Used
 from xprim.leaves import flat_arrays
 from xprim.source import capture, describe_full
 from xprim.strict_options import calls_its_function
@@ -225,19 +226,21 @@ class Traced:
       is_counted: whether it counts as a retrace; one made for an explanation does not.
       cells: the cells of outside that it uses, and how; None where it uses none.
       zeros: which results are tangents of integers, of dtype float0.
+      keys: the random keys among its arguments that it uses.
       is_kept: whether other calls may use it: not where it was made for the values of one.
     """
 
     __slots__ = (
-        "captured", "cells", "closed", "is_counted", "is_kept", "out_tree", "params", "program",
-        "seconds", "zeros",
+        "captured", "cells", "closed", "is_counted", "is_kept", "keys", "out_tree", "params",
+        "program", "seconds", "zeros",
     )  # fmt: skip
 
     def __init__(
         self, closed: ClosedJaxpr, captured: list[Any], out_tree: Any, params: dict[str, Any],
-        cells: CellsOfProgram | None = None,
+        cells: CellsOfProgram | None = None, keys: Used = (),
     ) -> None:  # fmt: skip
         self.cells = cells
+        self.keys = keys
         self.closed = closed
         self.captured = captured
         self.out_tree = out_tree

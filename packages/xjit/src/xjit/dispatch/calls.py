@@ -48,6 +48,7 @@ from xprim.cells import CellUse
 from xprim.contracts import Builder
 from xprim.eager import results_are_checked
 from xprim.function_keys import describe_function
+from xprim.key_uses import check_program, note_buffers, note_call
 from xprim.leaves import unchangeable
 from xprim.tracebacks import boundary, shorten
 
@@ -182,6 +183,8 @@ class Calls(abc.ABC):
                     staged = trace_to_jaxpr(flat.run, flat.avals, cells=uses, **flat.names())
                 traced = self._kept(place, flat, *staged, uses)
             results: Sequence[Any]
+            if is_eager and traced.keys:
+                note_call(traced.keys, arrays)
             if traced.cells is not None:
                 if not is_eager and arguments.cells and has_rules(traced.closed):
                     return self.fun(*args, **kwargs)  # rules keep the cells themselves
@@ -201,12 +204,13 @@ class Calls(abc.ABC):
         written = [use.cell for use in uses if use.is_written]
         if written and not self.writes_captured_cells:
             raise refused_write(self.signature.api, self.name, written[0])
+        keys = check_program(jaxpr, consts)
         closed, captured = close_over(jaxpr, consts)
         params = flat.params(closed, len(captured))
         cells = None
         if uses or flat.arguments.cells:
             cells = CellsOfProgram(uses, flat.written)
-        traced = Traced(closed, captured, flat.out_tree, params, cells)
+        traced = Traced(closed, captured, flat.out_tree, params, cells, keys)
         if flat.saw_values:
             traced.is_kept = False
             return traced
@@ -251,8 +255,9 @@ class Calls(abc.ABC):
                 and check_captured_values.value == "off"
                 and kernel.donated == program.donated  # the front gives up leaves of an argument
             ):
-                entry = kernel.entry(traced.out_tree)
+                entry = kernel.entry(traced.out_tree, traced.keys)
                 if entry is not None:
+                    note_buffers(traced.keys, arrays)
                     self.dispatcher.add(given[0], given[1], key[2], key[3], entry)
         if self.out_placement is not None:
             results = moved(results, self.out_placement)
@@ -322,6 +327,7 @@ class Calls(abc.ABC):
             ),
             out_placement=self.out_placement,
             cells=traced.cells,
+            keys=traced.keys,
         )
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:

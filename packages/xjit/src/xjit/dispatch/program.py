@@ -48,6 +48,7 @@ from xprim.array import is_shared
 from xprim.avals import MemorySpace
 from xprim.eager import SMALL, execution_refused
 from xprim.errors import XStackRuntimeError, message
+from xprim.key_uses import Used, noting_keys
 from xprim.memory import bytes_of
 from xprim.source import describe
 from xprim.strict_options import no_execution
@@ -176,23 +177,28 @@ class DeviceKernel:
             return lambda buffers: start([*constants, *buffers])
         return lambda buffers: start([*constants, *[buffers[i] for i in kept]])
 
-    def entry(self, out_tree: Any) -> tuple[Any, ...] | None:
+    def entry(self, out_tree: Any, keys: Used) -> tuple[Any, ...] | None:
         """Return what a dispatcher keeps to start this by itself, None where it cannot.
 
         It gives up all leaves of a donated argument.
+
+        Args:
+          out_tree: the structure of the result.
+          keys: the random keys among the arguments that the program uses.
         """
         known = self._entry
         if known is None or known[0] is not out_tree:
-            known = self._entry = (out_tree, self._new_entry(out_tree))
+            known = self._entry = (out_tree, self._new_entry(out_tree, keys))
         return known[1]
 
-    def _new_entry(self, out_tree: Any) -> tuple[Any, ...] | None:
+    def _new_entry(self, out_tree: Any, keys: Used) -> tuple[Any, ...] | None:
         shardings = self.placement.shardings_of_arguments()
         if shardings is None or self._calls_python or self._is_awaited or self._leaves_on_host:
             # somebody has to wait for its end, or to copy a result
             return None
         out_aval = self.avals_out[0] if out_tree.node_data() is None else None
-        return (shardings, self.starter, self.handlers, out_aval,
+        start = noting_keys(self.starter, keys) if keys else self.starter
+        return (shardings, start, self.handlers, out_aval,
                 finisher(out_tree, self.avals_out))  # fmt: skip
 
     def call_for_user(self, given: Any, arrays: Sequence[ConcreteArray]) -> list[ConcreteArray]:

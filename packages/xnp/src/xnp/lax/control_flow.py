@@ -64,6 +64,7 @@ from xprim.avals import size_of
 from xprim.cells import Cell, CellUse
 from xprim.errors import described, message, place_of
 from xprim.kept_programs import Staged
+from xprim.key_uses import bind_noting_keys
 from xprim.leaves import flat_arrays, paths_of
 from xprim.promotion import result_type
 from xprim.requirements import static_int
@@ -306,7 +307,8 @@ def _choose(
         given = varying_alike_with(index.aval, given)
         avals = [x.aval for x in given]
         branches = [retyped_varying(br, avals, index.aval) for br in branches]
-    outs = cond_p.bind(index, *given, branches=tuple(branches), **options)
+    options["branches"] = tuple(branches)
+    outs = bind_noting_keys(cond_p, [index, *given], options)
     count = len(outs) - len(cells)
     write_cells(list(cells.values()), outs[count:])
     return xtree.unflatten(bodies[0].out_tree, outs[:count])
@@ -809,10 +811,9 @@ def run_scan(
             closed = retyped_varying(
                 closed, [*[x.aval for x in given[:lead]], *elements], stop.aval
             )
-    outs = scan_p.bind(
-        *(() if stop is None else (stop,)), *given, jaxpr=closed,
-        num_consts=len(body.captured), num_carry=len(carry) + len(cells), **options,
-    )  # fmt: skip
+    outs = bind_noting_keys(scan_p, [*(() if stop is None else (stop,)), *given], options | {
+        "jaxpr": closed, "num_consts": len(body.captured), "num_carry": len(carry) + len(cells),
+    })  # fmt: skip
     end = len(carry) + len(cells)
     if cells:
         write_cells(cells, outs[len(carry) : end])
@@ -1307,10 +1308,11 @@ def _repeat(
     if any(goes_on.vma - x.aval.vma for x in given):
         given = varying_alike_with(goes_on, given)
         step = retyped_varying(step, [x.aval for x in given], goes_on)
-    outs = while_p.bind(
-        *captured, *given, cond_jaxpr=tested, body_jaxpr=step, cond_nconsts=len(captured),
-        body_nconsts=len(body.captured), **({} if schedule is None else {"schedule": schedule}),
-    )  # fmt: skip
+    options = {} if schedule is None else {"schedule": schedule}
+    outs = bind_noting_keys(while_p, [*captured, *given], options | {
+        "cond_jaxpr": tested, "body_jaxpr": step, "cond_nconsts": len(captured),
+        "body_nconsts": len(body.captured),
+    })  # fmt: skip
     write_cells(body.cells, outs[len(carry) :])
     return xtree.unflatten(tree, handed_on(body, carry, outs))
 

@@ -35,7 +35,7 @@ def _same_names(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any
 copy_p: Primitive = unary(
     "copy", ANY | {dtypes.float0}, numpy=np.copy, stablehlo=_same_names,
     jvp=lambda x_dot, y, x: copy_p.bind(x_dot)[0], linear=lambda ct: copy_p.bind(ct)[0],
-    physical=STRUCTURAL, cost=costs.nothing,
+    physical=STRUCTURAL, keys="clone", cost=costs.nothing,
 )  # fmt: skip
 
 stop_gradient_p = unary(

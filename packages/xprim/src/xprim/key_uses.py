@@ -1,0 +1,341 @@
+"""Random keys are used once: who used a key first, and the warning of the second use.
+
+A sampler and `split` use their key; `fold_in` and `clone` do not. A second use gives the same bits
+again, so it is a warning at its line, or an error (`config.debug_key_reuse`). Uses are found in
+three ways:
+
+    eager work   the array remembers its first use: `note_use`, which a draw calls
+    a program    `check_program` numbers the values of a finished jaxpr, so that two variables of
+                 one key have one number, and follows them through loops, branches and calls
+    a call       the arguments that its program uses are used by it: `note_call`
+
+What a backward pass draws again, to recompute it, is no second use. A key that reaches a program by
+other ways than an argument, a constant or another key is not followed: one made of a traced seed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from xprim import config, dtypes
+from xprim.array import ConcreteArray
+from xprim.calls import Programs
+from xprim.config import state
+from xprim.eager import EAGER
+from xprim.errors import KeyReuseError, KeyReuseWarning, message
+from xprim.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var
+from xprim.primitive import Primitive
+from xprim.rules import BACKWARD, STRUCTURAL
+from xprim.source import Source, capture, describe, describe_full
+from xprim.staging import JaxprTrace
+from xprim.static_keys import params_key
+from xprim.trace import Tracer
+
+__all__ = [
+    "KeyUse", "Used", "bind_noting_keys", "check_program", "note_buffers", "note_call",
+    "note_use", "noting_keys",
+]  # fmt: skip
+
+__dir__ = __all__.copy
+
+
+KeyUse = tuple[str, Source | None]
+"""What uses a key, and the user's line of it where that is known."""
+Used = tuple[tuple[int, KeyUse], ...]
+"""The numbers of the arguments that a program uses as keys, and the first use of each."""
+
+
+class KeyUses(NamedTuple):
+    """How a program uses the keys among its arguments.
+
+    Attributes:
+      arguments: for each argument its first use, None where there is none.
+      reuses: second uses inside, each with the line of the first one.
+      passed: for each result the number of the argument that it is, or None.
+    """
+
+    arguments: tuple[KeyUse | None, ...]
+    reuses: tuple[tuple[KeyUse, Source | None], ...]
+    passed: tuple[int | None, ...]
+
+
+# ------------------------------------------------------------------------------------- eager work
+
+
+def note_use(key: Any, operation: str) -> None:
+    """Remember that an operation of eager work uses a key, and report a second use.
+
+    While a program is staged nothing is done: `check_program` sees all of it.
+
+    Args:
+      key: an array or tracer of keys, of either form.
+      operation: the name of the public function.
+    """
+    trace = state.trace
+    while trace is not EAGER:  # but one of its derivatives or batches; a tape is one, too
+        if type(trace) is JaxprTrace or trace is None:
+            return
+        trace = trace.parent
+    if isinstance(key, Tracer):
+        key = key.concrete()
+    if type(key) is ConcreteArray:
+        _note(key, operation, capture(3))
+
+
+def note_call(used: Sequence[tuple[int, KeyUse]], operands: Sequence[Any]) -> None:
+    """Remember which arguments a call of a program uses, and report a second use of one."""
+    here = capture(2)
+    for k, (operation, _) in used:
+        if type(operands[k]) is ConcreteArray:
+            _note(operands[k], operation, here)
+
+
+def note_buffers(used: Used, operands: Sequence[Any]) -> None:
+    """Let the buffers of operands remember their uses: the short way of a call sees them alone."""
+    for k, _ in used:
+        with contextlib.suppress(AttributeError):  # that of a donated array takes no attribute
+            operands[k].buffer.first_use = operands[k].first_use
+
+
+def noting_keys(
+    start: Callable[[Sequence[Any]], Any], used: Used
+) -> Callable[[Sequence[Any]], Any]:
+    """Return a function that starts a program on buffers, and notes the keys that it uses."""
+
+    def start_and_note(buffers: Sequence[Any]) -> Any:
+        for k, (operation, line) in used:
+            first = getattr(buffers[k], "first_use", None)
+            if first is None:
+                buffers[k].first_use = line or ()  # of the program: that of the call costs 0.1 us
+            else:
+                _report((operation, capture(3)), first)
+        return start(buffers)
+
+    return start_and_note
+
+
+def _note(key: ConcreteArray, operation: str, source: Source | None) -> None:
+    buffer = key.buffer
+    first = getattr(key, "first_use", None)
+    if first is None and buffer is not None:
+        first = getattr(buffer, "first_use", None)
+    if first is not None:
+        _report((operation, source), first)
+        return
+    key.first_use = source or ()
+    if buffer is not None:
+        with contextlib.suppress(AttributeError):  # that of a donated array takes no attribute
+            buffer.first_use = key.first_use
+
+
+# --------------------------------------------------------------------------------------- reports
+
+_MAX_LINES = 4096
+_reported: set[tuple[int, int]] = set()  # lines of reuse, by code object and instruction
+
+
+def _report(use: KeyUse, first: Source | tuple[()] | None) -> None:
+    """Raise or warn, of one line once, of the use of a key that was used at `first` before."""
+    mode = config.values.debug_key_reuse
+    if not mode:
+        return
+    operation, source = use
+    if mode == "warn":
+        line = (0, 0) if source is None else (id(source[0]), source[1])
+        if line in _reported:
+            return
+        if len(_reported) >= _MAX_LINES:
+            _reported.clear()
+        _reported.add(line)
+    text = message(
+        operation, "the key was used before.", got=_describe_first(source, first),
+        where=describe(source),
+        hint="k1, k2 = split(key), and use k1 and k2; clone(key) says that it is meant",
+    )  # fmt: skip
+    if mode != "warn":
+        raise KeyReuseError(text)
+    file, number, _ = describe_full(source)
+    warnings.warn_explicit(text, KeyReuseWarning, file or "<unknown>", number)
+
+
+def _describe_first(source: Source | None, first: Source | tuple[()] | None) -> str:
+    if first and first != source:
+        return f"a key that was used first at {describe(first)}"
+    return "a key that this line used before" if first else "a key that was used before"
+
+
+# --------------------------------------------------------------------------------------- programs
+
+
+def check_program(jaxpr: Jaxpr, consts: Sequence[Any]) -> Used:
+    """Report the reuses of keys in a program; return which of its arguments it uses.
+
+    Args:
+      jaxpr: a program that a user's function was staged to.
+      consts: the values of `jaxpr.constvars`.
+
+    Returns:
+      For each argument that it uses its number, and the first use.
+    """
+    if not config.values.debug_key_reuse or not any(
+        map(_may_be_key, [*jaxpr.invars, *jaxpr.constvars])
+    ):
+        return ()
+    uses = _walk(jaxpr, consts)
+    for use, first in uses.reuses:
+        _report(use, first)
+    return tuple([(k, use) for k, use in enumerate(uses.arguments) if use is not None])
+
+
+def bind_noting_keys(
+    primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]
+) -> tuple[Any, ...]:
+    """Bind a primitive that holds programs, as a loop does; in eager work it uses its keys."""
+    if (state.trace is EAGER and config.values.debug_key_reuse
+            and any(map(_may_be_key, operands))):  # fmt: skip
+        variables = [Var(x.aval) for x in operands]
+        eqn = Equation(primitive, variables, [], params, capture(2))
+        used = check_program(Jaxpr([], variables, [], [eqn]), ())
+        # Words alone may be those of a sampler, whose loops use them together.
+        typed = [use for use in used if dtypes.is_extended(operands[use[0]].aval.dtype)]
+        note_call(typed, operands)
+    return primitive.bind(*operands, **params)
+
+
+def _may_be_key(x: Any) -> bool:
+    aval = x.aval
+    return dtypes.is_extended(aval.dtype) or (
+        aval.dtype == dtypes.uint32 and aval.shape[-1:] in ((2,), (4,))
+    )
+
+
+def uses_of_program(closed: ClosedJaxpr) -> KeyUses:
+    """Return how a program uses the keys among its arguments, found once."""
+    return closed.derived(_uses)
+
+
+def _uses(closed: ClosedJaxpr) -> KeyUses:
+    return _walk(closed.jaxpr, closed.consts)
+
+
+def _walk(jaxpr: Jaxpr, consts: Sequence[Any]) -> KeyUses:
+    walk = _Walk()
+    for k, v in enumerate(jaxpr.invars):
+        walk.numbers[v] = ("argument", k)
+    for v, x in zip(jaxpr.constvars, consts, strict=True):
+        walk.numbers[v] = ("constant", _identity(x))
+    for eqn in jaxpr.eqns:
+        walk.add(eqn)
+    arguments = [walk.first.get(("argument", k)) for k in range(len(jaxpr.invars))]
+    numbers = [walk.number(x) for x in jaxpr.outvars]
+    return KeyUses(
+        tuple([None if found is None else found[0] for found in arguments]),
+        tuple(walk.reuses),
+        tuple([n[1] if n is not None and n[0] == "argument" else None for n in numbers]),
+    )
+
+
+def _identity(x: Any) -> int:
+    """Return what tells the value of a constant from others: `as_physical` shares its elements."""
+    if type(x) is not ConcreteArray:
+        return id(x)
+    stored = x.host if x.buffer is None else x.buffer
+    return id(x.to_stored() if stored is None else stored)
+
+
+class _Walk:
+    """The values of a program by number, and the first use of each.
+
+    Attributes:
+      numbers: of each variable; equal for variables of one value, so far as keys are concerned.
+      roots: of a variable made of the words of a key, the variable that these were first.
+      first: by number, the first use and the root of what was used.
+      reuses: second uses, each with the line of the first one.
+    """
+
+    def __init__(self) -> None:
+        self.numbers: dict[Var, tuple[Any, ...]] = {}
+        self.roots: dict[Atom, Atom] = {}
+        self.first: dict[Any, tuple[KeyUse, Atom]] = {}
+        self.reuses: list[tuple[KeyUse, Source | None]] = []
+
+    def number(self, x: Atom) -> tuple[Any, ...] | None:
+        """Return the number of an operand, None for a literal."""
+        if type(x) is Literal:
+            return None
+        return self.numbers.setdefault(x, ("value", x))  # type: ignore[arg-type]
+
+    def use(self, x: Atom, use: KeyUse) -> None:
+        """Note a use of an operand."""
+        number = self.number(x)
+        if number is None:
+            return
+        known = self.first.get(number)
+        root = self.roots.get(x, x)
+        if known is None:
+            self.first[number] = use, root
+        # A sampler may draw several times from the words that it takes out of its key once.
+        elif known[1] is not root or known[0][1] != use[1] or dtypes.is_extended(x.aval.dtype):
+            self.reuses.append((use, known[0][1]))
+
+    def add(self, eqn: Equation) -> None:
+        """Note what an equation uses, and number its results."""
+        rules = eqn.primitive.rules
+        if BACKWARD in eqn.name_stack:
+            return
+        of_keys = rules.get("keys")
+        if "draws" in rules or of_keys == "split":
+            self.use(eqn.inputs[0], (eqn.primitive.name, eqn.source))
+        elif "programs" in rules:
+            self._add_call(eqn, rules["programs"])
+        elif of_keys == "words":
+            self._pass(eqn.inputs[0], eqn.outputs[0])
+        elif rules.get("physical") is STRUCTURAL and of_keys != "clone":
+            numbers = [x.key if type(x) is Literal else self.number(x) for x in eqn.inputs]
+            same = (eqn.primitive.name, *numbers, *params_key(eqn.params))
+            for k, v in enumerate(eqn.outputs):
+                self.numbers[v] = (k, *same)
+                self.roots[v] = self.roots.get(eqn.inputs[0], eqn.inputs[0])
+
+    def _add_call(self, eqn: Equation, programs: Programs) -> None:
+        """Note what the programs of a call, a branch or a loop use of its operands."""
+        params, spans = eqn.params, programs.spans(eqn.params, len(eqn.inputs))
+        used: dict[int, KeyUse] = {}
+        passed = []  # for each program whose results are those of the call, the operands they are
+        for name, groups in programs.takes.items():
+            places = [k for group in groups for k in spans[group]]
+            held = params[name]
+            for program in held if type(held) is tuple else (held,):
+                if type(program) is ClosedJaxpr:
+                    uses = uses_of_program(program)
+                    self.reuses += uses.reuses
+                    for k, use in zip(places, uses.arguments, strict=True):
+                        if use is not None:
+                            used.setdefault(k, use)
+                    if name != programs.test:
+                        passed.append([None if k is None else places[k] for k in uses.passed])
+        again: set[int] = set()  # the operands that each round of a loop has
+        if programs.carry and params.get("length") != 1:
+            for groups in programs.takes.values():
+                for group in groups[: groups.index(programs.carry)]:
+                    again.update(spans[group])
+            carry = spans[programs.carry]
+            again.update(
+                [k for each in passed for k, p in zip(carry, each, strict=False) if k == p]
+            )
+        for k, use in used.items():
+            if k in again:
+                self.reuses.append((use, use[1]))
+            self.use(eqn.inputs[k], use)
+        for v, *places in zip(eqn.outputs, *passed, strict=False):
+            if not programs.carry and places and len(set(places)) == 1 and places[0] is not None:
+                self._pass(eqn.inputs[places[0]], v)
+
+    def _pass(self, x: Atom, result: Var) -> None:
+        """Give a result that is an operand its number."""
+        number = self.number(x)
+        if number is not None:
+            self.numbers[result] = number
