@@ -162,9 +162,12 @@ def _report(use: KeyUse, first: Source | tuple[()] | None) -> None:
 
 
 def _describe_first(source: Source | None, first: Source | tuple[()] | None) -> str:
-    if first and first != source:
-        return f"a key that was used first at {describe(first)}"
-    return "a key that this line used before" if first else "a key that was used before"
+    if not first:
+        return "a key that was used before"
+    line = describe(first)
+    if line == describe(source):
+        return "a key that this line used before"
+    return f"a key that was used first at {line}"
 
 
 # --------------------------------------------------------------------------------------- programs
