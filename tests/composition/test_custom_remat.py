@@ -102,6 +102,68 @@ def test_a_checkpoint_keeps_what_the_fwd_rule_returns_and_runs_the_rem_rule_agai
     assert " cos " not in program and " sin " not in program
 
 
+def scanned(f):
+    """Apply a function in each of three steps, to values of the carry and of elements."""
+    return lambda x: lax.scan(lambda c, w: (f(c * w) + c, f(w)), x, xnp.ones((3, 3)) * 0.9)
+
+
+def chosen_in_scan(f):
+    return scanned(lambda v: lax.cond(v.sum() < 1e9, f, lambda v: v * v, v))
+
+
+def nested_scans(f):
+    return scanned(lambda v: lax.scan(lambda c, _: (f(c), c), v, None, length=2)[0])
+
+
+def scan_in_a_branch(f):
+    return lambda x: lax.cond(x.sum() < 1e9, scanned(f), lambda x: (x, xnp.ones((3, 3)) * x), x)
+
+
+LOOPS = [scanned, chosen_in_scan, nested_scans, scan_in_a_branch]
+
+
+@pytest.mark.parametrize("compiled", [lambda f: f, jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("loop", LOOPS)
+def test_derivatives_of_loops_with_such_calls_are_those_of_the_function(loop, compiled):
+    def total(f):
+        def value(x):
+            carry, ys = loop(f)(x)
+            return (carry * xnp.arange(3.0)).sum() + (ys**2).sum()
+
+        return value
+
+    f, plain = checkpoint(total(sine())), total(xnp.sin)
+    close(compiled(f)(XS), plain(XS))
+    close(compiled(grad(f))(XS), grad(plain)(XS))
+    second = compiled(grad(lambda x: grad(f)(x).sum()))(XS)
+    # the same operations in float32, sums ordered otherwise
+    np.testing.assert_allclose(second, grad(lambda x: grad(plain)(x).sum())(XS), rtol=2e-5)
+    close(compiled(vmap(grad(f)))(XS[None])[0], grad(plain)(XS))
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_checkpoint_of_a_loop_keeps_what_fwd_returns_in_each_step(loop):
+    fun = checkpoint(lambda x: loop(sine())(x)[0])
+    stored = saved_residuals(lambda x: fun(x).sum(), XS)
+    assert any(r.aval.shape[:1] == (3,) and r.aval.ndim > 1 for r in stored)
+    _, pull = xstack.vjp(fun, XS)
+    assert " cos " not in str(xstack.make_jaxpr(pull)(XS))
+    forward = str(xstack.make_jaxpr(lambda x: xstack.vjp(fun, x)[0])(XS))
+    assert "remat_residual" not in forward and "saved_value" not in forward
+
+
+def test_branches_keep_residuals_of_their_own():
+    def fwd(x):
+        return xnp.sin(x), (xnp.cos(x), xnp.arange(4), x.astype("bfloat16"))
+
+    f = custom_vjp(lambda x: xnp.sin(x))
+    f.defremat(fwd, lambda kept, x: (xnp.sin(x), kept[0]), lambda cos, ct: (ct * cos,))
+    fun = checkpoint(lambda p, x: lax.cond(p, sine(), f, x).sum())
+    for p in (True, False):
+        close(jit(grad(fun, 1))(p, XS), np.cos(XS))
+        close(grad(fun, 1)(p, XS), np.cos(XS))
+
+
 def test_a_policy_that_has_no_hash_is_an_error_at_once():
     class Policy:
         __hash__ = None

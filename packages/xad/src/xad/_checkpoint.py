@@ -12,7 +12,7 @@ from xad._jvp import tangent_avals
 from xad._linearize import LINEARIZE_HANDLE, LinearizeHandle, linearize_and_attribute
 from xad.arguments import references_in
 from xad.custom_rules import remat_residual_p
-from xad.tangents import is_differentiable
+from xad.tangents import instantiate, is_differentiable
 from xprim import (
     ELEMENTWISE,
     LINEAR,
@@ -24,6 +24,7 @@ from xprim import (
     ShapedArray,
     Trace,
     Var,
+    Zero,
     as_array,
     closed_without_dead_code,
     custom_vjp_call_p,
@@ -569,15 +570,37 @@ def with_remat_rules(jaxpr: ClosedJaxpr, policy: Policy | None) -> ClosedJaxpr:
 
 def _without_marks(jaxpr: ClosedJaxpr) -> ClosedJaxpr:
     """Return the forward program, whose residuals have the derivatives of what computes them."""
-    marks = {e.outputs[0]: e.inputs[0] for e in jaxpr.eqns if e.primitive is remat_residual_p}
-    eqns = [eqn for eqn in jaxpr.eqns if eqn.primitive is not remat_residual_p]
-    return ClosedJaxpr(substituted(jaxpr.jaxpr.replace(eqns=eqns), marks), jaxpr.consts)
+    forward = _with_operands(jaxpr, {remat_residual_p: 0, saved_value_p: 0})
+    return closed_without_dead_code(forward, keep_arguments=True)[0]
+
+
+def _run_again(jaxpr: ClosedJaxpr) -> ClosedJaxpr:
+    """Return the program of the backward pass: of loops that ran forward, those that are given."""
+    return _with_operands(jaxpr, {saved_value_p: 1})
+
+
+def _with_operands(jaxpr: ClosedJaxpr, number_by_primitive: dict[Primitive, int]) -> ClosedJaxpr:
+    """Return the program with an operand of some primitives in place of their results."""
+    replacements: dict[Var, Any] = {}
+    eqns = []
+    for eqn in jaxpr.eqns:
+        number = number_by_primitive.get(eqn.primitive)
+        if number is None:
+            eqns.append(eqn)
+        else:
+            operand = eqn.inputs[number]
+            replacements[eqn.outputs[0]] = (
+                replacements.get(operand, operand) if isinstance(operand, Var) else operand
+            )
+    if not replacements:
+        return jaxpr
+    return ClosedJaxpr(substituted(jaxpr.jaxpr.replace(eqns=eqns), replacements), jaxpr.consts)
 
 
 def _has_remat_rules(jaxpr: ClosedJaxpr) -> bool:
     return any(
         "remat" in eqn.params if eqn.primitive is custom_vjp_call_p
-        else "inline" in eqn.primitive.rules
+        else ("inline" in eqn.primitive.rules or eqn.primitive.name in _RUN_TWICE)
         and any(inner.derived(_has_remat_rules) for inner in held_programs(eqn.params))
         for eqn in jaxpr.eqns
     )  # fmt: skip
@@ -603,10 +626,81 @@ class RematTrace(Trace):
     ) -> tuple[Any, ...]:
         """Apply a primitive, or the rules of a call that has such."""
         assert self.parent is not None
-        if primitive is not custom_vjp_call_p or "remat" not in params:
+        if primitive is custom_vjp_call_p and "remat" in params:
+            run = params["remat"](self._policy)
+        elif primitive.name in _RUN_TWICE and any(
+            body.derived(_has_remat_rules) for body in held_programs(params)
+        ):
+            run = functools.partial(_run_twice, primitive, params, self._policy)
+        else:
             return self.parent.process(primitive, operands, params)
         with use_trace(self.parent):
-            return tuple(params["remat"](self._policy)(*operands))
+            return tuple(run(*operands))
+
+
+# --- loops and branches with such calls ----------------------------------------------------------
+# A loop whose body has marks m = remat_residual(a) stands twice in the program of a checkpoint:
+#
+#     y, A = loop(body that gives a as well)                  the forward pass
+#     M    = remat_residual(A)                                stored
+#     z    = loop(body in which m is an element of M)         the backward pass
+#     saved_value(y, z)                                       y forward, z backward
+#
+# Each pass drops the other's loop, which is dead code in it. A branch gives zeros for the marks of
+# the others.
+
+_RUN_TWICE: Final = {"scan": "jaxpr", "cond": "branches"}
+
+
+def _run_twice(
+    primitive: Primitive, params: dict[str, Any], policy: Policy | None, *operands: Any
+) -> list[Any]:
+    """Run a loop, mark what it stores, and run it again given that; return both, joined."""
+    param = _RUN_TWICE[primitive.name]
+    held = params[param]
+    bodies = [with_remat_rules(b, policy) for b in (held if type(held) is tuple else (held,))]
+    marks = [[e.outputs[0] for e in b.eqns if e.primitive is remat_residual_p] for b in bodies]
+    avals = [v.aval for own in marks for v in own]
+    forward, again, start = [], [], 0
+    for body, own in zip(bodies, marks, strict=True):
+        span = range(start, start + len(own))
+        forward.append(body.derived(_that_stores, tuple(own), tuple(avals), span))
+        again.append(body.derived(_that_is_given, tuple(own), tuple(avals), span))
+        start = span.stop
+    ran, rerun = [tuple(each) if type(held) is tuple else each[0] for each in (forward, again)]
+    results = primitive.bind(*operands, **params | {param: ran})
+    count = len(results) - len(avals)
+    stored = [remat_residual_p.bind(x)[0] for x in results[count:]]
+    others = primitive.bind(*operands, *stored, **params | {param: rerun})
+    return [saved_value_p.bind(y, z)[0] for y, z in zip(results[:count], others, strict=True)]
+
+
+def _that_stores(
+    body: ClosedJaxpr, own: tuple[Var, ...], avals: tuple[ShapedArray, ...], span: range
+) -> ClosedJaxpr:
+    """Return a body that gives its marks as last results, zeros for those of other branches."""
+    inner = _without_marks(with_results(body, own))
+    count = len(inner.out_avals) - len(own)
+
+    def run(*args: Any) -> list[Any]:
+        results = eval_closed(inner, *args)
+        stored = [instantiate(Zero(a)) for a in avals]
+        stored[span.start : span.stop] = results[count:]
+        return [*results[:count], *stored]
+
+    return trace_to_closed(run, body.in_avals, name=body.jaxpr.name)
+
+
+def _that_is_given(
+    body: ClosedJaxpr, own: tuple[Var, ...], avals: tuple[ShapedArray, ...], span: range
+) -> ClosedJaxpr:
+    """Return a body whose marks are among its last arguments."""
+    eqns = [eqn for eqn in body.eqns if eqn.primitive is not remat_residual_p]
+    given = [Var(a) for a in avals]
+    given[span.start : span.stop] = own
+    inner = body.jaxpr.replace(invars=[*body.jaxpr.invars, *given], eqns=eqns)
+    again = _run_again(ClosedJaxpr(inner, body.consts))
+    return closed_without_dead_code(again, keep_arguments=True)[0]
 
 
 class InliningTrace(Trace):
@@ -1003,7 +1097,7 @@ def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxpr: C
     program, jaxpr = jaxpr, with_remat_rules(jaxpr, policy)
     count = len(jaxpr.out_avals)
     saved = saved_values(jaxpr, policy)
-    again = compute_again(jaxpr, policy)
+    again = compute_again(_run_again(jaxpr), policy)
     (derived, mask_out), cells = with_cells(
         derivative_given, handle, again, tuple(saved), tuple(mask)
     )
