@@ -26,7 +26,7 @@ from xprim.calls import Programs
 from xprim.config import state
 from xprim.eager import EAGER
 from xprim.errors import KeyReuseError, KeyReuseWarning, message
-from xprim.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var
+from xprim.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var, held_programs
 from xprim.primitive import Primitive
 from xprim.rules import BACKWARD, STRUCTURAL
 from xprim.source import Source, capture, describe, describe_full
@@ -305,40 +305,47 @@ class _Walk:
 
     def _add_call(self, eqn: Equation, programs: Programs) -> None:
         """Note what the programs of a call, a branch or a loop use of its operands."""
-        params, spans = eqn.params, programs.spans(eqn.params, len(eqn.inputs))
+        spans = programs.spans(eqn.params, len(eqn.inputs))
         used: dict[int, KeyUse] = {}
         passed = []  # for each program whose results are those of the call, the operands they are
         for name, groups in programs.takes.items():
             places = [k for group in groups for k in spans[group]]
-            held = params[name]
-            for program in held if type(held) is tuple else (held,):
-                if type(program) is ClosedJaxpr:
-                    uses = uses_of_program(program)
-                    self.reuses += uses.reuses
-                    for k, use in zip(places, uses.arguments, strict=True):
-                        if use is not None:
-                            used.setdefault(k, use)
-                    if name != programs.test:
-                        passed.append([None if k is None else places[k] for k in uses.passed])
-        again: set[int] = set()  # the operands that each round of a loop has
-        if programs.carry and params.get("length") != 1:
-            for groups in programs.takes.values():
-                for group in groups[: groups.index(programs.carry)]:
-                    again.update(spans[group])
-            carry = spans[programs.carry]
-            again.update(
-                [k for each in passed for k, p in zip(carry, each, strict=False) if k == p]
-            )
+            for uses in map(uses_of_program, held_programs({name: eqn.params[name]})):
+                self.reuses += uses.reuses
+                own = dict(zip(places, uses.arguments, strict=True))
+                used = {k: use for k, use in own.items() if use is not None} | used
+                if name != programs.test:
+                    passed.append([None if k is None else places[k] for k in uses.passed])
+        again = _same_each_round(programs, eqn.params, spans, passed)
         for k, use in used.items():
             if k in again:
                 self.reuses.append((use, use[1]))
             self.use(eqn.inputs[k], use)
-        for v, *places in zip(eqn.outputs, *passed, strict=False):
-            if not programs.carry and places and len(set(places)) == 1 and places[0] is not None:
-                self._pass(eqn.inputs[places[0]], v)
+        if not programs.carry:
+            self._pass_operands(eqn, passed)
+
+    def _pass_operands(self, eqn: Equation, passed: Sequence[Sequence[int | None]]) -> None:
+        """Give results that are one operand in each program its number."""
+        for v, *operands in zip(eqn.outputs, *passed, strict=False):
+            (place,) = set(operands) if len(set(operands)) == 1 else (None,)
+            if place is not None:
+                self._pass(eqn.inputs[place], v)
 
     def _pass(self, x: Atom, result: Var) -> None:
         """Give a result that is an operand its number."""
         number = self.number(x)
         if number is not None:
             self.numbers[result] = number
+
+
+def _same_each_round(
+    programs: Programs, params: dict[str, Any], spans: dict[str, range],
+    passed: Sequence[Sequence[int | None]],
+) -> set[int]:  # fmt: skip
+    """Return the operands that each round of a loop has: constants, and a carry that stays."""
+    if not programs.carry or params.get("length") == 1:
+        return set()
+    before = [groups[: groups.index(programs.carry)] for groups in programs.takes.values()]
+    constants = {k for groups in before for group in groups for k in spans[group]}
+    carry = spans[programs.carry]
+    return constants | {k for each in passed for k, p in zip(carry, each, strict=False) if k == p}
