@@ -111,6 +111,6 @@ def test_operators_and_methods_of_arrays_show_arrays():
 
 def test_checkers_see_each_attribute_of_arrays():
     of_the_class = {"aval", "shape", "dtype", "ndim", "size", "itemsize", "nbytes", "weak_type"}
-    inside = {"buffer", "host", "to_host", "to_stored"}  # below what users see
+    inside = {"buffer", "first_use", "host", "to_host", "to_stored"}  # below what users see
     attributes = {name for name in dir(xstack.numpy.zeros(3)) if not name.startswith("_")}
     assert attributes - set(vars(ArrayInterface)) == of_the_class | inside

@@ -15,7 +15,6 @@ other ways than an argument, a constant or another key is not followed: one made
 
 from __future__ import annotations
 
-import contextlib
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -96,8 +95,12 @@ def note_call(used: Sequence[tuple[int, KeyUse]], operands: Sequence[Any]) -> No
 def note_buffers(used: Used, operands: Sequence[Any]) -> None:
     """Let the buffers of operands remember their uses: the short way of a call sees them alone."""
     for k, _ in used:
-        with contextlib.suppress(AttributeError):  # that of a donated array takes no attribute
-            operands[k].buffer.first_use = operands[k].first_use
+        _note_buffer(operands[k])
+
+
+def _note_buffer(key: ConcreteArray) -> None:
+    if hasattr(key.buffer, "__dict__"):  # not None, nor that of a donated array
+        key.buffer.first_use = key.first_use
 
 
 def noting_keys(
@@ -126,9 +129,7 @@ def _note(key: ConcreteArray, operation: str, source: Source | None) -> None:
         _report((operation, source), first)
         return
     key.first_use = source or ()
-    if buffer is not None:
-        with contextlib.suppress(AttributeError):  # that of a donated array takes no attribute
-            buffer.first_use = key.first_use
+    _note_buffer(key)
 
 
 # --------------------------------------------------------------------------------------- reports
