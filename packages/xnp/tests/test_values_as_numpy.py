@@ -542,6 +542,28 @@ def test_polyfit_of_complex_points_is_that_of_numpy() -> None:
     np.testing.assert_allclose(xnp.polyfit(x, y, 2), np.polyfit(x, y, 2), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("cov", [True, "unscaled"])
+def test_complex_values_at_real_places_have_the_real_covariance_of_numpy(cov: bool | str) -> None:
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=9)
+    y = rng.normal(size=(9, 2)) + 1j * rng.normal(size=(9, 2))
+    ours, theirs = xnp.polyfit(x, y, 2, cov=cov)[1], np.polyfit(x, y, 2, cov=cov)[1]
+    assert ours.dtype == np.float32
+    np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-5)
+    residuals, expected = xnp.polyfit(x, y, 2, full=True)[1], np.polyfit(x, y, 2, full=True)[1]
+    np.testing.assert_allclose(residuals, expected, rtol=1e-4)
+
+
+def test_the_covariance_at_complex_places_is_that_of_least_squares() -> None:
+    rng = np.random.default_rng(6)
+    x, y = rng.normal(size=(2, 9)) + 1j * rng.normal(size=(2, 9))
+    _, found = xnp.polyfit(x, y, 2, cov=True)
+    matrix = np.vander(x, 3)
+    variance = (np.abs(matrix @ np.polyfit(x, y, 2) - y) ** 2).sum() / (9 - 3)
+    expected = np.linalg.inv(matrix.conj().T @ matrix) * variance
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5)
+
+
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16"])
 def test_indices_of_a_dtype_that_does_not_hold_the_length(dtype: str) -> None:
     x, host = xnp.arange(100_000), np.arange(100_000)

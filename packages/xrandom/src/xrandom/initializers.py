@@ -530,6 +530,10 @@ def orthogonal(
             len(sizes) >= 2, "initializers.orthogonal",
             "the shape must have two axes or more, got {}.", sizes,
         )  # fmt: skip
+        require(
+            -len(sizes) <= column_axis < len(sizes), "initializers.orthogonal",
+            "column_axis={} is out of bounds of the shape {}.", column_axis, sizes,
+        )  # fmt: skip
         columns = sizes[column_axis]
         others = sizes[:column_axis] + sizes[column_axis:][1:]
         kind = own if dtype is None else dtype

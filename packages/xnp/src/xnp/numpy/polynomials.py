@@ -382,7 +382,8 @@ def polyfit(
       full: whether to return residuals, rank, singular values and rcond as well.
       w: weights of the points.
       cov: whether to return the covariance matrix of the coefficients, for several polynomials
-        along the last dimension; "unscaled" does not scale.
+        along the last dimension; "unscaled" does not scale. It is real where the places are, and
+        that of complex places A is (A^H A)^-1 times the mean of squared sizes of residuals.
 
     Returns:
       The coefficients, the highest power first, in a column for each polynomial; with `full` or
@@ -396,7 +397,9 @@ def polyfit(
       >>> xnp.polyfit(xnp.array([0., 1., 2.]), xnp.array([1., 3., 5.]), 1).round(3)
       Array([2., 1.], dtype=float32)
     """
-    x, y = inexact("polyfit", asarray(x), asarray(y))
+    x, y = asarray(x), asarray(y)
+    has_real_places = not dtypes.is_complex(x.dtype)
+    x, y = inexact("polyfit", x, y)
     order = operator.index(deg) + 1
     require(order >= 1, "polyfit", "deg must not be negative, got {}.", deg)
     require(
@@ -416,16 +419,23 @@ def polyfit(
     coefficients = vt.conj().T @ (projected * (inverse[:, None] if rhs.ndim == 2 else inverse))
     coefficients = (coefficients.T / scale.reshape(*[1] * (rhs.ndim - 1), order)).T
     if full:
-        residuals = ((lhs @ coefficients - rhs) ** 2).sum(0).reshape(-1)
+        residuals = _sum_of_squares(lhs @ coefficients - rhs).reshape(-1)
         return coefficients, residuals, rank, s, asarray(rcond)
     if not cov:
         return array_of(coefficients, "polyfit")
-    base = (vt.T * inverse[None] ** 2) @ vt / outer(scale, scale)
+    base = (vt.conj().T * inverse[None] ** 2) @ vt / outer(scale, scale.conj())
+    if has_real_places:
+        base = base.real
     base = base.reshape(order, order, *[1] * (rhs.ndim - 1))  # the last counts polynomials
     if cov == "unscaled":
         return coefficients, base
-    variance = ((lhs @ coefficients - rhs) ** 2).sum(0) / _freedom(x.size, order)
+    variance = _sum_of_squares(lhs @ coefficients - rhs) / _freedom(x.size, order)
     return coefficients, base * variance.reshape(base.shape[2:] and (1, 1, -1))
+
+
+def _sum_of_squares(x: Array) -> Array:
+    """Return the sums of |x|^2 along the first dimension."""
+    return (x * x.conj()).sum(0).real if dtypes.is_complex(x.dtype) else (x * x).sum(0)
 
 
 def _freedom(count: int, order: int) -> int:

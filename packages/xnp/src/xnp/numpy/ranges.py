@@ -21,7 +21,7 @@ from xprim import EAGER, Array, Tracer, dtypes, from_numpy, promotion, scalar_ar
 from xprim.avals import SymbolicSize, size_of
 from xprim.errors import ArgumentError, ConcretizationTypeError, described
 from xprim.memory import out_of_memory
-from xprim.requirements import static_int
+from xprim.requirements import require, static_int
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DeviceLike, DimSize, DTypeLike, ShardingLike
 
@@ -120,7 +120,7 @@ def _count(count: int, first: Any, by: Any, dtype: Any) -> Array:
     """Return `count` numbers: large arrays are counted where they shall be, small ones here."""
     if dtypes.is_integer(dtype) and any(isinstance(x, float | np.floating) for x in (first, by)):
         # as NumPy: the distance is that of the first two numbers, which are truncated
-        first, by = int(first), int(first + by) - int(first)
+        first, by = int(first), int(first + by) - int(first) if count > 1 else 1
     if not isinstance(count, SymbolicSize) and dtypes.is_integer(dtype):
         for bound in (first, first + by * max(count - 1, 0)):
             promotion.check_scalar_fits(int(bound), dtype, "arange")
@@ -135,7 +135,8 @@ def _count(count: int, first: Any, by: Any, dtype: Any) -> Array:
             result = bind("mul", result, scalar_array(by, dtype))
         return result if first == 0 else bind("add", result, scalar_array(first, dtype))
     if dtypes.is_integer(dtype):
-        return host_array(np.arange(count) * by + first, dtype)
+        numbers = np.arange(count) * by + first if count > 1 else np.full(count, first)
+        return host_array(numbers, dtype)
     # as NumPy: in float64, each number from its own position
     return host_array(first + by * np.arange(count, dtype=np.float64), dtype)
 
@@ -154,8 +155,12 @@ def _count_of(start: Any, stop: Any = None, step: Any = None) -> tuple[int, Any,
     if any(isinstance(x, SymbolicSize) for x in (start, stop, step)):
         count = -((start - stop) // step)
         return max(count, 0), start, step
-    count = max(math.ceil((stop - start) / step), 0)
-    return int(count), start, step
+    length = (stop - start) / step
+    require(
+        math.isfinite(start) and math.isfinite(length), "arange",
+        "has no end, or no start: the bounds are {}, {} and the step is {}.", start, stop, step,
+    )  # fmt: skip
+    return max(math.ceil(length), 0), start, step
 
 
 @overload

@@ -12,7 +12,7 @@ from xnp.numpy import dispatch
 from xnp.numpy.creation import counting, eye
 from xnp.numpy.dispatch import array_of, axes_of, axis_of, cast, dispatched, several_axes
 from xnp.numpy.indexing import read
-from xnp.numpy.reductions import sum as summed
+from xnp.numpy.reductions import static_axis, sum as summed
 from xnp.numpy.shaping import moveaxis, permute
 from xnp.placing import computed_as
 from xnp.primitives.table import bind, broadcasted, filled, reshaped, scalar_like, selected
@@ -296,7 +296,7 @@ def flip(m: ArrayLike, axis: Axis = None) -> Array:
       >>> xnp.flip(xnp.array([1, 2, 3]))
       Array([3, 2, 1], dtype=int32)
     """
-    return _flip(m, tuple(axis) if several_axes(axis) else axis)
+    return _flip(m, static_axis(axis, "flip"))
 
 
 def fliplr(m: ArrayLike) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -92,8 +92,9 @@ def reshape(
                 try:
                     result = host.reshape(shape)
                 except (TypeError, ValueError):
-                    pass  # below is said what is wrong
-                else:
+                    result = None
+                # NumPy takes any negative size for -1; below is said what is wrong
+                if result is not None and (result.shape == shape or _has_sizes(shape)):
                     aval = a.aval
                     return ConcreteArray(
                         result, host_aval(result.shape, aval.dtype, aval.weak_type)
@@ -102,6 +103,11 @@ def reshape(
     except Exception as error:
         shorten(error)
         raise
+
+
+def _has_sizes(shape: Any) -> bool:
+    """Say whether sizes, or one, are -1 or not negative."""
+    return all(size >= -1 for size in (shape if isinstance(shape, Iterable) else (shape,)))
 
 
 def _reshape(a: Any, shape: Any, order: str) -> Array:
