@@ -23,7 +23,9 @@ def test_random_keys_are_spread_by_their_own_dimensions():
     keys = xrandom.split(xrandom.key(0), 8)
     x = device_put(keys, on(("x", "y")))
     assert x.shape == (8,) and x.addressable_data(2).shape == (1,)
-    np.testing.assert_array_equal(xrandom.key_data(x), xrandom.key_data(keys))
+    words = xrandom.key_data(x)
+    np.testing.assert_array_equal(words, xrandom.key_data(keys))
+    assert (x.sharding, words.sharding) == (on(("x", "y")), on(("x", "y"), None))
     np.testing.assert_array_equal(
         xrandom.key_data(jit(lambda k: k[::-1], out_shardings=on("y"))(x)),
         xrandom.key_data(keys[::-1]),

@@ -7,6 +7,7 @@ import xstack
 import xstack.numpy as xnp
 from tests.errors.refusals import Refusals
 from xjit.dispatch.program import DonatedTwiceError
+from xjit.sharding.shardings import UnknownPlatformError
 from xstack import jit, lax
 
 refused = Refusals()
@@ -199,7 +200,7 @@ def a_platform_that_does_not_exist():
 
 
 @refused(
-    RuntimeError,
+    UnknownPlatformError,
     """
     jit(backend): there is no platform 'abacus' here.
       expected  'cpu', a device, or a SingleDeviceSharding

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from xjit import devices
+from xjit import device_put, devices, jit
 from xjit.jaxlib_gateway import Tiles
 from xjit.sharding.meshes import AbstractMesh, AxisType, Mesh, meshes_shaped
 from xjit.sharding.shardings import (
@@ -255,6 +255,21 @@ def test_specs_that_cut_alike_are_equivalent(mesh):
             ValueError,
             "an abstract mesh has no devices",
         ),
+        (
+            lambda m: NamedSharding(m, P("x", "y")).check_compatible_aval((4,)),
+            ValueError,
+            "sharding: the partition spec has more entries",
+        ),
+        (lambda m: m.abstract_mesh.devices, ValueError, "AbstractMesh: it has no devices"),
+        (lambda m: m.abstract_mesh.__enter__(), ValueError, "use_abstract_mesh"),
+        (lambda m: device_put(1.0, "cpu:0"), ValueError, "there is no platform 'cpu:0' here"),
+        (
+            lambda m: jit(lambda x: x, in_shardings="x")(1.0),
+            TypeError,
+            "there is no platform 'x' here",
+        ),
+        (lambda m: m.devices.__setitem__(0, None), ValueError, "read-only"),
+        (lambda m: setattr(m.devices.flags, "writeable", True), ValueError, "cannot set WRITEABLE"),
     ],
 )
 def test_a_wrong_sharding_says_what_is_wrong(mesh, make, error, text):

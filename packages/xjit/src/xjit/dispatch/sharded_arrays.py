@@ -34,7 +34,7 @@ from xjit.sharding.shardings import (
     resolved,
 )
 from xjit.sharding.typed import typed_as
-from xprim import Array, ConcreteArray, Tracer, as_array, dtypes, shaped_array
+from xprim import Array, ConcreteArray, ShapedArray, Tracer, as_array, dtypes, shaped_array
 from xprim.avals import PINNED_HOST, MemorySpace
 from xprim.errors import UnexpectedTracerError, message
 from xprim.extended import as_physical, wrap
@@ -126,6 +126,16 @@ def _without_elements(sharding: Sharding, ndim: int) -> Sharding:
     if not isinstance(sharding, NamedSharding) or len(sharding.spec) <= ndim:
         return sharding
     return sharding.update(spec=sharding.spec.update(partitions=sharding.spec.partitions[:ndim]))
+
+
+def _with_elements(sharding: Sharding, aval: ShapedArray) -> Sharding:
+    """Return a sharding with an entry for each dimension of a physical array, where it has one."""
+    if aval.physical is None or not isinstance(sharding, NamedSharding):
+        return sharding
+    spec, more = sharding.spec, aval.physical.ndim - aval.ndim
+    if len(spec) != aval.ndim:
+        return sharding
+    return sharding.update(spec=spec.update(partitions=(*spec, *[None] * more)))
 
 
 def global_shards(x: ConcreteArray) -> list[Shard]:
@@ -422,7 +432,7 @@ def _assemble(
 def with_sharding(x: ConcreteArray, sharding: Sharding) -> ConcreteArray:
     """Return the array, spread as asked."""
     host = x.host if x.buffer is not None else None
-    buffer = spread_buffer(x, gateway.spread_over(sharding))
+    buffer = spread_buffer(x, gateway.spread_over(_with_elements(sharding, x.aval)))
     return ConcreteArray(host, typed_as(x.aval, sharding), buffer)
 
 

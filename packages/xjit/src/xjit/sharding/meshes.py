@@ -359,7 +359,8 @@ class Mesh(_Grid, OfThisProcess):
         def make() -> Mesh:
             self = object.__new__(cls)
             grid.flags.writeable = False
-            set_once(self, "devices", grid)
+            # a view, whose flags cannot be set back, since it does not own the grid
+            set_once(self, "devices", grid.view())
             set_once(self, "_flat", flat)
             self._set_axes(grid.shape, names, types, flat)
             set_once(self, "_abstract", AbstractMesh(grid.shape, names, types))
@@ -571,6 +572,23 @@ class AbstractMesh(_Grid):
             self.axis_types if axis_types is None else axis_types,
             **{"abstract_device": self.abstract_device, **changes},
         )
+
+    @property
+    def devices(self) -> np.ndarray[Any, Any]:
+        """Raise ValueError: it has none."""
+        raise ValueError(message(
+            "AbstractMesh", "it has no devices.", got=repr(self),
+            hint="make_mesh(axis_sizes, axis_names) makes a mesh of devices",
+        ))  # fmt: skip
+
+    def __enter__(self) -> NoReturn:
+        raise ValueError(message(
+            "AbstractMesh", "it is not entered: it has no devices.", got=repr(self),
+            hint="with use_abstract_mesh(mesh): traces for it",
+        ))  # fmt: skip
+
+    def __exit__(self, *_: object) -> None:
+        """Stand for what `with` looks up before it enters."""
 
     @property
     def abstract_mesh(self) -> AbstractMesh:

@@ -26,7 +26,8 @@ from xtree.records import Immutable, set_once
 
 __all__ = [
     "Sharding", "SingleDeviceSharding", "make_single_device_sharding", "UNCONSTRAINED", "P",
-    "PartitionSpec", "axes_of", "NO_MESH", "NamedSharding", "NoMeshError", "VaryingSharding",
+    "PartitionSpec", "axes_of", "NO_MESH", "NamedSharding", "NoMeshError", "UnknownPlatformError",
+    "VaryingSharding",
     "along_explicit_axes", "check_axis_names", "check_same_axes", "in_types", "resolved",
     "says_of_explicit_axes", "says_of_manual_axes", "sharding_named_by",
     "with_manual_axes",
@@ -142,6 +143,10 @@ class Sharding(Immutable):
 
     def check_shape(self, shape: tuple[int, ...], operation: str = "sharding") -> None:
         """Raise where an array of this shape cannot be spread so."""
+
+    def check_compatible_aval(self, aval_shape: tuple[int, ...]) -> None:
+        """Raise ValueError where an array of so many dimensions cannot be sharded so."""
+        self.check_rank(tuple(aval_shape), "sharding")
 
     @boundary
     def shard_shape(self, global_shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -344,7 +349,7 @@ def device_named_by(value: Any, operation: str) -> Any:
       operation: what errors call the public function.
 
     Raises:
-      RuntimeError: there is no such platform.
+      UnknownPlatformError: there is no such platform.
       ValueError: a sharding over several devices.
       TypeError: anything else.
     """
@@ -367,6 +372,17 @@ def device_named_by(value: Any, operation: str) -> Any:
     return next(iter(devices))
 
 
+class UnknownPlatformError(ArgumentError, RuntimeError):
+    """A place is named by a string that is the name of no platform of this process.
+
+    Devices have no names::
+
+        device_put(x, "cpu:1")
+        device_put(x, devices("cpu")[1])        # the device itself
+        device_put(x, "cpu")                    # or the first one of a platform
+    """
+
+
 def _device_of_platform(name: str, operation: str) -> Any:
     try:
         return gateway.default_device(name)
@@ -374,7 +390,7 @@ def _device_of_platform(name: str, operation: str) -> Any:
         raise
     except RuntimeError as error:
         there = [platform for platform in gateway.platforms() if platform != name]
-        raise RuntimeError(message(
+        raise UnknownPlatformError(message(
             operation, f"there is no platform {name!r} here.",
             expected=f"{' or '.join(map(repr, there))}, a device, or a SingleDeviceSharding",
             hint=f"{str(error).splitlines()[0]}",
