@@ -22,7 +22,7 @@ from xjit.checkify._checkify import EnabledChecks, is_infinite, moves_elements
 from xjit.checkify.failures import State, check_of, no_failure, values_of
 from xjit.dispatch.jit import jit
 from xnp import lax
-from xprim import ClosedJaxpr, Equation, Jaxpr, as_array, dtypes, shaped_array, source, stage
+from xprim import ClosedJaxpr, Equation, Jaxpr, as_array, dtypes, source, stage
 from xprim.eager import range_text
 from xprim.errors import CheckSite
 from xprim.jaxpr import interpret, subjaxprs
@@ -37,7 +37,6 @@ __all__ = ["FirstNan", "find_nan", "report_of", "with_report"]
 __dir__ = __all__.copy
 
 _LOOPS = frozenset(["scan", "while"])
-_INT = shaped_array((), dtypes.int32)
 
 
 class _Site(CheckSite):
