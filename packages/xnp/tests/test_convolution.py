@@ -3,7 +3,7 @@ import pytest
 
 import xnp
 from xnp import lax
-from xnp.testing.samples.convolution import TABLE
+from xnp.testing.samples.windows import TABLE
 from xprim import dtypes, get_primitive
 from xprim.testing import check_shape
 

@@ -10,12 +10,12 @@ import pytest
 
 from tests.nets.cells import IN_FULL, spread
 from xnp import lax
-from xnp.testing.samples.elementwise_values import values_of
+from xnp.testing.samples.elementwise import values_of
 from xprim import as_array, dtypes, get_primitive, primitives, shaped_array, state
 from xprim.errors import MissingRuleError
 from xprim.testing import Sample, check_shape
 
-FAMILIES = ("elementwise", "elementwise_conversion", "special")
+FAMILIES = ("elementwise", "special")
 TABLE = {
     name: samples
     for family in FAMILIES

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import xnp.lax  # noqa: F401 - defines the primitives
-from xnp.testing.samples.elementwise_values import FLOATS, SMALL_FLOATS, array, unary_samples
+from xnp.testing.samples.elementwise import FLOATS, SMALL_FLOATS, array, unary_samples
 from xprim.testing import Sample, Tolerance
 
 __all__ = ()
