@@ -276,7 +276,12 @@ def in_scopes(x):
     return xnp.sum(x)
 
 
-@pytest.mark.parametrize("fun", [rosenbrock, shared, several_results, in_scopes])
+def saved_twice(x):
+    y = xnp.exp(x)  # a residual of this operation and of the next
+    return xnp.sum(xnp.tanh(x * y) / y)
+
+
+@pytest.mark.parametrize("fun", [rosenbrock, shared, several_results, in_scopes, saved_twice])
 def test_gradients_are_the_same_programs_by_templates(fun, monkeypatch):
     assert assert_same_by_templates(lambda x: [fun(x)], [xnp.asarray(X)], monkeypatch)
 

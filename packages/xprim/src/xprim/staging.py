@@ -226,11 +226,12 @@ class JaxprTrace(Trace):
             outputs = [Var(aval) for aval in signature.avals_out]
             append(Equation(primitive, inputs, outputs, params, source, name_stack, signature))
             atoms += outputs
-        return tuple([
-            operands[k] if k < known
+        values = {  # one tracer for each value: who saves it twice, by identity, saves it once
+            k: operands[k] if k < known
             else JaxprTracer(self, v) if type(v := atoms[k]) is Var else v.value
             for k in template.results
-        ])  # fmt: skip
+        }  # fmt: skip
+        return tuple([values[k] for k in template.results])
 
     def location(self) -> tuple[Source | None, tuple[str, ...]]:
         """Return the line of the current operation and its name scopes inside of this program."""
