@@ -80,8 +80,10 @@ _SCALAR_TYPE = re.compile(r"<(?:class 'jax\.numpy|scalar type xnp)\.(\w+)'?>")
 
 # A text of an error (a regular expression) -> why a test that JAX passes fails here.
 _REASONS = {
-    r"inconsistent sizes|does not match|Regex pattern did not match": "matches the text of an "
-    "error of JAX",
+    r"inconsistent sizes|does not match|Regex pattern did not match|not found in": "matches the "
+    "text of an error of JAX",
+    r"IsTraceableTest": "looks for names of JAX's classes in the text of a function",
+    r"fp8_meta": "dtypes of Flax that are none of NumPy's (`fp8_meta`)",
     r"abstract mesh has no devices": "sharding of a mesh without devices",
     r"types made of several arrays": "hijax types as operands (`jax.experimental.hijax`)",
     r"colocated_python|array_serialization|ifrt|pxla": "imports orbax, which needs parts of JAX "
@@ -195,8 +197,8 @@ def table(found: list[dict[str, Any]]) -> str:
 def _counted(differ: dict[str, str]) -> dict[str, int]:
     """Return how many tests differ for each reason; an error without one stands for itself."""
     counts: dict[str, int] = {}
-    for text in differ.values():
-        known = [why for pattern, why in _REASONS.items() if re.search(pattern, text)]
+    for test, text in differ.items():
+        known = [why for pattern, why in _REASONS.items() if re.search(pattern, f"{test} {text}")]
         why = known[0] if known else "`" + text[:100].replace("|", "\\|").replace("`", "'") + "`"
         counts[why] = counts.get(why, 0) + 1
     return counts
