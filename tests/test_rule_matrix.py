@@ -81,7 +81,7 @@ CALLS = {
 # A sample holds NumPy arrays, which are of no extended dtype, and no functions of other languages;
 # and it has a result.
 WITHOUT_ROWS = {
-    "dce_sink": "tests/composition",
+    "backward_log": "tests/composition", "dce_sink": "tests/composition",
     "wrap": "packages/xprim/tests", "unwrap": "packages/xprim/tests",
     "ffi_call": "tests/composition", "inspect_sharding": "packages/xpar/tests",
 }  # fmt: skip

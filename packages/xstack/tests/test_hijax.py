@@ -189,6 +189,9 @@ def test_accumulators_take_the_cotangents_that_are_needed():
     assert float(xstack.grad(element, 1)(x, 5.0)) == 1
     assert xstack.jit(xstack.grad(element))(x, 5.0).tolist() == [0, 10, 0]
     assert seen == [(ValAccum, NullAccum), (NullAccum, ValAccum), (ValAccum, NullAccum)]
+    (x_bar, y_bar), logs = xstack.vjp(element, x, 5.0)[1].with_logs(2.0)
+    assert (x_bar.tolist(), float(y_bar)) == ([0, 20, 0], 2)
+    assert float(logs["a log"]) == 2
 
 
 def test_an_accumulator_that_gets_another_shape_says_so():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal as typing_Literal, ParamSpec, Self, TypeVar, overload
 
@@ -61,9 +61,12 @@ from xprim.sharded_types import cotangent, near
 from xprim.tracebacks import boundary, shorten
 from xprim.transformed import check_function, find, transformed, transforming
 from xprim.typing import AxisName, PyTree
+from xtree.namespaces import late_import
 from xtree.records import Record, set_once
 
 __all__ = ()
+
+_backward_logs = late_import("xad.backward_logs", "few rules log")
 
 
 # ------------------------------------------------------------------------------ linear functions
@@ -385,6 +388,22 @@ class PullBack(_LinearFunction):
         program = self._complete_program()
         is_tape = self._form is None
         return cotangents_of(program, signature.in_avals, [*cts, *afterwards], is_tape)
+
+    def with_logs(self, cotangent: Any) -> tuple[tuple[Any, ...], dict[Hashable, Any]]:
+        """Pull a cotangent back, and return the cotangents of the primals and what rules logged.
+
+        Backward rules log by `custom_vjp.defvjp_with_logs` or `backward_logs.log`. What is logged
+        inside of a `scan` is stacked along its steps; a compiled `cond` gives a
+        `backward_logs.CondSum`.
+
+        Args:
+          cotangent: a tree like the result.
+
+        Raises:
+          ValueError: two rules logged under one name.
+        """
+        cotangents, logs = _backward_logs.collect(self, cotangent)
+        return cotangents, logs
 
     @boundary
     def with_refs(self, *places: Any) -> Callable[[Any], Any]:

@@ -54,8 +54,11 @@ from xprim.transformed import (
 )
 from xprim.typing import PyTree
 from xtree.boundaries import boundary_methods
+from xtree.namespaces import late_import
 
 __all__ = ()
+
+_backward_logs = late_import("xad.backward_logs", "few rules log")
 
 
 # ---------------------------------------------------------------------------------- custom calls
@@ -590,6 +593,33 @@ class custom_vjp(FunctionWithRules[P, R]):  # noqa: N801 - used as a decorator
         """
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
 
+    def defvjp_with_logs(
+        self, fwd: Callable[..., Any], bwd: Callable[..., Any], symbolic_zeros: bool = False,
+        optimize_remat: bool = False,
+    ) -> None:  # fmt: skip
+        """Set rules whose `bwd` also logs, for `pull_back.with_logs`.
+
+        Args:
+          fwd: as of `defvjp`.
+          bwd: as of `defvjp`, but returns a pair of the cotangents and of a dictionary of trees of
+            arrays, or None.
+          symbolic_zeros: as of `defvjp`.
+          optimize_remat: as of `defvjp`.
+
+        Example:
+          >>> from xad import custom_vjp, vjp
+          >>> @custom_vjp
+          ... def square(x):
+          ...     return x * x
+          >>> square.defvjp_with_logs(
+          ...     lambda x: (x * x, x), lambda x, ct: ((2 * x * ct,), {"cotangent": ct})
+          ... )
+          >>> cts, logs = vjp(lambda x: 5 * square(x), 3.0)[1].with_logs(1.0)
+          >>> float(cts[0]), float(logs["cotangent"])
+          (30.0, 5.0)
+        """
+        self.defvjp(fwd, _logging(bwd, "defvjp_with_logs"), symbolic_zeros, optimize_remat)
+
     def defremat(
         self, fwd: Callable[..., Any], rem: Callable[..., Any], bwd: Callable[..., Any]
     ) -> None:
@@ -675,6 +705,23 @@ class custom_vjp(FunctionWithRules[P, R]):  # noqa: N801 - used as a decorator
         )  # fmt: skip
         result: R = xtree.unflatten(call.out_tree, outs)
         return result
+
+
+def _logging(bwd: Callable[..., Any], operation: str) -> Callable[..., Any]:
+    """Return a backward rule that logs the second thing that `bwd` returns."""
+
+    @looking_like(bwd)
+    def run(*args: Any) -> Any:
+        pair = bwd(*args)
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise TypeError(message(
+                operation, "the backward rule must return a pair (cotangents, logs).",
+                got=described(pair), hint="logs are a dictionary, or None",
+            ))  # fmt: skip
+        _backward_logs.log(pair[1])
+        return pair[0]
+
+    return run
 
 
 class _RematRules:
@@ -872,7 +919,7 @@ def _stopped(leaf: Any) -> Any:
 
 
 def custom_gradient(
-    fun: Callable[..., Any] | None = None, *, remat: bool = False
+    fun: Callable[..., Any] | None = None, *, with_logs: bool = False, remat: bool = False
 ) -> Callable[..., Any]:
     """Turn a function that returns `(result, vjp_fun)` into one with that reverse derivative.
 
@@ -881,6 +928,8 @@ def custom_gradient(
 
     Args:
       fun: takes arrays or trees of such, by position.
+      with_logs: whether `vjp_fun` returns a pair of the cotangents and of what it logs, as the
+        `bwd` of `custom_vjp.defvjp_with_logs`.
       remat: whether `fun` returns `(result, rem)` instead: `rem` takes the arguments of `fun` and
         returns `(result, vjp_fun)`. A checkpoint keeps what `rem` closes over, and runs it in the
         backward pass: see `custom_vjp.defremat`.
@@ -896,7 +945,7 @@ def custom_gradient(
       1.0
     """
     if fun is None:
-        return functools.partial(custom_gradient, remat=remat)
+        return functools.partial(custom_gradient, with_logs=with_logs, remat=remat)
 
     @custom_vjp
     @looking_like(fun)
@@ -907,8 +956,14 @@ def custom_gradient(
         result, vjp_fun = fun(*args)
         return result, _with_captured(vjp_fun, result)
 
+    def run_pull_back(pull_back: Any, cotangent: Any) -> Any:
+        return pull_back(cotangent)
+
+    if with_logs:
+        run_pull_back = _logging(run_pull_back, "custom_gradient")
+
     def bwd(pull_back: Any, cotangent: Any) -> Any:
-        cts = pull_back(cotangent)
+        cts = run_pull_back(pull_back, cotangent)
         return cts if isinstance(cts, tuple) else (cts,)
 
     def fwd_of_rem(*args: Any) -> Any:

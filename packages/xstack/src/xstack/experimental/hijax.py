@@ -27,7 +27,7 @@ from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import xtree
-from xad import SymbolicZero, custom_derivative, jvp, linearize, vjp
+from xad import SymbolicZero, backward_logs, custom_derivative, jvp, linearize, vjp
 from xnp import moveaxis
 from xnp.refs import Ref
 from xprim import AbstractValue, ShapedArray, Zero, typeof
@@ -231,7 +231,7 @@ class HiPrim:
     - `vjp_fwd` and `vjp_bwd_retval` for `grad` and `vjp`. `vjp_bwd(res, ct, *accums)` in place of
       the latter adds cotangents to a `GradAccum` for each leaf of the operands: a `NullAccum` where
       none is needed, else a `ValAccum`. Structured residuals, the fourth thing that `vjp_fwd` may
-      return, follow `res`; the dict that `vjp_bwd` may return for logs is dropped;
+      return, follow `res`. The dict that `vjp_bwd` may return reaches `pull_back.with_logs`;
     - `batch(axis_data, args, dims)` for `vmap`: it gets the operands and, in the same structure,
       their batch dimensions, 0 or None, and returns the result and its batch dimensions. A class
       with this method has its `expand` traced, so Python's control flow there may use shapes alone.
@@ -431,7 +431,8 @@ class HiPrim:
             avals, in_tree = xtree.flatten(self.in_avals)
             kinds = [ValAccum if perturbed else NullAccum for perturbed in saved.is_perturbed]
             accums = [kind(aval.strong()) for kind, aval in zip(kinds, avals, strict=True)]
-            self.vjp_bwd(residuals, *structured, outgrad, *xtree.unflatten(in_tree, accums))
+            accumulators = xtree.unflatten(in_tree, accums)
+            backward_logs.log(self.vjp_bwd(residuals, *structured, outgrad, *accumulators))
             cts = xtree.unflatten(in_tree, [accum.freeze() for accum in accums])
         return xtree.map(lambda ct: None if isinstance(ct, Zero) else ct, cts, is_leaf=_is_zero)
 

@@ -1,0 +1,234 @@
+"""Values that rules log out of the backward pass, for `pull_back.with_logs`.
+
+    log({"norm": ...})        in a backward rule: an equation without results
+    collect(fun, *args)       the result of a function, and what was logged while it ran
+
+Without `collect` what is logged is ignored, and a compiled program leaves it out. `collect`
+runs the function under a trace that hands every primitive to its parent, but notes the operands of
+these equations. Programs inside have them as further results: a call is run equation by equation, a
+scan stacks what its steps log, a compiled `cond` gives a `CondSum`. What is logged inside of
+`while_loop` and `shard_map` is dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import xtree
+from xad.tangents import instantiate
+from xnp import lax
+from xprim import (
+    ClosedJaxpr,
+    Effect,
+    Primitive,
+    Trace,
+    Zero,
+    eval_closed,
+    eval_shape,
+    undefined,
+)
+from xprim.calls import all_to_front
+from xprim.config import state
+from xprim.contracts import BatchAxis
+from xprim.errors import described, message
+from xprim.leaves import flat_arrays
+from xprim.trace import use_trace
+
+__all__ = ["CondSum", "collect", "log"]
+
+__dir__ = __all__.copy
+
+
+@xtree.register_dataclass
+@dataclass(frozen=True)
+class CondSum:
+    """What the branches of a compiled `cond` logged under one name.
+
+    While a function is evaluated, only the branch that runs is seen: it logs as other operations.
+
+    Attributes:
+      index: the number of the branch that ran.
+      branches: for each branch what it logged: zeros for one that did not run, None for one that
+        logs nothing under the key.
+    """
+
+    index: Any
+    branches: list[Any]
+
+
+def log(entries: dict[Hashable, Any] | None) -> None:
+    """Log values from a backward rule.
+
+    Args:
+      entries: by name, trees of arrays; None logs nothing.
+
+    Raises:
+      TypeError: it is not a dictionary, or a leaf is not an array.
+
+    Example:
+      >>> from xad import custom_vjp, vjp
+      >>> @custom_vjp
+      ... def watched(x):
+      ...     return x
+      >>> def backward(_, ct):
+      ...     log({"cotangent": ct})
+      ...     return (ct,)
+      >>> watched.defvjp(lambda x: (x, None), backward)
+      >>> _, pull_back = vjp(lambda x: 3 * watched(x), 2.0)
+      >>> (x_bar,), logs = pull_back.with_logs(1.0)
+      >>> float(x_bar), float(logs["cotangent"])
+      (3.0, 3.0)
+    """
+    if entries is None:
+        return
+    if not isinstance(entries, dict):
+        raise TypeError(message(
+            "backward_logs.log", "a backward rule logs a dictionary.", got=described(entries),
+            expected="a dictionary of trees of arrays, or None",
+        ))  # fmt: skip
+    for key, value in entries.items():
+        value = xtree.map(lambda x: instantiate(x) if type(x) is Zero else x, value)
+        leaves, tree = flat_arrays(value, "backward_logs.log")
+        log_p.bind(*leaves, key=key, tree=tree)
+
+
+def collect(fun: Callable[..., Any], *args: Any) -> tuple[Any, dict[Hashable, Any]]:
+    """Return the result of a function, and what was logged while it ran.
+
+    Args:
+      fun: a function, as a pull-back.
+      *args: its arguments.
+
+    Raises:
+      ValueError: two rules, or two calls of one, logged under one name.
+    """
+    trace = LogTrace(state.trace)
+    try:
+        with use_trace(trace):
+            result = fun(*args)
+    finally:
+        trace.close()
+    return result, trace.logs
+
+
+# -------------------------------------------------------------------------------------- primitive
+
+# XLA leaves out what only such an equation reads, so it may be computed more or less often.
+_LOG = Effect("backward log", ordered=False, exact=False, repeatable=True)
+
+
+def _jvp(primals: Any, _tangents: Any, **params: Any) -> Any:
+    log_p.bind(*primals, **params)
+    return (), ()
+
+
+def _batch(axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:
+    log_p.bind(*all_to_front(axis, operands, dims)[0], **params)
+    return (), ()
+
+
+log_p: Primitive = Primitive(
+    "backward_log",
+    shape=lambda *_, **__: (),
+    numpy=lambda *_, **__: (),
+    stablehlo=lambda *_, **__: [],
+    jvp=_jvp,
+    transpose=undefined("it has no results"),
+    batch=_batch,
+    effects=lambda **_: frozenset([_LOG]),
+)
+
+
+# ------------------------------------------------------------------------------------------ trace
+
+
+class LogTrace(Trace):
+    """Hands every primitive to its parent, and notes what is logged.
+
+    Attributes:
+      logs: by name, what was logged.
+    """
+
+    __slots__ = ("logs",)
+
+    name = "with_logs"
+
+    def __init__(self, parent: Trace) -> None:
+        super().__init__(parent)
+        self.logs: dict[Hashable, Any] = {}
+
+    def process(
+        self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
+    ) -> tuple[Any, ...]:
+        """Apply a primitive, or note what it logs."""
+        assert self.parent is not None
+        if primitive is log_p:
+            self._note({params["key"]: xtree.unflatten(params["tree"], operands)})
+            return ()
+        if _LOG in primitive.effects(params):
+            inline = primitive.rules.get("inline")
+            if inline is not None:
+                return tuple(inline(*operands, **params))
+            if primitive.name in _COLLECTED:
+                results, logs = _COLLECTED[primitive.name](*operands, **params)
+                self._note(logs)
+                return tuple(results)
+        return self.parent.process(primitive, operands, params)
+
+    def _note(self, logs: dict[Hashable, Any]) -> None:
+        twice = [key for key in logs if key in self.logs]
+        if twice:
+            raise ValueError(message(
+                "with_logs", f"{twice[0]!r} is logged twice in a backward pass.",
+                hint="let each call of a rule log under a name of its own",
+            ))  # fmt: skip
+        self.logs |= logs
+
+
+def _checkpoint(*operands: Any, jaxpr: ClosedJaxpr, **_: Any) -> Any:
+    return collect(eval_closed, jaxpr, *operands)
+
+
+def _scan(*operands: Any, jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, length: int,
+          reverse: bool, unroll: Any, num_stops: int = 0) -> Any:  # fmt: skip
+    num_fixed = num_stops + num_consts
+    stops, consts = operands[:num_stops], operands[num_stops:num_fixed]
+    first, xs = operands[num_fixed : num_fixed + num_carry], operands[num_fixed + num_carry :]
+
+    def step(carry: Any, x: Any) -> Any:
+        results, logs = collect(eval_closed, jaxpr, *consts, *carry, *x)
+        return tuple(results[:num_carry]), (results[num_carry:], logs)
+
+    carry, (ys, logs) = lax.scan(
+        step, first, xs, length, reverse, unroll, lengths=stops[0] if stops else None
+    )
+    return [*carry, *ys], logs
+
+
+def _cond(index: Any, *operands: Any, branches: Sequence[ClosedJaxpr], batching: Any = None,
+          **_: Any) -> Any:  # fmt: skip
+    logged = [eval_shape(lambda *xs, b=b: collect(eval_closed, b, *xs), *operands)[1]
+              for b in branches]  # fmt: skip
+    keys = dict.fromkeys(key for logs in logged for key in logs)
+
+    def with_zeros(number: int) -> Callable[..., Any]:
+        def run(*xs: Any) -> Any:
+            results, logs = collect(eval_closed, branches[number], *xs)
+            slots = {key: [None if key not in other else logs[key] if k == number
+                           else xtree.map(lambda a: lax.full(a.shape, 0, a.dtype), other[key])
+                           for k, other in enumerate(logged)] for key in keys}  # fmt: skip
+            return results, slots
+
+        return run
+
+    functions = [with_zeros(number) for number in range(len(branches))]
+    results, slots = lax.switch(index, functions, *operands, batching=batching)
+    return results, {key: CondSum(index, values) for key, values in slots.items()}
+
+
+# What runs programs that log, by name -> results and logs.
+_COLLECTED: dict[str, Callable[..., Any]] = {
+    "checkpoint": _checkpoint, "scan": _scan, "cond": _cond
+}  # fmt: skip

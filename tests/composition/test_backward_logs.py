@@ -1,0 +1,203 @@
+"""What backward rules log, by hand and beside the oracle."""
+
+import numpy as np
+import pytest
+
+import xstack
+import xstack.numpy as xnp
+from xad.backward_logs import CondSum, log
+
+XS = np.float32([1, 2, 3])
+
+
+def logged_square(lib, name="square"):
+    """Return x -> x^2, which logs x and the cotangent."""
+
+    @lib.custom_vjp
+    def square(x):
+        return x * x
+
+    square.defvjp_with_logs(
+        lambda x: (x * x, x), lambda x, ct: ((2 * x * ct,), {name: {"x": x, "ct": ct}})
+    )
+    return square
+
+
+def of_two_rules(lib):
+    inner, outer = logged_square(lib, "inner"), logged_square(lib, "outer")
+    return lib.vjp(lambda x: outer(inner(x)), 2.0)[1].with_logs(1.0)
+
+
+def of_a_compiled_call(lib):
+    square = logged_square(lib)
+    return lib.vjp(lib.jit(lambda x: 3 * square(x)), 2.0)[1].with_logs(1.0)
+
+
+def of_a_compiled_pass(lib):
+    square = logged_square(lib)
+    return lib.jit(lambda x: lib.vjp(lambda x: 3 * square(x), x)[1].with_logs(1.0))(2.0)
+
+
+def of_a_scan(lib, compiled=False):
+    square = logged_square(lib)
+
+    def f(xs):
+        return lib.lax.scan(lambda c, x: (2 * c + square(x), None), 0.0, xs)[0]
+
+    pull = lambda xs: lib.vjp(f, xs)[1].with_logs(1.0)  # noqa: E731 - one of two forms
+    return (lib.jit(pull) if compiled else pull)(lib.numpy.asarray(XS))
+
+
+def of_a_compiled_scan(lib):
+    return of_a_scan(lib, compiled=True)
+
+
+def of_branches(lib):
+    high, low = logged_square(lib, "high"), logged_square(lib, "low")
+
+    @lib.jit
+    def pull(x):
+        f = lambda x: lib.lax.cond(x > 0, high, lambda x: 2 * low(x), x)  # noqa: E731
+        return lib.vjp(f, x)[1].with_logs(1.0)
+
+    return pull(3.0), pull(-3.0)
+
+
+def of_branches_in_a_scan(lib):
+    high, low = logged_square(lib, "high"), logged_square(lib, "low")
+
+    def step(c, x):
+        return c + lib.lax.cond(x > 1, lambda x: lib.lax.cond(x > 2, high, low, x), low, x), None
+
+    return lib.jit(
+        lambda xs: lib.vjp(lambda xs: lib.lax.scan(step, 0.0, xs)[0], xs)[1].with_logs(1.0)
+    )(XS)
+
+
+def of_a_batch(lib):
+    square = logged_square(lib)
+    inside = lib.vjp(lib.vmap(square), lib.numpy.asarray(XS))[1].with_logs(XS)
+    outside = lib.vmap(lambda x: lib.vjp(square, x)[1].with_logs(1.0))(XS)
+    return inside, outside
+
+
+def of_a_custom_gradient(lib):
+    @lib.custom_gradient(with_logs=True)
+    def square(x):
+        return x * x, lambda ct: ((2 * x * ct,), {"ct": ct})
+
+    return lib.vjp(square, 3.0)[1].with_logs(2.0)
+
+
+def of_a_loop_that_drops_it(lib):
+    square = logged_square(lib)
+    return lib.vjp(lambda x: lib.lax.fori_loop(0, 2, lambda i, c: square(c), x), 1.5)[1].with_logs(
+        1.0
+    )
+
+
+def of_nothing(lib):
+    return lib.vjp(lib.numpy.sin, 1.0)[1].with_logs(1.0)
+
+
+def derivatives_of_what_is_logged(lib):
+    square = logged_square(lib)
+    return lib.grad(
+        lambda x: lib.vjp(lambda y: x * square(y), x)[1].with_logs(1.0)[1]["square"]["ct"]
+    )(2.0)
+
+
+PROGRAMS = [
+    of_two_rules, of_a_compiled_call, of_a_compiled_pass, of_a_scan, of_a_compiled_scan,
+    of_branches, of_branches_in_a_scan, of_a_batch, of_a_custom_gradient,
+    of_a_loop_that_drops_it, of_nothing, derivatives_of_what_is_logged,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_a_pull_back_gives_what_the_oracle_logs(program):
+    jax = pytest.importorskip("jax", minversion="0.12")
+    assert_same(program(xstack), program(jax))
+
+
+def assert_same(own, other):
+    if isinstance(own, tuple | list):
+        assert len(own) == len(other)
+        for x, y in zip(own, other, strict=True):
+            assert_same(x, y)
+    elif isinstance(own, dict):
+        assert own.keys() == other.keys()
+        for key, value in own.items():
+            assert_same(value, other[key])
+    elif isinstance(own, CondSum):
+        assert_same((own.index, own.branches), (other.index, list(other.branches)))
+    elif own is None:
+        assert other is None
+    else:
+        np.testing.assert_allclose(own, other, rtol=1e-6)
+
+
+def test_logs_have_the_values_of_the_backward_pass():
+    (x_bar,), logs = of_two_rules(xstack)
+    assert float(x_bar) == 32
+    assert {name: [float(v) for v in entry.values()] for name, entry in logs.items()} == {
+        "outer": [1, 4], "inner": [8, 2],  # the cotangent, then x
+    }  # fmt: skip
+    (xs_bar,), logs = of_a_scan(xstack)
+    assert xs_bar.tolist() == [8, 8, 6]
+    assert logs["square"]["ct"].tolist() == [4, 2, 1]
+
+
+def test_branches_that_did_not_run_log_zeros():
+    (_, high), (_, low) = of_branches(xstack)
+    assert [int(s.index) for s in (*high.values(), *low.values())] == [1, 1, 0, 0]
+    assert [high["high"].branches[0], low["low"].branches[1]] == [None, None]
+    assert float(high["low"].branches[0]["ct"]) == 0
+    assert float(low["low"].branches[0]["ct"]) == 2
+
+
+def test_logs_survive_a_checkpoint():
+    square = logged_square(xstack)
+    f = xstack.checkpoint(lambda x: xnp.sin(square(x)))
+    (x_bar,), logs = xstack.vjp(f, 2.0)[1].with_logs(1.0)
+    np.testing.assert_allclose(x_bar, 4 * np.cos(4), rtol=1e-5)  # cos(4) in float32
+    np.testing.assert_allclose(logs["square"]["ct"], np.cos(4), rtol=1e-5)
+
+
+def test_what_is_not_collected_is_not_computed():
+    square = logged_square(xstack)
+
+    def f(x):
+        return square(x).sum()
+
+    def with_norm(x):
+        return xnp.linalg.norm(x)
+
+    @xstack.custom_vjp
+    def watched(x):
+        return x
+
+    watched.defvjp_with_logs(lambda x: (x, None), lambda _, ct: ((ct,), {"norm": with_norm(ct)}))
+    gradient = xstack.jit(xstack.grad(lambda x: f(watched(x))))
+    assert gradient(XS).tolist() == [2, 4, 6]
+    assert "sqrt" not in gradient.lower(XS).compile().as_text()
+
+
+def test_a_name_that_is_logged_twice_is_an_error():
+    square = logged_square(xstack)
+    _, pull_back = xstack.vjp(lambda x: square(square(x)), 2.0)
+    assert float(pull_back(1.0)[0]) == 32
+    with pytest.raises(ValueError, match=r"(?s)with_logs: 'square' is logged twice.*of its own"):
+        pull_back.with_logs(1.0)
+
+
+def test_rules_that_log_something_else_say_so():
+    @xstack.custom_vjp
+    def f(x):
+        return x
+
+    f.defvjp_with_logs(lambda x: (x, None), lambda _, ct: (ct,))
+    with pytest.raises(TypeError, match=r"defvjp_with_logs: the backward rule must return a pair"):
+        xstack.grad(f)(1.0)
+    with pytest.raises(TypeError, match=r"(?s)log: a backward rule logs a dictionary.*or None"):
+        log(["norm"])
