@@ -36,9 +36,7 @@ DELIBERATE = {
     "experimental.sparse.JAXSparse": "it is abstract",
     "experimental.sparse.bcsr_dot_general": {"out_sharding": _SPARSE},
     "ShapeDtypeStruct": {"manual_axis_type": _MESHES, "is_ref": _REFERENCES},
-    "custom_gradient": {
-        "with_logs": _EXPERIMENT, "with_accums": _EXPERIMENT,
-    },
+    "custom_gradient": {"with_accums": _EXPERIMENT},
     "checkify.Error": "checkify makes it, nobody else",
     "checkify.checkify": {"errors": "its kinds of checks are names, not classes"},
     "export.Exported": "export and deserialize make it, nobody else",
@@ -76,6 +74,8 @@ DELIBERATE = {
     "test_util.check_vjp": "the derivative is taken by xad, so none is given",
     "jit(f).trace(x).lower().compile": {"device_assignment": _MESHES},
     "custom_vjp(f).defvjp": {"generic_batching": _EXPERIMENT},
+    "custom_vjp(f).defvjp_with_accums": {"generic_batching": _EXPERIMENT},
+    "custom_vjp(f).defvjp_with_logs": {"generic_batching": _EXPERIMENT},
     "custom_vjp(f).defremat": {"generic_batching": _EXPERIMENT},
 }  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""What backward rules log, by hand and beside the oracle."""
+"""What backward rules log and add to accumulators, by hand and beside the oracle."""
 
 import numpy as np
 import pytest
@@ -201,3 +201,43 @@ def test_rules_that_log_something_else_say_so():
         xstack.grad(f)(1.0)
     with pytest.raises(TypeError, match=r"(?s)log: a backward rule logs a dictionary.*or None"):
         log(["norm"])
+
+
+def accumulating_product(lib):
+    """Return (scale, {"x": x, "n": n}) -> scale * x, whose rule adds cotangents in two parts."""
+    seen = []
+
+    @lib.custom_vjp
+    def product(scale, tree):
+        return scale * tree["x"]
+
+    def backward(residuals, ct, scale_accum, tree_accum):
+        seen.append((type(scale_accum).__name__, type(tree_accum["x"]).__name__))
+        scale, x = residuals
+        for _ in range(2):
+            scale_accum.accum(0.5 * (x * ct).sum())
+            tree_accum["x"].accum(0.5 * scale * ct)
+        return {"ct": ct}
+
+    product.defvjp_with_accums(lambda s, t: (s * t["x"], (s, t["x"])), backward)
+    return product, seen
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "jit"])
+def test_accumulators_hold_what_a_rule_adds(compiled):
+    product, seen = accumulating_product(xstack)
+    tree = {"x": xnp.asarray(XS), "n": 3}
+
+    def loss(scale, x):
+        return product(scale, tree | {"x": x}).sum()
+
+    gradient = xstack.grad(loss, (0, 1))
+    scale_bar, x_bar = (xstack.jit(gradient) if compiled else gradient)(2.0, tree["x"])
+    assert (float(scale_bar), x_bar.tolist()) == (6, [2, 2, 2])
+    assert xstack.grad(loss, 1)(2.0, tree["x"]).tolist() == [2, 2, 2]
+    assert seen == [("ValAccum", "ValAccum"), ("NullAccum", "ValAccum")]
+    batched = xstack.vmap(xstack.grad(loss), in_axes=(0, None))(XS, tree["x"])
+    assert batched.tolist() == [6, 6, 6]
+    logs = xstack.vjp(loss, 2.0, tree["x"])[1].with_logs(5.0)[1]
+    assert logs["ct"].tolist() == [5, 5, 5]
+    assert float(xstack.grad(xstack.grad(loss))(2.0, tree["x"])) == 0

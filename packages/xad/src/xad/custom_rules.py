@@ -58,6 +58,7 @@ from xtree.namespaces import late_import
 
 __all__ = ()
 
+_accumulators = late_import("xad.accumulators", "few rules add to them")
 _backward_logs = late_import("xad.backward_logs", "few rules log")
 
 
@@ -270,6 +271,19 @@ class CustomCall:
             own = [next(avals) for _ in range(tree.num_leaves)]
             flat += self._argument_cotangents(ct, tree, own, i)
         return self._cells.others(flat)
+
+    def accumulated(self, add: Callable[..., Any], perturbed: Sequence[bool]) -> list[Tangent]:
+        """Return the cotangents that a bwd rule adds to accumulators.
+
+        Args:
+          add: the rule, which takes a tree of accumulators for each argument.
+          perturbed: which leaves need a cotangent.
+        """
+        needs = self._cells.filled(perturbed, lambda _: False)
+        pairs = zip(self._in_avals, needs, strict=True)
+        accums = [_accumulators.accumulator(aval, is_needed) for aval, is_needed in pairs]
+        _backward_logs.log(add(*xtree.unflatten(self._in_tree, accums)))
+        return [accum.freeze() for accum in self._cells.others(accums)]
 
     def _argument_cotangents(
         self, ct: Any, tree: Any, avals: Sequence[ShapedArray], position: int
@@ -573,6 +587,7 @@ class custom_vjp(FunctionWithRules[P, R]):  # noqa: N801 - used as a decorator
         self.fwd: Callable[..., Any] | None = None
         self.bwd: Callable[..., Any] | None = None
         self.symbolic_zeros = False
+        self.with_accums = False
         self.remat_rules: _RematRules | None = None
 
     def defvjp(
@@ -592,6 +607,7 @@ class custom_vjp(FunctionWithRules[P, R]):  # noqa: N801 - used as a decorator
             recomputed under `checkpoint`.
         """
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
+        self.with_accums = False
 
     def defvjp_with_logs(
         self, fwd: Callable[..., Any], bwd: Callable[..., Any], symbolic_zeros: bool = False,
@@ -619,6 +635,34 @@ class custom_vjp(FunctionWithRules[P, R]):  # noqa: N801 - used as a decorator
           (30.0, 5.0)
         """
         self.defvjp(fwd, _logging(bwd, "defvjp_with_logs"), symbolic_zeros, optimize_remat)
+
+    def defvjp_with_accums(
+        self, fwd: Callable[..., Any], bwd: Callable[..., Any], symbolic_zeros: bool = False,
+        optimize_remat: bool = False,
+    ) -> None:  # fmt: skip
+        """Set rules whose `bwd` adds cotangents to accumulators instead of returning them.
+
+        Args:
+          fwd: as of `defvjp`.
+          bwd: takes `(*nondiff, residuals, cotangent, *accums)`: for each other argument a tree
+            like it, of a `GradAccum` for each leaf. It returns None, or what it logs (see
+            `defvjp_with_logs`).
+          symbolic_zeros: as of `defvjp`.
+          optimize_remat: as of `defvjp`.
+
+        Example:
+          >>> from xad import custom_vjp, grad
+          >>> @custom_vjp
+          ... def square(x):
+          ...     return x * x
+          >>> square.defvjp_with_accums(
+          ...     lambda x: (x * x, x), lambda x, ct, x_accum: x_accum.accum(2 * x * ct)
+          ... )
+          >>> float(grad(square)(3.0))
+          6.0
+        """
+        self.defvjp(fwd, bwd, symbolic_zeros, optimize_remat)
+        self.with_accums = True
 
     def defremat(
         self, fwd: Callable[..., Any], rem: Callable[..., Any], bwd: Callable[..., Any]
@@ -656,7 +700,7 @@ class custom_vjp(FunctionWithRules[P, R]):  # noqa: N801 - used as a decorator
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function; transformations see its rules."""
         fwd, bwd, symbolic_zeros = self.fwd, self.bwd, self.symbolic_zeros
-        remat = self.remat_rules
+        remat, with_accums = self.remat_rules, self.with_accums
         operation = "custom_vjp" if remat is None else remat.operation
         call = CustomCall(self.fun, args, kwargs, self.nondiff_argnums, operation)
         if remat is not None and fwd is None:
@@ -694,6 +738,9 @@ class custom_vjp(FunctionWithRules[P, R]):  # noqa: N801 - used as a decorator
                 shown = [_shown_tangent(ct, ct, symbolic_zeros) for ct in cotangents]
                 result_ct = xtree.unflatten(call.out_tree, shown)
                 kept = xtree.unflatten(tree, cells.filled(list(map(_as_python, residuals, types))))
+                if with_accums:
+                    add = functools.partial(bwd, *call.fixed, kept, result_ct)
+                    return call.accumulated(add, perturbed)
                 return call.flat_cotangents(bwd(*call.fixed, kept, result_ct))
 
             return run_bwd

@@ -21,20 +21,19 @@ leaves are traced.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import xtree
 from xad import SymbolicZero, backward_logs, custom_derivative, jvp, linearize, vjp
+from xad.accumulators import GradAccum, NullAccum, RefAccum, ValAccum, accumulator
 from xnp import moveaxis
-from xnp.refs import Ref
 from xprim import AbstractValue, ShapedArray, Zero, typeof
 from xprim.errors import described
 from xprim.leaves import path_of
 from xstack.absences import hint_for
-from xstack.interpreters.ad import add_tangents, instantiate_zeros, is_undefined_primal
+from xstack.interpreters.ad import instantiate_zeros, is_undefined_primal
 from xtree.errors import message
 from xtree.namespaces import namespace
 from xtree.records import Record, set_once
@@ -60,123 +59,6 @@ __all__ = [
     "vjp_from_jvp",
     "vjp_from_lin",
 ]
-
-
-# ------------------------------------------------------------------------------------ accumulators
-
-
-class GradAccum(ABC):
-    """The base of what `vjp_bwd` adds the cotangent of an operand to.
-
-    Attributes:
-      aval: the abstract value of the cotangent.
-    """
-
-    def __init__(self, aval: ShapedArray) -> None:
-        self.aval = aval
-
-    @abstractmethod
-    def accum(self, ct: Any) -> None:
-        """Add a cotangent; `Zero` and None add nothing.
-
-        Args:
-          ct: an array of the shape of `aval`.
-        """
-
-    @abstractmethod
-    def freeze(self) -> Any:
-        """Return what was added, a `Zero` where nothing was."""
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.aval.str_short()})"
-
-
-class ValAccum(GradAccum):
-    """Holds the sum of what was added.
-
-    Example:
-      >>> total = ValAccum(ShapedArray((), "float32"))
-      >>> total.accum(1.0)
-      >>> total.accum(2.0)
-      >>> float(total.freeze())
-      3.0
-    """
-
-    def __init__(self, aval: ShapedArray) -> None:
-        super().__init__(aval)
-        self._value: Any = Zero(aval)
-
-    def accum(self, ct: Any) -> None:
-        """Add a cotangent; `Zero` and None add nothing.
-
-        Args:
-          ct: an array of the shape of `aval`.
-
-        Raises:
-          ValueError: the shape is another one.
-        """
-        if ct is None or isinstance(ct, Zero | SymbolicZero):
-            return
-        aval = typeof(ct)
-        if aval.shape != self.aval.shape:
-            raise ValueError(message(
-                "ValAccum.accum", "the cotangent has another shape than its primal.",
-                got=aval.str_long(), expected=self.aval.str_long(),
-            ))  # fmt: skip
-        self._value = add_tangents(self._value, ct)
-
-    def freeze(self) -> Any:
-        """Return the sum, a `Zero` where nothing was added."""
-        return self._value
-
-
-class RefAccum(GradAccum):
-    """Adds to a reference; `vjp_bwd` is given a `ValAccum` here, whose sum goes to the reference.
-
-    Args:
-      aval: the abstract value of the cotangent.
-      ref: the reference.
-
-    Example:
-      >>> import xstack
-      >>> total = RefAccum(ShapedArray((), "float32"), xstack.new_ref(1.0))
-      >>> total.accum(2.0)
-      >>> float(total.freeze())
-      3.0
-    """
-
-    def __init__(self, aval: ShapedArray, ref: Ref) -> None:
-        super().__init__(aval)
-        self.ref = ref
-
-    def accum(self, ct: Any) -> None:
-        """Add a cotangent to the reference; `Zero` and None add nothing.
-
-        Args:
-          ct: an array of the shape of `aval`.
-        """
-        if ct is not None and not isinstance(ct, Zero | SymbolicZero):
-            self.ref[...] += ct
-
-    def freeze(self) -> Any:
-        """Return the value of the reference."""
-        value: Any = self.ref[...]
-        return value
-
-
-class NullAccum(GradAccum):
-    """Ignores what is added: the cotangent of that operand is not needed."""
-
-    def accum(self, ct: Any) -> None:
-        """Ignore a cotangent.
-
-        Args:
-          ct: anything.
-        """
-
-    def freeze(self) -> Zero:
-        """Return a `Zero`."""
-        return Zero(self.aval)
 
 
 # -------------------------------------------------------------------------------------- operations
@@ -429,8 +311,7 @@ class HiPrim:
             cts = self.vjp_bwd_retval(residuals, outgrad)
         else:
             avals, in_tree = xtree.flatten(self.in_avals)
-            kinds = [ValAccum if perturbed else NullAccum for perturbed in saved.is_perturbed]
-            accums = [kind(aval.strong()) for kind, aval in zip(kinds, avals, strict=True)]
+            accums = list(map(accumulator, avals, saved.is_perturbed))
             accumulators = xtree.unflatten(in_tree, accums)
             backward_logs.log(self.vjp_bwd(residuals, *structured, outgrad, *accumulators))
             cts = xtree.unflatten(in_tree, [accum.freeze() for accum in accums])
