@@ -27,6 +27,12 @@ def _less(f: Callable[[mpmath.mpf], mpmath.mpf], t: mpmath.mpf) -> mpmath.mpf:
 
 FUNCTIONS: dict[str, tuple[Callable[[mpmath.mpf], mpmath.mpf], mpmath.mpf, int]] = {
     "ATAN": (lambda t: mpmath.atan(mpmath.sqrt(t)) / mpmath.sqrt(t), mpmath.mpf(1), 13),
+    "ATAN_SINGLE": (lambda t: mpmath.atan(mpmath.sqrt(t)) / mpmath.sqrt(t), mpmath.mpf(1), 10),
+    "ASIN_SINGLE": (
+        lambda t: mpmath.asin(mpmath.sqrt(t)) / mpmath.sqrt(t),
+        mpmath.mpf("0.3165"),
+        8,
+    ),
     "SIN": (lambda t: mpmath.sin(mpmath.sqrt(t)) / mpmath.sqrt(t), _SQUARE_OF_QUARTER, 5),
     "COS": (lambda t: mpmath.cos(mpmath.sqrt(t)), _SQUARE_OF_QUARTER, 6),
     # for float64: up to 1 / 2, and log((1 + s) / (1 - s)) = 2 s + s t f(t) for s = sqrt(t)

@@ -17,6 +17,9 @@ SPECIAL = np.float32([
     8.0, -27.0, 2.0, -2.0, np.pi, np.pi / 2, 1e5,
 ])  # fmt: skip
 FUNCTIONS = ["sin", "cos", "tan", "arcsin", "arccos", "arctan", "cbrt", "sinh"]
+# Units of the last place of what is computed in float32; the others round float64 once, which is
+# right to 1e-16, by polynomials that are right to 1e-11.
+SINGLE = {"arcsin": 1.9, "arccos": 1.4, "arctan": 1.8, "cbrt": 1}
 WIDE = {"arcsin": 2.2, "arccos": 2, "arctan": 2, "cbrt": 1, "log": 1, "sin": 1, "cos": 1, "tan": 2,
         "log1p": 1, "log2": 1, "exp2": 1, "sinh": 2, "cosh": 1.5, "arcsinh": 2.5, "arccosh": 2.2,
         "arctanh": 2, "tanh": 2.1, "arctan2": 2, "power": 1.2}  # fmt: skip
@@ -42,11 +45,19 @@ def _arguments(name):
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_results_are_the_exact_ones_rounded_once(name):
+def test_results_are_the_exact_ones_rounded_once_or_within_two_units(name):
     x = _arguments(name)
     found = jit(getattr(xnp, name))(xnp.asarray(x))
-    # float64 of the C library is right to 1e-16, our polynomials to 1e-11: half a unit is rounding
-    assert _ulps(found, getattr(np, name)(x.astype("f8"))) <= 0.501
+    assert _ulps(found, getattr(np, name)(x.astype("f8"))) <= SINGLE.get(name, 0.501)
+
+
+def test_cube_roots_of_cubes_are_exact_and_so_are_angles_of_an_eighth_of_a_turn():
+    k = np.resize(np.arange(-255, 256).astype("f4"), 2048)
+    for exponent in (-120, 0, 99):
+        cubes = np.ldexp(k**3, exponent)
+        np.testing.assert_array_equal(jit(xnp.cbrt)(cubes), np.ldexp(k, exponent // 3))
+    ones = np.resize(np.float32([1, -1]), 2048)
+    np.testing.assert_array_equal(jit(xnp.arctan)(ones), ones * np.float32(np.pi / 4))
 
 
 def test_angles_are_the_exact_ones_rounded_once():

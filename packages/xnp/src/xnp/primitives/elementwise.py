@@ -1167,23 +1167,23 @@ tan_p = unary(
 )  # fmt: skip
 asin_p = unary(
     "asin", INEXACT, numpy=np.arcsin,
-    stablehlo=_or_complex(
-        "asin", vectorised(vector.arcsine, _formula("chlo.asin"), wide=vector.wide_arcsine)
-    ),
+    stablehlo=_or_complex("asin", vectorised(
+        vector.single_arcsine, _formula("chlo.asin"), wide=vector.wide_arcsine, in_single=True
+    )),
     jvp=lambda x_dot, y, x: mul(x_dot, bind("rsqrt", bind("one_minus_square", x))),
 )  # fmt: skip
 acos_p = unary(
     "acos", INEXACT, numpy=np.arccos,
-    stablehlo=_or_complex(
-        "acos", vectorised(vector.arccosine, _formula("chlo.acos"), wide=vector.wide_arccosine)
-    ),
+    stablehlo=_or_complex("acos", vectorised(
+        vector.single_arccosine, _formula("chlo.acos"), wide=vector.wide_arccosine, in_single=True
+    )),
     jvp=lambda x_dot, y, x: mul(x_dot, neg(bind("rsqrt", bind("one_minus_square", x)))),
 )  # fmt: skip
 atan_p = unary(
     "atan", INEXACT, numpy=np.arctan,
-    stablehlo=_or_complex(
-        "atan", vectorised(vector.arctangent, _formula("chlo.atan"), wide=vector.wide_arctangent)
-    ),
+    stablehlo=_or_complex("atan", vectorised(
+        vector.single_arctangent, _formula("chlo.atan"), wide=vector.wide_arctangent, in_single=True
+    )),
     jvp=lambda x_dot, y, x: div(x_dot, _one_plus_square(x)),
 )  # fmt: skip
 
@@ -1481,7 +1481,8 @@ rsqrt_p = unary(
 cbrt_p = unary(
     "cbrt", FLOATING, numpy=np.cbrt, tunable=True,
     stablehlo=vectorised(
-        vector.cube_root, tunable_stablehlo("stablehlo.cbrt"), wide=vector.wide_cube_root
+        vector.single_cube_root, tunable_stablehlo("stablehlo.cbrt"), wide=vector.wide_cube_root,
+        in_single=True,
     ),
     jvp=lambda x_dot, y, x: mul(x_dot, table_scaled(bind("integer_pow", y, y=-2), 1 / 3)),
     cost=costs.nothing,
