@@ -16,10 +16,10 @@ SPECIAL = np.float32([
     0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, TINY, -TINY, HUGE, -HUGE, 1e-30, -1e-38, 0.5,
     8.0, -27.0, 2.0, -2.0, np.pi, np.pi / 2, 1e5,
 ])  # fmt: skip
-FUNCTIONS = ["sin", "cos", "tan", "arcsin", "arccos", "arctan", "cbrt", "sinh"]
+FUNCTIONS = ["sin", "cos", "tan", "arcsin", "arccos", "arctan", "cbrt", "sinh", "expm1"]
 # Units of the last place of what is computed in float32; the others round float64 once, which is
 # right to 1e-16, by polynomials that are right to 1e-11.
-SINGLE = {"arcsin": 1.9, "arccos": 1.4, "arctan": 1.8, "cbrt": 1}
+SINGLE = {"arcsin": 1.9, "arccos": 1.4, "arctan": 1.8, "cbrt": 1, "expm1": 1.4}
 WIDE = {"arcsin": 2.2, "arccos": 2, "arctan": 2, "cbrt": 1, "log": 1, "sin": 1, "cos": 1, "tan": 2,
         "log1p": 1, "log2": 1, "exp2": 1, "sinh": 2, "cosh": 1.5, "arcsinh": 2.5, "arccosh": 2.2,
         "arctanh": 2, "tanh": 2.1, "arctan2": 2, "power": 1.2}  # fmt: skip
@@ -39,7 +39,7 @@ def _arguments(name):
     if name in ("arcsin", "arccos"):
         near_one = 1 - 2.0 ** -rng.uniform(1, 24, 5000)
         return np.float32(np.concatenate([rng.uniform(-1, 1, 40000), near_one]))
-    largest = {"cbrt": 80, "sinh": 4.4}.get(name, 14)
+    largest = {"cbrt": 80, "sinh": 4.4, "expm1": 4.4}.get(name, 14)
     spread = np.exp(rng.uniform(-80, largest, 30000))
     return np.float32(np.concatenate([rng.uniform(-20, 20, 30000), spread, -spread]))
 

@@ -918,7 +918,10 @@ def _expm1_numpy(x: Any) -> Any:
 
 expm1_p = unary(
     "expm1", INEXACT, numpy=_expm1_numpy, tunable=True,
-    stablehlo=_or_complex("expm1", tunable_stablehlo("stablehlo.exponential_minus_one")),
+    stablehlo=_or_complex("expm1", vectorised(
+        vector.single_exponential_less_one, tunable_stablehlo("stablehlo.exponential_minus_one"),
+        in_single=True,
+    )),
     jvp=lambda x_dot, y, x: mul(x_dot, bind("exp", x)),  # y + 1 cancels far below zero
 )  # fmt: skip
 

@@ -666,6 +666,25 @@ def wide_hyperbolic_tangent(x: Text) -> Text:
     return _like_tiny(x, where(bits_of(x) < 0, -result, result))
 
 
+# log 2 as the sum of a number of 15 bits, whose products with exponents are exact, and a rest.
+_LOG_2_SINGLE = (0.693145751953125, 1.4286068203094172e-06)
+
+
+def single_exponential_less_one(x: Text) -> Text:
+    """Write exp(x) - 1 of float32 as 2^n (r + c) + (2^n - 1), with x = n log 2 + r + rest."""
+    reached = x.op("minimum", 89.0).op("maximum", -18.0)
+    n = (reached * float(1 / np.log(2))).op("round_nearest_even")
+    exact = reached - n * _LOG_2_SINGLE[0]
+    r = exact - n * _LOG_2_SINGLE[1]
+    rest = (exact - r) - n * _LOG_2_SINGLE[1]
+    t = r * r
+    odd = r * (t * _polynomial(t, _SINH_WIDE[:3]))
+    even = t * 0.5 + t * t * _polynomial(t, _COSH_WIDE[:3])
+    power = _power_of_two(n - 1.0)  # half of it: 2^128 is none of float32
+    half = (power * r + (power - 0.5)) + power * ((odd + rest) + even)
+    return where(abs_(x) < _TINY_SINGLE * _TINY_SINGLE, x, half + half)
+
+
 _LARGE = 2.0**54  # above it x^2 + 1 is x^2
 
 
