@@ -253,9 +253,9 @@ _AXIS = "it works along an axis"
 _MATRIX = "it takes matrices"
 NO_SCALARS = {
     **dict.fromkeys("argmax argmin cumlogsumexp cummax cummin cumprod cumsum top_k sort "
-                    "concatenate split gather scatter scatter_add scatter_mul scatter_min "
-                    "scatter_max fft all_gather all_gather_invariant all_gather_reduced all_to_all "
-                    "ragged_exchange reduce_scatter".split(), _AXIS),
+                    "concatenate partition split gather scatter scatter_add scatter_mul "
+                    "scatter_min scatter_max fft all_gather all_gather_invariant "
+                    "all_gather_reduced all_to_all ragged_exchange reduce_scatter".split(), _AXIS),
     **dict.fromkeys("block_values cholesky cholesky_update cofactors det eig eigh geqrf "
                     "eigh_tridiagonal hessenberg on_diagonal rotations "
                     "householder_product lu lu_pivots_to_permutation ormqr qr schur solve svd "

@@ -856,7 +856,9 @@ def sort_complex(a: ArrayLike) -> Array:
 
 
 def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
-    """Return elements with the `kth` along an axis where sorting puts it (all are sorted).
+    """Return elements with the `kth` along an axis where sorting puts it.
+
+    None before it is greater, and none behind it is less.
 
     Args:
         a: an array.
@@ -864,8 +866,8 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
         axis: the axis.
 
     Returns:
-        An array of the shape of `a`: of `argpartition` integers. All is sorted,
-        which NumPy does not promise.
+        An array of the shape of `a`. As in NumPy, the order on both sides is not defined: short
+        axes are sorted.
 
     Raises:
         TypeError: `a` is not an array.
@@ -876,12 +878,13 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
         >>> xnp.partition(xnp.array([3, 1, 2]), 1)
         Array([1, 2, 3], dtype=int32)
     """
-    _check_kth("partition", a, kth, axis)
-    return sort(a, axis)
+    return _partition("partition", a, kth, axis, places=False)
 
 
 def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
-    """Return positions such that the `kth` is where sorting puts it (all are in order).
+    """Return positions of elements with the `kth` along an axis where sorting puts it.
+
+    None before it is greater, and none behind it is less.
 
     Args:
         a: an array.
@@ -889,8 +892,8 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
         axis: the axis.
 
     Returns:
-        An array of the shape of `a`: of `argpartition` integers. All is sorted,
-        which NumPy does not promise.
+        Integers, of the shape of `a`. As in NumPy, the order on both sides is not defined: short
+        axes are in order.
 
     Raises:
         TypeError: `a` is not an array.
@@ -901,15 +904,19 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
         >>> xnp.argpartition(xnp.array([3, 1, 2]), 1)
         Array([1, 2, 0], dtype=int32)
     """
-    _check_kth("argpartition", a, kth, axis)
-    return argsort(a, axis)
+    found = _partition("argpartition", a, kth, axis, places=True)
+    return cast(found, dtypes.python_scalar_dtype(int))
 
 
-def _check_kth(operation: str, a: Any, kth: int, axis: int) -> None:
+def _partition(operation: str, a: Any, kth: int, axis: int, *, places: bool) -> Array:
     a = array_of(a, operation)
-    size = a.aval.shape[axis_of(axis, a.aval.ndim, operation)]
-    if not -size <= operator.index(kth) < size:
+    axis, number = axis_of(axis, a.aval.ndim, operation), operator.index(kth)
+    size = a.aval.shape[axis]
+    if not -size <= number < size:
         raise ValueError(f"{operation}: kth={kth} is out of bounds for an axis of size {size}.")
+    number += size if number < 0 else 0
+    result: Array = get_primitive("partition").bind(a, kth=number, axis=axis, places=places)[0]
+    return result
 
 
 def lexsort(keys: Arrays, axis: int = -1, *, batch_size: int | None = 16) -> Array:

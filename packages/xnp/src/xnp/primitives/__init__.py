@@ -66,7 +66,7 @@ _NAMES_BY_MODULE = {
         "split", "squeeze", "transpose",
     ),
     "slicing": ("dynamic_slice", "dynamic_update_slice", "slice"),
-    "sort": ("sort", "top_k"),
+    "sort": ("partition", "sort", "top_k"),
     "special_error": ("dawsn", "erf", "erf_inv", "erfc", "erfcx", "log_ndtr", "ndtr", "ndtri"),
     "special_functions": (
         "bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e", "cosine_integral", "expi", "expn",

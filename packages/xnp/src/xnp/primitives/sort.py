@@ -1,4 +1,4 @@
-"""sort and top_k: order elements along one dimension, or take the greatest of them."""
+"""sort, top_k and partition: order elements along one dimension, or take the greatest of them."""
 
 from __future__ import annotations
 
@@ -550,5 +550,107 @@ top_k_p: Primitive = Primitive(
     transpose=undefined("it is not linear"),
     batch=_top_k_batch,
     eager=costs.nothing,
+    sharding=xprim.dimension_names.whole_along("axis"),
+)
+
+
+# ------------------------------------------------------------------------------------- partition
+# partition: the elements, or with `places` their indices, with the one at `kth` along an axis where
+# sorting puts it, none that is greater before it, and none that is less behind it.
+#
+# Order among the others is not defined. NumPy selects in a third of the time that sorting takes;
+# short axes, and other platforms, sort. The derivative gives each element of the result the tangent
+# of the one of equal rank.
+
+_LEAST_TO_SELECT = 512  # elements along the axis
+
+
+def _partition_shape(aval: ShapedArray, *, kth: int, axis: int, places: bool) -> Any:
+    require_axis("partition", axis, aval)
+    size = aval.shape[axis]
+    if not 0 <= kth < size:
+        raise ValueError(f"partition: kth={kth} is out of bounds for an axis of size {size}.")
+    return (shaped_array(aval.shape, index_dtype_for(size)) if places else aval,)
+
+
+def _partition_numpy(x: Any, *, kth: int, axis: int, places: bool) -> Any:
+    keys = comparable(x)
+    if x.shape[axis] < _LEAST_TO_SELECT:
+        order = _sort_numpy(x, _places_of(x, axis), dimension=axis, is_stable=True, num_keys=1)
+        return (order[int(places)],)
+    key = x if len(keys) > 1 else keys[0]  # NumPy orders complex numbers as they are ordered here
+    if key is x and not places:
+        return (np.partition(x, kth, axis),)
+    order = np.argpartition(key, kth, axis)
+    if places:
+        return (order.astype(index_dtype_for(x.shape[axis])),)
+    return (np.take_along_axis(x, order, axis),)
+
+
+def _places_of(x: Any, axis: int) -> Any:
+    size = x.shape[axis]
+    shape = [1] * x.ndim
+    shape[axis] = size
+    return np.broadcast_to(np.arange(size, dtype=index_dtype_for(size)).reshape(shape), x.shape)
+
+
+def _partition_fill(operands: Any, results: Any, *, kth: int, axis: int, places: bool) -> None:
+    (x,), (out,) = operands, results
+    if places or comparable(x)[0] is not x:
+        np.copyto(out, _partition_numpy(x, kth=kth, axis=axis, places=places)[0])
+        return
+    np.copyto(out, x)
+    out.partition(kth, axis)
+
+
+def _partition_stablehlo(
+    b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, kth: int, axis: int, places: bool
+) -> Any:
+    def ordered(x: Any) -> Any:
+        return _order_along(x, axis)[1:] if places else sort_p.bind(x, **_stably(axis))
+
+    return b.traced(ordered, operands, avals_in, ("partition", axis, places))
+
+
+def _stably(axis: int) -> dict[str, Any]:
+    return {"dimension": axis, "is_stable": True, "num_keys": 1}
+
+
+def _order_along(x: Any, axis: int) -> Any:
+    """Return the sorted elements, and their places."""
+    shape = x.aval.shape
+    places = bind("iota", dtype=index_dtype_for(shape[axis]), shape=shape, dimension=axis)
+    return sort_p.bind(x, places, **_stably(axis))
+
+
+def _partition_host(avals_in: Any, avals_out: Any, *, axis: int, **_: Any) -> Any:
+    (x,) = avals_in
+    return without(tuple(range(x.ndim)), axis) if x.shape[axis] >= _LEAST_TO_SELECT else None
+
+
+def _partition_jvp(primals: Any, tangents: Any, *, axis: int, places: bool, **params: Any) -> Any:
+    (x,), (x_dot,) = primals, tangents
+    outs = partition_p.bind(x, axis=axis, places=places, **params)
+    if places or type(x_dot) is Zero:
+        return outs, (Zero(outs[0].aval),)
+    order = _order_along(x, axis)[1]
+    ranks = _order_along(_order_along(outs[0], axis)[1], axis)[1]
+    return outs, (take_along(x_dot, take_along(order, ranks, axis), axis),)
+
+
+def _partition_batch(batch: Any, operands: Any, dims: Any, *, axis: int, **params: Any) -> Any:
+    (d,) = dims
+    return partition_p.bind(operands[0], axis=axis + (d <= axis), **params), (d,)
+
+
+partition_p: Primitive = Primitive(
+    "partition",
+    shape=_partition_shape,
+    numpy=_partition_numpy,
+    stablehlo=_partition_stablehlo,
+    jvp=_partition_jvp,
+    transpose=undefined("it is not linear"),
+    batch=_partition_batch,
+    eager=Eager(costs.nothing, host=_partition_host, fill=_partition_fill),
     sharding=xprim.dimension_names.whole_along("axis"),
 )

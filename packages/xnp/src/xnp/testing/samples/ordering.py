@@ -56,6 +56,18 @@ def _top(x: Any, k: int, axis: int, *, smooth: bool = True, note: str = "") -> S
     return Sample([x], {"k": k, "axis": axis}, smooth=smooth, note=note)
 
 
+def _partitions() -> list[Sample]:
+    rows = [
+        (numbers((6,)), 2, 0, ""), (numbers((3, 5)), 0, 1, ""), (numbers((5, 3)), 4, 0, ""),
+        (numbers((0, 3)), 1, 1, ""), (small_numbers((2, 9), np.int32), 4, 1, "equals"),
+        (_NAN, 3, 1, "NaN"), *[(numbers((2, 6), dtype), 3, 1, "") for dtype in EVERY],
+    ]  # fmt: skip
+    return [
+        Sample([x], {"kth": kth, "axis": axis, "places": places}, smooth=not note, note=note)
+        for x, kth, axis, note in rows for places in (False, True)
+    ]  # fmt: skip
+
+
 def _run(shape: tuple[int, ...], axis: int, *, reverse: bool = False, dtype: Any = np.float64,
          tolerance: Tolerance = ROUNDED) -> Sample:  # fmt: skip
     return Sample([numbers(shape, dtype)], {"axis": axis, "reverse": reverse}, tolerance)
@@ -93,6 +105,7 @@ TABLE: dict[str, list[Sample]] = {
     ],
     "argmin": _ARGS,
     "argmax": list(_ARGS),
+    "partition": _partitions(),
     "top_k": [
         _top(numbers((6,)), 2, 0), _top(numbers((3, 5)), 3, 1), _top(numbers((5, 3)), 2, 0),
         _top(numbers((4,)), 0, 0), _top(numbers((2, 4)), 4, 1),
