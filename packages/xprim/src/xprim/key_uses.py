@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from xprim import config, dtypes
 from xprim.array import ConcreteArray
@@ -34,7 +34,7 @@ from xprim.static_keys import params_key
 from xprim.trace import Tracer
 
 __all__ = [
-    "KeyUse", "Used", "bind_noting_keys", "check_program", "note_buffers", "note_call",
+    "REPORTED", "KeyUse", "Used", "bind_noting_keys", "check_program", "note_buffers", "note_call",
     "note_use", "noting_keys",
 ]  # fmt: skip
 
@@ -62,6 +62,12 @@ class KeyUses(NamedTuple):
 
 
 # ------------------------------------------------------------------------------------- eager work
+
+REPORTED: Final = ()
+"""The first use of a key whose reuse was reported, or whose first use has no line of the user's.
+
+It is falsy, and no more than that is looked at when such a key is used again.
+"""
 
 
 def note_use(key: Any, operation: str) -> None:
@@ -112,9 +118,10 @@ def noting_keys(
         for k, (operation, line) in used:
             first = getattr(buffers[k], "first_use", None)
             if first is None:
-                buffers[k].first_use = line or ()  # of the program: that of the call costs 0.1 us
-            else:
+                buffers[k].first_use = line or REPORTED  # where the call is costs 0.1 us to find
+            elif first or config.values.debug_key_reuse is True:
                 _report((operation, capture(3)), first)
+                buffers[k].first_use = REPORTED
         return start(buffers)
 
     return start_and_note
@@ -127,8 +134,8 @@ def _note(key: ConcreteArray, operation: str, source: Source | None) -> None:
         first = getattr(buffer, "first_use", None)
     if first is not None:
         _report((operation, source), first)
-        return
-    key.first_use = source or ()
+        source = None
+    key.first_use = source or REPORTED
     _note_buffer(key)
 
 

@@ -25,7 +25,7 @@ from xprim import EAGER, Array, ConcreteArray, as_array, config, dtypes, shaped_
 from xprim.calls import bind_one
 from xprim.errors import described, message
 from xprim.extended import as_physical, unwrap, wrap, wrap_p, wrapped
-from xprim.key_uses import note_use
+from xprim.key_uses import REPORTED, note_use
 from xprim.source import capture
 from xprim.strict_options import enable_custom_prng
 from xprim.tracebacks import boundaries
@@ -63,14 +63,15 @@ def words_of(key: Any, operation: str, uses: bool = True) -> Any:
     if words.aval is not _SINGLE:
         _check_single(words, operation)
     if uses:
+        first = getattr(key, "first_use", None)
         if (
-            type(key) is ConcreteArray
+            first is None
             and state.trace is EAGER
+            and type(key) is ConcreteArray
             and key.buffer is None
-            and getattr(key, "first_use", None) is None
         ):
-            key.first_use = capture(4) or ()
-        else:
+            key.first_use = capture(4) or REPORTED
+        elif first is None or first or config.values.debug_key_reuse is True:
             note_use(key, operation)
     return words
 
