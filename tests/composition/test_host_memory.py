@@ -12,7 +12,7 @@ import xstack
 import xstack.numpy as xnp
 from xstack.ad_checkpoint import checkpoint_name
 from xstack.memory import Space
-from xstack.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
+from xstack.sharding import AxisType, NamedSharding, PartitionSpec, SingleDeviceSharding
 
 jax = pytest.importorskip("jax")
 jax_ad_checkpoint = pytest.importorskip("jax.ad_checkpoint")
@@ -139,6 +139,33 @@ def test_state_stays_on_the_host_between_steps_of_a_program():
         expected_w = expected_w - 0.1 * expected_m
     np.testing.assert_allclose(w, expected_w, rtol=1e-5)
     np.testing.assert_allclose(m, expected_m, rtol=1e-5)
+
+
+def doubled(r):
+    return 2 * r
+
+
+OF_VALUES = {
+    "members": lambda mesh: xstack.shard_map(
+        doubled, mesh=mesh, in_specs=PartitionSpec("x"), out_specs=PartitionSpec("x")),
+    "examples": lambda mesh: xstack.vmap(doubled),
+    "gradient": lambda mesh: xstack.grad(lambda x: (x * x).sum()),
+    "tangent": lambda mesh: lambda x: xstack.jvp(doubled, (x,), (x,))[1],
+    "checkpoint": lambda mesh: xstack.grad(xstack.checkpoint(lambda x: (x * x).sum())),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("axis", [AxisType.Auto, AxisType.Explicit])
+@pytest.mark.parametrize("name", OF_VALUES)
+def test_results_of_transformed_functions_are_in_the_memory_of_their_argument(name, axis):
+    mesh = xstack.make_mesh((4,), ("x",), axis_types=(axis,))
+    x = xstack.device_put(X, NamedSharding(mesh, PartitionSpec("x"), memory_kind="pinned_host"))
+    f = OF_VALUES[name](mesh)
+    for fun in (f, xstack.jit(f)):
+        y = fun(x)
+        assert xstack.typeof(y).memory_space is Space.Host
+        assert y.sharding.memory_kind == "pinned_host" and y.sharding.num_devices == 4
+        np.testing.assert_array_equal(y, 2 * X)
 
 
 @pytest.mark.parametrize("over", [1, 2])
