@@ -26,6 +26,12 @@ _LARGE: Final = 1 << 18  # elements
 _IN_MEMORY: Final = 1
 _BITS: Final = 256  # many times `_LEAST_WORK_OF_LARGE`: hardly two of so few equations share a bit
 
+# Primitives that XLA does not compute again for several readers.
+_COSTLY: Final = frozenset({
+    "atan2", "cbrt", "cos", "div", "erf", "exp", "expm1", "log", "log1p", "logistic", "pow", "rem",
+    "rsqrt", "sin", "sqrt", "tan", "tanh",
+})  # fmt: skip
+
 # Primitives that are fused with what reads them, beside elementwise ones.
 _MOVES: Final = frozenset({
     "broadcast_in_dim", "concatenate", "dynamic_slice", "expand_dims", "iota", "pad", "reshape",
@@ -55,9 +61,12 @@ def equations_to_fence(jaxpr: Jaxpr) -> frozenset[Equation]:
         if fused[i]:
             out = eqn.outputs[0]
             work |= 2 << i % _BITS
-            if out in shared and work.bit_count() > _least_work(out):
-                found.append(eqn)
-                work = _IN_MEMORY
+            if out in shared:
+                if eqn.primitive.name in _COSTLY:
+                    work = _IN_MEMORY
+                elif work.bit_count() > _least_work(out):
+                    found.append(eqn)
+                    work = _IN_MEMORY
             sources[out] = work
         else:
             for out in eqn.outputs:
