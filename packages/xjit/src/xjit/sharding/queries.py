@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import NoneType
 from typing import Any
 
@@ -33,17 +33,25 @@ def places_in(closed: ClosedJaxpr) -> tuple[tuple[Equation, Any], ...]:
 
 def _places(closed: ClosedJaxpr) -> tuple[tuple[Equation, Any], ...]:
     found: list[tuple[Equation, Any]] = []
+    by_signature: dict[Any, list[Any]] = {}  # most equations repeat one of the same params
     for eqn in [eqn for eqn in closed.jaxpr.eqns if eqn.params]:
-        for value in eqn.params.values():
-            kind = type(value)
-            if kind in _OTHERS:
-                continue
-            found += [
-                (eqn, item)
-                for item in (value if kind is tuple else (value,))
-                if type(item) not in _OTHERS and isinstance(item, _KINDS)
-            ]
+        signature = eqn.signature or eqn
+        items = by_signature.get(signature)
+        if items is None:
+            items = by_signature[signature] = _places_of(eqn.params)
+        if items:
+            found += [(eqn, item) for item in items]
     return tuple(found)
+
+
+def _places_of(params: Mapping[str, Any]) -> list[Any]:
+    found: list[Any] = []
+    for value in params.values():
+        kind = type(value)
+        if kind not in _OTHERS:
+            found += [item for item in (value if kind is tuple else (value,))
+                      if type(item) not in _OTHERS and isinstance(item, _KINDS)]  # fmt: skip
+    return found
 
 
 def mesh_within(closed: ClosedJaxpr) -> Mesh | None:
