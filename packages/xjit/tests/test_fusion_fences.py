@@ -77,6 +77,10 @@ def test_what_depends_on_constants_alone_is_left_to_xla():
     assert _fences(lambda x: x + chain(xnp.ones((3, 4))), X) == 0
 
 
+def test_costly_operations_which_xla_computes_once_need_no_fences():
+    assert _fences(_chain(nn.softmax, 20), X) == 0  # its quotient is in memory
+
+
 def test_loops_have_no_fences_even_where_a_function_has_them_outside():
     chain = jit(_chain(STEPS["log_softmax"], 20))
 
