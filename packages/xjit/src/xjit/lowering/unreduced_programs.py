@@ -131,8 +131,8 @@ def _on_stacks(closed: ClosedJaxpr) -> ClosedJaxpr:
 def _mentions_parts(closed: ClosedJaxpr) -> bool:
     jaxpr = closed.jaxpr
     avals = {v.aval for v in (*jaxpr.constvars, *jaxpr.invars, *jaxpr.outvars)}
-    kinds = {eqn.signature or eqn for eqn in jaxpr.eqns}  # most equations repeat one of their kind
-    for kind in kinds:
+    kinds: set[Any] = {eqn.signature or eqn for eqn in jaxpr.eqns}
+    for kind in kinds:  # few, as most equations repeat one of theirs
         avals.update([v.aval for v in kind.outputs] if type(kind) is Equation else kind.avals_out)
     return any(_axes(a) or _axes_of_members(a) for a in avals) or any(
         _on_stacks(p) is not p for p in programs_inside(closed)

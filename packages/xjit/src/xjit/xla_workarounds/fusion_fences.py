@@ -45,8 +45,10 @@ def equations_to_fence(jaxpr: Jaxpr) -> frozenset[Equation]:
         return frozenset()
     fused = [_is_fused(eqn) for eqn in jaxpr.eqns]
     shared = _read_by_several_kernels(jaxpr, fused)
-    if not shared:
-        return frozenset()
+    return frozenset(_results_of_much_work(jaxpr, fused, shared) if shared else ())
+
+
+def _results_of_much_work(jaxpr: Jaxpr, fused: list[bool], shared: set[Any]) -> list[Equation]:
     found = []
     # The equations that lead to a variable since the last values in memory, as bits, after one that
     # says that there are such values: what depends on constants alone XLA computes.
@@ -71,7 +73,7 @@ def equations_to_fence(jaxpr: Jaxpr) -> frozenset[Equation]:
         else:
             for out in eqn.outputs:
                 sources[out] = _IN_MEMORY
-    return frozenset(found)
+    return found
 
 
 def _is_fused(eqn: Equation) -> bool:
