@@ -12,23 +12,9 @@ from collections.abc import Callable
 from typing import Any, Literal, overload
 
 from xnp.lax import control_flow as loops
-from xnp.primitives import table
+from xnp.primitives import solvers, table
 from xnp.primitives.cholesky import cholesky_p, cholesky_update_p, symmetric_product_p
 from xnp.primitives.eigen import eig_p, eigh_p, hessenberg_p, schur_p, tridiagonal_p
-from xnp.primitives.linalg_lowering import (
-    EighImplementation,
-    EigImplementation,
-    SvdAlgorithm,
-    adjoint,
-    check_choice,
-    check_magma,
-    checked,
-    eye,
-    given,
-    matmul,
-    mt,
-    tril,
-)
 from xnp.primitives.linear_systems import (
     HALVES,
     lu_p,
@@ -37,7 +23,9 @@ from xnp.primitives.linear_systems import (
     triangular_solve_p,
     tridiagonal_solve_p,
 )
+from xnp.primitives.matrices import adjoint, checked, eye, matmul, mt, tril
 from xnp.primitives.qr import column_order, columns_at, householder_product_p, ormqr_p, qr_p
+from xnp.primitives.solvers import EighImplementation, EigImplementation, SvdAlgorithm
 from xnp.primitives.svd import svd_p
 from xnp.primitives.table import add, bind, converted, mul, scalar_like, scaled, sliced, sub, summed
 from xprim import Array, as_array, dtypes, scalar_array
@@ -579,11 +567,11 @@ def eigh(
 
     Differentiable in: x, where the eigenvalues are distinct.
     """
-    check_choice("eigh", "implementation", implementation, *EighImplementation)
+    solvers.check_choice("eigh", "implementation", implementation, *EighImplementation)
     x = as_array(x, what="eigh: x")
     v, w = eigh_p.bind(
         _symmetric("eigh", x) if symmetrize_input else x, lower=bool(lower),
-        **given(implementation=implementation),
+        **solvers.given(implementation=implementation),
     )  # fmt: skip
     if subset_by_index is not None:
         start, stop = _range("eigh", subset_by_index, x.shape[-1])
@@ -623,13 +611,14 @@ def eig(
 
     Differentiable in: x, for the eigenvalues; for the vectors with `enable_eigvec_derivs`.
     """
-    check_choice("eig", "implementation", implementation, *EigImplementation)
-    check_magma("eig", use_magma)
+    solvers.check_choice("eig", "implementation", implementation, *EigImplementation)
+    solvers.check_magma("eig", use_magma)
     x = as_array(x, what="eig: x")
     return list(eig_p.bind(
         x, compute_left_eigenvectors=bool(compute_left_eigenvectors),
         compute_right_eigenvectors=bool(compute_right_eigenvectors),
-        enable_eigvec_derivs=bool(enable_eigvec_derivs), **given(implementation=implementation),
+        enable_eigvec_derivs=bool(enable_eigvec_derivs),
+        **solvers.given(implementation=implementation),
     ))  # fmt: skip
 
 
@@ -730,7 +719,7 @@ def qr(
     Differentiable in: x, where the first min(m, n) columns are independent, and, for
     m > n, without `full_matrices`.
     """
-    check_magma("qr", use_magma)
+    solvers.check_magma("qr", use_magma)
     x = as_array(x, what="qr: x")
     if pivoting:
         order = column_order(x)
@@ -783,13 +772,13 @@ def svd(
     Differentiable in: x, where the singular values are distinct; the vectors of matrices that are
     not square without `full_matrices`.
     """
-    check_choice("svd", "algorithm", algorithm, *SvdAlgorithm)
+    solvers.check_choice("svd", "algorithm", algorithm, *SvdAlgorithm)
     x = as_array(x, what="svd: x")
     if subset_by_index is not None and full_matrices and compute_uv:
         raise ValueError("svd: subset_by_index goes with full_matrices=False.")
     results: Any = svd_p.bind(
         x, full_matrices=bool(full_matrices), compute_uv=bool(compute_uv),
-        **given(algorithm=algorithm),
+        **solvers.given(algorithm=algorithm),
     )  # fmt: skip
     if subset_by_index is not None:
         start, stop = _range("svd", subset_by_index, min(x.shape[-2:]))

@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple, overload
 
 from xnp import lax
 from xnp.linalg.products import matrix
-from xnp.primitives.linalg_lowering import adjoint, matmul
+from xnp.primitives.matrices import adjoint, matmul
 from xnp.primitives.qr import geqrf_p
 from xprim import Array
 from xprim.requirements import require

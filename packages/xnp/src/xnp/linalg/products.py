@@ -13,8 +13,8 @@ from xnp.numpy.dispatch import axis_of, check_ranks
 from xnp.numpy.rearranging import trace as array_trace
 from xnp.placing import computed_as
 from xnp.primitives import table
-from xnp.primitives.linalg_lowering import eye, mt
 from xnp.primitives.linear_systems import solve_p
+from xnp.primitives.matrices import eye, mt
 from xnp.primitives.table import broadcasted, converted, filled, moved, mul, reshaped, sliced, sub
 from xprim import Array, as_array, dtypes, promotion
 from xprim.errors import ShapeError, message

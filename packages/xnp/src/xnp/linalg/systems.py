@@ -14,8 +14,8 @@ from xnp.linalg.products import broadcast_batches, diagonal, matmul, matrix, pro
 from xnp.numpy.creation import asarray
 from xnp.numpy.dispatch import array_of, axis_of, cast, check_ranks, several_axes, wide
 from xnp.primitives import table
-from xnp.primitives.linalg_lowering import adjoint, conj, eye, real, real_dtype
 from xnp.primitives.linear_systems import det_p, pivots_of, solve_p
+from xnp.primitives.matrices import adjoint, conj, eye, real, real_dtype
 from xnp.primitives.svd import pinv_p, svd_p
 from xnp.primitives.table import broadcasted, converted, filled, reshaped, selected, sliced, summed
 from xprim import Array, JaxprTracer, Zero, as_array, custom_jvp_call_p, dtypes

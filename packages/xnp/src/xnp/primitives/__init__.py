@@ -4,7 +4,8 @@
 - `elementwise`, `logaddexp`, `conversion`, `special_gamma`, `special_error`, ...: their rows.
 - `shapes`, `slicing`, `gather`, `scatter`, `windows`, `cumulative`, `reductions`, `sort`, ...:
   structural primitives, a family a module.
-- `cholesky`, `qr`, `eigen`, `svd`, `linear_systems`: factorisations; `linalg_lowering`: LAPACK.
+- `cholesky`, `qr`, `eigen`, `svd`, `linear_systems`: factorisations; `matrices` and
+  `solvers` hold what they share.
 - `attention`: that of cuDNN.
 - `control_flow`, `cond`, `scan`, `while_loop`: primitives that hold programs.
 

@@ -22,11 +22,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import xprim
-from xnp.primitives import table
+from xnp.primitives import solvers, table
 from xnp.primitives.control_flow import traced
-from xnp.primitives.linalg_lowering import layout, layouts
 from xnp.primitives.lowering_text import is_split
 from xnp.primitives.precision import Precision
+from xnp.primitives.solvers import layout
 from xnp.primitives.table import add, bind, broadcasted, in_dtype, iota, mul, reshaped, sub, summed
 from xprim import EAGER, Linear, Primitive, ShapedArray, Zero, dtypes, not_mapped, shaped_array
 from xprim.contracts import BatchAxis, Builder, JVPHandle, TransposeHandle
@@ -315,7 +315,7 @@ def _call(
     orders += [tuple(range(a.ndim - 1, -1, -1)) for a in (*others, _WORKSPACE)]
     attributes = (
         f'call_target_name = "__cudnn$fmha{name}", api_version = 2 : i32, '
-        f"backend_config = {json.dumps(config)}, operand_layouts = {layouts(avals_in)}, "
+        f"backend_config = {json.dumps(config)}, operand_layouts = {solvers.layouts(avals_in)}, "
         f"result_layouts = [{', '.join(map(layout, orders))}]"
     )
     results = b.op("stablehlo.custom_call", operands, avals_in, avals_out, attributes)[:-1]

@@ -7,24 +7,19 @@ from typing import Any
 import numpy as np
 
 from xnp import lax
-from xnp.primitives import small_matrices
-from xnp.primitives.linalg_lowering import (
+from xnp.primitives import small_matrices, solvers
+from xnp.primitives.linear_systems import solved
+from xnp.primitives.matrices import (
     adjoint,
     as_columns,
     as_rows,
     checked,
-    gpu_call,
-    info_aval,
-    lapack_call,
     lower_half,
     matmul,
     matrix_batch,
     mt,
-    nan_on_failure,
-    triangle,
     triu,
 )
-from xnp.primitives.linear_systems import solved
 from xnp.primitives.table import add, mul, scaled
 from xprim import (
     Primitive,
@@ -77,8 +72,10 @@ def _lapack(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
     (aval,) = avals_in
     if aval.size == 0:
         return [b.constant(0, aval)]
-    results = [aval, info_aval(aval.shape[:-2])]
-    found = lapack_call(b, "potrf", aval.dtype, operands, [aval], results, "uplo = 76 : ui8")
+    results = [aval, solvers.info_aval(aval.shape[:-2])]
+    found = solvers.lapack_call(
+        b, "potrf", aval.dtype, operands, [aval], results, "uplo = 76 : ui8"
+    )
     return _factor(b, found, aval)
 
 
@@ -86,14 +83,16 @@ def _gpu(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
     (aval,) = avals_in
     if aval.size == 0:
         return [b.constant(0, aval)]
-    results = [aval, info_aval(aval.shape[:-2])]
-    found = gpu_call(b, "solver_potrf_ffi", operands, [aval], results, "lower = true", {0: 0})
+    results = [aval, solvers.info_aval(aval.shape[:-2])]
+    found = solvers.gpu_call(
+        b, "solver_potrf_ffi", operands, [aval], results, "lower = true", {0: 0}
+    )
     return _factor(b, found, aval)
 
 
 def _factor(b: Builder, found: Any, aval: ShapedArray) -> list[str]:
-    result = nan_on_failure(b, found[1], aval.shape[:-2], found[0], aval)
-    return [triangle(b, result, aval, "GE")]
+    result = solvers.nan_on_failure(b, found[1], aval.shape[:-2], found[0], aval)
+    return [solvers.triangle(b, result, aval, "GE")]
 
 
 def _expand(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
@@ -101,7 +100,7 @@ def _expand(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
     if aval.size == 0:
         return [b.constant(0, aval)]
     (result,) = b.op("stablehlo.cholesky", operands, avals_in, avals_out, "lower = true")
-    return [triangle(b, result, aval, "GE")]
+    return [solvers.triangle(b, result, aval, "GE")]
 
 
 def _cholesky_jvp(primals: Any, tangents: Any) -> Any:
@@ -183,10 +182,12 @@ def _cuda(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
     aval = avals_in[0]
     if aval.size == 0 or aval.ndim > 2:  # the plugin's kernel is for one matrix
         return _cholesky_update_stablehlo(b, operands, avals_in, avals_out)
-    given = [triangle(b, operands[0], aval, "LE"), operands[1]]
-    found = gpu_call(b, "_cholesky_update_ffi", given, avals_in, avals_in, aliases={0: 0, 1: 1},
-                     column_major=False, cells=None)  # fmt: skip
-    return [triangle(b, found[0], aval, "LE")]
+    given = [solvers.triangle(b, operands[0], aval, "LE"), operands[1]]
+    found = solvers.gpu_call(
+        b, "_cholesky_update_ffi", given, avals_in, avals_in, aliases={0: 0, 1: 1},
+        column_major=False, cells=None,
+    )  # fmt: skip
+    return [solvers.triangle(b, found[0], aval, "LE")]
 
 
 def _rotated(r: Any, w: Any) -> Any:

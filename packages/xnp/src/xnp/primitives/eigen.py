@@ -12,39 +12,28 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives import table
+from xnp.primitives import solvers, table
 from xnp.primitives.equal_values import block_values, rotations
-from xnp.primitives.linalg_lowering import (
-    EighImplementation,
-    EigImplementation,
+from xnp.primitives.linear_systems import solve_system
+from xnp.primitives.matrices import (
     adjoint,
     as_columns,
     as_rows,
-    by_compiler,
-    check_choice,
     checked,
     compared,
     complex_dtype,
     conj,
     diagonal,
     eye,
-    gpu_call,
-    host_results,
-    info_aval,
-    is_for_compiler,
-    lapack_call,
     lower_half,
     matmul,
     matrix_batch,
     mt,
-    nan_on_failure,
-    on_host,
     real,
     real_dtype,
-    write_results,
 )
-from xnp.primitives.linear_systems import solve_system
 from xnp.primitives.qr import host_product, reflector
+from xnp.primitives.solvers import EighImplementation, EigImplementation
 from xnp.primitives.table import add, bind, div, filled, iota, mul, selected, sliced, sub, summed
 from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, shaped_array, undefined
 from xprim.contracts import Builder
@@ -547,7 +536,7 @@ def _tridiagonal_numpy(a: Any, *, lower: bool) -> Any:
     diagonal = np.diagonal(out, 0, -2, -1).real
     beside = np.diagonal(out, -1 if lower else 1, -2, -1).real
     found = (np.where(kept, out, a), diagonal.copy(), beside.copy(), taus)
-    return host_results(a, found, lower) if n > 1 else found
+    return solvers.host_results(a, found, lower) if n > 1 else found
 
 
 def _reduce_lower(a: Any, taus: Any) -> None:
@@ -572,18 +561,21 @@ def _tridiagonal_stablehlo(
     batch = aval.shape[:-2]
     if aval.size == 0:
         return [b.constant(0, x) for x in avals_out]
-    results = [*avals_out, info_aval(batch)]
+    results = [*avals_out, solvers.info_aval(batch)]
     if is_gpu(b.platform):
         config = f"lower = {str(lower).lower()}"
-        found = gpu_call(b, "solver_sytrd_ffi", operands, avals_in, results, config, {0: 0})
+        found = solvers.gpu_call(b, "solver_sytrd_ffi", operands, avals_in, results, config, {0: 0})
     else:
         routine = "hetrd" if dtypes.is_complex(aval.dtype) else "sytrd"
         config = f"uplo = {ord('L' if lower else 'U')} : ui8"
-        found = lapack_call(b, routine, aval.dtype, operands, avals_in, results, config)
+        found = solvers.lapack_call(b, routine, aval.dtype, operands, avals_in, results, config)
     *found, info = found
     if aval.shape[-1] == 1:  # nothing is reduced
-        return [nan_on_failure(b, info, batch, x, y) for x, y in zip(found, avals_out, strict=True)]
-    return write_results(b, operands[0], aval, info, found, avals_out, lower)
+        return [
+            solvers.nan_on_failure(b, info, batch, x, y)
+            for x, y in zip(found, avals_out, strict=True)
+        ]
+    return solvers.write_results(b, operands[0], aval, info, found, avals_out, lower)
 
 
 tridiagonal_p: Primitive = Primitive(
@@ -616,7 +608,7 @@ def _hessenberg_numpy(a: Any) -> Any:
     taus = np.zeros((*a.shape[:-2], max(a.shape[-1] - 1, 0)), a.dtype)
     for i in np.ndindex(a.shape[:-2]):
         reduce_in_place(out[i], taus[i], 0, a.shape[-1] - 1)
-    return host_results(a, (out, taus)) if a.shape[-1] > 1 else (out, taus)
+    return solvers.host_results(a, (out, taus)) if a.shape[-1] > 1 else (out, taus)
 
 
 def reduce_in_place(a: Any, taus: Any, low: int, high: int) -> None:
@@ -638,12 +630,12 @@ def _hessenberg_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: A
     if aval.size == 0 or n == 1:
         return [operands[0], b.constant(0, avals_out[1])]
     config = f"low = 1 : i32, high = {n} : i32"
-    *found, info = lapack_call(b, "gehrd", aval.dtype, operands, avals_in,
-                               [*avals_out, info_aval(batch)], config)  # fmt: skip
-    return write_results(b, operands[0], aval, info, found, avals_out)
+    results = [*avals_out, solvers.info_aval(batch)]
+    *found, info = solvers.lapack_call(b, "gehrd", aval.dtype, operands, avals_in, results, config)
+    return solvers.write_results(b, operands[0], aval, info, found, avals_out)
 
 
-_host = on_host(lambda: hessenberg_p)
+_host = solvers.on_host(lambda: hessenberg_p)
 
 
 def _hessenberg_gpu(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
@@ -729,13 +721,13 @@ def _schur_stablehlo(
     values = shaped_array(aval.shape[:-1], aval.dtype)
     parts = [values] if dtypes.is_complex(aval.dtype) else [values, values]
     config = f"mode = {ord('V')} : ui8, sort = {ord('N')} : ui8"
-    found = lapack_call(
+    found = solvers.lapack_call(
         b, "gees", aval.dtype, operands, avals_in,
-        [aval, aval, *parts, info_aval(batch), info_aval(batch)], config,
+        [aval, aval, *parts, solvers.info_aval(batch), solvers.info_aval(batch)], config,
     )  # fmt: skip
     both = b.traced(choice, found[:2], [aval, aval], key="schur")
     wanted = both[: len(avals_out)]
-    return write_results(b, operands[0], aval, found[-1], wanted, avals_out)
+    return solvers.write_results(b, operands[0], aval, found[-1], wanted, avals_out)
 
 
 def _cost(avals_in: Any, avals_out: Any, **_params: Any) -> float:
@@ -747,7 +739,7 @@ schur_p: Primitive = Primitive(
     "schur",
     shape=_schur_shape,
     numpy=_schur_numpy,
-    stablehlo=by_platform("schur", cpu=_schur_stablehlo, gpu=on_host(lambda: schur_p)),
+    stablehlo=by_platform("schur", cpu=_schur_stablehlo, gpu=solvers.on_host(lambda: schur_p)),
     jvp=undefined("its vectors have phases, or rotations of blocks, that nothing determines; what "
                   "is made of it, such as scipy.linalg.sqrtm and solve_sylvester, has derivatives"),
     transpose=undefined("it is not linear"),
@@ -775,13 +767,13 @@ def _eigh_shape(
 
 
 def _eigh_numpy(a: Any, *, lower: bool, implementation: EighImplementation | None = None) -> Any:
-    if is_for_compiler(implementation, EighImplementation.QR):
-        return by_compiler(eigh_p, a, {"lower": lower, "implementation": implementation})
-    check_choice("eigh", "implementation", implementation, EighImplementation.QR)
+    if solvers.is_for_compiler(implementation, EighImplementation.QR):
+        return solvers.by_compiler(eigh_p, a, {"lower": lower, "implementation": implementation})
+    solvers.check_choice("eigh", "implementation", implementation, EighImplementation.QR)
     triangle: Any = "L" if lower else "U"
     try:
         w, v = np.linalg.eigh(a, triangle)
-        return host_results(a, (v, w), lower)
+        return solvers.host_results(a, (v, w), lower)
     except np.linalg.LinAlgError:
         pass
     v, w = np.full_like(a, np.nan), np.full(a.shape[:-1], np.nan, real_dtype(a.dtype))
@@ -790,22 +782,22 @@ def _eigh_numpy(a: Any, *, lower: bool, implementation: EighImplementation | Non
             w[i], v[i] = np.linalg.eigh(a[i], triangle)
         except np.linalg.LinAlgError:
             continue  # stays NaN
-    return host_results(a, (v, w), lower)
+    return solvers.host_results(a, (v, w), lower)
 
 
 def _eigh_lapack(
     b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, lower: bool,
     implementation: EighImplementation | None = None,
 ) -> Any:  # fmt: skip
-    check_choice("eigh", "implementation", implementation, EighImplementation.QR)
+    solvers.check_choice("eigh", "implementation", implementation, EighImplementation.QR)
     (aval,) = avals_in
     if aval.size == 0:
         return [b.constant(0, x) for x in avals_out]
     routine = "heevd" if dtypes.is_complex(aval.dtype) else "syevd"
     config = f"mode = {ord('V')} : ui8, uplo = {ord('L' if lower else 'U')} : ui8"
-    results = [*avals_out, info_aval(aval.shape[:-2])]
-    *found, info = lapack_call(b, routine, aval.dtype, operands, [aval], results, config)
-    return write_results(b, operands[0], aval, info, found, avals_out, lower)
+    results = [*avals_out, solvers.info_aval(aval.shape[:-2])]
+    *found, info = solvers.lapack_call(b, routine, aval.dtype, operands, [aval], results, config)
+    return solvers.write_results(b, operands[0], aval, info, found, avals_out, lower)
 
 
 _GPU_ALGORITHMS = {None: 0, EighImplementation.QR: 1, EighImplementation.JACOBI: 2}
@@ -816,15 +808,17 @@ def _eigh_gpu(
     implementation: EighImplementation | None = None,
 ) -> Any:  # fmt: skip
     known = EighImplementation.QR, EighImplementation.JACOBI
-    check_choice("eigh", "implementation", implementation, *known)
+    solvers.check_choice("eigh", "implementation", implementation, *known)
     (aval,) = avals_in
     if aval.size == 0:
         return [b.constant(0, x) for x in avals_out]
     number = _GPU_ALGORITHMS[implementation]
     config = f"algorithm = {number} : ui8, lower = {str(lower).lower()}"
-    results = [*avals_out, info_aval(aval.shape[:-2])]
-    *found, info = gpu_call(b, "solver_syevd_ffi", operands, [aval], results, config, {0: 0})
-    return write_results(b, operands[0], aval, info, found, avals_out, lower)
+    results = [*avals_out, solvers.info_aval(aval.shape[:-2])]
+    *found, info = solvers.gpu_call(
+        b, "solver_syevd_ffi", operands, [aval], results, config, {0: 0}
+    )
+    return solvers.write_results(b, operands[0], aval, info, found, avals_out, lower)
 
 
 def _eigh_jvp(primals: Any, tangents: Any, *, lower: bool, **params: Any) -> Any:
@@ -883,15 +877,15 @@ def _eig_shape(aval: ShapedArray, *, compute_left_eigenvectors: bool,
 def _eig_numpy(a: Any, *, compute_left_eigenvectors: bool, compute_right_eigenvectors: bool,
            enable_eigvec_derivs: bool, implementation: EigImplementation | None = None,
            ) -> Any:  # fmt: skip
-    if is_for_compiler(implementation, EigImplementation.LAPACK):
+    if solvers.is_for_compiler(implementation, EigImplementation.LAPACK):
         params = {
             "compute_left_eigenvectors": compute_left_eigenvectors,
             "compute_right_eigenvectors": compute_right_eigenvectors,
             "enable_eigvec_derivs": enable_eigvec_derivs,
             "implementation": implementation,
         }
-        return by_compiler(eig_p, a, params)  # fmt: skip
-    check_choice("eig", "implementation", implementation, EigImplementation.LAPACK)
+        return solvers.by_compiler(eig_p, a, params)  # fmt: skip
+    solvers.check_choice("eig", "implementation", implementation, EigImplementation.LAPACK)
     dtype = complex_dtype(a.dtype)
     w = np.full(a.shape[:-1], complex(np.nan, np.nan), dtype)
     left, right = np.full(a.shape, complex(np.nan, np.nan), dtype), None
@@ -925,7 +919,7 @@ def _eig_lapack(
     compute_right_eigenvectors: bool, enable_eigvec_derivs: bool,
     implementation: EigImplementation | None = None,
 ) -> Any:  # fmt: skip
-    check_choice("eig", "implementation", implementation, EigImplementation.LAPACK)
+    solvers.check_choice("eig", "implementation", implementation, EigImplementation.LAPACK)
     (aval,) = avals_in
     if aval.size == 0:
         return [b.constant(0, x) for x in avals_out]
@@ -934,7 +928,9 @@ def _eig_lapack(
         f"compute_{side} = {ord('V' if asked else 'N')} : ui8"
         for side, asked in zip(("left", "right"), wanted, strict=True)
     ])  # fmt: skip
-    found = lapack_call(b, "geev", aval.dtype, operands, [aval], _call_results(aval), config)
+    found = solvers.lapack_call(
+        b, "geev", aval.dtype, operands, [aval], _call_results(aval), config
+    )
     return _results(b, found, aval, wanted, avals_out)
 
 
@@ -943,7 +939,7 @@ def _call_results(aval: ShapedArray) -> list[ShapedArray]:
     values = shaped_array(aval.shape[:-1], aval.dtype)
     vectors = shaped_array(aval.shape, complex_dtype(aval.dtype))
     parts = [values] if dtypes.is_complex(aval.dtype) else [values, values]
-    return [*parts, vectors, vectors, info_aval(aval.shape[:-2])]
+    return [*parts, vectors, vectors, solvers.info_aval(aval.shape[:-2])]
 
 
 def _results(
@@ -956,7 +952,9 @@ def _results(
         w = b.op("stablehlo.complex", w, [part, part], avals_out[:1])
     chosen = [*w, *[v for v, asked in zip((left, right), wanted, strict=True) if asked]]
     batch = aval.shape[:-2]
-    return [nan_on_failure(b, info, batch, x, y) for x, y in zip(chosen, avals_out, strict=True)]
+    return [
+        solvers.nan_on_failure(b, info, batch, x, y) for x, y in zip(chosen, avals_out, strict=True)
+    ]
 
 
 def _eig_gpu(
@@ -975,7 +973,7 @@ def _eig_gpu(
     left, right = [str(asked).lower() for asked in wanted]
     config = f'left = {left}, magma = "{magma}", right = {right}'
     target = f"hybrid_eig_{'comp' if dtypes.is_complex(aval.dtype) else 'real'}"
-    found = gpu_call(b, target, operands, [aval], _call_results(aval), config)
+    found = solvers.gpu_call(b, target, operands, [aval], _call_results(aval), config)
     return _results(b, found, aval, wanted, avals_out)
 
 
@@ -991,14 +989,16 @@ def _cusolver(
         ))  # fmt: skip
     batch, values = aval.shape[:-2], avals_out[0]
     config = f"left = false, right = {str(wanted[1]).lower()}"
-    results = [aval, values, aval, aval, info_aval(batch)]
-    _, w, _, right, info = gpu_call(b, "solver_geev_ffi", operands, [aval], results, config)
+    results = [aval, values, aval, aval, solvers.info_aval(batch)]
+    _, w, _, right, info = solvers.gpu_call(b, "solver_geev_ffi", operands, [aval], results, config)
     found = [w]
     if wanted[1] and dtypes.is_complex(aval.dtype):
         found.append(right)
     elif wanted[1]:
         found += b.traced(_vectors_of_pairs, [w, right], [values, aval], key="vectors of geev")
-    return [nan_on_failure(b, info, batch, x, y) for x, y in zip(found, avals_out, strict=True)]
+    return [
+        solvers.nan_on_failure(b, info, batch, x, y) for x, y in zip(found, avals_out, strict=True)
+    ]
 
 
 def _vectors_of_pairs(w: Any, packed: Any) -> list[Any]:

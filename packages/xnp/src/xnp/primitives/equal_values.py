@@ -36,8 +36,8 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives import linalg_lowering, table
-from xnp.primitives.linalg_lowering import (
+from xnp.primitives import matrices, table
+from xnp.primitives.matrices import (
     adjoint,
     as_columns,
     as_rows,
@@ -180,7 +180,7 @@ def _has_diagonal(kind: str, checked: bool) -> bool:
 def _shape(
     c: ShapedArray, b: ShapedArray, *, kind: str, transposed: bool, checked: bool
 ) -> tuple[ShapedArray, ...]:
-    batch, _, n = linalg_lowering.checked("rotations", c, square=kind != _EACH)
+    batch, _, n = matrices.checked("rotations", c, square=kind != _EACH)
     x, d = shaped_array(c.shape, c.dtype), shaped_array((*batch, n), real_dtype(c.dtype))
     return (x, d) if _has_diagonal(kind, checked) else (x,)
 

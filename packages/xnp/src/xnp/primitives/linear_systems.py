@@ -7,31 +7,25 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives import small_matrices
+from xnp.primitives import matrices, small_matrices, solvers
 from xnp.primitives.control_flow import split_at
-from xnp.primitives.linalg_lowering import (
+from xnp.primitives.lowering_text import chosen, compared, is_split, upcast
+from xnp.primitives.matrices import (
     LETTER,
     adjoint,
     as_columns,
     as_rows,
     checked,
-    compared as linalg_lowering_compared,
     conj,
-    counted,
     diagonal,
     eye,
-    gpu_call,
-    info_aval,
-    lapack_call,
     matmul,
     matrix_batch,
     matrix_batch_of_sides,
     mt,
-    nan_on_failure,
     tril,
     triu,
 )
-from xnp.primitives.lowering_text import chosen, compared, is_split, upcast
 from xnp.primitives.sort import rows_along, shift
 from xnp.primitives.svd import svd_p
 from xnp.primitives.table import (
@@ -183,7 +177,7 @@ def _triangular_solve_stablehlo(
                    "trans_x": "C" if adjoint else "T" if transpose_a else "N",
                    "uplo": "LU"[not lower]}  # fmt: skip
         config = ", ".join([f"{k} = {ord(v)} : ui8" for k, v in letters.items()])
-        return lapack_call(b, "trsm", out.dtype, [a, right], avals_in, avals_out, config)
+        return solvers.lapack_call(b, "trsm", out.dtype, [a, right], avals_in, avals_out, config)
     form = "ADJOINT" if adjoint else "TRANSPOSE" if transpose_a else "NO_TRANSPOSE"
     flags = {"left_side": left_side, "lower": lower, "unit_diagonal": unit_diagonal}
     attributes = [f"{name} = {str(flag).lower()}" for name, flag in flags.items()]
@@ -342,12 +336,12 @@ def _tridiagonal_solve_lapack(
     if out.size == 0:
         return [operands[3]]
     if perturb_singular:
-        return lapack_call(b, "", out.dtype, operands, avals_in, avals_out,
+        return solvers.lapack_call(b, "", out.dtype, operands, avals_in, avals_out,
                            target="tridiagonal_solve_perturbed_ffi")  # fmt: skip
     batch = out.shape[:-2]
-    results = [*avals_in, info_aval(batch)]
-    *_, x, info = lapack_call(b, "gtsv", out.dtype, operands, avals_in, results)
-    return [nan_on_failure(b, info, batch, x, out)]
+    results = [*avals_in, solvers.info_aval(batch)]
+    *_, x, info = solvers.lapack_call(b, "gtsv", out.dtype, operands, avals_in, results)
+    return [solvers.nan_on_failure(b, info, batch, x, out)]
 
 
 def _tridiagonal_solve_gpu(
@@ -357,10 +351,10 @@ def _tridiagonal_solve_gpu(
     if out.size == 0:
         return [operands[3]]
     if perturb_singular:
-        return gpu_call(b, "_tridiagonal_solve_perturbed", operands, avals_in, avals_out)
+        return solvers.gpu_call(b, "_tridiagonal_solve_perturbed", operands, avals_in, avals_out)
     if out.shape[-2] < 3:  # cuSPARSE wants three rows
         return b.traced(_of_few_rows, operands, avals_in, key="tridiagonal_solve of few rows")
-    return gpu_call(b, "sparse_gtsv2_ffi", operands, avals_in, avals_out, aliases={3: 0})
+    return solvers.gpu_call(b, "sparse_gtsv2_ffi", operands, avals_in, avals_out, aliases={3: 0})
 
 
 def _of_few_rows(dl: Any, d: Any, du: Any, b: Any) -> list[Any]:
@@ -522,11 +516,11 @@ def permutation_text(b: Builder, pivots: str, pivots_aval: Any, out: Any) -> str
     last = out.ndim - 1
     count = pivots_aval.shape[-1]
     if out.size == 0 or count == 0:
-        return counted(b, out.shape, last)
+        return solvers.counted(b, out.shape, last)
     if is_gpu(b.platform):
-        return gpu_call(b, "_lu_pivots_to_permutation", [pivots], [pivots_aval], [out],
+        return solvers.gpu_call(b, "_lu_pivots_to_permutation", [pivots], [pivots_aval], [out],
                         column_major=False, cells=1)[0]  # fmt: skip
-    order = counted(b, out.shape, last)
+    order = solvers.counted(b, out.shape, last)
     index, truth = shaped_array((), dtypes.int32), shaped_array((), dtypes.bool_)
     zero, one, stop = [b.scalar(v, dtypes.int32) for v in (0, 1, count)]
     carried = [index, out]
@@ -678,13 +672,13 @@ def _factor_panel(out: Any, pivots: Any, start: int, stop: int) -> None:
 
 def _lu_lapack(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
     aval = avals_out[0]
-    return _factors(b, avals_out, lambda avals: lapack_call(
+    return _factors(b, avals_out, lambda avals: solvers.lapack_call(
         b, "getrf", aval.dtype, operands, [aval], avals))  # fmt: skip
 
 
 def _lu_gpu(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
     aval = avals_out[0]
-    return _factors(b, avals_out, lambda avals: gpu_call(
+    return _factors(b, avals_out, lambda avals: solvers.gpu_call(
         b, "solver_getrf_ffi", operands, [aval], avals, aliases={0: 0}))  # fmt: skip
 
 
@@ -696,10 +690,10 @@ def _factors(b: Builder, avals_out: Any, call: Callable[[Any], list[str]]) -> li
         order = np.broadcast_to(np.arange(aval.shape[-2], dtype=np.int32), permutation_aval.shape)
         return [b.constant(0, aval), b.constant(0, pivots_aval),
                 b.constant(order, permutation_aval)]  # fmt: skip
-    found, pivots, info = call([aval, pivots_aval, info_aval(batch)])
+    found, pivots, info = call([aval, pivots_aval, solvers.info_aval(batch)])
     one = b.full_like(1, pivots_aval)
     pivots = b.same_type_op("stablehlo.subtract", [pivots, one], pivots_aval)
-    result = nan_on_failure(b, info, batch, found, aval, "GE")
+    result = solvers.nan_on_failure(b, info, batch, found, aval, "GE")
     return [result, pivots, permutation_text(b, pivots, pivots_aval, permutation_aval)]
 
 
@@ -979,7 +973,7 @@ def _all_but_two(s: Any) -> Any:
     n, last = s.aval.shape[-1], s.aval.ndim
     rows = as_rows(s, n)
     shape, dtype = rows.aval.shape, rows.aval.dtype
-    later = selected(linalg_lowering_compared(shape, "lt"), rows, filled(shape, 1, dtype))
+    later = selected(matrices.compared(shape, "lt"), rows, filled(shape, 1, dtype))
     between = shift(bind("cumprod", later, axis=last, reverse=False), last, 1)
     before, after = _before_and_after(s)
     upper = triu(mul(mul(as_columns(before, n), between), as_rows(after, n)), 1)

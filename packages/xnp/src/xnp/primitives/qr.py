@@ -8,24 +8,22 @@ import numpy as np
 
 import xprim
 from xnp import lax
-from xnp.primitives.linalg_lowering import (
+from xnp.primitives import solvers
+from xnp.primitives.linear_systems import solved
+from xnp.primitives.matrices import (
     adjoint,
     as_columns,
     as_rows,
     checked,
     conj,
-    corner,
     eye,
     matmul,
     matrix_batch,
     matrix_batch_of_sides,
     real,
-    reflectors_call,
-    triangle,
     tril,
     triu,
 )
-from xnp.primitives.linear_systems import solved
 from xnp.primitives.table import add, concatenated, mul, neg, scalar_like, selected, sliced, sub
 from xprim import Array, Linear, Primitive, ShapedArray, Zero, dtypes, shaped_array, undefined
 from xprim.contracts import Builder
@@ -268,7 +266,7 @@ def _geqrf_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -
     (aval,), (packed, taus) = avals_in, avals_out
     if aval.size == 0:
         return [operands[0], b.constant(0, taus)]
-    return reflectors_call(b, "geqrf", operands, [packed], [packed, taus])
+    return solvers.reflectors_call(b, "geqrf", operands, [packed], [packed, taus])
 
 
 geqrf_p: Primitive = Primitive(
@@ -310,7 +308,7 @@ def _householder_product_stablehlo(b: Builder, operands: Any, avals_in: Any, ava
     if out.size == 0 or taus.size == 0:
         columns = np.broadcast_to(np.eye(*out.shape[-2:], dtype=out.dtype), out.shape)
         return [b.constant(columns if out.size else 0, out)]
-    return reflectors_call(b, "orgqr", operands, avals_in, [out])
+    return solvers.reflectors_call(b, "orgqr", operands, avals_in, [out])
 
 
 def _householder_product_jvp(primals: Any, tangents: Any) -> Any:
@@ -379,12 +377,14 @@ def _ormqr_stablehlo(
     a = operands[0]
     k = taus.shape[-1]
     if k < aval.shape[-1]:
-        a = corner(b, a, aval, aval.shape[-2], k)
+        a = solvers.corner(b, a, aval, aval.shape[-2], k)
         aval = shaped_array((*aval.shape[:-1], k), aval.dtype)
     flags = {"left": left, "transpose": transpose}
     config = ", ".join([f"{name} = {str(flag).lower()}" for name, flag in flags.items()])
-    return reflectors_call(b, "ormqr", [a, *operands[1:]], [aval, taus, c], avals_out, config,
-                           overwritten=2)  # fmt: skip
+    given = [a, *operands[1:]]
+    return solvers.reflectors_call(
+        b, "ormqr", given, [aval, taus, c], avals_out, config, overwritten=2
+    )
 
 
 def _ormqr_jvp(primals: Any, tangents: Any, *, left: bool, transpose: bool) -> Any:
@@ -453,9 +453,9 @@ def _qr_stablehlo(
         eye = np.broadcast_to(np.eye(m, columns, dtype=aval.dtype), q_aval.shape)
         return [b.constant(eye if eye.size else 0, q_aval), b.constant(0, r_aval)]
     tau = shaped_array((*batch, k), aval.dtype)
-    packed, taus = reflectors_call(b, "geqrf", operands, [aval], [aval, tau])
-    r = triangle(b, corner(b, packed, aval, r_aval.shape[-2], n), r_aval, "LE")
-    reflectors = corner(b, packed, aval, m, min(columns, n))
+    packed, taus = solvers.reflectors_call(b, "geqrf", operands, [aval], [aval, tau])
+    r = solvers.triangle(b, solvers.corner(b, packed, aval, r_aval.shape[-2], n), r_aval, "LE")
+    reflectors = solvers.corner(b, packed, aval, m, min(columns, n))
     narrow = shaped_array((*batch, m, min(columns, n)), aval.dtype)
     if columns > n:
         high = ", ".join(["0"] * (aval.ndim - 1) + [str(columns - n)])
@@ -466,7 +466,7 @@ def _qr_stablehlo(
             f"edge_padding_low = array<i64: {none}>, edge_padding_high = array<i64: {high}>, "
             f"interior_padding = array<i64: {none}>",
         )  # fmt: skip
-    (q,) = reflectors_call(b, "orgqr", [reflectors, taus], [q_aval, tau], [q_aval])
+    (q,) = solvers.reflectors_call(b, "orgqr", [reflectors, taus], [q_aval, tau], [q_aval])
     return [q, r]
 
 

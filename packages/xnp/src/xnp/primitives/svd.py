@@ -6,28 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives import table
+from xnp.primitives import solvers, table
 from xnp.primitives.equal_values import block_values, pair_quotients, quotients, rotations
-from xnp.primitives.linalg_lowering import (
-    SvdAlgorithm,
+from xnp.primitives.matrices import (
     adjoint,
     as_columns,
-    by_compiler,
-    check_choice,
     checked,
-    corner,
     eye,
-    gpu_call,
-    info_aval,
-    is_for_compiler,
-    lapack_call,
     matmul,
     matrix_batch,
-    nan_for_infinity,
-    nan_on_failure,
     real_dtype,
-    write_results,
 )
+from xnp.primitives.solvers import SvdAlgorithm
 from xnp.primitives.table import add, bind, converted, div, filled, mul, scaled, selected, sub
 from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, shaped_array, undefined
 from xprim.contracts import Builder
@@ -67,10 +57,10 @@ _LAPACK_ALGORITHMS = SvdAlgorithm.DEFAULT, SvdAlgorithm.DIVIDE_AND_CONQUER
 def _svd_numpy(
     a: Any, *, full_matrices: bool, compute_uv: bool, algorithm: SvdAlgorithm | None = None
 ) -> Any:
-    if is_for_compiler(algorithm, *_LAPACK_ALGORITHMS):
+    if solvers.is_for_compiler(algorithm, *_LAPACK_ALGORITHMS):
         params = {"full_matrices": full_matrices, "compute_uv": compute_uv, "algorithm": algorithm}
-        return by_compiler(svd_p, a, params)
-    check_choice("svd", "algorithm", algorithm, *_LAPACK_ALGORITHMS)
+        return solvers.by_compiler(svd_p, a, params)
+    solvers.check_choice("svd", "algorithm", algorithm, *_LAPACK_ALGORITHMS)
     finite = np.isfinite(a)
     if not finite.all():  # of a matrix with an infinity, some builds of gesdd never end
         a = np.where(finite, a, a.dtype.type(np.nan))
@@ -101,7 +91,7 @@ def _lapack(
     b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, full_matrices: bool,
     compute_uv: bool, algorithm: SvdAlgorithm | None = None,
 ) -> Any:  # fmt: skip
-    check_choice("svd", "algorithm", algorithm, *_LAPACK_ALGORITHMS)
+    solvers.check_choice("svd", "algorithm", algorithm, *_LAPACK_ALGORITHMS)
     (aval,) = avals_in
     *batch, m, n = aval.shape
     batch = tuple(batch)
@@ -113,13 +103,13 @@ def _lapack(
     else:
         u, vh = (shaped_array((*batch, k, k), aval.dtype) for k in (m, n))
     mode = "N" if not compute_uv else "A" if full_matrices else "S"
-    outs = [aval, values, u, vh, info_aval(batch)]
+    outs = [aval, values, u, vh, solvers.info_aval(batch)]
     config = f"mode = {ord(mode)} : ui8"
     # of a matrix with an infinity, gesdd never ends; of one with NaN, it says so at once
-    matrices = nan_for_infinity(b, operands[0], aval)
-    results = lapack_call(b, "gesdd", aval.dtype, [matrices], [aval], outs, config)
+    matrices = solvers.nan_for_infinity(b, operands[0], aval)
+    results = solvers.lapack_call(b, "gesdd", aval.dtype, [matrices], [aval], outs, config)
     info = results[-1]
-    return [nan_on_failure(b, info, batch, x, y)
+    return [solvers.nan_on_failure(b, info, batch, x, y)
             for x, y in zip(results[1:-1], avals_out, strict=False)]  # fmt: skip
 
 
@@ -136,7 +126,7 @@ def _gpu(
         found, info = _two_sided(b, operands, aval, avals_out, chosen, economic, compute_uv)
     else:
         found, info = _by_iteration(b, operands, aval, avals_out, chosen, full_matrices, compute_uv)
-    return write_results(b, operands[0], aval, info, found, avals_out)
+    return solvers.write_results(b, operands[0], aval, info, found, avals_out)
 
 
 _BATCHED = 32  # up to this size cuSOLVER works on whole batches, and then forms all vectors
@@ -154,8 +144,13 @@ def _gpu_algorithm(b: Builder, aval: ShapedArray, algorithm: SvdAlgorithm | None
     presentation/s9226-fast-singular-value-decomposition-on-gpus-v2.pdf, slide 5.
     """
     extra = [SvdAlgorithm.DIVIDE_AND_CONQUER] if b.platform == "rocm" else []
-    known = SvdAlgorithm.DEFAULT, SvdAlgorithm.QR, SvdAlgorithm.JACOBI, SvdAlgorithm.POLAR
-    check_choice("svd", "algorithm", algorithm, *known, *extra)
+    known = (
+        SvdAlgorithm.DEFAULT,
+        SvdAlgorithm.QR,
+        SvdAlgorithm.JACOBI,
+        SvdAlgorithm.POLAR,
+    )
+    solvers.check_choice("svd", "algorithm", algorithm, *known, *extra)
     if algorithm is None or algorithm is SvdAlgorithm.DEFAULT:
         return "gesvdj" if max(aval.shape[-2:]) <= _LARGEST_OF_JACOBI else "gesvd"
     return _GPU_ROUTINES[algorithm]
@@ -171,18 +166,20 @@ def _two_sided(
     u = shaped_array((*batch, m, k if economic else m), aval.dtype)
     v = shaped_array((*batch, n, k if economic else n), aval.dtype)
     config = f"compute_uv = {str(compute_uv).lower()}, full_matrices = {str(not economic).lower()}"
-    _, s, left, right, info = gpu_call(
-        b, f"solver_{routine}_ffi", operands, [aval], [aval, avals_out[0], u, v, info_aval(batch)],
-        config, {0: 0},
+    _, s, left, right, info = solvers.gpu_call(
+        b, f"solver_{routine}_ffi", operands, [aval],
+        [aval, avals_out[0], u, v, solvers.info_aval(batch)], config, {0: 0},
     )  # fmt: skip
     if not compute_uv:
         return [s], info
     vh = b.traced(lambda v: [adjoint(v)], [right], [v], key="adjoint")[0]
     turned = shaped_array((*batch, *v.shape[:-3:-1]), aval.dtype)
     u_out, vh_out = avals_out[1:]
-    return [s, corner(b, left, u, *u_out.shape[-2:]), corner(b, vh, turned, *vh_out.shape[-2:])], (
-        info
-    )
+    return [
+        s,
+        solvers.corner(b, left, u, *u_out.shape[-2:]),
+        solvers.corner(b, vh, turned, *vh_out.shape[-2:]),
+    ], (info)
 
 
 def _by_iteration(
@@ -199,9 +196,9 @@ def _by_iteration(
     u, vh = avals_out[1:] if compute_uv else (none, none)
     flags = {"compute_uv": compute_uv, "full_matrices": full_matrices, "transposed": transposed}
     sides = (vh, u) if transposed else (u, vh)
-    _, s, left, right, info = gpu_call(
+    _, s, left, right, info = solvers.gpu_call(
         b, f"solver_{routine}_ffi", operands, [aval],
-        [aval, avals_out[0], *sides, info_aval(batch)],
+        [aval, avals_out[0], *sides, solvers.info_aval(batch)],
         ", ".join([f"{name} = {str(flag).lower()}" for name, flag in flags.items()]), {0: 0},
         column_major=not transposed,
     )  # fmt: skip

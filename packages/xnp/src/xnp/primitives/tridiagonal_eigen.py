@@ -20,8 +20,8 @@ import numpy as np
 from xnp.primitives import costs
 from xnp.primitives.eigen import eigh_p
 from xnp.primitives.equal_values import block_values, rotations
-from xnp.primitives.linalg_lowering import adjoint, as_columns, compared, matmul, matrix_batch
 from xnp.primitives.linear_systems import tridiagonal_products
+from xnp.primitives.matrices import adjoint, as_columns, compared, matmul, matrix_batch
 from xnp.primitives.table import bind, concatenated, filled, selected
 from xprim import (
     Eager,
