@@ -44,6 +44,10 @@ WRITTEN_OTHERWISE = {
     "conv_general_dilated": "likewise; integers by float64", "cofactors": "svd",
     "in_memory": "a CPU has one memory",
 }  # fmt: skip
+WRITTEN_OTHERWISE_OF_COMPLEX = WRITTEN_OTHERWISE | dict.fromkeys(
+    ("log", "log1p", "log2", "logaddexp", "logaddexp2", "pow", "xlog1py", "xlogy"),
+    "a CPU takes parts that are denormal numbers for zero",
+)
 
 
 def text_of(primitive, sample, platform):
@@ -70,7 +74,8 @@ def test_each_sample_is_written_for_gpus_and_what_differs_is_known(platform):
         if type(primitive.rules.get("stablehlo")) is Undefined:
             continue
         text = text_of(primitive, sample, platform)
-        if name not in WRITTEN_OTHERWISE:
+        is_complex = any(np.iscomplexobj(x) for x in sample.operands)
+        if name not in (WRITTEN_OTHERWISE_OF_COMPLEX if is_complex else WRITTEN_OTHERWISE):
             on_cpu = text_of(primitive, sample, "cpu").replace(_NOT_INLINED, "")
             assert text == on_cpu, name
         assert "lapack" not in text, name
