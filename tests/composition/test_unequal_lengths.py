@@ -22,7 +22,7 @@ from xad.sparse import sparse_jacobian
 from xjit.debug import find_nan
 from xnp import lax
 from xpar import PartitionSpec, make_mesh, set_mesh, shard_map
-from xprim import as_array, config
+from xprim import as_array, config, make_jaxpr
 from xstack import new_ref
 
 STEPS, LENGTHS = 5, np.array([3, 0, 5, 1])
@@ -291,3 +291,17 @@ def test_a_weak_carry_gets_the_dtype_of_the_step() -> None:
     assert last.tolist() == [1, 3]
     last, _ = lax.scan(lambda c, x: (c + x, None), 0, np.float32([1, 2, 3]), lengths=2)
     assert float(last) == 3 and last.dtype == np.float32
+
+
+def test_a_gradient_stores_the_mask_of_examples_once_a_step() -> None:
+    def total(w: Any, x: Any, n: Any) -> Any:
+        return lax.scan(lambda c, x: (xnp.tanh(c @ w + x), None), x[0], x, lengths=n)[0].sum()
+
+    def of_batch(w: Any, xs: Any, ns: Any) -> Any:
+        return xbatch.vmap(total, (None, 0, 0))(w, xs, ns).sum()
+
+    xs, ns = xnp.ones((5, 7, 3)), xnp.array([7, 2, 0, 7, 4])
+    program = make_jaxpr(xad.grad(of_batch))(xnp.eye(3), xs, ns)
+    forward, _ = [eqn for eqn in program.eqns if eqn.primitive.name == "scan"]
+    masks = [v.aval.shape for v in forward.outputs if v.aval.dtype != "float32"]
+    assert masks and set(masks) <= {(7,), (7, 5)}

@@ -194,6 +194,7 @@ def _split_body(
     end = len(primal.outvars) - written.count(True)
     extra = iter(primal.outvars[split.num_results : end])
     atoms = [primal.invars[k] if k >= 0 else next(extra) for k in split.forwarded]
+    atoms, linear = _before_repeats(primal, atoms, split.linear)
     consts, carry, xs, cells = split_at(primal.invars, num_consts, num_carry, num_xs)
     consts, carry = _with_values(consts, carry, cells, written)
     body = ClosedJaxpr(primal.replace(invars=[*consts, *carry, *xs]), split.primal.consts)
@@ -202,7 +203,7 @@ def _split_body(
     kinds = _kinds_of_residuals(atoms, const_place, x_place, known)
     # the linear body takes the residuals in front, in the order of their atoms
     const_dots, dots, x_dots = split_at(
-        range(len(atoms), len(split.linear.in_avals)), num_const_dots, sum(carry_mask)
+        range(len(atoms), len(linear.in_avals)), num_const_dots, sum(carry_mask)
     )
     order = [*kinds.const, *kinds.shared, *const_dots, *dots, *kinds.x, *kinds.stacked, *x_dots]
     carry_out, ys = split_at(primal.outvars[: split.num_results], num_carry)
@@ -210,10 +211,38 @@ def _split_body(
     return _Split(
         primal=_with_results(body, results),
         shared=_shared_program(body, [atoms[r] for r in kinds.shared], consts),
-        linear=rearranged(split.linear, order),
+        linear=rearranged(linear, order),
         const_args=[const_place[atoms[r]] for r in kinds.const],
         x_args=[x_place[atoms[r]] for r in kinds.x],
     )
+
+
+def _before_repeats(
+    primal: xprim.Jaxpr, atoms: Sequence[Any], linear: ClosedJaxpr
+) -> tuple[list[Any], ClosedJaxpr]:
+    """Return residuals before they are repeated along dimensions, which the linear body does.
+
+    A mask of examples, for instance, is stored in place of one of the shape of each operand.
+
+    Args:
+      primal: the primal body.
+      atoms: the residuals in it.
+      linear: the linear body, which takes them first.
+    """
+    repeats = {v: eqn for eqn in primal.eqns if eqn.primitive.name == "broadcast_in_dim"
+               for v in eqn.outputs}  # fmt: skip
+    found, invars, eqns = list(atoms), list(linear.jaxpr.invars), []
+    for r, atom in enumerate(atoms):
+        if atom in repeats:
+            eqn = repeats[atom]
+            found[r] = eqn.inputs[0]
+            smaller = xprim.Var(found[r].aval)
+            eqns.append(eqn.with_inputs([smaller]).replace(outputs=[invars[r]]))
+            invars[r] = smaller
+    if not eqns:
+        return found, linear
+    jaxpr = linear.jaxpr.replace(invars=invars, eqns=[*eqns, *linear.eqns])
+    return found, ClosedJaxpr(jaxpr, linear.consts)
 
 
 def _with_values(
