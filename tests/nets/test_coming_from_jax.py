@@ -56,6 +56,9 @@ HELD_BY = {
         "test_each_device_has_its_ordered_effects_in_the_order_of_the_program"),
     "the compilation cache on disk": ("packages/xjit/tests/test_cache_disk.py",
                                       "test_the_directory_is_that_of_the_user_unless_one_is_named"),
+    "a random key that is used twice": (
+        "tests/test_key_reuse.py",
+        "test_by_default_a_second_use_is_a_warning_once_for_its_line"),
     "the third trace of a function": (
         "packages/xjit/tests/test_retraces.py",
         "test_from_the_third_trace_on_each_is_told_with_what_differs"),
