@@ -160,6 +160,17 @@ def test_a_product_of_ones_own_joins_pairs_of_einsum():
     assert calls == [(((1,), (0,)), ((), ()))]
 
 
+def test_the_larger_and_the_smaller_of_sizes_may_be_symbolic():
+    core = xstack.core
+    (b,) = xstack.export.symbolic_shape("b")
+    assert (core.max_dim(2, np.int64(3)), core.min_dim(2, 3)) == (3, 2)
+    assert core.max_dim(b, 0) == b and core.min_dim(b, 1) == 1 and core.max_dim(b, b + 1) == b + 1
+    for dim in (core.max_dim(b, 4), core.max_dim(4, b)):
+        assert str(dim) == "max(b, 4)"
+    with pytest.raises(TypeError, match=r"^max_dim: d1 must be an integer, got a float\."):
+        core.max_dim(1.5, b)
+
+
 def test_types_of_batches_and_traces_that_are_installed():
     core, aval = xstack.extend.core, ShapedArray((2, 3), xnp.float32)
     assert core.unmapped_aval(5, 1, aval).shape == (2, 5, 3)

@@ -18,6 +18,8 @@ with namespace(globals(), at_once=True, hint=hint_for):
         DropVar as DropVar,
         find_top_trace as find_top_trace,
         mapped_aval as mapped_aval,
+        max_dim as max_dim,
+        min_dim as min_dim,
         trace_state_clean as trace_state_clean,
         unmapped_aval as unmapped_aval,
         valid_jaxtype as valid_jaxtype,

@@ -7,15 +7,16 @@ from contextlib import contextmanager
 from typing import Any
 
 from xprim import EAGER, ClosedJaxpr, Jaxpr, ShapedArray, Trace, Var, check_no_leaks, state, typeof
+from xprim.avals import SymbolicSize, size_of
 from xprim.requirements import require
 from xprim.tracebacks import boundaries
-from xprim.typing import ArrayLike
+from xprim.typing import ArrayLike, DimSize
 from xstack.interpreters.rule_tables import Primitive
 
 __all__ = [
     "find_top_trace", "set_current_trace", "take_current_trace", "trace_state_clean", "call_p",
     "closed_call_p", "stop_gradient_p", "DropVar", "TraceTag", "jaxprs_in_params", "mapped_aval",
-    "unmapped_aval", "valid_jaxtype",
+    "max_dim", "min_dim", "unmapped_aval", "valid_jaxtype",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -163,6 +164,45 @@ def unmapped_aval(
     if axis is None:
         return aval
     return aval.update(shape=(*aval.shape[:axis], size, *aval.shape[axis:]))
+
+
+def max_dim(d1: DimSize, d2: DimSize) -> DimSize:
+    """Return the larger of two sizes, integers or symbolic dimensions.
+
+    Raises:
+      TypeError: one of them is neither.
+
+    Example:
+      >>> from xstack.export import symbolic_shape
+      >>> (b,) = symbolic_shape("b")
+      >>> max_dim(2, 3), max_dim(b, 0), max_dim(4, b)
+      (3, b, max(b, 4))
+    """
+    return _extreme("max", d1, d2)
+
+
+def min_dim(d1: DimSize, d2: DimSize) -> DimSize:
+    """Return the smaller of two sizes, integers or symbolic dimensions.
+
+    Raises:
+      TypeError: one of them is neither.
+
+    Example:
+      >>> from xstack.export import symbolic_shape
+      >>> (b,) = symbolic_shape("b")
+      >>> min_dim(2, 3), min_dim(b, 1)
+      (2, 1)
+    """
+    return _extreme("min", d1, d2)
+
+
+def _extreme(name: str, d1: DimSize, d2: DimSize) -> DimSize:
+    sizes = size_of(d1), size_of(d2)
+    for one, other in (sizes, sizes[::-1]):
+        if isinstance(one, SymbolicSize):
+            found: DimSize = one.extreme(name, other)
+            return found
+    return max(sizes) if name == "max" else min(sizes)
 
 
 def valid_jaxtype(x: ArrayLike) -> bool:
