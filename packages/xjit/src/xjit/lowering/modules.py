@@ -389,7 +389,7 @@ def _write_jaxpr(builder: Builder, jaxpr: Jaxpr, operands: list[str]) -> list[st
     located, is_marked = source_locations.value, xla_metadata.used
     forms = _forms_of(builder, jaxpr)
     module, scopes = builder.module, builder.module.scopes
-    fenced = equations_to_fence(jaxpr) if module.may_fence else ()
+    fenced = equations_to_fence(jaxpr) if builder.may_fence else ()
     for eqn in jaxpr.eqns:
         if located or is_marked:
             module.scopes = (*scopes, *eqn.name_stack, label(eqn))

@@ -662,6 +662,17 @@ class Builder:
         attributes = _NOT_INLINED if module.platform == "cpu" else ""
         return self._call(symbol, captured, operands, avals_in, avals_out, attributes)
 
+    @property
+    def may_fence(self) -> bool:
+        """Whether XLA may compute again for each use what is written now, and no loop is around it.
+
+        A loop without calls is one kernel. What the partitioner splits has no fences.
+        """
+        module = self.module
+        return module.platform == "cpu" and not (
+            module.is_outlined or module.loops or self.is_split
+        )
+
     def fence(self, name: str, aval: ShapedArray) -> str:
         """Return a value as the result of a function that XLA does not inline, nor fuse."""
         if self.lines[-1].startswith(f"{name} = func.call "):
@@ -790,14 +801,6 @@ class Module:
                 self.is_outlined = False
             self._outlined[full_key] = found
         return found
-
-    @property
-    def may_fence(self) -> bool:
-        """Whether XLA may compute again for each use what is written now, and no loop is around it.
-
-        A loop without calls is one kernel. What the partitioner splits has no fences.
-        """
-        return self.platform == "cpu" and not (self.devices or self.is_outlined or self.loops)
 
     def symbol(self, name: str) -> str:
         """Return a symbol for a name that no other function of the module has."""
