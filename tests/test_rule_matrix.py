@@ -129,9 +129,10 @@ def test_every_part_of_a_kind_is_asked_for():
 
 
 def test_every_primitive_with_rules_about_programs_says_where_its_programs_are():
-    parts = kinds["programs"].parts
+    # `sums_later` is of a transpose that runs programs, which may be parts of a param
+    parts = kinds["programs"].parts.keys() - {"sums_later"}
     for primitive in OURS:
-        if not parts.keys().isdisjoint(primitive.rules):
+        if not parts.isdisjoint(primitive.rules):
             assert "programs" in primitive.rules, primitive
         if primitive.call_like and "programs" in primitive.rules:
             assert "effects" in primitive.rules, primitive

@@ -19,7 +19,7 @@ from xjit.dispatch.fast_path import DeletedBuffer, wrapped
 from xjit.dispatch.placement import buffers_at, default_placement
 from xjit.dispatch.placement_inference import common_placement
 from xjit.dispatch.program import DeviceKernel, program_of
-from xjit.dispatch.sharded_arrays import in_memory
+from xjit.dispatch.sharded_arrays import in_memory, moves_memory
 from xjit.dispatch.transfer import copy_there, device_put_p, placed, put, put_over
 from xjit.sharding.shardings import device_named_by, sharding_named_by
 from xnp.lax import copy_p
@@ -129,7 +129,7 @@ class EagerBackend:
         """Compile and run one primitive."""
         if primitive is device_put_p:  # no program: its devices may be others than the operand's
             return (placed(operands[0], params["sharding"]),)
-        if primitive.name == "in_memory":
+        if moves_memory(primitive):
             return (in_memory(operands[0], params["kind"]),)
         if primitive is copy_p and _in_other_memory(operands[0]):
             return (copy_there(operands[0]),)

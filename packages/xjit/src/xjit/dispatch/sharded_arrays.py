@@ -34,7 +34,16 @@ from xjit.sharding.shardings import (
     resolved,
 )
 from xjit.sharding.typed import typed_as
-from xprim import Array, ConcreteArray, ShapedArray, Tracer, as_array, dtypes, shaped_array
+from xprim import (
+    Array,
+    ConcreteArray,
+    Primitive,
+    ShapedArray,
+    Tracer,
+    as_array,
+    dtypes,
+    shaped_array,
+)
 from xprim.avals import PINNED_HOST, MemorySpace
 from xprim.errors import UnexpectedTracerError, message
 from xprim.extended import as_physical, wrap
@@ -442,6 +451,11 @@ def in_typed_memory(results: Sequence[ConcreteArray]) -> list[ConcreteArray]:
         x if x.aval.memory_space is MemorySpace.Device else in_memory(x, PINNED_HOST)
         for x in results
     ]
+
+
+def moves_memory(primitive: Primitive) -> bool:
+    """Return whether a primitive gives its operand in another kind of memory."""
+    return primitive.name == "in_memory"
 
 
 def in_memory(x: ConcreteArray, kind: str) -> ConcreteArray:
