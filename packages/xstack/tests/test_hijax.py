@@ -55,7 +55,7 @@ class ReverseProduct(Product):
         x, y = res
         return None if y is None else 100 * ct * y, None if x is None else 100 * ct * x
 
-    needed: list = []  # noqa: RUF012 - what the forward rules were told, in turn
+    needed: list = []  # noqa: RUF012 - `nzs_in` of the forward rules, in turn
 
 
 class BothProduct(ForwardProduct, ReverseProduct):
@@ -257,6 +257,30 @@ def test_errors_name_the_operation():
         product(xnp.ones(3))
     with pytest.raises(NotImplementedError, match=r"(?s)Operation: it has no method expand"):
         Operation.on(1.0)
+
+
+@pytest.mark.parametrize("method", ["vjp_fwd", "vjp_bwd_retval", "vjp_bwd", "lin", "linearized"])
+def test_one_of_the_two_methods_of_a_rule_is_an_error(method):
+    half = type("Half", (Operation,), {method: lambda _, *operands: operands})
+    with pytest.raises(TypeError, match=rf"(?s)Half: a rule of two .*got +{method}"):
+        half.on(1.0)
+
+
+def test_a_result_has_the_type_that_the_operation_states():
+    class Short(Operation):
+        def expand(self, x):
+            return x[:2]
+
+    class Two(Operation):
+        def expand(self, x):
+            return x, x
+
+    for run in (lambda fun: fun, xstack.jit, xstack.vmap):
+        operands = xnp.ones((2, 3)) if run is xstack.vmap else xnp.ones(3)
+        with pytest.raises(TypeError, match=r"(?s)Short: result is of another type .*out_aval"):
+            run(Short.on)(operands)
+        with pytest.raises(TypeError, match=r"Two: the results have another structure"):
+            run(Two.on)(operands)
 
 
 def test_operations_with_equal_params_are_equal_and_show_them():

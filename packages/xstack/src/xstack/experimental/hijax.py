@@ -124,8 +124,9 @@ class HiPrim:
 
     Raises:
       AttributeError: `in_avals`, `out_aval` or `params` is not set.
-      TypeError: an abstract value is no type of an array; when it is called: operands of other
-        types than `in_avals`.
+      TypeError: an abstract value is no type of an array; a rule of two methods has one of them;
+        when it is called: operands of other types than `in_avals`, or a result of `expand` of
+        another type than `out_aval`.
 
     Example:
       >>> import xstack
@@ -166,6 +167,7 @@ class HiPrim:
                     name, "operations on types made of several arrays are not traced.",
                     got=f"{aval!r}", hint="register the class as a pytree: its leaves are",
                 ))  # fmt: skip
+        self._check_rules()
         self.__dict__.update(self.params)
         self.check(*self.in_avals)
 
@@ -175,7 +177,7 @@ class HiPrim:
         Args:
           *operands: of the types that `in_avals` says.
         """
-        self._check_operands(operands)
+        self._check_types("operand", "in_avals", self.in_avals, operands)
         return self._function(*operands)
 
     def check(self, *avals: Any) -> None:
@@ -266,7 +268,9 @@ class HiPrim:
     @cached_property
     def _function(self) -> Callable[..., Any]:
         def operation(*operands: Any) -> Any:
-            return self.expand(*operands)
+            result = self.expand(*operands)
+            self._check_types("result", "out_aval", self.out_aval, result)
+            return result
 
         operation.__name__ = type(self).__name__
         ruled: custom_derivative[..., Any] = custom_derivative(operation)
@@ -300,8 +304,8 @@ class HiPrim:
         saved = _Saved(tuple(xtree.leaves(nzs_in)), tuple(is_nonzero))
         return out, (residuals, _structured(rest), saved)
 
-    def _run_backward(self, kept: Any, outgrad: Any) -> Any:
-        residuals, structured, saved = kept
+    def _run_backward(self, stored: Any, outgrad: Any) -> Any:
+        residuals, structured, saved = stored
         leaves, tree = xtree.flatten(outgrad)
         outgrad = xtree.unflatten(tree, [
             ct if is_nonzero and not isinstance(ct, SymbolicZero) else Zero(_aval_of(ct))
@@ -329,20 +333,34 @@ class HiPrim:
         is_mapped = [dim is not None for dim in out_dims]
         return xtree.unflatten(tree, moved), xtree.unflatten(tree, is_mapped)
 
-    def _check_operands(self, operands: tuple[Any, ...]) -> None:
-        avals, tree = xtree.flatten(self.in_avals)
-        values, given = xtree.flatten(operands)
+    def _check_rules(self) -> None:
+        """Raise for a rule that runs before or after one that the class does not define."""
+        has_backward = self._defines("vjp_bwd_retval") or hasattr(self, "vjp_bwd")
+        for first, then, is_defined in (
+            ("vjp_fwd", "vjp_bwd_retval or vjp_bwd", has_backward),
+            ("lin", "linearized", self._defines("linearized")),
+        ):
+            if self._defines(first) is not is_defined:
+                raise TypeError(message(
+                    type(self).__name__, "a rule of two methods has one of them.",
+                    got=then if is_defined else first, expected=f"{first} and {then}",
+                ))  # fmt: skip
+
+    def _check_types(self, what: str, attribute: str, types: Any, values: Any) -> None:
+        """Raise for operands, or results, of other types than an attribute has."""
+        avals, tree = xtree.flatten(types)
+        leaves, given = xtree.flatten(values)
         name = type(self).__name__
         if given != tree:
             raise TypeError(message(
-                name, "the operands have another structure than in_avals.", got=f"{given}",
+                name, f"the {what}s have another structure than {attribute}.", got=f"{given}",
                 expected=f"{tree}",
             ))  # fmt: skip
-        for i, (value, aval) in enumerate(zip(values, avals, strict=True)):
+        for i, (value, aval) in enumerate(zip(leaves, avals, strict=True)):
             actual = typeof(value)
             if (actual.shape, actual.dtype) != (aval.shape, aval.dtype):
                 raise TypeError(message(
-                    name, f"operand{path_of(tree, i, ' ')} is of another type than in_avals says.",
+                    name, f"{what}{path_of(tree, i, ' ')} is of another type than {attribute}.",
                     got=described(value), expected=aval.str_long(),
                 ))  # fmt: skip
 
