@@ -67,7 +67,7 @@ class GroupResult:
     def measure(self, workers: Sequence[Worker], turns: int, end: float = math.inf) -> None:
         """Ask the workers for each workload in turn, and so on; the least that each says counts.
 
-        At `end`, seconds of `time.monotonic`, no more is asked for.
+        Nothing is started after `end`, in seconds of `time.monotonic`.
         """
         names = dict.fromkeys(name for worker in workers for name in worker.names)
         found: dict[tuple[str, str], list[float]] = {}

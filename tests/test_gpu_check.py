@@ -50,6 +50,19 @@ def test_a_rehearsal_runs_the_steps_and_writes_the_table_and_the_file(capsys, tm
     assert kept["machine"]["jaxlib"] and "| products | 2 | 0 |" in capsys.readouterr().out
 
 
+def test_folders_of_results_are_made_and_logs_are_found_from_the_checkout(monkeypatch, tmp_path):
+    def logged(run):
+        assert run.logs.is_absolute()
+        (run.logs / "suites.log").write_text("passed")
+        return gpu_check.Outcome(run.name, 1, [], 0.0)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(gpu_check.STEPS, "suites", gpu_check.Step(logged))
+    arguments = ["--rehearse", "--steps", "suites", "--logs", "a/logs", "--out", "b/check.json"]
+    assert gpu_check.main(arguments) == 0
+    assert Path("a/logs/suites.log").exists() and Path("b/check.json").exists()
+
+
 def test_what_fails_is_listed_and_is_the_exit_status(capsys, monkeypatch, tmp_path):
     def broken(run):
         def fail():
@@ -69,7 +82,7 @@ def test_what_fails_is_listed_and_is_the_exit_status(capsys, monkeypatch, tmp_pa
     assert step["passed"] == 11 and step["failures"][1:] == ["two of five", "five of five"]
 
 
-def test_a_part_that_is_stopped_has_told_what_it_did_until_then(tmp_path, monkeypatch):
+def test_the_outcome_of_a_part_that_is_stopped_is_what_it_did_until_then(tmp_path, monkeypatch):
     run = gpu_check.Run(
         "sorts", gpu_check.time.monotonic() + 60, progress=tmp_path / "sorts-0.progress"
     )
@@ -87,10 +100,10 @@ def test_a_part_that_is_stopped_has_told_what_it_did_until_then(tmp_path, monkey
 
 
 def test_parts_are_joined_and_share_all_cells():
-    parts = [gpu_check.Outcome("a", 1, ["x"], 2.0), gpu_check.Outcome("a", 2, [], 3.0, "said"),
+    parts = [gpu_check.Outcome("a", 1, ["x"], 2.0), gpu_check.Outcome("a", 2, [], 3.0, "a note"),
              gpu_check.Outcome("b", 4, [], 1.0)]  # fmt: skip
     assert gpu_check.joined(parts) == [
-        gpu_check.Outcome("a", 3, ["x"], 3.0, "said"), gpu_check.Outcome("b", 4, [], 1.0)
+        gpu_check.Outcome("a", 3, ["x"], 3.0, "a note"), gpu_check.Outcome("b", 4, [], 1.0)
     ]  # fmt: skip
     cells = list(range(10))
     shares = [gpu_check.Run("a", 0.0, part=k, parts=3).share(cells) for k in range(3)]

@@ -26,7 +26,7 @@ def compiled_together(ns: Any, programs: dict[str, Any]) -> dict[str, Callable[[
     def prepared(name: str) -> bool:
         try:
             run(name)
-        except Exception:  # said where it is measured
+        except Exception:  # it is raised again by the measurement
             return False
         return True
 
