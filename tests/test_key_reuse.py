@@ -10,7 +10,7 @@ import pytest
 import xnp
 import xrandom
 from xprim.errors import KeyReuseError, KeyReuseWarning
-from xstack import checkpoint, config, grad, jit, lax, random, vmap
+from xstack import checkpoint, config, custom_vjp, grad, jit, lax, random, vmap
 
 
 @pytest.fixture(params=[random.key, random.PRNGKey], ids=["typed", "words"])
@@ -38,6 +38,30 @@ def noisy_layers(w: Any, k: Any) -> Any:
     return lax.scan(lambda c, k: (layer(c, k), None), w, random.split(k, 4))[0].sum()
 
 
+def draw_of_branch(i: Any, k: Any) -> Any:
+    branches = [random.normal, random.uniform, lambda k: random.normal(random.split(k)[0])]
+    return lax.switch(i, branches, k)
+
+
+def draws_of_branches(k: Any) -> Any:
+    return vmap(draw_of_branch)(xnp.arange(3), random.split(k, 3))
+
+
+def branch_and_draw(i: Any, k: Any) -> Any:
+    return draw_of_branch(i, k) + random.normal(k)
+
+
+@custom_vjp
+def dropped(w: Any, k: Any) -> Any:
+    return w * random.bernoulli(k, 0.5, w.shape)
+
+
+dropped.defvjp(
+    lambda w, k: (dropped(w, k), (k,)),
+    lambda res, ct: (ct * random.bernoulli(res[0], 0.5, ct.shape), None),
+)
+
+
 # Programs of one key that use it, or a key made of it, twice.
 REUSED = {
     "two samplers": lambda k: random.normal(k) + random.uniform(k),
@@ -52,13 +76,18 @@ REUSED = {
     "a carry that stays": lambda k: lax.fori_loop(
         0, 3, lambda i, c: (c[0], c[1] + random.normal(c[0])), (k, 0.0)
     ),
+    "a branch of a batch and after it": lambda k: vmap(branch_and_draw)(
+        xnp.arange(3), random.split(k, 3)
+    ),
     "one element of keys": lambda k: (lambda ks: random.normal(ks[0]) + random.bits(ks[0]))(
         random.split(k, 3)
     ),
 }  # fmt: skip
 # Those that are found in a program alone: eager arrays that are indexed twice are two keys, and a
 # function of eager control flow captures the words of its key, which belong to no key any more.
-IN_PROGRAMS = ("one element of keys", "one branch and after it")
+IN_PROGRAMS = (
+    "one element of keys", "one branch and after it", "a branch of a batch and after it"
+)  # fmt: skip
 
 # Programs of one key that use each key once.
 FINE = {
@@ -69,6 +98,10 @@ FINE = {
     "one of two branches": lambda k: lax.cond(
         True, lambda: random.normal(k), lambda: random.uniform(k)
     ),
+    "branches that all run for a batch": draws_of_branches,
+    "a backward rule that draws again": lambda k: grad(
+        lambda w: dropped(w, k).sum()
+    )(xnp.ones(3)),
     "keys in the carry": lambda k: lax.scan(step, (k, 0.0), None, length=3)[0][1],
     "keys along a scan": lambda k: lax.scan(
         lambda c, k: (c + random.normal(k), None), 0.0, random.split(k, 3)

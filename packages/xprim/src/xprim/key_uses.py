@@ -27,7 +27,7 @@ from xprim.eager import EAGER
 from xprim.errors import KeyReuseError, KeyReuseWarning, message
 from xprim.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var, held_programs
 from xprim.primitive import Primitive
-from xprim.rules import BACKWARD, STRUCTURAL
+from xprim.rules import BACKWARD, BRANCH, STRUCTURAL
 from xprim.source import Source, capture, describe, describe_full
 from xprim.staging import JaxprTrace
 from xprim.static_keys import params_key
@@ -119,7 +119,9 @@ def noting_keys(
             first = getattr(buffers[k], "first_use", None)
             if first is None:
                 buffers[k].first_use = line or REPORTED  # where the call is costs 0.1 us to find
-            elif first or config.values.debug_key_reuse is True:
+            elif BACKWARD not in state.name_stack and (
+                first or config.values.debug_key_reuse is True
+            ):
                 _report((operation, capture(3)), first)
                 buffers[k].first_use = REPORTED
         return start(buffers)
@@ -133,6 +135,8 @@ def _note(key: ConcreteArray, operation: str, source: Source | None) -> None:
     if first is None and buffer is not None:
         first = getattr(buffer, "first_use", None)
     if first is not None:
+        if BACKWARD in state.name_stack:
+            return
         _report((operation, source), first)
         source = None
     key.first_use = source or REPORTED
@@ -243,7 +247,7 @@ def _walk(jaxpr: Jaxpr, consts: Sequence[Any]) -> KeyUses:
     arguments = [walk.first.get(("argument", k)) for k in range(len(jaxpr.invars))]
     numbers = [walk.number(x) for x in jaxpr.outvars]
     return KeyUses(
-        tuple([None if found is None else found[0] for found in arguments]),
+        tuple([None if found is None else found[0][0] for found in arguments]),
         tuple(walk.reuses),
         tuple([n[1] if n is not None and n[0] == "argument" else None for n in numbers]),
     )
@@ -263,14 +267,15 @@ class _Walk:
     Attributes:
       numbers: of each variable; equal for variables of one value, so far as keys are concerned.
       roots: of a variable made of the words of a key, the variable that these were first.
-      first: by number, the first use and the root of what was used.
+      first: by number, the first use, in each branch where all run: with the root of what was
+        used and the name scopes.
       reuses: second uses, each with the line of the first one.
     """
 
     def __init__(self) -> None:
         self.numbers: dict[Var, tuple[Any, ...]] = {}
         self.roots: dict[Atom, Atom] = {}
-        self.first: dict[Any, tuple[KeyUse, Atom]] = {}
+        self.first: dict[Any, list[tuple[KeyUse, Atom, tuple[str, ...]]]] = {}
         self.reuses: list[tuple[KeyUse, Source | None]] = []
 
     def number(self, x: Atom) -> tuple[Any, ...] | None:
@@ -279,18 +284,20 @@ class _Walk:
             return None
         return self.numbers.setdefault(x, ("value", x))  # type: ignore[arg-type]
 
-    def use(self, x: Atom, use: KeyUse) -> None:
-        """Note a use of an operand."""
+    def use(self, x: Atom, use: KeyUse, scopes: tuple[str, ...]) -> None:
+        """Note a use of an operand in name scopes."""
         number = self.number(x)
         if number is None:
             return
-        known = self.first.get(number)
         root = self.roots.get(x, x)
-        if known is None:
-            self.first[number] = use, root
-        # A sampler may draw several times from the words that it takes out of its key once.
-        elif known[1] is not root or known[0][1] != use[1] or dtypes.is_extended(x.aval.dtype):
-            self.reuses.append((use, known[0][1]))
+        uses = self.first.setdefault(number, [])
+        for first, first_root, first_scopes in uses:
+            if not _in_other_branch(scopes, first_scopes):
+                # A sampler may draw several times from the words that it takes out of its key once.
+                if first_root is not root or first[1] != use[1] or dtypes.is_extended(x.aval.dtype):
+                    self.reuses.append((use, first[1]))
+                return
+        uses.append((use, root, scopes))
 
     def add(self, eqn: Equation) -> None:
         """Note what an equation uses, and number its results."""
@@ -299,7 +306,7 @@ class _Walk:
             return
         of_keys = rules.get("keys")
         if "draws" in rules or of_keys == "split":
-            self.use(eqn.inputs[0], (eqn.primitive.name, eqn.source))
+            self.use(eqn.inputs[0], (eqn.primitive.name, eqn.source), eqn.name_stack)
         elif "programs" in rules:
             self._add_call(eqn, rules["programs"])
         elif of_keys == "words":
@@ -328,7 +335,7 @@ class _Walk:
         for k, use in used.items():
             if k in again:
                 self.reuses.append((use, use[1]))
-            self.use(eqn.inputs[k], use)
+            self.use(eqn.inputs[k], use, eqn.name_stack)
         if not programs.carry:
             self._pass_operands(eqn, passed)
 
@@ -344,6 +351,14 @@ class _Walk:
         number = self.number(x)
         if number is not None:
             self.numbers[result] = number
+
+
+def _in_other_branch(scopes: tuple[str, ...], others: tuple[str, ...]) -> bool:
+    """Return whether what is in some name scopes runs for other examples than what is in others."""
+    for a, b in zip(scopes, others, strict=False):
+        if a != b:
+            return a.startswith(BRANCH) and b.startswith(BRANCH)
+    return False
 
 
 def _same_each_round(

@@ -40,9 +40,9 @@ from xtree.records import Record, set_once
 
 __all__ = [
     "Kind", "kinds", "declare_kind", "Symbol", "LINEAR", "ZERO", "ELEMENTWISE", "STRUCTURAL",
-    "BACKWARD", "UNBOUNDED", "RuleParts", "DerivedRules", "Eager", "Sharding", "Checks", "Operand",
-    "NumpyCall", "LinearIn", "linear_in", "MultiLinear", "multilinear", "Undefined", "undefined",
-    "Zero", "Linear", "not_mapped",
+    "BACKWARD", "BRANCH", "UNBOUNDED", "RuleParts", "DerivedRules", "Eager", "Sharding", "Checks",
+    "Operand", "NumpyCall", "LinearIn", "linear_in", "MultiLinear", "multilinear", "Undefined",
+    "undefined", "Zero", "Linear", "not_mapped",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -334,6 +334,8 @@ ZERO: Final = Symbol("ZERO", "the derivative is zero everywhere it exists")
 UNBOUNDED: Final = Symbol("UNBOUNDED", "as often as the values say, for ever where they are bad")
 BACKWARD: Final = "(backward)"
 """The name scope of operations of backward passes."""
+BRANCH: Final = "(branch"
+"""The start of the name scope of a branch where all branches run; its number follows."""
 
 
 ELEMENTWISE: Final = Symbol(

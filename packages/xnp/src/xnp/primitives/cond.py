@@ -44,6 +44,7 @@ from xprim import (
     eval_closed,
     exact_effects,
     get_primitive,
+    named_scope,
     not_mapped,
     ordered_effects,
     scalar_array,
@@ -60,6 +61,7 @@ from xprim.derived_cells import UsedCell, given_values, with_cells, written_valu
 from xprim.errors import UndefinedRuleError, message
 from xprim.operation_counts import count_operations
 from xprim.requirements import require
+from xprim.rules import BRANCH
 from xprim.sharded_types import cotangent, cotangent_as, reshard_as, whole, without_dimension
 from xprim.source import describe, describe_full
 from xprim.transformed import find
@@ -559,7 +561,7 @@ def _batch_by_selection(
 ) -> Any:
     _refuse_effects(branches)
     cases = [
-        _for_all_examples(axis, br, mapped, bind("eq", index, scalar_like(index, k)),
+        _for_all_examples(axis, k, br, mapped, bind("eq", index, scalar_like(index, k)),
                           operands_of_takers(k, index, operands, mapped))
         for k, br in enumerate(branches)
     ]  # fmt: skip
@@ -750,12 +752,14 @@ def _warn_of_cheaper_ways(axis: BatchAxis, operands: Sequence[Any], branches: Br
 
 
 def _for_all_examples(
-    axis: BatchAxis, branch: ClosedJaxpr, mapped: list[bool], taken_by: Any, operands: Any
-) -> list[Any]:
+    axis: BatchAxis, number: int, branch: ClosedJaxpr, mapped: list[bool], taken_by: Any,
+    operands: Any,
+) -> list[Any]:  # fmt: skip
     """Run a branch, whose checks count for the examples that take it."""
     if exact_effects(branch.effects):
         branch, mapped, operands = with_guard(branch), [True, *mapped], [taken_by, *operands]
-    return eval_closed(axis.batch_jaxpr(branch, mapped, True)[0], *operands)
+    with named_scope(f"{BRANCH} {number})"):
+        return eval_closed(axis.batch_jaxpr(branch, mapped, True)[0], *operands)
 
 
 def _passed_through(branches: Branches) -> list[int | None]:
