@@ -576,3 +576,12 @@ def test_indices_of_a_dtype_that_does_not_hold_the_length(dtype: str) -> None:
         np.testing.assert_array_equal(
             x.at[index].set(-7), np.where(np.isin(host, host[places]), -7, host)
         )
+
+
+@pytest.mark.parametrize("shape", [(2, 3), [2, -1], range(2, 4), 6, -1])
+@pytest.mark.parametrize("form", [lambda s: s, np.asarray, xnp.asarray], ids=["as is", "np", "xnp"])
+def test_shapes_may_be_arrays_of_sizes(form, shape) -> None:
+    x = xnp.arange(6)
+    expected = np.arange(6).reshape(shape)
+    np.testing.assert_array_equal(xnp.reshape(x, form(shape)), expected)
+    np.testing.assert_array_equal(x.reshape(form(shape)), expected)

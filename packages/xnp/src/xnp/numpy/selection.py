@@ -870,8 +870,8 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
         axes are sorted.
 
     Raises:
-        TypeError: `a` is not an array.
-        ValueError: `axis` is out of bounds.
+        TypeError: `a` is not an array, or `kth` no integer.
+        ValueError: `axis` or `kth` is out of bounds.
 
     Example:
         >>> import xnp
@@ -896,8 +896,8 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
         axes are in order.
 
     Raises:
-        TypeError: `a` is not an array.
-        ValueError: `axis` is out of bounds.
+        TypeError: `a` is not an array, or `kth` no integer.
+        ValueError: `axis` or `kth` is out of bounds.
 
     Example:
         >>> import xnp

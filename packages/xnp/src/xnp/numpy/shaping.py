@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -93,8 +93,8 @@ def reshape(
                     result = host.reshape(shape)
                 except (TypeError, ValueError):
                     result = None
-                # NumPy takes any negative size for -1; below is said what is wrong
-                if result is not None and (result.shape == shape or _has_sizes(shape)):
+                # NumPy accepts any negative size as -1; `_reshape` raises for those below
+                if result is not None and _has_sizes(shape):
                     aval = a.aval
                     return ConcreteArray(
                         result, host_aval(result.shape, aval.dtype, aval.weak_type)
@@ -106,8 +106,11 @@ def reshape(
 
 
 def _has_sizes(shape: Any) -> bool:
-    """Say whether sizes, or one, are -1 or not negative."""
-    return all(size >= -1 for size in (shape if isinstance(shape, Iterable) else (shape,)))
+    """Return whether no size, of an integer or a sequence or array of them, is below -1."""
+    if type(shape) is int:
+        return shape >= -1
+    sizes = shape if type(shape) is tuple else np.ravel(np.asarray(shape))
+    return bool(min(sizes, default=0) >= -1)
 
 
 def _reshape(a: Any, shape: Any, order: str) -> Array:
