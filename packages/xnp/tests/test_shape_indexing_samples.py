@@ -10,13 +10,11 @@ import pytest
 
 import xnp.lax as lax
 from tests.nets.cells import IN_FULL, spread
-from xnp.testing.samples import ordering, scatter, shape, slicing, windows
+from xnp.testing.samples import ordering, shape, slicing, windows
 from xprim import as_array, get_primitive, make_jaxpr, state
 from xprim.testing import Sample, check_shape
 
-TABLE = {
-    **shape.TABLE, **slicing.TABLE, **scatter.TABLE, **ordering.TABLE, **windows.TABLE
-}  # fmt: skip
+TABLE = {**shape.TABLE, **slicing.TABLE, **ordering.TABLE, **windows.TABLE}
 
 
 @pytest.mark.parametrize("name", sorted(TABLE))

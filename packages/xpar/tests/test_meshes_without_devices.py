@@ -5,6 +5,7 @@ import gc
 import numpy as np
 import pytest
 
+import xnp
 from xbatch import vmap
 from xjit import device_put, devices, jit
 from xjit.sharding.meshes import AbstractMesh, AxisType
@@ -178,3 +179,10 @@ def test_a_sharding_over_the_abstract_mesh_in_context_has_the_devices_of_the_con
 def test_what_is_no_mesh_of_devices_cannot_be_set(other, error):
     with pytest.raises(error, match="set_mesh: this is no mesh"):
         set_mesh(other)
+
+
+def test_an_array_like_a_description_over_no_devices_is_on_the_default_device():
+    sharding = NamedSharding(AbstractMesh((2,), ("x",)), P("x"))
+    like = ShapeDtypeStruct((4,), np.float32, sharding=sharding)
+    np.testing.assert_array_equal(xnp.zeros_like(like), np.zeros(4))
+    np.testing.assert_array_equal(xnp.full_like(like, 2), np.full(4, 2))

@@ -98,7 +98,8 @@ def sharding_over_mesh(like: Any) -> Any:
     if isinstance(like, Tracer) or (isinstance(like, ConcreteArray) and like.buffer is None):
         return None
     sharding: Any = getattr(like, "sharding", None)
-    return sharding if hasattr(sharding, "spec") and hasattr(sharding.mesh, "devices") else None
+    has_devices = hasattr(sharding, "spec") and hasattr(sharding.mesh, "devices_in_order")
+    return sharding if has_devices else None
 
 
 def _same(x: Array) -> Array:

@@ -85,7 +85,7 @@ def mesh_html(mesh: Any) -> str:
         for (name, size), kind in zip(mesh.shape_tuple, mesh.axis_types, strict=True)
     )
     title = f"<code>{type(mesh).__name__}({escaped(axes)})</code>"
-    devices = getattr(mesh, "devices", None)
+    devices = None if isinstance(mesh, AbstractMesh) else mesh.devices
     if devices is None or not devices.size:
         return f"<div>{title}</div>"
     plane = devices.reshape(-1, *devices.shape[-2:])[0] if devices.ndim > 1 else devices[None]
