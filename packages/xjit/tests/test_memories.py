@@ -15,7 +15,7 @@ from xjit.lowering.operation_metadata import Space, compute_on, scheduling_group
 from xjit.sharding.meshes import AxisType, Mesh
 from xjit.sharding.shardings import NamedSharding, P, SingleDeviceSharding, TiledSharding
 from xnp import lax
-from xprim import make_jaxpr, typeof
+from xprim import eval_shape, make_jaxpr, typeof
 
 HOST = "pinned_host"
 X = np.float32([1, 2, 3])
@@ -184,6 +184,16 @@ def test_operands_in_two_memories_are_refused(axis):
             f(x, y)
     np.testing.assert_array_equal(device_put(x, Space.Device) + y, 2 * ROW)
     assert typeof(x * y.sum()).memory_space is Space.Host  # a scalar agrees with any
+
+
+def test_shapes_on_the_host_are_places_for_programs_and_arrays():
+    x = device_put(ROW, SingleDeviceSharding(CPUS[0]).with_memory_kind(HOST))
+    shape = eval_shape(lambda x: x + 1, x)
+    double = jit(lambda x: 2 * x)
+    asked = jit(lambda x: 2 * x, out_shardings=shape.sharding)
+    for y in (double.lower(shape).compile()(x), asked(ROW), device_put(2 * ROW, shape.sharding)):
+        np.testing.assert_array_equal(y, 2 * ROW)
+        assert y.sharding.memory_kind == HOST
 
 
 def test_exported_programs_keep_the_memory_of_types():

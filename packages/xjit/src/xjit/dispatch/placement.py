@@ -24,9 +24,10 @@ from xjit.sharding.shardings import (
     Sharding,
     SingleDeviceSharding,
     TiledSharding,
+    default_device,
     named_as,
 )
-from xprim import ClosedJaxpr, ConcreteArray, ShapedArray, Var, config, shaped_array
+from xprim import ClosedJaxpr, ConcreteArray, ShapedArray, Var, shaped_array
 from xprim.errors import message
 from xprim.sharded_types import whole
 from xtree.interning import forkable_lock
@@ -286,10 +287,7 @@ def read_buffer(buffer: Any) -> Any:
 
 def default_placement() -> OneDevice:
     """Return the placement of data that nobody has put anywhere."""
-    chosen = config.values.default_device
-    if chosen is None or isinstance(chosen, str):
-        chosen = gateway.default_device(chosen)
-    return one_device(chosen, False)
+    return one_device(default_device(), False)
 
 
 def committed_to(device: Any) -> OneDevice:

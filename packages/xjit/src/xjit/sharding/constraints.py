@@ -107,9 +107,9 @@ def with_sharding_constraint(x: PyTree, shardings: PyTree) -> PyTree:
 
 def constrained(x: Array, place: Any, operation: str = "with_sharding_constraint") -> Array:
     """Return a value that lies as asked; None asks nothing."""
-    sharding = resolved(place, operation)
-    if sharding is None or _is_of_no_mesh(sharding):
+    if place is None or _is_of_no_mesh(place):
         return x
+    sharding = resolved(place, operation)
     if isinstance(sharding, SingleDeviceSharding):
         if state.trace is EAGER and isinstance(x, xprim.ConcreteArray):
             x = moved([x], committed_to(sharding.devices_in_order[0]))[0]

@@ -16,7 +16,7 @@ import numpy as np
 import xtree
 from xjit import jaxlib_gateway as gateway
 from xjit.sharding.meshes import AbstractMesh, Mesh, OfThisProcess, mesh_now, sharding_html
-from xprim import ManualAxisType
+from xprim import ManualAxisType, config
 from xprim.avals import PINNED_HOST
 from xprim.errors import ArgumentError, message
 from xprim.requirements import require
@@ -28,7 +28,8 @@ __all__ = [
     "Sharding", "SingleDeviceSharding", "make_single_device_sharding", "UNCONSTRAINED", "P",
     "PartitionSpec", "axes_of", "NO_MESH", "NamedSharding", "NoMeshError", "UnknownPlatformError",
     "VaryingSharding",
-    "along_explicit_axes", "check_axis_names", "check_same_axes", "in_types", "resolved",
+    "along_explicit_axes", "check_axis_names", "check_same_axes", "default_device", "in_types",
+    "resolved",
     "says_of_explicit_axes", "says_of_manual_axes", "sharding_named_by",
     "with_manual_axes",
 ]  # fmt: skip
@@ -370,6 +371,12 @@ def device_named_by(value: Any, operation: str) -> Any:
             hint="the package xpar spreads arrays over several devices",
         ))  # fmt: skip
     return next(iter(devices))
+
+
+def default_device() -> Any:
+    """Return the device of data that was not put on one."""
+    chosen = config.values.default_device
+    return gateway.default_device(chosen) if chosen is None or isinstance(chosen, str) else chosen
 
 
 class UnknownPlatformError(ArgumentError, RuntimeError):
@@ -1005,7 +1012,8 @@ def _axes_along(mesh: Mesh, places: np.ndarray[Any, Any]) -> tuple[Any, ...]:
 def resolved(value: Any, operation: str) -> Any:
     """Return what a user gave for a sharding, over the context mesh where it has no devices.
 
-    That is a partition spec, or a sharding over an abstract mesh that is the context mesh's.
+    That is a partition spec, or a sharding over an abstract mesh that is the context mesh's. That
+    of a type outside of all meshes is the memory of the default device.
 
     Raises:
       NoMeshError: a partition spec, and no mesh is set.
@@ -1013,6 +1021,8 @@ def resolved(value: Any, operation: str) -> Any:
     is_abstract = isinstance(value, NamedSharding) and not value.has_devices
     if not is_abstract and not isinstance(value, PartitionSpec):
         return value
+    if is_abstract and not value.mesh.axis_names and value.memory is not None:
+        return SingleDeviceSharding(default_device(), memory_kind=value.memory)
     mesh = mesh_now()
     if is_abstract:
         in_context = isinstance(mesh, Mesh) and mesh.abstract_mesh == value.mesh
