@@ -45,7 +45,7 @@ __all__ = ()
 
 _NAMES = ("scipy_{}_64_", "{}_64_", "scipy_{}_", "{}_")  # as builds of NumPy name a routine
 _LETTERS = {dtypes.float32: "s", dtypes.float64: "d"}
-_LEAST_ON_HOST = 64  # rows: fewer take `eigh` as long as a program takes to enter Python
+_LEAST_ON_HOST = 64  # rows: `eigh` decomposes fewer in the time that entering Python takes
 
 
 @functools.lru_cache(maxsize=4)
@@ -67,7 +67,7 @@ def _integer(value: int) -> Any:
 
 
 def _decompose(d: Any, e: Any, w: Any, v: Any) -> bool:
-    """Fill the values and, where it is not None, the vectors of one matrix; say whether it went."""
+    """Fill the values and, unless v is None, the vectors of a matrix; return whether LAPACK did."""
     n, letter = d.shape[0], _LETTERS[d.dtype]
     info, off = ctypes.c_int64(), np.append(e, d.dtype.type(0))
     w[:] = d
