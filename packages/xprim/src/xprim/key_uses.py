@@ -306,7 +306,8 @@ class _Walk:
             return
         of_keys = rules.get("keys")
         if "draws" in rules or of_keys == "split":
-            self.use(eqn.inputs[0], (eqn.primitive.name, eqn.source), eqn.name_stack)
+            drawn_by = eqn.primitive.name.removeprefix("random_")  # as the public function
+            self.use(eqn.inputs[0], (drawn_by, eqn.source), eqn.name_stack)
         elif "programs" in rules:
             self._add_call(eqn, rules["programs"])
         elif of_keys == "words":
