@@ -42,7 +42,7 @@ def run(code: str) -> str:
     return result.stdout
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize(
     "first",
     [
@@ -80,7 +80,7 @@ np.testing.assert_array_equal(np.asarray(xnp.from_dlpack(theirs)), np.asarray(th
 """)  # fmt: skip
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("first", [OURS + THEIRS, THEIRS + OURS], ids=["ours", "theirs"])
 def test_compiled_programs_of_each_take_the_arrays_of_the_other(first):
     run(first + """

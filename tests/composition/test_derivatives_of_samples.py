@@ -49,7 +49,7 @@ _OF_GAMMA: dict[str, tuple[float, ...]] = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("name", _OF_GAMMA)
 def test_what_is_made_of_gamma_samples_is_the_same_mapped_and_one_by_one(name: str) -> None:
     keys = xrandom.split(xrandom.key(6), 3)
@@ -66,7 +66,7 @@ def test_what_is_made_of_gamma_samples_is_the_same_mapped_and_one_by_one(name: s
         np.testing.assert_allclose(np.asarray(compiled[k]), own, rtol=2e-6)
 
 
-@pytest.mark.sampled(every=4)
+@pytest.mark.sampled(every=6)
 @pytest.mark.parametrize("name", _OF_GAMMA)
 @pytest.mark.parametrize("scale", [1e-2, 1.0, 1e12])
 def test_slopes_of_what_is_made_of_gamma_samples_are_finite(name: str, scale: float) -> None:

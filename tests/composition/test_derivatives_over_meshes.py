@@ -102,7 +102,7 @@ def weighed(f):
     return lambda x, w: (y := f(x, w), (y * xnp.cos(xnp.arange(y.size).reshape(y.shape))).sum())[1]
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("name", CASES)
 def test_gradients_through_shard_map_are_those_of_the_whole_program(name):
     f, whole = mapped(name)
@@ -252,7 +252,7 @@ DERIVATIVES = {
 }
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("name", DERIVATIVES)
 def test_derivatives_lie_where_the_primals_do_although_types_name_no_devices(name):
     cpus = np.array(devices("cpu")[:N]).reshape(2, 4)

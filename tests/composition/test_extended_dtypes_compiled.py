@@ -27,7 +27,7 @@ CASES = {
 }
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("dtype", DTYPES[1:], ids=str)
 @pytest.mark.parametrize("name", CASES)
 def test_compiled_operations_move_elements_as_eager_ones_do(name: str, dtype: Any) -> None:
@@ -35,7 +35,7 @@ def test_compiled_operations_move_elements_as_eager_ones_do(name: str, dtype: An
     _assert_elements(jit(operation)(_elements(dtype)), of_names(NAMES), dtype)
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=5)
 @pytest.mark.parametrize("name", CASES)
 def test_mapped_operations_move_the_elements_of_each_example(name: str) -> None:
     operation, of_names = CASES[name]

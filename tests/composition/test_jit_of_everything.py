@@ -59,7 +59,7 @@ EVERYTHING = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("name", EVERYTHING)
 def test_compiled_and_eager_agree(name):
     fun, args = EVERYTHING[name]()
@@ -105,7 +105,7 @@ SIDES = [complex(a, b) for a in (np.inf, -np.inf, 2.0, -2.0, 0.5, 0.0, -0.0)
          for b in (0.0, -0.0, 1.0, -2.0)]  # fmt: skip
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=5)
 @pytest.mark.filterwarnings("ignore")  # NumPy divides by zero
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_a_singular_value_decomposition_of_infinities_ends(dtype):
     assert np.isnan(jit(xnp.linalg.pinv)(matrix)).all()
 
 
-@pytest.mark.sampled(every=4)
+@pytest.mark.sampled(every=6)
 @pytest.mark.parametrize("dtype", [np.float32, np.complex64])
 @pytest.mark.parametrize("number", [np.inf, -np.inf, np.nan])
 @pytest.mark.parametrize("name", ["eigh", "hessenberg", "schur", "tridiagonal"])

@@ -46,7 +46,7 @@ PROBLEMS = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(every=2, per="name")
+@pytest.mark.sampled(every=3, per="name")
 @pytest.mark.parametrize("method", ["BFGS", "l-bfgs-experimental-do-not-rely-on-this"])
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_minima_are_found_compiled_and_not(name, method):
@@ -100,7 +100,7 @@ def test_minimize_refuses_what_it_does_not_know():
 SOLVERS = [(cg, POSITIVE), (bicgstab, GENERAL), (gmres, GENERAL), (gmres, POSITIVE)]
 
 
-@pytest.mark.sampled(every=2, per="solver")
+@pytest.mark.sampled(every=3, per="solver")
 @pytest.mark.parametrize(("solver", "a"), SOLVERS)
 def test_iterations_solve_systems(solver, a):
     expected = np.linalg.solve(a, RIGHT)
