@@ -94,7 +94,9 @@ def reshape(
                 except (TypeError, ValueError):
                     result = None
                 # NumPy accepts any negative size as -1; `_reshape` raises for those below
-                if result is not None and _has_sizes(shape):
+                if result is not None and (
+                    (type(shape) is tuple and result.shape == shape) or _has_sizes(shape)
+                ):
                     aval = a.aval
                     return ConcreteArray(
                         result, host_aval(result.shape, aval.dtype, aval.weak_type)
