@@ -9,6 +9,7 @@ gave ratios of 0.7 to 1.5 for equal work.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import math
@@ -136,7 +137,11 @@ class Worker:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True,
             env=_environment(platform),
         )  # fmt: skip
-        self.names: list[str] = self._answer() or []
+
+    @functools.cached_property
+    def names(self) -> list[str]:
+        """The workloads, which the process prepares while those of other sides start."""
+        return self._answer() or []
 
     def seconds(self, name: str) -> float | None:
         """Return the seconds of a workload, None where it failed."""

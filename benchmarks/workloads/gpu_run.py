@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -23,15 +24,12 @@ def compiled_together(ns: Any, programs: dict[str, Any]) -> dict[str, Callable[[
     def run(name: str) -> Any:
         return ns.wait(compiled[name](*programs[name][1]))
 
-    def prepared(name: str) -> bool:
-        try:
+    def prepare(name: str) -> None:
+        with contextlib.suppress(Exception):  # the measurement raises it again
             run(name)
-        except Exception:  # it is raised again by the measurement
-            return False
-        return True
 
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(prepared, programs))
+        list(pool.map(prepare, programs))
     return {name: lambda n=name: best(lambda: run(n), seconds=0.1) for name in programs}
 
 
