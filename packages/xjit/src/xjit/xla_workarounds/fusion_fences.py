@@ -41,9 +41,9 @@ _MOVES: Final = frozenset({
 
 def equations_to_fence(jaxpr: Jaxpr) -> frozenset[Equation]:
     """Return the equations whose results are to be computed once for all kernels that read them."""
-    if len(jaxpr.eqns) <= _LEAST_WORK:
+    fused = [_is_fused(eqn) for eqn in jaxpr.eqns] if len(jaxpr.eqns) > _LEAST_WORK else []
+    if sum(fused) <= _LEAST_WORK:
         return frozenset()
-    fused = [_is_fused(eqn) for eqn in jaxpr.eqns]
     shared = _read_by_several_kernels(jaxpr, fused)
     return frozenset(_results_of_much_work(jaxpr, fused, shared) if shared else ())
 
