@@ -11,7 +11,7 @@ import pytest
 import xnp
 from xjit import debug, jit
 from xjit.callbacks.functions import effects_barrier, io_callback, pure_callback
-from xjit.callbacks.primitive import DEBUG, ORDERED_DEBUG, InBytes, _in_bytes, callback_p
+from xjit.callbacks.primitive import DEBUG, ORDERED_DEBUG, _in_bytes, callback_p, through_bytes
 from xnp import lax
 from xprim import (
     Effect,
@@ -72,7 +72,7 @@ def test_numbers_of_less_than_a_byte_travel_in_bytes_on_gpus(dtype):
     narrow = np.asarray(x).dtype
     wide = _in_bytes(narrow)
     aval = shaped_array((3,), narrow)
-    (found,) = InBytes(lambda xs, avals: [double(*xs)], (narrow,), (aval,))(
+    (found,) = through_bytes(lambda xs, avals: [double(*xs)], (narrow,), (aval,))(
         [np.asarray(x).astype(wide)], [shaped_array((3,), wide)]
     )
     assert seen[0].dtype == narrow and found.dtype == wide

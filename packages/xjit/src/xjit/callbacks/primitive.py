@@ -290,33 +290,26 @@ class ForEachExample(Record):
         return outs
 
 
-class InBytes(Record):
-    """Calls a function of numbers of less than a byte with operands and results in whole bytes.
+def through_bytes(
+    host: HostFunction, dtypes: Sequence[np.dtype[Any]], avals: Sequence[ShapedArray]
+) -> HostFunction:
+    """Return a function of numbers of less than a byte as one of numbers in wider types.
 
     On GPUs the runtime hands the third of three int4 numbers to the host as another number
     (jaxlib 0.11.2), so there each travels in a wider type.
+
+    Args:
+      host: the function.
+      dtypes: the types of its operands.
+      avals: its results.
     """
 
-    __slots__ = __match_args__ = ("host", "dtypes", "avals")
-    host: HostFunction
-    dtypes: tuple[np.dtype[Any], ...]
-    avals: tuple[ShapedArray, ...]
-
-    def __init__(
-        self, host: HostFunction, dtypes: tuple[np.dtype[Any], ...], avals: tuple[ShapedArray, ...]
-    ) -> None:
-        set_once(self, "host", host)
-        set_once(self, "dtypes", dtypes)
-        set_once(self, "avals", avals)
-
-    def __call__(
-        self, operands: Sequence[np.ndarray[Any, Any]], avals: Sequence[ShapedArray]
-    ) -> Sequence[np.ndarray[Any, Any]]:
-        """Return the results in the types of `avals`, from operands in wider types, too."""
-        own = [x.astype(d, copy=False) for x, d in zip(operands, self.dtypes, strict=True)]
-        results = self.host(own, self.avals)
+    def run(operands: Sequence[np.ndarray[Any, Any]], wide: Sequence[ShapedArray]) -> list[Any]:
+        own = [x.astype(d, copy=False) for x, d in zip(operands, dtypes, strict=True)]
         return [np.asarray(x).astype(a.dtype, copy=False)
-                for x, a in zip(results, avals, strict=True)]  # fmt: skip
+                for x, a in zip(host(own, avals), wide, strict=True)]  # fmt: skip
+
+    return run
 
 
 def _in_bytes(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -358,7 +351,7 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, host
         [a.update(dtype=_in_bytes(a.dtype)) for a in avals] for avals in (avals_in, avals_out)
     ]
     if wide_in != list(avals_in) or wide_out != list(avals_out):
-        host = InBytes(host, tuple([a.dtype for a in avals_in]), tuple(avals_out))
+        host = through_bytes(host, [a.dtype for a in avals_in], avals_out)
     operands = [b.convert(x, a, w.dtype)
                 for x, a, w in zip(operands, avals_in, wide_in, strict=True)]  # fmt: skip
     results = _write_call(b, operands, wide_in, wide_out, host, effect, device)
