@@ -365,9 +365,7 @@ def _said(x: Tracer, sharding: Sharding) -> Array:
         elif x.concrete() is value:
             source = sharding_of(value)
     (there,) = device_put_p.bind(x, sharding=sharding, source=source)
-    if kind is None or there.aval.memory_space is space_of(kind):
-        return there  # type: ignore[no-any-return]
-    return in_space(there, space_of(kind))  # type: ignore[no-any-return]
+    return there if kind is None else in_space(there, space_of(kind))
 
 
 def placed(x: ConcreteArray, sharding: Sharding | None) -> ConcreteArray:

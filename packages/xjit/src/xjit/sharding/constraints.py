@@ -126,9 +126,7 @@ def constrained(x: Array, place: Any, operation: str = "with_sharding_constraint
 def _where_said(x: Array, sharding: Sharding) -> Array:
     """Return a value in the kind of memory of a sharding; one without devices may say none."""
     kind = sharding.memory_kind
-    if kind is None or x.aval.memory_space is space_of(kind):
-        return x
-    return in_space(x, space_of(kind))  # type: ignore[no-any-return]
+    return x if kind is None else in_space(x, space_of(kind))
 
 
 def space_of(kind: str) -> MemorySpace:
@@ -136,10 +134,12 @@ def space_of(kind: str) -> MemorySpace:
     return MemorySpace.Host if kind == PINNED_HOST else MemorySpace.Device
 
 
-def in_space(x: Any, space: MemorySpace) -> Any:
-    """Return a value in the memory of the device, or of the host."""
+def in_space(x: Array, space: MemorySpace) -> Array:
+    """Return a value in the memory of the device, or of the host: itself, where it is there."""
+    if x.aval.memory_space is space:
+        return x
     kind = PINNED_HOST if space is MemorySpace.Host else "device"
-    return get_primitive("in_memory").bind(x, kind=kind)[0]
+    return get_primitive("in_memory").bind(x, kind=kind)[0]  # type: ignore[no-any-return]
 
 
 def _is_of_no_mesh(sharding: Any) -> bool:

@@ -314,7 +314,7 @@ def _along_explicit_axes(x: Any, sharding: NamedSharding | None) -> Any:
 def _in_memory(x: Any, sharding: NamedSharding | None) -> Any:
     """Return a value in the memory that a type says."""
     space = MemorySpace.Device if sharding is None or sharding.memory is None else MemorySpace.Host
-    return x if x.aval.memory_space is space else in_space(x, space)
+    return in_space(x, space)
 
 
 def held_value(x: Any) -> Any:
