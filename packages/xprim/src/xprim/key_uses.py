@@ -9,7 +9,7 @@ three ways:
                  one key have one number, and follows them through loops, branches and calls
     a call       the arguments that its program uses are used by it: `note_call`
 
-What a backward pass draws again, to recompute it, is no second use. A key that reaches a program by
+What a backward pass draws again, to recompute it, does not count. A key that reaches a program by
 other ways than an argument, a constant or another key is not followed: one made of a traced seed.
 """
 
