@@ -144,12 +144,7 @@ def _gpu_algorithm(b: Builder, aval: ShapedArray, algorithm: SvdAlgorithm | None
     presentation/s9226-fast-singular-value-decomposition-on-gpus-v2.pdf, slide 5.
     """
     extra = [SvdAlgorithm.DIVIDE_AND_CONQUER] if b.platform == "rocm" else []
-    known = (
-        SvdAlgorithm.DEFAULT,
-        SvdAlgorithm.QR,
-        SvdAlgorithm.JACOBI,
-        SvdAlgorithm.POLAR,
-    )
+    known = SvdAlgorithm.DEFAULT, SvdAlgorithm.QR, SvdAlgorithm.JACOBI, SvdAlgorithm.POLAR
     solvers.check_choice("svd", "algorithm", algorithm, *known, *extra)
     if algorithm is None or algorithm is SvdAlgorithm.DEFAULT:
         return "gesvdj" if max(aval.shape[-2:]) <= _LARGEST_OF_JACOBI else "gesvd"
@@ -175,11 +170,8 @@ def _two_sided(
     vh = b.traced(lambda v: [adjoint(v)], [right], [v], key="adjoint")[0]
     turned = shaped_array((*batch, *v.shape[:-3:-1]), aval.dtype)
     u_out, vh_out = avals_out[1:]
-    return [
-        s,
-        solvers.corner(b, left, u, *u_out.shape[-2:]),
-        solvers.corner(b, vh, turned, *vh_out.shape[-2:]),
-    ], (info)
+    left = solvers.corner(b, left, u, *u_out.shape[-2:])
+    return [s, left, solvers.corner(b, vh, turned, *vh_out.shape[-2:])], info
 
 
 def _by_iteration(
