@@ -17,9 +17,17 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.lowering_text import Text, chosen, where, without_subnormals
+from xnp.primitives.lowering_text import (
+    Text,
+    chosen,
+    of_parts,
+    parts_of,
+    where,
+    without_subnormals,
+)
 from xnp.primitives.table import Accuracy, retyped_stablehlo, tunable_stablehlo
-from xprim import ShapedArray, dtypes, shaped_array
+from xnp.primitives.vector_functions import bits_of
+from xprim import ShapedArray, dtypes
 from xprim.contracts import Builder
 
 __all__ = ()
@@ -30,19 +38,6 @@ Formula = Callable[[Text, Text], Parts]
 # from the parts of the operand and those that an operation found to the right ones
 Correction = Callable[[Parts, Parts], Parts]
 Rule = Callable[..., Any]
-
-
-def parts_of(b: Builder, z: str, aval: ShapedArray) -> Parts:
-    """Write the real and imaginary parts of complex numbers."""
-    part = shaped_array(aval.shape, np.dtype(f"f{aval.dtype.itemsize // 2}"))
-    real, imag = [b.op(f"stablehlo.{op}", [z], [aval], [part])[0] for op in ("real", "imag")]
-    return Text(b, real, part), Text(b, imag, part)
-
-
-def of_parts(aval: ShapedArray, x: Text, y: Text) -> str:
-    """Write complex numbers of the type `aval` from their parts."""
-    (z,) = x.builder.op("stablehlo.complex", [x.name, y.name], [x.aval, y.aval], [aval])
-    return z
 
 
 def by_parts(formula: Formula, op: str = "") -> Rule:
@@ -106,9 +101,7 @@ def mirrored(rule: Rule, axis: str = "real") -> Rule:
 
 def is_negative(x: Text) -> Text:
     """Write whether real numbers, zeros among them, have the sign bit."""
-    bits = shaped_array(x.aval.shape, np.dtype(f"i{x.aval.dtype.itemsize}"))
-    (name,) = x.builder.op("stablehlo.bitcast_convert", [x.name], [x.aval], [bits])
-    return Text(x.builder, name, bits) < 0
+    return bits_of(x) < 0
 
 
 def is_infinite(x: Text) -> Text:

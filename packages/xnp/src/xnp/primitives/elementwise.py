@@ -142,18 +142,11 @@ def _conj_stablehlo(
     b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, input_dtype: Any
 ) -> list[str]:
     (x,), (aval,), (out,) = operands, avals_in, avals_out
-    part = shaped_array(out.shape, part_dtype(out.dtype))
     if aval.dtype in FLOATING:
-        return _join(b, x, b.constant(0, part), part, out)
-    (re,) = b.op("stablehlo.real", [x], [aval], [part])
-    (im,) = b.op("stablehlo.imag", [x], [aval], [part])
-    im = b.same_type_op("stablehlo.negate", [im], part)
-    return _join(b, re, im, part, out)
-
-
-def _join(b: Builder, re: str, im: str, part: ShapedArray, out: ShapedArray) -> list[str]:
-    results: list[str] = b.op("stablehlo.complex", [re, im], [part, part], [out])
-    return results
+        real = Text(b, x, aval)
+        return [lowering_text.of_parts(out, real, real.like(0))]
+    real, imag = lowering_text.parts_of(b, x, aval)
+    return [lowering_text.of_parts(out, real, -imag)]
 
 
 def _conj_transpose(ct: Any, *, input_dtype: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from xnp.primitives import matrices, small_matrices, solvers
 from xnp.primitives.control_flow import split_at
-from xnp.primitives.lowering_text import chosen, compared, is_split, upcast
+from xnp.primitives.lowering_text import chosen, compared, is_split, of_parts, parts_of, upcast
 from xnp.primitives.matrices import (
     LETTER,
     adjoint,
@@ -187,12 +187,8 @@ def _triangular_solve_stablehlo(
 
 
 def _conjugated(b: Builder, x: str, aval: ShapedArray) -> str:
-    part = shaped_array(aval.shape, np.zeros((), aval.dtype).real.dtype)
-    (re,) = b.op("stablehlo.real", [x], [aval], [part])
-    (im,) = b.op("stablehlo.imag", [x], [aval], [part])
-    minus = b.same_type_op("stablehlo.negate", [im], part)
-    result: str = b.op("stablehlo.complex", [re, minus], [part, part], [aval])[0]
-    return result
+    real, imag = parts_of(b, x, aval)
+    return of_parts(aval, real, -imag)
 
 
 def _triangular_solve_jvp(primals: Any, tangents: Any, **params: Any) -> Any:

@@ -268,6 +268,19 @@ def where(mask: Text, x: Text, y: Any) -> Text:
     return Text(mask.builder, name, x.aval)
 
 
+def parts_of(b: Builder, z: str, aval: ShapedArray) -> tuple[Text, Text]:
+    """Write the real and imaginary parts of complex numbers."""
+    part = shaped_array(aval.shape, dtypes.to_floating_dtype(aval.dtype))
+    real, imag = [b.op(f"stablehlo.{op}", [z], [aval], [part])[0] for op in ("real", "imag")]
+    return Text(b, real, part), Text(b, imag, part)
+
+
+def of_parts(aval: ShapedArray, x: Text, y: Text) -> str:
+    """Write complex numbers of the type `aval` from their parts."""
+    (z,) = x.builder.op("stablehlo.complex", [x.name, y.name], [x.aval, y.aval], [aval])
+    return z
+
+
 def without_subnormals(x: Text) -> Text:
     """Write zeros in the place of subnormal numbers.
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.complex_functions import parts_of
-from xnp.primitives.lowering_text import Text, chosen, compared as compare_text
+from xnp.primitives.lowering_text import Text, chosen, compared as compare_text, parts_of
 from xnp.primitives.matrices import LETTER, compared
 from xnp.primitives.table import add, bind, broadcasted, filled, selected
 from xprim import EAGER, ConcreteArray, Primitive, ShapedArray, dtypes, shaped_array
