@@ -27,7 +27,7 @@ from xnp.primitives.lowering_text import (
 )
 from xnp.primitives.table import Accuracy, retyped_stablehlo, tunable_stablehlo
 from xnp.primitives.vector_functions import bits_of
-from xprim import ShapedArray, dtypes
+from xprim import dtypes
 from xprim.contracts import Builder
 
 __all__ = ()
@@ -117,10 +117,10 @@ def _is_finite(x: Text) -> Text:
     return x.op("abs") < math.inf
 
 
-def _scaled(b: Builder, z: str, factor: float, aval: ShapedArray) -> str:
+def _scaled(parts: Parts, factor: float) -> Parts:
     """Write numbers times a real one: parts apart, for infinity times the imaginary 0 is NaN."""
-    x, y = parts_of(b, z, aval)
-    return of_parts(aval, x * factor, y * factor)
+    x, y = parts
+    return x * factor, y * factor
 
 
 # Powers of 2 by the bytes of a part: what is squared lies between the inverse of the first and it,
@@ -272,9 +272,9 @@ def _replaced(parts: Parts, index: int, part: Text) -> Parts:
     return (part, parts[1]) if index == 0 else (parts[0], part)
 
 
-def logarithm(rule: Rule) -> Rule:
+def logarithm(rule: Rule, *corrections: Correction) -> Rule:
     """Return the rule of a logarithm, right at infinities and subnormal numbers, from XLA's."""
-    right = corrected(rule, _infinite_size)
+    right = corrected(rule, *corrections, _infinite_size)
 
     def write(b: Builder, operands: Any, avals_in: Any, avals_out: Any, **params: Any) -> Any:
         (aval,) = avals_out
@@ -345,8 +345,14 @@ def tangent_of_nan(axis: int) -> Correction:
     return correction
 
 
-def _reciprocal_root(x: Text, y: Text) -> Parts:
-    """Write conj(r) / |r|^2 of a root r = x + i y."""
+def base_two(given: Parts, found: Parts) -> Parts:
+    """Make natural logarithms binary ones."""
+    return _scaled(found, 1 / math.log(2))
+
+
+def reciprocal(given: Parts, found: Parts) -> Parts:
+    """Make a root r = x + i y its reciprocal, conj(r) / |r|^2."""
+    x, y = found
     length = magnitude(x, y)
     is_far = is_infinite(x) | is_infinite(y)
     x, y = [where(is_far, where(is_negative(p), p.like(-0.0), 0.0), p) for p in (x, -y)]
@@ -492,22 +498,9 @@ def _square(x: Text, y: Text) -> Parts:
 def _exponential_of_two(
     b: Builder, operands: Any, avals_in: Any, avals_out: Any, **params: Any
 ) -> Any:
-    power = _scaled(b, operands[0], math.log(2), avals_in[0])
+    (aval,) = avals_in
+    power = of_parts(aval, *_scaled(parts_of(b, operands[0], aval), math.log(2)))
     return RULES["exp"](b, [power], avals_in, avals_out, **params)
-
-
-def _binary_logarithm(
-    b: Builder, operands: Any, avals_in: Any, avals_out: Any, **params: Any
-) -> list[str]:
-    (result,) = RULES["log"](b, operands, avals_in, avals_out, **params)
-    return [_scaled(b, result, 1 / math.log(2), avals_out[0])]
-
-
-def _inverse_root(
-    b: Builder, operands: Any, avals_in: Any, avals_out: Any, **params: Any
-) -> list[str]:
-    (root,) = RULES["sqrt"](b, operands, avals_in, avals_out, **params)
-    return [of_parts(avals_out[0], *_reciprocal_root(*parts_of(b, root, avals_out[0])))]
 
 
 RULES: dict[str, Rule] = {
@@ -519,8 +512,8 @@ RULES: dict[str, Rule] = {
     "expm1": by_parts(exponential_minus_one, "stablehlo.exponential_minus_one"),
     "logistic": by_parts(logistic, "stablehlo.logistic"),
     "log": logarithm(tunable_stablehlo("stablehlo.log")),
-    "log1p": logarithm(corrected(tunable_stablehlo("stablehlo.log_plus_one"), above_minus_one)),
-    "log2": _binary_logarithm,
+    "log1p": logarithm(tunable_stablehlo("stablehlo.log_plus_one"), above_minus_one),
+    "log2": logarithm(tunable_stablehlo("stablehlo.log"), base_two),
     "sin": by_parts(sine, "stablehlo.sine"),
     "cos": by_parts(cosine, "stablehlo.cosine"),
     "tan": corrected(tunable_stablehlo("stablehlo.tan"), with_zeros(0, 1)),
@@ -548,7 +541,9 @@ RULES: dict[str, Rule] = {
         beside_a_pole(0), tangent_of_nan(0), with_zeros(0),
     ),
     "sqrt": mirrored(corrected(tunable_stablehlo("stablehlo.sqrt"), infinite_root)),
-    "rsqrt": _inverse_root,
+    "rsqrt": mirrored(
+        corrected(tunable_stablehlo("stablehlo.sqrt"), infinite_root, reciprocal)
+    ),
     "square": by_parts(_square),
     "pow": _power,
 }  # fmt: skip
