@@ -574,10 +574,10 @@ def _partition_shape(aval: ShapedArray, *, kth: int, axis: int, places: bool) ->
 
 
 def _partition_numpy(x: Any, *, kth: int, axis: int, places: bool) -> Any:
-    keys = comparable(x)
     if x.shape[axis] < _LEAST_TO_SELECT:
-        order = _sort_numpy(x, _places_of(x, axis), dimension=axis, is_stable=True, num_keys=1)
-        return (order[int(places)],)
+        operands = (x, _places_of(x, axis)) if places else (x,)
+        return _sort_numpy(*operands, **_stably(axis))[-1:]
+    keys = comparable(x)
     key = x if len(keys) > 1 else keys[0]  # NumPy orders complex numbers as they are ordered here
     if key is x and not places:
         return (np.partition(x, kth, axis),)
