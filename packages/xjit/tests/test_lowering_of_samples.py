@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Sequence
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 
 import xjit  # noqa: F401 - arrays read their buffers through it
+from tests.nets.cells import COMPILER_OPTIONS, IN_FULL
 from xjit.testing import check_lowering, text_of
 from xnp.testing import samples
 from xprim import ELEMENTWISE, Primitive, Undefined, get_primitive, undefined
@@ -31,8 +31,6 @@ TRIED_OF_LONG_TEXTS = {"float32", "float64"}
 SHAPES_TRIED = 1
 STEP = 8
 USUAL = {"float32", "float64", "complex64", "int32", "bool", "uint32"}
-IN_FULL = "FUZZ_PROGRAMS" in os.environ
-COMPILER_OPTIONS = {} if IN_FULL else {"xla_backend_optimization_level": 0}
 
 ROWS = [
     pytest.param(name, rows[i : i + MAX_SAMPLES], id=f"{name}-{i}")
