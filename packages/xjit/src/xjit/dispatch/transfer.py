@@ -42,6 +42,7 @@ from xjit.sharding.constraints import (
     check_sharding,
     constraint_text,
     in_space,
+    kind_of,
     of_examples,
     sharding_constraint_p,
     space_of,
@@ -79,7 +80,6 @@ from xprim import (
     not_mapped,
 )
 from xprim.array import is_shared
-from xprim.avals import PINNED_HOST
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
 from xprim.sharded_types import cotangent, reshard_as, whole
@@ -330,7 +330,7 @@ def _of_space(leaf: Any, space: Space) -> tuple[Any, Any]:
         return leaf, None
     if not isinstance(x, ConcreteArray):
         return in_space(x, space), None
-    here, kind = sharding_of(x), PINNED_HOST if space is Space.Host else "device"
+    here, kind = sharding_of(x), kind_of(space)
     return (leaf, None) if here.memory_kind == kind else (x, here.with_memory_kind(kind))
 
 

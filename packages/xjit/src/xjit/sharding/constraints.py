@@ -134,12 +134,16 @@ def space_of(kind: str) -> MemorySpace:
     return MemorySpace.Host if kind == PINNED_HOST else MemorySpace.Device
 
 
+def kind_of(space: MemorySpace) -> str:
+    """Return the kind of memory of a space in types."""
+    return PINNED_HOST if space is MemorySpace.Host else "device"
+
+
 def in_space(x: Array, space: MemorySpace) -> Array:
     """Return a value in the memory of the device, or of the host: itself, where it is there."""
     if x.aval.memory_space is space:
         return x
-    kind = PINNED_HOST if space is MemorySpace.Host else "device"
-    return get_primitive("in_memory").bind(x, kind=kind)[0]  # type: ignore[no-any-return]
+    return get_primitive("in_memory").bind(x, kind=kind_of(space))[0]  # type: ignore[no-any-return]
 
 
 def _is_of_no_mesh(sharding: Any) -> bool:
