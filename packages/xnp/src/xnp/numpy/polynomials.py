@@ -16,7 +16,7 @@ from xnp.numpy.dispatch import array_of, broadcast_all, common_shape, inexact, p
 from xnp.numpy.indexing import read
 from xnp.numpy.ranges import arange, vander
 from xnp.numpy.rearranging import roll
-from xnp.numpy.reductions import argmax
+from xnp.numpy.reductions import argmax, squared_distance
 from xnp.numpy.selection import argsort, reshaped_flat, where
 from xnp.numpy.shaping import atleast_1d, concatenate
 from xnp.primitives.table import bind, broadcasted, filled, reshaped, scalar_like, selected
@@ -419,7 +419,7 @@ def polyfit(
     coefficients = vt.conj().T @ (projected * (inverse[:, None] if rhs.ndim == 2 else inverse))
     coefficients = (coefficients.T / scale.reshape(*[1] * (rhs.ndim - 1), order)).T
     if full:
-        residuals = _sum_of_squares(lhs @ coefficients - rhs).reshape(-1)
+        residuals = squared_distance(lhs @ coefficients, rhs).sum(0).reshape(-1)
         return coefficients, residuals, rank, s, asarray(rcond)
     if not cov:
         return array_of(coefficients, "polyfit")
@@ -429,13 +429,8 @@ def polyfit(
     base = base.reshape(order, order, *[1] * (rhs.ndim - 1))  # the last counts polynomials
     if cov == "unscaled":
         return coefficients, base
-    variance = _sum_of_squares(lhs @ coefficients - rhs) / _freedom(x.size, order)
+    variance = squared_distance(lhs @ coefficients, rhs).sum(0) / _freedom(x.size, order)
     return coefficients, base * variance.reshape(base.shape[2:] and (1, 1, -1))
-
-
-def _sum_of_squares(x: Array) -> Array:
-    """Return the sums of |x|^2 along the first dimension."""
-    return (x * x.conj()).sum(0).real if dtypes.is_complex(x.dtype) else (x * x).sum(0)
 
 
 def _freedom(count: int, order: int) -> int:
