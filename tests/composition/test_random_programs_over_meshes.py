@@ -19,7 +19,7 @@ import xnp
 from xad import grad
 from xjit import device_put, devices, jit
 from xjit.lowering import modules
-from xjit.xla_workarounds.partition_barriers import Barriers
+from xjit.xla_workarounds.partitioning import Barriers
 from xnp import lax
 from xpar import (
     Mesh,

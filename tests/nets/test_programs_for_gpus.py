@@ -24,7 +24,7 @@ from tests.nets.gpu_cells import (
     operands_of,
 )
 from tests.nets.gpu_programs import calls_in, lowered, operations, oracle_text, our_text
-from xjit import host_rules
+from xjit import host_kernels
 from xjit.debug.monitoring import retraces
 from xnp.testing import samples
 from xprim import EAGER, config, get_primitive
@@ -239,7 +239,7 @@ def test_transformed_programs_for_cuda_compute_what_those_for_the_cpu_do(name):
 
 
 def test_what_the_host_computes_is_said_once_for_each_function(caplog):
-    host_rules._say.cache_clear()
+    host_kernels._say.cache_clear()
     with caplog.at_level(logging.WARNING, "xjit"):
         for size in (2, 3):
             lowered(lambda a: LINALG.schur(a), [np.eye(size, dtype=np.float32)], "cuda")

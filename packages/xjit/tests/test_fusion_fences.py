@@ -5,7 +5,7 @@ import pytest
 
 import xnp
 from xjit import jit
-from xjit.xla_workarounds.fusion_fences import equations_to_fence
+from xjit.xla_workarounds.fusion import equations_to_fence
 from xnp import lax, nn
 from xprim import make_jaxpr
 

@@ -10,7 +10,7 @@ import pytest
 import xnp
 from xjit import clear_caches, jit
 from xjit.lowering.stablehlo_text import Builder
-from xjit.xla_workarounds.float8_overflow import SATURATING
+from xjit.xla_workarounds.arithmetic import SATURATING
 from xnp import lax
 from xprim import config, dtypes, shaped_array
 

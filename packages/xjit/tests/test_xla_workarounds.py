@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from xjit.jaxlib_gateway import FOLDS_DIVISION_BY_ZERO
-from xjit.xla_workarounds.extremes import EXTREMES
-from xjit.xla_workarounds.split_operations import REWRITTEN, _pad_in_steps
+from xjit.xla_workarounds.arithmetic import EXTREMES
+from xjit.xla_workarounds.partitioning import REWRITTEN, _pad_in_steps
 from xnp import lax
 
 DIVIDE_AS_IT_IS = """
@@ -27,7 +27,7 @@ print("went on")
 
 
 def test_xla_ends_the_process_by_constants_divided_by_zero_where_we_say_so():
-    # where this fails, XLA is repaired: FOLDS_DIVISION_BY_ZERO and constant_divisions can go
+    # where this fails, XLA is repaired: FOLDS_DIVISION_BY_ZERO and write_division can go
     done = subprocess.run(
         [sys.executable, "-c", DIVIDE_AS_IT_IS],
         capture_output=True, text=True, timeout=120, check=False,
@@ -92,7 +92,7 @@ JAXLIB = tuple(map(int, importlib.metadata.version("jaxlib").split(".")[:2]))
 @pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("name", SPLIT_WRONGLY)
 def test_xla_splits_operations_wrongly_or_ends_the_process(name):
-    # where this fails, XLA is repaired: the operation can leave split_operations
+    # where this fails, XLA is repaired: the operation can leave REWRITTEN
     assert name in REWRITTEN
     if SINCE.get(name, (0,)) > JAXLIB:
         pytest.skip("this jaxlib splits it rightly")

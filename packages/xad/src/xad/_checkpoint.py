@@ -49,12 +49,11 @@ from xprim.derived_cells import UsedCell, claim_ref_uses, given_values, with_cel
 from xprim.errors import UndefinedRuleError, argument_names, described, message
 from xprim.jaxpr import held_programs
 from xprim.kept_programs import KeptPrograms, Staged, staged_with_cells
-from xprim.leaves import as_arrays
 from xprim.memory import bytes_of
 from xprim.requirements import require
 from xprim.sharded_types import in_memory_kind
 from xprim.tracebacks import boundary, shorten
-from xprim.transformed import check_function, transforming
+from xprim.transformed import as_arrays, check_function, transforming
 from xprim.typing import PyTree
 from xtree.interning import is_hashable
 from xtree.namespaces import late_import

@@ -20,9 +20,8 @@ from xprim import ClosedJaxpr, Linear, Var, Zero, close_over, eval_closed, not_m
 from xprim.calls import nonzero, rules_of_program, where_true, with_zeros
 from xprim.contracts import BatchAxis, JVPHandle, LinearizeHandle, TransposeHandle
 from xprim.errors import message
-from xprim.leaves import flat_arrays
 from xprim.requirements import require
-from xprim.transformed import check_function
+from xprim.transformed import check_function, flat_arrays
 from xprim.typing import PyTree
 
 

@@ -6,7 +6,7 @@ stored, and it is computed again when the backward pass comes to it. So the memo
     stored values  +  what the largest segment computes again
 
 and the segments are those for which this is least. What the budget leaves is given to the values
-that cost most operations a byte (`xprim.operation_counts`). A scan counts each step: its body is
+that cost most operations a byte (`xprim.eager_costs`). A scan counts each step: its body is
 cut likewise, and what the body stores is stored once a step.
 
 Source of the segments: T. Chen et al., "Training deep nets with sublinear memory cost" (2016); of
@@ -23,9 +23,9 @@ from typing import Any
 import xprim
 from xad.tangents import is_differentiable
 from xprim import ELEMENTWISE, ClosedJaxpr, Equation, Jaxpr, Literal, Var, eval_closed
+from xprim.eager_costs import count_equation
 from xprim.errors import described, message
 from xprim.memory import bytes_of, in_bytes
-from xprim.operation_counts import count_equation
 from xprim.transformed import find
 
 __all__ = ()

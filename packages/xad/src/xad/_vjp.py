@@ -56,10 +56,9 @@ from xprim import (
 )
 from xprim.cells import Cell
 from xprim.errors import ShapeError, described, message, place_of
-from xprim.leaves import path_of
 from xprim.sharded_types import cotangent, near
 from xprim.tracebacks import boundary, shorten
-from xprim.transformed import check_function, find, transformed, transforming
+from xprim.transformed import check_function, find, path_of, transformed, transforming
 from xprim.typing import AxisName, PyTree
 from xtree.namespaces import late_import
 from xtree.records import Record, set_once

@@ -11,10 +11,9 @@ from xad.tangents import Tangent, check_tangents, is_differentiable, typed_as, z
 from xprim import Array, ShapedArray, Zero, dtypes, state
 from xprim.cells import Cell
 from xprim.errors import ArgumentError, argument_names, described, message, place_of
-from xprim.leaves import as_arrays, flat_arrays, path_of
 from xprim.requirements import require
 from xprim.strict_options import calls_its_function
-from xprim.transformed import check_function
+from xprim.transformed import as_arrays, check_function, flat_arrays, path_of
 
 __all__ = ()
 

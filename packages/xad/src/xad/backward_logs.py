@@ -33,8 +33,8 @@ from xprim.calls import all_to_front
 from xprim.config import state
 from xprim.contracts import BatchAxis
 from xprim.errors import described, message
-from xprim.leaves import flat_arrays
 from xprim.trace import use_trace
+from xprim.transformed import flat_arrays
 
 __all__ = ["CondSum", "collect", "log"]
 

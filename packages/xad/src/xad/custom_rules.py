@@ -40,12 +40,12 @@ from xprim import (
 from xprim.cells import Cell
 from xprim.errors import ShapeError, UnexpectedTracerError, described, message, place_of
 from xprim.function_keys import constant_by_attributes
-from xprim.leaves import as_arrays
 from xprim.requirements import require
 from xprim.trace import has_ended
 from xprim.tracebacks import boundary
 from xprim.transformed import (
     Transforms,
+    as_arrays,
     attribute_of_wrapped,
     check_function,
     look_like,

@@ -30,10 +30,9 @@ from xnp.flatten_util import ravel_pytree
 from xnp.scipy.sparse.linalg import cg, gmres
 from xprim import Array, ConcreteArray, as_array, dtypes, optional_transforms, promotion
 from xprim.errors import CheckError, described, message
-from xprim.leaves import paths_of
 from xprim.requirements import require, require_choice
 from xprim.tracebacks import boundaries
-from xprim.transformed import check_function, name_of
+from xprim.transformed import check_function, name_of, paths_of
 from xprim.typing import PyTree
 
 __all__ = ["SolverInfo", "argmin", "fixed_point", "root"]

@@ -40,11 +40,10 @@ from xad.tangents import (
 from xnp.lax import add_p, complex_p, div_p, imag_p, mul_p, neg_p, real_p, sub_p
 from xprim import LINEAR, Array, LinearIn, Primitive, Trace, Tracer, Zero, dtypes, state, use_trace
 from xprim.errors import message
-from xprim.leaves import flat_arrays
 from xprim.requirements import require
 from xprim.static_keys import params_key
 from xprim.tracebacks import boundaries
-from xprim.transformed import check_function
+from xprim.transformed import check_function, flat_arrays
 
 __all__ = ["jet"]
 

@@ -18,7 +18,7 @@ from xad.arguments import check_each_once
 from xprim import Array, ShapedArray, Zero, as_array, dtypes
 from xprim.cells import Cell
 from xprim.errors import described, message
-from xprim.leaves import path_of
+from xprim.transformed import path_of
 
 __all__ = ["DidntWant", "DontWant", "GradRef", "GradValue", "NotNeeded", "NotSaveable"]
 

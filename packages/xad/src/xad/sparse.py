@@ -26,10 +26,9 @@ from xad._vjp import grad, vjp
 from xnp.sparse import BCOO
 from xprim import Array, from_numpy, get_primitive
 from xprim.errors import message
-from xprim.leaves import flat_arrays
 from xprim.requirements import require
 from xprim.tracebacks import boundary
-from xprim.transformed import check_function, find, transforming
+from xprim.transformed import check_function, find, flat_arrays, transforming
 from xtree.records import Record, set_once
 
 __all__ = [

@@ -30,8 +30,8 @@ from xprim import (
     state,
 )
 from xprim.errors import ShapeError, described, message
-from xprim.leaves import path_of
 from xprim.sharded_types import reshard_as
+from xprim.transformed import path_of
 
 __all__ = ()
 

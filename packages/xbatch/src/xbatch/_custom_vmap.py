@@ -23,9 +23,15 @@ from xprim.calls import all_to_front, front_dims, nonzero, rules_of_program, whe
 from xprim.contracts import BatchAxis, ChecksHandle, JVPHandle, LinearizeHandle
 from xprim.errors import MissingRuleError, message
 from xprim.function_keys import constant_by_attributes
-from xprim.leaves import flat_arrays
 from xprim.tracebacks import boundary
-from xprim.transformed import Transforms, attribute_of_wrapped, check_function, look_like, name_of
+from xprim.transformed import (
+    Transforms,
+    attribute_of_wrapped,
+    check_function,
+    flat_arrays,
+    look_like,
+    name_of,
+)
 from xtree.boundaries import boundary_methods
 
 FlatRule = Callable[[Any, Sequence[Any], Sequence[bool]], tuple[Sequence[Any], Sequence[bool]]]

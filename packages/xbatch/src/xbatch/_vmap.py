@@ -20,12 +20,11 @@ from xprim import Array, as_array, dtypes, not_mapped, state
 from xprim.cells import Cell
 from xprim.errors import argument_names, message
 from xprim.function_keys import describe_function
-from xprim.leaves import as_arrays, flat_arrays, path_of
 from xprim.requirements import require, require_choice
 from xprim.sharded_types import reshard_as
 from xprim.strict_options import calls_its_function
 from xprim.tracebacks import boundary, shorten
-from xprim.transformed import check_function, transforming
+from xprim.transformed import as_arrays, check_function, flat_arrays, path_of, transforming
 from xprim.typing import AxisName, PyTree
 from xtree.interning import remember
 

@@ -44,8 +44,8 @@ moved_modules(__name__, """
         export.exported: export.exported_calls export.modules export.reading
         export.files: export.safety export.several_devices export.tree_forms
         export.symbolic_shapes: export.symbolic_programs
+        lowering.annotations: composites
         lowering.compile: background first_tier
-        lowering.composites: composites
         lowering.operation_metadata: memories operation_metadata
         lowering.stablehlo_text: manual_text shardy_text stablehlo_constants symbols
         lowering.unreduced_programs: stacked_parts
@@ -103,11 +103,11 @@ find_in_modules(
     {
         "call_exported": "xjit.export.exported",
         "callback": "xjit.callbacks.primitive",
-        "composite": "xjit.lowering.composites",
+        "composite": "xjit.lowering.annotations",
         "custom_partitioning": "xjit.sharding.custom_partitioning",
-        "dce_sink": "xjit.lowering.composites",
-        "layout_constraint": "xjit.layout_constraint",
-        "xla_metadata_value": "xjit.lowering.value_metadata",
+        "dce_sink": "xjit.lowering.annotations",
+        "layout_constraint": "xjit.lowering.annotations",
+        "xla_metadata_value": "xjit.lowering.annotations",
     }
 )
 register_buffer_reader(read_buffer)

@@ -14,7 +14,6 @@ import xtree
 from xjit.dispatch.calls import Arguments, Calls, FlatFunction, Signature, Traced
 from xjit.dispatch.program import Program
 from xjit.lowering.stablehlo_text import Port, manual_computation
-from xjit.sharding.manual_axes import recast
 from xjit.sharding.meshes import (
     AbstractMesh,
     AxisType,
@@ -24,6 +23,7 @@ from xjit.sharding.meshes import (
     current_mesh,
 )
 from xjit.sharding.partial_sums import sums_of
+from xjit.sharding.rules import recast
 from xjit.sharding.shardings import (
     UNCONSTRAINED,
     NamedSharding,

@@ -13,8 +13,8 @@ import xbatch
 import xnp
 import xtree
 from xjit.lowering.stablehlo_text import own_number
-from xjit.sharding.manual_axes import recast
 from xjit.sharding.meshes import abstract_mesh_now
+from xjit.sharding.rules import recast
 from xjit.sharding.shardings import with_manual_axes
 from xnp.primitives.table import (
     add,

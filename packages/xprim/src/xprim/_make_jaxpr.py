@@ -13,11 +13,10 @@ from xprim.config import state
 from xprim.eager import EAGER, FoldingTrace
 from xprim.errors import LazyNames, argument_names, message
 from xprim.jaxpr import ClosedJaxpr, eval_jaxpr
-from xprim.leaves import flat_arrays
 from xprim.staging import close_over, trace_to_jaxpr
 from xprim.trace import Trace, extended_axes
 from xprim.tracebacks import boundary
-from xprim.transformed import check_function, look_like, name_of, transforming
+from xprim.transformed import check_function, flat_arrays, look_like, name_of, transforming
 
 if TYPE_CHECKING:
     from xprim.typing import ArrayLike, PyTree

@@ -11,21 +11,18 @@ __version__ = "0.2.1"
 
 # The names that public modules had in release 0.2, by where their contents are now.
 moved_modules(__name__, """
-        generated_code: compiling
         errors: notebooks
         flattening: walk
+        generated_code: compiling
         interning: bounded locks
         records: exactness
+        register: dataclass_nodes
         registry: containers
         transforms: partial paths prefix
         treedef: mismatch treedef_text unflattening
 """)  # fmt: skip
 
 with namespace(globals()):
-    from xtree.dataclass_nodes import (
-        register_dataclass as register_dataclass,
-        static as static,
-    )
     from xtree.errors import (
         DepthError as DepthError,
         KeyOrderError as KeyOrderError,
@@ -54,11 +51,13 @@ with namespace(globals()):
         keystr as keystr,
     )
     from xtree.register import (
+        register_dataclass as register_dataclass,
         register_pytree_node as register_pytree_node,
         register_pytree_node_class as register_pytree_node_class,
         register_pytree_with_keys as register_pytree_with_keys,
         register_pytree_with_keys_class as register_pytree_with_keys_class,
         register_static as register_static,
+        static as static,
     )
     from xtree.registry import (
         PyTree as PyTree,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from xtree.dataclass_nodes import register_dataclass
 from xtree.flattening import (
     all_leaves,
     flatten_one_level,
@@ -24,6 +23,7 @@ from xtree.key_paths import (
 )
 from xtree.namespaces import namespace
 from xtree.register import (
+    register_dataclass,
     register_pytree_node,
     register_pytree_node_class,
     register_pytree_with_keys,

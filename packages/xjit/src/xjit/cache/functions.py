@@ -27,9 +27,9 @@ from xprim.errors import LazyNames, message, place_of
 from xprim.function_keys import Identity, captured_state, difference, function_key, is_by_identity
 from xprim.jaxpr import ClosedJaxpr, holds_arrays, programs_inside
 from xprim.key_uses import Used
-from xprim.leaves import flat_arrays
 from xprim.source import capture, describe_full
 from xprim.strict_options import calls_its_function
+from xprim.transformed import flat_arrays
 from xtree.records import Record, set_once
 
 __all__ = ()

@@ -13,10 +13,9 @@ from xjit.sharding.shardings import SingleDeviceSharding
 from xprim import ConcreteArray, Effect, ShapedArray, dtypes, shaped_array, source
 from xprim.errors import XStackRuntimeError, XStackTypeError, described, message
 from xprim.extended import unwrap, wrap
-from xprim.leaves import flat_arrays
 from xprim.requirements import require
 from xprim.tracebacks import boundary
-from xprim.transformed import check_function
+from xprim.transformed import check_function, flat_arrays
 from xprim.typing import PyTree, ShardingLike
 
 __all__ = ["FormatError", "format_error_like", "effects_barrier", "io_callback", "pure_callback"]

@@ -17,9 +17,8 @@ import xprim
 from xjit.jaxlib_gateway import CALLBACK_TARGET, PIECES_TARGET, RuntimeFailure
 from xjit.lowering.stablehlo_text import Builder, by_one_member, everywhere_text, once_text
 from xprim import ORDER, Effect, Primitive, ShapedArray, Zero, config, dtypes, not_mapped, state
-from xprim.contracts import BatchAxis, JVPHandle
+from xprim.contracts import BatchAxis, JVPHandle, is_gpu
 from xprim.errors import MissingRuleError, message
-from xprim.platform_rules import is_gpu
 from xprim.requirements import require
 from xtree.interning import forkable_lock
 from xtree.records import Record, set_once

@@ -19,10 +19,9 @@ from xprim import ClosedJaxpr, Equation, as_array, dtypes, get_primitive, shaped
 from xprim.errors import CheckSite, described, message
 from xprim.extended import unwrap
 from xprim.jaxpr import interpret, subjaxprs
-from xprim.leaves import flat_arrays
 from xprim.requirements import require
 from xprim.tracebacks import boundaries, boundary
-from xprim.transformed import check_function, name_of, transforming
+from xprim.transformed import check_function, flat_arrays, name_of, transforming
 from xprim.typing import ArrayLike
 from xtree import tree_map
 

@@ -26,10 +26,9 @@ from xprim import ClosedJaxpr, Equation, Jaxpr, as_array, dtypes, source, stage
 from xprim.eager import range_text
 from xprim.errors import CheckSite
 from xprim.jaxpr import interpret, subjaxprs
-from xprim.leaves import as_arrays
 from xprim.rules import BACKWARD
 from xprim.tracebacks import boundary
-from xprim.transformed import check_function
+from xprim.transformed import as_arrays, check_function
 from xtree.records import Record, set_once
 
 __all__ = ["FirstNan", "find_nan", "report_of", "with_report"]

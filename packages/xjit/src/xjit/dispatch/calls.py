@@ -49,8 +49,8 @@ from xprim.contracts import Builder
 from xprim.eager import results_are_checked
 from xprim.function_keys import describe_function
 from xprim.key_uses import check_program, note_buffers, note_call
-from xprim.leaves import unchangeable
 from xprim.tracebacks import boundary, shorten
+from xprim.transformed import unchangeable
 
 __all__ = ["Arguments", "Calls", "FlatFunction", "Signature", "Traced"]
 

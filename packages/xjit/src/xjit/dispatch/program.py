@@ -42,7 +42,7 @@ from xjit.sharding.layouts import Wish
 from xjit.sharding.meshes import Mesh, current_mesh
 from xjit.sharding.shardings import Sharding
 from xjit.sharding.typed import shardings_of_results
-from xjit.xla_workarounds.recomputation import keep_barriers
+from xjit.xla_workarounds.fusion import keep_barriers
 from xprim import EAGER_ON_HOST, ClosedJaxpr, ConcreteArray, config, eval_closed, from_stored, state
 from xprim.array import is_shared
 from xprim.avals import MemorySpace

@@ -16,8 +16,12 @@ with namespace(globals()):
         default_export_platform as default_export_platform,
         export as export,
     )
-    from xjit.export.calling_conventions import *  # noqa: F403 - two long names
-    from xjit.export.exported import Exported as Exported, deserialize as deserialize
+    from xjit.export.exported import (
+        Exported as Exported,
+        deserialize as deserialize,
+        maximum_supported_calling_convention_version as maximum_supported_calling_convention_version,  # noqa: E501
+        minimum_supported_calling_convention_version as minimum_supported_calling_convention_version,  # noqa: E501
+    )
     from xjit.export.files import (
         DisabledSafetyCheck as DisabledSafetyCheck,
         register_namedtuple_serialization as register_namedtuple_serialization,

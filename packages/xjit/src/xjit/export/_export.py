@@ -18,7 +18,7 @@ from xjit.dispatch.jit import jit
 from xjit.export.exported import Exported, StoredModule, module_text, stored_module
 from xjit.export.files import Devices, DisabledSafetyCheck, check_custom_calls, devices_of
 from xjit.export.symbolic_shapes import scope_of
-from xjit.host_rules import is_rule, named_rules
+from xjit.host_kernels import is_rule, named_rules
 from xjit.lowering.modules import lower
 from xjit.stages import TracedFunction, Wrapped
 from xprim import ClosedJaxpr, Effect, ShapeDtypeStruct, dtypes, effects_text, eval_closed

@@ -16,8 +16,6 @@ import xtree
 from xjit import jaxlib_gateway as gateway
 from xjit.dispatch.jit import jit
 from xjit.dispatch.program import program_of
-from xjit.export import calling_conventions
-from xjit.export.calling_conventions import of_one_device, of_several_devices
 from xjit.export.files import (
     DIGEST_FROM,
     HEAD,
@@ -32,7 +30,7 @@ from xjit.export.files import (
     tree_of_form,
 )
 from xjit.export.symbolic_shapes import check_facts, sizes_in, solved
-from xjit.host_rules import numbered_rules
+from xjit.host_kernels import numbered_rules
 from xjit.lowering.modules import LoweredProgram
 from xjit.lowering.stablehlo_text import Builder, Module, declared, dense, sharding_text, type_text
 from xjit.sharding.meshes import AbstractMesh, Mesh, ProgramOfThisProcess
@@ -59,11 +57,11 @@ from xprim.tracebacks import boundary
 
 __all__ = [
     "StoredModule", "module_text", "stored_module", "call_exported_p", "call_flat", "Exported",
-    "deserialize",
+    "deserialize", "maximum_supported_calling_convention_version",
+    "minimum_supported_calling_convention_version",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
-
 
 # --------------------------------------------------------------------------------------- modules
 # Programs in the portable form of StableHLO, and how they become part of another program.
@@ -678,8 +676,8 @@ def _avals(
 
 def _export(facts: dict[str, Any], programs: memoryview) -> Exported:
     convention = facts["calling_convention"]
-    low = calling_conventions.minimum_supported_calling_convention_version
-    high = calling_conventions.maximum_supported_calling_convention_version
+    low = minimum_supported_calling_convention_version
+    high = maximum_supported_calling_convention_version
     if not low <= convention <= high:
         raise ValueError(message(
             "deserialize", "the program is called in a way that is not known here.",
@@ -705,3 +703,17 @@ def _export(facts: dict[str, Any], programs: memoryview) -> Exported:
         symbolic_facts=dict(known),
         spread=spread_of_form(facts.get("devices")),
     )
+
+
+# ------------------------------------------------------------------------------ calling conventions
+# How a stored program is called: `main` takes the kept arguments, in their order.
+#
+#     1    on one device
+#     2    on several, where arguments and results lie as the program says
+#
+# The number rises when that changes. Programs say theirs, and a reader knows which it can call.
+
+of_one_device: Final = 1
+of_several_devices: Final = 2
+minimum_supported_calling_convention_version: Final = of_one_device
+maximum_supported_calling_convention_version: Final = of_several_devices

@@ -255,7 +255,7 @@ _STABLE = re.compile(
     r"|cu_lu_pivots_to_permutation|hip_lu_pivots_to_permutation"
     r"|Sharding|SPMDFullToShardShape|SPMDShardToFullShape|Eigh|Qr|LuDecomposition|ApproxTopK"
     r"|ProductOfElementaryHouseholderReflectors"
-    r"|xstack_host_rule"  # the NumPy rule of a primitive: `host_rules`
+    r"|xstack_host_rule"  # the NumPy rule of a primitive: `host_kernels`
 )
 
 

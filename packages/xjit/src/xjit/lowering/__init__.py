@@ -4,7 +4,7 @@ stablehlo_text        the builder of text: constants, symbols, shardings, manual
 modules               lower a closed jaxpr to a module
 unreduced_programs    rewrite programs with unreduced values before they are lowered
 compile               compile a module once, with a first executable of low effort
-composites            parts with a name, and values that must be computed
+annotations           names of parts, values to compute, metadata and layouts of values
 host_memory           values in the memory of the host, and where they come back
 operation_metadata    metadata of operations, memory kinds, `compute_on`
 """

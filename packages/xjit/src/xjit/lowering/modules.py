@@ -41,12 +41,19 @@ from xjit.sharding.shardings import (
     Sharding,
     along_explicit_axes,
 )
-from xjit.xla_workarounds.extremes import EXTREMES, write_extremes
-from xjit.xla_workarounds.float8_overflow import SATURATING, write_in_float32
-from xjit.xla_workarounds.fusion_fences import equations_to_fence
-from xjit.xla_workarounds.partition_barriers import barriers_of
-from xjit.xla_workarounds.repeated_constraints import without_repeated
-from xjit.xla_workarounds.split_operations import REWRITTEN, write_split
+from xjit.xla_workarounds.arithmetic import (
+    EXTREMES,
+    SATURATING,
+    write_extremes,
+    write_in_float32,
+)
+from xjit.xla_workarounds.fusion import equations_to_fence
+from xjit.xla_workarounds.partitioning import (
+    REWRITTEN,
+    barriers_of,
+    without_repeated,
+    write_split,
+)
 from xprim import (
     ClosedJaxpr,
     ConcreteArray,
@@ -65,8 +72,8 @@ from xprim import (
     source,
     trace_to_jaxpr,
 )
+from xprim.contracts import is_gpu
 from xprim.errors import MissingRuleError, message
-from xprim.platform_rules import is_gpu
 from xprim.sharded_types import whole
 from xprim.static_keys import static_key
 from xprim.strict_options import host_kernels

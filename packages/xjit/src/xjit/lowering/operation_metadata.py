@@ -25,7 +25,7 @@ __all__ = [
 
 __dir__ = __all__.copy
 
-_values = late_import("xjit.lowering.value_metadata", "few programs have metadata of values")
+_values = late_import("xjit.lowering.annotations", "few programs have metadata of values")
 
 
 # ---------------------------------------------------------------------------- operation metadata

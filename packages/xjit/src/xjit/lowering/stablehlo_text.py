@@ -17,8 +17,8 @@ from xjit.jaxlib_gateway import element_type
 from xjit.lowering.operation_metadata import metadata_of
 from xjit.sharding.meshes import Mesh
 from xjit.sharding.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec, Sharding, axes_of
-from xjit.xla_workarounds.constant_divisions import GUARDED, write_division
-from xjit.xla_workarounds.partition_barriers import Barriers
+from xjit.xla_workarounds.arithmetic import GUARDED, write_division
+from xjit.xla_workarounds.partitioning import Barriers
 from xprim import (
     ORDER,
     ClosedJaxpr,
@@ -44,7 +44,7 @@ __all__ = [
 
 __dir__ = __all__.copy
 
-_host_rules = late_import("xjit.host_rules", "few programs leave work to the host")
+_host_kernels = late_import("xjit.host_kernels", "few programs leave work to the host")
 
 
 # --------------------------------------------------------------------------------------- symbols
@@ -623,7 +623,7 @@ class Builder:
         avals_out: Sequence[ShapedArray], params: Mapping[str, Any],
     ) -> list[str]:  # fmt: skip
         """Have the host run the NumPy rule of a primitive while the program runs."""
-        found: list[str] = _host_rules.write_on_host(
+        found: list[str] = _host_kernels.write_on_host(
             self, primitive, operands, avals_in, avals_out, params
         )
         return found

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 import xprim
-from xjit.sharding.manual_axes import recast
 from xjit.sharding.partial_sums import called_with, linear_operands, sums_of
+from xjit.sharding.rules import recast
 from xjit.sharding.shardings import NamedSharding, PartitionSpec, axes_of
 from xprim import ClosedJaxpr, Equation, Literal, ShapedArray, dtypes, get_primitive, not_mapped
 from xprim.calls import BatchDimension, bind_one

@@ -53,7 +53,7 @@ __all__ = [
 
 __dir__ = __all__.copy
 
-_layouts = late_import("xjit.layout_constraint", "what few programs write")
+_layouts = late_import("xjit.lowering.annotations", "what few programs write")
 
 _ALWAYS = 1e18  # nanoseconds: NumPy has no devices, so eager evaluation always compiles it
 

@@ -13,7 +13,7 @@ import xprim
 import xtree
 from xjit import jaxlib_gateway as gateway
 from xjit.cache.memory import Bounded
-from xjit.lowering.composites import as_a_call
+from xjit.lowering.annotations import as_a_call
 from xjit.lowering.modules import text_of_piece
 from xjit.lowering.stablehlo_text import Builder
 from xjit.sharding.meshes import Mesh
@@ -22,9 +22,8 @@ from xprim import EAGER, ClosedJaxpr, Primitive, ShapedArray, Tracer, close_over
 from xprim.calls import rules_of_program
 from xprim.errors import UndefinedRuleError, message, place_of
 from xprim.kept_programs import KeptPrograms, Staged
-from xprim.leaves import flat_arrays
 from xprim.tracebacks import boundaries, boundary, shorten
-from xprim.transformed import check_function
+from xprim.transformed import check_function, flat_arrays
 
 __all__ = [
     "BATCHING", "ArrayMapping", "CompoundFactor", "SdyShardingRule", "custom_partitioning",

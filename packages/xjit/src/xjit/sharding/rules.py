@@ -9,7 +9,18 @@ from typing import Any, NoReturn
 from xjit.sharding import shardings
 from xjit.sharding.partial_sums import Sums, check_call, sums_kept_apart, sums_of_results
 from xjit.sharding.shardings import PartitionSpec, axes_of, says_of_manual_axes, with_manual_axes
-from xprim import ELEMENTWISE, ManualAxisType, Primitive, ShapedArray, config, shaped_array
+from xnp.primitives.table import broadcasted, filled, selected
+from xprim import (
+    ELEMENTWISE,
+    ManualAxisType,
+    Primitive,
+    ShapedArray,
+    config,
+    dtypes,
+    get_primitive,
+    scalar_array,
+    shaped_array,
+)
 from xprim.avals import PINNED_HOST, MemorySpace
 from xprim.dimension_names import AS_SAID, Names, alike
 from xprim.errors import message
@@ -18,11 +29,10 @@ from xprim.sharded_types import ShardingTypeError, in_memory_kind
 
 __all__ = [
     "AS_SAID", "Names", "alike", "rule_of", "ForbiddenCollectiveError", "no_collectives",
-    "results_of",
+    "results_of", "recast",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
-
 
 # ------------------------------------------------------------------------------- dimension names
 # Which dimensions of operands and results of a primitive correspond: the rules, asked for.
@@ -341,3 +351,47 @@ def _refuse(primitive: Any, avals: Sequence[ShapedArray], problem: str, hint: st
     raise ShardingTypeError(message(
         primitive.name, f"{problem}.", got=", ".join([a.str_long() for a in avals]), hint=hint,
     ))  # fmt: skip
+
+
+# --------------------------------------------------------------------------- casts over manual axes
+# What members of manual axes hold of a value, and how it becomes something else.
+#
+# One value for all (`"invarying"`), values of their own (`"varying"`), the parts of a sum
+# (`"unreduced"`), or the value while its cotangent is in parts (`"reduced"`): the words of `pcast`.
+
+
+def recast(x: Any, axes: tuple[Any, ...], old: str, new: str, mesh: Any) -> Any:
+    """Return a value of which members of manual axes hold something else.
+
+    The value stays what it is: one for all members, or the sum of their parts; of what varies it is
+    the sum, too, as of cotangents.
+
+    Args:
+      x: the value.
+      axes: of type Manual.
+      old: what members hold: `"invarying"`, `"varying"`, `"unreduced"` or `"reduced"`.
+      new: what they are to hold.
+      mesh: the mesh, as it is inside.
+    """
+    if not axes or old == new:
+        return x
+    if old in ("varying", "unreduced") and (old, new) != ("varying", "unreduced"):
+        (x,) = get_primitive("psum").bind(x, axes=axes, axis_index_groups=None)
+        return recast(x, axes, "invarying", new, mesh)
+    if old != "varying" and new == "unreduced":
+        x = recast(x, axes, old, "varying", mesh)
+        return recast(_of_first_members(x, axes, mesh), axes, "varying", new, mesh)
+    if (old, new) == ("invarying", "varying"):
+        return get_primitive("pvary").bind(x, axes=axes, mesh=mesh)[0]
+    return get_primitive("pcast").bind(x, axes=axes, mesh=mesh, old=old, new=new)[0]
+
+
+def _of_first_members(x: Any, axes: tuple[Any, ...], mesh: Any) -> Any:
+    """Return zeros but for the member that is the first one along each of some axes."""
+    zeros = filled(x.aval.shape, 0, x.aval.dtype)
+    for axis in axes:
+        (number,) = get_primitive("axis_index").bind(axis_name=(axis,))
+        number = recast(number, (axis,), number.aval.mat.state(axis), "varying", mesh)
+        (is_first,) = get_primitive("eq").bind(number, scalar_array(0, dtypes.int32))
+        x = selected(broadcasted(is_first, x.aval.shape), x, zeros)
+    return x

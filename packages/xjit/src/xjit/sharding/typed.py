@@ -11,7 +11,6 @@ from xjit import jaxlib_gateway as gateway
 from xjit.dispatch.placement_inference import meshes_near
 from xjit.sharding import partial_sums
 from xjit.sharding.constraints import constrained, in_space, is_place, sharding_constraint_p
-from xjit.sharding.manual_axes import recast
 from xjit.sharding.meshes import (
     AxisType,
     Mesh,
@@ -19,7 +18,7 @@ from xjit.sharding.meshes import (
     current_abstract_mesh,
 )
 from xjit.sharding.partial_sums import called_with, check_parts, retyped, sums_kept_apart
-from xjit.sharding.rules import results_of
+from xjit.sharding.rules import recast, results_of
 from xjit.sharding.shardings import (
     NO_MESH,
     NamedSharding,
@@ -42,8 +41,8 @@ from xprim import (
 )
 from xprim.avals import MemorySpace
 from xprim.errors import message
-from xprim.leaves import flat_arrays
 from xprim.sharded_types import ShardingTypeError, install_meshes, whole
+from xprim.transformed import flat_arrays
 
 __all__ = ["call_in_mode", "held_value", "shardings_of_results", "typed_as"]
 

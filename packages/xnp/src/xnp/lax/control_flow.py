@@ -65,12 +65,11 @@ from xprim.cells import Cell, CellUse
 from xprim.errors import described, message, place_of
 from xprim.kept_programs import Staged
 from xprim.key_uses import bind_noting_keys
-from xprim.leaves import flat_arrays, paths_of
 from xprim.promotion import result_type
 from xprim.requirements import static_int
 from xprim.sharded_types import without_dimension
 from xprim.tracebacks import boundaries, boundary
-from xprim.transformed import find
+from xprim.transformed import find, flat_arrays, paths_of
 from xprim.typing import ArrayLike, PyTree
 
 __all__ = [

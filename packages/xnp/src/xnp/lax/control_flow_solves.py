@@ -19,9 +19,8 @@ from xprim import ClosedJaxpr, Zero, custom_jvp_call_p, dtypes, eval_closed
 from xprim.calls import nonzero, where_true
 from xprim.errors import MissingRuleError, ShapeError, described, message, place_of
 from xprim.kept_programs import Staged
-from xprim.leaves import flat_arrays, paths_of
 from xprim.tracebacks import boundary
-from xprim.transformed import check_function, find
+from xprim.transformed import check_function, find, flat_arrays, paths_of
 from xprim.typing import ArrayLike, PyTree
 
 __all__ = ["custom_linear_solve", "custom_root", "linear_solve_p"]

@@ -33,9 +33,8 @@ from xprim import (
 from xprim.cells import Cell, CellUse
 from xprim.errors import LazyNames, argument_names, described, message, place_of
 from xprim.kept_programs import KeptPrograms, Staged, staged_with_cells
-from xprim.leaves import flat_arrays, paths_of, unchangeable
 from xprim.sharded_types import vary
-from xprim.transformed import name_of
+from xprim.transformed import flat_arrays, name_of, paths_of, unchangeable
 
 __all__ = ()
 

@@ -27,9 +27,8 @@ from xnp.primitives.table import (
     selected,
 )
 from xprim import ZERO, Primitive, ShapedArray, dimension_names, dtypes, shaped_array, undefined
-from xprim.contracts import BatchAxis, Builder
+from xprim.contracts import BatchAxis, Builder, by_platform
 from xprim.errors import message
-from xprim.platform_rules import by_platform
 from xprim.requirements import require, require_axis, require_dtype
 
 __all__ = ()

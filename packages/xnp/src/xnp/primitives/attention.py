@@ -29,10 +29,9 @@ from xnp.primitives.precision import Precision
 from xnp.primitives.solvers import layout
 from xnp.primitives.table import add, bind, broadcasted, in_dtype, iota, mul, reshaped, sub, summed
 from xprim import EAGER, Linear, Primitive, ShapedArray, Zero, dtypes, not_mapped, shaped_array
-from xprim.contracts import BatchAxis, Builder, JVPHandle, TransposeHandle
+from xprim.contracts import BatchAxis, Builder, JVPHandle, TransposeHandle, by_platform
 from xprim.dimension_names import Names
 from xprim.errors import MissingRuleError, message
-from xprim.platform_rules import by_platform
 
 __all__ = ()
 

@@ -31,9 +31,8 @@ from xprim import (
     shaped_array,
     undefined,
 )
-from xprim.contracts import BatchAxis, Builder
+from xprim.contracts import BatchAxis, Builder, by_platform
 from xprim.dimension_names import Names
-from xprim.platform_rules import by_platform
 from xprim.requirements import require
 
 __all__ = ()

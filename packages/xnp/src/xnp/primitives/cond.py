@@ -58,8 +58,8 @@ from xprim.contracts import (
     TransposeHandle,
 )
 from xprim.derived_cells import UsedCell, given_values, with_cells, written_values
+from xprim.eager_costs import count_operations
 from xprim.errors import UndefinedRuleError, message
-from xprim.operation_counts import count_operations
 from xprim.requirements import require
 from xprim.rules import BRANCH
 from xprim.sharded_types import cotangent, cotangent_as, reshard_as, whole, without_dimension

@@ -16,7 +16,7 @@ import numpy as np
 import xprim
 from xnp.primitives.table import bind, broadcasted, converted, reshaped
 from xprim import EAGER, ClosedJaxpr, Effect, Equation, Primitive, ShapedArray, Var, dtypes, state
-from xprim.contracts import BatchAxis, Builder, JVPHandle
+from xprim.contracts import BatchAxis, Builder, JVPHandle, names_of_platform
 from xprim.derived_cells import derive_once
 from xprim.eager import results_are_checked
 from xprim.eager_costs import EQUATIONS_BEFORE_KERNEL, loop_steps_by_numpy, loop_work
@@ -24,7 +24,6 @@ from xprim.errors import CheckSite, message
 from xprim.jaxpr import held_programs, interpret, program_of_equation
 from xprim.kernels import Kernel, ProgramKernels, Refusal
 from xprim.numpy_kernels import numpy_function
-from xprim.platform_rules import names_of_platform
 from xprim.requirements import require
 from xprim.static_keys import params_key
 

@@ -24,9 +24,8 @@ from xnp.primitives.precision import (
 )
 from xnp.primitives.table import bind, filled, reshaped, transposed
 from xprim import Linear, Primitive, ShapedArray, Zero, dtypes, not_mapped, shaped_array
-from xprim.contracts import BatchAxis, Builder
+from xprim.contracts import BatchAxis, Builder, is_gpu
 from xprim.errors import ArgumentError, message
-from xprim.platform_rules import is_gpu
 from xprim.requirements import require
 
 __all__ = ()

@@ -36,9 +36,8 @@ from xnp.primitives.qr import host_product, reflector
 from xnp.primitives.solvers import EighImplementation, EigImplementation
 from xnp.primitives.table import add, bind, div, filled, iota, mul, selected, sliced, sub, summed
 from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, shaped_array, undefined
-from xprim.contracts import Builder
+from xprim.contracts import Builder, by_platform, is_gpu
 from xprim.errors import MissingRuleError, message
-from xprim.platform_rules import by_platform, is_gpu
 from xprim.requirements import require
 
 __all__ = ()

@@ -59,10 +59,9 @@ from xprim import (
     undefined,
 )
 from xprim.calls import all_to_front, nonzero, where_true, with_zeros
-from xprim.contracts import BatchAxis, Builder, JVPHandle, TransposeHandle
+from xprim.contracts import BatchAxis, Builder, JVPHandle, TransposeHandle, by_platform, is_gpu
 from xprim.dimension_names import Names
 from xprim.errors import message
-from xprim.platform_rules import by_platform, is_gpu
 from xprim.requirements import require, require_equal_dtypes
 
 __all__ = ()

@@ -26,9 +26,8 @@ from xnp.primitives.matrices import (
 )
 from xnp.primitives.table import add, concatenated, mul, neg, scalar_like, selected, sliced, sub
 from xprim import Array, Linear, Primitive, ShapedArray, Zero, dtypes, shaped_array, undefined
-from xprim.contracts import Builder
+from xprim.contracts import Builder, by_platform
 from xprim.errors import MissingRuleError, message
-from xprim.platform_rules import by_platform
 from xprim.requirements import require, require_equal_dtypes
 
 __all__ = ()

@@ -12,9 +12,8 @@ from xnp.primitives.lowering_text import Text, chosen, compared as compare_text,
 from xnp.primitives.matrices import LETTER, compared
 from xnp.primitives.table import add, bind, broadcasted, filled, selected
 from xprim import EAGER, ConcreteArray, Primitive, ShapedArray, dtypes, shaped_array
-from xprim.contracts import Builder
+from xprim.contracts import Builder, is_gpu
 from xprim.errors import message
-from xprim.platform_rules import is_gpu
 from xprim.requirements import require
 
 __all__ = ()

@@ -20,9 +20,8 @@ from xnp.primitives.matrices import (
 from xnp.primitives.solvers import SvdAlgorithm
 from xnp.primitives.table import add, bind, converted, div, filled, mul, scaled, selected, sub
 from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, shaped_array, undefined
-from xprim.contracts import Builder
+from xprim.contracts import Builder, by_platform
 from xprim.errors import MissingRuleError, message
-from xprim.platform_rules import by_platform
 
 __all__ = ()
 

@@ -28,10 +28,9 @@ from xprim import (
 )
 from xprim.errors import message
 from xprim.jaxpr import interpret
-from xprim.leaves import flat_arrays
 from xprim.requirements import require
 from xprim.tracebacks import boundary
-from xprim.transformed import check_function, transforming
+from xprim.transformed import check_function, flat_arrays, transforming
 
 __all__ = ()
 

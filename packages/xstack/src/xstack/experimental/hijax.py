@@ -31,7 +31,7 @@ from xad.accumulators import GradAccum, NullAccum, RefAccum, ValAccum, accumulat
 from xnp import moveaxis
 from xprim import AbstractValue, ShapedArray, Zero, typeof
 from xprim.errors import described
-from xprim.leaves import path_of
+from xprim.transformed import path_of
 from xstack.absences import hint_for
 from xstack.interpreters.ad import instantiate_zeros, is_undefined_primal
 from xtree.errors import message

@@ -4,5 +4,5 @@ from xstack.absences import hint_for
 from xtree.namespaces import namespace
 
 with namespace(globals(), hint=hint_for):
-    from xjit.layout_constraint import with_layout_constraint as with_layout_constraint
+    from xjit.lowering.annotations import with_layout_constraint as with_layout_constraint
     from xjit.sharding.layouts import Format as Format, Layout as Layout

@@ -15,7 +15,7 @@ from xstack.absences import hint_for
 from xtree.namespaces import namespace
 
 with namespace(globals(), hint=hint_for, overview="xnp.lax"):
-    from xjit.lowering.composites import composite as composite, dce_sink as dce_sink
+    from xjit.lowering.annotations import composite as composite, dce_sink as dce_sink
     from xnp.lax import *  # noqa: F403 - the whole public namespace
     from xpar import (
         all_gather as all_gather,

@@ -1,7 +1,9 @@
-"""Marks in programs for compilers: parts with a name, and values that must be computed.
+"""Marks in programs for compilers: names of parts, values to compute, metadata, layouts.
 
     composite   a part of a program that a compiler may know by its name
     dce_sink    what a value is given to so that nothing leaves it out
+    xla_metadata_value_p      marks the operation that made its operand
+    with_layout_constraint    the order of the dimensions of a value in memory
 
 A composite is the primitive of that name. To everything but a compiler it is the program that it is
 made of: evaluated, differentiated and batched as that, since a name says what the function
@@ -19,22 +21,47 @@ from typing import Any, ParamSpec, TypeVar
 
 import xprim
 import xtree
-from xjit.callbacks.ffi import attribute_text, custom_call_text
+from xjit import jaxlib_gateway as gateway
+from xjit.callbacks.ffi import (
+    attribute_text,
+    custom_call_text,
+    layout_of,
+    layouts_text,
+    spread_layout,
+)
 from xjit.dispatch.calls import jit_p
-from xjit.lowering.operation_metadata import quoted
+from xjit.dispatch.placement import order_of, put_in_order
+from xjit.dispatch.sharded_arrays import sharding_of
+from xjit.lowering.operation_metadata import OPERATION, Items, quoted, with_attributes
 from xjit.lowering.stablehlo_text import Builder
-from xprim import Array, ClosedJaxpr, Effect, Primitive, Tracer, as_array, stage, undefined
+from xjit.sharding.layouts import Layout, inner_order
+from xprim import (
+    EAGER,
+    ELEMENTWISE,
+    LINEAR,
+    STRUCTURAL,
+    Array,
+    ClosedJaxpr,
+    Effect,
+    Primitive,
+    Tracer,
+    as_array,
+    dimension_names,
+    not_mapped,
+    stage,
+    state,
+    undefined,
+)
 from xprim.avals import size_of
 from xprim.calls import rules_of_program
 from xprim.contracts import BatchAxis
-from xprim.errors import message
+from xprim.errors import described, message
 from xprim.kept_programs import KeptPrograms, Staged
-from xprim.leaves import flat_arrays
 from xprim.tracebacks import boundaries, shorten
-from xprim.transformed import check_function, transforming
+from xprim.transformed import check_function, flat_arrays, transforming
 from xprim.typing import PyTree
 
-__all__ = ["composite", "dce_sink"]
+__all__ = ["composite", "dce_sink", "xla_metadata_value_p", "with_layout_constraint"]
 
 __dir__ = __all__.copy
 
@@ -218,6 +245,129 @@ dce_sink_p: Primitive = Primitive(
     transpose=undefined("it has no results"),
     batch=_sink_batch,
     effects=lambda **_: _SINK,
+)
+
+
+# ------------------------------------------------------------------------------- metadata of values
+# The primitive of `set_xla_metadata(x, key=...)`: it marks the operation that made its operand.
+
+
+def _add_to_producer(
+    builder: Builder, operands: list[str], _avals_in: Any, _avals_out: Any, *, items: Items
+) -> list[str]:
+    """Add metadata to the operation of this function that made the operand, if one did."""
+    made = re.compile(rf"(%\w+, )*{operands[0]}(, %\w+)* = ")
+    for i in range(len(builder.lines) - 1, -1, -1):
+        line = builder.lines[i]
+        if made.match(line):
+            if OPERATION.match(line):
+                builder.lines[i] = with_attributes(line, dict(items))
+            break
+    return operands
+
+
+def _same(x: Any, *, items: Items) -> Any:
+    return (x,)
+
+
+xla_metadata_value_p: Primitive = Primitive(
+    "xla_metadata_value",
+    shape=_same,
+    numpy=_same,
+    stablehlo=_add_to_producer,
+    jvp=LINEAR,
+    transpose=lambda cts, _x, *, items: cts,
+    batch=ELEMENTWISE,
+    sharding=dimension_names.alike,
+    physical=STRUCTURAL,
+)
+
+
+# -------------------------------------------------------------------------------- layouts of values
+# The primitive `layout_constraint`: a value, and how it lies in memory inside of a program.
+#
+# Params: `order`, the numbers of the dimensions, the slowest first.
+
+
+def with_layout_constraint(x: PyTree, layouts: PyTree) -> PyTree:
+    """Say in which order the dimensions of values lie in memory, for the compiler to obey.
+
+    It changes no value. What a program returns lies so, too, and so does an array, outside of one.
+
+    Args:
+      x: a tree of arrays.
+      layouts: a `Layout` for all leaves, or a tree prefix of `x` with one for each.
+
+    Returns:
+      A tree like `x`.
+
+    Raises:
+      ValueError: a layout is no order of the dimensions of its array, or no layout.
+
+    Differentiable: a cotangent lies as its value.
+
+    Example:
+      >>> import numpy as np
+      >>> from xjit import jit
+      >>> from xjit.sharding.layouts import Layout
+      >>> x = np.arange(6, dtype=np.float32).reshape(2, 3)
+      >>> jit(lambda x: with_layout_constraint(x + x, Layout((1, 0))) @ x.T)(x)
+      Array([[ 10.,  28.],
+             [ 28., 100.]], dtype=float32)
+    """
+    leaves, tree = xtree.flatten(x)
+    places = xtree.broadcast_prefix(layouts, x, is_leaf=lambda v: isinstance(v, Layout))
+    return tree.unflatten(
+        [_constrain(leaf, layout) for leaf, layout in zip(leaves, places, strict=True)]
+    )
+
+
+def _constrain(leaf: Any, layout: Any) -> Array:
+    x = as_array(leaf, what="with_layout_constraint")
+    if not isinstance(layout, Layout):
+        raise ValueError(message(
+            "with_layout_constraint", "this is no layout.", got=described(layout),
+            expected="Layout(major_to_minor)",
+        ))  # fmt: skip
+    order = layout_of(layout, x.aval, "with_layout_constraint")
+    gateway.orders_used[0] = True  # results of a program may lie so
+    if state.trace is EAGER and isinstance(x, xprim.ConcreteArray):
+        inner = inner_order(order, x.aval)
+        return x if order_of(x) == inner else put_in_order(x, sharding_of(x), inner)
+    return layout_constraint_p.bind(x, order=order)[0]  # type: ignore[no-any-return]
+
+
+def _same_layout(x: Any, *, order: tuple[int, ...]) -> tuple[Any, ...]:
+    return (x,)
+
+
+def _write_layout(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *,
+               order: tuple[int, ...]) -> Sequence[str]:  # fmt: skip
+    layouts = layouts_text([order])
+    return b.op(
+        "stablehlo.custom_call", operands, avals_in, avals_out,
+        'call_target_name = "LayoutConstraint", backend_config = "", '
+        f"operand_layouts = {layouts}, result_layouts = {layouts}",
+    )  # fmt: skip
+
+
+def _batch_layout(axis: BatchAxis, operands: Any, dims: Any, *, order: tuple[int, ...]) -> Any:
+    (x,), (dim,) = operands, dims
+    if dim is not_mapped:
+        return layout_constraint_p.bind(x, order=order), (dim,)
+    return layout_constraint_p.bind(axis.to_front(x, dim), order=spread_layout(order)), (0,)
+
+
+layout_constraint_p: Primitive = Primitive(
+    "layout_constraint",
+    shape=_same_layout,
+    numpy=_same_layout,
+    stablehlo=_write_layout,
+    jvp=LINEAR,
+    transpose=lambda cts, x, *, order: layout_constraint_p.bind(cts[0], order=order),
+    batch=_batch_layout,
+    sharding=xprim.dimension_names.alike,
+    physical=STRUCTURAL,
 )
 
 

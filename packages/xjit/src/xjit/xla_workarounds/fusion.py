@@ -1,4 +1,6 @@
-"""Fences in long elementwise programs: XLA for the CPU computes them again for each use.
+"""Fusion on CPUs: XLA computes values again for each use, and merges what is to be recomputed.
+
+Fences in long elementwise programs:
 
     for _ in range(16):
         x = log_softmax(x)
@@ -12,9 +14,12 @@ too. Subject upstream: fusion with duplication in the CPU compiler; no issue is 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
-from xprim import ELEMENTWISE, Equation, Jaxpr, Literal, Var
+from xjit.jaxlib_gateway import DROPS_BARRIERS
+from xprim import ELEMENTWISE, ClosedJaxpr, Equation, Jaxpr, Literal, Var
+from xprim.jaxpr import held_programs
 
 __all__ = ()
 
@@ -108,3 +113,46 @@ def _least_work(v: Var) -> float:
     if type(size) is not int or size <= 1:
         return float("inf")  # symbolic sizes have no such functions, and scalars cost nothing
     return _LEAST_WORK_OF_LARGE if size >= _LARGE else _LEAST_WORK
+
+
+# ------------------------------------------------------------------------ barriers of recomputation
+# `jit(grad(lambda x: checkpoint(f)(x)))` stores what `checkpoint` recomputes (seen on jaxlib
+# 0.10.2, not on 0.12; of JAX alike): the pass `cse_barrier_expander` drops the barriers before
+# common subexpressions are merged. It is left out for programs that recompute; the code generator
+# copies nothing for a barrier. Not where there are loops: in one of them a barrier would end the
+# process (`Check failed: buffer != nullptr`), and what a loop recomputes is not merged with another
+# loop. Subject upstream: order of the CPU compiler's passes; no issue is known.
+
+_OPTION, _PASS = "xla_disable_hlo_passes", "cse_barrier_expander"
+
+
+def keep_barriers(
+    options: Mapping[str, Any] | None, closed: ClosedJaxpr | None, text: str, platform: str
+) -> Mapping[str, Any] | None:
+    """Return the settings of XLA with which a program that recomputes keeps its barriers.
+
+    Args:
+      options: settings of XLA by name.
+      closed: the program, None where only its text is known.
+      text: its StableHLO.
+      platform: what it is compiled for.
+    """
+    if not DROPS_BARRIERS or platform != "cpu" or closed is None:
+        return options
+    if "stablehlo.while" in text or not recomputes(closed):
+        return options
+    disabled = [name for name in ((options or {}).get(_OPTION), _PASS) if name]
+    return {**(options or {}), _OPTION: ",".join(disabled)}
+
+
+def recomputes(closed: ClosedJaxpr) -> bool:
+    """Return whether a program, or one that it holds, has the backward pass of a checkpoint."""
+    found = closed.memo.get("recomputes")
+    if found is None:
+        found = closed.memo["recomputes"] = any(
+            (eqn.params.get("differentiated") and eqn.params.get("prevent_cse"))
+            or any(map(recomputes, held_programs(eqn.params)))
+            for eqn in closed.jaxpr.eqns
+            if eqn.params
+        )
+    return bool(found)

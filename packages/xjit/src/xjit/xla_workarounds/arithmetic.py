@@ -1,0 +1,197 @@
+"""Operations whose values XLA gets wrong: divisions by a constant 0, extremes, 8-bit floats.
+
+Integers whose divisor is a constant 0: XLA divides ahead of time, and the process ends.
+
+    stablehlo.divide, stablehlo.remainder of constants, one divisor being 0
+
+XLA folds them on the host (seen on jaxlib 0.10.2, not on 0.12; `jit(lambda: lax.div(1, 0))` of JAX
+alike), where the processor raises a signal. Subject upstream: constant folding; no issue is known.
+Around it the text divides by 1 where the divisor is 0, and selects what StableHLO gives there: all
+ones, and the dividend as the remainder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from xjit.jaxlib_gateway import FOLDS_DIVISION_BY_ZERO
+from xprim import Builder, ShapedArray, dtypes, get_primitive, shaped_array
+
+__all__ = ()
+
+_REMAINDER = "stablehlo.remainder"
+
+# The operations that are written so: none where XLA is repaired.
+GUARDED = frozenset(["stablehlo.divide", _REMAINDER] if FOLDS_DIVISION_BY_ZERO else [])
+
+
+def write_division(
+    b: Builder, name: str, operands: Sequence[str], aval: ShapedArray, plain: Callable[..., str]
+) -> str:
+    """Append a division of integers whose divisor the compiler never takes for 0.
+
+    Args:
+      b: the builder.
+      name: of the operation, one of `GUARDED`.
+      operands: the names of dividend and divisor.
+      aval: their type, and that of the result.
+      plain: `plain(name, operands, aval)` appends the operation as it is.
+    """
+    x, y = operands
+    known = b.known_scalar(y)
+    if known is not None and known != 0:
+        return plain(name, operands, aval)
+    flag = shaped_array(aval.shape, dtypes.bool_)
+    types = [flag, aval, aval]
+    (by_zero,) = b.op(
+        "stablehlo.compare", [y, b.constant(0, aval)], types[1:], [flag],
+        "comparison_direction = #stablehlo<comparison_direction EQ>",
+    )  # fmt: skip
+    one = b.constant(1, aval)
+    (divisor,) = b.op("stablehlo.select", [by_zero, one, y], types, [aval])
+    found = plain(name, [x, divisor], aval)
+    signed = dtypes.is_signed_integer(aval.dtype)
+    all_ones = -1 if signed else int(dtypes.iinfo(aval.dtype).max)
+    instead = x if name == _REMAINDER else b.constant(all_ones, aval)
+    return b.op("stablehlo.select", [by_zero, instead, found], types, [aval])[0]
+
+
+# ----------------------------------------------------------------------- extremes of floats on CPUs
+# Extremes of floats on CPUs: XLA's YNNPACK loses NaN.
+#
+#     reduce_max, reduce_min                  from 4,096 elements on
+#     reduce_window_max, reduce_window_min    likewise, of windows that do not overlap
+#
+# The greatest of 10,000 numbers and a NaN is a number (jaxlib 0.10.2 to 0.12.0.1; `jit(jnp.max)` of
+# JAX alike; subject upstream: reductions by YNNPACK; no issue is known). Around it NaN is selected
+# where an element is NaN. Sums keep NaN: where the sum of all is not NaN, no element is compared.
+
+Names = Sequence[str]
+Avals = Sequence[ShapedArray]
+
+_LOSES_NAN = frozenset([dtypes.float32, dtypes.float64, dtypes.float16, dtypes.bfloat16])
+_LEAST_OF_YNNPACK = 4096
+
+# By the name of the primitive: the one that says whether any of the same elements holds.
+_ANY = {
+    "reduce_max": "reduce_or", "reduce_min": "reduce_or",
+    "reduce_window_max": "reduce_window_max", "reduce_window_min": "reduce_window_max",
+}  # fmt: skip
+
+EXTREMES = frozenset(_ANY)
+"""The names of the primitives that are written so in programs for CPUs."""
+
+
+def write_extremes(
+    name: str, rule: Callable[..., Names], b: Builder, operands: Names, avals_in: Avals,
+    avals_out: Avals, **params: Any,
+) -> Names:  # fmt: skip
+    """Write the extremes of elements, NaN where one of these is NaN.
+
+    Args:
+      name: of the primitive, one of `EXTREMES`.
+      rule: writes the operation as it is; the other arguments are its.
+      b: the builder.
+      operands: the name of the operand.
+      avals_in: its type.
+      avals_out: the type of the result.
+      **params: of the primitive.
+    """
+    results = rule(b, operands, avals_in, avals_out, **params)
+    (x,), (aval,), (out,) = operands, avals_in, avals_out
+    is_small = type(aval.size) is int and aval.size < _LEAST_OF_YNNPACK
+    if is_small or aval.dtype not in _LOSES_NAN or _has_overlaps(out, params):
+        return results
+    rule_of_any = get_primitive(_ANY[name]).rules["stablehlo"]
+    flag = shaped_array((), dtypes.bool_)
+    flags, truth = [shaped_array(a.shape, dtypes.bool_) for a in (aval, out)]
+
+    def exact(inner: Any, _: Any = ()) -> Names:
+        # without the barrier the compiler computes both branches
+        (held,) = inner.op("stablehlo.optimization_barrier", [x], [aval], [aval])
+        is_nan = _differs(inner, held, aval, flags)
+        found: Names = rule_of_any(inner, [is_nan], [flags], [truth], **params)
+        return found
+
+    if b.is_split:  # the partitioner cuts no branches
+        (is_nan,) = exact(b)
+    else:
+        scalar = shaped_array((), aval.dtype)
+        dims = ", ".join(map(str, range(aval.ndim)))
+        (total,) = b.op(
+            "stablehlo.reduce", [x, b.scalar(0, aval.dtype)], [aval, scalar], [scalar],
+            f"dimensions = array<i64: {dims}>", b.reducer("stablehlo.add", aval.dtype),
+        )  # fmt: skip
+        none = b.region([], lambda inner, _: [inner.full_like(False, truth)], [truth])
+        regions = b.regions(b.region([], exact, [truth]), none)
+        any_nan = _differs(b, total, scalar, flag)
+        (is_nan,) = b.op("stablehlo.if", [any_nan], [flag], [truth], "", regions)
+    chosen = [is_nan, b.full_like(np.nan, out), *results]
+    return b.op("stablehlo.select", chosen, [truth, out, out], [out])
+
+
+def _has_overlaps(out: ShapedArray, params: Mapping[str, Any]) -> bool:
+    """Return whether windows overlap, of which YNNPACK has none."""
+    if "window_dimensions" not in params:
+        return False
+    windows = zip(params["window_dimensions"], params["window_strides"], out.shape, strict=True)
+    return any(size > 1 and size != step and n != 1 for size, step, n in windows)
+
+
+def _differs(b: Builder, x: str, aval: ShapedArray, truth: ShapedArray) -> str:
+    """Write which elements differ from themselves, as NaN alone does."""
+    attribute = "comparison_direction = #stablehlo<comparison_direction NE>"
+    return b.op("stablehlo.compare", [x, x], [aval, aval], [truth], attribute)[0]
+
+
+# ----------------------------------------------------------------------------- 8-bit floats on GPUs
+# Arithmetic of 8-bit floats on GPUs: XLA stops at the greatest finite number.
+#
+#     add, sub, mul, div, integer_pow, square    of float8_e5m2
+#     dot_general                                of every such type
+#
+# XLA for NVIDIA's GPUs computes in a wider type and converts back by an instruction that gives the
+# greatest finite number where there is an infinity or NaN: 57344 + 57344 is 57344 of float8_e5m2,
+# and products of matrices of float8_e4m3fn end at 448 (jaxlib 0.11.2 on an H200; the CPU's programs
+# and NumPy give inf and NaN; no issue is known). Around it the wider type is in the text, and
+# `Builder.convert` writes the conversion back.
+
+_PRODUCT = "dot_general"
+
+SATURATING = frozenset(["add", "sub", "mul", "div", "integer_pow", "square", _PRODUCT])
+"""The names of the primitives that are written so in programs for GPUs."""
+
+
+def write_in_float32(
+    name: str, rule: Callable[..., Sequence[str]], b: Builder, operands: Sequence[str],
+    avals_in: Sequence[ShapedArray], avals_out: Sequence[ShapedArray], **params: Any,
+) -> Sequence[str]:  # fmt: skip
+    """Write an operation with a result of 8 bits in float32, and convert the result.
+
+    Args:
+      name: of the primitive, one of `SATURATING`. Operands of a product stay as they are, since
+        the units for matrices have these types and sums in float32.
+      rule: writes the operation as it is; the other arguments are its.
+      b: the builder.
+      operands: the names of the operands.
+      avals_in: their types.
+      avals_out: the type of the result.
+      **params: of the primitive.
+    """
+    (out,) = avals_out
+    is_product = name == _PRODUCT
+    if out.dtype != dtypes.float8_e5m2 and not (is_product and _is_8_bit_float(out.dtype)):
+        return rule(b, operands, avals_in, avals_out, **params)
+    wide = out.update(dtype=dtypes.float32)
+    if not is_product:
+        operands = [b.convert(x, a, wide.dtype) for x, a in zip(operands, avals_in, strict=True)]
+        avals_in = [a.update(dtype=wide.dtype) for a in avals_in]
+    (found,) = rule(b, operands, avals_in, [wide], **params)
+    return [b.convert(found, wide, out.dtype)]
+
+
+def _is_8_bit_float(dtype: Any) -> bool:
+    return dtypes.is_floating(dtype) and dtypes.itemsize_bits(dtype) <= 8
