@@ -33,8 +33,8 @@ FUNCTIONS: dict[str, tuple[Callable[[mpmath.mpf], mpmath.mpf], mpmath.mpf, int]]
         mpmath.mpf("0.3165"),
         8,
     ),
-    "SIN": (lambda t: mpmath.sin(mpmath.sqrt(t)) / mpmath.sqrt(t), _SQUARE_OF_QUARTER, 5),
-    "COS": (lambda t: mpmath.cos(mpmath.sqrt(t)), _SQUARE_OF_QUARTER, 6),
+    "SIN": (lambda t: mpmath.sin(mpmath.sqrt(t)) / mpmath.sqrt(t), 4 * _SQUARE_OF_QUARTER, 6),
+    "TAN": (lambda t: mpmath.tan(mpmath.sqrt(t)) / mpmath.sqrt(t), _SQUARE_OF_QUARTER, 10),
     # for float64: up to 1 / 2, and log((1 + s) / (1 - s)) = 2 s + s t f(t) for s = sqrt(t)
     "ATAN_WIDE": (lambda t: mpmath.atan(mpmath.sqrt(t)) / mpmath.sqrt(t), mpmath.mpf("0.2502"), 15),
     "LOG_WIDE": (
@@ -88,7 +88,8 @@ def main() -> None:
         for c in found:
             print(f"    {c!r},")
         print(")")
-    print(f"HALF_PI = {in_parts(mpmath.pi / 2, 33)!r}")
+    with mpmath.workdps(100):
+        print(f"TWO_OVER_PI = 0x{int(2 / mpmath.pi * 2**218):X}")
     print(f"HALF_PI_WIDE = {in_parts(mpmath.pi / 2, 33, 33, 33)!r}")
     print(f"LOG_2_HALVES = {in_parts(mpmath.log(2), 26)!r}")
     for name, value in (("LOG2_E", 1 / mpmath.log(2)), ("TWO_THIRDS", 2 / mpmath.log(2) / 3)):

@@ -52,7 +52,7 @@ from xnp.primitives.table import (
     tunable_stablehlo,
     unary,
 )
-from xnp.primitives.vector_functions import REACH, angle, power, sine, vectorised
+from xnp.primitives.vector_functions import REACH, angle, power, vectorised
 from xprim import ZERO, Linear, Operand, Primitive, ShapedArray, Zero, dtypes, shaped_array, state
 from xprim.contracts import Builder
 from xprim.errors import message
@@ -1142,14 +1142,16 @@ def _one_plus_square(x: Any) -> Any:
 sin_p = unary(
     "sin", INEXACT, numpy=np.sin, tunable=True,
     stablehlo=_or_complex("sin", vectorised(
-        sine, tunable_stablehlo("stablehlo.sine"), REACH, vector.wide_sine
+        vector.single_sine, tunable_stablehlo("stablehlo.sine"), REACH, vector.wide_sine,
+        in_single=True,
     )),
     jvp=lambda x_dot, y, x: mul_p.bind(x_dot, cos_p.bind(x)[0])[0], cost=costs.nothing,
 )  # fmt: skip
 cos_p: Primitive = unary(
     "cos", INEXACT, numpy=np.cos, tunable=True,
     stablehlo=_or_complex("cos", vectorised(
-        vector.cosine, tunable_stablehlo("stablehlo.cosine"), REACH, vector.wide_cosine
+        vector.single_cosine, tunable_stablehlo("stablehlo.cosine"), REACH, vector.wide_cosine,
+        in_single=True,
     )),
     jvp=lambda x_dot, y, x: neg_p.bind(mul_p.bind(x_dot, sin_p.bind(x)[0])[0])[0],
     cost=costs.nothing,
@@ -1157,7 +1159,8 @@ cos_p: Primitive = unary(
 tan_p = unary(
     "tan", INEXACT, numpy=np.tan, tunable=True,
     stablehlo=_or_complex("tan", vectorised(
-        vector.tangent, tunable_stablehlo("stablehlo.tan"), REACH, vector.wide_tangent
+        vector.single_tangent, tunable_stablehlo("stablehlo.tan"), REACH, vector.wide_tangent,
+        in_single=True,
     )),
     jvp=lambda x_dot, y, x: mul(x_dot, _one_plus_square(y)), cost=costs.nothing,
 )  # fmt: skip

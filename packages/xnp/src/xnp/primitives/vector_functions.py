@@ -4,14 +4,16 @@ XLA calls a scalar function of the C library for each element of `sine`, `cosine
 (which `asin` and `acos` are made of) and `cbrt` on a CPU: 10 to 40 ns. Here they are written as
 arithmetic of float64, which every CPU of ours has as vector instructions. For float32 and narrower
 dtypes it rounds once, so the results are within 0.51 ulp, and exact where the function is. Those
-whose names begin with `single` are of float32, within 2 ulp in a third of the time; those whose
-names begin with `wide` are for float64 itself, within 2.5 ulp.
+whose names begin with `single` are given float32: sine, cosine and tangent round once, too, the
+others compute in float32, within 2 ulp in a third of the time; those whose names begin with `wide`
+are for float64 itself, within 2.5 ulp.
 
 What: `vectorised`, which puts a formula in the place of an operation: on a CPU, from `_LEAST`
 elements on. A formula is a function of the program that XLA does not
 inline: fused with several users it would be computed once for each.
 
-The polynomials are of `tools/minimax.py`. Sources: range reduction, W. J. Cody and W. Waite,
+The polynomials are of `tools/minimax.py`. Sources: range reduction of float32, M. Payne and R.
+Hanek, Radian Reduction for Trigonometric Functions, 1983, and of float64, W. J. Cody and W. Waite,
 Software Manual for the Elementary Functions, 1980; the first guess of a cube root, W. Kahan,
 Computing a Real Cube Root, 1991; its refinement by Halley's method; the sum that makes a logarithm
 exact to less than an ulp, K. C. Ng, Argument Reduction for Logarithms, in FDLIBM, 1993; powers by
@@ -50,15 +52,15 @@ _ASIN_SINGLE = (
     0.9999999998805134, 0.1666667148867963, 0.07499683531649157, 0.04472117103629027,
     0.02944351427063015, 0.028343936439240745, -0.0028234038046636833, 0.045842573502243536,
 )  # fmt: skip
-# The quotient of the sine and r for 0 <= r <= pi / 4, in r^2.
+# The quotient of the sine and r for 0 <= r <= pi / 2, in r^2; that of the tangent up to pi / 4.
 _SIN = (
-    0.9999999999956515, -0.16666666631450996, 0.00833332876883547, -0.00019839198092453864,
-    2.7173075444014035e-06,
+    0.999999999982817, -0.16666666616567571, 0.008333330964838084, -0.0001984085996542722,
+    2.752520661631257e-06, -2.3888080388298648e-08,
 )  # fmt: skip
-# The cosine for the same, in r^2.
-_COS = (
-    0.999999999999944, -0.4999999999934787, 0.041666666543420654, -0.0013888880368345476,
-    2.4798923457970708e-05, -2.7173048390198084e-07,
+_TAN = (
+    0.9999999999940312, 0.33333333526420944, 0.1333332307925913, 0.05397035428634902,
+    0.021847792496401883, 0.008990767871056826, 0.0031420384551937223, 0.002416469477934677,
+    -0.0005941540916260852, 0.0009584142644754295,
 )  # fmt: skip
 # The first for float64, 0 <= r <= 1/2.
 _ATAN_WIDE = (
@@ -108,9 +110,10 @@ _LOG_REST = (
     0.20002213198218508, 0.17559189696845096, 0.1758649059127012,
 )  # fmt: skip
 
-# pi / 2 as the sum of a number of 33 bits, whose products with numbers of 20 are exact, and a rest.
-_HALF_PI = (1.5707963267341256, 6.077100506506192e-11)
-# The same of three such numbers.
+# The bits of 2 / pi: it is this over 2^218.
+_TWO_OVER_PI = 0x28BE60DB9391054A7F09D5F47D4D377036D8A5664F10E4107F9458E
+# pi / 2 as the sum of three numbers of 33 bits, whose products with those of 20 are exact, and a
+# rest.
 _HALF_PI_WIDE = (
     1.5707963267341256, 6.077100506303966e-11, 2.0222662487111665e-21, 8.478427660348229e-32,
 )  # fmt: skip
@@ -138,9 +141,9 @@ def vectorised(
     Args:
       formula: what is written for float32 and narrower dtypes; None has the operation written.
       rule: of the operation, for other dtypes, platforms and sizes, and where an accuracy is asked.
-      limit: where the magnitude of any element is above, all are computed by the operation.
+      limit: where the magnitude of any float64 is above, the operation computes all elements.
       wide: what is written for float64; None has the operation written.
-      in_single: whether the formula is one of float32, and not of float64 for rounding once.
+      in_single: whether the formula is given float32, and not float64 whose result is rounded.
     """
 
     def write(
@@ -158,7 +161,7 @@ def vectorised(
         avals_in = [a.update(shape=out.shape) for a in avals_in]
 
         def body(inner: Builder, names: list[str]) -> list[str]:
-            if limit is None:
+            if limit is None or out.dtype != dtypes.float64:
                 return [_write(inner, found, names, avals_in, out, in_single)]
             return _either(inner, found, rule, limit, names, avals_in, avals_out)
 
@@ -187,6 +190,9 @@ def _write(
 # The runtime has the processor take subnormal numbers of float32 for zeros, and make none.
 _SUBNORMAL = 1 << 23  # the bits of the least normal number
 _MAGNITUDE = (1 << 31) - 1
+_SIGN = -1 - _MAGNITUDE
+_TINY_SINGLE = 2.0**-13
+_EXPONENT_OF_TINY = 127 - 13
 _UNITS = 2.0**149
 
 
@@ -205,7 +211,7 @@ def _narrow(x: Text) -> Text:
     is_tiny = units < float(_SUBNORMAL)
     count = _convert(where(is_tiny, units, 0.0).op("round_nearest_even"), np.dtype(np.int32))
     sign = _convert(bits_of(x).op("shift_right_logical", 32), np.dtype(np.int32))
-    tiny = _floats(count.op("or", sign.op("and", -1 - _MAGNITUDE)))
+    tiny = _floats(count.op("or", sign.op("and", _SIGN)))
     return where(is_tiny, tiny, _convert(x, dtypes.float32))
 
 
@@ -283,35 +289,79 @@ def _power_of_two(n: Text) -> Text:
 # --------------------------------------------------------------------------------- trigonometric
 
 
-def _reduce(x: Text) -> tuple[Text, Text, Text]:
-    """Write sin(r) and cos(r) with x = r + n pi / 2 and |r| <= pi / 4, and n as an integer."""
-    n = (x * (2 / np.pi)).op("round_nearest_even")
-    # where nothing is subtracted the sign of a zero stays
-    r = where(n == 0.0, x, (x - n * _HALF_PI[0]) - n * _HALF_PI[1])
-    t = r * r
-    return r * _polynomial(t, _SIN), _polynomial(t, _COS), _convert(n, np.dtype(np.int32))
+def _quarters(x: Text) -> Text:
+    """Write |x| / (pi / 2) mod 4, in units of 2^-62, of finite float32 from 2^-13 on.
+
+    It is the product of the mantissa and of those 96 bits of 2 / pi that its exponent leaves.
+    """
+    integer, size = np.dtype(np.int64), bits_of(x).op("and", _MAGNITUDE)
+    mantissa = _convert(size.op("and", _SUBNORMAL - 1).op("or", _SUBNORMAL), integer)
+    exponent = size.op("shift_right_logical", 23) - _EXPONENT_OF_TINY
+    high, low = [mantissa.like(_bits_of_two_over_pi(at)) for at in (0, 64)]
+    for at in range(32, 160, 32):
+        is_beyond = exponent >= at
+        high = where(is_beyond, high.like(_bits_of_two_over_pi(at)), high)
+        low = where(is_beyond, low.like(_bits_of_two_over_pi(at + 64)), low)
+    left = _convert(exponent.op("and", 31), integer)
+    window = high.op("shift_left", left).op("or", low.op("shift_right_logical", 64 - left))
+    rest = low.op("shift_left", left).op("shift_right_logical", 32)
+    return mantissa * window + (mantissa * rest).op("shift_right_logical", 32)
+
+
+def _bits_of_two_over_pi(at: int) -> int:
+    """Return 64 bits as a signed integer; those at 0 are the quarters of 2^-13, in 2^-62."""
+    bits = _TWO_OVER_PI >> (192 - at) & ((1 << 64) - 1)
+    return bits - (bits >> 63 << 64)
+
+
+def _folded(part: Text) -> tuple[Text, Text]:
+    """Write where a signed integer is beyond half of its range, and there half of it less that."""
+    is_beyond = part.op("xor", part.op("shift_left", 1)) < 0
+    return is_beyond, where(is_beyond, -(1 << 63) - part, part)
+
+
+def _radians(quarters: Text, unit: float) -> Text:
+    return _convert(quarters, dtypes.float64) * (np.pi / 2 * unit)
+
+
+def _odd(x: Text, size: Text) -> Text:
+    """Write what belongs to |x| for x, NaN beyond the finite numbers, and tiny numbers as such."""
+    single = bits_of(_convert(size, dtypes.float32))
+    result = _floats(single.op("xor", bits_of(x).op("and", _SIGN)))
+    a = abs_(x)
+    return where(a < _TINY_SINGLE, x, where(a < np.inf, result, np.nan))
+
+
+def _sine_of(quarters: Text) -> Text:
+    """Write the sine, of numbers between -1 and 1 quarters by its symmetry."""
+    r = _radians(_folded(quarters)[1], 2.0**-62)
+    return r * _polynomial(r * r, _SIN)
+
+
+def single_sine(x: Text) -> Text:
+    """Write sin(x) of float32."""
+    return _odd(x, _sine_of(_quarters(x)))
+
+
+def single_cosine(x: Text) -> Text:
+    """Write cos(x) = sin(|x| + pi / 2) of float32."""
+    a = abs_(x)
+    result = _convert(_sine_of(_quarters(x) + (1 << 62)), dtypes.float32)
+    return where(a < _TINY_SINGLE, x.like(1.0), where(a < np.inf, result, np.nan))
+
+
+def single_tangent(x: Text) -> Text:
+    """Write tan(x) of float32, beyond pi / 4 as 1 / tan(pi / 2 - x)."""
+    is_steep, part = _folded(_quarters(x).op("shift_left", 1))
+    r = _radians(part, 2.0**-63)
+    result = r * _polynomial(r * r, _TAN)
+    return _odd(x, where(is_steep, 1.0 / result, result))
 
 
 def _at_quarter(sine: Text, cosine: Text, n: Text) -> Text:
     """Write sin(r + n pi / 2)."""
     result = where(n.op("and", 1) == 0, sine, cosine)
     return where(n.op("and", 2) == 0, result, -result)
-
-
-def sine(x: Text) -> Text:
-    """Write sin(x)."""
-    return _at_quarter(*_reduce(x))
-
-
-def cosine(x: Text) -> Text:
-    """Write cos(x) = sin(x + pi / 2)."""
-    sine, cosine, n = _reduce(x)
-    return _at_quarter(sine, cosine, n + 1)
-
-
-def tangent(x: Text) -> Text:
-    """Write tan(x)."""
-    return _quotient(*_reduce(x))
 
 
 def _quotient(sine: Text, cosine: Text, n: Text) -> Text:
@@ -321,7 +371,7 @@ def _quotient(sine: Text, cosine: Text, n: Text) -> Text:
 
 
 def _wide_reduced(x: Text) -> tuple[Text, Text, Text]:
-    """Write what `_reduce` does of float64, with the part of r that its sum drops."""
+    """Write sin(r) and cos(r) with x = r + n pi / 2, |r| <= pi / 4, and n as an integer."""
     n = (x * (2 / np.pi)).op("round_nearest_even")
     r, rest = x - n * _HALF_PI_WIDE[0], x.like(0.0)
     for part in _HALF_PI_WIDE[1:3]:
@@ -380,8 +430,6 @@ def angle(y: Text, x: Text) -> Text:
 
 # What float32 leaves of pi / 2, and that.
 _HALF_PI_SINGLE = (1.5707963705062866, -4.371139006309477e-08)
-_TINY_SINGLE = 2.0**-13
-_SIGN = -1 - _MAGNITUDE
 
 
 def _with_sign_of(size: Text, x: Text) -> Text:
