@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import operator
 import tracemalloc
@@ -243,6 +244,39 @@ def test_a_scalar_of_numpy_that_a_rule_gave_is_reshaped_as_an_array():
     aval = shaped_array((), dtypes.float32)
     program = ClosedJaxpr(*trace_to_jaxpr(lambda x: [lax.reshape(x, (1, 1))], [aval]))
     assert numpy_function(program)(np.float32(2))[0].tolist() == [[2]]
+
+
+def _powers(x: Any) -> Any:
+    return lax.while_loop(lambda s: lax.lt(s[0], 5), lambda s: (s[0] + 1, s[1] * x), (0, x))[1]
+
+
+def _many_steps(x: Any) -> Any:
+    return lax.while_loop(lambda s: lax.lt(s[0], 3000), lambda s: (s[0] + 1, s[1] + x), (0, x))[1]
+
+
+def _no_step(x: Any) -> Any:
+    return lax.while_loop(lambda s: lax.lt(s[0], 0), lambda s: (s[0] + 1, s[1] + x), (0, x))[1]
+
+
+def _sums(x: Any, reverse: bool = False) -> Any:
+    return lax.scan(lambda c, y: (c + y, c * y), x[0], x, reverse=reverse)[1]
+
+
+def _loop_in_a_loop(x: Any) -> Any:
+    return lax.scan(lambda c, y: (_powers(c) * 0.5 + y, c), x[0], x)[0]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [_powers, _many_steps, _no_step, _sums, functools.partial(_sums, reverse=True),
+     _loop_in_a_loop],
+)  # fmt: skip
+def test_a_kernel_runs_the_loops_in_it_as_their_rules_do(function):
+    x = np.float32([0.5, 1.25, -0.75])
+    program = ClosedJaxpr(*trace_to_jaxpr(lambda x: [function(x)], [shaped_array((3,), x.dtype)]))
+    (expected,) = eval_closed(program, ConcreteArray(x.copy(), shaped_array((3,), x.dtype)))
+    (got,) = state.run_quietly(numpy_function(program), x)
+    assert same_elements(got, expected.to_host())
 
 
 # --- the cache of eager calls ---------------------------------------------------------------------

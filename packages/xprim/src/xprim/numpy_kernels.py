@@ -3,13 +3,15 @@
 Each equation becomes one line that calls the `numpy` rule of its primitive, with its params and
 the literals bound as constants of the function. Where a `ufunc` rule says which call of NumPy
 equals the rule, the line makes that call: it saves a Python call. Ufuncs broadcast their operands
-themselves, and write over a large operand that nothing else needs.
+themselves, and write over a large operand that nothing else needs. A call-like primitive is called
+by its `kernel` rule, which asks for the functions of the programs that it holds.
 
 Under `config.enable_checks` each call of NumPy is compared with the rule that it stands for.
 """
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -37,13 +39,16 @@ MAX_EQUATIONS = 64
 _LARGE = 1 << 13  # elements: where new memory costs more than to name the old
 
 
-def numpy_function(program: ClosedJaxpr, *, single: bool = False) -> Callable[..., Any]:
+def numpy_function(
+    program: ClosedJaxpr, *, single: bool = False, longest: int = MAX_EQUATIONS
+) -> Callable[..., Any]:
     """Return a program as a function of ndarrays.
 
     Args:
       program: what is computed.
       single: whether there is one result and it is returned as such, an ndarray or, of rank 0, a
         NumPy scalar; else the function returns a tuple of ndarrays.
+      longest: how many operations it may have, and each program inside it.
 
     Example:
       >>> from xprim import Primitive, shaped_array, trace_to_closed, undefined
@@ -58,29 +63,29 @@ def numpy_function(program: ClosedJaxpr, *, single: bool = False) -> Callable[..
       array([ 8., 27.], dtype=float32)
 
     Raises:
-      Refusal: for a program that is long, has effects, holds calls, or has an operation that the
-        compiler takes or whose result is large; and for all where each operation's result is to be
-        looked at.
+      Refusal: for a program that is long, has effects, holds calls of primitives without a `kernel`
+        rule, or has an operation that the compiler takes or whose result is large; and for all
+        where each operation's result is to be looked at.
     """
     jaxpr = dead_code_removed(program.jaxpr)[0]
-    _check_worth_writing(program, jaxpr)
+    _check_worth_writing(program, jaxpr, longest)
     if single and len(jaxpr.eqns) == 1:
         function = _function_of_equation(program.jaxpr, jaxpr.eqns[0])
         if function is not None:
             return function
-    writer = _Writer()
+    writer = _Writer(longest)
     for var, value in zip(jaxpr.constvars, program.consts, strict=True):
         writer.names[var] = writer.constant(value.to_host())
     return writer.function(program.jaxpr.invars, jaxpr, single)
 
 
-def _check_worth_writing(program: ClosedJaxpr, jaxpr: Jaxpr) -> None:
+def _check_worth_writing(program: ClosedJaxpr, jaxpr: Jaxpr, longest: int) -> None:
     if results_are_checked() or no_execution.value:
         raise Refusal("debug_nans, debug_infs and no_execution look at each operation")
     if program.effects:
         raise Refusal("it has effects")
-    if len(jaxpr.eqns) > MAX_EQUATIONS:
-        raise Refusal(f"it has {len(jaxpr.eqns)} operations, more than {MAX_EQUATIONS}")
+    if len(jaxpr.eqns) > longest:
+        raise Refusal(f"it has {len(jaxpr.eqns)} operations, more than {longest}")
     if {type(value) for value in program.consts} - {ConcreteArray}:
         raise Refusal("it captured a traced value")
     for eqn in jaxpr.eqns:
@@ -89,8 +94,9 @@ def _check_worth_writing(program: ClosedJaxpr, jaxpr: Jaxpr) -> None:
 
 def _check_equation(eqn: Equation) -> None:
     if eqn.primitive.call_like:
-        raise Refusal(f"it holds a call ({eqn.primitive})")
-    if _is_compiled(eqn):
+        if "kernel" not in eqn.primitive.rules:
+            raise Refusal(f"it holds a call ({eqn.primitive})")
+    elif _is_compiled(eqn):
         raise Refusal(f"the compiler takes its {eqn.primitive}")
     if any(v.aval.size > HUGE for v in eqn.outputs):
         raise Refusal(f"the result of its {eqn.primitive} is huge")
@@ -207,7 +213,8 @@ def _has_whole_operand(eqn: Equation, sources: dict[Any, Any]) -> bool:
 class _Writer:
     """Writes the text of the function; names of variables are numbers, constants are globals."""
 
-    def __init__(self) -> None:
+    def __init__(self, longest: int) -> None:
+        self.longest = longest
         self.globals: dict[str, Any] = {}
         self.names: dict[Any, str] = {}
         self.uses: Counter[Any] = Counter()
@@ -256,9 +263,15 @@ class _Writer:
 
     def rule_call(self, eqn: Equation) -> str:
         operands = [self.atom(x) for x in eqn.inputs]
-        if eqn.params:
-            operands.append(f"**{self.constant(dict(eqn.params))}")
-        return f", = {self.constant(eqn.primitive.rule('numpy'))}({', '.join(operands)})"
+        if eqn.primitive.call_like:
+            write = functools.partial(numpy_function, longest=self.longest)
+            avals = [x.aval for x in eqn.inputs]
+            rule = eqn.primitive.rule("kernel")(write, avals, **eqn.params)
+        else:
+            rule = eqn.primitive.rule("numpy")
+            if eqn.params:
+                operands.append(f"**{self.constant(dict(eqn.params))}")
+        return f", = {self.constant(rule)}({', '.join(operands)})"
 
     def numpy_call(self, eqn: Equation) -> str:
         """Return the call that equals the rule, if there is one."""

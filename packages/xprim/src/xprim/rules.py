@@ -189,7 +189,7 @@ declare_kind(
 )
 declare_kind(
     "eager",
-    signature="Eager(cost=..., ufunc=..., host=..., fill=...), or the cost alone",
+    signature="Eager(cost=..., ufunc=..., kernel=..., host=..., fill=...), or the cost alone",
     consumer="xprim, xnp, xjit",
     parts={
         "cost": "(avals_in, avals_out, **params) -> nanoseconds or None: by how much a compiled "
@@ -197,6 +197,8 @@ declare_kind(
         "None, as no rule, stands for a function of NumPy",
         "ufunc": "(avals_in, avals_out, **params) -> NumPy function, NumpyCall or None: the call "
         "of NumPy that equals the numpy rule for these types, which kernels make directly",
+        "kernel": "(write, avals_in, **params) -> function of ndarrays to a sequence of them: what "
+        "kernels call for a call-like primitive; `write` returns such a function of a program",
         "host": "(avals_in, avals_out, **params) -> None or dimensions of the first operand: where "
         "a compiled program for a CPU calls the numpy rule, which then works on arrays of NumPy "
         "alone. Operands and results may be divided along these dimensions; None has XLA compute "
@@ -291,9 +293,10 @@ class Eager(RuleParts):
     __slots__ = ()
 
     def __init__(
-        self, cost: Any = None, ufunc: Any = None, host: Any = None, fill: Any = None
-    ) -> None:
-        super().__init__(cost=cost, ufunc=ufunc, host=host, fill=fill)
+        self, cost: Any = None, ufunc: Any = None, kernel: Any = None, host: Any = None,
+        fill: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__(cost=cost, ufunc=ufunc, kernel=kernel, host=host, fill=fill)
 
 
 class Sharding(RuleParts):

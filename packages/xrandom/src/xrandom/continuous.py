@@ -22,6 +22,7 @@ from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from xrandom import arguments
 from xrandom.arguments import Shape, check_shape, floating_dtype, parameter, repeated, sample_shape
+from xrandom.draw_kernels import draw
 from xrandom.key_primitives import check_key, in_programs, random_split_p, raw_normal, raw_uniform
 from xrandom.keys import raw_split, words_of
 from xrandom.samplers import draw_normal, rademacher, raw_positive, uniform_between
@@ -66,7 +67,7 @@ def exponential(
     """
     words = words_of(key, "exponential")
     sizes = check_shape(shape, "exponential")
-    sample = raw_exponential(words, sizes, floating_dtype(dtype, "exponential"))
+    sample = draw(raw_exponential, (words,), sizes, floating_dtype(dtype, "exponential"))
     return placed(sample, out_sharding, "exponential")
 
 
@@ -106,8 +107,12 @@ def laplace(
     words = words_of(key, "laplace")
     exact = floating_dtype(dtype, "laplace")
     sizes = check_shape(shape, "laplace")
-    u = uniform_between(words, sizes, exact, -1.0 + float(dtypes.finfo(exact).epsneg), 1.0)
-    return placed(lax.mul(lax.sign(u), lax.log1p(lax.neg(lax.abs(u)))), out_sharding, "laplace")
+    return placed(draw(_laplace, (words,), sizes, exact), out_sharding, "laplace")
+
+
+def _laplace(words: Any, shape: Shape, dtype: Any) -> Any:
+    u = uniform_between(words, shape, dtype, -1.0 + float(dtypes.finfo(dtype).epsneg), 1.0)
+    return lax.mul(lax.sign(u), lax.log1p(lax.neg(lax.abs(u))))
 
 
 @boundary
@@ -141,8 +146,12 @@ def logistic(
     words = words_of(key, "logistic")
     exact = floating_dtype(dtype, "logistic")
     sizes = check_shape(shape, "logistic")
-    u = raw_positive(words, sizes, exact)
-    return placed(lax.sub(lax.log(u), lax.log1p(lax.neg(u))), out_sharding, "logistic")
+    return placed(draw(_logistic, (words,), sizes, exact), out_sharding, "logistic")
+
+
+def _logistic(words: Any, shape: Shape, dtype: Any) -> Any:
+    u = raw_positive(words, shape, dtype)
+    return lax.sub(lax.log(u), lax.log1p(lax.neg(u)))
 
 
 @boundary
@@ -176,8 +185,12 @@ def cauchy(
     words = words_of(key, "cauchy")
     exact = floating_dtype(dtype, "cauchy")
     sizes = check_shape(shape, "cauchy")
-    u = uniform_between(words, sizes, exact, float(dtypes.finfo(exact).eps), 1.0)
-    return placed(lax.tan(lax.mul(lax.sub(u, 0.5), math.pi)), out_sharding, "cauchy")
+    return placed(draw(_cauchy, (words,), sizes, exact), out_sharding, "cauchy")
+
+
+def _cauchy(words: Any, shape: Shape, dtype: Any) -> Any:
+    u = uniform_between(words, shape, dtype, float(dtypes.finfo(dtype).eps), 1.0)
+    return lax.tan(lax.mul(lax.sub(u, 0.5), math.pi))
 
 
 @boundary
@@ -215,10 +228,12 @@ def pareto(
     exact = floating_dtype(dtype, "pareto")
     exponent = parameter(b, exact, "pareto: b")
     sizes = sample_shape(shape, "pareto", exponent)
-    sample = lax.exp(
-        lax.div(raw_exponential(words, sizes, exact), arguments.broadcasted(exponent, sizes))
-    )
-    return placed(sample, out_sharding, "pareto")
+    return placed(draw(_pareto, (words, exponent), sizes), out_sharding, "pareto")
+
+
+def _pareto(words: Any, exponent: Any, shape: Shape) -> Any:
+    exponential_sample = raw_exponential(words, shape, exponent.dtype)
+    return lax.exp(lax.div(exponential_sample, arguments.broadcasted(exponent, shape)))
 
 
 @boundary
@@ -252,9 +267,12 @@ def rayleigh(
     exact = floating_dtype(dtype, "rayleigh")
     s = parameter(scale, exact, "rayleigh: scale")
     sizes = sample_shape(shape, "rayleigh", s)
-    u = raw_positive(words, sizes, exact)
-    sample = lax.mul(arguments.broadcasted(s, sizes), lax.sqrt(lax.mul(lax.log(u), -2.0)))
-    return placed(sample, out_sharding, "rayleigh")
+    return placed(draw(_rayleigh, (words, s), sizes), out_sharding, "rayleigh")
+
+
+def _rayleigh(words: Any, s: Any, shape: Shape) -> Any:
+    u = raw_positive(words, shape, s.dtype)
+    return lax.mul(arguments.broadcasted(s, shape), lax.sqrt(lax.mul(lax.log(u), -2.0)))
 
 
 @boundary
@@ -289,9 +307,13 @@ def weibull_min(
     k = parameter(concentration, exact, "weibull_min: concentration")
     drawn = check_shape(shape, "weibull_min")
     sizes = lax.broadcast_shapes(drawn, s.shape, k.shape)
+    return draw(_weibull_min, (words, s, k), drawn, sizes)  # type: ignore[no-any-return]
+
+
+def _weibull_min(words: Any, s: Any, k: Any, drawn: Shape, shape: Shape) -> Any:
     # its least value stands for all of [0, epsilon): a root of 0 would be far from all others
-    e = lax.max(raw_exponential(words, drawn, exact), float(dtypes.finfo(exact).eps) / 2)
-    e, s, k = [repeated(x, sizes) for x in (e, s, k)]
+    e = lax.max(raw_exponential(words, drawn, s.dtype), float(dtypes.finfo(s.dtype).eps) / 2)
+    e, s, k = [repeated(x, shape) for x in (e, s, k)]
     return lax.mul(lax.pow(e, lax.div(lax.full_like(k, 1.0), k)), s)
 
 
@@ -335,8 +357,12 @@ def triangular(
     corners = [parameter(x, exact, f"triangular: {name}")
                for x, name in ((left, "left"), (mode, "mode"), (right, "right"))]  # fmt: skip
     sizes = sample_shape(shape, "triangular", *corners)
-    a, c, b = [repeated(x, sizes) for x in corners]
-    u = raw_uniform(words, sizes, exact)
+    return placed(draw(_triangular, (words, *corners), sizes), out_sharding, "triangular")
+
+
+def _triangular(words: Any, a: Any, c: Any, b: Any, shape: Shape) -> Any:
+    a, c, b = [repeated(x, shape) for x in (a, c, b)]
+    u = raw_uniform(words, shape, a.dtype)
     scale, back = _scale_of_squares(lax.max(lax.abs(a), lax.abs(b)))
     a, c, b = [lax.mul(x, scale) for x in (a, c, b)]
     width = lax.sub(b, a)
@@ -344,7 +370,7 @@ def triangular(
     rest = lax.sub(lax.full_like(u, 1.0), u)
     falling = lax.sub(b, lax.sqrt(lax.mul(lax.mul(rest, width), lax.sub(b, c))))
     sample = lax.select(lax.lt(u, lax.div(lax.sub(c, a), width)), rising, falling)
-    return placed(lax.mul(sample, back), out_sharding, "triangular")
+    return lax.mul(sample, back)
 
 
 def _scale_of_squares(x: Any) -> tuple[Any, Any]:
@@ -396,10 +422,13 @@ def wald(
     exact = floating_dtype(dtype, "wald")
     m = parameter(mean, exact, "wald: mean")
     sizes = sample_shape(shape, "wald", m)
-    m = repeated(m, sizes)
+    return placed(draw(_wald, (words, repeated(m, sizes))), out_sharding, "wald")
+
+
+def _wald(words: Any, m: Any) -> Any:
     normal_words, uniform_words = raw_split(words, 2)
-    y = lax.square(raw_normal(normal_words, sizes, exact))
-    z = raw_uniform(uniform_words, sizes, exact)
+    y = lax.square(raw_normal(normal_words, m.shape, m.dtype))
+    z = raw_uniform(uniform_words, m.shape, m.dtype)
     # x and m^2 / x are the roots of the transformed equation. Where t is large the smaller one is a
     # difference of numbers that agree, so there the larger one, a sum, comes first.
     square, half = lax.square(m), lax.mul(y, 0.5)
@@ -408,14 +437,14 @@ def wald(
     inverse = lax.div(1.0, m)
     turned = lax.mul(lax.sqrt(half), lax.sqrt(lax.add(half, lax.mul(inverse, 2.0))))
     factor = lax.add(lax.add(inverse, half), turned)  # the larger one over m^2
-    info = dtypes.finfo(exact)
+    info = dtypes.finfo(m.dtype)
     near = lax.lt(lax.mul(m, half), math.sqrt(2.5e-4 / float(info.eps)))
     for in_range in (lax.gt(square, float(info.tiny) / float(info.eps)), lax.lt(square, math.inf)):
         near = lax.bitwise_and(near, in_range)
     other = lax.select(near, lax.div(square, x), lax.mul(lax.mul(m, factor), m))
     x = lax.select(near, x, lax.div(1.0, factor))
     smaller = lax.le(z, lax.div(m, lax.add(m, x)))
-    return placed(lax.select(smaller, x, other), out_sharding, "wald")
+    return lax.select(smaller, x, other)
 
 
 @boundary
@@ -448,7 +477,7 @@ def maxwell(
     """
     words = words_of(key, "maxwell")
     exact = floating_dtype(dtype, "maxwell")
-    sample = _raw_maxwell(words, check_shape(shape, "maxwell"), exact)
+    sample = draw(_raw_maxwell, (words,), check_shape(shape, "maxwell"), exact)
     return placed(sample, out_sharding, "maxwell")
 
 
@@ -640,7 +669,7 @@ def _split_each(keys: Any, num: int) -> list[Any]:
 
 def _numpy(key: Any, a: Any, **params: Any) -> Any:
     if key.aval.type_sharding is None and a.aval.type_sharding is None:
-        return tuple(_samples(key, a, **params))
+        return tuple(draw(_samples, (key, a), params["log_space"], params["partitionable"]))
     # One vector is drawn: explicit axes of a mesh may cut what it has merged.
     avals_out = random_gamma_p.infer((key.aval, a.aval), params)
     outs = _samples(*[reshard_as(x, whole(x.aval)) for x in (key, a)], **params)

@@ -21,6 +21,7 @@ from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from xrandom import arguments
 from xrandom.arguments import Shape, choice_by, floating_dtype, may_exceed, repeated, sample_shape
+from xrandom.draw_kernels import draw
 from xrandom.key_primitives import raw_normal, raw_uniform
 from xrandom.keys import raw_split, words_of
 
@@ -84,23 +85,16 @@ def poisson(
     rate = lax.convert_element_type(given, dtypes.float32)
     sizes = sample_shape(shape, "poisson", rate)
     rate = repeated(rate, sizes)
-    small = lax.bitwise_or(lax.ne(rate, rate), lax.lt(rate, _SMALL))
     limit = int(dtypes.iinfo(exact).max)
     great = None
     if may_exceed(given, _GREAT):
         rate = lax.min(rate, _MOST)
         great = _GreatMeans(given, rate, sizes, exact)
-    if approximate:
-        counts = _approximate_poisson(words, rate, sizes, limit, great)
+    sampler = _approximate_poisson if approximate else _exact_poisson
+    if great:
+        counts = sampler(words, rate, sizes, limit, great)
     else:
-        counted = _count_poisson(
-            words, lax.select(small, rate, lax.full_like(rate, 0.0)), sizes, limit
-        )
-        rejected = _rejected_poisson(
-            words, lax.select(small, lax.full_like(rate, 1e5), rate), sizes, limit, great
-        )
-        counts = lax.select(small, counted, rejected)
-        counts = lax.select(lax.eq(rate, 0.0), lax.full_like(counts, 0.0), counts)
+        counts = draw(sampler, (words, rate), sizes, limit, None)
     counts = great.counts(counts) if great else lax.convert_element_type(counts, exact)
     return placed(counts, out_sharding, "poisson")
 
@@ -137,6 +131,19 @@ class _GreatMeans:
 def _is_finer(dtype: Any) -> bool:
     """Whether a dtype has numbers that float32 rounds."""
     return dtypes.is_integer(dtype) or dtype == dtypes.float64
+
+
+def _exact_poisson(
+    words: Any, rate: Any, shape: Shape, limit: int, great: _GreatMeans | None
+) -> Any:
+    """Count waiting times for small means, and draw by rejection for the others."""
+    small = lax.bitwise_or(lax.ne(rate, rate), lax.lt(rate, _SMALL))
+    counted = _count_poisson(words, lax.select(small, rate, lax.full_like(rate, 0.0)), shape, limit)
+    rejected = _rejected_poisson(
+        words, lax.select(small, lax.full_like(rate, 1e5), rate), shape, limit, great
+    )
+    counts = lax.select(small, counted, rejected)
+    return lax.select(lax.eq(rate, 0.0), lax.full_like(counts, 0.0), counts)
 
 
 _FEW = 12.0  # from here on the expansion is off by 9e-5 in total variation, below 1e-4
@@ -295,10 +302,8 @@ def binomial(
     given = as_array(n, what="binomial: n")
     trials = lax.convert_element_type(given, chance.dtype)
     sizes = sample_shape(shape, "binomial", trials, chance)
-    counts = _binomial(
-        words, repeated(trials, sizes), repeated(chance, sizes), sizes,
-        may_exceed(given, _many(chance.dtype)),
-    )  # fmt: skip
+    operands = (words, repeated(trials, sizes), repeated(chance, sizes))
+    counts = draw(_binomial, operands, sizes, may_exceed(given, _many(chance.dtype)))
     return lax.convert_element_type(counts, exact)  # type: ignore[no-any-return]
 
 
@@ -469,7 +474,13 @@ def multinomial(
     lead = chances.shape[:-1] if shape is None else arguments.check_shape(shape, "multinomial")
     sample_shape(lead, "multinomial", trials)
     chances = repeated(chances, (*lead, chances.shape[-1]))
-    count = chances.shape[-1]
+    counts = draw(_multinomial, (words, repeated(trials, lead), chances), may_be_many, unroll)
+    return lax.convert_element_type(counts, exact)  # type: ignore[no-any-return]
+
+
+def _multinomial(words: Any, trials: Any, chances: Any, may_be_many: bool, unroll: Any) -> Any:
+    """Draw the count of each outcome from the trials that those before it leave."""
+    *lead, count = chances.shape
     first = lax.transpose(chances, (len(lead), *range(len(lead))))
     left = lax.cumsum(first, 0, reverse=True)
     ratios = first / lax.select(lax.eq(left, 0.0), lax.full_like(left, 1.0), left)
@@ -478,9 +489,8 @@ def multinomial(
 
     def step(remaining: Any, ratio_and_key: Any) -> Any:
         ratio, own = ratio_and_key
-        drawn = _binomial(own, remaining, ratio, lead, may_be_many)
+        drawn = _binomial(own, remaining, ratio, tuple(lead), may_be_many)
         return remaining - drawn, drawn
 
-    _, counts = lax.scan(step, repeated(trials, lead), (ratios, keys), unroll=unroll)
-    counts = lax.transpose(counts, (*range(1, len(lead) + 1), 0))
-    return lax.convert_element_type(counts, exact)  # type: ignore[no-any-return]
+    _, counts = lax.scan(step, trials, (ratios, keys), unroll=unroll)
+    return lax.transpose(counts, (*range(1, len(lead) + 1), 0))

@@ -20,6 +20,7 @@ from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from xrandom import arguments
 from xrandom.arguments import Shape, broadcasted, check_shape, parameter, repeated, sample_shape
 from xrandom.bit_generator import UINT_BY_WIDTH
+from xrandom.draw_kernels import draw
 from xrandom.key_primitives import random_bits_p, raw_normal, raw_uniform
 from xrandom.keys import raw_split, words_of
 
@@ -125,7 +126,13 @@ def uniform(
     exact = arguments.floating_dtype(dtype, "uniform")
     sizes = check_shape(shape, "uniform")
     if type(minval) is float and type(maxval) is float:
-        return placed(uniform_between(words, sizes, exact, minval, maxval), out_sharding, "uniform")
+        if minval == 0.0 and maxval == 1.0:
+            sample = draw(raw_uniform, (words,), sizes, exact)
+        elif all(x or math.copysign(1.0, x) > 0 for x in (minval, maxval)):
+            sample = draw(uniform_between, (words,), sizes, exact, minval, maxval)
+        else:
+            sample = uniform_between(words, sizes, exact, minval, maxval)
+        return placed(sample, out_sharding, "uniform")
     low = parameter(minval, exact, "uniform: minval")
     high = parameter(maxval, exact, "uniform: maxval")
     for name, bound in (("minval", low), ("maxval", high)):
@@ -254,7 +261,8 @@ def draw_normal(words: Any, shape: Shape, dtype: Any, operation: str) -> Array:
         exact = dtypes.requested_dtype(dtype, operation)
         if dtypes.is_complex(exact):
             return _complex_normal(words, shape, exact)
-    return raw_normal(words, shape, arguments.floating_dtype(dtype, operation))
+    exact = arguments.floating_dtype(dtype, operation)
+    return draw(raw_normal, (words,), shape, exact)  # type: ignore[no-any-return]
 
 
 def _complex_normal(words: Any, shape: Shape, dtype: np.dtype[Any]) -> Array:
@@ -295,8 +303,11 @@ def lognormal(
     exact = arguments.floating_dtype(dtype, "lognormal")
     scale = parameter(sigma, exact, "lognormal: sigma")
     sizes = sample_shape(shape, "lognormal", scale)
-    sample = lax.exp(lax.mul(raw_normal(words, sizes, exact), broadcasted(scale, sizes)))
-    return placed(sample, out_sharding, "lognormal")
+    return placed(draw(_lognormal, (words, scale), sizes), out_sharding, "lognormal")
+
+
+def _lognormal(words: Any, scale: Any, shape: Shape) -> Any:
+    return lax.exp(lax.mul(raw_normal(words, shape, scale.dtype), broadcasted(scale, shape)))
 
 
 def truncated_normal(
@@ -343,13 +354,22 @@ def truncated_normal(
     high = parameter(upper, exact, "truncated_normal: upper")
     sizes = sample_shape(shape, "truncated_normal", low, high)
     low, high = broadcasted(low, sizes), broadcasted(high, sizes)
-    u = raw_uniform(words, sizes, exact)
-    x = _between(u, low, high, _mask_of_tails(low, high))
+    mask = _mask_of_tails(low, high)
+    if type(mask) is bool:
+        sample = draw(_truncated, (words, low, high), sizes, mask)
+    else:
+        sample = _truncated(words, low, high, sizes, mask)
+    return placed(sample, out_sharding, "truncated_normal")
+
+
+def _truncated(words: Any, low: Any, high: Any, shape: Shape, mask: Any) -> Any:
+    """Draw between bounds; `mask` is that of `_between`."""
+    x = _between(raw_uniform(words, shape, low.dtype), low, high, mask)
     inside_low, inside_high = [
         lax.nextafter(lax.stop_gradient(bound), lax.full_like(bound, infinity))
         for bound, infinity in ((low, math.inf), (high, -math.inf))
     ]
-    return placed(lax.min(lax.max(x, inside_low), inside_high), out_sharding, "truncated_normal")
+    return lax.min(lax.max(x, inside_low), inside_high)
 
 
 def _between(u: Any, low: Any, high: Any, mask: Any) -> Array:
@@ -566,7 +586,8 @@ def gumbel(
     """
     words = words_of(key, "gumbel")
     exact = arguments.floating_dtype(dtype, "gumbel")
-    sample = raw_gumbel(words, check_shape(shape, "gumbel"), exact, check_mode(mode, "gumbel"))
+    sizes = check_shape(shape, "gumbel")
+    sample = draw(raw_gumbel, (words,), sizes, exact, check_mode(mode, "gumbel"))
     return placed(sample, out_sharding, "gumbel")
 
 
@@ -748,6 +769,13 @@ def _between_numbers(
     span = max(high - low, 1) % 2**width
     factor = 2 ** (width // 2) % span if span else 0
     factor = factor * factor % 2**width % span if span else 0
+    return draw(_remainders, (words,), shape, dtype, low, span, factor)
+
+
+def _remainders(
+    words: Any, shape: Shape, dtype: np.dtype[Any], low: int, span: int, factor: int
+) -> Any:
+    """Return `low` and the remainder by `span` of two words; `factor` is 2^width modulo `span`."""
     higher, lower = _two_draws(words, shape, dtype)
     if span:
         offset = lax.add(lax.mul(lax.rem(higher, span), factor), lax.rem(lower, span))
@@ -879,11 +907,15 @@ def rademacher(
     else:
         exact = dtypes.requested_dtype(dtype, "rademacher")
     sizes = check_shape(shape, "rademacher")
-    heads = lax.lt(raw_uniform(words, sizes, dtypes.python_scalar_dtype(float)), 0.5)
+    return placed(draw(_signs, (words,), sizes, exact), out_sharding, "rademacher")
+
+
+def _signs(words: Any, shape: Shape, dtype: Any) -> Any:
+    heads = lax.lt(raw_uniform(words, shape, dtypes.python_scalar_dtype(float)), 0.5)
     one, minus_one = [
-        repeated(lax.convert_element_type(as_array(v), exact), sizes) for v in (1, -1)
+        repeated(lax.convert_element_type(as_array(v), dtype), shape) for v in (1, -1)
     ]
-    return placed(lax.select(heads, one, minus_one), out_sharding, "rademacher")
+    return lax.select(heads, one, minus_one)
 
 
 def geometric(
@@ -992,13 +1024,14 @@ def permutation(
 
 
 def _draw_order(words: Any, count: Any) -> Array:
-    return _shuffle(words, lax.iota(dtypes.python_scalar_dtype(int), count), 0)
+    numbers = lax.iota(dtypes.python_scalar_dtype(int), count)
+    return draw(_shuffle, (words, numbers), 0)  # type: ignore[no-any-return]
 
 
 def _permute(words: Any, array: Any, axis: int) -> Array:
     """Permute an array along an axis, all that stands along the others together."""
     if array.ndim == 1:
-        return _shuffle(words, array, axis)
+        return draw(_shuffle, (words, array), axis)  # type: ignore[no-any-return]
     return take(array, _draw_order(words, array.shape[axis]), axis)
 
 
@@ -1116,16 +1149,21 @@ def _draw_indices(
             "choice", "p must have one probability for each element.",
             got=f"p: {chances.aval.str_long()}", expected=f"shape ({count},)",
         ))  # fmt: skip
-    index_dtype = dtypes.python_scalar_dtype(int)
     if not replace:
         noise = raw_gumbel(words, (count,), chances.dtype, check_mode(mode, "choice"))
         order = lax.top_k(lax.add(noise, lax.log(chances)), math.prod(sizes))[1]
-        return lax.convert_element_type(order, index_dtype)
+        return lax.convert_element_type(order, dtypes.python_scalar_dtype(int))
+    return draw(_draw_by_sums, (words, chances), sizes)  # type: ignore[no-any-return]
+
+
+def _draw_by_sums(words: Any, chances: Any, shape: Shape) -> Any:
+    """Draw indices with such chances, by the sums of those before each."""
     sums = lax.cumsum(chances, 0)
     total = lax.index_in_dim(sums, -1, 0, keepdims=False)
-    u = raw_uniform(words, sizes, chances.dtype)
+    u = raw_uniform(words, shape, chances.dtype)
     targets = lax.mul(lax.sub(lax.full_like(u, 1.0), u), total)
-    return lax.convert_element_type(_places(sums, targets, count), index_dtype)
+    places = _places(sums, targets, chances.size)
+    return lax.convert_element_type(places, dtypes.python_scalar_dtype(int))
 
 
 def _places(sums: Any, targets: Any, count: int) -> Any:

@@ -25,6 +25,7 @@ from xprim.contracts import (
 from xprim.derived_cells import given_values, with_cells, written_values
 from xprim.errors import message
 from xprim.jaxpr import held_programs
+from xprim.kernels import Refusal
 from xprim.requirements import require
 from xprim.sharded_types import (
     cotangent,
@@ -593,6 +594,25 @@ def _steps_by_kernel(step: Any, hosts: Any, order: range, stacks: list[Any]) -> 
     return carry
 
 
+def _kernel(
+    write: Callable[[ClosedJaxpr], Callable[..., Any]], avals_in: Sequence[xprim.ShapedArray], *,
+    jaxpr: ClosedJaxpr, length: int, reverse: bool, num_consts: int, num_carry: int, unroll: Any,
+    num_stops: int = 0,
+) -> Callable[..., Any]:  # fmt: skip
+    """Return the loop as a function of ndarrays, where NumPy runs it and it takes all steps."""
+    if num_stops or length > control_flow.steps_before_compiling([jaxpr], ()):
+        raise Refusal("it holds a scan that is compiled, or ends early")
+    step, order = write(jaxpr), range(length - 1, -1, -1) if reverse else range(length)
+    y_avals = [stack_aval(a, length) for a in jaxpr.out_avals[num_carry:]]
+
+    def run(*operands: Any) -> Sequence[Any]:
+        stacks = [np.empty(a.shape, a.dtype) for a in y_avals]
+        carry = _steps_by_kernel(step, split_at(operands, num_consts, num_carry), order, stacks)
+        return (*carry, *stacks)
+
+    return run
+
+
 # --- lowering ----------------------------------------------------------------------------------
 
 
@@ -866,6 +886,7 @@ scan_p = xprim.Primitive(
     linearize=linearize_rule,
     transpose=transpose_rule,
     batch=_batch,
+    eager=xprim.Eager(kernel=_kernel),
     programs=Programs(
         {"jaxpr": ("consts", "carry", "xs")},
         operands={"stop": "num_stops", "consts": "num_consts", "carry": "num_carry", "xs": None},

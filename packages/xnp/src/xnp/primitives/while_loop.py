@@ -230,6 +230,35 @@ class _Steps(NamedTuple):
     arrays: Callable[[Sequence[Any]], tuple[Any, ...]]
 
 
+def _kernel(
+    write: Callable[[ClosedJaxpr], Callable[..., Any]], avals_in: Sequence[xprim.ShapedArray], *,
+    cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, cond_nconsts: int, body_nconsts: int,
+    schedule: Schedule | None = None,
+) -> Callable[..., Any]:  # fmt: skip
+    """Return the loop as a function of ndarrays, which leaves the steps of a long one to `_numpy`.
+
+    Where that begins, and what it returns, depends on the number of steps alone, so results are
+    those of `_numpy`.
+    """
+    test, step = write(cond_jaxpr), write(body_jaxpr)
+    most = control_flow.steps_before_compiling((cond_jaxpr, body_jaxpr), ())
+
+    def run(*operands: Any) -> Sequence[Any]:
+        cond_consts, body_consts, carry = split_at(operands, cond_nconsts, body_nconsts)
+        done = 0
+        while test(*cond_consts, *carry)[0]:
+            if done > most:
+                arrays = map(xprim.ConcreteArray, operands, avals_in)
+                outs = _numpy(*arrays, cond_jaxpr=cond_jaxpr, body_jaxpr=body_jaxpr,
+                              cond_nconsts=cond_nconsts, body_nconsts=body_nconsts)  # fmt: skip
+                return [x.to_host() for x in outs]
+            carry = step(*body_consts, *carry)
+            done += 1
+        return carry
+
+    return run
+
+
 def _by_rules(loop: Loop, operands: Sequence[Any]) -> _Steps:
     cond_consts, body_consts, _ = split_at(operands, loop.cond_nconsts, loop.body_nconsts)
     return _Steps(
@@ -541,6 +570,7 @@ while_p = xprim.Primitive(
     linearize=_linearize,
     transpose=_transpose,
     batch=_batch,
+    eager=xprim.Eager(kernel=_kernel),
     programs=Programs(
         {"cond_jaxpr": ("cond_consts", "carry"), "body_jaxpr": ("body_consts", "carry")},
         operands={"cond_consts": "cond_nconsts", "body_consts": "body_nconsts", "carry": None},
