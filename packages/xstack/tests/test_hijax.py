@@ -10,7 +10,6 @@ import xstack.numpy as xnp
 from xstack.experimental.hijax import (
     AxisData,
     HiPrim,
-    HiType,
     NullAccum,
     RefAccum,
     ShapedArray,
@@ -241,16 +240,14 @@ def test_errors_name_the_operation():
             self.in_avals, self.params = (), {}
             super().__init__()
 
-    class OfType(HiPrim):
-        def __init__(self):
-            self.in_avals, self.out_aval, self.params = (HiType(),), HiType(), {}
-            super().__init__()
+    class WithEffects(Unset):
+        out_aval, effects = ShapedArray((), "float32"), frozenset({"an effect"})
 
     product = Product(*[ShapedArray((3,), "float32")] * 2)
     with pytest.raises(AttributeError, match=r"Unset: its constructor does not set self.out_aval"):
         Unset()
-    with pytest.raises(TypeError, match=r"(?s)OfType: .* several arrays.*register the class as a"):
-        OfType()
+    with pytest.raises(TypeError, match=r"(?s)WithEffects: .*has the effects of the operations in"):
+        WithEffects()
     with pytest.raises(TypeError, match=r"(?s)Product: operand \[1\] is of another type.*\[3\]"):
         product(xnp.ones(3), 1.0)
     with pytest.raises(TypeError, match=r"Product: the operands have another structure"):

@@ -18,6 +18,7 @@ from typing import Any, Literal, TypeVar, overload
 import xtree
 from xad.arguments import (
     FlatFunction,
+    as_tangents,
     check_each_once,
     flat_arguments,
     tangents_and_cells,
@@ -376,7 +377,7 @@ def jvp_of(
         write_tangents(cells, after)
         out_dots = out_dots[: len(outs)]
     result = xtree.unflatten(flat.out_tree, outs)
-    tangent = xtree.unflatten(
+    tangent = as_tangents(
         flat.out_tree,
         [
             zeros_of(o.aval) if type(d) is Zero else typed_as(d, o.aval)

@@ -11,6 +11,7 @@ from xad._linearize import LinearProgram, linearize_flat, zero_absorbing
 from xad.arguments import (
     ArgNums,
     FlatFunction,
+    as_tangents,
     check_reduce_axes,
     check_reverse_arguments,
     differentiated,
@@ -516,7 +517,7 @@ class PushForward(_LinearFunction):
                  for a, nz in zip(avals, form.nonzero_out, strict=True)]  # fmt: skip
         count = len(signature.out_avals)
         write_tangents(cells, dict(zip(signature.references, found[count:], strict=True)))
-        return xtree.unflatten(signature.out_tree, found[:count])
+        return as_tangents(signature.out_tree, found[:count])
 
 
 # ------------------------------------------------------------------------------------------- vjp

@@ -14,6 +14,7 @@ from xad.tangents import added
 from xnp.lax import convert_element_type
 from xnp.refs import Ref
 from xprim import ShapedArray, Zero, typeof
+from xprim.high_types import HiType
 from xtree.errors import message
 
 __all__ = ["GradAccum", "NullAccum", "RefAccum", "ValAccum", "accumulator"]
@@ -28,8 +29,8 @@ class GradAccum(ABC):
       aval: the abstract value of the cotangent.
     """
 
-    def __init__(self, aval: ShapedArray) -> None:
-        self.aval = aval
+    def __init__(self, aval: ShapedArray | HiType) -> None:
+        self.aval: Any = aval
 
     @abstractmethod
     def accum(self, ct: Any) -> None:
@@ -59,9 +60,9 @@ class ValAccum(GradAccum):
       3.0
     """
 
-    def __init__(self, aval: ShapedArray) -> None:
+    def __init__(self, aval: ShapedArray | HiType) -> None:
         super().__init__(aval)
-        self._value: Any = Zero(aval)
+        self._value: Any = Zero(self.aval)
 
     def accum(self, ct: Any) -> None:
         """Add a cotangent; `Zero` and None add nothing.
@@ -73,6 +74,10 @@ class ValAccum(GradAccum):
           ValueError: the shape is another one.
         """
         if ct is None or isinstance(ct, Zero | SymbolicZero):
+            return
+        if isinstance(self.aval, HiType):
+            is_first = isinstance(self._value, Zero)
+            self._value = ct if is_first else self.aval.vspace_add(self._value, ct)
             return
         aval = typeof(ct)
         if aval.shape != self.aval.shape:
@@ -137,11 +142,11 @@ class NullAccum(GradAccum):
         return Zero(self.aval)
 
 
-def accumulator(aval: ShapedArray, is_needed: bool) -> GradAccum:
+def accumulator(aval: ShapedArray | HiType, is_needed: bool) -> GradAccum:
     """Return what collects the cotangent of an array.
 
     Args:
-      aval: the abstract value of the array.
+      aval: the type of the array, or value of a `HiType`.
       is_needed: whether a cotangent is used.
 
     Example:
@@ -149,4 +154,7 @@ def accumulator(aval: ShapedArray, is_needed: bool) -> GradAccum:
       >>> accumulator(ShapedArray((2,), "float32"), is_needed=False)
       NullAccum(f32[2])
     """
-    return (ValAccum if is_needed else NullAccum)(aval.strong())
+    of_cotangents = aval.to_ct_aval()
+    if isinstance(of_cotangents, ShapedArray):
+        of_cotangents = of_cotangents.strong()
+    return (ValAccum if is_needed else NullAccum)(of_cotangents)

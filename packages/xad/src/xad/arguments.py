@@ -9,13 +9,17 @@ from typing import Any
 import xtree
 from xad.tangents import Tangent, check_tangents, is_differentiable, typed_as, zeros_of
 from xprim import Array, ShapedArray, Zero, dtypes, state
+from xprim.avals import type_of_by_class
 from xprim.cells import Cell
 from xprim.errors import ArgumentError, argument_names, described, message, place_of
 from xprim.requirements import require
 from xprim.strict_options import calls_its_function
 from xprim.transformed import as_arrays, check_function, flat_arrays, path_of
+from xtree.namespaces import late_import
 
 __all__ = ()
+
+_high_types = late_import("xprim.high_types", "few programs have types of their own")
 
 
 # --------------------------------------------------------------------------- reference arguments
@@ -257,10 +261,14 @@ def flat_arguments(
       reference, the array is its value.
     """
     check_function(fun, operation)
-    leaves, in_tree = xtree.flatten(tuple(args))
-    flat = FlatFunction(
-        fun, lambda xs: (xtree.unflatten(in_tree, xs), {}), operation=operation, has_aux=has_aux
-    )
+    args, restore = with_perturbations(tuple(args))
+    leaves, in_tree = xtree.flatten(args)
+
+    def rebuild(xs: Any) -> tuple[Any, dict[str, Any]]:
+        args = xtree.unflatten(in_tree, xs)
+        return args if restore is None else restore(args), {}
+
+    flat = FlatFunction(fun, rebuild, operation=operation, has_aux=has_aux)
     for x in leaves:
         if not isinstance(x, Array):
             flat.references = references_in(leaves, operation)
@@ -290,6 +298,7 @@ def differentiated(
     else:
         number, numbers = normalized_argnums(argnums, len(args), operation)
     selected = args[number] if number is not None else tuple([args[i] for i in numbers])
+    selected, restore = with_perturbations(selected)
     leaves, tree = xtree.flatten(selected)
     for x in leaves:
         if not isinstance(x, Array):
@@ -298,15 +307,30 @@ def differentiated(
 
     def rebuild(xs: Any) -> tuple[list[Any], dict[str, Any]]:
         full = list(args)
+        values = xtree.unflatten(tree, xs)
+        if restore is not None:
+            values = restore(values)
         if number is not None:
-            full[number] = xtree.unflatten(tree, xs)
+            full[number] = values
         else:
-            for i, value in zip(numbers, xtree.unflatten(tree, xs), strict=True):
+            for i, value in zip(numbers, values, strict=True):
                 full[i] = value
         return full, kwargs
 
     flat = FlatFunction(fun, rebuild, operation=operation, has_aux=has_aux)
     return flat, as_arrays(leaves, operation, tree), tree
+
+
+def with_perturbations(args: Any) -> tuple[Any, Callable[[Any], Any] | None]:
+    """Return arguments without values of a `HiType`, and what makes these again, where any are."""
+    return _high_types.as_arguments(args) if type_of_by_class else (args, None)
+
+
+def as_tangents(tree: Any, leaves: Sequence[Any]) -> Any:
+    """Return a tree of tangents, given those of the leaves of values."""
+    if type_of_by_class:
+        return _high_types.unflatten_tangents(tree, leaves)
+    return xtree.unflatten(tree, leaves)
 
 
 def normalized_argnums(

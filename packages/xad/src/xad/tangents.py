@@ -29,11 +29,15 @@ from xprim import (
     scalar_array,
     state,
 )
+from xprim.avals import type_of_by_class
 from xprim.errors import ShapeError, described, message
 from xprim.sharded_types import reshard_as
 from xprim.transformed import path_of
+from xtree.namespaces import late_import
 
 __all__ = ()
+
+_high_types = late_import("xprim.high_types", "few programs have types of their own")
 
 Tangent = Any  # an Array or a Zero
 JvpRule = Callable[..., tuple[Sequence[Any], Sequence[Tangent]]]
@@ -182,6 +186,8 @@ def check_tangents(
       operation: the function that errors name.
       what: `tangent` or `cotangent`.
     """
+    if type_of_by_class:
+        tangents = _high_types.with_all_leaves(tree, tangents)
     leaves, given = xtree.flatten(tangents)
     if given != tree:
         primal = "function's result" if what == "cotangent" else "primals"

@@ -133,7 +133,11 @@ def is_vmappable(x: Any) -> bool:
 
 def is_spec(axis: Any) -> bool:
     """Return whether an entry of `in_axes` or `out_axes` is of a registered type."""
-    return any(type(axis) is kind.spec_type for kind in tuple(kinds.values()))
+    return any(_is_of(axis, kind.spec_type) for kind in tuple(kinds.values()))
+
+
+def _is_of(axis: Any, spec_type: type) -> bool:
+    return isinstance(axis, spec_type) and type(axis) is not bool
 
 
 def as_leaves(tree: Any) -> Any:
@@ -153,7 +157,7 @@ def with_specs(values: list[Any], axes: list[Any]) -> tuple[list[Any], list[Any]
 
 def _check_spec(x: Any, axis: Any, name: str) -> None:
     wanted = kinds[type(x.value)].spec_type if type(x) is Held else int
-    if axis is not None and axis is not not_mapped and type(axis) is not wanted:
+    if axis is not None and axis is not not_mapped and not _is_of(axis, wanted):
         what = f"a {type(x.value).__qualname__}" if type(x) is Held else "an array"
         raise TypeError(message(
             "vmap", f"the entry of {name} for {what} must be of type {wanted.__name__}, or None.",

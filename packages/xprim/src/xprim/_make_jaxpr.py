@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import xtree
 from xprim.array import Array, as_array
-from xprim.avals import ShapedArray, ShapeDtypeStruct, size_of
+from xprim.avals import ShapedArray, ShapeDtypeStruct, size_of, type_of_by_class
 from xprim.cells import AbstractRef, Cell, CellUse
 from xprim.config import state
 from xprim.eager import EAGER, FoldingTrace
@@ -44,6 +44,8 @@ def _type_of_value(x: Any) -> ShapedArray:
         return aval
     if isinstance(x, ShapedArray):
         return x
+    if type_of_by_class and type(x) in type_of_by_class:
+        return type_of_by_class[type(x)](x)  # type: ignore[no-any-return]
     if hasattr(x, "shape") and hasattr(x, "dtype") and not hasattr(x, "__array__"):
         return ShapedArray(x.shape, x.dtype)
     return as_array(x, what="typeof").aval

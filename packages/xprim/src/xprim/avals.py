@@ -7,7 +7,7 @@ import math
 import operator
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, TypeAlias
 
 import numpy as np
@@ -18,7 +18,14 @@ from xprim.errors import ShapeError
 from xtree.boundaries import boundary
 from xtree.errors import message
 
-__all__ = ["PINNED_HOST", "MemorySpace", "SymbolicSize", "size_of", "slice_indices"]
+__all__ = [
+    "type_of_by_class",
+    "PINNED_HOST",
+    "MemorySpace",
+    "SymbolicSize",
+    "size_of",
+    "slice_indices",
+]
 
 __dir__ = __all__.copy
 
@@ -227,10 +234,18 @@ class ShapedArray:
         name = "float0" if self.dtype == dtypes.float0 else self.dtype.name
         return f"{weak}{name}{self._memory()}[{self._dimensions()}]{self._sums()}"
 
-    def str_short(self, weak: bool = False) -> str:
-        """Return the form jaxprs use: `f32[2,3]`; with `weak` `~f32[]` of what is weakly typed."""
+    def str_short(
+        self, short_dtypes: bool = True, mesh_axis_types: bool = False, *, weak: bool = False
+    ) -> str:
+        """Return the form jaxprs use: `f32[2,3]`; with `weak` `~f32[]` of what is weakly typed.
+
+        Args:
+          short_dtypes: whether dtypes are abbreviated.
+          mesh_axis_types: has no effect: the axes of meshes that types show are explicit ones.
+          weak: whether a weak type is marked.
+        """
         mark = "~" if weak and self.weak_type else ""
-        name = dtypes.short_name(self.dtype)
+        name = dtypes.short_name(self.dtype) if short_dtypes else self.dtype.name
         return f"{mark}{name}{self._memory()}[{self._dimensions()}]{self._sums()}"
 
     def _memory(self) -> str:
@@ -322,6 +337,71 @@ class ShapedArray:
             return self
         return shaped_array(self.shape, self.dtype, False, self.type_sharding)
 
+    # What a `HiType` has, so that one that is made of others may ask any of them.
+
+    def lo_ty(self) -> list[ShapedArray]:
+        """Return the types of the arrays that a value is made of: itself."""
+        return [self]
+
+    def lower_val(self, value: Any, /) -> list[Any]:
+        """Return the arrays that a value is made of: itself.
+
+        Args:
+          value: an array.
+        """
+        return [value]
+
+    def raise_val(self, array: Any, /) -> Any:
+        """Return the value that an array makes: itself.
+
+        Args:
+          array: an array.
+        """
+        return array
+
+    def to_ct_aval(self) -> ShapedArray:
+        """Return the abstract value of cotangents, which is that of tangents."""
+        return self.to_tangent_aval()
+
+    def dec_rank(self, size: int | None, spec: int | None) -> ShapedArray:
+        """Return the abstract value of one element along an axis.
+
+        Args:
+          size: how many elements there are.
+          spec: the axis, or None for a value that is the same for all.
+        """
+        if spec is None:
+            return self
+        return self.update(shape=self.shape[:spec] + self.shape[spec + 1 :])
+
+    def inc_rank(self, size: int, spec: int | None) -> ShapedArray:
+        """Return the abstract value of some elements along an axis.
+
+        Args:
+          size: how many there are.
+          spec: the axis, or None for a value that is the same for all.
+        """
+        if spec is None:
+            return self
+        return self.update(shape=(*self.shape[:spec], size, *self.shape[spec:]))
+
+    def leading_axis_spec(self) -> int:
+        """Return the leading axis, 0."""
+        return 0
+
+    def vspace_zero(self) -> np.ndarray[Any, Any]:
+        """Return zeros."""
+        return np.zeros(self.shape, self.dtype)
+
+    def vspace_add(self, x: Any, y: Any) -> Any:
+        """Return the sum of two tangents.
+
+        Args:
+          x: an array.
+          y: an array.
+        """
+        return x + y
+
     def to_tangent_aval(self) -> ShapedArray:
         """Return the abstract value of the tangents of such values: of integers it is `float0`.
 
@@ -345,6 +425,9 @@ _set = object.__setattr__
 
 
 AbstractValue = ShapedArray  # there is no other kind; JAX has a class above it
+
+# The function that returns the type of the values of a class, for a `HiType` (`high_types`).
+type_of_by_class: dict[type, Callable[[Any], Any]] = {}
 
 
 def shaped_array(

@@ -307,20 +307,42 @@ class PyTreeRegistry:
 
     def register(self, node: NodeType) -> None:
         """Add `node`; a type that is registered already is a `RegistrationError`."""
+        self._add(node.type, node)
+
+    def _add(self, type_: type, node: NodeType) -> None:
         with self._lock:
-            first = self._nodes.get(node.type)
+            first = self._nodes.get(type_)
             if first is not None:
                 raise RegistrationError(
                     message(
-                        f"register {node.type.__qualname__}",
+                        f"register {type_.__qualname__}",
                         "the type is registered as a pytree node already.",
                         got=f"a second registration at {node.place}",
                         expected=f"only the first, at {first.place}",
                     )
                 )
-            self._nodes[node.type] = node
-            self.flatteners.pop(node.type, None)
-            self.leaf_types.discard(node.type)
+            self._nodes[type_] = node
+            self.flatteners.pop(type_, None)
+            self.leaf_types.discard(type_)
+
+    def register_as(self, type_: type, nodetype: type) -> None:
+        """Make the instances of a type nodes of another type, which is registered.
+
+        Instances of both have equal structures where their metadata and children have. The
+        functions of `nodetype` take instances of both.
+
+        Args:
+            type_: the type; one that is registered already is a `RegistrationError`.
+            nodetype: the type whose nodes they are.
+
+        Example:
+            >>> import xtree
+            >>> class Point(list): pass
+            >>> xtree.default_registry.register_as(Point, list)
+            >>> xtree.structure(Point([1, 2])) == xtree.structure([1, 2])
+            True
+        """
+        self._add(type_, self._nodes[nodetype])
 
     def is_node(self, type_: type) -> bool:
         """Say whether instances of exactly `type_` are nodes; those of namedtuple classes are."""

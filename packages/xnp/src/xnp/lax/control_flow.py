@@ -12,6 +12,7 @@ import xtree
 from xnp.lax.control_flow_staging import (
     along_cells,
     as_traced,
+    carried_arrays,
     cell_values,
     check_carry,
     closing_over_cells,
@@ -60,7 +61,7 @@ from xprim import (
     get_primitive,
     scalar_array,
 )
-from xprim.avals import size_of
+from xprim.avals import size_of, type_of_by_class
 from xprim.cells import Cell, CellUse
 from xprim.errors import described, message, place_of
 from xprim.kept_programs import Staged
@@ -71,6 +72,7 @@ from xprim.sharded_types import without_dimension
 from xprim.tracebacks import boundaries, boundary
 from xprim.transformed import find, flat_arrays, paths_of
 from xprim.typing import ArrayLike, PyTree
+from xtree.namespaces import late_import
 
 __all__ = [
     "cond", "platform_dependent", "switch", "associative_scan", "map", "scan", "fori_loop",
@@ -78,6 +80,8 @@ __all__ = [
 ]  # fmt: skip
 
 __dir__ = __all__.copy
+
+_high_types = late_import("xprim.high_types", "few programs have types of their own")
 
 
 # ------------------------------------------------------------------------- control flow branches
@@ -562,25 +566,34 @@ def scan(
             f, init, xs, length, reverse, unroll, checkpoint_every=checkpoint_every, until=until,
             lengths=lengths,
         ), skips)  # fmt: skip
+    stacked_values = None
+    if type_of_by_class:
+        f, xs, stacked_values = _high_types.along_leading_axes(f, xs, length)
     x_leaves, x_tree = flat_arrays(xs, "scan", "xs")
     steps = _length(x_leaves, x_tree, length)
     unroll_count(unroll, steps, "scan")  # raises for what is no number of steps
     block = _block_size(checkpoint_every)
-    stop = None
-    if lengths is not None:
-        stop = _check_lengths(lengths, steps)
-        if stop.ndim:
-            f, stop = _in_rows(f, stop)
-            x_leaves = [counting(steps, dtypes.int32), *x_leaves]
-            x_tree = xtree.treedef_tuple((_LEAF, x_tree))
-    if config.values.disable_jit and steps:
-        known = steps if stop is None else known_without_jit(stop)
-        if known:
-            return _in_python(f, init, x_leaves, x_tree, steps, reverse, until, min(known, steps))
+    stop = None if lengths is None else _check_lengths(lengths, steps)
+    if stop is not None and stop.ndim:
+        f, stop = _in_rows(f, stop)
+        x_leaves = [counting(steps, dtypes.int32), *x_leaves]
+        x_tree = xtree.treedef_tuple((_LEAF, x_tree))
+    known = _steps_in_python(steps, stop)
     how = _How(steps, bool(reverse), unroll, stop)
-    if until is None:
-        return _along(f, init, x_leaves, x_tree, how, block)
-    return _to_an_end(f, init, x_leaves, x_tree, how, block, until)
+    if known:
+        last, ys = _in_python(f, init, x_leaves, x_tree, steps, reverse, until, min(known, steps))
+    elif until is None:
+        last, ys = _along(f, init, x_leaves, x_tree, how, block)
+    else:
+        last, ys = _to_an_end(f, init, x_leaves, x_tree, how, block, until)
+    return last, ys if stacked_values is None else stacked_values(ys)
+
+
+def _steps_in_python(steps: int, stop: Array | None) -> int:
+    """Return how many steps are known and called by Python, where `disable_jit` says so."""
+    if not config.values.disable_jit:
+        return 0
+    return steps if stop is None else known_without_jit(stop) or 0
 
 
 def _block_size(checkpoint_every: Any) -> int | None:
@@ -842,7 +855,7 @@ def _stage_body(
     f: Any, init: Any, xs: list[Array], x_tree: Any
 ) -> tuple[list[Array], Any, Staged, Any]:
     """Return the carry, promoted where it was weakly typed, its structure, the body, that of ys."""
-    carry, tree = flat_arrays(init, "scan", "the carry")
+    carry, tree = carried_arrays(init, "scan", "the carry")
     elements = [without_dimension(x.aval, 0) for x in xs]
     in_tree = xtree.treedef_tuple((tree, x_tree))
 
@@ -1278,7 +1291,7 @@ def _repeat(
     schedule: Schedule | None = None,
 ) -> Any:  # fmt: skip
     """Run a loop; `users` is the user's function, `own` how many leading carries are not theirs."""
-    carry, tree = flat_arrays(init_val, operation, "the carry")
+    carry, tree = carried_arrays(init_val, operation, "the carry")
     in_tree = xtree.treedef_tuple((tree,))
 
     def stage(carry: list[Array]) -> Staged:
@@ -1441,7 +1454,7 @@ def fori_loop(
 def _count(low: int, high: int, number: _Number, body_fun: Any, init_val: Any, unroll: Any) -> Any:
     """Run a loop of known length as a scan that counts in its carry."""
     length = max(high - low, 0)
-    carry, tree = flat_arrays(init_val, "fori_loop", "the carry")
+    carry, tree = carried_arrays(init_val, "fori_loop", "the carry")
     counter = number(low)
     in_tree = xtree.treedef_tuple((_LEAF, tree))
 

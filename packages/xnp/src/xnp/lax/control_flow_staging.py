@@ -30,13 +30,17 @@ from xprim import (
     promotion,
     trace_to_jaxpr,
 )
+from xprim.avals import type_of_by_class
 from xprim.cells import Cell, CellUse
 from xprim.errors import LazyNames, argument_names, described, message, place_of
 from xprim.kept_programs import KeptPrograms, Staged, staged_with_cells
 from xprim.sharded_types import vary
 from xprim.transformed import flat_arrays, name_of, paths_of, unchangeable
+from xtree.namespaces import late_import
 
 __all__ = ()
+
+_high_types = late_import("xprim.high_types", "few programs have types of their own")
 
 
 # ---------------------------------------------------------------------------- control flow cells
@@ -180,7 +184,7 @@ def _traced(
 
     def flat(*leaves: Array) -> list[Array]:
         result = fun(*xtree.unflatten(in_tree, leaves))
-        results, tree = flat_arrays(result, operation, f"the result of {what}")
+        results, tree = carried_arrays(result, operation, f"the result of {what}")
         out_trees.append(tree)
         return results
 
@@ -192,6 +196,19 @@ def _traced(
     if uses:
         return staged_with_cells(jaxpr, consts, uses, out_trees[0])
     return Staged(*close_over(jaxpr, consts), out_trees[0])
+
+
+def carried_arrays(tree: Any, operation: str, what: str) -> tuple[list[Array], Any]:
+    """Return the leaves of a carry, or of the result of a function, as arrays, and its structure.
+
+    Args:
+      tree: the carry; a value of a `HiType` has all of its perturbations, as one in a function has.
+      operation: what errors name.
+      what: how errors call the tree.
+    """
+    if type_of_by_class:
+        tree = _high_types.with_perturbations(tree)
+    return flat_arrays(tree, operation, what)
 
 
 def cell_values(uses: Sequence[CellUse]) -> list[Array]:

@@ -14,13 +14,13 @@ An instance is a `custom_derivative` of `expand`, with those of the rules that i
 forward mode follows from a reverse rule and reverse mode from a forward rule, and a class without
 rules is differentiated and batched through the operations of `expand`.
 
-`HiType`, for types that are made of several arrays, can be defined and registered; no operation
-takes one. A class of several arrays is a pytree here (`xstack.tree_util.register_dataclass`), whose
-leaves are traced.
+Operands and results may be values of a `HiType`, a type that is made of several arrays and chooses
+its tangents. Rules see such values and their tangents; the `custom_derivative` sees their leaves.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property, partial
 from typing import Any, ClassVar
@@ -28,9 +28,26 @@ from typing import Any, ClassVar
 import xtree
 from xad import SymbolicZero, backward_logs, custom_derivative, jvp, linearize, vjp
 from xad.accumulators import GradAccum, NullAccum, RefAccum, ValAccum, accumulator
-from xnp import moveaxis
-from xprim import AbstractValue, ShapedArray, Zero, typeof
+from xbatch import register_vmappable
+from xnp import broadcast_to, expand_dims, moveaxis
+from xprim import AbstractValue, ShapedArray, Zero, state, typeof
 from xprim.errors import described
+from xprim.high_types import (
+    HiType,
+    HiValue,
+    MappingSpec,
+    all_of,
+    aval_method,
+    aval_property,
+    from_leaves,
+    is_high,
+    layout_of,
+    leaves_of_new,
+    one_of,
+    register_hitype as _register_hitype,
+    tangent_from,
+    tangents_of,
+)
 from xprim.transformed import path_of
 from xstack.absences import hint_for
 from xstack.interpreters.ad import instantiate_zeros, is_undefined_primal
@@ -43,6 +60,7 @@ __all__ = [
     "GradAccum",
     "HiPrim",
     "HiType",
+    "MappingSpec",
     "NullAccum",
     "RefAccum",
     "ShapedArray",
@@ -88,14 +106,92 @@ class _Saved(Record):
 
     Args:
       is_perturbed: for each leaf of the operands, whether its cotangent is used.
-      is_nonzero: for each leaf of the result, whether it has a tangent.
+      is_needed: for each value among the operands, whether its cotangent is.
+      is_nonzero: for each value of the result, whether it has a tangent.
     """
 
-    __slots__ = __match_args__ = ("is_perturbed", "is_nonzero")
+    __slots__ = __match_args__ = ("is_perturbed", "is_needed", "is_nonzero")
 
-    def __init__(self, is_perturbed: tuple[bool, ...], is_nonzero: tuple[bool, ...]) -> None:
+    def __init__(
+        self, is_perturbed: tuple[bool, ...], is_needed: tuple[bool, ...],
+        is_nonzero: tuple[bool, ...],
+    ) -> None:  # fmt: skip
         set_once(self, "is_perturbed", is_perturbed)
+        set_once(self, "is_needed", is_needed)
         set_once(self, "is_nonzero", is_nonzero)
+
+
+class _Types:
+    """A tree of types, with the leaves that values of these types have.
+
+    Attributes:
+      given: the tree.
+      avals: its leaves, a `ShapedArray` or a `HiType` each.
+      tree: its structure.
+    """
+
+    __slots__ = ("avals", "given", "tree")
+
+    def __init__(self, given: Any) -> None:
+        self.given = given
+        self.avals, self.tree = xtree.flatten(given)
+
+    @property
+    def has_high(self) -> bool:
+        """Whether one of the types is a `HiType`."""
+        return any(isinstance(a, HiType) for a in self.avals)
+
+    @property
+    def chooses_tangents(self) -> bool:
+        """Whether tangents of one of the types are not those of its arrays."""
+        layouts = [layout_of(a) for a in self.avals if isinstance(a, HiType)]
+        return any(layout.tangent is None or layout.perturbations for layout in layouts)
+
+    def by_value(self, leaves: Sequence[Any]) -> list[list[Any]]:
+        """Return the leaves of each value."""
+        found, start = [], 0
+        for aval in self.avals:
+            count = 1
+            if isinstance(aval, HiType):
+                layout = layout_of(aval)
+                count = len(layout.arrays) + len(layout.perturbations)
+            found.append(list(leaves[start : start + count]))
+            start += count
+        return found
+
+    def leaves(self, values: Any) -> list[Any]:
+        """Return the leaves of values."""
+        found = self.tree.flatten_up_to(values)
+        return [leaf for aval, x in zip(self.avals, found, strict=True)
+                for leaf in (xtree.leaves(x) if isinstance(aval, HiType) else [x])]  # fmt: skip
+
+    def values(self, leaves: Sequence[Any], value: Callable[[Any, list[Any]], Any]) -> Any:
+        """Return the tree of `value(type, leaves)` for each value."""
+        pairs = zip(self.avals, self.by_value(leaves), strict=True)
+        return xtree.unflatten(self.tree, [value(aval, part) for aval, part in pairs])
+
+    def flags(self, of_leaves: Sequence[bool]) -> Any:
+        """Return, in a tree, for which values one of the leaves that has its tangents is marked."""
+        return self.values(of_leaves, lambda aval, part: any(
+            layout_of(aval).differentiated(part) if isinstance(aval, HiType) else part
+        ))  # fmt: skip
+
+    def tangent_leaves(self, tangents: Sequence[Any]) -> list[Any]:
+        """Return tangents of all leaves, given a tangent or None for each value, in order."""
+        found = []
+        for aval, tangent in zip(self.avals, tangents, strict=True):
+            given = Zero(aval) if tangent is None else tangent
+            found += tangents_of(aval, given)
+        return found
+
+
+def _value_of(aval: Any, leaves: list[Any]) -> Any:
+    return from_leaves(aval, leaves) if isinstance(aval, HiType) else leaves[0]
+
+
+def _opened_value(aval: Any, leaves: list[Any]) -> Any:
+    value = _value_of(aval, leaves)
+    return value.opened() if type(value) is HiValue else value
 
 
 class HiPrim:
@@ -118,15 +214,20 @@ class HiPrim:
       their batch dimensions, 0 or None, and returns the result and its batch dimensions. A class
       with this method has its `expand` traced, so Python's control flow there may use shapes alone.
 
+    A type may be a `HiType`. `expand` gets and returns instances of its class; rules get a traced
+    `HiValue`, which operations accept. Where a type chooses its tangents, there are derivatives by
+    rules alone. The batch dimension of such a value is the `leading_axis_spec` of its type; where a
+    type has none, the operations of `expand` are batched.
+
     Rules that call the operation itself, `self(x)`, hold at every order. `transpose`, `dce`,
     `remat` and `batch_dim_rule`, which JAX calls, are not called: transposes, what is not used,
     checkpoints and batch dimensions follow from the operations of `expand` and of the rules.
 
     Raises:
       AttributeError: `in_avals`, `out_aval` or `params` is not set.
-      TypeError: an abstract value is no type of an array; a rule of two methods has one of them;
-        when it is called: operands of other types than `in_avals`, or a result of `expand` of
-        another type than `out_aval`.
+      TypeError: a rule of two methods has one of them; the class has effects; when it is called:
+        operands of other types than `in_avals`, or a result of `expand` of another type than
+        `out_aval`.
 
     Example:
       >>> import xstack
@@ -161,12 +262,12 @@ class HiPrim:
                     expected="self.in_avals, self.out_aval and self.params, before "
                     "super().__init__()",
                 ))  # fmt: skip
-        for aval in [*xtree.leaves(self.in_avals), *xtree.leaves(self.out_aval)]:
-            if isinstance(aval, HiType):
-                raise TypeError(message(
-                    name, "operations on types made of several arrays are not traced.",
-                    got=f"{aval!r}", hint="register the class as a pytree: its leaves are",
-                ))  # fmt: skip
+        if self.effects:
+            raise TypeError(message(
+                name, "an operation has the effects of the operations in its method expand.",
+                got=f"effects = {set(self.effects)}", expected="no attribute effects",
+                hint="io_callback(..., ordered=True), debug.print and references have effects",
+            ))  # fmt: skip
         self._check_rules()
         self.__dict__.update(self.params)
         self.check(*self.in_avals)
@@ -177,8 +278,9 @@ class HiPrim:
         Args:
           *operands: of the types that `in_avals` says.
         """
-        self._check_types("operand", "in_avals", self.in_avals, operands)
-        return self._function(*operands)
+        self._check_types("operand", "in_avals", self._ins, operands)
+        leaves = self._function(*self._ins.leaves(operands))
+        return self._outs.values(leaves, _value_of)
 
     def check(self, *avals: Any) -> None:
         """Raise an error for types of operands that do not go together; by default none.
@@ -266,11 +368,21 @@ class HiPrim:
     # ------------------------------------------------------------------------ as custom_derivative
 
     @cached_property
+    def _ins(self) -> _Types:
+        return _Types(tuple(self.in_avals))
+
+    @cached_property
+    def _outs(self) -> _Types:
+        return _Types(self.out_aval)
+
+    @cached_property
     def _function(self) -> Callable[..., Any]:
-        def operation(*operands: Any) -> Any:
-            result = self.expand(*operands)
-            self._check_types("result", "out_aval", self.out_aval, result)
-            return result
+        """The operation as a function from the leaves of its operands to those of its result."""
+
+        def operation(*leaves: Any) -> Any:
+            result = self.expand(*self._ins.values(leaves, _opened_value))
+            self._check_types("result", "out_aval", self._outs, result)
+            return self._leaves_of(result)
 
         operation.__name__ = type(self).__name__
         ruled: custom_derivative[..., Any] = custom_derivative(operation)
@@ -278,60 +390,141 @@ class HiPrim:
             ruled.defjvp(self._push)
         if self._defines("vjp_fwd"):
             ruled.defvjp(self._run_forward, self._run_backward, symbolic_zeros=True)
-        if hasattr(self, "batch"):
+        if not ruled.jvp and not ruled.fwd and self._chooses_tangents:
+            ruled.defjvp(self._refuse)
+        if hasattr(self, "batch") and self._has_leading_axes:
             ruled.def_vmap(partial(self._run_batch, self.batch))
         has_rules = any([ruled.jvp, ruled.fwd, ruled.vmap_rule])
         return ruled if has_rules else operation
+
+    @property
+    def _chooses_tangents(self) -> bool:
+        return self._ins.chooses_tangents or self._outs.chooses_tangents
+
+    @property
+    def _has_leading_axes(self) -> bool:
+        """Whether each `HiType` says what its leading axis is."""
+        types = [a for a in (*self._ins.avals, *self._outs.avals) if isinstance(a, HiType)]
+        return all(type(t).leading_axis_spec is not HiType.leading_axis_spec for t in types)
+
+    def _leaves_of(self, result: Any) -> tuple[Any, ...]:
+        """Return the leaves of a result, which may be new values of traced arrays."""
+        found = self._outs.tree.flatten_up_to(result)
+        return tuple([
+            leaf for aval, x in zip(self._outs.avals, found, strict=True)
+            for leaf in (leaves_of_new(x) if isinstance(aval, HiType) else [x])
+        ])  # fmt: skip
 
     def _defines(self, method: str) -> bool:
         """Return whether the class has a rule of its own, not one that is derived."""
         return getattr(type(self), method) is not getattr(HiPrim, method)
 
+    def _refuse(self, primals: Any, tangents: Any) -> Any:
+        raise NotImplementedError(message(
+            type(self).__name__, "it has a type that chooses its tangents, and no rule for them.",
+            got=f"{self.in_avals} -> {self.out_aval}",
+            expected="jvp, or vjp_fwd and vjp_bwd_retval",
+        ))  # fmt: skip
+
     def _push(self, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+        values = self._ins.values(primals, _value_of)
+        dots = self._ins.values(tangents, tangent_from)
         if self._defines("jvp"):
-            out, out_dot = self.jvp(primals, tangents)
+            out, out_dot = self.jvp(values, dots)
         else:
-            nzs_in = xtree.map(lambda _: True, primals)
-            out, residuals, *rest = self.lin(nzs_in, *primals)
-            out_dot = self.linearized(residuals, *_structured(rest), *tangents)
-        return out, xtree.map(instantiate_zeros, out_dot, is_leaf=_is_zero)
+            nzs_in = self._ins.flags([True] * len(primals))
+            out, residuals, *rest = self.lin(nzs_in, *values)
+            out_dot = self.linearized(residuals, *_structured(rest), *dots)
+        of_leaves = self._outs.tangent_leaves(self._outs.tree.flatten_up_to(out_dot))
+        return self._leaves_of(out), tuple(map(instantiate_zeros, of_leaves))
 
     def _run_forward(self, *marked: Any) -> tuple[Any, Any]:
-        operands = xtree.map(lambda x: x.value, marked)
-        nzs_in = xtree.map(lambda x: x.perturbed, marked)
+        operands = self._ins.values([x.value for x in marked], _value_of)
+        is_perturbed = tuple([x.perturbed for x in marked])
+        nzs_in = self._ins.flags(is_perturbed)
         out, residuals, *rest = self.vjp_fwd(nzs_in, *operands)
-        is_nonzero = xtree.broadcast_prefix(rest[0] if rest else True, out)
-        saved = _Saved(tuple(xtree.leaves(nzs_in)), tuple(is_nonzero))
-        return out, (residuals, _structured(rest), saved)
+        is_nonzero = xtree.broadcast_prefix(rest[0] if rest else True, self.out_aval)
+        saved = _Saved(is_perturbed, tuple(xtree.leaves(nzs_in)), tuple(is_nonzero))
+        return self._leaves_of(out), (residuals, _structured(rest), saved)
 
-    def _run_backward(self, stored: Any, outgrad: Any) -> Any:
+    def _run_backward(self, stored: Any, cotangents: Any) -> Any:
         residuals, structured, saved = stored
-        leaves, tree = xtree.flatten(outgrad)
-        outgrad = xtree.unflatten(tree, [
-            ct if is_nonzero and not isinstance(ct, SymbolicZero) else Zero(_aval_of(ct))
-            for ct, is_nonzero in zip(leaves, saved.is_nonzero, strict=True)
-        ])  # fmt: skip
+        is_nonzero = iter(saved.is_nonzero)
+
+        def cotangent(aval: Any, cts: list[Any]) -> Any:
+            high = isinstance(aval, HiType)
+            cts = layout_of(aval).differentiated(cts) if high else cts
+            if not next(is_nonzero) or all(isinstance(ct, SymbolicZero) for ct in cts):
+                return Zero(aval.to_ct_aval())
+            cts = [instantiate_zeros(Zero(ct.aval)) if isinstance(ct, SymbolicZero) else ct
+                   for ct in cts]  # fmt: skip
+            return tangent_from(aval, layout_of(aval).completed(cts)) if high else cts[0]
+
+        outgrad = self._outs.values(cotangents, cotangent)
         if not hasattr(self, "vjp_bwd"):
-            cts = self.vjp_bwd_retval(residuals, outgrad)
+            cts = self._cotangents_of_leaves(self.vjp_bwd_retval(residuals, outgrad))
         else:
-            avals, in_tree = xtree.flatten(self.in_avals)
-            accums = list(map(accumulator, avals, saved.is_perturbed))
-            accumulators = xtree.unflatten(in_tree, accums)
+            accums = list(map(accumulator, self._ins.avals, saved.is_needed))
+            accumulators = xtree.unflatten(self._ins.tree, accums)
             backward_logs.log(self.vjp_bwd(residuals, *structured, outgrad, *accumulators))
-            cts = xtree.unflatten(in_tree, [accum.freeze() for accum in accums])
-        return xtree.map(lambda ct: None if isinstance(ct, Zero) else ct, cts, is_leaf=_is_zero)
+            cts = self._ins.tangent_leaves([accum.freeze() for accum in accums])
+        return tuple([
+            ct if is_perturbed and not isinstance(ct, Zero) else None
+            for ct, is_perturbed in zip(cts, saved.is_perturbed, strict=True)
+        ])  # fmt: skip
+
+    def _cotangents_of_leaves(self, cts: Any) -> list[Any]:
+        """Return what a backward rule returns as the cotangents of all leaves."""
+        if not isinstance(cts, tuple | list) or len(cts) != len(self.in_avals):
+            raise TypeError(message(
+                type(self).__name__, "vjp_bwd_retval returns a tuple with the cotangent of each "
+                "operand.", got=described(cts), expected=f"{len(self.in_avals)} cotangents",
+            ))  # fmt: skip
+        found: list[Any] = []
+        for types, ct in zip(self.in_avals, cts, strict=True):
+            avals, tree = xtree.flatten(types)
+            found += [None] * len(avals) if ct is None else tree.flatten_up_to(ct)
+        return self._ins.tangent_leaves(found)
 
     def _run_batch(
-        self, batch: Callable[..., Any], axis_size: int, is_mapped: Any, *operands: Any
+        self, batch: Callable[..., Any], axis_size: int, is_mapped: Any, *leaves: Any
     ) -> tuple[Any, Any]:
-        dims = xtree.map(lambda mapped: 0 if mapped else None, tuple(is_mapped))
-        outs, out_dims = batch(AxisData(axis_size), operands, dims)
-        leaves, tree = xtree.flatten(outs)
-        out_dims = xtree.leaves(out_dims, is_leaf=lambda dim: dim is None)
-        moved = [x if dim is None else moveaxis(x, dim, 0)
-                 for x, dim in zip(leaves, out_dims, strict=True)]  # fmt: skip
-        is_mapped = [dim is not None for dim in out_dims]
-        return xtree.unflatten(tree, moved), xtree.unflatten(tree, is_mapped)
+        flags = iter(is_mapped)
+        dims: list[Any] = []
+
+        def value(aval: Any, part: list[Any]) -> Any:
+            mapped = [next(flags) for _ in part]
+            if not isinstance(aval, HiType):
+                dims.append(0 if mapped[0] else None)
+                return part[0]
+            spec = aval.leading_axis_spec() if any(mapped) else None
+            dims.append(spec)
+            if spec is None:
+                return from_leaves(aval, part)
+            of_part = iter(mapped)
+            return all_of(HiValue(aval, part, ()), axis_size, spec, lambda x, axis: (
+                moveaxis(x, 0, axis or 0) if next(of_part)
+                else broadcast_to(expand_dims(x, axis or 0), _with_size(x.shape, axis, axis_size))
+            ))  # fmt: skip
+
+        args = self._ins.values(leaves, value)
+        outs, out_dims = batch(AxisData(axis_size), args, xtree.unflatten(self._ins.tree, dims))
+        found = self._outs.tree.flatten_up_to(outs)
+        specs = self._outs.tree.flatten_up_to(out_dims)
+        moved: list[Any] = []
+        mapped: list[bool] = []
+
+        def to_front(x: Any, axis: Any) -> Any:
+            moved.append(x if axis is None else moveaxis(x, axis, 0))
+            mapped.append(axis is not None)
+
+        for aval, x, spec in zip(self._outs.avals, found, specs, strict=True):
+            if isinstance(aval, HiType) and spec is not None:
+                one_of(x, axis_size, spec, to_front)
+            else:
+                for leaf in xtree.leaves(x):
+                    to_front(leaf, spec)
+        return tuple(moved), tuple(mapped)
 
     def _check_rules(self) -> None:
         """Raise for a rule that runs before or after one that the class does not define."""
@@ -346,22 +539,23 @@ class HiPrim:
                     got=then if is_defined else first, expected=f"{first} and {then}",
                 ))  # fmt: skip
 
-    def _check_types(self, what: str, attribute: str, types: Any, values: Any) -> None:
+    def _check_types(self, what: str, attribute: str, types: _Types, values: Any) -> None:
         """Raise for operands, or results, of other types than an attribute has."""
-        avals, tree = xtree.flatten(types)
-        leaves, given = xtree.flatten(values)
+        leaves, given = xtree.flatten(values, is_leaf=is_high)
         name = type(self).__name__
-        if given != tree:
+        if given != types.tree:
             raise TypeError(message(
                 name, f"the {what}s have another structure than {attribute}.", got=f"{given}",
-                expected=f"{tree}",
+                expected=f"{types.tree}",
             ))  # fmt: skip
-        for i, (value, aval) in enumerate(zip(leaves, avals, strict=True)):
+        for i, (value, aval) in enumerate(zip(leaves, types.avals, strict=True)):
             actual = typeof(value)
-            if (actual.shape, actual.dtype) != (aval.shape, aval.dtype):
+            if not _is_of(actual, aval):
+                where = path_of(types.tree, i, " ")
                 raise TypeError(message(
-                    name, f"{what}{path_of(tree, i, ' ')} is of another type than {attribute}.",
-                    got=described(value), expected=aval.str_long(),
+                    name, f"{what}{where} is of another type than {attribute}.",
+                    got=str(actual) if is_high(value) else described(value),
+                    expected=str(aval),
                 ))  # fmt: skip
 
 
@@ -370,9 +564,20 @@ def _structured(rest: Sequence[Any]) -> tuple[Any, ...]:
     return () if len(rest) < 2 or rest[1] is None else (rest[1],)
 
 
-def _aval_of(ct: Any) -> ShapedArray:
-    aval: ShapedArray = ct.aval if isinstance(ct, SymbolicZero) else typeof(ct)
-    return aval
+def _is_of(actual: Any, aval: Any) -> bool:
+    """Return whether a value is of a type, weak types aside."""
+    if isinstance(actual, HiType) or isinstance(aval, HiType):
+        return type(actual) is type(aval) and _shapes(actual) == _shapes(aval)
+    return (actual.shape, actual.dtype) == (aval.shape, aval.dtype)
+
+
+def _shapes(type_: HiType) -> list[Any]:
+    return [(a.shape, a.dtype) for a in layout_of(type_).arrays]
+
+
+def _with_size(shape: tuple[int, ...], axis: int | None, size: int) -> tuple[int, ...]:
+    place = axis or 0
+    return (*shape[:place], size, *shape[place:])
 
 
 def _is_zero(value: Any) -> bool:
@@ -390,44 +595,76 @@ jvp_from_lin = HiPrim.jvp
 # ------------------------------------------------------------------------------------------- types
 
 
-class HiType:
-    """The base of types whose values are made of several arrays."""
-
-    __slots__ = ()
-
-
-class aval_property(property):  # noqa: N801 - as property
-    """A property of a type that its traced values have, too."""
-
-
-def aval_method(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark a method of a type as one that its traced values have, too.
-
-    Args:
-      method: takes the value.
-
-    Example:
-      >>> aval_method(len)([1, 2])
-      2
-    """
-    return method
-
-
 def register_hitype(value_class: type, type_of: Callable[[Any], Any]) -> None:
-    """Say what the type of values of a class is.
+    """Make the instances of a class values of a `HiType`.
 
     Args:
-      value_class: the class.
-      type_of: gives the `HiType` of a value.
+      value_class: the class, which is no registered pytree.
+      type_of: returns the type of an instance.
+
+    Raises:
+      RegistrationError: the class is registered already.
 
     Example:
-      >>> register_hitype(slice, lambda value: HiType())
+      >>> from dataclasses import dataclass
+      >>> import xstack
+      >>> import xstack.numpy as xnp
+      >>> @dataclass(frozen=True)
+      ... class Percent:
+      ...     array: xstack.Array
+      >>> @dataclass(frozen=True)
+      ... class PercentType(HiType):
+      ...     shape: tuple
+      ...     def lo_ty(self):
+      ...         return [ShapedArray(self.shape, "int8")]
+      ...     def lower_val(self, value):
+      ...         return [value.array]
+      ...     def raise_val(self, array):
+      ...         return Percent(array)
+      ...     def to_tangent_aval(self):
+      ...         return ShapedArray(self.shape, "float32")
+      >>> register_hitype(Percent, lambda value: PercentType(value.array.shape))
+      >>> class Share(HiPrim):
+      ...     def __init__(self, aval):
+      ...         self.in_avals, self.params = (aval,), {}
+      ...         self.out_aval = ShapedArray(aval.shape, "float32")
+      ...         super().__init__()
+      ...     def expand(self, percent):
+      ...         return percent.array / xnp.float32(100)
+      ...     def vjp_fwd(self, nzs_in, percent):
+      ...         return self(percent), None
+      ...     def vjp_bwd_retval(self, _, ct):
+      ...         return (ct,)
+      >>> def square(percent):
+      ...     return Share(xstack.typeof(percent))(percent) ** 2
+      >>> half = Percent(xnp.int8(50))
+      >>> float(xstack.jit(square)(half)), float(xstack.grad(square)(half))
+      (0.25, 1.0)
     """
-    _type_of_by_class[value_class] = type_of
+    _register_hitype(value_class, type_of)
+    _let_vmap_map(value_class)
 
 
-# The types of values that users have registered.
-_type_of_by_class: dict[type, Callable[[Any], Any]] = {}
+def _let_vmap_map(value_class: type) -> None:
+    register_vmappable(
+        value_class, MappingSpec, int,
+        lambda element, _, x, spec: (
+            x if spec is None else one_of(x, _current_size(), spec, element)
+        ),
+        lambda whole, size, x, spec: (
+            x if spec is None
+            else all_of(x, operator.index(size), spec, lambda array, axis: whole(size, array, axis))
+        ),
+    )  # fmt: skip
+
+
+def _current_size() -> int:
+    """Return how many examples the `vmap` has whose function is running."""
+    trace: Any = state.trace
+    return int(trace.axis.size)
+
+
+_let_vmap_map(HiValue)
 
 
 namespace(globals(), hint=hint_for).close()
