@@ -9,10 +9,14 @@ import sys
 import numpy as np
 import pytest
 
+import xnp
+from xjit import jaxlib_gateway as gateway, jit
 from xjit.jaxlib_gateway import FOLDS_DIVISION_BY_ZERO
+from xjit.xla_workarounds import arithmetic
 from xjit.xla_workarounds.arithmetic import EXTREMES
 from xjit.xla_workarounds.partitioning import REWRITTEN, _pad_in_steps
 from xnp import lax
+from xprim import config, dtypes
 
 DIVIDE_AS_IT_IS = """
 import numpy as np
@@ -148,3 +152,69 @@ def test_xla_loses_nan_among_extremes():
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert {*done.stdout.split()} == EXTREMES, done.stderr[-2000:]
+
+
+HALVES = np.linspace(0.5, 40, 80, dtype=np.float32)
+NAN_BY_CONSTANTS = {
+    "a literal": lambda x: lax.exp(x * np.float32(np.nan)),
+    "a literal of half precision": lambda x: lax.exp(x.astype(np.float16) * np.float16(np.nan)),
+    "a literal beneath a call": lambda x: jit(lambda x: lax.exp(x - np.float32(np.nan)))(x),
+    "a literal in a branch": lambda x: lax.cond(
+        x[0] > 0, lambda x: lax.exp(x * np.float32(np.nan)), lambda x: x, x),
+    "a small array": lambda x: lax.exp(x[:2] * xnp.asarray([np.nan, np.nan], np.float32)),
+    "a function of a literal": lambda x: lax.exp(x / xnp.sqrt(-2.0)),
+    "a function of a filled array": lambda x: lax.exp(lax.log(xnp.full(80, -2.0)) - 1 + x),
+    "no number by infinities": lambda x: lax.exp(lax.full((), np.inf) * 0 * x),
+    "sinh": lambda x: lax.sinh(x + np.float32(np.nan)),
+    "expm1": lambda x: lax.expm1(x.astype(dtypes.bfloat16) * np.nan),
+    "complex sin": lambda x: lax.sin(lax.complex(x, x) * np.complex64(np.nan)),
+}  # fmt: skip
+
+
+def _results_of_nan():
+    """Return the names of programs whose results are not NaN."""
+    found = set()
+    for name, f in NAN_BY_CONSTANTS.items():
+        np.asarray(jit(lambda x: x * 2)(HALVES))  # what memory holds that is given back
+        if not np.isnan(np.asarray(jit(lambda x, f=f: f(x))(xnp.asarray(HALVES)))).all():
+            found.add(name)
+    return found
+
+
+def test_exponentials_of_nan_by_constants_are_nan():
+    assert not _results_of_nan()
+
+
+def test_xla_loses_results_of_nan_by_constants_where_we_say_so(monkeypatch):
+    # where this fails, XLA is repaired: LOSES_RESULTS_OF_NAN and what it guards can go
+    monkeypatch.setattr(arithmetic, "LOSES_RESULTS_OF_NAN", False)
+    assert bool(_results_of_nan()) == gateway.LOSES_RESULTS_OF_NAN
+
+
+def test_nan_that_is_selected_stays_a_constant_and_nan_is_one_argument():
+    text = jit(lambda x: xnp.where(x > 1, x, np.nan)).lower(HALVES).as_text()
+    assert "%c0" not in text
+    text = jit(lambda x: (x * np.nan, x / np.nan, x * 2)).lower(HALVES).as_text()
+    assert ("%c0" in text) == gateway.LOSES_RESULTS_OF_NAN
+    assert "%c1" not in text
+
+
+@pytest.mark.parametrize("size", [1, 15, 64, 100, 1000, 1024])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_arc_tangents_of_few_elements_are_right_with_wide_registers(size, dtype):
+    with config.enable_x64(True):
+        x = np.random.default_rng(size).normal(size=size).astype(dtype)
+        for name, f in {
+            "alone": jit(lambda x: xnp.arctan(x)),
+            "of a point": jit(lambda x: xnp.arctan2(x, 1) + 0 * xnp.exp(x)),
+        }.items():
+            np.testing.assert_allclose(f(x), np.arctan(x), 4 * np.finfo(dtype).eps, err_msg=name)
+
+
+def test_xla_computes_wide_arc_tangents_of_other_numbers_where_we_say_so():
+    # where this fails, XLA is repaired: HAS_WRONG_WIDE_ATAN can go
+    if not gateway.has_wide_registers():
+        pytest.skip("this processor has no vectors of 512 bits")
+    wide = {"xla_cpu_prefer_vector_width": 512}
+    found = jit(lambda x: lax.atan(x), compiler_options=wide)(HALVES)
+    assert np.allclose(found, np.arctan(HALVES), 1e-5) != gateway.HAS_WRONG_WIDE_ATAN

@@ -62,6 +62,11 @@ def version() -> str:
 # 0.10.2, not on 0.12): `jit(lambda: lax.div(1, 0))` would.
 _version_info: Final = tuple(map(int, _jaxlib_version.split(".")[:2]))
 FOLDS_DIVISION_BY_ZERO: Final = _version_info < (0, 12)
+# Whether results of exponentials whose operand is a constant NaN are undefined on CPUs (seen on
+# 0.10.2, not on 0.12).
+LOSES_RESULTS_OF_NAN: Final = _version_info < (0, 12)
+# Whether arc tangents with vectors of 512 bits are wrong on CPUs (seen on 0.10.2, not on 0.12).
+HAS_WRONG_WIDE_ATAN: Final = _version_info < (0, 12)
 # Whether the CPU compiler drops barriers before it merges common subexpressions (seen on 0.10.2,
 # not on 0.12).
 DROPS_BARRIERS: Final = _version_info < (0, 12)

@@ -657,8 +657,15 @@ _GAINS_FROM_WIDTH = re.compile(
 )
 
 
+# The arc tangent of older versions, and the angle of points (y, 1) that it is made of, get 512 bits
+# in registers and read them from memory: its results are those of other numbers.
+_FAILS_WITH_WIDTH = re.compile(r"\b(?:stablehlo\.atan2|chlo\.atan)\b")
+
+
 def _gains_from_width(text: str) -> bool:
-    return gateway.has_wide_registers() and bool(_GAINS_FROM_WIDTH.search(text))
+    if not gateway.has_wide_registers() or not _GAINS_FROM_WIDTH.search(text):
+        return False
+    return not (gateway.HAS_WRONG_WIDE_ATAN and _FAILS_WITH_WIDTH.search(text))
 
 
 def _has_limited_loops(text: str) -> bool:

@@ -44,6 +44,8 @@ from xjit.sharding.shardings import (
 from xjit.xla_workarounds.arithmetic import (
     EXTREMES,
     SATURATING,
+    is_hidden,
+    nan_results,
     write_extremes,
     write_in_float32,
 )
@@ -397,6 +399,7 @@ def _write_jaxpr(builder: Builder, jaxpr: Jaxpr, operands: list[str]) -> list[st
     forms = _forms_of(builder, jaxpr)
     module, scopes = builder.module, builder.module.scopes
     fenced = equations_to_fence(jaxpr) if builder.may_fence else ()
+    nans = nan_results(jaxpr, builder.platform)
     for eqn in jaxpr.eqns:
         if located or is_marked:
             module.scopes = (*scopes, *eqn.name_stack, label(eqn))
@@ -409,6 +412,9 @@ def _write_jaxpr(builder: Builder, jaxpr: Jaxpr, operands: list[str]) -> list[st
         if eqn in fenced:
             (v,) = eqn.outputs
             names[v] = builder.fence(names[v], v.aval)
+        if eqn in nans:
+            (v,), nan = eqn.outputs, nans[eqn]
+            names[v] = builder.broadcast(builder.array_constant(nan), nan.aval, v.aval.shape)
         if is_marked:
             add_metadata(builder, start, (*scopes, *eqn.name_stack))
         if located:
@@ -425,7 +431,7 @@ def _write_equation(builder: Builder, eqn: Equation, names: dict[Any, str]) -> S
     if rule is None or type(rule) is Undefined:
         raise _missing_rule(eqn)
     before = builder.last_order
-    operands = [names[x] if x in names else _literal(builder, x, names) for x in inputs]
+    operands = [names[x] if x in names else _literal(builder, x, names, eqn) for x in inputs]
     avals_in, avals_out = [x.aval for x in inputs], [v.aval for v in outputs]
     if builder.module.barriers.before.intersection(outputs) and builder.is_split:
         _gather_an_operand(builder, eqn, operands)
@@ -487,7 +493,7 @@ def _write_again(
 ) -> str:
     """Write an equation of one result by the form of its kind, or by its rule; return the name."""
     inputs: Sequence[Any] = eqn.inputs
-    operands = [names[x] if x in names else _literal(builder, x, names) for x in inputs]
+    operands = [names[x] if x in names else _literal(builder, x, names, eqn) for x in inputs]
     key: Any = eqn.signature
     scalars = builder.known_scalars
     if scalars and not scalars.isdisjoint(operands):  # rules look at their values
@@ -539,9 +545,17 @@ def _as_typed(builder: Builder, results: Sequence[str], outputs: Sequence[Var]) 
     return found
 
 
-def _literal(builder: Builder, literal: Literal, names: dict[Any, str]) -> str:
-    """Return the name of a literal, from now on among the names."""
-    name = names[literal] = builder.constant(literal.value.to_host(), literal.aval)
+def _literal(
+    builder: Builder, literal: Literal, names: dict[Any, str], reader: Equation | None = None
+) -> str:
+    """Return the name of a literal, from now on among the names; NaN has one for each reader."""
+    host = literal.value.to_host()
+    if not is_hidden(builder.platform, host):
+        name = names[literal] = builder.constant(host, literal.aval)
+    elif reader is None or reader.primitive.name == "select_n":
+        name = builder.constant(host, literal.aval)
+    else:
+        name = builder.array_constant(literal.value)
     return name
 
 

@@ -17,7 +17,7 @@ from xjit.jaxlib_gateway import element_type
 from xjit.lowering.operation_metadata import metadata_of
 from xjit.sharding.meshes import Mesh
 from xjit.sharding.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec, Sharding, axes_of
-from xjit.xla_workarounds.arithmetic import GUARDED, write_division
+from xjit.xla_workarounds.arithmetic import GUARDED, is_hidden, write_division
 from xjit.xla_workarounds.partitioning import Barriers
 from xprim import (
     ORDER,
@@ -323,7 +323,7 @@ class Builder:
     __slots__ = ("_broadcasts", "_constants", "_scalars", "captured", "forms", "last_order",
                  "lines", "marked", "module", "prelude", "starts_order")  # fmt: skip
 
-    def __init__(self, module: Module, captured: dict[int, tuple[str, Any]] | None = None) -> None:
+    def __init__(self, module: Module, captured: dict[Any, tuple[str, Any]] | None = None) -> None:
         self.module = module
         self.prelude: list[str] = []  # constants: they dominate every use, inside regions too
         self.lines: list[str] = []
@@ -591,11 +591,15 @@ class Builder:
 
     def array_constant(self, value: Any) -> str:
         """Return the name of a concrete Array: of a constant, or of an argument if it is large."""
+        key: Any = id(value)
         if value.aval.size < LARGE_CONSTANT:
-            return self.constant(value.to_host(), value.aval)
-        found = self.captured.get(id(value))
+            host = value.to_host()
+            if not is_hidden(self.platform, host):
+                return self.constant(host, value.aval)
+            key = (value.aval, host.tobytes())
+        found = self.captured.get(key)
         if found is None:
-            found = self.captured[id(value)] = (f"%c{len(self.captured)}", value)
+            found = self.captured[key] = (f"%c{len(self.captured)}", value)
         return found[0]
 
     def call(self, closed: ClosedJaxpr, operands: Names, name: str = "") -> list[str]:

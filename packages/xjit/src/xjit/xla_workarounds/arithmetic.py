@@ -1,4 +1,4 @@
-"""Operations whose values XLA gets wrong: divisions by a constant 0, extremes, 8-bit floats.
+"""Operations whose values XLA gets wrong: divisions by 0, constant NaN, extremes, 8-bit floats.
 
 Integers whose divisor is a constant 0: XLA divides ahead of time, and the process ends.
 
@@ -17,8 +17,20 @@ from typing import Any
 
 import numpy as np
 
-from xjit.jaxlib_gateway import FOLDS_DIVISION_BY_ZERO
-from xprim import Builder, ShapedArray, dtypes, get_primitive, shaped_array
+from xjit.jaxlib_gateway import FOLDS_DIVISION_BY_ZERO, LOSES_RESULTS_OF_NAN
+from xprim import (
+    ELEMENTWISE,
+    Builder,
+    ConcreteArray,
+    Equation,
+    Jaxpr,
+    Literal,
+    ShapedArray,
+    Undefined,
+    dtypes,
+    get_primitive,
+    shaped_array,
+)
 
 __all__ = ()
 
@@ -57,6 +69,63 @@ def write_division(
     all_ones = -1 if signed else int(dtypes.iinfo(aval.dtype).max)
     instead = x if name == _REMAINDER else b.constant(all_ones, aval)
     return b.op("stablehlo.select", [by_zero, instead, found], types, [aval])[0]
+
+
+# ------------------------------------------------------------------------ constants that are NaN
+# NaN that LLVM knows, under exponentials: the results are memory that nothing was written to.
+#
+#     exp(x * nan), softmax(x / sqrt(-1.0)), sinh, expm1 of bfloat16, sin of complex numbers
+#
+# XLA's formulas on CPUs convert a rounded operand to an integer, which LLVM leaves undefined for
+# NaN; where it knows that the operand is NaN, it drops the store of the result (seen on jaxlib
+# 0.10.2, not on 0.12; `jit` of JAX alike; no issue is known). Around it such constants are
+# arguments of the program: those that are NaN, and results of equations of constants that are. What
+# is only selected, as in `where(x < 0, nan, f(x))`, stays a constant; so does all that exported
+# programs hold.
+
+
+def is_hidden(platform: str, host: np.ndarray[Any, Any]) -> bool:
+    """Return whether a constant is an argument of programs because of NaN among its elements."""
+    if not LOSES_RESULTS_OF_NAN or platform != "cpu" or not dtypes.is_inexact(host.dtype):
+        return False
+    return bool((host != host).any())
+
+
+def nan_results(jaxpr: Jaxpr, platform: str) -> dict[Equation, ConcreteArray]:
+    """Return the equations of constants alone whose results are NaN, each with that scalar."""
+    if not LOSES_RESULTS_OF_NAN or platform != "cpu":
+        return {}
+    eqns = jaxpr.eqns
+    if not [eqn for eqn in eqns if eqn.inputs and type(eqn.inputs[0]) is Literal]:
+        return {}
+    found: dict[Equation, ConcreteArray] = {}
+    known: dict[Any, np.ndarray[Any, Any]] = {}  # the element of variables that repeat one
+    for eqn in eqns:
+        host = _element(eqn, known)
+        if host is None:
+            continue
+        if is_hidden(platform, host):
+            found[eqn] = ConcreteArray(host, shaped_array((), host.dtype))
+        else:
+            known[eqn.outputs[0]] = host
+    return found
+
+
+def _element(eqn: Equation, known: dict[Any, np.ndarray[Any, Any]]) -> np.ndarray[Any, Any] | None:
+    """Return the element that the result of an equation of constants repeats, if it is known."""
+    if not eqn.inputs or len(eqn.outputs) != 1 or dtypes.is_extended(eqn.outputs[0].aval.dtype):
+        return None
+    hosts = [x.value.to_host() if type(x) is Literal else known.get(x) for x in eqn.inputs]
+    if any(host is None for host in hosts):
+        return None
+    if eqn.primitive.name == "broadcast_in_dim":
+        return hosts[0]
+    rules = eqn.primitive.rules
+    rule = rules.get("numpy")
+    if rules.get("batch") is not ELEMENTWISE or rule is None or type(rule) is Undefined:
+        return None
+    with np.errstate(all="ignore"):  # as eager operations run
+        return np.asarray(rule(*hosts, **eqn.params)[0])
 
 
 # ----------------------------------------------------------------------- extremes of floats on CPUs
