@@ -22,21 +22,16 @@ moved_modules(__name__, """
 
 with namespace(globals(), at_once=True):
     from xbatch._custom_vmap import (
-        custom_vmap as custom_vmap,
-        custom_vmap_call_p as custom_vmap_call_p,
+        custom_vmap as custom_vmap, custom_vmap_call_p as custom_vmap_call_p,
         sequential_vmap as sequential_vmap,
-    )
+    )  # fmt: skip
     from xbatch._vmap import (
-        is_vmappable as is_vmappable,
-        register_vmappable as register_vmappable,
-        unregister_vmappable as unregister_vmappable,
-        vmap as vmap,
-    )
+        is_vmappable as is_vmappable, register_vmappable as register_vmappable,
+        unregister_vmappable as unregister_vmappable, vmap as vmap,
+    )  # fmt: skip
     from xbatch.batching import (
-        BatchAxis as BatchAxis,
-        BatchTrace as BatchTrace,
-        BatchTracer as BatchTracer,
+        BatchAxis as BatchAxis, BatchTrace as BatchTrace, BatchTracer as BatchTracer,
         batch_flat as batch_flat,
-    )
+    )  # fmt: skip
 
 source.hide(__file__)  # errors and equations show the user's lines, not ours

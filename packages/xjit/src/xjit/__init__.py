@@ -66,37 +66,27 @@ moved_modules(__name__, """
 with namespace(globals(), at_once=True):
     from xjit import stages as stages
     from xjit._devices import (
-        Device as Device,
-        default_backend as default_backend,
-        default_device as default_device,
-        device_count as device_count,
-        devices as devices,
-        local_device_count as local_device_count,
-        local_devices as local_devices,
-        process_count as process_count,
-        process_index as process_index,
-        process_indices as process_indices,
+        Device as Device, default_backend as default_backend, default_device as default_device,
+        device_count as device_count, devices as devices, local_device_count as local_device_count,
+        local_devices as local_devices, process_count as process_count,
+        process_index as process_index, process_indices as process_indices,
         set_num_cpu_devices as set_num_cpu_devices,
-    )
+    )  # fmt: skip
     from xjit.cache.clearing import clear_caches as clear_caches
     from xjit.cache.functions import check_captured_values as check_captured_values
     from xjit.dispatch.calls import jit_p as jit_p
     from xjit.dispatch.eager_backend import compile_and_run as compile_and_run
     from xjit.dispatch.jit import jit as jit
     from xjit.dispatch.transfer import (
-        block_until_ready as block_until_ready,
-        copy_to_host_async as copy_to_host_async,
-        device_get as device_get,
-        device_put as device_put,
-        live_arrays as live_arrays,
-    )
+        block_until_ready as block_until_ready, copy_to_host_async as copy_to_host_async,
+        device_get as device_get, device_put as device_put, live_arrays as live_arrays,
+    )  # fmt: skip
     from xjit.jaxlib_gateway import XlaError as XlaError
     from xjit.lowering.compile import statistics as statistics
     from xjit.lowering.modules import LoweredProgram as LoweredProgram, lower as lower
     from xjit.sharding.shardings import (
-        Sharding as Sharding,
-        SingleDeviceSharding as SingleDeviceSharding,
-    )
+        Sharding as Sharding, SingleDeviceSharding as SingleDeviceSharding,
+    )  # fmt: skip
 
 # Primitives that few programs have: their modules are imported when one is looked up by its name.
 find_in_modules(

@@ -55,14 +55,9 @@ with namespace(globals(), at_once=True):
 
 with namespace(globals(), overview="xnp.numpy"):  # the first use imports them
     from xnp import (
-        dlpack as dlpack,
-        fft as fft,
-        image as image,
-        nn as nn,
-        ops as ops,
-        refs as refs,
+        dlpack as dlpack, fft as fft, image as image, nn as nn, ops as ops, refs as refs,
         scipy as scipy,
-    )
+    )  # fmt: skip
     from xnp.refs import mutable as mutable
 
 source.hide(__file__)

@@ -30,93 +30,56 @@ moved_modules(__name__, """
 
 with namespace(globals(), at_once=True):
     from xjit.dispatch.sharded_arrays import (
-        Shard as Shard,
-        make_array_from_callback as make_array_from_callback,
+        Shard as Shard, make_array_from_callback as make_array_from_callback,
         make_array_from_process_local_data as make_array_from_process_local_data,
         make_array_from_single_device_arrays as make_array_from_single_device_arrays,
-    )
+    )  # fmt: skip
     from xjit.sharding.constraints import (
         sharding_constraint_p as sharding_constraint_p,
         with_sharding_constraint as with_sharding_constraint,
     )
     from xjit.sharding.meshes import (
-        AbstractDevice as AbstractDevice,
-        AbstractMesh as AbstractMesh,
-        AxisType as AxisType,
+        AbstractDevice as AbstractDevice, AbstractMesh as AbstractMesh, AxisType as AxisType,
         Mesh as Mesh,
-    )
+    )  # fmt: skip
     from xjit.sharding.rules import ForbiddenCollectiveError as ForbiddenCollectiveError
     from xjit.sharding.shardings import (
-        NamedSharding as NamedSharding,
-        P as P,
-        PartitionSpec as PartitionSpec,
-        Sharding as Sharding,
-        SingleDeviceSharding as SingleDeviceSharding,
+        NamedSharding as NamedSharding, P as P, PartitionSpec as PartitionSpec,
+        Sharding as Sharding, SingleDeviceSharding as SingleDeviceSharding,
         make_single_device_sharding as make_single_device_sharding,
-    )
+    )  # fmt: skip
     from xpar._pmap import pmap as pmap, pmap_p as pmap_p
     from xpar._shard_map import (
-        pcast as pcast,
-        pvary as pvary,
-        shard_map as shard_map,
-        shard_map_p as shard_map_p,
-    )
-    from xpar._xmap import (
-        named_shape as named_shape,
-        xmap as xmap,
-    )
+        pcast as pcast, pvary as pvary, shard_map as shard_map, shard_map_p as shard_map_p,
+    )  # fmt: skip
+    from xpar._xmap import named_shape as named_shape, xmap as xmap
     from xpar.axis_map import smap as smap
     from xpar.collectives import (
-        all_gather as all_gather,
-        all_gather_p as all_gather_p,
-        all_to_all as all_to_all,
-        all_to_all_p as all_to_all_p,
-        axis_index as axis_index,
-        axis_index_p as axis_index_p,
-        axis_size as axis_size,
-        pbroadcast as pbroadcast,
-        pmax as pmax,
-        pmax_p as pmax_p,
-        pmean as pmean,
-        pmin as pmin,
-        pmin_p as pmin_p,
-        ppermute as ppermute,
-        ppermute_p as ppermute_p,
-        pshuffle as pshuffle,
-        psum as psum,
-        psum_p as psum_p,
-        psum_scatter as psum_scatter,
-        pswapaxes as pswapaxes,
+        all_gather as all_gather, all_gather_p as all_gather_p, all_to_all as all_to_all,
+        all_to_all_p as all_to_all_p, axis_index as axis_index, axis_index_p as axis_index_p,
+        axis_size as axis_size, pbroadcast as pbroadcast, pmax as pmax, pmax_p as pmax_p,
+        pmean as pmean, pmin as pmin, pmin_p as pmin_p, ppermute as ppermute,
+        ppermute_p as ppermute_p, pshuffle as pshuffle, psum as psum, psum_p as psum_p,
+        psum_scatter as psum_scatter, pswapaxes as pswapaxes,
         ragged_all_to_all as ragged_all_to_all,
-    )
+    )  # fmt: skip
     from xpar.communication import (
         assert_no_collectives as assert_no_collectives,
-        explain_communication as explain_communication,
-        pad_for_sharding as pad_for_sharding,
-    )
+        explain_communication as explain_communication, pad_for_sharding as pad_for_sharding,
+    )  # fmt: skip
     from xpar.mesh_scopes import (
-        auto_axes as auto_axes,
-        explicit_axes as explicit_axes,
-        get_abstract_mesh as get_abstract_mesh,
-        get_mesh as get_mesh,
-        make_mesh as make_mesh,
-        no_collectives as no_collectives,
-        reshard as reshard,
-        set_mesh as set_mesh,
-        use_abstract_mesh as use_abstract_mesh,
-        use_mesh as use_mesh,
-    )
+        auto_axes as auto_axes, explicit_axes as explicit_axes,
+        get_abstract_mesh as get_abstract_mesh, get_mesh as get_mesh, make_mesh as make_mesh,
+        no_collectives as no_collectives, reshard as reshard, set_mesh as set_mesh,
+        use_abstract_mesh as use_abstract_mesh, use_mesh as use_mesh,
+    )  # fmt: skip
     from xpar.sharding_pictures import sharding_picture as sharding_picture
     from xprim.sharded_types import ShardingTypeError as ShardingTypeError
 
 with namespace(globals()):  # the first use imports them
     from xpar import (
-        checkpoints as checkpoints,
-        distributed as distributed,
-        inputs as inputs,
-        mesh_utils as mesh_utils,
-        multihost_utils as multihost_utils,
-        topologies as topologies,
-    )
+        checkpoints as checkpoints, distributed as distributed, inputs as inputs,
+        mesh_utils as mesh_utils, multihost_utils as multihost_utils, topologies as topologies,
+    )  # fmt: skip
 
 source.hide(__file__)  # errors and equations show the user's lines, not ours

@@ -36,63 +36,28 @@ moved_modules(__name__, """
 
 with namespace(globals(), at_once=True):
     from xrandom.keys import (
-        Key as Key,
-        PRNGKey as PRNGKey,
-        clone as clone,
-        fold_in as fold_in,
-        key as key,
-        key_data as key_data,
-        key_dtype as key_dtype,
-        key_impl as key_impl,
-        split as split,
+        Key as Key, PRNGKey as PRNGKey, clone as clone, fold_in as fold_in, key as key,
+        key_data as key_data, key_dtype as key_dtype, key_impl as key_impl, split as split,
         wrap_key_data as wrap_key_data,
-    )
+    )  # fmt: skip
     from xrandom.samplers import (
-        bernoulli as bernoulli,
-        bits as bits,
-        categorical as categorical,
-        choice as choice,
-        geometric as geometric,
-        gumbel as gumbel,
-        lognormal as lognormal,
-        normal as normal,
-        permutation as permutation,
-        rademacher as rademacher,
-        randint as randint,
-        truncated_normal as truncated_normal,
-        uniform as uniform,
-    )
+        bernoulli as bernoulli, bits as bits, categorical as categorical, choice as choice,
+        geometric as geometric, gumbel as gumbel, lognormal as lognormal, normal as normal,
+        permutation as permutation, rademacher as rademacher, randint as randint,
+        truncated_normal as truncated_normal, uniform as uniform,
+    )  # fmt: skip
 
 with namespace(globals(), overview=True):  # families that few programs need
     from xrandom.continuous import (
-        ball as ball,
-        beta as beta,
-        cauchy as cauchy,
-        chisquare as chisquare,
-        dirichlet as dirichlet,
-        double_sided_maxwell as double_sided_maxwell,
-        exponential as exponential,
-        f as f,
-        gamma as gamma,
-        generalized_normal as generalized_normal,
-        laplace as laplace,
-        loggamma as loggamma,
-        logistic as logistic,
-        maxwell as maxwell,
-        multivariate_normal as multivariate_normal,
-        orthogonal as orthogonal,
-        pareto as pareto,
-        random_gamma_p as random_gamma_p,
-        rayleigh as rayleigh,
-        t as t,
-        triangular as triangular,
-        wald as wald,
+        ball as ball, beta as beta, cauchy as cauchy, chisquare as chisquare,
+        dirichlet as dirichlet, double_sided_maxwell as double_sided_maxwell,
+        exponential as exponential, f as f, gamma as gamma,
+        generalized_normal as generalized_normal, laplace as laplace, loggamma as loggamma,
+        logistic as logistic, maxwell as maxwell, multivariate_normal as multivariate_normal,
+        orthogonal as orthogonal, pareto as pareto, random_gamma_p as random_gamma_p,
+        rayleigh as rayleigh, t as t, triangular as triangular, wald as wald,
         weibull_min as weibull_min,
-    )
-    from xrandom.counts import (
-        binomial as binomial,
-        multinomial as multinomial,
-        poisson as poisson,
-    )
+    )  # fmt: skip
+    from xrandom.counts import binomial as binomial, multinomial as multinomial, poisson as poisson
 
 source.hide(__file__)  # errors and equations show the user's lines, not ours

@@ -5,8 +5,5 @@ from xtree.namespaces import namespace
 
 with namespace(globals(), at_once=True, hint=hint_for):
     from xad.pull_backs import (
-        DidntWant as DidntWant,
-        DontWant as DontWant,
-        GradRef as GradRef,
-        GradValue as GradValue,
-    )
+        DidntWant as DidntWant, DontWant as DontWant, GradRef as GradRef, GradValue as GradValue,
+    )  # fmt: skip

@@ -6,21 +6,12 @@ from xtree.namespaces import namespace
 
 with namespace(globals(), at_once=True, hint=hint_for):
     from xprim import (
-        AbstractValue as AbstractValue,
-        Atom as Atom,
-        ShapedArray as ShapedArray,
-        Trace as Trace,
-        Tracer as Tracer,
-        ensure_compile_time_eval as ensure_compile_time_eval,
+        AbstractValue as AbstractValue, Atom as Atom, ShapedArray as ShapedArray, Trace as Trace,
+        Tracer as Tracer, ensure_compile_time_eval as ensure_compile_time_eval,
         eval_jaxpr as eval_jaxpr,
-    )
+    )  # fmt: skip
     from xstack.extend.core.types import (
-        DropVar as DropVar,
-        find_top_trace as find_top_trace,
-        mapped_aval as mapped_aval,
-        max_dim as max_dim,
-        min_dim as min_dim,
-        trace_state_clean as trace_state_clean,
-        unmapped_aval as unmapped_aval,
-        valid_jaxtype as valid_jaxtype,
-    )
+        DropVar as DropVar, find_top_trace as find_top_trace, mapped_aval as mapped_aval,
+        max_dim as max_dim, min_dim as min_dim, trace_state_clean as trace_state_clean,
+        unmapped_aval as unmapped_aval, valid_jaxtype as valid_jaxtype,
+    )  # fmt: skip

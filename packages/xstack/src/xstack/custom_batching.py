@@ -4,7 +4,4 @@ from xstack.absences import hint_for
 from xtree.namespaces import namespace
 
 with namespace(globals(), at_once=True, hint=hint_for):
-    from xbatch import (
-        custom_vmap as custom_vmap,
-        sequential_vmap as sequential_vmap,
-    )
+    from xbatch import custom_vmap as custom_vmap, sequential_vmap as sequential_vmap

@@ -5,8 +5,6 @@ from xtree.namespaces import namespace
 
 with namespace(globals(), hint=hint_for):
     from xpar.distributed import (
-        barrier as barrier,
-        initialize as initialize,
-        is_initialized as is_initialized,
+        barrier as barrier, initialize as initialize, is_initialized as is_initialized,
         shutdown as shutdown,
-    )
+    )  # fmt: skip

@@ -5,14 +5,7 @@ from xtree.namespaces import namespace
 
 with namespace(globals(), at_once=True, hint=hint_for):
     from xnp.refs import (
-        Ref as Ref,
-        RefView as RefView,
-        addupdate as addupdate,
-        empty_ref as empty_ref,
-        free_ref as free_ref,
-        freeze as freeze,
-        get as get,
-        new_ref as new_ref,
-        set as set,
+        Ref as Ref, RefView as RefView, addupdate as addupdate, empty_ref as empty_ref,
+        free_ref as free_ref, freeze as freeze, get as get, new_ref as new_ref, set as set,
         swap as swap,
-    )
+    )  # fmt: skip

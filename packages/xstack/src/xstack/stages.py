@@ -5,11 +5,7 @@ from xtree.namespaces import namespace
 
 with namespace(globals(), at_once=True, hint=hint_for):
     from xjit.stages import (
-        ArgInfo as ArgInfo,
-        Compiled as Compiled,
-        CompilerOptions as CompilerOptions,
-        Lowered as Lowered,
-        Traced as Traced,
-        Wrapped as Wrapped,
-    )
+        ArgInfo as ArgInfo, Compiled as Compiled, CompilerOptions as CompilerOptions,
+        Lowered as Lowered, Traced as Traced, Wrapped as Wrapped,
+    )  # fmt: skip
     from xjit.stored_programs import compile_all as compile_all

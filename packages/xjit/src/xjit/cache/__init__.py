@@ -13,13 +13,7 @@ from xtree.namespaces import namespace
 
 with namespace(globals()):
     from xjit.cache.inspection import (
-        clear as clear,
-        collect as collect,
-        directory as directory,
-        doctor as doctor,
-        entries as entries,
-        explain as explain,
-        reset_cache as reset_cache,
-        set_cache_dir as set_cache_dir,
-        stats as stats,
-    )
+        clear as clear, collect as collect, directory as directory, doctor as doctor,
+        entries as entries, explain as explain, reset_cache as reset_cache,
+        set_cache_dir as set_cache_dir, stats as stats,
+    )  # fmt: skip

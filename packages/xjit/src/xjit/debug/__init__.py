@@ -11,13 +11,9 @@ from xtree.namespaces import namespace
 
 with namespace(globals()):
     from xjit.callbacks.primitive import (
-        DebugEffect as DebugEffect,
-        OrderedDebugEffect as OrderedDebugEffect,
-    )
+        DebugEffect as DebugEffect, OrderedDebugEffect as OrderedDebugEffect,
+    )  # fmt: skip
     from xjit.debug.nan_search import FirstNan as FirstNan, find_nan as find_nan
     from xjit.debug.prints import (
-        breakpoint as breakpoint,
-        callback as callback,
-        log as log,
-        print as print,
-    )
+        breakpoint as breakpoint, callback as callback, log as log, print as print,
+    )  # fmt: skip

@@ -13,9 +13,8 @@ from xtree.namespaces import namespace
 
 with namespace(globals()):
     from xjit.export._export import (
-        default_export_platform as default_export_platform,
-        export as export,
-    )
+        default_export_platform as default_export_platform, export as export,
+    )  # fmt: skip
     from xjit.export.exported import (
         Exported as Exported,
         deserialize as deserialize,
@@ -28,9 +27,7 @@ with namespace(globals()):
         register_pytree_node_serialization as register_pytree_node_serialization,
     )
     from xjit.export.symbolic_shapes import (
-        is_symbolic_dim as is_symbolic_dim,
-        symbolic_args_specs as symbolic_args_specs,
-        symbolic_dim_bounds as symbolic_dim_bounds,
-        symbolic_shape as symbolic_shape,
-    )
+        is_symbolic_dim as is_symbolic_dim, symbolic_args_specs as symbolic_args_specs,
+        symbolic_dim_bounds as symbolic_dim_bounds, symbolic_shape as symbolic_shape,
+    )  # fmt: skip
     from xprim.symbolic_dimensions import SymbolicScope as SymbolicScope

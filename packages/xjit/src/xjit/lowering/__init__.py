@@ -13,11 +13,7 @@ from xtree.namespaces import namespace
 
 with namespace(globals()):
     from xjit.lowering.modules import (
-        NO_LAYOUTS as NO_LAYOUTS,
-        Layouts as Layouts,
-        LoweredProgram as LoweredProgram,
-        lower as lower,
-        source_locations as source_locations,
-        text_of_piece as text_of_piece,
+        NO_LAYOUTS as NO_LAYOUTS, Layouts as Layouts, LoweredProgram as LoweredProgram,
+        lower as lower, source_locations as source_locations, text_of_piece as text_of_piece,
         warn_of_useless_donations as warn_of_useless_donations,
-    )
+    )  # fmt: skip

@@ -121,16 +121,10 @@ with namespace(globals(), at_once=True):
     from xnp.numpy.indexing import *  # noqa: F403
     from xnp.numpy.logic import *  # noqa: F403
     from xnp.numpy.ranges import (
-        arange as arange,
-        geomspace as geomspace,
-        indices as indices,
-        linspace as linspace,
-        logspace as logspace,
-        meshgrid as meshgrid,
-        mgrid as mgrid,
-        ogrid as ogrid,
+        arange as arange, geomspace as geomspace, indices as indices, linspace as linspace,
+        logspace as logspace, meshgrid as meshgrid, mgrid as mgrid, ogrid as ogrid,
         vander as vander,
-    )
+    )  # fmt: skip
     from xnp.numpy.rearranging import *  # noqa: F403
     from xnp.numpy.reductions import *  # noqa: F403  # noqa: F403  # noqa: F403
     from xnp.numpy.scalar_types import *  # noqa: F403  # noqa: F403
@@ -142,108 +136,50 @@ with namespace(globals(), at_once=True):
 with namespace(globals(), overview=True):  # the first use imports them
     from xnp.numpy._einsum import einsum as einsum, einsum_path as einsum_path
     from xnp.numpy.calculus import (
-        convolve as convolve,
-        correlate as correlate,
-        cross as cross,
-        diff as diff,
-        ediff1d as ediff1d,
-        gradient as gradient,
-        interp as interp,
-        trapezoid as trapezoid,
+        convolve as convolve, correlate as correlate, cross as cross, diff as diff,
+        ediff1d as ediff1d, gradient as gradient, interp as interp, trapezoid as trapezoid,
         unwrap as unwrap,
-    )
+    )  # fmt: skip
     from xnp.numpy.divisors import gcd as gcd, lcm as lcm
     from xnp.numpy.files import (
-        from_dlpack as from_dlpack,
-        frombuffer as frombuffer,
-        fromfile as fromfile,
-        fromiter as fromiter,
-        fromstring as fromstring,
-        load as load,
-        packbits as packbits,
-        save as save,
-        savez as savez,
-        unpackbits as unpackbits,
-    )
+        from_dlpack as from_dlpack, frombuffer as frombuffer, fromfile as fromfile,
+        fromiter as fromiter, fromstring as fromstring, load as load, packbits as packbits,
+        save as save, savez as savez, unpackbits as unpackbits,
+    )  # fmt: skip
     from xnp.numpy.functional import (
-        apply_along_axis as apply_along_axis,
-        apply_over_axes as apply_over_axes,
-        fromfunction as fromfunction,
-        vectorize as vectorize,
-    )
+        apply_along_axis as apply_along_axis, apply_over_axes as apply_over_axes,
+        fromfunction as fromfunction, vectorize as vectorize,
+    )  # fmt: skip
     from xnp.numpy.index_tricks import (
-        c_ as c_,
-        diag_indices as diag_indices,
-        diag_indices_from as diag_indices_from,
-        index_exp as index_exp,
-        ix_ as ix_,
-        mask_indices as mask_indices,
-        r_ as r_,
-        ravel_multi_index as ravel_multi_index,
-        s_ as s_,
-        tril_indices as tril_indices,
-        tril_indices_from as tril_indices_from,
-        triu_indices as triu_indices,
-        triu_indices_from as triu_indices_from,
-        unravel_index as unravel_index,
-    )
+        c_ as c_, diag_indices as diag_indices, diag_indices_from as diag_indices_from,
+        index_exp as index_exp, ix_ as ix_, mask_indices as mask_indices, r_ as r_,
+        ravel_multi_index as ravel_multi_index, s_ as s_, tril_indices as tril_indices,
+        tril_indices_from as tril_indices_from, triu_indices as triu_indices,
+        triu_indices_from as triu_indices_from, unravel_index as unravel_index,
+    )  # fmt: skip
     from xnp.numpy.padding import pad as pad, trim_zeros as trim_zeros
     from xnp.numpy.polynomials import (
-        poly as poly,
-        polyadd as polyadd,
-        polyder as polyder,
-        polydiv as polydiv,
-        polyfit as polyfit,
-        polyint as polyint,
-        polymul as polymul,
-        polysub as polysub,
-        polyval as polyval,
-        roots as roots,
-    )
+        poly as poly, polyadd as polyadd, polyder as polyder, polydiv as polydiv,
+        polyfit as polyfit, polyint as polyint, polymul as polymul, polysub as polysub,
+        polyval as polyval, roots as roots,
+    )  # fmt: skip
     from xnp.numpy.ranges import (
-        bartlett as bartlett,
-        blackman as blackman,
-        hamming as hamming,
-        hanning as hanning,
+        bartlett as bartlett, blackman as blackman, hamming as hamming, hanning as hanning,
         kaiser as kaiser,
-    )
+    )  # fmt: skip
     from xnp.numpy.sets import (
-        delete as delete,
-        insert as insert,
-        intersect1d as intersect1d,
-        isin as isin,
-        setdiff1d as setdiff1d,
-        setxor1d as setxor1d,
-        union1d as union1d,
-        unique as unique,
-        unique_all as unique_all,
-        unique_counts as unique_counts,
-        unique_inverse as unique_inverse,
+        delete as delete, insert as insert, intersect1d as intersect1d, isin as isin,
+        setdiff1d as setdiff1d, setxor1d as setxor1d, union1d as union1d, unique as unique,
+        unique_all as unique_all, unique_counts as unique_counts, unique_inverse as unique_inverse,
         unique_values as unique_values,
-    )
+    )  # fmt: skip
     from xnp.numpy.statistics import (
-        bincount as bincount,
-        corrcoef as corrcoef,
-        cov as cov,
-        histogram as histogram,
-        histogram2d as histogram2d,
-        histogram_bin_edges as histogram_bin_edges,
-        histogramdd as histogramdd,
-        median as median,
-        nanargmax as nanargmax,
-        nanargmin as nanargmin,
-        nancumprod as nancumprod,
-        nancumsum as nancumsum,
-        nanmax as nanmax,
-        nanmean as nanmean,
-        nanmedian as nanmedian,
-        nanmin as nanmin,
-        nanpercentile as nanpercentile,
-        nanprod as nanprod,
-        nanquantile as nanquantile,
-        nanstd as nanstd,
-        nansum as nansum,
-        nanvar as nanvar,
-        percentile as percentile,
+        bincount as bincount, corrcoef as corrcoef, cov as cov, histogram as histogram,
+        histogram2d as histogram2d, histogram_bin_edges as histogram_bin_edges,
+        histogramdd as histogramdd, median as median, nanargmax as nanargmax,
+        nanargmin as nanargmin, nancumprod as nancumprod, nancumsum as nancumsum, nanmax as nanmax,
+        nanmean as nanmean, nanmedian as nanmedian, nanmin as nanmin,
+        nanpercentile as nanpercentile, nanprod as nanprod, nanquantile as nanquantile,
+        nanstd as nanstd, nansum as nansum, nanvar as nanvar, percentile as percentile,
         quantile as quantile,
-    )
+    )  # fmt: skip

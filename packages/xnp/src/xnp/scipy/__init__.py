@@ -12,15 +12,7 @@ from xtree.namespaces import namespace
 
 with namespace(globals()):
     from xnp.scipy import (
-        cluster as cluster,
-        fft as fft,
-        integrate as integrate,
-        interpolate as interpolate,
-        linalg as linalg,
-        ndimage as ndimage,
-        signal as signal,
-        sparse as sparse,
-        spatial as spatial,
-        special as special,
-        stats as stats,
-    )
+        cluster as cluster, fft as fft, integrate as integrate, interpolate as interpolate,
+        linalg as linalg, ndimage as ndimage, signal as signal, sparse as sparse,
+        spatial as spatial, special as special, stats as stats,
+    )  # fmt: skip

@@ -15,49 +15,25 @@ from xtree.namespaces import namespace
 
 with namespace(globals()):
     from xnp.sparse.bcoo import (
-        BCOO as BCOO,
-        bcoo_extract as bcoo_extract,
-        bcoo_fromdense as bcoo_fromdense,
-        bcoo_todense as bcoo_todense,
-        todense as todense,
-    )
+        BCOO as BCOO, bcoo_extract as bcoo_extract, bcoo_fromdense as bcoo_fromdense,
+        bcoo_todense as bcoo_todense, todense as todense,
+    )  # fmt: skip
     from xnp.sparse.formats import (
-        BCSR as BCSR,
-        COO as COO,
-        CSC as CSC,
-        CSR as CSR,
-        JAXSparse as JAXSparse,
-        bcsr_concatenate as bcsr_concatenate,
-        bcsr_dot_general as bcsr_dot_general,
-        bcsr_extract as bcsr_extract,
-        bcsr_fromdense as bcsr_fromdense,
-        bcsr_sum_duplicates as bcsr_sum_duplicates,
-        bcsr_todense as bcsr_todense,
-        coo_fromdense as coo_fromdense,
-        coo_matmat as coo_matmat,
-        coo_matvec as coo_matvec,
-        coo_todense as coo_todense,
-        csr_fromdense as csr_fromdense,
-        csr_matmat as csr_matmat,
-        csr_matvec as csr_matvec,
-        csr_todense as csr_todense,
-        empty as empty,
-        eye as eye,
-    )
+        BCSR as BCSR, COO as COO, CSC as CSC, CSR as CSR, JAXSparse as JAXSparse,
+        bcsr_concatenate as bcsr_concatenate, bcsr_dot_general as bcsr_dot_general,
+        bcsr_extract as bcsr_extract, bcsr_fromdense as bcsr_fromdense,
+        bcsr_sum_duplicates as bcsr_sum_duplicates, bcsr_todense as bcsr_todense,
+        coo_fromdense as coo_fromdense, coo_matmat as coo_matmat, coo_matvec as coo_matvec,
+        coo_todense as coo_todense, csr_fromdense as csr_fromdense, csr_matmat as csr_matmat,
+        csr_matvec as csr_matvec, csr_todense as csr_todense, empty as empty, eye as eye,
+    )  # fmt: skip
     from xnp.sparse.layouts import (
-        bcoo_concatenate as bcoo_concatenate,
-        bcoo_dot_general as bcoo_dot_general,
+        bcoo_concatenate as bcoo_concatenate, bcoo_dot_general as bcoo_dot_general,
         bcoo_dot_general_sampled as bcoo_dot_general_sampled,
-        bcoo_dynamic_slice as bcoo_dynamic_slice,
-        bcoo_multiply_dense as bcoo_multiply_dense,
-        bcoo_multiply_sparse as bcoo_multiply_sparse,
-        bcoo_reduce_sum as bcoo_reduce_sum,
-        bcoo_reshape as bcoo_reshape,
-        bcoo_rev as bcoo_rev,
-        bcoo_slice as bcoo_slice,
-        bcoo_sort_indices as bcoo_sort_indices,
-        bcoo_squeeze as bcoo_squeeze,
-        bcoo_sum_duplicates as bcoo_sum_duplicates,
-        bcoo_transpose as bcoo_transpose,
-    )
+        bcoo_dynamic_slice as bcoo_dynamic_slice, bcoo_multiply_dense as bcoo_multiply_dense,
+        bcoo_multiply_sparse as bcoo_multiply_sparse, bcoo_reduce_sum as bcoo_reduce_sum,
+        bcoo_reshape as bcoo_reshape, bcoo_rev as bcoo_rev, bcoo_slice as bcoo_slice,
+        bcoo_sort_indices as bcoo_sort_indices, bcoo_squeeze as bcoo_squeeze,
+        bcoo_sum_duplicates as bcoo_sum_duplicates, bcoo_transpose as bcoo_transpose,
+    )  # fmt: skip
     from xnp.sparse.sparsified import sparsify as sparsify

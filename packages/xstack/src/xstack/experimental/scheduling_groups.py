@@ -5,6 +5,5 @@ from xtree.namespaces import namespace
 
 with namespace(globals(), hint=hint_for):
     from xjit.lowering.operation_metadata import (
-        scheduling_group as scheduling_group,
-        xla_metadata_call as xla_metadata_call,
-    )
+        scheduling_group as scheduling_group, xla_metadata_call as xla_metadata_call,
+    )  # fmt: skip

@@ -5,6 +5,5 @@ from xtree.namespaces import namespace
 
 with namespace(globals(), hint=hint_for):
     from xjit.stored_programs import (
-        deserialize_and_load as deserialize_and_load,
-        serialize as serialize,
-    )
+        deserialize_and_load as deserialize_and_load, serialize as serialize,
+    )  # fmt: skip

@@ -5,6 +5,5 @@ from xtree.namespaces import namespace
 
 with namespace(globals(), hint=hint_for):
     from xjit.lowering.operation_metadata import (
-        set_xla_metadata as set_xla_metadata,
-        xla_metadata_call as xla_metadata_call,
-    )
+        set_xla_metadata as set_xla_metadata, xla_metadata_call as xla_metadata_call,
+    )  # fmt: skip

@@ -5,9 +5,6 @@ from xtree.namespaces import namespace
 
 with namespace(globals(), hint=hint_for):
     from xstack.extend import (
-        backend as backend,
-        core as core,
-        linear_util as linear_util,
-        random as random,
+        backend as backend, core as core, linear_util as linear_util, random as random,
         source_info_util as source_info_util,
-    )
+    )  # fmt: skip

@@ -7,9 +7,5 @@ with namespace(
     globals(), after="xstack.numpy", hint=hint_for
 ):  # which gives arrays their operators
     from xstack.interpreters import (
-        ad as ad,
-        batching as batching,
-        mlir as mlir,
-        partial_eval as partial_eval,
-        xla as xla,
-    )
+        ad as ad, batching as batching, mlir as mlir, partial_eval as partial_eval, xla as xla,
+    )  # fmt: skip

@@ -16,11 +16,8 @@ from xtree.namespaces import namespace
 with namespace(globals(), at_once=True):
     from xnp.scipy.stats.continuous import *  # noqa: F403
     from xnp.scipy.stats.descriptive import (
-        gaussian_kde as gaussian_kde,
-        mode as mode,
-        rankdata as rankdata,
-        sem as sem,
-    )
+        gaussian_kde as gaussian_kde, mode as mode, rankdata as rankdata, sem as sem,
+    )  # fmt: skip
     from xnp.scipy.stats.discrete import *  # noqa: F403
     from xnp.scipy.stats.multivariate import *  # noqa: F403
 

@@ -8,9 +8,6 @@ with namespace(globals(), hint=hint_for):
     from xstack.experimental.sparse import linalg as linalg
     from xstack.random_sparse import random_bcoo as random_bcoo
     from xstack.sparse_derivatives import (
-        grad as grad,
-        jacfwd as jacfwd,
-        jacobian as jacobian,
-        jacrev as jacrev,
+        grad as grad, jacfwd as jacfwd, jacobian as jacobian, jacrev as jacrev,
         value_and_grad as value_and_grad,
-    )
+    )  # fmt: skip

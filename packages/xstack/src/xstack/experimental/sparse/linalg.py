@@ -4,7 +4,4 @@ from xstack.absences import hint_for
 from xtree.namespaces import namespace
 
 with namespace(globals(), hint=hint_for):
-    from xnp.sparse.linalg import (
-        lobpcg_standard as lobpcg_standard,
-        spsolve as spsolve,
-    )
+    from xnp.sparse.linalg import lobpcg_standard as lobpcg_standard, spsolve as spsolve
