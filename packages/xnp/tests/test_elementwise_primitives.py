@@ -42,6 +42,23 @@ def test_numpy_rule_does_not_write_to_its_operands(name):
         state.run_quietly(primitive.rule("numpy"), *hosts, **dict(sample.params))
 
 
+@pytest.mark.parametrize("name", sorted(TABLE))
+def test_numpy_rule_gives_of_scalars_what_it_gives_of_vectors(name):
+    of_dtypes = {tuple([np.asarray(x).dtype for x in s.operands]): s for s in TABLE[name]}
+    rule = get_primitive(name).rule("numpy")
+    for sample in of_dtypes.values():
+        if not all(np.size(x) for x in sample.operands):
+            continue
+        vectors = [np.ravel(x)[-1:] for x in sample.operands]
+        scalars = [x.reshape(()) for x in vectors]
+        found, expected = [
+            state.run_quietly(rule, *hosts, **dict(sample.params)) for hosts in (scalars, vectors)
+        ]
+        for x, y in zip(found, expected, strict=True):
+            assert (np.shape(x), np.asarray(x).dtype) == ((), y.dtype)
+            np.testing.assert_array_equal(widened(x), widened(y)[0], err_msg=sample.label())
+
+
 def widened(x):
     x = np.asarray(x)
     if dtypes.is_complex(x.dtype):

@@ -1465,9 +1465,9 @@ def _rsqrt_numpy(x: Any) -> Any:
         return np.divide(np.ones((), x.dtype), root)
     inverse = _complex_functions.divided(np.ones((), x.dtype), np.asarray(root))
     # a real number over r has the sign of conj(r), 1 + 0j loses it
-    inverse.real, inverse.imag = [np.copysign(*parts) for parts in (
-        (inverse.real, root.real), (inverse.imag, -root.imag))]  # fmt: skip
-    return inverse
+    return _complex_numpy(
+        np.copysign(inverse.real, root.real), np.copysign(inverse.imag, -root.imag)
+    )
 
 
 rsqrt_p = unary(
