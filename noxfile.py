@@ -16,6 +16,7 @@ import shutil
 import sys
 import zipfile
 from collections.abc import Iterable, Iterator
+from datetime import date
 from email.message import Message
 from email.parser import HeaderParser
 from pathlib import Path
@@ -103,9 +104,14 @@ def array_api(session: nox.Session) -> None:
 
 @nox.session
 def fuzz(session: nox.Session) -> None:
-    """Run the random programs in nightly number (FUZZ_PROGRAMS); arguments go to pytest."""
+    """Run the random programs in nightly number (FUZZ_PROGRAMS); arguments go to pytest.
+
+    FUZZ_SEED says which are drawn: others each day, and the same again where it is set.
+    """
     install_editable(session, extras=EXTRAS_OF_EXAMPLES, groups=["test"])
     session.env["FUZZ_PROGRAMS"] = os.environ.get("FUZZ_PROGRAMS", "10000")
+    session.env["FUZZ_SEED"] = os.environ.get("FUZZ_SEED", str(date.today().toordinal()))
+    session.log(f"the programs are those of FUZZ_SEED={session.env['FUZZ_SEED']}")
     session.run("python", "-m", "pytest", "-n", "auto", "-m", "fuzz", *session.posargs)
 
 

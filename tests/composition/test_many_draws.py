@@ -72,6 +72,7 @@ PROGRAMS: dict[str, tuple[Callable[[int], Any], tuple[Any, ...], Callable[[int],
 }  # fmt: skip
 
 
+@pytest.mark.fuzz
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_each_hash_is_computed_once(name: str) -> None:
     make, args, hashes = PROGRAMS[name]

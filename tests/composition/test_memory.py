@@ -63,6 +63,7 @@ def test_tracing_fresh_functions_keeps_no_program_alive():
     assert count(ClosedJaxpr) + count(Jaxpr) <= programs + 4
 
 
+@pytest.mark.fuzz
 def test_memory_does_not_grow_with_the_number_of_functions():
     for k in range(TRACES):  # caches of a fixed size are full after as many
         transform(k)

@@ -2,12 +2,10 @@
 
 Operations of `lax` within bounds that allow tight comparisons; the public functions, special values
 and all dtypes are drawn by `tests/nets`. `FUZZ_PROGRAMS` says how many programs the test marked
-`fuzz` draws (`nox -s fuzz` asks for 10,000).
+`fuzz` draws, a quarter of it (`nox -s fuzz` sets 10,000).
 """
 
 from __future__ import annotations
-
-import os
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -15,6 +13,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from tests.composition.program_checks import check, check_values
 from tests.composition.program_data import Case
 from tests.composition.program_strategy import cases
+from tests.nets.cells import IN_FULL, PROGRAMS
 
 _QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much,
           HealthCheck.large_base_example]  # fmt: skip
@@ -41,10 +40,10 @@ def test_each_equation_of_a_random_program_is_the_same_compiled_alone(case: Case
 
 
 @pytest.mark.fuzz
-@pytest.mark.skipif("FUZZ_PROGRAMS" not in os.environ, reason="FUZZ_PROGRAMS is not set")
+@pytest.mark.skipif(not IN_FULL, reason="FUZZ_PROGRAMS is not set")
 @pytest.mark.parametrize("part", range(_PARTS))  # so that several processes share the work
 @settings(
-    max_examples=-(-int(os.environ.get("FUZZ_PROGRAMS", "1")) // _PARTS),
+    max_examples=max(PROGRAMS // 4 // _PARTS, 1),
     suppress_health_check=_QUIET,
     phases=[Phase.generate, Phase.shrink],
     database=None,

@@ -7,7 +7,6 @@ how many programs are tried (`nox -s fuzz`); an ordinary run tries the same few 
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -15,11 +14,9 @@ import pytest
 
 import xstack
 from tests.composition.programs_of_keys import Raw, Typed, program
+from tests.nets.cells import seeds
 
-IN_FULL = "FUZZ_PROGRAMS" in os.environ
 _PARTS = 4
-_PROGRAMS = -(-min(int(os.environ.get("FUZZ_PROGRAMS", "4")), 2000) // _PARTS)
-_START = int.from_bytes(os.urandom(3)) if IN_FULL else 14
 
 
 def _differ(found: Any, expected: Any) -> str:
@@ -50,8 +47,7 @@ def _check(seed: int) -> None:
 @pytest.mark.parametrize("part", range(_PARTS))
 def test_a_program_of_keys_gives_what_it_gives_of_their_words(part: int) -> None:
     findings = []
-    for k in range(_PROGRAMS):
-        seed = _START + part * _PROGRAMS + k
+    for seed in seeds(range(14, 18), one_of=20, part=part, parts=_PARTS):
         try:
             _check(seed)
         except Exception as error:
@@ -60,7 +56,7 @@ def test_a_program_of_keys_gives_what_it_gives_of_their_words(part: int) -> None
             if len(findings) == 5:
                 break
     if findings:
-        raise ExceptionGroup(f"{len(findings)} findings in {k + 1} programs", findings)
+        raise ExceptionGroup(f"{len(findings)} findings", findings)
 
 
 def test_an_eager_call_that_changes_no_key_may_be_repeated():

@@ -9,13 +9,13 @@ many programs the last test draws (`nox -s fuzz`); a few run always.
 from __future__ import annotations
 
 import itertools
-import os
 from typing import Any
 
 import numpy as np
 import pytest
 
 import xnp
+from tests.nets.cells import IN_FULL, seeds
 from xad import grad
 from xjit import device_put, devices, jit
 from xjit.lowering import modules
@@ -445,11 +445,10 @@ def _images_and_kernels() -> Any:
 
 
 @pytest.mark.fuzz
-@pytest.mark.skipif("FUZZ_PROGRAMS" not in os.environ, reason="FUZZ_PROGRAMS is not set")
+@pytest.mark.skipif(not IN_FULL, reason="FUZZ_PROGRAMS is not set")
 @pytest.mark.parametrize("part", range(8))  # so that several processes share the work
 def test_many_sharded_programs(part):
-    count = -(-int(os.environ.get("FUZZ_PROGRAMS", "1")) // 40)  # a fifth of the other programs
-    for seed in range(100 + part, 100 + 8 * count, 8):
+    for seed in seeds(range(0), one_of=5, part=part, parts=8):
         check(seed)
 
 

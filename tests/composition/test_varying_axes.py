@@ -1,7 +1,6 @@
 """Along which axes of a mesh values vary: types, what they allow, and derivatives, beside JAX."""
 
 import functools
-import os
 
 import numpy as np
 import pytest
@@ -9,6 +8,7 @@ import pytest
 import xnp
 import xstack
 from tests.nets import member_programs
+from tests.nets.cells import seeds
 from tests.nets.member_programs import Space
 from xad import checkpoint, custom_vjp, grad, jvp, vjp
 from xbatch import vmap
@@ -46,8 +46,6 @@ def weighed(fun):
 
 # --- beside the oracle -------------------------------------------------------------------------
 
-PROGRAMS = int(os.environ.get("FUZZ_PROGRAMS", "24")) // 4  # each compiles four programs
-
 
 def oracle():
     jax = pytest.importorskip("jax")
@@ -70,10 +68,12 @@ def _vma_of_12(aval):
     return getattr(kind, "varying", frozenset())
 
 
-def test_random_programs_of_members_have_the_values_and_gradients_of_the_oracle():
+@pytest.mark.fuzz
+@pytest.mark.parametrize("part", range(2))
+def test_random_programs_of_members_have_the_values_and_gradients_of_the_oracle(part):
     jax, *there = oracle()
     wrong = []
-    for seed in range(PROGRAMS):
+    for seed in seeds(range(6), one_of=40, part=part, parts=2):  # each compiles four programs
         steps = member_programs.draw(seed)
         ours, theirs = pair_of_programs(jax, *there, steps)
 

@@ -20,6 +20,8 @@ V = np.array([0.5, 1.0, 2.0], np.float32)
 SQUARE = np.array([[4.0, 1.0], [1.0, 3.0]], np.float32)
 I = np.array([2, 0, 1], np.int32)  # noqa: E741
 MASK = np.array([True, False, True])
+for _operand in (M, V, SQUARE, I, MASK):
+    _operand.flags.writeable = False  # cells share them
 
 
 @dataclass(frozen=True)

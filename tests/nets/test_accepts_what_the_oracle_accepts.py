@@ -149,8 +149,8 @@ def _numpys(cell: Cell) -> Any:
     args, kwargs = arguments_of(CALLS[cell.module, cell.function], cell)
 
     def plain(tree: Any) -> Any:
-        if isinstance(tree, Native):
-            return np.asarray(tree.value)
+        if isinstance(tree, Native | np.ndarray):  # copied: `np.put` and others write to them
+            return np.array(tree.value if isinstance(tree, Native) else tree)
         if type(tree) in (list, tuple):
             return type(tree)([plain(x) for x in tree])
         return {k: plain(x) for k, x in tree.items()} if type(tree) is dict else tree
@@ -277,6 +277,10 @@ DELIBERATE: dict[str, str] = {
     "numpy.roots(p=*) traced": "which coefficients are zero must be known",
     "numpy.poly*(*=list subclass) eager": _LISTS,
     "numpy.polydiv([uv]=*) *": "takes lists, and a number is a polynomial of degree 0",
+    "numpy.poly[as]*(a[12]=scalar array) traced": "a number is of degree 0",
+    "numpy.poly[as]*(a[12]=of more dimensions) *": "coefficients are arrays that broadcast",
+    "lax.betainc(=as usual) grad": "has derivatives by all parameters",
+    "lax.zeta(=as usual) grad": "has derivatives by all parameters",
     "lax.clamp(x=*) *": "Python scalars take the dtype of the array beside them",
 }
 

@@ -1,10 +1,15 @@
-"""What an ordinary run leaves out of a wide table, and that it tries some of every group."""
+"""What a run leaves out of a wide table, and that it tries some of every group."""
 
+import itertools
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
-from tests.nets.cells import IN_FULL, spread
+from tests.nets import cells as of_nets
+from tests.nets.cells import IN_FULL, covering, spread
+
+ROOT = Path(__file__).parents[2]
 
 NAMES = ["sin", "cos", "tan"]
 NUMBERS = range(6)
@@ -24,6 +29,32 @@ def test_a_sample_is_spread_over_the_groups_and_leaves_none_out(every):
 def test_tests_of_one_table_try_other_cells_of_it():
     tried = {cell for k in range(20) for cell in spread(f"test {k}", [0] * 8, 4)}
     assert tried == set(range(8))
+
+
+@pytest.mark.parametrize("strength", [1, 2, 3])
+def test_a_covering_has_all_combinations_of_some_factors_in_fewer_cells(strength, monkeypatch):
+    monkeypatch.setattr(of_nets, "IN_FULL", True)
+    every = itertools.product("abcd", "ab", range(5), range(4))
+    table = [cell for cell in every if cell[0] != "a" or cell[2] < 2]
+    chosen = covering(table, tuple, strength)
+    assert len(chosen) < len(table) * {1: 0.1, 2: 0.5, 3: 0.8}[strength]
+    assert chosen == [c for c in table if c in chosen]
+    for columns in itertools.combinations(range(4), strength):
+        found, wanted = [{tuple(c[i] for i in columns) for c in each} for each in (chosen, table)]
+        assert found == wanted
+
+
+def test_each_module_that_the_nightly_number_widens_is_run_by_it():
+    """`nox -s fuzz` selects marked tests: a number read by others would never be used."""
+    folders = [ROOT / "tests", *ROOT.glob("packages/*/tests")]
+    paths = [path for folder in folders for path in folder.rglob("test_*.py")]
+    text_of_module = {path.relative_to(ROOT).as_posix(): path.read_text() for path in paths}
+    wide = [name for name, text in text_of_module.items()
+            if "FUZZ_PROGRAMS" in text or "IN_FULL" in text]  # fmt: skip
+    assert len(wide) > 20
+    marked = [name for name, text in text_of_module.items()
+              if "mark.fuzz" in text or "mark.sampled" in text]  # fmt: skip
+    assert {*wide} - {*marked} == set()
 
 
 @pytest.mark.sampled(every=3, per="name")

@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 import xnp
-from tests.nets.cells import drawn
+from tests.nets.cells import covering, drawn
 from xad import (
     checkpoint,
     custom_gradient,
@@ -250,12 +250,17 @@ def check(rule, inside, outside, mark=1):
     np.testing.assert_allclose(found, expected(outside, like), rtol=2e-4, atol=2e-4)
 
 
-def each_of(cells, at_most):
+def factors(cell):
+    """Return the rule, and the outer and inner one, or None, of what is inside and outside."""
+    rule, inside, outside = cell
+    return (rule, *(*inside, None)[:2], *(*outside, None)[:2])
+
+
+def each_of(cells, at_most, strength):
     """Return the mark of a test that runs for each of some cells, or a sample of them."""
     names = lambda x: x if isinstance(x, str) else "-".join(x)  # noqa: E731
-    return pytest.mark.parametrize(
-        ("rule", "inside", "outside"), drawn(cells, at_most), ids=names
-    )  # fmt: skip
+    some = drawn(covering(cells, factors, strength), at_most)
+    return pytest.mark.parametrize(("rule", "inside", "outside"), some, ids=names)
 
 
 def test_the_net_has_its_size():
@@ -265,13 +270,13 @@ def test_the_net_has_its_size():
 
 @pytest.mark.sampled(every=8)
 @pytest.mark.fuzz
-@each_of(CELLS, at_most=150)
+@each_of(CELLS, at_most=150, strength=4)
 def test_a_function_with_a_rule_is_the_plain_function(rule, inside, outside):
     check(rule, inside, outside)
 
 
 @pytest.mark.sampled(every=8)
 @pytest.mark.fuzz
-@each_of(MARKED, at_most=60)
+@each_of(MARKED, at_most=60, strength=3)
 def test_the_rule_of_a_function_is_used(rule, inside, outside):
     check(rule, inside, outside, MARK)

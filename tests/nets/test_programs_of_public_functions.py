@@ -9,14 +9,13 @@ primal passes through a call, or two functions of equal code. Here all of these 
 from __future__ import annotations
 
 import functools
-import os
 
 import numpy as np
 import pytest
 
 import xnp
 from tests.nets import public_program_checks as checks
-from tests.nets.cells import IN_FULL
+from tests.nets.cells import IN_FULL, seeds
 from tests.nets.public_functions import NOT_DRAWN, forms_of, functions, takes_a_form
 from tests.nets.public_program_wrappers import WRAPPERS
 from tests.nets.public_programs import Call, Tried, draw
@@ -25,17 +24,13 @@ from xbatch import custom_vmap
 
 _PARTS = 8
 _ENOUGH = 20  # findings, after which a part ends
-_PROGRAMS = -(-int(os.environ.get("FUZZ_PROGRAMS", "48")) // _PARTS)
-# Other programs at each nightly run; the same at each ordinary one.
-_START = int.from_bytes(os.urandom(4)) if IN_FULL else 0
 
 
 @pytest.mark.fuzz
 @pytest.mark.parametrize("part", range(_PARTS))
 def test_every_way_to_run_a_program_of_public_functions_gives_the_same(part):
     findings = []
-    for k in range(_PROGRAMS):
-        seed = _START + part * _PROGRAMS + k
+    for k, seed in enumerate(seeds(range(48), part=part, parts=_PARTS)):
         try:
             checks.check_program(draw(seed), compiled=IN_FULL or k % 4 == 0)
         except Exception as error:

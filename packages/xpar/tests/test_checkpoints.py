@@ -145,6 +145,7 @@ SAVER = """
 """
 
 
+@pytest.mark.fuzz
 def test_a_kill_at_any_moment_of_saving_loses_nothing(tmp_path):
     rng, last = random.Random(0), 0
     for _ in range(KILLS):
