@@ -1,5 +1,7 @@
 """`checkpoint(budget=)`: gradients in every nesting, and the memory that XLA gives a program."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ import xnp
 from tests.composition.functions import close
 from tests.composition.nestings import TRANSFORMS, nested
 from xad import (
+    _memory_budget,
     checkpoint,
     checkpoint_policies,
     grad,
@@ -17,6 +20,8 @@ from xad import (
 from xbatch import vmap
 from xjit import jit
 from xnp import lax
+from xprim import eval_closed, make_jaxpr
+from xtree import leaves
 
 WEIGHTS = np.random.default_rng(0).normal(size=(6, 3, 3)).astype(np.float32) / 2
 
@@ -103,29 +108,56 @@ def test_xla_gives_a_gradient_about_as_much_memory_as_the_budget(blocks, budgets
         temporaries(checkpoint(blocks, budget=1000))
 
 
-@pytest.mark.sampled(every=2)
-@pytest.mark.parametrize(("blocks", "budget"), [(_blocks, 4_500_000), (_scanned_blocks, 5_000_000)])
-def test_a_measured_budget_is_met_more_nearly(blocks, budget):
+@pytest.mark.sampled(every=3)
+@pytest.mark.parametrize(("blocks", "budget"), [
+    (_scanned_blocks, 5_000_000), (_scanned_blocks, 4_500_000), (_blocks, 4_500_000),
+])  # fmt: skip
+def test_a_measured_budget_is_met_within_5_percent(blocks, budget):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(512, 64)).astype(np.float32)
     weights = rng.normal(size=(16, 64, 128)).astype(np.float32) / 8
+    compiled = (
+        jit(grad(checkpoint(blocks, budget=budget, measured=True), 1)).lower(x, weights).compile()
+    )
+    # 4.5 MB: between 3.0 and 5.1 MB a scan has no choice but values that some steps store
+    assert 0.95 * budget <= compiled.memory_analysis().temp_size_in_bytes <= 1.03 * budget
+    # the same operations, computed twice in float32
+    close(compiled(x, weights), jit(grad(blocks, 1))(x, weights))
 
-    def temporaries(**options):
-        f = checkpoint(blocks, budget=budget, **options)
-        compiled = jit(grad(f, 1)).lower(x, weights).compile()
-        return compiled.memory_analysis().temp_size_in_bytes
 
-    estimated, measured = temporaries(), temporaries(measured=True)
-    assert abs(measured - budget) < abs(estimated - budget)
-    assert measured < 1.03 * budget
+@pytest.mark.parametrize("parts_of", [
+    partial(_memory_budget._turns_of, 2), partial(_memory_budget._turns_of, 8),
+    partial(_memory_budget._two_loops, 0.3),
+])  # fmt: skip
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("length", [1, 6, 11])
+def test_scans_in_parts_are_the_same(length, reverse, parts_of):
+    def f(x, w, xs):
+        def step(x, element):
+            a, (b,) = element
+            y = xnp.tanh(w * x + a) * b
+            return y, (y.sum(), {"b": b * y})
+
+        return lax.scan(step, x, (xs, (xs[:, :1] * 2,)), reverse=reverse)
+
+    rng = np.random.default_rng(3)
+    args = [rng.normal(size=shape).astype(np.float32) for shape in ((3,), (3,), (length, 3))]
+    divided = _memory_budget._with_scans_in_parts(make_jaxpr(f)(*args), parts_of)
+    scans = [eqn for eqn in divided.eqns if eqn.primitive.name == "scan"]
+    assert sum(p[1] for p in parts_of(length)) == sum(eqn.params["length"] for eqn in scans)
+    close(eval_closed(divided, *map(xnp.asarray, args)), leaves(f(*args)))
 
 
 def test_measuring_needs_a_budget():
     with pytest.raises(ValueError, match="measured=True needs a budget"):
         checkpoint(layered, measured=True)
     x = np.float32([1, 2, 3])
-    within = checkpoint(layered, budget=400, measured=True)
+    within = checkpoint(layered, budget=4000, measured=True)
     close(vmap(grad(lambda x: within(x).sum()))(x[None])[0], grad(lambda x: layered(x).sum())(x))
+    with pytest.raises(
+        ValueError, match=r"less than the gradient takes[^%]*as the compiler counts"
+    ):
+        grad(checkpoint(lambda x: layered(x).sum(), budget=1, measured=True))(x)
 
 
 def test_compiled_programs_compute_again_what_a_checkpoint_does_not_keep():

@@ -7,7 +7,8 @@ stored, and it is computed again when the backward pass comes to it. So the memo
 
 and the segments are those for which this is least. What the budget leaves is given to the values
 that cost most operations a byte (`xprim.eager_costs`). A scan counts each step: its body is
-cut likewise, and what the body stores is stored once a step.
+cut likewise, and what the body stores is stored once a step. A measured choice, where that is too
+coarse, divides scans into parts that store different values.
 
 Source of the segments: T. Chen et al., "Training deep nets with sublinear memory cost" (2016); of
 the choice inside, a knapsack filled by value per weight (G. B. Dantzig, 1957).
@@ -16,16 +17,21 @@ the choice inside, a knapsack filled by value per weight (G. B. Dantzig, 1957).
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import xprim
+from xad._checkpoint import CONTRACTIONS
 from xad.tangents import is_differentiable
+from xnp.primitives.table import concatenated, reshaped, sliced
 from xprim import ELEMENTWISE, ClosedJaxpr, Equation, Jaxpr, Literal, Var, eval_closed
 from xprim.eager_costs import count_equation
 from xprim.errors import described, message
 from xprim.memory import bytes_of, in_bytes
+from xprim.sharded_types import with_dimension
 from xprim.transformed import find
 
 __all__ = ()
@@ -97,8 +103,14 @@ class _Segment:
         self.stored += bytes_of(v.aval)
         self.again -= bytes_of(v.aval)
 
-    def rated(self) -> Iterator[tuple[float, _Segment, Var]]:
-        """Yield the candidates, each with the operations a byte that computing it again takes."""
+    def drop(self, v: Var) -> None:
+        """Compute a candidate again."""
+        self.kept.remove(v)
+        self.stored -= bytes_of(v.aval)
+        self.again += bytes_of(v.aval)
+
+    def rated(self) -> Iterator[_Candidate]:
+        """Yield the candidates that are not stored."""
         costs: dict[Any, float] = {}
         most = sum(map(count_equation, self.eqns))
         known = {*self.candidates, *self.kept}
@@ -109,7 +121,38 @@ class _Segment:
                 if v not in known:
                     costs[v] = cost
                 elif v not in self.kept:
-                    yield cost / max(bytes_of(v.aval), 1), self, v
+                    yield _Candidate(cost / max(bytes_of(v.aval), 1), self, v, eqn.primitive.name)
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A value that could be stored.
+
+    Attributes:
+      rate: the operations a byte that computing it again takes.
+      part: where it is.
+      v: the value.
+      name: of the primitive that makes it.
+    """
+
+    rate: float
+    part: _Segment
+    v: Var
+    name: str
+
+    @property
+    def nbytes(self) -> int:
+        """What storing it takes, in all steps of the loops around."""
+        return self.part.rounds * bytes_of(self.v.aval)
+
+    @property
+    def is_contraction(self) -> bool:
+        """Whether it is in memory anyhow: the compiler fuses no contraction with what reads it."""
+        return self.name in CONTRACTIONS
+
+    def is_like(self, other: _Candidate) -> bool:
+        """Return whether storing the other one would have the same effect elsewhere."""
+        return self.name == other.name and self.v.aval is other.v.aval
 
 
 @dataclass(eq=False)
@@ -341,44 +384,127 @@ def planned(
       ImportError: no package compiles.
     """
 
-    def choice(nbytes: int) -> ClosedJaxpr:
-        return _planned_by_estimate(closed, active, nbytes, residuals_of, checkpointed)
+    def analysed(closed: ClosedJaxpr) -> _Program:
+        program = _analysed(closed, active, residuals_of)
+        _cut_for_least_memory(program)
+        return program
 
-    if not measured:
-        return choice(budget)
-    estimate, best = budget, choice(budget)
-    program, found = best, dict[int, int]()  # bytes that were measured, by the estimate
-    while True:
-        found[estimate] = _temporaries(program, active)
-        if min(found, key=lambda n: _miss(found[n], budget)) == estimate:
-            best = program
-        if abs(found[estimate] - budget) <= _NEAR * budget or len(found) == _MEASUREMENTS:
-            return best
-        estimate = _next_estimate(found, budget)
-        try:
-            program = choice(estimate)
-        except ValueError:  # less than what it takes at least
-            return best
+    def measure(closed: ClosedJaxpr) -> _Measured:
+        found = _Measured(analysed(closed), active, budget, checkpointed)
+        found.keep_what_fits()
+        return found
+
+    if measured:
+        return _nearest(closed, budget, measure)
+    program = analysed(closed)
+    _keep_by_estimate(program, budget)
+    return _run_in_parts(program, checkpointed)
 
 
-def _miss(nbytes: int, budget: int) -> tuple[bool, int]:
-    """Return how far a measurement is from the budget; those that fit are before others."""
-    return nbytes > budget * (1 + _NEAR), abs(nbytes - budget)
+def _nearest(
+    closed: ClosedJaxpr, budget: int, measure: Callable[[ClosedJaxpr], _Measured]
+) -> ClosedJaxpr:
+    """Return the measured choice that comes nearest, with scans in parts where that is nearer."""
+    found = [measure(closed)]
+    for divide in (_Measured.turns, _Measured.two_loops, _Measured.two_loops):
+        if found[-1].is_near or not found[0].smallest:
+            break
+        parts_of = divide(found[0], found[-1].least)
+        found.append(measure(_with_scans_in_parts(closed, parts_of)))
+    best = min(found, key=_Measured.miss)
+    if best.miss()[0]:
+        least = in_bytes(best.nbytes)
+        raise ValueError(_too_small(budget, f"{least}, as the compiler counts them"))
+    return best.best
 
 
-# How often a gradient is compiled, unless it is as near to the budget as this share of it.
-_MEASUREMENTS = 4
-_NEAR = 0.03
+class _Measured:
+    """A choice of what is stored, corrected by what the compiler gives each gradient.
+
+    A value takes other bytes than its own where storing it changes what the compiler fuses.
+
+    Attributes:
+      best: the program that comes nearest to the budget.
+      nbytes: its temporaries.
+      least: those of the program that stores nothing more than it must.
+    """
+
+    def __init__(
+        self, program: _Program, active: Sequence[bool], budget: int, checkpointed: Checkpointed
+    ) -> None:
+        self._program, self._active = program, active
+        self._budget, self._checkpointed = budget, checkpointed
+        self.best, self.nbytes = self._measure()
+        self.least = self.nbytes
+
+    def _measure(self) -> tuple[ClosedJaxpr, int]:
+        closed = _run_in_parts(self._program, self._checkpointed)
+        return closed, _temporaries(closed, self._active)
+
+    def miss(self) -> tuple[bool, int]:
+        """Return how far the best is from the budget; those that fit are before others."""
+        return self.nbytes > self._budget * _MOST, abs(self.nbytes - self._budget)
+
+    def keep_what_fits(self) -> None:
+        """Store values, as many at a time as seem to fit, until few bytes are left.
+
+        The dearest are first, contractions before others. Of those that do not fit together fewer
+        are tried, and one that does not fit by itself is left out with those that are like it.
+        At the end those are tried that are larger than what is left: some are in memory anyhow.
+        """
+        left = sorted(_by_rate(self._program), key=lambda c: not c.is_contraction)
+        price, most = 1.0, len(left)
+        for _ in range(_MEASUREMENTS - 1):
+            room = self._budget - self.nbytes
+            left = [c for c in left if c.nbytes <= _DEAREST * room]
+            left.sort(key=lambda c: c.nbytes > room)
+            if room <= (1 - _LEAST) * self._budget or not left:
+                return
+            sums = itertools.accumulate([price * c.nbytes for c in left])
+            tried = left[: min(max(1, sum([n <= room for n in sums])), most)]
+            for c in tried:
+                c.part.keep(c.v)
+            closed, nbytes = self._measure()
+            if nbytes <= self._budget * _MOST:
+                self.best, self.nbytes = closed, nbytes
+                left, most = left[len(tried) :], len(left)
+                continue
+            for c in tried:
+                c.part.drop(c.v)
+            price = max(price, (nbytes - self.nbytes) / sum([c.nbytes for c in tried]))
+            most = len(tried) - 1
+            if not most:
+                left = [c for c in left if not c.is_like(tried[0])]
+                price, most = 1.0, len(left)
+
+    @property
+    def is_near(self) -> bool:
+        """Whether the best is as near to the budget as is looked for."""
+        return _LEAST <= self.nbytes / self._budget <= _MOST
+
+    @property
+    def smallest(self) -> int:
+        """The least bytes of a value that was not stored in any step of a loop, 0 without one."""
+        candidates = _by_rate(self._program)
+        return min([c.nbytes for c in candidates if c.part.rounds > 1], default=0)
+
+    def turns(self, _least: int) -> PartsOf:
+        """Return turns of steps in one of which a value has about the bytes that may be missed."""
+        steps = math.ceil(self.smallest / ((_MOST - _LEAST) * self._budget))
+        return partial(_turns_of, min(max(2, steps), _STEPS_A_TURN))
+
+    def two_loops(self, least: int) -> PartsOf:
+        """Return two loops, of which one has room for a value beyond the least that is stored."""
+        return partial(_two_loops, (self._budget - least) / self.smallest)
 
 
-def _next_estimate(found: dict[int, int], budget: int) -> int:
-    """Return where a line through measurements on both sides meets the budget, or one through 0."""
-    below = max([(n, at) for at, n in found.items() if n <= budget], default=(0, 0))
-    above = min([(n, at) for at, n in found.items() if n > budget], default=None)
-    if above is None:
-        above, below = below, (0, 0)
-    (low, at_low), (high, at_high) = below, above
-    return int(at_low + (at_high - at_low) * (budget - low) / (high - low))
+# What the temporaries of a measured choice are of the budget, where there is such a choice; how
+# often a gradient is compiled to find it; how many steps of a loop are written out for it at most.
+_LEAST, _MOST = 0.95, 1.03
+_MEASUREMENTS = 10
+_STEPS_A_TURN = 8
+# How many times more than its temporaries grow a value may take that is tried.
+_DEAREST = 4
 
 
 def _temporaries(program: ClosedJaxpr, active: Sequence[bool]) -> int:
@@ -403,32 +529,36 @@ def _temporaries(program: ClosedJaxpr, active: Sequence[bool]) -> int:
     return int(jit(gradient).lower(*shapes).compile().memory_analysis().temp_size_in_bytes)
 
 
-def _planned_by_estimate(
-    closed: ClosedJaxpr, active: tuple[bool, ...], budget: int, residuals_of: ResidualsOf,
-    checkpointed: Checkpointed,
-) -> ClosedJaxpr:  # fmt: skip
-    """Return the program for a budget by estimated bytes."""
-    program = _analysed(closed, active, residuals_of)
-    _cut_for_least_memory(program)
+def _keep_by_estimate(program: _Program, budget: int) -> None:
+    """Store what fits into a budget by estimated bytes."""
     stored, again = program.total_stored(), _most_again(program)
     if stored + again > budget:
-        raise ValueError(message(
-            "checkpoint", "the budget is less than the gradient takes when all that can be is "
-            "computed again.",
-            got=in_bytes(budget),
-            expected=f"at least {in_bytes(stored + again)}: {in_bytes(stored)} between the parts "
-            f"of {closed.jaxpr.name or 'the function'}, {in_bytes(again)} for the largest of them",
-            hint="a smaller batch, or chunks of it, takes less",
+        raise ValueError(_too_small(
+            budget, f"{in_bytes(stored + again)}: {in_bytes(stored)} between the parts of "
+            f"{program.closed.jaxpr.name or 'the function'}, {in_bytes(again)} for the largest of "
+            "them",
         ))  # fmt: skip
-    rated = itertools.chain.from_iterable([part.rated() for part in program.segments()])
-    for _, part, v in sorted(rated, key=lambda found: -found[0]):
-        more = part.rounds * bytes_of(v.aval)
-        if stored + again + more <= budget:
-            is_largest = part.again == again
-            part.keep(v)
-            stored += more
+    for c in _by_rate(program):
+        if stored + again + c.nbytes <= budget:
+            is_largest = c.part.again == again
+            c.part.keep(c.v)
+            stored += c.nbytes
             again = _most_again(program) if is_largest else again
-    return _run_in_parts(program, checkpointed)
+
+
+def _too_small(budget: int, least: str) -> str:
+    return message(
+        "checkpoint", "the budget is less than the gradient takes when all that can be is "
+        "computed again.",
+        got=in_bytes(budget), expected=f"at least {least}",
+        hint="a smaller batch, or chunks of it, takes less",
+    )  # fmt: skip
+
+
+def _by_rate(program: _Program) -> list[_Candidate]:
+    """Return the values that could be stored, those that are dear to compute again first."""
+    candidates = itertools.chain.from_iterable([part.rated() for part in program.segments()])
+    return sorted(candidates, key=lambda c: -c.rate)
 
 
 def _most_again(program: _Program) -> int:
@@ -486,3 +616,109 @@ def _program_of(eqns: Sequence[Equation], results: Sequence[Var]) -> ClosedJaxpr
     made = {v for eqn in eqns for v in eqn.outputs}
     read = dict.fromkeys([x for eqn in eqns for x in eqn.inputs if isinstance(x, Var)])
     return ClosedJaxpr(Jaxpr([], [v for v in read if v not in made], list(results), list(eqns)))
+
+
+# --------------------------------------------------------------------------------- parts of scans
+# A scan stores a value in all of its steps or in none. Parts of it have choices of their own: the
+# steps of a turn, where a turn is several; or a first and a second loop. The elements of turns need
+# no copy; but where the compiler does not keep the steps of a turn one after the other (the CPU of
+# jaxlib 0.10.2, which drops barriers), these take more memory than two loops.
+
+Part = tuple[int, int, int]  # the first step, how many turns, and the steps of each
+PartsOf = Callable[[int], list[Part]]  # of a number of steps
+
+
+def _turns_of(count: int, length: int) -> list[Part]:
+    """Return turns of a number of steps, or of a few more where none is left over then."""
+    divisors = [n for n in range(count, _STEPS_A_TURN + 1) if length % n == 0]
+    count = min([*divisors[:1], length] if divisors else [count, length])
+    turns, rest = divmod(length, count)
+    return [(0, turns, count), (turns * count, 1, rest)][: 2 if rest else 1]
+
+
+def _two_loops(share: float, length: int) -> list[Part]:
+    """Return two loops, of which the first has a share of the steps."""
+    first = min(max(1, int(share * length)), length - 1)
+    return [(0, first, 1), (first, length - first, 1)] if first else [(0, length, 1)]
+
+
+class _SplittingTrace(xprim.Trace):
+    """Hands every primitive to its parent, scans in parts."""
+
+    __slots__ = ("_parts_of",)
+
+    name = "split"
+
+    def __init__(self, parent: xprim.Trace, parts_of: PartsOf) -> None:
+        super().__init__(parent)
+        self._parts_of = parts_of
+
+    def process(
+        self, primitive: xprim.Primitive, operands: tuple[Any, ...], params: dict[str, Any]
+    ) -> tuple[Any, ...]:
+        """Apply a primitive."""
+        assert self.parent is not None
+        length = params.get("length")
+        if primitive.name != "scan" or not isinstance(length, int) or "num_stops" in params:
+            return self.parent.process(primitive, operands, params)
+        with xprim.use_trace(self.parent):
+            return _scan_parts(operands, self._parts_of(length), **params)
+
+
+def _with_scans_in_parts(closed: ClosedJaxpr, parts_of: PartsOf) -> ClosedJaxpr:
+    """Return the program with its scans divided."""
+
+    def run(*args: Any) -> list[Any]:
+        with xprim.use_trace(_SplittingTrace(xprim.state.trace, parts_of)):
+            return eval_closed(closed, *args)
+
+    return xprim.trace_to_closed(run, closed.in_avals, name=closed.jaxpr.name)
+
+
+def _scan_parts(
+    operands: Sequence[Any], parts: Sequence[Part], *, jaxpr: ClosedJaxpr, length: int,
+    num_consts: int, num_carry: int, reverse: bool, **options: Any,
+) -> tuple[Any, ...]:  # fmt: skip
+    """Bind a scan for each part, and join their ys."""
+    known = num_consts + num_carry
+    consts, xs = operands[:num_consts], operands[known:]
+    carry: Sequence[Any] = operands[num_consts:known]
+    ys: Sequence[Any]
+    ys_of_parts = []
+    for start, turns, steps in parts[::-1] if reverse else parts:
+        elements = [sliced(x, 0, start, start + turns * steps) for x in xs]
+        body = jaxpr
+        if steps > 1:
+            elements = [reshaped(x, (turns, steps, *x.aval.shape[1:])) for x in elements]
+            body = jaxpr.derived(_turn, num_consts, num_carry, steps, reverse)
+        results = xprim.get_primitive("scan").bind(
+            *consts, *carry, *elements, jaxpr=body, length=turns, num_consts=num_consts,
+            num_carry=num_carry, reverse=reverse, **options,
+        )  # fmt: skip
+        carry, ys = results[:num_carry], results[num_carry:]
+        if steps > 1:
+            ys = [reshaped(y, (turns * steps, *y.aval.shape[2:])) for y in ys]
+        ys_of_parts.append(ys)
+    in_order = ys_of_parts[::-1] if reverse else ys_of_parts
+    return (*carry, *[concatenated(ys, 0) for ys in zip(*in_order, strict=True)])
+
+
+def _turn(
+    jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, steps: int, reverse: bool
+) -> ClosedJaxpr:
+    """Return the body of several steps, which gets their elements and stacks their ys."""
+    known = num_consts + num_carry
+
+    def run(*args: Any) -> list[Any]:
+        consts, groups = args[:num_consts], args[known:]
+        carry: Sequence[Any] = args[num_consts:known]
+        ys: list[Sequence[Any]] = [()] * steps
+        for i in range(steps - 1, -1, -1) if reverse else range(steps):
+            elements = [reshaped(sliced(x, 0, i, i + 1), x.aval.shape[1:]) for x in groups]
+            results = eval_closed(jaxpr, *consts, *carry, *elements)
+            carry, ys[i] = results[:num_carry], results[num_carry:]
+        rows = [[reshaped(y, (1, *y.aval.shape)) for y in each] for each in zip(*ys, strict=True)]
+        return [*carry, *[concatenated(each, 0) for each in rows]]
+
+    avals = [with_dimension(a, 0, steps) for a in jaxpr.in_avals[known:]]
+    return xprim.trace_to_closed(run, [*jaxpr.in_avals[:known], *avals], name=jaxpr.jaxpr.name)
