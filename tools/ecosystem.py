@@ -85,7 +85,6 @@ _REASONS = {
     r"IsTraceableTest": "looks for names of JAX's classes in the text of a function",
     r"fp8_meta": "dtypes of Flax that are none of NumPy's (`fp8_meta`)",
     r"abstract mesh has no devices": "sharding of a mesh without devices",
-    r"types made of several arrays": "hijax types as operands (`jax.experimental.hijax`)",
     r"colocated_python|array_serialization|ifrt|pxla": "imports orbax, which needs parts of JAX "
     "for clusters",
     r"DID NOT WARN": "expects a warning of JAX",

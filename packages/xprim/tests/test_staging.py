@@ -68,6 +68,21 @@ def test_results_may_be_arguments_constants_or_trees():
     assert values(closed, 5.0) == [X.tolist(), 3, 5.0, 5.0]
 
 
+def test_make_jaxpr_in_a_traced_function_counts_scalar_arrays_among_the_constants():
+    held = xprim.ConcreteArray(np.int32(3), ShapedArray((), "int32"))
+
+    def constants_of(value):
+        return [c.aval for c in make_jaxpr(lambda x: plus(plus(x, value), 4))(1).consts]
+
+    def program(x):  # whichever of the two a closure holds, its program has one constant
+        assert constants_of(held) == constants_of(x) == [held.aval]
+        assert constants_of(3) == []
+        return x
+
+    make_jaxpr(program)(np.int32(1))
+    assert constants_of(held) == []
+
+
 def test_make_jaxpr_takes_static_arguments_and_returns_shapes():
     def f(mode, x, *, y):
         assert mode == "up"

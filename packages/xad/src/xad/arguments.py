@@ -261,7 +261,9 @@ def flat_arguments(
       reference, the array is its value.
     """
     check_function(fun, operation)
-    args, restore = with_perturbations(tuple(args))
+    args, restore = tuple(args), None
+    if type_of_by_class:
+        args, restore = _high_types.as_arguments(args)
     leaves, in_tree = xtree.flatten(args)
 
     def rebuild(xs: Any) -> tuple[Any, dict[str, Any]]:
@@ -298,7 +300,9 @@ def differentiated(
     else:
         number, numbers = normalized_argnums(argnums, len(args), operation)
     selected = args[number] if number is not None else tuple([args[i] for i in numbers])
-    selected, restore = with_perturbations(selected)
+    restore = None
+    if type_of_by_class:
+        selected, restore = _high_types.as_arguments(selected)
     leaves, tree = xtree.flatten(selected)
     for x in leaves:
         if not isinstance(x, Array):
@@ -319,11 +323,6 @@ def differentiated(
 
     flat = FlatFunction(fun, rebuild, operation=operation, has_aux=has_aux)
     return flat, as_arrays(leaves, operation, tree), tree
-
-
-def with_perturbations(args: Any) -> tuple[Any, Callable[[Any], Any] | None]:
-    """Return arguments without values of a `HiType`, and what makes these again, where any are."""
-    return _high_types.as_arguments(args) if type_of_by_class else (args, None)
 
 
 def as_tangents(tree: Any, leaves: Sequence[Any]) -> Any:

@@ -67,7 +67,9 @@ def make_jaxpr(
       return_shape: also return the tree of `ShapeDtypeStruct` that `fun` gives.
 
     Returns:
-      A function of the same arguments that returns a `ClosedJaxpr`.
+      A function of the same arguments that returns a `ClosedJaxpr`. A scalar array that `fun`
+      closes over is a literal in it; where `make_jaxpr` is called in a traced function, it is a
+      constant as other arrays are, since the next call may find a traced one in its place.
 
     Example:
       >>> from xprim import make_jaxpr
@@ -83,8 +85,9 @@ def make_jaxpr(
     def jaxpr_of(*args: Any, **kwargs: Any) -> Any:
         with extended_axes(dict(axis_env or ())):
             closed, out_tree = stage(
-                fun, args, kwargs, static, operation="make_jaxpr", takes_cells=True
-            )
+                fun, args, kwargs, static, operation="make_jaxpr", takes_cells=True,
+                keeps_scalars=state.trace is not EAGER,
+            )  # fmt: skip
         if return_shape:
             avals = closed.out_avals[: out_tree.num_leaves]  # those of written cells follow
             shapes = [ShapeDtypeStruct(a.shape, a.dtype) for a in avals]
@@ -145,6 +148,7 @@ def stage(
     operation: str,
     takes_cells: bool = False,
     uses: list[CellUse] | None = None,
+    keeps_scalars: bool = False,
 ) -> tuple[ClosedJaxpr, Any]:
     """Stage a function of pytrees; returns its closed jaxpr and the structure of its result.
 
@@ -158,6 +162,7 @@ def stage(
         of outside are constants, and what is written to any cell is one more result.
       uses: is filled with how it uses cells of outside, whose values are its last arguments then,
         and its last results where it writes them; None lets them be read.
+      keeps_scalars: whether scalar arrays that it closes over are constants, not literals.
     """
     fixed = {i: args[i] for i in static_positions(static_argnums, len(args), operation)}
     dynamic = [a for i, a in enumerate(args) if i not in fixed]
@@ -180,8 +185,9 @@ def stage(
 
     uses = [] if takes_cells else uses
     jaxpr, consts = trace_to_jaxpr(
-        flat_fun, avals, name=name_of(fun, ""), arg_names=names, cells=uses
-    )
+        flat_fun, avals, name=name_of(fun, ""), arg_names=names, cells=uses,
+        keeps_scalars=keeps_scalars,
+    )  # fmt: skip
     if uses and takes_cells:
         own = len(jaxpr.invars) - len(uses)
         consts = [*consts, *[use.before for use in uses]]

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from xprim import config, dtypes
-from xprim.array import Array, ConcreteArray
+from xprim.array import Array, ConcreteArray, is_shared
 from xprim.avals import ShapedArray
 from xprim.cells import Cell, CellUse
 from xprim.config import state
@@ -151,7 +151,7 @@ class JaxprTrace(Trace):
 
     __slots__ = (
         "_atom_by_id", "arg_names", "cells", "constvars", "consts", "depth", "eqns", "fun_name",
-        "invars", "lasting", "values",
+        "invars", "keeps_scalars", "lasting", "values",
     )  # fmt: skip
 
     name = "jit"
@@ -167,6 +167,7 @@ class JaxprTrace(Trace):
         self.cells: dict[Cell, CellUse] | None = None
         self.values: Values | None = None
         self.keeps_sources = True
+        self.keeps_scalars = False
         outer = state.name_stack
         self.depth = len(outer)  # the scopes around are those of each call, not of this
         self.lasting = tuple([s for s in outer if isinstance(s, LastingScope)]) if outer else outer
@@ -262,7 +263,8 @@ class JaxprTrace(Trace):
     def _new_constant(self, value: Any) -> Atom:
         if type(value) is ConcreteArray:
             aval = value.aval
-            if aval.ndim == 0 and not (aval.physical and dtypes.is_extended(aval.dtype)):
+            is_number = not (aval.physical and dtypes.is_extended(aval.dtype))
+            if aval.ndim == 0 and is_number and (not self.keeps_scalars or is_shared(value)):
                 return Literal(value)
         elif not isinstance(value, Tracer):
             raise foreign_operand("bind", value)
@@ -391,6 +393,7 @@ def trace_to_jaxpr(
     name: str = "",
     arg_names: Sequence[str] = (),
     cells: list[CellUse] | None = None,
+    keeps_scalars: bool = False,
 ) -> tuple[Jaxpr, list[Any]]:
     """Run `fun` on tracers of the given abstract values and return its jaxpr and constants.
 
@@ -402,6 +405,7 @@ def trace_to_jaxpr(
       cells: gets a `CellUse` for each cell of outside that the function uses. Their values are the
         last arguments of the jaxpr, and the last results for those that it writes. Without it they
         are constants, and none may be written.
+      keeps_scalars: whether scalar arrays of outside are constants as others are, not literals.
 
     Returns:
       The jaxpr, and the values of its constants: concrete arrays or tracers of traces that enclose
@@ -411,6 +415,7 @@ def trace_to_jaxpr(
     trace = JaxprTrace(previous, name)
     trace.arg_names = arg_names
     trace.cells = {}
+    trace.keeps_scalars = keeps_scalars
     args = [trace.argument(aval) for aval in avals]
     outer_source, constants = state.source, state.constant_cells
     state.trace = trace

@@ -193,7 +193,10 @@ def _array_of_value(value: Any, dtype: Any, copy: bool) -> Array:
     if type(value) in _SCALARS:
         if dtype is not None and (type(value) is float or type(value) is complex):
             _check_kept(np.asarray(value), dtype)
-        return scalar_array(value, dtype)
+        found = scalar_array(value, dtype)
+        if state.trace is EAGER:
+            return found
+        return ConcreteArray(found.to_host(), found.aval)  # an array, where programs tell numbers
     if isinstance(value, np.ndarray | np.generic):
         return _array_of_numpy(value, dtype, copy)
     if isinstance(value, list | tuple):  # a subclass, such as a namedtuple
