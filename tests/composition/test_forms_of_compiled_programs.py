@@ -25,10 +25,18 @@ def text_of(fun: Callable[..., Any], *args: Any) -> str:
     return str(xjit.jit(fun).lower(*args).as_text())
 
 
-def test_argmax_reduces_elements_and_places_apart() -> None:
-    text = text_of(lambda x: xnp.argmax(x, 1), SQUARE)
-    assert text.count('"stablehlo.reduce"') == 2
-    assert "-> (tensor<8xf32>, tensor<8xi32>)" not in text
+def test_argmax_reduces_elements_and_places_apart_where_there_are_many() -> None:
+    pairs = text_of(lambda x: xnp.argmax(x, 1), SQUARE)
+    assert pairs.count('"stablehlo.reduce"') == 1
+    many = text_of(lambda x: xnp.argmax(x, 1), np.zeros((200, 200), np.float32))
+    assert "-> (tensor<200xf32>, tensor<200xi32>)" not in many
+
+
+def test_any_and_all_of_many_are_extremes_of_bytes() -> None:
+    for name in ("any", "all"):
+        text = text_of(lambda x, name=name: getattr(xnp, name)(x > 0), np.zeros(8192, np.float32))
+        assert "(tensor<8192xi8>, tensor<i8>) -> tensor<i8>" in text
+        assert text.count('"stablehlo.reduce"') == 1
 
 
 def test_randint_hashes_with_one_key_at_a_time() -> None:

@@ -183,23 +183,21 @@ def write_extremes(
         (held,) = inner.op("stablehlo.optimization_barrier", [x], [aval], [aval])
         is_nan = _differs(inner, held, aval, flags)
         found: Names = rule_of_any(inner, [is_nan], [flags], [truth], **params)
-        return found
+        chosen = [*found, inner.full_like(np.nan, out), *results]
+        selected: Names = inner.op("stablehlo.select", chosen, [truth, out, out], [out])
+        return selected
 
     if b.is_split:  # the partitioner cuts no branches
-        (is_nan,) = exact(b)
-    else:
-        scalar = shaped_array((), aval.dtype)
-        dims = ", ".join(map(str, range(aval.ndim)))
-        (total,) = b.op(
-            "stablehlo.reduce", [x, b.scalar(0, aval.dtype)], [aval, scalar], [scalar],
-            f"dimensions = array<i64: {dims}>", b.reducer("stablehlo.add", aval.dtype),
-        )  # fmt: skip
-        none = b.region([], lambda inner, _: [inner.full_like(False, truth)], [truth])
-        regions = b.regions(b.region([], exact, [truth]), none)
-        any_nan = _differs(b, total, scalar, flag)
-        (is_nan,) = b.op("stablehlo.if", [any_nan], [flag], [truth], "", regions)
-    chosen = [is_nan, b.full_like(np.nan, out), *results]
-    return b.op("stablehlo.select", chosen, [truth, out, out], [out])
+        return exact(b)
+    scalar = shaped_array((), aval.dtype)
+    dims = ", ".join(map(str, range(aval.ndim)))
+    (total,) = b.op(
+        "stablehlo.reduce", [x, b.scalar(0, aval.dtype)], [aval, scalar], [scalar],
+        f"dimensions = array<i64: {dims}>", b.reducer("stablehlo.add", aval.dtype),
+    )  # fmt: skip
+    regions = b.regions(b.region([], exact, [out]), b.region([], lambda *_: results, [out]))
+    any_nan = _differs(b, total, scalar, flag)
+    return b.op("stablehlo.if", [any_nan], [flag], [out], "", regions)
 
 
 def _has_overlaps(out: ShapedArray, params: Mapping[str, Any]) -> bool:

@@ -13,7 +13,7 @@ from xnp.primitives import costs, table
 from xnp.primitives.lowering_text import WIDER, compared, is_split, upcast
 from xnp.primitives.table import NATIVE, add, bind, broadcasted, concatenated, mul, reshaped, sliced
 from xprim import ZERO, ClosedJaxpr, Primitive, ShapedArray, Zero, dtypes, shaped_array, undefined
-from xprim.contracts import BatchAxis, Builder, JVPHandle, outline
+from xprim.contracts import BatchAxis, Builder, JVPHandle, is_in_loop, outline
 from xprim.errors import MissingRuleError, message
 from xprim.jaxpr import interpret
 from xprim.requirements import require, require_dtype
@@ -121,10 +121,22 @@ def in_slices(name: str, rule: Callable[..., Any], combine: str, repeats: bool) 
         ):  # fmt: skip
             return _until_settled(b, name, combine, operands[0], avals_in[0], avals_out[0])
         reduce = _reduce_slices if repeats else _reduce_rows
-        key = ("in slices", name, axes)
+        if dtypes.is_bool(avals_in[0].dtype) and repeats and not is_in_loop(b):
+            reduce = _reduce_bytes
+        key = ("in slices", reduce.__name__, name, axes)
         return b.traced(lambda x: (reduce(name, combine, x, axes),), operands, avals_in, key)
 
     return stablehlo_rule
+
+
+def _reduce_bytes(name: str, combine: str, x: Any, axes: tuple[int, ...]) -> Any:
+    """Reduce booleans as the extremes of bytes, which a library does, without code to compile.
+
+    XLA writes a tree of three kernels for booleans. A loop without calls stays one kernel.
+    """
+    extreme = "reduce_max" if name == "reduce_or" else "reduce_min"
+    found = bind(extreme, table.converted(x, dtypes.int8), axes=axes)
+    return table.converted(found, dtypes.bool_)
 
 
 def _reduce_slices(name: str, combine: str, x: Any, axes: tuple[int, ...]) -> Any:
