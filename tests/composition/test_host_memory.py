@@ -10,6 +10,7 @@ import pytest
 
 import xstack
 import xstack.numpy as xnp
+from xprim.errors import MixedMemoryError
 from xstack.ad_checkpoint import checkpoint_name
 from xstack.memory import Space
 from xstack.sharding import AxisType, NamedSharding, PartitionSpec, SingleDeviceSharding
@@ -178,3 +179,40 @@ def test_copies_stay_in_the_memory_of_the_host(copied, over):
     assert y.sharding == there
     x.delete()
     np.testing.assert_array_equal(y, X)
+
+
+OF_CONSTANTS = {
+    "mask": xnp.tril,
+    "matrix": xnp.linalg.inv,
+    "loop": xstack.scipy.linalg.expm,
+    "positions": xnp.argsort,
+    "classes": lambda x: xstack.nn.one_hot(x, 3),
+    "array": lambda x: x + xnp.arange(4.0),
+    "scalar": lambda x: x + xnp.full(4, x.sum()) * xnp.ones(4),
+    "draws": lambda x: x + xstack.random.normal(xstack.random.key(0), x.shape),
+    "examples": xstack.vmap(lambda row: row + xnp.arange(4.0)),
+    "gradient": xstack.grad(lambda x: xnp.tril(x).sum()),
+}
+
+
+@pytest.mark.parametrize("name", OF_CONSTANTS)
+def test_constants_of_functions_follow_their_argument_to_the_host(name):
+    fun, x = OF_CONSTANTS[name], X + 4 * np.eye(4, dtype=np.float32)
+    on_host = xstack.device_put(x, Space.Host)
+    for y in (fun(on_host), xstack.jit(fun)(on_host)):
+        assert y.sharding.memory_kind == "pinned_host"
+        np.testing.assert_allclose(y, fun(x), rtol=1e-5)  # products of float32 in another order
+
+
+def test_arguments_and_arrays_that_were_put_on_a_device_stay_there():
+    on_host = xstack.device_put(X, Space.Host)
+    on_device = xstack.device_put(X, xstack.devices()[0])
+    said = r"^add: operands are in the memory of the host and in that of the device\."
+    for fun, *operands in (
+        (xnp.add, on_host, on_device),
+        (xstack.jit(xnp.add), on_host, X),
+        (xstack.jit(lambda x: x + on_device), on_host),
+        (xstack.jit(lambda x, y: x + xnp.tril(y)), on_host, X),
+    ):
+        with pytest.raises(MixedMemoryError, match=said):
+            fun(*operands)

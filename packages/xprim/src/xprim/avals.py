@@ -499,6 +499,9 @@ class _NoMeshes:
     def meshes_of(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
         return ()
 
+    def is_uncommitted(self, x: Any) -> bool:
+        return True
+
     def call_with_sharding(
         self, fun: Any, args: Any, kwargs: Any, out_sharding: Any, name: str
     ) -> Any:

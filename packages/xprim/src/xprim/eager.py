@@ -15,11 +15,12 @@ from xprim import config, dtypes
 from xprim.array import Array, ConcreteArray, from_numpy
 from xprim.avals import ShapedArray
 from xprim.config import ThreadState, state
-from xprim.errors import XStackRuntimeError
+from xprim.errors import MixedMemoryError, XStackRuntimeError
 from xprim.jaxpr import ClosedJaxpr
 from xprim.memory import bytes_of, in_bytes, refused
-from xprim.primitive import NotNumbersError, Primitive
+from xprim.primitive import NotNumbersError, Primitive, operands_on_host
 from xprim.rules import BACKWARD
+from xprim.sharded_types import is_uncommitted
 from xprim.source import capture, describe, file_name, is_hidden
 from xprim.strict_options import arguments_of_caller, no_execution
 from xprim.trace import Trace, Tracer, foreign_operand, raise_leaked
@@ -454,6 +455,10 @@ class EagerTrace(Trace):
             ):
                 return self._compiled(primitive, operands, params, avals_out)
             hosts = [x.host if x.host is not None else x.to_host() for x in operands]
+        except MixedMemoryError as error:
+            return self.process(
+                primitive, operands_on_host(operands, is_uncommitted, self, error), params
+            )
         except NotNumbersError:
             _require_concrete(primitive, operands)
             return xprim.extended.evaluate(self, primitive, operands, params)

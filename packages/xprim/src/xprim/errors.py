@@ -24,9 +24,9 @@ __all__ = [
     "TracerIntegerConversionError", "TracerArrayConversionError", "NonConcreteBooleanIndexError",
     "UnexpectedTracerError", "CheckError", "IndexCheckError", "IndexTypeError", "KeyReuseError",
     "KeyReuseWarning", "InconclusiveDimensionOperation", "JaxprTypeError", "ImpureRuleError",
-    "ArgumentError", "ShapeError", "AxisError", "TypePromotionError", "MissingRuleError",
-    "UndefinedRuleError",
-    "DuplicateRuleError", "number_wanted", "JAXTypeError", "JAXIndexError", "JaxRuntimeError",
+    "ArgumentError", "ShapeError", "AxisError", "MixedMemoryError", "TypePromotionError",
+    "MissingRuleError", "UndefinedRuleError", "DuplicateRuleError",
+    "number_wanted", "JAXTypeError", "JAXIndexError", "JaxRuntimeError",
     "described", "kind_name", "with_article", "brief", "place_of", "argument_names", "LazyNames",
     "HINTS", "UnknownAttribute", "attribute_error", "CheckSite",
 ]  # fmt: skip
@@ -470,6 +470,20 @@ class AxisError(XStackError, np.exceptions.AxisError):
     """
 
     __str__ = Exception.__str__  # the text may be written again, with the name of the argument
+
+
+class MixedMemoryError(XStackError, ValueError):
+    """Operands are in the memory of the host and in that of the device.
+
+    What is computed from scalars alone, as masks and `eye`, follows the other operands to the host,
+    as does an array that was put nowhere; an argument stays where it is. Wrong::
+
+        jit(lambda m, g: 0.9 * m + g)(device_put(m, Space.Host), g)
+
+    Right::
+
+        jit(lambda m, g: 0.9 * device_put(m, Space.Device) + g)(device_put(m, Space.Host), g)
+    """
 
 
 class TypePromotionError(XStackTypeError, ValueError):

@@ -13,6 +13,7 @@ removes its entries, and a value is resharded to the type that is required.
     vary                  mark a value as varying over manual axes of a mesh
     keep_unreduced        leave partial sums unreduced
     in_memory_kind        the same type in another memory
+    is_uncommitted        whether an array was put on no device
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from xprim.avals import PINNED_HOST, ShapedArray, shaped_array, with_memory_kind
 __all__ = [
     "Meshes", "ShardingTypeError", "as_typed", "axes_of_dimensions", "batched",
     "batched_sharding", "call_with_sharding", "captured", "cotangent", "cotangent_as",
-    "has_sharding", "in_memory_kind", "infer_result_types", "install_meshes", "keep_unreduced",
-    "meshes_of",
+    "has_sharding", "in_memory_kind", "infer_result_types", "install_meshes", "is_uncommitted",
+    "keep_unreduced", "meshes_of",
     "near", "parts_of_cotangents", "reshard_as", "vary", "whole", "with_auto_sharding",
     "with_dimension", "without_dimension",
 ]  # fmt: skip
@@ -79,6 +80,9 @@ class Meshes(Protocol):
     def meshes_of(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
         """Return the concrete meshes over which arrays are sharded."""
 
+    def is_uncommitted(self, x: Any) -> bool:
+        """Return whether a concrete array was put on no device: it goes where others are."""
+
     def near(self, meshes: tuple[Any, ...]) -> AbstractContextManager[None]:
         """Place values whose sharding only their types hold on the devices of meshes."""
 
@@ -95,6 +99,11 @@ class Meshes(Protocol):
         out_sharding: Any, operation: str,
     ) -> Any:  # fmt: skip
         """Call a function and reshard its results to a user's sharding, or tree prefix of them."""
+
+
+def is_uncommitted(x: Any) -> bool:
+    """Return whether a value is a concrete array that was put on no device."""
+    return _avals._of_meshes[0].is_uncommitted(x)
 
 
 def install_meshes(meshes: Meshes) -> None:

@@ -16,10 +16,10 @@ from xprim.avals import ShapedArray
 from xprim.cells import Cell, CellUse
 from xprim.config import state
 from xprim.derived_cells import note_constants
-from xprim.errors import LazyNames, UnexpectedTracerError, derivative_lost
+from xprim.errors import LazyNames, MixedMemoryError, UnexpectedTracerError, derivative_lost
 from xprim.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var, check_jaxpr
-from xprim.primitive import Primitive
-from xprim.sharded_types import captured
+from xprim.primitive import Primitive, operands_on_host
+from xprim.sharded_types import captured, is_uncommitted
 from xprim.source import Source, capture, describe
 from xprim.trace import LastingScope, Trace, Tracer, foreign_operand, raise_leaked
 from xtree.errors import with_article
@@ -198,7 +198,11 @@ class JaxprTrace(Trace):
                 key = (avals, dumps(params, 2))  # `plain_key`, for most of them
             except ValueError:
                 key = None
-        signature = primitive.signatures.get(key) or primitive.signature(avals, params)
+        try:
+            signature = primitive.signatures.get(key) or primitive.signature(avals, params)
+        except MixedMemoryError as error:
+            found = operands_on_host(operands, self._is_of_constants, self, error)
+            return self.append(primitive, found, params)
         outputs = [Var(aval) for aval in signature.avals_out]
         if self.keeps_sources:
             now = state.__dict__
@@ -275,6 +279,14 @@ class JaxprTrace(Trace):
         self.constvars.append(var)
         self.consts.append(value)
         return var
+
+    def _is_of_constants(self, value: Any) -> bool:
+        """Return whether a value is computed from scalars, and arrays that were put nowhere."""
+        found = {v for v, x in zip(self.constvars, self.consts, strict=True) if is_uncommitted(x)}
+        for eqn in self.eqns:
+            if all(x.aval.ndim == 0 or x in found for x in eqn.inputs):
+                found.update(eqn.outputs)
+        return self.atom(value) in found
 
     def atom(self, value: Array) -> Atom:
         """Return the atom of a result: a variable of this trace, or a constant."""

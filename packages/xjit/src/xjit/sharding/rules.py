@@ -23,7 +23,7 @@ from xprim import (
 )
 from xprim.avals import PINNED_HOST, MemorySpace
 from xprim.dimension_names import AS_SAID, Names, alike
-from xprim.errors import message
+from xprim.errors import MixedMemoryError, message
 from xprim.jaxpr import held_programs
 from xprim.sharded_types import ShardingTypeError, in_memory_kind
 
@@ -106,7 +106,7 @@ def results_of(
 
     Raises:
       ShardingTypeError: it is not clear how a result is to be sharded.
-      ValueError: operands are in the memory of the host and in that of the device.
+      MixedMemoryError: operands are in the memory of the host and in that of the device.
     """
     if all(a.memory_space is MemorySpace.Device for a in avals) or _says_memory(primitive):
         return _results_along_axes(primitive, avals, params, out)
@@ -134,7 +134,7 @@ def _common_memory(primitive: Any, avals: Sequence[ShapedArray]) -> str | None:
     operands = avals[:1] if primitive.name in _MEMORY_OF_FIRST else avals
     spaces = {a.memory_space for a in operands if a.ndim} or {operands[0].memory_space}
     if len(spaces) > 1:
-        raise ValueError(message(
+        raise MixedMemoryError(message(
             primitive.name, "operands are in the memory of the host and in that of the device.",
             got=", ".join([a.str_long() for a in avals]), expected="operands in one memory",
             hint="device_put(x, memory.Space.Device) brings what is on the host to the device",

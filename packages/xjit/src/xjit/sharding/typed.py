@@ -258,6 +258,13 @@ class _Meshes:
         meshes = [s.mesh for s in given if isinstance(s, NamedSharding)]
         return tuple(dict.fromkeys([mesh for mesh in meshes if isinstance(mesh, Mesh)]))
 
+    def is_uncommitted(self, x: Any) -> bool:
+        """Return whether a concrete array was put on no device: it goes where others are."""
+        buffer = x.buffer if isinstance(x, ConcreteArray) else None
+        return isinstance(x, ConcreteArray) and (
+            buffer is None or not gateway.placement_of(buffer).committed
+        )
+
     def near(self, meshes: tuple[Mesh, ...]) -> AbstractContextManager[None]:
         """Place values whose sharding only their types hold on the devices of meshes."""
         return meshes_near(meshes)
