@@ -330,9 +330,28 @@ def test_an_axis_of_another_type_is_left_to_the_compiler():
     with set_mesh(make_mesh((2, 4), ("x", "y"), (AxisType.Explicit, AxisType.Auto))):
         x = device_put(HOST, P("x", "y"))
         assert type_of(x) == "[8@x,8]"
-        result = jit(lambda x: lax.sin(x) * 2)(x)
-    assert type_of(result) == "[8@x,8]"
+        results = [jit(lambda x: lax.sin(x) * 2)(x), jit(lambda x: reshard(x, P("x", None)))(x)]
+        replicated = jit(lambda x: reshard(x, P(None, None)))(x)
+    for result in results:
+        assert type_of(result) == "[8@x,8]"
+        assert result.sharding.spec == P("x", "y")
+    assert type_of(replicated) == "[8,8]"
+    assert replicated.sharding.spec == P(None, "y")
+
+
+def test_arguments_of_explicit_axes_stay_sharded_along_the_others():
+    with set_mesh(make_mesh((2, 4), ("x", "y"), (AxisType.Auto,) * 2)):
+        sine = explicit_axes(lax.sin, axes="x", in_sharding=P("x", None))
+        result = jit(sine)(device_put(HOST, P("x", "y")))
     assert result.sharding.spec == P("x", "y")
+
+
+@pytest.mark.parametrize("out_axis", [0, 1, -1])
+@pytest.mark.parametrize("wrap", [jit, lambda f: f])
+def test_results_that_are_equal_for_all_examples_are_sharded_as_the_batch(mesh, wrap, out_axis):
+    with set_mesh(mesh):
+        y = wrap(vmap(lambda row: xnp.ones(3), out_axes=out_axis))(spread("x"))
+    assert type_of(y) == ("[3,8@x]" if out_axis else "[8@x,3]")
 
 
 def test_a_map_of_pieces_has_typed_results(mesh):

@@ -924,4 +924,7 @@ def _place(axis: BatchAxis, x: Any, dim: Any, wanted: Any, i: int, out_tree: Any
     place = wanted + ndim if wanted < 0 else wanted
     if not 0 <= place < ndim:
         raise out_axis_out_of_range(x, wanted, ndim, i, out_tree)
-    return axis.broadcast(x, place) if dim is not_mapped else axis.move(x, dim, place)
+    if dim is not not_mapped:
+        return axis.move(x, dim, place)
+    found, along = axis.broadcast(x, place), axis.sharding
+    return found if along is None else reshard_as(found, _cut(found.aval, place, along))

@@ -13,6 +13,7 @@ import numpy as np
 
 from xjit import device_put, devices as all_devices
 from xjit.sharding import meshes, rules as sharding_rules
+from xjit.sharding.constraints import has_mixed_axes, reshard_traced
 from xjit.sharding.meshes import AbstractMesh, AxisType, Mesh, abstract_mesh_now, current_mesh
 from xjit.sharding.shardings import NamedSharding
 from xjit.sharding.typed import call_in_mode
@@ -163,6 +164,9 @@ def reshard(xs: PyTree, out_shardings: PyTree) -> PyTree:
     Raises:
       ValueError: an array cannot be cut as its sharding says.
     """
+    mesh = None if state.trace is EAGER else abstract_mesh_now()
+    if mesh is not None and has_mixed_axes(mesh):
+        return reshard_traced(xs, out_shardings)
     return device_put(xs, out_shardings)
 
 

@@ -27,6 +27,7 @@ from xjit.lowering.stablehlo_text import (
     Members,
     Module,
     everywhere_text,
+    explicit_text,
     mark_optimised,
     optimised,
     sharding_text,
@@ -538,7 +539,7 @@ def _as_typed(builder: Builder, results: Sequence[str], outputs: Sequence[Var]) 
         sharding = along_explicit_axes(v.aval.type_sharding)
         if sharding is not None:
             is_open = len(sharding.mesh.explicit_axes) < len(sharding.mesh.axis_names)
-            text = sharding_text(module, sharding, v.aval.ndim, is_open=is_open)
+            text = (explicit_text if is_open else sharding_text)(module, sharding, v.aval.ndim)
             (name,) = builder.op("sdy.sharding_constraint", [name], [v.aval], [v.aval],
                                  f"sharding = #sdy.sharding{text}")  # fmt: skip
         found.append(name)

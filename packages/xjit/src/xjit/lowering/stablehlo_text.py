@@ -38,8 +38,8 @@ from xtree.namespaces import late_import
 
 __all__ = [
     "Symbols", "dense", "symbolic", "axis_texts", "declared", "everywhere_text", "held_text",
-    "mesh_symbol", "once_text", "sharding_text", "Port", "by_one_member", "manual_computation",
-    "own_number",
+    "explicit_text", "mesh_symbol", "once_text", "sharding_text", "Port", "by_one_member",
+    "manual_computation", "own_number",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -205,6 +205,15 @@ def sharding_text(module: Any, sharding: Sharding, ndim: int, *, is_open: bool =
         names += ["?"] if is_open or entry is UNCONSTRAINED else []
         parts.append(f"{{{', '.join(names)}}}")
     return f"<@{mesh_symbol(module, sharding.mesh)}, [{', '.join(parts)}]>"
+
+
+def explicit_text(module: Any, sharding: NamedSharding, ndim: int) -> str:
+    """Return a sharding attribute that leaves all axes but the explicit ones to XLA."""
+    spec, texts = sharding.spec, axis_texts(sharding.mesh)
+    said = {*spec.names(), *spec.unreduced}
+    whole = [texts[name] for name in sharding.mesh.explicit_axes if name not in said]
+    text = sharding_text(module, sharding, ndim, is_open=True)
+    return f"{text[:-1]}, replicated={{{', '.join(whole)}}}>" if whole else text
 
 
 def _tiled_text(module: Any, sharding: Sharding, ndim: int) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import xprim
 import xtree
 from xjit.dispatch.placement import committed_to, moved
-from xjit.lowering.stablehlo_text import sharding_text
+from xjit.lowering.stablehlo_text import explicit_text, sharding_text
 from xjit.sharding.layouts import formats_split
 from xjit.sharding.meshes import AbstractMesh, abstract_mesh_now
 from xjit.sharding.partial_sums import check_parts
@@ -47,8 +47,9 @@ from xprim.typing import PyTree
 from xtree.namespaces import late_import
 
 __all__ = [
-    "asked_for_always", "check_sharding", "constrained", "constraint_text", "in_space",
-    "of_examples", "sharding_constraint_p", "space_of", "with_sharding_constraint",
+    "along_explicit_axes_only", "asked_for_always", "check_sharding", "constrained",
+    "constraint_text", "has_mixed_axes", "in_space", "of_examples", "reshard_traced",
+    "sharding_constraint_p", "space_of", "with_sharding_constraint",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -105,7 +106,32 @@ def with_sharding_constraint(x: PyTree, shardings: PyTree) -> PyTree:
     return tree.unflatten(outs)
 
 
-def constrained(x: Array, place: Any, operation: str = "with_sharding_constraint") -> Array:
+def reshard_traced(xs: PyTree, out_shardings: PyTree) -> PyTree:
+    """Change shardings along the explicit axes of the mesh; the compiler chooses along others."""
+    leaves, tree = xtree.flatten(xs)
+    places = xtree.broadcast_prefix(out_shardings, xs, is_leaf=is_place)
+    outs = [
+        constrained(as_array(leaf, what="reshard"), place, "reshard", is_open=True)
+        for leaf, place in zip(leaves, places, strict=True)
+    ]
+    return tree.unflatten(outs)
+
+
+def has_mixed_axes(mesh: Any) -> bool:
+    """Return whether types say of some axes how values are sharded, and the compiler of others."""
+    return bool(mesh.explicit_axes and mesh.auto_axes)
+
+
+def along_explicit_axes_only(x: Array, sharding: Sharding) -> Array:
+    """Constrain a value along the explicit axes of a mesh; the compiler chooses along others."""
+    is_open = isinstance(sharding, NamedSharding) and has_mixed_axes(sharding.mesh)
+    more = {"is_open": True} if is_open else {}
+    return sharding_constraint_p.bind(x, sharding=sharding, **more)[0]  # type: ignore[no-any-return]
+
+
+def constrained(
+    x: Array, place: Any, operation: str = "with_sharding_constraint", *, is_open: bool = False
+) -> Array:
     """Return a value that lies as asked; None asks nothing."""
     if place is None or _is_of_no_mesh(place):
         return x
@@ -120,6 +146,8 @@ def constrained(x: Array, place: Any, operation: str = "with_sharding_constraint
     )  # fmt: skip
     check_sharding(x, sharding, operation)
     own = sharding if sharding.memory is None else sharding.with_memory_kind(None)
+    if is_open:
+        return _where_said(along_explicit_axes_only(x, own), sharding)
     return _where_said(sharding_constraint_p.bind(x, sharding=own)[0], sharding)
 
 
@@ -186,24 +214,26 @@ def is_place(value: Any) -> bool:
     return value is None or isinstance(value, Sharding | PartitionSpec)
 
 
-def _shape(aval: ShapedArray, *, sharding: Sharding) -> tuple[ShapedArray, ...]:
+def _shape(
+    aval: ShapedArray, *, sharding: Sharding, is_open: bool = False
+) -> tuple[ShapedArray, ...]:
     if isinstance(sharding, NamedSharding):
         check_parts(aval, sharding)
     return (aval.update(sharding=sharding if isinstance(sharding, NamedSharding) else None),)
 
 
-def _numpy(x: Any, *, sharding: Sharding) -> Any:
+def _numpy(x: Any, *, sharding: Sharding, is_open: bool = False) -> Any:
     return (x,)
 
 
 def constraint_text(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *,
-                    sharding: Sharding) -> Any:  # fmt: skip
+                    sharding: Sharding, is_open: bool = False) -> Any:  # fmt: skip
     """Write that a value lies so, and return its name: the `stablehlo` rule."""
     module = b.module  # type: ignore[attr-defined]
     _check_fits(sharding, len(module.devices) or 1)
     if not module.devices and (not sharding.has_devices or sharding.num_devices == 1):
         return operands  # the program is of one device, and may become part of one of several
-    text = sharding_text(module, sharding, avals_in[0].ndim)
+    text = (explicit_text if is_open else sharding_text)(module, sharding, avals_in[0].ndim)
     return b.op("sdy.sharding_constraint", operands, avals_in, avals_out,
                 f"sharding = #sdy.sharding{text}")  # fmt: skip
 
@@ -222,20 +252,23 @@ def _check_fits(sharding: Sharding, num_devices: int) -> None:
     )  # fmt: skip
 
 
-def _transpose(cts: Any, x: Any, *, sharding: Sharding) -> Any:
+def _transpose(cts: Any, x: Any, *, sharding: Sharding, is_open: bool = False) -> Any:
     """Have the cotangent lie as the result, where types do not say otherwise."""
     if cts[0].aval.type_sharding is not None or x.aval.type_sharding is not None:
         return (reshard_as(cts[0], cotangent(x.aval)),)
     return sharding_constraint_p.bind(cts[0], sharding=sharding)
 
 
-def _batch(axis: BatchAxis, operands: Any, dims: Any, *, sharding: Sharding) -> Any:
+def _batch(
+    axis: BatchAxis, operands: Any, dims: Any, *, sharding: Sharding, is_open: bool = False
+) -> Any:
     (x,), (dim,) = operands, dims
     if dim is not not_mapped and isinstance(sharding, NamedSharding):
         sharding = of_examples(axis, dim, sharding)
     elif dim is not not_mapped:
         x, dim = axis.move(x, dim, x.aval.ndim - 1), x.aval.ndim - 1
-    return sharding_constraint_p.bind(x, sharding=sharding), (dim,)
+    more = {"is_open": True} if is_open else {}
+    return sharding_constraint_p.bind(x, sharding=sharding, **more), (dim,)
 
 
 def of_examples(axis: BatchAxis, dim: int, sharding: NamedSharding) -> NamedSharding:

@@ -10,7 +10,13 @@ import xtree
 from xjit import jaxlib_gateway as gateway
 from xjit.dispatch.placement_inference import meshes_near
 from xjit.sharding import partial_sums
-from xjit.sharding.constraints import constrained, in_space, is_place, sharding_constraint_p
+from xjit.sharding.constraints import (
+    along_explicit_axes_only,
+    constrained,
+    has_mixed_axes,
+    in_space,
+    is_place,
+)
 from xjit.sharding.meshes import (
     AxisType,
     Mesh,
@@ -21,6 +27,7 @@ from xjit.sharding.partial_sums import called_with, check_parts, retyped, sums_k
 from xjit.sharding.rules import recast, results_of
 from xjit.sharding.shardings import (
     NO_MESH,
+    UNCONSTRAINED,
     NamedSharding,
     PartitionSpec,
     Sharding,
@@ -142,10 +149,17 @@ class _InMode:
             x = as_array(self._leaves[i], what=self._operation)
             place = asked[i] if asked[i] is None else resolved(asked[i], self._operation)
             if place is not None:
-                x = constrained(x, place, self._operation)
+                x = constrained(x, self._along_named_axes(place, x.ndim), self._operation)
             values.append(x)
             avals.append(self._inside(x.aval, place or x.aval.type_sharding))
         return values, avals
+
+    def _along_named_axes(self, place: Sharding, ndim: int) -> Sharding:
+        """Return the sharding of an argument, left to the compiler along axes of type Auto."""
+        if not (isinstance(place, NamedSharding) and has_mixed_axes(self._mesh)):
+            return place
+        entries = [*place.spec, *[None] * (ndim - len(place.spec))]
+        return place.update(spec=[UNCONSTRAINED if e is None else e for e in entries])
 
     def _inside(self, aval: ShapedArray, sharding: Any) -> ShapedArray:
         kept = None
@@ -314,7 +328,7 @@ def _along_explicit_axes(x: Any, sharding: NamedSharding | None) -> Any:
     if wanted is None:
         assert have is not None
         wanted = have.update(spec=PartitionSpec(*[None] * x.aval.ndim))
-    return sharding_constraint_p.bind(x, sharding=wanted)[0]
+    return along_explicit_axes_only(x, wanted)
 
 
 def _in_memory(x: Any, sharding: NamedSharding | None) -> Any:
