@@ -455,13 +455,9 @@ class EagerTrace(Trace):
             ):
                 return self._compiled(primitive, operands, params, avals_out)
             hosts = [x.host if x.host is not None else x.to_host() for x in operands]
-        except MixedMemoryError as error:
-            return self.process(
-                primitive, operands_on_host(operands, is_uncommitted, self, error), params
-            )
-        except NotNumbersError:
+        except (MixedMemoryError, NotNumbersError) as error:
             _require_concrete(primitive, operands)
-            return xprim.extended.evaluate(self, primitive, operands, params)
+            return self._of_other_operands(primitive, operands, params, error)
         except AttributeError:  # of a tracer, or of a value that is not an Array
             _require_concrete(primitive, operands)
             raise
@@ -476,6 +472,16 @@ class EagerTrace(Trace):
         (result,), (aval,) = results, avals_out
         return (ConcreteArray(result, aval) if type(result) is np.ndarray
                 else _wrap(result, aval),)  # fmt: skip
+
+    def _of_other_operands(
+        self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any],
+        error: Exception,
+    ) -> tuple[Any, ...]:  # fmt: skip
+        """Compute on operands in two memories, or of extended dtypes."""
+        if isinstance(error, NotNumbersError):
+            return xprim.extended.evaluate(self, primitive, operands, params)
+        found = operands_on_host(operands, is_uncommitted, self, error)
+        return self.process(primitive, found, params)
 
     def _compiled(
         self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any],
