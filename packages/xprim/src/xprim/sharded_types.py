@@ -103,7 +103,8 @@ class Meshes(Protocol):
 
 def is_uncommitted(x: Any) -> bool:
     """Return whether a value is a concrete array that was put on no device."""
-    return _avals._of_meshes[0].is_uncommitted(x)
+    found: bool = _avals._of_meshes[0].is_uncommitted(x)
+    return found
 
 
 def install_meshes(meshes: Meshes) -> None:

@@ -233,7 +233,10 @@ def constraint_text(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *,
     _check_fits(sharding, len(module.devices) or 1)
     if not module.devices and (not sharding.has_devices or sharding.num_devices == 1):
         return operands  # the program is of one device, and may become part of one of several
-    text = (explicit_text if is_open else sharding_text)(module, sharding, avals_in[0].ndim)
+    if is_open and isinstance(sharding, NamedSharding):
+        text = explicit_text(module, sharding, avals_in[0].ndim)
+    else:
+        text = sharding_text(module, sharding, avals_in[0].ndim)
     return b.op("sdy.sharding_constraint", operands, avals_in, avals_out,
                 f"sharding = #sdy.sharding{text}")  # fmt: skip
 
