@@ -20,7 +20,9 @@ from xpar import (
     axis_index,
     make_mesh,
     pcast,
+    pmax,
     pmean,
+    ppermute,
     psum,
     pvary,
     shard_map,
@@ -455,3 +457,45 @@ def test_a_number_that_would_lose_a_derivative_is_an_error():
     np.testing.assert_allclose(mapped(W, X), X.sum() * 4 * W.sum(), rtol=1e-5)
     with pytest.raises(xstack.errors.ConcretizationTypeError, match="derivative"):
         grad(mapped)(W, X)
+
+
+FIRST_TO_SECOND = [(0, 1), (1, 0)]
+SOME_REACH = {
+    "cond": lambda a: lax.cond(a.sum() > 9, lambda a: psum(a, "x"), lambda a: a, a),
+    "switch": lambda a: lax.switch(
+        axis_index("x"), [lambda a: ppermute(a, "x", FIRST_TO_SECOND), lambda a: -a], a),
+    "while_loop": lambda a: lax.while_loop(
+        lambda c: c.sum() < 20, lambda c: c + 1 + 0 * psum(c, "x"), a),
+    "condition": lambda a: lax.while_loop(
+        lambda c: (c.sum() < 20) & (psum(c.sum(), "x") < 99), lambda c: c + 1, a),
+    "inner": lambda a: lax.cond(
+        a.sum() > 9, jit(lambda a: lax.fori_loop(0, 2, lambda i, c: pmax(c, "x"), a)),
+        lambda a: a, a),
+}  # fmt: skip
+"""Programs whose members would wait for each other for ever."""
+
+
+@pytest.mark.parametrize("wrap", [jit, lambda f: f])
+@pytest.mark.parametrize("name", SOME_REACH)
+def test_a_collective_that_some_members_do_not_reach_is_refused(name, wrap):
+    mesh = make_mesh((2,), ("x",))
+    f = shard_map(SOME_REACH[name], mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+    said = r": members of the axis 'x' would wait for each other: a value that differs among them"
+    with pytest.raises(ValueError, match=said):
+        wrap(f)(np.arange(4.0, dtype=np.float32))
+
+
+def test_members_that_decide_alike_meet_in_collectives():
+    mesh = make_mesh((2, 2), ("x", "y"))
+
+    def member(a):
+        alike = lax.while_loop(
+            lambda c: pmax(c.sum() < 5, "x"), lambda c: c + 1 + 0 * psum(c, "x"), a
+        )
+        return lax.cond(  # members of y decide alike, whatever those of x do
+            a.sum() > 3, lambda c: c + psum(c, "y"), lambda c: c + 0 * psum(c, "y"), alike
+        )
+
+    f = shard_map(member, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+    x = np.arange(4.0, dtype=np.float32)
+    np.testing.assert_array_equal(jit(f)(x), [2, 3, 12, 15])

@@ -24,7 +24,7 @@ from xprim import (
 from xprim.avals import PINNED_HOST, MemorySpace
 from xprim.dimension_names import AS_SAID, Names, alike
 from xprim.errors import MixedMemoryError, message
-from xprim.jaxpr import held_programs
+from xprim.jaxpr import ClosedJaxpr, held_programs, programs_inside
 from xprim.sharded_types import ShardingTypeError, in_memory_kind
 
 __all__ = [
@@ -187,6 +187,7 @@ def _results_of_members(
     """
     if primitive.call_like and held_programs(params):
         check_call(primitive, avals, params)
+        _check_members_meet(primitive, avals, params)
         return tuple(out)
     axes = [a.vma for a in avals]
     mesh = next(a.type_sharding.mesh for a in avals if says_of_manual_axes(a.type_sharding))
@@ -204,6 +205,49 @@ def _results_of_members(
             for a, kind in zip(out, held, strict=True)
         ]
     )
+
+
+def _check_members_meet(
+    primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]
+) -> None:
+    """Raise where members of an axis decide differently whether they reach a collective over it.
+
+    Those that reach it would wait for the others, until XLA ends the process.
+    """
+    if primitive.name == "cond":
+        decides, programs = avals[0], params["branches"]
+    elif primitive.name == "while":
+        (decides,) = params["cond_jaxpr"].out_avals
+        programs = (params["cond_jaxpr"], params["body_jaxpr"])
+    else:
+        return
+    found = [use for p in programs for use in collectives_in(p) if use[1] in decides.vma]
+    if found:
+        operation, axis = min(found, key=str)
+        name = "while_loop" if primitive.name == "while" else primitive.name
+        raise ValueError(message(
+            name, f"members of the axis {axis!r} would wait for each other: a value that "
+            "differs among them decides which reach a collective.",
+            got=f"{operation} over {axis!r} inside, decided by {decides.str_long()}",
+            expected="a condition that is the same for all members, or collectives outside",
+            hint=f"pmax(condition, {axis!r}) lets all go on while one does; where(condition, x, y) "
+            "chooses among values that all members have computed",
+        ))  # fmt: skip
+
+
+def collectives_in(closed: ClosedJaxpr) -> frozenset[tuple[str, Any]]:
+    """Return the collectives of a program and of those inside it: their names, with each axis."""
+    return closed.derived(_collectives_in)  # type: ignore[no-any-return]
+
+
+def _collectives_in(closed: ClosedJaxpr) -> frozenset[tuple[str, Any]]:
+    found = {
+        (eqn.primitive.name, axis)
+        for eqn in closed.jaxpr.eqns
+        if eqn.primitive.axis_param and eqn.primitive.name != "axis_index"
+        for axis in eqn.params[eqn.primitive.axis_param]
+    }
+    return frozenset(found.union(*map(collectives_in, programs_inside(closed))))
 
 
 def _sums_of_members(
