@@ -237,7 +237,7 @@ def _check_members_meet(
 
 def collectives_in(closed: ClosedJaxpr) -> frozenset[tuple[str, Any]]:
     """Return the collectives of a program and of those inside it: their names, with each axis."""
-    return closed.derived(_collectives_in)  # type: ignore[no-any-return]
+    return closed.derived(_collectives_in)
 
 
 def _collectives_in(closed: ClosedJaxpr) -> frozenset[tuple[str, Any]]:
