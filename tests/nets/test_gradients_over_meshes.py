@@ -70,5 +70,4 @@ def test_values_types_and_gradients_in_all_places_are_those_of_one_device(part):
             with enable_x64(True):
                 found = difference(seed, np.float64, 1e-9)
         wrong += [] if found is None else [found]
-    assert not wrong, "
-".join([f"{len(wrong)} programs", *map(str, wrong[:3])])
+    assert not wrong, "\n".join([f"{len(wrong)} programs", *map(str, wrong[:3])])
