@@ -111,6 +111,26 @@ def test_it_is_the_same_under_every_transformation(called: Callable[[], Any]) ->
     assert text_of(called) == f"count_nonzero: {OUT_OF_BOUNDS}"
 
 
+@pytest.mark.parametrize(("call", "kind", "text"), [
+    (lambda: xnp.bartlett(10**12), OutOfMemoryError,
+     "bartlett: out of memory: 8,000,000,000,000 bytes (7.28 TiB) were asked for."),
+    (lambda: xnp.array_split(X, 10**12), OutOfMemoryError,
+     "array_split: out of memory: more than there is was asked for."),
+    (lambda: xnp.concatenate([X], axis=10**30), OverflowError,
+     "concatenate: Python int too large to convert to C long."),
+    (lambda: xnp.frombuffer(bytes(16), count=7), ValueError,
+     "frombuffer: buffer is smaller than requested size."),
+    (lambda: xnp.bincount(xnp.arange(3), length=True), TypeError,
+     "bincount: an integer is required."),
+    (lambda: xnp.fft.fftn(X, s=3), TypeError,
+     "fftn: s must be a sequence of integers or None, got an int."),
+], ids="memory list overflow buffer integer sequence".split())  # fmt: skip
+def test_what_python_or_numpy_refuse_has_the_name(
+    call: Callable[[], Any], kind: type[Exception], text: str
+) -> None:
+    assert text_of(call, kind) == text
+
+
 def test_what_a_function_of_the_user_calls_keeps_its_name() -> None:
     def mean_of(x: Any) -> Any:
         return xnp.sum(x, axis=99)

@@ -231,7 +231,8 @@ CONTINUOUS: dict[str, tuple[list[tuple[float, ...]], Distribution]] = {
         [(p,) for p in (0.5, 1.0, 2.0, 8.0, 100.0, 1e4)],
         lambda p: lambda r: np.clip(r, 0, 1) ** 3),
     "generalized_normal": (
-        [(p,) for p in (0.1, 0.5, 1.0, 2.0, 8.0, 100.0, 6e4)], _generalized_normal),
+        [(p,) for p in (0.1, 0.5, 1.0, 2.0, 8.0, 100.0, 6e4, math.inf)],
+        _generalized_normal),
 }  # fmt: skip
 
 

@@ -178,9 +178,9 @@ def _names(path: str, dtype: str) -> dict[str, Any]:
             "bcoo": bcoo_fromdense(arrays["s"]), "bcsr": bcsr_fromdense(arrays["s"])}  # fmt: skip
 
 
-def _call(path: str, row: str, dtype: str, replaced: dict[str, Any]) -> Any:
+def _call(path: str, row: str, dtype: str, replaced: dict[str, Any], function: Any = None) -> Any:
     """Call a function as a row does, some of its arguments replaced."""
-    function = functions()[path]
+    function = function or functions()[path]
 
     def f(*args: Any, **kwargs: Any) -> Any:
         bound = inspect.signature(function).bind(*args, **kwargs)
@@ -190,20 +190,25 @@ def _call(path: str, row: str, dtype: str, replaced: dict[str, Any]) -> Any:
     return eval(row, {**_names(path, dtype), "f": f})
 
 
-def _works(path: str, row: str, dtype: str) -> bool:
+def _works(path: str, row: str, dtype: str, function: Any) -> bool:
     try:
-        _call(path, row, dtype, {})
+        _call(path, row, dtype, {}, function)
     except Exception:  # whatever it says: this row is not for this dtype
         return False
     return True
 
 
 @functools.cache
-def row_of(path: str) -> tuple[str, str] | None:
+def row_that_calls(path: str, function: Callable[..., Any]) -> tuple[str, str] | None:
     """Return a row, and its dtype, that calls a function without an error."""
-    rows = _all_rows().get(id(functions()[path]), [])
+    rows = _all_rows().get(id(function), [])
     own = [(ROWS[path], "float32")] if path in ROWS else []
-    return next((row for row in (*own, *rows) if _works(path, *row)), None)
+    return next((row for row in (*own, *rows) if _works(path, *row, function)), None)
+
+
+def row_of(path: str) -> tuple[str, str] | None:
+    """Return a row, and its dtype, that calls a function with integer arguments."""
+    return row_that_calls(path, functions()[path])
 
 
 _all_rows = functools.cache(_rows)

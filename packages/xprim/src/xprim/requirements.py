@@ -286,8 +286,8 @@ def static_shape(shape: Any, operation: str) -> tuple[int, ...]:
 _ONE, _SEVERAL, _NONE = "an integer", "a sequence of integers", "None"
 _FORMS = {
     "int": (_ONE,), "DimSize": (_ONE,), "Sequence[int]": (_SEVERAL,), "None": (_NONE,),
-    "tuple[int, ...]": (_SEVERAL,), "tuple[int, int]": (_SEVERAL,), "ShapeLike": (_ONE, _SEVERAL),
-    "Axis": (_ONE, _SEVERAL, _NONE),
+    "tuple[int, ...]": (_SEVERAL,), "tuple[int, int]": (_SEVERAL,), "Shape": (_SEVERAL,),
+    "ShapeLike": (_ONE, _SEVERAL), "Axis": (_ONE, _SEVERAL, _NONE),
 }  # fmt: skip
 _COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")
 _BOUNDARY_AND_FUNCTION = 2  # the frames an error passes last

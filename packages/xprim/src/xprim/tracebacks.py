@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 
 from xprim import config
-from xprim.errors import hint_at_keyword
+from xprim.errors import OutOfMemoryError, hint_at_keyword
+from xprim.memory import refused
 from xprim.requirements import called, name_argument
 from xprim.source import is_hidden
 from xtree.boundaries import boundaries, boundary, when_leaving
@@ -84,14 +85,38 @@ def _name_function(error: BaseException) -> None:
     What the user's code raised further in, and what begins with the name of anything else than a
     public array function, stays as it is; so does what comes out of a function given as argument.
     """
-    text: Any = error.args[0] if error.args and isinstance(error, _OF_ARGUMENTS) else None
+    text: Any = error.args[0] if error.args else None
     label = _LABEL.match(text) if type(text) is str else None
     if label is None:
+        _name_what_refused(error)
+    if label is None or not isinstance(error, _OF_ARGUMENTS):
         return
     for fun, given in called(error.__traceback__):
         if fun.__name__ != label[1] and _speaks(fun, given) and _is_public(label[1]):
             rest = _without_argument(text[label.end() :], fun)
             error.args = (fun.__name__ + rest, *error.args[1:])
+
+
+def _name_what_refused(error: BaseException) -> None:
+    """Have an error of Python or NumPy themselves begin with the name of the array function.
+
+    One about memory becomes an `OutOfMemoryError`.
+    """
+    is_about_memory = isinstance(error, MemoryError) and not isinstance(error, OutOfMemoryError)
+    is_named = _NAMED.match(str(error))
+    if not is_about_memory and (is_named or type(error) not in _OF_OTHERS):
+        return
+    for fun, given in called(error.__traceback__):
+        if not _speaks(fun, given):
+            return
+        if isinstance(error, MemoryError):
+            raise refused(fun.__name__, error) from None
+        error.args = (f"{fun.__name__}: {str(error).rstrip('.')}.",)
+
+
+_NAMED = re.compile(r"[\w.<>]+: ")
+# Classes of what Python and NumPy raise for numbers that they do not take; ours are derived ones.
+_OF_OTHERS = (OverflowError, TypeError, ValueError)
 
 
 def _speaks(fun: Any, given: dict[str, Any]) -> bool:

@@ -1170,10 +1170,16 @@ def generalized_normal(
     """
     words = words_of(key, "generalized_normal")
     exact = floating_dtype(dtype, "generalized_normal")
-    exponent = parameter(p, exact, "generalized_normal: p")
+    exponent = _finite(parameter(p, exact, "generalized_normal: p"))
     sizes = sample_shape(check_shape(shape, "generalized_normal"), "generalized_normal", exponent)
     sample = _generalized_normal(words, exponent, sizes, exact)
     return placed(sample, out_sharding, "generalized_normal")
+
+
+def _finite(exponent: Array) -> Array:
+    """Return an exponent, of great ones one with the samples of an infinite one in the dtype."""
+    most: Array = lax.min(exponent, 1.0 / float(dtypes.finfo(exponent.dtype).eps))
+    return most
 
 
 def _generalized_normal(words: Any, p: Any, shape: Shape, dtype: np.dtype[Any]) -> Array:
@@ -1220,7 +1226,7 @@ def ball(
     """
     words = words_of(key, "ball")
     exact = floating_dtype(dtype, "ball")
-    exponent = parameter(p, exact, "ball: p")
+    exponent = _finite(parameter(p, exact, "ball: p"))
     sizes = check_shape(shape, "ball")
     full = (*sizes, *check_shape((d,), "ball"))
     normal_words, exponential_words = raw_split(words, 2)

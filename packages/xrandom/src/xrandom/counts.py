@@ -17,6 +17,7 @@ from typing import Any
 import xnp.lax
 from xnp.placing import placed
 from xprim import Array, as_array, dtypes
+from xprim.requirements import static_int
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from xrandom import arguments
@@ -474,7 +475,10 @@ def multinomial(
     lead = chances.shape[:-1] if shape is None else arguments.check_shape(shape, "multinomial")
     sample_shape(lead, "multinomial", trials)
     chances = repeated(chances, (*lead, chances.shape[-1]))
-    counts = draw(_multinomial, (words, repeated(trials, lead), chances), may_be_many, unroll)
+    steps: Any = unroll
+    if not isinstance(steps, bool | int | str):
+        steps = static_int(steps, "multinomial", "unroll")
+    counts = draw(_multinomial, (words, repeated(trials, lead), chances), may_be_many, steps)
     return lax.convert_element_type(counts, exact)  # type: ignore[no-any-return]
 
 

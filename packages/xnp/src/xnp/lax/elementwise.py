@@ -108,7 +108,7 @@ from xnp.primitives.table import Accuracy, AccuracyMode, Tolerance, repeated
 from xprim import EAGER, Array, ConcreteArray, Primitive, as_array, dtypes, scalar_array, state
 from xprim.avals import size_of
 from xprim.errors import message
-from xprim.requirements import static_shape
+from xprim.requirements import require_choice, static_shape
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DTypeLike, PyTree, ShardingLike
 from xtree import tree_flatten, tree_map, tree_unflatten
@@ -752,6 +752,7 @@ def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FR
         >>> lax.round(xnp.array([0.5, 1.4]))
         Array([1., 1.], dtype=float32)
     """
+    require_choice("round", "rounding_method", rounding_method, tuple(RoundingMethod))
     method = int(RoundingMethod(rounding_method))
     return round_p.bind(as_array(x), rounding_method=method)[0]  # type: ignore[no-any-return]
 

@@ -22,7 +22,7 @@ from xnp.placing import placed
 from xnp.primitives.random_bits import philox_blocks, philox_words, rng_words_p
 from xprim import Array, as_array, dtypes
 from xprim.errors import message
-from xprim.requirements import require, static_shape
+from xprim.requirements import require, require_choice, static_shape
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 
@@ -92,6 +92,7 @@ def rng_bit_generator(
             "rng_bit_generator", "the dtype must be an unsigned integer one.",
             got=f"{dtypes.short_name(exact)}", expected="uint8, uint16, uint32 or uint64",
         ))  # fmt: skip
+    require_choice("rng_bit_generator", "algorithm", algorithm, tuple(RandomAlgorithm))
     kind = RandomAlgorithm(algorithm)
     sizes = static_shape(shape, "rng_bit_generator")
     new_key, bits = _key_and_bits(words, sizes, dtypes.itemsize_bits(exact), kind)

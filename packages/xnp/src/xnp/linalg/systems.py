@@ -535,9 +535,10 @@ def _power_norm(x: Any, axes: tuple[int, ...], order: Any) -> Any:
     if order == 2:
         return _root(summed(_squared_size(x), axes))
     sizes = lax.abs(x)
-    if order == math.inf:
+    largest = float(dtypes.finfo(sizes.dtype).max)  # greater orders are infinite in the dtype
+    if order > largest:
         return _greatest(sizes, axes)
-    if order == -math.inf:
+    if order < -largest:
         return _least(sizes, axes)
     if order == 0:
         zero = lax.full_like(sizes, 0)

@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
+import numpy as np
+
 import xtree
 from xnp.numpy.creation import asarray, counting, shape_of, zeros
 from xnp.numpy.dispatch import array_of, axis_of, check_ranks
@@ -96,7 +98,8 @@ def apply_over_axes(
     """
     a = array_of(a, "apply_over_axes")
     rank = a.aval.ndim
-    for axis in (axes,) if isinstance(axes, int) else axes:
+    several: Any = (axes,) if np.ndim(axes) == 0 else axes
+    for axis in several:
         axis = axis_of(axis, rank, "apply_over_axes")
         result = asarray(func(a, axis))
         if result.ndim == rank - 1:

@@ -239,7 +239,8 @@ def mask_indices(
       >>> xnp.mask_indices(2, xnp.triu)
       (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
     """
-    rows, columns = nonzero(mask_func(array(np.ones((n, n), np.int32)), k), size=size)
+    sizes = shape_of((n, n), "mask_indices")
+    rows, columns = nonzero(mask_func(array(np.ones(sizes, np.int32)), k), size=size)
     return rows, columns
 
 

@@ -242,6 +242,7 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | Sequence[ArrayLike] | None 
         constants.size in (1, m), "polyint", "k must be a number or {} numbers, got {}.", m,
         constants.size,
     )  # fmt: skip
+    np.empty(found.shape[0] + m)  # raises where so many coefficients are more than memory holds
     for i in range(m):
         count = found.shape[0]
         divisors = asarray(np.arange(count, 0, -1), found.dtype)

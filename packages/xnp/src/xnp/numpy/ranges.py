@@ -401,8 +401,9 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
     columns = x.aval.shape[0] if N is None else size_of(N)
     if columns < 0:
         raise ValueError(f"vander: N must not be negative, got {columns}.")
-    powers = [x**i for i in range(columns)]
-    powers = powers if increasing else powers[::-1]
+    powers: list[Any] = [None] * columns
+    for i in range(columns):
+        powers[i if increasing else -1 - i] = x**i
     if not powers:
         return broadcasted(scalar_like(x, 0), (x.aval.shape[0], 0))
     return bind("concatenate", *[reshaped(p, (x.aval.shape[0], 1)) for p in powers], dimension=1)

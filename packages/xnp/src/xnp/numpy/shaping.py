@@ -1096,7 +1096,7 @@ def _split(
                 operation, f"an axis of size {size} does not divide into {count} equal parts.",
                 hint="xnp.array_split allows parts of different sizes",
             ))  # fmt: skip
-        sizes = [part + (i < rest) for i in range(count)]
+        sizes = [part + 1] * rest + [part] * (count - rest)
         bounds = list(itertools.accumulate(sizes[:-1]))
     starts, stops = [0, *bounds], [*bounds, size]
     lead = (slice(None),) * axis

@@ -143,6 +143,7 @@ def _size(n: Any, operation: str, least: int = 0) -> int:
         raise ValueError(message(
             operation, "the size is too small.", got=f"{n}", expected=f"{least} or more",
         ))  # fmt: skip
+    np.empty((size, size))  # raises where such a matrix is more than memory holds
     return size
 
 
