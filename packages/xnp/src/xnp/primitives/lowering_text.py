@@ -290,17 +290,28 @@ def without_subnormals(x: Text) -> Text:
     return where(is_tiny, x * 0.0, x)
 
 
-def any_element(b: Builder, mask: Text) -> str:
-    """Write whether any element of a mask holds."""
+def any_element(b: Builder, mask: Text, *, by_library: bool = False) -> str:
+    """Write whether any element of a mask holds.
+
+    Args:
+      b: the builder.
+      mask: the booleans.
+      by_library: whether they are bytes, which XLA hands to a library on a CPU. Booleans are a tree
+        of three kernels there, 50 ms to compile, but are computed where they are read, which in
+        loops is cheaper.
+    """
     if not mask.aval.shape:
         return mask.name
     flag = shaped_array((), dtypes.bool_)
+    dtype, op = (dtypes.int8, "maximum") if by_library else (flag.dtype, "or")
+    one, many = shaped_array((), dtype), shaped_array(mask.aval.shape, dtype)
     dims = ", ".join(map(str, range(mask.aval.ndim)))
     (name,) = b.op(
-        "stablehlo.reduce", [mask.name, b.scalar(False, flag.dtype)], [mask.aval, flag], [flag],
-        f"dimensions = array<i64: {dims}>", b.reducer("stablehlo.or", flag.dtype),
+        "stablehlo.reduce", [b.convert(mask.name, mask.aval, dtype), b.scalar(0, dtype)],
+        [many, one], [one], f"dimensions = array<i64: {dims}>",
+        b.reducer(f"stablehlo.{op}", dtype),
     )  # fmt: skip
-    return name
+    return b.convert(name, one, flag.dtype)
 
 
 # -------------------------------------------------------------------------------- split programs

@@ -221,7 +221,8 @@ def _either(
 ) -> list[str]:  # fmt: skip
     """Write a formula, and an operation for arrays with an element above its limit."""
     (x,), (aval,) = names, avals_in
-    is_far = any_element(b, abs_(Text(b, x, aval)) > limit)  # NaN is not: its results are NaN
+    is_beyond = abs_(Text(b, x, aval)) > limit  # NaN is not: its results are NaN
+    is_far = any_element(b, is_beyond, by_library=True)
 
     def operation(inner: Builder, _: list[str]) -> list[str]:
         # without the barrier the compiler computes both and selects
