@@ -2,10 +2,10 @@
 
 A net is a generated table of cells (a function, a dtype, a special value, a transformation, ...)
 with one check for all. An ordinary run tries a sample, the same at every run, so that a failure
-blames the change that made it; `nox -s fuzz` (which sets `FUZZ_PROGRAMS`) tries all, and of nets of
-nested transformations cells with all combinations of a few of them. A net's tests are marked
-`fuzz`. A parametrised test elsewhere is marked `sampled(every=N)`, which the root's `conftest.py`
-reads: its cells are all collected, and most of them not run.
+blames the change that made it; `nox -s fuzz` (which sets `FUZZ_PROGRAMS`) tries all, of nets of
+nested transformations cells with all combinations of a few of them, and of the longest a part each
+day. A net's tests are marked `fuzz`. A parametrised test elsewhere is marked `sampled(every=N)`,
+which the root's `conftest.py` reads: its cells are all collected, and most of them not run.
 """
 
 from __future__ import annotations
@@ -39,6 +39,14 @@ def drawn(cells: Sequence[_T], at_most: int) -> list[_T]:
         return list(cells)
     chosen = random.Random(0).sample(range(len(cells)), at_most)
     return [cells[k] for k in sorted(chosen)]
+
+
+def in_turn(cells: Sequence[_T], days: int) -> Sequence[_T]:
+    """Return one of so many cells in a full run, others at each `FUZZ_SEED`, and else all.
+
+    For tables whose oracle takes longer than what is compared: in so many days all are tried.
+    """
+    return cells[SEED % days :: days] if IN_FULL else cells
 
 
 def seeds(ordinary: range, one_of: int = 1, part: int = 0, parts: int = 1) -> range:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import xstack
+from tests.nets.cells import UNOPTIMISED_CODE
 from tests.nets.growth_rows import Row, names_of_equations, primitives
 from xstack import numpy as xnp
 
@@ -52,7 +53,7 @@ def batched(row: Row, axes: tuple[int | None, ...], size: int) -> list[Any]:
 
 def memory(fun: Callable[..., Any], arguments: Any) -> tuple[int, int]:
     """Return the bytes of temporaries and of results of a compiled program."""
-    compiled = xstack.jit(fun).lower(*arguments).compile({"xla_backend_optimization_level": 0})
+    compiled = xstack.jit(fun).lower(*arguments).compile(UNOPTIMISED_CODE)
     sizes = compiled.memory_analysis()
     return sizes["temp_size_in_bytes"], sizes["output_size_in_bytes"]
 

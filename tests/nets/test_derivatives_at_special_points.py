@@ -25,7 +25,7 @@ import pytest
 
 import xstack
 from tests.nets import derivative_rows, derivatives, special_operands
-from tests.nets.cells import drawn
+from tests.nets.cells import UNOPTIMISED_CODE, drawn
 from tests.nets.derivative_differences import (
     ARRAYS_BETTER_THAN_THE_ORACLE,
     ILL_CONDITIONED,
@@ -238,7 +238,7 @@ def jacobians(library: Any, text: str, compiled: bool) -> Any:
     """Return the function from operands to derivatives; compiled, it is compiled once."""
     names = derivatives.used(text, special_operands.empties())
     program = derivatives.jacobians(library, text, names, once=text in derivative_rows.ONCE)
-    run = library.jit(program) if compiled else program
+    run = library.jit(program, compiler_options=UNOPTIMISED_CODE) if compiled else program
     return lambda operands: derivatives.taken(library, run, list(operands.values()), False)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import xstack
-from tests.nets.cells import IN_FULL
+from tests.nets.cells import IN_FULL, UNOPTIMISED_CODE, in_turn
 from tests.nets.growth_rows import (
     KINDS,
     Row,
@@ -38,7 +38,6 @@ from xstack import numpy as xnp
 LIMIT = 1.15
 SIZES = (4, 16, 64)
 COMPILED_SIZES = (1, 4, 16, 64)
-_UNOPTIMISED_CODE = {"xla_backend_optimization_level": 0}
 _FREE = 12  # what grows by less than a line a step is not looked at: names of functions, constants
 
 FAMILIES: dict[str, dict[str, Row]] = {
@@ -48,7 +47,7 @@ FAMILIES: dict[str, dict[str, Row]] = {
     "function": {row.name: row for row in public_functions()},
 }
 CELLS = [(family, name) for family, rows in FAMILIES.items() for name in rows]
-COMPILED = [cell for cell in CELLS if cell[0] != "function"] if IN_FULL else [
+COMPILED = in_turn([cell for cell in CELLS if cell[0] != "function"], 2) if IN_FULL else [
     ("primitive", "dot_general"), ("primitive", "sin"), ("primitive", "cumsum"),
     ("sampler", "uniform"), ("sampler", "permutation"), ("control", "linear solve"),
 ]  # fmt: skip
@@ -73,7 +72,7 @@ def instructions_of(row: Row, kind: str, k: int) -> dict[str, int]:
     """Return the size of an optimised program of k steps."""
     fun, arguments = program(row, kind, k)
     # machine code is not looked at: the level of its optimisation changes no instruction of these
-    text = xstack.jit(fun).lower(*arguments).compile(_UNOPTIMISED_CODE).as_text()
+    text = xstack.jit(fun).lower(*arguments).compile(UNOPTIMISED_CODE).as_text()
     return {"instructions": text.count(" = "), "kernels": text.count(" fusion(")}
 
 
@@ -177,7 +176,7 @@ def test_a_chain_of_a_formula_is_compiled_as_the_sum_of_them(name: str, kind: st
             return x
 
         fun = chain if kind == "chain" else xstack.grad(lambda x: chain(x).sum())
-        text = xstack.jit(fun).lower(*row.operands).compile(_UNOPTIMISED_CODE).as_text()
+        text = xstack.jit(fun).lower(*row.operands).compile(UNOPTIMISED_CODE).as_text()
         return {"instructions": text.count(" = ")}
 
     check(row, kind, (1, 4, 16), count)

@@ -18,7 +18,7 @@ import pytest
 import xnp
 import xstack
 from tests.nets import value_rows, value_rows_of_modules
-from tests.nets.cells import COMPILER_OPTIONS, IN_FULL, UNOPTIMISED_CODE, drawn
+from tests.nets.cells import COMPILER_OPTIONS, IN_FULL, UNOPTIMISED_CODE, drawn, in_turn
 from tests.nets.value_cells import (
     Cell,
     Library,
@@ -110,7 +110,7 @@ def _unlike(point: Point, found: Any, expected: Any, against: str) -> list[str]:
 EVERY_CHUNK = [*drawn(chunks(CELLS), 7), *drawn(chunks(CELLS_OF_MODULES), 2)]
 # The reference of `scipy` is SciPy, here and in the nets of its special functions.
 CHUNKS_OF_JAX = [
-    *drawn(chunks(CELLS), 6),
+    *drawn(in_turn(chunks(CELLS), 2), 6),
     *drawn(chunks([c for c in CELLS_OF_MODULES if not c.space.startswith("scipy.")]), 2),
 ]
 CELLS_OF_SCIPY = [
