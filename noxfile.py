@@ -112,7 +112,8 @@ def fuzz(session: nox.Session) -> None:
     session.env["FUZZ_PROGRAMS"] = os.environ.get("FUZZ_PROGRAMS", "10000")
     session.env["FUZZ_SEED"] = os.environ.get("FUZZ_SEED", str(date.today().toordinal()))
     session.log(f"the programs are those of FUZZ_SEED={session.env['FUZZ_SEED']}")
-    session.run("python", "-m", "pytest", "-n", "auto", "-m", "fuzz", *session.posargs)
+    options = ("-n", "auto", "--dist=worksteal", "-m", "fuzz")
+    session.run("python", "-m", "pytest", *options, *session.posargs)
 
 
 @nox.session
