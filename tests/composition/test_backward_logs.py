@@ -5,6 +5,7 @@ import pytest
 
 import xstack
 import xstack.numpy as xnp
+from xad.accumulators import NullAccum, RefAccum, ValAccum
 from xad.backward_logs import CondSum, log
 
 XS = np.float32([1, 2, 3])
@@ -241,3 +242,42 @@ def test_accumulators_hold_what_a_rule_adds(compiled):
     logs = xstack.vjp(loss, 2.0, tree["x"])[1].with_logs(5.0)[1]
     assert logs["ct"].tolist() == [5, 5, 5]
     assert float(xstack.grad(xstack.grad(loss))(2.0, tree["x"])) == 0
+
+
+def test_a_custom_gradient_adds_to_accumulators():
+    @xstack.custom_gradient(with_accums=ValAccum)
+    def product(scale, tree):
+        def backward(ct, scale_accum, tree_accum):
+            tree_accum["x"].accum(scale * ct)
+            scale_accum.accum((tree["x"] * ct).sum())
+            return {"kinds": (isinstance(scale_accum, NullAccum), ct)}
+
+        return scale * tree["x"], backward
+
+    tree = {"x": xnp.asarray(XS), "n": 3}
+    scale_bar, tree_bar = xstack.grad(
+        lambda s, t: product(s, t).sum(), (0, 1), allow_int=True
+    )(2.0, tree)  # fmt: skip
+    assert (float(scale_bar), tree_bar["x"].tolist()) == (6, [2, 2, 2])
+    _, pull_back = xstack.vjp(lambda t: product(2.0, t), tree)
+    (tree_bar,), logs = pull_back.with_logs(xnp.asarray(XS))
+    assert (tree_bar["x"].tolist(), logs["kinds"][0]) == ([2, 4, 6], True)
+    for options, text in (
+        ({"with_accums": RefAccum}, r"(?s)a leaf that is no ValAccum.*RefAccum.*with_refs"),
+        ({"with_accums": ValAccum, "remat": True}, "does not go with with_logs or remat"),
+    ):
+        with pytest.raises(TypeError, match=text):
+            xstack.custom_gradient(product, **options)
+
+
+def test_logs_of_members_are_an_error_and_do_not_vanish():
+    square = logged_square(xstack)
+    mesh = xstack.make_mesh((1,), ("i",), axis_types=(xstack.sharding.AxisType.Auto,))
+    spec = xstack.P("i")
+    members = xstack.shard_map(square, mesh=mesh, in_specs=spec, out_specs=spec)
+    _, pull_back = xstack.vjp(members, xnp.asarray(XS))
+    assert pull_back(xnp.ones(3))[0].tolist() == [2, 4, 6]
+    with pytest.raises(
+        NotImplementedError, match=r"rules log inside of shard_map is not collected"
+    ):
+        pull_back.with_logs(xnp.ones(3))

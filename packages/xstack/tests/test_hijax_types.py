@@ -62,6 +62,7 @@ class RoundedType(HiType):
     def leading_axis_spec(self):
         return Leading()
 
+    _getitem = staticmethod(lambda value, i: dense(value)[i])
     rank = aval_property(lambda value: len(xstack.typeof(value).shape))
     grown = aval_method(lambda value, by: value.rank + by)
 
@@ -131,7 +132,8 @@ def through(x):
 def test_values_outside_of_functions_are_instances_and_inside_have_their_type_alone():
     assert (type(Q), xstack.typeof(Q)) == (Rounded, RoundedType((2, 3)))
     assert type(xstack.jit(round_)(X)) is Rounded
-    assert xstack.jit(lambda q: q.rank + q.grown(2))(Q) == 6
+    assert xstack.jit(lambda q: q.rank + q.grown(2) + len(q.shape))(Q) == 8
+    assert xstack.jit(lambda q: q[0])(Q).tolist() == VALUES[0].tolist()
     assert xstack.eval_shape(round_, X) == RoundedType((2, 3))
     with pytest.raises(AttributeError, match=r"(?s)no attribute 'values'.*HiPrim.*expand"):
         xstack.jit(lambda q: q.values)(Q)

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal as typing_Literal, ParamSpec, Self, TypeVar, overload
+from typing import (
+    Any,
+    ClassVar,
+    Literal as typing_Literal,
+    NoReturn,
+    ParamSpec,
+    Self,
+    TypeVar,
+    overload,
+)
 
 import xtree
 from xad._linearize import LinearProgram, linearize_flat, zero_absorbing
@@ -302,6 +311,14 @@ class PullBack(_LinearFunction):
                 "vjp: opaque_residuals", "it must be a list of arrays.", got=described(values)
             ))  # fmt: skip
         self._edited = self._saved()[0], list(values)
+
+    @property
+    def structured_residuals(self) -> NoReturn:
+        """Raise: residuals of rules that are trees are among `opaque_residuals`."""
+        raise AttributeError(message(
+            "vjp", "residuals of rules are not listed by their trees.",
+            hint="opaque_residuals has the arrays of all of them",
+        ))  # fmt: skip
 
     def replace(self, **saved: Any) -> Self:
         """Return this with other values of `args_res` or `opaque_residuals`.

@@ -6,8 +6,8 @@
 Without `collect` what is logged is ignored, and a compiled program leaves it out. `collect`
 runs the function under a trace that hands every primitive to its parent, but notes the operands of
 these equations. Programs inside have them as further results: a call is run equation by equation, a
-scan stacks what its steps log, a compiled `cond` gives a `CondSum`. What is logged inside of
-`while_loop` and `shard_map` is dropped.
+scan stacks what its steps log, a compiled `cond` gives a `CondSum`. Inside of `while_loop` and
+`shard_map` nothing is collected: `collect` raises for rules that log there.
 """
 
 from __future__ import annotations
@@ -103,6 +103,7 @@ def collect(fun: Callable[..., Any], *args: Any) -> tuple[Any, dict[Hashable, An
 
     Raises:
       ValueError: two rules, or two calls of one, logged under one name.
+      NotImplementedError: a rule logs inside of `while_loop` or `shard_map`.
     """
     trace = LogTrace(state.trace)
     try:
@@ -175,6 +176,11 @@ class LogTrace(Trace):
                 results, logs = _COLLECTED[primitive.name](*operands, **params)
                 self._note(logs)
                 return tuple(results)
+            raise NotImplementedError(message(
+                "with_logs", f"what rules log inside of {primitive.name} is not collected.",
+                got=f"{primitive.name}, with a rule that logs",
+                hint="pull_back(cotangent) runs without logs; log outside, or return the value",
+            ))  # fmt: skip
         return self.parent.process(primitive, operands, params)
 
     def _note(self, logs: dict[Hashable, Any]) -> None:

@@ -966,8 +966,9 @@ def _stopped(leaf: Any) -> Any:
 
 
 def custom_gradient(
-    fun: Callable[..., Any] | None = None, *, with_logs: bool = False, remat: bool = False
-) -> Callable[..., Any]:
+    fun: Callable[..., Any] | None = None, *, with_logs: bool = False, remat: bool = False,
+    with_accums: PyTree = None,
+) -> Callable[..., Any]:  # fmt: skip
     """Turn a function that returns `(result, vjp_fun)` into one with that reverse derivative.
 
     `vjp_fun` takes a cotangent of the result and returns one cotangent, or a tuple of them, for the
@@ -980,6 +981,12 @@ def custom_gradient(
       remat: whether `fun` returns `(result, rem)` instead: `rem` takes the arguments of `fun` and
         returns `(result, vjp_fun)`. A checkpoint keeps what `rem` closes over, and runs it in the
         backward pass: see `custom_vjp.defremat`.
+      with_accums: `ValAccum`, or a tree of it for the arguments, where `vjp_fun` takes the
+        cotangent and, for each argument, a tree of accumulators that it adds to. It returns None,
+        or what it logs. An argument that is not differentiated has a `NullAccum`.
+
+    Raises:
+      TypeError: `with_accums` has something else in it, or is given with `remat` or `with_logs`.
 
     Example:
       >>> import xnp
@@ -992,7 +999,11 @@ def custom_gradient(
       1.0
     """
     if fun is None:
-        return functools.partial(custom_gradient, with_logs=with_logs, remat=remat)
+        return functools.partial(
+            custom_gradient, with_logs=with_logs, remat=remat, with_accums=with_accums
+        )  # fmt: skip
+    if with_accums is not None:
+        _check_accums(with_accums, with_logs or remat)
 
     @custom_vjp
     @looking_like(fun)
@@ -1017,12 +1028,54 @@ def custom_gradient(
         result, rem = fun(*args)
         return result, _with_captured(_returns_captured(rem), *args)
 
+    def fwd_of_accums(*marked: Any) -> Any:
+        result, vjp_fun = fun(*xtree.map(lambda x: x.value, marked))
+        return result, _with_captured(_returns_sums(vjp_fun, marked), result)
+
+    def bwd_of_accums(pull_back: Any, cotangent: Any) -> Any:
+        cts, logs = pull_back(xtree.map(_as_array_of_zeros, cotangent))
+        _backward_logs.log(logs)
+        return cts
+
     wrapped.transformation = "custom_gradient"
-    if remat:
+    if with_accums is not None:
+        wrapped.defvjp(fwd_of_accums, bwd_of_accums, symbolic_zeros=True)
+    elif remat:
         wrapped.defremat(fwd_of_rem, lambda rem, *args: rem(*args), bwd)
     else:
         wrapped.defvjp(fwd, bwd)
     return wrapped
+
+
+def _check_accums(with_accums: Any, has_others: bool) -> None:
+    if has_others:
+        raise TypeError(message(
+            "custom_gradient", "with_accums does not go with with_logs or remat.",
+            hint="with accumulators the rule returns what it logs",
+        ))  # fmt: skip
+    for kind in xtree.leaves(with_accums):
+        if kind is not _accumulators.ValAccum:
+            raise TypeError(message(
+                "custom_gradient", "with_accums has a leaf that is no ValAccum.", got=repr(kind),
+                hint="pull_back.with_refs adds the sum of a ValAccum to a reference",
+            ))  # fmt: skip
+
+
+def _returns_sums(vjp_fun: Callable[..., Any], marked: Any) -> Callable[..., Any]:
+    """Return a rule that adds to accumulators as one that returns the cotangents, and logs."""
+    primals, tree = xtree.flatten(marked)
+
+    def run(cotangent: Any) -> Any:
+        accums = [_accumulators.accumulator(x.value.aval, x.perturbed) for x in primals]
+        logs = vjp_fun(cotangent, *xtree.unflatten(tree, accums))
+        sums = [accum.freeze() for accum in accums]
+        return xtree.unflatten(tree, [None if type(s) is Zero else s for s in sums]), logs
+
+    return run
+
+
+def _as_array_of_zeros(ct: Any) -> Any:
+    return _zeros_like(ct.aval) if isinstance(ct, SymbolicZero) else ct
 
 
 def _returns_captured(rem: Callable[..., Any]) -> Callable[..., Any]:
@@ -1060,4 +1113,8 @@ def _shown_tangent(tangent: Any, primal: Any, symbolic_zeros: bool) -> Any:
     aval = tangent_aval(primal)
     if symbolic_zeros:
         return SymbolicZero(aval)
+    return _zeros_like(aval)
+
+
+def _zeros_like(aval: ShapedArray) -> Any:
     return float0_zeros(aval.shape) if aval.dtype == dtypes.float0 else instantiate(Zero(aval))

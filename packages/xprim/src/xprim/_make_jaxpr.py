@@ -39,13 +39,13 @@ def typeof(x: ArrayLike | Cell) -> ShapedArray | AbstractRef:
 
 def _type_of_value(x: Any) -> ShapedArray:
     """Return the abstract value of what `typeof` accepts; of a reference, that of its value."""
+    if type_of_by_class and type(x) in type_of_by_class:  # whose attributes may be operations
+        return type_of_by_class[type(x)](x)  # type: ignore[no-any-return]
     aval = getattr(x, "aval", None)
     if isinstance(aval, ShapedArray):
         return aval
     if isinstance(x, ShapedArray):
         return x
-    if type_of_by_class and type(x) in type_of_by_class:
-        return type_of_by_class[type(x)](x)  # type: ignore[no-any-return]
     if hasattr(x, "shape") and hasattr(x, "dtype") and not hasattr(x, "__array__"):
         return ShapedArray(x.shape, x.dtype)
     return as_array(x, what="typeof").aval

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from functools import partial
+from types import MethodType
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
@@ -39,10 +39,10 @@ from xtree.interning import remember
 from xtree.records import Record, set_once
 
 __all__ = [
-    "HiType", "HiValue", "Layout", "MappingSpec", "all_of", "along_leading_axes", "as_arguments",
-    "aval_method", "aval_property", "from_leaves", "is_high", "layout_of", "leaves_of_new",
-    "one_of", "register_hitype", "tangent_from", "tangents_of", "unflatten_tangents",
-    "with_all_leaves", "with_perturbations",
+    "HiType", "HiValue", "Layout", "MappingSpec", "StepOfArrays", "all_of", "along_leading_axes",
+    "as_arguments", "aval_method", "aval_property", "from_leaves", "is_high", "layout_of",
+    "leaves_of_new", "one_of", "register_hitype", "tangent_from", "tangents_of",
+    "unflatten_tangents", "with_all_leaves", "with_perturbations",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -146,8 +146,11 @@ class MappingSpec:
     __slots__ = ()
 
 
-class aval_property(property):  # noqa: N801 - as property
-    """A property of a type that its traced values have, too.
+class aval_property:  # noqa: N801 - used as a decorator
+    """A property that traced values of a type have.
+
+    Args:
+      fget: takes the value.
 
     Example:
       >>> class Pair(HiType):
@@ -156,16 +159,19 @@ class aval_property(property):  # noqa: N801 - as property
       2
     """
 
+    def __init__(self, fget: Callable[[Any], Any]) -> None:
+        self.fget = fget
+
 
 class aval_method:  # noqa: N801 - used as a decorator
-    """A method of a type that its traced values have, too.
+    """A method that traced values of a type have.
 
     Args:
       fun: takes the value.
 
     Example:
       >>> class Pair(HiType):
-      ...     repeat = aval_method(lambda value, times: [value.type] * times)
+      ...     repeat = aval_method(lambda value, times: [value.aval] * times)
       ...     __repr__ = lambda self: "Pair"
       >>> HiValue(Pair(), [], []).repeat(2)
       [Pair, Pair]
@@ -187,7 +193,7 @@ def register_hitype(value_class: type, type_of: Callable[[Any], Any]) -> None:
     """
     xtree.default_registry.register_as(value_class, HiValue)
     type_of_by_class[value_class] = type_of
-    type_of_by_class[HiValue] = lambda value: value.type
+    type_of_by_class[HiValue] = lambda value: value.aval
 
 
 # ----------------------------------------------------------------------------------------- layout
@@ -299,41 +305,63 @@ def _adds_arrays(tangent: HiType, arrays: tuple[ShapedArray, ...]) -> bool:
 class HiValue:
     """A value of a `HiType` whose arrays are traced.
 
+    It has the attributes of its type; operators call the type's `_add`, `_getitem` and so on.
+
     Attributes:
-      type: its type.
+      aval: its type.
       arrays: what it is made of.
       perturbations: zeros of the tangent type, where that is not the type of its arrays' tangents.
     """
 
-    __slots__ = ("arrays", "perturbations", "type")
+    __slots__ = ("arrays", "aval", "perturbations")
 
-    def __init__(self, type_: HiType, arrays: Sequence[Any], perturbations: Sequence[Any]) -> None:
-        self.type = type_
+    def __init__(self, aval: HiType, arrays: Sequence[Any], perturbations: Sequence[Any]) -> None:
+        self.aval = aval
         self.arrays = arrays
         self.perturbations = perturbations
 
     def opened(self) -> Any:
         """Return the instance of the registered class, for the implementation of an operation."""
-        return self.type.raise_val(*self.arrays)
+        return self.aval.raise_val(*self.arrays)
 
     def __repr__(self) -> str:
-        return f"HiValue<{self.type.str_short()}>"
+        return f"HiValue<{self.aval.str_short()}>"
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(type(self.type), name, None)
+        try:
+            found = getattr(self.aval, name)
+        except AttributeError:
+            raise AttributeError(message(
+                self.aval.str_short(), f"a traced value of this type has no attribute {name!r}.",
+                hint="an operation (HiPrim) reads what a value is made of, in its method expand",
+            )) from None  # fmt: skip
         if isinstance(found, aval_property):
-            return found.fget(self)  # type: ignore[misc]
-        if isinstance(found, aval_method):
-            return found.fun.__get__(self)
-        raise AttributeError(message(
-            self.type.str_short(), f"a traced value of this type has no attribute {name!r}.",
-            hint="an operation (HiPrim) reads what a value is made of, in its method expand",
-        ))  # fmt: skip
+            return found.fget(self)
+        return MethodType(found.fun, self) if isinstance(found, aval_method) else found
+
+
+def _operator(name: str) -> Callable[..., Any]:
+    def run(self: HiValue, *others: Any) -> Any:
+        found = getattr(self.aval, f"_{name}")
+        return (found.fun if isinstance(found, aval_method) else found)(self, *others)
+
+    return run
+
+
+for _name in (
+    *("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "divmod", "pow", "lshift",
+      "rshift", "and", "xor", "or"),
+    *("radd", "rsub", "rmul", "rmatmul", "rtruediv", "rfloordiv", "rmod", "rdivmod", "rpow",
+      "rlshift", "rrshift", "rand", "rxor", "ror"),
+    *("bool", "neg", "pos", "abs", "invert", "getitem", "setitem", "len", "iter"),
+    *("complex", "int", "float", "index", "round", "trunc", "floor", "ceil"),
+):  # fmt: skip
+    setattr(HiValue, f"__{_name}__", _operator(_name))
 
 
 def _flatten(value: Any) -> tuple[tuple[Any, ...], HiType]:
     if type(value) is HiValue:
-        return (*value.arrays, *value.perturbations), value.type
+        return (*value.arrays, *value.perturbations), value.aval
     type_ = type_of_by_class[type(value)](value)
     arrays = type_.lower_val(value)
     if any(isinstance(x, Tracer) for x in arrays):
@@ -483,7 +511,7 @@ def unflatten_tangents(tree: Any, leaves: Sequence[Any]) -> Any:
     def tangent(x: Any) -> Any:
         if type(x) is _Leaf:
             return x.value
-        return tangent_from(x.type, [leaf.value for leaf in (*x.arrays, *x.perturbations)])
+        return tangent_from(x.aval, [leaf.value for leaf in (*x.arrays, *x.perturbations)])
 
     return xtree.map(tangent, _opaque(tree, leaves), is_leaf=is_high)
 
@@ -500,7 +528,7 @@ def with_all_leaves(tree: Any, tangents: Any) -> Any:
         return tangents
 
     def complete(x: Any, tangent: Any) -> Any:
-        return HiValue(x.type, tangents_of(x.type, tangent), ()) if is_high(x) else tangent
+        return HiValue(x.aval, tangents_of(x.aval, tangent), ()) if is_high(x) else tangent
 
     return xtree.map(complete, values, tangents, is_leaf=lambda x: is_high(x) or type(x) is _Leaf)
 
@@ -584,7 +612,7 @@ def one_of(value: Any, size: int, spec: Any, element: Callable[[Any, Any], Any])
       element: `element(array, axis)` is what stands for one element of an array.
     """
     whole = _entered(value)
-    type_ = whole.type.dec_rank(size, spec)
+    type_ = whole.aval.dec_rank(size, spec)
     axes, of_perturbations = _axes(type_, spec)
     return HiValue(type_, list(map(element, whole.arrays, axes)),
                    list(map(element, whole.perturbations, of_perturbations)))  # fmt: skip
@@ -600,9 +628,9 @@ def all_of(value: Any, size: int, spec: Any, whole: Callable[[Any, Any], Any]) -
       whole: `whole(array, axis)` is the array of all elements, along an axis.
     """
     one = _entered(value)
-    axes, of_perturbations = _axes(one.type, spec)
+    axes, of_perturbations = _axes(one.aval, spec)
     leaves = [*map(whole, one.arrays, axes), *map(whole, one.perturbations, of_perturbations)]
-    return from_leaves(one.type.inc_rank(size, spec), leaves)
+    return from_leaves(one.aval.inc_rank(size, spec), leaves)
 
 
 @xtree.register_pytree_node_class
@@ -610,10 +638,10 @@ class _Steps:
     """The leaves of a value in a scan, whose arrays have their elements along the leading axis."""
 
     def __init__(self, type_: HiType, axes: Sequence[int], leaves: Sequence[Any]) -> None:
-        self.type, self.axes, self.leaves = type_, tuple(axes), leaves
+        self.aval, self.axes, self.leaves = type_, tuple(axes), leaves
 
     def tree_flatten(self) -> tuple[Sequence[Any], Any]:
-        return self.leaves, (self.type, self.axes)
+        return self.leaves, (self.aval, self.axes)
 
     @classmethod
     def tree_unflatten(cls, data: Any, leaves: Sequence[Any]) -> _Steps:
@@ -644,37 +672,48 @@ def along_leading_axes(
             ))  # fmt: skip
         size = sizes[0] if length is None else length
         xs = xtree.unflatten(tree, [_steps_of(x, size) if is_high(x) else x for x in leaves])
-    return partial(_run_step, body), xs, _stacked_values
+    return StepOfArrays(body), xs, _stacked_values
 
 
 def _steps_of(batch: Any, size: int) -> _Steps:
     value = _entered(batch)
-    spec = value.type.leading_axis_spec()
-    element = value.type.dec_rank(size, spec)
+    spec = value.aval.leading_axis_spec()
+    element = value.aval.dec_rank(size, spec)
     axes = _leading_axes(element, spec)
     leaves = [*value.arrays, *value.perturbations]
     moved = [_moved(as_array(x), a, 0) for x, a in zip(leaves, axes, strict=True)]
     return _Steps(element, axes, moved)
 
 
-def _run_step(body: Callable[..., Any], carry: Any, x: Any) -> Any:
-    """Run the body of a scan on values, given and returning those as `_Steps`."""
-    result = body(carry, xtree.map(_value_of_step, x, is_leaf=_is_steps))
-    if not isinstance(result, tuple | list) or len(result) != 2:
-        return result  # for which the scan raises
-    return result[0], xtree.map(_step_of_value, result[1], is_leaf=is_high)
+class StepOfArrays:
+    """The body of a scan on values, which takes and returns these as `_Steps`.
+
+    Args:
+      body: that of the user.
+    """
+
+    def __init__(self, body: Callable[..., Any]) -> None:
+        self.body = body
+        self.__qualname__ = type(self).__qualname__
+
+    def __call__(self, carry: Any, x: Any) -> Any:
+        """Return the next carry and what is stacked."""
+        result = self.body(carry, xtree.map(_value_of_step, x, is_leaf=_is_steps))
+        if not isinstance(result, tuple | list) or len(result) != 2:
+            return result  # for which the scan raises
+        return result[0], xtree.map(_step_of_value, result[1], is_leaf=is_high)
 
 
 def _value_of_step(x: Any) -> Any:
-    return from_leaves(x.type, x.leaves) if _is_steps(x) else x
+    return from_leaves(x.aval, x.leaves) if _is_steps(x) else x
 
 
 def _step_of_value(y: Any) -> Any:
     if not is_high(y):
         return y
     value = _entered(y)
-    axes = _leading_axes(value.type, value.type.leading_axis_spec())
-    return _Steps(value.type, axes, [*value.arrays, *value.perturbations])
+    axes = _leading_axes(value.aval, value.aval.leading_axis_spec())
+    return _Steps(value.aval, axes, [*value.arrays, *value.perturbations])
 
 
 def _stacked_values(ys: Any) -> Any:
@@ -682,7 +721,7 @@ def _stacked_values(ys: Any) -> Any:
         if not _is_steps(x):
             return x
         moved = [_moved(y, 0, a) for y, a in zip(x.leaves, x.axes, strict=True)]
-        return from_leaves(x.type.inc_rank(x.leaves[0].shape[0], x.type.leading_axis_spec()), moved)
+        return from_leaves(x.aval.inc_rank(x.leaves[0].shape[0], x.aval.leading_axis_spec()), moved)
 
     return xtree.map(stacked, ys, is_leaf=_is_steps)
 

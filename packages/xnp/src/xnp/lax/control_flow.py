@@ -858,10 +858,12 @@ def _stage_body(
     carry, tree = carried_arrays(init, "scan", "the carry")
     elements = [without_dimension(x.aval, 0) for x in xs]
     in_tree = xtree.treedef_tuple((tree, x_tree))
+    users = f.body if type_of_by_class and isinstance(f, _high_types.StepOfArrays) else None
 
     def stage(carry: list[Array]) -> Staged:
         avals = [*[x.aval for x in carry], *elements]
-        return staged(f, in_tree, avals, operation="scan", what="the body", writes_cells=True)
+        return staged(f, in_tree, avals, operation="scan", what="the body", writes_cells=True,
+                      users=users)  # fmt: skip
 
     carry, body = settled_carry(stage, carry, 0, lambda body: _pair_of(body, f)[0] == tree)
     carry_tree, y_tree = _pair_of(body, f)
