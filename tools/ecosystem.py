@@ -80,9 +80,11 @@ _SCALAR_TYPE = re.compile(r"<(?:class 'jax\.numpy|scalar type xnp)\.(\w+)'?>")
 
 # A text of an error (a regular expression) -> why a test that JAX passes fails here.
 _REASONS = {
+    r"IsTraceableTest|AssertMaxTracesTest": "looks for names of JAX's classes in the text of a "
+    "function",
+    r"assert_numerical_grads failed": "a difference of derivatives by finite differences",
     r"inconsistent sizes|does not match|Regex pattern did not match|not found in": "matches the "
     "text of an error of JAX",
-    r"IsTraceableTest": "looks for names of JAX's classes in the text of a function",
     r"fp8_meta": "dtypes of Flax that are none of NumPy's (`fp8_meta`)",
     r"abstract mesh has no devices": "sharding of a mesh without devices",
     r"colocated_python|array_serialization|ifrt|pxla": "imports orbax, which needs parts of JAX "
