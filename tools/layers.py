@@ -68,6 +68,7 @@ SIBLINGS_BY_PACKAGE = {
 _ARRAYS = frozenset({"numpy", "ml_dtypes"})
 # Extras install them; the gateway finds them beside jaxlib, and nothing imports them by name.
 _PLUGINS = frozenset({"jax-cuda12-plugin", "jax-cuda13-plugin"})
+_TESTING = frozenset({"pytest", "hypothesis"})
 THIRD_PARTY_BY_PACKAGE = {
     "xtree": frozenset[str](),
     "xprim": _ARRAYS,
@@ -77,7 +78,7 @@ THIRD_PARTY_BY_PACKAGE = {
     "xbatch": frozenset({"numpy"}),
     "xjit": _ARRAYS | {"jaxlib", "triton"} | _PLUGINS,
     "xpar": frozenset({"numpy", "safetensors", "rich"}),
-    "xstack": frozenset({"numpy", "sklearn", "matplotlib", "rich"}) | _PLUGINS,
+    "xstack": frozenset({"numpy", "sklearn", "matplotlib", "rich"}) | _PLUGINS | _TESTING,
 }
 IMPORT_NAME_BY_DISTRIBUTION = {"scikit-learn": "sklearn"}
 
