@@ -36,7 +36,6 @@ DELIBERATE = {
     "experimental.sparse.JAXSparse": "it is abstract",
     "experimental.sparse.bcsr_dot_general": {"out_sharding": _SPARSE},
     "ShapeDtypeStruct": {"manual_axis_type": _MESHES, "is_ref": _REFERENCES},
-    "custom_gradient": {"with_accums": _EXPERIMENT},
     "checkify.Error": "checkify makes it, nobody else",
     "checkify.checkify": {"errors": "its kinds of checks are names, not classes"},
     "export.Exported": "export and deserialize make it, nobody else",
