@@ -494,7 +494,10 @@ def _write_again(
 ) -> str:
     """Write an equation of one result by the form of its kind, or by its rule; return the name."""
     inputs: Sequence[Any] = eqn.inputs
-    operands = [names[x] if x in names else _literal(builder, x, names, eqn) for x in inputs]
+    try:
+        operands = [names[x] for x in inputs]
+    except KeyError:
+        operands = [names[x] if x in names else _literal(builder, x, names, eqn) for x in inputs]
     key: Any = eqn.signature
     scalars = builder.known_scalars
     if scalars and not scalars.isdisjoint(operands):  # rules look at their values

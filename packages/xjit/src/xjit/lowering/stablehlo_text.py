@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -329,8 +329,8 @@ _ITSELF: Any = object()
 class Builder:
     """Collects the operations of one function body; inner functions share a `Module`."""
 
-    __slots__ = ("_broadcasts", "_constants", "_scalars", "captured", "forms", "last_order",
-                 "lines", "marked", "module", "prelude", "starts_order")  # fmt: skip
+    __slots__ = ("_broadcasts", "_constants", "_scalars", "captured", "forms", "known_scalars",
+                 "last_order", "lines", "marked", "module", "prelude", "starts_order")  # fmt: skip
 
     def __init__(self, module: Module, captured: dict[Any, tuple[str, Any]] | None = None) -> None:
         self.module = module
@@ -342,6 +342,7 @@ class Builder:
         self._constants: dict[Any, str] = {}
         self._broadcasts: dict[Any, str] = {}
         self._scalars: dict[str, np.ndarray[Any, Any]] = {}
+        self.known_scalars = self._scalars.keys()  # the names of which `known_scalar` has values
         self.forms: dict[Any, str | None] = {}  # of its lines (`modules`), by kind of equation
         self.last_order: str | None = None
         self.starts_order = False
@@ -484,11 +485,6 @@ class Builder:
     def known_scalar(self, name: str) -> Any:
         """Return the value of a constant of rank 0 by its name, and None for what is no such."""
         return self._scalars.get(name)
-
-    @property
-    def known_scalars(self) -> KeysView[str]:
-        """The names of which `known_scalar` has the values."""
-        return self._scalars.keys()
 
     def full_like(self, value: Any, aval: ShapedArray) -> str:
         """Return the name of a constant of the type of `aval` filled with a scalar."""

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from xjit.jaxlib_gateway import DROPS_BARRIERS
-from xprim import ELEMENTWISE, ClosedJaxpr, Equation, Jaxpr, Literal, Var
+from xprim import ELEMENTWISE, ClosedJaxpr, Equation, Jaxpr, Literal, Primitive, Var
 from xprim.jaxpr import held_programs
 
 __all__ = ()
@@ -46,7 +46,10 @@ _MOVES: Final = frozenset({
 
 def equations_to_fence(jaxpr: Jaxpr) -> frozenset[Equation]:
     """Return the equations whose results are to be computed once for all kernels that read them."""
-    fused = [_is_fused(eqn) for eqn in jaxpr.eqns] if len(jaxpr.eqns) > _LEAST_WORK else []
+    if len(jaxpr.eqns) <= _LEAST_WORK:
+        return frozenset()
+    is_fused = _FusedPrimitives()
+    fused = [is_fused[eqn.primitive] for eqn in jaxpr.eqns]
     if sum(fused) <= _LEAST_WORK:
         return frozenset()
     shared = _read_by_several_kernels(jaxpr, fused)
@@ -81,9 +84,13 @@ def _results_of_much_work(jaxpr: Jaxpr, fused: list[bool], shared: set[Any]) -> 
     return found
 
 
-def _is_fused(eqn: Equation) -> bool:
-    primitive = eqn.primitive
-    return primitive.rules["batch"] is ELEMENTWISE or primitive.name in _MOVES
+class _FusedPrimitives(dict[Primitive, bool]):
+    """Whether XLA fuses what reads it with the result of a primitive, found once for each."""
+
+    def __missing__(self, primitive: Primitive) -> bool:
+        found = primitive.rules["batch"] is ELEMENTWISE or primitive.name in _MOVES
+        self[primitive] = found
+        return found
 
 
 def _read_by_several_kernels(jaxpr: Jaxpr, fused: list[bool]) -> set[Any]:
