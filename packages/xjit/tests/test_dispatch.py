@@ -251,6 +251,26 @@ def test_trees_of_one_type_may_have_several_structures() -> None:
     assert _slow_calls(f, lambda: [f(tree) for tree in trees if tree is not None]) == 0
 
 
+@pytest.mark.parametrize("counts", [(2, 3, 2), (16, 17, 1), (3, 0, 3), (40, 2, 2)])
+def test_a_list_may_have_another_number_of_arrays_at_each_call(counts: tuple[int, ...]) -> None:
+    f = jit(lambda xs, y: ([x + i for i, x in enumerate(xs)], y), donate_argnums=0)
+    copy, x, y = jit(lambda v: v * 1), as_array(X), as_array(Y)
+
+    def check(count: int) -> None:
+        xs = [copy(x) for _ in range(count)]
+        got, last = f(xs, y)
+        assert all(v.is_deleted() for v in xs)
+        np.testing.assert_array_equal(np.asarray(last), Y)
+        assert len(got) == count
+        for i, v in enumerate(got):
+            np.testing.assert_array_equal(np.asarray(v), X + i)
+
+    for _ in range(3):
+        for count in counts:
+            check(count)
+    assert _slow_calls(f, lambda: check(counts[0])) == 0
+
+
 def test_donated_arguments_of_every_kind_are_given_up() -> None:
     f = jit(lambda t, x: ({k: v + x for k, v in t.items()}, x), donate_argnums=0)
     g = jit(lambda t, x: ([v + x for v in t], x), donate_argnums=0)

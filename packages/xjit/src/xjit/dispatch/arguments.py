@@ -429,6 +429,9 @@ def _check_named(
 # The kinds of arguments that the fast cases of calls know.
 ARRAY, STATIC, DICT, TREE, HOST_TREE = "array", "static", "dict", "tree", "host tree"
 NUMPY, NUMBER, ABSENT, UNKNOWN = "numpy", "number", "absent", "unknown"
+# Trees of so many arrays, whose code names each of them; longer ones, and those of which calls pass
+# several numbers of arrays, are of the kind TREE.
+SMALL_TREES = tuple([f"tree of {count}" for count in range(17)])
 
 _ONLY_ARRAYS = frozenset([ConcreteArray])
 _STR_ONLY = frozenset([str])
@@ -449,9 +452,10 @@ def kind_of(x: Any) -> str:
         return DICT if _STR_ONLY.issuperset(map(type, x)) else TREE
     if not xtree.is_tree_node(kind):
         return UNKNOWN
-    kinds = set(map(kind_of, xtree.leaves(x)))
+    leaves = xtree.leaves(x)
+    kinds = set(map(kind_of, leaves))
     if kinds <= {ARRAY}:
-        return TREE
+        return SMALL_TREES[len(leaves)] if len(leaves) < len(SMALL_TREES) else TREE
     return HOST_TREE if kinds <= {ARRAY, NUMPY, NUMBER} else UNKNOWN
 
 

@@ -26,6 +26,7 @@ from xjit.dispatch.arguments import (
     NO_LEAVES,
     NUMBER,
     NUMPY,
+    SMALL_TREES,
     STATIC,
     TREE,
     UNKNOWN,
@@ -186,6 +187,23 @@ _FLATTENED = {
     "flatten": "_leaves_{x}, _tree_{x} = _flatten_{x}({x})\n",
     "donated": "_give_up(_leaves_{x}, _deleted)\n",
 }
+
+
+def _small_tree(count: int) -> dict[str, str]:
+    """Return what the template says about a tree of so many arrays."""
+    leaves = [f"_leaf{i}_{{x}}" for i in range(count)]
+    return _NOTHING | _FLATTENED | {
+        "flatten": f"""\
+{_FLATTENED["flatten"]}\
+if len(_leaves_{{x}}) != {count}:
+    return _slow({{given}})
+[{", ".join(leaves)}] = _leaves_{{x}}
+""",
+        "key": "_tree_{x}, " + "".join([f"{leaf}.aval, " for leaf in leaves]),
+        "buffers": "".join([f"{leaf}.buffer, " for leaf in leaves]),
+    }  # fmt: skip
+
+
 _CODE = {
     ABSENT: _NOTHING,
     ARRAY: _NOTHING | {
@@ -229,6 +247,7 @@ if not _are_strings(map(type, _keys_{x})):
         "readers": ", _read_{x}",
         "donated": "_give_up({x}.values(), _deleted)\n",
     },
+    **{kind: _small_tree(count) for count, kind in enumerate(SMALL_TREES)},
     NUMPY: _NOTHING | _POOLED | {"key": "{x}.dtype, {x}.shape, "},
     NUMBER: _NOTHING | _POOLED,
 }  # fmt: skip
@@ -664,12 +683,17 @@ class FastPath:
 
 def _widen(known: Sequence[str], kinds: Sequence[str]) -> tuple[str, ...]:
     """Return kinds that fit the arguments of both."""
-    return tuple([max(pair, key=_GENERALITY.index) if pair[0] in _GENERALITY else pair[1]
-                  for pair in zip(known, kinds, strict=True)])  # fmt: skip
+    return tuple(map(_wider, known, kinds))
 
 
-_GENERALITY = (DICT, TREE, HOST_TREE)
-_ON_DEVICES = frozenset((ARRAY, DICT, TREE, STATIC, ABSENT))
+def _wider(known: str, kind: str) -> str:
+    if known == kind or known not in _TREES:
+        return kind
+    return HOST_TREE if HOST_TREE in (known, kind) else TREE
+
+
+_TREES = frozenset((DICT, TREE, HOST_TREE, *SMALL_TREES))
+_ON_DEVICES = frozenset((ARRAY, DICT, TREE, *SMALL_TREES, STATIC, ABSENT))
 
 
 def _readers(
@@ -711,7 +735,7 @@ def _key_of(values: Sequence[Any], kinds: Sequence[str]) -> list[Any]:
             parts += (x.dtype, x.shape)
         elif kind is DICT:
             parts += (tuple(x), *[leaf.aval for leaf in x.values()])
-        elif kind is TREE:
+        elif kind is TREE or kind in SMALL_TREES:
             leaves, tree = xtree.flatten(x)
             parts += (tree, *[leaf.aval for leaf in leaves])
         elif kind is HOST_TREE:
