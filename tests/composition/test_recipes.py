@@ -41,4 +41,5 @@ def test_a_recipe_runs_in_four_processes(name, tmp_path):
         check=False, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    assert sorted(done.stdout.splitlines()) == [f"[{i}] 4 8" for i in range(4)]
+    printed = [line for line in done.stdout.splitlines() if " takes more than " not in line]
+    assert sorted(printed) == [f"[{i}] 4 8" for i in range(4)]
