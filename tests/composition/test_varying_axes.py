@@ -499,3 +499,13 @@ def test_members_that_decide_alike_meet_in_collectives():
     f = shard_map(member, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
     x = np.arange(4.0, dtype=np.float32)
     np.testing.assert_array_equal(jit(f)(x), [2, 3, 12, 15])
+
+
+def test_a_collective_in_the_branch_of_a_platform_is_reached_by_all():
+    def member(a):
+        return lax.platform_dependent(
+            a, cpu=lambda a: psum(a, "x"), default=lambda a: -psum(a, "x")
+        )
+
+    f = shard_map(member, mesh=make_mesh((2,), ("x",)), in_specs=P("x"), out_specs=P())
+    np.testing.assert_array_equal(jit(f)(np.arange(4.0, dtype=np.float32)), [2, 4])

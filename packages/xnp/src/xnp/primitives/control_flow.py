@@ -475,6 +475,12 @@ def _platform_index_batch(axis: BatchAxis, operands: Any, dims: Any, **params: A
     return platform_index_p.bind(*operands, **params), (xprim.not_mapped,)
 
 
+def _platform_index_axes(
+    *varying: frozenset[Any], platforms: Any, has_default: bool
+) -> tuple[frozenset[Any]]:
+    return (frozenset(),)  # the members of a mesh are devices of one platform
+
+
 platform_index_p = Primitive(
     "platform_index",
     shape=_platform_index_shape,
@@ -483,4 +489,5 @@ platform_index_p = Primitive(
     jvp=xprim.ZERO,
     transpose=xprim.undefined("it is linear in nothing: its operands say where, not what"),
     batch=_platform_index_batch,
+    sharding=xprim.Sharding(varying=_platform_index_axes),
 )
