@@ -26,7 +26,7 @@ HELD_BY = {
         "tests/nets/test_primitives_for_gpus.py",
         "test_products_of_32_bits_are_full_on_gpus_where_nobody_asked_for_less",
     ),
-    "with a collective inside": ("tests/composition/test_varying_axes.py",
+    "`cond`, `switch` or `while_loop` in `shard_map`": ("tests/composition/test_varying_axes.py",
                                  "test_a_collective_that_some_members_do_not_reach_is_refused"),
     "small operations outside": ("packages/xjit/tests/test_eager_backend.py",
                                  "test_small_operations_compile_nothing"),
