@@ -7,7 +7,15 @@ import xnp
 import xstack
 from tests.composition.functions import close
 from tests.composition.nestings import TRANSFORMS, nested
-from xad import checkpoint, checkpoint_policies, custom_vjp, grad, saved_residuals
+from xad import (
+    checkpoint,
+    checkpoint_name,
+    checkpoint_policies,
+    custom_vjp,
+    grad,
+    hessian,
+    saved_residuals,
+)
 from xbatch import vmap
 from xjit import jit
 from xnp import lax
@@ -119,7 +127,21 @@ def scan_in_a_branch(f):
     return lambda x: lax.cond(x.sum() < 1e9, scanned(f), lambda x: (x, xnp.ones((3, 3)) * x), x)
 
 
-LOOPS = [scanned, chosen_in_scan, nested_scans, scan_in_a_branch]
+def bounded(f):
+    def step(c):
+        return c[0] + 1, f(c[1] * 0.9) + c[1], c[2] + f(c[1])
+
+    return lambda x: lax.while_loop(lambda c: c[0] < 3, step, (0, x, x * 0), max_steps=3)[1:]
+
+
+def bounded_in_scan(f):
+    def step(c, bound):
+        return lax.fori_loop(0, bound, lambda i, c: f(c) + c, c, max_steps=3), f(c)
+
+    return lambda x: lax.scan(step, x, xnp.arange(3))
+
+
+LOOPS = [scanned, chosen_in_scan, nested_scans, scan_in_a_branch, bounded, bounded_in_scan]
 
 
 @pytest.mark.parametrize("compiled", [lambda f: f, jit], ids=["eager", "jit"])
@@ -150,6 +172,53 @@ def test_a_checkpoint_of_a_loop_keeps_what_fwd_returns_in_each_step(loop):
     assert " cos " not in str(xstack.make_jaxpr(pull)(XS))
     forward = str(xstack.make_jaxpr(lambda x: xstack.vjp(fun, x)[0])(XS))
     assert "remat_residual" not in forward and "saved_value" not in forward
+
+
+# What a policy keeps of the values in a body, beside carries and elements.
+NAMED = {
+    "none": None, "dots": checkpoint_policies.dots_saveable,
+    "a name": checkpoint_policies.save_only_these_names("h"),
+    "no name": checkpoint_policies.save_only_these_names("other"),
+    "to the host": checkpoint_policies.save_and_offload_only_these_names(
+        names_which_can_be_saved=[], names_which_can_be_offloaded=["h"],
+        offload_src="device", offload_dst="pinned_host",
+    ),
+}  # fmt: skip
+
+
+def layer(x):
+    h = checkpoint_name(xnp.tanh(xnp.eye(3) * 0.7 @ x), "h")
+    return xnp.sin(h) * x
+
+
+@pytest.mark.sampled(every=6, per="loop")
+@pytest.mark.parametrize("compiled", [lambda f: f, jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("policy", NAMED)
+@pytest.mark.parametrize("loop", LOOPS)
+def test_policies_speak_of_values_in_loops_and_branches(loop, policy, compiled):
+    def total(x):
+        carry, ys = loop(layer)(x)
+        return (carry * xnp.arange(3.0)).sum() + (ys**2).sum()
+
+    f = checkpoint(total, policy=NAMED[policy])
+    close(compiled(f)(XS), total(XS))
+    close(compiled(grad(f))(XS), grad(total)(XS))
+    # the same operations in float32, sums ordered otherwise
+    np.testing.assert_allclose(compiled(hessian(f))(XS), hessian(total)(XS), rtol=2e-4, atol=1e-5)
+    close(grad(lambda x: vmap(f)(x).sum())(XS[None])[0], grad(total)(XS))
+    stored = [r for r in saved_residuals(f, XS) if "kept by" in r.reason]
+    assert bool(stored) == (policy in ("dots", "a name", "to the host"))
+    made = "output of dot_general" if policy == "dots" else "named 'h'"
+    assert all(r.origin.startswith(f"{made} from test_custom_remat.py") for r in stored)
+
+
+def test_what_a_policy_keeps_of_a_loop_is_not_computed_again():
+    def products(policy):
+        _, pull = xstack.vjp(checkpoint(lambda x: scanned(layer)(x)[0], policy=policy), XS)
+        return str(xstack.make_jaxpr(pull)(XS)).count("dot_general")
+
+    # one of the cotangent for each call of the layer in a step; with its own where nothing is kept
+    assert products(checkpoint_policies.dots_saveable) == products(None) // 2 == 1
 
 
 def test_branches_keep_residuals_of_their_own():

@@ -25,6 +25,7 @@ from xad import (
     saved_residuals,
     value_and_grad,
 )
+from xnp import lax
 from xprim import as_array, eval_closed, make_jaxpr
 
 X = np.array([0.3, -1.2, 2.0], np.float32)
@@ -194,6 +195,19 @@ def test_print_saved_residuals_says_what_is_kept_and_why(capsys):
     (line,) = capsys.readouterr().out.splitlines()
     reason = "(4 bytes; read by the derivative of checkpoint at test_checkpoint.py"
     assert line.startswith(f"f32[] from the argument x {reason}")
+
+
+def test_residuals_inside_of_loops_and_branches_have_lines_of_their_own():
+    def step(c, w):
+        c = lax.cond(total(c) < 9.0, lambda c: tanh(mul(c, w)), lambda c: sin(exp(c)), c)
+        return c, None
+
+    found = saved_residuals(lambda x, ws: lax.scan(step, x, ws)[0], X, W)
+    inside = [r for r in found if r.origin.endswith(", in a branch, in each of 3 steps")]
+    made = {r.origin.split(" at ")[0].split(" from ")[0] for r in inside}
+    assert made >= {"output of exp", "output of cos"}
+    assert all(", inside at " in r.reason for r in inside)
+    assert all(r.nbytes == 36 and r.aval.shape == (3, 3) for r in inside)
 
 
 class KeepAll:

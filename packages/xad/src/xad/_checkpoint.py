@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, Final, TypeVar, overload
 
 import xtree
@@ -13,6 +13,7 @@ from xad._linearize import LINEARIZE_HANDLE, LinearizeHandle, linearize_and_attr
 from xad.arguments import references_in
 from xad.custom_rules import remat_residual_p
 from xad.tangents import instantiate, is_differentiable
+from xnp import lax
 from xprim import (
     ELEMENTWISE,
     LINEAR,
@@ -47,11 +48,11 @@ from xprim.cells import Cell, CellUse
 from xprim.contracts import Builder
 from xprim.derived_cells import UsedCell, claim_ref_uses, given_values, with_cells, written_values
 from xprim.errors import UndefinedRuleError, argument_names, described, message
-from xprim.jaxpr import held_programs
+from xprim.jaxpr import held_programs, map_programs
 from xprim.kept_programs import KeptPrograms, Staged, staged_with_cells
 from xprim.memory import bytes_of
 from xprim.requirements import require
-from xprim.sharded_types import in_memory_kind
+from xprim.sharded_types import in_memory_kind, with_dimension
 from xprim.tracebacks import boundary, shorten
 from xprim.transformed import as_arrays, check_function, transforming
 from xprim.typing import PyTree
@@ -305,13 +306,18 @@ def saved_values(jaxpr: ClosedJaxpr, policy: Policy | None) -> dict[Var, Verdict
     saved: dict[Var, Verdict] = {}
     for eqn in jaxpr.eqns:
         if eqn.primitive is remat_residual_p:
-            saved[eqn.outputs[0]] = Saveable
+            saved[eqn.outputs[0]] = eqn.params.get("verdict", Saveable)
+            continue
         if policy is None:
             continue
-        verdict = policy(eqn.primitive, *[x.aval for x in eqn.inputs], **eqn.params)
+        verdict = _verdict_of(eqn, policy)
         if is_saved(verdict):
             saved |= dict.fromkeys(eqn.outputs, verdict)
     return saved
+
+
+def _verdict_of(eqn: Equation, policy: Policy) -> Verdict:
+    return policy(eqn.primitive, *[x.aval for x in eqn.inputs], **eqn.params)
 
 
 def compute_again(jaxpr: ClosedJaxpr, policy: Policy | None) -> ClosedJaxpr:
@@ -322,7 +328,7 @@ def compute_again(jaxpr: ClosedJaxpr, policy: Policy | None) -> ClosedJaxpr:
     eqns = [
         eqn for eqn in inner.eqns
         if eqn.outputs
-        or not is_saved(policy(eqn.primitive, *[x.aval for x in eqn.inputs], **eqn.params))
+        or not is_saved(_verdict_of(eqn, policy))
     ]  # fmt: skip
     return ClosedJaxpr(inner.replace(eqns=eqns), jaxpr.consts)
 
@@ -356,7 +362,7 @@ def saved_residuals_of(
             continue
         if all(isinstance(x, Literal) or x in primal for x in eqn.inputs):
             primal.update(eqn.outputs)
-            verdict = policy(eqn.primitive, *[x.aval for x in eqn.inputs], **eqn.params)
+            verdict = _verdict_of(eqn, policy)
             if is_saved(verdict):
                 saved |= dict.fromkeys(eqn.outputs, verdict)
     return saved
@@ -500,7 +506,10 @@ def _with_saved_values(jaxpr: ClosedJaxpr, saved: Sequence[Var]) -> ClosedJaxpr:
 
 
 def _computations_replaced(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """Use the given values where their computations and what joins the two are used."""
+    """Use the given values where their computations and what joins the two are used.
+
+    Loops and branches inside have such values of their own.
+    """
     replacements: dict[Var, Any] = {}
     eqns = []
     for eqn in closed.eqns:
@@ -509,9 +518,24 @@ def _computations_replaced(closed: ClosedJaxpr) -> ClosedJaxpr:
             replacements[eqn.outputs[0]] = given
             if isinstance(computed, Var):
                 replacements[computed] = given
+        elif any(inner.derived(_joins_values) for inner in held_programs(eqn.params)):
+            eqns.append(eqn.replace(params=map_programs(eqn.params, _replaced_inside)))
         else:
             eqns.append(eqn)
     return ClosedJaxpr(substituted(closed.jaxpr.replace(eqns=eqns), replacements), closed.consts)
+
+
+def _joins_values(closed: ClosedJaxpr) -> bool:
+    return any(
+        eqn.primitive is saved_value_p
+        or any(inner.derived(_joins_values) for inner in held_programs(eqn.params))
+        for eqn in closed.eqns
+    )
+
+
+def _replaced_inside(closed: ClosedJaxpr) -> ClosedJaxpr:
+    replaced = closed.derived(_computations_replaced)
+    return closed_without_dead_code(replaced, keep_arguments=True)[0]
 
 
 def _first(given: Any, computed: Any) -> Any:
@@ -561,8 +585,11 @@ def _traced_by(trace: Callable[[Trace], Trace], jaxpr: ClosedJaxpr) -> ClosedJax
 
 
 def with_remat_rules(jaxpr: ClosedJaxpr, policy: Policy | None) -> ClosedJaxpr:
-    """Return the program with what `defremat` and `custom_remat` give in place of their calls."""
-    if not jaxpr.derived(_has_remat_rules):
+    """Return the program with what `defremat` and `custom_remat` give in place of their calls.
+
+    Loops and branches in which these or the policy keep something stand in it twice.
+    """
+    if not jaxpr.derived(_needs_remat_rules, policy):
         return jaxpr
     return with_calls_inlined(jaxpr).derived(_by_remat_rules, policy)
 
@@ -596,13 +623,26 @@ def _with_operands(jaxpr: ClosedJaxpr, number_by_primitive: dict[Primitive, int]
     return ClosedJaxpr(substituted(jaxpr.jaxpr.replace(eqns=eqns), replacements), jaxpr.consts)
 
 
-def _has_remat_rules(jaxpr: ClosedJaxpr) -> bool:
+def _needs_remat_rules(jaxpr: ClosedJaxpr, policy: Policy | None) -> bool:
     return any(
         "remat" in eqn.params if eqn.primitive is custom_vjp_call_p
-        else ("inline" in eqn.primitive.rules or eqn.primitive.name in _RUN_TWICE)
-        and any(inner.derived(_has_remat_rules) for inner in held_programs(eqn.params))
+        else any(inner.derived(_needs_remat_rules, policy) for inner in held_programs(eqn.params))
+        if "inline" in eqn.primitive.rules
+        else _keeps_inside(eqn, policy)
         for eqn in jaxpr.eqns
     )  # fmt: skip
+
+
+def _keeps_inside(eqn: Equation, policy: Policy | None) -> bool:
+    """Return whether a loop or branch has values that are kept, unless its residuals are."""
+    bodies = _bodies_run_twice(eqn.primitive, eqn.params)
+    if not bodies or (policy is not None and is_saved(_verdict_of(eqn, policy))):
+        return False
+    return any(
+        body.derived(_needs_remat_rules, policy)
+        or (policy is not None and saved_values(with_calls_inlined(body), policy))
+        for body in bodies
+    )
 
 
 def _by_remat_rules(jaxpr: ClosedJaxpr, policy: Policy | None) -> ClosedJaxpr:
@@ -627,10 +667,11 @@ class RematTrace(Trace):
         assert self.parent is not None
         if primitive is custom_vjp_call_p and "remat" in params:
             run = params["remat"](self._policy)
-        elif primitive.name in _RUN_TWICE and any(
-            body.derived(_has_remat_rules) for body in held_programs(params)
+        elif _bodies_run_twice(primitive, params) and _keeps_inside(
+            Equation(primitive, list(map(_variable, operands)), [], params), self._policy
         ):
-            run = functools.partial(_run_twice, primitive, params, self._policy)
+            own = _run_loop_twice if primitive.name == "while" else _run_twice
+            run = functools.partial(own, primitive, params, self._policy)
         else:
             return self.parent.process(primitive, operands, params)
         with use_trace(self.parent):
@@ -638,68 +679,157 @@ class RematTrace(Trace):
 
 
 # --- loops and branches with such calls ----------------------------------------------------------
-# A loop whose body has marks m = remat_residual(a) stands twice in the program of a checkpoint:
+# A loop whose body has values a that are kept, for rules or by the policy, stands twice in the
+# program of a checkpoint:
 #
 #     y, A = loop(body that gives a as well)                  the forward pass
 #     M    = remat_residual(A)                                stored
-#     z    = loop(body in which m is an element of M)         the backward pass
+#     z    = loop(body in which a is an element of M)         the backward pass
 #     saved_value(y, z)                                       y forward, z backward
 #
-# Each pass drops the other's loop, which is dead code in it. A branch gives zeros for the marks of
-# the others.
+# Each pass drops the other's loop, which is dead code in it. A branch gives zeros for the values of
+# the others. A `while` with a bound on its steps carries A, and takes M as a constant.
 
-_RUN_TWICE: Final = {"scan": "jaxpr", "cond": "branches"}
+
+def _bodies_run_twice(primitive: Primitive, params: dict[str, Any]) -> tuple[ClosedJaxpr, ...]:
+    """Return the body of a loop that can be transposed, or the branches of a choice."""
+    if primitive.name == "scan":
+        return (params["jaxpr"],)
+    if primitive.name == "while" and "schedule" in params:
+        return (params["body_jaxpr"],)
+    return params["branches"] if primitive.name == "cond" else ()
+
+
+def _variable(x: Any) -> Var:
+    return Var(x.aval)
+
+
+def _split_bodies(
+    bodies: Sequence[ClosedJaxpr], policy: Policy | None
+) -> tuple[list[ClosedJaxpr], list[ClosedJaxpr], dict[Var, Verdict]]:
+    """Return the bodies of the forward and the backward pass, and what the first ones store."""
+    inner = [with_remat_rules(body, policy) for body in bodies]
+    if policy is not None:
+        inner = list(map(with_calls_inlined, inner))
+    kept = [saved_values(body, policy) for body in inner]
+    verdicts = {v: verdict for own in kept for v, verdict in own.items()}
+    avals = tuple([v.aval for v in verdicts])
+    forward, again, start = [], [], 0
+    for body, own in zip(inner, kept, strict=True):
+        forward.append(body.derived(_that_stores, tuple(own), avals, start))
+        again.append(body.derived(_that_is_given, tuple(own), avals, start))
+        start += len(own)
+    return forward, again, verdicts
 
 
 def _run_twice(
     primitive: Primitive, params: dict[str, Any], policy: Policy | None, *operands: Any
 ) -> list[Any]:
-    """Run a loop, mark what it stores, and run it again given that; return both, joined."""
-    param = _RUN_TWICE[primitive.name]
-    held = params[param]
-    bodies = [with_remat_rules(b, policy) for b in (held if type(held) is tuple else (held,))]
-    marks = [[e.outputs[0] for e in b.eqns if e.primitive is remat_residual_p] for b in bodies]
-    avals = [v.aval for own in marks for v in own]
-    forward, again, start = [], [], 0
-    for body, own in zip(bodies, marks, strict=True):
-        span = range(start, start + len(own))
-        forward.append(body.derived(_that_stores, tuple(own), tuple(avals), span))
-        again.append(body.derived(_that_is_given, tuple(own), tuple(avals), span))
-        start = span.stop
-    ran, rerun = [tuple(each) if type(held) is tuple else each[0] for each in (forward, again)]
-    results = primitive.bind(*operands, **params | {param: ran})
-    count = len(results) - len(avals)
-    stored = [remat_residual_p.bind(x)[0] for x in results[count:]]
-    others = primitive.bind(*operands, *stored, **params | {param: rerun})
-    return [saved_value_p.bind(y, z)[0] for y, z in zip(results[:count], others, strict=True)]
+    """Run a scan or a choice, mark what it stores, and run it again given that; join both."""
+    forward, again, kept = _split_bodies(_bodies_run_twice(primitive, params), policy)
+    name = "jaxpr" if primitive.name == "scan" else "branches"
+
+    def with_bodies(bodies: list[ClosedJaxpr]) -> dict[str, Any]:
+        return params | {name: bodies[0] if primitive.name == "scan" else tuple(bodies)}
+
+    results = primitive.bind(*operands, **with_bodies(forward))
+    count = len(results) - len(kept)
+    stored = _marked(results[count:], kept)
+    return _joined(results[:count], primitive.bind(*operands, *stored, **with_bodies(again)))
+
+
+def _run_loop_twice(
+    primitive: Primitive, params: dict[str, Any], policy: Policy | None, *operands: Any
+) -> list[Any]:
+    """Do the same with a `while`: what its steps store is in arrays that it carries."""
+    test, schedule = params["cond_jaxpr"], params["schedule"]
+    num_test, num_consts = params["cond_nconsts"], params["body_nconsts"]
+    (storing,), (given,), kept = _split_bodies((params["body_jaxpr"],), policy)
+    count = len(storing.out_avals) - len(kept)
+    rows = [with_dimension(v.aval, 0, schedule.max_steps) for v in kept]
+    known = num_consts + count
+
+    def number(carry: Sequence[Any]) -> Any:
+        counter = carry[schedule.counter]
+        return lax.reduce_max_p.bind(counter, axes=tuple(range(counter.ndim)))[0]
+
+    def store(*args: Any) -> list[Any]:
+        results = eval_closed(storing, *args[:known])
+        i = number(args[num_consts:known])
+        written = [
+            lax.dynamic_update_index_in_dim(row, x, i, 0)
+            for row, x in zip(args[known:], results[count:], strict=True)
+        ]
+        return [*results[:count], *written]
+
+    def take(*args: Any) -> list[Any]:
+        consts, stored, carry = args[:num_consts], args[num_consts:-count], args[-count:]
+        i = number(carry)
+        elements = [lax.dynamic_index_in_dim(x, i, 0, keepdims=False) for x in stored]
+        return eval_closed(given, *consts, *carry, *elements)
+
+    def go_on(*args: Any) -> list[Any]:
+        return eval_closed(test, *args[: len(test.in_avals)])
+
+    avals = params["body_jaxpr"].in_avals
+    results = primitive.bind(
+        *operands, *[instantiate(Zero(a)) for a in rows], **params | {
+            "cond_jaxpr": trace_to_closed(go_on, [*test.in_avals, *rows], name=test.jaxpr.name),
+            "body_jaxpr": trace_to_closed(store, [*avals, *rows], name=storing.jaxpr.name),
+        },
+    )  # fmt: skip
+    stored = _marked(results[count:], kept)
+    first = num_test + num_consts
+    body = trace_to_closed(
+        take, [*avals[:num_consts], *rows, *avals[num_consts:]], name=given.jaxpr.name
+    )
+    others = primitive.bind(
+        *operands[:first], *stored, *operands[first:],
+        **params | {"body_jaxpr": body, "body_nconsts": num_consts + len(stored)},
+    )  # fmt: skip
+    return _joined(results[:count], others)
+
+
+def _marked(values: Sequence[Any], kept: dict[Var, Verdict]) -> list[Any]:
+    pairs = zip(values, kept.values(), strict=True)
+    return [remat_residual_p.bind(x, verdict=verdict)[0] for x, verdict in pairs]
+
+
+def _joined(forward: Sequence[Any], backward: Sequence[Any]) -> list[Any]:
+    return [saved_value_p.bind(y, z)[0] for y, z in zip(forward, backward, strict=True)]
 
 
 def _that_stores(
-    body: ClosedJaxpr, own: tuple[Var, ...], avals: tuple[ShapedArray, ...], span: range
+    body: ClosedJaxpr, own: tuple[Var, ...], avals: tuple[ShapedArray, ...], start: int
 ) -> ClosedJaxpr:
-    """Return a body that gives its marks as last results, zeros for those of other branches."""
+    """Return a body that gives its values as last results, zeros for those of other branches."""
     inner = _without_marks(with_results(body, own))
     count = len(inner.out_avals) - len(own)
 
     def run(*args: Any) -> list[Any]:
         results = eval_closed(inner, *args)
         stored = [instantiate(Zero(a)) for a in avals]
-        stored[span.start : span.stop] = results[count:]
+        stored[start : start + len(own)] = results[count:]
         return [*results[:count], *stored]
 
     return trace_to_closed(run, body.in_avals, name=body.jaxpr.name)
 
 
 def _that_is_given(
-    body: ClosedJaxpr, own: tuple[Var, ...], avals: tuple[ShapedArray, ...], span: range
+    body: ClosedJaxpr, own: tuple[Var, ...], avals: tuple[ShapedArray, ...], start: int
 ) -> ClosedJaxpr:
-    """Return a body whose marks are among its last arguments."""
-    eqns = [eqn for eqn in body.eqns if eqn.primitive is not remat_residual_p]
+    """Return a body whose values are among its last arguments."""
+    marks = {eqn.outputs[0] for eqn in body.eqns if eqn.primitive is remat_residual_p}
+    inner = _run_again(body)
+    joined = _with_saved_values(inner, [v for v in own if v not in marks])
+    program = joined.jaxpr
+    count = len(program.invars) - len(body.in_avals)
+    values = iter(program.invars[:count])
     given = [Var(a) for a in avals]
-    given[span.start : span.stop] = own
-    inner = body.jaxpr.replace(invars=[*body.jaxpr.invars, *given], eqns=eqns)
-    again = _run_again(ClosedJaxpr(inner, body.consts))
-    return closed_without_dead_code(again, keep_arguments=True)[0]
+    given[start : start + len(own)] = [v if v in marks else next(values) for v in own]
+    eqns = [eqn for eqn in joined.eqns if eqn.primitive is not remat_residual_p]
+    program = program.replace(invars=[*program.invars[count:], *given], eqns=eqns)
+    return closed_without_dead_code(ClosedJaxpr(program, body.consts), keep_arguments=True)[0]
 
 
 class InliningTrace(Trace):
@@ -803,7 +933,7 @@ def _saved_residuals(
     for eqn in split.linear.eqns:
         for x in eqn.inputs:
             if isinstance(x, Var) and x not in reasons and eqn.outputs[0] in rule_of:
-                reasons[x] = _reason(rule_of[eqn.outputs[0]])
+                reasons[x] = _reason(rule_of[eqn.outputs[0]]) + _reason_inside(eqn, x)
     linear = split.linear.jaxpr
     residuals = list(zip(split.forwarded, linear.invars, strict=False))
     names = argument_names(fun, args, kwargs)
@@ -829,23 +959,80 @@ def _reason(eqn: Equation) -> str:
     return f"read by the derivative of {eqn.primitive.name}" + (f" at {place}" if place else "")
 
 
+def _reason_inside(eqn: Equation, x: Var) -> str:
+    """Say which line of a loop or branch has the derivative that reads a value."""
+    reader = _reader_inside(eqn, x)
+    place = "" if reader is None else source.describe(reader.source)
+    return f", inside at {place}" if place else ""
+
+
+def _reader_inside(eqn: Equation, x: Var) -> Equation | None:
+    for program in held_programs(eqn.params):
+        inner = program.jaxpr
+        first = len(eqn.inputs) - len(inner.invars)  # the index of a branch, a number of steps
+        for operand, v in zip(eqn.inputs[max(first, 0) :], inner.invars, strict=False):
+            reader = next((e for e in inner.eqns if v in set(e.inputs)), None)
+            if operand is x and first in (0, 1) and reader is not None:
+                return _reader_inside(reader, v) or reader
+    return None
+
+
 def _origin(jaxpr: Jaxpr, v: Any) -> tuple[str, str]:
     """Return where a value comes from, and what a checkpoint that keeps it does so by."""
     if isinstance(v, Literal) or v in set(jaxpr.constvars):
         return "from a constant", ""
     eqn = next(e for e in jaxpr.eqns if v in set(e.outputs))
+    if eqn.primitive.name == "in_memory" and _eqn_of(jaxpr, eqn.inputs[0]) is not None:
+        origin, kept = _origin(jaxpr, eqn.inputs[0])
+        return f"{origin}, in {eqn.params['kind']}", kept
     if eqn.primitive is checkpoint_p and isinstance(eqn.params["jaxpr"], ClosedJaxpr):
         inner, policy = eqn.params["jaxpr"].jaxpr, eqn.params["policy"]
         made = inner.outvars[eqn.outputs.index(v)]
         if any(made in set(e.outputs) for e in inner.eqns):
             return _origin(inner, made)[0], f"; kept by {_name_of(policy)}"
+    for inner, made in _made_inside(eqn, eqn.outputs.index(v)):
+        maker = _eqn_of(inner, made)
+        if maker is not None and any(isinstance(x, Var) for x in maker.inputs):
+            return _origin(inner, made)[0] + _repeated(eqn), ""
+    return _made_by(jaxpr, eqn), ""
+
+
+def _made_by(jaxpr: Jaxpr, eqn: Equation) -> str:
+    """Say by name or by operation, and line, what an equation makes."""
     place = source.describe(eqn.source)
     after = f" from {place}" if place else ""
     if eqn.primitive is name_p and eqn.params["name"] != _BY_BUDGET:
-        return f"named '{eqn.params['name']}'{after}", ""
+        return f"named '{eqn.params['name']}'{after}"
     if eqn.primitive is name_p:
-        eqn = next((e for e in jaxpr.eqns if eqn.inputs[0] in set(e.outputs)), eqn)
-    return f"output of {eqn.primitive.name}{after}", ""
+        eqn = _eqn_of(jaxpr, eqn.inputs[0]) or eqn
+    return f"output of {eqn.primitive.name}{after}"
+
+
+def _made_inside(eqn: Equation, number: int) -> Iterator[tuple[Jaxpr, Any]]:
+    """Yield the bodies of a call, and the value of each that is, or is stored in, a result."""
+    name = eqn.primitive.name
+    if name == "while":
+        inner = eqn.params["body_jaxpr"].jaxpr
+        made = _eqn_of(inner, inner.outvars[number])
+        if made is not None and made.primitive.name == "dynamic_update_slice":
+            row = _eqn_of(inner, made.inputs[1])
+            yield inner, made.inputs[1] if row is None else row.inputs[0]
+    elif name == "cond" or "inline" in eqn.primitive.rules:
+        yield from [(p.jaxpr, p.jaxpr.outvars[number]) for p in held_programs(eqn.params)]
+    elif name == "scan" and number >= eqn.params["num_carry"]:
+        inner = eqn.params["jaxpr"].jaxpr
+        yield inner, inner.outvars[number]
+
+
+def _eqn_of(jaxpr: Jaxpr, v: Any) -> Equation | None:
+    return next((e for e in jaxpr.eqns if v in set(e.outputs)), None)
+
+
+def _repeated(eqn: Equation) -> str:
+    """Say how often what is inside is run."""
+    if eqn.primitive.name == "scan":
+        return f", in each of {eqn.params['length']} steps"
+    return {"cond": ", in a branch", "while": ", in each step"}.get(eqn.primitive.name, "")
 
 
 def _name_of(policy: Any) -> str:

@@ -843,7 +843,7 @@ def _mark(leaves: Sequence[Any]) -> list[Any]:
     return [remat_residual_p.bind(x)[0] for x in leaves]
 
 
-def _same(x: Any) -> Any:
+def _same(x: Any, **_params: Any) -> Any:
     return (x,)
 
 
@@ -851,9 +851,9 @@ remat_residual_p = Primitive(
     "remat_residual",
     shape=_same,
     numpy=_same,
-    stablehlo=lambda b, operands, avals_in, avals_out: operands,
+    stablehlo=lambda b, operands, avals_in, avals_out, **_params: operands,
     # The rules of its call say the derivative: it has no tangent, and disappears.
-    jvp=lambda primals, tangents: (primals, [Zero(t.aval) for t in tangents]),
+    jvp=lambda primals, tangents, **_params: (primals, [Zero(t.aval) for t in tangents]),
     transpose=undefined("it disappears when it is differentiated"),
     batch=ELEMENTWISE,
 )
