@@ -15,7 +15,7 @@ import xnp.testing.samples
 from xjit import devices
 from xjit.sharding.meshes import Mesh
 from xjit.sharding.shardings import NamedSharding, PartitionSpec
-from xnp.testing.samples.edges import edge_rows, shape_rule_accepts
+from xnp.testing.samples.values import edge_rows, shape_rule_accepts
 from xprim import extended_axes
 from xprim.testing import Sample, Tolerance
 

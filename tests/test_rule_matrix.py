@@ -16,12 +16,12 @@ import pytest
 import xad
 import xbatch
 import xjit
-import xjit.checkify.failures
+import xjit.checkify._checkify
 import xjit.dispatch.eager_backend
 import xnp.testing.samples
 import xpar
 import xprim
-import xprim.numpy_kernels
+import xprim.kernels
 import xrandom
 from tests.nets.cells import COMPILER_OPTIONS, IN_FULL, spread
 from tests.sample_rows import (
@@ -37,7 +37,7 @@ from xad.testing import check_derivatives
 from xbatch import vmap
 from xbatch.testing import check_batch
 from xjit.testing import check_lowering
-from xnp.testing.samples.edges import (
+from xnp.testing.samples.values import (
     LEFT_OUT,
     MAIN_OPERAND,
     OWN_ROWS_ONLY,
@@ -365,7 +365,7 @@ def test_a_dtype_or_an_edge_that_falls_out_of_the_rows_is_missed():
 
 
 @pytest.mark.parametrize(
-    "module", [xprim.numpy_kernels, xjit.dispatch.eager_backend, xjit.checkify.failures]
+    "module", [xprim.kernels, xjit.dispatch.eager_backend, xjit.checkify._checkify]
 )
 def test_who_makes_kernels_or_checks_bounds_knows_no_primitive_by_name(module):
     names = {p.name for p in primitives()}

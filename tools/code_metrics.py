@@ -42,7 +42,7 @@ PATTERNS = (
 
 CORE = ("xtree", "xprim", "xad", "xbatch")
 REGISTRY = ("primitive", "rules", "avals", "array", "trace", "eager", "staging", "jaxpr",
-            "jaxpr_passes", "jaxpr_text", "calls", "errors")  # fmt: skip
+            "jaxpr_passes", "calls", "errors")  # fmt: skip
 """The modules of `xprim` that are the registry itself; the others extend it."""
 
 _NO_CODE = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT,

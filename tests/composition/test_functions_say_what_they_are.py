@@ -13,7 +13,7 @@ import xstack
 import xstack.numpy as xnp
 from xnp.sparse import sparsify
 from xpar import P, auto_axes, explicit_axes, make_mesh
-from xprim.jaxpr_text import format_jaxpr
+from xprim.jaxpr import format_jaxpr
 from xstack import grad, jit, lax, vmap
 from xstack.custom_batching import custom_vmap, sequential_vmap
 from xstack.experimental import checkify

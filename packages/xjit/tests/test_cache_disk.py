@@ -20,8 +20,8 @@ from xjit.cache import disk as cache_disk, disk as cache_files, inspection
 from xjit.cache.__main__ import main
 from xjit.cache.disk import DiskCache, Entry, disk_cache, facts_of, key_of, pack
 from xjit.callbacks.functions import pure_callback
-from xprim import ShapeDtypeStruct, cache_options, config
-from xprim.cache_options import compilation_cache_dir, enable_compilation_cache
+from xprim import ShapeDtypeStruct, config, runtime_options
+from xprim.runtime_options import compilation_cache_dir, enable_compilation_cache
 
 KEY = "a" * 64
 CODE = bytes(range(256)) * 12
@@ -550,7 +550,7 @@ def test_the_next_process_compiles_nothing(tmp_path):
 
 
 def test_what_goes_wrong_is_raised_where_that_is_asked_for(kept, tmp_path, monkeypatch):
-    with cache_options.raise_persistent_cache_errors(True):
+    with runtime_options.raise_persistent_cache_errors(True):
         kept.path(KEY).write_bytes(b"foreign")
         with pytest.raises(RuntimeError, match="the compilation cache: an entry was removed"):
             kept.load(KEY, same)

@@ -8,7 +8,7 @@ import pytest
 import xjit
 from xjit.cache import disk as cache_disk
 from xjit.lowering.operation_metadata import without_places
-from xprim import cache_options
+from xprim import runtime_options
 
 SAME_BUT_FOR_PLACES = """
 def f(x):
@@ -21,10 +21,10 @@ def test_places_count_in_the_key_unless_that_is_not_wanted(tmp_path):
 
     def misses(number, option):
         with (
-            cache_options.enable_compilation_cache(True),
+            runtime_options.enable_compilation_cache(True),
             xjit.lowering.modules.source_locations(True),
-            cache_options.compilation_cache_dir(str(tmp_path / str(option))),
-            cache_options.compilation_cache_include_metadata_in_key(option),
+            runtime_options.compilation_cache_dir(str(tmp_path / str(option))),
+            runtime_options.compilation_cache_include_metadata_in_key(option),
         ):
             cache_disk.forget_what_was_found()
             for lines in (1, 5):
@@ -53,18 +53,18 @@ class Accelerator:
 
 
 def test_caches_of_xla_are_for_gpus(tmp_path):
-    autotune, mode = cache_options.XLA_CACHES[1], "xla_gpu_experimental_autotune_cache_mode"
+    autotune, mode = runtime_options.XLA_CACHES[1], "xla_gpu_experimental_autotune_cache_mode"
     first, second, cpu = Accelerator(0), Accelerator(1), xjit.devices("cpu")[0]
     beside = tmp_path / "xstack-programs-xla"
     with (
-        cache_options.enable_compilation_cache(True),
-        cache_options.compilation_cache_dir(str(tmp_path)),
+        runtime_options.enable_compilation_cache(True),
+        runtime_options.compilation_cache_dir(str(tmp_path)),
     ):
         assert cache_disk.options_of_xla(first) == {}
-        with cache_options.persistent_cache_enable_xla_caches("all"):
+        with runtime_options.persistent_cache_enable_xla_caches("all"):
             told = cache_disk.options_of_xla(first)
             assert told.pop(mode) == "AUTOTUNE_CACHE_MODE_UPDATE"
-            assert told == {name: str(beside / name) for name in cache_options.XLA_CACHES}
+            assert told == {name: str(beside / name) for name in runtime_options.XLA_CACHES}
             assert beside.stat().st_mode & 0o777 == 0o700
             assert cache_disk.options_of_xla(second)[mode] == "AUTOTUNE_CACHE_MODE_READ"
             assert cache_disk.options_of_xla(cpu) == {}
@@ -74,13 +74,13 @@ def test_caches_of_xla_are_for_gpus(tmp_path):
             beside.chmod(0o777)
             assert cache_disk.options_of_xla(first) == {}
             beside.chmod(0o700)
-        with cache_options.persistent_cache_enable_xla_caches(autotune):
+        with runtime_options.persistent_cache_enable_xla_caches(autotune):
             assert set(cache_disk.options_of_xla(first)) == {autotune, mode}
         with pytest.raises(TypeError, match="persistent_cache_enable_xla_caches"):
-            cache_options.persistent_cache_enable_xla_caches("xla_gpu")
+            runtime_options.persistent_cache_enable_xla_caches("xla_gpu")
     with (
-        cache_options.enable_compilation_cache(False),
-        cache_options.persistent_cache_enable_xla_caches("all"),
+        runtime_options.enable_compilation_cache(False),
+        runtime_options.persistent_cache_enable_xla_caches("all"),
     ):
         assert cache_disk.options_of_xla(first) == {}
 
@@ -94,10 +94,10 @@ def test_caches_of_xla_change_no_key(tmp_path, monkeypatch):
 
     compiled = xjit.lowering.compile.compiler
     monkeypatch.setattr(xjit.lowering.compile, "compiler", compiling)
-    told = {cache_options.XLA_CACHES[1]: str(tmp_path)}
+    told = {runtime_options.XLA_CACHES[1]: str(tmp_path)}
     with (
-        cache_options.enable_compilation_cache(True),
-        cache_options.compilation_cache_dir(str(tmp_path)),
+        runtime_options.enable_compilation_cache(True),
+        runtime_options.compilation_cache_dir(str(tmp_path)),
     ):
         cache_disk.forget_what_was_found()
         xjit.jit(lambda x: x * 40 + 2).lower(np.float32(1)).compile()

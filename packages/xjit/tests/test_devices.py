@@ -11,7 +11,7 @@ import pytest
 
 import xjit as xd
 from xjit.jaxlib_gateway import clients
-from xprim import config, device_options
+from xprim import config, runtime_options
 
 pytestmark = pytest.mark.of_the_cpu
 
@@ -238,7 +238,7 @@ def test_a_gpu_that_is_in_use_keeps_its_options(gpu_options, tmp_path):
 
 def test_devices_have_no_scope():
     with pytest.raises(TypeError, match="devices are those of the whole process"):
-        device_options.num_cpu_devices(2)
+        runtime_options.num_cpu_devices(2)
 
 
 def test_the_environment_chooses_the_platforms():

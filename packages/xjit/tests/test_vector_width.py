@@ -9,7 +9,7 @@ import xnp
 from xjit import jaxlib_gateway as gateway, jit
 from xjit.lowering import compile
 from xjit.lowering.compile import with_suited_options
-from xprim.cache_options import enable_compilation_cache
+from xprim.runtime_options import enable_compilation_cache
 
 pytestmark = pytest.mark.of_the_cpu
 

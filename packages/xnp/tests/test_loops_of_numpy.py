@@ -10,7 +10,7 @@ import pytest
 import xnp
 from xnp import lax
 from xprim import ClosedJaxpr, ConcreteArray, dtypes, eval_closed, shaped_array, trace_to_jaxpr
-from xprim.numpy_kernels import same_elements
+from xprim.kernels import same_elements
 
 LARGE = 3 << 14
 FLOATS = np.resize(

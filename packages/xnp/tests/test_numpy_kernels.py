@@ -26,8 +26,7 @@ from xprim import (
     state,
     trace_to_jaxpr,
 )
-from xprim.kernels import KernelTable, Refusal
-from xprim.numpy_kernels import numpy_function, same_elements
+from xprim.kernels import KernelTable, Refusal, numpy_function, same_elements
 from xprim.testing import check_ufunc, functions_entered
 
 LARGE = np.linspace(-2, 2, 3000 * 8, dtype=np.float32).reshape(3000, 8)

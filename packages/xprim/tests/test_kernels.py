@@ -33,9 +33,9 @@ from xprim.kernels import (
     forget_kernels,
     forget_with_kernels,
     log,
+    numpy_function,
     numpy_operand,
 )
-from xprim.numpy_kernels import numpy_function
 from xprim.static_keys import params_key
 
 AVAL = shaped_array((3,), np.dtype(np.float32))

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from xprim import config
-from xprim.log_levels import logging_level
+from xprim.strict_options import logging_level
 
 
 @pytest.fixture(autouse=True)

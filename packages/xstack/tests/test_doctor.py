@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from xjit import jaxlib_gateway as gateway
-from xprim.cache_options import compilation_cache_dir, enable_compilation_cache
+from xprim.runtime_options import compilation_cache_dir, enable_compilation_cache
 from xstack import doctor
 from xstack.__main__ import main
 
@@ -61,9 +61,9 @@ def test_a_machine_whose_devices_cannot_be_used_is_told_what_mends_it(variable, 
 
 
 def test_the_threads_of_the_cpu_are_among_the_facts(monkeypatch):
-    monkeypatch.setattr(doctor.device_options.num_threads, "in_force", 3)
+    monkeypatch.setattr(doctor.runtime_options.num_threads, "in_force", 3)
     assert dict(doctor.facts())["threads of the CPU"].startswith("3, by num_threads")
-    monkeypatch.setattr(doctor.device_options.num_threads, "in_force", None)
+    monkeypatch.setattr(doctor.runtime_options.num_threads, "in_force", None)
     assert "each core" in dict(doctor.facts())["threads of the CPU"]
 
 

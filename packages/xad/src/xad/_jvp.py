@@ -57,8 +57,7 @@ from xprim.derived_cells import claim_ref_uses
 from xprim.eager_costs import USES_BEFORE_KERNEL
 from xprim.errors import described, message
 from xprim.jaxpr import interpret
-from xprim.kernels import KernelTable, numpy_operand
-from xprim.numpy_kernels import numpy_function
+from xprim.kernels import KernelTable, numpy_function, numpy_operand
 from xprim.sharded_types import vary
 from xprim.source import capture
 from xprim.static_keys import params_key

@@ -47,8 +47,7 @@ from xprim.derived_cells import claim_ref_uses, derive_once
 from xprim.eager_costs import USES_BEFORE_KERNEL
 from xprim.errors import UndefinedRuleError, message
 from xprim.jaxpr import interpret
-from xprim.kernels import KernelTable, Refusal, numpy_operand
-from xprim.numpy_kernels import numpy_function
+from xprim.kernels import KernelTable, Refusal, numpy_function, numpy_operand
 from xprim.sharded_types import meshes_of
 from xprim.source import capture
 from xprim.static_keys import params_key

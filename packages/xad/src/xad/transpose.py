@@ -44,8 +44,7 @@ from xprim import (
     unrepeatable_effects,
 )
 from xprim.derived_cells import claim_ref_uses
-from xprim.kernels import Kernel, KernelTable, numpy_operand
-from xprim.numpy_kernels import numpy_function
+from xprim.kernels import Kernel, KernelTable, numpy_function, numpy_operand
 from xprim.rules import BACKWARD
 from xprim.sharded_types import (
     ShardingTypeError,

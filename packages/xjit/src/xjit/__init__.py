@@ -29,8 +29,8 @@ moved_modules(__name__, """
         callbacks.ffi: ffi ffi_primitive
         callbacks.functions: format_errors
         callbacks.primitive: callback_primitive callback_runs
-        checkify._checkify: checkify.categories checkify.checks checkify.rewriting
-        checkify.failures: checkify.index_bounds
+        checkify._checkify: checkify.categories checkify.checks checkify.index_bounds
+        checkify.rewriting
         debug.explanations: explanations
         debug.monitoring: monitoring retraces
         debug.profiler: profiler

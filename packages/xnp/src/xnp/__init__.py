@@ -20,13 +20,15 @@ __version__ = "0.2.1"
 moved_modules(__name__, """
         lax.contractions: lax.ragged lax.scaled_products
         lax.control_flow: lax.control_flow_branches lax.control_flow_loops lax.control_flow_scan
-        lax.convolution: lax.patches
+        lax.convolution: lax.fourier lax.patches
         lax.elementwise: lax.elementwise_arithmetic lax.elementwise_conversion
         lax.elementwise_functions lax.elementwise_logic lax.special
+        lax.reductions: lax.windows
         lax.slicing: lax.indexed
         linalg.systems: linalg.norms
         nn: attention
         numpy.array_methods: numpy.printing
+        numpy.contraction: numpy._einsum
         numpy.creation: numpy.triangles
         numpy.elementary: numpy.bits numpy.rounding
         numpy.index_entries: numpy.dynamic_slices
@@ -46,6 +48,8 @@ moved_modules(__name__, """
         scipy.special.functions: scipy.special.error_functions scipy.special.families
         scipy.special.gamma_functions scipy.special.integrals scipy.special.logarithms
         scipy.stats.descriptive: scipy.stats.kernel_density
+        scipy.stats.univariate: scipy.stats.continuous scipy.stats.discrete
+        testing.samples.values: testing.samples.edges
 """)  # fmt: skip
 
 with namespace(globals(), at_once=True):

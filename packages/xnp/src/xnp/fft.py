@@ -15,7 +15,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from xnp.lax.fourier import FftType, fft as _transform
+from xnp.lax.convolution import FftType, fft as _transform
 from xnp.numpy.creation import counting
 from xnp.numpy.dispatch import array_of, axes_of, axis_of, cast, dispatched, inexact, several_axes
 from xnp.numpy.rearranging import roll

@@ -52,8 +52,7 @@ with namespace(globals(), at_once=True):
     from xpar._shard_map import (
         pcast as pcast, pvary as pvary, shard_map as shard_map, shard_map_p as shard_map_p,
     )  # fmt: skip
-    from xpar._xmap import named_shape as named_shape, xmap as xmap
-    from xpar.axis_map import smap as smap
+    from xpar._xmap import named_shape as named_shape, smap as smap, xmap as xmap
     from xpar.collectives import (
         all_gather as all_gather, all_gather_p as all_gather_p, all_to_all as all_to_all,
         all_to_all_p as all_to_all_p, axis_index as axis_index, axis_index_p as axis_index_p,

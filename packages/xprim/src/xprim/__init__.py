@@ -25,17 +25,19 @@ moved_modules(__name__, """
         eager: backend finite largest_arrays
         errors: check_sites descriptions unknown_attributes
         function_keys: argument_keys captured_state
+        jaxpr: jaxpr_text
+        kernels: numpy_kernels
         memory: host_memory
         requirements: static_sizes
+        runtime_options: cache_options
         strict_options: seldom_options
         transformed: callables optional_transforms
 """)  # fmt: skip
 
 with namespace(globals(), at_once=True):
     from xprim import (
-        cache_options as cache_options, config as config, device_options as device_options,
-        dimension_names as dimension_names, dtypes as dtypes, errors as errors,
-        promotion as promotion, source as source,
+        config as config, dimension_names as dimension_names, dtypes as dtypes, errors as errors,
+        promotion as promotion, runtime_options as runtime_options, source as source,
     )  # fmt: skip
     from xprim.array import (
         Array as Array, ConcreteArray as ConcreteArray, as_array as as_array,
@@ -87,6 +89,7 @@ with namespace(globals(), at_once=True):
 with namespace(globals()):  # the first use imports them
     from xprim import (
         extended as extended,
+        runtime_options as cache_options,  # noqa: F401 - its name in 0.2
         transformed as optional_transforms,  # noqa: F401 - its name in 0.2
     )
     from xprim._make_jaxpr import (
@@ -105,7 +108,7 @@ with namespace(globals()):  # the first use imports them
         dead_code_removed as dead_code_removed, operands_of_results as operands_of_results,
         substituted as substituted,
     )  # fmt: skip
-    from xprim.jaxpr_text import format_jaxpr as format_jaxpr
+    from xprim.jaxpr import format_jaxpr as format_jaxpr
     from xprim.staging import (
         EquationTemplate as EquationTemplate, JaxprTrace as JaxprTrace, JaxprTracer as JaxprTracer,
         append_template as append_template, check_no_leaks as check_no_leaks,

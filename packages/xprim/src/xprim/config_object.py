@@ -30,7 +30,6 @@ DEFINED_BY = {
     "dump_ir_to": "xjit.debug.program_dumps",
     "keep_freed_memory": "xnp.primitives.table",
     "log": "xprim.kernels",
-    "logging_level": "xprim.log_levels",
     "retraces": "xjit.debug.monitoring",
     "source_locations": "xjit.lowering.modules",
     "zero_absorbing": "xad._linearize",

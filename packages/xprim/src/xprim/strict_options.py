@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -15,20 +14,21 @@ from typing import Any, TypeVar
 import numpy as np
 
 import xtree
-from xprim import dtypes
+from xprim import config, dtypes
 from xprim.array import ConcreteArray
 from xprim.config import Option, define
 from xprim.source import is_hidden
-from xtree.namespaces import import_by_name
+from xtree.namespaces import late_import
 
 __all__ = [
     "enable_custom_prng", "first_compile_level", "host_kernels", "no_execution", "no_tracing",
     "are_passed_by_caller", "arguments_of_caller", "calls_its_function", "keep_no_kernel",
-    "times_let_pass",
+    "times_let_pass", "logging_level",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
 
+_logging = late_import("logging", "it takes 5 ms to import, as long as twenty modules of ours")
 
 # -------------------------------------------------------------------------------- seldom options
 # Options that few programs set: what is forbidden for a while, keys of a newer form, quick tiers.
@@ -52,8 +52,6 @@ first_compile_level = define(
         choices=(None, 0, 1, 2),
     )
 )
-if "XSTACK_LOGGING_LEVEL" in os.environ:  # else the module waits for `config.update`
-    import_by_name("xprim.log_levels")
 host_kernels = define(
     Option(
         "host_kernels",
@@ -230,3 +228,64 @@ def _is_as(aval: Operand, operand: Operand) -> bool:
     # An operand may have been reshaped before dtypes are compared.
     return wanted == kind and (sizes is None or sizes == shape
                                or math.prod(sizes) == math.prod(shape))  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------ logging_level
+# The option `logging_level`: what the packages log, on standard error, from a level on.
+#
+# The packages log to loggers of their names (`xjit`, `xnp`, ...) and leave levels and handlers to
+# the program. The option sets both, for a look at what is traced, compiled, found and refused.
+
+_PACKAGES = ("xtree", "xprim", "xnp", "xrandom", "xad", "xbatch", "xjit", "xpar", "xstack")
+_FORM = "{levelname}:{asctime}:{name}:{lineno}: {message}"
+
+
+class _LevelOption(config.ProcessOption["str | None"]):
+    """The option `logging_level`."""
+
+    __slots__ = ()
+    reason = "loggers belong to the process, not to a block of one thread."
+
+
+class _Loggers:
+    """The levels and the handler that the option has set, and what there was before."""
+
+    def __init__(self) -> None:
+        self._value: str | None = None
+        self._handler: Any = None
+        self._level_by_name: dict[str, int] = {}
+
+    def follow(self) -> None:
+        """Set levels and the handler as the option says."""
+        value = logging_level.value
+        if value == self._value:
+            return
+        for name, level in self._level_by_name.items():
+            _logging.getLogger(name).removeHandler(self._handler)
+            _logging.getLogger(name).setLevel(level)
+        self._level_by_name.clear()
+        self._value = value
+        if value is None or value == "NOTSET":
+            return
+        if self._handler is None:
+            self._handler = _logging.StreamHandler()
+            self._handler.setFormatter(_logging.Formatter(_FORM, style="{"))
+        for name in _PACKAGES:
+            logger = _logging.getLogger(name)
+            self._level_by_name[name] = logger.level
+            logger.setLevel(value)
+            logger.addHandler(self._handler)
+
+
+logging_level = config.define(
+    _LevelOption(
+        "logging_level",
+        None,
+        "From which level on the loggers of the packages write to standard error; None leaves them "
+        "to the program.",
+        choices=(None, "NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"),
+    )
+)
+_loggers = _Loggers()
+config.when_changed(_loggers.follow)
+_loggers.follow()  # the environment may name a level

@@ -1,7 +1,8 @@
-"""Symbolic dimensions: sizes that are not known while a program is traced."""
+"""Symbolic dimensions: sizes that are not known while a program is traced, and their arithmetic."""
 
 from __future__ import annotations
 
+import ast
 import math
 import operator
 import re
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from xprim import polynomials as poly, source
+from xprim import source
 from xprim.avals import SymbolicSize
 from xprim.errors import InconclusiveDimensionOperation
 from xprim.primitive import get_primitive
@@ -26,7 +27,6 @@ __all__ = [
 ]  # fmt: skip
 
 __dir__ = __all__.copy
-
 
 # ------------------------------------------------------------------------------------- stand ins
 # The numbers by which the library decides what the variables leave open.
@@ -83,8 +83,8 @@ class SymbolicScope:
         self.assumptions: dict[str, str] = {}
         self.facts: dict[str, str] = {}
         self.stand_ins: dict[str, int] = {}
-        self._known: list[poly.Polynomial] = []
-        self._rewritten: dict[poly.Monomial, poly.Polynomial] = {}
+        self._known: list[Polynomial] = []
+        self._rewritten: dict[Monomial, Polynomial] = {}
         for each in self.constraints:
             self._learn(each)
 
@@ -95,7 +95,7 @@ class SymbolicScope:
           ValueError: it is no expression in `+ - * ^ floordiv mod max min`.
         """
         try:
-            return poly.computed(text, self._variable)
+            return computed(text, self._variable)
         except (ValueError, ZeroDivisionError) as error:
             reason = "" if str(error) in ("", text) else f": {error}"
             raise ValueError(message(
@@ -107,7 +107,7 @@ class SymbolicScope:
         """Find stand-ins that keep to what is known, if there are such."""
         for candidate in candidates(self.stand_ins.values()):
             found = dict(zip(self.stand_ins, candidate, strict=True))
-            if all(poly.evaluated(poly.frozen(p), found) >= 0 for p in self._known):
+            if all(evaluated(frozen(p), found) >= 0 for p in self._known):
                 self.stand_ins = found
                 return
 
@@ -137,23 +137,23 @@ class SymbolicScope:
             self._known[:] = [_polynomial(self.made(p)) for p in self._known]
         else:
             more, less = (left, right) if found[2] == ">=" else (right, left)
-            self._known.append(poly.added(_polynomial(more), _polynomial(less), -1))
+            self._known.append(added(_polynomial(more), _polynomial(less), -1))
         self._choose()
 
-    def made(self, p: poly.Polynomial) -> Any:
+    def made(self, p: Polynomial) -> Any:
         """Return the dimension of a polynomial: a plain int where it is one."""
         for monomial, value in self._rewritten.items():
             if monomial in p:
-                p = poly.added({m: c for m, c in p.items() if m != monomial}, value, p[monomial])
+                p = added({m: c for m, c in p.items() if m != monomial}, value, p[monomial])
         if not p or set(p) == {()}:
             return p.get((), 0)
-        return SymbolicDimension(self, poly.frozen(p))
+        return SymbolicDimension(self, frozen(p))
 
-    def bounds(self, p: poly.Polynomial) -> tuple[float, float]:
+    def bounds(self, p: Polynomial) -> tuple[float, float]:
         """Return numbers between which a polynomial lies."""
-        return poly.bounds(p, self._known, lambda name: (1.0, float("inf")))
+        return bounds(p, self._known, lambda name: (1.0, float("inf")))
 
-    def decide(self, p: poly.Polynomial, comparison: Callable[[], str]) -> bool:
+    def decide(self, p: Polynomial, comparison: Callable[[], str]) -> bool:
         """Return whether a polynomial is not negative.
 
         Raises:
@@ -167,15 +167,15 @@ class SymbolicScope:
         if not source.is_hidden(frame.f_code.co_filename):
             raise InconclusiveDimensionOperation(message(
                 "comparison", f"whether {comparison()} depends on the symbolic dimensions.",
-                got=f"{', '.join(sorted(poly.variables(poly.frozen(p))))} of at least 1"
+                got=f"{', '.join(sorted(variables(frozen(p))))} of at least 1"
                 + (f"; {', '.join(self.constraints)}" if self.constraints else ""),
                 where=source.describe(place),
                 hint="symbolic_shape(..., constraints=[...]) says what is known of them",
             ))  # fmt: skip
-        holds: bool = poly.evaluated(poly.frozen(p), self.stand_ins) >= 0
-        fact = p if holds else poly.added(poly.constant(-1), p, -1)
+        holds: bool = evaluated(frozen(p), self.stand_ins) >= 0
+        fact = p if holds else added(constant(-1), p, -1)
         self._known.append(fact)
-        self.assumptions[poly.text(poly.frozen(fact))] = source.describe(place)
+        self.assumptions[text(frozen(fact))] = source.describe(place)
         return holds
 
     def __repr__(self) -> str:
@@ -194,9 +194,9 @@ class SymbolicDimension(SymbolicSize):
     __slots__ = ("scope", "terms")
 
     scope: SymbolicScope
-    terms: poly.Frozen
+    terms: Frozen
 
-    def __new__(cls, scope: SymbolicScope, terms: poly.Frozen) -> SymbolicDimension:
+    def __new__(cls, scope: SymbolicScope, terms: Frozen) -> SymbolicDimension:
         """Return the dimension of a polynomial in a scope."""
         self = object.__new__(cls)
         self.scope = scope
@@ -206,7 +206,7 @@ class SymbolicDimension(SymbolicSize):
     @property
     def variables(self) -> set[str]:
         """The names of its variables."""
-        return poly.variables(self.terms)
+        return variables(self.terms)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """Take the operators of NumPy's scalars and arrays, which would ask for the number."""
@@ -222,10 +222,10 @@ class SymbolicDimension(SymbolicSize):
         """Return the larger or the smaller of this and another size, named `max` or `min`."""
         p, q = dict(self.terms), self._other(other)
         assert q is not None
-        low, high = self.scope.bounds(poly.added(p, q, -1))
+        low, high = self.scope.bounds(added(p, q, -1))
         if low >= 0 or high <= 0:
             return self.scope.made(p if (low >= 0) == (name == "max") else q)
-        first, second = sorted((poly.frozen(p), poly.frozen(q)), key=repr)
+        first, second = sorted((frozen(p), frozen(q)), key=repr)
         return self.scope.made({((name, first, second),): 1})
 
     def _with(
@@ -238,7 +238,7 @@ class SymbolicDimension(SymbolicSize):
         is_number = isinstance(other, _INEXACT)
         return array(self._as_array(), other) if is_number else NotImplemented
 
-    def _other(self, other: Any) -> poly.Polynomial | None:
+    def _other(self, other: Any) -> Polynomial | None:
         if isinstance(other, SymbolicDimension):
             if other.scope is not self.scope:
                 raise ValueError(message(
@@ -247,19 +247,19 @@ class SymbolicDimension(SymbolicSize):
                     hint="make them together, or symbolic_shape(..., scope=) for the second",
                 ))  # fmt: skip
             return dict(other.terms)
-        return poly.constant(int(other)) if isinstance(other, int | np.integer) else None
+        return constant(int(other)) if isinstance(other, int | np.integer) else None
 
     def __add__(self, other: Any) -> Any:
-        return self._with(other, poly.added, operator.add)
+        return self._with(other, added, operator.add)
 
     def __sub__(self, other: Any) -> Any:
-        return self._with(other, lambda p, q: poly.added(p, q, -1), operator.sub)
+        return self._with(other, lambda p, q: added(p, q, -1), operator.sub)
 
     def __rsub__(self, other: Any) -> Any:
-        return self._with(other, lambda p, q: poly.added(q, p, -1), lambda x, y: y - x)
+        return self._with(other, lambda p, q: added(q, p, -1), lambda x, y: y - x)
 
     def __mul__(self, other: Any) -> Any:
-        return self._with(other, poly.multiplied, operator.mul)
+        return self._with(other, multiplied, operator.mul)
 
     __radd__, __rmul__ = __add__, __mul__
 
@@ -332,8 +332,8 @@ class SymbolicDimension(SymbolicSize):
         q = self._other(other)
         if q is None:
             return NotImplemented
-        p = poly.added(q, dict(self.terms), -1)
-        p = poly.added({m: sign * c for m, c in p.items()}, poly.constant(plus))
+        p = added(q, dict(self.terms), -1)
+        p = added({m: sign * c for m, c in p.items()}, constant(plus))
         return self.scope.decide(p, comparison)
 
     def __lt__(self, other: Any) -> Any:
@@ -398,7 +398,7 @@ class SymbolicDimension(SymbolicSize):
         raise TypeError(f"pickle: the symbolic dimension {self} belongs to its scope.")
 
     def __repr__(self) -> str:
-        inside = poly.text(self.terms)
+        inside = text(self.terms)
         return f"$[{inside}]" if getattr(_writing, "on", False) else inside
 
     __str__ = __repr__
@@ -413,45 +413,43 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
-def _polynomial(x: Any) -> poly.Polynomial:
-    return dict(x.terms) if isinstance(x, SymbolicDimension) else poly.constant(int(x))
+def _polynomial(x: Any) -> Polynomial:
+    return dict(x.terms) if isinstance(x, SymbolicDimension) else constant(int(x))
 
 
-def _floordiv(scope: SymbolicScope, p: poly.Polynomial, q: poly.Polynomial) -> Any:
+def _floordiv(scope: SymbolicScope, p: Polynomial, q: Polynomial) -> Any:
     _check_divisor(q)
     quotient, rest = _divide(scope, p, q)
     if rest and not _is_remainder(scope, rest, q):
-        atom = ("floordiv", poly.frozen(rest), poly.frozen(q))
-        quotient = poly.added(quotient, {(atom,): 1})
+        atom = ("floordiv", frozen(rest), frozen(q))
+        quotient = added(quotient, {(atom,): 1})
     return scope.made(quotient)
 
 
-def _divide(
-    scope: SymbolicScope, p: poly.Polynomial, q: poly.Polynomial
-) -> tuple[poly.Polynomial, poly.Polynomial]:
+def _divide(scope: SymbolicScope, p: Polynomial, q: Polynomial) -> tuple[Polynomial, Polynomial]:
     """Return quotient and rest, with a rest from -q to -1 brought into the range of remainders."""
-    quotient, rest = poly.divided(p, q)
-    if rest and scope.bounds(rest)[1] < 0 and scope.bounds(poly.added(rest, q))[0] >= 0:
-        return poly.added(quotient, poly.constant(-1)), poly.added(rest, q)
+    quotient, rest = divided(p, q)
+    if rest and scope.bounds(rest)[1] < 0 and scope.bounds(added(rest, q))[0] >= 0:
+        return added(quotient, constant(-1)), added(rest, q)
     return quotient, rest
 
 
-def _check_divisor(q: poly.Polynomial) -> None:
+def _check_divisor(q: Polynomial) -> None:
     if not q:
         raise ZeroDivisionError("division of a symbolic dimension by zero")
 
 
-def _mod(scope: SymbolicScope, p: poly.Polynomial, q: poly.Polynomial) -> Any:
+def _mod(scope: SymbolicScope, p: Polynomial, q: Polynomial) -> Any:
     _check_divisor(q)
     _, rest = _divide(scope, p, q)
     if not rest or _is_remainder(scope, rest, q):
         return scope.made(rest)
-    return scope.made({(("mod", poly.frozen(rest), poly.frozen(q)),): 1})
+    return scope.made({(("mod", frozen(rest), frozen(q)),): 1})
 
 
-def _is_remainder(scope: SymbolicScope, rest: poly.Polynomial, q: poly.Polynomial) -> bool:
+def _is_remainder(scope: SymbolicScope, rest: Polynomial, q: Polynomial) -> bool:
     """Return whether 0 <= rest < q for sure."""
-    return scope.bounds(rest)[0] >= 0 and scope.bounds(poly.added(q, rest, -1))[0] > 0
+    return scope.bounds(rest)[0] >= 0 and scope.bounds(added(q, rest, -1))[0] > 0
 
 
 def is_symbolic(p: Any) -> bool:
@@ -461,7 +459,7 @@ def is_symbolic(p: Any) -> bool:
 
 def dimension_text(d: Any) -> str:
     """Return a size as text: a number, or the expression."""
-    return poly.text(d.terms) if isinstance(d, SymbolicDimension) else str(d)
+    return text(d.terms) if isinstance(d, SymbolicDimension) else str(d)
 
 
 @contextmanager
@@ -490,4 +488,248 @@ def substituted_text(text: str, value_by_name: Mapping[str, Any]) -> str:
 
 def value_of(expression: str, value_by_name: Mapping[str, Any]) -> Any:
     """Return the value of an expression for values of its variables."""
-    return poly.computed(expression, value_by_name.__getitem__)
+    return computed(expression, value_by_name.__getitem__)
+
+
+# -------------------------------------------------------------------------------------- polynomials
+# Polynomials with integer coefficients, of which symbolic dimensions are made.
+#
+# A polynomial is a dictionary from monomials to coefficients; a monomial is a sorted tuple of
+# atoms, `()` the constant one; an atom is the name of a variable, or a function of polynomials:
+# `("floordiv", p, q)`, `("mod", p, q)`, `("max", p, q)`, `("min", p, q)`, each in frozen form.
+
+Monomial = tuple[Any, ...]
+Polynomial = dict[Monomial, int]
+Frozen = tuple[tuple[Monomial, int], ...]
+
+FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "floordiv": lambda p, q: p // q, "mod": lambda p, q: p % q,
+    "max": lambda p, q: _extreme("max", p, q), "min": lambda p, q: _extreme("min", p, q),
+}  # fmt: skip
+
+
+def _extreme(name: str, p: Any, q: Any) -> Any:
+    """Return the larger or the smaller of numbers, or of what knows how to make that."""
+    for one, other in ((p, q), (q, p)):
+        if hasattr(one, "extreme"):
+            return one.extreme(name, other)
+    return max(p, q) if name == "max" else min(p, q)
+
+
+def frozen(p: Polynomial) -> Frozen:
+    """Return a polynomial as a tuple, terms of many factors first."""
+    return tuple(sorted(p.items(), key=lambda term: (-len(term[0]), repr(term[0]))))
+
+
+def constant(n: int) -> Polynomial:
+    """Return the polynomial of a number."""
+    return {(): n} if n else {}
+
+
+def added(p: Polynomial, q: Polynomial, factor: int = 1) -> Polynomial:
+    """Return p + factor * q."""
+    total = dict(p)
+    for monomial, c in q.items():
+        total[monomial] = total.get(monomial, 0) + factor * c
+    return {m: c for m, c in total.items() if c}
+
+
+def multiplied(p: Polynomial, q: Polynomial) -> Polynomial:
+    """Return p * q."""
+    total: Polynomial = {}
+    for m, c in p.items():
+        for n, d in q.items():
+            both = tuple(sorted(m + n, key=repr))
+            total[both] = total.get(both, 0) + c * d
+    return {m: c for m, c in total.items() if c}
+
+
+def _divide_term(m: Monomial, c: int, n: Monomial, d: int) -> tuple[Monomial, int] | None:
+    rest = list(m)
+    for atom in n:
+        if atom not in rest:
+            return None
+        rest.remove(atom)
+    return None if c % d else (tuple(rest), c // d)
+
+
+def divided(p: Polynomial, q: Polynomial) -> tuple[Polynomial, Polynomial]:
+    """Return s and r with p = s * q + r, where s takes what q divides exactly."""
+    if len(q) == 1:
+        ((n, d),) = q.items()
+        quotient: Polynomial = {}
+        rest: Polynomial = {}
+        for m, c in p.items():
+            found = _divide_term(m, c, n, d)
+            if found is None:
+                rest[m] = c
+            else:
+                quotient[found[0]] = found[1]
+        return quotient, rest
+    lead, d = frozen(q)[0]
+    quotient, rest = {}, dict(p)
+    for _ in range(8):
+        terms = [_divide_term(m, c, lead, d) for m, c in rest.items()]
+        term = next(filter(None, terms), None)
+        if term is None:
+            break
+        quotient = added(quotient, dict([term]))
+        rest = added(rest, multiplied(dict([term]), q), -1)
+    return quotient, rest
+
+
+def text(p: Frozen) -> str:
+    """Return a polynomial as text, which `computed` reads.
+
+    Example:
+      >>> text(frozen({("b",): 2, (): -1, ("a", "b"): 1}))
+      'a*b + 2*b - 1'
+    """
+    parts: list[str] = []
+    for monomial, c in p:
+        factors = [_atom_text(atom) for atom in monomial]
+        if abs(c) != 1 or not factors:
+            factors.insert(0, str(abs(c)))
+        sign = ("- " if c < 0 else "+ ") if parts else ("-" if c < 0 else "")
+        parts.append(sign + "*".join(factors))
+    return " ".join(parts) or "0"
+
+
+def _atom_text(atom: Any) -> str:
+    if isinstance(atom, str):
+        return atom
+    name, p, q = atom
+    return f"{name}({text(p)}, {text(q)})"
+
+
+def evaluated(p: Frozen, value_by_name: Mapping[str, Any]) -> Any:
+    """Return the value of a polynomial for values of its variables."""
+    total: Any = 0
+    for monomial, c in p:
+        term: Any = c
+        for atom in monomial:
+            if isinstance(atom, str):
+                term = term * value_by_name[atom]
+            else:
+                name, left, right = atom
+                operands = [evaluated(side, value_by_name) for side in (left, right)]
+                term = term * FUNCTIONS[name](*operands)
+        total = total + term
+    return total
+
+
+def variables(p: Frozen) -> set[str]:
+    """Return the names of the variables of a polynomial."""
+    found: set[str] = set()
+    for monomial, _ in p:
+        for atom in monomial:
+            is_name = isinstance(atom, str)
+            found |= {atom} if is_name else variables(atom[1]) | variables(atom[2])
+    return found
+
+
+def computed(source: str, value_by_name: Callable[[str], Any]) -> Any:
+    """Return the value of an expression in `+ - * ^ floordiv mod max min`, names and numbers.
+
+    Raises:
+      ValueError: it is something else.
+    """
+    try:
+        tree = ast.parse(source.strip().replace("^", "**"), mode="eval").body
+    except SyntaxError:
+        raise ValueError(source) from None
+    return _compute(tree, value_by_name)
+
+
+def _compute(node: ast.AST, value: Callable[[str], Any]) -> Any:
+    match node:
+        case ast.Constant(value=int(number)):
+            return number
+        case ast.Name(id=name):
+            return value(name)
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_compute(operand, value)
+        case ast.UnaryOp(op=ast.UAdd(), operand=operand):
+            return _compute(operand, value)
+        case ast.BinOp(op=ast.Pow(), right=right) if not _is_exponent(right):
+            raise ValueError(f"{ast.unparse(right)} is no exponent from 0 to 16")
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
+            return _ARITHMETIC[type(op)](_compute(left, value), _compute(right, value))
+        case ast.Call(func=ast.Name(id=name), args=[left, right]) if name in FUNCTIONS:
+            return FUNCTIONS[name](_compute(left, value), _compute(right, value))
+    raise ValueError(ast.unparse(node))
+
+
+def _is_exponent(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) is int and 0 <= node.value <= 16
+
+
+_ARITHMETIC: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Add: lambda p, q: p + q, ast.Sub: lambda p, q: p - q, ast.Mult: lambda p, q: p * q,
+    ast.FloorDiv: lambda p, q: p // q, ast.Mod: lambda p, q: p % q, ast.Pow: lambda p, q: p**q,
+}  # fmt: skip
+
+Bounds = tuple[float, float]
+
+
+def bounds(
+    p: Polynomial, known: list[Polynomial], of_variable: Callable[[str], Bounds], depth: int = 2
+) -> Bounds:
+    """Return numbers between which a polynomial lies for all values of its variables.
+
+    Args:
+      p: the polynomial.
+      known: polynomials that are not negative.
+      of_variable: the bounds of a variable.
+      depth: how many of them may be used at a time.
+    """
+    low = _lower(p, known, of_variable, depth)
+    high = -_lower({m: -c for m, c in p.items()}, known, of_variable, depth)
+    return low, high
+
+
+def _lower(p: Polynomial, known: list[Polynomial], of_variable: Any, depth: int) -> float:
+    low = sum([
+        min(x * c for x in _of_monomial(m, known, of_variable)) for m, c in p.items()
+    ])  # fmt: skip
+    if depth == 0 or not any(p):
+        return low
+    for other in known:
+        for m, c in other.items():
+            if m and p.get(m, 0) * c > 0 and p[m] % c == 0:
+                rest = added(p, other, -(p[m] // c))
+                low = max(low, _lower(rest, known, of_variable, depth - 1))
+    return low
+
+
+def _of_monomial(m: Monomial, known: list[Polynomial], of_variable: Any) -> Bounds:
+    low, high = 1.0, 1.0
+    for atom in m:
+        ends = of_variable(atom) if isinstance(atom, str) else _of_atom(atom, known, of_variable)
+        products = [_times(x, y) for x in (low, high) for y in ends]
+        low, high = min(products), max(products)
+    return low, high
+
+
+def _times(x: float, y: float) -> float:
+    return 0.0 if x == 0 or y == 0 else x * y
+
+
+def _of_atom(atom: Any, known: list[Polynomial], of_variable: Any) -> Bounds:
+    name, left, right = atom
+    a, b = [bounds(dict(side), [], of_variable) for side in (left, right)]
+    if name in ("max", "min"):
+        choose = FUNCTIONS[name]
+        return choose(a[0], b[0]), choose(a[1], b[1])
+    if name == "mod" and b[0] > 0:
+        return 0.0, b[1] - 1
+    if name == "floordiv" and b[0] > 0:
+        ends = [_floor(x, y) for x in a for y in b]
+        return min(ends), max(ends)
+    return -math.inf, math.inf
+
+
+def _floor(x: float, y: float) -> float:
+    if math.isinf(x):
+        return x
+    return (0.0 if x >= 0 else -1.0) if math.isinf(y) else float(x // y)

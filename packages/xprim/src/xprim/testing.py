@@ -22,8 +22,7 @@ from xprim import dtypes
 from xprim.array import ConcreteArray
 from xprim.avals import shaped_array
 from xprim.config import state
-from xprim.kernels import Refusal
-from xprim.numpy_kernels import numpy_function, same_elements
+from xprim.kernels import Refusal, numpy_function, same_elements
 from xprim.primitive import Primitive, get_primitive
 from xprim.staging import trace_to_closed
 

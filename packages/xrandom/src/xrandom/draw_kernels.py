@@ -14,8 +14,7 @@ from typing import Any, Final
 import xprim
 from xprim import ConcreteArray, ShapedArray, state
 from xprim.eager import EAGER
-from xprim.kernels import Kernel, KernelTable, numpy_operand
-from xprim.numpy_kernels import numpy_function
+from xprim.kernels import Kernel, KernelTable, numpy_function, numpy_operand
 
 __all__ = ()
 

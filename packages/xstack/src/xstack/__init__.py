@@ -63,6 +63,7 @@ __version__ = "0.2.1"
 
 # The names that public modules had in release 0.2, by where their contents are now.
 moved_modules(__name__, """
+        demo.training: demo.stopping
         extend.core.types: extend.core.current_trace extend.core.unused
 """)  # fmt: skip
 

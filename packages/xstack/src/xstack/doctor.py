@@ -16,7 +16,7 @@ from typing import Any
 import xjit
 from xjit import jaxlib_gateway as gateway
 from xjit.cache import inspection
-from xprim import config, device_options
+from xprim import config, runtime_options
 
 __all__ = ["facts", "print_environment_info", "problems"]
 
@@ -60,7 +60,7 @@ def _driver() -> list[str]:
 
 def _threads() -> str:
     """Return how many threads compiled programs use on the CPU, and what says so."""
-    count = device_options.num_threads.in_force
+    count = runtime_options.num_threads.in_force
     if count is None:
         return "one for each core that the process may use (num_threads is None)"
     return f"{count}, by num_threads, XSTACK_NUM_THREADS or OMP_NUM_THREADS"

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from xjit import jaxlib_gateway as gateway
 from xjit.digests import sha256
-from xprim import cache_options
+from xprim import runtime_options
 from xprim.errors import XStackRuntimeError, message
 from xtree.records import Record, set_once
 
@@ -319,7 +319,7 @@ class DiskCache:
         try:
             new = entry()
             data = pack(key, new)
-            if len(data) < cache_options.persistent_cache_min_entry_size_bytes.value:
+            if len(data) < runtime_options.persistent_cache_min_entry_size_bytes.value:
                 return
             if self.max_bytes is not None and len(data) > self.max_bytes:
                 return
@@ -328,7 +328,7 @@ class DiskCache:
             self.stored += 1
             self._bound(key, len(data))
         except (OSError, ValueError, gateway.XlaError) as error:
-            self._is_writable = cache_options.raise_persistent_cache_errors.value
+            self._is_writable = runtime_options.raise_persistent_cache_errors.value
             self._tell("nothing more is stored", f"{self.directory}: {_first_line(error)}")
 
     def _try_once(self, entry: Entry, use: Callable[[bytes], Any]) -> None:
@@ -410,7 +410,7 @@ class DiskCache:
 
     def _tell(self, what: str, why: str) -> None:
         """Log a problem, the first of its kind as a warning; or raise it, where that is wanted."""
-        if cache_options.raise_persistent_cache_errors.value:
+        if runtime_options.raise_persistent_cache_errors.value:
             raise XStackRuntimeError(message(
                 "the compilation cache", f"{what}.", got=why,
                 hint="config.update('raise_persistent_cache_errors', False) logs it and goes on",
@@ -501,10 +501,10 @@ def default_directory() -> Path | None:
 
 def disk_cache() -> DiskCache | None:
     """Return the cache that the options ask for, None where they ask for none."""
-    if not cache_options.enable_compilation_cache.value:
+    if not runtime_options.enable_compilation_cache.value:
         return None
-    most = cache_options.compilation_cache_max_size.value
-    return _cache_at(cache_options.compilation_cache_dir.value, None if most < 0 else most)
+    most = runtime_options.compilation_cache_max_size.value
+    return _cache_at(runtime_options.compilation_cache_dir.value, None if most < 0 else most)
 
 
 def options_of_xla(device: Any) -> dict[str, str]:
@@ -513,10 +513,10 @@ def options_of_xla(device: Any) -> dict[str, str]:
     They are beside the programs, in a directory that is as private, and change no code. Of several
     processes the first one writes.
     """
-    asked = cache_options.persistent_cache_enable_xla_caches.value
+    asked = runtime_options.persistent_cache_enable_xla_caches.value
     if device.platform == "cpu" or asked in (None, "", "none"):
         return {}
-    names = cache_options.XLA_CACHES if asked == "all" else asked.split(",")
+    names = runtime_options.XLA_CACHES if asked == "all" else asked.split(",")
     disk = disk_cache()
     if disk is None or not disk.is_usable():
         return {}
@@ -524,7 +524,7 @@ def options_of_xla(device: Any) -> dict[str, str]:
     if private_directory(beside, make=True):
         return {}
     told = {name: str(beside / name) for name in names}
-    if cache_options.XLA_CACHES[1] in told:
+    if runtime_options.XLA_CACHES[1] in told:
         mode = "READ" if device.client.process_index() else "UPDATE"
         told["xla_gpu_experimental_autotune_cache_mode"] = f"AUTOTUNE_CACHE_MODE_{mode}"
     return told

@@ -59,7 +59,7 @@ def set_cache_dir(path: str | os.PathLike[str] | None) -> None:
       Nothing.
 
     Example:
-      >>> from xprim.cache_options import compilation_cache_dir
+      >>> from xprim.runtime_options import compilation_cache_dir
       >>> before = compilation_cache_dir.value
       >>> set_cache_dir(Path("programs"))
       >>> compilation_cache_dir.value

@@ -12,12 +12,10 @@ from xtree.namespaces import namespace
 
 with namespace(globals()):
     from xjit.checkify._checkify import (
-        ErrorCategory as ErrorCategory, all_checks as all_checks,
-        automatic_checks as automatic_checks, check as check, check_error as check_error,
-        checkify as checkify, debug_check as debug_check, div_checks as div_checks,
-        error_if as error_if, float_checks as float_checks, index_checks as index_checks,
-        nan_checks as nan_checks, user_checks as user_checks,
-    )  # fmt: skip
-    from xjit.checkify.failures import (
-        Error as Error, JaxRuntimeError as JaxRuntimeError, init_error as init_error,
+        Error as Error, ErrorCategory as ErrorCategory, JaxRuntimeError as JaxRuntimeError,
+        all_checks as all_checks, automatic_checks as automatic_checks, check as check,
+        check_error as check_error, checkify as checkify, debug_check as debug_check,
+        div_checks as div_checks, error_if as error_if, float_checks as float_checks,
+        index_checks as index_checks, init_error as init_error, nan_checks as nan_checks,
+        user_checks as user_checks,
     )  # fmt: skip

@@ -18,8 +18,15 @@ import numpy as np
 
 import xprim
 import xtree
-from xjit.checkify._checkify import EnabledChecks, is_infinite, moves_elements
-from xjit.checkify.failures import State, check_of, no_failure, values_of
+from xjit.checkify._checkify import (
+    EnabledChecks,
+    State,
+    check_of,
+    is_infinite,
+    moves_elements,
+    no_failure,
+    values_of,
+)
 from xjit.dispatch.jit import jit
 from xnp import lax
 from xprim import ClosedJaxpr, Equation, Jaxpr, as_array, dtypes, source, stage

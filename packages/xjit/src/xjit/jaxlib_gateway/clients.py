@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, NoReturn, Protocol, TypeVar
 
 from xjit.digests import sha256
 from xjit.jaxlib_gateway.runtime import RuntimeFailure, XlaError, _jax, fail, version, xla_client
-from xprim import device_options
+from xprim import runtime_options
 from xprim.errors import brief, message
 from xtree.interning import forkable_rlock
 from xtree.namespaces import import_by_name
@@ -238,10 +238,10 @@ def make_gpu_client(processes: Mapping[str, Any]) -> Any:
 
 # The options of the process, and what the plugin calls them.
 _GPU_OPTIONS = {
-    device_options.gpu_memory_fraction: "memory_fraction",
-    device_options.gpu_preallocate: "preallocate",
-    device_options.gpu_allocator: "allocator",
-    device_options.cuda_visible_devices: "",
+    runtime_options.gpu_memory_fraction: "memory_fraction",
+    runtime_options.gpu_preallocate: "preallocate",
+    runtime_options.gpu_allocator: "allocator",
+    runtime_options.cuda_visible_devices: "",
 }
 
 
@@ -270,7 +270,7 @@ def gpu_client_options(processes: Mapping[str, Any]) -> dict[str, Any]:
     options.setdefault("preallocate", False)
     given = {key: option.value for option, key in _GPU_OPTIONS.items() if key}
     options |= {key: value for key, value in given.items() if value is not None}
-    seen = device_options.cuda_visible_devices.value
+    seen = runtime_options.cuda_visible_devices.value
     visible = [] if seen == "all" else [int(number) for number in seen.split(",")]
     if processes:
         options |= {"node_id": processes["node_id"], "num_nodes": processes["num_nodes"]}
@@ -382,13 +382,13 @@ def platforms() -> tuple[str, ...]:
         names = tuple(dict.fromkeys(named))
     else:
         names = ("cpu",) if find_gpu_plugin() is None else ("gpu", "cpu")
-    for option in (device_options.platforms, device_options.platform_name):
+    for option in (runtime_options.platforms, runtime_options.platform_name):
         option.settle("the platforms have been looked up", ",".join(names))
     return names
 
 
 def _choose_platforms() -> str:
-    options = (device_options.platforms, device_options.platform_name)
+    options = (runtime_options.platforms, runtime_options.platform_name)
     asked = [option.value for option in options if option.value]
     return str(asked[0]) if asked else os.environ.get("XSTACK_PLATFORMS", "")
 
@@ -488,8 +488,8 @@ def forget_clients() -> None:
 
 
 _OPTIONS = (
-    device_options.platforms, device_options.platform_name, device_options.num_cpu_devices,
-    device_options.num_threads, *_GPU_OPTIONS,
+    runtime_options.platforms, runtime_options.platform_name, runtime_options.num_cpu_devices,
+    runtime_options.num_threads, *_GPU_OPTIONS,
 )  # fmt: skip
 
 
@@ -590,7 +590,7 @@ when_orphaned(_forget_clients)
 def _make_cpu_client() -> Any:
     settings = dict(_cpu_settings)
     if "num_devices" not in settings:
-        asked = device_options.num_cpu_devices.value
+        asked = runtime_options.num_cpu_devices.value
         settings["num_devices"] = _num_devices_from_environment() if asked is None else asked
     if _processes:
         settings |= {k: v for k, v in _processes.items() if k != "visible_devices"}
@@ -598,7 +598,7 @@ def _make_cpu_client() -> Any:
     try:
         with _thread_count():
             made = xla_client.make_cpu_client(**settings)
-        device_options.num_cpu_devices.settle("the CPU is in use", len(made.local_devices()))
+        runtime_options.num_cpu_devices.settle("the CPU is in use", len(made.local_devices()))
         return made
     except RuntimeFailure as error:
         fail("client", "the CPU client could not be started", error)
@@ -610,7 +610,7 @@ def _thread_count() -> Iterator[None]:
 
     XLA reads the variable NPROC, and without it counts the cores that the process may use.
     """
-    count = device_options.num_threads.value or _num_threads_from_environment()
+    count = runtime_options.num_threads.value or _num_threads_from_environment()
     before = os.environ.get("NPROC")
     if count is not None:
         os.environ["NPROC"] = str(count)
@@ -621,7 +621,7 @@ def _thread_count() -> Iterator[None]:
             os.environ.pop("NPROC", None)
         else:
             os.environ["NPROC"] = before
-        device_options.num_threads.settle("the CPU is in use", count)
+        runtime_options.num_threads.settle("the CPU is in use", count)
 
 
 def _num_threads_from_environment() -> int | None:

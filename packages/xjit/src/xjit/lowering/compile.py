@@ -41,7 +41,7 @@ from xjit.host_kernels import prepare_host_kernels
 from xjit.lowering.modules import LoweredProgram
 from xjit.lowering.operation_metadata import without_places
 from xjit.sharding.inspection import with_probes
-from xprim import ClosedJaxpr, Equation, Jaxpr, cache_options, config, dtypes, shaped_array
+from xprim import ClosedJaxpr, Equation, Jaxpr, config, dtypes, runtime_options, shaped_array
 from xprim.jaxpr import subjaxprs
 from xprim.source import describe
 from xprim.strict_options import first_compile_level
@@ -358,7 +358,7 @@ def _made(
 
 def _digest_on_disk(digest: bytes, body: str) -> bytes:
     """Return the digest by which a program is kept on disk, from that of its whole text."""
-    if cache_options.compilation_cache_include_metadata_in_key.value or ' loc("' not in body:
+    if runtime_options.compilation_cache_include_metadata_in_key.value or ' loc("' not in body:
         return digest
     return sha256(without_places(body).encode()).digest()
 
@@ -427,7 +427,7 @@ class _Stored:
 
     def store(self, executable: gateway.Executable, seconds: float) -> None:
         """Write what took so long to compile."""
-        if seconds >= cache_options.persistent_cache_min_compile_time_secs.value:
+        if seconds >= runtime_options.persistent_cache_min_compile_time_secs.value:
             lowered, facts = self._lowered, self._facts
             self._disk.store(
                 self._key, lambda: _entry(executable, lowered, facts, seconds), self._use

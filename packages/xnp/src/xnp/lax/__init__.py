@@ -85,15 +85,15 @@ with namespace(globals(), overview=True):
         custom_linear_solve as custom_linear_solve, custom_root as custom_root,
     )  # fmt: skip
     from xnp.lax.convolution import (
-        ConvGeneralDilatedDimensionNumbers as ConvGeneralDilatedDimensionNumbers, conv as conv,
-        conv_dimension_numbers as conv_dimension_numbers,
+        ConvGeneralDilatedDimensionNumbers as ConvGeneralDilatedDimensionNumbers,
+        FftType as FftType, conv as conv, conv_dimension_numbers as conv_dimension_numbers,
         conv_general_dilated as conv_general_dilated,
         conv_general_dilated_local as conv_general_dilated_local,
         conv_general_dilated_patches as conv_general_dilated_patches,
         conv_general_permutations as conv_general_permutations,
         conv_general_shape_tuple as conv_general_shape_tuple, conv_shape_tuple as conv_shape_tuple,
         conv_transpose as conv_transpose, conv_transpose_shape_tuple as conv_transpose_shape_tuple,
-        conv_with_general_padding as conv_with_general_padding,
+        conv_with_general_padding as conv_with_general_padding, fft as fft, fft_p as fft_p,
     )  # fmt: skip
     from xnp.lax.elementwise import (
         abs as abs, acos as acos, acosh as acosh, add as add, asin as asin, asinh as asinh,
@@ -119,7 +119,6 @@ with namespace(globals(), overview=True):
         sqrt as sqrt, square as square, stage as stage, stop_gradient as stop_gradient, sub as sub,
         tan as tan, tanh as tanh, zeta as zeta,
     )  # fmt: skip
-    from xnp.lax.fourier import FftType as FftType, fft as fft, fft_p as fft_p
     from xnp.lax.ordering import (
         approx_max_k as approx_max_k, approx_min_k as approx_min_k, argmax as argmax,
         argmin as argmin, cumlogsumexp as cumlogsumexp, cummax as cummax, cummin as cummin,
@@ -131,11 +130,12 @@ with namespace(globals(), overview=True):
         rng_uniform as rng_uniform,
     )  # fmt: skip
     from xnp.lax.reductions import (
-        reduce as reduce, reduce_and as reduce_and, reduce_and_p as reduce_and_p,
-        reduce_max as reduce_max, reduce_max_p as reduce_max_p, reduce_min as reduce_min,
-        reduce_min_p as reduce_min_p, reduce_or as reduce_or, reduce_or_p as reduce_or_p,
-        reduce_prod as reduce_prod, reduce_prod_p as reduce_prod_p, reduce_sum as reduce_sum,
-        reduce_sum_p as reduce_sum_p, reduce_xor as reduce_xor, reduce_xor_p as reduce_xor_p,
+        padtype_to_pads as padtype_to_pads, reduce as reduce, reduce_and as reduce_and,
+        reduce_and_p as reduce_and_p, reduce_max as reduce_max, reduce_max_p as reduce_max_p,
+        reduce_min as reduce_min, reduce_min_p as reduce_min_p, reduce_or as reduce_or,
+        reduce_or_p as reduce_or_p, reduce_prod as reduce_prod, reduce_prod_p as reduce_prod_p,
+        reduce_sum as reduce_sum, reduce_sum_p as reduce_sum_p, reduce_window as reduce_window,
+        reduce_xor as reduce_xor, reduce_xor_p as reduce_xor_p,
     )  # fmt: skip
     from xnp.lax.shape import (
         broadcast as broadcast, broadcast_in_dim as broadcast_in_dim,
@@ -160,7 +160,6 @@ with namespace(globals(), overview=True):
         scatter_min as scatter_min, scatter_mul as scatter_mul, scatter_sub as scatter_sub,
         slice as slice, slice_in_dim as slice_in_dim,
     )  # fmt: skip
-    from xnp.lax.windows import padtype_to_pads as padtype_to_pads, reduce_window as reduce_window
     from xnp.primitives.arg_reductions import argmax_p as argmax_p, argmin_p as argmin_p
     from xnp.primitives.cond import cond_p as cond_p
     from xnp.primitives.conversion import (

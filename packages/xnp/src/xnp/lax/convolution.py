@@ -1,4 +1,4 @@
-"""Convolutions: `conv_general_dilated`, its simpler forms, result shapes, patches."""
+"""Convolutions, their result shapes and patches (`conv_general_dilated`, ...), and `fft`."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from typing import Any
 import numpy as np
 
 from xnp.lax.contractions import dot_general
-from xnp.lax.windows import padtype_to_pads
+from xnp.lax.reductions import padtype_to_pads
 from xnp.placing import placed
 from xnp.primitives import convolution
 from xnp.primitives.convolution import ConvDimensionNumbers, conv_general_dilated_p, dilated
+from xnp.primitives.fft import FftType, fft_p
 from xnp.primitives.precision import PrecisionLike, normal_precision
 from xnp.primitives.table import bind, converted, moved, transposed
 from xprim import Array, as_array, dtypes
 from xprim.avals import size_of
 from xprim.errors import message
 from xprim.requirements import require
-from xprim.tracebacks import boundaries
+from xprim.tracebacks import boundaries, boundary
 from xprim.typing import ArrayLike, DTypeLike, ShardingLike
 
 __all__ = [
@@ -27,11 +28,10 @@ __all__ = [
     "conv_dimension_numbers", "conv_general_dilated", "conv_general_dilated_p",
     "conv_general_permutations", "conv_general_shape_tuple", "conv_shape_tuple",
     "conv_transpose", "conv_transpose_shape_tuple", "conv_with_general_padding",
-    "conv_general_dilated_local", "conv_general_dilated_patches",
+    "conv_general_dilated_local", "conv_general_dilated_patches", "FftType", "fft", "fft_p",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
-
 
 # ----------------------------------------------------------------------------------- convolution
 # Convolutions: `conv_general_dilated`, its simpler forms, and the shapes of their results.
@@ -586,6 +586,65 @@ def conv_general_dilated_local(
     source = dict(zip((*space, feature, batch), range(len(space) + 2), strict=True))
     result: Array = transposed(product, [source[d] for d in range(len(source))])
     return result
+
+
+# ------------------------------------------------------------------------------- Fourier transforms
+# Fourier transforms: `fft` and its types.
+
+
+@boundary
+def fft(x: ArrayLike, fft_type: FftType | str | int, fft_lengths: Sequence[int]) -> Array:
+    """Transform the last dimensions of an array.
+
+    Args:
+      x: an array; real for RFFT, else it is converted to complex. Dtypes of 16 bits are computed
+        in float32.
+      fft_type: `FftType.FFT`, `IFFT`, `RFFT` or `IRFFT`, or that name.
+      fft_lengths: the lengths of the transforms over the last one to three dimensions; `x` has
+        these sizes there (for IRFFT, length // 2 + 1 in the last one).
+
+    Returns:
+      The transform: complex, and real for IRFFT. The inverse ones divide by the lengths.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+      >>> import numpy as np
+      >>> np.asarray(fft(np.float32([1, 0, 0, 0]), "FFT", (4,)))
+      array([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
+
+    Differentiable in: x.
+    Source: StableHLO specification, section fft.
+    """
+    kind = _kind(fft_type)
+    lengths = tuple([size_of(n) for n in fft_lengths])
+    operand: Array = as_array(x, what="fft: x")
+    dtype = operand.aval.dtype
+    if kind == FftType.RFFT:
+        if dtypes.is_complex(dtype):
+            raise ValueError(message("fft", "RFFT takes real input.", got=operand.aval.str_long()))
+        wide = dtypes.float64 if dtypes.to_complex_dtype(dtype) == dtypes.complex128 else (
+            dtypes.float32)  # fmt: skip
+        operand = converted(operand, wide)
+    else:
+        operand = converted(operand, dtypes.to_complex_dtype(dtype))
+    if not lengths:
+        return operand
+    result: Array = fft_p.bind(operand, fft_type=kind, fft_lengths=lengths)[0]
+    return result
+
+
+def _kind(fft_type: Any) -> FftType:
+    if isinstance(fft_type, str):
+        name = fft_type.rsplit(".", 1)[-1].upper()
+        if name in FftType.__members__:
+            return FftType[name]
+    elif isinstance(fft_type, int) and fft_type in list(FftType):
+        return FftType(fft_type)
+    raise ValueError(message(
+        "fft", f"there is no transform {fft_type!r}.", expected=", ".join(FftType.__members__),
+    ))  # fmt: skip
 
 
 boundaries(globals())

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from xnp.lax.windows import padtype_to_pads
+from xnp.lax.reductions import padtype_to_pads
 from xnp.numpy.creation import zeros
 from xnp.primitives.convolution import dilated
 from xnp.primitives.table import broadcasted, concatenated, converted, reshaped

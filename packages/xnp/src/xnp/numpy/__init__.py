@@ -134,7 +134,7 @@ with namespace(globals(), at_once=True):
     from xnp.numpy.universal_functions import *  # noqa: F403  # noqa: F403
 
 with namespace(globals(), overview=True):  # the first use imports them
-    from xnp.numpy._einsum import einsum as einsum, einsum_path as einsum_path
+    from xnp.numpy.contraction import einsum as einsum, einsum_path as einsum_path
     from xnp.numpy.calculus import (
         convolve as convolve, correlate as correlate, cross as cross, diff as diff,
         ediff1d as ediff1d, gradient as gradient, interp as interp, trapezoid as trapezoid,

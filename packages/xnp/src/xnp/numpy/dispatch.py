@@ -40,8 +40,7 @@ from xprim import (
 from xprim.eager import EAGER, results_are_checked
 from xprim.eager_costs import SMALL, WORTH_COMPILING, passes_time
 from xprim.errors import ArgumentError, AxisError, ShapeError, XStackError, message
-from xprim.kernels import Kernel, KernelTable, Refusal, numpy_operand
-from xprim.numpy_kernels import numpy_function
+from xprim.kernels import Kernel, KernelTable, Refusal, numpy_function, numpy_operand
 from xprim.requirements import static_int
 from xprim.strict_options import are_passed_by_caller, keep_no_kernel, times_let_pass
 from xprim.tracebacks import shorten

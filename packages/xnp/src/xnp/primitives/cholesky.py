@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from xnp import lax
-from xnp.primitives import small_matrices, solvers
+from xnp.primitives import matrices, solvers
 from xnp.primitives.linear_systems import solved
 from xnp.primitives.matrices import (
     adjoint,
@@ -123,7 +123,7 @@ cholesky_p: Primitive = Primitive(
         "cholesky",
         gpu=_gpu,
         default=_expand,
-        cpu=small_matrices.formula_rule(small_matrices.cholesky, _lapack),
+        cpu=matrices.formula_rule(matrices.cholesky, _lapack),
     ),
     jvp=_cholesky_jvp,
     transpose=undefined("it is not linear"),

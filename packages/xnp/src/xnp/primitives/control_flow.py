@@ -22,8 +22,7 @@ from xprim.eager import results_are_checked
 from xprim.eager_costs import EQUATIONS_BEFORE_KERNEL, loop_steps_by_numpy, loop_work
 from xprim.errors import CheckSite, message
 from xprim.jaxpr import held_programs, interpret, program_of_equation
-from xprim.kernels import Kernel, ProgramKernels, Refusal
-from xprim.numpy_kernels import numpy_function
+from xprim.kernels import Kernel, ProgramKernels, Refusal, numpy_function
 from xprim.requirements import require
 from xprim.static_keys import params_key
 

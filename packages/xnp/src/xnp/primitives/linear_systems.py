@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives import matrices, small_matrices, solvers
+from xnp.primitives import matrices, solvers
 from xnp.primitives.control_flow import split_at
 from xnp.primitives.lowering_text import chosen, compared, is_split, of_parts, parts_of, upcast
 from xnp.primitives.matrices import (
@@ -223,7 +223,7 @@ triangular_solve_p: Primitive = Primitive(
     shape=_triangular_solve_shape,
     numpy=_triangular_solve_numpy,
     stablehlo=upcast(
-        small_matrices.formula_rule(small_matrices.triangular_solve, _triangular_solve_stablehlo),
+        matrices.formula_rule(matrices.triangular_solve, _triangular_solve_stablehlo),
         HALVES,
         np.float32,
     ),
@@ -742,7 +742,7 @@ lu_p: Primitive = Primitive(
     numpy=_lu_numpy,
     stablehlo=by_platform(
         "lu",
-        cpu=small_matrices.formula_rule(small_matrices.lu, _lu_lapack),
+        cpu=matrices.formula_rule(matrices.lu, _lu_lapack),
         gpu=_lu_gpu,
     ),
     jvp=_lu_jvp,
@@ -821,7 +821,7 @@ solve_p: Primitive = Primitive(
     "solve",
     shape=_solve_shape,
     numpy=_solve_numpy,
-    stablehlo=small_matrices.formula_rule(small_matrices.solve, _solve_stablehlo, rows_alone=3),
+    stablehlo=matrices.formula_rule(matrices.solve, _solve_stablehlo, rows_alone=3),
     jvp=_solve_jvp,
     transpose=_solve_transpose,
     batch=matrix_batch_of_sides(lambda: solve_p),

@@ -1,8 +1,11 @@
-"""Matrices in the last two dimensions of arrays: checks, batch rules, and formulas of rules."""
+"""Matrices in the last two dimensions: checks, batch rules, formulas; small ones by arithmetic."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+import functools
+import math
+from collections.abc import Callable, Container, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,21 +14,29 @@ from xnp.primitives.precision import Precision
 from xnp.primitives.table import (
     bind,
     broadcasted,
+    concatenated,
     converted,
+    div,
     filled,
     iota,
+    item,
     mul,
     reshaped,
     selected,
-)
+    sliced,
+    stacked,
+    sub,
+    transposed,
+)  # fmt: skip
 from xprim import (
     Primitive,
     ShapedArray,
     dtypes,
     not_mapped,
     scalar_array,
+    trace_to_closed,
 )
-from xprim.contracts import BatchAxis
+from xprim.contracts import BatchAxis, Builder, is_in_loop, outline
 from xprim.errors import ShapeError
 from xprim.requirements import require
 
@@ -190,3 +201,266 @@ def as_columns(v: Any, count: int) -> Any:
 def real(x: Any) -> Any:
     """Return the real part."""
     return bind("real", x) if dtypes.is_complex(x.aval.dtype) else x
+
+
+# ----------------------------------------------------------------------------------- small matrices
+# Factorisations of small matrices as plain arithmetic, for compiled CPU programs.
+#
+# A call of LAPACK costs as much as the elimination of a matrix of a few rows, once for each matrix
+# of a batch, and a loop with a call in its body cannot be one kernel of XLA's. The formulas here
+# are written out for each column, on arrays whose batch is innermost, (rows, columns, *batch), so
+# that a step is one vector operation over all matrices. Rows are exchanged as LAPACK does: pivots
+# agree.
+#
+# Each step is a function that XLA does not inline. What it inlines it fuses with each use, and the
+# rows of a matrix have several uses in each step: the work would grow as a power of the columns.
+
+MOST_ROWS = 4
+"""Beyond, the kernels of the steps take much longer to compile than the calls that they replace."""
+
+_LEAST_BATCH = 128
+"""The number of matrices from which formulas run in a fraction of the time, whatever they are."""
+
+Values = tuple[list[str], Sequence[ShapedArray]]
+"""Names in the text of a program, and the abstract values of these."""
+
+
+def formula_rule(
+    write: Callable[..., Values], otherwise: Callable[..., Any], *, rows_alone: int = 0
+) -> Callable[..., Any]:
+    """Return the `stablehlo` rule that has the formula of small real matrices on the CPU.
+
+    Args:
+      write: from the builder, the operands as `Values` and the params to the results.
+      otherwise: the rule for other matrices and platforms.
+      rows_alone: a matrix of at most so many rows has the formula outside of loops and large
+        batches, too. It runs no faster there, so this is for what compiles in less time than calls.
+    """
+
+    def rule(b: Builder, operands: Any, avals_in: Any, avals_out: Any, **params: Any) -> Any:
+        if not _has_formula(b, avals_in[0], rows_alone) or avals_out[0].size == 0:
+            return otherwise(b, operands, avals_in, avals_out, **params)
+        return write(b, (list(operands), avals_in), **params)[0]
+
+    return rule
+
+
+def _has_formula(b: Builder, aval: ShapedArray, rows_alone: int) -> bool:
+    *batch, rows, columns = aval.shape
+    if b.platform != "cpu" or not dtypes.is_floating(aval.dtype):
+        return False
+    if not all(type(n) is int and 0 < n <= MOST_ROWS for n in (rows, columns)):
+        return False
+    if max(rows, columns) <= rows_alone or is_in_loop(b):
+        return True
+    return any(type(n) is not int for n in batch) or math.prod(batch) >= _LEAST_BATCH
+
+
+def _step(b: Builder, step: Callable[..., Sequence[Any]], operands: Values, *key: Any) -> Values:
+    """Write a function of Arrays and of `key` as one that is not inlined."""
+    names, avals = operands
+    closed = _traced(step, key, tuple(avals))
+    name = f"small_{step.__name__.strip('_')}"
+    results = outline(b, lambda inner, xs: inner.inline(closed, xs), names, avals,
+                      closed.out_avals, (name, *key), name)  # fmt: skip
+    return results, closed.out_avals
+
+
+@functools.lru_cache(maxsize=256)
+def _traced(step: Callable[..., Any], key: tuple[Any, ...], avals: tuple[ShapedArray, ...]) -> Any:
+    """Return the program of a step, which all small systems of these shapes share."""
+    return trace_to_closed(partial(step, *key), avals)
+
+
+# ------------------------------------------------------------------------------- batch innermost
+
+
+def _batch_last(x: Any) -> Any:
+    """Return matrices (*batch, rows, columns) as (rows, columns, *batch)."""
+    return transposed(x, (x.aval.ndim - 2, x.aval.ndim - 1, *range(x.aval.ndim - 2)))
+
+
+def _batch_first(x: Any, dims: int) -> Any:
+    """Return arrays of so many dimensions, which are the first ones, with their batch first."""
+    return transposed(x, (*range(dims, x.aval.ndim), *range(dims)))
+
+
+def _along(entry: Any, like: Any) -> Any:
+    """Repeat (*dims) over the first dimension of an array (n, *dims)."""
+    return broadcasted(entry, like.aval.shape, range(1, like.aval.ndim))
+
+
+def _over_columns(x: Any, like: Any) -> Any:
+    """Repeat (rows, *batch) over the columns of an array (rows, columns, *batch)."""
+    return broadcasted(x, like.aval.shape, (0, *range(2, like.aval.ndim)))
+
+
+def _outer(column: Any, row: Any, like: Any) -> Any:
+    """Return the products of (rows, *batch) and (columns, *batch)."""
+    return mul(_over_columns(column, like), _along(row, like))
+
+
+def _with_column(x: Any, j: int, column: Any, later: Any) -> Any:
+    """Return x with another column j, and the columns after it of another array."""
+    place = iota(x.aval.shape, 1)
+    at = filled(place.aval.shape, j, dtypes.int32)
+    found = selected(bind("gt", place, at), later, x)
+    return selected(bind("eq", place, at), _over_columns(column, x), found)
+
+
+def _equals(x: Any, number: int) -> Any:
+    return bind("eq", x, filled(x.aval.shape, number, x.aval.dtype))
+
+
+# ---------------------------------------------------------------------------------- elimination
+
+
+def _eliminated(b: Builder, x: Values, rows: int, columns: int) -> tuple[Values, Values]:
+    """Write L and U in one array, from (rows, columns and more, *batch), and the pivots."""
+    names, avals = [], []
+    for j in range(min(rows - 1, columns)):
+        (name, pivot), (aval, pivot_aval) = _step(b, _clear_column, x, j)
+        x = [name], [aval]
+        names.append(pivot)
+        avals.append(pivot_aval)
+    return x, (names, avals)
+
+
+def _clear_column(j: int, x: Any) -> list[Any]:
+    """Exchange row j with that of the greatest entry, and clear the column below it.
+
+    The factors take the place of what they clear. Where all entries are zero the column stays.
+    """
+    n = x.aval.shape[0]
+    first = item(x, j)
+    best = bind("abs", item(first, j))
+    pivot = filled(best.aval.shape, j, dtypes.int32)
+    for i in range(j + 1, n):
+        size = bind("abs", item(item(x, i), j))
+        is_greater = bind("gt", size, best)
+        best = selected(is_greater, size, best)
+        pivot = selected(is_greater, filled(pivot.aval.shape, i, dtypes.int32), pivot)
+    top = first
+    for i in range(j + 1, n):
+        top = selected(_along(_equals(pivot, i), first), item(x, i), top)
+
+    below = sliced(x, 0, j + 1, n)
+    column = item(below, j, 1)
+    number = iota(column.aval.shape, 0)
+    offset = filled(column.aval.shape, j + 1, dtypes.int32)
+    is_pivot = bind("eq", bind("add", number, offset), _along(pivot, column))
+    below = selected(_over_columns(is_pivot, below), _along(first, below), below)
+    column, divisor = item(below, j, 1), _along(item(top, j), column)
+    factor = selected(_equals(divisor, 0), column, div(column, divisor))
+    changed = _with_column(below, j, factor, sub(below, _outer(factor, top, below)))
+    parts = [*([sliced(x, 0, 0, j)] if j else []), reshaped(top, (1, *top.aval.shape)), changed]
+    return [concatenated(parts, 0), pivot]
+
+
+def lu(b: Builder, operands: Values) -> Values:
+    """Write L and U in one matrix, the pivots, and the permutation."""
+    rows, columns = operands[1][0].shape[-2:]
+    x, pivots = _eliminated(b, _step(b, _pack, operands), rows, columns)
+    return _step(b, _lu_results, (x[0] + pivots[0], [*x[1], *pivots[1]]), min(rows, columns))
+
+
+def _pack(*matrices: Any) -> list[Any]:
+    """Return matrices side by side, their batch innermost."""
+    return [_batch_last(concatenated(matrices, matrices[0].aval.ndim - 1))]
+
+
+def _lu_results(count: int, x: Any, *pivots: Any) -> list[Any]:
+    rows, *_ = x.aval.shape
+    batch = x.aval.shape[2:]
+    # the last row of a square matrix has none to be exchanged with
+    found = [*pivots, *[filled(batch, j, dtypes.int32) for j in range(len(pivots), count)]]
+    order = [filled(batch, i, dtypes.int32) for i in range(rows)]
+    for j, pivot in enumerate(pivots):
+        top = order[j]
+        for i in range(j + 1, rows):
+            is_pivot = _equals(pivot, i)
+            top = selected(is_pivot, order[i], top)
+            order[i] = selected(is_pivot, order[j], order[i])
+        order[j] = top
+    return [_batch_first(x, 2), _batch_first(stacked(found), 1), _batch_first(stacked(order), 1)]
+
+
+def solve(b: Builder, operands: Values) -> Values:
+    """Write A^-1 B by elimination with exchanges of rows."""
+    n = operands[1][0].shape[-1]
+    x, _ = _eliminated(b, _step(b, _pack, operands), n, n)
+    return _step(b, _solution, x, n)
+
+
+def _solution(n: int, x: Any) -> list[Any]:
+    """Return the solution for what elimination has left: triangular factors and right sides."""
+    rows = [item(x, i) for i in range(n)]
+    entries = [[item(row, j) for j in range(n)] for row in rows]
+    right = [sliced(row, 0, n, row.aval.shape[0]) for row in rows]
+    return [_batch_first(stacked(_substituted(entries, right, lower=False, unit=False)), 2)]
+
+
+# ------------------------------------------------------------------------------------ triangles
+
+
+def _substituted(entries: Any, right: list[Any], *, lower: bool, unit: bool) -> list[Any]:
+    """Return the rows of the solution of a triangular system, given its entries (row, column)."""
+    n = len(right)
+    found: dict[int, Any] = {}
+    for i in range(n) if lower else range(n - 1, -1, -1):
+        row = right[i]
+        for j, x in found.items():
+            row = sub(row, mul(_along(entries[i][j], row), x))
+        found[i] = row if unit else div(row, _along(entries[i][i], row))
+    return [found[i] for i in range(n)]
+
+
+def triangular_solve(b: Builder, operands: Values, **params: Any) -> Values:
+    """Write the solution of op(A) X = B or X op(A) = B."""
+    flags = ("left_side", "lower", "transpose_a", "unit_diagonal")
+    return _step(b, _triangular_solution, operands, *[params[flag] for flag in flags])
+
+
+def _triangular_solution(
+    left_side: bool, lower: bool, transpose_a: bool, unit: bool, a: Any, b: Any
+) -> list[Any]:
+    a, right = _batch_last(a), _batch_last(b)
+    by = 0 if left_side else 1  # X op(A) = B is op(A)^T X^T = B^T
+    right = [item(right, i, by) for i in range(right.aval.shape[by])]
+    n = len(right)
+    entries = [[item(item(a, i), j) for j in range(n)] for i in range(n)]
+    if transpose_a == left_side:
+        entries, lower = [list(column) for column in zip(*entries, strict=True)], not lower
+    x = stacked(_substituted(entries, right, lower=lower, unit=unit))
+    if not left_side:
+        x = transposed(x, (1, 0, *range(2, x.aval.ndim)))
+    return [_batch_first(x, 2)]
+
+
+def cholesky(b: Builder, operands: Values) -> Values:
+    """Write the lower triangular factor, NaN in its triangle where A is not positive definite."""
+    x = _step(b, _pack, operands)
+    n = operands[1][0].shape[-1]
+    for j in range(n):
+        x = _step(b, _factor_column, x, j)
+    return _step(b, _lower_factor, x)
+
+
+def _factor_column(j: int, x: Any) -> list[Any]:
+    """Return x with column j of the factor, and the columns after it without their share of it."""
+    column = item(x, j, 1)
+    column = div(column, _along(bind("sqrt", item(column, j), accuracy=None), column))
+    return [_with_column(x, j, column, sub(x, _outer(column, column, x)))]
+
+
+def _lower_factor(x: Any) -> list[Any]:
+    shape, dtype = x.aval.shape, x.aval.dtype
+    is_definite: Any = None
+    for j in range(shape[0]):
+        pivot = item(item(x, j), j)  # the root of a number below zero is NaN
+        is_positive = bind("gt", pivot, filled(pivot.aval.shape, 0, dtype))
+        is_definite = is_positive if j == 0 else bind("and", is_definite, is_positive)
+    mask = broadcasted(is_definite, shape, range(2, len(shape)))
+    shown = selected(mask, x, filled(shape, float("nan"), dtype))
+    is_lower = bind("ge", iota(shape, 0), iota(shape, 1))
+    return [_batch_first(selected(is_lower, shown, filled(shape, 0, dtype)), 2)]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from xstack.demo.settings import DemoError, Settings, parse
-from xstack.demo.stopping import CtrlC
+from xstack.demo.training import CtrlC
 from xtree.namespaces import import_by_name, late_import
 
 _regression = late_import("xstack.demo.linear_regression", "it loads the compiler: not for --help")

@@ -18,8 +18,7 @@ from xpar import multihost_utils
 from xstack.demo import classifier
 from xstack.demo.data import Dataset
 from xstack.demo.settings import DemoError, Settings
-from xstack.demo.stopping import CtrlC
-from xstack.demo.training import REPORTED, Progress, Run, batches, initial_params, look
+from xstack.demo.training import REPORTED, CtrlC, Progress, Run, batches, initial_params, look
 
 __all__ = ()
 

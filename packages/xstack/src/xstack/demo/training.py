@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from types import FrameType, TracebackType
 from typing import Any
 
 import numpy as np
@@ -14,10 +17,12 @@ from xstack import random
 from xstack.demo import classifier
 from xstack.demo.data import Dataset
 from xstack.demo.settings import DemoError, Settings
-from xstack.demo.stopping import CtrlC
+
+__all__ = ["CtrlC"]
+
+__dir__ = __all__.copy
 
 REPORTED = 50  # after this many steps loss and accuracy are looked at
-__all__ = ()
 
 Progress = Callable[[int, float, float], None]  # step, loss, held-out accuracy
 
@@ -148,3 +153,48 @@ def look(run: Run, step: int, params: Any, data: Dataset, report: Progress) -> N
     run.params = params
     run.accuracies.append((step, accuracy(params, data)))
     report(step, run.losses[-1], run.accuracies[-1][1])
+
+
+# ----------------------------------------------------------------------------------------- stopping
+# Ctrl-C in a training loop that donates its parameters.
+#
+# A `KeyboardInterrupt` may come between the start of an update, which takes the memory of the old
+# parameters, and the assignment of the new ones: then neither is left. So Ctrl-C is a question
+# here, which the loop answers when a step is complete and the parameters are whole.
+
+
+class CtrlC:
+    """Notes Ctrl-C instead of interrupting, for the time of a block; a second one interrupts.
+
+    Attributes:
+      pressed: whether it was pressed.
+
+    Example:
+      >>> with CtrlC() as ctrl_c:
+      ...     for step in range(3):
+      ...         if ctrl_c.pressed:
+      ...             break
+      >>> ctrl_c.pressed
+      False
+    """
+
+    def __init__(self) -> None:
+        self.pressed = False
+        self._previous: Any = None
+
+    def __enter__(self) -> CtrlC:
+        if threading.current_thread() is threading.main_thread():  # signals come to no other
+            self._previous = signal.signal(signal.SIGINT, self._note)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:  # fmt: skip
+        if self._previous is not None:
+            signal.signal(signal.SIGINT, self._previous)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self.pressed:
+            raise KeyboardInterrupt
+        self.pressed = True

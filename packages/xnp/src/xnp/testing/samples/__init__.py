@@ -1,6 +1,6 @@
 """The sample tables of all families of primitives, merged: `TABLE[primitive name]`.
 
-Each module of this folder describes one family and has a `TABLE` of its own; `edges` adds, to every
+Each module of this folder describes one family and has a `TABLE` of its own; `values` adds, to each
 primitive's rows, the dtypes and the values at their edges that these do not have.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import pkgutil
 
 from xnp.primitives import load_all
-from xnp.testing.samples.edges import edge_rows
+from xnp.testing.samples.values import edge_rows
 from xprim.testing import Sample
 from xtree.namespaces import import_by_name
 

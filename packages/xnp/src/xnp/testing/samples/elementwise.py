@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import xnp.lax  # noqa: F401 - defines the primitives
-from xnp.testing.samples.edges import DTYPES, edge_values
+from xnp.testing.samples.values import DTYPES, edge_values
 from xprim import dtypes
 from xprim.testing import EXACT, Sample, Tolerance
 

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from xnp.lax import shape as _functions  # noqa: F401 - defines the primitives
-from xnp.testing.samples.edges import DTYPES
-from xnp.testing.samples.values import EVERY, SPECIAL, numbers
+from xnp.testing.samples.values import DTYPES, EVERY, SPECIAL, numbers
 from xprim import dtypes
 from xprim.testing import Sample
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from xnp.lax import windows as _functions  # noqa: F401 - defines the primitives
 from xnp.primitives import convolution as _rules  # noqa: F401 - defines the primitive
 from xnp.primitives.convolution import ConvDimensionNumbers
 from xnp.testing.samples.values import COMPLEX, FLOATS, INTEGERS, numbers, small_numbers
