@@ -362,8 +362,8 @@ class _Checked:
 # Each equation becomes one line that calls the `numpy` rule of its primitive, with its params and
 # the literals bound as constants of the function. Where a `ufunc` rule says which call of NumPy
 # equals the rule, the line makes that call: it saves a Python call. Ufuncs broadcast their operands
-# themselves, and write over a large operand that nothing else needs. A call-like primitive is called
-# by its `kernel` rule, which asks for the functions of the programs that it holds.
+# themselves, and write over a large operand that nothing else needs. A call-like primitive is
+# called by its `kernel` rule, which asks for the functions of the programs that it holds.
 #
 # Under `config.enable_checks` each call of NumPy is compared with the rule that it stands for.
 
