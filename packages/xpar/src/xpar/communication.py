@@ -18,7 +18,7 @@ from typing import Any
 
 import xtree
 from xjit import jit
-from xjit.debug.monitoring import uncounted_traces
+from xjit.debug.monitoring import pause_trace_counts
 from xjit.lowering.modules import source_locations
 from xjit.sharding.shardings import Sharding, resolved
 from xnp import lax
@@ -113,7 +113,7 @@ def explain_communication(f: Callable[..., Any], *args: Any, **kwargs: Any) -> C
       >>> print(explain_communication(lambda x: x + x, np.ones(4, np.float32)))
       <lambda>: 0 collectives, 0 bytes
     """
-    with source_locations(True), uncounted_traces():  # a program with lines is wanted
+    with source_locations(True), pause_trace_counts():  # a program with lines is wanted
         function: Any = f if hasattr(f, "lower") else jit(f)
         text = function.lower(*args, **kwargs).compile().as_text()
     return Communication(name_of(f), _collectives(text), _copy(args, kwargs))

@@ -180,7 +180,7 @@ def _call(
     check_function(callback, operation, "the function comes first, then the types of its results")
     arrays, tree = flat_arrays((args, kwargs), operation, "the argument")
     result_leaves, result_tree = xtree.flatten(results)
-    avals = tuple([_declared(operation, x) for x in result_leaves])
+    avals = tuple([_declare(operation, x) for x in result_leaves])
     host = UserFunction(operation, callback, tree, [x.aval.dtype for x in arrays], result_tree)
     outs = callback_p.bind(
         *map(physical, arrays), host=host, avals=avals, effect=effect, vmap_method=vmap_method,
@@ -189,7 +189,7 @@ def _call(
     return result_tree.unflatten(outs)
 
 
-def _declared(operation: str, x: Any) -> ShapedArray:
+def _declare(operation: str, x: Any) -> ShapedArray:
     """Return the abstract value of a declared result."""
     try:
         shape, dtype = tuple(x.shape), dtypes.as_dtype(x.dtype)

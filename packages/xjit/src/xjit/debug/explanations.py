@@ -27,7 +27,7 @@ from xml.sax.saxutils import escape
 
 import numpy as np
 
-from xjit.debug.monitoring import uncounted_traces
+from xjit.debug.monitoring import pause_trace_counts
 from xjit.dispatch.jit import jit
 from xjit.lowering.compile import equations_of, statistics
 from xjit.lowering.modules import source_locations
@@ -241,7 +241,7 @@ def explain(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
     closed: ClosedJaxpr = traced.jaxpr
     eqns = list(equations_of(closed.jaxpr))
     lines = Counter([describe(eqn.source) for eqn in eqns])
-    with source_locations(True), uncounted_traces(), notes:
+    with source_locations(True), pause_trace_counts(), notes:
         located = compiled.trace(*args, **kwargs).lower().as_text()
     named = {where.partition(" in ")[0]: where for where in lines}
     shares, recomputed = [

@@ -24,7 +24,7 @@ __all__ = [
     "unregister_event_duration_listener", "unregister_event_listener",
     "unregister_event_time_span_listener", "unregister_scalar_listener", "TRACED", "LOWERED",
     "COMPILED", "CACHE_HIT", "CACHE_MISS", "RetraceError", "check_retrace", "no_retrace",
-    "retraces", "traces_are_counted", "uncounted_traces",
+    "retraces", "traces_are_counted", "pause_trace_counts",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -346,7 +346,7 @@ traces_are_counted: ContextVar[bool] = ContextVar("traces_are_counted", default=
 
 
 @contextmanager
-def uncounted_traces() -> Iterator[None]:
+def pause_trace_counts() -> Iterator[None]:
     """Count no trace of the block as a retrace: it is made for an explanation, not for a call."""
     token = traces_are_counted.set(False)
     try:

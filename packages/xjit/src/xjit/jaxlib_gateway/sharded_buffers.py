@@ -105,7 +105,7 @@ class SpreadOver(ManyDevices):
                     raise _elsewhere(len(pieces), len(self.devices))
                 part = to_numpy(pieces[here])
                 parts.append(lies_in(self.order, part, self.devices[0].platform))
-            piece = parts[0] if len(parts) == 1 else _added_up(parts, kind.shape)
+            piece = parts[0] if len(parts) == 1 else _add_up(parts, kind.shape)
             if piece.shape == kind.shape:
                 return piece
             if host is None:
@@ -116,9 +116,7 @@ class SpreadOver(ManyDevices):
         return host
 
 
-def _added_up(
-    parts: Sequence[np.ndarray[Any, Any]], shape: tuple[int, ...]
-) -> np.ndarray[Any, Any]:
+def _add_up(parts: Sequence[np.ndarray[Any, Any]], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
     """Return a sum; of scalars programs make parts of one element (`stacked_parts`)."""
     total = np.asarray(functools.reduce(np.add, parts))
     total = total if shape else total.reshape(())

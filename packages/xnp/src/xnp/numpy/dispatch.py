@@ -105,10 +105,10 @@ def promoted(operation: str, *operands: Any) -> list[Array]:
             break
     else:
         return list(operands)
-    return _converted_to(operation, operands, None)
+    return _convert_to(operation, operands, None)
 
 
-def _converted_to(
+def _convert_to(
     operation: str, operands: Sequence[Any], result: Callable[[Any], Any] | None
 ) -> list[Array]:
     """Return the operands in what a function makes of the dtype that they promote to."""
@@ -157,7 +157,7 @@ def inexact(operation: str, *operands: Any) -> list[Array]:
     """
     for x in operands:  # on the path of every operation: no generator
         if not (isinstance(x, Array) and dtypes.is_inexact(x.aval.dtype)):
-            return _converted_to(operation, operands, dtypes.to_inexact_dtype)
+            return _convert_to(operation, operands, dtypes.to_inexact_dtype)
     return promoted(operation, *operands)
 
 

@@ -174,7 +174,7 @@ def _cholesky_update_numpy(r: Any, w: Any) -> Any:
 def _cholesky_update_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
     if avals_out[0].size == 0:
         return [operands[0]]
-    return b.traced(_rotated, operands, avals_in, key="cholesky_update")
+    return b.traced(_rotate, operands, avals_in, key="cholesky_update")
 
 
 def _cuda(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
@@ -189,7 +189,7 @@ def _cuda(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
     return [solvers.triangle(b, found[0], aval, "LE")]
 
 
-def _rotated(r: Any, w: Any) -> Any:
+def _rotate(r: Any, w: Any) -> Any:
     """Return the result by a loop over rows, for programs."""
     n, rows, dtype = r.shape[-1], r.ndim - 2, r.dtype
     one, zero = lax.full(w.shape[:-1], 1, dtype), lax.full(w.shape[:-1], 0, dtype)

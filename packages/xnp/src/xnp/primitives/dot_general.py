@@ -376,10 +376,10 @@ def _transpose(
     if type(lhs) is Linear:
         numbers, permutation = for_lhs
         result = _bind(ct, rhs, numbers, precision, lhs.aval.dtype)
-        return _arranged(result, permutation), Zero(rhs.aval)
+        return _arrange(result, permutation), Zero(rhs.aval)
     numbers, permutation = for_rhs
     result = _bind(lhs, ct, numbers, precision, rhs.aval.dtype)
-    return Zero(lhs.aval), _arranged(result, permutation)
+    return Zero(lhs.aval), _arrange(result, permutation)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -426,7 +426,7 @@ def _placing(dims: tuple[int, ...]) -> tuple[int, ...] | None:
     return None if permutation == tuple(range(len(dims))) else permutation
 
 
-def _arranged(x: Any, permutation: tuple[int, ...] | None) -> Any:
+def _arrange(x: Any, permutation: tuple[int, ...] | None) -> Any:
     if permutation is None:
         return x
     return xprim.get_primitive("transpose").bind(x, permutation=permutation)[0]

@@ -76,7 +76,7 @@ def _index(
     return names, windows, [("index", d) for d in range(indices.ndim - 1)]
 
 
-def _laid_out(ndim: int, window_dims: Sequence[int], windows: Dims, batch: Dims) -> Dims:
+def _lay_out(ndim: int, window_dims: Sequence[int], windows: Dims, batch: Dims) -> Dims:
     """Return the names of an array that has windows in some dimensions and batches in the rest."""
     inside, rest = iter(windows), iter(batch)
     return tuple([next(inside) if d in window_dims else next(rest) for d in range(ndim)])
@@ -89,7 +89,7 @@ def gather_dimensions(avals: Any, out: Any, params: Any) -> Names:
     pairs = zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True)
     sizes = dict(enumerate(params["slice_sizes"]))
     names, windows, batch = _index(operand, indices, dropped, sizes, pairs)
-    result = _laid_out(out[0].ndim, numbers.offset_dims, tuple(windows), tuple(batch))
+    result = _lay_out(out[0].ndim, numbers.offset_dims, tuple(windows), tuple(batch))
     return Names([tuple(names), (*batch, None)], [result])
 
 
@@ -103,7 +103,7 @@ def scatter_dimensions(avals: Any, out: Any, params: Any) -> Names:
     sizes |= zip(kept, [updates.shape[d] for d in numbers.update_window_dims], strict=True)
     names, windows, batch = _index(operand, indices, dropped, sizes, pairs)
     batch = [name if name in names else None for name in batch]
-    of_updates = _laid_out(updates.ndim, numbers.update_window_dims, tuple(windows), tuple(batch))
+    of_updates = _lay_out(updates.ndim, numbers.update_window_dims, tuple(windows), tuple(batch))
     return Names([tuple(names), (*batch, None), of_updates], [tuple(names)])
 
 

@@ -169,7 +169,7 @@ def _triangular_solve_stablehlo(
         return [b.constant(0, out)]
     is_complex = dtypes.is_complex(out.dtype)
     if is_complex and conjugate_a and not transpose_a:
-        a = _conjugated(b, a, avals_in[0])
+        a = _conjugate(b, a, avals_in[0])
     adjoint = is_complex and conjugate_a and transpose_a
     if b.platform == "cpu":
         letters = {"diag": "UN"[not unit_diagonal], "side": "LR"[not left_side],
@@ -185,7 +185,7 @@ def _triangular_solve_stablehlo(
                 ", ".join(attributes))  # fmt: skip
 
 
-def _conjugated(b: Builder, x: str, aval: ShapedArray) -> str:
+def _conjugate(b: Builder, x: str, aval: ShapedArray) -> str:
     real, imag = parts_of(b, x, aval)
     return of_parts(aval, real, -imag)
 
@@ -399,11 +399,11 @@ def tridiagonal_products(diagonals: Any, x: Any) -> list[Any]:
     for v, step in zip(diagonals, (-1, 0, 1), strict=True):
         if type(v) is not Zero:
             repeated = as_columns(v, x.aval.shape[-1])
-            found.append(mul(repeated, _moved(x, step, x.aval.ndim - 2)))
+            found.append(mul(repeated, _move(x, step, x.aval.ndim - 2)))
     return found
 
 
-def _moved(x: Any, step: int, dim: int) -> Any:
+def _move(x: Any, step: int, dim: int) -> Any:
     """Return x[i + step] at i, and zero where there is no such element."""
     if not step:
         return x
@@ -420,7 +420,7 @@ def _tridiagonal_solve_transpose(cts: Any, dl: Any, d: Any, du: Any, b: Any, **p
     assert type(b) is Linear
     last = d.aval.ndim - 1
     (found,) = tridiagonal_solve_p.bind(
-        _moved(du, -1, last), d, _moved(dl, 1, last), cts[0], **params
+        _move(du, -1, last), d, _move(dl, 1, last), cts[0], **params
     )
     return Zero(dl.aval), Zero(d.aval), Zero(du.aval), found
 
@@ -936,17 +936,17 @@ def _stablehlo_cofactors(b: Builder, operands: Any, avals_in: Any, avals_out: An
 
 
 def _by_values(a: Any) -> Any:
-    s, u, vh = _decomposed(a)
+    s, u, vh = _decompose(a)
     before, after = _before_and_after(s)
     rows = as_rows(converted(mul(before, after), a.aval.dtype), s.aval.shape[-1])
-    return _turned(mul(u, rows), vh, det_p.bind(matmul(u, vh))[0])
+    return _turn(mul(u, rows), vh, det_p.bind(matmul(u, vh))[0])
 
 
-def _decomposed(a: Any) -> Any:
+def _decompose(a: Any) -> Any:
     return svd_p.bind(a, full_matrices=False, compute_uv=True)
 
 
-def _turned(x: Any, vh: Any, sign: Any) -> Any:
+def _turn(x: Any, vh: Any, sign: Any) -> Any:
     """Return the conjugate of x V^H, times a sign (a phase) for each matrix."""
     found = conj(matmul(x, vh))
     shape = found.aval.shape
@@ -980,7 +980,7 @@ def _cofactors_jvp(primals: Any, tangents: Any) -> Any:
     outs = cofactors_p.bind(a)
     if type(a_dot) is Zero or a.aval.size == 0:
         return outs, (Zero(outs[0].aval),)
-    s, u, vh = _decomposed(a)
+    s, u, vh = _decompose(a)
     e = matmul(matmul(adjoint(u), a_dot), adjoint(vh))
     pairs = converted(_all_but_two(s), a.aval.dtype)
     n = s.aval.shape[-1]
@@ -988,7 +988,7 @@ def _cofactors_jvp(primals: Any, tangents: Any) -> Any:
     inner = sub(mul(as_columns(sums, n), eye(e.aval.shape, a.aval.dtype)), mul(mt(e), pairs))
     sign = det_p.bind(matmul(u, vh))[0]
     # conj(U) D conj(V^H) is the conjugate of U conj(D) V^H
-    return outs, (_turned(matmul(u, conj(inner)), vh, sign),)
+    return outs, (_turn(matmul(u, conj(inner)), vh, sign),)
 
 
 cofactors_p: Primitive = Primitive(

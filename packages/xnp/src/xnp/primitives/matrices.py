@@ -315,7 +315,7 @@ def _equals(x: Any, number: int) -> Any:
 # ---------------------------------------------------------------------------------- elimination
 
 
-def _eliminated(b: Builder, x: Values, rows: int, columns: int) -> tuple[Values, Values]:
+def _eliminate(b: Builder, x: Values, rows: int, columns: int) -> tuple[Values, Values]:
     """Write L and U in one array, from (rows, columns and more, *batch), and the pivots."""
     names, avals = [], []
     for j in range(min(rows - 1, columns)):
@@ -360,7 +360,7 @@ def _clear_column(j: int, x: Any) -> list[Any]:
 def lu(b: Builder, operands: Values) -> Values:
     """Write L and U in one matrix, the pivots, and the permutation."""
     rows, columns = operands[1][0].shape[-2:]
-    x, pivots = _eliminated(b, _step(b, _pack, operands), rows, columns)
+    x, pivots = _eliminate(b, _step(b, _pack, operands), rows, columns)
     return _step(b, _lu_results, (x[0] + pivots[0], [*x[1], *pivots[1]]), min(rows, columns))
 
 
@@ -388,7 +388,7 @@ def _lu_results(count: int, x: Any, *pivots: Any) -> list[Any]:
 def solve(b: Builder, operands: Values) -> Values:
     """Write A^-1 B by elimination with exchanges of rows."""
     n = operands[1][0].shape[-1]
-    x, _ = _eliminated(b, _step(b, _pack, operands), n, n)
+    x, _ = _eliminate(b, _step(b, _pack, operands), n, n)
     return _step(b, _solution, x, n)
 
 
@@ -397,13 +397,13 @@ def _solution(n: int, x: Any) -> list[Any]:
     rows = [item(x, i) for i in range(n)]
     entries = [[item(row, j) for j in range(n)] for row in rows]
     right = [sliced(row, 0, n, row.aval.shape[0]) for row in rows]
-    return [_batch_first(stacked(_substituted(entries, right, lower=False, unit=False)), 2)]
+    return [_batch_first(stacked(_substitute(entries, right, lower=False, unit=False)), 2)]
 
 
 # ------------------------------------------------------------------------------------ triangles
 
 
-def _substituted(entries: Any, right: list[Any], *, lower: bool, unit: bool) -> list[Any]:
+def _substitute(entries: Any, right: list[Any], *, lower: bool, unit: bool) -> list[Any]:
     """Return the rows of the solution of a triangular system, given its entries (row, column)."""
     n = len(right)
     found: dict[int, Any] = {}
@@ -431,7 +431,7 @@ def _triangular_solution(
     entries = [[item(item(a, i), j) for j in range(n)] for i in range(n)]
     if transpose_a == left_side:
         entries, lower = [list(column) for column in zip(*entries, strict=True)], not lower
-    x = stacked(_substituted(entries, right, lower=lower, unit=unit))
+    x = stacked(_substitute(entries, right, lower=lower, unit=unit))
     if not left_side:
         x = transposed(x, (1, 0, *range(2, x.aval.ndim)))
     return [_batch_first(x, 2)]

@@ -524,7 +524,7 @@ reduce_xor_p = _bitwise(
 # reads the distances would compute both means again, and what x comes from.
 
 
-def _centered(x: Any, axes: tuple[int, ...]) -> Any:
+def _center(x: Any, axes: tuple[int, ...]) -> Any:
     shape = x.aval.shape
     kept = tuple([i for i in range(len(shape)) if i not in axes])
     count = table.scalar_like(x, math.prod([shape[a] for a in axes]))
@@ -551,7 +551,7 @@ def _center_stablehlo(
     key = ("center", axes)
 
     def body(inner: Builder, names: list[str]) -> list[str]:
-        return list(inner.traced(lambda x: [_centered(x, axes)], names, avals_in, key=key))
+        return list(inner.traced(lambda x: [_center(x, axes)], names, avals_in, key=key))
 
     return outline(b, body, operands, avals_in, avals_out, key, "center")
 

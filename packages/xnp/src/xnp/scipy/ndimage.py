@@ -120,7 +120,7 @@ def map_coordinates(
     outside = xn.asarray(cval).astype(dtype) if mode == "grid-constant" else None
     total: Any = 0
     for corner in itertools.product(*nodes):
-        total = total + _weighted(x, corner, outside, dtype)
+        total = total + _weigh(x, corner, outside, dtype)
     if mode == "constant":
         within = functools.reduce(
             lambda a, b: a & b,
@@ -132,7 +132,7 @@ def map_coordinates(
     return result
 
 
-def _weighted(x: Array, corner: Any, outside: Any, dtype: Any) -> Any:
+def _weigh(x: Array, corner: Any, outside: Any, dtype: Any) -> Any:
     """Return a point's value times its weights, given its index, weight and place by dimension."""
     value: Any = x[tuple([i for i, _, _ in corner])].astype(dtype)
     if outside is not None:

@@ -174,7 +174,7 @@ class BCOO(Coordinates):
             return _at_arrays(self, entries)
         dims = [entry for entry in entries if not isinstance(entry, NewAxis)]
         dropped = [d for d, entry in enumerate(dims) if isinstance(entry, Position)]
-        part = layouts.squeezed(_sliced(self, dims), dropped)
+        part = layouts.squeezed(_slice(self, dims), dropped)
         if len(dims) == len(entries):
             return part
         stays = [entry for entry in entries if not isinstance(entry, Position)]
@@ -235,7 +235,7 @@ class BCOO(Coordinates):
         return _matmul(other, self)
 
 
-def _sliced(mat: BCOO, entries: Sequence[Any]) -> BCOO:
+def _slice(mat: BCOO, entries: Sequence[Any]) -> BCOO:
     """Return the elements at a `Position` or a `Span` of each dimension, all dimensions there."""
     turned = [d for d, entry in enumerate(entries) if isinstance(entry, Span) and entry.step < 0]
     bounds = list(map(_ascending_bounds, entries))
@@ -265,7 +265,7 @@ def _at_arrays(mat: BCOO, entries: Sequence[Any]) -> BCOO:
     )  # fmt: skip
     every = [Span(0, 1, n) for n in mat.shape]
     spans = [every[d] if d in arrays else entry for d, entry in enumerate(entries)]
-    return layouts.gathered(_sliced(mat, spans), arrays)
+    return layouts.gathered(_slice(mat, spans), arrays)
 
 
 def _entries(index: Any, shape: tuple[int, ...]) -> list[Any]:

@@ -345,7 +345,7 @@ class BCSR(Compressed):
         data = xn.broadcast_to(arr.data, (*batch, arr.nse, *arr.dense_shape))
         indices = xn.broadcast_to(arr.indices, (*batch, arr.nse, 2))
         parts = data, indices[..., 1], beginnings_of(indices[..., 0], rows)
-        made: BCSR = _compressed(BCSR, (arr.sparse_shape, True, arr.unique_indices), parts)
+        made: BCSR = _compress(BCSR, (arr.sparse_shape, True, arr.unique_indices), parts)
         return made
 
     @classmethod
@@ -469,7 +469,7 @@ def _check_transposed(axes: Any) -> None:
     )  # fmt: skip
 
 
-def _compressed(cls: Any, kept: Any, parts: Any) -> Any:
+def _compress(cls: Any, kept: Any, parts: Any) -> Any:
     """Return an object of a class of rows, its parts unchecked: they may be anything in a tree."""
     out = object.__new__(cls)
     out.data, out.indices, out.indptr = parts
@@ -495,7 +495,7 @@ def _flat_rows(mat: Compressed) -> tuple[Any, Any]:
 
 
 for _cls in (BCSR, CSR, CSC):
-    xtree.register_pytree_node(_cls, _flat_rows, functools.partial(_compressed, _cls))
+    xtree.register_pytree_node(_cls, _flat_rows, functools.partial(_compress, _cls))
 
 
 # -------------------------------------------------------------------------------------- creation
