@@ -10,7 +10,18 @@ import pytest
 import xnp
 import xrandom
 from xprim.errors import KeyReuseError, KeyReuseWarning
-from xstack import checkpoint, config, custom_vjp, grad, jit, lax, random, vmap
+from xstack import (
+    checkpoint,
+    config,
+    custom_jvp,
+    custom_vjp,
+    grad,
+    jit,
+    jvp,
+    lax,
+    random,
+    vmap,
+)
 
 
 @pytest.fixture(params=[random.key, random.PRNGKey], ids=["typed", "words"])
@@ -62,6 +73,21 @@ dropped.defvjp(
 )
 
 
+@custom_jvp
+def scaled(w: Any, k: Any) -> Any:
+    return w * random.bernoulli(k, 0.5, w.shape)
+
+
+@scaled.defjvp
+def scaled_jvp(primals: Any, tangents: Any) -> Any:
+    w, k = primals
+    return scaled(w, k), tangents[0] * random.bernoulli(k, 0.5, w.shape)
+
+
+def two_switches(i: Any, k: Any) -> Any:
+    return draw_of_branch(i, k) + draw_of_branch(2 - i, k)
+
+
 # Programs of one key that use it, or a key made of it, twice.
 REUSED = {
     "two samplers": lambda k: random.normal(k) + random.uniform(k),
@@ -79,6 +105,10 @@ REUSED = {
     "a branch of a batch and after it": lambda k: vmap(branch_and_draw)(
         xnp.arange(3), random.split(k, 3)
     ),
+    "two switches of a batch": lambda k: vmap(two_switches)(xnp.arange(3), random.split(k, 3)),
+    "after a rule that draws again": lambda k: grad(
+        lambda w: (scaled(w, k) + random.normal(k)).sum()
+    )(xnp.ones(3)),
     "one element of keys": lambda k: (lambda ks: random.normal(ks[0]) + random.bits(ks[0]))(
         random.split(k, 3)
     ),
@@ -86,7 +116,8 @@ REUSED = {
 # Those that are found in a program alone: eager arrays that are indexed twice are two keys, and a
 # function of eager control flow captures the words of its key, which belong to no key any more.
 IN_PROGRAMS = (
-    "one element of keys", "one branch and after it", "a branch of a batch and after it"
+    "one element of keys", "one branch and after it", "a branch of a batch and after it",
+    "two switches of a batch",
 )  # fmt: skip
 
 # Programs of one key that use each key once.
@@ -102,6 +133,13 @@ FINE = {
     "a backward rule that draws again": lambda k: grad(
         lambda w: dropped(w, k).sum()
     )(xnp.ones(3)),
+    "a forward rule that draws again": lambda k: jvp(
+        lambda w: scaled(w, k), (xnp.ones(3),), (xnp.ones(3),)
+    ),
+    "its reverse mode": lambda k: grad(lambda w: scaled(w, k).sum())(xnp.ones(3)),
+    "its batch": lambda k: vmap(grad(lambda w, k: scaled(w, k).sum()))(
+        xnp.ones((3, 2)), random.split(k, 3)
+    ),
     "keys in the carry": lambda k: lax.scan(step, (k, 0.0), None, length=3)[0][1],
     "keys along a scan": lambda k: lax.scan(
         lambda c, k: (c + random.normal(k), None), 0.0, random.split(k, 3)

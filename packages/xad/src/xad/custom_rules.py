@@ -41,7 +41,8 @@ from xprim.cells import Cell
 from xprim.errors import ShapeError, UnexpectedTracerError, described, message, place_of
 from xprim.function_keys import constant_by_attributes
 from xprim.requirements import require
-from xprim.trace import has_ended
+from xprim.rules import RULE
+from xprim.trace import has_ended, named_scope
 from xprim.tracebacks import boundary
 from xprim.transformed import (
     Transforms,
@@ -539,7 +540,8 @@ class custom_jvp(FunctionWithRules[P, R]):  # noqa: N801 - used as a decorator
             call.check_fixed(lambda tracer: not has_ended(tracer))
             dots = [_shown_tangent(t, p, symbolic_zeros)
                     for t, p in zip(tangents, primals, strict=True)]  # fmt: skip
-            pair = rule(*call.fixed, call.rebuild(primals), call.rebuild(dots))
+            with named_scope(f"{RULE} of {call.name})"):
+                pair = rule(*call.fixed, call.rebuild(primals), call.rebuild(dots))
             return call.flat_jvp_result(pair)
 
         outs = custom_jvp_call_p.bind(

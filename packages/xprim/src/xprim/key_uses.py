@@ -9,7 +9,8 @@ three ways:
                  one key have one number, and follows them through loops, branches and calls
     a call       the arguments that its program uses are used by it: `note_call`
 
-What a backward pass draws again, to recompute it, does not count. A key that reaches a program by
+What a backward pass draws again, to recompute it, does not count, nor does a second draw of a rule
+that computes a function with its derivative. A key that reaches a program by
 other ways than an argument, a constant or another key is not followed: one made of a traced seed.
 """
 
@@ -27,15 +28,15 @@ from xprim.eager import EAGER
 from xprim.errors import KeyReuseError, KeyReuseWarning, message
 from xprim.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var, held_programs
 from xprim.primitive import Primitive
-from xprim.rules import BACKWARD, BRANCH, STRUCTURAL
+from xprim.rules import BACKWARD, BRANCH, RULE, STRUCTURAL
 from xprim.source import Source, capture, describe, describe_full
 from xprim.staging import JaxprTrace
 from xprim.static_keys import params_key
 from xprim.trace import Tracer
 
 __all__ = [
-    "REPORTED", "KeyUse", "Used", "bind_noting_keys", "check_program", "note_buffers", "note_call",
-    "note_use", "noting_keys",
+    "REPORTED", "KeyUse", "Used", "bind_noting_keys", "check_program", "count_staged",
+    "note_buffers", "note_call", "note_use", "noting_keys",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -119,14 +120,16 @@ def noting_keys(
             first = getattr(buffers[k], "first_use", None)
             if first is None:
                 buffers[k].first_use = line or REPORTED  # where the call is costs 0.1 us to find
-            elif BACKWARD not in state.name_stack and (
-                first or config.values.debug_key_reuse is True
-            ):
+            elif not _draws_again() and (first or config.values.debug_key_reuse is True):
                 _report((operation, capture(3)), first)
                 buffers[k].first_use = REPORTED
         return start(buffers)
 
     return start_and_note
+
+
+def _draws_again() -> bool:
+    return any(name == BACKWARD or name.startswith(RULE) for name in state.name_stack)
 
 
 def _note(key: ConcreteArray, operation: str, source: Source | None) -> None:
@@ -135,7 +138,7 @@ def _note(key: ConcreteArray, operation: str, source: Source | None) -> None:
     if first is None and buffer is not None:
         first = getattr(buffer, "first_use", None)
     if first is not None:
-        if BACKWARD in state.name_stack:
+        if _draws_again():
             return
         _report((operation, source), first)
         source = None
@@ -292,7 +295,7 @@ class _Walk:
         root = self.roots.get(x, x)
         uses = self.first.setdefault(number, [])
         for first, first_root, first_scopes in uses:
-            if not _in_other_branch(scopes, first_scopes):
+            if not _may_both_use(scopes, first_scopes):
                 # A sampler may draw several times from the words that it takes out of its key once.
                 if first_root is not root or first[1] != use[1] or dtypes.is_extended(x.aval.dtype):
                     self.reuses.append((use, first[1]))
@@ -354,11 +357,28 @@ class _Walk:
             self.numbers[result] = number
 
 
-def _in_other_branch(scopes: tuple[str, ...], others: tuple[str, ...]) -> bool:
-    """Return whether what is in some name scopes runs for other examples than what is in others."""
+def count_staged() -> int:
+    """Return how many equations are staged so far, 0 in eager work.
+
+    In the scope of branches it tells one switch from others.
+    """
+    trace = state.trace
+    while trace is not None and type(trace) is not JaxprTrace:
+        trace = trace.parent
+    return 0 if trace is None else len(trace.eqns)
+
+
+def _may_both_use(scopes: tuple[str, ...], others: tuple[str, ...]) -> bool:
+    """Return whether what is in some name scopes may use a key that what is in others uses.
+
+    Branches of one switch run for different examples; a rule computes the function that it derives.
+    """
     for a, b in zip(scopes, others, strict=False):
+        if a == b and a.startswith(RULE):
+            return True
         if a != b:
-            return a.startswith(BRANCH) and b.startswith(BRANCH)
+            both = a.startswith(BRANCH) and b.startswith(BRANCH)
+            return both and a.partition(" of ")[2] == b.partition(" of ")[2]
     return False
 
 

@@ -40,9 +40,9 @@ from xtree.records import Record, set_once
 
 __all__ = [
     "Kind", "kinds", "declare_kind", "Symbol", "LINEAR", "ZERO", "ELEMENTWISE", "STRUCTURAL",
-    "BACKWARD", "BRANCH", "UNBOUNDED", "RuleParts", "DerivedRules", "Eager", "Sharding", "Checks",
-    "Operand", "NumpyCall", "LinearIn", "linear_in", "MultiLinear", "multilinear", "Undefined",
-    "undefined", "Zero", "Linear", "not_mapped",
+    "BACKWARD", "BRANCH", "RULE", "UNBOUNDED", "RuleParts", "DerivedRules", "Eager", "Sharding",
+    "Checks", "Operand", "NumpyCall", "LinearIn", "linear_in", "MultiLinear", "multilinear",
+    "Undefined", "undefined", "Zero", "Linear", "not_mapped",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -338,7 +338,12 @@ UNBOUNDED: Final = Symbol("UNBOUNDED", "as often as the values say, for ever whe
 BACKWARD: Final = "(backward)"
 """The name scope of operations of backward passes."""
 BRANCH: Final = "(branch"
-"""The start of the name scope of a branch where all branches run; its number follows."""
+"""The start of the name scope of a branch where all branches run; its number follows.
+
+What follows " of " after the number tells the switch from others.
+"""
+RULE: Final = "(rule"
+"""The start of the name scope of a derivative rule that computes the function as well."""
 
 
 ELEMENTWISE: Final = Symbol(

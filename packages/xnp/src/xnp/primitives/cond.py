@@ -60,6 +60,7 @@ from xprim.contracts import (
 from xprim.derived_cells import UsedCell, given_values, with_cells, written_values
 from xprim.eager_costs import count_operations
 from xprim.errors import UndefinedRuleError, message
+from xprim.key_uses import count_staged
 from xprim.requirements import require
 from xprim.rules import BRANCH
 from xprim.sharded_types import cotangent, cotangent_as, reshard_as, whole, without_dimension
@@ -560,8 +561,10 @@ def _batch_by_selection(
     axis: BatchAxis, index: Any, operands: list[Any], mapped: list[bool], branches: Branches
 ) -> Any:
     _refuse_effects(branches)
+    number = count_staged()
     cases = [
-        _for_all_examples(axis, k, br, mapped, bind("eq", index, scalar_like(index, k)),
+        _for_all_examples(axis, f"{k} of {number}", br, mapped,
+                          bind("eq", index, scalar_like(index, k)),
                           operands_of_takers(k, index, operands, mapped))
         for k, br in enumerate(branches)
     ]  # fmt: skip
@@ -752,13 +755,13 @@ def _warn_of_cheaper_ways(axis: BatchAxis, operands: Sequence[Any], branches: Br
 
 
 def _for_all_examples(
-    axis: BatchAxis, number: int, branch: ClosedJaxpr, mapped: list[bool], taken_by: Any,
+    axis: BatchAxis, name: str, branch: ClosedJaxpr, mapped: list[bool], taken_by: Any,
     operands: Any,
 ) -> list[Any]:  # fmt: skip
     """Run a branch, whose checks count for the examples that take it."""
     if exact_effects(branch.effects):
         branch, mapped, operands = with_guard(branch), [True, *mapped], [taken_by, *operands]
-    with named_scope(f"{BRANCH} {number})"):
+    with named_scope(f"{BRANCH} {name})"):
         return eval_closed(axis.batch_jaxpr(branch, mapped, True)[0], *operands)
 
 
