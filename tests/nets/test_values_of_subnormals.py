@@ -32,6 +32,7 @@ KEPT: dict[str, Callable[[Any], Any]] = {
     "signbit": xnp.signbit,
     "view": lambda x: x.view("int32"),
     "spacing": xnp.spacing,
+    "hypot": lambda x: xnp.hypot(x, 0.0),
 }
 FLUSHED: dict[str, Callable[[Any], Any]] = {
     "add": lambda x: x + x,

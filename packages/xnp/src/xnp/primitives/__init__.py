@@ -39,7 +39,7 @@ _NAMES_BY_MODULE = {
         "abs", "absorbing_product", "absorbing_quotient", "acos", "acosh", "add", "and", "asin",
         "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "clz", "complex", "conj", "cos",
         "cosh", "div", "eq", "eq_to", "exp", "exp2", "expm1", "floor", "ge", "gelu_by_tanh", "gt",
-        "hypot", "imag", "integer_pow", "is_finite", "le", "le_to", "log", "log1p", "log2",
+        "imag", "integer_pow", "is_finite", "le", "le_to", "log", "log1p", "log2",
         "logistic", "lt", "lt_to", "max", "min", "mul", "mulhi", "ne", "neg", "nextafter", "not",
         "one_minus_square", "or", "polynomial", "population_count", "pow", "real", "rem", "round",
         "rsqrt", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sign", "silu",
@@ -49,6 +49,7 @@ _NAMES_BY_MODULE = {
     "equal_values": ("block_values", "on_diagonal", "rotations"),
     "fft": ("fft",),
     "gather": ("gather",),
+    "lengths": ("hypot", "hypot_derivative"),
     "linear_systems": (
         "cofactors", "custom_linear_solve", "det", "lu", "lu_pivots_to_permutation", "solve",
         "triangular_solve", "tridiagonal_solve",

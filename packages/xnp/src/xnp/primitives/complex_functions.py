@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives.lengths import is_infinite, magnitude
 from xnp.primitives.lowering_text import (
     Text,
     chosen,
@@ -104,11 +105,6 @@ def is_negative(x: Text) -> Text:
     return bits_of(x) < 0
 
 
-def is_infinite(x: Text) -> Text:
-    """Write whether real numbers are infinite."""
-    return x.op("abs").compare("EQ", math.inf)
-
-
 def _is_nan(x: Text) -> Text:
     return x.compare("NE", x)
 
@@ -121,24 +117,6 @@ def _scaled(parts: Parts, factor: float) -> Parts:
     """Write numbers times a real one: parts apart, for infinity times the imaginary 0 is NaN."""
     x, y = parts
     return x * factor, y * factor
-
-
-# Powers of 2 by the bytes of a part: what is squared lies between the inverse of the first and it,
-# after a product with the second or its inverse, so that no square is infinite or loses digits.
-_IN_RANGE = {4: (2.0**40, 2.0**80), 8: (2.0**450, 2.0**600)}
-
-
-def magnitude(x: Text, y: Text) -> Text:
-    """Write sqrt(x^2 + y^2) of x + y i: infinite where a part is, also beside a NaN."""
-    bound, power = _IN_RANGE[x.aval.dtype.itemsize]
-    sizes = [x.op("abs"), y.op("abs")]
-    top = sizes[0].op("maximum", sizes[1])
-    high, low = top > bound, top < 1 / bound
-    factor = where(high, x.like(1 / power), where(low, x.like(power), 1.0))
-    inverse = where(high, x.like(power), where(low, x.like(1 / power), 1.0))
-    squares = [(size * factor) * (size * factor) for size in sizes]
-    length = (squares[0] + squares[1]).op("sqrt") * inverse
-    return where(is_infinite(x) | is_infinite(y), length.like(math.inf), length)
 
 
 def _size(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:

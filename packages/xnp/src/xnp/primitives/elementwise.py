@@ -504,11 +504,12 @@ def _abs_jvp(x_dot: Any, y: Any, x: Any) -> Any:
     if x.aval.dtype not in COMPLEX:
         # the derivative from the right at zero
         return selected(bind("ge", x, scalar_like(x, 0.0)), x_dot, neg_p.bind(x_dot)[0])
-    # |x| = sqrt(x conj(x)), so d|x| = Re(conj(x) dx) / |x|; zero at zero
-    size = selected(bind("eq", y, scalar_like(y, 0.0)), scalar_like(y, 1.0), y)
-    conjugate = bind("conj", x, input_dtype=x.aval.dtype)
-    direction = div_p.bind(conjugate, in_dtype(size, x.aval.dtype))[0]
-    return bind("real", mul_p.bind(x_dot, direction)[0])
+    # by real parts, since a complex product with an infinity is NaN; zero at zero
+    parts = bind("real", x), bind("imag", x)
+    dots = bind("real", x_dot), bind("imag", x_dot)
+    slopes = [bind("hypot_derivative", *parts, orders=orders) for orders in ((1, 0), (0, 1))]
+    terms = [bind("absorbing_product", *pair) for pair in zip(dots, slopes, strict=True)]
+    return add(*terms)
 
 
 _size_stablehlo = retyped_stablehlo("stablehlo.abs")
@@ -1502,36 +1503,6 @@ one_minus_square_p = unary(
     "one_minus_square", INEXACT, stablehlo=_one_minus_square_stablehlo,
     numpy=in_wider(lambda x: (1 + x) * (1 - x)),
     jvp=lambda x_dot, y, x: mul(x_dot, table_scaled(x, -2)),
-)  # fmt: skip
-
-
-# --- hypot ---------------------------------------------------------------------------------------
-
-
-def _hypot_text(b: Builder, operands: Any, aval: ShapedArray) -> str:
-    """Write high sqrt(1 + (low / high)^2), which leaves the range only where the length does."""
-    x, y = [Text(b, name, aval).op("abs") for name in operands]
-    high = x.op("maximum", y)
-    ratio = x.op("minimum", y) / high.op("maximum", float(dtypes.finfo(aval.dtype).tiny))
-    length = high * (ratio * ratio + 1.0).op("sqrt")
-    is_infinite = (x == math.inf) | (y == math.inf)  # also beside a NaN
-    return lowering_text.where(is_infinite, length.like(math.inf), length).name
-
-
-def _cosine(z: Any, x: Any) -> Any:
-    """Return x / z for z = hypot(x, y): 0 where z is 0, the limit where z is infinite."""
-    infinity, zero, one = [scalar_like(x, v) for v in (math.inf, 0, 1)]
-    at_ends = bind("or", bind("eq", z, zero), bind("eq", z, infinity))
-    limit = selected(bind("eq", abs_p.bind(x)[0], infinity), sign_p.bind(x)[0], zero)
-    return div(selected(at_ends, limit, x), selected(at_ends, one, z))
-
-
-hypot_p = binary(
-    "hypot", FLOATING, numpy=in_wider(np.hypot), ufunc=np.hypot,
-    ufunc_kinds=FLOATING & NATIVE, cost=costs.choice,
-    stablehlo=lowering_text.apart_from_uses(_hypot_text, "hypot"),
-    jvp=(lambda x_dot, z, x, y: mul(x_dot, _cosine(z, x)),
-         lambda y_dot, z, x, y: mul(y_dot, _cosine(z, y))),
 )  # fmt: skip
 
 

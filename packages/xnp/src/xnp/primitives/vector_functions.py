@@ -211,7 +211,7 @@ def _narrow(x: Text) -> Text:
     is_tiny = units < float(_SUBNORMAL)
     count = _convert(where(is_tiny, units, 0.0).op("round_nearest_even"), np.dtype(np.int32))
     sign = _convert(bits_of(x).op("shift_right_logical", 32), np.dtype(np.int32))
-    tiny = _floats(count.op("or", sign.op("and", _SIGN)))
+    tiny = floats(count.op("or", sign.op("and", _SIGN)))
     return where(is_tiny, tiny, _convert(x, dtypes.float32))
 
 
@@ -241,7 +241,7 @@ def bits_of(x: Text) -> Text:
     return _reinterpret(x, np.dtype(f"i{x.aval.dtype.itemsize}"))
 
 
-def _floats(x: Text) -> Text:
+def floats(x: Text) -> Text:
     """Write the floats that have such bits."""
     return _reinterpret(x, np.dtype(f"f{x.aval.dtype.itemsize}"))
 
@@ -277,14 +277,14 @@ def _like_tiny(x: Text, result: Text) -> Text:
 
 def _upper(x: Text) -> Text:
     """Write float64 cut to 26 bits: products of two such numbers are exact."""
-    return _floats(bits_of(x).op("and", -(1 << 27)))
+    return floats(bits_of(x).op("and", -(1 << 27)))
 
 
 def _power_of_two(n: Text) -> Text:
     """Write 2^n of a whole n, for normal numbers: its last bits are those of a sum of 1.5 2^52."""
     form = dtypes.finfo(n.aval.dtype)
     bits = n + (1.5 * 2.0**form.nmant + form.maxexp - 1)
-    return _floats(bits_of(bits).op("shift_left", form.nmant))
+    return floats(bits_of(bits).op("shift_left", form.nmant))
 
 
 # --------------------------------------------------------------------------------- trigonometric
@@ -328,7 +328,7 @@ def _radians(quarters: Text, unit: float) -> Text:
 def _odd(x: Text, size: Text) -> Text:
     """Write what belongs to |x| for x, NaN beyond the finite numbers, and tiny numbers as such."""
     single = bits_of(_convert(size, dtypes.float32))
-    result = _floats(single.op("xor", bits_of(x).op("and", _SIGN)))
+    result = floats(single.op("xor", bits_of(x).op("and", _SIGN)))
     a = abs_(x)
     return where(a < _TINY_SINGLE, x, where(a < np.inf, result, np.nan))
 
@@ -435,7 +435,7 @@ _HALF_PI_SINGLE = (1.5707963705062866, -4.371139006309477e-08)
 
 def _with_sign_of(size: Text, x: Text) -> Text:
     """Write float32 with the sign of another one."""
-    return _floats(bits_of(size).op("or", bits_of(x).op("and", _SIGN)))
+    return floats(bits_of(size).op("or", bits_of(x).op("and", _SIGN)))
 
 
 def single_arctangent(x: Text) -> Text:
@@ -543,7 +543,7 @@ def single_cube_root(x: Text) -> Text:
     powers = [where(is_huge, a.like(high), where(is_tiny, a.like(low), 1.0))
               for high, low in ((2.0**-75, 2.0**75), (2.0**25, 2.0**-25))]  # fmt: skip
     scaled = where(is_subnormal, _convert(bits + bits, dtypes.float32), a * powers[0])
-    y = _floats(bits_of(scaled) / 3 + _CBRT_BIAS_SINGLE)
+    y = floats(bits_of(scaled) / 3 + _CBRT_BIAS_SINGLE)
     for _ in range(2):
         cube = y * y * y
         y = y - y * ((cube - scaled) / (cube + cube + scaled))
@@ -557,7 +557,7 @@ def _cube_root(x: Text) -> Text:
     a = abs_(x)
     upper = _convert(bits_of(a).op("shift_right_logical", 32), np.dtype(np.int32))
     guess = upper / 3 + _CBRT_BIAS
-    y = _floats(_convert(guess, np.dtype(np.int64)).op("shift_left", 32))
+    y = floats(_convert(guess, np.dtype(np.int64)).op("shift_left", 32))
     for _ in range(2):
         cube = y * y * y
         y = y * (cube + a + a) * (1.0 / (cube + cube + a))
@@ -571,7 +571,7 @@ _LEAST_NORMAL = 1 << 52  # as bits; subnormal numbers count units of 2^-1074
 def wide_cube_root(x: Text) -> Text:
     """Write the cube root of float64, by one step of Newton's more; subnormal numbers by bits."""
     bits = bits_of(x).op("and", (1 << 63) - 1)
-    is_subnormal, a = bits < _LEAST_NORMAL, _floats(bits)
+    is_subnormal, a = bits < _LEAST_NORMAL, floats(bits)
     # y^4 must neither overflow nor vanish
     is_huge, is_tiny = a > 2.0**600, a < 2.0**-600
     powers = [where(is_huge, a.like(high), where(is_tiny, a.like(low), 1.0))
@@ -595,7 +595,7 @@ def _mantissa(x: Text) -> tuple[Text, Text]:
     is_tiny = bits < _LEAST_NORMAL
     bits = bits_of(where(is_tiny, _convert(bits, dtypes.float64), x))
     exponent = _convert(bits.op("shift_right_logical", 52), integer) - 1023
-    m = _floats(bits.op("and", _LEAST_NORMAL - 1).op("or", 1023 << 52))
+    m = floats(bits.op("and", _LEAST_NORMAL - 1).op("or", 1023 << 52))
     is_high = m > 2**0.5
     k = _convert(exponent + _convert(is_high, integer), dtypes.float64)
     return where(is_high, m * 0.5, m), k + where(is_tiny, k.like(-1074.0), 0.0)
@@ -612,7 +612,7 @@ def _log_terms(f: Text) -> tuple[Text, Text]:
 def _is_zero(x: Text) -> Text:
     # a comparison of the bits with zero is made one of the number, which takes 1e-310 for zero
     bits = bits_of(x).op("and", (1 << 63) - 1)
-    is_one = _floats(bits.op("or", 1023 << 52)).compare("EQ", 1.0)
+    is_one = floats(bits.op("or", 1023 << 52)).compare("EQ", 1.0)
     return (bits < _LEAST_NORMAL) & is_one
 
 
@@ -880,7 +880,7 @@ def _times_power_of_two(x: Text, n: Text) -> Text:
     """Write 2^n x for 1/2 < x < 2 and -1080 <= n <= 1080, subnormal numbers by their bits."""
     usual = _times_normal_power(x, n)
     units = x * _power_of_two((n + 1074.0).op("minimum", 60.0))
-    tiny = _floats(bits_of(units + 2.0**52) - bits_of(x.like(2.0**52)))
+    tiny = floats(bits_of(units + 2.0**52) - bits_of(x.like(2.0**52)))
     return where((n <= -1022.0) & (units < 2.0**52), tiny, usual)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -266,6 +267,10 @@ _POWERS = {
     "rsqrt": unary_samples(INEXACT, _positive, tolerance=rounding),
     "cbrt": unary_samples(FLOATS, _away_from_zero, tolerance=rounding),
     "hypot": binary_samples(FLOATS, _away_from_zero, _away_from_zero, tolerance=rounding),
+    "hypot_derivative": [
+        replace(sample, params={"orders": orders}) for orders in ((1, 0), (1, 2))
+        for sample in binary_samples(FLOATS, _away_from_zero, _away_from_zero, tolerance=_roughly)
+    ],
     "one_minus_square": unary_samples(INEXACT, tolerance=_roughly),
     "polynomial": [
         Sample([smooth_values((2, 3), dtype, lambda x: x), array(1.5, dtype), array(-2.0, dtype),
