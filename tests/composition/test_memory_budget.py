@@ -160,6 +160,22 @@ def test_measuring_needs_a_budget():
         grad(checkpoint(lambda x: layered(x).sum(), budget=1, measured=True))(x)
 
 
+def test_a_measured_budget_that_the_estimate_overlooks_is_met_or_refused():
+    w = np.random.default_rng(0).normal(size=(32, 32)).astype(np.float32) / 8
+    x = np.ones((64, 32), np.float32)
+
+    def loop(x):  # the steps that `while_loop` computes again are not estimated
+        return lax.while_loop(
+            lambda c: c[0] < 5, lambda c: (c[0] + 1, xnp.tanh(c[1] @ w)), (0, x), max_steps=8
+        )[1].sum()
+
+    compiled = jit(grad(loop)).lower(x).compile()
+    most = compiled.memory_analysis().temp_size_in_bytes
+    with pytest.raises(ValueError, match="less than the gradient takes"):
+        grad(checkpoint(loop, budget=most // 3, measured=True))(x)
+    close(grad(checkpoint(loop, budget=2 * most, measured=True))(x), compiled(x))
+
+
 def test_compiled_programs_compute_again_what_a_checkpoint_does_not_keep():
     # XLA's CPU compiler of jaxlib 0.10.2 drops barriers, and would merge the two
     def twice(x):

@@ -1099,7 +1099,7 @@ def checkpoint(
         to compute again is stored; where everything fits, nothing is computed again.
       measured: whether the choice for the budget is corrected by measuring: the gradient is
         compiled with more and more values stored until its temporaries, as the compiler counts
-        them, are 95% to 103% of the budget. That takes two to ten compilations, and up to forty
+        them, are 95% to 103% of the budget. That takes one to eleven compilations, up to forty
         where a `scan` has to store values in some of its steps. Where no choice comes as near, the
         nearest one below holds. The estimate alone is off by a tenth or so.
 
@@ -1323,7 +1323,8 @@ def _linearize_within(
 ) -> Any:  # fmt: skip
     """Run the program as the checkpoints that fit into a budget."""
     split, cells = with_cells(handle.linearize_jaxpr, jaxpr, mask)
-    if sum(map(bytes_of, split.primal.out_avals[split.num_results :])) > budget.nbytes:
+    stored = sum(map(bytes_of, split.primal.out_avals[split.num_results :]))
+    if budget.measured or stored > budget.nbytes:
         program = jaxpr.derived(
             _memory_budget.planned, tuple(mask), budget.nbytes, _values_read,
             _CALL_THAT_KEEPS[bool(prevent_cse)], budget.measured,

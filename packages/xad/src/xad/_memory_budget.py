@@ -395,16 +395,24 @@ def planned(
         return found
 
     if measured:
-        return _nearest(closed, budget, measure)
+        most = _temporaries(closed, active)
+        return closed if most <= budget * _MOST else _nearest(closed, budget, measure, most)
     program = analysed(closed)
     _keep_by_estimate(program, budget)
     return _run_in_parts(program, checkpointed)
 
 
 def _nearest(
-    closed: ClosedJaxpr, budget: int, measure: Callable[[ClosedJaxpr], _Measured]
+    closed: ClosedJaxpr, budget: int, measure: Callable[[ClosedJaxpr], _Measured], most: int
 ) -> ClosedJaxpr:
-    """Return the measured choice that comes nearest, with scans in parts where that is nearer."""
+    """Return the measured choice that comes nearest, with scans in parts where that is nearer.
+
+    Args:
+      closed: the program.
+      budget: the bytes.
+      measure: makes a choice for a program.
+      most: the bytes where nothing is computed again, which may be fewer than those of a choice.
+    """
     found = [measure(closed)]
     for divide in (_Measured.turns, _Measured.two_loops, _Measured.two_loops):
         if found[-1].is_near or not found[0].smallest:
@@ -413,7 +421,7 @@ def _nearest(
         found.append(measure(_with_scans_in_parts(closed, parts_of)))
     best = min(found, key=_Measured.miss)
     if best.miss()[0]:
-        least = in_bytes(best.nbytes)
+        least = in_bytes(min(best.nbytes, most))
         raise ValueError(_too_small(budget, f"{least}, as the compiler counts them"))
     return best.best
 
