@@ -141,6 +141,42 @@ def test_values_outside_of_functions_are_instances_and_inside_have_their_type_al
         xstack.jit(lambda x: Rounded(x.astype("int8"), x[0]))(X)
 
 
+@pytest.mark.parametrize("use", [
+    lambda q: q + 1, lambda q: 1.0 * q, lambda q: len(q), lambda q: 1 if q else 2, list,
+])  # fmt: skip
+def test_operators_that_a_type_does_not_define_are_named(use):
+    with pytest.raises(TypeError, match=r"(?s)RoundedType.* has no __\w+__\.\n.*aval_method _"):
+        xstack.jit(use)(Q)
+
+
+@pytest.mark.parametrize("cls", [3, float, np.ndarray, xstack.Array])
+def test_only_classes_of_the_user_are_registered(cls):
+    with pytest.raises(TypeError, match="register_hitype: the values must have a class"):
+        register_hitype(cls, lambda value: RoundedType((2, 3)))
+
+
+def test_other_values_are_mapped_in_chunks_as_without_such_types():
+    double = xstack.vmap(lambda x: 2 * x, chunk_size=2)
+    assert double(np.arange(5)).tolist() == [0, 2, 4, 6, 8]
+    with pytest.raises(ValueError, match="chunk_size does not go with"):
+        xstack.vmap(round_, out_axes=Leading(), chunk_size=2)(XS)
+    qs = xstack.vmap(round_, out_axes=Leading())(XS)
+    with pytest.raises(ValueError, match="chunk_size does not go with"):
+        xstack.vmap(dense, in_axes=Leading(), axis_size=3, chunk_size=2)(qs)
+
+
+def test_trees_of_shardings_name_values():
+    mesh = xstack.make_mesh((1,), ("i",))
+    spec = xstack.P()
+    sharding = xstack.NamedSharding(mesh, spec)
+    for f in (
+        xstack.jit(lambda q: (q, q), in_shardings=(sharding,), out_shardings=(sharding, None)),
+        xstack.shard_map(lambda q: (q, q), mesh=mesh, in_specs=(spec,), out_specs=(spec, spec)),
+    ):
+        for q in f(Q):
+            assert (dense(q) == VALUES).all()
+
+
 @pytest.mark.parametrize("compile_", [lambda f: f, xstack.checkpoint])
 def test_derivatives_are_of_the_tangent_type(compile_):
     for x_bar in (xstack.grad(compile_(through))(X), xstack.grad(compile_(energy))(Q)):

@@ -144,6 +144,11 @@ def as_leaves(tree: Any) -> Any:
     return xtree.unflatten(structure, [Held(x) if is_vmappable(x) else x for x in leaves])
 
 
+def _has_objects(values: Sequence[Any]) -> bool:
+    """Return whether objects of registered types are among arguments or results."""
+    return any(type(x) is Held for x in values)
+
+
 def with_specs(values: list[Any], axes: list[Any]) -> tuple[list[Any], list[Any]]:
     """Return the arguments, the objects with their entries, and the axes of arrays alone."""
     pairs = [*zip(values, axes, strict=True)]
@@ -691,6 +696,7 @@ class _Mapping:
             args, kwargs = as_leaves((args, kwargs))
         leaves, in_tree = xtree.flatten((args, kwargs) if kwargs else args)
         axis, values, dims = self._arguments(args, kwargs, leaves, in_tree)
+        in_parts = self.chunk_size is not None and axis.size > self.chunk_size
         cells = map_cells(leaves, values, dims)
         numbers = [i for i, x in enumerate(leaves) if type(x) in _NUMBERS and dims[i] is not_mapped]
         out_tree: Any = None
@@ -699,7 +705,7 @@ class _Mapping:
             nonlocal out_tree
             if numbers:  # the function may ask for their values: they stay what they are
                 elements = tuple([leaves[i] if i in numbers else x for i, x in enumerate(elements)])
-            if with_types:
+            if with_types and not in_parts:
                 elements = elements_of(axis, self._size_of(axis), elements)
             if cells:
                 elements = inside(cells, elements)
@@ -710,14 +716,17 @@ class _Mapping:
                 result = fun(*xtree.unflatten(in_tree, elements))
             if with_types:
                 results, out_tree = flat_results(result)
-                results = self._wholes(axis, results, out_tree)
+                if not in_parts:
+                    results = self._wholes(axis, results, out_tree)
+                elif _has_objects(results):
+                    raise not_in_chunks()
             else:
                 results, out_tree = flat_arrays(result, "vmap")
             return [*results, *last_values(cells, elements)] if cells else results
 
-        if self.chunk_size is None or axis.size <= self.chunk_size:
+        if self.chunk_size is None or not in_parts:
             results, out_dims = batch_flat(axis, flat_fun, values, dims)
-        elif cells or with_types or axis.sharding is not None:
+        elif cells or axis.sharding is not None or _has_objects(values):
             raise not_in_chunks()
         else:
             results, out_dims = in_chunks(axis, flat_fun, values, dims, self.chunk_size)

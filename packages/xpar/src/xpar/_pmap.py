@@ -378,7 +378,7 @@ def _argument_axes(
         static = {where for where, _ in arguments.fixed}
         in_axes = tuple([a for i, a in enumerate(in_axes) if i not in static])
     axes = xtree.broadcast_prefix(
-        (in_axes, 0), arguments.tree.unflatten(avals), is_leaf=lambda x: x is None
+        (in_axes, 0), arguments.tree.unflatten(range(len(avals))), is_leaf=lambda x: x is None
     )
     return tuple([
         None if a is None else _within(operator.index(a), x.ndim, name, "in_axes")

@@ -1047,7 +1047,7 @@ def _argument_lays(
         ))  # fmt: skip
     asked = calls.options["in_specs"]
     asked = tuple(asked) if isinstance(asked, list) else asked
-    template = args_tree.unflatten(avals)
+    template = args_tree.unflatten(range(len(avals)))
     if asked is INFER:
         asked = args_tree.unflatten(_specs_in_types(calls.name, mesh, manual, avals))
     if isinstance(asked, tuple) and len(asked) != len(template):
@@ -1085,8 +1085,9 @@ def _result_lays(
     avals: Sequence[ShapedArray],
 ) -> tuple[BlockSpec, ...]:  # fmt: skip
     names = [f"out_specs of result {i}" for i in range(len(avals))]
-    lays = _lays(calls, mesh, manual, calls.options["out_specs"], out_tree.unflatten(avals), names,
-                 avals, are_pieces=True)  # fmt: skip
+    template = out_tree.unflatten(range(len(avals)))
+    lays = _lays(calls, mesh, manual, calls.options["out_specs"], template, names, avals,
+                 are_pieces=True)  # fmt: skip
     return tuple(lays)
 
 

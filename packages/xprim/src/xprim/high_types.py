@@ -181,6 +181,9 @@ class aval_method:  # noqa: N801 - used as a decorator
         self.fun = fun
 
 
+_ARRAYS = (Array, np.ndarray, np.generic, int, float, complex)
+
+
 def register_hitype(value_class: type, type_of: Callable[[Any], Any]) -> None:
     """Make the instances of a class values of a `HiType`.
 
@@ -190,7 +193,13 @@ def register_hitype(value_class: type, type_of: Callable[[Any], Any]) -> None:
 
     Raises:
       RegistrationError: the class is registered already.
+      TypeError: it is no class, or one of arrays or numbers.
     """
+    if not isinstance(value_class, type) or issubclass(value_class, _ARRAYS):
+        raise TypeError(message(
+            "register_hitype", "the values must have a class of their own.", got=repr(value_class),
+            expected="a class that is none of arrays or numbers",
+        ))  # fmt: skip
     xtree.default_registry.register_as(value_class, HiValue)
     type_of_by_class[value_class] = type_of
     type_of_by_class[HiValue] = lambda value: value.aval
@@ -342,7 +351,12 @@ class HiValue:
 
 def _operator(name: str) -> Callable[..., Any]:
     def run(self: HiValue, *others: Any) -> Any:
-        found = getattr(self.aval, f"_{name}")
+        found = getattr(self.aval, f"_{name}", None)
+        if found is None:
+            raise TypeError(message(
+                self.aval.str_short(), f"a traced value of this type has no __{name}__.",
+                hint=f"the type defines it as the aval_method _{name}",
+            ))  # fmt: skip
         return (found.fun if isinstance(found, aval_method) else found)(self, *others)
 
     return run

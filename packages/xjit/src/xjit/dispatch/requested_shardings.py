@@ -90,8 +90,9 @@ class AskedShardings:
         self, name: str, out_tree: Any, avals: Sequence[ShapedArray]
     ) -> tuple[Sharding | None, ...]:
         """Return a sharding or None for each leaf of the result."""
+        template = out_tree.unflatten(range(len(avals)))
         places = [self._out] * len(avals) if _is_leaf(self._out) else _broadcast_prefix(
-            f"jit({name})", "out_shardings", self._out, out_tree.unflatten(avals))  # fmt: skip
+            f"jit({name})", "out_shardings", self._out, template)  # fmt: skip
         labels = [f"result {i}" for i in range(len(avals))]
         return _resolve(f"jit({name})", "out_shardings", places, labels, avals)
 
@@ -152,7 +153,7 @@ def places_of_arguments(
         asked = tuple(asked)
     if is_leaf(asked):
         return [asked] * (args_tree.num_leaves + kwargs_tree.num_leaves)
-    template = args_tree.unflatten(avals[: args_tree.num_leaves])
+    template = args_tree.unflatten(range(args_tree.num_leaves))
     if isinstance(asked, tuple) and len(asked) != len(template):
         raise ValueError(message(
             name, f"in_shardings must have an entry for each of {len(template)} "

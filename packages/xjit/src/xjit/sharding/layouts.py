@@ -252,7 +252,7 @@ class AskedLayouts:
         """Return for each leaf of the result its order, `AUTO`, or None for no wish."""
         if self._out is None:
             return (None,) * len(avals)
-        template = out_tree.unflatten(avals)
+        template = out_tree.unflatten(range(len(avals)))
         found = xtree.broadcast_prefix(self._out, template, is_leaf=_is_leaf)
         labels = [f"result {i}" for i in range(len(avals))]
         return _wishes(found, labels, avals, f"jit({name}): out_shardings")

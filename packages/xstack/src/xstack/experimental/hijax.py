@@ -604,6 +604,7 @@ def register_hitype(value_class: type, type_of: Callable[[Any], Any]) -> None:
 
     Raises:
       RegistrationError: the class is registered already.
+      TypeError: it is no class, or one of arrays or numbers.
 
     Example:
       >>> from dataclasses import dataclass
@@ -642,7 +643,8 @@ def register_hitype(value_class: type, type_of: Callable[[Any], Any]) -> None:
       (0.25, 1.0)
     """
     _register_hitype(value_class, type_of)
-    _let_vmap_map(value_class)
+    for cls in (value_class, HiValue):
+        _let_vmap_map(cls)
 
 
 def _let_vmap_map(value_class: type) -> None:
@@ -662,9 +664,6 @@ def _current_size() -> int:
     """Return how many examples the `vmap` has whose function is running."""
     trace: Any = state.trace
     return int(trace.axis.size)
-
-
-_let_vmap_map(HiValue)
 
 
 namespace(globals(), hint=hint_for).close()
