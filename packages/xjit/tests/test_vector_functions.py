@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -51,6 +52,19 @@ def test_results_are_the_exact_ones_rounded_once_or_within_two_units(name):
     x = _arguments(name)
     found = jit(getattr(xnp, name))(xnp.asarray(x))
     assert _ulps(found, getattr(np, name)(x.astype("f8"))) <= SINGLE.get(name, 0.501)
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2048,)])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_cube_roots_of_subnormal_numbers_are_those_of_numpy(dtype, shape):
+    tiny = ml_dtypes.finfo(dtype).smallest_subnormal
+    for x in (tiny, -tiny * 7, tiny * 100, np.negative(tiny) * 0):
+        with config.enable_x64(True):
+            found = np.asarray(jit(xnp.cbrt)(xnp.full(shape, x)))
+        assert found.dtype == dtype
+        rtol = 2 * float(ml_dtypes.finfo(dtype).eps)
+        np.testing.assert_allclose(found.astype(float), np.cbrt(float(x)), rtol)
+        assert np.signbit(found).all() == np.signbit(x)
 
 
 def test_cube_roots_of_cubes_are_exact_and_so_are_angles_of_an_eighth_of_a_turn():

@@ -1478,10 +1478,32 @@ rsqrt_p = unary(
     jvp=lambda x_dot, y, x: mul(x_dot, table_scaled(div(y, x), -0.5)),
 )  # fmt: skip
 
+_cbrt_operation = tunable_stablehlo("stablehlo.cbrt")
+
+
+def _cbrt_stablehlo(
+    b: Builder, operands: Any, avals_in: Any, avals_out: Any, accuracy: Accuracy = None
+) -> list[str]:
+    """Write XLA's operation; of subnormal numbers, which it loses, multiplied by a power of 2."""
+    (aval,) = avals_out
+    if aval.dtype not in _F32_F64:  # computed in float32, where subnormal numbers are normal
+        return _cbrt_operation(b, operands, avals_in, avals_out, accuracy)
+    x, exponent = Text(b, operands[0], aval), -int(dtypes.finfo(aval.dtype).minexp)
+    size, rest = x.op("abs"), -exponent % 3  # exponent + rest is three times that of the root
+    is_subnormal, fraction = vector.over_least_normal(size)
+    scaled = lowering_text.where(is_subnormal, fraction * 2.0**rest, size)
+    (name,) = _cbrt_operation(b, [scaled.name], avals_in, avals_out, accuracy)
+    power = lowering_text.where(is_subnormal, x.like(2.0 ** (-(exponent + rest) // 3)), 1.0)
+    root = Text(b, name, aval) * power
+    return [lowering_text.where(vector.bits_of(x) < 0, -root, root).name]
+
+
 cbrt_p = unary(
     "cbrt", FLOATING, numpy=np.cbrt, tunable=True,
     stablehlo=vectorised(
-        vector.single_cube_root, tunable_stablehlo("stablehlo.cbrt"), wide=vector.wide_cube_root,
+        vector.single_cube_root,
+        lowering_text.upcast(_cbrt_stablehlo, [dtypes.bfloat16], np.float32),
+        wide=vector.wide_cube_root,
         in_single=True,
     ),
     jvp=lambda x_dot, y, x: mul(x_dot, table_scaled(bind("integer_pow", y, y=-2), 1 / 3)),

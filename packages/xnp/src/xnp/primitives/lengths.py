@@ -27,7 +27,7 @@ from xnp.primitives.table import (
     mul,
     repeated,
 )
-from xnp.primitives.vector_functions import bits_of, floats
+from xnp.primitives.vector_functions import bits_of, floats, over_least_normal
 from xprim import Primitive, ShapedArray, Zero, dtypes, state
 from xprim.contracts import Builder
 
@@ -55,9 +55,7 @@ class _Range:
         self.sizes = [self._scaled(size) for size in sizes]
 
     def _scaled(self, x: Text) -> Text:
-        bits = bits_of(x)
-        fraction = floats(bits.op("or", self.one)) - 1.0  # of a subnormal number: it over `tiny`
-        is_subnormal = bits < 1 << dtypes.finfo(self.dtype).nmant
+        is_subnormal, fraction = over_least_normal(x)
         low = where(is_subnormal, fraction * (1 / self.least), x * (1 / self.tiny / self.least))
         return where(self.is_low, low, x * where(self.is_high, x.like(1 / self.most), 1.0))
 

@@ -241,6 +241,17 @@ def bits_of(x: Text) -> Text:
     return _reinterpret(x, np.dtype(f"i{x.aval.dtype.itemsize}"))
 
 
+def over_least_normal(size: Text) -> tuple[Text, Text]:
+    """Write which magnitudes are subnormal, and those over the least normal number, by their bits.
+
+    Of other magnitudes the second result is some number between 0 and 1.
+    """
+    info = dtypes.finfo(size.aval.dtype)
+    one = (1 << info.nexp - 1) - 1 << info.nmant
+    bits = bits_of(size)
+    return bits < 1 << info.nmant, floats(bits.op("or", one)) - 1.0
+
+
 def floats(x: Text) -> Text:
     """Write the floats that have such bits."""
     return _reinterpret(x, np.dtype(f"f{x.aval.dtype.itemsize}"))
