@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import xrandom
-from xprim import config
-from xprim.errors import KeyReuseError
+from xnp import lax
+from xprim import as_array, config
+from xprim.errors import ImpureRuleError, KeyReuseError
 from xprim.kernels import Kernel, forget_kernels
 from xrandom import draw_kernels
 
@@ -96,6 +97,19 @@ def test_kernels_of_draws_are_compared_with_their_rules_under_checks() -> None:
     with config.enable_checks(True):
         draws = [xrandom.gamma(xrandom.key(1), VECTOR).to_host() for _ in range(3)]
     assert len({x.tobytes() for x in draws}) == 1
+
+
+def test_a_function_that_draws_otherwise_the_second_time_is_found_under_checks() -> None:
+    summands = iter((1, 2, 3))
+
+    def impure(words: Any) -> Any:
+        return lax.add(words, np.uint32(next(summands)))
+
+    words = as_array(np.array([1, 2], np.uint32))
+    with config.enable_checks(True):
+        draw_kernels.draw(impure, (words,))
+        with pytest.raises(ImpureRuleError, match=r"impure: it does something else than before"):
+            draw_kernels.draw(impure, (words,))
 
 
 def test_a_second_use_of_a_key_is_found_where_kernels_draw() -> None:

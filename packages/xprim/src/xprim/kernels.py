@@ -36,7 +36,7 @@ from xprim.avals import ShapedArray
 from xprim.config import state
 from xprim.eager import EAGER, results_are_checked
 from xprim.eager_costs import HUGE, READ_AT_ONCE
-from xprim.errors import ImpureRuleError, XStackError, message
+from xprim.errors import ImpureRuleError, XStackError, message, place_of
 from xprim.jaxpr import ClosedJaxpr, Equation, Jaxpr, Literal, Var
 from xprim.jaxpr_passes import dead_code_removed, first_difference
 from xprim.primitive import Primitive
@@ -327,11 +327,11 @@ def failing_line(error: BaseException, make: Callable[..., Any]) -> str:
 class _Checked:
     """Stands in a table for a kernel that is compared with the rules at each use."""
 
-    __slots__ = ("kernel", "primitive", "rule_kind")
+    __slots__ = ("computed", "kernel", "rule_kind")
 
-    def __init__(self, kernel: Kernel, primitive: Primitive, rule_kind: str) -> None:
+    def __init__(self, kernel: Kernel, computed: Any, rule_kind: str) -> None:
         self.kernel = kernel
-        self.primitive = primitive
+        self.computed = computed  # a primitive, or a function
         self.rule_kind = rule_kind
 
     def compared(self, made_again: Kernel) -> Kernel | None:
@@ -345,14 +345,17 @@ class _Checked:
         return self.kernel
 
     def _impure(self, old: str, new: str) -> ImpureRuleError:
-        name, kind = self.primitive.name, self.rule_kind
+        found, kind = self.computed, self.rule_kind
+        if isinstance(found, Primitive):
+            name, subject, place = found.name, f"its {kind} rule", found.place_of_rule(kind)
+            what = "a rule is a pure function of operands, abstract values and params"
+        else:
+            name, subject, place = found.__name__, "it", place_of(found)
+            what = "what is written as a kernel is a pure function of operands and static values"
         return ImpureRuleError(message(
-            name,
-            f"its {kind} rule does something else than before for operands of the same types.",
-            got=f"{new}", expected=f"{old}, as when it was written as a kernel",
-            where=f"{self.primitive.place_of_rule(kind)}",
-            hint="a rule is a pure function of operands, abstract values and params: pass what "
-            "changes as one of these",
+            name, f"{subject} does something else than before for operands of the same types.",
+            got=new, expected=f"{old}, as when it was written as a kernel", where=place,
+            hint=f"{what}: pass what changes as one of these",
         ))  # fmt: skip
 
 
