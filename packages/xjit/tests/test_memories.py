@@ -155,6 +155,8 @@ def test_types_say_what_is_in_the_memory_of_the_host(axis):
     cut = "8@x" if axis is AxisType.Explicit else "8"
     assert typeof(x).memory_space is Space.Host and str(typeof(x)) == f"float32<host>[{cut},8]"
     assert typeof(x).str_short() == f"f32<host>[{cut},8]"
+    kinds = {axis: ("x",)} if axis is AxisType.Explicit else {}  # types know no others
+    assert typeof(x).str_short(mesh_axis_types=True) == f"f32<host>[{cut},8]({kinds})"
     assert typeof(xnp.ones(3)).memory_space is Space.Device
     assert typeof(x).update(memory_space=Space.Device) is typeof(device_put(x, Space.Device))
     assert typeof(x).update(dtype="int32").memory_space is Space.Host

@@ -73,6 +73,8 @@ def test_text_forms():
     a = ShapedArray((2, 3), "float32", weak_type=True)
     assert repr(a) == "ShapedArray(~float32[2,3])"
     assert a.str_short() == "f32[2,3]"
+    assert a.str_short(short_dtypes=False) == "float32[2,3]"
+    assert a.str_short(mesh_axis_types=True) == "f32[2,3]({})"
     assert ShapedArray((), dtypes.float0).str_long() == "float0[]"
 
 

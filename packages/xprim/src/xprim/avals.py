@@ -19,13 +19,8 @@ from xtree.boundaries import boundary
 from xtree.errors import message
 
 __all__ = [
-    "type_of_by_class",
-    "PINNED_HOST",
-    "MemorySpace",
-    "SymbolicSize",
-    "size_of",
-    "slice_indices",
-]
+    "PINNED_HOST", "MemorySpace", "SymbolicSize", "size_of", "slice_indices", "type_of_by_class",
+]  # fmt: skip
 
 __dir__ = __all__.copy
 
@@ -241,12 +236,14 @@ class ShapedArray:
 
         Args:
           short_dtypes: whether dtypes are abbreviated.
-          mesh_axis_types: has no effect: the axes of meshes that types show are explicit ones.
+          mesh_axis_types: whether the axes of the mesh follow by their kinds:
+            `f32[8@x,4]({Explicit: ('x',), Auto: ('y',)})`, and `({})` where there is no mesh.
           weak: whether a weak type is marked.
         """
         mark = "~" if weak and self.weak_type else ""
         name = dtypes.short_name(self.dtype) if short_dtypes else self.dtype.name
-        return f"{mark}{name}{self._memory()}[{self._dimensions()}]{self._sums()}"
+        kinds = self._kinds_of_axes() if mesh_axis_types else ""
+        return f"{mark}{name}{self._memory()}[{self._dimensions()}]{self._sums()}{kinds}"
 
     def _memory(self) -> str:
         """Return the mark of what is in the memory of the host."""
@@ -276,6 +273,12 @@ class ShapedArray:
                 shown = ",".join(names)
                 found.append(f"{mark}:{shown}" if len(names) == 1 else f"{mark}:({shown})")
         return f"{{{', '.join(found)}}}" if found else ""
+
+    def _kinds_of_axes(self) -> str:
+        """Return the axes of the mesh by their kinds, as a dictionary in parentheses."""
+        mesh = None if self.sharding is None else self.sharding.mesh
+        axes = [] if mesh is None else [*zip(mesh.axis_names, mesh.axis_types, strict=True)]
+        return f"({ ({kind: tuple([n for n, k in axes if k is kind]) for _, kind in axes}) })"
 
     @property
     def sharding(self) -> Any:
