@@ -18,9 +18,9 @@ from xprim.config import ThreadState, state
 from xprim.errors import MixedMemoryError, XStackRuntimeError
 from xprim.jaxpr import ClosedJaxpr
 from xprim.memory import bytes_of, in_bytes, refused
-from xprim.primitive import NotNumbersError, Primitive, operands_on_host
+from xprim.primitive import NotNumbersError, Primitive
 from xprim.rules import BACKWARD
-from xprim.sharded_types import is_uncommitted
+from xprim.sharded_types import is_uncommitted, operands_on_host
 from xprim.source import capture, describe, file_name, is_hidden
 from xprim.strict_options import arguments_of_caller, no_execution
 from xprim.trace import Trace, Tracer, foreign_operand, raise_leaked

@@ -26,8 +26,7 @@ from xtree.records import Record, set_once
 __all__ = [
     "Effects", "Var", "Literal", "Atom", "Equation", "JaxprEqn", "Jaxpr", "ClosedJaxpr",
     "programs_inside", "holds_arrays", "eval_jaxpr", "eval_closed", "interpret", "jaxpr_as_fun",
-    "subjaxprs", "held_programs", "map_programs", "memo_of", "program_of_equation",
-    "check_jaxpr",
+    "subjaxprs", "held_programs", "map_programs", "memo_of", "program_of_equation", "check_jaxpr",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -599,8 +598,7 @@ class _Printer:
     """Prints jaxprs as lists of lines; `column` is where the first line begins."""
 
     def __init__(self, jaxpr: Jaxpr, source_info: bool, name_stack: bool) -> None:
-        self._source_info = source_info
-        self._name_stack = name_stack
+        self._source_info, self._name_stack = source_info, name_stack
         self._used = set(_variables_used(jaxpr))
         self._names: dict[Var, str] = {}
         self._fresh = _letters()

@@ -6,14 +6,14 @@ import functools
 import inspect
 import sys
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
 
 from xprim import dtypes
 from xprim.array import as_array, check_numbers
-from xprim.avals import PINNED_HOST, MemorySpace, ShapedArray
+from xprim.avals import ShapedArray
 from xprim.config import state
 from xprim.errors import DuplicateRuleError, MissingRuleError, UndefinedRuleError, described
 from xprim.rules import DerivedRules, RuleParts, Undefined, kind_of_part, kinds
@@ -431,30 +431,6 @@ class NotNumbersError(Exception):
 def has_extended(avals: Iterable[ShapedArray]) -> bool:
     """Return whether there is an extended dtype among abstract values."""
     return any(a.physical is not None and dtypes.is_extended(a.dtype) for a in avals)
-
-
-def operands_on_host(
-    operands: Sequence[Any], is_movable: Callable[[Any], bool], trace: Any, error: Exception
-) -> tuple[Any, ...]:
-    """Return the operands of an operation in the memory of the host, where one of them is.
-
-    Args:
-      operands: in two memories.
-      is_movable: whether an operand belongs to no memory: it is computed from constants alone.
-      trace: adds the transfers.
-      error: is raised where no operand can be moved.
-    """
-    moves = [
-        x.aval.memory_space is MemorySpace.Device and x.aval.ndim > 0 and is_movable(x)
-        for x in operands
-    ]
-    if not any(moves):
-        raise error
-    in_memory = get_primitive("in_memory")
-    return tuple([
-        trace.process(in_memory, (x,), {"kind": PINNED_HOST})[0] if is_moved else x
-        for x, is_moved in zip(operands, moves, strict=True)
-    ])  # fmt: skip
 
 
 def get_primitive(name: str) -> Primitive:

@@ -13,6 +13,8 @@ is a check that a type checker has to follow, or whose text needs a computation.
 `static_int` and `static_shape` return sizes, shapes and axes as Python integers. A shape is part of
 a program, so it must be known while the program is traced: a traced value in its place is a
 `ConcretizationTypeError`, anything else that is no integer a `TypeError`.
+
+Checks of values, which run in programs, hold a `CheckSite`.
 """
 
 from __future__ import annotations
@@ -26,16 +28,24 @@ from typing import Any
 
 import numpy as np
 
+import xtree
 from xprim import errors
 from xprim.array import ConcreteArray
 from xprim.avals import SymbolicSize, size_of
-from xprim.errors import ConcretizationTypeError, TracerIntegerConversionError, described, message
+from xprim.errors import (
+    CheckError,
+    ConcretizationTypeError,
+    TracerIntegerConversionError,
+    described,
+    message,
+)
 from xprim.source import is_hidden
 from xprim.trace import Tracer
 from xtree.errors import shown
+from xtree.records import Record, set_once
 
 __all__ = [
-    "check_sizes", "require", "require_axis", "require_choice", "require_dtype",
+    "CheckSite", "check_sizes", "require", "require_axis", "require_choice", "require_dtype",
     "require_equal_dtypes", "static_int", "static_shape",
 ]  # fmt: skip
 
@@ -417,3 +427,77 @@ def _say(
         wanted = " or ".join([", ".join(forms[:-1]), forms[-1]] if forms[1:] else forms)
         held = "" if wrong is value else f" that holds {described(wrong)}"
         error.args = (f"{operation}: {name} must be {wanted}, got {described(value)}{held}.",)
+
+
+# ----------------------------------------------------------------------------------- check sites
+# A check in a program: what it says when it fails, and where it stands.
+#
+# The primitive `check` holds a `CheckSite`. Evaluated, it raises its text; `checkify` makes a
+# value of the failure, and the text when somebody asks for it.
+
+
+class CheckSite(Record):
+    """What a check says.
+
+    Attributes:
+      kind: what is checked: `user`, `nan`, `div` or `index`.
+      text: a format of `str.format`.
+      tree: the structure of the arguments (args, kwargs) of the format; None for no arguments.
+      where: the user's line, as errors show it.
+      is_debug: whether it is only made where `checkify` asks for it.
+
+    Example:
+      >>> site = CheckSite("user", "x is {x}", xtree.structure(((), {"x": 0})), "train.py:3")
+      >>> print(site.error([-1.0]))
+      x is -1.0 (`check` failed)
+        where     train.py:3
+    """
+
+    __slots__ = __match_args__ = ("kind", "text", "tree", "where", "is_debug")
+    kind: str
+    text: str
+    tree: xtree.PyTreeDef
+    where: str
+    is_debug: bool
+
+    def __init__(
+        self, kind: str, text: str, tree: xtree.PyTreeDef | None = None, where: str = "",
+        is_debug: bool = False,
+    ) -> None:  # fmt: skip
+        set_once(self, "kind", kind)
+        set_once(self, "text", text)
+        set_once(self, "tree", xtree.structure(((), {})) if tree is None else tree)
+        set_once(self, "where", where)
+        set_once(self, "is_debug", is_debug)
+
+    def message(
+        self, values: Sequence[Any], index: tuple[int, ...] | None = None,
+        outer: tuple[int, ...] | None = None,
+    ) -> str:  # fmt: skip
+        """Return what it says of values.
+
+        Args:
+          values: the arrays that its text shows.
+          index: the example of a batch that failed.
+          outer: that of a batch of calls.
+        """
+        args, kwargs = self.tree.unflatten([_scalar(x) for x in values])
+        text = self.text.format(*args, **kwargs)
+        if index:
+            first, newline, rest = text.partition("\n")
+            text = f"{first} (at mapped index {', '.join(map(str, index))}){newline}{rest}"
+        if self.kind == "user":
+            text += " (`check` failed)"
+        if outer:
+            text = f"at mapped index {', '.join(map(str, outer))}: {text}"
+        return text + (f"\n  where     {self.where}" if self.where else "")
+
+    def error(self, values: Sequence[Any], index: tuple[int, ...] | None = None) -> CheckError:
+        """Return the exception for values."""
+        return CheckError(self.message(values, index))
+
+
+def _scalar(value: Any) -> Any:
+    """Return an array as it is shown: a scalar as a number."""
+    host = np.asarray(value)
+    return host[()] if host.ndim == 0 else host

@@ -14,6 +14,7 @@ removes its entries, and a value is resharded to the type that is required.
     keep_unreduced        leave partial sums unreduced
     in_memory_kind        the same type in another memory
     is_uncommitted        whether an array was put on no device
+    operands_on_host      move operands of an operation to the memory of the host
 """
 
 from __future__ import annotations
@@ -23,18 +24,20 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 from xprim import avals as _avals
-from xprim.avals import PINNED_HOST, ShapedArray, shaped_array, with_memory_kind
+from xprim.avals import PINNED_HOST, MemorySpace, ShapedArray, shaped_array, with_memory_kind
+from xtree.namespaces import late_import
 
 __all__ = [
     "Meshes", "ShardingTypeError", "as_typed", "axes_of_dimensions", "batched",
     "batched_sharding", "call_with_sharding", "captured", "cotangent", "cotangent_as",
     "has_sharding", "in_memory_kind", "infer_result_types", "install_meshes", "is_uncommitted",
-    "keep_unreduced", "meshes_of",
-    "near", "parts_of_cotangents", "reshard_as", "vary", "whole", "with_auto_sharding",
-    "with_dimension", "without_dimension",
+    "keep_unreduced", "meshes_of", "near", "operands_on_host", "parts_of_cotangents",
+    "reshard_as", "vary", "whole", "with_auto_sharding", "with_dimension", "without_dimension",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
+
+_primitives = late_import("xprim.primitive", "it takes the types of results from here")
 
 
 class ShardingTypeError(TypeError):
@@ -105,6 +108,30 @@ def is_uncommitted(x: Any) -> bool:
     """Return whether a value is a concrete array that was put on no device."""
     found: bool = _avals._of_meshes[0].is_uncommitted(x)
     return found
+
+
+def operands_on_host(
+    operands: Sequence[Any], is_movable: Callable[[Any], bool], trace: Any, error: Exception
+) -> tuple[Any, ...]:
+    """Return the operands of an operation in the memory of the host, where one of them is.
+
+    Args:
+      operands: in two memories.
+      is_movable: whether an operand belongs to no memory: it is computed from constants alone.
+      trace: adds the transfers.
+      error: is raised where no operand can be moved.
+    """
+    moves = [
+        x.aval.memory_space is MemorySpace.Device and x.aval.ndim > 0 and is_movable(x)
+        for x in operands
+    ]
+    if not any(moves):
+        raise error
+    in_memory = _primitives.get_primitive("in_memory")
+    return tuple([
+        trace.process(in_memory, (x,), {"kind": PINNED_HOST})[0] if is_moved else x
+        for x, is_moved in zip(operands, moves, strict=True)
+    ])  # fmt: skip
 
 
 def install_meshes(meshes: Meshes) -> None:

@@ -18,8 +18,8 @@ from xprim.config import state
 from xprim.derived_cells import note_constants
 from xprim.errors import LazyNames, MixedMemoryError, UnexpectedTracerError, derivative_lost
 from xprim.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var, check_jaxpr
-from xprim.primitive import Primitive, operands_on_host
-from xprim.sharded_types import captured, is_uncommitted
+from xprim.primitive import Primitive
+from xprim.sharded_types import captured, is_uncommitted, operands_on_host
 from xprim.source import Source, capture, describe
 from xprim.trace import LastingScope, Trace, Tracer, foreign_operand, raise_leaked
 from xtree.errors import with_article

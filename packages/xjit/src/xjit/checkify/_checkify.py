@@ -25,10 +25,10 @@ from xprim import (
     shaped_array,
     source,
 )
-from xprim.errors import CheckError, CheckSite, ConcretizationTypeError, described, message
+from xprim.errors import CheckError, ConcretizationTypeError, described, message
 from xprim.extended import unwrap
 from xprim.jaxpr import interpret, subjaxprs
-from xprim.requirements import require
+from xprim.requirements import CheckSite, require
 from xprim.tracebacks import boundaries, boundary
 from xprim.transformed import check_function, flat_arrays, name_of, transforming
 from xprim.typing import ArrayLike, PyTree

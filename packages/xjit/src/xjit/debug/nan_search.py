@@ -31,8 +31,8 @@ from xjit.dispatch.jit import jit
 from xnp import lax
 from xprim import ClosedJaxpr, Equation, Jaxpr, as_array, dtypes, source, stage
 from xprim.eager import range_text
-from xprim.errors import CheckSite
 from xprim.jaxpr import interpret, subjaxprs
+from xprim.requirements import CheckSite
 from xprim.rules import BACKWARD
 from xprim.tracebacks import boundary
 from xprim.transformed import as_arrays, check_function

@@ -20,10 +20,10 @@ from xprim.contracts import BatchAxis, Builder, JVPHandle, names_of_platform
 from xprim.derived_cells import derive_once
 from xprim.eager import results_are_checked
 from xprim.eager_costs import EQUATIONS_BEFORE_KERNEL, loop_steps_by_numpy, loop_work
-from xprim.errors import CheckSite, message
+from xprim.errors import message
 from xprim.jaxpr import held_programs, interpret, program_of_equation
 from xprim.kernels import Kernel, ProgramKernels, Refusal, numpy_function
-from xprim.requirements import require
+from xprim.requirements import CheckSite, require
 from xprim.static_keys import params_key
 
 __all__ = ()

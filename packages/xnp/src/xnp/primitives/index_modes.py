@@ -13,7 +13,8 @@ from xnp.primitives.table import bind, reshaped, scalar_like
 from xprim import EAGER, Array, ConcreteArray, as_array, dtypes, get_primitive, source
 from xprim.avals import SymbolicSize
 from xprim.config import values as options
-from xprim.errors import CheckSite, IndexCheckError, message
+from xprim.errors import IndexCheckError, message
+from xprim.requirements import CheckSite
 
 __all__ = ()
 
