@@ -136,7 +136,7 @@ def _run(suite: Suite, tree: Path, every: int, *options: str) -> _Run:
     if not report.exists():
         raise RuntimeError(f"pytest ended with status {ended.returncode} and without a report: "
                            f"{' '.join(command)}")  # fmt: skip
-    return _Run(*_outcomes(report), _processor_seconds() - before)
+    return _Run(*_outcomes(report, tree), _processor_seconds() - before)
 
 
 def _processor_seconds() -> float:
@@ -144,15 +144,16 @@ def _processor_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _outcomes(report: Path) -> tuple[set[str], dict[str, str]]:
-    """Return the ids of the tests that passed, and what the others said."""
+def _outcomes(report: Path, tree: Path) -> tuple[set[str], dict[str, str]]:
+    """Return the ids of the tests that passed, and what the others said, with paths in the tree."""
     passed, errors = set(), {}
     for case in ET.parse(report).getroot().iter("testcase"):
         test = _SCALAR_TYPE.sub(r"\1", f"{case.get('classname')}::{case.get('name')}")
         problem = case.find("failure")
         problem = case.find("error") if problem is None else problem
         if problem is not None:
-            errors[test] = " ".join(str(problem.get("message")).split())[:300]
+            said = str(problem.get("message")).replace(f"{tree}/", "")
+            errors[test] = " ".join(said.split())[:300]
         elif case.find("skipped") is None:
             passed.add(test)
     return passed - set(errors), errors
