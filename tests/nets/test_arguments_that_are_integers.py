@@ -116,7 +116,8 @@ WITHOUT_CELL = {
     "ds": "its start and its size are read when the slice is taken",
     "test_util.check_grads": "an order is compared with, any number will do",
     **{f"example_libraries.stax.{name}": _LAYERS for name in
-       "BatchNorm Dense FanInConcat FanOut GeneralConv GeneralConvTranspose".split()},
+       "AvgPool BatchNorm Dense FanInConcat FanOut GeneralConv GeneralConvTranspose MaxPool SumPool"
+       .split()},
     **dict.fromkeys(
         "lax.conv_dimension_numbers lax.conv_general_shape_tuple lax.conv_shape_tuple"
         " lax.conv_transpose_shape_tuple lax.padtype_to_pads"

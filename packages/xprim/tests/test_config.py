@@ -8,9 +8,10 @@ import subprocess
 import sys
 import threading
 
+import numpy as np
 import pytest
 
-from xprim import config
+from xprim import config, state
 
 
 @pytest.fixture(autouse=True)
@@ -288,3 +289,16 @@ def test_help_of_an_option_says_what_it_does_and_how_it_is_set():
         assert words in text
     assert config.Option.__doc__.startswith("One option: ")
     assert "= <not given>" in str(inspect.signature(config.debug_nans))
+
+
+def test_quiet_calls_inside_of_a_quiet_call():
+    def inner(number):
+        return state.run_quietly(lambda: 1 / np.float64(number))
+
+    before = state.run_quietly
+    with pytest.raises(RuntimeError, match="cannot enter context"):
+        before(inner, 0)
+    assert before(state.run_inside_quiet_call, inner, 0) == np.inf  # no warning is an error
+    with pytest.raises(ZeroDivisionError):
+        before(state.run_inside_quiet_call, lambda: 1 / 0)
+    assert state.run_quietly == before

@@ -256,6 +256,14 @@ def test_scan_goes_along_values_and_stacks_them():
         xstack.lax.scan(step, Q, qs)
 
 
+def test_errors_of_scans_without_such_values_name_the_body_of_the_user():
+    def of_another_dtype(carry, x):
+        return carry > x, None
+
+    with pytest.raises(TypeError, match=r"(?s)scan: .*of_another_dtype at test_hijax_types\.py:"):
+        xstack.lax.scan(of_another_dtype, 0.0, XS)
+
+
 @dataclass(frozen=True)
 class Outer:
     column: Any

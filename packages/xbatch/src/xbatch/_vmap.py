@@ -220,25 +220,27 @@ def wholes_of(
 ) -> list[Any]:  # fmt: skip
     """Return the results, inside the trace: objects as those of all examples, by their functions.
 
-    `placed(x, dim, wanted, i)` puts the batch dimension of an array where it is wanted.
+    `placed(i, x, dim, wanted)` puts the batch dimension of an array where it is wanted.
     """
-
-    def whole(i: int, size: Any, x: Any, spec: Any) -> Any:
-        kind = kinds.get(type(x))
-        if kind is not None:
-            return kind.from_elt(partial(whole, i), size, x, spec)
-        array, dim = as_array(x, what="vmap: an array of a result"), not_mapped
-        if type(array) is BatchTracer and array._trace.axis is axis:
-            array, dim = array.value, array.dim
-        spec = not_mapped if spec is None else spec
-        return array if dim is spec else placed(array, dim, spec, i)
-
     found = []
     for i, (x, spec) in enumerate(zip(results, wanted, strict=True)):
         _check_spec(x, spec, "out_axes")
         spec = None if spec is not_mapped else spec
-        found.append(Held(whole(i, axis_size, x.value, spec)) if type(x) is Held else x)
+        if type(x) is Held:
+            whole = _whole_of(axis, partial(placed, i), axis_size, x.value, spec)
+        found.append(Held(whole) if type(x) is Held else x)
     return found
+
+
+def _whole_of(axis: BatchAxis, place: Callable[..., Any], axis_size: Any, x: Any, spec: Any) -> Any:
+    kind = kinds.get(type(x))
+    if kind is not None:  # no closure, which would hold itself and what it saw until a collection
+        return kind.from_elt(partial(_whole_of, axis, place), axis_size, x, spec)
+    array, dim = as_array(x, what="vmap: an array of a result"), not_mapped
+    if type(array) is BatchTracer and array._trace.axis is axis:
+        array, dim = array.value, array.dim
+    spec = not_mapped if spec is None else spec
+    return array if dim is spec else place(array, dim, spec)
 
 
 # ----------------------------------------------------------------------------------- vmap errors
@@ -757,7 +759,7 @@ class _Mapping:
     def _wholes(self, axis: BatchAxis, results: list[Any], out_tree: Any) -> list[Any]:
         """Put objects of registered types among the results together."""
 
-        def placed(x: Any, dim: Any, wanted: Any, i: int) -> Any:
+        def placed(i: int, x: Any, dim: Any, wanted: Any) -> Any:
             return self._place(axis, x, dim, wanted, i, out_tree)
 
         wanted = self._wanted(results, out_tree)

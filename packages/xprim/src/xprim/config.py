@@ -120,6 +120,21 @@ class ThreadState(threading.local):
             raise SystemExit
         self.run_quietly = context.run
 
+    def run_inside_quiet_call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Call, inside of a call of `run_quietly`, a function that makes such calls itself.
+
+        A context cannot be entered again: until the function returns, `run_quietly` just calls.
+        """
+        before, self.run_quietly = self.run_quietly, _call
+        try:
+            return function(*args, **kwargs)
+        finally:
+            self.run_quietly = before
+
+
+def _call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    return function(*args, **kwargs)
+
 
 state = ThreadState()
 

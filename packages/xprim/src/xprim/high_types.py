@@ -707,7 +707,7 @@ class StepOfArrays:
     """
 
     def __init__(self, body: Callable[..., Any]) -> None:
-        self.body = body
+        self.body = self.__wrapped__ = body  # errors name the wrapped function
         self.__qualname__ = type(self).__qualname__
 
     def __call__(self, carry: Any, x: Any) -> Any:

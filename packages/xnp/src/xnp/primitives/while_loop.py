@@ -249,8 +249,10 @@ def _kernel(
         while test(*cond_consts, *carry)[0]:
             if done > most:
                 arrays = map(xprim.ConcreteArray, operands, avals_in)
-                outs = _numpy(*arrays, cond_jaxpr=cond_jaxpr, body_jaxpr=body_jaxpr,
-                              cond_nconsts=cond_nconsts, body_nconsts=body_nconsts)  # fmt: skip
+                outs = state.run_inside_quiet_call(
+                    _numpy, *arrays, cond_jaxpr=cond_jaxpr, body_jaxpr=body_jaxpr,
+                    cond_nconsts=cond_nconsts, body_nconsts=body_nconsts,
+                )  # fmt: skip
                 return [x.to_host() for x in outs]
             carry = step(*body_consts, *carry)
             done += 1
