@@ -210,10 +210,10 @@ def sharding_text(module: Any, sharding: Sharding, ndim: int, *, is_open: bool =
 def explicit_text(module: Any, sharding: NamedSharding, ndim: int) -> str:
     """Return a sharding attribute that leaves all axes but the explicit ones to XLA."""
     spec, texts = sharding.spec, axis_texts(sharding.mesh)
-    said = {*spec.names(), *spec.unreduced}
-    whole = [texts[name] for name in sharding.mesh.explicit_axes if name not in said]
+    named = {*spec.names(), *spec.unreduced}
+    replicated = [texts[name] for name in sharding.mesh.explicit_axes if name not in named]
     text = sharding_text(module, sharding, ndim, is_open=True)
-    return f"{text[:-1]}, replicated={{{', '.join(whole)}}}>" if whole else text
+    return f"{text[:-1]}, replicated={{{', '.join(replicated)}}}>" if replicated else text
 
 
 def _tiled_text(module: Any, sharding: Sharding, ndim: int) -> str:
