@@ -529,10 +529,7 @@ def _known_positions_as_asked(kinds: frozenset[Any]) -> AbstractContextManager[N
 
 
 # ------------------------------------------------------------------------------- failures as values
-# Failures as values: which check failed first, its values; out-of-bounds reads and writes.
-
-# -------------------------------------------------------------------------------------- failures
-# Failures as values: which check failed first, and the values that its text shows.
+# Which check failed first, and the values that its text shows.
 #
 # An `Error` is two arrays. `code` is 0, or the number of a check in a table of the process, where
 # equal checks have one number; `payload` holds the values as bytes, as many as the largest check
