@@ -179,6 +179,10 @@ def test_types_of_batches_and_traces_that_are_installed():
         core.mapped_aval(3, 0, aval)
     with pytest.raises(ValueError, match="unmapped_aval: a batch over an axis of a mesh"):
         core.unmapped_aval(3, 0, aval, "x")
+    mesh = xstack.sharding.AbstractMesh((2,), ("x",), (xstack.sharding.AxisType.Explicit,))
+    cut = ShapedArray((2, 3), xnp.float32, sharding=xstack.NamedSharding(mesh, xstack.P("x")))
+    assert str(core.mapped_aval(3, 1, cut)) == str(cut.dec_rank(3, 1)) == "float32[2@x]"
+    assert str(core.unmapped_aval(5, 0, cut)) == str(cut.inc_rank(5, 0)) == "float32[5,2@x,3]"
 
     def known(x):
         with core.take_current_trace() as trace:

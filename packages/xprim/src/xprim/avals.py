@@ -17,12 +17,15 @@ from xprim.dtypes import DTypeLike
 from xprim.errors import ShapeError
 from xtree.boundaries import boundary
 from xtree.errors import message
+from xtree.namespaces import late_import
 
 __all__ = [
     "PINNED_HOST", "MemorySpace", "SymbolicSize", "size_of", "slice_indices", "type_of_by_class",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
+
+_sharded_types = late_import("xprim.sharded_types", "it computes with abstract values")
 
 
 # ----------------------------------------------------------------------------------------- sizes
@@ -340,7 +343,7 @@ class ShapedArray:
             return self
         return shaped_array(self.shape, self.dtype, False, self.type_sharding)
 
-    # What a `HiType` has, so that one that is made of others may ask any of them.
+    # The methods of a `HiType`, for types that are made of others.
 
     def lo_ty(self) -> list[ShapedArray]:
         """Return the types of the arrays that a value is made of: itself."""
@@ -373,9 +376,7 @@ class ShapedArray:
           size: how many elements there are.
           spec: the axis, or None for a value that is the same for all.
         """
-        if spec is None:
-            return self
-        return self.update(shape=self.shape[:spec] + self.shape[spec + 1 :])
+        return self if spec is None else _sharded_types.without_dimension(self, spec)
 
     def inc_rank(self, size: int, spec: int | None) -> ShapedArray:
         """Return the abstract value of some elements along an axis.
@@ -384,9 +385,7 @@ class ShapedArray:
           size: how many there are.
           spec: the axis, or None for a value that is the same for all.
         """
-        if spec is None:
-            return self
-        return self.update(shape=(*self.shape[:spec], size, *self.shape[spec:]))
+        return self if spec is None else _sharded_types.with_dimension(self, spec, size)
 
     def leading_axis_spec(self) -> int:
         """Return the leading axis, 0."""

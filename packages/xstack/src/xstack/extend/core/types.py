@@ -136,7 +136,7 @@ def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
         raise ValueError(
             f"mapped_aval: dimension {axis} of {aval.str_short()} is no batch of {size}."
         )
-    return aval.update(shape=(*aval.shape[:axis], *aval.shape[axis + 1 :]))
+    return aval.dec_rank(size, axis)
 
 
 def unmapped_aval(
@@ -161,9 +161,7 @@ def unmapped_aval(
         explicit_mesh_axis is None, "unmapped_aval",
         "a batch over an axis of a mesh has no type of its own.",
     )  # fmt: skip
-    if axis is None:
-        return aval
-    return aval.update(shape=(*aval.shape[:axis], size, *aval.shape[axis:]))
+    return aval.inc_rank(size, axis)
 
 
 def max_dim(d1: DimSize, d2: DimSize) -> DimSize:
