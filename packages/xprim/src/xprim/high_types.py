@@ -250,11 +250,11 @@ class Layout(Record):
 
 _MAX_LAYOUTS = 1024
 # What leaves the values of a type have.
-_layouts: dict[HiType, Layout] = {}
+_layouts: dict[Type, Layout] = {}
 
 
-def layout_of(type_: HiType) -> Layout:
-    """Return what leaves the values of a type have.
+def layout_of(type_: Type) -> Layout:
+    """Return what leaves the values of a type have; an array is its own.
 
     Raises:
       TypeError: its tangent type has no sums that are those of its arrays.
@@ -263,21 +263,16 @@ def layout_of(type_: HiType) -> Layout:
     return found or remember(_layouts, type_, _make_layout(type_), _MAX_LAYOUTS)
 
 
-def _make_layout(type_: HiType) -> Layout:
+def _make_layout(type_: Type) -> Layout:
     arrays = tuple(type_.lo_ty())
     if type(type_).to_tangent_aval is HiType.to_tangent_aval:
         return Layout(arrays, None, ())
     tangent = type_.to_tangent_aval()
-    perturbations = tuple([a.strong() for a in arrays_of(tangent)])
+    perturbations = tuple([a.strong() for a in tangent.lo_ty()])
     of_arrays = tuple([a.to_tangent_aval().strong() for a in arrays])
     if isinstance(tangent, HiType):
         _check_tangent_type(type_, tangent, perturbations)
     return Layout(arrays, tangent, () if perturbations == of_arrays else perturbations)
-
-
-def arrays_of(type_: Type) -> list[ShapedArray]:
-    """Return the types of the arrays of a value of a type; an array is its own."""
-    return type_.lo_ty() if isinstance(type_, HiType) else [type_]
 
 
 def _check_tangent_type(type_: HiType, tangent: HiType, arrays: tuple[ShapedArray, ...]) -> None:
@@ -473,8 +468,6 @@ def tangent_from(type_: Type, leaves: Sequence[Any]) -> Any:
       type_: the type of the value.
       leaves: one for each leaf.
     """
-    if not isinstance(type_, HiType):
-        return leaves[0]
     layout = layout_of(type_)
     tangents = layout.differentiated(leaves)
     if layout.perturbations:
@@ -496,7 +489,7 @@ def tangents_of(type_: Type, tangent: Any) -> list[Any]:
         return [tangent]
     layout = layout_of(type_)
     if isinstance(tangent, Zero):
-        return layout.completed([Zero(a) for a in arrays_of(layout.tangent)])
+        return layout.completed([Zero(a) for a in layout.tangent.lo_ty()])
     return layout.completed(xtree.leaves(tangent))
 
 

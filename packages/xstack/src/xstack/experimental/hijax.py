@@ -21,8 +21,9 @@ its tangents. Rules see such values and their tangents; the `custom_derivative` 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property, partial
+from itertools import islice
 from typing import Any, ClassVar
 
 import xtree
@@ -125,56 +126,34 @@ class _Types:
     """A tree of types, with the leaves that values of these types have.
 
     Attributes:
-      given: the tree.
       avals: its leaves, a `ShapedArray` or a `HiType` each.
+      layouts: what leaves a value of each has.
       tree: its structure.
     """
 
-    __slots__ = ("avals", "given", "tree")
+    __slots__ = ("avals", "layouts", "tree")
 
-    def __init__(self, given: Any) -> None:
-        self.given = given
-        self.avals, self.tree = xtree.flatten(given)
-
-    @property
-    def has_high(self) -> bool:
-        """Whether one of the types is a `HiType`."""
-        return any(isinstance(a, HiType) for a in self.avals)
+    def __init__(self, types: Any) -> None:
+        leaves, self.tree = xtree.flatten(types)
+        self.avals: list[Any] = [a if isinstance(a, HiType) else typeof(a) for a in leaves]
+        self.layouts = list(map(layout_of, self.avals))
 
     @property
     def chooses_tangents(self) -> bool:
         """Whether tangents of one of the types are not those of its arrays."""
-        layouts = [layout_of(a) for a in self.avals if isinstance(a, HiType)]
-        return any(layout.tangent is None or layout.perturbations for layout in layouts)
+        return any(layout.tangent is None or layout.perturbations for layout in self.layouts)
 
-    def by_value(self, leaves: Sequence[Any]) -> list[list[Any]]:
-        """Return the leaves of each value."""
-        found, start = [], 0
-        for aval in self.avals:
-            count = 1
-            if isinstance(aval, HiType):
-                layout = layout_of(aval)
-                count = len(layout.arrays) + len(layout.perturbations)
-            found.append(list(leaves[start : start + count]))
-            start += count
-        return found
-
-    def leaves(self, values: Any) -> list[Any]:
-        """Return the leaves of values."""
-        found = self.tree.flatten_up_to(values)
-        return [leaf for aval, x in zip(self.avals, found, strict=True)
-                for leaf in (xtree.leaves(x) if isinstance(aval, HiType) else [x])]  # fmt: skip
-
-    def values(self, leaves: Sequence[Any], value: Callable[[Any, list[Any]], Any]) -> Any:
+    def values(self, leaves: Iterable[Any], value: Callable[[Any, list[Any]], Any]) -> Any:
         """Return the tree of `value(type, leaves)` for each value."""
-        pairs = zip(self.avals, self.by_value(leaves), strict=True)
-        return xtree.unflatten(self.tree, [value(aval, part) for aval, part in pairs])
+        remaining = iter(leaves)
+        return xtree.unflatten(self.tree, [
+            value(aval, list(islice(remaining, len(layout.arrays) + len(layout.perturbations))))
+            for aval, layout in zip(self.avals, self.layouts, strict=True)
+        ])  # fmt: skip
 
-    def flags(self, of_leaves: Sequence[bool]) -> Any:
+    def flags(self, of_leaves: Iterable[bool]) -> Any:
         """Return, in a tree, for which values one of the leaves that has its tangents is marked."""
-        return self.values(of_leaves, lambda aval, part: any(
-            layout_of(aval).differentiated(part) if isinstance(aval, HiType) else part
-        ))  # fmt: skip
+        return self.values(of_leaves, lambda aval, part: any(layout_of(aval).differentiated(part)))
 
     def tangent_leaves(self, tangents: Sequence[Any]) -> list[Any]:
         """Return tangents of all leaves, given a tangent or None for each value, in order."""
@@ -279,7 +258,7 @@ class HiPrim:
           *operands: of the types that `in_avals` says.
         """
         self._check_types("operand", "in_avals", self._ins, operands)
-        leaves = self._function(*self._ins.leaves(operands))
+        leaves = self._function(*xtree.leaves(operands))
         return self._outs.values(leaves, _value_of)
 
     def check(self, *avals: Any) -> None:
@@ -452,13 +431,13 @@ class HiPrim:
         is_nonzero = iter(saved.is_nonzero)
 
         def cotangent(aval: Any, cts: list[Any]) -> Any:
-            high = isinstance(aval, HiType)
-            cts = layout_of(aval).differentiated(cts) if high else cts
+            layout = layout_of(aval)
+            cts = layout.differentiated(cts)
             if not next(is_nonzero) or all(isinstance(ct, SymbolicZero) for ct in cts):
                 return Zero(aval.to_ct_aval())
             cts = [instantiate_zeros(Zero(ct.aval)) if isinstance(ct, SymbolicZero) else ct
                    for ct in cts]  # fmt: skip
-            return tangent_from(aval, layout_of(aval).completed(cts)) if high else cts[0]
+            return tangent_from(aval, layout.completed(cts))
 
         outgrad = self._outs.values(cotangents, cotangent)
         if not hasattr(self, "vjp_bwd"):
@@ -494,13 +473,10 @@ class HiPrim:
 
         def value(aval: Any, part: list[Any]) -> Any:
             mapped = [next(flags) for _ in part]
-            if not isinstance(aval, HiType):
-                dims.append(0 if mapped[0] else None)
-                return part[0]
             spec = aval.leading_axis_spec() if any(mapped) else None
             dims.append(spec)
-            if spec is None:
-                return from_leaves(aval, part)
+            if spec is None or not isinstance(aval, HiType):
+                return _value_of(aval, part)
             of_part = iter(mapped)
             return all_of(HiValue(aval, part, ()), axis_size, spec, lambda x, axis: (
                 moveaxis(x, 0, axis or 0) if next(of_part)
