@@ -7,8 +7,8 @@ leaves are arrays, and the type is part of the structure. So a function of trees
 A type chooses the type of its tangents. Where that is the type of the tangents of its arrays, they
 are differentiated. Otherwise the value has further leaves, the *perturbations*: arrays of the
 tangent type that are zero, so a derivative with respect to the value is one with respect to them.
-Operations say by their rules how perturbations of operands reach those of results. An instance of
-a class has scalars in place of them, which cost no memory, until something is differentiated.
+The rules of operations define how perturbations of results depend on those of operands. An
+instance of a class has scalars in place of them, which cost no memory, until it is differentiated.
 
     Layout                     what leaves a value has
     as_arguments, restore      derivatives with respect to values: functions of perturbations
@@ -188,17 +188,17 @@ def register_hitype(value_class: type, type_of: Callable[[Any], Any]) -> None:
     """Make the instances of a class values of a `HiType`.
 
     Args:
-      value_class: the class, which is no registered node of trees.
+      value_class: the class, which is not registered as a pytree.
       type_of: returns the type of an instance.
 
     Raises:
       RegistrationError: the class is registered already.
-      TypeError: it is no class, or one of arrays or numbers.
+      TypeError: it is not a class, or it is a class of arrays or numbers.
     """
     if not isinstance(value_class, type) or issubclass(value_class, _ARRAYS):
         raise TypeError(message(
             "register_hitype", "the values must have a class of their own.", got=repr(value_class),
-            expected="a class that is none of arrays or numbers",
+            expected="a class, which is not that of arrays or numbers",
         ))  # fmt: skip
     xtree.default_registry.register_as(value_class, HiValue)
     type_of_by_class[value_class] = type_of
@@ -494,7 +494,7 @@ def tangents_of(type_: Type, tangent: Any) -> list[Any]:
 
 
 class _Leaf:
-    """Holds a leaf of a tree whose structure is looked at."""
+    """Holds a leaf of a tree, whatever that leaf is."""
 
     __slots__ = ("value",)
 
@@ -618,25 +618,25 @@ def one_of(value: Any, size: int, spec: Any, element: Callable[[Any, Any], Any])
       spec: the `MappingSpec`.
       element: `element(array, axis)` is what stands for one element of an array.
     """
-    whole = _entered(value)
-    type_ = whole.aval.dec_rank(size, spec)
+    batch = _entered(value)
+    type_ = batch.aval.dec_rank(size, spec)
     axes, of_perturbations = _axes(type_, spec)
-    return HiValue(type_, list(map(element, whole.arrays, axes)),
-                   list(map(element, whole.perturbations, of_perturbations)))  # fmt: skip
+    return HiValue(type_, list(map(element, batch.arrays, axes)),
+                   list(map(element, batch.perturbations, of_perturbations)))  # fmt: skip
 
 
-def all_of(value: Any, size: int, spec: Any, whole: Callable[[Any, Any], Any]) -> Any:
+def all_of(value: Any, size: int, spec: Any, batch: Callable[[Any, Any], Any]) -> Any:
     """Return the batch of which a value stands for one element.
 
     Args:
       value: one element.
       size: how many elements there are.
       spec: the `MappingSpec`.
-      whole: `whole(array, axis)` is the array of all elements, along an axis.
+      batch: `batch(array, axis)` is the array of all elements, along an axis.
     """
     one = _entered(value)
     axes, of_perturbations = _axes(one.aval, spec)
-    leaves = [*map(whole, one.arrays, axes), *map(whole, one.perturbations, of_perturbations)]
+    leaves = [*map(batch, one.arrays, axes), *map(batch, one.perturbations, of_perturbations)]
     return from_leaves(one.aval.inc_rank(size, spec), leaves)
 
 
@@ -675,7 +675,7 @@ def along_leading_axes(
         if length is None and not sizes:
             raise ValueError(message(
                 "scan", "the number of steps is not known.",
-                hint="length=... says it, where all of xs are values of types of their own",
+                hint="pass length=..., where xs has values of types of their own alone",
             ))  # fmt: skip
         size = sizes[0] if length is None else length
         xs = xtree.unflatten(tree, [_steps_of(x, size) if is_high(x) else x for x in leaves])

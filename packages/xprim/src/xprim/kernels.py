@@ -366,7 +366,7 @@ class _Checked:
 # the literals bound as constants of the function. Where a `ufunc` rule says which call of NumPy
 # equals the rule, the line makes that call: it saves a Python call. Ufuncs broadcast their operands
 # themselves, and write over a large operand that nothing else needs. A call-like primitive is
-# called by its `kernel` rule, which asks for the functions of the programs that it holds.
+# called by its `kernel` rule, which gets functions of the programs that it holds from `write`.
 #
 # Under `config.enable_checks` each call of NumPy is compared with the rule that it stands for.
 
@@ -400,7 +400,7 @@ def numpy_function(
     Raises:
       Refusal: for a program that is long, has effects, holds calls of primitives without a `kernel`
         rule, or has an operation that the compiler takes or whose result is large; and for all
-        where each operation's result is to be looked at.
+        where options check the result of each operation.
     """
     jaxpr = dead_code_removed(program.jaxpr)[0]
     _check_worth_writing(program, jaxpr, longest)

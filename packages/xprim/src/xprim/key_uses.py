@@ -360,7 +360,7 @@ class _Walk:
 def count_staged() -> int:
     """Return how many equations are staged so far, 0 in eager work.
 
-    In the scope of branches it tells one switch from others.
+    In the name scope of branches it distinguishes one switch from others.
     """
     trace = state.trace
     while trace is not None and type(trace) is not JaxprTrace:

@@ -340,7 +340,7 @@ BACKWARD: Final = "(backward)"
 BRANCH: Final = "(branch"
 """The start of the name scope of a branch where all branches run; its number follows.
 
-What follows " of " after the number tells the switch from others.
+What follows " of " after the number distinguishes the switch from others.
 """
 RULE: Final = "(rule"
 """The start of the name scope of a derivative rule that computes the function as well."""

@@ -13,7 +13,7 @@ family imports them, and only what some published library needs is here:
     state.types, tree_util              flax
     xla_bridge                          chex
 
-These modules have no files: a table says what they show.
+These modules have no files: the calls of `_show` below define what they show.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from xprim.source import hide, is_hidden
 from xstack.absences import hint_for
 from xtree.namespaces import import_by_name, late_import, moved_modules, namespace
 
-_clearing = late_import("xjit.cache.clearing", "the compiler is asked for its clients alone")
+_clearing = late_import("xjit.cache.clearing", "few programs read the clients by platform")
 _distributed = late_import("xpar.distributed", "few programs run in several processes")
 
 moved_modules("xstack", """
@@ -46,7 +46,7 @@ with namespace(globals(), hint=hint_for):
 
 
 class _PrivateModule(ModuleType):
-    """A module that shows objects, and all public names of other modules, imported when asked."""
+    """A module that shows objects, and all public names of other modules, imported at first use."""
 
     def __init__(self, name: str, shown: tuple[str, ...], objects: dict[str, Any]) -> None:
         super().__init__(f"{__name__}.{name}", __doc__)

@@ -382,7 +382,7 @@ class HiPrim:
 
     @property
     def _has_leading_axes(self) -> bool:
-        """Whether each `HiType` says what its leading axis is."""
+        """Whether each `HiType` has a `leading_axis_spec`."""
         types = [a for a in (*self._ins.avals, *self._outs.avals) if isinstance(a, HiType)]
         return all(type(t).leading_axis_spec is not HiType.leading_axis_spec for t in types)
 
@@ -575,12 +575,12 @@ def register_hitype(value_class: type, type_of: Callable[[Any], Any]) -> None:
     """Make the instances of a class values of a `HiType`.
 
     Args:
-      value_class: the class, which is no registered pytree.
+      value_class: the class, which is not registered as a pytree.
       type_of: returns the type of an instance.
 
     Raises:
       RegistrationError: the class is registered already.
-      TypeError: it is no class, or one of arrays or numbers.
+      TypeError: it is not a class, or it is a class of arrays or numbers.
 
     Example:
       >>> from dataclasses import dataclass
@@ -629,9 +629,9 @@ def _let_vmap_map(value_class: type) -> None:
         lambda element, _, x, spec: (
             x if spec is None else one_of(x, _current_size(), spec, element)
         ),
-        lambda whole, size, x, spec: (
+        lambda batch, size, x, spec: (
             x if spec is None
-            else all_of(x, operator.index(size), spec, lambda array, axis: whole(size, array, axis))
+            else all_of(x, operator.index(size), spec, lambda array, axis: batch(size, array, axis))
         ),
     )  # fmt: skip
 
