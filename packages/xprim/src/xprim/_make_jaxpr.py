@@ -39,8 +39,9 @@ def typeof(x: ArrayLike | Cell) -> ShapedArray | AbstractRef:
 
 def _type_of_value(x: Any) -> ShapedArray:
     """Return the abstract value of what `typeof` accepts; of a reference, that of its value."""
-    if type_of_by_class and type(x) in type_of_by_class:  # whose attributes may be operations
-        return type_of_by_class[type(x)](x)  # type: ignore[no-any-return]
+    type_of = type_of_by_class.get(type(x))
+    if type_of is not None:  # attributes of x may be operations
+        return type_of(x)  # type: ignore[no-any-return]
     aval = getattr(x, "aval", None)
     if isinstance(aval, ShapedArray):
         return aval
