@@ -8,8 +8,10 @@ A name stays on `public_names.json` for good; `test_public_names` holds that eac
 from __future__ import annotations
 
 import importlib
+import inspect
 import json
 import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,20 @@ def resolve(path: str) -> Any:
             found = getattr(found, part)
         except AttributeError:
             found = importlib.import_module(".".join(parts[:i]))
+    return found
+
+
+def functions_of(holders: Iterable[str]) -> dict[str, Callable[..., Any]]:
+    """Return the public functions of modules and classes by path below `xstack`, each once."""
+    found: dict[str, Callable[..., Any]] = {}
+    seen: set[int] = set()
+    names = kept()
+    for holder in holders:
+        for name in names[holder]:
+            function = getattr(resolve(holder), name, None)
+            if inspect.isfunction(function) and id(function) not in seen:
+                seen.add(id(function))
+                found[f"{holder}.{name}".removeprefix("xstack.")] = function
     return found
 
 

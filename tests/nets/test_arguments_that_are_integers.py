@@ -21,7 +21,7 @@ import pytest
 import xstack
 from tests.nets.test_values_of_functions import CELLS as VALUE_CELLS, CELLS_OF_MODULES, OURS
 from tests.nets.value_operands import layouts
-from tests.public_names import kept, resolve
+from tests.public_names import functions_of, kept, resolve
 from xnp.sparse import bcoo_fromdense, bcsr_fromdense
 from xprim.requirements import integers_of
 
@@ -150,14 +150,8 @@ DELIBERATE = {
 @functools.cache
 def functions() -> dict[str, Callable[..., Any]]:
     """Return the public functions that have integer arguments, by path, each once."""
-    found, seen = {}, set()
-    for holder, names in kept().items():
-        for name in names:
-            function = getattr(resolve(holder), name, None)
-            if inspect.isfunction(function) and integers_of(function) and id(function) not in seen:
-                seen.add(id(function))
-                found[f"{holder}.{name}".removeprefix("xstack.")] = function
-    return found
+    every = functions_of(kept())
+    return {path: function for path, function in every.items() if integers_of(function)}
 
 
 def _rows() -> dict[int, list[tuple[str, str]]]:
@@ -179,9 +173,10 @@ def _names(path: str, dtype: str) -> dict[str, Any]:
             "bcoo": bcoo_fromdense(arrays["s"]), "bcsr": bcsr_fromdense(arrays["s"])}  # fmt: skip
 
 
-def _call(path: str, row: str, dtype: str, replaced: dict[str, Any], function: Any = None) -> Any:
+def call_row(
+    path: str, row: str, dtype: str, replaced: dict[str, Any], function: Callable[..., Any]
+) -> Any:
     """Call a function as a row does, some of its arguments replaced."""
-    function = function or functions()[path]
 
     def f(*args: Any, **kwargs: Any) -> Any:
         bound = inspect.signature(function).bind(*args, **kwargs)
@@ -193,7 +188,7 @@ def _call(path: str, row: str, dtype: str, replaced: dict[str, Any], function: A
 
 def _works(path: str, row: str, dtype: str, function: Any) -> bool:
     try:
-        _call(path, row, dtype, {}, function)
+        call_row(path, row, dtype, {}, function)
     except Exception:  # whatever it says: this row is not for this dtype
         return False
     return True
@@ -234,17 +229,19 @@ def _cells() -> list[Cell]:
 def found_in(cell: Cell) -> str:
     """Return what is wrong with the refusal of a cell, or nothing."""
     path, row, dtype, argument, form = cell
+    function = functions()[path]
     _names(path, dtype)  # arrays of their own, not of a trace
     try:
         if form == "traced":
             xstack.eval_shape(
-                lambda t: (_call(path, row, dtype, {argument: t}), None)[1], np.int32(1)
+                lambda t: (call_row(path, row, dtype, {argument: t}, function), None)[1],
+                np.int32(1),
             )
         else:
-            _call(path, row, dtype, {argument: FORMS[form]})
+            call_row(path, row, dtype, {argument: FORMS[form]}, function)
     except (TypeError, ValueError) as error:
         operation, _, text = str(error).partition(": ")
-        names = (functions()[path].__name__, path.rpartition(".")[2])
+        names = (function.__name__, path.rpartition(".")[2])
         good = operation in names and re.search(rf"\b{argument}\b", text)
         return "" if good else f"{type(error).__name__}: {str(error).splitlines()[:1]}"
     except Exception as error:

@@ -23,8 +23,8 @@ import pytest
 
 import xstack
 from tests.nets.cells import IN_FULL, drawn
-from tests.nets.test_arguments_that_are_integers import _names, row_that_calls
-from tests.public_names import kept, resolve
+from tests.nets.test_arguments_that_are_integers import call_row, row_that_calls
+from tests.public_names import functions_of, kept
 
 pytestmark = [pytest.mark.fuzz, pytest.mark.filterwarnings("ignore")]
 
@@ -86,28 +86,21 @@ class Cell(NamedTuple):
 @functools.cache
 def functions() -> dict[str, Callable[..., Any]]:
     """Return the public functions of arrays by path, each once."""
-    found, seen = {}, set()
-    for holder, names in kept().items():
-        module = holder.removeprefix("xstack.")
-        for name in names if module.partition(".")[0] in _MODULES else ():
-            function = getattr(resolve(holder), name, None)
-            if inspect.isfunction(function) and id(function) not in seen:
-                seen.add(id(function))
-                found[f"{module}.{name}"] = function
-    return found
+    return functions_of(
+        holder for holder in kept()
+        if holder.removeprefix("xstack.").partition(".")[0] in _MODULES
+    )  # fmt: skip
 
 
 def _call(cell: Cell, function: Callable[..., Any], convert: Callable[[Any], Any]) -> Any:
     """Call a function as the row of a cell does, with its parameter replaced."""
-    signature = inspect.signature(functions()[cell.path])
 
-    def f(*args: Any, **kwargs: Any) -> Any:
-        bound = signature.bind(*args, **kwargs)
-        bound.arguments[cell.parameter] = VALUES[cell.value]()
-        converted = {name: convert(x) for name, x in bound.kwargs.items()}
-        return function(*map(convert, bound.args), **converted)
+    @functools.wraps(functions()[cell.path])  # rows bind to our signature; NumPy's differ
+    def converted(*args: Any, **kwargs: Any) -> Any:
+        return function(*map(convert, args), **{name: convert(x) for name, x in kwargs.items()})
 
-    return eval(cell.row, {**_names(cell.path, cell.dtype), "f": f})
+    replaced = {cell.parameter: VALUES[cell.value]()}
+    return call_row(cell.path, cell.row, cell.dtype, replaced, converted)
 
 
 def _parameters(path: str) -> Iterator[str]:
@@ -211,7 +204,7 @@ def test_the_net_of_scalar_parameters_is_wide() -> None:
     assert len(_cells()) >= 12_000
 
 
-# A huge size is refused before memory is asked for; what is made of huge shapes is not.
+# A huge size is refused before memory is allocated; what is made of huge shapes is not.
 def test_scalar_parameters_are_computed_with_or_refused_by_name() -> None:
     cells = [c for c in drawn(_cells(), 150) if IN_FULL or not _is_deliberate(c)]
     faults = {str(cell): found_in(cell) for cell in cells if not _is_deliberate(cell)}
