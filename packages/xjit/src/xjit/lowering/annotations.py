@@ -266,7 +266,7 @@ def _add_to_producer(
     return operands
 
 
-def _same(x: Any, *, items: Items) -> Any:
+def _same(x: Any, **_params: Any) -> Any:
     return (x,)
 
 
@@ -284,7 +284,7 @@ xla_metadata_value_p: Primitive = Primitive(
 
 
 # -------------------------------------------------------------------------------- layouts of values
-# The primitive `layout_constraint`: a value, and how it lies in memory inside of a program.
+# The primitive `layout_constraint`: a value, and its order in memory inside of a program.
 #
 # Params: `order`, the numbers of the dimensions, the slowest first.
 
@@ -337,12 +337,8 @@ def _constrain(leaf: Any, layout: Any) -> Array:
     return layout_constraint_p.bind(x, order=order)[0]  # type: ignore[no-any-return]
 
 
-def _same_layout(x: Any, *, order: tuple[int, ...]) -> tuple[Any, ...]:
-    return (x,)
-
-
 def _write_layout(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *,
-               order: tuple[int, ...]) -> Sequence[str]:  # fmt: skip
+                  order: tuple[int, ...]) -> Sequence[str]:  # fmt: skip
     layouts = layouts_text([order])
     return b.op(
         "stablehlo.custom_call", operands, avals_in, avals_out,
@@ -360,13 +356,13 @@ def _batch_layout(axis: BatchAxis, operands: Any, dims: Any, *, order: tuple[int
 
 layout_constraint_p: Primitive = Primitive(
     "layout_constraint",
-    shape=_same_layout,
-    numpy=_same_layout,
+    shape=_same,
+    numpy=_same,
     stablehlo=_write_layout,
     jvp=LINEAR,
     transpose=lambda cts, x, *, order: layout_constraint_p.bind(cts[0], order=order),
     batch=_batch_layout,
-    sharding=xprim.dimension_names.alike,
+    sharding=dimension_names.alike,
     physical=STRUCTURAL,
 )
 

@@ -34,6 +34,9 @@ from xprim import (
 
 __all__ = ()
 
+Names = Sequence[str]
+Avals = Sequence[ShapedArray]
+
 _REMAINDER = "stablehlo.remainder"
 
 # The operations that are written so: none where XLA is repaired.
@@ -41,7 +44,7 @@ GUARDED = frozenset(["stablehlo.divide", _REMAINDER] if FOLDS_DIVISION_BY_ZERO e
 
 
 def write_division(
-    b: Builder, name: str, operands: Sequence[str], aval: ShapedArray, plain: Callable[..., str]
+    b: Builder, name: str, operands: Names, aval: ShapedArray, plain: Callable[..., str]
 ) -> str:
     """Append a division of integers whose divisor the compiler never takes for 0.
 
@@ -139,9 +142,6 @@ def _element(eqn: Equation, known: dict[Any, np.ndarray[Any, Any]]) -> np.ndarra
 # JAX alike; subject upstream: reductions by YNNPACK; no issue is known). Around it NaN is selected
 # where an element is NaN. Sums keep NaN: where the sum of all is not NaN, no element is compared.
 
-Names = Sequence[str]
-Avals = Sequence[ShapedArray]
-
 _LOSES_NAN = frozenset([dtypes.float32, dtypes.float64, dtypes.float16, dtypes.bfloat16])
 _LEAST_OF_YNNPACK = 4096
 
@@ -234,9 +234,9 @@ SATURATING = frozenset(["add", "sub", "mul", "div", "integer_pow", "square", _PR
 
 
 def write_in_float32(
-    name: str, rule: Callable[..., Sequence[str]], b: Builder, operands: Sequence[str],
-    avals_in: Sequence[ShapedArray], avals_out: Sequence[ShapedArray], **params: Any,
-) -> Sequence[str]:  # fmt: skip
+    name: str, rule: Callable[..., Names], b: Builder, operands: Names, avals_in: Avals,
+    avals_out: Avals, **params: Any,
+) -> Names:  # fmt: skip
     """Write an operation with a result of 8 bits in float32, and convert the result.
 
     Args:
