@@ -227,8 +227,8 @@ def wholes_of(
         _check_spec(x, spec, "out_axes")
         spec = None if spec is not_mapped else spec
         if type(x) is Held:
-            whole = _whole_of(axis, partial(placed, i), axis_size, x.value, spec)
-        found.append(Held(whole) if type(x) is Held else x)
+            x = Held(_whole_of(axis, partial(placed, i), axis_size, x.value, spec))
+        found.append(x)
     return found
 
 
@@ -698,7 +698,9 @@ class _Mapping:
             args, kwargs = as_leaves((args, kwargs))
         leaves, in_tree = xtree.flatten((args, kwargs) if kwargs else args)
         axis, values, dims = self._arguments(args, kwargs, leaves, in_tree)
-        in_parts = self.chunk_size is not None and axis.size > self.chunk_size
+        chunk_size = self.chunk_size
+        if chunk_size is not None and axis.size <= chunk_size:
+            chunk_size = None
         cells = map_cells(leaves, values, dims)
         numbers = [i for i, x in enumerate(leaves) if type(x) in _NUMBERS and dims[i] is not_mapped]
         out_tree: Any = None
@@ -707,7 +709,7 @@ class _Mapping:
             nonlocal out_tree
             if numbers:  # the function may ask for their values: they stay what they are
                 elements = tuple([leaves[i] if i in numbers else x for i, x in enumerate(elements)])
-            if with_types and not in_parts:
+            if with_types and chunk_size is None:
                 elements = elements_of(axis, self._size_of(axis), elements)
             if cells:
                 elements = inside(cells, elements)
@@ -718,7 +720,7 @@ class _Mapping:
                 result = fun(*xtree.unflatten(in_tree, elements))
             if with_types:
                 results, out_tree = flat_results(result)
-                if not in_parts:
+                if chunk_size is None:
                     results = self._wholes(axis, results, out_tree)
                 elif _has_objects(results):
                     raise not_in_chunks()
@@ -726,12 +728,12 @@ class _Mapping:
                 results, out_tree = flat_arrays(result, "vmap")
             return [*results, *last_values(cells, elements)] if cells else results
 
-        if self.chunk_size is None or not in_parts:
+        if chunk_size is None:
             results, out_dims = batch_flat(axis, flat_fun, values, dims)
         elif cells or axis.sharding is not None or _has_objects(values):
             raise not_in_chunks()
         else:
-            results, out_dims = in_chunks(axis, flat_fun, values, dims, self.chunk_size)
+            results, out_dims = in_chunks(axis, flat_fun, values, dims, chunk_size)
         if cells:
             results, out_dims = write_outer_refs(axis, cells, results, out_dims)
         wanted = self._wanted(results, out_tree)
@@ -943,7 +945,7 @@ def _place(axis: BatchAxis, x: Any, dim: Any, wanted: Any, i: int, out_tree: Any
 # A batch a few examples at a time, in the memory of these: what `vmap(chunk_size=)` runs.
 #
 # The examples are cut into chunks of one size, which a loop runs one after the other, and a rest.
-# So the function is batched, and compiled, for a chunk; results are those of the whole batch.
+# So the function is batched, and compiled, for a chunk; results are those of the full batch.
 
 
 def in_chunks(
