@@ -628,15 +628,19 @@ def _needs_remat_rules(jaxpr: ClosedJaxpr, policy: Policy | None) -> bool:
         "remat" in eqn.params if eqn.primitive is custom_vjp_call_p
         else any(inner.derived(_needs_remat_rules, policy) for inner in held_programs(eqn.params))
         if "inline" in eqn.primitive.rules
-        else _keeps_inside(eqn, policy)
+        else _keeps_inside(eqn.primitive, eqn.inputs, eqn.params, policy)
         for eqn in jaxpr.eqns
     )  # fmt: skip
 
 
-def _keeps_inside(eqn: Equation, policy: Policy | None) -> bool:
+def _keeps_inside(
+    primitive: Primitive, inputs: Sequence[Any], params: dict[str, Any], policy: Policy | None
+) -> bool:
     """Return whether a loop or branch has values that are kept, unless its residuals are."""
-    bodies = _bodies_run_twice(eqn.primitive, eqn.params)
-    if not bodies or (policy is not None and is_saved(_verdict_of(eqn, policy))):
+    bodies = _bodies_run_twice(primitive, params)
+    if not bodies or (
+        policy is not None and is_saved(policy(primitive, *[x.aval for x in inputs], **params))
+    ):
         return False
     return any(
         body.derived(_needs_remat_rules, policy)
@@ -667,11 +671,9 @@ class RematTrace(Trace):
         assert self.parent is not None
         if primitive is custom_vjp_call_p and "remat" in params:
             run = params["remat"](self._policy)
-        elif _bodies_run_twice(primitive, params) and _keeps_inside(
-            Equation(primitive, list(map(_variable, operands)), [], params), self._policy
-        ):
-            own = _run_loop_twice if primitive.name == "while" else _run_twice
-            run = functools.partial(own, primitive, params, self._policy)
+        elif _keeps_inside(primitive, operands, params, self._policy):
+            run_twice = _run_loop_twice if primitive.name == "while" else _run_twice
+            run = functools.partial(run_twice, primitive, params, self._policy)
         else:
             return self.parent.process(primitive, operands, params)
         with use_trace(self.parent):
@@ -698,10 +700,6 @@ def _bodies_run_twice(primitive: Primitive, params: dict[str, Any]) -> tuple[Clo
     if primitive.name == "while" and "schedule" in params:
         return (params["body_jaxpr"],)
     return params["branches"] if primitive.name == "cond" else ()
-
-
-def _variable(x: Any) -> Var:
-    return Var(x.aval)
 
 
 def _split_bodies(
@@ -768,13 +766,13 @@ def _run_loop_twice(
         elements = [lax.dynamic_index_in_dim(x, i, 0, keepdims=False) for x in stored]
         return eval_closed(given, *consts, *carry, *elements)
 
-    def go_on(*args: Any) -> list[Any]:
+    def condition(*args: Any) -> list[Any]:
         return eval_closed(test, *args[: len(test.in_avals)])
 
     avals = params["body_jaxpr"].in_avals
     results = primitive.bind(
         *operands, *[instantiate(Zero(a)) for a in rows], **params | {
-            "cond_jaxpr": trace_to_closed(go_on, [*test.in_avals, *rows], name=test.jaxpr.name),
+            "cond_jaxpr": trace_to_closed(condition, [*test.in_avals, *rows], name=test.jaxpr.name),
             "body_jaxpr": trace_to_closed(store, [*avals, *rows], name=storing.jaxpr.name),
         },
     )  # fmt: skip
@@ -820,15 +818,13 @@ def _that_is_given(
 ) -> ClosedJaxpr:
     """Return a body whose values are among its last arguments."""
     marks = {eqn.outputs[0] for eqn in body.eqns if eqn.primitive is remat_residual_p}
-    inner = _run_again(body)
-    joined = _with_saved_values(inner, [v for v in own if v not in marks])
-    program = joined.jaxpr
-    count = len(program.invars) - len(body.in_avals)
-    values = iter(program.invars[:count])
+    computed = [v for v in own if v not in marks]
+    program = _with_saved_values(_run_again(body), computed).jaxpr
+    given_for = dict(zip(computed, program.invars, strict=False))
     given = [Var(a) for a in avals]
-    given[start : start + len(own)] = [v if v in marks else next(values) for v in own]
-    eqns = [eqn for eqn in joined.eqns if eqn.primitive is not remat_residual_p]
-    program = program.replace(invars=[*program.invars[count:], *given], eqns=eqns)
+    given[start : start + len(own)] = [given_for.get(v, v) for v in own]
+    eqns = [eqn for eqn in program.eqns if eqn.primitive is not remat_residual_p]
+    program = program.replace(invars=[*program.invars[len(computed) :], *given], eqns=eqns)
     return closed_without_dead_code(ClosedJaxpr(program, body.consts), keep_arguments=True)[0]
 
 
