@@ -23,7 +23,7 @@ from xjit.sharding.meshes import (
     current_mesh,
 )
 from xjit.sharding.partial_sums import sums_of
-from xjit.sharding.rules import recast
+from xjit.sharding.rules import axis_uses, recast
 from xjit.sharding.shardings import (
     UNCONSTRAINED,
     NamedSharding,
@@ -513,16 +513,8 @@ def _is_named(jaxpr: ClosedJaxpr, name: Any) -> bool:
     return name is not None and name in _axes_in(jaxpr)
 
 
-def _axes_in(jaxpr: ClosedJaxpr) -> frozenset[Any]:
-    """Return the names of axes that collectives of a program name."""
-    found: set[Any] = set()
-    for eqn in jaxpr.jaxpr.eqns:
-        if eqn.primitive.axis_param:
-            found.update(eqn.params[eqn.primitive.axis_param])
-        for value in eqn.params.values():
-            items = value if isinstance(value, tuple) else (value,)
-            found = found.union(*[_axes_in(x) for x in items if type(x) is ClosedJaxpr])
-    return frozenset(found)
+def _axes_in(jaxpr: ClosedJaxpr) -> set[Any]:
+    return {axis for _, axis in axis_uses(jaxpr)}
 
 
 def _transpose(handle: TransposeHandle, cts: Any, *operands: Any, **params: Any) -> Any:

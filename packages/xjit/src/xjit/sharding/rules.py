@@ -29,7 +29,7 @@ from xprim.sharded_types import ShardingTypeError, in_memory_kind
 
 __all__ = [
     "AS_SAID", "Names", "alike", "rule_of", "ForbiddenCollectiveError", "no_collectives",
-    "results_of", "recast",
+    "results_of", "recast", "axis_uses",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -221,7 +221,10 @@ def _check_members_meet(
         programs = (params["cond_jaxpr"], params["body_jaxpr"])
     else:
         return
-    found = [use for p in programs for use in collectives_in(p) if use[1] in decides.vma]
+    found = [
+        (name, axis) for program in programs for name, axis in axis_uses(program)
+        if axis in decides.vma and name != "axis_index"
+    ]  # fmt: skip
     if found:
         operation, axis = min(found, key=str)
         name = "while_loop" if primitive.name == "while" else primitive.name
@@ -235,19 +238,22 @@ def _check_members_meet(
         ))  # fmt: skip
 
 
-def collectives_in(closed: ClosedJaxpr) -> frozenset[tuple[str, Any]]:
-    """Return the collectives of a program and of those inside it: their names, with each axis."""
-    return closed.derived(_collectives_in)
+def axis_uses(closed: ClosedJaxpr) -> frozenset[tuple[str, Any]]:
+    """Return the primitives of a program, and of those inside it, that are over named axes.
+
+    Each is a pair of the name of a primitive and an axis.
+    """
+    return closed.derived(_axis_uses)
 
 
-def _collectives_in(closed: ClosedJaxpr) -> frozenset[tuple[str, Any]]:
+def _axis_uses(closed: ClosedJaxpr) -> frozenset[tuple[str, Any]]:
     found = {
         (eqn.primitive.name, axis)
         for eqn in closed.jaxpr.eqns
-        if eqn.primitive.axis_param and eqn.primitive.name != "axis_index"
+        if eqn.primitive.axis_param
         for axis in eqn.params[eqn.primitive.axis_param]
     }
-    return frozenset(found.union(*map(collectives_in, programs_inside(closed))))
+    return frozenset(found.union(*map(axis_uses, programs_inside(closed))))
 
 
 def _sums_of_members(
