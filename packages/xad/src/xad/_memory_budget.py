@@ -413,11 +413,12 @@ def _nearest(
       measure: makes a choice for a program.
       most: the bytes where nothing is computed again, which may be fewer than those of a choice.
     """
-    found = [measure(closed)]
-    for divide in (_Measured.turns, _Measured.two_loops, _Measured.two_loops):
-        if found[-1].is_near or not found[0].smallest:
+    first = measure(closed)
+    found = [first]
+    for attempt in range(3):
+        if found[-1].is_near or not first.smallest:
             break
-        parts_of = divide(found[0], found[-1].least)
+        parts_of = first.two_loops(found[-1].least) if attempt else first.turns()
         found.append(measure(_with_scans_in_parts(closed, parts_of)))
     best = min(found, key=_Measured.miss)
     if best.miss()[0]:
@@ -496,7 +497,7 @@ class _Measured:
         candidates = _by_rate(self._program)
         return min([c.nbytes for c in candidates if c.part.rounds > 1], default=0)
 
-    def turns(self, _least: int) -> PartsOf:
+    def turns(self) -> PartsOf:
         """Return turns of steps in one of which a value has about the bytes that may be missed."""
         steps = math.ceil(self.smallest / ((_MOST - _LEAST) * self._budget))
         return partial(_turns_of, min(max(2, steps), _STEPS_A_TURN))
