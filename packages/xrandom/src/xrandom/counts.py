@@ -476,7 +476,7 @@ def multinomial(
     sample_shape(lead, "multinomial", trials)
     chances = repeated(chances, (*lead, chances.shape[-1]))
     steps: Any = unroll
-    if not isinstance(steps, bool | int | str):
+    if not isinstance(steps, int | str):
         steps = static_int(steps, "multinomial", "unroll")
     counts = draw(_multinomial, (words, repeated(trials, lead), chances), may_be_many, steps)
     return lax.convert_element_type(counts, exact)  # type: ignore[no-any-return]

@@ -38,9 +38,7 @@ def draw(function: Callable[..., Any], arrays: Sequence[Any], *statics: Any) -> 
         return function(*arrays, *statics)
     hosts, key = [], [function, *statics]
     for x in arrays:
-        host = None
-        if type(x) is ConcreteArray:
-            host = x.host if x.buffer is None else numpy_operand(x)
+        host = numpy_operand(x) if type(x) is ConcreteArray else None
         if host is None:
             return function(*arrays, *statics)
         hosts.append(host)

@@ -126,12 +126,8 @@ def uniform(
     exact = arguments.floating_dtype(dtype, "uniform")
     sizes = check_shape(shape, "uniform")
     if type(minval) is float and type(maxval) is float:
-        if minval == 0.0 and maxval == 1.0:
-            sample = draw(raw_uniform, (words,), sizes, exact)
-        elif all(x or math.copysign(1.0, x) > 0 for x in (minval, maxval)):
-            sample = draw(uniform_between, (words,), sizes, exact, minval, maxval)
-        else:
-            sample = uniform_between(words, sizes, exact, minval, maxval)
+        bounds = minval or 0.0, maxval or 0.0  # 0.0 for -0.0, which look-ups do not distinguish
+        sample = draw(uniform_between, (words,), sizes, exact, *bounds)
         return placed(sample, out_sharding, "uniform")
     low = parameter(minval, exact, "uniform: minval")
     high = parameter(maxval, exact, "uniform: maxval")
