@@ -27,7 +27,7 @@ from xnp.primitives.table import (
     mul,
     repeated,
 )
-from xnp.primitives.vector_functions import bits_of, floats, over_least_normal
+from xnp.primitives.vector_functions import bits_of, bits_of_one, floats, over_least_normal
 from xprim import Primitive, ShapedArray, Zero, dtypes, state
 from xprim.contracts import Builder
 
@@ -35,7 +35,7 @@ __all__ = ()
 
 # ------------------------------------------------------------------------- numbers within a range
 
-# By bytes of a number: what is squared lies between the inverse of the first power of 2 and it;
+# By bytes of a number: what is squared is between the inverse of the first power of 2 and it;
 # what is above is first divided by the second, what is below by the least normal number and then
 # by the third. So no square is infinite or loses digits.
 _IN_RANGE = {4: (2.0**40, 2.0**80, 2.0**32), 8: (2.0**450, 2.0**600, 2.0**260)}
@@ -45,10 +45,9 @@ class _Range:
     """Two sizes times a power of 2, subnormal ones by their bits: some processors flush those."""
 
     def __init__(self, x: Text, y: Text) -> None:
-        self.dtype = x.aval.dtype
-        bound, self.most, self.least = _IN_RANGE[self.dtype.itemsize]
-        info = dtypes.finfo(self.dtype)
-        self.tiny, self.one = float(info.tiny), (1 << info.nexp - 1) - 1 << info.nmant
+        dtype = x.aval.dtype
+        bound, self.most, self.least = _IN_RANGE[dtype.itemsize]
+        self.tiny, self.one = float(dtypes.finfo(dtype).tiny), bits_of_one(dtype)
         sizes = [x.op("abs"), y.op("abs")]
         top = sizes[0].op("maximum", sizes[1])
         self.is_high, self.is_low = top > bound, top < 1 / bound
@@ -187,18 +186,9 @@ def _derivative_jvp(primals: Any, tangents: Any, *, orders: tuple[int, int]) -> 
     return (z,), (Zero(z.aval) if total is None else total,)
 
 
-def _derivative_shape(
-    x: ShapedArray, y: ShapedArray, *, orders: tuple[int, int]
-) -> tuple[ShapedArray, ...]:
-    del orders
-    return _derivative_kinds(x, y)
-
-
-_derivative_kinds = elementwise_shape("hypot_derivative", FLOATING)
-
 hypot_derivative_p = Primitive(
     "hypot_derivative",
-    shape=_derivative_shape,
+    shape=elementwise_shape("hypot_derivative", FLOATING),
     numpy=lambda x, y, *, orders: (_derivative_numpy(x, y, orders=orders),),
     stablehlo=_derivative_stablehlo,
     jvp=_derivative_jvp,

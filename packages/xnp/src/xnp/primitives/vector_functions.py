@@ -241,15 +241,20 @@ def bits_of(x: Text) -> Text:
     return _reinterpret(x, np.dtype(f"i{x.aval.dtype.itemsize}"))
 
 
+def bits_of_one(dtype: np.dtype[Any]) -> int:
+    """Return the bits of 1.0 in a floating dtype."""
+    info = dtypes.finfo(dtype)
+    return (1 << info.nexp - 1) - 1 << info.nmant
+
+
 def over_least_normal(size: Text) -> tuple[Text, Text]:
     """Write which magnitudes are subnormal, and those over the least normal number, by their bits.
 
     Of other magnitudes the second result is some number between 0 and 1.
     """
-    info = dtypes.finfo(size.aval.dtype)
-    one = (1 << info.nexp - 1) - 1 << info.nmant
-    bits = bits_of(size)
-    return bits < 1 << info.nmant, floats(bits.op("or", one)) - 1.0
+    dtype, bits = size.aval.dtype, bits_of(size)
+    is_subnormal = bits < 1 << dtypes.finfo(dtype).nmant
+    return is_subnormal, floats(bits.op("or", bits_of_one(dtype))) - 1.0
 
 
 def floats(x: Text) -> Text:
