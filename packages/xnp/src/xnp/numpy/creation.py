@@ -196,7 +196,7 @@ def _array_of_value(value: Any, dtype: Any, copy: bool) -> Array:
         found = scalar_array(value, dtype)
         if state.trace is EAGER:
             return found
-        return ConcreteArray(found.to_host(), found.aval)  # an array, where programs tell numbers
+        return ConcreteArray(found.to_host(), found.aval)  # a constant of programs, no literal
     if isinstance(value, np.ndarray | np.generic):
         return _array_of_numpy(value, dtype, copy)
     if isinstance(value, list | tuple):  # a subclass, such as a namedtuple

@@ -128,9 +128,10 @@ def arg_stablehlo(better: str, worst: Callable[[Any], Any], extreme: str) -> Cal
     def stablehlo_rule(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, axes: Any,
                        index_dtype: Any) -> Any:  # fmt: skip
         aval = avals_in[0]
-        if type(aval.size) is int and aval.size < _FEW and not is_split(b):
+        is_known = type(aval.size) is int and not is_split(b)
+        if is_known and aval.size < _FEW:
             return in_pairs(b, operands, avals_in, avals_out, axes=axes, index_dtype=index_dtype)
-        is_long = axes[0] == aval.ndim - 1 and type(aval.size) is int and not is_split(b)
+        is_long = is_known and axes[0] == aval.ndim - 1
         is_long = is_long and aval.shape[-1] <= dtypes.iinfo(index_dtype).max
         is_long = is_long and _width_of_blocks(aval.shape[-1]) > 1
         find = in_blocks if is_long else in_two_passes

@@ -116,12 +116,13 @@ def in_slices(name: str, rule: Callable[..., Any], combine: str, repeats: bool) 
     ):  # fmt: skip
         if b.platform != "cpu" or is_split(b) or not _is_sliced(avals_in[0], axes):
             return rule(b, operands, avals_in, avals_out, axes=axes)
-        if dtypes.is_bool(avals_in[0].dtype) and avals_out[0].size == 1 and repeats and (
+        are_truths = dtypes.is_bool(avals_in[0].dtype) and repeats
+        if are_truths and avals_out[0].size == 1 and (
             _LEAST_TO_LEAVE <= avals_in[0].size < _MOST_TO_LEAVE
         ):  # fmt: skip
             return _until_settled(b, name, combine, operands[0], avals_in[0], avals_out[0])
         reduce = _reduce_slices if repeats else _reduce_rows
-        if dtypes.is_bool(avals_in[0].dtype) and repeats and not is_in_loop(b):
+        if are_truths and not is_in_loop(b):
             reduce = _reduce_bytes
         key = ("in slices", reduce.__name__, name, axes)
         return b.traced(lambda x: (reduce(name, combine, x, axes),), operands, avals_in, key)
