@@ -31,7 +31,17 @@ from xad.arguments import (
 from xad.tangents import float0_zeros, instantiate, is_differentiable, typed_as, zeros_of
 from xnp import lax
 from xnp.lax import broadcast_in_dim_p, concatenate_p, reshape_p, slice_p, transpose_p
-from xprim import Array, ShapedArray, Zero, dtypes, eval_closed, from_numpy, shaped_array
+from xprim import (
+    EAGER,
+    Array,
+    ShapedArray,
+    Zero,
+    dtypes,
+    eval_closed,
+    from_numpy,
+    shaped_array,
+    state,
+)
 from xprim.errors import message
 from xprim.requirements import require, require_choice
 from xprim.tracebacks import boundary
@@ -390,6 +400,10 @@ def _by_shapes(
 _METHODS: Final = {"auto": _by_shapes, "forward": _by_columns, "reverse": _by_rows}
 
 
+# Without a compiler, more chunks than this are faster as a loop whose body is staged once.
+_MAX_EAGER_CHUNKS: Final = 8
+
+
 def _map(
     fun: Callable[[list[Any]], list[Any]], avals: Sequence[ShapedArray], chunk_size: int | None
 ) -> list[Any]:
@@ -406,16 +420,31 @@ def _map(
     starts = [end - size for end, size in zip(itertools.accumulate(sizes), sizes, strict=True)]
     if count == 0:
         return _of_no_vector(fun, avals)
-    if chunk_size is not None and vmap is not None and count > chunk_size:
-        numbers = from_numpy(np.arange(count), canonical=True)
-        chunked: list[Any] = vmap(_of_number(fun, avals, starts), chunk_size=chunk_size)(numbers)
-        return chunked
-    basis = [np.eye(count, a.size, -start, dtype=a.dtype).reshape(count, *a.shape)
-             for start, a in zip(starts, avals, strict=True)]  # fmt: skip
-    if vmap is not None and count > 1:
-        mapped: list[Any] = vmap(fun)([from_numpy(b, copy=False, canonical=False) for b in basis])
-        return mapped
-    return _one_by_one(fun, basis)
+    if vmap is None or count == 1:
+        return _one_by_one(fun, _basis(avals, starts, 0, count))
+    size = count if chunk_size is None else min(chunk_size, count)
+    if size == count or (state.trace is EAGER and count <= _MAX_EAGER_CHUNKS * size):
+        chunks = (_basis(avals, starts, first, min(first + size, count))
+                  for first in range(0, count, size))  # fmt: skip
+        parts = [vmap(fun)([from_numpy(b, copy=False, canonical=False) for b in basis])
+                 for basis in chunks]  # fmt: skip
+        return [_concatenated(part) for part in zip(*parts, strict=True)]
+    numbers = from_numpy(np.arange(count), canonical=True)
+    chunked: list[Any] = vmap(_of_number(fun, avals, starts), chunk_size=size)(numbers)
+    return chunked
+
+
+def _basis(
+    avals: Sequence[ShapedArray], starts: Sequence[int], first: int, last: int
+) -> list[np.ndarray[Any, Any]]:
+    """Return some of the basis vectors, as a batch for each array."""
+    count = last - first
+    return [np.eye(count, a.size, first - start, dtype=a.dtype).reshape(count, *a.shape)
+            for start, a in zip(starts, avals, strict=True)]  # fmt: skip
+
+
+def _concatenated(parts: Sequence[Any]) -> Any:
+    return parts[0] if len(parts) == 1 else concatenate_p.bind(*parts, dimension=0)[0]
 
 
 def _of_no_vector(fun: Callable[[list[Any]], list[Any]], avals: Sequence[ShapedArray]) -> list[Any]:
@@ -432,7 +461,7 @@ def _one_by_one(
         for vector in zip(*basis, strict=True)
     ]
     return [
-        concatenate_p.bind(*[_reshape(r, (1, *r.aval.shape)) for r in column], dimension=0)[0]
+        _concatenated([_reshape(r, (1, *r.aval.shape)) for r in column])
         for column in zip(*rows, strict=True)
     ]
 
