@@ -57,6 +57,7 @@ _SHARES = "equal operands share the derivative, as they do in maximum and max"
 NUMBERS_BETTER_THAN_THE_ORACLE: list[tuple[str, Points, str]] = [
     (r"np\.angle\(x\)", _small, "no overflow of 1 / x^2"),
     (r"np\.i0\(x\)", lambda x: _far(x) | infinite(x), "its product with e^x overflows later"),
+    (r"np\.i0\(x\)", zero, "the second derivative is a half, not 0"),
     (r"lax\.igammac?\(\d\., x\)", zero, "the slopes of a polynomial, where the oracle has NaN"),
     (r"lax\.(lgamma|digamma|polygamma|igammac?)\(.*", infinite, "the limits at infinity"),
     (r"lax\.betainc\(.*", lambda x: (x == 0) | (x == 1), "the limits at both ends"),
@@ -68,6 +69,13 @@ NUMBERS_BETTER_THAN_THE_ORACLE: list[tuple[str, Points, str]] = [
         "the same power of 2 as elsewhere, not 1",
     ),
     (r"np\.sinc\(x\)", infinite, "NaN or the limit 0, as the value is"),
+    (r"np\.sinc\(x\)", _small, "no cancellation of sin(x) / x^2 and cos(x) / x"),
+    (
+        r"(np|lax)\.a(rc)?cosh\(x\)",
+        lambda x: (x < -1) | infinite(x),
+        "NaN where the value is, and the limit 0 at infinity",
+    ),
+    (r"lax\.erfc?\(x\).*", lambda x, y=0.0: infinite(x), "the limit 0 at infinity"),
     (r"lax\.bessel_i1e\(x\)", nan, "the derivative at NaN is NaN"),
     (r"nn\.celu\(x.*\)", lambda x: x == 0, "the second derivative from below, not a quarter of it"),
     (r"nn\.hard_(silu|swish)\(x\)", not_finite, _NO_CONTAGION),
