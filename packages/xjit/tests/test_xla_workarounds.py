@@ -11,6 +11,7 @@ import pytest
 
 import xnp
 from xjit import jaxlib_gateway as gateway, jit
+from xjit.export import deserialize, export
 from xjit.jaxlib_gateway import FOLDS_DIVISION_BY_ZERO
 from xjit.xla_workarounds import arithmetic
 from xjit.xla_workarounds.arithmetic import EXTREMES
@@ -168,15 +169,17 @@ NAN_BY_CONSTANTS = {
     "sinh": lambda x: lax.sinh(x + np.float32(np.nan)),
     "expm1": lambda x: lax.expm1(x.astype(dtypes.bfloat16) * np.nan),
     "complex sin": lambda x: lax.sin(lax.complex(x, x) * np.complex64(np.nan)),
+    "a few elements": lambda x: lax.exp(
+        x.reshape(20, 4) + xnp.asarray([np.nan, np.inf, -np.nan, 1], np.float32))[:, ::2],
 }  # fmt: skip
 
 
-def _results_of_nan():
+def _results_of_nan(compiled=jit):
     """Return the names of programs whose results are not NaN."""
     found = set()
     for name, f in NAN_BY_CONSTANTS.items():
         np.asarray(jit(lambda x: x * 2)(HALVES))  # what memory holds that is given back
-        result = np.asarray(jit(lambda x, f=f: f(x))(xnp.asarray(HALVES)))
+        result = np.asarray(compiled(lambda x, f=f: f(x))(xnp.asarray(HALVES)))
         with np.errstate(invalid="ignore"):  # any bits may come, those of a signaling NaN, too
             is_nan = np.isnan(result)
         if not is_nan.all():
@@ -192,6 +195,32 @@ def test_xla_loses_results_of_nan_by_constants_where_we_say_so(monkeypatch):
     # where this fails, XLA is repaired: LOSES_RESULTS_OF_NAN and what it guards can go
     monkeypatch.setattr(arithmetic, "LOSES_RESULTS_OF_NAN", False)
     assert bool(_results_of_nan()) == gateway.LOSES_RESULTS_OF_NAN
+
+
+def _read(f):
+    """Return a function as it is after it was exported, and read."""
+    return deserialize(export(jit(f))(HALVES).serialize()).call
+
+
+def test_exponentials_of_nan_by_constants_of_exported_programs_are_nan():
+    assert not _results_of_nan(_read)
+
+
+def test_programs_exported_where_xla_is_right_are_right_where_it_is_not(monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(arithmetic, "LOSES_RESULTS_OF_NAN", False)
+        exported = {f: export(jit(f))(HALVES) for f in NAN_BY_CONSTANTS.values()}
+    assert not _results_of_nan(lambda f: exported[f.__defaults__[0]].call)
+
+
+def test_constants_of_stored_programs_that_are_no_nan_stay_as_they_are():
+    text = f"""\
+    %cst = stablehlo.constant dense<0x7F800000> : tensor<f32>
+    %cst_0 = stablehlo.constant dense<[1.0, 0xFF800000]> : tensor<2xf32>
+    %cst_1 = stablehlo.constant dense<"0x{np.arange(16.0).tobytes().hex()}"> : tensor<16xf64>
+    %c = stablehlo.constant dense<2143289344> : tensor<i32>
+"""
+    assert arithmetic.hide_stored_nan(text, "cpu") == text
 
 
 def test_nan_that_is_selected_stays_a_constant_and_nan_is_one_argument():

@@ -35,6 +35,7 @@ from xjit.lowering.modules import LoweredProgram
 from xjit.lowering.stablehlo_text import Builder, Module, declared, dense, sharding_text, type_text
 from xjit.sharding.meshes import AbstractMesh, Mesh, ProgramOfThisProcess
 from xjit.sharding.shardings import Sharding
+from xjit.xla_workarounds.arithmetic import hide_stored_nan
 from xnp import lax
 from xprim import (
     Effect,
@@ -126,7 +127,8 @@ class StoredModule:
                 else self.text
             )
             text = numbered_rules(text, builder.platform, builder.module.callbacks)
-            functions = with_meshes_of(builder.module, functions_of(text))
+            functions = hide_stored_nan(functions_of(text), builder.platform)
+            functions = with_meshes_of(builder.module, functions)
             functions, imported[key] = rename_functions(builder.module, functions)
             builder.module.functions.append(functions)
         types_in = ", ".join(map(type_text, avals_in))

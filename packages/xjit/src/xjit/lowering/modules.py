@@ -211,6 +211,7 @@ def lower(
     mark_optimised(smaller := ClosedJaxpr(shorter, smaller.consts))
     given = tuple(donated) or (False,) * len(needed)
     module = _module(platform, axis_sizes or {}, devices, (*in_shardings, *out_shardings))
+    module.is_portable = is_portable
     module.calls_host = platform == "cpu" and not is_portable and host_kernels.value
     _note_what_is_said(module, smaller, shardings, out_shardings)
     outs = layouts.outs or (None,) * len(smaller.out_avals)
@@ -400,7 +401,7 @@ def _write_jaxpr(builder: Builder, jaxpr: Jaxpr, operands: list[str]) -> list[st
     forms = _forms_of(builder, jaxpr)
     module, scopes = builder.module, builder.module.scopes
     fenced = equations_to_fence(jaxpr) if builder.may_fence else ()
-    nans = nan_results(jaxpr, builder.platform)
+    nans = nan_results(jaxpr, builder.platform, module.is_portable)
     for eqn in jaxpr.eqns:
         if located or is_marked:
             module.scopes = (*scopes, *eqn.name_stack, label(eqn))

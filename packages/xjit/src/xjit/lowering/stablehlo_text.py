@@ -734,8 +734,8 @@ class Module:
 
     __slots__ = ("_functions", "_outlined", "_symbols", "axis_sizes", "barriers", "callbacks",
                  "calls_host", "channels", "count", "cuts", "devices", "functions", "imported",
-                 "inspections", "is_outlined", "loops", "members", "mesh", "meshes", "platform",
-                 "scopes", "splits", "staged", "write_jaxpr")  # fmt: skip
+                 "inspections", "is_outlined", "is_portable", "loops", "members", "mesh", "meshes",
+                 "platform", "scopes", "splits", "staged", "write_jaxpr")  # fmt: skip
 
     def __init__(
         self,
@@ -750,6 +750,7 @@ class Module:
         self.functions: list[str] = []
         self.callbacks: list[Any] = []
         self.calls_host = False  # whether NumPy may compute what it does faster (`host_kernels`)
+        self.is_portable = False  # whether it is exported
         self.inspections: list[Any] = []  # who asks how values lie (`sharding_inspection`)
         self.splits: list[Any] = []  # who says how operations are split (`custom_partitioning`)
         self.axis_sizes: dict[Any, int] = {}

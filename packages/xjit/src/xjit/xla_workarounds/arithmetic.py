@@ -12,12 +12,14 @@ ones, and the dividend as the remainder.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from xjit.jaxlib_gateway import FOLDS_DIVISION_BY_ZERO, LOSES_RESULTS_OF_NAN
+from xjit.jaxlib_gateway import FOLDS_DIVISION_BY_ZERO, LOSES_RESULTS_OF_NAN, element_type
 from xprim import (
     ELEMENTWISE,
     Builder,
@@ -83,20 +85,29 @@ def write_division(
 # NaN; where it knows that the operand is NaN, it drops the store of the result (seen on jaxlib
 # 0.10.2, not on 0.12; `jit` of JAX alike; no issue is known). Around it such constants are
 # arguments of the program: those that are NaN, and results of equations of constants that are. What
-# is only selected, as in `where(x < 0, nan, f(x))`, stays a constant; so does all that exported
-# programs hold.
+# is only selected, as in `where(x < 0, nan, f(x))`, stays a constant. Exported programs hold
+# constants alone, since other versions read them, too. A program that calls one looks those that
+# are NaN up in an array of two, by the highest bit of the replica's number: it is 0, and no
+# compiler knows that.
 
 
 def is_hidden(platform: str, host: np.ndarray[Any, Any]) -> bool:
     """Return whether a constant is an argument of programs because of NaN among its elements."""
-    if not LOSES_RESULTS_OF_NAN or platform != "cpu" or not dtypes.is_inexact(host.dtype):
-        return False
-    return bool((host != host).any())
+    return LOSES_RESULTS_OF_NAN and platform == "cpu" and _holds_nan(host)
 
 
-def nan_results(jaxpr: Jaxpr, platform: str) -> dict[Equation, ConcreteArray]:
-    """Return the equations of constants alone whose results are NaN, each with that scalar."""
-    if not LOSES_RESULTS_OF_NAN or platform != "cpu":
+def _holds_nan(host: np.ndarray[Any, Any]) -> bool:
+    return dtypes.is_inexact(host.dtype) and bool((host != host).any())
+
+
+def nan_results(
+    jaxpr: Jaxpr, platform: str, is_portable: bool = False
+) -> dict[Equation, ConcreteArray]:
+    """Return the equations of constants alone whose results are NaN, each with that scalar.
+
+    Those of portable programs are found by every version, since any may compile them.
+    """
+    if not (LOSES_RESULTS_OF_NAN or is_portable) or platform != "cpu":
         return {}
     found: dict[Equation, ConcreteArray] = {}
     known: dict[Any, np.ndarray[Any, Any]] = {}  # the element of variables that repeat one
@@ -108,7 +119,7 @@ def nan_results(jaxpr: Jaxpr, platform: str) -> dict[Equation, ConcreteArray]:
         host = _element(eqn, known)
         if host is None:
             continue
-        if is_hidden(platform, host):
+        if _holds_nan(host):
             found[eqn] = ConcreteArray(host, shaped_array((), host.dtype))
         else:
             known[eqn.outputs[0]] = host
@@ -130,6 +141,63 @@ def _element(eqn: Equation, known: dict[Any, np.ndarray[Any, Any]]) -> np.ndarra
         return None
     with np.errstate(all="ignore"):  # as eager operations run
         return np.asarray(rule(*hosts, **eqn.params)[0])
+
+
+def hide_stored_nan(text: str, platform: str) -> str:
+    """Return the functions of a stored program, whose constants that are NaN no compiler knows.
+
+    Args:
+      text: of functions, as StableHLO.
+      platform: that they are compiled for.
+    """
+    if not LOSES_RESULTS_OF_NAN or platform != "cpu":
+        return text
+    functions = re.split(r"^(?= *func\.func )", text, flags=re.MULTILINE)
+    return "".join([_CONSTANT.sub(partial(_hidden_constant, f), f) for f in functions])
+
+
+_FLOATS = {
+    element_type(dtype): dtype
+    for dtype in (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64)
+}
+_CONSTANT = re.compile(
+    rf"^ *%(\w+) = stablehlo\.constant (?:{{.*}} )?dense<(.+)> : "
+    rf"tensor<((?:\d+x)*)((?:complex<)?({'|'.join(_FLOATS)})>?)>$", re.MULTILINE
+)  # fmt: skip
+
+
+def _hidden_constant(function: str, match: re.Match[str]) -> str:
+    """Return a constant's line, or lines that look it up where it holds NaN and is operated on."""
+    name, elements, sizes, element, part = match.groups()
+    dtype = _FLOATS[part]
+    if elements.startswith('"'):
+        host = np.frombuffer(bytes.fromhex(elements[3:-1]), dtype)
+    else:
+        bits = [int(digits, 16) for digits in re.findall(r"0x(\w+)", elements)]
+        host = np.array(bits, f"u{dtype.itemsize}").view(dtype)
+    read = rf'^(?! *%\w+ = "?stablehlo\.(?:select|constant)\b).*%{name}\b'
+    if not _holds_nan(host) or not re.search(read, function, re.MULTILINE):
+        return match[0]
+    if elements[0] == "[":
+        elements = f"[{elements}]"
+    absent = "(0.0, 0.0)" if part != element else "0.0"
+    one, two, found = [f"tensor<{n}{sizes}{element}>" for n in ("1x", "2x", "")]
+    rest = sizes.count("x")
+    high, zeros = [1, *[0] * rest], [0] * (rest + 1)
+    starts, types = f"%at.{name}" + f", %zero.{name}" * rest, ", tensor<ui32>" * (rest + 1)
+    lengths = ", ".join(["1", *sizes.split("x")[:-1]])
+    return f"""\
+%nan.{name} = stablehlo.constant dense<{elements}> : {one}
+%none.{name} = stablehlo.constant dense<{absent}> : tensor<{element}>
+%pair.{name} = stablehlo.pad %nan.{name}, %none.{name}, low = {zeros}, high = {high}, \
+interior = {zeros} : ({one}, tensor<{element}>) -> {two}
+%zero.{name} = stablehlo.constant dense<0> : tensor<ui32>
+%bits.{name} = stablehlo.constant dense<31> : tensor<ui32>
+%replica.{name} = stablehlo.replica_id : tensor<ui32>
+%at.{name} = stablehlo.shift_right_logical %replica.{name}, %bits.{name} : tensor<ui32>
+%found.{name} = stablehlo.dynamic_slice %pair.{name}, {starts}, sizes = [{lengths}] : \
+({two}{types}) -> {one}
+%{name} = stablehlo.reshape %found.{name} : ({one}) -> {found}"""
 
 
 # ----------------------------------------------------------------------- extremes of floats on CPUs
