@@ -13,7 +13,7 @@ import xnp
 import xrandom
 import xstack
 from tests.public_names import grown, kept, missing, resolve
-from xstack.absences import hint_for
+from xstack.namespaces import hint_for
 
 ROOT = Path(__file__).parents[1]
 NAMES = kept()

@@ -56,8 +56,8 @@ owns it when it is first used, so `import xstack` costs next to nothing and
 no compiler is started before it is needed.
 """
 
-from xstack.absences import hint_for
-from xtree.namespaces import moved_modules, namespace
+from xstack.namespaces import namespace
+from xtree.namespaces import moved_modules
 
 __version__ = "0.2.1"
 
@@ -65,6 +65,7 @@ __version__ = "0.2.1"
 moved_modules(__name__, """
         demo.training: demo.stopping
         extend.core.types: extend.core.current_trace extend.core.unused
+        namespaces: absences
 """)  # fmt: skip
 
 with namespace(globals()):
@@ -136,7 +137,7 @@ with namespace(globals(), after="xstack.numpy"):  # which gives arrays and trace
 
 __tracebackhide__ = True  # errors and equations show the user's lines, not ours
 
-with namespace(globals(), hint=hint_for, overview=True):
+with namespace(globals(), overview=True):
     from xstack import (
         ad as ad, ad_checkpoint as ad_checkpoint, api_util as api_util, as_jax as as_jax,
         core as core, custom_batching as custom_batching, custom_derivatives as custom_derivatives,

@@ -1,9 +1,8 @@
 """What `with_refs` of a pull-back takes and gives beside references and cotangents."""
 
-from xstack.absences import hint_for
-from xtree.namespaces import namespace
+from xstack.namespaces import namespace
 
-with namespace(globals(), at_once=True, hint=hint_for):
+with namespace(globals(), at_once=True):
     from xad.pull_backs import (
         DidntWant as DidntWant, DontWant as DontWant, GradRef as GradRef, GradValue as GradValue,
     )  # fmt: skip

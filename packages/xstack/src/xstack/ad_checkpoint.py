@@ -1,9 +1,8 @@
 """Rematerialization: names and policies."""
 
-from xstack.absences import hint_for
-from xtree.namespaces import namespace
+from xstack.namespaces import namespace
 
-with namespace(globals(), at_once=True, hint=hint_for):
+with namespace(globals(), at_once=True):
     from xad import (
         Offloadable as Offloadable, Recompute as Recompute, Saveable as Saveable,
         SavedResidual as SavedResidual, checkpoint as checkpoint,

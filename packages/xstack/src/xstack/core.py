@@ -1,10 +1,9 @@
 """What tracers and abstract values are, for libraries that look at them."""
 
-from xstack.absences import hint_for
+from xstack.namespaces import namespace
 from xstack.interpreters.xla import pytype_aval_mappings as pytype_aval_mappings  # not listed
-from xtree.namespaces import namespace
 
-with namespace(globals(), at_once=True, hint=hint_for):
+with namespace(globals(), at_once=True):
     from xprim import (
         AbstractValue as AbstractValue, Atom as Atom, ShapedArray as ShapedArray, Trace as Trace,
         Tracer as Tracer, ensure_compile_time_eval as ensure_compile_time_eval,

@@ -1,7 +1,6 @@
 """Batching rules of the user's own."""
 
-from xstack.absences import hint_for
-from xtree.namespaces import namespace
+from xstack.namespaces import namespace
 
-with namespace(globals(), at_once=True, hint=hint_for):
+with namespace(globals(), at_once=True):
     from xbatch import custom_vmap as custom_vmap, sequential_vmap as sequential_vmap

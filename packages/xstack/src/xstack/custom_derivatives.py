@@ -1,9 +1,8 @@
 """Derivative rules of the user's own."""
 
-from xstack.absences import hint_for
-from xtree.namespaces import namespace
+from xstack.namespaces import namespace
 
-with namespace(globals(), at_once=True, hint=hint_for):
+with namespace(globals(), at_once=True):
     from xad import (
         CustomVJPPrimal as CustomVJPPrimal, SymbolicZero as SymbolicZero,
         closure_convert as closure_convert, custom_derivative as custom_derivative,

@@ -1,9 +1,8 @@
 """Looking into programs while they run, and at where arrays lie."""
 
-from xstack.absences import hint_for
-from xtree.namespaces import namespace
+from xstack.namespaces import namespace
 
-with namespace(globals(), at_once=True, hint=hint_for):
+with namespace(globals(), at_once=True):
     from xjit.checkify import error_if as error_if
     from xjit.debug.explanations import explain as explain
     from xjit.debug.nan_search import FirstNan as FirstNan, find_nan as find_nan

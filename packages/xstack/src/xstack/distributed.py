@@ -1,9 +1,8 @@
 """Several processes that work together: find each other, wait for each other, part."""
 
-from xstack.absences import hint_for
-from xtree.namespaces import namespace
+from xstack.namespaces import namespace
 
-with namespace(globals(), hint=hint_for):
+with namespace(globals()):
     from xpar.distributed import (
         barrier as barrier, initialize as initialize, is_initialized as is_initialized,
         shutdown as shutdown,

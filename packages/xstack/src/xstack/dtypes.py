@@ -1,9 +1,8 @@
 """Element types and their promotion."""
 
-from xstack.absences import hint_for
-from xtree.namespaces import namespace
+from xstack.namespaces import namespace
 
-with namespace(globals(), at_once=True, hint=hint_for):
+with namespace(globals(), at_once=True):
     from xprim.dtypes import (
         bfloat16 as bfloat16, canonicalize_dtype as canonicalize_dtype, extended as extended,
         finfo as finfo, float0 as float0, iinfo as iinfo, issubdtype as issubdtype,

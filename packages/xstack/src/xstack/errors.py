@@ -1,9 +1,8 @@
 """The errors that users meet."""
 
-from xstack.absences import hint_for
-from xtree.namespaces import namespace
+from xstack.namespaces import namespace
 
-with namespace(globals(), at_once=True, hint=hint_for):
+with namespace(globals(), at_once=True):
     from xprim.errors import (
         ArgumentError as ArgumentError, AxisError as AxisError, CheckError as CheckError,
         ConcretizationTypeError as ConcretizationTypeError,

@@ -1,9 +1,8 @@
 """Call functions of C, C++ or CUDA from programs: XLA's foreign function interface."""
 
-from xstack.absences import hint_for
-from xtree.namespaces import namespace
+from xstack.namespaces import namespace
 
-with namespace(globals(), at_once=True, hint=hint_for):
+with namespace(globals(), at_once=True):
     from xjit.callbacks.ffi import (
         build_ffi_lowering_function as build_ffi_lowering_function, ffi_call as ffi_call,
         ffi_lowering as ffi_lowering, include_dir as include_dir, pycapsule as pycapsule,

@@ -1,7 +1,6 @@
 """Images of another size."""
 
-from xstack.absences import hint_for
-from xtree.namespaces import namespace
+from xstack.namespaces import namespace
 
-with namespace(globals(), at_once=True, hint=hint_for):
+with namespace(globals(), at_once=True):
     from xnp.image import *  # noqa: F403 - the whole public namespace

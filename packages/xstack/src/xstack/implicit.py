@@ -1,7 +1,6 @@
 """Solutions of equations, differentiated by what they solve."""
 
-from xstack.absences import hint_for
-from xtree.namespaces import namespace
+from xstack.namespaces import namespace
 
-with namespace(globals(), hint=hint_for):
+with namespace(globals()):
     from xad.implicit import *  # noqa: F403 - the whole public namespace

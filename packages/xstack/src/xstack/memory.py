@@ -1,7 +1,6 @@
 """Kinds of memory of devices."""
 
-from xstack.absences import hint_for
-from xtree.namespaces import namespace
+from xstack.namespaces import namespace
 
-with namespace(globals(), hint=hint_for):
+with namespace(globals()):
     from xjit.lowering.operation_metadata import Space as Space

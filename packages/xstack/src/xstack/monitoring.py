@@ -1,9 +1,8 @@
 """Events of a process, for whoever counts or exports them: traces, compilations, your own."""
 
-from xstack.absences import hint_for
-from xtree.namespaces import namespace
+from xstack.namespaces import namespace
 
-with namespace(globals(), at_once=True, hint=hint_for):
+with namespace(globals(), at_once=True):
     from xjit.debug.monitoring import (
         clear_event_listeners as clear_event_listeners, record_event as record_event,
         record_event_duration_secs as record_event_duration_secs,

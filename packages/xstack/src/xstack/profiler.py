@@ -1,9 +1,8 @@
 """Look at where time and memory go: records of what the host and the devices do."""
 
-from xstack.absences import hint_for
-from xtree.namespaces import namespace
+from xstack.namespaces import namespace
 
-with namespace(globals(), at_once=True, hint=hint_for):
+with namespace(globals(), at_once=True):
     from xjit.debug.profiler import (
         ProfileData as ProfileData, ProfileEvent as ProfileEvent, ProfileLine as ProfileLine,
         ProfileOptions as ProfileOptions, ProfilePlane as ProfilePlane,

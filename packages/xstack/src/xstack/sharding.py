@@ -1,9 +1,8 @@
 """How arrays are spread over devices: meshes, partition specs, shardings."""
 
-from xstack.absences import hint_for
-from xtree.namespaces import namespace
+from xstack.namespaces import namespace
 
-with namespace(globals(), at_once=True, hint=hint_for):
+with namespace(globals(), at_once=True):
     from xpar import (
         AbstractDevice as AbstractDevice, AbstractMesh as AbstractMesh, AxisType as AxisType,
         Mesh as Mesh, NamedSharding as NamedSharding, PartitionSpec as PartitionSpec,

@@ -1,9 +1,8 @@
 """What ahead-of-time compilation passes through."""
 
-from xstack.absences import hint_for
-from xtree.namespaces import namespace
+from xstack.namespaces import namespace
 
-with namespace(globals(), at_once=True, hint=hint_for):
+with namespace(globals(), at_once=True):
     from xjit.stages import (
         ArgInfo as ArgInfo, Compiled as Compiled, CompilerOptions as CompilerOptions,
         Lowered as Lowered, Traced as Traced, Wrapped as Wrapped,

@@ -33,8 +33,7 @@ from xprim.errors import message
 from xprim.extended import unwrap
 from xprim.requirements import static_int
 from xprim.transformed import check_function, name_of
-from xstack.absences import hint_for
-from xtree.namespaces import namespace
+from xstack.namespaces import namespace
 
 __all__ = [
     "check_jit", "max_compiles", "max_traces", "no_leaks", "pytest_configure", "pytest_pyfunc_call",
@@ -236,4 +235,4 @@ def _within(contexts: list[Callable[[], Any]], test: Callable[..., Any]) -> Call
     return run
 
 
-namespace(globals(), hint=hint_for).close()
+namespace(globals()).close()

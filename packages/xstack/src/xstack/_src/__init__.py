@@ -27,8 +27,8 @@ from typing import Any
 import xstack
 import xtree
 from xprim.source import hide, is_hidden
-from xstack.absences import hint_for
-from xtree.namespaces import import_by_name, late_import, moved_modules, namespace
+from xstack.namespaces import namespace
+from xtree.namespaces import import_by_name, late_import, moved_modules
 
 _clearing = late_import("xjit.cache.clearing", "few programs read the clients by platform")
 _distributed = late_import("xpar.distributed", "few programs run in several processes")
@@ -39,7 +39,7 @@ moved_modules("xstack", """
         flatten_util: _src.flatten_util
 """)  # fmt: skip
 
-with namespace(globals(), hint=hint_for):
+with namespace(globals()):
     from xstack import flatten_util as flatten_util
     from xstack.experimental import checkify as checkify
     from xstack.extend.core import types as ad_util  # noqa: F401 - a public name

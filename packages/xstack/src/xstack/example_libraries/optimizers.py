@@ -23,8 +23,7 @@ from xprim import Array
 from xprim.errors import described, message
 from xprim.tracebacks import boundaries, boundary
 from xprim.typing import ArrayLike, PyTree
-from xstack.absences import hint_for
-from xtree.namespaces import namespace
+from xstack.namespaces import namespace
 
 __all__ = [
     "JoinPoint", "Optimizer", "OptimizerState", "adagrad", "adam", "adamax", "clip_grads",
@@ -510,4 +509,4 @@ def make_schedule(scalar_or_schedule: StepSize) -> Schedule:
 
 
 boundaries(globals())
-namespace(globals(), hint=hint_for).close()
+namespace(globals()).close()

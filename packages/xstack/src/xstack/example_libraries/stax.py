@@ -21,8 +21,7 @@ from xnp.nn import elu, gelu, leaky_relu, log_softmax, relu, selu, sigmoid, soft
 from xprim.errors import message
 from xprim.tracebacks import boundaries, boundary
 from xrandom.initializers import glorot_normal, normal, ones, zeros
-from xstack.absences import hint_for
-from xtree.namespaces import namespace
+from xstack.namespaces import namespace
 
 __all__ = [
     "AvgPool", "BatchNorm", "Conv", "Conv1DTranspose", "ConvTranspose", "Dense", "Dropout", "Elu",
@@ -368,4 +367,4 @@ def shape_dependent(make_layer: Callable[[Any], Layer]) -> Layer:
 
 
 boundaries(globals())
-namespace(globals(), hint=hint_for).close()
+namespace(globals()).close()

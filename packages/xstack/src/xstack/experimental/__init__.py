@@ -1,9 +1,8 @@
 """What peers call experimental, under their names: `checkify`, `jet`, `ode`, `sparse`, ..."""
 
-from xstack.absences import hint_for
-from xtree.namespaces import namespace
+from xstack.namespaces import namespace
 
-with namespace(globals(), hint=hint_for):
+with namespace(globals()):
     from xjit.callbacks.functions import io_callback as io_callback
     from xstack.experimental import (
         checkify as checkify, compilation_cache as compilation_cache, compute_on as compute_on,

@@ -1,7 +1,6 @@
 """Checks of values in programs, and their failures as values."""
 
-from xstack.absences import hint_for
-from xtree.namespaces import namespace
+from xstack.namespaces import namespace
 
-with namespace(globals(), hint=hint_for):
+with namespace(globals()):
     from xjit.checkify import *  # noqa: F403 - the whole public namespace

@@ -1,9 +1,8 @@
 """Functions whose operation one splits over devices oneself."""
 
-from xstack.absences import hint_for
-from xtree.namespaces import namespace
+from xstack.namespaces import namespace
 
-with namespace(globals(), hint=hint_for):
+with namespace(globals()):
     from xjit.sharding.custom_partitioning import (
         BATCHING as BATCHING, ArrayMapping as ArrayMapping, CompoundFactor as CompoundFactor,
         SdyShardingRule as SdyShardingRule, custom_partitioning as custom_partitioning,

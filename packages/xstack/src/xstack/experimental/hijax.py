@@ -50,10 +50,9 @@ from xprim.high_types import (
     tangents_of,
 )
 from xprim.transformed import path_of
-from xstack.absences import hint_for
 from xstack.interpreters.ad import instantiate_zeros, is_undefined_primal
+from xstack.namespaces import namespace
 from xtree.errors import message
-from xtree.namespaces import namespace
 from xtree.records import Record, set_once
 
 __all__ = [
@@ -642,4 +641,4 @@ def _current_size() -> int:
     return int(trace.axis.size)
 
 
-namespace(globals(), hint=hint_for).close()
+namespace(globals()).close()

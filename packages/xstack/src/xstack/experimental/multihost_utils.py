@@ -1,7 +1,6 @@
 """Values between processes that work together."""
 
-from xstack.absences import hint_for
-from xtree.namespaces import namespace
+from xstack.namespaces import namespace
 
-with namespace(globals(), hint=hint_for):
+with namespace(globals()):
     from xpar.multihost_utils import *  # noqa: F403 - the whole public namespace

@@ -1,7 +1,6 @@
 """Ordinary differential equations."""
 
-from xstack.absences import hint_for
-from xtree.namespaces import namespace
+from xstack.namespaces import namespace
 
-with namespace(globals(), hint=hint_for):
+with namespace(globals()):
     from xad.ode import *  # noqa: F403 - the whole public namespace

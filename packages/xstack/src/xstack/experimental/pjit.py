@@ -11,9 +11,8 @@ from typing import Any
 import xtree
 from xpar import PartitionSpec, get_mesh, with_sharding_constraint
 from xstack import jit
-from xstack.absences import hint_for
+from xstack.namespaces import namespace
 from xstack.stages import Wrapped
-from xtree.namespaces import namespace
 
 __all__ = ["pjit", "with_sharding_constraint"]
 
@@ -75,4 +74,4 @@ def _or_whole(place: Any) -> Any:
     return PartitionSpec() if place is None else place
 
 
-namespace(globals(), hint=hint_for).close()
+namespace(globals()).close()

@@ -1,7 +1,6 @@
 """Generators of random numbers that remember how often they were asked."""
 
-from xstack.absences import hint_for
-from xtree.namespaces import namespace
+from xstack.namespaces import namespace
 
-with namespace(globals(), hint=hint_for):
+with namespace(globals()):
     from xrandom.stateful import *  # noqa: F403 - the whole public namespace

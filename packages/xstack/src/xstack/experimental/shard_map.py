@@ -6,10 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from xpar import shard_map as _shard_map
-from xstack.absences import hint_for
+from xstack.namespaces import namespace
 from xstack.sharding import Mesh
 from xtree.boundaries import boundaries
-from xtree.namespaces import namespace
 
 __all__ = ["shard_map"]
 
@@ -44,4 +43,4 @@ def shard_map(
 
 
 boundaries(globals())
-namespace(globals(), hint=hint_for).close()
+namespace(globals()).close()

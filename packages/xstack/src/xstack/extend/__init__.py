@@ -1,9 +1,8 @@
 """For libraries that extend the family: programs, primitives, functions in transformations."""
 
-from xstack.absences import hint_for
-from xtree.namespaces import namespace
+from xstack.namespaces import namespace
 
-with namespace(globals(), hint=hint_for):
+with namespace(globals()):
     from xstack.extend import (
         backend as backend, core as core, linear_util as linear_util, random as random,
         source_info_util as source_info_util,

@@ -1,9 +1,8 @@
 """The platforms that programs run on, for libraries that extend the family."""
 
-from xstack.absences import hint_for
-from xtree.namespaces import namespace
+from xstack.namespaces import namespace
 
-with namespace(globals(), hint=hint_for):
+with namespace(globals()):
     from xjit.cache.clearing import (
         backends as backends, clear_backends as clear_backends,
         clear_in_memory_compilation_cache as clear_in_memory_compilation_cache,

@@ -1,11 +1,8 @@
 """Tables of rules for primitives that are defined as JAX's are: `ad`, `batching`, `mlir`, ..."""
 
-from xstack.absences import hint_for
-from xtree.namespaces import namespace
+from xstack.namespaces import namespace
 
-with namespace(
-    globals(), after="xstack.numpy", hint=hint_for
-):  # which gives arrays their operators
+with namespace(globals(), after="xstack.numpy"):  # which gives arrays their operators
     from xstack.interpreters import (
         ad as ad, batching as batching, mlir as mlir, partial_eval as partial_eval, xla as xla,
     )  # fmt: skip

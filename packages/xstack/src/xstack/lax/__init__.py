@@ -11,10 +11,9 @@ Programs: composite, dce_sink.
 """
 
 from xstack import compiler_on_demand
-from xstack.absences import hint_for
-from xtree.namespaces import namespace
+from xstack.namespaces import namespace
 
-with namespace(globals(), hint=hint_for, overview="xnp.lax"):
+with namespace(globals(), overview="xnp.lax"):
     from xjit.lowering.annotations import composite as composite, dce_sink as dce_sink
     from xnp.lax import *  # noqa: F403 - the whole public namespace
     from xpar import (

@@ -1,7 +1,6 @@
 """Matrix decompositions as primitives."""
 
-from xstack.absences import hint_for
-from xtree.namespaces import namespace
+from xstack.namespaces import namespace
 
-with namespace(globals(), hint=hint_for):
+with namespace(globals()):
     from xnp.lax.linalg import *  # noqa: F403 - the whole public namespace

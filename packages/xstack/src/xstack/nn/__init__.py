@@ -3,8 +3,7 @@
 Narrow formats: scaled_dot_general, get_scaled_dot_general_config. Module initializers.
 """
 
-from xstack.absences import hint_for
-from xtree.namespaces import namespace
+from xstack.namespaces import namespace
 
 with namespace(globals(), at_once=True):
     from xnp.nn import (
@@ -19,7 +18,7 @@ with namespace(globals(), at_once=True):
         squareplus as squareplus, standardize as standardize, swish as swish, tanh as tanh,
     )  # fmt: skip
 
-with namespace(globals(), hint=hint_for, overview="xnp.nn"):
+with namespace(globals(), overview="xnp.nn"):
     # the first use imports derivatives, or random numbers
     from xad.scaled_products import (
         get_scaled_dot_general_config as get_scaled_dot_general_config,

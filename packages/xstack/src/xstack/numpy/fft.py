@@ -1,7 +1,6 @@
 """Discrete Fourier transforms under NumPy's names."""
 
-from xstack.absences import hint_for
-from xtree.namespaces import namespace
+from xstack.namespaces import namespace
 
-with namespace(globals(), at_once=True, hint=hint_for):
+with namespace(globals(), at_once=True):
     from xnp.fft import *  # noqa: F403 - the whole public namespace

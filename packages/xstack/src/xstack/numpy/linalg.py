@@ -1,7 +1,6 @@
 """Linear algebra under NumPy's names."""
 
-from xstack.absences import hint_for
-from xtree.namespaces import namespace
+from xstack.namespaces import namespace
 
-with namespace(globals(), hint=hint_for, overview="xnp.linalg"):
+with namespace(globals(), overview="xnp.linalg"):
     from xnp.linalg import *  # noqa: F403 - the whole public namespace

@@ -1,9 +1,8 @@
 """SciPy's functions, each module imported when it is first used."""
 
-from xstack.absences import hint_for
-from xtree.namespaces import namespace
+from xstack.namespaces import namespace
 
-with namespace(globals(), hint=hint_for):
+with namespace(globals()):
     from xstack.scipy import (
         cluster as cluster, fft as fft, integrate as integrate, interpolate as interpolate,
         linalg as linalg, ndimage as ndimage, optimize as optimize, signal as signal,

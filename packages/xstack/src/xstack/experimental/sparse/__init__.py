@@ -1,9 +1,8 @@
 """Arrays most of whose elements are zero, in coordinates and by rows."""
 
-from xstack.absences import hint_for
-from xtree.namespaces import namespace
+from xstack.namespaces import namespace
 
-with namespace(globals(), hint=hint_for):
+with namespace(globals()):
     from xnp.sparse import *  # noqa: F403 - the whole public namespace
     from xstack.experimental.sparse import linalg as linalg
     from xstack.random_sparse import random_bcoo as random_bcoo

@@ -1,9 +1,8 @@
 """Programs, their equations and variables, for interpreters of one's own."""
 
-from xstack.absences import hint_for
-from xtree.namespaces import namespace
+from xstack.namespaces import namespace
 
-with namespace(globals(), at_once=True, hint=hint_for):
+with namespace(globals(), at_once=True):
     from xprim import (
         ClosedJaxpr as ClosedJaxpr, Effect as Effect, Jaxpr as Jaxpr, JaxprEqn as JaxprEqn,
         Literal as Literal, TraceState as TraceState, Var as Var, check_jaxpr as check_jaxpr,

@@ -1,9 +1,8 @@
 """The primitives, for interpreters of programs that treat some of them apart."""
 
-from xstack.absences import hint_for
-from xtree.namespaces import namespace
+from xstack.namespaces import namespace
 
-with namespace(globals(), hint=hint_for):
+with namespace(globals()):
     from xad import (
         custom_jvp_call_p as custom_jvp_call_p, custom_vjp_call_p as custom_vjp_call_p,
         name_p as name_p,

@@ -1,7 +1,6 @@
 """Clusters of vectors."""
 
-from xstack.absences import hint_for
-from xtree.namespaces import namespace
+from xstack.namespaces import namespace
 
-with namespace(globals(), hint=hint_for):
+with namespace(globals()):
     from xstack.scipy.cluster import vq as vq

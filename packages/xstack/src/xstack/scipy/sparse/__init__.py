@@ -1,7 +1,6 @@
 """Linear systems that are given by what they do."""
 
-from xstack.absences import hint_for
-from xtree.namespaces import namespace
+from xstack.namespaces import namespace
 
-with namespace(globals(), hint=hint_for):
+with namespace(globals()):
     from xstack.scipy.sparse import linalg as linalg

@@ -1,7 +1,6 @@
 """Rotations in space."""
 
-from xstack.absences import hint_for
-from xtree.namespaces import namespace
+from xstack.namespaces import namespace
 
-with namespace(globals(), hint=hint_for):
+with namespace(globals()):
     from xstack.scipy.spatial import transform as transform

@@ -1,10 +1,9 @@
 """Distributions and statistics; `import xstack.scipy.stats.norm` finds a distribution, too."""
 
 from xnp.scipy.stats.distribution import Distribution, as_modules
-from xstack.absences import hint_for
-from xtree.namespaces import namespace
+from xstack.namespaces import namespace
 
-with namespace(globals(), at_once=True, hint=hint_for):
+with namespace(globals(), at_once=True):
     from xnp.scipy.stats import *  # noqa: F403 - the whole public namespace
 
 as_modules(__name__, [value for value in globals().values() if isinstance(value, Distribution)])
