@@ -5,8 +5,7 @@ import pytest
 
 import xstack
 import xstack.numpy as xnp
-from xad.accumulators import NullAccum, RefAccum, ValAccum
-from xad.backward_logs import CondSum, log
+from xad.backward_logs import CondSum, NullAccum, RefAccum, ValAccum, log
 
 XS = np.float32([1, 2, 3])
 

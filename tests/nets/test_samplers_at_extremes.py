@@ -20,7 +20,7 @@ from tests.nets.sampler_rows import CONTINUOUS, DISCRETE, LOOPS, ODD, ROUNDS, Ce
 from tests.nets.value_operands import numpy_dtype
 from xprim import config
 from xprim.kernels import KernelTable
-from xrandom import draw_kernels
+from xrandom import samplers
 
 pytestmark = [pytest.mark.filterwarnings("ignore")]
 
@@ -226,7 +226,7 @@ def test_loops_go_round_a_bounded_number_of_times(
         return loop(condition, step, state)
 
     monkeypatch.setattr(xnp.lax, "while_loop", counted)
-    monkeypatch.setattr(draw_kernels, "_kernels", NO_KERNELS)
+    monkeypatch.setattr(samplers, "_kernels", NO_KERNELS)
     with config.disable_jit(True), config.enable_x64(True):
         drawn(cell, xrandom.key(0))
     assert 0 < rounds[0] <= ROUNDS

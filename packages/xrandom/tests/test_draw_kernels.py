@@ -13,7 +13,7 @@ from xnp import lax
 from xprim import as_array, config
 from xprim.errors import ImpureRuleError, KeyReuseError
 from xprim.kernels import Kernel, forget_kernels
-from xrandom import draw_kernels
+from xrandom import samplers
 
 VECTOR = np.array([0.1, 2.0, 30.0], np.float32)
 CHANCES = np.array([0.2, 0.3, 0.5], np.float32)
@@ -57,7 +57,7 @@ SAMPLERS: dict[str, Callable[[Any], Any]] = {
 
 
 def kernels() -> list[Kernel]:
-    return [x for x in draw_kernels._kernels.values() if type(x) is Kernel and x.run is not None]
+    return [x for x in samplers._kernels.values() if type(x) is Kernel and x.run is not None]
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
@@ -67,7 +67,7 @@ def test_a_draw_has_the_same_bits_by_its_operations_and_by_its_kernel(
     draw, keys = SAMPLERS[name], [xrandom.key(seed) for seed in (0, 7, 1 << 31)]
     forget_kernels()
     with monkeypatch.context() as patch:
-        patch.setattr(draw_kernels._kernels, "uses", 1000)
+        patch.setattr(samplers._kernels, "uses", 1000)
         by_rules = [draw(xrandom.clone(key)).to_host() for key in keys]
     assert not kernels()
     forget_kernels()
@@ -107,9 +107,9 @@ def test_a_function_that_draws_otherwise_the_second_time_is_found_under_checks()
 
     words = as_array(np.array([1, 2], np.uint32))
     with config.enable_checks(True):
-        draw_kernels.draw(impure, (words,))
+        samplers.draw(impure, (words,))
         with pytest.raises(ImpureRuleError, match=r"impure: it does something else than before"):
-            draw_kernels.draw(impure, (words,))
+            samplers.draw(impure, (words,))
 
 
 def test_a_second_use_of_a_key_is_found_where_kernels_draw() -> None:

@@ -59,7 +59,7 @@ from xtree.namespaces import late_import
 
 __all__ = ()
 
-_accumulators = late_import("xad.accumulators", "few rules add to them")
+_accumulators = late_import("xad.backward_logs", "few rules add to them")
 _backward_logs = late_import("xad.backward_logs", "few rules log")
 
 

@@ -35,10 +35,10 @@ moved_modules(__name__, """
         debug.monitoring: monitoring retraces
         debug.profiler: profiler
         dispatch.calls: calls
+        dispatch.jit: asked_shardings
         dispatch.placement: laid_placement mesh_placement placement replicas
         dispatch.placement_inference: places_of_calls
         dispatch.program: program
-        dispatch.requested_shardings: asked_shardings
         dispatch.sharded_arrays: sharded_arrays
         dispatch.transfer: device_put_primitive live
         export.exported: export.exported_calls export.modules export.reading

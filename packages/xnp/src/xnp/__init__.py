@@ -27,10 +27,10 @@ moved_modules(__name__, """
         lax.slicing: lax.indexed
         linalg.systems: linalg.norms
         nn: attention
-        numpy.array_methods: numpy.printing
+        numpy.array_methods: numpy.numpy_protocols numpy.printing
         numpy.contraction: numpy._einsum
         numpy.creation: numpy.triangles
-        numpy.elementary: numpy.bits numpy.rounding
+        numpy.elementary: numpy.bits numpy.divisors numpy.rounding
         numpy.index_entries: numpy.dynamic_slices
         numpy.ranges: numpy.window_functions
         numpy.reductions: numpy.averages numpy.running_totals

@@ -22,10 +22,9 @@ from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from xrandom import arguments
 from xrandom.arguments import Shape, check_shape, floating_dtype, parameter, repeated, sample_shape
-from xrandom.draw_kernels import draw
 from xrandom.key_primitives import check_key, in_programs, random_split_p, raw_normal, raw_uniform
 from xrandom.keys import raw_split, words_of
-from xrandom.samplers import draw_normal, rademacher, raw_positive, uniform_between
+from xrandom.samplers import draw, draw_normal, rademacher, raw_positive, uniform_between
 
 __all__ = ()
 

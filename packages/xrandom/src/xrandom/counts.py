@@ -22,9 +22,9 @@ from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from xrandom import arguments
 from xrandom.arguments import Shape, choice_by, floating_dtype, may_exceed, repeated, sample_shape
-from xrandom.draw_kernels import draw
 from xrandom.key_primitives import raw_normal, raw_uniform
 from xrandom.keys import raw_split, words_of
+from xrandom.samplers import draw
 
 __all__ = ()
 

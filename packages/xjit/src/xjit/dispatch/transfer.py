@@ -37,16 +37,7 @@ from xjit.dispatch.sharded_arrays import (
 )
 from xjit.jaxlib_gateway.transfer_guards import Explicit
 from xjit.lowering.operation_metadata import Space
-from xjit.sharding.constraints import (
-    asked_for_always,
-    check_sharding,
-    constraint_text,
-    in_space,
-    kind_of,
-    of_examples,
-    sharding_constraint_p,
-    space_of,
-)
+from xjit.sharding import constraints
 from xjit.sharding.layouts import Format, Layout, format_of, formats_split, inner_order, order_asked
 from xjit.sharding.partial_sums import sums_of
 from xjit.sharding.shardings import (
@@ -108,7 +99,7 @@ def _shape(
     aval: ShapedArray, *, sharding: Sharding | None, source: Any
 ) -> tuple[ShapedArray, ...]:  # fmt: skip
     kind = "device" if sharding is None else sharding.memory_kind
-    space = aval.memory_space if kind is None else space_of(kind)
+    space = aval.memory_space if kind is None else constraints.space_of(kind)
     typed = sharding if isinstance(sharding, NamedSharding) else None
     return (aval.update(sharding=typed, memory_space=space),)
 
@@ -120,12 +111,12 @@ def _numpy(x: Any, *, sharding: Sharding | None, source: Any) -> Any:
 def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *,
                sharding: Sharding | None, source: Any) -> Any:  # fmt: skip
     if isinstance(sharding, NamedSharding | TiledSharding):
-        return constraint_text(b, operands, avals_in, avals_out, sharding=sharding)
+        return constraints.constraint_text(b, operands, avals_in, avals_out, sharding=sharding)
     typed = avals_in[0].type_sharding
     if typed is None or not typed.mesh.axis_names:
         return operands
     replicated = typed.update(spec=PartitionSpec())
-    return constraint_text(b, operands, avals_in, avals_out, sharding=replicated)
+    return constraints.constraint_text(b, operands, avals_in, avals_out, sharding=replicated)
 
 
 def _transpose(cts: Any, x: Any, *, sharding: Sharding | None, source: Any) -> Any:
@@ -134,7 +125,7 @@ def _transpose(cts: Any, x: Any, *, sharding: Sharding | None, source: Any) -> A
     if cts[0].aval.type_sharding is not None or x.aval.type_sharding is not None:
         return (reshard_as(cts[0], cotangent(x.aval)),)
     if isinstance(sharding, NamedSharding | TiledSharding):  # in a program, on its devices
-        return sharding_constraint_p.bind(cts[0], sharding=sharding)
+        return constraints.sharding_constraint_p.bind(cts[0], sharding=sharding)
     return cts
 
 
@@ -146,7 +137,7 @@ def _batch(
         if isinstance(sharding, TiledSharding) or isinstance(source, TiledSharding):
             x, dim = axis.move(x, dim, x.aval.ndim - 1), x.aval.ndim - 1
         sharding, source = [
-            of_examples(axis, dim, s) if isinstance(s, NamedSharding) else s
+            constraints.of_examples(axis, dim, s) if isinstance(s, NamedSharding) else s
             for s in (sharding, source)
         ]
     return device_put_p.bind(x, sharding=sharding, source=source), (dim,)
@@ -161,7 +152,7 @@ device_put_p: Primitive = Primitive(
     transpose=_transpose,
     batch=_batch,
     physical=STRUCTURAL,
-    eager=asked_for_always,
+    eager=constraints.asked_for_always,
     sharding=dimension_names.AS_SAID,
 )
 
@@ -329,15 +320,15 @@ def _of_space(leaf: Any, space: Space) -> tuple[Any, Any]:
     if space is Space.Any:
         return leaf, None
     if not isinstance(x, ConcreteArray):
-        return in_space(x, space), None
-    here, kind = sharding_of(x), kind_of(space)
+        return constraints.in_space(x, space), None
+    here, kind = sharding_of(x), constraints.kind_of(space)
     return (leaf, None) if here.memory_kind == kind else (x, here.with_memory_kind(kind))
 
 
 def put_over(x: Array, sharding: Sharding, may_alias: bool | None) -> Array:
     """Put an array over devices as a sharding says; of a traced one, say that it lies so."""
     if isinstance(x, Tracer):
-        check_sharding(x, sharding, "device_put")
+        constraints.check_sharding(x, sharding, "device_put")
         return _said(x, sharding)
     assert isinstance(x, ConcreteArray)
     sharding.check_shape(x.shape, "device_put")
@@ -365,7 +356,7 @@ def _said(x: Tracer, sharding: Sharding) -> Array:
         elif x.concrete() is value:
             source = sharding_of(value)
     (there,) = device_put_p.bind(x, sharding=sharding, source=source)
-    return there if kind is None else in_space(there, space_of(kind))
+    return there if kind is None else constraints.in_space(there, constraints.space_of(kind))
 
 
 def placed(x: ConcreteArray, sharding: Sharding | None) -> ConcreteArray:
@@ -396,7 +387,7 @@ def _by_exchange(x: ConcreteArray, sharding: Sharding) -> bool:
 def _exchange(x: ConcreteArray, sharding: Sharding) -> ConcreteArray:
     """Return an array spread otherwise over its devices, by a program that does only this."""
     if sums_of(typed_as(x.aval, sharding)) != sums_of(x.aval):
-        return sharding_constraint_p.bind(x, sharding=sharding)[0]  # type: ignore[no-any-return]
+        return constraints.sharding_constraint_p.bind(x, sharding=sharding)[0]  # type: ignore[no-any-return]
     key = ("device_put", x.aval, sharding)
     program = _exchanges.get(key)
     if program is None:

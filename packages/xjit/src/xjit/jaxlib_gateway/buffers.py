@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from xjit.jaxlib_gateway import transfer_guards as guards
+from xjit.jaxlib_gateway import dlpack, transfer_guards as guards
 from xjit.jaxlib_gateway.array_types import SUB_BYTE_DTYPES, ArrayType, Index, Tiles, array_type
 from xjit.jaxlib_gateway.clients import (
     check,
@@ -18,13 +18,6 @@ from xjit.jaxlib_gateway.clients import (
     is_orphan,
     refuse,
     until_ready,
-)
-from xjit.jaxlib_gateway.dlpack import (
-    data_pointer,
-    device_of_capsule,
-    export_capsule,
-    host_array,
-    import_capsule,
 )
 from xjit.jaxlib_gateway.runtime import (
     ASKS_SHARDINGS,
@@ -528,7 +521,7 @@ def unsafe_pointer(buffer: Buffer) -> int:
     block_until_ready(buffer)
     if buffer.aval.dtype in SUB_BYTE_DTYPES:
         return int(buffer.unsafe_buffer_pointer())  # DLPack has no such elements
-    return data_pointer(export_capsule(buffer))
+    return dlpack.data_pointer(dlpack.export_capsule(buffer))
 
 
 def shards(buffer: Buffer) -> list[Buffer]:
@@ -583,7 +576,7 @@ def assemble(pieces: Sequence[Buffer], devices: Sequence[Any] | None = None) -> 
 def to_dlpack(buffer: Buffer, stream: int | None = None) -> Any:
     """Return a DLPack capsule of the buffer, for an object's `__dlpack__` method to give."""
     block_until_ready(buffer)
-    capsule = export_capsule(buffer, stream)
+    capsule = dlpack.export_capsule(buffer, stream)
     buffer._is_shared = True
     return capsule
 
@@ -593,7 +586,7 @@ def lent_device(buffer: Buffer) -> tuple[int, int]:
     if in_host_memory(device_of(buffer)):
         return 1, 0
     block_until_ready(buffer)
-    return device_of_capsule(export_capsule(buffer))
+    return dlpack.device_of_capsule(dlpack.export_capsule(buffer))
 
 
 def cuda_array_interface(buffer: Buffer) -> dict[str, Any] | None:
@@ -624,12 +617,12 @@ def from_dlpack(source: Any, device: Any = None, *, may_alias: bool = False) -> 
     """
     kind, number = source.__dlpack_device__()
     if int(kind) == 1:
-        host = host_array(source)
+        host = dlpack.host_array(source)
         if may_alias:
             host.flags.writeable = False
         return put(host, device or default_device("cpu"), may_alias=may_alias)
     here = next(d for d in client("gpu").local_devices() if d.local_hardware_id == number)
-    shared, shape, dtype = import_capsule(source, here)
+    shared, shape, dtype = dlpack.import_capsule(source, here)
     buffer = shared._rewrap_with_aval_and_sharding(array_type(shape, dtype), placement((here,)))
     return buffer if device is None else copy_to_device(buffer, device)
 
@@ -671,7 +664,7 @@ class _Memory:
             "version": 3,
             "shape": kind.shape,
             "typestr": f"|V{kind.dtype.itemsize}",
-            "data": (data_pointer(capsule), True),
+            "data": (dlpack.data_pointer(capsule), True),
         }
 
 
@@ -683,7 +676,7 @@ def _copy_of_memory(buffer: Buffer) -> np.ndarray[Any, Any]:
     kind = buffer.aval
     if 0 in kind.shape:
         return np.empty(kind.shape, kind.dtype)
-    return np.array(_Memory(export_capsule(buffer), kind)).view(kind.dtype)
+    return np.array(_Memory(dlpack.export_capsule(buffer), kind)).view(kind.dtype)
 
 
 # ---------------------------------------------------------------------------------- buffer pools

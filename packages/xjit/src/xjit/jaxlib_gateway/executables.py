@@ -140,12 +140,12 @@ def estimated_cost(text: str, platform: str) -> dict[str, float]:
 # ---------------------------------------------------------------------------------- partitioners
 # Let Python say how an operation is split over devices, while XLA splits the program around it.
 #
-# What: `ask`, which makes a partitioner known and returns what its custom call carries. Idea: for
-# a custom call of a target that is made known, XLA's partitioner calls back with how operands and
-# results lie; it is told how they shall lie, and what each device computes. The `backend_config`
-# of the call is a number, by which the one who answers is found.
+# What: `ask_partitioner`, which makes a partitioner known and returns what its custom call carries.
+# Idea: for a custom call of a target that is made known, XLA's partitioner calls back with how
+# operands and results lie; it is told how they shall lie, and what each device computes. The
+# `backend_config` of the call is a number, by which the one who answers is found.
 
-TARGET = "xstack.custom_partitioning"
+PARTITIONER_TARGET = "xstack.custom_partitioning"
 """The name by which XLA knows the custom call."""
 
 
@@ -183,7 +183,7 @@ _lock = threading.Lock()
 _registered: list[bool] = []
 
 
-def ask(partitioner: Partitioner) -> str:
+def ask_partitioner(partitioner: Partitioner) -> str:
     """Have XLA ask a partitioner, which must live until its program is compiled.
 
     Returns:
@@ -192,7 +192,7 @@ def ask(partitioner: Partitioner) -> str:
     with _lock:
         if not _registered:
             xla_client.register_custom_call_partitioner(
-                TARGET,
+                PARTITIONER_TARGET,
                 _as_its_user_has_it,
                 _split,
                 _whole,

@@ -1,9 +1,9 @@
 """Routines of NumPy inside of compiled CPU programs: called by name, on the program's own memory.
 
-What: `register_host_kernels`, which makes the target `TARGET` known, and `awaited`, which keeps the
-interpreter until the calls that run are over. Idea: a handler of XLA's typed foreign function
-interface is a C function of one pointer, which `ctypes` makes of a Python function. It reads the
-call's frame, and lends the buffers as ndarrays:
+What: `register_host_kernels`, which makes the target `HOST_KERNEL` known, and `awaited`, which
+keeps the interpreter until the calls that run are over. Idea: a handler of XLA's typed foreign
+function interface is a C function of one pointer, which `ctypes` makes of a Python function. It
+reads the call's frame, and lends the buffers as ndarrays:
 
     %1 = stablehlo.custom_call @xstack_host_kernel(%0) {
         api_version = 4 : i32, backend_config = {kernel = "('sort', (('dimension', 0), ...))"}, ...
@@ -46,7 +46,7 @@ from xjit.jaxlib_gateway.runtime import xla_client
 
 __all__ = ()
 
-TARGET = "xstack_host_kernel"
+HOST_KERNEL = "xstack_host_kernel"
 """The name of the custom call; its attribute `kernel` is a text that says which routine runs."""
 
 LEAST_ELEMENTS = 1024
@@ -185,7 +185,7 @@ def register_host_kernels(resolve: Callable[[str], Resolved]) -> None:
                 ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p
             )(("PyCapsule_New", ctypes.pythonapi))
             xla_client.register_custom_call_target(
-                TARGET, make(address, None, None), platform="cpu", api_version=1
+                HOST_KERNEL, make(address, None, None), platform="cpu", api_version=1
             )
             atexit.register(_wait_at_exit)
             if hasattr(os, "register_at_fork"):

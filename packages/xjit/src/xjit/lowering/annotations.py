@@ -22,13 +22,7 @@ from typing import Any, ParamSpec, TypeVar
 import xprim
 import xtree
 from xjit import jaxlib_gateway as gateway
-from xjit.callbacks.ffi import (
-    attribute_text,
-    custom_call_text,
-    layout_of,
-    layouts_text,
-    spread_layout,
-)
+from xjit.callbacks import ffi
 from xjit.dispatch.calls import jit_p
 from xjit.dispatch.placement import order_of, put_in_order
 from xjit.dispatch.sharded_arrays import sharding_of
@@ -150,7 +144,7 @@ def _attributes(name: str, kwargs: dict[str, Any]) -> str:
                 hint="pass it by position: what a program computes is an argument",
             ))  # fmt: skip
     given = {key: value for key, value in kwargs.items() if value is not None}
-    return attribute_text(given, f"composite({name})")
+    return ffi.attribute_text(given, f"composite({name})")
 
 
 def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, jaxpr: ClosedJaxpr,
@@ -222,7 +216,7 @@ def dce_sink(val: PyTree, *, prevent_mlir_dce: bool = False) -> None:
 def _sink_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *,
                     prevent_mlir_dce: bool) -> Any:  # fmt: skip
     if prevent_mlir_dce:
-        custom_call_text(b, operands, avals_in, avals_out, "dce_sink", "{}", 4, None, (), True)
+        ffi.custom_call_text(b, operands, avals_in, avals_out, "dce_sink", "{}", 4, None, (), True)
     return []
 
 
@@ -329,7 +323,7 @@ def _constrain(leaf: Any, layout: Any) -> Array:
             "with_layout_constraint", "this is no layout.", got=described(layout),
             expected="Layout(major_to_minor)",
         ))  # fmt: skip
-    order = layout_of(layout, x.aval, "with_layout_constraint")
+    order = ffi.layout_of(layout, x.aval, "with_layout_constraint")
     gateway.orders_used[0] = True  # results of a program may lie so
     if state.trace is EAGER and isinstance(x, xprim.ConcreteArray):
         inner = inner_order(order, x.aval)
@@ -339,7 +333,7 @@ def _constrain(leaf: Any, layout: Any) -> Array:
 
 def _write_layout(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *,
                   order: tuple[int, ...]) -> Sequence[str]:  # fmt: skip
-    layouts = layouts_text([order])
+    layouts = ffi.layouts_text([order])
     return b.op(
         "stablehlo.custom_call", operands, avals_in, avals_out,
         'call_target_name = "LayoutConstraint", backend_config = "", '
@@ -351,7 +345,7 @@ def _batch_layout(axis: BatchAxis, operands: Any, dims: Any, *, order: tuple[int
     (x,), (dim,) = operands, dims
     if dim is not_mapped:
         return layout_constraint_p.bind(x, order=order), (dim,)
-    return layout_constraint_p.bind(axis.to_front(x, dim), order=spread_layout(order)), (0,)
+    return layout_constraint_p.bind(axis.to_front(x, dim), order=ffi.spread_layout(order)), (0,)
 
 
 layout_constraint_p: Primitive = Primitive(

@@ -26,14 +26,7 @@ from xjit.cache.disk import (
     options_of_xla,
 )
 from xjit.cache.memory import Bounded, LocksByKey, room
-from xjit.debug.monitoring import (
-    CACHE_ASKED,
-    CACHE_HIT,
-    CACHE_MISS,
-    COMPILED,
-    record_event,
-    record_event_duration_secs,
-)
+from xjit.debug import monitoring
 from xjit.debug.program_dumps import dump, dump_ir_to
 from xjit.digests import sha256
 from xjit.dispatch.placement import OneDevice, Placement
@@ -416,10 +409,10 @@ class _Stored:
 
     def load(self) -> gateway.Executable | None:
         """Return what is there, None where nothing is."""
-        record_event(CACHE_ASKED)
+        monitoring.record_event(monitoring.CACHE_ASKED)
         start = time.perf_counter()
         found = self._disk.load(self._key, self._use)
-        record_event(CACHE_MISS if found is None else CACHE_HIT)
+        monitoring.record_event(monitoring.CACHE_MISS if found is None else monitoring.CACHE_HIT)
         if found is not None:
             statistics.loaded += 1
             _log("loaded", self._lowered, time.perf_counter() - start)
@@ -528,7 +521,7 @@ def _compile(
     if is_told is None:
         statistics.compiled += 1
         statistics.text_bytes += len(text)
-        record_event_duration_secs(COMPILED, seconds, fun_name=lowered.name)
+        monitoring.record_event_duration_secs(monitoring.COMPILED, seconds, fun_name=lowered.name)
     else:
         statistics.recompiled += 1
     _log(what, lowered, seconds, is_told)

@@ -14,13 +14,13 @@ import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from xjit import jaxlib_gateway as gateway
 from xjit.host_kernels import write_host_kernel
-from xjit.lowering.host_memory import return_to_device
 from xjit.lowering.operation_metadata import add_metadata, label, locate, xla_metadata
 from xjit.lowering.stablehlo_text import (
     Builder,
@@ -42,14 +42,7 @@ from xjit.sharding.shardings import (
     Sharding,
     along_explicit_axes,
 )
-from xjit.xla_workarounds.arithmetic import (
-    EXTREMES,
-    SATURATING,
-    is_hidden,
-    nan_results,
-    write_extremes,
-    write_in_float32,
-)
+from xjit.xla_workarounds import arithmetic
 from xjit.xla_workarounds.fusion import equations_to_fence
 from xjit.xla_workarounds.partitioning import (
     REWRITTEN,
@@ -71,6 +64,7 @@ from xprim import (
     config,
     effects_text,
     extended,
+    get_primitive,
     ordered_effects,
     source,
     trace_to_jaxpr,
@@ -83,14 +77,9 @@ from xprim.strict_options import host_kernels
 from xtree.interning import remember
 
 __all__ = [
-    "NO_LAYOUTS",
-    "Layouts",
-    "LoweredProgram",
-    "lower",
-    "source_locations",
-    "text_of_piece",
+    "NO_LAYOUTS", "Layouts", "LoweredProgram", "lower", "source_locations", "text_of_piece",
     "warn_of_useless_donations",
-]
+]  # fmt: skip
 
 __dir__ = __all__.copy
 
@@ -401,7 +390,7 @@ def _write_jaxpr(builder: Builder, jaxpr: Jaxpr, operands: list[str]) -> list[st
     forms = _forms_of(builder, jaxpr)
     module, scopes = builder.module, builder.module.scopes
     fenced = equations_to_fence(jaxpr) if builder.may_fence else ()
-    nans = nan_results(jaxpr, builder.platform, module.is_portable)
+    nans = arithmetic.nan_results(jaxpr, builder.platform, module.is_portable)
     for eqn in jaxpr.eqns:
         if located or is_marked:
             module.scopes = (*scopes, *eqn.name_stack, label(eqn))
@@ -455,10 +444,10 @@ def _write_operation(
         results = write_host_kernel(builder, primitive, operands, avals_in, avals_out, params)
         if results is not None:
             return results
-    if primitive.name in EXTREMES and builder.platform == "cpu":
-        rule = functools.partial(write_extremes, primitive.name, rule)
-    if primitive.name in SATURATING and is_gpu(builder.platform):
-        rule = functools.partial(write_in_float32, primitive.name, rule)
+    if primitive.name in arithmetic.EXTREMES and builder.platform == "cpu":
+        rule = functools.partial(arithmetic.write_extremes, primitive.name, rule)
+    if primitive.name in arithmetic.SATURATING and is_gpu(builder.platform):
+        rule = functools.partial(arithmetic.write_in_float32, primitive.name, rule)
     if primitive.name in REWRITTEN and builder.is_split:
         return write_split(builder, primitive.name, rule, operands, avals_in, avals_out, params)
     return rule(builder, operands, avals_in, avals_out, **params)  # type: ignore[no-any-return]
@@ -555,7 +544,7 @@ def _literal(
 ) -> str:
     """Return the name of a literal, from now on among the names; NaN has one for each reader."""
     host = literal.value.to_host()
-    if not is_hidden(builder.platform, host):
+    if not arithmetic.is_hidden(builder.platform, host):
         name = names[literal] = builder.constant(host, literal.aval)
     elif reader is None or reader.primitive.name == "select_n":
         name = builder.constant(host, literal.aval)
@@ -611,3 +600,48 @@ def _wrong_results(eqn: Equation, count: int) -> TypeError:
         f"{eqn.primitive.name}", f"its stablehlo rule returned {count} names.",
         expected=f"{len(eqn.outputs)}, one for each result",
     ))  # fmt: skip
+
+
+# ---------------------------------------------------------------------------- values in host memory
+
+
+def return_to_device(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """Return a program whose results, and what it puts on its devices, are in their memory.
+
+    What was put into the memory of the host is there until another kind is said; XLA refuses a
+    result that is there but is wanted on the device.
+    """
+    on_host: set[Any] = set()
+    eqns: list[Equation] = []
+
+    def fetch(v: Any) -> Any:
+        copy = Var(v.aval)
+        eqns.append(Equation(get_primitive("in_memory"), [v], [copy], {"kind": "device"}, None))
+        return copy
+
+    for eqn in closed.eqns:
+        if eqn.primitive.name == "device_put":  # to memory of the host it would be `in_memory`
+            eqn = eqn.replace(inputs=[fetch(v) if v in on_host else v for v in eqn.inputs])
+        eqns.append(eqn)
+        on_host.update(compress(eqn.outputs, _leaves_on_host(eqn, on_host)))
+    outvars = [fetch(v) if v in on_host else v for v in closed.jaxpr.outvars]
+    if len(eqns) == len(closed.eqns):
+        return closed
+    return ClosedJaxpr(closed.jaxpr.replace(eqns=eqns, outvars=outvars), closed.consts)
+
+
+def _leaves_on_host(eqn: Equation, on_host: set[Any]) -> list[bool]:
+    """Return for each result of an equation whether it is in the memory of the host."""
+    name, program = eqn.primitive.name, eqn.params.get("jaxpr")
+    if name == "in_memory":
+        return [eqn.params["kind"] != "device"]
+    if name == "optimization_barrier":
+        return [x in on_host for x in eqn.inputs]
+    if not isinstance(program, ClosedJaxpr) or len(program.out_avals) != len(eqn.outputs):
+        return [False] * len(eqn.outputs)
+    inside: set[Any] = set()
+    if len(program.jaxpr.invars) == len(eqn.inputs):  # what is passed through stays where it is
+        inside.update(compress(program.jaxpr.invars, [x in on_host for x in eqn.inputs]))
+    for inner in program.eqns:
+        inside.update(compress(inner.outputs, _leaves_on_host(inner, inside)))
+    return [v in inside for v in program.jaxpr.outvars]

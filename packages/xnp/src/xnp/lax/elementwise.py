@@ -10,100 +10,11 @@ import numpy as np
 
 import xprim
 from xnp.placing import placed, shard_like
-from xnp.primitives.conversion import (
-    agreeing,
-    bitcast_convert_type_p,
-    clamp_p,
-    convert_element_type_p,
-    copy_p,
-    optimization_barrier_p,
-    reduce_precision_p,
-    select_n_p,
-    stop_gradient_p,
-)
-from xnp.primitives.elementwise import (
-    RoundingMethod,
-    abs_p,
-    acos_p,
-    acosh_p,
-    add_p,
-    and_p,
-    asin_p,
-    asinh_p,
-    atan2_p,
-    atan_p,
-    atanh_p,
-    cbrt_p,
-    ceil_p,
-    clz_p,
-    complex_p,
-    conj_p,
-    cos_p,
-    cosh_p,
-    div_p,
-    eq_p,
-    eq_to_p,
-    exp2_p,
-    exp_p,
-    expm1_p,
-    floor_p,
-    ge_p,
-    gt_p,
-    imag_p,
-    integer_pow_p,
-    is_finite_p,
-    le_p,
-    le_to_p,
-    log1p_p,
-    log2_p,
-    log_p,
-    logistic_p,
-    lt_p,
-    lt_to_p,
-    max_p,
-    min_p,
-    mul_p,
-    mulhi_p,
-    ne_p,
-    neg_p,
-    nextafter_p,
-    not_p,
-    one_minus_square_p,
-    or_p,
-    polynomial_p,
-    population_count_p,
-    pow_p,
-    real_p,
-    rem_p,
-    round_p,
-    rsqrt_p,
-    shift_left_p,
-    shift_right_arithmetic_p,
-    shift_right_logical_p,
-    sign_p,
-    sin_p,
-    sinh_p,
-    sqrt_p,
-    square_p,
-    sub_p,
-    tan_p,
-    tanh_p,
-    xor_p,
-)
+from xnp.primitives import conversion, elementwise, special_gamma
+from xnp.primitives.elementwise import RoundingMethod
 from xnp.primitives.shapes import broadcast_in_dim_p
 from xnp.primitives.special_error import erf_inv_p, erf_p, erfc_p
 from xnp.primitives.special_functions import bessel_i0e_p, bessel_i1e_p
-from xnp.primitives.special_gamma import (
-    digamma_p,
-    igamma_grad_a_p,
-    igamma_p,
-    igammac_p,
-    lgamma_p,
-    polygamma_p,
-    random_gamma_grad_p,
-    regularized_incomplete_beta_p,
-    zeta_p,
-)
 from xnp.primitives.table import Accuracy, AccuracyMode, Tolerance, repeated
 from xprim import EAGER, Array, ConcreteArray, Primitive, as_array, dtypes, scalar_array, state
 from xprim.avals import size_of
@@ -114,31 +25,18 @@ from xprim.typing import ArrayLike, DTypeLike, PyTree, ShardingLike
 from xtree import tree_flatten, tree_map, tree_unflatten
 
 __all__ = [
-    "RoundingMethod", "abs", "abs_p", "add", "add_p", "cbrt", "cbrt_p", "ceil", "ceil_p", "div",
-    "div_p", "floor", "floor_p", "integer_pow", "integer_pow_p", "is_finite", "is_finite_p",
-    "max", "max_p", "min", "min_p", "mul", "mul_p", "neg", "neg_p", "nextafter", "nextafter_p",
-    "one_minus_square", "one_minus_square_p", "polynomial", "polynomial_p", "pow", "pow_p",
-    "reciprocal", "rem", "rem_p", "round", "round_p", "rsqrt", "rsqrt_p", "sign", "sign_p",
-    "sqrt", "sqrt_p", "square", "square_p", "sub", "sub_p", "bitcast_convert_type",
-    "bitcast_convert_type_p", "complex", "complex_p", "conj", "conj_p", "convert_element_type",
-    "convert_element_type_p", "copy_p", "full", "full_like", "imag", "imag_p",
-    "optimization_barrier", "optimization_barrier_p", "real", "real_p", "reduce_precision",
-    "reduce_precision_p", "stage", "stop_gradient", "stop_gradient_p", "AccuracyMode",
-    "Tolerance", "acos", "acos_p", "acosh", "acosh_p", "asin", "asin_p", "asinh", "asinh_p",
-    "atan", "atan2", "atan2_p", "atan_p", "atanh", "atanh_p", "cos", "cos_p", "cosh", "cosh_p",
-    "exp", "exp2", "exp2_p", "exp_p", "expm1", "expm1_p", "log", "log1p", "log1p_p", "log2",
-    "log2_p", "log_p", "logistic", "logistic_p", "sin", "sin_p", "sinh", "sinh_p", "tan",
-    "tan_p", "tanh", "tanh_p", "and_p", "bitwise_and", "bitwise_not", "bitwise_or",
-    "bitwise_xor", "clamp", "clamp_p", "clz", "clz_p", "eq", "eq_p", "eq_to_p", "ge", "ge_p",
-    "gt", "gt_p", "le", "le_p", "le_to_p", "lt", "lt_p", "lt_to_p", "mulhi", "mulhi_p", "ne",
-    "ne_p", "not_p", "or_p", "population_count", "population_count_p", "select", "select_n",
-    "select_n_p", "shift_left", "shift_left_p", "shift_right_arithmetic",
-    "shift_right_arithmetic_p", "shift_right_logical", "shift_right_logical_p", "xor_p",
-    "bessel_i0e", "bessel_i0e_p", "bessel_i1e", "bessel_i1e_p", "betainc", "digamma",
-    "digamma_p", "erf", "erf_inv", "erf_inv_p", "erf_p", "erfc", "erfc_p", "igamma",
-    "igamma_grad_a", "igamma_grad_a_p", "igamma_p", "igammac", "igammac_p", "lgamma", "lgamma_p",
-    "polygamma", "polygamma_p", "random_gamma_grad", "regularized_incomplete_beta_p", "zeta",
-    "zeta_p",
+    "RoundingMethod", "abs", "add", "cbrt", "ceil", "div", "floor", "integer_pow", "is_finite",
+    "max", "min", "mul", "neg", "nextafter", "one_minus_square", "polynomial", "pow", "reciprocal",
+    "rem", "round", "rsqrt", "sign", "sqrt", "square", "sub", "bitcast_convert_type", "complex",
+    "conj", "convert_element_type", "full", "full_like", "imag", "optimization_barrier", "real",
+    "reduce_precision", "stage", "stop_gradient", "AccuracyMode", "Tolerance", "acos", "acosh",
+    "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "exp", "exp2", "expm1", "log",
+    "log1p", "log2", "logistic", "sin", "sinh", "tan", "tanh", "bitwise_and", "bitwise_not",
+    "bitwise_or", "bitwise_xor", "clamp", "clz", "eq", "ge", "gt", "le", "lt", "mulhi", "ne",
+    "population_count", "select", "select_n", "shift_left", "shift_right_arithmetic",
+    "shift_right_logical", "bessel_i0e", "bessel_i1e", "betainc", "digamma", "erf", "erf_inv",
+    "erfc", "igamma", "igamma_grad_a", "igammac", "lgamma", "polygamma", "random_gamma_grad",
+    "zeta",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -259,7 +157,7 @@ def neg(x: ArrayLike) -> Array:
         >>> lax.neg(xnp.array([1.0, -2.0]))
         Array([-1.,  2.], dtype=float32)
     """
-    return apply(neg_p, x)
+    return apply(elementwise.neg_p, x)
 
 
 def add(x: ArrayLike, y: ArrayLike) -> Array:
@@ -281,7 +179,7 @@ def add(x: ArrayLike, y: ArrayLike) -> Array:
     """
     if type(x) is not ConcreteArray or type(y) is not ConcreteArray or x.aval is not y.aval:
         x, y = pair(x, y)
-    return add_p.bind(x, y)[0]  # type: ignore[no-any-return]
+    return elementwise.add_p.bind(x, y)[0]  # type: ignore[no-any-return]
 
 
 def sub(x: ArrayLike, y: ArrayLike) -> Array:
@@ -305,7 +203,7 @@ def sub(x: ArrayLike, y: ArrayLike) -> Array:
     """
     if type(x) is not ConcreteArray or type(y) is not ConcreteArray or x.aval is not y.aval:
         x, y = pair(x, y)
-    return sub_p.bind(x, y)[0]  # type: ignore[no-any-return]
+    return elementwise.sub_p.bind(x, y)[0]  # type: ignore[no-any-return]
 
 
 def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike = None) -> Array:
@@ -337,7 +235,7 @@ def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike = None) -> Array:
         x, y = [xprim.get_primitive("convert_element_type").bind(v, **wide)[0] for v in (x, y)]
     if type(x) is not ConcreteArray or type(y) is not ConcreteArray or x.aval is not y.aval:
         x, y = pair(x, y)
-    return mul_p.bind(x, y)[0]  # type: ignore[no-any-return]
+    return elementwise.mul_p.bind(x, y)[0]  # type: ignore[no-any-return]
 
 
 def div(x: ArrayLike, y: ArrayLike) -> Array:
@@ -361,7 +259,7 @@ def div(x: ArrayLike, y: ArrayLike) -> Array:
     """
     if type(x) is not ConcreteArray or type(y) is not ConcreteArray or x.aval is not y.aval:
         x, y = pair(x, y)
-    return div_p.bind(x, y)[0]  # type: ignore[no-any-return]
+    return elementwise.div_p.bind(x, y)[0]  # type: ignore[no-any-return]
 
 
 def rem(x: ArrayLike, y: ArrayLike) -> Array:
@@ -383,7 +281,7 @@ def rem(x: ArrayLike, y: ArrayLike) -> Array:
         >>> lax.rem(xnp.array([7, -7]), xnp.array([3, 3]))
         Array([ 1, -1], dtype=int32)
     """
-    return rem_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
+    return elementwise.rem_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
 
 
 def max(x: ArrayLike, y: ArrayLike) -> Array:
@@ -409,7 +307,7 @@ def max(x: ArrayLike, y: ArrayLike) -> Array:
     """
     if type(x) is not ConcreteArray or type(y) is not ConcreteArray or x.aval is not y.aval:
         x, y = pair(x, y)
-    return max_p.bind(x, y)[0]  # type: ignore[no-any-return]
+    return elementwise.max_p.bind(x, y)[0]  # type: ignore[no-any-return]
 
 
 def min(x: ArrayLike, y: ArrayLike) -> Array:
@@ -433,7 +331,7 @@ def min(x: ArrayLike, y: ArrayLike) -> Array:
     """
     if type(x) is not ConcreteArray or type(y) is not ConcreteArray or x.aval is not y.aval:
         x, y = pair(x, y)
-    return min_p.bind(x, y)[0]  # type: ignore[no-any-return]
+    return elementwise.min_p.bind(x, y)[0]  # type: ignore[no-any-return]
 
 
 def abs(x: ArrayLike) -> Array:
@@ -455,7 +353,7 @@ def abs(x: ArrayLike) -> Array:
         >>> lax.abs(xnp.array([-1.5, 2.0]))
         Array([1.5, 2. ], dtype=float32)
     """
-    return apply(abs_p, x)
+    return apply(elementwise.abs_p, x)
 
 
 def sign(x: ArrayLike) -> Array:
@@ -476,7 +374,7 @@ def sign(x: ArrayLike) -> Array:
         >>> lax.sign(xnp.array([-3.0, 0.0]))
         Array([-1.,  0.], dtype=float32)
     """
-    return apply(sign_p, x)
+    return apply(elementwise.sign_p, x)
 
 
 def pow(x: ArrayLike, y: ArrayLike) -> Array:
@@ -501,8 +399,8 @@ def pow(x: ArrayLike, y: ArrayLike) -> Array:
         Array([4., 9.], dtype=float32)
     """
     if type(y) is int:
-        return pow_p.bind(as_array(x), as_array(y))[0]  # type: ignore[no-any-return]
-    return pow_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
+        return elementwise.pow_p.bind(as_array(x), as_array(y))[0]  # type: ignore[no-any-return]
+    return elementwise.pow_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
 
 
 def integer_pow(x: ArrayLike, y: int) -> Array:
@@ -524,7 +422,7 @@ def integer_pow(x: ArrayLike, y: int) -> Array:
         >>> lax.integer_pow(xnp.array([2.0, 3.0]), -1).round(3)
         Array([0.5  , 0.333], dtype=float32)
     """
-    return integer_pow_p.bind(as_array(x), y=size_of(y))[0]  # type: ignore[no-any-return]
+    return elementwise.integer_pow_p.bind(as_array(x), y=size_of(y))[0]  # type: ignore[no-any-return]
 
 
 def square(x: ArrayLike) -> Array:
@@ -545,7 +443,7 @@ def square(x: ArrayLike) -> Array:
         >>> lax.square(xnp.array([-3.0, 2.0]))
         Array([9., 4.], dtype=float32)
     """
-    return apply(square_p, x)
+    return apply(elementwise.square_p, x)
 
 
 def reciprocal(x: ArrayLike) -> Array:
@@ -589,7 +487,7 @@ def sqrt(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
         >>> lax.sqrt(xnp.array([4.0, 9.0]))
         Array([2., 3.], dtype=float32)
     """
-    return apply(sqrt_p, x, accuracy)
+    return apply(elementwise.sqrt_p, x, accuracy)
 
 
 def rsqrt(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
@@ -612,7 +510,7 @@ def rsqrt(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
         >>> lax.rsqrt(xnp.array([4.0, 16.0]))
         Array([0.5 , 0.25], dtype=float32)
     """
-    return apply(rsqrt_p, x, accuracy)
+    return apply(elementwise.rsqrt_p, x, accuracy)
 
 
 def cbrt(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
@@ -635,7 +533,7 @@ def cbrt(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
         >>> lax.cbrt(xnp.array([8.0, -27.0])).round(3)
         Array([ 2., -3.], dtype=float32)
     """
-    return apply(cbrt_p, x, accuracy)
+    return apply(elementwise.cbrt_p, x, accuracy)
 
 
 def one_minus_square(x: ArrayLike) -> Array:
@@ -659,7 +557,7 @@ def one_minus_square(x: ArrayLike) -> Array:
     x = as_array(x)
     if dtypes.is_integer(x.aval.dtype):
         return sub(1, mul(x, x))
-    return apply(one_minus_square_p, x)
+    return apply(elementwise.one_minus_square_p, x)
 
 
 def polynomial(x: ArrayLike, coeffs: Sequence[ArrayLike], *, unroll: int | None = None) -> Array:
@@ -688,7 +586,7 @@ def polynomial(x: ArrayLike, coeffs: Sequence[ArrayLike], *, unroll: int | None 
         raise ValueError(
             f"polynomial: unroll must be None: the scheme is always written out, got {unroll}."
         )
-    return polynomial_p.bind(*leveled(*several(x, *coeffs)))[0]  # type: ignore[no-any-return]
+    return elementwise.polynomial_p.bind(*leveled(*several(x, *coeffs)))[0]  # type: ignore[no-any-return]
 
 
 def floor(x: ArrayLike) -> Array:
@@ -709,7 +607,7 @@ def floor(x: ArrayLike) -> Array:
         >>> lax.floor(xnp.array([-1.5, 0.5]))
         Array([-2.,  0.], dtype=float32)
     """
-    return apply(floor_p, x)
+    return apply(elementwise.floor_p, x)
 
 
 def ceil(x: ArrayLike) -> Array:
@@ -730,10 +628,13 @@ def ceil(x: ArrayLike) -> Array:
         >>> lax.ceil(xnp.array([-1.5, 0.5]))
         Array([-1.,  1.], dtype=float32)
     """
-    return apply(ceil_p, x)
+    return apply(elementwise.ceil_p, x)
 
 
-def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Array:
+def round(
+    x: ArrayLike,
+    rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO,
+) -> Array:
     """Return the nearest integer; halves away from zero, or to even. Floats.
 
     Args:
@@ -754,7 +655,7 @@ def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FR
     """
     require_choice("round", "rounding_method", rounding_method, tuple(RoundingMethod))
     method = int(RoundingMethod(rounding_method))
-    return round_p.bind(as_array(x), rounding_method=method)[0]  # type: ignore[no-any-return]
+    return elementwise.round_p.bind(as_array(x), rounding_method=method)[0]  # type: ignore[no-any-return]
 
 
 def is_finite(x: ArrayLike) -> Array:
@@ -775,7 +676,7 @@ def is_finite(x: ArrayLike) -> Array:
         >>> lax.is_finite(xnp.array([1.0, xnp.inf]))
         Array([ True, False], dtype=bool)
     """
-    return apply(is_finite_p, x)
+    return apply(elementwise.is_finite_p, x)
 
 
 def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
@@ -798,7 +699,7 @@ def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
         >>> lax.nextafter(xnp.array([1.0]), xnp.array([2.0])) > 1.0
         Array([ True], dtype=bool)
     """
-    return nextafter_p.bind(*pair(x1, x2))[0]  # type: ignore[no-any-return]
+    return elementwise.nextafter_p.bind(*pair(x1, x2))[0]  # type: ignore[no-any-return]
 
 
 # ------------------------------------------------------------------------ elementwise conversion
@@ -836,7 +737,7 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     x = as_array(operand)
     if x.aval.dtype == dtype and not x.aval.weak_type:
         return x
-    result: Array = convert_element_type_p.bind(x, new_dtype=dtype, weak_type=False)[0]
+    result: Array = conversion.convert_element_type_p.bind(x, new_dtype=dtype, weak_type=False)[0]
     return result
 
 
@@ -870,7 +771,7 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
       True
     """
     dtype = _required_dtype(new_dtype, "bitcast_convert_type")
-    result: Array = bitcast_convert_type_p.bind(as_array(operand), new_dtype=dtype)[0]
+    result: Array = conversion.bitcast_convert_type_p.bind(as_array(operand), new_dtype=dtype)[0]
     return result
 
 
@@ -894,7 +795,7 @@ def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int)
         >>> lax.reduce_precision(xnp.array([1.001]), 8, 7)
         Array([1.], dtype=float32)
     """
-    return reduce_precision_p.bind(  # type: ignore[no-any-return]
+    return conversion.reduce_precision_p.bind(  # type: ignore[no-any-return]
         as_array(operand),
         exponent_bits=size_of(exponent_bits),
         mantissa_bits=size_of(mantissa_bits),
@@ -920,7 +821,7 @@ def complex(x: ArrayLike, y: ArrayLike) -> Array:
         >>> lax.complex(xnp.array([1.0]), xnp.array([2.0]))
         Array([1.+2.j], dtype=complex64)
     """
-    return complex_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
+    return elementwise.complex_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
 
 
 def real(x: ArrayLike) -> Array:
@@ -941,7 +842,7 @@ def real(x: ArrayLike) -> Array:
         >>> lax.real(xnp.array([1 + 2j]))
         Array([1.], dtype=float32)
     """
-    return apply(real_p, x)
+    return apply(elementwise.real_p, x)
 
 
 def imag(x: ArrayLike) -> Array:
@@ -962,7 +863,7 @@ def imag(x: ArrayLike) -> Array:
         >>> lax.imag(xnp.array([1 + 2j]))
         Array([2.], dtype=float32)
     """
-    return apply(imag_p, x)
+    return apply(elementwise.imag_p, x)
 
 
 def conj(x: ArrayLike) -> Array:
@@ -984,7 +885,7 @@ def conj(x: ArrayLike) -> Array:
         Array([1.-2.j], dtype=complex64)
     """
     x = as_array(x)
-    return conj_p.bind(x, input_dtype=x.aval.dtype)[0]  # type: ignore[no-any-return]
+    return elementwise.conj_p.bind(x, input_dtype=x.aval.dtype)[0]  # type: ignore[no-any-return]
 
 
 def full(
@@ -1069,7 +970,9 @@ def full_like(
     result = full(aval.shape if shape is None else shape, fill_value,
                   aval.dtype if dtype is None else dtype, sharding=sharding)  # fmt: skip
     if dtype is None and aval.weak_type:
-        result = convert_element_type_p.bind(result, new_dtype=aval.dtype, weak_type=True)[0]
+        result = conversion.convert_element_type_p.bind(
+            result, new_dtype=aval.dtype, weak_type=True
+        )[0]
     return shard_like(result, x) if shape is None and sharding is None else result
 
 
@@ -1094,7 +997,7 @@ def stop_gradient(x: ArrayLike) -> PyTree:
 
 def _stopped(leaf: Any) -> Any:
     x = as_array(leaf)
-    return stop_gradient_p.bind(x)[0] if dtypes.is_inexact(x.aval.dtype) else leaf
+    return conversion.stop_gradient_p.bind(x)[0] if dtypes.is_inexact(x.aval.dtype) else leaf
 
 
 def stage(x: ArrayLike, /) -> Array:
@@ -1117,7 +1020,7 @@ def stage(x: ArrayLike, /) -> Array:
       (True, Array(1., dtype=float32, weak_type=True))
     """
     value = as_array(x, what="stage")
-    return value if state.trace is EAGER else copy_p.bind(value)[0]
+    return value if state.trace is EAGER else conversion.copy_p.bind(value)[0]
 
 
 def optimization_barrier(operand: ArrayLike, /) -> PyTree:
@@ -1141,7 +1044,7 @@ def optimization_barrier(operand: ArrayLike, /) -> PyTree:
     leaves, treedef = tree_flatten(operand)
     if not leaves:
         return operand
-    outs = optimization_barrier_p.bind(*[as_array(leaf) for leaf in leaves])
+    outs = conversion.optimization_barrier_p.bind(*[as_array(leaf) for leaf in leaves])
     return tree_unflatten(treedef, outs)
 
 
@@ -1172,7 +1075,7 @@ def exp(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
         >>> lax.exp(xnp.array([0.0, 1.0])).round(3)
         Array([1.   , 2.718], dtype=float32)
     """
-    return apply(exp_p, x, accuracy)
+    return apply(elementwise.exp_p, x, accuracy)
 
 
 def exp2(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
@@ -1195,7 +1098,7 @@ def exp2(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
         >>> lax.exp2(xnp.array([0.0, 3.0])).round(3)
         Array([1., 8.], dtype=float32)
     """
-    return apply(exp2_p, x, accuracy)
+    return apply(elementwise.exp2_p, x, accuracy)
 
 
 def expm1(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
@@ -1218,7 +1121,7 @@ def expm1(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
         >>> lax.expm1(xnp.array([0.0, 1.0])).round(3)
         Array([0.   , 1.718], dtype=float32)
     """
-    return apply(expm1_p, x, accuracy)
+    return apply(elementwise.expm1_p, x, accuracy)
 
 
 def log(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
@@ -1241,7 +1144,7 @@ def log(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
         >>> lax.log(xnp.array([1.0, 10.0])).round(3)
         Array([0.   , 2.303], dtype=float32)
     """
-    return apply(log_p, x, accuracy)
+    return apply(elementwise.log_p, x, accuracy)
 
 
 def log2(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
@@ -1264,7 +1167,7 @@ def log2(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
         >>> lax.log2(xnp.array([1.0, 8.0])).round(3)
         Array([0., 3.], dtype=float32)
     """
-    return apply(log2_p, x, accuracy)
+    return apply(elementwise.log2_p, x, accuracy)
 
 
 def log1p(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
@@ -1287,7 +1190,7 @@ def log1p(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
         >>> lax.log1p(xnp.array([0.0, 1.0])).round(3)
         Array([0.   , 0.693], dtype=float32)
     """
-    return apply(log1p_p, x, accuracy)
+    return apply(elementwise.log1p_p, x, accuracy)
 
 
 def logistic(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
@@ -1310,7 +1213,7 @@ def logistic(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
         >>> lax.logistic(xnp.array([0.0, 2.0])).round(3)
         Array([0.5  , 0.881], dtype=float32)
     """
-    return apply(logistic_p, x, accuracy)
+    return apply(elementwise.logistic_p, x, accuracy)
 
 
 def sin(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
@@ -1333,7 +1236,7 @@ def sin(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
         >>> lax.sin(xnp.array([0.0, 1.0])).round(3)
         Array([0.   , 0.841], dtype=float32)
     """
-    return apply(sin_p, x, accuracy)
+    return apply(elementwise.sin_p, x, accuracy)
 
 
 def cos(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
@@ -1356,7 +1259,7 @@ def cos(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
         >>> lax.cos(xnp.array([0.0, 1.0])).round(3)
         Array([1.  , 0.54], dtype=float32)
     """
-    return apply(cos_p, x, accuracy)
+    return apply(elementwise.cos_p, x, accuracy)
 
 
 def tan(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
@@ -1379,7 +1282,7 @@ def tan(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
         >>> lax.tan(xnp.array([0.0, 1.0])).round(3)
         Array([0.   , 1.557], dtype=float32)
     """
-    return apply(tan_p, x, accuracy)
+    return apply(elementwise.tan_p, x, accuracy)
 
 
 def asin(x: ArrayLike) -> Array:
@@ -1400,7 +1303,7 @@ def asin(x: ArrayLike) -> Array:
         >>> lax.asin(xnp.array([0.0, 1.0])).round(3)
         Array([0.   , 1.571], dtype=float32)
     """
-    return apply(asin_p, x)
+    return apply(elementwise.asin_p, x)
 
 
 def acos(x: ArrayLike) -> Array:
@@ -1421,7 +1324,7 @@ def acos(x: ArrayLike) -> Array:
         >>> lax.acos(xnp.array([0.0, 1.0])).round(3)
         Array([1.571, 0.   ], dtype=float32)
     """
-    return apply(acos_p, x)
+    return apply(elementwise.acos_p, x)
 
 
 def atan(x: ArrayLike) -> Array:
@@ -1442,7 +1345,7 @@ def atan(x: ArrayLike) -> Array:
         >>> lax.atan(xnp.array([0.0, 1.0])).round(3)
         Array([0.   , 0.785], dtype=float32)
     """
-    return apply(atan_p, x)
+    return apply(elementwise.atan_p, x)
 
 
 def sinh(x: ArrayLike) -> Array:
@@ -1463,7 +1366,7 @@ def sinh(x: ArrayLike) -> Array:
         >>> lax.sinh(xnp.array([0.0, 1.0])).round(3)
         Array([0.   , 1.175], dtype=float32)
     """
-    return apply(sinh_p, x)
+    return apply(elementwise.sinh_p, x)
 
 
 def cosh(x: ArrayLike) -> Array:
@@ -1484,7 +1387,7 @@ def cosh(x: ArrayLike) -> Array:
         >>> lax.cosh(xnp.array([0.0, 1.0])).round(3)
         Array([1.   , 1.543], dtype=float32)
     """
-    return apply(cosh_p, x)
+    return apply(elementwise.cosh_p, x)
 
 
 def tanh(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
@@ -1507,7 +1410,7 @@ def tanh(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
         >>> lax.tanh(xnp.array([0.0, 1.0])).round(3)
         Array([0.   , 0.762], dtype=float32)
     """
-    return apply(tanh_p, x, accuracy)
+    return apply(elementwise.tanh_p, x, accuracy)
 
 
 def asinh(x: ArrayLike) -> Array:
@@ -1528,7 +1431,7 @@ def asinh(x: ArrayLike) -> Array:
         >>> lax.asinh(xnp.array([0.0, 1.0])).round(3)
         Array([0.   , 0.881], dtype=float32)
     """
-    return apply(asinh_p, x)
+    return apply(elementwise.asinh_p, x)
 
 
 def acosh(x: ArrayLike) -> Array:
@@ -1549,7 +1452,7 @@ def acosh(x: ArrayLike) -> Array:
         >>> lax.acosh(xnp.array([1.0, 2.0])).round(3)
         Array([0.   , 1.317], dtype=float32)
     """
-    return apply(acosh_p, x)
+    return apply(elementwise.acosh_p, x)
 
 
 def atanh(x: ArrayLike) -> Array:
@@ -1570,7 +1473,7 @@ def atanh(x: ArrayLike) -> Array:
         >>> lax.atanh(xnp.array([0.0, 0.5])).round(3)
         Array([0.   , 0.549], dtype=float32)
     """
-    return apply(atanh_p, x)
+    return apply(elementwise.atanh_p, x)
 
 
 def atan2(x: ArrayLike, y: ArrayLike) -> Array:
@@ -1592,7 +1495,7 @@ def atan2(x: ArrayLike, y: ArrayLike) -> Array:
         >>> lax.atan2(xnp.array([1.0]), xnp.array([0.0])).round(3)
         Array([1.571], dtype=float32)
     """
-    return atan2_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
+    return elementwise.atan2_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
 
 
 # ----------------------------------------------------------------------------- elementwise logic
@@ -1620,7 +1523,7 @@ def eq(x: ArrayLike, y: ArrayLike) -> Array:
         >>> lax.eq(xnp.array([1, 2, 3]), 2)
         Array([False,  True, False], dtype=bool)
     """
-    return eq_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
+    return elementwise.eq_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
 
 
 def ne(x: ArrayLike, y: ArrayLike) -> Array:
@@ -1642,7 +1545,7 @@ def ne(x: ArrayLike, y: ArrayLike) -> Array:
         >>> lax.ne(xnp.array([1, 2, 3]), 2)
         Array([ True, False,  True], dtype=bool)
     """
-    return ne_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
+    return elementwise.ne_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
 
 
 def lt(x: ArrayLike, y: ArrayLike) -> Array:
@@ -1664,7 +1567,7 @@ def lt(x: ArrayLike, y: ArrayLike) -> Array:
         >>> lax.lt(xnp.array([1, 2, 3]), 2)
         Array([ True, False, False], dtype=bool)
     """
-    return lt_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
+    return elementwise.lt_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
 
 
 def le(x: ArrayLike, y: ArrayLike) -> Array:
@@ -1686,7 +1589,7 @@ def le(x: ArrayLike, y: ArrayLike) -> Array:
         >>> lax.le(xnp.array([1, 2, 3]), 2)
         Array([ True,  True, False], dtype=bool)
     """
-    return le_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
+    return elementwise.le_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
 
 
 def gt(x: ArrayLike, y: ArrayLike) -> Array:
@@ -1708,7 +1611,7 @@ def gt(x: ArrayLike, y: ArrayLike) -> Array:
         >>> lax.gt(xnp.array([1, 2, 3]), 2)
         Array([False, False,  True], dtype=bool)
     """
-    return gt_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
+    return elementwise.gt_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
 
 
 def ge(x: ArrayLike, y: ArrayLike) -> Array:
@@ -1730,7 +1633,7 @@ def ge(x: ArrayLike, y: ArrayLike) -> Array:
         >>> lax.ge(xnp.array([1, 2, 3]), 2)
         Array([False,  True,  True], dtype=bool)
     """
-    return ge_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
+    return elementwise.ge_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
 
 
 def bitwise_and(x: ArrayLike, y: ArrayLike) -> Array:
@@ -1752,7 +1655,7 @@ def bitwise_and(x: ArrayLike, y: ArrayLike) -> Array:
         >>> lax.bitwise_and(xnp.array([12, 10]), xnp.array([6, 6]))
         Array([4, 2], dtype=int32)
     """
-    return and_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
+    return elementwise.and_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
 
 
 def bitwise_or(x: ArrayLike, y: ArrayLike) -> Array:
@@ -1774,7 +1677,7 @@ def bitwise_or(x: ArrayLike, y: ArrayLike) -> Array:
         >>> lax.bitwise_or(xnp.array([12, 10]), xnp.array([6, 6]))
         Array([14, 14], dtype=int32)
     """
-    return or_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
+    return elementwise.or_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
 
 
 def bitwise_xor(x: ArrayLike, y: ArrayLike) -> Array:
@@ -1796,7 +1699,7 @@ def bitwise_xor(x: ArrayLike, y: ArrayLike) -> Array:
         >>> lax.bitwise_xor(xnp.array([12, 10]), xnp.array([6, 6]))
         Array([10, 12], dtype=int32)
     """
-    return xor_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
+    return elementwise.xor_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
 
 
 def shift_left(x: ArrayLike, y: ArrayLike) -> Array:
@@ -1818,7 +1721,7 @@ def shift_left(x: ArrayLike, y: ArrayLike) -> Array:
         >>> lax.shift_left(xnp.array([1, 3]), xnp.array([2, 2]))
         Array([ 4, 12], dtype=int32)
     """
-    return shift_left_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
+    return elementwise.shift_left_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
 
 
 def shift_right_arithmetic(x: ArrayLike, y: ArrayLike) -> Array:
@@ -1840,7 +1743,7 @@ def shift_right_arithmetic(x: ArrayLike, y: ArrayLike) -> Array:
         >>> lax.shift_right_arithmetic(xnp.array([8, -8]), xnp.array([2, 2]))
         Array([ 2, -2], dtype=int32)
     """
-    return shift_right_arithmetic_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
+    return elementwise.shift_right_arithmetic_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
 
 
 def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Array:
@@ -1862,7 +1765,7 @@ def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Array:
         >>> lax.shift_right_logical(xnp.array([8, 9]), xnp.array([2, 2]))
         Array([2, 2], dtype=int32)
     """
-    return shift_right_logical_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
+    return elementwise.shift_right_logical_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
 
 
 def mulhi(x: ArrayLike, y: ArrayLike) -> Array:
@@ -1884,7 +1787,7 @@ def mulhi(x: ArrayLike, y: ArrayLike) -> Array:
         >>> lax.mulhi(xnp.array([2**20, 3]), xnp.array([2**20, 3]))
         Array([256,   0], dtype=int32)
     """
-    return mulhi_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
+    return elementwise.mulhi_p.bind(*pair(x, y))[0]  # type: ignore[no-any-return]
 
 
 def bitwise_not(x: ArrayLike) -> Array:
@@ -1905,7 +1808,7 @@ def bitwise_not(x: ArrayLike) -> Array:
         >>> lax.bitwise_not(xnp.array([0, 5]))
         Array([-1, -6], dtype=int32)
     """
-    return apply(not_p, x)
+    return apply(elementwise.not_p, x)
 
 
 def population_count(x: ArrayLike) -> Array:
@@ -1926,7 +1829,7 @@ def population_count(x: ArrayLike) -> Array:
         >>> lax.population_count(xnp.array([7, 8]))
         Array([3, 1], dtype=int32)
     """
-    return apply(population_count_p, x)
+    return apply(elementwise.population_count_p, x)
 
 
 def clz(x: ArrayLike) -> Array:
@@ -1947,7 +1850,7 @@ def clz(x: ArrayLike) -> Array:
         >>> lax.clz(xnp.array([1, 8]))
         Array([31, 28], dtype=int32)
     """
-    return apply(clz_p, x)
+    return apply(elementwise.clz_p, x)
 
 
 def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
@@ -1965,7 +1868,7 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
       >>> float(select_n(True, 1.0, 2.0).to_host())
       2.0
     """
-    return select_n_p.bind(as_array(which), *several(*cases))[0]  # type: ignore[no-any-return]
+    return conversion.select_n_p.bind(as_array(which), *several(*cases))[0]  # type: ignore[no-any-return]
 
 
 def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
@@ -2013,16 +1916,16 @@ def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:  # noqa: A002 
     """
     low, x, high = several(min, x, max)
     if dtypes.is_complex(x.aval.dtype):
-        agreeing(low.aval, x.aval, high.aval)
+        conversion.agreeing(low.aval, x.aval, high.aval)
         return _clamp_complex(low, x, high)
-    return clamp_p.bind(low, x, high)[0]  # type: ignore[no-any-return]
+    return conversion.clamp_p.bind(low, x, high)[0]  # type: ignore[no-any-return]
 
 
 def _clamp_complex(low: Array, x: Array, high: Array) -> Array:
     low, high = [
         repeated(bound, x.aval.shape) if not bound.aval.ndim else bound for bound in (low, high)
     ]
-    return min_p.bind(max_p.bind(low, x)[0], high)[0]  # type: ignore[no-any-return]
+    return elementwise.min_p.bind(elementwise.max_p.bind(low, x)[0], high)[0]  # type: ignore[no-any-return]
 
 
 # --------------------------------------------------------------------------------------- special
@@ -2122,7 +2025,7 @@ def lgamma(x: ArrayLike) -> Array:
         >>> lax.lgamma(xnp.array([1.0, 5.0])).round(3)
         Array([0.   , 3.178], dtype=float32)
     """
-    return apply(lgamma_p, x)
+    return apply(special_gamma.lgamma_p, x)
 
 
 def digamma(x: ArrayLike) -> Array:
@@ -2143,7 +2046,7 @@ def digamma(x: ArrayLike) -> Array:
         >>> lax.digamma(xnp.array([1.0, 2.0])).round(3)
         Array([-0.577,  0.423], dtype=float32)
     """
-    return apply(digamma_p, x)
+    return apply(special_gamma.digamma_p, x)
 
 
 def polygamma(m: ArrayLike, x: ArrayLike) -> Array:
@@ -2167,7 +2070,7 @@ def polygamma(m: ArrayLike, x: ArrayLike) -> Array:
         >>> lax.polygamma(xnp.array([1.0]), xnp.array([1.0])).round(3)
         Array([1.645], dtype=float32)
     """
-    return polygamma_p.bind(*pair(m, x))[0]  # type: ignore[no-any-return]
+    return special_gamma.polygamma_p.bind(*pair(m, x))[0]  # type: ignore[no-any-return]
 
 
 def zeta(x: ArrayLike, q: ArrayLike) -> Array:
@@ -2189,7 +2092,7 @@ def zeta(x: ArrayLike, q: ArrayLike) -> Array:
         >>> lax.zeta(xnp.array([2.0]), xnp.array([1.0])).round(3)
         Array([1.645], dtype=float32)
     """
-    return zeta_p.bind(*pair(x, q))[0]  # type: ignore[no-any-return]
+    return special_gamma.zeta_p.bind(*pair(x, q))[0]  # type: ignore[no-any-return]
 
 
 def igamma(a: ArrayLike, x: ArrayLike) -> Array:
@@ -2211,7 +2114,7 @@ def igamma(a: ArrayLike, x: ArrayLike) -> Array:
         >>> lax.igamma(xnp.array([1.0, 2.0]), xnp.array([1.0, 1.0])).round(3)
         Array([0.632, 0.264], dtype=float32)
     """
-    return igamma_p.bind(*pair(a, x))[0]  # type: ignore[no-any-return]
+    return special_gamma.igamma_p.bind(*pair(a, x))[0]  # type: ignore[no-any-return]
 
 
 def igammac(a: ArrayLike, x: ArrayLike) -> Array:
@@ -2233,7 +2136,7 @@ def igammac(a: ArrayLike, x: ArrayLike) -> Array:
         >>> lax.igammac(xnp.array([1.0, 2.0]), xnp.array([1.0, 1.0])).round(3)
         Array([0.368, 0.736], dtype=float32)
     """
-    return igammac_p.bind(*pair(a, x))[0]  # type: ignore[no-any-return]
+    return special_gamma.igammac_p.bind(*pair(a, x))[0]  # type: ignore[no-any-return]
 
 
 def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
@@ -2255,7 +2158,7 @@ def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
         >>> lax.igamma_grad_a(xnp.array([1.0, 2.0]), xnp.array([1.0, 1.0])).round(3)
         Array([-0.432, -0.276], dtype=float32)
     """
-    return igamma_grad_a_p.bind(*pair(a, x))[0]  # type: ignore[no-any-return]
+    return special_gamma.igamma_grad_a_p.bind(*pair(a, x))[0]  # type: ignore[no-any-return]
 
 
 def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
@@ -2277,7 +2180,7 @@ def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
         >>> lax.random_gamma_grad(xnp.array([1.0, 2.0]), xnp.array([1.0, 1.0])).round(3)
         Array([1.174, 0.751], dtype=float32)
     """
-    return random_gamma_grad_p.bind(*pair(a, x))[0]  # type: ignore[no-any-return]
+    return special_gamma.random_gamma_grad_p.bind(*pair(a, x))[0]  # type: ignore[no-any-return]
 
 
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
@@ -2303,7 +2206,7 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
         Array([0.75], dtype=float32)
     """
     operands = leveled(*several(a, b, x))
-    return regularized_incomplete_beta_p.bind(*operands)[0]  # type: ignore[no-any-return]
+    return special_gamma.regularized_incomplete_beta_p.bind(*operands)[0]  # type: ignore[no-any-return]
 
 
 def bessel_i0e(x: ArrayLike) -> Array:

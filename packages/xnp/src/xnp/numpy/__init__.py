@@ -140,7 +140,7 @@ with namespace(globals(), overview=True):  # the first use imports them
         ediff1d as ediff1d, gradient as gradient, interp as interp, trapezoid as trapezoid,
         unwrap as unwrap,
     )  # fmt: skip
-    from xnp.numpy.divisors import gcd as gcd, lcm as lcm
+    from xnp.numpy.elementary import gcd as gcd, lcm as lcm
     from xnp.numpy.files import (
         from_dlpack as from_dlpack, frombuffer as frombuffer, fromfile as fromfile,
         fromiter as fromiter, fromstring as fromstring, load as load, packbits as packbits,
