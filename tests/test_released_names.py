@@ -23,6 +23,24 @@ TAKEN_AWAY = {
        for name in ("compile_build", "USES_BEFORE_COMPILING", "is_compilable", "can_match",
                     "compile_match")},
     ("xnp.numpy.rearranging", "fill_diagonal"): "users have it as `xnp.fill_diagonal`, as before",
+    **{(f"xnp.lax.{module}", f"{name}_p"): f"users have it as `xnp.lax.{name}_p`, as before"
+       for module, names in {
+           "elementwise_arithmetic":
+               "abs add cbrt ceil div floor integer_pow is_finite max min mul neg nextafter "
+               "one_minus_square polynomial pow rem round rsqrt sign sqrt square sub",
+           "elementwise_conversion":
+               "bitcast_convert_type complex conj convert_element_type copy imag "
+               "optimization_barrier real reduce_precision stop_gradient",
+           "elementwise_functions":
+               "acos acosh asin asinh atan2 atan atanh cos cosh exp2 exp expm1 log1p log2 log "
+               "logistic sin sinh tan tanh",
+           "elementwise_logic":
+               "and clamp clz eq eq_to ge gt le le_to lt lt_to mulhi ne not or population_count "
+               "select_n shift_left shift_right_arithmetic shift_right_logical xor",
+           "special":
+               "digamma igamma_grad_a igamma igammac lgamma polygamma "
+               "regularized_incomplete_beta zeta",
+       }.items() for name in names.split()},
 }  # fmt: skip
 """Names of modules below those that users import from, which no released sibling takes."""
 
