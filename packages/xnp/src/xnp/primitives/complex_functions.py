@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from xnp.primitives.lengths import is_infinite, magnitude
+from xnp.primitives.lengths import direction, is_infinite, magnitude
 from xnp.primitives.lowering_text import (
     Text,
     chosen,
@@ -124,20 +124,14 @@ def _size(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]
 
 
 def _direction(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> list[str]:
-    """Write z / |z|: 0 of zeros, the axis of one infinite part, NaN of two, as NumPy has it.
-
-    Of numbers that are far out it is computed from a quarter of them, whose size is not infinite.
-    """
+    """Write z / |z|: 0 of zeros, the axis of one infinite part, NaN of two, as NumPy has it."""
     (aval,) = avals_out
     x, y = parts_of(b, operands[0], aval)
-    is_far = x.op("abs").op("maximum", y.op("abs")) > 2.0**100
-    factor = where(is_far, x.like(0.25), 1.0)
     has_axis = is_infinite(x).compare("NE", is_infinite(y)) & ~_is_nan(x) & ~_is_nan(y)
-    near = [where(has_axis, where(is_infinite(part), part.op("sign"), 0.0), part * factor)
-            for part in (x, y)]  # fmt: skip
-    found = parts_of(b, b.same_type_op("stablehlo.sign", [of_parts(aval, *near)], aval), aval)
-    is_zero = (x == 0) & (y == 0)
-    return [of_parts(aval, *[where(is_zero, part.like(0.0), part) for part in found])]
+    along = [where(is_infinite(part), part.op("sign"), 0.0) for part in (x, y)]
+    found = [where(has_axis, limit, part)
+             for limit, part in zip(along, direction(x, y), strict=True)]  # fmt: skip
+    return [of_parts(aval, *found)]
 
 
 # ---------------------------------------------------------------------- exponentials of z and i z

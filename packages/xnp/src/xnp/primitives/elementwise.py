@@ -539,8 +539,15 @@ def _sign_numpy(x: Any) -> Any:
         if zeros.any():
             np.copyto(out, x, where=zeros)  # NumPy's own makes 0.0 of -0.0
         return out
-    if x.dtype in COMPLEX:  # a quarter of it has a size that is not infinite
-        x = np.where(np.isinf(np.absolute(x)), x * x.dtype.type(0.25), x)
+    if x.dtype in COMPLEX:
+        size, info = np.absolute(x), dtypes.finfo(x.dtype)
+        factor = np.where(size == np.inf, info.dtype.type(0.25), info.dtype.type(1))
+        np.copyto(factor, 1 / info.tiny, where=size < info.tiny / info.eps)
+        np.copyto(factor, np.nan, where=np.isnan(x))
+        if (factor != 1).any():  # whose sizes are beyond all numbers, have few digits, or are none
+            scaled = np.empty_like(x)
+            scaled.real, scaled.imag = x.real * factor, x.imag * factor
+            x = scaled
     out = np.sign(x)
     return out if out.dtype is x.dtype else out.astype(x.dtype)
 

@@ -58,6 +58,11 @@ class _Range:
         low = where(is_subnormal, fraction * (1 / self.least), x * (1 / self.tiny / self.least))
         return where(self.is_low, low, x * where(self.is_high, x.like(1 / self.most), 1.0))
 
+    def signed(self, *operands: Text) -> list[Text]:
+        """Write the operands whose sizes these are, times the power."""
+        return [where(bits_of(x) < 0, -size, size)
+                for x, size in zip(operands, self.sizes, strict=True)]  # fmt: skip
+
     def length(self) -> Text:
         """Write the length of the two, times the power."""
         x, y = self.sizes
@@ -81,6 +86,14 @@ def magnitude(x: Text, y: Text) -> Text:
     scaled = _Range(x, y)
     length = scaled.restored(scaled.length())
     return where(is_infinite(x) | is_infinite(y), length.like(math.inf), length)
+
+
+def direction(x: Text, y: Text) -> list[Text]:
+    """Write x and y over their length, 0 of zeros."""
+    scaled = _Range(x, y)
+    length = scaled.length()
+    is_zero = length == 0.0
+    return [where(is_zero, part.like(0.0), part / length) for part in scaled.signed(x, y)]
 
 
 def is_infinite(x: Text) -> Text:
@@ -146,9 +159,7 @@ def _derivative_text(orders: tuple[int, int], b: Builder, operands: Any, aval: S
     length = scaled.length()
     is_zero = length == 0.0
     length = where(is_zero, length.like(1.0), length)
-    signed = [where(bits_of(operand) < 0, -size, size)
-              for operand, size in zip((x, y), scaled.sizes, strict=True)]  # fmt: skip
-    found = _over_length(orders, signed[0], signed[1], length, scaled.power())
+    found = _over_length(orders, *scaled.signed(x, y), length, scaled.power())
     limit = found.like(0.0)
     found = where(is_zero, limit, found)
     if sum(orders) == 1:
