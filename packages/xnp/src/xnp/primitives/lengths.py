@@ -159,7 +159,8 @@ def _derivative_text(orders: tuple[int, int], b: Builder, operands: Any, aval: S
     length = scaled.length()
     is_zero = length == 0.0
     length = where(is_zero, length.like(1.0), length)
-    found = _over_length(orders, *scaled.signed(x, y), length, scaled.power())
+    u, v = scaled.signed(x, y)
+    found = _over_length(orders, u, v, length, scaled.power())
     limit = found.like(0.0)
     found = where(is_zero, limit, found)
     if sum(orders) == 1:
