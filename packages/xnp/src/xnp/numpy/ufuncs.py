@@ -675,9 +675,9 @@ _traced_power = binary_operator(_power)
 def power(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Return x to the power y; a Python int `y` is part of the program (`integer_pow[y=2]`).
 
-    Integers to negative powers are 0, but for those of 1 and -1; NumPy raises an error, and takes
-    `out` and `where` as well. A complex power is 1 where x is 1 or y is 0, and e^(y log x)
-    elsewhere: C99, Annex G, leaves open what it is of infinite parts.
+    Integers to negative powers are 0, but for those of 1 and -1; NumPy raises an error.
+    NumPy's takes `out` and `where` as well. A complex power is 1 where x is 1 or y is 0, and
+    e^(y log x) elsewhere: C99, Annex G, leaves open what it is of infinite parts.
 
     Args:
       x: the base.
