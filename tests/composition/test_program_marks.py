@@ -14,7 +14,12 @@ import xstack.numpy as xnp
 from xstack import export, grad, hessian, jit, jvp, lax, make_jaxpr, random, tree, vmap
 from xstack.core import Tracer
 from xstack.experimental import checkify, io_callback
-from xstack.experimental.xla_metadata import set_xla_metadata
+from xstack.experimental.xla_metadata import (
+    fuse_limit,
+    must_fuse_call,
+    set_xla_metadata,
+    xla_metadata_call2,
+)
 
 X = np.float32([0.3, -1.2, 2.0])
 
@@ -278,3 +283,28 @@ def test_a_constraint_over_one_device_says_nothing_to_a_program_of_several():
     exported = export.export(jit(lambda x: lax.with_sharding_constraint(x, lies[0]) * 2))(X[:2])
     x = xstack.device_put(X[:2], lies[1])
     np.testing.assert_array_equal(exported.call(x), X[:2] * 2)
+
+
+@pytest.mark.parametrize("wrapped", [lambda f: f, jit])
+@pytest.mark.parametrize(
+    ("of_backward", "counts"), [("same", (True, False)), ("drop", (False, False)),
+                                ({"tag": "back"}, (False, True))],
+)  # fmt: skip
+def test_the_backward_pass_of_a_function_has_the_metadata_that_is_asked_for_it(
+    wrapped, of_backward, counts
+):
+    marked = xla_metadata_call2({"tag": "out"}, ad_metadata=of_backward)
+    text = jit(grad(marked(wrapped(lambda x: lax.sin(x) * x)))).lower(X[0]).as_text()
+    lines = text.splitlines()
+    forward = [line for line in lines if "stablehlo.sine" in line or "stablehlo.cosine" in line]
+    backward = [line for line in lines if "stablehlo.multiply" in line]
+    assert all('tag = "out"' in line for line in forward) and len(forward) == len(backward) - 1 == 2
+    for line in backward:
+        assert ('tag = "out"' in line, 'tag = "back"' in line) == counts
+
+
+def test_marks_for_fusion_and_what_is_no_metadata():
+    assert 'MUST_FUSE = "1"' in jit(must_fuse_call("1")(ratio)).lower(X).as_text()
+    assert 'FUSE_LIMIT = "true"' in jit(fuse_limit()(ratio)).lower(X).as_text()
+    with pytest.raises(ValueError, match="xla_metadata_call2: this says nothing of the backward"):
+        xla_metadata_call2(ratio, {"tag": 1}, ad_metadata="keep")

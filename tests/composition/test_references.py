@@ -489,6 +489,29 @@ def test_cotangents_are_added_to_references(compiled):
     assert float(sums["b"][...]) == 12.0
 
 
+@pytest.mark.parametrize("traced", [False, True])
+def test_what_leads_to_unwanted_cotangents_alone_is_not_transposed(traced):
+    value, no = xstack.ad.GradValue(), xstack.ad.DontWant()
+    w, x = xnp.arange(16.0).reshape(4, 4), xnp.arange(4.0)
+
+    def f(w, x):
+        return xnp.tanh(w @ xnp.sin(x)) * x
+
+    _, pull_back = xstack.vjp(f, w, x)
+
+    def products(*places):
+        def step(w, x):
+            pull = xstack.vjp(f, w, x)[1] if traced else pull_back
+            return pull.with_refs(*places)(x)
+
+        return str(xstack.make_jaxpr(step)(w, x)).count("dot_general")
+
+    assert products(value, value) - products(value, no) == 1
+    w_bar, x_bar = pull_back(x)
+    assert (pull_back.with_refs(value, no)(x)[0] == w_bar).all()
+    assert (pull_back.with_refs(no, value)(x)[1] == x_bar).all()
+
+
 def test_places_of_cotangents_that_do_not_fit_are_refused():
     _, pull_back = xstack.vjp(lambda x, y: x * y, 2.0, xnp.ones(3))
     value = xstack.ad.GradValue()

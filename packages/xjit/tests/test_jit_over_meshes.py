@@ -343,6 +343,21 @@ def test_an_abstract_mesh_is_that_of_the_arguments():
             "in_shardings must have an entry for each of 2 positional",
         ),
         (
+            lambda: jit(lambda x, y: x, in_shardings=(None,) * 3)(HOST, HOST),
+            ValueError,
+            "in_shardings must have an entry for each of 2 positional",
+        ),
+        (
+            lambda: jit(lambda x, y: x, in_shardings=(devices()[0],) * 3)(HOST, HOST),
+            ValueError,
+            "in_shardings must have an entry for each of 2 positional",
+        ),
+        (
+            lambda: jit(lambda x, y: (x, y), out_shardings=(None,) * 3)(HOST, HOST),
+            ValueError,
+            "out_shardings is no tree prefix of the result",
+        ),
+        (
             lambda: jit(lambda x: x, in_shardings=(on("x"), "y")),
             TypeError,
             "in_shardings holds something that is no sharding",

@@ -11,8 +11,10 @@ import pytest
 
 import xnp
 from packages.xjit.tests.new_process import run_in_new_process
-from xjit import XlaError, jit, statistics
+from xjit import CompilerEffortLevel, XlaError, jit, statistics
 from xjit.lowering import compile as compiling
+from xnp import lax
+from xprim import make_jaxpr
 
 COUNT = min(int(os.environ.get("FUZZ_PROGRAMS", "32")), 10_000)
 BOUND = 8
@@ -114,6 +116,26 @@ def test_threads_that_want_one_program_wait_for_the_one_that_compiles_it():
     assert results == [1234.5 - 6789] * 8
     assert statistics.compiled - before == 1
     assert len(compiling.in_turn) == 0
+
+
+def test_how_hard_xla_tries_is_an_option_that_has_names():
+    for option in ("optimization_level", "memory_fitting_level"):
+        for level in ("O0", "O3", CompilerEffortLevel.O1, 29):
+            assert jit(lambda x: x + 1, compiler_options={option: level})(1.0) == 2.0
+        with pytest.raises(ValueError, match=f"option {option} has no such level") as caught:
+            jit(lambda x: x + 1, compiler_options={option: "O9"})(1.0)
+        assert "'O0', 'O1', 'O2', 'O3'" in str(caught.value)
+
+
+def test_compiler_options_of_a_call_inside_of_a_compiled_function_are_refused():
+    inner = jit(lambda x: lax.sin(x) * x, compiler_options={"optimization_level": "O1"})
+    for outer in (lambda x: inner(x), lambda x: inner(inner(x)) + 1):
+        with pytest.raises(ValueError, match="<lambda> has compiler options and is") as caught:
+            jit(outer)(1.0)
+        assert "compiler_options={'optimization_level': 'O1'}" in str(caught.value)
+        assert "the options of its outermost jit" in str(caught.value)
+    (equation,) = make_jaxpr(inner)(1.0).eqns
+    assert equation.params["compiler_options"] == (("optimization_level", "O1"),)
 
 
 def test_a_program_that_xla_refuses_is_refused_for_each_thread():

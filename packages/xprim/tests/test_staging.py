@@ -351,11 +351,8 @@ def test_named_scopes_and_lines_are_kept_with_equations():
     again = make_jaxpr(lambda x: _in_scope("wrapped", closed, x))(X)
     assert [e.name_stack for e in again.eqns] == [("wrapped", "outer", "inner"), ("wrapped",)]
     assert again.eqns[0].source == closed.eqns[0].source
-    with (
-        pytest.raises(TypeError, match="named_scope: the name must be a string, got 3"),
-        named_scope(3),
-    ):
-        pass
+    with pytest.raises(TypeError, match="named_scope: the name must be a string, got 3"):
+        named_scope(3)
 
 
 def _in_scope(name, closed, x):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import (
     Any,
@@ -30,6 +30,7 @@ from xad.arguments import (
     write_tangents,
 )
 from xad.pull_backs import (
+    DontWant,
     NotNeeded,
     NotSaveable,
     check_places,
@@ -214,17 +215,17 @@ def _with_scalars_as_constants(closed: ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:
 
 def cotangents_of(
     program: LinearProgram, in_avals: Sequence[ShapedArray], cotangents: Sequence[Tangent],
-    is_tape: bool = True,
+    is_tape: bool = True, unwanted: Collection[int] = (),
 ) -> list[Any]:  # fmt: skip
     """Return the cotangent of each primal as an array; integers get zeros of dtype float0."""
-    results = iter(active_cotangents_of(program, in_avals, cotangents, is_tape))
+    results = iter(active_cotangents_of(program, in_avals, cotangents, is_tape, unwanted))
     return [next(results) if nz else zeros_of(a)
             for a, nz in zip(in_avals, program.nonzero_in, strict=True)]  # fmt: skip
 
 
 def active_cotangents_of(
     program: LinearProgram, in_avals: Sequence[ShapedArray], cotangents: Sequence[Tangent],
-    is_tape: bool = True,
+    is_tape: bool = True, unwanted: Collection[int] = (),
 ) -> list[Any]:  # fmt: skip
     """Return the cotangents of the primals that were differentiated, as arrays of their types.
 
@@ -233,12 +234,19 @@ def active_cotangents_of(
       in_avals: the types of all primals.
       cotangents: of all results.
       is_tape: whether every equation of the program is known to depend on a tangent.
+      unwanted: the numbers of primals whose cotangents are not read and may be zeros.
     """
     given = [ct for ct, nz in zip(cotangents, program.nonzero_out, strict=True) if nz]
     avals = [a for a, nz in zip(in_avals, program.nonzero_in, strict=True) if nz]
     args = [Linear(a) for a in avals]
     meshes, jaxpr = program.meshes, program.jaxpr
-    results = backward_pass(jaxpr, program.residuals, args, given, is_tape, meshes=meshes)
+    dropped: Collection[Var] = ()
+    if unwanted:
+        numbers = [i for i, nz in enumerate(program.nonzero_in) if nz]
+        dropped = [v for v, i in zip(jaxpr.invars, numbers, strict=True) if i in unwanted]
+    results = backward_pass(
+        jaxpr, program.residuals, args, given, is_tape, meshes=meshes, unwanted=dropped
+    )
     avals = [a if a.type_sharding is None else cotangent(a) for a in avals]
     found = []
     for v, ct, aval in zip(jaxpr.invars, results, avals, strict=True):
@@ -396,7 +404,9 @@ class PullBack(_LinearFunction):
         found: tuple[Any, ...] = xtree.unflatten(signature.in_tree, self._pulled(cotangents[0], ()))
         return found
 
-    def _pulled(self, cotangent: Any, afterwards: Sequence[Tangent]) -> list[Any]:
+    def _pulled(
+        self, cotangent: Any, afterwards: Sequence[Tangent], unwanted: Collection[int] = ()
+    ) -> list[Any]:
         """Return cotangents of the primals, given those of the results and of references."""
         signature = self._signature
         cts = check_tangents(
@@ -404,7 +414,8 @@ class PullBack(_LinearFunction):
         )
         program = self._complete_program()
         is_tape = self._form is None
-        return cotangents_of(program, signature.in_avals, [*cts, *afterwards], is_tape)
+        given = [*cts, *afterwards]
+        return cotangents_of(program, signature.in_avals, given, is_tape, unwanted)
 
     def with_logs(self, cotangent: Any) -> tuple[tuple[Any, ...], dict[Hashable, Any]]:
         """Pull a cotangent back, and return the cotangents of the primals and what rules logged.
@@ -463,7 +474,8 @@ class PullBack(_LinearFunction):
             cells = {i: c for i, c in cells.items() if is_differentiable(c.aval)}
             afterwards = [cells[i].value() if i in cells else Zero(signature.in_avals[i])
                           for i in numbers]  # fmt: skip
-            cotangents = self._pulled(cotangent, afterwards)
+            unwanted = [i for i, place in enumerate(leaves) if isinstance(place, DontWant)]
+            cotangents = self._pulled(cotangent, afterwards, unwanted)
             write_tangents(cells, dict(enumerate(cotangents)))
             return xtree.unflatten(signature.in_tree, placed(cotangents, leaves, numbers))
 

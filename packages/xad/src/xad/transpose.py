@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -74,6 +74,7 @@ def backward_pass(
     all_linear: bool = False,
     sums_later: bool = False,
     meshes: Mapping[Any, tuple[Any, ...]] | None = None,
+    unwanted: Collection[Var] = (),
 ) -> list[Tangent]:
     """Return the cotangents of the arguments that are `Linear`, in their order.
 
@@ -86,6 +87,8 @@ def backward_pass(
       sums_later: whether what members of a mesh give for an argument that they share may stay
         apart, in the type of the result, since the caller adds it up.
       meshes: for variables whose types are over a mesh, the meshes of their primals.
+      unwanted: linear arguments whose cotangents are not read: what leads to them alone is not
+        transposed.
     """
     env: Env = dict(zip(jaxpr.constvars, consts, strict=True))
     linear_vars: list[Var] = []
@@ -99,6 +102,7 @@ def backward_pass(
         if type(out) is Var and out not in env and type(ct) is not Zero:
             cts[out] = _joined(cts[out], ct) if out in cts else ct
     eqns = jaxpr.eqns if all_linear else _linear_equations(jaxpr, env)
+    eqns = _leading_elsewhere(eqns, env, set(unwanted))
     if meshes:
         _run_backwards_near(meshes, eqns, env, cts)
     else:
@@ -218,6 +222,32 @@ def _run_backwards_near(
         nearest = dict.fromkeys([*own, *nearest])
         with near(tuple(nearest)):
             _run_backwards([eqn], env, cts)
+
+
+def _leading_elsewhere(
+    eqns: Sequence[Equation], env: Env, unwanted: set[Var]
+) -> Sequence[Equation]:
+    """Return the equations that depend on a linear value beside the unwanted ones.
+
+    Args:
+      eqns: they depend on linear values, each.
+      env: the values of what is not linear.
+      unwanted: linear values; those that depend on these alone are added.
+    """
+    if not unwanted:
+        return eqns
+    leading: list[Equation] = []
+    for eqn in eqns:
+        linear = [x for x in eqn.inputs if type(x) is Var and x not in env]
+        if unwanted.issuperset(linear):
+            unwanted.update(eqn.outputs)
+        elif type(eqn) is KernelEquation and not unwanted.isdisjoint(linear):
+            plain, values = eqn.expanded()
+            env.update(values)
+            leading += _leading_elsewhere(plain, env, unwanted)
+        else:
+            leading.append(eqn)
+    return leading
 
 
 def _linear_equations(jaxpr: Jaxpr, env: Env) -> list[Equation]:

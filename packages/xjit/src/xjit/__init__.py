@@ -81,7 +81,9 @@ with namespace(globals(), at_once=True):
         block_until_ready as block_until_ready, copy_to_host_async as copy_to_host_async,
         device_get as device_get, device_put as device_put, live_arrays as live_arrays,
     )  # fmt: skip
-    from xjit.jaxlib_gateway import XlaError as XlaError
+    from xjit.jaxlib_gateway import (
+        CompilerEffortLevel as CompilerEffortLevel, XlaError as XlaError,
+    )  # fmt: skip
     from xjit.lowering.compile import statistics as statistics
     from xjit.lowering.modules import LoweredProgram as LoweredProgram, lower as lower
     from xjit.sharding.shardings import (

@@ -31,10 +31,11 @@ _OPTIONS = ("debug_nans", "debug_infs")
 
 
 def run_with_checks(
-    closed: ClosedJaxpr, operands: Sequence[Any], name: str, placement: Placement | None = None
-) -> tuple[ConcreteArray, ...]:
+    closed: ClosedJaxpr, operands: Sequence[Any], name: str, placement: Placement | None = None,
+    options: tuple[tuple[str, Any], ...] = (),
+) -> tuple[ConcreteArray, ...]:  # fmt: skip
     """Run a compiled program; its results are looked at where an option asks for that."""
-    program = program_of(closed, name, placement)
+    program = program_of(closed, name, placement, options=options)
     if not results_are_checked():
         return tuple(program.call(operands))
     return tuple(checked_call(name, program, lambda p: p.call(operands)))

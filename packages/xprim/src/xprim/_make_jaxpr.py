@@ -90,9 +90,7 @@ def make_jaxpr(
                 keeps_scalars=state.trace is not EAGER,
             )  # fmt: skip
         if return_shape:
-            avals = closed.out_avals[: out_tree.num_leaves]  # those of written cells follow
-            shapes = [ShapeDtypeStruct(a.shape, a.dtype) for a in avals]
-            return closed, xtree.unflatten(out_tree, shapes)
+            return closed, xtree.unflatten(out_tree, _shapes_of_results(closed, out_tree))
         return closed
 
     return jaxpr_of
@@ -127,11 +125,17 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> PyTree:
     closed, out_tree = stage(
         with_arrays, args, kwargs, (), operation="eval_shape", takes_cells=True
     )
-    shapes = [
-        ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type, sharding=_sharding_said(a))
-        for a in closed.out_avals[: out_tree.num_leaves]
-    ]
+    shapes = _shapes_of_results(closed, out_tree)
     return xtree.unflatten(out_tree, [described_leaves.get(i, s) for i, s in enumerate(shapes)])
+
+
+def _shapes_of_results(closed: ClosedJaxpr, out_tree: Any) -> list[ShapeDtypeStruct]:
+    """Return the types of the leaves of a function's result."""
+    avals = closed.out_avals[: out_tree.num_leaves]  # those of written cells follow
+    return [
+        ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type, sharding=_sharding_said(a))
+        for a in avals
+    ]
 
 
 def _sharding_said(aval: ShapedArray) -> Any:

@@ -19,7 +19,7 @@ times as much):
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from weakref import ref
 
@@ -332,8 +332,7 @@ class LastingScope(str):
     __slots__ = ()
 
 
-@contextmanager
-def named_scope(name: str) -> Iterator[None]:
+def named_scope(name: str) -> AbstractContextManager[None]:
     """Add a name to the scope of the operations inside, as jaxprs, profiles and errors show it.
 
     Example:
@@ -342,6 +341,11 @@ def named_scope(name: str) -> Iterator[None]:
     """
     if not isinstance(name, str):
         raise TypeError(f"named_scope: the name must be a string, got {name!r}.")
+    return _in_scope(name)
+
+
+@contextmanager
+def _in_scope(name: str) -> Iterator[None]:
     previous = state.name_stack
     state.name_stack = (*previous, name)
     try:

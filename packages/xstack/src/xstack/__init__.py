@@ -14,7 +14,7 @@ implicit; float0; module ad.
 
 Compiling: jit, make_jaxpr, eval_shape, typeof, ShapeDtypeStruct,
 named_scope, named_call, ensure_compile_time_eval, clear_caches,
-check_captured_values; modules export, stages, ffi.
+check_captured_values, CompilerEffortLevel; modules export, stages, ffi.
 
 Batching and many devices: vmap, pmap, shard_map, smap, xmap, make_mesh,
 set_mesh, get_mesh, get_abstract_mesh, use_abstract_mesh, reshard, P,
@@ -102,7 +102,8 @@ with namespace(globals(), after="xstack.numpy"):  # which gives arrays and trace
     )  # fmt: skip
     from xbatch import vmap as vmap
     from xjit import (
-        Device as Device, block_until_ready as block_until_ready,
+        CompilerEffortLevel as CompilerEffortLevel, Device as Device,
+        block_until_ready as block_until_ready,
         check_captured_values as check_captured_values, clear_caches as clear_caches,
         copy_to_host_async as copy_to_host_async, default_backend as default_backend,
         device_count as device_count, device_get as device_get, device_put as device_put,

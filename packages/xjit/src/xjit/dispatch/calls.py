@@ -25,6 +25,7 @@ from xjit.dispatch.placement import OneDevice, Placement, moved, order_if_commit
 from xjit.dispatch.placement_inference import device_put_on
 from xjit.dispatch.program import Program
 from xjit.dispatch.sharded_arrays import spread_sharding
+from xjit.lowering.stablehlo_text import Builder
 from xjit.sharding.layouts import Layout, order_asked
 from xjit.sharding.shardings import NamedSharding, SingleDeviceSharding, TiledSharding, resolved
 from xjit.stages import Lowered, TracedFunction
@@ -45,8 +46,8 @@ from xprim import (
 )
 from xprim.calls import call_rules
 from xprim.cells import CellUse
-from xprim.contracts import Builder
 from xprim.eager import results_are_checked
+from xprim.errors import message
 from xprim.function_keys import describe_function
 from xprim.key_uses import check_program, note_buffers, note_call
 from xprim.tracebacks import boundary, shorten
@@ -72,11 +73,18 @@ _SAME_NAME = ("primal", "dce")
 
 
 def _numpy(*operands: Any, jaxpr: ClosedJaxpr, name: str, **options: Any) -> Any:
-    return run_with_checks(jaxpr, operands, name, options.get("placement"))
+    settings = options.get("compiler_options", ())
+    return run_with_checks(jaxpr, operands, name, options.get("placement"), settings)
 
 
 def _stablehlo(builder: Builder, operands: Any, avals_in: Any, avals_out: Any, *,
-               jaxpr: ClosedJaxpr, name: str, **_options: Any) -> Any:  # fmt: skip
+               jaxpr: ClosedJaxpr, name: str, **options: Any) -> Any:  # fmt: skip
+    if "compiler_options" in options and builder.module.is_users:
+        raise ValueError(message(
+            "jit", f"{name} has compiler options and is part of another compiled function.",
+            got=f"compiler_options={dict(options['compiler_options'])!r}",
+            hint="a program is compiled with the options of its outermost jit",
+        ))  # fmt: skip
     if len(jaxpr.eqns) <= _SMALL or ordered_effects(jaxpr.effects):
         return builder.inline(jaxpr, operands)
     return builder.call(jaxpr, operands, name)

@@ -542,6 +542,9 @@ class _JitCalls(Calls):
             if out_placement is not None:  # results are made there, in the orders that are asked
                 _check_one_device(self._placement, out_placement)
                 self._placement, out_placement = out_placement, None
+        self._structure = _structure_of_wishes(options)
+        if self._structure is not None:
+            own = (own, self._structure.key)
         places = [None if p is None else Identity(p) for p in (self._placement, out_placement)]
         super().__init__(
             fun, Signature(fun, options), (self._inline, *places, own),
@@ -568,6 +571,12 @@ class _JitCalls(Calls):
         return {"in_layouts": (*captured, *of_arguments, *(None,) * more_in),
                 "out_layouts": (*of_results, *(None,) * more_out)}  # fmt: skip
 
+    def flat_function(self, arguments: Arguments, avals: Sequence[ShapedArray]) -> FlatFunction:
+        """Return what is traced: the function, and its results as the options name them."""
+        if self._structure is None:
+            return super().flat_function(arguments, avals)
+        return ShardedFunction(self.fun, arguments, avals, self._structure)
+
     def placement_of(self, traced: Traced) -> OneDevice | None:
         """Return the device that `jit` was asked for."""
         return self._placement
@@ -576,7 +585,11 @@ class _JitCalls(Calls):
         """Make a call one equation of the current trace, or several if it is to be inline."""
         if self._inline:
             return eval_closed(traced.closed, *operands)
-        options = {} if self._placement is None else {"placement": self._placement}
+        options: dict[str, Any] = {}
+        if self._placement is not None:
+            options["placement"] = self._placement
+        if self.compiler_options:
+            options["compiler_options"] = tuple(sorted(self.compiler_options.items()))
         return jit_p.bind(*operands, jaxpr=traced.closed, name=self.name, **options)
 
 
@@ -657,6 +670,17 @@ def asks_for_mesh(options: dict[str, Any]) -> bool:
     places = [*_leaves(options["in_shardings"]), *_leaves(options["out_shardings"])]
     outs = [s for s in _leaves(options["out_shardings"]) if isinstance(s, SingleDeviceSharding)]
     return any(s.memory for s in outs) or any(isinstance(place, _OVER_MESH) for place in places)
+
+
+def _structure_of_wishes(options: dict[str, Any]) -> AskedShardings | None:
+    """Return the trees in which the options of `jit` name one device or nothing, None for no tree.
+
+    They say nothing of how values lie, and must fit the arguments and the results all the same.
+    """
+    trees = [options["in_shardings"], options["out_shardings"]]
+    if all(_is_leaf(tree) for tree in trees):
+        return None
+    return AskedShardings(*[xtree.map(lambda _: None, t, is_leaf=_is_leaf) for t in trees])
 
 
 def check_one_choice_of_devices(options: dict[str, Any]) -> None:

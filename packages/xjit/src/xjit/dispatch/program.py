@@ -365,7 +365,7 @@ class Program:
                 platform=platform, axis_sizes=placement.axis_sizes,
                 devices=placement.devices if placement.is_split else (),
                 in_shardings=placement.in_shardings, out_shardings=placement.out_shardings,
-                layouts=orders_at(placement),
+                layouts=orders_at(placement), is_users=self.on_mesh,
             )  # fmt: skip
             seconds = time.perf_counter() - start
             record_event_duration_secs(LOWERED, seconds, fun_name=self.name)
@@ -485,7 +485,7 @@ def _of_different_buffers(start: Callable[..., Any]) -> Callable[..., Any]:
 
 def program_of(
     closed: ClosedJaxpr, name: str, placement: Placement | None = None,
-    donated: tuple[bool, ...] = (),
+    donated: tuple[bool, ...] = (), options: tuple[tuple[str, Any], ...] = (),
 ) -> Program:  # fmt: skip
     """Return the program of a closed jaxpr, kept in its memo.
 
@@ -494,9 +494,12 @@ def program_of(
       name: for the errors of the first that asks.
       placement: as for `Program`.
       donated: as for `Program`.
+      options: settings of the compiler, by name.
     """
-    key = ("program", placement, donated, config.trace_context())
+    key = ("program", placement, donated, options, config.trace_context())
     found = closed.memo.get(key)
     if found is None:
-        found = closed.memo[key] = Program(closed, name, placement=placement, donated=donated)
+        found = closed.memo[key] = Program(
+            closed, name, placement=placement, donated=donated, options=dict(options)
+        )
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from math import isinf
 from typing import Any
 
 import xtree
@@ -36,16 +37,20 @@ def is_symbolic_dim(p: object) -> bool:
     return is_symbolic(p)
 
 
-def symbolic_dim_bounds(dimension: Any) -> tuple[float, float]:
+def symbolic_dim_bounds(dimension: Any) -> tuple[int | float, int | float]:
     """Return the numbers between which a dimension lies, as far as is known.
+
+    Returns:
+      Two integers; what is not known is infinite.
 
     Example:
       >>> symbolic_dim_bounds(symbolic_shape("2*b + 1")[0])
-      (3.0, inf)
+      (3, inf)
     """
-    if isinstance(dimension, SymbolicDimension):
-        return dimension.scope.bounds(dict(dimension.terms))
-    return float(dimension), float(dimension)
+    if not isinstance(dimension, SymbolicDimension):
+        return dimension, dimension
+    low, high = dimension.scope.bounds(dict(dimension.terms))
+    return low if isinf(low) else int(low), high if isinf(high) else int(high)
 
 
 def symbolic_shape(

@@ -55,6 +55,7 @@ with namespace(globals(), at_once=True):
     from xjit.jaxlib_gateway.executables import (
         CALLBACK_TARGET as CALLBACK_TARGET, EXTRA_OPTIONS as EXTRA_OPTIONS,
         PARTITIONER_TARGET as PARTITIONER_TARGET, PIECES_TARGET as PIECES_TARGET,
+        CompilerEffortLevel as CompilerEffortLevel,
         Executable as Executable, MemoryAnalysis as MemoryAnalysis, Order as Order,
         Partitioner as Partitioner, ShardingProbe as ShardingProbe,
         ask_partitioner as ask_partitioner, compile_program as compile_program,

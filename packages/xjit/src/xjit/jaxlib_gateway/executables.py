@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import enum
 import functools
 import importlib.machinery
 import importlib.util
@@ -846,12 +847,47 @@ def _compile_options(
         target.device_assignment = assignment
     build.use_spmd_partitioning = use_spmd
     build.use_shardy_partitioner = use_shardy
-    single = {name: value for name, value in options.items() if name != EXTRA_OPTIONS}
+    for name in EFFORTS & options.keys():
+        setattr(build, name, _effort(name, options[name]))
+    single = {k: v for k, v in options.items() if k != EXTRA_OPTIONS and k not in EFFORTS}
     if single:
         result.env_option_overrides = list(single.items())
     if EXTRA_OPTIONS in options:
         result = _with_extra_options(result, str(options[EXTRA_OPTIONS]))
     return result
+
+
+EFFORTS = frozenset(["optimization_level", "memory_fitting_level"])
+
+
+class CompilerEffortLevel(enum.IntEnum):
+    """How much XLA does for the speed or the memory of a program, on platforms that look at it.
+
+    The options `optimization_level` and `memory_fitting_level` of a compilation take one, or its
+    name.
+
+    Example:
+        >>> CompilerEffortLevel["O2"]
+        <CompilerEffortLevel.O2: 29>
+    """
+
+    UNKNOWN = 0
+    O0 = 9
+    O1 = 19
+    O2 = 29
+    O3 = 39
+
+
+def _effort(name: str, value: OptionValue) -> int:
+    levels = CompilerEffortLevel.__members__
+    if isinstance(value, str) and value in levels:
+        return int(levels[value])
+    if not isinstance(value, int) or value not in levels.values():
+        raise ValueError(message(
+            "compile_program", f"the option {name} has no such level.", got=repr(value),
+            expected=", ".join(map(repr, levels)),
+        ))  # fmt: skip
+    return int(value)
 
 
 # The options that only one back end of XLA knows are a map in its settings, which the interface for

@@ -168,6 +168,7 @@ def lower(
     out_shardings: Sequence[Sharding | None] = (),
     layouts: Layouts = NO_LAYOUTS,
     is_portable: bool = False,
+    is_users: bool = False,
 ) -> LoweredProgram:
     """Write the program of a closed jaxpr as StableHLO.
 
@@ -184,6 +185,7 @@ def lower(
       out_shardings: for each result how it shall lie, None leaves that to XLA.
       layouts: in which orders the dimensions of arguments and results lie in memory.
       is_portable: whether the text is for readers elsewhere: it calls no routines of this library.
+      is_users: whether it is of a function that a user compiles, and not derived from one.
 
     Raises:
       MissingRuleError: a primitive has no `stablehlo` rule; the message names the user's line.
@@ -201,6 +203,7 @@ def lower(
     given = tuple(donated) or (False,) * len(needed)
     module = _module(platform, axis_sizes or {}, devices, (*in_shardings, *out_shardings))
     module.is_portable = is_portable
+    module.is_users = is_users
     module.calls_host = platform == "cpu" and not is_portable and host_kernels.value
     _note_what_is_said(module, smaller, shardings, out_shardings)
     outs = layouts.outs or (None,) * len(smaller.out_avals)

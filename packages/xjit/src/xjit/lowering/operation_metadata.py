@@ -6,20 +6,23 @@ import contextlib
 import functools
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Literal
 
 import xtree
 from xprim import Equation, as_array, config, source, state
 from xprim.avals import MemorySpace
 from xprim.errors import message
+from xprim.rules import BACKWARD
 from xprim.trace import LastingScope
 from xprim.transformed import check_function
 from xprim.typing import PyTree
 from xtree.namespaces import late_import
 
 __all__ = [
-    "locate", "scheduling_group", "set_xla_metadata", "without_places", "xla_metadata_call",
+    "fuse_limit", "locate", "must_fuse_call", "scheduling_group", "set_xla_metadata",
+    "without_places", "xla_metadata_call", "xla_metadata_call2",
     "Space", "compute_on",
 ]  # fmt: skip
 
@@ -53,14 +56,24 @@ xla_metadata = config.define(
 class MetadataScope(LastingScope):
     """A scope of equations that has metadata; as a name it shows what it sets."""
 
-    __slots__ = ("items",)
+    __slots__ = ("backward", "items")
     items: Items
+    backward: MetadataScope
 
     @classmethod
-    def of(cls, items: Items) -> MetadataScope:
-        """Return the scope that sets these items; None takes one away."""
+    def of(cls, items: Items, backward: Items | None = None) -> MetadataScope:
+        """Return the scope that sets these items; None takes one away.
+
+        Args:
+          items: the metadata.
+          backward: what equations of the backward pass have instead, None for the same.
+        """
         scope = cls("{" + ", ".join([f"{k}={v}" for k, v in items]) + "}")
         scope.items = items
+        scope.backward = scope
+        if backward is not None:  # calls of programs are in the scope, too, so it is taken away
+            instead = {**dict.fromkeys([key for key, _ in items]), **dict(backward)}
+            scope.backward = cls.of(tuple(instead.items()))
         return scope
 
 
@@ -99,7 +112,7 @@ def set_xla_metadata(x: Any = None, **kwargs: Any) -> Any:
       %1 = stablehlo.multiply %arg0, %arg0 {mhlo.frontend_attributes = {stage = "square"}}
       %3 = stablehlo.multiply %2, %arg0 {mhlo.frontend_attributes = {stage = "double"}}
     """
-    items = tuple([(key, _text(value)) for key, value in kwargs.items()])
+    items = _items_of(kwargs)
     if x is None:
         return metadata(items)
     if callable(x):
@@ -121,8 +134,70 @@ def xla_metadata_call(f: Callable[..., Any] | None = None, /, **meta: Any) -> An
       >>> 'tag = "block"' in jit(f).lower(2.0).as_text()
       True
     """
-    scope = functools.partial(_function_inside, tuple([(k, _text(v)) for k, v in meta.items()]))
+    return xla_metadata_call2(f, meta)
+
+
+def xla_metadata_call2(
+    f: Callable[..., Any] | Mapping[str, Any] | None = None, /,
+    metadata: Mapping[str, Any] | None = None, *,
+    ad_metadata: Mapping[str, Any] | Literal["same", "drop"] = "same",
+) -> Any:  # fmt: skip
+    """Give the operations of a function metadata, and those of its backward pass others.
+
+    Args:
+      f: the function; without it, return what takes one, for which the metadata may come first.
+      metadata: a value for each key, as for `set_xla_metadata`.
+      ad_metadata: what operations of the backward pass have: "same" or "drop", which is none, or
+        their own metadata.
+
+    Example:
+      >>> from xad import grad
+      >>> from xjit import jit
+      >>> f = xla_metadata_call2(lambda x: x * x, {"pass": "out"}, ad_metadata={"pass": "back"})
+      >>> 'pass = "back"' in jit(grad(f)).lower(2.0).as_text()
+      True
+    """
+    if isinstance(f, Mapping):
+        f, metadata = None, f
+    if not isinstance(ad_metadata, Mapping) and ad_metadata not in ("same", "drop"):
+        raise ValueError(message(
+            "xla_metadata_call2", "this says nothing of the backward pass.",
+            got=f"ad_metadata={ad_metadata!r}", expected="'same', 'drop' or metadata",
+        ))  # fmt: skip
+    backward = None if ad_metadata == "same" else {} if ad_metadata == "drop" else ad_metadata
+    scope = functools.partial(
+        _function_inside,
+        _items_of(metadata or {}),
+        backward=None if backward is None else _items_of(backward),
+    )
     return scope if f is None else scope(f)
+
+
+def must_fuse_call(identifier: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator whose functions' operations XLA must make one kernel.
+
+    Args:
+      identifier: a number for what belongs together, as a text.
+
+    Example:
+      >>> from xjit import jit
+      >>> f = must_fuse_call("1")(lambda x: x * x + x)
+      >>> 'MUST_FUSE = "1"' in jit(f).lower(2.0).as_text()
+      True
+    """
+    return functools.partial(_function_inside, (("MUST_FUSE", _text(identifier)),))
+
+
+def fuse_limit() -> AbstractContextManager[None]:
+    """Return a context whose operations XLA makes kernels apart from the others.
+
+    Example:
+      >>> from xjit import jit
+      >>> f = fuse_limit()(lambda x: x * x)
+      >>> 'FUSE_LIMIT = "true"' in jit(f).lower(2.0).as_text()
+      True
+    """
+    return metadata((("FUSE_LIMIT", "true"),))
 
 
 def scheduling_group(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -140,18 +215,21 @@ def scheduling_group(name: str) -> Callable[[Callable[..., Any]], Callable[..., 
     return functools.partial(_function_inside, (("scheduling_group", name),))
 
 
-def _function_inside(items: Items, f: Any) -> Callable[..., Any]:
+def _function_inside(
+    items: Items, f: Any, backward: Items | None = None
+) -> Callable[..., Any]:  # fmt: skip
     check_function(f, "xla_metadata_call", "a function, or keys alone")
-    return functools.wraps(f)(metadata(items)(f))
+    return functools.wraps(f)(metadata(items, backward)(f))
 
 
 @contextlib.contextmanager
-def metadata(items: Items) -> Iterator[None]:
-    """Return the scope in which operations have these items."""
+def metadata(items: Items, backward: Items | None = None) -> Iterator[None]:
+    """Return the scope in which operations have these items, or others in the backward pass."""
     previous = state.name_stack
-    state.name_stack = (*previous, MetadataScope.of(items))
+    state.name_stack = (*previous, MetadataScope.of(items, backward))
+    others = () if backward is None else ((BACKWARD, None), *backward)
     try:
-        with xla_metadata((*xla_metadata.value, *items)):
+        with xla_metadata((*xla_metadata.value, *items, *others)):
             yield
     finally:
         state.name_stack = previous
@@ -163,9 +241,18 @@ def _text(value: Any) -> str | None:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def _items_of(values: Mapping[str, Any]) -> Items:
+    return tuple([(key, _text(value)) for key, value in values.items()])
+
+
 def metadata_of(scopes: Sequence[str]) -> tuple[MetadataScope, ...]:
-    """Return those of the scopes that set metadata."""
-    return tuple([scope for scope in scopes if isinstance(scope, MetadataScope)])
+    """Return those of the scopes that set metadata, those of the backward pass with theirs."""
+    found = [scope for scope in scopes if isinstance(scope, MetadataScope)]
+    if found and BACKWARD in scopes:
+        inside = scopes[scopes.index(BACKWARD) :]
+        count = len(found) - sum([isinstance(scope, MetadataScope) for scope in inside])
+        found[count:] = [scope.backward for scope in found[count:]]
+    return tuple(found)
 
 
 def add_metadata(builder: Any, start: int, name_stack: Sequence[str]) -> None:

@@ -734,8 +734,9 @@ class Module:
 
     __slots__ = ("_functions", "_outlined", "_symbols", "axis_sizes", "barriers", "callbacks",
                  "calls_host", "channels", "count", "cuts", "devices", "functions", "imported",
-                 "inspections", "is_outlined", "is_portable", "loops", "members", "mesh", "meshes",
-                 "platform", "scopes", "splits", "staged", "write_jaxpr")  # fmt: skip
+                 "inspections", "is_outlined", "is_portable", "is_users", "loops", "members",
+                 "mesh", "meshes", "platform", "scopes", "splits", "staged",
+                 "write_jaxpr")  # fmt: skip
 
     def __init__(
         self,
@@ -762,6 +763,7 @@ class Module:
         self.channels = 0
         self.scopes: tuple[str, ...] = ()  # around the program that is written, where they matter
         self.is_outlined = False  # whether what is written belongs to a function of `outline`
+        self.is_users = False  # whether a user compiles it, so that options of calls have no place
         self.loops = 0  # how many loops are around what is written
         self.meshes: dict[str, str] = {}  # their symbols, by what they are (`shardy_text`)
         self.imported: dict[Any, str] = {}  # symbols of what came as text (`export.modules`)
