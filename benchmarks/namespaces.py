@@ -10,7 +10,7 @@ from typing import Any
 NO_DISK_CACHES = {
     "XSTACK_ENABLE_COMPILATION_CACHE": "0", "JAX_ENABLE_COMPILATION_CACHE": "false",
 }  # fmt: skip
-XLA_FLAG = "--xla_force_host_platform_device_count=8"
+XLA_FLAG = "--xla_force_host_platform_device_count={}"
 
 
 def load(name: str, *, devices: int = 1) -> Any:
@@ -22,7 +22,7 @@ def load(name: str, *, devices: int = 1) -> Any:
     if name == "torch":
         return _torch()
     if devices > 1 and name == "jax":
-        os.environ["XLA_FLAGS"] = XLA_FLAG
+        os.environ["XLA_FLAGS"] = XLA_FLAG.format(devices)
     if devices > 1 and name == "xstack":
         os.environ["XSTACK_NUM_CPU_DEVICES"] = str(devices)
     os.environ.setdefault("JAX_PLATFORMS", "cpu")

@@ -1,9 +1,9 @@
 """What the devices of a large machine would send each other: from compiled programs, nothing runs.
 
     python -m benchmarks.on_paper
-    python -m benchmarks.on_paper --beside-jax      the same program of JAX, on 8 devices
+    python -m benchmarks.on_paper --beside-jax      the same programs of JAX, on 8 and 64 devices
 
-A training step of a transformer is compiled for 8, 64 and 512 virtual devices in five layouts, and
+A training step of a transformer is compiled for 8, 64 and 512 virtual devices in six layouts, and
 the collectives that XLA put in are counted with their bytes. A program for 4,096 devices is not
 compiled (the CPU's runtime refuses devices from number 2,048 on): from 64 to 512 devices the number
 of members and the bytes of each collective grow by some factor, and from 512 to 4,096 by the same
@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import collections
 import importlib
+import itertools
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -36,13 +37,16 @@ from xpar.communication import Collective, explain_communication
 LAYERS, WIDTH, HIDDEN, HEADS, LENGTH = 2, 1024, 4096, 16, 512
 OWN_BATCH = 1  # sequences of a replica
 TENSOR = 4  # devices that share a layer in the layout "tensor", experts in the layout "experts"
+REPLICAS = 4  # of the layout "many experts", whose experts are as many as devices of a replica
+CHOICES = 4  # experts to which a token goes there
 STAGES, MICROBATCHES = LAYERS, 4  # of the layout "pipeline": a layer is a stage
 COMPILED, PREDICTED = (8, 64, 512), 4096
+BESIDE_JAX = COMPILED[:2]
 LINK, FLOPS = 100e9, 400e12  # bytes a second of a link, operations a second of a device: supposed
 ROUND = 2e-6  # seconds that a round of a ring waits for its message: supposed
 SHAPES = {"q": (WIDTH, WIDTH), "k": (WIDTH, WIDTH), "v": (WIDTH, WIDTH), "o": (WIDTH, WIDTH),
           "up": (WIDTH, HIDDEN), "down": (HIDDEN, WIDTH)}  # fmt: skip
-LAYOUTS = ("data", "tensor", "fully sharded", "pipeline", "experts")
+LAYOUTS = ("data", "tensor", "fully sharded", "pipeline", "experts", "many experts")
 _SHARE = {"all-reduce": 2.0}  # of all bytes, times (n - 1) / n
 
 
@@ -174,10 +178,19 @@ def _pipeline(lib: Library, count: int) -> tuple[Any, Any, Any]:
     return lib.updating(loss, params), params, lib.described(mesh, shape, P("data"))
 
 
-def _experts(lib: Library, count: int) -> tuple[Any, Any, Any]:
-    """Return a step whose second halves of blocks are experts, one on each device of a replica."""
+def _experts(
+    lib: Library, count: int, experts: int = TENSOR, choices: int = 1
+) -> tuple[Any, Any, Any]:
+    """Return a step whose second halves of blocks are experts, one on each device of a replica.
+
+    Args:
+      lib: what it is written with.
+      count: of devices.
+      experts: how many a replica has.
+      choices: to how many of them a token goes.
+    """
     lax, xnp, P = lib.ns.lax, lib.ns.numpy, lib.P
-    mesh = lib.mesh(count, TENSOR)
+    mesh = lib.mesh(count, experts)
     normalized, attention, _ = models.transformer_parts(lib.ns, HEADS)
 
     def member(layers: Any, x: Any) -> Any:
@@ -185,9 +198,11 @@ def _experts(lib: Library, count: int) -> tuple[Any, Any, Any]:
         for layer in layers:
             x = x + attention(layer, normalized(x))
             # as many tokens for each expert: who gets which is a matter of the router
-            inbox = lax.all_to_all(normalized(x), "model", 0, 0, tiled=True)
+            outbox = xnp.tile(normalized(x), (choices, 1))
+            inbox = lax.all_to_all(outbox, "model", 0, 0, tiled=True)
             answers = xnp.dot(xnp.tanh(xnp.dot(inbox, layer["up"][0])), layer["down"][0])
-            x = x + lax.all_to_all(answers, "model", 0, 0, tiled=True)
+            answers = lax.all_to_all(answers, "model", 0, 0, tiled=True)
+            x = x + answers.reshape(choices, *x.shape).sum(0)
         return lax.pmean((x * x).mean(), ("data", "model"))
 
     of_layer = {name: P("model") if name in ("up", "down") else P() for name in SHAPES}
@@ -196,7 +211,7 @@ def _experts(lib: Library, count: int) -> tuple[Any, Any, Any]:
         member, mesh=mesh, in_specs=([of_layer] * LAYERS, P(both)), out_specs=P()
     )
     params = [
-        {name: lib.described(mesh, (TENSOR, *shape) if of_layer[name] else shape, of_layer[name])
+        {name: lib.described(mesh, (experts, *shape) if of_layer[name] else shape, of_layer[name])
          for name, shape in SHAPES.items()}
         for _ in range(LAYERS)
     ]  # fmt: skip
@@ -204,7 +219,12 @@ def _experts(lib: Library, count: int) -> tuple[Any, Any, Any]:
     return lib.updating(loss, params), params, batch
 
 
-_MAPPED = {"pipeline": _pipeline, "experts": _experts}
+def _many_experts(lib: Library, count: int) -> tuple[Any, Any, Any]:
+    """Return the step whose experts grow with the devices."""
+    return _experts(lib, count, count // REPLICAS, CHOICES)
+
+
+_MAPPED = {"pipeline": _pipeline, "experts": _experts, "many experts": _many_experts}
 
 
 def sent(collectives: Sequence[Collective]) -> float:
@@ -260,15 +280,15 @@ def _row(
 
 
 def beside_jax() -> Iterator[str]:
-    """Yield what the programs of both libraries exchange on 8 devices, and write for GPUs."""
+    """Yield what the programs of both libraries exchange, and write for GPUs."""
     libraries = [Library(name) for name in ("xstack", "jax")]
-    for layout in LAYOUTS:
-        made = [step_for(lib, layout, min(COMPILED)) for lib in libraries]
+    for layout, count in itertools.product(LAYOUTS, BESIDE_JAX):
+        made = [step_for(lib, layout, count) for lib in libraries]
         compiled = [explain_communication(*program).collectives for program in made]
         written = [_written_for_gpus(*program) for program in made]
         counts = [", ".join(f"{n} {kind}" for kind, n in sorted(w.items())) for w in written]
         cells = [f"{len(c)}: {sent(c) / 1e6:.1f} MB" for c in compiled] + counts
-        yield f"| {layout} | {' | '.join(cells)} |"
+        yield f"| {layout} | {count} | {' | '.join(cells)} |"
 
 
 def _written_for_gpus(step: Any, params: Any, batch: Any) -> collections.Counter[str]:
@@ -285,9 +305,9 @@ def main() -> None:
     parser.add_argument("--beside-jax", action="store_true", help="the same programs of JAX")
     if parser.parse_args().beside_jax:
         for name in ("xstack", "jax"):
-            namespaces.load(name, devices=min(COMPILED))
-        print("| layout | compiled for CPUs, here | JAX | written for CUDA, here | JAX |\n"
-              "|---|---|---|---|---|")  # fmt: skip
+            namespaces.load(name, devices=max(BESIDE_JAX))
+        print("| layout | devices | compiled for CPUs, here | JAX | written for CUDA, here | "
+              "JAX |\n|---|---|---|---|---|---|")  # fmt: skip
         for line in beside_jax():
             print(line, flush=True)
         return

@@ -40,22 +40,37 @@ def over_a_mesh(program, inputs):
     return y.reshape(*sizes, WIDTH), outside, inside, held[-1]
 
 
-def difference(seed, dtype, rtol):
-    """Return what of a program differs from that on one device, or None."""
-    program = mesh_gradients.draw(seed)
-    inputs = [x.astype(dtype) for x in mesh_gradients.values(program, seed)]
+def on_one_device(program, inputs):
+    """Return the value and the gradients of a program on one device, and over what each varies."""
     alone = OneDevice(program.sizes)
     y, axes = mesh_gradients.run(alone, program, *inputs)
     each = tuple(range(len(inputs)))
-    wanted = grad(lambda *xs: mesh_gradients.loss(alone, program, *xs), each)(*inputs)
-    found, outside, inside, held = over_a_mesh(program, inputs)
-    pairs = [("value", found, y)]
-    for place, each_found in (("outside", outside), ("inside", inside)):
-        pairs += [(place, a, b) for a, b in zip(each_found, wanted, strict=True)]
-    for what, a, b in pairs:
-        a, b = np.asarray(a).reshape(np.shape(b)), np.asarray(b)
-        if not np.allclose(a, b, rtol=rtol, atol=rtol / 5 * (1 + np.abs(b).max())):
-            return seed, what, program
+    grads = grad(lambda *xs: mesh_gradients.loss(alone, program, *xs), each)(*inputs)
+    return [y, *grads], axes
+
+
+def difference(seed, dtype, rtol):
+    """Return what of a program differs from that on one device, or None.
+
+    In float64, a program that enlarges its rounding errors still more may differ as far as its
+    results move when each input moves by one unit in the last place.
+    """
+    program = mesh_gradients.draw(seed)
+    inputs = [x.astype(dtype) for x in mesh_gradients.values(program, seed)]
+    wanted, axes = on_one_device(program, inputs)
+    value, outside, inside, held = over_a_mesh(program, inputs)
+    for place, found in (("outside", [value, *outside]), ("inside", [value, *inside])):
+        for k, (a, b) in enumerate(zip(found, wanted, strict=True)):
+            a, b = np.asarray(a).reshape(np.shape(b)), np.asarray(b)
+            atol = rtol / 5 * (1 + np.abs(b).max())
+            if np.allclose(a, b, rtol=rtol, atol=atol):
+                continue
+            if dtype == np.float64:
+                nudged, _ = on_one_device(program, [np.nextafter(x, np.inf) for x in inputs])
+                # some tens of operations are each rounded otherwise by the compiler
+                if np.abs(a - b).max() <= 100 * np.abs(np.asarray(nudged[k]) - b).max():
+                    continue
+            return seed, place if k else "value", program
     return None if held == axes else (seed, "types", held, axes, program)
 
 
@@ -66,7 +81,7 @@ def test_values_types_and_gradients_in_all_places_are_those_of_one_device(part):
     for seed in seeds(range(8), one_of=20, part=part, parts=4):
         # sums of up to 64 float32 terms in another order, through up to eight steps
         found = difference(seed, np.float32, 1e-3)
-        if found is not None and found[1] != "types":  # one in 2,000 makes errors 1e4 times larger
+        if found is not None and found[1] != "types":  # one in 700 makes errors 1e4 times larger
             with enable_x64(True):
                 found = difference(seed, np.float64, 1e-9)
         wrong += [] if found is None else [found]
