@@ -200,6 +200,40 @@ def test_keys_that_a_compiled_function_returns_are_used_once_each(make_key: Any)
         move_on(key)
 
 
+@pytest.mark.parametrize("place", [lambda words: words, lambda words: {"a": words, "b": 0}],
+                         ids=["array", "tree"])  # fmt: skip
+def test_words_of_numpy_are_other_keys_in_each_call(place: Any) -> None:
+    draw = jit(lambda tree: random.bits(tree["a"] if isinstance(tree, dict) else tree))
+    with config.debug_key_reuse(True):
+        for number in range(5):  # the memory that they are copied to is used again
+            draw(place(np.array([0, number], np.uint32)))
+
+
+@pytest.mark.parametrize("exported", [False, True])
+def test_a_key_whose_memory_is_shared_is_followed_too(exported: bool) -> None:
+    move_on, draw = jit(lambda k: random.fold_in(k, 1)), jit(lambda k: random.bits(k))
+    with config.debug_key_reuse(True):
+        for number in range(3):  # the short way of a call
+            words = move_on(random.PRNGKey(number))
+            if exported:
+                np.from_dlpack(words)
+            draw(words)
+            with pytest.raises(KeyReuseError, match="used first at"):
+                draw(words)
+
+
+def test_keys_of_one_program_are_used_one_by_one() -> None:
+    move_on, draw = jit(lambda k: random.fold_in(k, 1)), jit(lambda k: random.bits(k))
+    with config.debug_key_reuse(True):
+        keys = [move_on(random.key(number)) for number in range(4)]
+        for key in keys[:3]:
+            draw(key)
+        for key in keys[:3]:
+            with pytest.raises(KeyReuseError, match="used first at"):
+                draw(key)
+        draw(keys[3])
+
+
 @pytest.mark.parametrize("inner", [helper, jit(helper)], ids=["plain", "jit"])
 def test_two_calls_of_one_helper_are_two_uses(inner: Any) -> None:
     with config.debug_key_reuse(True), pytest.raises(KeyReuseError, match="this line used before"):

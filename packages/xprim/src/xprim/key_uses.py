@@ -17,7 +17,7 @@ other ways than an argument, a constant or another key is not followed: one made
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from xprim import config, dtypes
@@ -35,8 +35,8 @@ from xprim.static_keys import params_key
 from xprim.trace import Tracer
 
 __all__ = [
-    "REPORTED", "KeyUse", "Used", "bind_noting_keys", "check_program", "count_staged",
-    "note_buffers", "note_call", "note_use", "noting_keys",
+    "REPORTED", "UNUSED", "KeyUse", "Mark", "Used", "bind_noting_keys", "check_program",
+    "count_staged", "marks_of", "note_buffers", "note_call", "note_marked", "note_use",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -46,6 +46,10 @@ KeyUse = tuple[str, Source | None]
 """What uses a key, and the user's line of it where that is known."""
 Used = tuple[tuple[int, KeyUse], ...]
 """The numbers of the arguments that a program uses as keys, and the first use of each."""
+
+
+Mark = tuple[int, dict[str, Any], KeyUse]
+"""The number of an argument, the attributes that its buffer gets by its first use, and that use."""
 
 
 class KeyUses(NamedTuple):
@@ -69,6 +73,8 @@ REPORTED: Final = ()
 
 It is falsy, and no more than that is looked at when such a key is used again.
 """
+UNUSED: Final = False
+"""The first use of a key that has none, where its buffer has attributes for another reason."""
 
 
 def note_use(key: Any, operation: str) -> None:
@@ -107,25 +113,33 @@ def note_buffers(used: Used, operands: Sequence[Any]) -> None:
 
 def _note_buffer(key: ConcreteArray) -> None:
     if hasattr(key.buffer, "__dict__"):  # not None, nor that of a donated array
-        key.buffer.first_use = key.first_use
+        _mark(key.buffer, key.first_use)
 
 
-def noting_keys(
-    start: Callable[[Sequence[Any]], Any], used: Used
-) -> Callable[[Sequence[Any]], Any]:
-    """Return a function that starts a program on buffers, and notes the keys that it uses."""
+def _mark(buffer: Any, first: Any) -> None:
+    """Let a buffer remember its first use, in attributes that it shares with no other one."""
+    buffer.__dict__ = {**buffer.__dict__, "first_use": first}
 
-    def start_and_note(buffers: Sequence[Any]) -> Any:
-        for k, (operation, line) in used:
-            first = getattr(buffers[k], "first_use", None)
-            if first is None:
-                buffers[k].first_use = line or REPORTED  # where the call is costs 0.1 us to find
-            elif not _draws_again() and (first or config.values.debug_key_reuse is True):
-                _report((operation, capture(3)), first)
-                buffers[k].first_use = REPORTED
-        return start(buffers)
 
-    return start_and_note
+def marks_of(used: Used) -> tuple[Mark, ...]:
+    """Return how the short way of a call notes the keys that its program uses.
+
+    A buffer whose `first_use` is None or missing has no attributes, and gets those of the mark as
+    its `__dict__`, which all buffers of the program share: to make it a dict of its own would take
+    a tenth of the time of a short call. For any other one `note_marked` is called.
+    """
+    return tuple([(k, {"first_use": use[1] or REPORTED}, use) for k, use in used])
+
+
+def note_marked(buffer: Any, use: KeyUse) -> None:
+    """Note the use of a key whose buffer has attributes: a second one, or one after an export."""
+    operation, line = use
+    first = buffer.first_use
+    if first is UNUSED:
+        _mark(buffer, line or REPORTED)
+    elif (first or config.values.debug_key_reuse is True) and not _draws_again():
+        _report((operation, capture(3)), first)
+        _mark(buffer, REPORTED)
 
 
 def _draws_again() -> bool:
@@ -137,7 +151,7 @@ def _note(key: ConcreteArray, operation: str, source: Source | None) -> None:
     first = getattr(key, "first_use", None)
     if first is None and buffer is not None:
         first = getattr(buffer, "first_use", None)
-    if first is not None:
+    if first is not None and first is not UNUSED:
         if _draws_again():
             return
         _report((operation, source), first)

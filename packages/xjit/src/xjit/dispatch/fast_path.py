@@ -50,6 +50,7 @@ from xprim import EAGER, ConcreteArray, ShapedArray, state
 from xprim.array import is_shared
 from xprim.errors import described, message
 from xprim.kernels import Refusal, forget_with_kernels, log_refusal
+from xprim.key_uses import note_marked
 from xprim.static_keys import static_key
 from xprim.tracebacks import shorten
 from xtree.generated_code import define_function
@@ -135,6 +136,13 @@ _BODY = """
         else:
 {released}
 {donated}
+            if _keys:
+                for _number, _mark, _use in _keys:
+                    _buffer = _buffers[_number]
+                    if getattr(_buffer, "first_use", None) is None:
+                        _buffer.__dict__ = _mark
+                    else:
+                        _note_marked(_buffer, _use)
             if _out_aval is None:
                 return _finish(_outs)
             _result = _new(_Array)
@@ -153,16 +161,17 @@ _SPECIALIZATIONS = """
 """
 
 _LOOK_UP = """
-            _where, _start, _handlers, _out_aval, _finish{readers} = _entries[{key}_context,]
+            _where, _start, _handlers, _out_aval, _finish, _keys{readers} = _entries[{key}_context,]
 """
 
 # Most functions are called with one kind of arrays: what the last call found is tried first.
 _LOOK_IN_INLINE_CACHE = """
-            {last}_last_context, _where, _start, _handlers, _out_aval, _finish = _inline_cache[0]
+            {last}_last_context, _where, _start, _handlers, _out_aval, _finish, _keys = (
+                _inline_cache[0])
             if not ({same}_context is _last_context):
-                _where, _start, _handlers, _out_aval, _finish = _entries[{key}_context,]
+                _where, _start, _handlers, _out_aval, _finish, _keys = _entries[{key}_context,]
                 _inline_cache[0] = (
-                    {found}_context, _where, _start, _handlers, _out_aval, _finish)
+                    {found}_context, _where, _start, _handlers, _out_aval, _finish, _keys)
 """
 
 # The memory that host values were written to is free again when the program is over: where a result
@@ -368,6 +377,7 @@ _NAMESPACE: dict[str, Any] = {
     "_are_strings": frozenset([str]).issuperset,
     "_give_up": give_up_all,
     "_is_shared": is_shared,
+    "_note_marked": note_marked,
     "_new": object.__new__,  # and three stores: 0.05 us less than calling the class
 }
 
@@ -589,7 +599,8 @@ class FastPath:
     Attributes:
       entries: from (abstract values of the arguments, keys of static values, cached context) to
         (placement, function that starts the program, handlers of its results, abstract value of a
-        single result or None, function from buffers to the result), for arrays as arguments.
+        single result or None, function from buffers to the result, how the keys among the arguments
+        are noted), for arrays as arguments.
       specializations: by the types of the arguments.
       function: what `written` gave, where a front of any parameters calls it.
     """
@@ -607,7 +618,7 @@ class FastPath:
         self.specializations: dict[Any, Specialization] = {}
         kinds = parameters.kinds
         # a static value stands there with its type
-        self._inline_cache = [(None,) * (len(kinds) + kinds.count(STATIC) + 6)]
+        self._inline_cache = [(None,) * (len(kinds) + kinds.count(STATIC) + 7)]
 
     def written(self, slow: Slow) -> Callable[..., Any]:
         """Return the function of the parameters; what it does not find goes to `slow`."""
@@ -643,7 +654,12 @@ class FastPath:
         found = self._specialization(places, values, kinds)
         donated = self._parameters.donated
         readers = _readers(values, places, found.kinds, avals, entry[0], donated)
-        found.entries[*_key_of(values, found.kinds), cached] = (*entry, *readers)
+        *program, keys = entry
+        if keys:  # the buffers of host values are those of other values in the next call
+            order = leaf_order(places, found.kinds)
+            leaves = [leaf for i in order for leaf in xtree.leaves(values[i])]
+            keys = tuple([mark for mark in keys if type(leaves[mark[0]]) is ConcreteArray])
+        found.entries[*_key_of(values, found.kinds), cached] = (*program, keys, *readers)
 
     def _specialization(
         self, places: Sequence[Place], values: Sequence[Any], kinds: Sequence[str]

@@ -48,7 +48,7 @@ from xprim.array import is_shared
 from xprim.avals import MemorySpace
 from xprim.eager import SMALL, execution_refused
 from xprim.errors import XStackRuntimeError, message
-from xprim.key_uses import Used, noting_keys
+from xprim.key_uses import Used, marks_of
 from xprim.memory import bytes_of
 from xprim.source import describe
 from xprim.strict_options import no_execution
@@ -188,17 +188,16 @@ class DeviceKernel:
         """
         known = self._entry
         if known is None or known[0] is not out_tree:
-            known = self._entry = (out_tree, self._new_entry(out_tree, keys))
-        return known[1]
+            known = self._entry = (out_tree, self._new_entry(out_tree))
+        return None if known[1] is None else (*known[1], marks_of(keys))
 
-    def _new_entry(self, out_tree: Any, keys: Used) -> tuple[Any, ...] | None:
+    def _new_entry(self, out_tree: Any) -> tuple[Any, ...] | None:
         shardings = self.placement.shardings_of_arguments()
         if shardings is None or self._calls_python or self._is_awaited or self._leaves_on_host:
             # somebody has to wait for its end, or to copy a result
             return None
         out_aval = self.avals_out[0] if out_tree.node_data() is None else None
-        start = noting_keys(self.starter, keys) if keys else self.starter
-        return (shardings, start, self.handlers, out_aval,
+        return (shardings, self.starter, self.handlers, out_aval,
                 finisher(out_tree, self.avals_out))  # fmt: skip
 
     def call_for_user(self, given: Any, arrays: Sequence[ConcreteArray]) -> list[ConcreteArray]:

@@ -28,6 +28,7 @@ from xjit.jaxlib_gateway.runtime import (
     xla_client,
 )
 from xprim.errors import message
+from xprim.key_uses import UNUSED
 
 __all__ = ()
 
@@ -577,8 +578,13 @@ def to_dlpack(buffer: Buffer, stream: int | None = None) -> Any:
     """Return a DLPack capsule of the buffer, for an object's `__dlpack__` method to give."""
     block_until_ready(buffer)
     capsule = dlpack.export_capsule(buffer, stream)
-    buffer._is_shared = True
+    _mark_shared(buffer)
     return capsule
+
+
+def _mark_shared(buffer: Buffer) -> None:
+    """Remember that others read the memory, in attributes of the buffer's own (see `marks_of`)."""
+    buffer.__dict__ = {"first_use": UNUSED, **buffer.__dict__, "_is_shared": True}
 
 
 def lent_device(buffer: Buffer) -> tuple[int, int]:
@@ -599,7 +605,7 @@ def cuda_array_interface(buffer: Buffer) -> dict[str, Any] | None:
     kind = buffer.aval
     if in_host_memory(device_of(buffer)) or kind.dtype.kind not in "biufc":
         return None
-    buffer._is_shared = True
+    _mark_shared(buffer)
     return {
         "shape": tuple(kind.shape), "typestr": kind.dtype.str, "strides": None, "version": 3,
         "data": (unsafe_pointer(buffer) if 0 not in kind.shape else 0, False), "stream": None,
