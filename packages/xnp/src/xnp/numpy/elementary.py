@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from xnp.numpy.dispatch import (
     promoted,
     wide,
 )
-from xnp.numpy.ufuncs import Unary, binary_function, unary_function
+from xnp.numpy.ufuncs import binary_function, unary_function
 from xnp.primitives.table import bind, broadcasted, filled, scalar_like, selected
 from xprim import Array, ConcreteArray, dtypes, shaped_array, state
 from xprim.array import check_numbers
@@ -65,36 +64,8 @@ def _numbers_of_bits(name: str, x: Any, y: Any) -> Any:
     return x, y
 
 
-def _left_shift(x: Any, y: Any) -> Any:
-    return bind("shift_left", *_numbers_of_bits("left_shift", x, y))
-
-
-def _right_shift(x: Any, y: Any) -> Any:
-    x, y = _numbers_of_bits("right_shift", x, y)
-    signed = dtypes.is_signed_integer(x.aval.dtype)
-    return bind("shift_right_arithmetic" if signed else "shift_right_logical", x, y)
-
-
-def _bitwise_count(x: Any) -> Any:
-    (x,) = _integers("bitwise_count", x)
-    if dtypes.is_bool(x.aval.dtype):
-        return converted(x, dtypes.uint8)
-    if dtypes.is_signed_integer(x.aval.dtype):
-        x = bind("abs", x)
-    return bind("convert_element_type", bind("population_count", x), new_dtype=dtypes.uint8,
-                weak_type=False)  # fmt: skip
-
-
-def _bitwise(name: str, primitive: str) -> Callable[[Any, Any], Any]:
-    def written(x: Any, y: Any) -> Any:
-        return bind(primitive, *_integers(name, x, y))
-
-    return written
-
-
-bitwise_and = binary_function(
-    "bitwise_and",
-    _bitwise("bitwise_and", "and"),
+@binary_function()
+def bitwise_and(x1: Any, x2: Any) -> Any:
     """Return the bits that x and y both have.
 
     Args:
@@ -115,11 +86,12 @@ bitwise_and = binary_function(
         >>> import xnp
         >>> xnp.bitwise_and(xnp.array([12, 10]), 6)
         Array([4, 2], dtype=int32)
-    """,
-)
-bitwise_or = binary_function(
-    "bitwise_or",
-    _bitwise("bitwise_or", "or"),
+    """
+    return bind("and", *_integers("bitwise_and", x1, x2))
+
+
+@binary_function()
+def bitwise_or(x1: Any, x2: Any) -> Any:
     """Return the bits that x or y has.
 
     Args:
@@ -140,11 +112,12 @@ bitwise_or = binary_function(
         >>> import xnp
         >>> xnp.bitwise_or(xnp.array([12, 10]), 6)
         Array([14, 14], dtype=int32)
-    """,
-)
-bitwise_xor = binary_function(
-    "bitwise_xor",
-    _bitwise("bitwise_xor", "xor"),
+    """
+    return bind("or", *_integers("bitwise_or", x1, x2))
+
+
+@binary_function()
+def bitwise_xor(x1: Any, x2: Any) -> Any:
     """Return the bits that one of x and y has.
 
     Args:
@@ -165,11 +138,12 @@ bitwise_xor = binary_function(
         >>> import xnp
         >>> xnp.bitwise_xor(xnp.array([12, 10]), 6)
         Array([10, 12], dtype=int32)
-    """,
-)
-invert = unary_function(
-    "invert",
-    lambda x: bind("not", *_integers("invert", x)),
+    """
+    return bind("xor", *_integers("bitwise_xor", x1, x2))
+
+
+@unary_function
+def invert(x: Any) -> Any:
     """Return x with all bits turned.
 
     NumPy's takes `out` and `where` as well.
@@ -187,12 +161,15 @@ invert = unary_function(
         >>> import xnp
         >>> xnp.bitwise_invert(xnp.array([0, 5]))
         Array([-1, -6], dtype=int32)
-    """,
-)
+    """
+    return bind("not", *_integers("invert", x))
+
+
 bitwise_not = bitwise_invert = invert
-left_shift = binary_function(
-    "left_shift",
-    _left_shift,
+
+
+@binary_function()
+def left_shift(x1: Any, x2: Any) -> Any:
     """Return x 2^y, without the bits above.
 
     Args:
@@ -213,11 +190,12 @@ left_shift = binary_function(
         >>> import xnp
         >>> xnp.bitwise_left_shift(xnp.array([1, 3]), 2)
         Array([ 4, 12], dtype=int32)
-    """,
-)
-right_shift = binary_function(
-    "right_shift",
-    _right_shift,
+    """
+    return bind("shift_left", *_numbers_of_bits("left_shift", x1, x2))
+
+
+@binary_function()
+def right_shift(x1: Any, x2: Any) -> Any:
     """Return x / 2^y rounded down; the sign stays.
 
     Args:
@@ -238,12 +216,17 @@ right_shift = binary_function(
         >>> import xnp
         >>> xnp.bitwise_right_shift(xnp.array([8, -8]), 2)
         Array([ 2, -2], dtype=int32)
-    """,
-)
+    """
+    x1, x2 = _numbers_of_bits("right_shift", x1, x2)
+    signed = dtypes.is_signed_integer(x1.aval.dtype)
+    return bind("shift_right_arithmetic" if signed else "shift_right_logical", x1, x2)
+
+
 bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
-bitwise_count = unary_function(
-    "bitwise_count",
-    _bitwise_count,
+
+
+@unary_function
+def bitwise_count(x: Any) -> Any:
     """Return the number of bits set in |x|, as uint8.
 
     NumPy's takes `out` and `where` as well.
@@ -262,8 +245,14 @@ bitwise_count = unary_function(
         >>> import xnp
         >>> xnp.bitwise_count(xnp.array([7, 8, -1]))
         Array([3, 1, 1], dtype=uint8)
-    """,
-)
+    """
+    (x,) = _integers("bitwise_count", x)
+    if dtypes.is_bool(x.aval.dtype):
+        return converted(x, dtypes.uint8)
+    if dtypes.is_signed_integer(x.aval.dtype):
+        x = bind("abs", x)
+    return bind("convert_element_type", bind("population_count", x), new_dtype=dtypes.uint8,
+                weak_type=False)  # fmt: skip
 
 
 # --- powers of two in floats: for `ldexp` and `frexp` ---------------------------------------------
@@ -321,33 +310,21 @@ def split_now(x: Any, host: Any) -> tuple[Array, Array]:
 # Whole numbers from floats, and floats without NaN: floor, round, trunc, nan_to_num.
 
 
-def _whole(name: str, primitive: str, **params: Any) -> Any:
-    def written(x: Any) -> Any:
-        x = array_of(x, name)
-        dtype = x.aval.dtype
-        if dtypes.is_integer(dtype) or dtypes.is_bool(dtype):
-            return cast(x, dtypes.python_scalar_dtype(float)) if name == "rint" else x
-        if dtypes.is_complex(dtype):
-            if name != "rint":
-                raise TypeError(f"{name}: does not take complex numbers, got {x.aval.str_long()}.")
-            parts = [bind(primitive, bind(p, x), **params) for p in ("real", "imag")]
-            return bind("complex", *parts)
-        return bind(primitive, x, **params)
-
-    return written
+def _whole(x: Any, name: str, primitive: str, **params: Any) -> Any:
+    x = array_of(x, name)
+    dtype = x.aval.dtype
+    if dtypes.is_integer(dtype) or dtypes.is_bool(dtype):
+        return cast(x, dtypes.python_scalar_dtype(float)) if name == "rint" else x
+    if dtypes.is_complex(dtype):
+        if name != "rint":
+            raise TypeError(f"{name}: does not take complex numbers, got {x.aval.str_long()}.")
+        parts = [bind(primitive, bind(p, x), **params) for p in ("real", "imag")]
+        return bind("complex", *parts)
+    return bind(primitive, x, **params)
 
 
-def _trunc(x: Any) -> Any:
-    x = array_of(x, "trunc")
-    if not dtypes.is_floating(x.aval.dtype):
-        return _whole("trunc", "floor")(x)
-    below = bind("lt", x, scalar_like(x, 0))
-    return selected(below, bind("ceil", x), bind("floor", x))
-
-
-floor = unary_function(
-    "floor",
-    _whole("floor", "floor"),
+@unary_function
+def floor(x: Any) -> Any:
     """Return the largest whole number <= x.
 
     NumPy's takes `out` and `where` as well.
@@ -365,11 +342,12 @@ floor = unary_function(
         >>> import xnp
         >>> xnp.floor(xnp.array([-1.5, 0.5, 2.5]))
         Array([-2.,  0.,  2.], dtype=float32)
-    """,
-)
-ceil = unary_function(
-    "ceil",
-    _whole("ceil", "ceil"),
+    """
+    return _whole(x, "floor", "floor")
+
+
+@unary_function
+def ceil(x: Any) -> Any:
     """Return the smallest whole number >= x.
 
     NumPy's takes `out` and `where` as well.
@@ -387,11 +365,12 @@ ceil = unary_function(
         >>> import xnp
         >>> xnp.ceil(xnp.array([-1.5, 0.5, 2.5]))
         Array([-1.,  1.,  3.], dtype=float32)
-    """,
-)
-rint = unary_function(
-    "rint",
-    _whole("rint", "round", rounding_method=1),
+    """
+    return _whole(x, "ceil", "ceil")
+
+
+@unary_function
+def rint(x: Any) -> Any:
     """Return the next whole number, halves even.
 
     NumPy's takes `out` and `where` as well.
@@ -409,11 +388,12 @@ rint = unary_function(
         >>> import xnp
         >>> xnp.rint(xnp.array([-1.5, 0.5, 2.5]))
         Array([-2.,  0.,  2.], dtype=float32)
-    """,
-)
-trunc = unary_function(
-    "trunc",
-    _trunc,
+    """
+    return _whole(x, "rint", "round", rounding_method=1)
+
+
+@unary_function
+def trunc(x: Any) -> Any:
     """Return x without its fraction: rounded towards zero.
 
     NumPy's takes `out` as well.
@@ -431,8 +411,14 @@ trunc = unary_function(
         >>> import xnp
         >>> xnp.fix(xnp.array([-1.5, 0.5, 2.5]))
         Array([-1.,  0.,  2.], dtype=float32)
-    """,
-)
+    """
+    x = array_of(x, "trunc")
+    if not dtypes.is_floating(x.aval.dtype):
+        return _whole(x, "trunc", "floor")
+    below = bind("lt", x, scalar_like(x, 0))
+    return selected(below, bind("ceil", x), bind("floor", x))
+
+
 fix = trunc
 
 
@@ -555,16 +541,8 @@ def _replace(x: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
 # XLA in compiled programs.
 
 
-def _of(name: str, primitive: str, doc: str) -> Unary:
-    def written(x: Any) -> Any:
-        return bind(primitive, *inexact(name, x))
-
-    return unary_function(name, written, doc)
-
-
-sin = _of(
-    "sin",
-    "sin",
+@unary_function
+def sin(x: Any) -> Any:
     """Return the sine of an angle in radians.
 
     Args:
@@ -582,11 +560,12 @@ sin = _of(
         >>> import xnp
         >>> xnp.sin(xnp.array([0.0, 1.0])).round(3)
         Array([0.   , 0.841], dtype=float32)
-    """,
-)
-cos = _of(
-    "cos",
-    "cos",
+    """
+    return bind("sin", *inexact("sin", x))
+
+
+@unary_function
+def cos(x: Any) -> Any:
     """Return the cosine of an angle in radians.
 
     Args:
@@ -604,11 +583,12 @@ cos = _of(
         >>> import xnp
         >>> xnp.cos(xnp.array([0.0, 1.0])).round(3)
         Array([1.  , 0.54], dtype=float32)
-    """,
-)
-tan = _of(
-    "tan",
-    "tan",
+    """
+    return bind("cos", *inexact("cos", x))
+
+
+@unary_function
+def tan(x: Any) -> Any:
     """Return the tangent of an angle in radians.
 
     Args:
@@ -626,11 +606,12 @@ tan = _of(
         >>> import xnp
         >>> xnp.tan(xnp.array([0.0, 1.0])).round(3)
         Array([0.   , 1.557], dtype=float32)
-    """,
-)
-arcsin = asin = _of(
-    "arcsin",
-    "asin",
+    """
+    return bind("tan", *inexact("tan", x))
+
+
+@unary_function
+def arcsin(x: Any) -> Any:
     """Return the angle in [-pi/2, pi/2] whose sine is x.
 
     Args:
@@ -648,11 +629,15 @@ arcsin = asin = _of(
         >>> import xnp
         >>> xnp.arcsin(xnp.array([0.0, 1.0])).round(3)
         Array([0.   , 1.571], dtype=float32)
-    """,
-)
-arccos = acos = _of(
-    "arccos",
-    "acos",
+    """
+    return bind("asin", *inexact("arcsin", x))
+
+
+asin = arcsin
+
+
+@unary_function
+def arccos(x: Any) -> Any:
     """Return the angle in [0, pi] whose cosine is x.
 
     Args:
@@ -670,11 +655,15 @@ arccos = acos = _of(
         >>> import xnp
         >>> xnp.arccos(xnp.array([0.0, 1.0])).round(3)
         Array([1.571, 0.   ], dtype=float32)
-    """,
-)
-arctan = atan = _of(
-    "arctan",
-    "atan",
+    """
+    return bind("acos", *inexact("arccos", x))
+
+
+acos = arccos
+
+
+@unary_function
+def arctan(x: Any) -> Any:
     """Return the angle in [-pi/2, pi/2] whose tangent is x.
 
     Args:
@@ -692,11 +681,15 @@ arctan = atan = _of(
         >>> import xnp
         >>> xnp.arctan(xnp.array([0.0, 1.0])).round(3)
         Array([0.   , 0.785], dtype=float32)
-    """,
-)
-sinh = _of(
-    "sinh",
-    "sinh",
+    """
+    return bind("atan", *inexact("arctan", x))
+
+
+atan = arctan
+
+
+@unary_function
+def sinh(x: Any) -> Any:
     """Return (e^x - e^-x) / 2.
 
     Args:
@@ -714,11 +707,12 @@ sinh = _of(
         >>> import xnp
         >>> xnp.sinh(xnp.array([0.0, 1.0])).round(3)
         Array([0.   , 1.175], dtype=float32)
-    """,
-)
-cosh = _of(
-    "cosh",
-    "cosh",
+    """
+    return bind("sinh", *inexact("sinh", x))
+
+
+@unary_function
+def cosh(x: Any) -> Any:
     """Return (e^x + e^-x) / 2.
 
     Args:
@@ -736,11 +730,12 @@ cosh = _of(
         >>> import xnp
         >>> xnp.cosh(xnp.array([0.0, 1.0])).round(3)
         Array([1.   , 1.543], dtype=float32)
-    """,
-)
-tanh = _of(
-    "tanh",
-    "tanh",
+    """
+    return bind("cosh", *inexact("cosh", x))
+
+
+@unary_function
+def tanh(x: Any) -> Any:
     """Return sinh(x) / cosh(x).
 
     Args:
@@ -758,11 +753,12 @@ tanh = _of(
         >>> import xnp
         >>> xnp.tanh(xnp.array([0.0, 1.0])).round(3)
         Array([0.   , 0.762], dtype=float32)
-    """,
-)
-arcsinh = asinh = _of(
-    "arcsinh",
-    "asinh",
+    """
+    return bind("tanh", *inexact("tanh", x))
+
+
+@unary_function
+def arcsinh(x: Any) -> Any:
     """Return y with sinh(y) = x.
 
     Args:
@@ -780,11 +776,15 @@ arcsinh = asinh = _of(
         >>> import xnp
         >>> xnp.arcsinh(xnp.array([0.0, 1.0])).round(3)
         Array([0.   , 0.881], dtype=float32)
-    """,
-)
-arccosh = acosh = _of(
-    "arccosh",
-    "acosh",
+    """
+    return bind("asinh", *inexact("arcsinh", x))
+
+
+asinh = arcsinh
+
+
+@unary_function
+def arccosh(x: Any) -> Any:
     """Return the y >= 0 with cosh(y) = x.
 
     Args:
@@ -802,11 +802,15 @@ arccosh = acosh = _of(
         >>> import xnp
         >>> xnp.arccosh(xnp.array([1.0, 2.0])).round(3)
         Array([0.   , 1.317], dtype=float32)
-    """,
-)
-arctanh = atanh = _of(
-    "arctanh",
-    "atanh",
+    """
+    return bind("acosh", *inexact("arccosh", x))
+
+
+acosh = arccosh
+
+
+@unary_function
+def arctanh(x: Any) -> Any:
     """Return y with tanh(y) = x.
 
     Args:
@@ -824,11 +828,15 @@ arctanh = atanh = _of(
         >>> import xnp
         >>> xnp.arctanh(xnp.array([0.0, 0.5])).round(3)
         Array([0.   , 0.549], dtype=float32)
-    """,
-)
-exp = _of(
-    "exp",
-    "exp",
+    """
+    return bind("atanh", *inexact("arctanh", x))
+
+
+atanh = arctanh
+
+
+@unary_function
+def exp(x: Any) -> Any:
     """Return e^x.
 
     Args:
@@ -846,11 +854,12 @@ exp = _of(
         >>> import xnp
         >>> xnp.exp(xnp.array([0.0, 1.0])).round(3)
         Array([1.   , 2.718], dtype=float32)
-    """,
-)
-exp2 = _of(
-    "exp2",
-    "exp2",
+    """
+    return bind("exp", *inexact("exp", x))
+
+
+@unary_function
+def exp2(x: Any) -> Any:
     """Return 2^x.
 
     Args:
@@ -868,11 +877,12 @@ exp2 = _of(
         >>> import xnp
         >>> xnp.exp2(xnp.array([0.0, 3.0])).round(3)
         Array([1., 8.], dtype=float32)
-    """,
-)
-expm1 = _of(
-    "expm1",
-    "expm1",
+    """
+    return bind("exp2", *inexact("exp2", x))
+
+
+@unary_function
+def expm1(x: Any) -> Any:
     """Return e^x - 1, exact also for small x.
 
     Args:
@@ -890,11 +900,12 @@ expm1 = _of(
         >>> import xnp
         >>> xnp.expm1(xnp.array([0.0, 1.0])).round(3)
         Array([0.   , 1.718], dtype=float32)
-    """,
-)
-log = _of(
-    "log",
-    "log",
+    """
+    return bind("expm1", *inexact("expm1", x))
+
+
+@unary_function
+def log(x: Any) -> Any:
     """Return the natural logarithm.
 
     Args:
@@ -912,11 +923,12 @@ log = _of(
         >>> import xnp
         >>> xnp.log(xnp.array([1.0, 10.0])).round(3)
         Array([0.   , 2.303], dtype=float32)
-    """,
-)
-log1p = _of(
-    "log1p",
-    "log1p",
+    """
+    return bind("log", *inexact("log", x))
+
+
+@unary_function
+def log1p(x: Any) -> Any:
     """Return log(1 + x), exact also for small x.
 
     Args:
@@ -934,11 +946,12 @@ log1p = _of(
         >>> import xnp
         >>> xnp.log1p(xnp.array([0.0, 1.0])).round(3)
         Array([0.   , 0.693], dtype=float32)
-    """,
-)
-sqrt = _of(
-    "sqrt",
-    "sqrt",
+    """
+    return bind("log1p", *inexact("log1p", x))
+
+
+@unary_function
+def sqrt(x: Any) -> Any:
     """Return the square root; NaN of negative numbers.
 
     Args:
@@ -956,11 +969,12 @@ sqrt = _of(
         >>> import xnp
         >>> xnp.sqrt(xnp.array([0.0, 9.0])).round(3)
         Array([0., 3.], dtype=float32)
-    """,
-)
-cbrt = _of(
-    "cbrt",
-    "cbrt",
+    """
+    return bind("sqrt", *inexact("sqrt", x))
+
+
+@unary_function
+def cbrt(x: Any) -> Any:
     """Return the cube root, also of negative numbers.
 
     Args:
@@ -978,29 +992,25 @@ cbrt = _of(
         >>> import xnp
         >>> xnp.cbrt(xnp.array([8.0, -27.0])).round(3)
         Array([ 2., -3.], dtype=float32)
-    """,
-)
+    """
+    return bind("cbrt", *inexact("cbrt", x))
 
 
-def _logarithm(name: str, base: float) -> Callable[[Any], Any]:
-    def written(x: Any) -> Any:
-        (x,) = inexact(name, x)
-        is_real = not dtypes.is_complex(x.aval.dtype)
-        if is_real and base == 2:
-            return bind("log2", x)
-        y = bind("log", x)
-        if is_real:
-            return bind("div", y, scalar_like(y, math.log(base)))
-        # part by part: infinity divided by a complex number would be NaN
-        parts = [bind("real", y), bind("imag", y)]
-        return bind("complex", *[bind("div", p, scalar_like(p, math.log(base))) for p in parts])
-
-    return written
+def _logarithm(x: Any, name: str, base: float) -> Any:
+    (x,) = inexact(name, x)
+    is_real = not dtypes.is_complex(x.aval.dtype)
+    if is_real and base == 2:
+        return bind("log2", x)
+    y = bind("log", x)
+    if is_real:
+        return bind("div", y, scalar_like(y, math.log(base)))
+    # part by part: infinity divided by a complex number would be NaN
+    parts = [bind("real", y), bind("imag", y)]
+    return bind("complex", *[bind("div", p, scalar_like(p, math.log(base))) for p in parts])
 
 
-log2 = unary_function(
-    "log2",
-    _logarithm("log2", 2),
+@unary_function
+def log2(x: Any) -> Any:
     """Return the logarithm to base 2.
 
     Args:
@@ -1018,11 +1028,12 @@ log2 = unary_function(
         >>> import xnp
         >>> xnp.log2(xnp.array([1.0, 8.0])).round(3)
         Array([0., 3.], dtype=float32)
-    """,
-)
-log10 = unary_function(
-    "log10",
-    _logarithm("log10", 10),
+    """
+    return _logarithm(x, "log2", 2)
+
+
+@unary_function
+def log10(x: Any) -> Any:
     """Return the logarithm to base 10.
 
     Args:
@@ -1040,21 +1051,17 @@ log10 = unary_function(
         >>> import xnp
         >>> xnp.log10(xnp.array([1.0, 100.0])).round(3)
         Array([0., 2.], dtype=float32)
-    """,
-)
+    """
+    return _logarithm(x, "log10", 10)
 
 
-def _scale(name: str, factor: float) -> Callable[[Any], Any]:
-    def written(x: Any) -> Any:
-        (x,) = inexact(name, x)
-        return bind("mul", x, scalar_like(x, factor))
-
-    return written
+def _scale(x: Any, name: str, factor: float) -> Any:
+    (x,) = inexact(name, x)
+    return bind("mul", x, scalar_like(x, factor))
 
 
-radians = deg2rad = unary_function(
-    "radians",
-    _scale("radians", math.pi / 180),
+@unary_function
+def radians(x: Any) -> Any:
     """Return degrees as radians.
 
     Args:
@@ -1072,11 +1079,15 @@ radians = deg2rad = unary_function(
         >>> import xnp
         >>> xnp.radians(xnp.array([0.0, 180.0])).round(3)
         Array([0.   , 3.142], dtype=float32)
-    """,
-)
-degrees = rad2deg = unary_function(
-    "degrees",
-    _scale("degrees", 180 / math.pi),
+    """
+    return _scale(x, "radians", math.pi / 180)
+
+
+deg2rad = radians
+
+
+@unary_function
+def degrees(x: Any) -> Any:
     """Return radians as degrees.
 
     Args:
@@ -1094,45 +1105,14 @@ degrees = rad2deg = unary_function(
         >>> import xnp
         >>> xnp.degrees(xnp.array([0.0, xnp.pi])).round(3)
         Array([  0., 180.], dtype=float32)
-    """,
-)
+    """
+    return _scale(x, "degrees", 180 / math.pi)
+
+
+rad2deg = degrees
 
 
 # --- of two operands ------------------------------------------------------------------------------
-
-
-def _arctan2(y: Any, x: Any) -> Any:
-    return bind("atan2", *broadcast("arctan2", *inexact("arctan2", y, x)))
-
-
-def _hypot(x: Any, y: Any) -> Any:
-    x, y = inexact("hypot", x, y)
-    if dtypes.is_complex(x.aval.dtype):
-        raise ValueError(message(
-            "hypot", "takes real numbers.", hint="give the magnitudes: abs(x)",
-        ))  # fmt: skip
-    return bind("hypot", *dispatch.broadcast_checked("hypot", x, y))
-
-
-def _logarithm_of_sum(name: str) -> Callable[[Any, Any], Any]:
-    return lambda x, y: bind(name, *broadcast(name, *inexact(name, x, y)))
-
-
-def _heaviside(x: Any, y: Any) -> Any:
-    x, y = dispatch.broadcast_checked("heaviside", *inexact("heaviside", x, y))
-    zero = scalar_like(x, 0)
-    positive = bind("convert_element_type", bind("gt", x, zero), new_dtype=x.aval.dtype,
-                    weak_type=x.aval.weak_type)  # fmt: skip
-    step = selected(bind("eq", x, zero), y, positive)
-    return selected(bind("ne", x, x), x, step)
-
-
-def _copysign(x: Any, y: Any) -> Any:
-    x, y = inexact("copysign", x, y)
-    if dtypes.is_complex(x.aval.dtype):
-        raise TypeError("copysign: complex numbers have no sign.")
-    x, y = dispatch.broadcast_checked("copysign", bind("abs", x), y)
-    return selected(sign_is_negative(y), bind("neg", x), x)
 
 
 def sign_is_negative(x: Any) -> Any:
@@ -1142,13 +1122,8 @@ def sign_is_negative(x: Any) -> Any:
     return bind("lt", bits, scalar_like(bits, 0))
 
 
-def _nextafter(x: Any, y: Any) -> Any:
-    return bind("nextafter", *broadcast("nextafter", *inexact("nextafter", x, y)))
-
-
-arctan2 = atan2 = binary_function(
-    "arctan2",
-    _arctan2,
+@binary_function()
+def arctan2(x1: Any, x2: Any) -> Any:
     """Return the angle of the point (y, x) in the order y, x, from -pi to pi.
 
     Args:
@@ -1171,11 +1146,15 @@ arctan2 = atan2 = binary_function(
         >>> import xnp
         >>> xnp.arctan2(xnp.array([1.0, -1.0]), 0.0).round(3)
         Array([ 1.571, -1.571], dtype=float32)
-    """,
-)
-hypot = binary_function(
-    "hypot",
-    _hypot,
+    """
+    return bind("atan2", *broadcast("arctan2", *inexact("arctan2", x1, x2)))
+
+
+atan2 = arctan2
+
+
+@binary_function()
+def hypot(x1: Any, x2: Any) -> Any:
     """Return sqrt(x^2 + y^2) without overflow.
 
     Args:
@@ -1198,11 +1177,17 @@ hypot = binary_function(
         >>> import xnp
         >>> xnp.hypot(3.0, xnp.array([4.0, 0.0]))
         Array([5., 3.], dtype=float32)
-    """,
-)
-logaddexp = binary_function(
-    "logaddexp",
-    _logarithm_of_sum("logaddexp"),
+    """
+    x1, x2 = inexact("hypot", x1, x2)
+    if dtypes.is_complex(x1.aval.dtype):
+        raise ValueError(message(
+            "hypot", "takes real numbers.", hint="give the magnitudes: abs(x)",
+        ))  # fmt: skip
+    return bind("hypot", *dispatch.broadcast_checked("hypot", x1, x2))
+
+
+@binary_function()
+def logaddexp(x1: Any, x2: Any) -> Any:
     """Return log(e^x + e^y).
 
     Args:
@@ -1225,11 +1210,12 @@ logaddexp = binary_function(
         >>> import xnp
         >>> xnp.logaddexp(xnp.array([0.0, 1000.0]), 0.0).round(3)
         Array([6.93e-01, 1.00e+03], dtype=float32)
-    """,
-)
-logaddexp2 = binary_function(
-    "logaddexp2",
-    _logarithm_of_sum("logaddexp2"),
+    """
+    return bind("logaddexp", *broadcast("logaddexp", *inexact("logaddexp", x1, x2)))
+
+
+@binary_function()
+def logaddexp2(x1: Any, x2: Any) -> Any:
     """Return log2(2^x + 2^y).
 
     Args:
@@ -1252,11 +1238,12 @@ logaddexp2 = binary_function(
         >>> import xnp
         >>> xnp.logaddexp2(xnp.array([0.0, 1000.0]), 0.0).round(3)
         Array([   1., 1000.], dtype=float32)
-    """,
-)
-heaviside = binary_function(
-    "heaviside",
-    _heaviside,
+    """
+    return bind("logaddexp2", *broadcast("logaddexp2", *inexact("logaddexp2", x1, x2)))
+
+
+@binary_function()
+def heaviside(x1: Any, x2: Any) -> Any:
     """Return 0 for x < 0, y for x = 0, 1 for x > 0.
 
     Args:
@@ -1279,11 +1266,17 @@ heaviside = binary_function(
         >>> import xnp
         >>> xnp.heaviside(xnp.array([-1.0, 0.0, 2.0]), 0.5)
         Array([0. , 0.5, 1. ], dtype=float32)
-    """,
-)
-copysign = binary_function(
-    "copysign",
-    _copysign,
+    """
+    x1, x2 = dispatch.broadcast_checked("heaviside", *inexact("heaviside", x1, x2))
+    zero = scalar_like(x1, 0)
+    positive = bind("convert_element_type", bind("gt", x1, zero), new_dtype=x1.aval.dtype,
+                    weak_type=x1.aval.weak_type)  # fmt: skip
+    step = selected(bind("eq", x1, zero), x2, positive)
+    return selected(bind("ne", x1, x1), x1, step)
+
+
+@binary_function()
+def copysign(x1: Any, x2: Any) -> Any:
     """Return |x| with the sign of y.
 
     Args:
@@ -1306,11 +1299,16 @@ copysign = binary_function(
         >>> import xnp
         >>> xnp.copysign(xnp.array([1.0, 2.0]), -0.0)
         Array([-1., -2.], dtype=float32)
-    """,
-)
-nextafter = binary_function(
-    "nextafter",
-    _nextafter,
+    """
+    x1, x2 = inexact("copysign", x1, x2)
+    if dtypes.is_complex(x1.aval.dtype):
+        raise TypeError("copysign: complex numbers have no sign.")
+    x1, x2 = dispatch.broadcast_checked("copysign", bind("abs", x1), x2)
+    return selected(sign_is_negative(x2), bind("neg", x1), x1)
+
+
+@binary_function()
+def nextafter(x1: Any, x2: Any) -> Any:
     """Return the float next to x in the direction of y.
 
     Booleans and small integers are spaced as the default float, where NumPy takes float16.
@@ -1335,11 +1333,12 @@ nextafter = binary_function(
         >>> import xnp
         >>> xnp.nextafter(xnp.array([1.0]), 2.0) > 1.0
         Array([ True], dtype=bool)
-    """,
-)
+    """
+    return bind("nextafter", *broadcast("nextafter", *inexact("nextafter", x1, x2)))
 
 
-def _spacing(x: Any) -> Any:
+@unary_function
+def _spacing_anywhere(x: Any) -> Any:
     (x,) = inexact("spacing", x)
     dtype = x.aval.dtype
     if dtypes.is_complex(dtype):
@@ -1386,9 +1385,6 @@ def _spacing_by_bits(x: Any) -> Any:
     return selected(negative, bind("neg", found), found)
 
 
-_spacing_anywhere = unary_function("spacing", _spacing, "")
-
-
 def spacing(x: ArrayLike, /) -> Array:
     """Return the distance to the next float of larger size.
 
@@ -1421,12 +1417,53 @@ def spacing(x: ArrayLike, /) -> Array:
 # --- special forms --------------------------------------------------------------------------------
 
 
-def _sinc(x: Any) -> Any:
-    """Reduce to r = x - n in [-1/2, 1/2]: sin(pi x) = (-1)^n sin(pi r), which is a short series.
+# The last term left out is below half an ulp for |r| <= 1/2.
+_SINC_TERMS = {dtypes.float32: 8, dtypes.float64: 12}
 
-    The series is even exact where sin(pi x) by a rounded pi x is not, its derivatives are right at
-    zero, and it is vectorised, which XLA's sine on a CPU is not.
+
+def _complex_sinc(x: Any) -> Any:
+    at_zero = bind("eq", x, scalar_like(x, 0))
+    # near zero sin(t)/t = 1 - t^2/6 + t^4/120, whose derivatives are right at zero itself
+    t = bind("mul", x, scalar_like(x, math.pi))
+    square = bind("mul", t, t)
+    series = bind("add", scalar_like(x, 1), bind("mul", square, bind(
+        "add", scalar_like(x, -1 / 6), bind("mul", square, scalar_like(x, 1 / 120)))))  # fmt: skip
+    # far along the real axis the sine is bounded: the quotient ends at 0
+    real, imag = bind("real", x), bind("imag", x)
+    end = bind("and", bind("eq", bind("abs", real), scalar_like(real, math.inf)),
+               bind("lt", bind("abs", imag), scalar_like(imag, math.inf)))  # fmt: skip
+    special = bind("or", at_zero, end)
+    safe = bind("mul", selected(special, scalar_like(x, 1), x), scalar_like(x, math.pi))
+    quotient = bind("div", bind("sin", safe), safe)
+    return selected(at_zero, series, selected(end, scalar_like(x, 0), quotient))
+
+
+@unary_function
+def sinc(x: Any) -> Any:
+    """Return sin(pi x) / (pi x): 1 at 0, 0 at the infinities, which are its limits.
+
+    Exactly 0 at whole numbers and at inf - 2j, where NumPy has some 1e-17, and NaN.
+
+    Args:
+        x: an array of any shape, or a number; integers and booleans become the default
+            float.
+
+    Returns:
+        An array of the shape of x: floating, of the dtype of x where that is floating
+        or complex, else of the default float (float32, where NumPy has float64).
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+        >>> import xnp
+        >>> xnp.sinc(xnp.array([0.0, 0.5])).round(3)
+        Array([1.   , 0.637], dtype=float32)
     """
+    # Reduce to r = x - n in [-1/2, 1/2]: sin(pi x) = (-1)^n sin(pi r), which is a short series.
+    #
+    # The series is even exact where sin(pi x) by a rounded pi x is not, its derivatives are right
+    # at zero, and it is vectorised, which XLA's sine on a CPU is not.
     (x,) = inexact("sinc", x)
     if dtypes.is_complex(x.aval.dtype):
         return _complex_sinc(x)
@@ -1452,63 +1489,8 @@ def _sinc(x: Any) -> Any:
     return result if dtype in _SINC_TERMS else cast(result, dtype)
 
 
-# The last term left out is below half an ulp for |r| <= 1/2.
-_SINC_TERMS = {dtypes.float32: 8, dtypes.float64: 12}
-
-
-def _complex_sinc(x: Any) -> Any:
-    at_zero = bind("eq", x, scalar_like(x, 0))
-    # near zero sin(t)/t = 1 - t^2/6 + t^4/120, whose derivatives are right at zero itself
-    t = bind("mul", x, scalar_like(x, math.pi))
-    square = bind("mul", t, t)
-    series = bind("add", scalar_like(x, 1), bind("mul", square, bind(
-        "add", scalar_like(x, -1 / 6), bind("mul", square, scalar_like(x, 1 / 120)))))  # fmt: skip
-    # far along the real axis the sine is bounded: the quotient ends at 0
-    real, imag = bind("real", x), bind("imag", x)
-    end = bind("and", bind("eq", bind("abs", real), scalar_like(real, math.inf)),
-               bind("lt", bind("abs", imag), scalar_like(imag, math.inf)))  # fmt: skip
-    special = bind("or", at_zero, end)
-    safe = bind("mul", selected(special, scalar_like(x, 1), x), scalar_like(x, math.pi))
-    quotient = bind("div", bind("sin", safe), safe)
-    return selected(at_zero, series, selected(end, scalar_like(x, 0), quotient))
-
-
-sinc = unary_function(
-    "sinc",
-    _sinc,
-    """Return sin(pi x) / (pi x): 1 at 0, 0 at the infinities, which are its limits.
-
-    Exactly 0 at whole numbers and at inf - 2j, where NumPy has some 1e-17, and NaN.
-
-    Args:
-        x: an array of any shape, or a number; integers and booleans become the default
-            float.
-
-    Returns:
-        An array of the shape of x: floating, of the dtype of x where that is floating
-        or complex, else of the default float (float32, where NumPy has float64).
-
-    Raises:
-        TypeError: `x` is not an array.
-
-    Example:
-        >>> import xnp
-        >>> xnp.sinc(xnp.array([0.0, 0.5])).round(3)
-        Array([1.   , 0.637], dtype=float32)
-    """,
-)
-
-
-def _i0(x: Any) -> Any:
-    (x,) = inexact("i0", x)
-    if dtypes.is_complex(x.aval.dtype):
-        raise ArgumentError("i0: takes real numbers.")
-    return bind("bessel_i0", x)
-
-
-i0 = unary_function(
-    "i0",
-    _i0,
+@unary_function
+def i0(x: Any) -> Any:
     """Return the modified Bessel function of the first kind of order 0.
 
     Infinite at both infinities, where NumPy has NaN.
@@ -1528,8 +1510,11 @@ i0 = unary_function(
         >>> import xnp
         >>> xnp.i0(xnp.array([0.0, 1.0])).round(3)
         Array([1.   , 1.266], dtype=float32)
-    """,
-)
+    """
+    (x,) = inexact("i0", x)
+    if dtypes.is_complex(x.aval.dtype):
+        raise ArgumentError("i0: takes real numbers.")
+    return bind("bessel_i0", x)
 
 
 def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -1630,35 +1615,14 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
 # --- complex parts --------------------------------------------------------------------------------
 
 
-def _real(val: Any) -> Any:
-    x = array_of(val, "real")
-    return bind("real", x) if dtypes.is_complex(x.aval.dtype) else _of_numbers(x, "real")
-
-
-def _imag(val: Any) -> Any:
-    x = array_of(val, "imag")
-    if dtypes.is_complex(x.aval.dtype):
-        return bind("imag", x)
-    return broadcasted(scalar_like(_of_numbers(x, "imag"), 0), x.aval.shape)
-
-
 def _of_numbers(x: Any, operation: str) -> Any:
     """Return an array that stays as it is, if its elements are numbers."""
     check_numbers(x.aval, operation)
     return x
 
 
-def _conjugate(x: Any) -> Any:
-    x = array_of(x, "conjugate")
-    dtype = x.aval.dtype
-    if dtypes.is_complex(dtype):
-        return bind("conj", x, input_dtype=dtype)
-    return _of_numbers(x, "conjugate")
-
-
-real = unary_function(
-    "real",
-    _real,
+@unary_function
+def real(val: Any) -> Any:
     """Return the real part; x itself where it is real.
 
     Args:
@@ -1672,11 +1636,13 @@ real = unary_function(
         >>> import xnp
         >>> xnp.real(xnp.array([1 + 2j, 3.0]))
         Array([1., 3.], dtype=float32)
-    """,
-)
-imag = unary_function(
-    "imag",
-    _imag,
+    """
+    x = array_of(val, "real")
+    return bind("real", x) if dtypes.is_complex(x.aval.dtype) else _of_numbers(x, "real")
+
+
+@unary_function
+def imag(val: Any) -> Any:
     """Return the imaginary part; zeros where x is real.
 
     Args:
@@ -1690,11 +1656,15 @@ imag = unary_function(
         >>> import xnp
         >>> xnp.imag(xnp.array([1 + 2j, 3.0]))
         Array([2., 0.], dtype=float32)
-    """,
-)
-conjugate = conj = unary_function(
-    "conjugate",
-    _conjugate,
+    """
+    x = array_of(val, "imag")
+    if dtypes.is_complex(x.aval.dtype):
+        return bind("imag", x)
+    return broadcasted(scalar_like(_of_numbers(x, "imag"), 0), x.aval.shape)
+
+
+@unary_function
+def conjugate(x: Any) -> Any:
     """Return the complex conjugate.
 
     Booleans stay booleans, where NumPy makes them numbers.
@@ -1713,8 +1683,15 @@ conjugate = conj = unary_function(
         >>> import xnp
         >>> xnp.conj(xnp.array([1 + 2j, 3.0]))
         Array([1.-2.j, 3.-0.j], dtype=complex64)
-    """,
-)
+    """
+    x = array_of(x, "conjugate")
+    dtype = x.aval.dtype
+    if dtypes.is_complex(dtype):
+        return bind("conj", x, input_dtype=dtype)
+    return _of_numbers(x, "conjugate")
+
+
+conj = conjugate
 
 
 @dispatched(1)

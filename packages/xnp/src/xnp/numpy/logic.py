@@ -6,7 +6,6 @@ then their imaginary parts.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -35,14 +34,11 @@ __all__ = [
 __dir__ = __all__.copy
 
 
-def _comparison(name: str, primitive: str) -> Callable[[Any, Any], Any]:
-    def written(x: Any, y: Any) -> Any:
-        x, y = broadcast(name, *promoted(name, x, y))
-        if dtypes.is_complex(x.aval.dtype) and primitive not in ("eq", "ne"):
-            return _lexicographic(primitive, x, y)
-        return bind(primitive, x, y)
-
-    return written
+def _compare(x: Any, y: Any, name: str, primitive: str) -> Any:
+    x, y = broadcast(name, *promoted(name, x, y))
+    if dtypes.is_complex(x.aval.dtype) and primitive not in ("eq", "ne"):
+        return _lexicographic(primitive, x, y)
+    return bind(primitive, x, y)
 
 
 def _lexicographic(primitive: str, x: Any, y: Any) -> Any:
@@ -52,9 +48,8 @@ def _lexicographic(primitive: str, x: Any, y: Any) -> Any:
     return selected(bind("eq", re_x, re_y), of_im, of_re)
 
 
-equal = binary_function(
-    "equal",
-    _comparison("equal", "eq"),
+@binary_function(np.equal)
+def equal(x1: Any, x2: Any) -> Any:
     """Return whether x == y.
 
     Args:
@@ -75,12 +70,12 @@ equal = binary_function(
         >>> import xnp
         >>> xnp.equal(xnp.array([1, 2, 3]), 2)
         Array([False,  True, False], dtype=bool)
-    """,
-    np.equal,
-)
-not_equal = binary_function(
-    "not_equal",
-    _comparison("not_equal", "ne"),
+    """
+    return _compare(x1, x2, "equal", "eq")
+
+
+@binary_function(np.not_equal)
+def not_equal(x1: Any, x2: Any) -> Any:
     """Return whether x != y.
 
     Args:
@@ -101,12 +96,12 @@ not_equal = binary_function(
         >>> import xnp
         >>> xnp.not_equal(xnp.array([1, 2, 3]), 2)
         Array([ True, False,  True], dtype=bool)
-    """,
-    np.not_equal,
-)
-less = binary_function(
-    "less",
-    _comparison("less", "lt"),
+    """
+    return _compare(x1, x2, "not_equal", "ne")
+
+
+@binary_function()
+def less(x1: Any, x2: Any) -> Any:
     """Return whether x < y.
 
     Args:
@@ -127,11 +122,12 @@ less = binary_function(
         >>> import xnp
         >>> xnp.less(xnp.array([1, 2, 3]), 2)
         Array([ True, False, False], dtype=bool)
-    """,
-)
-less_equal = binary_function(
-    "less_equal",
-    _comparison("less_equal", "le"),
+    """
+    return _compare(x1, x2, "less", "lt")
+
+
+@binary_function()
+def less_equal(x1: Any, x2: Any) -> Any:
     """Return whether x <= y.
 
     Args:
@@ -152,11 +148,12 @@ less_equal = binary_function(
         >>> import xnp
         >>> xnp.less_equal(xnp.array([1, 2, 3]), 2)
         Array([ True,  True, False], dtype=bool)
-    """,
-)
-greater = binary_function(
-    "greater",
-    _comparison("greater", "gt"),
+    """
+    return _compare(x1, x2, "less_equal", "le")
+
+
+@binary_function()
+def greater(x1: Any, x2: Any) -> Any:
     """Return whether x > y.
 
     Args:
@@ -177,11 +174,12 @@ greater = binary_function(
         >>> import xnp
         >>> xnp.greater(xnp.array([1, 2, 3]), 2)
         Array([False, False,  True], dtype=bool)
-    """,
-)
-greater_equal = binary_function(
-    "greater_equal",
-    _comparison("greater_equal", "ge"),
+    """
+    return _compare(x1, x2, "greater", "gt")
+
+
+@binary_function()
+def greater_equal(x1: Any, x2: Any) -> Any:
     """Return whether x >= y.
 
     Args:
@@ -202,8 +200,8 @@ greater_equal = binary_function(
         >>> import xnp
         >>> xnp.greater_equal(xnp.array([1, 2, 3]), 2)
         Array([False,  True,  True], dtype=bool)
-    """,
-)
+    """
+    return _compare(x1, x2, "greater_equal", "ge")
 
 
 # --- logical operations ---------------------------------------------------------------------------
@@ -218,18 +216,14 @@ def truth_of(x: Any, operation: str) -> Any:
     return bind("ne", x, scalar_like(x, 0))
 
 
-def _logical(name: str, primitive: str) -> Callable[[Any, Any], Any]:
-    def written(x: Any, y: Any) -> Any:
-        if config.values.numpy_dtype_promotion != "standard":
-            promoted(name, x, y)  # which is the check
-        return bind(primitive, *broadcast(name, truth_of(x, name), truth_of(y, name)))
-
-    return written
+def _combine_truth(x: Any, y: Any, name: str, primitive: str) -> Any:
+    if config.values.numpy_dtype_promotion != "standard":
+        promoted(name, x, y)  # which is the check
+    return bind(primitive, *broadcast(name, truth_of(x, name), truth_of(y, name)))
 
 
-logical_and = binary_function(
-    "logical_and",
-    _logical("logical_and", "and"),
+@binary_function()
+def logical_and(x1: Any, x2: Any) -> Any:
     """Return whether both x and y are not zero.
 
     Args:
@@ -250,11 +244,12 @@ logical_and = binary_function(
         >>> import xnp
         >>> xnp.logical_and(xnp.array([True, True, False]), xnp.array([1, 0, 0]))
         Array([ True, False, False], dtype=bool)
-    """,
-)
-logical_or = binary_function(
-    "logical_or",
-    _logical("logical_or", "or"),
+    """
+    return _combine_truth(x1, x2, "logical_and", "and")
+
+
+@binary_function()
+def logical_or(x1: Any, x2: Any) -> Any:
     """Return whether x or y is not zero.
 
     Args:
@@ -275,11 +270,12 @@ logical_or = binary_function(
         >>> import xnp
         >>> xnp.logical_or(xnp.array([True, True, False]), xnp.array([1, 0, 0]))
         Array([ True,  True, False], dtype=bool)
-    """,
-)
-logical_xor = binary_function(
-    "logical_xor",
-    _logical("logical_xor", "xor"),
+    """
+    return _combine_truth(x1, x2, "logical_or", "or")
+
+
+@binary_function()
+def logical_xor(x1: Any, x2: Any) -> Any:
     """Return whether one of x and y is not zero.
 
     Args:
@@ -300,11 +296,12 @@ logical_xor = binary_function(
         >>> import xnp
         >>> xnp.logical_xor(xnp.array([True, True, False]), xnp.array([1, 0, 0]))
         Array([False,  True, False], dtype=bool)
-    """,
-)
-logical_not = unary_function(
-    "logical_not",
-    lambda x: bind("not", truth_of(x, "logical_not")),
+    """
+    return _combine_truth(x1, x2, "logical_xor", "xor")
+
+
+@unary_function
+def logical_not(x: Any) -> Any:
     """Return whether x is zero.
 
     NumPy's takes `out` and `where` as well.
@@ -322,8 +319,8 @@ logical_not = unary_function(
         >>> import xnp
         >>> xnp.logical_not(xnp.array([True, False]))
         Array([False,  True], dtype=bool)
-    """,
-)
+    """
+    return bind("not", truth_of(x, "logical_not"))
 
 
 # --- tests of elements ----------------------------------------------------------------------------
@@ -340,11 +337,6 @@ def _nothing(x: Any, value: bool, operation: str) -> Any:
     return filled(x.aval.shape, value, dtypes.bool_)
 
 
-def _isnan(x: Any) -> Any:
-    x = array_of(x, "isnan")
-    return bind("ne", x, x) if dtypes.is_inexact(x.aval.dtype) else _nothing(x, False, "isnan")
-
-
 def _isfinite(x: Any) -> Any:
     x = array_of(x, "isfinite")
     if not dtypes.is_inexact(x.aval.dtype):
@@ -353,31 +345,19 @@ def _isfinite(x: Any) -> Any:
     return tests[0] if len(tests) == 1 else bind("and", *tests)
 
 
-def _isinf(x: Any) -> Any:
-    x = array_of(x, "isinf")
+def _is_infinity(x: Any, name: str, value: float) -> Any:
+    x = array_of(x, name)
+    require(
+        not dtypes.is_complex(x.aval.dtype), name, "complex infinity has no sign, got {}.", x,
+        error=ArgumentError,
+    )  # fmt: skip
     if not dtypes.is_inexact(x.aval.dtype):
-        return _nothing(x, False, "isinf")
-    tests = [bind("eq", bind("abs", part), scalar_like(part, float("inf"))) for part in _parts(x)]
-    return tests[0] if len(tests) == 1 else bind("or", *tests)
+        return _nothing(x, False, name)
+    return bind("eq", x, scalar_like(x, value))
 
 
-def _infinite(name: str, value: float) -> Callable[[Any], Any]:
-    def written(x: Any) -> Any:
-        x = array_of(x, name)
-        require(
-            not dtypes.is_complex(x.aval.dtype), name, "complex infinity has no sign, got {}.", x,
-            error=ArgumentError,
-        )  # fmt: skip
-        if not dtypes.is_inexact(x.aval.dtype):
-            return _nothing(x, False, name)
-        return bind("eq", x, scalar_like(x, value))
-
-    return written
-
-
-isnan = unary_function(
-    "isnan",
-    _isnan,
+@unary_function
+def isnan(x: Any) -> Any:
     """Return whether each element is NaN.
 
     NumPy's takes `out` and `where` as well.
@@ -395,11 +375,13 @@ isnan = unary_function(
         >>> import xnp
         >>> xnp.isnan(xnp.array([1.0, xnp.nan, xnp.inf]))
         Array([False,  True, False], dtype=bool)
-    """,
-)
-isfinite = unary_function(
-    "isfinite",
-    _isfinite,
+    """
+    x = array_of(x, "isnan")
+    return bind("ne", x, x) if dtypes.is_inexact(x.aval.dtype) else _nothing(x, False, "isnan")
+
+
+@unary_function
+def isfinite(x: Any) -> Any:
     """Return whether each element is finite.
 
     NumPy's takes `out` and `where` as well.
@@ -417,11 +399,12 @@ isfinite = unary_function(
         >>> import xnp
         >>> xnp.isfinite(xnp.array([1.0, xnp.nan, xnp.inf]))
         Array([ True, False, False], dtype=bool)
-    """,
-)
-isinf = unary_function(
-    "isinf",
-    _isinf,
+    """
+    return _isfinite(x)
+
+
+@unary_function
+def isinf(x: Any) -> Any:
     """Return whether each element is infinite.
 
     NumPy's takes `out` and `where` as well.
@@ -439,14 +422,24 @@ isinf = unary_function(
         >>> import xnp
         >>> xnp.isinf(xnp.array([1.0, xnp.nan, xnp.inf]))
         Array([False, False,  True], dtype=bool)
-    """,
-)
-_isposinf = unary_function(
-    "isposinf", _infinite("isposinf", float("inf")), "Return whether each element is +inf."
-)
-_isneginf = unary_function(
-    "isneginf", _infinite("isneginf", -float("inf")), "Return whether each element is -inf."
-)
+    """
+    x = array_of(x, "isinf")
+    if not dtypes.is_inexact(x.aval.dtype):
+        return _nothing(x, False, "isinf")
+    tests = [bind("eq", bind("abs", part), scalar_like(part, float("inf"))) for part in _parts(x)]
+    return tests[0] if len(tests) == 1 else bind("or", *tests)
+
+
+@unary_function
+def _isposinf(x: Any) -> Any:
+    """Return whether each element is +inf."""
+    return _is_infinity(x, "isposinf", float("inf"))
+
+
+@unary_function
+def _isneginf(x: Any) -> Any:
+    """Return whether each element is -inf."""
+    return _is_infinity(x, "isneginf", -float("inf"))
 
 
 def isposinf(x: ArrayLike, /, out: None = None) -> Array:
@@ -501,9 +494,8 @@ def _iscomplex(x: Any) -> Any:
     return bind("ne", part, scalar_like(part, 0))
 
 
-iscomplex = unary_function(
-    "iscomplex",
-    _iscomplex,
+@unary_function
+def iscomplex(x: Any) -> Any:
     """Return whether each element has an imaginary part.
 
     Args:
@@ -519,11 +511,12 @@ iscomplex = unary_function(
         >>> import xnp
         >>> xnp.iscomplex(xnp.array([1 + 2j, 3.0]))
         Array([ True, False], dtype=bool)
-    """,
-)
-isreal = unary_function(
-    "isreal",
-    lambda x: bind("not", _iscomplex(x)),
+    """
+    return _iscomplex(x)
+
+
+@unary_function
+def isreal(x: Any) -> Any:
     """Return whether the imaginary parts are zero.
 
     Args:
@@ -539,31 +532,12 @@ isreal = unary_function(
         >>> import xnp
         >>> xnp.isreal(xnp.array([1 + 2j, 3.0]))
         Array([False,  True], dtype=bool)
-    """,
-)
+    """
+    return bind("not", _iscomplex(x))
 
 
-def _signbit(x: Any) -> Any:
-    x = array_of(x, "signbit")
-    dtype = x.aval.dtype
-    require(
-        not dtypes.is_complex(dtype), "signbit", "complex numbers have no sign, got {}.", x,
-        error=TypeError,
-    )  # fmt: skip
-    if not dtypes.is_floating(dtype):
-        return (
-            bind("lt", x, scalar_like(x, 0))
-            if dtypes.is_integer(dtype)
-            else _nothing(x, False, "signbit")
-        )
-    width = dtype.itemsize
-    bits = bind("bitcast_convert_type", x, new_dtype=np.dtype(f"int{8 * width}"))
-    return bind("lt", bits, scalar_like(bits, 0))
-
-
-signbit = unary_function(
-    "signbit",
-    _signbit,
+@unary_function
+def signbit(x: Any) -> Any:
     """Return whether the sign of each element is negative, also for -0.0.
 
     NumPy's takes `out` and `where` as well.
@@ -581,8 +555,22 @@ signbit = unary_function(
         >>> import xnp
         >>> xnp.signbit(xnp.array([-0.0, 0.0, -2.0]))
         Array([ True, False,  True], dtype=bool)
-    """,
-)
+    """
+    x = array_of(x, "signbit")
+    dtype = x.aval.dtype
+    require(
+        not dtypes.is_complex(dtype), "signbit", "complex numbers have no sign, got {}.", x,
+        error=TypeError,
+    )  # fmt: skip
+    if not dtypes.is_floating(dtype):
+        return (
+            bind("lt", x, scalar_like(x, 0))
+            if dtypes.is_integer(dtype)
+            else _nothing(x, False, "signbit")
+        )
+    width = dtype.itemsize
+    bits = bind("bitcast_convert_type", x, new_dtype=np.dtype(f"int{8 * width}"))
+    return bind("lt", bits, scalar_like(bits, 0))
 
 
 def iscomplexobj(x: ArrayLike) -> bool:

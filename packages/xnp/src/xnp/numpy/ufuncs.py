@@ -9,7 +9,7 @@ Source of the semantics: NumPy's functions of these names; dtypes as `xprim.prom
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -50,61 +50,55 @@ class Binary(Protocol):
         ...
 
 
-def named(function: Any, name: str, doc: str) -> Any:
-    """Give a function that was made the name and the documentation of a public one."""
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    function.__module__ = "xnp"
-    return function
-
-
 _OF_OPERATOR = {
     "x1": "ArrayLike", "x2": "ArrayLike", "out": "None", "where": "ArrayLike | None",
     "return": "Array",
 }  # fmt: skip
 
 
-def _name_and_types(written: Any, name: str) -> None:
-    """Give a function its name, which Python says when arguments do not fit, and its types."""
-    written.__name__ = written.__qualname__ = name
+def unary_function(written: Callable[[Any], Any]) -> Unary:
+    """Return the public function of one operand that `written` is for every trace; a decorator."""
+    return _publish(dispatched(1)(written), written)  # type: ignore[no-any-return]
+
+
+def binary_function(direct: Any = None) -> Callable[[Callable[[Any, Any], Any]], Binary]:
+    """Return a decorator that makes the public function of two operands, `x1` and `x2`.
+
+    Args:
+      direct: a NumPy function that gives the same where both operands have one native dtype.
+    """
+
+    def publish(written: Callable[[Any, Any], Any]) -> Binary:
+        function = _publish(binary_operator(written, direct), written)
+        function.__annotations__ = _OF_OPERATOR
+        function.routes = written, direct  # for the operators of concrete arrays
+        return function  # type: ignore[no-any-return]
+
+    return publish
+
+
+def _publish(function: Any, written: Any) -> Any:
+    """Give a function the name and the documentation of the one it runs, and both public types."""
     operands = written.__code__.co_varnames[: written.__code__.co_argcount]
     written.__annotations__ = {**dict.fromkeys(operands, "ArrayLike"), "return": "Array"}
+    function.__name__ = function.__qualname__ = written.__name__
+    function.__doc__ = written.__doc__
+    function.__module__ = "xnp"
+    return function
 
 
-def unary_function(name: str, written: Callable[[Any], Any], doc: str) -> Unary:
-    """Return the public function of one operand that `written` says for every trace."""
-    _name_and_types(written, name)
-    return named(dispatched(1)(written), name, doc)  # type: ignore[no-any-return]
-
-
-def binary_function(
-    name: str, written: Callable[[Any, Any], Any], doc: str, direct: Any = None
-) -> Binary:
-    """Return the public function of two operands that `written` says for every trace."""
-    _name_and_types(written, name)
-    function = named(binary_operator(written, direct), name, doc)
-    function.__annotations__ = _OF_OPERATOR
-    function.routes = written, direct  # for the operators of concrete arrays
-    return function  # type: ignore[no-any-return]
-
-
-def promoting(name: str, primitive: str) -> Callable[[Any, Any], Any]:
-    """Return the function that a primitive of two operands of one dtype is for every trace."""
-
-    def written(x: Any, y: Any) -> Any:
-        if not (isinstance(x, Array) and isinstance(y, Array) and x.aval is y.aval):
-            x, y = promoted(name, x, y)
-            x, y = broadcast(name, x, y)
-        return bind(primitive, x, y)
-
-    return written
+def broadcast_promoted(name: str, x: Any, y: Any) -> Sequence[Any]:
+    """Return operands with the dtype and the shape that they have in common."""
+    if isinstance(x, Array) and isinstance(y, Array) and x.aval is y.aval:
+        return x, y
+    return broadcast(name, *promoted(name, x, y))
 
 
 # --- sums and products ----------------------------------------------------------------------------
 
-add = binary_function(
-    "add",
-    promoting("add", "add"),
+
+@binary_function(np.add)
+def add(x1: Any, x2: Any) -> Any:
     """Return x + y; of booleans, x or y.
 
     Args:
@@ -126,12 +120,12 @@ add = binary_function(
         >>> import xnp
         >>> xnp.add(xnp.array([1.0, 2.0]), xnp.array([10, 20]))
         Array([11., 22.], dtype=float32)
-    """,
-    np.add,
-)
-subtract = binary_function(
-    "subtract",
-    promoting("subtract", "sub"),
+    """
+    return bind("add", *broadcast_promoted("add", x1, x2))
+
+
+@binary_function(np.subtract)
+def subtract(x1: Any, x2: Any) -> Any:
     """Return x - y, not of booleans.
 
     Args:
@@ -153,12 +147,12 @@ subtract = binary_function(
         >>> import xnp
         >>> xnp.subtract(xnp.array([1, 2]), xnp.array([10, 20]))
         Array([ -9, -18], dtype=int32)
-    """,
-    np.subtract,
-)
-multiply = binary_function(
-    "multiply",
-    promoting("multiply", "mul"),
+    """
+    return bind("sub", *broadcast_promoted("subtract", x1, x2))
+
+
+@binary_function(np.multiply)
+def multiply(x1: Any, x2: Any) -> Any:
     """Return x y; of booleans, x and y.
 
     Args:
@@ -180,48 +174,14 @@ multiply = binary_function(
         >>> import xnp
         >>> xnp.multiply(xnp.array([1.5, 2.0]), 2)
         Array([3., 4.], dtype=float32)
-    """,
-    np.multiply,
-)
+    """
+    return bind("mul", *broadcast_promoted("multiply", x1, x2))
 
 
-def _negative(x: Any) -> Any:
+@unary_function
+def plain_negative(x: Any) -> Any:
+    """Return -x, element by element."""
     return bind("neg", *promoted("negative", x))
-
-
-def _positive(x: Any) -> Any:
-    (x,) = promoted("positive", x)
-    check_numbers(x.aval, "positive")
-    return x
-
-
-def _absolute(x: Any) -> Any:
-    (x,) = promoted("absolute", x)
-    dtype = x.aval.dtype
-    return x if dtypes.is_bool(dtype) or dtypes.is_unsigned_integer(dtype) else bind("abs", x)
-
-
-def _fabs(x: Any) -> Any:
-    (x,) = inexact("fabs", x)
-    require(
-        not dtypes.is_complex(x.aval.dtype), "fabs", "takes real numbers.",
-        hint="abs takes complex ones", error=TypeError,
-    )  # fmt: skip
-    return bind("abs", x)
-
-
-def _sign(x: Any) -> Any:
-    return bind("sign", *promoted("sign", x))
-
-
-def _square(x: Any) -> Any:
-    (x,) = promoted("square", x)
-    if dtypes.is_bool(x.aval.dtype):
-        x = converted(x, dtypes.int32)
-    return bind("square", x)
-
-
-plain_negative = unary_function("negative", _negative, "Return -x, element by element.")
 
 
 def negative(x: ArrayLike, out: None = None, where: ArrayLike | None = None) -> Array:
@@ -248,9 +208,8 @@ def negative(x: ArrayLike, out: None = None, where: ArrayLike | None = None) -> 
     return plain_negative(x)
 
 
-positive = unary_function(
-    "positive",
-    _positive,
+@unary_function
+def positive(x: Any) -> Any:
     """Return x as an array.
 
     NumPy's takes `out` and `where` as well.
@@ -268,11 +227,14 @@ positive = unary_function(
         >>> import xnp
         >>> xnp.positive(xnp.array([-1, 2]))
         Array([-1,  2], dtype=int32)
-    """,
-)
-absolute = unary_function(
-    "absolute",
-    _absolute,
+    """
+    (x,) = promoted("positive", x)
+    check_numbers(x.aval, "positive")
+    return x
+
+
+@unary_function
+def absolute(x: Any) -> Any:
     """Return |x|; real for complex x.
 
     NumPy's takes `out` and `where` as well.
@@ -290,12 +252,17 @@ absolute = unary_function(
         >>> import xnp
         >>> xnp.absolute(xnp.array([-1.5, 2.0])), xnp.absolute(3 + 4j)
         (Array([1.5, 2. ], dtype=float32), Array(5., dtype=float32, weak_type=True))
-    """,
-)
+    """
+    (x,) = promoted("absolute", x)
+    dtype = x.aval.dtype
+    return x if dtypes.is_bool(dtype) or dtypes.is_unsigned_integer(dtype) else bind("abs", x)
+
+
 abs = absolute
-fabs = unary_function(
-    "fabs",
-    _fabs,
+
+
+@unary_function
+def fabs(x: Any) -> Any:
     """Return |x| as a floating number.
 
     Args:
@@ -313,11 +280,17 @@ fabs = unary_function(
         >>> import xnp
         >>> xnp.fabs(xnp.array([-1, 2]))
         Array([1., 2.], dtype=float32)
-    """,
-)
-sign = unary_function(
-    "sign",
-    _sign,
+    """
+    (x,) = inexact("fabs", x)
+    require(
+        not dtypes.is_complex(x.aval.dtype), "fabs", "takes real numbers.",
+        hint="abs takes complex ones", error=TypeError,
+    )  # fmt: skip
+    return bind("abs", x)
+
+
+@unary_function
+def sign(x: Any) -> Any:
     """Return -1, 0 or 1 by the sign; x / |x| for complex x.
 
     NumPy's takes `out` and `where` as well.
@@ -335,11 +308,12 @@ sign = unary_function(
         >>> import xnp
         >>> xnp.sign(xnp.array([-3.0, 0.0, 2.0]))
         Array([-1.,  0.,  1.], dtype=float32)
-    """,
-)
-square = unary_function(
-    "square",
-    _square,
+    """
+    return bind("sign", *promoted("sign", x))
+
+
+@unary_function
+def square(x: Any) -> Any:
     """Return x^2.
 
     NumPy's takes `out` and `where` as well.
@@ -357,45 +331,14 @@ square = unary_function(
         >>> import xnp
         >>> xnp.square(xnp.array([-3, 2]))
         Array([9, 4], dtype=int32)
-    """,
-)
+    """
+    (x,) = promoted("square", x)
+    if dtypes.is_bool(x.aval.dtype):
+        x = converted(x, dtypes.int32)
+    return bind("square", x)
 
 
 # --- division -------------------------------------------------------------------------------------
-
-
-def _true_divide(x: Any, y: Any) -> Any:
-    x, y = inexact("divide", x, y)
-    return bind("div", *broadcast("divide", x, y))
-
-
-def _reciprocal(x: Any) -> Any:
-    (x,) = inexact("reciprocal", x)
-    return bind("div", scalar_like(x, 1), x)
-
-
-def _floor_divide(x: Any, y: Any) -> Any:
-    x, y = _both("floor_divide", x, y)
-    if dtypes.is_floating(x.aval.dtype):
-        return _float_quotient(x, y)
-    quotient = bind("div", x, y)
-    if not dtypes.is_signed_integer(x.aval.dtype):
-        return quotient
-    differ = bind("ne", bind("sign", x), bind("sign", y))
-    inexactly = bind("ne", bind("rem", x, y), scalar_like(x, 0))
-    lower = bind("sub", quotient, scalar_like(x, 1))
-    return selected(bind("and", *broadcast("floor_divide", differ, inexactly)), lower, quotient)
-
-
-def _remainder(x: Any, y: Any) -> Any:
-    x, y = _both("remainder", x, y)
-    rest = _rest(x, y)
-    if dtypes.is_unsigned_integer(x.aval.dtype):
-        return rest
-    zero = scalar_like(x, 0)
-    differ = bind("ne", bind("lt", rest, zero), bind("lt", y, zero))
-    wrong = bind("and", differ, bind("ne", rest, zero))
-    return selected(wrong, bind("add", rest, y), rest)
 
 
 def _both(name: str, x: Any, y: Any) -> Any:
@@ -428,13 +371,8 @@ def _float_quotient(x: Any, y: Any) -> Any:
     return bind("stop_gradient", whole)  # constant between jumps
 
 
-def _fmod(x: Any, y: Any) -> Any:
-    return _rest(*_both("fmod", x, y))
-
-
-true_divide = binary_function(
-    "divide",
-    _true_divide,
+@binary_function()
+def divide(x1: Any, x2: Any) -> Any:
     """Return x / y, a floating or complex number.
 
     Args:
@@ -456,13 +394,16 @@ true_divide = binary_function(
         >>> import xnp
         >>> xnp.divide(xnp.array([1, 2]), 2)
         Array([0.5, 1. ], dtype=float32)
-    """,
-    None,
-)
-divide = true_divide
-floor_divide = binary_function(
-    "floor_divide",
-    _floor_divide,
+    """
+    x1, x2 = inexact("divide", x1, x2)
+    return bind("div", *broadcast("divide", x1, x2))
+
+
+true_divide = divide
+
+
+@binary_function()
+def floor_divide(x1: Any, x2: Any) -> Any:
     """Return the largest integer not above x / y, in the dtype.
 
     An integer divided by 0 gives -1 or -2, which mean nothing, where NumPy warns and gives 0.
@@ -486,11 +427,21 @@ floor_divide = binary_function(
         >>> import xnp
         >>> xnp.floor_divide(xnp.array([7, -7]), 2)
         Array([ 3, -4], dtype=int32)
-    """,
-)
-remainder = binary_function(
-    "remainder",
-    _remainder,
+    """
+    x1, x2 = _both("floor_divide", x1, x2)
+    if dtypes.is_floating(x1.aval.dtype):
+        return _float_quotient(x1, x2)
+    quotient = bind("div", x1, x2)
+    if not dtypes.is_signed_integer(x1.aval.dtype):
+        return quotient
+    differ = bind("ne", bind("sign", x1), bind("sign", x2))
+    inexactly = bind("ne", bind("rem", x1, x2), scalar_like(x1, 0))
+    lower = bind("sub", quotient, scalar_like(x1, 1))
+    return selected(bind("and", *broadcast("floor_divide", differ, inexactly)), lower, quotient)
+
+
+@binary_function()
+def remainder(x1: Any, x2: Any) -> Any:
     """Return x - y floor(x / y), which has the sign of y.
 
     Args:
@@ -512,12 +463,22 @@ remainder = binary_function(
         >>> import xnp
         >>> xnp.remainder(xnp.array([7, -7]), 3)
         Array([1, 2], dtype=int32)
-    """,
-)
+    """
+    x1, x2 = _both("remainder", x1, x2)
+    rest = _rest(x1, x2)
+    if dtypes.is_unsigned_integer(x1.aval.dtype):
+        return rest
+    zero = scalar_like(x1, 0)
+    differ = bind("ne", bind("lt", rest, zero), bind("lt", x2, zero))
+    wrong = bind("and", differ, bind("ne", rest, zero))
+    return selected(wrong, bind("add", rest, x2), rest)
+
+
 mod = remainder
-fmod = binary_function(
-    "fmod",
-    _fmod,
+
+
+@binary_function()
+def fmod(x1: Any, x2: Any) -> Any:
     """Return x - y trunc(x / y), which has the sign of x.
 
     Args:
@@ -539,11 +500,12 @@ fmod = binary_function(
         >>> import xnp
         >>> xnp.fmod(xnp.array([7, -7]), 3)
         Array([ 1, -1], dtype=int32)
-    """,
-)
-reciprocal = unary_function(
-    "reciprocal",
-    _reciprocal,
+    """
+    return _rest(*_both("fmod", x1, x2))
+
+
+@unary_function
+def reciprocal(x: Any) -> Any:
     """Return 1 / x, a floating number.
 
     Integers become the default float, where NumPy keeps integers.
@@ -563,8 +525,9 @@ reciprocal = unary_function(
         >>> import xnp
         >>> xnp.reciprocal(xnp.array([2.0, 4.0]))
         Array([0.5 , 0.25], dtype=float32)
-    """,
-)
+    """
+    (x,) = inexact("reciprocal", x)
+    return bind("div", scalar_like(x, 1), x)
 
 
 def divmod(x: ArrayLike, y: ArrayLike, /) -> tuple[Array, Array]:
@@ -731,15 +694,12 @@ def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
 # --- maximum and minimum --------------------------------------------------------------------------
 
 
-def _extremum_without_nan(name: str, primitive: str) -> Callable[[Any, Any], Any]:
-    def written(x: Any, y: Any) -> Any:
-        x, y = broadcast(name, *promoted(name, x, y))
-        if not dtypes.is_inexact(x.aval.dtype):
-            return bind(primitive, x, y)
-        chosen = selected(bind("ne", x, x), *_like_shapes(y, x))
-        return selected(bind("ne", y, y), *_like_shapes(x, bind(primitive, chosen, y)))
-
-    return written
+def _extremum_without_nan(x: Any, y: Any, name: str, primitive: str) -> Any:
+    x, y = broadcast(name, *promoted(name, x, y))
+    if not dtypes.is_inexact(x.aval.dtype):
+        return bind(primitive, x, y)
+    chosen = selected(bind("ne", x, x), *_like_shapes(y, x))
+    return selected(bind("ne", y, y), *_like_shapes(x, bind(primitive, chosen, y)))
 
 
 def _like_shapes(*arrays: Any) -> Any:
@@ -748,9 +708,8 @@ def _like_shapes(*arrays: Any) -> Any:
     return [broadcasted(a, largest) for a in arrays]
 
 
-maximum = binary_function(
-    "maximum",
-    promoting("maximum", "max"),
+@binary_function()
+def maximum(x1: Any, x2: Any) -> Any:
     """Return the greater of x and y; NaN where one is.
 
     Args:
@@ -772,11 +731,12 @@ maximum = binary_function(
         >>> import xnp
         >>> xnp.maximum(xnp.array([1.0, xnp.nan, 3.0]), 2.0)
         Array([ 2., nan,  3.], dtype=float32)
-    """,
-)
-minimum = binary_function(
-    "minimum",
-    promoting("minimum", "min"),
+    """
+    return bind("max", *broadcast_promoted("maximum", x1, x2))
+
+
+@binary_function()
+def minimum(x1: Any, x2: Any) -> Any:
     """Return the lesser of x and y; NaN where one is.
 
     Args:
@@ -798,11 +758,12 @@ minimum = binary_function(
         >>> import xnp
         >>> xnp.minimum(xnp.array([1.0, xnp.nan, 3.0]), 2.0)
         Array([ 1., nan,  2.], dtype=float32)
-    """,
-)
-fmax = binary_function(
-    "fmax",
-    _extremum_without_nan("fmax", "max"),
+    """
+    return bind("min", *broadcast_promoted("minimum", x1, x2))
+
+
+@binary_function()
+def fmax(x1: Any, x2: Any) -> Any:
     """Return the greater of x and y, which is no NaN.
 
     Args:
@@ -824,11 +785,12 @@ fmax = binary_function(
         >>> import xnp
         >>> xnp.fmax(xnp.array([1.0, xnp.nan, 3.0]), 2.0)
         Array([2., 2., 3.], dtype=float32)
-    """,
-)
-fmin = binary_function(
-    "fmin",
-    _extremum_without_nan("fmin", "min"),
+    """
+    return _extremum_without_nan(x1, x2, "fmax", "max")
+
+
+@binary_function()
+def fmin(x1: Any, x2: Any) -> Any:
     """Return the lesser of x and y, which is no NaN.
 
     Args:
@@ -850,8 +812,8 @@ fmin = binary_function(
         >>> import xnp
         >>> xnp.fmin(xnp.array([1.0, xnp.nan, 3.0]), 2.0)
         Array([1., 2., 2.], dtype=float32)
-    """,
-)
+    """
+    return _extremum_without_nan(x1, x2, "fmin", "min")
 
 
 boundaries(globals(), written=True)
