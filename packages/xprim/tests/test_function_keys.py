@@ -375,4 +375,11 @@ def test_an_object_that_raises_whatever_it_is_asked_is_looked_at_without_asking(
 
 def test_the_state_of_a_large_table_of_tables_is_looked_at_in_part():
     files = {f"{n}.py": [f"line {k}" for k in range(1000)] for n in range(1000)}
-    assert str(captured_state(lambda: files)).count("line ") <= 20_000
+    assert str(captured_state(lambda: files)).count("line ") <= 2000
+
+
+def test_the_state_of_an_object_with_many_methods_is_looked_at_in_part():
+    methods = {f"method{n}": eval(f"lambda self: {n}") for n in range(1000)}
+    value = type("Many", (), methods)()
+    state = str(captured_state(lambda: value.method0()))
+    assert 100 <= state.count("('function'") <= 200

@@ -607,7 +607,6 @@ def with_article_of(value: Any) -> str:
 # or raises `NotConstantError` at the first thing that is not known to be constant.
 
 _KEY_WALK_MAX_DEPTH = 40
-_MAX_VISITED = 5000
 
 _ABSENT = "absent"
 
@@ -621,6 +620,8 @@ class Walk:
     Attributes:
       reaches_numpy: whether something of NumPy was met, which may raise or not by `np.errstate`.
     """
+
+    max_visited = 5000  # functions and classes
 
     def __init__(self) -> None:
         self.reaches_numpy = False
@@ -658,7 +659,7 @@ class Walk:
         if number < len(self._keep):
             return ("again", number)
         self._keep.append(value)
-        if self._depth >= _KEY_WALK_MAX_DEPTH or number >= _MAX_VISITED:
+        if self._depth >= _KEY_WALK_MAX_DEPTH or number >= self.max_visited:
             return self.refuse("it reaches too much to look at", value)
         self._depth += 1
         try:
@@ -993,8 +994,9 @@ Walk._by_base = (
 #
 # `difference(before, after)` names the first thing in which two states, or two keys, differ.
 
-_MAX_ITEMS = 2000  # of a container, and containers
-_MAX_VALUES = 20_000  # of all containers together
+# It runs at each trace, and a method of a test case reaches thousands of functions and lines.
+_MAX_ITEMS = 200  # of a container, and containers
+_MAX_VALUES = 2000  # of all containers together
 _MAX_BYTES = 2**16
 _CAPTURED_STATE_MAX_DEPTH = 6
 
@@ -1018,6 +1020,8 @@ def captured_state(fun: Callable[..., Any] | tuple[Any, ...]) -> Hashable:
 
 class _StateWalk(Walk):
     """A walk that looks into what may change, up to a number of items."""
+
+    max_visited = 200  # functions and classes
 
     def __init__(self) -> None:
         super().__init__()

@@ -279,12 +279,14 @@ def _check_ranks(
 ) -> None:
     if len(ranks) < 2 or not are_passed_by_caller([(None, shape) for shape in passed if shape]):
         return
+    raises = config.values.numpy_rank_promotion == "raise"
     text = message(
-        operation, "operands of different rank would be broadcast: "
+        operation,
+        f"operands of different rank {'could not be' if raises else 'are'} broadcast together: "
         f"{', '.join(map(str, shapes))}.",
         hint="reshape them to one rank, or set numpy_rank_promotion to 'allow'",
-    )  # fmt: skip
-    if config.values.numpy_rank_promotion == "raise":
+    )
+    if raises:
         raise ValueError(text)
     keep_no_kernel()  # so that the next call warns, too
     warnings.warn(text, stacklevel=source.depth())
