@@ -37,6 +37,18 @@ class Lends:
         return np.float32([0, 2])
 
 
+class LendsArrays:
+    """An object that becomes an array of the library when that asks for one."""
+
+    shape, ndim, dtype = (2,), 1, np.dtype(np.float32)
+
+    def __init__(self, n: Any) -> None:
+        self.numpy = n
+
+    def __jax_array__(self) -> Any:
+        return self.numpy.arange(2.0)
+
+
 def scipy_of(j: Any, name: str) -> Any:
     return importlib.import_module(f"{j.__name__}.scipy.{name}")
 
@@ -662,6 +674,17 @@ ARGUMENTS: list[Row] = [
     ("activations of integers", lambda j, n: j.nn.sigmoid(n.int32(3)).dtype.name, "TypeError",
      "float32"),
     ("an object with `__array__`", lambda j, n: n.add(Lends(), 1), "TypeError", [1.0, 3.0]),
+    *[("an object with `__jax_array__`", lambda j, n, f=f: f(j)(LendsArrays(n)), "ValueError",
+       [0.0, -1.0]) for f in (lambda j: j.jit(j.lax.neg), lambda j: j.vmap(j.lax.neg),
+                              lambda j: j.lax.neg)],
+    ("an object with `__jax_array__`", lambda j, n: n.ones(2) + LendsArrays(n), [1.0, 2.0],
+     [1.0, 2.0]),
+    ("`lax.dot(x, y, preferred_element_type",
+     lambda j, n: j.lax.dot(n.ones((2, 1)), n.ones((1, 2)), preferred_element_type="int32"),
+     [[1, 1]] * 2, "TypeError"),
+    ("`lax.dot(x, y, preferred_element_type",
+     lambda j, n: n.dot(n.ones((2, 1)), n.ones((1, 2)), preferred_element_type="int32"),
+     [[1, 1]] * 2, [[1, 1]] * 2),
     ("an object with `__array__`", lambda j, n: n.ones(2) + Lends(), "TypeError", "TypeError"),
     ("`add(x, y, where=mask)`", lambda j, n: n.add(n.ones(1), 1.0, where=n.array([True])),
      "NotImplementedError", "TypeError"),

@@ -60,6 +60,21 @@ def test_shapes_with_a_negative_size_do_not_broadcast(function):
     assert function((3, 1), (4,)) == (3, 4)
 
 
+def test_starts_that_are_no_integers_are_refused_by_the_name_of_the_function():
+    lax, x = xnp.lax, xnp.ones(3)
+    calls = {
+        "dynamic_slice": [lambda: lax.dynamic_slice(x, (1.0,), (1,)),
+                          lambda: lax.dynamic_slice(x, xnp.ones(1), (1,)),
+                          lambda: make_jaxpr(lambda i: lax.dynamic_slice(x, (i,), (1,)))(1.0)],
+        "dynamic_update_slice": [lambda: lax.dynamic_update_slice(x, x[:1], (1.0,))],
+        "dynamic_index_in_dim": [lambda: lax.dynamic_index_in_dim(x, 1.0)],
+    }  # fmt: skip
+    for name, refused in calls.items():
+        for call in refused:
+            with pytest.raises(TypeError, match=f"^{name}: a start must be an integer"):
+                call()
+
+
 def test_starts_of_several_dtypes_are_refused():
     lax, wide, narrow = xnp.lax, xnp.int32(1), xnp.uint8(0)
     text = "the starts have several dtypes: int32, uint8"

@@ -395,7 +395,7 @@ def _starts(
         raise ValueError(f"{name}: allow_negative_indices must have {len(shape)} elements.")
     _check_one_dtype(name, parts)
     known = [_known(p) for p in parts]
-    dtype = _start_dtype(parts, known, shape)
+    dtype = _start_dtype(name, parts, known, shape)
     starts: list[Array] = []
     for k, (part, value, size) in enumerate(zip(parts, known, shape, strict=True)):
         counts = negative if isinstance(negative, bool) else negative[k]
@@ -449,9 +449,12 @@ def _known(part: Any) -> int | None:
         return None
 
 
-def _start_dtype(parts: Any, known: Any, shape: Any) -> Any:
+def _start_dtype(name: str, parts: Any, known: Any, shape: Any) -> Any:
     """Return the dtype that all starts can have: that of the traced ones, or int32."""
     found = [as_array(p).aval.dtype for p, k in zip(parts, known, strict=True) if k is None]
+    for dtype in found:
+        if not dtypes.is_integer(dtype):
+            raise TypeError(message(name, "a start must be an integer.", got=dtype.name))
     if not found:
         return _INT32 if max(shape, default=0) <= _MOST_INT32 else dtypes.int64
     if all(d == found[0] for d in found):
