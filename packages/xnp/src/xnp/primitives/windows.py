@@ -22,7 +22,7 @@ from xnp.primitives.shapes import inserted, pad_p
 from xnp.primitives.sort import comparable, compare_text
 from xnp.primitives.table import BOOL, NUMBER, REAL, Kinds, bind, counting, filled, reshaped
 from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, linear_in, shaped_array
-from xprim.contracts import BatchAxis, Builder
+from xprim.contracts import BatchAxis, Builder, outline
 from xprim.errors import message
 from xprim.requirements import require, require_dtype
 
@@ -502,6 +502,8 @@ def _select_and_scatter_add_stablehlo(
     (source, x), (source_aval, aval) = operands, avals_in
     if not aval.ndim:
         return [source]
+    if b.platform == "cpu" and not b.is_split and _are_tiles(aval, **params):
+        return [_at_selected_of_tiles(b, operands, avals_in, select_prim, params)]
     element, flag = shaped_array((), aval.dtype), shaped_array((), np.dtype(bool))
     how = "FLOAT" if dtypes.is_floating(aval.dtype) else ""
     select = b.region(
@@ -517,6 +519,86 @@ def _select_and_scatter_add_stablehlo(
         [aval, source_aval, element], avals_out, attributes,
         b.regions(select, b.reducer("stablehlo.add", aval.dtype)),
     )  # fmt: skip
+
+
+# XLA for the CPU makes eight kernels of a scatter by windows, with the indices of each element.
+# Where few elements make a window and windows lie side by side, comparing them makes two.
+
+_MOST_OF_A_TILE = 16
+
+
+def _are_tiles(
+    aval: ShapedArray, *, window_dimensions: Sequence[int], window_strides: Sequence[int],
+    padding: Sequence[Sequence[int]],
+) -> bool:  # fmt: skip
+    """Return whether small windows cover an operand, each element once."""
+    if type(aval.size) is not int or not aval.size or any(map(any, padding)):
+        return False
+    sizes = zip(aval.shape, window_dimensions, strict=True)
+    is_covered = all(n % w == 0 for n, w in sizes)
+    is_small = math.prod(window_dimensions) <= _MOST_OF_A_TILE
+    return is_covered and is_small and tuple(window_dimensions) == tuple(window_strides)
+
+
+def _at_selected_of_tiles(
+    b: Builder, operands: Any, avals: Any, select_prim: Any, params: Any
+) -> str:
+    """Write the source of each tile at its selected element, and 0 at the others."""
+    (source, x), (places, aval) = operands, avals
+    tile = tuple(params["window_dimensions"])
+    numbers = places.update(dtype=np.dtype(np.int32))
+
+    def selected_numbers(inner: Builder, names: Any) -> list[str]:
+        return [_selected_of_tiles(inner, names[0], aval, numbers, select_prim, tile)]
+
+    key = ("selected_of_tiles", select_prim.name, tile)
+    (found,) = outline(b, selected_numbers, [x], [aval], [numbers], key, "selected_of_tiles")
+    shape = tuple([size for pair in zip(places.shape, tile, strict=True) for size in pair])
+    wide, of_numbers, truth = [
+        shaped_array(shape, dtype) for dtype in (places.dtype, numbers.dtype, np.dtype(bool))
+    ]
+    even, odd = range(0, len(shape), 2), range(1, len(shape), 2)
+    order = np.arange(math.prod(tile), dtype=np.int32).reshape(tile)
+    of_tile = shaped_array(tile, order.dtype)
+    number = b.broadcast(b.constant(order, of_tile), of_tile, shape, odd)
+    found = b.broadcast(found, numbers, shape, even)
+    source = b.broadcast(source, places, shape, even)
+    zero = b.constant(0, wide)
+    how = "FLOAT" if dtypes.is_floating(aval.dtype) else ""
+    is_found = compare_text(b, "EQ", found, number, of_numbers)
+    is_not_zero = compare_text(b, "NE", source, zero, wide, how)  # sums with 0 are never -0
+    (is_moved,) = b.op("stablehlo.and", [is_found, is_not_zero], [truth, truth], [truth])
+    (tiles,) = b.op(
+        "stablehlo.select", [is_moved, source, zero], [truth, wide, wide], [wide]
+    )  # fmt: skip
+    return b.op("stablehlo.reshape", [tiles], [wide], [aval])[0]
+
+
+def _selected_of_tiles(
+    b: Builder, x: str, aval: ShapedArray, numbers: ShapedArray, select_prim: Any,
+    tile: tuple[int, ...],
+) -> str:  # fmt: skip
+    """Write the number of the element that each tile selects, in the order of the tile."""
+    places, truth = numbers.update(dtype=aval.dtype), numbers.update(dtype=np.dtype(bool))
+    how = "FLOAT" if dtypes.is_floating(aval.dtype) else ""
+    found, best = b.constant(0, numbers), ""
+    for k, offset in enumerate(np.ndindex(*tile)):
+        (own,) = b.op("stablehlo.slice", [x], [aval], [places], ", ".join([
+            _array("start_indices", offset), _array("limit_indices", aval.shape),
+            _array("strides", tile),
+        ]))  # fmt: skip
+        if not k:
+            best = own
+            continue
+        kept = compare_text(b, select_prim.name.upper(), best, own, places, how)
+        (best,) = b.op(
+            "stablehlo.select", [kept, best, own], [truth, places, places], [places]
+        )  # fmt: skip
+        (found,) = b.op(
+            "stablehlo.select", [kept, found, b.constant(k, numbers)], [truth, numbers, numbers],
+            [numbers],
+        )  # fmt: skip
+    return found
 
 
 def _select_and_scatter_add_transpose(cts: Any, source: Any, operand: Any, **params: Any) -> Any:
