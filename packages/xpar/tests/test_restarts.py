@@ -24,19 +24,23 @@ pytest.importorskip("safetensors")
 JOB = Path(__file__).with_name("surviving_job.py")
 
 
+def environment(**more):
+    """Return the environment of a job: that of the tests, without what is set for them."""
+    others = {k: v for k, v in os.environ.items() if not k.startswith("XSTACK_")}
+    return others | {"XSTACK_ENABLE_COMPILATION_CACHE": "0", "XSTACK_PLATFORMS": "cpu",
+                     "XSTACK_RETRACES": "allow", **more}  # fmt: skip
+
+
 class RunningJob:
     """A launched job, and what its processes say."""
 
     def __init__(self, folder, steps, *options, before=()):
         self.folder = folder
         folder.mkdir(exist_ok=True)
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("XSTACK_")}
-        environment |= {"XSTACK_ENABLE_COMPILATION_CACHE": "0", "XSTACK_PLATFORMS": "cpu",
-                        "XSTACK_RETRACES": "allow"}  # fmt: skip
         self.launcher = subprocess.Popen(
             [*before, sys.executable, "-m", "xpar", "launch", *options, str(JOB), str(folder),
              str(steps)],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment(),
         )  # fmt: skip
 
     def said(self, attempt=None):
@@ -307,6 +311,32 @@ def test_a_process_that_fails_on_one_host_has_all_hosts_start_again(network, tmp
     assert [host.launcher.returncode for host in hosts] == [0, 0], printed
     assert "launch: process 1 of 2 ended by SIGKILL; the others were ended." in printed[1]
     assert all("launch: attempt 2 begins with 2 processes." in text for text in printed)
+
+
+@pytest.mark.fuzz
+@needs_namespaces
+def test_the_others_name_a_process_whose_host_is_cut_off(network, tmp_path):
+    with contextlib.ExitStack() as stack:
+        processes = [
+            stack.enter_context(subprocess.Popen(
+                ["ip", "netns", "exec", network.names[i], sys.executable, str(JOB), str(tmp_path),
+                 "1000000"],
+                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                env=environment(XSTACK_COORDINATOR_ADDRESS="10.77.0.1:7777", XSTACK_ATTEMPT="0",
+                                XSTACK_NUM_PROCESSES="3", XSTACK_PROCESS_ID=str(i)),
+            ))
+            for i in range(3)
+        ]  # fmt: skip
+        for process in processes:
+            stack.callback(process.kill)
+        end = time.monotonic() + 90
+        while len(checkpoints.steps(tmp_path / "steps")) < 2:
+            assert time.monotonic() < end and all(p.poll() is None for p in processes)
+            time.sleep(0.05)
+        network.run("link", "set", "v2", "down", at=0)
+        for process in processes[:2]:
+            said = process.communicate(timeout=HEARTBEAT + 30)[1]
+            assert "ProcessFailureError: distributed: process 2 of 3" in said, said
 
 
 def test_no_attempt_follows_the_last_one_or_a_request_to_end(tmp_path):

@@ -137,10 +137,11 @@ def test_four_processes_share_devices_arrays_and_values(tmp_path):
 STOPPED = """
     distributed.initialize(initialization_timeout=100, heartbeat_timeout_seconds=5)
     me = xjit.process_index()
-    mesh = xpar.make_mesh((6,), ("d",))
-    x = xjit.device_put(np.ones(6, np.float32), NamedSharding(mesh, P("d")))
+    n = xjit.device_count()
+    mesh = xpar.make_mesh((n,), ("d",))
+    x = xjit.device_put(np.ones(n, np.float32), NamedSharding(mesh, P("d")))
     total = xjit.jit(lambda x: x.sum())
-    assert float(total(x)) == 6
+    assert float(total(x)) == n
     distributed.barrier("all have run it")
     if me == 1:
         os.kill(os.getpid(), signal.SIGSTOP)
@@ -157,8 +158,12 @@ STOPPED = """
 """
 
 
-def test_a_process_that_is_stopped_is_named_by_the_others_within_a_heartbeat():
-    ended = run_processes(STOPPED, 3, timeout=120, stopped=[1])
+@pytest.mark.sampled(every=2)
+@pytest.mark.parametrize("devices", [1, 2])  # the program of one runs in the thread that calls it
+def test_a_process_that_is_stopped_is_named_by_the_others_within_a_heartbeat(devices):
+    ended = run_processes(
+        STOPPED, 3, timeout=120, stopped=[1], XSTACK_NUM_CPU_DEVICES=str(devices)
+    )
     assert ended[1][0] == -9  # by the test
     for status, printed in (ended[0], ended[2]):
         assert status == 1

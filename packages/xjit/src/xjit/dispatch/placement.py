@@ -373,7 +373,7 @@ class Replicas(Placement):
         """Return what starts a program; on a CPU, those with collectives take turns."""
         if self.platform != "cpu" or not _COLLECTIVE.search(lowered.body):
             return executable.starter
-        return in_turns(executable.starter, lowered)
+        return in_turns(executable, lowered, self.devices)
 
     def bring(self, lowered: LoweredProgram) -> Bring:
         """Return what brings the arguments of a program to the devices."""
@@ -510,10 +510,22 @@ def finish_programs() -> None:
     _turns.finish()
 
 
-def in_turns(start: Callable[..., Any], lowered: LoweredProgram) -> Callable[..., Any]:
+def in_turns(
+    executable: gateway.Executable, lowered: LoweredProgram, devices: Sequence[Any]
+) -> Callable[..., Any]:
     """Return what starts a program on the virtual devices of a CPU when the one before is over."""
     smallest, calls_python = smallest_result(lowered), bool(lowered.callbacks)
+    start = executable.starter
+    here = devices[0].client.process_index()
+    if len(devices) > 1 == sum([d.process_index == here for d in devices]):
+        # the runtime runs it within the call, and waits there for other processes
+        start = _watched(start)
     return lambda buffers: _Turn(start, buffers, smallest, calls_python)
+
+
+def _watched(start: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what starts a program and raises where another process fails before it returns."""
+    return lambda buffers: gateway.watched(lambda: start(buffers))
 
 
 class _Turn:
@@ -580,7 +592,7 @@ class OverMesh(Placement):
         if self.platform != "cpu" or len(self.devices) == 1:
             return executable.starter
         if lowered.callbacks or executable.exchanges_values():
-            return in_turns(executable.starter, lowered)
+            return in_turns(executable, lowered, self.devices)
         return _of_kept_buffers(executable.starter)
 
     def bring(self, lowered: LoweredProgram) -> Bring:

@@ -143,6 +143,9 @@ def explain_failure(failure: BaseException) -> None:
         watcher.explain(failure)
 
 
+_PAUSE = 0.002  # seconds from one look at the others to the next
+
+
 def watched(work: Callable[[], T]) -> T:
     """Return the result of work that waits for other processes in C++."""
     watcher = watch[0]
@@ -159,7 +162,12 @@ def watched(work: Callable[[], T]) -> T:
 
     thread = threading.Thread(target=run, name="xjit: waiting for other processes", daemon=True)
     thread.start()
-    watcher.wait(lambda: not thread.is_alive())
+
+    def is_done() -> bool:
+        thread.join(_PAUSE)  # which ends with the work, as a sleep does not
+        return not thread.is_alive()
+
+    watcher.wait(is_done)
     if errors:
         watcher.explain(errors[0])
         raise errors[0]

@@ -233,8 +233,8 @@ def _check_members_meet(
             "differs among them decides which reach a collective.",
             got=f"{operation} over {axis!r} inside, decided by {decides.str_long()}",
             expected="a condition that is the same for all members, or collectives outside",
-            hint=f"pmax(condition, {axis!r}) lets all continue while one does; where(condition, x, "
-            "y) chooses among values that all members have computed",
+            hint=f"pmax(condition, {axis!r}) is the condition where members agree, and else lets "
+            "all continue while one does; where(condition, x, y) chooses among values of all",
         ))  # fmt: skip
 
 
