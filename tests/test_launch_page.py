@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -35,6 +36,36 @@ def test_the_job_of_kubernetes_has_as_many_pods_as_processes():
         if variable["name"] == "XSTACK_NUM_PROCESSES"
     ]
     assert spec["completions"] == spec["parallelism"] == count
+
+
+def run(command, **variables):
+    """Return what a command printed whose processes have one device each."""
+    environment = os.environ | {"XSTACK_PLATFORMS": "cpu", "XSTACK_NUM_CPU_DEVICES": "1"}
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=180, env=environment | variables,
+        check=False,
+    )  # fmt: skip
+
+
+MPI = """
+import numpy as np
+import xstack
+from xstack import NamedSharding, P
+xstack.distributed.initialize(cluster_detection_method="ompi")
+mesh = xstack.make_mesh((3,), ("data",))
+x = xstack.make_array_from_process_local_data(
+    NamedSharding(mesh, P("data")), np.full(1, xstack.process_index() + 1.0, np.float32))
+print("sum", float(xstack.jit(lambda x: x.sum())(x)))
+"""
+
+
+@pytest.mark.fuzz
+@pytest.mark.skipif(shutil.which("mpirun") is None, reason="Open MPI is no dependency")
+def test_processes_of_open_mpi_find_each_other():
+    command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "3", sys.executable]
+    ended = run([*command, "-c", MPI])
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert ended.stdout.count("sum 6.0") == 3
 
 
 RAY = """
@@ -71,12 +102,7 @@ def test_actors_of_ray_run_a_job_and_start_again(tmp_path):
     (tmp_path / "train_ray.py").write_text(text)
     program = RAY.format(folder=str(tmp_path), marker=str(tmp_path / "killed"))
     paths = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
-    environment = os.environ | {"XSTACK_PLATFORMS": "cpu", "XSTACK_NUM_CPU_DEVICES": "1"}
-    environment["PYTHONPATH"] = paths
-    ended = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=180,
-        env=environment, check=False,
-    )  # fmt: skip
+    ended = run([sys.executable, "-c", program], PYTHONPATH=paths)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert ended.stdout.splitlines()[-1] == "[(0, 3.0), (1, 3.0)]"
     assert (tmp_path / "killed").exists()

@@ -161,9 +161,7 @@ STOPPED = """
 @pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("devices", [1, 2])  # the program of one runs in the thread that calls it
 def test_a_process_that_is_stopped_is_named_by_the_others_within_a_heartbeat(devices):
-    ended = run_processes(
-        STOPPED, 3, timeout=120, stopped=[1], XSTACK_NUM_CPU_DEVICES=str(devices)
-    )
+    ended = run_processes(STOPPED, 3, timeout=120, stopped=[1], XSTACK_NUM_CPU_DEVICES=str(devices))
     assert ended[1][0] == -9  # by the test
     for status, printed in (ended[0], ended[2]):
         assert status == 1

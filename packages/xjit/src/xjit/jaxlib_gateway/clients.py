@@ -8,11 +8,12 @@ import importlib
 import importlib.util
 import os
 import platform as machine_facts
+import queue
 import threading
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, Protocol, TypeVar
 
@@ -85,6 +86,7 @@ def _in_child() -> None:
     if not in_use[0]:
         return
     is_orphan[0] = True
+    _idle.clear()
     for x in list(_startable):
         x.start = refuse
     for callback in _callbacks:
@@ -146,32 +148,52 @@ def explain_failure(failure: BaseException) -> None:
 _PAUSE = 0.002  # seconds from one look at the others to the next
 
 
+class _Helper:
+    """A thread that waits in C++ for other processes in place of one that looks at them."""
+
+    __slots__ = ("answers", "work")
+
+    def __init__(self) -> None:
+        self.work: queue.SimpleQueue[Callable[[], Any]] = queue.SimpleQueue()
+        self.answers: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
+        name = "xjit: waiting for other processes"
+        threading.Thread(target=self._run, name=name, daemon=True).start()
+
+    def _run(self) -> None:
+        while True:
+            try:
+                self.answers.put((self.work.get()(), None))
+            except BaseException as error:
+                self.answers.put((None, error))
+
+
+_idle: list[_Helper] = []
+
+
 def watched(work: Callable[[], T]) -> T:
     """Return the result of work that waits for other processes in C++."""
     watcher = watch[0]
     if watcher is None:
         return work()
-    results: list[T] = []
-    errors: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            results.append(work())
-        except BaseException as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=run, name="xjit: waiting for other processes", daemon=True)
-    thread.start()
+    try:
+        helper = _idle.pop()
+    except IndexError:
+        helper = _Helper()
+    helper.work.put(work)
+    answers: list[tuple[T, BaseException | None]] = []
 
     def is_done() -> bool:
-        thread.join(_PAUSE)  # which ends with the work, as a sleep does not
-        return not thread.is_alive()
+        with suppress(queue.Empty):
+            answers.append(helper.answers.get(timeout=_PAUSE))
+        return bool(answers)
 
-    watcher.wait(is_done)
-    if errors:
-        watcher.explain(errors[0])
-        raise errors[0]
-    return results[0]
+    watcher.wait(is_done)  # where that raises, the helper may wait for ever
+    _idle.append(helper)
+    ((result, error),) = answers
+    if error is not None:
+        watcher.explain(error)
+        raise error
+    return result
 
 
 # ------------------------------------------------------------------------------------ gpu plugin
