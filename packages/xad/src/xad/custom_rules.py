@@ -538,20 +538,20 @@ class custom_jvp(FunctionWithRules[P, R]):  # noqa: N801 - used as a decorator
 
         def flat_jvp(primals: Any, tangents: Any) -> Any:
             call.check_fixed(lambda tracer: not has_ended(tracer))
-            dots = [_shown_tangent(t, p, symbolic_zeros)
+            dots = [_tangent_for_rule(t, p, symbolic_zeros)
                     for t, p in zip(tangents, primals, strict=True)]  # fmt: skip
             with named_scope(f"{RULE} of {call.name})"):
                 pair = rule(*call.fixed, call.rebuild(primals), call.rebuild(dots))
             return call.flat_jvp_result(pair)
 
         outs = custom_jvp_call_p.bind(
-            *call.take_leaves(), call=call.flat, jvp=_shown_as(rule, flat_jvp)
+            *call.take_leaves(), call=call.flat, jvp=_display_as(rule, flat_jvp)
         )
         result: R = xtree.unflatten(call.out_tree, outs)
         return result
 
 
-def _shown_as(rule: Callable[..., Any], flat: Callable[..., Any]) -> Callable[..., Any]:
+def _display_as(rule: Callable[..., Any], flat: Callable[..., Any]) -> Callable[..., Any]:
     """Return the rule on leaves under the name of the user's, which jaxprs show."""
     flat.__name__ = name_of(rule)
     return flat
@@ -737,7 +737,7 @@ class custom_vjp(FunctionWithRules[P, R]):  # noqa: N801 - used as a decorator
             tree, cells, *types = residual_trees[tuple(perturbed)]
 
             def run_bwd(residuals: Any, cotangents: Any) -> list[Any]:
-                shown = [_shown_tangent(ct, ct, symbolic_zeros) for ct in cotangents]
+                shown = [_tangent_for_rule(ct, ct, symbolic_zeros) for ct in cotangents]
                 result_ct = xtree.unflatten(call.out_tree, shown)
                 kept = xtree.unflatten(tree, cells.filled(list(map(_as_python, residuals, types))))
                 if with_accums:
@@ -748,7 +748,7 @@ class custom_vjp(FunctionWithRules[P, R]):  # noqa: N801 - used as a decorator
             return run_bwd
 
         outs = custom_vjp_call_p.bind(
-            *call.take_leaves(), call=call.flat, fwd=_shown_as(fwd, flat_fwd),
+            *call.take_leaves(), call=call.flat, fwd=_display_as(fwd, flat_fwd),
             bwd=BackwardRule(flat_bwd, name_of(bwd)), count_outs=lambda: call.out_tree.num_leaves,
             **({} if remat is None else {"remat": functools.partial(remat.in_checkpoint, call)}),
         )  # fmt: skip
@@ -959,10 +959,10 @@ def stop_gradient(tree: Any) -> Any:
       >>> float(grad(lambda x: x * stop_gradient(x))(3.0))
       3.0
     """
-    return xtree.map(_stopped, tree)
+    return xtree.map(_stop, tree)
 
 
-def _stopped(leaf: Any) -> Any:
+def _stop(leaf: Any) -> Any:
     x = as_array(leaf, what="stop_gradient")
     return stop_gradient_p.bind(x)[0] if dtypes.is_inexact(x.aval.dtype) else x
 
@@ -1108,7 +1108,7 @@ class _PullBack:
         return self.converted(*captured_and_arguments[self.count :], *captured)
 
 
-def _shown_tangent(tangent: Any, primal: Any, symbolic_zeros: bool) -> Any:
+def _tangent_for_rule(tangent: Any, primal: Any, symbolic_zeros: bool) -> Any:
     """Return a tangent or cotangent as the user's rules see it."""
     if type(tangent) is not Zero:
         return tangent

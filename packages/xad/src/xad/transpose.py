@@ -100,7 +100,7 @@ def backward_pass(
     cts: Env = {}
     for out, ct in zip(jaxpr.outvars, cotangents, strict=True):
         if type(out) is Var and out not in env and type(ct) is not Zero:
-            cts[out] = _joined(cts[out], ct) if out in cts else ct
+            cts[out] = _join(cts[out], ct) if out in cts else ct
     eqns = jaxpr.eqns if all_linear else _linear_equations(jaxpr, env)
     eqns = _leading_elsewhere(eqns, env, set(unwanted))
     if meshes:
@@ -139,7 +139,7 @@ class _Terms:
         self.aval = next(ct.aval for ct in terms if ct.aval.type_sharding is not None)
 
 
-def _joined(a: Any, b: Any) -> Any:
+def _join(a: Any, b: Any) -> Any:
     """Return what two uses of a value give, added up where it is of one type."""
     kind = b.aval.type_sharding
     if type(a) is not _Terms:
@@ -344,7 +344,7 @@ def _transpose_equation(eqn: Equation, given: Sequence[Tangent], env: Env, cts: 
     for x, operand, result in zip(inputs, operands, results, strict=True):
         if type(operand) is Linear and type(result) is not Zero:
             old = cts.get(x)
-            cts[x] = result if old is None else _joined(old, result)
+            cts[x] = result if old is None else _join(old, result)
 
 
 def _by_rule_over_axes(

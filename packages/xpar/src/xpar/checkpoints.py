@@ -395,7 +395,7 @@ def _begin_to_save(directory: Any, step: int, tree: Any, max_to_keep: int | None
     library()
     watch = distributed.current_watch()
     me, count = (0, 1) if watch is None else (watch.process_id, len(watch.names))
-    leaves = {name: _array(name, leaf) for name, leaf in _named(tree, "save").items()}
+    leaves = {name: _array(name, leaf) for name, leaf in _leaves_by_name(tree, "save").items()}
     for x in leaves.values():
         if x.buffer is not None:
             x.copy_to_host_async()  # of all leaves at once, before the first one is waited for
@@ -458,7 +458,7 @@ def restore(directory: Any, like: Any, *, step: int | None = None) -> Any:
             raise FileNotFoundError(f"restore: there is no complete step in {directory}.")
         step = known[-1]
     reader = Reader(Step(Path(directory), step))
-    wanted = _named(like, "restore")
+    wanted = _leaves_by_name(like, "restore")
     if wanted.keys() != reader.arrays.keys():
         raise ValueError(message(
             "restore", "the tree has other names than the one that was saved.",
@@ -581,7 +581,7 @@ class CheckpointManager:
             self.wait_until_finished()
 
 
-def _named(tree: Any, operation: str) -> dict[str, Any]:
+def _leaves_by_name(tree: Any, operation: str) -> dict[str, Any]:
     """Return the leaves by their key paths."""
     pairs = [(xtree.keystr(path), leaf) for path, leaf in xtree.leaves_with_path(tree)]
     found = dict(pairs)

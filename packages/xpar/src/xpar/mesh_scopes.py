@@ -215,7 +215,7 @@ def auto_axes(
     def automatic(args: Any, kwargs: Any, out: Any) -> Any:
         mesh = _with_type("auto_axes", axes, AxisType.Auto)
         if not isinstance(out, NamedSharding):
-            mesh = _required("auto_axes", mesh)
+            mesh = _require_mesh("auto_axes", mesh)
         return call_in_mode(f, args, kwargs, "auto_axes", out=out, mesh=mesh)
 
     return _with_axis_modes(f, "auto_axes", automatic, "out_sharding", out_sharding, "results")
@@ -246,7 +246,7 @@ def explicit_axes(
         return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)
 
     def explicit(args: Any, kwargs: Any, ins: Any) -> Any:
-        mesh = _required("explicit_axes", _with_type("explicit_axes", axes, AxisType.Explicit))
+        mesh = _require_mesh("explicit_axes", _with_type("explicit_axes", axes, AxisType.Explicit))
         return call_in_mode(f, args, kwargs, "explicit_axes", mesh=mesh, ins=ins)
 
     return _with_axis_modes(f, "explicit_axes", explicit, "in_sharding", in_sharding, "arguments")
@@ -342,7 +342,7 @@ def _with_type(operation: str, axes: Any, wanted: AxisType) -> AbstractMesh | No
     return mesh.with_types([wanted if name in names else old for name, old in pairs])
 
 
-def _required(operation: str, mesh: AbstractMesh | None) -> AbstractMesh:
+def _require_mesh(operation: str, mesh: AbstractMesh | None) -> AbstractMesh:
     if mesh is None:
         raise ValueError(message(
             operation, "there is no mesh.",

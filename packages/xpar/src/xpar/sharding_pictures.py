@@ -43,7 +43,7 @@ def cells_of(sharding: Sharding, ndim: int) -> list[list[str]]:
       ndim: the number of its dimensions.
     """
     tiles, devices = sharding.tiles(ndim), sharding.devices_in_order
-    down, across = _shown(tiles.counts)
+    down, across = _dims_of_picture(tiles.counts)
     order = [dim for dim in (down, across) if dim is not None]
     hidden = tuple([0 if dim not in order else slice(None) for dim in range(len(tiles.counts))])
     pieces = tiles.devices[hidden]
@@ -52,7 +52,7 @@ def cells_of(sharding: Sharding, ndim: int) -> list[list[str]]:
     return [[_label([devices[n] for n in sorted(cell)]) for cell in row] for row in table.tolist()]
 
 
-def _shown(counts: Sequence[int]) -> tuple[Any, Any]:
+def _dims_of_picture(counts: Sequence[int]) -> tuple[Any, Any]:
     """Return the dimensions that go down and across in the picture, None where none does."""
     cut = [dim for dim, count in enumerate(counts) if count > 1]
     if len(cut) > 1:

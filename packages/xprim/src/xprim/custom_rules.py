@@ -117,7 +117,7 @@ class _BatchedCall:
                 return list(placed)
             return [axis.cotangent_for(ct, d) for ct, d in zip(placed, operand_dims, strict=True)]
 
-        return _named_as(bwd, batched_bwd)
+        return _display_as(bwd, batched_bwd)
 
     def _front(self, x: Any, dim: Any) -> Any:
         if type(x) is Zero:
@@ -125,7 +125,7 @@ class _BatchedCall:
         return self.axis.to_front(x, dim)
 
 
-def _named_as(rule: Any, derived: Any) -> Any:
+def _display_as(rule: Any, derived: Any) -> Any:
     """Return a derived rule under the name of the user's, which errors show."""
     derived.__name__ = _name_of(rule)
     return derived
@@ -240,7 +240,7 @@ class BackwardRule:
 
     def after(self, perturbed: Sequence[bool]) -> Any:
         """Return `bwd` for the residuals of a run of `fwd(perturbed)`."""
-        return _named_as(self, self._rule(perturbed))
+        return _display_as(self, self._rule(perturbed))
 
 
 def _bwd_after(bwd: Any, perturbed: Sequence[bool]) -> Any:
@@ -330,7 +330,7 @@ def _active_bwd(bwd: Any, perturbed: Sequence[bool], active: Sequence[bool],
         cts = bwd(residuals, full)
         return [ct for ct, p in zip(cts, perturbed, strict=True) if p]
 
-    return _named_as(bwd, active_bwd)
+    return _display_as(bwd, active_bwd)
 
 
 def _batch_vjp(axis: BatchAxis, operands: Any, dims: Any, *, call: Any, fwd: Any, bwd: Any,

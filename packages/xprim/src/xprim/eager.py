@@ -153,17 +153,18 @@ def check_finite(name: str, operands: Sequence[Any], results: Sequence[Any]) -> 
     if not results_are_checked():
         return
     for x in results:
-        fault = fault_in(_stored(x))
-        if fault and not _is_no_fault(name, fault, operands, _stored(x)):
+        fault = fault_in(_elements_of(x))
+        if fault and not _is_no_fault(name, fault, operands, _elements_of(x)):
             raise FloatingPointError(message(
-                name, f"{fault} was computed.", got=_made_by(name, fault, operands, _stored(x)),
+                name, f"{fault} was computed.",
+                got=_made_by(name, fault, operands, _elements_of(x)),
                 where=describe(state.source or capture()),
             ))  # fmt: skip
 
 
 def _made_by(name: str, fault: str, operands: Sequence[Any], result: np.ndarray[Any, Any]) -> str:
     """Return the operation, the ranges of its operands, the element and the pass."""
-    kinds = [f"{x.aval.str_long()}{_range_of(_stored(x))}" for x in operands]
+    kinds = [f"{x.aval.str_long()}{_range_of(_elements_of(x))}" for x in operands]
     bad = np.isinf(result) if fault == _INFINITY else np.isnan(result)
     parts = [f"{name}({', '.join(kinds)})"]
     if result.ndim:
@@ -190,7 +191,7 @@ def range_text(low: float, high: float) -> str:
 
 
 def _is_no_fault(name: str, fault: str, operands: Sequence[Any], result: Any) -> bool:
-    given = [_stored(x) for x in operands]
+    given = [_elements_of(x) for x in operands]
     if fault == _INFINITY:
         return any(map(_is_infinite, given))
     return (
@@ -202,7 +203,7 @@ def _is_no_fault(name: str, fault: str, operands: Sequence[Any], result: Any) ->
 
 
 def _elements(x: Any) -> Any:
-    return _stored(x) if isinstance(x, ConcreteArray | np.ndarray) else np.asarray(x)
+    return _elements_of(x) if isinstance(x, ConcreteArray | np.ndarray) else np.asarray(x)
 
 
 def _is_nothing_but_nan(x: Any) -> bool:
@@ -221,7 +222,7 @@ def execution_refused(name: str) -> XStackRuntimeError:
     ))  # fmt: skip
 
 
-def _stored(x: Any) -> np.ndarray[Any, Any]:
+def _elements_of(x: Any) -> np.ndarray[Any, Any]:
     return x.to_stored() if isinstance(x, ConcreteArray) else x
 
 

@@ -151,14 +151,14 @@ def physical_program(
         avals_out = primitive.infer(avals, params)
         jaxpr, consts = trace_to_jaxpr(
             lambda *arrays: _apply(primitive, avals, avals_out, arrays, params),
-            [_stored(a) for a in avals],
+            [_physical_aval(a) for a in avals],
         )
         program = ClosedJaxpr(jaxpr, consts)
         found = remember(_programs, key, (program, avals_out), _MAX_PROGRAMS)
     return found
 
 
-def _stored(aval: ShapedArray) -> ShapedArray:
+def _physical_aval(aval: ShapedArray) -> ShapedArray:
     return aval.stored if dtypes.is_extended(aval.dtype) else aval
 
 
@@ -260,7 +260,7 @@ def _convert(closed: ClosedJaxpr) -> ClosedJaxpr:
     consts = [as_physical(c) for c in closed.consts]
     jaxpr, found = trace_to_jaxpr(
         lambda *args: interpret(closed.jaxpr, consts, args, _run_equation),
-        [_stored(a) for a in closed.in_avals],
+        [_physical_aval(a) for a in closed.in_avals],
         name=closed.jaxpr.name,
     )
     return ClosedJaxpr(jaxpr, found)

@@ -1121,7 +1121,7 @@ def difference(before: Any, after: Any) -> str:
             path.append(before[0])
             before, after = before[1], after[1]
     what = " ".join(path) or "what it reaches"
-    return f"{what}: {_shown(before)} became {_shown(after)}"
+    return f"{what}: {_describe(before)} became {_describe(after)}"
 
 
 def _first_unequal(before: Any, after: Any) -> tuple[Any, Any] | None:
@@ -1139,7 +1139,7 @@ def _is_value(part: Any) -> bool:
     return type(part) is tuple and len(part) == 2 and part[0] in _CAPTURED_STATE_PLAIN
 
 
-def _shown(part: Any) -> str:
+def _describe(part: Any) -> str:
     if _is_value(part):
         kind, value = part
         return repr(float.fromhex(value)) if kind is float else shown(value)

@@ -390,7 +390,7 @@ def _no_perturbations(type_: HiType) -> list[Any]:
 def leaves_of_new(value: Any) -> list[Any]:
     """Return the leaves of a value that an operation has made, of arrays that may be traced."""
     if type(value) is HiValue:
-        return list(_flatten(_entered(value))[0])
+        return list(_flatten(_to_hi_value(value))[0])
     type_ = type_of_by_class[type(value)](value)
     return [*type_.lower_val(value), *zeros(layout_of(type_).perturbations)]
 
@@ -416,7 +416,7 @@ def is_high(value: Any) -> bool:
     return type(value) in type_of_by_class
 
 
-def _entered(value: Any) -> HiValue:
+def _to_hi_value(value: Any) -> HiValue:
     """Return a value with all of its leaves, in which perturbations have their shapes."""
     leaves, type_ = _flatten(value)
     layout = layout_of(type_)
@@ -433,7 +433,7 @@ def with_perturbations(tree: V) -> V:
     Args:
       tree: of arrays and values.
     """
-    full: V = xtree.map(lambda x: _entered(x) if is_high(x) else x, tree, is_leaf=is_high)
+    full: V = xtree.map(lambda x: _to_hi_value(x) if is_high(x) else x, tree, is_leaf=is_high)
     return full
 
 
@@ -618,7 +618,7 @@ def one_of(value: Any, size: int, spec: Any, element: Callable[[Any, Any], Any])
       spec: the `MappingSpec`.
       element: `element(array, axis)` is what stands for one element of an array.
     """
-    batch = _entered(value)
+    batch = _to_hi_value(value)
     type_ = batch.aval.dec_rank(size, spec)
     axes, of_perturbations = _axes(type_, spec)
     return HiValue(type_, list(map(element, batch.arrays, axes)),
@@ -634,7 +634,7 @@ def all_of(value: Any, size: int, spec: Any, batch: Callable[[Any, Any], Any]) -
       spec: the `MappingSpec`.
       batch: `batch(array, axis)` is the array of all elements, along an axis.
     """
-    one = _entered(value)
+    one = _to_hi_value(value)
     axes, of_perturbations = _axes(one.aval, spec)
     leaves = [*map(batch, one.arrays, axes), *map(batch, one.perturbations, of_perturbations)]
     return from_leaves(one.aval.inc_rank(size, spec), leaves)
@@ -679,16 +679,16 @@ def along_leading_axes(
             ))  # fmt: skip
         size = sizes[0] if length is None else length
         xs = xtree.unflatten(tree, [_steps_of(x, size) if is_high(x) else x for x in leaves])
-    return StepOfArrays(body), xs, _stacked_values
+    return StepOfArrays(body), xs, _stack_values
 
 
 def _steps_of(batch: Any, size: int) -> _Steps:
-    value = _entered(batch)
+    value = _to_hi_value(batch)
     spec = value.aval.leading_axis_spec()
     element = value.aval.dec_rank(size, spec)
     axes = _leading_axes(element, spec)
     leaves = [*value.arrays, *value.perturbations]
-    moved = [_moved(as_array(x), a, 0) for x, a in zip(leaves, axes, strict=True)]
+    moved = [_move(as_array(x), a, 0) for x, a in zip(leaves, axes, strict=True)]
     return _Steps(element, axes, moved)
 
 
@@ -718,16 +718,16 @@ def _value_of_step(x: Any) -> Any:
 def _step_of_value(y: Any) -> Any:
     if not is_high(y):
         return y
-    value = _entered(y)
+    value = _to_hi_value(y)
     axes = _leading_axes(value.aval, value.aval.leading_axis_spec())
     return _Steps(value.aval, axes, [*value.arrays, *value.perturbations])
 
 
-def _stacked_values(ys: Any) -> Any:
+def _stack_values(ys: Any) -> Any:
     def stacked(x: Any) -> Any:
         if not _is_steps(x):
             return x
-        moved = [_moved(y, 0, a) for y, a in zip(x.leaves, x.axes, strict=True)]
+        moved = [_move(y, 0, a) for y, a in zip(x.leaves, x.axes, strict=True)]
         return from_leaves(x.aval.inc_rank(x.leaves[0].shape[0], x.aval.leading_axis_spec()), moved)
 
     return xtree.map(stacked, ys, is_leaf=_is_steps)
@@ -741,7 +741,7 @@ def _is_steps(x: Any) -> bool:
     return type(x) is _Steps
 
 
-def _moved(x: Any, source: int, target: int) -> Any:
+def _move(x: Any, source: int, target: int) -> Any:
     if source == target:
         return x
     order = [i for i in range(x.ndim) if i != source]

@@ -630,7 +630,7 @@ class _Printer:
         left = self._result_binders(eqn.outputs)
         right = "".join([" " + self._atom(x) for x in eqn.inputs]) + self._notes(eqn)
         start = f"{left} = {eqn.primitive.name}"
-        shown = _shown_params(eqn)
+        shown = _describe_params(eqn)
         if not shown:
             return [start + right]
         params = [self._param(name, value, column + 2) for name, value in shown]
@@ -692,7 +692,7 @@ def _variables_used(jaxpr: Jaxpr) -> Iterator[Atom]:
             yield from _variables_used(inner)
 
 
-def _shown_params(eqn: Equation) -> list[tuple[str, Any]]:
+def _describe_params(eqn: Equation) -> list[tuple[str, Any]]:
     rule = eqn.primitive.rules.get("print")
     params = eqn.params if rule is None else rule(**eqn.params)
     return sorted(params.items(), key=lambda item: (item[0] != "name", item[0]))

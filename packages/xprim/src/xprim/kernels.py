@@ -237,7 +237,7 @@ def _made(table: str, key: Sequence[Any], make: Callable[..., Any], args: Any) -
         expected = isinstance(error, Refusal | XStackError)
         if _values.enable_checks and not expected:
             raise
-        what = [_shown(a) for a in key if a is not None and (a or type(a) is not tuple)]
+        what = [_describe(a) for a in key if a is not None and (a or type(a) is not tuple)]
         reason = str(error).partition("\n")[0]
         if not isinstance(error, Refusal):
             reason = f"{failing_line(error, make)}: {type(error).__name__}: {reason}"
@@ -247,7 +247,7 @@ def _made(table: str, key: Sequence[Any], make: Callable[..., Any], args: Any) -
         state.trace = previous
 
 
-def _shown(part: Any) -> str:
+def _describe(part: Any) -> str:
     """Return a part of a key as the log shows it."""
     if type(part) is ShapedArray:
         return part.str_short()

@@ -814,7 +814,7 @@ def _gamma(
     exponent = parameter(a, exact, f"{operation}: a")
     sizes = sample_shape(shape, operation, exponent)
     if approximate:
-        return _approximated(words, exponent, sizes)[1 - log_space]
+        return _approximate(words, exponent, sizes)[1 - log_space]
     return raw_gamma(words, exponent, sizes, log_space)
 
 
@@ -831,7 +831,7 @@ _CUBE_ROOT = (
 _STEPS_UP = 4  # from 4 on the distribution function of the expansion is off by 1.2e-4
 
 
-def _approximated(words: Any, a: Any, shape: Shape) -> tuple[Array, Array]:
+def _approximate(words: Any, a: Any, shape: Shape) -> tuple[Array, Array]:
     """Draw logarithms of gamma samples and the samples, from one normal sample each.
 
     A sample for `a + 4`, by the expansion of its quantile, times `u_i^(1 / (a + i))` of uniform
@@ -929,7 +929,7 @@ def beta(
         >>> xrandom.beta(xrandom.key(0), 1.0, 2.0, (3,)).shape
         (3,)
     """
-    draw = _approximated if arguments.is_approximate(method, "beta") else _raw
+    draw = _approximate if arguments.is_approximate(method, "beta") else _raw
     words = words_of(key, "beta")
     exact = floating_dtype(dtype, "beta")
     params = [parameter(x, exact, f"beta: {name}") for x, name in ((a, "a"), (b, "b"))]
@@ -1029,7 +1029,7 @@ def chisquare(
         >>> xrandom.chisquare(xrandom.key(0), 3.0, (3,)).shape
         (3,)
     """
-    draw = _approximated if arguments.is_approximate(method, "chisquare") else _raw
+    draw = _approximate if arguments.is_approximate(method, "chisquare") else _raw
     words = words_of(key, "chisquare")
     exact = floating_dtype(dtype, "chisquare")
     degrees = parameter(df, exact, "chisquare: df")

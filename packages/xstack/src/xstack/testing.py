@@ -70,7 +70,8 @@ def max_compiles(number: int) -> Iterator[None]:
         yield
     if sum(seen.values()) > number:
         raise AssertionError(message(
-            "max_compiles", f"{sum(seen.values())} programs were compiled.", got=_listed(seen),
+            "max_compiles", f"{sum(seen.values())} programs were compiled.",
+            got=_format_counts(seen),
             expected=f"at most {number}",
         ))  # fmt: skip
 
@@ -97,7 +98,8 @@ def max_traces(number: int) -> Iterator[None]:
     many = Counter({name: count for name, count in seen.items() if count > number})
     if many:
         raise AssertionError(message(
-            "max_traces", "functions were traced more often than they may be.", got=_listed(many),
+            "max_traces", "functions were traced more often than they may be.",
+            got=_format_counts(many),
             expected=f"at most {number} of each",
             hint="the option explain_cache_misses logs what differed",
         ))  # fmt: skip
@@ -150,7 +152,7 @@ def check_jit(
         _check_equal(f"{name}(...){xtree.keystr(path)}", x, y, rtol, atol)
 
 
-def _stored(x: Any) -> np.ndarray[Any, Any]:
+def _as_ndarray(x: Any) -> np.ndarray[Any, Any]:
     """Return the numbers that the elements of an array are made of."""
     return np.asarray(unwrap(x) if dtypes.is_extended(x.aval.dtype) else x)
 
@@ -162,7 +164,7 @@ def _check_equal(place: str, x: Any, y: Any, rtol: float | None, atol: float | N
             "check_jit", f"{place} is another array when it is compiled.",
             got=got.aval.str_long(), expected=wanted.aval.str_long(),
         ))  # fmt: skip
-    mine, its = _stored(wanted), _stored(got)
+    mine, its = _as_ndarray(wanted), _as_ndarray(got)
     if not dtypes.is_inexact(mine.dtype):
         np.testing.assert_array_equal(its, mine, err_msg=f"check_jit: {place}")
         return
@@ -191,7 +193,7 @@ def _count(event: str) -> Iterator[Counter[str]]:
         monitoring.unregister_event_duration_listener(listen)
 
 
-def _listed(counts: Counter[str]) -> str:
+def _format_counts(counts: Counter[str]) -> str:
     shown = [f"{name}: {count}" for name, count in counts.most_common(8)]
     return ", ".join(shown) + (", ..." if len(counts) > len(shown) else "")
 

@@ -66,15 +66,15 @@ def forkable_lock() -> threading.Lock:
       ...     held
       True
     """
-    return _freed_in_child(threading.Lock())  # type: ignore[no-any-return]
+    return _free_in_child(threading.Lock())  # type: ignore[no-any-return]
 
 
 def forkable_rlock() -> Any:
     """Return a lock that one thread may take several times, and that is free in a forked child."""
-    return _freed_in_child(threading.RLock())
+    return _free_in_child(threading.RLock())
 
 
-def _freed_in_child(lock: Any) -> Any:
+def _free_in_child(lock: Any) -> Any:
     if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
         os.register_at_fork(after_in_child=lock._at_fork_reinit)
     return lock

@@ -293,7 +293,7 @@ class DiskCache:
                 self.misses += 1
                 return None
             entry = unpack(data, key)
-            with _noted(path):
+            with _note(path):
                 found = use(entry.content)
         except (BadEntryError, OSError, ValueError, gateway.XlaError) as error:
             remove(path)
@@ -421,7 +421,7 @@ class DiskCache:
 
 
 @contextlib.contextmanager
-def _noted(path: Path) -> Iterator[None]:
+def _note(path: Path) -> Iterator[None]:
     """Leave a mark for as long as an entry is loaded, by which a process that ends is found out.
 
     Raises:

@@ -573,10 +573,10 @@ def _number_of(site: Site) -> int:
 
 def width_of(avals: Sequence[ShapedArray]) -> int:
     """Return how many bytes values take in a payload."""
-    return sum([math.prod(a.shape) * _stored(a.dtype).itemsize for a in avals])
+    return sum([math.prod(a.shape) * _storage_dtype(a.dtype).itemsize for a in avals])
 
 
-def _stored(dtype: Any) -> np.dtype[Any]:
+def _storage_dtype(dtype: Any) -> np.dtype[Any]:
     """Return the dtype of whose bytes a payload is made."""
     if dtypes.itemsize_bits(dtype) < 8 or dtypes.is_bool(dtype):
         return np.dtype(np.int8)
@@ -622,7 +622,7 @@ def _as_bytes(x: Any) -> Any:
     if dtypes.is_complex(dtype):
         parts = [lax.reshape(part(x), (*x.aval.shape, 1)) for part in (lax.real, lax.imag)]
         return _as_bytes(lax.concatenate(parts, x.aval.ndim))
-    x = lax.convert_element_type(x, _stored(dtype)) if _stored(dtype) != dtype else x
+    x = lax.convert_element_type(x, _storage_dtype(dtype)) if _storage_dtype(dtype) != dtype else x
     return lax.reshape(lax.bitcast_convert_type(x, _BYTE), (width_of([x.aval]),))
 
 
@@ -715,7 +715,9 @@ def values_of(code: Any, payload: np.ndarray[Any, Any]) -> list[np.ndarray[Any, 
     values, start, data = [], 0, payload.tobytes()
     for aval in _sites[int(code) - 1].avals:
         size = width_of([aval])
-        value = np.frombuffer(data[start : start + size], _stored(aval.dtype)).reshape(aval.shape)
+        value = np.frombuffer(data[start : start + size], _storage_dtype(aval.dtype)).reshape(
+            aval.shape
+        )
         values.append(value.astype(aval.dtype) if value.dtype != aval.dtype else value)
         start += size
     return values

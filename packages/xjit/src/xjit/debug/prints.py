@@ -587,7 +587,7 @@ def _check_format(fmt: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> N
         problem = f"{type(error).__name__}: {error}"
         kind = format_error_like(error)
     else:
-        unused = sorted({*map(str, range(len(args))), *kwargs} - set(_mentioned(fmt, count())))
+        unused = sorted({*map(str, range(len(args))), *kwargs} - set(_field_names(fmt, count())))
         problem = f"it does not mention the argument {unused[0]}" if unused else ""
     if problem:
         raise kind(message(
@@ -597,12 +597,12 @@ def _check_format(fmt: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> N
         ))  # fmt: skip
 
 
-def _mentioned(fmt: str, numbers: Iterator[int]) -> Iterator[str]:
+def _field_names(fmt: str, numbers: Iterator[int]) -> Iterator[str]:
     """Yield the names and numbers of the arguments that a format shows."""
     for _, field, spec, _ in string.Formatter().parse(fmt):
         if field is not None:
             yield re.split(r"[.[]", field)[0] or str(next(numbers))
-            yield from _mentioned(spec or "", numbers)
+            yield from _field_names(spec or "", numbers)
 
 
 def _example(x: Any) -> Any:

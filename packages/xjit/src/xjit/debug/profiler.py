@@ -54,9 +54,9 @@ def write(data: Any, file: Path) -> Path:
 
 def _events(data: Any) -> Iterator[dict[str, Any]]:
     for process, plane in enumerate(data.planes, 1):
-        yield _named("process_name", plane.name, process)
+        yield _name_event("process_name", plane.name, process)
         for thread, line in enumerate(plane.lines, 1):
-            yield _named("thread_name", line.name, process, thread)
+            yield _name_event("thread_name", line.name, process, thread)
             for event in line.events:
                 yield {
                     "ph": "X", "pid": process, "tid": thread, "name": event.name,
@@ -65,7 +65,7 @@ def _events(data: Any) -> Iterator[dict[str, Any]]:
                 }  # fmt: skip
 
 
-def _named(kind: str, name: str, process: int, thread: int = 0) -> dict[str, Any]:
+def _name_event(kind: str, name: str, process: int, thread: int = 0) -> dict[str, Any]:
     return {"ph": "M", "pid": process, "tid": thread, "name": kind, "args": {"name": name}}
 
 

@@ -56,7 +56,7 @@ from xprim.transformed import check_function, name_of, transformed
 from xprim.typing import DeviceLike, PyTree
 
 __all__ = [
-    "AskedShardings", "ShardedFunction", "asks_for_mesh", "check_one_choice_of_devices",
+    "RequestedShardings", "ShardedFunction", "asks_for_mesh", "check_one_choice_of_devices",
     "places_of_arguments",
 ]  # fmt: skip
 
@@ -268,7 +268,7 @@ class Buckets:
             if x.shape != y.shape or not _are_close(_numbers(x), _numbers(y)):
                 raise ValueError(message(
                     "jit", f"{self.name} cannot be padded: its result{xtree.keystr(path)} differs.",
-                    got=f"{_shown(x)} with padding", expected=f"{_shown(y)} without",
+                    got=f"{_describe(x)} with padding", expected=f"{_describe(y)} without",
                     hint="what is filled up holds zeros: give the function the true size, and\n"
                          "have it leave the rest out (a mean as the sum over the size)",
                 ))  # fmt: skip
@@ -324,7 +324,7 @@ def _are_close(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> bool:
     return np.allclose(x.astype(wide), y.astype(wide), rtol=near, atol=scale, equal_nan=True)
 
 
-def _shown(x: Any) -> str:
+def _describe(x: Any) -> str:
     aval = as_array(x).aval
     is_short = aval.size <= 8 and not dtypes.is_extended(aval.dtype)
     return str(np.asarray(x)) if is_short else aval.str_long()
@@ -601,7 +601,7 @@ class _ShardedCalls(_JitCalls):
     """
 
     def __init__(self, fun: Callable[..., Any], options: dict[str, Any]) -> None:
-        self.shardings = AskedShardings(options["in_shardings"], options["out_shardings"])
+        self.shardings = RequestedShardings(options["in_shardings"], options["out_shardings"])
         plain = options | {"in_shardings": None, "out_shardings": None}
         super().__init__(fun, plain, self.shardings.key)
 
@@ -659,8 +659,8 @@ def _choose_placement(options: dict[str, Any]) -> OneDevice | None:
 # ------------------------------------------------------------------------------ requested shardings
 # The shardings that `jit` is asked for: of arguments and results, as trees.
 #
-# `AskedShardings` holds what the user gave; `ShardedFunction` is what is traced then, a function
-# that says in equations how its arguments and results lie.
+# `RequestedShardings` holds what the user gave; `ShardedFunction` is what is traced then, a
+# function that says in equations how its arguments and results are sharded.
 
 _OVER_MESH = NamedSharding | TiledSharding | PartitionSpec
 
@@ -672,7 +672,7 @@ def asks_for_mesh(options: dict[str, Any]) -> bool:
     return any(s.memory for s in outs) or any(isinstance(place, _OVER_MESH) for place in places)
 
 
-def _structure_of_wishes(options: dict[str, Any]) -> AskedShardings | None:
+def _structure_of_wishes(options: dict[str, Any]) -> RequestedShardings | None:
     """Return the trees in which the options of `jit` name one device or nothing, None for no tree.
 
     They say nothing of how values lie, and must fit the arguments and the results all the same.
@@ -680,7 +680,7 @@ def _structure_of_wishes(options: dict[str, Any]) -> AskedShardings | None:
     trees = [options["in_shardings"], options["out_shardings"]]
     if all(_is_leaf(tree) for tree in trees):
         return None
-    return AskedShardings(*[xtree.map(lambda _: None, t, is_leaf=_is_leaf) for t in trees])
+    return RequestedShardings(*[xtree.map(lambda _: None, t, is_leaf=_is_leaf) for t in trees])
 
 
 def check_one_choice_of_devices(options: dict[str, Any]) -> None:
@@ -696,7 +696,7 @@ def check_one_choice_of_devices(options: dict[str, Any]) -> None:
             ))  # fmt: skip
 
 
-class AskedShardings:
+class RequestedShardings:
     """Trees of shardings for the arguments and the results of a function.
 
     Args:
@@ -743,7 +743,7 @@ class ShardedFunction(FlatFunction):
 
     def __init__(
         self, fun: Callable[..., Any], arguments: Arguments, avals: Sequence[ShapedArray],
-        asked: AskedShardings,
+        asked: RequestedShardings,
     ) -> None:  # fmt: skip
         super().__init__(fun, arguments, avals)
         self._asked = asked

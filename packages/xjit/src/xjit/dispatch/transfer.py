@@ -410,7 +410,7 @@ def put(x: Array, device: Any, may_alias: bool | None = None) -> Array:
     if type(x.buffer) is DeletedBuffer:
         raise_deleted(x.aval.str_long(), x.buffer)
     if device is None:
-        if _kept_buffer(x) is None:
+        if _keep_buffer(x) is None:
             buffers_at(default_placement(), [x])
         return x if may_alias is not False else copy_there(x)
     if order_of(x) is not None:
@@ -577,7 +577,7 @@ def attach() -> None:
     )
 
 
-def _kept_buffer(x: ConcreteArray) -> Any:
+def _keep_buffer(x: ConcreteArray) -> Any:
     """Return the buffer of an array, None for one that is on the host alone.
 
     An array that stands for a Python number wherever that occurs belongs to the default device of
@@ -593,7 +593,7 @@ def _kept_buffer(x: ConcreteArray) -> Any:
 
 def _buffer_of(x: ConcreteArray) -> Any:
     """Return the buffer of an array, put on the default device when it has none."""
-    buffer = _kept_buffer(x)
+    buffer = _keep_buffer(x)
     if buffer is None:
         (buffer,) = buffers_at(default_placement(), [x])
     elif type(buffer) is DeletedBuffer:
@@ -637,7 +637,7 @@ def _device(self: ConcreteArray) -> Any:
 
     An array that is on the host will be on the default device.
     """
-    buffer = _kept_buffer(self)
+    buffer = _keep_buffer(self)
     if buffer is None:
         return default_placement().device
     if type(getattr(buffer, "_sharding", None)) is gateway.SpreadOver:
@@ -649,7 +649,7 @@ def _device(self: ConcreteArray) -> Any:
 
 def _devices(self: ConcreteArray) -> set[Any]:
     """Return the set of devices that hold the array."""
-    if _kept_buffer(self) is None:
+    if _keep_buffer(self) is None:
         return {default_placement().device}
     return set(gateway.devices_of(_buffer_of(self)))
 
@@ -698,7 +698,7 @@ def _is_fully_replicated(self: ConcreteArray) -> bool:
 
 
 def _check_kept(x: ConcreteArray) -> None:
-    if type(_kept_buffer(x)) is DeletedBuffer:
+    if type(_keep_buffer(x)) is DeletedBuffer:
         raise_deleted(x.aval.str_long(), x.buffer)
 
 

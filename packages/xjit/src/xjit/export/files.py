@@ -423,7 +423,7 @@ class Devices:
         """Return what is stored of it, None for a program of one device."""
         if not self.devices:
             return None
-        stored = [tuple([_stored(s, self.devices) for s in side])
+        stored = [tuple([_store_sharding(s, self.devices) for s in side])
                   for side in (self.arguments, self.results)]  # fmt: skip
         return Spread(len(self.devices), *stored)
 
@@ -468,11 +468,11 @@ def _without_devices(traced: Any, mesh: Mesh | AbstractMesh) -> Devices:
                    tuple(program.out_shardings) or (None,) * count)  # fmt: skip
 
 
-def _stored(sharding: Sharding | None, devices: Sequence[Any]) -> StoredSharding | None:
+def _store_sharding(sharding: Sharding | None, devices: Sequence[Any]) -> StoredSharding | None:
     if sharding is None:
         return None
     if not isinstance(sharding, NamedSharding):
-        return _stored_tiles(sharding, devices)
+        return _store_tiles(sharding, devices)
     if sharding.spec.unreduced:
         raise ValueError(message(
             "export", "arguments and results of an exported program are whole values or pieces.",
@@ -490,7 +490,7 @@ def _stored(sharding: Sharding | None, devices: Sequence[Any]) -> StoredSharding
     )  # fmt: skip
 
 
-def _stored_tiles(sharding: Sharding, devices: Sequence[Any]) -> StoredSharding:
+def _store_tiles(sharding: Sharding, devices: Sequence[Any]) -> StoredSharding:
     """Return pieces without names as ones over a mesh with an axis for each dimension."""
     tiles = sharding.tiles(0)
     copies = len(devices) // math.prod(tiles.counts)

@@ -133,14 +133,14 @@ def _float(value: Any) -> str:
 
 def _raw(host: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> str:
     if dtypes.itemsize_bits(dtype) < 8:
-        return _nested(host, dtype)
+        return _format_nested(host, dtype)
     return f'"0x{np.ascontiguousarray(host).tobytes().hex().upper()}"'
 
 
-def _nested(host: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> str:
+def _format_nested(host: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> str:
     if host.ndim == 0:
         return _element(host[()], dtype)
-    return f"[{', '.join(_nested(row, dtype) for row in host)}]"
+    return f"[{', '.join(_format_nested(row, dtype) for row in host)}]"
 
 
 # ----------------------------------------------------------------------------------- shardy text
@@ -170,10 +170,10 @@ def mesh_symbol(module: Any, mesh: Any) -> str:
         order = [module.devices.index(device) for device in mesh.devices_in_order]
     texts = axis_texts(mesh)
     axes = [f"{texts[name]}={size}" for name, size in mesh.shape_tuple]
-    return _declared(module, axes, order)
+    return _declare(module, axes, order)
 
 
-def _declared(module: Any, axes: list[str], order: list[int]) -> str:
+def _declare(module: Any, axes: list[str], order: list[int]) -> str:
     ids = "" if order == sorted(order) else f", device_ids={order}"
     return declared(module, f"<[{', '.join(axes)}]{ids}>")
 
@@ -224,7 +224,7 @@ def _tiled_text(module: Any, sharding: Sharding, ndim: int) -> str:
     order = [module.devices.index(devices[i]) for i in tiles.devices.reshape(-1).tolist()]
     axes = [f'"d{i}"={size}' for i, size in enumerate(sizes) if size > 1]
     parts = [f'{{"d{i}"}}' if count > 1 else "{}" for i, count in enumerate(tiles.counts)]
-    return f"<@{_declared(module, axes, order)}, [{', '.join(parts)}]>"
+    return f"<@{_declare(module, axes, order)}, [{', '.join(parts)}]>"
 
 
 def held_text(module: Any, ndim: int, dims: Sequence[int] | None = None) -> str:
@@ -263,7 +263,7 @@ def once_text(module: Any, count: int, device: Any = None) -> str:
 def everywhere_text(module: Any, ndim: int) -> str:
     """Return the inside of the attribute of a value that all devices of a program have whole."""
     count = len(module.devices)
-    symbol = _declared(module, [f'"d0"={count}'], list(range(count)))
+    symbol = _declare(module, [f'"d0"={count}'], list(range(count)))
     return f"<@{symbol}, [{', '.join(['{}'] * ndim)}]>"
 
 
@@ -950,12 +950,12 @@ def manual_computation(
         ports = [*ports, Port(everywhere, ORDER, ORDER, ORDER)]
         operands, ports_out = [*operands, builder.order], [*ports_out, _orders(mesh, manual)]
     blocks = [builder.fresh() for _ in ports]
-    pieces = [_reshaped(inner, x, p.block, p.local) for x, p in zip(blocks, ports, strict=True)]
+    pieces = [_reshape(inner, x, p.block, p.local) for x, p in zip(blocks, ports, strict=True)]
     outs = [builder.fresh() for _ in ports_out]
     types = [_manual_text_types([p.local for p in side]) for side in (ports, ports_out)]
     inner.lines.append(f"{_left(outs)}func.call @{symbol}({', '.join(pieces)}) : "
                        f"({types[0]}) -> ({types[1]})")  # fmt: skip
-    results = [_reshaped(inner, x, p.local, p.block) for x, p in zip(outs, ports_out, strict=True)]
+    results = [_reshape(inner, x, p.local, p.block) for x, p in zip(outs, ports_out, strict=True)]
     if results:
         found = _write(builder, inner, operands, blocks, results, (ports, ports_out), mesh, manual)
         if ordered:  # what comes after waits for all devices
@@ -988,10 +988,10 @@ def _by_itself(
     ports_out: Sequence[Port],
 ) -> list[str]:  # fmt: skip
     """Write the program of the one device of a mesh into the code around it."""
-    pieces = [_reshaped(builder, x, p.whole, p.local)
+    pieces = [_reshape(builder, x, p.whole, p.local)
               for x, p in zip(operands, ports_in, strict=True)]  # fmt: skip
     results = builder.inline(closed, pieces)
-    return [_reshaped(builder, x, p.local, p.whole)
+    return [_reshape(builder, x, p.local, p.whole)
             for x, p in zip(results, ports_out, strict=True)]  # fmt: skip
 
 
@@ -1030,7 +1030,7 @@ def _manual_text_types(avals: Sequence[ShapedArray]) -> str:
     return ", ".join(map(type_text, avals))
 
 
-def _reshaped(b: Builder, x: str, here: ShapedArray, there: ShapedArray) -> str:
+def _reshape(b: Builder, x: str, here: ShapedArray, there: ShapedArray) -> str:
     if here.shape == there.shape:
         return x
     return b.op("stablehlo.reshape", [x], [here], [there])[0]
@@ -1086,10 +1086,10 @@ def by_one_member(
              [Port(stacked, s, p, p) for s, p in zip(stacks, pieces, strict=True)])  # fmt: skip
     blocks = [builder.fresh() for _ in avals_in]
     found = _if_first(inner, members, rest, avals_out, lambda b: write(b, blocks))
-    results = [_reshaped(inner, x, a, p) for x, a, p in zip(found, avals_out, pieces, strict=True)]
+    results = [_reshape(inner, x, a, p) for x, a, p in zip(found, avals_out, pieces, strict=True)]
     stacked_results = _write(builder, inner, operands, blocks, results, ports, mesh, rest)
     return [
-        _reshaped(builder, _first_of(builder, x, s, p), p, a)
+        _reshape(builder, _first_of(builder, x, s, p), p, a)
         for x, s, p, a in zip(stacked_results, stacks, pieces, avals_out, strict=True)
     ]
 

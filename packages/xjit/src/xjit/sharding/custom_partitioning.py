@@ -187,7 +187,7 @@ class SdyShardingRule:
         symbols = {name: _symbol(i) for i, name in enumerate(sizes)}
         shown = [", ".join([_dimensions_text(dims, symbols) for dims in side]) for side in sides]
         inside = ", ".join([f"{symbols[name]}={size}" for name, size in sizes.items()])
-        special = "".join([f" {kind}={{{_listed(some, symbols)}}}"
+        special = "".join([f" {kind}={{{_format_names(some, symbols)}}}"
                            for kind, some in self._special() if some])  # fmt: skip
         return f"#sdy.op_sharding_rule<({shown[0]})->({shown[1]}) {{{inside}}}{special}, custom>"
 
@@ -263,7 +263,7 @@ def _dimensions_text(dims: Sequence[tuple[str, ...]], symbols: Mapping[str, str]
     return f"[{', '.join([''.join([symbols[name] for name in factors]) for factors in dims])}]"
 
 
-def _listed(names: Sequence[str], symbols: Mapping[str, str]) -> str:
+def _format_names(names: Sequence[str], symbols: Mapping[str, str]) -> str:
     return ", ".join([symbols[name] for name in names])
 
 

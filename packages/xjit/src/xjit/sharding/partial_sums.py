@@ -74,7 +74,7 @@ def _numpy(*operands: Any, **params: Any) -> Any:
     return EAGER.backend.run_program(closed, operands, params["name"])
 
 
-def _derived(kind: str, params: dict[str, Any], entries: Any) -> dict[str, Any]:
+def _derive(kind: str, params: dict[str, Any], entries: Any) -> dict[str, Any]:
     """Return the shardings of a derived call: each value has that of its original."""
     ins, outs = entries(params["in_shardings"], params["out_shardings"], None, lambda s: s)
     return {"in_shardings": tuple(ins), "out_shardings": tuple(outs)}
@@ -111,7 +111,7 @@ auto_axes_p: Primitive = Primitive(
     "auto_axes",
     call_like=True,
     **call_rules(
-        "auto_axes", derived=_derived, shape=_shape, numpy=_numpy, print=_print, batch=_batch
+        "auto_axes", derived=_derive, shape=_shape, numpy=_numpy, print=_print, batch=_batch
     ),
 )
 

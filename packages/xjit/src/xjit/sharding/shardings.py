@@ -979,11 +979,11 @@ def named_as(mesh: Mesh, devices: tuple[Any, ...], tiles: gateway.Tiles) -> Shar
     """
     if mesh.devices_in_order != devices:
         return TiledSharding(devices, tiles)
-    return _named_as(mesh, tiles) or TiledSharding(devices, tiles)
+    return _sharding_over(mesh, tiles) or TiledSharding(devices, tiles)
 
 
 @functools.lru_cache(maxsize=4096)
-def _named_as(mesh: Mesh, tiles: gateway.Tiles) -> NamedSharding | None:
+def _sharding_over(mesh: Mesh, tiles: gateway.Tiles) -> NamedSharding | None:
     """Return the sharding over a mesh that cuts an array into these tiles, or None."""
     places = np.empty((mesh.size, len(tiles.counts)), int)
     for place in np.ndindex(*tiles.counts):

@@ -1201,7 +1201,7 @@ def while_loop(
       8
     """
     if max_steps is not None:
-        return _bounded(cond_fun, body_fun, init_val, max_steps, checkpoints)
+        return _bounded_while_loop(cond_fun, body_fun, init_val, max_steps, checkpoints)
     val = init_val
     if config.values.disable_jit:
         val = as_traced(val)
@@ -1212,7 +1212,7 @@ def while_loop(
     return _repeat(cond_fun, body_fun, val, "while_loop", body_fun)
 
 
-def _bounded(
+def _bounded_while_loop(
     cond_fun: Any, body_fun: Any, init_val: Any, max_steps: Any, checkpoints: Checkpoints
 ) -> Any:
     """Run a `while_loop` that counts its steps, up to a bound."""

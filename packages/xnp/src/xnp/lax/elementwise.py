@@ -729,7 +729,7 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
       >>> convert_element_type(2.7, "int32").aval
       ShapedArray(int32[])
     """
-    dtype = _required_dtype(new_dtype, "convert_element_type")
+    dtype = _require_dtype(new_dtype, "convert_element_type")
     if type(operand) is int and dtypes.is_integer(dtype):
         operand = np.array(operand & _ALL_BITS, np.uint64).astype(dtype)  # wraps around
     elif type(operand) is int and dtypes.is_inexact(dtype):
@@ -744,7 +744,7 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
 _ALL_BITS = (1 << 64) - 1
 
 
-def _required_dtype(dtype: Any, operation: str) -> Any:
+def _require_dtype(dtype: Any, operation: str) -> Any:
     if dtype is None:
         raise TypeError(f"{operation}: the dtype is missing.")
     return dtypes.requested_dtype(dtype, operation)
@@ -770,7 +770,7 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
       >>> bitcast_convert_type(1.0, "int32").to_host().item() == 0x3F800000
       True
     """
-    dtype = _required_dtype(new_dtype, "bitcast_convert_type")
+    dtype = _require_dtype(new_dtype, "bitcast_convert_type")
     result: Array = conversion.bitcast_convert_type_p.bind(as_array(operand), new_dtype=dtype)[0]
     return result
 
@@ -992,10 +992,10 @@ def stop_gradient(x: ArrayLike) -> PyTree:
       >>> stop_gradient({"a": 1.0})["a"].aval
       ShapedArray(~float32[])
     """
-    return tree_map(_stopped, x)
+    return tree_map(_stop_leaf, x)
 
 
-def _stopped(leaf: Any) -> Any:
+def _stop_leaf(leaf: Any) -> Any:
     x = as_array(leaf)
     return conversion.stop_gradient_p.bind(x)[0] if dtypes.is_inexact(x.aval.dtype) else leaf
 

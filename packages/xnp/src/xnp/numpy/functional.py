@@ -191,7 +191,7 @@ def vectorize(
       >>> xnp.vectorize(lambda a, b: a + b)(xnp.array([1, 2]), 3)
       Array([4, 5], dtype=int32)
     """
-    left_out = _excluded(excluded)
+    left_out = _exclude(excluded)
     core = None if signature is None else _core_dims(signature)
 
     @transforming(pyfunc, "vectorize")
@@ -226,7 +226,7 @@ def vectorize(
     return vectorized
 
 
-def _excluded(excluded: Collection[int | str]) -> frozenset[int | str]:
+def _exclude(excluded: Collection[int | str]) -> frozenset[int | str]:
     """Return the positions and names of arguments that are left out, or raise for others."""
     if isinstance(excluded, str) or not isinstance(excluded, Collection):
         raise TypeError(message(

@@ -232,7 +232,7 @@ def _concatenate_shape(*avals: ShapedArray, dimension: int) -> tuple[ShapedArray
     if not 0 <= dimension < first.ndim:
         raise TypeError(message(
             "concatenate", f"there is no dimension {dimension} in operands of rank {first.ndim}.",
-            got=_listed(avals),
+            got=_format_avals(avals),
             hint="arrays of rank 0 are joined by stack" if first.ndim == 0 else "",
         ))  # fmt: skip
     dtype = common_dtype("concatenate", avals)
@@ -243,7 +243,7 @@ def _concatenate_shape(*avals: ShapedArray, dimension: int) -> tuple[ShapedArray
                                                *aval.shape[dimension + 1 :]):  # fmt: skip
             raise TypeError(message(
                 "concatenate", f"the shapes may differ only in dimension {dimension}.",
-                got=f"{_listed(avals)}",
+                got=f"{_format_avals(avals)}",
                 expected=f"one rank, and equal sizes but in dimension {dimension}",
             ))  # fmt: skip
         total += aval.shape[dimension]
@@ -251,7 +251,7 @@ def _concatenate_shape(*avals: ShapedArray, dimension: int) -> tuple[ShapedArray
     return (shaped_array(shape, dtype, all(a.weak_type for a in avals)),)
 
 
-def _listed(avals: Any) -> str:
+def _format_avals(avals: Any) -> str:
     shown = [a.str_long() for a in avals[:8]]
     return ", ".join(shown) + (f", ... ({len(avals)} operands)" if len(avals) > 8 else "")
 

@@ -325,16 +325,16 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, cond
     return results
 
 
-def _moved(schedule: Schedule | None, place: Callable[[int], int]) -> dict[str, Any]:
+def _move(schedule: Schedule | None, place: Callable[[int], int]) -> dict[str, Any]:
     """Return the param of a loop whose counter is elsewhere in the carry, if it has one."""
     return {"schedule": replace(schedule, counter=place(schedule.counter))} if schedule else {}
 
 
-def _derived(kind: str, params: dict[str, Any], entries: Any) -> dict[str, Any]:
+def _derive(kind: str, params: dict[str, Any], entries: Any) -> dict[str, Any]:
     """Return where the counter is in the carry of a smaller loop."""
     results = range(len(params["body_jaxpr"].out_avals))
     _, kept = entries((), results, None, int)
-    return _moved(params.get("schedule"), kept.index)
+    return _move(params.get("schedule"), kept.index)
 
 
 # --- derivatives -------------------------------------------------------------------------------
@@ -469,7 +469,7 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, cond_jaxpr: ClosedJaxpr
         )
     else:
         outs = while_p.bind(*front, cond_jaxpr=cond, body_jaxpr=body, cond_nconsts=cond_nconsts,
-                            body_nconsts=body_nconsts, **_moved(schedule, int))  # fmt: skip
+                            body_nconsts=body_nconsts, **_move(schedule, int))  # fmt: skip
     return outs, tuple([0 if m else not_mapped for m in carry_mapped])
 
 
@@ -490,17 +490,15 @@ def _until_all_are_done(
     """Loop while any example's condition holds; the carry gets these conditions in front."""
     (test,) = eval_closed(cond, *consts[:cond_nconsts], *carry)
     key = ("until all are done", cond, len(consts), mapped)
-    any_cond, guarded = derived(
-        body, key, lambda: _guarded(cond, body, consts, cond_nconsts, mapped)
-    )
+    any_cond, guarded = derived(body, key, lambda: _guard(cond, body, consts, cond_nconsts, mapped))
     results = while_p.bind(
         *consts, test, *carry, cond_jaxpr=any_cond, body_jaxpr=guarded, cond_nconsts=0,
-        body_nconsts=len(consts), **_moved(schedule, lambda place: place + 1),
+        body_nconsts=len(consts), **_move(schedule, lambda place: place + 1),
     )  # fmt: skip
     return tuple(results[1:])
 
 
-def _guarded(
+def _guard(
     cond: ClosedJaxpr, body: ClosedJaxpr, consts: list[Any], cond_nconsts: int,
     mapped: tuple[bool, ...],
 ) -> tuple[ClosedJaxpr, ClosedJaxpr]:  # fmt: skip
@@ -540,7 +538,7 @@ def _check(
         *cond_consts, *cond_consts, *body_consts, *state, *carry, body_jaxpr=step,
         cond_jaxpr=handle.unchecked(cond_jaxpr, after=cond_nconsts),
         cond_nconsts=cond_nconsts, body_nconsts=cond_nconsts + body_nconsts,
-        **_moved(schedule, lambda place: place + len(state)),
+        **_move(schedule, lambda place: place + len(state)),
     )  # fmt: skip
     return results[: len(state)], results[len(state) :]
 
@@ -579,7 +577,7 @@ while_p = xprim.Primitive(
         carry="carry",
         test="cond_jaxpr",
         unbounded=True,
-        derived=_derived,
+        derived=_derive,
         checked=_check,
     ),
 )

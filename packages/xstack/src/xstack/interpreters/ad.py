@@ -87,7 +87,7 @@ def deflinear2(primitive: Primitive, transpose_rule: Rule) -> None:
 def _linear_jvp(primitive: Primitive, primals: Any, tangents: Any, **params: Any) -> Any:
     outs = primitive.bind(*primals, **params)
     if all(type(t) is Zero for t in tangents):
-        zeros = [Zero(x.aval.to_tangent_aval()) for x in _listed(primitive, outs)]
+        zeros = [Zero(x.aval.to_tangent_aval()) for x in _as_list(primitive, outs)]
         return outs, zeros if primitive.multiple_results else zeros[0]
     return outs, primitive.bind(*map(instantiate_zeros, tangents), **params)
 
@@ -238,5 +238,5 @@ def add_tangents(x: Any, y: Any) -> Any:
     return x if type(y) is Zero else lax.add(x, y)
 
 
-def _listed(primitive: Primitive, outs: Any) -> Any:
+def _as_list(primitive: Primitive, outs: Any) -> Any:
     return outs if primitive.multiple_results else (outs,)

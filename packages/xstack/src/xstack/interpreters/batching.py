@@ -55,10 +55,10 @@ def defvectorized(primitive: Primitive) -> None:
       >>> twice_p in primitive_batchers
       True
     """
-    primitive_batchers[primitive] = partial(_vectorized, primitive)
+    primitive_batchers[primitive] = partial(_vectorize, primitive)
 
 
-def _vectorized(primitive: Primitive, operands: Any, dims: Any, **params: Any) -> Any:
+def _vectorize(primitive: Primitive, operands: Any, dims: Any, **params: Any) -> Any:
     if len(set(dims)) != 1:
         raise ValueError(message(
             f"{primitive}", "defvectorized asks for one batch dimension of all operands.",
