@@ -747,8 +747,18 @@ NUMBERS: list[Row] = [
     ("`modf(inf)`", lambda j, n: n.modf(n.float32(inf)), (nan, inf), (0.0, inf)),
     ("complex powers that vanish", lambda j, n: n.abs(n.power(3, n.complex64(complex(-inf, 0)))),
      nan, 0.0),
+    ("`random.t`, `random.f`", lambda j, n: bool(n.isfinite(j.random.t(j.random.key(0), inf))),
+     False, True),
+    ("`random.t`, `random.f`", lambda j, n: bool(n.isfinite(j.random.f(
+        j.random.key(0), 3.0, inf))), False, True),
     ("complex functions of infinite or NaN parts", lambda j, n: n.abs(
         j.jit(n.exp)(n.complex64(complex(-inf, inf)))), nan, 0.0),
+    ("the covariance of `polyfit`", lambda j, n: bool(n.all(n.real(n.diag(n.polyfit(
+        1 + 1j * n.arange(5.0), n.array([0, 1, 4j, 9, 16]), 1, cov=True)[1])) > 0)), False, True),
+    ("`polymul(2.0, p)`", lambda j, n: n.polymul(2.0, n.array([1.0, 2.0])),
+     "TypeError", [2.0, 4.0]),
+    ("`polymul(2.0, p)`", lambda j, n: n.polydiv(n.array([1.0, 2.0]), 2.0)[0],
+     "TypeError", [0.5, 1.0]),
     ("a quantile's element of weight 0", lambda j, n: n.quantile(
         n.array([1.0, 2, 3]), 0.0, weights=n.array([0.0, 1, 1]), method="inverted_cdf"), 1.0, 2.0),
     ("derivatives at ties", grad_of(lambda j, n: n.fmax, 1.0, 1.0, of=(0, 1)),

@@ -352,6 +352,12 @@ def test_a_polynomial_without_coefficients_is_zero() -> None:
     np.testing.assert_array_equal(xnp.polymul([], [1.0, 2.0]), np.polymul([], [1.0, 2.0]))
 
 
+def test_a_scalar_is_a_constant_polynomial_in_products_and_quotients() -> None:
+    for u, v in ((2.0, 3.0), (2.0, [1.0, 4.0]), ([1.0, 4.0], 2.0)):
+        np.testing.assert_allclose(xnp.polymul(u, v), np.polymul(u, v), rtol=1e-6)
+        np.testing.assert_allclose(xnp.polydiv(u, v)[0], np.polydiv(u, v)[0], rtol=1e-6)
+
+
 @pytest.mark.parametrize("axis", [None, (), "x"])
 def test_geomspace_takes_an_integer_as_axis(axis: object) -> None:
     with pytest.raises(TypeError, match="integer"):

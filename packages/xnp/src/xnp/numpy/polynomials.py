@@ -124,7 +124,7 @@ def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
 
 
 def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
-    """Return the product of two polynomials; one without coefficients is 0.
+    """Return the product of two polynomials; one without coefficients is 0, a scalar is constant.
 
     Booleans are counted as floats, where NumPy's products and sums of them are booleans.
 
@@ -141,7 +141,8 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
       >>> xnp.polymul(xnp.array([1, 1]), xnp.array([1, -1]))
       Array([ 1.,  0., -1.], dtype=float32)
     """
-    a1, a2 = [array_of(a, "polymul") for a in inexact("polymul", asarray(a1), asarray(a2))]
+    a1, a2 = [atleast_1d(array_of(a, "polymul"))
+              for a in inexact("polymul", asarray(a1), asarray(a2))]  # fmt: skip
     if trim_leading_zeros and (a1.aval.size > 1 or a2.aval.size > 1):
         a1, a2 = [asarray(np.trim_zeros(np.asarray(a), "f")) for a in (a1, a2)]
     a1, a2 = [a if a.aval.size else filled((1,), 0, a.aval.dtype) for a in (a1, a2)]
@@ -168,7 +169,7 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
       >>> xnp.polydiv(xnp.array([1., 0., -1.]), xnp.array([1., 1.]))
       (Array([ 1., -1.], dtype=float32), Array([0., 0., 0.], dtype=float32))
     """
-    rest, divisor = inexact("polydiv", asarray(u), asarray(v))
+    rest, divisor = map(atleast_1d, inexact("polydiv", asarray(u), asarray(v)))
     m, n = rest.aval.size - 1, divisor.aval.size - 1
     quotients = []
     scale = 1 / divisor[0]
