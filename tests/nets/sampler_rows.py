@@ -221,7 +221,8 @@ CONTINUOUS: dict[str, tuple[list[tuple[float, ...]], Distribution]] = {
     "f": (
         [(a, b) for a in (0.01, 1.0, 100.0, 6e4) for b in (0.01, 1.0, 100.0, 6e4)]
         + [(1e8, 1e8)], lambda a, b: _f(a, b)),
-    "t": ([(d,) for d in (0.01, 0.1, 1.0, 3.0, 1e3, 6e4, 1e10, 1e30)], lambda d: _t(d)),
+    "t": ([(d,) for d in (0.01, 0.1, 1.0, 3.0, 1e3, 6e4, 1e10, 1e30, math.inf)],
+          lambda d: _t(d)),
     # of vectors, one number of each
     "dirichlet": (
         [(a, b, c) for a in (1e-4, 0.5, 1e4) for b in (0.5, 100.0) for c in (1e-4, 1.0)]

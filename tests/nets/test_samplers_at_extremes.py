@@ -14,6 +14,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import xjit
+import xnp
 import xrandom
 from tests.nets.cells import IN_FULL
 from tests.nets.sampler_rows import CONTINUOUS, DISCRETE, LOOPS, ODD, ROUNDS, Cell, cells
@@ -230,3 +232,21 @@ def test_loops_go_round_a_bounded_number_of_times(
     with config.disable_jit(True), config.enable_x64(True):
         drawn(cell, xrandom.key(0))
     assert 0 < rounds[0] <= ROUNDS
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_samples_of_infinite_parameters_are_of_the_limit(dtype: str) -> None:
+    inf, key = np.asarray(np.inf, dtype), xrandom.key(3)
+    rest: dict[str, Any] = {"shape": (100,), "dtype": dtype}
+    infinite = [
+        sampler(key, inf, **rest, method=method)
+        for sampler in (xrandom.gamma, xrandom.loggamma, xrandom.chisquare)
+        for method in ("exact", "approximate")
+    ]
+    infinite.append(xjit.jit(lambda a: xrandom.gamma(key, a, **rest))(inf))
+    assert (np.stack(infinite) == np.inf).all()
+    assert (np.asarray(xrandom.f(key, inf, inf, **rest)) == 1).all()
+    # the denominator, which has a key of its own, is 1; logarithms of samples are rounded
+    over_four = xrandom.chisquare(xrandom.split(key)[1], 4.0, **rest) / 4
+    eps = float(xnp.finfo(dtype).eps)
+    np.testing.assert_allclose(xrandom.f(key, 4.0, inf, **rest), over_four, rtol=16 * eps)

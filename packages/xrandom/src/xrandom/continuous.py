@@ -596,7 +596,13 @@ def _of_great(x: Any, d: Any) -> Any:
     """Return `d (1 + x / sqrt(9 d))^3` as a sum, `d + sqrt(d) x + x^2 / 3 + x^3 / (27 sqrt(d))`."""
     root, square = lax.sqrt(d), lax.mul(x, x)
     rest = lax.div(lax.mul(square, x), lax.mul(root, 27.0))
-    return lax.add(d, lax.add(lax.mul(root, x), lax.add(lax.div(square, 3.0), rest)))
+    found = lax.add(d, lax.add(lax.mul(root, x), lax.add(lax.div(square, 3.0), rest)))
+    return _unless_infinite(d, found)
+
+
+def _unless_infinite(a: Any, x: Any) -> Any:
+    """Return infinity where an exponent is, whose samples are sums of infinities of both signs."""
+    return lax.select(lax.eq(a, math.inf), a, x)
 
 
 def _accepted(keys: Any, d: Any, c: Any, great: Any) -> tuple[Any, Any]:
@@ -735,7 +741,7 @@ def gamma(
 
     Args:
       key: a single random key, of either form.
-      a: the exponent, positive.
+      a: the exponent, positive; of an infinite one samples are infinite.
       shape: the shape of the result; None takes that of `a`.
       dtype: a real floating dtype; None takes the default.
       method: "exact", by rejection; or "approximate", without a loop: the distribution function is
@@ -852,7 +858,8 @@ def _approximate(words: Any, a: Any, shape: Shape) -> tuple[Array, Array]:
         root = lax.mul(lax.add(root, _polynomial(coefficients, z)), s)
     root = lax.max(root, lax.full_like(root, -0.999))  # so far down there are no normal samples
     cubed = lax.mul(root, lax.add(lax.mul(root, lax.add(root, 3.0)), 3.0))
-    sample = lax.mul(lax.add(above, lax.mul(above, cubed)), lax.exp(lax.neg(lowered)))
+    sample = _unless_infinite(above, lax.add(above, lax.mul(above, cubed)))
+    sample = lax.mul(sample, lax.exp(lax.neg(lowered)))
     logs = lax.sub(lax.add(lax.log(above), lax.mul(lax.log1p(root), 3.0)), lowered)
     return lax.convert_element_type(logs, dtype), lax.convert_element_type(sample, dtype)
 
@@ -1043,6 +1050,18 @@ def _chisquare(words: Any, df: Any, shape: Shape, draw: Callable[..., Any] | Non
     return lax.mul(lax.select(_is_great(half), samples, lax.exp(logs)), 2.0)
 
 
+def _of_half_degrees(words: Any, df: Any, shape: Shape) -> tuple[Any, Any, Any]:
+    """Return half the degrees of freedom, logarithms of gamma samples of so many, and the samples.
+
+    Of infinite ones, whose samples over them are 1, these are 1, 0 and 1.
+    """
+    half = repeated(lax.div(df, 2.0), shape)
+    is_finite = lax.ne(half, math.inf)
+    half = _where(is_finite, half, 1.0)
+    logs, samples = _raw(words, half, shape)
+    return half, _where(is_finite, logs, 0.0), _where(is_finite, samples, 1.0)
+
+
 @boundary
 def f(
     key: ArrayLike,
@@ -1057,8 +1076,8 @@ def f(
 
     Args:
       key: a single random key, of either form.
-      dfnum: the degrees of freedom of the numerator, positive.
-      dfden: those of the denominator, positive.
+      dfnum: the degrees of freedom of the numerator, positive; infinity makes it 1.
+      dfden: those of the denominator, likewise.
       shape: the shape of the result; None takes that to which they broadcast.
       dtype: a real floating dtype; None takes the default.
       out_sharding: where the result is placed: None, or a sharding of one device.
@@ -1081,16 +1100,13 @@ def f(
     above, below = parameter(dfnum, exact, "f: dfnum"), parameter(dfden, exact, "f: dfden")
     sizes = sample_shape(shape, "f", above, below)
     below_words, above_words = raw_split(words, 2)
-    halves = [repeated(lax.div(df, 2.0), sizes) for df in (above, below)]
-    drawn = [_raw(w, half, sizes)
-             for w, half in zip((above_words, below_words), halves, strict=True)]  # fmt: skip
+    drawn = [_of_half_degrees(w, df, sizes)
+             for w, df in ((above_words, above), (below_words, below))]  # fmt: skip
     # Where a sample is out of range, the logarithm of the quotient may be in it.
-    logs = lax.sub(drawn[0][0], drawn[1][0])
-    logs = lax.add(logs, lax.sub(*[lax.log(half) for half in halves[::-1]]))
-    parts = []
-    for (log, sample), half, df in zip(drawn, halves, (above, below), strict=True):
-        square = lax.mul(lax.select(_is_great(half), sample, lax.exp(log)), 2.0)
-        parts.append(lax.div(square, repeated(df, sizes)))
+    logs = lax.sub(drawn[0][1], drawn[1][1])
+    logs = lax.add(logs, lax.sub(*[lax.log(half) for half, _, _ in drawn[::-1]]))
+    parts = [lax.div(lax.select(_is_great(half), sample, lax.exp(log)), half)
+             for half, log, sample in drawn]  # fmt: skip
     info = dtypes.finfo(exact)
     in_range = lax.bitwise_and(lax.gt(lax.min(*parts), float(info.tiny)),
                                lax.lt(lax.max(*parts), float(info.max)))  # fmt: skip
@@ -1108,7 +1124,7 @@ def t(
 
     Args:
       key: a single random key, of either form.
-      df: the degrees of freedom, positive.
+      df: the degrees of freedom, positive; infinity gives the normal distribution.
       shape: the shape of the result; None takes that of `df`.
       dtype: a real floating dtype; None takes the default.
       out_sharding: where the result is placed: None, or a sharding of one device.
@@ -1128,14 +1144,13 @@ def t(
     """
     words = words_of(key, "t")
     exact = floating_dtype(dtype, "t")
-    half = lax.div(parameter(df, exact, "t: df"), 2.0)
-    sizes = sample_shape(shape, "t", half)
+    degrees = parameter(df, exact, "t: df")
+    sizes = sample_shape(shape, "t", degrees)
     normal_words, gamma_words = raw_split(words, 2)
     z = raw_normal(normal_words, sizes, exact)
-    logs, g = _raw(gamma_words, half, sizes)
+    half, logs, g = _of_half_degrees(gamma_words, degrees, sizes)
     # The root of a sample below the range of the dtype may be in it.
     in_range = lax.gt(g, float(dtypes.finfo(exact).tiny) / float(dtypes.finfo(exact).eps))
-    half = repeated(half, sizes)
     scale = lax.sqrt(lax.div(half, _where(in_range, g, 1.0)))
     far = lax.exp(lax.mul(lax.sub(lax.log(half), logs), 0.5))
     return placed(lax.mul(z, lax.select(in_range, scale, far)), out_sharding, "t")
