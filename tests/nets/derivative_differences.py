@@ -189,7 +189,7 @@ UNLIKE_IN_OTHER_MODES: list[tuple[str, set[str], str]] = [
         "of second order has the points where there is one",
     ),
     (
-        r"eigh|svd",
+        r"eigh|eigh_tridiagonal|svd",
         {"zeros", "negative zeros", "ones"},
         "vectors of equal values have no derivative, as reverse mode says; forward mode has the "
         "part that leaves their space, of which functions of the space alone consist",

@@ -17,6 +17,7 @@ _AS_SCIPY = "integers stay integers, as in SciPy"
 _OUT_OF_BOUNDS = "an index out of bounds is an error where it is known"
 _TRACER = "our name for a traced value"
 _NOT_HERE = "an experiment of the oracle's"
+_KEY = "a key is printed as other arrays are: its words, shape and dtype"
 
 # public name -> why an example prints something else
 DELIBERATE = {
@@ -38,6 +39,10 @@ DELIBERATE = {
     "xstack.scipy.signal.correlate": _AS_SCIPY,
     "xstack.scipy.signal.correlate2d": _AS_SCIPY,
     "xstack.scipy.signal.istft": "an exact zero is printed where the oracle has a rounding error",
+    "xstack.experimental.random.StatefulPRNG": _KEY,
+    "xstack.experimental.random.StatefulPRNG.key": _KEY,
+    "xstack.experimental.random.stateful_rng": _KEY,
+    "xstack.scipy.stats.poisson.entropy": "2.20439524 in all digits; a Python number stays weak",
     "xstack.export.export": "functions of arrays are not compiled until jit is asked",
     "xstack.export.Exported.in_shardings_jax": "a program of several devices is not exported",
     "xstack.errors.NonConcreteBooleanIndexError": "setting by a traced mask works",
