@@ -88,6 +88,10 @@ def test_no_object_is_described_twice(texts):
     assert not {name for name in names if names.count(name) > 1}
 
 
+def test_no_page_shows_the_address_of_an_object(texts):
+    assert not [file for file, text in texts.items() if " at 0x" in text]
+
+
 @pytest.mark.parametrize("name", [
     "xstack.grad", "xstack.numpy.sin", "xstack.lax.scan", "xstack.random.normal", "xstack.Array",
     "xstack.test_util.check_grads", "xstack.stages.Compiled", "xstack.enable_x64",

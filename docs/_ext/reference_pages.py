@@ -181,6 +181,8 @@ def _kind_of(value: Any) -> str:
     # more would not fit, and to write a table of samples takes seconds
     is_short = not isinstance(value, dict | list | tuple | set | frozenset) or len(value) < 40
     text = repr(value) if is_short else ""
+    if " at 0x" in text:  # an address, which says nothing
+        return f"A `{kind.__name__}`." if kind.__module__ == "builtins" else index.first_line(kind)
     return f"`{text}`".replace("\n", " ") if 0 < len(text) < 80 else f"A `{kind.__name__}`."
 
 
