@@ -26,8 +26,10 @@ CUDA = 2  # kDLCUDA
 
 @pytest.fixture(autouse=True)
 def machine_with_gpus(monkeypatch):
+    export_capsule = dlpack.export_capsule
+
     def capsule_of_gpu(buffer, stream=None):
-        found = dlpack.export_capsule(buffer, stream)
+        found = export_capsule(buffer, stream)
         number = gateway.device_of(buffer).id
         if number:
             header = dlpack._header(found)
@@ -37,7 +39,7 @@ def machine_with_gpus(monkeypatch):
     def in_host_memory(device):
         return device.id == 0
 
-    monkeypatch.setattr(buffers, "export_capsule", capsule_of_gpu)
+    monkeypatch.setattr(dlpack, "export_capsule", capsule_of_gpu)
     for module in (buffers, gateway):
         monkeypatch.setattr(module, "in_host_memory", in_host_memory)
     with xstack.default_device(xstack.devices()[DEFAULT]):

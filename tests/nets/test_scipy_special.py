@@ -297,7 +297,7 @@ def test_derivatives_are_those_of_the_reference(row, position):
 
         forward = xad.jvp(of_one, [x[position]], [xnp.ones_like(x[position])])[1]
         reverse = xjit.jit(xad.grad(lambda v: of_one(v).sum()))(x[position])
-        rounding = 4 * np.finfo(float).eps * np.abs(function(*held))
+        rounding = 4 * np.finfo(float).eps * np.abs(function(*x))
     # the difference quotient in 50 digits is right to 1e-15; a small slope is a difference of terms
     # of the size of the value
     for found in map(np.asarray, (forward, reverse)):

@@ -102,7 +102,8 @@ def backward_pass(
         if type(out) is Var and out not in env and type(ct) is not Zero:
             cts[out] = _join(cts[out], ct) if out in cts else ct
     eqns = jaxpr.eqns if all_linear else _linear_equations(jaxpr, env)
-    eqns = _leading_elsewhere(eqns, env, set(unwanted))
+    if unwanted:
+        eqns = _leading_elsewhere(eqns, env, set(unwanted))
     if meshes:
         _run_backwards_near(meshes, eqns, env, cts)
     else:
@@ -234,8 +235,6 @@ def _leading_elsewhere(
       env: the values of what is not linear.
       unwanted: linear values; those that depend on these alone are added.
     """
-    if not unwanted:
-        return eqns
     leading: list[Equation] = []
     for eqn in eqns:
         linear = [x for x in eqn.inputs if type(x) is Var and x not in env]

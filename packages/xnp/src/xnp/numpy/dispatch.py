@@ -158,7 +158,7 @@ def inexact(operation: str, *operands: Any) -> list[Array]:
     for x in operands:  # on the path of every operation: no generator
         if not (isinstance(x, Array) and dtypes.is_inexact(x.aval.dtype)):
             return _convert_to(operation, operands, dtypes.to_inexact_dtype)
-    return promoted(operation, *operands)
+    return promoted(operation, *operands) if len(operands) > 1 else list(operands)
 
 
 def converted(x: Array, dtype: Any, weak: bool = False) -> Array:
