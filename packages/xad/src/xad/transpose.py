@@ -12,6 +12,7 @@ import functools
 import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
+from types import MappingProxyType
 from typing import Any
 
 from xad._linearize import TapeTrace
@@ -65,6 +66,8 @@ _type_sharding = operator.attrgetter("aval.type_sharding")
 
 Env = dict[Any, Any]
 
+_NO_MESHES: Mapping[Any, tuple[Any, ...]] = MappingProxyType({})
+
 
 def backward_pass(
     jaxpr: Jaxpr,
@@ -73,7 +76,7 @@ def backward_pass(
     cotangents: Sequence[Tangent],
     all_linear: bool = False,
     sums_later: bool = False,
-    meshes: Mapping[Any, tuple[Any, ...]] | None = None,
+    meshes: Mapping[Any, tuple[Any, ...]] = _NO_MESHES,
     unwanted: Collection[Var] = (),
 ) -> list[Tangent]:
     """Return the cotangents of the arguments that are `Linear`, in their order.
@@ -114,7 +117,7 @@ def backward_pass(
         if ct is None:
             ct = Zero(cotangent(v.aval))
         elif not (v.aval.type_sharding is ct.aval.type_sharding is None):
-            with near(meshes.get(v, ()) if meshes else ()):
+            with near(meshes.get(v, ())):
                 ct = _sum_as(v.aval, ct, sums_later)
         results.append(ct)
     return results
