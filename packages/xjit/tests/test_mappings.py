@@ -36,6 +36,20 @@ def test_programs_are_forgotten_before_mappings_run_short():
     assert asked[1:3] == [0.5, 1.0]
 
 
+def test_where_linux_allows_more_mappings_no_more_programs_are_kept():
+    in_use, shares = [40_000], []
+    room = Room(1_048_576, lambda: in_use[0])
+    room.when_short(shares.append)
+    for _ in range(1000):
+        room.make(PROGRAM)  # 1,000 of them are 40,000 mappings at most
+    # nothing could be forgotten: the table is searched again when as many have been added
+    assert shares == [0.5, 1.0]
+    in_use[0] = 80_000
+    for _ in range(1100):
+        room.make(PROGRAM)
+    assert shares == [0.5, 1.0] * 2
+
+
 def test_a_process_whose_programs_are_all_in_use_gets_an_error():
     room = Room(1000, lambda: 950)
     with pytest.raises(OutOfMemoryError, match=r"no room for another program(.|\n)*950 memory map"):
