@@ -39,6 +39,8 @@ def test_spherical_harmonics_are_those_of_scipy():
             special.sph_harm_y(n, m, theta, phi), scipy_special.sph_harm_y(n, m, theta, phi), 1e-13
         )
     near(special.sph_harm_y(9, 1, 0.3, 0.5, n_max=2), scipy_special.sph_harm_y(2, 1, 0.3, 0.5))
+    of_no_degree = np.asarray(special.sph_harm_y(np.array([np.nan, np.inf, 1.0]), 0, 0.3, 0.5))
+    assert np.isnan(of_no_degree).tolist() == [True, True, False]
 
 
 def test_faddeevas_function_is_that_of_scipy():
@@ -101,6 +103,12 @@ def test_operands_are_promoted_and_broadcast():
 def test_what_is_refused_says_why(call, text):
     with pytest.raises(ValueError, match=text):
         call()
+
+
+@pytest.mark.parametrize("numbers", [(1j, 0), (1, 1j), (np.zeros((2, 0), complex), 0)])
+def test_complex_degrees_and_orders_are_refused(numbers):
+    with pytest.raises(TypeError, match="takes degrees and orders that are whole numbers, got"):
+        special.sph_harm_y(*numbers, 0.1, 0.1)
 
 
 def test_complex_operands_of_real_functions_are_refused():

@@ -722,7 +722,7 @@ def sph_harm_y(
         Y_n^m = sqrt((2n + 1)/(4 pi) (n - m)!/(n + m)!) P_n^m(cos theta) e^(i m phi)
 
     Args:
-      n: degrees, whole numbers 0 <= n.
+      n: degrees, whole numbers 0 <= n; NaN and infinite ones give NaN.
       m: orders, whole numbers |m| <= n.
       theta: polar angles in radians, from 0 to pi; beyond, P is that of their cosine.
       phi: azimuths in radians.
@@ -733,6 +733,9 @@ def sph_harm_y(
     Returns:
       A complex array of the broadcast shape.
 
+    Raises:
+      TypeError: an operand is complex.
+
     Differentiable in: theta, phi. Source: DLMF 14.30.1; the recurrence of the normalized functions
     is W. Press et al., Numerical Recipes, 3rd edition, 6.7.
     """
@@ -741,25 +744,32 @@ def sph_harm_y(
         expected="None", hint="differentiate the function",
     )  # fmt: skip
     n, m = array_of(n, "sph_harm_y"), array_of(m, "sph_harm_y")
+    for number in (n, m):
+        require(
+            not dtypes.is_complex(number.dtype), "sph_harm_y",
+            "takes degrees and orders that are whole numbers, got {}.", number, error=TypeError,
+        )  # fmt: skip
     theta, phi = inexact("sph_harm_y", theta, phi)
     most = _greatest_degree(n) if n_max is None else static_int(n_max, "sph_harm_y", "n_max")
+    has_degree = xn.isfinite(n)
     n, m, theta, phi = xn.broadcast_arrays(xn.minimum(n, most), m, theta, phi)
     size = xn.abs(m)
     legendre = _normalized_legendre(n, size, theta, most)
     odd = (m < 0) & (size % 2 == 1)
-    legendre = xn.where(odd, -legendre, legendre)
+    legendre = xn.where(has_degree, xn.where(odd, -legendre, legendre), math.nan)
     angle = m.astype(phi.dtype) * phi
     return bind("complex", legendre * xn.cos(angle), legendre * xn.sin(angle))
 
 
 def _greatest_degree(n: Array) -> int:
     try:
-        return int(np.max(np.asarray(n), initial=0))
+        degrees = np.asarray(n)
     except TypeError:
         raise ConcretizationTypeError(message(
             "sph_harm_y", "the greatest degree is not known while tracing.",
             expected="n_max=, a Python int",
         )) from None  # fmt: skip
+    return int(np.max(degrees, initial=0, where=np.isfinite(degrees)))
 
 
 def _normalized_legendre(n: Any, m: Any, theta: Any, most: int) -> Array:
