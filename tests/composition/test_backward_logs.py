@@ -5,7 +5,7 @@ import pytest
 
 import xstack
 import xstack.numpy as xnp
-from xad.backward_logs import CondSum, NullAccum, RefAccum, ValAccum, log
+from xad.backward_logs import CondSum, NullAccum, RefAccum, ValAccum, collect, log
 
 XS = np.float32([1, 2, 3])
 
@@ -96,6 +96,64 @@ def of_a_loop_that_drops_it(lib):
     )
 
 
+def of_members(lib, check_vma=True, parts=("i",)):
+    """Log along a mesh of two axes what varies along some of them, in a scan and out of one."""
+
+    @lib.custom_vjp
+    def square(x):
+        return x * x
+
+    square.defvjp_with_logs(
+        lambda x: (x * x, x),
+        lambda x, ct: (
+            (2 * x * ct,),
+            {"ct": ct, "sum": (ct * ct).sum(), "same": lib.numpy.ones(3), "nothing": None},
+        ),
+    )
+    inner = logged_square(lib)
+
+    def of_member(x):
+        return lib.lax.scan(lambda c, _: (inner(c), None), square(x), None, length=1)[0]
+
+    axes = (lib.sharding.AxisType.Auto,) * 2
+    mesh, spec = lib.make_mesh((2, 2), ("i", "j"), axis_types=axes), lib.P(parts)
+    run = lib.shard_map(
+        of_member, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=check_vma
+    )  # fmt: skip
+    xs = lib.numpy.arange(8.0)
+    pull = lambda f: lib.vjp(f, xs)[1].with_logs(xs + 1)  # noqa: E731 - for three forms
+    return pull(run), pull(lib.jit(run)), lib.jit(lambda: pull(run))()
+
+
+def of_members_on_all_axes(lib):
+    return of_members(lib, parts=("i", "j"))
+
+
+def of_unchecked_members(lib):
+    return of_members(lib, check_vma=False, parts=("i", "j"))
+
+
+def derivatives_of_logs_of_members(lib):
+    square = logged_square(lib)
+    axes = (lib.sharding.AxisType.Auto,) * 2
+    mesh, spec = lib.make_mesh((2, 2), ("i", "j"), axis_types=axes), lib.P("i")
+    xs = lib.numpy.arange(4.0)
+
+    def loss(xs, ct):
+        run = lib.shard_map(square, mesh=mesh, in_specs=spec, out_specs=spec)
+        logs = lib.vjp(run, xs)[1].with_logs(ct)[1]["square"]
+        return (logs["x"] * logs["ct"]).sum()
+
+    return lib.grad(loss, (0, 1))(xs, xs + 1)
+
+
+def of_a_pmap(lib):
+    square = logged_square(lib)
+    xs = lib.numpy.arange(8.0).reshape(4, 2)
+    of_rows = lib.vjp(lib.pmap(square), xs)[1].with_logs(xs)
+    return of_rows, lib.vjp(lib.pmap(square), xs[:, 0])[1].with_logs(xs[:, 1])
+
+
 def of_nothing(lib):
     return lib.vjp(lib.numpy.sin, 1.0)[1].with_logs(1.0)
 
@@ -110,7 +168,9 @@ def derivatives_of_what_is_logged(lib):
 PROGRAMS = [
     of_two_rules, of_a_compiled_call, of_a_compiled_pass, of_a_scan, of_a_compiled_scan,
     of_branches, of_branches_in_a_scan, of_a_batch, of_a_custom_gradient,
-    of_a_loop_that_drops_it, of_nothing, derivatives_of_what_is_logged,
+    of_a_loop_that_drops_it, of_members, of_members_on_all_axes, of_unchecked_members, of_a_pmap,
+    derivatives_of_logs_of_members,
+    of_nothing, derivatives_of_what_is_logged,
 ]  # fmt: skip
 
 
@@ -269,14 +329,35 @@ def test_a_custom_gradient_adds_to_accumulators():
             xstack.custom_gradient(product, **options)
 
 
-def test_logs_of_members_are_an_error_and_do_not_vanish():
+def test_logs_of_members_are_concatenated_along_the_axes_on_which_they_vary():
+    (x_bar,), logs = of_members(xstack)[0]
+    xs, ct = np.arange(8.0), np.arange(1.0, 9.0) * 2 * np.arange(8.0) ** 2
+    np.testing.assert_allclose(x_bar, 2 * xs * ct)
+    np.testing.assert_allclose(logs["ct"], ct)
+    np.testing.assert_allclose(logs["sum"], (ct * ct).reshape(2, 4).sum(1))
+    assert logs["same"].tolist() == [1, 1, 1] and logs["nothing"] is None
+    assert logs["ct"].sharding.spec == xstack.P("i")
+
+
+def test_derivatives_of_logs_of_unchecked_members_sum_over_those_that_do_the_same():
+    axes = (xstack.sharding.AxisType.Auto,) * 2
+    mesh, spec = xstack.make_mesh((2, 2), ("i", "j"), axis_types=axes), xstack.P("i")
     square = logged_square(xstack)
-    mesh = xstack.make_mesh((1,), ("i",), axis_types=(xstack.sharding.AxisType.Auto,))
-    spec = xstack.P("i")
-    members = xstack.shard_map(square, mesh=mesh, in_specs=spec, out_specs=spec)
-    _, pull_back = xstack.vjp(members, xnp.asarray(XS))
-    assert pull_back(xnp.ones(3))[0].tolist() == [2, 4, 6]
-    with pytest.raises(
-        NotImplementedError, match=r"rules log inside of shard_map is not collected"
-    ):
-        pull_back.with_logs(xnp.ones(3))
+    run = xstack.shard_map(square, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
+
+    def loss(xs):  # each of the two members along j logs all of the same values
+        logs = xstack.vjp(run, xs)[1].with_logs(xs)[1]["square"]
+        assert logs["x"].shape == (8,)
+        return (logs["x"] ** 2).sum()
+
+    assert xstack.grad(loss)(xnp.arange(4.0)).tolist() == [0, 4, 8, 12]
+
+
+def test_logs_of_a_while_loop_are_an_error_and_do_not_vanish():
+    def of_loop(x):
+        return xstack.lax.while_loop(
+            lambda c: c < 9.0, lambda c: xstack.grad(logged_square(xstack))(c), x
+        )
+
+    with pytest.raises(NotImplementedError, match=r"rules log inside of while is not collected"):
+        collect(xstack.jit(of_loop), 2.0)

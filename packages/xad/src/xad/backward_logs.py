@@ -6,8 +6,9 @@
 Without `collect` what is logged is ignored, and a compiled program leaves it out. `collect`
 runs the function under a trace that hands every primitive to its parent, but notes the operands of
 these equations. Programs inside have them as further results: a call is run equation by equation, a
-scan stacks what its steps log, a compiled `cond` gives a `CondSum`. Inside of `while_loop` and
-`shard_map` nothing is collected: `collect` raises for rules that log there.
+scan stacks what its steps log, a compiled `cond` gives a `CondSum`, and what the devices of a
+`shard_map` or `pmap` log is concatenated along the first dimension, a scalar as one of size 1.
+Inside of `while_loop` nothing is collected: `collect` raises for rules that log there.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import xtree
@@ -30,8 +32,10 @@ from xprim import (
     ShapedArray,
     Trace,
     Zero,
+    as_array,
     eval_closed,
     eval_shape,
+    trace_to_jaxpr,
     typeof,
     undefined,
 )
@@ -112,7 +116,7 @@ def collect(fun: Callable[..., Any], *args: Any) -> tuple[Any, dict[Hashable, An
 
     Raises:
       ValueError: two rules, or two calls of one, logged under one name.
-      NotImplementedError: a rule logs inside of `while_loop` or `shard_map`.
+      NotImplementedError: a rule logs inside of `while_loop`.
     """
     trace = LogTrace(state.trace)
     try:
@@ -181,8 +185,9 @@ class LogTrace(Trace):
             inline = primitive.rules.get("inline")
             if inline is not None:
                 return tuple(inline(*operands, **params))
-            if primitive.name in _COLLECTED:
-                results, logs = _COLLECTED[primitive.name](*operands, **params)
+            run = _COLLECTED.get(primitive.name) or _run_of_call(primitive)
+            if run is not None:
+                results, logs = run(*operands, **params)
                 self._note(logs)
                 return tuple(results)
             raise NotImplementedError(message(
@@ -241,6 +246,49 @@ def _cond(index: Any, *operands: Any, branches: Sequence[ClosedJaxpr], batching:
     functions = [with_zeros(number) for number in range(len(branches))]
     results, slots = lax.switch(index, functions, *operands, batching=batching)
     return results, {key: CondSum(index, values) for key, values in slots.items()}
+
+
+def _run_of_call(primitive: Primitive) -> Callable[..., Any] | None:
+    """Return what runs a call on several devices and collects their logs; None for another."""
+    programs = primitive.rules.get("programs")
+    if programs is None or programs.derived is None or tuple(programs.takes) != ("jaxpr",):
+        return None
+    if programs.carry or programs.unbounded:
+        return None
+    return partial(_on_devices, primitive, programs)
+
+
+def _on_devices(
+    primitive: Primitive, programs: Any, *operands: Any, jaxpr: ClosedJaxpr, **params: Any
+) -> Any:
+    trees: list[Any] = []
+
+    def with_logs(*xs: Any) -> list[Any]:
+        results, logs = collect(eval_closed, jaxpr, *xs)
+        leaves, tree = xtree.flatten(logs)
+        trees[:] = [tree]
+        leaves = [x if x.aval.ndim else lax.expand_dims(x, (0,)) for x in map(as_array, leaves)]
+        return [*results, *leaves]
+
+    with programs.scope(params):
+        traced, consts = trace_to_jaxpr(with_logs, jaxpr.in_avals, name=jaxpr.jaxpr.name)
+        closed = ClosedJaxpr(traced, consts)
+    own = len(jaxpr.out_avals)
+    logged = closed.out_avals[own:]
+    changed = programs.derived(
+        "logs", {"jaxpr": closed, **params},
+        lambda ins, outs, new, _: ([*ins], [*outs, *[new] * len(logged)]),
+    )  # fmt: skip
+    found = primitive.bind(*operands, **{"jaxpr": closed, **params, **changed})
+    leaves = [_concatenated(x, a) for x, a in zip(found[own:], logged, strict=True)]
+    return found[:own], xtree.unflatten(trees[0], leaves)
+
+
+def _concatenated(x: Any, on_one_device: ShapedArray) -> Any:
+    """Return what devices log along the first dimension; some calls stack it in front of that."""
+    if x.aval.ndim == on_one_device.ndim:
+        return x
+    return lax.reshape(x, (x.aval.shape[0] * x.aval.shape[1], *x.aval.shape[2:]))
 
 
 # What runs programs that log, by name -> results and logs.

@@ -373,6 +373,11 @@ def _derived(kind: str, params: dict[str, Any], entries: Any) -> dict[str, Any]:
     active = params["active"]
     residual = BlockSpec(PartitionSpec(), 0, active)
     outs = params["out_lays"]
+    if kind == "logs":  # further results, each concatenated along its first dimension
+        specs = [_log_spec(aval, params) for aval in params["jaxpr"].out_avals[len(outs) :]]
+        return {
+            "out_lays": (*outs, *specs), "active": active if params["check_vma"] else params["manual"],
+        }  # fmt: skip
     if kind == "transpose":
         outs = tuple([lay.dual() for lay in outs])
     in_lays, out_lays = entries(params["in_lays"], outs, residual, BlockSpec.batched)
@@ -382,6 +387,14 @@ def _derived(kind: str, params: dict[str, Any], entries: Any) -> dict[str, Any]:
             out_lays = [_sum(lay, active) for lay in out_lays]
     name = params["name"] if kind in ("primal", "dce") else f"{kind}_{params['name']}"
     return {"in_lays": tuple(in_lays), "out_lays": tuple(out_lays), "name": name}
+
+
+def _log_spec(aval: ShapedArray, params: dict[str, Any]) -> BlockSpec:
+    """Return how a logged value is joined: along the axes on which it may vary."""
+    axes = params["manual"]
+    if params["check_vma"]:
+        axes = [name for name in axes if name in aval.mat.varying]
+    return BlockSpec(PartitionSpec(tuple(axes)) if axes else PartitionSpec())
 
 
 def _sum(lay: BlockSpec, active: Sequence[Any]) -> BlockSpec:
