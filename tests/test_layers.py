@@ -10,9 +10,10 @@ import pytest
 from tests.nets.cells import IN_FULL
 from tools import code_metrics, layers, public_modules
 from tools.run_markdown import blocks_of
+from tools.site_pages import written_files
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = sorted([*ROOT.glob("docs/**/*.md"), *ROOT.glob("packages/*/README.md"), ROOT / "README.md"])
+PAGES = written_files(["docs/**/*.md", "packages/*/README.md", "README.md"])
 
 
 def problems(module: str, source: str) -> list[str]:

@@ -13,6 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tools.site_pages import written_files
+
 ROOT = Path(__file__).resolve().parent.parent
 PATTERNS = ("*.md", "docs/**/*.md", "packages/*/*.md", "benchmarks/**/*.md", "tests/**/*.md")
 
@@ -47,9 +51,7 @@ def anchors_of(text: str) -> set[str]:
 
 def main() -> int:
     """Print the broken links; return 1 when there are any."""
-    pages = sorted(
-        path for pattern in PATTERNS for path in ROOT.glob(pattern) if "_build" not in path.parts
-    )
+    pages = written_files(PATTERNS, ROOT)
     broken = [problem for page in pages for problem in broken_links(page)]
     for problem in broken:
         print(problem)

@@ -12,6 +12,10 @@ import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tools.site_pages import written_files
+
 ROOT = Path(__file__).resolve().parent.parent
 PATTERNS = ("packages/*/src/**/*.py", "packages/*/README.md", "docs/**/*.md", "tools/*.py", "*.md")
 _EXCEPT = ("docs/design/glossary.md", "tools/retired_words.py")
@@ -53,10 +57,8 @@ def main(arguments: list[str]) -> int:
 
 
 def _texts() -> list[str]:
-    paths = {path for pattern in PATTERNS for path in ROOT.glob(pattern)}
-    names = {path.relative_to(ROOT).as_posix(): path for path in paths}
-    kept = [names[name] for name in sorted(names) if name not in _EXCEPT]
-    return [path.read_text() for path in kept if "_build" not in path.parts]
+    paths = written_files(PATTERNS, ROOT)
+    return [p.read_text() for p in paths if p.relative_to(ROOT).as_posix() not in _EXCEPT]
 
 
 if __name__ == "__main__":

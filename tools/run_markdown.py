@@ -26,6 +26,10 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tools.site_pages import written_files
+
 ROOT = Path(__file__).resolve().parent.parent
 PATTERNS = ("*.md", "docs/**/*.md", "packages/*/README.md")
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -126,8 +130,7 @@ def _run_program(block: Block, path: Path) -> bool:
 
 def _pages(arguments: list[str]) -> Iterator[Path]:
     if not arguments:
-        for pattern in PATTERNS:
-            yield from (path for path in ROOT.glob(pattern) if "_build" not in path.parts)
+        yield from written_files(PATTERNS, ROOT)
     for argument in arguments:
         path = Path(argument)
         yield from path.rglob("*.md") if path.is_dir() else [path]

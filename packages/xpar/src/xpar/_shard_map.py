@@ -376,7 +376,8 @@ def _derived(kind: str, params: dict[str, Any], entries: Any) -> dict[str, Any]:
     if kind == "logs":  # further results, each concatenated along its first dimension
         specs = [_log_spec(aval, params) for aval in params["jaxpr"].out_avals[len(outs) :]]
         return {
-            "out_lays": (*outs, *specs), "active": active if params["check_vma"] else params["manual"],
+            "out_lays": (*outs, *specs),
+            "active": active if params["check_vma"] else params["manual"],
         }  # fmt: skip
     if kind == "transpose":
         outs = tuple([lay.dual() for lay in outs])
