@@ -46,3 +46,10 @@ def test_the_fields_of_a_page_of_the_gallery_stay_first(monkeypatch):
         source = [f"{fields}Gallery\n=======\n"]
         keep_links_of_gallery(None, "gallery/index", source)
         assert source == [f"{fields}.. autolink-skip:: file\n\nGallery\n=======\n"]
+
+
+def test_each_script_has_its_place_among_the_pages(monkeypatch):
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    place = runpy.run_path(str(DOCS / "conf.py"))["place_in_gallery"]
+    assert sorted(place(f"examples/{name}.py") for name in SCRIPTS) == list(range(len(SCRIPTS)))
