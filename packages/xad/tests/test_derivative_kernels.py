@@ -60,11 +60,14 @@ def assert_repeats(compute):
 
 
 def kernels_of(fun, *primals):
-    """Return the primitives of the kernels that a third evaluation records."""
+    """Return the primitives and array functions of the kernels that a third evaluation records."""
     arrays = [xnp.asarray(x) for x in primals]
     for _ in range(3):
         _, program = linearize_flat(fun, arrays, [True] * len(arrays))
-    return [eqn.primitive.name for eqn in program.jaxpr.eqns if type(eqn) is KernelEquation]
+    return [
+        getattr(eqn.primitive, "name", None) or eqn.primitive.__name__
+        for eqn in program.jaxpr.eqns if type(eqn) is KernelEquation
+    ]  # fmt: skip
 
 
 NAMES = [n for n in sorted(TABLE) if not isinstance(get_primitive(n).rules["jvp"], Undefined)]
@@ -113,6 +116,83 @@ def test_tangents_of_a_primitive_are_the_same_by_its_kernel(name):
         assert_repeats_if_defined(lambda f=fun, xs=point, v=ones: jvp(f, xs, v))
 
 
+MATRIX = np.linspace(0.2, 1.1, 24).astype(np.float32).reshape(3, 8)
+UNARY = [
+    "sin", "tanh", "exp", "log1p", "sqrt", "square", "abs", "negative", "sign", "floor", "cumsum",
+    "sum", "mean", "std", "max", "prod", "ravel", "transpose", "sort", "isfinite",
+    "sinc", "cbrt", "round", "median", "diff", "argmax", "nan_to_num", "reciprocal",
+]  # fmt: skip
+BINARY = [
+    "add", "subtract", "multiply", "divide", "power", "maximum", "arctan2", "hypot", "less",
+    "floor_divide", "remainder", "logaddexp", "heaviside", "copysign", "nextafter",
+]  # fmt: skip
+SECOND = {
+    "row": lambda x: x[0], "column": lambda x: x[:, :1], "itself": lambda x: x,
+    "float": lambda x: 0.75, "int": lambda x: 2, "weak": lambda x: scalar_array(0.75),
+    "constant": lambda x: xnp.asarray(MATRIX[::-1]), "wide": lambda x: np.float64(0.75),
+    "integers": lambda x: xnp.arange(8),
+}  # fmt: skip
+
+
+def same_in_both_modes(function, x):
+    """Check that an array function gives the same bits by its kernels as by its rules."""
+
+    def fun(x):
+        outs = function(x)
+        return [*outs] if isinstance(outs, tuple | list) else [outs]
+
+    def compute():
+        outs, pull = vjp(fun, x)
+        return outs, pull([_ones_like(out) for out in outs])
+
+    assert_repeats(lambda: jvp(fun, (x,), (xnp.cos(x),)))
+    assert_repeats(compute)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("name", UNARY)
+def test_derivatives_of_an_array_function_are_the_same_by_its_kernel(name, dtype):
+    with config.enable_x64(True):
+        same_in_both_modes(getattr(xnp, name), xnp.asarray(MATRIX, dtype=dtype))
+
+
+@pytest.mark.parametrize("second", SECOND)
+@pytest.mark.parametrize("name", BINARY)
+def test_derivatives_of_a_function_of_two_are_the_same_by_its_kernel(name, second):
+    function, other = getattr(xnp, name), SECOND[second]
+    same_in_both_modes(lambda x: function(x, other(x)), xnp.asarray(MATRIX))
+    same_in_both_modes(lambda x: function(other(x), x), xnp.asarray(MATRIX))
+
+
+def test_an_array_function_still_warns_of_ranks_at_each_call():
+    x = xnp.asarray(MATRIX)
+    with config.numpy_rank_promotion("warn"):
+        for _ in range(4):
+            with pytest.warns(UserWarning, match="different rank"):
+                jvp(lambda x: x + x[0], (x,), (x,))
+            with pytest.warns(UserWarning, match="different rank"):
+                grad(lambda x: xnp.sum(x * x[0]))(x)
+
+
+def test_an_array_function_still_refuses_a_promotion_at_each_call():
+    x, y = xnp.asarray(MATRIX), xnp.arange(8)
+    for _ in range(4):
+        assert jvp(lambda x: x + y, (x,), (x,))[1].shape == (3, 8)
+    with config.numpy_dtype_promotion("strict"):
+        for _ in range(4):
+            with pytest.raises(TypeError, match="strict"):
+                jvp(lambda x: x + y, (x,), (x,))
+            with pytest.raises(TypeError, match="strict"):
+                grad(lambda x: xnp.sum(x * y))(x)
+
+
+def test_a_number_that_no_float_holds_is_refused_by_the_function_itself():
+    x = xnp.asarray(X)
+    for _ in range(4):
+        with pytest.raises(OverflowError):
+            jvp(lambda x: x * 10**400, (x,), (x,))
+
+
 @pytest.mark.fuzz
 @pytest.mark.parametrize("name", NAMES)
 def test_cotangents_of_a_primitive_are_the_same_by_its_kernel(name):
@@ -152,7 +232,9 @@ def test_a_gradient_is_the_same_at_every_call(fun):
 
 
 def test_the_second_call_records_kernels():
-    assert kernels_of(lambda x: [xnp.sin(x) * x], X) == ["sin", "mul"]
+    assert kernels_of(lambda x: [xnp.sin(x) * x], X) == ["sin", "multiply"]
+    # one operation: no conversion of the number, no broadcast
+    assert kernels_of(lambda x: [1.0 - x + xnp.ones((2, 1))], X) == ["subtract", "add"]
 
 
 def test_the_sum_with_a_constant_records_nothing():

@@ -24,7 +24,13 @@ from xad.arguments import (
     tangents_and_cells,
     write_tangents,
 )
-from xad.derivative_kernels import USES_BEFORE_TEMPLATE, JVPKernel, template_of, use_template
+from xad.derivative_kernels import (
+    USES_BEFORE_TEMPLATE,
+    JVPKernel,
+    staged_function,
+    template_of,
+    use_template,
+)
 from xad.tangents import (
     Tangent,
     check_tangents,
@@ -71,6 +77,7 @@ _kernels = KernelTable("jvp", uses=USES_BEFORE_KERNEL)
 # the same while programs are staged: a rule is traced once for all that differentiate by it
 _templates = KernelTable("jvp", uses=USES_BEFORE_TEMPLATE)
 _values = config.values
+_ONE_DOT = [0]  # the tangents of one result
 
 
 class JVPTracer(Tracer):
@@ -215,35 +222,86 @@ class JVPTrace(Trace):
 
 
 class EagerJVPTrace(JVPTrace):
-    """Forward mode while everything is evaluated at once: a rule used often becomes a kernel."""
+    """Forward mode while everything is evaluated at once: a rule used often becomes a kernel.
+
+    So does the derivative of an array function, which may amount to several primitives.
+    """
 
     __slots__ = ()
+
+    applies_functions = True
 
     def process(
         self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
     ) -> tuple[Any, ...]:
         """Run the kernel of the derivative where there is one, else apply the rule."""
-        if primitive.call_like:
-            return super().process(primitive, operands, params)
-        primals: list[Any] = []
+        found = self._on_host(operands)
+        if found is not None:
+            types, hosts, dots = found
+            if not dots:
+                return EAGER.process(primitive, operands, params)
+            key = (primitive, *types, *(params and params_key(params)))
+            try:
+                kernel = _kernels.get((*key, state.__dict__["options"]))
+            except TypeError:  # an unhashable param: the rules say which
+                kernel = None
+            if type(kernel) is not JVPKernel and not primitive.call_like:
+                kernel = _kernels.use(key, _kernel_of, primitive, types, params)
+            if kernel is not None:
+                return self._by_kernel(kernel, (*hosts, *dots))
+        return super().process(primitive, operands, params)
+
+    def apply_function(
+        self, function: Callable[..., Any], operands: tuple[Any, ...], statics: tuple[Any, ...]
+    ) -> Any:
+        """Run the kernel of the derivative of an array function; None where there is none."""
+        found = self._on_host(operands)
+        if found is None or not found[2]:
+            return None
+        types, hosts, dots = found
+        key = (function, *types, statics)
+        try:
+            kernel = _kernels.get((*key, state.__dict__["options"]))
+        except TypeError:  # an unhashable static argument
+            return None
+        if type(kernel) is not JVPKernel:
+            kernel = _kernels.use(key, _function_kernel, function, types, statics)
+            if kernel is None:
+                return None
+        outs = self._by_kernel(kernel, (*hosts, *dots))
+        return outs[0] if kernel.is_single else outs
+
+    def _on_host(self, operands: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]] | None:
+        """Return types of operands and tangents, and their elements; None unless NumPy has all."""
+        hosts: list[Any] = []
         dots: list[Any] = []
         types: list[Any] = []
         for x in operands:
+            dot_aval = None
             if type(x) is JVPTracer and x._trace is self:
-                primals.append(x.primal)
-                dots.append(x.tangent)
-                types += x.aval, x.tangent.aval
-            else:
-                primals.append(x)
-                types += x.aval, None
-        hosts = _hosts_of((*primals, *dots))
-        kernel = None
-        if dots and hosts:
-            key = (primitive, *types, *(params and params_key(params)))
-            kernel = _kernels.use(key, _kernel_of, primitive, types, params)
-        if kernel is None:
-            return super().process(primitive, operands, params)
-        results = state.run_quietly(kernel.run, *hosts)
+                dot, x = x.tangent, x.primal
+                if type(dot) is not ConcreteArray:
+                    return None
+                host = dot.host if dot.buffer is None else numpy_operand(dot)
+                if host is None:
+                    return None
+                dots.append(host)
+                dot_aval = dot.aval
+            if type(x) is not ConcreteArray:
+                return None
+            host = x.host if x.buffer is None else numpy_operand(x)
+            if host is None:
+                return None
+            hosts.append(host)
+            types += x.aval, dot_aval
+        return types, hosts, dots
+
+    def _by_kernel(self, kernel: JVPKernel, hosts: Sequence[Any]) -> tuple[Any, ...]:
+        """Evaluate the results with their tangents."""
+        results = state.__dict__["run_quietly"](kernel.run, *hosts)
+        if kernel.dot_numbers == _ONE_DOT:
+            (out, dot), (aval,), (dot_aval,) = results, kernel.avals_out, kernel.dot_avals
+            return (JVPTracer(self, ConcreteArray(out, aval), ConcreteArray(dot, dot_aval)),)
         outs = list(map(ConcreteArray, results, kernel.avals_out))
         dots = list(map(ConcreteArray, results[len(outs) :], kernel.dot_avals))
         return tuple([
@@ -423,17 +481,6 @@ def jvp_flat(
 # --- kernels --------------------------------------------------------------------------------------
 
 
-def _hosts_of(values: Sequence[Any]) -> list[Any]:
-    """Return the elements of arrays if NumPy may compute with all of them, else nothing."""
-    hosts = []
-    for x in values:
-        host = numpy_operand(x) if type(x) is ConcreteArray else None
-        if host is None:
-            return []
-        hosts.append(host)
-    return hosts
-
-
 def _kernel_of(
     primitive: Primitive, types: Sequence[Any], params: dict[str, Any],
     executable: Callable[..., Any] = numpy_function,
@@ -446,6 +493,26 @@ def _kernel_of(
       params: of the primitive.
       executable: makes of the program what runs it.
     """
+
+    def evaluate(*xs: Any) -> tuple[Any, ...]:
+        return primitive.bind(*xs, **params)
+
+    return JVPKernel(*_forward_derivative(evaluate, types, executable))
+
+
+def _function_kernel(
+    function: Callable[..., Any], types: Sequence[Any], statics: tuple[Any, ...]
+) -> JVPKernel:
+    """Return the kernel of an array function with its derivative; `types` as for `_kernel_of`."""
+    evaluated, is_single = staged_function(function, types[::2], statics)
+    return JVPKernel(*_forward_derivative(evaluated, types, numpy_function), is_single)
+
+
+def _forward_derivative(
+    fun: Callable[..., Sequence[Any]] | ClosedJaxpr, types: Sequence[Any],
+    executable: Callable[..., Any],
+) -> tuple[Any, ClosedJaxpr, list[int | None]]:  # fmt: skip
+    """Return what runs results and tangents, its program, and the numbers of the tangents."""
     avals, dot_avals = types[::2], types[1::2]
     dot_numbers: list[int | None] = []
 
@@ -453,9 +520,7 @@ def _kernel_of(
         given = iter(values[len(avals) :])
         dots = [Zero(a) if d is None else next(given)
                 for a, d in zip(avals, dot_avals, strict=True)]  # fmt: skip
-        outs, out_dots = jvp_flat(
-            lambda *xs: primitive.bind(*xs, **params), values[: len(avals)], dots, JVPTrace
-        )
+        outs, out_dots = jvp_flat(fun, values[: len(avals)], dots, JVPTrace)
         nonzero = [d for d in out_dots if type(d) is not Zero]
         numbers = iter(range(len(nonzero)))
         dot_numbers.extend([None if type(d) is Zero else next(numbers) for d in out_dots])
@@ -463,7 +528,7 @@ def _kernel_of(
 
     given_avals = [*avals, *[d for d in dot_avals if d is not None]]
     program = trace_to_closed(forward, given_avals)
-    return JVPKernel(executable(program), program, dot_numbers)
+    return executable(program), program, dot_numbers
 
 
 def _template_of(primitive: Primitive, types: Sequence[Any], params: dict[str, Any]) -> JVPKernel:

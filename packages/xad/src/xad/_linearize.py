@@ -14,6 +14,7 @@ from xad.derivative_kernels import (
     KernelEquation,
     LinearizedKernel,
     divided,
+    staged_function,
     template_of,
     use_template,
     without_kernels,
@@ -237,38 +238,22 @@ class LinearizeTrace(JVPTrace):
 
 
 class EagerLinearizeTrace(LinearizeTrace):
-    """The same while everything is evaluated at once: a rule used often becomes a kernel."""
+    """The same while everything is evaluated at once: a rule used often becomes a kernel.
+
+    So does the derivative of an array function, which may amount to several primitives.
+    """
 
     __slots__ = ()
+
+    applies_functions = True
 
     def process(
         self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
     ) -> tuple[Any, ...]:
         """Evaluate by the kernel of the primitive where there is one, else apply its rule."""
-        tape = self.parent
-        hosts: list[Any] = []
-        types: list[Any] = []
-        dots: list[Var] = []  # each once
-        for x in operands:
-            number = -1
-            if type(x) is JVPTracer and x._trace is self:
-                dot, x = x.tangent, x.primal
-                if type(dot) is not JaxprTracer or dot._trace is not tape:
-                    break
-                v = dot.variable
-                if v in dots:
-                    number = dots.index(v)
-                else:
-                    number = len(dots)
-                    dots.append(v)
-            if type(x) is not ConcreteArray:
-                break
-            host = x.host if x.buffer is None else numpy_operand(x)
-            if host is None:
-                break
-            hosts.append(host)
-            types += number, x.aval
-        else:
+        found = self._on_host(operands)
+        if found is not None:
+            types, hosts, dots = found
             if not dots:
                 return EAGER.process(primitive, operands, params)
             key = (primitive, *types, *(params and params_key(params)))
@@ -282,17 +267,67 @@ class EagerLinearizeTrace(LinearizeTrace):
                 return self._by_kernel(kernel, primitive, hosts, dots)
         return super().process(primitive, operands, params)
 
+    def apply_function(
+        self, function: Callable[..., Any], operands: tuple[Any, ...], statics: tuple[Any, ...]
+    ) -> Any:
+        """Evaluate an array function by the kernel of its derivative; None where there is none."""
+        found = self._on_host(operands)
+        if found is None or not found[2]:
+            return None
+        types, hosts, dots = found
+        key = (function, *types, statics)
+        try:
+            kernel = _kernels.get((*key, state.__dict__["options"]))
+        except TypeError:  # an unhashable static argument
+            return None
+        if type(kernel) is not LinearizedKernel:
+            kernel = _kernels.use(key, _function_kernel, function, types, statics)
+            if kernel is None:
+                return None
+        outs = self._by_kernel(kernel, function, hosts, dots)
+        return outs[0] if kernel.is_single else outs
+
+    def _on_host(self, operands: Sequence[Any]) -> tuple[list[Any], list[Any], list[Var]] | None:
+        """Return types and elements of operands, and each tangent once; None unless NumPy has all.
+
+        The types are for each operand the number of its tangent, -1 for zero, and what it is.
+        """
+        tape = self.parent
+        hosts: list[Any] = []
+        types: list[Any] = []
+        dots: list[Var] = []
+        for x in operands:
+            number = -1
+            if type(x) is JVPTracer and x._trace is self:
+                dot, x = x.tangent, x.primal
+                if type(dot) is not JaxprTracer or dot._trace is not tape:
+                    return None
+                v = dot.variable
+                if v in dots:
+                    number = dots.index(v)
+                else:
+                    number = len(dots)
+                    dots.append(v)
+            if type(x) is not ConcreteArray:
+                return None
+            host = x.host if x.buffer is None else numpy_operand(x)
+            if host is None:
+                return None
+            hosts.append(host)
+            types += number, x.aval
+        return types, hosts, dots
+
     def _by_kernel(
-        self, kernel: LinearizedKernel, primitive: Primitive, hosts: list[Any], dots: list[Var]
+        self, kernel: LinearizedKernel, what: Any, hosts: list[Any], dots: list[Var]
     ) -> tuple[Any, ...]:
-        """Evaluate, and record the linear part."""
+        """Evaluate a primitive or an array function, and record the linear part."""
         results = state.run_quietly(kernel.run, *hosts)
         tape = self.parent
         if kernel.linear.outvars:
             outputs = [Var(v.aval) for v in kernel.linear.outvars]
             known = (*kernel.constants, *hosts, *results)
             residuals = [known[k] for k in kernel.picked]
-            tape.eqns.append(KernelEquation(primitive, dots, outputs, kernel, residuals))
+            tape.eqns.append(KernelEquation(what, dots, outputs, kernel, residuals))
             dots = dots + outputs
         outs = []
         for aval, k, host in zip(kernel.avals_out, kernel.dots_out, results, strict=False):
@@ -579,8 +614,23 @@ def _kernel_of(
       params: of the primitive.
       executable: makes of the program of the primal what runs it.
     """
+    evaluated = trace_to_closed(lambda *xs: primitive.bind(*xs, **params), types[1::2])
+    return _linearized_kernel(evaluated, types, executable)
+
+
+def _function_kernel(
+    function: Callable[..., Any], types: Sequence[Any], statics: tuple[Any, ...]
+) -> LinearizedKernel:
+    """Return the kernel of an array function; `types` as for `_kernel_of`."""
+    evaluated, is_single = staged_function(function, types[1::2], statics)
+    return _linearized_kernel(evaluated, types, numpy_function, is_single)
+
+
+def _linearized_kernel(
+    evaluated: ClosedJaxpr, types: Sequence[Any], executable: Callable[..., Any],
+    is_single: bool = False,
+) -> LinearizedKernel:  # fmt: skip
     numbers, avals = types[::2], types[1::2]
-    evaluated = trace_to_closed(lambda *xs: primitive.bind(*xs, **params), avals)
     split = LINEARIZE_HANDLE.linearize_jaxpr(evaluated, [k >= 0 for k in numbers])
     run = executable(split.primal)
     if any(type(c) is not ConcreteArray for c in split.linear.consts):
@@ -592,7 +642,9 @@ def _kernel_of(
     picked = [*range(first), *[first + k if k >= 0 else next(extra) for k in split.forwarded]]
     avals_out = split.primal.out_avals[: split.num_results]
     programs = (split.primal, split.linear)
-    return LinearizedKernel(run, avals_out, programs, dots_out, linear, picked, constants)
+    return LinearizedKernel(
+        run, avals_out, programs, dots_out, linear, picked, constants, is_single
+    )
 
 
 def _template_of(

@@ -16,8 +16,10 @@ from xprim import (
     Primitive,
     ShapedArray,
     Var,
+    config,
     operands_of_results,
     substituted,
+    trace_to_closed,
 )
 from xprim.jaxpr import memo_of
 from xprim.kernels import Kernel, KernelTable, Refusal
@@ -120,15 +122,20 @@ class JVPKernel(Kernel):
     Attributes:
       dot_numbers: for each result, the number of its tangent; None for zero.
       dot_avals: the abstract values of the tangents.
+      is_single: whether an array function gives one result, and not a tuple of them.
     """
 
-    __slots__ = ("dot_avals", "dot_numbers")
+    __slots__ = ("dot_avals", "dot_numbers", "is_single")
 
-    def __init__(self, run: Any, program: ClosedJaxpr, dot_numbers: Sequence[int | None]) -> None:
+    def __init__(
+        self, run: Any, program: ClosedJaxpr, dot_numbers: Sequence[int | None],
+        is_single: bool = False,
+    ) -> None:  # fmt: skip
         count = len(dot_numbers)
         super().__init__(run, program.out_avals[:count], (program,))
         self.dot_numbers = dot_numbers
         self.dot_avals = program.out_avals[count:]
+        self.is_single = is_single
 
 
 class LinearizedKernel(Kernel):
@@ -143,20 +150,46 @@ class LinearizedKernel(Kernel):
       linear: the derivative; its constant variables stand for the residuals.
       picked: for each residual, its place among the constants, the operands and what `run` returns.
       constants: residuals that do not depend on the operands.
+      is_single: whether an array function gives one result, and not a tuple of them.
     """
 
-    __slots__ = ("constants", "dots_out", "linear", "picked")
+    __slots__ = ("constants", "dots_out", "is_single", "linear", "picked")
 
     def __init__(
         self, run: Any, avals_out: tuple[ShapedArray, ...],
         programs: Sequence[ClosedJaxpr], dots_out: Sequence[Any], linear: Jaxpr,
-        picked: Sequence[int], constants: Sequence[Any],
+        picked: Sequence[int], constants: Sequence[Any], is_single: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(run, avals_out, programs)
         self.dots_out = dots_out
         self.linear = linear
         self.picked = picked
         self.constants = constants
+        self.is_single = is_single
+
+
+def staged_function(
+    function: Callable[..., Any], avals: Sequence[ShapedArray], statics: Sequence[Any]
+) -> tuple[ClosedJaxpr, bool]:
+    """Return the program of an array function, and whether it gives one result.
+
+    Raises:
+      Refusal: where it does more than a program without calls does, or has to warn each caller.
+    """
+    single = False
+
+    def flat(*arrays: Any) -> Sequence[Any]:
+        nonlocal single
+        results = function(*arrays, *statics)
+        single = not isinstance(results, tuple | list)
+        return (results,) if single else results
+
+    if config.values.numpy_rank_promotion != "allow":
+        raise Refusal("numpy_rank_promotion looks at who passes the operands")
+    program = trace_to_closed(flat, avals)
+    if any(eqn.primitive.call_like for eqn in program.jaxpr.eqns):
+        raise Refusal("it holds a call")
+    return program, single
 
 
 def use_template(
@@ -189,7 +222,7 @@ class KernelEquation(Equation):
     """Stands on a tape for the equations from tangents to tangents that a kernel has.
 
     Attributes:
-      primitive: what was evaluated.
+      primitive: what was evaluated, or the array function that was.
       inputs: the variables of the tangents of its operands, each once.
       outputs: the variables that it defines.
       kernel: of the primitive.
@@ -199,7 +232,7 @@ class KernelEquation(Equation):
     __slots__ = ("kernel", "residuals")
 
     def __init__(
-        self, primitive: Primitive, inputs: list[Var], outputs: list[Var], kernel: LinearizedKernel,
+        self, primitive: Any, inputs: list[Var], outputs: list[Var], kernel: LinearizedKernel,
         residuals: list[Any], source: Any = None, name_stack: tuple[str, ...] = (),
     ) -> None:  # fmt: skip
         self.primitive = primitive

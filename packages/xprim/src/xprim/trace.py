@@ -66,6 +66,8 @@ class Trace:
     name = "trace"
     cells: Any = None
     """How the program that is staged uses cells of outside; None where none is."""
+    applies_functions = False
+    """Whether `apply_function` may be called: array functions are one operation of this trace."""
 
     def __init__(self, parent: Trace | None = None) -> None:
         self.parent = parent
@@ -91,6 +93,18 @@ class Trace:
             raise NotImplementedError(type(self).__name__)
         results = written_for_jax(primitive, operands, params)
         return tuple(results) if isinstance(results, list | tuple) else (results,)
+
+    def apply_function(
+        self, function: Callable[..., Any], operands: tuple[Any, ...], statics: tuple[Any, ...]
+    ) -> Any:
+        """Apply an array function as a single operation, or return None: it is to be called.
+
+        Args:
+          function: binds the same primitives for all Arrays of the same types.
+          operands: its leading arguments, Arrays.
+          statics: its further arguments.
+        """
+        return None
 
     @property
     def main(self) -> Trace:

@@ -32,11 +32,12 @@ from xnp.numpy import (
     ufuncs,
 )
 from xnp.numpy.creation import asarray
-from xnp.numpy.dispatch import binary_operator
+from xnp.numpy.dispatch import apply_operator, binary_operator
 from xnp.numpy.index_update import IndexUpdateHelper
 from xprim import EAGER, HOST, Array, ConcreteArray, Tracer, as_array, attach_methods, dtypes
 from xprim.array import check_numbers
 from xprim.avals import size_of
+from xprim.config import state
 from xprim.errors import kind_name, message, with_article
 from xprim.tracebacks import boundaries, boundary, shorten
 from xprim.typing import ArrayLike, DeviceLike, DTypeLike, ShardingLike
@@ -197,13 +198,11 @@ _Binary = Callable[[Any, Any], Array]
 # --- operators ------------------------------------------------------------------------------------
 
 
-def _forward(function: _Binary, route: _Binary | None = None) -> _Binary:
-    route = route or function
-
+def _forward(function: _Binary) -> _Binary:
     def operation(self: Array, other: ArrayLike) -> Array:
         try:
             if isinstance(other, _OPERANDS):
-                return route(self, other)
+                return function(self, other)
             return _of_foreign(function, self, other, False)  # type: ignore[unreachable]
         except Exception as error:
             shorten(error)
@@ -212,13 +211,45 @@ def _forward(function: _Binary, route: _Binary | None = None) -> _Binary:
     return operation
 
 
-def _reflect(function: _Binary, route: _Binary | None = None) -> _Binary:
-    route = route or function
-
+def _reflect(function: _Binary) -> _Binary:
     def operation(self: Array, other: ArrayLike) -> Array:
         try:
             if isinstance(other, _OPERANDS):
-                return route(other, self)
+                return function(other, self)
+            return _of_foreign(function, self, other, True)  # type: ignore[unreachable]
+        except Exception as error:
+            shorten(error)
+            raise
+
+    return operation
+
+
+def _forward_traced(function: _Binary, written: _Binary) -> _Binary:
+    def operation(self: Array, other: ArrayLike) -> Array:
+        try:
+            if isinstance(other, _OPERANDS):
+                trace = state.__dict__["trace"]
+                if trace.applies_functions:
+                    result: Array = apply_operator(trace, written, self, other, written)
+                    return result
+                return written(self, other)
+            return _of_foreign(function, self, other, False)  # type: ignore[unreachable]
+        except Exception as error:
+            shorten(error)
+            raise
+
+    return operation
+
+
+def _reflect_traced(function: _Binary, written: _Binary) -> _Binary:
+    def operation(self: Array, other: ArrayLike) -> Array:
+        try:
+            if isinstance(other, _OPERANDS):
+                trace = state.__dict__["trace"]
+                if trace.applies_functions:
+                    result: Array = apply_operator(trace, written, other, self, written)
+                    return result
+                return written(other, self)
             return _of_foreign(function, self, other, True)  # type: ignore[unreachable]
         except Exception as error:
             shorten(error)
@@ -295,13 +326,13 @@ def _concrete_operators() -> dict[str, Any]:
 
 
 def _tracer_operators() -> dict[str, Any]:
-    """Return operators as they are written, for no kernel is ever found for a tracer."""
+    """Return operators as they are written, unless the trace applies these at once."""
     table: dict[str, Any] = {}
     for name, function in (_BINARY | _COMPARISONS).items():
         if hasattr(function, "routes"):
-            table[f"__{name}__"] = _forward(function, function.routes[0])
+            table[f"__{name}__"] = _forward_traced(function, function.routes[0])
             if name in _BINARY:
-                table[f"__r{name}__"] = _reflect(function, function.routes[0])
+                table[f"__r{name}__"] = _reflect_traced(function, function.routes[0])
     return table
 
 

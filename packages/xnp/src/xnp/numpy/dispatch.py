@@ -368,6 +368,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _ndarray = np.ndarray
 _INT32 = range(-(2**31), 2**31)
+_WIDE_FLOATS = frozenset([dtypes.float32, dtypes.float64])
 _TAKEN = frozenset([ConcreteArray, bool, int, float, complex])
 _ON_DEVICE = "on a device"
 
@@ -451,7 +452,12 @@ def _look_up_one(call: EagerCall) -> Callable[..., Any]:
     def array_function(x: Any, *statics: Any) -> Any:
         try:
             now = state.__dict__
-            if now["trace"] is not EAGER:
+            trace = now["trace"]
+            if trace is not EAGER:
+                if trace.applies_functions:
+                    result = trace.apply_function(function, (x,), statics)
+                    if result is not None:
+                        return result
                 return function(x, *statics)
             if type(x) is ConcreteArray:
                 host = x.host
@@ -481,7 +487,12 @@ def _look_up_two(call: EagerCall) -> Callable[..., Any]:
     def array_function(x: Any, y: Any, *statics: Any) -> Any:
         try:
             now = state.__dict__
-            if now["trace"] is not EAGER:
+            trace = now["trace"]
+            if trace is not EAGER:
+                if trace.applies_functions:
+                    result = trace.apply_function(function, (x, y), statics)
+                    if result is not None:
+                        return result
                 return function(x, y, *statics)
             if type(x) is ConcreteArray and type(y) is ConcreteArray:
                 a, b = x.host, y.host
@@ -526,7 +537,10 @@ def binary_operator(
             key_x: Any
             key_y: Any
             now = state.__dict__
-            if now["trace"] is not EAGER:
+            trace = now["trace"]
+            if trace is not EAGER:
+                if trace.applies_functions:
+                    return apply_operator(trace, function, x1, x2, otherwise)
                 return otherwise(x1, x2)
             if type(x1) is ConcreteArray:
                 a, key_x = x1.host, x1.aval
@@ -556,6 +570,40 @@ def binary_operator(
     return operator
 
 
+def _apply_to_tracers(
+    trace: Any, call: EagerCall, args: tuple[Any, ...], otherwise: Callable[..., Any]
+) -> Any:
+    """Apply an array function under a trace: as one operation of it, or as it is written."""
+    if trace.applies_functions and not call.promotes:
+        result = trace.apply_function(call.function, args[: call.count], args[call.count :])
+        if result is not None:
+            return result
+    return otherwise(*args)
+
+
+def apply_operator(
+    trace: Any, function: Callable[[Any, Any], Any], x: Any, y: Any,
+    otherwise: Callable[[Any, Any], Any],
+) -> Any:  # fmt: skip
+    """Apply a function of two operands under a trace likewise; one of them may be a number."""
+    if otherwise is function:
+        operands = _number_beside(x, y), _number_beside(y, x)
+        result = trace.apply_function(function, operands, ())
+        if result is not None:
+            return result
+    return otherwise(x, y)
+
+
+def _number_beside(x: Any, other: Any) -> Any:
+    """Return a Python number as the array that it is promoted to beside a float; others as is."""
+    if type(x) is not float and type(x) is not int:
+        return x
+    aval = getattr(other, "aval", None)
+    if aval is None or aval.weak_type or aval.dtype not in _WIDE_FLOATS:
+        return x
+    return scalar_array(x, aval.dtype) if type(x) is float or x in _INT32 else x
+
+
 def _look_up(call: EagerCall, otherwise: Callable[..., Any] | None = None) -> Callable[..., Any]:
     """Return a function that finds what runs for any operands, and decides at a first call.
 
@@ -567,8 +615,9 @@ def _look_up(call: EagerCall, otherwise: Callable[..., Any] | None = None) -> Ca
     def array_function(*args: Any) -> Any:
         try:
             now = state.__dict__
-            if now["trace"] is not EAGER:
-                return otherwise(*args)
+            trace = now["trace"]
+            if trace is not EAGER:
+                return _apply_to_tracers(trace, call, args, otherwise)
             operands: list[Any] = []
             key: list[Any] = [function]
             is_away = False
