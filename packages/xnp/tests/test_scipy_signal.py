@@ -256,6 +256,13 @@ def test_what_is_refused_says_why(call, text):
         call()
 
 
+@pytest.mark.parametrize("rate", [np.ones((2, 1)), np.ones(1, np.int32), 2j])
+def test_a_sampling_rate_is_one_real_number(rate):
+    for function, x in ((signal.stft, X), (signal.welch, X), (signal.istft, IMAGE)):
+        with pytest.raises(TypeError, match="fs is not one real number"):
+            function(x, rate)
+
+
 @pytest.mark.parametrize("kind", [1, 2, 3, 4])
 @pytest.mark.parametrize("name", ["dct", "idct", "dctn", "idctn"])
 def test_cosine_transforms_of_complex_arrays_are_those_of_scipy(name, kind):

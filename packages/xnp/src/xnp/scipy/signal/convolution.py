@@ -435,6 +435,12 @@ def _spectrum(operation: str, x: Any, segments: _Segments, trend: Any, onesided:
 
 def _check_rate(operation: str, fs: Any) -> None:
     """Refuse 0: each frequency would be 0, and a density of 0 / 0 whatever rounding left."""
+    rate = array_of(fs, operation)
+    is_real = not dtypes.is_complex(rate.dtype)
+    require(
+        rate.ndim == 0 and is_real, operation, "fs is not one real number.", got=rate,
+        error=TypeError,
+    )  # fmt: skip
     is_known = not isinstance(fs, Tracer)
     require(not is_known or np.asarray(fs).all(), operation, "fs must not be 0.", got=fs)
 
@@ -484,7 +490,7 @@ def stft(
 
     Args:
       x: the signal, real or complex.
-      fs: samples per unit of time, not 0.
+      fs: samples per unit of time, one real number, not 0.
       window: a name ("hann", "hamming", "blackman", "boxcar", "bartlett", ...), a name with a
         number (("kaiser", beta), ...), or an array of `nperseg` elements.
       nperseg: the length of segments.
@@ -546,7 +552,7 @@ def csd(
     Args:
       x: a signal.
       y: another, of as many elements along the axis; None for `x`.
-      fs: samples per unit of time, not 0.
+      fs: samples per unit of time, one real number, not 0.
       window: as of `stft`.
       nperseg: the length of segments; None for 256, or that of the window.
       noverlap: as of `stft`.
