@@ -47,7 +47,7 @@ _WHEN = {
     "axis": ("ValueError", "`axis` is out of bounds"),
     "axes": ("ValueError", "`axes` are out of bounds"),
     "shape": ("ValueError", "a length of `shape` is negative"),
-    **{name: ("ValueError", f"there is no such `{name}`") for name in _WORDS},
+    **{name: ("ValueError", f"unknown `{name}`") for name in _WORDS},
     **{name: ("ValueError", f"`{name}` is negative") for name in _COUNTS},
 }  # fmt: skip
 _OF_UNIVERSAL = {"where": ("TypeError", "`where` is given")}

@@ -189,7 +189,7 @@ def check_manifest(root: Path, package: str) -> Iterator[str]:
     """Yield what a package's `pyproject.toml` declares otherwise than the table says."""
     path = root / "packages" / package / "pyproject.toml"
     if not path.exists():
-        yield f"{path.relative_to(root)}:1: there is no such file"
+        yield f"{path.relative_to(root)}:1: the file is missing"
         return
     project = tomllib.loads(path.read_text())["project"]
     where = f"{path.relative_to(root)}:1:"

@@ -116,7 +116,7 @@ def test_attention_refuses_shapes_that_do_not_go_together() -> None:
         ((1, 3, 1, 4), {"local_window_size": (1, 2, 3)}, ValueError, "a window has a size"),
         ((1, 3, 1, 4), {"local_window_size": -1}, ValueError, "a window has a size"),
         ((1, 3, 1, 4), {"mask": np.ones((1, 1, 2, 3))}, TypeError, "a mask is boolean"),
-        ((1, 3, 1, 4), {"implementation": ["xla"]}, ValueError, "no such implementation"),
+        ((1, 3, 1, 4), {"implementation": ["xla"]}, ValueError, "unknown implementation"),
     ],
 )
 def test_attention_refuses_what_it_would_misread(

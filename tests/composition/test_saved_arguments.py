@@ -147,7 +147,7 @@ def _shown(value):
         (lambda p: p.replace(args_res=[X, X])(X), r"args_res: the value at \[0\] is of another"),
         (lambda p: p.replace(opaque_residuals=[]), "opaque_residuals: their number is fixed"),
         (lambda p: p.replace(opaque_residuals=None), "opaque_residuals: it must be a list"),
-        (lambda p: p.replace(out_nzs=True), "replace: there is no attribute 'out_nzs'"),
+        (lambda p: p.replace(out_nzs=True), "replace: unknown attribute 'out_nzs'"),
     ],
 )
 def test_what_is_put_back_must_be_what_was_left_out(call, text):

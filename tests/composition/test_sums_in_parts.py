@@ -279,7 +279,7 @@ def test_specs_with_sums():
         P("x", unreduced={"x"})
     with pytest.raises(TypeError, match="unreduced takes a set of axis names"):
         P(unreduced="x")
-    with pytest.raises(TypeError, match="there is no attribute 'kind'"):
+    with pytest.raises(TypeError, match="unknown attribute 'kind'"):
         spec.update(kind=1)
 
 

@@ -202,7 +202,7 @@ def a_platform_that_does_not_exist():
 @refused(
     UnknownPlatformError,
     """
-    jit(backend): there is no platform 'abacus' here.
+    jit(backend): unknown platform 'abacus'.
       expected  'cpu', a device, or a SingleDeviceSharding
       hint      devices: Unknown backend: 'abacus' is not the name of a platform.
     """,

@@ -247,7 +247,7 @@ def a_window_larger_than_the_array():
 @refused(
     ValueError,
     """
-    gather and scatter: there is no mode 'wrap around'.
+    gather and scatter: unknown mode 'wrap around'.
       expected  'clip', 'fill', 'drop' or 'promise_in_bounds'
     """,
 )

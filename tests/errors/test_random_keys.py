@@ -148,7 +148,7 @@ def a_seed_of_more_than_64_bits():
 @refused(
     ValueError,
     """
-    key: there is no generator 'philox'.
+    key: unknown generator 'philox'.
       expected  'threefry2x32', 'rbg', 'unsafe_rbg'
     """,
 )

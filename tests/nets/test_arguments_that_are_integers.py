@@ -2,7 +2,7 @@
 
 The annotations of the public functions say which of their arguments are integers, or sequences of
 integers. Each of them is given a float, a string, an object, a list of a float, a traced value, and
-None where there is no such choice. The refusal is a `TypeError`, and its first line has the name of
+None where they are no choice. The refusal is a `TypeError`, and its first line has the name of
 the function that was called and that of the argument.
 """
 

@@ -52,7 +52,7 @@ def test_without_configurations_it_is_the_exact_product():
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: _configs("fp8"), ValueError, "there is no such mode"),
+        (lambda: _configs("fp8"), ValueError, "unknown mode"),
         (lambda: get_scaled_dot_general_config("mxfp4", X), ValueError, "no scale for the whole"),
         (lambda: scaled_dot_general(X, Y, NUMBERS, configs=_configs("mxfp8")[:2]), ValueError,
          "a configuration for lhs, rhs and gradients"),

@@ -105,7 +105,7 @@ def test_the_command_line_goes_on_and_quits_at_the_end_of_its_input():
     assert float(f(1.0)) == 2 and out.getvalue() == "Entering jdb:\n(jdb) "
     with pytest.raises(SystemExit):
         f(1.0)
-    with pytest.raises(ValueError, match="there is no such prompt"):
+    with pytest.raises(ValueError, match="unknown backend"):
         debug.breakpoint(backend="web")
 
 

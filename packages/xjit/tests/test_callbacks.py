@@ -399,7 +399,7 @@ def test_wrong_arguments_say_what_is_wrong():
         pure_callback(one, one, 1.0)
     with pytest.raises(TypeError, match="a declared result has no shape and dtype"):
         pure_callback(np.sin, 1.0, 1.0)
-    with pytest.raises(ValueError, match="there is no such vmap_method"):
+    with pytest.raises(ValueError, match="unknown vmap_method"):
         pure_callback(np.sin, one, 1.0, vmap_method="parallel")
     with pytest.raises(NotImplementedError, match="once for each program"):
         io_callback(np.sin, one, 1.0, sharding="x")

@@ -128,7 +128,7 @@ def test_another_platform_is_refused_unless_that_check_is_off():
     off = export(jit(lambda x: x * 2), platforms=["tpu"],
                  disabled_checks=[DisabledSafetyCheck.platform()])(X)  # fmt: skip
     np.testing.assert_array_equal(deserialize(off.serialize()).call(X), 2 * X)
-    with pytest.raises(ValueError, match=r"no such platform.\n  got       platforms=\['abacus'\]"):
+    with pytest.raises(ValueError, match=r"unknown platform.\n  got       platforms=\['abacus'\]"):
         export(jit(lambda x: x), platforms=["abacus"])
 
 

@@ -110,7 +110,7 @@ def test_empty_batches_have_empty_transforms():
     [
         (lambda: xnp.fft.fft(REAL, 0), ValueError, "fft: a length must be at least 1, got 0"),
         (lambda: xnp.fft.fft(REAL, axis=4), ValueError, "fft: axis 4 is out of bounds"),
-        (lambda: xnp.fft.fft(REAL, norm="max"), ValueError, "fft: there is no norm 'max'"),
+        (lambda: xnp.fft.fft(REAL, norm="max"), ValueError, "fft: unknown norm 'max'"),
         (lambda: xnp.fft.rfft(COMPLEX), TypeError, "rfft: takes real numbers"),
         (lambda: xnp.fft.ihfft(COMPLEX), TypeError, "ihfft: takes real numbers"),
         (lambda: xnp.fft.fftn(REAL, (2,), (0, 1)), ValueError, "a length for each axis"),

@@ -51,7 +51,7 @@ def test_lengths_that_do_not_fit_raise():
 
 
 def test_an_unknown_transform_raises():
-    with pytest.raises(ValueError, match="there is no transform 'DCT'"):
+    with pytest.raises(ValueError, match="unknown fft_type 'DCT'"):
         lax.fft(np.ones(3, np.float32), "DCT", (3,))
 
 

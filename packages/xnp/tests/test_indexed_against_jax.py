@@ -131,7 +131,7 @@ def test_wrong_dimension_numbers_are_explained(mode: str) -> None:
 
 def test_an_unknown_mode_is_refused_by_name() -> None:
     numbers = GatherDimensionNumbers((), (0,), (0,))
-    with pytest.raises(ValueError, match="there is no mode 'wrap'"):
+    with pytest.raises(ValueError, match="unknown mode 'wrap'"):
         lax.gather(np.zeros(3, np.float32), np.zeros((2, 1), np.int32), numbers, (1,), mode="wrap")
 
 

@@ -118,7 +118,7 @@ def test_the_strategy_of_a_read_is_checked_against_the_index():
     assert float(x.at[np.array(1)].get(strategy="dynamic_slice")) == 1
     with pytest.raises(TypeError, match="the strategy 'dynamic_slice' does not read at"):
         x.at[np.array([1])].get(strategy="dynamic_slice")
-    with pytest.raises(ValueError, match="there is no strategy 'scatter'"):
+    with pytest.raises(ValueError, match="unknown strategy 'scatter'"):
         x.at[1].get(strategy="scatter")
 
 

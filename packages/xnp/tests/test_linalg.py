@@ -47,7 +47,7 @@ def test_functions_of_an_oblong_matrix_agree_with_numpy(name, x):
 def test_slogdet_by_qr_agrees_with_numpy(x):
     for found, expected in zip(linalg.slogdet(x, method="qr"), np.linalg.slogdet(x), strict=True):
         np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-12)
-    with pytest.raises(ValueError, match="there is no method 'svd'"):
+    with pytest.raises(ValueError, match="unknown method 'svd'"):
         linalg.slogdet(x, method="svd")
 
 
@@ -165,7 +165,7 @@ def test_errors_name_the_function_and_the_operands():
         linalg.matmul(np.ones((2, 3)), np.ones((2, 3)))
     with pytest.raises(ValueError, match="det: the matrix must be square"):
         linalg.det(TALL)
-    with pytest.raises(ValueError, match="there is no mode 'half'"):
+    with pytest.raises(ValueError, match="unknown mode 'half'"):
         linalg.qr(TALL, "half")
 
 

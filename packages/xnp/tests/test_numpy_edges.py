@@ -22,7 +22,7 @@ SQUARES = np.float32([[[4, 1], [1, 3]], [[5, 2], [0, 6]]])
         (lambda: xnp.diag_indices(-1), (ValueError,), "must not be negative, got -1 and 2"),
         (lambda: xnp.diag_indices(2, -1), (ValueError,), "must not be negative, got 2 and -1"),
         (lambda: xnp.hypot(1j, 1.0), (ValueError,), "takes real numbers"),
-        (lambda: xnp.isin(1, 2, method="x"), (ValueError,), "there is no method 'x'"),
+        (lambda: xnp.isin(1, 2, method="x"), (ValueError,), "unknown method 'x'"),
         (lambda: xnp.cov(X, dtype=int), (ValueError,), "dtype must be floating or complex"),
         (lambda: make_jaxpr(lambda i: xnp.zeros(3)[i:])(1), (IndexError, TypeError), "of a slice"),
         (lambda: xnp.interp(0.0, X[0], X[0], period=X[0, :1]), (ValueError,), "a number, got"),

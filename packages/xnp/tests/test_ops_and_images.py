@@ -62,7 +62,7 @@ def test_rows_out_of_range_may_be_clipped_and_a_row_may_stand_for_all():
         (lambda: ops.segment_sum(1.0, IDS, -1), ValueError, "num_segments must not be negative"),
         (lambda: ops.segment_sum(1.0, IDS, bucket_size=0), ValueError, "bucket_size must be at"),
         (lambda: image.resize(np.ones(3), (2, 2), "linear"), ValueError, "a size for each dim"),
-        (lambda: image.resize(np.ones(3), (2,), "best"), ValueError, "there is no method 'best'"),
+        (lambda: image.resize(np.ones(3), (2,), "best"), ValueError, "unknown method 'best'"),
         (lambda: image.resize(np.ones(0), (2,), "linear"), ValueError, "no elements to be resized"),
         (lambda: image.scale_and_translate(np.ones(3), (2,), (0,), [1.0], [0.0], "nearest"),
          ValueError, "the nearest element is not defined"),

@@ -213,7 +213,7 @@ def test_a_string_in_front_says_how_arrays_are_joined(name: str, directive: str)
 
 
 def test_other_strings_in_front_are_refused() -> None:
-    with pytest.raises(ValueError, match="r_: there is no directive 'q'"):
+    with pytest.raises(ValueError, match="r_: unknown directive 'q'"):
         xnp.r_["q", 1]
     with pytest.raises(ValueError, match="c_: a string must come first"):
         xnp.c_[1, "r"]

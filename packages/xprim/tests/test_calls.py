@@ -135,5 +135,5 @@ def test_the_parts_of_a_kind_are_rules_by_their_own_names():
     assert kinds["eager"].rules_among(both.rules) == {"cost": cost, "ufunc": ufunc}
     with pytest.raises(DuplicateRuleError, match="a rule of kind 'cost' exists already"):
         both.define("eager", Eager(cost))
-    with pytest.raises(TypeError, match="there is no rule kind 'price'"):
+    with pytest.raises(TypeError, match="unknown rule kind 'price'"):
         both.define("eager", RuleParts(price=cost))

@@ -39,7 +39,7 @@ def test_primitives_are_found_by_name_and_pickle_by_it():
 def test_a_forgotten_rule_is_an_error_at_definition():
     with pytest.raises(TypeError, match="shape"):
         Primitive("test_forgotten", **RULES)
-    with pytest.raises(TypeError, match="test_unknown: there is no rule kind 'flavour'") as e:
+    with pytest.raises(TypeError, match="test_unknown: unknown rule kind 'flavour'") as e:
         Primitive("test_unknown", shape=NONE, flavour=NONE, **RULES)
     assert "stablehlo" in str(e.value)
 

@@ -57,7 +57,7 @@ def test_an_error_has_the_common_form_and_its_class():
 @pytest.mark.parametrize("value", ["c", [], np.arange(2)])
 def test_a_choice_refuses_what_is_not_listed_arrays_and_unhashable_values_too(value):
     for choices in (("a", "b"), {"a": 1, "b": 2}):
-        with pytest.raises(ValueError, match=r"f: there is no such mode\.") as caught:
+        with pytest.raises(ValueError, match="f: unknown mode ") as caught:
             require_choice("f", "mode", value, choices)
         assert "expected  'a' or 'b'" in str(caught.value)
     with pytest.raises(ValueError, match="expected  'a', 'b' or a function"):

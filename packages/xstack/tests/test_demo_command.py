@@ -40,7 +40,7 @@ def test_libraries_that_are_missing_are_named_before_the_training(tmp_path, monk
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--data", "nothing.npz"), "there is no such file"),
+        (("--data", "nothing.npz"), "unknown file"),
         (("--steps", "0"), "must be a positive integer"),
         (("--batch-size", "100"), "must be a multiple of --replicas"),
         (("--mesh", "4"), "must be two numbers, as in 4x2, got '4'"),

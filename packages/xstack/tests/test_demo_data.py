@@ -63,7 +63,7 @@ def test_bad_arrays_get_one_clear_line(tmp_path, examples, change, message):
 
 
 def test_missing_file_missing_array_and_unknown_kind(tmp_path, examples):
-    with pytest.raises(DemoError, match="there is no such file"):
+    with pytest.raises(DemoError, match="unknown file"):
         load(tmp_path / "nothing.npz", 0)
     with pytest.raises(DemoError, match="has no array 'y', only x"):
         load(save(tmp_path, x=examples["x"]), 0)

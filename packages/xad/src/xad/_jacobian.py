@@ -137,7 +137,7 @@ def jacobian(
       What `jacrev` returns: the modes differ in rounding alone.
 
     Raises:
-      ValueError: there is no such mode, or it is "forward" with `allow_int`.
+      ValueError: unknown mode, or it is "forward" with `allow_int`.
       TypeError: the arguments or results are not floating, as for `jacrev`.
 
     Example:

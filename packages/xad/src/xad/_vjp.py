@@ -337,7 +337,7 @@ class PullBack(_LinearFunction):
         unknown = sorted(saved.keys() - {"args_res", "opaque_residuals"})
         if unknown:
             raise TypeError(message(
-                "vjp: replace", f"there is no attribute {unknown[0]!r} to replace.",
+                "vjp: replace", f"unknown attribute {unknown[0]!r}.",
                 expected="args_res, opaque_residuals",
             ))  # fmt: skip
         residuals, form = self.tree_flatten()

@@ -92,7 +92,7 @@ def root(
     Raises:
       CheckError: x is no solution; it says how far from one it is.
       TypeError: the unknowns are not real floating, or f(x) is not like x.
-      ValueError: there is no such solver or option.
+      ValueError: unknown solver or option.
 
     Differentiable in: `args` and what `f` closes over, where df/dx is regular at the solution.
 
@@ -142,7 +142,7 @@ def fixed_point(
     Raises:
       CheckError: x is no fixed point; it says how far from one it is.
       TypeError: the unknowns are not real floating, or g(x) is not like x.
-      ValueError: there is no such solver or option.
+      ValueError: unknown solver or option.
 
     Differentiable in: `args` and what `g` closes over, where 1 - dg/dx is regular.
 
@@ -200,7 +200,7 @@ def argmin(
     Raises:
       CheckError: the gradient is not zero; it says how far from a stationary point x is.
       TypeError: the unknowns are not real floating, or f(x) is no scalar.
-      ValueError: there is no such solver or option.
+      ValueError: unknown solver or option.
 
     Differentiable in: `args` and what `f` closes over, where the Hessian is regular.
 

@@ -97,7 +97,7 @@ def minimize(
     given = dict(options or {})
     if known is None or set(given) - known:
         raise ValueError(message(
-            "minimize", "there is no such method or option.", got=f"{method!r}, {given}",
+            "minimize", "unknown method or option.", got=f"{method!r}, {given}",
             expected=f"one of {tuple(_METHODS)}, options {sorted(known or _BFGS | _LBFGS)}",
         ))  # fmt: skip
     x = as_array(x0, what="minimize: x0")

@@ -25,7 +25,7 @@ from xad.custom_rules import custom_vjp
 from xnp import lax, nn
 from xprim import Array, as_array, dtypes
 from xprim.errors import message
-from xprim.requirements import require
+from xprim.requirements import require, require_choice
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike
 
@@ -84,10 +84,7 @@ def get_scaled_dot_general_config(
       32
     """
     what = "get_scaled_dot_general_config"
-    if mode not in _FORMATS:
-        raise ValueError(message(
-            what, "there is no such mode.", got=f"{mode!r}", expected=", ".join(_FORMATS),
-        ))  # fmt: skip
+    require_choice(what, "mode", mode, _FORMATS)
     if mode == "nvfp4":
         whole = xnp.ones((1,), np.float32) if global_scale is None else global_scale
     elif global_scale is None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from xprim.errors import message
+from xprim.requirements import require_choice
 from xprim.tracebacks import boundaries
 
 from . import jaxlib_gateway as gateway
@@ -70,18 +70,14 @@ def local_devices(
         host_id: the older name of `process_index`.
 
     Raises:
-        ValueError: there is no such process.
+        ValueError: unknown process.
     """
     if process_index is not None and host_id is not None:
         raise ValueError("local_devices: process_index and host_id are one argument; give one.")
     wanted = process_index if process_index is not None else host_id
     if wanted is None:
         return gateway.local_devices(backend)
-    if wanted not in process_indices(backend):
-        raise ValueError(message(
-            "local_devices", "there is no such process.", got=f"{wanted}",
-            expected=f"one of {process_indices(backend)}",
-        ))  # fmt: skip
+    require_choice("local_devices", "process", wanted, process_indices(backend))
     return [device for device in devices(backend) if device.process_index == wanted]
 
 

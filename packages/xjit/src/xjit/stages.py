@@ -409,8 +409,8 @@ class Lowered(_Stage):
 
 def _check_dialect(operation: str, dialect: str | None) -> str:
     require(
-        dialect in (None, "stablehlo", "hlo"), operation, "there is no form in the dialect {!r}.",
-        dialect, expected="'stablehlo' or 'hlo'",
+        dialect in (None, "stablehlo", "hlo"), operation, "unknown dialect {!r}.", dialect,
+        expected="'stablehlo' or 'hlo'",
         hint="lower(...).compile().as_text() is XLA's optimised program",
     )  # fmt: skip
     return dialect or "stablehlo"

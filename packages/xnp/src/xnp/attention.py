@@ -93,7 +93,7 @@ def dot_product_attention(
 
     Raises:
       TypeError: `mask` is not boolean; the dtypes are none of cuDNN's.
-      ValueError: the shapes do not go together; there is no such implementation, or it lacks an
+      ValueError: the shapes do not go together; unknown implementation, or it lacks an
         option that is set.
       MissingRuleError: a program with "cudnn" is compiled for another platform than CUDA.
 

@@ -24,7 +24,7 @@ from xnp.placing import on_device
 from xnp.primitives.table import bind, scalar_like
 from xprim import Array, dtypes, scalar_array
 from xprim.errors import message
-from xprim.requirements import require, static_int
+from xprim.requirements import require, require_choice, static_int
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DeviceLike, DTypeLike
 
@@ -87,7 +87,7 @@ def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
     Raises:
         TypeError: `a` is not an array.
-        ValueError: `n` is negative; `axis` is out of bounds; there is no such `norm`.
+        ValueError: `n` is negative; `axis` is out of bounds; unknown `norm`.
 
     Example:
         >>> import xnp
@@ -114,7 +114,7 @@ def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
     Raises:
         TypeError: `a` is not an array.
-        ValueError: `n` is negative; `axis` is out of bounds; there is no such `norm`.
+        ValueError: `n` is negative; `axis` is out of bounds; unknown `norm`.
 
     Example:
         >>> import xnp
@@ -141,7 +141,7 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
 
     Raises:
         TypeError: `a` is not an array.
-        ValueError: `n` is negative; `axis` is out of bounds; there is no such `norm`.
+        ValueError: `n` is negative; `axis` is out of bounds; unknown `norm`.
 
     Example:
         >>> import xnp
@@ -168,7 +168,7 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
     Raises:
         TypeError: `a` is not an array.
-        ValueError: `n` is negative; `axis` is out of bounds; there is no such `norm`.
+        ValueError: `n` is negative; `axis` is out of bounds; unknown `norm`.
 
     Example:
         >>> import xnp
@@ -197,7 +197,7 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
 
     Raises:
         TypeError: `a` is not an array.
-        ValueError: `n` is negative; `axis` is out of bounds; there is no such `norm`.
+        ValueError: `n` is negative; `axis` is out of bounds; unknown `norm`.
 
     Example:
         >>> import xnp
@@ -226,7 +226,7 @@ def fftn(
 
     Raises:
         TypeError: `a` is not an array.
-        ValueError: `axes` are out of bounds; there is no such `norm`.
+        ValueError: `axes` are out of bounds; unknown `norm`.
 
     Example:
       >>> import xnp
@@ -257,7 +257,7 @@ def ifftn(
 
     Raises:
         TypeError: `a` is not an array.
-        ValueError: `axes` are out of bounds; there is no such `norm`.
+        ValueError: `axes` are out of bounds; unknown `norm`.
 
     Example:
         >>> import xnp
@@ -288,7 +288,7 @@ def rfftn(
 
     Raises:
         TypeError: `a` is not an array.
-        ValueError: `axes` are out of bounds; there is no such `norm`.
+        ValueError: `axes` are out of bounds; unknown `norm`.
 
     Example:
         >>> import xnp
@@ -318,7 +318,7 @@ def irfftn(
 
     Raises:
         TypeError: `a` is not an array.
-        ValueError: `axes` are out of bounds; there is no such `norm`.
+        ValueError: `axes` are out of bounds; unknown `norm`.
 
     Example:
         >>> import xnp
@@ -348,7 +348,7 @@ def fft2(
 
     Raises:
         TypeError: `a` is not an array.
-        ValueError: `axes` are out of bounds; there is no such `norm`.
+        ValueError: `axes` are out of bounds; unknown `norm`.
 
     Example:
         >>> import xnp
@@ -379,7 +379,7 @@ def ifft2(
 
     Raises:
         TypeError: `a` is not an array.
-        ValueError: `axes` are out of bounds; there is no such `norm`.
+        ValueError: `axes` are out of bounds; unknown `norm`.
 
     Example:
         >>> import xnp
@@ -410,7 +410,7 @@ def rfft2(
 
     Raises:
         TypeError: `a` is not an array.
-        ValueError: `axes` are out of bounds; there is no such `norm`.
+        ValueError: `axes` are out of bounds; unknown `norm`.
 
     Example:
         >>> import xnp
@@ -440,7 +440,7 @@ def irfft2(
 
     Raises:
         TypeError: `a` is not an array.
-        ValueError: `axes` are out of bounds; there is no such `norm`.
+        ValueError: `axes` are out of bounds; unknown `norm`.
 
     Example:
         >>> import xnp
@@ -492,10 +492,7 @@ def _length(n: Any, name: str, kept: int | None = None) -> int:
 def _known(norm: str | None, name: str) -> str:
     if norm is None:
         return "backward"
-    require(
-        norm in _NORMS, name, "there is no norm {!r}.", norm,
-        expected="'backward', 'ortho' or 'forward'",
-    )  # fmt: skip
+    require_choice(name, "norm", norm, _NORMS)
     return norm
 
 

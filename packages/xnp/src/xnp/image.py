@@ -36,7 +36,7 @@ from xnp.primitives.precision import PrecisionLike
 from xprim import Array, dtypes
 from xprim.avals import SymbolicSize
 from xprim.errors import message
-from xprim.requirements import require, static_shape
+from xprim.requirements import require, require_choice, static_shape
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
@@ -66,13 +66,9 @@ class ResizeMethod(enum.Enum):
         """Return the method of a name, such as "bilinear" or "lanczos3".
 
         Raises:
-          ValueError: there is no such method.
+          ValueError: unknown method.
         """
-        if s not in _METHOD_BY_NAME:
-            raise ValueError(message(
-                "ResizeMethod", f"there is no method {s!r}.",
-                expected=", ".join(map(repr, _METHOD_BY_NAME)),
-            ))  # fmt: skip
+        require_choice("ResizeMethod", "method", s, _METHOD_BY_NAME)
         return _METHOD_BY_NAME[s]
 
 

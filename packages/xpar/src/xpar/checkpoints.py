@@ -447,7 +447,7 @@ def restore(directory: Any, like: Any, *, step: int | None = None) -> Any:
       The tree with arrays, as they were saved, to the bit.
 
     Raises:
-      FileNotFoundError: there is no such step.
+      FileNotFoundError: unknown step.
       CheckpointError: a file is cut off or changed.
       ValueError: names, shapes or dtypes are not those that were saved.
     """

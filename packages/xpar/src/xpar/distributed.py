@@ -98,7 +98,7 @@ def job_of_environment(method: str | None, environ: Mapping[str, str] = os.envir
     if method is not None:
         if method not in _SCHEDULERS:
             raise ValueError(message(
-                "initialize", f"there is no cluster_detection_method {method!r}.",
+                "initialize", f"unknown cluster_detection_method {method!r}.",
                 expected=f"one of {', '.join(_SCHEDULERS)}, deactivate, or None",
             ))  # fmt: skip
         is_present, ask = _SCHEDULERS[method]

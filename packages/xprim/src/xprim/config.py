@@ -217,7 +217,7 @@ def update(name: str, val: object) -> None:
         val: the new value, of the type and among the choices that the option declares.
 
     Raises:
-        AttributeError: there is no such option (the message lists those of similar names).
+        AttributeError: unknown option (the message lists those of similar names).
         TypeError, ValueError: the value is not one that the option takes.
 
     Example:

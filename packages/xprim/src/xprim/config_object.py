@@ -101,7 +101,7 @@ def parse_flags_with_absl() -> None:
     Programs written for JAX call it so; absl is not needed.
 
     Raises:
-      AttributeError: there is no such option.
+      AttributeError: unknown option.
       ValueError: the text is no value of the option.
     """
     before = itertools.takewhile(lambda argument: argument != "--", sys.argv[1:])

@@ -260,7 +260,7 @@ class Primitive:
         declared = kinds.get(kind)
         if declared is None and kind not in kind_of_part:
             raise TypeError(message(
-                self.name, f"there is no rule kind {kind!r}.",
+                self.name, f"unknown rule kind {kind!r}.",
                 expected=f"one of {', '.join(kinds)}",
             ))  # fmt: skip
         if kind in self.rules:

@@ -116,15 +116,13 @@ def require_choice(
       >>> require_choice("convolve", "mode", "whole", ("full", "same", "valid"))
       Traceback (most recent call last):
           ...
-      ValueError: convolve: there is no such mode.
-        got       'whole'
+      ValueError: convolve: unknown mode 'whole'.
         expected  'full', 'same' or 'valid'
     """
     if not _is_among(value, choices):
         *others, last = [*[repr(choice) for choice in choices], *([also] if also else [])]
         expected = f"{', '.join(others)} or {last}" if others else last
-        text = message(operation, f"there is no such {name}.", got=shown(value), expected=expected)
-        raise error(text)
+        raise error(message(operation, f"unknown {name} {shown(value)}.", expected=expected))
 
 
 def _is_among(value: Any, choices: Any) -> bool:

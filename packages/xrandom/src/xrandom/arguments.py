@@ -10,7 +10,7 @@ import numpy as np
 from xnp import lax
 from xprim import ConcreteArray, as_array, config, dtypes
 from xprim.errors import ShapeError, message
-from xprim.requirements import require, static_shape
+from xprim.requirements import require, require_choice, static_shape
 
 __all__ = ()
 
@@ -108,10 +108,7 @@ def repeated(x: Any, shape: Shape) -> Any:
 
 def is_approximate(method: str, operation: str) -> bool:
     """Return whether a method draws samples without a loop; raise where there is none so called."""
-    require(
-        method in ("exact", "approximate"), operation, "there is no method {!r}.", method,
-        expected="'exact' or 'approximate'",
-    )  # fmt: skip
+    require_choice(operation, "method", method, ("exact", "approximate"))
     return method == "approximate"
 
 

@@ -338,7 +338,7 @@ def asked_dtype(operation: str, impl: Any = None, dtype: Any = None) -> Any:
         ))  # fmt: skip
     if wanted not in _DTYPES:
         raise ValueError(message(
-            operation, f"there is no generator {wanted!r}.",
+            operation, f"unknown generator {wanted!r}.",
             expected=", ".join(map(repr, _DTYPES)),
             hint="" if impl or dtype else "config.default_prng_impl names the generator",
         ))  # fmt: skip

@@ -16,7 +16,7 @@ from xprim import Array, Primitive, ShapedArray, Zero, as_array, config, dimensi
 from xprim.contracts import BatchAxis, JVPHandle
 from xprim.errors import message
 from xprim.promotion import result_type
-from xprim.requirements import require
+from xprim.requirements import require, require_choice
 from xprim.sharded_types import reshard_as, whole
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
@@ -758,7 +758,7 @@ def gamma(
             `key` is no random key;
             `dtype` names no dtype;
             `out_sharding` is no sharding.
-        ValueError: a length of `shape` is negative; there is no such `method`.
+        ValueError: a length of `shape` is negative; unknown `method`.
 
     Example:
       >>> from xrandom import gamma, key
@@ -800,7 +800,7 @@ def loggamma(
             `key` is no random key;
             `dtype` names no dtype;
             `out_sharding` is no sharding.
-        ValueError: a length of `shape` is negative; there is no such `method`.
+        ValueError: a length of `shape` is negative; unknown `method`.
 
     Example:
         >>> import xnp
@@ -929,7 +929,7 @@ def beta(
             `key` is no random key;
             `dtype` names no dtype;
             `out_sharding` is no sharding.
-        ValueError: a length of `shape` is negative; there is no such `method`.
+        ValueError: a length of `shape` is negative; unknown `method`.
 
     Example:
         >>> import xrandom
@@ -1029,7 +1029,7 @@ def chisquare(
 
     Raises:
         TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
-        ValueError: a length of `shape` is negative; there is no such `method`.
+        ValueError: a length of `shape` is negative; unknown `method`.
 
     Example:
         >>> import xrandom
@@ -1291,7 +1291,7 @@ def multivariate_normal(
 
     Raises:
         TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
-        ValueError: a length of `shape` is negative; there is no such `method`.
+        ValueError: a length of `shape` is negative; unknown `method`.
 
     Example:
         >>> import xnp
@@ -1299,11 +1299,7 @@ def multivariate_normal(
         >>> xrandom.multivariate_normal(xrandom.key(0), xnp.zeros(2), xnp.eye(2), (5,)).shape
         (5, 2)
     """
-    if method not in _METHODS:
-        raise ValueError(message(
-            "multivariate_normal", "there is no such method.", got=f"{method!r}",
-            expected=f"one of {', '.join(map(repr, _METHODS))}",
-        ))  # fmt: skip
+    require_choice("multivariate_normal", "method", method, _METHODS)
     words = words_of(key, "multivariate_normal")
     centre = as_array(mean, what="multivariate_normal: mean")
     covariance = as_array(cov, what="multivariate_normal: cov")

@@ -72,7 +72,7 @@ def poisson(
 
     Raises:
         TypeError: `key` is no random key; `dtype` names no dtype; `out_sharding` is no sharding.
-        ValueError: a length of `shape` is negative; there is no such `method`.
+        ValueError: a length of `shape` is negative; unknown `method`.
 
     Example:
       >>> from xrandom import key, poisson

@@ -148,7 +148,7 @@ def key(seed: ArrayLike, *, impl: Any = None, dtype: DTypeLike = None) -> Array:
 
     Raises:
       TypeError: the seed is not a single integer.
-      ValueError: there is no such generator.
+      ValueError: unknown generator.
 
     Example:
       >>> from xrandom import key, key_data

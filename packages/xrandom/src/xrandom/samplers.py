@@ -28,7 +28,7 @@ from xprim.avals import SymbolicSize
 from xprim.eager import EAGER
 from xprim.errors import ShapeError, described, message
 from xprim.kernels import Kernel, KernelTable, numpy_function, numpy_operand
-from xprim.requirements import require, static_int
+from xprim.requirements import require, require_choice, static_int
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from xrandom import arguments
@@ -585,7 +585,7 @@ def gumbel(
         An array of `shape` and of the dtype asked for.
 
     Raises:
-      ValueError: there is no such mode.
+      ValueError: unknown mode.
 
     Example:
         >>> import xrandom
@@ -603,11 +603,7 @@ def check_mode(mode: str | None, operation: str) -> str:
     """Return the mode of Gumbel samples, "low" for None."""
     if mode is None:
         return "low"
-    if mode not in _MODES:
-        raise ValueError(message(
-            operation, "there is no such mode.", got=f"{mode!r}",
-            expected=f"{' or '.join(map(repr, _MODES))}",
-        ))  # fmt: skip
+    require_choice(operation, "mode", mode, _MODES)
     return mode
 
 
@@ -857,7 +853,7 @@ def bernoulli(
 
     Raises:
         TypeError: `key` is no random key; `out_sharding` is no sharding.
-        ValueError: a length of `shape` is negative; there is no such `mode`.
+        ValueError: a length of `shape` is negative; unknown `mode`.
 
     Example:
       >>> from xrandom import bernoulli, key

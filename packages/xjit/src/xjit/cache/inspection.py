@@ -164,7 +164,7 @@ def explain(first: str, second: str) -> str:
       second: likewise.
 
     Raises:
-      LookupError: there is no such entry, or more than one.
+      LookupError: no entry, or more than one, has such a key.
     """
     one, two = _entry(first), _entry(second)
     lines = []

@@ -21,7 +21,7 @@ from xnp import lax
 from xprim import Array, Effect, Primitive, ShapedArray, as_array, dtypes, shaped_array, state
 from xprim.contracts import BatchAxis
 from xprim.errors import MissingRuleError, described, message
-from xprim.requirements import require
+from xprim.requirements import require, require_choice
 from xprim.tracebacks import boundaries, boundary
 
 __all__ = [
@@ -399,11 +399,8 @@ def ffi_call(
       ValueError: under a derivative, unless a custom rule is before it; wrong layouts or aliases.
       XlaError: no function has the name, or it refuses its operands.
     """
-    if vmap_method is not None and vmap_method not in VMAP_METHODS:
-        raise ValueError(message(
-            "ffi_call", "there is no such vmap_method.", got=repr(vmap_method),
-            expected=f"None or one of {', '.join(map(repr, VMAP_METHODS))}",
-        ))  # fmt: skip
+    if vmap_method is not None:
+        require_choice("ffi_call", "vmap_method", vmap_method, VMAP_METHODS, also="None")
     require(
         legacy_backend_config is None or custom_call_api_version < 4, "ffi_call",
         "a text of options is for versions of the interface before 4.",

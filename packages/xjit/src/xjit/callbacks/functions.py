@@ -13,7 +13,7 @@ from xjit.sharding.shardings import SingleDeviceSharding
 from xprim import ConcreteArray, Effect, ShapedArray, dtypes, shaped_array, source
 from xprim.errors import XStackRuntimeError, XStackTypeError, described, message
 from xprim.extended import unwrap, wrap
-from xprim.requirements import require
+from xprim.requirements import require, require_choice
 from xprim.tracebacks import boundary
 from xprim.transformed import check_function, flat_arrays
 from xprim.typing import PyTree, ShardingLike
@@ -104,11 +104,8 @@ def pure_callback(
       Array([1., 2., 3.], dtype=float32)
     """
     device = _device("pure_callback", sharding)
-    if vmap_method is not None and vmap_method not in VMAP_METHODS:
-        raise ValueError(message(
-            "pure_callback", "there is no such vmap_method.", got=repr(vmap_method),
-            expected=f"None or one of {', '.join(map(repr, VMAP_METHODS))}",
-        ))  # fmt: skip
+    if vmap_method is not None:
+        require_choice("pure_callback", "vmap_method", vmap_method, VMAP_METHODS, also="None")
     return _call(
         "pure_callback", callback, result_shape_dtypes, args, kwargs, None, vmap_method, device
     )

@@ -486,7 +486,7 @@ def checkify(
     kinds = frozenset(errors)
     if not kinds <= all_checks:
         raise ValueError(message(
-            "checkify", "there is no such kind of checks.",
+            "checkify", "unknown kind of checks.",
             got=", ".join(sorted(map(repr, kinds - all_checks))),
             expected="user_checks | nan_checks | div_checks | index_checks",
         ))  # fmt: skip

@@ -500,7 +500,7 @@ def _prompt(
         return lambda frames: CommandLine(frames, stdin or sys.stdin, stdout or sys.stdout)
     require(
         not isinstance(backend, str) and not stdin and not stdout, "debug.breakpoint",
-        "there is no such prompt.", got={"backend": backend},
+        "unknown backend {!r}.", backend,
         expected="None or 'cli', with stdin and stdout; or a pair (readline, file)",
     )  # fmt: skip
     given, out = (None, None) if backend is None else backend

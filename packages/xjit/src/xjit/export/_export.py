@@ -68,7 +68,7 @@ def export(
       for arguments of these types.
 
     Raises:
-      ValueError: `fun_jit` is not what `jit` returned; there is no such platform; the program calls
+      ValueError: `fun_jit` is not what `jit` returned; unknown platform; the program calls
         Python or has effects in order; it runs as copies on several devices; or it calls a routine
         that later runtimes may not have.
 
@@ -113,7 +113,7 @@ def _check_platforms(platforms: Sequence[str] | None) -> tuple[str, ...]:
     names = (platforms,) if isinstance(platforms, str) else tuple(platforms)
     if not names or not set(names) <= set(_PLATFORMS):
         raise ValueError(message(
-            "export", "there is no such platform.", got=f"platforms={platforms!r}",
+            "export", "unknown platform.", got=f"platforms={platforms!r}",
             expected=f"some of {', '.join(map(repr, _PLATFORMS))}",
         ))  # fmt: skip
     return tuple(dict.fromkeys(names))

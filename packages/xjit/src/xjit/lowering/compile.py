@@ -167,7 +167,7 @@ def split_options(
     """Return the settings of XLA among compiler options, and the others, which are ours.
 
     Raises:
-      TypeError, ValueError: there is no such level.
+      TypeError, ValueError: unknown level.
     """
     of_xla = dict(options or {})
     if NAME not in of_xla:

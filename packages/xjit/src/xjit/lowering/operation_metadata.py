@@ -14,6 +14,7 @@ import xtree
 from xprim import Equation, as_array, config, source, state
 from xprim.avals import MemorySpace
 from xprim.errors import message
+from xprim.requirements import require_choice
 from xprim.rules import BACKWARD
 from xprim.trace import LastingScope
 from xprim.transformed import check_function
@@ -378,7 +379,7 @@ def compute_on(
 
     Raises:
       TypeError: `compute_type` is no text.
-      ValueError: there is no such place, or the results are wanted in no memory that there is.
+      ValueError: unknown `compute_type`, or the results are wanted in no memory that there is.
 
     Differentiable: derivatives run where the function does.
 
@@ -414,10 +415,6 @@ def _items(compute_type: Any, options: dict[str, Any] | None) -> Items:
     stream = _STREAM.fullmatch(compute_type)
     if stream is not None:
         return (("_xla_stream_annotation", stream[1]), ("inlineable", "false"))
-    if compute_type not in _TYPES:
-        raise ValueError(message(
-            "compute_on", "there is no such place.", got=f"compute_type={compute_type!r}",
-            expected=f"{', '.join(map(repr, _TYPES))} or 'gpu_stream:1'",
-        ))  # fmt: skip
+    require_choice("compute_on", "compute_type", compute_type, _TYPES, also="'gpu_stream:1'")
     settings = () if options is None else (("backend_config", json.dumps(options)),)
     return (("_xla_compute_type", _TYPES[compute_type]), *settings)

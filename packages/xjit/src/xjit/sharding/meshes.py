@@ -495,7 +495,7 @@ class AbstractDevice:
 
     Attributes:
       device_kind: as devices name it: `cpu`, `NVIDIA H100`.
-      num_cores: of each device; None where there is no such number.
+      num_cores: of each device; None where it is not known.
       platform: `cpu`, `gpu`, ...
     """
 

@@ -19,7 +19,7 @@ from xjit.sharding.meshes import AbstractMesh, Mesh, OfThisProcess, mesh_now, sh
 from xprim import ManualAxisType, config
 from xprim.avals import PINNED_HOST
 from xprim.errors import ArgumentError, message
-from xprim.requirements import require
+from xprim.requirements import require, require_choice
 from xprim.tracebacks import boundary
 from xprim.typing import DeviceLike
 from xtree.records import Immutable, set_once
@@ -328,12 +328,7 @@ def check_memory(operation: str, kind: str | None, device: Any = None) -> str | 
     known: Any = _MEMORY_KINDS
     if isinstance(device, gateway.Device):
         known = sorted({memory.kind for memory in device.addressable_memories()})
-    if kind not in known:
-        *most, last = map(repr, known)
-        raise ValueError(message(
-            operation, f"there is no memory of kind {kind!r} here.",
-            expected=f"{', '.join(most)} or {last}" if most else last,
-        ))  # fmt: skip
+    require_choice(operation, "memory kind", kind, known)
     return kind
 
 
@@ -350,7 +345,7 @@ def device_named_by(value: Any, operation: str) -> Any:
       operation: what errors call the public function.
 
     Raises:
-      UnknownPlatformError: there is no such platform.
+      UnknownPlatformError: unknown platform.
       ValueError: a sharding over several devices.
       TypeError: anything else.
     """
@@ -398,7 +393,7 @@ def _device_of_platform(name: str, operation: str) -> Any:
     except RuntimeError as error:
         there = [platform for platform in gateway.platforms() if platform != name]
         raise UnknownPlatformError(message(
-            operation, f"there is no platform {name!r} here.",
+            operation, f"unknown platform {name!r}.",
             expected=f"{' or '.join(map(repr, there))}, a device, or a SingleDeviceSharding",
             hint=f"{str(error).splitlines()[0]}",
         )) from None  # fmt: skip
@@ -500,7 +495,7 @@ class PartitionSpec(Immutable):
                  "reduced": self.reduced}  # fmt: skip
         for name in changes.keys() - given.keys():
             raise TypeError(message(
-                "PartitionSpec.update", f"there is no attribute {name!r}.",
+                "PartitionSpec.update", f"unknown attribute {name!r}.",
                 expected=", ".join(given),
             ))  # fmt: skip
         given |= changes
@@ -708,7 +703,7 @@ class NamedSharding(Sharding):
         kind = changes.pop("memory_kind", self.memory)
         if changes:
             raise TypeError(message(
-                "NamedSharding.update", f"there is no attribute {min(changes)!r}.",
+                "NamedSharding.update", f"unknown attribute {min(changes)!r}.",
                 expected="mesh, spec, memory_kind",
             ))  # fmt: skip
         spec = spec if isinstance(spec, PartitionSpec) else self.spec.update(partitions=spec)

@@ -73,7 +73,7 @@ def dot_general(
         TypeError: an operand is not an array;
             `preferred_element_type` names no dtype;
             `out_sharding` is no sharding.
-        ValueError: there is no such `precision`.
+        ValueError: unknown `precision`.
 
     Example:
       >>> import numpy as np
@@ -122,7 +122,7 @@ def dot(
         TypeError: an operand is not an array;
             `preferred_element_type` names no dtype;
             `out_sharding` is no sharding.
-        ValueError: there is no such `precision`.
+        ValueError: unknown `precision`.
 
     Example:
       >>> import numpy as np
@@ -155,7 +155,7 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None
 
     Raises:
         TypeError: an operand is not an array.
-        ValueError: there is no such `precision`.
+        ValueError: unknown `precision`.
 
     Example:
       >>> import numpy as np
@@ -254,7 +254,7 @@ def ragged_dot(
         TypeError: an operand is not an array;
             `preferred_element_type` names no dtype;
             `out_sharding` is no sharding.
-        ValueError: there is no such `precision`.
+        ValueError: unknown `precision`.
 
     Example:
       >>> import numpy as np

@@ -93,7 +93,7 @@ def conv_general_dilated(
         TypeError: an operand is not an array;
             `preferred_element_type` names no dtype;
             `out_sharding` is no sharding.
-        ValueError: there is no such `padding`; there is no such `precision`.
+        ValueError: unknown `padding`; unknown `precision`.
 
     Example:
       >>> import numpy as np
@@ -164,7 +164,7 @@ def conv(
 
     Raises:
         TypeError: an operand is not an array; `preferred_element_type` names no dtype.
-        ValueError: there is no such `padding`; there is no such `precision`.
+        ValueError: unknown `padding`; unknown `precision`.
 
     Example:
         >>> import xnp
@@ -200,7 +200,7 @@ def conv_with_general_padding(
 
     Raises:
         TypeError: an operand is not an array; `preferred_element_type` names no dtype.
-        ValueError: there is no such `padding`; there is no such `precision`.
+        ValueError: unknown `padding`; unknown `precision`.
 
     Example:
         >>> import xnp
@@ -244,7 +244,7 @@ def conv_transpose(
 
     Raises:
         TypeError: an operand is not an array; `preferred_element_type` names no dtype.
-        ValueError: there is no such `padding`; there is no such `precision`.
+        ValueError: unknown `padding`; unknown `precision`.
 
     Example:
       >>> import numpy as np
@@ -408,7 +408,7 @@ def conv_general_shape_tuple(
         A tuple of sizes.
 
     Raises:
-        ValueError: there is no such `padding`.
+        ValueError: unknown `padding`.
 
     Example:
         >>> from xnp import lax
@@ -439,7 +439,7 @@ def conv_transpose_shape_tuple(
         A tuple of sizes.
 
     Raises:
-        ValueError: there is no such `padding`.
+        ValueError: unknown `padding`.
 
     Example:
         >>> from xnp import lax
@@ -509,7 +509,7 @@ def conv_general_dilated_patches(
 
     Raises:
         TypeError: `lhs` is not an array; `preferred_element_type` names no dtype.
-        ValueError: there is no such `padding`; there is no such `precision`.
+        ValueError: unknown `padding`; unknown `precision`.
 
     Example:
       >>> import numpy as np
@@ -559,7 +559,7 @@ def conv_general_dilated_local(
 
     Raises:
         TypeError: an operand is not an array.
-        ValueError: there is no such `padding`; there is no such `precision`.
+        ValueError: unknown `padding`; unknown `precision`.
 
     Example:
       >>> import numpy as np
@@ -643,7 +643,7 @@ def _kind(fft_type: Any) -> FftType:
     elif isinstance(fft_type, int) and fft_type in list(FftType):
         return FftType(fft_type)
     raise ValueError(message(
-        "fft", f"there is no transform {fft_type!r}.", expected=", ".join(FftType.__members__),
+        "fft", f"unknown fft_type {fft_type!r}.", expected=", ".join(FftType.__members__),
     ))  # fmt: skip
 
 

@@ -70,7 +70,7 @@ def rng_bit_generator(
 
     Raises:
       TypeError: another key or dtype.
-      ValueError: there is no such algorithm.
+      ValueError: unknown algorithm.
 
     Example:
       >>> import numpy as np

@@ -412,7 +412,7 @@ def padtype_to_pads(
       A list of pairs of ints, one for each dimension.
 
     Raises:
-        ValueError: there is no such `padding`.
+        ValueError: unknown `padding`.
 
     Example:
       >>> padtype_to_pads((5,), (3,), (2,), "SAME")
@@ -424,7 +424,7 @@ def padtype_to_pads(
     if name == "VALID":
         return [(0, 0)] * len(in_shape)
     require(
-        name in ("SAME", "SAME_LOWER"), "padding", "there is no padding {!r}.", padding,
+        name in ("SAME", "SAME_LOWER"), "padding", "unknown padding {!r}.", padding,
         expected="'SAME', 'SAME_LOWER', 'VALID', or (low, high) for each dimension",
     )  # fmt: skip
     _check_windows(in_shape, window_shape, window_strides)
@@ -477,7 +477,7 @@ def reduce_window(
 
     Raises:
         TypeError: `operand` is not an array.
-        ValueError: there is no such `padding`.
+        ValueError: unknown `padding`.
 
     Example:
       >>> from xnp import lax

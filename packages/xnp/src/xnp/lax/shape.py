@@ -53,7 +53,7 @@ def dimension_of(dimension: int, ndim: int, what: str) -> int:
     """Return a dimension counted from the front; negative ones count from the end.
 
     Raises:
-      AxisError: when there is no such dimension, a ValueError and an IndexError.
+      AxisError: the axis is out of bounds, a ValueError and an IndexError.
     """
     d = size_of(dimension)
     if not -ndim <= d < ndim:

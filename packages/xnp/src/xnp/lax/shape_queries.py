@@ -155,7 +155,7 @@ def reduce_window_shape_tuple(
       A tuple of ints.
 
     Raises:
-        ValueError: there is no such `padding`.
+        ValueError: unknown `padding`.
 
     Example:
       >>> from xnp import lax

@@ -145,7 +145,7 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
         An array of the dtype of the operand.
 
     Raises:
-      IndexError: when there is no such position.
+      IndexError: the position is out of bounds.
 
     Example:
       >>> np.asarray(index_in_dim(np.arange(6), -1, keepdims=False)).item()
@@ -516,7 +516,7 @@ def gather(
 
     Raises:
         TypeError: `operand` is not an array.
-        ValueError: there is no such `mode`.
+        ValueError: unknown `mode`.
 
     Example:
       >>> numbers = GatherDimensionNumbers((), (0,), (0,))
@@ -615,7 +615,7 @@ def scatter(
 
     Raises:
         TypeError: `operand` is not an array.
-        ValueError: there is no such `mode`.
+        ValueError: unknown `mode`.
 
     Example:
       >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
@@ -653,7 +653,7 @@ def scatter_add(
 
     Raises:
         TypeError: `operand` is not an array.
-        ValueError: there is no such `mode`.
+        ValueError: unknown `mode`.
 
     Example:
         >>> import xnp
@@ -693,7 +693,7 @@ def scatter_sub(
 
     Raises:
         TypeError: `operand` is not an array.
-        ValueError: there is no such `mode`.
+        ValueError: unknown `mode`.
 
     Example:
         >>> import xnp
@@ -735,7 +735,7 @@ def scatter_mul(
 
     Raises:
         TypeError: `operand` is not an array.
-        ValueError: there is no such `mode`.
+        ValueError: unknown `mode`.
 
     Example:
         >>> import xnp
@@ -775,7 +775,7 @@ def scatter_min(
 
     Raises:
         TypeError: `operand` is not an array.
-        ValueError: there is no such `mode`.
+        ValueError: unknown `mode`.
 
     Example:
         >>> import xnp
@@ -815,7 +815,7 @@ def scatter_max(
 
     Raises:
         TypeError: `operand` is not an array.
-        ValueError: there is no such `mode`.
+        ValueError: unknown `mode`.
 
     Example:
         >>> import xnp
@@ -859,7 +859,7 @@ def scatter_apply(
 
     Raises:
         TypeError: `operand` is not an array.
-        ValueError: there is no such `mode`.
+        ValueError: unknown `mode`.
 
     Example:
       >>> import numpy as np

@@ -9,7 +9,7 @@ from xnp.linalg.products import matrix
 from xnp.primitives.matrices import adjoint, matmul
 from xnp.primitives.qr import geqrf_p
 from xprim import Array
-from xprim.requirements import require
+from xprim.requirements import require, require_choice
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
@@ -102,7 +102,7 @@ def qr(a: ArrayLike, mode: str = "reduced") -> QRResult | Array:
 
     Raises:
         TypeError: `a` is not an array.
-        ValueError: there is no such `mode`.
+        ValueError: unknown `mode`.
 
     Example:
         >>> import xnp
@@ -113,10 +113,7 @@ def qr(a: ArrayLike, mode: str = "reduced") -> QRResult | Array:
     """
     x = matrix("qr", a)
     mode = "complete" if mode == "full" else mode
-    require(
-        mode in ("reduced", "complete", "r", "raw"), "qr", "there is no mode {!r}.", mode,
-        expected="'reduced', 'complete', 'r' or 'raw'",
-    )  # fmt: skip
+    require_choice("qr", "mode", mode, ("reduced", "complete", "r", "raw"))
     if mode == "raw":
         packed, taus = geqrf_p.bind(x)
         return QRResult(packed.mT, taus)
@@ -188,7 +185,7 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
 
     Raises:
         TypeError: `a` is not an array.
-        ValueError: there is no such `UPLO`.
+        ValueError: unknown `UPLO`.
 
     Example:
         >>> import xnp
@@ -218,7 +215,7 @@ def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = T
 
     Raises:
         TypeError: `a` is not an array.
-        ValueError: there is no such `UPLO`.
+        ValueError: unknown `UPLO`.
 
     Example:
         >>> import xnp

@@ -104,7 +104,7 @@ def matmul(
 
     Raises:
         TypeError: an operand is not an array; `preferred_element_type` names no dtype.
-        ValueError: the shapes of the operands do not fit together; there is no such `precision`.
+        ValueError: the shapes of the operands do not fit together; unknown `precision`.
 
     Example:
       >>> import numpy as np
@@ -158,7 +158,7 @@ def vecdot(
         TypeError: an operand is not an array; `preferred_element_type` names no dtype.
         ValueError: the shapes of the operands do not fit together;
             `axis` is out of bounds;
-            there is no such `precision`.
+            unknown `precision`.
 
     Example:
         >>> import xnp
@@ -236,7 +236,7 @@ def tensordot(
             `out_sharding` is no sharding.
         ValueError: the shapes of the operands do not fit together;
             `axes` are out of bounds;
-            there is no such `precision`.
+            unknown `precision`.
 
     Example:
         >>> import xnp
@@ -275,7 +275,7 @@ def multi_dot(arrays: Sequence[Any], *, precision: lax.PrecisionLike = None) -> 
         The product, as `matmul` of all of them gives it.
 
     Raises:
-        ValueError: there is no such `precision`.
+        ValueError: unknown `precision`.
 
     Example:
         >>> import xnp

@@ -20,7 +20,7 @@ from xnp.primitives.svd import pinv_p, svd_p
 from xnp.primitives.table import broadcasted, converted, filled, reshaped, selected, sliced, summed
 from xprim import Array, JaxprTracer, Zero, as_array, custom_jvp_call_p, dtypes
 from xprim.errors import ShapeError, message
-from xprim.requirements import require
+from xprim.requirements import require, require_choice
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, Axis
 
@@ -280,7 +280,7 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
 
     Raises:
         TypeError: `a` is not an array.
-        ValueError: there is no such `method`.
+        ValueError: unknown `method`.
 
     Example:
         >>> import xnp
@@ -288,10 +288,7 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
         >>> linalg.slogdet(xnp.array([[4.0, 2.0], [2.0, 3.0]])).logabsdet.round(3)
         Array(2.079, dtype=float32)
     """
-    require(
-        method in (None, "lu", "qr"), "slogdet", "there is no method {!r}.", method,
-        expected="'lu' or 'qr'",
-    )  # fmt: skip
+    require_choice("slogdet", "method", method, (None, "lu", "qr"))
     x = matrix("slogdet", a, square=True)
     sign, values = (_of_qr if method == "qr" else pivots_of)(wide(x))
     sizes = lax.abs(values)
@@ -610,10 +607,7 @@ def matrix_norm(
         Array(5.745, dtype=float32)
     """
     y = matrix("matrix_norm", x)
-    require(
-        ord in _MATRIX_NORMS, "matrix_norm", "there is no order {!r}.", ord,
-        expected="'fro', 'nuc', 1, -1, 2, -2, inf or -inf",
-    )  # fmt: skip
+    require_choice("matrix_norm", "order", ord, _MATRIX_NORMS)
     result = _MATRIX_NORMS[ord](y)
     axes = (y.ndim - 2, y.ndim - 1)
     return _restore(result, y.shape, axes) if keepdims else result  # type: ignore[no-any-return]

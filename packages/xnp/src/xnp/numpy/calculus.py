@@ -577,7 +577,7 @@ def convolve(
 
     Raises:
         TypeError: an operand is not an array; `preferred_element_type` names no dtype.
-        ValueError: there is no such `mode`.
+        ValueError: unknown `mode`.
 
     Example:
         >>> import xnp
@@ -609,7 +609,7 @@ def correlate(
 
     Raises:
         TypeError: an operand is not an array; `preferred_element_type` names no dtype.
-        ValueError: there is no such `mode`.
+        ValueError: unknown `mode`.
 
     Example:
         >>> import xnp

@@ -105,7 +105,7 @@ def dot(
         TypeError: an operand is not an array;
             `preferred_element_type` names no dtype;
             `out_sharding` is no sharding.
-        ValueError: there is no such `precision`.
+        ValueError: unknown `precision`.
 
     Example:
       >>> import xnp
@@ -196,7 +196,7 @@ def matmul(
         TypeError: an operand is not an array;
             `preferred_element_type` names no dtype;
             `out_sharding` is no sharding.
-        ValueError: there is no such `precision`.
+        ValueError: unknown `precision`.
 
     Example:
       >>> import xnp
@@ -312,7 +312,7 @@ def vdot(
 
     Raises:
         TypeError: an operand is not an array; `preferred_element_type` names no dtype.
-        ValueError: there is no such `precision`.
+        ValueError: unknown `precision`.
 
     Example:
         >>> import xnp
@@ -347,7 +347,7 @@ def vecdot(
         TypeError: an operand is not an array; `preferred_element_type` names no dtype.
         ValueError: the shapes of the operands do not fit together;
             `axis` is out of bounds;
-            there is no such `precision`.
+            unknown `precision`.
 
     Example:
       >>> import xnp
@@ -399,7 +399,7 @@ def tensordot(
         TypeError: an operand is not an array;
             `preferred_element_type` names no dtype;
             `out_sharding` is no sharding.
-        ValueError: `axes` are out of bounds; there is no such `precision`.
+        ValueError: `axes` are out of bounds; unknown `precision`.
 
     Example:
       >>> import xnp
@@ -463,7 +463,7 @@ def inner(
 
     Raises:
         TypeError: an operand is not an array; `preferred_element_type` names no dtype.
-        ValueError: there is no such `precision`.
+        ValueError: unknown `precision`.
 
     Example:
         >>> import xnp
@@ -586,7 +586,7 @@ def einsum(
         TypeError: `out` is given;
             `preferred_element_type` names no dtype;
             `out_sharding` is no sharding.
-        ValueError: there is no such `precision`.
+        ValueError: unknown `precision`.
 
     Example:
       >>> import xnp

@@ -356,7 +356,7 @@ def copy(a: ArrayLike, order: str | None = None) -> Array:
       An array of the shape and dtype of `a`.
 
     Raises:
-        ValueError: there is no such `order`.
+        ValueError: unknown `order`.
 
     Example:
       >>> import xnp

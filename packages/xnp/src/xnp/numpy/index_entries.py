@@ -15,7 +15,7 @@ from xnp.primitives.table import bind, broadcasted, filled, reshaped, scalar_lik
 from xprim import Array, ConcreteArray, Tracer, as_array, dtypes, errors, from_numpy, scalar_array
 from xprim.avals import SymbolicSize, size_of, slice_indices
 from xprim.errors import ConcretizationTypeError, IndexTypeError, ShapeError, described, message
-from xprim.requirements import static_int
+from xprim.requirements import require_choice, static_int
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike
 
@@ -152,13 +152,12 @@ def as_positions(x: Array, index: Any) -> tuple[Array, tuple[Any, ...]]:
     return reshaped(x, tuple(shape)), tuple(found)
 
 
+_STRATEGIES = ("auto", "gather", "static_slice", "dynamic_slice")
+
+
 def check_strategy(strategy: str, index: Any) -> None:
     """Refuse a way of reading that does not serve an index."""
-    if strategy not in ("auto", "gather", "static_slice", "dynamic_slice"):
-        raise ValueError(message(
-            "at[].get", f"there is no strategy {strategy!r}.",
-            expected="'auto', 'gather', 'static_slice' or 'dynamic_slice'",
-        ))  # fmt: skip
+    require_choice("at[].get", "strategy", strategy, _STRATEGIES)
     if not strategy.endswith("_slice"):
         return
     for part in index if type(index) is tuple else (index,):

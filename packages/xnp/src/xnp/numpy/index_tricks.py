@@ -323,7 +323,7 @@ def ravel_multi_index(
 
     Raises:
         TypeError: `dtype` names no dtype.
-        ValueError: there is no such `mode`.
+        ValueError: unknown `mode`.
 
     Example:
       >>> import xnp
@@ -401,7 +401,7 @@ class _Joiner:
             numbers = [int(n) for n in words[:3]]
         except ValueError as error:
             raise ValueError(message(
-                self.name, f"there is no directive {directive!r}.",
+                self.name, f"unknown directive {directive!r}.",
                 expected="'r', 'c', or up to three integers: 'axis,ndim,place'",
             )) from error  # fmt: skip
         axis, rank, one = (*numbers, *(self.axis, self.rank, self.one)[len(numbers) :])

@@ -404,7 +404,7 @@ def take(
 
     Raises:
         TypeError: `a` is not an array; `out` is given.
-        ValueError: `axis` is out of bounds; there is no such `mode`.
+        ValueError: `axis` is out of bounds; unknown `mode`.
 
     Example:
       >>> import xnp
@@ -472,7 +472,7 @@ def take_along_axis(
 
     Raises:
         TypeError: `arr` is not an array.
-        ValueError: `axis` is out of bounds; there is no such `mode`.
+        ValueError: `axis` is out of bounds; unknown `mode`.
 
     Example:
       >>> import xnp

@@ -19,8 +19,8 @@ from xnp.numpy.statistics import median
 from xnp.primitives.table import bind, broadcasted, reshaped, scalar_like
 from xprim import Array, ConcreteArray, dtypes
 from xprim.avals import SymbolicSize, size_of
-from xprim.errors import ConcretizationTypeError, message
-from xprim.requirements import require
+from xprim.errors import ConcretizationTypeError
+from xprim.requirements import require, require_choice
 from xprim.tracebacks import boundary
 from xprim.typing import ArrayLike, Axis
 
@@ -51,7 +51,7 @@ def pad(
       An array of the dtype of `array`.
 
     Raises:
-        ValueError: there is no such `mode`.
+        ValueError: unknown `mode`.
 
     Example:
       >>> import xnp
@@ -86,11 +86,8 @@ _LARGE = 1 << 14  # elements: where NumPy's own loop over all axes at once pays
 
 
 def _check_options(mode: str, given: dict[str, Any]) -> None:
-    options = _OPTIONS.get(mode)
-    if options is None:
-        raise ValueError(message(
-            "pad", f"there is no mode {mode!r}.", expected=f"one of {', '.join(_OPTIONS)}",
-        ))  # fmt: skip
+    require_choice("pad", "mode", mode, _OPTIONS)
+    options = _OPTIONS[mode]
     for name in given:
         require(name in options, "pad", "mode {!r} takes no argument {!r}.", mode, name)
 

@@ -427,7 +427,7 @@ def meshgrid(
       A tuple of arrays of as many dimensions as there are vectors.
 
     Raises:
-        ValueError: there is no such `indexing`.
+        ValueError: unknown `indexing`.
 
     Example:
       >>> import xnp

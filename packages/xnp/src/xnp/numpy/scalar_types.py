@@ -301,14 +301,14 @@ class ArrayNamespaceInfo:
           kind: the name of a kind as `isdtype` takes it, or a tuple of some; None for all.
 
         Raises:
-          ValueError: there is no such kind.
+          ValueError: unknown kind.
         """
         del device
         kinds = _KINDS if kind is None else kind if isinstance(kind, tuple) else (kind,)
         unknown = [k for k in kinds if k not in _KINDS]
         if unknown:
             raise ValueError(message(
-                "dtypes", "there is no such kind.", got=f"{unknown[0]!r}",
+                "dtypes", f"unknown kind {unknown[0]!r}.",
                 expected=f"{', '.join(map(repr, _KINDS))}, or a tuple of them",
             ))  # fmt: skip
         wide = dtypes.canonicalize_dtype(float) == dtypes.float64

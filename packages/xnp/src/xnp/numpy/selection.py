@@ -512,7 +512,7 @@ def choose(
 
     Raises:
         TypeError: `a` is not an array; `out` is given.
-        ValueError: there is no such `mode`.
+        ValueError: unknown `mode`.
 
     Example:
       >>> import xnp
@@ -566,7 +566,7 @@ def put(
 
     Raises:
         TypeError: an operand is not an array.
-        ValueError: there is no such `mode`.
+        ValueError: unknown `mode`.
 
     Example:
       >>> import xnp
@@ -644,7 +644,7 @@ def put_along_axis(
 
     Raises:
         TypeError: `arr` is not an array.
-        ValueError: `axis` is out of bounds; there is no such `mode`.
+        ValueError: `axis` is out of bounds; unknown `mode`.
 
     Example:
       >>> import xnp
@@ -759,7 +759,7 @@ def sort(
 
     Raises:
         TypeError: `a` is not an array.
-        ValueError: `axis` is out of bounds; there is no such `order`.
+        ValueError: `axis` is out of bounds; unknown `order`.
 
     Example:
       >>> import xnp
@@ -814,7 +814,7 @@ def argsort(
 
     Raises:
         TypeError: `a` is not an array; `dtype` names no dtype.
-        ValueError: `axis` is out of bounds; there is no such `order`.
+        ValueError: `axis` is out of bounds; unknown `order`.
 
     Example:
       >>> import xnp
@@ -987,7 +987,7 @@ def top_k(
 
     Raises:
         TypeError: `a` is not an array.
-        ValueError: `axis` is out of bounds; there is no such `mode`.
+        ValueError: `axis` is out of bounds; unknown `mode`.
 
     Example:
       >>> import xnp
@@ -1030,7 +1030,7 @@ def searchsorted(
 
     Raises:
         TypeError: an operand is not an array.
-        ValueError: there is no such `side`; there is no such `method`.
+        ValueError: unknown `side`; unknown `method`.
 
     Example:
       >>> import xnp
@@ -1119,7 +1119,7 @@ def digitize(
 
     Raises:
         TypeError: `x` is not an array.
-        ValueError: there is no such `method`.
+        ValueError: unknown `method`.
 
     Example:
       >>> import xnp

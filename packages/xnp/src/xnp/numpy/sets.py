@@ -19,7 +19,7 @@ from xnp.primitives.table import bind, broadcasted, filled, reshaped, scalar_lik
 from xprim import Array, ConcreteArray, ShapedArray, dtypes, errors
 from xprim.avals import size_of
 from xprim.errors import ConcretizationTypeError, brief, described, message
-from xprim.requirements import require
+from xprim.requirements import require, require_choice
 from xprim.tracebacks import boundaries, boundary
 from xprim.typing import ArrayLike
 
@@ -622,7 +622,7 @@ def isin(
       A boolean array of the shape of `element`.
 
     Raises:
-        ValueError: there is no such `method`.
+        ValueError: unknown `method`.
 
     Example:
       >>> import xnp
@@ -630,11 +630,7 @@ def isin(
       Array([ True, False,  True], dtype=bool)
     """
     del assume_unique
-    require(
-        method in ("auto", "compare_all", "binary_search", "sort"), "isin",
-        "there is no method {!r}.", method,
-        expected="'auto', 'compare_all', 'binary_search' or 'sort'",
-    )  # fmt: skip
+    require_choice("isin", "method", method, ("auto", "compare_all", "binary_search", "sort"))
     element, tests = promoted("isin", *[_array(x, "isin") for x in (element, test_elements)])
     tests = reshaped(tests, (tests.aval.size,))
     count = tests.aval.size

@@ -179,7 +179,7 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: ShardingLike = None) 
 
     Raises:
         TypeError: `a` is not an array; `out_sharding` is no sharding.
-        ValueError: there is no such `order`.
+        ValueError: unknown `order`.
 
     Example:
       >>> import xnp

@@ -532,7 +532,7 @@ def interpolated(lines: Any, q: Any, count: int, method: str, skip_nan: bool) ->
       skip_nan: whether NaN is left out; otherwise it makes the result NaN.
 
     Raises:
-        ValueError: there is no such `method`.
+        ValueError: unknown `method`.
     """
     dtype, outer = lines.aval.dtype, lines.aval.shape[:-1]
     is_nan = bind("ne", lines, lines)
@@ -757,7 +757,7 @@ def quantile(
 
     Raises:
         TypeError: `a` is not an array; `out` is given.
-        ValueError: `axis` is out of bounds; there is no such `method`.
+        ValueError: `axis` is out of bounds; unknown `method`.
 
     Example:
       >>> import xnp
@@ -796,7 +796,7 @@ def nanquantile(
 
     Raises:
         TypeError: `a` is not an array; `out` is given.
-        ValueError: `axis` is out of bounds; there is no such `method`.
+        ValueError: `axis` is out of bounds; unknown `method`.
 
     Example:
       >>> import xnp
@@ -839,7 +839,7 @@ def percentile(
 
     Raises:
         TypeError: `a` is not an array; `out` is given; `out_sharding` is no sharding.
-        ValueError: `axis` is out of bounds; there is no such `method`.
+        ValueError: `axis` is out of bounds; unknown `method`.
 
     Example:
       >>> import xnp
@@ -876,7 +876,7 @@ def nanpercentile(
 
     Raises:
         TypeError: `a` is not an array; `out` is given.
-        ValueError: `axis` is out of bounds; there is no such `method`.
+        ValueError: `axis` is out of bounds; unknown `method`.
 
     Example:
       >>> import xnp

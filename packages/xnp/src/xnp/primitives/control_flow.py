@@ -171,7 +171,7 @@ def _is_compilable(closed: ClosedJaxpr) -> bool:
     )
 
 
-_MISSING = xprim.Undefined("there is no such rule")
+_MISSING = xprim.Undefined("the rule is missing")
 
 
 def numpy_step(

@@ -90,7 +90,7 @@ class GatherScatterMode(enum.Enum):
             return _MODE_BY_NAME[mode]
         except (KeyError, TypeError):
             raise ValueError(message(
-                "gather and scatter", f"there is no mode {mode!r}.",
+                "gather and scatter", f"unknown mode {mode!r}.",
                 expected="'clip', 'fill', 'drop' or 'promise_in_bounds'",
             )) from None  # fmt: skip
 

@@ -404,7 +404,7 @@ def tridiagonal_products(diagonals: Any, x: Any) -> list[Any]:
 
 
 def _move(x: Any, step: int, dim: int) -> Any:
-    """Return x[i + step] at i, and zero where there is no such element."""
+    """Return x[i + step] at i, and zero past the end."""
     if not step:
         return x
     n = x.aval.shape[dim]

@@ -19,7 +19,7 @@ from xnp.numpy.dispatch import axes_of, axis_of, inexact
 from xprim import Array, dtypes
 from xprim.avals import size_of
 from xprim.errors import message
-from xprim.requirements import require
+from xprim.requirements import require, require_choice
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
@@ -116,11 +116,8 @@ def _transform(operation: str, x: Any, *args: Any) -> Array:
 def _real_transformed(
     operation: str, x: Any, kind: int, n: int | None, axis: int, norm: Any, scale: Any
 ) -> Array:
-    require(
-        kind in _INVERSE and norm in (None, "backward", "forward", "ortho"), operation,
-        "there is no such type or norm.", got=(kind, norm),
-        expected="1 to 4; None, 'backward', 'forward' or 'ortho'",
-    )  # fmt: skip
+    require_choice(operation, "type", kind, _INVERSE)
+    require_choice(operation, "norm", norm, (None, "backward", "forward", "ortho"))
     dim = axis_of(axis, x.ndim, operation)
     x = xn.moveaxis(x, dim, -1)
     size = x.shape[-1] if n is None else size_of(n)

@@ -11,6 +11,7 @@ import xnp.numpy as xn
 from xnp.numpy.dispatch import array_of, inexact
 from xprim import Array, dtypes
 from xprim.errors import message
+from xprim.requirements import require_choice
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
 
@@ -109,11 +110,8 @@ def map_coordinates(
             "map_coordinates", "there must be coordinates for each dimension.",
             got=f"{len(places)} for {x.aval.str_long()}", expected=f"{x.ndim}",
         ))  # fmt: skip
-    if mode not in _PLACES or order not in (0, 1):
-        raise ValueError(message(
-            "map_coordinates", "there is no such mode or order.", got=f"{mode!r}, {order!r}",
-            expected=f"one of {tuple(_PLACES)}, and 0 or 1",
-        ))  # fmt: skip
+    require_choice("map_coordinates", "mode", mode, _PLACES)
+    require_choice("map_coordinates", "order", order, (0, 1))
     places = list(xn.broadcast_arrays(*places))
     nodes = [_nodes(p, n, order, mode) for p, n in zip(places, x.shape, strict=True)]
     dtype = dtypes.to_inexact_dtype(x.dtype)

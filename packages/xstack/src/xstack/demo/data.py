@@ -65,7 +65,7 @@ def _digits() -> tuple[Host, Host]:
 
 def _read(path: Path) -> tuple[Host, Host]:
     if not path.is_file():
-        raise DemoError(f"{path}: there is no such file")
+        raise DemoError(f"{path}: unknown file")
     readers = {".npz": _read_npz, ".csv": _read_csv}
     if path.suffix not in readers:
         raise DemoError(f"{path}: must be an .npz or a .csv file")

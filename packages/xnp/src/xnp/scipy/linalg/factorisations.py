@@ -10,7 +10,6 @@ from xnp.linalg.products import broadcast_batches, matrix, promote
 from xnp.numpy.dispatch import inexact
 from xnp.primitives.tridiagonal_eigen import eigh_tridiagonal_p
 from xprim import Array, dtypes
-from xprim.errors import message
 from xprim.requirements import require, require_choice
 from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike
@@ -213,11 +212,8 @@ def solve_triangular(
     Differentiable in: a, b.
     """
     del overwrite_b, debug, check_finite
-    op = _TRANSPOSED.get(trans)
-    require(
-        op is not None, "solve_triangular", "there is no such operation.", got={"trans": trans},
-        expected="0, 1, 2, 'N', 'T' or 'C'",
-    )  # fmt: skip
+    require_choice("solve_triangular", "trans", trans, _TRANSPOSED)
+    op = _TRANSPOSED[trans]
     x, y, is_vector = _system("solve_triangular", a, b)
     result = lax.linalg.triangular_solve(
         x, y, left_side=True, lower=lower, transpose_a=op != "N", conjugate_a=op == "C",
@@ -317,10 +313,7 @@ def lu_solve(
       check_finite: means nothing here.
     """
     del overwrite_b, check_finite
-    require(
-        trans in (0, 1, 2), "lu_solve", "there is no such operation.", got={"trans": trans},
-        expected="0, 1 or 2",
-    )  # fmt: skip
+    require_choice("lu_solve", "trans", trans, (0, 1, 2))
     factors, pivots = lu_and_piv
     x, y, is_vector = _system("lu_solve", factors, b)
     order = lax.linalg.lu_pivots_to_permutation(pivots, x.shape[-1])
@@ -370,11 +363,7 @@ def solve(
     Differentiable in: a, b.
     """
     del overwrite_a, overwrite_b, debug, check_finite
-    if assume_a not in _STRUCTURES:
-        raise ValueError(message(
-            "solve", "there is no such structure.", got=f"assume_a={assume_a!r}",
-            expected=f"one of {_STRUCTURES}",
-        ))  # fmt: skip
+    require_choice("solve", "assume_a", assume_a, _STRUCTURES)
     if assume_a == "pos":
         a, b = promote("solve", a, b, inexact=True)
         return cho_solve(cho_factor(a, lower), b)
@@ -656,10 +645,9 @@ def eigh(
     Differentiable in: a, b, where eigenvalues are distinct.
     """
     del overwrite_a, overwrite_b, turbo, check_finite
-    require(
-        eigvals is None and type in (1, 2, 3), "eigh", "there is no such problem.",
-        got={"eigvals": eigvals, "type": type}, expected="eigvals=None, type 1, 2 or 3",
-    )  # fmt: skip
+    require_choice("eigh", "type", type, (1, 2, 3))
+    require(eigvals is None, "eigh", "selects no eigenvalues.", got={"eigvals": eigvals},
+            expected="None; w[a:b] are some of them")  # fmt: skip
     if b is None:
         x = matrix("eigh", a, square=True)
         v, w = lax.linalg.eigh(x, lower=lower, symmetrize_input=False)
@@ -782,11 +770,8 @@ def polar(
 
     Differentiable in: a, where its singular values are distinct.
     """
-    require(
-        side in ("right", "left") and method in ("qdwh", "svd"), "polar",
-        "there is no such side or method.", got=(side, method),
-        expected="'right' or 'left', and 'qdwh' or 'svd'",
-    )  # fmt: skip
+    require_choice("polar", "side", side, ("right", "left"))
+    require_choice("polar", "method", method, ("qdwh", "svd"))
     require(
         eps is None and max_iterations is None, "polar", "nothing is iterated.",
         got={"eps": eps, "max_iterations": max_iterations}, expected="None",

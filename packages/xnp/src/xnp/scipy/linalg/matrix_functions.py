@@ -302,11 +302,8 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     size = _size(n, "convolution_matrix", 1)
     x = xn.atleast_1d(array_of(a, "convolution_matrix"))
     m = x.shape[-1]
-    require(
-        mode in ("full", "same", "valid") and m, "convolution_matrix",
-        "there is no such mode, or no element.", got=(mode, x),
-        expected="'full', 'same' or 'valid'",
-    )  # fmt: skip
+    require_choice("convolution_matrix", "mode", mode, ("full", "same", "valid"))
+    require(m, "convolution_matrix", "the filter is empty.", got=x)
     start, stop = 0, m + size - 1
     if mode == "same":
         start = (min(m, size) - 1) // 2

@@ -82,7 +82,7 @@ def window_of(window: Any, n: int, operation: str) -> Any:
         if name in _OTHERS and len(numbers) == _OTHERS[name].__code__.co_argcount - 2:
             return _OTHERS[name](t, n, *numbers)
         raise ValueError(message(
-            operation, "there is no such window.", got=f"{window!r}",
+            operation, f"unknown window {window!r}.",
             expected=f"one of {', '.join([*_COSINES, *list(_OTHERS)[:2]])}; ('gaussian', std), "
             "('kaiser', beta), ('tukey', alpha); or an array",
         ))  # fmt: skip
@@ -454,12 +454,8 @@ def _scale(segments: _Segments, scaling: str, fs: Any, operation: str) -> Any:
     window = segments.window
     if scaling == "density":
         return 1 / (fs * (window * window).sum())
-    if scaling == "spectrum":
-        return 1 / window.sum() ** 2
-    raise ValueError(message(
-        operation, "there is no such scaling.", got=f"{scaling!r}",
-        expected="'density' or 'spectrum'",
-    ))  # fmt: skip
+    require_choice(operation, "scaling", scaling, ("density", "spectrum"))
+    return 1 / window.sum() ** 2
 
 
 _EDGES = {"even": "reflect", "odd": "reflect", "constant": "edge", "zeros": "constant"}
@@ -510,11 +506,8 @@ def stft(
     dim = axis_of(axis, x.ndim, "stft")
     rest = x.ndim - 1 - dim
     x = xn.moveaxis(x, dim, -1)
-    if boundary is not None and boundary not in _EDGES:
-        raise ValueError(message(
-            "stft", "there is no such boundary.", got=f"{boundary!r}",
-            expected=f"None or one of {tuple(_EDGES)}",
-        ))  # fmt: skip
+    if boundary is not None:
+        require_choice("stft", "boundary", boundary, _EDGES, also="None")
     _check_rate("stft", fs)
     segments = _Segments("stft", x.shape[-1], window, nperseg, noverlap, nfft)
     if boundary is not None:
