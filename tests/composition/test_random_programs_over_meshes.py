@@ -222,6 +222,24 @@ def test_windows_beyond_a_sharded_dimension_are_clamped_as_on_one_device(start, 
         close(found, run(x, window, start), f"{spec}")
 
 
+# jaxlib 0.10.2 reads a window of another piece where such an update is of one that is cut again
+@pytest.mark.sampled(every=8)
+@pytest.mark.parametrize("method", ["add", "set", "multiply", "min", "max"])
+@pytest.mark.parametrize("index", [2, (slice(2, 3), 1), np.array([2, 0])], ids=str)
+def test_updates_of_updated_rows_are_right_however_both_are_sharded(method, index):
+    def updated(x):
+        y = getattr(x.at[3], method)(1.5)
+        return y, getattr(y.at[index], method)(2.5)
+
+    x = np.arange(128, dtype=np.float32).reshape(4, 4, 8)
+    wanted = updated(xnp.asarray(x))
+    places = [P("x"), P(("x", "y")), P(None, "x"), P("y", ("x", "z"))]
+    for first, second in itertools.permutations(places, 2):
+        outs = NamedSharding(MESH, first), NamedSharding(MESH, second)
+        found = jit(updated, in_shardings=NamedSharding(MESH, P()), out_shardings=outs)(x)
+        close(found, wanted, f"{first} and {second}")
+
+
 def test_the_gradient_of_a_sharded_program_is_that_of_the_whole():
     program, plain = (program_of(9, sharded=sharded, steps=4) for sharded in (True, False))
     args = arguments_of(9)

@@ -73,7 +73,7 @@ def test_the_whole_range_of_a_signed_dtype_is_drawn():
     [
         (lambda: lax.rng_bit_generator(np.uint32([1, 2]), ()), TypeError, "must be four words"),
         (lambda: lax.rng_bit_generator(KEYS[0], (), "int32"), TypeError, "an unsigned integer one"),
-        (lambda: lax.rng_bit_generator(KEYS[0], (), algorithm=7), ValueError, "unknown algorithm 7"),
+        (lambda: lax.rng_bit_generator(KEYS[0], (), algorithm=7), ValueError, "unknown algorithm"),
         (lambda: lax.rng_uniform(1.0, 2, ()), ValueError, "two single real numbers of one dtype"),
         (lambda: lax.rng_uniform(1j, 2j, ()), ValueError, "two single real numbers of one dtype"),
     ],

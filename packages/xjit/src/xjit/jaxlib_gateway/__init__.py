@@ -13,7 +13,8 @@ with namespace(globals(), at_once=True):
         DROPS_BARRIERS as DROPS_BARRIERS, FOLDS_DIVISION_BY_ZERO as FOLDS_DIVISION_BY_ZERO,
         HAS_WRONG_WIDE_ATAN as HAS_WRONG_WIDE_ATAN, LIMITS_LOOPS_TO_1_KB as LIMITS_LOOPS_TO_1_KB,
         LOSES_RESULTS_OF_NAN as LOSES_RESULTS_OF_NAN, Device as Device,
-        RuntimeFailure as RuntimeFailure, XlaError as XlaError, fail as fail, version as version,
+        RuntimeFailure as RuntimeFailure, SLICES_BEYOND_PIECES as SLICES_BEYOND_PIECES,
+        XlaError as XlaError, fail as fail, version as version,
     )  # fmt: skip
 
 with namespace(globals(), at_once=True):

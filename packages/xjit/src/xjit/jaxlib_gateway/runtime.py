@@ -70,6 +70,9 @@ HAS_WRONG_WIDE_ATAN: Final = _version_info < (0, 12)
 # Whether the CPU compiler drops barriers before it merges common subexpressions (seen on 0.10.2,
 # not on 0.12).
 DROPS_BARRIERS: Final = _version_info < (0, 12)
+# Whether a slice of a slice reads beyond the first one, not at its edge, where its start is out of
+# bounds (seen on 0.10.2, not on 0.12).
+SLICES_BEYOND_PIECES: Final = _version_info < (0, 12)
 # Whether buffers ask their sharding for methods that only Python classes have.
 ASKS_SHARDINGS: Final = _version_info < (0, 11)
 # Whether the CPU compiler makes one kernel only of loops whose body accesses less than 1 kB (0.10.2

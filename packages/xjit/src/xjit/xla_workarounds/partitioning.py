@@ -1,4 +1,4 @@
-"""What XLA's partitioner gets wrong: products, repeated constraints, pads, windows, convolutions.
+"""What XLA's partitioner gets wrong: products, repeated constraints, pads, windows, scatters, ...
 
 Products that it splits wrongly get barriers behind their results, or before their operands:
 
@@ -27,6 +27,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from xjit.jaxlib_gateway import SLICES_BEYOND_PIECES
 from xjit.sharding.queries import abstract_mesh_within, mesh_within
 from xjit.sharding.rules import rule_of
 from xjit.sharding.shardings import NamedSharding, Sharding, axes_of, says_of_explicit_axes
@@ -310,9 +311,15 @@ def _without_copies(jaxpr: Jaxpr, same: Mapping[Any, Any]) -> Jaxpr:
 #     conv_general_dilated    space and kernel both sharded, and groups of a batch
 #     dynamic_update_slice    a start out of bounds, where nothing is written
 #     dot_general             a vector, or nothing to contract (jaxlib 0.12 to 0.12.0.1)
+#     scatter, scatter_*      one index, into pieces of what each device has in full (jaxlib 0.10.2)
 #
 # Where such a dimension is sharded, pieces have wrong values or wrong sizes, or the process ends
 # (jaxlib 0.10.2 to 0.12.0.1, of JAX alike; subject upstream: SPMD partitioner; no issue is known).
+
+_SCATTERS = frozenset(
+    ["scatter", "scatter_add", "scatter_mul", "scatter_max", "scatter_min"]
+    if SLICES_BEYOND_PIECES else ()
+)  # fmt: skip
 
 Operands = Sequence[str]
 Avals = Sequence[ShapedArray]
@@ -345,6 +352,8 @@ def write_split(
         return [b.held_whole(y, aval) for y, aval in zip(results, avals_out, strict=True)]
     if name == "conv_general_dilated" and avals_out[0].size:
         operands = _hold_kernel(b, operands, avals_in, avals_out[0], params["dimension_numbers"])
+    if name in _SCATTERS:
+        operands = _hold_pieces(b, operands, avals_in)
     if name == "dynamic_update_slice":
         operands = _clamp_starts(b, operands, avals_in)
     return rule(b, operands, avals_in, avals_out, **params)
@@ -424,6 +433,24 @@ def _clamp(b: Builder, start: str, aval: ShapedArray, last: Any) -> str:
         return start
     high = b.scalar(min(last, int(dtypes.iinfo(aval.dtype).max)), aval.dtype)
     return b.same_type_op("stablehlo.clamp", [b.scalar(0, aval.dtype), start, high], aval)
+
+
+# -------------------------------------------------------------------------------------- scatters
+
+
+def _hold_pieces(b: Builder, operands: Operands, avals_in: Avals) -> Operands:
+    """Have the pieces of a scatter's operand be cut before it, where there is one index.
+
+    XLA reads the window of such a scatter from the piece, on every device, and writes it back
+    unchanged where the index is in another piece. It joins that read with the slice that made the
+    piece, and then reads a window of another piece.
+    """
+    x, indices, updates = operands
+    aval, of_indices, _ = avals_in
+    if any(size != 1 for size in of_indices.shape[:-1]):
+        return operands
+    (held,) = b.op("stablehlo.optimization_barrier", [x], [aval], [aval])
+    return [held, indices, updates]
 
 
 # ----------------------------------------------------------------------------------- convolutions
@@ -514,5 +541,5 @@ _STEPS: dict[str, Callable[[str, Avals, Mapping[str, Any]], Steps | None]] = {
     "dot_general": _steps_of_product,
 }
 
-REWRITTEN = frozenset([*_STEPS, "dynamic_update_slice", "select_and_gather_add"])
+REWRITTEN = frozenset([*_STEPS, *_SCATTERS, "dynamic_update_slice", "select_and_gather_add"])
 """The names of the primitives that are written so in programs that the compiler splits."""
