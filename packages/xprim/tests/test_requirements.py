@@ -54,7 +54,7 @@ def test_an_error_has_the_common_form_and_its_class():
     )
 
 
-@pytest.mark.parametrize("value", ["c", [], np.arange(2)])
+@pytest.mark.parametrize("value", ["c", [], np.arange(2), np.array("a")])
 def test_a_choice_refuses_what_is_not_listed_arrays_and_unhashable_values_too(value):
     for choices in (("a", "b"), {"a": 1, "b": 2}):
         with pytest.raises(ValueError, match="f: unknown mode ") as caught:

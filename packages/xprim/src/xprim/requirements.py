@@ -128,9 +128,11 @@ def require_choice(
 def _is_among(value: Any, choices: Any) -> bool:
     """Return whether a value is one of the choices: no array is, nor anything unhashable."""
     choices_: Container[Any] = choices
+    if isinstance(value, np.ndarray | ConcreteArray | Tracer):
+        return False
     try:
         return bool(value in choices_)
-    except (TypeError, ValueError):  # unhashable; an array, which compares by element
+    except (TypeError, ValueError):  # unhashable, or compared by element
         return False
 
 
