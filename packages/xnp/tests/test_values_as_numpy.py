@@ -289,11 +289,12 @@ def test_a_traced_mask_of_places_to_insert_at_is_refused_as_such() -> None:
         eval_shape(lambda x, m: xnp.insert(x, m, 1.0), FLOATS, FLOATS > 0)
 
 
-@pytest.mark.parametrize("places", [1.5, [[0]]])
+@pytest.mark.parametrize("places", [1.5, [[0]], np.zeros(0), np.zeros((0, 2), np.int32)])
 def test_what_is_no_position_is_refused_while_tracing_though_nothing_is_inserted(
     places: object,
 ) -> None:
     operands = [xnp.ones(1), xnp.asarray(places), xnp.zeros(0)]
+    assert xnp.insert(xnp.ones(1), [], 2.0).tolist() == [1.0] == xnp.delete(xnp.ones(1), []).tolist()
     with pytest.raises(TypeError, match="insert: traced positions must be integers, one or a vec"):
         make_jaxpr(xnp.insert)(*operands)
     with pytest.raises(TypeError, match="insert: "):

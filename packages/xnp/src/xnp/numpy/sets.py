@@ -50,7 +50,9 @@ def _static_positions(obj: Any, operation: str) -> Any:
     if isinstance(obj, slice):
         return obj
     places = np.asarray(obj)
-    if places.size and places.dtype.kind not in "biu":
+    if not places.size and isinstance(obj, list | tuple):
+        places = places.astype(np.int32)  # NumPy makes floats of an empty list
+    if places.dtype.kind not in "biu" or (operation == "insert" and places.ndim > 1):
         raise TypeError(
             f"{operation}: obj must be positions, a slice or a mask, got {described(obj)}."
         )
