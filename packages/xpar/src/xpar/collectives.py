@@ -316,12 +316,14 @@ def total_size(names: Sequence[Any], operation: str = "collective") -> int:
 
 
 def check_groups(
-    operation: str, groups: Any, names: Sequence[Any], *, over_several: bool = False
-) -> Groups:
+    operation: str, groups: Any, names: Sequence[Any], *, over_several: bool = False,
+    of_one_size: bool = True,
+) -> Groups:  # fmt: skip
     """Return `axis_index_groups` as tuples, or raise a ValueError.
 
-    The groups must be equally large and hold each index of the axis exactly once. Over several
-    axes, where that is possible, members are counted row by row.
+    The groups must hold each index of the axis exactly once, and be equally large where results
+    have a dimension of the group's size. Over several axes, where that is possible, members are
+    counted row by row.
     """
     total_size(names, operation)  # the names are bound
     if groups is None:
@@ -333,14 +335,20 @@ def check_groups(
         ))  # fmt: skip
     size = total_size(names)
     members = sorted([i for row in rows for i in row])
-    if members != list(range(size)) or len({len(row) for row in rows}) != 1:
+    sizes = {len(row) for row in rows}
+    if members != list(range(size)) or 0 in sizes or (of_one_size and len(sizes) != 1):
         axes = " and ".join(map(repr, names))
+        into = "groups of one size" if of_one_size else "groups"
         raise ValueError(message(
-            operation,
-            f"axis_index_groups must split the axis {axes} of size {size} into groups of one size.",
+            operation, f"axis_index_groups must split the axis {axes} of size {size} into {into}.",
             got=f"{groups}", expected=f"each index from 0 to {size - 1} once",
         ))  # fmt: skip
     return rows
+
+
+def are_unequal(groups: Groups) -> bool:
+    """Return whether some groups have more members than others."""
+    return groups is not None and len({len(row) for row in groups}) > 1
 
 
 def group_size(names: Sequence[Any], groups: Groups) -> int:
@@ -413,8 +421,11 @@ def _by_groups(
     if groups is None:
         return on_axis(axis, x, dim, params)
     x = axis.to_front(x, dim)
-    part = xbatch.BatchAxis(len(groups[0]))
-    parts = [part.to_front(*on_axis(part, picked(x, g), 0, params)) for g in groups]
+    axes = [xbatch.BatchAxis(len(g)) for g in groups]
+    parts = [
+        part.to_front(*on_axis(part, picked(x, g), 0, params))
+        for part, g in zip(axes, groups, strict=True)
+    ]
     members = [i for g in groups for i in g]
     return picked(concatenated(parts, 0), np.argsort(members).tolist()), 0
 
@@ -513,9 +524,13 @@ def _require_replicas(names: Sequence[Any], sizes: Mapping[Any, int]) -> None:
 
 
 def groups_attribute(rows: Sequence[Sequence[int]]) -> str:
-    """Return groups of replicas, or pairs of them, as the text of an attribute."""
-    inside = ", ".join([f"[{', '.join(map(str, row))}]" for row in rows])
-    width = len(rows[0]) if rows else 2
+    """Return groups of replicas, or pairs of them, as the text of an attribute.
+
+    Groups of fewer members than the largest are filled up by -1 (StableHLO, all_reduce).
+    """
+    width = max([len(row) for row in rows], default=2)
+    filled_up = [[*row, *[-1] * (width - len(row))] for row in rows]
+    inside = ", ".join([f"[{', '.join(map(str, row))}]" for row in filled_up])
     return f"dense<[{inside}]> : tensor<{len(rows)}x{width}xi64>" if rows else (
         "dense<> : tensor<0x2xi64>")  # fmt: skip
 
@@ -1046,7 +1061,7 @@ def psum(x: PyTree, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups =
       x: a tree of arrays. A Python number is the same for all members, so its sum is a Python
         number too: `psum(1, "i")` is the size of the axis.
       axis_name: a name, or a tuple of names.
-      axis_index_groups: lists of members of equal length; each list is summed by itself.
+      axis_index_groups: lists of members; each list is summed by itself.
 
     Returns:
       A tree like `x`; booleans are summed as int32.
@@ -1063,11 +1078,13 @@ def psum(x: PyTree, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups =
     Differentiable, its transpose is itself. The order in which floats are added is not specified.
     """
     names = axis_names(axis_name)
-    groups = check_groups("psum", axis_index_groups, names, over_several=True)
+    groups = check_groups(
+        "psum", axis_index_groups, names, over_several=True, of_one_size=False
+    )  # fmt: skip
     count = group_size(names, groups)
 
     def summed(leaf: Any) -> Any:
-        if type(leaf) in _PYTHON_NUMBERS:
+        if type(leaf) in _PYTHON_NUMBERS and not are_unequal(groups):
             return leaf * count
         value = _array("psum", leaf, names, adds_up=True)
         if dtypes.is_bool(value.dtype):
@@ -1084,7 +1101,7 @@ def pmean(x: PyTree, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups 
     Args:
       x: a tree of arrays; integers are averaged as floats.
       axis_name: a name, or a tuple of names.
-      axis_index_groups: lists of members of equal length; each list is averaged by itself.
+      axis_index_groups: lists of members; each list is averaged by itself.
 
     Returns:
       A tree like `x`, of floats.
@@ -1099,12 +1116,17 @@ def pmean(x: PyTree, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups 
       [-2.  2.  0.]
     """
     names = axis_names(axis_name)
-    count = group_size(names, check_groups("pmean", axis_index_groups, names, over_several=True))
+    groups = check_groups(
+        "pmean", axis_index_groups, names, over_several=True, of_one_size=False
+    )  # fmt: skip
+    count = psum(1, names, axis_index_groups=groups)
 
     def mean(leaf: Any) -> Any:
         total = as_array(psum(leaf, names, axis_index_groups=axis_index_groups))
         if not dtypes.is_inexact(total.dtype):
             total = converted(total, dtypes.python_scalar_dtype(float))
+        if are_unequal(groups):
+            return div(total, broadcasted(converted(count, total.dtype), total.shape))
         return div(total, scalar_like(total, count))
 
     return xtree.map(mean, x)
@@ -1117,7 +1139,7 @@ def pmax(x: PyTree, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups =
     Args:
         x: a tree of real arrays.
         axis_name: a name, or a tuple of names.
-        axis_index_groups: lists of members of equal length; each is taken by itself.
+        axis_index_groups: lists of members; each is taken by itself.
 
     Returns:
         A tree like `x`.
@@ -1143,7 +1165,7 @@ def pmin(x: PyTree, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups =
     Args:
         x: a tree of real arrays.
         axis_name: a name, or a tuple of names.
-        axis_index_groups: lists of members of equal length; each is taken by itself.
+        axis_index_groups: lists of members; each is taken by itself.
 
     Returns:
         A tree like `x`.
@@ -1562,7 +1584,9 @@ def _choose(
     operation: str, primitive: Primitive, x: Any, axis_name: Any, axis_index_groups: Any
 ) -> Any:
     names = axis_names(axis_name)
-    groups = check_groups(operation, axis_index_groups, names, over_several=True)
+    groups = check_groups(
+        operation, axis_index_groups, names, over_several=True, of_one_size=False
+    )  # fmt: skip
     bind: Callable[..., Any] = primitive.bind
 
     def chosen(leaf: Any) -> Any:

@@ -558,6 +558,7 @@ class ShapeDtypeStruct:
         layout = sharding if hasattr(sharding, "layout") else None
         if sharding is not None:
             _check_place(sharding, layout)
+            _check_rank(sharding if layout is None else layout.sharding, sizes)
         _set(self, "shape", sizes)
         _set(self, "dtype", dtypes.as_dtype(dtype))
         _set(self, "format", layout)
@@ -672,6 +673,13 @@ def _check_place(place: Any, layout: Any) -> None:
             expected="Format(Layout(major_to_minor), sharding)",
             hint="Layout.AUTO is for the arguments and results of jit",
         ))  # fmt: skip
+
+
+def _check_rank(sharding: Any, shape: Shape) -> None:
+    """Raise for a sharding of more dimensions than the shape has; a spec is checked in use."""
+    check = getattr(sharding, "check_rank", None)
+    if check is not None:
+        check(shape, "ShapeDtypeStruct")
 
 
 def _describe(shape: Any, dtype: Any, sharding: Any, weak_type: bool) -> ShapeDtypeStruct:

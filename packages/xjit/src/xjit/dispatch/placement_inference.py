@@ -18,7 +18,7 @@ from xjit.dispatch.placement import (
     over_mesh,
 )
 from xjit.sharding.meshes import Mesh, current_mesh, meshes_shaped
-from xjit.sharding.queries import abstract_mesh_within, mesh_within
+from xjit.sharding.queries import abstract_mesh_within, devices_within, mesh_within
 from xjit.sharding.shardings import (
     NamedSharding,
     NoMeshError,
@@ -31,8 +31,8 @@ from xprim import ClosedJaxpr, ConcreteArray
 from xprim.errors import message
 
 __all__ = [
-    "common_placement", "device_put_on", "mesh_named_by", "meshes_near", "of_arrays",
-    "placement_for", "with_devices",
+    "common_placement", "device_named_in", "device_put_on", "mesh_named_by", "meshes_near",
+    "of_arrays", "placement_for", "with_devices",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -193,6 +193,36 @@ def mesh_named_by(closed: ClosedJaxpr, shardings: Callable[[], Requested]) -> Me
             wanted = [NamedSharding(abstract, PartitionSpec())]
             mesh = _mesh_that_fits(wanted, shardings()) or _choose_mesh([abstract])
     return mesh
+
+
+def device_named_in(
+    closed: ClosedJaxpr, operation: str, mesh: Mesh | None, shardings: Callable[[], Requested]
+) -> Placement | None:
+    """Return the device that a program constrains a value to, None where it names none.
+
+    Args:
+      closed: the program.
+      operation: what errors call it.
+      mesh: one that it names, too.
+      shardings: returns those of arguments and results, None for what follows.
+
+    Raises:
+      ValueError: the program, or a sharding, names other devices.
+    """
+    named = devices_within(closed)
+    if not named:
+        return None
+    others = [named, *[s.device_set for s in shardings() if s is not None and s.has_devices]]
+    others += [] if mesh is None else [set(mesh.devices_in_order)]
+    device = min(named, key=str)
+    if any(devices != {device} for devices in others):
+        everything = sorted({str(d) for devices in others for d in devices})
+        raise ValueError(message(
+            operation, "a constraint names one device, and the program runs on others.",
+            got=f"with_sharding_constraint to {device}, and values on {', '.join(everything)}",
+            hint=f"device_put(x, {device!r}) before the call, or leave the constraint out",
+        ))  # fmt: skip
+    return committed_to(device)
 
 
 def with_devices(sharding: Sharding) -> Sharding:

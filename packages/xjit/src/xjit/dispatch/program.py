@@ -30,6 +30,7 @@ from xjit.dispatch.placement import (
 from xjit.dispatch.placement_inference import (
     are_concrete,
     common_placement,
+    device_named_in,
     mesh_named_by,
     of_arrays,
     placement_for,
@@ -415,6 +416,12 @@ class Program:
             return self.placement
         mesh = mesh_named_by(self.closed, lambda: of_arrays(arrays))
         outs = self._out_shardings()
+        on_device = device_named_in(
+            self.closed, self.name, mesh,
+            lambda: [*self.in_shardings, *outs, *of_arrays(arrays)],
+        )  # fmt: skip
+        if on_device is not None:
+            return on_device
         if mesh is None and not any(self.in_shardings) and not any(outs):
             found_by_arguments = common_placement(arrays, self.name, self.arg_names)
             mesh = self._mesh_set()
@@ -437,6 +444,9 @@ class Program:
         asked = self.in_shardings or [None] * len(shardings)
         given = [a or s for a, s in zip(asked, shardings, strict=True)]
         outs = self.out_shardings or shardings_of_results(self.closed)
+        on_device = device_named_in(self.closed, self.name, mesh, lambda: [*given, *outs])
+        if on_device is not None:
+            return on_device
         if mesh is None and not any(given) and not any(outs):
             mesh = self._mesh_set()
             if mesh is None:

@@ -14,6 +14,7 @@ from typing import Any, cast
 import numpy as np
 
 from xjit import jaxlib_gateway as gateway
+from xjit.dispatch.fast_path import DeletedBuffer, raise_deleted
 from xjit.dispatch.placement import (
     buffers_at,
     default_placement,
@@ -114,6 +115,8 @@ def sharding_of(x: ConcreteArray) -> Sharding:
     if spread is not None:
         return spread
     buffer = x.buffer
+    if type(buffer) is DeletedBuffer:
+        raise_deleted(x.aval.str_long(), buffer)
     if buffer is not None:
         return SingleDeviceSharding(gateway.device_of(buffer))
     kind = PINNED_HOST if x.aval.memory_space is MemorySpace.Host else None
@@ -266,9 +269,14 @@ def make_array_from_single_device_arrays(
 
     Raises:
       ValueError: a device has no piece or two, or a piece is traced, or has another shape or dtype.
-      TypeError: a piece is no array on a device.
+      TypeError: `arrays` is no sequence, or a piece is no array on a device.
     """
     operation = "make_array_from_single_device_arrays"
+    if not isinstance(arrays, Sequence):
+        raise TypeError(message(
+            operation, "the pieces are a list or a tuple of arrays.",
+            got=f"a {type(arrays).__name__}", hint="[x] for one device",
+        ))  # fmt: skip
     where = _check_sharding(operation, sharding, tuple(shape))
     by_device: dict[Any, tuple[Any, Any]] = {}
     for x in arrays:

@@ -29,6 +29,7 @@ from xjit.lowering.stablehlo_text import (
     everywhere_text,
     explicit_text,
     mark_optimised,
+    numbers_of_devices,
     optimised,
     sharding_text,
     type_text,
@@ -230,7 +231,7 @@ def text_of_piece(closed: ClosedJaxpr, mesh: Any, devices: Sequence[Any], platfo
     All that it captures stands in the text: it takes the pieces alone.
     """
     module = _module(platform, dict(mesh.shape), devices)
-    numbers = np.array([module.devices.index(device) for device in mesh.devices_in_order])
+    numbers = np.array(numbers_of_devices(module, mesh.devices_in_order))
     module.members = Members(mesh, tuple(mesh.axis_names), numbers.reshape(mesh.axis_sizes))
     symbol, captured = module.function(optimised(extended.physical(closed)), "piece")
     builder = Builder(module)
@@ -451,6 +452,8 @@ def _write_operation(
         rule = functools.partial(arithmetic.write_extremes, primitive.name, rule)
     if primitive.name in arithmetic.SATURATING and is_gpu(builder.platform):
         rule = functools.partial(arithmetic.write_in_float32, primitive.name, rule)
+    if primitive.name in arithmetic.SLICED:
+        operands = arithmetic.clamp_starts(builder, eqn, operands, avals_in)
     if primitive.name in REWRITTEN and builder.is_split:
         return write_split(builder, primitive.name, rule, operands, avals_in, avals_out, params)
     return rule(builder, operands, avals_in, avals_out, **params)  # type: ignore[no-any-return]

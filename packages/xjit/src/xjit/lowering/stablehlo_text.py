@@ -167,10 +167,29 @@ def mesh_symbol(module: Any, mesh: Any) -> str:
     """
     order = list(range(mesh.size))
     if isinstance(mesh, Mesh) and module.devices:
-        order = [module.devices.index(device) for device in mesh.devices_in_order]
+        order = numbers_of_devices(module, mesh.devices_in_order)
     texts = axis_texts(mesh)
     axes = [f"{texts[name]}={size}" for name, size in mesh.shape_tuple]
     return _declare(module, axes, order)
+
+
+def numbers_of_devices(module: Any, devices: Iterable[Any]) -> list[int]:
+    """Return the positions of devices among those of the program.
+
+    Raises:
+      ValueError: the program does not run on one of them.
+    """
+    numbers = {device: i for i, device in enumerate(module.devices)}
+    devices = list(devices)
+    others = [device for device in devices if device not in numbers]
+    if others:
+        raise ValueError(message(
+            "jit", "the program names devices on which it does not run.",
+            got=f"a sharding over {', '.join(map(str, devices))}",
+            expected=f"devices among {', '.join(map(str, module.devices))}",
+            hint="give all shardings of one program the same devices",
+        ))  # fmt: skip
+    return [numbers[device] for device in devices]
 
 
 def _declare(module: Any, axes: list[str], order: list[int]) -> str:
@@ -221,7 +240,7 @@ def _tiled_text(module: Any, sharding: Sharding, ndim: int) -> str:
     tiles = sharding.tiles(ndim)
     sizes = [*tiles.counts, tiles.devices.shape[-1]]
     devices = sharding.devices_in_order
-    order = [module.devices.index(devices[i]) for i in tiles.devices.reshape(-1).tolist()]
+    order = numbers_of_devices(module, [devices[i] for i in tiles.devices.reshape(-1).tolist()])
     axes = [f'"d{i}"={size}' for i, size in enumerate(sizes) if size > 1]
     parts = [f'{{"d{i}"}}' if count > 1 else "{}" for i, count in enumerate(tiles.counts)]
     return f"<@{_declare(module, axes, order)}, [{', '.join(parts)}]>"
@@ -254,7 +273,7 @@ def once_text(module: Any, count: int, device: Any = None) -> str:
     """
     if len(module.devices) < 2 or module.members is not None:
         return ""
-    index = 0 if device is None else module.devices.index(device)
+    index = 0 if device is None else numbers_of_devices(module, [device])[0]
     symbol = declared(module, f"<[], device_ids=[{index}]>", f"maximal_mesh_{index}")
     per_value = ", ".join([f"<@{symbol}, []>"] * max(count, 1))
     return f", sdy.sharding = #sdy.sharding_per_value<[{per_value}]>"
@@ -1042,7 +1061,7 @@ def _inside(module: Any, mesh: Any, manual: Sequence[Any]) -> Iterator[None]:
     outer, sizes = module.members, module.axis_sizes
     numbers = np.arange(mesh.size)
     if module.devices and hasattr(mesh, "devices_in_order"):
-        numbers = np.array([module.devices.index(d) for d in mesh.devices_in_order])
+        numbers = np.array(numbers_of_devices(module, mesh.devices_in_order))
     known = set(manual) | (set(outer.manual) if outer is not None else set())
     names = tuple([name for name in mesh.axis_names if name in known])
     module.members = Members(mesh, names, numbers.reshape(mesh.axis_sizes))

@@ -8,10 +8,10 @@ from typing import Any
 
 from xjit import jaxlib_gateway as gateway
 from xjit.sharding.meshes import AbstractMesh, Mesh
-from xjit.sharding.shardings import NamedSharding, Sharding, axes_of
+from xjit.sharding.shardings import NamedSharding, Sharding, SingleDeviceSharding, axes_of
 from xprim import ClosedJaxpr, Equation, ShapedArray
 
-__all__ = ["abstract_mesh_within", "mesh_within", "places_in"]
+__all__ = ["abstract_mesh_within", "devices_within", "mesh_within", "places_in"]
 
 __dir__ = __all__.copy
 
@@ -70,6 +70,24 @@ def _mesh_within(closed: ClosedJaxpr) -> Mesh | None:
         if isinstance(mesh, Mesh):
             return mesh
     return None
+
+
+def devices_within(closed: ClosedJaxpr) -> frozenset[Any]:
+    """Return the devices to which a program, or one that it calls, constrains values.
+
+    `device_put` of a traced value to one device only says in which memory the value is.
+    """
+    return closed.derived(_devices_within) if gateway.several_devices[0] else frozenset()
+
+
+def _devices_within(closed: ClosedJaxpr) -> frozenset[Any]:
+    found: set[Any] = set()
+    for eqn, place in places_in(closed):
+        if isinstance(place, ClosedJaxpr):
+            found |= devices_within(place)
+        elif isinstance(place, SingleDeviceSharding) and eqn.primitive.name != "device_put":
+            found |= place.device_set
+    return frozenset(found)
 
 
 def abstract_mesh_within(closed: ClosedJaxpr, constrains: bool = False) -> AbstractMesh | None:

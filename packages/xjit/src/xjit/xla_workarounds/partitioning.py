@@ -31,6 +31,7 @@ from xjit.jaxlib_gateway import SLICES_BEYOND_PIECES
 from xjit.sharding.queries import abstract_mesh_within, mesh_within
 from xjit.sharding.rules import rule_of
 from xjit.sharding.shardings import NamedSharding, Sharding, axes_of, says_of_explicit_axes
+from xjit.xla_workarounds.arithmetic import clamp_start
 from xnp.primitives.precision import DotAlgorithm, DotAlgorithmPreset
 from xnp.primitives.reductions import greatest, least
 from xnp.primitives.table import bind, broadcasted, converted, filled, mul, reshaped, transposed
@@ -43,7 +44,6 @@ from xprim import (
     Literal,
     ShapedArray,
     Var,
-    dtypes,
     shaped_array,
 )
 from xprim.dimension_names import Names, alike
@@ -356,6 +356,8 @@ def write_split(
         operands = _hold_pieces(b, operands, avals_in)
     if name == "dynamic_update_slice":
         operands = _clamp_starts(b, operands, avals_in)
+        if SLICES_BEYOND_PIECES:
+            operands = [_held(b, operands[0], avals_in[0]), *operands[1:]]
     return rule(b, operands, avals_in, avals_out, **params)
 
 
@@ -424,15 +426,8 @@ def _clamp_starts(b: Builder, operands: Operands, avals_in: Avals) -> list[str]:
     """Clamp the starts of an update as XLA does where it does not split."""
     x, update, *starts = operands
     sizes = zip(avals_in[0].shape, avals_in[1].shape, strict=True)
-    return [x, update, *[_clamp(b, start, aval, size - width) for start, aval, (size, width) in
+    return [x, update, *[clamp_start(b, start, aval, size - width) for start, aval, (size, width) in
                          zip(starts, avals_in[2:], sizes, strict=True)]]  # fmt: skip
-
-
-def _clamp(b: Builder, start: str, aval: ShapedArray, last: Any) -> str:
-    if type(last) is not int:  # a symbolic size
-        return start
-    high = b.scalar(min(last, int(dtypes.iinfo(aval.dtype).max)), aval.dtype)
-    return b.same_type_op("stablehlo.clamp", [b.scalar(0, aval.dtype), start, high], aval)
 
 
 # -------------------------------------------------------------------------------------- scatters
@@ -449,8 +444,11 @@ def _hold_pieces(b: Builder, operands: Operands, avals_in: Avals) -> Operands:
     aval, of_indices, _ = avals_in
     if any(size != 1 for size in of_indices.shape[:-1]):
         return operands
-    (held,) = b.op("stablehlo.optimization_barrier", [x], [aval], [aval])
-    return [held, indices, updates]
+    return [_held(b, x, aval), indices, updates]
+
+
+def _held(b: Builder, x: str, aval: ShapedArray) -> str:
+    return b.op("stablehlo.optimization_barrier", [x], [aval], [aval])[0]
 
 
 # ----------------------------------------------------------------------------------- convolutions

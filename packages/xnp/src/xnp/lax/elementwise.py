@@ -900,7 +900,7 @@ def full(
     Args:
       shape: of the result.
       fill_value: a scalar.
-      dtype: None for that of `fill_value`, whose weak type stays.
+      dtype: None for that of `fill_value`, whose weak type stays where no `sharding` is given.
       sharding: where the result shall lie; None leaves it to the default device.
 
     Returns:
@@ -924,6 +924,10 @@ def full(
     value = as_array(value)
     if value.aval.shape:
         raise TypeError(f"full: fill_value must be a scalar, got {value.aval.str_long()}.")
+    if sharding is not None and value.aval.weak_type:
+        value = conversion.convert_element_type_p.bind(
+            value, new_dtype=value.aval.dtype, weak_type=False
+        )[0]
     shape = static_shape(shape, "full")
     if shape:
         value = broadcast_in_dim_p.bind(value, shape=shape, broadcast_dimensions=())[0]
@@ -969,7 +973,7 @@ def full_like(
     aval = x.aval if hasattr(x, "aval") else as_array(x).aval
     result = full(aval.shape if shape is None else shape, fill_value,
                   aval.dtype if dtype is None else dtype, sharding=sharding)  # fmt: skip
-    if dtype is None and aval.weak_type:
+    if dtype is None and aval.weak_type and sharding is None:
         result = conversion.convert_element_type_p.bind(
             result, new_dtype=aval.dtype, weak_type=True
         )[0]

@@ -510,7 +510,8 @@ def full(
     Args:
       shape: an int or a sequence of ints.
       fill_value: a number, or an array that broadcasts to the shape.
-      dtype: of the result; None for that of the value.
+      dtype: of the result; None for that of the value, whose weak type stays where no `device` is
+        given.
       device: where the array shall be; None for the default.
       out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
 
@@ -530,8 +531,8 @@ def full(
     wanted = None if dtype is None else dtypes.requested_dtype(dtype, "full")
     shape = shape_of(shape, "full")
     value = fill_value if isinstance(fill_value, Array) else array(fill_value, wanted)
-    value = cast(value, value.aval.dtype if wanted is None else wanted, value.aval.weak_type and (
-        wanted is None))  # fmt: skip
+    weak = value.aval.weak_type and wanted is device is None
+    value = cast(value, value.aval.dtype if wanted is None else wanted, weak)
     broadcast_all("full", value, filled(shape, 0, dtypes.int8)) if value.aval.ndim else None
     result = broadcasted(value, shape)
     return placed(on_device(result, device, "full"), out_sharding, "full")
@@ -548,6 +549,7 @@ def _kind_of(a: Any, dtype: Any, shape: Any, operation: str) -> tuple[Any, Any, 
 
 def _like(value: Any, a: Any, dtype: Any, shape: Any, operation: str, device: Any) -> Any:
     sizes, dtype, weak = _kind_of(a, dtype, shape, operation)
+    weak = weak and (device is None or operation == "empty_like")
     if device is None and shape is None:
         device = sharding_over_mesh(a)
     result = _constant(value, sizes, dtype, operation, device)
@@ -640,7 +642,7 @@ def empty_like(
       >>> xnp.empty_like(xnp.array([1, 2]))
       Array([0, 0], dtype=int32)
     """
-    return zeros_like(prototype, dtype, shape, device=device)
+    return _like(0, prototype, dtype, shape, "empty_like", device)  # type: ignore[no-any-return]
 
 
 def full_like(
@@ -675,6 +677,7 @@ def full_like(
       Array([7, 7], dtype=int32)
     """
     sizes, dtype, weak = _kind_of(a, dtype, shape, "full_like")
+    weak = weak and device is None
     if shape is device is out_sharding is None:
         device = sharding_over_mesh(a)
     result = full(sizes, fill_value, dtype, device=device, out_sharding=out_sharding)
