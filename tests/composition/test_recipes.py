@@ -41,5 +41,6 @@ def test_a_recipe_runs_in_four_processes(name, tmp_path):
         check=False, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    printed = [line for line in done.stdout.splitlines() if " takes more than " not in line]
+    # notices of a busy machine, that something takes long, stand between, and end in an empty line
+    printed = [line for line in done.stdout.splitlines() if line.endswith(" 4 8")]
     assert sorted(printed) == [f"[{i}] 4 8" for i in range(4)]

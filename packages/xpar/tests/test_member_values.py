@@ -107,6 +107,16 @@ def test_an_error_of_the_function_says_for_whom_it_ran():
     assert note.startswith("while member ran, once for all members of Mesh('x': 2, 'y': 2")
 
 
+def test_an_error_names_the_members_also_where_no_value_was_looked_at():
+    def member(w, x):
+        raise ArithmeticError("before anything else")
+
+    with pytest.raises(ArithmeticError, match="before") as caught:
+        members(member)(W, X)
+    (note,) = caught.value.__notes__
+    assert note.startswith("while member ran, once for all members of Mesh('x': 2, 'y': 2")
+
+
 def test_on_part_of_the_axes_blocks_are_those_of_these_axes(capsys):
     mapped = shard_map(lambda x: show(x.sum(0)) or x, mesh=MESH, in_specs=P("x"),
                        out_specs=P("x"), axis_names={"x"})  # fmt: skip

@@ -906,7 +906,7 @@ class _Member(FlatFunction):
         try:
             results = super().run(*leaves)
         except Exception as error:
-            if values is not None and values.were_seen:
+            if values is not None:  # outside of `jit`
                 error.add_note(f"while {self.calls.name} ran, once for all members of {self.mesh}")
             raise
         self.saw_values = values is not None and values.were_seen

@@ -356,8 +356,6 @@ def write_split(
         operands = _hold_pieces(b, operands, avals_in)
     if name == "dynamic_update_slice":
         operands = _clamp_starts(b, operands, avals_in)
-        if SLICES_BEYOND_PIECES:
-            operands = [_held(b, operands[0], avals_in[0]), *operands[1:]]
     return rule(b, operands, avals_in, avals_out, **params)
 
 
@@ -444,11 +442,8 @@ def _hold_pieces(b: Builder, operands: Operands, avals_in: Avals) -> Operands:
     aval, of_indices, _ = avals_in
     if any(size != 1 for size in of_indices.shape[:-1]):
         return operands
-    return [_held(b, x, aval), indices, updates]
-
-
-def _held(b: Builder, x: str, aval: ShapedArray) -> str:
-    return b.op("stablehlo.optimization_barrier", [x], [aval], [aval])[0]
+    (held,) = b.op("stablehlo.optimization_barrier", [x], [aval], [aval])
+    return [held, indices, updates]
 
 
 # ----------------------------------------------------------------------------------- convolutions
