@@ -84,3 +84,24 @@ def test_a_collective_inside_scan_inside_vmap():
 def test_an_inner_axis_of_the_same_name_hides_the_outer_one():
     inner = vmap(lambda x: psum(x, "i"), axis_name="i")
     close(vmap(inner, axis_name="i")(XS), np.repeat(XS.sum(1, keepdims=True), 2, 1))
+
+
+@pytest.mark.parametrize("mapped", [vmap, pmap], ids=["vmap", "pmap"])
+@pytest.mark.parametrize("reduce", [psum, pmean, pmax], ids=["psum", "pmean", "pmax"])
+def test_each_of_the_groups_of_unequal_sizes_has_its_own_cotangent(reduce, mapped):
+    groups, x = [[3, 1], [0], [2]], np.float32([1, 2, 4, 9])
+    slopes = np.zeros(4)
+    for group in groups:
+        value = {psum: np.sum, pmean: np.mean, pmax: np.max}[reduce](x[group])
+        total = 2 * value * len(group)  # of the squares of all members
+        if reduce is pmax:
+            slopes[[i for i in group if x[i] == value]] = total
+        else:
+            slopes[group] = total / (len(group) if reduce is pmean else 1)
+
+    def loss(x):
+        return xnp.sum(
+            mapped(lambda v: reduce(v, "i", axis_index_groups=groups), axis_name="i")(x) ** 2
+        )
+
+    close(grad(loss)(xnp.asarray(x)), slopes.astype(np.float32), rtol=1e-6)

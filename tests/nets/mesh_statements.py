@@ -197,6 +197,12 @@ def in_mesh_of_two(j: Any, n: Any) -> Any:
         return j.jit(lambda x: x + 1)(x)
 
 
+def other_abstract_mesh(j: Any, n: Any) -> Any:
+    other = j.sharding.AbstractMesh((4,), ("x",))
+    with j.set_mesh(mesh(j, 2)), j.sharding.use_abstract_mesh(other):
+        return j.jit(lambda x: x * 2)(n.arange(8.0))
+
+
 def halves(j: Any, dtype: Any) -> Any:
     return j.make_array_from_callback(
         (8,), over(j, "x"), lambda _: np.ones(4, np.float32), dtype=dtype
@@ -301,6 +307,7 @@ ALONE = [
     raises_only("wsc(x, None)", lambda j, n: j.lax.with_sharding_constraint(n.arange(2.0), None),
                 [0.0, 1.0]),
     raises_only("spmd_axis_name beside one device", with_batch_axis, [[1.0, 1.0]] * 2),
+    raises_only("use_abstract_mesh of another size than the mesh set", other_abstract_mesh, TWICE),
     raises_only("a reference beside an output over two", reference_beside_a_mesh, TWICE),
     raises_only("functools.wraps(jit(f))(g).lower", lower_a_wrapper, "Lowered", "AttributeError",
                 INTERNALS),
@@ -558,12 +565,6 @@ def of_two_sizes(j: Any, n: Any) -> Any:
     return j.jit(lambda x: j.lax.with_sharding_constraint(inner(x), outer))(n.arange(8.0))
 
 
-def other_abstract_mesh(j: Any, n: Any) -> Any:
-    other = j.sharding.AbstractMesh((4,), ("x",))
-    with j.set_mesh(mesh(j, 2)), j.sharding.use_abstract_mesh(other):
-        return j.jit(lambda x: x * 2)(n.arange(8.0))
-
-
 MENDED: list[tuple[str, Program, Any]] = [
     ("full(shape, number, device=s) is strong", is_weak(lambda j, n, s: n.full(8, 2, device=s)),
      False),
@@ -582,7 +583,6 @@ MENDED: list[tuple[str, Program, Any]] = [
     ("pmax over unequal groups", summed_in_groups([[3, 1], [0], [2]], "pmax"),
      [1.0, 8.0, 4.0, 8.0]),
     ("constraints over meshes of two sizes", of_two_sizes, "ValueError"),
-    ("an abstract mesh of another size", other_abstract_mesh, "ValueError"),
     ("ShapeDtypeStruct of too few dimensions", lambda j, n: j.ShapeDtypeStruct(
         (8,), np.float32, sharding=over(j, "x", "y", sizes=(2, 2))), "ValueError"),
     ("make_array_from_single_device_arrays of no list", lambda j, n:

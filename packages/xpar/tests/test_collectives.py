@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from xbatch import vmap
-from xpar import collectives as ours
+from xpar import collectives as ours, pmap
 from xprim import Linear, as_array, eval_closed, get_primitive, make_jaxpr, state
 
 jax = pytest.importorskip("jax")
@@ -252,7 +252,9 @@ def test_an_unbound_name_is_told_with_those_in_scope(fun, text):
     (lambda v: ours.psum_scatter(v, "i"), "must have the size of the axis"),
     (lambda v: ours.psum_scatter(v, "i", tiled=True), "multiple of the number of members"),
     (lambda v: ours.all_gather(v, "i", axis=2), "axis=2 is out of range"),
-    (lambda v: ours.psum(v, "i", axis_index_groups=[[0, 1], [2]]), "groups of one size"),
+    (lambda v: ours.psum(v, "i", axis_index_groups=[[0, 1], [2]]), "of size 4 into groups"),
+    (lambda v: ours.psum(v, "i", axis_index_groups=[[], [0, 1, 2, 3]]), "of size 4 into groups"),
+    (lambda v: ours.all_gather(v, "i", axis_index_groups=[[0], [1, 2, 3]]), "groups of one size"),
     (lambda v: ours.psum(v, ("i", "j"), axis_index_groups=[[0]]), "the axis 'i' and 'j' of size 8"),
     (lambda v: ours.psum(v, ("i", "j"), axis_index_groups=[[0, 1, 2, 3], [4, 5, 6, 7]]),
      "over several axes it needs members on devices"),
@@ -276,3 +278,26 @@ def test_compiled_for_replicas_collectives_do_the_same():
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert run.returncode == 0, run.stderr[-3000:]
+
+
+UNEQUAL = [[[0], [1, 2, 3]], [[3, 1], [0], [2]]]
+REDUCED = {"psum": np.sum, "pmean": np.mean, "pmax": np.max, "pmin": np.min}
+
+
+@pytest.mark.parametrize("groups", UNEQUAL, ids=str)
+@pytest.mark.parametrize("name", REDUCED)
+def test_groups_of_unequal_sizes_are_reduced_one_by_one(name, groups):
+    x, wanted = np.float32([1, 2, 4, 9]), np.zeros(4)
+    for group in groups:
+        wanted[group] = REDUCED[name](x[group])
+
+    def reduced(v):
+        return getattr(ours, name)(v, "i", axis_index_groups=groups)
+
+    for mapped in (vmap(reduced, axis_name="i"), pmap(reduced, axis_name="i")):
+        np.testing.assert_allclose(np.asarray(mapped(x)), wanted, rtol=1e-6)  # one rounding
+
+
+def test_a_number_is_counted_in_each_group_of_unequal_sizes():
+    counted = vmap(lambda v: v * 0 + ours.psum(1, "i", axis_index_groups=UNEQUAL[0]), axis_name="i")
+    np.testing.assert_array_equal(np.asarray(counted(np.zeros(4, np.float32))), [1, 3, 3, 3])

@@ -284,7 +284,6 @@ def use_abstract_mesh(mesh: AbstractMesh) -> Iterator[AbstractMesh]:
 
     Raises:
       TypeError: it is no `AbstractMesh`.
-      ValueError: a mesh is set that has another number of devices.
 
     Example:
       >>> from xpar import P
@@ -298,9 +297,6 @@ def use_abstract_mesh(mesh: AbstractMesh) -> Iterator[AbstractMesh]:
         isinstance(mesh, AbstractMesh), "use_abstract_mesh", "this is no AbstractMesh.", got=mesh,
         hint="mesh.abstract_mesh is that of a Mesh", error=TypeError,
     )  # fmt: skip
-    outer = meshes.current_mesh.value
-    if outer is not None:
-        outer.shaped_as(mesh)  # raises where it has another number of devices
     with meshes.current_abstract_mesh(mesh):
         yield mesh
 
