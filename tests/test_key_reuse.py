@@ -1,5 +1,6 @@
 """A second use of a random key is found wherever the two uses meet, and nothing else is."""
 
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -294,6 +295,51 @@ def test_a_sampler_uses_its_key_once(name: str, compiled: bool, make_key: Any) -
     (jit(draw) if compiled else draw)(make_key(0))
     if compiled:
         jit(vmap(draw))(random.split(make_key(1), 3))
+
+
+def _instructions(call: Callable[[], Any]) -> int:
+    """Return how many instructions of Python a call takes that was made often before."""
+    count = 0
+
+    def trace(frame: Any, event: str, _: Any) -> Any:
+        nonlocal count
+        frame.f_trace_opcodes = True
+        count += event == "opcode"
+        return trace
+
+    for _ in range(100):
+        call()
+    for _ in range(2):  # the first time, some Pythons do not count all
+        count = 0
+        previous = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            call()
+        finally:
+            sys.settrace(previous)
+    return count
+
+
+@pytest.mark.parametrize("arguments", [1, 3])
+def test_a_compiled_call_notes_a_new_key_in_few_instructions(arguments: int, make_key: Any) -> None:
+    def draw(*args: Any) -> Any:
+        return random.bits(args[-1], (8,))
+
+    def instructions(check: Any) -> int:
+        with config.debug_key_reuse(check):
+            key = jit(lambda k: random.split(k)[0])(make_key(0))
+            f = jit({1: lambda k: draw(k), 3: lambda a, b, k: draw(a, b, k)}[arguments])
+
+            others = [jit(lambda: xnp.ones(2))()] * (arguments - 1)
+
+            def call() -> None:
+                key.first_use = None  # as that of a key that was never used
+                f(*others, key)
+
+            return _instructions(call)
+
+    # whether it has a mark, and whether the key has a first use: 14, and 3 for other arguments
+    assert instructions("warn") - instructions(False) <= 14 + 3 * (arguments - 1)
 
 
 def test_every_sampler_is_tried() -> None:

@@ -51,7 +51,7 @@ from xjit.sharding.typed import described
 from xprim import ClosedJaxpr, ConcreteArray, ShapedArray, Tracer, config
 from xprim.eager import results_are_checked
 from xprim.errors import message
-from xprim.key_uses import Used, note_buffers, note_call
+from xprim.key_uses import Used, note_call
 from xprim.requirements import require
 from xprim.sharded_types import whole
 from xprim.tracebacks import shorten
@@ -476,7 +476,6 @@ class Compiled(_Stage):
         elif kernel.donated == traced._program.donated and not is_checked:
             entry = kernel.entry(traced.out_tree, traced._keys)
             if entry is not None:
-                note_buffers(traced._keys, arrays)
                 avals, context = [x.aval for x in arrays], config.trace_context()
                 self._dispatcher.add(args, kwargs, avals, context, entry)
         return traced.out_tree.unflatten(results)

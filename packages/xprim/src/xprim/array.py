@@ -107,7 +107,8 @@ class ConcreteArray(Array):
     Attributes:
       host: the elements in host memory that is never written to; None while they are on a device
         alone, and always for elements of an extended dtype, which are no numbers to compute with.
-      first_use: of a random key, what used it first (`xprim.key_uses`); None or not set before.
+      first_use: of a random key, what used it first (`xprim.key_uses`), None before: no default is
+        needed to ask, which would cost more than the question. Of other arrays it may not be set.
       buffer: the elements on a device, as the compiler back end has them; None where they are in
         host memory alone. The back end sets it when it has brought them to a device.
     """
@@ -124,6 +125,7 @@ class ConcreteArray(Array):
         self.aval = aval
         self.host = host
         self.buffer = buffer
+        self.first_use = None
 
     def to_host(self) -> np.ndarray[Any, Any]:
         """Return the elements as a NumPy array that must not be written to; waits for a device.

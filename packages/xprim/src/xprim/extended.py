@@ -103,7 +103,9 @@ def as_physical(x: ConcreteArray) -> ConcreteArray:
     if aval.physical is None or aval.dtype is dtypes.float0:
         return x
     if buffer is not None:
-        return ConcreteArray(None, aval.physical, buffer)
+        out = ConcreteArray(None, aval.physical, buffer)
+        out.first_use = getattr(x, "first_use", None)  # one memory, one key
+        return out
     return ConcreteArray(x.to_stored(), aval.physical)
 
 
@@ -115,8 +117,9 @@ def wrapped(x: ConcreteArray, aval: ShapedArray) -> ConcreteArray:
       aval: an abstract value for which `aval.physical is x.aval`.
     """
     out = ConcreteArray(None, aval, x.buffer)
-    out.first_use = None  # read at once where a key is used
-    if x.buffer is None:
+    if x.buffer is not None:
+        out.first_use = getattr(x, "first_use", None)
+    else:
         out._elements = x.to_stored() if x.host is None else x.host
     return out
 

@@ -22,6 +22,7 @@ from typing import Any, Final, NamedTuple
 
 from xprim import config, dtypes
 from xprim.array import ConcreteArray
+from xprim.avals import ShapedArray
 from xprim.calls import Programs
 from xprim.config import state
 from xprim.eager import EAGER
@@ -35,8 +36,8 @@ from xprim.static_keys import params_key
 from xprim.trace import Tracer
 
 __all__ = [
-    "REPORTED", "UNUSED", "KeyUse", "Mark", "Used", "bind_noting_keys", "check_program",
-    "count_staged", "marks_of", "note_buffers", "note_call", "note_marked", "note_use",
+    "REPORTED", "KeyUse", "Mark", "Used", "bind_noting_keys", "check_program", "count_staged",
+    "marks_of", "may_be_key", "note_again", "note_call", "note_use",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -48,8 +49,8 @@ Used = tuple[tuple[int, KeyUse], ...]
 """The numbers of the arguments that a program uses as keys, and the first use of each."""
 
 
-Mark = tuple[int, dict[str, Any], KeyUse]
-"""The number of an argument, the attributes that its buffer gets by its first use, and that use."""
+Mark = tuple[int, Any, KeyUse]
+"""The number of an argument, what its `first_use` is set to by its first use, and that use."""
 
 
 class KeyUses(NamedTuple):
@@ -73,8 +74,6 @@ REPORTED: Final = ()
 
 It is falsy, and no more than that is looked at when such a key is used again.
 """
-UNUSED: Final = False
-"""The first use of a key that has none, where its buffer has attributes for another reason."""
 
 
 def note_use(key: Any, operation: str) -> None:
@@ -105,41 +104,19 @@ def note_call(used: Sequence[tuple[int, KeyUse]], operands: Sequence[Any]) -> No
             _note(operands[k], operation, here)
 
 
-def note_buffers(used: Used, operands: Sequence[Any]) -> None:
-    """Let the buffers of operands remember their uses: the short way of a call sees them alone."""
-    for k, _ in used:
-        _note_buffer(operands[k])
-
-
-def _note_buffer(key: ConcreteArray) -> None:
-    if hasattr(key.buffer, "__dict__"):  # not None, nor that of a donated array
-        _mark(key.buffer, key.first_use)
-
-
-def _mark(buffer: Any, first: Any) -> None:
-    """Let a buffer remember its first use, in attributes that it shares with no other one."""
-    buffer.__dict__ = {**buffer.__dict__, "first_use": first}
-
-
 def marks_of(used: Used) -> tuple[Mark, ...]:
     """Return how the short way of a call notes the keys that its program uses.
 
-    A buffer whose `first_use` is None or missing has no attributes, and gets those of the mark as
-    its `__dict__`, which all buffers of the program share: to make it a dict of its own would take
-    a tenth of the time of a short call. For any other one `note_marked` is called.
+    A key whose `first_use` is None gets that of the mark; for any other one `note_again` is called.
     """
-    return tuple([(k, {"first_use": use[1] or REPORTED}, use) for k, use in used])
+    return tuple([(k, use[1] or REPORTED, use) for k, use in used])
 
 
-def note_marked(buffer: Any, use: KeyUse) -> None:
-    """Note the use of a key whose buffer has attributes: a second one, or one after an export."""
-    operation, line = use
-    first = buffer.first_use
-    if first is UNUSED:
-        _mark(buffer, line or REPORTED)
-    elif (first or config.values.debug_key_reuse is True) and not _draws_again():
-        _report((operation, capture(3)), first)
-        _mark(buffer, REPORTED)
+def note_again(key: ConcreteArray, use: KeyUse) -> None:
+    """Note the use, by a call, of a key that has a first use."""
+    if (key.first_use or config.values.debug_key_reuse is True) and not _draws_again():
+        _report((use[0], capture(3)), key.first_use)
+        key.first_use = REPORTED
 
 
 def _draws_again() -> bool:
@@ -147,17 +124,13 @@ def _draws_again() -> bool:
 
 
 def _note(key: ConcreteArray, operation: str, source: Source | None) -> None:
-    buffer = key.buffer
-    first = getattr(key, "first_use", None)
-    if first is None and buffer is not None:
-        first = getattr(buffer, "first_use", None)
-    if first is not None and first is not UNUSED:
+    first = getattr(key, "first_use", None)  # xjit 0.2.0 makes arrays without one
+    if first is not None:
         if _draws_again():
             return
         _report((operation, source), first)
         source = None
     key.first_use = source or REPORTED
-    _note_buffer(key)
 
 
 # --------------------------------------------------------------------------------------- reports
@@ -213,7 +186,7 @@ def check_program(jaxpr: Jaxpr, consts: Sequence[Any]) -> Used:
       For each argument that it uses its number, and the first use.
     """
     if not config.values.debug_key_reuse or not any(
-        map(_may_be_key, [*jaxpr.invars, *jaxpr.constvars])
+        may_be_key(v.aval) for v in (*jaxpr.invars, *jaxpr.constvars)
     ):
         return ()
     uses = _walk(jaxpr, consts)
@@ -227,7 +200,7 @@ def bind_noting_keys(
 ) -> tuple[Any, ...]:
     """Bind a primitive that holds programs, as a loop does; in eager work it uses its keys."""
     if (state.trace is EAGER and config.values.debug_key_reuse
-            and any(map(_may_be_key, operands))):  # fmt: skip
+            and any(may_be_key(x.aval) for x in operands)):  # fmt: skip
         variables = [Var(x.aval) for x in operands]
         eqn = Equation(primitive, variables, [], params, capture(2))
         used = check_program(Jaxpr([], variables, [], [eqn]), ())
@@ -237,8 +210,8 @@ def bind_noting_keys(
     return primitive.bind(*operands, **params)
 
 
-def _may_be_key(x: Any) -> bool:
-    aval = x.aval
+def may_be_key(aval: ShapedArray) -> bool:
+    """Return whether an array of this type may be a key, or an array of keys."""
     return dtypes.is_extended(aval.dtype) or (
         aval.dtype == dtypes.uint32 and aval.shape[-1:] in ((2,), (4,))
     )

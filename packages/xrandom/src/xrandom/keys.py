@@ -63,13 +63,8 @@ def words_of(key: Any, operation: str, uses: bool = True) -> Any:
     if words.aval is not _SINGLE:
         _check_single(words, operation)
     if uses:
-        first = getattr(key, "first_use", None)
-        if (
-            first is None
-            and state.trace is EAGER
-            and type(key) is ConcreteArray
-            and key.buffer is None
-        ):
+        first = getattr(key, "first_use", None)  # xjit 0.2.0 makes arrays without one
+        if first is None and state.trace is EAGER and type(key) is ConcreteArray:
             key.first_use = capture(4) or REPORTED
         elif first is None or first or config.values.debug_key_reuse is True:
             note_use(key, operation)
@@ -200,9 +195,7 @@ def _seed_words(seed: Any, operation: str) -> Array:
             ))  # fmt: skip
         wide = config.values.enable_x64
         words = np.array([seed >> 32 & 0xFFFFFFFF if wide else 0, seed & 0xFFFFFFFF], np.uint32)
-        key = ConcreteArray(words, _SINGLE)
-        key.first_use = None  # read at once where the key is used
-        return key
+        return ConcreteArray(words, _SINGLE)
     array = as_array(seed, what=f"{operation}: the seed")
     if array.ndim or not (dtypes.is_integer(array.dtype) or dtypes.is_bool(array.dtype)):
         raise TypeError(message(

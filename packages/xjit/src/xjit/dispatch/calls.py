@@ -49,7 +49,7 @@ from xprim.cells import CellUse
 from xprim.eager import results_are_checked
 from xprim.errors import message
 from xprim.function_keys import describe_function
-from xprim.key_uses import check_program, note_buffers, note_call
+from xprim.key_uses import check_program, note_call
 from xprim.tracebacks import boundary, shorten
 from xprim.transformed import unchangeable
 
@@ -265,7 +265,6 @@ class Calls(abc.ABC):
             ):
                 entry = kernel.entry(traced.out_tree, traced.keys)
                 if entry is not None:
-                    note_buffers(traced.keys, arrays)
                     self.dispatcher.add(given[0], given[1], key[2], key[3], entry)
         if self.out_placement is not None:
             results = moved(results, self.out_placement)

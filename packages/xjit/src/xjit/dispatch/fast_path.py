@@ -50,7 +50,7 @@ from xprim import EAGER, ConcreteArray, ShapedArray, state
 from xprim.array import is_shared
 from xprim.errors import described, message
 from xprim.kernels import Refusal, forget_with_kernels, log_refusal
-from xprim.key_uses import note_marked
+from xprim.key_uses import may_be_key, note_again
 from xprim.static_keys import static_key
 from xprim.tracebacks import shorten
 from xtree.generated_code import define_function
@@ -136,19 +136,14 @@ _BODY = """
         else:
 {released}
 {donated}
-            if _keys:
-                for _number, _mark, _use in _keys:
-                    _buffer = _buffers[_number]
-                    if getattr(_buffer, "first_use", None) is None:
-                        _buffer.__dict__ = _mark
-                    else:
-                        _note_marked(_buffer, _use)
+{noted}
             if _out_aval is None:
                 return _finish(_outs)
             _result = _new(_Array)
             _result.aval = _out_aval
             _result.host = None
             _result.buffer = _outs[0]
+            _result.first_use = None
             return _result
         return _slow({given})
 """
@@ -158,6 +153,31 @@ _SPECIALIZATIONS = """
             _special = _specializations.get(({types}))
             if _special is not None:
                 return _special[0]({names})
+"""
+
+# How the keys among the arguments are noted. Where each argument is one array, `_keys` has a mark
+# or None for each, and no loop is needed, which would take a hundredth of a short call.
+_NOTE_KEYS = """
+            if _keys:
+                {marks} = _keys
+{noted}
+"""
+_NOTE_KEY = """
+                if _mark_{x} is not None:
+                    if {x}.first_use is None:
+                        {x}.first_use = _mark_{x}[1]
+                    else:
+                        _note_again({x}, _mark_{x}[2])
+"""
+_NOTE_KEYS_OF_TREES = """
+            if _keys:
+                _arrays = ({arrays})
+                for _number, _mark, _use in _keys:
+                    _key = _arrays[_number]
+                    if _key.first_use is None:
+                        _key.first_use = _mark
+                    else:
+                        _note_again(_key, _use)
 """
 
 _LOOK_UP = """
@@ -182,10 +202,11 @@ _RELEASE = """
 """
 
 # What the template says about a parameter of each kind; `{x}` is its name.
-_FIELDS = ("buffers", "donated", "flatten", "found", "released", "key", "last", "prepared",
-           "readers", "same", "written")  # fmt: skip
+_FIELDS = ("arrays", "buffers", "donated", "flatten", "found", "released", "key", "last",
+           "prepared", "readers", "same", "written")  # fmt: skip
 _NOTHING = dict.fromkeys(_FIELDS, "")
 _POOLED = {
+    "arrays": "{x}, ",
     "written": "_pooled_{x} = _fill_{x}({x})\n",
     "buffers": "_pooled_{x}[1], ",
     "readers": ", _fill_{x}, _release_{x}",
@@ -209,6 +230,7 @@ if len(_leaves_{{x}}) != {count}:
 [{", ".join(leaves)}] = _leaves_{{x}}
 """,
         "key": "_tree_{x}, " + "".join([f"{leaf}.aval, " for leaf in leaves]),
+        "arrays": "".join([f"{leaf}, " for leaf in leaves]),
         "buffers": "".join([f"{leaf}.buffer, " for leaf in leaves]),
     }  # fmt: skip
 
@@ -220,6 +242,7 @@ _CODE = {
         "last": "_last_{x}, ",
         "same": "{x}.aval is _last_{x} and ",
         "found": "{x}.aval, ",
+        "arrays": "{x}, ",
         "buffers": "{x}.buffer, ",
         "donated": """\
 if {x}.aval.shape or not _is_shared({x}):
@@ -237,11 +260,13 @@ else:
     },
     TREE: _NOTHING | _FLATTENED | {
         "key": "_tree_{x}, *[_leaf.aval for _leaf in _leaves_{x}], ",
+        "arrays": "*_leaves_{x}, ",
         "buffers": "*[_leaf.buffer for _leaf in _leaves_{x}], ",
     },
     HOST_TREE: _NOTHING | _FLATTENED | _POOLED | {
         "key": "_tree_{x}, *map(_leaf_key, _leaves_{x}), ",
         "written": "_pooled_{x} = _fill_{x}(_leaves_{x})\n",
+        "arrays": "*_leaves_{x}, ",
         "buffers": "*[_buffer[1] for _buffer in _pooled_{x}], ",
         "released": "_release_{x}(_pooled_{x})\n",
     },
@@ -252,6 +277,7 @@ if not _are_strings(map(type, _keys_{x})):
     return _slow({given})
 """,
         "key": "_keys_{x}, *[_leaf.aval for _leaf in {x}.values()], ",
+        "arrays": "*_read_{x}({x}), ",
         "buffers": "*[_leaf.buffer for _leaf in _read_{x}({x})], ",
         "readers": ", _read_{x}",
         "donated": "_give_up({x}.values(), _deleted)\n",
@@ -277,7 +303,8 @@ def function_maker(code: Code, donated: frozenset[int]) -> Callable[..., Any]:
     filled = {field: [_CODE[kind][field].format(x=x, given=code.given)
                       for kind, x in zip(code.kinds, code.names, strict=True)]
               for field in _FIELDS}  # fmt: skip
-    filled["buffers"] = [filled["buffers"][i] for i in code.order]
+    for field in ("arrays", "buffers"):
+        filled[field] = [filled[field][i] for i in code.order]
     filled["donated"] = [text for i, text in enumerate(filled["donated"]) if i in donated]
     text_by_field = {field: "".join(texts) for field, texts in filled.items()}
     types = "".join([f"type({name}), " for name in code.names])
@@ -291,6 +318,7 @@ def function_maker(code: Code, donated: frozenset[int]) -> Callable[..., Any]:
         written=textwrap.indent(text_by_field["written"], " " * 12),
         released=_RELEASE.format(released=released) if released else "",
         look_up=(_LOOK_IN_INLINE_CACHE if code.is_front else _LOOK_UP).format(**text_by_field),
+        noted=_code_that_notes(code, text_by_field["arrays"]),
         buffers=text_by_field["buffers"],
         donated=textwrap.indent(text_by_field["donated"], " " * 12),
     )
@@ -301,6 +329,30 @@ def function_maker(code: Code, donated: frozenset[int]) -> Callable[..., Any]:
     )
     # The text holds only the template, names of parameters, and names of keywords as literals.
     return _generate("make", text)
+
+
+_PLAIN = frozenset([ARRAY, STATIC, ABSENT])
+
+
+def _code_that_notes(code: Code, arrays: str) -> str:
+    """Return the text that notes the keys among the arguments; `arrays` is that of all leaves."""
+    names = [code.names[i] for i in code.order if code.kinds[i] is ARRAY]
+    if not _PLAIN.issuperset(code.kinds):
+        return _NOTE_KEYS_OF_TREES.format(arrays=arrays)
+    if not names:
+        return ""
+    return _NOTE_KEYS.format(
+        marks="".join([f"_mark_{x}, " for x in names]),
+        noted="".join([_NOTE_KEY.format(x=x) for x in names]),
+    )
+
+
+def _marks_of_code(marks: Sequence[Any], kinds: Sequence[str]) -> Sequence[Any]:
+    """Return marks of keys by argument, as the code for such kinds of arguments has them."""
+    if not marks or not _PLAIN.issuperset(kinds):
+        return marks
+    mark_by_number = {mark[0]: mark for mark in marks}
+    return tuple([mark_by_number.get(k) for k in range(list(kinds).count(ARRAY))])
 
 
 def unrolled_wrap(count: int) -> Callable[..., list[ConcreteArray]]:
@@ -377,8 +429,8 @@ _NAMESPACE: dict[str, Any] = {
     "_are_strings": frozenset([str]).issuperset,
     "_give_up": give_up_all,
     "_is_shared": is_shared,
-    "_note_marked": note_marked,
-    "_new": object.__new__,  # and three stores: 0.05 us less than calling the class
+    "_note_again": note_again,
+    "_new": object.__new__,  # and four stores: 0.05 us less than calling the class
 }
 
 
@@ -390,7 +442,7 @@ _NAMESPACE: dict[str, Any] = {
 
 Finish = Callable[[list[Any]], Any]
 
-_new = object.__new__  # and three stores: 0.05 us less than calling the class
+_new = object.__new__  # and four stores: 0.05 us less than calling the class
 
 
 def finisher(out_tree: Any, avals: Sequence[ShapedArray]) -> Finish:
@@ -405,12 +457,16 @@ def finisher(out_tree: Any, avals: Sequence[ShapedArray]) -> Finish:
     if data is None:
         return _one(avals[0])
     flat = all(child.node_data() is None for child in out_tree.children())
+    if flat and data[0] is tuple and len(avals) == 2:
+        return _pair(*avals)
+    keys = [k for k, aval in enumerate(avals) if may_be_key(aval)]
+    wrap = _wrapped_with_keys(keys) if keys else wrapped
     if flat and data[0] is tuple:
-        return _pair(*avals) if len(avals) == 2 else lambda outs: tuple(wrapped(outs, avals))
+        return lambda outs: tuple(wrap(outs, avals))
     if flat and data[0] is dict:
-        return _dict(data[1], avals)
+        return lambda outs: dict(zip(data[1], wrap(outs, avals), strict=True))
     unflatten = out_tree.unflatten
-    return lambda outs: unflatten(wrapped(outs, avals))
+    return lambda outs: unflatten(wrap(outs, avals))
 
 
 def wrapped(outs: Sequence[Any], avals: Sequence[ShapedArray]) -> list[ConcreteArray]:
@@ -446,8 +502,18 @@ def _note_use(count: int) -> None:
         _unrolled_by_count[count] = unrolled_wrap(count)
 
 
-def _dict(keys: Sequence[Any], avals: Sequence[ShapedArray]) -> Finish:
-    return lambda outs: dict(zip(keys, wrapped(outs, avals), strict=True))
+def _wrapped_with_keys(
+    numbers: Sequence[int],
+) -> Callable[[Sequence[Any], Sequence[ShapedArray]], list[ConcreteArray]]:
+    """Return what does as `wrapped` for results of which some may be keys, which have no use."""
+
+    def wrap(outs: Sequence[Any], avals: Sequence[ShapedArray]) -> list[ConcreteArray]:
+        results = wrapped(outs, avals)
+        for k in numbers:
+            results[k].first_use = None
+        return results
+
+    return wrap
 
 
 def _one(aval: ShapedArray) -> Finish:
@@ -456,12 +522,15 @@ def _one(aval: ShapedArray) -> Finish:
 
 def _pair(aval_x: ShapedArray, aval_y: ShapedArray) -> Finish:
     new, kind = _new, ConcreteArray
+    has_keys = may_be_key(aval_x) or may_be_key(aval_y)
 
     def finish(outs: list[Any]) -> tuple[ConcreteArray, ConcreteArray]:
         x, y = new(kind), new(kind)
         x.aval, y.aval = aval_x, aval_y
         x.host = y.host = None
         x.buffer, y.buffer = outs
+        if has_keys:
+            x.first_use = y.first_use = None
         return x, y
 
     return finish
@@ -646,7 +715,9 @@ class FastPath:
         if cached[1] is not context:
             raise Refusal("the options have changed meanwhile")
         if self._parameters.takes(places, kinds):
-            self.entries[*_key_of(values, self._parameters.kinds), cached] = entry
+            *program, keys = entry
+            known = *program, _marks_of_code(keys, kinds)
+            self.entries[*_key_of(values, self._parameters.kinds), cached] = known
             self._forget_last()  # which may be the same call, at another placement
             return
         if type(entry[0]) is list and not _ON_DEVICES.issuperset(kinds):
@@ -659,6 +730,7 @@ class FastPath:
             order = leaf_order(places, found.kinds)
             leaves = [leaf for i in order for leaf in xtree.leaves(values[i])]
             keys = tuple([mark for mark in keys if type(leaves[mark[0]]) is ConcreteArray])
+        keys = _marks_of_code(keys, found.kinds)
         found.entries[*_key_of(values, found.kinds), cached] = (*program, keys, *readers)
 
     def _specialization(

@@ -28,7 +28,6 @@ from xjit.jaxlib_gateway.runtime import (
     xla_client,
 )
 from xprim.errors import message
-from xprim.key_uses import UNUSED
 
 __all__ = ()
 
@@ -583,8 +582,8 @@ def to_dlpack(buffer: Buffer, stream: int | None = None) -> Any:
 
 
 def _mark_shared(buffer: Buffer) -> None:
-    """Remember that others read the memory, in attributes of the buffer's own (see `marks_of`)."""
-    buffer.__dict__ = {"first_use": UNUSED, **buffer.__dict__, "_is_shared": True}
+    """Remember that others read the memory."""
+    buffer._is_shared = True
 
 
 def lent_device(buffer: Buffer) -> tuple[int, int]:
