@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar
 
 import xtree
+from xad.arguments import check_each_once
 from xad.tangents import (
     Tangent,
     added,
@@ -96,8 +97,18 @@ class CellLeaves:
         ]  # fmt: skip
 
 
-def cells_in(leaves: Sequence[Any], tree: Any) -> tuple[CellLeaves, list[Any], Any]:
-    """Return the references among leaves, the others, and the tree if it is one of the others."""
+def cells_in(
+    leaves: Sequence[Any], tree: Any, operation: str | None = None
+) -> tuple[CellLeaves, list[Any], Any]:
+    """Return the references among leaves, the others, and the tree if it is one of the others.
+
+    Args:
+      leaves: arguments, or residuals.
+      tree: their structure.
+      operation: what refuses a reference that is given twice; None for residuals, which may be.
+    """
+    if operation is not None:
+        check_each_once([x for x in leaves if isinstance(x, Cell)], operation)
     cells = CellLeaves({i: x for i, x in enumerate(leaves) if isinstance(x, Cell)})
     others = cells.others(leaves)
     return cells, others, tree if len(others) == len(leaves) else None
@@ -166,7 +177,7 @@ class CustomCall:
         self._fixed_at = {i: bound[i] for i in fixed_at}
         rest = tuple([x for i, x in enumerate(bound) if i not in fixed_at])
         leaves, self._in_tree = xtree.flatten(rest)
-        self._cells, others, known = cells_in(leaves, self._in_tree)
+        self._cells, others, known = cells_in(leaves, self._in_tree, operation)
         self._leaves = as_arrays(others, operation, known, f"{self.name}: the argument")
         self._in_avals = self._cells.filled([x.aval for x in self._leaves], _no_tangent)
 
@@ -447,7 +458,12 @@ class FunctionWithRules(Transforms, Generic[P, R]):
         """Call the function; transformations see its rules."""
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
+        return self if instance is None or self.is_static else functools.partial(self, instance)
+
+    @property
+    def is_static(self) -> bool:
+        """Whether the function is a `staticmethod`, which gets no instance."""
+        return type(self.fun) is staticmethod or bool(getattr(self.fun, "is_static", False))
 
     def __getattr__(self, name: str) -> Any:
         return attribute_of_wrapped(self, name)

@@ -28,12 +28,12 @@ from xnp import lax
 from xnp.attention import dot_product_attention
 from xnp.numpy import dispatch
 from xnp.numpy.creation import asarray
-from xnp.numpy.dispatch import array_of, axes_of, axis_of, cast, dispatched, inexact, promoted, wide
+from xnp.numpy.dispatch import array_of, axis_of, cast, dispatched, inexact, promoted, wide
 from xnp.numpy.reductions import static_axis
 from xnp.placing import placed
 from xnp.primitives.table import bind, scalar_like, selected
 from xnp.softmax import log_softmax, logmeanexp, logsumexp, softmax
-from xprim import Array, dtypes
+from xprim import Array, axis_size, dtypes
 from xprim.errors import message
 from xprim.requirements import require, static_int
 from xprim.tracebacks import boundaries
@@ -740,9 +740,11 @@ def standardize(
         return xn.mean(values, axis, keepdims=True, where=where)
 
     average: Any = mean
-    is_cut = aval.type_sharding is not None  # maybe along the axes, where `center` takes none
+    axes = dispatch.dims_and_names(axis, aval.ndim, "standardize")
+    # maybe along the axes, where `center` takes none
+    is_cut = aval.type_sharding is not None or (axes and type(axes[-1]) is str)
     if mean is None and where is None and algorithm == "stable" and not is_cut:
-        distance = bind("center", x, axes=axes_of(axis, aval.ndim, "standardize"))
+        distance = bind("center", x, axes=axes)
     elif mean is None:
         average = averaged(x)
         distance = x - average
@@ -760,7 +762,7 @@ def standardize(
 
 
 def one_hot(
-    x: ArrayLike, num_classes: int, *, dtype: DTypeLike = None, axis: int = -1,
+    x: ArrayLike, num_classes: int, *, dtype: DTypeLike = None, axis: int | str = -1,
     out_sharding: ShardingLike = None,
 ) -> Array:  # fmt: skip
     """Return a vector for each number in `x` that is 1 at that position and 0 elsewhere.
@@ -769,11 +771,12 @@ def one_hot(
       x: integers; those that are no class give zeros.
       num_classes: the size of the vectors.
       dtype: of the result; None for the default floating dtype.
-      axis: where the new dimension stands in the result.
+      axis: where the new dimension stands in the result; or the name of a mapped axis of
+        `num_classes` members, of which each gets its own number.
       out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
 
     Returns:
-        An array with one dimension more than x.
+        An array with one dimension more than x; of the shape of x over a named axis.
 
     Raises:
         TypeError: `x` is not an array; `dtype` names no dtype; `out_sharding` is no sharding.
@@ -790,6 +793,12 @@ def one_hot(
     wanted = dtypes.python_scalar_dtype(float) if dtype is None else (
         dtypes.requested_dtype(dtype, "one_hot"))  # fmt: skip
     count = static_int(num_classes, "one_hot", "num_classes")
+    if type(axis) is str:
+        size = axis_size(axis, "one_hot")
+        require(size == count, "one_hot", "the axis {!r} has {} members for {} classes.", axis,
+                size, count)  # fmt: skip
+        member = dispatch.collective("axis_index", "one_hot")(axis)
+        return placed(cast(xn.equal(x, member), wanted), out_sharding, "one_hot")
     axis = axis_of(axis, x.aval.ndim + 1, "one_hot")
     shape = (*x.aval.shape[:axis], count, *x.aval.shape[axis:])
     kept = tuple([d for d in range(len(shape)) if d != axis])

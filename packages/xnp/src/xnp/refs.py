@@ -159,6 +159,9 @@ class Ref(_Methods, Cell):
             hint="ref[...] is its value",
         ))  # fmt: skip
 
+    def __copy__(self) -> Ref:
+        return self  # the place that a shallow copy of what holds it goes on to share
+
     def __deepcopy__(self, memo: Any) -> Ref:
         del memo  # `copy.deepcopy` notes it there: what occurs twice is copied once
         return Ref(self.value())

@@ -182,10 +182,11 @@ class Transformed(Transforms, functools.partial):  # type: ignore[type-arg]
     `__call__` of Python's takes five times as long.
     """
 
-    __slots__ = ("__name__", "__qualname__", "transformation")
+    __slots__ = ("__name__", "__qualname__", "is_static", "transformation")
 
     __name__: str
     __qualname__: str
+    is_static: bool  # made of a `staticmethod`: an attribute of a class that gets no instance
 
     def __new__(cls, run: Callable[..., Any], transformation: str) -> Transformed:
         """Make one that has the metadata of `run` until it is replaced."""
@@ -193,6 +194,7 @@ class Transformed(Transforms, functools.partial):  # type: ignore[type-arg]
         self.__name__ = run.__name__
         self.__qualname__ = run.__qualname__
         self.transformation = transformation
+        self.is_static = False
         return self
 
     @property
@@ -201,10 +203,20 @@ class Transformed(Transforms, functools.partial):  # type: ignore[type-arg]
         return inspect.signature(self.__wrapped__)  # type: ignore[attr-defined]
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else MethodType(self, instance)
+        return self if instance is None or self.is_static else MethodType(self, instance)
 
     def __reduce__(self) -> str:
         return self.__qualname__
+
+
+def is_static(fun: Any) -> bool:
+    """Whether a function is a `staticmethod`, or what a transformation made of one.
+
+    Example:
+      >>> is_static(staticmethod(len)), is_static(transformed(len, staticmethod(len), "twice"))
+      (True, True)
+    """
+    return type(fun) is staticmethod or bool(getattr(fun, "is_static", False))
 
 
 def transformed(
@@ -223,6 +235,7 @@ def transformed(
       <twice of len>
     """
     made = look_like(Transformed(run, transformation), fun, updated)
+    made.is_static = is_static(fun)
     if type(run) is FunctionType:  # by whose name Python refuses a call of wrong arguments
         run.__qualname__ = made.__qualname__
     return cast("F", made)
@@ -263,11 +276,13 @@ def _origin(fun: Any) -> str:
 #
 # Packages of one floor do not import each other. Where one can profit from another (`xad.jacfwd`
 # maps its basis vectors with `vmap` rather than one by one), it looks up the transformation by
-# name here, whose package is then imported.
+# name here, whose package is then imported. So do reductions over a named axis, for collectives.
 
 _MODULE_BY_NAME = {
-    "checkpoint": "xad", "custom_vmap": "xbatch", "error_if": "xjit.checkify", "jit": "xjit",
-    "jvp": "xad", "linear_transpose": "xad", "linearize": "xad",
+    "all_gather": "xpar.collectives", "axis_index": "xpar.collectives", "checkpoint": "xad",
+    "custom_vmap": "xbatch", "error_if": "xjit.checkify", "jit": "xjit", "jvp": "xad",
+    "linear_transpose": "xad", "linearize": "xad", "pmax": "xpar.collectives",
+    "pmin": "xpar.collectives", "psum": "xpar.collectives",
     "transpose_on_tape": "xad.transpose", "vjp": "xad", "vmap": "xbatch",
 }  # fmt: skip
 

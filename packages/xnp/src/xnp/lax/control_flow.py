@@ -15,6 +15,7 @@ from xnp.lax.control_flow_staging import (
     carried_arrays,
     cell_values,
     check_carry,
+    check_each_cell_once,
     closing_over_cells,
     handed_on,
     known_without_jit,
@@ -157,6 +158,7 @@ def cond(
     predicate = _predicate(pred)
     known = known_without_jit(predicate)
     if known is not None:
+        check_each_cell_once(operands, "cond")
         return as_traced((true_fun if known else false_fun)(*as_traced(operands)))
     index = get_primitive("convert_element_type").bind(
         predicate, new_dtype=dtypes.int32, weak_type=False
@@ -260,6 +262,7 @@ def switch(
     number = _clamp(array, len(functions))
     known = known_without_jit(number)
     if known is not None:
+        check_each_cell_once(operands, "switch")
         return as_traced(functions[int(known)](*as_traced(operands)))
     names = tuple([f"branches[{i}]" for i in range(len(functions))])
     return _choose(number, functions, names, operands, "switch", batching)
@@ -452,6 +455,7 @@ def platform_dependent(
         return functions[0](*args)
     known = known_without_jit(index)
     if known is not None:
+        check_each_cell_once(args, "platform_dependent")
         return as_traced(functions[int(known)](*as_traced(args)))
     called = [*names, *([] if default is None else ["default"])]
     if len(functions) == 1:  # the index of a single branch would not be asked for

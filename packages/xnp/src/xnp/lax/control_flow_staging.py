@@ -107,6 +107,11 @@ def along_cells(
     return carry, ys
 
 
+def check_each_cell_once(tree: Any, operation: str) -> None:
+    """Refuse a cell that is given twice: a write to the one would be one to the other."""
+    _cells_in(xtree.leaves(tree), operation)
+
+
 def _cells_in(leaves: Sequence[Any], operation: str) -> list[Cell]:
     found = [x for x in leaves if isinstance(x, Cell)]
     if len({id(x) for x in found}) < len(found):

@@ -209,7 +209,8 @@ def dynamic_slice_in_dim(
             fit is moved.
         slice_size: the size of the window.
         axis: a dimension of the operand.
-        allow_negative_indices: whether an index below 0 counts from the end.
+        allow_negative_indices: whether an index below 0 counts from the end; if not, a known
+            one is an error, and a traced one is clamped.
 
     Returns:
         An array of that size along the axis.
@@ -248,7 +249,8 @@ def dynamic_index_in_dim(
         index: a position, which may be traced.
         axis: a dimension of the operand.
         keepdims: whether the dimension stays, with size 1.
-        allow_negative_indices: whether an index below 0 counts from the end.
+        allow_negative_indices: whether an index below 0 counts from the end; if not, a known
+            one is an error, and a traced one is clamped.
 
     Returns:
         An array of the dtype of the operand.
@@ -318,7 +320,8 @@ def dynamic_update_slice_in_dim(
         start_index: where the window begins, which may be traced; one that does not
             fit is moved.
         axis: a dimension of the operand.
-        allow_negative_indices: whether an index below 0 counts from the end.
+        allow_negative_indices: whether an index below 0 counts from the end; if not, a known
+            one is an error, and a traced one is clamped.
 
     Returns:
         An array of the shape and dtype of the operand.
@@ -355,7 +358,8 @@ def dynamic_update_index_in_dim(
         update: what is put there, with or without the dimension.
         index: a position, which may be traced.
         axis: a dimension of the operand.
-        allow_negative_indices: whether an index below 0 counts from the end.
+        allow_negative_indices: whether an index below 0 counts from the end; if not, a known
+            one is an error, and a traced one is clamped.
 
     Returns:
         An array of the shape and dtype of the operand.
@@ -402,7 +406,12 @@ def _starts(
         if len(sizes) == len(shape):
             check_if_asked(part, k, shape, sizes[k], counts)
         if value is not None:
-            value += size if value < 0 and counts else 0
+            if value < 0 and not counts:
+                raise ValueError(message(
+                    name, f"the start {value} of dimension {k} is negative.",
+                    got="allow_negative_indices=False", expected=f"0 <= start < {size}",
+                ))  # fmt: skip
+            value += size if value < 0 else 0
             info = dtypes.iinfo(dtype)
             starts.append(scalar_array(min(max(value, int(info.min)), int(info.max)), dtype))
         else:

@@ -28,6 +28,7 @@ from xprim import (
     Equation,
     Var,
     as_array,
+    axis_size,
     config,
     dtypes,
     get_primitive,
@@ -39,11 +40,19 @@ from xprim import (
 )
 from xprim.eager import EAGER, results_are_checked
 from xprim.eager_costs import SMALL, WORTH_COMPILING, passes_time
-from xprim.errors import ArgumentError, AxisError, ShapeError, XStackError, message
+from xprim.errors import (
+    ArgumentError,
+    AxisError,
+    MissingRuleError,
+    ShapeError,
+    XStackError,
+    message,
+)  # fmt: skip
 from xprim.kernels import Kernel, KernelTable, Refusal, numpy_function, numpy_operand
 from xprim.requirements import static_int
 from xprim.strict_options import are_passed_by_caller, keep_no_kernel, times_let_pass
 from xprim.tracebacks import shorten
+from xprim.transformed import find
 from xtree.interning import remember
 
 __all__ = ()
@@ -340,6 +349,33 @@ def axes_of(axis: Any, ndim: int, operation: str) -> tuple[int, ...]:
             raise ArgumentError(f"{operation}: axes must be distinct, got {axis}.")
         return axes
     return (axis_of(axis, ndim, operation),)
+
+
+def dims_and_names(axis: Any, ndim: int, operation: str) -> tuple[Any, ...]:
+    """Return the dimensions that are reduced, as `axes_of` does, and then the names of axes.
+
+    Raises:
+      NameError: a name that no enclosing `vmap`, `pmap` or `shard_map` binds.
+    """
+    if type(axis) is not tuple or not any(type(a) is str for a in axis):
+        return axes_of(axis, ndim, operation)
+    names = [a for a in axis if type(a) is str]
+    if len({*names}) != len(names):
+        raise ArgumentError(f"{operation}: axes must be distinct, got {axis}.")
+    for name in names:
+        axis_size(name, operation)
+    return (*axes_of(tuple([a for a in axis if type(a) is not str]), ndim, operation), *names)
+
+
+def collective(name: str, operation: str) -> Callable[..., Any]:
+    """Return a collective, of the package above, for an operation over a named axis."""
+    found = find(name)
+    if found is None:
+        raise MissingRuleError(message(
+            operation, "an axis with a name needs collectives, which xpar has.",
+            hint="pip install xstack-xpar",
+        ))  # fmt: skip
+    return found
 
 
 # ----------------------------------------------------------------------------------- eager calls

@@ -10,7 +10,7 @@ import numpy as np
 import xprim
 from xnp import lax
 from xnp.numpy import index_entries
-from xnp.numpy.creation import counting, ones_like, zeros_like
+from xnp.numpy.creation import asarray, counting, ones_like, zeros_like
 from xnp.numpy.dispatch import array_of, cast, common_shape
 from xnp.numpy.index_entries import Positions, Span, entries_of, from_front
 from xnp.numpy.indexing import host_index, is_not_plain, read
@@ -263,7 +263,8 @@ class IndexUpdateRef:
     ) -> Array:  # fmt: skip
         """Return the array with values taken from the elements."""
         options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
-        negated = bind("neg", array_of(values, "at[].subtract"))
+        # of the array's dtype first: 0 - uint8(3) is 253
+        negated = bind("neg", _values_for(array_of(self._array, "at[]").aval, values))
         rests = self._combined(negated, "scatter_add", np.add, options)
         return placed(rests, out_sharding, "at[].subtract")
 
@@ -328,7 +329,8 @@ class IndexUpdateRef:
             powers = powers if powers.dtype == x.dtype else cast(powers, x.dtype)  # of booleans
             powers = selected(marks, powers, x)
         else:
-            powers = self._combined(power(self._read(options), values), "scatter", None, options)
+            exponents = asarray(values) if isinstance(values, list | tuple) else values
+            powers = self._combined(power(self._read(options), exponents), "scatter", None, options)
         return placed(powers, out_sharding, "at[].power")
 
     def _read(self, options: Options) -> Array:
@@ -395,12 +397,7 @@ def _host_values(values: Any, dtype: Any) -> tuple[Any, bool]:
 def written(x: Any, index: Any, values: Any, primitive: str, options: Options) -> Array:
     """Return the updated array by a scatter, under any trace."""
     x = array_of(x, "at[]")
-    if type(values) in (bool, int, float, complex):
-        values = _scalar_of(values, x.aval)
-    values = array_of(values, "at[]: values")
-    if values.aval.dtype != x.aval.dtype:
-        _check_kind(values.aval.dtype, x.aval.dtype)
-        values = cast(values, x.aval.dtype)
+    values = _values_for(x.aval, values)
     mask = _mask_of(index, x.aval.shape)
     if mask is not None and primitive == "scatter" and not values.aval.ndim:
         return bind("select_n", mask, x, values)
@@ -416,6 +413,21 @@ def written(x: Any, index: Any, values: Any, primitive: str, options: Options) -
         expanded, places = index_entries.as_positions(x, index)
         return reshaped(written(expanded, places, values, primitive, options), x.aval.shape)
     return _scatter(x, entries, values, primitive, options)
+
+
+def _values_for(aval: Any, values: Any) -> Array:
+    """Return what is written as an array of the dtype of what it is written into."""
+    if type(values) in (bool, int, float, complex):
+        values = _scalar_of(values, aval)
+    elif isinstance(values, list | tuple):
+        made = asarray(values)
+        _check_kind(made.aval.dtype, aval.dtype)
+        values = made if made.aval.dtype == aval.dtype else asarray(values, aval.dtype)
+    values = array_of(values, "at[]: values")
+    if values.aval.dtype == aval.dtype:
+        return values
+    _check_kind(values.aval.dtype, aval.dtype)
+    return cast(values, aval.dtype)
 
 
 def _scalar_of(value: Any, aval: Any) -> Any:

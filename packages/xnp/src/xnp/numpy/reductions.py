@@ -17,8 +17,10 @@ from xnp.numpy.dispatch import (
     broadcast,
     broadcast_all,
     cast,
+    collective,
     computation_dtype,
     converted,
+    dims_and_names,
     dispatched,
     elements_now,
     inexact,
@@ -28,7 +30,7 @@ from xnp.numpy.dispatch import (
 )
 from xnp.numpy.indexing import no_out
 from xnp.primitives.table import bind, broadcasted, filled, reshaped, scalar_like, selected
-from xprim import Array, ConcreteArray, Tracer, as_array, dtypes, scalar_array
+from xprim import Array, ConcreteArray, Tracer, as_array, axis_size, dtypes, scalar_array
 from xprim.array import check_numbers
 from xprim.avals import SymbolicSize
 from xprim.errors import message
@@ -49,14 +51,17 @@ __dir__ = __all__.copy
 # Reductions over axes: sum, prod, max, min, all, any, argmax, ...
 #
 # Each takes `axis` (an int, a tuple, or None for all), `keepdims`, and where NumPy has them
-# `dtype`, `initial` and `where`. Sums and products of integers of fewer than 32 bits (and of
-# booleans) are taken in the default integer dtype.
+# `dtype`, `initial` and `where`. An axis may be the name of one that `vmap`, `pmap` or `shard_map`
+# binds: what is reduced over it is equal for all members. Sums and products of integers of fewer
+# than 32 bits (and of booleans) are taken in the default integer dtype.
 
 
 def static_axis(axis: Any, operation: str) -> Any:
     """Return the axes of an operation as something hashable: one as it is, several as a tuple."""
     if axis is None or type(axis) is int or type(axis) is tuple:
         return axis
+    if type(axis) is str:
+        return (axis,)
     # a float equals an int, and would find what is known of that
     return tuple(axis) if several_axes(axis) else static_int(axis, operation, "the axis")
 
@@ -73,8 +78,35 @@ def kept(x: Array, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool
     return reshaped(x, tuple([1 if d in axes else n for d, n in enumerate(shape)]))
 
 
-def reduced(primitive: str, x: Array, axes: tuple[int, ...]) -> Array:
-    """Bind a reduction, or return `x` when there is nothing to reduce."""
+_COLLECTIVES = {"reduce_sum": "psum", "reduce_max": "pmax", "reduce_min": "pmin"}
+
+
+def _reduced_across(primitive: str, x: Array, axes: tuple[Any, ...]) -> Array:
+    """Reduce over dimensions, and then over axes by their names, by collectives."""
+    dims = tuple([d for d in axes if type(d) is not str])
+    x, names = reduced(primitive, x, dims), axes[len(dims) :]
+    name = _COLLECTIVES.get(primitive)
+    operation = primitive.removeprefix("reduce_")
+    result: Array
+    if name is not None and not dtypes.is_complex(x.aval.dtype if name != "psum" else np.float32):
+        result = collective(name, operation)(x, names)
+        return result
+    for axis in names:  # a reduction with no collective: of the values of all members
+        members = collective("all_gather", operation)(x, axis)
+        x = bind(primitive, members, axes=(0,))
+    return x
+
+
+def reduced(primitive: str, x: Array, axes: tuple[Any, ...]) -> Array:
+    """Bind a reduction, or return `x` when there is nothing to reduce.
+
+    Args:
+      primitive: the reduction.
+      x: its operand.
+      axes: dimensions, and then names of axes, as of `dims_and_names`.
+    """
+    if axes and type(axes[-1]) is str:
+        return _reduced_across(primitive, x, axes)
     if axes:
         return bind(primitive, x, axes=tuple(sorted(axes)))
     check_numbers(x.aval, primitive)
@@ -129,7 +161,7 @@ def _accumulate(primitive: str, operation: str) -> Callable[..., Array]:
     @dispatched(1)
     def written(a: Any, axis: Any, dtype: Any, keepdims: bool, promotes: bool) -> Array:
         a = array_of(a, operation)
-        axes = axes_of(axis, a.aval.ndim, operation)
+        axes = dims_and_names(axis, a.aval.ndim, operation)
         if dtype is not None:
             a = cast(a, dtype)
             if dtypes.is_bool(a.aval.dtype):
@@ -253,8 +285,8 @@ def _extremum(primitive: str, operation: str) -> Callable[..., Array]:
     @dispatched(1)
     def written(a: Any, axis: Any, keepdims: bool, may_be_empty: bool) -> Array:
         a = array_of(a, operation)
-        axes = axes_of(axis, a.aval.ndim, operation)
-        if not may_be_empty and 0 in [a.aval.shape[d] for d in axes]:
+        axes = dims_and_names(axis, a.aval.ndim, operation)
+        if not may_be_empty and 0 in [a.aval.shape[d] for d in axes if type(d) is not str]:
             raise ValueError(message(
                 operation, f"there is no {operation} of no elements.",
                 got=f"{a.aval.str_long()} over axes {axes}",
@@ -433,7 +465,7 @@ def _truth(primitive: str, operation: str) -> Callable[..., Array]:
     @dispatched(1)
     def written(a: Any, axis: Any, keepdims: bool) -> Array:
         a = cast(array_of(a, operation), dtypes.bool_)
-        axes = axes_of(axis, a.aval.ndim, operation)
+        axes = dims_and_names(axis, a.aval.ndim, operation)
         return kept(reduced(primitive, a, axes), a.aval.shape, axes, keepdims)
 
     return written
@@ -633,13 +665,13 @@ def argmin(
 
 
 def _count(shape: Any, axes: Any) -> int:
-    return math.prod([shape[d] for d in axes])
+    return math.prod([axis_size(d) if type(d) is str else shape[d] for d in axes])
 
 
 @dispatched(1)
 def _mean(a: Any, axis: Any, dtype: Any, keepdims: bool) -> Array:
     a = cast(array_of(a, "mean"), dtype) if dtype is not None else inexact("mean", a)[0]
-    axes, aval = axes_of(axis, a.aval.ndim, "mean"), a.aval
+    axes, aval = dims_and_names(axis, a.aval.ndim, "mean"), a.aval
     total = kept(reduced("reduce_sum", wide(a), axes), aval.shape, axes, keepdims)
     if not dtypes.is_inexact(aval.dtype):
         total = inexact("mean", total)[0]
@@ -705,7 +737,7 @@ def _divisor(count: Any, total: Any) -> Any:
 def _var(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, root: bool) -> Array:
     (a,) = inexact("var", a)
     aval = a.aval
-    axes = axes_of(axis, aval.ndim, "var")
+    axes = dims_and_names(axis, aval.ndim, "var")
     steps = computation_dtype(aval.dtype if dtype is None else dtype)
     if not dtypes.is_complex(aval.dtype) or dtypes.is_complex(steps):
         a = converted(a, steps, aval.weak_type)

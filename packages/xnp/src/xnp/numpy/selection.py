@@ -29,7 +29,17 @@ from xnp.primitives.table import (
     selected,
     selected as chosen,
 )
-from xprim import Array, ConcreteArray, dtypes, from_numpy, get_primitive, promotion, scalar_array
+from xprim import (
+    Array,
+    ConcreteArray,
+    Tracer,
+    config,
+    dtypes,
+    from_numpy,
+    get_primitive,
+    promotion,
+    scalar_array,
+)  # fmt: skip
 from xprim.array import check_numbers
 from xprim.avals import size_of
 from xprim.errors import ArgumentError, ConcretizationTypeError, message
@@ -558,7 +568,8 @@ def put(
       a: an array.
       ind: integers, positions in the flattened array.
       v: the values, over and over again.
-      mode: for positions out of bounds: "clip", "wrap", or None, which passes over them.
+      mode: for positions out of bounds: "clip", "wrap", or None, which is "clip", and an
+        `IndexError` for positions that `config.index_checks` looks at.
       inplace: must be False, for arrays do not change.
 
     Returns:
@@ -582,6 +593,10 @@ def put(
     count = positions.aval.size
     places = np.arange(count, dtype=np.int32) % values.aval.size
     flat = reshaped_flat(a)
+    checks = config.values.index_checks
+    traced = isinstance(positions, Tracer) and positions.concrete() is None
+    if mode is None and (checks == "allow" or (traced and checks != "raise")):
+        mode = "clip"
     if mode == "clip":
         positions = clip(positions, 0, a.aval.size - 1)
     elif mode == "wrap":

@@ -1027,6 +1027,7 @@ fresnel_cosine_p = unary(
 #
 #     xlogy(x, y) = x log(y), 0 where x = 0;   logit(p) = log(p / (1 - p))
 #
+# Floats of fewer than 32 bits are computed in float32 and rounded once, eager and compiled.
 # The derivative of xlogy in y is x / y, 0 where both are 0; in x it is log(y) everywhere, so that
 # entropies have infinite derivatives at 0. The mixed second derivative is 1 / y in both orders.
 # logit is 2 atanh(2 p - 1) near 1/2, where the quotient would be near 1: in float32 by a
@@ -1034,18 +1035,27 @@ fresnel_cosine_p = unary(
 
 
 def _product_numpy(log: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
-    def rule(x: Any, y: Any) -> Any:
+    def product(x: Any, y: Any) -> Any:
         zero = (x == 0) & (y == y)
         return np.where(zero, np.zeros((), x.dtype), x * log(np.where(zero, 1, y).astype(y.dtype)))
+
+    def rule(x: Any, y: Any) -> Any:
+        if x.dtype.itemsize >= 4:
+            return product(x, y)
+        return product(x.astype(np.float32), y.astype(np.float32)).astype(x.dtype)
 
     return rule
 
 
 def _product_stablehlo(log: str) -> Callable[..., Any]:
     def product(x: Any, y: Any) -> list[Any]:
+        dtype = x.aval.dtype
+        if dtype.itemsize < 4:
+            x, y = [table.converted(v, dtypes.float32) for v in (x, y)]
         zero = bind("and", bind("eq", x, scalar_like(x, 0)), bind("eq", y, y))
         value = mul(x, bind(log, selected(zero, table.filled(y.aval.shape, 1, y.aval.dtype), y)))
-        return [selected(zero, table.filled(value.aval.shape, 0, value.aval.dtype), value)]
+        value = selected(zero, table.filled(value.aval.shape, 0, value.aval.dtype), value)
+        return [table.converted(value, dtype)]
 
     def stablehlo_rule(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
         (out,) = avals_out

@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 import xnp.numpy as xn
-from xnp.numpy.dispatch import inexact
+from xnp.numpy.dispatch import cast, inexact
 from xnp.scipy import special
 from xnp.scipy.stats.distribution import (
     Formula,
@@ -345,7 +345,7 @@ _FAR, _FAR_SINGLE = 60.0, 20.0
 
 def _entropy(mu: Any, loc: Any) -> Array:
     """Return -sum p log(p), far out by its series in 1 / mu."""
-    mu, loc = inexact("poisson.entropy", mu, loc)
+    mu, loc = [cast(x, x.dtype) for x in inexact("poisson.entropy", mu, loc)]
     is_defined = mu >= 0
     bound = _FAR if mu.dtype == dtypes.float64 else _FAR_SINGLE
     near = xn.expand_dims(xn.where(mu > 0, xn.minimum(mu, bound), 1), -1)

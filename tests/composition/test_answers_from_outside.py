@@ -1,0 +1,174 @@
+"""What a comparison with other libraries' public behaviour found, a test for each."""
+
+import copy
+
+import numpy as np
+import pytest
+
+import xstack as xs
+import xstack.numpy as xnp
+from xstack import lax
+from xstack.scipy import special, stats
+
+X = np.arange(12, dtype=np.float32).reshape(3, 4)
+
+UPDATES = {
+    "set": lambda x, v: v, "add": np.add, "subtract": np.subtract, "multiply": np.multiply,
+    "divide": np.divide, "power": np.power, "min": np.minimum, "max": np.maximum,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UPDATES)
+@pytest.mark.parametrize("values", [
+    [3, 2.5, 1, 4], (3, 2, 1, 4), [True, False, True, True], np.uint8([3, 2, 1, 4]),
+    np.array([True, False, True, True]), True,
+], ids=repr)  # fmt: skip
+def test_values_of_an_update_are_of_the_dtype_of_the_array_before_they_are_used(name, values):
+    expected = X.copy()
+    with np.errstate(divide="ignore"):
+        expected[1] = UPDATES[name](X[1], np.asarray(values, np.float32))
+    for run in (lambda f: f, xs.jit):
+        got = run(lambda x: getattr(x.at[1], name)(values))(xnp.array(X))
+        np.testing.assert_allclose(got, expected, rtol=2e-7)
+        traced = run(lambda x, i: getattr(x.at[i], name)(values))(xnp.array(X), 1)
+        np.testing.assert_allclose(traced, expected, rtol=2e-7)
+
+
+def test_lists_that_an_array_cannot_hold_are_refused():
+    x = xnp.zeros(3, "int8")
+    with pytest.raises(TypeError, match="float32 values do not fit in an array of dtype int8"):
+        x.at[0].set([1.5])
+    with pytest.raises(OverflowError, match="300 does not fit in int8"):
+        x.at[:2].add([1, 300])
+    with pytest.raises(TypeError, match="neg: does not take operands of dtype bool"):
+        (x > 0).at[0].subtract(True)
+
+
+def test_put_takes_the_last_element_for_positions_beyond_it():
+    x, places = np.arange(4.0, dtype=np.float32), np.array([1, 9])
+    expected = np.float32([0, 7, 2, 7])
+    put = xs.jit(lambda x, i: xnp.put(x, i, 7.0, inplace=False))
+    np.testing.assert_array_equal(put(x, places), expected)
+    with xs.config.index_checks("allow"):
+        np.testing.assert_array_equal(xnp.put(x, places, 7.0, inplace=False), expected)
+    with pytest.raises(IndexError, match="9"):
+        xnp.put(x, places, 7.0, inplace=False)
+
+
+SLICES = {
+    "dynamic_slice": lambda x, i, **k: lax.dynamic_slice(x, (i, 0), (2, 2), **k),
+    "dynamic_slice_in_dim": lambda x, i, **k: lax.dynamic_slice_in_dim(x, i, 2, **k),
+    "dynamic_index_in_dim": lambda x, i, **k: lax.dynamic_index_in_dim(x, i, **k),
+    "dynamic_update_slice": lambda x, i, **k: lax.dynamic_update_slice(x, x[:1], (i, 0), **k),
+    "dynamic_update_slice_in_dim": lambda x, i, **k: (
+        lax.dynamic_update_slice_in_dim(x, x[:1], i, 0, **k)),
+    "dynamic_update_index_in_dim": lambda x, i, **k: (
+        lax.dynamic_update_index_in_dim(x, x[0], i, 0, **k)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SLICES)
+def test_a_negative_start_that_is_not_to_be_counted_is_refused_where_it_is_known(name):
+    run, x = SLICES[name], xnp.array(X)
+    for f in (run, xs.jit(run, static_argnames=["i", "allow_negative_indices"])):
+        with pytest.raises(ValueError, match="the start -1 of dimension 0 is negative"):
+            f(x, i=-1, allow_negative_indices=False)
+    traced = xs.jit(lambda x, i: run(x, i, allow_negative_indices=False))(x, -1)
+    np.testing.assert_array_equal(traced, run(x, 0))
+
+
+def test_each_dimension_says_whether_its_negative_start_counts():
+    take = xs.jit(lambda x, i: lax.dynamic_slice(
+        x, (i, -1), (1, 1), allow_negative_indices=(False, True)))  # fmt: skip
+    assert take(X, -1).tolist() == [[3.0]]
+    with pytest.raises(ValueError, match="the start -1 of dimension 1 is negative"):
+        lax.dynamic_slice(xnp.array(X), (-1, -1), (1, 1), allow_negative_indices=(True, False))
+
+
+def _write_and_read(a, b):
+    a[0] = 9.0
+    return b[0]
+
+
+@pytest.mark.parametrize("disabled", [False, True])
+def test_one_reference_under_two_names_is_refused_everywhere(disabled):
+    @xs.custom_vjp
+    def vjp_rule(a, b, x):
+        return x
+
+    @xs.custom_jvp
+    def jvp_rule(a, b, x):
+        return x
+
+    vjp_rule.defvjp(lambda a, b, x: (x, None), lambda _, g: (None, None, g))
+    jvp_rule.defjvp(lambda p, t: (p[2], t[2]))
+    calls = {
+        "cond": lambda r: lax.cond(True, _write_and_read, _write_and_read, r, r),
+        "switch": lambda r: lax.switch(1, [_write_and_read, _write_and_read], r, r),
+        "platform_dependent": lambda r: lax.platform_dependent(
+            r, r, cpu=_write_and_read, default=_write_and_read),
+        "custom_vjp": lambda r: vjp_rule(r, r, 1.0),
+        "custom_jvp": lambda r: jvp_rule(r, r, 1.0),
+        "vmap": lambda r: xs.vmap(_write_and_read)(r, r),
+        "checkpoint": lambda r: xs.checkpoint(_write_and_read)(r, r),
+    }  # fmt: skip
+    for name, call in calls.items():
+        with xs.disable_jit(disabled), pytest.raises(ValueError, match=f"{name}.*two names"):
+            call(xs.new_ref(xnp.array(X)))
+
+
+def test_a_shallow_copy_of_a_reference_is_the_reference():
+    ref = xs.new_ref(xnp.array([1.0, 2.0]))
+    state = copy.copy({"a": ref})
+    other = copy.copy(ref)
+    other[0] = 5.0
+    assert other is ref is state["a"]
+    assert ref[...].tolist() == [5.0, 2.0]
+    deep = copy.deepcopy(ref)
+    deep[0] = 7.0
+    assert ref[...].tolist() == [5.0, 2.0]
+
+
+def _with_jvp(fun):
+    made = xs.custom_jvp(fun)
+    made.defjvp(lambda p, t: (p[0] * p[0], t[0]))
+    return made
+
+
+def _with_vjp(fun):
+    made = xs.custom_vjp(fun)
+    made.defvjp(lambda x: (x * x, None), lambda _, g: (g,))
+    return made
+
+
+@pytest.mark.parametrize("transform", [
+    xs.jit, xs.vmap, xs.checkpoint, _with_jvp, _with_vjp, xs.custom_batching.custom_vmap,
+    lambda f: xs.jit(xs.vmap(f)), lambda f: xs.jit(_with_jvp(f)),
+])  # fmt: skip
+def test_what_is_made_of_a_static_method_is_one(transform):
+    class Model:
+        square = transform(staticmethod(lambda x: x * x))
+        method = transform(lambda self, x: x * x) if transform is xs.jit else None
+
+    for call in (Model.square, Model().square, transform(staticmethod(lambda x: x * x))):
+        assert call(xnp.array([3.0])).tolist() == [9.0]
+    if Model.method is not None:
+        with pytest.raises(TypeError, match="Model"):
+            Model().method(3.0)  # jit of a method gets the object
+
+
+@pytest.mark.parametrize("name", ["xlogy", "xlog1py"])
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2", "float16", "bfloat16"])
+def test_products_with_logarithms_are_rounded_once(name, dtype):
+    f, numbers = getattr(special, name), np.linspace(0.01, 7, 500)
+    x = xnp.array(np.linspace(-3, 5, 500)).astype(dtype)
+    y = xnp.array(numbers[::-1].copy()).astype(dtype)
+    expected = f(x.astype("float32"), y.astype("float32")).astype(dtype)
+    for got in (f(x, y), xs.jit(f)(x, y)):
+        np.testing.assert_array_equal(np.asarray(got, np.float32), np.asarray(expected, np.float32))
+
+
+def test_the_entropy_of_poisson_is_not_weakly_typed():
+    for mu in (3.0, xnp.array(3.0)):
+        assert not stats.poisson.entropy(mu).weak_type
+        assert not xs.jit(stats.poisson.entropy)(mu).weak_type
