@@ -612,6 +612,16 @@ PROGRAMS: list[Row] = [
     ("`config.enable_x64`", lambda j, n: j.config.jax_enable_x64, False, False),
 ]  # fmt: skip
 ARGUMENTS: list[Row] = [
+    ("a `staticmethod` inside", lambda j, n: j.jit(staticmethod(lambda x: x + 1))(1),
+     "TypeError", 2),
+    ("a reduction over the name",
+     lambda j, n: j.vmap(lambda x: n.prod(x, axis="i"), axis_name="i")(n.array([2, 3])),
+     "NotImplementedError", [6, 6]),
+    ("`x.at[i].get(fill_value=v)`",
+     lambda j, n: j.jit(lambda x, i: x.at[i].get(fill_value=7))(n.array([1, 2]), 5), 2, 7),
+    ("`jacrev(f, allow_int=True)`",
+     lambda j, n: str(j.jacrev(lambda x: x * 2.0, allow_int=True)(3).dtype),
+     "int32", "[('float0', 'V')]"),
     ("shapes that do not fit", lambda j, n: n.ones(2) + n.ones(3), "TypeError", "ShapeError"),
     ("axes as a list", lambda j, n: n.count_nonzero(n.ones((2, 3)), axis=[0, 1]), "ValueError",
      6),
