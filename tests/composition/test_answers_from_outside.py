@@ -172,3 +172,12 @@ def test_the_entropy_of_poisson_is_not_weakly_typed():
     for mu in (3.0, xnp.array(3.0)):
         assert not stats.poisson.entropy(mu).weak_type
         assert not xs.jit(stats.poisson.entropy)(mu).weak_type
+
+
+@pytest.mark.parametrize("number", [np.array(0), xnp.array(0), xnp.array(-0.0)])
+def test_an_array_is_no_choice_of_an_option_even_if_it_equals_one(number):
+    with pytest.raises(ValueError, match="round: unknown rounding_method"):
+        lax.round(xnp.array([0.5]), number)
+    with pytest.raises(ValueError, match="round: unknown rounding_method"):
+        xs.jit(lambda x, n: lax.round(x, n))(xnp.array([0.5]), number)
+    assert lax.round(xnp.array([0.5]), np.int64(0)).tolist() == [1.0]
