@@ -74,6 +74,11 @@ def _linear_beyond(far: float, x: Any, f: Callable[[Any], Array]) -> Array:
     return _where(bind("ge", x, scalar_like(x, far)), x, f(_between(far, x)))
 
 
+def _rounded_once(f: Callable[[Any], Array], x: Any) -> Array:
+    """Return f(x), for floats of fewer than 32 bits in float32 until the result is rounded."""
+    return dispatch.converted(f(wide(x)), x.aval.dtype, x.aval.weak_type)
+
+
 def _between(far: float, x: Any) -> Any:
     """Return x moved into [-far, far]; NaN stays, and so does its derivative."""
     return bind("min", bind("max", x, scalar_like(x, -far)), scalar_like(x, far))
@@ -287,7 +292,12 @@ def mish(x: ArrayLike) -> Array:
         Array([-0.303,  0.   ,  1.944], dtype=float32)
     """
     (x,) = inexact("mish", x)
-    return _linear_beyond(_FAR, x, lambda near: near * xn.tanh(softplus(near)))
+    return _rounded_once(lambda x: _linear_beyond(_FAR, x, _mish), x)
+
+
+def _mish(near: Array) -> Array:
+    result: Array = near * xn.tanh(softplus(near))
+    return result
 
 
 @dispatched(1)
@@ -310,10 +320,12 @@ def soft_sign(x: ArrayLike) -> Array:
         >>> nn.soft_sign(xnp.array([-1.0, 0.0, 2.0])).round(3)
         Array([-0.5  ,  0.   ,  0.667], dtype=float32)
     """
-    (given,) = inexact("soft_sign", x)
-    is_complex = dtypes.is_complex(given.dtype)
+    return _rounded_once(_soft_sign, *inexact("soft_sign", x))
+
+
+def _soft_sign(x: Any) -> Array:
     # the largest number stands for infinity: both give 1
-    near = given if is_complex else _between(float(dtypes.finfo(given.dtype).max), given)
+    near = x if dtypes.is_complex(x.dtype) else _between(float(dtypes.finfo(x.dtype).max), x)
     result: Array = near / (abs(near) + 1)
     return result
 
@@ -363,8 +375,7 @@ def hard_sigmoid(x: ArrayLike) -> Array:
         >>> nn.hard_sigmoid(xnp.array([-1.0, 0.0, 2.0])).round(3)
         Array([0.333, 0.5  , 0.833], dtype=float32)
     """
-    x = _ordered("hard_sigmoid", x)
-    return relu6(x + 3) / 6
+    return _rounded_once(lambda x: relu6(x + 3) / 6, _ordered("hard_sigmoid", x))
 
 
 @dispatched(1)
@@ -387,7 +398,10 @@ def hard_silu(x: ArrayLike) -> Array:
         >>> nn.hard_silu(xnp.array([-1.0, 0.0, 2.0])).round(3)
         Array([-0.333,  0.   ,  1.667], dtype=float32)
     """
-    x = _ordered("hard_silu", x)
+    return _rounded_once(_hard_silu, _ordered("hard_silu", x))
+
+
+def _hard_silu(x: Any) -> Array:
     inner = bind("lt", bind("abs", x), scalar_like(x, 3))
     middle = selected(inner, x, scalar_like(x, 0))  # which has no products of infinities and zeros
     return selected(inner, middle * hard_sigmoid(middle), relu(x))
@@ -477,6 +491,10 @@ def selu(x: ArrayLike) -> Array:
         >>> nn.selu(xnp.array([-1.0, 0.0, 2.0])).round(3)
         Array([-1.111,  0.   ,  2.101], dtype=float32)
     """
+    return _rounded_once(_selu, _ordered("selu", x))
+
+
+def _selu(x: Any) -> Array:
     return 1.0507009873554804934193349852946 * _elu(x, 1.6732632423543772848170429916717)
 
 
@@ -512,7 +530,7 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
 def _gelu(x: Any, approximate: bool) -> Array:
     (x,) = inexact("gelu", x)
     if not approximate:
-        return _linear_beyond(_FAR, x, _gelu_by_erfc)
+        return _rounded_once(lambda x: _linear_beyond(_FAR, x, _gelu_by_erfc), x)
     if not dtypes.is_complex(x.dtype):
         return bind("gelu_by_tanh", x)
     inner = math.sqrt(2 / math.pi) * (x + 0.044715 * (x**3))
@@ -578,7 +596,11 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
 
 @dispatched(2)
 def _squareplus(x: Any, b: Any) -> Array:
-    (x,) = inexact("squareplus", x)
+    x, b = inexact("squareplus", x, b)
+    return _rounded_once(lambda x: _squareplus_beyond(x, wide(b)), x)
+
+
+def _squareplus_beyond(x: Any, b: Any) -> Array:
     if dtypes.is_complex(x.dtype):
         return _squareplus_formula(x, b)
     far = math.sqrt(float(dtypes.finfo(x.dtype).max)) / 2  # beyond, the square may overflow

@@ -1001,9 +1001,10 @@ def _logarithm(x: Any, name: str, base: float) -> Any:
     is_real = not dtypes.is_complex(x.aval.dtype)
     if is_real and base == 2:
         return bind("log2", x)
-    y = bind("log", x)
+    aval, y = x.aval, bind("log", wide(x))
     if is_real:
-        return bind("div", y, scalar_like(y, math.log(base)))
+        quotient = bind("div", y, scalar_like(y, math.log(base)))
+        return converted(quotient, aval.dtype, aval.weak_type)
     # part by part: infinity divided by a complex number would be NaN
     parts = [bind("real", y), bind("imag", y)]
     return bind("complex", *[bind("div", p, scalar_like(p, math.log(base))) for p in parts])
@@ -1057,7 +1058,8 @@ def log10(x: Any) -> Any:
 
 def _scale(x: Any, name: str, factor: float) -> Any:
     (x,) = inexact(name, x)
-    return bind("mul", x, scalar_like(x, factor))
+    aval, x = x.aval, wide(x)  # the factor of float16 has an error, too
+    return converted(bind("mul", x, scalar_like(x, factor)), aval.dtype, aval.weak_type)
 
 
 @unary_function

@@ -935,6 +935,17 @@ log_p = unary(
 )  # fmt: skip
 
 
+_NARROW = frozenset([*dtypes.SMALL_FLOATS, dtypes.bfloat16, dtypes.float16])
+
+
+def _in_single(rule: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the rule of several operations, which for narrow floats are rounded once, at the end.
+
+    XLA rounds after each of them: 1 / (1 + exp(11.1)) is 0 in float16, for the power overflows.
+    """
+    return lowering_text.upcast(rule, _NARROW, np.float32)
+
+
 def _log2_stablehlo(
     b: Builder, operands: Any, avals_in: Any, avals_out: Any, accuracy: Accuracy = None
 ) -> list[str]:
@@ -966,7 +977,7 @@ def _cosh_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) ->
 log2_p = unary(
     "log2", INEXACT, numpy=np.log2, tunable=True,
     stablehlo=_or_complex(
-        "log2", vectorised(None, _log2_stablehlo, wide=vector.wide_binary_logarithm)
+        "log2", vectorised(None, _in_single(_log2_stablehlo), wide=vector.wide_binary_logarithm)
     ),
     jvp=lambda x_dot, y, x: div(x_dot, table_scaled(x, math.log(2))),
 )  # fmt: skip
@@ -1045,7 +1056,7 @@ def _logistic_jvp(x_dot: Any, y: Any, x: Any) -> Any:
 
 logistic_p = unary(
     "logistic", INEXACT, numpy=_logistic_numpy, tunable=True, jvp=_logistic_jvp,
-    stablehlo=_or_complex("logistic", tunable_stablehlo("stablehlo.logistic")),
+    stablehlo=_or_complex("logistic", _in_single(tunable_stablehlo("stablehlo.logistic"))),
 )  # fmt: skip
 
 
@@ -1076,7 +1087,7 @@ def _silu_jvp(x_dot: Any, y: Any, x: Any) -> Any:
 
 
 silu_p = unary(
-    "silu", FLOATING, numpy=_silu_numpy, stablehlo=_silu_stablehlo, jvp=_silu_jvp,
+    "silu", FLOATING, numpy=_silu_numpy, stablehlo=_in_single(_silu_stablehlo), jvp=_silu_jvp,
     cost=costs.choice,
 )  # fmt: skip
 
@@ -1239,7 +1250,7 @@ tanh_p = unary(
 asinh_p = unary(
     "asinh", INEXACT, numpy=np.arcsinh,
     stablehlo=_or_complex("asinh", vectorised(
-        None, _formula("chlo.asinh"), wide=vector.wide_inverse_hyperbolic_sine
+        None, _in_single(_formula("chlo.asinh")), wide=vector.wide_inverse_hyperbolic_sine
     )),
     jvp=lambda x_dot, y, x: mul(x_dot, bind("rsqrt", _one_plus_square(x))),
 )  # fmt: skip
@@ -1247,7 +1258,7 @@ asinh_p = unary(
 acosh_p = unary(
     "acosh", INEXACT, numpy=np.arccosh,
     stablehlo=_or_complex("acosh", vectorised(
-        None, _formula("chlo.acosh"), wide=vector.wide_inverse_hyperbolic_cosine
+        None, _in_single(_formula("chlo.acosh")), wide=vector.wide_inverse_hyperbolic_cosine
     )),
     jvp=lambda x_dot, y, x: mul(x_dot, mul(bind("rsqrt", sub(x, scalar_like(x, 1))),
                                            bind("rsqrt", add(x, scalar_like(x, 1))))),
@@ -1255,7 +1266,7 @@ acosh_p = unary(
 atanh_p = unary(
     "atanh", INEXACT, numpy=np.arctanh,
     stablehlo=_or_complex("atanh", vectorised(
-        None, _formula("chlo.atanh"), wide=vector.wide_inverse_hyperbolic_tangent
+        None, _in_single(_formula("chlo.atanh")), wide=vector.wide_inverse_hyperbolic_tangent
     )),
     jvp=lambda x_dot, y, x: div(x_dot, bind("one_minus_square", x)),
 )  # fmt: skip
@@ -1411,10 +1422,15 @@ def _integer_pow_stablehlo(
     (x,), (aval,) = operands, avals_in
     if y == 0:
         return [b.constant(1, aval)]
+    if aval.dtype in _NARROW and not -1 <= y <= 2:  # more than one operation
+        return list(_powers_in_single(b, operands, avals_in, avals_out, y=y))
     power = by_squaring(x, abs(y), lambda u, v: b.same_type_op("stablehlo.multiply", [u, v], aval))
     if y < 0:
         (power,) = _div_stablehlo(b, [b.constant(1, aval), power], [aval, aval], [aval])
     return [power]
+
+
+_powers_in_single = lowering_text.upcast(_integer_pow_stablehlo, _NARROW, np.float32)
 
 
 def _integer_pow_jvp(x_dot: Any, z: Any, x: Any, *, y: int) -> Any:
