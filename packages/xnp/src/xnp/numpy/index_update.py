@@ -423,11 +423,11 @@ def _values_for(aval: Any, values: Any) -> Array:
         made = asarray(values)
         _check_kind(made.aval.dtype, aval.dtype)
         values = made if made.aval.dtype == aval.dtype else asarray(values, aval.dtype)
-    values = array_of(values, "at[]: values")
-    if values.aval.dtype == aval.dtype:
-        return values
-    _check_kind(values.aval.dtype, aval.dtype)
-    return cast(values, aval.dtype)
+    array = array_of(values, "at[]: values")
+    if array.aval.dtype == aval.dtype:
+        return array
+    _check_kind(array.aval.dtype, aval.dtype)
+    return cast(array, aval.dtype)
 
 
 def _scalar_of(value: Any, aval: Any) -> Any:
