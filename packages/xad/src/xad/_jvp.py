@@ -27,7 +27,6 @@ from xad.arguments import (
 from xad.derivative_kernels import (
     USES_BEFORE_TEMPLATE,
     JVPKernel,
-    staged_function,
     template_of,
     use_template,
 )
@@ -63,7 +62,7 @@ from xprim.derived_cells import claim_ref_uses
 from xprim.eager_costs import USES_BEFORE_KERNEL
 from xprim.errors import described, message
 from xprim.jaxpr import interpret
-from xprim.kernels import KernelTable, numpy_function, numpy_operand
+from xprim.kernels import KernelTable, numpy_function, numpy_operand, staged_function
 from xprim.sharded_types import vary
 from xprim.source import capture
 from xprim.static_keys import params_key

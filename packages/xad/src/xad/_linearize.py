@@ -14,7 +14,6 @@ from xad.derivative_kernels import (
     KernelEquation,
     LinearizedKernel,
     divided,
-    staged_function,
     template_of,
     use_template,
     without_kernels,
@@ -48,7 +47,7 @@ from xprim.derived_cells import claim_ref_uses, derive_once
 from xprim.eager_costs import USES_BEFORE_KERNEL
 from xprim.errors import UndefinedRuleError, message
 from xprim.jaxpr import interpret
-from xprim.kernels import KernelTable, Refusal, numpy_function, numpy_operand
+from xprim.kernels import KernelTable, Refusal, numpy_function, numpy_operand, staged_function
 from xprim.sharded_types import meshes_of
 from xprim.source import capture
 from xprim.static_keys import params_key

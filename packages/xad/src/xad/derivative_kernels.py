@@ -16,10 +16,8 @@ from xprim import (
     Primitive,
     ShapedArray,
     Var,
-    config,
     operands_of_results,
     substituted,
-    trace_to_closed,
 )
 from xprim.jaxpr import memo_of
 from xprim.kernels import Kernel, KernelTable, Refusal
@@ -166,30 +164,6 @@ class LinearizedKernel(Kernel):
         self.picked = picked
         self.constants = constants
         self.is_single = is_single
-
-
-def staged_function(
-    function: Callable[..., Any], avals: Sequence[ShapedArray], statics: Sequence[Any]
-) -> tuple[ClosedJaxpr, bool]:
-    """Return the program of an array function, and whether it gives one result.
-
-    Raises:
-      Refusal: where it does more than a program without calls does, or has to warn each caller.
-    """
-    single = False
-
-    def flat(*arrays: Any) -> Sequence[Any]:
-        nonlocal single
-        results = function(*arrays, *statics)
-        single = not isinstance(results, tuple | list)
-        return (results,) if single else results
-
-    if config.values.numpy_rank_promotion != "allow":
-        raise Refusal("numpy_rank_promotion looks at who passes the operands")
-    program = trace_to_closed(flat, avals)
-    if any(eqn.primitive.call_like for eqn in program.jaxpr.eqns):
-        raise Refusal("it holds a call")
-    return program, single
 
 
 def use_template(

@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xprim import (
+    EAGER,
     ELEMENTWISE,
     Array,
     ClosedJaxpr,
+    ConcreteArray,
     Primitive,
     ShapedArray,
     Trace,
@@ -19,14 +21,18 @@ from xprim import (
     get_primitive,
     not_mapped,
     state,
+    trace_to_closed,
     trace_to_jaxpr,
 )
 from xprim.calls import BatchDimension
 from xprim.derived_cells import claim_ref_uses, derive_once
+from xprim.eager_costs import USES_BEFORE_KERNEL
 from xprim.errors import KeyReuseError, message
 from xprim.jaxpr import interpret, programs_inside
+from xprim.kernels import Kernel, KernelTable, numpy_function, numpy_operand, staged_function
 from xprim.sharded_types import batched, with_dimension, without_dimension
 from xprim.source import capture, describe
+from xprim.static_keys import params_key
 from xtree.interning import remember
 
 __all__ = ()
@@ -183,6 +189,128 @@ class BatchTrace(Trace):
         return values, dims
 
 
+class BatchKernel(Kernel):
+    """A primitive or an array function for all examples at once.
+
+    Attributes:
+      dims: for each result its batch dimension, or `not_mapped`.
+      is_single: whether an array function gives one result, and not a tuple of them.
+    """
+
+    __slots__ = ("dims", "is_single")
+
+    def __init__(self, program: ClosedJaxpr, dims: Sequence[Any], is_single: bool) -> None:
+        super().__init__(numpy_function(program), program.out_avals, (program,))
+        self.dims = dims
+        self.is_single = is_single
+
+
+class EagerBatchTrace(BatchTrace):
+    """The same while everything is evaluated at once: a rule used often becomes a kernel."""
+
+    __slots__ = ()
+
+    applies_functions = True
+
+    def process(
+        self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
+    ) -> tuple[Any, ...]:
+        """Run the kernel of the batch rule where there is one, else apply the rule."""
+        if not (primitive.call_like or primitive.axis_param):
+            found = self._on_host(operands)
+            if found is not None:
+                types, hosts = found
+                key = (primitive, *types, *(params and params_key(params)))
+                kernel = _kernels.use(key, _kernel_of, primitive, types, params)
+                if kernel is not None:
+                    return self._by_kernel(kernel, hosts)
+        return super().process(primitive, operands, params)
+
+    def apply_function(
+        self, function: Callable[..., Any], operands: tuple[Any, ...], statics: tuple[Any, ...]
+    ) -> Any:
+        """Run the kernel of an array function for all examples; None where there is none."""
+        found = self._on_host(operands)
+        if found is None:
+            return None
+        types, hosts = found
+        kernel = _kernels.use(
+            (function, *types, statics), _function_kernel, function, types, statics
+        )
+        if kernel is None:
+            return None
+        outs = self._by_kernel(kernel, hosts)
+        return outs[0] if kernel.is_single else outs
+
+    def _on_host(self, operands: Sequence[Any]) -> tuple[list[Any], list[Any]] | None:
+        """Return types and batch dimensions of operands, and the elements, where NumPy has all.
+
+        None unless an operand is mapped.
+        """
+        axis, is_mapped = self.axis, False
+        types: list[Any] = []
+        hosts: list[Any] = []
+        for x in operands:
+            dim: Any = not_mapped
+            if type(x) is BatchTracer and x._trace.axis is axis:
+                dim, x, is_mapped = x.dim, x.value, True
+            if type(x) is not ConcreteArray:
+                return None
+            host = x.host if x.buffer is None else numpy_operand(x)
+            if host is None:
+                return None
+            types += x.aval, dim
+            hosts.append(host)
+        return (types, hosts) if is_mapped else None
+
+    def _by_kernel(self, kernel: BatchKernel, hosts: Sequence[Any]) -> tuple[Any, ...]:
+        results = state.__dict__["run_quietly"](kernel.run, *hosts)
+        outs = []
+        for host, aval, dim in zip(results, kernel.avals_out, kernel.dims, strict=True):
+            out = ConcreteArray(host, aval)
+            outs.append(out if dim is not_mapped else BatchTracer(self, out, dim))
+        return tuple(outs)
+
+
+# by primitive or array function, abstract values, batch dimensions and params
+_kernels = KernelTable("vmap", uses=USES_BEFORE_KERNEL, rule_kind="batch")
+
+
+def _kernel_of(primitive: Primitive, types: Sequence[Any], params: dict[str, Any]) -> BatchKernel:
+    """Return the kernel of a primitive.
+
+    Args:
+      primitive: what is evaluated.
+      types: for each operand the abstract value of the batch, and its batch dimension.
+      params: of the primitive.
+    """
+    return _batched_kernel(lambda *xs: primitive.bind(*xs, **params), types, False)
+
+
+def _function_kernel(
+    function: Callable[..., Any], types: Sequence[Any], statics: Sequence[Any]
+) -> BatchKernel:
+    """Return the kernel of an array function; `types` as for `_kernel_of`."""
+    elements = [a if d is not_mapped else element_aval(a, d)
+                for a, d in zip(types[::2], types[1::2], strict=True)]  # fmt: skip
+    program, is_single = staged_function(function, elements, statics)
+    return _batched_kernel(program, types, is_single)
+
+
+def _batched_kernel(
+    fun: Callable[..., Sequence[Any]] | ClosedJaxpr, types: Sequence[Any], is_single: bool
+) -> BatchKernel:
+    avals, dims = types[::2], types[1::2]
+    size = next(a.shape[d] for a, d in zip(avals, dims, strict=True) if d is not not_mapped)
+    dims_out: list[Any] = []
+
+    def evaluate(*values: Any) -> list[Any]:
+        results, dims_out[:] = batch_flat(BatchAxis(size), fun, values, dims)
+        return results
+
+    return BatchKernel(trace_to_closed(evaluate, avals), dims_out, is_single)
+
+
 class DrawCheckingTrace(BatchTrace):
     """The same for `randomness="error"`: no example may share the key of a draw."""
 
@@ -228,7 +356,11 @@ def batch_flat(
       The results, and for each its batch dimension or `not_mapped`.
     """
     previous, outer_sizes = state.trace, state.axis_sizes
-    trace_class = BatchTrace if axis.randomness == "same" else DrawCheckingTrace
+    trace_class: type[BatchTrace] = DrawCheckingTrace
+    if axis.randomness == "same":
+        # collectives and shardings of an axis depend on more than types
+        is_plain = previous is EAGER and axis.name is None and axis.sharding is None
+        trace_class = EagerBatchTrace if is_plain else BatchTrace
     trace = trace_class(previous, axis)
     args = [x if d is not_mapped else BatchTracer(trace, x, d)
             for x, d in zip(values, dims, strict=True)]  # fmt: skip

@@ -41,6 +41,7 @@ from xprim.jaxpr import ClosedJaxpr, Equation, Jaxpr, Literal, Var
 from xprim.jaxpr_passes import dead_code_removed, first_difference
 from xprim.primitive import Primitive
 from xprim.rules import NumpyCall, Operand
+from xprim.staging import trace_to_closed
 from xprim.strict_options import no_execution
 from xtree.generated_code import define_function
 from xtree.interning import forkable_rlock, remember
@@ -49,7 +50,7 @@ from xtree.namespaces import late_import
 __all__ = [
     "REFUSED", "Kernel", "KernelTable", "ProgramKernels", "Refusal", "forget_kernels",
     "forget_with_kernels", "log", "log_refusal", "numpy_operand", "numpy_function",
-    "same_elements",
+    "same_elements", "staged_function",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -443,6 +444,30 @@ def _is_compiled(eqn: Equation) -> bool:
     stand_ins = tuple([ConcreteArray(None, x.aval) for x in eqn.inputs])
     avals_out = tuple([v.aval for v in eqn.outputs])
     return EAGER.backend.takes(eqn.primitive, stand_ins, eqn.params, avals_out)
+
+
+def staged_function(
+    function: Callable[..., Any], avals: Sequence[ShapedArray], statics: Sequence[Any]
+) -> tuple[ClosedJaxpr, bool]:
+    """Return the program of an array function, and whether it gives one result.
+
+    Raises:
+      Refusal: where it does more than a program without calls does, or has to warn each caller.
+    """
+    single = False
+
+    def flat(*arrays: Any) -> Sequence[Any]:
+        nonlocal single
+        results = function(*arrays, *statics)
+        single = not isinstance(results, tuple | list)
+        return (results,) if single else results
+
+    if config.values.numpy_rank_promotion != "allow":
+        raise Refusal("numpy_rank_promotion looks at who passes the operands")
+    program = trace_to_closed(flat, avals)
+    if any(eqn.primitive.call_like for eqn in program.jaxpr.eqns):
+        raise Refusal("it holds a call")
+    return program, single
 
 
 # --- the call of NumPy that equals a rule ---------------------------------------------------------

@@ -373,6 +373,17 @@ class EquationTemplate:
         ]
         self.results = [numbers[x] for x in jaxpr.outvars]
 
+    def __call__(self, *operands: Any) -> tuple[Any, ...]:
+        """Apply the operations under the current trace: a template is an array function."""
+        return self.bind(state.trace, operands)
+
+    def bind(self, trace: Trace, operands: Sequence[Any]) -> tuple[Any, ...]:
+        """Apply the operations under a trace, one after the other."""
+        values = [*operands, *[x.value for x in self.literals]]
+        for primitive, numbers, params, _ in self.steps:
+            values += trace.process(primitive, tuple([values[k] for k in numbers]), params)
+        return tuple([values[k] for k in self.results])
+
     @staticmethod
     def fits(closed: ClosedJaxpr) -> bool:
         """Return whether a program has operations on its operands and on scalars alone.
@@ -397,10 +408,11 @@ def append_template(
     """Apply the operations of a template under a trace, with the current line and name scopes."""
     if type(trace) is JaxprTrace:
         return trace.append_all(template, operands)
-    values = [*operands, *[x.value for x in template.literals]]
-    for primitive, numbers, params, _ in template.steps:
-        values += trace.process(primitive, tuple([values[k] for k in numbers]), params)
-    return tuple([values[k] for k in template.results])
+    if trace.applies_functions:
+        results: tuple[Any, ...] | None = trace.apply_function(template, tuple(operands), ())
+        if results is not None:
+            return results
+    return template.bind(trace, operands)
 
 
 def trace_to_jaxpr(
