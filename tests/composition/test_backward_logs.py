@@ -329,6 +329,70 @@ def test_a_custom_gradient_adds_to_accumulators():
             xstack.custom_gradient(product, **options)
 
 
+WRONG_ACCUMS = {
+    "a leaf for each of fewer arguments": ((ValAccum,), "different lengths"),
+    "another key": ((ValAccum, {"y": ValAccum}), r"at \[1\]: different keys"),
+    "a key more": ((ValAccum, {"x": ValAccum, "z": ValAccum}), r"at \[1\]: different keys"),
+    "a list": ([ValAccum, ValAccum], "different types"),
+    "no leaf": ((ValAccum, None), r"at \[1\]: different types"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_ACCUMS)
+@pytest.mark.parametrize("differentiated", [False, True])
+def test_accumulators_of_another_structure_than_the_arguments_are_an_error(name, differentiated):
+    tree, text = WRONG_ACCUMS[name]
+
+    @xstack.custom_gradient(with_accums=tree)
+    def product(scale, tree):
+        return scale * tree["x"], lambda ct, scale_accum, tree_accum: None
+
+    call = lambda s: product(s, {"x": xnp.asarray(XS)}).sum()  # noqa: E731
+    with pytest.raises(ValueError, match="with_accums and the arguments of product .*" + text):
+        (xstack.grad(call) if differentiated else call)(2.0)
+
+
+@pytest.mark.parametrize("tree", [ValAccum, (ValAccum, ValAccum), (ValAccum, {"x": ValAccum})])
+def test_accumulators_are_a_tree_prefix_of_the_arguments(tree):
+    @xstack.custom_gradient(with_accums=tree)
+    def product(scale, tree):
+        return scale * tree["x"], lambda ct, scale_accum, _: scale_accum.accum(7.0)
+
+    assert float(xstack.grad(lambda s: product(s, {"x": xnp.asarray(XS)}).sum())(2.0)) == 7
+
+
+@pytest.mark.parametrize("make", [ValAccum, lambda aval: RefAccum(aval, xstack.new_ref(1.0))])
+def test_accumulators_take_what_is_of_their_type(make):
+    total = make(xstack.typeof(xnp.float32(0)))
+    with pytest.raises(ValueError, match=r"(?s)Accum.accum: .*another shape.*float32\[3\]"):
+        total.accum(xnp.ones(3))
+    with pytest.raises(TypeError, match=r"(?s)Accum.accum: .*real primal is complex.*ct\.real"):
+        total.accum(1j)
+
+
+@pytest.mark.parametrize("options", [{}, {"with_accums": ValAccum}, {"remat": True}])
+@pytest.mark.parametrize("returned", ["an array", "a pair"])
+def test_a_custom_gradient_returns_a_result_and_a_function(options, returned):
+    second = "rem" if options.get("remat") else "vjp_fun"
+
+    @xstack.custom_gradient(**options)
+    def square(x):
+        return x * x if returned == "an array" else (x * x, 3)
+
+    text = rf"(?s)square must return a pair \(result, {second}\).*{returned}"
+    for call in (square, xstack.grad(square)):
+        with pytest.raises(TypeError, match=text):
+            call(2.0)
+    with pytest.raises(TypeError, match="custom_gradient: expected a function, got an int"):
+        xstack.custom_gradient(3, **options)
+
+
+def test_the_rem_of_a_custom_gradient_returns_a_result_and_a_function():
+    square = xstack.custom_gradient(lambda x: (x * x, lambda x: (x * x, 3)), remat=True)
+    with pytest.raises(TypeError, match=r"the rem of .* must return a pair \(result, vjp_fun\)"):
+        xstack.grad(xstack.checkpoint(square))(2.0)
+
+
 def test_logs_of_members_are_concatenated_along_the_axes_on_which_they_vary():
     (x_bar,), logs = of_members(xstack)[0]
     xs, ct = np.arange(8.0), np.arange(1.0, 9.0) * 2 * np.arange(8.0) ** 2

@@ -33,6 +33,7 @@ from xprim import (
     Trace,
     Zero,
     as_array,
+    dtypes,
     eval_closed,
     eval_shape,
     trace_to_jaxpr,
@@ -330,6 +331,20 @@ class GradAccum(ABC):
         return f"{type(self).__name__}({self.aval.str_short()})"
 
 
+def _check_cotangent(ct: Any, expected: ShapedArray, name: str) -> None:
+    aval = typeof(ct)
+    if aval.shape != expected.shape:
+        raise ValueError(message(
+            f"{name}.accum", "the cotangent has another shape than its primal.",
+            got=aval.str_long(), expected=expected.str_long(),
+        ))  # fmt: skip
+    if dtypes.is_complex(aval.dtype) and not dtypes.is_complex(expected.dtype):
+        raise TypeError(message(
+            f"{name}.accum", "the cotangent of a real primal is complex.",
+            got=aval.str_long(), expected=expected.str_long(), hint="ct.real is its real part",
+        ))  # fmt: skip
+
+
 class ValAccum(GradAccum):
     """Holds the sum of what was added.
 
@@ -354,6 +369,7 @@ class ValAccum(GradAccum):
 
         Raises:
           ValueError: the shape is another one.
+          TypeError: the cotangent is complex, and the primal is not.
         """
         if ct is None or isinstance(ct, Zero | SymbolicZero):
             return
@@ -361,12 +377,7 @@ class ValAccum(GradAccum):
             is_first = isinstance(self._value, Zero)
             self._value = ct if is_first else self.aval.vspace_add(self._value, ct)
             return
-        aval = typeof(ct)
-        if aval.shape != self.aval.shape:
-            raise ValueError(message(
-                "ValAccum.accum", "the cotangent has another shape than its primal.",
-                got=aval.str_long(), expected=self.aval.str_long(),
-            ))  # fmt: skip
+        _check_cotangent(ct, self.aval, "ValAccum")
         self._value = added(self._value, convert_element_type(ct, self.aval.dtype))
 
     def freeze(self) -> Any:
@@ -399,8 +410,13 @@ class RefAccum(GradAccum):
 
         Args:
           ct: an array of the shape of `aval`.
+
+        Raises:
+          ValueError: the shape is another one.
+          TypeError: the cotangent is complex, and the primal is not.
         """
         if ct is not None and not isinstance(ct, Zero | SymbolicZero):
+            _check_cotangent(ct, self.aval, "RefAccum")
             self.ref[...] += ct
 
     def freeze(self) -> Any:

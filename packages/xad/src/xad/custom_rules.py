@@ -999,12 +999,14 @@ def custom_gradient(
       remat: whether `fun` returns `(result, rem)` instead: `rem` takes the arguments of `fun` and
         returns `(result, vjp_fun)`. A checkpoint keeps what `rem` closes over, and runs it in the
         backward pass: see `custom_vjp.defremat`.
-      with_accums: `ValAccum`, or a tree of it for the arguments, where `vjp_fun` takes the
-        cotangent and, for each argument, a tree of accumulators that it adds to. It returns None,
-        or what it logs. An argument that is not differentiated has a `NullAccum`.
+      with_accums: `ValAccum`, or a tree prefix of it for the tuple of arguments, where `vjp_fun`
+        takes the cotangent and, for each argument, a tree of accumulators that it adds to. It
+        returns None, or what it logs. An argument that is not differentiated has a `NullAccum`.
 
     Raises:
-      TypeError: `with_accums` has something else in it, or is given with `remat` or `with_logs`.
+      TypeError: `with_accums` has something else in it, or is given with `remat` or `with_logs`;
+        `fun` does not return a pair of a result and a function.
+      ValueError: at a call, `with_accums` is not a tree prefix of the arguments.
 
     Example:
       >>> import xnp
@@ -1020,16 +1022,23 @@ def custom_gradient(
         return functools.partial(
             custom_gradient, with_logs=with_logs, remat=remat, with_accums=with_accums
         )  # fmt: skip
+    check_function(fun, "custom_gradient")
     if with_accums is not None:
         _check_accums(with_accums, with_logs or remat)
+    name, second = name_of(fun), "rem" if remat else "vjp_fun"
+
+    def run_fun(*args: Any) -> tuple[Any, Any]:
+        if with_accums is not None:
+            _check_structure_of_accums(with_accums, args, name)
+        return _result_and_rule(fun(*args), name, second)
 
     @custom_vjp
     @looking_like(fun)
     def wrapped(*args: Any) -> Any:
-        return fun(*args)[0]
+        return run_fun(*args)[0]
 
     def fwd(*args: Any) -> Any:
-        result, vjp_fun = fun(*args)
+        result, vjp_fun = run_fun(*args)
         return result, _with_captured(vjp_fun, result)
 
     def run_pull_back(pull_back: Any, cotangent: Any) -> Any:
@@ -1043,11 +1052,11 @@ def custom_gradient(
         return cts if isinstance(cts, tuple) else (cts,)
 
     def fwd_of_rem(*args: Any) -> Any:
-        result, rem = fun(*args)
-        return result, _with_captured(_returns_captured(rem), *args)
+        result, rem = run_fun(*args)
+        return result, _with_captured(_returns_captured(rem, name), *args)
 
     def fwd_of_accums(*marked: Any) -> Any:
-        result, vjp_fun = fun(*xtree.map(lambda x: x.value, marked))
+        result, vjp_fun = run_fun(*xtree.map(lambda x: x.value, marked))
         return result, _with_captured(_returns_sums(vjp_fun, marked), result)
 
     def bwd_of_accums(pull_back: Any, cotangent: Any) -> Any:
@@ -1079,6 +1088,25 @@ def _check_accums(with_accums: Any, has_others: bool) -> None:
             ))  # fmt: skip
 
 
+def _check_structure_of_accums(with_accums: Any, args: tuple[Any, ...], name: str) -> None:
+    mismatches = xtree.prefix_errors(with_accums, args)
+    if mismatches:
+        raise mismatches[0].error("custom_gradient", "with_accums", f"the arguments of {name}")
+
+
+def _result_and_rule(pair: Any, name: str, second: str) -> tuple[Any, Any]:
+    """Return the two things that a function of `custom_gradient`, or its `rem`, must return."""
+    is_pair = isinstance(pair, tuple | list) and len(pair) == 2
+    if is_pair and callable(pair[1]):
+        return pair[0], pair[1]
+    got = described(pair)
+    raise TypeError(message(
+        "custom_gradient", f"{name} must return a pair (result, {second}).",
+        got=f"a pair whose second is {described(pair[1])}" if is_pair else got,
+        expected=f"{second} is a function",
+    ))  # fmt: skip
+
+
 def _returns_sums(vjp_fun: Callable[..., Any], marked: Any) -> Callable[..., Any]:
     """Return a rule that adds to accumulators as one that returns the cotangents, and logs."""
     primals, tree = xtree.flatten(marked)
@@ -1096,11 +1124,11 @@ def _as_array_of_zeros(ct: Any) -> Any:
     return _zeros_like(ct.aval) if isinstance(ct, SymbolicZero) else ct
 
 
-def _returns_captured(rem: Callable[..., Any]) -> Callable[..., Any]:
+def _returns_captured(rem: Callable[..., Any], name: str) -> Callable[..., Any]:
     """Return `rem` with a tree of the values that its function captured as its second result."""
 
     def run(*args: Any) -> Any:
-        result, vjp_fun = rem(*args)
+        result, vjp_fun = _result_and_rule(rem(*args), f"the rem of {name}", "vjp_fun")
         return result, _with_captured(vjp_fun, result)
 
     return run
