@@ -308,8 +308,8 @@ def _of_qr(x: Any) -> tuple[Any, Any]:
 def det(a: ArrayLike) -> Array:
     """Return determinants of square matrices.
 
-    Differentiable in: a, also where it is singular; to the second order there, of matrices with
-    more than three rows.
+    Differentiable in: a to any order, also where it is singular; where the rank of more than four
+    rows is smaller by more than four, to the fourth order.
 
     Args:
         a: a matrix, or several: all dimensions but the last two are batches.

@@ -1343,7 +1343,9 @@ def corrcoef(
 
 
 def _within_one(x: Any) -> Any:
-    return bind("max", bind("min", x, scalar_like(x, 1)), scalar_like(x, -1))
+    """Cut off what rounding has put beyond 1, where the derivative stays that of x."""
+    limited = bind("max", bind("min", x, scalar_like(x, 1)), scalar_like(x, -1))
+    return bind("sub", x, bind("stop_gradient", bind("sub", x, limited)))
 
 
 boundaries(globals())

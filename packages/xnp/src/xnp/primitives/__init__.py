@@ -34,7 +34,7 @@ _NAMES_BY_MODULE = {
     "convolution": ("conv_general_dilated",),
     "cumulative": ("cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum"),
     "dot_general": ("dot_general",),
-    "eigen": ("eig", "eigh", "hessenberg", "schur", "tridiagonal"),
+    "eigen": ("eig", "eigenvalue_tangents", "eigh", "hessenberg", "schur", "tridiagonal"),
     "elementwise": (
         "abs", "absorbing_product", "absorbing_quotient", "acos", "acosh", "add", "and", "asin",
         "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "clz", "complex", "conj", "cos",

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives import solvers, table
-from xnp.primitives.equal_values import block_values, rotations
+from xnp.primitives.equal_values import block_values, nan_where, rotations
 from xnp.primitives.linear_systems import solve_system
 from xnp.primitives.matrices import (
     adjoint,
@@ -34,7 +34,19 @@ from xnp.primitives.matrices import (
 )
 from xnp.primitives.qr import host_product, reflector
 from xnp.primitives.solvers import EighImplementation, EigImplementation
-from xnp.primitives.table import add, bind, div, filled, iota, mul, selected, sliced, sub, summed
+from xnp.primitives.table import (
+    add,
+    bind,
+    div,
+    filled,
+    iota,
+    mul,
+    scaled,
+    selected,
+    sliced,
+    sub,
+    summed,
+)
 from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, shaped_array, undefined
 from xprim.contracts import Builder, by_platform, is_gpu
 from xprim.errors import MissingRuleError, message
@@ -1037,16 +1049,18 @@ def _eig_jvp(primals: Any, tangents: Any, *, compute_left_eigenvectors: bool,
             hint="enable_eigvec_derivs=True takes LAPACK's; eigvals has one, and eigh for "
             "symmetric matrices",
         ))  # fmt: skip
+    # the derivative of the values does not depend on the scale of the vectors that it is made of
     everything = {**params, "compute_left_eigenvectors": compute_left_eigenvectors,
-                  "compute_right_eigenvectors": True}  # fmt: skip
+                  "compute_right_eigenvectors": True, "enable_eigvec_derivs": True}  # fmt: skip
     w, *left, v = eig_p.bind(a, **everything)
     a_dot = table.converted(a_dot, v.aval.dtype)
-    change = solve_system(v, matmul(a_dot, v))
-    outs, dots = [w], [diagonal(change)]
+    change = matmul(_inverse_of_vectors(v), matmul(a_dot, v))
+    outs, dots = [w], [eigenvalue_tangents_p.bind(change, w, v, a, transposed=False)[0]]
     if compute_left_eigenvectors:
         (u,) = left
         outs.append(u)
-        dots.append(_vectors_dot(u, conj(w), solve_system(u, matmul(adjoint(a_dot), u))))
+        inner = matmul(_inverse_of_vectors(u), matmul(adjoint(a_dot), u))
+        dots.append(_vectors_dot(u, conj(w), inner))
     if compute_right_eigenvectors:
         outs.append(v)
         dots.append(_vectors_dot(v, w, change))
@@ -1057,9 +1071,12 @@ def _vectors_dot(v: Any, w: Any, change: Any) -> Any:
     """Return the derivative of vectors V, from V^-1 dA V, that keeps their normalisation."""
     n = v.aval.shape[-1]
     gaps = sub(as_rows(w, n), as_columns(w, n))  # w_j - w_i
-    own = compared(gaps.aval.shape, "eq")
+    own, equal = compared(gaps.aval.shape, "eq"), _are_equal_values(v, w, gaps)
     zeros, ones = table.scalar_like(gaps, 0), table.scalar_like(gaps, 1)
-    turned = matmul(v, selected(own, zeros, div(change, selected(own, ones, gaps))))
+    found = selected(equal, zeros, div(change, selected(equal, ones, gaps)))
+    # which vectors equal values have is open: a turn among them has no derivative
+    unknown = nan_where(bind("and", equal, bind("not", own)), change)
+    turned = matmul(v, add(found, unknown))
     rows = (v.aval.ndim - 2,)
     along = real(summed(mul(conj(v), turned), rows))
     sizes = real(mul(v, conj(v)))
@@ -1067,6 +1084,109 @@ def _vectors_dot(v: Any, w: Any, change: Any) -> Any:
     phases = summed(selected(largest, div(turned, selected(largest, v, ones)), zeros), rows)
     shift = bind("complex", along, bind("imag", phases))
     return sub(turned, mul(v, as_rows(shift, n)))
+
+
+# --- eigenvalue_tangents ------------------------------------------------------------------------
+# diag(C) for C = V^-1 dA V: how the eigenvalues of A change. Transposed, diag(d) for numbers d.
+#
+# Where some of them are equal and A changes in a second direction that couples their vectors, the
+# tangents of the single values do not tell that of a function of them: it is NaN then.
+
+
+def _values_shape(
+    x: ShapedArray, w: ShapedArray, v: ShapedArray, a: Any, *, transposed: bool
+) -> tuple[ShapedArray, ...]:
+    return (shaped_array((v if transposed else w).shape, w.dtype),)
+
+
+def _values_numpy(x: Any, w: Any, v: Any, a: Any, *, transposed: bool) -> Any:
+    if not transposed:
+        return (np.ascontiguousarray(np.diagonal(x, axis1=-2, axis2=-1)),)
+    return (x[..., None, :] * np.eye(x.shape[-1], dtype=x.dtype),)
+
+
+def _values_stablehlo(
+    b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, transposed: bool
+) -> Any:
+    return b.traced(
+        lambda x: [_with_rows(x) if transposed else diagonal(x)], operands[:1], avals_in[:1],
+        key=("eigenvalue_tangents", transposed),
+    )  # fmt: skip
+
+
+def _with_rows(d: Any) -> Any:
+    n = d.aval.shape[-1]
+    return mul(eye((*d.aval.shape, n), d.aval.dtype), as_rows(d, n))
+
+
+def _values_jvp(primals: Any, tangents: Any, *, transposed: bool) -> Any:
+    (x, w, v, a), (x_dot, _, _, a_dot) = primals, tangents
+    outs = eigenvalue_tangents_p.bind(*primals, transposed=transposed)
+    dot: Any = Zero(outs[0].aval)
+    if type(x_dot) is not Zero:
+        (dot,) = eigenvalue_tangents_p.bind(x_dot, w, v, a, transposed=transposed)
+    if type(a_dot) is not Zero:
+        n = w.aval.shape[-1]
+        gaps = sub(as_rows(w, n), as_columns(w, n))
+        others = bind("and", _are_equal_values(v, w, gaps), compared(gaps.aval.shape, "ne"))
+        if transposed and type(x_dot) is Zero:  # of a plain sum nothing is unknown
+            others = bind("and", others, bind("ne", as_rows(x, n), as_columns(x, n)))
+        change = matmul(table.converted(a_dot, v.aval.dtype), v)
+        unknown = nan_where(others, matmul(_inverse_of_vectors(v), change))
+        if not transposed:
+            unknown = summed(mul(x, unknown), (v.aval.ndim - 1,))
+        dot = unknown if type(dot) is Zero else add(dot, unknown)
+    return outs, (dot,)
+
+
+def _values_transpose(
+    cts: Any, x: Any, w: Any, v: Any, a: Any, *, transposed: bool
+) -> tuple[Any, ...]:
+    (x_bar,) = eigenvalue_tangents_p.bind(cts[0], w, v, a, transposed=not transposed)
+    return x_bar, *[Zero(y.aval) for y in (w, v, a)]
+
+
+eigenvalue_tangents_p: Primitive = Primitive(
+    "eigenvalue_tangents",
+    shape=_values_shape,
+    numpy=_values_numpy,
+    stablehlo=_values_stablehlo,
+    jvp=_values_jvp,
+    transpose=_values_transpose,
+    batch=matrix_batch(lambda: eigenvalue_tangents_p),
+    sharding=dimension_names.of_last(2),
+)
+
+
+def _inverse_of_vectors(v: Any) -> Any:
+    """Return the inverse of V, NaN where it has none to rounding: such values have no derivative.
+
+    The vectors of a defective matrix, as [[1, 1], [0, 1]], are multiples of each other.
+    """
+    inverse = solve_system(v, eye(v.aval.shape, v.aval.dtype))
+    condition = _condition(bind("stop_gradient", v), bind("stop_gradient", inverse))
+    bound = filled(condition.aval.shape, 0.1 / float(dtypes.finfo(condition.aval.dtype).eps),
+                   condition.aval.dtype)  # fmt: skip
+    shape, last = v.aval.shape, v.aval.ndim - 2
+    regular = table.broadcasted(bind("lt", condition, bound), shape, tuple(range(last)))
+    return selected(regular, inverse, filled(shape, math.nan, v.aval.dtype))
+
+
+def _condition(v: Any, inverse: Any) -> Any:
+    last = v.aval.ndim - 2
+    return mul(*[bind("sqrt", summed(real(mul(x, conj(x))), (last, last + 1)))
+                 for x in (v, inverse)])  # fmt: skip
+
+
+def _are_equal_values(v: Any, w: Any, gaps: Any) -> Any:
+    """Return which values are equal to rounding, which vectors near to each other enlarge."""
+    w, v, gaps = [bind("stop_gradient", x) for x in (w, v, gaps)]
+    condition = _condition(v, solve_system(v, eye(v.aval.shape, v.aval.dtype)))
+    last = w.aval.ndim - 1
+    unit = float(dtypes.finfo(condition.aval.dtype).eps)
+    bound = mul(bind("reduce_max", bind("abs", w), axes=(last,)), scaled(condition, 8 * unit))
+    bound = table.broadcasted(bound, gaps.aval.shape, tuple(range(last)))
+    return bind("not", bind("gt", bind("abs", gaps), bound))
 
 
 eig_p: Primitive = Primitive(

@@ -235,7 +235,7 @@ def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
     if not _has_diagonal(kind, params["checked"]) or type(b_dot) is Zero:
         return outs, dots
     # the diagonal is that of dC, since that of X dB - dB X is 0: X and dB share no element
-    unknown = summed(real(_nan_where(_couple(c, b), b_dot)), (c.aval.ndim - 1,))
+    unknown = summed(real(nan_where(_couple(c, b), b_dot)), (c.aval.ndim - 1,))
     return outs, (dots[0], add(dots[1], unknown))
 
 
@@ -257,7 +257,7 @@ def _couple(c: Any, b: Any) -> Any:
     return bind("and", _are_equal(b, c.aval.shape, _VALUES), _is_large(c, c))
 
 
-def _nan_where(condition: Any, dot: Any) -> Any:
+def nan_where(condition: Any, dot: Any) -> Any:
     """Return 0, and NaN where a condition holds and `dot` is not 0: linear, as its transpose is."""
     none = filled(dot.aval.shape, 0, dot.aval.dtype)
     infinite = bind("zero_quotient", selected(condition, dot, none), none)
@@ -346,7 +346,7 @@ def _on_diagonal_jvp(primals: Any, tangents: Any) -> Any:
         condition = _are_equal(b, shape, _VALUES)
         if type(d_dot) is Zero:
             condition = bind("and", condition, bind("ne", as_rows(d, n), as_columns(d, n)))
-        unknown = _nan_where(condition, b_dot)
+        unknown = nan_where(condition, b_dot)
         dot = unknown if type(dot) is Zero else add(dot, unknown)
     return outs, (dot,)
 

@@ -712,8 +712,21 @@ def _lu_jvp(primals: Any, tangents: Any) -> Any:
         upper = add(upper, _pad_zeros(sliced(corner, last - 1, k, n), last - 1, n, front=True))
     x = solved(lower, matmul(row_selector(permutation, dtype), a_dot), lower=True,
                unit_diagonal=True)  # fmt: skip
-    x = solved(upper, x, lower=False, left_side=False)
-    return outs, (add(matmul(lower, tril(x, -1)), matmul(triu(x), upper)), *zeros[1:])
+    # upper(X) U = upper(L^-1 P dA - strictly-lower(X) U); where m <= n, the strictly lower part of X
+    # has no column of the last pivot, which may be zero
+    if k == m:
+        upper = add(upper, _ones_for_zero_pivots(upper, k))
+    below = tril(solved(upper, x, lower=False, left_side=False), -1)
+    return outs, (add(matmul(lower, below), triu(sub(x, matmul(below, upper)))), *zeros[1:])
+
+
+def _ones_for_zero_pivots(upper: Any, k: int) -> Any:
+    """Return a matrix that adds one to the k-th pivot of U where it is zero."""
+    shape, last = upper.aval.shape, upper.aval.ndim - 1
+    is_last = bind("eq", iota(shape, last), filled(shape, k - 1, np.dtype("int32")))
+    here = bind("and", bind("and", matrices.compared(shape, "eq"), is_last),
+                bind("eq", upper, filled(shape, 0, upper.aval.dtype)))  # fmt: skip
+    return converted(here, upper.aval.dtype)
 
 
 def _pad_zeros(x: Any, dim: int, size: int, *, front: bool = False) -> Any:
@@ -839,12 +852,22 @@ solve_p: Primitive = Primitive(
 #     d det A = sum_ij C_ij dA_ij,  the cofactors C = det(U V^H) conj(U diag(prod_{k != i} s_k)
 #     V^H)
 #
-# and, from the cofactors of S + E to first order in E, for E = U^H dA V and P_ij = the product of
-# all singular values but s_i and s_j (which needs no division),
+# where the product needs no division, so that it is right for every rank. The cofactors are
+# differentiated as those of B = U^H A V, of constant U and V, in a form that is smooth at every
+# rank. Let P project on the last singular values, those that are small, at most four; R is B
+# outside of their rows and columns, N its inverse there, and X = P (B - B N B) P the complement of
+# Schur, which is zero up to what is small. With r small values, det B = det R e_r(X), where e_k are
+# the elementary symmetric functions of the eigenvalues of X, and
 #
-#     d cofactors(S)_ij = -E_ji P_ij   for i != j,     d cofactors(S)_ii = sum_{k != i} E_kk P_ik
+#     adj B = det R (e_r N + (1 - N B) P Y_r P (1 - B N)),    Y_k = e_{k-1} P - X Y_{k-1},
+#     e_k = tr(X Y_k) / k,    Y_0 = 0,    e_0 = 1            (Newton's identities)
 #
-# so the first two derivatives are right for every rank.
+# Its tangent along F = U^H dA V, with Q = P (1 - B N), T = (1 - N B) P:
+#
+#     dN = -N F N,   dQ = -Q F N,   dT = -N F T,   dX = Q F T,   d det R = det R tr(N F)
+#
+# All are products of matrices and one inverse of a regular matrix: the derivatives that follow are
+# right as well. Of matrices with five and more vanishing values, derivatives are 0 up to the fourth.
 
 
 def pivots_of(x: Any) -> tuple[Any, Any]:
@@ -963,16 +986,7 @@ def _before_and_after(s: Any) -> tuple[Any, Any]:
             bind("cumprod", after, axis=last, reverse=True))  # fmt: skip
 
 
-def _all_but_two(s: Any) -> Any:
-    """Return the matrices P_ij: the product of all s_k but s_i and s_j, and 0 for i = j."""
-    n, last = s.aval.shape[-1], s.aval.ndim
-    rows = as_rows(s, n)
-    shape, dtype = rows.aval.shape, rows.aval.dtype
-    later = selected(matrices.compared(shape, "lt"), rows, filled(shape, 1, dtype))
-    between = shift(bind("cumprod", later, axis=last, reverse=False), last, 1)
-    before, after = _before_and_after(s)
-    upper = triu(mul(mul(as_columns(before, n), between), as_rows(after, n)), 1)
-    return add(upper, mt(upper))
+_SMALL_VALUES = 4  # at most so many are taken for small
 
 
 def _cofactors_jvp(primals: Any, tangents: Any) -> Any:
@@ -980,15 +994,88 @@ def _cofactors_jvp(primals: Any, tangents: Any) -> Any:
     outs = cofactors_p.bind(a)
     if type(a_dot) is Zero or a.aval.size == 0:
         return outs, (Zero(outs[0].aval),)
-    s, u, vh = _decompose(a)
-    e = matmul(matmul(adjoint(u), a_dot), adjoint(vh))
-    pairs = converted(_all_but_two(s), a.aval.dtype)
-    n = s.aval.shape[-1]
-    sums = summed(mul(pairs, as_rows(diagonal(e), n)), (e.aval.ndim - 1,))
-    inner = sub(mul(as_columns(sums, n), eye(e.aval.shape, a.aval.dtype)), mul(mt(e), pairs))
+    s, u, vh = _decompose(bind("stop_gradient", a))
+    left, right = adjoint(u), adjoint(vh)
+    b, f = [matmul(left, matmul(x, right)) for x in (a, a_dot)]
+    # U, V are constant: d det A = tr(V adj(B) U^H dA) times det(U V^H)
+    dot = matmul(right, matmul(_adjugate_dot(b, f, s), left))
     sign = det_p.bind(matmul(u, vh))[0]
-    # conj(U) D conj(V^H) is the conjugate of U conj(D) V^H
-    return outs, (_turn(matmul(u, conj(inner)), vh, sign),)
+    return outs, (mul(mt(dot), broadcasted(sign, dot.aval.shape, tuple(range(s.aval.ndim - 1)))),)
+
+
+def _adjugate_dot(b: Any, f: Any, s: Any) -> Any:
+    """Return the tangent of adj(B) along F, for B that is diag(s) at this point."""
+    shape, dtype = b.aval.shape, b.aval.dtype
+    count, n = min(_SMALL_VALUES, shape[-1]), shape[-1]
+    small, vanishes = _small_values(s, count)
+    p, one = [converted(x, dtype) for x in (small, filled(small.aval.shape, 1, small.aval.dtype))]
+    rest = sub(one, p)
+    regular = mul(as_columns(rest, n), as_rows(rest, n))
+    unit = eye(shape, dtype)
+    filler = mul(unit, as_rows(add(p, converted(vanishes, dtype)), n))
+    r = add(mul(regular, b), filler)
+    inverse = mul(regular, solve_system(r, unit))
+    q = mul(as_columns(p, n), sub(unit, matmul(b, inverse)))
+    t = mul(sub(unit, matmul(inverse, b)), as_rows(p, n))
+    qf, nf = matmul(q, f), matmul(inverse, f)
+    x, x_dot = matmul(q, mul(b, as_rows(p, n))), matmul(qf, t)
+    e, e_dot, y, y_dot = _symmetric_functions(x, x_dot, p, small, count)
+    # of det R (e N + T Y Q); det R is 0 where more values vanish than are taken for small
+    alive = sub(filled(s.aval.shape[:-1], 1, s.aval.dtype),
+                bind("reduce_max", vanishes, axes=(s.aval.ndim - 1,)))  # fmt: skip
+    det = mul(det_p.bind(r)[0], converted(alive, dtype))
+    inner = matmul(t, matmul(y, q))
+    total = _times(e_dot, inverse)
+    total = sub(total, _times(e, matmul(nf, inverse)))
+    total = add(total, matmul(t, matmul(y_dot, q)))
+    total = sub(total, add(matmul(nf, inner), matmul(inner, matmul(f, inverse))))
+    value = add(_times(e, inverse), inner)
+    return _times(det, add(total, _times(_trace(nf), value)))
+
+
+def _small_values(s: Any, count: int) -> tuple[Any, Any]:
+    """Return which of the last singular values are small, and which before them vanish."""
+    shape, n, last = s.aval.shape, s.aval.shape[-1], s.aval.ndim - 1
+    unit = float(dtypes.finfo(s.aval.dtype).eps)
+    largest = bind("reduce_max", s, axes=(last,))
+    masks = []
+    for bound, compare in ((unit**0.2, "ge"), (8 * n * unit, "lt")):
+        least = broadcasted(scaled(largest, bound), shape, tuple(range(last)))
+        place = bind(compare, iota(shape, last), filled(shape, n - count, dtypes.int32))
+        masks.append(converted(bind("and", bind("le", s, least), place), s.aval.dtype))
+    return masks[0], masks[1]
+
+
+def _symmetric_functions(
+    x: Any, x_dot: Any, p: Any, small: Any, count: int
+) -> tuple[Any, Any, Any, Any]:
+    """Return e_r, its tangent, Y_r and its tangent, for r the number of small values."""
+    shape, dtype = x.aval.shape, x.aval.dtype
+    rank = summed(small, (small.aval.ndim - 1,))
+    project = mul(eye(shape, dtype), as_rows(p, shape[-1]))
+    e, e_dot = filled(rank.aval.shape, 1, dtype), filled(rank.aval.shape, 0, dtype)
+    y = y_dot = filled(shape, 0, dtype)
+    results: list[Any] = []
+    for k in range(count + 1):
+        if k:
+            y, y_dot = (
+                sub(_times(e, project), matmul(x, y)),
+                sub(_times(e_dot, project), add(matmul(x_dot, y), matmul(x, y_dot))),
+            )
+            e, e_dot = scaled(_trace(matmul(x, y)), 1 / k), _trace(matmul(x_dot, y))
+        chosen = converted(bind("eq", rank, filled(rank.aval.shape, k, rank.aval.dtype)), dtype)
+        terms = [mul(chosen, e), mul(chosen, e_dot), _times(chosen, y), _times(chosen, y_dot)]
+        results = [add(*pair) for pair in zip(results, terms, strict=True)] if k else terms
+    return results[0], results[1], results[2], results[3]
+
+
+def _times(number: Any, x: Any) -> Any:
+    """Return matrices times a number for each."""
+    return mul(broadcasted(number, x.aval.shape, tuple(range(number.aval.ndim))), x)
+
+
+def _trace(x: Any) -> Any:
+    return summed(diagonal(x), (x.aval.ndim - 2,))
 
 
 cofactors_p: Primitive = Primitive(

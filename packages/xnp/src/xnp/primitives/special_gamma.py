@@ -915,7 +915,8 @@ def _special_beta_curvature(p: Any, a: Any, b: Any, x: Any) -> Any:
 def _differentiate_at_zero(a: Any, b: Any, x: Any) -> Any:
     """Return the derivative of the density at x = 0: (a + b - 1) times that of a - 1, for a > 1."""
     one = scalar_like(x, 1)
-    less = sub(a, one)
+    # 1 where it is not used: a density without a value has no derivative to multiply by zero
+    less = selected(bind("gt", a, one), sub(a, one), table.scalar_like(a, 1))
     below = selected(bind("eq", a, one), mul(b, sub(one, b)), scalar_like(x, -math.inf))
     above = mul(sub(add(a, b), one), bind("betainc_grad_x", less, b, x))
     return selected(bind("gt", a, one), above, below)

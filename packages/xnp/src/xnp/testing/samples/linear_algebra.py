@@ -115,11 +115,11 @@ def _triangular() -> list[Sample]:
     return [*samples, Sample(singular, plain, EXACT, smooth=False, note="singular")]
 
 
-def _determinants(*, smooth: bool = True) -> list[Sample]:
+def _determinants() -> list[Sample]:
     singular = [np.diag(d) for d in ([0.0, 1, 2, 3], [0.0, 1, 0, 3])] + [np.zeros((4, 4))]
     return [
         *_samples(_matrix, _SQUARE),
-        *[Sample([a], {}, FLOAT64, smooth, note=f"rank-{int(np.sum(a != 0))}") for a in singular],
+        *[Sample([a], {}, FLOAT64, note=f"rank-{int(np.sum(a != 0))}") for a in singular],
         _nan(2),
     ]
 
@@ -286,6 +286,14 @@ TABLE: dict[str, list[Sample]] = {
         Sample([np.arange(1.0, 4.0), _EQUAL], {}, EXACT, smooth=False, note="equal values"),
         Sample([np.zeros(0), np.zeros((0, 0))], {}, EXACT),
     ],
+    "eigenvalue_tangents": [
+        Sample([_matrix((3, 3), "complex128"), np.arange(1.0, 4.0) + 1j,
+                np.eye(3) * (1 + 0j), _DIAGONAL], {"transposed": False}, FLOAT64),
+        Sample([np.arange(1.0, 4.0) + 1j, np.arange(1.0, 4.0) + 1j, np.eye(3) * (1 + 0j),
+                _DIAGONAL], {"transposed": True}, FLOAT64),
+        Sample([np.zeros((0, 0), complex), np.zeros(0, complex), np.zeros((0, 0), complex),
+                np.zeros((0, 0))], {"transposed": False}, EXACT),
+    ],
     "block_values": [
         Sample([np.zeros((2, 0)), *[np.zeros((2, 0, 0))] * 3], {}, EXACT),
         Sample([np.array([1.0, 2.0, 4.0]), np.eye(3), np.eye(3), _DIAGONAL], {}, EXACT,
@@ -324,7 +332,7 @@ TABLE: dict[str, list[Sample]] = {
     "tridiagonal_solve": _tridiagonal_systems(),
     "eigh_tridiagonal": _tridiagonal_eigenvalues(),
     "det": _determinants(),
-    "cofactors": _determinants(smooth=False),  # det has no third derivative at singular ones
+    "cofactors": _determinants(),
     "solve": [
         *[Sample([_matrix(shape, dtype), _matrix((*shape[:-1], 2), dtype, 8)], {},
                  _tolerance(dtype))
