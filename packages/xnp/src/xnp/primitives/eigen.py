@@ -50,7 +50,7 @@ from xnp.primitives.table import (
 from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, shaped_array, undefined
 from xprim.contracts import Builder, by_platform, is_gpu
 from xprim.errors import MissingRuleError, message
-from xprim.requirements import require
+from xprim.requirements import require, require_equal_dtypes
 
 __all__ = ()
 
@@ -1094,8 +1094,12 @@ def _vectors_dot(v: Any, w: Any, change: Any) -> Any:
 
 
 def _values_shape(
-    x: ShapedArray, w: ShapedArray, v: ShapedArray, a: Any, *, transposed: bool
+    x: ShapedArray, w: ShapedArray, v: ShapedArray, a: ShapedArray, *, transposed: bool
 ) -> tuple[ShapedArray, ...]:
+    for matrix in (v, a):
+        checked("eigenvalue_tangents", matrix, square=True)
+    for other in (x, w):
+        require_equal_dtypes("eigenvalue_tangents", other, v)
     return (shaped_array((v if transposed else w).shape, w.dtype),)
 
 

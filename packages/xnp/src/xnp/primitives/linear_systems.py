@@ -26,7 +26,7 @@ from xnp.primitives.matrices import (
     tril,
     triu,
 )
-from xnp.primitives.sort import rows_along, shift
+from xnp.primitives.sort import rows_along
 from xnp.primitives.svd import svd_p
 from xnp.primitives.table import (
     add,
@@ -712,8 +712,8 @@ def _lu_jvp(primals: Any, tangents: Any) -> Any:
         upper = add(upper, _pad_zeros(sliced(corner, last - 1, k, n), last - 1, n, front=True))
     x = solved(lower, matmul(row_selector(permutation, dtype), a_dot), lower=True,
                unit_diagonal=True)  # fmt: skip
-    # upper(X) U = upper(L^-1 P dA - strictly-lower(X) U); where m <= n, the strictly lower part of X
-    # has no column of the last pivot, which may be zero
+    # upper(X) U = upper(L^-1 P dA - strictly-lower(X) U); where m <= n, the strictly lower part of
+    # X has no column of the last pivot, which may be zero
     if k == m:
         upper = add(upper, _ones_for_zero_pivots(upper, k))
     below = tril(solved(upper, x, lower=False, left_side=False), -1)
@@ -866,8 +866,8 @@ solve_p: Primitive = Primitive(
 #
 #     dN = -N F N,   dQ = -Q F N,   dT = -N F T,   dX = Q F T,   d det R = det R tr(N F)
 #
-# All are products of matrices and one inverse of a regular matrix: the derivatives that follow are
-# right as well. Of matrices with five and more vanishing values, derivatives are 0 up to the fourth.
+# All are products of matrices and one inverse of a regular matrix, so that further derivatives are
+# right, too. Of matrices with five and more vanishing values, they are 0 up to the fourth.
 
 
 def pivots_of(x: Any) -> tuple[Any, Any]:

@@ -830,13 +830,20 @@ def spence(m: Any, x: Any) -> Any:
     return m.where(x >= 0.0, value, math.nan)
 
 
+_LOG_TERMS = 14  # of the series of log(1 + t) / t: the rest is below 1e-17 of it for t < 1/16
+
+
 def _spence_slope(x: Any) -> Any:
-    """Return log(x) / (1 - x), at 1 its limit with the next term, -1 + (x - 1) / 2."""
+    """Return log(x) / (1 - x), near 1 its series: the quotient's derivatives cancel there."""
     gap = table.sub(x, scalar_like(x, 1))
-    near = bind("lt", bind("abs", gap), scalar_like(x, 1e-8))
+    near = bind("lt", bind("abs", gap), scalar_like(x, 1 / 16))
+    small = selected(near, gap, scalar_like(x, 0))
+    series = scalar_like(x, 1 / _LOG_TERMS)
+    for k in range(_LOG_TERMS - 1, 0, -1):
+        series = table.sub(scalar_like(x, 1 / k), mul(small, series))
     safe = selected(near, scalar_like(x, 1), gap)
     quotient = table.neg(div(bind("log", selected(near, scalar_like(x, 2), x)), safe))
-    return selected(near, table.sub(scaled(gap, 0.5), scalar_like(x, 1)), quotient)
+    return selected(near, table.neg(series), quotient)
 
 
 # --- sine and cosine ------------------------------------------------------------------------------

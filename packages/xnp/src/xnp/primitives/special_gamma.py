@@ -664,7 +664,9 @@ def _special_incomplete_curvature(p: Any, a: Any, x: Any) -> Any:
     inner = mul(p, sub(table.div(less, selected(at_zero, one, x)), one))
     # p(a - 1, 0), of which Gamma(a - 1) has the sign, less p(a, 0)
     below = selected(bind("eq", less, zero), neg(one), scalar_like(x, -math.inf))
-    limit = selected(bind("gt", less, zero), bind("igamma_grad_x", less, x), below)
+    # 1 where it is not used: a density without a value has no derivative to multiply by zero
+    positive = selected(bind("gt", less, zero), less, table.scalar_like(a, 1))
+    limit = selected(bind("gt", less, zero), bind("igamma_grad_x", positive, x), below)
     return selected(at_zero, limit, inner)
 
 
@@ -1107,18 +1109,24 @@ def _digamma_less(x: Any, y: Any) -> Any:
     return sub(bind("digamma", x), bind("digamma", y))
 
 
-def _at_pole(x: Any) -> Any:
-    """Return d/dx 1 / Gamma(x) = (-1)^x Gamma(1 - x), for x = 0, -1, -2, ..."""
-    half = table.scaled(x, 0.5)
-    size = bind("gamma", sub(scalar_like(x, 1), x))
-    return selected(bind("eq", bind("floor", half), half), size, neg(size))
+def _near_zero(value: Any, x: Any, log: Any) -> Any:
+    """Return the derivative of F / Gamma(x) in x, for F with d log F/dx = `log`, where x is a pole.
+
+    By reflection (DLMF 5.5.3) it is F Gamma(1 - x) sin(pi x) / pi, whose derivatives are right.
+    """
+    less, angle = sub(scalar_like(x, 1), x), table.scaled(x, math.pi)
+    sine = mul(bind("sin", angle), sub(log, bind("digamma", less)))
+    slope = add(bind("cos", angle), table.scaled(sine, 1 / math.pi))
+    return mul(mul(value, bind("gamma", less)), slope)
 
 
 def _differentiate_poch(y: Any, z: Any, n: Any) -> Any:
     """Return d/dz Gamma(z + n) / Gamma(z), at the zeros of 1 / Gamma(z), too."""
     one, end = scalar_like(z, 1), add(z, n)
     zero = bind("and", _is_pole(z), bind("not", _is_pole(end)))
-    at_zero = mul(_at_pole(selected(zero, z, sub(one, one))), bind("gamma", end))
+    safe = selected(zero, end, one)
+    at_zero = _near_zero(bind("gamma", safe), selected(zero, z, sub(one, one)),
+                         bind("digamma", safe))  # fmt: skip
     return selected(zero, at_zero, mul(y, _digamma_less(end, selected(zero, one, z))))
 
 
@@ -1127,8 +1135,9 @@ def _differentiate_beta(y: Any, a: Any, b: Any) -> Any:
     one, both = scalar_like(a, 1), add(a, b)
     regular = bind("not", bind("or", _is_pole(a), _is_pole(b)))
     zero = bind("and", _is_pole(both), regular)
-    at_zero = mul(bind("gamma", a), bind("gamma", b))
-    at_zero = mul(_at_pole(selected(zero, both, sub(one, one))), at_zero)
+    first, second = selected(zero, a, one), selected(zero, b, one)
+    value = mul(bind("gamma", first), bind("gamma", second))
+    at_zero = _near_zero(value, selected(zero, both, sub(one, one)), bind("digamma", first))
     return selected(zero, at_zero, mul(y, _digamma_less(a, selected(zero, one, both))))
 
 

@@ -599,6 +599,7 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
 
     Miller's algorithm: the recurrence J_{n-1} = 2n/z J_n - J_{n+1} downwards from order `n_iter`,
     where J is taken for 0, then scaled by J_0 + 2 J_2 + 2 J_4 + ... = 1 (DLMF 3.6, 10.12.4).
+    Near 0, where that has no derivative, it is the power series (DLMF 10.2.2).
 
     Args:
       z: numbers, of size well below `n_iter`.
@@ -615,8 +616,8 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
         expected="0 <= v < n_iter",
     )  # fmt: skip
     (z,) = inexact("bessel_jn", z)
-    zero = z == 0
-    safe = xn.where(zero, 1, z)
+    near = abs(z) < 0.125
+    safe = xn.where(near, 1, z)
     orders = xn.arange(start, 0, -1).astype(z.dtype)
 
     def step(carry: Any, n: Any) -> Any:
@@ -633,9 +634,17 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     # values[i] is of order start - 1 - i, and was not scaled by the factors that came after it
     later = xn.concatenate([xn.cumprod(factors[::-1], axis=0)[::-1][1:], xn.ones_like(z)[None]])
     scaled = (values * later)[::-1][: order + 1] / (total + last)
-    at_zero = xn.zeros_like(scaled).at[0].set(1)
-    result: Array = xn.where(zero, at_zero, scaled)
+    result: Array = xn.where(near, _bessel_series(xn.where(near, z, 0), order), scaled)
     return result
+
+
+def _bessel_series(z: Any, order: int) -> Any:
+    """Return J_0, ..., J_v for |z| < 1/8: (z/2)^n / n! sum (-z^2/4)^k / (k! (n + 1)_k)."""
+    orders = xn.arange(order + 1, dtype=z.dtype).reshape(-1, *[1] * z.ndim)
+    square, series = -z * z / 4, xn.ones_like(z)
+    for k in range(6, 0, -1):  # the next term is below 1e-17
+        series = 1 + square / (k * (orders + k)) * series
+    return (z / 2) ** orders / gamma(orders + 1) * series
 
 
 def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:

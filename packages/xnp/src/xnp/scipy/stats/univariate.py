@@ -234,7 +234,10 @@ def _cdf_of_gennorm(x: Any, beta: Any) -> Any:
     zero = x == 0  # where |x|^beta has no derivatives, while they are the density
     tail = special.gammaincc(1 / beta, abs(xn.where(zero, 1, x)) ** beta) / 2
     density = xn.exp(xn.log(beta / 2) - special.gammaln(1 / beta))
-    return xn.where(zero, 0.5 + x * density, xn.where(x < 0, tail, 1 - tail))
+    # the integral of 1 - |x|^beta + ..., which has no second derivative where beta is below 2
+    smooth = beta >= 2
+    power = xn.where(smooth, (x * x) ** (xn.where(smooth, beta, 2) / 2) / (beta + 1), 0)
+    return xn.where(zero, 0.5 + x * density * (1 - power), xn.where(x < 0, tail, 1 - tail))
 
 
 gennorm = continuous(
