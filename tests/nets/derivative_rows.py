@@ -193,12 +193,6 @@ laxlinalg.householder_product(r, v[:2]); laxlinalg.ormqr(r, v[:2], s)
 laxlinalg.cholesky_update(laxlinalg.cholesky(s @ s.T + 9 * np.diag(np.ones(4))).T, v)
 """
 
-# Differentiated once: the rule of general eigenvectors, which the second needs, there is not.
-ONCE = {
-    "linalg.eigvals(s)", "np.roots(v, strip_zeros=False)",
-    "laxlinalg.eig(s, compute_left_eigenvectors=False, compute_right_eigenvectors=False)",
-}  # fmt: skip
-
 # A reason, then the functions: they have no derivative to speak of.
 WITHOUT_DERIVATIVE = {
     "factors up to signs and phases, or found by a loop without end": """

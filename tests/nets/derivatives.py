@@ -105,10 +105,8 @@ def elementwise(library: Any, text: str, names: Sequence[str]) -> Callable[..., 
 # --- Jacobians and Hessians -----------------------------------------------------------------------
 
 
-def jacobians(
-    library: Any, text: str, names: Sequence[str], once: bool = False
-) -> Callable[..., Any]:
-    """Return the function to whole Jacobians and, but for `once`, Hessians of weighted sums."""
+def jacobians(library: Any, text: str, names: Sequence[str]) -> Callable[..., Any]:
+    """Return the function to whole Jacobians, and to Hessians of weighted sums."""
     function = function_of(library, text, names)
     everything = tuple(range(len(names)))
 
@@ -127,13 +125,12 @@ def jacobians(
             "d forward": library.jacfwd(function, everything)(*xs),
             "d reverse": library.jacrev(function, everything)(*xs),
         }
-        if not once:
-            gradient = library.grad(weighted, everything)
-            forward = library.jacfwd(weighted, everything)
-            found["dd forward reverse"] = library.jacfwd(gradient, everything)(*xs)
-            found["dd reverse reverse"] = library.jacrev(gradient, everything)(*xs)
-            found["dd forward forward"] = library.jacfwd(forward, everything)(*xs)
-            found["dd reverse forward"] = library.jacrev(forward, everything)(*xs)
+        gradient = library.grad(weighted, everything)
+        forward = library.jacfwd(weighted, everything)
+        found["dd forward reverse"] = library.jacfwd(gradient, everything)(*xs)
+        found["dd reverse reverse"] = library.jacrev(gradient, everything)(*xs)
+        found["dd forward forward"] = library.jacfwd(forward, everything)(*xs)
+        found["dd reverse forward"] = library.jacrev(forward, everything)(*xs)
         return found
 
     return derivatives

@@ -237,7 +237,7 @@ def agree(
 def jacobians(library: Any, text: str, compiled: bool) -> Any:
     """Return the function from operands to derivatives; compiled, it is compiled once."""
     names = derivatives.used(text, special_operands.empties())
-    program = derivatives.jacobians(library, text, names, once=text in derivative_rows.ONCE)
+    program = derivatives.jacobians(library, text, names)
     run = library.jit(program, compiler_options=UNOPTIMISED_CODE) if compiled else program
     return lambda operands: derivatives.taken(library, run, list(operands.values()), False)
 

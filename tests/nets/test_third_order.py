@@ -156,7 +156,7 @@ def check(
     directions = [[np.broadcast_to(rng.uniform(0.4, 1.1, shape(x)), x.shape) for x in xs]
                   for _ in range(3)]  # fmt: skip
     # what the next derivative is compared with is known to be right
-    count, value = 0, np.asarray(function(*xs))
+    count, value = 0, np.asarray(function(*map(xstack.numpy.asarray, xs)))
     smooth = np.isfinite(value)
     for order in sorted({len(m) for m in modes}):
         below = derivative(function, "rf"[: order - 1], directions, each)
@@ -338,14 +338,14 @@ def test_the_size_of_the_net():
     assert len(ELEMENTWISE) >= 300 and len(ARRAYS) >= 350 and len(CELLS) >= 3000
 
 
-@pytest.mark.parametrize("text", drawn(ELEMENTWISE, 60))
+@pytest.mark.parametrize("text", drawn(ELEMENTWISE, 20))
 def test_elementwise_derivatives_to_third_order_are_those_of_differences(text):
     operands = numbers(text)
     every = [m for modes in ORDERS.values() for m in modes]
     check(of_numbers(text, list(operands)), list(operands.values()), every, True, text)
 
 
-@pytest.mark.parametrize("number", drawn(range(len(CELLS)), 60))
+@pytest.mark.parametrize("number", drawn(range(len(CELLS)), 24))
 def test_derivatives_of_arrays_to_third_order_are_those_of_differences(number):
     check_cell(number)
 
