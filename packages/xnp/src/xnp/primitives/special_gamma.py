@@ -1116,8 +1116,8 @@ def _near_zero(value: Any, x: Any, log: Any) -> Any:
     """
     less, angle = sub(scalar_like(x, 1), x), table.scaled(x, math.pi)
     sine = mul(bind("sin", angle), sub(log, bind("digamma", less)))
-    slope = add(bind("cos", angle), table.scaled(sine, 1 / math.pi))
-    return mul(mul(value, bind("gamma", less)), slope)
+    inner = add(bind("cos", angle), table.scaled(sine, 1 / math.pi))
+    return mul(mul(value, bind("gamma", less)), inner)
 
 
 def _differentiate_poch(y: Any, z: Any, n: Any) -> Any:
