@@ -9,6 +9,7 @@ import os
 import platform
 import statistics
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -74,16 +75,21 @@ def table(kept: dict[str, Any]) -> str:
     """Return the ratios as Markdown: a section for each group, its worst first.
 
     A ratio is the median over the rounds; where there were several, their range stands beside it.
+    What a group measures is the first line of its module.
     """
     run = kept["run"]
     versions = ", ".join(f"{name} {v}" for name, v in run["versions"].items())
-    lines = [f"{run['date']}, Python {run['python']}, {versions}, {run['cores']} cores", ""]
+    lines = [f"{run['date']}, Python {run['python']}, {versions}, {run['cores']} cores.", "",
+             "A figure is a time, or memory, divided by that of the library at the head of its "
+             "column, so less than 1 is faster: the median over the rounds, with their range in "
+             "parentheses. The last column is the time itself.", ""]  # fmt: skip
     for group, figures in kept["groups"].items():
         peers = [p for p in PEERS if figures["ratios"].get(p)]
         means = ", ".join(f"{p} {figures['geometric_mean'][p]:.3f}" for p in peers)
         ours = figures["ours"]
-        lines += [f"## {group}", "", f"Geometric mean of {ours} / peer: {means} "
-                  f"(to reach against jax: {TARGETS[group]}).", ""]  # fmt: skip
+        target = f" (target beside jax: {TARGETS[group]})" if ours == "xstack" else ""
+        mean = f"Geometric mean of {ours} / peer: {means}{target}."
+        lines += [f"## {group}", "", f"{_subject(group)} {mean}", ""]
         lines += [f"| workload | {' | '.join(f'/ {p}' for p in peers)} | {ours} |"]
         lines += ["|---|" + "---|" * (len(peers) + 1)]
         against, ranges = figures["ratios"].get("jax", {}), figures["ranges_to_jax"]
@@ -95,6 +101,12 @@ def table(kept: dict[str, Any]) -> str:
             lines.append(f"| {name} | {' | '.join(cells)} | {_time(name, seconds[name])} |")
         lines.append("")
     return "\n".join(lines)
+
+
+def _subject(group: str) -> str:
+    """Return what a group measures, as its module says."""
+    module = import_module(f"benchmarks.workloads.{group}")
+    return (module.__doc__ or "").partition("\n")[0]
 
 
 def _ratio(value: float | None) -> str:

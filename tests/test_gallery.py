@@ -1,6 +1,7 @@
 """The scripts of the gallery run by themselves, as a reader starts them."""
 
 import os
+import re
 import runpy
 import subprocess
 import sys
@@ -34,6 +35,8 @@ def test_a_script_runs_and_prints_what_it_found(name):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() and "nan" not in done.stdout.split()
+    for found, true in re.findall(r"found ([\d.]+), true ([\d.]+)", done.stdout):
+        assert float(found) == pytest.approx(float(true), rel=0.1), done.stdout
     assert "Warning" not in done.stderr and "retrace" not in done.stderr, done.stderr
 
 

@@ -177,7 +177,8 @@ def _kind_of(value: Any) -> str:
         return f"`{value!r}`"
     kind = type(value)
     if kind.__module__.partition(".")[0] in index.FLOOR_BY_PACKAGE:
-        return f"A `{kind.__name__}`."
+        is_public = not kind.__name__.startswith("_")
+        return f"A `{kind.__name__}`." if is_public else index.first_line(kind)
     # more would not fit, and to write a table of samples takes seconds
     is_short = not isinstance(value, dict | list | tuple | set | frozenset) or len(value) < 40
     text = repr(value) if is_short else ""

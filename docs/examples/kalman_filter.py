@@ -91,11 +91,11 @@ def filtered(params, seen):
 @xstack.jit
 def ascend(params):
     gradient = xstack.grad(lambda p: filtered(p, seen)[1])(params)
-    return xstack.tree.map(lambda p, g: p + 0.004 * g, params, gradient)
+    return xstack.tree.map(lambda p, g: p + 0.001 * g, params, gradient)
 
 
-guess = params = {"push": xnp.array(np.log(10.0)), "blur": xnp.array(np.log(2.0))}
-for _ in range(150):
+guess = params = {"push": xnp.array(np.log(0.2)), "blur": xnp.array(np.log(2.0))}
+for _ in range(800):
     params = ascend(params)
 for name in truth:
     guessed, found, true = (xnp.exp(p[name]) for p in (guess, params, truth))

@@ -2,10 +2,10 @@
 Training on eight devices
 =========================
 
-One training step, run data-parallel and then with its weights cut, on eight
+One training step, run data-parallel and then with sharded weights, on eight
 virtual devices of this computer; on eight GPUs the program is the same. The step
-is written for one device: where arrays lie says how it is split, and
-``explain_communication`` lists what the devices tell each other.
+is written for one device: the shardings of its arrays decide how it is split, and
+``explain_communication`` lists what the devices exchange.
 """
 
 import matplotlib.pyplot as plt
@@ -47,13 +47,13 @@ def step(params, x, y):
 
 
 # %%
-# Three ways to lay it out
-# ------------------------
+# Three shardings
+# ---------------
 #
-# A mesh of 4 x 2 devices has the axes ``data`` and ``model``. The first way cuts
-# the batch over all devices and copies the weights to each; the second one cuts
-# the hidden layer over all; the third one does some of both. With
-# ``AxisType.Auto`` the compiler places the collectives.
+# A mesh of 4 x 2 devices has the axes ``data`` and ``model``. The first sharding
+# splits the batch over all devices and replicates the weights; the second one
+# splits the hidden layer over all; the third one does some of both. With
+# ``AxisType.Auto`` the compiler inserts the collectives.
 
 mesh = xstack.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
 ways = {

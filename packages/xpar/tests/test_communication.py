@@ -35,13 +35,20 @@ def test_a_sum_over_pieces_is_one_all_reduce_with_its_line(mesh):
     def product(x, w):
         return x @ w  # the line that is named
 
-    (found,) = explain_communication(product, x, w).collectives
+    report = explain_communication(product, x, w)
+    (found,) = report.collectives
     assert (found.kind, found.shape, found.members) == ("all-reduce", "f32[64,16]", 4)
     assert found.bytes == 64 * 16 * 4
     line = product.__code__.co_firstlineno + 1
     assert found.where.endswith(f"test_communication.py:{line}")
     assert found.operation == "dot_general"
     assert not found.is_repeated
+    head, row, *_ = str(report).splitlines()
+    assert head == "product: 1 collective, 4.1 kB"
+    assert row.split() == [
+        "all-reduce", "f32[64,16]", "4.1", "kB", "among", "4", "dot_general",
+        f"test_communication.py:{line}",
+    ]  # fmt: skip
 
 
 def test_copied_arguments_are_listed_with_the_reason(mesh):

@@ -25,6 +25,7 @@ from xnp import lax
 from xprim import Array, as_array
 from xprim.errors import message
 from xprim.requirements import require
+from xprim.source import file_name
 from xprim.tracebacks import boundaries
 from xprim.transformed import name_of
 
@@ -86,15 +87,22 @@ class Communication:
         return sum([c.bytes for c in self.collectives])
 
     def __str__(self) -> str:
-        head = f"{self.name}: {len(self.collectives)} collectives, {_size(self.bytes)}"
+        count = len(self.collectives)
+        head = f"{self.name}: {count} collective{'s'[: count != 1]}, {_size(self.bytes)}"
         rows = [
             (c.kind, c.shape, _size(c.bytes), f"among {c.members}", c.operation,
-             c.where + (" (in a loop or branch)" if c.is_repeated else ""))
+             _shown_place(c.where) + (" (in a loop or branch)" if c.is_repeated else ""))
             for c in self.collectives
         ]  # fmt: skip
         copies = [(name, _size(size), f"x {count}", why) for name, size, count, why in self.copied]
         lines = [head, *_align(rows)]
         return "\n".join([*lines, *(["copied arguments:"] if copies else []), *_align(copies)])
+
+
+def _shown_place(where: str) -> str:
+    """Return `train.py:41` for the path of that file and the line, as errors name it."""
+    path, _, line = where.rpartition(":")
+    return f"{file_name(path)}:{line}" if path else where
 
 
 def explain_communication(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Communication:
