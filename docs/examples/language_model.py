@@ -4,8 +4,8 @@ A language model of characters
 
 A transformer with two blocks learns to write, letter by letter, in the manner of
 Python's own reference manual, whose text comes with every Python. Six hundred
-steps take a minute on two cores and write most words right; ``STEPS`` in the
-environment sets another number. The run of this page is a short one.
+steps take a minute on two cores; ``STEPS`` in the environment sets another
+number. The run of this page is a short one, whose words are not words yet.
 """
 
 import os

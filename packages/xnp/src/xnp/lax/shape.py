@@ -222,9 +222,9 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
             if n in (1, out[i]):
                 continue
             if out[i] != 1:
-                raise ValueError(message(
-                    "broadcast_shapes", "the shapes do not broadcast together.",
-                    got=", ".join(str(tuple(s)) for s in shapes),
+                listed = " and ".join([str(tuple(s)) for s in shapes])
+                raise ValueError(message(  # begins as JAX's, which programs match
+                    "broadcast_shapes", f"Incompatible shapes for broadcasting: {listed}.",
                     expected="sizes that are equal or 1, counted from the last dimension",
                 ))  # fmt: skip
             out[i] = size_of(n)
