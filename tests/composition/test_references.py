@@ -3,6 +3,7 @@
 import gc
 import threading
 import weakref
+from functools import partial
 
 import numpy as np
 import pytest
@@ -561,3 +562,40 @@ def test_derivatives_go_through_a_program_that_gets_a_reference(fun, expected, o
     np.testing.assert_array_equal(outer(grad(fun))(x), expected)
     np.testing.assert_array_equal(grad(outer(fun))(x), expected)
     np.testing.assert_array_equal(vmap(outer(grad(fun)))(x[None]), [expected])
+
+
+def test_compiled_functions_with_shardings_write_to_their_arguments_and_captured_references():
+    mesh = xstack.make_mesh((4,), ("x",), axis_types=(xstack.sharding.AxisType.Auto,))
+    parts, one = xstack.NamedSharding(mesh, xstack.P("x")), xstack.NamedSharding(mesh, xstack.P())
+    xs = np.arange(8, dtype=np.float32)
+    for options in (
+        {"out_shardings": parts}, {"out_shardings": {"twice": parts}},
+        {"out_shardings": {"twice": None}}, {"in_shardings": (one, parts)},
+        {"in_shardings": (None, parts), "out_shardings": {"twice": parts}},
+    ):  # fmt: skip
+        captured, argument = xstack.new_ref(1.0), xstack.new_ref(2.0)
+
+        @partial(xstack.jit, **options)
+        def add(ref, xs, captured=captured):
+            ref[...] += xs.sum()
+            captured[...] *= 2
+            return {"twice": 2 * xs}
+
+        for times in (1, 2):
+            result = add(argument, xs)
+            np.testing.assert_array_equal(result["twice"], 2 * xs)
+            assert (float(argument[...]), float(captured[...])) == (2 + 28 * times, 2**times)
+        if options.get("out_shardings") != {"twice": None}:
+            assert result["twice"].sharding.is_equivalent_to(parts, 1)
+
+
+def test_a_compiled_function_with_shardings_may_write_and_return_nothing():
+    device = xstack.sharding.SingleDeviceSharding(xstack.devices()[0])
+    ref = xstack.new_ref(1)
+
+    @partial(xstack.jit, in_shardings=(device,), out_shardings=())
+    def increment(ref):
+        ref[...] += 1
+        return ()
+
+    assert increment(ref) == () and int(ref[...]) == 2

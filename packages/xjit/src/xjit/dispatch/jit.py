@@ -755,9 +755,11 @@ class ShardedFunction(FlatFunction):
         pairs = zip(leaves, self._in_shardings, strict=True)
         outs = super().run(*[constrained(x, _of_argument(x, sharding)) for x, sharding in pairs])
         name = self.arguments.signature.name
-        asked = self._asked.of_results(name, self.out_tree, [x.aval for x in outs])
-        self._out_shardings = asked
-        return [constrained(x, sharding) for x, sharding in zip(outs, asked, strict=True)]
+        own = self.out_tree.num_leaves  # what is written to references follows these
+        requested = self._asked.of_results(name, self.out_tree, [x.aval for x in outs[:own]])
+        self._out_shardings = requested
+        pairs = zip(outs[:own], requested, strict=True)
+        return [*[constrained(x, sharding) for x, sharding in pairs], *outs[own:]]
 
     def params(self, closed: ClosedJaxpr, num_captured: int) -> dict[str, Any]:
         """Return the shardings, for the program."""
