@@ -147,7 +147,7 @@ def test_dynamic_slice_of_traced_starts_counts_from_the_end() -> None:
         (lambda x: lax.sort(x, 2), ValueError, "axis 2 is out of bounds"),
         (lambda x: lax.sort([x, lax.reshape(x, (3, 2))]), TypeError, "must have one shape"),
         (lambda x: lax.iota("bool", 3), TypeError, "needs a number dtype"),
-        (lambda x: lax.broadcast_shapes((2,), (3,)), ValueError, "Incompatible shapes for broadcasting"),
+        (lambda x: lax.broadcast_shapes((2,), (3,)), ValueError, "Incompatible shapes for"),
         (lambda x: lax.broadcast_shapes((-1,)), ValueError, "a size must not be negative"),
         (lambda x: lax.reduce_window(x, 0.0, lax.add, (2,)), TypeError | ValueError, "each"),
     ],
