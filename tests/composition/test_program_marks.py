@@ -308,3 +308,12 @@ def test_marks_for_fusion_and_what_is_no_metadata():
     assert 'FUSE_LIMIT = "true"' in jit(fuse_limit()(ratio)).lower(X).as_text()
     with pytest.raises(ValueError, match="xla_metadata_call2: this says nothing of the backward"):
         xla_metadata_call2(ratio, {"tag": 1}, ad_metadata="keep")
+
+
+def test_marked_updates_of_many_small_arrays_keep_their_marks():
+    xs = [xnp.ones((n,)) for n in range(2, 9)]
+    with set_xla_metadata(a="b"):
+        marked = jit(lambda xs: [0.5 * x for x in xs]).lower(xs).as_text()
+    assert marked.count('a = "b"') >= len(xs)
+    assert "xla_cpu_small_call" not in marked
+    assert "xla_cpu_small_call" in jit(lambda xs: [0.5 * x for x in xs]).lower(xs).as_text()

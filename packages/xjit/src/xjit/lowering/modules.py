@@ -21,7 +21,13 @@ import numpy as np
 
 from xjit import jaxlib_gateway as gateway
 from xjit.host_kernels import write_host_kernel
-from xjit.lowering.operation_metadata import add_metadata, label, locate, xla_metadata
+from xjit.lowering.operation_metadata import (
+    add_metadata,
+    label,
+    locate,
+    metadata_of,
+    xla_metadata,
+)
 from xjit.lowering.stablehlo_text import (
     Builder,
     Members,
@@ -43,7 +49,7 @@ from xjit.sharding.shardings import (
     Sharding,
     along_explicit_axes,
 )
-from xjit.xla_workarounds import arithmetic
+from xjit.xla_workarounds import arithmetic, small_kernels
 from xjit.xla_workarounds.fusion import equations_to_fence
 from xjit.xla_workarounds.partitioning import (
     REWRITTEN,
@@ -209,6 +215,8 @@ def lower(
     _note_what_is_said(module, smaller, shardings, out_shardings)
     outs = layouts.outs or (None,) * len(smaller.out_avals)
     results = _results_in_place(smaller, [given[i] for i in kept], orders, outs)
+    if module.may_join and not _keeps_lines(smaller.jaxpr, ()):
+        module.updates = small_kernels.updates_of(smaller.jaxpr)
     constants = module.add_function(
         "main", smaller, public=True, of_captured=lambda aval: _everywhere(module, aval),
         arg_attributes=_argument_attributes(module, smaller, results, shardings, orders, outs),
@@ -393,9 +401,13 @@ def _write_jaxpr(builder: Builder, jaxpr: Jaxpr, operands: list[str]) -> list[st
     located, is_marked = source_locations.value, xla_metadata.used
     forms = _forms_of(builder, jaxpr)
     module, scopes = builder.module, builder.module.scopes
-    fenced = equations_to_fence(jaxpr) if builder.may_fence else ()
+    fenced = _fenced(builder, jaxpr)
     nans = arithmetic.nan_results(jaxpr, builder.platform, module.is_portable)
+    plan = _plan_of(builder, jaxpr)
     for eqn in jaxpr.eqns:
+        if eqn in plan.eqns:
+            plan.write(builder, eqn, names)
+            continue
         if located or is_marked:
             module.scopes = (*scopes, *eqn.name_stack, label(eqn))
         start = len(builder.lines)
@@ -415,8 +427,33 @@ def _write_jaxpr(builder: Builder, jaxpr: Jaxpr, operands: list[str]) -> list[st
         if located:
             locate(builder.lines, start, eqn, scopes)
     module.scopes = scopes
+    plan.write_last(builder, names)
     outvars: Sequence[Any] = jaxpr.outvars
     return [names[x] if x in names else _literal(builder, x, names) for x in outvars]
+
+
+def _fenced(builder: Builder, jaxpr: Jaxpr) -> frozenset[Equation]:
+    return equations_to_fence(jaxpr) if builder.may_fence else frozenset()
+
+
+def _plan_of(builder: Builder, jaxpr: Jaxpr) -> small_kernels.Plan:
+    """Return what is written as kernels of many small arrays."""
+    module = builder.module
+    if not (module.may_join and builder.may_fence) or _keeps_lines(jaxpr, module.scopes):
+        return small_kernels.NO_PLAN
+    updates = module.updates if module.updates and module.updates.jaxpr is jaxpr else None
+    convolutions = small_kernels.convolutions_of(jaxpr, updates)
+    if updates is None and convolutions is None:
+        return small_kernels.NO_PLAN
+    return small_kernels.Plan(updates, convolutions)
+
+
+def _keeps_lines(jaxpr: Jaxpr, scopes: Sequence[str]) -> bool:
+    """Return whether the text says of an operation where it comes from, or what users set."""
+    if source_locations.value:
+        return True
+    stacks = [eqn.name_stack for eqn in jaxpr.eqns] if xla_metadata.used else []
+    return any(metadata_of((*scopes, *stack)) for stack in stacks)
 
 
 def _write_equation(builder: Builder, eqn: Equation, names: dict[Any, str]) -> Sequence[str]:

@@ -19,6 +19,7 @@ from xjit.sharding.meshes import Mesh
 from xjit.sharding.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec, Sharding, axes_of
 from xjit.xla_workarounds.arithmetic import GUARDED, is_hidden, write_division
 from xjit.xla_workarounds.partitioning import Barriers
+from xjit.xla_workarounds.small_kernels import Updates
 from xprim import (
     ORDER,
     ClosedJaxpr,
@@ -690,6 +691,15 @@ class Builder:
         attributes = _NOT_INLINED if module.platform == "cpu" else ""
         return self._call(symbol, captured, operands, avals_in, avals_out, attributes)
 
+    def one_kernel(
+        self, body: Callable[[Builder, list[str]], Sequence[str]], operands: Names,
+        avals_in: Sequence[ShapedArray], avals_out: Sequence[ShapedArray], name: str,
+    ) -> list[str]:  # fmt: skip
+        """Write operations as a private function of one kernel, where `small_kernels` says."""
+        ins, outs = tuple(avals_in), tuple(avals_out)
+        symbol, captured = self.module.outlined(body, ins, outs, object(), name)
+        return self._call(symbol, captured, operands, ins, outs, _SMALL)
+
     @property
     def may_fence(self) -> bool:
         """Whether XLA may compute again for each use what is written now, and no loop is around it.
@@ -708,6 +718,7 @@ class Builder:
         return self.outline(lambda _, xs: xs, [name], [aval], [aval], "fence", "fence")[0]
 
 
+_SMALL = ' {mhlo.frontend_attributes = {inlineable = "false", xla_cpu_small_call = "true"}}'
 _NOT_INLINED = ' {mhlo.frontend_attributes = {inlineable = "false"}}'
 
 
@@ -754,7 +765,7 @@ class Module:
     __slots__ = ("_functions", "_outlined", "_symbols", "axis_sizes", "barriers", "callbacks",
                  "calls_host", "channels", "count", "cuts", "devices", "functions", "imported",
                  "inspections", "is_outlined", "is_portable", "is_users", "loops", "members",
-                 "mesh", "meshes", "platform", "scopes", "splits", "staged",
+                 "mesh", "meshes", "platform", "scopes", "splits", "staged", "updates",
                  "write_jaxpr")  # fmt: skip
 
     def __init__(
@@ -773,6 +784,7 @@ class Module:
         self.is_portable = False  # whether it is exported
         self.inspections: list[Any] = []  # who asks how values lie (`sharding_inspection`)
         self.splits: list[Any] = []  # who says how operations are split (`custom_partitioning`)
+        self.updates: Updates | None = None  # what ends the program (`small_kernels`)
         self.axis_sizes: dict[Any, int] = {}
         self.cuts: frozenset[tuple[int, int]] = frozenset()  # what users cut (`cut_dimensions`)
         self.barriers = Barriers()  # around products that are split wrongly
@@ -789,6 +801,12 @@ class Module:
         self._functions: dict[Any, tuple[str, list[Any], ClosedJaxpr]] = {}
         self._outlined: dict[Any, tuple[str, list[Any]]] = {}
         self._symbols = Symbols()
+
+    @property
+    def may_join(self) -> bool:
+        """Whether small arrays may share kernels: in programs of one device of this machine."""
+        is_one = not self.devices and not self.axis_sizes and self.members is None
+        return self.platform == "cpu" and not self.is_portable and is_one
 
     def registered(self) -> tuple[int, ...]:
         """Return how much rules have noted beside the text: each use of it needs its own note."""
