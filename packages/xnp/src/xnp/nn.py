@@ -606,13 +606,20 @@ def _squareplus_beyond(x: Any, b: Any) -> Array:
     far = math.sqrt(float(dtypes.finfo(x.dtype).max)) / 2  # beyond, the square may overflow
     is_plain = xn.isfinite(b)
     near = _where(is_plain, _between(far, x), x)
-    is_far = is_plain & (x >= far)
-    return _where(is_far, x, _squareplus_formula(near, b))
+    is_far, is_low = is_plain & (x >= far), is_plain & (x <= -far)
+    low = -b / 4 / _where(is_low, x, -1.0)
+    return _where(is_far, x, _where(is_low, low, _squareplus_formula(near, b)))
 
 
 def _squareplus_formula(x: Any, b: Any) -> Array:
-    doubled: Array = x + xn.sqrt(xn.square(x) + b)
-    return doubled / 2
+    """Return (x + r) / 2 with r = sqrt(x^2 + b), and b / (2 (r - x)) where x + r would cancel."""
+    r = xn.sqrt(xn.square(x) + b)
+    if dtypes.is_complex(x.dtype):
+        total: Array = x + r
+        return total / 2
+    twice: Array = r + xn.abs(x)
+    is_below = x < 0
+    return _where(is_below, b / 2 / _where(is_below, twice, 1.0), twice / 2)
 
 
 def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
