@@ -122,6 +122,8 @@ _SINGULAR = {"identity", "zeros", "rank 3", "rank 3 by equal rows", "rank 2", "o
 ARRAYS_BETTER_THAN_THE_ORACLE: list[tuple[str, set[str], str]] = [
     (r"np\.var\(v, ddof=4\)", _EVERYWHERE, "where the value is NaN the slope is NaN, not 0"),
     (r"np\.partition\(v, 2\)", _EQUAL, "which of equal elements stands first is open"),
+    (r"np\.corrcoef\(.*\)", _EQUAL, "1 is reached, not limited: a half of the curvature is lost"),
+    (r"laxlinalg\.lu\(s\)", {"rank 3"}, "the last pivot may be zero, where the oracle has NaN"),
     (r"np\.vander\(v\)", _ZEROS | {"a NaN", "NaNs"}, "x^0 is 1 for every x"),
     (r"linalg\.(vector_|matrix_)?norm\(.*\)", _ZEROS, "the slope of |x| at 0 is 0, not NaN"),
     (r"lax\.cum(max|min)\(.*\)", _EQUAL, "all equal elements share alike, as in max"),
