@@ -352,6 +352,10 @@ def test_bfloat16_of_another_order_is_read_by_its_values():
     assert np.asarray(y).tolist() == X.tolist() and xnp.sum(y) == X.sum()
 
 
+def _over_mesh():
+    return Format(Layout(COLUMNS), NamedSharding(make_mesh((2,), ("i",)), P(None, "i")))
+
+
 WRONG = {
     "an argument of another order": (
         lambda k: k.jit(_double, in_shardings=k.turned)(k.put(X, k.here)),
@@ -391,6 +395,18 @@ WRONG = {
     "a rank of a result": (
         lambda k: k.jit(lambda x: x[0], out_shardings=k.turned)(X),
         "out_shardings of result 0: a layout is an order of the dimensions",
+    ),
+    "a tree that is no prefix of the result": (
+        lambda k: k.jit(lambda x: (x, x), out_shardings=(k.turned,) * 3)(X),
+        r"jit\(<lambda>\): out_shardings is no tree prefix of the result",
+    ),
+    "a tree over a mesh that is no prefix of the result": (
+        lambda k: k.jit(lambda x: (x, x), out_shardings=(_over_mesh(),) * 3)(X),
+        r"jit\(<lambda>\): out_shardings is no tree prefix of the result",
+    ),
+    "another number of arguments": (
+        lambda k: k.jit(_double, in_shardings=(k.turned,) * 2)(X),
+        r"jit\(_double\): in_shardings must have an entry for each of 1",
     ),
     "a rank of an array": (
         lambda k: k.put(X[0], k.turned), "device_put: a layout is an order of the dimensions",

@@ -26,7 +26,7 @@ from xjit.dispatch.placement_inference import device_put_on
 from xjit.dispatch.program import Program
 from xjit.dispatch.sharded_arrays import spread_sharding
 from xjit.lowering.stablehlo_text import Builder
-from xjit.sharding.layouts import Layout, order_asked
+from xjit.sharding.layouts import Layout, check_order
 from xjit.sharding.shardings import NamedSharding, SingleDeviceSharding, TiledSharding, resolved
 from xjit.stages import Lowered, TracedFunction
 from xprim import (
@@ -379,4 +379,4 @@ def _order_described(leaf: Any) -> Any:
     described = leaf.format if isinstance(leaf, ShapeDtypeStruct) else None
     if described is None or not isinstance(described.layout, Layout):
         return None
-    return order_asked(described.layout, leaf.aval, "lower")
+    return check_order(described.layout, leaf.aval, "lower")

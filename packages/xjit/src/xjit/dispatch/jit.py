@@ -19,7 +19,7 @@ from xjit.dispatch.arguments import Arguments, Signature, own_parameters
 from xjit.dispatch.calls import Calls, jit_p
 from xjit.dispatch.placement import OneDevice, committed_to
 from xjit.sharding.constraints import constrained
-from xjit.sharding.layouts import AskedLayouts, formats_split
+from xjit.sharding.layouts import is_layout_request, resolve_layout, split_formats
 from xjit.sharding.shardings import (
     UNCONSTRAINED,
     NamedSharding,
@@ -56,8 +56,8 @@ from xprim.transformed import check_function, name_of, transformed
 from xprim.typing import DeviceLike, PyTree
 
 __all__ = [
-    "RequestedShardings", "ShardedFunction", "asks_for_mesh", "check_one_choice_of_devices",
-    "places_of_arguments",
+    "RequestedTrees", "ShardedFunction", "asks_for_mesh", "check_one_choice_of_devices",
+    "request_layouts", "request_shardings",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -75,7 +75,7 @@ __dir__ = __all__.copy
 # effects or a loop that such elements might keep from ending.
 
 
-def bucketed(fun: Callable[..., Any], compiled: Any, options: Mapping[str, Any]) -> Any:
+def pad_to_buckets(fun: Callable[..., Any], compiled: Any, options: Mapping[str, Any]) -> Any:
     """Return a jitted function that pads its arguments, with the methods of all such.
 
     Args:
@@ -125,22 +125,22 @@ class Buckets:
     Args:
       fun: the function.
       compiled: what `jit` made of it.
-      asked: for names of arguments, for axes, the sizes of buckets.
+      sizes: for names of arguments, for axes, the sizes of buckets.
     """
 
-    def __init__(self, fun: Callable[..., Any], compiled: Any, asked: Any) -> None:
+    def __init__(self, fun: Callable[..., Any], compiled: Any, sizes: Any) -> None:
         self.name = name_of(fun)
         self._fun = fun
         self._compiled = compiled
         self._signature = inspect.signature(fun)
-        self._asked = _check(asked, self.name, self._signature)
-        self._slopes: dict[Any, list[Any]] = {}
+        self._rules = _check_sizes(sizes, self.name, self._signature)
+        self._growth: dict[Any, list[Any]] = {}
         self._compared: set[Any] = set()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Pad, call, cut off; and compare once."""
         given = self._signature.bind(*args, **kwargs)
-        with retraces("allow"):  # a program for each bucket is what was asked for
+        with retraces("allow"):  # a program for each bucket is requested
             results, is_padded = self._results(given)
             if is_padded:
                 self._compare_once(given, results)
@@ -158,12 +158,12 @@ class Buckets:
         """Return a stage ahead of time, made for the padded arguments."""
 
         @boundary
-        def of_padded(*args: Any, **kwargs: Any) -> Any:
+        def stage_padded(*args: Any, **kwargs: Any) -> Any:
             given = self._with_sizes(self._signature.bind(*args, **kwargs), [], _pad_type)
             with retraces("allow"):
                 return stage(*given.args, **given.kwargs)
 
-        return of_padded
+        return stage_padded
 
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """Return the types of the results for the arguments as they are."""
@@ -173,17 +173,17 @@ class Buckets:
     def _with_sizes(
         self, given: inspect.BoundArguments, sizes: list[Padded], fill: Callable[..., Any]
     ) -> inspect.BoundArguments:  # fmt: skip
-        """Return the arguments with each asked axis filled up; note the sizes."""
+        """Return the arguments with each axis that has buckets padded; note the sizes."""
         changed = inspect.BoundArguments(given.signature, dict(given.arguments))
-        for name, rules in self._asked.items():
+        for name, rules in self._rules.items():
             if name in given.arguments:
                 changed.arguments[name] = xtree.map(
-                    lambda x, name=name, rules=rules: self._filled_up(x, name, rules, sizes, fill),
+                    lambda x, name=name, rules=rules: self._pad_one(x, name, rules, sizes, fill),
                     given.arguments[name],
                 )
         return changed
 
-    def _filled_up(
+    def _pad_one(
         self, x: Any, name: str, rules: Mapping[int, Any], sizes: list[Padded],
         fill: Callable[..., Any],
     ) -> Any:  # fmt: skip
@@ -223,11 +223,11 @@ class Buckets:
         where = tuple([groups.index(s) if s in groups else -1 for s in sizes])
         for i, group in enumerate(groups):
             key = (where, i, tuple([s.bucket for s in sizes]), self._types(given))
-            if key not in self._slopes:
-                self._slopes[key] = self._slopes_of(given, group, leaves)
-            for shape, slopes in zip(kept, self._slopes[key], strict=True):
-                for d, slope in enumerate(slopes):
-                    shape[d] -= slope * (group.bucket - group.size)
+            if key not in self._growth:
+                self._growth[key] = self._growth_in(given, group, leaves)
+            for shape, growths in zip(kept, self._growth[key], strict=True):
+                for d, growth in enumerate(growths):
+                    shape[d] -= growth * (group.bucket - group.size)
         return kept
 
     def _types(self, given: inspect.BoundArguments) -> Any:
@@ -235,7 +235,7 @@ class Buckets:
         leaves, tree = xtree.flatten(dict(given.arguments))
         return tree, tuple([(np.ndim(x), str(getattr(x, "dtype", type(x)))) for x in leaves])
 
-    def _slopes_of(
+    def _growth_in(
         self, given: inspect.BoundArguments, group: Padded, leaves: Sequence[Any]
     ) -> list[Any]:  # fmt: skip
         """Return for each dimension of the results how it grows with the sizes of a group."""
@@ -255,7 +255,7 @@ class Buckets:
         ):
             return
         self._compare(given, results)
-        if _ends_whatever_it_is_given(self._compiled.trace(*given.args, **given.kwargs).jaxpr):
+        if _always_ends(self._compiled.trace(*given.args, **given.kwargs).jaxpr):
             for factor in (-1, 1, -100, 100):
                 other = self._away_from_zero(given, factor)
                 self._compare(other, self._results(other)[0])
@@ -278,7 +278,7 @@ class Buckets:
     ) -> inspect.BoundArguments:  # fmt: skip
         """Return the arguments with the padded ones all above zero, or below."""
         changed = inspect.BoundArguments(given.signature, dict(given.arguments))
-        for name in self._asked:
+        for name in self._rules:
             if name in given.arguments:
                 changed.arguments[name] = xtree.map(
                     lambda x: _move_away(as_array(x), factor), given.arguments[name]
@@ -297,7 +297,7 @@ def _move_away(x: Array, factor: int) -> Array:
     return lax.mul(lax.add(lax.abs(x), one), scale)
 
 
-def _ends_whatever_it_is_given(program: ClosedJaxpr) -> bool:
+def _always_ends(program: ClosedJaxpr) -> bool:
     """Return whether a program may be run with other elements: no effects, no open loop."""
     return not program.effects and not _has_open_loop(program.jaxpr)
 
@@ -367,9 +367,9 @@ def _bucket(rule: Any, size: int, name: str) -> int:
     return min(found)
 
 
-def _check(asked: Any, name: str, signature: inspect.Signature) -> dict[str, dict[int, Any]]:
+def _check_sizes(sizes: Any, name: str, signature: inspect.Signature) -> dict[str, dict[int, Any]]:
     """Return the option, whose names, axes and rules are right."""
-    for argument, rules in asked.items() if isinstance(asked, Mapping) else [("", None)]:
+    for argument, rules in sizes.items() if isinstance(sizes, Mapping) else [("", None)]:
         if (
             argument not in signature.parameters
             or not isinstance(rules, Mapping)
@@ -377,10 +377,10 @@ def _check(asked: Any, name: str, signature: inspect.Signature) -> dict[str, dic
         ):
             raise ValueError(message(
                 "jit", f"buckets does not say how arguments of {name} are padded.",
-                got=f"buckets={asked!r}",
+                got=f"buckets={sizes!r}",
                 expected='{"name": {axis: "pow2"}}, or a number for its multiples, or sizes',
             ))  # fmt: skip
-    return {argument: dict(rules) for argument, rules in asked.items()}
+    return {argument: dict(rules) for argument, rules in sizes.items()}
 
 
 def _is_rule(axis: Any, rule: Any) -> bool:
@@ -507,16 +507,16 @@ def jit(
     if fun is None:
         return functools.partial(jit, **options)
     check_function(fun, "jit", "options go by keyword: jit(f, static_argnums=...)")
-    return _jitted(fun, _with_layouts(options))  # type: ignore[no-any-return]
+    return _make_jitted(fun, _with_layouts(options))  # type: ignore[no-any-return]
 
 
 def _with_layouts(options: dict[str, Any]) -> dict[str, Any]:
     """Return the options with shardings alone in their places, and `layouts` beside them."""
     shardings, layouts = {}, []
     for name in ("in_shardings", "out_shardings"):
-        shardings[name], asked = formats_split(options[name], f"jit({name})")
-        layouts.append(asked)
-    found = None if layouts == [None, None] else AskedLayouts(*layouts)
+        shardings[name], requested = split_formats(options[name], f"jit({name})")
+        layouts.append(requested)
+    found = None if layouts == [None, None] else request_layouts(*layouts)
     return {**options, **shardings, "layouts": found}
 
 
@@ -536,13 +536,13 @@ class _JitCalls(Calls):
         self._placement = _choose_placement(options)
         device = one_device_in(options["out_shardings"], "jit(out_shardings)")
         out_placement = None if device is None else committed_to(device)
-        self._layouts: AskedLayouts | None = options["layouts"]
+        self._layouts: RequestedTrees | None = options["layouts"]
         if self._layouts is not None:
             own = (own, self._layouts.key)
-            if out_placement is not None:  # results are made there, in the orders that are asked
+            if out_placement is not None:  # results are made there, in the requested orders
                 _check_one_device(self._placement, out_placement)
                 self._placement, out_placement = out_placement, None
-        self._structure = _structure_of_wishes(options)
+        self._structure = _request_structure(options)
         if self._structure is not None:
             own = (own, self._structure.key)
         places = [None if p is None else Identity(p) for p in (self._placement, out_placement)]
@@ -555,19 +555,16 @@ class _JitCalls(Calls):
     writes_captured_cells = True
 
     def layouts_of(self, traced: Traced, arguments: Arguments) -> dict[str, Any]:
-        """Return the orders that were asked for, none for captured values."""
-        asked = self._layouts
-        if asked is None:
+        """Return the orders that were requested, none for captured values."""
+        if self._layouts is None:
             return {}
         captured = (None,) * len(traced.captured)
         more_in, more_out = traced.cells.counts() if traced.cells else (0, 0)
         ins, outs = traced.closed.in_avals, traced.closed.out_avals
         in_avals = ins[len(captured) : len(ins) - more_in]
-        of_arguments = asked.of_arguments(
-            lambda tree, is_leaf: places_of_arguments(tree, arguments, in_avals, is_leaf),
-            arguments.names(), in_avals, self.name,
-        )  # fmt: skip
-        of_results = asked.of_results(traced.out_tree, outs[: len(outs) - more_out], self.name)
+        of_arguments = self._layouts.of_arguments(arguments, in_avals)
+        out_avals = outs[: len(outs) - more_out]
+        of_results = self._layouts.of_results(self.name, traced.out_tree, out_avals)
         return {"in_layouts": (*captured, *of_arguments, *(None,) * more_in),
                 "out_layouts": (*of_results, *(None,) * more_out)}  # fmt: skip
 
@@ -578,7 +575,7 @@ class _JitCalls(Calls):
         return ShardedFunction(self.fun, arguments, avals, self._structure)
 
     def placement_of(self, traced: Traced) -> OneDevice | None:
-        """Return the device that `jit` was asked for."""
+        """Return the device that `jit` was requested to use."""
         return self._placement
 
     def bind(self, traced: Traced, operands: Sequence[Any]) -> Sequence[Any]:
@@ -594,14 +591,14 @@ class _JitCalls(Calls):
 
 
 class _ShardedCalls(_JitCalls):
-    """The calls of a function whose arguments or results are asked to lie on a mesh.
+    """The calls of a function whose arguments or results are requested on a mesh.
 
     Its program says so in equations, so derived programs do, too; called by itself, its arguments
     are brought where they shall be, and its results are there.
     """
 
     def __init__(self, fun: Callable[..., Any], options: dict[str, Any]) -> None:
-        self.shardings = RequestedShardings(options["in_shardings"], options["out_shardings"])
+        self.shardings = request_shardings(options["in_shardings"], options["out_shardings"])
         plain = options | {"in_shardings": None, "out_shardings": None}
         super().__init__(fun, plain, self.shardings.key)
 
@@ -618,9 +615,9 @@ class _ShardedCalls(_JitCalls):
                 "out_shardings": (*params["out_shardings"], *(None,) * more_out)}  # fmt: skip
 
 
-def _jitted(fun: Callable[..., Any], options: dict[str, Any]) -> Any:
+def _make_jitted(fun: Callable[..., Any], options: dict[str, Any]) -> Any:
     if options["buckets"] is not None:
-        return bucketed(fun, _jitted(fun, options | {"buckets": None}), options)
+        return pad_to_buckets(fun, _make_jitted(fun, options | {"buckets": None}), options)
     check_one_choice_of_devices(options)
     if asks_for_mesh(options):
         calls: _JitCalls = _ShardedCalls(fun, options)
@@ -637,7 +634,7 @@ def _jitted(fun: Callable[..., Any], options: dict[str, Any]) -> Any:
 
 
 def _check_one_device(where: OneDevice | None, of_results: OneDevice) -> None:
-    """Raise where arguments and results are asked for on different devices."""
+    """Raise where arguments and results are requested on different devices."""
     if where is not None and where is not of_results:
         raise ValueError(message(
             "jit", "results of a layout are on the device that makes them.",
@@ -647,20 +644,20 @@ def _check_one_device(where: OneDevice | None, of_results: OneDevice) -> None:
 
 def _choose_placement(options: dict[str, Any]) -> OneDevice | None:
     device = device_named_by(options["device"], "jit(device)")
-    asked = one_device_in(options["in_shardings"], "jit(in_shardings)")
+    requested = one_device_in(options["in_shardings"], "jit(in_shardings)")
     if options["backend"] is not None:
         if device is not None:
             raise ValueError("jit: device and backend name the same thing; give one of them.")
         device = device_named_by(options["backend"], "jit(backend)")
-    device = device if asked is None else asked
+    device = device if requested is None else requested
     return None if device is None else committed_to(device)
 
 
-# ------------------------------------------------------------------------------ requested shardings
-# The shardings that `jit` is asked for: of arguments and results, as trees.
+# --------------------------------------------------------------- requested shardings and layouts
+# The shardings and layouts that `jit` is requested to give arguments and results, as trees.
 #
-# `RequestedShardings` holds what the user gave; `ShardedFunction` is what is traced then, a
-# function that says in equations how its arguments and results are sharded.
+# `RequestedTrees` holds what the user gave, shardings or layouts; `ShardedFunction` is what `jit`
+# traces for shardings: a function that says in equations how its arguments and results are sharded.
 
 _OVER_MESH = NamedSharding | TiledSharding | PartitionSpec
 
@@ -672,7 +669,7 @@ def asks_for_mesh(options: dict[str, Any]) -> bool:
     return any(s.memory for s in outs) or any(isinstance(place, _OVER_MESH) for place in places)
 
 
-def _structure_of_wishes(options: dict[str, Any]) -> RequestedShardings | None:
+def _request_structure(options: dict[str, Any]) -> RequestedTrees | None:
     """Return the trees in which the options of `jit` name one device or nothing, None for no tree.
 
     They say nothing of how values lie, and must fit the arguments and the results all the same.
@@ -680,13 +677,13 @@ def _structure_of_wishes(options: dict[str, Any]) -> RequestedShardings | None:
     trees = [options["in_shardings"], options["out_shardings"]]
     if all(_is_leaf(tree) for tree in trees):
         return None
-    return RequestedShardings(*[xtree.map(lambda _: None, t, is_leaf=_is_leaf) for t in trees])
+    return request_shardings(*[xtree.map(lambda _: None, t, is_leaf=_is_leaf) for t in trees])
 
 
 def check_one_choice_of_devices(options: dict[str, Any]) -> None:
     """Raise where devices are named beside shardings."""
-    asked = [*_leaves(options["in_shardings"]), *_leaves(options["out_shardings"])]
-    if all(place is None for place in asked):
+    places = [*_leaves(options["in_shardings"]), *_leaves(options["out_shardings"])]
+    if all(place is None for place in places):
         return
     for name in ("device", "backend"):
         if options[name] is not None:
@@ -696,58 +693,106 @@ def check_one_choice_of_devices(options: dict[str, Any]) -> None:
             ))  # fmt: skip
 
 
-class RequestedShardings:
-    """Trees of shardings for the arguments and the results of a function.
+class RequestedTrees:
+    """Trees of requested shardings, or layouts, for the arguments and results of a function.
 
     Args:
-      in_shardings: a tree prefix of the positional arguments, or one for all; None for no wish.
-      out_shardings: a tree prefix of the result.
+      for_inputs: a tree prefix of the positional arguments, or one request for all; None for none.
+      for_outputs: a tree prefix of the result.
+      is_leaf: whether a value is one request.
+      resolve: from a request, the type of an array, the option and the label of the array, to what
+        the program gets.
 
     Attributes:
-      key: hashable, equal for equal wishes.
+      key: hashable, equal for equal requests.
     """
 
-    __slots__ = ("_in", "_out", "key")
+    __slots__ = ("_for_inputs", "_for_outputs", "_is_leaf", "_resolve", "key")
 
-    def __init__(self, in_shardings: Any, out_shardings: Any) -> None:
-        self._in = in_shardings
-        self._out = out_shardings
-        for tree, what in ((in_shardings, "in_shardings"), (out_shardings, "out_shardings")):
-            for leaf in _leaves(tree):
-                _check_leaf(leaf, what)
-        self.key = tuple([_key(tree) for tree in (in_shardings, out_shardings)])
+    def __init__(
+        self, for_inputs: Any, for_outputs: Any, is_leaf: Callable[[Any], bool],
+        resolve: Callable[[Any, ShapedArray, str, str], Any],
+    ) -> None:  # fmt: skip
+        self._for_inputs = for_inputs
+        self._for_outputs = for_outputs
+        self._is_leaf = is_leaf
+        self._resolve = resolve
+        flat = [xtree.flatten(tree, is_leaf=is_leaf) for tree in (for_inputs, for_outputs)]
+        self.key = tuple([(structure, *leaves) for leaves, structure in flat])
 
-    def of_arguments(
-        self, arguments: Arguments, avals: Sequence[ShapedArray]
-    ) -> tuple[Sharding | None, ...]:
-        """Return a sharding or None for each leaf of the arguments."""
-        name = f"jit({arguments.signature.name})"
-        places = places_of_arguments(self._in, arguments, avals, _is_leaf)
-        return _resolve(name, "in_shardings", places, arguments.names(), avals)
+    def of_arguments(self, arguments: Arguments, avals: Sequence[ShapedArray]) -> tuple[Any, ...]:
+        """Return what is requested of each leaf of the arguments; None of those by name."""
+        requested, name = self._for_inputs, f"jit({arguments.signature.name})"
+        args_tree, kwargs_tree = arguments.tree.children()
+        if isinstance(requested, list):
+            requested = tuple(requested)
+        if self._is_leaf(requested):
+            found = [requested] * (args_tree.num_leaves + kwargs_tree.num_leaves)
+        else:
+            template = args_tree.unflatten(range(args_tree.num_leaves))
+            if isinstance(requested, tuple) and len(requested) != len(template):
+                raise ValueError(message(
+                    name, f"in_shardings must have an entry for each of {len(template)} "
+                    "positional arguments that are traced.", got=f"{len(requested)} entries",
+                ))  # fmt: skip
+            found = self._broadcast(requested, template, f"{name}: in_shardings", "arguments")
+            found += [None] * kwargs_tree.num_leaves
+        return self._resolve_all(found, avals, f"{name}: in_shardings", arguments.names())
 
     def of_results(
         self, name: str, out_tree: Any, avals: Sequence[ShapedArray]
-    ) -> tuple[Sharding | None, ...]:
-        """Return a sharding or None for each leaf of the result."""
+    ) -> tuple[Any, ...]:  # fmt: skip
+        """Return what is requested of each leaf of the result of a function of a name."""
+        option, requested = f"jit({name}): out_shardings", self._for_outputs
         template = out_tree.unflatten(range(len(avals)))
-        places = [self._out] * len(avals) if _is_leaf(self._out) else _broadcast_prefix(
-            f"jit({name})", "out_shardings", self._out, template)  # fmt: skip
-        labels = [f"result {i}" for i in range(len(avals))]
-        return _resolve(f"jit({name})", "out_shardings", places, labels, avals)
+        found = ([requested] * len(avals) if self._is_leaf(requested)
+                 else self._broadcast(requested, template, option, "result"))  # fmt: skip
+        return self._resolve_all(found, avals, option, [f"result {i}" for i in range(len(avals))])
+
+    def _resolve_all(
+        self, requests: list[Any], avals: Sequence[ShapedArray], option: str,
+        labels: Sequence[str],
+    ) -> tuple[Any, ...]:  # fmt: skip
+        rows = zip(requests, avals, labels, strict=True)
+        return tuple([self._resolve(r, aval, option, label) for r, aval, label in rows])
+
+    def _broadcast(self, requested: Any, template: Any, option: str, of: str) -> list[Any]:
+        try:
+            return list(xtree.broadcast_prefix(requested, template, is_leaf=self._is_leaf))
+        except (ValueError, TypeError) as error:
+            name, _, what = option.rpartition(": ")
+            raise ValueError(message(
+                name, f"{what} is no tree prefix of the {of}.",
+                got="\n".join(str(error).splitlines()),
+            )) from None  # fmt: skip
+
+
+def request_shardings(in_shardings: Any, out_shardings: Any) -> RequestedTrees:
+    """Return the shardings that the options of `jit` name, once each leaf is checked."""
+    for tree, what in ((in_shardings, "in_shardings"), (out_shardings, "out_shardings")):
+        for leaf in _leaves(tree):
+            _check_leaf(leaf, what)
+    return RequestedTrees(in_shardings, out_shardings, _is_leaf, _resolve_sharding)
+
+
+def request_layouts(in_layouts: Any, out_layouts: Any) -> RequestedTrees:
+    """Return the layouts that the options of `jit` name; arrays have orders from now on."""
+    gateway.orders_used[0] = True
+    return RequestedTrees(in_layouts, out_layouts, is_layout_request, resolve_layout)
 
 
 class ShardedFunction(FlatFunction):
     """A function of the leaves of its arguments, which says how these and its results lie."""
 
-    __slots__ = ("_asked", "_in_shardings", "_out_shardings")
+    __slots__ = ("_in_shardings", "_out_shardings", "_requested")
 
     def __init__(
         self, fun: Callable[..., Any], arguments: Arguments, avals: Sequence[ShapedArray],
-        asked: RequestedShardings,
+        requested: RequestedTrees,
     ) -> None:  # fmt: skip
         super().__init__(fun, arguments, avals)
-        self._asked = asked
-        self._in_shardings = asked.of_arguments(arguments, avals)
+        self._requested = requested
+        self._in_shardings: tuple[Sharding | None, ...] = requested.of_arguments(arguments, avals)
         self._out_shardings: tuple[Sharding | None, ...] = ()
 
     def run(self, *leaves: Any) -> list[Any]:
@@ -756,7 +801,7 @@ class ShardedFunction(FlatFunction):
         outs = super().run(*[constrained(x, _of_argument(x, sharding)) for x, sharding in pairs])
         name = self.arguments.signature.name
         own = self.out_tree.num_leaves  # what is written to references follows these
-        requested = self._asked.of_results(name, self.out_tree, [x.aval for x in outs[:own]])
+        requested = self._requested.of_results(name, self.out_tree, [x.aval for x in outs[:own]])
         self._out_shardings = requested
         pairs = zip(outs[:own], requested, strict=True)
         return [*[constrained(x, sharding) for x, sharding in pairs], *outs[own:]]
@@ -777,44 +822,12 @@ def _of_argument(x: Any, sharding: Sharding | None) -> Sharding | None:
     return sharding.with_memory_kind(None)
 
 
-def places_of_arguments(
-    asked: Any, arguments: Arguments, avals: Sequence[ShapedArray], is_leaf: Callable[[Any], bool]
-) -> list[Any]:
-    """Return what is asked for each leaf of the arguments; of those by name, None.
-
-    Args:
-      asked: a leaf for all, or a tree prefix of the positional arguments.
-      arguments: of a call.
-      avals: the abstract values of the leaves.
-      is_leaf: whether something stands for the arguments below it.
-    """
-    name = f"jit({arguments.signature.name})"
-    args_tree, kwargs_tree = arguments.tree.children()
-    if isinstance(asked, list):
-        asked = tuple(asked)
-    if is_leaf(asked):
-        return [asked] * (args_tree.num_leaves + kwargs_tree.num_leaves)
-    template = args_tree.unflatten(range(args_tree.num_leaves))
-    if isinstance(asked, tuple) and len(asked) != len(template):
-        raise ValueError(message(
-            name, f"in_shardings must have an entry for each of {len(template)} "
-            "positional arguments that are traced.", got=f"{len(asked)} entries",
-        ))  # fmt: skip
-    places = _broadcast_prefix(name, "in_shardings", asked, template, is_leaf)
-    return places + [None] * kwargs_tree.num_leaves
-
-
 def _is_leaf(value: Any) -> bool:
     return value is None or isinstance(value, Sharding | PartitionSpec | gateway.Device)
 
 
 def _leaves(tree: Any) -> list[Any]:
     return list(xtree.leaves(tree, is_leaf=_is_leaf))
-
-
-def _key(tree: Any) -> Any:
-    leaves, structure = xtree.flatten(tree, is_leaf=_is_leaf)
-    return (structure, *leaves)
 
 
 def _check_leaf(leaf: Any, what: str) -> None:
@@ -832,31 +845,13 @@ def _check_leaf(leaf: Any, what: str) -> None:
         ))  # fmt: skip
 
 
-def _broadcast_prefix(
-    name: str, what: str, asked: Any, template: Any, is_leaf: Callable[[Any], bool] = _is_leaf
-) -> list[Any]:
-    """Return a place for each leaf of a template, from a tree prefix of it."""
-    try:
-        return list(xtree.broadcast_prefix(asked, template, is_leaf=is_leaf))
-    except (ValueError, TypeError) as error:
-        lines = str(error).splitlines()
-        raise ValueError(message(
-            name, f"{what} is no tree prefix of the {'arguments' if what[0] == 'i' else 'result'}.",
-            got="\n".join(lines),
-        )) from None  # fmt: skip
-
-
-def _resolve(
-    name: str, what: str, places: Sequence[Any], labels: Sequence[str],
-    avals: Sequence[ShapedArray],
-) -> tuple[Sharding | None, ...]:  # fmt: skip
-    """Return places as shardings, after a look at the shapes."""
-    found: list[Sharding | None] = []
-    for place, label, aval in zip(places, labels, avals, strict=True):
-        sharding = resolved(place, f"{name}: {what}")
-        if isinstance(sharding, gateway.Device):
-            sharding = SingleDeviceSharding(sharding)
-        if sharding is not None:
-            sharding.check_shape(aval.shape, f"{name}: {what} of {label}")
-        found.append(sharding)
-    return tuple(found)
+def _resolve_sharding(
+    place: Any, aval: ShapedArray, option: str, label: str
+) -> Sharding | None:  # fmt: skip
+    """Return a place as a sharding, once it fits the shape."""
+    sharding: Any = resolved(place, option)
+    if isinstance(sharding, gateway.Device):
+        sharding = SingleDeviceSharding(sharding)
+    if sharding is not None:
+        sharding.check_shape(aval.shape, f"{option} of {label}")
+    return sharding  # type: ignore[no-any-return]

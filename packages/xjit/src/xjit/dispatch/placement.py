@@ -16,7 +16,7 @@ from xjit import jaxlib_gateway as gateway
 from xjit.callbacks.primitive import wait_for_callbacks
 from xjit.dispatch.fast_path import DeletedBuffer, raise_deleted
 from xjit.lowering.modules import NO_LAYOUTS, Layouts, LoweredProgram
-from xjit.sharding.layouts import AUTO, Layout, Wish, layout_as, wish_of
+from xjit.sharding.layouts import AUTO, Layout, RequestedOrder, layout_as, resolve_order
 from xjit.sharding.meshes import Mesh
 from xjit.sharding.shardings import (
     NamedSharding,
@@ -793,7 +793,10 @@ class LayoutPlacement(Placement):
     __slots__ = ("base", "in_layouts", "is_split", "out_layouts")
 
     def __init__(
-        self, base: Placement, in_layouts: tuple[Wish, ...], out_layouts: tuple[Wish, ...]
+        self,
+        base: Placement,
+        in_layouts: tuple[RequestedOrder, ...],
+        out_layouts: tuple[RequestedOrder, ...],
     ) -> None:
         super().__init__(base.devices, base.axis_sizes, base.num_partitions)
         self.base = base
@@ -810,7 +813,7 @@ class LayoutPlacement(Placement):
         """Return the placement with the orders that the compiler has chosen."""
         if AUTO not in self.in_layouts and AUTO not in self.out_layouts:
             return self
-        ins: list[Wish] = [None if wish is AUTO else wish for wish in self.in_layouts]
+        ins: list[RequestedOrder] = [None if wish is AUTO else wish for wish in self.in_layouts]
         taken = gateway.orders_of(executable.layouts_of_arguments())
         for i, order in zip(lowered.kept, taken[len(lowered.constants) :], strict=True):
             ins[i] = order
@@ -900,7 +903,9 @@ class LayoutPlacement(Placement):
 _laid = functools.lru_cache(maxsize=4096)(LayoutPlacement)
 
 
-def laid(base: Placement, in_layouts: tuple[Wish, ...], out_layouts: tuple[Wish, ...]) -> Placement:
+def laid(
+    base: Placement, in_layouts: tuple[RequestedOrder, ...], out_layouts: tuple[RequestedOrder, ...]
+) -> Placement:
     """Return the placement for arguments and results in these orders: `base` where all are NumPy's.
 
     What is not of one device or over a mesh reads every argument in the order of NumPy.
@@ -971,8 +976,8 @@ class Asking(Protocol):
     name: str
     closed: ClosedJaxpr
     arg_names: Callable[[], Sequence[str]]
-    in_layouts: Sequence[Wish]
-    out_layouts: Sequence[Wish]
+    in_layouts: Sequence[RequestedOrder]
+    out_layouts: Sequence[RequestedOrder]
 
 
 def placement_in_orders(
@@ -1000,23 +1005,23 @@ def in_orders_ahead(program: Asking, base: Placement, orders: Sequence[gateway.O
     orders = [*[None] * (len(avals) - len(orders)), *orders]  # captured values come first
     return _placement_for_orders(
         program, base, orders,
-        [None if o is None else wish_of(o, a) for o, a in zip(orders, avals, strict=True)],
+        [None if o is None else resolve_order(o, a) for o, a in zip(orders, avals, strict=True)],
     )  # fmt: skip
 
 
 def _placement_for_orders(
-    program: Asking, base: Placement, given: Sequence[gateway.Order], own: Sequence[Wish]
+    program: Asking, base: Placement, given: Sequence[gateway.Order], own: Sequence[RequestedOrder]
 ) -> Placement:
     """Return a placement for what is asked for, or for the own order of an argument."""
     avals = program.closed.in_avals
-    ins: list[Wish] = []
+    ins: list[RequestedOrder] = []
     for i, aval in enumerate(avals):
         wish = program.in_layouts[i] if program.in_layouts else None
         if wish is not None and given[i] is not None and given[i] != wish:
             _raise_other_order(program, i, wish, given[i])
-        ins.append(own[i] if wish is None else wish_of(wish, aval))
+        ins.append(own[i] if wish is None else resolve_order(wish, aval))
     outs = [
-        wish_of(wish, aval)
+        resolve_order(wish, aval)
         for wish, aval in zip(
             program.out_layouts, program.closed.out_avals, strict=bool(program.out_layouts)
         )
@@ -1026,7 +1031,7 @@ def _placement_for_orders(
     return laid(base, tuple(ins), tuple(outs))
 
 
-def _raise_other_order(program: Asking, i: int, wish: Wish, given: Any) -> NoReturn:
+def _raise_other_order(program: Asking, i: int, wish: RequestedOrder, given: Any) -> NoReturn:
     names = program.arg_names()
     name = names[i] if i < len(names) else f"argument {i}"
     left = wish == AUTO
@@ -1039,12 +1044,12 @@ def _raise_other_order(program: Asking, i: int, wish: Wish, given: Any) -> NoRet
     ))  # fmt: skip
 
 
-def orders_of_results(closed: ClosedJaxpr) -> Sequence[Wish]:
+def orders_of_results(closed: ClosedJaxpr) -> Sequence[RequestedOrder]:
     """Return in which orders a program itself says that its results lie, None for no word."""
-    found: Sequence[Wish] | None = closed.memo.get("orders of results")
+    found: Sequence[RequestedOrder] | None = closed.memo.get("orders of results")
     if found is None:
         said = {
-            eqn.outputs[0]: wish_of(eqn.params["order"], eqn.outputs[0].aval)
+            eqn.outputs[0]: resolve_order(eqn.params["order"], eqn.outputs[0].aval)
             for eqn in closed.jaxpr.eqns if eqn.primitive.name == "layout_constraint"
         }  # fmt: skip
         found = closed.memo["orders of results"] = [

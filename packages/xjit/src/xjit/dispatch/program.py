@@ -39,7 +39,7 @@ from xjit.dispatch.placement_inference import (
 from xjit.dispatch.sharded_arrays import in_typed_memory
 from xjit.lowering.compile import Options, executable_for, finish, split_options
 from xjit.lowering.modules import LoweredProgram, lower, warn_of_useless_donations
-from xjit.sharding.layouts import Wish
+from xjit.sharding.layouts import RequestedOrder
 from xjit.sharding.meshes import Mesh, current_mesh
 from xjit.sharding.shardings import Sharding
 from xjit.sharding.typed import shardings_of_results
@@ -285,8 +285,8 @@ class Program:
         options: Options | None = None,
         in_shardings: Sequence[Sharding | None] = (),
         out_shardings: Sequence[Sharding | None] = (),
-        in_layouts: Sequence[Wish] = (),
-        out_layouts: Sequence[Wish] = (),
+        in_layouts: Sequence[RequestedOrder] = (),
+        out_layouts: Sequence[RequestedOrder] = (),
         on_mesh: bool = False,
     ) -> None:
         self.on_mesh = on_mesh

@@ -25,7 +25,7 @@ from xjit.dispatch.placement import (
     put_in_order,
     spread_buffer,
 )
-from xjit.sharding.layouts import formats_split, inner_order, order_asked
+from xjit.sharding.layouts import check_order, physical_order, split_formats
 from xjit.sharding.shardings import (
     Index,
     NamedSharding,
@@ -207,7 +207,7 @@ def make_array_from_callback(
       Array([1., 1.], dtype=float32)
     """
     operation = "make_array_from_callback"
-    sharding, layout = formats_split(sharding, operation)
+    sharding, layout = split_formats(sharding, operation)
     where = _check_sharding(operation, sharding, tuple(shape))
     if where.tiles(len(shape)).summands > 1:
         raise ValueError(message(
@@ -231,7 +231,7 @@ def make_array_from_callback(
     found = _assemble(operation, tuple(shape), where, buffers, of_pieces)
     if layout is None:
         return found
-    order = inner_order(order_asked(layout, found.aval, operation), found.aval)
+    order = physical_order(check_order(layout, found.aval, operation), found.aval)
     return put_in_order(found, where, order)
 
 

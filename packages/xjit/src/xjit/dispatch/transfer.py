@@ -37,8 +37,8 @@ from xjit.dispatch.sharded_arrays import (
 )
 from xjit.jaxlib_gateway.transfer_guards import Explicit
 from xjit.lowering.operation_metadata import Space
-from xjit.sharding import constraints
-from xjit.sharding.layouts import Format, Layout, format_of, formats_split, inner_order, order_asked
+from xjit.sharding import constraints, layouts
+from xjit.sharding.layouts import Format, Layout
 from xjit.sharding.partial_sums import sums_of
 from xjit.sharding.shardings import (
     NamedSharding,
@@ -291,9 +291,11 @@ def _put_leaf(leaf: Any, place: Any, may_alias: bool | None) -> Array:
 
 def _put_in_format(leaf: Any, place: Any, may_alias: bool | None) -> Array:
     """Put what a user passed over devices, in the order of a layout in the memory of each."""
-    sharding, layout = formats_split(place, "device_put")
+    sharding, layout = layouts.split_formats(place, "device_put")
     x = as_array(leaf, what="device_put")
-    order = layout and inner_order(order_asked(layout, x.aval, "device_put"), x.aval)
+    order = layout and layouts.physical_order(
+        layouts.check_order(layout, x.aval, "device_put"), x.aval
+    )
     if isinstance(x, Tracer):
         there = _put_leaf(x, sharding, may_alias)
         if layout is None:
@@ -667,7 +669,7 @@ def _sharding(self: ConcreteArray) -> Any:
 
 def _format(self: ConcreteArray) -> Format:
     """How the array is spread over devices, and lies in the memory of each."""
-    return format_of(self.aval, _sharding(self), order_of(self))
+    return layouts.format_of(self.aval, _sharding(self), order_of(self))
 
 
 def _addressable_shards(self: ConcreteArray) -> list[Shard]:

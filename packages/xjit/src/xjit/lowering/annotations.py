@@ -28,7 +28,7 @@ from xjit.dispatch.placement import order_of, put_in_order
 from xjit.dispatch.sharded_arrays import sharding_of
 from xjit.lowering.operation_metadata import OPERATION, Items, quoted, with_attributes
 from xjit.lowering.stablehlo_text import Builder
-from xjit.sharding.layouts import Layout, inner_order
+from xjit.sharding.layouts import Layout, physical_order
 from xprim import (
     EAGER,
     ELEMENTWISE,
@@ -326,7 +326,7 @@ def _constrain(leaf: Any, layout: Any) -> Array:
     order = ffi.layout_of(layout, x.aval, "with_layout_constraint")
     gateway.orders_used[0] = True  # results of a program may lie so
     if state.trace is EAGER and isinstance(x, xprim.ConcreteArray):
-        inner = inner_order(order, x.aval)
+        inner = physical_order(order, x.aval)
         return x if order_of(x) == inner else put_in_order(x, sharding_of(x), inner)
     return layout_constraint_p.bind(x, order=order)[0]  # type: ignore[no-any-return]
 

@@ -12,7 +12,7 @@ import xprim
 import xtree
 from xjit.dispatch.placement import committed_to, moved
 from xjit.lowering.stablehlo_text import explicit_text, sharding_text
-from xjit.sharding.layouts import formats_split
+from xjit.sharding.layouts import split_formats
 from xjit.sharding.meshes import AbstractMesh, abstract_mesh_now
 from xjit.sharding.partial_sums import check_parts
 from xjit.sharding.shardings import (
@@ -91,7 +91,7 @@ def with_sharding_constraint(x: PyTree, shardings: PyTree) -> PyTree:
       True
     """
     leaves, tree = xtree.flatten(x)
-    shardings, layouts = formats_split(shardings, "with_sharding_constraint")
+    shardings, layouts = split_formats(shardings, "with_sharding_constraint")
     places = xtree.broadcast_prefix(shardings, x, is_leaf=is_place)
     outs = [
         constrained(as_array(leaf, what="with_sharding_constraint"), place)

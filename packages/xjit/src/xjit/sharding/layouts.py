@@ -5,12 +5,11 @@
 
 Arrays lie in the order of NumPy, the last dimension the nearest, unless a `Format` asks for
 another: in `device_put`, or of the arguments and results of a program. Values are the same in all.
-`AskedLayouts` is what a user of `jit` asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, TypeAlias
 
 import xtree
@@ -22,12 +21,14 @@ from xprim.requirements import require
 from xprim.tracebacks import boundaries, boundary
 from xtree.records import Record, set_once
 
-__all__ = ["AUTO", "AskedLayouts", "Format", "Layout", "Wish", "format_of", "formats_split",
-           "inner_order", "layout_as", "order_asked", "wish_of"]  # fmt: skip
+__all__ = [
+    "AUTO", "Format", "Layout", "RequestedOrder", "check_order", "format_of", "is_layout_request",
+    "layout_as", "physical_order", "resolve_layout", "resolve_order", "split_formats",
+]  # fmt: skip
 
 __dir__ = __all__.copy
 
-Wish: TypeAlias = tuple[int, ...] | str | None
+RequestedOrder: TypeAlias = tuple[int, ...] | str | None
 """An order of dimensions, the slowest first; `AUTO`; or None for that of NumPy."""
 
 AUTO = "auto"
@@ -132,7 +133,7 @@ def layout_as(aval: ShapedArray, order: Any) -> Layout:
     return Layout(tuple(dims if order is None else [d for d in order if d in dims]), ())
 
 
-def formats_split(places: Any, operation: str) -> tuple[Any, Any]:
+def split_formats(places: Any, operation: str) -> tuple[Any, Any]:
     """Return a tree of places as one of shardings and one of layouts, which is None for none.
 
     Args:
@@ -149,8 +150,8 @@ def formats_split(places: Any, operation: str) -> tuple[Any, Any]:
         _check_place(leaf, operation)
     shardings = xtree.map(lambda p: p.sharding if isinstance(p, Format) else p, places)
     layouts = xtree.map(lambda p: p.layout if isinstance(p, Format) else None, places)
-    asked = any(isinstance(p, Format) and p.layout is not None for p in leaves)
-    return shardings, layouts if asked else None
+    has_layout = any(isinstance(p, Format) and p.layout is not None for p in leaves)
+    return shardings, layouts if has_layout else None
 
 
 def _check_place(place: Any, operation: str) -> None:
@@ -173,7 +174,7 @@ def _check_place(place: Any, operation: str) -> None:
         ))  # fmt: skip
 
 
-def order_asked(layout: Any, aval: ShapedArray, what: str) -> tuple[int, ...]:
+def check_order(layout: Any, aval: ShapedArray, what: str) -> tuple[int, ...]:
     """Return the order that a layout gives an array.
 
     Raises:
@@ -195,12 +196,26 @@ def order_asked(layout: Any, aval: ShapedArray, what: str) -> tuple[int, ...]:
     return order
 
 
-def wish_of(wish: Wish, aval: ShapedArray) -> Wish:
-    """Return a wish as programs have it: see `inner_order`."""
-    return wish if wish is None or isinstance(wish, str) else inner_order(wish, aval)
+def is_layout_request(value: Any) -> bool:
+    """Return whether a value is a leaf in a tree of requested layouts."""
+    return value is None or isinstance(value, Layout | _Auto)
 
 
-def inner_order(order: tuple[int, ...], aval: ShapedArray) -> gateway.Order:
+def resolve_layout(
+    layout: Any, aval: ShapedArray, operation: str, label: str
+) -> RequestedOrder:  # fmt: skip
+    """Return the order, `AUTO` or None that a layout in a tree requests of one array."""
+    if isinstance(layout, _Auto):
+        return AUTO
+    return None if layout is None else check_order(layout, aval, f"{operation} of {label}")
+
+
+def resolve_order(order: RequestedOrder, aval: ShapedArray) -> RequestedOrder:
+    """Return a requested order as programs have it: see `physical_order`."""
+    return order if order is None or isinstance(order, str) else physical_order(order, aval)
+
+
+def physical_order(order: tuple[int, ...], aval: ShapedArray) -> gateway.Order:
     """Return an order of the dimensions of an array as buffers have it, None for NumPy's.
 
     The dimensions of the elements of an extended dtype are the nearest.
@@ -208,68 +223,6 @@ def inner_order(order: tuple[int, ...], aval: ShapedArray) -> gateway.Order:
     if order == tuple(range(aval.ndim)):
         return None
     return (*order, *range(aval.ndim, (aval.physical or aval).ndim))
-
-
-class AskedLayouts:
-    """The layouts that a user of `jit` asked for: of arguments and results, as trees.
-
-    Args:
-      in_layouts: a tree prefix of the positional arguments, or one for all; None for no wish.
-      out_layouts: a tree prefix of the result.
-
-    Attributes:
-      key: hashable, equal for equal wishes.
-    """
-
-    __slots__ = ("_in", "_out", "key")
-
-    def __init__(self, in_layouts: Any, out_layouts: Any) -> None:
-        gateway.orders_used[0] = True
-        self._in = in_layouts
-        self._out = out_layouts
-        flat = [xtree.flatten(tree, is_leaf=_is_leaf) for tree in (in_layouts, out_layouts)]
-        self.key = tuple([(structure, *leaves) for leaves, structure in flat])
-
-    def of_arguments(
-        self, spread: Callable[..., Sequence[Any]], names: Sequence[str],
-        avals: Sequence[ShapedArray], name: str,
-    ) -> tuple[Wish, ...]:  # fmt: skip
-        """Return for each leaf of the arguments its order, `AUTO`, or None for no wish.
-
-        Args:
-          spread: from a tree of layouts and what is a leaf in it, to one for each leaf.
-          names: of the leaves.
-          avals: their abstract values.
-          name: of the function.
-        """
-        if self._in is None:
-            return (None,) * len(avals)
-        return _wishes(spread(self._in, _is_leaf), names, avals, f"jit({name}): in_shardings")
-
-    def of_results(
-        self, out_tree: Any, avals: Sequence[ShapedArray], name: str
-    ) -> tuple[Wish, ...]:
-        """Return for each leaf of the result its order, `AUTO`, or None for no wish."""
-        if self._out is None:
-            return (None,) * len(avals)
-        template = out_tree.unflatten(range(len(avals)))
-        found = xtree.broadcast_prefix(self._out, template, is_leaf=_is_leaf)
-        labels = [f"result {i}" for i in range(len(avals))]
-        return _wishes(found, labels, avals, f"jit({name}): out_shardings")
-
-
-def _is_leaf(value: Any) -> bool:
-    return value is None or isinstance(value, Layout | _Auto)
-
-
-def _wishes(
-    layouts: Sequence[Any], labels: Sequence[str], avals: Sequence[ShapedArray], what: str
-) -> tuple[Wish, ...]:
-    return tuple([
-        AUTO if isinstance(layout, _Auto)
-        else layout and order_asked(layout, aval, f"{what} of {label}")
-        for layout, label, aval in zip(layouts, labels, avals, strict=True)
-    ])  # fmt: skip
 
 
 boundaries(globals())
