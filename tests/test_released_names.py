@@ -23,6 +23,7 @@ TAKEN_AWAY = {
     **{("xtree.compiling", name): "kernels are made by `xtree.generated_code`"
        for name in ("compile_build", "USES_BEFORE_COMPILING", "is_compilable", "can_match",
                     "compile_match")},
+    ("xnp.lax.shape_queries", "reduce_window_shape_tuple"): "users have it as `xnp.lax`'s",
     ("xnp.numpy.rearranging", "fill_diagonal"): "users have it as `xnp.fill_diagonal`, as before",
     **{(f"xnp.lax.{module}", f"{name}_p"): f"users have it as `xnp.lax.{name}_p`, as before"
        for module, names in {

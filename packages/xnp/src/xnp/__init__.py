@@ -24,6 +24,7 @@ moved_modules(__name__, """
         lax.elementwise: lax.elementwise_arithmetic lax.elementwise_conversion
         lax.elementwise_functions lax.elementwise_logic lax.special
         lax.reductions: lax.windows
+        lax.shape: lax.shape_queries
         lax.slicing: lax.indexed
         linalg.systems: linalg.norms
         nn: attention

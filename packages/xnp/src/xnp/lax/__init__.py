@@ -135,19 +135,17 @@ with namespace(globals(), overview=True):
         reduce_min as reduce_min, reduce_min_p as reduce_min_p, reduce_or as reduce_or,
         reduce_or_p as reduce_or_p, reduce_prod as reduce_prod, reduce_prod_p as reduce_prod_p,
         reduce_sum as reduce_sum, reduce_sum_p as reduce_sum_p, reduce_window as reduce_window,
-        reduce_xor as reduce_xor, reduce_xor_p as reduce_xor_p,
+        reduce_window_shape_tuple as reduce_window_shape_tuple, reduce_xor as reduce_xor,
+        reduce_xor_p as reduce_xor_p,
     )  # fmt: skip
     from xnp.lax.shape import (
         broadcast as broadcast, broadcast_in_dim as broadcast_in_dim,
-        broadcast_shapes as broadcast_shapes, broadcasted_iota as broadcasted_iota,
-        collapse as collapse, concatenate as concatenate, expand_dims as expand_dims, iota as iota,
-        pad as pad, reshape as reshape, rev as rev, split as split, squeeze as squeeze,
-        stack as stack, tile as tile, transpose as transpose, unstack as unstack,
-    )  # fmt: skip
-    from xnp.lax.shape_queries import (
-        broadcast_like as broadcast_like, broadcast_to_rank as broadcast_to_rank, dtype as dtype,
-        empty as empty, reduce_window_shape_tuple as reduce_window_shape_tuple,
-        shape_as_value as shape_as_value,
+        broadcast_like as broadcast_like, broadcast_shapes as broadcast_shapes,
+        broadcast_to_rank as broadcast_to_rank, broadcasted_iota as broadcasted_iota,
+        collapse as collapse, concatenate as concatenate, dtype as dtype, empty as empty,
+        expand_dims as expand_dims, iota as iota, pad as pad, reshape as reshape, rev as rev,
+        shape_as_value as shape_as_value, split as split, squeeze as squeeze, stack as stack,
+        tile as tile, transpose as transpose, unstack as unstack,
     )  # fmt: skip
     from xnp.lax.slicing import (
         dynamic_index_in_dim as dynamic_index_in_dim, dynamic_slice as dynamic_slice,

@@ -6,17 +6,17 @@ NaN is the greatest number in `sort`; it wins in `argmin`, `argmax`, `cummin` an
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any, overload
 
 from xnp import lax
 from xnp.lax.shape import dimension_of
-from xnp.numpy.elementary import logaddexp
 from xnp.primitives.arg_reductions import argmax_p, argmin_p
 from xnp.primitives.cumulative import cumlogsumexp_p, cummax_p, cummin_p, cumprod_p, cumsum_p
 from xnp.primitives.sort import sort_p, top_k_p
-from xnp.primitives.table import bind
+from xnp.primitives.table import bind, broadcasted, scalar_like
 from xprim import Array, Primitive, as_array, dtypes
 from xprim.avals import size_of
 from xprim.requirements import require
@@ -428,8 +428,9 @@ def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Ar
     x = as_array(operand, what="cumlogsumexp")
     if dtypes.is_complex(x.aval.dtype):
         d = dimension_of(axis, x.aval.ndim, "cumlogsumexp")
-        x = logaddexp(x, -math.inf)  # also the angle of the first
-        return lax.associative_scan(logaddexp, x, bool(reverse), d)
+        lowest = broadcasted(scalar_like(x, -math.inf), x.aval.shape)
+        x = bind("logaddexp", x, lowest)  # also the angle of the first
+        return lax.associative_scan(functools.partial(bind, "logaddexp"), x, bool(reverse), d)
     return _cumulative(cumlogsumexp_p, operand, axis, reverse)
 
 

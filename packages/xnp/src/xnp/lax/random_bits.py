@@ -16,7 +16,6 @@ import enum
 import math
 from typing import Any
 
-import xnp.numpy as xn
 from xnp import lax
 from xnp.placing import placed
 from xnp.primitives.random_bits import philox_blocks, philox_words, rng_words_p
@@ -109,7 +108,7 @@ def _key_and_bits(words: Any, sizes: Shape, width: int, kind: RandomAlgorithm) -
     else:
         blocks = philox_blocks(width, sizes)
         drawn = philox_words(
-            xn, xn.stack([k0, k1, *_halves(counter)]), lax.iota(dtypes.uint64, blocks), width,
+            lax, lax.stack([k0, k1, *_halves(counter)]), lax.iota(dtypes.uint64, blocks), width,
             math.prod(sizes),
         )  # fmt: skip
         bits = lax.reshape(drawn, sizes)

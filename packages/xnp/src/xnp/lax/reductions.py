@@ -13,6 +13,7 @@ from xnp.lax.shape import ints, pad
 from xnp.lax.slicing import gather
 from xnp.placing import placed
 from xnp.primitives import windows as _transposes  # noqa: F401 - defines it
+from xnp.primitives.convolution import dilated
 from xnp.primitives.index_modes import GatherDimensionNumbers
 from xnp.primitives.reductions import (
     greatest,
@@ -55,7 +56,7 @@ __all__ = [
     "reduce", "reduce_and", "reduce_and_p", "reduce_max", "reduce_max_p", "reduce_min",
     "reduce_min_p", "reduce_or", "reduce_or_p", "reduce_p", "reduce_prod", "reduce_prod_p",
     "reduce_sum", "reduce_sum_p", "reduce_xor", "reduce_xor_p", "padtype_to_pads",
-    "reduce_window",
+    "reduce_window", "reduce_window_shape_tuple",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -435,6 +436,44 @@ def padtype_to_pads(
         half = total // 2
         pads.append((half, total - half) if name == "SAME" else (total - half, half))
     return pads
+
+
+def reduce_window_shape_tuple(
+    operand_shape: Sequence[int], window_dimensions: Sequence[int], window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]], base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> tuple[int, ...]:  # fmt: skip
+    """Return the shape of what `reduce_window` gives.
+
+    Args:
+      operand_shape: of the operand; the other arguments are those of `reduce_window`.
+      window_dimensions: see `operand_shape`.
+      window_strides: see `operand_shape`.
+      padding: see `operand_shape`.
+      base_dilation: see `operand_shape`.
+      window_dilation: see `operand_shape`.
+
+    Returns:
+      A tuple of ints.
+
+    Raises:
+        ValueError: unknown `padding`.
+
+    Example:
+      >>> from xnp import lax
+      >>> lax.reduce_window_shape_tuple((5, 7), (2, 3), (1, 2), "VALID")
+      (4, 3)
+    """
+    ones = (1,) * len(operand_shape)
+    spreads = window_dilation or ones
+    windows = [dilated(n, apart) for n, apart in zip(window_dimensions, spreads, strict=True)]
+    pads = padtype_to_pads(operand_shape, windows, window_strides, padding)
+    rows = zip(operand_shape, windows, window_strides, pads, base_dilation or ones, strict=True)
+    sizes = []
+    for size, window, stride, (low, high), apart in rows:
+        room = dilated(size, apart) + low + high - window
+        sizes.append(room // stride + 1 if room >= 0 else 0)
+    return tuple(sizes)
 
 
 def _check_windows(in_shape: Any, window_shape: Any, strides: Any) -> None:

@@ -23,6 +23,7 @@ from xnp.primitives.shapes import (
     squeeze_p,
     transpose_p,
 )
+from xnp.primitives.table import broadcasted, concatenated, converted, filled, reshaped
 from xprim import Array, as_array, dtypes
 from xprim.avals import SymbolicSize, size_of
 from xprim.errors import AxisError, message
@@ -31,9 +32,9 @@ from xprim.tracebacks import boundaries
 from xprim.typing import ArrayLike, DTypeLike, ShardingLike
 
 __all__ = [
-    "broadcast", "broadcast_in_dim", "broadcast_shapes", "broadcasted_iota", "collapse",
-    "concatenate", "expand_dims", "iota", "pad", "reshape", "rev", "split", "squeeze", "stack",
-    "tile", "transpose", "unstack",
+    "broadcast", "broadcast_in_dim", "broadcast_like", "broadcast_shapes", "broadcast_to_rank",
+    "broadcasted_iota", "collapse", "concatenate", "dtype", "empty", "expand_dims", "iota", "pad",
+    "reshape", "rev", "shape_as_value", "split", "squeeze", "stack", "tile", "transpose", "unstack",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -539,6 +540,140 @@ def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     x = as_array(operand, what="rev")
     result: Array = rev_p.bind(x, dimensions=ints(dimensions, "rev: dimensions"))[0]
     return result
+
+
+def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
+    """Repeat an array to the shape of another; its dtype stays.
+
+    Args:
+      arr: an array of which NumPy's rules make the shape of the other.
+      like_arr: an array; only its shape and dtype count.
+
+    Returns:
+      An array of the shape and dtype of `like_arr`.
+
+    Raises:
+        TypeError: `arr` is not an array.
+
+    Example:
+      >>> import numpy as np
+      >>> from xnp import lax
+      >>> lax.broadcast_like(np.float32([1, 2]), np.zeros((2, 2), np.int32))
+      Array([[1., 2.],
+             [1., 2.]], dtype=float32)
+
+    Differentiable in: arr.
+    """
+    x, like = as_array(arr, what="broadcast_like"), as_array(like_arr, what="broadcast_like")
+    shape, own = like.aval.shape, x.aval.shape
+    first = len(shape) - len(own)
+    if first < 0 or any(n not in (1, m) for n, m in zip(own, shape[first:], strict=True)):
+        raise ValueError(message(
+            "broadcast_like", "the array does not broadcast to the shape of the other.",
+            got=f"{x.aval.str_long()} to shape {shape}",
+        ))  # fmt: skip
+    result: Array = broadcasted(x, shape, tuple(range(first, len(shape))))
+    return result
+
+
+def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
+    """Put dimensions of size 1 in front of an array, so that it has as many as asked for.
+
+    Args:
+      x: an array.
+      rank: how many dimensions, at least those of `x`.
+
+    Returns:
+      An array of the same elements.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+      >>> import numpy as np
+      >>> from xnp import lax
+      >>> lax.broadcast_to_rank(np.ones(3), 3).shape
+      (1, 1, 3)
+
+    Differentiable in: x.
+    """
+    array = as_array(x, what="broadcast_to_rank")
+    missing = rank - array.aval.ndim
+    if missing < 0:
+        raise ValueError(message(
+            "broadcast_to_rank", f"there are more than {rank} dimensions already.",
+            got=array.aval.str_long(),
+        ))  # fmt: skip
+    result: Array = reshaped(array, (*[1] * missing, *array.aval.shape))
+    return result
+
+
+def shape_as_value(shape: Sequence[int]) -> Array:
+    """Return a shape as a vector of int32.
+
+    Args:
+      shape: a sequence of ints, or of symbolic dimensions of a program that is exported.
+
+    Returns:
+      A vector of int32.
+
+    Example:
+      >>> from xnp import lax
+      >>> lax.shape_as_value((2, 3)).tolist()
+      [2, 3]
+    """
+    sizes = static_shape(shape, "shape_as_value")
+    if any(isinstance(n, SymbolicSize) for n in sizes):
+        parts = [broadcasted(converted(as_array(n), dtypes.int32), (1,)) for n in sizes]
+        return concatenated(parts, 0)
+    result: Array = as_array(np.array(sizes, np.int32))
+    return result
+
+
+def dtype(x: ArrayLike) -> np.dtype[Any]:
+    """Return the dtype that an array or a number has here: int32 of a Python int.
+
+    Args:
+      x: an array, a number or a dtype.
+
+    Returns:
+      A NumPy dtype.
+
+    Raises:
+        TypeError: `x` is not an array.
+
+    Example:
+      >>> from xnp import lax
+      >>> lax.dtype(3)
+      dtype('int32')
+    """
+    found: np.dtype[Any] = dtypes.dtype(x)
+    return found
+
+
+def empty(shape: Sequence[int], dtype: DTypeLike, *, out_sharding: ShardingLike = None) -> Array:
+    """Return an array whose elements may be anything; they are 0.
+
+    Args:
+      shape: a sequence of ints.
+      dtype: the dtype.
+      out_sharding: how the result lies: a sharding, or a partition spec over the mesh set.
+
+    Returns:
+      An array of the shape and dtype.
+
+    Raises:
+        TypeError: `dtype` names no dtype; `out_sharding` is no sharding.
+        ValueError: a length of `shape` is negative.
+
+    Example:
+      >>> from xnp import lax
+      >>> lax.empty((2, 3), "float32").shape
+      (2, 3)
+    """
+    dtype = dtypes.python_scalar_dtype(float) if dtype is None else dtype
+    zeros = filled(static_shape(shape, "empty"), 0, dtypes.requested_dtype(dtype, "empty"))
+    return placed(zeros, out_sharding, "empty")
 
 
 boundaries(globals(), written=True)

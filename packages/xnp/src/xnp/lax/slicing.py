@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from xnp import lax
 from xnp.lax.shape import concatenate, dimension_of, ints, reshape, squeeze
-from xnp.numpy.index_update import apply_in_turn, positions_may_repeat
 from xnp.primitives.gather import gather_p
 from xnp.primitives.index_modes import (
     GatherDimensionNumbers,
@@ -26,7 +26,7 @@ from xnp.primitives.scatter import (
     window_sizes,
 )
 from xnp.primitives.slicing import dynamic_slice_p, dynamic_update_slice_p, slice_p
-from xnp.primitives.table import bind, filled, selected
+from xnp.primitives.table import bind, filled, scalar_like, selected
 from xprim import Array, ConcreteArray, Primitive, as_array, dtypes, scalar_array
 from xprim.avals import size_of, slice_indices
 from xprim.config import values as options
@@ -904,6 +904,37 @@ def scatter_apply(
         x, indices, func(windows), dimension_numbers, indices_are_sorted=indices_are_sorted,
         unique_indices=unique_indices, mode=chosen,
     )  # fmt: skip
+
+
+def positions_may_repeat(places: Any) -> bool:
+    """Return whether places name, or, where they are traced, could name, one more than once."""
+    if not isinstance(places, ConcreteArray):
+        return True
+    host = np.asarray(places).ravel()
+    return len(np.unique(host)) < len(host)
+
+
+def apply_in_turn(x: Any, places: Any, func: Callable[[Any], Any]) -> Array:
+    """Return an array with a function applied at one place after the other.
+
+    Args:
+      x: an array.
+      places: positions in the flattened array; its size where there is no element.
+      func: from a scalar to a scalar.
+    """
+    size = x.aval.size
+    if not size:
+        return x  # type: ignore[no-any-return]
+
+    def step(flat: Any, place: Any) -> tuple[Any, None]:
+        at = bind("min", place, scalar_like(place, size - 1))
+        old = dynamic_index_in_dim(flat, at, keepdims=False)
+        there = bind("lt", place, scalar_like(place, size))
+        new = selected(there, as_array(func(old), old.aval.dtype), old)
+        return dynamic_update_index_in_dim(flat, new, at, 0), None
+
+    flat, _ = lax.scan(step, reshape(x, (size,)), reshape(places, (places.aval.size,)))
+    return reshape(flat, x.aval.shape)
 
 
 def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -> Array:

@@ -8,7 +8,6 @@ from typing import Any, NoReturn
 import numpy as np
 
 import xprim
-from xnp import lax
 from xnp.numpy import index_entries
 from xnp.numpy.creation import asarray, counting, ones_like, zeros_like
 from xnp.numpy.dispatch import array_of, cast, common_shape
@@ -17,51 +16,17 @@ from xnp.numpy.indexing import host_index, is_not_plain, read
 from xnp.numpy.ufuncs import divide, power
 from xnp.placing import computed_as, placed
 from xnp.primitives.index_modes import GatherScatterMode, ScatterDimensionNumbers, check_room
-from xnp.primitives.table import bind, broadcasted, reshaped, scalar_like, selected
-from xprim import Array, ConcreteArray, as_array, config, dtypes, from_numpy, scalar_array, state
+from xnp.primitives.table import bind, broadcasted, reshaped, selected
+from xprim import Array, ConcreteArray, config, dtypes, from_numpy, scalar_array, state
 from xprim.eager import EAGER, results_are_checked
 from xprim.errors import message
 from xprim.kernels import numpy_operand
 from xprim.tracebacks import boundary
+from xtree.namespaces import late_import
+
+slicing = late_import("xnp.lax.slicing", "few programs apply functions to elements")
 
 __all__ = ()
-
-
-# ------------------------------------------------------------------------------- repeated places
-# A function of elements of a vector, once for each time that a place is named.
-#
-# The second time, the function gets what it gave the first time, as with NumPy's `ufunc.at`.
-
-
-def positions_may_repeat(places: Any) -> bool:
-    """Return whether places name, or, where they are traced, could name, one more than once."""
-    if not isinstance(places, ConcreteArray):
-        return True
-    host = np.asarray(places).ravel()
-    return len(np.unique(host)) < len(host)
-
-
-def apply_in_turn(x: Any, places: Any, func: Callable[[Any], Any]) -> Array:
-    """Return an array with a function applied at one place after the other.
-
-    Args:
-      x: an array.
-      places: positions in the flattened array; its size where there is no element.
-      func: from a scalar to a scalar.
-    """
-    size = x.aval.size
-    if not size:
-        return x  # type: ignore[no-any-return]
-
-    def step(flat: Any, place: Any) -> tuple[Any, None]:
-        at = bind("min", place, scalar_like(place, size - 1))
-        old = lax.dynamic_index_in_dim(flat, at, keepdims=False)
-        there = bind("lt", place, scalar_like(place, size))
-        new = selected(there, as_array(func(old), old.aval.dtype), old)
-        return lax.dynamic_update_index_in_dim(flat, new, at, 0), None
-
-    flat, _ = lax.scan(step, reshaped(x, (size,)), reshaped(places, (places.aval.size,)))
-    return reshaped(flat, x.aval.shape)
 
 
 # ----------------------------------------------------------------------------------- index apply
@@ -79,7 +44,7 @@ def index_may_repeat(x: Any, index: Any, mode: Any, wraps: bool) -> bool:
     parts = index if isinstance(index, tuple) else (index,)
     if not any(_is_positions(p) for p in parts):
         return False
-    return positions_may_repeat(_places(x, index, mode, wraps))
+    return slicing.positions_may_repeat(_places(x, index, mode, wraps))
 
 
 def _is_positions(part: Any) -> bool:
@@ -109,7 +74,7 @@ def apply_at_index_in_turn(
 ) -> Array:
     """Return `x` with `func` applied to one named element after the other."""
     places = _places(x, index, mode, wraps)
-    return apply_in_turn(array_of(x, "at[].apply"), places, func)
+    return slicing.apply_in_turn(array_of(x, "at[].apply"), places, func)
 
 
 # ----------------------------------------------------------------------------- indexed on meshes

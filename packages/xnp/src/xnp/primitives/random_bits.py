@@ -46,7 +46,7 @@ def philox_words(namespace: Any, key: Any, places: Any, bit_width: int, count: i
     """Return random bits for each key.
 
     Args:
-      namespace: `numpy` or `xnp.numpy`, of which the operands are.
+      namespace: `numpy` or `xnp.lax`, for the operands are.
       key: uint32 of shape (..., 4): the key, and where its counter stands, low words first.
       places: uint64, the numbers of the blocks to take: 0, 1, ... `philox_blocks`.
       bit_width: 64, or anything less for 32.
