@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from xjit.digests import sha256
+from xjit.byte_formats import sha256
 
 
 @pytest.mark.parametrize("size", [0, 100, (1 << 21) + 1])

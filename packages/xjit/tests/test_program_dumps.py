@@ -6,8 +6,8 @@ import pytest
 
 import xnp
 from xjit import jit
-from xjit.debug import program_dumps
-from xjit.debug.program_dumps import dump_ir_modes, dump_ir_to
+from xjit.lowering import compile as program_dumps
+from xjit.lowering.compile import dump_ir_modes, dump_ir_to
 
 
 def f(x):

@@ -7,7 +7,7 @@ import pytest
 
 from xjit import device_get, device_put, devices, jit
 from xjit.jaxlib_gateway import buffers
-from xjit.jaxlib_gateway.transfer_guards import TransferError
+from xjit.jaxlib_gateway.buffers import TransferError
 from xnp import lax
 from xprim import as_array, config, dtypes, from_numpy
 

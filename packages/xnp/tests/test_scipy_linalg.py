@@ -7,7 +7,7 @@ import pytest
 
 import xnp
 import xnp.scipy.linalg as linalg
-from xnp.primitives import tridiagonal_eigen
+from xnp.primitives import eigen
 from xprim import config
 
 theirs = pytest.importorskip("scipy.linalg")
@@ -113,7 +113,7 @@ def test_eigenvalues_of_pairs_of_matrices_are_those_of_scipy(a, kind):
     near(linalg.eigh(a)[0], theirs.eigh(a)[0])
 
 
-def test_tridiagonal_eigenvalues_are_those_of_scipy():
+def test_eigenvalues_are_those_of_scipy():
     d, e = rng.normal(size=6), rng.normal(size=5)
     near(linalg.eigh_tridiagonal(d, e, eigvals_only=True), theirs.eigh_tridiagonal(d, e)[0])
     w, v = linalg.eigh_tridiagonal(d, e, select="i", select_range=(1, 3))
@@ -126,14 +126,14 @@ def test_tridiagonal_eigenvalues_are_those_of_scipy():
 @pytest.mark.parametrize("has_lapack", [True, False])
 def test_large_tridiagonal_matrices_are_decomposed_with_and_without_lapack(monkeypatch, has_lapack):
     if not has_lapack:
-        monkeypatch.setattr(tridiagonal_eigen, "_lapack", lambda routine: None)
-    elif tridiagonal_eigen._lapack("dsterf") is None:
+        monkeypatch.setattr(eigen, "_lapack", lambda routine: None)
+    elif eigen._lapack("dsterf") is None:
         library = np.show_config(mode="dicts")["Build Dependencies"]["lapack"]["name"]
         assert (sys.platform, library) != ("linux", "scipy-openblas"), "_NAMES lacks its name"
         pytest.skip(f"the loader finds no routine of LAPACK in NumPy's {library}")
     numbers = np.random.default_rng(5)
     d, e = numbers.normal(size=(2, 90)), numbers.normal(size=(2, 89))
-    v, w = tridiagonal_eigen.eigh_tridiagonal_p.bind(xnp.asarray(d), xnp.asarray(e), vectors=True)
+    v, w = eigen.eigh_tridiagonal_p.bind(xnp.asarray(d), xnp.asarray(e), vectors=True)
     for k in range(2):
         near(linalg.eigh_tridiagonal(d[k], e[k], eigvals_only=True), w[k])
         near(w[k], theirs.eigh_tridiagonal(d[k], e[k], eigvals_only=True))

@@ -12,7 +12,7 @@ import warnings
 import pytest
 
 from packages.xpar.tests.several_processes import free_address
-from xpar import attempts, distributed, distributed as clusters
+from xpar import distributed, distributed as clusters, launch
 
 
 @pytest.fixture(autouse=True)
@@ -96,10 +96,10 @@ def test_a_connection_that_breaks_in_the_round_of_another_one_ends_no_gathering(
 
 
 def test_a_host_that_comes_back_while_its_old_connection_speaks_ends_no_rendezvous(monkeypatch):
-    monkeypatch.setattr(attempts.selectors, "DefaultSelector", PatientSelector)
+    monkeypatch.setattr(launch.selectors, "DefaultSelector", PatientSelector)
     address = free_address()
     place = clusters.split_address(address)
-    meeting = attempts.Rendezvous(address, 2, None, 0, 30, 30)
+    meeting = launch.Rendezvous(address, 2, None, 0, 30, 30)
     old, new, other = [socket.create_connection(place) for _ in range(3)]
     say(old, host=1, processes=1, name="here")
     for connection in (old, new, other):  # all are accepted before the rounds that count

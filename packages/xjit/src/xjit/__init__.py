@@ -13,7 +13,7 @@ import xnp  # noqa: F401 - gives tracers their operators, also where nobody else
 from xjit.dispatch.eager_backend import EagerBackend, NoDevices
 from xjit.dispatch.placement import read_buffer
 from xjit.dispatch.transfer import attach
-from xjit.exits import end_threads_at_exit
+from xjit.jaxlib_gateway.clients import end_threads_at_exit
 from xjit.jaxlib_gateway import guard_forks, when_orphaned
 from xprim import install_backend, register_buffer_reader, source
 from xprim.primitive import find_in_modules

@@ -26,7 +26,7 @@ moved_modules(__name__, """
         lax.reductions: lax.windows
         lax.shape: lax.shape_queries
         lax.slicing: lax.indexed
-        linalg.systems: linalg.norms
+        linalg.systems: linalg.factorisations linalg.norms
         nn: attention
         numpy.array_methods: numpy.numpy_protocols numpy.printing
         numpy.contraction: numpy._einsum
@@ -49,7 +49,8 @@ moved_modules(__name__, """
         scipy.special.functions: scipy.special.error_functions scipy.special.families
         scipy.special.gamma_functions scipy.special.integrals scipy.special.logarithms
         scipy.stats.descriptive: scipy.stats.kernel_density
-        scipy.stats.univariate: scipy.stats.continuous scipy.stats.discrete
+        scipy.stats.distributions: scipy.stats.continuous scipy.stats.discrete
+        scipy.stats.distribution scipy.stats.multivariate
         testing.samples.values: testing.samples.edges
 """)  # fmt: skip
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from xprim.primitive import Primitive, get_primitive, load_primitives, primitives, rule_places
 from xprim.rules import Kind, LinearIn, MultiLinear, Symbol, Undefined, kinds
-from xtree.misspellings import nearest
+from xtree.errors import nearest
 from xtree.namespaces import import_by_name
 
 _OWNERS = ("xnp", "xrandom", "xad", "xbatch", "xjit", "xpar")

@@ -10,8 +10,7 @@ from typing import Any, NoReturn
 
 from xprim import config as _options, config as xprim_config
 from xtree.boundaries import boundary, leave
-from xtree.errors import message
-from xtree.misspellings import nearest
+from xtree.errors import message, nearest
 from xtree.namespaces import import_by_name
 
 __all__ = ["checking_leaks", "disable_jit", "config"]
@@ -26,8 +25,8 @@ __dir__ = __all__.copy
 DEFINED_BY = {
     "callback_deadlock_seconds": "xjit.callbacks.primitive",
     "check_captured_values": "xjit.cache.functions",
-    "dump_ir_modes": "xjit.debug.program_dumps",
-    "dump_ir_to": "xjit.debug.program_dumps",
+    "dump_ir_modes": "xjit.lowering.compile",
+    "dump_ir_to": "xjit.lowering.compile",
     "keep_freed_memory": "xnp.primitives.table",
     "log": "xprim.kernels",
     "retraces": "xjit.debug.monitoring",

@@ -24,7 +24,7 @@ import numpy as np
 from xprim import config
 from xprim.errors import message
 from xtree.boundaries import boundary, leave
-from xtree.namespaces import late_import
+from xtree.errors import nearest
 
 __all__ = [
     "DType", "extended", "prng_key", "ExtendedDType", "bool_", "int2", "int4", "int8", "int16",
@@ -43,7 +43,6 @@ __all__ = [
 
 __dir__ = __all__.copy
 
-_misspellings = late_import("xtree.misspellings", "what errors suggest, when there is one")
 
 DType: TypeAlias = np.dtype[Any]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -595,7 +594,7 @@ def _no_dtype(dtype: Any, operation: str, problem: str = "") -> TypeError:
 def _meant(dtype: Any, operation: str) -> str:
     """Return what was likely meant by what is no dtype: a name, a shape, or nothing."""
     if isinstance(dtype, str):
-        near = _misspellings.nearest(dtype, [d.name for d in ALL])
+        near = nearest(dtype, [d.name for d in ALL])
         return f"did you mean {near!r}?" if near else ""
     if operation == "view" and isinstance(dtype, int | tuple):
         return f"view(dtype) looks at the same bytes; reshape({dtype!r}) gives another shape"

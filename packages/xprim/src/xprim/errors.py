@@ -14,8 +14,7 @@ import numpy as np
 import xtree
 from xprim.source import file_name, is_hidden
 from xtree.boundaries import leave
-from xtree.errors import message, with_article
-from xtree.namespaces import late_import
+from xtree.errors import message, nearest, with_article
 
 __all__ = [
     "message", "XStackError", "XStackTypeError", "XStackIndexError", "XStackRuntimeError",
@@ -30,8 +29,6 @@ __all__ = [
 ]  # fmt: skip
 
 __dir__ = __all__.copy
-
-_misspellings = late_import("xtree.misspellings", "what errors suggest, when there is one")
 
 
 # ---------------------------------------------------------------------------------------- errors
@@ -881,7 +878,7 @@ def hint_at_keyword(error: BaseException) -> None:
         return
     names = _parameters(traceback.tb_frame.f_locals)
     words = [word for word in _HERE.get(found[1], ()) if word in names]
-    known = words[0] if words else _misspellings.nearest(found[1], names)
+    known = words[0] if words else nearest(found[1], names)
     if known is not None:
         error.args = (f"{error}.\n  hint      it is called {known}= here",)
 

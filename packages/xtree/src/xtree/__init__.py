@@ -11,7 +11,7 @@ __version__ = "0.2.1"
 
 # The names that public modules had in release 0.2, by where their contents are now.
 moved_modules(__name__, """
-        errors: notebooks
+        errors: misspellings notebooks
         flattening: walk
         generated_code: compiling
         interning: bounded locks

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from types import FrameType
+
+from xtree.namespaces import late_import
 
 __all__ = [
     "DepthError", "KeyOrderError", "MalformedNodeError", "RegistrationError",
     "StructureMismatchError", "message", "shown", "with_article", "escaped", "preformatted",
+    "imports_from", "nearest",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
+
+_difflib = late_import("difflib", "what errors suggest, when there is one")
+_opcode = late_import("opcode", "errors about unknown names")
 
 
 # ---------------------------------------------------------------------------------------- errors
@@ -149,3 +156,32 @@ def preformatted(text: str) -> str:
     shown = "\n".join(lines[:_MOST_LINES])
     left_out = f"\n... ({len(text):,} characters)" if len(shown) < len(text) else ""
     return f'<pre style="font-family: monospace">{escaped(shown + left_out)}</pre>'
+
+
+# ------------------------------------------------------------------------------------- misspellings
+# What an error about an unknown name suggests.
+
+_NEAR = 0.75  # of difflib's ratio: about one letter in four may be wrong
+
+
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """Return the name that was likely meant, or None.
+
+    Args:
+      name: the one that nobody knows.
+      names: those that there are.
+
+    Example:
+      >>> nearest("snh", ["sin", "sinh", "cosh"]), nearest("custom_partitioning", ["custom_vjp"])
+      ('sinh', None)
+    """
+    found = _difflib.get_close_matches(name, names, 1, _NEAR)
+    return found[0] if found else None
+
+
+def imports_from(frame: FrameType) -> bool:
+    """Return whether a frame executes `from module import name`.
+
+    Python replaces the text of an AttributeError there by its own, and leaves other errors be.
+    """
+    return bool(frame.f_code.co_code[frame.f_lasti] == _opcode.opmap["IMPORT_FROM"])

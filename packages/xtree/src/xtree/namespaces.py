@@ -162,7 +162,7 @@ class Namespace:
         message = f"module {module!r} has no attribute {name!r}"
         if name.startswith("_"):  # asked by a protocol, which does not read the answer
             return AttributeError(message)
-        near = _misspellings.nearest(name, self._globals["__all__"])
+        near = _errors.nearest(name, self._globals["__all__"])
         hint = f"did you mean {near!r}?" if near else ""
         if self._is_submodule(name):
             hint = f"it is a module of its own: import {module}.{name}"
@@ -170,7 +170,7 @@ class Namespace:
             hint = self._hint(module, name, hint)
         if not hint:
             return AttributeError(message)
-        if _misspellings.imports_from(asking) and f"{module}.{name}" not in sys.modules:
+        if _errors.imports_from(asking) and f"{module}.{name}" not in sys.modules:
             message = f"cannot import name {name!r} from {module!r}.\n  hint      {hint}"
             return ImportError(message, name=module, path=self._globals.get("__file__"))
         # With an object at hand Python would add a suggestion of its own to the traceback.
@@ -358,4 +358,4 @@ class _MovedModules:
 
 
 _boundaries = late_import("xtree.boundaries", "only errors leave through one")
-_misspellings = late_import("xtree.misspellings", "what errors suggest, when there is one")
+_errors = late_import("xtree.errors", "what errors suggest, when there is one")

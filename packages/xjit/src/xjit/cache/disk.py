@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from xjit import jaxlib_gateway as gateway
-from xjit.digests import sha256
+from xjit.byte_formats import sha256
 from xprim import runtime_options
 from xprim.errors import XStackRuntimeError, message
 from xtree.records import Record, set_once

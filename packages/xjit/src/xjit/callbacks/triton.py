@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xjit import jaxlib_gateway as gateway
+from xjit.byte_formats import bytes_field, float_field, integer_field
 from xjit.callbacks.ffi import TRITON_TARGET, ffi_call
-from xjit.protocol_buffers import bytes_field, float_field, integer_field
 from xprim import Array, as_array
 from xprim.errors import described, message
 from xprim.requirements import require

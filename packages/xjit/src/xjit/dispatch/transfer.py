@@ -35,7 +35,7 @@ from xjit.dispatch.sharded_arrays import (
     spread_sharding,
     with_sharding,
 )
-from xjit.jaxlib_gateway.transfer_guards import Explicit
+from xjit.jaxlib_gateway.buffers import ExplicitTransfers
 from xjit.lowering.operation_metadata import Space
 from xjit.sharding import constraints, layouts
 from xjit.sharding.layouts import Format, Layout
@@ -217,7 +217,7 @@ def device_put(
     places = _places(device, x, len(leaves))
     for leaf, place in zip(leaves, _places(src, x, len(leaves)), strict=True):
         _check_source(leaf, place)
-    with Explicit():
+    with ExplicitTransfers():
         results = [
             _put_leaf(leaf, place, may_alias) for leaf, place in zip(leaves, places, strict=True)
         ]
@@ -466,7 +466,7 @@ def device_get(x: PyTree) -> PyTree:
     """
     leaves, tree = xtree.flatten(x)
     copy_to_host_async(leaves)
-    with Explicit():
+    with ExplicitTransfers():
         return tree.unflatten([_on_host(v) if isinstance(v, Array) else v for v in leaves])
 
 
@@ -482,7 +482,7 @@ def copy_to_host_async(x: PyTree) -> PyTree:
 
     What is no array and has a method of this name is asked for the same; all else is left alone.
     """
-    with Explicit():
+    with ExplicitTransfers():
         for leaf in xtree.leaves(x):
             if not isinstance(leaf, Array) and hasattr(leaf, "copy_to_host_async"):
                 leaf.copy_to_host_async()

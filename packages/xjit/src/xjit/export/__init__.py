@@ -12,7 +12,7 @@ alone can run it.
 from xtree.namespaces import namespace
 
 with namespace(globals()):
-    from xjit.export._export import (
+    from xjit.export.exported import (
         default_export_platform as default_export_platform, export as export,
     )  # fmt: skip
     from xjit.export.exported import (

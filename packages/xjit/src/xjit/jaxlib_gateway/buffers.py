@@ -1,15 +1,17 @@
-"""Buffers: data on devices, and transfers of host arrays."""
+"""Buffers: data on devices, transfers of host arrays, and the guards of transfers."""
 
 from __future__ import annotations
 
 import functools
+import logging
 import math
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from xjit.jaxlib_gateway import dlpack, transfer_guards as guards
+from xjit.jaxlib_gateway import dlpack
 from xjit.jaxlib_gateway.array_types import SUB_BYTE_DTYPES, ArrayType, Index, Tiles, array_type
 from xjit.jaxlib_gateway.clients import (
     check,
@@ -27,9 +29,88 @@ from xjit.jaxlib_gateway.runtime import (
     fail,
     xla_client,
 )
+from xprim import config
 from xprim.errors import message
 
 __all__ = ()
+
+
+# ---------------------------------------------------------------------------------- transfer guards
+# Transfer guards: log or refuse copies between the host's memory and that of devices.
+#
+# The options `transfer_guard_host_to_device`, `..._device_to_host` and `..._device_to_device` (and
+# `transfer_guard`, which sets all three) say what is allowed. A transfer is explicit inside
+# `device_put`, `device_get` and `copy_to_host_async`, else implicit.
+#
+#     allow               every transfer
+#     log, disallow       log or refuse implicit transfers
+#     log_explicit, disallow_explicit    and explicit ones, too
+#
+# CPU devices compute in the host's memory, so between host and CPU nothing is ever transferred.
+
+logger = logging.getLogger("xjit")
+
+to_device = config.transfer_guard_host_to_device
+to_host = config.transfer_guard_device_to_host
+between_devices = config.transfer_guard_device_to_device
+
+_TEXT_BY_OPTION = {
+    to_device: ("from the host to a device", "device_put"),
+    to_host: ("from a device to the host", "device_get"),
+    between_devices: ("from one device to another", "device_put"),
+}
+
+
+class TransferError(RuntimeError):
+    """A transfer that a transfer guard does not allow."""
+
+
+class _Thread(threading.local):
+    explicit = False
+
+
+_thread = _Thread()
+
+
+class ExplicitTransfers:
+    """A block of code whose transfers somebody asked for."""
+
+    __slots__ = ("_previous",)
+
+    def __enter__(self) -> None:
+        self._previous = _thread.explicit
+        _thread.explicit = True
+
+    def __exit__(self, *exception: object) -> None:
+        _thread.explicit = self._previous
+
+
+def check_transfer(option: config.Option[str], kind: Any, source: Any, destination: Any) -> None:
+    """Log or refuse a transfer as an option says.
+
+    Args:
+      option: that of the direction.
+      kind: the type of what is moved, as messages show it.
+      source: a device, or the text `the host`.
+      destination: likewise.
+
+    Raises:
+      TransferError: the transfer is not allowed.
+    """
+    level = option.value
+    explicit = _thread.explicit
+    if level == "allow" or (explicit and not level.endswith("_explicit")):
+        return
+    direction, function = _TEXT_BY_OPTION[option]
+    what = f"an {'explicit' if explicit else 'implicit'} transfer {direction}"
+    if level.startswith("log"):
+        logger.warning("%s: %s goes from %s to %s", what, kind, source, destination)
+        return
+    raise TransferError(message(
+        option.name, f"{what} is not allowed here.",
+        got=f"{kind} from {source} to {destination}, where the option is {level!r}",
+        hint="" if explicit else f"{function} makes a transfer explicit",
+    ))  # fmt: skip
 
 
 # -------------------------------------------------------------------------------- pieces on host
@@ -359,8 +440,8 @@ def put(
         device = default_device()
     check()
     kind = array_type(array.shape, array.dtype)
-    if guards.to_device.used and not in_host_memory(device):
-        guards.check(guards.to_device, kind, "the host", device)
+    if to_device.used and not in_host_memory(device):
+        check_transfer(to_device, kind, "the host", device)
     alias = may_alias and (array.flags.owndata or not array.flags.writeable)
     try:
         return _jax.batched_device_put(
@@ -451,8 +532,8 @@ def copy_to_host_async(buffer: Buffer) -> None:
     """Start a copy to the host, which `to_numpy` then waits for; nothing to do on a CPU."""
     if in_host_memory(device_of(buffer)):
         return
-    if guards.to_host.used:
-        guards.check(guards.to_host, buffer.aval, device_of(buffer), "the host")
+    if to_host.used:
+        check_transfer(to_host, buffer.aval, device_of(buffer), "the host")
     try:
         buffer._copy_single_device_array_to_host_async()
     except RuntimeFailure as error:
@@ -503,10 +584,10 @@ def copy_to_device(buffer: Buffer, device: Any) -> Buffer:
     if here is device or here == device:
         return buffer
     check()
-    if guards.between_devices.used:
-        guards.check(guards.between_devices, buffer.aval, here, device)
+    if between_devices.used:
+        check_transfer(between_devices, buffer.aval, here, device)
     if here.client is not device.client:  # from one platform to another: through the host
-        with guards.Explicit():
+        with ExplicitTransfers():
             return put(to_numpy(buffer), device, may_alias=True)
     try:
         return _jax.batched_device_put(
@@ -642,8 +723,8 @@ def _to_numpy_slowly(buffer: Buffer) -> np.ndarray[Any, Any]:
             hint="to_numpy(piece) for each piece of shards(buffer)",
         ))  # fmt: skip
     check_kept(buffer)
-    if guards.to_host.used and not in_host_memory(devices[0]):
-        guards.check(guards.to_host, kind, devices[0], "the host")
+    if to_host.used and not in_host_memory(devices[0]):
+        check_transfer(to_host, kind, devices[0], "the host")
     block_until_ready(buffer)
     try:
         if hasattr(buffer, "_to_np_array_did_copy"):  # since 0.12, and it imports nothing
@@ -796,8 +877,8 @@ def _placer(
         return put_all(kind, sharding, [value], devices, True, False, copy, keeps_64_bits)
 
     def ask_and_place(value: Any) -> Buffer:
-        if guards.to_device.used:
-            guards.check(guards.to_device, kind, "the host", device)
+        if to_device.used:
+            check_transfer(to_device, kind, "the host", device)
         return place(value)
 
     return place if device.platform == "cpu" else ask_and_place
@@ -890,8 +971,8 @@ def _put_at_once(
     devices: tuple[Any, ...],
 ) -> Buffer:  # fmt: skip
     kind = array_type(shape, arrays[0].dtype)
-    if guards.to_device.used and devices[0].platform != "cpu":
-        guards.check(guards.to_device, kind, "the host", devices[0])
+    if to_device.used and devices[0].platform != "cpu":
+        check_transfer(to_device, kind, "the host", devices[0])
     alias = all(a.flags.owndata or not a.flags.writeable for a in arrays)
     try:
         return _jax.batched_device_put(

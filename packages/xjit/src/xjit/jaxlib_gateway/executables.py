@@ -22,6 +22,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from jaxlib import _hlo
 
+from xjit import byte_formats
 from xjit.jaxlib_gateway.array_types import (
     SUB_BYTE_DTYPES,
     ArrayType,
@@ -51,7 +52,6 @@ from xtree.namespaces import late_import
 __all__ = ()
 
 _mlir_modules = late_import("xjit.jaxlib_gateway.mlir_modules", "MLIR takes 30 ms")
-_protocol_buffers = late_import("xjit.protocol_buffers", "few options are messages")
 _lapack_handlers = late_import("jaxlib.lapack", "it loads the libraries of SciPy")
 
 
@@ -901,7 +901,7 @@ _BUILD_OPTIONS, _DEBUG_OPTIONS, _EXTRA_ENTRIES = 3, 3, 500
 def _with_extra_options(result: Any, text: str) -> Any:
     """Add options `name=value`, joined by commas as in `XLA_FLAGS`."""
     assert result.executable_build_options.debug_options  # read once, they are those of `XLA_FLAGS`
-    data, field = result.SerializeAsString(), _protocol_buffers.bytes_field
+    data, field = result.SerializeAsString(), byte_formats.bytes_field
     for item in text.split(","):
         name, _, value = item.partition("=")
         entry = field(1, name.encode()) + field(2, value.encode())

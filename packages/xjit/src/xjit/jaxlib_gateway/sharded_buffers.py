@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from xjit.jaxlib_gateway import transfer_guards as guards
+from xjit.jaxlib_gateway import buffers
 from xjit.jaxlib_gateway.array_types import ArrayType, Tiles, array_type, hlo_sharding, whole
 from xjit.jaxlib_gateway.buffers import (
     _ALIAS,
@@ -203,8 +203,8 @@ def put_spread(array: np.ndarray[Any, Any], where: SpreadOver, *, may_alias: boo
     """
     check()
     kind = array_type(array.shape, array.dtype)
-    if guards.to_device.used and where.devices[0].platform != "cpu":
-        guards.check(guards.to_device, kind, "the host", where.devices[0])
+    if buffers.to_device.used and where.devices[0].platform != "cpu":
+        buffers.check_transfer(buffers.to_device, kind, "the host", where.devices[0])
     return _put_pieces(kind, [array], whole(1, array.ndim), where, lent=not may_alias)
 
 

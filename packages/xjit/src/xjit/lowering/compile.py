@@ -1,9 +1,10 @@
-"""Compile lowered programs, each text once; quickly first, with full effort later."""
+"""Compile lowered programs, each text once; quickly first, with full effort later; dump texts."""
 
 from __future__ import annotations
 
 import atexit
 import functools
+import itertools
 import logging
 import os
 import re
@@ -13,9 +14,11 @@ import weakref
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from xjit import jaxlib_gateway as gateway
+from xjit.byte_formats import sha256
 from xjit.cache.disk import (
     DiskCache,
     Entry,
@@ -27,22 +30,90 @@ from xjit.cache.disk import (
 )
 from xjit.cache.memory import Bounded, LocksByKey, room
 from xjit.debug import monitoring
-from xjit.debug.program_dumps import dump, dump_ir_to
-from xjit.digests import sha256
 from xjit.dispatch.placement import OneDevice, Placement
 from xjit.host_kernels import prepare_host_kernels
 from xjit.lowering.modules import LoweredProgram
 from xjit.lowering.operation_metadata import without_places
 from xjit.sharding.inspection import with_probes
 from xprim import ClosedJaxpr, Equation, Jaxpr, config, dtypes, runtime_options, shaped_array
+from xprim.errors import message
 from xprim.jaxpr import subjaxprs
 from xprim.source import describe
 from xprim.strict_options import first_compile_level
 from xtree.interning import forkable_rlock
 
-__all__ = ["InTurn", "Once", "NAME", "finish", "finish_later", "level_of", "split_options"]
+if TYPE_CHECKING:
+    from xjit.lowering.modules import LoweredProgram
+    from xprim import ClosedJaxpr
+
+__all__ = [
+    "InTurn", "Once", "NAME", "finish", "finish_later", "level_of", "split_options",
+    "dump_ir_modes", "dump_ir_to",
+]  # fmt: skip
 
 __dir__ = __all__.copy
+
+
+# ------------------------------------------------------------------------------------ program dumps
+# The option `dump_ir_to`: the text of each program that is compiled, in a file of its own.
+#
+# `XSTACK_DUMP_IR_TO=folder` (or `config.update("dump_ir_to", "folder")`) writes the StableHLO text
+# of programs there, numbered in the order in which their executables are requested, those found in
+# caches included. The option `dump_ir_modes` names the forms: `stablehlo`, `jaxpr`, or both.
+
+_MODES = ("stablehlo", "jaxpr")
+
+dump_ir_to = config.define(
+    config.Option("dump_ir_to", "", "The folder for the texts of compiled programs.", kind=str)
+)
+dump_ir_modes = config.define(
+    config.Option(
+        "dump_ir_modes", "stablehlo",
+        "The forms of the texts: 'stablehlo', 'jaxpr', or both, separated by a comma.",
+        validate=lambda v: isinstance(v, str) and {*v.split(",")} <= {*_MODES},
+    )
+)  # fmt: skip
+_numbers = itertools.count()
+
+
+def dump(lowered: LoweredProgram, closed: ClosedJaxpr | None) -> None:
+    """Write a program to the folder that `dump_ir_to` names; it is made where there is none.
+
+    Raises:
+      OSError: the folder cannot be made, or a file in it cannot be written.
+    """
+    folder, modes = Path(dump_ir_to.value), dump_ir_modes.value.split(",")
+    text_by_suffix = {}
+    if "stablehlo" in modes:
+        text_by_suffix["mlir"] = lowered.text
+    if "jaxpr" in modes and closed is not None:
+        text_by_suffix["jaxpr.txt"] = str(closed)
+    name = re.sub(r"[^\w.-]", "", lowered.name, flags=re.ASCII)[:_NAME_LENGTH]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _write_new(folder, name, text_by_suffix)
+    except OSError as error:
+        raise OSError(message(
+            "config.dump_ir_to", "the program cannot be written to the folder.",
+            got=f"{folder}: {error.strerror}", hint="XSTACK_DUMP_IR_TO= writes none",
+        )) from error  # fmt: skip
+
+
+# Names of files have at most 255 bytes, of which numbers and suffixes take up to 30.
+_NAME_LENGTH = 200
+
+
+def _write_new(folder: Path, name: str, text_by_suffix: dict[str, str]) -> None:
+    """Write the texts of a program beside those that are there, from other processes, too."""
+    for number in _numbers:
+        try:
+            for suffix, text in text_by_suffix.items():
+                path = folder / f"ir{number:04d}_{name}.{suffix}"
+                with path.open("x", encoding="utf-8") as file:
+                    file.write(text)
+        except FileExistsError:
+            continue
+        return
 
 
 # ------------------------------------------------------------------------------------ background

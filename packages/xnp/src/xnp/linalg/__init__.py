@@ -22,19 +22,16 @@ is used: most programs need none.
 from xtree.namespaces import namespace
 
 with namespace(globals(), overview=True):
-    from xnp.linalg.factorisations import (
-        EighResult as EighResult, EigResult as EigResult, QRResult as QRResult,
-        SVDResult as SVDResult, cholesky as cholesky, eig as eig, eigh as eigh, eigvals as eigvals,
-        eigvalsh as eigvalsh, qr as qr, svd as svd, svdvals as svdvals,
-    )  # fmt: skip
     from xnp.linalg.products import (
         cross as cross, diagonal as diagonal, matmul as matmul, matrix_power as matrix_power,
         matrix_transpose as matrix_transpose, multi_dot as multi_dot, outer as outer,
         tensordot as tensordot, trace as trace, vecdot as vecdot,
     )  # fmt: skip
     from xnp.linalg.systems import (
-        SlogdetResult as SlogdetResult, cond as cond, det as det, inv as inv, lstsq as lstsq,
-        matrix_norm as matrix_norm, matrix_rank as matrix_rank, norm as norm, pinv as pinv,
-        slogdet as slogdet, solve as solve, tensorinv as tensorinv, tensorsolve as tensorsolve,
-        vector_norm as vector_norm,
+        EighResult as EighResult, EigResult as EigResult, QRResult as QRResult,
+        SlogdetResult as SlogdetResult, SVDResult as SVDResult, cholesky as cholesky, cond as cond,
+        det as det, eig as eig, eigh as eigh, eigvals as eigvals, eigvalsh as eigvalsh, inv as inv,
+        lstsq as lstsq, matrix_norm as matrix_norm, matrix_rank as matrix_rank, norm as norm,
+        pinv as pinv, qr as qr, slogdet as slogdet, solve as solve, svd as svd, svdvals as svdvals,
+        tensorinv as tensorinv, tensorsolve as tensorsolve, vector_norm as vector_norm,
     )  # fmt: skip

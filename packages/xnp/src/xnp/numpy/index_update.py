@@ -44,7 +44,8 @@ def index_may_repeat(x: Any, index: Any, mode: Any, wraps: bool) -> bool:
     parts = index if isinstance(index, tuple) else (index,)
     if not any(_is_positions(p) for p in parts):
         return False
-    return slicing.positions_may_repeat(_places(x, index, mode, wraps))
+    found: bool = slicing.positions_may_repeat(_places(x, index, mode, wraps))
+    return found
 
 
 def _is_positions(part: Any) -> bool:
@@ -74,7 +75,8 @@ def apply_at_index_in_turn(
 ) -> Array:
     """Return `x` with `func` applied to one named element after the other."""
     places = _places(x, index, mode, wraps)
-    return slicing.apply_in_turn(array_of(x, "at[].apply"), places, func)
+    result: Array = slicing.apply_in_turn(array_of(x, "at[].apply"), places, func)
+    return result
 
 
 # ----------------------------------------------------------------------------- indexed on meshes

@@ -25,6 +25,7 @@ _NAMES_BY_MODULE = {
     "arg_reductions": ("argmax", "argmin"),
     "attention": ("attention", "attention_cotangent", "attention_tangent"),
     "cholesky": ("cholesky", "cholesky_update", "symmetric_product"),
+    "complex_functions": ("hypot", "hypot_derivative"),
     "cond": ("branch_operands", "cond"),
     "control_flow": ("check", "platform_index"),
     "conversion": (
@@ -32,9 +33,14 @@ _NAMES_BY_MODULE = {
         "optimization_barrier", "reduce_precision", "select_n", "stop_gradient",
     ),
     "convolution": ("conv_general_dilated",),
-    "cumulative": ("cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum"),
+    "cumulative": (
+        "cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum", "logaddexp", "logaddexp2",
+    ),
     "dot_general": ("dot_general",),
-    "eigen": ("eig", "eigenvalue_tangents", "eigh", "hessenberg", "schur", "tridiagonal"),
+    "eigen": (
+        "eig", "eigenvalue_tangents", "eigh", "eigh_tridiagonal", "hessenberg", "schur",
+        "tridiagonal",
+    ),
     "elementwise": (
         "abs", "absorbing_product", "absorbing_quotient", "acos", "acosh", "add", "and", "asin",
         "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "clz", "complex", "conj", "cos",
@@ -49,12 +55,10 @@ _NAMES_BY_MODULE = {
     "equal_values": ("block_values", "on_diagonal", "rotations"),
     "fft": ("fft",),
     "gather": ("gather",),
-    "lengths": ("hypot", "hypot_derivative"),
     "linear_systems": (
         "cofactors", "custom_linear_solve", "det", "lu", "lu_pivots_to_permutation", "solve",
         "triangular_solve", "tridiagonal_solve",
     ),
-    "logaddexp": ("logaddexp", "logaddexp2"),
     "qr": ("geqrf", "householder_product", "ormqr", "qr"),
     "random_bits": ("rng_words",),
     "reductions": (
@@ -82,7 +86,6 @@ _NAMES_BY_MODULE = {
         "regularized_incomplete_beta_derivative", "zeta", "zeta_derivative",
     ),
     "svd": ("pinv", "svd"),
-    "tridiagonal_eigen": ("eigh_tridiagonal",),
     "while_loop": ("while",),
     "windows": (
         "reduce_window_max", "reduce_window_min", "reduce_window_sum", "select_and_gather_add",

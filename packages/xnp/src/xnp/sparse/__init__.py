@@ -36,4 +36,4 @@ with namespace(globals()):
         bcoo_sort_indices as bcoo_sort_indices, bcoo_squeeze as bcoo_squeeze,
         bcoo_sum_duplicates as bcoo_sum_duplicates, bcoo_transpose as bcoo_transpose,
     )  # fmt: skip
-    from xnp.sparse.sparsified import sparsify as sparsify
+    from xnp.sparse.formats import sparsify as sparsify

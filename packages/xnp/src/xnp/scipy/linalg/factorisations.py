@@ -8,7 +8,7 @@ import xnp.numpy as xn
 from xnp import lax, linalg
 from xnp.linalg.products import broadcast_batches, matrix, promote
 from xnp.numpy.dispatch import inexact
-from xnp.primitives.tridiagonal_eigen import eigh_tridiagonal_p
+from xnp.primitives.eigen import eigh_tridiagonal_p
 from xprim import Array, dtypes
 from xprim.requirements import require, require_choice
 from xprim.tracebacks import boundaries

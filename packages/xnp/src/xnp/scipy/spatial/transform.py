@@ -16,7 +16,7 @@ import xtree
 from xnp import linalg
 from xnp.numpy.dispatch import inexact
 from xnp.scipy import special
-from xnp.scipy.operands import uniform
+from xnp.scipy.stats.descriptive import uniform
 from xprim import Array, dtypes
 from xprim.errors import message
 from xprim.requirements import require

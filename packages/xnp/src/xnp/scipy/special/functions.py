@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import xnp.numpy as xn
 from xnp import lax, nn, softmax as _sums
-from xnp.numpy.dispatch import array_of, broadcast_checked, cast, dispatched, inexact, wide
+from xnp.numpy.dispatch import (
+    array_of,
+    broadcast,
+    broadcast_checked,
+    cast,
+    dispatched,
+    inexact,
+    wide,
+)
 from xnp.primitives.table import bind
-from xnp.scipy.operands import applied
 from xnp.softmax import logsumexp as logsumexp
 from xprim import Array, dtypes
 from xprim.errors import ConcretizationTypeError, message
@@ -31,6 +39,33 @@ __all__ = [
 ]  # fmt: skip
 
 __dir__ = __all__.copy
+
+
+# ----------------------------------------------------------------------------------- elementwise
+# Applying a primitive of real floats to operands as NumPy does: promoted and broadcast.
+
+
+@dispatched(1)
+def _of_one(x: Any, primitive: str, operation: str) -> Array:
+    return bind(primitive, *inexact(operation, x))
+
+
+@dispatched(2)
+def _of_two(x: Any, y: Any, primitive: str, operation: str) -> Array:
+    return bind(primitive, *broadcast(operation, *inexact(operation, x, y)))
+
+
+@dispatched(3)
+def _of_three(x: Any, y: Any, z: Any, primitive: str, operation: str) -> Array:
+    return bind(primitive, *broadcast(operation, *inexact(operation, x, y, z)))
+
+
+_BY_COUNT: dict[int, Callable[..., Array]] = {1: _of_one, 2: _of_two, 3: _of_three}
+
+
+def applied(primitive: str, operation: str, *operands: Any) -> Array:
+    """Return a primitive's result on one to three operands; errors name the operation."""
+    return _BY_COUNT[len(operands)](*operands, primitive, operation)
 
 
 # ------------------------------------------------------------------------------- gamma functions

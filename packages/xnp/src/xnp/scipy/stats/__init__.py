@@ -10,14 +10,13 @@ Outside of its support a density is 0; NaN, scales that are not positive and par
 not valid give NaN.
 """
 
-from xnp.scipy.stats.distribution import Distribution, as_modules
+from xnp.scipy.stats.distributions import Distribution, as_modules
 from xtree.namespaces import namespace
 
 with namespace(globals(), at_once=True):
     from xnp.scipy.stats.descriptive import (
         gaussian_kde as gaussian_kde, mode as mode, rankdata as rankdata, sem as sem,
     )  # fmt: skip
-    from xnp.scipy.stats.univariate import *  # noqa: F403
-    from xnp.scipy.stats.multivariate import *  # noqa: F403
+    from xnp.scipy.stats.distributions import *  # noqa: F403
 
 as_modules(__name__, [value for value in globals().values() if isinstance(value, Distribution)])

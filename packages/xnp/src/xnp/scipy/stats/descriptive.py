@@ -11,9 +11,9 @@ import xtree
 from xnp import lax, linalg
 from xnp.numpy.dispatch import array_of, axis_of, inexact
 from xnp.scipy import special
-from xnp.scipy.operands import uniform
-from xprim import Array, dtypes
+from xprim import Array, dtypes, get_primitive
 from xprim.errors import message
+from xprim.extended import unwrap
 from xprim.requirements import require, require_choice
 from xprim.tracebacks import boundaries, boundary
 from xprim.typing import ArrayLike
@@ -397,6 +397,29 @@ class gaussian_kde:  # noqa: N801 - SciPy's name
 
 
 xtree.register_pytree_node_class(gaussian_kde)
+
+
+# --------------------------------------------------------------------------------------- uniform
+# Uniform numbers of a random key, for what draws samples here.
+#
+# The primitive is looked up by its name: whoever has a key has loaded its owner.
+
+
+def uniform(key: Any, shape: tuple[int, ...], dtype: Any = None) -> Array:
+    """Return the middles of 2^32 equal parts of [0, 1]: neither 0 nor 1, of which no quantile is.
+
+    Args:
+      key: a random key, of either form.
+      shape: of the result.
+      dtype: a floating dtype; None for the default one.
+    """
+    dtype = dtypes.canonicalize_dtype(float) if dtype is None else dtype
+    words = unwrap(key) if dtypes.is_extended(key.dtype) else key
+    (bits,) = get_primitive("random_bits").bind(
+        words, bit_width=32, shape=shape, partitionable=True
+    )
+    limit = 1 - float(dtypes.finfo(dtype).eps)
+    return xn.minimum((bits.astype(dtype) + 0.5) * 2.0**-32, limit)
 
 
 boundaries(globals())

@@ -1,6 +1,6 @@
 """Distributions and statistics; `import xstack.scipy.stats.norm` finds a distribution, too."""
 
-from xnp.scipy.stats.distribution import Distribution, as_modules
+from xnp.scipy.stats.distributions import Distribution, as_modules
 from xstack.namespaces import namespace
 
 with namespace(globals(), at_once=True):
