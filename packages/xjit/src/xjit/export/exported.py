@@ -71,7 +71,7 @@ from xprim.symbolic_dimensions import (
     value_of,
     written_for_programs,
 )
-from xprim.tracebacks import boundary
+from xprim.tracebacks import boundaries, boundary
 
 __all__ = [
     "StoredModule", "module_text", "stored_module", "call_exported_p", "call_flat", "Exported",
@@ -945,3 +945,6 @@ def _shardings_of_derivative(where: Devices, avals: Sequence[Any]) -> dict[str, 
                   for s, a in zip(places, avals, strict=True)]  # fmt: skip
     return {"in_shardings": (*places[:count], *cotangents[count:]),
             "out_shardings": tuple(cotangents[:count])}  # fmt: skip
+
+
+boundaries(globals(), names=["default_export_platform", "export"])

@@ -1,4 +1,4 @@
-"""Matrices by rows and by coordinates: `BCSR`, `CSR`, `CSC`, `COO`; functions of all: `sparsify`."""
+"""Matrices by rows and by coordinates: `BCSR`, `CSR`, `CSC`, `COO`, and `sparsify`."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ __all__ = [
     "beta", "cauchy", "chi2", "expon", "gamma", "gennorm", "gumbel_l", "gumbel_r", "laplace",
     "logistic", "norm", "pareto", "t", "truncnorm", "uniform", "vonmises", "wrapcauchy",
     "bernoulli", "betabinom", "binom", "geom", "nbinom", "poisson", "dirichlet", "multinomial",
-    "multivariate_normal", "Distribution", "as_modules", "continuous", "discrete",
+    "multivariate_normal",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
