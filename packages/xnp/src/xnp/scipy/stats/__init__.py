@@ -17,6 +17,14 @@ with namespace(globals(), at_once=True):
     from xnp.scipy.stats.descriptive import (
         gaussian_kde as gaussian_kde, mode as mode, rankdata as rankdata, sem as sem,
     )  # fmt: skip
-    from xnp.scipy.stats.distributions import *  # noqa: F403
+    from xnp.scipy.stats.distributions import (
+        bernoulli as bernoulli, beta as beta, betabinom as betabinom, binom as binom,
+        cauchy as cauchy, chi2 as chi2, dirichlet as dirichlet, expon as expon, gamma as gamma,
+        gennorm as gennorm, geom as geom, gumbel_l as gumbel_l, gumbel_r as gumbel_r,
+        laplace as laplace, logistic as logistic, multinomial as multinomial,
+        multivariate_normal as multivariate_normal, nbinom as nbinom, norm as norm,
+        pareto as pareto, poisson as poisson, t as t, truncnorm as truncnorm, uniform as uniform,
+        vonmises as vonmises, wrapcauchy as wrapcauchy,
+    )  # fmt: skip
 
 as_modules(__name__, [value for value in globals().values() if isinstance(value, Distribution)])

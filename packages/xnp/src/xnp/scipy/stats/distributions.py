@@ -27,6 +27,7 @@ from xprim.typing import ArrayLike
 from xtree.namespaces import import_by_name
 
 __all__ = [
+    "Distribution", "as_modules", "continuous", "discrete",
     "beta", "cauchy", "chi2", "expon", "gamma", "gennorm", "gumbel_l", "gumbel_r", "laplace",
     "logistic", "norm", "pareto", "t", "truncnorm", "uniform", "vonmises", "wrapcauchy",
     "bernoulli", "betabinom", "binom", "geom", "nbinom", "poisson", "dirichlet", "multinomial",
