@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, Final, TypeVar, overload
 
+import xprim
 import xtree
 from xad._jvp import tangent_avals
 from xad._linearize import LINEARIZE_HANDLE, LinearizeHandle, linearize_and_attribute
@@ -14,34 +15,7 @@ from xad.arguments import references_in
 from xad.custom_rules import remat_residual_p
 from xad.tangents import instantiate, is_differentiable
 from xnp import lax
-from xprim import (
-    ELEMENTWISE,
-    LINEAR,
-    ClosedJaxpr,
-    Equation,
-    Jaxpr,
-    Literal,
-    Primitive,
-    ShapedArray,
-    Trace,
-    Var,
-    Zero,
-    as_array,
-    closed_without_dead_code,
-    custom_vjp_call_p,
-    effects_text,
-    eval_closed,
-    get_primitive,
-    source,
-    stage,
-    state,
-    static_positions,
-    substituted,
-    trace_to_closed,
-    undefined,
-    unrepeatable_effects,
-    use_trace,
-)
+from xprim import ClosedJaxpr, Equation, Jaxpr, Primitive, ShapedArray, Trace, Var, source
 from xprim.avals import size_of
 from xprim.calls import call_rules, nonzero, where_true, with_zeros
 from xprim.cells import Cell, CellUse
@@ -150,7 +124,7 @@ def checkpoint_name(x: PyTree, name: str) -> PyTree:
     """
     if not isinstance(name, str):
         raise TypeError(f"checkpoint_name: the name must be a string, got a {type(name).__name__}.")
-    return xtree.map(lambda leaf: name_p.bind(as_array(leaf), name=name)[0], x)
+    return xtree.map(lambda leaf: name_p.bind(xprim.as_array(leaf), name=name)[0], x)
 
 
 @boundary
@@ -168,9 +142,9 @@ name_p = Primitive(
     shape=_same,
     numpy=_same,
     stablehlo=lambda b, operands, avals_in, avals_out, *, name: operands,
-    jvp=LINEAR,
+    jvp=xprim.LINEAR,
     transpose=lambda cts, x, *, name: cts,
-    batch=ELEMENTWISE,
+    batch=xprim.ELEMENTWISE,
 )
 
 
@@ -360,7 +334,7 @@ def saved_residuals_of(
     for eqn in linear.eqns:
         if eqn.effects:  # is not to happen twice
             continue
-        if all(isinstance(x, Literal) or x in primal for x in eqn.inputs):
+        if all(isinstance(x, xprim.Literal) or x in primal for x in eqn.inputs):
             primal.update(eqn.outputs)
             verdict = _verdict_of(eqn, policy)
             if is_saved(verdict):
@@ -372,7 +346,7 @@ def offloaded(forward: ClosedJaxpr, first: int, verdicts: Sequence[Verdict]) -> 
     """Return a program whose results from `first` on are kept where the verdicts say."""
 
     def run(*args: Any) -> list[Any]:
-        results = eval_closed(forward, *args)
+        results = xprim.eval_closed(forward, *args)
         end = first + len(verdicts)
         kept = [
             in_memory(x, v.dst) if isinstance(v, Offloadable) else x
@@ -380,7 +354,7 @@ def offloaded(forward: ClosedJaxpr, first: int, verdicts: Sequence[Verdict]) -> 
         ]
         return [*results[:first], *kept, *results[end:]]
 
-    return trace_to_closed(run, forward.in_avals, name=forward.jaxpr.name)
+    return xprim.trace_to_closed(run, forward.in_avals, name=forward.jaxpr.name)
 
 
 def fetched(linear: ClosedJaxpr, verdicts: Sequence[Verdict]) -> ClosedJaxpr:
@@ -391,18 +365,18 @@ def fetched(linear: ClosedJaxpr, verdicts: Sequence[Verdict]) -> ClosedJaxpr:
             in_memory(x, v.src) if isinstance(v, Offloadable) else x
             for x, v in zip(args, verdicts, strict=False)
         ]
-        return list(eval_closed(linear, *given, *args[len(verdicts) :]))
+        return list(xprim.eval_closed(linear, *given, *args[len(verdicts) :]))
 
     avals = list(linear.in_avals)
     for i, v in enumerate(verdicts):
         if isinstance(v, Offloadable):
             avals[i] = in_memory_kind(avals[i], v.dst)
-    return trace_to_closed(run, avals, name=linear.jaxpr.name)
+    return xprim.trace_to_closed(run, avals, name=linear.jaxpr.name)
 
 
 def in_memory(x: Any, kind: str) -> Any:
     """Return a value that programs keep in a kind of memory."""
-    return get_primitive("in_memory").bind(x, kind=kind)[0]
+    return xprim.get_primitive("in_memory").bind(x, kind=kind)[0]
 
 
 def split_at(
@@ -423,11 +397,13 @@ def split_at(
     given = frozenset(saved)
     eqns = [eqn for eqn in inner.eqns if given.isdisjoint(eqn.outputs)]
     opened = inner.replace(invars=[*saved, *inner.invars], eqns=eqns)
-    rest, taken = closed_without_dead_code(ClosedJaxpr(opened, linear.consts))
+    rest, taken = xprim.closed_without_dead_code(ClosedJaxpr(opened, linear.consts))
     wanted = [v for v, is_taken in zip(saved, taken, strict=False) if is_taken]
     silent = [eqn for eqn in inner.eqns if not eqn.effects]
     all_made = inner.replace(invars=inner.invars[:known], eqns=silent, outvars=wanted)
-    made = closed_without_dead_code(ClosedJaxpr(all_made, linear.consts), keep_arguments=True)[0]
+    made = xprim.closed_without_dead_code(
+        ClosedJaxpr(all_made, linear.consts), keep_arguments=True
+    )[0]
     return made, rest, taken
 
 
@@ -461,7 +437,7 @@ def _of_saved_values(
     joined = _with_saved_values(jaxpr, saved)
     # Of this program and not of `joined`: the cells that rules use are told to who asks for it.
     derived, nonzero_out = _join_parts(joined, handle, (False,) * len(saved) + nonzero)
-    return _computations_replaced(derived), nonzero_out
+    return _replace_computations(derived), nonzero_out
 
 
 def _join_parts(
@@ -474,13 +450,15 @@ def _join_parts(
 
     def both(*args: Any) -> list[Any]:
         primals = [*args[:count], *given_values(cells)]
-        results = eval_closed(split.primal, *primals)  # the cells were written before: not again
+        results = xprim.eval_closed(
+            split.primal, *primals
+        )  # the cells were written before: not again
         residuals = split.residuals(primals, results)
-        dots = eval_closed(split.linear, *residuals, *args[count:])
+        dots = xprim.eval_closed(split.linear, *residuals, *args[count:])
         return [*results[: split.num_results], *dots]
 
     avals = [*closed.in_avals, *tangent_avals(closed.in_avals, nonzero)]
-    return trace_to_closed(both, avals, name=closed.jaxpr.name, cells=uses), split.nonzero_out
+    return xprim.trace_to_closed(both, avals, name=closed.jaxpr.name, cells=uses), split.nonzero_out
 
 
 def _with_saved_values(jaxpr: ClosedJaxpr, saved: Sequence[Var]) -> ClosedJaxpr:
@@ -505,7 +483,7 @@ def _with_saved_values(jaxpr: ClosedJaxpr, saved: Sequence[Var]) -> ClosedJaxpr:
     )
 
 
-def _computations_replaced(closed: ClosedJaxpr) -> ClosedJaxpr:
+def _replace_computations(closed: ClosedJaxpr) -> ClosedJaxpr:
     """Use the given values where their computations and what joins the two are used.
 
     Loops and branches inside have such values of their own.
@@ -522,7 +500,9 @@ def _computations_replaced(closed: ClosedJaxpr) -> ClosedJaxpr:
             eqns.append(eqn.replace(params=map_programs(eqn.params, _replaced_inside)))
         else:
             eqns.append(eqn)
-    return ClosedJaxpr(substituted(closed.jaxpr.replace(eqns=eqns), replacements), closed.consts)
+    return ClosedJaxpr(
+        xprim.substituted(closed.jaxpr.replace(eqns=eqns), replacements), closed.consts
+    )
 
 
 def _joins_values(closed: ClosedJaxpr) -> bool:
@@ -534,8 +514,8 @@ def _joins_values(closed: ClosedJaxpr) -> bool:
 
 
 def _replaced_inside(closed: ClosedJaxpr) -> ClosedJaxpr:
-    replaced = closed.derived(_computations_replaced)
-    return closed_without_dead_code(replaced, keep_arguments=True)[0]
+    replaced = closed.derived(_replace_computations)
+    return xprim.closed_without_dead_code(replaced, keep_arguments=True)[0]
 
 
 def _first(given: Any, computed: Any) -> Any:
@@ -552,8 +532,8 @@ saved_value_p = Primitive(
     numpy=_first,
     stablehlo=lambda b, operands, avals_in, avals_out: operands[:1],
     jvp=_saved_jvp,
-    transpose=undefined("it disappears when it is differentiated"),
-    batch=ELEMENTWISE,
+    transpose=xprim.undefined("it disappears when it is differentiated"),
+    batch=xprim.ELEMENTWISE,
 )
 
 
@@ -567,10 +547,10 @@ def with_calls_inlined(jaxpr: ClosedJaxpr) -> ClosedJaxpr:
     """
     if not any("inline" in eqn.primitive.rules for eqn in jaxpr.eqns):
         return jaxpr
-    return jaxpr.derived(_inlined)
+    return jaxpr.derived(_inline)
 
 
-def _inlined(jaxpr: ClosedJaxpr) -> ClosedJaxpr:
+def _inline(jaxpr: ClosedJaxpr) -> ClosedJaxpr:
     return _traced_by(InliningTrace, jaxpr)
 
 
@@ -578,10 +558,10 @@ def _traced_by(trace: Callable[[Trace], Trace], jaxpr: ClosedJaxpr) -> ClosedJax
     """Return the program that a trace records of another one, on the trace that stages it."""
 
     def run(*args: Any) -> list[Any]:
-        with use_trace(trace(state.trace)):
-            return eval_closed(jaxpr, *args)
+        with xprim.use_trace(trace(xprim.state.trace)):
+            return xprim.eval_closed(jaxpr, *args)
 
-    return trace_to_closed(run, jaxpr.in_avals, name=jaxpr.jaxpr.name)
+    return xprim.trace_to_closed(run, jaxpr.in_avals, name=jaxpr.jaxpr.name)
 
 
 def with_remat_rules(jaxpr: ClosedJaxpr, policy: Policy | None) -> ClosedJaxpr:
@@ -597,7 +577,7 @@ def with_remat_rules(jaxpr: ClosedJaxpr, policy: Policy | None) -> ClosedJaxpr:
 def _without_marks(jaxpr: ClosedJaxpr) -> ClosedJaxpr:
     """Return the forward program, whose residuals have the derivatives of what computes them."""
     forward = _with_operands(jaxpr, {remat_residual_p: 0, saved_value_p: 0})
-    return closed_without_dead_code(forward, keep_arguments=True)[0]
+    return xprim.closed_without_dead_code(forward, keep_arguments=True)[0]
 
 
 def _run_again(jaxpr: ClosedJaxpr) -> ClosedJaxpr:
@@ -620,12 +600,14 @@ def _with_operands(jaxpr: ClosedJaxpr, number_by_primitive: dict[Primitive, int]
             )
     if not replacements:
         return jaxpr
-    return ClosedJaxpr(substituted(jaxpr.jaxpr.replace(eqns=eqns), replacements), jaxpr.consts)
+    return ClosedJaxpr(
+        xprim.substituted(jaxpr.jaxpr.replace(eqns=eqns), replacements), jaxpr.consts
+    )
 
 
 def _needs_remat_rules(jaxpr: ClosedJaxpr, policy: Policy | None) -> bool:
     return any(
-        "remat" in eqn.params if eqn.primitive is custom_vjp_call_p
+        "remat" in eqn.params if eqn.primitive is xprim.custom_vjp_call_p
         else any(inner.derived(_needs_remat_rules, policy) for inner in held_programs(eqn.params))
         if "inline" in eqn.primitive.rules
         else _keeps_inside(eqn.primitive, eqn.inputs, eqn.params, policy)
@@ -669,14 +651,14 @@ class RematTrace(Trace):
     ) -> tuple[Any, ...]:
         """Apply a primitive, or the rules of a call that has such."""
         assert self.parent is not None
-        if primitive is custom_vjp_call_p and "remat" in params:
+        if primitive is xprim.custom_vjp_call_p and "remat" in params:
             run = params["remat"](self._policy)
         elif _keeps_inside(primitive, operands, params, self._policy):
             run_twice = _run_loop_twice if primitive.name == "while" else _run_twice
             run = functools.partial(run_twice, primitive, params, self._policy)
         else:
             return self.parent.process(primitive, operands, params)
-        with use_trace(self.parent):
+        with xprim.use_trace(self.parent):
             return tuple(run(*operands))
 
 
@@ -715,7 +697,7 @@ def _split_bodies(
     forward, again, start = [], [], 0
     for body, own in zip(inner, kept, strict=True):
         forward.append(body.derived(_that_stores, tuple(own), avals, start))
-        again.append(body.derived(_that_is_given, tuple(own), avals, start))
+        again.append(body.derived(_pass_values, tuple(own), avals, start))
         start += len(own)
     return forward, again, verdicts
 
@@ -732,7 +714,7 @@ def _run_twice(
 
     results = primitive.bind(*operands, **with_bodies(forward))
     count = len(results) - len(kept)
-    stored = _marked(results[count:], kept)
+    stored = _mark(results[count:], kept)
     return _joined(results[:count], primitive.bind(*operands, *stored, **with_bodies(again)))
 
 
@@ -752,7 +734,7 @@ def _run_loop_twice(
         return lax.reduce_max_p.bind(counter, axes=tuple(range(counter.ndim)))[0]
 
     def store(*args: Any) -> list[Any]:
-        results = eval_closed(storing, *args[:known])
+        results = xprim.eval_closed(storing, *args[:known])
         i = number(args[num_consts:known])
         written = [
             lax.dynamic_update_index_in_dim(row, x, i, 0)
@@ -764,21 +746,22 @@ def _run_loop_twice(
         consts, stored, carry = args[:num_consts], args[num_consts:-count], args[-count:]
         i = number(carry)
         elements = [lax.dynamic_index_in_dim(x, i, 0, keepdims=False) for x in stored]
-        return eval_closed(given, *consts, *carry, *elements)
+        return xprim.eval_closed(given, *consts, *carry, *elements)
 
     def condition(*args: Any) -> list[Any]:
-        return eval_closed(test, *args[: len(test.in_avals)])
+        return xprim.eval_closed(test, *args[: len(test.in_avals)])
 
     avals = params["body_jaxpr"].in_avals
     results = primitive.bind(
-        *operands, *[instantiate(Zero(a)) for a in rows], **params | {
-            "cond_jaxpr": trace_to_closed(condition, [*test.in_avals, *rows], name=test.jaxpr.name),
-            "body_jaxpr": trace_to_closed(store, [*avals, *rows], name=storing.jaxpr.name),
+        *operands, *[instantiate(xprim.Zero(a)) for a in rows], **params | {
+            "cond_jaxpr": xprim.trace_to_closed(
+                condition, [*test.in_avals, *rows], name=test.jaxpr.name),
+            "body_jaxpr": xprim.trace_to_closed(store, [*avals, *rows], name=storing.jaxpr.name),
         },
     )  # fmt: skip
-    stored = _marked(results[count:], kept)
+    stored = _mark(results[count:], kept)
     first = num_test + num_consts
-    body = trace_to_closed(
+    body = xprim.trace_to_closed(
         take, [*avals[:num_consts], *rows, *avals[num_consts:]], name=given.jaxpr.name
     )
     others = primitive.bind(
@@ -788,7 +771,7 @@ def _run_loop_twice(
     return _joined(results[:count], others)
 
 
-def _marked(values: Sequence[Any], kept: dict[Var, Verdict]) -> list[Any]:
+def _mark(values: Sequence[Any], kept: dict[Var, Verdict]) -> list[Any]:
     pairs = zip(values, kept.values(), strict=True)
     return [remat_residual_p.bind(x, verdict=verdict)[0] for x, verdict in pairs]
 
@@ -805,15 +788,15 @@ def _that_stores(
     count = len(inner.out_avals) - len(own)
 
     def run(*args: Any) -> list[Any]:
-        results = eval_closed(inner, *args)
-        stored = [instantiate(Zero(a)) for a in avals]
+        results = xprim.eval_closed(inner, *args)
+        stored = [instantiate(xprim.Zero(a)) for a in avals]
         stored[start : start + len(own)] = results[count:]
         return [*results[:count], *stored]
 
-    return trace_to_closed(run, body.in_avals, name=body.jaxpr.name)
+    return xprim.trace_to_closed(run, body.in_avals, name=body.jaxpr.name)
 
 
-def _that_is_given(
+def _pass_values(
     body: ClosedJaxpr, own: tuple[Var, ...], avals: tuple[ShapedArray, ...], start: int
 ) -> ClosedJaxpr:
     """Return a body whose values are among its last arguments."""
@@ -825,7 +808,7 @@ def _that_is_given(
     given[start : start + len(own)] = [given_for.get(v, v) for v in own]
     eqns = [eqn for eqn in program.eqns if eqn.primitive is not remat_residual_p]
     program = program.replace(invars=[*program.invars[len(computed) :], *given], eqns=eqns)
-    return closed_without_dead_code(ClosedJaxpr(program, body.consts), keep_arguments=True)[0]
+    return xprim.closed_without_dead_code(ClosedJaxpr(program, body.consts), keep_arguments=True)[0]
 
 
 class InliningTrace(Trace):
@@ -921,7 +904,7 @@ def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[Sa
 def _saved_residuals(
     operation: str, fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
 ) -> list[SavedResidual]:
-    closed, _ = stage(fun, args, kwargs, operation=operation)
+    closed, _ = xprim.stage(fun, args, kwargs, operation=operation)
     closed = with_calls_inlined(closed)
     nonzero = tuple([is_differentiable(a) for a in closed.in_avals])
     split, rule_of = linearize_and_attribute(closed, nonzero)
@@ -975,7 +958,7 @@ def _reader_inside(eqn: Equation, x: Var) -> Equation | None:
 
 def _origin(jaxpr: Jaxpr, v: Any) -> tuple[str, str]:
     """Return where a value comes from, and what a checkpoint that keeps it does so by."""
-    if isinstance(v, Literal) or v in set(jaxpr.constvars):
+    if isinstance(v, xprim.Literal) or v in set(jaxpr.constvars):
         return "from a constant", ""
     eqn = next(e for e in jaxpr.eqns if v in set(e.outputs))
     if eqn.primitive.name == "in_memory" and _eqn_of(jaxpr, eqn.inputs[0]) is not None:
@@ -1138,7 +1121,7 @@ def checkpoint(
     @transforming(fun, "checkpoint")
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         try:
-            fixed = static_positions(static, len(args), "checkpoint")
+            fixed = xprim.static_positions(static, len(args), "checkpoint")
             return _called(fun, args, kwargs, fixed, prevent_cse, chosen)
         except Exception as error:
             shorten(error)
@@ -1230,7 +1213,7 @@ def _program_for(
 
     def traced() -> Staged:
         uses: list[CellUse] = []
-        closed, out_tree = stage(fun, args, kwargs, fixed, operation="checkpoint", uses=uses)
+        closed, out_tree = xprim.stage(fun, args, kwargs, fixed, operation="checkpoint", uses=uses)
         return staged_with_cells(closed.jaxpr, closed.consts, uses, out_tree)
 
     statics = [(i, args[i]) for i in fixed]
@@ -1269,7 +1252,7 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, jaxp
 def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr,
                policy: Policy | MemoryBudget | None, **params: Any) -> Any:  # fmt: skip
     """Run the program and keep what the policy lets it; the tape computes the rest again."""
-    if unrepeatable_effects(jaxpr.effects):
+    if xprim.unrepeatable_effects(jaxpr.effects):
         raise _would_repeat_effects(jaxpr)
     mask = nonzero(tangents)
     jaxpr = with_calls_inlined(jaxpr) if policy is not None else jaxpr
@@ -1284,7 +1267,9 @@ def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, *, jaxpr: C
     (derived, mask_out), cells = with_cells(
         derivative_given, handle, again, tuple(saved), tuple(mask)
     )
-    linear, needed = closed_without_dead_code(derived, (False,) * count + (True,) * sum(mask_out))
+    linear, needed = xprim.closed_without_dead_code(
+        derived, (False,) * count + (True,) * sum(mask_out)
+    )
     kept = tuple([v for v, n in zip(saved, needed, strict=False) if n])
     used = tuple(needed[len(saved) : len(saved) + len(primals)])
     known = len(kept) + sum(used)
@@ -1327,11 +1312,11 @@ def _linearize_within(
         )  # fmt: skip
         split, cells = with_cells(handle.linearize_jaxpr, program, mask)
     values = [*primals, *given_values(cells)]
-    results = written_values(cells, eval_closed(split.primal, *values))
+    results = written_values(cells, xprim.eval_closed(split.primal, *values))
     dots: Sequence[Any] = ()
     if any(split.nonzero_out):
         residuals = split.residuals(values, results)
-        dots = eval_closed(split.linear, *residuals, *where_true(tangents, mask))
+        dots = xprim.eval_closed(split.linear, *residuals, *where_true(tangents, mask))
     outs = results[: split.num_results]
     return outs, with_zeros(handle, outs, dots, split.nonzero_out)
 
@@ -1343,7 +1328,7 @@ def _values_read(jaxpr: ClosedJaxpr, active: Sequence[bool]) -> set[Var]:
         derivative_given, LINEARIZE_HANDLE, jaxpr, tuple(made), tuple(active)
     )
     wanted = (False,) * len(jaxpr.out_avals) + (True,) * sum(mask_out)
-    _, needed = closed_without_dead_code(derived, wanted)
+    _, needed = xprim.closed_without_dead_code(derived, wanted)
     return {v for v, is_needed in zip(made, needed, strict=False) if is_needed}
 
 
@@ -1407,7 +1392,7 @@ def _results_and_writes(primal: ClosedJaxpr, results: int, writes: int) -> Close
     """Return a program without the residuals between its results and what it writes."""
     outvars = primal.jaxpr.outvars
     kept = primal.jaxpr.replace(outvars=[*outvars[:results], *outvars[-writes:]])
-    return closed_without_dead_code(ClosedJaxpr(kept, primal.consts), keep_arguments=True)[0]
+    return xprim.closed_without_dead_code(ClosedJaxpr(kept, primal.consts), keep_arguments=True)[0]
 
 
 def _with_residuals(
@@ -1426,19 +1411,19 @@ def _with_residuals(
     end = count + len(wanted)
 
     def run(*args: Any) -> list[Any]:
-        results = eval_closed(forward, *args)
+        results = xprim.eval_closed(forward, *args)
         values = results[count:end]
-        residuals = eval_closed(made, *values, *where_true(args[: len(used)], used))
+        residuals = xprim.eval_closed(made, *values, *where_true(args[: len(used)], used))
         return [*results[:count], *residuals, *where_true(values, wanted), *results[end:]]
 
-    return trace_to_closed(run, forward.in_avals, name=forward.jaxpr.name)
+    return xprim.trace_to_closed(run, forward.in_avals, name=forward.jaxpr.name)
 
 
 def _would_repeat_effects(jaxpr: ClosedJaxpr) -> UndefinedRuleError:
     return UndefinedRuleError(message(
         "checkpoint", f"{jaxpr.jaxpr.name or 'the function'} has side effects, which computing it "
         "again in the backward pass would repeat.",
-        got=f"effects: {effects_text(unrepeatable_effects(jaxpr.effects))}",
+        got=f"effects: {xprim.effects_text(xprim.unrepeatable_effects(jaxpr.effects))}",
         hint="leave what has the effects out of the checkpointed function",
     ))  # fmt: skip
 

@@ -164,7 +164,7 @@ class custom_derivative(FunctionWithRules[P, R]):  # noqa: N801 - used as a deco
         @looking_like(fun)
         def with_batches(*args: Any, **kwargs: Any) -> Any:
             bound = custom_rules.positional_arguments(fun, args, kwargs, "custom_derivative")
-            fixed, rest = self._divided(bound)
+            fixed, rest = self._divide(bound)
 
             def of_rest(*others: Any) -> Any:
                 return fun(*self._joined(fixed, others))
@@ -230,7 +230,7 @@ class custom_derivative(FunctionWithRules[P, R]):  # noqa: N801 - used as a deco
         both.defjvp(rule, symbolic_zeros=True)
         return both
 
-    def _divided(self, args: list[Any]) -> tuple[list[Any], list[Any]]:
+    def _divide(self, args: list[Any]) -> tuple[list[Any], list[Any]]:
         """Return the nondiff arguments and the others, each in order."""
         fixed_at = {i % len(args) for i in self.nondiff_argnums}
         return ([args[i] for i in sorted(fixed_at)],

@@ -31,17 +31,7 @@ from xad.arguments import (
 from xad.tangents import float0_zeros, instantiate, is_differentiable, typed_as, zeros_of
 from xnp import lax
 from xnp.lax import broadcast_in_dim_p, concatenate_p, reshape_p, slice_p, transpose_p
-from xprim import (
-    EAGER,
-    Array,
-    ShapedArray,
-    Zero,
-    dtypes,
-    eval_closed,
-    from_numpy,
-    shaped_array,
-    state,
-)
+from xprim import Array, ShapedArray, Zero, dtypes, eval_closed, from_numpy, shaped_array, state
 from xprim.errors import message
 from xprim.requirements import require, require_choice
 from xprim.tracebacks import boundary
@@ -423,7 +413,7 @@ def _map(
     if vmap is None or count == 1:
         return _one_by_one(fun, _basis(avals, starts, 0, count))
     size = count if chunk_size is None else min(chunk_size, count)
-    if size == count or (state.trace is EAGER and count <= _MAX_EAGER_CHUNKS * size):
+    if size == count or (state.trace is xprim.EAGER and count <= _MAX_EAGER_CHUNKS * size):
         chunks = (_basis(avals, starts, first, min(first + size, count))
                   for first in range(0, count, size))  # fmt: skip
         parts = [vmap(fun)([from_numpy(b, copy=False, canonical=False) for b in basis])

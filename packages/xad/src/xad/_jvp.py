@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeVar, overload
 
 import xtree
+from xad import derivative_kernels
 from xad.arguments import (
     FlatFunction,
     as_tangents,
@@ -24,12 +25,7 @@ from xad.arguments import (
     tangents_and_cells,
     write_tangents,
 )
-from xad.derivative_kernels import (
-    USES_BEFORE_TEMPLATE,
-    JVPKernel,
-    template_of,
-    use_template,
-)
+from xad.derivative_kernels import JVPKernel, template_of, use_template
 from xad.tangents import (
     Tangent,
     check_tangents,
@@ -74,7 +70,7 @@ Aux = TypeVar("Aux")
 # by primitive, abstract values of primals and tangents, and params
 _kernels = KernelTable("jvp", uses=USES_BEFORE_KERNEL)
 # the same while programs are staged: a rule is traced once for all that differentiate by it
-_templates = KernelTable("jvp", uses=USES_BEFORE_TEMPLATE)
+_templates = KernelTable("jvp", uses=derivative_kernels.USES_BEFORE_TEMPLATE)
 _values = config.values
 _ONE_DOT = [0]  # the tangents of one result
 

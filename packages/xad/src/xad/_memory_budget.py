@@ -294,7 +294,7 @@ def _bytes_of_all(values: Iterable[Var]) -> int:
 ResidualsOf = Callable[[ClosedJaxpr, Sequence[bool]], set[Var]]
 
 
-def _analysed(
+def _analyse(
     closed: ClosedJaxpr, active: Sequence[bool], residuals_of: ResidualsOf, rounds: int = 1,
     slices: int = 0,
 ) -> _Program:  # fmt: skip
@@ -326,7 +326,7 @@ def _loop(eqn: Equation, residuals_of: ResidualsOf, rounds: int) -> _Loop:
     carried = steps * sum(map(bytes_of, of_step[: params["num_carry"]]))
     active = [is_differentiable(aval) for aval in body.in_avals]
     slices = 2 * sum(map(bytes_of, of_step))
-    return _Loop(eqn, _analysed(body, active, residuals_of, steps, slices), carried)
+    return _Loop(eqn, _analyse(body, active, residuals_of, steps, slices), carried)
 
 
 def _sources(closed: ClosedJaxpr, residuals: Iterable[Var]) -> set[Var]:
@@ -385,7 +385,7 @@ def planned(
     """
 
     def analysed(closed: ClosedJaxpr) -> _Program:
-        program = _analysed(closed, active, residuals_of)
+        program = _analyse(closed, active, residuals_of)
         _cut_for_least_memory(program)
         return program
 

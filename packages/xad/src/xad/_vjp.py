@@ -282,7 +282,7 @@ class PullBack(_LinearFunction):
             ))  # fmt: skip
         return tuple([next(rest) if n < 0 else values[n] for n in form.numbers]), form
 
-    def _saved(self) -> tuple[Any, list[Any]]:
+    def _save(self) -> tuple[Any, list[Any]]:
         """Return `args_res` and `opaque_residuals`, which are the state from now on."""
         if not hasattr(self, "_edited"):
             residuals, form = super().tree_flatten()
@@ -301,16 +301,16 @@ class PullBack(_LinearFunction):
         and `saveable_args` left out: put it back before the call. A tuple stands for a node of
         the arguments that is no list, dictionary or tuple. The list can be edited, or assigned.
         """
-        return self._saved()[0]
+        return self._save()[0]
 
     @args_res.setter
     def args_res(self, values: Any) -> None:
-        self._edited = values, self._saved()[1]
+        self._edited = values, self._save()[1]
 
     @property
     def opaque_residuals(self) -> list[Any]:
         """What the forward pass computed for the backward pass: a list that can be edited."""
-        return self._saved()[1]
+        return self._save()[1]
 
     @opaque_residuals.setter
     def opaque_residuals(self, values: list[Any]) -> None:
@@ -318,7 +318,7 @@ class PullBack(_LinearFunction):
             raise TypeError(message(
                 "vjp: opaque_residuals", "it must be a list of arrays.", got=described(values)
             ))  # fmt: skip
-        self._edited = self._saved()[0], list(values)
+        self._edited = self._save()[0], list(values)
 
     @property
     def structured_residuals(self) -> NoReturn:
@@ -401,10 +401,12 @@ class PullBack(_LinearFunction):
                 expected="pull_back.with_refs(...)(cotangent), with a reference there",
                 hint="GradValue() asks for the cotangent of an array among the results",
             ))  # fmt: skip
-        found: tuple[Any, ...] = xtree.unflatten(signature.in_tree, self._pulled(cotangents[0], ()))
+        found: tuple[Any, ...] = xtree.unflatten(
+            signature.in_tree, self._pull_back(cotangents[0], ())
+        )
         return found
 
-    def _pulled(
+    def _pull_back(
         self, cotangent: Any, afterwards: Sequence[Tangent], unwanted: Collection[int] = ()
     ) -> list[Any]:
         """Return cotangents of the primals, given those of the results and of references."""
@@ -475,7 +477,7 @@ class PullBack(_LinearFunction):
             afterwards = [cells[i].value() if i in cells else Zero(signature.in_avals[i])
                           for i in numbers]  # fmt: skip
             unwanted = [i for i, place in enumerate(leaves) if isinstance(place, DontWant)]
-            cotangents = self._pulled(cotangent, afterwards, unwanted)
+            cotangents = self._pull_back(cotangent, afterwards, unwanted)
             write_tangents(cells, dict(enumerate(cotangents)))
             return xtree.unflatten(signature.in_tree, placed(cotangents, leaves, numbers))
 

@@ -293,13 +293,13 @@ class JetTrace(Trace):
             given = [_Constant(self, x) if not self.owns(x) else x for x in operands]
             return lambda k: rule(k, given, outs, **params)
         dots = functools.cache(lambda: self._derivatives(primitive, operands, params))
-        return lambda k: [self._divided(self.term_or_zero(dot, k - 1), k) for dot in dots()]
+        return lambda k: [self._divide(self.term_or_zero(dot, k - 1), k) for dot in dots()]
 
     def term_or_zero(self, dot: Any, k: int) -> Term:
         """Return a term of a tangent, which may be a `Zero`."""
         return dot if type(dot) is Zero else self.term(dot, k)
 
-    def _divided(self, term: Term, k: int) -> Term:
+    def _divide(self, term: Term, k: int) -> Term:
         if type(term) is Zero or k == 1:
             return term
         return div_p.bind(term, xprim.scalar_array(k, term.aval.dtype))[0]

@@ -183,7 +183,7 @@ def _product(x: Any, y: Any, out: Any, configs: Sequence[BlockScaleConfig]) -> A
         x, y = residuals
         x_bar = _gradient(z_bar, y, of_gradient, of_y, out)
         y_bar = _gradient(z_bar.mT, x, of_gradient, of_x, out)
-        return _passed(x_bar, x, of_x), _passed(y_bar, y, of_y)
+        return _cast_gradient(x_bar, x, of_x), _cast_gradient(y_bar, y, of_y)
 
     product.defvjp(forward, backward)
     return product(x, y)
@@ -196,7 +196,7 @@ def _gradient(z_bar: Any, y: Any, of_z: BlockScaleConfig, of_y: BlockScaleConfig
     return _scale_product(z_bar, y.mT, of_z, of_y, out)
 
 
-def _passed(x_bar: Any, x: Any, config: BlockScaleConfig) -> Any:
+def _cast_gradient(x_bar: Any, x: Any, config: BlockScaleConfig) -> Any:
     """Return a gradient in the dtype of its operand; 0 where that was beyond all scales."""
     if config.global_scale is not None:
         most = _greatest(config.data_type) * _greatest(config.scale_type)

@@ -25,17 +25,7 @@ from xad._jvp import jvp
 from xad._vjp import grad, vjp
 from xad.tangents import is_differentiable
 from xnp.sparse import BCOO
-from xprim import (
-    ZERO,
-    Array,
-    ClosedJaxpr,
-    Equation,
-    Linear,
-    ShapeDtypeStruct,
-    as_array,
-    from_numpy,
-    get_primitive,
-)
+from xprim import Array, ClosedJaxpr, Equation, Linear, ShapeDtypeStruct, from_numpy, get_primitive
 from xprim.errors import message
 from xprim.jaxpr import held_programs, interpret
 from xprim.requirements import require
@@ -501,7 +491,7 @@ def sparsity(
 
 def spec_of(x: Any) -> ShapeDtypeStruct:
     """Return the shape and dtype of a leaf of the arguments."""
-    return x if isinstance(x, ShapeDtypeStruct) else ShapeDtypeStruct.like(as_array(x))
+    return x if isinstance(x, ShapeDtypeStruct) else ShapeDtypeStruct.like(xprim.as_array(x))
 
 
 def pattern_of(closed: ClosedJaxpr, chosen: Sequence[int]) -> SparsityPattern:
@@ -627,7 +617,7 @@ class _Propagation:
     ) -> Sequence[_Sets]:
         primitive, name = eqn.primitive, eqn.primitive.name
         rules = primitive.rules
-        if rules.get("jvp") is ZERO:
+        if rules.get("jvp") is xprim.ZERO:
             return _no_sets(eqn)
         if rules.get("batch") is xprim.ELEMENTWISE or name == "clamp":
             return [self._elementwise(sets, v.aval.size) for v in eqn.outputs]

@@ -75,12 +75,12 @@ def check_derivatives(primitive: Primitive | str, sample: Sample, *, seed: int =
         return
     with config.enable_x64(True):
         case = _Case(primitive, sample, seed)
-        if not _checked(case) and len(case.active) > 1:
+        if not _check(case) and len(case.active) > 1:
             for i in case.active:
-                _checked(_Case(primitive, sample, seed, only=i))
+                _check(_Case(primitive, sample, seed, only=i))
 
 
-def _checked(case: _Case) -> bool:
+def _check(case: _Case) -> bool:
     """Check a case as far as it has derivatives; return whether it has one at all."""
     if not case.active:
         return True

@@ -15,14 +15,9 @@ from contextlib import nullcontext
 from types import MappingProxyType
 from typing import Any
 
+from xad import derivative_kernels
 from xad._linearize import TapeTrace
-from xad.derivative_kernels import (
-    USES_BEFORE_TEMPLATE,
-    KernelEquation,
-    LinearizedKernel,
-    divided,
-    template_of,
-)
+from xad.derivative_kernels import KernelEquation, LinearizedKernel, divided, template_of
 from xad.tangents import Tangent, added, instantiate, tangent_aval, typed_as
 from xnp.lax import add_p
 from xprim import (
@@ -407,7 +402,9 @@ class _BackwardKernel(Kernel):
 # by the kernel of a primitive, and the abstract values of the cotangents, None for zero
 _kernels = KernelTable("transpose", rule_kind="transpose")
 # the same while programs are staged: a rule is traced once for all that differentiate by it
-_templates = KernelTable("transpose", rule_kind="transpose", uses=USES_BEFORE_TEMPLATE)
+_templates = KernelTable(
+    "transpose", rule_kind="transpose", uses=derivative_kernels.USES_BEFORE_TEMPLATE
+)
 
 
 def _run_kernel_backwards(eqn: KernelEquation, cts: Env) -> bool:

@@ -18,20 +18,13 @@ from typing import Any
 import xprim
 import xtree
 from xnp import lax
-from xprim import ClosedJaxpr, Primitive, Var, close_over, eval_closed, trace_to_jaxpr
+from xprim import ClosedJaxpr, Primitive, Var, close_over, eval_closed, trace_to_jaxpr, transformed
 from xprim.calls import all_to_front, front_dims, nonzero, rules_of_program, where_true, with_zeros
 from xprim.contracts import BatchAxis, ChecksHandle, JVPHandle, LinearizeHandle
 from xprim.errors import MissingRuleError, message
 from xprim.function_keys import constant_by_attributes
 from xprim.tracebacks import boundary
-from xprim.transformed import (
-    Transforms,
-    attribute_of_wrapped,
-    check_function,
-    flat_arrays,
-    look_like,
-    name_of,
-)
+from xprim.transformed import attribute_of_wrapped, check_function, flat_arrays, look_like, name_of
 from xtree.boundaries import boundary_methods
 
 FlatRule = Callable[[Any, Sequence[Any], Sequence[bool]], tuple[Sequence[Any], Sequence[bool]]]
@@ -39,7 +32,7 @@ FlatRule = Callable[[Any, Sequence[Any], Sequence[bool]], tuple[Sequence[Any], S
 
 @boundary_methods
 @constant_by_attributes
-class custom_vmap(Transforms):  # noqa: N801 - a decorator
+class custom_vmap(transformed.Transforms):  # noqa: N801 - a decorator
     """Give a function a rule that says what `vmap` of it does.
 
     The rule is set with `def_vmap`. It is called as `rule(axis_size, in_batched, *args)`, where

@@ -15,22 +15,9 @@ from typing import Any
 
 import numpy as np
 
+import xnp.numpy as xn
 from xnp import lax
-from xnp.numpy import (
-    abs as absolute,
-    arange,
-    asarray,
-    clip,
-    concatenate,
-    maximum,
-    minimum,
-    moveaxis,
-    sinc,
-    sum as summed,
-    take,
-    tensordot,
-    where,
-)
+from xnp.numpy import abs as absolute, arange, clip, maximum, sinc, sum as summed, take, where
 from xnp.numpy.dispatch import array_of, axes_of, cast, computation_dtype, inexact
 from xnp.primitives.precision import PrecisionLike
 from xprim import Array, dtypes
@@ -182,7 +169,7 @@ def scale_and_translate(
             got=f"{x.aval.str_long()} to shape {sizes}, spatial_dims={axes}",
         ))  # fmt: skip
     (x,) = inexact("scale_and_translate", x)
-    scales, moves = inexact("scale_and_translate", asarray(scale), asarray(translation))
+    scales, moves = inexact("scale_and_translate", xn.asarray(scale), xn.asarray(translation))
     dtype = x.aval.dtype
     if scales.aval.dtype == dtypes.float64:
         x = cast(x, dtypes.complex128 if dtypes.is_complex(dtype) else dtypes.float64)
@@ -228,8 +215,8 @@ def _resample(
         real = dtypes.finfo(x.aval.dtype).dtype
         factor, shift = [array_of(v, "resize").real.astype(real) for v in (scale, move)]
         weights = _weights(x.aval.shape[d], sizes[d], factor, shift, method, antialias)
-        product = tensordot(x, weights.astype(x.aval.dtype), ((d,), (0,)), precision=precision)
-        x = moveaxis(product, -1, d)
+        product = xn.tensordot(x, weights.astype(x.aval.dtype), ((d,), (0,)), precision=precision)
+        x = xn.moveaxis(product, -1, d)
     return cast(x, dtype)
 
 
@@ -263,7 +250,7 @@ def _overlaps(size: int, out_size: int, scale: Array, move: Array) -> Any:
     edges = (arange(out_size + 1, dtype=dtype) - move) / scale
     low, high = clip(edges[:-1], 0, size), clip(edges[1:], 0, size)
     first = arange(size, dtype=dtype)[:, None]
-    return _with_sum_one(maximum(minimum(high, first + 1) - maximum(low, first), 0))
+    return _with_sum_one(maximum(xn.minimum(high, first + 1) - maximum(low, first), 0))
 
 
 _REACH = 2  # of Keys' kernel
@@ -277,7 +264,7 @@ def _weights_with_edges(size: int, places: Array) -> Any:
         return summed(weights, 0, keepdims=True)
     before = summed(weights[: _REACH + 1], 0, keepdims=True)
     behind = summed(weights[-_REACH - 1 :], 0, keepdims=True)
-    return concatenate([before, weights[_REACH + 1 : -_REACH - 1], behind])
+    return xn.concatenate([before, weights[_REACH + 1 : -_REACH - 1], behind])
 
 
 def _triangle(x: Array) -> Any:

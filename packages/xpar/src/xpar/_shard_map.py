@@ -11,69 +11,22 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar, overload
 
 import numpy as np
 
+import xprim
 import xtree
 from xjit.dispatch.calls import Arguments, Calls, FlatFunction, Signature, Traced
 from xjit.dispatch.program import Program
 from xjit.lowering.stablehlo_text import Port, manual_computation
-from xjit.sharding.meshes import (
-    AbstractMesh,
-    AxisType,
-    Mesh,
-    abstract_mesh_now,
-    current_abstract_mesh,
-    current_mesh,
-)
+from xjit.sharding import meshes, shardings
+from xjit.sharding.meshes import AbstractMesh, Mesh, abstract_mesh_now, current_abstract_mesh
 from xjit.sharding.partial_sums import sums_of
 from xjit.sharding.rules import axis_uses, recast
-from xjit.sharding.shardings import (
-    UNCONSTRAINED,
-    NamedSharding,
-    PartitionSpec,
-    axes_of,
-    check_axis_names,
-    check_same_axes,
-    says_of_manual_axes,
-)
+from xjit.sharding.shardings import NamedSharding, PartitionSpec, axes_of, check_axis_names
 from xjit.sharding.typed import typed_as
 from xnp import lax
 from xnp.primitives.table import filled, mul, scalar_like
-from xpar.collectives import (
-    alike_in_parts,
-    axes_brought,
-    axis_names as names_in,
-    checked_axes,
-    total_size,
-    type_of_members,
-    unsaid,
-    varying_over,
-    varying_type,
-)
-from xprim import (
-    EAGER,
-    EAGER_ON_HOST,
-    Array,
-    ClosedJaxpr,
-    ConcreteArray,
-    Equation,
-    Jaxpr,
-    ManualAxisType,
-    Primitive,
-    ShapedArray,
-    ShapeDtypeStruct,
-    Tracer,
-    Var,
-    Zero,
-    as_array,
-    config,
-    current_trace,
-    eval_closed,
-    extended_axes,
-    shaped_array,
-    source,
-    state,
-    trace_to_jaxpr,
-    use_trace,
-)
+from xpar import collectives
+from xpar.collectives import axes_brought, axis_names as names_in, checked_axes, type_of_members
+from xprim import Array, ClosedJaxpr, Primitive, ShapedArray, Tracer, config, source, state
 from xprim.calls import all_to_front, call_rules, front_dims
 from xprim.cells import Cell
 from xprim.contracts import BatchAxis, Builder, ChecksHandle, TransposeHandle
@@ -183,7 +136,7 @@ class MemberValues:
     def _shown(self, blocks: Array, axes: tuple[Any, ...]) -> list[tuple[str, str]]:
         sizes = [self._mesh.shape[name] for name in axes]
         places = list(itertools.product(*map(range, sizes)))
-        with use_trace(EAGER):  # not in the function that is being traced
+        with xprim.use_trace(xprim.EAGER):  # not in the function that is being traced
             texts = [_text(blocks[i]) for i in range(min(len(places), _MOST_SHOWN))]
         found = [
             (f"({', '.join(map(str, place))}{',' * (len(place) == 1)})", text)
@@ -215,7 +168,7 @@ class MemberValues:
             eqns.append(eqn)
             needed.update([v for v in eqn.inputs if v is not None])
         self.were_seen = True
-        jaxpr = Jaxpr(trace.constvars, trace.invars, [variable], eqns[::-1], trace.fun_name)
+        jaxpr = xprim.Jaxpr(trace.constvars, trace.invars, [variable], eqns[::-1], trace.fun_name)
         found: Array = self._evaluate(ClosedJaxpr(jaxpr, consts), arrays, axes)
         return found
 
@@ -224,7 +177,7 @@ def _known(x: Any) -> Any:
     """Return an array, what a tracer of a derivative holds, or None."""
     if isinstance(x, Tracer):
         return x.concrete()
-    return x if type(x) is ConcreteArray else as_array(x)
+    return x if type(x) is xprim.ConcreteArray else xprim.as_array(x)
 
 
 def _text(x: Any) -> str:
@@ -345,7 +298,7 @@ class BlockSpec(NamedTuple):
             shape.insert(self.dim, math.prod([sizes[name] for name in self.axes]))
         if self.last:
             shape.append(math.prod([sizes[name] for name in self.last]))
-        return shaped_array(tuple(shape), local.dtype, local.weak_type)
+        return xprim.shaped_array(tuple(shape), local.dtype, local.weak_type)
 
     def typed(self, local: ShapedArray, mesh: Any, manual: Sequence[Any]) -> ShapedArray:
         """Return the abstract value of the whole, with what types say of it outside.
@@ -376,7 +329,7 @@ class BlockSpec(NamedTuple):
                 reduced=self.spec.reduced | inner.reduced,
             ), memory_kind=local.type_sharding.memory)  # fmt: skip
         found = typed_as(whole, sharding)
-        if not says_of_manual_axes(local.type_sharding):
+        if not shardings.says_of_manual_axes(local.type_sharding):
             return found
         return type_of_members(found, local.type_sharding.mesh, **{
             state: axes.difference(manual) for state, axes in local.mat._asdict().items()
@@ -393,7 +346,7 @@ class BlockSpec(NamedTuple):
         shape, sizes = list(whole.shape), mesh.shape
         for i, part in enumerate(self.spec):
             shape[i] //= math.prod([sizes[name] for name in axes_of(part)])
-        local = shaped_array(tuple(shape), whole.dtype, whole.weak_type)
+        local = xprim.shaped_array(tuple(shape), whole.dtype, whole.weak_type)
         if whole.type_sharding is not None:
             spec = _sums_outside(whole.type_sharding.spec, [*self.spec.names(), *self.spec.sums])
             local = typed_as(local, whole.type_sharding.update(mesh=mesh, spec=spec))
@@ -422,7 +375,7 @@ class BlockSpec(NamedTuple):
         shape = list(local.shape)
         if self.dim is not None:
             shape.insert(self.dim, 1)
-        block = shaped_array((*shape, *[1] * bool(self.last)), local.dtype)
+        block = xprim.shaped_array((*shape, *[1] * bool(self.last)), local.dtype)
         whole = self.whole(local, dict(mesh.shape)).strong()
         return Port(self.sharding(mesh, whole.ndim), whole, block, local.strong())
 
@@ -480,11 +433,12 @@ def program_over_mesh(params: dict[str, Any], donated: tuple[bool, ...] = ()) ->
 
 def _program(jaxpr: ClosedJaxpr, params: dict[str, Any], donated: tuple[bool, ...]) -> Program:
     mesh = params["mesh"]
-    sides = [[Var(lay.typed(a, mesh, params["manual"])) for a, lay in zip(avals, lays, strict=True)]
+    sides = [[xprim.Var(lay.typed(a, mesh, params["manual"]))
+              for a, lay in zip(avals, lays, strict=True)]
              for avals, lays in ((jaxpr.in_avals, params["in_lays"]),
                                  (jaxpr.out_avals, params["out_lays"]))]  # fmt: skip
-    equation = Equation(shard_map_p, sides[0], sides[1], params)
-    closed = ClosedJaxpr(Jaxpr([], sides[0], sides[1], [equation], params["name"]))
+    equation = xprim.Equation(shard_map_p, sides[0], sides[1], params)
+    closed = ClosedJaxpr(xprim.Jaxpr([], sides[0], sides[1], [equation], params["name"]))
     if len(params["manual"]) < len(mesh.axis_names):  # the other axes follow the data
         return Program(closed, params["name"], donated=donated)
     return Program(
@@ -495,7 +449,7 @@ def _program(jaxpr: ClosedJaxpr, params: dict[str, Any], donated: tuple[bool, ..
 
 
 def _numpy(*operands: Any, **params: Any) -> Any:
-    if state.trace is EAGER_ON_HOST:
+    if state.trace is xprim.EAGER_ON_HOST:
         raise RuntimeError(message(
             "shard_map", "a callback cannot start a program on several devices, whose threads may "
             "wait for the callback.",
@@ -553,7 +507,7 @@ def member_scope(mesh: Any, manual: Sequence[Any], check_vma: bool) -> Iterator[
     """Bind the axes that a member has a place along, which are of type Manual there."""
     checked = checked_axes.value.difference(manual).union(manual if check_vma else ())
     with (
-        extended_axes({name: mesh.shape[name] for name in manual}),
+        xprim.extended_axes({name: mesh.shape[name] for name in manual}),
         current_abstract_mesh(mesh_inside(mesh, manual)),
         checked_axes(checked),
     ):
@@ -573,10 +527,10 @@ def outside_of_members() -> Iterator[None]:
 
 def mesh_inside(mesh: Any, manual: Sequence[Any]) -> AbstractMesh:
     """Return the mesh as a member sees it."""
-    types = dict.fromkeys(manual, AxisType.Manual)
+    types = dict.fromkeys(manual, meshes.AxisType.Manual)
     outside = abstract_mesh_now()
     if outside is not None and outside.axis_names == mesh.axis_names:
-        types |= dict.fromkeys(outside.manual_axes, AxisType.Manual)
+        types |= dict.fromkeys(outside.manual_axes, meshes.AxisType.Manual)
     found: AbstractMesh = mesh.abstract_mesh.update_axis_types(types)
     return found
 
@@ -585,7 +539,7 @@ def _scope(params: dict[str, Any]) -> Any:
     if params["check_vma"]:
         return member_scope(params["mesh"], params["manual"], True)
     sizes = params["mesh"].shape
-    return extended_axes({name: sizes[name] for name in params["manual"]})
+    return xprim.extended_axes({name: sizes[name] for name in params["manual"]})
 
 
 _RULES = call_rules("shard_map", derived=_derived, scope=_scope)
@@ -647,15 +601,18 @@ def _with_examples_along(
     """Return a program of whole batches in whose types these vary along the axes that cut them."""
     mesh = mesh_inside(params["mesh"], params["manual"])
     avals = [
-        varying_type(a, frozenset(along), mesh) if m else a
+        collectives.varying_type(a, frozenset(along), mesh) if m else a
         for a, m in zip(batched.in_avals, mapped, strict=True)
     ]
 
     def member(*pieces: Any) -> list[Any]:
-        outs = eval_closed(batched, *pieces)
-        return [varying_over(y, along) if m else y for y, m in zip(outs, mapped_out, strict=True)]
+        outs = xprim.eval_closed(batched, *pieces)
+        return [
+            collectives.varying_over(y, along) if m else y
+            for y, m in zip(outs, mapped_out, strict=True)
+        ]
 
-    return ClosedJaxpr(*trace_to_jaxpr(member, avals, name=batched.jaxpr.name))
+    return ClosedJaxpr(*xprim.trace_to_jaxpr(member, avals, name=batched.jaxpr.name))
 
 
 def _check_count(axis: BatchAxis, count: int, params: Any) -> None:
@@ -682,11 +639,11 @@ def _transpose(handle: TransposeHandle, cts: Any, *operands: Any, **params: Any)
     shares = []
     for ct, lay in zip(cts, params["out_lays"], strict=True):
         count = math.prod([sizes[name] for name in lay.shared(active)])
-        one = type(ct) is Zero or count == 1
+        one = type(ct) is xprim.Zero or count == 1
         shares.append(ct if one else mul(ct, scalar_like(ct, 1 / count)))
     found = _RULES["transpose"](handle, shares, *operands, **params)
     return [
-        ct if type(ct) is Zero or not lay.shared(active) else lax.reduce_sum(ct, (0,))
+        ct if type(ct) is xprim.Zero or not lay.shared(active) else lax.reduce_sum(ct, (0,))
         for ct, lay in zip(found, params["in_lays"], strict=True)
     ]
 
@@ -706,7 +663,7 @@ def check_member(handle: ChecksHandle, jaxpr: ClosedJaxpr) -> ClosedJaxpr:
         after, outs = handle.run(jaxpr, nothing, pieces)
         return [*after, *outs]
 
-    return ClosedJaxpr(*trace_to_jaxpr(member, jaxpr.in_avals, name=jaxpr.jaxpr.name))
+    return ClosedJaxpr(*xprim.trace_to_jaxpr(member, jaxpr.in_avals, name=jaxpr.jaxpr.name))
 
 
 def _check(
@@ -908,13 +865,13 @@ def pcast(x: PyTree, axis_name: AxisName, *, to: str) -> PyTree:
         hint="psum, pmax or all_gather(..., to='invarying') make values the same",
     )  # fmt: skip
     names = names_in(axis_name)
-    total_size(names, "pcast")
+    collectives.total_size(names, "pcast")
     axes = checked_axes.value.intersection(names)
     mesh = abstract_mesh_now()
     if not axes or mesh is None:
         return x
     in_order = tuple([name for name in mesh.axis_names if name in axes])
-    return xtree.map(lambda leaf: _cast(as_array(leaf, what="pcast"), in_order, to, mesh), x)
+    return xtree.map(lambda leaf: _cast(xprim.as_array(leaf, what="pcast"), in_order, to, mesh), x)
 
 
 def _cast(x: Array, axes: tuple[Any, ...], to: str, mesh: Any) -> Array:
@@ -982,7 +939,7 @@ class _ShardMapCalls(Calls):
 
     def mesh(self) -> Mesh | AbstractMesh:
         """Return the mesh of a call, with devices where they are known."""
-        asked, known = self.options["mesh"], current_mesh.value
+        asked, known = self.options["mesh"], meshes.current_mesh.value
         found = known or current_abstract_mesh.value if asked is None else asked
         if not isinstance(found, Mesh | AbstractMesh):
             raise ValueError(message(
@@ -1029,10 +986,10 @@ class _Member(FlatFunction):
         self.calls = calls
         self.mesh = calls.mesh()
         self.manual = _manual_axes(calls, self.mesh)
-        if state.trace is EAGER and isinstance(self.mesh, AbstractMesh):
+        if state.trace is xprim.EAGER and isinstance(self.mesh, AbstractMesh):
             for x in arguments.leaves:
                 if isinstance(x, Array):
-                    check_same_axes(f"shard_map({calls.name})", self.mesh, x.sharding)
+                    shardings.check_same_axes(f"shard_map({calls.name})", self.mesh, x.sharding)
         self.lays = _argument_lays(calls, self.mesh, self.manual, arguments, avals)
         inside = mesh_inside(self.mesh, self.manual)
         axes = frozenset(self.manual if calls.options["check_vma"] else ())
@@ -1045,7 +1002,7 @@ class _Member(FlatFunction):
 
     def run(self, *leaves: Any) -> list[Any]:
         """Return the leaves of the result, which vary over all axes that their specs name."""
-        trace: Any = current_trace()
+        trace: Any = xprim.current_trace()
         values = trace.values = self._values(trace)
         try:
             results = super().run(*leaves)
@@ -1065,7 +1022,7 @@ class _Member(FlatFunction):
     def _values(self, trace: Any) -> MemberValues | None:
         """Return what members hold, where the arguments are arrays and not only types of such."""
         operands = self.arguments.leaves
-        if any(isinstance(x, ShapeDtypeStruct | Cell) for x in operands):
+        if any(isinstance(x, xprim.ShapeDtypeStruct | Cell) for x in operands):
             return None
         if any(isinstance(x, Tracer) and x.concrete() is None for x in operands):
             return None
@@ -1076,7 +1033,7 @@ class _Member(FlatFunction):
     def _as_said(self, x: Array, spec: PartitionSpec) -> Array:
         """Return a result of which members hold what its spec says, as far as a cast can do it."""
         held = x.aval.mat
-        wanted = ManualAxisType(frozenset(spec.names()), spec.unreduced, spec.reduced)
+        wanted = xprim.ManualAxisType(frozenset(spec.names()), spec.unreduced, spec.reduced)
         for name in self.manual:
             old, new = held.state(name), wanted.state(name)
             if (old, new) in _CASTS_OF_RESULTS:
@@ -1133,7 +1090,7 @@ class _RunsMembers:
                   "in_lays": tuple(self.lays), "out_lays": (lay,), "name": closed.jaxpr.name,
                   "check_vma": self.check_vma,
                   "active": tuple([a for a in self.manual if a in varying])}  # fmt: skip
-        with use_trace(EAGER), outside_of_members():
+        with xprim.use_trace(xprim.EAGER), outside_of_members():
             return program_over_mesh(params).call(arrays)[0]
 
 
@@ -1158,7 +1115,7 @@ def _check_specs(what: str, specs: Any) -> None:
             error=TypeError,
         )  # fmt: skip
         require(
-            leaf is None or UNCONSTRAINED not in leaf, "shard_map",
+            leaf is None or shardings.UNCONSTRAINED not in leaf, "shard_map",
             "{} leaves a dimension unconstrained.", what, got=leaf,
             expected="for each dimension the axes of the mesh, or None",
         )  # fmt: skip
@@ -1301,14 +1258,14 @@ def _check_varying(
                 hint=f"psum over {axis!r} adds the parts up;\n"
                 f"P(..., unreduced={{{axis!r}}}) hands them on",
             ))  # fmt: skip
-    for i, axis in alike_in_parts(closed, [x.spec.unreduced for x in out_lays]):
+    for i, axis in collectives.alike_in_parts(closed, [x.spec.unreduced for x in out_lays]):
         raise ValueError(message(
             f"shard_map({name})", f"result {i} is the same for all members of the axis {axis!r}, "
             "whose values its spec says are parts of a sum.",
             got=f"out_specs {out_lays[i].spec} for {closed.out_avals[i].str_long()} on each device",
             hint=f"leave {axis!r} out of unreduced; check_vma=False adds them up all the same",
         ))  # fmt: skip
-    for i, axes, eqn in unsaid(closed, said, manual):
+    for i, axes, eqn in collectives.unsaid(closed, said, manual):
         axis = next(name for name in manual if name in axes)
         raise ValueError(message(
             f"shard_map({name})", f"result {i} varies over the axis {axis!r}, which its spec does "

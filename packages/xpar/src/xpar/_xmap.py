@@ -174,7 +174,7 @@ class _Xmap:
         """Return the function of the leaves of the arguments."""
         counts = self._counts(sizes, mesh)
         local = {name: size // counts.get(name, 1) for name, size in sizes.items()}
-        mapped = self._batched(tree, places, local, counts)
+        mapped = self._map_batch(tree, places, local, counts)
         if not counts:
             return mapped
         return shard_map(
@@ -240,7 +240,7 @@ class _Xmap:
         cut = {dim: self.resources[n] for n, dim in positions.items() if n in self.resources}
         return PartitionSpec(*[cut.get(dim) for dim in range(max(cut, default=-1) + 1)])
 
-    def _batched(
+    def _map_batch(
         self, tree: Any, places: Sequence[Positions], local: dict[Any, int],
         counts: dict[Any, int],
     ) -> Callable[..., Any]:  # fmt: skip

@@ -17,21 +17,11 @@ from typing import Any
 
 import numpy as np
 
+import xjit
 import xtree
-from xjit import (
-    device_get,
-    device_put,
-    jaxlib_gateway as gateway,
-    jit,
-    local_devices,
-    process_count,
-    process_index,
-)
-from xjit.dispatch.sharded_arrays import (
-    make_array_from_process_local_data,
-    make_array_from_single_device_arrays,
-    sharding_of,
-)
+from xjit import device_put, jaxlib_gateway as gateway, local_devices, process_count, process_index
+from xjit.dispatch import sharded_arrays
+from xjit.dispatch.sharded_arrays import make_array_from_single_device_arrays, sharding_of
 from xjit.sharding.meshes import Mesh
 from xjit.sharding.shardings import NamedSharding, PartitionSpec
 from xpar import distributed
@@ -214,7 +204,7 @@ def host_local_array_to_global_array(
         if _is_spread(x):
             return x
         sharding = NamedSharding(global_mesh, spec)
-        return make_array_from_process_local_data(sharding, x)
+        return sharded_arrays.make_array_from_process_local_data(sharding, x)
 
     return _with_specs(globalized, local_inputs, pspecs)
 
@@ -354,7 +344,7 @@ def _is_spread(x: Any) -> bool:
 
 
 def _on_host(x: Any) -> np.ndarray[Any, Any]:
-    found: np.ndarray[Any, Any] = device_get(as_array(x, what="multihost_utils"))
+    found: np.ndarray[Any, Any] = xjit.device_get(as_array(x, what="multihost_utils"))
     return np.asarray(found)
 
 
@@ -388,7 +378,7 @@ def _copy(sharding: NamedSharding) -> Any:
     if found is None:
         if len(_copy_by_sharding) > 64:
             _copy_by_sharding.clear()
-        found = _copy_by_sharding[sharding] = jit(lambda x: x, out_shardings=sharding)
+        found = _copy_by_sharding[sharding] = xjit.jit(lambda x: x, out_shardings=sharding)
     return found
 
 

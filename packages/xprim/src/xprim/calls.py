@@ -209,7 +209,7 @@ class Programs(DerivedRules):
             pass
 
         def smaller(name: str) -> Any:
-            keep, wanted = [needed[k] for k in places[name]], self._wanted(name, live)
+            keep, wanted = [needed[k] for k in places[name]], self._select_wanted(name, live)
             return _of_each(params[name], lambda program: narrowed(program, wanted, keep))
 
         sizes = {size: spans[group] for group, size in self.operands.items() if size in params}
@@ -233,14 +233,15 @@ class Programs(DerivedRules):
         """Add the operands that live results need; return whether a carried one is live by that."""
         for name, numbers in places.items():
             for program in _each(params[name]):
-                for k in compress(numbers, needed_arguments(program, self._wanted(name, live))):
+                wanted = self._select_wanted(name, live)
+                for k in compress(numbers, needed_arguments(program, wanted)):
                     needed[k] = True
         before = list(live)
         for result, k in enumerate(carried):
             live[result] = needed[k] = live[result] or needed[k]
         return live != before
 
-    def _wanted(self, name: str, live: Sequence[bool]) -> Sequence[bool]:
+    def _select_wanted(self, name: str, live: Sequence[bool]) -> Sequence[bool]:
         return (True,) if name == self.test else live
 
     # --- checks --------------------------------------------------------------------------------

@@ -371,7 +371,7 @@ class Option(OneOfItsName, Generic[T]):
     def __call__(self, new_val: T | NotGiven = NOT_GIVEN) -> Override:
         """Return a context manager and decorator under which the option is `new_val`."""
         if new_val is NOT_GIVEN:
-            new_val = self._value_when_not_given()
+            new_val = self._default_value()
         return Override((self.name, *self.spreads_to), self.check(new_val))
 
     def set(self, value: object) -> None:
@@ -426,7 +426,7 @@ class Option(OneOfItsName, Generic[T]):
             return "True or False"
         return self.kind.__name__ if self.kind is not None else self.doc
 
-    def _value_when_not_given(self) -> Any:
+    def _default_value(self) -> Any:
         if self.kind is bool:
             return True
         problem = "the value for the scope is missing."

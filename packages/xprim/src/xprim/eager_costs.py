@@ -67,10 +67,10 @@ def saved_time(
     """Return the nanoseconds that compiling an operation saves, by its `cost` rule."""
     rule = primitive.rules.get("cost")
     saved: float | None = None if rule is None else rule(avals_in, avals_out, **params)
-    return _supposed(avals_out) if saved is None else saved
+    return _estimate(avals_out) if saved is None else saved
 
 
-def _supposed(avals_out: Sequence[ShapedArray]) -> float:
+def _estimate(avals_out: Sequence[ShapedArray]) -> float:
     costs = [
         a.size * (_SUPPOSED_NARROW if a.dtype.itemsize < 4 and dtypes.is_inexact(a.dtype)
                   else _SUPPOSED)

@@ -653,7 +653,7 @@ class Walk:
             error.path.append(name)
             raise
 
-    def _visited(self, value: Any, describe: Callable[[Any], Hashable]) -> Hashable:
+    def _visit(self, value: Any, describe: Callable[[Any], Hashable]) -> Hashable:
         """Describe a function or class, or say that it is the n-th that was met."""
         number = self._number_by_id.setdefault(id(value), len(self._number_by_id))
         if number < len(self._keep):
@@ -720,13 +720,13 @@ class Walk:
         is_library = is_library_function(fun)
         if is_library and is_at_home(fun):
             return self._of_library(fun)
-        return self._visited(fun, self._library_wrapper if is_library else self._user_function)
+        return self._visit(fun, self._library_wrapper if is_library else self._user_function)
 
     def _transformed(self, fun: Transformed) -> Hashable:
         own = fun.__dict__.get(PARTS)
         if own is not None and own[0]() is fun:
             return ("own", self.key(own[1]()))
-        return self._of_library(fun) if is_at_home(fun) else self._visited(fun, lambda _: (
+        return self._of_library(fun) if is_at_home(fun) else self._visit(fun, lambda _: (
             "transformed", fun.__name__, fun.__qualname__, self.key(fun.__module__),
             self.key(fun.func), *self.attributes(attributes_of(fun)),
         ))  # fmt: skip
@@ -858,7 +858,7 @@ class Walk:
     def _class(self, cls: type) -> Hashable:
         if is_library_class(cls):
             return self._of_library(cls)
-        return self._visited(cls, self._user_class)
+        return self._visit(cls, self._user_class)
 
     def _user_class(self, cls: type) -> Hashable:
         """Return what a user's class holds: its methods may see changing globals, too."""
@@ -908,7 +908,7 @@ class Walk:
 
     def _member(self, value: enum.Enum) -> Hashable:
         own = {k: v for k, v in vars(value).items() if k not in ENUM_BOOKKEEPING}
-        return self._visited(value, lambda _: (
+        return self._visit(value, lambda _: (
             "member", self.key(type(value)), value._name_, self.named("value", value._value_),
             *self.attributes(own),
         ))  # fmt: skip

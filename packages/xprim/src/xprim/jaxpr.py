@@ -362,7 +362,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Iterable[Any], *args: Any) -> list[Any]:
     Returns:
       A list with a value for each of `jaxpr.outvars`.
     """
-    return interpret(jaxpr, map(_valued, consts), map(_valued, args))
+    return interpret(jaxpr, map(_as_value, consts), map(_as_value, args))
 
 
 def interpret(
@@ -404,7 +404,7 @@ def interpret(
             operands = tuple([x.value if type(x) is Literal else env[x] for x in eqn.inputs])
             if has_sharding(eqn):
                 meshes = meshes_of([*env.values()]) if meshes is None else meshes
-                results = _results_as_typed(eqn, operands, process, run, meshes)
+                results = _type_results(eqn, operands, process, run, meshes)
             elif run is None:
                 results = process(eqn.primitive, operands, eqn.params)
             else:
@@ -415,7 +415,7 @@ def interpret(
     return [x.value if type(x) is Literal else env[x] for x in jaxpr.outvars]
 
 
-def _results_as_typed(
+def _type_results(
     eqn: Equation, operands: tuple[Any, ...], process: Callable[..., Any], run: Any,
     meshes: tuple[Any, ...],
 ) -> Any:  # fmt: skip
@@ -424,7 +424,7 @@ def _results_as_typed(
         return process(eqn.primitive, operands, eqn.params) if run is None else run(eqn, operands)
 
 
-def _valued(x: Any) -> Any:
+def _as_value(x: Any) -> Any:
     """Return an array, tracer or stand-in as it is, anything else as an array."""
     return x if hasattr(x, "aval") else as_array(x, what="eval_jaxpr: an argument")
 
@@ -599,7 +599,7 @@ class _Printer:
 
     def __init__(self, jaxpr: Jaxpr, source_info: bool, name_stack: bool) -> None:
         self._source_info, self._name_stack = source_info, name_stack
-        self._used = set(_variables_used(jaxpr))
+        self._used = set(_used_variables(jaxpr))
         self._names: dict[Var, str] = {}
         self._fresh = _letters()
 
@@ -684,12 +684,12 @@ def _open(jaxpr: ClosedJaxpr | Jaxpr) -> Jaxpr:
     return jaxpr.jaxpr if isinstance(jaxpr, ClosedJaxpr) else jaxpr
 
 
-def _variables_used(jaxpr: Jaxpr) -> Iterator[Atom]:
+def _used_variables(jaxpr: Jaxpr) -> Iterator[Atom]:
     yield from jaxpr.outvars
     for eqn in jaxpr.eqns:
         yield from eqn.inputs
         for inner in subjaxprs(eqn.params):
-            yield from _variables_used(inner)
+            yield from _used_variables(inner)
 
 
 def _describe_params(eqn: Equation) -> list[tuple[str, Any]]:

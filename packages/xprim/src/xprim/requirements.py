@@ -32,13 +32,7 @@ import xtree
 from xprim import errors
 from xprim.array import ConcreteArray
 from xprim.avals import SymbolicSize, size_of
-from xprim.errors import (
-    CheckError,
-    ConcretizationTypeError,
-    TracerIntegerConversionError,
-    described,
-    message,
-)
+from xprim.errors import CheckError, ConcretizationTypeError, described, message
 from xprim.source import is_hidden
 from xprim.trace import Tracer
 from xtree.errors import shown
@@ -225,7 +219,7 @@ def check_sizes(operation: str, shapes: Sequence[Sequence[Any]]) -> None:
         ))  # fmt: skip
 
 
-class TracedIntegerError(ConcretizationTypeError, TracerIntegerConversionError):
+class TracedIntegerError(ConcretizationTypeError, errors.TracerIntegerConversionError):
     """An axis or a size is traced; caught as what `int` of it raises, too, as of JAX."""
 
 
@@ -305,7 +299,7 @@ _NUMPY = os.path.join(os.path.dirname(np.__file__), "")
 _OTHER = "another"
 _OF_TRACED = (
     ConcretizationTypeError,
-    TracerIntegerConversionError,
+    errors.TracerIntegerConversionError,
     errors.TracerArrayConversionError,
 )
 

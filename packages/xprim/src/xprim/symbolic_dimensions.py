@@ -280,7 +280,7 @@ class SymbolicDimension(SymbolicSize):
             result = self * result
         return result
 
-    def _divided(
+    def _divide_terms(
         self, other: Any, divide: Callable[..., Any], array: Callable[[Any, Any], Any],
         swapped: bool = False,
     ) -> Any:  # fmt: skip
@@ -294,16 +294,16 @@ class SymbolicDimension(SymbolicSize):
         return array(other, self._as_array()) if swapped else array(self._as_array(), other)
 
     def __floordiv__(self, other: Any) -> Any:
-        return self._divided(other, _floordiv, operator.floordiv)
+        return self._divide_terms(other, _floordiv, operator.floordiv)
 
     def __rfloordiv__(self, other: Any) -> Any:
-        return self._divided(other, _floordiv, operator.floordiv, swapped=True)
+        return self._divide_terms(other, _floordiv, operator.floordiv, swapped=True)
 
     def __mod__(self, other: Any) -> Any:
-        return self._divided(other, _mod, operator.mod)
+        return self._divide_terms(other, _mod, operator.mod)
 
     def __rmod__(self, other: Any) -> Any:
-        return self._divided(other, _mod, operator.mod, swapped=True)
+        return self._divide_terms(other, _mod, operator.mod, swapped=True)
 
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other

@@ -23,21 +23,11 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from weakref import ref
 
+from xprim import errors
 from xprim.array import Array, ConcreteArray
 from xprim.avals import ShapedArray
 from xprim.config import state
-from xprim.errors import (
-    ConcretizationTypeError,
-    TracerArrayConversionError,
-    TracerBoolConversionError,
-    TracerIntegerConversionError,
-    UndefinedRuleError,
-    UnexpectedTracerError,
-    attribute_error,
-    derivative_lost,
-    message,
-    number_wanted,
-)
+from xprim.errors import UndefinedRuleError, UnexpectedTracerError, derivative_lost, message
 from xprim.rules import Linear
 from xprim.source import capture, describe
 from xprim.transformed import transforming
@@ -161,17 +151,17 @@ class Tracer(Array):
                 "bool", f"the truth value of {problem} is ambiguous, got {aval.str_long()}.",
                 hint="ask for x.any() or x.all()",
             ))  # fmt: skip
-        return bool(self._value_or(TracerBoolConversionError))
+        return bool(self._value_or(errors.TracerBoolConversionError))
 
     def __hash__(self) -> int:  # type: ignore[override]
-        raise ConcretizationTypeError(
+        raise errors.ConcretizationTypeError(
             self, "hash", "a traced value is unhashable: dictionaries and sets need the value.",
             "look up in arrays, not in dictionaries or sets: xnp.array(a_list)[i], lax.switch;\n"
             "if it shapes the program, make that argument static: jit(f, static_argnums=...)",
         )  # fmt: skip
 
     def __int__(self) -> int:
-        return int(self._value_or(ConcretizationTypeError, "int"))
+        return int(self._value_or(errors.ConcretizationTypeError, "int"))
 
     def __float__(self) -> float:
         return self._converted("float", float)
@@ -180,19 +170,19 @@ class Tracer(Array):
         return self._converted("complex", complex)
 
     def __index__(self) -> int:
-        index: int = self._value_or(TracerIntegerConversionError).__index__()
+        index: int = self._value_or(errors.TracerIntegerConversionError).__index__()
         return index
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
         if self._trace.closed:
             raise_leaked(self)
-        raise TracerArrayConversionError(self)
+        raise errors.TracerArrayConversionError(self)
 
     def __buffer__(self, flags: int) -> NoReturn:  # asked from Python 3.12 on
         self.__array__()
 
     def __reduce__(self) -> NoReturn:
-        raise ConcretizationTypeError(
+        raise errors.ConcretizationTypeError(
             self, "pickle", "a traced value has no elements to write.",
             "pickle what the transformed function returns",
         )  # fmt: skip
@@ -200,11 +190,11 @@ class Tracer(Array):
     def __format__(self, spec: str) -> str:
         if not spec:
             return str(self)
-        return format(self._value_or(ConcretizationTypeError, "format"), spec)
+        return format(self._value_or(errors.ConcretizationTypeError, "format"), spec)
 
     def item(self, *index: int) -> Any:
         """Return the one element as a Python number, where it is known while tracing."""
-        return self._value_or(ConcretizationTypeError, "item").item(*index)
+        return self._value_or(errors.ConcretizationTypeError, "item").item(*index)
 
     def tolist(self) -> Any:
         """Return the elements as nested lists, where they are known while tracing."""
@@ -217,7 +207,7 @@ class Tracer(Array):
 
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__") or not hasattr(ConcreteArray, name):
-            raise attribute_error(self, name)
+            raise errors.attribute_error(self, name)
         text = message(
             name, "only concrete arrays have it, a traced value has no place in memory.",
             got=repr(self),
@@ -227,7 +217,7 @@ class Tracer(Array):
 
     def _converted(self, conversion: str, convert: Callable[[Any], R]) -> R:
         """Convert the concrete value, or raise where a derivative would be lost."""
-        number = convert(self._value_or(ConcretizationTypeError, conversion))
+        number = convert(self._value_or(errors.ConcretizationTypeError, conversion))
         if self.varies():
             raise derivative_lost(self, conversion, describe(capture()))
         return number
@@ -239,7 +229,7 @@ class Tracer(Array):
             return value
         if self._trace.closed:
             raise_leaked(self)
-        raise number_wanted(self, number) if number else error(self)
+        raise errors.number_wanted(self, number) if number else error(self)
 
 
 def current_trace() -> Trace:

@@ -576,7 +576,7 @@ def _draw(keys: Any, a: Any, log_space: bool | None) -> list[Any]:
     d = lax.sub(lax.select(large, a, lax.add(a, 1.0)), 1.0 / 3.0)
     keys, boost_keys = _split_each(keys, 2)
     great = lax.gt(d, (0.008 / float(dtypes.finfo(a.dtype).eps)) ** 2)
-    x, v = _accepted(keys, d, lax.div(1.0 / 3.0, lax.sqrt(d)), great)
+    x, v = _accept(keys, d, lax.div(1.0 / 3.0, lax.sqrt(d)), great)
     found = []
     if log_space is not _SAMPLES:
         log_u = lax.neg(raw_exponential(boost_keys, (), a.dtype))
@@ -605,7 +605,7 @@ def _unless_infinite(a: Any, x: Any) -> Any:
     return lax.select(lax.eq(a, math.inf), a, x)
 
 
-def _accepted(keys: Any, d: Any, c: Any, great: Any) -> tuple[Any, Any]:
+def _accept(keys: Any, d: Any, c: Any, great: Any) -> tuple[Any, Any]:
     """Return the accepted normal samples z, and `v = (1 + c z)^3`.
 
     Those of great exponents are accepted at once: the acceptance, 1 but for some z^3 / sqrt(d), is

@@ -364,13 +364,13 @@ def truncated_normal(
     low, high = broadcasted(low, sizes), broadcasted(high, sizes)
     mask = _mask_of_tails(low, high)
     if type(mask) is bool:
-        sample = draw(_truncated, (words, low, high), sizes, mask)
+        sample = draw(_truncate, (words, low, high), sizes, mask)
     else:
-        sample = _truncated(words, low, high, sizes, mask)
+        sample = _truncate(words, low, high, sizes, mask)
     return placed(sample, out_sharding, "truncated_normal")
 
 
-def _truncated(words: Any, low: Any, high: Any, shape: Shape, mask: Any) -> Any:
+def _truncate(words: Any, low: Any, high: Any, shape: Shape, mask: Any) -> Any:
     """Draw between bounds; `mask` is that of `_between`."""
     x = _between(raw_uniform(words, shape, low.dtype), low, high, mask)
     inside_low, inside_high = [

@@ -45,8 +45,8 @@ def facts() -> list[tuple[str, str]]:
         ("runtime", gateway.version()),
         *[(name, version) for name in _PLUGINS if (version := _version(name))],
         *[("driver", line) for line in _driver()],
-        ("platforms", _told_or_failed(gateway.platforms)[0]),
-        ("devices", _told_or_failed(xjit.devices)[0]),
+        ("platforms", _report_or_fail(gateway.platforms)[0]),
+        ("devices", _report_or_fail(xjit.devices)[0]),
         ("threads of the CPU", _threads()),
         ("compilation cache", str(inspection.directory() or "off")),
         ("products of float32", _precision_of_products()),
@@ -94,7 +94,7 @@ def print_environment_info(return_string: bool = False) -> str | None:
 
 def problems() -> list[str]:
     """Return what is wrong, each with what mends it; nothing if all is well."""
-    _, reason = _told_or_failed(xjit.devices)
+    _, reason = _report_or_fail(xjit.devices)
     if reason:  # nothing else can be looked at
         asked = [name for name in _ASKS_FOR_DEVICES if os.environ.get(name)]
         mended = f"; unset {' '.join(asked)}" if asked else ""
@@ -102,7 +102,7 @@ def problems() -> list[str]:
     return [*_problems_of_devices(), *_problems_of_plugins(), *_problems_of_the_cache()]
 
 
-def _told_or_failed(find: Callable[[], Iterable[Any]]) -> tuple[str, str]:
+def _report_or_fail(find: Callable[[], Iterable[Any]]) -> tuple[str, str]:
     """Return what there is as text, or else none, with the reason."""
     try:
         return ", ".join(map(str, find())), ""

@@ -14,17 +14,7 @@ import xprim
 import xtree
 from xjit.callbacks.functions import format_error_like
 from xnp import lax
-from xprim import (
-    ClosedJaxpr,
-    ConcreteArray,
-    Equation,
-    ShapedArray,
-    as_array,
-    dtypes,
-    get_primitive,
-    shaped_array,
-    source,
-)
+from xprim import ClosedJaxpr, Equation, ShapedArray, as_array, dtypes, shaped_array, source
 from xprim.errors import CheckError, ConcretizationTypeError, described, message
 from xprim.extended import unwrap
 from xprim.jaxpr import interpret, subjaxprs
@@ -56,7 +46,7 @@ __dir__ = __all__.copy
 # more operands and results by the rules of kind `checked`, from the owners of the primitives that
 # hold them; each is made once and kept in the memo of its program.
 
-_CHECK = get_primitive("check")
+_CHECK = xprim.get_primitive("check")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +93,7 @@ class EnabledChecks:
 
     def unchecked(self, closed: ClosedJaxpr, after: int = 0) -> ClosedJaxpr:
         """Return the program that takes the state likewise, leaves it alone, and checks nothing."""
-        return closed.derived(_unchecked, self, after)
+        return closed.derived(_remove_checks, self, after)
 
     def first(self, state: Sequence[Any], states: Sequence[Any]) -> State:
         """Return the state after members that began with none that failed: theirs are stacked."""
@@ -125,7 +115,7 @@ def _with_state(closed: ClosedJaxpr, asked: EnabledChecks, after: int) -> Closed
     return _traced(program, closed, asked, after)
 
 
-def _unchecked(closed: ClosedJaxpr, asked: EnabledChecks, after: int) -> ClosedJaxpr:
+def _remove_checks(closed: ClosedJaxpr, asked: EnabledChecks, after: int) -> ClosedJaxpr:
     nothing = EnabledChecks(frozenset(), asked.width)
 
     def program(*args: Any) -> list[Any]:
@@ -394,7 +384,7 @@ def check_error(error: Error) -> None:
             message("check_error", "the error must be one of checkify.", got=described(error))
         )
     code, payload = map(as_array, xtree.leaves(error))
-    get_primitive("check").bind(
+    xprim.get_primitive("check").bind(
         lax.eq(code, np.int32(0)), code, payload, site=_RaiseAgain("user", ""), batch_ndim=0,
         mapped=(False, False),
     )  # fmt: skip
@@ -440,7 +430,7 @@ def _checks_check(pred: Any, msg: str, args: Any, kwargs: Any, is_debug: bool) -
             got=f"{msg!r}: {type(error).__name__}: {error}",
             hint="write {} or {name} for each argument, braces as {{ }}",
         )) from None  # fmt: skip
-    get_primitive("check").bind(
+    xprim.get_primitive("check").bind(
         array, *values, site=site, batch_ndim=0, mapped=(False,) * len(values)
     )
 
@@ -502,7 +492,7 @@ def checkify(
             out_tree[:] = [structure]
             return outs
 
-        with _known_positions_as_asked(kinds):
+        with _defer_known_positions(kinds):
             jaxpr, consts = xprim.trace_to_jaxpr(flat, [], name=name_of(f))
         closed, captured = xprim.close_over(jaxpr, consts)
         asked = EnabledChecks(kinds, width_needed(closed.jaxpr, kinds))
@@ -521,7 +511,7 @@ def _enter(x: Any) -> Any:
     return as_array(x) if isinstance(x, np.ndarray | np.generic) else x
 
 
-def _known_positions_as_asked(kinds: frozenset[Any]) -> AbstractContextManager[None]:
+def _defer_known_positions(kinds: frozenset[Any]) -> AbstractContextManager[None]:
     """Return a context in which a position that is known to be out of bounds fails like others."""
     if "index" in kinds or xprim.config.index_checks.value == "known":
         return xprim.config.index_checks("allow")
@@ -692,7 +682,7 @@ class Error:
 
     def _host(self, x: Any) -> np.ndarray[Any, Any]:
         x = as_array(x)
-        if type(x) is not ConcreteArray:
+        if type(x) is not xprim.ConcreteArray:
             raise ConcretizationTypeError(
                 x, "Error.get", "whether a check failed is not known while tracing.",
                 hint="return the error from the function, or check_error(error)",
@@ -700,7 +690,7 @@ class Error:
         return np.asarray(x.to_host())
 
     def __repr__(self) -> str:
-        if type(self._code) is ConcreteArray:
+        if type(self._code) is xprim.ConcreteArray:
             return f"Error({self.get()})"
         return f"Error({self._code})"
 
@@ -737,7 +727,7 @@ def _text(code: Any, payload: np.ndarray[Any, Any], outer: tuple[int, ...], is_i
 
 def _none() -> Error:
     return Error(
-        as_array(np.int32(0)), ConcreteArray(np.zeros(0, np.uint8), shaped_array((0,), _BYTE))
+        as_array(np.int32(0)), xprim.ConcreteArray(np.zeros(0, np.uint8), shaped_array((0,), _BYTE))
     )
 
 

@@ -18,15 +18,8 @@ import numpy as np
 
 import xprim
 import xtree
-from xjit.checkify._checkify import (
-    EnabledChecks,
-    State,
-    check_of,
-    is_infinite,
-    moves_elements,
-    no_failure,
-    values_of,
-)
+from xjit.checkify import _checkify
+from xjit.checkify._checkify import State, is_infinite, moves_elements, no_failure, values_of
 from xjit.dispatch.jit import jit
 from xnp import lax
 from xprim import ClosedJaxpr, Equation, Jaxpr, as_array, dtypes, source, stage
@@ -239,7 +232,7 @@ def _width(jaxpr: Jaxpr) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Search(EnabledChecks):
+class _Search(_checkify.EnabledChecks):
     """Checks of every result, which count the steps of loops.
 
     Attributes:
@@ -363,7 +356,7 @@ def _range(x: Any) -> list[Any]:
 
 
 def _report(code: int, payload: np.ndarray[Any, Any]) -> FirstNan:
-    site: Any = check_of(code)
+    site: Any = _checkify.check_of(code)
     values = values_of(code, payload)
     index: tuple[int, ...] = ()
     bounds: list[Any] = [math.nan] * (2 * len(site.operands))

@@ -19,15 +19,9 @@ from typing import Any, TextIO
 import numpy as np
 
 import xtree
+from xjit.callbacks import primitive
 from xjit.callbacks.functions import FormatError, UserFunction, format_error_like, physical
-from xjit.callbacks.primitive import (
-    DEBUG,
-    EACH,
-    ORDERED_DEBUG,
-    DebugEffect,
-    OrderedDebugEffect,
-    callback_p,
-)
+from xjit.callbacks.primitive import ORDERED_DEBUG, DebugEffect, OrderedDebugEffect, callback_p
 from xjit.sharding.meshes import abstract_mesh_now
 from xprim import Array, ConcreteArray, Tracer, get_primitive, shaped_array
 from xprim.errors import described, message
@@ -562,9 +556,9 @@ def _show(
     operands = [_array(x) for x in arrays]
     in_tree = xtree.structure((tuple(range(len(operands))), {}))
     host = UserFunction(operation, call, in_tree, [x.aval.dtype for x in operands], _NOTHING)
-    effect = ORDERED_DEBUG if ordered else DEBUG
+    effect = ORDERED_DEBUG if ordered else primitive.DEBUG
     callback_p.bind(*map(physical, operands), host=host, avals=(), effect=effect,
-                    vmap_method=None, device=EACH if partitioned else None)  # fmt: skip
+                    vmap_method=None, device=primitive.EACH if partitioned else None)  # fmt: skip
 
 
 _NOTHING = xtree.structure(None)

@@ -55,10 +55,10 @@ class Signature:
         everything = _all_names(declared)
         _check_named(f"{api}: static_argnames", options["static_argnames"], declared, self.name)
         _check_named(f"{api}: donate_argnames", options["donate_argnames"], declared, self.name)
-        self.static_nums, self.static_names = self._resolved(
+        self.static_nums, self.static_names = self._resolve(
             "static", options["static_argnums"], options["static_argnames"], everything
         )
-        self.donate_nums, self.donate_names = self._resolved(
+        self.donate_nums, self.donate_names = self._resolve(
             "donate", options["donate_argnums"], options["donate_argnames"], everything
         )
         self.donates = bool(self.donate_nums or self.donate_names)
@@ -72,7 +72,7 @@ class Signature:
                 f"{sorted(both, key=str)}."
             )
 
-    def _resolved(
+    def _resolve(
         self, kind: str, nums: Any, names: Any, everything: frozenset[str] | None
     ) -> tuple[tuple[int, ...], frozenset[str]]:
         """Return positions and names; where one was given, the other follows from the function."""

@@ -519,11 +519,11 @@ def in_turns(
     here = devices[0].client.process_index()
     if len(devices) > 1 == sum([d.process_index == here for d in devices]):
         # the runtime runs it within the call, and waits there for other processes
-        start = _watched(start)
+        start = _watch(start)
     return lambda buffers: _Turn(start, buffers, smallest, calls_python)
 
 
-def _watched(start: Callable[..., Any]) -> Callable[..., Any]:
+def _watch(start: Callable[..., Any]) -> Callable[..., Any]:
     """Return what starts a program and raises where another process fails before it returns."""
     return lambda buffers: gateway.watched(lambda: start(buffers))
 

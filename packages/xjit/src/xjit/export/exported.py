@@ -18,22 +18,8 @@ from xjit import jaxlib_gateway as gateway
 from xjit.debug.monitoring import retraces
 from xjit.dispatch.jit import jit
 from xjit.dispatch.program import program_of
-from xjit.export.files import (
-    DIGEST_FROM,
-    HEAD,
-    MARK,
-    VERSION,
-    Devices,
-    DisabledSafetyCheck,
-    Spread,
-    aval_of_form,
-    check_custom_calls,
-    devices_of,
-    is_platform_free,
-    serialized,
-    spread_of_form,
-    tree_of_form,
-)
+from xjit.export import files
+from xjit.export.files import HEAD, Devices, DisabledSafetyCheck, Spread, devices_of, tree_of_form
 from xjit.export.symbolic_shapes import check_facts, scope_of, sizes_in, solved
 from xjit.host_kernels import is_rule, named_rules, numbered_rules
 from xjit.lowering.modules import LoweredProgram, lower
@@ -43,34 +29,14 @@ from xjit.sharding.shardings import Sharding
 from xjit.stages import TracedFunction, Wrapped
 from xjit.xla_workarounds.arithmetic import hide_stored_nan
 from xnp import lax
-from xprim import (
-    ClosedJaxpr,
-    Effect,
-    Primitive,
-    ShapedArray,
-    ShapeDtypeStruct,
-    Zero,
-    as_array,
-    dtypes,
-    effects_text,
-    eval_closed,
-    not_mapped,
-    symbolic_dimensions,
-    undefined,
-)
+from xprim import ClosedJaxpr, ShapedArray, ShapeDtypeStruct, Zero, dtypes, symbolic_dimensions
 from xprim.contracts import BatchAxis
 from xprim.errors import described, message
 from xprim.extended import unwrap, wrap
 from xprim.requirements import require
 from xprim.sharded_types import whole
 from xprim.source import is_hidden
-from xprim.symbolic_dimensions import (
-    SymbolicScope,
-    dimension_text,
-    is_symbolic,
-    value_of,
-    written_for_programs,
-)
+from xprim.symbolic_dimensions import SymbolicScope, is_symbolic, value_of, written_for_programs
 from xprim.tracebacks import boundaries, boundary
 
 __all__ = [
@@ -319,7 +285,10 @@ def _shape(*avals: ShapedArray, exported: Any) -> Any:
 def _with_sizes(aval: ShapedArray, values: dict[str, Any]) -> ShapedArray:
     if not any(map(is_symbolic, aval.shape)):
         return aval
-    shape = [value_of(dimension_text(d), values) if is_symbolic(d) else d for d in aval.shape]
+    shape = [
+        value_of(symbolic_dimensions.dimension_text(d), values) if is_symbolic(d) else d
+        for d in aval.shape
+    ]
     return aval.update(shape=shape, sharding=aval.type_sharding)
 
 
@@ -381,7 +350,7 @@ def _effects(*, exported: Any) -> frozenset[Any]:
 
 
 def _batch(axis: BatchAxis, operands: Any, dims: Any, *, exported: Any) -> Any:
-    mapped = [d is not not_mapped for d in dims]
+    mapped = [d is not xprim.not_mapped for d in dims]
     fronts = [axis.to_front(x, d) for x, d, m in zip(operands, dims, mapped, strict=True) if m]
 
     def one(examples: Sequence[Any]) -> Sequence[Any]:
@@ -397,17 +366,17 @@ def _print(*, exported: Any) -> dict[str, Any]:
     return {"name": exported.fun_name}
 
 
-call_exported_p = Primitive(
+call_exported_p = xprim.Primitive(
     "call_exported",
     call_like=True,
     shape=_shape,
     numpy=_numpy,
     stablehlo=_stablehlo,
-    jvp=undefined(
+    jvp=xprim.undefined(
         "of a stored program only the reverse derivative is known",
         "grad and vjp work where serialize(vjp_order=1) stored it",
     ),
-    transpose=undefined("a stored program is not known to be linear"),
+    transpose=xprim.undefined("a stored program is not known to be linear"),
     batch=_batch,
     effects=_effects,
     print=_print,
@@ -490,7 +459,7 @@ class Exported(ProgramOfThisProcess):
           ValueError: it was not exported for that one.
         """
         found = next((p for p in self.platforms if p in _NAMES.get(platform, (platform,))), None)
-        if found is None and is_platform_free(self.disabled_safety_checks):
+        if found is None and files.is_platform_free(self.disabled_safety_checks):
             found = self.platforms[0]
         if found is None:
             raise ValueError(message(
@@ -588,7 +557,7 @@ class Exported(ProgramOfThisProcess):
           ValueError: a class in the arguments or results is not registered for this, or the
             derivative is not known.
         """
-        return bytearray(serialized(self, vjp_order))
+        return bytearray(files.serialized(self, vjp_order))
 
     @boundary
     def call(self, *args: Any, **kwargs: Any) -> Any:
@@ -614,11 +583,11 @@ class Exported(ProgramOfThisProcess):
                 "call", f"{self.fun_name} was exported for arguments of another structure.",
                 got=f"{tree}", expected=f"{self.in_tree}",
             ))  # fmt: skip
-        arrays = [as_array(x, what=f"{self.fun_name}: the argument") for x in leaves]
-        return self.out_tree.unflatten(self._jitted(*arrays))
+        arrays = [xprim.as_array(x, what=f"{self.fun_name}: the argument") for x in leaves]
+        return self.out_tree.unflatten(self._make_jitted(*arrays))
 
     @functools.cached_property
-    def _jitted(self) -> Callable[..., Sequence[Any]]:
+    def _make_jitted(self) -> Callable[..., Sequence[Any]]:
         def flat(*arrays: Any) -> Sequence[Any]:
             return call_flat(self, arrays)
 
@@ -662,19 +631,20 @@ def deserialize(blob: bytes | bytearray) -> Exported:
         )
     data = bytes(blob)
     require(
-        data.startswith(MARK), "deserialize", "these are not the bytes of an exported program.",
+        data.startswith(files.MARK), "deserialize",
+        "these are not the bytes of an exported program.",
         hint="Exported.serialize() makes them",
     )  # fmt: skip
     if len(data) < HEAD.size:
         raise _damaged("it ends too early")
     _, version, digest, length = HEAD.unpack_from(data)
-    if not 1 <= version <= VERSION:
+    if not 1 <= version <= files.VERSION:
         raise ValueError(message(
             "deserialize", "the program was stored by a newer version of xjit.",
-            got=f"version {version} of the format", expected=f"version {VERSION} or older",
+            got=f"version {version} of the format", expected=f"version {files.VERSION} or older",
             hint="a newer xstack-xjit reads it",
         ))  # fmt: skip
-    if hashlib.sha256(data[DIGEST_FROM:]).digest() != digest:
+    if hashlib.sha256(data[files.DIGEST_FROM :]).digest() != digest:
         raise _damaged("the checksum does not fit")
     start = HEAD.size + length
     return _read_exported(json.loads(data[HEAD.size : start]), memoryview(data)[start:])
@@ -690,7 +660,7 @@ def _avals(
     """Return the abstract values of the arguments or results; older files say no types of them."""
     forms = facts[name]
     types = facts["types"][side] if "types" in facts else [None] * len(forms)
-    return tuple([aval_of_form(a, scope, t) for a, t in zip(forms, types, strict=True)])
+    return tuple([files.aval_of_form(a, scope, t) for a, t in zip(forms, types, strict=True)])
 
 
 def _read_exported(facts: dict[str, Any], programs: memoryview) -> Exported:
@@ -714,13 +684,15 @@ def _read_exported(facts: dict[str, Any], programs: memoryview) -> Exported:
         out_tree=tree_of_form(facts["out_tree"]),
         out_avals=_avals(facts, "out_avals", 1, scope),
         platforms=platforms,
-        unordered_effects=tuple(Effect(n, ordered=False, exact=e) for n, e in facts["effects"]),
+        unordered_effects=tuple(
+            xprim.Effect(n, ordered=False, exact=e) for n, e in facts["effects"]
+        ),
         disabled_safety_checks=tuple(map(DisabledSafetyCheck, facts["disabled_checks"])),
         module_kept_var_idx=tuple(facts["kept"]),
         modules=dict(zip(platforms, [modules[tuple(p)] for p in facts["programs"]], strict=True)),
         make_vjp=None if derivative is None else lambda: _read_exported(derivative, programs),
         symbolic_facts=dict(known),
-        spread=spread_of_form(facts.get("devices")),
+        spread=files.spread_of_form(facts.get("devices")),
     )
 
 
@@ -849,7 +821,7 @@ def _export(
     texts, kept = _texts(name, closed, platforms, where)
     module_by_text: dict[str, StoredModule] = {}
     for text in dict.fromkeys(texts.values()):
-        check_custom_calls(name, text, checks)
+        files.check_custom_calls(name, text, checks)
         module_by_text[text] = stored_module(text, scope is not None)
     return Exported(
         fun_name=name, in_tree=traced.in_tree, in_avals=tuple(closed.in_avals),
@@ -885,11 +857,11 @@ def _texts(
 
 def _check_effects(name: str, closed: ClosedJaxpr) -> None:
     refused = {*xprim.ordered_effects(closed.effects)}
-    refused |= {e for e in closed.effects if not isinstance(e, Effect)}
+    refused |= {e for e in closed.effects if not isinstance(e, xprim.Effect)}
     if refused:
         raise ValueError(message(
             "export", f"{name} has effects in an order that a stored program cannot keep.",
-            got=effects_text(refused),
+            got=xprim.effects_text(refused),
         ))  # fmt: skip
 
 
@@ -921,7 +893,7 @@ def _export_vjp(
 
     def backward(*leaves: Any) -> Any:
         primals, cotangents = leaves[:count], leaves[count:]
-        _, pull = vjp(lambda *xs: tuple(eval_closed(closed, *xs)), *primals)
+        _, pull = vjp(lambda *xs: tuple(xprim.eval_closed(closed, *xs)), *primals)
         return pull(cotangents)
 
     backward.__name__ = f"{name}_vjp"

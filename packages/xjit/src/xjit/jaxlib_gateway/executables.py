@@ -23,6 +23,7 @@ import numpy as np
 from jaxlib import _hlo
 
 from xjit import byte_formats
+from xjit.jaxlib_gateway import runtime
 from xjit.jaxlib_gateway.array_types import (
     SUB_BYTE_DTYPES,
     ArrayType,
@@ -36,14 +37,7 @@ from xjit.jaxlib_gateway.array_types import (
 from xjit.jaxlib_gateway.buffers import Buffer, assemble, placement, shards
 from xjit.jaxlib_gateway.clients import canonical_platform, client, explain_failure, startable
 from xjit.jaxlib_gateway.host_kernels import awaited
-from xjit.jaxlib_gateway.runtime import (
-    RuntimeFailure,
-    _jax,
-    fail,
-    memory_of_program,
-    programs_of_size,
-    xla_client,
-)
+from xjit.jaxlib_gateway.runtime import RuntimeFailure, _jax, fail, programs_of_size, xla_client
 from xprim.errors import message
 from xprim.memory import in_bytes
 from xtree.interning import forkable_lock
@@ -671,7 +665,7 @@ _PARTS = {
     "temp_size_in_bytes": "XLA's temporaries", "argument_size_in_bytes": "arguments",
     "output_size_in_bytes": "results",
 }  # fmt: skip
-memory_of_program.append(_describe_memory)
+runtime.memory_of_program.append(_describe_memory)
 
 
 def _names_of_size(is_size: Callable[[int], bool]) -> set[str]:

@@ -93,7 +93,7 @@ _OUT_OF_MEMORY = re.compile(
 _OF_AN_OPERAND = re.compile("Error (dispatching|preparing) computation")
 
 
-def _asked(found: re.Match[str]) -> int | str:
+def _read_size(found: re.Match[str]) -> int | str:
     """Return the bytes that an error of XLA's tells of; with a unit they are rounded."""
     number, unit = found.groups()
     if unit is not None:
@@ -115,7 +115,7 @@ def _is_size(found: re.Match[str]) -> Callable[[int], bool]:
     """Return a function that says whether an error tells of so many bytes, rounded as there."""
     number, unit = found.groups()
     if unit is None:
-        asked = _asked(found)
+        asked = _read_size(found)
         return lambda nbytes: nbytes == asked
     scale = 1024.0 ** ("kmgtpe".index(unit[0].lower()) + 1)
     digits = len(number.partition(".")[2])
@@ -144,7 +144,7 @@ def fail(operation: str, problem: str, cause: BaseException) -> NoReturn:
     """Raise `cause` again as an `XlaError` whose first line is ours."""
     found = _OUT_OF_MEMORY.search(str(cause))
     if found is not None or "RESOURCE_EXHAUSTED" in str(cause):
-        nbytes, name, why = None if found is None else _asked(found), operation, ""
+        nbytes, name, why = None if found is None else _read_size(found), operation, ""
         if _OF_AN_OPERAND.search(str(cause)):
             operation, name, why = _allocating(operation, found)
         said = "\n".join(str(cause).strip().splitlines()[:_LINES_SHOWN])

@@ -29,23 +29,7 @@ from xjit.dispatch.sharded_arrays import sharding_of
 from xjit.lowering.operation_metadata import OPERATION, Items, quoted, with_attributes
 from xjit.lowering.stablehlo_text import Builder
 from xjit.sharding.layouts import Layout, physical_order
-from xprim import (
-    EAGER,
-    ELEMENTWISE,
-    LINEAR,
-    STRUCTURAL,
-    Array,
-    ClosedJaxpr,
-    Effect,
-    Primitive,
-    Tracer,
-    as_array,
-    dimension_names,
-    not_mapped,
-    stage,
-    state,
-    undefined,
-)
+from xprim import Array, ClosedJaxpr, Primitive, as_array, dimension_names, not_mapped, stage, state
 from xprim.avals import size_of
 from xprim.calls import rules_of_program
 from xprim.contracts import BatchAxis
@@ -137,7 +121,7 @@ def _program_for(
 def _attributes(name: str, kwargs: dict[str, Any]) -> str:
     """Return what is given by keyword as text."""
     for key, value in kwargs.items():
-        if any(isinstance(leaf, Tracer) for leaf in xtree.leaves(value)):
+        if any(isinstance(leaf, xprim.Tracer) for leaf in xtree.leaves(value)):
             raise TypeError(message(
                 f"composite({name})", f"the attribute {key} is traced.",
                 expected="a value that is known when the program is made",
@@ -188,7 +172,7 @@ composite_p = Primitive(
 
 # --- values that must be computed ----------------------------------------------------------------
 
-_SINK = frozenset([Effect("dce_sink", ordered=False)])
+_SINK = frozenset([xprim.Effect("dce_sink", ordered=False)])
 
 
 def dce_sink(val: PyTree, *, prevent_mlir_dce: bool = False) -> None:
@@ -236,7 +220,7 @@ dce_sink_p: Primitive = Primitive(
     numpy=lambda *_, **__: (),
     stablehlo=_sink_stablehlo,
     jvp=_sink_jvp,
-    transpose=undefined("it has no results"),
+    transpose=xprim.undefined("it has no results"),
     batch=_sink_batch,
     effects=lambda **_: _SINK,
 )
@@ -269,11 +253,11 @@ xla_metadata_value_p: Primitive = Primitive(
     shape=_same,
     numpy=_same,
     stablehlo=_add_to_producer,
-    jvp=LINEAR,
+    jvp=xprim.LINEAR,
     transpose=lambda cts, _x, *, items: cts,
-    batch=ELEMENTWISE,
+    batch=xprim.ELEMENTWISE,
     sharding=dimension_names.alike,
-    physical=STRUCTURAL,
+    physical=xprim.STRUCTURAL,
 )
 
 
@@ -325,7 +309,7 @@ def _constrain(leaf: Any, layout: Any) -> Array:
         ))  # fmt: skip
     order = ffi.layout_of(layout, x.aval, "with_layout_constraint")
     gateway.orders_used[0] = True  # results of a program may lie so
-    if state.trace is EAGER and isinstance(x, xprim.ConcreteArray):
+    if state.trace is xprim.EAGER and isinstance(x, xprim.ConcreteArray):
         inner = physical_order(order, x.aval)
         return x if order_of(x) == inner else put_in_order(x, sharding_of(x), inner)
     return layout_constraint_p.bind(x, order=order)[0]  # type: ignore[no-any-return]
@@ -353,11 +337,11 @@ layout_constraint_p: Primitive = Primitive(
     shape=_same,
     numpy=_same,
     stablehlo=_write_layout,
-    jvp=LINEAR,
+    jvp=xprim.LINEAR,
     transpose=lambda cts, x, *, order: layout_constraint_p.bind(cts[0], order=order),
     batch=_batch_layout,
     sharding=dimension_names.alike,
-    physical=STRUCTURAL,
+    physical=xprim.STRUCTURAL,
 )
 
 

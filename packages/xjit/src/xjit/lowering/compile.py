@@ -409,12 +409,12 @@ def _made(
         if found is not None:
             return found
     if level is None:
-        return _compile_and_stored(lowered, placement, settings, entry, closed)
+        return _compile_and_store(lowered, placement, settings, entry, closed)
     is_told = config.values.log_compiles  # which the other thread does not see
     first, _ = _compile(lowered, placement, quick(settings, level), "compiled first", closed=closed)
 
     def in_full() -> gateway.Executable:
-        return _compile_and_stored(lowered, placement, settings, entry, closed, is_told)
+        return _compile_and_store(lowered, placement, settings, entry, closed, is_told)
 
     finish_later(first, lowered.name, in_full)
     return first
@@ -498,7 +498,7 @@ class _Stored:
             )
 
 
-def _compile_and_stored(
+def _compile_and_store(
     lowered: LoweredProgram, placement: Placement, settings: dict[str, Any],
     entry: _Stored | None, closed: ClosedJaxpr | None, is_told: bool | None = None,
 ) -> gateway.Executable:  # fmt: skip

@@ -48,7 +48,7 @@ def passed(
     An argument or result has its parts one behind the other along its first dimension, so that what
     a device has of it is of the shape of its part.
     """
-    ins, outs = [[_as_passed(s, a) for s, a in zip(shardings, avals, strict=False)]
+    ins, outs = [[_stacked_sharding(s, a) for s, a in zip(shardings, avals, strict=False)]
                  for shardings, avals in ((in_shardings, closed.in_avals),
                                           (out_shardings, closed.out_avals))]  # fmt: skip
     if _on_stacks(closed) is closed:
@@ -59,7 +59,7 @@ def passed(
     return found, ins, outs
 
 
-def _as_passed(sharding: Any, aval: ShapedArray) -> Any:
+def _stacked_sharding(sharding: Any, aval: ShapedArray) -> Any:
     if not isinstance(sharding, NamedSharding):
         return sharding
     if sharding.spec.unreduced != sums_of(aval).unreduced:

@@ -25,18 +25,7 @@ from xjit.sharding.shardings import (
     check_same_axes,
     resolved,
 )
-from xprim import (
-    EAGER,
-    LINEAR,
-    Array,
-    Primitive,
-    ShapedArray,
-    Tracer,
-    as_array,
-    get_primitive,
-    not_mapped,
-    state,
-)
+from xprim import EAGER, Array, Primitive, ShapedArray, as_array, get_primitive, not_mapped, state
 from xprim.avals import PINNED_HOST, MemorySpace
 from xprim.contracts import BatchAxis, Builder
 from xprim.errors import message
@@ -189,7 +178,7 @@ def _is_of_no_mesh(sharding: Any) -> bool:
 def check_sharding(x: Array, sharding: Sharding, operation: str) -> None:
     """Raise where a value cannot lie so."""
     _check_no_member(sharding, operation)
-    is_traced = isinstance(x, Tracer) or state.trace is not EAGER
+    is_traced = isinstance(x, xprim.Tracer) or state.trace is not EAGER
     if is_traced and not isinstance(sharding, TiledSharding):
         sharding.check_rank(x.shape, operation)  # the compiler fills up what does not divide
     else:
@@ -307,7 +296,7 @@ sharding_constraint_p: Primitive = Primitive(
     shape=_shape,
     numpy=_numpy,
     stablehlo=constraint_text,
-    jvp=LINEAR,
+    jvp=xprim.LINEAR,
     transpose=_transpose,
     batch=_batch,
     physical=xprim.STRUCTURAL,

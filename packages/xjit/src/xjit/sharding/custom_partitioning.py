@@ -569,7 +569,7 @@ class _Split:
         assert owner.partition is not None, "it is asked for before"
         given = [
             tree.unflatten([
-                xprim.ShapeDtypeStruct(a.shape, a.dtype, sharding=self._named(t))
+                xprim.ShapeDtypeStruct(a.shape, a.dtype, sharding=self._name_dimensions(t))
                 for a, t in zip(avals, tiles, strict=True)
             ])
             for tree, avals, tiles in (
@@ -601,7 +601,7 @@ class _Split:
                 f"{', '.join([a.str_long() for a in wanted])} of the structure {tree}",
             )
 
-    def _named(self, tiles: gateway.Tiles) -> Sharding:
+    def _name_dimensions(self, tiles: gateway.Tiles) -> Sharding:
         """Return a sharding by the names of the mesh, with an entry for each dimension."""
         found = named_as(self.mesh, self.devices, tiles)
         if not isinstance(found, NamedSharding):

@@ -6,21 +6,12 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
+import xprim
 from xjit.sharding import shardings
 from xjit.sharding.partial_sums import Sums, check_call, sums_kept_apart, sums_of_results
 from xjit.sharding.shardings import PartitionSpec, axes_of, says_of_manual_axes, with_manual_axes
 from xnp.primitives.table import broadcasted, filled, selected
-from xprim import (
-    ELEMENTWISE,
-    ManualAxisType,
-    Primitive,
-    ShapedArray,
-    config,
-    dtypes,
-    get_primitive,
-    scalar_array,
-    shaped_array,
-)
+from xprim import Primitive, ShapedArray, config, dtypes, get_primitive, scalar_array, shaped_array
 from xprim.avals import PINNED_HOST, MemorySpace
 from xprim.dimension_names import AS_SAID, Names, alike
 from xprim.errors import MixedMemoryError, message
@@ -44,7 +35,7 @@ __dir__ = __all__.copy
 def rule_of(primitive: Primitive) -> Any:
     """Return the rule of a primitive, AS_SAID, or None where nothing is known of its dimensions."""
     found = primitive.rules.get("dimensions")
-    if found is None and primitive.rules["batch"] is ELEMENTWISE:
+    if found is None and primitive.rules["batch"] is xprim.ELEMENTWISE:
         return alike
     return found
 
@@ -171,7 +162,7 @@ def _results_along_axes(
             _refuse(primitive, avals, "an axis would cut dimensions that it merges or splits",
                     "the argument out_sharding says how the result is spread")  # fmt: skip
         parts = found
-    return tuple([_typed(primitive, avals, a, p, mesh, sums)
+    return tuple([_check_result_type(primitive, avals, a, p, mesh, sums)
                   for a, p in zip(out, parts, strict=True)])  # fmt: skip
 
 
@@ -198,7 +189,7 @@ def _results_of_members(
     explicit = [_typed_along(a, shardings.along_explicit_axes(a.type_sharding)) for a in avals]
     if any(a.type_sharding is not None for a in explicit):
         out = results_of(primitive, explicit, params, out)
-    held = [ManualAxisType(varying, unreduced, reduced - varying) for varying in along]
+    held = [xprim.ManualAxisType(varying, unreduced, reduced - varying) for varying in along]
     return tuple(
         [
             _typed_along(a, with_manual_axes(a.type_sharding, kind, mesh, a.ndim))
@@ -324,7 +315,7 @@ def _cut(primitive: Any, avals: Sequence[ShapedArray], names: Names) -> Iterator
                 yield name, part
 
 
-def _typed(
+def _check_result_type(
     primitive: Any, avals: Sequence[ShapedArray], aval: ShapedArray, parts: Sequence[Any],
     mesh: Any, sums: Sums,
 ) -> ShapedArray:  # fmt: skip

@@ -6,17 +6,12 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
+import xprim
 import xtree
 from xjit import jaxlib_gateway as gateway
 from xjit.dispatch.placement_inference import meshes_near
-from xjit.sharding import partial_sums
-from xjit.sharding.constraints import (
-    along_explicit_axes_only,
-    constrained,
-    has_mixed_axes,
-    in_space,
-    is_place,
-)
+from xjit.sharding import constraints, partial_sums
+from xjit.sharding.constraints import constrained, has_mixed_axes, in_space, is_place
 from xjit.sharding.meshes import (
     AxisType,
     Mesh,
@@ -36,16 +31,7 @@ from xjit.sharding.shardings import (
     resolved,
     says_of_manual_axes,
 )
-from xprim import (
-    Array,
-    ClosedJaxpr,
-    ConcreteArray,
-    ShapedArray,
-    ShapeDtypeStruct,
-    Tracer,
-    as_array,
-    shaped_array,
-)
+from xprim import Array, ClosedJaxpr, ConcreteArray, ShapedArray, Tracer, as_array, shaped_array
 from xprim.avals import MemorySpace
 from xprim.errors import message
 from xprim.sharded_types import ShardingTypeError, install_meshes, whole
@@ -177,10 +163,10 @@ class _InMode:
             result = self._fun(*args, **kwargs)
         results, self.out_tree = flat_arrays(result, self._operation)
         self._places = _for_each(self._outs, result, self._operation)
-        return [constrained(x, self._retyped(s), self._operation)
+        return [constrained(x, self._retype(s), self._operation)
                 for x, s in zip(results, self._places, strict=True)]  # fmt: skip
 
-    def _retyped(self, sharding: Any) -> Any:
+    def _retype(self, sharding: Any) -> Any:
         """Return a sharding over the mesh as it is inside."""
         if not isinstance(sharding, NamedSharding):
             return sharding
@@ -328,7 +314,7 @@ def _along_explicit_axes(x: Any, sharding: NamedSharding | None) -> Any:
     if wanted is None:
         assert have is not None
         wanted = have.update(spec=PartitionSpec(*[None] * x.aval.ndim))
-    return along_explicit_axes_only(x, wanted)
+    return constraints.along_explicit_axes_only(x, wanted)
 
 
 def _in_memory(x: Any, sharding: NamedSharding | None) -> Any:
@@ -363,7 +349,7 @@ def described(tree: Any, avals: Sequence[ShapedArray], ways: Sequence[Sharding |
       ways: for each how it lies; of None its type may say it.
     """
     return tree.unflatten([
-        ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type,
+        xprim.ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type,
                          sharding=a.type_sharding if where is None else where)
         for a, where in zip(avals, ways, strict=False)
     ])  # fmt: skip

@@ -13,23 +13,10 @@ from typing import Any
 
 import numpy as np
 
+import xprim
 import xtree
 from xnp.primitives.table import filled, selected_rows
-from xprim import (
-    Array,
-    ClosedJaxpr,
-    ConcreteArray,
-    ShapedArray,
-    as_array,
-    close_over,
-    config,
-    dtypes,
-    ensure_compile_time_eval,
-    eval_closed,
-    get_primitive,
-    promotion,
-    trace_to_jaxpr,
-)
+from xprim import Array, ClosedJaxpr, ShapedArray, config, dtypes, promotion, trace_to_jaxpr
 from xprim.avals import type_of_by_class
 from xprim.cells import Cell, CellUse
 from xprim.errors import LazyNames, argument_names, described, message, place_of
@@ -139,7 +126,7 @@ def known_without_jit(x: Any) -> Any:
     """Return the NumPy value of an array under `config.disable_jit`, or None where it is traced."""
     if not config.values.disable_jit:
         return None
-    value = x if type(x) is ConcreteArray else x.concrete()
+    value = x if type(x) is xprim.ConcreteArray else x.concrete()
     return None if value is None else value.to_host()
 
 
@@ -148,7 +135,9 @@ def as_traced(tree: Any) -> Any:
 
     What `config.disable_jit` calls then finds the attributes, and the weak types, of traced values.
     """
-    return xtree.map(lambda x: as_array(x) if isinstance(x, _NUMBERS) else x, unchangeable(tree))
+    return xtree.map(
+        lambda x: xprim.as_array(x) if isinstance(x, _NUMBERS) else x, unchangeable(tree)
+    )
 
 
 _NUMBERS = (bool, int, float, complex, np.generic)
@@ -200,7 +189,7 @@ def _traced(
     jaxpr, consts = trace_to_jaxpr(flat, avals, name=name, arg_names=names, cells=uses)
     if uses:
         return staged_with_cells(jaxpr, consts, uses, out_trees[0])
-    return Staged(*close_over(jaxpr, consts), out_trees[0])
+    return Staged(*xprim.close_over(jaxpr, consts), out_trees[0])
 
 
 def carried_arrays(tree: Any, operation: str, what: str) -> tuple[list[Array], Any]:
@@ -253,7 +242,7 @@ def retyped_varying(
     """
 
     def run(*args: Array) -> list[Array]:
-        return varying_alike_with(choice, eval_closed(closed, *args))
+        return varying_alike_with(choice, xprim.eval_closed(closed, *args))
 
     return ClosedJaxpr(*trace_to_jaxpr(run, avals, name=closed.jaxpr.name))
 
@@ -303,7 +292,7 @@ def _with_results_varying(
         return body
 
     def run(*args: Array) -> list[Array]:
-        results = list(eval_closed(body.closed, *args))
+        results = list(xprim.eval_closed(body.closed, *args))
         for i, wanted in enumerate(axes, first):
             results[i] = vary(results[i], wanted, mesh)
         return results
@@ -361,8 +350,12 @@ def handed_on(body: Staged, carry: Sequence[Array], outs: Sequence[Array]) -> li
 
 def _convert(x: Array, dtype: Any, weak: bool) -> Array:
     """Convert, at once what is known: that is none of the program's equations."""
-    convert: Any = get_primitive("convert_element_type")
-    with ensure_compile_time_eval() if type(x) is ConcreteArray else contextlib.nullcontext():
+    convert: Any = xprim.get_primitive("convert_element_type")
+    with (
+        xprim.ensure_compile_time_eval()
+        if type(x) is xprim.ConcreteArray
+        else contextlib.nullcontext()
+    ):
         return convert.bind(x, new_dtype=dtype, weak_type=weak)[0]  # type: ignore[no-any-return]
 
 

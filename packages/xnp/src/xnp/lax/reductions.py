@@ -35,17 +35,7 @@ from xnp.primitives.windows import (
     reduce_window_sum_p,
     window_shape,
 )
-from xprim import (
-    Array,
-    ClosedJaxpr,
-    ConcreteArray,
-    Primitive,
-    as_array,
-    close_over,
-    dtypes,
-    get_primitive,
-    trace_to_jaxpr,
-)
+from xprim import Array, ClosedJaxpr, ConcreteArray, Primitive, as_array, dtypes, trace_to_jaxpr
 from xprim.avals import size_of
 from xprim.errors import AxisError, ShapeError, message
 from xprim.requirements import require
@@ -341,7 +331,7 @@ def _stage(computation: Any, xs: Any, tree: Any) -> tuple[ClosedJaxpr, list[Any]
         return results
 
     jaxpr, consts = xprim.trace_to_jaxpr(flat, [*scalars, *scalars], name="reduce")
-    return close_over(jaxpr, consts)
+    return xprim.close_over(jaxpr, consts)
 
 
 _REDUCTION_BY_NAME = {
@@ -365,7 +355,7 @@ def _known_reduction(closed: ClosedJaxpr) -> tuple[str, Primitive] | None:
 
 
 def _join(name: str, init: Any, total: Any) -> Any:
-    return get_primitive(name).bind(init, total)[0]
+    return xprim.get_primitive(name).bind(init, total)[0]
 
 
 def _reduce(primitive: Primitive, operand: Any, axes: Sequence[int]) -> Array:

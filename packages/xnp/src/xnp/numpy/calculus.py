@@ -522,11 +522,11 @@ def _convolve(operation: str, a: Any, v: Any, mode: str, precision: Any, preferr
 def _shift_products(a: Any, kernel: Any, padding: tuple[int, int], precision: Any) -> Any:
     """Add a vector times each element of a kernel, moved: no element meets one beyond the ends."""
     del precision  # of no product of matrices
-    return _moved_and_added(a, kernel, padding)
+    return _move_and_add(a, kernel, padding)
 
 
 @dispatch.dispatched(2)
-def _moved_and_added(a: Any, kernel: Any, padding: tuple[int, int]) -> Any:
+def _move_and_add(a: Any, kernel: Any, padding: tuple[int, int]) -> Any:
     low, high = padding
     zero, last = scalar_like(a, 0), kernel.aval.size - 1
     terms = []

@@ -48,7 +48,7 @@ def dot_general(
     return result if held is preferred else cast(result, preferred)
 
 
-def _requested(preferred: Any, operation: str) -> Any:
+def _requested_type(preferred: Any, operation: str) -> Any:
     return None if preferred is None else dtypes.requested_dtype(preferred, operation)
 
 
@@ -117,7 +117,8 @@ def dot(
         if out_sharding is not None:
             return computed_as(out_sharding, dot, a, b, precision=precision,
                                preferred_element_type=preferred)  # fmt: skip
-        return _dot(a, b, precision, None if preferred is None else _requested(preferred, "dot"))
+        dtype = None if preferred is None else _requested_type(preferred, "dot")
+        return _dot(a, b, precision, dtype)
     except Exception as error:
         shorten(error)
         raise
@@ -208,7 +209,7 @@ def matmul(
         if out_sharding is not None:
             return computed_as(out_sharding, matmul, a, b, precision=precision,
                                preferred_element_type=preferred_element_type)  # fmt: skip
-        return _matmul(a, b, precision, _requested(preferred_element_type, "matmul"))
+        return _matmul(a, b, precision, _requested_type(preferred_element_type, "matmul"))
     except Exception as error:
         shorten(error)
         raise
@@ -367,7 +368,7 @@ def vecdot(
     x, y = broadcasted(_conjugate(x), shape), broadcasted(y, shape)
     n = len(shape) - 1
     dims = tuple(range(n))
-    preferred = _requested(preferred_element_type, "vecdot")
+    preferred = _requested_type(preferred_element_type, "vecdot")
     return dot_general(x, y, ((n,), (n,)), (dims, dims), precision, preferred)
 
 
@@ -427,7 +428,7 @@ def tensordot(
             "tensordot", f"the contracted dimensions differ: {sizes[0]} and {sizes[1]}.",
             got=f"x: {a.aval.str_long()}, y: {b.aval.str_long()}, axes {axes}",
         ))  # fmt: skip
-    preferred = _requested(preferred_element_type, "tensordot")
+    preferred = _requested_type(preferred_element_type, "tensordot")
     return dot_general(a, b, (first, second), ((), ()), precision, preferred)
 
 
@@ -476,7 +477,7 @@ def inner(
     if a.aval.shape[-1] != b.aval.shape[-1]:
         sizes = a.aval.shape[-1], b.aval.shape[-1]
         raise _mismatch("inner", a, b, sizes, "x.shape[-1] == y.shape[-1]")
-    preferred = _requested(preferred_element_type, "inner")
+    preferred = _requested_type(preferred_element_type, "inner")
     dims = ((a.aval.ndim - 1,), (b.aval.ndim - 1,))
     return dot_general(a, b, dims, ((), ()), precision, preferred)
 
@@ -624,7 +625,7 @@ def _contract(
         dtypes.requested_dtype(preferred_element_type, "einsum"))  # fmt: skip
     sizes = _sizes(terms, arrays)
     pairs = [
-        _simplify(t, x, _wanted(i, terms, result))
+        _simplify(t, x, _labels_to_keep(i, terms, result))
         for i, (t, x) in enumerate(zip(terms, arrays, strict=True))
     ]
     for step in _path(optimize, [t for t, _ in pairs], result, sizes):
@@ -821,7 +822,7 @@ def _volume(labels: Any, sizes: dict[str, int]) -> int:
 # --- the products ---------------------------------------------------------------------------------
 
 
-def _wanted(i: int, terms: list[str], result: str) -> str:
+def _labels_to_keep(i: int, terms: list[str], result: str) -> str:
     return "".join([t for k, t in enumerate(terms) if k != i]) + result
 
 

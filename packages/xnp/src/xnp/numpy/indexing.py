@@ -210,7 +210,7 @@ def read(
         return _apply(x, _operations(x.aval.shape, entries))
     if mode is None and all(not a.aval.ndim for a in arrays):
         return _windows_of_one(x, entries)
-    x, entries = _spans_taken(x, entries)
+    x, entries = _take_spans(x, entries)
     return _gather(x, entries, indices_are_sorted, unique_indices, mode, fill_value)
 
 
@@ -267,7 +267,7 @@ def _operations(shape: tuple[int, ...], entries: list[Entry]) -> list[Operation]
     return operations
 
 
-def _spans_taken(x: Any, entries: list[Entry]) -> Any:
+def _take_spans(x: Any, entries: list[Entry]) -> Any:
     """Apply the slices: whole dimensions stay."""
     operations, entries = _span_operations(x.aval.shape, entries)
     return _apply(x, operations), entries
@@ -316,7 +316,7 @@ def _bounds(entry: Entry, size: int, with_positions: bool) -> tuple[int, int, in
 
 def _windows_of_one(x: Any, entries: list[Entry]) -> Array:
     """Read at one traced position in some dimensions."""
-    x, entries = _spans_taken(x, entries)
+    x, entries = _take_spans(x, entries)
     x = with_new_axes(x, entries)
     shape = x.aval.shape
     dtype = index_dtype([e.array for e in entries if type(e) is Positions])

@@ -8,23 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from xnp.numpy import dispatch, reductions as r
+from xnp.numpy import dispatch, reductions, reductions as r
 from xnp.numpy.contraction import dot
 from xnp.numpy.creation import asarray, counting
 from xnp.numpy.dispatch import array_of, cast, converted, elements_now, inexact, promoted, wide
 from xnp.numpy.indexing import no_out, read, take_along_axis
 from xnp.numpy.ranges import linspace
-from xnp.numpy.reductions import (
-    any as any_,
-    average,
-    cumsum,
-    kept,
-    max as max_,
-    mean,
-    min as min_,
-    sum as summed,
-    weights_of_observations,
-)
+from xnp.numpy.reductions import any as any_, kept, max as max_, mean, min as min_, sum as summed
 from xnp.numpy.selection import argsort, searchsorted, sort
 from xnp.numpy.shaping import concatenate, moveaxis, unstack
 from xnp.placing import placed
@@ -608,7 +598,7 @@ def inverted_cdf(
     is_nan = bind("ne", values, values)
     zero = scalar_like(masses, 0)
     bad = bind("not", bind("ge", masses, zero))  # negative, or NaN
-    sums = cumsum(selected(bind("or", is_nan, bad), zero, masses), -1)
+    sums = reductions.cumsum(selected(bind("or", is_nan, bad), zero, masses), -1)
     spoiled = bind("or", any_(bad, -1), _no_mass(sums))
     if not skip_nan:
         spoiled = bind("or", spoiled, any_(is_nan, -1))
@@ -1271,13 +1261,13 @@ def cov(
     x = concatenate([_variables(v, rowvar) for v in given], 0)
     aval, x = x.aval, wide(x)
     ddof = int(not bias) if ddof is None else ddof
-    weights = weights_of_observations(fweights, aweights, x.aval.shape[1])
+    weights = reductions.weights_of_observations(fweights, aweights, x.aval.shape[1])
     if weights is None:
         center = mean(x, axis=1)
         divisor = max(x.aval.shape[1] - ddof, 0)  # 0 / 0: NaN where there are too few
         scaled = centered = x - center[:, None]
     else:
-        center, totals = average(x, axis=1, weights=weights, returned=True)
+        center, totals = reductions.average(x, axis=1, weights=weights, returned=True)
         divisor = (totals[0] - ddof * _mean_weight(weights, aweights, totals[0])).clip(0)
         centered = x - center[:, None]
         scaled = centered * weights[None]

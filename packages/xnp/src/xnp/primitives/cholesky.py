@@ -6,31 +6,13 @@ from typing import Any
 
 import numpy as np
 
+import xprim
 from xnp import lax
 from xnp.primitives import matrices, solvers
 from xnp.primitives.linear_systems import solved
-from xnp.primitives.matrices import (
-    adjoint,
-    as_columns,
-    as_rows,
-    checked,
-    lower_half,
-    matmul,
-    matrix_batch,
-    mt,
-    triu,
-)
+from xnp.primitives.matrices import as_rows, checked, lower_half, matmul, matrix_batch, mt, triu
 from xnp.primitives.table import add, mul, scaled
-from xprim import (
-    Primitive,
-    ShapedArray,
-    Zero,
-    dimension_names,
-    dtypes,
-    not_mapped,
-    shaped_array,
-    undefined,
-)
+from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, not_mapped, undefined
 from xprim.contracts import BatchAxis, Builder, by_platform
 from xprim.dimension_names import Names
 from xprim.requirements import require
@@ -49,7 +31,7 @@ __all__ = ()
 
 def _cholesky_shape(aval: ShapedArray) -> tuple[ShapedArray, ...]:
     checked("cholesky", aval, square=True)
-    return (shaped_array(aval.shape, aval.dtype),)
+    return (xprim.shaped_array(aval.shape, aval.dtype),)
 
 
 def _cholesky_numpy(a: Any) -> Any:
@@ -109,7 +91,7 @@ def _cholesky_jvp(primals: Any, tangents: Any) -> Any:
         return outs, (Zero(outs[0].aval),)
     lower = outs[0]
     half = lower_half(a_dot)
-    inner = solved(lower, add(half, adjoint(half)), lower=True)
+    inner = solved(lower, add(half, matrices.adjoint(half)), lower=True)
     inner = solved(lower, inner, lower=True, left_side=False, transpose_a=True,
                    conjugate_a=dtypes.is_complex(lower.aval.dtype))  # fmt: skip
     return outs, (matmul(lower, lower_half(inner)),)
@@ -228,7 +210,7 @@ def _cholesky_update_jvp(primals: Any, tangents: Any) -> Any:
         half = matmul(mt(triu(r)), triu(r_dot))
     if type(w_dot) is not Zero:
         n = w.aval.shape[-1]
-        product = mul(as_columns(w, n), as_rows(w_dot, n))
+        product = mul(matrices.as_columns(w, n), as_rows(w_dot, n))
         half = product if half is None else add(half, product)
     if half is None:
         return outs, (Zero(new.aval),)

@@ -18,31 +18,9 @@ from typing import Any
 import numpy as np
 
 import xprim
-from xnp.primitives import costs, lowering_text
-from xnp.primitives.lowering_text import (
-    WIDER,
-    Text,
-    chosen,
-    in_wider,
-    of_parts,
-    parts_of,
-    upcast,
-    where,
-    without_subnormals,
-)
-from xnp.primitives.table import (
-    FLOATING,
-    NATIVE,
-    Accuracy,
-    add,
-    binary,
-    bind,
-    elementwise_shape,
-    mul,
-    repeated,
-    retyped_stablehlo,
-    tunable_stablehlo,
-)
+from xnp.primitives import costs, lowering_text, table
+from xnp.primitives.lowering_text import Text, chosen, of_parts, parts_of, where, without_subnormals
+from xnp.primitives.table import Accuracy, bind, mul, repeated, retyped_stablehlo, tunable_stablehlo
 from xnp.primitives.vector_functions import bits_of, bits_of_one, floats, over_least_normal
 from xprim import Primitive, ShapedArray, Zero, dtypes, state
 from xprim.contracts import Builder
@@ -164,7 +142,7 @@ def _over_length(orders: tuple[int, int], x: Any, y: Any, length: Any, power: An
     return total
 
 
-@in_wider
+@lowering_text.in_wider
 def _derivative_numpy(x: Any, y: Any, *, orders: tuple[int, int]) -> Any:
     length, info = np.hypot(x, y), dtypes.finfo(x.dtype)
     if length.size and info.tiny / info.eps < length.min() and length.max() < math.inf:
@@ -203,7 +181,9 @@ def _derivative_stablehlo(
         names = [b.broadcast(x, a, out.shape) for x, a in zip(operands, avals_in, strict=True)]
         return [_derivative_text(orders, b, names, out)]
 
-    found: list[str] = upcast(in_place, WIDER, np.float32)(b, operands, avals_in, avals_out)
+    found: list[str] = lowering_text.upcast(in_place, lowering_text.WIDER, np.float32)(
+        b, operands, avals_in, avals_out
+    )
     return found
 
 
@@ -220,13 +200,13 @@ def _derivative_jvp(primals: Any, tangents: Any, *, orders: tuple[int, int]) -> 
             # slopes may be infinite, and tangents zero: of the imaginary part of a number, say
             term = bind("absorbing_product", dot, _derivative(x, y, *more))
             term = repeated(term, z.aval.shape)
-            total = term if total is None else add(total, term)
+            total = term if total is None else table.add(total, term)
     return (z,), (Zero(z.aval) if total is None else total,)
 
 
 hypot_derivative_p = Primitive(
     "hypot_derivative",
-    shape=elementwise_shape("hypot_derivative", FLOATING),
+    shape=table.elementwise_shape("hypot_derivative", table.FLOATING),
     numpy=lambda x, y, *, orders: (_derivative_numpy(x, y, orders=orders),),
     stablehlo=_derivative_stablehlo,
     jvp=_derivative_jvp,
@@ -234,9 +214,9 @@ hypot_derivative_p = Primitive(
     batch=xprim.ELEMENTWISE,
 )
 
-hypot_p = binary(
-    "hypot", FLOATING, numpy=in_wider(np.hypot), ufunc=np.hypot,
-    ufunc_kinds=FLOATING & NATIVE, cost=costs.choice,
+hypot_p = table.binary(
+    "hypot", table.FLOATING, numpy=lowering_text.in_wider(np.hypot), ufunc=np.hypot,
+    ufunc_kinds=table.FLOATING & table.NATIVE, cost=costs.choice,
     stablehlo=lowering_text.apart_from_uses(
         lambda b, operands, aval: magnitude(*[Text(b, x, aval) for x in operands]).name, "hypot"),
     jvp=(lambda x_dot, z, x, y: mul(x_dot, _derivative(x, y, 1, 0)),
@@ -446,12 +426,12 @@ def beside_a_pole(axis: int) -> Correction:
         pole, distance = given[axis], given[1 - axis].op("abs")
         value = pole * 0.5 * (math.log(2) - distance.op("log"))
         is_near = (pole.op("abs") == 1.0) & (distance < 1e-10)
-        return _replaced(found, axis, where(is_near, value, found[axis]))
+        return _replace(found, axis, where(is_near, value, found[axis]))
 
     return correction
 
 
-def _replaced(parts: Parts, index: int, part: Text) -> Parts:
+def _replace(parts: Parts, index: int, part: Text) -> Parts:
     return (part, parts[1]) if index == 0 else (parts[0], part)
 
 
@@ -493,7 +473,7 @@ def size_of_nan(axis: int) -> Correction:
     """Return the correction of inverse functions: the part that grows as log|z| is NaN as z is."""
 
     def correction(given: Parts, found: Parts) -> Parts:
-        return _replaced(found, axis, _nan_as(given, found[axis]))
+        return _replace(found, axis, _nan_as(given, found[axis]))
 
     return correction
 
@@ -507,7 +487,7 @@ def _nan_as(given: Parts, part: Text) -> Text:
 
 def on_imaginary_axis(index: int, value: float) -> Correction:
     """Return the correction of a part (0 or 1) that is constant where the operand is i y."""
-    return lambda given, found: _replaced(
+    return lambda given, found: _replace(
         found, index, where(given[0] == 0, found[index].like(value), found[index])
     )
 
@@ -580,7 +560,7 @@ def _divided_at_ends(x: Any, y: Any) -> Any:
         lost = np.isnan(out.real) & np.isnan(out.imag)
         by_zero = (y == 0) & ~(np.isnan(x.real) & np.isnan(x.imag))
         if (lost | by_zero).any():
-            recovered = _recovered(x, y)
+            recovered = _recover(x, y)
             np.copyto(out, recovered, where=(lost | by_zero))
     return out
 
@@ -594,7 +574,7 @@ def _near_one(z: Any) -> tuple[Any, Any]:
     return near, power
 
 
-def _recovered(x: Any, y: Any) -> Any:
+def _recover(x: Any, y: Any) -> Any:
     """Return quotients that are infinite or zero although a step of them is NaN (C99, G.5.1)."""
     a, b, c, d = x.real, x.imag, y.real, y.imag
     out = np.full(x.shape, complex(np.nan, np.nan), x.dtype)

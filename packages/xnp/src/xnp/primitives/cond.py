@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
+import xprim
+from xnp.primitives import table
 from xnp.primitives.control_flow import (
     derived,
     only_checks,
@@ -17,38 +19,8 @@ from xnp.primitives.control_flow import (
 from xnp.primitives.index_modes import PROMISE_IN_BOUNDS, GatherDimensionNumbers
 from xnp.primitives.lowering_text import known_scalar, write_branch, write_in_order
 from xnp.primitives.sort import take_along
-from xnp.primitives.table import (
-    bind,
-    broadcasted,
-    converted,
-    counting,
-    filled,
-    item,
-    reshaped,
-    scalar_like,
-    selected,
-    selected_rows,
-)
-from xprim import (
-    ORDER,
-    ClosedJaxpr,
-    ConcreteArray,
-    Equation,
-    Linear,
-    Primitive,
-    ShapedArray,
-    Var,
-    Zero,
-    dimension_names,
-    dtypes,
-    eval_closed,
-    exact_effects,
-    get_primitive,
-    named_scope,
-    not_mapped,
-    ordered_effects,
-    scalar_array,
-)
+from xnp.primitives.table import bind, broadcasted, filled, reshaped, scalar_like, selected_rows
+from xprim import ClosedJaxpr, Equation, Primitive, ShapedArray, dimension_names, dtypes
 from xprim.calls import Programs, all_to_front, front_dims, nonzero, where_true, with_zeros
 from xprim.contracts import (
     BatchAxis,
@@ -88,7 +60,7 @@ __all__ = ()
 
 def _masks(index: Any, branch: int) -> list[Any]:
     """Return who takes the branch: by the number of batch dimensions, in those that follow any."""
-    masks = [bind("eq", index, broadcasted(scalar_array(branch, index.aval.dtype),
+    masks = [bind("eq", index, broadcasted(xprim.scalar_array(branch, index.aval.dtype),
                                            index.aval.shape))]  # fmt: skip
     for axis in reversed(range(index.aval.ndim)):
         masks.insert(0, bind("reduce_or", masks[0], axes=(axis,)))
@@ -96,7 +68,7 @@ def _masks(index: Any, branch: int) -> list[Any]:
 
 
 def _zero(mask: Any, x: Any) -> Any:
-    if type(x) is Zero:
+    if type(x) is xprim.Zero:
         return x
     return selected_rows(mask, x, filled(x.aval.shape, 0, x.aval.dtype))
 
@@ -106,7 +78,7 @@ def _from_takers(masks: Sequence[Any], operands: Sequence[Any], leading: Sequenc
     xs = list(operands)
     for axis in reversed(range(len(masks) - 1)):
         mask = masks[axis + 1]
-        first = bind("argmax", converted(mask, dtypes.int32), axes=(axis,),
+        first = bind("argmax", table.converted(mask, dtypes.int32), axes=(axis,),
                      index_dtype=dtypes.int32)  # fmt: skip
         for i, x in enumerate(xs):
             if leading[i] > axis and x.aval.size:
@@ -128,7 +100,7 @@ def _branch_operands_jvp(
     primals: Any, tangents: Any, *, branch: int, leading: tuple[int, ...]
 ) -> Any:
     (index, *xs), (_, *dots) = primals, tangents
-    if all(type(dot) is Zero for dot in dots):
+    if all(type(dot) is xprim.Zero for dot in dots):
         outs = branch_operands_p.bind(index, *xs, branch=branch, leading=leading)
         return outs, tuple(dots)
     masks = _masks(index, branch)
@@ -141,10 +113,10 @@ def _branch_operands_transpose(
 ) -> Any:
     masks = _masks(index, branch)
     bars = [
-        _zero(masks[n], ct) if type(x) is Linear else Zero(x.aval)
+        _zero(masks[n], ct) if type(x) is xprim.Linear else xprim.Zero(x.aval)
         for ct, x, n in zip(cts, xs, leading, strict=True)
     ]
-    return (Zero(index.aval), *bars)
+    return (xprim.Zero(index.aval), *bars)
 
 
 def _branch_operands_batch(
@@ -154,11 +126,11 @@ def _branch_operands_batch(
     index = axis.to_front(index, index_dim)
     fronts, depths = [], []
     for x, d, n in zip(xs, xs_dims, leading, strict=True):
-        shared = d is not_mapped and not n
+        shared = d is xprim.not_mapped and not n
         fronts.append(x if shared else axis.to_front(x, d))
         depths.append(0 if shared else n + 1)
     outs = branch_operands_p.bind(index, *fronts, branch=branch, leading=tuple(depths))
-    return outs, tuple([0 if n else not_mapped for n in depths])
+    return outs, tuple([0 if n else xprim.not_mapped for n in depths])
 
 
 def _branch_operands_dce(used: Sequence[bool], eqn: Equation) -> Equation:
@@ -238,7 +210,7 @@ def chosen(index: Any, branches: Branches) -> ClosedJaxpr:
 
 
 def _numpy(index: Any, *operands: Any, branches: Branches, **_: Any) -> Any:
-    return tuple(eval_closed(chosen(index, branches), *operands))
+    return tuple(xprim.eval_closed(chosen(index, branches), *operands))
 
 
 def _stablehlo(
@@ -252,12 +224,12 @@ def _stablehlo(
     # stablehlo.case runs the last branch for every index that is out of range
     low, high = b.scalar(0, scalar.dtype), b.scalar(len(branches) - 1, scalar.dtype)
     (clamped,) = b.op("stablehlo.clamp", [low, index, high], [scalar] * 3, [scalar])
-    if not any(ordered_effects(branch.effects) for branch in branches):
+    if not any(xprim.ordered_effects(branch.effects) for branch in branches):
         regions = [
             b.region([], partial(write_branch, branch, rest), avals_out) for branch in branches
         ]
         return b.op("stablehlo.case", [clamped], [scalar], avals_out, regions=b.regions(*regions))
-    before, avals = b.order, [*avals_out, ORDER]
+    before, avals = b.order, [*avals_out, xprim.ORDER]
     regions = [
         b.region([], partial(write_in_order, branch, rest, before), avals) for branch in branches
     ]
@@ -276,10 +248,10 @@ def _cond_jvp(
     (index, *operands), (_, *dots) = primals, tangents
     mask = nonzero(dots)
     given = where_true(dots, mask)
-    if type(index) is ConcreteArray:
+    if type(index) is xprim.ConcreteArray:
         nonzero_out: Sequence[bool]
         forward, nonzero_out = handle.jvp_jaxpr(chosen(index, branches), mask)
-        results: Sequence[Any] = eval_closed(forward, *operands, *given)
+        results: Sequence[Any] = xprim.eval_closed(forward, *operands, *given)
     else:
         forwards, nonzero_out = _joint_jvp(handle, branches, mask)
         results = cond_p.bind(index, *operands, *given, branches=forwards, **batching)
@@ -303,14 +275,14 @@ def _linearize(
     mask = nonzero(dots)
     given = where_true(dots, mask)
     out_dots: Sequence[Any] = ()
-    if type(index) is ConcreteArray:
+    if type(index) is xprim.ConcreteArray:
         split, cells = with_cells(handle.linearize_jaxpr, chosen(index, branches), mask)
         operands += given_values(cells)
-        results: Sequence[Any] = written_values(cells, eval_closed(split.primal, *operands))
+        results: Sequence[Any] = written_values(cells, xprim.eval_closed(split.primal, *operands))
         residuals = split.residuals(operands, results)
         count, nonzero_out = split.num_results, split.nonzero_out
         if any(nonzero_out):
-            out_dots = eval_closed(split.linear, *residuals, *given)
+            out_dots = xprim.eval_closed(split.linear, *residuals, *given)
     else:
         each = _linearize_branches(handle, branches, mask)
         first, *others = [split.primal for split, _ in each]
@@ -357,7 +329,7 @@ def _split_branches(
     count, ends = len(splits[0].nonzero_out), sum(used.is_written for used in cells)
     num_operands = len(primals[0].in_avals) - len(cells)
     slots: list[ShapedArray] = []
-    places = [_slots_taken(slots, p.out_avals[count : len(p.out_avals) - ends]) for p in primals]
+    places = [_take_slots(slots, p.out_avals[count : len(p.out_avals) - ends]) for p in primals]
     used_operands, forwarded = _residual_operands(each, cells, num_operands)
     primal = tuple([
         _primal_branch(p, count, slots, own) for p, own in zip(primals, places, strict=True)
@@ -388,7 +360,7 @@ def _joint(masks: Sequence[Sequence[bool]]) -> list[bool]:
     return [any(flags) for flags in zip(*masks, strict=True)]
 
 
-def _slots_taken(slots: list[ShapedArray], avals: Sequence[ShapedArray]) -> list[int]:
+def _take_slots(slots: list[ShapedArray], avals: Sequence[ShapedArray]) -> list[int]:
     """Return a slot of its type for each residual of a branch; new ones are added to `slots`."""
     free = list(range(len(slots)))
     own = []
@@ -406,7 +378,7 @@ def _primal_branch(
     primal: ClosedJaxpr, count: int, slots: list[ShapedArray], own: list[int]
 ) -> ClosedJaxpr:
     def run(*operands: Any) -> list[Any]:
-        results = eval_closed(primal, *operands)
+        results = xprim.eval_closed(primal, *operands)
         outs, extra, ends = split_at(results, count, len(own))
         there = dict(zip(own, extra, strict=True))
         filling = [there[i] if i in there else reshard_as(filled(a.shape, 0, a.dtype), a)
@@ -425,7 +397,7 @@ def _linear_branch(
         slots = args[len(forwarded) : lead]
         extra = iter([slots[i] for i in own])
         residuals = [operand[k] if k >= 0 else next(extra) for k in operands]
-        return eval_closed(split.linear, *residuals, *args[lead:])
+        return xprim.eval_closed(split.linear, *residuals, *args[lead:])
 
     return traced(linear, avals, split.linear.jaxpr.name)
 
@@ -434,29 +406,29 @@ def _cond_transpose(
     handle: TransposeHandle, cts: Any, index: Any, *operands: Any, branches: Branches,
     **batching: Any,
 ) -> Any:  # fmt: skip
-    if type(index) is Linear:
+    if type(index) is xprim.Linear:
         raise UndefinedRuleError(message(
             "linear_transpose", "the program is not linear: which branch of a cond runs depends on "
             "its arguments.",
         ))  # fmt: skip
-    linear = [type(x) is Linear for x in operands]
+    linear = [type(x) is xprim.Linear for x in operands]
     mask = nonzero(cts)
-    known = [x for x in operands if type(x) is not Linear]
+    known = [x for x in operands if type(x) is not xprim.Linear]
     given = where_true(cts, mask)
     each = [with_cells(handle.transpose_jaxpr, br, linear, mask) for br in branches]
     backward, cells = _with_joint_cells([(program, own) for (program, _), own in each])
     masks = [nonzero_out for (_, nonzero_out), _ in each]
     backward = _with_equal_results(backward, where_true(branches[0].in_avals, linear), masks)
     values = given_values(cells)
-    if type(index) is ConcreteArray:
-        results: Sequence[Any] = eval_closed(chosen(index, backward), *known, *given, *values)
+    if type(index) is xprim.ConcreteArray:
+        results: Sequence[Any] = xprim.eval_closed(chosen(index, backward), *known, *given, *values)
     else:
         results = cond_p.bind(index, *known, *given, *values, branches=backward, **batching)
     found = iter(written_values(cells, results))
     given_by_any = iter([any(mask) for mask in zip(*masks, strict=True)])
     return (
-        Zero(index.aval),
-        *[next(found) if lin and next(given_by_any) else Zero(x.aval)
+        xprim.Zero(index.aval),
+        *[next(found) if lin and next(given_by_any) else xprim.Zero(x.aval)
           for x, lin in zip(operands, linear, strict=True)],
     )  # fmt: skip
 
@@ -486,7 +458,7 @@ def _with_equal_results(
             return program
 
         def run(*operands: Any) -> list[Any]:
-            results = eval_closed(program, *operands)
+            results = xprim.eval_closed(program, *operands)
             cts, ends = split_at(results, len(found))
             there = dict(zip(found, cts, strict=True))
             filling = {k: cotangent(avals[k]) if a is None else a for k, a in wanted.items()}
@@ -527,7 +499,7 @@ def _with_cells(
     end = len(jaxpr.outvars) - sum(used.is_written for used in own)
     variables = {u.cell: v for u, v in zip(own, jaxpr.invars[count:], strict=True)}
     ends = dict(zip([u.cell for u in own if u.is_written], jaxpr.outvars[end:], strict=True))
-    invars = [variables.get(u.cell) or Var(u.cell.aval) for u in cells]
+    invars = [variables.get(u.cell) or xprim.Var(u.cell.aval) for u in cells]
     outvars = [ends.get(u.cell, v) for u, v in zip(cells, invars, strict=True) if u.is_written]
     return ClosedJaxpr(
         jaxpr.replace(
@@ -547,7 +519,7 @@ def _cond_batch(
 ) -> Any:
     (index, *rest), (index_dim, *rest_dims) = operands, dims
     values, mapped = all_to_front(axis, rest, rest_dims)
-    if index_dim is not not_mapped:
+    if index_dim is not xprim.not_mapped:
         if not batching:
             _warn_of_cheaper_ways(axis, values, branches)
         way = _BATCH_BY[batching.get("batching", "select")]
@@ -572,7 +544,7 @@ def _batch_by_selection(
     for k, values in zip(_passed_through(branches), zip(*cases, strict=True), strict=True):
         if k is None:
             which = broadcasted(index, values[0].aval.shape, (0,))
-            outs.append(get_primitive("select_n").bind(which, *values)[0])
+            outs.append(xprim.get_primitive("select_n").bind(which, *values)[0])
         else:
             outs.append(operands[k])
         mapped_out.append(k is None or mapped[k])
@@ -614,7 +586,7 @@ def _scan_over(
         given = (iter(args[: len(consts)]), iter(args[len(consts) :]))
         return fun(*[next(given[m]) for m in mapped])  # type: ignore[no-any-return]
 
-    outs: Sequence[Any] = get_primitive("scan").bind(
+    outs: Sequence[Any] = xprim.get_primitive("scan").bind(
         *consts, *xs, jaxpr=traced(step, avals), length=length, reverse=False, unroll=1,
         num_consts=len(consts), num_carry=0,
     )  # fmt: skip
@@ -633,7 +605,7 @@ def _batch_by_partition(
     block = -(-size // max(1, min(size, _BLOCKS_PER_BRANCH * (count - 1))))
     blocks = -(-size // block)
     order = _sorted_places(index)
-    places = bind("min", counting(blocks * block, dtypes.int32),
+    places = bind("min", table.counting(blocks * block, dtypes.int32),
                   filled((blocks * block,), size - 1, dtypes.int32))  # fmt: skip
     padded = _rows(order, places)
 
@@ -642,9 +614,9 @@ def _batch_by_partition(
         return reshaped(rows, (blocks, block, *x.aval.shape[1:]))
 
     def run(numbers: Any, *operands: Any) -> Sequence[Any]:
-        first, last = [item(numbers, i) for i in (0, block - 1)]
+        first, last = [table.item(numbers, i) for i in (0, block - 1)]
         is_one = bind("eq", first, last)
-        chosen = selected(is_one, first, scalar_like(first, count))
+        chosen = table.selected(is_one, first, scalar_like(first, count))
         avals = [numbers.aval, *[x.aval for x in operands]]
         in_axes = [0 if m else None for m in mapped]
         whole = [traced(_of_block(vmap, br, in_axes), avals) for br in branches]
@@ -672,7 +644,7 @@ _BLOCKS_PER_BRANCH = 8
 def _of_block(vmap: Any, branch: ClosedJaxpr, in_axes: list[Any]) -> Any:
     def run(numbers: Any, *operands: Any) -> Any:
         def one(_: Any, *xs: Any) -> Any:
-            return tuple(eval_closed(branch, *xs))
+            return tuple(xprim.eval_closed(branch, *xs))
 
         return vmap(one, in_axes=(0, *in_axes))(numbers, *operands)
 
@@ -681,8 +653,10 @@ def _of_block(vmap: Any, branch: ClosedJaxpr, in_axes: list[Any]) -> Any:
 
 def _sorted_places(keys: Any) -> Any:
     """Return the numbers of the elements of a vector in ascending order, equal ones as they are."""
-    numbers = counting(keys.aval.shape[0], dtypes.int32)
-    return get_primitive("sort").bind(keys, numbers, dimension=0, is_stable=True, num_keys=1)[1]
+    numbers = table.counting(keys.aval.shape[0], dtypes.int32)
+    return xprim.get_primitive("sort").bind(keys, numbers, dimension=0, is_stable=True, num_keys=1)[
+        1
+    ]
 
 
 def _rows(x: Any, places: Any) -> Any:
@@ -759,16 +733,16 @@ def _for_all_examples(
     operands: Any,
 ) -> list[Any]:  # fmt: skip
     """Run a branch, whose checks count for the examples that take it."""
-    if exact_effects(branch.effects):
+    if xprim.exact_effects(branch.effects):
         branch, mapped, operands = with_guard(branch), [True, *mapped], [taken_by, *operands]
-    with named_scope(f"{BRANCH} {name})"):
-        return eval_closed(axis.batch_jaxpr(branch, mapped, True)[0], *operands)
+    with xprim.named_scope(f"{BRANCH} {name})"):
+        return xprim.eval_closed(axis.batch_jaxpr(branch, mapped, True)[0], *operands)
 
 
 def _passed_through(branches: Branches) -> list[int | None]:
     """Return for each result the number of the operand that it is in every branch, or None."""
     number = [{v: k for k, v in enumerate(br.jaxpr.invars)} for br in branches]
-    each = [[n.get(v) if type(v) is Var else None for v in br.jaxpr.outvars]
+    each = [[n.get(v) if type(v) is xprim.Var else None for v in br.jaxpr.outvars]
             for n, br in zip(number, branches, strict=True)]  # fmt: skip
     return [same[0] if len(set(same)) == 1 else None for same in zip(*each, strict=True)]
 

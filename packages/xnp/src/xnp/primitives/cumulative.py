@@ -21,35 +21,9 @@ from xnp.primitives.lowering_text import Text, apart_from_uses, in_wider, where
 from xnp.primitives.reductions import greatest, least, reducer, total_dtype
 from xnp.primitives.shapes import without
 from xnp.primitives.sort import linear_recurrence, shift
-from xnp.primitives.table import (
-    ANY,
-    INEXACT,
-    NATIVE,
-    NUMBER,
-    add,
-    binary,
-    bind,
-    filled,
-    moved,
-    mul,
-    reshaped,
-    scalar_like,
-    selected,
-    sliced,
-    sub,
-)
+from xnp.primitives.table import bind, filled, moved, mul, reshaped, scalar_like, selected, sub
 from xnp.primitives.windows import window_attributes
-from xprim import (
-    NumpyCall,
-    Primitive,
-    ShapedArray,
-    Zero,
-    dimension_names,
-    dtypes,
-    primitive_maker,
-    shaped_array,
-    undefined,
-)
+from xprim import NumpyCall, Primitive, ShapedArray, Zero, dimension_names, dtypes, shaped_array
 from xprim.contracts import Builder
 from xprim.requirements import require_axis, require_dtype
 
@@ -100,7 +74,7 @@ def _of_complex(x: Any, y: Any, factor: float) -> Any:
     rest = selected(is_nothing, scalar_like(rest, _NOTHING), rest)
     if factor != 1:  # as of real operands
         rest = selected(equal, scalar_like(rest, 1), rest)
-    total = add(selected(is_first, x, y), rest)
+    total = table.add(selected(is_first, x, y), rest)
     angle = _scale(bind("imag", total), factor)
     angle = _scale(bind("atan2", bind("sin", angle), bind("cos", angle)), 1 / factor)
     return bind("complex", bind("real", total), angle)
@@ -130,7 +104,7 @@ def _complex_numpy(x: Any, y: Any, factor: float) -> Any:
     return high
 
 
-@primitive_maker
+@xprim.primitive_maker
 def _logarithm_of_sum(name: str, ufunc: np.ufunc, base: float) -> Primitive:
     """Define the logarithm to a base of the sum of its powers."""
     factor = math.log(base)
@@ -143,7 +117,7 @@ def _logarithm_of_sum(name: str, ufunc: np.ufunc, base: float) -> Primitive:
 
     def call_of_short(avals_in: Any, avals_out: Any) -> NumpyCall | None:
         (out,) = avals_out
-        is_native = out.dtype in table.FLOATING & NATIVE
+        is_native = out.dtype in table.FLOATING & table.NATIVE
         return NumpyCall(ufunc) if is_native and out.size < _SHORT else None
 
     def stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
@@ -162,8 +136,8 @@ def _logarithm_of_sum(name: str, ufunc: np.ufunc, base: float) -> Primitive:
         gap = selected(infinite, scalar_like(x, 0), sub(x, y))
         return bind("logistic", _scale(gap, factor))
 
-    return binary(
-        name, INEXACT, numpy=in_wider(numpy), stablehlo=stablehlo,
+    return table.binary(
+        name, table.INEXACT, numpy=in_wider(numpy), stablehlo=stablehlo,
         jvp=(lambda x_dot, z, x, y: mul(x_dot, share(x, y)),
              lambda y_dot, z, x, y: mul(y_dot, share(y, x))),
         ufunc=call_of_short, cost=costs.choice,
@@ -354,7 +328,7 @@ def _share(x: Any, y: Any, x_dot: Any, axis: int) -> Any:
 # -------------------------------------------------------------------------------------- the rows
 
 
-_NOT_LINEAR = undefined("it is not linear")
+_NOT_LINEAR = xprim.undefined("it is not linear")
 
 
 @xprim.primitive_maker
@@ -388,7 +362,7 @@ def _transpose(cts: Any, x: Any, *, axis: int, reverse: bool) -> Any:
 
 
 cumsum_p: Primitive = _cumulative(
-    "cumsum", NUMBER, np.add, "stablehlo.add", lambda dtype: 0, xprim.LINEAR, _transpose
+    "cumsum", table.NUMBER, np.add, "stablehlo.add", lambda dtype: 0, xprim.LINEAR, _transpose
 )
 
 
@@ -414,7 +388,7 @@ def _cumprod_jvp(primals: Any, tangents: Any, *, axis: int, reverse: bool) -> An
 
 
 cumprod_p: Primitive = _cumulative(
-    "cumprod", NUMBER, np.multiply, "stablehlo.multiply", lambda dtype: 1, _cumprod_jvp
+    "cumprod", table.NUMBER, np.multiply, "stablehlo.multiply", lambda dtype: 1, _cumprod_jvp
 )
 
 
@@ -422,11 +396,11 @@ cumprod_p: Primitive = _cumulative(
 # cummax, cummin: the greatest or the least element so far along an axis; NaN stays to the end.
 
 cummax_p: Primitive = _cumulative(
-    "cummax", ANY, np.maximum, "stablehlo.maximum", least, extremal_jvp(lambda: cummax_p)
+    "cummax", table.ANY, np.maximum, "stablehlo.maximum", least, extremal_jvp(lambda: cummax_p)
 )
 
 cummin_p: Primitive = _cumulative(
-    "cummin", ANY, np.minimum, "stablehlo.minimum", greatest, extremal_jvp(lambda: cummin_p)
+    "cummin", table.ANY, np.minimum, "stablehlo.minimum", greatest, extremal_jvp(lambda: cummin_p)
 )
 
 
@@ -526,12 +500,12 @@ def _sums(x: Any) -> Any:
     padded = bind("pad", x, filled((), -np.inf, x.aval.dtype), padding_config=tuple(config))
     blocks = moved(reshaped(padded, (count, _BLOCK, *rest)), 1, 0)
     inside = _loop(blocks)
-    totals = reshaped(sliced(inside, 0, _BLOCK - 1, _BLOCK), (count, *rest))
+    totals = reshaped(table.sliced(inside, 0, _BLOCK - 1, _BLOCK), (count, *rest))
     before = table.broadcasted(
         shift(_sums(totals), 0, -np.inf), inside.aval.shape, range(1, inside.aval.ndim)
     )
     whole = reshaped(moved(bind("logaddexp", before, inside), 0, 1), padded.aval.shape)
-    return sliced(whole, 0, 0, size)
+    return table.sliced(whole, 0, 0, size)
 
 
 def _loop(x: Any) -> Any:
@@ -554,7 +528,7 @@ cumlogsumexp_p: Primitive = Primitive(
     numpy=_numpy,
     stablehlo=_stablehlo,
     jvp=_cumlogsumexp_jvp,
-    transpose=undefined("it is not linear"),
+    transpose=xprim.undefined("it is not linear"),
     batch=cumulative_batch(lambda: cumlogsumexp_p),
     eager=costs.special,
     sharding=dimension_names.whole_along("axis"),

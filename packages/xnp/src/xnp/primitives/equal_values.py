@@ -37,18 +37,7 @@ from typing import Any
 import numpy as np
 
 from xnp.primitives import matrices, table
-from xnp.primitives.matrices import (
-    adjoint,
-    as_columns,
-    as_rows,
-    compared,
-    diagonal,
-    matmul,
-    matrix_batch,
-    mt,
-    real,
-    real_dtype,
-)
+from xnp.primitives.matrices import adjoint, as_columns, as_rows, compared, diagonal, matmul, real
 from xnp.primitives.table import add, bind, converted, div, filled, scaled, selected, sub, summed
 from xprim import Primitive, ShapedArray, Zero, dimension_names, dtypes, shaped_array, undefined
 from xprim.contracts import Builder
@@ -110,7 +99,7 @@ block_values_p: Primitive = Primitive(
     ),
     jvp=_block_jvp,
     transpose=undefined("it is not linear"),
-    batch=matrix_batch(lambda: block_values_p),
+    batch=matrices.matrix_batch(lambda: block_values_p),
     sharding=dimension_names.of_last(2),
 )
 
@@ -181,7 +170,7 @@ def _shape(
     c: ShapedArray, b: ShapedArray, *, kind: str, transposed: bool, checked: bool
 ) -> tuple[ShapedArray, ...]:
     batch, _, n = matrices.checked("rotations", c, square=kind != _EACH)
-    x, d = shaped_array(c.shape, c.dtype), shaped_array((*batch, n), real_dtype(c.dtype))
+    x, d = shaped_array(c.shape, c.dtype), shaped_array((*batch, n), matrices.real_dtype(c.dtype))
     return (x, d) if _has_diagonal(kind, checked) else (x,)
 
 
@@ -241,7 +230,7 @@ def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
 
 def _apply(x: Any, b: Any, kind: str, transposed: bool) -> Any:
     """Return the left side of the equation, or its transpose as a linear function of X."""
-    b = mt(b) if transposed else b
+    b = matrices.mt(b) if transposed else b
     after = matmul(x, b)
     if kind == _EACH:
         return after
@@ -321,7 +310,7 @@ rotations_p: Primitive = Primitive(
     stablehlo=_stablehlo,
     jvp=_jvp,
     transpose=_transpose,
-    batch=matrix_batch(lambda: rotations_p),
+    batch=matrices.matrix_batch(lambda: rotations_p),
     sharding=dimension_names.of_last(2),
 )
 
@@ -360,6 +349,6 @@ on_diagonal_p: Primitive = Primitive(
     ),
     jvp=_on_diagonal_jvp,
     transpose=lambda cts, d, b: (diagonal(cts[0]), Zero(b.aval)),
-    batch=matrix_batch(lambda: on_diagonal_p),
+    batch=matrices.matrix_batch(lambda: on_diagonal_p),
     sharding=dimension_names.of_last(1),
 )

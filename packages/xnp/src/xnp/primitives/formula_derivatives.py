@@ -235,13 +235,13 @@ class TaylorMath:
 
     def sin(self, x: Series) -> Series:
         """Return sin x."""
-        return self._turned(x, 0)
+        return self._sine_series(x, 0)
 
     def cos(self, x: Series) -> Series:
         """Return cos x."""
-        return self._turned(x, 1)
+        return self._sine_series(x, 1)
 
-    def _turned(self, x: Series, quarter: int) -> Series:
+    def _sine_series(self, x: Series, quarter: int) -> Series:
         """Return the sine, or the cosine: f(x0 + h) by Taylor's formula in h."""
         sine, cosine = self.inner.sin(x.value), self.inner.cos(x.value)
         values = [sine, cosine, -sine, -cosine]
@@ -271,15 +271,15 @@ class TaylorMath:
 
     def minimum(self, x: Any, y: Any) -> Series:
         """Return the lesser; where they are equal, the one that `maximum` does not return."""
-        x, y = self._ordered(x, y)
+        x, y = self._order(x, y)
         return self.where((x.value <= y.value) | ~(x.value == x.value), x, y)
 
     def maximum(self, x: Any, y: Any) -> Series:
         """Return the greater."""
-        x, y = self._ordered(x, y)
+        x, y = self._order(x, y)
         return self.where((x.value > y.value) | ~(x.value == x.value), x, y)
 
-    def _ordered(self, x: Any, y: Any) -> tuple[Series, Series]:
+    def _order(self, x: Any, y: Any) -> tuple[Series, Series]:
         x, y = self._of(x), self._of(y)
         return (y, x) if _is_number(x) else (x, y)
 

@@ -10,24 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from xnp.primitives import table
 from xnp.primitives.precision import Precision
-from xnp.primitives.table import (
-    bind,
-    broadcasted,
-    concatenated,
-    converted,
-    div,
-    filled,
-    iota,
-    item,
-    mul,
-    reshaped,
-    selected,
-    sliced,
-    stacked,
-    sub,
-    transposed,
-)  # fmt: skip
+from xnp.primitives.table import bind, broadcasted, filled, iota, item, mul, selected, stacked
 from xprim import (
     Primitive,
     ShapedArray,
@@ -108,9 +93,9 @@ def matrix_batch_of_sides(primitive: Callable[[], Primitive]) -> Callable[..., A
         at = sides.aval.ndim - (2 if is_left else 3)
         moved = axis.move(sides, dim, at)
         shape = moved.aval.shape
-        joined = reshaped(moved, (*shape[:at], shape[at] * shape[at + 1], *shape[at + 2 :]))
+        joined = table.reshaped(moved, (*shape[:at], shape[at] * shape[at + 1], *shape[at + 2 :]))
         (out,) = primitive().bind(*matrices, joined, **params)
-        return (reshaped(out, shape),), (at,)
+        return (table.reshaped(out, shape),), (at,)
 
     return batch_rule
 
@@ -164,7 +149,7 @@ def triu(x: Any, k: int = 0) -> Any:
 
 def eye(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
     """Return identity matrices (of any shape of matrices)."""
-    return converted(compared(shape, "eq"), dtype)
+    return table.converted(compared(shape, "eq"), dtype)
 
 
 def lower_half(x: Any) -> Any:
@@ -173,7 +158,7 @@ def lower_half(x: Any) -> Any:
     For any x, `h + adjoint(h)` of the result h is the Hermitian matrix with that lower triangle.
     """
     shape, dtype = x.aval.shape, x.aval.dtype
-    below = converted(compared(shape, "gt"), dtype)
+    below = table.converted(compared(shape, "gt"), dtype)
     half = mul(eye(shape, dtype), scalar_array(0.5, dtype))
     return mul(x, bind("add", below, half))
 
@@ -277,12 +262,12 @@ def _traced(step: Callable[..., Any], key: tuple[Any, ...], avals: tuple[ShapedA
 
 def _batch_last(x: Any) -> Any:
     """Return matrices (*batch, rows, columns) as (rows, columns, *batch)."""
-    return transposed(x, (x.aval.ndim - 2, x.aval.ndim - 1, *range(x.aval.ndim - 2)))
+    return table.transposed(x, (x.aval.ndim - 2, x.aval.ndim - 1, *range(x.aval.ndim - 2)))
 
 
 def _batch_first(x: Any, dims: int) -> Any:
     """Return arrays of so many dimensions, which are the first ones, with their batch first."""
-    return transposed(x, (*range(dims, x.aval.ndim), *range(dims)))
+    return table.transposed(x, (*range(dims, x.aval.ndim), *range(dims)))
 
 
 def _along(entry: Any, like: Any) -> Any:
@@ -344,17 +329,21 @@ def _clear_column(j: int, x: Any) -> list[Any]:
     for i in range(j + 1, n):
         top = selected(_along(_equals(pivot, i), first), item(x, i), top)
 
-    below = sliced(x, 0, j + 1, n)
+    below = table.sliced(x, 0, j + 1, n)
     column = item(below, j, 1)
     number = iota(column.aval.shape, 0)
     offset = filled(column.aval.shape, j + 1, dtypes.int32)
     is_pivot = bind("eq", bind("add", number, offset), _along(pivot, column))
     below = selected(_over_columns(is_pivot, below), _along(first, below), below)
     column, divisor = item(below, j, 1), _along(item(top, j), column)
-    factor = selected(_equals(divisor, 0), column, div(column, divisor))
-    changed = _with_column(below, j, factor, sub(below, _outer(factor, top, below)))
-    parts = [*([sliced(x, 0, 0, j)] if j else []), reshaped(top, (1, *top.aval.shape)), changed]
-    return [concatenated(parts, 0), pivot]
+    factor = selected(_equals(divisor, 0), column, table.div(column, divisor))
+    changed = _with_column(below, j, factor, table.sub(below, _outer(factor, top, below)))
+    parts = [
+        *([table.sliced(x, 0, 0, j)] if j else []),
+        table.reshaped(top, (1, *top.aval.shape)),
+        changed,
+    ]
+    return [table.concatenated(parts, 0), pivot]
 
 
 def lu(b: Builder, operands: Values) -> Values:
@@ -366,7 +355,7 @@ def lu(b: Builder, operands: Values) -> Values:
 
 def _pack(*matrices: Any) -> list[Any]:
     """Return matrices side by side, their batch innermost."""
-    return [_batch_last(concatenated(matrices, matrices[0].aval.ndim - 1))]
+    return [_batch_last(table.concatenated(matrices, matrices[0].aval.ndim - 1))]
 
 
 def _lu_results(count: int, x: Any, *pivots: Any) -> list[Any]:
@@ -396,7 +385,7 @@ def _solution(n: int, x: Any) -> list[Any]:
     """Return the solution for what elimination has left: triangular factors and right sides."""
     rows = [item(x, i) for i in range(n)]
     entries = [[item(row, j) for j in range(n)] for row in rows]
-    right = [sliced(row, 0, n, row.aval.shape[0]) for row in rows]
+    right = [table.sliced(row, 0, n, row.aval.shape[0]) for row in rows]
     return [_batch_first(stacked(_substitute(entries, right, lower=False, unit=False)), 2)]
 
 
@@ -410,8 +399,8 @@ def _substitute(entries: Any, right: list[Any], *, lower: bool, unit: bool) -> l
     for i in range(n) if lower else range(n - 1, -1, -1):
         row = right[i]
         for j, x in found.items():
-            row = sub(row, mul(_along(entries[i][j], row), x))
-        found[i] = row if unit else div(row, _along(entries[i][i], row))
+            row = table.sub(row, mul(_along(entries[i][j], row), x))
+        found[i] = row if unit else table.div(row, _along(entries[i][i], row))
     return [found[i] for i in range(n)]
 
 
@@ -433,7 +422,7 @@ def _triangular_solution(
         entries, lower = [list(column) for column in zip(*entries, strict=True)], not lower
     x = stacked(_substitute(entries, right, lower=lower, unit=unit))
     if not left_side:
-        x = transposed(x, (1, 0, *range(2, x.aval.ndim)))
+        x = table.transposed(x, (1, 0, *range(2, x.aval.ndim)))
     return [_batch_first(x, 2)]
 
 
@@ -449,8 +438,8 @@ def cholesky(b: Builder, operands: Values) -> Values:
 def _factor_column(j: int, x: Any) -> list[Any]:
     """Return x with column j of the factor, and the columns after it without their share of it."""
     column = item(x, j, 1)
-    column = div(column, _along(bind("sqrt", item(column, j), accuracy=None), column))
-    return [_with_column(x, j, column, sub(x, _outer(column, column, x)))]
+    column = table.div(column, _along(bind("sqrt", item(column, j), accuracy=None), column))
+    return [_with_column(x, j, column, table.sub(x, _outer(column, column, x)))]
 
 
 def _lower_factor(x: Any) -> list[Any]:

@@ -8,22 +8,9 @@ import numpy as np
 
 import xprim
 from xnp import lax
-from xnp.primitives import solvers
+from xnp.primitives import matrices, solvers
 from xnp.primitives.linear_systems import solved
-from xnp.primitives.matrices import (
-    adjoint,
-    as_columns,
-    as_rows,
-    checked,
-    conj,
-    eye,
-    matmul,
-    matrix_batch,
-    matrix_batch_of_sides,
-    real,
-    tril,
-    triu,
-)
+from xnp.primitives.matrices import adjoint, as_columns, as_rows, checked, conj, eye, matmul, triu
 from xnp.primitives.table import add, concatenated, mul, neg, scalar_like, selected, sliced, sub
 from xprim import Array, Linear, Primitive, ShapedArray, Zero, dtypes, shaped_array, undefined
 from xprim.contracts import Builder, by_platform
@@ -101,7 +88,7 @@ def host_product(a: Any, taus: Any, c: Any, *, transpose: bool) -> Any:
 
 def _vectors(a: Any, k: int, diagonal: bool = True) -> Any:
     """Return V, or its tangent, which has no ones on the diagonal."""
-    below = tril(sliced(a, a.aval.ndim - 1, 0, k), -1)
+    below = matrices.tril(sliced(a, a.aval.ndim - 1, 0, k), -1)
     return add(below, eye(below.aval.shape, below.aval.dtype)) if diagonal else below
 
 
@@ -226,7 +213,7 @@ def _column_pivots_sum(x: Any) -> Array:
 
 def _squares(x: Any) -> Array:
     """Return the squares of the lengths of columns."""
-    return lax.reduce_sum(real(lax.mul(x, conj(x))), (x.ndim - 2,))
+    return lax.reduce_sum(matrices.real(lax.mul(x, conj(x))), (x.ndim - 2,))
 
 
 def _without(rest: Any, pivot: Any) -> Any:
@@ -275,7 +262,7 @@ geqrf_p: Primitive = Primitive(
     stablehlo=by_platform("geqrf", cpu=_geqrf_stablehlo, gpu=_geqrf_stablehlo),
     jvp=undefined("Q and R have derivatives, but not the reflectors: use qr"),
     transpose=undefined("it is not linear"),
-    batch=matrix_batch(lambda: geqrf_p),
+    batch=matrices.matrix_batch(lambda: geqrf_p),
     sharding=xprim.dimension_names.of_last(2),
 )
 
@@ -331,7 +318,7 @@ householder_product_p: Primitive = Primitive(
     ),
     jvp=_householder_product_jvp,
     transpose=undefined("it is not linear"),
-    batch=matrix_batch(lambda: householder_product_p),
+    batch=matrices.matrix_batch(lambda: householder_product_p),
     sharding=xprim.dimension_names.of_last(2),
 )
 
@@ -417,7 +404,7 @@ ormqr_p: Primitive = Primitive(
     stablehlo=by_platform("ormqr", cpu=_ormqr_stablehlo, gpu=_ormqr_stablehlo),
     jvp=_ormqr_jvp,
     transpose=_transpose,
-    batch=matrix_batch_of_sides(lambda: ormqr_p),
+    batch=matrices.matrix_batch_of_sides(lambda: ormqr_p),
     sharding=xprim.dimension_names.of_last(2),
 )
 
@@ -496,7 +483,7 @@ def _tall_jvp(q: Any, r: Any, a_dot: Any) -> tuple[Any, Any]:
     # diagonal is the imaginary part of that of X:  dQ = dA R^-1 + Q (W - X),  dR = (X - W) R
     scaled = solved(r, a_dot, lower=False, left_side=False)
     x = matmul(adjoint(q), scaled)
-    lower = tril(x, -1)
+    lower = matrices.tril(x, -1)
     skew = sub(lower, adjoint(lower))
     if dtypes.is_complex(x.aval.dtype):
         imaginary = mul(sub(x, conj(x)), scalar_like(x, 0.5))
@@ -512,6 +499,6 @@ qr_p: Primitive = Primitive(
     stablehlo=by_platform("qr", cpu=_qr_stablehlo, gpu=_qr_stablehlo),
     jvp=_qr_jvp,
     transpose=undefined("it is not linear"),
-    batch=matrix_batch(lambda: qr_p),
+    batch=matrices.matrix_batch(lambda: qr_p),
     sharding=xprim.dimension_names.of_last(2),
 )

@@ -120,7 +120,7 @@ def in_slices(name: str, rule: Callable[..., Any], combine: str, repeats: bool) 
         if are_truths and avals_out[0].size == 1 and (
             _LEAST_TO_LEAVE <= avals_in[0].size < _MOST_TO_LEAVE
         ):  # fmt: skip
-            return _until_settled(b, name, combine, operands[0], avals_in[0], avals_out[0])
+            return _iterate_until_settled(b, name, combine, operands[0], avals_in[0], avals_out[0])
         reduce = _reduce_slices if repeats else _reduce_rows
         if are_truths and not is_in_loop(b):
             reduce = _reduce_bytes
@@ -171,7 +171,7 @@ def _reduce_rows(name: str, combine: str, x: Any, axes: tuple[int, ...]) -> Any:
     return result
 
 
-def _until_settled(
+def _iterate_until_settled(
     b: Builder, name: str, combine: str, x: str, aval: ShapedArray, out: ShapedArray
 ) -> list[str]:
     """Write whether any or all of many booleans hold, by a loop that ends where it is known."""

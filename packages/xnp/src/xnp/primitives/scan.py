@@ -12,29 +12,26 @@ import xprim
 from xnp.primitives import control_flow
 from xnp.primitives.control_flow import derived, grown_mask, rearranged, split_at, traced
 from xnp.primitives.table import add, bind, broadcasted, converted, counting
-from xprim import ClosedJaxpr, Linear, ShapedArray, Zero, dtypes, not_mapped, shaped_array, state
-from xprim.calls import Programs, narrowed, nonzero, where_true, with_zeros
-from xprim.contracts import (
-    BatchAxis,
-    Builder,
-    JVPHandle,
-    LinearizeHandle,
-    TransposeHandle,
-    loop_region,
+from xprim import (
+    ClosedJaxpr,
+    Linear,
+    ShapedArray,
+    Zero,
+    contracts,
+    dtypes,
+    not_mapped,
+    shaped_array,
+    sharded_types,
+    state,
 )
+from xprim.calls import Programs, narrowed, nonzero, where_true, with_zeros
+from xprim.contracts import BatchAxis, Builder, JVPHandle, LinearizeHandle, TransposeHandle
 from xprim.derived_cells import given_values, with_cells, written_values
 from xprim.errors import message
 from xprim.jaxpr import held_programs
 from xprim.kernels import Refusal
 from xprim.requirements import require
-from xprim.sharded_types import (
-    cotangent,
-    cotangent_as,
-    reshard_as,
-    whole,
-    with_dimension,
-    without_dimension,
-)
+from xprim.sharded_types import cotangent, reshard_as, whole, with_dimension, without_dimension
 
 __all__ = ()
 
@@ -78,7 +75,7 @@ def jvp_rule(handle: JVPHandle, primals: Any, tangents: Any, *, jaxpr: ClosedJax
     counts = (sum(const_mask), sum(mask))
     body = derived(
         forward, ("scan", num_consts, num_carry),
-        lambda: _interleaved(forward, num_consts, num_carry, len(xs), num_ys, counts),
+        lambda: _interleave(forward, num_consts, num_carry, len(xs), num_ys, counts),
     )  # fmt: skip
     dots = [handle.instantiate(t) for t in where_true(carry_dots, mask)]
     results = _bind(
@@ -91,7 +88,7 @@ def jvp_rule(handle: JVPHandle, primals: Any, tangents: Any, *, jaxpr: ClosedJax
     return outs, with_zeros(handle, outs, [*dots_out, *y_dots], [*mask, *y_mask])
 
 
-def _interleaved(
+def _interleave(
     forward: ClosedJaxpr, num_consts: int, num_carry: int, num_xs: int, num_ys: int,
     counts: tuple[int, int],
 ) -> ClosedJaxpr:  # fmt: skip
@@ -423,7 +420,7 @@ def _backward_body(
         cts, x_cts, nexts = split_at(
             results[num_sums:], num_carry, len(results) - num_sums - num_carry - num_written
         )
-        cts = [cotangent_as(ct, a) for ct, a in zip(cts, carry, strict=True)]
+        cts = [sharded_types.cotangent_as(ct, a) for ct, a in zip(cts, carry, strict=True)]
         return [*totals, *cts, *nexts, *x_cts]
 
     consts, carry, xs = split_at(jaxpr.in_avals, num_consts, num_carry)
@@ -711,7 +708,7 @@ def _loop(
 
     regions = b.regions(
         b.region(avals, test, [shaped_array((), dtypes.bool_)]),
-        loop_region(b, avals, body, avals),
+        contracts.loop_region(b, avals, body, avals),
     )
     before = [b.order] if ordered else []
     end, *results = b.op(
@@ -769,7 +766,7 @@ class _Step:
         results = b.inline(self.jaxpr, [*self.consts, *carry, *elements])
         new, new_ys = split_at(results, self.num_carry)
         stacks = zip(ys, new_ys, self.avals[self.num_carry :], strict=True)
-        return [*new, *[self._placed(b, stack, y, a, i) for stack, y, a in stacks]]
+        return [*new, *[self._place(b, stack, y, a, i) for stack, y, a in stacks]]
 
     def _element(self, b: Builder, x: str, aval: ShapedArray, i: str) -> str:
         zero, index = b.scalar(0, dtypes.int32), shaped_array((), dtypes.int32)
@@ -784,7 +781,7 @@ class _Step:
         )
         return element
 
-    def _placed(self, b: Builder, stack: str, y: str, aval: ShapedArray, i: str) -> str:
+    def _place(self, b: Builder, stack: str, y: str, aval: ShapedArray, i: str) -> str:
         zero, index = b.scalar(0, dtypes.int32), shaped_array((), dtypes.int32)
         row = shaped_array((1, *aval.shape[1:]), aval.dtype)
         (piece,) = b.op("stablehlo.reshape", [y], [shaped_array(aval.shape[1:], aval.dtype)], [row])

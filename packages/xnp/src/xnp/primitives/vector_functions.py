@@ -331,7 +331,7 @@ def _bits_of_two_over_pi(at: int) -> int:
     return bits - (bits >> 63 << 64)
 
 
-def _folded(part: Text) -> tuple[Text, Text]:
+def _fold(part: Text) -> tuple[Text, Text]:
     """Write where a signed integer is beyond half of its range, and there half of it less that."""
     is_beyond = part.op("xor", part.op("shift_left", 1)) < 0
     return is_beyond, where(is_beyond, -(1 << 63) - part, part)
@@ -351,7 +351,7 @@ def _odd(x: Text, size: Text) -> Text:
 
 def _sine_of(quarters: Text) -> Text:
     """Write the sine, of numbers between -1 and 1 quarters by its symmetry."""
-    r = _radians(_folded(quarters)[1], 2.0**-62)
+    r = _radians(_fold(quarters)[1], 2.0**-62)
     return r * _polynomial(r * r, _SIN)
 
 
@@ -369,7 +369,7 @@ def single_cosine(x: Text) -> Text:
 
 def single_tangent(x: Text) -> Text:
     """Write tan(x) of float32, beyond pi / 4 as 1 / tan(pi / 2 - x)."""
-    is_steep, part = _folded(_quarters(x).op("shift_left", 1))
+    is_steep, part = _fold(_quarters(x).op("shift_left", 1))
     r = _radians(part, 2.0**-63)
     result = r * _polynomial(r * r, _TAN)
     return _odd(x, where(is_steep, 1.0 / result, result))
@@ -387,7 +387,7 @@ def _quotient(sine: Text, cosine: Text, n: Text) -> Text:
     return where(is_even, sine, -cosine) / where(is_even, cosine, sine)
 
 
-def _wide_reduced(x: Text) -> tuple[Text, Text, Text]:
+def _reduce_wide(x: Text) -> tuple[Text, Text, Text]:
     """Write sin(r) and cos(r) with x = r + n pi / 2, |r| <= pi / 4, and n as an integer."""
     n = (x * (2 / np.pi)).op("round_nearest_even")
     r, rest = x - n * _HALF_PI_WIDE[0], x.like(0.0)
@@ -410,18 +410,18 @@ def _wide_reduced(x: Text) -> tuple[Text, Text, Text]:
 
 def wide_sine(x: Text) -> Text:
     """Write sin(x) of float64."""
-    return _like_tiny(x, _at_quarter(*_wide_reduced(x)))
+    return _like_tiny(x, _at_quarter(*_reduce_wide(x)))
 
 
 def wide_cosine(x: Text) -> Text:
     """Write cos(x) of float64."""
-    sine, cosine, n = _wide_reduced(x)
+    sine, cosine, n = _reduce_wide(x)
     return _at_quarter(sine, cosine, n + 1)
 
 
 def wide_tangent(x: Text) -> Text:
     """Write tan(x) of float64."""
-    return _like_tiny(x, _quotient(*_wide_reduced(x)))
+    return _like_tiny(x, _quotient(*_reduce_wide(x)))
 
 
 REACH = float(np.float32(_MOST_QUARTERS * np.pi / 2 - 2))

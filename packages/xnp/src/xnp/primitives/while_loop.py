@@ -14,16 +14,18 @@ from xnp.primitives import control_flow
 from xnp.primitives.checkpointed_loop import Schedule, record_tangents, steps_taken
 from xnp.primitives.control_flow import derived, grown_mask, only_checks, split_at, traced, work_of
 from xnp.primitives.table import broadcasted, selected
-from xprim import ClosedJaxpr, dtypes, eval_closed, get_primitive, not_mapped, shaped_array, state
-from xprim.calls import Programs, nonzero, where_true, with_zeros
-from xprim.contracts import (
-    BatchAxis,
-    Builder,
-    ChecksHandle,
-    JVPHandle,
-    LinearizeHandle,
-    loop_region,
+from xprim import (
+    ClosedJaxpr,
+    contracts,
+    dtypes,
+    eval_closed,
+    get_primitive,
+    not_mapped,
+    shaped_array,
+    state,
 )
+from xprim.calls import Programs, nonzero, where_true, with_zeros
+from xprim.contracts import BatchAxis, Builder, ChecksHandle, JVPHandle, LinearizeHandle
 from xprim.errors import UndefinedRuleError, message
 from xprim.sharded_types import whole
 from xprim.source import describe
@@ -301,7 +303,7 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, cond
         condition = b.region(
             carry_avals, lambda inner, xs: inner.inline(cond_jaxpr, [*cond_consts, *xs]), [boolean]
         )
-        body = loop_region(
+        body = contracts.loop_region(
             b, carry_avals, lambda inner, xs: inner.inline(body_jaxpr, [*body_consts, *xs]),
             carry_avals,
         )  # fmt: skip
@@ -319,7 +321,7 @@ def _stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any, *, cond
 
     avals = [*carry_avals, boolean, xprim.ORDER]
     condition = b.region(avals, lambda _, xs: [xs[-2]], [boolean])
-    body = loop_region(b, avals, step, avals)
+    body = contracts.loop_region(b, avals, step, avals)
     regions = b.regions(condition, body)
     *results, _, b.order = b.op("stablehlo.while", tested(b, carry), avals, avals, regions=regions)
     return results
@@ -397,7 +399,7 @@ def _linearize(handle: LinearizeHandle, primals: Any, tangents: Any, **params: A
     outs, dots = _jvp(handle, primals, tangents, **params)
     if any(nonzero(dots)):
         if xprim.unrepeatable_effects(while_p.effects(params)):
-            raise _effects_refused("be linearized, which runs it twice", params)
+            raise _refuse_effects("be linearized, which runs it twice", params)
         outs = while_p.bind(*primals, **params)  # those of the joint loop are on the tape
     return outs, dots
 
@@ -413,7 +415,7 @@ def _linearize_bounded(
     if not any(nonzero([*const_dots, *carry_dots])):
         return outs, with_zeros(handle, outs, (), [False] * len(outs))
     if xprim.unrepeatable_effects(while_p.effects(params)):
-        raise _effects_refused("be linearized, which runs it twice", params)
+        raise _refuse_effects("be linearized, which runs it twice", params)
     dots, mask = record_tangents(
         handle, steps_taken(outs, schedule), params["body_jaxpr"], consts, carry, const_dots,
         carry_dots, schedule,
@@ -421,7 +423,7 @@ def _linearize_bounded(
     return outs, with_zeros(handle, outs, dots, mask)
 
 
-def _effects_refused(what: str, params: dict[str, Any]) -> UndefinedRuleError:
+def _refuse_effects(what: str, params: dict[str, Any]) -> UndefinedRuleError:
     return UndefinedRuleError(message(
         "while_loop", f"a loop with side effects cannot {what}.",
         got=f"effects: {xprim.effects_text(xprim.exact_effects(while_p.effects(params)))}",
@@ -452,7 +454,7 @@ def _batch(axis: BatchAxis, operands: Any, dims: Any, *, cond_jaxpr: ClosedJaxpr
     if test_mapped:
         programs: dict[str, Any] = {"cond_jaxpr": cond_jaxpr, "body_jaxpr": body_jaxpr}
         if not (only_checks(cond_jaxpr) and only_checks(body_jaxpr)):
-            raise _effects_refused("run for a batch of conditions: all examples take part until "
+            raise _refuse_effects("run for a batch of conditions: all examples take part until "
                                    "the last is done", programs)  # fmt: skip
         ins, outs = body_jaxpr.jaxpr.invars[body_nconsts:], body_jaxpr.jaxpr.outvars
         carry_mapped = [m or y is not x for m, x, y in zip(carry_mapped, ins, outs, strict=True)]

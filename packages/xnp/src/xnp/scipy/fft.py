@@ -108,12 +108,12 @@ def _transform(operation: str, x: Any, *args: Any) -> Array:
     """Transform an array, or the parts of a complex one."""
     (x,) = inexact(operation, x)
     if not dtypes.is_complex(x.dtype):
-        return _real_transformed(operation, x, *args)
-    return lax.complex(*[_real_transformed(operation, part, *args)
+        return _transform_real(operation, x, *args)
+    return lax.complex(*[_transform_real(operation, part, *args)
                          for part in (xn.real(x), xn.imag(x))])  # fmt: skip
 
 
-def _real_transformed(
+def _transform_real(
     operation: str, x: Any, kind: int, n: int | None, axis: int, norm: Any, scale: Any
 ) -> Array:
     require_choice(operation, "type", kind, _INVERSE)

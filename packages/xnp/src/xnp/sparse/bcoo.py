@@ -10,16 +10,9 @@ import numpy as np
 
 import xnp.numpy as xn
 import xtree
+from xnp.numpy import index_entries
 from xnp.numpy.dispatch import axes_of
-from xnp.numpy.index_entries import (
-    FlagsInIndex,
-    NewAxis,
-    Position,
-    Positions,
-    Span,
-    entries_of,
-    index_arrays,
-)
+from xnp.numpy.index_entries import NewAxis, Position, Positions, Span, entries_of, index_arrays
 from xnp.sparse import layouts
 from xnp.sparse.layouts import Coordinates, known, made, places, with_data
 from xprim import Array, ConcreteArray, dtypes
@@ -277,7 +270,7 @@ def _entries(index: Any, shape: tuple[int, ...]) -> list[Any]:
     ])  # fmt: skip
     try:
         return list(entries_of(static, shape, checks_arrays=True))
-    except FlagsInIndex:
+    except index_entries.FlagsInIndex:
         raise TypeError(message(
             "BCOO", "a single boolean must be True, and without arrays of indices beside it.",
             hint="index x.todense()",

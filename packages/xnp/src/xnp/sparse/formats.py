@@ -11,34 +11,15 @@ from typing import Any, Literal, Self, overload
 import numpy as np
 
 import xnp.numpy as xn
+import xprim
 import xtree
 from xnp import lax
 from xnp.primitives.control_flow import split_at
 from xnp.primitives.precision import PrecisionLike
 from xnp.sparse import layouts
 from xnp.sparse.bcoo import BCOO, bcoo_fromdense
-from xnp.sparse.layouts import (
-    Coordinates,
-    bcoo_reshape,
-    bcoo_slice,
-    is_there,
-    joined,
-    lengths,
-    made,
-    moved_out,
-    places,
-    squeezed,
-    without_zeros,
-)
-from xprim import (
-    Array,
-    ClosedJaxpr,
-    ConcreteArray,
-    Equation,
-    as_array,
-    shaped_array,
-    trace_to_closed,
-)
+from xnp.sparse.layouts import is_there, lengths, made, moved_out, places, squeezed, without_zeros
+from xprim import Array, ClosedJaxpr, Equation, as_array, shaped_array, trace_to_closed
 from xprim.avals import size_of
 from xprim.errors import described, message
 from xprim.jaxpr import interpret
@@ -826,7 +807,7 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
 
 
 def _is_sparse(x: Any) -> bool:
-    return isinstance(x, Coordinates)
+    return isinstance(x, layouts.Coordinates)
 
 
 def _run(program: ClosedJaxpr, values: Sequence[Any]) -> list[Any]:
@@ -914,7 +895,7 @@ def _div(x: Any, y: Any) -> Any:
 
 def _add(x: Any, y: Any) -> Any:
     if _is_sparse(x) and _is_sparse(y):
-        return joined(x, y)
+        return layouts.joined(x, y)
     x, y = (v.todense() if _is_sparse(v) else v for v in (x, y))
     return x + y
 
@@ -929,7 +910,7 @@ def _reduce_sum(x: Any, *, axes: Any, **_: Any) -> Any:
 
 
 def _reshape(x: Any, *, new_sizes: Any, dimensions: Any = None, **_: Any) -> Any:
-    return bcoo_reshape(x, new_sizes=new_sizes, dimensions=dimensions)
+    return layouts.bcoo_reshape(x, new_sizes=new_sizes, dimensions=dimensions)
 
 
 def _dot_general(x: Any, y: Any, *, dimension_numbers: Any, precision: Any = None,
@@ -941,7 +922,9 @@ def _dot_general(x: Any, y: Any, *, dimension_numbers: Any, precision: Any = Non
 
 
 def _slice(x: Any, *, start_indices: Any, limit_indices: Any, strides: Any = None) -> Any:
-    return bcoo_slice(x, start_indices=start_indices, limit_indices=limit_indices, strides=strides)
+    return layouts.bcoo_slice(
+        x, start_indices=start_indices, limit_indices=limit_indices, strides=strides
+    )
 
 
 def _concatenate(*operands: Any, dimension: int) -> Any:
@@ -952,7 +935,7 @@ def _concatenate(*operands: Any, dimension: int) -> Any:
 
 def _pow(x: Any, y: Any) -> Any:
     require(
-        _is_sparse(x) and isinstance(y, ConcreteArray) and y.ndim == 0, "sparsify",
+        _is_sparse(x) and isinstance(y, xprim.ConcreteArray) and y.ndim == 0, "sparsify",
         "pow of a sparse array needs a number as exponent, known while it is staged.", got=(x, y),
         error=TypeError,
     )  # fmt: skip

@@ -484,7 +484,7 @@ def bcoo_concatenate(operands: Sequence[C], *, dimension: int) -> C:
     dtype = promotion.result_type(*[m.data for m in operands])
     parts = [(data.astype(dtype), indices) for data, indices in map(known, operands)]
     if axis < first.n_batch:
-        return _batches_joined(operands, parts, axis)
+        return _join_batches(operands, parts, axis)
     starts = [0, *itertools.accumulate(m.shape[axis] for m in operands)]
     column, sparse = axis - first.n_batch, list(first.sparse_shape)
     if column < first.n_sparse:
@@ -535,7 +535,7 @@ def _among_zeros(data: Array, axis: int, start: int, length: int) -> Array:
     return xn.pad(data, pads)
 
 
-def _batches_joined(operands: Sequence[C], parts: Sequence[Any], axis: int) -> C:
+def _join_batches(operands: Sequence[C], parts: Sequence[Any], axis: int) -> C:
     """Return arrays one after the other in the batch, all with room for the longest list."""
     most, n = max(m.nse for m in operands), operands[0].n_batch
     datas, indices = [], []

@@ -412,7 +412,7 @@ class HiPrim:
         else:
             nzs_in = self._ins.flags([True] * len(primals))
             out, residuals, *rest = self.lin(nzs_in, *values)
-            out_dot = self.linearized(residuals, *_structured(rest), *dots)
+            out_dot = self.linearized(residuals, *_structure_residuals(rest), *dots)
         of_leaves = self._outs.tangent_leaves(self._outs.tree.flatten_up_to(out_dot))
         return self._leaves_of(out), tuple(map(instantiate_zeros, of_leaves))
 
@@ -423,7 +423,7 @@ class HiPrim:
         out, residuals, *rest = self.vjp_fwd(nzs_in, *operands)
         is_nonzero = xtree.broadcast_prefix(rest[0] if rest else True, self.out_aval)
         saved = _Saved(is_perturbed, tuple(xtree.leaves(nzs_in)), tuple(is_nonzero))
-        return self._leaves_of(out), (residuals, _structured(rest), saved)
+        return self._leaves_of(out), (residuals, _structure_residuals(rest), saved)
 
     def _run_backward(self, stored: Any, cotangents: Any) -> Any:
         residuals, structured, saved = stored
@@ -534,7 +534,7 @@ class HiPrim:
                 ))  # fmt: skip
 
 
-def _structured(rest: Sequence[Any]) -> tuple[Any, ...]:
+def _structure_residuals(rest: Sequence[Any]) -> tuple[Any, ...]:
     """Return the structured residuals as arguments: none, or one."""
     return () if len(rest) < 2 or rest[1] is None else (rest[1],)
 

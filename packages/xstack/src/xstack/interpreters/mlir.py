@@ -78,11 +78,11 @@ def register_lowering(prim: Primitive, rule: Rule, platform: str | None = None) 
     table = lowerings
     if platform is not None:
         table = rule_tables.platform_lowerings.setdefault(platform, RuleTable("stablehlo"))
-    table[prim] = rule if isinstance(rule, _Lowered) else partial(_refused, rule)
+    table[prim] = rule if isinstance(rule, _Lowered) else partial(_refuse, rule)
     return rule
 
 
-def _refused(rule: Rule, context: Any, *_operands: Any, **_params: Any) -> Any:
+def _refuse(rule: Rule, context: Any, *_operands: Any, **_params: Any) -> Any:
     raise TypeError(message(
         "register_lowering", "a rule that makes MLIR objects cannot run: programs are text here.",
         got=f"the rule {getattr(rule, '__name__', rule)!r} of {context.primitive}",

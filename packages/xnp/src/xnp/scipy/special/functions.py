@@ -11,15 +11,8 @@ import numpy as np
 
 import xnp.numpy as xn
 from xnp import lax, nn, softmax as _sums
-from xnp.numpy.dispatch import (
-    array_of,
-    broadcast,
-    broadcast_checked,
-    cast,
-    dispatched,
-    inexact,
-    wide,
-)
+from xnp.numpy import dispatch
+from xnp.numpy.dispatch import broadcast, broadcast_checked, cast, dispatched, inexact, wide
 from xnp.primitives.table import bind
 from xnp.softmax import logsumexp as logsumexp
 from xprim import Array, dtypes
@@ -787,7 +780,7 @@ def sph_harm_y(
         diff_n is None, "sph_harm_y", "has no derivatives of its own.", got={"diff_n": diff_n},
         expected="None", hint="differentiate the function",
     )  # fmt: skip
-    n, m = array_of(n, "sph_harm_y"), array_of(m, "sph_harm_y")
+    n, m = dispatch.array_of(n, "sph_harm_y"), dispatch.array_of(m, "sph_harm_y")
     for number in (n, m):
         require(
             not dtypes.is_complex(number.dtype), "sph_harm_y",
