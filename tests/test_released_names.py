@@ -13,7 +13,7 @@ pytest.importorskip("packaging")
 from tools import releases
 
 TAKEN_AWAY = {
-    ("xjit.asked_shardings", "AskedShardings"): "is `RequestedShardings`; only `jit` uses it",
+    ("xjit.asked_shardings", "AskedShardings"): "is `RequestedTrees`; only `jit` uses it",
     ("xjit.jaxlib_gateway", "configure_cpu_client"): "`client` configures what it makes",
     ("xjit.jaxlib_gateway", "join_processes"): "there is one way to join: `xpar.distributed`",
     ("xjit.jaxlib_gateway", "leave_processes"): "as `join_processes`",
