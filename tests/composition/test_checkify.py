@@ -301,7 +301,7 @@ def test_wrong_checks_are_refused():
         (lambda: c.check(True, "{a}", b=1), ValueError, "does not fit its arguments"),
         (lambda: c.check(True, "{a}"), KeyError, "does not fit its arguments"),
         (lambda: c.check(True, "{}"), IndexError, "does not fit its arguments"),
-        (lambda: c.checkify(positive, errors=frozenset(["x"])), ValueError, "no such kind"),
+        (lambda: c.checkify(positive, errors=frozenset(["x"])), ValueError, "unknown kind"),
         (lambda: c.checkify(positive, errors=3), TypeError, "errors must be a set of checks"),
         (lambda: c.check_error(3), TypeError, "must be one of checkify"),
     ]:
