@@ -93,6 +93,9 @@ def _in_child() -> None:
         return
     is_orphan[0] = True
     _idle.clear()
+    for made in _client_by_platform.values():
+        # its destructor would wait, when this process ends, for threads that the parent alone has
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(made))
     for x in list(_startable):
         x.start = refuse
     for callback in _callbacks:
