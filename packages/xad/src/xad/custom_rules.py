@@ -983,6 +983,7 @@ def _stop(leaf: Any) -> Any:
     return stop_gradient_p.bind(x)[0] if dtypes.is_inexact(x.aval.dtype) else x
 
 
+@boundary
 def custom_gradient(
     fun: Callable[..., Any] | None = None, *, with_logs: bool = False, remat: bool = False,
     with_accums: PyTree = None,

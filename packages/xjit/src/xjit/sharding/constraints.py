@@ -128,9 +128,8 @@ def constrained(
     if isinstance(sharding, SingleDeviceSharding):
         if state.trace is EAGER and isinstance(x, xprim.ConcreteArray):
             x = moved([x], committed_to(sharding.devices_in_order[0]))[0]
-        else:
-            own = SingleDeviceSharding(sharding.devices_in_order[0])
-            x = sharding_constraint_p.bind(x, sharding=own)[0]
+        elif sharding.memory is None:  # with a memory, dispatch places the result
+            x = sharding_constraint_p.bind(x, sharding=sharding)[0]
         return _where_said(x, sharding)
     require(
         isinstance(sharding, Sharding), operation, "this is no sharding.", got=place,
