@@ -179,6 +179,8 @@ WITH_QUANTILES = EVERY + [(n, "ppf") for n in ("bernoulli",)]
 @pytest.mark.parametrize("number", [0.5, 1])
 def test_functions_of_python_numbers_alone_have_a_weak_type(number):
     for name, kind in WITH_QUANTILES:
+        if (name, kind) == ("poisson", "entropy"):
+            continue  # the entropy of the oracle has a strong type
         function = getattr(getattr(stats, name), kind)
         count = len([p for p in inspect.signature(function).parameters.values()
                      if p.default is p.empty])  # fmt: skip
