@@ -25,7 +25,7 @@ from xad.arguments import (
     tangents_and_cells,
     write_tangents,
 )
-from xad.derivative_kernels import JVPKernel, template_of, use_template
+from xad.derivative_kernels import JVPKernel, KernelTrace, template_of, use_template
 from xad.tangents import (
     Tangent,
     check_tangents,
@@ -61,7 +61,6 @@ from xprim.jaxpr import interpret
 from xprim.kernels import KernelTable, numpy_function, numpy_operand, staged_function
 from xprim.sharded_types import vary
 from xprim.source import capture
-from xprim.static_keys import params_key
 from xprim.tracebacks import boundary
 
 T = TypeVar("T")
@@ -216,7 +215,7 @@ class JVPTrace(Trace):
         return primitive.rule("jvp")  # type: ignore[no-any-return]
 
 
-class EagerJVPTrace(JVPTrace):
+class EagerJVPTrace(KernelTrace, JVPTrace):
     """Forward mode while everything is evaluated at once: a rule used often becomes a kernel.
 
     So does the derivative of an array function, which may amount to several primitives.
@@ -224,49 +223,20 @@ class EagerJVPTrace(JVPTrace):
 
     __slots__ = ()
 
-    applies_functions = True
+    kernels = _kernels
+    kernel_type = JVPKernel
 
-    def process(
-        self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
-    ) -> tuple[Any, ...]:
-        """Run the kernel of the derivative where there is one, else apply the rule."""
-        found = self._on_host(operands)
-        if found is not None:
-            types, hosts, dots = found
-            if not dots:
-                return EAGER.process(primitive, operands, params)
-            key = (primitive, *types, *(params and params_key(params)))
-            try:
-                kernel = _kernels.get((*key, state.__dict__["options"]))
-            except TypeError:  # an unhashable param: the rules say which
-                kernel = None
-            if type(kernel) is not JVPKernel and not primitive.call_like:
-                kernel = _kernels.use(key, _kernel_of, primitive, types, params)
-            if kernel is not None:
-                return self._by_kernel(kernel, (*hosts, *dots))
-        return super().process(primitive, operands, params)
+    @staticmethod
+    def make_kernel(*args: Any) -> JVPKernel:
+        """Return the kernel of a primitive; the arguments are those of `_kernel_of`."""
+        return _kernel_of(*args)
 
-    def apply_function(
-        self, function: Callable[..., Any], operands: tuple[Any, ...], statics: tuple[Any, ...]
-    ) -> Any:
-        """Run the kernel of the derivative of an array function; None where there is none."""
-        found = self._on_host(operands)
-        if found is None or not found[2]:
-            return None
-        types, hosts, dots = found
-        key = (function, *types, statics)
-        try:
-            kernel = _kernels.get((*key, state.__dict__["options"]))
-        except TypeError:  # an unhashable static argument
-            return None
-        if type(kernel) is not JVPKernel:
-            kernel = _kernels.use(key, _function_kernel, function, types, statics)
-            if kernel is None:
-                return None
-        outs = self._by_kernel(kernel, (*hosts, *dots))
-        return outs[0] if kernel.is_single else outs
+    @staticmethod
+    def make_function_kernel(*args: Any) -> JVPKernel:
+        """Return the kernel of an array function; the arguments are those of `_function_kernel`."""
+        return _function_kernel(*args)
 
-    def _on_host(self, operands: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]] | None:
+    def on_host(self, operands: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]] | None:
         """Return types of operands and tangents, and their elements; None unless NumPy has all."""
         hosts: list[Any] = []
         dots: list[Any] = []
@@ -291,16 +261,18 @@ class EagerJVPTrace(JVPTrace):
             types += x.aval, dot_aval
         return types, hosts, dots
 
-    def _by_kernel(self, kernel: JVPKernel, hosts: Sequence[Any]) -> tuple[Any, ...]:
+    def by_kernel(
+        self, kernel: JVPKernel, _what: Any, hosts: list[Any], dots: list[Any]
+    ) -> tuple[Any, ...]:
         """Evaluate the results with their tangents."""
-        results = state.__dict__["run_quietly"](kernel.run, *hosts)
+        results = state.__dict__["run_quietly"](kernel.run, *hosts, *dots)
         if kernel.dot_numbers == _ONE_DOT:
             (out, dot), (aval,), (dot_aval,) = results, kernel.avals_out, kernel.dot_avals
             return (JVPTracer(self, ConcreteArray(out, aval), ConcreteArray(dot, dot_aval)),)
         outs = list(map(ConcreteArray, results, kernel.avals_out))
-        dots = list(map(ConcreteArray, results[len(outs) :], kernel.dot_avals))
+        out_dots = list(map(ConcreteArray, results[len(outs) :], kernel.dot_avals))
         return tuple([
-            out if k is None else JVPTracer(self, out, dots[k])
+            out if k is None else JVPTracer(self, out, out_dots[k])
             for out, k in zip(outs, kernel.dot_numbers, strict=True)
         ])  # fmt: skip
 

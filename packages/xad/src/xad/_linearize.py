@@ -12,6 +12,7 @@ from xad._jvp import JVPHandle, JVPTrace, JVPTracer, jvp_flat
 from xad.derivative_kernels import (
     USES_BEFORE_TEMPLATE,
     KernelEquation,
+    KernelTrace,
     LinearizedKernel,
     divided,
     template_of,
@@ -50,7 +51,6 @@ from xprim.jaxpr import interpret
 from xprim.kernels import KernelTable, Refusal, numpy_function, numpy_operand, staged_function
 from xprim.sharded_types import meshes_of
 from xprim.source import capture
-from xprim.static_keys import params_key
 from xtree.records import Record, set_once
 
 __all__ = ()
@@ -236,7 +236,7 @@ class LinearizeTrace(JVPTrace):
         return dot
 
 
-class EagerLinearizeTrace(LinearizeTrace):
+class EagerLinearizeTrace(KernelTrace, LinearizeTrace):
     """The same while everything is evaluated at once: a rule used often becomes a kernel.
 
     So does the derivative of an array function, which may amount to several primitives.
@@ -244,49 +244,20 @@ class EagerLinearizeTrace(LinearizeTrace):
 
     __slots__ = ()
 
-    applies_functions = True
+    kernels = _kernels
+    kernel_type = LinearizedKernel
 
-    def process(
-        self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
-    ) -> tuple[Any, ...]:
-        """Evaluate by the kernel of the primitive where there is one, else apply its rule."""
-        found = self._on_host(operands)
-        if found is not None:
-            types, hosts, dots = found
-            if not dots:
-                return EAGER.process(primitive, operands, params)
-            key = (primitive, *types, *(params and params_key(params)))
-            try:
-                kernel = _kernels.get((*key, state.__dict__["options"]))
-            except TypeError:  # an unhashable param: the rules say which
-                kernel = None
-            if type(kernel) is not LinearizedKernel and not primitive.call_like:
-                kernel = _kernels.use(key, _kernel_of, primitive, types, params)
-            if kernel is not None:
-                return self._by_kernel(kernel, primitive, hosts, dots)
-        return super().process(primitive, operands, params)
+    @staticmethod
+    def make_kernel(*args: Any) -> LinearizedKernel:
+        """Return the kernel of a primitive; the arguments are those of `_kernel_of`."""
+        return _kernel_of(*args)
 
-    def apply_function(
-        self, function: Callable[..., Any], operands: tuple[Any, ...], statics: tuple[Any, ...]
-    ) -> Any:
-        """Evaluate an array function by the kernel of its derivative; None where there is none."""
-        found = self._on_host(operands)
-        if found is None or not found[2]:
-            return None
-        types, hosts, dots = found
-        key = (function, *types, statics)
-        try:
-            kernel = _kernels.get((*key, state.__dict__["options"]))
-        except TypeError:  # an unhashable static argument
-            return None
-        if type(kernel) is not LinearizedKernel:
-            kernel = _kernels.use(key, _function_kernel, function, types, statics)
-            if kernel is None:
-                return None
-        outs = self._by_kernel(kernel, function, hosts, dots)
-        return outs[0] if kernel.is_single else outs
+    @staticmethod
+    def make_function_kernel(*args: Any) -> LinearizedKernel:
+        """Return the kernel of an array function; the arguments are those of `_function_kernel`."""
+        return _function_kernel(*args)
 
-    def _on_host(self, operands: Sequence[Any]) -> tuple[list[Any], list[Any], list[Var]] | None:
+    def on_host(self, operands: Sequence[Any]) -> tuple[list[Any], list[Any], list[Var]] | None:
         """Return types and elements of operands, and each tangent once; None unless NumPy has all.
 
         The types are for each operand the number of its tangent, -1 for zero, and what it is.
@@ -316,7 +287,7 @@ class EagerLinearizeTrace(LinearizeTrace):
             types += number, x.aval
         return types, hosts, dots
 
-    def _by_kernel(
+    def by_kernel(
         self, kernel: LinearizedKernel, what: Any, hosts: list[Any], dots: list[Var]
     ) -> tuple[Any, ...]:
         """Evaluate a primitive or an array function, and record the linear part."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from xprim import (
+    EAGER,
     Array,
     ClosedJaxpr,
     ConcreteArray,
@@ -15,8 +16,10 @@ from xprim import (
     Literal,
     Primitive,
     ShapedArray,
+    Trace,
     Var,
     operands_of_results,
+    state,
     substituted,
 )
 from xprim.jaxpr import memo_of
@@ -190,6 +193,74 @@ def template_of(program: ClosedJaxpr) -> EquationTemplate:
     if not EquationTemplate.fits(program):
         raise Refusal("a program with calls, effects, arrays or meshes is no template")
     return EquationTemplate(program)
+
+
+class KernelTrace(Trace):
+    """Evaluates primitives and array functions by the kernels of their derivatives.
+
+    To be mixed into a trace that defines the attributes.
+
+    Attributes:
+      kernels: those that were made.
+      kernel_type: their class.
+      on_host: returns the types of operands, their elements and the tangents; None unless NumPy
+        has all elements.
+      by_kernel: called with a kernel, what it computes, the elements and the tangents; returns the
+        results.
+      make_kernel: called with a primitive, the types of its operands and its params.
+      make_function_kernel: called with an array function, the types and its static arguments.
+    """
+
+    __slots__ = ()
+
+    applies_functions = True
+    kernels: ClassVar[KernelTable]
+    kernel_type: ClassVar[type[Kernel]]
+    on_host: ClassVar[Callable[..., Any]]
+    by_kernel: ClassVar[Callable[..., Any]]
+    make_kernel: ClassVar[Callable[..., Any]]
+    make_function_kernel: ClassVar[Callable[..., Any]]
+
+    def process(
+        self, primitive: Primitive, operands: tuple[Any, ...], params: dict[str, Any]
+    ) -> tuple[Any, ...]:
+        """Run the kernel of the derivative where there is one, else apply the rule."""
+        found = self.on_host(operands)
+        if found is not None:
+            types, hosts, dots = found
+            if not dots:
+                return EAGER.process(primitive, operands, params)
+            key = (primitive, *types, *(params and params_key(params)))
+            try:
+                kernel = self.kernels.get((*key, state.__dict__["options"]))
+            except TypeError:  # an unhashable param: the rules say which
+                kernel = None
+            if type(kernel) is not self.kernel_type and not primitive.call_like:
+                kernel = self.kernels.use(key, self.make_kernel, primitive, types, params)
+            if kernel is not None:
+                results: tuple[Any, ...] = self.by_kernel(kernel, primitive, hosts, dots)
+                return results
+        return super().process(primitive, operands, params)
+
+    def apply_function(
+        self, function: Callable[..., Any], operands: tuple[Any, ...], statics: tuple[Any, ...]
+    ) -> Any:
+        """Run the kernel of the derivative of an array function; None where there is none."""
+        found = self.on_host(operands)
+        if found is None or not found[2]:
+            return None
+        types, hosts, dots = found
+        key = (function, *types, statics)
+        try:
+            kernel: Any = self.kernels.get((*key, state.__dict__["options"]))
+        except TypeError:  # an unhashable static argument
+            return None
+        if type(kernel) is not self.kernel_type:
+            kernel = self.kernels.use(key, self.make_function_kernel, function, types, statics)
+            if kernel is None:
+                return None
+        outs = self.by_kernel(kernel, function, hosts, dots)
+        return outs[0] if kernel.is_single else outs
 
 
 class KernelEquation(Equation):
