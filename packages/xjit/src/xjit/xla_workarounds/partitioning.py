@@ -346,17 +346,13 @@ def write_split(
     if steps is not None:
         plain = [shaped_array(a.shape, a.dtype) for a in avals_in]
         return b.traced(steps, operands, plain, (name, "split", *params.values()))
-    if name == "select_and_gather_add" and avals_in[0].ndim:
-        operands = [b.held_whole(x, aval) for x, aval in zip(operands, avals_in, strict=True)]
-        results = rule(b, operands, avals_in, avals_out, **params)
-        return [b.held_whole(y, aval) for y, aval in zip(results, avals_out, strict=True)]
-    if name == "conv_general_dilated" and avals_out[0].size:
-        operands = _hold_kernel(b, operands, avals_in, avals_out[0], params["dimension_numbers"])
-    if name in _SCATTERS:
-        operands = _hold_pieces(b, operands, avals_in)
-    if name == "dynamic_update_slice":
-        operands = _clamp_starts(b, operands, avals_in)
-    return rule(b, operands, avals_in, avals_out, **params)
+    prepare = _PREPARATIONS.get(name)
+    if prepare is not None:
+        operands = prepare(b, operands, avals_in, avals_out, params)
+    results = rule(b, operands, avals_in, avals_out, **params)
+    if name in _HELD_RESULTS:
+        results = _hold_each(b, results, avals_out)
+    return results
 
 
 # ------------------------------------------------------------------------------- pads and windows
@@ -420,7 +416,14 @@ def _steps_of_windows(name: str, _avals: Avals, params: Mapping[str, Any]) -> St
     return reduce_padded
 
 
-def _clamp_starts(b: Builder, operands: Operands, avals_in: Avals) -> list[str]:
+def _hold_each(b: Builder, names: Operands, avals: Avals) -> Operands:
+    """Keep the compiler from cutting some arrays."""
+    return [b.held_whole(x, a) if a.ndim else x for x, a in zip(names, avals, strict=True)]
+
+
+def _clamp_starts(
+    b: Builder, operands: Operands, avals_in: Avals, _avals_out: Avals, _params: Any
+) -> Operands:
     """Clamp the starts of an update as XLA does where it does not split."""
     x, update, *starts = operands
     sizes = zip(avals_in[0].shape, avals_in[1].shape, strict=True)
@@ -431,7 +434,9 @@ def _clamp_starts(b: Builder, operands: Operands, avals_in: Avals) -> list[str]:
 # -------------------------------------------------------------------------------------- scatters
 
 
-def _hold_pieces(b: Builder, operands: Operands, avals_in: Avals) -> Operands:
+def _hold_pieces(
+    b: Builder, operands: Operands, avals_in: Avals, _avals_out: Avals, _params: Any
+) -> Operands:
     """Have the pieces of a scatter's operand be cut before it, where there is one index.
 
     XLA reads the window of such a scatter from the piece, on every device, and writes it back
@@ -450,16 +455,18 @@ def _hold_pieces(b: Builder, operands: Operands, avals_in: Avals) -> Operands:
 
 
 def _hold_kernel(
-    b: Builder, operands: Operands, avals_in: Sequence[ShapedArray], out: ShapedArray,
-    dimension_numbers: Any,
-) -> list[str]:  # fmt: skip
+    b: Builder, operands: Operands, avals_in: Avals, avals_out: Avals, params: Mapping[str, Any]
+) -> Operands:
     """Have each device compute with the whole kernel where space may be sharded.
 
     In a gradient of the kernel the cotangent, sharded as the image, stands for the kernel. Where
     the program does not shard space, XLA is kept from doing so of its own accord.
     """
-    (lhs, rhs), (image, kernel, result) = avals_in, [spec[2:] for spec in dimension_numbers]
-    if b.may_be_cut(lhs, image) or b.may_be_cut(out, result):
+    if not avals_out[0].size:
+        return operands
+    lhs, rhs = avals_in
+    image, kernel, result = [spec[2:] for spec in params["dimension_numbers"]]
+    if b.may_be_cut(lhs, image) or b.may_be_cut(avals_out[0], result):
         return [operands[0], b.held_whole(operands[1], rhs)]
     return [b.held_whole(operands[0], lhs, image), b.held_whole(operands[1], rhs, kernel)]
 
@@ -534,5 +541,15 @@ _STEPS: dict[str, Callable[[str, Avals, Mapping[str, Any]], Steps | None]] = {
     "dot_general": _steps_of_product,
 }
 
-REWRITTEN = frozenset([*_STEPS, *_SCATTERS, "dynamic_update_slice", "select_and_gather_add"])
+_PREPARATIONS: dict[str, Callable[[Builder, Operands, Avals, Avals, Any], Operands]] = {
+    "conv_general_dilated": _hold_kernel,
+    **dict.fromkeys(_SCATTERS, _hold_pieces),
+    "dynamic_update_slice": _clamp_starts,
+    "select_and_gather_add": lambda b, operands, avals_in, *_: _hold_each(b, operands, avals_in),
+}
+"""What replaces the operands of an operation that is then written as it is."""
+
+_HELD_RESULTS = frozenset(["select_and_gather_add"])
+
+REWRITTEN = frozenset([*_STEPS, *_PREPARATIONS])
 """The names of the primitives that are written so in programs that the compiler splits."""
