@@ -224,6 +224,7 @@ def _reflect(function: _Binary) -> _Binary:
     return operation
 
 
+# written out for tracers: one call more costs a traced operation 5% (1.96 us to 2.06)
 def _forward_traced(function: _Binary, written: _Binary) -> _Binary:
     def operation(self: Array, other: ArrayLike) -> Array:
         try:
