@@ -16,6 +16,11 @@ pytestmark = pytest.mark.of_the_cpu
 WIDE = {"xla_cpu_prefer_vector_width": 512}
 
 
+@pytest.fixture(autouse=True)
+def without_other_options(monkeypatch):
+    monkeypatch.setattr(gateway, "TILES_BY_WAY_OF_STACK", False)
+
+
 @pytest.fixture
 def wide_registers(monkeypatch):
     monkeypatch.setattr(gateway, "has_wide_registers", lambda: True)

@@ -14,7 +14,8 @@ with namespace(globals(), at_once=True):
         HAS_WRONG_WIDE_ATAN as HAS_WRONG_WIDE_ATAN, LIMITS_LOOPS_TO_1_KB as LIMITS_LOOPS_TO_1_KB,
         LOSES_RESULTS_OF_NAN as LOSES_RESULTS_OF_NAN, Device as Device,
         RuntimeFailure as RuntimeFailure, SLICES_BEYOND_PIECES as SLICES_BEYOND_PIECES,
-        XlaError as XlaError, fail as fail, version as version,
+        TILES_BY_WAY_OF_STACK as TILES_BY_WAY_OF_STACK, XlaError as XlaError, fail as fail,
+        version as version,
     )  # fmt: skip
 
 with namespace(globals(), at_once=True):

@@ -78,6 +78,9 @@ ASKS_SHARDINGS: Final = _version_info < (0, 11)
 # Whether the CPU compiler makes one kernel only of loops whose body accesses less than 1 kB (0.10.2
 # and, by reports, 0.11.2; about 200 kB on 0.12).
 LIMITS_LOOPS_TO_1_KB: Final = _version_info < (0, 12)
+# Whether the CPU compiler has tiled kernels that write each 64 bytes by way of the stack, in two
+# stores and one load, for which the processor waits (seen on 0.10.2, not on 0.12).
+TILES_BY_WAY_OF_STACK: Final = _version_info < (0, 12)
 
 
 class XlaMemoryError(XlaError, OutOfMemoryError):

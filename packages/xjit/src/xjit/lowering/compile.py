@@ -715,6 +715,9 @@ compiler: Callable[..., gateway.Executable] = gateway.compile_program
 # limit is 1 kB in older versions, so that a step of 32 numbers is already beyond it; newer ones
 # have one of the size set here. Above it, kernels that XLA divides over threads are worth their
 # calls.
+#
+# Tiles: older versions compile elementwise operations on arrays alone, without constants, by an
+# emitter whose tiles pass through the stack: `-x` takes three times as long as `x * 2`.
 
 _GAINS_FROM_WIDTH = re.compile(
     r"\b(?:stablehlo\.(?:exponential|log|logistic|tanh|power|rsqrt|bitcast_convert|xor)|chlo\.)"
@@ -736,10 +739,15 @@ def _has_limited_loops(text: str) -> bool:
     return gateway.LIMITS_LOOPS_TO_1_KB and "stablehlo.while" in text
 
 
+def _has_slow_tiles(_: str) -> bool:
+    return gateway.TILES_BY_WAY_OF_STACK
+
+
 # Name, value, which programs it suits, and whether only the back end for CPUs knows it.
 _SUITED_OPTIONS: tuple[tuple[str, int, Callable[[str], bool], bool], ...] = (
     ("xla_cpu_prefer_vector_width", 512, _gains_from_width, False),
     ("xla_cpu_small_while_loop_byte_threshold", 1 << 16, _has_limited_loops, True),
+    ("xla_cpu_disable_tiled_emitter", 1, _has_slow_tiles, True),
 )
 
 
