@@ -1,5 +1,7 @@
 """Jacobians a few rows or columns at a time, and their memory."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -48,3 +50,44 @@ def test_a_chunk_size_that_means_nothing_is_refused():
     for size in (0, -1, "a", 1.5):
         with pytest.raises(ValueError, match="jacrev: chunk_size must be an int of at least 1"):
             jacrev(product, chunk_size=size)
+
+
+def _operations_of_the_loop(fun, *args):
+    """Return the names of the operations in the body of the one loop of a compiled function."""
+    text = jit(fun).lower(*args).as_text()
+    assert text.count('"stablehlo.while"') == 1
+    body = text.split('"stablehlo.while"')[1].split("}, {", 1)[1].split("stablehlo.return", 1)[0]
+    return re.findall(r"stablehlo\.(\w+)", body)
+
+
+@pytest.mark.parametrize("chunk_size", [3, 4])
+def test_a_loop_over_chunks_reads_them_by_its_counter(chunk_size):
+    # a start that is computed from numbers in memory is computed again for each element
+    found = _operations_of_the_loop(vmap(lambda x: xnp.sin(x) * x, chunk_size=chunk_size),
+                                    np.ones((12, 5), np.float32))  # fmt: skip
+    assert found.count("dynamic_slice") == 1
+    assert not {"compare", "select", "clamp"} & set(found)
+
+
+@pytest.mark.parametrize("derivative", [jacfwd, jacrev])
+def test_the_basis_of_a_chunk_is_counted_and_not_read(derivative):
+    x = np.ones(12, np.float32)
+    found = derivative(lambda x: xnp.sin(x) * x[::-1], chunk_size=4)
+    names = _operations_of_the_loop(found, x)
+    assert "dynamic_slice" not in names
+    assert names.count("compare") == 1
+    assert len(jit(found).lower(x).in_avals[0]) == 1  # and no numbers are passed
+
+
+def test_chunks_of_several_arguments_and_results_and_a_rest_are_the_whole_jacobian():
+    def two(x, y):
+        return {"a": xnp.sin(x) @ y, "b": (x**2).sum() * y}
+
+    x, y = X[:4], np.float32([1.0, 2.0, 3.0])
+    for derivative in (jacfwd, jacrev):
+        for size in (1, 2, 4, 5, 7, 14):
+            found = jit(derivative(two, (0, 1), chunk_size=size))(x, y)
+            expected = derivative(two, (0, 1))(x, y)
+            for key, row in expected.items():
+                for a, b in zip(found[key], row, strict=True):
+                    np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)

@@ -30,7 +30,7 @@ from xad.arguments import (
 )
 from xad.tangents import float0_zeros, instantiate, is_differentiable, typed_as, zeros_of
 from xnp import lax
-from xnp.lax import broadcast_in_dim_p, concatenate_p, reshape_p, slice_p, transpose_p
+from xnp.lax import broadcast_in_dim_p, concatenate_p, iota_p, reshape_p, slice_p, transpose_p
 from xprim import Array, ShapedArray, Zero, dtypes, eval_closed, from_numpy, shaped_array, state
 from xprim.errors import message
 from xprim.requirements import require, require_choice
@@ -419,9 +419,48 @@ def _map(
         parts = [vmap(fun)([from_numpy(b, copy=False, canonical=False) for b in basis])
                  for basis in chunks]  # fmt: skip
         return [_concatenated(part) for part in zip(*parts, strict=True)]
-    numbers = from_numpy(np.arange(count), canonical=True)
-    chunked: list[Any] = vmap(_of_number(fun, avals, starts), chunk_size=size)(numbers)
-    return chunked
+    return _in_loop(vmap(fun), avals, starts, count, size)
+
+
+def _in_loop(
+    fun: Callable[[list[Any]], list[Any]], avals: Sequence[ShapedArray], starts: Sequence[int],
+    count: int, size: int,
+) -> list[Any]:  # fmt: skip
+    """Apply a batched function to the basis, `size` vectors a step, in the memory of these.
+
+    The vectors of a step are compared from its first number, which the loop counts, and nothing
+    else: XLA does this arithmetic again for each element and each reader of the basis.
+    """
+    turns, rest = divmod(count, size)
+    whole = turns * size
+
+    def step(first: Any, _: Any) -> Any:
+        rows = [_basis_from(first, size, a, start) for a, start in zip(avals, starts, strict=True)]
+        return lax.add(first, lax.full_like(first, size)), fun(rows)
+
+    first = from_numpy(np.int32(0))
+    _, stacked = lax.scan(step, first, None, length=turns)
+    results = [_reshape(x, (whole, *x.aval.shape[2:])) for x in stacked]
+    if not rest:
+        return results
+    last = [from_numpy(b, copy=False, canonical=False) for b in _basis(avals, starts, whole, count)]
+    return [_concatenated(pair) for pair in zip(results, fun(last), strict=True)]
+
+
+def _basis_from(first: Any, size: int, aval: ShapedArray, start: int) -> Any:
+    """Return `size` basis vectors from number `first`; the array's own begin at `start`."""
+    shape = (size, aval.size)
+    row, column = [_iota(shape, k) for k in (0, 1)]
+    offset = broadcast_in_dim_p.bind(
+        lax.sub(first, lax.full_like(first, start)), shape=shape, broadcast_dimensions=()
+    )[0]
+    (chosen,) = xprim.get_primitive("eq").bind(lax.add(row, offset), column)
+    ones = lax.convert_element_type_p.bind(chosen, new_dtype=aval.dtype, weak_type=False)[0]
+    return _reshape(ones, (size, *aval.shape))
+
+
+def _iota(shape: tuple[int, ...], dimension: int) -> Any:
+    return iota_p.bind(dtype=dtypes.int32, shape=shape, dimension=dimension)[0]
 
 
 def _basis(
@@ -454,25 +493,6 @@ def _one_by_one(
         _concatenated([_reshape(r, (1, *r.aval.shape)) for r in column])
         for column in zip(*rows, strict=True)
     ]
-
-
-def _of_number(
-    fun: Callable[[list[Any]], list[Any]], avals: Sequence[ShapedArray], starts: Sequence[int]
-) -> Callable[[Any], list[Any]]:
-    """Return what applies a function to a basis vector by its number, without the whole basis."""
-    places = [from_numpy(np.arange(start, start + a.size).reshape(a.shape), canonical=True)
-              for start, a in zip(starts, avals, strict=True)]  # fmt: skip
-
-    def of_number(k: Any) -> list[Any]:
-        return fun([_ones_where(at, k, a.dtype) for at, a in zip(places, avals, strict=True)])
-
-    return of_number
-
-
-def _ones_where(places: Any, k: Any, dtype: Any) -> Any:
-    everywhere = broadcast_in_dim_p.bind(k, shape=places.aval.shape, broadcast_dimensions=())[0]
-    (chosen,) = xprim.get_primitive("eq").bind(places, everywhere)
-    return lax.convert_element_type_p.bind(chosen, new_dtype=dtype, weak_type=False)[0]
 
 
 def _rows(x: Any, start: int, stop: int) -> Any:

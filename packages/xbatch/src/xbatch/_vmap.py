@@ -971,17 +971,21 @@ def in_chunks(
         return [x if d is not_mapped else chunk.to_front(x, d)
                 for x, d in zip(results, out_dims, strict=True)]  # fmt: skip
 
-    def step(carry: Any, number: Any) -> Any:
-        start = lax.mul(number, lax.full_like(number, size))
-        return carry, run([lax.dynamic_slice_in_dim(x, start, size) for x in fronts], size)
+    def step(carry: Any, parts: Any) -> Any:
+        return carry, run(parts, size)
 
-    _, stacked = lax.scan(step, None, lax.iota("int32", count))
+    # As rows of chunks: the loop reads chunk i by its counter. With a start that is computed from
+    # a stored number XLA does the arithmetic again for each element of what reads the chunk.
+    whole = count * size
+    chunks = [lax.reshape(lax.slice_in_dim(x, 0, whole) if rest else x, (count, size, *x.shape[1:]))
+              for x in fronts]  # fmt: skip
+    _, stacked = lax.scan(step, None, chunks, length=count)
     results = [
-        lax.reshape(x, (count * size, *x.shape[2:])) if m else lax.index_in_dim(x, 0, 0, False)
+        lax.reshape(x, (whole, *x.shape[2:])) if m else lax.index_in_dim(x, 0, 0, False)
         for x, m in zip(stacked, are_mapped, strict=True)
     ]
     if rest:
-        tail = run([lax.slice_in_dim(x, count * size, axis.size) for x in fronts], rest)
+        tail = run([lax.slice_in_dim(x, whole, axis.size) for x in fronts], rest)
         results = [lax.concatenate([x, y], 0) if m else x
                    for x, y, m in zip(results, tail, are_mapped, strict=True)]  # fmt: skip
     return results, [0 if m else not_mapped for m in are_mapped]
