@@ -974,11 +974,8 @@ def in_chunks(
     def step(carry: Any, parts: Any) -> Any:
         return carry, run(parts, size)
 
-    # As rows of chunks: the loop reads chunk i by its counter. With a start that is computed from
-    # a stored number XLA does the arithmetic again for each element of what reads the chunk.
     whole = count * size
-    chunks = [lax.reshape(lax.slice_in_dim(x, 0, whole) if rest else x, (count, size, *x.shape[1:]))
-              for x in fronts]  # fmt: skip
+    chunks = [_rows_of_chunks(x, count, size) for x in fronts]
     _, stacked = lax.scan(step, None, chunks, length=count)
     results = [
         lax.reshape(x, (whole, *x.shape[2:])) if m else lax.index_in_dim(x, 0, 0, False)
@@ -989,3 +986,14 @@ def in_chunks(
         results = [lax.concatenate([x, y], 0) if m else x
                    for x, y, m in zip(results, tail, are_mapped, strict=True)]  # fmt: skip
     return results, [0 if m else not_mapped for m in are_mapped]
+
+
+def _rows_of_chunks(x: Any, count: int, size: int) -> Any:
+    """Return the leading examples as `count` rows of `size`, which a loop reads by its counter.
+
+    With a start that is computed from a stored number XLA does that arithmetic again for each
+    element of what reads the chunk.
+    """
+    whole = count * size
+    examples = x if whole == x.shape[0] else lax.slice_in_dim(x, 0, whole)
+    return lax.reshape(examples, (count, size, *x.shape[1:]))
