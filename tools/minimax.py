@@ -26,7 +26,6 @@ def _less(f: Callable[[mpmath.mpf], mpmath.mpf], t: mpmath.mpf) -> mpmath.mpf:
 
 
 FUNCTIONS: dict[str, tuple[Callable[[mpmath.mpf], mpmath.mpf], mpmath.mpf, int]] = {
-    "ATAN": (lambda t: mpmath.atan(mpmath.sqrt(t)) / mpmath.sqrt(t), mpmath.mpf(1), 13),
     "ATAN_SINGLE": (lambda t: mpmath.atan(mpmath.sqrt(t)) / mpmath.sqrt(t), mpmath.mpf(1), 10),
     "ASIN_SINGLE": (
         lambda t: mpmath.asin(mpmath.sqrt(t)) / mpmath.sqrt(t),
@@ -42,6 +41,7 @@ FUNCTIONS: dict[str, tuple[Callable[[mpmath.mpf], mpmath.mpf], mpmath.mpf, int]]
         _SQUARE_OF_LOG,
         8,
     ),
+    "LOG_SINGLE": (lambda t: 2 * _less(mpmath.atanh, t), _SQUARE_OF_LOG, 3),
     # sin(r) = r + r t f(t), cos(r) = 1 - t / 2 + t^2 f(t), and the same of sinh and cosh
     "SIN_WIDE": (lambda t: _less(mpmath.sin, t), _SQUARE_OF_QUARTER, 6),
     "COS_WIDE": (

@@ -52,7 +52,7 @@ from xnp.primitives.table import (
     tunable_stablehlo,
     unary,
 )
-from xnp.primitives.vector_functions import REACH, angle, power, vectorised
+from xnp.primitives.vector_functions import REACH, power, vectorised
 from xprim import ZERO, Linear, Operand, Primitive, ShapedArray, Zero, dtypes, shaped_array, state
 from xprim.contracts import Builder
 from xprim.errors import message
@@ -1027,7 +1027,8 @@ def _exact_square(a: Any) -> tuple[Any, Any]:
 log1p_p = unary(
     "log1p", INEXACT, numpy=log1p_numpy, tunable=True,
     stablehlo=_or_complex("log1p", vectorised(
-        None, tunable_stablehlo("stablehlo.log_plus_one"), wide=vector.wide_logarithm_plus_one
+        vector.single_logarithm_plus_one, tunable_stablehlo("stablehlo.log_plus_one"),
+        wide=vector.wide_logarithm_plus_one, in_single=True,
     )),
     jvp=lambda x_dot, y, x: div(x_dot, add(x, scalar_like(x, 1))),
 )  # fmt: skip
@@ -1219,7 +1220,9 @@ _usual_atan2 = elementwise_stablehlo("stablehlo.atan2")
 # the angle of the point (y, x): d atan2(x, y) = (y dx - x dy) / (x^2 + y^2)
 atan2_p = binary(
     "atan2", FLOATING, numpy=np.arctan2,
-    stablehlo=vectorised(angle, _atan2_stablehlo, wide=vector.wide_angle),
+    stablehlo=vectorised(
+        vector.single_angle, _atan2_stablehlo, wide=vector.wide_angle, in_single=True
+    ),
     jvp=(lambda x_dot, z, x, y: mul(x_dot, div(y, add(_square(x), _square(y)))),
          lambda y_dot, z, x, y: mul(y_dot, div(neg(x), add(_square(x), _square(y))))),
     cost=costs.nothing,
@@ -1228,7 +1231,8 @@ atan2_p = binary(
 sinh_p = unary(
     "sinh", INEXACT, numpy=np.sinh,
     stablehlo=_or_complex("sinh", vectorised(
-        vector.wide_hyperbolic_sine, _formula("chlo.sinh"), wide=vector.wide_hyperbolic_sine
+        vector.single_hyperbolic_sine, _formula("chlo.sinh"), wide=vector.wide_hyperbolic_sine,
+        in_single=True,
     )),
     jvp=lambda x_dot, y, x: mul(x_dot, bind("cosh", x)),
 )  # fmt: skip
@@ -1250,7 +1254,8 @@ tanh_p = unary(
 asinh_p = unary(
     "asinh", INEXACT, numpy=np.arcsinh,
     stablehlo=_or_complex("asinh", vectorised(
-        None, _in_single(_formula("chlo.asinh")), wide=vector.wide_inverse_hyperbolic_sine
+        vector.single_inverse_hyperbolic_sine, _in_single(_formula("chlo.asinh")),
+        wide=vector.wide_inverse_hyperbolic_sine, in_single=True,
     )),
     jvp=lambda x_dot, y, x: mul(x_dot, bind("rsqrt", _one_plus_square(x))),
 )  # fmt: skip
@@ -1258,7 +1263,8 @@ asinh_p = unary(
 acosh_p = unary(
     "acosh", INEXACT, numpy=np.arccosh,
     stablehlo=_or_complex("acosh", vectorised(
-        None, _in_single(_formula("chlo.acosh")), wide=vector.wide_inverse_hyperbolic_cosine
+        vector.single_inverse_hyperbolic_cosine, _in_single(_formula("chlo.acosh")),
+        wide=vector.wide_inverse_hyperbolic_cosine, in_single=True,
     )),
     jvp=lambda x_dot, y, x: mul(x_dot, mul(bind("rsqrt", sub(x, scalar_like(x, 1))),
                                            bind("rsqrt", add(x, scalar_like(x, 1))))),

@@ -1,12 +1,12 @@
 """Elementary functions for CPUs, as operations that become vector code.
 
 XLA calls a scalar function of the C library for each element of `sine`, `cosine`, `tan`, `atan2`
-(which `asin` and `acos` are made of) and `cbrt` on a CPU: 10 to 40 ns. Here they are written as
-arithmetic of float64, which every CPU of ours has as vector instructions. For float32 and narrower
-dtypes it rounds once, so the results are within 0.51 ulp, and exact where the function is. Those
-whose names begin with `single` are given float32: sine, cosine and tangent round once, too, the
-others compute in float32, within 2 ulp in a third of the time; those whose names begin with `wide`
-are for float64 itself, within 2.5 ulp.
+(which `asin` and `acos` are made of) and `cbrt` on a CPU: 10 to 40 ns; for others it computes a
+logarithm or an exponential and repairs it. Here they are written as arithmetic, which every CPU
+of ours has as vector instructions. Formulas whose names begin with `single` are given float32:
+sine, cosine and tangent compute in float64 and round once, as powers do, and are within 0.51 ulp;
+the others compute in float32, within 2 ulp in a third of the time. Those whose names begin with
+`wide` are for float64 itself, within 2.5 ulp.
 
 What: `vectorised`, which puts a formula in the place of an operation: on a CPU, from `_LEAST`
 elements on. A formula is a function of the program that XLA does not
@@ -35,14 +35,7 @@ __all__ = ()
 
 _LEAST = 1024  # elements: fewer take as long as the call
 
-# The quotient of the arc tangent and r for 0 <= r <= 1, in r^2.
-_ATAN = (
-    0.9999999999887381, -0.3333333295165722, 0.19999978336217084, -0.1428522560816021,
-    0.11105306732424464, -0.09049179093720577, 0.07495262378099696, -0.06022196387937433,
-    0.04364658944281667, -0.02600599597760862, 0.011427633277375594, -0.0031954252407363944,
-    0.00041922786011272897,
-)  # fmt: skip
-# The same for float32, and that of the arc sine for 0 <= r <= 9/16.
+# The quotient of the arc tangent and r for 0 <= r <= 1, in r^2; that of the arc sine up to 9/16.
 _ATAN_SINGLE = (
     0.9999999971605454, -0.3333327629198255, 0.19998075281148714, -0.14260016082820906,
     0.10932341501303093, -0.08349724968301601, 0.05708955593030619, -0.030351864785781172,
@@ -104,6 +97,8 @@ _COSH = (
     1.0000000000000135, 0.4999999999943634, 0.041666667041675494, 0.0013888801575120682,
     2.488454274690124e-05,
 )  # fmt: skip
+# That of _LOG_WIDE for float32.
+_LOG_SINGLE = (0.6666668509542907, 0.39988757716604845, 0.29580985929974424)
 # f with log((1 + s) / (1 - s)) = (2 / 3) s (3 + t + t^2 f(t)), t = s^2, for float64.
 _LOG_REST = (
     0.6, 0.4285714285714406, 0.3333333333247915, 0.2727272750414977, 0.2307689233051077,
@@ -431,20 +426,6 @@ REACH = float(np.float32(_MOST_QUARTERS * np.pi / 2 - 2))
 # ------------------------------------------------------------------------- inverse trigonometric
 
 
-def angle(y: Text, x: Text) -> Text:
-    """Write atan2(y, x), by the smaller over the larger magnitude."""
-    less, more = abs_(y), abs_(x)
-    is_steep = less > more
-    less, more = less.op("minimum", more), less.op("maximum", more)
-    ratio = less / more
-    # 0 / 0 is 0 here, and inf / inf is 1
-    ratio = where(more == 0.0, more, where(less == np.inf, more.like(1.0), ratio))
-    result = ratio * _polynomial(ratio * ratio, _ATAN)
-    result = where(is_steep, np.pi / 2 - result, result)
-    result = where(bits_of(x) < 0, np.pi - result, result)
-    return where(bits_of(y) < 0, -result, result)
-
-
 # What float32 leaves of pi / 2, and that.
 _HALF_PI_SINGLE = (1.5707963705062866, -4.371139006309477e-08)
 
@@ -464,6 +445,46 @@ def single_arctangent(x: Text) -> Text:
     high, low = _HALF_PI_SINGLE
     result = where(is_steep, (high - r) - (rest - low), r + rest)
     return where(a < _TINY_SINGLE, x, _with_sign_of(result, x))  # subnormal numbers as they are
+
+
+# As bits: 2^-60, and infinity.
+_BITS_OF_SMALL, _INFINITY = 67 << 23, 255 << 23
+
+
+def single_angle(y: Text, x: Text) -> Text:
+    """Write atan2(y, x) of float32, by the smaller over the larger magnitude.
+
+    Where both are small, both are 2^88 times as large, subnormal numbers by their bits. Where the
+    angle may be subnormal, a quotient 2^124 times as large is rounded to its bits.
+    """
+    bits_y, bits_x = bits_of(y).op("and", _MAGNITUDE), bits_of(x).op("and", _MAGNITUDE)
+    is_steep, is_behind = (bits_y >= bits_x) & (bits_y > 0), bits_of(x) < 0
+    low, high = bits_y.op("minimum", bits_x), bits_y.op("maximum", bits_x)
+    less, more = floats(low), floats(high)
+    is_small = high < _BITS_OF_SMALL
+    less_up, more_up = [
+        where(bits < _SUBNORMAL, _convert(bits, dtypes.float32) * 2.0**-61, size * 2.0**88)
+        for bits, size in ((low, less), (high, more))
+    ]
+    is_far = (less_up < more * 2.0**24) & ~is_small
+    numerator = where(is_small | is_far, less_up, less)
+    ratio = numerator / where(is_small, more_up, where(is_far, more * 2.0**-36, more))
+    # 0 / 0 is 0 here, and inf / inf is 1; a quotient of several users is a kernel of its own
+    ratio = where(high == 0, ratio.like(0.0), where(low == _INFINITY, ratio.like(1.0), ratio))
+    units = (ratio * 2.0**25).op("minimum", 2.0**24).op("round_nearest_even")
+    tiny = floats(_convert(units, np.dtype(np.int32)))
+    tiny = where(ratio < 0.25, tiny, ratio * 2.0**-124)
+    ratio = where(is_far, ratio.like(0.0), where(is_steep.op("xor", is_behind), -ratio, ratio))
+    t = ratio * ratio
+    rest = ratio * (t * _polynomial(t, _ATAN_SINGLE[1:]))
+    start, start_rest = [
+        where(is_steep, x.like(part), where(is_behind, x.like(2 * part), 0.0))
+        for part in _HALF_PI_SINGLE
+    ]
+    result = (start + ratio) + (rest + start_rest)
+    result = where(is_far & ~is_steep & ~is_behind, tiny, result)
+    result = where(high > _INFINITY, x + y, result)
+    return _with_sign_of(result, y)
 
 
 def _arcsine_parts(a: Text) -> tuple[Text, Text]:
@@ -679,6 +700,35 @@ def _logarithm_of_sum(x: Text, rest: Text) -> Text:
     return _at_ends(total, k * _LOG_2[0] - ((half - (terms + (k * _LOG_2[1] + dropped))) - f))
 
 
+def single_logarithm_plus_one(x: Text) -> Text:
+    """Write log(1 + x) of float32."""
+    result = _logarithm_of_single_sum(x, x.like(0.0))
+    result = where(x < np.inf, where(x == -1.0, x.like(-np.inf), result), x)
+    result = where(x < -1.0, x.like(np.nan), result)
+    return where(abs_(x) < _TINY_SINGLE * _TINY_SINGLE, x, result)
+
+
+_SQUARE_ROOT_OF_HALF = 0x3F3504F3  # as bits
+
+
+def _logarithm_of_single_sum(x: Text, rest: Text) -> Text:
+    """Write log(1 + x + rest) = k log 2 + log(1 + f) of float32, finite and above -1.
+
+    With c = 2^-k, f is the sum of c x and c - 1, of which the first is exact, and the second as
+    exact as counts.
+    """
+    exponent = (bits_of(1.0 + x) - _SQUARE_ROOT_OF_HALF).op("shift_right_arithmetic", 23)
+    k = _convert(exponent, dtypes.float32)
+    # four times c, which may be less than the least normal number
+    scale = floats((129 - exponent).op("shift_left", 23))
+    f = (x * 0.25) * scale + (scale * 0.25 - 1.0)
+    s = f * (1.0 / (f + 2.0))
+    t, half = s * s, f * f * 0.5
+    terms = s * (half + t * _polynomial(t, _LOG_SINGLE))
+    less = terms + (k * _LOG_2_SINGLE[1] + (rest * 0.25) * scale)  # log(1 + r) of such a rest is r
+    return k * _LOG_2_SINGLE[0] - ((half - less) - f)
+
+
 def _not_finite(a: Text) -> Text:
     return ~(a < np.inf)
 
@@ -737,17 +787,61 @@ _LOG_2_SINGLE = (0.693145751953125, 1.4286068203094172e-06)
 
 def single_exponential_less_one(x: Text) -> Text:
     """Write exp(x) - 1 of float32 as 2^n (r + c) + (2^n - 1), with x = n log 2 + r + rest."""
-    reached = x.op("minimum", 89.0).op("maximum", -18.0)
-    n = (reached * float(1 / np.log(2))).op("round_nearest_even")
-    exact = reached - n * _LOG_2_SINGLE[0]
+    n, r, rest, odd, even = _single_parts(x.op("minimum", 89.0).op("maximum", -18.0))
+    power = _power_of_two(n - 1.0)  # half of it: 2^128 is none of float32
+    half = (power * r + (power - 0.5)) + power * ((odd + rest) + even)
+    return where(abs_(x) < _TINY_SINGLE * _TINY_SINGLE, x, half + half)
+
+
+def _single_parts(x: Text) -> tuple[Text, Text, Text, Text, Text]:
+    """Write n, r, rest, sinh(r) - r and cosh(r) - 1 with x = n log 2 + r + rest, of float32."""
+    n = (x * float(1 / np.log(2))).op("round_nearest_even")
+    exact = x - n * _LOG_2_SINGLE[0]
     r = exact - n * _LOG_2_SINGLE[1]
     rest = (exact - r) - n * _LOG_2_SINGLE[1]
     t = r * r
     odd = r * (t * _polynomial(t, _SINH_WIDE[:3]))
     even = t * 0.5 + t * t * _polynomial(t, _COSH_WIDE[:3])
-    power = _power_of_two(n - 1.0)  # half of it: 2^128 is none of float32
-    half = (power * r + (power - 0.5)) + power * ((odd + rest) + even)
-    return where(abs_(x) < _TINY_SINGLE * _TINY_SINGLE, x, half + half)
+    return n, r, rest, odd, even
+
+
+def single_hyperbolic_sine(x: Text) -> Text:
+    """Write sinh(x) of float32 by the theorem of addition."""
+    a = abs_(x)
+    n, r, rest, odd, even = _single_parts(a.op("minimum", 90.0))
+    up, down = _power_of_two(n - 2.0), _power_of_two(-2.0 - n.op("minimum", 100.0))
+    more, less = up + down, up - down
+    half = (less + r * more) + (even * less + (odd + rest) * more)
+    result = where(a < 89.5, half + half, a * np.inf)
+    return where(a < _TINY_SINGLE, x, _with_sign_of(result, x))
+
+
+_LARGE_SINGLE = 2.0**28  # above it x^2 + 1 is x^2, and x + 1 is x
+
+
+def single_inverse_hyperbolic_sine(x: Text) -> Text:
+    """Write asinh(x) of float32, log(1 + a + a^2 / (1 + sqrt(1 + a^2))) of a = |x|."""
+    a = abs_(x)
+    near = where(a > _LARGE_SINGLE, a.like(0.0), a)
+    square = near * near
+    result = _log_of_single_terms(a, near, square * (1.0 / (1.0 + (1.0 + square).op("sqrt"))))
+    return where(a < _TINY_SINGLE, x, _with_sign_of(result, x))
+
+
+def single_inverse_hyperbolic_cosine(x: Text) -> Text:
+    """Write acosh(x) of float32, log(1 + t + sqrt(2 t + t^2)) of t = x - 1."""
+    t = where(x > _LARGE_SINGLE, x.like(1.0), x) - 1.0
+    result = _log_of_single_terms(x, (t + t + t * t).op("sqrt"), t)
+    return where(x < 1.0, x.like(np.nan), result)
+
+
+def _log_of_single_terms(a: Text, more: Text, less: Text) -> Text:
+    """Write log(1 + more + less), or log(2 a) where `a` is large."""
+    is_large = a > _LARGE_SINGLE
+    total = where(is_large, a, more + less)
+    result = _logarithm_of_single_sum(total, where(is_large, a.like(0.0), (more - total) + less))
+    result = where(is_large, result + float(np.log(2)), result)
+    return where(a < np.inf, result, a)
 
 
 _LARGE = 2.0**54  # above it x^2 + 1 is x^2
