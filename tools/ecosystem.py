@@ -2,6 +2,7 @@
 
     nox -s ecosystem -- optax chex            all tests of two libraries, on both
     nox -s ecosystem -- haiku --every 16      every sixteenth test of each file
+    nox -s ecosystem -- arrays                libraries for NumPy, given our arrays
     python tools/ecosystem.py                 the table of what was found, as Markdown
 
 A library's tests come with its source distribution, from the registry. The same tests run twice in
@@ -48,6 +49,8 @@ class Suite:
     """Files that need data, networks or libraries of hundreds of megabytes."""
 
 
+_ARRAYS = "arrays"
+_ACCEPT_ARRAYS = ("scipy", "matplotlib", "pandas", "xarray", "polars", "pyarrow")
 _FLAX = ("optax", "treescope", "cloudpickle", "tensorboardX", "msgpack")
 _BY_NAME = {
     "optax": Suite("optax", ("optax",), ("flax", "scikit-learn")),
@@ -225,20 +228,35 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
 # ------------------------------------------------------------------------------------------ command
 
 
+def run_array_libraries() -> int:
+    """Install the libraries that accept arrays, and run all calls of them."""
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, "install", *_ACCEPT_ARRAYS], check=True)
+    net = str(ROOT / "tests" / "nets" / "test_array_libraries.py")
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "fuzz", net]
+    full = os.environ | {"FUZZ_PROGRAMS": "1"}
+    return subprocess.run(command, check=False, cwd=ROOT, env=full).returncode
+
+
 def main() -> int:
     """Run the suites that are named and keep what came out; print the table where none is."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("names", nargs="*", choices=[[], *_BY_NAME], metavar="NAME", default=[])
+    names = [[], *_BY_NAME, _ARRAYS]
+    parser.add_argument("names", nargs="*", choices=names, metavar="NAME", default=[])
     parser.add_argument("--every", type=int, default=1, help="run every n-th test of each file")
     arguments = parser.parse_args()
     found = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
+    status = 0
     for name in arguments.names:
+        if name == _ARRAYS:
+            status = run_array_libraries()
+            continue
         result = run_suite(name, arguments.every)
         found = sorted([f for f in found if f["name"] != name] + [result], key=lambda f: f["name"])
         RESULTS.write_text(json.dumps(found, indent=1) + "\n")
     chosen = [f for f in found if f["name"] in arguments.names] if arguments.names else found
     print(table(chosen))
-    return 0
+    return status
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import pytest
 
 import xstack
 import xstack.numpy as xnp
-from xstack.errors import TracerArrayConversionError
+from xstack.errors import NonConcreteBooleanIndexError, TracerArrayConversionError
 
 VALUES = np.array([0.5, -1.0, 2.0], np.float32)
 
@@ -29,7 +29,6 @@ CALLS = {
     "stack": lambda x: np.stack([x, np.ones(3, np.float32)]),
     "clip": lambda x: np.clip(x, -0.8, 1),
     "interp": lambda x: np.interp(x, np.arange(3.0, dtype=np.float32), x),
-    "zeros_like": lambda x: np.zeros_like(x),
     "a ufunc of a list": lambda x: np.add([1.0, 2.0, 3.0], x),
     "a ufunc of a tuple": lambda x: np.maximum(x, (0, 1, 2)),
     "dot of a list": lambda x: np.dot(x, [1.0, 2.0, 3.0]),
@@ -82,6 +81,102 @@ def test_what_makes_numpy_arrays_makes_them_still():
     for made in (np.asarray(x), np.array([x, x]), np.require(x), np.asanyarray(x)):
         assert type(made) is np.ndarray
     np.testing.assert_array_equal(np.array([x, x]), [VALUES, VALUES])
+
+
+MAKERS = {
+    "atleast_1d": lambda x: np.atleast_1d(x),
+    "atleast_2d": lambda x: np.atleast_2d(x),
+    "atleast_3d": lambda x: np.atleast_3d(x),
+    "copy": lambda x: np.copy(x),
+    "zeros_like": lambda x: np.zeros_like(x),
+    "ones_like": lambda x: np.ones_like(x),
+    "full_like": lambda x: np.full_like(x, 7),
+    "empty_like": lambda x: np.empty_like(x) * 0,
+}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_what_makes_arrays_to_write_into_makes_numpys_of_concrete_arrays(name):
+    got, expected = MAKERS[name](xnp.asarray(VALUES)), MAKERS[name](VALUES)
+    assert type(got) is np.ndarray and got.dtype == expected.dtype
+    np.testing.assert_array_equal(got, expected)
+    if not name.startswith("atleast"):  # those show the elements of the array, which do not change
+        got[...] = 0
+    traced = xstack.jit(MAKERS[name])(VALUES)
+    np.testing.assert_array_equal(traced, expected)
+
+
+def test_what_makes_arrays_differentiates_traced_values():
+    slope = xstack.grad(lambda x: np.sum(np.atleast_1d(np.copy(x)) ** 2 + np.ones_like(x) * x))
+    np.testing.assert_allclose(slope(xnp.asarray(VALUES)), 2 * VALUES + 1, rtol=1e-6)
+    value = xstack.grad(lambda a: np.sum(np.full_like(np.zeros(3, np.float32), 1.0) * a))(2.0)
+    assert value == 3.0
+
+
+@pytest.mark.parametrize("given", ["NumPy's start", "ours"])
+@pytest.mark.parametrize("method", ["BFGS", "L-BFGS-B", "SLSQP", "TNC", "trust-exact"])
+def test_scipy_minimizes_by_gradients_of_ours(method, given):
+    optimize = pytest.importorskip("scipy.optimize")
+
+    def loss(x):
+        return xnp.sum((x - 1) ** 4 + x**2)
+
+    hessian = {"hess": xstack.hessian(loss)} if method == "trust-exact" else {}
+    with xstack.enable_x64(True):
+        start = np.zeros(3) if given == "NumPy's start" else xnp.zeros(3)
+        found = optimize.minimize(loss, start, method=method, jac=xstack.grad(loss), **hessian)
+    # the real root of 4 (x - 1)^3 + 2 x; the methods end at gradients of about 1e-5
+    np.testing.assert_allclose(np.asarray(found.x), 0.4102454876985416, rtol=0, atol=1e-4)
+
+
+def test_scipy_solves_least_squares_from_a_start_of_ours():
+    optimize = pytest.importorskip("scipy.optimize")
+
+    def residuals(x):
+        return (x - 1) ** 3 + x
+
+    start = xnp.zeros(3)
+    found = optimize.least_squares(residuals, start, jac=xstack.jacobian(residuals))
+    # the real root of (x - 1)^3 + x, in float32
+    np.testing.assert_allclose(np.asarray(found.x), 0.3176721961719807, rtol=1e-4)
+
+
+def test_functions_called_by_numpy_get_elements_where_they_need_them():
+    rows = np.arange(6.0, dtype=np.float32).reshape(2, 3)
+
+    def positive(row):
+        return row[row > 0].sum()
+
+    got = np.apply_along_axis(positive, 1, xnp.asarray(rows))
+    np.testing.assert_array_equal(got, np.apply_along_axis(positive, 1, rows))
+    with pytest.raises(NonConcreteBooleanIndexError, match="a traced boolean mask cannot index"):
+        xstack.jit(lambda x: np.apply_along_axis(positive, 1, x))(rows)
+    ours = xnp.asarray(rows)
+    slope = xstack.grad(lambda w: np.apply_along_axis(lambda r: r @ w, 1, ours).sum())
+    np.testing.assert_allclose(slope(np.ones(3, np.float32)), rows.sum(0), rtol=1e-6)
+
+
+def test_arrays_say_how_they_lie_and_become_numpys():
+    x = xnp.asarray(np.arange(6.0, dtype=np.float32).reshape(2, 3))
+    assert x.strides == (12, 4) and xnp.float32(2).strides == ()
+    assert type(x.to_numpy()) is np.ndarray and not x.to_numpy().flags.writeable
+    np.testing.assert_array_equal(x.to_numpy(), np.asarray(x))
+    for name in ("strides", "to_numpy"):
+        with pytest.raises(AttributeError, match=f"{name}: only concrete arrays have it"):
+            xstack.jit(lambda v, name=name: getattr(v, name))(x)
+    with pytest.raises(TypeError, match="to_numpy"):
+        xstack.random.key(0).to_numpy()
+
+
+def test_matplotlib_takes_the_columns_of_a_matrix():
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plt.switch_backend("Agg")
+    values = np.arange(12.0, dtype=np.float32).reshape(4, 3) ** 2
+    counts, edges, _ = plt.figure().gca().hist(xnp.asarray(values), bins=5)
+    assert counts.shape == (3, 5)
+    for column, count in zip(values.T, counts, strict=True):
+        np.testing.assert_array_equal(count, np.histogram(column, edges)[0])
+    plt.close("all")
 
 
 def test_what_changes_a_numpy_array_changes_it():

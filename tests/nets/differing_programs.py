@@ -671,7 +671,10 @@ ARGUMENTS: list[Row] = [
     ("a float as an axis or a size", lambda j, n: n.sum(n.ones(4), axis=0.0), "TypeError",
      "TypeError"),
     ("NumPy's own functions", lambda j, n: isinstance(np.sin(n.ones(2)), np.ndarray), True, False),
+    ("NumPy's own functions", lambda j, n: isinstance(np.copy(n.ones(2)), np.ndarray), True, True),
     ("NumPy's own functions", lambda j, n: j.grad(np.sin)(0.0), "TracerArrayConversionError", 1.0),
+    ("`x.strides`, `x.to_numpy()`", lambda j, n: n.ones(2, "float32").strides, "AttributeError",
+     (4,)),
     ("the text of a value", lambda j, n: j.grad(
         lambda x: (x * x, f"{x:.2f}"), has_aux=True)(3.0), "TypeError", (6.0, "3.00")),
     ("the text of a value", lambda j, n: j.grad(lambda x: float(x) * x)(3.0),

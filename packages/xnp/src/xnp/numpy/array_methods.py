@@ -38,7 +38,13 @@ from xprim import EAGER, HOST, Array, ConcreteArray, Tracer, as_array, attach_me
 from xprim.array import check_numbers
 from xprim.avals import size_of
 from xprim.config import state
-from xprim.errors import kind_name, message, with_article
+from xprim.errors import (
+    ConcretizationTypeError,
+    NonConcreteBooleanIndexError,
+    kind_name,
+    message,
+    with_article,
+)
 from xprim.tracebacks import boundaries, boundary, shorten
 from xprim.typing import ArrayLike, DeviceLike, DTypeLike, ShardingLike
 from xtree.namespaces import late_import
@@ -474,6 +480,21 @@ def _tobytes(self: Any, order: str | None = "C") -> bytes:
     return np.asarray(self).tobytes(order)  # type: ignore[arg-type]
 
 
+# Programs for NumPy make views by `strides`, and those that plot call `to_numpy` of what is not an
+# `ndarray`: without it `plt.hist(x)` of a matrix takes its rows for its columns. There are no
+# `flags`: scikit-learn concludes from them that `copy` takes `order=`.
+
+
+def _to_numpy(self: Any) -> np.ndarray:
+    check_numbers(self.aval, "to_numpy")
+    return np.asarray(self)
+
+
+def _strides(self: Any) -> tuple[int, ...]:
+    check_numbers(self.aval, "strides")
+    return np.asarray(self).strides
+
+
 def _dlpack(self: Any, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
             copy: bool | None = None) -> Any:  # fmt: skip
     check_numbers(self.aval, "__dlpack__")
@@ -611,7 +632,8 @@ def _concrete_methods() -> dict[str, Any]:
         "__hex__": lambda self: hex(_index(self)), "__oct__": lambda self: oct(_index(self)),
         "tolist": _tolist, "tobytes": _tobytes, "__dlpack__": _dlpack, "byteswap": _byteswap,
         "__dlpack_device__": _dlpack_device,
-        "device": property(array_api.host_device),
+        "device": property(array_api.host_device), "to_numpy": _to_numpy,
+        "strides": property(_strides),
     }  # fmt: skip
 
 
@@ -626,8 +648,15 @@ def _concrete_methods() -> dict[str, Any]:
 # `np.asarray` gives them, and a tracer, which has none, raises.
 #
 # `np.asarray`, `np.array` and what else makes arrays of anything ask neither and give NumPy's
-# arrays.
+# arrays. Those of `_MAKE_ARRAYS` ask, and give NumPy's arrays of concrete ones all the same: with
+# them a library for NumPy makes what it writes into, or passes to C and Fortran, as the gradient of
+# `scipy.optimize.minimize` in `np.atleast_1d`.
 
+_MAKE_ARRAYS = frozenset({
+    "atleast_1d", "atleast_2d", "atleast_3d", "copy",
+    "empty_like", "full_like", "ones_like", "zeros_like",
+})  # fmt: skip
+_CALL_A_FUNCTION = frozenset({"apply_along_axis", "apply_over_axes", "piecewise"})
 _CHANGE_THE_FIRST = frozenset({"put", "place", "fill_diagonal", "put_along_axis"})
 _ABOUT_NUMPY = frozenset({
     "result_type", "can_cast", "array_repr", "array_str", "save", "savez", "iscomplexobj",
@@ -656,8 +685,15 @@ def array_function(
     changes_numpy = function.__name__ in _CHANGE_THE_FIRST and isinstance(args[0], np.ndarray)
     if ours is None or changes_numpy or not _takes(ours, kwargs):
         return on_host(function, args, kwargs)
+    if function.__name__ in _MAKE_ARRAYS and _have_elements((*args, *kwargs.values())):
+        return on_host(function, args, kwargs)
     try:
         return _answer(ours, args, kwargs)
+    except (ConcretizationTypeError, NonConcreteBooleanIndexError):
+        # ours traces the function that is called, which may need the elements
+        if function.__name__ in _CALL_A_FUNCTION and _have_elements((*args, *kwargs.values())):
+            return on_host(function, args, kwargs)
+        raise
     except TypeError:
         if any(map(_is_text_or_none, args)):
             with contextlib.suppress(TypeError, ValueError):  # our error says more
@@ -704,6 +740,14 @@ def _as_arrays(value: Any) -> Any:
 def _stacked(value: Any) -> Any:
     """Return a list of numbers or arrays as an array."""
     return asarray(value) if type(value) in (list, tuple) and value else value
+
+
+def _have_elements(operands: Iterable[Any]) -> bool:
+    """Whether the arrays among operands have elements that NumPy knows."""
+    return not any(
+        isinstance(x, Tracer) or (isinstance(x, Array) and dtypes.is_extended(x.aval.dtype))
+        for x in operands
+    )
 
 
 def _is_text_or_none(value: Any) -> bool:
