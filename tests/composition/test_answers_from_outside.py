@@ -1,6 +1,7 @@
 """What a comparison with other libraries' public behaviour found, a test for each."""
 
 import copy
+import operator
 
 import numpy as np
 import pytest
@@ -181,3 +182,38 @@ def test_an_array_is_no_choice_of_an_option_even_if_it_equals_one(number):
     with pytest.raises(ValueError, match="round: unknown rounding_method"):
         xs.jit(lambda x, n: lax.round(x, n))(xnp.array([0.5]), number)
     assert lax.round(xnp.array([0.5]), np.int64(0)).tolist() == [1.0]
+
+
+@pytest.mark.parametrize("trim", ["f", "b", "fb"])
+def test_trim_zeros_differentiates_outside_of_jit(trim):
+    x = np.array([0.0, 1.5, 0.0, 2.0, 0.0], np.float32)
+    taken = np.flatnonzero(x)
+    first = int(taken[0]) if "f" in trim else 0
+    end = int(taken[-1]) + 1 if "b" in trim else x.size
+    y, pull_back = xs.vjp(lambda v: xnp.trim_zeros(v, trim), xnp.array(x))
+    np.testing.assert_array_equal(y, x[first:end])
+    expected = np.zeros(5, np.float32)
+    expected[first:end] = 1 + np.arange(end - first)
+    np.testing.assert_array_equal(pull_back(xnp.arange(1.0, 1 + end - first))[0], expected)
+    tangent = xs.jvp(lambda v: xnp.trim_zeros(v, trim), (xnp.array(x),), (xnp.ones(5),))[1]
+    np.testing.assert_array_equal(tangent, np.ones(end - first))
+    with pytest.raises(xs.errors.ConcretizationTypeError, match="trim_zeros: the result's shape"):
+        xs.jit(lambda v: xnp.trim_zeros(v, trim))(x)
+
+
+COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
+
+
+@pytest.mark.parametrize("name", COMPARISONS)
+@pytest.mark.parametrize("run", [lambda f: f, xs.jit, xs.vmap], ids=["eager", "jit", "vmap"])
+def test_integers_beyond_a_dtype_compare_as_in_numpy(name, run):
+    compare = getattr(operator, name)
+    for x in (np.array([100, 1], np.uint8), np.array([-3, 4], np.int8)):
+        for number in (300, -300, 2**40, -(2**70)):
+            wide = x.astype(object)  # of Python's integers
+            for f in (lambda a, n=number: compare(a, n), lambda a, n=number: compare(n, a)):
+                got = run(f)(xnp.asarray(x))
+                assert got.dtype == bool
+                np.testing.assert_array_equal(got, f(wide).astype(bool))
+    with pytest.raises(OverflowError, match="the Python integer 300 does not fit in uint8"):
+        xnp.uint8(1) + 300

@@ -508,6 +508,8 @@ INDICES: list[Row] = [
 DTYPES: list[Row] = [
     ("an integer that does not fit", lambda j, n: n.uint8(1) + 300, 45, "OverflowError"),
     ("an integer that does not fit", lambda j, n: n.asarray(np.int64(2**40)), 0, "OverflowError"),
+    ("a comparison with an integer that does not fit", lambda j, n: n.uint8(100) < 300, False,
+     True),
     ("bounds beyond the dtype", lambda j, n: ((x := j.random.randint(
         j.random.key(0), (9,), -(2**40), 2**40)).min() < 0, x.max() > 0),
      "OverflowError", (True, True)),

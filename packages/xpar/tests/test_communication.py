@@ -11,6 +11,7 @@ from xpar import (
     NamedSharding,
     P,
     assert_no_collectives,
+    communication,
     explain_communication,
     make_mesh,
     pad_for_sharding,
@@ -90,6 +91,23 @@ def test_a_collective_in_a_loop_says_so(mesh):
     found = explain_communication(rounds, x)
     assert any(c.is_repeated and c.kind == "all-reduce" for c in found.collectives)
     assert "(in a loop or branch)" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("path", "operation"),
+    [
+        ("jit(f)/jvp(layer/dot_general:reduce_sum)", "dot_general:reduce_sum"),
+        ("jit(f)/transpose(jvp(layer))/dot_general", "dot_general"),
+        ("jit(f)/jvp(dot_general)", "jvp(dot_general)"),
+    ],
+)
+def test_the_operation_of_a_collective_has_its_parentheses_in_pairs(path, operation):
+    line = (
+        "  %all-reduce = f32[8]{0} all-reduce(%dot), channel_id=1, replica_groups={{0,1}}, "
+        f'to_apply=%add, metadata={{op_name="{path}"}}'
+    )
+    (found,) = communication._collectives(f"ENTRY %main () -> f32[8] {{\n{line}\n}}")
+    assert (found.kind, found.operation) == ("all-reduce", operation)
 
 
 def test_the_assertion_lists_what_is_exchanged(mesh):

@@ -202,7 +202,9 @@ def _collective(match: Any, line: str, places: _Places, is_repeated: bool) -> Co
     shape = ", ".join([f"{dtype}[{dims}]" for dtype, dims in shapes])
     size *= members if kind == "reduce-scatter" else 1
     named = re.search(r'op_name="([^"]*)"', line)
+    # the last part of a path in parentheses, `jvp(layer/dot_general:reduce_sum)`, closes them
     operation = named.group(1).split("/")[-1] if named else ""
+    operation = operation[:-1] if operation.count(")") > operation.count("(") else operation
     argument = re.fullmatch(r"Arg_(\d+)\.\d+", operation)
     operation = f"argument {argument.group(1)}" if argument else operation
     return Collective(kind, shape, size, members, operation, places.of(line), is_repeated)

@@ -35,10 +35,33 @@ __dir__ = __all__.copy
 
 
 def _compare(x: Any, y: Any, name: str, primitive: str) -> Any:
-    x, y = broadcast(name, *promoted(name, x, y))
+    try:
+        x, y = promoted(name, x, y)
+    except OverflowError:
+        known = _beside_integer_beyond(primitive, x, y)
+        if known is None:
+            raise
+        return known
+    x, y = broadcast(name, x, y)
     if dtypes.is_complex(x.aval.dtype) and primitive not in ("eq", "ne"):
         return _lexicographic(primitive, x, y)
     return bind(primitive, x, y)
+
+
+def _beside_integer_beyond(primitive: str, x: Any, y: Any) -> Any:
+    """Compare integers with a Python integer that their dtype cannot hold, as NumPy does."""
+    if type(x) is int:
+        x, y, primitive = y, x, _MIRRORED[primitive]
+    if type(y) is not int:
+        return None
+    x = array_of(x, "compare")
+    if not dtypes.is_integer(x.aval.dtype):
+        return None
+    holds = primitive == "ne" or primitive in (("lt", "le") if y > 0 else ("gt", "ge"))
+    return bind("eq" if holds else "ne", x, x)
+
+
+_MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
 
 
 def _lexicographic(primitive: str, x: Any, y: Any) -> Any:

@@ -367,9 +367,10 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axis = None) -> Array:
     )  # fmt: skip
     if not x.aval.ndim:
         return x
-    if not isinstance(x, ConcreteArray):
+    mask = x != 0  # concrete where `x` is differentiated outside of `jit`
+    if not isinstance(mask, ConcreteArray):
         raise ConcretizationTypeError(x, "trim_zeros", "the result's shape depends on the values.")
-    places = np.nonzero(np.asarray(x))
+    places = np.nonzero(np.asarray(mask))
     index = [slice(None)] * x.aval.ndim
     for d in axes_of(axis, x.aval.ndim, "trim_zeros"):
         if not places[d].size:
