@@ -735,7 +735,7 @@ _BY_NAME = {
     "backward": _GRADIENTS, "grad": _GRADIENTS, "grad_fn": _GRADIENTS, "is_leaf": _GRADIENTS,
     "requires_grad": _GRADIENTS, "requires_grad_": _GRADIENTS, "retain_grad": _GRADIENTS,
     "detach": "lax.stop_gradient(x) lets no derivative through",
-    "numpy": "np.asarray(x)", "to_numpy": "np.asarray(x)", "values": "np.asarray(x)",
+    "numpy": "np.asarray(x)", "values": "np.asarray(x)",
     "cpu": "xstack.device_put(x, xstack.devices('cpu')[0]), or np.asarray(x)",
     "cuda": "xstack.device_put(x, xstack.devices('gpu')[0])",
     "to": "xstack.device_put(x, device) for another device, x.astype(dtype) for another dtype",
