@@ -61,7 +61,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # Rules that only make sense for programs; each needs a test of its own (a sample holds no program).
 CALLS = {
     "attention": "tests/nets", "attention_cotangent": "tests/nets",
-    "attention_tangent": "tests/nets",
+    "attention_tangent": "tests/nets", "cofactors_tangent": "packages/xad/tests",
     "auto_axes": "tests/composition", "check": "tests/composition",
     "dimension_value": "tests/composition",
     "callback": "packages/xjit/tests", "call_exported": "packages/xjit/tests",

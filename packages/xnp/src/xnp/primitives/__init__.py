@@ -56,8 +56,8 @@ _NAMES_BY_MODULE = {
     "fft": ("fft",),
     "gather": ("gather",),
     "linear_systems": (
-        "cofactors", "custom_linear_solve", "det", "lu", "lu_pivots_to_permutation", "solve",
-        "triangular_solve", "tridiagonal_solve",
+        "cofactors", "cofactors_tangent", "custom_linear_solve", "det", "lu",
+        "lu_pivots_to_permutation", "solve", "triangular_solve", "tridiagonal_solve",
     ),
     "qr": ("geqrf", "householder_product", "ormqr", "qr"),
     "random_bits": ("rng_words",),

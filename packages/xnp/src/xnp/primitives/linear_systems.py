@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from xnp.primitives import matrices, solvers
-from xnp.primitives.control_flow import split_at
+from xnp.primitives.control_flow import split_at, traced
 from xnp.primitives.lowering_text import chosen, compared, is_split, of_parts, parts_of, upcast
 from xnp.primitives.matrices import (
     LETTER,
@@ -39,6 +40,7 @@ from xnp.primitives.table import (
     iota,
     mul,
     neg,
+    reshaped,
     scaled,
     selected,
     sliced,
@@ -55,7 +57,10 @@ from xprim import (
     dimension_names,
     dtypes,
     eval_closed,
+    from_numpy,
+    not_mapped,
     shaped_array,
+    state,
     undefined,
 )
 from xprim.calls import all_to_front, nonzero, where_true, with_zeros
@@ -868,6 +873,13 @@ solve_p: Primitive = Primitive(
 #
 # All are products of matrices and one inverse of a regular matrix, so that further derivatives are
 # right, too. Of matrices with five and more vanishing values, they are 0 up to the fourth.
+#
+# The value of that tangent, `cofactors_tangent`, needs none of this: B is diag(s) at the point, so
+#
+#     (adj B)_dot = diag(M diag F) - M * F,    M_ij = prod_{k != i, j} s_k, M_ii = 0
+#
+# again without a division. It is linear in dA, and symmetric, being the second derivative of det;
+# only its derivative by A is that of the smooth form.
 
 
 def pivots_of(x: Any) -> tuple[Any, Any]:
@@ -992,15 +1004,41 @@ _SMALL_VALUES = 4  # at most so many are taken for small
 def _cofactors_jvp(primals: Any, tangents: Any) -> Any:
     (a,), (a_dot,) = primals, tangents
     outs = cofactors_p.bind(a)
-    if type(a_dot) is Zero or a.aval.size == 0:
+    if type(a_dot) is Zero:
         return outs, (Zero(outs[0].aval),)
+    return outs, cofactors_tangent_p.bind(a, a_dot)
+
+
+def _smooth_tangent(a: Any, a_dot: Any) -> list[Any]:
+    """Return the tangent of the cofactors in a form whose derivatives are right, too."""
+    a = broadcasted(a, a_dot.aval.shape, range(a_dot.aval.ndim - a.aval.ndim, a_dot.aval.ndim))
     s, u, vh = _decompose(bind("stop_gradient", a))
-    left, right = adjoint(u), adjoint(vh)
-    b, f = [matmul(left, matmul(x, right)) for x in (a, a_dot)]
-    # U, V are constant: d det A = tr(V adj(B) U^H dA) times det(U V^H)
-    dot = matmul(right, matmul(_adjugate_dot(b, f, s), left))
+    b, f = [_rotate(x, u, vh) for x in (a, a_dot)]
+    return [_rotate_back(_adjugate_dot(b, f, s), u, vh)]
+
+
+def _rotate(x: Any, u: Any, vh: Any) -> Any:
+    return mt(_by_shared(mt(_by_shared(x, adjoint(vh))), conj(u)))
+
+
+def _rotate_back(adjugate: Any, u: Any, vh: Any) -> Any:
+    """Return the cofactors of A from the adjugate of B: tr(V adj(B) U^H dA) det(U V^H)."""
+    found = _by_shared(mt(_by_shared(adjugate, adjoint(u))), conj(vh))
     sign = det_p.bind(matmul(u, vh))[0]
-    return outs, (mul(mt(dot), broadcasted(sign, dot.aval.shape, tuple(range(s.aval.ndim - 1)))),)
+    shape = found.aval.shape
+    last = len(shape) - 2
+    return mul(found, broadcasted(sign, shape, range(last - sign.aval.ndim, last)))
+
+
+def _by_shared(x: Any, y: Any) -> Any:
+    """Return x y, where all matrices before those of `y` share these: as rows of one product."""
+    shape, shared = x.aval.shape, y.aval.shape
+    if len(shape) == len(shared):
+        return matmul(x, y)
+    if len(shared) == 2:
+        rows = reshaped(x, (math.prod(shape[:-1]), shape[-1]))
+        return reshaped(matmul(rows, y), shape)
+    return matmul(x, broadcasted(y, shape, range(len(shape) - len(shared), len(shape))))
 
 
 def _adjugate_dot(b: Any, f: Any, s: Any) -> Any:
@@ -1086,6 +1124,128 @@ cofactors_p: Primitive = Primitive(
     jvp=_cofactors_jvp,
     transpose=undefined("it is not linear"),
     batch=matrix_batch(lambda: cofactors_p),
+    sharding=dimension_names.of_last(2),
+)
+
+
+# --- tangent of cofactors -----------------------------------------------------------------------
+
+
+def _tangent_shape(aval: ShapedArray, tangent: ShapedArray) -> tuple[ShapedArray, ...]:
+    checked("cofactors_tangent", aval, square=True)
+    require_equal_dtypes("cofactors_tangent", aval, tangent)
+    require(
+        tangent.shape[tangent.ndim - aval.ndim :] == aval.shape, "cofactors_tangent",
+        "the tangents must have the matrix's shape, or dimensions in front, got {}.", tangent,
+    )  # fmt: skip
+    return (shaped_array(tangent.shape, aval.dtype),)
+
+
+def _numpy_tangent(a: Any, a_dot: Any) -> Any:
+    found = state.run_quietly(_tangent_of_hosts, a.to_host(), a_dot.to_host())
+    return (from_numpy(found, canonical=False),)
+
+
+def _tangent_of_hosts(a: Any, a_dot: Any) -> Any:
+    if a_dot.size == 0:
+        return np.zeros(a_dot.shape, a.dtype)
+    s, u, vh = svd_p.rule("numpy")(a, full_matrices=False, compute_uv=True)
+    left, right = u.conj().swapaxes(-1, -2), vh.conj().swapaxes(-1, -2)
+    f, m = np.matmul(left, np.matmul(a_dot, right)), _numpy_products_but_two(s)
+    found = -m * f
+    k = np.arange(s.shape[-1])
+    found[..., k, k] = np.matmul(m, f[..., k, k, None])[..., 0]
+    (sign,) = _det_numpy(np.matmul(u, vh))
+    dot = np.matmul(right, np.matmul(found, left)).swapaxes(-1, -2)
+    return (dot * sign[..., None, None]).astype(a.dtype, copy=False)
+
+
+def _numpy_products_but_two(s: Any) -> Any:
+    """Return for i, j the product of all s_k but s_i and s_j; the diagonal is zero."""
+    n = s.shape[-1]
+    above = np.triu(np.ones((n, n), s.dtype), 1)
+    one = np.ones((*s.shape[:-1], 1), s.dtype)
+    before = np.cumprod(np.concatenate([one, s[..., :-1]], -1), -1)[..., :, None]
+    after = np.cumprod(np.concatenate([s[..., 1:], one], -1)[..., ::-1], -1)[..., None, ::-1]
+    rows = s[..., None, :] * above + (1 - above)
+    first = np.ones((*rows.shape[:-1], 1), s.dtype)
+    between = np.cumprod(np.concatenate([first, rows[..., :-1]], -1), -1)
+    upper = before * between * after * above
+    return upper + upper.swapaxes(-1, -2)
+
+
+def _stablehlo_tangent(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
+    if avals_out[0].size == 0:
+        return [operands[1]]
+    return b.traced(
+        lambda a, a_dot: [_tangent_by_values(a, a_dot)], operands, avals_in,
+        key="cofactors_tangent",
+    )  # fmt: skip
+
+
+def _tangent_by_values(a: Any, a_dot: Any) -> Any:
+    s, u, vh = _decompose(a)
+    shape = a_dot.aval.shape
+    m = converted(_products_but_two(s), a.aval.dtype)
+    m = broadcasted(m, shape, range(len(shape) - m.aval.ndim, len(shape)))
+    f = _rotate(a_dot, u, vh)
+    rows = as_rows(diagonal(f), shape[-1])
+    sums = summed(mul(m, rows), (len(shape) - 1,))
+    found = sub(mul(eye(shape, a.aval.dtype), as_rows(sums, shape[-1])), mul(m, f))
+    return _rotate_back(found, u, vh)
+
+
+def _products_but_two(s: Any) -> Any:
+    last, n, dtype = s.aval.ndim - 1, s.aval.shape[-1], s.aval.dtype
+    before, after = _before_and_after(s)
+    above = triu(filled((*s.aval.shape, n), 1, dtype), 1)
+    rows = add(mul(as_rows(s, n), above), sub(filled(above.aval.shape, 1, dtype), above))
+    first = filled((*s.aval.shape, 1), 1, dtype)
+    between = bind("cumprod", concatenated([first, sliced(rows, last + 1, 0, n - 1)], last + 1),
+                   axis=last + 1, reverse=False)  # fmt: skip
+    upper = mul(mul(as_columns(before, n), as_rows(after, n)), mul(between, above))
+    return add(upper, mt(upper))
+
+
+def _tangent_jvp(handle: JVPHandle, primals: Any, tangents: Any) -> Any:
+    a, f = primals
+    outs = cofactors_tangent_p.bind(a, f)
+    if type(tangents[0]) is Zero:
+        if type(tangents[1]) is Zero:
+            return outs, (Zero(outs[0].aval),)
+        return outs, cofactors_tangent_p.bind(a, tangents[1])
+    if f.aval.size == 0:
+        return outs, (Zero(outs[0].aval),)
+    smooth = nonzero(tangents)
+    program = traced(_smooth_tangent, [x.aval for x in primals], "cofactors_tangent")
+    forward, _ = handle.jvp_jaxpr(program, smooth, True)
+    return outs, eval_closed(forward, *primals, *where_true(tangents, smooth))[1:]
+
+
+def _tangent_transpose(handle: TransposeHandle, cts: Any, a: Any, a_dot: Any) -> Any:
+    assert type(a_dot) is Linear
+    (found,) = cofactors_tangent_p.bind(a, handle.instantiate(cts[0]))
+    return Zero(a.aval), found
+
+
+def _tangent_batch(axis: BatchAxis, operands: Any, dims: Any) -> Any:
+    (a, f), (a_dim, f_dim) = operands, dims
+    if a_dim is not_mapped:  # one factorisation for all tangents
+        return cofactors_tangent_p.bind(a, axis.to_front(f, f_dim)), (0,)
+    at = (f.aval.ndim - (f_dim is not not_mapped)) - (a.aval.ndim - 1)
+    f = axis.broadcast(f, at) if f_dim is not_mapped else axis.move(f, f_dim, at)
+    return cofactors_tangent_p.bind(axis.to_front(a, a_dim), f), (at,)
+
+
+cofactors_tangent_p: Primitive = Primitive(
+    "cofactors_tangent",
+    shape=_tangent_shape,
+    numpy=_numpy_tangent,
+    stablehlo=_stablehlo_tangent,
+    jvp=_tangent_jvp,
+    transpose=_tangent_transpose,
+    batch=_tangent_batch,
+    call_like=True,
     sharding=dimension_names.of_last(2),
 )
 
