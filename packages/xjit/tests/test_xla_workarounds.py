@@ -15,7 +15,7 @@ from xjit.export import deserialize, export
 from xjit.jaxlib_gateway import FOLDS_DIVISION_BY_ZERO
 from xjit.sharding.meshes import Mesh
 from xjit.sharding.shardings import NamedSharding, PartitionSpec
-from xjit.xla_workarounds import arithmetic
+from xjit.xla_workarounds import arithmetic, fusion
 from xjit.xla_workarounds.arithmetic import EXTREMES
 from xjit.xla_workarounds.partitioning import REWRITTEN, _pad_in_steps
 from xnp import lax
@@ -140,7 +140,7 @@ import numpy as np
 from xjit import jit
 from xjit.sharding.meshes import Mesh
 from xjit.sharding.shardings import NamedSharding, PartitionSpec
-from xjit.xla_workarounds import arithmetic
+from xjit.xla_workarounds import arithmetic, fusion
 from xnp import lax
 arithmetic.EXTREMES = frozenset()
 x = np.ones((64, 128), np.float32)
@@ -267,7 +267,7 @@ import numpy as np
 from xjit import jit
 from xjit.sharding.meshes import Mesh
 from xjit.sharding.shardings import NamedSharding, PartitionSpec
-from xjit.xla_workarounds import arithmetic
+from xjit.xla_workarounds import arithmetic, fusion
 from xnp import lax
 arithmetic.SLICED = frozenset()
 f = jit(lambda x, i, k: lax.dynamic_slice(lax.dynamic_slice(x, (i,), (4,)), (k,), (2,)))
@@ -346,3 +346,40 @@ def test_rows_of_an_array_that_is_cut_between_two_updates_are_right(name, traced
             found = fixed(x)
         for y, wanted in zip(found, twice(xnp.asarray(x), i, k), strict=True):
             np.testing.assert_array_equal(np.asarray(y), np.asarray(wanted), err_msg=f"{i} {k}")
+
+
+def _sums_of_repeated_factors(m, w, p, v):
+    return {
+        "beside the product": lambda q: (p * q).sum(2, keepdims=True) + q,
+        "of functions": lambda q: (m.cos(p) * m.tanh(q)).sum(2, keepdims=True) * v,
+        "of two repeated ones": lambda q: ((p * v) * q).sum(2, keepdims=True) * p,
+    }
+
+
+@pytest.mark.parametrize("where", ["alone", "in a loop", "in a call"])
+@pytest.mark.parametrize("name", ["beside the product", "of functions", "of two repeated ones"])
+def test_sums_of_products_with_a_repeated_factor_are_right_beside_a_product_of_matrices(
+    name, where
+):
+    rng = np.random.default_rng(0)
+    x, w, p, v = [rng.normal(size=s).astype(np.float32)
+                  for s in ((32, 64, 64), (64, 64), (64, 64), (64,))]  # fmt: skip
+    f = _sums_of_repeated_factors(xnp, w, p, v)[name]
+    program = {
+        "alone": lambda x: f(x @ w),
+        "in a loop": lambda x: lax.map(lambda c: f((x + c) @ w), np.zeros(2, np.float32))[1],
+        "in a call": lambda x: jit(f)(x @ w),
+    }[where]  # fmt: skip
+    expected = _sums_of_repeated_factors(np, w, p, v)[name](x.astype(np.float64) @ w)
+    # 64 and 64 terms of float32
+    np.testing.assert_allclose(jit(program)(x), expected, rtol=1e-4, atol=64 * 64 * 1e-6)
+
+
+def test_xla_misreads_repeated_factors_where_we_say_so(monkeypatch):
+    # where this fails, XLA is repaired: MISREADS_REPEATED_FACTORS and sums_to_fence can go
+    monkeypatch.setattr(fusion, "MISREADS_REPEATED_FACTORS", False)
+    rng = np.random.default_rng(0)
+    x, w, p = [rng.normal(size=s).astype(np.float32) for s in ((32, 64, 64), (64, 64), (64, 64))]
+    found = jit(lambda x: (p * (x @ w)).sum(2, keepdims=True) + x)(x)
+    is_right = np.allclose(found, (p * (x @ w)).sum(2, keepdims=True) + x, rtol=1e-3, atol=1e-1)
+    assert is_right != gateway.MISREADS_REPEATED_FACTORS

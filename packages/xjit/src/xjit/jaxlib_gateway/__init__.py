@@ -12,7 +12,8 @@ with namespace(globals(), at_once=True):
     from xjit.jaxlib_gateway.runtime import (
         DROPS_BARRIERS as DROPS_BARRIERS, FOLDS_DIVISION_BY_ZERO as FOLDS_DIVISION_BY_ZERO,
         HAS_WRONG_WIDE_ATAN as HAS_WRONG_WIDE_ATAN, LIMITS_LOOPS_TO_1_KB as LIMITS_LOOPS_TO_1_KB,
-        LOSES_RESULTS_OF_NAN as LOSES_RESULTS_OF_NAN, Device as Device,
+        LOSES_RESULTS_OF_NAN as LOSES_RESULTS_OF_NAN,
+        MISREADS_REPEATED_FACTORS as MISREADS_REPEATED_FACTORS, Device as Device,
         RuntimeFailure as RuntimeFailure, SLICES_BEYOND_PIECES as SLICES_BEYOND_PIECES,
         TILES_BY_WAY_OF_STACK as TILES_BY_WAY_OF_STACK, XlaError as XlaError, fail as fail,
         version as version,

@@ -73,6 +73,9 @@ DROPS_BARRIERS: Final = _version_info < (0, 12)
 # Whether a slice of a slice reads beyond the first one, not at its edge, where its start is out of
 # bounds (seen on 0.10.2, not on 0.12).
 SLICES_BEYOND_PIECES: Final = _version_info < (0, 12)
+# Whether sums of products with a factor that is repeated along leading dimensions are wrong on CPUs
+# beside a product of matrices (seen on 0.10.2, not on 0.12).
+MISREADS_REPEATED_FACTORS: Final = _version_info < (0, 12)
 # Whether buffers ask their sharding for methods that only Python classes have.
 ASKS_SHARDINGS: Final = _version_info < (0, 11)
 # Whether the CPU compiler makes one kernel only of loops whose body accesses less than 1 kB (0.10.2

@@ -50,7 +50,7 @@ from xjit.sharding.shardings import (
     along_explicit_axes,
 )
 from xjit.xla_workarounds import arithmetic, small_kernels
-from xjit.xla_workarounds.fusion import equations_to_fence
+from xjit.xla_workarounds.fusion import equations_to_fence, sums_to_fence
 from xjit.xla_workarounds.partitioning import (
     REWRITTEN,
     barriers_of,
@@ -433,7 +433,10 @@ def _write_jaxpr(builder: Builder, jaxpr: Jaxpr, operands: list[str]) -> list[st
 
 
 def _fenced(builder: Builder, jaxpr: Jaxpr) -> frozenset[Equation]:
-    return equations_to_fence(jaxpr) if builder.may_fence else frozenset()
+    if builder.is_split:  # what the partitioner splits has no fences
+        return frozenset()
+    wrong = sums_to_fence(jaxpr, builder.module.platform)
+    return wrong | equations_to_fence(jaxpr) if builder.may_fence else wrong
 
 
 def _plan_of(builder: Builder, jaxpr: Jaxpr) -> small_kernels.Plan:

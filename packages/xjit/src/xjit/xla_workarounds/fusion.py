@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from xjit.jaxlib_gateway import DROPS_BARRIERS
+from xjit.jaxlib_gateway import DROPS_BARRIERS, MISREADS_REPEATED_FACTORS
 from xprim import ELEMENTWISE, ClosedJaxpr, Equation, Jaxpr, Literal, Primitive, Var
 from xprim.jaxpr import held_programs
 
@@ -163,3 +163,61 @@ def recomputes(closed: ClosedJaxpr) -> bool:
             if eqn.params
         )
     return bool(found)
+
+
+# ------------------------------------------------------------------------------- sums of products
+# `q = x @ w; (p * q).sum(-1, keepdims=True) + q` is wrong from a row on where `p` lacks the leading
+# dimension (jaxlib 0.10.2, not 0.12; of JAX alike; for float32 arrays of 32 x 64 x 64, half of the
+# threads' parts): YNNPACK gets the product of matrices, the sum and what follows as one fusion, and
+# steps through the factor that is repeated as if it were full. The sum, a small array, is returned
+# by a function that XLA does not inline, so that the fusion ends with it. Subject upstream: fusions
+# of YNNPACK in the CPU compiler; no issue is known.
+
+_LEAST_OF_YNNPACK: Final = 4096  # elements
+
+
+def sums_to_fence(jaxpr: Jaxpr, platform: str) -> frozenset[Equation]:
+    """Return the sums over the last dimension of products with a factor that is repeated."""
+    if not MISREADS_REPEATED_FACTORS or platform != "cpu":
+        return frozenset()
+    sums = [eqn for eqn in jaxpr.eqns if eqn.primitive.name == "reduce_sum" and _is_along_rows(eqn)]
+    if not sums:
+        return frozenset()
+    ranks = _ranks_before_repeats(jaxpr)
+    producers: dict[Any, Equation] = {v: eqn for eqn in jaxpr.eqns for v in eqn.outputs}
+    return frozenset([eqn for eqn in sums if _repeats(_product_before(eqn, producers), ranks)])
+
+
+def _product_before(eqn: Equation, producers: Mapping[Any, Equation]) -> Equation | None:
+    """Return the product whose elements are summed, also in another dtype."""
+    product = producers.get(eqn.inputs[0])
+    if product is not None and product.primitive.name == "convert_element_type":
+        product = producers.get(product.inputs[0])
+    return product if product is not None and product.primitive.name == "mul" else None
+
+
+def _repeats(product: Equation | None, ranks: Mapping[Any, int]) -> bool:
+    factors = () if product is None else product.inputs
+    return any(type(x) is not Literal and ranks.get(x, 0) > 1 for x in factors)
+
+
+def _is_along_rows(eqn: Equation) -> bool:
+    aval = eqn.inputs[0].aval
+    is_small = type(aval.size) is int and aval.size < _LEAST_OF_YNNPACK
+    return aval.ndim > 2 and eqn.params["axes"] == (aval.ndim - 1,) and not is_small
+
+
+def _ranks_before_repeats(jaxpr: Jaxpr) -> dict[Any, int]:
+    """Return how many dimensions the arrays have that are repeated along others.
+
+    XLA computes what depends on such arrays alone before it repeats the result.
+    """
+    ranks: dict[Any, int] = {}
+    for eqn in jaxpr.eqns:
+        if eqn.primitive.name == "broadcast_in_dim":
+            ranks[eqn.outputs[0]] = sum([n != 1 for n in eqn.inputs[0].aval.shape])
+        elif eqn.primitive.rules["batch"] is ELEMENTWISE:
+            arrays = [x for x in eqn.inputs if type(x) is not Literal]
+            if arrays and all(x in ranks for x in arrays):
+                ranks[eqn.outputs[0]] = max([ranks[x] for x in arrays])
+    return ranks
