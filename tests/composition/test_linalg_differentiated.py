@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import xad
+import xnp
 from xad import jacfwd, jacrev
 from xbatch import vmap
 from xjit import jit
@@ -114,3 +115,83 @@ def test_bounds_of_singular_values_may_be_traced(name: str) -> None:
         assert len({y.tobytes() for y in expected}) == 3
         slopes = jacfwd(run)(0.25), jacrev(run)(0.25)
         np.testing.assert_array_equal(slopes, np.zeros_like(slopes))
+
+
+FULL_RANK = {
+    "equal": np.eye(3),
+    "two equal, turned": np.linalg.qr(np.random.default_rng(5).normal(size=(3, 3)))[0]
+    @ np.diag([2.0, 2.0, 1.0]),
+    "tall, equal": 1.5 * np.eye(4, 3),
+    "distinct": np.random.default_rng(6).normal(size=(3, 3)),
+}
+
+
+@pytest.mark.parametrize("name", FULL_RANK)
+@pytest.mark.parametrize("modes", ["f", "r", "fr", "rf", "ffr", "frf", "rff", "rrf", "fff"])
+def test_the_hermitian_polar_factor_has_derivatives_at_equal_singular_values(name, modes):
+    # P P = A^T A has one positive solution, and so has each of its derivatives one
+    a = FULL_RANK[name]
+    rng = np.random.default_rng(len(modes))
+    weights, *directions = [rng.normal(size=s) for s in [(3, 3), *[a.shape] * 3]]
+
+    def derivative(f):
+        for mode, v in zip(modes, directions, strict=False):
+            f = _along(f, mode, v)
+        return f(a)
+
+    def squared(a):
+        p = xnp.scipy.linalg.polar(a)[1]
+        return (weights * (p @ p)).sum()
+
+    found = derivative(squared)
+    expected = derivative(lambda a: (weights * (a.T @ a)).sum())
+    np.testing.assert_allclose(found, expected, atol=1e-10)  # cancelling terms of up to 10^4
+
+
+def _along(f, mode, v):
+    if mode == "f":
+        return lambda a: xad.jvp(f, (a,), (v,))[1]
+    return lambda a: (xad.grad(f)(a) * v).sum()
+
+
+VANISHING = {
+    "two of four": ((4, 4), [3.0, 1.0, 0.0, 0.0]),
+    "one, tall": ((5, 3), [3.0, 1.0, 0.0]),
+    "one, wide": ((3, 5), [3.0, 1.0, 0.0]),
+    "one of four": ((4, 4), [3.0, 2.0, 1.0, 0.0]),
+}
+
+
+def _largest_value_along(name, order):
+    """Return a derivative of the largest singular value by svd, and by eigh, which is right."""
+    shape, values = VANISHING[name]
+    a = np.zeros(shape)
+    np.fill_diagonal(a, values)
+    directions = np.random.default_rng(2).normal(size=(order, *shape))
+
+    def by_eigh(a):
+        return xnp.sqrt(linalg.eigvalsh(a.T @ a)[-1])
+
+    def derivative(f):
+        for v in directions:
+            f = _along(f, "f", v)
+        return float(f(a))
+
+    return derivative(lambda a: linalg.norm(a, 2)), derivative(by_eigh)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("name", VANISHING)
+def test_first_and_second_derivatives_by_svd_are_right_where_values_vanish(name, order):
+    found, expected = _largest_value_along(name, order)
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("name", [
+    pytest.param(name, marks=[] if name == "one of four" else pytest.mark.xfail(
+        strict=True, reason="docs/explain/sharp_edges.md: singular values that vanish",
+    )) for name in VANISHING
+])  # fmt: skip
+def test_third_derivatives_by_svd_are_right_where_values_vanish(name):
+    found, expected = _largest_value_along(name, 3)
+    np.testing.assert_allclose(found, expected, rtol=1e-8)

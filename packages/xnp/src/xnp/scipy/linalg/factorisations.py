@@ -768,7 +768,7 @@ def polar(
       eps: must be None: nothing is iterated.
       max_iterations: must be None.
 
-    Differentiable in: a, where its singular values are distinct.
+    Differentiable in: a of full rank, to any order, equal singular values included.
     """
     require_choice("polar", "side", side, ("right", "left"))
     require_choice("polar", "method", method, ("qdwh", "svd"))
@@ -776,11 +776,14 @@ def polar(
         eps is None and max_iterations is None, "polar", "nothing is iterated.",
         got={"eps": eps, "max_iterations": max_iterations}, expected="None",
     )  # fmt: skip
-    u, s, vh = linalg.svd(matrix("polar", a), full_matrices=False)
-    s = s.astype(u.dtype)
-    if side == "right":
-        return u @ vh, (xn.conj(vh).mT * s[..., None, :]) @ vh
-    return u @ vh, (u * s[..., None, :]) @ xn.conj(u).mT
+    x = matrix("polar", a)
+    u, _, vh = linalg.svd(x, full_matrices=False)
+    unitary = u @ vh
+    # as products of the unitary factor, since weights of singular vectors have no derivative where
+    # singular values are equal
+    across = xn.conj(unitary).mT
+    p = across @ x if side == "right" else x @ across
+    return unitary, (p + xn.conj(p).mT) * 0.5
 
 
 boundaries(globals())
