@@ -338,3 +338,22 @@ def test_the_polynomial_zero_has_no_roots_to_move(zero):
     for jacobian in (jacfwd, jacrev):
         found = jacobian(lambda p: xnp.roots(p, strip_zeros=False).real)(coefficients)
         np.testing.assert_array_equal(found, np.zeros((3, 4)))
+
+
+def test_lu_has_its_derivative_where_the_last_pivot_vanishes():
+    a = np.random.default_rng(0).normal(size=(4, 4))
+    a[3] = a[1]
+    v, h = np.random.default_rng(1).normal(size=(4, 4)), 1e-6
+
+    def eliminated(a):
+        a = a.copy()
+        for k in range(3):
+            a[k + 1 :, k] /= a[k, k]
+            a[k + 1 :, k + 1 :] -= np.outer(a[k + 1 :, k], a[k, k + 1 :])
+        return a
+
+    with config.enable_x64(True):
+        rows = np.asarray(lax.linalg.lu(a)[2])  # of equal rows, either comes first
+        found = jvp(lambda a: lax.linalg.lu(a)[0], (a,), (v,))[1]
+    expected = (eliminated((a + h * v)[rows]) - eliminated((a - h * v)[rows])) / (2 * h)
+    np.testing.assert_allclose(found, expected, atol=1e-7)  # h squared and rounding by h
