@@ -215,8 +215,7 @@ def lower(
     _note_what_is_said(module, smaller, shardings, out_shardings)
     outs = layouts.outs or (None,) * len(smaller.out_avals)
     results = _results_in_place(smaller, [given[i] for i in kept], orders, outs)
-    if module.may_join and not _keeps_lines(smaller.jaxpr, ()):
-        module.updates = small_kernels.updates_of(smaller.jaxpr)
+    module.main = smaller.jaxpr
     constants = module.add_function(
         "main", smaller, public=True, of_captured=lambda aval: _everywhere(module, aval),
         arg_attributes=_argument_attributes(module, smaller, results, shardings, orders, outs),
@@ -404,9 +403,10 @@ def _write_jaxpr(builder: Builder, jaxpr: Jaxpr, operands: list[str]) -> list[st
     fenced = _fenced(builder, jaxpr)
     nans = arithmetic.nan_results(jaxpr, builder.platform, module.is_portable)
     plan = _plan_of(builder, jaxpr)
+    planned = plan.eqns if plan else ()
     for eqn in jaxpr.eqns:
-        if eqn in plan.eqns:
-            plan.write(builder, eqn, names)
+        if eqn in planned:
+            plan.write(builder, eqn, names)  # type: ignore[union-attr]
             continue
         if located or is_marked:
             module.scopes = (*scopes, *eqn.name_stack, label(eqn))
@@ -427,7 +427,8 @@ def _write_jaxpr(builder: Builder, jaxpr: Jaxpr, operands: list[str]) -> list[st
         if located:
             locate(builder.lines, start, eqn, scopes)
     module.scopes = scopes
-    plan.write_last(builder, names)
+    if plan:
+        plan.write_last(builder, names)
     outvars: Sequence[Any] = jaxpr.outvars
     return [names[x] if x in names else _literal(builder, x, names) for x in outvars]
 
@@ -439,16 +440,12 @@ def _fenced(builder: Builder, jaxpr: Jaxpr) -> frozenset[Equation]:
     return wrong | equations_to_fence(jaxpr) if builder.may_fence else wrong
 
 
-def _plan_of(builder: Builder, jaxpr: Jaxpr) -> small_kernels.Plan:
+def _plan_of(builder: Builder, jaxpr: Jaxpr) -> small_kernels.Plan | None:
     """Return what is written as kernels of many small arrays."""
     module = builder.module
     if not (module.may_join and builder.may_fence) or _keeps_lines(jaxpr, module.scopes):
-        return small_kernels.NO_PLAN
-    updates = module.updates if module.updates and module.updates.jaxpr is jaxpr else None
-    convolutions = small_kernels.convolutions_of(jaxpr, updates)
-    if updates is None and convolutions is None:
-        return small_kernels.NO_PLAN
-    return small_kernels.Plan(updates, convolutions)
+        return None
+    return small_kernels.plan_of(jaxpr, is_main=jaxpr is module.main)
 
 
 def _keeps_lines(jaxpr: Jaxpr, scopes: Sequence[str]) -> bool:

@@ -19,7 +19,6 @@ from xjit.sharding.meshes import Mesh
 from xjit.sharding.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec, Sharding, axes_of
 from xjit.xla_workarounds.arithmetic import GUARDED, is_hidden, write_division
 from xjit.xla_workarounds.partitioning import Barriers
-from xjit.xla_workarounds.small_kernels import Updates
 from xprim import (
     ORDER,
     ClosedJaxpr,
@@ -764,8 +763,8 @@ class Module:
 
     __slots__ = ("_functions", "_outlined", "_symbols", "axis_sizes", "barriers", "callbacks",
                  "calls_host", "channels", "count", "cuts", "devices", "functions", "imported",
-                 "inspections", "is_outlined", "is_portable", "is_users", "loops", "members",
-                 "mesh", "meshes", "platform", "scopes", "splits", "staged", "updates",
+                 "inspections", "is_outlined", "is_portable", "is_users", "loops", "main",
+                 "members", "mesh", "meshes", "platform", "scopes", "splits", "staged",
                  "write_jaxpr")  # fmt: skip
 
     def __init__(
@@ -784,7 +783,7 @@ class Module:
         self.is_portable = False  # whether it is exported
         self.inspections: list[Any] = []  # who asks how values lie (`sharding_inspection`)
         self.splits: list[Any] = []  # who says how operations are split (`custom_partitioning`)
-        self.updates: Updates | None = None  # what ends the program (`small_kernels`)
+        self.main: Jaxpr | None = None  # the program whose results are those of the module
         self.axis_sizes: dict[Any, int] = {}
         self.cuts: frozenset[tuple[int, int]] = frozenset()  # what users cut (`cut_dimensions`)
         self.barriers = Barriers()  # around products that are split wrongly

@@ -24,22 +24,23 @@ Subject upstream: the time to compile a kernel; no issue is known.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from xprim import Builder, Equation, Jaxpr, Literal, ShapedArray, Var, shaped_array
+from xprim import Equation, Jaxpr, Literal, ShapedArray, Var, shaped_array
 
 __all__ = ()
 
 _MOST_BYTES: Final = 1 << 18  # of an array: XLA divides the work on larger ones over threads
 _FEWEST_RESULTS: Final = 6  # of a program: fewer are not worth the search
 _MOST_ALIKE: Final = 4  # of one shape: XLA compiles a kernel once for all of them
+_MOST_RESULTS: Final = 16  # of one shape: those of `_MOST_ALIKE` updates with four results each
 _MOST_OPERATIONS: Final = 48  # of a function: LLVM's time for longer ones grows faster than they do
 _FEWEST_MOVED: Final = 3  # that one function transposes: it takes 15 ms, and 6 for each array
 _MOST_MOVED: Final = 2  # of one shape: XLA transposes all of them by one kernel, in 25 ms
@@ -50,193 +51,11 @@ _ARITHMETIC: Final = frozenset({"add", "div", "mul", "neg", "rsqrt", "sqrt", "sq
 Order = tuple[int, ...]
 
 
-# --------------------------------------------------------------------------- updates of parameters
-
-
 class Update(NamedTuple):
     """Equations on arrays of one shape that lead to results of the program and to nothing else."""
 
     eqns: list[Equation]
     results: list[Var]
-
-
-@dataclass(slots=True)
-class Updates:
-    """The equations of a program that are written last, in functions of several updates each.
-
-    Attributes:
-      jaxpr: the program.
-      functions: the updates of each function.
-      eqns: all equations of them.
-      read: the variables of others that only these equations read.
-      moved: where the value of such a variable is in another order of dimensions: its name, type,
-        and the order that gives the variable.
-    """
-
-    jaxpr: Jaxpr
-    functions: list[list[Update]]
-    eqns: frozenset[Equation]
-    read: frozenset[Var]
-    moved: dict[Var, tuple[str, ShapedArray, Order]] = field(default_factory=dict)
-
-
-def updates_of(jaxpr: Jaxpr) -> Updates | None:
-    """Return the arithmetic on small arrays that ends a program, if it is on many of them."""
-    if len(jaxpr.outvars) < _FEWEST_RESULTS:
-        return None
-    last = _last_equations(jaxpr)
-    if not last:
-        return None
-    outs = _variables(jaxpr.outvars)
-    groups = _connected([eqn for eqn in jaxpr.eqns if eqn in last])
-    updates = [Update(eqns, [v for v in _results(eqns) if v in outs]) for eqns in groups]
-    alike = Counter(map(_kind, updates))
-    functions = list(_functions([u for u in updates if alike[_kind(u)] <= _MOST_ALIKE]))
-    if not functions:
-        return None
-    chosen = frozenset(chain.from_iterable(u.eqns for u in chain.from_iterable(functions)))
-    read = _read(chosen) - _read([eqn for eqn in jaxpr.eqns if eqn not in chosen]) - outs
-    return Updates(jaxpr, functions, chosen, frozenset(read))
-
-
-def _is_variable(atom: Any) -> bool:
-    return type(atom) is Var
-
-
-def _variables(atoms: Iterable[Any]) -> set[Var]:
-    return set(filter(_is_variable, atoms))
-
-
-def _read(eqns: Iterable[Equation]) -> set[Var]:
-    return _variables(chain.from_iterable(eqn.inputs for eqn in eqns))
-
-
-def _results(eqns: Iterable[Equation]) -> list[Var]:
-    return [eqn.outputs[0] for eqn in eqns]
-
-
-def _last_equations(jaxpr: Jaxpr) -> set[Equation]:
-    """Return the small equations whose results are read by one another alone."""
-    last: set[Equation] = set()
-    read: set[Any] = set()  # by other equations
-    for i, eqn in enumerate(reversed(jaxpr.eqns)):
-        if i == _LAST and not last:
-            break
-        if eqn.primitive.name in _ARITHMETIC and eqn.outputs[0] not in read and _is_small(eqn):
-            last.add(eqn)
-        else:
-            read.update(eqn.inputs)
-    return last
-
-
-def _connected(eqns: Sequence[Equation]) -> list[list[Equation]]:
-    """Return equations in groups without common variables but those that none of them gives."""
-    groups: dict[Var, list[Equation]] = {}
-    for eqn in eqns:
-        own = [eqn]
-        for other in [groups[x] for x in eqn.inputs if type(x) is Var and x in groups]:
-            if other is not own:
-                other.extend(own)
-                groups.update({e.outputs[0]: other for e in own})
-                own = other
-        groups[eqn.outputs[0]] = own
-    number = {eqn: i for i, eqn in enumerate(eqns)}
-    found = {id(group): group for group in groups.values()}.values()
-    return [sorted(group, key=number.__getitem__) for group in found]
-
-
-def _is_small(eqn: Equation) -> bool:
-    """Return whether an equation is arithmetic whose result XLA cannot know, on small arrays.
-
-    Each operand has the result's shape or is a number. A difference of a value with itself and a
-    product with 0 depend on their operands in IEEE's arithmetic alone, which options turn off.
-    """
-    out = eqn.outputs[0].aval
-    if out.dtype not in _TYPES or type(out.size) is not int or out.size <= 1:
-        return False
-    if out.size * out.dtype.itemsize > _MOST_BYTES or out.type_sharding is not None:
-        return False
-    arrays = 0
-    for x in eqn.inputs:
-        if x.aval.dtype != out.dtype:
-            return False
-        if type(x) is Literal:
-            host = x.value.to_host()
-            if host.ndim or not np.isfinite(host) or host == 0:
-                return False
-        elif x.aval.shape == out.shape:
-            arrays += 1
-        elif x.aval.shape:
-            return False
-    is_same = len(eqn.inputs) == 2 and eqn.inputs[0] is eqn.inputs[1]
-    return bool(arrays) and not (is_same and eqn.primitive.name in ("sub", "div"))
-
-
-def _kind(update: Update) -> Any:
-    return (update.eqns[0].outputs[0].aval, *[eqn.primitive.name for eqn in update.eqns])
-
-
-def _functions(updates: list[Update]) -> Iterator[list[Update]]:
-    """Yield updates for one function each: with two results and more, and not too long."""
-    found: list[Update] = []
-    results = 0
-    for update in updates:
-        found.append(update)
-        results += len(update.results)
-        if results > 1 and sum([len(u.eqns) for u in found]) >= _MOST_OPERATIONS:
-            yield found
-            found, results = [], 0
-    if results > 1:
-        yield found
-
-
-def write_updates(b: Any, updates: Updates, names: dict[Any, str]) -> None:
-    """Write the functions of updates and their calls, and note the names of the results."""
-    for function in updates.functions:
-        own = {eqn.outputs[0] for u in function for eqn in u.eqns}
-        read = dict.fromkeys(
-            [x for u in function for eqn in u.eqns for x in eqn.inputs
-             if type(x) is Var and x not in own]
-        )  # fmt: skip
-        operands, orders = [], []
-        for x in read:
-            name, aval, order = updates.moved.get(x) or (names[x], x.aval, ())
-            flat = _flat(aval)
-            operands.append((_reshape(b, name, aval, flat), flat))
-            orders.append((x, aval, order))
-        results = [v for u in function for v in u.results]
-
-        def body(
-            inner: Any, args: list[str], function: Any = function, orders: Any = orders,
-            results: Any = results,
-        ) -> Sequence[str]:  # fmt: skip
-            inside: dict[Any, str] = {}
-            for arg, (x, aval, order) in zip(args, orders, strict=True):
-                inside[x] = _moved(inner, arg, aval, order, ()) if order else arg
-            for update in function:
-                for eqn in update.eqns:
-                    _write(inner, eqn, inside)
-            return [inside[v] for v in results]
-
-        flats = [_flat(v.aval) for v in results]
-        found = _call(b, body, operands, flats, "updates")
-        for v, name, flat in zip(results, found, flats, strict=True):
-            names[v] = _reshape(b, name, flat, v.aval)
-
-
-def _write(b: Any, eqn: Equation, names: dict[Any, str]) -> None:
-    """Write an equation on flat arrays."""
-    avals = [_flat(x.aval) for x in eqn.inputs]
-    operands = [
-        b.constant(x.value.to_host(), aval) if type(x) is Literal else names[x]
-        for x, aval in zip(eqn.inputs, avals, strict=True)
-    ]
-    (v,) = eqn.outputs
-    rule: Any = eqn.primitive.rules["stablehlo"]
-    (names[v],) = rule(b, operands, avals, [_flat(v.aval)], **eqn.params)
-
-
-# ------------------------------------------------------------------------------------ convolutions
 
 
 class Move(NamedTuple):
@@ -247,125 +66,248 @@ class Move(NamedTuple):
     order: Order
 
 
-@dataclass(slots=True)
 class Convolution:
-    """A convolution, some of whose operands and result are in the order that XLA's knows.
+    """A convolution, whose operands and result may be in the order that XLA's knows.
 
     Attributes:
       orders: the dimensions of the input, the kernel and the result in that order, by those of the
         equation.
-      kernel: how its kernel is moved, in one function for all such kernels of a program.
-      moves_operands: whether a function of its own moves both operands.
-      moves_result: whether the result is moved by what reads it, or after all other equations.
+      moves: how the input and the kernel are moved, None for one that is as it was.
+      together: the moves that one function makes, these among them.
+      moves_result: whether the result is left in XLA's order, for what comes last.
     """
 
-    orders: tuple[Order, Order, Order]
-    kernel: Move | None = None
-    moves_operands: bool = False
-    moves_result: bool = False
+    __slots__ = ("moves", "moves_result", "orders", "together")
+
+    def __init__(self, orders: tuple[Order, Order, Order]) -> None:
+        self.orders = orders
+        self.moves: tuple[Move | None, Move | None] = (None, None)
+        self.together: Sequence[Move] = ()
+        self.moves_result = False
 
 
-@dataclass(slots=True)
-class Convolutions:
-    """The convolutions of a program that are not left to XLA as they are.
+class Plan:
+    """What is written otherwise than by the rules of its equations, where these stand.
 
     Attributes:
-      by_eqn: what is done with each.
-      reversals: the equations that reverse kernels, where nothing else reads these.
-      kernels: the names of all moved kernels, once they are written.
-      last: the results that are moved after all other equations, with name and type.
+      eqns: the equations that it writes; None for one that is left out, or written last.
     """
 
-    by_eqn: dict[Equation, Convolution]
-    reversals: frozenset[Equation]
-    kernels: dict[Move, str] = field(default_factory=dict)
-    last: dict[Var, tuple[str, ShapedArray, Order]] = field(default_factory=dict)
+    __slots__ = ("_functions", "_left", "_moved", "_outs", "eqns")
+
+    def __init__(
+        self, functions: list[list[Update]], eqns: dict[Equation, Convolution | None],
+        outs: set[Any],
+    ) -> None:  # fmt: skip
+        self.eqns = eqns
+        self._functions = functions
+        self._outs = outs
+        self._moved: dict[Move, str] = {}
+        self._left: dict[Any, tuple[str, Move]] = {}  # results in XLA's order, and how they go back
+
+    def write(self, b: Any, eqn: Equation, names: dict[Any, str]) -> None:
+        """Write an equation where it stands, if that is its place."""
+        known = self.eqns[eqn]
+        if known is None:
+            return
+        if known.together and known.together[0] not in self._moved:
+            moves = known.together
+            sources = [(names[move.source], move) for move in moves]
+            self._moved.update(zip(moves, _move(b, sources), strict=True))
+        avals = [x.aval for x in eqn.inputs]
+        operands = [names.get(x, "") for x in eqn.inputs]
+        numbers = eqn.params["dimension_numbers"]
+        specs = list(numbers)
+        last = avals[0].ndim - 1
+        straight = (0, last, *range(1, last))
+        for i, move in enumerate(known.moves):
+            if move is not None:
+                operands[i] = self._moved[move]
+                avals[i] = _ordered(avals[i], known.orders[i])
+                specs[i] = straight if i == 0 else (last, last - 1, *range(last - 1))
+        (out,) = eqn.outputs
+        result_aval = out.aval
+        if known.moves_result:
+            specs[2], result_aval = straight, _ordered(out.aval, known.orders[2])
+        rule: Any = eqn.primitive.rules["stablehlo"]
+        params = {**eqn.params, "dimension_numbers": type(numbers)(*specs)}
+        (names[out],) = rule(b, operands, avals, [result_aval], **params)
+        if known.moves_result:
+            back = tuple(sorted(range(last + 1), key=known.orders[2].__getitem__))
+            self._left[out] = names[out], Move(_Typed(result_aval), (), back)
+
+    def write_last(self, b: Any, names: dict[Any, str]) -> None:
+        """Write what stands after all other equations."""
+        results = [x for x in self._left if x in self._outs]
+        if results:
+            names.update(zip(results, _move(b, [self._left[x] for x in results]), strict=True))
+        for function in self._functions:
+            self._write_updates(b, function, names)
+
+    def _write_updates(self, b: Any, updates: list[Update], names: dict[Any, str]) -> None:
+        """Write a function of updates and its call, and note the names of the results."""
+        eqns = [eqn for update in updates for eqn in update.eqns]
+        results = [v for update in updates for v in update.results]
+        own = {eqn.outputs[0] for eqn in eqns}
+        read = dict.fromkeys([x for eqn in eqns for x in eqn.inputs if type(x) is Var])
+        operands = [(x, *self._left.get(x, (names.get(x, ""), None))) for x in read if x not in own]
+        avals = [move.source.aval if move else x.aval for x, _, move in operands]
+
+        def body(inner: Any, args: list[str]) -> list[str]:
+            inside: dict[Any, str] = {}
+            for arg, (x, _, move) in zip(args, operands, strict=True):
+                inside[x] = arg if move is None else _write_move(inner, arg, move)
+            for eqn in eqns:
+                _write_flat(inner, eqn, inside)
+            return [inside[v] for v in results]
+
+        found = _call(b, body, [name for _, name, _ in operands], avals,
+                      [v.aval for v in results], "updates")  # fmt: skip
+        names.update(zip(results, found, strict=True))
 
 
-def convolutions_of(jaxpr: Jaxpr, updates: Updates | None) -> Convolutions | None:
-    """Return what is done with the convolutions of small arrays that XLA would transpose for."""
-    known: dict[Equation, Convolution] = {}
+# ------------------------------------------------------------------------------------ what to write
+
+
+def plan_of(jaxpr: Jaxpr, *, is_main: bool) -> Plan | None:
+    """Return what of a program is written as kernels of many small arrays.
+
+    Args:
+      jaxpr: the program.
+      is_main: whether its results are those of the module.
+    """
+    known = _convolutions(jaxpr)
+    is_long = is_main and len(jaxpr.outvars) >= _FEWEST_RESULTS
+    if not (known or is_long):
+        return None
+    outs = {x for x in jaxpr.outvars if type(x) is Var}
+    may_end = _Results(jaxpr.outvars if is_long else ())
+    last: list[Equation] = []
     reversals: dict[Any, Equation] = {}
-    for eqn in jaxpr.eqns:
+    read: set[Any] = set()  # by others than `last`, and not as the kernel of one convolution
+    kernels: set[Any] = set()
+    for i, eqn in enumerate(reversed(jaxpr.eqns)):
+        if i == _LAST and not (last or known):
+            return None
         name = eqn.primitive.name
-        if name == "rev":
+        if name in _ARITHMETIC:
+            out = eqn.outputs[0]
+            if may_end[out.aval] and out not in read and _is_unknown(eqn, out.aval):
+                last.append(eqn)
+                continue
+        elif eqn in known:
+            lhs, rhs = eqn.inputs
+            read.update((lhs, rhs) if rhs in kernels else (lhs,))
+            kernels.add(rhs)
+            continue
+        elif name == "rev":
             reversals[eqn.outputs[0]] = eqn
-        elif name == "conv_general_dilated":
+        read.update(eqn.inputs)
+    functions = list(_functions(_updates(last[::-1], outs)))
+    eqns: dict[Equation, Convolution | None] = dict.fromkeys(
+        chain.from_iterable(u.eqns for u in chain.from_iterable(functions))
+    )
+    if known:
+        for_updates = set(chain.from_iterable(eqn.inputs for eqn in eqns))
+        read.update(chain.from_iterable(eqn.inputs for eqn in last if eqn not in eqns))
+        results = [(out, c) for eqn, c in known.items() if (out := eqn.outputs[0]) not in read
+                   and out not in kernels and (out in outs) != (out in for_updates)]  # fmt: skip
+        read.update(outs, for_updates)
+        reversals = {x: eqn for x, eqn in reversals.items() if x not in read}
+        _choose_operands(known, reversals, {*jaxpr.constvars, *jaxpr.invars})
+        _choose_results(results, outs)
+        for eqn, c in known.items():
+            if c.together or c.moves_result:
+                eqns[eqn] = c
+                if c.moves[1] is not None and eqn.inputs[1] in reversals:
+                    eqns[reversals[eqn.inputs[1]]] = None
+    return Plan(functions, eqns, outs) if eqns else None
+
+
+class _Results(dict[ShapedArray, bool]):
+    """Whether results of a type may be those of updates."""
+
+    def __init__(self, outvars: Sequence[Any]) -> None:
+        self.counts = Counter([(x.aval.shape, x.aval.dtype) for x in outvars])
+
+    def __missing__(self, aval: ShapedArray) -> bool:
+        size, itemsize = aval.size, aval.dtype.itemsize
+        found = self[aval] = bool(
+            aval.dtype in _TYPES and type(size) is int and 1 < size <= _MOST_BYTES // itemsize
+            and aval.type_sharding is None
+            and 0 < self.counts[aval.shape, aval.dtype] <= _MOST_RESULTS
+        )  # fmt: skip
+        return found
+
+
+def _is_unknown(eqn: Equation, aval: ShapedArray) -> bool:
+    """Return whether an equation is arithmetic whose result XLA cannot know.
+
+    Each operand has the result's shape or is a number. A difference of a value with itself and a
+    product with 0 depend on their operands in IEEE's arithmetic alone, which options turn off.
+    """
+    arrays = 0
+    for x in eqn.inputs:
+        if x.aval.dtype != aval.dtype:
+            return False
+        if type(x) is Literal:
+            host = x.value.to_host()
+            if host.ndim or not np.isfinite(host) or host == 0:
+                return False
+        elif x.aval.shape == aval.shape:
+            arrays += 1
+        elif x.aval.shape:
+            return False
+    is_same = len(eqn.inputs) == 2 and eqn.inputs[0] is eqn.inputs[1]
+    return bool(arrays) and not (is_same and eqn.primitive.name in ("sub", "div"))
+
+
+def _updates(eqns: Sequence[Equation], outs: set[Any]) -> list[Update]:
+    """Return equations by what they lead to: groups without common results, few of one kind."""
+    groups: dict[Var, list[Equation]] = {}
+    for eqn in eqns:
+        own = [eqn]
+        for x in eqn.inputs:
+            other = groups.get(x) if type(x) is Var else None
+            if other is not None and other is not own:
+                other.extend(own)
+                groups.update({e.outputs[0]: other for e in own})
+                own = other
+        groups[eqn.outputs[0]] = own
+    number = {eqn: i for i, eqn in enumerate(eqns)}
+    updates = []
+    for group in {id(group): group for group in groups.values()}.values():
+        group.sort(key=number.__getitem__)
+        updates.append(Update(group, [v for e in group if (v := e.outputs[0]) in outs]))
+    kinds = [(u.eqns[0].outputs[0].aval, *[e.primitive.name for e in u.eqns]) for u in updates]
+    alike = Counter(kinds)
+    return [u for u, kind in zip(updates, kinds, strict=True) if alike[kind] <= _MOST_ALIKE]
+
+
+def _functions(updates: list[Update]) -> Iterator[list[Update]]:
+    """Yield updates for one function each: with two results and more, and not too long."""
+    found: list[Update] = []
+    results = operations = 0
+    for update in updates:
+        found.append(update)
+        results += len(update.results)
+        operations += len(update.eqns)
+        if results > 1 and operations >= _MOST_OPERATIONS:
+            yield found
+            found, results, operations = [], 0, 0
+    if results > 1:
+        yield found
+
+
+def _convolutions(jaxpr: Jaxpr) -> dict[Equation, Convolution]:
+    """Return the convolutions of small arrays that XLA would transpose for."""
+    found = {}
+    for eqn in jaxpr.eqns:
+        if eqn.primitive.name == "conv_general_dilated":
             orders = _orders(eqn)
             if orders is not None:
-                known[eqn] = Convolution(orders)
-    if not known:
-        return None
-    atoms: list[Any] = [*chain.from_iterable(eqn.inputs for eqn in jaxpr.eqns), *jaxpr.outvars]
-    reads = Counter(filter(_is_variable, atoms))
-    reversals = {x: eqn for x, eqn in reversals.items() if reads[x] == 1}
-    _choose_operands(known, reversals, {*jaxpr.constvars, *jaxpr.invars})
-    _choose_results(known, updates, {x for x in _variables(jaxpr.outvars) if reads[x] == 1})
-    found = {e: c for e, c in known.items() if c.kernel or c.moves_operands or c.moves_result}
-    return Convolutions(found, _skipped(found, reversals)) if found else None
-
-
-def _skipped(
-    found: dict[Equation, Convolution], reversals: dict[Any, Equation]
-) -> frozenset[Equation]:
-    own = [reversals.get(eqn.inputs[1]) for eqn, c in found.items() if c.kernel]
-    return frozenset(filter(None, own))
-
-
-def _choose_operands(
-    known: dict[Equation, Convolution], reversals: dict[Any, Equation], arguments: set[Any]
-) -> None:
-    """Choose for which convolutions the kernel is moved, and for which both operands are."""
-    kernels: list[tuple[Convolution, Move]] = []
-    pairs: list[tuple[Convolution, Any]] = []
-    for eqn, convolution in known.items():
-        lhs, rhs = eqn.inputs
-        reversal = reversals.get(rhs)
-        source = reversal.inputs[0] if reversal else rhs
-        moves = [_moves(x.aval, o) for x, o in zip((lhs, rhs), convolution.orders, strict=False)]
-        if source in arguments and (reversal or moves[1]):
-            dims = tuple(reversal.params["dimensions"]) if reversal else ()
-            kernels.append((convolution, Move(source, dims, convolution.orders[1])))
-        elif all(moves):
-            pairs.append((convolution, (lhs.aval, rhs.aval, convolution.orders)))
-    _choose_kernels(kernels)
-    alike = Counter([kind for _, kind in pairs])
-    for convolution, kind in pairs:
-        convolution.moves_operands = alike[kind] <= _MOST_MOVED
-
-
-def _choose_kernels(kernels: list[tuple[Convolution, Move]]) -> None:
-    moves = {move for _, move in kernels}
-    alike = Counter(map(_kind_of_move, moves))
-    chosen = {move for move in moves if alike[_kind_of_move(move)] <= _MOST_MOVED}
-    if len(chosen) >= _FEWEST_MOVED:
-        for convolution, move in kernels:
-            convolution.kernel = move if move in chosen else None
-
-
-def _kind_of_move(move: Move) -> Any:
-    return (move.source.aval, *move[1:])
-
-
-def _choose_results(
-    known: dict[Equation, Convolution], updates: Updates | None, outs: set[Any]
-) -> None:
-    """Choose which results are moved: in updates, or since they are those of the program."""
-    last: list[tuple[Convolution, Any]] = []
-    for eqn, convolution in known.items():
-        (out,) = eqn.outputs
-        order = convolution.orders[2]
-        if not _moves(out.aval, order):
-            continue
-        if updates is not None and out in updates.read:
-            convolution.moves_result = True
-        elif out in outs:
-            last.append((convolution, (out.aval, order)))
-    alike = Counter([kind for _, kind in last])
-    chosen = [convolution for convolution, kind in last if alike[kind] <= _MOST_MOVED]
-    if len(chosen) >= _FEWEST_MOVED:
-        for convolution in chosen:
-            convolution.moves_result = True
+                found[eqn] = Convolution(orders)
+    return found
 
 
 def _orders(eqn: Equation) -> tuple[Order, Order, Order] | None:
@@ -389,89 +331,52 @@ def _orders(eqn: Equation) -> tuple[Order, Order, Order] | None:
     return None if found == (own, own, own) else found
 
 
-def write_convolution(
-    b: Any, eqn: Equation, convolutions: Convolutions, names: dict[Any, str],
-    updates: Updates | None,
-) -> None:  # fmt: skip
-    """Write a convolution on operands that functions have moved into XLA's order."""
-    known = convolutions.by_eqn[eqn]
-    avals, operands = [x.aval for x in eqn.inputs], [names.get(x, "") for x in eqn.inputs]
-    numbers = eqn.params["dimension_numbers"]
-    lhs_spec, rhs_spec, out_spec = numbers
-    last = avals[0].ndim - 1
-    straight = (0, last, *range(1, last))
-    if known.kernel is not None:
-        operands[1] = _moved_kernels(b, convolutions, names)[known.kernel]
-    elif known.moves_operands:
-        moves = [Move(x, (), o) for x, o in zip(eqn.inputs, known.orders, strict=False)]
-        operands = _move(b, list(zip(moves, operands, strict=True)))
-        avals[0], lhs_spec = _ordered(avals[0], known.orders[0]), straight
-    if known.kernel is not None or known.moves_operands:
-        avals[1] = _ordered(avals[1], known.orders[1])
-        rhs_spec = (last, last - 1, *range(last - 1))
-    (out,) = eqn.outputs
-    result_aval = out.aval
-    if known.moves_result:
-        out_spec, result_aval = straight, _ordered(out.aval, known.orders[2])
-    rule: Any = eqn.primitive.rules["stablehlo"]
-    params = {**eqn.params, "dimension_numbers": type(numbers)(lhs_spec, rhs_spec, out_spec)}
-    (result,) = rule(b, operands, avals, [result_aval], **params)
-    if not known.moves_result:
-        names[out] = result
-        return
-    back = tuple(sorted(range(last + 1), key=known.orders[2].__getitem__))
-    target = updates.moved if updates is not None and out in updates.read else convolutions.last
-    target[out] = result, result_aval, back
+def _choose_operands(
+    known: dict[Equation, Convolution], reversals: dict[Any, Equation], arguments: set[Any]
+) -> None:
+    """Choose for which convolutions the kernel is moved, and for which both operands are."""
+    kernels: list[tuple[Convolution, Move]] = []
+    pairs: list[tuple[Convolution, tuple[Move, Move]]] = []
+    for eqn, convolution in known.items():
+        lhs, rhs = eqn.inputs
+        first, second, _ = convolution.orders
+        reversal = reversals.get(rhs)
+        source = reversal.inputs[0] if reversal else rhs
+        if source in arguments and (reversal or _moves(rhs.aval, second)):
+            dims = tuple(reversal.params["dimensions"]) if reversal else ()
+            kernels.append((convolution, Move(source, dims, second)))
+        elif _moves(lhs.aval, first) and _moves(rhs.aval, second):
+            pairs.append((convolution, (Move(lhs, (), first), Move(rhs, (), second))))
+    moves = list(dict.fromkeys([move for _, move in kernels]))
+    alike = Counter(map(_kind, moves))
+    moves = [move for move in moves if alike[_kind(move)] <= _MOST_MOVED]
+    if len(moves) >= _FEWEST_MOVED:
+        for convolution, move in kernels:
+            if move in moves:
+                convolution.moves, convolution.together = (None, move), moves
+    alike = Counter([tuple(map(_kind, pair)) for _, pair in pairs])
+    for convolution, pair in pairs:
+        if alike[tuple(map(_kind, pair))] <= _MOST_MOVED:
+            convolution.moves = convolution.together = pair
 
 
-def _moved_kernels(b: Any, convolutions: Convolutions, names: dict[Any, str]) -> dict[Move, str]:
-    """Return the names of all kernels that one function moves, which is written first."""
-    known = convolutions.kernels
-    if not known:
-        moves = dict.fromkeys([c.kernel for c in convolutions.by_eqn.values() if c.kernel])
-        moved = _move(b, [(move, names[move.source]) for move in moves])
-        known.update(zip(moves, moved, strict=True))
-    return known
+def _kind(move: Move) -> Any:
+    return (move.source.aval, *move[1:])
 
 
-def write_last(b: Any, convolutions: Convolutions, names: dict[Any, str]) -> None:
-    """Write the function that moves the results of convolutions that are results of the program."""
-    if not convolutions.last:
-        return
-    moves = [
-        (Move(_Typed(aval), (), order), name) for name, aval, order in convolutions.last.values()
-    ]
-    names.update(zip(convolutions.last, _move(b, moves), strict=True))
-
-
-class _Typed(NamedTuple):
-    """Something that has a type."""
-
-    aval: ShapedArray
-
-
-def _move(b: Any, moves: Sequence[tuple[Move, str]]) -> list[str]:
-    """Write a function that moves arrays, and return the names of its results."""
-    avals = [move.source.aval for move, _ in moves]
-    shapes = [_ordered(aval, move.order) for aval, (move, _) in zip(avals, moves, strict=True)]
-    flats = [_flat(aval) for aval in avals]
-
-    def body(inner: Any, args: list[str]) -> list[str]:
-        return [
-            _moved(inner, arg, aval, move.order, move.reversed_dims)
-            for (move, _), arg, aval in zip(moves, args, avals, strict=True)
-        ]
-
-    operands = [
-        (_reshape(b, name, aval, flat), flat)
-        for (_, name), aval, flat in zip(moves, avals, flats, strict=True)
-    ]
-    found = _call(b, body, operands, flats, "transposed")
-    return [_reshape(b, x, flat, s) for x, flat, s in zip(found, flats, shapes, strict=True)]
-
-
-def _ordered(aval: ShapedArray, order: Order) -> ShapedArray:
-    return shaped_array(tuple([aval.shape[d] for d in order]), aval.dtype)
+def _choose_results(results: list[tuple[Any, Convolution]], outs: set[Any]) -> None:
+    """Choose which results are moved: in updates, or since they are those of the program."""
+    moved = [(out, c) for out, c in results if _moves(out.aval, c.orders[2])]
+    alike = Counter([(out.aval, c.orders[2]) for out, c in moved if out in outs])
+    last = []
+    for out, convolution in moved:
+        if out not in outs:
+            convolution.moves_result = True
+        elif alike[out.aval, convolution.orders[2]] <= _MOST_MOVED:
+            last.append(convolution)
+    if len(last) >= _FEWEST_MOVED:
+        for convolution in last:
+            convolution.moves_result = True
 
 
 def _moves(aval: ShapedArray, order: Order) -> bool:
@@ -480,68 +385,79 @@ def _moves(aval: ShapedArray, order: Order) -> bool:
     return longer != sorted(longer)
 
 
-class Plan:
-    """What is written otherwise than by the rules of its equations, where these stand.
-
-    Attributes:
-      eqns: the equations that it writes, or leaves out.
-    """
-
-    __slots__ = ("_convolutions", "_updates", "eqns")
-
-    def __init__(self, updates: Updates | None, convolutions: Convolutions | None) -> None:
-        self._updates = updates
-        self._convolutions = convolutions
-        eqns: frozenset[Equation] = frozenset() if updates is None else updates.eqns
-        if convolutions is not None:
-            eqns = eqns.union(convolutions.by_eqn, convolutions.reversals)
-        self.eqns = eqns
-
-    def write(self, b: Any, eqn: Equation, names: dict[Any, str]) -> None:
-        """Write an equation where it stands, if that is its place."""
-        convolutions = self._convolutions
-        if convolutions is not None and eqn in convolutions.by_eqn:
-            write_convolution(b, eqn, convolutions, names, self._updates)
-
-    def write_last(self, b: Any, names: dict[Any, str]) -> None:
-        """Write what stands after all other equations."""
-        if self._convolutions is not None:
-            write_last(b, self._convolutions, names)
-        if self._updates is not None:
-            write_updates(b, self._updates, names)
-
-
-NO_PLAN: Final = Plan(None, None)
-
-
 # -------------------------------------------------------------------------------- text of functions
 
 
+class _Typed(NamedTuple):
+    """Something that has a type."""
+
+    aval: ShapedArray
+
+
+def _move(b: Any, sources: Sequence[tuple[str, Move]]) -> list[str]:
+    """Write a function that moves arrays, and return the names of its results."""
+    names, moves = zip(*sources, strict=True)
+    avals = [move.source.aval for move in moves]
+
+    def body(inner: Any, args: list[str]) -> list[str]:
+        return [_write_move(inner, arg, move) for arg, move in zip(args, moves, strict=True)]
+
+    ordered = [_ordered(aval, move.order) for aval, move in zip(avals, moves, strict=True)]
+    return _call(b, body, names, avals, ordered, "transposed")
+
+
 def _call(
-    b: Any, body: Any, operands: Sequence[tuple[str, ShapedArray]],
+    b: Any, body: Any, operands: Sequence[str], avals_in: Sequence[ShapedArray],
     avals_out: Sequence[ShapedArray], name: str,
 ) -> list[str]:  # fmt: skip
-    """Write a function of one kernel, and a call of it."""
-    found: list[str] = b.one_kernel(
-        body, [x for x, _ in operands], [aval for _, aval in operands], avals_out, name
-    )
-    return found
+    """Write a function of one kernel, on flat arrays, and a call of it."""
+    flats_in, flats_out = list(map(_flat, avals_in)), list(map(_flat, avals_out))
+    flat = [_reshape(b, *each) for each in zip(operands, avals_in, flats_in, strict=True)]
+    found = b.one_kernel(body, flat, flats_in, flats_out, name)
+    return [_reshape(b, *each) for each in zip(found, flats_out, avals_out, strict=True)]
 
 
+def _write_flat(b: Any, eqn: Equation, names: dict[Any, str]) -> None:
+    """Write an equation on flat arrays."""
+    avals = [_flat(x.aval) for x in eqn.inputs]
+    operands = [
+        b.constant(x.value.to_host(), aval) if type(x) is Literal else names[x]
+        for x, aval in zip(eqn.inputs, avals, strict=True)
+    ]
+    (v,) = eqn.outputs
+    rule: Any = eqn.primitive.rules["stablehlo"]
+    (names[v],) = rule(b, operands, avals, [_flat(v.aval)], **eqn.params)
+
+
+@functools.lru_cache(maxsize=1024)
 def _flat(aval: ShapedArray) -> ShapedArray:
     """Return the type of an array in one dimension; a number stays one."""
     return shaped_array((math.prod(aval.shape),) if aval.shape else (), aval.dtype)
 
 
-def _reshape(b: Builder, name: str, aval: ShapedArray, out: ShapedArray) -> str:
+def _ordered(aval: ShapedArray, order: Order) -> ShapedArray:
+    return shaped_array(tuple([aval.shape[d] for d in order]), aval.dtype)
+
+
+def _reshape(b: Any, name: str, aval: ShapedArray, out: ShapedArray) -> str:
     if aval.shape == out.shape:
         return name
     result: str = b.op("stablehlo.reshape", [name], [aval], [out])[0]
     return result
 
 
-def _moved(b: Builder, name: str, aval: ShapedArray, order: Order, reversed_dims: Order) -> str:
-    """Write how a flat array is moved, and return the name of the flat result.
+def _write_move(b: Any, name: str, move: Move) -> str:
+    """Write how a flat array is moved, and return the name of the flat result."""
+    for op, *avals, attributes in _steps(move.source.aval, move.order, move.reversed_dims):
+        (name,) = b.op(op, [name], avals[:1], avals[1:], attributes)
+    return name
+
+
+@functools.lru_cache(maxsize=1024)
+def _steps(
+    aval: ShapedArray, order: Order, reversed_dims: Order
+) -> list[tuple[str, ShapedArray, ShapedArray, str]]:
+    """Return the operations that move a flat array, with their types and attributes.
 
     Dimensions that stay adjacent are one, which leaves LLVM fewer loops.
     """
@@ -556,17 +472,17 @@ def _moved(b: Builder, name: str, aval: ShapedArray, order: Order, reversed_dims
         else:
             groups.append([d])
     own = sorted(groups)
-    source = shaped_array(
-        tuple([math.prod([aval.shape[d] for d in group]) for group in own]), aval.dtype
-    )
-    name = _reshape(b, name, _flat(aval), source)
-    dims = [i for i, group in enumerate(own) if group[0] in reversed_dims]
-    if dims:
-        (name,) = b.op("stablehlo.reverse", [name], [source], [source],
-                       f"dimensions = array<i64: {', '.join(map(str, dims))}>")  # fmt: skip
+    shape = tuple([math.prod([aval.shape[d] for d in group]) for group in own])
+    source, flat = shaped_array(shape, aval.dtype), _flat(aval)
     permutation = tuple([own.index(group) for group in groups])
     target = _ordered(source, permutation)
+    steps = [("stablehlo.reshape", flat, source, "")]
+    dims = [str(i) for i, group in enumerate(own) if group[0] in reversed_dims]
+    if dims:
+        attributes = f"dimensions = array<i64: {', '.join(dims)}>"
+        steps.append(("stablehlo.reverse", source, source, attributes))
     if permutation != tuple(range(len(own))):
-        (name,) = b.op("stablehlo.transpose", [name], [source], [target],
-                       f"permutation = array<i64: {', '.join(map(str, permutation))}>")  # fmt: skip
-    return _reshape(b, name, target, _flat(aval))
+        attributes = f"permutation = array<i64: {', '.join(map(str, permutation))}>"
+        steps.append(("stablehlo.transpose", source, target, attributes))
+    steps.append(("stablehlo.reshape", target, flat, ""))
+    return [step for step in steps if step[0] != "stablehlo.reshape" or step[1] is not step[2]]
