@@ -1209,9 +1209,9 @@ atan_p = unary(
 
 def _atan2_stablehlo(b: Builder, operands: Any, avals_in: Any, avals_out: Any) -> Any:
     if b.platform == "cpu" and avals_out[0].dtype in _F32_F64:
-        # XLA's own divides them, which is NaN of two subnormal numbers
-        operands = [lowering_text.without_subnormals(Text(b, x, aval)).name
-                    for x, aval in zip(operands, avals_in, strict=True)]  # fmt: skip
+        # XLA's own divides them, which is NaN of two subnormal numbers; one that is 0 it looks for
+        y, x = operands
+        operands = [lowering_text.without_subnormals(Text(b, y, avals_in[0])).name, x]
     return _usual_atan2(b, operands, avals_in, avals_out)
 
 
