@@ -32,6 +32,7 @@ from xjit.lowering.stablehlo_text import (
     Builder,
     Members,
     Module,
+    equal_constants_merged,
     everywhere_text,
     explicit_text,
     mark_optimised,
@@ -204,6 +205,7 @@ def lower(
     smaller, needed = closed_without_dead_code(stacked, keep_arguments=keep_unused)
     kept = tuple([i for i, need in enumerate(needed) if need or keep_unused])
     shardings, orders = _of_kept(in_shardings, kept), _of_kept(layouts.ins, kept)
+    smaller = equal_constants_merged(smaller)
     shorter = common_subexpressions_merged(smaller.jaxpr)
     shorter = without_repeated(shorter, shardings, out_shardings)
     mark_optimised(smaller := ClosedJaxpr(shorter, smaller.consts))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xjit.jaxlib_gateway import element_type
+from xjit.jaxlib_gateway import element_type, placement_of
 from xjit.lowering.operation_metadata import metadata_of
 from xjit.sharding.meshes import Mesh
 from xjit.sharding.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec, Sharding, axes_of
@@ -22,6 +22,7 @@ from xjit.xla_workarounds.partitioning import Barriers
 from xprim import (
     ORDER,
     ClosedJaxpr,
+    ConcreteArray,
     Jaxpr,
     ShapedArray,
     closed_without_dead_code,
@@ -331,10 +332,54 @@ def optimised(closed: ClosedJaxpr) -> ClosedJaxpr:
     found = closed.memo.get("optimised")
     if found is None:
         smaller, _ = closed_without_dead_code(closed, keep_arguments=True)
+        smaller = equal_constants_merged(smaller)
         merged = common_subexpressions_merged(smaller.jaxpr)
         found = closed.memo["optimised"] = ClosedJaxpr(merged, smaller.consts)
         mark_optimised(found)
     return closed if found is _ITSELF else found
+
+
+def equal_constants_merged(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """Use one constant for all of the same bits.
+
+    A program that computes `eye(n)` several times while it is traced has an array for each: what
+    is computed from these is the same, but not seen to be. Arrays that a user has put on a device
+    stay as they are, and those whose elements are on a device alone.
+    """
+    values: dict[Any, list[int]] = {}
+    for i, c in enumerate(closed.consts):
+        if type(c) is ConcreteArray and c.host is not None and not _is_put(c):
+            values.setdefault(c.aval, []).append(i)
+    same: dict[Any, Any] = {}
+    constvars = closed.jaxpr.constvars
+    for alike in [numbers for numbers in values.values() if len(numbers) > 1]:
+        first_by_ends: dict[bytes, list[int]] = {}  # most differ early: then none is copied
+        for i in alike:
+            flat = closed.consts[i].host.reshape(-1)
+            ends = flat[:16].tobytes() + flat[-16:].tobytes()
+            first_by_ends.setdefault(ends, []).append(i)
+        for numbers in [each for each in first_by_ends.values() if len(each) > 1]:
+            first_by_bits: dict[bytes, int] = {}
+            for i in numbers:
+                first = first_by_bits.setdefault(closed.consts[i].host.tobytes(), i)
+                if first != i:
+                    same[constvars[i]] = constvars[first]
+    if not same:
+        return closed
+    rest = [(v, c) for v, c in zip(constvars, closed.consts, strict=True) if v not in same]
+    eqns = [
+        eqn if same.keys().isdisjoint(eqn.inputs)
+        else eqn.with_inputs([same.get(x, x) for x in eqn.inputs])
+        for eqn in closed.jaxpr.eqns
+    ]  # fmt: skip
+    outvars = [same.get(x, x) for x in closed.jaxpr.outvars]
+    jaxpr = closed.jaxpr.replace(constvars=[v for v, _ in rest], eqns=eqns, outvars=outvars)
+    return ClosedJaxpr(jaxpr, [c for _, c in rest])
+
+
+def _is_put(c: ConcreteArray) -> bool:
+    """Return whether a user has put an array on a device."""
+    return c.buffer is not None and bool(placement_of(c.buffer).committed)
 
 
 def mark_optimised(closed: ClosedJaxpr) -> None:
