@@ -71,6 +71,46 @@ def test_of_many_arguments_it_names_the_first(heard):
     assert text.startswith(f"compiling add_up({'float32[], ' * 7}and 393 more) takes more than")
 
 
+@pytest.mark.parametrize(("under_way", "says"), [(0, True), (3, False)])
+@pytest.mark.parametrize("in_main_thread", [True, False])
+def test_it_goes_by_the_processor_time_of_one_compilation(
+    slow_compiler, monkeypatch, under_way, says, in_main_thread
+):
+    looks, texts = [], []
+
+    def process_time():  # at each of twenty looks a second more
+        looks.append(len(looks))
+        if len(looks) == 20:
+            slow_compiler.set()
+        return min(looks[-1], 20)
+
+    monkeypatch.setattr(compiling, "SLOW_SECONDS", 10.0)
+    monkeypatch.setattr(compiling.time, "process_time", process_time)
+    monkeypatch.setattr(compiling._under_way, "count", under_way)
+    monkeypatch.setattr(compiling.logger, "warning", texts.append)
+    factor = 2.0 + under_way + 10 * in_main_thread  # a program of its own
+
+    def call():
+        jit(lambda x: x * factor)(np.float32(1))
+
+    if in_main_thread:
+        call()
+    else:
+        thread = threading.Thread(target=call)
+        thread.start()
+        thread.join()
+    assert len(looks) >= 20
+    assert [text.split(":")[0] for text in texts] == says * [
+        "compiling _lambda_(float32[]) takes more than 10 s"]  # fmt: skip
+
+
+def test_a_wait_without_processor_time_is_said_when_it_is_long(heard, monkeypatch):
+    monkeypatch.setattr(compiling, "SLOW_SECONDS", 1e9)
+    monkeypatch.setattr(compiling, "_LONG_WAIT_SECONDS", 0.0)
+    jit(lambda x: x * 77)(np.float32(1))
+    assert len(heard) == 1
+
+
 def test_an_error_of_the_compiler_is_raised_where_it_was_called(heard):
     with pytest.raises(XStackError, match="no_such_option"):
         jit(lambda x: x + 17, compiler_options={"no_such_option": True})(np.float32(0))

@@ -321,7 +321,9 @@ Options = Mapping[str, bool | int | float | str]
 _MAX_EXECUTABLES = 2048
 _NAMED_TYPES = 8  # of arguments, in what is said of a long compilation
 SLOW_SECONDS = 10.0
-"""After this a compilation says that it is under way."""
+"""After so much processor time a compilation says that it is under way."""
+# Or after so much time: on a busy machine, or where XLA waits for a device.
+_LONG_WAIT_SECONDS = 60.0
 # A signal may come to another thread, which does not wake the one that waits.
 _LOOK_UP_SECONDS = 0.25
 
@@ -608,16 +610,17 @@ def _in_this_thread(
 
     A thread of its own would be started while the interpreter ends, if this is a daemon thread.
     """
-    timer = threading.Timer(SLOW_SECONDS, lambda: logger.warning(_what_takes_long(lowered, closed)))
-    timer.daemon = True
+    is_over = threading.Event()
+    watch = functools.partial(_watch, is_over, lowered, closed)
     try:
-        timer.start()
+        threading.Thread(target=watch, name="xjit watches", daemon=True).start()
     except RuntimeError:  # there can be no more threads
         return run()
-    try:
-        return run()
-    finally:
-        timer.cancel()
+    with _under_way:
+        try:
+            return run()
+        finally:
+            is_over.set()
 
 
 def _interruptible(
@@ -634,25 +637,58 @@ def _interruptible(
 
     def work() -> None:
         try:
-            found.append(run())
+            with _under_way:
+                found.append(run())
         except BaseException as error:
             raised.append(error)
         finally:
             is_over.set()
 
-    start = time.monotonic()
     try:
         threading.Thread(target=work, name=f"xjit compiles {lowered.name}", daemon=False).start()
     except RuntimeError:  # there can be no more threads
         return run()
-    is_said = False
-    while not is_over.wait(_LOOK_UP_SECONDS):
-        if not is_said and time.monotonic() - start >= SLOW_SECONDS:
-            is_said = True
-            logger.warning(_what_takes_long(lowered, closed))
+    _watch(is_over, lowered, closed)
     if raised:
         raise raised.pop()
     return found.pop()
+
+
+class _UnderWay:
+    """Counts the compilations of all threads."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self.count += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self.count -= 1
+
+
+_under_way = _UnderWay()
+
+
+def _watch(is_over: threading.Event, lowered: LoweredProgram, closed: ClosedJaxpr | None) -> None:
+    """Wait for a compilation, and say once that it takes long.
+
+    It takes what the process has of processors meanwhile, divided by the compilations under way:
+    XLA's threads serve all of them, so each one's own is not known. The time of a clock says
+    nothing on a busy machine.
+    """
+    start, last, used, is_said = time.monotonic(), time.process_time(), 0.0, False
+    while not is_over.wait(_LOOK_UP_SECONDS):
+        now = time.process_time()
+        used += (now - last) / max(_under_way.count, 1)
+        last = now
+        is_long = used >= SLOW_SECONDS or time.monotonic() - start >= _LONG_WAIT_SECONDS
+        if is_long and not is_said:
+            is_said = True
+            logger.warning(_what_takes_long(lowered, closed))
 
 
 def _what_takes_long(lowered: LoweredProgram, closed: ClosedJaxpr | None) -> str:
