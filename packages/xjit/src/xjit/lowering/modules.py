@@ -405,10 +405,9 @@ def _write_jaxpr(builder: Builder, jaxpr: Jaxpr, operands: list[str]) -> list[st
     fenced = _fenced(builder, jaxpr)
     nans = arithmetic.nan_results(jaxpr, builder.platform, module.is_portable)
     plan = _plan_of(builder, jaxpr)
-    planned = plan.eqns if plan else ()
     for eqn in jaxpr.eqns:
-        if eqn in planned:
-            plan.write(builder, eqn, names)  # type: ignore[union-attr]
+        if eqn in plan.eqns:
+            plan.write(builder, eqn, names)
             continue
         if located or is_marked:
             module.scopes = (*scopes, *eqn.name_stack, label(eqn))
@@ -429,8 +428,7 @@ def _write_jaxpr(builder: Builder, jaxpr: Jaxpr, operands: list[str]) -> list[st
         if located:
             locate(builder.lines, start, eqn, scopes)
     module.scopes = scopes
-    if plan:
-        plan.write_last(builder, names)
+    plan.write_last(builder, names)
     outvars: Sequence[Any] = jaxpr.outvars
     return [names[x] if x in names else _literal(builder, x, names) for x in outvars]
 
@@ -442,11 +440,11 @@ def _fenced(builder: Builder, jaxpr: Jaxpr) -> frozenset[Equation]:
     return wrong | equations_to_fence(jaxpr) if builder.may_fence else wrong
 
 
-def _plan_of(builder: Builder, jaxpr: Jaxpr) -> small_kernels.Plan | None:
+def _plan_of(builder: Builder, jaxpr: Jaxpr) -> small_kernels.Plan:
     """Return what is written as kernels of many small arrays."""
     module = builder.module
     if not (module.may_join and builder.may_fence) or _keeps_lines(jaxpr, module.scopes):
-        return None
+        return small_kernels.NO_PLAN
     return small_kernels.plan_of(jaxpr, is_main=jaxpr is module.main)
 
 

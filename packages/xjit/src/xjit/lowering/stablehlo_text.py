@@ -343,29 +343,13 @@ def equal_constants_merged(closed: ClosedJaxpr) -> ClosedJaxpr:
     """Use one constant for all of the same bits.
 
     A program that computes `eye(n)` several times while it is traced has an array for each: what
-    is computed from these is the same, but not seen to be. Arrays that a user has put on a device
-    stay as they are, and those whose elements are on a device alone.
+    is computed from these is the same, but not seen to be.
     """
-    values: dict[Any, list[int]] = {}
-    for i, c in enumerate(closed.consts):
-        if type(c) is ConcreteArray and c.host is not None and not _is_put(c):
-            values.setdefault(c.aval, []).append(i)
-    same: dict[Any, Any] = {}
-    constvars = closed.jaxpr.constvars
-    for alike in [numbers for numbers in values.values() if len(numbers) > 1]:
-        first_by_ends: dict[bytes, list[int]] = {}  # most differ early: then none is copied
-        for i in alike:
-            flat = closed.consts[i].host.reshape(-1)
-            ends = flat[:16].tobytes() + flat[-16:].tobytes()
-            first_by_ends.setdefault(ends, []).append(i)
-        for numbers in [each for each in first_by_ends.values() if len(each) > 1]:
-            first_by_bits: dict[bytes, int] = {}
-            for i in numbers:
-                first = first_by_bits.setdefault(closed.consts[i].host.tobytes(), i)
-                if first != i:
-                    same[constvars[i]] = constvars[first]
-    if not same:
+    first_by_number = _first_of_equal(closed.consts)
+    if not first_by_number:
         return closed
+    constvars = closed.jaxpr.constvars
+    same: dict[Any, Any] = {constvars[i]: constvars[k] for i, k in first_by_number.items()}
     rest = [(v, c) for v, c in zip(constvars, closed.consts, strict=True) if v not in same]
     eqns = [
         eqn if same.keys().isdisjoint(eqn.inputs)
@@ -377,9 +361,35 @@ def equal_constants_merged(closed: ClosedJaxpr) -> ClosedJaxpr:
     return ClosedJaxpr(jaxpr, [c for _, c in rest])
 
 
-def _is_put(c: ConcreteArray) -> bool:
-    """Return whether a user has put an array on a device."""
-    return c.buffer is not None and bool(placement_of(c.buffer).committed)
+def _first_of_equal(values: Sequence[Any]) -> dict[int, int]:
+    """Return the numbers of values whose bits others have before them, with those of the first.
+
+    Arrays that a user has put on a device stay apart, and those that are on a device alone.
+    """
+    numbers = [i for i, c in enumerate(values) if type(c) is ConcreteArray and _is_on_host(c)]
+    first_by_number: dict[int, int] = {}
+    # most differ in type, or in their first and last elements: then nothing is copied
+    for alike in _groups(numbers, lambda i: values[i].aval):
+        for ends in _groups(alike, lambda i: values[i].host.reshape(-1)[[0, -1]].tobytes()):
+            for first, *others in _groups(ends, lambda i: values[i].host.tobytes()):
+                first_by_number.update(dict.fromkeys(others, first))
+    return first_by_number
+
+
+def _groups(numbers: Sequence[int], key: Callable[[int], Any]) -> list[list[int]]:
+    """Return those numbers that share a key with others."""
+    if len(numbers) < 2:
+        return []
+    groups: dict[Any, list[int]] = {}
+    for i in numbers:
+        groups.setdefault(key(i), []).append(i)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _is_on_host(c: ConcreteArray) -> bool:
+    """Return whether the elements of an array are in host memory, and not where a user put them."""
+    is_put = c.buffer is not None and bool(placement_of(c.buffer).committed)
+    return c.host is not None and c.host.size > 0 and not is_put
 
 
 def mark_optimised(closed: ClosedJaxpr) -> None:

@@ -148,9 +148,7 @@ class Plan:
         """Write a function of updates and its call, and note the names of the results."""
         eqns = [eqn for update in updates for eqn in update.eqns]
         results = [v for update in updates for v in update.results]
-        own = {eqn.outputs[0] for eqn in eqns}
-        read = dict.fromkeys([x for eqn in eqns for x in eqn.inputs if type(x) is Var])
-        operands = [(x, *self._left.get(x, (names.get(x, ""), None))) for x in read if x not in own]
+        operands = [(x, *self._left.get(x, (names[x], None))) for x in _read(eqns)]
         avals = [move.source.aval if move else x.aval for x, _, move in operands]
 
         def body(inner: Any, args: list[str]) -> list[str]:
@@ -166,10 +164,20 @@ class Plan:
         names.update(zip(results, found, strict=True))
 
 
+NO_PLAN: Final = Plan([], {}, set())
+
+
+def _read(eqns: Sequence[Equation]) -> list[Var]:
+    """Return the variables that equations read and none of them gives."""
+    own = {eqn.outputs[0] for eqn in eqns}
+    read = dict.fromkeys([x for eqn in eqns for x in eqn.inputs if type(x) is Var])
+    return [x for x in read if x not in own]
+
+
 # ------------------------------------------------------------------------------------ what to write
 
 
-def plan_of(jaxpr: Jaxpr, *, is_main: bool) -> Plan | None:
+def plan_of(jaxpr: Jaxpr, *, is_main: bool) -> Plan:
     """Return what of a program is written as kernels of many small arrays.
 
     Args:
@@ -179,16 +187,41 @@ def plan_of(jaxpr: Jaxpr, *, is_main: bool) -> Plan | None:
     known = _convolutions(jaxpr)
     is_long = is_main and len(jaxpr.outvars) >= _FEWEST_RESULTS
     if not (known or is_long):
-        return None
+        return NO_PLAN
+    found = _look_from_the_end(jaxpr, known, _Results(jaxpr.outvars if is_long else ()))
     outs = {x for x in jaxpr.outvars if type(x) is Var}
-    may_end = _Results(jaxpr.outvars if is_long else ())
-    last: list[Equation] = []
-    reversals: dict[Any, Equation] = {}
-    read: set[Any] = set()  # by others than `last`, and not as the kernel of one convolution
-    kernels: set[Any] = set()
+    functions = list(_functions(_updates(_connected(found.last[::-1]), outs)))
+    eqns: dict[Equation, Convolution | None] = dict.fromkeys(
+        chain.from_iterable(u.eqns for u in chain.from_iterable(functions))
+    )
+    if known:
+        _choose_convolutions(jaxpr, known, found, eqns, outs)
+    return Plan(functions, eqns, outs) if eqns else NO_PLAN
+
+
+class _Found(NamedTuple):
+    """What a program ends with, from its last equation.
+
+    Attributes:
+      last: the arithmetic on small arrays that leads to results, and to nothing else.
+      reversals: the equations that reverse an array, by their results.
+      read: what others read, but for the kernel of one convolution.
+      kernels: the kernels of convolutions.
+    """
+
+    last: list[Equation]
+    reversals: dict[Any, Equation]
+    read: set[Any]
+    kernels: set[Any]
+
+
+def _look_from_the_end(
+    jaxpr: Jaxpr, known: dict[Equation, Convolution], may_end: _Results
+) -> _Found:
+    found = last, reversals, read, kernels = _Found([], {}, set(), set())
     for i, eqn in enumerate(reversed(jaxpr.eqns)):
         if i == _LAST and not (last or known):
-            return None
+            break
         name = eqn.primitive.name
         if name in _ARITHMETIC:
             out = eqn.outputs[0]
@@ -203,25 +236,30 @@ def plan_of(jaxpr: Jaxpr, *, is_main: bool) -> Plan | None:
         elif name == "rev":
             reversals[eqn.outputs[0]] = eqn
         read.update(eqn.inputs)
-    functions = list(_functions(_updates(last[::-1], outs)))
-    eqns: dict[Equation, Convolution | None] = dict.fromkeys(
-        chain.from_iterable(u.eqns for u in chain.from_iterable(functions))
-    )
-    if known:
-        for_updates = set(chain.from_iterable(eqn.inputs for eqn in eqns))
-        read.update(chain.from_iterable(eqn.inputs for eqn in last if eqn not in eqns))
-        results = [(out, c) for eqn, c in known.items() if (out := eqn.outputs[0]) not in read
-                   and out not in kernels and (out in outs) != (out in for_updates)]  # fmt: skip
-        read.update(outs, for_updates)
-        reversals = {x: eqn for x, eqn in reversals.items() if x not in read}
-        _choose_operands(known, reversals, {*jaxpr.constvars, *jaxpr.invars})
-        _choose_results(results, outs)
-        for eqn, c in known.items():
-            if c.together or c.moves_result:
-                eqns[eqn] = c
-                if c.moves[1] is not None and eqn.inputs[1] in reversals:
-                    eqns[reversals[eqn.inputs[1]]] = None
-    return Plan(functions, eqns, outs) if eqns else None
+    return found
+
+
+def _choose_convolutions(
+    jaxpr: Jaxpr, known: dict[Equation, Convolution], found: _Found,
+    eqns: dict[Equation, Convolution | None], outs: set[Any],
+) -> None:  # fmt: skip
+    """Choose what is moved of each convolution, and add those with something to `eqns`."""
+    _, reversals, read, kernels = found
+    for_updates = set(chain.from_iterable(eqn.inputs for eqn in eqns))
+    read.update(chain.from_iterable(eqn.inputs for eqn in found.last if eqn not in eqns))
+    results = [
+        (out, c) for eqn, c in known.items() for out in eqn.outputs
+        if out not in read and out not in kernels and (out in outs) != (out in for_updates)
+    ]  # fmt: skip
+    read.update(outs, for_updates)
+    reversals = {x: eqn for x, eqn in reversals.items() if x not in read}
+    _choose_operands(known, reversals, {*jaxpr.constvars, *jaxpr.invars})
+    _choose_results(results, outs)
+    for eqn, c in known.items():
+        if c.together or c.moves_result:
+            eqns[eqn] = c
+            if c.moves[0] is None and c.moves[1] is not None and eqn.inputs[1] in reversals:
+                eqns[reversals[eqn.inputs[1]]] = None
 
 
 class _Results(dict[ShapedArray, bool]):
@@ -262,8 +300,8 @@ def _is_unknown(eqn: Equation, aval: ShapedArray) -> bool:
     return bool(arrays) and not (is_same and eqn.primitive.name in ("sub", "div"))
 
 
-def _updates(eqns: Sequence[Equation], outs: set[Any]) -> list[Update]:
-    """Return equations by what they lead to: groups without common results, few of one kind."""
+def _connected(eqns: Sequence[Equation]) -> list[list[Equation]]:
+    """Return equations in groups without common variables but those that none of them gives."""
     groups: dict[Var, list[Equation]] = {}
     for eqn in eqns:
         own = [eqn]
@@ -275,13 +313,18 @@ def _updates(eqns: Sequence[Equation], outs: set[Any]) -> list[Update]:
                 own = other
         groups[eqn.outputs[0]] = own
     number = {eqn: i for i, eqn in enumerate(eqns)}
-    updates = []
-    for group in {id(group): group for group in groups.values()}.values():
-        group.sort(key=number.__getitem__)
-        updates.append(Update(group, [v for e in group if (v := e.outputs[0]) in outs]))
-    kinds = [(u.eqns[0].outputs[0].aval, *[e.primitive.name for e in u.eqns]) for u in updates]
+    found = {id(group): group for group in groups.values()}.values()
+    return [sorted(group, key=number.__getitem__) for group in found]
+
+
+def _updates(groups: list[list[Equation]], outs: set[Any]) -> list[Update]:
+    """Return groups of equations with their results, those of which few are alike."""
+    kinds = [(eqns[0].outputs[0].aval, *[e.primitive.name for e in eqns]) for eqns in groups]
     alike = Counter(kinds)
-    return [u for u, kind in zip(updates, kinds, strict=True) if alike[kind] <= _MOST_ALIKE]
+    return [
+        Update(eqns, [v for e in eqns for v in e.outputs if v in outs])
+        for eqns, kind in zip(groups, kinds, strict=True) if alike[kind] <= _MOST_ALIKE
+    ]  # fmt: skip
 
 
 def _functions(updates: list[Update]) -> Iterator[list[Update]]:
@@ -347,6 +390,14 @@ def _choose_operands(
             kernels.append((convolution, Move(source, dims, second)))
         elif _moves(lhs.aval, first) and _moves(rhs.aval, second):
             pairs.append((convolution, (Move(lhs, (), first), Move(rhs, (), second))))
+    _choose_kernels(kernels)
+    alike = Counter([tuple(map(_kind, pair)) for _, pair in pairs])
+    for convolution, pair in pairs:
+        if alike[tuple(map(_kind, pair))] <= _MOST_MOVED:
+            convolution.moves = convolution.together = pair
+
+
+def _choose_kernels(kernels: list[tuple[Convolution, Move]]) -> None:
     moves = list(dict.fromkeys([move for _, move in kernels]))
     alike = Counter(map(_kind, moves))
     moves = [move for move in moves if alike[_kind(move)] <= _MOST_MOVED]
@@ -354,10 +405,6 @@ def _choose_operands(
         for convolution, move in kernels:
             if move in moves:
                 convolution.moves, convolution.together = (None, move), moves
-    alike = Counter([tuple(map(_kind, pair)) for _, pair in pairs])
-    for convolution, pair in pairs:
-        if alike[tuple(map(_kind, pair))] <= _MOST_MOVED:
-            convolution.moves = convolution.together = pair
 
 
 def _kind(move: Move) -> Any:
@@ -453,24 +500,27 @@ def _write_move(b: Any, name: str, move: Move) -> str:
     return name
 
 
-@functools.lru_cache(maxsize=1024)
-def _steps(
-    aval: ShapedArray, order: Order, reversed_dims: Order
-) -> list[tuple[str, ShapedArray, ShapedArray, str]]:
-    """Return the operations that move a flat array, with their types and attributes.
-
-    Dimensions that stay adjacent are one, which leaves LLVM fewer loops.
-    """
+def _joined(aval: ShapedArray, order: Order, reversed_dims: Order) -> list[list[int]]:
+    """Return dimensions in an order, those that stay adjacent as one: LLVM has fewer loops then."""
     groups: list[list[int]] = []
     for d in order:
         if aval.shape[d] == 1:
             continue
-        before = [n for n in range(groups[-1][-1] + 1, d) if aval.shape[n] != 1] if groups else [0]
-        is_next = bool(groups) and groups[-1][-1] < d and not before
-        if is_next and (d in reversed_dims) == (groups[-1][-1] in reversed_dims):
+        last = groups[-1][-1] if groups else d
+        between = [n for n in range(last + 1, d) if aval.shape[n] != 1]
+        if last < d and not between and (d in reversed_dims) == (last in reversed_dims):
             groups[-1].append(d)
         else:
             groups.append([d])
+    return groups
+
+
+@functools.lru_cache(maxsize=1024)
+def _steps(
+    aval: ShapedArray, order: Order, reversed_dims: Order
+) -> list[tuple[str, ShapedArray, ShapedArray, str]]:
+    """Return the operations that move a flat array, with their types and attributes."""
+    groups = _joined(aval, order, reversed_dims)
     own = sorted(groups)
     shape = tuple([math.prod([aval.shape[d] for d in group]) for group in own])
     source, flat = shaped_array(shape, aval.dtype), _flat(aval)
