@@ -843,14 +843,19 @@ def _function_of_any(front_by_shape: dict[Any, FastPath], slow: Slow) -> Callabl
 
     def jitted(*args: Any, **kwargs: Any) -> Any:
         try:
-            if kwargs:  # `_shape`, written out
-                front = find((len(args), *kwargs) if args else tuple(kwargs))
-                if front is not None:
-                    return front.function(*args, *kwargs.values())
-            else:
+            # `_shape`, written out
+            if not kwargs:
                 front = find(len(args))
                 if front is not None:
                     return front.function(*args)
+            elif args:
+                front = find((len(args), *kwargs))
+                if front is not None:
+                    return front.function(*args, *kwargs.values())
+            else:  # without a list of both, a seventh of what this function takes
+                front = find(tuple(kwargs))
+                if front is not None:
+                    return front.function(*kwargs.values())
             return slow(args, kwargs)
         except Exception as error:
             shorten(error)
