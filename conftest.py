@@ -6,7 +6,9 @@ count, and the cache directories lie in a temporary folder. This happens when py
 file, before a test imports a package.
 """
 
+import contextlib
 import gc
+import importlib
 import itertools
 import os
 import shutil
@@ -19,6 +21,7 @@ import pytest
 
 from tests.nets.cells import IN_FULL, spread
 
+PACKAGES = Path(__file__).parent / "packages"
 VIRTUAL_CPU_DEVICES = "8"
 TESTS_BETWEEN_FREEZES = 500
 OBJECTS_BETWEEN_COLLECTIONS = 50_000
@@ -77,6 +80,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--sample", type=int, default=1, metavar="N", help="run only every Nth of the tests"
     )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> None:
+    """Import a module of the packages by its name before pytest collects its doctests.
+
+    Pytest imports the package first. If that imports the module, pytest would run it again, and
+    its primitives would be defined twice.
+    """
+    if not parent.config.option.doctestmodules or file_path.suffix != ".py":
+        return
+    _, found, name = file_path.with_suffix("").as_posix().rpartition("/src/")
+    if found and file_path.is_relative_to(PACKAGES) and not name.endswith("__main__"):
+        with contextlib.suppress(Exception):  # pytest reports what it finds when it imports it
+            importlib.import_module(name.removesuffix("/__init__").replace("/", "."))
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest looks which tests are marked `fuzz`

@@ -3,6 +3,8 @@
 import doctest
 import inspect
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +22,16 @@ def test_the_examples_of_functions_that_are_made_print_what_they_say(capsys):
         runner.run(doctest.DocTestParser().get_doctest(doc, {}, name, None, None))
     assert runner.summarize(verbose=False).failed == 0, capsys.readouterr().out
     assert len(made) > 70
+
+
+@pytest.mark.parametrize("module", ["xad/src/xad/custom_rules.py", "xpar/src/xpar/_shard_map.py"])
+def test_the_examples_of_a_module_that_its_package_imports_run_alone(module):
+    """They define primitives, which one process can do once."""
+    root = Path(__file__).parent.parent
+    command = [sys.executable, "-m", "pytest", "-q", "--doctest-modules", f"packages/{module}"]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert re.search(r"^\d+ passed", done.stdout, re.MULTILINE)
 
 
 @pytest.mark.parametrize("module", MODULES)
