@@ -18,7 +18,7 @@ import pytest
 import xstack
 import xstack.numpy as xnp
 from xjit import jaxlib_gateway as gateway
-from xjit.jaxlib_gateway import buffers, dlpack
+from xjit.jaxlib_gateway import buffers
 
 DEFAULT, OTHER = 1, 2
 CUDA = 2  # kDLCUDA
@@ -26,20 +26,20 @@ CUDA = 2  # kDLCUDA
 
 @pytest.fixture(autouse=True)
 def machine_with_gpus(monkeypatch):
-    export_capsule = dlpack.export_capsule
+    export_capsule = buffers.export_capsule
 
     def capsule_of_gpu(buffer, stream=None):
         found = export_capsule(buffer, stream)
         number = gateway.device_of(buffer).id
         if number:
-            header = dlpack._header(found)
+            header = buffers._header(found)
             header.device_type, header.device_id = CUDA, number
         return found
 
     def in_host_memory(device):
         return device.id == 0
 
-    monkeypatch.setattr(dlpack, "export_capsule", capsule_of_gpu)
+    monkeypatch.setattr(buffers, "export_capsule", capsule_of_gpu)
     for module in (buffers, gateway):
         monkeypatch.setattr(module, "in_host_memory", in_host_memory)
     with xstack.default_device(xstack.devices()[DEFAULT]):
@@ -93,7 +93,7 @@ ASKS = {
     "addressable_data": lambda x: [d.id for d in x.addressable_data(0).devices()],
     "addressable_shards": lambda x: [s.device.id for s in x.addressable_shards],
     "__dlpack_device__": lambda x: [dlpack_number(*x.__dlpack_device__())],
-    "__dlpack__": lambda x: [dlpack_number(*dlpack.device_of_capsule(x.__dlpack__()))],
+    "__dlpack__": lambda x: [dlpack_number(*buffers.device_of_capsule(x.__dlpack__()))],
     "__cuda_array_interface__": lambda x: [
         number_of_interface(getattr(x, "__cuda_array_interface__", None), x)],
     "unsafe_buffer_pointer": lambda x: [number_of_pointer(x.unsafe_buffer_pointer(), x)],
@@ -113,8 +113,8 @@ def number_of_interface(found, x):
 def number_of_pointer(pointer, x):
     """Return the device whose capsule has this pointer."""
     capsule = x.__dlpack__()
-    assert not x.size or pointer == dlpack.data_pointer(capsule)
-    return dlpack.device_of_capsule(capsule)[1]
+    assert not x.size or pointer == buffers.data_pointer(capsule)
+    return buffers.device_of_capsule(capsule)[1]
 
 
 def number_of_size(size, x):
@@ -149,13 +149,13 @@ def test_an_array_over_several_devices_is_lent_as_one_says():
     x = xstack.device_put(xnp.arange(8.0), xstack.NamedSharding(mesh, xstack.P("i")))
     assert {d.id for d in x.devices()} == {3, 4} and not hasattr(x, "__cuda_array_interface__")
     told = x.__dlpack_device__()
-    assert told == dlpack.device_of_capsule(x.__dlpack__()) == (CUDA, DEFAULT)
+    assert told == buffers.device_of_capsule(x.__dlpack__()) == (CUDA, DEFAULT)
 
 
 def test_a_reader_on_the_host_gets_a_copy_and_one_of_another_device_an_error():
     x = xstack.device_put(np.arange(3, dtype=np.float32), on(OTHER))
     capsule = x.__dlpack__(dl_device=(1, 0), max_version=(1, 0))
-    assert dlpack.device_of_capsule(capsule)[0] == 1
+    assert buffers.device_of_capsule(capsule)[0] == 1
     np.testing.assert_array_equal(np.from_dlpack(x, device="cpu"), [0, 1, 2])
     with pytest.raises(BufferError, match="__dlpack__: the memory is on another device"):
         x.__dlpack__(dl_device=(CUDA, 5))
@@ -166,8 +166,8 @@ def test_a_reader_on_the_host_gets_a_copy_and_one_of_another_device_an_error():
 def test_a_copy_is_lent_from_the_device_that_it_was_asked_of():
     x = xstack.device_put(np.arange(3, dtype=np.float32), on(OTHER))
     own, other = x.__dlpack__(), x.__dlpack__(copy=True)
-    assert dlpack.device_of_capsule(other) == (CUDA, OTHER) == x.__dlpack_device__()
-    assert dlpack.data_pointer(other) != dlpack.data_pointer(own)
+    assert buffers.device_of_capsule(other) == (CUDA, OTHER) == x.__dlpack_device__()
+    assert buffers.data_pointer(other) != buffers.data_pointer(own)
 
 
 def test_lent_memory_lives_as_long_as_the_capsule():

@@ -496,7 +496,7 @@ def _changed(**fields):
     """Return a capsule of three numbers with fields of its header overwritten, and their owner."""
     owner = np.arange(3.0)
     capsule = owner.__dlpack__()
-    header = gateway.dlpack._header(capsule)
+    header = gateway.buffers._header(capsule)
     for name, value in fields.items():
         setattr(header, name, value)
     return capsule, owner

@@ -27,7 +27,7 @@ moved_modules(__name__, """
         lax.shape: lax.shape_queries
         lax.slicing: lax.indexed
         linalg.systems: linalg.factorisations linalg.norms
-        nn: attention
+        nn: attention softmax
         numpy.array_methods: numpy.numpy_protocols numpy.printing
         numpy.contraction: numpy._einsum
         numpy.creation: numpy.triangles

@@ -32,12 +32,12 @@ with namespace(globals(), at_once=True):
         check_all_kept as check_all_kept, check_kept as check_kept,
         copy_to_device as copy_to_device, copy_to_host_async as copy_to_host_async,
         cuda_array_interface as cuda_array_interface, delete as delete, device_of as device_of,
-        devices_of as devices_of, from_dlpack as from_dlpack, in_host_memory as in_host_memory,
-        is_away as is_away, is_deleted as is_deleted, is_ready as is_ready,
-        lent_device as lent_device, nbytes_on_device as nbytes_on_device,
-        note_devices as note_devices, placement as placement, placement_of as placement_of,
-        pooled_shards as pooled_shards, put as put, put_replicated as put_replicated,
-        put_shards as put_shards, several_devices as several_devices, shards as shards,
+        devices_of as devices_of, dlpack_device as dlpack_device, from_dlpack as from_dlpack,
+        in_host_memory as in_host_memory, is_away as is_away, is_deleted as is_deleted,
+        is_ready as is_ready, lent_device as lent_device,
+        nbytes_on_device as nbytes_on_device, note_devices as note_devices,
+        placement as placement, placement_of as placement_of, pooled_shards as pooled_shards,
+        put as put, put_replicated as put_replicated, put_shards as put_shards, several_devices as several_devices, shards as shards,
         stacked as stacked, to_dlpack as to_dlpack, to_numpy as to_numpy,
         uncommitted as uncommitted, unsafe_pointer as unsafe_pointer,
     )  # fmt: skip
@@ -54,7 +54,6 @@ with namespace(globals(), at_once=True):
         share_devices as share_devices, startable as startable, until_ready as until_ready,
         watch as watch, watched as watched, when_orphaned as when_orphaned,
     )  # fmt: skip
-    from xjit.jaxlib_gateway.dlpack import dlpack_device as dlpack_device
     from xjit.jaxlib_gateway.executables import (
         CALLBACK_TARGET as CALLBACK_TARGET, EXTRA_OPTIONS as EXTRA_OPTIONS,
         PARTITIONER_TARGET as PARTITIONER_TARGET, PIECES_TARGET as PIECES_TARGET,

@@ -1,7 +1,8 @@
-"""Buffers: data on devices, transfers of host arrays, and the guards of transfers."""
+"""Buffers: data on devices, transfers of host arrays, the guards of transfers, DLPack capsules."""
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import logging
 import math
@@ -9,9 +10,9 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+import ml_dtypes
 import numpy as np
 
-from xjit.jaxlib_gateway import dlpack
 from xjit.jaxlib_gateway.array_types import SUB_BYTE_DTYPES, ArrayType, Index, Tiles, array_type
 from xjit.jaxlib_gateway.clients import (
     check,
@@ -602,7 +603,7 @@ def unsafe_pointer(buffer: Buffer) -> int:
     block_until_ready(buffer)
     if buffer.aval.dtype in SUB_BYTE_DTYPES:
         return int(buffer.unsafe_buffer_pointer())  # DLPack has no such elements
-    return dlpack.data_pointer(dlpack.export_capsule(buffer))
+    return data_pointer(export_capsule(buffer))
 
 
 def shards(buffer: Buffer) -> list[Buffer]:
@@ -657,7 +658,7 @@ def assemble(pieces: Sequence[Buffer], devices: Sequence[Any] | None = None) -> 
 def to_dlpack(buffer: Buffer, stream: int | None = None) -> Any:
     """Return a DLPack capsule of the buffer, for an object's `__dlpack__` method to give."""
     block_until_ready(buffer)
-    capsule = dlpack.export_capsule(buffer, stream)
+    capsule = export_capsule(buffer, stream)
     _mark_shared(buffer)
     return capsule
 
@@ -672,7 +673,7 @@ def lent_device(buffer: Buffer) -> tuple[int, int]:
     if in_host_memory(device_of(buffer)):
         return 1, 0
     block_until_ready(buffer)
-    return dlpack.device_of_capsule(dlpack.export_capsule(buffer))
+    return device_of_capsule(export_capsule(buffer))
 
 
 def cuda_array_interface(buffer: Buffer) -> dict[str, Any] | None:
@@ -703,12 +704,12 @@ def from_dlpack(source: Any, device: Any = None, *, may_alias: bool = False) -> 
     """
     kind, number = source.__dlpack_device__()
     if int(kind) == 1:
-        host = dlpack.host_array(source)
+        host = host_array(source)
         if may_alias:
             host.flags.writeable = False
         return put(host, device or default_device("cpu"), may_alias=may_alias)
     here = next(d for d in client("gpu").local_devices() if d.local_hardware_id == number)
-    shared, shape, dtype = dlpack.import_capsule(source, here)
+    shared, shape, dtype = import_capsule(source, here)
     buffer = shared._rewrap_with_aval_and_sharding(array_type(shape, dtype), placement((here,)))
     return buffer if device is None else copy_to_device(buffer, device)
 
@@ -750,7 +751,7 @@ class _Memory:
             "version": 3,
             "shape": kind.shape,
             "typestr": f"|V{kind.dtype.itemsize}",
-            "data": (dlpack.data_pointer(capsule), True),
+            "data": (data_pointer(capsule), True),
         }
 
 
@@ -762,7 +763,7 @@ def _copy_of_memory(buffer: Buffer) -> np.ndarray[Any, Any]:
     kind = buffer.aval
     if 0 in kind.shape:
         return np.empty(kind.shape, kind.dtype)
-    return np.array(_Memory(dlpack.export_capsule(buffer), kind)).view(kind.dtype)
+    return np.array(_Memory(export_capsule(buffer), kind)).view(kind.dtype)
 
 
 # ---------------------------------------------------------------------------------- buffer pools
@@ -980,3 +981,189 @@ def _put_at_once(
         )
     except RuntimeFailure as error:
         fail(operation, f"{kind} could not be placed on {len(devices)} devices", error)
+
+
+# ---------------------------------------------------------------------------------------- DLPack
+# DLPack capsules: their header, and the memory behind them.
+#
+# A capsule holds a C struct whose first fields say where the data is and what it is. It is also a
+# counted reference: while it lives, the buffer's memory is neither freed nor donated, which makes
+# it the safe way to a raw address.
+#
+# Source: the DLPack specification, `dlpack.h` (`DLManagedTensor`, `DLDataTypeCode`).
+
+_BITS_NAME_BY_CODE = {0: "int", 1: "uint", 2: "float", 5: "complex"}
+_DTYPE_BY_CODE_BITS = {
+    (4, 16): np.dtype(ml_dtypes.bfloat16),
+    (6, 8): np.dtype(bool),
+    (7, 8): np.dtype(ml_dtypes.float8_e3m4),
+    (8, 8): np.dtype(ml_dtypes.float8_e4m3),
+    (9, 8): np.dtype(ml_dtypes.float8_e4m3b11fnuz),
+    (10, 8): np.dtype(ml_dtypes.float8_e4m3fn),
+    (11, 8): np.dtype(ml_dtypes.float8_e4m3fnuz),
+    (12, 8): np.dtype(ml_dtypes.float8_e5m2),
+    (13, 8): np.dtype(ml_dtypes.float8_e5m2fnuz),
+    (14, 8): np.dtype(ml_dtypes.float8_e8m0fnu),
+}
+_CPU_DEVICE, _CUDA_DEVICE = 1, 2
+
+
+class _Header(ctypes.Structure):
+    """`DLTensor`: what an unversioned capsule points to begins with it."""
+
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    )
+
+
+_pointer_of_capsule = ctypes.pythonapi.PyCapsule_GetPointer
+_pointer_of_capsule.restype = ctypes.c_void_p
+_pointer_of_capsule.argtypes = (ctypes.py_object, ctypes.c_char_p)
+_is_capsule = ctypes.pythonapi.PyCapsule_IsValid
+_is_capsule.argtypes = (ctypes.py_object, ctypes.c_char_p)
+
+_VERSIONED = b"dltensor_versioned"
+_VERSIONED_PREFIX = 32  # bytes: the version, the owner, its deleter, flags
+
+
+def export_capsule(buffer: Any, stream: int | None = None) -> Any:
+    """Return an unversioned DLPack capsule that shares and keeps the buffer's memory.
+
+    The protocol has no read-only mark in this version: whoever takes the capsule must not write.
+    """
+    try:
+        return _jax.buffer_to_dlpack_managed_tensor(buffer, stream)
+    except RuntimeFailure as error:
+        fail("to_dlpack", f"{buffer.aval} cannot be shared", error)
+
+
+def dlpack_device(device: Any) -> tuple[int, int]:
+    """Return what `__dlpack_device__` has to answer for a buffer on `device`."""
+    if device.platform == "cpu":
+        return _CPU_DEVICE, 0
+    return _CUDA_DEVICE, int(device.local_hardware_id)
+
+
+def device_of_capsule(capsule: Any) -> tuple[int, int]:
+    """Return the type and number of the device whose memory a capsule has."""
+    header = _header(capsule)
+    return int(header.device_type), int(header.device_id)
+
+
+def data_pointer(capsule: Any) -> int:
+    """Return the address of the first element of a capsule."""
+    header = _header(capsule)
+    return int(header.data or 0) + int(header.byte_offset)
+
+
+def host_array(source: Any) -> np.ndarray[Any, Any]:
+    """Return a view of the CPU memory that `source` offers through `__dlpack__`.
+
+    Raises:
+        ValueError: the capsule says that its memory is on another device, or has none.
+    """
+    try:
+        capsule = source.__dlpack__(max_version=(1, 0))  # which read-only memory needs
+    except TypeError:  # older than the argument
+        capsule = source.__dlpack__()
+    header = _check_header(capsule, _CPU_DEVICE)
+    try:
+        return np.from_dlpack(_Offered(capsule))
+    except (RuntimeError, TypeError, BufferError):  # NumPy knows only its own dtypes
+        dtype, shape = dtype_of(header), tuple(header.shape[: header.ndim])
+        strides = tuple(header.strides[: header.ndim]) if header.strides else None
+        memory = _ForeignMemory(capsule, shape, strides, dtype.itemsize)
+        return np.asarray(memory).view(dtype)
+
+
+def import_capsule(source: Any, device: Any) -> tuple[Any, tuple[int, ...], np.dtype[Any]]:
+    """Return jaxlib's buffer over the device memory that `source` offers, its shape and dtype."""
+    stream = device.get_stream_for_external_ready_events()
+    capsule = source.__dlpack__(stream=stream)
+    header = _check_header(capsule, _CUDA_DEVICE)
+    shape, dtype = tuple(header.shape[: header.ndim]), dtype_of(header)
+    try:
+        return _jax.dlpack_managed_tensor_to_buffer(capsule, device, stream), shape, dtype
+    except RuntimeFailure as error:
+        fail("from_dlpack", "the memory cannot be shared", error)
+
+
+def dtype_of(header: _Header) -> np.dtype[Any]:
+    """Return the dtype of a capsule's elements."""
+    found: np.dtype[Any] | None = _DTYPE_BY_CODE_BITS.get((header.code, header.bits))
+    if found is not None and header.lanes == 1:
+        return found
+    name = _BITS_NAME_BY_CODE.get(header.code)
+    if name is None or header.lanes != 1 or header.bits < 8:
+        raise TypeError(message(
+            "from_dlpack", "the elements have no dtype here.",
+            got=f"type code {header.code}, {header.bits} bits, {header.lanes} lanes",
+        ))  # fmt: skip
+    return np.dtype(f"{name}{int(header.bits)}")
+
+
+class _Offered:
+    """A capsule of CPU memory that was looked at already, as NumPy takes it."""
+
+    __slots__ = ("_capsule",)
+
+    def __init__(self, capsule: Any) -> None:
+        self._capsule = capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return _CPU_DEVICE, 0
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._capsule
+
+
+class _ForeignMemory:
+    """Memory of another library, kept alive by the capsule that shares it."""
+
+    __slots__ = ("__array_interface__", "_capsule")
+
+    def __init__(
+        self, capsule: Any, shape: tuple[int, ...], strides: tuple[int, ...] | None, itemsize: int
+    ) -> None:
+        self._capsule = capsule
+        self.__array_interface__ = {
+            "version": 3,
+            "shape": shape,
+            "strides": None if strides is None else tuple(s * itemsize for s in strides),
+            "typestr": f"|V{itemsize}",
+            "data": (data_pointer(capsule), True),
+        }
+
+
+def _header(capsule: Any) -> _Header:
+    if _is_capsule(capsule, _VERSIONED):
+        address = int(_pointer_of_capsule(capsule, _VERSIONED) or 0) + _VERSIONED_PREFIX
+    else:
+        address = int(_pointer_of_capsule(capsule, b"dltensor") or 0)
+    return _Header.from_address(address)
+
+
+def _check_header(capsule: Any, device_type: int) -> _Header:
+    """Return the header of a foreign capsule, after comparing it with what its object said."""
+    header = _header(capsule)
+    shape = tuple(header.shape[: header.ndim])
+    if header.device_type != device_type:
+        raise ValueError(message(
+            "from_dlpack", "the object and its capsule name different devices.",
+            got=f"__dlpack_device__ of type {device_type}, a capsule of type {header.device_type}",
+            expected="one device type: 1 is a CPU, 2 a CUDA device",
+        ))  # fmt: skip
+    if any(n < 0 for n in shape):
+        raise ValueError(f"from_dlpack: the capsule has negative dimensions: {shape}.")
+    if not header.data and 0 not in shape:
+        raise ValueError(f"from_dlpack: the capsule of shape {shape} has no memory: null.")
+    return header

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 import xnp.numpy as xn
-from xnp import lax, nn, softmax as _sums
+from xnp import lax, nn
+from xnp.nn import logsumexp as logsumexp
 from xnp.numpy import dispatch
 from xnp.numpy.dispatch import broadcast, broadcast_checked, cast, dispatched, inexact, wide
 from xnp.primitives.table import bind
-from xnp.softmax import logsumexp as logsumexp
 from xprim import Array, dtypes
 from xprim.errors import ConcretizationTypeError, message
 from xprim.requirements import require, static_int
@@ -540,12 +540,12 @@ def _boxcox(x: Any, lmbda: Any, log: str, operation: str) -> Array:
 
 def softmax(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
     """Return e^x divided by its sum over the axes, None for all of them."""
-    return _sums.softmax(x, axis=axis)
+    return nn.softmax(x, axis=axis)
 
 
 def log_softmax(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
     """Return the logarithm of `softmax`."""
-    return _sums.log_softmax(x, axis=axis)
+    return nn.log_softmax(x, axis=axis)
 
 
 # ------------------------------------------------------------------------------------- integrals
