@@ -55,9 +55,8 @@ moved_modules(__name__, """
         sharding.layouts: layouts
         sharding.meshes: meshes
         sharding.partial_sums: auto_axes partial_sums
-        sharding.queries: places_in_programs
         sharding.rules: dimension_names sharding_rules
-        sharding.shardings: named_shardings partition_specs shardings
+        sharding.shardings: named_shardings partition_specs places_in_programs shardings
         sharding.typed: axis_modes typed_shardings
         stages: unplaced
         stored_programs: parallel_compilation

@@ -39,13 +39,13 @@ from xjit.dispatch.program import DeviceKernel, Program
 from xjit.lowering.modules import LoweredProgram, source_locations
 from xjit.sharding.layouts import format_of
 from xjit.sharding.meshes import AbstractMesh, Mesh, ProgramOfThisProcess, stage_html
-from xjit.sharding.queries import abstract_mesh_within
 from xjit.sharding.shardings import (
     NamedSharding,
     NoMeshError,
     PartitionSpec,
     Sharding,
     SingleDeviceSharding,
+    abstract_mesh_within,
 )
 from xjit.sharding.typed import described
 from xprim import ClosedJaxpr, ConcreteArray, ShapedArray, Tracer, config

@@ -17,16 +17,9 @@ from xjit.dispatch.placement import (
     one_device,
     over_mesh,
 )
+from xjit.sharding import shardings as sharding_kinds
 from xjit.sharding.meshes import Mesh, current_mesh, meshes_shaped
-from xjit.sharding.queries import abstract_mesh_within, devices_within, mesh_within
-from xjit.sharding.shardings import (
-    NamedSharding,
-    NoMeshError,
-    PartitionSpec,
-    Sharding,
-    SingleDeviceSharding,
-    check_same_axes,
-)
+from xjit.sharding.shardings import NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
 from xprim import ClosedJaxpr, ConcreteArray
 from xprim.errors import message
 
@@ -94,7 +87,7 @@ def placement_for(
         if mesh is None and current_mesh.value is None:
             for a, k in zip(asked, known, strict=True):
                 if isinstance(a, NamedSharding):
-                    check_same_axes(operation, a.mesh, k)
+                    sharding_kinds.check_same_axes(operation, a.mesh, k)
     given = [a or _committed(x) for a, x in zip(asked, arrays, strict=True)]
     return spread_placement(given, out_shardings, mesh, lambda i: _raise_conflict(
         operation, arrays, names, i))  # fmt: skip
@@ -146,7 +139,7 @@ def _choose_mesh(named: Sequence[Any]) -> Mesh | None:
         near = [m for m in _meshes_nearby() if m.shape_tuple == shapes[0]]
         same = near[:1] or meshes_shaped(shapes[0])
         if len(same) != 1:
-            raise NoMeshError(message(
+            raise sharding_kinds.NoMeshError(message(
                 "mesh", "values are to lie on a mesh without devices.", got=repr(shapes[0]),
                 hint="call it inside `with set_mesh(mesh):`",
             ))  # fmt: skip
@@ -186,9 +179,9 @@ def mesh_named_by(closed: ClosedJaxpr, shardings: Callable[[], Requested]) -> Me
       closed: the program.
       shardings: returns those of the arguments, one of which gives devices to an abstract mesh.
     """
-    mesh = mesh_within(closed)
+    mesh = sharding_kinds.mesh_within(closed)
     if mesh is None:
-        abstract = abstract_mesh_within(closed, constrains=bool(_meshes_nearby()))
+        abstract = sharding_kinds.abstract_mesh_within(closed, constrains=bool(_meshes_nearby()))
         if abstract is not None and abstract.size > 1:
             wanted = [NamedSharding(abstract, PartitionSpec())]
             mesh = _mesh_that_fits(wanted, shardings()) or _choose_mesh([abstract])
@@ -209,7 +202,7 @@ def device_named_in(
     Raises:
       ValueError: the program, or a sharding, names other devices.
     """
-    named = devices_within(closed)
+    named = sharding_kinds.devices_within(closed)
     if not named:
         return None
     others = [named, *[s.device_set for s in shardings() if s is not None and s.has_devices]]

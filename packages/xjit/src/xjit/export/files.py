@@ -19,8 +19,8 @@ import numpy as np
 import xtree
 from xjit import jaxlib_gateway as gateway
 from xjit.dispatch.placement import OverMesh, Placement
+from xjit.sharding import shardings as sharding_kinds
 from xjit.sharding.meshes import AbstractMesh, AxisType, Mesh
-from xjit.sharding.queries import mesh_within
 from xjit.sharding.shardings import NamedSharding, PartitionSpec, Sharding, axes_of, named_as
 from xprim import ShapedArray, dtypes, shaped_array
 from xprim.errors import message
@@ -437,7 +437,9 @@ def devices_of(traced: Any) -> Devices:
     program = traced._program
     asked = [*program.in_shardings, *traced._shardings, *program.out_shardings]
     meshes = [s.mesh for s in asked if isinstance(s, NamedSharding)]
-    if meshes and not any(isinstance(m, Mesh) for m in [*meshes, mesh_within(program.closed)]):
+    if meshes and not any(
+        isinstance(m, Mesh) for m in [*meshes, sharding_kinds.mesh_within(program.closed)]
+    ):
         return _without_devices(traced, meshes[0])
     placement: Placement = program.placement_ahead(traced._shardings)
     if len(placement.devices) == 1:

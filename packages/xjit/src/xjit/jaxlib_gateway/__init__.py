@@ -37,7 +37,8 @@ with namespace(globals(), at_once=True):
         is_ready as is_ready, lent_device as lent_device,
         nbytes_on_device as nbytes_on_device, note_devices as note_devices,
         placement as placement, placement_of as placement_of, pooled_shards as pooled_shards,
-        put as put, put_replicated as put_replicated, put_shards as put_shards, several_devices as several_devices, shards as shards,
+        put as put, put_replicated as put_replicated, put_shards as put_shards,
+        several_devices as several_devices, shards as shards,
         stacked as stacked, to_dlpack as to_dlpack, to_numpy as to_numpy,
         uncommitted as uncommitted, unsafe_pointer as unsafe_pointer,
     )  # fmt: skip

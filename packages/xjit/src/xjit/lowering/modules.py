@@ -44,11 +44,11 @@ from xjit.lowering.stablehlo_text import (
 from xjit.lowering.unreduced_programs import passed
 from xjit.sharding.inspection import Inspection
 from xjit.sharding.meshes import Mesh
-from xjit.sharding.queries import cuts_of
 from xjit.sharding.shardings import (
     NamedSharding,
     Sharding,
     along_explicit_axes,
+    cuts_of,
 )
 from xjit.xla_workarounds import arithmetic, small_kernels
 from xjit.xla_workarounds.fusion import equations_to_fence, sums_to_fence

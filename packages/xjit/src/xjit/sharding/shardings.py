@@ -1,14 +1,16 @@
 """Shardings: how the elements of an array are split over devices, in the words users know.
 
 `Sharding` and `SingleDeviceSharding`; `PartitionSpec` names for each dimension of an array the
-mesh axes along which it is split; `NamedSharding` is a mesh with a spec.
+mesh axes along which it is split; `NamedSharding` is a mesh with a spec. `mesh_within` and its
+neighbours find the meshes, shardings and devices that a program names.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import NoneType
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +18,7 @@ import numpy as np
 import xtree
 from xjit import jaxlib_gateway as gateway
 from xjit.sharding.meshes import AbstractMesh, Mesh, OfThisProcess, mesh_now, sharding_html
-from xprim import ManualAxisType, config
+from xprim import ClosedJaxpr, Equation, ManualAxisType, ShapedArray, config
 from xprim.avals import PINNED_HOST
 from xprim.errors import ArgumentError, message
 from xprim.requirements import require, require_choice
@@ -31,7 +33,8 @@ __all__ = [
     "along_explicit_axes", "check_axis_names", "check_same_axes", "default_device", "in_types",
     "resolved",
     "says_of_explicit_axes", "says_of_manual_axes", "sharding_named_by",
-    "with_manual_axes",
+    "with_manual_axes", "abstract_mesh_within", "cuts_of", "devices_within", "mesh_within",
+    "places_in",
 ]  # fmt: skip
 
 __dir__ = __all__.copy
@@ -1043,3 +1046,143 @@ def sharding_named_by(value: Any, operation: str) -> Sharding | None:
     if isinstance(found, SingleDeviceSharding) and found.memory is not None:
         return found
     return found if isinstance(found, NamedSharding | TiledSharding) else None
+
+
+# -------------------------------------------------------------------------- shardings in programs
+# The meshes, shardings and inner programs that the equations of a program name.
+#
+# One walk over a program finds all of them and is memoised with the program.
+
+_KINDS = (ClosedJaxpr, Sharding, Mesh, AbstractMesh)
+_OTHERS = frozenset((int, bool, float, str, NoneType))  # most params: told by a look-up
+
+
+def places_in(closed: ClosedJaxpr) -> tuple[tuple[Equation, Any], ...]:
+    """Return each program, sharding and mesh that a param of an equation is or holds."""
+    return closed.derived(_places)
+
+
+def _places(closed: ClosedJaxpr) -> tuple[tuple[Equation, Any], ...]:
+    found: list[tuple[Equation, Any]] = []
+    by_signature: dict[Any, list[Any]] = {}  # most equations repeat one of the same params
+    for eqn in [eqn for eqn in closed.jaxpr.eqns if eqn.params]:
+        signature = eqn.signature or eqn
+        items = by_signature.get(signature)
+        if items is None:
+            items = by_signature[signature] = _places_of(eqn.params)
+        if items:
+            found += [(eqn, item) for item in items]
+    return tuple(found)
+
+
+def _places_of(params: Mapping[str, Any]) -> list[Any]:
+    found: list[Any] = []
+    for value in params.values():
+        kind = type(value)
+        if kind not in _OTHERS:
+            found += [item for item in (value if kind is tuple else (value,))
+                      if type(item) not in _OTHERS and isinstance(item, _KINDS)]  # fmt: skip
+    return found
+
+
+def mesh_within(closed: ClosedJaxpr) -> Mesh | None:
+    """Return a mesh that an equation of a program names, or of one it calls; None for none."""
+    if not gateway.several_devices[0]:
+        return None
+    return closed.derived(_mesh_within)
+
+
+def _mesh_within(closed: ClosedJaxpr) -> Mesh | None:
+    for _, place in places_in(closed):
+        if isinstance(place, ClosedJaxpr):
+            mesh: Any = mesh_within(place)
+        else:
+            mesh = place.mesh if isinstance(place, NamedSharding) else place
+        if isinstance(mesh, Mesh):
+            return mesh
+    return None
+
+
+def devices_within(closed: ClosedJaxpr) -> frozenset[Any]:
+    """Return the devices to which a program, or one that it calls, constrains values.
+
+    `device_put` of a traced value to one device only says in which memory the value is.
+    """
+    return closed.derived(_devices_within) if gateway.several_devices[0] else frozenset()
+
+
+def _devices_within(closed: ClosedJaxpr) -> frozenset[Any]:
+    found: set[Any] = set()
+    for eqn, place in places_in(closed):
+        if isinstance(place, ClosedJaxpr):
+            found |= devices_within(place)
+        elif isinstance(place, SingleDeviceSharding) and eqn.primitive.name != "device_put":
+            found |= place.device_set
+    return frozenset(found)
+
+
+def abstract_mesh_within(closed: ClosedJaxpr, constrains: bool = False) -> AbstractMesh | None:
+    """Return a mesh without devices over which an equation of a program runs; None for none.
+
+    Args:
+      closed: the program.
+      constrains: whether one over which an equation only constrains a value will do.
+    """
+    return closed.derived(_abstract_mesh_within, constrains)
+
+
+def _abstract_mesh_within(closed: ClosedJaxpr, constrains: bool) -> AbstractMesh | None:
+    for _, place in places_in(closed):
+        mesh = place
+        if isinstance(place, ClosedJaxpr):
+            mesh = abstract_mesh_within(place, constrains)
+        elif constrains and isinstance(place, NamedSharding):
+            mesh = place.mesh
+        if isinstance(mesh, AbstractMesh):
+            return mesh
+    return None
+
+
+# ---------------------------------------------------------------------------- sharded dimensions
+# Which dimensions of arrays a program shards over devices, as far as it says so.
+#
+# The compiler chooses the shardings of intermediate values from those of arguments, results and
+# constraints. So lowering rules can find out only whether a dimension may be sharded.
+
+Cuts = frozenset[tuple[int, int]]
+"""For each dimension that is cut the rank of the array, and the number of the dimension."""
+
+
+def cuts_of(
+    closed: ClosedJaxpr, in_shardings: Sequence[Sharding | None],
+    out_shardings: Sequence[Sharding | None],
+) -> Cuts:  # fmt: skip
+    """Return the dimensions that are cut by what is said of a program and in it."""
+    pairs = [*zip(in_shardings, closed.in_avals, strict=False),
+             *zip(out_shardings, closed.out_avals, strict=False)]  # fmt: skip
+    return frozenset(_cut(pairs)) | cuts_within(closed)
+
+
+def cuts_within(closed: ClosedJaxpr) -> Cuts:
+    """Return the dimensions that equations of a program cut, or those of programs they call."""
+    return closed.derived(_cuts_within)
+
+
+def _cuts_within(closed: ClosedJaxpr) -> Cuts:
+    cuts: set[tuple[int, int]] = set()
+    for eqn, place in places_in(closed):
+        if isinstance(place, ClosedJaxpr):
+            cuts |= cuts_within(place)
+        elif isinstance(place, Sharding):
+            cuts.update(_cut((place, x.aval) for x in eqn.outputs))
+    return frozenset(cuts)
+
+
+def _cut(pairs: Iterable[tuple[Sharding | None, ShapedArray]]) -> Iterator[tuple[int, int]]:
+    for sharding, aval in pairs:
+        if isinstance(sharding, NamedSharding):
+            parts = sharding.spec[: aval.ndim]
+            yield from [(aval.ndim, dim) for dim, part in enumerate(parts) if axes_of(part)]
+        elif sharding is not None:
+            counts = sharding.tiles(aval.ndim).counts
+            yield from [(aval.ndim, dim) for dim, count in enumerate(counts) if count > 1]

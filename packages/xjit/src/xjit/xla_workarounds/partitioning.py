@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from xjit.jaxlib_gateway import SLICES_BEYOND_PIECES
-from xjit.sharding.queries import abstract_mesh_within, mesh_within
+from xjit.sharding import shardings as sharding_kinds
 from xjit.sharding.rules import rule_of
 from xjit.sharding.shardings import NamedSharding, Sharding, axes_of, says_of_explicit_axes
 from xjit.xla_workarounds.arithmetic import clamp_start
@@ -82,7 +82,7 @@ def barriers_of(
 
 def _has_many_axes(closed: ClosedJaxpr, shardings: Iterable[Sharding | None]) -> bool:
     meshes: list[Any] = [s.mesh for s in shardings if isinstance(s, NamedSharding)]
-    meshes += [mesh_within(closed), abstract_mesh_within(closed)]
+    meshes += [sharding_kinds.mesh_within(closed), sharding_kinds.abstract_mesh_within(closed)]
     return any(
         len([n for n in m.axis_sizes if n > 1]) >= _FEWEST_OF_BATCHES
         for m in meshes

@@ -41,7 +41,7 @@ __all__ = ["VERSION", "install", "pytest_addoption", "uninstall"]
 
 __dir__ = __all__.copy
 
-_absent = late_import("xstack.as_jax.absent_modules", "what errors say, when there is one")
+_absent = late_import("xstack.unknown_names", "what errors say, when there is one")
 
 _config = late_import("xprim.config", "install() alone imports nothing")
 _single_results = late_import("xstack.as_jax.single_results", "install() alone imports nothing")
